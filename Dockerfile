@@ -1,0 +1,50 @@
+# Terse's three executables in one image: terse-coordinator, terse-client, tersectl.
+#
+#   docker build -t terse:local .
+#
+# Without a registry, deploy/base_image.sh makes the base image on the machine. In a closed network give the package
+# sources as build arguments: --build-arg APT_MIRROR=http://mirror.example/debian --build-arg http_proxy=...
+ARG BASE=debian:bookworm-slim
+
+FROM ${BASE} AS packages
+ARG APT_MIRROR=
+RUN if [ -n "$APT_MIRROR" ]; then \
+      rm -f /etc/apt/sources.list.d/debian.sources && \
+      printf 'deb %s bookworm main\ndeb %s-security bookworm-security main\n' "$APT_MIRROR" "$APT_MIRROR" \
+        >/etc/apt/sources.list; \
+    fi
+COPY deploy/packages.sh /usr/local/lib/terse/packages.sh
+
+FROM packages AS build
+RUN /usr/local/lib/terse/packages.sh build
+WORKDIR /src
+COPY CMakeLists.txt CMakePresets.json ./
+COPY cmake cmake
+COPY core core
+COPY compression compression
+COPY storage storage
+COPY proto proto
+COPY learning learning
+COPY coordinator coordinator
+COPY client client
+# How many compilers at a time; each takes up to 1.5 GB.
+ARG JOBS=
+RUN cmake --preset release -DBUILD_TESTING=OFF -DTERSE_BENCH=OFF && \
+    ninja -C build/release ${JOBS:+-j "$JOBS"} terse-coordinator terse-client tersectl && \
+    strip build/release/bin/terse-coordinator build/release/bin/terse-client build/release/bin/tersectl
+
+FROM packages AS runtime
+RUN /usr/local/lib/terse/packages.sh runtime && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/* && \
+    useradd --system --uid 10001 --create-home --home-dir /state --shell /usr/sbin/nologin terse
+COPY --from=build /src/build/release/bin/terse-coordinator /src/build/release/bin/terse-client \
+  /src/build/release/bin/tersectl /usr/local/bin/
+COPY deploy/runs /etc/terse/runs
+COPY LICENSE /usr/share/doc/terse/LICENSE
+USER terse
+WORKDIR /state
+VOLUME /state
+ENV OMP_NUM_THREADS=1
+EXPOSE 7700
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
+  CMD ["tersectl", "--admin", "127.0.0.1:7701", "status"]
+CMD ["terse-coordinator", "--run", "/etc/terse/runs/lenet5-sbc2.toml", "--state", "/state", "--listen", "0.0.0.0:7700"]

@@ -1,0 +1,32 @@
+// The client engine's way to the coordinator; client/rpc implements it over gRPC, tests in memory.
+#ifndef TERSE_CLIENT_COORDINATOR_LINK_H_
+#define TERSE_CLIENT_COORDINATOR_LINK_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "core/session_messages.h"
+
+namespace terse {
+
+// One connection. Used from one thread; CANCELLED from every call once the process was asked to stop.
+class CoordinatorLink {
+ public:
+  virtual ~CoordinatorLink() = default;
+
+  // UNAVAILABLE when the connection is gone; whether the message arrived is then unknown.
+  virtual absl::Status Send(const FromClient& message) = 0;
+  // Waits for the next message. UNAVAILABLE when the connection is gone.
+  virtual absl::StatusOr<FromServer> Receive() = 0;
+  // What a downstream message may have at most, once the run is known.
+  virtual void SetMaxDeltaBytes(int64_t bytes) = 0;
+
+  // The bytes of the checkpoint file of `version`, at most `max_bytes`. Goes on after a broken transfer where it stopped;
+  // UNAVAILABLE when that does not help. NOT_FOUND when the coordinator has replaced that checkpoint.
+  virtual absl::StatusOr<std::string> DownloadCheckpoint(Id128 lineage, int64_t version, int64_t max_bytes) = 0;
+};
+
+}  // namespace terse
+
+#endif  // TERSE_CLIENT_COORDINATOR_LINK_H_

@@ -1,0 +1,35 @@
+// The client daemon around the session engine: options, signals, reconnection with jittered back-off.
+#ifndef TERSE_CLIENT_DAEMON_H_
+#define TERSE_CLIENT_DAEMON_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "core/trainer.h"
+
+namespace terse {
+
+struct DaemonOptions {
+  std::string coordinator;  // host:port
+  std::string name;
+  std::string state_directory;
+  std::string data_directory;  // empty: the embedded data set
+  std::string device = "auto";
+  int threads = 1;
+  std::string log_level = "info";
+};
+
+// Exit codes of the daemon.
+inline constexpr int kExitFinished = 0;
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitUsage = 2;
+
+// Parses argv into `options`. Returns an exit code when the process should end at once (--help, a usage error), else -1.
+int ParseDaemonOptions(int argc, char** argv, DaemonOptions* options);
+
+// Serves the coordinator until the run is finished, SIGINT or SIGTERM. Returns the exit code.
+int RunDaemon(const DaemonOptions& options, TrainerFactory make_trainer);
+
+}  // namespace terse
+
+#endif  // TERSE_CLIENT_DAEMON_H_

@@ -1,0 +1,151 @@
+#include "client/rpc/grpc_link.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/status.h"
+#include "proto/channel_settings.h"
+
+namespace terse {
+namespace {
+
+// How often a wait looks whether the process should stop.
+constexpr absl::Duration kStopCheck = absl::Milliseconds(200);
+constexpr absl::Duration kCloseTimeout = absl::Seconds(5);
+constexpr int kDownloadAttempts = 10;
+
+absl::Status Unavailable(const grpc::Status& status) {
+  return absl::UnavailableError(absl::StrCat("the connection to the coordinator ended: ",
+                                             status.error_message().empty() ? "closed" : status.error_message()));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<GrpcLink>> GrpcLink::Connect(const std::string& address, absl::Duration timeout,
+                                                            const std::atomic<bool>* stopping) {
+  std::shared_ptr<grpc::Channel> channel =
+      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), FleetChannelArguments());
+  const absl::Time deadline = absl::Now() + timeout;
+  while (!channel->WaitForConnected(absl::ToChronoTime(absl::Now() + kStopCheck))) {
+    if (stopping->load()) return absl::CancelledError("stopping");
+    if (absl::Now() >= deadline) {
+      return absl::UnavailableError(absl::StrCat("no coordinator answers at ", address));
+    }
+  }
+  return std::unique_ptr<GrpcLink>(new GrpcLink(std::move(channel), stopping));
+}
+
+GrpcLink::GrpcLink(std::shared_ptr<grpc::Channel> channel, const std::atomic<bool>* stopping)
+    : channel_(std::move(channel)),
+      stub_(v1::Fleet::NewStub(channel_)),
+      stopping_(stopping),
+      stream_(stub_->Session(&context_)),
+      read_thread_([this] { ReadLoop(); }) {}
+
+GrpcLink::~GrpcLink() {
+  if (!closed_) context_.TryCancel();
+  read_thread_.join();
+  stream_->Finish();
+}
+
+void GrpcLink::ReadLoop() {
+  v1::ServerMessage message;
+  while (stream_->Read(&message)) {
+    absl::MutexLock lock(&mutex_);
+    absl::StatusOr<absl::optional<FromServer>> parsed = reader_.Feed(message);
+    if (!parsed.ok()) {
+      protocol_error_ = absl::FailedPreconditionError(
+          absl::StrCat("the coordinator sent a message that this release does not understand: ",
+                       parsed.status().message()));
+      break;
+    }
+    if (parsed->has_value()) inbox_.push_back(**std::move(parsed));
+  }
+  absl::MutexLock lock(&mutex_);
+  ended_ = true;
+}
+
+absl::Status GrpcLink::Send(const FromClient& message) {
+  for (const v1::ClientMessage& chunk : ToWire(message)) {
+    // A failed write says only that the stream is broken; Receive has the reason.
+    if (!stream_->Write(chunk)) return absl::UnavailableError("the connection to the coordinator is gone");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<FromServer> GrpcLink::Receive() {
+  absl::MutexLock lock(&mutex_);
+  while (!mutex_.AwaitWithTimeout(absl::Condition(this, &GrpcLink::HasMessage), kStopCheck)) {
+    if (stopping_->load()) return absl::CancelledError("stopping");
+  }
+  if (inbox_.empty()) {
+    return protocol_error_.ok() ? absl::UnavailableError("the connection to the coordinator ended") : protocol_error_;
+  }
+  FromServer message = std::move(inbox_.front());
+  inbox_.pop_front();
+  return message;
+}
+
+void GrpcLink::SetMaxDeltaBytes(int64_t bytes) {
+  absl::MutexLock lock(&mutex_);
+  reader_.set_max_delta_bytes(bytes);
+}
+
+absl::StatusOr<std::string> GrpcLink::DownloadCheckpoint(Id128 lineage, int64_t version, int64_t max_bytes) {
+  std::string bytes;
+  absl::Status status;
+  for (int attempt = 0; attempt < kDownloadAttempts && !stopping_->load(); ++attempt) {
+    const size_t before = bytes.size();
+    status = DownloadRest(lineage, version, max_bytes, &bytes);
+    if (status.ok()) return bytes;
+    if (!absl::IsUnavailable(status)) return status;
+    if (bytes.size() == before) absl::SleepFor(kStopCheck);  // no progress: give the network a moment
+  }
+  return stopping_->load() ? absl::CancelledError("stopping") : status;
+}
+
+absl::Status GrpcLink::DownloadRest(Id128 lineage, int64_t version, int64_t max_bytes, std::string* bytes) {
+  grpc::ClientContext context;
+  v1::CheckpointRequest request;
+  request.set_lineage(lineage.ToBytes());
+  request.set_version(version);
+  request.set_offset(bytes->size());
+  std::unique_ptr<grpc::ClientReader<v1::CheckpointChunk>> stream = stub_->DownloadCheckpoint(&context, request);
+  v1::CheckpointChunk chunk;
+  uint64_t total = 0;
+  while (stream->Read(&chunk)) {
+    total = chunk.total();
+    const bool fits = total <= static_cast<uint64_t>(max_bytes) && chunk.offset() == bytes->size() &&
+                      chunk.data().size() <= total - bytes->size();
+    if (!fits) {
+      context.TryCancel();
+      stream->Finish();
+      return absl::FailedPreconditionError(
+          absl::StrCat("the checkpoint download announces ", total, " bytes; this model allows ", max_bytes));
+    }
+    if (bytes->empty()) bytes->reserve(total);
+    bytes->append(chunk.data());
+  }
+  const grpc::Status status = stream->Finish();
+  if (status.error_code() == grpc::StatusCode::NOT_FOUND) return absl::NotFoundError(status.error_message());
+  if (!status.ok()) return Unavailable(status);
+  return total > 0 && bytes->size() == total ? absl::OkStatus() : absl::UnavailableError("the download ended early");
+}
+
+void GrpcLink::Close() {
+  if (closed_) return;
+  closed_ = true;
+  stream_->WritesDone();
+  absl::MutexLock lock(&mutex_);
+  const auto ended = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return ended_; };
+  if (!mutex_.AwaitWithTimeout(absl::Condition(&ended), kCloseTimeout)) context_.TryCancel();
+}
+
+WireBytes GrpcLink::Wire() {
+  if (meter_ == nullptr) meter_ = std::make_unique<WireMeter>(context_.peer());
+  return meter_->Read();
+}
+
+}  // namespace terse

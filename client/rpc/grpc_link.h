@@ -1,0 +1,65 @@
+// CoordinatorLink over gRPC: one bidirectional Session stream, and DownloadCheckpoint beside it on the same connection.
+#ifndef TERSE_CLIENT_RPC_GRPC_LINK_H_
+#define TERSE_CLIENT_RPC_GRPC_LINK_H_
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "client/coordinator_link.h"
+#include "core/wire_meter.h"
+#include "grpcpp/grpcpp.h"
+#include "proto/session_wire.h"
+#include "terse/v1/fleet.grpc.pb.h"
+
+namespace terse {
+
+// One connection attempt and its stream. A thread reads; everything else happens in the caller's thread.
+class GrpcLink : public CoordinatorLink {
+ public:
+  // Connects to `address` ("host:port"). UNAVAILABLE naming the address when nobody answers within `timeout`.
+  // `stopping` ends every wait; both must outlive the link.
+  static absl::StatusOr<std::unique_ptr<GrpcLink>> Connect(const std::string& address, absl::Duration timeout,
+                                                           const std::atomic<bool>* stopping);
+  ~GrpcLink() override;
+
+  absl::Status Send(const FromClient& message) override;
+  absl::StatusOr<FromServer> Receive() override;
+  void SetMaxDeltaBytes(int64_t bytes) override;
+  absl::StatusOr<std::string> DownloadCheckpoint(Id128 lineage, int64_t version, int64_t max_bytes) override;
+
+  // Half-closes the stream and waits for the coordinator to end it, so that both have booked the same bytes.
+  void Close();
+  // Cumulative bytes of this connection.
+  WireBytes Wire();
+
+ private:
+  GrpcLink(std::shared_ptr<grpc::Channel> channel, const std::atomic<bool>* stopping);
+  void ReadLoop();
+  bool HasMessage() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return !inbox_.empty() || ended_; }
+  // Reads the stream of one DownloadCheckpoint call into `bytes`; OK when the file is whole.
+  absl::Status DownloadRest(Id128 lineage, int64_t version, int64_t max_bytes, std::string* bytes);
+
+  const std::shared_ptr<grpc::Channel> channel_;
+  const std::unique_ptr<v1::Fleet::Stub> stub_;
+  const std::atomic<bool>* const stopping_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::ClientMessage, v1::ServerMessage>> stream_;
+  std::unique_ptr<WireMeter> meter_;
+
+  absl::Mutex mutex_;
+  ServerMessageReader reader_ ABSL_GUARDED_BY(mutex_);
+  std::deque<FromServer> inbox_ ABSL_GUARDED_BY(mutex_);
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status protocol_error_ ABSL_GUARDED_BY(mutex_);
+  bool closed_ = false;  // caller's thread only
+  std::thread read_thread_;
+};
+
+}  // namespace terse
+
+#endif  // TERSE_CLIENT_RPC_GRPC_LINK_H_

@@ -1,0 +1,244 @@
+#include "client/session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "compression/codec_table.h"
+#include "compression/downstream.h"
+#include "core/status.h"
+#include "storage/run_store.h"
+
+namespace terse {
+namespace {
+
+constexpr int64_t kProgressEveryMicros = 20'000'000;
+// A checkpoint file is the weights and less than this around them.
+constexpr int64_t kCheckpointEnvelope = 4096;
+
+}  // namespace
+
+ClientSession::ClientSession(Options options) : options_(std::move(options)) {}
+
+absl::Status ClientSession::Run(CoordinatorLink* link) {
+  TERSE_RETURN_IF_ERROR(CheckInWith(link));
+  while (true) {
+    absl::StatusOr<FromServer> message = link->Receive();
+    if (!message.ok()) return message.status();
+    if (Next next = OnMessage(link, *message); next.has_value()) return *next;
+  }
+}
+
+absl::Status ClientSession::CheckInWith(CoordinatorLink* link) {
+  const StoredState& stored = options_.state->state();
+  CheckIn message;
+  message.name = options_.name;
+  message.lineage = stored.lineage;
+  message.prev_applied = stored.prev_applied;
+  if (stored.sealed.has_value()) {
+    message.pending_update_id = stored.sealed->update_id;
+    message.pending_round = stored.sealed->round;
+  }
+  message.residual_lost = options_.state->lost();
+  return link->Send(message);
+}
+
+ClientSession::Next ClientSession::OnMessage(CoordinatorLink* link, const FromServer& message) {
+  if (const auto* refusal = std::get_if<Refusal>(&message)) {
+    return refusal->retry ? absl::UnavailableError(refusal->reason) : absl::FailedPreconditionError(refusal->reason);
+  }
+  if (const auto* finished = std::get_if<Finished>(&message)) {
+    Log(false, absl::StrCat("the run is over: ", finished->reason));
+    link->Send(Leaving{}).IgnoreError();
+    return absl::OkStatus();
+  }
+  absl::Status status;
+  if (const auto* welcome = std::get_if<Welcome>(&message)) {
+    status = Adopt(*welcome);
+    if (status.ok() && welcome->verdict.has_value()) status = OnVerdict(link, *welcome->verdict);
+    if (status.ok()) link->SetMaxDeltaBytes(MaxDownstreamBytes(*work_->codec, work_->config->rounds.clients));
+    if (status.ok()) status = SendReady(link);
+  } else if (!work_.has_value()) {
+    status = absl::UnavailableError("the coordinator spoke before its welcome");
+  } else if (const auto* resync = std::get_if<Resync>(&message)) {
+    status = OnResync(link, *resync);
+  } else if (const auto* delta = std::get_if<Delta>(&message)) {
+    status = OnDelta(link, *delta);
+  } else if (const auto* assignment = std::get_if<Assignment>(&message)) {
+    status = OnAssignment(link, *assignment);
+  } else if (const auto* verdict = std::get_if<Verdict>(&message)) {
+    status = OnVerdict(link, *verdict);
+  }
+  // A receipt changes nothing here: the verdict is the commit.
+  return status.ok() ? Next() : Next(std::move(status));
+}
+
+absl::Status ClientSession::Adopt(const Welcome& welcome) {
+  const bool ours = options_.state->state().lineage == welcome.lineage;
+  if (ours && work_.has_value() && work_->lineage == welcome.lineage) return absl::OkStatus();
+  TERSE_RETURN_IF_ERROR(options_.state->Begin(welcome.lineage, welcome.config->durability));
+  Work work;
+  work.lineage = welcome.lineage;
+  work.config = welcome.config;
+  work.client_index = welcome.client_index;
+  const Shard shard = welcome.config->data.partition == "iid"
+                          ? Shard{welcome.client_index, welcome.config->rounds.clients}
+                          : Shard{};
+  TERSE_ASSIGN_OR_RETURN(work.trainer, options_.make_trainer(*welcome.config, shard));
+  TERSE_ASSIGN_OR_RETURN(work.codec, MakeCodec(welcome.config->codec, work.trainer->layout()));
+  work.feedback = std::make_unique<ErrorFeedback>(work.codec.get());
+  work.scratch.resize(work.trainer->layout().size());
+  work_ = std::move(work);
+  TERSE_RETURN_IF_ERROR(LoadWork());
+  Log(false, absl::StrCat("joined run '", welcome.config->name, "' as client ", welcome.client_index, " of ",
+                          welcome.config->rounds.clients, ", codec ", welcome.config->codec.name, ", ",
+                          welcome.config->train.local_steps, " local steps a round"));
+  return absl::OkStatus();
+}
+
+// The residual, the optimizer and the cached model of an earlier process.
+absl::Status ClientSession::LoadWork() {
+  const StoredState& stored = options_.state->state();
+  const bool sealed = stored.sealed.has_value();
+  if (!stored.dense.empty()) {
+    TERSE_RETURN_IF_ERROR(work_->feedback->Restore(stored.dense, sealed ? "" : stored.minus,
+                                                   sealed ? stored.sealed->message : ""));
+  }
+  if (!stored.trainer_state.empty()) {
+    TERSE_RETURN_IF_ERROR(work_->trainer->RestoreState(stored.trainer_state));
+  }
+  absl::optional<CachedModel> cached = options_.state->LoadModel();
+  if (cached.has_value() && cached->lineage == work_->lineage &&
+      static_cast<int64_t>(cached->weights.size()) == work_->codec->layout().size()) {
+    work_->version = cached->version;
+    work_->weights = std::move(cached->weights);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ClientSession::SendReady(CoordinatorLink* link) {
+  Ready ready;
+  ready.version = work_->version;
+  if (work_->version.has_value()) ready.model_hash = HashWeights(work_->weights);
+  ready.layout_hash = work_->codec->layout().Hash();
+  TERSE_RETURN_IF_ERROR(link->Send(ready));
+  return options_.state->state().sealed.has_value() ? Push(link) : absl::OkStatus();
+}
+
+absl::Status ClientSession::OnResync(CoordinatorLink* link, const Resync& resync) {
+  Log(false, absl::StrCat("downloading checkpoint ", resync.checkpoint_version, ": ", resync.reason));
+  work_->version = absl::nullopt;
+  const int64_t size = work_->codec->layout().size();
+  absl::StatusOr<std::string> bytes =
+      link->DownloadCheckpoint(work_->lineage, resync.checkpoint_version, 4 * size + kCheckpointEnvelope);
+  if (absl::IsNotFound(bytes.status())) return SendReady(link);  // replaced meanwhile: ask for the new one
+  if (!bytes.ok()) return bytes.status();
+  absl::StatusOr<Checkpoint> checkpoint = ParseCheckpoint(*bytes);
+  if (!checkpoint.ok() || static_cast<int64_t>(checkpoint->weights.size()) != size) {
+    return absl::UnavailableError(absl::StrCat("the downloaded checkpoint is not whole: ", checkpoint.status().message()));
+  }
+  work_->version = checkpoint->version;
+  work_->weights = std::move(checkpoint->weights);
+  return SendReady(link);
+}
+
+absl::Status ClientSession::OnDelta(CoordinatorLink* link, const Delta& delta) {
+  if (!work_->version.has_value() || delta.version <= *work_->version) return absl::OkStatus();
+  if (delta.version != *work_->version + 1) {
+    return absl::UnavailableError(
+        absl::StrCat("a downstream message for version ", delta.version, " at version ", *work_->version));
+  }
+  const absl::Status applied =
+      ApplyDownstream(*work_->codec, *delta.message, &work_->scratch, absl::MakeSpan(work_->weights));
+  if (applied.ok() && HashWeights(work_->weights) == delta.model_hash) {
+    work_->version = delta.version;
+    return absl::OkStatus();
+  }
+  Log(true, absl::StrCat("version ", delta.version, " does not match the coordinator's model hash: full resync. ",
+                         applied.message()));
+  work_->version = absl::nullopt;
+  return SendReady(link);
+}
+
+absl::Status ClientSession::OnAssignment(CoordinatorLink* link, const Assignment& assignment) {
+  if (options_.state->state().sealed.has_value()) return absl::OkStatus();  // no new work while SEALED
+  if (work_->version != absl::optional<int64_t>(assignment.base_version)) {
+    // A resync is on its way, after which the coordinator assigns again.
+    return absl::OkStatus();
+  }
+  TERSE_RETURN_IF_ERROR(TrainAndSeal(link, assignment));
+  return Push(link);
+}
+
+absl::Status ClientSession::TrainAndSeal(CoordinatorLink* link, const Assignment& assignment) {
+  const int64_t start = options_.clock->NowMicros();
+  int64_t reported = start;
+  int64_t steps = 0;
+  const auto keep_going = [&] {
+    const int64_t now = options_.clock->NowMicros();
+    if (now - reported >= kProgressEveryMicros) {
+      reported = now;
+      // A lost connection does not stop the training: its update is sealed and pushed on the next one.
+      link->Send(Progress{assignment.round, steps}).IgnoreError();
+    }
+    ++steps;
+    return options_.keep_going();
+  };
+  absl::Span<float> delta = absl::MakeSpan(work_->scratch);
+  TERSE_ASSIGN_OR_RETURN(const TrainResult result,
+                         work_->trainer->Train(work_->weights, assignment.local_steps, keep_going, delta));
+  const int64_t train_us = options_.clock->NowMicros() - start;
+  TERSE_ASSIGN_OR_RETURN(std::string message, work_->feedback->Compress(delta));
+  if (work_->config->train.optimizer.momentum_masking) {
+    TERSE_ASSIGN_OR_RETURN(const auto positions, work_->codec->SentPositions(message));
+    if (positions.has_value()) work_->trainer->MaskMomentum(*positions);
+  }
+  return SealUpdate(assignment, std::move(message), train_us, result.mean_loss);
+}
+
+absl::Status ClientSession::SealUpdate(const Assignment& assignment, std::string message, int64_t train_us,
+                                       float loss) {
+  SealedUpdate update;
+  update.update_id = MakeUpdateId(work_->lineage, assignment.round, work_->client_index,
+                                  options_.state->state().prev_applied, message);
+  update.round = assignment.round;
+  update.base_version = assignment.base_version;
+  update.train_us = train_us;
+  update.loss = loss;
+  update.message = std::move(message);
+  TERSE_ASSIGN_OR_RETURN(std::string trainer_state, work_->trainer->SaveState());
+  return options_.state->Seal(work_->feedback->dense(), update, std::move(trainer_state));
+}
+
+absl::Status ClientSession::Push(CoordinatorLink* link) {
+  const SealedUpdate& sealed = *options_.state->state().sealed;
+  return link->Send(Update{sealed.round, sealed.update_id, sealed.train_us, sealed.loss, sealed.message});
+}
+
+absl::Status ClientSession::OnVerdict(CoordinatorLink* link, const Verdict& verdict) {
+  ClientState* state = options_.state;
+  if (verdict.outcome == Outcome::kReset) {
+    const double lost = work_->feedback->Reset();
+    Log(true, absl::StrCat("the coordinator asked for a fresh residual (", verdict.reason, "); ",
+                           absl::StrFormat("%.3g", lost), " in L2 norm is lost"));
+    return state->Reset(verdict.last_applied);
+  }
+  if (!state->state().sealed.has_value() || state->state().sealed->update_id != verdict.update_id) {
+    return absl::OkStatus();  // about an update that was settled before
+  }
+  if (verdict.outcome == Outcome::kPending) return absl::OkStatus();  // SendReady pushes it again
+  const bool applied = verdict.outcome == Outcome::kApplied;
+  if (!applied) Log(true, absl::StrCat("the update of round ", state->state().sealed->round, " came too late and folds "
+                                       "into the next one"));
+  TERSE_RETURN_IF_ERROR(state->Settle(applied));
+  return work_->feedback->Settle(applied);
+}
+
+absl::Status ClientSession::Flush() {
+  TERSE_RETURN_IF_ERROR(options_.state->Flush());
+  if (!work_.has_value() || !work_->version.has_value()) return absl::OkStatus();
+  return options_.state->SaveModel({work_->lineage, *work_->version, work_->weights});
+}
+
+}  // namespace terse

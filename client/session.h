@@ -1,0 +1,84 @@
+// The client's session engine: pull > apply > train > compress > seal > push > settle (DESIGN section 2). No gRPC and no
+// LibTorch in here: the connection and the trainer are seams.
+#ifndef TERSE_CLIENT_SESSION_H_
+#define TERSE_CLIENT_SESSION_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/optional.h"
+#include "client/coordinator_link.h"
+#include "compression/codec.h"
+#include "compression/error_feedback.h"
+#include "core/clock.h"
+#include "core/trainer.h"
+#include "storage/client_state.h"
+
+namespace terse {
+
+// One client of one coordinator, over any number of connections. Not thread-safe.
+class ClientSession {
+ public:
+  struct Options {
+    std::string name;
+    ClientState* state = nullptr;
+    TrainerFactory make_trainer;
+    Clock* clock = nullptr;
+    // Asked between local steps and between messages; false ends Run with CANCELLED.
+    std::function<bool()> keep_going;
+    // A line for the log, "info" or "warn".
+    std::function<void(bool warn, const std::string& line)> log;
+  };
+
+  explicit ClientSession(Options options);
+
+  // Speaks on a fresh connection until it ends: OK when the run is finished, UNAVAILABLE when connecting again can help,
+  // CANCELLED when the process should stop. Anything else is final: FAILED_PRECONDITION when the coordinator refuses this
+  // client, DATA_LOSS when the state directory and the run do not fit, the trainer's own error.
+  absl::Status Run(CoordinatorLink* link);
+
+  // Saves what helps the next start (the model, and the state that relaxed durability kept in memory).
+  absl::Status Flush();
+
+ private:
+  // Everything that follows from the run, made when its lineage is first seen.
+  struct Work {
+    Id128 lineage;
+    std::shared_ptr<const RunConfig> config;
+    int64_t client_index = 0;
+    std::unique_ptr<LocalTrainer> trainer;
+    std::unique_ptr<const Codec> codec;
+    std::unique_ptr<ErrorFeedback> feedback;
+    absl::optional<int64_t> version;  // of weights; nullopt while none are held
+    std::vector<float> weights;
+    std::vector<float> scratch;  // the averaged update, then the delta
+  };
+
+  // Handlers of one message each; nullopt to go on, a status to end Run.
+  using Next = absl::optional<absl::Status>;
+
+  absl::Status CheckInWith(CoordinatorLink* link);
+  absl::Status Adopt(const Welcome& welcome);
+  absl::Status LoadWork();
+  absl::Status SendReady(CoordinatorLink* link);
+  Next OnMessage(CoordinatorLink* link, const FromServer& message);
+  absl::Status OnResync(CoordinatorLink* link, const Resync& resync);
+  absl::Status OnDelta(CoordinatorLink* link, const Delta& delta);
+  absl::Status OnAssignment(CoordinatorLink* link, const Assignment& assignment);
+  absl::Status OnVerdict(CoordinatorLink* link, const Verdict& verdict);
+  absl::Status Push(CoordinatorLink* link);
+  absl::Status TrainAndSeal(CoordinatorLink* link, const Assignment& assignment);
+  absl::Status SealUpdate(const Assignment& assignment, std::string message, int64_t train_us, float loss);
+  void Log(bool warn, const std::string& line) const { options_.log(warn, line); }
+
+  const Options options_;
+  absl::optional<Work> work_;
+};
+
+}  // namespace terse
+
+#endif  // TERSE_CLIENT_SESSION_H_

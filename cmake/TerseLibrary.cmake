@@ -1,0 +1,61 @@
+# terse_library(NAME LAYER layer HDRS ... SRCS ... [DEPS ...] [LINK ...])
+#
+# Declares a static library `NAME` in a layer of the house. DEPS are other Terse libraries and may only point downwards;
+# an arrow that points up or sideways stops the configuration. LINK are third-party targets.
+#
+#   mains > rpc > engine > {compression, storage, learning} > core        proto > core, for rpc and mains only
+#
+# Compression, storage and learning never see each other; neither do the client and the coordinator.
+
+set(TERSE_ALLOWED_core "core")
+set(TERSE_ALLOWED_compression "core;compression")
+set(TERSE_ALLOWED_storage "core;storage")
+set(TERSE_ALLOWED_learning "core;learning")
+set(TERSE_ALLOWED_proto "core;proto")
+set(TERSE_ALLOWED_coordinator_engine "core;compression;storage;coordinator_engine")
+set(TERSE_ALLOWED_client_engine "core;compression;storage;client_engine")
+set(TERSE_ALLOWED_coordinator_rpc "core;compression;storage;proto;coordinator_engine;coordinator_rpc")
+set(TERSE_ALLOWED_client_rpc "core;compression;storage;proto;client_engine;client_rpc")
+set(TERSE_ALLOWED_admin "core;proto;admin")
+set(TERSE_ALLOWED_testing "core;compression;storage;learning;proto;coordinator_engine;coordinator_rpc;client_engine;client_rpc;testing")
+
+function(terse_library NAME)
+  cmake_parse_arguments(ARG "" "LAYER" "HDRS;SRCS;DEPS;LINK" ${ARGN})
+  if(ARG_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "terse_library(${NAME}): unknown arguments: ${ARG_UNPARSED_ARGUMENTS}")
+  endif()
+  if(NOT DEFINED TERSE_ALLOWED_${ARG_LAYER})
+    message(FATAL_ERROR "terse_library(${NAME}): unknown layer '${ARG_LAYER}'")
+  endif()
+  foreach(dep IN LISTS ARG_DEPS)
+    if(NOT TARGET ${dep})
+      message(FATAL_ERROR "terse_library(${NAME}): '${dep}' is not declared yet; a dependency must come from a lower layer")
+    endif()
+    get_target_property(layer ${dep} TERSE_LAYER)
+    if(NOT layer IN_LIST TERSE_ALLOWED_${ARG_LAYER})
+      message(FATAL_ERROR "terse_library(${NAME}): layer '${ARG_LAYER}' may not depend on '${dep}' of layer '${layer}'. "
+                          "Allowed: ${TERSE_ALLOWED_${ARG_LAYER}}")
+    endif()
+  endforeach()
+  add_library(${NAME} STATIC ${ARG_HDRS} ${ARG_SRCS})
+  set_target_properties(${NAME} PROPERTIES TERSE_LAYER ${ARG_LAYER} LINKER_LANGUAGE CXX)
+  target_link_libraries(${NAME} PUBLIC ${ARG_DEPS} ${ARG_LINK} PRIVATE terse_flags)
+  target_include_directories(${NAME} PUBLIC "${CMAKE_SOURCE_DIR}")
+endfunction()
+
+# terse_executable(NAME SRCS ... DEPS ... LINK ...): a main; it may use every layer.
+function(terse_executable NAME)
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS;LINK" ${ARGN})
+  add_executable(${NAME} ${ARG_SRCS})
+  target_link_libraries(${NAME} PRIVATE ${ARG_DEPS} ${ARG_LINK} terse_flags)
+  set_target_properties(${NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+endfunction()
+
+# terse_test(NAME SRCS ... DEPS ... [LINK ...] [LABELS ...]): a GoogleTest binary under ctest.
+function(terse_test NAME)
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS;LINK;LABELS" ${ARGN})
+  add_executable(${NAME} ${ARG_SRCS})
+  target_link_libraries(${NAME} PRIVATE ${ARG_DEPS} ${ARG_LINK} GTest::gmock GTest::gtest GTest::gtest_main terse_flags)
+  add_test(NAME ${NAME} COMMAND ${NAME})
+  set_tests_properties(${NAME} PROPERTIES TIMEOUT 600 LABELS "${ARG_LABELS}")
+endfunction()

@@ -1,0 +1,147 @@
+// Little-endian bits and words in byte strings: the vocabulary of every format in compression/FORMAT.md. Bit i of a
+// stream is bit i % 8 (counting from the least significant) of byte i / 8.
+#ifndef TERSE_COMPRESSION_BIT_STREAM_H_
+#define TERSE_COMPRESSION_BIT_STREAM_H_
+
+#include <endian.h>
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace terse {
+
+inline uint32_t FloatBits(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+inline float FloatFromBits(uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+// Float bits without the sign; NaN and infinity are those at or above kInfinityBits. Order is that of |value|.
+inline uint32_t MagnitudeBits(uint32_t float_bits) { return float_bits & 0x7fffffffu; }
+constexpr uint32_t kInfinityBits = 0x7f800000u;
+
+// Four bytes at `bytes`, least significant first.
+inline uint32_t LoadLittle32(const char* bytes) {
+  uint32_t word;
+  std::memcpy(&word, bytes, sizeof(word));
+  return le32toh(word);
+}
+
+inline void StoreLittle32(uint32_t word, char* bytes) {
+  word = htole32(word);
+  std::memcpy(bytes, &word, sizeof(word));
+}
+
+// Appends bits to a string. Not thread-safe. `out` must outlive the writer and is complete only after Finish.
+class BitWriter {
+ public:
+  explicit BitWriter(std::string* out) : out_(out) {}
+
+  // The `count` low bits of `value`, least significant first; 0 <= count <= 32 and value < 2^count.
+  void Put(uint64_t value, int count) {
+    word_ |= value << used_;
+    used_ += count;
+    if (used_ >= 32) {
+      char bytes[4];
+      StoreLittle32(static_cast<uint32_t>(word_), bytes);
+      out_->append(bytes, 4);
+      word_ >>= 32;
+      used_ -= 32;
+    }
+  }
+
+  // `value` zeros and a one.
+  void PutUnary(uint64_t value) {
+    for (; value >= 32; value -= 32) Put(0, 32);
+    Put(uint64_t{1} << value, static_cast<int>(value) + 1);
+  }
+
+  // Pads with zeros to a whole byte.
+  void Finish() {
+    for (; used_ > 0; used_ -= 8, word_ >>= 8) out_->push_back(static_cast<char>(word_ & 0xff));
+    used_ = 0;
+  }
+
+ private:
+  std::string* const out_;
+  uint64_t word_ = 0;  // bits not yet in out_, the first in the lowest place
+  int used_ = 0;       // how many; below 32 between calls
+};
+
+// Reads bits of a string and never looks past its end. Not thread-safe; the bytes must outlive the reader. Copies are
+// independent cursors.
+class BitReader {
+ public:
+  BitReader() = default;
+  explicit BitReader(absl::string_view bytes) : bytes_(bytes) {}
+
+  uint64_t position() const { return position_; }
+  uint64_t remaining() const { return uint64_t{8} * bytes_.size() - position_; }
+
+  // False, with the cursor unmoved, when fewer than `count` bits remain.
+  bool Skip(uint64_t count) {
+    if (count > remaining()) return false;
+    position_ += count;
+    return true;
+  }
+
+  // The next `count` <= 32 bits. False, with the cursor unmoved, when fewer remain.
+  bool Get(int count, uint32_t* value) {
+    if (static_cast<uint64_t>(count) > remaining()) return false;
+    *value = static_cast<uint32_t>(Window() & ((uint64_t{1} << count) - 1));
+    position_ += count;
+    return true;
+  }
+
+  // The number of zeros before the next one, which is consumed too. False when there is no further one.
+  bool GetUnary(uint64_t* value) {
+    uint64_t zeros = 0;
+    while (remaining() > 0) {
+      const uint64_t window = Window();
+      if (window != 0) {
+        const int run = __builtin_ctzll(window);
+        position_ += run + 1;
+        *value = zeros + run;
+        return true;
+      }
+      const uint64_t seen = 64 - position_ % 8;
+      const uint64_t step = seen < remaining() ? seen : remaining();
+      position_ += step;
+      zeros += step;
+    }
+    return false;
+  }
+
+  // Whether what remains is the padding of Finish: fewer than 8 bits, all zero.
+  bool AtPaddedEnd() const { return remaining() == 0 || (remaining() < 8 && Window() == 0); }
+
+ private:
+  // The bits from the cursor on, at least 57 of them, with zeros past the end.
+  uint64_t Window() const {
+    const uint64_t byte = position_ / 8;
+    uint64_t word = 0;
+    const uint64_t left = bytes_.size() - byte;
+    if (left >= 8) {
+      std::memcpy(&word, bytes_.data() + byte, 8);
+    } else {
+      std::memcpy(&word, bytes_.data() + byte, left);
+    }
+    return le64toh(word) >> (position_ % 8);
+  }
+
+  absl::string_view bytes_;
+  uint64_t position_ = 0;  // in bits, at most 8 * bytes_.size()
+};
+
+}  // namespace terse
+
+#endif  // TERSE_COMPRESSION_BIT_STREAM_H_

@@ -1,0 +1,58 @@
+// The codec that leaves nothing out: every element as a little-endian float32. It is the baseline that compression is
+// measured against, and the reference that lossy codecs are tested against.
+#ifndef TERSE_COMPRESSION_DENSE_H_
+#define TERSE_COMPRESSION_DENSE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "compression/bit_stream.h"
+#include "compression/codec.h"
+#include "core/layout.h"
+#include "core/run_config.h"
+
+namespace terse {
+
+// Appends the values, 4 bytes each, least significant byte first.
+void AppendFloats(absl::Span<const float> values, std::string* bytes);
+
+// OK when `bytes` holds layout.size() such values, all finite. INVALID_ARGUMENT otherwise, naming tensor and index of the
+// first that is not.
+absl::Status CheckFloats(const Layout& layout, absl::string_view bytes);
+
+// Value i of checked bytes.
+inline float FloatAt(absl::string_view bytes, int64_t i) { return FloatFromBits(LoadLittle32(bytes.data() + 4 * i)); }
+
+// The tensor and the index in it of flat element i, for errors: "tensor 'fc1.bias', index 3".
+std::string DescribeElement(const Layout& layout, int64_t i);
+
+// The contract is Codec's. Format number 1 of compression/FORMAT.md. Every message has MaxMessageBytes bytes.
+class DenseCodec : public Codec {
+ public:
+  // Never fails; `spec`'s parameters are those of other codecs.
+  static absl::StatusOr<std::unique_ptr<const Codec>> Create(const CodecSpec& spec, const Layout& layout);
+
+  explicit DenseCodec(const Layout& layout) : layout_(layout) {}
+
+  absl::string_view name() const override { return "dense"; }
+  const Layout& layout() const override { return layout_; }
+  int64_t MaxMessageBytes() const override { return 1 + 4 * layout_.size(); }
+  absl::StatusOr<std::string> Encode(absl::Span<const float> update) const override;
+  absl::Status Validate(absl::string_view message) const override;
+  absl::Status AddDecoded(absl::string_view message, float sign, absl::Span<float> accumulator) const override;
+  absl::StatusOr<absl::optional<std::vector<uint32_t>>> SentPositions(absl::string_view message) const override;
+
+ private:
+  const Layout layout_;
+};
+
+}  // namespace terse
+
+#endif  // TERSE_COMPRESSION_DENSE_H_

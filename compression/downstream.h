@@ -1,0 +1,34 @@
+// The downstream message of one round: how clients learn the new model. SBC Algorithm 1, lines 18 to 20: the server
+// averages the accepted updates and broadcasts the average. Both ends call ApplyDownstream on the same bytes, so they hold
+// the same weights bit for bit. Format: compression/FORMAT.md.
+#ifndef TERSE_COMPRESSION_DOWNSTREAM_H_
+#define TERSE_COMPRESSION_DOWNSTREAM_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "compression/codec.h"
+#include "core/run_config.h"
+
+namespace terse {
+
+// Adds up messages in the given order: sum[i] += decoded_1[i], += decoded_2[i], ..., then average = sum * (1.0f / count).
+// `average` has layout().size() elements and is overwritten. INVALID_ARGUMENT naming the message that does not decode.
+absl::Status AverageUpdates(const Codec& codec, absl::Span<const absl::string_view> messages, absl::Span<float> average);
+
+// kForward carries the messages themselves (lossless), kDense the averaged float32 values (lossless), kAuto whichever is
+// smaller. `average` is AverageUpdates of `messages`.
+std::string BuildDownstream(DownstreamMode mode, absl::Span<const absl::string_view> messages,
+                            absl::Span<const float> average);
+
+// weights[i] += average[i]. INVALID_ARGUMENT for malformed bytes, with `weights` unchanged. `scratch` is resized to the
+// layout and holds the average afterwards.
+absl::Status ApplyDownstream(const Codec& codec, absl::string_view message, std::vector<float>* scratch,
+                             absl::Span<float> weights);
+
+}  // namespace terse
+
+#endif  // TERSE_COMPRESSION_DOWNSTREAM_H_

@@ -1,0 +1,168 @@
+#include "coordinator/admin/admin_client.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/status.h"
+
+namespace terse {
+namespace {
+
+// A reply's page: some 100 bytes a round, some 30 a row of the ledger.
+constexpr uint64_t kRoundsPerPage = 4096;
+constexpr uint64_t kLedgerRowsPerPage = 32768;
+constexpr int kMaxReplyBytes = 64 << 20;
+
+std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxReplyBytes);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+}  // namespace
+
+AdminClient::AdminClient(std::string address, absl::Duration timeout)
+    : address_(std::move(address)), timeout_(timeout), stub_(v1::Admin::NewStub(Connect(address_))) {}
+
+std::unique_ptr<grpc::ClientContext> AdminClient::NewContext(bool with_deadline) const {
+  auto context = std::make_unique<grpc::ClientContext>();
+  if (with_deadline) context->set_deadline(absl::ToChronoTime(absl::Now() + timeout_));
+  return context;
+}
+
+absl::Status AdminClient::ToAbsl(const grpc::Status& status) const {
+  switch (status.error_code()) {
+    case grpc::StatusCode::OK:
+      return absl::OkStatus();
+    case grpc::StatusCode::UNAVAILABLE:
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+      return absl::UnavailableError(absl::StrCat("the coordinator at ", address_, " does not answer (",
+                                                 status.error_message(),
+                                                 "); check that it runs and give the address of its admin service with "
+                                                 "--admin or TERSE_ADMIN"));
+    default:
+      return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
+                          absl::StrCat("the coordinator at ", address_, " answers: ", status.error_message()));
+  }
+}
+
+absl::StatusOr<v1::Status> AdminClient::GetStatus() {
+  v1::Status reply;
+  TERSE_RETURN_IF_ERROR(ToAbsl(stub_->GetStatus(NewContext(true).get(), v1::StatusRequest(), &reply)));
+  return reply;
+}
+
+absl::Status AdminClient::ForEachPage(uint64_t first, uint64_t last, uint64_t page,
+                                      const std::function<absl::Status(uint64_t, uint64_t)>& fetch, uint64_t newest) {
+  const uint64_t end = last == 0 ? newest : std::min(last, newest);
+  while (first + page <= end) {
+    TERSE_RETURN_IF_ERROR(fetch(first, first + page - 1));
+    first += page;
+  }
+  // The last page is open towards rounds that began meanwhile, unless the caller set an end.
+  return fetch(first, last);
+}
+
+absl::StatusOr<std::vector<v1::Round>> AdminClient::ListRounds(uint64_t first, uint64_t last) {
+  TERSE_ASSIGN_OR_RETURN(const v1::Status status, GetStatus());
+  std::vector<v1::Round> rounds;
+  const auto fetch = [&](uint64_t from, uint64_t to) -> absl::Status {
+    v1::RoundsRequest request;
+    request.set_first(from);
+    request.set_last(to);
+    v1::RoundsReply reply;
+    TERSE_RETURN_IF_ERROR(ToAbsl(stub_->ListRounds(NewContext(true).get(), request, &reply)));
+    rounds.insert(rounds.end(), reply.rounds().begin(), reply.rounds().end());
+    return absl::OkStatus();
+  };
+  TERSE_RETURN_IF_ERROR(ForEachPage(first, last, kRoundsPerPage, fetch, status.round()));
+  return rounds;
+}
+
+absl::StatusOr<std::vector<v1::LedgerRow>> AdminClient::ListLedger(uint64_t first, uint64_t last) {
+  TERSE_ASSIGN_OR_RETURN(const v1::Status status, GetStatus());
+  std::vector<v1::LedgerRow> rows;
+  const auto fetch = [&](uint64_t from, uint64_t to) -> absl::Status {
+    v1::LedgerRequest request;
+    request.set_first_round(from);
+    request.set_last_round(to);
+    v1::LedgerReply reply;
+    TERSE_RETURN_IF_ERROR(ToAbsl(stub_->ListLedger(NewContext(true).get(), request, &reply)));
+    rows.insert(rows.end(), reply.rows().begin(), reply.rows().end());
+    return absl::OkStatus();
+  };
+  const uint64_t rows_per_round = std::max<uint64_t>(1, 2 * uint64_t{status.clients_known()});
+  const uint64_t page = std::max<uint64_t>(1, kLedgerRowsPerPage / rows_per_round);
+  TERSE_RETURN_IF_ERROR(ForEachPage(first, last, page, fetch, status.round()));
+  return rows;
+}
+
+absl::StatusOr<std::vector<v1::Client>> AdminClient::ListClients() {
+  v1::ClientsReply reply;
+  TERSE_RETURN_IF_ERROR(ToAbsl(stub_->ListClients(NewContext(true).get(), v1::ClientsRequest(), &reply)));
+  return std::vector<v1::Client>(reply.clients().begin(), reply.clients().end());
+}
+
+absl::StatusOr<std::vector<v1::Event>> AdminClient::ListEvents(uint32_t newest) {
+  v1::EventsRequest request;
+  request.set_newest(newest);
+  v1::EventsReply reply;
+  TERSE_RETURN_IF_ERROR(ToAbsl(stub_->ListEvents(NewContext(true).get(), request, &reply)));
+  return std::vector<v1::Event>(reply.events().begin(), reply.events().end());
+}
+
+absl::Status AdminClient::Watch(uint64_t first, const std::function<void(const v1::Round&)>& on_round) {
+  v1::WatchRequest request;
+  request.set_first(first);
+  const auto context = NewContext(false);
+  const auto reader = stub_->Watch(context.get(), request);
+  v1::Round round;
+  while (reader->Read(&round)) on_round(round);
+  return ToAbsl(reader->Finish());
+}
+
+absl::StatusOr<std::string> AdminClient::Stop(bool shutdown) {
+  v1::StopRequest request;
+  request.set_shutdown(shutdown);
+  v1::StopReply reply;
+  TERSE_RETURN_IF_ERROR(ToAbsl(stub_->Stop(NewContext(true).get(), request, &reply)));
+  return reply.state();
+}
+
+absl::StatusOr<std::string> AdminClient::Export(v1::ExportRequest::Format format, uint64_t max_bytes) {
+  v1::ExportRequest request;
+  request.set_format(format);
+  const auto context = NewContext(false);
+  const auto reader = stub_->Export(context.get(), request);
+  std::string file;
+  uint64_t total = 0;
+  v1::ExportChunk chunk;
+  while (reader->Read(&chunk)) {
+    total = chunk.total();
+    if (total <= max_bytes && file.size() + chunk.data().size() <= total) {
+      if (file.empty()) file.reserve(total);
+      file += chunk.data();
+      continue;
+    }
+    context->TryCancel();
+    reader->Finish().IgnoreError();
+    if (total > max_bytes) {
+      return absl::ResourceExhaustedError(absl::StrCat("the coordinator at ", address_, " announces a model file of ",
+                                                       total, " bytes; at most ", max_bytes, " are plausible"));
+    }
+    return absl::DataLossError(absl::StrCat("the coordinator at ", address_, " sent more than the ", total,
+                                            " bytes of the model file; export again"));
+  }
+  TERSE_RETURN_IF_ERROR(ToAbsl(reader->Finish()));
+  if (file.empty() || file.size() != total) {
+    return absl::DataLossError(absl::StrCat("the coordinator at ", address_, " sent ", file.size(), " of ", total,
+                                            " bytes of the model file; export again"));
+  }
+  return file;
+}
+
+}  // namespace terse

@@ -1,0 +1,62 @@
+// Work that must not stand in a round's way: evaluation and checkpoint files.
+#ifndef TERSE_COORDINATOR_BACKGROUND_H_
+#define TERSE_COORDINATOR_BACKGROUND_H_
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "coordinator/events.h"
+#include "core/trainer.h"
+#include "storage/run_store.h"
+
+namespace terse {
+
+// What the engine asks for; the answer comes back as an event.
+class Background {
+ public:
+  virtual ~Background() = default;
+  // Answered by Evaluated.
+  virtual void Evaluate(int64_t round, std::vector<float> weights) = 0;
+  // Answered by CheckpointWritten.
+  virtual void WriteCheckpoint(Checkpoint checkpoint) = 0;
+};
+
+// One thread, first come, first served. At most kMaxQueued jobs wait (each holds a copy of the model); a checkpoint or an
+// evaluation beyond that waits for its turn in the caller. Thread-safe.
+class BackgroundWorker : public Background {
+ public:
+  static constexpr int kMaxQueued = 4;
+
+  // `post` hands events to the engine's loop; everything must outlive this object. `keep` checkpoint files are kept.
+  BackgroundWorker(Evaluator* evaluator, RunStore* store, int64_t keep, std::function<void(Event)> post);
+  // Finishes the queued jobs.
+  ~BackgroundWorker() override;
+
+  void Evaluate(int64_t round, std::vector<float> weights) override;
+  void WriteCheckpoint(Checkpoint checkpoint) override;
+
+ private:
+  void Enqueue(std::function<void()> job);
+  void Work();
+  bool HasRoom() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return jobs_.size() < kMaxQueued; }
+  bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return closing_ || !jobs_.empty(); }
+
+  Evaluator* const evaluator_;
+  RunStore* const store_;
+  const int64_t keep_;
+  const std::function<void(Event)> post_;
+
+  absl::Mutex mutex_;
+  std::deque<std::function<void()>> jobs_ ABSL_GUARDED_BY(mutex_);
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace terse
+
+#endif  // TERSE_COORDINATOR_BACKGROUND_H_

@@ -1,0 +1,23 @@
+// The coordinator engine's way to a connected client; coordinator/rpc implements it over gRPC, tests in memory.
+#ifndef TERSE_COORDINATOR_CLIENT_LINK_H_
+#define TERSE_COORDINATOR_CLIENT_LINK_H_
+
+#include "core/session_messages.h"
+#include "core/wire_meter.h"
+
+namespace terse {
+
+// Thread-safe. No call blocks.
+class ClientLink {
+ public:
+  virtual ~ClientLink() = default;
+  // Queues a message; order is kept. A Refusal or Finished is the last one: the link then closes. Without effect on a
+  // closed link (the engine hears Disconnected).
+  virtual void Send(FromServer message) = 0;
+  // Cumulative bytes of the connection, from the coordinator's point of view.
+  virtual WireBytes Wire() = 0;
+};
+
+}  // namespace terse
+
+#endif  // TERSE_COORDINATOR_CLIENT_LINK_H_

@@ -1,0 +1,99 @@
+// The coordinator's round engine: a state machine over explicit phases (coordinator/phases). Inputs are events, outputs go
+// through the seams ClientLink, RunStore, Background and Clock, so a whole fleet can run in one thread with fake time.
+#ifndef TERSE_COORDINATOR_ENGINE_H_
+#define TERSE_COORDINATOR_ENGINE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "coordinator/events.h"
+#include "coordinator/phases/phase.h"
+#include "coordinator/run_context.h"
+
+namespace terse {
+
+// One connected client, for an operator.
+struct SessionView {
+  int64_t client = 0;
+  std::string state;  // "training", "waiting", "syncing"
+  int64_t version = -1;
+  int64_t steps_done = 0;
+};
+
+// A consistent picture of the engine, for an operator.
+struct EngineView {
+  std::string phase;
+  int64_t round = 0;
+  Head head;
+  bool ended = false;
+  std::vector<SessionView> sessions;
+};
+
+class Engine {
+ public:
+  // Seams and settings; pointers must outlive the engine.
+  struct Options {
+    RunConfig config;
+    const Codec* codec = nullptr;
+    RunStore* store = nullptr;
+    Background* background = nullptr;
+    Clock* clock = nullptr;
+    // Hears every event that goes into the events table; may be empty.
+    std::function<void(const EventRecord&)> on_event;
+  };
+
+  // Resumes the store's run: the head is the newest checkpoint plus the log, replayed and checked by its hash. DATA_LOSS
+  // when it does not match; FAILED_PRECONDITION when the store has no run yet.
+  static absl::StatusOr<std::unique_ptr<Engine>> Resume(Options options);
+
+  // Everything about a message that can be checked without the run's state; for the threads that receive, outside the
+  // engine's. INVALID_ARGUMENT with what is wrong. Thread-safe.
+  absl::Status Validate(const FromClient& message) const;
+
+  // Handles one event and all transitions that follow. Engine's thread only. An error is fatal: the store failed.
+  absl::Status Handle(Event event);
+  // When to send the next Tick; kNever for not at all. Engine's thread only.
+  int64_t NextDeadlineMicros() const;
+  // The weights of the head, for an export. Engine's thread only.
+  const std::vector<float>& weights() const { return run_.weights; }
+
+  // Thread-safe.
+  EngineView View() const;
+
+ private:
+  explicit Engine(Options options);
+  absl::Status Recover();
+  absl::Status Begin();
+
+  // Handlers of one kind of event each.
+  Transition On(Connected event);
+  Transition On(Received event);
+  Transition On(Disconnected event);
+  Transition On(Evaluated event);
+  Transition On(CheckpointWritten event);
+  Transition On(Tick event);
+  Transition On(StopRequested event);
+  Transition OnMessage(SessionId id, Session& session, FromClient message);
+
+  // Enters `next` and whatever follows it at once.
+  absl::Status Move(absl::optional<PhaseName> next);
+  absl::Status FlushLedger();
+  void PublishView();
+
+  RunContext run_;
+  std::unique_ptr<Phase> phase_;
+
+  mutable absl::Mutex view_mutex_;
+  EngineView view_ ABSL_GUARDED_BY(view_mutex_);
+};
+
+}  // namespace terse
+
+#endif  // TERSE_COORDINATOR_ENGINE_H_

@@ -1,0 +1,47 @@
+// Drives an Engine: a queue that any thread may post to and one thread that handles events in order and keeps the timer.
+#ifndef TERSE_COORDINATOR_EVENT_LOOP_H_
+#define TERSE_COORDINATOR_EVENT_LOOP_H_
+
+#include <deque>
+#include <functional>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "coordinator/engine.h"
+
+namespace terse {
+
+class EventLoop {
+ public:
+  // `clock` must outlive the loop.
+  explicit EventLoop(Clock* clock) : clock_(clock) {}
+
+  // Thread-safe, never blocks. Events posted before Run wait for it.
+  void Post(Event event);
+
+  // Runs `call` in the loop's thread, between two events, and waits for it. Not from the loop's own thread. CANCELLED
+  // when the loop has ended.
+  absl::Status Call(std::function<void()> call);
+
+  // Handles events until Quit or an error of the engine, which it returns.
+  absl::Status Run(Engine* engine);
+  // Ends Run after the event in hand. Thread-safe.
+  void Quit();
+
+ private:
+  using Item = std::function<absl::Status(Engine*)>;
+  void Push(Item item);
+  // The next item, or nullptr when `deadline_us` passed or the loop should end.
+  Item Pop(int64_t deadline_us, bool* quit);
+  bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return quit_ || !queue_.empty(); }
+
+  Clock* const clock_;
+  absl::Mutex mutex_;
+  std::deque<Item> queue_ ABSL_GUARDED_BY(mutex_);
+  bool quit_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace terse
+
+#endif  // TERSE_COORDINATOR_EVENT_LOOP_H_

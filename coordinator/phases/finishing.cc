@@ -1,0 +1,56 @@
+// Finishing: tells the clients that the run is over, waits for the last evaluation and checkpoint, and ends the run.
+#include <string>
+
+#include "coordinator/phases/phases.h"
+#include "core/status.h"
+
+namespace terse {
+namespace {
+
+class Finishing : public Phase {
+ public:
+  PhaseName name() const override { return PhaseName::kFinishing; }
+
+  Transition Enter(RunContext& run) override {
+    // A run that an operator stopped early, or that ended while its process was down, lacks the last two.
+    TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundRecord> round, run.store->LastRound());
+    const bool evaluated = round.has_value() && round->accuracy.has_value();
+    if (!run.evaluating.has_value() && !evaluated && run.head.version > 0) {
+      run.evaluating = run.round;
+      run.background->Evaluate(run.round, run.weights);
+    }
+    if (!run.checkpoint_running && run.checkpoint_version < run.head.version) {
+      run.checkpoint_running = true;
+      run.background->WriteCheckpoint({run.head.version, run.head.model_hash, run.weights});
+    }
+    for (auto& [id, session] : run.sessions) OnReady(run, session).IgnoreError();
+    return OnBackground(run);
+  }
+
+  Transition OnReady(RunContext& run, Session& session) override {
+    if (session.version == run.head.version) session.link->Send(Finished{Reason(run)});
+    return absl::nullopt;
+  }
+
+  Transition OnBackground(RunContext& run) override {
+    if (run.evaluating.has_value() || run.checkpoint_running || ended_) return absl::nullopt;
+    ended_ = true;
+    const bool complete = run.head.version >= run.config->rounds.count;
+    TERSE_RETURN_IF_ERROR(run.store->SetRunState(complete ? RunState::kFinished : RunState::kStopped));
+    TERSE_RETURN_IF_ERROR(run.Note("run_ended", -1, Reason(run)));
+    return absl::nullopt;
+  }
+
+ private:
+  static std::string Reason(const RunContext& run) {
+    return run.head.version >= run.config->rounds.count ? "all rounds are done" : "stopped by the operator";
+  }
+
+  bool ended_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Phase> MakeFinishing() { return std::make_unique<Finishing>(); }
+
+}  // namespace terse

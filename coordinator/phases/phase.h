@@ -1,0 +1,58 @@
+// The phases of a run. Each is one file and names its successors:
+//
+//   selecting  > collecting                 enough clients are here: the round opens
+//   collecting > committing | selecting     all updates, or a quorum at the deadline | no quorum: the round is aborted
+//   committing > collecting | finishing     the next round opens in the same transaction | that was the last
+//   finishing  > (end)                      the last evaluation and checkpoint are written
+#ifndef TERSE_COORDINATOR_PHASES_PHASE_H_
+#define TERSE_COORDINATOR_PHASES_PHASE_H_
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "coordinator/run_context.h"
+
+namespace terse {
+
+enum class PhaseName { kSelecting, kCollecting, kCommitting, kFinishing };
+
+// For people: "waiting for clients", "collecting updates", ...
+absl::string_view PhaseTitle(PhaseName phase);
+
+// The successor, or nullopt to stay. An error is a failure of the store and ends the coordinator.
+using Transition = absl::StatusOr<absl::optional<PhaseName>>;
+
+inline constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
+// Lives from Enter to the next transition. Used from the engine's thread only.
+class Phase {
+ public:
+  virtual ~Phase() = default;
+  virtual PhaseName name() const = 0;
+  virtual Transition Enter(RunContext& run) = 0;
+  // The session holds the head's weights, or will once it has read what was sent.
+  virtual Transition OnReady(RunContext& run, Session& session) { return absl::nullopt; }
+  // A validated update of an accepted session.
+  virtual Transition OnUpdate(RunContext& run, Session& session, Update update);
+  virtual Transition OnTick(RunContext& run) { return absl::nullopt; }
+  // An operator asked for the end of the run.
+  virtual Transition OnStop(RunContext& run) { return absl::nullopt; }
+  // Evaluation or checkpoint came back.
+  virtual Transition OnBackground(RunContext& run) { return absl::nullopt; }
+  // When OnTick should be called; kNever for not at all.
+  virtual int64_t DeadlineMicros(const RunContext& run) const { return kNever; }
+};
+
+// One row a phase.
+std::unique_ptr<Phase> MakePhase(PhaseName name);
+
+// Answers an update that belongs to no open round: APPLIED, NOT_APPLIED or PENDING, as Settle says.
+absl::Status AnswerLate(RunContext& run, Session& session, const Update& update);
+
+}  // namespace terse
+
+#endif  // TERSE_COORDINATOR_PHASES_PHASE_H_

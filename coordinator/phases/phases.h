@@ -1,0 +1,16 @@
+// The four phases; phase.h has the table and the contract.
+#ifndef TERSE_COORDINATOR_PHASES_PHASES_H_
+#define TERSE_COORDINATOR_PHASES_PHASES_H_
+
+#include "coordinator/phases/phase.h"
+
+namespace terse {
+
+std::unique_ptr<Phase> MakeSelecting();
+std::unique_ptr<Phase> MakeCollecting();
+std::unique_ptr<Phase> MakeCommitting();
+std::unique_ptr<Phase> MakeFinishing();
+
+}  // namespace terse
+
+#endif  // TERSE_COORDINATOR_PHASES_PHASES_H_

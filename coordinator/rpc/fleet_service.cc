@@ -1,0 +1,79 @@
+#include "coordinator/rpc/fleet_service.h"
+
+#include <fstream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/rpc/session_reactor.h"
+#include "proto/grpc_status.h"
+#include "proto/session_wire.h"
+
+namespace terse {
+namespace {
+
+// Streams a checkpoint file from an offset on. The file stays readable when retention removes its name meanwhile.
+class CheckpointReactor : public grpc::ServerWriteReactor<v1::CheckpointChunk> {
+ public:
+  CheckpointReactor(const FleetService::Options& options, const v1::CheckpointRequest& request) {
+    const absl::Status status = Open(options, request);
+    if (!status.ok()) {
+      Finish(ToGrpc(status));
+    } else {
+      WriteNext();
+    }
+  }
+
+  void OnWriteDone(bool ok) override { ok ? WriteNext() : Finish(grpc::Status::CANCELLED); }
+  void OnDone() override { delete this; }
+
+ private:
+  absl::Status Open(const FleetService::Options& options, const v1::CheckpointRequest& request) {
+    if (request.lineage() != options.lineage.ToBytes()) return absl::NotFoundError("another run is served here");
+    absl::StatusOr<RunStore::CheckpointFile> newest = options.store->NewestCheckpointFile();
+    if (!newest.ok()) return newest.status();
+    if (static_cast<uint64_t>(newest->version) != request.version()) {
+      return absl::NotFoundError(absl::StrCat("checkpoint ", request.version(), " was replaced by ", newest->version));
+    }
+    if (request.offset() >= static_cast<uint64_t>(newest->bytes)) {
+      return absl::OutOfRangeError(absl::StrCat("offset ", request.offset(), " is past the end at ", newest->bytes));
+    }
+    file_.open(newest->path, std::ios::binary);
+    file_.seekg(static_cast<std::streamoff>(request.offset()));
+    if (!file_) return absl::NotFoundError(absl::StrCat("checkpoint ", request.version(), " was just replaced"));
+    offset_ = request.offset();
+    total_ = newest->bytes;
+    return absl::OkStatus();
+  }
+
+  void WriteNext() {
+    if (offset_ == total_) return Finish(grpc::Status::OK);
+    std::string* data = chunk_.mutable_data();
+    data->resize(std::min<uint64_t>(kChunkBytes, total_ - offset_));
+    if (!file_.read(&(*data)[0], static_cast<std::streamsize>(data->size()))) {
+      return Finish(grpc::Status(grpc::StatusCode::DATA_LOSS, "the checkpoint file cannot be read"));
+    }
+    chunk_.set_total(total_);
+    chunk_.set_offset(offset_);
+    offset_ += data->size();
+    StartWrite(&chunk_);
+  }
+
+  std::ifstream file_;
+  uint64_t offset_ = 0;
+  uint64_t total_ = 0;
+  v1::CheckpointChunk chunk_;
+};
+
+}  // namespace
+
+grpc::ServerBidiReactor<v1::ClientMessage, v1::ServerMessage>* FleetService::Session(
+    grpc::CallbackServerContext* context) {
+  return SessionReactor::Start(&options_, next_session_.fetch_add(1), context);
+}
+
+grpc::ServerWriteReactor<v1::CheckpointChunk>* FleetService::DownloadCheckpoint(
+    grpc::CallbackServerContext* context, const v1::CheckpointRequest* request) {
+  return new CheckpointReactor(options_, *request);
+}
+
+}  // namespace terse

@@ -1,0 +1,108 @@
+#include "coordinator/rpc/session_reactor.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace terse {
+
+SessionReactor::SessionReactor(const FleetService::Options* options, SessionId id,
+                               grpc::CallbackServerContext* context)
+    : options_(options),
+      id_(id),
+      context_(context),
+      reader_(options->max_update_bytes),
+      meter_(context->peer()) {}
+
+SessionReactor* SessionReactor::Start(const FleetService::Options* options, SessionId id,
+                                      grpc::CallbackServerContext* context) {
+  std::shared_ptr<SessionReactor> reactor(new SessionReactor(options, id, context));
+  reactor->self_ = reactor;
+  options->loop->Post(Connected{id, reactor});
+  reactor->StartRead(&reactor->incoming_);
+  return reactor.get();
+}
+
+void SessionReactor::OnReadDone(bool ok) {
+  if (ok) {
+    Accept();
+    StartRead(&incoming_);
+    return;
+  }
+  absl::MutexLock lock(&mutex_);
+  read_closed_ = true;
+  meter_.Read();  // the last look at the connection while it is surely open
+  if (!writing_) FinishOnce();
+}
+
+void SessionReactor::Accept() {
+  absl::StatusOr<absl::optional<FromClient>> message = reader_.Feed(incoming_);
+  absl::Status status = message.status();
+  if (status.ok() && !message->has_value()) return;
+  if (status.ok()) status = options_->engine->Validate(**message);
+  if (status.ok()) {
+    options_->loop->Post(Received{id_, **std::move(message)});
+    return;
+  }
+  Send(Refusal{absl::StrCat("this session sent something unusable: ", status.message()), /*retry=*/false});
+}
+
+void SessionReactor::Send(FromServer message) {
+  std::vector<v1::ServerMessage> chunks = ToWire(message, options_->config);
+  absl::MutexLock lock(&mutex_);
+  if (finished_ || refused_ || read_closed_) return;
+  refused_ = std::holds_alternative<Refusal>(message);
+  for (v1::ServerMessage& chunk : chunks) {
+    queued_bytes_ += chunk.ByteSizeLong();
+    outbox_.push_back(std::move(chunk));
+  }
+  if (queued_bytes_ > options_->max_queued_bytes) {
+    context_->TryCancel();
+    return;
+  }
+  if (!writing_) WriteNext();
+}
+
+void SessionReactor::WriteNext() {
+  if (outbox_.empty()) {
+    if (refused_) FinishOnce();
+    return;
+  }
+  writing_ = true;
+  StartWrite(&outbox_.front());
+}
+
+void SessionReactor::OnWriteDone(bool ok) {
+  absl::MutexLock lock(&mutex_);
+  writing_ = false;
+  queued_bytes_ -= outbox_.front().ByteSizeLong();
+  outbox_.pop_front();
+  if (!ok || read_closed_) {
+    FinishOnce();
+  } else {
+    WriteNext();
+  }
+}
+
+void SessionReactor::FinishOnce() {
+  if (finished_) return;
+  finished_ = true;
+  meter_.Read();
+  Finish(grpc::Status::OK);
+}
+
+void SessionReactor::OnDone() {
+  options_->loop->Post(Disconnected{id_});
+  {
+    absl::MutexLock lock(&mutex_);
+    finished_ = true;
+  }
+  const std::shared_ptr<SessionReactor> last_share = std::move(self_);
+}
+
+WireBytes SessionReactor::Wire() {
+  absl::MutexLock lock(&mutex_);
+  return meter_.Read();
+}
+
+}  // namespace terse

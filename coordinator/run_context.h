@@ -1,0 +1,76 @@
+// What the phases of a run share: configuration, seams, the head's weights and the connected sessions. Owned by the Engine
+// and used only from its thread.
+#ifndef TERSE_COORDINATOR_RUN_CONTEXT_H_
+#define TERSE_COORDINATOR_RUN_CONTEXT_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/btree_map.h"
+#include "absl/types/optional.h"
+#include "compression/codec.h"
+#include "coordinator/background.h"
+#include "coordinator/byte_book.h"
+#include "coordinator/events.h"
+#include "core/clock.h"
+#include "core/run_config.h"
+#include "storage/run_store.h"
+
+namespace terse {
+
+// One connected client.
+struct Session {
+  std::shared_ptr<ClientLink> link;
+  int64_t client = -1;  // -1 until its check-in was accepted
+  std::string name;
+  Id128 last_applied;
+  // Version of the weights that the client holds, or will hold once it has read what was sent; nullopt while it loads.
+  absl::optional<int64_t> version;
+  int64_t assigned_round = 0;  // the newest round it was given work in; 0 for none
+  int64_t owes_round = 0;      // round of an update that it sealed on an earlier connection and will send again
+  int64_t steps_done = 0;      // its last report of progress in assigned_round
+  WireBytes booked;            // part of link->Wire() that is in the book
+};
+
+// Pointers are not owned.
+struct RunContext {
+  std::shared_ptr<const RunConfig> config;
+  Id128 lineage;
+  const Codec* codec = nullptr;
+  RunStore* store = nullptr;
+  Background* background = nullptr;
+  Clock* clock = nullptr;
+  std::function<void(const EventRecord&)> on_event;  // for the log
+
+  Head head;
+  std::vector<float> weights;  // of head.version
+  int64_t round = 0;           // the open round, or the last settled one
+  bool round_open = false;
+  int64_t round_opened_us = 0;
+  bool stopping = false;                 // an operator asked for the end
+  int64_t checkpoint_version = 0;        // of the newest checkpoint file
+  bool checkpoint_running = false;
+  absl::optional<int64_t> evaluating;    // newest round that was given to the evaluator and is not back
+  absl::btree_map<SessionId, Session> sessions;
+  // Validated updates of the open round by client index: the order of aggregation.
+  absl::btree_map<int64_t, Update> received;
+  ByteBook book;
+
+  const Layout& layout() const { return codec->layout(); }
+  // What dense float32 communication after every local iteration would cost in one direction, per round and client.
+  int64_t DenseBytesPerRound() const { return 4 * layout().size() * config->train.local_steps; }
+  int64_t Now() const { return clock->NowMicros(); }
+  // Adds a row to the events table; `client` is -1 for none.
+  absl::Status Note(const std::string& kind, int64_t client, const std::string& detail) const {
+    const EventRecord event{Now(), kind, round, client, detail};
+    if (on_event) on_event(event);
+    return store->AddEvent(event);
+  }
+};
+
+}  // namespace terse
+
+#endif  // TERSE_COORDINATOR_RUN_CONTEXT_H_

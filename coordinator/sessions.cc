@@ -1,0 +1,163 @@
+#include "coordinator/sessions.h"
+
+#include "absl/strings/str_cat.h"
+#include "core/status.h"
+
+namespace terse {
+namespace {
+
+// Why a check-in cannot be accepted; empty when it can.
+std::string Objection(const CheckIn& message) {
+  if (message.protocol_version != kProtocolVersion) {
+    return absl::StrCat("protocol version ", message.protocol_version, " is unknown here; this coordinator speaks version ",
+                        kProtocolVersion, ": install the same release of Terse on both sides");
+  }
+  return std::string(CheckClientName(message.name).message());
+}
+
+void ReplaceOlderConnection(RunContext& run, SessionId id, const std::string& name) {
+  for (auto& [other_id, other] : run.sessions) {
+    if (other_id == id || other.name != name) continue;
+    Refuse(other, absl::StrCat("a newer connection took the name '", name, "'; give every client a name of its own"),
+           /*retry=*/false);
+    run.book.AddWire(other.client, other.link->Wire(), &other.booked);
+    other.client = -1;
+    other.name.clear();
+    other.version = absl::nullopt;
+  }
+}
+
+// Step 1: the server settles the pending update first; unless both ends agree about the past it answers RESET.
+absl::StatusOr<absl::optional<Verdict>> SettleAtCheckIn(RunContext& run, const ClientRecord& record,
+                                                        const CheckIn& message) {
+  const bool ours = message.lineage == run.lineage;
+  const Id128 prev_applied = ours ? message.prev_applied : Id128{};
+  const Id128 pending = ours ? message.pending_update_id : Id128{};
+  if (pending.IsZero() && prev_applied == record.last_applied) return absl::optional<Verdict>();
+  TERSE_ASSIGN_OR_RETURN(Verdict verdict, Settle(run.store, record.id, record.last_applied, pending,
+                                                 message.pending_round, prev_applied));
+  return absl::make_optional(std::move(verdict));
+}
+
+absl::Status SendLog(RunContext& run, Session& session, int64_t from_version) {
+  TERSE_ASSIGN_OR_RETURN(std::vector<LogMessage> log, run.store->ReadLog(from_version, run.head.version));
+  for (LogMessage& entry : log) {
+    run.book.AddDown(session.client, entry.downstream.size(), 0);
+    session.link->Send(Delta{entry.version, entry.model_hash,
+                             std::make_shared<const std::string>(std::move(entry.downstream))});
+  }
+  session.version = run.head.version;
+  return absl::OkStatus();
+}
+
+absl::Status SendResync(RunContext& run, Session& session, const std::string& reason) {
+  TERSE_ASSIGN_OR_RETURN(const RunStore::CheckpointFile file, run.store->NewestCheckpointFile());
+  session.version = absl::nullopt;
+  run.book.AddDown(session.client, file.bytes, 0);
+  session.link->Send(Resync{file.version, reason});
+  return absl::OkStatus();
+}
+
+// Whether the log leads from `version` to the head and is cheaper than a checkpoint.
+absl::StatusOr<bool> LogIsBetter(RunContext& run, int64_t version) {
+  const absl::StatusOr<int64_t> log_bytes = run.store->LogBytes(version);
+  if (absl::IsOutOfRange(log_bytes.status())) return false;
+  if (!log_bytes.ok()) return log_bytes.status();
+  TERSE_ASSIGN_OR_RETURN(const RunStore::CheckpointFile file, run.store->NewestCheckpointFile());
+  // A client that already holds the checkpoint's version or a newer one gains nothing from downloading it.
+  return version >= file.version || *log_bytes <= file.bytes;
+}
+
+}  // namespace
+
+absl::StatusOr<Verdict> Settle(RunStore* store, int64_t client, Id128 last_applied, Id128 update_id, int64_t round,
+                               Id128 prev_applied) {
+  if (!update_id.IsZero() && update_id == last_applied) return Verdict{Outcome::kApplied, update_id, last_applied, ""};
+  if (prev_applied != last_applied) {
+    return Verdict{Outcome::kReset, update_id, last_applied,
+                   "the client's last applied update is not the one in the model: its state directory is older or newer "
+                   "than this run"};
+  }
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundState> state, store->GetRoundState(round));
+  bool settled = state == RoundState::kCommitted || state == RoundState::kAborted;
+  if (state == RoundState::kClosed) {
+    TERSE_ASSIGN_OR_RETURN(const bool chosen, store->WasChosen(round, client));
+    settled = !chosen;
+  }
+  return Verdict{settled ? Outcome::kNotApplied : Outcome::kPending, update_id, last_applied, ""};
+}
+
+void Refuse(Session& session, const std::string& reason, bool retry) { session.link->Send(Refusal{reason, retry}); }
+
+absl::Status HandleCheckIn(RunContext& run, SessionId id, const CheckIn& message) {
+  Session& session = run.sessions[id];
+  if (const std::string objection = Objection(message); !objection.empty()) {
+    Refuse(session, objection, /*retry=*/false);
+    return run.Note("client_refused", -1, objection);
+  }
+  ReplaceOlderConnection(run, id, message.name);
+  TERSE_ASSIGN_OR_RETURN(const ClientRecord record, run.store->RegisterClient(message.name, run.Now()));
+  if (record.id >= run.config->rounds.clients && run.config->data.partition == "iid") {
+    const std::string reason = absl::StrCat("run '", run.config->name, "' cuts its data into ", run.config->rounds.clients,
+                                            " shards and all of them have an owner; raise rounds.clients in a new run");
+    Refuse(session, reason, /*retry=*/false);
+    return run.Note("client_refused", record.id, reason);
+  }
+  session.client = record.id;
+  session.name = record.name;
+  session.last_applied = record.last_applied;
+  TERSE_ASSIGN_OR_RETURN(absl::optional<Verdict> verdict, SettleAtCheckIn(run, record, message));
+  const bool reset = verdict.has_value() && verdict->outcome == Outcome::kReset;
+  if (reset) run.received.erase(record.id);
+  if (reset || message.residual_lost) {
+    TERSE_RETURN_IF_ERROR(run.store->RecordReset(record.id));
+    TERSE_RETURN_IF_ERROR(run.Note("residual_lost", record.id,
+                                   reset ? verdict->reason : "relaxed durability: the client process had died"));
+  }
+  session.owes_round =
+      verdict.has_value() && verdict->outcome == Outcome::kPending ? message.pending_round : 0;
+  TERSE_RETURN_IF_ERROR(run.Note("client_joined", record.id, session.name));
+  session.link->Send(Welcome{run.lineage, run.config, record.id, std::move(verdict), run.head.version});
+  return absl::OkStatus();
+}
+
+absl::Status HandleReady(RunContext& run, SessionId id, const Ready& message) {
+  Session& session = run.sessions[id];
+  if (message.layout_hash != run.layout().Hash()) {
+    Refuse(session, absl::StrCat("model '", run.config->model.name, "' has other tensors on this client than on the "
+                                 "coordinator; install the same release of Terse on both sides"),
+           /*retry=*/false);
+    return run.Note("client_refused", session.client, "model layout differs");
+  }
+  if (!message.version.has_value()) return SendResync(run, session, "the client holds no model of this run");
+  const int64_t version = *message.version;
+  if (version > run.head.version || version < 0) {
+    return SendResync(run, session, absl::StrCat("version ", version, " does not exist here"));
+  }
+  if (version == run.head.version && message.model_hash != run.head.model_hash) {
+    TERSE_RETURN_IF_ERROR(run.Note("model_drift", session.client, absl::StrCat("at version ", version)));
+    return SendResync(run, session, "the model hash differs");
+  }
+  TERSE_ASSIGN_OR_RETURN(const bool use_log, LogIsBetter(run, version));
+  if (use_log) return SendLog(run, session, version);
+  return SendResync(run, session, absl::StrCat("version ", version, " is too old"));
+}
+
+void BookWire(RunContext& run) {
+  for (auto& [id, session] : run.sessions) {
+    if (session.client >= 0) run.book.AddWire(session.client, session.link->Wire(), &session.booked);
+  }
+}
+
+absl::Status CloseSession(RunContext& run, SessionId id) {
+  const auto it = run.sessions.find(id);
+  if (it == run.sessions.end()) return absl::OkStatus();
+  Session& session = it->second;
+  const int64_t client = session.client;
+  const std::string name = session.name;
+  if (client >= 0) run.book.AddWire(client, session.link->Wire(), &session.booked);
+  run.sessions.erase(it);
+  return client < 0 ? absl::OkStatus() : run.Note("client_left", client, name);
+}
+
+}  // namespace terse

@@ -1,0 +1,36 @@
+// How a client joins: check in, settle what is pending, catch up with the head. DESIGN section 3, steps 1 and 7.
+#ifndef TERSE_COORDINATOR_SESSIONS_H_
+#define TERSE_COORDINATOR_SESSIONS_H_
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "coordinator/run_context.h"
+
+namespace terse {
+
+// The verdict on update `update_id` of `round`, whose predecessor the client says is `prev_applied`: APPLIED when it is
+// the client's last applied one, RESET when the predecessors differ, NOT_APPLIED when its round was settled without it,
+// else PENDING.
+absl::StatusOr<Verdict> Settle(RunStore* store, int64_t client, Id128 last_applied, Id128 update_id, int64_t round,
+                               Id128 prev_applied);
+
+// Answers with Welcome, or refuses: an unknown protocol version, an unusable name, a full cohort. A second connection
+// under one name replaces the first. A status other than OK is a failure of the store.
+absl::Status HandleCheckIn(RunContext& run, SessionId id, const CheckIn& message);
+
+// Brings the client to the head by the log of downstream messages, or tells it to download the checkpoint when the log
+// does not reach back or costs more bytes. Afterwards session.version is set, or nullopt while it downloads.
+absl::Status HandleReady(RunContext& run, SessionId id, const Ready& message);
+
+// Refuses the session; it ends when the connection does.
+void Refuse(Session& session, const std::string& reason, bool retry);
+
+// Books the session's bytes and forgets it.
+absl::Status CloseSession(RunContext& run, SessionId id);
+
+// Samples the connection of every session that checked in.
+void BookWire(RunContext& run);
+
+}  // namespace terse
+
+#endif  // TERSE_COORDINATOR_SESSIONS_H_

@@ -1,0 +1,45 @@
+#include "core/layout.h"
+
+#include <limits>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace terse {
+
+absl::StatusOr<Layout> Layout::Create(absl::Span<const Entry> entries) {
+  if (entries.empty()) return absl::InvalidArgumentError("a model needs at least one trainable tensor");
+  Layout layout;
+  absl::flat_hash_set<std::string> names;
+  constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
+  for (const Entry& entry : entries) {
+    if (!names.insert(entry.name).second) {
+      return absl::InvalidArgumentError(absl::StrCat("tensor '", entry.name, "' appears twice"));
+    }
+    int64_t size = 1;
+    for (int64_t dimension : entry.shape) {
+      if (dimension < 1 || size > kMax / dimension) {
+        return absl::InvalidArgumentError(absl::StrCat("tensor '", entry.name, "' has the unusable shape [",
+                                                       absl::StrJoin(entry.shape, ", "), "]"));
+      }
+      size *= dimension;
+    }
+    if (layout.size_ > kMax - size) {
+      return absl::InvalidArgumentError(absl::StrCat("the model has more than ", kMax, " parameters"));
+    }
+    layout.tensors_.push_back({entry.name, entry.shape, layout.size_, size});
+    layout.size_ += size;
+  }
+  return layout;
+}
+
+Id128 Layout::Hash() const {
+  std::string text;
+  for (const TensorSpec& tensor : tensors_) {
+    absl::StrAppend(&text, tensor.name, "[", absl::StrJoin(tensor.shape, ","), "]\n");
+  }
+  return HashBytes(text);
+}
+
+}  // namespace terse

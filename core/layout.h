@@ -1,0 +1,48 @@
+// The layout of a model: its trainable tensors, flattened one after the other into one vector of float32.
+#ifndef TERSE_CORE_LAYOUT_H_
+#define TERSE_CORE_LAYOUT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/id128.h"
+
+namespace terse {
+
+struct TensorSpec {
+  std::string name;            // "conv1.weight"
+  std::vector<int64_t> shape;  // {20, 1, 5, 5}
+  int64_t offset = 0;          // of its first element in the flat vector
+  int64_t size = 0;            // number of elements
+};
+
+// Immutable after Create; copies are cheap enough for set-up code. Both ends build the same layout from the same model,
+// so sizes never travel with an update.
+class Layout {
+ public:
+  struct Entry {
+    std::string name;
+    std::vector<int64_t> shape;
+  };
+
+  Layout() = default;
+  // INVALID_ARGUMENT for an empty list, a dimension below 1, a repeated name, or more than 2^31 - 1 elements in all.
+  static absl::StatusOr<Layout> Create(absl::Span<const Entry> entries);
+
+  // Number of elements of the whole model.
+  int64_t size() const { return size_; }
+  absl::Span<const TensorSpec> tensors() const { return tensors_; }
+  // Of names and shapes; two ends with different layouts refuse each other at check-in.
+  Id128 Hash() const;
+
+ private:
+  std::vector<TensorSpec> tensors_;
+  int64_t size_ = 0;
+};
+
+}  // namespace terse
+
+#endif  // TERSE_CORE_LAYOUT_H_

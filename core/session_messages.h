@@ -1,0 +1,117 @@
+// What a client and the coordinator say to each other, as the engines see it: no gRPC, no protobuf, no chunks.
+// proto/session_convert turns these into the wire messages of proto/terse/v1/fleet.proto, which documents the fields.
+#ifndef TERSE_CORE_SESSION_MESSAGES_H_
+#define TERSE_CORE_SESSION_MESSAGES_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "core/id128.h"
+#include "core/run_config.h"
+
+namespace terse {
+
+// The protocol version that this build speaks.
+inline constexpr uint32_t kProtocolVersion = 1;
+
+enum class Outcome { kApplied, kNotApplied, kPending, kReset };
+
+struct Verdict {
+  Outcome outcome = Outcome::kPending;
+  Id128 update_id;
+  Id128 last_applied;  // for kReset
+  std::string reason;
+};
+
+// Client to coordinator.
+
+struct CheckIn {
+  uint32_t protocol_version = kProtocolVersion;
+  std::string name;
+  Id128 lineage;
+  Id128 prev_applied;
+  Id128 pending_update_id;  // zero: nothing pending
+  int64_t pending_round = 0;
+  bool residual_lost = false;
+};
+
+struct Ready {
+  absl::optional<int64_t> version;
+  Id128 model_hash;
+  Id128 layout_hash;
+};
+
+struct Update {
+  int64_t round = 0;
+  Id128 update_id;
+  int64_t train_us = 0;
+  float loss = 0;
+  std::string message;
+};
+
+struct Progress {
+  int64_t round = 0;
+  int64_t steps_done = 0;
+};
+
+struct Leaving {};
+
+using FromClient = std::variant<CheckIn, Ready, Update, Progress, Leaving>;
+
+// Coordinator to client.
+
+struct Welcome {
+  Id128 lineage;
+  std::shared_ptr<const RunConfig> config;
+  int64_t client_index = 0;
+  absl::optional<Verdict> verdict;
+  int64_t head_version = 0;
+};
+
+struct Resync {
+  int64_t checkpoint_version = 0;
+  std::string reason;
+};
+
+struct Delta {
+  int64_t version = 0;
+  Id128 model_hash;
+  std::shared_ptr<const std::string> message;  // shared: one copy serves the whole cohort
+};
+
+struct Assignment {
+  int64_t round = 0;
+  int64_t base_version = 0;
+  int64_t local_steps = 0;
+};
+
+struct Receipt {
+  Id128 update_id;
+};
+
+struct Refusal {
+  std::string reason;
+  bool retry = false;
+};
+
+struct Finished {
+  std::string reason;
+};
+
+using FromServer = std::variant<Welcome, Resync, Delta, Assignment, Receipt, Verdict, Refusal, Finished>;
+
+// H(lineage, round, client index, predecessor, message): identifies an update, proves its integrity and that both ends
+// agree about the client's last applied update, so neither the predecessor nor a checksum travels with it.
+Id128 MakeUpdateId(Id128 lineage, int64_t round, int64_t client_index, Id128 predecessor, absl::string_view message);
+
+// A client's name: 1 to 64 letters, digits, '-', '_' or '.', not starting with '.'. INVALID_ARGUMENT with the rule.
+absl::Status CheckClientName(absl::string_view name);
+
+}  // namespace terse
+
+#endif  // TERSE_CORE_SESSION_MESSAGES_H_

@@ -1,0 +1,70 @@
+// The seams between the engines and the learning side. learning/ implements them with LibTorch; tests implement them with
+// arithmetic that has an exact answer. Weights are flat vectors in the order of the model's Layout.
+#ifndef TERSE_CORE_TRAINER_H_
+#define TERSE_CORE_TRAINER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/layout.h"
+#include "core/run_config.h"
+
+namespace terse {
+
+struct TrainResult {
+  float mean_loss = 0;  // over the local steps
+  int64_t samples = 0;  // seen, counting repeats
+};
+
+// SGD_n of SBC Algorithm 1 on one client's data. Not thread-safe.
+class LocalTrainer {
+ public:
+  virtual ~LocalTrainer() = default;
+
+  virtual const Layout& layout() const = 0;
+
+  // Runs `steps` optimizer steps from `weights` (W_0) and writes delta = W_n - W_0; both have layout().size() elements.
+  // Moves the data position and the optimizer state forward. `keep_going` is asked between steps; when it returns false
+  // the call returns CANCELLED and the trainer's state is as it was after the last Train or RestoreState.
+  // INTERNAL when LibTorch fails; FAILED_PRECONDITION when the loss is not finite.
+  virtual absl::StatusOr<TrainResult> Train(absl::Span<const float> weights, int64_t steps,
+                                            const std::function<bool()>& keep_going, absl::Span<float> delta) = 0;
+
+  // Momentum masking (SBC supplement VII-A): zeroes the first-moment state of the given flat positions.
+  virtual void MaskMomentum(absl::Span<const uint32_t> positions) = 0;
+
+  // Optimizer state and position in the data, as bytes that RestoreState accepts in another process.
+  virtual absl::StatusOr<std::string> SaveState() = 0;
+  // DATA_LOSS when the bytes are not from SaveState of the same model, optimizer and data.
+  virtual absl::Status RestoreState(absl::string_view state) = 0;
+};
+
+struct Evaluation {
+  double accuracy = 0;  // fraction of the test set, 0..1
+  double loss = 0;      // mean over the test set
+};
+
+// Evaluates weights on the test set. Thread-compatible: one call at a time.
+class Evaluator {
+ public:
+  virtual ~Evaluator() = default;
+  virtual absl::StatusOr<Evaluation> Evaluate(absl::Span<const float> weights) = 0;
+};
+
+// The part of the training data that belongs to a client: shard `index` of `count` under an iid partition.
+struct Shard {
+  int64_t index = 0;
+  int64_t count = 1;
+};
+
+// Makes a trainer once the coordinator has said what the run is.
+using TrainerFactory =
+    std::function<absl::StatusOr<std::unique_ptr<LocalTrainer>>(const RunConfig& config, const Shard& shard)>;
+
+}  // namespace terse
+
+#endif  // TERSE_CORE_TRAINER_H_

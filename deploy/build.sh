@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# Installs what is missing and builds one preset. Quiet unless something fails; quick when there is nothing to do.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(dirname "$here")
+readonly here root
+# shellcheck source=deploy/packages.sh
+source "$here/packages.sh"
+
+usage() {
+  cat <<'USAGE'
+usage: deploy/build.sh [--preset NAME] [--jobs N] [--no-packages] [--verbose] [--help]
+
+Installs the Debian 12 packages that are missing, configures the CMake preset and builds it with ninja into build/NAME.
+
+  --preset NAME   release (default), dev, asan or tsan
+  --jobs N        compilers at a time (default: the processors, less where memory is short)
+  --no-packages   do not touch the machine's packages
+  --verbose       show what CMake and ninja say
+
+CMAKE_PREFIX_PATH names another LibTorch 2.x, for the first configuration of a build folder:
+  CMAKE_PREFIX_PATH=/opt/libtorch deploy/build.sh
+USAGE
+}
+
+fail() {
+  printf 'deploy/build.sh: %s\n' "$1" >&2
+  exit 1
+}
+
+value_of() {
+  [[ $# -ge 2 && -n "$2" ]] || fail "$1 needs a value; see deploy/build.sh --help"
+  printf '%s' "$2"
+}
+
+# A file that includes LibTorch takes about 1.5 GB to compile.
+default_jobs() {
+  local processors gigabytes jobs
+  processors=$(nproc)
+  gigabytes=$(awk '/^MemAvailable:/ {printf "%d", $2 / 1500000}' /proc/meminfo)
+  jobs=$((gigabytes < processors ? gigabytes : processors))
+  echo $((jobs > 0 ? jobs : 1))
+}
+
+parse_arguments() {
+  preset=release jobs='' packages=1 verbose=0
+  while [[ $# -gt 0 ]]; do
+    case "$1" in
+      -h | --help) usage; exit 0 ;;
+      --preset) preset=$(value_of "$@"); shift 2 ;;
+      --jobs) jobs=$(value_of "$@"); shift 2 ;;
+      --no-packages) packages=0; shift ;;
+      --verbose) verbose=1; shift ;;
+      *) fail "unknown argument '$1'; see deploy/build.sh --help" ;;
+    esac
+  done
+  [[ "$preset" =~ ^(release|dev|asan|tsan)$ ]] || fail "no preset '$preset'; the presets are release, dev, asan and tsan"
+  [[ -n "$jobs" ]] || jobs=$(default_jobs)
+  [[ "$jobs" =~ ^[1-9][0-9]*$ ]] || fail "--jobs must be a positive number, not '$jobs'"
+}
+
+# step NAME COMMAND...: the command's output goes to the log, and to the screen when it fails (or with --verbose).
+step() {
+  local name=$1 rc=0
+  shift
+  if [[ $verbose -eq 1 ]]; then
+    "$@" </dev/null 2>&1 | tee "$log" || rc=$?
+  else
+    "$@" >"$log" 2>&1 </dev/null || rc=$?
+  fi
+  [[ $rc -eq 0 ]] && return 0
+  # ninja prints every failing command with its errors; the end of the log is what stopped it.
+  [[ $verbose -eq 1 ]] || grep -v '^\[[0-9]*/[0-9]*\] Building' "$log" | tail -n 60 >&2
+  fail "$name of preset '$preset' failed; the whole output is in $log"
+}
+
+main() {
+  parse_arguments "$@"
+  cd "$root"
+  [[ $packages -eq 0 ]] || terse_install_packages build
+  local folder=build/$preset begin=$SECONDS
+  mkdir -p "$folder"
+  log=$root/$folder/build.log
+  if [[ ! -f "$folder/build.ninja" ]]; then
+    step configuration cmake --preset "$preset"
+  fi
+  if ninja -C "$folder" -n 2>/dev/null | grep -q 'no work to do'; then
+    echo "build: $preset is up to date"
+    return 0
+  fi
+  echo "build: $preset with $jobs jobs"
+  step build ninja -C "$folder" -j "$jobs"
+  echo "build: $preset done in $((SECONDS - begin)) s"
+}
+
+main "$@"

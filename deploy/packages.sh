@@ -1,0 +1,165 @@
+#!/usr/bin/env bash
+# The Debian 12 packages that Terse needs, in one place: the build, its tests, and the container image's run-time
+# libraries. Run it, or source it and call terse_install_packages.
+set -euo pipefail
+
+# Compilers, tools and libraries that configure and build every target.
+# libopenblas0-openmp: the reference BLAS that libtorch-dev brings by default is about 2.4 times slower.
+TERSE_BUILD_PACKAGES=(
+  g++ cmake ninja-build ccache mold pkg-config git ca-certificates
+  libtorch-dev libopenblas0-openmp
+  libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev
+  libsqlite3-dev libxxhash-dev libssl-dev zlib1g-dev
+  libcli11-dev libtoml11-dev libspdlog-dev nlohmann-json3-dev
+  libgtest-dev libgmock-dev libbenchmark-dev
+)
+# What the tests run beside the binaries: an independent reader of every file that Terse writes.
+TERSE_TEST_PACKAGES=(python3 python3-numpy python3-torch sqlite3)
+# What the three executables need to run, and nothing else (the container image).
+TERSE_RUNTIME_PACKAGES=(
+  libtorch1.13 libopenblas0-openmp libgrpc++1.51 libprotobuf32 libabsl20220623
+  libsqlite3-0 libxxhash0 libspdlog1.10 libssl3 zlib1g
+)
+
+terse_packages_usage() {
+  cat <<'USAGE'
+usage: deploy/packages.sh [build] [test] [runtime] [--print] [--help]
+
+Installs the Debian 12 packages of the named sets that are missing (default: build), with apt-get, through sudo when
+you are not root. Does nothing when all are there.
+
+  build      compilers, tools and libraries that build Terse
+  test       what tests/run.sh needs beside them
+  runtime    the libraries that the built executables need
+  --print    only list the packages of the sets, one a line
+USAGE
+}
+
+terse_packages_fail() {
+  printf 'deploy/packages.sh: %s\n' "$1" >&2
+  exit 1
+}
+
+# terse_packages_of SET...: the packages of the sets, one a line.
+terse_packages_of() {
+  local set
+  for set in "$@"; do
+    case "$set" in
+      build) printf '%s\n' "${TERSE_BUILD_PACKAGES[@]}" ;;
+      test) printf '%s\n' "${TERSE_TEST_PACKAGES[@]}" ;;
+      runtime) printf '%s\n' "${TERSE_RUNTIME_PACKAGES[@]}" ;;
+      *) terse_packages_fail "unknown package set '$set'; the sets are build, test and runtime" ;;
+    esac
+  done
+}
+
+# Names of the given packages that are not installed, one a line.
+terse_missing_packages() {
+  local name
+  for name in "$@"; do
+    # shellcheck disable=SC2016  # dpkg-query expands ${Status}, not the shell
+    [[ "$(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null)" == installed ]] || printf '%s\n' "$name"
+  done
+}
+
+terse_require_debian_12() {
+  local id=unknown version=unknown pretty='this system'
+  if [[ -r /etc/os-release ]]; then
+    # shellcheck source=/dev/null
+    id=$(. /etc/os-release && echo "${ID:-unknown}")
+    # shellcheck source=/dev/null
+    version=$(. /etc/os-release && echo "${VERSION_ID:-unknown}")
+    # shellcheck source=/dev/null
+    pretty=$(. /etc/os-release && echo "${PRETTY_NAME:-this system}")
+  fi
+  [[ "$id" == debian && "$version" == 12 ]] && command -v apt-get >/dev/null && return 0
+  terse_packages_fail "Terse's packages are those of Debian 12 (bookworm) and this is $pretty. Install the equivalents of \
+the packages that 'deploy/packages.sh build test --print' lists, then set TERSE_SKIP_PACKAGES=1; or use the Dockerfile."
+}
+
+# terse_as_root COMMAND...: through sudo when not root.
+terse_as_root() {
+  if [[ $EUID -eq 0 ]]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    terse_packages_fail "not root and no sudo here; as root, run: apt-get install ${TERSE_MISSING[*]:-(nothing)}"
+  fi
+}
+
+terse_apt_get() {
+  terse_as_root env DEBIAN_FRONTEND=noninteractive apt-get -y -qq -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 \
+    "$@" </dev/null
+}
+
+# Refreshes the package lists only when they do not know all the packages, or when an installation failed with them.
+terse_apt_install() {
+  local log=$1
+  shift
+  if ! apt-cache show --no-all-versions "$@" >/dev/null 2>&1; then
+    terse_apt_get update >>"$log" 2>&1 || return 1
+    terse_apt_get install --no-install-recommends "$@" >>"$log" 2>&1
+    return
+  fi
+  terse_apt_get install --no-install-recommends "$@" >>"$log" 2>&1 && return 0
+  { terse_apt_get update && terse_apt_get install --no-install-recommends "$@"; } >>"$log" 2>&1
+}
+
+# Where several BLAS libraries are installed, one of OpenBLAS must be the one that LibTorch loads.
+terse_choose_openblas() {
+  local arch library link current wanted
+  arch=$(dpkg-architecture -qDEB_HOST_MULTIARCH 2>/dev/null || echo "$(uname -m)-linux-gnu")
+  for library in libblas.so.3 liblapack.so.3; do
+    link=$library-$arch
+    wanted=/usr/lib/$arch/openblas-openmp/$library
+    current=$(update-alternatives --query "$link" 2>/dev/null | sed -n 's/^Value: //p')
+    [[ -e "$wanted" && "$current" != *openblas* ]] || continue
+    echo "packages: $library is ${current:-unset}, several times slower; choosing $wanted" >&2
+    terse_as_root update-alternatives --quiet --set "$link" "$wanted"
+  done
+}
+
+# terse_install_packages SET...: installs what is missing; exits with one clear line when that fails.
+# TERSE_SKIP_PACKAGES=1 trusts the machine and does nothing.
+terse_install_packages() {
+  [[ "${TERSE_SKIP_PACKAGES:-0}" == 1 ]] && return 0
+  local wanted log
+  mapfile -t wanted < <(terse_packages_of "$@")
+  [[ ${#wanted[@]} -gt 0 ]] || exit 1
+  terse_require_debian_12
+  mapfile -t TERSE_MISSING < <(terse_missing_packages "${wanted[@]}")
+  if [[ ${#TERSE_MISSING[@]} -gt 0 ]]; then
+    log=$(mktemp -t terse-packages.XXXXXX)
+    echo "packages: installing ${TERSE_MISSING[*]}" >&2
+    if ! terse_apt_install "$log" "${TERSE_MISSING[@]}"; then
+      tail -n 20 "$log" >&2
+      terse_packages_fail "apt-get could not install the packages above (log: $log); check the network and the sources \
+in /etc/apt, then run it again"
+    fi
+    rm -f "$log"
+  fi
+  terse_choose_openblas
+}
+
+terse_packages_main() {
+  local sets=() print=0 argument
+  for argument in "$@"; do
+    case "$argument" in
+      -h | --help) terse_packages_usage && return 0 ;;
+      --print) print=1 ;;
+      build | test | runtime) sets+=("$argument") ;;
+      *) terse_packages_fail "unknown argument '$argument'; see deploy/packages.sh --help" ;;
+    esac
+  done
+  [[ ${#sets[@]} -gt 0 ]] || sets=(build)
+  if [[ $print -eq 1 ]]; then
+    terse_packages_of "${sets[@]}" | sort -u
+  else
+    terse_install_packages "${sets[@]}"
+  fi
+}
+
+if [[ "${BASH_SOURCE[0]}" == "$0" ]]; then
+  terse_packages_main "$@"
+fi

@@ -1,0 +1,34 @@
+// The bytes of LocalTrainer::SaveState.
+//
+//   8 bytes  "TERSETS1"
+//   16       identity: a hash of what the state belongs to (model, optimizer, data, shard, seed)
+//   8 each   epoch, offset, optimizer step, little-endian
+//   4 bytes  for every float of every optimizer slot, little-endian; the sizes are the reader's own
+//   16       XXH3-128 of everything before it
+#ifndef TERSE_LEARNING_TRAINER_STATE_H_
+#define TERSE_LEARNING_TRAINER_STATE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/id128.h"
+#include "learning/batch_stream.h"
+#include "learning/optimizers.h"
+
+namespace terse {
+
+struct TrainerState {
+  BatchStream::Position position;
+  OptimizerState optimizer;
+};
+
+std::string EncodeTrainerState(const TrainerState& state, Id128 identity);
+
+// DATA_LOSS, with the reason, when the bytes are damaged, cut short, or of another identity or size.
+absl::StatusOr<TrainerState> DecodeTrainerState(absl::string_view bytes, Id128 identity, int slots, int64_t size);
+
+}  // namespace terse
+
+#endif  // TERSE_LEARNING_TRAINER_STATE_H_

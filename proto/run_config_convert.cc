@@ -1,0 +1,62 @@
+#include "proto/run_config_convert.h"
+
+#include "core/status.h"
+#include "proto/run_config_loader.h"
+
+namespace terse {
+namespace {
+
+TrainSpec ToCore(const v1::Train& train) {
+  const v1::Optimizer& optimizer = train.optimizer();
+  TrainSpec spec;
+  spec.local_steps = train.local_steps();
+  spec.batch_size = train.batch_size();
+  spec.optimizer.name = optimizer.name();
+  spec.optimizer.learning_rate = optimizer.learning_rate();
+  spec.optimizer.momentum = optimizer.momentum();
+  spec.optimizer.beta1 = optimizer.beta1();
+  spec.optimizer.beta2 = optimizer.beta2();
+  spec.optimizer.epsilon = optimizer.epsilon();
+  spec.optimizer.momentum_masking = optimizer.momentum_masking();
+  return spec;
+}
+
+RoundPolicy ToCore(const v1::Rounds& rounds) {
+  RoundPolicy policy;
+  policy.count = rounds.count();
+  policy.clients = rounds.clients();
+  policy.quorum = rounds.quorum() == 0 ? rounds.clients() : rounds.quorum();
+  policy.deadline_seconds = rounds.deadline_seconds();
+  return policy;
+}
+
+// The rules admit three names, so what is neither of the first two is the third.
+DownstreamMode DownstreamOf(const v1::Codec& codec) {
+  if (codec.downstream() == "forward") return DownstreamMode::kForward;
+  return codec.downstream() == "dense" ? DownstreamMode::kDense : DownstreamMode::kAuto;
+}
+
+}  // namespace
+
+absl::StatusOr<RunConfig> ToCore(const v1::RunConfig& config) {
+  TERSE_RETURN_IF_ERROR(ValidateRunConfig(config));
+  RunConfig run;
+  run.name = config.name();
+  run.seed = static_cast<uint64_t>(config.seed());
+  run.durability = config.durability() == "relaxed" ? Durability::kRelaxed : Durability::kStrict;
+  run.model.name = config.model().name();
+  run.data.name = config.data().name();
+  run.data.partition = config.data().partition();
+  run.train = ToCore(config.train());
+  run.codec.name = config.codec().name();
+  run.codec.density = config.codec().density();
+  run.codec.mean_precision = config.codec().mean_precision();
+  run.downstream = DownstreamOf(config.codec());
+  run.rounds = ToCore(config.rounds());
+  run.evaluate_every = config.rounds().evaluate_every();
+  run.checkpoint_every = config.checkpoints().every();
+  run.checkpoint_keep = config.checkpoints().keep();
+  return run;
+}
+
+}  // namespace terse

@@ -1,0 +1,254 @@
+#include "proto/run_config_loader.h"
+
+#include <google/protobuf/message.h>
+
+#include <algorithm>
+#include <exception>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <toml.hpp>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "core/file_io.h"
+#include "core/status.h"
+#include "proto/run_config_rules.h"
+
+namespace terse {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+// Ordered tables, so that of several errors the same one is reported every time.
+using Toml = toml::basic_value<toml::discard_comments, std::map, std::vector>;
+
+constexpr int64_t kMaxRunFileBytes = int64_t{1} << 20;
+
+const v1::FieldRule& RuleOf(const FieldDescriptor& field) { return field.options().GetExtension(v1::rule); }
+
+int64_t EditDistance(absl::string_view a, absl::string_view b) {
+  std::vector<int64_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 0; i < a.size(); ++i) {
+    int64_t diagonal = row[0];
+    row[0] = i + 1;
+    for (size_t j = 0; j < b.size(); ++j) {
+      const int64_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+ConfigViolation UnknownKey(const Descriptor& table, absl::string_view prefix, const std::string& key) {
+  std::vector<std::string> known;
+  std::string closest;
+  int64_t best = 1 + static_cast<int64_t>(key.size()) / 3;
+  for (int i = 0; i < table.field_count(); ++i) {
+    known.push_back(table.field(i)->name());
+    const int64_t distance = EditDistance(key, known.back());
+    if (distance > best) continue;
+    best = distance;
+    closest = known.back();
+  }
+  const std::string path = JoinKey(prefix, key);
+  return {path, absl::StrCat(path, " is not a known key", closest.empty() ? "" : absl::StrCat("; did you mean '", closest, "'?"),
+                             closest.empty() ? "; " : " ", prefix.empty() ? "known at the top" : absl::StrCat("known in [", prefix, "]"),
+                             ": ", absl::StrJoin(known, ", "))};
+}
+
+std::string WantedText(const FieldDescriptor& field) {
+  const std::string allowed = AllowedText(field);
+  const std::string type = TypeText(field);
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL) return type;
+  return absl::StrCat(type == "integer" ? "an " : "a ", type, allowed.empty() ? "" : ", ", allowed);
+}
+
+absl::string_view TomlTypeText(const Toml& value) {
+  switch (value.type()) {
+    case toml::value_t::boolean:
+      return "true or false";
+    case toml::value_t::integer:
+      return "an integer";
+    case toml::value_t::floating:
+      return "a number";
+    case toml::value_t::string:
+      return "a string";
+    case toml::value_t::array:
+      return "an array";
+    case toml::value_t::table:
+      return "a table";
+    default:
+      return "a date or time";
+  }
+}
+
+// Copies one TOML document into a message, field by field of the message's descriptor, and remembers where each key
+// stood.
+class TableReader {
+ public:
+  // Fills `out`, whose tables may be absent in the file (`table` is null): then every field takes its default.
+  std::optional<ConfigViolation> Read(const Toml* table, const std::string& prefix, Message* out) {
+    const Descriptor& descriptor = *out->GetDescriptor();
+    if (table != nullptr) {
+      for (const auto& [key, value] : table->as_table(std::nothrow)) {
+        lines_[JoinKey(prefix, key)] = value.location().line();
+        if (descriptor.FindFieldByName(key) == nullptr) return UnknownKey(descriptor, prefix, key);
+      }
+    }
+    for (int i = 0; i < descriptor.field_count(); ++i) {
+      const FieldDescriptor& field = *descriptor.field(i);
+      std::optional<ConfigViolation> violation = ReadField(Find(table, field.name()), prefix, field, out);
+      if (violation.has_value()) return violation;
+    }
+    return std::nullopt;
+  }
+
+  // Line of a key, or of the table that it would be in, or 0.
+  int64_t LineOf(std::string key) const {
+    while (!key.empty()) {
+      const auto found = lines_.find(key);
+      if (found != lines_.end()) return found->second;
+      const size_t dot = key.rfind('.');
+      key.resize(dot == std::string::npos ? 0 : dot);
+    }
+    return 0;
+  }
+
+ private:
+  static const Toml* Find(const Toml* table, const std::string& key) {
+    if (table == nullptr) return nullptr;
+    const auto& entries = table->as_table(std::nothrow);
+    const auto found = entries.find(key);
+    return found == entries.end() ? nullptr : &found->second;
+  }
+
+  std::optional<ConfigViolation> ReadField(const Toml* value, const std::string& prefix, const FieldDescriptor& field,
+                                           Message* out) {
+    const std::string key = JoinKey(prefix, field.name());
+    if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      if (value != nullptr && !value->is_table()) return WrongType(*value, key, field);
+      return Read(value, key, out->GetReflection()->MutableMessage(out, &field));
+    }
+    if (value != nullptr) return SetScalar(*value, key, field, out);
+    if (!RuleOf(field).has_default_value()) {
+      return ConfigViolation{key, absl::StrCat(key, " is missing; give ", WantedText(field))};
+    }
+    std::istringstream text(absl::StrCat("value = ", RuleOf(field).default_value(), "\n"));
+    const Toml parsed = toml::parse<toml::discard_comments, std::map, std::vector>(text, "default of " + key);
+    return SetScalar(*Find(&parsed, "value"), key, field, out);
+  }
+
+  static ConfigViolation WrongType(const Toml& value, const std::string& key, const FieldDescriptor& field) {
+    return {key, absl::StrCat(key, " is ", TomlTypeText(value), "; give ", WantedText(field))};
+  }
+
+  static std::optional<ConfigViolation> SetScalar(const Toml& value, const std::string& key,
+                                                  const FieldDescriptor& field, Message* out) {
+    const auto& reflection = *out->GetReflection();
+    const FieldDescriptor::CppType type = field.cpp_type();
+    if (type == FieldDescriptor::CPPTYPE_INT64 && value.is_integer()) {
+      reflection.SetInt64(out, &field, value.as_integer());
+    } else if (type == FieldDescriptor::CPPTYPE_DOUBLE && value.is_integer()) {
+      reflection.SetDouble(out, &field, static_cast<double>(value.as_integer()));
+    } else if (type == FieldDescriptor::CPPTYPE_DOUBLE && value.is_floating()) {
+      reflection.SetDouble(out, &field, value.as_floating());
+    } else if (type == FieldDescriptor::CPPTYPE_BOOL && value.is_boolean()) {
+      reflection.SetBool(out, &field, value.as_boolean());
+    } else if (type == FieldDescriptor::CPPTYPE_STRING && value.is_string()) {
+      reflection.SetString(out, &field, value.as_string().str);
+    } else {
+      return WrongType(value, key, field);
+    }
+    return std::nullopt;
+  }
+
+  std::map<std::string, int64_t> lines_;  // dotted key -> line, 1-based
+};
+
+absl::Status At(absl::string_view filename, int64_t line, absl::string_view text) {
+  return absl::InvalidArgumentError(line > 0 ? absl::StrCat(filename, ":", line, ": ", text)
+                                             : absl::StrCat(filename, ": ", text));
+}
+
+// The first line of toml11's message without its tags: "[error] toml::parse_key: an invalid key" -> "an invalid key".
+std::string SyntaxText(absl::string_view what) {
+  what = what.substr(0, what.find('\n'));
+  const size_t tag = what.find("toml::");
+  const size_t colon = tag == absl::string_view::npos ? tag : what.find(": ", tag);
+  return std::string(colon == absl::string_view::npos ? what : what.substr(colon + 2));
+}
+
+absl::StatusOr<v1::RunConfig> FromToml(const Toml& document, absl::string_view filename) {
+  v1::RunConfig config;
+  TableReader reader;
+  std::optional<ConfigViolation> violation = reader.Read(&document, "", &config);
+  if (!violation.has_value()) violation = CheckFields(config, "");
+  if (!violation.has_value()) violation = CheckAcrossFields(config);
+  if (violation.has_value()) return At(filename, reader.LineOf(violation->key), violation->text);
+  return config;
+}
+
+struct ReferenceRow {
+  std::string key, type, default_value, allowed;
+};
+
+void AppendReference(const Descriptor& descriptor, const std::string& prefix, std::vector<ReferenceRow>* rows) {
+  for (int i = 0; i < descriptor.field_count(); ++i) {
+    const FieldDescriptor& field = *descriptor.field(i);
+    const std::string key = JoinKey(prefix, field.name());
+    if (field.message_type() != nullptr) {
+      AppendReference(*field.message_type(), key, rows);
+      continue;
+    }
+    const v1::FieldRule& rule = RuleOf(field);
+    rows->push_back({key, TypeText(field), rule.has_default_value() ? rule.default_value() : "required",
+                     AllowedText(field)});
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<v1::RunConfig> ParseRunConfig(absl::string_view text, absl::string_view filename) {
+  try {
+    std::istringstream stream{std::string(text)};
+    return FromToml(toml::parse<toml::discard_comments, std::map, std::vector>(stream, std::string(filename)),
+                    filename);
+  } catch (const toml::exception& error) {
+    return At(filename, error.location().line(), SyntaxText(error.what()));
+  } catch (const std::exception& error) {
+    return At(filename, 0, absl::StrCat("not TOML: ", error.what()));
+  }
+}
+
+absl::StatusOr<v1::RunConfig> LoadRunConfig(const std::string& path) {
+  TERSE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxRunFileBytes));
+  return ParseRunConfig(text, path);
+}
+
+absl::Status ValidateRunConfig(const v1::RunConfig& config) {
+  std::optional<ConfigViolation> violation = CheckFields(config, "");
+  if (!violation.has_value()) violation = CheckAcrossFields(config);
+  return violation.has_value() ? At("run config", 0, violation->text) : absl::OkStatus();
+}
+
+std::string RunConfigReference() {
+  std::vector<ReferenceRow> rows = {{"KEY", "TYPE", "DEFAULT", "ALLOWED"}};
+  AppendReference(*v1::RunConfig::descriptor(), "", &rows);
+  std::string text;
+  for (const ReferenceRow& row : rows) {
+    absl::StrAppendFormat(&text, "%-34s %-14s %-15s %s", row.key, row.type, row.default_value, row.allowed);
+    while (!text.empty() && text.back() == ' ') text.pop_back();
+    text.push_back('\n');
+  }
+  return text;
+}
+
+}  // namespace terse

@@ -1,0 +1,43 @@
+// The rules of terse/v1/run_config.proto, read from its descriptor and its (rule) options: what a value may be, and
+// whether a message obeys. No rule of a single field is written anywhere else.
+#ifndef TERSE_PROTO_RUN_CONFIG_RULES_H_
+#define TERSE_PROTO_RUN_CONFIG_RULES_H_
+
+#include <google/protobuf/message.h>
+
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "terse/v1/run_config.pb.h"
+
+namespace terse {
+
+// A broken rule. `key` is the dotted path of the field ("train.local_steps"), `text` a sentence that starts with it.
+struct ConfigViolation {
+  std::string key;
+  std::string text;
+};
+
+// "train" and "local_steps" give "train.local_steps"; an empty prefix gives the field alone.
+std::string JoinKey(absl::string_view prefix, absl::string_view field);
+
+// "integer", "number", "string", "true or false" or "table".
+std::string TypeText(const google::protobuf::FieldDescriptor& field);
+
+// What a field allows, without its type: "1 to 1000000", "above 0, at most 1", "'sbc' or 'dense'"; may be empty.
+std::string AllowedText(const google::protobuf::FieldDescriptor& field);
+
+// The shortest decimal form that reads back as the same double.
+std::string NumberText(double value);
+
+// The first field of `message`, in the order of declaration and depth first, whose value breaks its own rule. A table
+// that is absent counts as one of zeros and empty strings.
+std::optional<ConfigViolation> CheckFields(const google::protobuf::Message& message, absl::string_view prefix);
+
+// The rules that concern more than one field, and the form of the run's name.
+std::optional<ConfigViolation> CheckAcrossFields(const v1::RunConfig& config);
+
+}  // namespace terse
+
+#endif  // TERSE_PROTO_RUN_CONFIG_RULES_H_

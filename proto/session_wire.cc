@@ -1,0 +1,319 @@
+#include "proto/session_wire.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/status.h"
+#include "proto/run_config_convert.h"
+
+namespace terse {
+namespace {
+
+v1::Verdict::Outcome ToWire(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kApplied:
+      return v1::Verdict::OUTCOME_APPLIED;
+    case Outcome::kNotApplied:
+      return v1::Verdict::OUTCOME_NOT_APPLIED;
+    case Outcome::kPending:
+      return v1::Verdict::OUTCOME_PENDING;
+    case Outcome::kReset:
+      return v1::Verdict::OUTCOME_RESET;
+  }
+  return v1::Verdict::OUTCOME_UNSPECIFIED;
+}
+
+absl::StatusOr<Outcome> FromWire(v1::Verdict::Outcome outcome) {
+  switch (outcome) {
+    case v1::Verdict::OUTCOME_APPLIED:
+      return Outcome::kApplied;
+    case v1::Verdict::OUTCOME_NOT_APPLIED:
+      return Outcome::kNotApplied;
+    case v1::Verdict::OUTCOME_PENDING:
+      return Outcome::kPending;
+    case v1::Verdict::OUTCOME_RESET:
+      return Outcome::kReset;
+    default:
+      return absl::InvalidArgumentError(absl::StrCat("unknown verdict ", static_cast<int>(outcome)));
+  }
+}
+
+// An optional id: the empty string for zero, so that it costs nothing on the wire.
+std::string IdBytes(Id128 id) { return id.IsZero() ? std::string() : id.ToBytes(); }
+
+void FillVerdict(const Verdict& verdict, v1::Verdict* out) {
+  out->set_outcome(ToWire(verdict.outcome));
+  out->set_update_id(IdBytes(verdict.update_id));
+  if (verdict.outcome == Outcome::kReset) out->set_last_applied(IdBytes(verdict.last_applied));
+  out->set_reason(verdict.reason);
+}
+
+absl::StatusOr<Verdict> ParseVerdict(const v1::Verdict& wire) {
+  Verdict verdict;
+  TERSE_ASSIGN_OR_RETURN(verdict.outcome, FromWire(wire.outcome()));
+  TERSE_ASSIGN_OR_RETURN(verdict.update_id, Id128::FromBytes(wire.update_id()));
+  TERSE_ASSIGN_OR_RETURN(verdict.last_applied, Id128::FromBytes(wire.last_applied()));
+  verdict.reason = wire.reason();
+  return verdict;
+}
+
+// A number that must fit a signed 64-bit integer.
+absl::StatusOr<int64_t> Number(uint64_t value, absl::string_view field) {
+  if (value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+    return absl::InvalidArgumentError(absl::StrCat(field, " is out of range: ", value));
+  }
+  return static_cast<int64_t>(value);
+}
+
+// Cuts `payload` into chunks: `add` returns the message of the next chunk, whose data is filled in here.
+template <typename AddChunk>
+void CutIntoChunks(const std::string& payload, AddChunk add) {
+  for (size_t at = 0; at < payload.size(); at += kChunkBytes) {
+    add()->set_data(payload.substr(at, std::min<size_t>(kChunkBytes, payload.size() - at)));
+  }
+}
+
+void Fill(const Welcome& welcome, const v1::RunConfig& config, v1::Welcome* out) {
+  out->set_lineage(welcome.lineage.ToBytes());
+  *out->mutable_config() = config;
+  out->set_client_index(welcome.client_index);
+  if (welcome.verdict.has_value()) FillVerdict(*welcome.verdict, out->mutable_verdict());
+  out->set_head_version(welcome.head_version);
+}
+
+std::vector<v1::ServerMessage> DeltaToWire(const Delta& delta) {
+  std::vector<v1::ServerMessage> chunks;
+  CutIntoChunks(*delta.message, [&chunks] { return chunks.emplace_back().mutable_delta(); });
+  v1::DeltaHeader* header = chunks.front().mutable_delta()->mutable_header();
+  header->set_version(delta.version);
+  header->set_model_hash(delta.model_hash.ToBytes());
+  header->set_size(delta.message->size());
+  return chunks;
+}
+
+std::vector<v1::ClientMessage> UpdateToWire(const Update& update) {
+  std::vector<v1::ClientMessage> chunks;
+  CutIntoChunks(update.message, [&chunks] { return chunks.emplace_back().mutable_update(); });
+  v1::UpdateHeader* header = chunks.front().mutable_update()->mutable_header();
+  header->set_round(update.round);
+  header->set_update_id(update.update_id.ToBytes());
+  header->set_size(update.message.size());
+  header->set_train_us(update.train_us);
+  header->set_loss(update.loss);
+  return chunks;
+}
+
+absl::StatusOr<FromClient> ParseCheckIn(const v1::CheckIn& wire) {
+  CheckIn message;
+  message.protocol_version = wire.protocol_version();
+  message.name = wire.name();
+  TERSE_ASSIGN_OR_RETURN(message.lineage, Id128::FromBytes(wire.lineage()));
+  TERSE_ASSIGN_OR_RETURN(message.prev_applied, Id128::FromBytes(wire.prev_applied()));
+  TERSE_ASSIGN_OR_RETURN(message.pending_update_id, Id128::FromBytes(wire.pending_update_id()));
+  TERSE_ASSIGN_OR_RETURN(message.pending_round, Number(wire.pending_round(), "pending_round"));
+  message.residual_lost = wire.residual_lost();
+  return FromClient(std::move(message));
+}
+
+absl::StatusOr<FromClient> ParseReady(const v1::Ready& wire) {
+  Ready message;
+  if (wire.has_version()) {
+    TERSE_ASSIGN_OR_RETURN(message.version, Number(wire.version(), "version"));
+  }
+  TERSE_ASSIGN_OR_RETURN(message.model_hash, Id128::FromBytes(wire.model_hash()));
+  TERSE_ASSIGN_OR_RETURN(message.layout_hash, Id128::FromBytes(wire.layout_hash()));
+  return FromClient(message);
+}
+
+absl::StatusOr<FromServer> ParseWelcome(const v1::Welcome& wire) {
+  Welcome message;
+  TERSE_ASSIGN_OR_RETURN(message.lineage, Id128::FromBytes(wire.lineage()));
+  if (message.lineage.IsZero()) return absl::InvalidArgumentError("the coordinator sent no lineage");
+  TERSE_ASSIGN_OR_RETURN(RunConfig config, ToCore(wire.config()));
+  message.config = std::make_shared<const RunConfig>(std::move(config));
+  message.client_index = wire.client_index();
+  if (wire.has_verdict()) {
+    TERSE_ASSIGN_OR_RETURN(message.verdict, ParseVerdict(wire.verdict()));
+  }
+  TERSE_ASSIGN_OR_RETURN(message.head_version, Number(wire.head_version(), "head_version"));
+  return FromServer(std::move(message));
+}
+
+}  // namespace
+
+std::vector<v1::ServerMessage> ToWire(const FromServer& message, const v1::RunConfig& config) {
+  if (const auto* delta = std::get_if<Delta>(&message)) return DeltaToWire(*delta);
+  std::vector<v1::ServerMessage> out(1);
+  if (const auto* welcome = std::get_if<Welcome>(&message)) {
+    Fill(*welcome, config, out[0].mutable_welcome());
+  } else if (const auto* resync = std::get_if<Resync>(&message)) {
+    out[0].mutable_resync()->set_checkpoint_version(resync->checkpoint_version);
+    out[0].mutable_resync()->set_reason(resync->reason);
+  } else if (const auto* assignment = std::get_if<Assignment>(&message)) {
+    out[0].mutable_assignment()->set_round(assignment->round);
+    out[0].mutable_assignment()->set_base_version(assignment->base_version);
+    out[0].mutable_assignment()->set_local_steps(assignment->local_steps);
+  } else if (const auto* receipt = std::get_if<Receipt>(&message)) {
+    out[0].mutable_receipt()->set_update_id(receipt->update_id.ToBytes());
+  } else if (const auto* verdict = std::get_if<Verdict>(&message)) {
+    FillVerdict(*verdict, out[0].mutable_verdict());
+  } else if (const auto* refusal = std::get_if<Refusal>(&message)) {
+    out[0].mutable_refusal()->set_reason(refusal->reason);
+    out[0].mutable_refusal()->set_retry(refusal->retry);
+  } else if (const auto* finished = std::get_if<Finished>(&message)) {
+    out[0].mutable_finished()->set_reason(finished->reason);
+  }
+  return out;
+}
+
+std::vector<v1::ClientMessage> ToWire(const FromClient& message) {
+  if (const auto* update = std::get_if<Update>(&message)) return UpdateToWire(*update);
+  std::vector<v1::ClientMessage> out(1);
+  if (const auto* check_in = std::get_if<CheckIn>(&message)) {
+    v1::CheckIn* wire = out[0].mutable_check_in();
+    wire->set_protocol_version(check_in->protocol_version);
+    wire->set_name(check_in->name);
+    wire->set_lineage(IdBytes(check_in->lineage));
+    wire->set_prev_applied(IdBytes(check_in->prev_applied));
+    wire->set_pending_update_id(IdBytes(check_in->pending_update_id));
+    wire->set_pending_round(check_in->pending_round);
+    wire->set_residual_lost(check_in->residual_lost);
+  } else if (const auto* ready = std::get_if<Ready>(&message)) {
+    if (ready->version.has_value()) out[0].mutable_ready()->set_version(*ready->version);
+    out[0].mutable_ready()->set_model_hash(IdBytes(ready->model_hash));
+    out[0].mutable_ready()->set_layout_hash(IdBytes(ready->layout_hash));
+  } else if (const auto* progress = std::get_if<Progress>(&message)) {
+    out[0].mutable_progress()->set_round(progress->round);
+    out[0].mutable_progress()->set_steps_done(progress->steps_done);
+  } else {
+    out[0].mutable_leaving();
+  }
+  return out;
+}
+
+absl::Status Assembly::Begin(uint64_t size, int64_t limit, absl::string_view what) {
+  if (active_) return absl::InvalidArgumentError(absl::StrCat(what, " begins before the one before it ended"));
+  if (size == 0 || size > static_cast<uint64_t>(limit)) {
+    return absl::InvalidArgumentError(absl::StrCat(what, " announces ", size, " bytes; this model allows 1 to ", limit));
+  }
+  active_ = true;
+  size_ = size;
+  data_.clear();
+  data_.reserve(size);
+  return absl::OkStatus();
+}
+
+absl::Status Assembly::Append(absl::string_view data) {
+  if (!active_) return absl::InvalidArgumentError("a chunk without a header before it");
+  if (data.empty() || data.size() > size_ - data_.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("a chunk of ", data.size(), " bytes where ", size_ - data_.size(),
+                                                   " are still to come"));
+  }
+  data_.append(data.data(), data.size());
+  return absl::OkStatus();
+}
+
+std::string Assembly::Take() {
+  active_ = false;
+  return std::move(data_);
+}
+
+absl::StatusOr<absl::optional<FromClient>> ClientMessageReader::Feed(const v1::ClientMessage& message) {
+  switch (message.body_case()) {
+    case v1::ClientMessage::kCheckIn: {
+      TERSE_ASSIGN_OR_RETURN(FromClient parsed, ParseCheckIn(message.check_in()));
+      return absl::make_optional(std::move(parsed));
+    }
+    case v1::ClientMessage::kReady: {
+      TERSE_ASSIGN_OR_RETURN(FromClient parsed, ParseReady(message.ready()));
+      return absl::make_optional(std::move(parsed));
+    }
+    case v1::ClientMessage::kProgress: {
+      Progress progress;
+      TERSE_ASSIGN_OR_RETURN(progress.round, Number(message.progress().round(), "round"));
+      TERSE_ASSIGN_OR_RETURN(progress.steps_done, Number(message.progress().steps_done(), "steps_done"));
+      return absl::make_optional(FromClient(progress));
+    }
+    case v1::ClientMessage::kLeaving:
+      return absl::make_optional(FromClient(Leaving{}));
+    case v1::ClientMessage::kUpdate:
+      return FeedUpdate(message.update());
+    case v1::ClientMessage::BODY_NOT_SET:
+      break;
+  }
+  return absl::InvalidArgumentError("an empty message, or one of a newer protocol");
+}
+
+absl::StatusOr<absl::optional<FromClient>> ClientMessageReader::FeedUpdate(const v1::UpdateChunk& chunk) {
+  if (chunk.has_header()) {
+    const v1::UpdateHeader& header = chunk.header();
+    TERSE_RETURN_IF_ERROR(assembly_.Begin(header.size(), max_update_bytes_, "the update"));
+    TERSE_ASSIGN_OR_RETURN(update_.round, Number(header.round(), "round"));
+    TERSE_ASSIGN_OR_RETURN(update_.update_id, Id128::FromBytes(header.update_id()));
+    TERSE_ASSIGN_OR_RETURN(update_.train_us, Number(header.train_us(), "train_us"));
+    update_.loss = header.loss();
+  }
+  TERSE_RETURN_IF_ERROR(assembly_.Append(chunk.data()));
+  if (!assembly_.complete()) return absl::optional<FromClient>();
+  update_.message = assembly_.Take();
+  return absl::make_optional(FromClient(std::move(update_)));
+}
+
+absl::StatusOr<absl::optional<FromServer>> ServerMessageReader::Feed(const v1::ServerMessage& message) {
+  switch (message.body_case()) {
+    case v1::ServerMessage::kWelcome: {
+      TERSE_ASSIGN_OR_RETURN(FromServer parsed, ParseWelcome(message.welcome()));
+      return absl::make_optional(std::move(parsed));
+    }
+    case v1::ServerMessage::kResync: {
+      Resync resync;
+      TERSE_ASSIGN_OR_RETURN(resync.checkpoint_version,
+                             Number(message.resync().checkpoint_version(), "checkpoint_version"));
+      resync.reason = message.resync().reason();
+      return absl::make_optional(FromServer(std::move(resync)));
+    }
+    case v1::ServerMessage::kDelta:
+      return FeedDelta(message.delta());
+    case v1::ServerMessage::kAssignment: {
+      Assignment assignment;
+      TERSE_ASSIGN_OR_RETURN(assignment.round, Number(message.assignment().round(), "round"));
+      TERSE_ASSIGN_OR_RETURN(assignment.base_version, Number(message.assignment().base_version(), "base_version"));
+      assignment.local_steps = message.assignment().local_steps();
+      if (assignment.local_steps < 1) return absl::InvalidArgumentError("an assignment without local steps");
+      return absl::make_optional(FromServer(assignment));
+    }
+    case v1::ServerMessage::kReceipt: {
+      Receipt receipt;
+      TERSE_ASSIGN_OR_RETURN(receipt.update_id, Id128::FromBytes(message.receipt().update_id()));
+      return absl::make_optional(FromServer(receipt));
+    }
+    case v1::ServerMessage::kVerdict: {
+      TERSE_ASSIGN_OR_RETURN(Verdict verdict, ParseVerdict(message.verdict()));
+      return absl::make_optional(FromServer(std::move(verdict)));
+    }
+    case v1::ServerMessage::kRefusal:
+      return absl::make_optional(FromServer(Refusal{message.refusal().reason(), message.refusal().retry()}));
+    case v1::ServerMessage::kFinished:
+      return absl::make_optional(FromServer(Finished{message.finished().reason()}));
+    case v1::ServerMessage::BODY_NOT_SET:
+      break;
+  }
+  return absl::InvalidArgumentError("an empty message, or one of a newer protocol");
+}
+
+absl::StatusOr<absl::optional<FromServer>> ServerMessageReader::FeedDelta(const v1::DeltaChunk& chunk) {
+  if (chunk.has_header()) {
+    TERSE_RETURN_IF_ERROR(assembly_.Begin(chunk.header().size(), max_delta_bytes_, "the downstream message"));
+    TERSE_ASSIGN_OR_RETURN(delta_.version, Number(chunk.header().version(), "version"));
+    TERSE_ASSIGN_OR_RETURN(delta_.model_hash, Id128::FromBytes(chunk.header().model_hash()));
+  }
+  TERSE_RETURN_IF_ERROR(assembly_.Append(chunk.data()));
+  if (!assembly_.complete()) return absl::optional<FromServer>();
+  delta_.message = std::make_shared<const std::string>(assembly_.Take());
+  return absl::make_optional(FromServer(delta_));
+}
+
+}  // namespace terse

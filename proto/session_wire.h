@@ -1,0 +1,75 @@
+// The only code that turns the session's wire messages (terse/v1/fleet.proto) into core types and back. Large payloads are
+// cut into chunks here and put together again, with their sizes checked against a limit before memory is taken.
+#ifndef TERSE_PROTO_SESSION_WIRE_H_
+#define TERSE_PROTO_SESSION_WIRE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "core/session_messages.h"
+#include "terse/v1/fleet.pb.h"
+
+namespace terse {
+
+// Bytes of payload in one chunk; with its envelope a chunk message stays under 256 KiB.
+inline constexpr int64_t kChunkBytes = 256 * 1024 - 256;
+// gRPC's message limit on both ends.
+inline constexpr int kMaxMessageBytes = 2 * 1024 * 1024;
+
+// The messages that carry `message`: one, or one a chunk. `config` is what Welcome sends.
+std::vector<v1::ServerMessage> ToWire(const FromServer& message, const v1::RunConfig& config);
+std::vector<v1::ClientMessage> ToWire(const FromClient& message);
+
+// A payload that arrives in chunks. A value type.
+class Assembly {
+ public:
+  // INVALID_ARGUMENT when one is under way or `size` is 0 or above `limit`. Reserves `size` bytes.
+  absl::Status Begin(uint64_t size, int64_t limit, absl::string_view what);
+  // INVALID_ARGUMENT when none is under way or more than the announced size arrives.
+  absl::Status Append(absl::string_view data);
+  bool complete() const { return active_ && data_.size() == size_; }
+  std::string Take();
+
+ private:
+  bool active_ = false;
+  uint64_t size_ = 0;
+  std::string data_;
+};
+
+// Turns a client's wire messages into FromClient, one stream per object. Not thread-safe.
+class ClientMessageReader {
+ public:
+  // `max_update_bytes` is Codec::MaxMessageBytes of the run.
+  explicit ClientMessageReader(int64_t max_update_bytes) : max_update_bytes_(max_update_bytes) {}
+  // nullopt while a payload is incomplete. INVALID_ARGUMENT with the reason for a message that no client sends.
+  absl::StatusOr<absl::optional<FromClient>> Feed(const v1::ClientMessage& message);
+
+ private:
+  absl::StatusOr<absl::optional<FromClient>> FeedUpdate(const v1::UpdateChunk& chunk);
+
+  const int64_t max_update_bytes_;
+  Update update_;
+  Assembly assembly_;
+};
+
+// Turns the coordinator's wire messages into FromServer, one stream per object. Not thread-safe.
+class ServerMessageReader {
+ public:
+  // The limit follows from the run once it is known; before the first delta it does not matter.
+  void set_max_delta_bytes(int64_t bytes) { max_delta_bytes_ = bytes; }
+  absl::StatusOr<absl::optional<FromServer>> Feed(const v1::ServerMessage& message);
+
+ private:
+  absl::StatusOr<absl::optional<FromServer>> FeedDelta(const v1::DeltaChunk& chunk);
+
+  int64_t max_delta_bytes_ = 0;
+  Delta delta_;
+  Assembly assembly_;
+};
+
+}  // namespace terse
+
+#endif  // TERSE_PROTO_SESSION_WIRE_H_

@@ -1,0 +1,343 @@
+#include "storage/client_state.h"
+
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "core/file_io.h"
+#include "core/status.h"
+#include "storage/byte_io.h"
+#include "storage/manifest.h"
+#include "storage/weights_file.h"
+
+namespace terse {
+namespace {
+
+constexpr absl::string_view kDense = "dense";
+constexpr absl::string_view kOutbox = "outbox";
+constexpr absl::string_view kTrainer = "trainer";
+
+absl::Status Damaged(const std::string& path, absl::string_view reason) {
+  return absl::DataLossError(absl::StrCat(path, " is damaged: ", reason,
+                                          "; restore the directory from a copy, or remove it: the client's residual is "
+                                          "then lost and the run goes on"));
+}
+
+// A file that is missing or too long is damage; one that cannot be read now may be whole.
+absl::Status DamagedUnlessDenied(const std::string& path, const absl::Status& status) {
+  if (!absl::IsNotFound(status) && !absl::IsResourceExhausted(status)) return status;
+  return Damaged(path, status.message());
+}
+
+std::string BlobName(absl::string_view kind, int64_t generation) { return absl::StrCat(kind, ".", generation); }
+
+// Files that only this class makes; everything else in the directory is left alone.
+bool IsBlobName(absl::string_view name) {
+  const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(name, absl::MaxSplits('.', 1));
+  int64_t generation = 0;
+  return (parts.first == kDense || parts.first == kOutbox || parts.first == kTrainer) &&
+         absl::SimpleAtoi(parts.second, &generation);
+}
+
+BlobRef RefTo(int64_t generation, absl::string_view contents) {
+  if (contents.empty()) return BlobRef();
+  return BlobRef{generation, contents.size(), HashBytes(contents)};
+}
+
+std::vector<float> FloatsOf(absl::string_view bytes) {
+  std::vector<float> values(bytes.size() / sizeof(float));
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
+  return values;
+}
+
+class FileClientState final : public ClientState {
+ public:
+  FileClientState(const std::string& directory, std::unique_ptr<DirectoryLock> lock)
+      : directory_(directory), lock_(std::move(lock)) {}
+
+  absl::Status Load();
+
+  const StoredState& state() const override { return state_; }
+  bool lost() const override { return lost_; }
+  absl::Status Begin(Id128 lineage, Durability durability) override;
+  absl::Status Seal(absl::Span<const float> dense, const SealedUpdate& update, std::string trainer_state) override;
+  absl::Status Settle(bool applied) override;
+  absl::Status Reset(Id128 last_applied) override;
+  absl::Status Flush() override;
+  absl::Status SaveModel(const CachedModel& model) override;
+  absl::optional<CachedModel> LoadModel() override;
+
+ private:
+  std::string PathOf(absl::string_view name) const { return absl::StrCat(directory_, "/", name); }
+  // The state's fields, without blobs.
+  Manifest Describe() const;
+  absl::StatusOr<std::string> ReadBlob(absl::string_view kind, const BlobRef& blob) const;
+  // Writes the three blobs, then `manifest` with their names.
+  absl::Status Persist(Manifest manifest, absl::Span<const float> dense, absl::string_view outbox,
+                       absl::string_view trainer);
+  // Writes the whole state.
+  absl::Status WriteAll();
+  absl::Status ReplaceManifest(const Manifest& manifest);
+  // Before the first change that is only in memory: from here on a crash loses the residual, and the disk says so.
+  absl::Status MarkDirty();
+  absl::Status CheckUsable() const;
+  // Removes the blobs that the manifest does not name, best effort: Open does it again.
+  void RemoveUnnamed() const;
+
+  const std::string directory_;
+  const std::unique_ptr<DirectoryLock> lock_;
+  StoredState state_;
+  Manifest disk_;  // the manifest as it is on disk; a zero lineage when there is none
+  Durability durability_ = Durability::kStrict;
+  bool lost_ = false;
+  absl::Status broken_;  // a manifest that may or may not have been replaced: nothing may be written any more
+};
+
+absl::StatusOr<std::string> FileClientState::ReadBlob(absl::string_view kind, const BlobRef& blob) const {
+  if (blob.empty()) return std::string();
+  const std::string path = PathOf(BlobName(kind, blob.generation));
+  absl::StatusOr<std::string> bytes = ReadFile(path, static_cast<int64_t>(blob.size));
+  if (!bytes.ok()) return DamagedUnlessDenied(path, bytes.status());
+  if (bytes->size() != blob.size) {
+    return Damaged(path, absl::StrCat("it has ", bytes->size(), " bytes instead of ", blob.size));
+  }
+  if (HashBytes(*bytes) != blob.hash) return Damaged(path, "it does not match its checksum");
+  return bytes;
+}
+
+absl::Status FileClientState::Load() {
+  const std::string path = PathOf("MANIFEST");
+  TERSE_RETURN_IF_ERROR(RemoveFile(absl::StrCat(path, kTemporarySuffix)));
+  absl::StatusOr<std::string> bytes = ReadFile(path, kManifestBytes);
+  if (absl::IsNotFound(bytes.status())) {
+    // Begin writes the manifest before Seal writes the first blob.
+    TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory_));
+    for (const std::string& name : names) {
+      if (IsBlobName(name)) return Damaged(path, absl::StrCat("it is missing, though there is a ", name));
+    }
+    return absl::OkStatus();
+  }
+  if (!bytes.ok()) return DamagedUnlessDenied(path, bytes.status());
+  absl::StatusOr<Manifest> manifest = ParseManifest(*bytes);
+  if (!manifest.ok()) return Damaged(path, manifest.status().message());
+  disk_ = *manifest;
+  lost_ = disk_.dirty;
+  state_.lineage = disk_.lineage;
+  state_.generation = disk_.generation;
+  state_.prev_applied = disk_.prev_applied;
+  TERSE_ASSIGN_OR_RETURN(const std::string dense, ReadBlob(kDense, disk_.dense));
+  state_.dense = FloatsOf(dense);
+  TERSE_ASSIGN_OR_RETURN(std::string outbox, ReadBlob(kOutbox, disk_.outbox));
+  if (disk_.sealed) {
+    state_.sealed = SealedUpdate{disk_.update_id, disk_.round,      disk_.base_version,
+                                 disk_.train_us,  disk_.loss,       std::move(outbox)};
+  } else {
+    state_.minus = std::move(outbox);
+  }
+  TERSE_ASSIGN_OR_RETURN(state_.trainer_state, ReadBlob(kTrainer, disk_.trainer));
+  RemoveUnnamed();
+  return absl::OkStatus();
+}
+
+Manifest FileClientState::Describe() const {
+  Manifest manifest;
+  manifest.lineage = state_.lineage;
+  manifest.generation = state_.generation;
+  manifest.prev_applied = state_.prev_applied;
+  if (state_.sealed) {
+    manifest.sealed = true;
+    manifest.update_id = state_.sealed->update_id;
+    manifest.round = state_.sealed->round;
+    manifest.base_version = state_.sealed->base_version;
+    manifest.train_us = state_.sealed->train_us;
+    manifest.loss = state_.sealed->loss;
+  }
+  return manifest;
+}
+
+absl::Status FileClientState::Persist(Manifest manifest, absl::Span<const float> dense, absl::string_view outbox,
+                                      absl::string_view trainer) {
+  // A name that the manifest on disk does not use: its blobs have smaller generations, or it names none.
+  const int64_t generation = manifest.generation;
+  std::vector<FileContents> files;
+  const auto add = [&](absl::string_view kind, absl::string_view contents) {
+    if (!contents.empty()) files.push_back({PathOf(BlobName(kind, generation)), {contents}});
+    return RefTo(generation, contents);
+  };
+  manifest.dense = add(kDense, BytesOf(dense));
+  manifest.outbox = add(kOutbox, outbox);
+  manifest.trainer = add(kTrainer, trainer);
+  if (!files.empty()) {
+    TERSE_RETURN_IF_ERROR(WriteFilesSynced(files));
+    TERSE_RETURN_IF_ERROR(SyncDirectory(directory_));
+  }
+  return ReplaceManifest(manifest);
+}
+
+absl::Status FileClientState::ReplaceManifest(const Manifest& manifest) {
+  const std::string bytes = SerializeManifest(manifest);
+  const absl::Status status = ReplaceFile(PathOf("MANIFEST"), {bytes});
+  if (!status.ok()) {
+    broken_ = Annotate(status, "the client's state may or may not be on disk; restart the client");
+    return broken_;
+  }
+  disk_ = manifest;
+  RemoveUnnamed();
+  return absl::OkStatus();
+}
+
+void FileClientState::RemoveUnnamed() const {
+  std::set<std::string> named;
+  if (!disk_.dense.empty()) named.insert(BlobName(kDense, disk_.dense.generation));
+  if (!disk_.outbox.empty()) named.insert(BlobName(kOutbox, disk_.outbox.generation));
+  if (!disk_.trainer.empty()) named.insert(BlobName(kTrainer, disk_.trainer.generation));
+  const absl::StatusOr<std::vector<std::string>> names = ListDirectory(directory_);
+  if (!names.ok()) return;
+  for (const std::string& name : *names) {
+    if (IsBlobName(name) && named.count(name) == 0) RemoveFile(PathOf(name)).IgnoreError();
+  }
+}
+
+absl::Status FileClientState::CheckUsable() const {
+  TERSE_RETURN_IF_ERROR(broken_);
+  if (state_.lineage.IsZero()) return absl::FailedPreconditionError("the client's state belongs to no run; Begin first");
+  return absl::OkStatus();
+}
+
+absl::Status FileClientState::MarkDirty() {
+  if (disk_.dirty && disk_.lineage == state_.lineage) return absl::OkStatus();
+  Manifest manifest;
+  manifest.dirty = true;
+  manifest.lineage = state_.lineage;
+  manifest.generation = state_.generation;
+  manifest.prev_applied = state_.prev_applied;
+  return ReplaceManifest(manifest);
+}
+
+absl::Status FileClientState::Begin(Id128 lineage, Durability durability) {
+  TERSE_RETURN_IF_ERROR(broken_);
+  if (lineage.IsZero()) return absl::InvalidArgumentError("a run needs a lineage");
+  if (lineage != state_.lineage) {
+    state_ = StoredState();
+    state_.lineage = lineage;
+  }
+  durability_ = durability;
+  const bool on_disk = disk_.lineage == lineage && !disk_.dirty;
+  TERSE_RETURN_IF_ERROR(durability == Durability::kRelaxed ? MarkDirty() : on_disk ? absl::OkStatus() : WriteAll());
+  lost_ = false;
+  return absl::OkStatus();
+}
+
+absl::Status FileClientState::WriteAll() {
+  return Persist(Describe(), state_.dense, state_.sealed ? state_.sealed->message : state_.minus,
+                 state_.trainer_state);
+}
+
+absl::Status FileClientState::Seal(absl::Span<const float> dense, const SealedUpdate& update,
+                                   std::string trainer_state) {
+  TERSE_RETURN_IF_ERROR(CheckUsable());
+  if (update.update_id.IsZero()) return absl::InvalidArgumentError("an update needs an id to be sealed");
+  if (state_.sealed) {
+    return absl::FailedPreconditionError(absl::StrCat("update ", state_.sealed->update_id.ToHex(),
+                                                      " is sealed and waits for its verdict; settle it first"));
+  }
+  if (durability_ == Durability::kRelaxed) {
+    TERSE_RETURN_IF_ERROR(MarkDirty());
+  } else {
+    Manifest manifest = Describe();
+    ++manifest.generation;
+    manifest.sealed = true;
+    manifest.update_id = update.update_id;
+    manifest.round = update.round;
+    manifest.base_version = update.base_version;
+    manifest.train_us = update.train_us;
+    manifest.loss = update.loss;
+    TERSE_RETURN_IF_ERROR(Persist(manifest, dense, update.message, trainer_state));
+  }
+  ++state_.generation;
+  // A fresh vector, because `dense` may be a view of the old one.
+  state_.dense = std::vector<float>(dense.begin(), dense.end());
+  state_.minus.clear();
+  state_.sealed = update;
+  state_.trainer_state = std::move(trainer_state);
+  return absl::OkStatus();
+}
+
+absl::Status FileClientState::Settle(bool applied) {
+  TERSE_RETURN_IF_ERROR(CheckUsable());
+  if (!state_.sealed) return absl::FailedPreconditionError("no update is sealed, so there is nothing to settle");
+  if (durability_ == Durability::kRelaxed) {
+    TERSE_RETURN_IF_ERROR(MarkDirty());
+  } else {
+    Manifest manifest;
+    manifest.lineage = state_.lineage;
+    manifest.generation = state_.generation;
+    manifest.prev_applied = applied ? state_.sealed->update_id : state_.prev_applied;
+    manifest.dense = disk_.dense;
+    manifest.trainer = disk_.trainer;
+    if (applied) manifest.outbox = disk_.outbox;
+    TERSE_RETURN_IF_ERROR(ReplaceManifest(manifest));
+  }
+  if (applied) {
+    state_.prev_applied = state_.sealed->update_id;
+    state_.minus = std::move(state_.sealed->message);
+  }
+  state_.sealed.reset();
+  return absl::OkStatus();
+}
+
+absl::Status FileClientState::Reset(Id128 last_applied) {
+  TERSE_RETURN_IF_ERROR(CheckUsable());
+  if (durability_ == Durability::kRelaxed) {
+    TERSE_RETURN_IF_ERROR(MarkDirty());
+  } else {
+    Manifest manifest;
+    manifest.lineage = state_.lineage;
+    manifest.generation = state_.generation;
+    manifest.prev_applied = last_applied;
+    manifest.trainer = disk_.trainer;
+    TERSE_RETURN_IF_ERROR(ReplaceManifest(manifest));
+  }
+  state_.dense.clear();
+  state_.minus.clear();
+  state_.sealed.reset();
+  state_.prev_applied = last_applied;
+  lost_ = false;
+  return absl::OkStatus();
+}
+
+absl::Status FileClientState::Flush() {
+  TERSE_RETURN_IF_ERROR(broken_);
+  // A loss that nobody has acknowledged with Begin or Reset must still be seen by the next process.
+  if (!disk_.dirty || lost_) return absl::OkStatus();
+  return WriteAll();
+}
+
+absl::Status FileClientState::SaveModel(const CachedModel& model) {
+  const std::string bytes = SerializeWeights(kCachedModelMagic, model.version, model.lineage, model.weights);
+  return ReplaceFile(PathOf("model"), {bytes});
+}
+
+absl::optional<CachedModel> FileClientState::LoadModel() {
+  const absl::StatusOr<std::string> bytes = ReadFile(PathOf("model"));
+  if (!bytes.ok()) return absl::nullopt;
+  absl::StatusOr<WeightsFile> file = ParseWeights(kCachedModelMagic, *bytes);
+  if (!file.ok()) return absl::nullopt;
+  return CachedModel{file->id, file->version, std::move(file->weights)};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ClientState>> ClientState::Open(const std::string& directory) {
+  TERSE_RETURN_IF_ERROR(MakeDirectory(directory));
+  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<DirectoryLock> lock, DirectoryLock::Acquire(directory));
+  auto state = std::make_unique<FileClientState>(directory, std::move(lock));
+  TERSE_RETURN_IF_ERROR(state->Load());
+  return state;
+}
+
+}  // namespace terse

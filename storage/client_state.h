@@ -1,0 +1,89 @@
+// The client's durable state: immutable blobs and one small MANIFEST that is replaced atomically (DESIGN section 3).
+// Formats: storage/SCHEMA.md.
+//
+//   DIR/lock   DIR/MANIFEST   DIR/dense.G   DIR/outbox.G   DIR/trainer.G   DIR/model
+#ifndef TERSE_STORAGE_CLIENT_STATE_H_
+#define TERSE_STORAGE_CLIENT_STATE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "core/id128.h"
+#include "core/run_config.h"
+
+namespace terse {
+
+// An update that was sealed and whose verdict is outstanding.
+struct SealedUpdate {
+  Id128 update_id;
+  int64_t round = 0;
+  int64_t base_version = 0;
+  int64_t train_us = 0;  // for the report that goes with the update
+  float loss = 0;
+  std::string message;
+};
+
+// What is on disk. The effective residual is dense - decode(minus); while an update is sealed `dense` is the accumulated
+// update and `minus` is empty.
+struct StoredState {
+  Id128 lineage;           // zero: the directory is fresh
+  int64_t generation = 0;  // number of updates sealed so far; the next update has this number
+  Id128 prev_applied;
+  std::vector<float> dense;  // empty: all zero
+  std::string minus;
+  absl::optional<SealedUpdate> sealed;
+  std::string trainer_state;  // empty before the first seal
+};
+
+// A model that was cached at the last orderly exit; only a way to save a download.
+struct CachedModel {
+  Id128 lineage;
+  int64_t version = 0;
+  std::vector<float> weights;
+};
+
+// Not thread-safe. With Durability::kStrict every call is durable when it returns. With kRelaxed the state stays in memory
+// until Flush, and the manifest says so: a process that starts after a crash finds a fresh residual and `lost() == true`.
+class ClientState {
+ public:
+  virtual ~ClientState() = default;
+
+  // Opens or creates DIR, takes its lock, verifies the manifest's checksum and the blobs' sizes and hashes, and removes
+  // blobs that it does not name. FAILED_PRECONDITION when another client uses the directory. DATA_LOSS with the file and
+  // the remedy (restore the directory, or remove it: the residual is then lost and the run goes on) when it is damaged.
+  static absl::StatusOr<std::unique_ptr<ClientState>> Open(const std::string& directory);
+
+  virtual const StoredState& state() const = 0;
+  // The previous process had a residual in memory (relaxed) and did not exit in order. Cleared by Begin and Reset.
+  virtual bool lost() const = 0;
+
+  // Starts on a run: a fresh residual for `lineage` unless the state is already of that lineage (then it is kept).
+  virtual absl::Status Begin(Id128 lineage, Durability durability) = 0;
+
+  // SEAL: writes dense, outbox and trainer state, fsyncs them and the directory, then replaces the manifest. From that
+  // rename on, the delta counts. FAILED_PRECONDITION while another update is sealed.
+  virtual absl::Status Seal(absl::Span<const float> dense, const SealedUpdate& update, std::string trainer_state) = 0;
+
+  // SETTLE: APPLIED: minus = outbox, prev_applied = update_id. NOT_APPLIED: minus empty. Writes only the manifest.
+  virtual absl::Status Settle(bool applied) = 0;
+
+  // RESET: zero residual, no sealed update, `last_applied` as the server says.
+  virtual absl::Status Reset(Id128 last_applied) = 0;
+
+  // Writes everything that is still only in memory (relaxed). No effect when strict.
+  virtual absl::Status Flush() = 0;
+
+  virtual absl::Status SaveModel(const CachedModel& model) = 0;
+  // nullopt when there is none or it is not whole.
+  virtual absl::optional<CachedModel> LoadModel() = 0;
+};
+
+}  // namespace terse
+
+#endif  // TERSE_STORAGE_CLIENT_STATE_H_

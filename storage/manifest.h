@@ -1,0 +1,51 @@
+// The client's MANIFEST: the one small file that says which blobs are the state. Byte by byte in storage/SCHEMA.md.
+// Internal to storage/.
+#ifndef TERSE_STORAGE_MANIFEST_H_
+#define TERSE_STORAGE_MANIFEST_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/id128.h"
+
+namespace terse {
+
+// Names the file KIND.GENERATION. Nothing is stored for empty contents: size 0 means that there is no file.
+struct BlobRef {
+  int64_t generation = 0;
+  uint64_t size = 0;  // bytes
+  Id128 hash;         // HashBytes of the contents
+
+  bool empty() const { return size == 0; }
+};
+
+struct Manifest {
+  bool dirty = false;   // the state is in a process's memory (relaxed durability); no blob is named
+  bool sealed = false;  // an update is sealed: `outbox` is its message; otherwise `outbox` is what was applied (minus)
+  Id128 lineage;
+  int64_t generation = 0;
+  Id128 prev_applied;
+  BlobRef dense;
+  BlobRef outbox;
+  BlobRef trainer;
+  // Of the sealed update; all zero otherwise.
+  Id128 update_id;
+  int64_t round = 0;
+  int64_t base_version = 0;
+  int64_t train_us = 0;
+  float loss = 0;
+};
+
+// Every manifest has this many bytes.
+constexpr size_t kManifestBytes = 220;
+
+std::string SerializeManifest(const Manifest& manifest);
+
+// DATA_LOSS, with the reason, unless the bytes are exactly what SerializeManifest makes of some manifest.
+absl::StatusOr<Manifest> ParseManifest(absl::string_view bytes);
+
+}  // namespace terse
+
+#endif  // TERSE_STORAGE_MANIFEST_H_

@@ -1,0 +1,220 @@
+// The coordinator's durable state: one SQLite database (WAL, synchronous=FULL) for metadata and the log of downstream
+// messages, and checkpoint files beside it. Schema: storage/SCHEMA.md.
+//
+//   DIR/lock   DIR/run.sqlite   DIR/checkpoints/NNNNNNNNNN.ckpt
+#ifndef TERSE_STORAGE_RUN_STORE_H_
+#define TERSE_STORAGE_RUN_STORE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "core/id128.h"
+
+namespace terse {
+
+enum class RunState { kActive, kFinished, kStopped };
+enum class RoundState { kOpen, kClosed, kCommitted, kAborted };
+absl::string_view RunStateName(RunState state);      // "active" ...
+absl::string_view RoundStateName(RoundState state);  // "open" ...
+
+// Row of `runs`. One run per store.
+struct RunRecord {
+  std::string name;
+  Id128 lineage;       // random, made with the run; a client's state belongs to one lineage
+  std::string config;  // serialized terse.v1.RunConfig
+  int64_t parameters = 0;
+  RunState state = RunState::kActive;
+  int64_t created_us = 0;  // Unix time in microseconds, as every *_us that is a point in time
+};
+
+// The committed model: what the next round starts from.
+struct Head {
+  int64_t version = 0;  // number of committed rounds
+  Id128 model_hash;     // HashWeights of that version
+  int64_t epoch = 0;    // number of times the store was opened; guards against a second writer
+};
+
+// Row of `clients`.
+struct ClientRecord {
+  int64_t id = 0;  // 0, 1, 2, ... in order of first check-in; also the shard index of an iid partition
+  std::string name;
+  Id128 last_applied;  // update id; zero before the first
+  int64_t first_seen_us = 0;
+  int64_t last_seen_us = 0;
+  int64_t updates_applied = 0;
+  int64_t updates_not_applied = 0;  // late, surplus or of an aborted round: folded forward by the client
+  int64_t resets = 0;               // residuals reported as lost
+};
+
+// Row of `rounds`.
+struct RoundRecord {
+  int64_t id = 0;  // 1, 2, ...
+  RoundState state = RoundState::kOpen;
+  int64_t base_version = 0;
+  int64_t opened_us = 0;
+  int64_t closed_us = 0;
+  int64_t committed_us = 0;  // or aborted
+  int64_t updates = 0;       // chosen
+  int64_t train_us_max = 0;  // training time of the slowest chosen client
+  double train_loss = 0;     // mean over the chosen clients
+  absl::optional<double> accuracy;   // test set, when this round's model was evaluated
+  absl::optional<double> test_loss;
+  // Sums of this round's ledger rows over the clients.
+  int64_t dense_bytes_up = 0, payload_bytes_up = 0, wire_bytes_up = 0;
+  int64_t dense_bytes_down = 0, payload_bytes_down = 0, wire_bytes_down = 0;
+};
+
+// Row of `updates`: an update that a CLOSE chose.
+struct ChosenUpdate {
+  int64_t client = 0;
+  Id128 update_id;
+  Id128 prev_applied;
+  Id128 content_hash;
+  int64_t payload_bytes = 0;
+  int64_t train_us = 0;
+  double loss = 0;
+};
+
+enum class Direction { kUp, kDown };
+
+// Row of `ledger`: bytes of one round, client and direction. `dense` is what sending every parameter as float32 after
+// every local iteration would have cost, `payload` the codec's messages, `wire` everything on the TCP connection.
+struct LedgerEntry {
+  int64_t round = 0;
+  int64_t client = 0;
+  Direction direction = Direction::kUp;
+  int64_t dense_bytes = 0;
+  int64_t payload_bytes = 0;
+  int64_t wire_bytes = 0;
+};
+
+// Row of `events`.
+struct EventRecord {
+  int64_t time_us = 0;
+  std::string kind;  // "run_created", "round_aborted", "client_joined", "client_left", "update_rejected", "reset", ...
+  int64_t round = 0;   // 0 when it belongs to none
+  int64_t client = -1; // -1 when it belongs to none
+  std::string detail;  // one line for people
+};
+
+// COMMIT of DESIGN section 3, step 6: one transaction. Every chosen client's last_applied moves from its predecessor,
+// the head moves from (base version, epoch), the round becomes COMMITTED and the downstream message joins the log.
+struct Commit {
+  int64_t round = 0;
+  int64_t base_version = 0;  // the head must still be there
+  Id128 model_hash;          // of version base_version + 1
+  std::string downstream;    // message that leads from base_version to base_version + 1
+  int64_t committed_us = 0;
+  std::vector<LedgerEntry> ledger;
+};
+
+struct LogMessage {
+  int64_t version = 0;  // this message leads from version - 1 to version
+  Id128 model_hash;     // after it was applied
+  std::string downstream;
+};
+
+struct Checkpoint {
+  int64_t version = 0;
+  Id128 model_hash;
+  std::vector<float> weights;
+};
+
+// Thread-safe. Writes go through one connection under a mutex, reads through another, so that an administrator's query
+// never waits for a commit. Every call that changes something is one transaction and is durable when it returns; when it
+// fails nothing has changed. Any call may return RESOURCE_EXHAUSTED (disk full), UNAVAILABLE (input/output error; the store
+// then refuses to write until it is opened again) or DATA_LOSS (the database is damaged).
+class RunStore {
+ public:
+  virtual ~RunStore() = default;
+
+  // Opens or creates DIR, takes its lock, checks the database's integrity, bumps the epoch, turns a CLOSED round into
+  // ABORTED (its updates were only in memory; event "round_aborted"), and removes checkpoint files that the database does not know.
+  // FAILED_PRECONDITION when another coordinator holds the directory; DATA_LOSS with the file's name and what to do when
+  // the database is damaged.
+  static absl::StatusOr<std::unique_ptr<RunStore>> Open(const std::string& directory);
+
+  // nullopt when the store is new.
+  virtual absl::StatusOr<absl::optional<RunRecord>> Run() = 0;
+  // Creates the run with its version 0 (writes checkpoint 0). ALREADY_EXISTS when there is one.
+  virtual absl::Status CreateRun(const RunRecord& run, absl::Span<const float> initial_weights) = 0;
+  virtual absl::Status SetRunState(RunState state) = 0;
+
+  virtual absl::StatusOr<Head> GetHead() = 0;
+  // Finds or adds the client, and notes that it was seen.
+  virtual absl::StatusOr<ClientRecord> RegisterClient(const std::string& name, int64_t now_us) = 0;
+  // NOT_FOUND for a client that was never registered.
+  virtual absl::StatusOr<ClientRecord> GetClient(int64_t client) = 0;
+  // Counts an update that was validated or sent and will never be applied (late, surplus, aborted round).
+  virtual absl::Status RecordNotApplied(int64_t client) = 0;
+  // Counts a residual that was lost.
+  virtual absl::Status RecordReset(int64_t client) = 0;
+
+  // The newest round, nullopt before the first. After Open it is OPEN, COMMITTED or ABORTED.
+  virtual absl::StatusOr<absl::optional<RoundRecord>> LastRound() = 0;
+  // nullopt for a round that was never opened.
+  virtual absl::StatusOr<absl::optional<RoundState>> GetRoundState(int64_t round) = 0;
+  virtual absl::StatusOr<bool> WasChosen(int64_t round, int64_t client) = 0;
+
+  // FAILED_PRECONDITION unless the last round is settled and `base_version` is the head's.
+  virtual absl::Status OpenRound(int64_t round, int64_t base_version, int64_t now_us) = 0;
+  // OPEN > CLOSED plus the chosen updates, one transaction. Refuses an update whose prev_applied is not the client's
+  // last_applied (FAILED_PRECONDITION). CLOSED never goes back to OPEN.
+  virtual absl::Status CloseRound(int64_t round, absl::Span<const ChosenUpdate> chosen, int64_t now_us) = 0;
+  // CLOSED > COMMITTED, as described at Commit. FAILED_PRECONDITION (and nothing changes) when anything does not match.
+  // When `open_next` is set the next round (commit.round + 1, base_version + 1) opens in the same transaction.
+  virtual absl::Status CommitRound(const Commit& commit, bool open_next) = 0;
+  // OPEN or CLOSED > ABORTED, and the event "round_aborted" with the reason.
+  virtual absl::Status AbortRound(int64_t round, const std::string& reason, int64_t now_us) = 0;
+
+  // FAILED_PRECONDITION unless the round is committed. A value that is not a number is stored as none.
+  virtual absl::Status SetEvaluation(int64_t round, double accuracy, double test_loss) = 0;
+  // Adds to the ledger rows (creates them when missing).
+  virtual absl::Status AddLedger(absl::Span<const LedgerEntry> entries) = 0;
+  virtual absl::Status AddEvent(const EventRecord& event) = 0;
+
+  // Log messages with version in (after, up_to], in order. OUT_OF_RANGE when the log no longer reaches back to `after`;
+  // INVALID_ARGUMENT for versions that never were.
+  virtual absl::StatusOr<std::vector<LogMessage>> ReadLog(int64_t after, int64_t up_to) = 0;
+  // Bytes of the log messages in (after, head]; OUT_OF_RANGE as ReadLog.
+  virtual absl::StatusOr<int64_t> LogBytes(int64_t after) = 0;
+
+  // Writes DIR/checkpoints/VERSION.ckpt (write, fsync, rename, fsync directory), records it, keeps the newest `keep` and
+  // prunes log messages that no kept checkpoint needs. FAILED_PRECONDITION for a version that was not committed with this
+  // hash. Safe to call from another thread than the commits.
+  virtual absl::Status WriteCheckpoint(const Checkpoint& checkpoint, int64_t keep) = 0;
+  // The newest checkpoint whose file is whole. DATA_LOSS when there is none; a damaged file is skipped and becomes
+  // the event "checkpoint_damaged".
+  virtual absl::StatusOr<Checkpoint> ReadNewestCheckpoint() = 0;
+  // Path and version of the newest checkpoint file that is not known to be damaged, for bulk download; NOT_FOUND when
+  // there is none. A later WriteCheckpoint may remove the file: open it at once, and ask again when it is gone. Its format
+  // is in storage/SCHEMA.md.
+  struct CheckpointFile {
+    int64_t version = 0;
+    Id128 model_hash;
+    std::string path;
+    int64_t bytes = 0;
+  };
+  virtual absl::StatusOr<CheckpointFile> NewestCheckpointFile() = 0;
+
+  // For the administrator: rows in id order, ids in [first, last].
+  virtual absl::StatusOr<std::vector<RoundRecord>> Rounds(int64_t first, int64_t last) = 0;
+  virtual absl::StatusOr<std::vector<ClientRecord>> Clients() = 0;
+  virtual absl::StatusOr<std::vector<LedgerEntry>> Ledger(int64_t first_round, int64_t last_round) = 0;
+  virtual absl::StatusOr<std::vector<EventRecord>> Events(int64_t newest) = 0;
+};
+
+// Parses the bytes of a checkpoint file. DATA_LOSS when they are not whole or their hash does not match.
+absl::StatusOr<Checkpoint> ParseCheckpoint(absl::string_view bytes);
+// The bytes of a checkpoint file.
+std::string SerializeCheckpoint(const Checkpoint& checkpoint);
+
+}  // namespace terse
+
+#endif  // TERSE_STORAGE_RUN_STORE_H_

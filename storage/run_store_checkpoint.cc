@@ -1,0 +1,167 @@
+// Checkpoint files and their rows, and the pruning of the log that goes with them.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/status.h"
+#include "storage/sqlite_run_store.h"
+#include "storage/weights_file.h"
+
+namespace terse {
+namespace {
+
+// Messages deleted in one transaction: a commit never waits for more than this.
+constexpr int64_t kPruneBatch = 16;
+
+// Whether `version` was committed with this hash. A version that is older than the log is believed.
+absl::Status CheckCommitted(SqliteDb& db, const Checkpoint& checkpoint) {
+  TERSE_ASSIGN_OR_RETURN(const Head head, run_store_internal::SelectHead(db));
+  if (checkpoint.version < 0 || checkpoint.version > head.version || head.model_hash.IsZero()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("version ", checkpoint.version, " is not committed; the head is ", head.version));
+  }
+  Id128 committed = checkpoint.version == head.version ? head.model_hash : checkpoint.model_hash;
+  Statement statement = db.Prepare("SELECT model_hash FROM downstream_log WHERE version = ?");
+  TERSE_ASSIGN_OR_RETURN(const bool logged, statement.Int(checkpoint.version).Step());
+  if (logged) committed = statement.GetId(0);
+  if (committed == checkpoint.model_hash) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("version ", checkpoint.version, " was committed with hash ",
+                                                    committed.ToHex(), ", not ", checkpoint.model_hash.ToHex()));
+}
+
+}  // namespace
+
+std::string SerializeCheckpoint(const Checkpoint& checkpoint) {
+  return SerializeWeights(kCheckpointMagic, checkpoint.version, checkpoint.model_hash, checkpoint.weights);
+}
+
+absl::StatusOr<Checkpoint> ParseCheckpoint(absl::string_view bytes) {
+  absl::StatusOr<WeightsFile> file = ParseWeights(kCheckpointMagic, bytes);
+  if (!file.ok()) return Annotate(file.status(), "the checkpoint");
+  Checkpoint checkpoint;
+  checkpoint.version = file->version;
+  checkpoint.model_hash = file->id;
+  checkpoint.weights = std::move(file->weights);
+  if (HashWeights(checkpoint.weights) != checkpoint.model_hash) {
+    return absl::DataLossError("the checkpoint: its weights do not have the model hash that it names");
+  }
+  return checkpoint;
+}
+
+absl::StatusOr<int64_t> SqliteRunStore::WriteCheckpointFile(const Checkpoint& checkpoint) {
+  const std::string bytes = SerializeCheckpoint(checkpoint);
+  TERSE_RETURN_IF_ERROR(ReplaceFile(CheckpointPath(checkpoint.version), {bytes}));
+  return static_cast<int64_t>(bytes.size());
+}
+
+absl::Status SqliteRunStore::WriteCheckpoint(const Checkpoint& checkpoint, int64_t keep) {
+  if (keep < 1) return absl::InvalidArgumentError(absl::StrCat("cannot keep ", keep, " checkpoints; at least 1"));
+  if (HashWeights(checkpoint.weights) != checkpoint.model_hash) {
+    return absl::InvalidArgumentError(absl::StrCat("checkpoint ", checkpoint.version, ": its hash is not its weights'"));
+  }
+  absl::MutexLock lock(&checkpoint_mutex_);
+  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) { return CheckCommitted(db, checkpoint); }));
+  TERSE_ASSIGN_OR_RETURN(const int64_t bytes, WriteCheckpointFile(checkpoint));
+  TERSE_RETURN_IF_ERROR(Write([&](SqliteDb& db) {
+    return db.Prepare("INSERT OR REPLACE INTO checkpoints (version, model_hash, bytes) VALUES (?, ?, ?)")
+        .Int(checkpoint.version)
+        .Id(checkpoint.model_hash)
+        .Int(bytes)
+        .Run();
+  }));
+  return RetireCheckpoints(keep);
+}
+
+absl::Status SqliteRunStore::RetireCheckpoints(int64_t keep) {
+  TERSE_ASSIGN_OR_RETURN(const std::vector<CheckpointFile> whole, CheckpointFiles(false));
+  if (whole.empty()) return absl::OkStatus();
+  const size_t kept = std::min(whole.size(), static_cast<size_t>(keep));
+  const int64_t oldest = whole[kept - 1].version;
+  TERSE_ASSIGN_OR_RETURN(const std::vector<CheckpointFile> all, CheckpointFiles(true));
+  // The row goes first: a file without a row is an orphan that Open removes, a row without a file would be damage.
+  TERSE_RETURN_IF_ERROR(
+      Write([&](SqliteDb& db) { return db.Prepare("DELETE FROM checkpoints WHERE version < ?").Int(oldest).Run(); }));
+  for (const CheckpointFile& file : all) {
+    if (file.version < oldest) TERSE_RETURN_IF_ERROR(RemoveFile(file.path));
+  }
+  return PruneLog(oldest);
+}
+
+absl::Status SqliteRunStore::PruneLog(int64_t up_to) {
+  int64_t pruned = kPruneBatch;
+  while (pruned == kPruneBatch) {
+    TERSE_RETURN_IF_ERROR(Write([&](SqliteDb& db) -> absl::Status {
+      pruned = 0;
+      TERSE_RETURN_IF_ERROR(db.Prepare("DELETE FROM downstream_log WHERE version IN "
+                                       "(SELECT version FROM downstream_log WHERE version <= ? ORDER BY version LIMIT ?)")
+                                .Int(up_to)
+                                .Int(kPruneBatch)
+                                .Run());
+      pruned = db.Changes();
+      return absl::OkStatus();
+    }));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<RunStore::CheckpointFile>> SqliteRunStore::CheckpointFiles(bool also_damaged) {
+  std::vector<CheckpointFile> files;
+  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+    Statement rows = db.Prepare(
+        "SELECT version, model_hash, bytes FROM checkpoints WHERE damaged <= ? ORDER BY version DESC");
+    rows.Int(also_damaged ? 1 : 0);
+    while (true) {
+      TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
+      if (!row) return absl::OkStatus();
+      files.push_back({rows.GetInt(0), rows.GetId(1), CheckpointPath(rows.GetInt(0)), rows.GetInt(2)});
+    }
+  }));
+  return files;
+}
+
+absl::StatusOr<Checkpoint> SqliteRunStore::LoadCheckpoint(const CheckpointFile& file) const {
+  TERSE_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(file.path, file.bytes));
+  absl::StatusOr<Checkpoint> checkpoint = ParseCheckpoint(bytes);
+  if (!checkpoint.ok()) return Annotate(checkpoint.status(), file.path);
+  if (checkpoint->version != file.version || checkpoint->model_hash != file.model_hash) {
+    return absl::DataLossError(absl::StrCat(file.path, " is not the checkpoint that the database recorded"));
+  }
+  return checkpoint;
+}
+
+absl::Status SqliteRunStore::MarkCheckpoint(int64_t version, bool damaged, const std::string& why) {
+  return Write([&](SqliteDb& db) -> absl::Status {
+    TERSE_RETURN_IF_ERROR(db.Prepare("UPDATE checkpoints SET damaged = ?1 WHERE version = ?2 AND damaged <> ?1")
+                              .Int(damaged ? 1 : 0)
+                              .Int(version)
+                              .Run());
+    if (db.Changes() == 0 || !damaged) return absl::OkStatus();
+    EventRecord event;
+    event.time_us = run_store_internal::NowUs();
+    event.kind = "checkpoint_damaged";
+    event.detail = why;
+    return run_store_internal::InsertEvent(db, event);
+  });
+}
+
+absl::StatusOr<Checkpoint> SqliteRunStore::ReadNewestCheckpoint() {
+  absl::MutexLock lock(&checkpoint_mutex_);
+  TERSE_ASSIGN_OR_RETURN(const std::vector<CheckpointFile> files, CheckpointFiles(true));
+  std::string reason = "none is recorded";
+  for (const CheckpointFile& file : files) {
+    absl::StatusOr<Checkpoint> checkpoint = LoadCheckpoint(file);
+    if (!checkpoint.ok()) reason = std::string(checkpoint.status().message());
+    TERSE_RETURN_IF_ERROR(MarkCheckpoint(file.version, !checkpoint.ok(), reason));
+    if (checkpoint.ok()) return checkpoint;
+  }
+  return absl::DataLossError(absl::StrCat(directory_, "/checkpoints holds no whole checkpoint: ", reason,
+                                          "; restore the directory from a copy, or name an empty one for a new run"));
+}
+
+absl::StatusOr<RunStore::CheckpointFile> SqliteRunStore::NewestCheckpointFile() {
+  TERSE_ASSIGN_OR_RETURN(const std::vector<CheckpointFile> files, CheckpointFiles(false));
+  if (files.empty()) return absl::NotFoundError(absl::StrCat(directory_, " holds no checkpoint yet"));
+  return files.front();
+}
+
+}  // namespace terse

@@ -1,0 +1,294 @@
+// Everything that only reads, on the reading connection, one snapshot for each call.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/status.h"
+#include "storage/sqlite_run_store.h"
+
+namespace terse {
+namespace {
+
+// Bounds come last; sums are over the round's ledger rows.
+constexpr char kRounds[] =
+    "SELECT r.id, r.state, r.base_version, r.opened_us, r.closed_us, r.settled_us, r.updates, r.train_us_max, "
+    "r.train_loss, r.accuracy, r.test_loss, "
+    "COALESCE(SUM(l.dense_bytes) FILTER (WHERE l.direction = 'up'), 0), "
+    "COALESCE(SUM(l.payload_bytes) FILTER (WHERE l.direction = 'up'), 0), "
+    "COALESCE(SUM(l.wire_bytes) FILTER (WHERE l.direction = 'up'), 0), "
+    "COALESCE(SUM(l.dense_bytes) FILTER (WHERE l.direction = 'down'), 0), "
+    "COALESCE(SUM(l.payload_bytes) FILTER (WHERE l.direction = 'down'), 0), "
+    "COALESCE(SUM(l.wire_bytes) FILTER (WHERE l.direction = 'down'), 0) "
+    "FROM rounds r LEFT JOIN ledger l ON l.round = r.id WHERE r.id BETWEEN ? AND ? GROUP BY r.id ORDER BY r.id";
+
+// The schema's CHECK allows only the names of the enumerators.
+RoundState RoundStateFromName(absl::string_view name) {
+  for (RoundState state : {RoundState::kOpen, RoundState::kClosed, RoundState::kCommitted}) {
+    if (name == RoundStateName(state)) return state;
+  }
+  return RoundState::kAborted;
+}
+
+RunState RunStateFromName(absl::string_view name) {
+  for (RunState state : {RunState::kActive, RunState::kFinished}) {
+    if (name == RunStateName(state)) return state;
+  }
+  return RunState::kStopped;
+}
+
+absl::optional<double> OptionalReal(const Statement& row, int column) {
+  if (row.IsNull(column)) return absl::nullopt;
+  return row.GetReal(column);
+}
+
+RoundRecord RoundFromRow(const Statement& row) {
+  RoundRecord round;
+  round.id = row.GetInt(0);
+  round.state = RoundStateFromName(row.GetText(1));
+  round.base_version = row.GetInt(2);
+  round.opened_us = row.GetInt(3);
+  round.closed_us = row.GetInt(4);
+  round.committed_us = row.GetInt(5);
+  round.updates = row.GetInt(6);
+  round.train_us_max = row.GetInt(7);
+  // NULL before the close, and when a client reported a loss that was not a number.
+  round.train_loss = row.IsNull(8) && round.closed_us == 0 ? 0 : row.GetReal(8);
+  round.accuracy = OptionalReal(row, 9);
+  round.test_loss = OptionalReal(row, 10);
+  round.dense_bytes_up = row.GetInt(11);
+  round.payload_bytes_up = row.GetInt(12);
+  round.wire_bytes_up = row.GetInt(13);
+  round.dense_bytes_down = row.GetInt(14);
+  round.payload_bytes_down = row.GetInt(15);
+  round.wire_bytes_down = row.GetInt(16);
+  return round;
+}
+
+// Columns as the table declares them.
+ClientRecord ClientFromRow(const Statement& row) {
+  ClientRecord client;
+  client.id = row.GetInt(0);
+  client.name = std::string(row.GetText(1));
+  client.last_applied = row.GetId(2);
+  client.first_seen_us = row.GetInt(3);
+  client.last_seen_us = row.GetInt(4);
+  client.updates_applied = row.GetInt(5);
+  client.updates_not_applied = row.GetInt(6);
+  client.resets = row.GetInt(7);
+  return client;
+}
+
+absl::StatusOr<std::vector<RoundRecord>> SelectRounds(SqliteDb& db, int64_t first, int64_t last) {
+  std::vector<RoundRecord> rounds;
+  Statement rows = db.Prepare(kRounds);
+  rows.Int(first).Int(last);
+  while (true) {
+    TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
+    if (!row) return rounds;
+    rounds.push_back(RoundFromRow(rows));
+  }
+}
+
+// Why (after, up_to] is not in the log.
+absl::Status LogGap(SqliteDb& db, int64_t after, int64_t up_to) {
+  TERSE_ASSIGN_OR_RETURN(const Head head, run_store_internal::SelectHead(db));
+  if (after < 0 || after > up_to || up_to > head.version) {
+    return absl::InvalidArgumentError(absl::StrCat("no log leads from version ", after, " to ", up_to,
+                                                   "; the head is ", head.version));
+  }
+  Statement oldest = db.Prepare("SELECT COALESCE(MIN(version), 0) FROM downstream_log");
+  TERSE_RETURN_IF_ERROR(oldest.Step().status());
+  const int64_t begin = oldest.GetInt(0);
+  if (begin == 0 || after + 1 < begin) {
+    return absl::OutOfRangeError(absl::StrCat("the log no longer reaches back to version ", after, "; it begins after ",
+                                              begin == 0 ? head.version : begin - 1, ": use a checkpoint"));
+  }
+  return absl::DataLossError(absl::StrCat(db.path(), " lacks a log message between versions ", after, " and ", up_to,
+                                          "; restore the directory from a copy"));
+}
+
+}  // namespace
+
+absl::StatusOr<Head> run_store_internal::SelectHead(SqliteDb& db) {
+  Statement statement = db.Prepare("SELECT version, model_hash, epoch FROM head");
+  TERSE_ASSIGN_OR_RETURN(const bool row, statement.Step());
+  if (!row) return absl::DataLossError(absl::StrCat(db.path(), " has no head; restore the directory from a copy"));
+  Head head;
+  head.version = statement.GetInt(0);
+  head.model_hash = statement.GetId(1);
+  head.epoch = statement.GetInt(2);
+  return head;
+}
+
+absl::StatusOr<absl::optional<RoundState>> run_store_internal::SelectRoundState(SqliteDb& db, int64_t round) {
+  Statement statement = db.Prepare("SELECT state FROM rounds WHERE id = ?");
+  TERSE_ASSIGN_OR_RETURN(const bool row, statement.Int(round).Step());
+  if (!row) return absl::optional<RoundState>();
+  return absl::make_optional(RoundStateFromName(statement.GetText(0)));
+}
+
+absl::StatusOr<ClientRecord> run_store_internal::SelectClient(Statement& statement, absl::string_view otherwise) {
+  TERSE_ASSIGN_OR_RETURN(const bool row, statement.Step());
+  if (!row) return absl::NotFoundError(otherwise);
+  return ClientFromRow(statement);
+}
+
+absl::StatusOr<absl::optional<RunRecord>> SqliteRunStore::Run() {
+  absl::optional<RunRecord> run;
+  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+    Statement statement =
+        db.Prepare("SELECT name, lineage, config, parameters, state, created_us FROM runs WHERE id = 1");
+    TERSE_ASSIGN_OR_RETURN(const bool row, statement.Step());
+    if (!row) return absl::OkStatus();
+    run.emplace();
+    run->name = std::string(statement.GetText(0));
+    run->lineage = statement.GetId(1);
+    run->config = std::string(statement.GetBlob(2));
+    run->parameters = statement.GetInt(3);
+    run->state = RunStateFromName(statement.GetText(4));
+    run->created_us = statement.GetInt(5);
+    return absl::OkStatus();
+  }));
+  return run;
+}
+
+absl::StatusOr<Head> SqliteRunStore::GetHead() {
+  Head head;
+  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+    TERSE_ASSIGN_OR_RETURN(head, run_store_internal::SelectHead(db));
+    return absl::OkStatus();
+  }));
+  return head;
+}
+
+absl::StatusOr<absl::optional<RoundRecord>> SqliteRunStore::LastRound() {
+  absl::optional<RoundRecord> last;
+  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+    Statement newest = db.Prepare("SELECT COALESCE(MAX(id), 0) FROM rounds");
+    TERSE_RETURN_IF_ERROR(newest.Step().status());
+    TERSE_ASSIGN_OR_RETURN(const std::vector<RoundRecord> found,
+                           SelectRounds(db, newest.GetInt(0), newest.GetInt(0)));
+    if (!found.empty()) last = found.front();
+    return absl::OkStatus();
+  }));
+  return last;
+}
+
+absl::StatusOr<absl::optional<RoundState>> SqliteRunStore::GetRoundState(int64_t round) {
+  absl::optional<RoundState> state;
+  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+    TERSE_ASSIGN_OR_RETURN(state, run_store_internal::SelectRoundState(db, round));
+    return absl::OkStatus();
+  }));
+  return state;
+}
+
+absl::StatusOr<bool> SqliteRunStore::WasChosen(int64_t round, int64_t client) {
+  bool chosen = false;
+  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+    Statement statement = db.Prepare("SELECT 1 FROM updates WHERE round = ? AND client = ?");
+    TERSE_ASSIGN_OR_RETURN(chosen, statement.Int(round).Int(client).Step());
+    return absl::OkStatus();
+  }));
+  return chosen;
+}
+
+absl::StatusOr<std::vector<LogMessage>> SqliteRunStore::ReadLog(int64_t after, int64_t up_to) {
+  std::vector<LogMessage> messages;
+  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+    Statement rows = db.Prepare(
+        "SELECT version, model_hash, message FROM downstream_log WHERE version > ? AND version <= ? ORDER BY version");
+    rows.Int(after).Int(up_to);
+    while (true) {
+      TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
+      if (!row) break;
+      messages.push_back({rows.GetInt(0), rows.GetId(1), std::string(rows.GetBlob(2))});
+    }
+    if (after >= 0 && static_cast<int64_t>(messages.size()) == up_to - after) return absl::OkStatus();
+    return LogGap(db, after, up_to);
+  }));
+  return messages;
+}
+
+absl::StatusOr<int64_t> SqliteRunStore::LogBytes(int64_t after) {
+  int64_t bytes = 0;
+  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+    TERSE_ASSIGN_OR_RETURN(const Head head, run_store_internal::SelectHead(db));
+    Statement sum =
+        db.Prepare("SELECT COUNT(*), COALESCE(SUM(length(message)), 0) FROM downstream_log WHERE version > ?");
+    TERSE_RETURN_IF_ERROR(sum.Int(after).Step().status());
+    bytes = sum.GetInt(1);
+    if (after >= 0 && sum.GetInt(0) == head.version - after) return absl::OkStatus();
+    return LogGap(db, after, head.version);
+  }));
+  return bytes;
+}
+
+absl::StatusOr<std::vector<RoundRecord>> SqliteRunStore::Rounds(int64_t first, int64_t last) {
+  std::vector<RoundRecord> rounds;
+  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+    TERSE_ASSIGN_OR_RETURN(rounds, SelectRounds(db, first, last));
+    return absl::OkStatus();
+  }));
+  return rounds;
+}
+
+absl::StatusOr<ClientRecord> SqliteRunStore::GetClient(int64_t client) {
+  ClientRecord record;
+  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+    Statement statement = db.Prepare("SELECT * FROM clients WHERE id = ?");
+    TERSE_ASSIGN_OR_RETURN(record, run_store_internal::SelectClient(statement.Int(client),
+                                                                    absl::StrCat("there is no client ", client)));
+    return absl::OkStatus();
+  }));
+  return record;
+}
+
+absl::StatusOr<std::vector<ClientRecord>> SqliteRunStore::Clients() {
+  std::vector<ClientRecord> clients;
+  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+    Statement rows = db.Prepare("SELECT * FROM clients ORDER BY id");
+    while (true) {
+      TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
+      if (!row) return absl::OkStatus();
+      clients.push_back(ClientFromRow(rows));
+    }
+  }));
+  return clients;
+}
+
+absl::StatusOr<std::vector<LedgerEntry>> SqliteRunStore::Ledger(int64_t first_round, int64_t last_round) {
+  std::vector<LedgerEntry> entries;
+  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+    // 'up' before 'down', as in the enumeration.
+    Statement rows = db.Prepare(
+        "SELECT round, client, direction = 'up', dense_bytes, payload_bytes, wire_bytes FROM ledger "
+        "WHERE round BETWEEN ? AND ? ORDER BY round, client, direction DESC");
+    rows.Int(first_round).Int(last_round);
+    while (true) {
+      TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
+      if (!row) return absl::OkStatus();
+      const Direction direction = rows.GetInt(2) != 0 ? Direction::kUp : Direction::kDown;
+      entries.push_back(
+          {rows.GetInt(0), rows.GetInt(1), direction, rows.GetInt(3), rows.GetInt(4), rows.GetInt(5)});
+    }
+  }));
+  return entries;
+}
+
+absl::StatusOr<std::vector<EventRecord>> SqliteRunStore::Events(int64_t newest) {
+  std::vector<EventRecord> events;
+  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+    Statement rows = db.Prepare(
+        "SELECT time_us, kind, round, client, detail FROM (SELECT * FROM events ORDER BY id DESC LIMIT ?) ORDER BY id");
+    rows.Int(newest < 0 ? 0 : newest);
+    while (true) {
+      TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
+      if (!row) return absl::OkStatus();
+      events.push_back({rows.GetInt(0), std::string(rows.GetText(1)), rows.GetInt(2), rows.GetInt(3),
+                        std::string(rows.GetText(4))});
+    }
+  }));
+  return events;
+}
+
+}  // namespace terse

@@ -1,0 +1,308 @@
+// Everything that changes the database, one transaction each.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/status.h"
+#include "storage/sqlite_run_store.h"
+
+namespace terse {
+
+using run_store_internal::InsertEvent;
+using run_store_internal::SelectHead;
+using run_store_internal::SelectRoundState;
+
+absl::Status run_store_internal::InsertEvent(SqliteDb& db, const EventRecord& event) {
+  return db.Prepare("INSERT INTO events (time_us, kind, round, client, detail) VALUES (?, ?, ?, ?, ?)")
+      .Int(event.time_us)
+      .Text(event.kind)
+      .Int(event.round)
+      .Int(event.client)
+      .Text(event.detail)
+      .Run();
+}
+
+namespace {
+
+absl::string_view DirectionName(Direction direction) { return direction == Direction::kUp ? "up" : "down"; }
+
+absl::Status InsertLedger(SqliteDb& db, const LedgerEntry& entry) {
+  return db
+      .Prepare(
+          "INSERT INTO ledger (round, client, direction, dense_bytes, payload_bytes, wire_bytes) "
+          "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (round, client, direction) DO UPDATE SET "
+          "dense_bytes = dense_bytes + excluded.dense_bytes, payload_bytes = payload_bytes + excluded.payload_bytes, "
+          "wire_bytes = wire_bytes + excluded.wire_bytes")
+      .Int(entry.round)
+      .Int(entry.client)
+      .Text(DirectionName(entry.direction))
+      .Int(entry.dense_bytes)
+      .Int(entry.payload_bytes)
+      .Int(entry.wire_bytes)
+      .Run();
+}
+
+absl::Status ExpectRoundState(SqliteDb& db, int64_t round, RoundState expected) {
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundState> state, SelectRoundState(db, round));
+  if (state == expected) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("round ", round, " is ",
+                                                    state ? RoundStateName(*state) : "unknown", ", not ",
+                                                    RoundStateName(expected)));
+}
+
+// A new round follows the newest one, which must be settled, and starts from the head.
+absl::Status InsertRound(SqliteDb& db, int64_t round, int64_t base_version, int64_t now_us) {
+  int64_t last = 0;
+  {
+    Statement statement = db.Prepare("SELECT id, state FROM rounds ORDER BY id DESC LIMIT 1");
+    TERSE_ASSIGN_OR_RETURN(const bool row, statement.Step());
+    if (row) {
+      last = statement.GetInt(0);
+      const absl::string_view state = statement.GetText(1);
+      if (state != RoundStateName(RoundState::kCommitted) && state != RoundStateName(RoundState::kAborted)) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("round ", round, " cannot open: round ", last, " is still ", state));
+      }
+    }
+  }
+  if (round != last + 1) {
+    return absl::FailedPreconditionError(absl::StrCat("round ", round, " cannot open: the next one is ", last + 1));
+  }
+  TERSE_ASSIGN_OR_RETURN(const Head head, SelectHead(db));
+  if (head.version != base_version || head.model_hash.IsZero()) {
+    return absl::FailedPreconditionError(absl::StrCat("round ", round, " cannot open on version ", base_version, ": ",
+                                                      head.model_hash.IsZero()
+                                                          ? std::string("there is no run yet")
+                                                          : absl::StrCat("the head is ", head.version)));
+  }
+  return db.Prepare("INSERT INTO rounds (id, state, base_version, opened_us) VALUES (?, 'open', ?, ?)")
+      .Int(round)
+      .Int(base_version)
+      .Int(now_us)
+      .Run();
+}
+
+absl::Status InsertChosen(SqliteDb& db, int64_t round, const ChosenUpdate& update) {
+  if (update.update_id.IsZero()) {
+    return absl::InvalidArgumentError(absl::StrCat("client ", update.client, "'s update has no id"));
+  }
+  {
+    Statement statement = db.Prepare("SELECT 1 FROM clients WHERE id = ? AND last_applied = ?");
+    TERSE_ASSIGN_OR_RETURN(const bool follows, statement.Int(update.client).Id(update.prev_applied).Step());
+    if (!follows) {
+      return absl::FailedPreconditionError(absl::StrCat("update ", update.update_id.ToHex(), " of client ",
+                                                        update.client, " follows ", update.prev_applied.ToHex(),
+                                                        ", which is not the last one applied; the client must reset"));
+    }
+  }
+  return db
+      .Prepare(
+          "INSERT INTO updates (round, client, update_id, prev_applied, content_hash, payload_bytes, train_us, loss) "
+          "VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+      .Int(round)
+      .Int(update.client)
+      .Id(update.update_id)
+      .Id(update.prev_applied)
+      .Id(update.content_hash)
+      .Int(update.payload_bytes)
+      .Int(update.train_us)
+      .Real(update.loss)
+      .Run();
+}
+
+// Moves last_applied of every client that the round chose, each from the predecessor recorded at CLOSE.
+absl::Status ApplyChosen(SqliteDb& db, int64_t round) {
+  Statement chosen = db.Prepare("SELECT client, update_id, prev_applied FROM updates WHERE round = ? ORDER BY client");
+  chosen.Int(round);
+  while (true) {
+    TERSE_ASSIGN_OR_RETURN(const bool row, chosen.Step());
+    if (!row) return absl::OkStatus();
+    TERSE_RETURN_IF_ERROR(db.Prepare("UPDATE clients SET last_applied = ?, updates_applied = updates_applied + 1 "
+                                     "WHERE id = ? AND last_applied = ?")
+                              .Id(chosen.GetId(1))
+                              .Int(chosen.GetInt(0))
+                              .Id(chosen.GetId(2))
+                              .RunForOne(absl::StrCat("round ", round, " cannot commit: client ", chosen.GetInt(0),
+                                                      "'s last applied update is no longer ",
+                                                      chosen.GetId(2).ToHex())));
+  }
+}
+
+absl::Status AdvanceHead(SqliteDb& db, const Commit& commit, int64_t epoch) {
+  TERSE_RETURN_IF_ERROR(
+      db.Prepare("UPDATE head SET version = version + 1, model_hash = ? WHERE version = ? AND epoch = ?")
+          .Id(commit.model_hash)
+          .Int(commit.base_version)
+          .Int(epoch)
+          .RunForOne(absl::StrCat("round ", commit.round, " cannot commit: the head is no longer version ",
+                                  commit.base_version, " of epoch ", epoch)));
+  return db.Prepare("INSERT INTO downstream_log (version, model_hash, message) VALUES (?, ?, ?)")
+      .Int(commit.base_version + 1)
+      .Id(commit.model_hash)
+      .Blob(commit.downstream)
+      .Run();
+}
+
+}  // namespace
+
+absl::Status SqliteRunStore::CreateRun(const RunRecord& run, absl::Span<const float> initial_weights) {
+  if (run.lineage.IsZero()) return absl::InvalidArgumentError("a run needs a lineage");
+  if (run.parameters < 1 || run.parameters != static_cast<int64_t>(initial_weights.size())) {
+    return absl::InvalidArgumentError(absl::StrCat("the run has ", run.parameters, " parameters and ",
+                                                   initial_weights.size(), " initial weights"));
+  }
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<RunRecord> existing, Run());
+  if (existing) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(directory_, " holds run '", existing->name, "'; continue it or name an empty directory"));
+  }
+  Checkpoint first;
+  first.model_hash = HashWeights(initial_weights);
+  first.weights.assign(initial_weights.begin(), initial_weights.end());
+
+  absl::MutexLock lock(&checkpoint_mutex_);
+  TERSE_ASSIGN_OR_RETURN(const int64_t bytes, WriteCheckpointFile(first));
+  return Write([&](SqliteDb& db) -> absl::Status {
+    TERSE_RETURN_IF_ERROR(db.Prepare("INSERT INTO runs (id, name, lineage, config, parameters, state, created_us) "
+                                     "VALUES (1, ?, ?, ?, ?, ?, ?)")
+                              .Text(run.name)
+                              .Id(run.lineage)
+                              .Blob(run.config)
+                              .Int(run.parameters)
+                              .Text(RunStateName(run.state))
+                              .Int(run.created_us)
+                              .Run());
+    TERSE_RETURN_IF_ERROR(db.Prepare("UPDATE head SET model_hash = ? WHERE version = 0")
+                              .Id(first.model_hash)
+                              .RunForOne("a new run starts at version 0"));
+    return db.Prepare("INSERT INTO checkpoints (version, model_hash, bytes) VALUES (0, ?, ?)")
+        .Id(first.model_hash)
+        .Int(bytes)
+        .Run();
+  });
+}
+
+absl::Status SqliteRunStore::SetRunState(RunState state) {
+  return Write([&](SqliteDb& db) {
+    return db.Prepare("UPDATE runs SET state = ? WHERE id = 1")
+        .Text(RunStateName(state))
+        .RunForOne(absl::StrCat(directory_, " holds no run yet"));
+  });
+}
+
+absl::StatusOr<ClientRecord> SqliteRunStore::RegisterClient(const std::string& name, int64_t now_us) {
+  if (name.empty()) return absl::InvalidArgumentError("a client needs a name");
+  ClientRecord client;
+  TERSE_RETURN_IF_ERROR(Write([&](SqliteDb& db) -> absl::Status {
+    TERSE_RETURN_IF_ERROR(db.Prepare("INSERT INTO clients (id, name, first_seen_us, last_seen_us) "
+                                     "SELECT COALESCE(MAX(id) + 1, 0), ?1, ?2, ?2 FROM clients WHERE true "
+                                     "ON CONFLICT (name) DO UPDATE SET last_seen_us = excluded.last_seen_us")
+                              .Text(name)
+                              .Int(now_us)
+                              .Run());
+    Statement statement = db.Prepare("SELECT * FROM clients WHERE name = ?");
+    TERSE_ASSIGN_OR_RETURN(client, run_store_internal::SelectClient(statement.Text(name), name));
+    return absl::OkStatus();
+  }));
+  return client;
+}
+
+absl::Status SqliteRunStore::RecordReset(int64_t client) {
+  return Write([&](SqliteDb& db) {
+    return db.Prepare("UPDATE clients SET resets = resets + 1 WHERE id = ?")
+        .Int(client)
+        .RunForOne(absl::StrCat("there is no client ", client));
+  });
+}
+
+absl::Status SqliteRunStore::RecordNotApplied(int64_t client) {
+  return Write([&](SqliteDb& db) {
+    return db.Prepare("UPDATE clients SET updates_not_applied = updates_not_applied + 1 WHERE id = ?")
+        .Int(client)
+        .RunForOne(absl::StrCat("there is no client ", client));
+  });
+}
+
+absl::Status SqliteRunStore::OpenRound(int64_t round, int64_t base_version, int64_t now_us) {
+  return Write([&](SqliteDb& db) { return InsertRound(db, round, base_version, now_us); });
+}
+
+absl::Status SqliteRunStore::CloseRound(int64_t round, absl::Span<const ChosenUpdate> chosen, int64_t now_us) {
+  int64_t train_us_max = 0;
+  double loss = 0;
+  for (const ChosenUpdate& update : chosen) {
+    train_us_max = std::max(train_us_max, update.train_us);
+    loss += update.loss / static_cast<double>(chosen.size());
+  }
+  return Write([&](SqliteDb& db) -> absl::Status {
+    TERSE_RETURN_IF_ERROR(ExpectRoundState(db, round, RoundState::kOpen));
+    for (const ChosenUpdate& update : chosen) TERSE_RETURN_IF_ERROR(InsertChosen(db, round, update));
+    return db
+        .Prepare("UPDATE rounds SET state = 'closed', closed_us = ?, updates = ?, train_us_max = ?, train_loss = ? "
+                 "WHERE id = ?")
+        .Int(now_us)
+        .Int(static_cast<int64_t>(chosen.size()))
+        .Int(train_us_max)
+        .Real(loss)
+        .Int(round)
+        .Run();
+  });
+}
+
+absl::Status SqliteRunStore::CommitRound(const Commit& commit, bool open_next) {
+  if (commit.model_hash.IsZero()) return absl::InvalidArgumentError("a commit needs the new model's hash");
+  return Write([&](SqliteDb& db) -> absl::Status {
+    TERSE_RETURN_IF_ERROR(ExpectRoundState(db, commit.round, RoundState::kClosed));
+    TERSE_RETURN_IF_ERROR(
+        db.Prepare("UPDATE rounds SET state = 'committed', settled_us = ? WHERE id = ? AND base_version = ?")
+            .Int(commit.committed_us)
+            .Int(commit.round)
+            .Int(commit.base_version)
+            .RunForOne(absl::StrCat("round ", commit.round, " was not opened on version ", commit.base_version)));
+    TERSE_RETURN_IF_ERROR(ApplyChosen(db, commit.round));
+    TERSE_RETURN_IF_ERROR(AdvanceHead(db, commit, epoch_));
+    for (const LedgerEntry& entry : commit.ledger) TERSE_RETURN_IF_ERROR(InsertLedger(db, entry));
+    if (!open_next) return absl::OkStatus();
+    return InsertRound(db, commit.round + 1, commit.base_version + 1, commit.committed_us);
+  });
+}
+
+absl::Status SqliteRunStore::AbortRound(int64_t round, const std::string& reason, int64_t now_us) {
+  EventRecord event;
+  event.time_us = now_us;
+  event.kind = "round_aborted";
+  event.round = round;
+  event.detail = reason;
+  return Write([&](SqliteDb& db) -> absl::Status {
+    TERSE_RETURN_IF_ERROR(
+        db.Prepare("UPDATE rounds SET state = 'aborted', settled_us = ? WHERE id = ? AND state IN ('open', 'closed')")
+            .Int(now_us)
+            .Int(round)
+            .RunForOne(absl::StrCat("round ", round, " is neither open nor closed and cannot be aborted")));
+    return InsertEvent(db, event);
+  });
+}
+
+absl::Status SqliteRunStore::SetEvaluation(int64_t round, double accuracy, double test_loss) {
+  return Write([&](SqliteDb& db) {
+    return db.Prepare("UPDATE rounds SET accuracy = ?, test_loss = ? WHERE id = ? AND state = 'committed'")
+        .Real(accuracy)
+        .Real(test_loss)
+        .Int(round)
+        .RunForOne(absl::StrCat("round ", round, " is not committed and has no model to evaluate"));
+  });
+}
+
+absl::Status SqliteRunStore::AddLedger(absl::Span<const LedgerEntry> entries) {
+  if (entries.empty()) return absl::OkStatus();
+  return Write([&](SqliteDb& db) -> absl::Status {
+    for (const LedgerEntry& entry : entries) TERSE_RETURN_IF_ERROR(InsertLedger(db, entry));
+    return absl::OkStatus();
+  });
+}
+
+absl::Status SqliteRunStore::AddEvent(const EventRecord& event) {
+  return Write([&](SqliteDb& db) { return InsertEvent(db, event); });
+}
+
+}  // namespace terse

@@ -1,0 +1,204 @@
+#include "storage/sqlite_db.h"
+
+#include <sqlite3.h>
+
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/status.h"
+
+namespace terse {
+namespace {
+
+constexpr int kBusyTimeoutMs = 5000;
+
+absl::StatusCode CodeOf(int result) {
+  switch (result & 0xff) {
+    case SQLITE_FULL:
+    case SQLITE_TOOBIG:
+    case SQLITE_NOMEM:
+      return absl::StatusCode::kResourceExhausted;
+    case SQLITE_IOERR:
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return absl::StatusCode::kUnavailable;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      return absl::StatusCode::kDataLoss;
+    case SQLITE_PERM:
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+    case SQLITE_AUTH:
+      return absl::StatusCode::kPermissionDenied;
+    case SQLITE_CONSTRAINT:
+      return absl::StatusCode::kFailedPrecondition;
+    default:
+      return absl::StatusCode::kInternal;
+  }
+}
+
+absl::string_view RemedyFor(absl::StatusCode code) {
+  switch (code) {
+    case absl::StatusCode::kResourceExhausted:
+      return "; free some space on that disk";
+    case absl::StatusCode::kUnavailable:
+      return "; check the disk, and that no other program has the file open";
+    case absl::StatusCode::kDataLoss:
+      return "; restore the directory from a copy, or name an empty one to start a new run";
+    case absl::StatusCode::kPermissionDenied:
+      return "; check the owner and the mode of the file and its directory";
+    default:
+      return "";
+  }
+}
+
+// A null pointer would bind NULL.
+const char* DataOf(absl::string_view value) { return value.data() == nullptr ? "" : value.data(); }
+
+}  // namespace
+
+Statement::Statement(SqliteDb* db, sqlite3_stmt* stmt, absl::Status status)
+    : db_(db), stmt_(stmt), status_(std::move(status)) {}
+
+Statement::~Statement() {
+  if (stmt_ == nullptr) return;
+  sqlite3_reset(stmt_);
+  sqlite3_clear_bindings(stmt_);
+}
+
+void Statement::Check(int result) {
+  if (result != SQLITE_OK && status_.ok()) status_ = db_->Error(result);
+}
+
+Statement& Statement::Int(int64_t value) {
+  if (status_.ok()) Check(sqlite3_bind_int64(stmt_, ++bound_, value));
+  return *this;
+}
+
+Statement& Statement::Real(double value) {
+  if (status_.ok()) Check(sqlite3_bind_double(stmt_, ++bound_, value));
+  return *this;
+}
+
+Statement& Statement::Text(absl::string_view value) {
+  if (status_.ok()) {
+    Check(sqlite3_bind_text64(stmt_, ++bound_, DataOf(value), value.size(), SQLITE_STATIC, SQLITE_UTF8));
+  }
+  return *this;
+}
+
+Statement& Statement::Blob(absl::string_view value) {
+  if (status_.ok()) Check(sqlite3_bind_blob64(stmt_, ++bound_, DataOf(value), value.size(), SQLITE_STATIC));
+  return *this;
+}
+
+Statement& Statement::Id(const Id128& value) {
+  const std::string bytes = value.ToBytes();
+  if (status_.ok()) Check(sqlite3_bind_blob64(stmt_, ++bound_, bytes.data(), bytes.size(), SQLITE_TRANSIENT));
+  return *this;
+}
+
+absl::StatusOr<bool> Statement::Step() {
+  if (!status_.ok()) return status_;
+  const int result = sqlite3_step(stmt_);
+  if (result == SQLITE_ROW) return true;
+  if (result == SQLITE_DONE) return false;
+  status_ = db_->Error(result);
+  return status_;
+}
+
+absl::Status Statement::Run() {
+  TERSE_ASSIGN_OR_RETURN(const bool row, Step());
+  if (row) return absl::InternalError(absl::StrCat("unexpected row from: ", sqlite3_sql(stmt_)));
+  return absl::OkStatus();
+}
+
+absl::Status Statement::RunForOne(absl::string_view otherwise) {
+  TERSE_RETURN_IF_ERROR(Run());
+  if (db_->Changes() != 1) return absl::FailedPreconditionError(otherwise);
+  return absl::OkStatus();
+}
+
+int64_t Statement::GetInt(int column) const { return sqlite3_column_int64(stmt_, column); }
+
+double Statement::GetReal(int column) const {
+  if (IsNull(column)) return std::numeric_limits<double>::quiet_NaN();
+  return sqlite3_column_double(stmt_, column);
+}
+
+bool Statement::IsNull(int column) const { return sqlite3_column_type(stmt_, column) == SQLITE_NULL; }
+
+absl::string_view Statement::GetText(int column) const {
+  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(stmt_, column));
+  return absl::string_view(text, text == nullptr ? 0 : static_cast<size_t>(sqlite3_column_bytes(stmt_, column)));
+}
+
+absl::string_view Statement::GetBlob(int column) const {
+  const auto* blob = static_cast<const char*>(sqlite3_column_blob(stmt_, column));
+  return absl::string_view(blob, blob == nullptr ? 0 : static_cast<size_t>(sqlite3_column_bytes(stmt_, column)));
+}
+
+Id128 Statement::GetId(int column) const { return Id128::FromBytes(GetBlob(column)).value_or(Id128{}); }
+
+absl::StatusOr<std::unique_ptr<SqliteDb>> SqliteDb::Open(const std::string& path, Mode mode) {
+  sqlite3* raw = nullptr;
+  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (mode == Mode::kWriter ? SQLITE_OPEN_CREATE : 0);
+  const int result = sqlite3_open_v2(path.c_str(), &raw, flags, nullptr);
+  if (raw == nullptr) return absl::ResourceExhaustedError(absl::StrCat(path, ": no memory to open the database"));
+  std::unique_ptr<SqliteDb> db(new SqliteDb(path, raw));
+  if (result != SQLITE_OK) return db->Error(result);
+  sqlite3_extended_result_codes(raw, 1);
+  sqlite3_busy_timeout(raw, kBusyTimeoutMs);
+  // secure_delete (on in some builds) would overwrite pruned messages with zeros for nothing.
+  TERSE_RETURN_IF_ERROR(
+      db->Script("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA secure_delete=OFF;"));
+  if (mode == Mode::kReader) TERSE_RETURN_IF_ERROR(db->Script("PRAGMA query_only=ON;"));
+  return db;
+}
+
+SqliteDb::~SqliteDb() {
+  for (const auto& [sql, stmt] : statements_) sqlite3_finalize(stmt);
+  sqlite3_close(db_);
+}
+
+Statement SqliteDb::Prepare(absl::string_view sql) {
+  auto found = statements_.find(sql);
+  if (found == statements_.end()) {
+    sqlite3_stmt* stmt = nullptr;
+    const int result = sqlite3_prepare_v3(db_, sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT,
+                                          &stmt, nullptr);
+    if (result != SQLITE_OK) return Statement(this, nullptr, Error(result));
+    found = statements_.emplace(std::string(sql), stmt).first;
+  }
+  return Statement(this, found->second, absl::OkStatus());
+}
+
+absl::Status SqliteDb::Script(const std::string& sql) {
+  const int result = sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr);
+  return result == SQLITE_OK ? absl::OkStatus() : Error(result);
+}
+
+absl::Status SqliteDb::InTransaction(absl::FunctionRef<absl::Status()> body) {
+  TERSE_RETURN_IF_ERROR(broken_);
+  TERSE_RETURN_IF_ERROR(Prepare("BEGIN IMMEDIATE").Run());
+  absl::Status status = body();
+  if (status.ok()) {
+    status = Prepare("COMMIT").Run();
+    if (absl::IsUnavailable(status)) {
+      broken_ = Annotate(status, "an earlier transaction may or may not be on disk; restart the coordinator");
+    }
+  }
+  // SQLite has already rolled back after some errors; a second ROLLBACK would then fail.
+  if (!status.ok() && sqlite3_get_autocommit(db_) == 0) Prepare("ROLLBACK").Run().IgnoreError();
+  return status;
+}
+
+int64_t SqliteDb::Changes() const { return sqlite3_changes(db_); }
+
+absl::Status SqliteDb::Error(int result) {
+  const absl::StatusCode code = CodeOf(result);
+  return absl::Status(code, absl::StrCat(path_, ": ", sqlite3_errmsg(db_), RemedyFor(code)));
+}
+
+}  // namespace terse

@@ -1,0 +1,112 @@
+// A thin RAII wrapper over one SQLite connection: prepared statements that are kept, transactions, and absl::Status.
+// Internal to storage/.
+//
+// Statuses of every call, with the database's path and SQLite's message:
+//   RESOURCE_EXHAUSTED   the disk is full (SQLITE_FULL), or a value is too large
+//   UNAVAILABLE          an input/output error of the disk (SQLITE_IOERR), or another process keeps the database locked
+//   DATA_LOSS            the file is damaged or is no database (SQLITE_CORRUPT, SQLITE_NOTADB)
+//   PERMISSION_DENIED    the file may not be opened or written
+//   FAILED_PRECONDITION  a constraint of the schema does not hold
+//   INTERNAL             anything else: an error in this program
+#ifndef TERSE_STORAGE_SQLITE_DB_H_
+#define TERSE_STORAGE_SQLITE_DB_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/id128.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace terse {
+
+class SqliteDb;
+
+// A prepared statement, borrowed from its connection until destruction. Parameters are bound in order. An error is kept
+// and comes out of Step or Run, so calls chain: db.Prepare("UPDATE ... ?").Int(7).Id(id).Run().
+class Statement {
+ public:
+  Statement(SqliteDb* db, sqlite3_stmt* stmt, absl::Status status);
+  ~Statement();
+  Statement(const Statement&) = delete;
+  Statement& operator=(const Statement&) = delete;
+
+  Statement& Int(int64_t value);
+  // SQLite has no NaN: it is stored as NULL.
+  Statement& Real(double value);
+  // The bytes must live until the statement is destroyed.
+  Statement& Text(absl::string_view value);
+  Statement& Blob(absl::string_view value);
+  Statement& Id(const Id128& value);
+
+  // True: there is a row, read with the Get functions. False: done.
+  absl::StatusOr<bool> Step();
+  // For statements without rows.
+  absl::Status Run();
+  // As Run; FAILED_PRECONDITION with `otherwise` unless exactly one row changed.
+  absl::Status RunForOne(absl::string_view otherwise);
+
+  // Columns of the current row, from 0. The views live until the next Step.
+  int64_t GetInt(int column) const;
+  double GetReal(int column) const;  // NULL gives NaN
+  bool IsNull(int column) const;
+  absl::string_view GetText(int column) const;
+  absl::string_view GetBlob(int column) const;
+  Id128 GetId(int column) const;  // the schema guarantees 16 bytes; anything else gives the zero id
+
+ private:
+  void Check(int result);
+
+  SqliteDb* const db_;
+  sqlite3_stmt* const stmt_;
+  absl::Status status_;
+  int bound_ = 0;
+};
+
+// Not thread-safe. Statements must not outlive it, and the same SQL must not be prepared twice at a time.
+class SqliteDb {
+ public:
+  enum class Mode { kWriter, kReader };
+
+  // Opens or (writer) creates the file with WAL, synchronous=FULL, foreign keys and a busy timeout of five seconds.
+  static absl::StatusOr<std::unique_ptr<SqliteDb>> Open(const std::string& path, Mode mode);
+  ~SqliteDb();
+  SqliteDb(const SqliteDb&) = delete;
+  SqliteDb& operator=(const SqliteDb&) = delete;
+
+  // `sql` is prepared at the first call and kept.
+  Statement Prepare(absl::string_view sql);
+  // Runs statements that need neither parameters nor speed.
+  absl::Status Script(const std::string& sql);
+
+  // BEGIN IMMEDIATE, `body`, COMMIT; when any of them fails everything is rolled back and the error returned. After an
+  // input/output error in COMMIT it is unknown whether the transaction will be found after a restart, so the connection
+  // refuses every further transaction (UNAVAILABLE) until the database is opened again.
+  absl::Status InTransaction(absl::FunctionRef<absl::Status()> body);
+
+  // Rows that the last INSERT, UPDATE or DELETE changed.
+  int64_t Changes() const;
+  const std::string& path() const { return path_; }
+  // The status for a result code of the last call.
+  absl::Status Error(int result);
+
+ private:
+  SqliteDb(const std::string& path, sqlite3* db) : path_(path), db_(db) {}
+  friend class Statement;
+
+  const std::string path_;
+  sqlite3* const db_;
+  std::map<std::string, sqlite3_stmt*, std::less<>> statements_;
+  absl::Status broken_;
+};
+
+}  // namespace terse
+
+#endif  // TERSE_STORAGE_SQLITE_DB_H_

@@ -1,0 +1,101 @@
+// RunStore on SQLite. Internal to storage/: others use storage/run_store.h. The definitions are in run_store.cc (opening),
+// run_store_write.cc, run_store_read.cc and run_store_checkpoint.cc.
+#ifndef TERSE_STORAGE_SQLITE_RUN_STORE_H_
+#define TERSE_STORAGE_SQLITE_RUN_STORE_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/synchronization/mutex.h"
+#include "core/file_io.h"
+#include "storage/run_store.h"
+#include "storage/sqlite_db.h"
+
+namespace terse {
+
+class SqliteRunStore final : public RunStore {
+ public:
+  static absl::StatusOr<std::unique_ptr<RunStore>> Open(const std::string& directory);
+
+  absl::StatusOr<absl::optional<RunRecord>> Run() override;
+  absl::Status CreateRun(const RunRecord& run, absl::Span<const float> initial_weights) override;
+  absl::Status SetRunState(RunState state) override;
+  absl::StatusOr<Head> GetHead() override;
+  absl::StatusOr<ClientRecord> RegisterClient(const std::string& name, int64_t now_us) override;
+  absl::StatusOr<ClientRecord> GetClient(int64_t client) override;
+  absl::Status RecordReset(int64_t client) override;
+  absl::Status RecordNotApplied(int64_t client) override;
+  absl::StatusOr<absl::optional<RoundRecord>> LastRound() override;
+  absl::StatusOr<absl::optional<RoundState>> GetRoundState(int64_t round) override;
+  absl::StatusOr<bool> WasChosen(int64_t round, int64_t client) override;
+  absl::Status OpenRound(int64_t round, int64_t base_version, int64_t now_us) override;
+  absl::Status CloseRound(int64_t round, absl::Span<const ChosenUpdate> chosen, int64_t now_us) override;
+  absl::Status CommitRound(const Commit& commit, bool open_next) override;
+  absl::Status AbortRound(int64_t round, const std::string& reason, int64_t now_us) override;
+  absl::Status SetEvaluation(int64_t round, double accuracy, double test_loss) override;
+  absl::Status AddLedger(absl::Span<const LedgerEntry> entries) override;
+  absl::Status AddEvent(const EventRecord& event) override;
+  absl::StatusOr<std::vector<LogMessage>> ReadLog(int64_t after, int64_t up_to) override;
+  absl::StatusOr<int64_t> LogBytes(int64_t after) override;
+  absl::Status WriteCheckpoint(const Checkpoint& checkpoint, int64_t keep) override;
+  absl::StatusOr<Checkpoint> ReadNewestCheckpoint() override;
+  absl::StatusOr<CheckpointFile> NewestCheckpointFile() override;
+  absl::StatusOr<std::vector<RoundRecord>> Rounds(int64_t first, int64_t last) override;
+  absl::StatusOr<std::vector<ClientRecord>> Clients() override;
+  absl::StatusOr<std::vector<LedgerEntry>> Ledger(int64_t first_round, int64_t last_round) override;
+  absl::StatusOr<std::vector<EventRecord>> Events(int64_t newest) override;
+
+ private:
+  SqliteRunStore(const std::string& directory, std::unique_ptr<DirectoryLock> lock, std::unique_ptr<SqliteDb> writer,
+                 std::unique_ptr<SqliteDb> reader, int64_t epoch);
+
+  // One transaction on the writing connection, refused when another coordinator opened the store after this one.
+  absl::Status Write(absl::FunctionRef<absl::Status(SqliteDb&)> body) ABSL_LOCKS_EXCLUDED(write_mutex_);
+  // One snapshot on the reading connection.
+  absl::Status Read(absl::FunctionRef<absl::Status(SqliteDb&)> body) ABSL_LOCKS_EXCLUDED(read_mutex_);
+
+  std::string CheckpointPath(int64_t version) const;
+  // Writes the file (not the table's row). Returns its size in bytes.
+  absl::StatusOr<int64_t> WriteCheckpointFile(const Checkpoint& checkpoint)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
+  absl::Status RetireCheckpoints(int64_t keep) ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
+  absl::Status PruneLog(int64_t up_to) ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
+  absl::StatusOr<std::vector<CheckpointFile>> CheckpointFiles(bool also_damaged);
+  absl::StatusOr<Checkpoint> LoadCheckpoint(const CheckpointFile& file) const;
+  absl::Status MarkCheckpoint(int64_t version, bool damaged, const std::string& why);
+
+  const std::string directory_;
+  const std::unique_ptr<DirectoryLock> lock_;
+  const int64_t epoch_;
+
+  // Held for the whole of a checkpoint, across several short transactions.
+  absl::Mutex checkpoint_mutex_ ABSL_ACQUIRED_BEFORE(write_mutex_, read_mutex_);
+  absl::Mutex write_mutex_;
+  const std::unique_ptr<SqliteDb> writer_ ABSL_PT_GUARDED_BY(write_mutex_);
+  absl::Mutex read_mutex_;
+  const std::unique_ptr<SqliteDb> reader_ ABSL_PT_GUARDED_BY(read_mutex_);
+};
+
+// Pieces that more than one of the .cc files needs.
+namespace run_store_internal {
+
+absl::Status InsertEvent(SqliteDb& db, const EventRecord& event);
+// The head as `db` sees it.
+absl::StatusOr<Head> SelectHead(SqliteDb& db);
+// Round's state, nullopt when there is no such round.
+absl::StatusOr<absl::optional<RoundState>> SelectRoundState(SqliteDb& db, int64_t round);
+// The first row of "SELECT * FROM clients WHERE ...", prepared and bound; NOT_FOUND with `otherwise` when there is none.
+absl::StatusOr<ClientRecord> SelectClient(Statement& statement, absl::string_view otherwise);
+// Unix time in microseconds, for what the store notes on its own account (opening, damaged files).
+int64_t NowUs();
+// Name of a checkpoint file, without the directory.
+std::string CheckpointName(int64_t version);
+
+}  // namespace run_store_internal
+
+}  // namespace terse
+
+#endif  // TERSE_STORAGE_SQLITE_RUN_STORE_H_

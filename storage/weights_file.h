@@ -1,0 +1,36 @@
+// The file that holds one vector of weights: a checkpoint of the coordinator or a client's cached model. Byte by byte in
+// storage/SCHEMA.md. Internal to storage/.
+#ifndef TERSE_STORAGE_WEIGHTS_FILE_H_
+#define TERSE_STORAGE_WEIGHTS_FILE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/id128.h"
+
+namespace terse {
+
+// Magics of the two kinds of file.
+constexpr absl::string_view kCheckpointMagic = "TRSC";
+constexpr absl::string_view kCachedModelMagic = "TRSW";
+
+struct WeightsFile {
+  int64_t version = 0;
+  Id128 id;  // checkpoint: the model's hash; cached model: the run's lineage
+  std::vector<float> weights;
+};
+
+// `magic` has four bytes.
+std::string SerializeWeights(absl::string_view magic, int64_t version, const Id128& id,
+                             absl::Span<const float> weights);
+
+// DATA_LOSS, with the reason, unless the bytes are a whole file of that kind. Memory is bounded by their length.
+absl::StatusOr<WeightsFile> ParseWeights(absl::string_view magic, absl::string_view bytes);
+
+}  // namespace terse
+
+#endif  // TERSE_STORAGE_WEIGHTS_FILE_H_

@@ -1,0 +1,226 @@
+#include "proto/run_config_loader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "proto/run_config_convert.h"
+
+namespace terse {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// The least that a run file may say. Line numbers below count in it.
+constexpr char kLeast[] =
+    "name = 'r'\n"            // 1
+    "[train]\n"               // 2
+    "local_steps = 10\n"      // 3
+    "[train.optimizer]\n"     // 4
+    "learning_rate = 0.5\n"   // 5
+    "[codec]\n"               // 6
+    "name = 'sbc'\n"          // 7
+    "[rounds]\n"              // 8
+    "count = 3\n";            // 9
+
+v1::RunConfig Least() { return *ParseRunConfig(kLeast, "x.toml"); }
+
+// The least file with `from` replaced; the message of the error that this gives.
+std::string ErrorOf(absl::string_view from, absl::string_view to) {
+  const std::string text = absl::StrReplaceAll(kLeast, {{from, to}});
+  EXPECT_NE(text, kLeast);
+  const auto config = ParseRunConfig(text, "x.toml");
+  EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument) << config.status();
+  return std::string(config.status().message());
+}
+
+TEST(ParseRunConfig, FillsDefaultsOfAbsentKeysAndTables) {
+  const v1::RunConfig config = Least();
+  EXPECT_EQ(config.name(), "r");
+  EXPECT_EQ(config.seed(), 1);
+  EXPECT_EQ(config.durability(), "strict");
+  EXPECT_EQ(config.model().name(), "lenet5_caffe");
+  EXPECT_EQ(config.data().partition(), "iid");
+  EXPECT_EQ(config.train().batch_size(), 128);
+  EXPECT_EQ(config.train().optimizer().epsilon(), 1e-8);
+  EXPECT_TRUE(config.train().optimizer().momentum_masking());
+  EXPECT_EQ(config.codec().density(), 0.01);
+  EXPECT_EQ(config.rounds().deadline_seconds(), 600);
+  EXPECT_EQ(config.checkpoints().every(), 50);
+}
+
+TEST(ParseRunConfig, ReadsWhatIsGiven) {
+  const auto config = ParseRunConfig(absl::StrCat("seed = 7\ndurability = 'relaxed'\n", kLeast,
+                                                  "clients = 9\nquorum = 4\ndeadline_seconds = 30\n[checkpoints]\nkeep = 5\n"),
+                                     "x.toml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->seed(), 7);
+  EXPECT_EQ(config->durability(), "relaxed");
+  EXPECT_EQ(config->rounds().quorum(), 4);
+  EXPECT_EQ(config->rounds().deadline_seconds(), 30);  // an integer where a number is wanted
+  EXPECT_EQ(config->checkpoints().keep(), 5);
+}
+
+TEST(ParseRunConfig, NamesFileLineValueAndRange) {
+  EXPECT_EQ(ErrorOf("local_steps = 10", "local_steps = 0"),
+            "x.toml:3: train.local_steps = 0 is below the allowed range 1 to 1000000");
+  EXPECT_EQ(ErrorOf("local_steps = 10", "local_steps = 1000001"),
+            "x.toml:3: train.local_steps = 1000001 is above the allowed range 1 to 1000000");
+  EXPECT_EQ(ErrorOf("learning_rate = 0.5", "learning_rate = 0"),
+            "x.toml:5: train.optimizer.learning_rate = 0 is below the allowed range above 0, at most 1000");
+  EXPECT_THAT(ErrorOf("learning_rate = 0.5", "learning_rate = nan"), HasSubstr("= nan is below"));
+  EXPECT_THAT(ErrorOf("learning_rate = 0.5", "learning_rate = inf"), HasSubstr("= inf is above"));
+  EXPECT_EQ(ErrorOf("name = 'sbc'", "name = 'sbd'"), "x.toml:7: codec.name = 'sbd' is not allowed; use 'sbc' or 'dense'");
+  // Beyond 2^53 a double cannot tell neighbours apart; the integer comparison can.
+  EXPECT_EQ(ErrorOf("name = 'r'", "name = 'r'\nseed = 9007199254740993"),
+            "x.toml:2: seed = 9007199254740993 is above the allowed range 0 to 9007199254740992");
+}
+
+TEST(ParseRunConfig, UnknownKeyNamesTheKnownOnes) {
+  EXPECT_EQ(ErrorOf("local_steps", "local_step"),
+            "x.toml:3: train.local_step is not a known key; did you mean 'local_steps'? known in [train]: local_steps, "
+            "batch_size, optimizer");
+  EXPECT_THAT(ErrorOf("[rounds]", "[wheels]"),
+              StartsWith("x.toml:8: wheels is not a known key; known at the top: name, seed, durability, model"));
+}
+
+TEST(ParseRunConfig, MissingKeyAndMissingTable) {
+  EXPECT_EQ(ErrorOf("local_steps = 10\n", ""), "x.toml:2: train.local_steps is missing; give an integer, 1 to 1000000");
+  EXPECT_EQ(ErrorOf("[codec]\nname = 'sbc'\n", ""), "x.toml: codec.name is missing; give a string, 'sbc' or 'dense'");
+  EXPECT_EQ(ErrorOf("name = 'r'\n", ""), "x.toml: name is missing; give a string");
+}
+
+TEST(ParseRunConfig, WrongTypes) {
+  EXPECT_EQ(ErrorOf("local_steps = 10", "local_steps = '10'"),
+            "x.toml:3: train.local_steps is a string; give an integer, 1 to 1000000");
+  EXPECT_THAT(ErrorOf("local_steps = 10", "local_steps = 10.0"), HasSubstr("is a number; give an integer"));
+  EXPECT_THAT(ErrorOf("learning_rate = 0.5", "learning_rate = true"), HasSubstr("is true or false; give a number"));
+  EXPECT_THAT(ErrorOf("learning_rate = 0.5", "learning_rate = [0.5]"), HasSubstr("is an array; give a number"));
+  EXPECT_THAT(ErrorOf("learning_rate = 0.5", "learning_rate = 1979-05-27"), HasSubstr("is a date or time; give"));
+  EXPECT_THAT(ErrorOf("learning_rate = 0.5", "learning_rate = 1\nmomentum_masking = 1"),
+              HasSubstr("x.toml:6: train.optimizer.momentum_masking is an integer; give true or false"));
+  EXPECT_THAT(ErrorOf("[codec]\nname = 'sbc'\n", "[[codec]]\nname = 'sbc'\n"), HasSubstr("is an array; give a table"));
+}
+
+TEST(ParseRunConfig, DuplicatesAndSyntax) {
+  EXPECT_EQ(ErrorOf("count = 3\n", "count = 3\ncount = 4\n"), "x.toml:10: value (\"count\") already exists.");
+  EXPECT_EQ(ErrorOf("count = 3\n", "count = 3\n[codec]\n"), "x.toml:10: table (\"codec\") already exists.");
+  EXPECT_THAT(ErrorOf("count = 3", "count ="), StartsWith("x.toml:9: missing value after key-value separator"));
+  EXPECT_FALSE(ParseRunConfig("", "x.toml").ok());
+  EXPECT_FALSE(ParseRunConfig(std::string(100, '\0'), "x.toml").ok());
+}
+
+TEST(ParseRunConfig, RulesAcrossFields) {
+  EXPECT_EQ(ErrorOf("count = 3", "count = 3\nclients = 2\nquorum = 3"),
+            "x.toml:11: rounds.quorum = 3 is more than rounds.clients = 2; use at most as many, or 0 for all");
+  EXPECT_THAT(ErrorOf("name = 'r'", "name = 'a/b'"), StartsWith("x.toml:1: name = 'a/b' is not a name of a run; use 1 to 64"));
+  EXPECT_THAT(ErrorOf("name = 'r'", "name = '..'"), HasSubstr("not starting with '.'"));
+  EXPECT_THAT(ErrorOf("name = 'r'", absl::StrCat("name = '", std::string(65, 'a'), "'")), HasSubstr("1 to 64"));
+}
+
+TEST(LoadRunConfig, FileErrors) {
+  EXPECT_EQ(LoadRunConfig("/nowhere/x.toml").status().code(), absl::StatusCode::kNotFound);
+  const std::string path = absl::StrCat(testing::TempDir(), "/huge.toml");
+  std::ofstream(path) << std::string((1 << 20) + 1, '#');
+  EXPECT_EQ(LoadRunConfig(path).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST(LoadRunConfig, RunsOfThePaper) {
+  const struct {
+    const char* file;
+    int64_t local_steps, rounds;
+    double density;
+    const char *codec, *downstream;
+  } kRuns[] = {{"baseline", 1, 2000, 0.01, "dense", "dense"},
+               {"fedavg", 100, 20, 0.01, "dense", "dense"},
+               {"sbc1", 1, 2000, 0.001, "sbc", "forward"},
+               {"sbc2", 10, 200, 0.01, "sbc", "forward"},
+               {"sbc3", 100, 20, 0.01, "sbc", "forward"}};
+  for (const auto& run : kRuns) {
+    const auto config = LoadRunConfig(absl::StrCat(TERSE_RUNS_DIR, "/lenet5-", run.file, ".toml"));
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_EQ(config->name(), absl::StrCat("lenet5-", run.file));
+    EXPECT_EQ(config->train().local_steps() * config->rounds().count(), 2000);
+    EXPECT_EQ(config->train().local_steps(), run.local_steps);
+    EXPECT_EQ(config->rounds().count(), run.rounds);
+    EXPECT_EQ(config->rounds().clients(), 4);
+    EXPECT_EQ(config->train().batch_size(), 128);
+    EXPECT_EQ(config->train().optimizer().learning_rate(), 0.001);
+    EXPECT_EQ(config->codec().name(), run.codec);
+    EXPECT_EQ(config->codec().density(), run.density);
+    EXPECT_EQ(config->codec().downstream(), run.downstream);
+  }
+}
+
+TEST(ValidateRunConfig, AppliesTheRulesToAMessage) {
+  v1::RunConfig config = Least();
+  EXPECT_TRUE(ValidateRunConfig(config).ok());
+  config.mutable_train()->set_local_steps(-1);
+  EXPECT_EQ(ValidateRunConfig(config).message(),
+            "run config: train.local_steps = -1 is below the allowed range 1 to 1000000");
+  config = Least();
+  config.mutable_codec()->set_density(std::numeric_limits<double>::quiet_NaN());
+  EXPECT_EQ(ValidateRunConfig(config).code(), absl::StatusCode::kInvalidArgument);
+  config = Least();
+  config.clear_codec();
+  EXPECT_THAT(std::string(ValidateRunConfig(config).message()), HasSubstr("codec.name = '' is not allowed"));
+  EXPECT_FALSE(ValidateRunConfig(v1::RunConfig()).ok());
+}
+
+TEST(ToCore, ConvertsEveryField) {
+  v1::RunConfig config = Least();
+  config.set_seed(5);
+  config.set_durability("relaxed");
+  config.mutable_codec()->set_downstream("auto");
+  config.mutable_rounds()->set_evaluate_every(11);
+  config.mutable_checkpoints()->set_every(12);
+  config.mutable_checkpoints()->set_keep(13);
+  const auto run = ToCore(config);
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ(run->name, "r");
+  EXPECT_EQ(run->seed, 5u);
+  EXPECT_EQ(run->durability, Durability::kRelaxed);
+  EXPECT_EQ(run->model.name, "lenet5_caffe");
+  EXPECT_EQ(run->data.name, "mnist");
+  EXPECT_EQ(run->data.partition, "iid");
+  EXPECT_EQ(run->train.local_steps, 10);
+  EXPECT_EQ(run->train.batch_size, 128);
+  EXPECT_EQ(run->train.optimizer.name, "adam");
+  EXPECT_EQ(run->train.optimizer.learning_rate, 0.5);
+  EXPECT_EQ(run->train.optimizer.momentum, 0.9);
+  EXPECT_EQ(run->train.optimizer.beta1, 0.9);
+  EXPECT_EQ(run->train.optimizer.beta2, 0.999);
+  EXPECT_EQ(run->train.optimizer.epsilon, 1e-8);
+  EXPECT_TRUE(run->train.optimizer.momentum_masking);
+  EXPECT_EQ(run->codec.name, "sbc");
+  EXPECT_EQ(run->codec.density, 0.01);
+  EXPECT_EQ(run->codec.mean_precision, "fp32");
+  EXPECT_EQ(run->downstream, DownstreamMode::kAuto);
+  EXPECT_EQ(run->rounds.count, 3);
+  EXPECT_EQ(run->rounds.clients, 4);
+  EXPECT_EQ(run->rounds.quorum, 4);  // 0 in the file: all clients
+  EXPECT_EQ(run->rounds.deadline_seconds, 600);
+  EXPECT_EQ(run->evaluate_every, 11);
+  EXPECT_EQ(run->checkpoint_every, 12);
+  EXPECT_EQ(run->checkpoint_keep, 13);
+  config.mutable_rounds()->set_clients(0);
+  EXPECT_FALSE(ToCore(config).ok());
+}
+
+TEST(RunConfigReference, ListsEveryKey) {
+  const std::string text = RunConfigReference();
+  EXPECT_THAT(text, HasSubstr("train.local_steps                  integer        required        1 to 1000000\n"));
+  EXPECT_THAT(text, HasSubstr("codec.name                         string         required        'sbc' or 'dense'\n"));
+  EXPECT_THAT(text, HasSubstr("train.optimizer.epsilon            number         1e-8            above 0, at most 1\n"));
+  EXPECT_THAT(text, HasSubstr("checkpoints.keep"));
+}
+
+}  // namespace
+}  // namespace terse
