@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <memory>
@@ -88,7 +89,8 @@ int ParseDaemonOptions(int argc, char** argv, DaemonOptions* options) {
   app.add_option("--name", options->name, "name of this client, unique in the fleet")->required();
   app.add_option("--state", options->state_directory, "directory that keeps the residual and the optimizer's state")
       ->required();
-  app.add_option("--data", options->data_directory, "directory of the data set; without it, an embedded one");
+  app.add_option("--data", options->data_directory, "directory of the data set; without it, an embedded one")
+      ->check(CLI::ExistingDirectory);
   app.add_option("--device", options->device, "where to train")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
       ->capture_default_str();

@@ -117,6 +117,13 @@ std::string BuildDownstream(DownstreamMode mode, absl::Span<const absl::string_v
   return out;
 }
 
+int64_t MaxDownstreamBytes(const Codec& codec, int64_t updates) {
+  const int64_t dense = 1 + 4 * codec.layout().size();
+  const int64_t forward =
+      1 + VarintBytes(updates) + updates * (VarintBytes(codec.MaxMessageBytes()) + codec.MaxMessageBytes());
+  return std::max(dense, forward);
+}
+
 absl::Status ApplyDownstream(const Codec& codec, absl::string_view message, std::vector<float>* scratch,
                              absl::Span<float> weights) {
   const int64_t size = codec.layout().size();

@@ -4,6 +4,7 @@
 #ifndef TERSE_COMPRESSION_DOWNSTREAM_H_
 #define TERSE_COMPRESSION_DOWNSTREAM_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ absl::Status AverageUpdates(const Codec& codec, absl::Span<const absl::string_vi
 // smaller. `average` is AverageUpdates of `messages`.
 std::string BuildDownstream(DownstreamMode mode, absl::Span<const absl::string_view> messages,
                             absl::Span<const float> average);
+
+// The most bytes that a downstream message of `updates` updates can have, in any mode: what a receiver allows.
+int64_t MaxDownstreamBytes(const Codec& codec, int64_t updates);
 
 // weights[i] += average[i]. INVALID_ARGUMENT for malformed bytes, with `weights` unchanged. `scratch` is resized to the
 // layout and holds the average afterwards.

@@ -1,5 +1,6 @@
 // terse-coordinator: the coordinator with LibTorch's evaluator.
 #include <memory>
+#include <utility>
 
 #include "coordinator/rpc/server.h"
 #include "core/status.h"
@@ -14,7 +15,9 @@ namespace {
 absl::StatusOr<std::unique_ptr<terse::Evaluator>> MakeTestSetEvaluator(const terse::RunConfig& config,
                                                                        const std::string& data_directory) {
   TERSE_ASSIGN_OR_RETURN(terse::Dataset dataset, terse::LoadDataset(config.data, data_directory));
-  return terse::MakeEvaluator(config.model.name, std::move(dataset.test));
+  // Only the test set is evaluated on; the training set's memory goes back.
+  dataset.train = terse::Examples();
+  return terse::MakeEvaluator(config.model.name, std::make_shared<const terse::Dataset>(std::move(dataset)), "auto");
 }
 
 absl::StatusOr<std::string> ExportModel(const terse::RunConfig& config, terse::v1::ExportRequest::Format format,

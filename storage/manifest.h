@@ -39,7 +39,7 @@ struct Manifest {
 };
 
 // Every manifest has this many bytes.
-constexpr size_t kManifestBytes = 220;
+constexpr size_t kManifestBytes = 212;
 
 std::string SerializeManifest(const Manifest& manifest);
 

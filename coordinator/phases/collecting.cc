@@ -52,12 +52,13 @@ class Collecting : public Phase {
   Transition OnTick(RunContext& run) override {
     if (run.Now() < DeadlineMicros(run)) return absl::nullopt;
     if (static_cast<int64_t>(run.received.size()) >= run.config->rounds.quorum) return Close(run);
-    return Abort(run, absl::StrCat(run.received.size(), " of ", run.config->rounds.quorum,
-                                   " updates that the quorum needs came before the deadline"));
+    TERSE_RETURN_IF_ERROR(Abort(run, absl::StrCat(run.received.size(), " of ", run.config->rounds.quorum,
+                                                  " updates that the quorum needs came before the deadline")));
+    return PhaseName::kSelecting;
   }
 
   Transition OnStop(RunContext& run) override {
-    TERSE_RETURN_IF_ERROR(Abort(run, "stopped by the operator").status());
+    TERSE_RETURN_IF_ERROR(Abort(run, "stopped by the operator"));
     return PhaseName::kFinishing;
   }
 
@@ -84,22 +85,6 @@ class Collecting : public Phase {
     }
     TERSE_RETURN_IF_ERROR(run.store->CloseRound(run.round, chosen, run.Now()));
     return PhaseName::kCommitting;
-  }
-
-  static Transition Abort(RunContext& run, const std::string& reason) {
-    TERSE_RETURN_IF_ERROR(run.store->AbortRound(run.round, reason, run.Now()));
-    TERSE_RETURN_IF_ERROR(run.Note("round_aborted", -1, reason));
-    run.round_open = false;
-    BookWire(run);
-    TERSE_RETURN_IF_ERROR(run.store->AddLedger(run.book.Take(run.round)));
-    for (auto& [id, session] : run.sessions) {
-      const auto it = run.received.find(session.client);
-      if (it == run.received.end()) continue;
-      TERSE_RETURN_IF_ERROR(run.store->RecordNotApplied(session.client));
-      session.link->Send(Verdict{Outcome::kNotApplied, it->second.update_id, session.last_applied, reason});
-    }
-    run.received.clear();
-    return PhaseName::kSelecting;
   }
 
   int64_t entered_us_ = 0;

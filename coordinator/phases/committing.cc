@@ -19,7 +19,12 @@ class Committing : public Phase {
   PhaseName name() const override { return PhaseName::kCommitting; }
 
   Transition Enter(RunContext& run) override {
-    TERSE_ASSIGN_OR_RETURN(std::string downstream, Aggregate(run));
+    absl::StatusOr<std::string> aggregated = Aggregate(run);
+    if (!aggregated.ok()) {
+      TERSE_RETURN_IF_ERROR(Abort(run, std::string(aggregated.status().message())));
+      return PhaseName::kSelecting;
+    }
+    std::string downstream = *std::move(aggregated);
     std::vector<float> weights = run.weights;
     // The same call as on every client, so that both hold the same bits.
     TERSE_RETURN_IF_ERROR(ApplyDownstream(*run.codec, downstream, &average_, absl::MakeSpan(weights)));

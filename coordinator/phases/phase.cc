@@ -57,4 +57,20 @@ absl::Status AnswerLate(RunContext& run, Session& session, const Update& update)
   return absl::OkStatus();
 }
 
+absl::Status Abort(RunContext& run, const std::string& reason) {
+  TERSE_RETURN_IF_ERROR(run.store->AbortRound(run.round, reason, run.Now()));
+  TERSE_RETURN_IF_ERROR(run.Note("round_aborted", -1, reason));
+  run.round_open = false;
+  BookWire(run);
+  TERSE_RETURN_IF_ERROR(run.store->AddLedger(run.book.Take(run.round)));
+  for (auto& [id, session] : run.sessions) {
+    const auto it = run.received.find(session.client);
+    if (it == run.received.end()) continue;
+    TERSE_RETURN_IF_ERROR(run.store->RecordNotApplied(session.client));
+    session.link->Send(Verdict{Outcome::kNotApplied, it->second.update_id, session.last_applied, reason});
+  }
+  run.received.clear();
+  return absl::OkStatus();
+}
+
 }  // namespace terse

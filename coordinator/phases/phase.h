@@ -3,6 +3,7 @@
 //   selecting  > collecting                 enough clients are here: the round opens
 //   collecting > committing | selecting     all updates, or a quorum at the deadline | no quorum: the round is aborted
 //   committing > collecting | finishing     the next round opens in the same transaction | that was the last
+//              > selecting                  the updates cannot be added up: the round is aborted
 //   finishing  > (end)                      the last evaluation and checkpoint are written
 #ifndef TERSE_COORDINATOR_PHASES_PHASE_H_
 #define TERSE_COORDINATOR_PHASES_PHASE_H_
@@ -10,6 +11,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -52,6 +54,9 @@ std::unique_ptr<Phase> MakePhase(PhaseName name);
 
 // Answers an update that belongs to no open round: APPLIED, NOT_APPLIED or PENDING, as Settle says.
 absl::Status AnswerLate(RunContext& run, Session& session, const Update& update);
+
+// Gives the open or closed round up: its updates are NOT_APPLIED and fold forward in their clients' residuals.
+absl::Status Abort(RunContext& run, const std::string& reason);
 
 }  // namespace terse
 

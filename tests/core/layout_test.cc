@@ -1,0 +1,58 @@
+#include "core/layout.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace terse {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Layout, FlattensTensorsInOrder) {
+  const auto layout = Layout::Create({{"conv.weight", {20, 1, 5, 5}}, {"conv.bias", {20}}, {"scale", {}}});
+  ASSERT_TRUE(layout.ok()) << layout.status();
+  EXPECT_EQ(layout->size(), 521);
+  ASSERT_EQ(layout->tensors().size(), 3);
+  EXPECT_EQ(layout->tensors()[0].offset, 0);
+  EXPECT_EQ(layout->tensors()[0].size, 500);
+  EXPECT_EQ(layout->tensors()[1].offset, 500);
+  EXPECT_EQ(layout->tensors()[1].size, 20);
+  EXPECT_EQ(layout->tensors()[2].offset, 520);
+  EXPECT_EQ(layout->tensors()[2].size, 1);
+}
+
+TEST(Layout, RefusesWhatCannotBeAModel) {
+  const struct {
+    std::vector<Layout::Entry> entries;
+    const char* reason;
+  } cases[] = {
+      {{}, "at least one"},
+      {{{"a", {2}}, {"a", {3}}}, "'a' appears twice"},
+      {{{"a", {2, 0}}}, "[2, 0]"},
+      {{{"a", {-1}}}, "[-1]"},
+      {{{"a", {int64_t{1} << 31}}}, "unusable shape"},
+      {{{"a", {int64_t{1} << 62, 4}}}, "unusable shape"},
+      {{{"a", {int64_t{1} << 30}}, {"b", {int64_t{1} << 30}}}, "more than 2147483647 parameters"},
+  };
+  for (const auto& test : cases) {
+    const absl::Status status = Layout::Create(test.entries).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << test.reason;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(test.reason));
+  }
+  EXPECT_TRUE(Layout::Create({{"a", {(int64_t{1} << 31) - 1}}}).ok());
+}
+
+TEST(Layout, HashCoversNamesShapesAndOrder) {
+  const std::vector<std::vector<Layout::Entry>> layouts = {
+      {{"a", {2, 3}}, {"b", {4}}}, {{"a", {3, 2}}, {"b", {4}}}, {{"a", {6}}, {"b", {4}}},
+      {{"b", {4}}, {"a", {2, 3}}}, {{"c", {2, 3}}, {"b", {4}}},
+  };
+  for (size_t i = 0; i < layouts.size(); ++i) {
+    for (size_t j = 0; j < layouts.size(); ++j) {
+      EXPECT_EQ(Layout::Create(layouts[i])->Hash() == Layout::Create(layouts[j])->Hash(), i == j) << i << " " << j;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace terse
