@@ -35,7 +35,8 @@ RUN cmake --preset release -DBUILD_TESTING=OFF -DTERSE_BENCH=OFF && \
 
 FROM packages AS runtime
 RUN /usr/local/lib/terse/packages.sh runtime && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/* && \
-    useradd --system --uid 10001 --create-home --home-dir /state --shell /usr/sbin/nologin terse
+    useradd --system --uid 10001 --no-create-home --home-dir /state --shell /usr/sbin/nologin terse && \
+    install -d -o terse -g terse -m 0750 /state
 COPY --from=build /src/build/release/bin/terse-coordinator /src/build/release/bin/terse-client \
   /src/build/release/bin/tersectl /usr/local/bin/
 COPY deploy/runs /etc/terse/runs

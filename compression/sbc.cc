@@ -22,6 +22,8 @@ int64_t PlannedCount(double density, int64_t size) {
 // Bits that hold every value below `planned`.
 int CountBits(int64_t planned) { return planned == 1 ? 0 : 64 - __builtin_clzll(static_cast<uint64_t>(planned - 1)); }
 
+absl::Status Truncated() { return absl::InvalidArgumentError("the message ends inside its header; send it whole"); }
+
 absl::Status InTensor(const TensorSpec& tensor, const absl::Status& status) {
   return Annotate(status, absl::StrCat("sbc message, tensor '", tensor.name, "'"));
 }
@@ -109,11 +111,10 @@ void SbcCodec::WriteHeader(absl::Span<const TensorPart> parts, BitWriter* writer
 }
 
 absl::Status SbcCodec::ReadPart(int64_t tensor, bool as_planned, BitReader* reader, TensorPart* part) const {
-  const absl::Status truncated = absl::InvalidArgumentError("the message ends inside its header; send it whole");
   part->count = planned_[tensor];
   if (!as_planned) {
     uint32_t count = 0;
-    if (!reader->Get(CountBits(planned_[tensor]), &count)) return truncated;
+    if (!reader->Get(CountBits(planned_[tensor]), &count)) return Truncated();
     if (count >= planned_[tensor]) {
       return absl::InvalidArgumentError(
           absl::StrCat("a corrected count of ", count, "; it must be below the planned ", planned_[tensor]));
@@ -122,7 +123,7 @@ absl::Status SbcCodec::ReadPart(int64_t tensor, bool as_planned, BitReader* read
   }
   if (part->count == 0) return absl::OkStatus();
   uint32_t bits = 0;
-  if (!reader->Get(mean_bits(), &bits)) return truncated;
+  if (!reader->Get(mean_bits(), &bits)) return Truncated();
   bits <<= 32 - mean_bits();
   if (MagnitudeBits(bits) == 0 || MagnitudeBits(bits) >= kInfinityBits) {
     return absl::InvalidArgumentError(absl::StrCat("its mean is ", FloatFromBits(bits), "; it must be finite and not 0"));
@@ -143,7 +144,7 @@ absl::StatusOr<SbcCodec::Header> SbcCodec::ReadHeader(absl::string_view message)
   }
   BitReader reader(message.substr(1));
   uint32_t all_planned = 0;
-  if (!reader.Get(1, &all_planned)) return absl::InvalidArgumentError("sbc message without a header; send it whole");
+  if (!reader.Get(1, &all_planned)) return Annotate(Truncated(), "sbc message");
   Header header;
   header.parts.resize(planned_.size());
   bool any_corrected = false;
@@ -151,9 +152,7 @@ absl::StatusOr<SbcCodec::Header> SbcCodec::ReadHeader(absl::string_view message)
   for (size_t t = 0; t < planned_.size(); ++t) {
     uint32_t as_planned = 1;
     TensorPart& part = header.parts[t];
-    if (all_planned == 0 && !reader.Get(1, &as_planned)) {
-      return absl::InvalidArgumentError("sbc message ends inside its header; send it whole");
-    }
+    if (all_planned == 0 && !reader.Get(1, &as_planned)) return InTensor(layout_.tensors()[t], Truncated());
     TERSE_RETURN_IF_ERROR(InTensor(layout_.tensors()[t], ReadPart(t, as_planned == 1, &reader, &part)));
     any_corrected |= as_planned == 0;
     remainder_bits += static_cast<uint64_t>(part.count) * part.parameter;

@@ -2,6 +2,8 @@
 #ifndef TERSE_COORDINATOR_CLIENT_LINK_H_
 #define TERSE_COORDINATOR_CLIENT_LINK_H_
 
+#include <utility>
+
 #include "core/session_messages.h"
 #include "core/wire_meter.h"
 
@@ -14,6 +16,9 @@ class ClientLink {
   // Queues a message; order is kept. A Refusal or Finished is the last one: the link then closes. Without effect on a
   // closed link (the engine hears Disconnected).
   virtual void Send(FromServer message) = 0;
+  // As Send, but the message may wait for the next Send or Flush and then travels in the same packet.
+  virtual void SendLater(FromServer message) { Send(std::move(message)); }
+  virtual void Flush() {}
   // Cumulative bytes of the connection, from the coordinator's point of view.
   virtual WireBytes Wire() = 0;
 };

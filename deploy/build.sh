@@ -55,7 +55,8 @@ parse_arguments() {
       *) fail "unknown argument '$1'; see deploy/build.sh --help" ;;
     esac
   done
-  [[ "$preset" =~ ^(release|dev|asan|tsan)$ ]] || fail "no preset '$preset'; the presets are release, dev, asan and tsan"
+  [[ "$preset" =~ ^(release|dev|asan|tsan)$ ]] ||
+    fail "no preset '$preset'; the presets are release, dev, asan and tsan"
   [[ -n "$jobs" ]] || jobs=$(default_jobs)
   [[ "$jobs" =~ ^[1-9][0-9]*$ ]] || fail "--jobs must be a positive number, not '$jobs'"
 }

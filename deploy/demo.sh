@@ -14,8 +14,9 @@ usage() {
 usage: deploy/demo.sh [--run FILE] [--data DIR] [--clients N] [--name NAME] [--out DIR] [--device auto|cpu|cuda]
                       [--listen ADDR] [--admin ADDR] [--bin DIR] [--help]
 
-Trains a model with a coordinator and N client processes on this machine, each with one thread, over gRPC on the loopback
-interface. Installs the Debian packages that are missing and builds Terse first. Ends with a summary table and leaves
+Trains a model with a coordinator and N client processes on this machine, each with one thread, over gRPC on the
+loopback interface. Installs the Debian packages that are missing and builds Terse first. Ends with a summary table and
+leaves
   runs/NAME/  run.toml  coordinator/ (the database and the checkpoints)  clients/  logs/
               model.pt  model.safetensors  rounds.csv  accuracy_vs_bytes.svg  summary.json
 
@@ -194,7 +195,7 @@ wait_for_clients() {
     [[ ${#child_name[@]} -gt 1 ]] || return 0
     sleep 0.2
   done
-  fail "${#child_name[@]} processes, the coordinator among them, still run 60 s after the run's end; see $run_folder/logs"
+  fail "$((${#child_name[@]} - 1)) clients still run 60 s after the run's end; see $run_folder/logs"
 }
 
 finish() {
@@ -204,7 +205,8 @@ finish() {
     fail "tersectl could not export the run" "$export_log"
   echo
   "$bin/tersectl" --admin "$admin" summary </dev/null || fail "tersectl could not summarise the run"
-  "$bin/tersectl" --admin "$admin" stop --shutdown >/dev/null </dev/null || fail "tersectl could not stop the coordinator"
+  "$bin/tersectl" --admin "$admin" stop --shutdown >/dev/null </dev/null ||
+    fail "tersectl could not stop the coordinator"
   wait "$coordinator" || rc=$?
   [[ $rc -eq 0 ]] || fail "the coordinator ended with exit $rc" "${child_log[$coordinator]}"
   forget "$coordinator"

@@ -75,9 +75,9 @@ adjusted_run_file() {
   printf '%s\n' "$text"
 }
 
-# open_run_folder OUT NAME FILE CLIENTS DATA: sets run_folder and run_name, and says which folder it is. A folder of that
-# name is resumed when it holds the same run, unfinished and of nobody else; otherwise NAME-2, NAME-3 ... is taken.
-# The folder stays locked until this process ends.
+# open_run_folder OUT NAME FILE CLIENTS DATA: sets run_folder and run_name, and says which folder it is. A folder of
+# that name is resumed when it holds the same run, unfinished and of nobody else; otherwise NAME-2, NAME-3 ... is taken.
+# The folder stays locked until this process and its children end.
 open_run_folder() {
   local out=$1 name=$2 file=$3 clients=$4 data=${5:-embedded} number=1 wanted
   [[ "$name" =~ ^[A-Za-z0-9._-]{1,58}$ && "$name" != .* ]] ||
@@ -103,7 +103,8 @@ open_run_folder() {
     fi
     number=$((number + 1))
   done
-  [[ $number -eq 1 ]] || say "$out/$name stays as it is: it holds a finished run, another one, or one that is still going"
+  [[ $number -eq 1 ]] ||
+    say "$out/$name stays as it is: it holds a finished run, another one, or one that is still going"
   rm -f "$wanted"
 }
 

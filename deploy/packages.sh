@@ -73,8 +73,8 @@ terse_require_debian_12() {
     pretty=$(. /etc/os-release && echo "${PRETTY_NAME:-this system}")
   fi
   [[ "$id" == debian && "$version" == 12 ]] && command -v apt-get >/dev/null && return 0
-  terse_packages_fail "Terse's packages are those of Debian 12 (bookworm) and this is $pretty. Install the equivalents of \
-the packages that 'deploy/packages.sh build test --print' lists, then set TERSE_SKIP_PACKAGES=1; or use the Dockerfile."
+  terse_packages_fail "Terse's packages are those of Debian 12 (bookworm) and this is $pretty. Install the equivalents \
+of the packages that 'deploy/packages.sh build test --print' lists, then set TERSE_SKIP_PACKAGES=1; or use the Dockerfile."
 }
 
 # terse_as_root COMMAND...: through sudo when not root.

@@ -13,9 +13,9 @@ namespace terse {
 // Fisher-Yates, the same on every machine.
 void Shuffle(Random random, std::vector<uint32_t>* values);
 
-// Endless mini-batches over a fixed set of examples. Every epoch is a fresh shuffle by (seed, shard index, epoch) and shows
-// each example once; a batch that reaches the end of an epoch goes on in the next, so all batches have the same size.
-// Not thread-safe.
+// Endless mini-batches over a fixed set of examples. Every epoch is a fresh shuffle by (seed, shard index, epoch) and
+// shows each example once; a batch that reaches the end of an epoch goes on in the next, so all batches have the same
+// size. Not thread-safe.
 class BatchStream {
  public:
   struct Position {

@@ -59,7 +59,8 @@ class TorchEvaluator : public Evaluator {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Evaluator>> MakeEvaluator(absl::string_view model, std::shared_ptr<const Dataset> dataset,
+absl::StatusOr<std::unique_ptr<Evaluator>> MakeEvaluator(absl::string_view model,
+                                                         std::shared_ptr<const Dataset> dataset,
                                                          absl::string_view device) {
   TERSE_ASSIGN_OR_RETURN(const ModelDefinition definition, FindModel(model));
   TERSE_ASSIGN_OR_RETURN(Layout layout, Layout::Create(definition.parameters));

@@ -11,10 +11,11 @@
 
 namespace terse {
 
-// Evaluates `model` on dataset->test. NOT_FOUND for an unknown model; INVALID_ARGUMENT for an unknown device, an empty test
-// set or images that do not fit; FAILED_PRECONDITION for "cuda" where there is none; INTERNAL when LibTorch fails. Evaluate
-// returns INVALID_ARGUMENT for weights of the wrong length and INTERNAL when LibTorch fails.
-absl::StatusOr<std::unique_ptr<Evaluator>> MakeEvaluator(absl::string_view model, std::shared_ptr<const Dataset> dataset,
+// Evaluates `model` on dataset->test. NOT_FOUND for an unknown model; INVALID_ARGUMENT for an unknown device, an empty
+// test set or images that do not fit; FAILED_PRECONDITION for "cuda" where there is none; INTERNAL when LibTorch fails.
+// Evaluate returns INVALID_ARGUMENT for weights of the wrong length and INTERNAL when LibTorch fails.
+absl::StatusOr<std::unique_ptr<Evaluator>> MakeEvaluator(absl::string_view model,
+                                                         std::shared_ptr<const Dataset> dataset,
                                                          absl::string_view device);
 
 }  // namespace terse

@@ -48,8 +48,8 @@ absl::StatusOr<std::string> ExportSafetensors(const Layout& layout, absl::Span<c
   std::string header = "{";
   for (const TensorSpec& tensor : layout.tensors()) {
     if (!IsPlainName(tensor.name)) {
-      return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name,
-                                                     "' cannot be exported; use letters, digits and . _ - / in names"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor '", tensor.name, "' cannot be exported; use letters, digits and . _ - / in names"));
     }
     absl::StrAppend(&header, header.size() > 1 ? "," : "", "\"", tensor.name, "\":{\"dtype\":\"F32\",\"shape\":[",
                     absl::StrJoin(tensor.shape, ","), "],\"data_offsets\":[", tensor.offset * sizeof(float), ",",

@@ -16,10 +16,10 @@ namespace terse {
 // NOT_FOUND for an unknown model; INVALID_ARGUMENT for weights of the wrong length; INTERNAL when LibTorch fails.
 absl::StatusOr<std::string> ExportTorchScript(absl::string_view model, absl::Span<const float> weights);
 
-// The bytes of a safetensors file: uint64 length of the header, little-endian; a JSON header padded with spaces to a multiple
-// of 8, {"name": {"dtype": "F32", "shape": [...], "data_offsets": [begin, end]}, ...}, offsets from the end of the header; then
-// the float32 values, little-endian, in the layout's order.
-// INVALID_ARGUMENT for weights of the wrong length or a tensor name that JSON would have to escape.
+// The bytes of a safetensors file: uint64 length of the header, little-endian; a JSON header padded with spaces to a
+// multiple of 8, {"name": {"dtype": "F32", "shape": [...], "data_offsets": [begin, end]}, ...}, offsets from the end of
+// the header; then the float32 values, little-endian, in the layout's order. INVALID_ARGUMENT for weights of the wrong
+// length or a tensor name that JSON would have to escape.
 absl::StatusOr<std::string> ExportSafetensors(const Layout& layout, absl::Span<const float> weights);
 
 }  // namespace terse

@@ -80,8 +80,8 @@ class TorchLocalTrainer : public LocalTrainer {
       return absl::DataLossError(absl::StrCat("the saved training state cannot be used: the shard of ", batches_.size(),
                                               " examples has no position ", decoded.position.offset));
     }
-    const absl::Status status = CatchTorch("restoring the training state",
-                                           [&] { return optimizer_->Import(std::move(decoded.optimizer)); });
+    const absl::Status status =
+        CatchTorch("restoring the training state", [&] { return optimizer_->Import(std::move(decoded.optimizer)); });
     if (!status.ok()) batches_.Seek(before);
     return status;
   }
@@ -95,10 +95,10 @@ class TorchLocalTrainer : public LocalTrainer {
   }
 
   absl::Status Diverged(absl::string_view what, int64_t step) const {
-    return absl::FailedPreconditionError(
-        absl::StrCat("training diverged: ", what, " is not finite at local step ", step + 1,
-                     "; lower train.optimizer.learning_rate (now ", config_.optimizer.learning_rate,
-                     ") or look for damaged training data"));
+    return absl::FailedPreconditionError(absl::StrCat("training diverged: ", what, " is not finite at local step ",
+                                                      step + 1, "; lower train.optimizer.learning_rate (now ",
+                                                      config_.optimizer.learning_rate,
+                                                      ") or look for damaged training data"));
   }
 
   absl::StatusOr<TrainResult> RunSteps(absl::Span<const float> weights, int64_t steps,
@@ -107,7 +107,8 @@ class TorchLocalTrainer : public LocalTrainer {
     model_.SetWeights(weights);
     double loss_sum = 0;
     for (int64_t step = 0; step < steps; ++step) {
-      if (keep_going && !keep_going()) return absl::CancelledError(absl::StrCat("stopped after ", step, " local steps"));
+      if (keep_going && !keep_going())
+        return absl::CancelledError(absl::StrCat("stopped after ", step, " local steps"));
       const absl::Span<const uint32_t> batch = batches_.Next();
       const float loss =
           model_.LossAndGradient(model_.Images(dataset_->train, batch), model_.Labels(dataset_->train, batch));

@@ -13,12 +13,12 @@
 
 namespace terse {
 
-// A trainer of `config`'s model with its optimizer, batch size, partition and seed on `shard` of dataset->train. On the same
-// machine, with the same LibTorch and one thread, the same calls give the same bits, also after SaveState and RestoreState
-// in another process. `device` is "auto", "cpu" or "cuda"; with CUDA weights, gradient and optimizer state stay on it.
-// NOT_FOUND for an unknown model; INVALID_ARGUMENT for an unknown optimizer, partition or device, a batch size below 1, a
-// shard that does not exist, or images that do not fit the model; FAILED_PRECONDITION for "cuda" where there is none;
-// INTERNAL when LibTorch fails.
+// A trainer of `config`'s model with its optimizer, batch size, partition and seed on `shard` of dataset->train. On the
+// same machine, with the same LibTorch and one thread, the same calls give the same bits, also after SaveState and
+// RestoreState in another process. `device` is "auto", "cpu" or "cuda"; with CUDA weights, gradient and optimizer state
+// stay on it. NOT_FOUND for an unknown model; INVALID_ARGUMENT for an unknown optimizer, partition or device, a batch
+// size below 1, a shard that does not exist, or images that do not fit the model; FAILED_PRECONDITION for "cuda" where
+// there is none; INTERNAL when LibTorch fails.
 absl::StatusOr<std::unique_ptr<LocalTrainer>> MakeLocalTrainer(const RunConfig& config, const Shard& shard,
                                                                std::shared_ptr<const Dataset> dataset,
                                                                absl::string_view device);

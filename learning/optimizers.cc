@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
 
-// The loops are compiled for wider vectors too and the best one is taken at run time. Addition, multiplication, division and
-// square root round the same in all of them, so the choice does not show in the result.
+// The loops are compiled for wider vectors too and the best one is taken at run time. Addition, multiplication,
+// division and square root round the same in all of them, so the choice does not show in the result.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define TERSE_WIDE_VECTORS __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
@@ -22,10 +22,11 @@ void SgdLoop(int64_t size, float rate, const float* __restrict gradient, float* 
   for (int64_t i = 0; i < size; ++i) weights[i] -= rate * gradient[i];
 }
 
-// The state is read from `from` and written to `to`, which may be the same memory: element i depends on element i alone.
+// The state is read from `from` and written to `to`, which may be the same memory: element i depends on element i
+// alone.
 TERSE_WIDE_VECTORS
-void MomentumLoop(int64_t size, float rate, float momentum, const float* __restrict gradient, const float* from, float* to,
-                  float* __restrict weights) {
+void MomentumLoop(int64_t size, float rate, float momentum, const float* __restrict gradient, const float* from,
+                  float* to, float* __restrict weights) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < size; ++i) {
     const float v = momentum * from[i] + gradient[i];

@@ -1,5 +1,5 @@
-// The local optimizers. One step is one fused pass over flat vectors (weights, gradient and state), and the state is exact and
-// can be saved: what torch::optim does not give.
+// The local optimizers. One step is one fused pass over flat vectors (weights, gradient and state), and the state is
+// exact and can be saved: what torch::optim does not give.
 //
 //   sgd   v = momentum * v + g                                    (no v when momentum is 0)
 //         w = w - rate * v
@@ -29,8 +29,8 @@ struct OptimizerState {
   std::vector<std::vector<float>> slots;
 };
 
-// A transaction's worth of steps at a time: Begin, any number of Step, then Commit, or Rollback to the state at Begin. Neither
-// copies the state: the first step after Begin writes to a second set of buffers. Not thread-safe.
+// A transaction's worth of steps at a time: Begin, any number of Step, then Commit, or Rollback to the state at Begin.
+// Neither copies the state: the first step after Begin writes to a second set of buffers. Not thread-safe.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -43,7 +43,8 @@ class Optimizer {
 
   // Between transactions only: sets the first moment to zero at these positions; positions beyond the size are ignored.
   virtual void MaskFirstMoment(absl::Span<const uint32_t> positions) = 0;
-  // The committed state. Import wants as many slots of the same size as Export gave: INVALID_ARGUMENT and no change otherwise.
+  // The committed state. Import wants as many slots of the same size as Export gave: INVALID_ARGUMENT and no change
+  // otherwise.
   virtual OptimizerState Export() const = 0;
   virtual absl::Status Import(OptimizerState state) = 0;
 };

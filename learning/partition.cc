@@ -15,8 +15,8 @@ constexpr uint64_t kPartitionSalt = 0x706172746974696fULL;
 
 absl::Status CheckShard(int64_t examples, const Shard& shard) {
   if (shard.count < 1 || shard.index < 0 || shard.index >= shard.count) {
-    return absl::InvalidArgumentError(absl::StrCat("shard ", shard.index, " of ", shard.count,
-                                                   " does not exist; shards are numbered from 0"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("shard ", shard.index, " of ", shard.count, " does not exist; shards are numbered from 0"));
   }
   if (examples < shard.count || examples > std::numeric_limits<uint32_t>::max()) {
     return absl::InvalidArgumentError(absl::StrCat(examples, " training examples cannot be cut into ", shard.count,

@@ -12,7 +12,8 @@
 namespace terse {
 
 // Indices, in 0..examples-1, of the examples that `shard` trains on.
-//   "iid"  SBC section IV: the data is shuffled (the same way for all, by `seed`) and cut into shard.count pieces whose sizes
+//   "iid"  SBC section IV: the data is shuffled (the same way for all, by `seed`) and cut into shard.count pieces whose
+//   sizes
 //          differ by at most one; the shards are disjoint and cover everything.
 //   "all"  every example, in order, whatever the shard.
 // INVALID_ARGUMENT for another partition, a shard outside its count, or fewer examples than shards.

@@ -4,8 +4,8 @@
 
 namespace terse {
 
-// Number of threads inside one LibTorch operation, n >= 1, in whatever thread it is called from here on. Use 1 for several
-// trainers in one process or on one machine: results are then also independent of the number of cores.
+// Number of threads inside one LibTorch operation, n >= 1, in whatever thread it is called from here on. Use 1 for
+// several trainers in one process or on one machine: results are then also independent of the number of cores.
 void ConfigureThreads(int n);
 
 // Keeps large blocks in the allocator instead of returning them to the system after every step, which would fault their

@@ -40,8 +40,8 @@ void ScriptModel::SetWeights(absl::Span<const float> weights) {
 }
 
 at::Tensor ScriptModel::Forward(const at::Tensor& x) {
-  // The optimising executor specialises a graph after its first runs, so a restored process would round differently from
-  // one that never stopped.
+  // The optimising executor specialises a graph after its first runs, so a restored process would round differently
+  // from one that never stopped.
   const torch::jit::GraphOptimizerEnabledGuard plain(false);
   return module_.forward({x}).toTensor();
 }

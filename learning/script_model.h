@@ -1,4 +1,5 @@
-// A model of the table as a TorchScript module over one flat weight tensor. Includes LibTorch; used inside learning/ only.
+// A model of the table as a TorchScript module over one flat weight tensor. Includes LibTorch; used inside learning/
+// only.
 #ifndef TERSE_LEARNING_SCRIPT_MODEL_H_
 #define TERSE_LEARNING_SCRIPT_MODEL_H_
 

@@ -10,8 +10,8 @@
 
 namespace terse {
 
-// Same formulas as MakeHostOptimizer, whose results it matches up to rounding. Step takes pointers into `device`'s memory.
-// INVALID_ARGUMENT as OptimizerSlots. Throws c10::Error; callers guard with CatchTorch (torch_edge.h).
+// Same formulas as MakeHostOptimizer, whose results it matches up to rounding. Step takes pointers into `device`'s
+// memory. INVALID_ARGUMENT as OptimizerSlots. Throws c10::Error; callers guard with CatchTorch (torch_edge.h).
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeTensorOptimizer(const OptimizerSpec& spec, int64_t size,
                                                                c10::Device device);
 

@@ -13,7 +13,9 @@ constexpr absl::string_view kMagic = "TERSETS1";
 constexpr size_t kIdSize = 16;
 constexpr size_t kHeaderSize = 8 + kIdSize + 3 * sizeof(int64_t);
 
-void AppendNumber(int64_t number, std::string* out) { out->append(reinterpret_cast<const char*>(&number), sizeof number); }
+void AppendNumber(int64_t number, std::string* out) {
+  out->append(reinterpret_cast<const char*>(&number), sizeof number);
+}
 
 int64_t NumberAt(absl::string_view bytes, size_t offset) {
   int64_t number;
@@ -22,22 +24,24 @@ int64_t NumberAt(absl::string_view bytes, size_t offset) {
 }
 
 absl::Status Unusable(absl::string_view reason) {
-  return absl::DataLossError(absl::StrCat("the saved training state cannot be used: ", reason,
-                                          "; remove it to start with a fresh optimizer"));
+  return absl::DataLossError(
+      absl::StrCat("the saved training state cannot be used: ", reason, "; remove it to start with a fresh optimizer"));
 }
 
 absl::Status CheckFrame(absl::string_view bytes, Id128 identity, size_t body) {
   if (bytes.size() < kMagic.size() || bytes.substr(0, kMagic.size()) != kMagic) {
     return Unusable("it does not begin with TERSETS1");
   }
-  if (bytes.size() < kHeaderSize + kIdSize) return Unusable(absl::StrCat("it is cut short at ", bytes.size(), " bytes"));
+  if (bytes.size() < kHeaderSize + kIdSize)
+    return Unusable(absl::StrCat("it is cut short at ", bytes.size(), " bytes"));
   const absl::string_view content = bytes.substr(0, bytes.size() - kIdSize);
   if (HashBytes(content).ToBytes() != bytes.substr(content.size())) return Unusable("its checksum does not match");
   if (bytes.substr(kMagic.size(), kIdSize) != identity.ToBytes()) {
     return Unusable("it belongs to another model, optimizer, data set, shard or seed");
   }
   if (content.size() != kHeaderSize + body) {
-    return Unusable(absl::StrCat("it has ", content.size() - kHeaderSize, " bytes of optimizer state instead of ", body));
+    return Unusable(
+        absl::StrCat("it has ", content.size() - kHeaderSize, " bytes of optimizer state instead of ", body));
   }
   return absl::OkStatus();
 }

@@ -51,20 +51,27 @@ GrpcLink::~GrpcLink() {
 }
 
 void GrpcLink::ReadLoop() {
-  v1::ServerMessage message;
-  while (stream_->Read(&message)) {
+  v1::ServerMessages messages;
+  while (stream_->Read(&messages)) {
     absl::MutexLock lock(&mutex_);
+    if (!Accept(messages)) break;
+  }
+  absl::MutexLock lock(&mutex_);
+  ended_ = true;
+}
+
+bool GrpcLink::Accept(const v1::ServerMessages& messages) {
+  for (const v1::ServerMessage& message : messages.messages()) {
     absl::StatusOr<absl::optional<FromServer>> parsed = reader_.Feed(message);
     if (!parsed.ok()) {
       protocol_error_ = absl::FailedPreconditionError(
           absl::StrCat("the coordinator sent a message that this release does not understand: ",
                        parsed.status().message()));
-      break;
+      return false;
     }
     if (parsed->has_value()) inbox_.push_back(**std::move(parsed));
   }
-  absl::MutexLock lock(&mutex_);
-  ended_ = true;
+  return true;
 }
 
 absl::Status GrpcLink::Send(const FromClient& message) {

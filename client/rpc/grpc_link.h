@@ -40,6 +40,8 @@ class GrpcLink : public CoordinatorLink {
  private:
   GrpcLink(std::shared_ptr<grpc::Channel> channel, const std::atomic<bool>* stopping);
   void ReadLoop();
+  // Adds the messages to the inbox; false when one of them makes no sense.
+  bool Accept(const v1::ServerMessages& messages) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasMessage() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return !inbox_.empty() || ended_; }
   // Reads the stream of one DownloadCheckpoint call into `bytes`; OK when the file is whole.
   absl::Status DownloadRest(Id128 lineage, int64_t version, int64_t max_bytes, std::string* bytes);
@@ -48,7 +50,7 @@ class GrpcLink : public CoordinatorLink {
   const std::unique_ptr<v1::Fleet::Stub> stub_;
   const std::atomic<bool>* const stopping_;
   grpc::ClientContext context_;
-  std::unique_ptr<grpc::ClientReaderWriter<v1::ClientMessage, v1::ServerMessage>> stream_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::ClientMessage, v1::ServerMessages>> stream_;
   std::unique_ptr<WireMeter> meter_;
 
   absl::Mutex mutex_;

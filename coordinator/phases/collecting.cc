@@ -15,7 +15,10 @@ class Collecting : public Phase {
 
   Transition Enter(RunContext& run) override {
     entered_us_ = run.Now();
-    for (auto& [id, session] : run.sessions) Assign(run, session);
+    for (auto& [id, session] : run.sessions) {
+      Assign(run, session);
+      session.link->Flush();
+    }
     return absl::nullopt;
   }
 
@@ -27,7 +30,8 @@ class Collecting : public Phase {
   Transition OnUpdate(RunContext& run, Session& session, Update update) override {
     if (update.round != run.round) return Phase::OnUpdate(run, session, std::move(update));
     const auto existing = run.received.find(session.client);
-    if (existing != run.received.end() && existing->second.update_id != update.update_id) {
+    const bool repeated = existing != run.received.end();
+    if (repeated && existing->second.update_id != update.update_id) {
       Refuse(session, "another update of this client for this round was accepted before; wait for its verdict",
              /*retry=*/true);
       TERSE_RETURN_IF_ERROR(
@@ -36,15 +40,18 @@ class Collecting : public Phase {
     }
     // A repeated update is answered again and counted once.
     const Id128 id = update.update_id;
-    if (existing == run.received.end()) {
+    if (!repeated) {
       if (id != MakeUpdateId(run.lineage, update.round, session.client, session.last_applied, update.message)) {
         return Phase::OnUpdate(run, session, std::move(update));
       }
       run.book.AddUp(session.client, update.message.size(), run.DenseBytesPerRound());
       run.received.emplace(session.client, std::move(update));
     }
+    // On the connection that carried the update first, the receipt can wait for what follows; a client that sends again
+    // has lost that connection and is told at once.
+    const bool sent_again = repeated || session.owes_round != 0;
     session.owes_round = 0;
-    session.link->Send(Receipt{id});
+    sent_again ? session.link->Send(Receipt{id}) : session.link->SendLater(Receipt{id});
     const int64_t wanted = run.config->rounds.clients;
     return static_cast<int64_t>(run.received.size()) >= wanted ? Close(run) : Transition(absl::nullopt);
   }

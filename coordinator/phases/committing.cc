@@ -71,11 +71,11 @@ class Committing : public Phase {
       const auto it = run.received.find(session.client);
       if (it != run.received.end()) {
         session.last_applied = it->second.update_id;
-        session.link->Send(Verdict{Outcome::kApplied, it->second.update_id, it->second.update_id, ""});
+        session.link->SendLater(Verdict{Outcome::kApplied, it->second.update_id, it->second.update_id, ""});
       }
       if (session.version != run.head.version - 1) continue;
       run.book.AddDown(session.client, message->size(), run.DenseBytesPerRound());
-      session.link->Send(Delta{run.head.version, run.head.model_hash, message});
+      session.link->SendLater(Delta{run.head.version, run.head.model_hash, message});
       session.version = run.head.version;
     }
   }

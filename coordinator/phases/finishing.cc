@@ -23,7 +23,10 @@ class Finishing : public Phase {
       run.checkpoint_running = true;
       run.background->WriteCheckpoint({run.head.version, run.head.model_hash, run.weights});
     }
-    for (auto& [id, session] : run.sessions) OnReady(run, session).IgnoreError();
+    for (auto& [id, session] : run.sessions) {
+      OnReady(run, session).IgnoreError();
+      session.link->Flush();
+    }
     return OnBackground(run);
   }
 

@@ -66,7 +66,7 @@ class CheckpointReactor : public grpc::ServerWriteReactor<v1::CheckpointChunk> {
 
 }  // namespace
 
-grpc::ServerBidiReactor<v1::ClientMessage, v1::ServerMessage>* FleetService::Session(
+grpc::ServerBidiReactor<v1::ClientMessage, v1::ServerMessages>* FleetService::Session(
     grpc::CallbackServerContext* context) {
   return SessionReactor::Start(&options_, next_session_.fetch_add(1), context);
 }

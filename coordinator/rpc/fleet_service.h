@@ -30,7 +30,7 @@ class FleetService : public v1::Fleet::CallbackService {
 
   explicit FleetService(Options options) : options_(std::move(options)) {}
 
-  grpc::ServerBidiReactor<v1::ClientMessage, v1::ServerMessage>* Session(
+  grpc::ServerBidiReactor<v1::ClientMessage, v1::ServerMessages>* Session(
       grpc::CallbackServerContext* context) override;
   grpc::ServerWriteReactor<v1::CheckpointChunk>* DownloadCheckpoint(grpc::CallbackServerContext* context,
                                                                     const v1::CheckpointRequest* request) override;

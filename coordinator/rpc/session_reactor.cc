@@ -50,33 +50,54 @@ void SessionReactor::Accept() {
 void SessionReactor::Send(FromServer message) {
   std::vector<v1::ServerMessage> chunks = ToWire(message, options_->config);
   absl::MutexLock lock(&mutex_);
+  Enqueue(message, std::move(chunks));
+  WriteNext();
+}
+
+void SessionReactor::SendLater(FromServer message) {
+  std::vector<v1::ServerMessage> chunks = ToWire(message, options_->config);
+  absl::MutexLock lock(&mutex_);
+  Enqueue(message, std::move(chunks));
+}
+
+void SessionReactor::Flush() {
+  absl::MutexLock lock(&mutex_);
+  WriteNext();
+}
+
+void SessionReactor::Enqueue(const FromServer& message, std::vector<v1::ServerMessage> chunks) {
   if (finished_ || refused_ || read_closed_) return;
   refused_ = std::holds_alternative<Refusal>(message);
   for (v1::ServerMessage& chunk : chunks) {
     queued_bytes_ += chunk.ByteSizeLong();
     outbox_.push_back(std::move(chunk));
   }
-  if (queued_bytes_ > options_->max_queued_bytes) {
-    context_->TryCancel();
-    return;
-  }
-  if (!writing_) WriteNext();
+  if (queued_bytes_ > options_->max_queued_bytes) context_->TryCancel();
 }
 
 void SessionReactor::WriteNext() {
-  if (outbox_.empty()) {
+  if (writing_ || finished_) return;
+  outgoing_.Clear();
+  int64_t bytes = 0;
+  while (!outbox_.empty()) {
+    const int64_t next = outbox_.front().ByteSizeLong();
+    if (bytes > 0 && bytes + next > kChunkBytes) break;
+    bytes += next;
+    *outgoing_.add_messages() = std::move(outbox_.front());
+    outbox_.pop_front();
+  }
+  if (bytes == 0) {
     if (refused_) FinishOnce();
     return;
   }
+  queued_bytes_ -= bytes;
   writing_ = true;
-  StartWrite(&outbox_.front());
+  StartWrite(&outgoing_);
 }
 
 void SessionReactor::OnWriteDone(bool ok) {
   absl::MutexLock lock(&mutex_);
   writing_ = false;
-  queued_bytes_ -= outbox_.front().ByteSizeLong();
-  outbox_.pop_front();
   if (!ok || read_closed_) {
     FinishOnce();
   } else {

@@ -13,8 +13,8 @@ struct GlyphPoint {
   float y = 0;  // 0 top to 1 bottom
 };
 
-// One pen stroke: a chain of quadratic Bezier curves. Points 0, 2, 4 ... lie on the stroke, 1, 3, 5 ... are the controls
-// between them, so the number of points is odd and at least 3.
+// One pen stroke: a chain of quadratic Bezier curves. Points 0, 2, 4 ... lie on the stroke, 1, 3, 5 ... are the
+// controls between them, so the number of points is odd and at least 3.
 using GlyphStroke = std::vector<GlyphPoint>;
 // One way of writing a digit.
 using Glyph = std::vector<GlyphStroke>;

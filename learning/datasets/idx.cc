@@ -49,7 +49,8 @@ class IdxFile {
       const int got = gzread(file_, to, static_cast<unsigned>(std::min<int64_t>(left, 1 << 28)));
       if (got < 0) return Damaged();
       if (got == 0) {
-        return Malformed(offset_, absl::StrCat("the file ends where ", left, " more bytes of ", what, " should follow"));
+        return Malformed(offset_,
+                         absl::StrCat("the file ends where ", left, " more bytes of ", what, " should follow"));
       }
       to += got;
       left -= got;
@@ -68,15 +69,15 @@ class IdxFile {
   absl::Status ExpectMagic(uint32_t expected, absl::string_view kind) {
     TERSE_ASSIGN_OR_RETURN(const uint32_t magic, ReadNumber("the magic number"));
     if (magic == expected) return absl::OkStatus();
-    return Malformed(0, absl::StrFormat("the magic number is 0x%08x where an IDX file of %s has 0x%08x", magic, kind,
-                                        expected));
+    return Malformed(
+        0, absl::StrFormat("the magic number is 0x%08x where an IDX file of %s has 0x%08x", magic, kind, expected));
   }
 
   // The body of `size` bytes and nothing after it.
   absl::StatusOr<std::vector<uint8_t>> ReadBody(int64_t size, absl::string_view what) {
     if (size > MostBytes() - offset_) {
-      return Malformed(offset_, absl::StrCat("the header promises ", size, " bytes of ", what,
-                                             ", more than a file of ", length_, " bytes can hold"));
+      return Malformed(offset_, absl::StrCat("the header promises ", size, " bytes of ", what, ", more than a file of ",
+                                             length_, " bytes can hold"));
     }
     std::vector<uint8_t> body(size);
     TERSE_RETURN_IF_ERROR(Read(body.data(), size, what));
@@ -113,8 +114,8 @@ absl::Status ReadImages(const std::string& path, int64_t* count, Examples* examp
   TERSE_ASSIGN_OR_RETURN(examples->columns, file->ReadNumber("the number of columns"));
   // Each number is below 2^32, so the product of two fits and is checked before the third joins.
   if (examples->rows == 0 || examples->columns == 0 || examples->rows > kMaxPixels / examples->columns) {
-    return file->Malformed(
-        8, absl::StrCat("images of ", examples->rows, " x ", examples->columns, " pixels are out of range (1 to 2^20)"));
+    return file->Malformed(8, absl::StrCat("images of ", examples->rows, " x ", examples->columns,
+                                           " pixels are out of range (1 to 2^20)"));
   }
   TERSE_ASSIGN_OR_RETURN(examples->images, file->ReadBody(*count * examples->pixels(), "images"));
   return absl::OkStatus();

@@ -19,9 +19,10 @@ absl::StatusOr<std::string> Find(const std::string& directory, absl::string_view
       if (access(path.c_str(), R_OK) == 0) return path;
     }
   }
-  return absl::NotFoundError(absl::StrCat("no readable ", name, " or ", name, ".gz in ", directory, " or ", directory,
-                                          "/mnist; put MNIST's four IDX files there, or give no data directory to train "
-                                          "on rendered digits"));
+  return absl::NotFoundError(
+      absl::StrCat("no readable ", name, " or ", name, ".gz in ", directory, " or ", directory,
+                   "/mnist; put MNIST's four IDX files there, or give no data directory to train "
+                   "on rendered digits"));
 }
 
 absl::StatusOr<Examples> LoadPart(const std::string& directory, absl::string_view part) {
@@ -30,7 +31,8 @@ absl::StatusOr<Examples> LoadPart(const std::string& directory, absl::string_vie
   TERSE_ASSIGN_OR_RETURN(Examples examples, ReadIdxExamples(images, labels, kClasses));
   if (examples.rows != kSide || examples.columns != kSide || examples.count() == 0) {
     return absl::InvalidArgumentError(absl::StrCat(images, ": ", examples.count(), " images of ", examples.rows, " x ",
-                                                   examples.columns, " pixels where MNIST has 28 x 28 and at least one"
+                                                   examples.columns,
+                                                   " pixels where MNIST has 28 x 28 and at least one"
                                                    "; check that the file belongs to MNIST"));
   }
   return examples;

@@ -2,14 +2,14 @@
 
 namespace terse {
 
-// memory_format=2 is channels-last. Max-pooling in the default layout is seven times slower than in channels-last, and a
-// convolution of one input channel never chooses channels-last by itself; what follows keeps the layout it is given.
+// memory_format=2 is channels-last. Max-pooling in the default layout is seven times slower than in channels-last, and
+// a convolution of one input channel never chooses channels-last by itself; what follows keeps the layout it is given.
 ModelDefinition Lenet5Caffe() {
   ModelDefinition model;
   model.name = "lenet5_caffe";
-  model.parameters = {{"conv1.weight", {20, 1, 5, 5}},  {"conv1.bias", {20}}, {"conv2.weight", {50, 20, 5, 5}},
-                      {"conv2.bias", {50}},             {"ip1.weight", {500, 800}}, {"ip1.bias", {500}},
-                      {"ip2.weight", {10, 500}},        {"ip2.bias", {10}}};
+  model.parameters = {
+      {"conv1.weight", {20, 1, 5, 5}}, {"conv1.bias", {20}}, {"conv2.weight", {50, 20, 5, 5}}, {"conv2.bias", {50}},
+      {"ip1.weight", {500, 800}},      {"ip1.bias", {500}},  {"ip2.weight", {10, 500}},        {"ip2.bias", {10}}};
   model.start = StartRule::kXavierFanIn;
   model.forward = R"(
 def forward(self, x):

@@ -1,5 +1,5 @@
-// What a model is to Terse: its trainable tensors, how they start, and one forward pass that training, evaluation and the
-// exported file share.
+// What a model is to Terse: its trainable tensors, how they start, and one forward pass that training, evaluation and
+// the exported file share.
 #ifndef TERSE_LEARNING_MODELS_MODEL_H_
 #define TERSE_LEARNING_MODELS_MODEL_H_
 

@@ -21,8 +21,8 @@ absl::StatusOr<ModelDefinition> FindModel(absl::string_view name);
 // The layout of a model's flat weight vector. NOT_FOUND as above.
 absl::StatusOr<Layout> ModelLayout(absl::string_view name);
 
-// The weights a run starts from: ModelLayout(name).size() floats that depend on name and seed alone and are the same bits on
-// every machine. Tensor i draws from stream i of the seed. NOT_FOUND as above.
+// The weights a run starts from: ModelLayout(name).size() floats that depend on name and seed alone and are the same
+// bits on every machine. Tensor i draws from stream i of the seed. NOT_FOUND as above.
 absl::StatusOr<std::vector<float>> InitialWeights(absl::string_view name, uint64_t seed);
 
 }  // namespace terse

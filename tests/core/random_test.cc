@@ -54,7 +54,7 @@ TEST(Random, BelowIsUniform) {
   EXPECT_LT(chi_squared, 22.5);  // 0.999 quantile for 6 degrees of freedom
 }
 
-// Without the rejection the lower half of [0, 3 * 2^62) would come up twice as often per value as the upper third.
+// Without the rejection, four words would map to three values and multiples of 3 would come up twice as often.
 TEST(Random, BelowRejectsTheBiasOfLargeBounds) {
   constexpr uint64_t kBound = uint64_t{3} << 62;
   constexpr int kDraws = 30000;

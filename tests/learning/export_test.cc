@@ -1,0 +1,91 @@
+#include "learning/export.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/jit/serialization/import.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/random.h"
+#include "gtest/gtest.h"
+#include "learning/models/model_table.h"
+#include "learning/script_model.h"
+
+namespace terse {
+namespace {
+
+at::Tensor SomeImages() {
+  at::Tensor x = at::empty({3, 1, 28, 28});
+  Random random(4);
+  for (int64_t i = 0; i < x.numel(); ++i) x.data_ptr<float>()[i] = static_cast<float>(random.Uniform());
+  return x;
+}
+
+TEST(ExportTorchScriptTest, TheFileGivesTheModelsLogits) {
+  const std::vector<float> weights = InitialWeights("lenet5_caffe", 5).value();
+  const std::string bytes = ExportTorchScript("lenet5_caffe", weights).value();
+  std::istringstream in(bytes);
+  torch::jit::Module loaded = torch::jit::load(in);
+
+  const ModelDefinition definition = FindModel("lenet5_caffe").value();
+  ScriptModel model(definition, ModelLayout("lenet5_caffe").value(), c10::kCPU);
+  model.SetWeights(weights);
+  const at::NoGradGuard no_grad;
+  const at::Tensor expected = model.Forward(SomeImages());
+  const at::Tensor logits = loaded.forward({SomeImages()}).toTensor();
+  EXPECT_EQ(logits.sizes(), at::IntArrayRef({3, 10}));
+  EXPECT_LT((logits - expected).abs().max().item<float>(), 1e-5f);
+  EXPECT_GT(expected.abs().max().item<float>(), 1e-3f);
+}
+
+TEST(ExportTorchScriptTest, ParametersKeepNamesShapesAndValues) {
+  const std::vector<float> weights = InitialWeights("lenet5_caffe", 5).value();
+  std::istringstream in(ExportTorchScript("lenet5_caffe", weights).value());
+  torch::jit::Module loaded = torch::jit::load(in);
+  const Layout layout = ModelLayout("lenet5_caffe").value();
+  size_t i = 0;
+  for (const auto& parameter : loaded.named_parameters()) {
+    ASSERT_LT(i, layout.tensors().size());
+    const TensorSpec& tensor = layout.tensors()[i++];
+    EXPECT_EQ(parameter.name, tensor.name);
+    EXPECT_EQ(parameter.value.sizes().vec(), tensor.shape);
+    EXPECT_EQ(std::memcmp(parameter.value.contiguous().data_ptr<float>(), &weights[tensor.offset], 4 * tensor.size), 0);
+  }
+  EXPECT_EQ(i, layout.tensors().size());
+}
+
+TEST(ExportTorchScriptTest, RefusesForeignWeights) {
+  EXPECT_EQ(ExportTorchScript("lenet5_caffe", {1.0f}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ExportTorchScript("vgg", {1.0f}).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(ExportSafetensorsTest, HeaderAndValuesFollowTheFormat) {
+  const Layout layout = ModelLayout("lenet5_caffe").value();
+  const std::vector<float> weights = InitialWeights("lenet5_caffe", 5).value();
+  const std::string bytes = ExportSafetensors(layout, weights).value();
+  uint64_t length = 0;
+  for (int i = 7; i >= 0; --i) length = length << 8 | static_cast<unsigned char>(bytes[i]);
+  EXPECT_EQ(length % 8, 0u);
+  ASSERT_EQ(bytes.size(), 8 + length + 4 * weights.size());
+  const auto header = nlohmann::json::parse(bytes.substr(8, length));
+  EXPECT_EQ(header.size(), layout.tensors().size());
+  for (const TensorSpec& tensor : layout.tensors()) {
+    const auto& entry = header.at(tensor.name);
+    EXPECT_EQ(entry.at("dtype"), "F32");
+    EXPECT_EQ(entry.at("shape").get<std::vector<int64_t>>(), tensor.shape);
+    EXPECT_EQ(entry.at("data_offsets").get<std::vector<int64_t>>(),
+              (std::vector<int64_t>{4 * tensor.offset, 4 * (tensor.offset + tensor.size)}));
+  }
+  EXPECT_EQ(std::memcmp(bytes.data() + 8 + length, weights.data(), 4 * weights.size()), 0);
+}
+
+TEST(ExportSafetensorsTest, RefusesBadInput) {
+  const Layout quoted = Layout::Create({{"a\"b", {2}}}).value();
+  EXPECT_EQ(ExportSafetensors(quoted, {1.0f, 2.0f}).status().code(), absl::StatusCode::kInvalidArgument);
+  const Layout plain = Layout::Create({{"a", {2}}}).value();
+  EXPECT_EQ(ExportSafetensors(plain, {1.0f}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace terse

@@ -1,0 +1,54 @@
+// A small set of rendered digits and a run over it, shared by the tests that train.
+#ifndef TERSE_TESTS_LEARNING_TRAINING_FIXTURE_H_
+#define TERSE_TESTS_LEARNING_TRAINING_FIXTURE_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "core/run_config.h"
+#include "core/trainer.h"
+#include "learning/datasets/glyph_digits.h"
+#include "learning/local_trainer.h"
+#include "learning/models/model_table.h"
+#include "learning/runtime.h"
+
+namespace terse {
+
+inline std::shared_ptr<const Dataset> SmallGlyphs() {
+  static const auto dataset = std::make_shared<const Dataset>(GlyphDigits({6000, 1000, 28}));
+  return dataset;
+}
+
+inline RunConfig AdamRun(int64_t batch_size) {
+  RunConfig config;
+  config.seed = 1;
+  config.model.name = "lenet5_caffe";
+  config.data = {"mnist", "iid"};
+  config.train.batch_size = batch_size;
+  config.train.optimizer = {"adam", 0.001, 0, 0.9, 0.999, 1e-8, false};
+  return config;
+}
+
+inline RunConfig SgdRun(int64_t batch_size, double rate, double momentum) {
+  RunConfig config = AdamRun(batch_size);
+  config.train.optimizer = {"sgd", rate, momentum, 0, 0, 0, false};
+  return config;
+}
+
+inline std::unique_ptr<LocalTrainer> MakeTrainer(const RunConfig& config) {
+  ConfigureThreads(1);
+  return MakeLocalTrainer(config, {0, 2}, SmallGlyphs(), "cpu").value();
+}
+
+// One round: trains and adds the delta to the weights. Returns the mean loss.
+inline float TrainInto(LocalTrainer* trainer, int64_t steps, std::vector<float>* weights) {
+  std::vector<float> delta(weights->size());
+  const float loss = trainer->Train(*weights, steps, nullptr, absl::MakeSpan(delta)).value().mean_loss;
+  for (size_t i = 0; i < delta.size(); ++i) (*weights)[i] += delta[i];
+  return loss;
+}
+
+}  // namespace terse
+
+#endif  // TERSE_TESTS_LEARNING_TRAINING_FIXTURE_H_

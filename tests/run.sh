@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds everything and runs every test; ends with ctest's own closing lines.
+set -euo pipefail
+exec </dev/null
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+readonly root
+# shellcheck source=deploy/packages.sh
+source "$root/deploy/packages.sh"
+
+usage() {
+  cat <<'USAGE'
+usage: tests/run.sh [--quick] [--only REGEX] [--help]
+
+Builds the preset `release` and runs every test through ctest, then those that need no LibTorch again under
+ThreadSanitizer and AddressSanitizer (presets tsan and asan). Exits non-zero on the first failure.
+
+  --quick        the preset `release` only
+  --only REGEX   only the tests whose names match
+USAGE
+}
+
+fail() {
+  printf 'tests/run.sh: %s\n' "$1" >&2
+  exit 1
+}
+
+parse_arguments() {
+  quick=0 only=''
+  while [[ $# -gt 0 ]]; do
+    case "$1" in
+      -h | --help) usage; exit 0 ;;
+      --quick) quick=1; shift ;;
+      --only)
+        [[ $# -ge 2 && -n "$2" ]] || fail "--only needs a regular expression; see tests/run.sh --help"
+        only=$2
+        shift 2
+        ;;
+      *) fail "unknown argument '$1'; see tests/run.sh --help" ;;
+    esac
+  done
+}
+
+# run_preset NAME: builds it and runs its tests; the closing lines of ctest go to build/NAME/closing.txt.
+run_preset() {
+  local preset=$1 folder=$root/build/$1 rc=0
+  echo "tests: preset $preset"
+  "$root/deploy/build.sh" --preset "$preset" --no-packages
+  (cd "$root" && ctest --preset "$preset" --no-tests=error -j "$(nproc)" ${only:+-R "$only"} 2>&1) |
+    tee "$folder/ctest.log" || rc=$?
+  [[ $rc -eq 0 ]] || fail "tests of '$preset' failed, as listed above; one alone: ctest --preset $preset -R NAME"
+}
+
+# What ctest says at its end, from "100% tests passed" on.
+closing_lines() {
+  sed -n '/^[0-9]*% tests passed/,$p' "$root/build/$1/ctest.log"
+}
+
+main() {
+  parse_arguments "$@"
+  terse_install_packages build test
+  local presets=(release) preset begin=$SECONDS
+  [[ $quick -eq 1 ]] || presets+=(tsan asan)
+  export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
+  export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+  for preset in "${presets[@]}"; do run_preset "$preset"; done
+  echo
+  echo "tests: presets ${presets[*]} passed in $((SECONDS - begin)) s, build included"
+  for preset in "${presets[@]:1}"; do
+    echo "preset $preset:"
+    closing_lines "$preset"
+  done
+  echo "preset release:"
+  closing_lines release
+}
+
+main "$@"

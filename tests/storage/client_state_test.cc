@@ -1,0 +1,404 @@
+// The client's side of the protocol (DESIGN section 3): what every crash leaves behind.
+#include "storage/client_state.h"
+
+#include <chrono>
+#include <functional>
+
+#include "absl/strings/str_join.h"
+#include "core/file_io.h"
+#include "tests/storage/storage_testing.h"
+
+namespace terse {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr Id128 kLineage{1, 1};
+
+std::unique_ptr<ClientState> OpenState(const std::string& directory) {
+  auto state = ClientState::Open(directory);
+  EXPECT_OK(state.status());
+  return state.ok() ? *std::move(state) : nullptr;
+}
+
+SealedUpdate Update(uint64_t n) {
+  SealedUpdate update;
+  update.update_id = Id128{2, n};
+  update.round = static_cast<int64_t>(n);
+  update.base_version = static_cast<int64_t>(n) - 1;
+  update.train_us = 123;
+  update.loss = 0.25f;
+  update.message = absl::StrCat("message ", n);
+  return update;
+}
+
+std::vector<float> Dense(uint64_t n) { return {static_cast<float>(n), -1.5f, 0.0f}; }
+
+absl::Status SealNumber(ClientState& state, uint64_t n) {
+  return state.Seal(Dense(n), Update(n), absl::StrCat("trainer ", n));
+}
+
+// Everything that StoredState holds, for comparison.
+std::string Describe(const StoredState& state) {
+  std::string text = absl::StrCat(state.lineage.ToHex(), " generation ", state.generation, " prev ",
+                                  state.prev_applied.ToHex(), " dense [", absl::StrJoin(state.dense, ","), "] minus '",
+                                  state.minus, "' trainer '", state.trainer_state, "'");
+  if (state.sealed) {
+    absl::StrAppend(&text, " sealed ", state.sealed->update_id.ToHex(), " ", state.sealed->round, " ",
+                    state.sealed->base_version, " ", state.sealed->train_us, " ", state.sealed->loss, " '",
+                    state.sealed->message, "'");
+  }
+  return text;
+}
+
+std::string Reopened(const std::string& directory) {
+  TempDirectory copy;
+  CopyDirectory(directory, copy.Path());
+  const auto state = ClientState::Open(copy.Path());
+  return state.ok() ? Describe((*state)->state()) : state.status().ToString();
+}
+
+TEST(ClientState, AFreshDirectoryBelongsToNoRun) {
+  TempDirectory directory;
+  auto state = OpenState(directory.Path("new/state"));
+  EXPECT_TRUE(state->state().lineage.IsZero());
+  EXPECT_FALSE(state->lost());
+  EXPECT_CODE(SealNumber(*state, 1), kFailedPrecondition, "Begin first");
+  EXPECT_CODE(state->Settle(true), kFailedPrecondition, "Begin first");
+  EXPECT_CODE(state->Reset(Id128()), kFailedPrecondition, "Begin first");
+  EXPECT_CODE(state->Begin(Id128(), Durability::kStrict), kInvalidArgument, "lineage");
+  EXPECT_OK(state->Flush());
+  EXPECT_CODE(ClientState::Open(directory.Path("new/state")).status(), kFailedPrecondition, "in use");
+}
+
+TEST(ClientState, EveryStrictStepIsOnDiskWhenItReturns) {
+  TempDirectory directory;
+  auto state = OpenState(directory.Path());
+  const std::function<absl::Status()> steps[] = {
+      [&] { return state->Begin(kLineage, Durability::kStrict); },
+      [&] { return SealNumber(*state, 1); },
+      [&] { return state->Settle(true); },
+      [&] { return SealNumber(*state, 2); },
+      [&] { return state->Settle(false); },
+      [&] { return SealNumber(*state, 3); },
+      [&] { return state->Reset(Id128{9, 9}); },
+      [&] { return SealNumber(*state, 4); },
+      [&] { return state->Seal({}, Update(5), ""); },  // refused: changes nothing
+      [&] { return state->Settle(true); },
+      [&] { return state->Begin(kLineage, Durability::kStrict); },  // the same run: kept
+      [&] { return state->Begin(Id128{3, 3}, Durability::kStrict); },
+  };
+  std::vector<std::string> seen;
+  int step_number = 0;
+  for (const auto& step : steps) {
+    SCOPED_TRACE(++step_number);
+    EXPECT_EQ(step().ok(), step_number != 9);
+    seen.push_back(Describe(state->state()));
+    EXPECT_EQ(Reopened(directory.Path()), seen.back());
+  }
+  EXPECT_THAT(seen[1], ::testing::HasSubstr("generation 1 prev 00000000000000000000000000000000 dense [1,-1.5,0] minus "
+                                            "'' trainer 'trainer 1' sealed 00000000000000020000000000000001 1 0 123 "
+                                            "0.25 'message 1'"));
+  EXPECT_THAT(seen[2], ::testing::HasSubstr("prev 00000000000000020000000000000001 dense [1,-1.5,0] minus 'message 1' "
+                                            "trainer 'trainer 1'"));
+  EXPECT_THAT(seen[4], ::testing::HasSubstr("generation 2 prev 00000000000000020000000000000001 dense [2,-1.5,0] minus "
+                                            "'' trainer 'trainer 2'"));
+  EXPECT_THAT(seen[6], ::testing::HasSubstr("generation 3 prev 00000000000000090000000000000009 dense [] minus ''"));
+  EXPECT_EQ(seen[7], seen[8]);
+  EXPECT_EQ(seen[9], seen[10]);
+  EXPECT_THAT(seen[11], ::testing::HasSubstr("generation 0 prev 00000000000000000000000000000000 dense []"));
+  EXPECT_THAT(*ListDirectory(directory.Path()), ElementsAre("MANIFEST", "lock"));
+}
+
+TEST(ClientState, RefusesStepsOutOfOrder) {
+  TempDirectory directory;
+  auto state = OpenState(directory.Path());
+  ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
+  EXPECT_CODE(state->Settle(true), kFailedPrecondition, "nothing to settle");
+  ASSERT_OK(SealNumber(*state, 1));
+  EXPECT_CODE(SealNumber(*state, 2), kFailedPrecondition, "settle it first");
+  ASSERT_OK(state->Settle(false));
+  SealedUpdate nameless = Update(2);
+  nameless.update_id = Id128();
+  EXPECT_CODE(state->Seal(Dense(2), nameless, ""), kInvalidArgument, "id");
+}
+
+TEST(ClientState, EmptyPartsNeedNoFiles) {
+  TempDirectory directory;
+  auto state = OpenState(directory.Path());
+  ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
+  SealedUpdate update = Update(1);
+  update.message.clear();
+  ASSERT_OK(state->Seal({}, update, ""));
+  EXPECT_EQ(Reopened(directory.Path()), Describe(state->state()));
+  ASSERT_OK(state->Settle(true));
+  EXPECT_EQ(Reopened(directory.Path()), Describe(state->state()));
+  EXPECT_THAT(*ListDirectory(directory.Path()), ElementsAre("MANIFEST", "lock"));
+}
+
+// The view that Seal gets may be of the state itself.
+TEST(ClientState, SealsAViewOfItsOwnResidual) {
+  TempDirectory directory;
+  auto state = OpenState(directory.Path());
+  ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
+  ASSERT_OK(SealNumber(*state, 1));
+  ASSERT_OK(state->Settle(false));
+  ASSERT_OK(state->Seal(state->state().dense, Update(2), "t"));
+  EXPECT_EQ(state->state().dense, Dense(1));
+  EXPECT_EQ(Reopened(directory.Path()), Describe(state->state()));
+}
+
+// Kills inside SEAL: any of the new blobs whole, partial or absent, with the old manifest: the old state. With the new
+// manifest: the new state, though old blobs may linger.
+TEST(ClientState, ACrashInsideSealLeavesTheOldStateOrTheNew) {
+  TempDirectory directory;
+  auto state = OpenState(directory.Path());
+  ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
+  ASSERT_OK(SealNumber(*state, 1));
+  ASSERT_OK(state->Settle(true));
+  const std::string before = Describe(state->state());
+  TempDirectory old_files;
+  CopyDirectory(directory.Path(), old_files.Path());
+  ASSERT_OK(SealNumber(*state, 2));
+  const std::string after = Describe(state->state());
+  const std::string blobs[] = {"dense.2", "outbox.2", "trainer.2"};
+  EXPECT_THAT(*ListDirectory(directory.Path()), ElementsAre("MANIFEST", "dense.2", "lock", "outbox.2", "trainer.2"));
+
+  for (int mask = 0; mask < 27; ++mask) {
+    TempDirectory crashed;
+    CopyDirectory(old_files.Path(), crashed.Path());
+    for (int i = 0, rest = mask; i < 3; ++i, rest /= 3) {
+      if (rest % 3 == 0) continue;
+      std::filesystem::copy_file(directory.Path(blobs[i]), crashed.Path(blobs[i]));
+      if (rest % 3 == 1) std::filesystem::resize_file(crashed.Path(blobs[i]), 3);
+    }
+    std::filesystem::copy_file(directory.Path("MANIFEST"), crashed.Path("MANIFEST.tmp"));
+    std::filesystem::resize_file(crashed.Path("MANIFEST.tmp"), static_cast<uintmax_t>(mask));
+    auto reopened = OpenState(crashed.Path());
+    EXPECT_EQ(Describe(reopened->state()), before);
+    EXPECT_THAT(*ListDirectory(crashed.Path()), ElementsAre("MANIFEST", "dense.1", "lock", "outbox.1", "trainer.1"));
+    ASSERT_OK(SealNumber(*reopened, 2));
+    EXPECT_EQ(Describe(reopened->state()), after);
+    EXPECT_EQ(Reopened(crashed.Path()), after);
+  }
+  TempDirectory lingering;
+  CopyDirectory(directory.Path(), lingering.Path());
+  for (const char* name : {"dense.1", "outbox.1"}) {
+    std::filesystem::copy_file(old_files.Path(name), lingering.Path(name));
+  }
+  EXPECT_EQ(Describe(OpenState(lingering.Path())->state()), after);
+  EXPECT_THAT(*ListDirectory(lingering.Path()), ElementsAre("MANIFEST", "dense.2", "lock", "outbox.2", "trainer.2"));
+}
+
+TEST(ClientState, SettlingRewritesOnlyTheManifest) {
+  for (bool applied : {true, false}) {
+    TempDirectory directory;
+    auto state = OpenState(directory.Path());
+    ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
+    ASSERT_OK(SealNumber(*state, 1));
+    const auto time = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+    for (const char* name : {"dense.1", "outbox.1", "trainer.1"}) {
+      std::filesystem::last_write_time(directory.Path(name), time);
+    }
+    ASSERT_OK(state->Settle(applied));
+    EXPECT_EQ(std::filesystem::last_write_time(directory.Path("dense.1")), time);
+    EXPECT_EQ(std::filesystem::last_write_time(directory.Path("trainer.1")), time);
+    EXPECT_EQ(std::filesystem::exists(directory.Path("outbox.1")), applied);
+  }
+}
+
+TEST(ClientState, DamageNamesTheFileAndTheRemedy) {
+  TempDirectory directory;
+  auto state = OpenState(directory.Path());
+  ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
+  ASSERT_OK(SealNumber(*state, 1));
+  for (const char* name : {"MANIFEST", "dense.1", "outbox.1", "trainer.1"}) {
+    const std::string whole = *ReadFile(directory.Path(name));
+    TempDirectory copy;
+    const auto expect_refused = [&](const std::function<void(const std::string& path)>& damage) {
+      CopyDirectory(directory.Path(), copy.Path());
+      damage(copy.Path(name));
+      const absl::Status status = ClientState::Open(copy.Path()).status();
+      EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << name << " " << status;
+      EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr(copy.Path(name)));
+      EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("remove it: the client's residual is then lost"));
+    };
+    expect_refused([](const std::string& path) { std::filesystem::remove(path); });
+    expect_refused([&](const std::string& path) { ASSERT_OK(WriteFileSynced(path, {whole, "x"})); });
+    for (size_t size = 0; size < whole.size(); ++size) {
+      expect_refused([&](const std::string& path) { std::filesystem::resize_file(path, size); });
+    }
+    for (size_t i = 0; i < whole.size(); ++i) {
+      std::string flipped = whole;
+      flipped[i] = static_cast<char>(flipped[i] ^ (1 << i % 8));
+      expect_refused([&](const std::string& path) { ASSERT_OK(WriteFileSynced(path, {flipped})); });
+    }
+  }
+}
+
+TEST(ClientState, OthersFilesAreLeftAlone) {
+  TempDirectory directory;
+  OpenState(directory.Path())->Begin(kLineage, Durability::kStrict).IgnoreError();
+  for (const char* name : {"dense.1", "outbox.12", "trainer.3", "notes.1", "dense", "dense.txt"}) {
+    ASSERT_OK(WriteFileSynced(directory.Path(name), {"x"}));
+  }
+  OpenState(directory.Path());
+  EXPECT_THAT(*ListDirectory(directory.Path()), ElementsAre("MANIFEST", "dense", "dense.txt", "lock", "notes.1"));
+}
+
+// A blob that cannot be written keeps the manifest as it is, and the client may try again.
+TEST(ClientState, AFailedBlobChangesNothing) {
+  for (const char* name : {"dense.1", "outbox.1", "trainer.1"}) {
+    TempDirectory directory;
+    auto state = OpenState(directory.Path());
+    ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
+    const std::string before = Describe(state->state());
+    std::filesystem::create_directory(directory.Path(name));
+    EXPECT_FALSE(SealNumber(*state, 1).ok());
+    EXPECT_EQ(Describe(state->state()), before);
+    EXPECT_EQ(Reopened(directory.Path()), before);
+    std::filesystem::remove(directory.Path(name));
+    EXPECT_OK(SealNumber(*state, 1));
+  }
+}
+
+// After a failed replacement nobody knows what is on disk, so nothing more may be written.
+TEST(ClientState, AFailedManifestStopsTheState) {
+  TempDirectory directory;
+  auto state = OpenState(directory.Path());
+  ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
+  const std::string before = Describe(state->state());
+  std::filesystem::create_directory(directory.Path("MANIFEST.tmp"));
+  EXPECT_FALSE(SealNumber(*state, 1).ok());
+  EXPECT_EQ(Describe(state->state()), before);
+  std::filesystem::remove(directory.Path("MANIFEST.tmp"));
+  EXPECT_THAT(std::string(SealNumber(*state, 1).message()), ::testing::HasSubstr("restart the client"));
+  EXPECT_EQ(Reopened(directory.Path()), before);
+}
+
+TEST(ClientStateRelaxed, ACrashLosesTheResidualAndSaysSo) {
+  TempDirectory directory;
+  auto state = OpenState(directory.Path());
+  ASSERT_OK(state->Begin(kLineage, Durability::kRelaxed));
+  ASSERT_OK(SealNumber(*state, 1));
+  ASSERT_OK(state->Settle(true));
+  EXPECT_EQ(state->state().minus, "message 1");
+  EXPECT_THAT(*ListDirectory(directory.Path()), ElementsAre("MANIFEST", "lock"));
+  state.reset();  // no Flush: as a crash
+  for (int i = 0; i < 2; ++i) {
+    state = OpenState(directory.Path());
+    EXPECT_TRUE(state->lost());
+    EXPECT_EQ(state->state().lineage, kLineage);
+    EXPECT_TRUE(state->state().dense.empty());
+    EXPECT_TRUE(state->state().prev_applied.IsZero());
+    EXPECT_FALSE(state->state().sealed.has_value());
+    ASSERT_OK(state->Flush());  // must not hide the loss from the next process
+    state.reset();
+  }
+  state = OpenState(directory.Path());
+  ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
+  EXPECT_FALSE(state->lost());
+  state.reset();
+  EXPECT_FALSE(OpenState(directory.Path())->lost());
+}
+
+TEST(ClientStateRelaxed, FlushKeepsEverythingAndTheNextChangeIsDirtyAgain) {
+  const std::pair<const char*, std::function<absl::Status(ClientState&)>> changes[] = {
+      {"seal", [](ClientState& state) { return SealNumber(state, 3); }},
+      {"reset", [](ClientState& state) { return state.Reset(Id128{9, 9}); }},
+      {"begin", [](ClientState& state) { return state.Begin(kLineage, Durability::kRelaxed); }},
+  };
+  for (const auto& [name, change] : changes) {
+    SCOPED_TRACE(name);
+    TempDirectory directory;
+    auto state = OpenState(directory.Path());
+    ASSERT_OK(state->Begin(kLineage, Durability::kRelaxed));
+    ASSERT_OK(SealNumber(*state, 1));
+    ASSERT_OK(state->Settle(true));
+    ASSERT_OK(SealNumber(*state, 2));
+    ASSERT_OK(state->Flush());
+    ASSERT_OK(state->Flush());
+    const std::string flushed = Describe(state->state());
+    EXPECT_EQ(Reopened(directory.Path()), flushed);
+    ASSERT_OK(state->Settle(true));
+    ASSERT_OK(state->Flush());
+    EXPECT_EQ(Reopened(directory.Path()), Describe(state->state()));
+    ASSERT_OK(change(*state));
+    const std::string changed = Describe(state->state());
+    TempDirectory copy;
+    CopyDirectory(directory.Path(), copy.Path());
+    EXPECT_TRUE(OpenState(copy.Path())->lost());
+    ASSERT_OK(state->Flush());
+    EXPECT_EQ(Reopened(directory.Path()), changed);
+  }
+}
+
+TEST(ClientStateRelaxed, TheManifestIsWrittenOnce) {
+  TempDirectory directory;
+  auto state = OpenState(directory.Path());
+  ASSERT_OK(state->Begin(kLineage, Durability::kRelaxed));
+  const auto time = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+  std::filesystem::last_write_time(directory.Path("MANIFEST"), time);
+  for (uint64_t n = 1; n < 4; ++n) {
+    ASSERT_OK(SealNumber(*state, n));
+    ASSERT_OK(state->Settle(n % 2 == 0));
+  }
+  ASSERT_OK(state->Reset(Id128()));
+  EXPECT_EQ(std::filesystem::last_write_time(directory.Path("MANIFEST")), time);
+}
+
+// A run may change its durability between two processes, or a process may meet both.
+TEST(ClientStateRelaxed, StrictAndRelaxedFollowEachOther) {
+  TempDirectory directory;
+  auto state = OpenState(directory.Path());
+  ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
+  ASSERT_OK(SealNumber(*state, 1));
+  ASSERT_OK(state->Begin(kLineage, Durability::kRelaxed));
+  EXPECT_EQ(state->state().dense, Dense(1));
+  TempDirectory copy;
+  CopyDirectory(directory.Path(), copy.Path());
+  EXPECT_TRUE(OpenState(copy.Path())->lost());
+  ASSERT_OK(state->Settle(true));
+  ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
+  EXPECT_EQ(Reopened(directory.Path()), Describe(state->state()));
+  EXPECT_EQ(state->state().minus, "message 1");
+}
+
+TEST(ClientStateRelaxed, ResetAcknowledgesTheLoss) {
+  TempDirectory directory;
+  auto state = OpenState(directory.Path());
+  ASSERT_OK(state->Begin(kLineage, Durability::kRelaxed));
+  state.reset();
+  state = OpenState(directory.Path());
+  ASSERT_TRUE(state->lost());
+  ASSERT_OK(state->Reset(Id128{4, 4}));
+  EXPECT_FALSE(state->lost());
+  EXPECT_EQ(Reopened(directory.Path()), Describe(state->state()));
+}
+
+TEST(ClientState, TheCachedModelIsWholeOrAbsent) {
+  TempDirectory directory;
+  auto state = OpenState(directory.Path());
+  EXPECT_EQ(state->LoadModel().has_value(), false);
+  ASSERT_OK(state->SaveModel({kLineage, 12, Dense(5)}));
+  ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
+  state.reset();
+  state = OpenState(directory.Path());
+  const auto model = state->LoadModel();
+  ASSERT_TRUE(model.has_value());
+  EXPECT_EQ(model->lineage, kLineage);
+  EXPECT_EQ(model->version, 12);
+  EXPECT_EQ(model->weights, Dense(5));
+  const std::string whole = *ReadFile(directory.Path("model"));
+  for (size_t i = 0; i < whole.size(); ++i) {
+    std::string flipped = whole;
+    flipped[i] = static_cast<char>(flipped[i] ^ 0x10);
+    ASSERT_OK(WriteFileSynced(directory.Path("model"), {flipped}));
+    EXPECT_FALSE(state->LoadModel().has_value());
+    ASSERT_OK(WriteFileSynced(directory.Path("model"), {whole.substr(0, i)}));
+    EXPECT_FALSE(state->LoadModel().has_value());
+  }
+}
+
+}  // namespace
+}  // namespace terse

@@ -1,0 +1,151 @@
+// The file formats of storage/SCHEMA.md against bytes that make_storage_golden.py wrote.
+#include "core/file_io.h"
+#include "storage/manifest.h"
+#include "storage/run_store.h"
+#include "storage/weights_file.h"
+#include "tests/storage/storage_testing.h"
+
+namespace terse {
+namespace {
+
+std::string Golden(const std::string& name) { return ReadFile(absl::StrCat(TERSE_GOLDEN_DIR, "/", name)).value(); }
+
+Id128 Counting(char first) {
+  std::string bytes;
+  for (int i = 0; i < 16; ++i) bytes.push_back(static_cast<char>(first + i));
+  return Id128::FromBytes(bytes).value();
+}
+
+const std::vector<float>& Weights() {
+  static const auto* weights = new std::vector<float>{1.0f, -2.5f, 0.125f};
+  return *weights;
+}
+
+BlobRef Ref(absl::string_view contents) { return {7, contents.size(), HashBytes(contents)}; }
+
+Manifest Begun() {
+  Manifest manifest;
+  manifest.lineage = Counting(0);
+  return manifest;
+}
+
+Manifest Sealed() {
+  Manifest manifest = Begun();
+  manifest.sealed = true;
+  manifest.generation = 7;
+  manifest.prev_applied = Counting(16);
+  manifest.dense = Ref(absl::string_view(reinterpret_cast<const char*>(Weights().data()), 12));
+  manifest.outbox = Ref("message");
+  manifest.trainer = Ref("trainer");
+  manifest.update_id = Counting(32);
+  manifest.round = 9;
+  manifest.base_version = 8;
+  manifest.train_us = 1234567;
+  manifest.loss = 0.5f;
+  return manifest;
+}
+
+Manifest Applied() {
+  const Manifest sealed = Sealed();
+  Manifest manifest = Begun();
+  manifest.generation = 7;
+  manifest.prev_applied = sealed.update_id;
+  manifest.dense = sealed.dense;
+  manifest.outbox = sealed.outbox;
+  manifest.trainer = sealed.trainer;
+  return manifest;
+}
+
+Manifest Dirty() {
+  Manifest manifest = Begun();
+  manifest.dirty = true;
+  manifest.generation = 7;
+  manifest.prev_applied = Counting(16);
+  return manifest;
+}
+
+TEST(ManifestFormat, MatchesGoldenBytesBothWays) {
+  const std::pair<const char*, Manifest> cases[] = {{"manifest_begun.bin", Begun()},
+                                                    {"manifest_dirty.bin", Dirty()},
+                                                    {"manifest_sealed.bin", Sealed()},
+                                                    {"manifest_applied.bin", Applied()}};
+  for (const auto& [name, manifest] : cases) {
+    EXPECT_EQ(SerializeManifest(manifest), Golden(name)) << name;
+    EXPECT_EQ(Golden(name).size(), kManifestBytes);
+    const auto parsed = ParseManifest(Golden(name));
+    ASSERT_OK(parsed.status());
+    EXPECT_EQ(SerializeManifest(*parsed), Golden(name)) << name;
+  }
+}
+
+TEST(ManifestFormat, TruncationAndEveryFlipIsRefused) {
+  for (const char* name : {"manifest_begun.bin", "manifest_dirty.bin", "manifest_sealed.bin", "manifest_applied.bin"}) {
+    const std::string whole = Golden(name);
+    for (size_t size = 0; size < whole.size(); ++size) EXPECT_FALSE(ParseManifest(whole.substr(0, size)).ok()) << size;
+    EXPECT_FALSE(ParseManifest(whole + '\0').ok());
+    for (size_t i = 0; i < whole.size() * 8; ++i) {
+      std::string flipped = whole;
+      flipped[i / 8] = static_cast<char>(flipped[i / 8] ^ (1 << i % 8));
+      EXPECT_CODE(ParseManifest(flipped).status(), kDataLoss, "it ") << i;
+    }
+  }
+}
+
+// A checksum that holds does not make nonsense sound.
+TEST(ManifestFormat, ContradictionsAreRefused) {
+  std::vector<Manifest> cases;
+  const auto add = [&](Manifest manifest, const std::function<void(Manifest&)>& change) {
+    change(manifest);
+    cases.push_back(manifest);
+  };
+  add(Begun(), [](Manifest& m) { m.lineage = Id128(); });
+  add(Begun(), [](Manifest& m) { m.generation = -1; });
+  add(Sealed(), [](Manifest& m) { m.update_id = Id128(); });
+  add(Sealed(), [](Manifest& m) { m.dirty = true; });
+  add(Sealed(), [](Manifest& m) { m.dense.size = 13; });
+  add(Sealed(), [](Manifest& m) { m.outbox.size = uint64_t{1} << 35; });
+  add(Sealed(), [](Manifest& m) { m.trainer.generation = -1; });
+  add(Sealed(), [](Manifest& m) { m.trainer.size = 0; });
+  add(Applied(), [](Manifest& m) { m.update_id = Id128{1, 1}; });
+  add(Applied(), [](Manifest& m) { m.dirty = true; });
+  for (size_t i = 0; i < cases.size(); ++i) {
+    EXPECT_CODE(ParseManifest(SerializeManifest(cases[i])).status(), kDataLoss, "contradict") << i;
+  }
+}
+
+TEST(CheckpointFormat, MatchesGoldenBytesBothWays) {
+  const Checkpoint checkpoint{12, HashWeights(Weights()), Weights()};
+  EXPECT_EQ(SerializeCheckpoint(checkpoint), Golden("checkpoint.bin"));
+  const auto parsed = ParseCheckpoint(Golden("checkpoint.bin"));
+  ASSERT_OK(parsed.status());
+  EXPECT_EQ(parsed->version, 12);
+  EXPECT_EQ(parsed->model_hash, checkpoint.model_hash);
+  EXPECT_EQ(parsed->weights, Weights());
+  EXPECT_EQ(SerializeWeights(kCachedModelMagic, 12, Counting(0), Weights()), Golden("cached_model.bin"));
+}
+
+TEST(CheckpointFormat, TruncationAndEveryFlipIsRefused) {
+  const std::string whole = Golden("checkpoint.bin");
+  for (size_t size = 0; size < whole.size(); ++size) EXPECT_FALSE(ParseCheckpoint(whole.substr(0, size)).ok()) << size;
+  EXPECT_FALSE(ParseCheckpoint(whole + "1234").ok());
+  for (size_t i = 0; i < whole.size() * 8; ++i) {
+    std::string flipped = whole;
+    flipped[i / 8] = static_cast<char>(flipped[i / 8] ^ (1 << i % 8));
+    EXPECT_EQ(ParseCheckpoint(flipped).status().code(), absl::StatusCode::kDataLoss) << i;
+  }
+  EXPECT_FALSE(ParseCheckpoint(Golden("cached_model.bin")).ok());
+}
+
+TEST(CheckpointFormat, AnAbsurdCountAllocatesNothing) {
+  std::string bytes = Golden("checkpoint.bin");
+  bytes.replace(32, 8, std::string("\xff\xff\xff\xff\xff\xff\xff\x3f", 8));
+  EXPECT_CODE(ParseCheckpoint(bytes).status(), kDataLoss, "announces 4611686018427387903 weights");
+}
+
+TEST(CheckpointFormat, TheModelHashIsChecked) {
+  EXPECT_CODE(ParseCheckpoint(SerializeCheckpoint({1, Id128{1, 1}, Weights()})).status(), kDataLoss, "model hash");
+  EXPECT_CODE(ParseCheckpoint(SerializeCheckpoint({-1, HashWeights(Weights()), Weights()})).status(), kDataLoss, "-1");
+}
+
+}  // namespace
+}  // namespace terse

@@ -1,0 +1,318 @@
+// The protocol's steps on the server (DESIGN section 3): what each changes, and what each refuses.
+#include "storage/run_store.h"
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "tests/storage/storage_testing.h"
+
+namespace terse {
+namespace {
+
+// A run with clients a, b, c and round 1 closed with updates of a and b.
+void CloseRoundOne(RunStore& store) {
+  ASSERT_OK(store.CreateRun(TestRun(4), TestWeights(0)));
+  for (const char* name : {"a", "b", "c"}) ASSERT_OK(store.RegisterClient(name, 5).status());
+  ASSERT_OK(store.OpenRound(1, 0, 1000));
+  ASSERT_OK(store.CloseRound(1, {TestUpdate(0, 1, Id128()), TestUpdate(1, 1, Id128())}, 1002));
+}
+
+class RunStoreTest : public ::testing::Test {
+ protected:
+  void SetUp() override { Reopen(); }
+  void Reopen() {
+    store_.reset();
+    auto store = RunStore::Open(directory_.Path());
+    ASSERT_OK(store.status());
+    store_ = *std::move(store);
+  }
+  void CreateRun() { ASSERT_OK(store_->CreateRun(TestRun(4), TestWeights(0))); }
+  void CloseFirstRound() { CloseRoundOne(*store_); }
+  void ExpectRefusedAndUnchanged(const std::function<absl::Status()>& call, absl::StatusCode code,
+                                 const std::string& part) {
+    const std::string before = DumpTables(directory_.Path());
+    const absl::Status status = call();
+    EXPECT_EQ(status.code(), code) << status;
+    EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr(part));
+    EXPECT_EQ(DumpTables(directory_.Path()), before) << status;
+  }
+
+  TempDirectory directory_;
+  std::unique_ptr<RunStore> store_;
+};
+
+constexpr absl::StatusCode kRefused = absl::StatusCode::kFailedPrecondition;
+
+TEST_F(RunStoreTest, ANewStoreIsEmpty) {
+  EXPECT_EQ(*store_->Run(), absl::nullopt);
+  EXPECT_EQ(store_->GetHead()->version, 0);
+  EXPECT_TRUE(store_->GetHead()->model_hash.IsZero());
+  EXPECT_EQ(store_->GetHead()->epoch, 1);
+  EXPECT_EQ(store_->LastRound()->has_value(), false);
+  EXPECT_EQ(*store_->GetRoundState(1), absl::nullopt);
+  EXPECT_FALSE(*store_->WasChosen(1, 0));
+  EXPECT_CODE(store_->ReadNewestCheckpoint().status(), kDataLoss, "none is recorded");
+  EXPECT_CODE(store_->NewestCheckpointFile().status(), kNotFound, "no checkpoint yet");
+  EXPECT_CODE(store_->SetRunState(RunState::kStopped), kFailedPrecondition, "no run yet");
+  EXPECT_CODE(store_->OpenRound(1, 0, 1), kFailedPrecondition, "no run yet");
+  EXPECT_CODE(store_->GetClient(0).status(), kNotFound, "no client 0");
+}
+
+TEST_F(RunStoreTest, CreatesOneRun) {
+  CreateRun();
+  Reopen();
+  const auto run = store_->Run();
+  ASSERT_OK(run.status());
+  EXPECT_EQ((*run)->name, "mnist");
+  EXPECT_EQ((*run)->lineage, (Id128{7, 7}));
+  EXPECT_EQ((*run)->config, TestRun(4).config);
+  EXPECT_EQ((*run)->parameters, 4);
+  EXPECT_EQ((*run)->created_us, 100);
+  EXPECT_EQ((*run)->state, RunState::kActive);
+  EXPECT_EQ(store_->GetHead()->model_hash, TestHash(0));
+  EXPECT_EQ(store_->GetHead()->epoch, 2);
+  EXPECT_EQ(store_->ReadNewestCheckpoint()->weights, TestWeights(0));
+  ExpectRefusedAndUnchanged([&] { return store_->CreateRun(TestRun(4), TestWeights(1)); },
+                            absl::StatusCode::kAlreadyExists, "holds run 'mnist'");
+  EXPECT_EQ(store_->ReadNewestCheckpoint()->weights, TestWeights(0));
+  ASSERT_OK(store_->SetRunState(RunState::kFinished));
+  EXPECT_EQ((*store_->Run())->state, RunState::kFinished);
+}
+
+TEST_F(RunStoreTest, RefusesARunThatCannotBe) {
+  EXPECT_CODE(store_->CreateRun(TestRun(5), TestWeights(0)), kInvalidArgument, "5 parameters and 4 initial weights");
+  EXPECT_CODE(store_->CreateRun(TestRun(0), {}), kInvalidArgument, "0 parameters");
+  RunRecord run = TestRun(4);
+  run.lineage = Id128();
+  EXPECT_CODE(store_->CreateRun(run, TestWeights(0)), kInvalidArgument, "lineage");
+}
+
+TEST_F(RunStoreTest, ASecondOpenerIsRefused) {
+  EXPECT_CODE(RunStore::Open(directory_.Path()).status(), kFailedPrecondition, "in use by another process");
+  EXPECT_EQ(store_->GetHead()->epoch, 1);
+}
+
+TEST_F(RunStoreTest, ClientsAreNumberedInOrderOfCheckIn) {
+  EXPECT_EQ(store_->RegisterClient("b", 10)->id, 0);
+  EXPECT_EQ(store_->RegisterClient("a", 20)->id, 1);
+  const auto again = store_->RegisterClient("b", 30);
+  EXPECT_EQ(again->id, 0);
+  EXPECT_EQ(again->first_seen_us, 10);
+  EXPECT_EQ(again->last_seen_us, 30);
+  EXPECT_TRUE(again->last_applied.IsZero());
+  ASSERT_OK(store_->RecordReset(1));
+  ASSERT_OK(store_->RecordNotApplied(1));
+  ASSERT_OK(store_->RecordNotApplied(1));
+  EXPECT_EQ(store_->GetClient(1)->resets, 1);
+  EXPECT_EQ(store_->GetClient(1)->updates_not_applied, 2);
+  EXPECT_EQ(store_->Clients()->size(), 2);
+  EXPECT_EQ(store_->Clients()->at(0).name, "b");
+  EXPECT_CODE(store_->RegisterClient("", 1).status(), kInvalidArgument, "name");
+  EXPECT_CODE(store_->RecordReset(2), kFailedPrecondition, "no client 2");
+  EXPECT_CODE(store_->RecordNotApplied(2), kFailedPrecondition, "no client 2");
+}
+
+TEST_F(RunStoreTest, ACommitMovesEverythingTogether) {
+  CloseFirstRound();
+  EXPECT_EQ(*store_->GetRoundState(1), RoundState::kClosed);
+  EXPECT_TRUE(*store_->WasChosen(1, 0));
+  EXPECT_FALSE(*store_->WasChosen(1, 2));
+  EXPECT_TRUE(store_->GetClient(0)->last_applied.IsZero());
+  Commit commit = TestCommit(1);
+  commit.ledger = {{1, 0, Direction::kUp, 100, 10, 12}, {1, 1, Direction::kDown, 200, 20, 22}};
+  ASSERT_OK(store_->CommitRound(commit, true));
+
+  EXPECT_EQ(store_->GetHead()->version, 1);
+  EXPECT_EQ(store_->GetHead()->model_hash, TestHash(1));
+  EXPECT_EQ(store_->GetClient(0)->last_applied, TestUpdate(0, 1, Id128()).update_id);
+  EXPECT_EQ(store_->GetClient(0)->updates_applied, 1);
+  EXPECT_TRUE(store_->GetClient(2)->last_applied.IsZero());
+  const std::vector<LogMessage> log = *store_->ReadLog(0, 1);
+  ASSERT_EQ(log.size(), 1);
+  EXPECT_EQ(log[0].version, 1);
+  EXPECT_EQ(log[0].model_hash, TestHash(1));
+  EXPECT_EQ(log[0].downstream, "message 1");
+  const std::vector<RoundRecord> rounds = *store_->Rounds(1, 9);
+  ASSERT_EQ(rounds.size(), 2);
+  EXPECT_EQ(rounds[0].state, RoundState::kCommitted);
+  EXPECT_EQ(rounds[0].opened_us, 1000);
+  EXPECT_EQ(rounds[0].closed_us, 1002);
+  EXPECT_EQ(rounds[0].committed_us, 1003);
+  EXPECT_EQ(rounds[0].updates, 2);
+  EXPECT_EQ(rounds[0].train_us_max, 1001);
+  EXPECT_DOUBLE_EQ(rounds[0].train_loss, 1.0);
+  EXPECT_EQ(rounds[0].payload_bytes_up, 10);
+  EXPECT_EQ(rounds[0].wire_bytes_down, 22);
+  EXPECT_EQ(rounds[1].state, RoundState::kOpen);
+  EXPECT_EQ(rounds[1].base_version, 1);
+  EXPECT_EQ((*store_->LastRound())->id, 2);
+}
+
+TEST_F(RunStoreTest, RoundsOpenOnlyInOrderAndOnTheHead) {
+  CreateRun();
+  ASSERT_OK(store_->RegisterClient("a", 5).status());
+  ExpectRefusedAndUnchanged([&] { return store_->OpenRound(2, 0, 1); }, kRefused, "the next one is 1");
+  ExpectRefusedAndUnchanged([&] { return store_->OpenRound(1, 1, 1); }, kRefused, "the head is 0");
+  ASSERT_OK(store_->OpenRound(1, 0, 1));
+  ExpectRefusedAndUnchanged([&] { return store_->OpenRound(1, 0, 1); }, kRefused, "still open");
+  ExpectRefusedAndUnchanged([&] { return store_->OpenRound(2, 0, 1); }, kRefused, "still open");
+  ExpectRefusedAndUnchanged([&] { return store_->CommitRound(TestCommit(1), false); }, kRefused, "is open, not closed");
+  ASSERT_OK(store_->CloseRound(1, {TestUpdate(0, 1, Id128())}, 2));
+  ExpectRefusedAndUnchanged([&] { return store_->OpenRound(2, 0, 1); }, kRefused, "still closed");
+  ExpectRefusedAndUnchanged([&] { return store_->CloseRound(1, {}, 2); }, kRefused, "is closed, not open");
+  ASSERT_OK(store_->AbortRound(1, "no quorum", 3));
+  ExpectRefusedAndUnchanged([&] { return store_->AbortRound(1, "again", 3); }, kRefused, "cannot be aborted");
+  ExpectRefusedAndUnchanged([&] { return store_->CommitRound(TestCommit(1), false); }, kRefused, "is aborted");
+  ExpectRefusedAndUnchanged([&] { return store_->CloseRound(7, {}, 2); }, kRefused, "is unknown");
+  ASSERT_OK(store_->OpenRound(2, 0, 1));
+  const auto events = store_->Events(10);
+  ASSERT_EQ(events->size(), 1);
+  EXPECT_EQ(events->at(0).kind, "round_aborted");
+  EXPECT_EQ(events->at(0).round, 1);
+  EXPECT_EQ(events->at(0).client, -1);
+  EXPECT_EQ(events->at(0).detail, "no quorum");
+}
+
+TEST_F(RunStoreTest, ACloseChecksEveryPredecessor) {
+  CloseFirstRound();
+  ASSERT_OK(store_->CommitRound(TestCommit(1), true));
+  const Id128 applied = store_->GetClient(0)->last_applied;
+  const auto close = [&](const std::vector<ChosenUpdate>& chosen) {
+    return [this, chosen] { return store_->CloseRound(2, chosen, 9); };
+  };
+  ChosenUpdate nameless = TestUpdate(2, 2, Id128());
+  nameless.update_id = Id128();
+  ExpectRefusedAndUnchanged(close({TestUpdate(2, 2, Id128()), TestUpdate(0, 2, Id128())}), kRefused, "must reset");
+  ExpectRefusedAndUnchanged(close({TestUpdate(2, 2, Id128{9, 9})}), kRefused, "must reset");
+  ExpectRefusedAndUnchanged(close({TestUpdate(77, 2, Id128())}), kRefused, "must reset");
+  ExpectRefusedAndUnchanged(close({TestUpdate(2, 2, Id128()), TestUpdate(2, 2, Id128())}), kRefused, "UNIQUE");
+  ExpectRefusedAndUnchanged(close({nameless}), absl::StatusCode::kInvalidArgument, "no id");
+  EXPECT_OK(store_->CloseRound(2, {TestUpdate(0, 2, applied), TestUpdate(2, 2, Id128())}, 9));
+}
+
+TEST_F(RunStoreTest, ACommitThatDoesNotMatchChangesNothing) {
+  CloseFirstRound();
+  const auto commit = [&](const std::function<void(Commit&)>& change) {
+    Commit changed = TestCommit(1);
+    change(changed);
+    return [this, changed] { return store_->CommitRound(changed, true); };
+  };
+  ExpectRefusedAndUnchanged(commit([](Commit& c) { c.round = 2; }), kRefused, "round 2 is unknown");
+  ExpectRefusedAndUnchanged(commit([](Commit& c) { c.base_version = 1; }), kRefused, "not opened on version 1");
+  ExpectRefusedAndUnchanged(commit([](Commit& c) { c.model_hash = Id128(); }), absl::StatusCode::kInvalidArgument,
+                            "hash");
+  ExpectRefusedAndUnchanged(commit([](Commit& c) { c.ledger = {{1, 77, Direction::kUp, 1, 1, 1}}; }), kRefused,
+                            "FOREIGN KEY");
+  ExpectRefusedAndUnchanged(commit([](Commit& c) { c.ledger = {{1, 0, Direction::kUp, 1, -1, 1}}; }), kRefused,
+                            "CHECK");
+  EXPECT_OK(store_->CommitRound(TestCommit(1), true));
+  ExpectRefusedAndUnchanged(commit([](Commit&) {}), kRefused, "is committed, not closed");
+}
+
+// What no call of this interface can bring about, but a bug or a second writer could.
+TEST(RunStoreGuards, ACommitDetectsChangesBehindItsBack) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"UPDATE clients SET last_applied = x'00000000000000000000000000000001' WHERE id = 1", "client 1's last applied"},
+      {"UPDATE clients SET last_applied = (SELECT update_id FROM updates WHERE client = 0) WHERE id = 0", "client 0's"},
+      {"UPDATE head SET version = 1", "no longer version 0"},
+      {"UPDATE head SET epoch = 2", "taken over by another coordinator"},
+      {"INSERT INTO downstream_log VALUES (1, zeroblob(16), x'00')", "UNIQUE"},
+      {"INSERT INTO rounds (id, state, base_version, opened_us) VALUES (2, 'open', 0, 0)", "cannot open"},
+  };
+  for (const auto& [change, part] : cases) {
+    TempDirectory directory;
+    auto store = RunStore::Open(directory.Path());
+    ASSERT_OK(store.status());
+    CloseRoundOne(**store);
+    auto db = SqliteDb::Open(directory.Path("run.sqlite"), SqliteDb::Mode::kWriter);
+    ASSERT_OK(db.status());
+    ASSERT_OK((*db)->Script(change));
+    const std::string before = DumpTables(directory.Path());
+    EXPECT_CODE((*store)->CommitRound(TestCommit(1), true), kFailedPrecondition, part);
+    EXPECT_EQ(DumpTables(directory.Path()), before) << change;
+  }
+}
+
+TEST_F(RunStoreTest, LedgerAddsUpAndEqualsTheRounds) {
+  CloseFirstRound();
+  Commit commit = TestCommit(1);
+  commit.ledger = {{1, 0, Direction::kUp, 100, 10, 12}, {1, 1, Direction::kUp, 100, 11, 13}};
+  ASSERT_OK(store_->CommitRound(commit, true));
+  ASSERT_OK(store_->AddLedger({{1, 0, Direction::kDown, 7, 5, 6}, {2, 2, Direction::kUp, 1, 2, 3}}));
+  ASSERT_OK(store_->AddLedger({{1, 0, Direction::kDown, 70, 50, 60}, {0, 2, Direction::kDown, 1, 2, 3}}));
+  ASSERT_OK(store_->AddLedger({}));
+  ExpectRefusedAndUnchanged(
+      [&] {
+        return store_->AddLedger({{1, 0, Direction::kUp, 1, 1, 1}, {1, 9, Direction::kUp, 1, 1, 1}});
+      },
+      kRefused, "FOREIGN KEY");
+  const std::vector<LedgerEntry> ledger = *store_->Ledger(0, 100);
+  ASSERT_EQ(ledger.size(), 5);
+  EXPECT_EQ(ledger[1].direction, Direction::kUp);
+  EXPECT_EQ(ledger[2].direction, Direction::kDown);
+  EXPECT_EQ(ledger[2].wire_bytes, 66);
+  EXPECT_EQ(store_->Ledger(1, 1)->size(), 3);
+  const std::vector<RoundRecord> rounds = *store_->Rounds(1, 100);
+  ASSERT_EQ(rounds.size(), 2);
+  for (const RoundRecord& round : rounds) {
+    RoundRecord sums;
+    for (const LedgerEntry& entry : ledger) {
+      if (entry.round != round.id) continue;
+      const bool up = entry.direction == Direction::kUp;
+      (up ? sums.dense_bytes_up : sums.dense_bytes_down) += entry.dense_bytes;
+      (up ? sums.payload_bytes_up : sums.payload_bytes_down) += entry.payload_bytes;
+      (up ? sums.wire_bytes_up : sums.wire_bytes_down) += entry.wire_bytes;
+    }
+    EXPECT_EQ(round.dense_bytes_up, sums.dense_bytes_up);
+    EXPECT_EQ(round.dense_bytes_down, sums.dense_bytes_down);
+    EXPECT_EQ(round.payload_bytes_up, sums.payload_bytes_up);
+    EXPECT_EQ(round.payload_bytes_down, sums.payload_bytes_down);
+    EXPECT_EQ(round.wire_bytes_up, sums.wire_bytes_up);
+    EXPECT_EQ(round.wire_bytes_down, sums.wire_bytes_down);
+  }
+}
+
+TEST_F(RunStoreTest, EvaluationBelongsToCommittedRounds) {
+  CloseFirstRound();
+  ExpectRefusedAndUnchanged([&] { return store_->SetEvaluation(1, 0.5, 1); }, kRefused, "not committed");
+  ASSERT_OK(store_->CommitRound(TestCommit(1), false));
+  EXPECT_EQ((*store_->LastRound())->accuracy, absl::nullopt);
+  ASSERT_OK(store_->SetEvaluation(1, 0.75, 1.5));
+  EXPECT_EQ((*store_->LastRound())->accuracy, 0.75);
+  EXPECT_EQ((*store_->LastRound())->test_loss, 1.5);
+  ASSERT_OK(store_->SetEvaluation(1, 0.1, NAN));
+  EXPECT_EQ((*store_->LastRound())->test_loss, absl::nullopt);
+}
+
+// A client may claim any loss; that must not keep a round from closing.
+TEST_F(RunStoreTest, ALossThatIsNoNumberClosesTheRound) {
+  CreateRun();
+  ASSERT_OK(store_->RegisterClient("a", 5).status());
+  ASSERT_OK(store_->OpenRound(1, 0, 1));
+  ChosenUpdate update = TestUpdate(0, 1, Id128());
+  update.loss = std::numeric_limits<double>::quiet_NaN();
+  ASSERT_OK(store_->CloseRound(1, {update}, 2));
+  EXPECT_TRUE(std::isnan((*store_->LastRound())->train_loss));
+}
+
+TEST_F(RunStoreTest, EventsComeNewestLast) {
+  for (int i = 0; i < 5; ++i) {
+    EventRecord event;
+    event.time_us = i;
+    event.kind = "client_joined";
+    event.client = i;
+    event.detail = "it's \"quoted\"";
+    ASSERT_OK(store_->AddEvent(event));
+  }
+  const auto events = store_->Events(2);
+  ASSERT_EQ(events->size(), 2);
+  EXPECT_EQ(events->at(0).client, 3);
+  EXPECT_EQ(events->at(1).client, 4);
+  EXPECT_EQ(events->at(1).detail, "it's \"quoted\"");
+  EXPECT_EQ(store_->Events(0)->size(), 0);
+  EXPECT_EQ(store_->Events(-1)->size(), 0);
+}
+
+}  // namespace
+}  // namespace terse

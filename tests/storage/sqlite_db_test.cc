@@ -1,0 +1,111 @@
+#include "storage/sqlite_db.h"
+
+#include <cmath>
+#include <limits>
+
+#include "storage/schema.h"
+#include "tests/storage/storage_testing.h"
+
+namespace terse {
+namespace {
+
+class SqliteDbTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto db = SqliteDb::Open(directory_.Path("test.sqlite"), SqliteDb::Mode::kWriter);
+    ASSERT_OK(db.status());
+    db_ = *std::move(db);
+    ASSERT_OK(db_->Script("CREATE TABLE t (i INTEGER PRIMARY KEY, r REAL, s TEXT UNIQUE, b BLOB) STRICT"));
+  }
+  int64_t Count() {
+    Statement statement = db_->Prepare("SELECT COUNT(*) FROM t");
+    EXPECT_TRUE(statement.Step().value());
+    return statement.GetInt(0);
+  }
+
+  TempDirectory directory_;
+  std::unique_ptr<SqliteDb> db_;
+};
+
+TEST_F(SqliteDbTest, ValuesComeBack) {
+  const std::string blob("\0\xff\0", 3);
+  const Id128 id{1, 2};
+  EXPECT_OK(db_->Prepare("INSERT INTO t VALUES (?, ?, ?, ?)").Int(int64_t{1} << 62).Real(0.25).Text("x").Blob(blob).Run());
+  EXPECT_OK(db_->Prepare("INSERT INTO t VALUES (?, ?, ?, ?)").Int(-5).Real(NAN).Text("").Id(id).Run());
+  Statement rows = db_->Prepare("SELECT * FROM t ORDER BY i");
+  ASSERT_TRUE(rows.Step().value());
+  EXPECT_EQ(rows.GetInt(0), -5);
+  EXPECT_TRUE(rows.IsNull(1));
+  EXPECT_TRUE(std::isnan(rows.GetReal(1)));
+  EXPECT_FALSE(rows.IsNull(2));
+  EXPECT_EQ(rows.GetText(2), "");
+  EXPECT_EQ(rows.GetId(3), id);
+  ASSERT_TRUE(rows.Step().value());
+  EXPECT_EQ(rows.GetInt(0), int64_t{1} << 62);
+  EXPECT_EQ(rows.GetReal(1), 0.25);
+  EXPECT_EQ(rows.GetText(2), "x");
+  EXPECT_EQ(rows.GetBlob(3), blob);
+  EXPECT_FALSE(rows.Step().value());
+}
+
+TEST_F(SqliteDbTest, FailedTransactionsLeaveNothing) {
+  const auto insert = [&](int64_t i, absl::string_view s) {
+    return db_->Prepare("INSERT INTO t (i, s) VALUES (?, ?)").Int(i).Text(s).Run();
+  };
+  EXPECT_CODE(db_->InTransaction([&] {
+    EXPECT_OK(insert(1, "a"));
+    return absl::AbortedError("no");
+  }),
+              kAborted, "no");
+  EXPECT_EQ(Count(), 0);
+  EXPECT_CODE(db_->InTransaction([&] {
+    EXPECT_OK(insert(1, "a"));
+    return insert(2, "a");
+  }),
+              kFailedPrecondition, "UNIQUE");
+  EXPECT_EQ(Count(), 0);
+  EXPECT_OK(db_->InTransaction([&] { return insert(1, "a"); }));
+  EXPECT_EQ(Count(), 1);
+}
+
+TEST_F(SqliteDbTest, ErrorsNameTheFile) {
+  EXPECT_CODE(db_->Prepare("SELECT nonsense").Run(), kInternal, "test.sqlite");
+  EXPECT_CODE(db_->Prepare("UPDATE t SET r = 1 WHERE i = ?").Int(9).RunForOne("nothing there"), kFailedPrecondition,
+              "nothing there");
+  EXPECT_CODE(SqliteDb::Open(directory_.Path("none/x.sqlite"), SqliteDb::Mode::kWriter).status(), kPermissionDenied,
+              "none/x.sqlite");
+}
+
+TEST_F(SqliteDbTest, AFullDiskIsResourceExhausted) {
+  ASSERT_OK(db_->Script("PRAGMA max_page_count = 4"));
+  const std::string large(100000, 'x');
+  EXPECT_CODE(db_->InTransaction([&] { return db_->Prepare("INSERT INTO t (b) VALUES (?)").Blob(large).Run(); }),
+              kResourceExhausted, "free some space");
+  EXPECT_EQ(Count(), 0);
+  ASSERT_OK(db_->Script("PRAGMA max_page_count = 100000"));
+  EXPECT_OK(db_->InTransaction([&] { return db_->Prepare("INSERT INTO t (b) VALUES (?)").Blob(large).Run(); }));
+}
+
+TEST_F(SqliteDbTest, CommitsAreSyncedAndTheReaderCannotWrite) {
+  const auto pragma = [](SqliteDb& db, const char* sql) {
+    Statement statement = db.Prepare(sql);
+    EXPECT_TRUE(statement.Step().value());
+    return std::string(statement.GetText(0));
+  };
+  EXPECT_EQ(pragma(*db_, "PRAGMA journal_mode"), "wal");
+  EXPECT_EQ(pragma(*db_, "PRAGMA synchronous"), "2");  // FULL
+  EXPECT_EQ(pragma(*db_, "PRAGMA foreign_keys"), "1");
+  auto reader = SqliteDb::Open(directory_.Path("test.sqlite"), SqliteDb::Mode::kReader);
+  ASSERT_OK(reader.status());
+  EXPECT_FALSE((*reader)->Script("INSERT INTO t (i) VALUES (1)").ok());
+}
+
+TEST_F(SqliteDbTest, ANewerSchemaIsRefused) {
+  ASSERT_OK(MigrateSchema(*db_));
+  ASSERT_OK(MigrateSchema(*db_));
+  ASSERT_OK(db_->Script("PRAGMA user_version = 99"));
+  EXPECT_CODE(MigrateSchema(*db_), kFailedPrecondition, "has schema version 99 and this program knows versions up to 1");
+}
+
+}  // namespace
+}  // namespace terse
