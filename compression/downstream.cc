@@ -117,6 +117,11 @@ std::string BuildDownstream(DownstreamMode mode, absl::Span<const absl::string_v
   return out;
 }
 
+absl::StatusOr<std::vector<absl::string_view>> ForwardedUpdates(absl::string_view message) {
+  if (message.empty() || message[0] != kForwardNumber) return absl::InvalidArgumentError("not a forward message");
+  return SplitForward(message.substr(1));
+}
+
 int64_t MaxDownstreamBytes(const Codec& codec, int64_t updates) {
   const int64_t dense = 1 + 4 * codec.layout().size();
   const int64_t forward =
@@ -132,7 +137,7 @@ absl::Status ApplyDownstream(const Codec& codec, absl::string_view message, std:
   }
   scratch->resize(size);
   if (!message.empty() && message[0] == kForwardNumber) {
-    TERSE_ASSIGN_OR_RETURN(const std::vector<absl::string_view> messages, SplitForward(message.substr(1)));
+    TERSE_ASSIGN_OR_RETURN(const std::vector<absl::string_view> messages, ForwardedUpdates(message));
     TERSE_RETURN_IF_ERROR(Annotate(AverageUpdates(codec, messages, absl::MakeSpan(*scratch)), "downstream message"));
   } else if (!message.empty() && message[0] == kDenseNumber) {
     const absl::string_view values = message.substr(1);

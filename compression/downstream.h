@@ -25,6 +25,9 @@ absl::Status AverageUpdates(const Codec& codec, absl::Span<const absl::string_vi
 std::string BuildDownstream(DownstreamMode mode, absl::Span<const absl::string_view> messages,
                             absl::Span<const float> average);
 
+// The updates that a kForward message carries, in order; the views point into it. INVALID_ARGUMENT for anything else.
+absl::StatusOr<std::vector<absl::string_view>> ForwardedUpdates(absl::string_view message);
+
 // The most bytes that a downstream message of `updates` updates can have, in any mode: what a receiver allows.
 int64_t MaxDownstreamBytes(const Codec& codec, int64_t updates);
 

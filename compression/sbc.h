@@ -9,7 +9,7 @@
 // - The mean adds magnitudes in double in index order; it is rounded to float32, or to bfloat16 if the run says so.
 // - An all-zero tensor sends nothing.
 //
-// Example: {0.5, -4, 3, 0, 1, 2.5}, p = 0.3: k = 2, means 2.75 and 2.25, so positions 2 and 5 carry 2.75.
+// Example: {0.5, -4, 3, 0, 2.5, 1}, p = 0.3: k = 2, means 2.75 and 2 (of 4 and 0), so positions 2 and 4 carry 2.75.
 #ifndef TERSE_COMPRESSION_SBC_H_
 #define TERSE_COMPRESSION_SBC_H_
 

@@ -14,7 +14,8 @@
 
 namespace terse {
 
-// Name of a file that ReplaceFile has not yet renamed: the target's name and this. One that a crash left may be removed.
+// Name of a file that ReplaceFile has not yet renamed: the target's name and this. One that a crash left may be
+// removed.
 constexpr char kTemporarySuffix[] = ".tmp";
 
 // Statuses of all functions: UNAVAILABLE for an input/output error of the disk, RESOURCE_EXHAUSTED for a full one, and

@@ -72,7 +72,7 @@ step() {
   fi
   [[ $rc -eq 0 ]] && return 0
   # ninja prints every failing command with its errors; the end of the log is what stopped it.
-  [[ $verbose -eq 1 ]] || grep -v '^\[[0-9]*/[0-9]*\] Building' "$log" | tail -n 60 >&2
+  [[ $verbose -eq 1 ]] || grep -v '^\[[0-9]*/[0-9]*\] Building' "$log" | tail -n 60 >&2 || true
   fail "$name of preset '$preset' failed; the whole output is in $log"
 }
 

@@ -74,17 +74,20 @@ terse_require_debian_12() {
   fi
   [[ "$id" == debian && "$version" == 12 ]] && command -v apt-get >/dev/null && return 0
   terse_packages_fail "Terse's packages are those of Debian 12 (bookworm) and this is $pretty. Install the equivalents \
-of the packages that 'deploy/packages.sh build test --print' lists, then set TERSE_SKIP_PACKAGES=1; or use the Dockerfile."
+of what 'deploy/packages.sh build test --print' lists, then set TERSE_SKIP_PACKAGES=1; or use the Dockerfile."
+}
+
+terse_require_root() {
+  [[ $EUID -eq 0 ]] || command -v sudo >/dev/null ||
+    terse_packages_fail "not root and no sudo here; as root, run: apt-get install ${TERSE_MISSING[*]}"
 }
 
 # terse_as_root COMMAND...: through sudo when not root.
 terse_as_root() {
   if [[ $EUID -eq 0 ]]; then
     "$@"
-  elif command -v sudo >/dev/null; then
-    sudo "$@"
   else
-    terse_packages_fail "not root and no sudo here; as root, run: apt-get install ${TERSE_MISSING[*]:-(nothing)}"
+    sudo "$@"
   fi
 }
 
@@ -115,7 +118,11 @@ terse_choose_openblas() {
     wanted=/usr/lib/$arch/openblas-openmp/$library
     current=$(update-alternatives --query "$link" 2>/dev/null | sed -n 's/^Value: //p')
     [[ -e "$wanted" && "$current" != *openblas* ]] || continue
-    echo "packages: $library is ${current:-unset}, several times slower; choosing $wanted" >&2
+    if [[ $EUID -ne 0 ]] && ! command -v sudo >/dev/null; then
+      echo "packages: $library is ${current:-unset}, which is slow; as root: update-alternatives --auto $link" >&2
+      continue
+    fi
+    echo "packages: $library is ${current:-unset}, which is slow; choosing $wanted" >&2
     terse_as_root update-alternatives --quiet --set "$link" "$wanted"
   done
 }
@@ -130,6 +137,7 @@ terse_install_packages() {
   terse_require_debian_12
   mapfile -t TERSE_MISSING < <(terse_missing_packages "${wanted[@]}")
   if [[ ${#TERSE_MISSING[@]} -gt 0 ]]; then
+    terse_require_root
     log=$(mktemp -t terse-packages.XXXXXX)
     echo "packages: installing ${TERSE_MISSING[*]}" >&2
     if ! terse_apt_install "$log" "${TERSE_MISSING[@]}"; then

@@ -59,9 +59,9 @@ ConfigViolation UnknownKey(const Descriptor& table, absl::string_view prefix, co
     closest = known.back();
   }
   const std::string path = JoinKey(prefix, key);
-  return {path, absl::StrCat(path, " is not a known key", closest.empty() ? "" : absl::StrCat("; did you mean '", closest, "'?"),
-                             closest.empty() ? "; " : " ", prefix.empty() ? "known at the top" : absl::StrCat("known in [", prefix, "]"),
-                             ": ", absl::StrJoin(known, ", "))};
+  const std::string hint = closest.empty() ? "; " : absl::StrCat("; did you mean '", closest, "'? ");
+  const std::string where = prefix.empty() ? "at the top" : absl::StrCat("in [", prefix, "]");
+  return {path, absl::StrCat(path, " is not a known key", hint, "known ", where, ": ", absl::StrJoin(known, ", "))};
 }
 
 std::string WantedText(const FieldDescriptor& field) {
@@ -196,21 +196,17 @@ absl::StatusOr<v1::RunConfig> FromToml(const Toml& document, absl::string_view f
   return config;
 }
 
-struct ReferenceRow {
-  std::string key, type, default_value, allowed;
-};
-
-void AppendReference(const Descriptor& descriptor, const std::string& prefix, std::vector<ReferenceRow>* rows) {
+void AppendKeys(const Descriptor& descriptor, const std::string& prefix, std::vector<RunConfigKey>* keys) {
   for (int i = 0; i < descriptor.field_count(); ++i) {
     const FieldDescriptor& field = *descriptor.field(i);
     const std::string key = JoinKey(prefix, field.name());
     if (field.message_type() != nullptr) {
-      AppendReference(*field.message_type(), key, rows);
+      AppendKeys(*field.message_type(), key, keys);
       continue;
     }
     const v1::FieldRule& rule = RuleOf(field);
-    rows->push_back({key, TypeText(field), rule.has_default_value() ? rule.default_value() : "required",
-                     AllowedText(field)});
+    keys->push_back(
+        {key, TypeText(field), rule.has_default_value() ? rule.default_value() : "required", AllowedText(field)});
   }
 }
 
@@ -239,11 +235,17 @@ absl::Status ValidateRunConfig(const v1::RunConfig& config) {
   return violation.has_value() ? At("run config", 0, violation->text) : absl::OkStatus();
 }
 
+std::vector<RunConfigKey> RunConfigKeys() {
+  std::vector<RunConfigKey> keys;
+  AppendKeys(*v1::RunConfig::descriptor(), "", &keys);
+  return keys;
+}
+
 std::string RunConfigReference() {
-  std::vector<ReferenceRow> rows = {{"KEY", "TYPE", "DEFAULT", "ALLOWED"}};
-  AppendReference(*v1::RunConfig::descriptor(), "", &rows);
+  std::vector<RunConfigKey> rows = RunConfigKeys();
+  rows.insert(rows.begin(), {"KEY", "TYPE", "DEFAULT", "ALLOWED"});
   std::string text;
-  for (const ReferenceRow& row : rows) {
+  for (const RunConfigKey& row : rows) {
     absl::StrAppendFormat(&text, "%-34s %-14s %-15s %s", row.key, row.type, row.default_value, row.allowed);
     while (!text.empty() && text.back() == ' ') text.pop_back();
     text.push_back('\n');

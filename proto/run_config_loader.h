@@ -1,9 +1,10 @@
-// Run files: TOML with the tables and keys of terse/v1/run_config.proto. This file holds no key, default or bound: all of
-// them come from the proto's descriptor.
+// Run files: TOML with the tables and keys of terse/v1/run_config.proto. This file holds no key, default or bound: all
+// of them come from the proto's descriptor.
 #ifndef TERSE_PROTO_RUN_CONFIG_LOADER_H_
 #define TERSE_PROTO_RUN_CONFIG_LOADER_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -12,11 +13,10 @@
 
 namespace terse {
 
-// Reads a run from TOML text. Absent keys, and keys of absent tables, take their defaults; an integer is accepted where a
-// number is wanted.
-// INVALID_ARGUMENT "FILENAME:LINE: ..." for text that is not TOML, a key given twice, an unknown key (with the known
-// ones), a missing key without a default, a wrong type, a value out of range and for values that contradict each other.
-// Thread-safe, like everything here.
+// Reads a run from TOML text. Absent keys, and keys of absent tables, take their defaults; an integer is accepted where
+// a number is wanted. INVALID_ARGUMENT "FILENAME:LINE: ..." for text that is not TOML, a key given twice, an unknown
+// key (with the known ones), a missing key without a default, a wrong type, a value out of range and for values that
+// contradict each other. Thread-safe, like everything here.
 absl::StatusOr<v1::RunConfig> ParseRunConfig(absl::string_view text, absl::string_view filename);
 
 // The same for a file of at most 1 MiB. Also NOT_FOUND, RESOURCE_EXHAUSTED and what else reading a file may return.
@@ -26,7 +26,18 @@ absl::StatusOr<v1::RunConfig> LoadRunConfig(const std::string& path);
 // INVALID_ARGUMENT "run config: ..." names the field, its value and what is allowed.
 absl::Status ValidateRunConfig(const v1::RunConfig& config);
 
-// A text table of every key: type, default ("required" when it has none) and what is allowed.
+// What a run file may say about one key.
+struct RunConfigKey {
+  std::string key;            // "train.local_steps"
+  std::string type;           // "integer", "number", "string" or "true or false"
+  std::string default_value;  // TOML; "required" when there is none
+  std::string allowed;        // "1 to 1000000"; may be empty
+};
+
+// Every key, in the order of the proto.
+std::vector<RunConfigKey> RunConfigKeys();
+
+// The same as a text table.
 std::string RunConfigReference();
 
 }  // namespace terse

@@ -141,13 +141,14 @@ std::optional<ConfigViolation> CheckFields(const Message& message, absl::string_
 
 std::optional<ConfigViolation> CheckAcrossFields(const v1::RunConfig& config) {
   if (!IsRunName(config.name())) {
-    return ConfigViolation{"name", absl::StrCat("name = '", config.name(), "' is not a name of a run; use 1 to ",
-                                                kMaxRunName, " letters, digits, '-', '_' and '.', not starting with '.'")};
+    return ConfigViolation{"name",
+                           absl::StrCat("name = '", config.name(), "' is not a name of a run; use 1 to ", kMaxRunName,
+                                        " letters, digits, '-', '_' and '.', not starting with '.'")};
   }
   if (config.rounds().quorum() > config.rounds().clients()) {
-    return ConfigViolation{"rounds.quorum",
-                           absl::StrCat("rounds.quorum = ", config.rounds().quorum(), " is more than rounds.clients = ",
-                                        config.rounds().clients(), "; use at most as many, or 0 for all")};
+    return ConfigViolation{"rounds.quorum", absl::StrCat("rounds.quorum = ", config.rounds().quorum(),
+                                                         " is more than rounds.clients = ", config.rounds().clients(),
+                                                         "; use at most as many, or 0 for all")};
   }
   return std::nullopt;
 }

@@ -204,8 +204,8 @@ void FileClientState::RemoveUnnamed() const {
 
 absl::Status FileClientState::CheckUsable() const {
   TERSE_RETURN_IF_ERROR(broken_);
-  if (state_.lineage.IsZero()) return absl::FailedPreconditionError("the client's state belongs to no run; Begin first");
-  return absl::OkStatus();
+  if (!state_.lineage.IsZero()) return absl::OkStatus();
+  return absl::FailedPreconditionError("the client's state belongs to no run; Begin first");
 }
 
 absl::Status FileClientState::MarkDirty() {

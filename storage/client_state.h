@@ -29,8 +29,8 @@ struct SealedUpdate {
   std::string message;
 };
 
-// What is on disk. The effective residual is dense - decode(minus); while an update is sealed `dense` is the accumulated
-// update and `minus` is empty.
+// What is on disk. The effective residual is dense - decode(minus); while an update is sealed `dense` is the
+// accumulated update and `minus` is empty.
 struct StoredState {
   Id128 lineage;           // zero: the directory is fresh
   int64_t generation = 0;  // number of updates sealed so far; the next update has this number
@@ -48,15 +48,17 @@ struct CachedModel {
   std::vector<float> weights;
 };
 
-// Not thread-safe. With Durability::kStrict every call is durable when it returns. With kRelaxed the state stays in memory
-// until Flush, and the manifest says so: a process that starts after a crash finds a fresh residual and `lost() == true`.
+// Not thread-safe. With Durability::kStrict every call is durable when it returns. With kRelaxed the state stays in
+// memory until Flush, and the manifest says so: a process that starts after a crash finds a fresh residual and `lost()
+// == true`.
 class ClientState {
  public:
   virtual ~ClientState() = default;
 
   // Opens or creates DIR, takes its lock, verifies the manifest's checksum and the blobs' sizes and hashes, and removes
-  // blobs that it does not name. FAILED_PRECONDITION when another client uses the directory. DATA_LOSS with the file and
-  // the remedy (restore the directory, or remove it: the residual is then lost and the run goes on) when it is damaged.
+  // blobs that it does not name. FAILED_PRECONDITION when another client uses the directory. DATA_LOSS with the file
+  // and the remedy (restore the directory, or remove it: the residual is then lost and the run goes on) when it is
+  // damaged.
   static absl::StatusOr<std::unique_ptr<ClientState>> Open(const std::string& directory);
 
   virtual const StoredState& state() const = 0;

@@ -62,7 +62,8 @@ absl::Status CheckIntegrity(SqliteDb& db) {
       "; restore the directory from a copy, or name an empty one to start a new run"));
 }
 
-// The updates of a CLOSED round were only in memory; the round ends without them, and its clients fold their work forward.
+// The updates of a CLOSED round were only in memory; the round ends without them, and its clients fold their work
+// forward.
 absl::Status AbortClosedRounds(SqliteDb& db) {
   Statement closed = db.Prepare("SELECT id FROM rounds WHERE state = 'closed'");
   while (true) {

@@ -126,18 +126,18 @@ struct Checkpoint {
   std::vector<float> weights;
 };
 
-// Thread-safe. Writes go through one connection under a mutex, reads through another, so that an administrator's query
-// never waits for a commit. Every call that changes something is one transaction and is durable when it returns; when it
-// fails nothing has changed. Any call may return RESOURCE_EXHAUSTED (disk full), UNAVAILABLE (input/output error; the store
-// then refuses to write until it is opened again) or DATA_LOSS (the database is damaged).
+// Thread-safe. Writes go through one connection under a mutex, reads through another, so an administrator's query never
+// waits for a commit. Every call that changes something is one transaction and is durable when it returns; when
+// it fails nothing has changed. Any call may return RESOURCE_EXHAUSTED (disk full), UNAVAILABLE (input/output error;
+// the store then refuses to write until it is opened again) or DATA_LOSS (the database is damaged).
 class RunStore {
  public:
   virtual ~RunStore() = default;
 
   // Opens or creates DIR, takes its lock, checks the database's integrity, bumps the epoch, turns a CLOSED round into
-  // ABORTED (its updates were only in memory; event "round_aborted"), and removes checkpoint files that the database does not know.
-  // FAILED_PRECONDITION when another coordinator holds the directory; DATA_LOSS with the file's name and what to do when
-  // the database is damaged.
+  // ABORTED (its updates were only in memory; event "round_aborted"), and removes checkpoint files that the database
+  // does not know. FAILED_PRECONDITION when another coordinator holds the directory; DATA_LOSS with the file's name and
+  // what to do when the database is damaged.
   static absl::StatusOr<std::unique_ptr<RunStore>> Open(const std::string& directory);
 
   // nullopt when the store is new.
@@ -185,16 +185,16 @@ class RunStore {
   // Bytes of the log messages in (after, head]; OUT_OF_RANGE as ReadLog.
   virtual absl::StatusOr<int64_t> LogBytes(int64_t after) = 0;
 
-  // Writes DIR/checkpoints/VERSION.ckpt (write, fsync, rename, fsync directory), records it, keeps the newest `keep` and
-  // prunes log messages that no kept checkpoint needs. FAILED_PRECONDITION for a version that was not committed with this
-  // hash. Safe to call from another thread than the commits.
+  // Writes DIR/checkpoints/VERSION.ckpt (write, fsync, rename, fsync directory), records it, keeps the newest `keep`
+  // and prunes log messages that no kept checkpoint needs. FAILED_PRECONDITION for a version that was not committed
+  // with this hash. Safe to call from another thread than the commits.
   virtual absl::Status WriteCheckpoint(const Checkpoint& checkpoint, int64_t keep) = 0;
   // The newest checkpoint whose file is whole. DATA_LOSS when there is none; a damaged file is skipped and becomes
   // the event "checkpoint_damaged".
   virtual absl::StatusOr<Checkpoint> ReadNewestCheckpoint() = 0;
   // Path and version of the newest checkpoint file that is not known to be damaged, for bulk download; NOT_FOUND when
-  // there is none. A later WriteCheckpoint may remove the file: open it at once, and ask again when it is gone. Its format
-  // is in storage/SCHEMA.md.
+  // there is none. A later WriteCheckpoint may remove the file: open it at once, and ask again when it is gone. Its
+  // format is in storage/SCHEMA.md.
   struct CheckpointFile {
     int64_t version = 0;
     Id128 model_hash;

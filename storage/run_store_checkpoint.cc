@@ -57,7 +57,8 @@ absl::StatusOr<int64_t> SqliteRunStore::WriteCheckpointFile(const Checkpoint& ch
 absl::Status SqliteRunStore::WriteCheckpoint(const Checkpoint& checkpoint, int64_t keep) {
   if (keep < 1) return absl::InvalidArgumentError(absl::StrCat("cannot keep ", keep, " checkpoints; at least 1"));
   if (HashWeights(checkpoint.weights) != checkpoint.model_hash) {
-    return absl::InvalidArgumentError(absl::StrCat("checkpoint ", checkpoint.version, ": its hash is not its weights'"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("checkpoint ", checkpoint.version, ": its hash is not its weights'"));
   }
   absl::MutexLock lock(&checkpoint_mutex_);
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) { return CheckCommitted(db, checkpoint); }));
@@ -92,8 +93,8 @@ absl::Status SqliteRunStore::PruneLog(int64_t up_to) {
   while (pruned == kPruneBatch) {
     TERSE_RETURN_IF_ERROR(Write([&](SqliteDb& db) -> absl::Status {
       pruned = 0;
-      TERSE_RETURN_IF_ERROR(db.Prepare("DELETE FROM downstream_log WHERE version IN "
-                                       "(SELECT version FROM downstream_log WHERE version <= ? ORDER BY version LIMIT ?)")
+      TERSE_RETURN_IF_ERROR(db.Prepare("DELETE FROM downstream_log WHERE version IN (SELECT version FROM "
+                                       "downstream_log WHERE version <= ? ORDER BY version LIMIT ?)")
                                 .Int(up_to)
                                 .Int(kPruneBatch)
                                 .Run());

@@ -152,7 +152,8 @@ absl::StatusOr<std::unique_ptr<SqliteDb>> SqliteDb::Open(const std::string& path
   sqlite3_busy_timeout(raw, kBusyTimeoutMs);
   // secure_delete (on in some builds) would overwrite pruned messages with zeros for nothing.
   TERSE_RETURN_IF_ERROR(
-      db->Script("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA secure_delete=OFF;"));
+      db->Script("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
+                 "PRAGMA foreign_keys=ON; PRAGMA secure_delete=OFF;"));
   if (mode == Mode::kReader) TERSE_RETURN_IF_ERROR(db->Script("PRAGMA query_only=ON;"));
   return db;
 }

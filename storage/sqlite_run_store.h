@@ -1,5 +1,5 @@
-// RunStore on SQLite. Internal to storage/: others use storage/run_store.h. The definitions are in run_store.cc (opening),
-// run_store_write.cc, run_store_read.cc and run_store_checkpoint.cc.
+// RunStore on SQLite. Internal to storage/: others use storage/run_store.h. The definitions are in run_store.cc
+// (opening), run_store_write.cc, run_store_read.cc and run_store_checkpoint.cc.
 #ifndef TERSE_STORAGE_SQLITE_RUN_STORE_H_
 #define TERSE_STORAGE_SQLITE_RUN_STORE_H_
 
@@ -87,7 +87,8 @@ absl::Status InsertEvent(SqliteDb& db, const EventRecord& event);
 absl::StatusOr<Head> SelectHead(SqliteDb& db);
 // Round's state, nullopt when there is no such round.
 absl::StatusOr<absl::optional<RoundState>> SelectRoundState(SqliteDb& db, int64_t round);
-// The first row of "SELECT * FROM clients WHERE ...", prepared and bound; NOT_FOUND with `otherwise` when there is none.
+// The first row of "SELECT * FROM clients WHERE ...", prepared and bound; NOT_FOUND with `otherwise` when there is
+// none.
 absl::StatusOr<ClientRecord> SelectClient(Statement& statement, absl::string_view otherwise);
 // Unix time in microseconds, for what the store notes on its own account (opening, damaged files).
 int64_t NowUs();

@@ -1,5 +1,5 @@
-// The file that holds one vector of weights: a checkpoint of the coordinator or a client's cached model. Byte by byte in
-// storage/SCHEMA.md. Internal to storage/.
+// The file that holds one vector of weights: a checkpoint of the coordinator or a client's cached model. Byte by byte
+// in storage/SCHEMA.md. Internal to storage/.
 #ifndef TERSE_STORAGE_WEIGHTS_FILE_H_
 #define TERSE_STORAGE_WEIGHTS_FILE_H_
 

@@ -84,13 +84,15 @@ Json ToJson(const Message& message) {
 
 std::string CsvHeader(const Descriptor& descriptor) {
   std::string line;
-  for (int i = 0; i < descriptor.field_count(); ++i) absl::StrAppend(&line, i == 0 ? "" : ",", descriptor.field(i)->name());
+  for (int i = 0; i < descriptor.field_count(); ++i)
+    absl::StrAppend(&line, i == 0 ? "" : ",", descriptor.field(i)->name());
   return line + "\n";
 }
 
 std::string CsvRow(const Message& message) {
   std::string line;
-  for (const auto& item : ToJson(message).items()) absl::StrAppend(&line, line.empty() ? "" : ",", CsvCell(item.value()));
+  for (const auto& item : ToJson(message).items())
+    absl::StrAppend(&line, line.empty() ? "" : ",", CsvCell(item.value()));
   return line + "\n";
 }
 

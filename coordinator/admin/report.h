@@ -27,7 +27,7 @@ struct Summary {
   uint64_t parameters = 0;
   uint64_t dense_bytes_up = 0, payload_bytes_up = 0, wire_bytes_up = 0;
   uint64_t payload_bytes_down = 0, wire_bytes_down = 0;
-  std::optional<double> compression_up_wire;     // nothing before anything was sent
+  std::optional<double> compression_up_wire;  // nothing before anything was sent
   std::optional<double> compression_up_payload;
   // Median over the committed rounds of the time from opening to commit without the slowest client's training.
   std::optional<double> round_overhead_ms_p50;

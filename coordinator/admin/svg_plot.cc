@@ -36,9 +36,9 @@ std::string Escape(absl::string_view text) {
 
 // An axis: where a value lies, and which values are marked.
 struct Axis {
-  double low = 0, high = 1;      // values (or their logarithms) at the ends
-  double from = 0, to = 1;       // coordinates of the ends
-  std::vector<double> ticks;     // values
+  double low = 0, high = 1;   // values (or their logarithms) at the ends
+  double from = 0, to = 1;    // coordinates of the ends
+  std::vector<double> ticks;  // values
 
   double At(double value) const { return from + (value - low) / (high - low) * (to - from); }
 };
@@ -107,7 +107,8 @@ void AppendGrid(const Panel& panel, const Axis& x, std::string* svg) {
   const int decimals = std::max(0, static_cast<int>(-std::floor(std::log10(step) + 1e-9)));
   for (const double tick : panel.y.ticks) {
     const double y = panel.y.At(tick);
-    absl::StrAppendFormat(svg, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n", kLeft, kRight, y, y);
+    absl::StrAppendFormat(svg, "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n", kLeft,
+                          kRight, y, y);
     absl::StrAppendFormat(svg, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">%.*f</text>\n", kLeft - 10, y + 4.5,
                           decimals, tick);
   }
@@ -159,7 +160,8 @@ Panel MakePanel(std::string css_class, std::string title, double top, double bot
 
 std::string Open(double height, absl::string_view title, absl::string_view subtitle) {
   std::string svg = absl::StrFormat(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" role=\"img\">\n",
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" "
+      "role=\"img\">\n",
       kWidth, height, kWidth, height);
   absl::StrAppend(&svg, "<title>", Escape(title), "</title>\n", kStyle);
   absl::StrAppendFormat(&svg, "<rect class=\"paper\" width=\"%.0f\" height=\"%.0f\"/>\n", kWidth, height);
@@ -181,16 +183,19 @@ std::string AccuracyPlot(absl::string_view title, absl::string_view subtitle,
     has_loss = has_loss && point.test_loss.has_value() && std::isfinite(*point.test_loss);
   }
   if (points.empty()) {
-    return Open(120, title, subtitle) + absl::StrFormat("<text x=\"%.0f\" y=\"90\">No round has been evaluated yet.</text>\n</svg>\n", kLeft);
+    return Open(120, title, subtitle) +
+           absl::StrFormat("<text x=\"%.0f\" y=\"90\">No round has been evaluated yet.</text>\n</svg>\n", kLeft);
   }
   const double bottom = has_loss ? kLossBottom : kAccuracyBottom;
   const Axis x = ByteAxis(points.front().wire_bytes_up, points.back().wire_bytes_up);
   std::string svg = Open(bottom + 64, title, subtitle);
-  std::vector<Panel> panels = {MakePanel("accuracy", "test accuracy", kAccuracyTop, kAccuracyBottom, 6,
-                                         [](const EvaluatedPoint& point) { return point.accuracy; }, false, points)};
+  std::vector<Panel> panels = {MakePanel(
+      "accuracy", "test accuracy", kAccuracyTop, kAccuracyBottom, 6,
+      [](const EvaluatedPoint& point) { return point.accuracy; }, false, points)};
   if (has_loss) {
-    panels.push_back(MakePanel("loss", "test loss", kLossTop, kLossBottom, 3,
-                               [](const EvaluatedPoint& point) { return *point.test_loss; }, true, points));
+    panels.push_back(MakePanel(
+        "loss", "test loss", kLossTop, kLossBottom, 3, [](const EvaluatedPoint& point) { return *point.test_loss; },
+        true, points));
   }
   for (const Panel& panel : panels) {
     AppendGrid(panel, x, &svg);

@@ -10,10 +10,11 @@
 
 namespace terse {
 
-// A self-contained SVG file, light or dark as the viewer prefers. The horizontal axis is logarithmic: bytes on the wire,
-// cumulative over rounds and clients. The loss has a panel when every point has one. Without points the file says so.
-// `title` and `subtitle` are plain text.
-std::string AccuracyPlot(absl::string_view title, absl::string_view subtitle, const std::vector<EvaluatedPoint>& points);
+// A self-contained SVG file, light or dark as the viewer prefers. The horizontal axis is logarithmic: bytes on the
+// wire, cumulative over rounds and clients. The loss has a panel when every point has one. Without points the file says
+// so. `title` and `subtitle` are plain text.
+std::string AccuracyPlot(absl::string_view title, absl::string_view subtitle,
+                         const std::vector<EvaluatedPoint>& points);
 
 }  // namespace terse
 

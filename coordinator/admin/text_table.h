@@ -10,7 +10,8 @@
 
 namespace terse {
 
-// A table whose columns are as wide as their widest cell. Columns are aligned to the right where `Column::right` says so.
+// A table whose columns are as wide as their widest cell. Columns are aligned to the right where `Column::right` says
+// so.
 class TextTable {
  public:
   struct Column {

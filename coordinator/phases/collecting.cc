@@ -44,7 +44,7 @@ class Collecting : public Phase {
       if (id != MakeUpdateId(run.lineage, update.round, session.client, session.last_applied, update.message)) {
         return Phase::OnUpdate(run, session, std::move(update));
       }
-      run.book.AddUp(session.client, update.message.size(), run.DenseBytesPerRound());
+      run.book.AddUp(session.client, update.message.size(), /*dense_bytes=*/0);
       run.received.emplace(session.client, std::move(update));
     }
     // On the connection that carried the update first, the receipt can wait for what follows; a client that sends again

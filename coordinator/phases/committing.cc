@@ -30,6 +30,8 @@ class Committing : public Phase {
     TERSE_RETURN_IF_ERROR(ApplyDownstream(*run.codec, downstream, &average_, absl::MakeSpan(weights)));
 
     BookWire(run);
+    // Dense bytes are those of the iterations that reach the model, so an aborted round saves nothing.
+    for (const auto& [client, update] : run.received) run.book.AddUp(client, 0, run.DenseBytesPerRound());
     const bool last = run.head.version + 1 >= run.config->rounds.count || run.stopping;
     Commit commit;
     commit.round = run.round;

@@ -6,6 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "learning/evaluator.h"
+#include "tests/learning/optimizer_test_name.h"
 #include "tests/learning/training_fixture.h"
 
 namespace terse {
@@ -42,7 +43,8 @@ TEST(LocalTrainerTest, ReportsWhatItDid) {
 
 class TrainerKindsTest : public ::testing::TestWithParam<RunConfig> {};
 INSTANTIATE_TEST_SUITE_P(All, TrainerKindsTest,
-                         ::testing::Values(AdamRun(16), SgdRun(16, 0.05, 0), SgdRun(16, 0.01, 0.9)));
+                         ::testing::Values(AdamRun(16), SgdRun(16, 0.05, 0), SgdRun(16, 0.01, 0.9)),
+                         [](const auto& info) { return OptimizerTestName(info.param.train.optimizer); });
 
 TEST_P(TrainerKindsTest, RestoredStateContinuesBitForBit) {
   const auto trainer = MakeTrainer(GetParam());

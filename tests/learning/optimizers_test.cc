@@ -5,6 +5,7 @@
 #include "core/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/learning/optimizer_test_name.h"
 
 namespace terse {
 namespace {
@@ -88,7 +89,8 @@ TEST(OptimizersTest, AdamsFirstStepIsTheRateAgainstTheSign) {
 }
 
 class OptimizerKindsTest : public ::testing::TestWithParam<OptimizerSpec> {};
-INSTANTIATE_TEST_SUITE_P(All, OptimizerKindsTest, ::testing::Values(Sgd(0), Sgd(0.9), Adam()));
+INSTANTIATE_TEST_SUITE_P(All, OptimizerKindsTest, ::testing::Values(Sgd(0), Sgd(0.9), Adam()),
+                         [](const auto& info) { return OptimizerTestName(info.param); });
 
 TEST_P(OptimizerKindsTest, ImportedStateContinuesBitForBit) {
   const auto whole = Make(GetParam()), first = Make(GetParam()), second = Make(GetParam());

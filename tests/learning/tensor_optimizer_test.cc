@@ -4,6 +4,7 @@
 
 #include "core/random.h"
 #include "gtest/gtest.h"
+#include "tests/learning/optimizer_test_name.h"
 
 namespace terse {
 namespace {
@@ -25,7 +26,8 @@ class TensorOptimizerTest : public ::testing::TestWithParam<OptimizerSpec> {
 INSTANTIATE_TEST_SUITE_P(All, TensorOptimizerTest,
                          ::testing::Values(OptimizerSpec{"sgd", 0.05, 0, 0, 0, 0, false},
                                            OptimizerSpec{"sgd", 0.05, 0.9, 0, 0, 0, false},
-                                           OptimizerSpec{"adam", 0.001, 0, 0.9, 0.999, 1e-8, false}));
+                                           OptimizerSpec{"adam", 0.001, 0, 0.9, 0.999, 1e-8, false}),
+                         [](const auto& info) { return OptimizerTestName(info.param); });
 
 TEST_P(TensorOptimizerTest, MatchesTheHostOptimizer) {
   std::vector<float> a = RandomVector(0), b = a;

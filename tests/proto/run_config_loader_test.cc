@@ -20,15 +20,15 @@ using ::testing::StartsWith;
 
 // The least that a run file may say. Line numbers below count in it.
 constexpr char kLeast[] =
-    "name = 'r'\n"            // 1
-    "[train]\n"               // 2
-    "local_steps = 10\n"      // 3
-    "[train.optimizer]\n"     // 4
-    "learning_rate = 0.5\n"   // 5
-    "[codec]\n"               // 6
-    "name = 'sbc'\n"          // 7
-    "[rounds]\n"              // 8
-    "count = 3\n";            // 9
+    "name = 'r'\n"           // 1
+    "[train]\n"              // 2
+    "local_steps = 10\n"     // 3
+    "[train.optimizer]\n"    // 4
+    "learning_rate = 0.5\n"  // 5
+    "[codec]\n"              // 6
+    "name = 'sbc'\n"         // 7
+    "[rounds]\n"             // 8
+    "count = 3\n";           // 9
 
 v1::RunConfig Least() { return *ParseRunConfig(kLeast, "x.toml"); }
 
@@ -57,9 +57,10 @@ TEST(ParseRunConfig, FillsDefaultsOfAbsentKeysAndTables) {
 }
 
 TEST(ParseRunConfig, ReadsWhatIsGiven) {
-  const auto config = ParseRunConfig(absl::StrCat("seed = 7\ndurability = 'relaxed'\n", kLeast,
-                                                  "clients = 9\nquorum = 4\ndeadline_seconds = 30\n[checkpoints]\nkeep = 5\n"),
-                                     "x.toml");
+  const auto config =
+      ParseRunConfig(absl::StrCat("seed = 7\ndurability = 'relaxed'\n", kLeast,
+                                  "clients = 9\nquorum = 4\ndeadline_seconds = 30\n[checkpoints]\nkeep = 5\n"),
+                     "x.toml");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->seed(), 7);
   EXPECT_EQ(config->durability(), "relaxed");
@@ -77,7 +78,8 @@ TEST(ParseRunConfig, NamesFileLineValueAndRange) {
             "x.toml:5: train.optimizer.learning_rate = 0 is below the allowed range above 0, at most 1000");
   EXPECT_THAT(ErrorOf("learning_rate = 0.5", "learning_rate = nan"), HasSubstr("= nan is below"));
   EXPECT_THAT(ErrorOf("learning_rate = 0.5", "learning_rate = inf"), HasSubstr("= inf is above"));
-  EXPECT_EQ(ErrorOf("name = 'sbc'", "name = 'sbd'"), "x.toml:7: codec.name = 'sbd' is not allowed; use 'sbc' or 'dense'");
+  EXPECT_EQ(ErrorOf("name = 'sbc'", "name = 'sbd'"),
+            "x.toml:7: codec.name = 'sbd' is not allowed; use 'sbc' or 'dense'");
   // Beyond 2^53 a double cannot tell neighbours apart; the integer comparison can.
   EXPECT_EQ(ErrorOf("name = 'r'", "name = 'r'\nseed = 9007199254740993"),
             "x.toml:2: seed = 9007199254740993 is above the allowed range 0 to 9007199254740992");
@@ -120,7 +122,8 @@ TEST(ParseRunConfig, DuplicatesAndSyntax) {
 TEST(ParseRunConfig, RulesAcrossFields) {
   EXPECT_EQ(ErrorOf("count = 3", "count = 3\nclients = 2\nquorum = 3"),
             "x.toml:11: rounds.quorum = 3 is more than rounds.clients = 2; use at most as many, or 0 for all");
-  EXPECT_THAT(ErrorOf("name = 'r'", "name = 'a/b'"), StartsWith("x.toml:1: name = 'a/b' is not a name of a run; use 1 to 64"));
+  EXPECT_THAT(ErrorOf("name = 'r'", "name = 'a/b'"),
+              StartsWith("x.toml:1: name = 'a/b' is not a name of a run; use 1 to 64"));
   EXPECT_THAT(ErrorOf("name = 'r'", "name = '..'"), HasSubstr("not starting with '.'"));
   EXPECT_THAT(ErrorOf("name = 'r'", absl::StrCat("name = '", std::string(65, 'a'), "'")), HasSubstr("1 to 64"));
 }
@@ -218,7 +221,8 @@ TEST(RunConfigReference, ListsEveryKey) {
   const std::string text = RunConfigReference();
   EXPECT_THAT(text, HasSubstr("train.local_steps                  integer        required        1 to 1000000\n"));
   EXPECT_THAT(text, HasSubstr("codec.name                         string         required        'sbc' or 'dense'\n"));
-  EXPECT_THAT(text, HasSubstr("train.optimizer.epsilon            number         1e-8            above 0, at most 1\n"));
+  EXPECT_THAT(text,
+              HasSubstr("train.optimizer.epsilon            number         1e-8            above 0, at most 1\n"));
   EXPECT_THAT(text, HasSubstr("checkpoints.keep"));
 }
 

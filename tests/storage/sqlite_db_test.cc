@@ -30,8 +30,9 @@ class SqliteDbTest : public ::testing::Test {
 TEST_F(SqliteDbTest, ValuesComeBack) {
   const std::string blob("\0\xff\0", 3);
   const Id128 id{1, 2};
-  EXPECT_OK(db_->Prepare("INSERT INTO t VALUES (?, ?, ?, ?)").Int(int64_t{1} << 62).Real(0.25).Text("x").Blob(blob).Run());
-  EXPECT_OK(db_->Prepare("INSERT INTO t VALUES (?, ?, ?, ?)").Int(-5).Real(NAN).Text("").Id(id).Run());
+  const char kInsert[] = "INSERT INTO t VALUES (?, ?, ?, ?)";
+  EXPECT_OK(db_->Prepare(kInsert).Int(int64_t{1} << 62).Real(0.25).Text("x").Blob(blob).Run());
+  EXPECT_OK(db_->Prepare(kInsert).Int(-5).Real(NAN).Text("").Id(id).Run());
   Statement rows = db_->Prepare("SELECT * FROM t ORDER BY i");
   ASSERT_TRUE(rows.Step().value());
   EXPECT_EQ(rows.GetInt(0), -5);
@@ -104,7 +105,7 @@ TEST_F(SqliteDbTest, ANewerSchemaIsRefused) {
   ASSERT_OK(MigrateSchema(*db_));
   ASSERT_OK(MigrateSchema(*db_));
   ASSERT_OK(db_->Script("PRAGMA user_version = 99"));
-  EXPECT_CODE(MigrateSchema(*db_), kFailedPrecondition, "has schema version 99 and this program knows versions up to 1");
+  EXPECT_CODE(MigrateSchema(*db_), kFailedPrecondition, "has schema version 99 and this program knows versions up to");
 }
 
 }  // namespace

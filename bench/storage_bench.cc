@@ -1,0 +1,115 @@
+// What durability costs: one round's transactions on the coordinator, one seal and one verdict on a client. The numbers
+// are the disk's: set TMPDIR to the one that matters.
+#include <benchmark/benchmark.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "storage/client_state.h"
+#include "storage/run_store.h"
+
+namespace terse {
+namespace {
+
+constexpr size_t kLeNet5 = 431080;
+
+class ScratchDirectory {
+ public:
+  ScratchDirectory() : path_((std::filesystem::temp_directory_path() / "terse_bench_XXXXXX").string()) {
+    if (mkdtemp(&path_[0]) == nullptr) abort();
+  }
+  ~ScratchDirectory() { std::filesystem::remove_all(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// Argument: size of the downstream message in bytes. One iteration closes and commits a round of four clients.
+void BM_CloseAndCommit(benchmark::State& state) {
+  const ScratchDirectory directory;
+  auto store = RunStore::Open(directory.path()).value();
+  RunRecord run;
+  run.lineage = Id128{1, 1};
+  run.parameters = 1;
+  if (!store->CreateRun(run, {0.0f}).ok() || !store->OpenRound(1, 0, 0).ok()) abort();
+  std::vector<ChosenUpdate> chosen(4);
+  Commit commit;
+  commit.downstream = std::string(static_cast<size_t>(state.range(0)), 'd');
+  for (int64_t i = 0; i < 4; ++i) {
+    chosen[i].client = store->RegisterClient(absl::StrCat("client ", i), 0)->id;
+    commit.ledger.push_back({0, i, Direction::kUp, 1000, 100, 110});
+    commit.ledger.push_back({0, i, Direction::kDown, 1000, 400, 410});
+  }
+  for (auto _ : state) {
+    ++commit.round;
+    commit.base_version = commit.round - 1;
+    commit.model_hash = Id128{1, static_cast<uint64_t>(commit.round)};
+    for (ChosenUpdate& update : chosen) {
+      update.prev_applied = update.update_id;
+      update.update_id = Id128{static_cast<uint64_t>(commit.round), static_cast<uint64_t>(update.client)};
+    }
+    for (LedgerEntry& entry : commit.ledger) entry.round = commit.round;
+    if (!store->CloseRound(commit.round, chosen, 0).ok() || !store->CommitRound(commit, true).ok()) abort();
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+BENCHMARK(BM_CloseAndCommit)->Arg(2800)->Arg(1 << 20)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+// LeNet5 with Adam: 1.7 MB of residual, 3.4 MB of trainer state, 1 KB of message.
+void BM_StrictSeal(benchmark::State& state) {
+  const ScratchDirectory directory;
+  auto client = ClientState::Open(directory.path()).value();
+  if (!client->Begin(Id128{1, 1}, Durability::kStrict).ok()) abort();
+  const std::vector<float> dense(kLeNet5, 1.0f);
+  SealedUpdate update;
+  update.message = std::string(1000, 'm');
+  for (auto _ : state) {
+    state.PauseTiming();
+    if (client->state().sealed && !client->Settle(true).ok()) abort();
+    std::string trainer(kLeNet5 * 8, 't');
+    ++update.update_id.low;
+    state.ResumeTiming();
+    if (!client->Seal(dense, update, std::move(trainer)).ok()) abort();
+  }
+}
+BENCHMARK(BM_StrictSeal)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+void BM_StrictSettle(benchmark::State& state) {
+  const ScratchDirectory directory;
+  auto client = ClientState::Open(directory.path()).value();
+  if (!client->Begin(Id128{1, 1}, Durability::kStrict).ok()) abort();
+  SealedUpdate update;
+  update.message = std::string(1000, 'm');
+  for (auto _ : state) {
+    state.PauseTiming();
+    ++update.update_id.low;
+    if (!client->Seal({1.0f}, update, "t").ok()) abort();
+    state.ResumeTiming();
+    if (!client->Settle(true).ok()) abort();
+  }
+}
+BENCHMARK(BM_StrictSettle)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+void BM_WriteCheckpoint(benchmark::State& state) {
+  const ScratchDirectory directory;
+  auto store = RunStore::Open(directory.path()).value();
+  Checkpoint checkpoint;
+  checkpoint.weights.assign(kLeNet5, 0.5f);
+  checkpoint.model_hash = HashWeights(checkpoint.weights);
+  RunRecord run;
+  run.lineage = Id128{1, 1};
+  run.parameters = kLeNet5;
+  if (!store->CreateRun(run, checkpoint.weights).ok()) abort();
+  for (auto _ : state) {
+    if (!store->WriteCheckpoint(checkpoint, 2).ok()) abort();
+  }
+}
+BENCHMARK(BM_WriteCheckpoint)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+}  // namespace
+}  // namespace terse
+
+BENCHMARK_MAIN();

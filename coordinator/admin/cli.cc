@@ -1,0 +1,122 @@
+#include "coordinator/admin/cli.h"
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <map>
+#include <string>
+
+namespace terse {
+namespace {
+
+using Remote = absl::Status (*)(AdminClient&, const CommandOptions&, const Terminal&);
+using Local = absl::Status (*)(const CommandOptions&, const Terminal&);
+
+// What the command line is parsed into.
+struct Invocation {
+  std::string address = "127.0.0.1:7701";
+  double timeout_seconds = 30;
+  CommandOptions options;
+  Remote remote = nullptr;  // either this
+  Local local = nullptr;    // or that
+};
+
+CLI::App* AddRemote(CLI::App& app, const char* name, const char* help, Remote command, Invocation* invocation) {
+  CLI::App* sub = app.add_subcommand(name, help);
+  sub->callback([=] { invocation->remote = command; });
+  return sub;
+}
+
+CLI::App* AddLocal(CLI::App& app, const char* name, const char* help, Local command, Invocation* invocation) {
+  CLI::App* sub = app.add_subcommand(name, help);
+  sub->callback([=] { invocation->local = command; });
+  return sub;
+}
+
+void AddQueries(CLI::App& app, Invocation* invocation) {
+  CommandOptions& options = invocation->options;
+  AddRemote(app, "status", "State of the run", ShowStatus, invocation);
+  CLI::App* rounds = AddRemote(app, "rounds", "Rounds with loss, accuracy, bytes and times", ShowRounds, invocation);
+  rounds->add_option("--first", options.first, "First round");
+  rounds->add_option("--last", options.last, "Last round; 0: the newest");
+  rounds->add_option("--newest", options.newest, "Only the newest so many; 0: all");
+  rounds->add_flag("--csv", options.csv, "Comma-separated, every field");
+  AddRemote(app, "clients", "Clients that ever checked in", ShowClients, invocation);
+  CLI::App* events =
+      AddRemote(app, "events", "What happened: joins, aborts, rejections, resets", ShowEvents, invocation);
+  events->add_option("--newest", options.newest, "The newest so many (100)")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1000000}));
+  events->preparse_callback([&options](size_t) { options.newest = 100; });
+  CLI::App* ledger = AddRemote(app, "ledger", "Bytes by round, client and direction", ShowLedger, invocation);
+  ledger->add_option("--first", options.first, "First round");
+  ledger->add_option("--last", options.last, "Last round; 0: the newest");
+  AddRemote(app, "summary", "Accuracy, bytes, compression and time of the whole run", ShowSummary, invocation);
+}
+
+void AddActions(CLI::App& app, Invocation* invocation) {
+  CommandOptions& options = invocation->options;
+  CLI::App* watch = AddRemote(app, "watch", "A line for every settled round until the run ends", WatchRun, invocation);
+  watch->add_option("--first", options.first, "Begin with this round; default: the next to be settled");
+  watch->add_option("--patience", options.patience_seconds, "Seconds that the coordinator may be away")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  CLI::App* stop = AddRemote(app, "stop", "End the run after the open round", StopRun, invocation);
+  stop->add_flag("--shutdown", options.shutdown, "Also end the coordinator process");
+  CLI::App* files =
+      AddRemote(app, "export", "Write the model and the report of the run as files", ExportFiles, invocation);
+  files->add_option("--out", options.directory, "Directory to write to")->required();
+  static const std::map<std::string, ExportFormat> kFormats = {
+      {"torchscript", ExportFormat::kTorchScript}, {"state", ExportFormat::kState}, {"all", ExportFormat::kAll}};
+  files->add_option("--format", options.format, "Model files: torchscript (model.pt), state (model.safetensors), all")
+      ->transform(CLI::CheckedTransformer(kFormats));
+  CLI::App* validate = AddLocal(app, "validate", "Check a run file", CheckRunFile, invocation);
+  validate->add_option("FILE", options.file, "Run file (TOML)")->required();
+  AddLocal(app, "config", "Every key of a run file: type, default, what is allowed", ShowConfigReference, invocation);
+}
+
+void Configure(CLI::App& app, Invocation* invocation) {
+  app.name("tersectl");
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.add_option("--admin", invocation->address, "Address of the coordinator's admin service")
+      ->envname("TERSE_ADMIN")
+      ->capture_default_str();
+  app.add_option("--timeout", invocation->timeout_seconds, "Seconds to wait for an answer")
+      ->check(CLI::Range(0.001, 86400.0))
+      ->capture_default_str();
+  app.add_flag("--json", invocation->options.json, "JSON for programs");
+  app.footer("Exit codes: 0 ok, 1 failed, 2 wrong usage, 3 coordinator not reachable, 4 invalid run file.");
+  AddQueries(app, invocation);
+  AddActions(app, invocation);
+}
+
+absl::Status Dispatch(const Invocation& invocation, const Terminal& terminal) {
+  if (invocation.local != nullptr) return invocation.local(invocation.options, terminal);
+  AdminClient client(invocation.address, absl::Seconds(invocation.timeout_seconds));
+  return invocation.remote(client, invocation.options, terminal);
+}
+
+int ExitCode(const absl::Status& status, bool is_local) {
+  if (status.ok()) return kExitOk;
+  if (absl::IsUnavailable(status)) return kExitUnreachable;
+  return is_local && absl::IsInvalidArgument(status) ? kExitInvalidRun : kExitFailed;
+}
+
+}  // namespace
+
+int RunTersectl(int argc, const char* const* argv, const Terminal& terminal) {
+  Invocation invocation;
+  CLI::App app("Looks at a Terse coordinator, and stops or exports its run");
+  Configure(app, &invocation);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    // Prints help or the error with the way to get help.
+    return app.exit(error, *terminal.out, *terminal.err) == 0 ? kExitOk : kExitUsage;
+  }
+  const absl::Status status = Dispatch(invocation, terminal);
+  terminal.out->flush();
+  if (!status.ok()) *terminal.err << "tersectl: " << status.message() << "\n";
+  return ExitCode(status, invocation.local != nullptr);
+}
+
+}  // namespace terse

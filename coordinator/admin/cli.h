@@ -1,0 +1,21 @@
+// The command line of tersectl; docs/CLI.md is its manual.
+#ifndef TERSE_COORDINATOR_ADMIN_CLI_H_
+#define TERSE_COORDINATOR_ADMIN_CLI_H_
+
+#include "coordinator/admin/commands.h"
+
+namespace terse {
+
+// Exit codes.
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitFailed = 1;       // the coordinator refused, a file could not be written, ...
+inline constexpr int kExitUsage = 2;        // the command line is wrong
+inline constexpr int kExitUnreachable = 3;  // no coordinator answers at the address
+inline constexpr int kExitInvalidRun = 4;   // `validate`: the run file breaks a rule
+
+// Parses, runs one command and returns the exit code. Errors go to `terminal.err`.
+int RunTersectl(int argc, const char* const* argv, const Terminal& terminal);
+
+}  // namespace terse
+
+#endif  // TERSE_COORDINATOR_ADMIN_CLI_H_

@@ -1,0 +1,224 @@
+#include "coordinator/admin/commands.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "coordinator/admin/proto_text.h"
+#include "coordinator/admin/report.h"
+#include "coordinator/admin/text_table.h"
+#include "coordinator/admin/watch.h"
+#include "core/status.h"
+#include "proto/run_config_loader.h"
+
+namespace terse {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void PrintJson(const Json& json, const Terminal& terminal) { *terminal.out << json.dump(2) << "\n"; }
+
+template <typename M>
+void PrintJsonList(const std::vector<M>& messages, const Terminal& terminal) {
+  Json list = Json::array();
+  for (const M& message : messages) list.push_back(ToJson(message));
+  PrintJson(list, terminal);
+}
+
+std::string Rate(uint64_t dense, uint64_t sent) {
+  return RateText(sent == 0 ? 0 : static_cast<double>(dense) / static_cast<double>(sent));
+}
+
+std::string Seconds(int64_t from_us, int64_t to_us) {
+  return to_us <= from_us ? "-" : DurationText(static_cast<double>(to_us - from_us) / 1e6);
+}
+
+void PrintRoundTable(const std::vector<v1::Round>& rounds, const Terminal& terminal) {
+  TextTable table({{"round", true},
+                   {"state"},
+                   {"updates", true},
+                   {"train loss", true},
+                   {"accuracy", true},
+                   {"test loss", true},
+                   {"up", true},
+                   {"down", true},
+                   {"compression", true},
+                   {"training", true},
+                   {"time", true}});
+  for (const v1::Round& round : rounds) {
+    table.AddRow({absl::StrCat(round.id()), round.state(), absl::StrCat(round.updates()),
+                  DecimalText(round.train_loss()), round.has_accuracy() ? DecimalText(round.accuracy()) : "",
+                  round.has_test_loss() ? DecimalText(round.test_loss()) : "", BytesText(round.wire_bytes_up()),
+                  BytesText(round.wire_bytes_down()), Rate(round.dense_bytes_up(), round.wire_bytes_up()),
+                  Seconds(0, round.train_us_max()), Seconds(round.opened_us(), round.committed_us())});
+  }
+  *terminal.out << table.Render(terminal.color);
+}
+
+}  // namespace
+
+absl::Status ShowStatus(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+  TERSE_ASSIGN_OR_RETURN(const v1::Status status, client.GetStatus());
+  if (options.json) {
+    PrintJson(ToJson(status), terminal);
+    return absl::OkStatus();
+  }
+  TextTable table({{absl::StrCat("run ", status.run())}, {status.state()}});
+  table.AddRow({"phase", status.phase()});
+  table.AddRow({"round", absl::StrCat(status.round(), " of ", status.rounds_total())});
+  table.AddRow({"version", absl::StrCat(status.version())});
+  table.AddRow({"clients", absl::StrCat(status.clients_connected(), " connected, ", status.clients_wanted(),
+                                        " wanted, ", status.clients_known(), " known")});
+  table.AddRow({"codec", status.config().codec().name()});
+  table.AddRow({"local steps", absl::StrCat(status.config().train().local_steps())});
+  table.AddRow({"parameters", absl::StrCat(status.parameters())});
+  table.AddRow({"model hash", absl::BytesToHexString(status.model_hash())});
+  table.AddRow({"lineage", absl::BytesToHexString(status.lineage())});
+  table.AddRow({"created", TimeText(status.created_us())});
+  table.AddRow({"program", status.program_version()});
+  *terminal.out << table.Render(terminal.color);
+  return absl::OkStatus();
+}
+
+absl::Status ShowRounds(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+  uint64_t first = options.first;
+  if (options.newest > 0) {
+    TERSE_ASSIGN_OR_RETURN(const v1::Status status, client.GetStatus());
+    if (status.round() >= options.newest) first = std::max(first, status.round() - options.newest + 1);
+  }
+  TERSE_ASSIGN_OR_RETURN(std::vector<v1::Round> rounds, client.ListRounds(first, options.last));
+  if (options.newest > 0 && rounds.size() > options.newest) {
+    rounds.erase(rounds.begin(), rounds.end() - static_cast<ptrdiff_t>(options.newest));
+  }
+  if (options.csv) {
+    *terminal.out << RoundsCsv(rounds);
+  } else if (options.json) {
+    PrintJsonList(rounds, terminal);
+  } else {
+    PrintRoundTable(rounds, terminal);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ShowClients(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+  TERSE_ASSIGN_OR_RETURN(const std::vector<v1::Client> clients, client.ListClients());
+  if (options.json) {
+    PrintJsonList(clients, terminal);
+    return absl::OkStatus();
+  }
+  TextTable table({{"client", true},
+                   {"name"},
+                   {"connected"},
+                   {"state"},
+                   {"version", true},
+                   {"steps", true},
+                   {"applied", true},
+                   {"not applied", true},
+                   {"resets", true},
+                   {"up", true},
+                   {"down", true},
+                   {"last seen"}});
+  for (const v1::Client& row : clients) {
+    table.AddRow({absl::StrCat(row.index()), row.name(), row.connected() ? "yes" : "no", row.state(),
+                  absl::StrCat(row.version()), absl::StrCat(row.steps_done()), absl::StrCat(row.updates_applied()),
+                  absl::StrCat(row.updates_not_applied()), absl::StrCat(row.resets()), BytesText(row.wire_bytes_up()),
+                  BytesText(row.wire_bytes_down()), TimeText(row.last_seen_us())});
+  }
+  *terminal.out << table.Render(terminal.color);
+  return absl::OkStatus();
+}
+
+absl::Status ShowEvents(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+  TERSE_ASSIGN_OR_RETURN(const std::vector<v1::Event> events, client.ListEvents(static_cast<uint32_t>(options.newest)));
+  if (options.json) {
+    PrintJsonList(events, terminal);
+    return absl::OkStatus();
+  }
+  TextTable table({{"time"}, {"kind"}, {"round", true}, {"client", true}, {"detail"}});
+  for (const v1::Event& event : events) {
+    table.AddRow({TimeText(event.time_us()), event.kind(), event.round() == 0 ? "" : absl::StrCat(event.round()),
+                  event.client() < 0 ? "" : absl::StrCat(event.client()), event.detail()});
+  }
+  *terminal.out << table.Render(terminal.color);
+  return absl::OkStatus();
+}
+
+absl::Status ShowLedger(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+  TERSE_ASSIGN_OR_RETURN(const std::vector<v1::LedgerRow> rows, client.ListLedger(options.first, options.last));
+  if (options.json) {
+    PrintJsonList(rows, terminal);
+    return absl::OkStatus();
+  }
+  TextTable table(
+      {{"round", true}, {"client", true}, {"direction"}, {"dense", true}, {"payload", true}, {"wire", true}});
+  for (const v1::LedgerRow& row : rows) {
+    table.AddRow({absl::StrCat(row.round()), absl::StrCat(row.client()), row.direction(),
+                  absl::StrCat(row.dense_bytes()), absl::StrCat(row.payload_bytes()), absl::StrCat(row.wire_bytes())});
+  }
+  *terminal.out << table.Render(terminal.color);
+  return absl::OkStatus();
+}
+
+absl::Status ShowSummary(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+  TERSE_ASSIGN_OR_RETURN(const v1::Status status, client.GetStatus());
+  TERSE_ASSIGN_OR_RETURN(const std::vector<v1::Round> rounds, client.ListRounds(0, 0));
+  const Summary summary = Summarize(status, rounds);
+  if (options.json) {
+    PrintJson(SummaryJson(summary), terminal);
+  } else {
+    *terminal.out << SummaryTable(summary, terminal.color);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StopRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+  TERSE_ASSIGN_OR_RETURN(const std::string state, client.Stop(options.shutdown));
+  if (options.json) {
+    PrintJson(Json{{"state", state}}, terminal);
+  } else {
+    *terminal.out << "run: " << state << (options.shutdown ? "; the coordinator shuts down\n" : "\n");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ExportFiles(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+  TERSE_ASSIGN_OR_RETURN(const ExportResult result, ExportRun(client, options.directory, options.format));
+  if (options.json) {
+    PrintJson(Json{{"files", result.files}, {"summary", SummaryJson(result.summary)}}, terminal);
+    return absl::OkStatus();
+  }
+  *terminal.out << SummaryTable(result.summary, terminal.color) << "\n";
+  for (const std::string& file : result.files) *terminal.out << file << "\n";
+  return absl::OkStatus();
+}
+
+absl::Status CheckRunFile(const CommandOptions& options, const Terminal& terminal) {
+  TERSE_ASSIGN_OR_RETURN(const v1::RunConfig config, LoadRunConfig(options.file));
+  if (options.json) {
+    PrintJson(Json{{"file", options.file}, {"config", ToJson(config)}}, terminal);
+  } else {
+    *terminal.out << options.file << ": valid; run " << config.name() << ", " << config.rounds().count()
+                  << " rounds of " << config.train().local_steps() << " local steps, " << config.rounds().clients()
+                  << " clients, codec " << config.codec().name() << "\n";
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ShowConfigReference(const CommandOptions& options, const Terminal& terminal) {
+  if (!options.json) {
+    *terminal.out << RunConfigReference();
+    return absl::OkStatus();
+  }
+  Json list = Json::array();
+  for (const RunConfigKey& key : RunConfigKeys()) {
+    list.push_back(
+        Json{{"key", key.key}, {"type", key.type}, {"default", key.default_value}, {"allowed", key.allowed}});
+  }
+  PrintJson(list, terminal);
+  return absl::OkStatus();
+}
+
+}  // namespace terse

@@ -1,0 +1,56 @@
+// The commands of tersectl. Each asks the coordinator and prints: a table for people, or JSON for programs.
+#ifndef TERSE_COORDINATOR_ADMIN_COMMANDS_H_
+#define TERSE_COORDINATOR_ADMIN_COMMANDS_H_
+
+#include <cstdint>
+#include <ostream>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "coordinator/admin/admin_client.h"
+#include "coordinator/admin/export.h"
+
+namespace terse {
+
+// Where a command prints.
+struct Terminal {
+  std::ostream* out = nullptr;  // results
+  std::ostream* err = nullptr;  // errors and remarks
+  bool color = false;
+};
+
+// What the command line said.
+struct CommandOptions {
+  bool json = false;
+  uint64_t first = 0;   // rounds, ledger, watch
+  uint64_t last = 0;    // rounds, ledger
+  uint64_t newest = 0;  // rounds, events
+  bool csv = false;
+  bool shutdown = false;
+  double patience_seconds = 30;  // watch: how long a coordinator may be away
+  std::string directory;
+  ExportFormat format = ExportFormat::kAll;
+  std::string file;
+};
+
+// All return the error of AdminClient or of the file system that ended them.
+absl::Status ShowStatus(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
+absl::Status ShowRounds(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
+absl::Status ShowClients(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
+absl::Status ShowEvents(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
+absl::Status ShowLedger(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
+absl::Status ShowSummary(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
+// Returns when the run has ended. A coordinator that goes away is called again until it was silent for
+// `patience_seconds`: then UNAVAILABLE.
+absl::Status WatchRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
+absl::Status StopRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
+absl::Status ExportFiles(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
+
+// These two need no coordinator. Checking returns INVALID_ARGUMENT with file, line and rule.
+absl::Status CheckRunFile(const CommandOptions& options, const Terminal& terminal);
+absl::Status ShowConfigReference(const CommandOptions& options, const Terminal& terminal);
+
+}  // namespace terse
+
+#endif  // TERSE_COORDINATOR_ADMIN_COMMANDS_H_

@@ -1,0 +1,62 @@
+#include "coordinator/admin/export.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/admin/svg_plot.h"
+#include "coordinator/admin/text_table.h"
+#include "core/file_io.h"
+#include "core/status.h"
+
+namespace terse {
+namespace {
+
+// A model file holds each parameter as float32 once, and names, shapes, code and padding beside it.
+uint64_t MostModelBytes(uint64_t parameters) { return 8 * parameters + (uint64_t{64} << 20); }
+
+std::string PlotSubtitle(const Summary& summary) {
+  std::string text = absl::StrCat(summary.rounds, " rounds, ", summary.clients, " clients, ",
+                                  BytesText(summary.wire_bytes_up), " sent up");
+  if (summary.compression_up_wire.has_value()) {
+    absl::StrAppend(&text, ", compression ", RateText(*summary.compression_up_wire), " on the wire");
+  }
+  return text;
+}
+
+struct File {
+  std::string name;
+  std::string content;
+};
+
+}  // namespace
+
+absl::StatusOr<ExportResult> ExportRun(AdminClient& client, const std::string& directory, ExportFormat format) {
+  TERSE_ASSIGN_OR_RETURN(const v1::Status status, client.GetStatus());
+  TERSE_ASSIGN_OR_RETURN(const std::vector<v1::Round> rounds, client.ListRounds(0, 0));
+  std::vector<File> files;
+  const uint64_t most = MostModelBytes(status.parameters());
+  if (format != ExportFormat::kState) {
+    TERSE_ASSIGN_OR_RETURN(std::string model, client.Export(v1::ExportRequest::FORMAT_TORCHSCRIPT, most));
+    files.push_back({"model.pt", std::move(model)});
+  }
+  if (format != ExportFormat::kTorchScript) {
+    TERSE_ASSIGN_OR_RETURN(std::string model, client.Export(v1::ExportRequest::FORMAT_SAFETENSORS, most));
+    files.push_back({"model.safetensors", std::move(model)});
+  }
+  ExportResult result;
+  result.summary = Summarize(status, rounds);
+  files.push_back({"rounds.csv", RoundsCsv(rounds)});
+  files.push_back({"summary.json", SummaryJson(result.summary).dump(2) + "\n"});
+  files.push_back(
+      {"accuracy_vs_bytes.svg", AccuracyPlot(absl::StrCat(result.summary.run, ": accuracy against bytes sent"),
+                                             PlotSubtitle(result.summary), EvaluatedPoints(rounds))});
+  TERSE_RETURN_IF_ERROR(MakeDirectory(directory));
+  for (const File& file : files) {
+    const std::string path = absl::StrCat(directory, "/", file.name);
+    TERSE_RETURN_IF_ERROR(ReplaceFile(path, {file.content}));
+    result.files.push_back(path);
+  }
+  return result;
+}
+
+}  // namespace terse

@@ -1,0 +1,48 @@
+#include "coordinator/admin/watch.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "coordinator/admin/text_table.h"
+
+namespace terse {
+namespace {
+
+constexpr size_t kRecentRounds = 16;
+constexpr char kRow[] = "%13s  %8s  %10s  %8s  %8s  %11s  %8s  %8s\n";
+
+}  // namespace
+
+void WatchLines::Add(const v1::Round& round) {
+  dense_bytes_up_ += round.dense_bytes_up();
+  wire_bytes_up_ += round.wire_bytes_up();
+  if (round.state() != "committed") return;
+  ++committed_;
+  recent_.push_back({round.opened_us(), round.committed_us()});
+  if (recent_.size() > kRecentRounds) recent_.pop_front();
+}
+
+std::string WatchLines::Header() const {
+  return absl::StrFormat(kRow, "round", "accuracy", "train loss", "up", "down", "compression", "time", "left");
+}
+
+double WatchLines::SecondsLeft() const {
+  if (recent_.empty()) return -1;
+  const uint64_t left = rounds_total_ > committed_ ? rounds_total_ - committed_ : 0;
+  const double span = static_cast<double>(recent_.back().committed_us - recent_.front().opened_us) / 1e6;
+  return span / static_cast<double>(recent_.size()) * static_cast<double>(left);
+}
+
+std::string WatchLines::Line(const v1::Round& round) const {
+  const std::string position = absl::StrCat(committed_, "/", rounds_total_);
+  if (round.state() != "committed") {
+    return absl::StrFormat("%13s  round %d %s, opened again\n", position, round.id(), round.state());
+  }
+  const double rate = wire_bytes_up_ == 0 ? 0 : static_cast<double>(dense_bytes_up_) / wire_bytes_up_;
+  const double seconds = static_cast<double>(round.committed_us() - round.opened_us()) / 1e6;
+  return absl::StrFormat(kRow, position, round.has_accuracy() ? DecimalText(round.accuracy()) : "",
+                         DecimalText(round.train_loss()), BytesText(round.wire_bytes_up()),
+                         BytesText(round.wire_bytes_down()), RateText(rate), DurationText(seconds),
+                         DurationText(SecondsLeft()));
+}
+
+}  // namespace terse

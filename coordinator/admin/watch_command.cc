@@ -1,0 +1,84 @@
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "coordinator/admin/commands.h"
+#include "coordinator/admin/proto_text.h"
+#include "coordinator/admin/watch.h"
+#include "core/status.h"
+
+namespace terse {
+namespace {
+
+bool IsSettled(const v1::Round& round) { return round.state() == "committed" || round.state() == "aborted"; }
+
+// Prints settled rounds once each, in the order of their ids.
+class RoundPrinter {
+ public:
+  RoundPrinter(uint64_t rounds_total, const CommandOptions& options, const Terminal& terminal)
+      : lines_(rounds_total), options_(options), terminal_(terminal) {}
+
+  void Add(const v1::Round& round, bool print) {
+    // After a reconnection the coordinator may repeat a round.
+    if (!IsSettled(round) || round.id() < next_) return;
+    next_ = round.id() + 1;
+    lines_.Add(round);
+    if (!print) return;
+    if (options_.json) {
+      *terminal_.out << ToJson(round).dump() << std::endl;
+      return;
+    }
+    if (!header_printed_) *terminal_.out << lines_.Header();
+    header_printed_ = true;
+    *terminal_.out << lines_.Line(round) << std::flush;
+  }
+
+  // Id of the first round that was not added.
+  uint64_t next() const { return next_; }
+  uint64_t committed() const { return lines_.committed(); }
+
+ private:
+  WatchLines lines_;
+  const CommandOptions& options_;
+  const Terminal& terminal_;
+  uint64_t next_ = 0;
+  bool header_printed_ = false;
+};
+
+// Follows the stream over restarts of the coordinator.
+absl::Status Follow(AdminClient& client, const CommandOptions& options, const Terminal& terminal,
+                    RoundPrinter* printer) {
+  absl::Time last_heard = absl::Now();
+  bool is_away = false;
+  while (true) {
+    const absl::Time called = absl::Now();
+    const absl::Status ended = client.Watch(printer->next(), [&](const v1::Round& round) {
+      is_away = false;
+      last_heard = absl::Now();
+      printer->Add(round, true);
+    });
+    if (!absl::IsUnavailable(ended)) return ended;
+    // A call that was open for a while had reached the coordinator.
+    if (absl::Now() - called > absl::Seconds(5)) last_heard = absl::Now();
+    if (absl::Now() - last_heard >= absl::Seconds(options.patience_seconds)) return ended;
+    if (!is_away) *terminal.err << "tersectl: the coordinator went away; calling again\n" << std::flush;
+    is_away = true;
+    absl::SleepFor(absl::Milliseconds(500));
+  }
+}
+
+}  // namespace
+
+absl::Status WatchRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+  TERSE_ASSIGN_OR_RETURN(const v1::Status status, client.GetStatus());
+  TERSE_ASSIGN_OR_RETURN(const std::vector<v1::Round> rounds, client.ListRounds(0, 0));
+  RoundPrinter printer(status.rounds_total(), options, terminal);
+  for (const v1::Round& round : rounds) printer.Add(round, options.first > 0 && round.id() >= options.first);
+  TERSE_RETURN_IF_ERROR(Follow(client, options, terminal, &printer));
+  if (options.json) return absl::OkStatus();
+  *terminal.out << "run " << status.run() << " ended after " << printer.committed() << " of " << status.rounds_total()
+                << " rounds\n";
+  return absl::OkStatus();
+}
+
+}  // namespace terse

@@ -1,0 +1,128 @@
+// The bytes of tests/golden/compression.txt, which a Python encoder made from compression/FORMAT.md, and the examples in
+// that document.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "compression/bit_stream.h"
+#include "compression/downstream.h"
+#include "tests/compression/updates.h"
+
+namespace terse {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Case {
+  std::string name;
+  std::unique_ptr<const Codec> codec;
+  std::vector<float> update;
+  std::vector<std::string> messages;
+  std::string forward;
+  std::string average;
+};
+
+std::string ReadAll(const char* path) {
+  std::ifstream file(path);
+  EXPECT_TRUE(file.good()) << path;
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+void ReadLine(absl::string_view key, const std::vector<std::string>& fields, CodecSpec* spec, Case* into) {
+  if (key == "codec") {
+    *spec = {fields[0], std::stod(fields[1]), fields[2]};
+  } else if (key == "layout") {
+    std::vector<int64_t> sizes;
+    for (const std::string& size : fields) sizes.push_back(std::stoll(size));
+    into->codec = *MakeCodec(*spec, MakeLayout(sizes));
+  } else if (key == "update") {
+    for (const std::string& digits : fields) {
+      into->update.push_back(FloatFromBits(static_cast<uint32_t>(std::stoul(digits, nullptr, 16))));
+    }
+  } else if (key == "message") {
+    into->messages.push_back(absl::HexStringToBytes(fields[0]));
+  } else if (key == "forward") {
+    into->forward = absl::HexStringToBytes(fields[0]);
+  } else if (key == "average") {
+    into->average = absl::HexStringToBytes(fields[0]);
+  } else {
+    ADD_FAILURE() << "unknown line " << key;
+  }
+}
+
+std::vector<Case> ReadCases() {
+  std::vector<Case> cases;
+  CodecSpec spec;
+  for (absl::string_view line : absl::StrSplit(ReadAll(TERSE_GOLDEN_FILE), '\n', absl::SkipEmpty())) {
+    if (line[0] == '#') continue;
+    std::vector<std::string> fields = absl::StrSplit(line, ' ');
+    const std::string key = fields[0];
+    fields.erase(fields.begin());
+    if (key == "case") {
+      cases.emplace_back();
+      cases.back().name = fields[0];
+    } else {
+      ReadLine(key, fields, &spec, &cases.back());
+    }
+  }
+  return cases;
+}
+
+TEST(Golden, UpdatesBecomeTheirMessages) {
+  int checked = 0;
+  for (const Case& golden : ReadCases()) {
+    if (golden.update.empty()) continue;
+    const auto message = golden.codec->Encode(golden.update);
+    ASSERT_TRUE(message.ok()) << golden.name << ": " << message.status();
+    EXPECT_EQ(absl::BytesToHexString(*message), absl::BytesToHexString(golden.messages[0])) << golden.name;
+    EXPECT_TRUE(golden.codec->Validate(golden.messages[0]).ok()) << golden.name;
+    ++checked;
+  }
+  EXPECT_EQ(checked, 28);
+}
+
+TEST(Golden, DownstreamMessagesAreTheirBytes) {
+  int checked = 0;
+  for (const Case& golden : ReadCases()) {
+    if (golden.forward.empty()) continue;
+    const std::vector<absl::string_view> views(golden.messages.begin(), golden.messages.end());
+    std::vector<float> average(golden.codec->layout().size());
+    ASSERT_TRUE(AverageUpdates(*golden.codec, views, absl::MakeSpan(average)).ok());
+    EXPECT_EQ(BuildDownstream(DownstreamMode::kForward, views, average), golden.forward);
+    EXPECT_EQ(BuildDownstream(DownstreamMode::kDense, views, average), golden.average);
+    ++checked;
+  }
+  EXPECT_EQ(checked, 1);
+}
+
+// "02 02 00", as the document writes bytes.
+std::string Spaced(absl::string_view bytes) {
+  return absl::StrJoin(bytes, " ", [](std::string* out, char byte) {
+    out->append(absl::BytesToHexString(absl::string_view(&byte, 1)));
+  });
+}
+
+TEST(Golden, TheDocumentShowsTheBytesOfItsExample) {
+  const std::string document = ReadAll(TERSE_FORMAT_FILE);
+  const auto codec = NewCodec("sbc", 0.3, "fp32", MakeLayout({6, 3}));
+  const std::string message = *codec->Encode({0.5, -4, 3, 0, 2.5, 1, 0, 0, 0});
+  const std::vector<absl::string_view> views = {message, message};
+  std::vector<float> average(9);
+  ASSERT_TRUE(AverageUpdates(*codec, views, absl::MakeSpan(average)).ok());
+  for (const std::string& bytes : {message, BuildDownstream(DownstreamMode::kForward, views, average),
+                                   BuildDownstream(DownstreamMode::kDense, views, average)}) {
+    EXPECT_THAT(document, HasSubstr(absl::StrCat("\n    ", Spaced(bytes), "\n")));
+  }
+}
+
+}  // namespace
+}  // namespace terse

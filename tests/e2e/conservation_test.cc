@@ -1,0 +1,135 @@
+// Conservation of updates with real processes: whatever is killed, what the coordinator applied from a client plus that
+// client's residual is the sum of the client's deltas, bit for bit (invariants I1 and I2 of docs/PROTOCOL.md).
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compression/codec_table.h"
+#include "compression/downstream.h"
+#include "gtest/gtest.h"
+#include "storage/client_state.h"
+#include "storage/run_store.h"
+#include "tests/e2e/fleet_processes.h"
+#include "tests/testing/grid_trainer.h"
+
+namespace terse {
+namespace {
+
+constexpr int kClients = 3;
+constexpr int kRounds = 400;
+
+// No checkpoint but the first, so that the log keeps every update. With bf16 means all values stay on a dyadic grid, on
+// which float additions are exact.
+std::string RunFile(const std::string& durability) {
+  return absl::StrCat("name = 'conservation'\ndurability = '", durability,
+                      "'\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 1.0\n[codec]\nname = 'sbc'\ndensity = 0.02\n"
+                      "mean_precision = 'bf16'\n[rounds]\ncount = ", kRounds, "\nclients = ", kClients,
+                      "\nevaluate_every = 1000\n[checkpoints]\nevery = 1000000\n");
+}
+
+void AddTo(std::vector<double>* sum, absl::Span<const float> values, double sign = 1) {
+  sum->resize(values.size());
+  for (size_t i = 0; i < values.size(); ++i) (*sum)[i] += sign * values[i];
+}
+
+std::vector<float> Decode(const Codec& codec, absl::string_view message) {
+  std::vector<float> values(codec.layout().size());
+  EXPECT_TRUE(codec.AddDecoded(message, 1, absl::MakeSpan(values)).ok());
+  return values;
+}
+
+// Sum of what the coordinator applied, by client, from the log alone. All clients took part in every round.
+std::vector<std::vector<double>> AppliedByClient(const Codec& codec, const std::string& state) {
+  std::vector<std::vector<double>> applied(kClients, std::vector<double>(codec.layout().size()));
+  auto store = RunStore::Open(state);
+  EXPECT_TRUE(store.ok()) << store.status();
+  const auto log = (*store)->ReadLog(0, kRounds);
+  EXPECT_TRUE(log.ok()) << log.status();
+  EXPECT_EQ(log->size(), kRounds);
+  for (const LogMessage& message : *log) {
+    const auto updates = ForwardedUpdates(message.downstream);
+    EXPECT_TRUE(updates.ok()) << updates.status();
+    EXPECT_EQ(updates->size(), kClients);
+    for (int client = 0; client < kClients; ++client) AddTo(&applied[client], Decode(codec, (*updates)[client]));
+  }
+  return applied;
+}
+
+// Index of the client that this state directory belongs to: processes check in in any order.
+int64_t ClientIndex(const std::string& state, int process) {
+  return QueryNumber(state + "/run.sqlite", absl::StrCat("SELECT id FROM clients WHERE name = 'client-", process, "'"));
+}
+
+void ExpectConservation(const FleetProcesses& fleet) {
+  const Layout layout = GridLayout();
+  const auto codec = MakeCodec({"sbc", 0.02, "bf16"}, layout);
+  ASSERT_TRUE(codec.ok()) << codec.status();
+  const std::vector<std::vector<double>> applied = AppliedByClient(**codec, fleet.coordinator_state());
+  for (int process = 0; process < kClients; ++process) {
+    const int64_t client = ClientIndex(fleet.coordinator_state(), process);
+    auto state = ClientState::Open(fleet.client_state(process));
+    ASSERT_TRUE(state.ok()) << state.status();
+    const StoredState& stored = (*state)->state();
+    ASSERT_FALSE(stored.sealed.has_value());
+    // The coordinator's side of the equation ...
+    std::vector<double> got = applied[client];
+    AddTo(&got, stored.dense);
+    if (!stored.minus.empty()) AddTo(&got, Decode(**codec, stored.minus), -1);
+    // ... and the deltas, computed here again.
+    std::vector<double> want(layout.size());
+    for (int64_t call = 0; call < stored.generation; ++call) AddTo(&want, GridDelta(client, call));
+    EXPECT_GE(stored.generation, kRounds);
+    int64_t different = 0;
+    for (int64_t i = 0; i < layout.size(); ++i) different += got[i] != want[i];
+    EXPECT_EQ(different, 0) << "client " << client << " after " << stored.generation << " deltas";
+  }
+}
+
+TEST(Conservation, HoldsWhenBothSidesAreKilledOnce) {
+  FleetProcesses fleet(TERSE_BIN "/grid-coordinator", TERSE_BIN "/grid-client");
+  const std::string run_file = fleet.directory() / "run.toml";
+  WriteText(run_file, RunFile("strict"));
+  fleet.StartCoordinator(run_file);
+  for (int i = 0; i < kClients; ++i) fleet.StartClient(i);
+
+  ASSERT_TRUE(fleet.WaitForRounds(kRounds / 4, absl::Seconds(60))) << fleet.coordinator().Output();
+  fleet.client(1).Kill();
+  fleet.StartClient(1);
+  ASSERT_TRUE(fleet.WaitForRounds(kRounds / 2, absl::Seconds(60))) << fleet.client(1).Output();
+  fleet.coordinator().Kill();
+  fleet.StartCoordinator(run_file);
+
+  for (int i = 0; i < kClients; ++i) {
+    EXPECT_EQ(fleet.client(i).Wait(absl::Seconds(120)), absl::optional<int>(0)) << fleet.client(i).Output();
+  }
+  fleet.coordinator().Signal(SIGTERM);
+  EXPECT_EQ(fleet.coordinator().Wait(absl::Seconds(20)), absl::optional<int>(0)) << fleet.coordinator().Output();
+  ExpectConservation(fleet);
+  EXPECT_EQ(QueryNumber(fleet.coordinator_state() + "/run.sqlite", "SELECT sum(resets) FROM clients"), 0);
+  EXPECT_EQ(QueryNumber(fleet.coordinator_state() + "/run.sqlite",
+                        absl::StrCat("SELECT sum(updates_applied) FROM clients")),
+            kClients * kRounds);
+}
+
+TEST(Conservation, RelaxedDurabilityCountsWhatACrashLoses) {
+  FleetProcesses fleet(TERSE_BIN "/grid-coordinator", TERSE_BIN "/grid-client");
+  const std::string run_file = fleet.directory() / "run.toml";
+  WriteText(run_file, RunFile("relaxed"));
+  fleet.StartCoordinator(run_file);
+  for (int i = 0; i < kClients; ++i) fleet.StartClient(i);
+  ASSERT_TRUE(fleet.WaitForRounds(kRounds / 4, absl::Seconds(60)));
+  fleet.client(1).Kill();  // loses a residual
+  fleet.StartClient(1);
+  ASSERT_TRUE(fleet.WaitForRounds(kRounds / 2, absl::Seconds(60)));
+  fleet.client(2).Signal(SIGTERM);  // an orderly stop loses nothing
+  EXPECT_EQ(fleet.client(2).Wait(absl::Seconds(20)), absl::optional<int>(0));
+  fleet.StartClient(2);
+  for (int i = 0; i < kClients; ++i) {
+    EXPECT_EQ(fleet.client(i).Wait(absl::Seconds(120)), absl::optional<int>(0)) << fleet.client(i).Output();
+  }
+  EXPECT_EQ(QueryNumber(fleet.coordinator_state() + "/run.sqlite", "SELECT sum(resets) FROM clients"), 1);
+}
+
+}  // namespace
+}  // namespace terse

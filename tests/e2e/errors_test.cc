@@ -1,0 +1,165 @@
+// What goes wrong around a client: each gives one clear line that says what to do, and loses nothing.
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "grpcpp/grpcpp.h"
+#include "proto/channel_settings.h"
+#include "terse/v1/fleet.grpc.pb.h"
+#include "tests/e2e/fleet_processes.h"
+
+namespace terse {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+constexpr char kRun[] =
+    "name = 'errors'\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 0.001\n[codec]\nname = 'sbc'\n"
+    "[rounds]\ncount = 1000000\nclients = 2\n";
+
+std::string ClientOutput(std::vector<std::string> arguments, int* code) {
+  arguments.insert(arguments.begin(), TERSE_BIN "/terse-client");
+  return RunCommand(arguments, code);
+}
+
+TEST(ClientErrors, NoCoordinatorKeepsTryingAndStopsInOrder) {
+  ScratchDirectory directory;
+  Process client({TERSE_BIN "/terse-client", "--coordinator", "127.0.0.1:1", "--name", "a", "--state", directory / "a"},
+                 directory / "log");
+  EXPECT_FALSE(client.Wait(absl::Seconds(12)).has_value()) << client.Output();
+  EXPECT_THAT(client.Output(), HasSubstr("no coordinator answers at 127.0.0.1:1"));
+  EXPECT_THAT(client.Output(), HasSubstr("trying again in"));
+  client.Signal(SIGTERM);
+  EXPECT_EQ(client.Wait(absl::Seconds(5)), absl::optional<int>(0)) << client.Output();
+}
+
+TEST(ClientErrors, WrongDataPath) {
+  ScratchDirectory directory;
+  int code = -1;
+  const std::string output = ClientOutput(
+      {"--coordinator", "127.0.0.1:1", "--name", "a", "--state", directory / "a", "--data", directory / "none"}, &code);
+  EXPECT_EQ(code, 2);
+  EXPECT_THAT(output, HasSubstr(directory / "none"));
+}
+
+TEST(ClientErrors, UnusableName) {
+  ScratchDirectory directory;
+  int code = -1;
+  const std::string output =
+      ClientOutput({"--coordinator", "127.0.0.1:1", "--name", "../x", "--state", directory / "a"}, &code);
+  EXPECT_EQ(code, 2);
+  EXPECT_THAT(output, HasSubstr("client name '../x' is not usable"));
+}
+
+TEST(ClientErrors, DamagedStateDirectory) {
+  ScratchDirectory directory;
+  int code = -1;
+  RunCommand({"/bin/mkdir", directory / "a"}, &code);
+  WriteText(directory / "a/MANIFEST", "this is no manifest");
+  const std::string output =
+      ClientOutput({"--coordinator", "127.0.0.1:1", "--name", "a", "--state", directory / "a"}, &code);
+  EXPECT_EQ(code, 1);
+  EXPECT_THAT(output, HasSubstr(directory / "a/MANIFEST"));
+  EXPECT_THAT(output, AnyOf(HasSubstr("restore"), HasSubstr("remove")));
+}
+
+TEST(CoordinatorErrors, TruncatedIdxFile) {
+  ScratchDirectory directory;
+  WriteText(directory / "run.toml", kRun);
+  int code = -1;
+  RunCommand({"/bin/mkdir", directory / "data"}, &code);
+  for (const char* name : {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
+                           "t10k-labels-idx1-ubyte"}) {
+    WriteText(directory / absl::StrCat("data/", name), std::string("\0\0\x08\x03\0\0", 6));
+  }
+  const std::string output =
+      RunCommand({TERSE_BIN "/terse-coordinator", "--run", directory / "run.toml", "--state", directory / "state",
+                  "--data", directory / "data", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
+                 &code);
+  EXPECT_EQ(code, 1);
+  EXPECT_THAT(output, HasSubstr("idx3-ubyte"));
+}
+
+TEST(CoordinatorErrors, UnknownKeyInTheRunFile) {
+  ScratchDirectory directory;
+  WriteText(directory / "run.toml", absl::StrCat(kRun, "quroum = 3\n"));
+  int code = -1;
+  const std::string output = RunCommand({TERSE_BIN "/terse-coordinator", "--run", directory / "run.toml", "--state",
+                                         directory / "state", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
+                                        &code);
+  EXPECT_EQ(code, 1);
+  EXPECT_THAT(output, HasSubstr("run.toml:9"));
+  EXPECT_THAT(output, HasSubstr("quroum"));
+}
+
+// A peer that is no Terse client: raw messages over gRPC against a real coordinator.
+class HostilePeer : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string run_file = fleet_.directory() / "run.toml";
+    WriteText(run_file, kRun);
+    fleet_.StartCoordinator(run_file);
+    channel_ = grpc::CreateCustomChannel(fleet_.addresses().listen, grpc::InsecureChannelCredentials(),
+                                         FleetChannelArguments());
+    stub_ = v1::Fleet::NewStub(channel_);
+  }
+
+  // Sends the messages and returns the reason of the refusal that must come.
+  std::string RefusalOf(const std::vector<v1::ClientMessage>& messages) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    auto stream = stub_->Session(&context);
+    for (const v1::ClientMessage& message : messages) stream->Write(message);
+    v1::ServerMessages reply;
+    std::string reason;
+    while (stream->Read(&reply)) {
+      for (const v1::ServerMessage& message : reply.messages()) {
+        if (message.has_refusal()) reason = message.refusal().reason();
+      }
+    }
+    stream->Finish();
+    EXPECT_FALSE(fleet_.coordinator().Wait(absl::ZeroDuration()).has_value()) << "the coordinator died";
+    return reason;
+  }
+
+  static v1::ClientMessage CheckInAs(const std::string& name, uint32_t version = 1) {
+    v1::ClientMessage message;
+    message.mutable_check_in()->set_protocol_version(version);
+    message.mutable_check_in()->set_name(name);
+    return message;
+  }
+
+  FleetProcesses fleet_{TERSE_BIN "/terse-coordinator", TERSE_BIN "/terse-client"};
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::Fleet::Stub> stub_;
+};
+
+TEST_F(HostilePeer, IsRefusedWithAReason) {
+  EXPECT_THAT(RefusalOf({CheckInAs("x", 7)}), HasSubstr("protocol version 7 is unknown here"));
+  EXPECT_THAT(RefusalOf({CheckInAs("../../etc")}), HasSubstr("client name"));
+  EXPECT_THAT(RefusalOf({v1::ClientMessage()}), HasSubstr("unusable"));
+
+  v1::ClientMessage update;
+  update.mutable_update()->set_data("garbage");
+  EXPECT_THAT(RefusalOf({CheckInAs("x"), update}), HasSubstr("a chunk without a header"));
+
+  v1::UpdateHeader* header = update.mutable_update()->mutable_header();
+  header->set_round(1);
+  header->set_update_id(std::string(16, 'u'));
+  header->set_size(uint64_t{1} << 40);
+  EXPECT_THAT(RefusalOf({CheckInAs("x"), update}), HasSubstr("this model allows"));
+
+  header->set_size(update.update().data().size());
+  EXPECT_THAT(RefusalOf({CheckInAs("x"), update}), HasSubstr("unusable"));
+
+  header->set_update_id("short");
+  EXPECT_THAT(RefusalOf({CheckInAs("x"), update}), HasSubstr("an id has 16 bytes"));
+}
+
+}  // namespace
+}  // namespace terse

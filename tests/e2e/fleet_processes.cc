@@ -1,0 +1,151 @@
+#include "tests/e2e/fleet_processes.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sqlite3.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+
+extern char** environ;
+
+namespace terse {
+
+Process::Process(std::vector<std::string> argv, std::string log_path) : log_path_(std::move(log_path)) {
+  std::vector<char*> raw;
+  for (std::string& argument : argv) raw.push_back(argument.data());
+  raw.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 1, log_path_.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+  posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  const int error = posix_spawnp(&pid_, raw[0], &actions, nullptr, raw.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) {
+    ADD_FAILURE() << "cannot start " << argv[0] << ": " << strerror(error);
+    exit_code_ = 127;
+  }
+}
+
+Process::~Process() { Kill(); }
+
+absl::optional<int> Process::Wait(absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  while (!exit_code_.has_value()) {
+    int status = 0;
+    if (waitpid(pid_, &status, WNOHANG) == pid_) {
+      exit_code_ = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    } else if (absl::Now() > deadline) {
+      break;
+    } else {
+      absl::SleepFor(absl::Milliseconds(5));
+    }
+  }
+  return exit_code_;
+}
+
+void Process::Signal(int signal) {
+  if (!exit_code_.has_value()) kill(pid_, signal);
+}
+
+void Process::Kill() {
+  Signal(SIGKILL);
+  Wait(absl::InfiniteDuration());
+}
+
+std::string Process::Output() const {
+  std::ifstream file(log_path_);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+ScratchDirectory::ScratchDirectory() {
+  std::string pattern = testing::TempDir() + "/terse-XXXXXX";
+  path_ = mkdtemp(pattern.data());
+}
+
+ScratchDirectory::~ScratchDirectory() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+FleetProcesses::FleetProcesses(std::string coordinator, std::string client, std::vector<std::string> extra)
+    : coordinator_path_(std::move(coordinator)), client_path_(std::move(client)), extra_(std::move(extra)) {}
+
+void FleetProcesses::StartCoordinator(const std::string& run_file) {
+  const std::string ready = directory_ / absl::StrCat("ready-", starts_++, ".json");
+  std::vector<std::string> argv = {coordinator_path_, "--run", run_file, "--state", coordinator_state(),
+                                   "--listen", addresses_.listen.empty() ? "127.0.0.1:0" : addresses_.listen,
+                                   "--admin", addresses_.admin.empty() ? "127.0.0.1:0" : addresses_.admin,
+                                   "--ready-file", ready};
+  argv.insert(argv.end(), extra_.begin(), extra_.end());
+  coordinator_ = std::make_unique<Process>(argv, directory_ / "coordinator.log");
+  while (!std::filesystem::exists(ready)) {
+    ASSERT_FALSE(coordinator_->Wait(absl::Milliseconds(20)).has_value()) << coordinator_->Output();
+  }
+  const nlohmann::json json = nlohmann::json::parse(std::ifstream(ready));
+  addresses_ = {json.at("listen"), json.at("admin")};
+}
+
+void FleetProcesses::StartClient(int index) {
+  std::vector<std::string> argv = {client_path_, "--coordinator", addresses_.listen,
+                                   "--name", absl::StrCat("client-", index), "--state", client_state(index)};
+  argv.insert(argv.end(), extra_.begin(), extra_.end());
+  if (static_cast<int>(clients_.size()) <= index) clients_.resize(index + 1);
+  clients_[index] = std::make_unique<Process>(argv, directory_ / absl::StrCat("client-", index, ".log"));
+}
+
+bool FleetProcesses::WaitForRounds(int64_t rounds, absl::Duration timeout) const {
+  const absl::Time deadline = absl::Now() + timeout;
+  while (QueryNumber(coordinator_state() + "/run.sqlite", "SELECT count(*) FROM rounds WHERE state = 'committed'") <
+         rounds) {
+    if (absl::Now() > deadline) return false;
+    absl::SleepFor(absl::Milliseconds(2));
+  }
+  return true;
+}
+
+void WriteText(const std::string& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text;
+  ASSERT_TRUE(file.flush()) << path;
+}
+
+std::string RunCommand(const std::vector<std::string>& argv, int* exit_code) {
+  ScratchDirectory directory;
+  Process process(argv, directory / "output");
+  const absl::optional<int> code = process.Wait(absl::Seconds(120));
+  EXPECT_TRUE(code.has_value()) << argv[0] << " did not end";
+  if (exit_code != nullptr) *exit_code = code.value_or(-1);
+  return process.Output();
+}
+
+int64_t QueryNumber(const std::string& database, const std::string& sql) {
+  sqlite3* db = nullptr;
+  sqlite3_stmt* statement = nullptr;
+  int64_t number = -1;
+  if (sqlite3_open_v2(database.c_str(), &db, SQLITE_OPEN_READONLY, nullptr) == SQLITE_OK) {
+    sqlite3_busy_timeout(db, 5000);
+    if (sqlite3_prepare_v2(db, sql.c_str(), -1, &statement, nullptr) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW) {
+      number = sqlite3_column_int64(statement, 0);
+    }
+  }
+  sqlite3_finalize(statement);
+  sqlite3_close(db);
+  return number;
+}
+
+}  // namespace terse

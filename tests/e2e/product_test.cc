@@ -1,0 +1,208 @@
+// The product as its users get it: the three executables train LeNet5 on the embedded digits, and everything that they
+// report about it agrees.
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/e2e/fleet_processes.h"
+
+namespace terse {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kClients = 2;
+constexpr int kRounds = 6;
+
+std::string ReadText(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::string RunFile() {
+  return absl::StrCat("name = 'product'\n[train]\nlocal_steps = 2\nbatch_size = 32\noptimizer.learning_rate = 0.001\n"
+                      "[codec]\nname = 'sbc'\ndensity = 0.01\n[rounds]\ncount = ", kRounds, "\nclients = ", kClients,
+                      "\nevaluate_every = 3\n[checkpoints]\nevery = 2\n");
+}
+
+// The rows of a CSV file by column name.
+std::vector<std::map<std::string, std::string>> ParseCsv(const std::string& text) {
+  std::vector<std::string> lines = absl::StrSplit(text, '\n', absl::SkipEmpty());
+  std::vector<std::map<std::string, std::string>> rows;
+  const std::vector<std::string> names = absl::StrSplit(lines.at(0), ',');
+  for (size_t i = 1; i < lines.size(); ++i) {
+    const std::vector<std::string> cells = absl::StrSplit(lines[i], ',');
+    EXPECT_EQ(cells.size(), names.size()) << lines[i];
+    auto& row = rows.emplace_back();
+    for (size_t c = 0; c < names.size(); ++c) row[names[c]] = cells.at(c);
+  }
+  return rows;
+}
+
+int64_t Number(const std::string& text) {
+  int64_t number = -1;
+  EXPECT_TRUE(absl::SimpleAtoi(text, &number)) << text;
+  return number;
+}
+
+// A 64-bit number of the JSON form of a protocol buffer, which writes it as a string.
+int64_t Number(const nlohmann::json& value) {
+  return value.is_string() ? Number(value.get<std::string>()) : value.get<int64_t>();
+}
+
+// One fleet for all tests of this file: it trains once.
+class Product : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    setenv("OMP_NUM_THREADS", "1", 1);
+    fleet_ = new FleetProcesses(TERSE_BIN "/terse-coordinator", TERSE_BIN "/terse-client");
+    run_file_ = fleet_->directory() / "run.toml";
+    WriteText(run_file_, RunFile());
+    fleet_->StartCoordinator(run_file_);
+    for (int i = 0; i < kClients; ++i) fleet_->StartClient(i);
+    for (int i = 0; i < kClients; ++i) {
+      ASSERT_EQ(fleet_->client(i).Wait(absl::Minutes(3)), absl::optional<int>(0)) << fleet_->client(i).Output();
+    }
+    // Ends when the last evaluation is in.
+    int code = -1;
+    const std::string watched = Ctl({"watch"}, &code);
+    ASSERT_EQ(code, 0) << watched;
+    export_dir_ = fleet_->directory() / "export";
+    const std::string exported = Ctl({"export", "--out", export_dir_}, &code);
+    ASSERT_EQ(code, 0) << exported;
+  }
+  static void TearDownTestSuite() {
+    delete fleet_;
+    fleet_ = nullptr;
+  }
+
+  static std::string Ctl(std::vector<std::string> arguments, int* code = nullptr) {
+    std::vector<std::string> argv = {TERSE_BIN "/tersectl", "--admin", fleet_->addresses().admin};
+    argv.insert(argv.end(), arguments.begin(), arguments.end());
+    return RunCommand(argv, code);
+  }
+  static int64_t Query(const std::string& sql) {
+    return QueryNumber(fleet_->coordinator_state() + "/run.sqlite", sql);
+  }
+
+  static FleetProcesses* fleet_;
+  static std::string run_file_;
+  static std::string export_dir_;
+};
+
+FleetProcesses* Product::fleet_ = nullptr;
+std::string Product::run_file_;
+std::string Product::export_dir_;
+
+TEST_F(Product, CliCsvAndDatabaseAgreeToTheByte) {
+  const nlohmann::json json = nlohmann::json::parse(Ctl({"rounds", "--json"}));
+  const nlohmann::json& rounds = json.is_array() ? json : json.at("rounds");
+  const auto csv = ParseCsv(ReadText(export_dir_ + "/rounds.csv"));
+  ASSERT_EQ(rounds.size(), kRounds);
+  ASSERT_EQ(csv.size(), kRounds);
+  EXPECT_EQ(Query("SELECT count(*) FROM rounds"), kRounds);
+  for (int i = 0; i < kRounds; ++i) {
+    const int64_t id = Number(csv[i].at("id"));
+    for (const std::string kind : {"dense", "payload", "wire"}) {
+      for (const std::string direction : {"up", "down"}) {
+        const std::string column = absl::StrCat(kind, "_bytes_", direction);
+        const int64_t stored = Query(absl::StrCat("SELECT sum(", kind, "_bytes) FROM ledger WHERE round = ", id,
+                                                  " AND direction = '", direction, "'"));
+        EXPECT_GT(stored, 0) << column;
+        EXPECT_EQ(Number(csv[i].at(column)), stored) << "round " << id << " " << column;
+        EXPECT_EQ(Number(rounds[i].at(column)), stored) << "round " << id << " " << column;
+      }
+    }
+    for (const std::string column : {"opened_us", "closed_us", "train_us_max", "updates", "base_version"}) {
+      const int64_t stored = Query(absl::StrCat("SELECT ", column, " FROM rounds WHERE id = ", id));
+      EXPECT_EQ(Number(csv[i].at(column)), stored) << column;
+      EXPECT_EQ(Number(rounds[i].at(column)), stored) << column;
+    }
+    EXPECT_EQ(csv[i].at("accuracy").empty(), id % 3 != 0) << "evaluated every third round";
+  }
+}
+
+TEST_F(Product, SummaryAndClientsAgreeWithTheLedger) {
+  const nlohmann::json summary = nlohmann::json::parse(ReadText(export_dir_ + "/summary.json"));
+  for (const char* key : {"accuracy", "loss", "rounds", "clients", "iterations", "parameters", "dense_bytes_up",
+                          "wire_bytes_up", "payload_bytes_up", "wire_bytes_down", "compression_up_wire",
+                          "compression_up_payload", "round_overhead_ms_p50", "seconds"}) {
+    EXPECT_TRUE(summary.contains(key)) << key;
+  }
+  const int64_t wire = Query("SELECT sum(wire_bytes) FROM ledger WHERE direction = 'up'");
+  const int64_t payload = Query("SELECT sum(payload_bytes) FROM updates");
+  EXPECT_EQ(summary.at("wire_bytes_up"), wire);
+  EXPECT_EQ(summary.at("payload_bytes_up"), payload) << "every update of this run was chosen";
+  EXPECT_EQ(summary.at("iterations"), kRounds * 2);
+  const double dense = 4.0 * 431080 * kRounds * 2 * kClients;
+  EXPECT_EQ(summary.at("dense_bytes_up").get<double>(), dense);
+  EXPECT_DOUBLE_EQ(summary.at("compression_up_wire").get<double>(), dense / wire);
+
+  const nlohmann::json json = nlohmann::json::parse(Ctl({"clients", "--json"}));
+  const nlohmann::json& clients = json.is_array() ? json : json.at("clients");
+  ASSERT_EQ(clients.size(), kClients);
+  int64_t sum = 0;
+  for (const nlohmann::json& client : clients) sum += Number(client.at("wire_bytes_up"));
+  EXPECT_EQ(sum, wire);
+}
+
+// The coordinator reads its own sockets; the clients read theirs.
+TEST_F(Product, ClientsCountTheSameWireBytes) {
+  int64_t sent = 0;
+  for (int i = 0; i < kClients; ++i) {
+    const std::string log = fleet_->client(i).Output();
+    const size_t at = log.find("connection closed: ");
+    ASSERT_NE(at, std::string::npos) << log;
+    sent += std::atoll(log.c_str() + at + 19);
+  }
+  EXPECT_EQ(sent, Query("SELECT sum(wire_bytes) FROM ledger WHERE direction = 'up'"));
+}
+
+TEST_F(Product, PythonOpensTheExportedModel) {
+  int code = -1;
+  const std::string output =
+      RunCommand({"/usr/bin/python3", TERSE_SOURCE "/tests/learning/open_export.py", export_dir_ + "/model.pt"}, &code);
+  EXPECT_EQ(code, 0) << output;
+}
+
+TEST_F(Product, StatusSpeaksOfAFinishedRun) {
+  EXPECT_THAT(Ctl({"status"}), HasSubstr("finished"));
+  EXPECT_THAT(ReadText(export_dir_ + "/accuracy_vs_bytes.svg"), HasSubstr("<svg"));
+}
+
+TEST_F(Product, BusyPortIsOneClearLine) {
+  int code = -1;
+  const std::string output =
+      RunCommand({TERSE_BIN "/terse-coordinator", "--run", run_file_, "--state", fleet_->directory() / "second",
+                  "--listen", fleet_->addresses().listen, "--admin", "127.0.0.1:0"},
+                 &code);
+  EXPECT_EQ(code, 1);
+  EXPECT_THAT(output, HasSubstr("the port is in use"));
+  EXPECT_THAT(output, HasSubstr("--listen"));
+}
+
+TEST_F(Product, SecondCoordinatorOnOneDirectoryIsRefused) {
+  int code = -1;
+  const std::string output = RunCommand({TERSE_BIN "/terse-coordinator", "--run", run_file_, "--state",
+                                         fleet_->coordinator_state(), "--listen", "127.0.0.1:0", "--admin",
+                                         "127.0.0.1:0"},
+                                        &code);
+  EXPECT_EQ(code, 1);
+  EXPECT_THAT(output, HasSubstr(fleet_->coordinator_state()));
+}
+
+}  // namespace
+}  // namespace terse

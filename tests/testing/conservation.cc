@@ -1,0 +1,123 @@
+#include "tests/testing/conservation.h"
+
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "compression/downstream.h"
+#include "core/status.h"
+#include "tests/testing/grid_trainer.h"
+
+namespace terse {
+namespace {
+
+bool TakeVarint(absl::string_view* bytes, uint64_t* value) {
+  *value = 0;
+  for (int shift = 0; !bytes->empty() && shift < 63; shift += 7) {
+    const uint8_t byte = static_cast<uint8_t>(bytes->front());
+    bytes->remove_prefix(1);
+    *value |= static_cast<uint64_t>(byte & 0x7f) << shift;
+    if (byte < 0x80) return true;
+  }
+  return false;
+}
+
+absl::Status AddTo(const Codec& codec, absl::string_view message, double sign, std::vector<double>* sum) {
+  std::vector<float> decoded(sum->size(), 0.0f);
+  TERSE_RETURN_IF_ERROR(codec.AddDecoded(message, 1.0f, absl::MakeSpan(decoded)));
+  for (size_t i = 0; i < sum->size(); ++i) (*sum)[i] += sign * decoded[i];
+  return absl::OkStatus();
+}
+
+// Adds what the log says of the client's updates after `version`.
+absl::Status AddApplied(RunStore* store, const Codec& codec, int64_t client, int64_t version, std::vector<double>* sum) {
+  TERSE_ASSIGN_OR_RETURN(const Head head, store->GetHead());
+  std::map<int64_t, int64_t> round_of;  // version to round
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundRecord> last, store->LastRound());
+  if (!last.has_value()) return absl::OkStatus();
+  TERSE_ASSIGN_OR_RETURN(const std::vector<RoundRecord> rounds, store->Rounds(1, last->id));
+  for (const RoundRecord& round : rounds) {
+    if (round.state == RoundState::kCommitted) round_of[round.base_version + 1] = round.id;
+  }
+  TERSE_ASSIGN_OR_RETURN(const std::vector<ClientRecord> clients, store->Clients());
+  TERSE_ASSIGN_OR_RETURN(const std::vector<LogMessage> log, store->ReadLog(version, head.version));
+  for (const LogMessage& entry : log) {
+    TERSE_ASSIGN_OR_RETURN(const std::vector<absl::string_view> updates, UpdatesOfForward(entry.downstream));
+    size_t next = 0;
+    for (const ClientRecord& record : clients) {
+      TERSE_ASSIGN_OR_RETURN(const bool chosen, store->WasChosen(round_of[entry.version], record.id));
+      if (!chosen) continue;
+      if (next >= updates.size()) return absl::InternalError(absl::StrCat("version ", entry.version, " lacks an update"));
+      if (record.id == client) TERSE_RETURN_IF_ERROR(AddTo(codec, updates[next], 1.0, sum));
+      ++next;
+    }
+    if (next != updates.size()) return absl::InternalError(absl::StrCat("version ", entry.version, " has surplus updates"));
+  }
+  return absl::OkStatus();
+}
+
+// What the client will still send: dense - decode(minus), or less the sealed update that is in the model already.
+absl::Status AddResidual(const Codec& codec, const StoredState& state, Id128 last_applied, std::vector<double>* sum) {
+  for (size_t i = 0; i < state.dense.size(); ++i) (*sum)[i] += state.dense[i];
+  if (!state.sealed.has_value()) {
+    return state.minus.empty() ? absl::OkStatus() : AddTo(codec, state.minus, -1.0, sum);
+  }
+  return state.sealed->update_id == last_applied ? AddTo(codec, state.sealed->message, -1.0, sum) : absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<absl::string_view>> UpdatesOfForward(absl::string_view downstream) {
+  if (downstream.empty() || downstream[0] != static_cast<char>(0x81)) return absl::InternalError("not a forward message");
+  downstream.remove_prefix(1);
+  uint64_t count = 0;
+  if (!TakeVarint(&downstream, &count)) return absl::InternalError("no count");
+  std::vector<absl::string_view> updates;
+  for (uint64_t i = 0; i < count; ++i) {
+    uint64_t length = 0;
+    if (!TakeVarint(&downstream, &length) || length > downstream.size()) return absl::InternalError("no update");
+    updates.push_back(downstream.substr(0, length));
+    downstream.remove_prefix(length);
+  }
+  if (!downstream.empty()) return absl::InternalError("bytes after the last update");
+  return updates;
+}
+
+absl::Status CheckConservation(RunStore* store, const Codec& codec, int64_t client, const StoredState& state,
+                               const Baseline& baseline) {
+  std::vector<double> have(codec.layout().size(), 0.0);
+  TERSE_ASSIGN_OR_RETURN(const ClientRecord record, store->GetClient(client));
+  const bool sealed_is_in = state.sealed.has_value() && state.sealed->update_id == record.last_applied;
+  if (state.prev_applied != record.last_applied && !sealed_is_in) {
+    return absl::InternalError(absl::StrCat("client ", client, " and the coordinator disagree about the last update"));
+  }
+  TERSE_RETURN_IF_ERROR(AddApplied(store, codec, client, baseline.version, &have));
+  TERSE_RETURN_IF_ERROR(AddResidual(codec, state, record.last_applied, &have));
+  std::vector<double> want(codec.layout().size(), 0.0);
+  for (int64_t step = baseline.generation; step < state.generation; ++step) {
+    const std::vector<float> delta = GridDelta(client, step);
+    for (size_t i = 0; i < want.size(); ++i) want[i] += delta[i];
+  }
+  for (size_t i = 0; i < want.size(); ++i) {
+    if (have[i] == want[i]) continue;
+    return absl::InternalError(absl::StrFormat("client %d, element %d: applied + residual = %.17g, sealed = %.17g", client,
+                                               i, have[i], want[i]));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckReplay(RunStore* store, const Codec& codec, std::vector<float> initial) {
+  TERSE_ASSIGN_OR_RETURN(const Head head, store->GetHead());
+  TERSE_ASSIGN_OR_RETURN(const std::vector<LogMessage> log, store->ReadLog(0, head.version));
+  std::vector<float> scratch;
+  for (const LogMessage& entry : log) {
+    TERSE_RETURN_IF_ERROR(ApplyDownstream(codec, entry.downstream, &scratch, absl::MakeSpan(initial)));
+    if (HashWeights(initial) != entry.model_hash) {
+      return absl::InternalError(absl::StrCat("version ", entry.version, " replays to another model"));
+    }
+  }
+  if (HashWeights(initial) != head.model_hash) return absl::InternalError("the head is not the end of its log");
+  return absl::OkStatus();
+}
+
+}  // namespace terse

@@ -1,0 +1,38 @@
+// The invariants of DESIGN section 3 as checks on what is stored, independent of the engines' own bookkeeping.
+#ifndef TERSE_TESTS_TESTING_CONSERVATION_H_
+#define TERSE_TESTS_TESTING_CONSERVATION_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "compression/codec.h"
+#include "storage/client_state.h"
+#include "storage/run_store.h"
+
+namespace terse {
+
+// A client's books start at zero, or after its last RESET: with the seal number `generation` and after `version`.
+struct Baseline {
+  int64_t generation = 0;
+  int64_t version = 0;
+};
+
+// The updates inside a downstream message of mode forward, as compression/FORMAT.md describes it.
+absl::StatusOr<std::vector<absl::string_view>> UpdatesOfForward(absl::string_view downstream);
+
+// I1 and I2: sum of the client's committed updates since the baseline + its effective residual == sum of the deltas that
+// it sealed since then, bit for bit. Needs the whole log, trainers of tests/testing/grid_trainer.h and mode forward. Reads
+// the stored state, so the client should be down. INTERNAL naming the first element that differs.
+absl::Status CheckConservation(RunStore* store, const Codec& codec, int64_t client, const StoredState& state,
+                               const Baseline& baseline);
+
+// I3: replaying the whole log from `initial` gives every logged hash and the head's.
+absl::Status CheckReplay(RunStore* store, const Codec& codec, std::vector<float> initial);
+
+}  // namespace terse
+
+#endif  // TERSE_TESTS_TESTING_CONSERVATION_H_

@@ -1,0 +1,24 @@
+// A clock that stands still until a test moves it.
+#ifndef TERSE_TESTS_TESTING_FAKE_CLOCK_H_
+#define TERSE_TESTS_TESTING_FAKE_CLOCK_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "core/clock.h"
+
+namespace terse {
+
+// Thread-safe.
+class FakeClock : public Clock {
+ public:
+  int64_t NowMicros() override { return now_us_.load(); }
+  void Advance(double seconds) { now_us_.fetch_add(static_cast<int64_t>(seconds * 1e6)); }
+
+ private:
+  std::atomic<int64_t> now_us_{1'700'000'000'000'000};
+};
+
+}  // namespace terse
+
+#endif  // TERSE_TESTS_TESTING_FAKE_CLOCK_H_

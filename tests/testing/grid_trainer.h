@@ -1,0 +1,58 @@
+// Training without LibTorch whose results are known beforehand: the delta of a client's s-th Train call is a pure function
+// of (client, s), and every value is a multiple of 2^-10 below 2 in magnitude, so sums of many of them are exact in float32
+// and conservation can be checked bit for bit. No GoogleTest in here: real processes of end-to-end tests link it too.
+#ifndef TERSE_TESTS_TESTING_GRID_TRAINER_H_
+#define TERSE_TESTS_TESTING_GRID_TRAINER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/layout.h"
+#include "core/trainer.h"
+
+namespace terse {
+
+// Four tensors, 1,557 parameters.
+const Layout& GridLayout();
+// Version 0 of a run on GridLayout: multiples of 2^-10.
+std::vector<float> GridInitialWeights();
+// What the Train call number `step_index` (0, 1, ...) of client `client` gives, whatever the weights and local steps.
+std::vector<float> GridDelta(int64_t client, int64_t step_index);
+// The loss that goes with it; finite.
+float GridLoss(int64_t client, int64_t step_index);
+
+// `client` is the index of its shard, so a run needs partition "iid". The saved state holds the number of calls so far, so
+// a sealed update and the counter behind it are on disk together: after s seals the next delta is GridDelta(client, s).
+class GridTrainer : public LocalTrainer {
+ public:
+  explicit GridTrainer(int64_t client) : client_(client) {}
+
+  const Layout& layout() const override { return GridLayout(); }
+  absl::StatusOr<TrainResult> Train(absl::Span<const float> weights, int64_t steps,
+                                    const std::function<bool()>& keep_going, absl::Span<float> delta) override;
+  void MaskMomentum(absl::Span<const uint32_t> positions) override {}
+  absl::StatusOr<std::string> SaveState() override;
+  absl::Status RestoreState(absl::string_view state) override;
+
+ private:
+  const int64_t client_;
+  int64_t calls_ = 0;
+};
+
+TrainerFactory GridTrainerFactory();
+
+// Accuracy is a pure function of the weights, in 0..1.
+class GridEvaluator : public Evaluator {
+ public:
+  absl::StatusOr<Evaluation> Evaluate(absl::Span<const float> weights) override;
+};
+
+}  // namespace terse
+
+#endif  // TERSE_TESTS_TESTING_GRID_TRAINER_H_
