@@ -48,4 +48,4 @@ ENV OMP_NUM_THREADS=1
 EXPOSE 7700
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
   CMD ["tersectl", "--admin", "127.0.0.1:7701", "status"]
-CMD ["terse-coordinator", "--run", "/etc/terse/runs/lenet5-sbc2.toml", "--state", "/state", "--listen", "0.0.0.0:7700"]
+CMD ["terse-coordinator", "--run", "/etc/terse/runs/demo.toml", "--state", "/state", "--listen", "0.0.0.0:7700"]

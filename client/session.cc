@@ -17,6 +17,11 @@ constexpr int64_t kProgressEveryMicros = 20'000'000;
 // A checkpoint file is the weights and less than this around them.
 constexpr int64_t kCheckpointEnvelope = 4096;
 
+// A state directory that fails is not a connection that failed: connecting again cannot help, so UNAVAILABLE becomes final.
+absl::Status Stored(const absl::Status& status) {
+  return absl::IsUnavailable(status) ? absl::InternalError(status.message()) : status;
+}
+
 }  // namespace
 
 ClientSession::ClientSession(Options options) : options_(std::move(options)) {}
@@ -77,7 +82,7 @@ ClientSession::Next ClientSession::OnMessage(CoordinatorLink* link, const FromSe
 absl::Status ClientSession::Adopt(const Welcome& welcome) {
   const bool ours = options_.state->state().lineage == welcome.lineage;
   if (ours && work_.has_value() && work_->lineage == welcome.lineage) return absl::OkStatus();
-  TERSE_RETURN_IF_ERROR(options_.state->Begin(welcome.lineage, welcome.config->durability));
+  TERSE_RETURN_IF_ERROR(Stored(options_.state->Begin(welcome.lineage, welcome.config->durability)));
   Work work;
   work.lineage = welcome.lineage;
   work.config = welcome.config;
@@ -208,7 +213,7 @@ absl::Status ClientSession::SealUpdate(const Assignment& assignment, std::string
   update.loss = loss;
   update.message = std::move(message);
   TERSE_ASSIGN_OR_RETURN(std::string trainer_state, work_->trainer->SaveState());
-  return options_.state->Seal(work_->feedback->dense(), update, std::move(trainer_state));
+  return Stored(options_.state->Seal(work_->feedback->dense(), update, std::move(trainer_state)));
 }
 
 absl::Status ClientSession::Push(CoordinatorLink* link) {
@@ -222,7 +227,7 @@ absl::Status ClientSession::OnVerdict(CoordinatorLink* link, const Verdict& verd
     const double lost = work_->feedback->Reset();
     Log(true, absl::StrCat("the coordinator asked for a fresh residual (", verdict.reason, "); ",
                            absl::StrFormat("%.3g", lost), " in L2 norm is lost"));
-    return state->Reset(verdict.last_applied);
+    return Stored(state->Reset(verdict.last_applied));
   }
   if (!state->state().sealed.has_value() || state->state().sealed->update_id != verdict.update_id) {
     return absl::OkStatus();  // about an update that was settled before
@@ -231,7 +236,7 @@ absl::Status ClientSession::OnVerdict(CoordinatorLink* link, const Verdict& verd
   const bool applied = verdict.outcome == Outcome::kApplied;
   if (!applied) Log(true, absl::StrCat("the update of round ", state->state().sealed->round, " came too late and folds "
                                        "into the next one"));
-  TERSE_RETURN_IF_ERROR(state->Settle(applied));
+  TERSE_RETURN_IF_ERROR(Stored(state->Settle(applied)));
   return work_->feedback->Settle(applied);
 }
 

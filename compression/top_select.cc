@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <limits>
 
@@ -10,22 +11,26 @@
 namespace terse {
 namespace {
 
-constexpr int64_t kBlock = 16;             // elements tested at once
-constexpr int64_t kSampleFrom = 4096;      // smaller tensors are all candidates
+constexpr int64_t kBlock = 32;         // elements tested at once; GCC unrolls shorter loops instead of vectorising them
+constexpr int64_t kSampleFrom = 4096;  // smaller tensors are all candidates
 constexpr int64_t kMinSample = 256;
-constexpr int64_t kSampleTail = 64;        // sampled entries that the tail should hold, if the sample may be that large
-constexpr int64_t kSampleShare = 16;       // at most one element in so many is sampled
+constexpr int64_t kSampleTail = 256;  // sampled entries that the tail should hold, if the sample may be that large
+constexpr int64_t kSampleShare = 16;  // at most one element in so many is sampled
 constexpr int64_t kSlackGrowth = 8;
-constexpr float kSmallest = std::numeric_limits<float>::denorm_min();
+constexpr int32_t kSmallest = 1;      // every entry but zero is a candidate
+
+// The magnitude bits of a float of the wanted sign; negative for a float of the other sign.
+int32_t IfPositive(uint32_t float_bits) { return static_cast<int32_t>(float_bits); }
+int32_t IfNegative(uint32_t float_bits) { return static_cast<int32_t>(float_bits ^ 0x80000000u); }
 
 uint32_t KeyMagnitude(uint64_t key) { return static_cast<uint32_t>(key >> 32); }
 uint32_t KeyIndex(uint64_t key) { return ~static_cast<uint32_t>(key); }
 
-// Splits off the magnitude that `rank` sampled entries of one sign reach, or the smallest one when too few do.
-float SampleBound(std::vector<float>::iterator begin, std::vector<float>::iterator end, int64_t rank) {
+// The magnitude that `rank` sampled entries of one sign reach, or the smallest one when too few do.
+int32_t SampleBound(std::vector<int32_t>::iterator begin, std::vector<int32_t>::iterator end, int64_t rank) {
   if (end - begin <= rank) return kSmallest;
-  std::nth_element(begin, begin + rank, end, std::greater<float>());
-  return std::max(begin[rank], kSmallest);
+  std::nth_element(begin, begin + rank, end, std::greater<int32_t>());
+  return begin[rank];
 }
 
 // The first candidate that is NaN or infinite. Keys are in index order.
@@ -42,13 +47,13 @@ absl::optional<int64_t> TopSelector::Select(absl::Span<const float> values, int6
   for (int64_t slack = 1;; slack *= kSlackGrowth) {
     const Bounds bounds = LooseBounds(values, count, slack);
     Collect(values, bounds);
-    // NaN and infinity pass every bound, so they are always among the candidates.
+    // NaN and infinity are always among the candidates.
     const int64_t bad = std::min(FirstNotFinite(positive_keys_, positive_count_),
                                  FirstNotFinite(negative_keys_, negative_count_));
     if (bad != std::numeric_limits<int64_t>::max()) return bad;
     // A sample that misled left too few candidates: look again with looser bounds.
-    if ((positive_count_ >= count || bounds.high == kSmallest) &&
-        (negative_count_ >= count || bounds.low == -kSmallest)) {
+    if ((positive_count_ >= count || bounds.positive == kSmallest) &&
+        (negative_count_ >= count || bounds.negative == kSmallest)) {
       break;
     }
   }
@@ -59,21 +64,21 @@ absl::optional<int64_t> TopSelector::Select(absl::Span<const float> values, int6
 
 TopSelector::Bounds TopSelector::LooseBounds(absl::Span<const float> values, int64_t count, int64_t slack) {
   const int64_t n = values.size();
-  if (n < kSampleFrom) return {kSmallest, -kSmallest};
+  if (n < kSampleFrom) return {kSmallest, kSmallest};
   const int64_t size = std::min(std::max(kMinSample, kSampleTail * (n / count)), std::max(kMinSample, n / kSampleShare));
   // An odd stride does not stay in one column of a matrix whose rows are a power of two.
   const int64_t stride = std::max<int64_t>(1, n / size) | 1;
   sample_.clear();
   int64_t sampled = 0;
   for (int64_t i = stride / 2; i < n; i += stride, ++sampled) {
-    const float value = values[i];
-    if (std::isfinite(value) && value != 0) sample_.push_back(value);
+    const uint32_t bits = FloatBits(values[i]);
+    if (MagnitudeBits(bits) != 0) sample_.push_back(static_cast<int32_t>(bits));
   }
-  const auto middle = std::partition(sample_.begin(), sample_.end(), [](float value) { return value > 0; });
-  std::for_each(middle, sample_.end(), [](float& value) { value = -value; });
+  const auto middle = std::partition(sample_.begin(), sample_.end(), [](int32_t bits) { return bits > 0; });
+  std::for_each(middle, sample_.end(), [](int32_t& bits) { bits = IfNegative(static_cast<uint32_t>(bits)); });
   const double expected = static_cast<double>(count) * static_cast<double>(sampled) / static_cast<double>(n);
   const int64_t rank = slack * static_cast<int64_t>(expected + 4 * std::sqrt(expected) + 4);
-  return {SampleBound(sample_.begin(), middle, rank), -SampleBound(middle, sample_.end(), rank)};
+  return {SampleBound(sample_.begin(), middle, rank), SampleBound(middle, sample_.end(), rank)};
 }
 
 void TopSelector::Collect(absl::Span<const float> values, Bounds bounds) {
@@ -82,10 +87,12 @@ void TopSelector::Collect(absl::Span<const float> values, Bounds bounds) {
   const int64_t n = values.size();
   int64_t begin = 0;
   for (; begin + kBlock <= n; begin += kBlock) {
-    const float* block = values.data() + begin;
-    int hit = 0;
-    for (int64_t i = 0; i < kBlock; ++i) {
-      hit |= static_cast<int>(!(block[i] < bounds.high)) | static_cast<int>(!(block[i] > bounds.low));
+    uint32_t block[kBlock];
+    std::memcpy(block, values.data() + begin, sizeof(block));
+    int32_t hit = 0;
+    for (uint32_t bits : block) {
+      hit |= -static_cast<int32_t>(IfPositive(bits) >= bounds.positive);
+      hit |= -static_cast<int32_t>(IfNegative(bits) >= bounds.negative);
     }
     if (hit != 0) CollectBlock(values, begin, begin + kBlock, bounds);
   }
@@ -97,16 +104,19 @@ void TopSelector::CollectBlock(absl::Span<const float> values, int64_t begin, in
     const int64_t used = keys == &positive_keys_ ? positive_count_ : negative_count_;
     if (static_cast<int64_t>(keys->size()) < used + kBlock) keys->resize(std::max<size_t>(1024, 2 * keys->size()));
   }
-  uint64_t* const positive = positive_keys_.data();
-  uint64_t* const negative = negative_keys_.data();
+  // Without branches: every key is written, and the counters move on for those that stay.
+  uint64_t* positive = positive_keys_.data() + positive_count_;
+  uint64_t* negative = negative_keys_.data() + negative_count_;
   for (int64_t i = begin; i < end; ++i) {
     const uint32_t bits = FloatBits(values[i]);
     const uint64_t key = static_cast<uint64_t>(MagnitudeBits(bits)) << 32 | static_cast<uint32_t>(~i);
-    positive[positive_count_] = key;
-    positive_count_ += static_cast<int>(!(values[i] < bounds.high));
-    negative[negative_count_] = key;
-    negative_count_ += static_cast<int>(!(values[i] > bounds.low));
+    *positive = key;
+    positive += IfPositive(bits) >= bounds.positive;
+    *negative = key;
+    negative += IfNegative(bits) >= bounds.negative;
   }
+  positive_count_ = positive - positive_keys_.data();
+  negative_count_ = negative - negative_keys_.data();
 }
 
 void TopSelector::Keep(int64_t count, const std::vector<uint64_t>& keys, int64_t size, Tail* tail) {

@@ -28,10 +28,11 @@ class TopSelector {
   const Tail& negative() const { return negative_; }
 
  private:
-  // Entries at or beyond a bound are candidates.
+  // Magnitude bits, at least 1; entries at or beyond them are candidates. Integer comparisons vectorise, order floats of
+  // one sign as their values, and let NaN and infinity pass every bound.
   struct Bounds {
-    float high;  // positive
-    float low;   // negative
+    int32_t positive;
+    int32_t negative;
   };
 
   Bounds LooseBounds(absl::Span<const float> values, int64_t count, int64_t slack);
@@ -46,7 +47,7 @@ class TopSelector {
   int64_t positive_count_ = 0;
   int64_t negative_count_ = 0;
   std::vector<uint64_t> scratch_;
-  std::vector<float> sample_;
+  std::vector<int32_t> sample_;
   Tail positive_;
   Tail negative_;
 };

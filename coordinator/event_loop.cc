@@ -44,7 +44,8 @@ EventLoop::Item EventLoop::Pop(int64_t deadline_us, bool* quit) {
   const absl::Duration wait = wait_us == kNever ? absl::InfiniteDuration() : absl::Microseconds(wait_us);
   mutex_.AwaitWithTimeout(absl::Condition(this, &EventLoop::HasWork), wait);
   *quit = quit_;
-  if (quit_ || queue_.empty()) return nullptr;
+  // A timer that was due already goes first: a queue that never empties must not hold it up.
+  if (quit_ || queue_.empty() || wait_us == 0) return nullptr;
   Item item = std::move(queue_.front());
   queue_.pop_front();
   return item;

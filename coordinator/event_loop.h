@@ -32,7 +32,7 @@ class EventLoop {
  private:
   using Item = std::function<absl::Status(Engine*)>;
   void Push(Item item);
-  // The next item, or nullptr when `deadline_us` passed or the loop should end.
+  // The next item, or nullptr when `deadline_us` has passed or the loop should end.
   Item Pop(int64_t deadline_us, bool* quit);
   bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return quit_ || !queue_.empty(); }
 

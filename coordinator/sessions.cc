@@ -129,7 +129,14 @@ absl::Status HandleReady(RunContext& run, SessionId id, const Ready& message) {
            /*retry=*/false);
     return run.Note("client_refused", session.client, "model layout differs");
   }
-  if (!message.version.has_value()) return SendResync(run, session, "the client holds no model of this run");
+  // A client that says Ready is not training: what it was given before, it let pass or has finished.
+  session.assigned_round = 0;
+  if (!message.version.has_value()) {
+    if (session.version.has_value()) {
+      TERSE_RETURN_IF_ERROR(run.Note("model_drift", session.client, absl::StrCat("on the way to version ", *session.version)));
+    }
+    return SendResync(run, session, "the client holds no model of this run");
+  }
   const int64_t version = *message.version;
   if (version > run.head.version || version < 0) {
     return SendResync(run, session, absl::StrCat("version ", version, " does not exist here"));
@@ -139,7 +146,11 @@ absl::Status HandleReady(RunContext& run, SessionId id, const Ready& message) {
     return SendResync(run, session, "the model hash differs");
   }
   TERSE_ASSIGN_OR_RETURN(const bool use_log, LogIsBetter(run, version));
-  if (use_log) return SendLog(run, session, version);
+  if (use_log) {
+    const absl::Status sent = SendLog(run, session, version);
+    // A checkpoint that was just written may have cut the log off in between.
+    if (!absl::IsOutOfRange(sent)) return sent;
+  }
   return SendResync(run, session, absl::StrCat("version ", version, " is too old"));
 }
 

@@ -20,7 +20,7 @@ leaves
   runs/NAME/  run.toml  coordinator/ (the database and the checkpoints)  clients/  logs/
               model.pt  model.safetensors  rounds.csv  accuracy_vs_bytes.svg  summary.json
 
-  --run FILE      the run (default: deploy/runs/lenet5-sbc2.toml)
+  --run FILE      the run (default: deploy/runs/demo.toml)
   --data DIR      folder of the data set (default: the digits that are built in, no download)
   --clients N     number of clients (default: rounds.clients of the run file, 4 when it says nothing)
   --name NAME     name of the run and of its folder (default: the run file's)
@@ -36,7 +36,7 @@ USAGE
 }
 
 parse_arguments() {
-  run_file=$root/deploy/runs/lenet5-sbc2.toml data='' clients='' name='' out=$root/runs device=auto
+  run_file=$root/deploy/runs/demo.toml data='' clients='' name='' out=$root/runs device=auto
   listen=127.0.0.1:0 admin=127.0.0.1:0 bin=''
   while [[ $# -gt 0 ]]; do
     case "$1" in

@@ -22,7 +22,7 @@ leaves
   runs/NAME/  run.toml  coordinator/ (the database and the checkpoints)  logs/
               model.pt  model.safetensors  rounds.csv  accuracy_vs_bytes.svg  summary.json
 
-  --run FILE         the run (default: deploy/runs/lenet5-sbc2.toml)
+  --run FILE         the run (default: deploy/runs/demo.toml)
   --data DIR         folder of the data set, readable by everyone (default: the digits that are built in)
   --clients N        number of client containers (default: rounds.clients of the run file, 4 when it says nothing)
   --name NAME        name of the run and of its folder (default: the run file's name and -fleet)
@@ -35,7 +35,7 @@ USAGE
 }
 
 parse_arguments() {
-  run_file=$root/deploy/runs/lenet5-sbc2.toml data='' clients='' name='' out=$root/runs image=terse:local build=1
+  run_file=$root/deploy/runs/demo.toml data='' clients='' name='' out=$root/runs image=terse:local build=1
   while [[ $# -gt 0 ]]; do
     case "$1" in
       -h | --help) usage; exit 0 ;;

@@ -1,5 +1,6 @@
 #include "proto/run_config_rules.h"
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -98,6 +99,8 @@ std::string TypeText(const FieldDescriptor& field) {
 }
 
 std::string NumberText(double value) {
+  // Whole numbers that a double holds exactly, without an exponent.
+  if (value == std::floor(value) && std::abs(value) <= 0x1p53) return absl::StrFormat("%.0f", value);
   for (const int digits : {6, 15}) {
     std::string text = absl::StrFormat("%.*g", digits, value);
     double back = 0;
@@ -116,17 +119,13 @@ std::string AllowedText(const FieldDescriptor& field) {
     }
     return text;
   }
-  // Bounds of integers are whole; %.0f prints those beyond a million without an exponent.
-  const auto bound = [&](double value) {
-    return field.cpp_type() == FieldDescriptor::CPPTYPE_INT64 ? absl::StrFormat("%.0f", value) : NumberText(value);
-  };
   if (rule.has_above()) {
-    return rule.has_max() ? absl::StrCat("above ", bound(rule.above()), ", at most ", bound(rule.max()))
-                          : absl::StrCat("above ", bound(rule.above()));
+    return rule.has_max() ? absl::StrCat("above ", NumberText(rule.above()), ", at most ", NumberText(rule.max()))
+                          : absl::StrCat("above ", NumberText(rule.above()));
   }
-  if (rule.has_min() && rule.has_max()) return absl::StrCat(bound(rule.min()), " to ", bound(rule.max()));
-  if (rule.has_min()) return absl::StrCat("at least ", bound(rule.min()));
-  return rule.has_max() ? absl::StrCat("at most ", bound(rule.max())) : "";
+  if (rule.has_min() && rule.has_max()) return absl::StrCat(NumberText(rule.min()), " to ", NumberText(rule.max()));
+  if (rule.has_min()) return absl::StrCat("at least ", NumberText(rule.min()));
+  return rule.has_max() ? absl::StrCat("at most ", NumberText(rule.max())) : "";
 }
 
 std::optional<ConfigViolation> CheckFields(const Message& message, absl::string_view prefix) {

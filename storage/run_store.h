@@ -127,9 +127,9 @@ struct Checkpoint {
 };
 
 // Thread-safe. Writes go through one connection under a mutex, reads through another, so an administrator's query never
-// waits for a commit. Every call that changes something is one transaction and is durable when it returns; when
-// it fails nothing has changed. Any call may return RESOURCE_EXHAUSTED (disk full), UNAVAILABLE (input/output error;
-// the store then refuses to write until it is opened again) or DATA_LOSS (the database is damaged).
+// waits for a commit. Every call that changes something is one transaction and durable when it returns; when it fails
+// nothing has changed. Any call may return RESOURCE_EXHAUSTED (disk full), DATA_LOSS (the database is damaged) or
+// UNAVAILABLE (input/output error: a change may or may not be on disk; the store writes nothing until it is reopened).
 class RunStore {
  public:
   virtual ~RunStore() = default;
@@ -210,9 +210,8 @@ class RunStore {
   virtual absl::StatusOr<std::vector<EventRecord>> Events(int64_t newest) = 0;
 };
 
-// Parses the bytes of a checkpoint file. DATA_LOSS when they are not whole or their hash does not match.
+// A checkpoint file's bytes. Parsing: DATA_LOSS when they are not whole or a hash does not match.
 absl::StatusOr<Checkpoint> ParseCheckpoint(absl::string_view bytes);
-// The bytes of a checkpoint file.
 std::string SerializeCheckpoint(const Checkpoint& checkpoint);
 
 }  // namespace terse

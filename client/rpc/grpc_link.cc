@@ -92,6 +92,7 @@ absl::StatusOr<FromServer> GrpcLink::Receive() {
   }
   FromServer message = std::move(inbox_.front());
   inbox_.pop_front();
+  Wire();  // a look while the connection is surely open; a closed one keeps the last reading
   return message;
 }
 

@@ -20,6 +20,10 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxReplyBytes);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // `watch` waits for a coordinator that restarts.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 200);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
 
@@ -58,8 +62,9 @@ absl::StatusOr<v1::Status> AdminClient::GetStatus() {
 
 absl::Status AdminClient::ForEachPage(uint64_t first, uint64_t last, uint64_t page,
                                       const std::function<absl::Status(uint64_t, uint64_t)>& fetch, uint64_t newest) {
+  first = std::max<uint64_t>(first, 1);
   const uint64_t end = last == 0 ? newest : std::min(last, newest);
-  while (first + page <= end) {
+  while (end >= page && first <= end - page) {
     TERSE_RETURN_IF_ERROR(fetch(first, first + page - 1));
     first += page;
   }

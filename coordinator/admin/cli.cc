@@ -1,9 +1,10 @@
 #include "coordinator/admin/cli.h"
 
 #include <CLI/CLI.hpp>
-#include <functional>
 #include <map>
 #include <string>
+
+#include "core/version.h"
 
 namespace terse {
 namespace {
@@ -36,26 +37,27 @@ void AddQueries(CLI::App& app, Invocation* invocation) {
   CommandOptions& options = invocation->options;
   AddRemote(app, "status", "State of the run", ShowStatus, invocation);
   CLI::App* rounds = AddRemote(app, "rounds", "Rounds with loss, accuracy, bytes and times", ShowRounds, invocation);
-  rounds->add_option("--first", options.first, "First round");
-  rounds->add_option("--last", options.last, "Last round; 0: the newest");
-  rounds->add_option("--newest", options.newest, "Only the newest so many; 0: all");
+  rounds->add_option("--first", options.first, "First round")->check(CLI::NonNegativeNumber);
+  rounds->add_option("--last", options.last, "Last round; 0: the newest")->check(CLI::NonNegativeNumber);
+  rounds->add_option("--newest", options.newest, "Only the newest so many; 0: all")->check(CLI::NonNegativeNumber);
   rounds->add_flag("--csv", options.csv, "Comma-separated, every field");
   AddRemote(app, "clients", "Clients that ever checked in", ShowClients, invocation);
   CLI::App* events =
       AddRemote(app, "events", "What happened: joins, aborts, rejections, resets", ShowEvents, invocation);
-  events->add_option("--newest", options.newest, "The newest so many (100)")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1000000}));
-  events->preparse_callback([&options](size_t) { options.newest = 100; });
+  events->add_option("--newest", options.newest_events, "The newest so many")
+      ->check(CLI::Range(uint32_t{1}, uint32_t{10000}))
+      ->capture_default_str();
   CLI::App* ledger = AddRemote(app, "ledger", "Bytes by round, client and direction", ShowLedger, invocation);
-  ledger->add_option("--first", options.first, "First round");
-  ledger->add_option("--last", options.last, "Last round; 0: the newest");
+  ledger->add_option("--first", options.first, "First round")->check(CLI::NonNegativeNumber);
+  ledger->add_option("--last", options.last, "Last round; 0: the newest")->check(CLI::NonNegativeNumber);
   AddRemote(app, "summary", "Accuracy, bytes, compression and time of the whole run", ShowSummary, invocation);
 }
 
 void AddActions(CLI::App& app, Invocation* invocation) {
   CommandOptions& options = invocation->options;
   CLI::App* watch = AddRemote(app, "watch", "A line for every settled round until the run ends", WatchRun, invocation);
-  watch->add_option("--first", options.first, "Begin with this round; default: the next to be settled");
+  watch->add_option("--first", options.first, "Begin with this round; default: ten rounds back")
+      ->check(CLI::NonNegativeNumber);
   watch->add_option("--patience", options.patience_seconds, "Seconds that the coordinator may be away")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
@@ -77,6 +79,7 @@ void Configure(CLI::App& app, Invocation* invocation) {
   app.name("tersectl");
   app.require_subcommand(1);
   app.fallthrough();
+  app.set_version_flag("--version", kVersion);
   app.add_option("--admin", invocation->address, "Address of the coordinator's admin service")
       ->envname("TERSE_ADMIN")
       ->capture_default_str();

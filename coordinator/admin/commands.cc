@@ -1,7 +1,6 @@
 #include "coordinator/admin/commands.h"
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 #include <vector>
 
@@ -68,8 +67,8 @@ absl::Status ShowStatus(AdminClient& client, const CommandOptions& options, cons
   }
   TextTable table({{absl::StrCat("run ", status.run())}, {status.state()}});
   table.AddRow({"phase", status.phase()});
-  table.AddRow({"round", absl::StrCat(status.round(), " of ", status.rounds_total())});
-  table.AddRow({"version", absl::StrCat(status.version())});
+  table.AddRow({"rounds committed", absl::StrCat(status.version(), " of ", status.rounds_total())});
+  table.AddRow({"newest round", absl::StrCat(status.round())});
   table.AddRow({"clients", absl::StrCat(status.clients_connected(), " connected, ", status.clients_wanted(),
                                         " wanted, ", status.clients_known(), " known")});
   table.AddRow({"codec", status.config().codec().name()});
@@ -132,7 +131,7 @@ absl::Status ShowClients(AdminClient& client, const CommandOptions& options, con
 }
 
 absl::Status ShowEvents(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
-  TERSE_ASSIGN_OR_RETURN(const std::vector<v1::Event> events, client.ListEvents(static_cast<uint32_t>(options.newest)));
+  TERSE_ASSIGN_OR_RETURN(const std::vector<v1::Event> events, client.ListEvents(options.newest_events));
   if (options.json) {
     PrintJsonList(events, terminal);
     return absl::OkStatus();
@@ -179,7 +178,7 @@ absl::Status StopRun(AdminClient& client, const CommandOptions& options, const T
   if (options.json) {
     PrintJson(Json{{"state", state}}, terminal);
   } else {
-    *terminal.out << "run: " << state << (options.shutdown ? "; the coordinator shuts down\n" : "\n");
+    *terminal.out << state << "\n";
   }
   return absl::OkStatus();
 }

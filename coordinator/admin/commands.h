@@ -25,7 +25,8 @@ struct CommandOptions {
   bool json = false;
   uint64_t first = 0;   // rounds, ledger, watch
   uint64_t last = 0;    // rounds, ledger
-  uint64_t newest = 0;  // rounds, events
+  uint64_t newest = 0;  // rounds
+  uint32_t newest_events = 100;
   bool csv = false;
   bool shutdown = false;
   double patience_seconds = 30;  // watch: how long a coordinator may be away

@@ -90,9 +90,11 @@ std::string CsvHeader(const Descriptor& descriptor) {
 }
 
 std::string CsvRow(const Message& message) {
+  const Json object = ToJson(message);
   std::string line;
-  for (const auto& item : ToJson(message).items())
+  for (const auto& item : object.items()) {
     absl::StrAppend(&line, line.empty() ? "" : ",", CsvCell(item.value()));
+  }
   return line + "\n";
 }
 

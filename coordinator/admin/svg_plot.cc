@@ -130,12 +130,9 @@ void AppendCurve(const Panel& panel, const Axis& x, const std::vector<EvaluatedP
                           BytesText(point.wire_bytes_up), panel.text(panel.value(point)));
   }
   absl::StrAppend(svg, "</g>\n");
-  // The last value, on the side of its point where the curve is not.
-  const EvaluatedPoint& last = points.back();
-  const double y = panel.y.At(panel.value(last));
-  const double below = panel.css_class == "accuracy" ? 20 : -10;
+  const double last = panel.value(points.back());
   absl::StrAppendFormat(svg, "<text class=\"value\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n", kRight,
-                        y + below, panel.text(panel.value(last)));
+                        panel.y.At(last) - 10, panel.text(last));
 }
 
 void AppendByteAxis(const Axis& x, double bottom, std::string* svg) {

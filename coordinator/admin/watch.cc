@@ -35,14 +35,14 @@ double WatchLines::SecondsLeft() const {
 std::string WatchLines::Line(const v1::Round& round) const {
   const std::string position = absl::StrCat(committed_, "/", rounds_total_);
   if (round.state() != "committed") {
-    return absl::StrFormat("%13s  round %d %s, opened again\n", position, round.id(), round.state());
+    return absl::StrFormat("%13s  round %d %s\n", position, round.id(), round.state());
   }
   const double rate = wire_bytes_up_ == 0 ? 0 : static_cast<double>(dense_bytes_up_) / wire_bytes_up_;
   const double seconds = static_cast<double>(round.committed_us() - round.opened_us()) / 1e6;
   return absl::StrFormat(kRow, position, round.has_accuracy() ? DecimalText(round.accuracy()) : "",
                          DecimalText(round.train_loss()), BytesText(round.wire_bytes_up()),
                          BytesText(round.wire_bytes_down()), RateText(rate), DurationText(seconds),
-                         DurationText(SecondsLeft()));
+                         committed_ < rounds_total_ ? DurationText(SecondsLeft()) : "-");
 }
 
 }  // namespace terse

@@ -20,7 +20,7 @@ class WatchLines {
 
   // Titles above the lines.
   std::string Header() const;
-  // The line of `round`, which was added last: version reached, accuracy when evaluated, training loss, bytes on the
+  // The line of `round`, which was added last: rounds committed, accuracy when evaluated, training loss, bytes on the
   // wire up and down, compression on the wire so far, duration of the round and time left at the pace of the last
   // rounds.
   std::string Line(const v1::Round& round) const;

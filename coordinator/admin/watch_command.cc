@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <vector>
 
 #include "absl/time/clock.h"
@@ -10,7 +11,19 @@
 namespace terse {
 namespace {
 
+// Settled rounds that are shown at the start.
+constexpr uint64_t kRoundsBack = 10;
+
 bool IsSettled(const v1::Round& round) { return round.state() == "committed" || round.state() == "aborted"; }
+
+// Id of the newest settled round, or 0. Its evaluation may be under way, so the stream has the last word on it.
+uint64_t NewestSettled(const std::vector<v1::Round>& rounds) {
+  uint64_t newest = 0;
+  for (const v1::Round& round : rounds) {
+    if (IsSettled(round)) newest = std::max(newest, round.id());
+  }
+  return newest;
+}
 
 // Prints settled rounds once each, in the order of their ids.
 class RoundPrinter {
@@ -73,7 +86,11 @@ absl::Status WatchRun(AdminClient& client, const CommandOptions& options, const 
   TERSE_ASSIGN_OR_RETURN(const v1::Status status, client.GetStatus());
   TERSE_ASSIGN_OR_RETURN(const std::vector<v1::Round> rounds, client.ListRounds(0, 0));
   RoundPrinter printer(status.rounds_total(), options, terminal);
-  for (const v1::Round& round : rounds) printer.Add(round, options.first > 0 && round.id() >= options.first);
+  const uint64_t newest = NewestSettled(rounds);
+  const uint64_t from = options.first > 0 ? options.first : newest - std::min(newest, kRoundsBack);
+  for (const v1::Round& round : rounds) {
+    if (round.id() < newest) printer.Add(round, round.id() >= from);
+  }
   TERSE_RETURN_IF_ERROR(Follow(client, options, terminal, &printer));
   if (options.json) return absl::OkStatus();
   *terminal.out << "run " << status.run() << " ended after " << printer.committed() << " of " << status.rounds_total()

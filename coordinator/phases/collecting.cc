@@ -28,7 +28,13 @@ class Collecting : public Phase {
   }
 
   Transition OnUpdate(RunContext& run, Session& session, Update update) override {
-    if (update.round != run.round) return Phase::OnUpdate(run, session, std::move(update));
+    if (update.round != run.round) {
+      TERSE_RETURN_IF_ERROR(AnswerLate(run, session, update));
+      // A client lets work pass while an update of an earlier round is sealed; now that one is settled.
+      session.assigned_round = 0;
+      Assign(run, session);
+      return absl::nullopt;
+    }
     const auto existing = run.received.find(session.client);
     const bool repeated = existing != run.received.end();
     if (repeated && existing->second.update_id != update.update_id) {

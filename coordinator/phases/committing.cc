@@ -89,7 +89,7 @@ class Committing : public Phase {
       run.background->Evaluate(round, run.weights);
     }
     const bool due = run.head.version - run.checkpoint_version >= run.config->checkpoint_every;
-    if (last || (due && !run.checkpoint_running)) {
+    if (due && !run.checkpoint_running) {
       run.checkpoint_running = true;
       run.background->WriteCheckpoint({run.head.version, run.head.model_hash, run.weights});
     }

@@ -1,5 +1,6 @@
 // Finishing: tells the clients that the run is over, waits for the last evaluation and checkpoint, and ends the run.
 #include <string>
+#include <vector>
 
 #include "coordinator/phases/phases.h"
 #include "core/status.h"
@@ -12,16 +13,11 @@ class Finishing : public Phase {
   PhaseName name() const override { return PhaseName::kFinishing; }
 
   Transition Enter(RunContext& run) override {
-    // A run that an operator stopped early, or that ended while its process was down, lacks the last two.
-    TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundRecord> round, run.store->LastRound());
-    const bool evaluated = round.has_value() && round->accuracy.has_value();
-    if (!run.evaluating.has_value() && !evaluated && run.head.version > 0) {
-      run.evaluating = run.round;
-      run.background->Evaluate(run.round, run.weights);
-    }
-    if (!run.checkpoint_running && run.checkpoint_version < run.head.version) {
-      run.checkpoint_running = true;
-      run.background->WriteCheckpoint({run.head.version, run.head.model_hash, run.weights});
+    // A run that an operator stopped early, or that ended while its process was down, lacks the last evaluation.
+    TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundRecord> round, RoundOfHead(run));
+    if (round.has_value() && !round->accuracy.has_value() && run.evaluating != round->id) {
+      run.evaluating = round->id;
+      run.background->Evaluate(round->id, run.weights);
     }
     for (auto& [id, session] : run.sessions) {
       OnReady(run, session).IgnoreError();
@@ -36,6 +32,10 @@ class Finishing : public Phase {
   }
 
   Transition OnBackground(RunContext& run) override {
+    if (!run.checkpoint_running && run.checkpoint_version < run.head.version) {
+      run.checkpoint_running = true;
+      run.background->WriteCheckpoint({run.head.version, run.head.model_hash, run.weights});
+    }
     if (run.evaluating.has_value() || run.checkpoint_running || ended_) return absl::nullopt;
     ended_ = true;
     const bool complete = run.head.version >= run.config->rounds.count;
@@ -45,6 +45,15 @@ class Finishing : public Phase {
   }
 
  private:
+  // The round that made the head's model; aborted ones may have followed it. nullopt for version 0.
+  static absl::StatusOr<absl::optional<RoundRecord>> RoundOfHead(RunContext& run) {
+    for (int64_t id = run.round; id > 0; --id) {
+      TERSE_ASSIGN_OR_RETURN(const std::vector<RoundRecord> found, run.store->Rounds(id, id));
+      if (!found.empty() && found[0].state == RoundState::kCommitted) return absl::make_optional(found[0]);
+    }
+    return absl::optional<RoundRecord>();
+  }
+
   static std::string Reason(const RunContext& run) {
     return run.head.version >= run.config->rounds.count ? "all rounds are done" : "stopped by the operator";
   }

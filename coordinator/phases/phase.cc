@@ -63,10 +63,10 @@ absl::Status Abort(RunContext& run, const std::string& reason) {
   run.round_open = false;
   BookWire(run);
   TERSE_RETURN_IF_ERROR(run.store->AddLedger(run.book.Take(run.round)));
+  for (const auto& [client, update] : run.received) TERSE_RETURN_IF_ERROR(run.store->RecordNotApplied(client));
   for (auto& [id, session] : run.sessions) {
     const auto it = run.received.find(session.client);
     if (it == run.received.end()) continue;
-    TERSE_RETURN_IF_ERROR(run.store->RecordNotApplied(session.client));
     session.link->Send(Verdict{Outcome::kNotApplied, it->second.update_id, session.last_applied, reason});
   }
   run.received.clear();

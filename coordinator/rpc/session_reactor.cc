@@ -36,6 +36,7 @@ void SessionReactor::OnReadDone(bool ok) {
 }
 
 void SessionReactor::Accept() {
+  Wire();  // a look while the connection is surely open, should it be reset before the engine asks
   absl::StatusOr<absl::optional<FromClient>> message = reader_.Feed(incoming_);
   absl::Status status = message.status();
   if (status.ok() && !message->has_value()) return;

@@ -44,6 +44,9 @@ TEST_F(FileIoTest, ReadLimits) {
   EXPECT_EQ(ReadFile(Path("f"), 5)->size(), 5);
   EXPECT_EQ(ReadFile(Path("f"), 4).status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_FALSE(ReadFile(directory_).ok());
+  // Refused before memory is taken: this file has holes only.
+  ASSERT_EQ(truncate(Path("f").c_str(), off_t{1} << 43), 0);
+  EXPECT_EQ(ReadFile(Path("f"), 4).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
 // A pipe announces no size.

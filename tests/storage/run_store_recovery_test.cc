@@ -227,10 +227,13 @@ TEST(RunStoreRecovery, ADamagedDatabaseIsNamed) {
 
   TempDirectory scribbled;
   CopyDirectory(directory.Path(), scribbled.Path());
-  for (std::streamoff offset = 4096 * 3; offset < 4096 * 3 + 16; ++offset) {
-    FlipByte(scribbled.Path("run.sqlite"), offset);
+  // Page by page, also those that opening has no other reason to read.
+  for (std::streamoff page = 1; page < static_cast<std::streamoff>(size / 4096); ++page) {
+    for (int i = 0; i < 8; ++i) FlipByte(scribbled.Path("run.sqlite"), page * 4096 + i);
+    EXPECT_CODE(RunStore::Open(scribbled.Path()).status(), kDataLoss, scribbled.Path("run.sqlite")) << page;
+    for (int i = 0; i < 8; ++i) FlipByte(scribbled.Path("run.sqlite"), page * 4096 + i);
   }
-  EXPECT_CODE(RunStore::Open(scribbled.Path()).status(), kDataLoss, scribbled.Path("run.sqlite"));
+  EXPECT_OK(RunStore::Open(scribbled.Path()).status());
 
   TempDirectory foreign;
   ASSERT_OK(WriteFileSynced(foreign.Path("run.sqlite"), {std::string(5000, 'x')}));

@@ -147,6 +147,8 @@ TEST_F(RunStoreTest, ACommitMovesEverythingTogether) {
   EXPECT_EQ(rounds[1].state, RoundState::kOpen);
   EXPECT_EQ(rounds[1].base_version, 1);
   EXPECT_EQ((*store_->LastRound())->id, 2);
+  EXPECT_EQ(store_->Rounds(1, 1)->size(), 1);
+  EXPECT_EQ(store_->Rounds(2, 1)->size(), 0);
 }
 
 TEST_F(RunStoreTest, RoundsOpenOnlyInOrderAndOnTheHead) {

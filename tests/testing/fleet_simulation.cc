@@ -125,6 +125,10 @@ bool FleetSimulation::Rollback(int64_t i) {
   return true;
 }
 
+int64_t FleetSimulation::checkpoint_bytes() const {
+  return static_cast<int64_t>(SerializeCheckpoint({0, Id128{}, GridInitialWeights()}).size());
+}
+
 absl::StatusOr<std::string> FleetSimulation::Download(Id128 lineage, int64_t version) {
   const absl::StatusOr<RunStore::CheckpointFile> file = store_->NewestCheckpointFile();
   if (!file.ok()) return absl::UnavailableError(file.status().message());

@@ -63,6 +63,8 @@ class FleetSimulation {
   int64_t size() const { return static_cast<int64_t>(clients_.size()); }
   // The client works on: false makes it stop between two local steps.
   void set_keep_going(int64_t i, bool value) { clients_[i].keep_going = value; }
+  // Size of every checkpoint file.
+  int64_t checkpoint_bytes() const;
   // Copies the state directory aside; puts the copy back (the client must be down for both).
   void Snapshot(int64_t i);
   bool Rollback(int64_t i);
@@ -73,6 +75,7 @@ class FleetSimulation {
   absl::Status Connect(int64_t i);
   bool connected(int64_t i) const { return clients_[i].link != nullptr; }
   MemoryLink* link(int64_t i) { return clients_[i].link.get(); }
+  std::shared_ptr<MemoryLink> shared_link(int64_t i) { return clients_[i].link; }
   // How the client's last session ended; OK while none has.
   const absl::Status& last_result(int64_t i) const { return clients_[i].result; }
   // Breaks the connection; the coordinator hears of it after the first `up_survivors` messages that were under way.

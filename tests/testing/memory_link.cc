@@ -77,6 +77,7 @@ int64_t MemoryLink::down_waiting() {
 void MemoryLink::Break(int64_t up_survivors) {
   cut_ = true;
   down_.clear();
+  later_.clear();
   if (static_cast<int64_t>(up_.size()) > up_survivors) up_.resize(up_survivors);
 }
 
@@ -120,12 +121,25 @@ absl::StatusOr<FromServer> MemoryLink::Receive() {
   return message;
 }
 
-void MemoryLink::SendDown(FromServer message) {
+void MemoryLink::SendDown(FromServer message, bool now) {
   absl::MutexLock lock(&mutex_);
   if (cut_ || refused_) return;
-  wire_.sent += PretendWireBytes(message);
   refused_ = std::holds_alternative<Refusal>(message);
-  down_.push_back(std::move(message));
+  later_.push_back(std::move(message));
+  if (now) ReleaseLater();
+}
+
+void MemoryLink::ReleaseLater() {
+  for (FromServer& message : later_) {
+    wire_.sent += PretendWireBytes(message);
+    down_.push_back(std::move(message));
+  }
+  later_.clear();
+}
+
+void MemoryLink::CoordinatorEnd::Flush() {
+  absl::MutexLock lock(&link_->mutex_);
+  link_->ReleaseLater();
 }
 
 absl::StatusOr<std::string> MemoryLink::ClientEnd::DownloadCheckpoint(Id128 lineage, int64_t version,

@@ -71,7 +71,10 @@ class MemoryLink {
   class CoordinatorEnd : public ClientLink {
    public:
     explicit CoordinatorEnd(MemoryLink* link) : link_(link) {}
-    void Send(FromServer message) override { link_->SendDown(std::move(message)); }
+    void Send(FromServer message) override { link_->SendDown(std::move(message), /*now=*/true); }
+    // Stays with the coordinator until something makes it travel: a Flush that is missing shows as a standstill.
+    void SendLater(FromServer message) override { link_->SendDown(std::move(message), /*now=*/false); }
+    void Flush() override;
     WireBytes Wire() override;
 
    private:
@@ -80,7 +83,8 @@ class MemoryLink {
 
   absl::Status SendUp(const FromClient& message) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<FromServer> Receive() ABSL_LOCKS_EXCLUDED(mutex_);
-  void SendDown(FromServer message) ABSL_LOCKS_EXCLUDED(mutex_);
+  void SendDown(FromServer message, bool now) ABSL_LOCKS_EXCLUDED(mutex_);
+  void ReleaseLater() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Break(int64_t up_survivors) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasInput() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return !inbox_.empty() || cut_; }
   bool Idle() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return left_ || (receiving_ && !HasInput()); }
@@ -92,6 +96,7 @@ class MemoryLink {
 
   absl::Mutex mutex_;
   std::deque<FromClient> up_ ABSL_GUARDED_BY(mutex_);
+  std::deque<FromServer> later_ ABSL_GUARDED_BY(mutex_);
   std::deque<FromServer> down_ ABSL_GUARDED_BY(mutex_);
   std::deque<FromServer> inbox_ ABSL_GUARDED_BY(mutex_);
   bool receiving_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,0 +1,295 @@
+// tersectl from its arguments to its output, against a coordinator on a loopback port.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "coordinator/admin/cli.h"
+#include "coordinator/admin/report.h"
+#include "tests/testing/fake_admin_server.h"
+#include "tests/testing/temp_directory.h"
+
+namespace terse {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+struct Outcome {
+  int code = 0;
+  std::string out, err;
+};
+
+Outcome Invoke(const std::vector<std::string>& arguments) {
+  std::vector<const char*> argv = {"tersectl"};
+  for (const std::string& argument : arguments) argv.push_back(argument.c_str());
+  std::ostringstream out, err;
+  const int code = RunTersectl(static_cast<int>(argv.size()), argv.data(), {&out, &err, false});
+  return {code, out.str(), err.str()};
+}
+
+std::string Slurp(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+}
+
+class TersectlTest : public ::testing::Test {
+ protected:
+  TersectlTest() {
+    server_.status.set_run("lenet5-sbc2");
+    server_.status.set_state("finished");
+    server_.status.set_phase("ended");
+    server_.status.set_lineage(std::string(16, '\x01'));
+    server_.status.set_rounds_total(3);
+    server_.status.set_version(3);
+    server_.status.set_parameters(431080);
+    server_.status.set_clients_known(1);
+    server_.status.mutable_config()->mutable_train()->set_local_steps(10);
+    server_.status.mutable_config()->mutable_rounds()->set_clients(4);
+    SetRounds(3);
+  }
+
+  void SetRounds(uint64_t count) {
+    server_.rounds.clear();
+    for (uint64_t id = 1; id <= count; ++id) {
+      v1::Round round;
+      round.set_id(id);
+      round.set_state("committed");
+      round.set_base_version(id - 1);
+      round.set_opened_us(static_cast<int64_t>(id) * 1000000);
+      round.set_committed_us(static_cast<int64_t>(id) * 1000000 + 500000);
+      round.set_dense_bytes_up(68972800);
+      round.set_wire_bytes_up(9007199254740993 + id);
+      if (id % 2 == 1) round.set_accuracy(0.9 + 0.01 * static_cast<double>(id));
+      server_.rounds.push_back(round);
+    }
+    server_.status.set_round(count);
+  }
+
+  Outcome Ask(std::vector<std::string> arguments) {
+    arguments.push_back("--admin");
+    arguments.push_back(server_.address());
+    return Invoke(arguments);
+  }
+
+  FakeAdminServer server_;
+};
+
+TEST_F(TersectlTest, Status) {
+  const Outcome table = Ask({"status"});
+  EXPECT_EQ(table.code, kExitOk) << table.err;
+  EXPECT_THAT(table.out, StartsWith("run lenet5-sbc2   finished\nphase             ended\n"));
+  EXPECT_THAT(table.out, HasSubstr("rounds committed  3 of 3\n"));
+  const json status = json::parse(Ask({"status", "--json"}).out);
+  EXPECT_EQ(status["lineage"], "01010101010101010101010101010101");
+  EXPECT_EQ(status["parameters"], 431080);
+}
+
+TEST_F(TersectlTest, RoundsAgreeInEveryForm) {
+  const Outcome csv = Ask({"rounds", "--csv"});
+  EXPECT_EQ(csv.code, kExitOk) << csv.err;
+  EXPECT_EQ(csv.out, RoundsCsv(server_.rounds));
+  EXPECT_THAT(csv.out, HasSubstr("9007199254740994"));
+  const Outcome text = Ask({"rounds", "--json"});
+  EXPECT_THAT(text.out, HasSubstr("\"wire_bytes_up\": 9007199254740994,"));
+  const json rounds = json::parse(text.out);
+  ASSERT_EQ(rounds.size(), 3u);
+  EXPECT_TRUE(rounds[1]["accuracy"].is_null());
+  EXPECT_EQ(rounds[2]["wire_bytes_up"].get<uint64_t>(), server_.rounds[2].wire_bytes_up());
+  EXPECT_THAT(Ask({"rounds"}).out, HasSubstr("    2  committed"));
+}
+
+TEST_F(TersectlTest, RoundsSelects) {
+  EXPECT_EQ(json::parse(Ask({"rounds", "--json", "--first", "2", "--last", "2"}).out).size(), 1u);
+  const json newest = json::parse(Ask({"rounds", "--json", "--newest", "2"}).out);
+  ASSERT_EQ(newest.size(), 2u);
+  EXPECT_EQ(newest[0]["id"], 2);
+  EXPECT_EQ(json::parse(Ask({"rounds", "--json", "--newest", "9"}).out).size(), 3u);
+  EXPECT_EQ(json::parse(Ask({"rounds", "--json", "--first", "18446744073709551615"}).out).size(), 0u);
+}
+
+TEST_F(TersectlTest, LongRunsComeInPages) {
+  SetRounds(10000);
+  const json rounds = json::parse(Ask({"rounds", "--json"}).out);
+  ASSERT_EQ(rounds.size(), 10000u);
+  for (size_t i = 0; i < rounds.size(); ++i) ASSERT_EQ(rounds[i]["id"], i + 1);
+  EXPECT_EQ(server_.page_calls, 3);
+}
+
+TEST_F(TersectlTest, LedgerOfAWideFleetComesRoundByRound) {
+  server_.status.set_clients_known(1000000);
+  for (uint64_t round = 1; round <= 3; ++round) {
+    v1::LedgerRow row;
+    row.set_round(round);
+    row.set_direction("up");
+    row.set_wire_bytes(9007199254740993);
+    server_.ledger.push_back(row);
+  }
+  const Outcome all = Ask({"ledger", "--json"});
+  ASSERT_EQ(json::parse(all.out).size(), 3u);
+  EXPECT_THAT(all.out, HasSubstr("\"wire_bytes\": 9007199254740993"));
+  EXPECT_EQ(json::parse(Ask({"ledger", "--json", "--first", "2", "--last", "3"}).out).size(), 2u);
+  EXPECT_THAT(Ask({"ledger"}).out, HasSubstr("    1       0  up             0        0  9007199254740993\n"));
+}
+
+TEST_F(TersectlTest, ClientsAndEvents) {
+  v1::Client client;
+  client.set_name("alpha");
+  client.set_connected(true);
+  client.set_state("training");
+  client.set_wire_bytes_up(1724320);
+  server_.clients.push_back(client);
+  EXPECT_THAT(Ask({"clients"}).out, HasSubstr("     0  alpha  yes        training"));
+  EXPECT_EQ(json::parse(Ask({"clients", "--json"}).out)[0]["wire_bytes_up"], 1724320);
+  for (int i = 0; i < 3; ++i) {
+    v1::Event event;
+    event.set_kind(absl::StrCat("kind", i));
+    event.set_client(-1);
+    server_.events.push_back(event);
+  }
+  EXPECT_EQ(json::parse(Ask({"events", "--json"}).out).size(), 3u);
+  const json newest = json::parse(Ask({"events", "--json", "--newest", "1"}).out);
+  ASSERT_EQ(newest.size(), 1u);
+  EXPECT_EQ(newest[0]["kind"], "kind2");
+  EXPECT_THAT(Ask({"events"}).out, HasSubstr("kind1"));
+}
+
+TEST_F(TersectlTest, WatchEndsWithTheRun) {
+  const Outcome watched = Ask({"watch"});
+  EXPECT_EQ(watched.code, kExitOk) << watched.err;
+  const std::vector<std::string> lines = absl::StrSplit(watched.out, '\n');
+  ASSERT_EQ(lines.size(), 6u) << watched.out;
+  EXPECT_THAT(lines[0], HasSubstr("compression"));
+  EXPECT_THAT(lines[1], HasSubstr("1/3    0.9100"));
+  EXPECT_THAT(lines[3], HasSubstr("3/3    0.9300"));
+  EXPECT_EQ(lines[4], "run lenet5-sbc2 ended after 3 of 3 rounds");
+  const Outcome late = Ask({"watch", "--first", "3"});
+  EXPECT_EQ(std::vector<std::string>(absl::StrSplit(late.out, '\n')).size(), 4u) << late.out;
+}
+
+TEST_F(TersectlTest, WatchGoesOnAfterTheCoordinatorWasAway) {
+  server_.watch_breaks = 2;
+  server_.watch_overlap = 1;  // a round that was printed already comes again
+  const Outcome watched = Ask({"watch", "--json", "--first", "1"});
+  EXPECT_EQ(watched.code, kExitOk) << watched.err;
+  EXPECT_THAT(watched.err, HasSubstr("calling again"));
+  std::vector<int> ids;
+  for (const auto line : absl::StrSplit(watched.out, '\n', absl::SkipEmpty())) {
+    ids.push_back(json::parse(line.begin(), line.end())["id"].get<int>());
+  }
+  EXPECT_THAT(ids, ElementsAre(1, 2, 3));
+}
+
+TEST_F(TersectlTest, WatchGivesUpWhenItsPatienceEnds) {
+  server_.watch_breaks = 1000;
+  server_.rounds.resize(1);
+  EXPECT_EQ(Ask({"watch", "--patience", "0"}).code, kExitUnreachable);
+}
+
+TEST_F(TersectlTest, Stop) {
+  EXPECT_EQ(Ask({"stop"}).out, "stopping\n");
+  EXPECT_TRUE(server_.stopped);
+  EXPECT_FALSE(server_.shut_down);
+  EXPECT_EQ(json::parse(Ask({"stop", "--shutdown", "--json"}).out)["state"], "stopping");
+  EXPECT_TRUE(server_.shut_down);
+}
+
+TEST_F(TersectlTest, ExportWritesEveryFile) {
+  const TempDirectory directory;
+  const std::string out = directory.path() + "/a/b";
+  const Outcome exported = Ask({"export", "--out", out});
+  EXPECT_EQ(exported.code, kExitOk) << exported.err;
+  EXPECT_EQ(Slurp(out + "/model.pt"), server_.torchscript);
+  EXPECT_EQ(Slurp(out + "/model.safetensors"), server_.safetensors);
+  EXPECT_EQ(Slurp(out + "/rounds.csv"), Ask({"rounds", "--csv"}).out);
+  EXPECT_EQ(Slurp(out + "/summary.json"), Ask({"summary", "--json"}).out);
+  EXPECT_THAT(Slurp(out + "/accuracy_vs_bytes.svg"), HasSubstr("lenet5-sbc2: accuracy against bytes sent"));
+  EXPECT_THAT(exported.out, HasSubstr("run lenet5-sbc2"));
+  EXPECT_THAT(exported.out, HasSubstr(out + "/model.pt\n"));
+}
+
+TEST_F(TersectlTest, ExportOfOneFormat) {
+  const TempDirectory directory;
+  server_.torchscript.clear();  // the coordinator cannot make this one
+  const Outcome state = Ask({"export", "--out", directory.path(), "--format", "state", "--json"});
+  EXPECT_EQ(state.code, kExitOk) << state.err;
+  EXPECT_EQ(json::parse(state.out)["files"].size(), 4u);
+  const TempDirectory other;
+  const Outcome all = Ask({"export", "--out", other.path() + "/x"});
+  EXPECT_EQ(all.code, kExitFailed);
+  EXPECT_THAT(all.err, HasSubstr("no exporter for this format"));
+  EXPECT_FALSE(std::filesystem::exists(other.path() + "/x"));  // nothing is written before all is there
+}
+
+TEST_F(TersectlTest, ExportRejectsABrokenStream) {
+  const TempDirectory directory;
+  server_.announced_beyond = 1;
+  const Outcome cut = Ask({"export", "--out", directory.path()});
+  EXPECT_EQ(cut.code, kExitFailed);
+  EXPECT_THAT(cut.err, HasSubstr("sent 17 of 18 bytes of the model file; export again"));
+  server_.announced_beyond = static_cast<uint64_t>(-3);
+  EXPECT_THAT(Ask({"export", "--out", directory.path()}).err, HasSubstr("sent more than the 14 bytes"));
+  server_.announced_beyond = uint64_t{1} << 40;
+  EXPECT_THAT(Ask({"export", "--out", directory.path()}).err, HasSubstr("are plausible"));
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
+}
+
+TEST(Tersectl, NoCoordinator) {
+  const Outcome outcome = Invoke({"--admin", "127.0.0.1:1", "status"});
+  EXPECT_EQ(outcome.code, kExitUnreachable);
+  EXPECT_THAT(outcome.out, IsEmpty());
+  EXPECT_THAT(outcome.err, StartsWith("tersectl: the coordinator at 127.0.0.1:1 does not answer"));
+  EXPECT_THAT(outcome.err, HasSubstr("--admin or TERSE_ADMIN"));
+}
+
+TEST(Tersectl, AddressFromTheEnvironment) {
+  setenv("TERSE_ADMIN", "127.0.0.1:2", 1);
+  EXPECT_THAT(Invoke({"status"}).err, HasSubstr("127.0.0.1:2"));
+  EXPECT_THAT(Invoke({"status", "--admin", "127.0.0.1:3"}).err, HasSubstr("127.0.0.1:3"));
+  unsetenv("TERSE_ADMIN");
+}
+
+TEST(Tersectl, WrongUsage) {
+  EXPECT_EQ(Invoke({}).code, kExitUsage);
+  EXPECT_EQ(Invoke({"rounds", "--first", "x"}).code, kExitUsage);
+  EXPECT_EQ(Invoke({"rounds", "--newest", "-1"}).code, kExitUsage);
+  EXPECT_EQ(Invoke({"export"}).code, kExitUsage);
+  EXPECT_EQ(Invoke({"export", "--out", "x", "--format", "onnx"}).code, kExitUsage);
+  const Outcome unknown = Invoke({"frobnicate"});
+  EXPECT_EQ(unknown.code, kExitUsage);
+  EXPECT_THAT(unknown.err, HasSubstr("--help"));
+  EXPECT_EQ(Invoke({"--help"}).code, kExitOk);
+  EXPECT_EQ(Invoke({"--version"}).code, kExitOk);
+}
+
+TEST(Tersectl, ValidateAndConfig) {
+  const std::string good = TERSE_RUNS_DIR "/lenet5-sbc2.toml";
+  const Outcome valid = Invoke({"validate", good});
+  EXPECT_EQ(valid.code, kExitOk) << valid.err;
+  EXPECT_THAT(valid.out, HasSubstr("200 rounds of 10 local steps, 4 clients, codec sbc"));
+  EXPECT_EQ(json::parse(Invoke({"validate", "--json", good}).out)["config"]["codec"]["density"], 0.01);
+  const TempDirectory directory;
+  const std::string bad = directory.path() + "/bad.toml";
+  std::ofstream(bad) << "name = 'r'\nseeds = 1\n";
+  const Outcome invalid = Invoke({"validate", bad});
+  EXPECT_EQ(invalid.code, kExitInvalidRun);
+  EXPECT_THAT(invalid.err, StartsWith("tersectl: " + bad + ":2: seeds is not a known key; did you mean 'seed'?"));
+  EXPECT_EQ(Invoke({"validate", directory.path() + "/none.toml"}).code, kExitFailed);
+  EXPECT_THAT(Invoke({"config"}).out, HasSubstr("codec.density"));
+  const json keys = json::parse(Invoke({"config", "--json"}).out);
+  EXPECT_EQ(keys[0], json({{"key", "name"}, {"type", "string"}, {"default", "required"}, {"allowed", ""}}));
+}
+
+}  // namespace
+}  // namespace terse

@@ -1,0 +1,125 @@
+// A terse.v1.Admin server on a loopback port that serves what a test put into it.
+#ifndef TERSE_TESTS_TESTING_FAKE_ADMIN_SERVER_H_
+#define TERSE_TESTS_TESTING_FAKE_ADMIN_SERVER_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "terse/v1/admin.grpc.pb.h"
+
+namespace terse {
+
+// Set the public members before the first call; they are read without a lock.
+class FakeAdminServer : public v1::Admin::Service {
+ public:
+  FakeAdminServer() {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  ~FakeAdminServer() override { server_->Shutdown(std::chrono::system_clock::now()); }
+
+  std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
+
+  v1::Status status;
+  std::vector<v1::Round> rounds;
+  std::vector<v1::Client> clients;
+  std::vector<v1::LedgerRow> ledger;
+  std::vector<v1::Event> events;
+  std::string torchscript = "torchscript bytes";
+  std::string safetensors = "safetensors bytes";
+  uint64_t announced_beyond = 0;  // added to the size that Export announces
+  int watch_breaks = 0;           // Watch ends so many times with UNAVAILABLE after one round
+
+  uint64_t watch_overlap = 0;  // Watch begins so many rounds before the one asked for
+
+  std::atomic<int> page_calls{0};
+  std::atomic<bool> stopped{false};
+  std::atomic<bool> shut_down{false};
+
+  grpc::Status GetStatus(grpc::ServerContext*, const v1::StatusRequest*, v1::Status* reply) override {
+    *reply = status;
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ListRounds(grpc::ServerContext*, const v1::RoundsRequest* request, v1::RoundsReply* reply) override {
+    ++page_calls;
+    for (const v1::Round& round : rounds) {
+      if (IsWithin(round.id(), request->first(), request->last())) *reply->add_rounds() = round;
+    }
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ListClients(grpc::ServerContext*, const v1::ClientsRequest*, v1::ClientsReply* reply) override {
+    for (const v1::Client& client : clients) *reply->add_clients() = client;
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ListLedger(grpc::ServerContext*, const v1::LedgerRequest* request, v1::LedgerReply* reply) override {
+    for (const v1::LedgerRow& row : ledger) {
+      if (IsWithin(row.round(), request->first_round(), request->last_round())) *reply->add_rows() = row;
+    }
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ListEvents(grpc::ServerContext*, const v1::EventsRequest* request, v1::EventsReply* reply) override {
+    const size_t count = std::min<size_t>(request->newest(), events.size());
+    for (size_t i = events.size() - count; i < events.size(); ++i) *reply->add_events() = events[i];
+    return grpc::Status::OK;
+  }
+
+  grpc::Status Watch(grpc::ServerContext*, const v1::WatchRequest* request,
+                     grpc::ServerWriter<v1::Round>* writer) override {
+    for (const v1::Round& round : rounds) {
+      if (round.id() + watch_overlap < request->first()) continue;
+      writer->Write(round);
+      if (watch_breaks > 0) {
+        --watch_breaks;
+        return grpc::Status(grpc::StatusCode::UNAVAILABLE, "broken by the test");
+      }
+    }
+    return grpc::Status::OK;
+  }
+
+  grpc::Status Stop(grpc::ServerContext*, const v1::StopRequest* request, v1::StopReply* reply) override {
+    stopped = true;
+    shut_down = request->shutdown();
+    reply->set_state("stopping");
+    return grpc::Status::OK;
+  }
+
+  grpc::Status Export(grpc::ServerContext*, const v1::ExportRequest* request,
+                      grpc::ServerWriter<v1::ExportChunk>* writer) override {
+    const std::string& file = request->format() == v1::ExportRequest::FORMAT_TORCHSCRIPT ? torchscript : safetensors;
+    if (file.empty()) return grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "no exporter for this format");
+    constexpr size_t kChunk = 5;
+    for (size_t at = 0; at < file.size(); at += kChunk) {
+      v1::ExportChunk chunk;
+      chunk.set_total(file.size() + announced_beyond);
+      chunk.set_data(file.substr(at, kChunk));
+      if (!writer->Write(chunk)) break;
+    }
+    return grpc::Status::OK;
+  }
+
+ private:
+  static bool IsWithin(uint64_t id, uint64_t first, uint64_t last) {
+    return id >= first && id <= (last == 0 ? std::numeric_limits<uint64_t>::max() : last);
+  }
+
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace terse
+
+#endif  // TERSE_TESTS_TESTING_FAKE_ADMIN_SERVER_H_

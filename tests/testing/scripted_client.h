@@ -1,0 +1,104 @@
+// A client whose every message the test chooses: for what no honest client says, and for checking answers one by one.
+#ifndef TERSE_TESTS_TESTING_SCRIPTED_CLIENT_H_
+#define TERSE_TESTS_TESTING_SCRIPTED_CLIENT_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/testing/fleet_simulation.h"
+
+namespace terse {
+
+// Keeps what the engine sends.
+class RecordingLink : public ClientLink {
+ public:
+  void Send(FromServer message) override { sent.push_back(std::move(message)); }
+  WireBytes Wire() override { return wire; }
+
+  std::vector<FromServer> sent;
+  WireBytes wire;
+};
+
+class ScriptedClient {
+ public:
+  // `fleet`'s coordinator must be up; `session` must be unique in the test and above 1000.
+  ScriptedClient(FleetSimulation* fleet, std::string name, SessionId session)
+      : fleet_(fleet), name_(std::move(name)), session_(session), link_(std::make_shared<RecordingLink>()) {
+    status = fleet_->Handle(Connected{session_, link_});
+  }
+
+  // INVALID_ARGUMENT for what Engine::Validate refuses; otherwise the engine's status.
+  absl::Status Say(FromClient message) {
+    const absl::Status valid = fleet_->engine()->Validate(message);
+    return valid.ok() ? fleet_->Handle(Received{session_, std::move(message)}) : valid;
+  }
+
+  absl::Status SayCheckIn(Id128 prev_applied = {}, Id128 pending = {}, int64_t pending_round = 0) {
+    CheckIn message;
+    message.name = name_;
+    message.lineage = (*fleet_->store()->Run())->lineage;
+    message.prev_applied = prev_applied;
+    message.pending_update_id = pending;
+    message.pending_round = pending_round;
+    return Say(message);
+  }
+
+  // Holds the head, as the engine believes it to be.
+  absl::Status SayReady() {
+    const Head head = fleet_->engine()->View().head;
+    return Say(Ready{head.version, head.model_hash, GridLayout().Hash()});
+  }
+
+  // An honest update of client `index` from GridDelta(index, step), whose predecessor is `prev_applied`.
+  Update MakeUpdate(int64_t round, int64_t index, int64_t step, Id128 prev_applied = {}) const {
+    Update update;
+    update.round = round;
+    update.message = *fleet_->codec().Encode(GridDelta(index, step));
+    update.update_id = MakeUpdateId((*fleet_->store()->Run())->lineage, round, index, prev_applied, update.message);
+    update.train_us = 1000;
+    update.loss = 0.5f;
+    return update;
+  }
+
+  absl::Status Disconnect() { return fleet_->Handle(Disconnected{session_}); }
+
+  // Messages of one kind, oldest first.
+  template <typename T>
+  std::vector<T> All() const {
+    std::vector<T> found;
+    for (const FromServer& message : link_->sent) {
+      if (const T* one = std::get_if<T>(&message)) found.push_back(*one);
+    }
+    return found;
+  }
+  template <typename T>
+  int64_t Count() const {
+    return static_cast<int64_t>(All<T>().size());
+  }
+  void Forget() { link_->sent.clear(); }
+  RecordingLink& link() { return *link_; }
+
+  absl::Status status;  // of connecting
+
+ private:
+  FleetSimulation* const fleet_;
+  const std::string name_;
+  const SessionId session_;
+  const std::shared_ptr<RecordingLink> link_;
+};
+
+// Events of one kind in the store, oldest first.
+inline std::vector<EventRecord> EventsOf(FleetSimulation& fleet, absl::string_view kind) {
+  std::vector<EventRecord> found;
+  const std::vector<EventRecord> all = *fleet.store()->Events(10'000);
+  for (const EventRecord& event : all) {
+    if (event.kind == kind) found.push_back(event);
+  }
+  return found;
+}
+
+}  // namespace terse
+
+#endif  // TERSE_TESTS_TESTING_SCRIPTED_CLIENT_H_
