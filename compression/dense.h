@@ -23,8 +23,8 @@ namespace terse {
 // Appends the values, 4 bytes each, least significant byte first.
 void AppendFloats(absl::Span<const float> values, std::string* bytes);
 
-// OK when `bytes` holds layout.size() such values, all finite. INVALID_ARGUMENT otherwise, naming tensor and index of the
-// first that is not.
+// OK when `bytes` holds layout.size() such values, all finite. INVALID_ARGUMENT otherwise, naming tensor and index of
+// the first that is not.
 absl::Status CheckFloats(const Layout& layout, absl::string_view bytes);
 
 // Value i of checked bytes.

@@ -82,13 +82,12 @@ absl::Status RiceDecoder::Next(absl::Span<uint32_t> positions) {
     }
     uint32_t remainder = 0;
     const bool have_remainder = remainders_.Get(parameter_, &remainder);
-    // The quotient is compared before it is shifted: a long run would overflow.
-    if (!have_remainder || quotient > (end_ - next_) >> parameter_ ||
-        (quotient << parameter_) + remainder >= end_ - next_) {
+    const uint64_t gap = (quotient << parameter_) + remainder;
+    if (!have_remainder || gap >= end_ - next_) {
       return absl::InvalidArgumentError("a position lies past the end of the tensor");
     }
-    next_ += (quotient << parameter_) + remainder;
-    position = static_cast<uint32_t>(next_++);
+    position = static_cast<uint32_t>(next_ + gap);
+    next_ += gap + 1;
   }
   return absl::OkStatus();
 }

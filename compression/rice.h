@@ -15,8 +15,8 @@
 
 namespace terse {
 
-// b* = max(0, 1 + floor(log2(log(phi - 1) / log(1 - p)))) for p = count / size, by integer comparison, so that both ends
-// agree on every machine. 1 <= count <= size < 2^31; the result is at most 30. Example: (1, 100) gives 6.
+// b* = max(0, 1 + floor(log2(log(phi - 1) / log(1 - p)))) for p = count / size, by integer comparison, so that both
+// ends agree on every machine. 1 <= count <= size < 2^31; the result is at most 30. Example: (1, 100) gives 6.
 int RiceParameter(int64_t count, int64_t size);
 
 // The most bits that `count` positions below `size`, or any smaller number of them, take: remainders and quotients.
@@ -29,7 +29,8 @@ void PutRiceQuotients(absl::Span<const uint32_t> positions, int parameter, BitWr
 // Reads positions back, a chunk at a time. Not thread-safe.
 class RiceDecoder {
  public:
-  // Both readers at the first bit of their stream. The caller has checked that the remainders are all there.
+  // Both readers at the first bit of their stream. The caller has checked that the remainders are all there, and that
+  // there are fewer than 2^33 bits in all, so that no position overflows.
   RiceDecoder(BitReader remainders, BitReader quotients) : remainders_(remainders), quotients_(quotients) {}
 
   // What follows are positions in [base, base + size), coded with `parameter`.

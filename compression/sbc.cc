@@ -126,7 +126,7 @@ absl::Status SbcCodec::ReadPart(int64_t tensor, bool as_planned, BitReader* read
   if (!reader->Get(mean_bits(), &bits)) return Truncated();
   bits <<= 32 - mean_bits();
   if (MagnitudeBits(bits) == 0 || MagnitudeBits(bits) >= kInfinityBits) {
-    return absl::InvalidArgumentError(absl::StrCat("its mean is ", FloatFromBits(bits), "; it must be finite and not 0"));
+    return absl::InvalidArgumentError(absl::StrCat("its mean is ", FloatFromBits(bits), "; it must be finite, not 0"));
   }
   part->value = FloatFromBits(bits);
   part->parameter = RiceParameter(part->count, layout_.tensors()[tensor].size);

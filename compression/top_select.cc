@@ -65,7 +65,7 @@ absl::optional<int64_t> TopSelector::Select(absl::Span<const float> values, int6
 TopSelector::Bounds TopSelector::LooseBounds(absl::Span<const float> values, int64_t count, int64_t slack) {
   const int64_t n = values.size();
   if (n < kSampleFrom) return {kSmallest, kSmallest};
-  const int64_t size = std::min(std::max(kMinSample, kSampleTail * (n / count)), std::max(kMinSample, n / kSampleShare));
+  const int64_t size = std::max(kMinSample, std::min(kSampleTail * (n / count), n / kSampleShare));
   // An odd stride does not stay in one column of a matrix whose rows are a power of two.
   const int64_t stride = std::max<int64_t>(1, n / size) | 1;
   sample_.clear();

@@ -28,8 +28,8 @@ class TopSelector {
   const Tail& negative() const { return negative_; }
 
  private:
-  // Magnitude bits, at least 1; entries at or beyond them are candidates. Integer comparisons vectorise, order floats of
-  // one sign as their values, and let NaN and infinity pass every bound.
+  // Magnitude bits, at least 1; entries at or beyond them are candidates. Integer comparisons vectorise, order floats
+  // of one sign as their values, and let NaN and infinity pass every bound.
   struct Bounds {
     int32_t positive;
     int32_t negative;

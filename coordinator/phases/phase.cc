@@ -59,7 +59,7 @@ absl::Status AnswerLate(RunContext& run, Session& session, const Update& update)
 
 absl::Status Abort(RunContext& run, const std::string& reason) {
   TERSE_RETURN_IF_ERROR(run.store->AbortRound(run.round, reason, run.Now()));
-  TERSE_RETURN_IF_ERROR(run.Note("round_aborted", -1, reason));
+  if (run.on_event) run.on_event({run.Now(), "round_aborted", run.round, -1, reason});  // the store has the row
   run.round_open = false;
   BookWire(run);
   TERSE_RETURN_IF_ERROR(run.store->AddLedger(run.book.Take(run.round)));

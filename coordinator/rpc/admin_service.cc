@@ -175,6 +175,8 @@ bool AdminService::IsComplete(const RoundRecord& round, bool run_ended) const {
   if (!IsSettled(round)) return false;
   if (run_ended || round.state == RoundState::kAborted || round.accuracy.has_value()) return true;
   const int64_t version = round.base_version + 1;
+  // An evaluation that a restart lost does not come any more; a later one is then on its way.
+  if (options_.engine->View().head.version >= version + options_.config.rounds().evaluate_every()) return true;
   return version % options_.config.rounds().evaluate_every() != 0 && version < options_.config.rounds().count();
 }
 

@@ -1,4 +1,4 @@
-// What every row of the codec table must do, whatever it keeps of an update. A new codec is tested by being in the table.
+// What every row of the codec table must do, whatever it keeps of an update. A new codec is tested by being a row.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -21,7 +21,8 @@ class Downstream : public ::testing::Test {
   void Fill(const std::string& codec_name, double density, int count) {
     codec_ = NewCodec(codec_name, density, "fp32", MakeLayout({7, 300, 20}));
     Random random(count);
-    for (int i = 0; i < count; ++i) messages_.push_back(*codec_->Encode(RandomUpdate(codec_->layout().size(), &random)));
+    const int64_t size = codec_->layout().size();
+    for (int i = 0; i < count; ++i) messages_.push_back(*codec_->Encode(RandomUpdate(size, &random)));
     views_.assign(messages_.begin(), messages_.end());
     average_.resize(codec_->layout().size());
     ASSERT_TRUE(AverageUpdates(*codec_, views_, absl::MakeSpan(average_)).ok());

@@ -1,5 +1,5 @@
-// The bytes of tests/golden/compression.txt, which a Python encoder made from compression/FORMAT.md, and the examples in
-// that document.
+// The bytes of tests/golden/compression.txt, which a Python encoder made from compression/FORMAT.md, and the examples
+// in that document.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -25,7 +25,8 @@ std::vector<float> NaiveSbc(const std::vector<float>& values, double density) {
     const float sign = side == 0 ? 1.0f : -1.0f;
     std::vector<size_t> order(values.size());
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return sign * values[a] > sign * values[b]; });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return sign * values[a] > sign * values[b]; });
     order.resize(std::min(k, order.size()));
     std::sort(order.begin(), order.end());
     for (size_t i : order) {
@@ -98,9 +99,10 @@ TEST(Sbc, MatchesTheNaiveAlgorithm2WhereTheSampleMisleads) {
   for (int64_t i = 8; i < size; i += 17) tensors[2][i] = static_cast<float>(random.Uniform(1, 2));
   for (int64_t i = 0; i < size; i += 1001) tensors[2][i] = -5;
   for (float& value : tensors[3]) value = 1.0f;                           // every element ties
-  for (const std::vector<float>& tensor : tensors) {
-    for (double density : {0.001, 0.01, 0.3}) {
+  for (std::vector<float>& tensor : tensors) {
+    for (double density : {0.001, 0.001, 0.01, 0.01, 0.3, 0.3}) {
       EXPECT_EQ(RoundTrip(density, "fp32", tensor), NaiveSbc(tensor, density)) << density;
+      for (float& value : tensor) value = -value;
     }
   }
 }

@@ -93,7 +93,7 @@ TEST(CoordinatorErrors, UnknownKeyInTheRunFile) {
                                          directory / "state", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
                                         &code);
   EXPECT_EQ(code, 1);
-  EXPECT_THAT(output, HasSubstr("run.toml:9"));
+  EXPECT_THAT(output, HasSubstr("run.toml:10"));
   EXPECT_THAT(output, HasSubstr("quroum"));
 }
 

@@ -1,0 +1,352 @@
+// The client's session engine against a coordinator whose every word the test chooses.
+#include "client/session.h"
+
+#include <deque>
+
+#include "compression/codec_table.h"
+#include "compression/downstream.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "storage/run_store.h"
+#include "tests/testing/fleet_simulation.h"
+
+namespace terse {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Hands out the scripted messages, then ends the connection.
+class ScriptedCoordinator : public CoordinatorLink {
+ public:
+  absl::Status Send(const FromClient& message) override {
+    if (lose_sends) return absl::UnavailableError("lost");
+    said.push_back(message);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<FromServer> Receive() override {
+    if (script.empty()) return absl::UnavailableError("the script is over");
+    FromServer message = std::move(script.front());
+    script.pop_front();
+    if (std::holds_alternative<Assignment>(message) && lose_after_assignment) lose_sends = true;
+    return message;
+  }
+  void SetMaxDeltaBytes(int64_t bytes) override { max_delta_bytes = bytes; }
+  absl::StatusOr<std::string> DownloadCheckpoint(Id128, int64_t version, int64_t max_bytes) override {
+    downloads.push_back(version);
+    return download;
+  }
+
+  template <typename T>
+  std::vector<T> Said() const {
+    std::vector<T> found;
+    for (const FromClient& message : said) {
+      if (const T* one = std::get_if<T>(&message)) found.push_back(*one);
+    }
+    return found;
+  }
+
+  std::deque<FromServer> script;
+  std::vector<FromClient> said;
+  std::vector<int64_t> downloads;
+  absl::StatusOr<std::string> download = absl::NotFoundError("none");
+  int64_t max_delta_bytes = 0;
+  bool lose_sends = false;
+  bool lose_after_assignment = false;
+};
+
+// A state directory whose disk fails at Seal.
+class FailingState : public ClientState {
+ public:
+  explicit FailingState(ClientState* state) : state_(state) {}
+  const StoredState& state() const override { return state_->state(); }
+  bool lost() const override { return state_->lost(); }
+  absl::Status Begin(Id128 lineage, Durability durability) override { return state_->Begin(lineage, durability); }
+  absl::Status Seal(absl::Span<const float>, const SealedUpdate&, std::string) override {
+    return absl::UnavailableError("input/output error; check the disk");
+  }
+  absl::Status Settle(bool applied) override { return state_->Settle(applied); }
+  absl::Status Reset(Id128 last_applied) override { return state_->Reset(last_applied); }
+  absl::Status Flush() override { return state_->Flush(); }
+  absl::Status SaveModel(const CachedModel& model) override { return state_->SaveModel(model); }
+  absl::optional<CachedModel> LoadModel() override { return state_->LoadModel(); }
+
+ private:
+  ClientState* const state_;
+};
+
+class Session : public ::testing::Test {
+ protected:
+  Session()
+      : config_(std::make_shared<const RunConfig>(GridRunConfig(2, 10))),
+        codec_(*MakeCodec(config_->codec, GridLayout())),
+        weights_(GridInitialWeights()) {
+    Restart();
+  }
+
+  void Restart() {
+    session_.reset();
+    state_.reset();
+    state_ = *ClientState::Open(directory_.path());
+    session_ = NewSession(state_.get());
+  }
+  std::unique_ptr<ClientSession> NewSession(ClientState* state) {
+    ClientSession::Options options;
+    options.name = "a";
+    options.state = state;
+    options.make_trainer = GridTrainerFactory();
+    options.clock = &clock_;
+    options.keep_going = [this] { return keep_going_; };
+    options.log = [this](bool, const std::string& line) { log_ += line + "\n"; };
+    return std::make_unique<ClientSession>(std::move(options));
+  }
+
+  Welcome MakeWelcome(absl::optional<Verdict> verdict = absl::nullopt) const {
+    return Welcome{lineage_, config_, 1, std::move(verdict), 0};
+  }
+  std::string CheckpointBytes(int64_t version) const {
+    return SerializeCheckpoint({version, HashWeights(weights_), weights_});
+  }
+  // The downstream message that applies `update` alone, and moves the coordinator's weights.
+  Delta MakeDelta(int64_t version, const std::string& update) {
+    std::vector<float> average(weights_.size());
+    EXPECT_EQ(AverageUpdates(*codec_, {update}, absl::MakeSpan(average)), absl::OkStatus());
+    auto message = std::make_shared<const std::string>(BuildDownstream(DownstreamMode::kForward, {update}, average));
+    std::vector<float> scratch;
+    EXPECT_EQ(ApplyDownstream(*codec_, *message, &scratch, absl::MakeSpan(weights_)), absl::OkStatus());
+    return Delta{version, HashWeights(weights_), message};
+  }
+  std::string EncodedDelta(int64_t step) const { return *codec_->Encode(GridDelta(1, step)); }
+  // A connection on which the client joins and holds version 0.
+  ScriptedCoordinator Joining(std::vector<FromServer> then) const {
+    ScriptedCoordinator link;
+    link.download = CheckpointBytes(0);
+    link.script = {MakeWelcome(), Resync{0, "nothing held"}};
+    link.script.insert(link.script.end(), then.begin(), then.end());
+    return link;
+  }
+
+  const Id128 lineage_ = HashBytes("run");
+  const std::shared_ptr<const RunConfig> config_;
+  const std::unique_ptr<const Codec> codec_;
+  std::vector<float> weights_;  // the coordinator's
+  TempDirectory directory_;
+  FakeClock clock_;
+  bool keep_going_ = true;
+  std::string log_;
+  std::unique_ptr<ClientState> state_;
+  std::unique_ptr<ClientSession> session_;
+};
+
+TEST_F(Session, JoinsTrainsSealsPushesAndSettles) {
+  const Id128 id = MakeUpdateId(lineage_, 1, 1, {}, EncodedDelta(0));
+  ScriptedCoordinator link = Joining({Assignment{1, 0, 2}, Receipt{id}});
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
+  ASSERT_EQ(link.Said<CheckIn>().size(), 1);
+  EXPECT_EQ(link.Said<CheckIn>()[0].name, "a");
+  EXPECT_TRUE(link.Said<CheckIn>()[0].lineage.IsZero());
+  ASSERT_EQ(link.Said<Ready>().size(), 2);
+  EXPECT_FALSE(link.Said<Ready>()[0].version.has_value());
+  EXPECT_EQ(link.Said<Ready>()[1].version, 0);
+  EXPECT_EQ(link.Said<Ready>()[1].model_hash, HashWeights(weights_));
+  EXPECT_GT(link.max_delta_bytes, 4 * GridLayout().size());
+  ASSERT_EQ(link.Said<Update>().size(), 1);
+  EXPECT_EQ(link.Said<Update>()[0].update_id, id);
+  EXPECT_EQ(link.Said<Update>()[0].message, EncodedDelta(0));
+  EXPECT_EQ(link.Said<Update>()[0].loss, GridLoss(1, 0));
+  // The receipt changed nothing: it is still sealed, and a new process asks for the verdict and sends it again.
+  ASSERT_TRUE(state_->state().sealed.has_value());
+  Restart();
+  ScriptedCoordinator again;
+  again.script = {MakeWelcome(Verdict{Outcome::kPending, id, {}, ""}), Verdict{Outcome::kApplied, id, id, ""}};
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&again)));
+  EXPECT_EQ(again.Said<CheckIn>()[0].pending_update_id, id);
+  EXPECT_EQ(again.Said<CheckIn>()[0].pending_round, 1);
+  ASSERT_EQ(again.Said<Update>().size(), 1);
+  EXPECT_EQ(again.Said<Update>()[0].message, EncodedDelta(0));
+  EXPECT_FALSE(state_->state().sealed.has_value());
+  EXPECT_EQ(state_->state().prev_applied, id);
+}
+
+TEST_F(Session, WorkThatWasNotAppliedFoldsForward) {
+  const Id128 id = MakeUpdateId(lineage_, 1, 1, {}, EncodedDelta(0));
+  ScriptedCoordinator link =
+      Joining({Assignment{1, 0, 2}, Verdict{Outcome::kNotApplied, id, {}, ""}, Assignment{2, 0, 2}});
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
+  ASSERT_EQ(link.Said<Update>().size(), 2);
+  std::vector<float> both = GridDelta(1, 0);
+  const std::vector<float> second = GridDelta(1, 1);
+  for (size_t i = 0; i < both.size(); ++i) both[i] += second[i];
+  EXPECT_EQ(link.Said<Update>()[1].message, *codec_->Encode(both));
+  EXPECT_EQ(state_->state().dense, both);
+}
+
+TEST_F(Session, NoNewWorkWhileSealed) {
+  ScriptedCoordinator link = Joining({Assignment{1, 0, 2}, Assignment{2, 0, 2}});
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
+  EXPECT_EQ(link.Said<Update>().size(), 1);
+  EXPECT_EQ(state_->state().generation, 1);
+}
+
+TEST_F(Session, NoWorkOnAnotherVersion) {
+  ScriptedCoordinator link = Joining({Assignment{1, 3, 2}});
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
+  EXPECT_EQ(link.Said<Update>().size(), 0);
+}
+
+TEST_F(Session, VerdictsAboutOtherUpdatesChangeNothing) {
+  ScriptedCoordinator link = Joining({Verdict{Outcome::kApplied, HashBytes("x"), {}, ""}, Assignment{1, 0, 2},
+                                      Verdict{Outcome::kApplied, HashBytes("x"), {}, ""},
+                                      Verdict{Outcome::kNotApplied, HashBytes("y"), {}, ""}, Receipt{HashBytes("x")}});
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
+  EXPECT_TRUE(state_->state().sealed.has_value());
+  EXPECT_TRUE(state_->state().prev_applied.IsZero());
+}
+
+TEST_F(Session, AConnectionThatBreaksBeforeThePushLosesNothing) {
+  ScriptedCoordinator link = Joining({Assignment{1, 0, 2}});
+  link.lose_after_assignment = true;
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
+  EXPECT_TRUE(link.Said<Update>().empty());
+  ASSERT_TRUE(state_->state().sealed.has_value());
+  ScriptedCoordinator again;
+  again.script = {MakeWelcome(Verdict{Outcome::kNotApplied, state_->state().sealed->update_id, {}, ""})};
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&again)));
+  EXPECT_EQ(state_->state().dense, GridDelta(1, 0));
+  EXPECT_FALSE(state_->state().sealed.has_value());
+}
+
+TEST_F(Session, ResetDropsTheResidual) {
+  const Id128 truth = HashBytes("what the coordinator applied last");
+  ScriptedCoordinator link = Joining({Assignment{1, 0, 2}, Verdict{Outcome::kReset, {}, truth, "rolled back"}});
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
+  EXPECT_TRUE(state_->state().dense.empty());
+  EXPECT_FALSE(state_->state().sealed.has_value());
+  EXPECT_EQ(state_->state().prev_applied, truth);
+  EXPECT_THAT(log_, HasSubstr("rolled back"));
+}
+
+TEST_F(Session, DeltasApplyInOrderAndRepeatsAreIgnored) {
+  const Delta first = MakeDelta(1, EncodedDelta(5));
+  const Delta second = MakeDelta(2, EncodedDelta(6));
+  ScriptedCoordinator link;
+  link.download = SerializeCheckpoint({0, HashWeights(GridInitialWeights()), GridInitialWeights()});
+  link.script = {MakeWelcome(), Resync{0, ""}, first, first, second, first, Assignment{3, 2, 2}};
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
+  EXPECT_EQ(link.Said<Update>().size(), 1);  // it stands at version 2
+}
+
+TEST_F(Session, AGapInTheDeltasEndsTheConnection) {
+  ScriptedCoordinator link = Joining({});
+  (void)MakeDelta(1, EncodedDelta(5));
+  link.script.push_back(MakeDelta(2, EncodedDelta(6)));
+  const absl::Status status = session_->Run(&link);
+  EXPECT_TRUE(absl::IsUnavailable(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("version 2"));
+}
+
+TEST_F(Session, ADeltaThatDoesNotFitLeadsToAFullResync) {
+  Delta wrong_hash = MakeDelta(1, EncodedDelta(5));
+  wrong_hash.model_hash = HashBytes("another model");
+  const Delta garbage{1, HashBytes("x"), std::make_shared<const std::string>("garbage")};
+  for (const Delta& bad : {wrong_hash, garbage}) {
+    Restart();
+    ScriptedCoordinator link;
+    link.download = CheckpointBytes(0);
+    link.script = {MakeWelcome(), Resync{0, ""}, bad, Assignment{2, 1, 2}};
+    EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
+    ASSERT_EQ(link.Said<Ready>().size(), 3);
+    EXPECT_FALSE(link.Said<Ready>()[2].version.has_value());
+    EXPECT_TRUE(link.Said<Update>().empty());  // never trains on weights that it does not trust
+  }
+}
+
+TEST_F(Session, ACheckpointThatIsNotWholeIsNotUsed) {
+  for (const std::string& bytes :
+       {CheckpointBytes(0).substr(1), CheckpointBytes(0) + "x", std::string(),
+        SerializeCheckpoint({0, HashWeights(std::vector<float>{1}), {1}})}) {
+    Restart();
+    ScriptedCoordinator link = Joining({Assignment{1, 0, 2}});
+    link.download = bytes;
+    EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
+    EXPECT_EQ(link.Said<Ready>().size(), 1);
+    EXPECT_TRUE(link.Said<Update>().empty());
+  }
+}
+
+TEST_F(Session, AReplacedCheckpointIsAskedForAgain) {
+  ScriptedCoordinator link = Joining({});
+  link.download = absl::NotFoundError("replaced");
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
+  EXPECT_EQ(link.Said<Ready>().size(), 2);
+  EXPECT_FALSE(link.Said<Ready>()[1].version.has_value());
+}
+
+TEST_F(Session, TheModelIsCachedAcrossProcesses) {
+  ScriptedCoordinator link = Joining({});
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
+  ASSERT_EQ(session_->Flush(), absl::OkStatus());
+  Restart();
+  ScriptedCoordinator again;
+  again.script = {MakeWelcome()};
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&again)));
+  EXPECT_EQ(again.Said<Ready>().at(0).version, 0);
+}
+
+TEST_F(Session, EndsAsTheCoordinatorSays) {
+  ScriptedCoordinator final_refusal, retry, finished;
+  final_refusal.script = {Refusal{"go away", false}};
+  retry.script = {Refusal{"later", true}};
+  finished.script = {MakeWelcome(), Finished{"all rounds are done"}};
+  const absl::Status refused = session_->Run(&final_refusal);
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused));
+  EXPECT_EQ(refused.message(), "go away");
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&retry)));
+  EXPECT_EQ(session_->Run(&finished), absl::OkStatus());
+  EXPECT_EQ(finished.Said<Leaving>().size(), 1);
+}
+
+TEST_F(Session, ACoordinatorThatSpeaksBeforeItsWelcomeIsLeft) {
+  for (const FromServer& message : std::vector<FromServer>{Resync{0, ""}, Assignment{1, 0, 1}, Receipt{},
+                                                           Verdict{Outcome::kReset, {}, {}, ""},
+                                                           Delta{1, {}, std::make_shared<const std::string>("x")}}) {
+    ScriptedCoordinator link;
+    link.script = {message};
+    EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
+  }
+  EXPECT_TRUE(state_->state().lineage.IsZero());
+}
+
+TEST_F(Session, AStoppedTrainingIsForgotten) {
+  ScriptedCoordinator link = Joining({Assignment{1, 0, 2}});
+  keep_going_ = false;
+  EXPECT_TRUE(absl::IsCancelled(session_->Run(&link)));
+  EXPECT_EQ(state_->state().generation, 0);
+  keep_going_ = true;
+  ScriptedCoordinator again = Joining({Assignment{1, 0, 2}});
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&again)));
+  EXPECT_EQ(again.Said<Update>().at(0).message, EncodedDelta(0));
+}
+
+TEST_F(Session, AFailingDiskIsFinal) {
+  FailingState failing(state_.get());
+  session_ = NewSession(&failing);
+  ScriptedCoordinator link = Joining({Assignment{1, 0, 2}});
+  const absl::Status status = session_->Run(&link);
+  EXPECT_FALSE(absl::IsUnavailable(status)) << "connecting again cannot help";
+  EXPECT_THAT(std::string(status.message()), HasSubstr("check the disk"));
+  EXPECT_TRUE(link.Said<Update>().empty());
+}
+
+TEST_F(Session, AnotherRunStartsAfresh) {
+  ScriptedCoordinator link = Joining({Assignment{1, 0, 2}});
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
+  ScriptedCoordinator other = Joining({Assignment{1, 0, 2}});
+  std::get<Welcome>(other.script.front()).lineage = HashBytes("another run");
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&other)));
+  EXPECT_EQ(state_->state().lineage, HashBytes("another run"));
+  EXPECT_EQ(state_->state().generation, 1);
+  EXPECT_EQ(other.Said<Update>().at(0).message, EncodedDelta(0));
+}
+
+}  // namespace
+}  // namespace terse

@@ -1,0 +1,220 @@
+// EventLoop and BackgroundWorker with real threads.
+#include <atomic>
+#include <thread>
+
+#include "absl/synchronization/notification.h"
+#include "coordinator/background.h"
+#include "coordinator/event_loop.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/fleet_simulation.h"
+#include "tests/testing/scripted_client.h"
+
+namespace terse {
+namespace {
+
+using ::testing::ElementsAre;
+
+// A loop on a real engine, whose timer is due `deadline_seconds` after its round opened.
+class Loop : public ::testing::Test {
+ protected:
+  Loop() : fleet_(GridRunConfig(1, 1000), 0), loop_(fleet_.clock()) {
+    EXPECT_EQ(fleet_.StartCoordinator(), absl::OkStatus());
+  }
+  void Start() {
+    thread_ = std::thread([this] { result_ = loop_.Run(fleet_.engine()); });
+  }
+  absl::Status Join() {
+    thread_.join();
+    return result_;
+  }
+  // In the loop's thread: everything that was posted before has been handled.
+  void WaitForQueue() { ASSERT_EQ(loop_.Call([] {}), absl::OkStatus()); }
+
+  FleetSimulation fleet_;
+  EventLoop loop_;
+  std::thread thread_;
+  absl::Status result_;
+};
+
+TEST_F(Loop, EventsKeepTheirOrderAlsoFromBeforeRun) {
+  std::vector<std::shared_ptr<RecordingLink>> links;
+  for (SessionId id = 1; id <= 3; ++id) {
+    links.push_back(std::make_shared<RecordingLink>());
+    loop_.Post(Connected{id, links.back()});
+    CheckIn message;
+    message.name = "a";  // each replaces the one before
+    loop_.Post(Received{id, message});
+  }
+  Start();
+  WaitForQueue();
+  loop_.Quit();
+  EXPECT_EQ(Join(), absl::OkStatus());
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(std::holds_alternative<Welcome>(links[i]->sent.at(0))) << i;
+    EXPECT_EQ(links[i]->sent.size(), i < 2 ? 2 : 1) << i;
+  }
+}
+
+TEST_F(Loop, ManyThreadsMayPost) {
+  Start();
+  std::vector<std::thread> posters;
+  for (SessionId id = 1; id <= 8; ++id) {
+    posters.emplace_back([this, id] {
+      loop_.Post(Connected{id, std::make_shared<RecordingLink>()});
+      for (int i = 0; i < 50; ++i) loop_.Post(Received{id, Progress{1, i}});
+      EXPECT_EQ(loop_.Call([] {}), absl::OkStatus());
+      loop_.Post(Disconnected{id});
+      fleet_.engine()->View();
+    });
+  }
+  for (std::thread& poster : posters) poster.join();
+  WaitForQueue();
+  loop_.Quit();
+  EXPECT_EQ(Join(), absl::OkStatus());
+  EXPECT_TRUE(fleet_.engine()->View().sessions.empty());
+}
+
+TEST_F(Loop, CallsRunInTheLoopsThreadAndEndWithTheLoop) {
+  Start();
+  std::thread::id ran_in;
+  ASSERT_EQ(loop_.Call([&] { ran_in = std::this_thread::get_id(); }), absl::OkStatus());
+  EXPECT_EQ(ran_in, thread_.get_id());
+  // A call that waits in the queue when the loop ends is answered too, and so is one that comes afterwards.
+  absl::Notification busy, go_on;
+  std::thread blocker([&] {
+    EXPECT_EQ(loop_.Call([&] {
+      busy.Notify();
+      go_on.WaitForNotification();
+    }), absl::OkStatus());
+  });
+  busy.WaitForNotification();
+  std::atomic<bool> ran{false};
+  absl::Status waiting;
+  std::thread waiter([&] { waiting = loop_.Call([&] { ran = true; }); });
+  absl::SleepFor(absl::Milliseconds(20));
+  loop_.Quit();
+  waiter.join();
+  go_on.Notify();
+  blocker.join();
+  EXPECT_TRUE(absl::IsCancelled(waiting));
+  EXPECT_FALSE(ran);
+  EXPECT_EQ(Join(), absl::OkStatus());
+  EXPECT_TRUE(absl::IsCancelled(loop_.Call([&] { ran = true; })));
+  EXPECT_FALSE(ran);
+}
+
+class LoopWithARound : public Loop {
+ protected:
+  LoopWithARound() {
+    ScriptedClient client(&fleet_, "a", 1);
+    EXPECT_EQ(client.SayCheckIn(), absl::OkStatus());
+    EXPECT_EQ(client.SayReady(), absl::OkStatus());
+    EXPECT_EQ(fleet_.engine()->View().round, 1);
+  }
+};
+
+TEST_F(LoopWithARound, TheTimerFollowsTheClock) {
+  Start();
+  WaitForQueue();
+  EXPECT_EQ(fleet_.engine()->View().round, 1);
+  fleet_.clock()->Advance(fleet_.config().rounds.deadline_seconds + 1);
+  WaitForQueue();  // wakes the loop: it looks at the clock again
+  WaitForQueue();
+  EXPECT_EQ(fleet_.engine()->View().round, 2);  // round 1 was aborted without a quorum and the next one opened
+  loop_.Quit();
+  EXPECT_EQ(Join(), absl::OkStatus());
+}
+
+TEST_F(LoopWithARound, AQueueThatNeverEmptiesDoesNotHoldTheTimerUp) {
+  fleet_.clock()->Advance(fleet_.config().rounds.deadline_seconds + 1);
+  int64_t round_at_first_item = 0;
+  std::thread caller([&] {
+    EXPECT_EQ(loop_.Call([&] { round_at_first_item = fleet_.engine()->View().round; }), absl::OkStatus());
+    loop_.Quit();
+  });
+  absl::SleepFor(absl::Milliseconds(20));
+  Start();
+  caller.join();
+  EXPECT_EQ(Join(), absl::OkStatus());
+  EXPECT_EQ(round_at_first_item, 2);
+}
+
+TEST_F(LoopWithARound, AnErrorOfTheEngineEndsTheLoop) {
+  fleet_.store()->fault = [](absl::string_view, bool) { return absl::InternalError("the disk is gone"); };
+  Start();
+  loop_.Post(StopRequested{});
+  EXPECT_TRUE(absl::IsInternal(Join()));
+  EXPECT_TRUE(absl::IsCancelled(loop_.Call([] {})));
+}
+
+class SlowEvaluator : public Evaluator {
+ public:
+  absl::StatusOr<Evaluation> Evaluate(absl::Span<const float> weights) override {
+    started.fetch_add(1);
+    release.WaitForNotification();
+    return Evaluation{weights[0], 0};
+  }
+  std::atomic<int> started{0};
+  absl::Notification release;
+};
+
+// Room for what the worker posts, in order.
+class Posted {
+ public:
+  void Add(Event event) {
+    absl::MutexLock lock(&mutex_);
+    const auto* evaluated = std::get_if<Evaluated>(&event);
+    rounds_.push_back(evaluated != nullptr ? evaluated->round : -std::get<CheckpointWritten>(event).version);
+  }
+  std::vector<int64_t> rounds() {
+    absl::MutexLock lock(&mutex_);
+    return rounds_;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::vector<int64_t> rounds_ ABSL_GUARDED_BY(mutex_);
+};
+
+TEST(BackgroundWorkerTest, WorksInOrderAndFinishesItsQueue) {
+  SlowEvaluator evaluator;
+  evaluator.release.Notify();
+  TempDirectory directory;
+  const std::unique_ptr<RunStore> store = *RunStore::Open(directory.path());
+  RunRecord record;
+  record.lineage = HashBytes("run");
+  record.parameters = 2;
+  const std::vector<float> weights = {1, 2};
+  ASSERT_EQ(store->CreateRun(record, weights), absl::OkStatus());
+  Posted posted;
+  {
+    BackgroundWorker worker(&evaluator, store.get(), 1, [&](Event event) { posted.Add(std::move(event)); });
+    for (int64_t round = 1; round <= 10; ++round) worker.Evaluate(round, weights);
+    worker.WriteCheckpoint({0, HashWeights(weights), weights});
+    worker.Evaluate(11, weights);
+  }
+  EXPECT_THAT(posted.rounds(), ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0, 11));
+}
+
+TEST(BackgroundWorkerTest, HoldsNoMoreThanItsLimit) {
+  SlowEvaluator evaluator;
+  Posted posted;
+  BackgroundWorker worker(&evaluator, nullptr, 1, [&](Event event) { posted.Add(std::move(event)); });
+  std::atomic<int> queued{0};
+  std::thread caller([&] {
+    for (int64_t round = 1; round <= BackgroundWorker::kMaxQueued + 3; ++round) {
+      worker.Evaluate(round, {0.5f});
+      queued.fetch_add(1);
+    }
+  });
+  while (queued.load() < BackgroundWorker::kMaxQueued + 1) absl::SleepFor(absl::Milliseconds(1));
+  absl::SleepFor(absl::Milliseconds(20));
+  EXPECT_EQ(queued.load(), BackgroundWorker::kMaxQueued + 1);  // one is in hand, the rest waits
+  EXPECT_EQ(evaluator.started.load(), 1);
+  evaluator.release.Notify();
+  caller.join();
+}
+
+}  // namespace
+}  // namespace terse

@@ -1,0 +1,297 @@
+// How clients join: check-in, refusals, catching up, what becomes of a pending update.
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/fleet_simulation.h"
+#include "tests/testing/scripted_client.h"
+
+namespace terse {
+namespace {
+
+using ::testing::HasSubstr;
+
+RunConfig Config(int64_t clients, int64_t quorum) {
+  RunConfig config = GridRunConfig(clients, 1000);
+  config.rounds.quorum = quorum;
+  return config;
+}
+
+class Joining : public ::testing::Test {
+ protected:
+  explicit Joining(RunConfig config = Config(2, 1)) : fleet_(std::move(config), 0) {
+    EXPECT_EQ(fleet_.StartCoordinator(), absl::OkStatus());
+  }
+
+  ScriptedClient NewClient(const std::string& name) { return ScriptedClient(&fleet_, name, next_session_++); }
+  ScriptedClient Joined(const std::string& name, Id128 prev_applied = {}) {
+    ScriptedClient client = NewClient(name);
+    EXPECT_EQ(client.SayCheckIn(prev_applied), absl::OkStatus());
+    EXPECT_EQ(client.SayReady(), absl::OkStatus());
+    return client;
+  }
+  Id128 LastApplied(int64_t client) { return fleet_.store()->GetClient(client)->last_applied; }
+  // One committed round of clients 0 and 1 ("a" and "b").
+  void CommitRound(ScriptedClient& a, ScriptedClient& b) {
+    const EngineView view = fleet_.engine()->View();
+    ASSERT_EQ(a.Say(a.MakeUpdate(view.round, 0, view.round, LastApplied(0))), absl::OkStatus());
+    ASSERT_EQ(b.Say(b.MakeUpdate(view.round, 1, view.round, LastApplied(1))), absl::OkStatus());
+    ASSERT_EQ(fleet_.engine()->View().head.version, view.head.version + 1);
+  }
+  void Restart() {
+    fleet_.KillCoordinator();
+    ASSERT_EQ(fleet_.StartCoordinator(), absl::OkStatus());
+  }
+
+  FleetSimulation fleet_;
+  SessionId next_session_ = 1001;
+};
+
+TEST_F(Joining, AnUnknownProtocolVersionIsRefusedByName) {
+  ScriptedClient client = NewClient("a");
+  CheckIn message;
+  message.name = "a";
+  message.protocol_version = 7;
+  ASSERT_EQ(client.Say(message), absl::OkStatus());
+  ASSERT_EQ(client.Count<Refusal>(), 1);
+  EXPECT_THAT(client.All<Refusal>()[0].reason, HasSubstr("protocol version 7"));
+  EXPECT_FALSE(client.All<Refusal>()[0].retry);
+  EXPECT_EQ(EventsOf(fleet_, "client_refused").size(), 1);
+  EXPECT_TRUE(fleet_.store()->Clients()->empty());
+}
+
+TEST_F(Joining, UnusableNamesAreRefused) {
+  for (const std::string& name : {std::string(), std::string(".a"), std::string("a b"), std::string("a/b"),
+                                  std::string("\0", 1), std::string(65, 'x'), std::string(1 << 20, '\n')}) {
+    ScriptedClient client = NewClient(name);
+    ASSERT_EQ(client.SayCheckIn(), absl::OkStatus());
+    ASSERT_EQ(client.Count<Refusal>(), 1);
+    EXPECT_LT(client.All<Refusal>()[0].reason.size(), 1000);
+    EXPECT_EQ(client.Count<Welcome>(), 0);
+  }
+  EXPECT_TRUE(fleet_.store()->Clients()->empty());
+}
+
+TEST_F(Joining, AFullCohortTakesNoMore) {
+  ScriptedClient a = Joined("a"), b = Joined("b");
+  ScriptedClient c = NewClient("c");
+  ASSERT_EQ(c.SayCheckIn(), absl::OkStatus());
+  EXPECT_EQ(c.Count<Welcome>(), 0);
+  ASSERT_EQ(c.Count<Refusal>(), 1);
+  EXPECT_FALSE(c.All<Refusal>()[0].retry);
+  EXPECT_THAT(c.All<Refusal>()[0].reason, HasSubstr("rounds.clients"));
+  EXPECT_EQ(fleet_.engine()->View().sessions.size(), 2);
+}
+
+TEST_F(Joining, ASessionBeginsWithACheckInAndHasOnlyOne) {
+  ScriptedClient client = NewClient("a");
+  ASSERT_EQ(client.SayReady(), absl::OkStatus());
+  EXPECT_EQ(client.Count<Refusal>(), 1);
+  ScriptedClient other = NewClient("b");
+  ASSERT_EQ(other.SayCheckIn(), absl::OkStatus());
+  ASSERT_EQ(other.SayCheckIn(), absl::OkStatus());
+  EXPECT_EQ(other.Count<Welcome>(), 1);
+  EXPECT_EQ(other.Count<Refusal>(), 1);
+}
+
+TEST_F(Joining, ANewerConnectionReplacesTheOlder) {
+  ScriptedClient first = Joined("a");
+  ScriptedClient second = Joined("a");
+  ASSERT_EQ(first.Count<Refusal>(), 1);
+  EXPECT_THAT(first.All<Refusal>()[0].reason, HasSubstr("'a'"));
+  EXPECT_EQ(second.All<Welcome>().at(0).client_index, 0);
+  EXPECT_EQ(fleet_.engine()->View().sessions.size(), 1);
+  // What the older one still says is not the client's word any more, and its end is not the client's.
+  const int64_t receipts = second.Count<Receipt>();
+  ScriptedClient b = Joined("b");
+  ASSERT_EQ(first.Say(first.MakeUpdate(1, 0, 0)), absl::OkStatus());
+  ASSERT_EQ(first.Disconnect(), absl::OkStatus());
+  EXPECT_EQ(second.Count<Receipt>(), receipts);
+  EXPECT_TRUE(EventsOf(fleet_, "client_left").empty());
+  CommitRound(second, b);
+  EXPECT_EQ(second.Count<Delta>(), 1);
+}
+
+TEST_F(Joining, AnotherModelIsRefused) {
+  ScriptedClient client = NewClient("a");
+  ASSERT_EQ(client.SayCheckIn(), absl::OkStatus());
+  ASSERT_EQ(client.Say(Ready{0, {}, HashBytes("another layout")}), absl::OkStatus());
+  ASSERT_EQ(client.Count<Refusal>(), 1);
+  EXPECT_THAT(client.All<Refusal>()[0].reason, HasSubstr("tensors"));
+}
+
+TEST_F(Joining, DriftLeadsToAResyncAndACount) {
+  ScriptedClient a = NewClient("a");
+  ASSERT_EQ(a.SayCheckIn(), absl::OkStatus());
+  ASSERT_EQ(a.Say(Ready{0, HashBytes("other weights"), GridLayout().Hash()}), absl::OkStatus());
+  ASSERT_EQ(a.Count<Resync>(), 1);
+  EXPECT_EQ(a.Count<Assignment>(), 0);
+  EXPECT_EQ(EventsOf(fleet_, "model_drift").size(), 1);
+  EXPECT_EQ(fleet_.engine()->View().sessions[0].state, "syncing");
+}
+
+TEST_F(Joining, DriftThatTheClientSeesIsCountedAndItGetsWorkAgain) {
+  ScriptedClient a = Joined("a"), b = Joined("b");
+  CommitRound(a, b);
+  a.Forget();
+  // Its own weights did not match the downstream message, so it let the assignment pass that came with it.
+  ASSERT_EQ(a.Say(Ready{absl::nullopt, {}, GridLayout().Hash()}), absl::OkStatus());
+  EXPECT_EQ(EventsOf(fleet_, "model_drift").size(), 1);
+  ASSERT_EQ(a.Count<Resync>(), 1);
+  ASSERT_EQ(a.SayReady(), absl::OkStatus());
+  ASSERT_EQ(a.Count<Assignment>(), 1);
+  EXPECT_EQ(a.All<Assignment>()[0].round, 2);
+}
+
+TEST_F(Joining, VersionsThatNeverWereLeadToAResync) {
+  ScriptedClient a = NewClient("a");
+  ASSERT_EQ(a.SayCheckIn(), absl::OkStatus());
+  ASSERT_EQ(a.Say(Ready{5, {}, GridLayout().Hash()}), absl::OkStatus());
+  ASSERT_EQ(a.Say(Ready{std::numeric_limits<int64_t>::max(), {}, GridLayout().Hash()}), absl::OkStatus());
+  ASSERT_EQ(a.Say(Ready{-1, {}, GridLayout().Hash()}), absl::OkStatus());
+  EXPECT_EQ(a.Count<Resync>(), 3);
+}
+
+RunConfig ShortLog() {
+  RunConfig config = Config(2, 1);
+  config.checkpoint_every = 3;
+  config.checkpoint_keep = 1;
+  return config;
+}
+
+class CatchingUp : public Joining {
+ protected:
+  CatchingUp() : Joining(ShortLog()) {
+    ScriptedClient a = Joined("a"), b = Joined("b");
+    for (int round = 0; round < 5; ++round) CommitRound(a, b);  // checkpoint 3, log 4 and 5
+    EXPECT_EQ(fleet_.store()->NewestCheckpointFile()->version, 3);
+  }
+  ScriptedClient At(absl::optional<int64_t> version) {
+    ScriptedClient client = NewClient("a");
+    EXPECT_EQ(client.SayCheckIn(LastApplied(0)), absl::OkStatus());
+    EXPECT_EQ(client.Say(Ready{version, {}, GridLayout().Hash()}), absl::OkStatus());
+    return client;
+  }
+};
+
+TEST_F(CatchingUp, TheLogServesWhoIsNear) {
+  const ScriptedClient client = At(3);
+  EXPECT_EQ(client.Count<Resync>(), 0);
+  ASSERT_EQ(client.Count<Delta>(), 2);
+  EXPECT_EQ(client.All<Delta>()[0].version, 4);
+  EXPECT_EQ(client.All<Delta>()[1].version, 5);
+  EXPECT_EQ(client.All<Delta>()[1].model_hash, fleet_.engine()->View().head.model_hash);
+  EXPECT_EQ(client.Count<Assignment>(), 1);
+}
+
+TEST_F(CatchingUp, TheCheckpointServesWhoIsFar) {
+  for (const absl::optional<int64_t>& version : {absl::optional<int64_t>(2), absl::optional<int64_t>()}) {
+    const ScriptedClient client = At(version);
+    ASSERT_EQ(client.Count<Resync>(), 1);
+    EXPECT_EQ(client.All<Resync>()[0].checkpoint_version, 3);
+    EXPECT_EQ(client.Count<Delta>() + client.Count<Assignment>(), 0);
+  }
+}
+
+TEST_F(CatchingUp, ALogThatIsCutOffMeanwhileLeadsToTheCheckpoint) {
+  fleet_.store()->fault = [](absl::string_view call, bool after) {
+    return call == "ReadLog" && !after ? absl::OutOfRangeError("pruned") : absl::OkStatus();
+  };
+  const ScriptedClient client = At(4);
+  ASSERT_TRUE(fleet_.coordinator_up());
+  EXPECT_EQ(client.Count<Resync>(), 1);
+}
+
+TEST_F(Joining, AVerdictThatWasLostIsGivenAtCheckIn) {
+  ScriptedClient a = Joined("a"), b = Joined("b");
+  const Update update = a.MakeUpdate(1, 0, 1);
+  CommitRound(a, b);
+  ScriptedClient again = NewClient("a");
+  ASSERT_EQ(again.SayCheckIn({}, update.update_id, 1), absl::OkStatus());
+  const Welcome welcome = again.All<Welcome>().at(0);
+  ASSERT_TRUE(welcome.verdict.has_value());
+  EXPECT_EQ(welcome.verdict->outcome, Outcome::kApplied);
+  EXPECT_EQ(welcome.verdict->update_id, update.update_id);
+  EXPECT_EQ(fleet_.store()->GetClient(0)->resets, 0);
+}
+
+TEST_F(Joining, APendingUpdateIsSentAgainAfterARestart) {
+  absl::optional<Update> update;
+  {
+    ScriptedClient a = Joined("a"), b = Joined("b");
+    update = a.MakeUpdate(1, 0, 0);
+    ASSERT_EQ(a.Say(*update), absl::OkStatus());
+  }
+  Restart();
+  EXPECT_EQ(fleet_.engine()->View().round, 1);
+  ScriptedClient a = NewClient("a");
+  ASSERT_EQ(a.SayCheckIn({}, update->update_id, 1), absl::OkStatus());
+  ASSERT_EQ(a.All<Welcome>().at(0).verdict->outcome, Outcome::kPending);
+  ASSERT_EQ(a.SayReady(), absl::OkStatus());
+  EXPECT_EQ(a.Count<Assignment>(), 0);  // it owes this round's update
+  ASSERT_EQ(a.Say(*update), absl::OkStatus());
+  EXPECT_EQ(a.Count<Receipt>(), 1);
+  ScriptedClient b = Joined("b");
+  ASSERT_EQ(b.Say(b.MakeUpdate(1, 1, 0)), absl::OkStatus());
+  EXPECT_EQ(LastApplied(0), update->update_id);
+}
+
+TEST_F(Joining, AnAbortedRoundsUpdateIsNotAppliedAtCheckIn) {
+  ScriptedClient a = Joined("a"), b = Joined("b");
+  const Update update = a.MakeUpdate(1, 0, 0);
+  ASSERT_EQ(a.Disconnect(), absl::OkStatus());
+  ASSERT_EQ(fleet_.PassDeadline(), absl::OkStatus());
+  ScriptedClient again = NewClient("a");
+  ASSERT_EQ(again.SayCheckIn({}, update.update_id, 1), absl::OkStatus());
+  EXPECT_EQ(again.All<Welcome>().at(0).verdict->outcome, Outcome::kNotApplied);
+}
+
+TEST_F(Joining, AnotherPastIsReset) {
+  ScriptedClient a = Joined("a"), b = Joined("b");
+  CommitRound(a, b);
+  const Update stale = a.MakeUpdate(2, 0, 9, HashBytes("another past"));
+  ScriptedClient other = NewClient("a");
+  ASSERT_EQ(other.SayCheckIn(HashBytes("another past"), stale.update_id, 2), absl::OkStatus());
+  const Welcome welcome = other.All<Welcome>().at(0);
+  ASSERT_TRUE(welcome.verdict.has_value());
+  EXPECT_EQ(welcome.verdict->outcome, Outcome::kReset);
+  EXPECT_EQ(welcome.verdict->last_applied, LastApplied(0));
+  EXPECT_EQ(fleet_.store()->GetClient(0)->resets, 1);
+  EXPECT_EQ(EventsOf(fleet_, "residual_lost").size(), 1);
+  // An empty directory under a name that has a past is another past as well; a state of another run counts as empty.
+  ScriptedClient fresh = NewClient("a");
+  ASSERT_EQ(fresh.SayCheckIn(), absl::OkStatus());
+  EXPECT_EQ(fresh.All<Welcome>().at(0).verdict->outcome, Outcome::kReset);
+  CheckIn foreign;
+  foreign.name = "a";
+  foreign.lineage = HashBytes("another run");
+  foreign.prev_applied = LastApplied(0);
+  ScriptedClient stranger = NewClient("a");
+  ASSERT_EQ(stranger.Say(foreign), absl::OkStatus());
+  EXPECT_EQ(stranger.All<Welcome>().at(0).verdict->outcome, Outcome::kReset);
+}
+
+TEST_F(Joining, AResetTakesTheUpdateOfTheOtherPastOutOfTheRound) {
+  ScriptedClient a = Joined("a"), b = Joined("b");
+  CommitRound(a, b);
+  const Update update = a.MakeUpdate(2, 0, 5, LastApplied(0));
+  ASSERT_EQ(a.Say(update), absl::OkStatus());
+  ScriptedClient fresh = NewClient("a");
+  ASSERT_EQ(fresh.SayCheckIn(), absl::OkStatus());
+  ASSERT_EQ(fresh.All<Welcome>().at(0).verdict->outcome, Outcome::kReset);
+  ASSERT_EQ(b.Say(b.MakeUpdate(2, 1, 5, LastApplied(1))), absl::OkStatus());
+  ASSERT_EQ(fleet_.PassDeadline(), absl::OkStatus());
+  EXPECT_NE(LastApplied(0), update.update_id);
+  EXPECT_EQ(fleet_.engine()->View().head.version, 2);
+}
+
+TEST_F(Joining, ALostResidualIsCounted) {
+  ScriptedClient client = NewClient("a");
+  CheckIn message;
+  message.name = "a";
+  message.residual_lost = true;
+  ASSERT_EQ(client.Say(message), absl::OkStatus());
+  EXPECT_EQ(client.Count<Welcome>(), 1);
+  EXPECT_EQ(fleet_.store()->GetClient(0)->resets, 1);
+}
+
+}  // namespace
+}  // namespace terse

@@ -1,0 +1,275 @@
+// Session messages to the wire and back, chunks, limits, and what no honest peer sends.
+#include "proto/session_wire.h"
+
+#include <limits>
+
+#include "core/random.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/run_config_loader.h"
+
+namespace terse {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kChunkMessageLimit = 256 * 1024;
+constexpr int64_t kMaxPayload = 4 * kChunkBytes;
+
+Id128 Id(const char* text) { return HashBytes(text); }
+
+std::string Payload(int64_t size) {
+  std::string bytes(size, '\0');
+  Random random(size);
+  for (char& byte : bytes) byte = static_cast<char>(random.Next());
+  return bytes;
+}
+
+// Everything through bytes, as gRPC does it.
+template <typename Message>
+Message Copied(const Message& message) {
+  Message copy;
+  EXPECT_TRUE(copy.ParseFromString(message.SerializeAsString()));
+  return copy;
+}
+
+template <typename T>
+T RoundTrip(const T& message) {
+  ClientMessageReader reader(kMaxPayload);
+  absl::optional<FromClient> result;
+  for (const v1::ClientMessage& wire : ToWire(FromClient(message))) {
+    EXPECT_FALSE(result.has_value());
+    EXPECT_LE(wire.ByteSizeLong(), kChunkMessageLimit);
+    auto fed = reader.Feed(Copied(wire));
+    EXPECT_EQ(fed.status(), absl::OkStatus());
+    if (fed.ok()) result = *std::move(fed);
+  }
+  return std::get<T>(result.value());
+}
+
+template <typename T>
+T ServerRoundTrip(const T& message, const v1::RunConfig& config = {}) {
+  ServerMessageReader reader;
+  reader.set_max_delta_bytes(kMaxPayload);
+  absl::optional<FromServer> result;
+  for (const v1::ServerMessage& wire : ToWire(FromServer(message), config)) {
+    EXPECT_FALSE(result.has_value());
+    EXPECT_LE(wire.ByteSizeLong(), kChunkMessageLimit);
+    auto fed = reader.Feed(Copied(wire));
+    EXPECT_EQ(fed.status(), absl::OkStatus());
+    if (fed.ok()) result = *std::move(fed);
+  }
+  return std::get<T>(result.value());
+}
+
+TEST(SessionWire, ClientMessagesComeBack) {
+  CheckIn check_in{7, "client-1", Id("lineage"), Id("prev"), Id("pending"), 12, true};
+  const CheckIn back = RoundTrip(check_in);
+  EXPECT_EQ(back.protocol_version, 7);
+  EXPECT_EQ(back.name, "client-1");
+  EXPECT_EQ(back.lineage, Id("lineage"));
+  EXPECT_EQ(back.prev_applied, Id("prev"));
+  EXPECT_EQ(back.pending_update_id, Id("pending"));
+  EXPECT_EQ(back.pending_round, 12);
+  EXPECT_TRUE(back.residual_lost);
+
+  const Ready ready = RoundTrip(Ready{42, Id("model"), Id("layout")});
+  EXPECT_EQ(ready.version, 42);
+  EXPECT_EQ(ready.model_hash, Id("model"));
+  EXPECT_EQ(ready.layout_hash, Id("layout"));
+  EXPECT_EQ(RoundTrip(Ready{0, Id("model"), Id("layout")}).version, 0);
+  EXPECT_FALSE(RoundTrip(Ready{absl::nullopt, {}, Id("layout")}).version.has_value());
+
+  const Progress progress = RoundTrip(Progress{3, 99});
+  EXPECT_EQ(progress.round, 3);
+  EXPECT_EQ(progress.steps_done, 99);
+  RoundTrip(Leaving{});
+}
+
+TEST(SessionWire, IdsThatAreZeroTakeNoBytes) {
+  CheckIn message;
+  message.name = "a";
+  EXPECT_LE(ToWire(FromClient(message))[0].ByteSizeLong(), 8);
+  const CheckIn back = RoundTrip(message);
+  EXPECT_TRUE(back.lineage.IsZero() && back.prev_applied.IsZero() && back.pending_update_id.IsZero());
+  EXPECT_TRUE(RoundTrip(Ready{absl::nullopt, {}, {}}).model_hash.IsZero());
+}
+
+TEST(SessionWire, ServerMessagesComeBack) {
+  for (Outcome outcome : {Outcome::kApplied, Outcome::kNotApplied, Outcome::kPending, Outcome::kReset}) {
+    const Verdict verdict = ServerRoundTrip(Verdict{outcome, Id("update"), Id("last"), "why"});
+    EXPECT_EQ(verdict.outcome, outcome);
+    EXPECT_EQ(verdict.update_id, Id("update"));
+    EXPECT_EQ(verdict.last_applied, outcome == Outcome::kReset ? Id("last") : Id128{});
+    EXPECT_EQ(verdict.reason, "why");
+  }
+  const Resync resync = ServerRoundTrip(Resync{4, "too old"});
+  EXPECT_EQ(resync.checkpoint_version, 4);
+  EXPECT_EQ(resync.reason, "too old");
+  const Assignment assignment = ServerRoundTrip(Assignment{5, 4, 10});
+  EXPECT_EQ(assignment.round, 5);
+  EXPECT_EQ(assignment.base_version, 4);
+  EXPECT_EQ(assignment.local_steps, 10);
+  EXPECT_EQ(ServerRoundTrip(Receipt{Id("update")}).update_id, Id("update"));
+  const Refusal refusal = ServerRoundTrip(Refusal{"no", true});
+  EXPECT_EQ(refusal.reason, "no");
+  EXPECT_TRUE(refusal.retry);
+  EXPECT_EQ(ServerRoundTrip(Finished{"done"}).reason, "done");
+}
+
+TEST(SessionWire, WelcomeCarriesTheRun) {
+  const absl::StatusOr<v1::RunConfig> config = LoadRunConfig(TERSE_RUNS_DIR "/demo.toml");
+  ASSERT_EQ(config.status(), absl::OkStatus());
+  Welcome welcome;
+  welcome.lineage = Id("lineage");
+  welcome.client_index = 3;
+  welcome.head_version = 17;
+  const Welcome plain = ServerRoundTrip(welcome, *config);
+  EXPECT_EQ(plain.lineage, Id("lineage"));
+  EXPECT_EQ(plain.client_index, 3);
+  EXPECT_EQ(plain.head_version, 17);
+  EXPECT_FALSE(plain.verdict.has_value());
+  ASSERT_NE(plain.config, nullptr);
+  EXPECT_EQ(plain.config->name, config->name());
+  welcome.verdict = Verdict{Outcome::kReset, {}, Id("last"), "reset"};
+  EXPECT_EQ(ServerRoundTrip(welcome, *config).verdict->last_applied, Id("last"));
+}
+
+class Chunks : public ::testing::TestWithParam<int64_t> {};
+
+TEST_P(Chunks, UpdatesAndDeltasComeBackWhole) {
+  const int64_t size = GetParam();
+  const int64_t expected = (size + kChunkBytes - 1) / kChunkBytes;
+  const Update update{std::numeric_limits<int64_t>::max(), Id("u"), std::numeric_limits<int64_t>::max(), 0.25f,
+                      Payload(size)};
+  EXPECT_EQ(ToWire(FromClient(update)).size(), expected);
+  const Update back = RoundTrip(update);
+  EXPECT_EQ(back.round, update.round);
+  EXPECT_EQ(back.update_id, update.update_id);
+  EXPECT_EQ(back.train_us, update.train_us);
+  EXPECT_EQ(back.loss, update.loss);
+  EXPECT_EQ(back.message, update.message);
+
+  const Delta delta{std::numeric_limits<int64_t>::max(), Id("m"), std::make_shared<const std::string>(Payload(size))};
+  EXPECT_EQ(ToWire(FromServer(delta), {}).size(), expected);
+  const Delta delta_back = ServerRoundTrip(delta);
+  EXPECT_EQ(delta_back.version, delta.version);
+  EXPECT_EQ(delta_back.model_hash, delta.model_hash);
+  EXPECT_EQ(*delta_back.message, *delta.message);
+}
+
+INSTANTIATE_TEST_SUITE_P(SessionWire, Chunks,
+                         ::testing::Values(1, 2, kChunkBytes - 1, kChunkBytes, kChunkBytes + 1, 2 * kChunkBytes,
+                                           2 * kChunkBytes + 1, 3 * kChunkBytes - 1, kMaxPayload));
+
+TEST(SessionWire, SeveralPayloadsFollowEachOther) {
+  ClientMessageReader reader(kMaxPayload);
+  for (int64_t size : {kChunkBytes + 5, int64_t{1}, 2 * kChunkBytes}) {
+    absl::optional<FromClient> result;
+    for (const v1::ClientMessage& wire : ToWire(FromClient(Update{1, Id("u"), 0, 0, Payload(size)}))) {
+      result = *reader.Feed(wire);
+    }
+    EXPECT_EQ(std::get<Update>(result.value()).message, Payload(size));
+  }
+}
+
+v1::ClientMessage UpdateChunk(absl::optional<uint64_t> announced, const std::string& data) {
+  v1::ClientMessage message;
+  message.mutable_update()->set_data(data);
+  if (announced.has_value()) {
+    message.mutable_update()->mutable_header()->set_size(*announced);
+    message.mutable_update()->mutable_header()->set_round(1);
+    message.mutable_update()->mutable_header()->set_update_id(Id("u").ToBytes());
+  }
+  return message;
+}
+
+// The reader's answer to the last of `messages`; those before it are accepted.
+absl::Status LastAnswer(const std::vector<v1::ClientMessage>& messages) {
+  ClientMessageReader reader(100);
+  absl::Status status;
+  for (size_t i = 0; i < messages.size(); ++i) {
+    status = reader.Feed(messages[i]).status();
+    EXPECT_TRUE(status.ok() || i + 1 == messages.size()) << status;
+  }
+  return status;
+}
+
+TEST(SessionWire, SizesAreHeldToTheLimitAndToTheAnnouncement) {
+  EXPECT_EQ(LastAnswer({UpdateChunk(100, "x")}), absl::OkStatus());
+  EXPECT_THAT(std::string(LastAnswer({UpdateChunk(101, "x")}).message()), HasSubstr("101"));
+  for (const std::vector<v1::ClientMessage>& bad : std::vector<std::vector<v1::ClientMessage>>{
+           {UpdateChunk(101, "x")},
+           {UpdateChunk(std::numeric_limits<uint64_t>::max(), "x")},
+           {UpdateChunk(0, "")},
+           {UpdateChunk(0, "x")},
+           {UpdateChunk(3, "abcd")},
+           {UpdateChunk(3, "ab"), UpdateChunk(absl::nullopt, "cd")},
+           {UpdateChunk(3, "ab"), UpdateChunk(absl::nullopt, "")},
+           {UpdateChunk(3, "")},
+           {UpdateChunk(absl::nullopt, "x")},
+           {UpdateChunk(3, "ab"), UpdateChunk(3, "c")},
+           {UpdateChunk(2, "ab"), UpdateChunk(absl::nullopt, "c")},
+       }) {
+    EXPECT_TRUE(absl::IsInvalidArgument(LastAnswer(bad))) << bad.back().ShortDebugString();
+  }
+}
+
+TEST(SessionWire, DeltasAreHeldToTheirLimitToo) {
+  v1::ServerMessage message;
+  message.mutable_delta()->mutable_header()->set_size(11);
+  message.mutable_delta()->mutable_header()->set_model_hash(Id("m").ToBytes());
+  message.mutable_delta()->set_data("x");
+  ServerMessageReader reader;
+  EXPECT_TRUE(absl::IsInvalidArgument(reader.Feed(message).status()));  // nothing is allowed before the run is known
+  reader.set_max_delta_bytes(10);
+  EXPECT_TRUE(absl::IsInvalidArgument(reader.Feed(message).status()));
+  message.mutable_delta()->mutable_header()->set_size(10);
+  EXPECT_EQ(reader.Feed(message).status(), absl::OkStatus());
+}
+
+TEST(SessionWire, MessagesThatNoPeerSendsAreRefused) {
+  std::vector<v1::ClientMessage> bad(8);
+  bad[1].mutable_check_in()->set_lineage("short");
+  bad[2].mutable_check_in()->set_prev_applied(std::string(17, 'x'));
+  bad[3].mutable_check_in()->set_pending_round(std::numeric_limits<uint64_t>::max());
+  bad[4].mutable_ready()->set_version(std::numeric_limits<uint64_t>::max());
+  bad[5].mutable_ready()->set_layout_hash("x");
+  bad[6].mutable_progress()->set_steps_done(std::numeric_limits<uint64_t>::max());
+  bad[7] = UpdateChunk(1, "x");
+  bad[7].mutable_update()->mutable_header()->set_update_id("x");
+  for (const v1::ClientMessage& message : bad) {
+    EXPECT_TRUE(absl::IsInvalidArgument(ClientMessageReader(100).Feed(message).status())) << message.ShortDebugString();
+  }
+  std::vector<v1::ServerMessage> from_server(7);
+  from_server[1].mutable_verdict();
+  from_server[2].mutable_verdict()->set_outcome(static_cast<v1::Verdict::Outcome>(77));
+  from_server[3].mutable_welcome();
+  from_server[4].mutable_welcome()->set_lineage(Id("l").ToBytes());  // without a usable run
+  from_server[5].mutable_assignment();
+  from_server[6].mutable_receipt()->set_update_id("x");
+  for (const v1::ServerMessage& message : from_server) {
+    EXPECT_TRUE(absl::IsInvalidArgument(ServerMessageReader().Feed(message).status())) << message.ShortDebugString();
+  }
+}
+
+TEST(SessionWire, AnythingElseIsAStatusAndNotACrash) {
+  const std::string whole = ToWire(FromClient(Update{1, Id("u"), 5, 0.5f, Payload(60)}))[0].SerializeAsString();
+  Random random(1);
+  int64_t parsed = 0;
+  for (int64_t repeat = 0; repeat < 20'000; ++repeat) {
+    std::string bytes = whole.substr(0, 1 + random.Below(whole.size()));
+    for (uint64_t flips = random.Below(4); flips > 0; --flips) bytes[random.Below(bytes.size())] ^= 1 << random.Below(8);
+    v1::ClientMessage from_client;
+    v1::ServerMessage from_server;
+    ClientMessageReader client_reader(100);
+    ServerMessageReader server_reader;
+    server_reader.set_max_delta_bytes(100);
+    if (from_client.ParseFromString(bytes)) parsed += client_reader.Feed(from_client).ok();
+    if (from_server.ParseFromString(bytes)) parsed += server_reader.Feed(from_server).ok();
+  }
+  EXPECT_GT(parsed, 100);
+}
+
+}  // namespace
+}  // namespace terse
