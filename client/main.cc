@@ -1,5 +1,5 @@
 // terse-client: the client daemon with the LibTorch trainer.
-#include "client/daemon.h"
+#include "client/rpc/daemon.h"
 #include "learning/local_trainer.h"
 #include "learning/runtime.h"
 

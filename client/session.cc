@@ -17,7 +17,8 @@ constexpr int64_t kProgressEveryMicros = 20'000'000;
 // A checkpoint file is the weights and less than this around them.
 constexpr int64_t kCheckpointEnvelope = 4096;
 
-// A state directory that fails is not a connection that failed: connecting again cannot help, so UNAVAILABLE becomes final.
+// A state directory that fails is not a connection that failed: connecting again cannot help, so UNAVAILABLE becomes
+// final.
 absl::Status Stored(const absl::Status& status) {
   return absl::IsUnavailable(status) ? absl::InternalError(status.message()) : status;
 }

@@ -98,6 +98,12 @@ absl::Status Engine::Move(absl::optional<PhaseName> next) {
   return absl::OkStatus();
 }
 
+absl::Status Engine::Close() {
+  if (run_.round == 0) return absl::OkStatus();
+  BookWire(run_);
+  return run_.store->AddLedger(run_.book.Take(run_.round));
+}
+
 int64_t Engine::NextDeadlineMicros() const { return phase_->DeadlineMicros(run_); }
 
 Transition Engine::On(Connected event) {

@@ -59,6 +59,9 @@ class Engine {
 
   // Handles one event and all transitions that follow. Engine's thread only. An error is fatal: the store failed.
   absl::Status Handle(Event event);
+  // Books what crossed the connections since the last settled round, when the process stops in order. Engine's thread
+  // only; the last call.
+  absl::Status Close();
   // When to send the next Tick; kNever for not at all. Engine's thread only.
   int64_t NextDeadlineMicros() const;
   // The weights of the head, for an export. Engine's thread only.

@@ -133,7 +133,8 @@ absl::Status HandleReady(RunContext& run, SessionId id, const Ready& message) {
   session.assigned_round = 0;
   if (!message.version.has_value()) {
     if (session.version.has_value()) {
-      TERSE_RETURN_IF_ERROR(run.Note("model_drift", session.client, absl::StrCat("on the way to version ", *session.version)));
+      TERSE_RETURN_IF_ERROR(
+          run.Note("model_drift", session.client, absl::StrCat("on the way to version ", *session.version)));
     }
     return SendResync(run, session, "the client holds no model of this run");
   }

@@ -151,7 +151,8 @@ absl::Status Serve(const CoordinatorOptions& options, const LearningHooks& hooks
   spdlog::info("run '{}' ({} parameters, codec {}) at version {}; clients: {}, operators: {}", config.name,
                layout.size(), config.codec.name, engine->View().head.version, fleet.address, admin.address);
 
-  const absl::Status status = loop.Run(engine.get());
+  absl::Status status = loop.Run(engine.get());
+  if (status.ok()) status = engine->Close();
   admin_service.Close();
   const auto deadline = absl::ToChronoTime(absl::Now() + absl::Seconds(2));
   fleet.server->Shutdown(deadline);

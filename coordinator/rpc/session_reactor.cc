@@ -24,12 +24,13 @@ SessionReactor* SessionReactor::Start(const FleetService::Options* options, Sess
 }
 
 void SessionReactor::OnReadDone(bool ok) {
+  if (ok) Accept();
+  absl::MutexLock lock(&mutex_);
   if (ok) {
-    Accept();
-    StartRead(&incoming_);
+    // A refused session is not read any further: it ends once the refusal is written.
+    if (!refused_ && !finished_) StartRead(&incoming_);
     return;
   }
-  absl::MutexLock lock(&mutex_);
   read_closed_ = true;
   meter_.Read();  // the last look at the connection while it is surely open
   if (!writing_) FinishOnce();

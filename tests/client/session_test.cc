@@ -261,9 +261,8 @@ TEST_F(Session, ADeltaThatDoesNotFitLeadsToAFullResync) {
 }
 
 TEST_F(Session, ACheckpointThatIsNotWholeIsNotUsed) {
-  for (const std::string& bytes :
-       {CheckpointBytes(0).substr(1), CheckpointBytes(0) + "x", std::string(),
-        SerializeCheckpoint({0, HashWeights(std::vector<float>{1}), {1}})}) {
+  for (const std::string& bytes : {CheckpointBytes(0).substr(1), CheckpointBytes(0) + "x", std::string(),
+                                   SerializeCheckpoint({0, HashWeights(std::vector<float>{1}), {1}})}) {
     Restart();
     ScriptedCoordinator link = Joining({Assignment{1, 0, 2}});
     link.download = bytes;
@@ -306,9 +305,9 @@ TEST_F(Session, EndsAsTheCoordinatorSays) {
 }
 
 TEST_F(Session, ACoordinatorThatSpeaksBeforeItsWelcomeIsLeft) {
-  for (const FromServer& message : std::vector<FromServer>{Resync{0, ""}, Assignment{1, 0, 1}, Receipt{},
-                                                           Verdict{Outcome::kReset, {}, {}, ""},
-                                                           Delta{1, {}, std::make_shared<const std::string>("x")}}) {
+  for (const FromServer& message :
+       std::vector<FromServer>{Resync{0, ""}, Assignment{1, 0, 1}, Receipt{}, Verdict{Outcome::kReset, {}, {}, ""},
+                               Delta{1, {}, std::make_shared<const std::string>("x")}}) {
     ScriptedCoordinator link;
     link.script = {message};
     EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));

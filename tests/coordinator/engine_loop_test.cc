@@ -29,7 +29,9 @@ class Loop : public ::testing::Test {
     return result_;
   }
   // In the loop's thread: everything that was posted before has been handled.
-  void WaitForQueue() { ASSERT_EQ(loop_.Call([] {}), absl::OkStatus()); }
+  void WaitForQueue() {
+    ASSERT_EQ(loop_.Call([] {}), absl::OkStatus());
+  }
 
   FleetSimulation fleet_;
   EventLoop loop_;
@@ -86,7 +88,8 @@ TEST_F(Loop, CallsRunInTheLoopsThreadAndEndWithTheLoop) {
     EXPECT_EQ(loop_.Call([&] {
       busy.Notify();
       go_on.WaitForNotification();
-    }), absl::OkStatus());
+    }),
+              absl::OkStatus());
   });
   busy.WaitForNotification();
   std::atomic<bool> ran{false};

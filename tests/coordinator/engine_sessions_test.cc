@@ -9,6 +9,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
+// The verdict that came with the welcome; PENDING about nothing when there was none.
+Verdict FirstVerdict(const ScriptedClient& client) { return client.All<Welcome>().at(0).verdict.value_or(Verdict{}); }
+
 RunConfig Config(int64_t clients, int64_t quorum) {
   RunConfig config = GridRunConfig(clients, 1000);
   config.rounds.quorum = quorum;
@@ -224,7 +227,7 @@ TEST_F(Joining, APendingUpdateIsSentAgainAfterARestart) {
   EXPECT_EQ(fleet_.engine()->View().round, 1);
   ScriptedClient a = NewClient("a");
   ASSERT_EQ(a.SayCheckIn({}, update->update_id, 1), absl::OkStatus());
-  ASSERT_EQ(a.All<Welcome>().at(0).verdict->outcome, Outcome::kPending);
+  ASSERT_EQ(FirstVerdict(a).outcome, Outcome::kPending);
   ASSERT_EQ(a.SayReady(), absl::OkStatus());
   EXPECT_EQ(a.Count<Assignment>(), 0);  // it owes this round's update
   ASSERT_EQ(a.Say(*update), absl::OkStatus());
@@ -234,6 +237,16 @@ TEST_F(Joining, APendingUpdateIsSentAgainAfterARestart) {
   EXPECT_EQ(LastApplied(0), update->update_id);
 }
 
+TEST_F(Joining, AClientThatDownloadsHearsItsVerdictAtOnce) {
+  ScriptedClient a = Joined("a"), b = Joined("b");
+  ASSERT_EQ(a.Say(a.MakeUpdate(1, 0, 0)), absl::OkStatus());
+  ASSERT_EQ(a.Say(Ready{absl::nullopt, {}, GridLayout().Hash()}), absl::OkStatus());
+  ASSERT_EQ(a.Count<Resync>(), 1);
+  ASSERT_EQ(b.Say(b.MakeUpdate(1, 1, 0)), absl::OkStatus());
+  ASSERT_EQ(a.Count<Verdict>(), 1);  // though nothing else is sent that it could travel with
+  EXPECT_EQ(a.Count<Delta>(), 0);
+}
+
 TEST_F(Joining, AnAbortedRoundsUpdateIsNotAppliedAtCheckIn) {
   ScriptedClient a = Joined("a"), b = Joined("b");
   const Update update = a.MakeUpdate(1, 0, 0);
@@ -241,7 +254,7 @@ TEST_F(Joining, AnAbortedRoundsUpdateIsNotAppliedAtCheckIn) {
   ASSERT_EQ(fleet_.PassDeadline(), absl::OkStatus());
   ScriptedClient again = NewClient("a");
   ASSERT_EQ(again.SayCheckIn({}, update.update_id, 1), absl::OkStatus());
-  EXPECT_EQ(again.All<Welcome>().at(0).verdict->outcome, Outcome::kNotApplied);
+  EXPECT_EQ(FirstVerdict(again).outcome, Outcome::kNotApplied);
 }
 
 TEST_F(Joining, AnotherPastIsReset) {
@@ -259,14 +272,14 @@ TEST_F(Joining, AnotherPastIsReset) {
   // An empty directory under a name that has a past is another past as well; a state of another run counts as empty.
   ScriptedClient fresh = NewClient("a");
   ASSERT_EQ(fresh.SayCheckIn(), absl::OkStatus());
-  EXPECT_EQ(fresh.All<Welcome>().at(0).verdict->outcome, Outcome::kReset);
+  EXPECT_EQ(FirstVerdict(fresh).outcome, Outcome::kReset);
   CheckIn foreign;
   foreign.name = "a";
   foreign.lineage = HashBytes("another run");
   foreign.prev_applied = LastApplied(0);
   ScriptedClient stranger = NewClient("a");
   ASSERT_EQ(stranger.Say(foreign), absl::OkStatus());
-  EXPECT_EQ(stranger.All<Welcome>().at(0).verdict->outcome, Outcome::kReset);
+  EXPECT_EQ(FirstVerdict(stranger).outcome, Outcome::kReset);
 }
 
 TEST_F(Joining, AResetTakesTheUpdateOfTheOtherPastOutOfTheRound) {
@@ -276,7 +289,7 @@ TEST_F(Joining, AResetTakesTheUpdateOfTheOtherPastOutOfTheRound) {
   ASSERT_EQ(a.Say(update), absl::OkStatus());
   ScriptedClient fresh = NewClient("a");
   ASSERT_EQ(fresh.SayCheckIn(), absl::OkStatus());
-  ASSERT_EQ(fresh.All<Welcome>().at(0).verdict->outcome, Outcome::kReset);
+  ASSERT_EQ(FirstVerdict(fresh).outcome, Outcome::kReset);
   ASSERT_EQ(b.Say(b.MakeUpdate(2, 1, 5, LastApplied(1))), absl::OkStatus());
   ASSERT_EQ(fleet_.PassDeadline(), absl::OkStatus());
   EXPECT_NE(LastApplied(0), update.update_id);

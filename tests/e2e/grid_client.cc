@@ -1,12 +1,9 @@
 // terse-client with the grid trainer: everything real but the deltas, whose sums have exact answers.
-#include "client/daemon.h"
+#include "client/rpc/daemon.h"
 #include "tests/testing/grid_trainer.h"
 
 int main(int argc, char** argv) {
   terse::DaemonOptions options;
   if (const int code = terse::ParseDaemonOptions(argc, argv, &options); code >= 0) return code;
-  return terse::RunDaemon(options, [](const terse::RunConfig& config, const terse::Shard& shard)
-                                       -> absl::StatusOr<std::unique_ptr<terse::LocalTrainer>> {
-    return std::make_unique<terse::GridTrainer>(shard.index);
-  });
+  return terse::RunDaemon(options, terse::GridTrainerFactory());
 }

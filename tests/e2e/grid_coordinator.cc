@@ -2,27 +2,16 @@
 #include "coordinator/rpc/server.h"
 #include "tests/testing/grid_trainer.h"
 
-namespace {
-
-class NoTestSet : public terse::Evaluator {
- public:
-  absl::StatusOr<terse::Evaluation> Evaluate(absl::Span<const float> weights) override {
-    return terse::Evaluation{0.0, 0.0};
-  }
-};
-
-}  // namespace
-
 int main(int argc, char** argv) {
   terse::CoordinatorOptions options;
   if (const int code = terse::ParseCoordinatorOptions(argc, argv, &options); code >= 0) return code;
   terse::LearningHooks hooks;
   hooks.layout = [](const terse::RunConfig&) -> absl::StatusOr<terse::Layout> { return terse::GridLayout(); };
   hooks.initial_weights = [](const terse::RunConfig&) -> absl::StatusOr<std::vector<float>> {
-    return std::vector<float>(terse::GridLayout().size());
+    return terse::GridInitialWeights();
   };
   hooks.evaluator = [](const terse::RunConfig&, const std::string&) -> absl::StatusOr<std::unique_ptr<terse::Evaluator>> {
-    return std::make_unique<NoTestSet>();
+    return std::make_unique<terse::GridEvaluator>();
   };
   hooks.exporter = [](const terse::RunConfig&, terse::v1::ExportRequest::Format,
                       absl::Span<const float>) -> absl::StatusOr<std::string> {

@@ -121,7 +121,7 @@ TEST_F(Product, CliCsvAndDatabaseAgreeToTheByte) {
         const std::string column = absl::StrCat(kind, "_bytes_", direction);
         const int64_t stored = Query(absl::StrCat("SELECT sum(", kind, "_bytes) FROM ledger WHERE round = ", id,
                                                   " AND direction = '", direction, "'"));
-        EXPECT_GT(stored, 0) << column;
+        EXPECT_GE(stored, direction == "up" ? 1 : 0) << column;
         EXPECT_EQ(Number(csv[i].at(column)), stored) << "round " << id << " " << column;
         EXPECT_EQ(Number(rounds[i].at(column)), stored) << "round " << id << " " << column;
       }

@@ -30,7 +30,8 @@ absl::Status AddTo(const Codec& codec, absl::string_view message, double sign, s
 }
 
 // Adds what the log says of the client's updates after `version`.
-absl::Status AddApplied(RunStore* store, const Codec& codec, int64_t client, int64_t version, std::vector<double>* sum) {
+absl::Status AddApplied(RunStore* store, const Codec& codec, int64_t client, int64_t version,
+                        std::vector<double>* sum) {
   TERSE_ASSIGN_OR_RETURN(const Head head, store->GetHead());
   std::map<int64_t, int64_t> round_of;  // version to round
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundRecord> last, store->LastRound());
@@ -47,11 +48,13 @@ absl::Status AddApplied(RunStore* store, const Codec& codec, int64_t client, int
     for (const ClientRecord& record : clients) {
       TERSE_ASSIGN_OR_RETURN(const bool chosen, store->WasChosen(round_of[entry.version], record.id));
       if (!chosen) continue;
-      if (next >= updates.size()) return absl::InternalError(absl::StrCat("version ", entry.version, " lacks an update"));
+      if (next >= updates.size())
+        return absl::InternalError(absl::StrCat("version ", entry.version, " lacks an update"));
       if (record.id == client) TERSE_RETURN_IF_ERROR(AddTo(codec, updates[next], 1.0, sum));
       ++next;
     }
-    if (next != updates.size()) return absl::InternalError(absl::StrCat("version ", entry.version, " has surplus updates"));
+    if (next != updates.size())
+      return absl::InternalError(absl::StrCat("version ", entry.version, " has surplus updates"));
   }
   return absl::OkStatus();
 }
@@ -68,7 +71,8 @@ absl::Status AddResidual(const Codec& codec, const StoredState& state, Id128 las
 }  // namespace
 
 absl::StatusOr<std::vector<absl::string_view>> UpdatesOfForward(absl::string_view downstream) {
-  if (downstream.empty() || downstream[0] != static_cast<char>(0x81)) return absl::InternalError("not a forward message");
+  if (downstream.empty() || downstream[0] != static_cast<char>(0x81))
+    return absl::InternalError("not a forward message");
   downstream.remove_prefix(1);
   uint64_t count = 0;
   if (!TakeVarint(&downstream, &count)) return absl::InternalError("no count");
@@ -100,8 +104,8 @@ absl::Status CheckConservation(RunStore* store, const Codec& codec, int64_t clie
   }
   for (size_t i = 0; i < want.size(); ++i) {
     if (have[i] == want[i]) continue;
-    return absl::InternalError(absl::StrFormat("client %d, element %d: applied + residual = %.17g, sealed = %.17g", client,
-                                               i, have[i], want[i]));
+    return absl::InternalError(absl::StrFormat("client %d, element %d: applied + residual = %.17g, sealed = %.17g",
+                                               client, i, have[i], want[i]));
   }
   return absl::OkStatus();
 }

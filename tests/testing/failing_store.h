@@ -14,8 +14,8 @@
 
 namespace terse {
 
-// Asked twice for every call, with its name: before it has any effect (`after` false) and after it succeeded. An error is
-// what the caller gets; with `after` true the effect is durable all the same, as when a process dies in between.
+// Asked twice for every call, with its name: before it has any effect (`after` false) and after it succeeded. An error
+// is what the caller gets; with `after` true the effect is durable all the same, as when a process dies in between.
 using StoreFault = std::function<absl::Status(absl::string_view call, bool after)>;
 
 class FailingStore : public RunStore {

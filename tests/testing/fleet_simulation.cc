@@ -69,7 +69,7 @@ void FleetSimulation::KillCoordinator() {
 absl::Status FleetSimulation::Handle(Event event) {
   absl::Status status = engine_->Handle(std::move(event));
   while (status.ok()) {
-    absl::optional<Event> done = background_->RunOne();
+    absl::optional<Event> done = background_held_ ? absl::nullopt : background_->RunOne();
     if (!done.has_value()) return status;
     status = engine_->Handle(*std::move(done));
   }
@@ -138,16 +138,15 @@ absl::StatusOr<std::string> FleetSimulation::Download(Id128 lineage, int64_t ver
 
 absl::Status FleetSimulation::Connect(int64_t i) {
   Client& client = clients_[i];
-  client.link = std::make_shared<MemoryLink>(
-      [this](Id128 lineage, int64_t version) { return Download(lineage, version); });
+  client.link =
+      std::make_shared<MemoryLink>([this](Id128 lineage, int64_t version) { return Download(lineage, version); });
   client.session_id = next_session_++;
   client.thread = std::thread([&client, link = client.link, session = client.session.get()] {
     client.result = session->Run(link->client_end());
     link->ClientLeft();
   });
   client.link->WaitUntilIdle();
-  return Handle(
-      Connected{client.session_id, std::shared_ptr<ClientLink>(client.link, client.link->coordinator_end())});
+  return Handle(Connected{client.session_id, std::shared_ptr<ClientLink>(client.link, client.link->coordinator_end())});
 }
 
 void FleetSimulation::Reap(int64_t i) {

@@ -1,5 +1,5 @@
-// A whole fleet in one process: the real Engine on a real RunStore, and real ClientSessions on real ClientStates, joined by
-// MemoryLinks. A scheduler (the test) moves every message, so a schedule of faults repeats exactly.
+// A whole fleet in one process: the real Engine on a real RunStore, and real ClientSessions on real ClientStates,
+// joined by MemoryLinks. A scheduler (the test) moves every message, so a schedule of faults repeats exactly.
 #ifndef TERSE_TESTS_TESTING_FLEET_SIMULATION_H_
 #define TERSE_TESTS_TESTING_FLEET_SIMULATION_H_
 
@@ -49,6 +49,8 @@ class FleetSimulation {
   std::string store_directory() const { return directory_.path() + "/coordinator"; }
   // Handles an event and the background work that follows; an error kills the coordinator.
   absl::Status Handle(Event event);
+  // While held, evaluations and checkpoints wait; the next event afterwards does them.
+  void hold_background(bool hold) { background_held_ = hold; }
   // Moves the clock past the phase's deadline.
   absl::Status PassDeadline();
 
@@ -130,6 +132,7 @@ class FleetSimulation {
   std::unique_ptr<FailingStore> store_;
   std::unique_ptr<InlineBackground> background_;
   std::unique_ptr<Engine> engine_;
+  bool background_held_ = false;
   SessionId next_session_ = 1;
   std::vector<Client> clients_;
   std::vector<Broken> broken_;

@@ -1,6 +1,7 @@
-// Training without LibTorch whose results are known beforehand: the delta of a client's s-th Train call is a pure function
-// of (client, s), and every value is a multiple of 2^-10 below 2 in magnitude, so sums of many of them are exact in float32
-// and conservation can be checked bit for bit. No GoogleTest in here: real processes of end-to-end tests link it too.
+// Training without LibTorch whose results are known beforehand: the delta of a client's s-th Train call is a pure
+// function of (client, s), and every value is a multiple of 2^-10 below 2 in magnitude, so sums of many of them are
+// exact in float32 and conservation can be checked bit for bit. No GoogleTest in here: real processes of end-to-end
+// tests link it too.
 #ifndef TERSE_TESTS_TESTING_GRID_TRAINER_H_
 #define TERSE_TESTS_TESTING_GRID_TRAINER_H_
 
@@ -27,8 +28,9 @@ std::vector<float> GridDelta(int64_t client, int64_t step_index);
 // The loss that goes with it; finite.
 float GridLoss(int64_t client, int64_t step_index);
 
-// `client` is the index of its shard, so a run needs partition "iid". The saved state holds the number of calls so far, so
-// a sealed update and the counter behind it are on disk together: after s seals the next delta is GridDelta(client, s).
+// `client` is the index of its shard, so a run needs partition "iid". The saved state holds the number of calls so far,
+// so a sealed update and the counter behind it are on disk together: after s seals the next delta is GridDelta(client,
+// s).
 class GridTrainer : public LocalTrainer {
  public:
   explicit GridTrainer(int64_t client) : client_(client) {}

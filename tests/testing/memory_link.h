@@ -1,5 +1,5 @@
-// One connection between a client and the coordinator inside a process. Nothing moves by itself: a scheduler takes what the
-// client sent and hands over what the coordinator sent, message by message, and may cut the connection anywhere.
+// One connection between a client and the coordinator inside a process. Nothing moves by itself: a scheduler takes what
+// the client sent and hands over what the coordinator sent, message by message, and may cut the connection anywhere.
 #ifndef TERSE_TESTS_TESTING_MEMORY_LINK_H_
 #define TERSE_TESTS_TESTING_MEMORY_LINK_H_
 
@@ -22,15 +22,14 @@ namespace terse {
 int64_t PretendWireBytes(const FromClient& message);
 int64_t PretendWireBytes(const FromServer& message);
 
-// Both ends of the link. Thread-safe. The client's thread blocks only in Receive; WaitUntilIdle tells the scheduler that it
-// does, so client and scheduler never run at once and every run is deterministic.
+// Both ends of the link. Thread-safe. The client's thread blocks only in Receive; WaitUntilIdle tells the scheduler
+// that it does, so client and scheduler never run at once and every run is deterministic.
 class MemoryLink {
  public:
   using Download = std::function<absl::StatusOr<std::string>(Id128 lineage, int64_t version)>;
 
   // `download` answers DownloadCheckpoint, in the client's thread.
-  explicit MemoryLink(Download download)
-      : download_(std::move(download)), client_end_(this), coordinator_end_(this) {}
+  explicit MemoryLink(Download download) : download_(std::move(download)), client_end_(this), coordinator_end_(this) {}
 
   CoordinatorLink* client_end() { return &client_end_; }
   ClientLink* coordinator_end() { return &coordinator_end_; }

@@ -14,11 +14,23 @@ namespace terse {
 // Keeps what the engine sends.
 class RecordingLink : public ClientLink {
  public:
-  void Send(FromServer message) override { sent.push_back(std::move(message)); }
+  void Send(FromServer message) override {
+    Flush();
+    sent.push_back(std::move(message));
+  }
+  // What may wait does wait, so that a Flush that is missing shows.
+  void SendLater(FromServer message) override { later_.push_back(std::move(message)); }
+  void Flush() override {
+    for (FromServer& message : later_) sent.push_back(std::move(message));
+    later_.clear();
+  }
   WireBytes Wire() override { return wire; }
 
   std::vector<FromServer> sent;
   WireBytes wire;
+
+ private:
+  std::vector<FromServer> later_;
 };
 
 class ScriptedClient {

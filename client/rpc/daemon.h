@@ -1,6 +1,6 @@
 // The client daemon around the session engine: options, signals, reconnection with jittered back-off.
-#ifndef TERSE_CLIENT_DAEMON_H_
-#define TERSE_CLIENT_DAEMON_H_
+#ifndef TERSE_CLIENT_RPC_DAEMON_H_
+#define TERSE_CLIENT_RPC_DAEMON_H_
 
 #include <string>
 
@@ -32,4 +32,4 @@ int RunDaemon(const DaemonOptions& options, TrainerFactory make_trainer);
 
 }  // namespace terse
 
-#endif  // TERSE_CLIENT_DAEMON_H_
+#endif  // TERSE_CLIENT_RPC_DAEMON_H_

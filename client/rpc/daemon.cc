@@ -1,4 +1,4 @@
-#include "client/daemon.h"
+#include "client/rpc/daemon.h"
 
 #include <unistd.h>
 
