@@ -1,8 +1,7 @@
 // Speed of the codecs on LeNet5's layout and on 25.6 million parameters (ResNet50's size), next to a memcpy of the same
 // update. `x_memcpy` is the time divided by that of a memcpy measured in the same run.
-#include <time.h>
-
 #include <benchmark/benchmark.h>
+#include <time.h>
 
 #include <algorithm>
 #include <cmath>
@@ -131,8 +130,11 @@ void Cases(benchmark::internal::Benchmark* benchmark) {
 BENCHMARK(Encode)->Apply(Cases);
 BENCHMARK(Validate)->Apply(Cases);
 BENCHMARK(Decode)->Apply(Cases);
-BENCHMARK(Aggregate)->ArgNames({"layout", "1/p", "dense"})->Unit(benchmark::kMicrosecond)->Args({0, 100, 0})->Args(
-    {1, 1000, 0});
+BENCHMARK(Aggregate)
+    ->ArgNames({"layout", "1/p", "dense"})
+    ->Unit(benchmark::kMicrosecond)
+    ->Args({0, 100, 0})
+    ->Args({1, 1000, 0});
 
 }  // namespace
 }  // namespace terse

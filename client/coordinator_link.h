@@ -22,8 +22,8 @@ class CoordinatorLink {
   // What a downstream message may have at most, once the run is known.
   virtual void SetMaxDeltaBytes(int64_t bytes) = 0;
 
-  // The bytes of the checkpoint file of `version`, at most `max_bytes`. Goes on after a broken transfer where it stopped;
-  // UNAVAILABLE when that does not help. NOT_FOUND when the coordinator has replaced that checkpoint.
+  // The bytes of the checkpoint file of `version`, at most `max_bytes`. Goes on after a broken transfer where it
+  // stopped; UNAVAILABLE when that does not help. NOT_FOUND when the coordinator has replaced that checkpoint.
   virtual absl::StatusOr<std::string> DownloadCheckpoint(Id128 lineage, int64_t version, int64_t max_bytes) = 0;
 };
 

@@ -88,9 +88,8 @@ absl::Status ClientSession::Adopt(const Welcome& welcome) {
   work.lineage = welcome.lineage;
   work.config = welcome.config;
   work.client_index = welcome.client_index;
-  const Shard shard = welcome.config->data.partition == "iid"
-                          ? Shard{welcome.client_index, welcome.config->rounds.clients}
-                          : Shard{};
+  const Shard shard =
+      welcome.config->data.partition == "iid" ? Shard{welcome.client_index, welcome.config->rounds.clients} : Shard{};
   TERSE_ASSIGN_OR_RETURN(work.trainer, options_.make_trainer(*welcome.config, shard));
   TERSE_ASSIGN_OR_RETURN(work.codec, MakeCodec(welcome.config->codec, work.trainer->layout()));
   work.feedback = std::make_unique<ErrorFeedback>(work.codec.get());
@@ -108,8 +107,8 @@ absl::Status ClientSession::LoadWork() {
   const StoredState& stored = options_.state->state();
   const bool sealed = stored.sealed.has_value();
   if (!stored.dense.empty()) {
-    TERSE_RETURN_IF_ERROR(work_->feedback->Restore(stored.dense, sealed ? "" : stored.minus,
-                                                   sealed ? stored.sealed->message : ""));
+    TERSE_RETURN_IF_ERROR(
+        work_->feedback->Restore(stored.dense, sealed ? "" : stored.minus, sealed ? stored.sealed->message : ""));
   }
   if (!stored.trainer_state.empty()) {
     TERSE_RETURN_IF_ERROR(work_->trainer->RestoreState(stored.trainer_state));
@@ -142,7 +141,8 @@ absl::Status ClientSession::OnResync(CoordinatorLink* link, const Resync& resync
   if (!bytes.ok()) return bytes.status();
   absl::StatusOr<Checkpoint> checkpoint = ParseCheckpoint(*bytes);
   if (!checkpoint.ok() || static_cast<int64_t>(checkpoint->weights.size()) != size) {
-    return absl::UnavailableError(absl::StrCat("the downloaded checkpoint is not whole: ", checkpoint.status().message()));
+    return absl::UnavailableError(
+        absl::StrCat("the downloaded checkpoint is not whole: ", checkpoint.status().message()));
   }
   work_->version = checkpoint->version;
   work_->weights = std::move(checkpoint->weights);
@@ -235,8 +235,10 @@ absl::Status ClientSession::OnVerdict(CoordinatorLink* link, const Verdict& verd
   }
   if (verdict.outcome == Outcome::kPending) return absl::OkStatus();  // SendReady pushes it again
   const bool applied = verdict.outcome == Outcome::kApplied;
-  if (!applied) Log(true, absl::StrCat("the update of round ", state->state().sealed->round, " came too late and folds "
-                                       "into the next one"));
+  if (!applied)
+    Log(true, absl::StrCat("the update of round ", state->state().sealed->round,
+                           " came too late and folds "
+                           "into the next one"));
   TERSE_RETURN_IF_ERROR(Stored(state->Settle(applied)));
   return work_->feedback->Settle(applied);
 }

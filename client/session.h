@@ -1,5 +1,5 @@
-// The client's session engine: pull > apply > train > compress > seal > push > settle (DESIGN section 2). No gRPC and no
-// LibTorch in here: the connection and the trainer are seams.
+// The client's session engine: pull > apply > train > compress > seal > push > settle (DESIGN section 2). No gRPC and
+// no LibTorch in here: the connection and the trainer are seams.
 #ifndef TERSE_CLIENT_SESSION_H_
 #define TERSE_CLIENT_SESSION_H_
 
@@ -36,9 +36,9 @@ class ClientSession {
 
   explicit ClientSession(Options options);
 
-  // Speaks on a fresh connection until it ends: OK when the run is finished, UNAVAILABLE when connecting again can help,
-  // CANCELLED when the process should stop. Anything else is final: FAILED_PRECONDITION when the coordinator refuses this
-  // client, DATA_LOSS when the state directory and the run do not fit, the trainer's own error.
+  // Speaks on a fresh connection until it ends: OK when the run is finished, UNAVAILABLE when connecting again can
+  // help, CANCELLED when the process should stop. Anything else is final: FAILED_PRECONDITION when the coordinator
+  // refuses this client, DATA_LOSS when the state directory and the run do not fit, the trainer's own error.
   absl::Status Run(CoordinatorLink* link);
 
   // Saves what helps the next start (the model, and the state that relaxed durability kept in memory).

@@ -32,8 +32,9 @@ class Codec {
   // Encodes `update` (layout().size() elements). INVALID_ARGUMENT naming tensor and index for NaN or infinity.
   virtual absl::StatusOr<std::string> Encode(absl::Span<const float> update) const = 0;
 
-  // Decodes without writing anywhere: OK exactly when AddDecoded would succeed. INVALID_ARGUMENT with the tensor and the
-  // reason for bytes that Encode could not have made (truncated, trailing bytes, position out of range, NaN or infinity).
+  // Decodes without writing anywhere: OK exactly when AddDecoded would succeed. INVALID_ARGUMENT with the tensor and
+  // the reason for bytes that Encode could not have made (truncated, trailing bytes, position out of range, NaN or
+  // infinity).
   virtual absl::Status Validate(absl::string_view message) const = 0;
 
   // accumulator[i] += sign * decoded[i], once per element that the message names, in increasing i. `sign` is +1 or -1.

@@ -107,8 +107,8 @@ absl::Status AverageUpdates(const Codec& codec, absl::Span<const absl::string_vi
 std::string BuildDownstream(DownstreamMode mode, absl::Span<const absl::string_view> messages,
                             absl::Span<const float> average) {
   const int64_t dense_bytes = 1 + 4 * static_cast<int64_t>(average.size());
-  const bool forward = mode == DownstreamMode::kForward ||
-                       (mode == DownstreamMode::kAuto && ForwardBytes(messages) <= dense_bytes);
+  const bool forward =
+      mode == DownstreamMode::kForward || (mode == DownstreamMode::kAuto && ForwardBytes(messages) <= dense_bytes);
   if (forward) return BuildForward(messages);
   std::string out;
   out.reserve(dense_bytes);

@@ -1,6 +1,6 @@
 // The downstream message of one round: how clients learn the new model. SBC Algorithm 1, lines 18 to 20: the server
-// averages the accepted updates and broadcasts the average. Both ends call ApplyDownstream on the same bytes, so they hold
-// the same weights bit for bit. Format: compression/FORMAT.md.
+// averages the accepted updates and broadcasts the average. Both ends call ApplyDownstream on the same bytes, so they
+// hold the same weights bit for bit. Format: compression/FORMAT.md.
 #ifndef TERSE_COMPRESSION_DOWNSTREAM_H_
 #define TERSE_COMPRESSION_DOWNSTREAM_H_
 
@@ -16,12 +16,14 @@
 
 namespace terse {
 
-// Adds up messages in the given order: sum[i] += decoded_1[i], += decoded_2[i], ..., then average = sum * (1.0f / count).
-// `average` has layout().size() elements and is overwritten. INVALID_ARGUMENT naming the message that does not decode.
-absl::Status AverageUpdates(const Codec& codec, absl::Span<const absl::string_view> messages, absl::Span<float> average);
+// Adds up messages in the given order: sum[i] += decoded_1[i], += decoded_2[i], ..., then average = sum * (1.0f /
+// count). `average` has layout().size() elements and is overwritten. INVALID_ARGUMENT naming the message that does not
+// decode.
+absl::Status AverageUpdates(const Codec& codec, absl::Span<const absl::string_view> messages,
+                            absl::Span<float> average);
 
-// kForward carries the messages themselves (lossless), kDense the averaged float32 values (lossless), kAuto whichever is
-// smaller. `average` is AverageUpdates of `messages`.
+// kForward carries the messages themselves (lossless), kDense the averaged float32 values (lossless), kAuto whichever
+// is smaller. `average` is AverageUpdates of `messages`.
 std::string BuildDownstream(DownstreamMode mode, absl::Span<const absl::string_view> messages,
                             absl::Span<const float> average);
 

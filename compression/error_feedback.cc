@@ -54,8 +54,7 @@ double ErrorFeedback::Reset() {
   return lost;
 }
 
-absl::Status ErrorFeedback::Restore(absl::Span<const float> dense, absl::string_view minus,
-                                    absl::string_view pending) {
+absl::Status ErrorFeedback::Restore(absl::Span<const float> dense, absl::string_view minus, absl::string_view pending) {
   if (dense.size() != dense_.size()) {
     return absl::DataLossError(
         absl::StrCat("the stored residual has ", dense.size(), " elements, the model ", dense_.size()));

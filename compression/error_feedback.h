@@ -33,9 +33,9 @@ class ErrorFeedback {
   // Zeroes the residual and forgets a pending update. Returns the L2 norm of what is lost, for the report.
   double Reset();
 
-  // Continues from stored state: `dense` less decode(`minus`) is the residual. `minus` may be empty. If `pending` is not
-  // empty it is the sealed message whose verdict is outstanding, and `dense` is the accumulated update it was made from
-  // (then `minus` is empty). DATA_LOSS when sizes or messages do not fit.
+  // Continues from stored state: `dense` less decode(`minus`) is the residual. `minus` may be empty. If `pending` is
+  // not empty it is the sealed message whose verdict is outstanding, and `dense` is the accumulated update it was made
+  // from (then `minus` is empty). DATA_LOSS when sizes or messages do not fit.
   absl::Status Restore(absl::Span<const float> dense, absl::string_view minus, absl::string_view pending);
 
   // While an update is pending: residual + delta, the accumulated update that was encoded. Otherwise: the residual.

@@ -73,9 +73,9 @@ absl::StatusOr<std::string> SbcCodec::Encode(absl::Span<const float> update) con
     const TensorSpec& tensor = layout_.tensors()[t];
     const auto bad = selector.Select(update.subspan(tensor.offset, tensor.size), planned_[t]);
     if (bad.has_value()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("tensor '", tensor.name, "', index ", *bad, ": the update is ", update[tensor.offset + *bad],
-                       "; training has diverged, try a lower learning rate"));
+      return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "', index ", *bad, ": the update is ",
+                                                     update[tensor.offset + *bad],
+                                                     "; training has diverged, try a lower learning rate"));
     }
     // Both means are over k, so the larger sum is the larger mean.
     const bool positive = selector.positive().sum >= selector.negative().sum;
@@ -135,8 +135,10 @@ absl::Status SbcCodec::ReadPart(int64_t tensor, bool as_planned, BitReader* read
 
 absl::StatusOr<SbcCodec::Header> SbcCodec::ReadHeader(absl::string_view message) const {
   if (static_cast<int64_t>(message.size()) > max_message_bytes_) {
-    return absl::InvalidArgumentError(absl::StrCat("sbc message of ", message.size(), " bytes; this model and density "
-                                                   "make at most ", max_message_bytes_));
+    return absl::InvalidArgumentError(absl::StrCat("sbc message of ", message.size(),
+                                                   " bytes; this model and density "
+                                                   "make at most ",
+                                                   max_message_bytes_));
   }
   if (message.empty() || message[0] != format_number()) {
     return absl::InvalidArgumentError(absl::StrCat("not an sbc message of format ", format_number(),

@@ -47,9 +47,9 @@ class SbcCodec : public Codec {
  private:
   // What a message says about one tensor, besides the positions.
   struct TensorPart {
-    int64_t count = 0;   // entries sent
-    float value = 0;     // of each; unused when there are none
-    int parameter = 0;   // of the Rice code
+    int64_t count = 0;  // entries sent
+    float value = 0;    // of each; unused when there are none
+    int parameter = 0;  // of the Rice code
   };
   struct Header {
     std::vector<TensorPart> parts;  // one a tensor

@@ -17,7 +17,7 @@ constexpr int64_t kMinSample = 256;
 constexpr int64_t kSampleTail = 256;  // sampled entries that the tail should hold, if the sample may be that large
 constexpr int64_t kSampleShare = 16;  // at most one element in so many is sampled
 constexpr int64_t kSlackGrowth = 8;
-constexpr int32_t kSmallest = 1;      // every entry but zero is a candidate
+constexpr int32_t kSmallest = 1;  // every entry but zero is a candidate
 
 // The magnitude bits of a float of the wanted sign; negative for a float of the other sign.
 int32_t IfPositive(uint32_t float_bits) { return static_cast<int32_t>(float_bits); }
@@ -48,8 +48,8 @@ absl::optional<int64_t> TopSelector::Select(absl::Span<const float> values, int6
     const Bounds bounds = LooseBounds(values, count, slack);
     Collect(values, bounds);
     // NaN and infinity are always among the candidates.
-    const int64_t bad = std::min(FirstNotFinite(positive_keys_, positive_count_),
-                                 FirstNotFinite(negative_keys_, negative_count_));
+    const int64_t bad =
+        std::min(FirstNotFinite(positive_keys_, positive_count_), FirstNotFinite(negative_keys_, negative_count_));
     if (bad != std::numeric_limits<int64_t>::max()) return bad;
     // A sample that misled left too few candidates: look again with looser bounds.
     if ((positive_count_ >= count || bounds.positive == kSmallest) &&

@@ -4,8 +4,7 @@
 
 namespace terse {
 
-BackgroundWorker::BackgroundWorker(Evaluator* evaluator, RunStore* store, int64_t keep,
-                                   std::function<void(Event)> post)
+BackgroundWorker::BackgroundWorker(Evaluator* evaluator, RunStore* store, int64_t keep, std::function<void(Event)> post)
     : evaluator_(evaluator), store_(store), keep_(keep), post_(std::move(post)), thread_([this] { Work(); }) {}
 
 BackgroundWorker::~BackgroundWorker() {

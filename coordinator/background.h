@@ -26,8 +26,8 @@ class Background {
   virtual void WriteCheckpoint(Checkpoint checkpoint) = 0;
 };
 
-// One thread, first come, first served. At most kMaxQueued jobs wait (each holds a copy of the model); a checkpoint or an
-// evaluation beyond that waits for its turn in the caller. Thread-safe.
+// One thread, first come, first served. At most kMaxQueued jobs wait (each holds a copy of the model); a checkpoint or
+// an evaluation beyond that waits for its turn in the caller. Thread-safe.
 class BackgroundWorker : public Background {
  public:
   static constexpr int kMaxQueued = 4;

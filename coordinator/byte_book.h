@@ -11,9 +11,9 @@
 
 namespace terse {
 
-// Payload and dense bytes are booked when a message is accepted or sent, wire bytes when a connection is sampled. All of
-// it goes to the round in which Take is called: a round's wire bytes are those since the round before was settled. Not
-// thread-safe.
+// Payload and dense bytes are booked when a message is accepted or sent, wire bytes when a connection is sampled. All
+// of it goes to the round in which Take is called: a round's wire bytes are those since the round before was settled.
+// Not thread-safe.
 class ByteBook {
  public:
   void AddUp(int64_t client, int64_t payload_bytes, int64_t dense_bytes);

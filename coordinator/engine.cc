@@ -41,13 +41,14 @@ absl::Status Engine::Recover() {
   TERSE_ASSIGN_OR_RETURN(const std::vector<LogMessage> log, run_.store->ReadLog(checkpoint.version, run_.head.version));
   std::vector<float> scratch;
   for (const LogMessage& message : log) {
-    TERSE_RETURN_IF_ERROR(Annotate(
-        ApplyDownstream(*run_.codec, message.downstream, &scratch, absl::MakeSpan(run_.weights)),
-        absl::StrCat("replaying the log, version ", message.version)));
+    TERSE_RETURN_IF_ERROR(
+        Annotate(ApplyDownstream(*run_.codec, message.downstream, &scratch, absl::MakeSpan(run_.weights)),
+                 absl::StrCat("replaying the log, version ", message.version)));
   }
   if (HashWeights(run_.weights) != run_.head.model_hash) {
-    return absl::DataLossError(absl::StrCat("checkpoint ", checkpoint.version, " and the log after it do not give version ",
-                                            run_.head.version, ": restore the state directory from a backup"));
+    return absl::DataLossError(absl::StrCat("checkpoint ", checkpoint.version,
+                                            " and the log after it do not give version ", run_.head.version,
+                                            ": restore the state directory from a backup"));
   }
   return absl::OkStatus();
 }

@@ -1,5 +1,6 @@
-// The coordinator's round engine: a state machine over explicit phases (coordinator/phases). Inputs are events, outputs go
-// through the seams ClientLink, RunStore, Background and Clock, so a whole fleet can run in one thread with fake time.
+// The coordinator's round engine: a state machine over explicit phases (coordinator/phases). Inputs are events, outputs
+// go through the seams ClientLink, RunStore, Background and Clock, so a whole fleet can run in one thread with fake
+// time.
 #ifndef TERSE_COORDINATOR_ENGINE_H_
 #define TERSE_COORDINATOR_ENGINE_H_
 
@@ -49,8 +50,8 @@ class Engine {
     std::function<void(const EventRecord&)> on_event;
   };
 
-  // Resumes the store's run: the head is the newest checkpoint plus the log, replayed and checked by its hash. DATA_LOSS
-  // when it does not match; FAILED_PRECONDITION when the store has no run yet.
+  // Resumes the store's run: the head is the newest checkpoint plus the log, replayed and checked by its hash.
+  // DATA_LOSS when it does not match; FAILED_PRECONDITION when the store has no run yet.
   static absl::StatusOr<std::unique_ptr<Engine>> Resume(Options options);
 
   // Everything about a message that can be checked without the run's state; for the threads that receive, outside the

@@ -49,8 +49,7 @@ struct Tick {};
 // An operator ends the run.
 struct StopRequested {};
 
-using Event =
-    std::variant<Connected, Received, Disconnected, Evaluated, CheckpointWritten, Tick, StopRequested>;
+using Event = std::variant<Connected, Received, Disconnected, Evaluated, CheckpointWritten, Tick, StopRequested>;
 
 }  // namespace terse
 

@@ -22,7 +22,8 @@ absl::StatusOr<std::unique_ptr<terse::Evaluator>> MakeTestSetEvaluator(const ter
 
 absl::StatusOr<std::string> ExportModel(const terse::RunConfig& config, terse::v1::ExportRequest::Format format,
                                         absl::Span<const float> weights) {
-  if (format == terse::v1::ExportRequest::FORMAT_TORCHSCRIPT) return terse::ExportTorchScript(config.model.name, weights);
+  if (format == terse::v1::ExportRequest::FORMAT_TORCHSCRIPT)
+    return terse::ExportTorchScript(config.model.name, weights);
   if (format != terse::v1::ExportRequest::FORMAT_SAFETENSORS) {
     return absl::InvalidArgumentError("unknown export format; known are torchscript and safetensors");
   }

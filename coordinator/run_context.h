@@ -1,5 +1,5 @@
-// What the phases of a run share: configuration, seams, the head's weights and the connected sessions. Owned by the Engine
-// and used only from its thread.
+// What the phases of a run share: configuration, seams, the head's weights and the connected sessions. Owned by the
+// Engine and used only from its thread.
 #ifndef TERSE_COORDINATOR_RUN_CONTEXT_H_
 #define TERSE_COORDINATOR_RUN_CONTEXT_H_
 
@@ -50,10 +50,10 @@ struct RunContext {
   int64_t round = 0;           // the open round, or the last settled one
   bool round_open = false;
   int64_t round_opened_us = 0;
-  bool stopping = false;                 // an operator asked for the end
-  int64_t checkpoint_version = 0;        // of the newest checkpoint file
+  bool stopping = false;           // an operator asked for the end
+  int64_t checkpoint_version = 0;  // of the newest checkpoint file
   bool checkpoint_running = false;
-  absl::optional<int64_t> evaluating;    // newest round that was given to the evaluator and is not back
+  absl::optional<int64_t> evaluating;  // newest round that was given to the evaluator and is not back
   absl::btree_map<SessionId, Session> sessions;
   // Validated updates of the open round by client index: the order of aggregation.
   absl::btree_map<int64_t, Update> received;

@@ -9,8 +9,9 @@ namespace {
 // Why a check-in cannot be accepted; empty when it can.
 std::string Objection(const CheckIn& message) {
   if (message.protocol_version != kProtocolVersion) {
-    return absl::StrCat("protocol version ", message.protocol_version, " is unknown here; this coordinator speaks version ",
-                        kProtocolVersion, ": install the same release of Terse on both sides");
+    return absl::StrCat("protocol version ", message.protocol_version,
+                        " is unknown here; this coordinator speaks version ", kProtocolVersion,
+                        ": install the same release of Terse on both sides");
   }
   return std::string(CheckClientName(message.name).message());
 }
@@ -34,8 +35,8 @@ absl::StatusOr<absl::optional<Verdict>> SettleAtCheckIn(RunContext& run, const C
   const Id128 prev_applied = ours ? message.prev_applied : Id128{};
   const Id128 pending = ours ? message.pending_update_id : Id128{};
   if (pending.IsZero() && prev_applied == record.last_applied) return absl::optional<Verdict>();
-  TERSE_ASSIGN_OR_RETURN(Verdict verdict, Settle(run.store, record.id, record.last_applied, pending,
-                                                 message.pending_round, prev_applied));
+  TERSE_ASSIGN_OR_RETURN(
+      Verdict verdict, Settle(run.store, record.id, record.last_applied, pending, message.pending_round, prev_applied));
   return absl::make_optional(std::move(verdict));
 }
 
@@ -43,8 +44,8 @@ absl::Status SendLog(RunContext& run, Session& session, int64_t from_version) {
   TERSE_ASSIGN_OR_RETURN(std::vector<LogMessage> log, run.store->ReadLog(from_version, run.head.version));
   for (LogMessage& entry : log) {
     run.book.AddDown(session.client, entry.downstream.size(), 0);
-    session.link->Send(Delta{entry.version, entry.model_hash,
-                             std::make_shared<const std::string>(std::move(entry.downstream))});
+    session.link->Send(
+        Delta{entry.version, entry.model_hash, std::make_shared<const std::string>(std::move(entry.downstream))});
   }
   session.version = run.head.version;
   return absl::OkStatus();
@@ -74,9 +75,10 @@ absl::StatusOr<Verdict> Settle(RunStore* store, int64_t client, Id128 last_appli
                                Id128 prev_applied) {
   if (!update_id.IsZero() && update_id == last_applied) return Verdict{Outcome::kApplied, update_id, last_applied, ""};
   if (prev_applied != last_applied) {
-    return Verdict{Outcome::kReset, update_id, last_applied,
-                   "the client's last applied update is not the one in the model: its state directory is older or newer "
-                   "than this run"};
+    return Verdict{
+        Outcome::kReset, update_id, last_applied,
+        "the client's last applied update is not the one in the model: its state directory is older or newer "
+        "than this run"};
   }
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundState> state, store->GetRoundState(round));
   bool settled = state == RoundState::kCommitted || state == RoundState::kAborted;
@@ -98,8 +100,9 @@ absl::Status HandleCheckIn(RunContext& run, SessionId id, const CheckIn& message
   ReplaceOlderConnection(run, id, message.name);
   TERSE_ASSIGN_OR_RETURN(const ClientRecord record, run.store->RegisterClient(message.name, run.Now()));
   if (record.id >= run.config->rounds.clients && run.config->data.partition == "iid") {
-    const std::string reason = absl::StrCat("run '", run.config->name, "' cuts its data into ", run.config->rounds.clients,
-                                            " shards and all of them have an owner; raise rounds.clients in a new run");
+    const std::string reason =
+        absl::StrCat("run '", run.config->name, "' cuts its data into ", run.config->rounds.clients,
+                     " shards and all of them have an owner; raise rounds.clients in a new run");
     Refuse(session, reason, /*retry=*/false);
     return run.Note("client_refused", record.id, reason);
   }
@@ -114,8 +117,7 @@ absl::Status HandleCheckIn(RunContext& run, SessionId id, const CheckIn& message
     TERSE_RETURN_IF_ERROR(run.Note("residual_lost", record.id,
                                    reset ? verdict->reason : "relaxed durability: the client process had died"));
   }
-  session.owes_round =
-      verdict.has_value() && verdict->outcome == Outcome::kPending ? message.pending_round : 0;
+  session.owes_round = verdict.has_value() && verdict->outcome == Outcome::kPending ? message.pending_round : 0;
   TERSE_RETURN_IF_ERROR(run.Note("client_joined", record.id, session.name));
   session.link->Send(Welcome{run.lineage, run.config, record.id, std::move(verdict), run.head.version});
   return absl::OkStatus();
@@ -124,8 +126,10 @@ absl::Status HandleCheckIn(RunContext& run, SessionId id, const CheckIn& message
 absl::Status HandleReady(RunContext& run, SessionId id, const Ready& message) {
   Session& session = run.sessions[id];
   if (message.layout_hash != run.layout().Hash()) {
-    Refuse(session, absl::StrCat("model '", run.config->model.name, "' has other tensors on this client than on the "
-                                 "coordinator; install the same release of Terse on both sides"),
+    Refuse(session,
+           absl::StrCat("model '", run.config->model.name,
+                        "' has other tensors on this client than on the "
+                        "coordinator; install the same release of Terse on both sides"),
            /*retry=*/false);
     return run.Note("client_refused", session.client, "model layout differs");
   }

@@ -2,7 +2,6 @@
 
 #include <sys/random.h>
 
-
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 

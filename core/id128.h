@@ -29,9 +29,7 @@ struct Id128 {
 
   friend bool operator==(const Id128& a, const Id128& b) { return a.high == b.high && a.low == b.low; }
   friend bool operator!=(const Id128& a, const Id128& b) { return !(a == b); }
-  friend bool operator<(const Id128& a, const Id128& b) {
-    return a.high != b.high ? a.high < b.high : a.low < b.low;
-  }
+  friend bool operator<(const Id128& a, const Id128& b) { return a.high != b.high ? a.high < b.high : a.low < b.low; }
 };
 
 // XXH3-128 of the bytes; never the zero id. Guards against corruption and drift, not against an adversary.

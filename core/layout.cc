@@ -20,8 +20,8 @@ absl::StatusOr<Layout> Layout::Create(absl::Span<const Entry> entries) {
     int64_t size = 1;
     for (int64_t dimension : entry.shape) {
       if (dimension < 1 || size > kMax / dimension) {
-        return absl::InvalidArgumentError(absl::StrCat("tensor '", entry.name, "' has the unusable shape [",
-                                                       absl::StrJoin(entry.shape, ", "), "]"));
+        return absl::InvalidArgumentError(
+            absl::StrCat("tensor '", entry.name, "' has the unusable shape [", absl::StrJoin(entry.shape, ", "), "]"));
       }
       size *= dimension;
     }

@@ -13,16 +13,15 @@
 #define TERSE_CONCAT_(a, b) TERSE_CONCAT_INNER_(a, b)
 
 // Returns the status of `expr` from the enclosing function unless it is OK.
-#define TERSE_RETURN_IF_ERROR(expr)                                    \
-  do {                                                                 \
-    if (::absl::Status terse_status_ = (expr); !terse_status_.ok()) {  \
-      return terse_status_;                                            \
-    }                                                                  \
+#define TERSE_RETURN_IF_ERROR(expr)                                   \
+  do {                                                                \
+    if (::absl::Status terse_status_ = (expr); !terse_status_.ok()) { \
+      return terse_status_;                                           \
+    }                                                                 \
   } while (false)
 
 // Evaluates a StatusOr; assigns its value to `lhs` or returns its status.
-#define TERSE_ASSIGN_OR_RETURN(lhs, expr) \
-  TERSE_ASSIGN_OR_RETURN_IMPL_(TERSE_CONCAT_(terse_or_, __LINE__), lhs, expr)
+#define TERSE_ASSIGN_OR_RETURN(lhs, expr) TERSE_ASSIGN_OR_RETURN_IMPL_(TERSE_CONCAT_(terse_or_, __LINE__), lhs, expr)
 #define TERSE_ASSIGN_OR_RETURN_IMPL_(var, lhs, expr) \
   auto var = (expr);                                 \
   if (!var.ok()) return std::move(var).status();     \

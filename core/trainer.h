@@ -1,5 +1,5 @@
-// The seams between the engines and the learning side. learning/ implements them with LibTorch; tests implement them with
-// arithmetic that has an exact answer. Weights are flat vectors in the order of the model's Layout.
+// The seams between the engines and the learning side. learning/ implements them with LibTorch; tests implement them
+// with arithmetic that has an exact answer. Weights are flat vectors in the order of the model's Layout.
 #ifndef TERSE_CORE_TRAINER_H_
 #define TERSE_CORE_TRAINER_H_
 

@@ -1,5 +1,6 @@
-// Counts what really crosses a TCP connection: every byte between the two sockets, with HTTP/2 and gRPC framing, headers,
-// window updates and TLS where it is on; without TCP/IP headers and retransmissions. Read from the kernel (TCP_INFO).
+// Counts what really crosses a TCP connection: every byte between the two sockets, with HTTP/2 and gRPC framing,
+// headers, window updates and TLS where it is on; without TCP/IP headers and retransmissions. Read from the kernel
+// (TCP_INFO).
 #ifndef TERSE_CORE_WIRE_METER_H_
 #define TERSE_CORE_WIRE_METER_H_
 
@@ -14,8 +15,8 @@ struct WireBytes {
   int64_t received = 0;  // by this process
 };
 
-// The connections of this process with one peer. Finds their descriptors once and checks at every reading that they still
-// belong to that peer; a closed connection keeps the last reading. Not thread-safe.
+// The connections of this process with one peer. Finds their descriptors once and checks at every reading that they
+// still belong to that peer; a closed connection keeps the last reading. Not thread-safe.
 class WireMeter {
  public:
   // `peer` as gRPC prints it: "ipv4:127.0.0.1:4455" or "ipv6:[::1]:4455".

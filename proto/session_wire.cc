@@ -197,7 +197,8 @@ std::vector<v1::ClientMessage> ToWire(const FromClient& message) {
 absl::Status Assembly::Begin(uint64_t size, int64_t limit, absl::string_view what) {
   if (active_) return absl::InvalidArgumentError(absl::StrCat(what, " begins before the one before it ended"));
   if (size == 0 || size > static_cast<uint64_t>(limit)) {
-    return absl::InvalidArgumentError(absl::StrCat(what, " announces ", size, " bytes; this model allows 1 to ", limit));
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, " announces ", size, " bytes; this model allows 1 to ", limit));
   }
   active_ = true;
   size_ = size;
@@ -209,8 +210,8 @@ absl::Status Assembly::Begin(uint64_t size, int64_t limit, absl::string_view wha
 absl::Status Assembly::Append(absl::string_view data) {
   if (!active_) return absl::InvalidArgumentError("a chunk without a header before it");
   if (data.empty() || data.size() > size_ - data_.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("a chunk of ", data.size(), " bytes where ", size_ - data_.size(),
-                                                   " are still to come"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a chunk of ", data.size(), " bytes where ", size_ - data_.size(), " are still to come"));
   }
   data_.append(data.data(), data.size());
   return absl::OkStatus();

@@ -1,5 +1,5 @@
-// The only code that turns the session's wire messages (terse/v1/fleet.proto) into core types and back. Large payloads are
-// cut into chunks here and put together again, with their sizes checked against a limit before memory is taken.
+// The only code that turns the session's wire messages (terse/v1/fleet.proto) into core types and back. Large payloads
+// are cut into chunks here and put together again, with their sizes checked against a limit before memory is taken.
 #ifndef TERSE_PROTO_SESSION_WIRE_H_
 #define TERSE_PROTO_SESSION_WIRE_H_
 

@@ -133,8 +133,8 @@ absl::Status FileClientState::Load() {
   state_.dense = FloatsOf(dense);
   TERSE_ASSIGN_OR_RETURN(std::string outbox, ReadBlob(kOutbox, disk_.outbox));
   if (disk_.sealed) {
-    state_.sealed = SealedUpdate{disk_.update_id, disk_.round,      disk_.base_version,
-                                 disk_.train_us,  disk_.loss,       std::move(outbox)};
+    state_.sealed =
+        SealedUpdate{disk_.update_id, disk_.round, disk_.base_version, disk_.train_us, disk_.loss, std::move(outbox)};
   } else {
     state_.minus = std::move(outbox);
   }
@@ -233,8 +233,7 @@ absl::Status FileClientState::Begin(Id128 lineage, Durability durability) {
 }
 
 absl::Status FileClientState::WriteAll() {
-  return Persist(Describe(), state_.dense, state_.sealed ? state_.sealed->message : state_.minus,
-                 state_.trainer_state);
+  return Persist(Describe(), state_.dense, state_.sealed ? state_.sealed->message : state_.minus, state_.trainer_state);
 }
 
 absl::Status FileClientState::Seal(absl::Span<const float> dense, const SealedUpdate& update,

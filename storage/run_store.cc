@@ -57,9 +57,9 @@ absl::Status CheckIntegrity(SqliteDb& db) {
   Statement statement = db.Prepare("PRAGMA quick_check(1)");
   TERSE_ASSIGN_OR_RETURN(const bool row, statement.Step());
   if (row && statement.GetText(0) == "ok") return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(
-      db.path(), " is damaged: ", row ? statement.GetText(0) : "no answer from its integrity check",
-      "; restore the directory from a copy, or name an empty one to start a new run"));
+  return absl::DataLossError(
+      absl::StrCat(db.path(), " is damaged: ", row ? statement.GetText(0) : "no answer from its integrity check",
+                   "; restore the directory from a copy, or name an empty one to start a new run"));
 }
 
 // The updates of a CLOSED round were only in memory; the round ends without them, and its clients fold their work
@@ -149,9 +149,8 @@ absl::Status SqliteRunStore::Write(absl::FunctionRef<absl::Status(SqliteDb&)> bo
   return db.InTransaction([&]() -> absl::Status {
     TERSE_ASSIGN_OR_RETURN(const Head head, run_store_internal::SelectHead(db));
     if (head.epoch != epoch_) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(db.path(), " was taken over by another coordinator (epoch ", head.epoch, ", ours is ", epoch_,
-                       "); stop one of the two"));
+      return absl::FailedPreconditionError(absl::StrCat(db.path(), " was taken over by another coordinator (epoch ",
+                                                        head.epoch, ", ours is ", epoch_, "); stop one of the two"));
     }
     return body(db);
   });

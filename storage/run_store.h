@@ -59,11 +59,11 @@ struct RoundRecord {
   int64_t base_version = 0;
   int64_t opened_us = 0;
   int64_t closed_us = 0;
-  int64_t committed_us = 0;  // or aborted
-  int64_t updates = 0;       // chosen
-  int64_t train_us_max = 0;  // training time of the slowest chosen client
-  double train_loss = 0;     // mean over the chosen clients
-  absl::optional<double> accuracy;   // test set, when this round's model was evaluated
+  int64_t committed_us = 0;         // or aborted
+  int64_t updates = 0;              // chosen
+  int64_t train_us_max = 0;         // training time of the slowest chosen client
+  double train_loss = 0;            // mean over the chosen clients
+  absl::optional<double> accuracy;  // test set, when this round's model was evaluated
   absl::optional<double> test_loss;
   // Sums of this round's ledger rows over the clients.
   int64_t dense_bytes_up = 0, payload_bytes_up = 0, wire_bytes_up = 0;
@@ -97,10 +97,10 @@ struct LedgerEntry {
 // Row of `events`.
 struct EventRecord {
   int64_t time_us = 0;
-  std::string kind;  // "run_created", "round_aborted", "client_joined", "client_left", "update_rejected", "reset", ...
-  int64_t round = 0;   // 0 when it belongs to none
-  int64_t client = -1; // -1 when it belongs to none
-  std::string detail;  // one line for people
+  std::string kind;   // "run_created", "round_aborted", "client_joined", "client_left", "update_rejected", "reset", ...
+  int64_t round = 0;  // 0 when it belongs to none
+  int64_t client = -1;  // -1 when it belongs to none
+  std::string detail;   // one line for people
 };
 
 // COMMIT of DESIGN section 3, step 6: one transaction. Every chosen client's last_applied moves from its predecessor,

@@ -108,8 +108,8 @@ absl::Status SqliteRunStore::PruneLog(int64_t up_to) {
 absl::StatusOr<std::vector<RunStore::CheckpointFile>> SqliteRunStore::CheckpointFiles(bool also_damaged) {
   std::vector<CheckpointFile> files;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
-    Statement rows = db.Prepare(
-        "SELECT version, model_hash, bytes FROM checkpoints WHERE damaged <= ? ORDER BY version DESC");
+    Statement rows =
+        db.Prepare("SELECT version, model_hash, bytes FROM checkpoints WHERE damaged <= ? ORDER BY version DESC");
     rows.Int(also_damaged ? 1 : 0);
     while (true) {
       TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());

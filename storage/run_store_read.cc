@@ -92,8 +92,8 @@ absl::StatusOr<std::vector<RoundRecord>> SelectRounds(SqliteDb& db, int64_t firs
 absl::Status LogGap(SqliteDb& db, int64_t after, int64_t up_to) {
   TERSE_ASSIGN_OR_RETURN(const Head head, run_store_internal::SelectHead(db));
   if (after < 0 || after > up_to || up_to > head.version) {
-    return absl::InvalidArgumentError(absl::StrCat("no log leads from version ", after, " to ", up_to,
-                                                   "; the head is ", head.version));
+    return absl::InvalidArgumentError(
+        absl::StrCat("no log leads from version ", after, " to ", up_to, "; the head is ", head.version));
   }
   Statement oldest = db.Prepare("SELECT COALESCE(MIN(version), 0) FROM downstream_log");
   TERSE_RETURN_IF_ERROR(oldest.Step().status());
@@ -165,8 +165,7 @@ absl::StatusOr<absl::optional<RoundRecord>> SqliteRunStore::LastRound() {
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
     Statement newest = db.Prepare("SELECT COALESCE(MAX(id), 0) FROM rounds");
     TERSE_RETURN_IF_ERROR(newest.Step().status());
-    TERSE_ASSIGN_OR_RETURN(const std::vector<RoundRecord> found,
-                           SelectRounds(db, newest.GetInt(0), newest.GetInt(0)));
+    TERSE_ASSIGN_OR_RETURN(const std::vector<RoundRecord> found, SelectRounds(db, newest.GetInt(0), newest.GetInt(0)));
     if (!found.empty()) last = found.front();
     return absl::OkStatus();
   }));
@@ -236,8 +235,8 @@ absl::StatusOr<ClientRecord> SqliteRunStore::GetClient(int64_t client) {
   ClientRecord record;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
     Statement statement = db.Prepare("SELECT * FROM clients WHERE id = ?");
-    TERSE_ASSIGN_OR_RETURN(record, run_store_internal::SelectClient(statement.Int(client),
-                                                                    absl::StrCat("there is no client ", client)));
+    TERSE_ASSIGN_OR_RETURN(
+        record, run_store_internal::SelectClient(statement.Int(client), absl::StrCat("there is no client ", client)));
     return absl::OkStatus();
   }));
   return record;
@@ -268,8 +267,7 @@ absl::StatusOr<std::vector<LedgerEntry>> SqliteRunStore::Ledger(int64_t first_ro
       TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
       if (!row) return absl::OkStatus();
       const Direction direction = rows.GetInt(2) != 0 ? Direction::kUp : Direction::kDown;
-      entries.push_back(
-          {rows.GetInt(0), rows.GetInt(1), direction, rows.GetInt(3), rows.GetInt(4), rows.GetInt(5)});
+      entries.push_back({rows.GetInt(0), rows.GetInt(1), direction, rows.GetInt(3), rows.GetInt(4), rows.GetInt(5)});
     }
   }));
   return entries;
@@ -284,8 +282,8 @@ absl::StatusOr<std::vector<EventRecord>> SqliteRunStore::Events(int64_t newest) 
     while (true) {
       TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
       if (!row) return absl::OkStatus();
-      events.push_back({rows.GetInt(0), std::string(rows.GetText(1)), rows.GetInt(2), rows.GetInt(3),
-                        std::string(rows.GetText(4))});
+      events.push_back(
+          {rows.GetInt(0), std::string(rows.GetText(1)), rows.GetInt(2), rows.GetInt(3), std::string(rows.GetText(4))});
     }
   }));
   return events;

@@ -45,9 +45,8 @@ absl::Status InsertLedger(SqliteDb& db, const LedgerEntry& entry) {
 absl::Status ExpectRoundState(SqliteDb& db, int64_t round, RoundState expected) {
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundState> state, SelectRoundState(db, round));
   if (state == expected) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("round ", round, " is ",
-                                                    state ? RoundStateName(*state) : "unknown", ", not ",
-                                                    RoundStateName(expected)));
+  return absl::FailedPreconditionError(absl::StrCat("round ", round, " is ", state ? RoundStateName(*state) : "unknown",
+                                                    ", not ", RoundStateName(expected)));
 }
 
 // A new round follows the newest one, which must be settled, and starts from the head.
@@ -70,10 +69,9 @@ absl::Status InsertRound(SqliteDb& db, int64_t round, int64_t base_version, int6
   }
   TERSE_ASSIGN_OR_RETURN(const Head head, SelectHead(db));
   if (head.version != base_version || head.model_hash.IsZero()) {
-    return absl::FailedPreconditionError(absl::StrCat("round ", round, " cannot open on version ", base_version, ": ",
-                                                      head.model_hash.IsZero()
-                                                          ? std::string("there is no run yet")
-                                                          : absl::StrCat("the head is ", head.version)));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "round ", round, " cannot open on version ", base_version, ": ",
+        head.model_hash.IsZero() ? std::string("there is no run yet") : absl::StrCat("the head is ", head.version)));
   }
   return db.Prepare("INSERT INTO rounds (id, state, base_version, opened_us) VALUES (?, 'open', ?, ?)")
       .Int(round)
@@ -117,14 +115,14 @@ absl::Status ApplyChosen(SqliteDb& db, int64_t round) {
   while (true) {
     TERSE_ASSIGN_OR_RETURN(const bool row, chosen.Step());
     if (!row) return absl::OkStatus();
-    TERSE_RETURN_IF_ERROR(db.Prepare("UPDATE clients SET last_applied = ?, updates_applied = updates_applied + 1 "
-                                     "WHERE id = ? AND last_applied = ?")
-                              .Id(chosen.GetId(1))
-                              .Int(chosen.GetInt(0))
-                              .Id(chosen.GetId(2))
-                              .RunForOne(absl::StrCat("round ", round, " cannot commit: client ", chosen.GetInt(0),
-                                                      "'s last applied update is no longer ",
-                                                      chosen.GetId(2).ToHex())));
+    TERSE_RETURN_IF_ERROR(
+        db.Prepare("UPDATE clients SET last_applied = ?, updates_applied = updates_applied + 1 "
+                   "WHERE id = ? AND last_applied = ?")
+            .Id(chosen.GetId(1))
+            .Int(chosen.GetInt(0))
+            .Id(chosen.GetId(2))
+            .RunForOne(absl::StrCat("round ", round, " cannot commit: client ", chosen.GetInt(0),
+                                    "'s last applied update is no longer ", chosen.GetId(2).ToHex())));
   }
 }
 
@@ -148,8 +146,8 @@ absl::Status AdvanceHead(SqliteDb& db, const Commit& commit, int64_t epoch) {
 absl::Status SqliteRunStore::CreateRun(const RunRecord& run, absl::Span<const float> initial_weights) {
   if (run.lineage.IsZero()) return absl::InvalidArgumentError("a run needs a lineage");
   if (run.parameters < 1 || run.parameters != static_cast<int64_t>(initial_weights.size())) {
-    return absl::InvalidArgumentError(absl::StrCat("the run has ", run.parameters, " parameters and ",
-                                                   initial_weights.size(), " initial weights"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the run has ", run.parameters, " parameters and ", initial_weights.size(), " initial weights"));
   }
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RunRecord> existing, Run());
   if (existing) {
@@ -238,8 +236,9 @@ absl::Status SqliteRunStore::CloseRound(int64_t round, absl::Span<const ChosenUp
     TERSE_RETURN_IF_ERROR(ExpectRoundState(db, round, RoundState::kOpen));
     for (const ChosenUpdate& update : chosen) TERSE_RETURN_IF_ERROR(InsertChosen(db, round, update));
     return db
-        .Prepare("UPDATE rounds SET state = 'closed', closed_us = ?, updates = ?, train_us_max = ?, train_loss = ? "
-                 "WHERE id = ?")
+        .Prepare(
+            "UPDATE rounds SET state = 'closed', closed_us = ?, updates = ?, train_us_max = ?, train_loss = ? "
+            "WHERE id = ?")
         .Int(now_us)
         .Int(static_cast<int64_t>(chosen.size()))
         .Int(train_us_max)

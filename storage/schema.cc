@@ -112,9 +112,9 @@ absl::StatusOr<int64_t> UserVersion(SqliteDb& db) {
 absl::Status MigrateSchema(SqliteDb& db) {
   TERSE_ASSIGN_OR_RETURN(int64_t version, UserVersion(db));
   if (version < 0 || version > kSchemaVersion) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(db.path(), " has schema version ", version, " and this program knows versions up to ",
-                     kSchemaVersion, "; use the program that wrote it, or a newer one"));
+    return absl::FailedPreconditionError(absl::StrCat(db.path(), " has schema version ", version,
+                                                      " and this program knows versions up to ", kSchemaVersion,
+                                                      "; use the program that wrote it, or a newer one"));
   }
   for (; version < kSchemaVersion; ++version) {
     TERSE_RETURN_IF_ERROR(db.InTransaction([&]() -> absl::Status {

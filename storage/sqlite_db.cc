@@ -167,8 +167,8 @@ Statement SqliteDb::Prepare(absl::string_view sql) {
   auto found = statements_.find(sql);
   if (found == statements_.end()) {
     sqlite3_stmt* stmt = nullptr;
-    const int result = sqlite3_prepare_v3(db_, sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT,
-                                          &stmt, nullptr);
+    const int result =
+        sqlite3_prepare_v3(db_, sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT, &stmt, nullptr);
     if (result != SQLITE_OK) return Statement(this, nullptr, Error(result));
     found = statements_.emplace(std::string(sql), stmt).first;
   }

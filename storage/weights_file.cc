@@ -47,8 +47,7 @@ absl::StatusOr<WeightsFile> ParseWeights(absl::string_view magic, absl::string_v
   const uint64_t count = TakeField<uint64_t>(&rest);
   const size_t value_bytes = bytes.size() - kHeaderBytes - kTrailerBytes;
   if (value_bytes % sizeof(float) != 0 || count != value_bytes / sizeof(float)) {
-    return absl::DataLossError(
-        absl::StrCat("announces ", count, " weights and has ", value_bytes, " bytes for them"));
+    return absl::DataLossError(absl::StrCat("announces ", count, " weights and has ", value_bytes, " bytes for them"));
   }
   absl::string_view trailer = bytes.substr(bytes.size() - kTrailerBytes);
   if (TakeField<Id128>(&trailer) != HashBytes(bytes.substr(0, bytes.size() - kTrailerBytes))) {

@@ -94,7 +94,9 @@ int ParseDaemonOptions(int argc, char** argv, DaemonOptions* options) {
   app.add_option("--device", options->device, "where to train")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
       ->capture_default_str();
-  app.add_option("--threads", options->threads, "threads of LibTorch")->check(CLI::Range(1, 1024))->capture_default_str();
+  app.add_option("--threads", options->threads, "threads of LibTorch")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
   app.add_option("--log-level", options->log_level, "how much to log")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
       ->capture_default_str();

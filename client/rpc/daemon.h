@@ -24,7 +24,8 @@ inline constexpr int kExitFinished = 0;
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
 
-// Parses argv into `options`. Returns an exit code when the process should end at once (--help, a usage error), else -1.
+// Parses argv into `options`. Returns an exit code when the process should end at once (--help, a usage error), else
+// -1.
 int ParseDaemonOptions(int argc, char** argv, DaemonOptions* options);
 
 // Serves the coordinator until the run is finished, SIGINT or SIGTERM. Returns the exit code.

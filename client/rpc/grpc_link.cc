@@ -64,9 +64,8 @@ bool GrpcLink::Accept(const v1::ServerMessages& messages) {
   for (const v1::ServerMessage& message : messages.messages()) {
     absl::StatusOr<absl::optional<FromServer>> parsed = reader_.Feed(message);
     if (!parsed.ok()) {
-      protocol_error_ = absl::FailedPreconditionError(
-          absl::StrCat("the coordinator sent a message that this release does not understand: ",
-                       parsed.status().message()));
+      protocol_error_ = absl::FailedPreconditionError(absl::StrCat(
+          "the coordinator sent a message that this release does not understand: ", parsed.status().message()));
       return false;
     }
     if (parsed->has_value()) inbox_.push_back(**std::move(parsed));

@@ -41,8 +41,7 @@ Transition Phase::OnUpdate(RunContext& run, Session& session, Update update) {
 
 absl::Status AnswerLate(RunContext& run, Session& session, const Update& update) {
   // The predecessor is part of the id, so an id that can be made again from ours shows that both ends agree about it.
-  const Id128 expected =
-      MakeUpdateId(run.lineage, update.round, session.client, session.last_applied, update.message);
+  const Id128 expected = MakeUpdateId(run.lineage, update.round, session.client, session.last_applied, update.message);
   if (update.update_id != session.last_applied && update.update_id != expected) {
     Refuse(session, "the update does not follow the last applied one or is damaged; check in again", /*retry=*/true);
     return run.Note("update_rejected", session.client, "update id does not fit its content");

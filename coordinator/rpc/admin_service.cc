@@ -111,8 +111,7 @@ grpc::Status AdminService::GetStatus(grpc::ServerContext*, const v1::StatusReque
   return grpc::Status::OK;
 }
 
-grpc::Status AdminService::ListRounds(grpc::ServerContext*, const v1::RoundsRequest* request,
-                                      v1::RoundsReply* reply) {
+grpc::Status AdminService::ListRounds(grpc::ServerContext*, const v1::RoundsRequest* request, v1::RoundsReply* reply) {
   const auto rounds = options_.store->Rounds(First(request->first()), LastOrAll(request->last()));
   if (!rounds.ok()) return ToGrpc(rounds.status());
   for (const RoundRecord& round : *rounds) Fill(round, reply->add_rounds());
@@ -139,8 +138,7 @@ grpc::Status AdminService::ListClients(grpc::ServerContext*, const v1::ClientsRe
   return grpc::Status::OK;
 }
 
-grpc::Status AdminService::ListLedger(grpc::ServerContext*, const v1::LedgerRequest* request,
-                                      v1::LedgerReply* reply) {
+grpc::Status AdminService::ListLedger(grpc::ServerContext*, const v1::LedgerRequest* request, v1::LedgerReply* reply) {
   const auto ledger = options_.store->Ledger(First(request->first_round()), LastOrAll(request->last_round()));
   if (!ledger.ok()) return ToGrpc(ledger.status());
   for (const LedgerEntry& entry : *ledger) {
@@ -155,8 +153,7 @@ grpc::Status AdminService::ListLedger(grpc::ServerContext*, const v1::LedgerRequ
   return grpc::Status::OK;
 }
 
-grpc::Status AdminService::ListEvents(grpc::ServerContext*, const v1::EventsRequest* request,
-                                      v1::EventsReply* reply) {
+grpc::Status AdminService::ListEvents(grpc::ServerContext*, const v1::EventsRequest* request, v1::EventsReply* reply) {
   const uint32_t newest = request->newest() == 0 ? kMaxEvents : std::min(request->newest(), kMaxEvents);
   const auto events = options_.store->Events(newest);
   if (!events.ok()) return ToGrpc(events.status());

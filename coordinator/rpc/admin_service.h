@@ -1,5 +1,5 @@
-// The gRPC edge towards operators: terse.v1.Admin, on an address of its own. Every answer comes from the run store, so it
-// agrees with the database to the byte.
+// The gRPC edge towards operators: terse.v1.Admin, on an address of its own. Every answer comes from the run store, so
+// it agrees with the database to the byte.
 #ifndef TERSE_COORDINATOR_RPC_ADMIN_SERVICE_H_
 #define TERSE_COORDINATOR_RPC_ADMIN_SERVICE_H_
 

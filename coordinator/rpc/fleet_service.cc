@@ -71,8 +71,8 @@ grpc::ServerBidiReactor<v1::ClientMessage, v1::ServerMessages>* FleetService::Se
   return SessionReactor::Start(&options_, next_session_.fetch_add(1), context);
 }
 
-grpc::ServerWriteReactor<v1::CheckpointChunk>* FleetService::DownloadCheckpoint(
-    grpc::CallbackServerContext* context, const v1::CheckpointRequest* request) {
+grpc::ServerWriteReactor<v1::CheckpointChunk>* FleetService::DownloadCheckpoint(grpc::CallbackServerContext* context,
+                                                                                const v1::CheckpointRequest* request) {
   return new CheckpointReactor(options_, *request);
 }
 

@@ -1,5 +1,5 @@
-// The gRPC edge towards clients: terse.v1.Fleet on the callback API. Every session is a reactor that is also the engine's
-// ClientLink; messages are parsed and validated here, outside the engine's thread.
+// The gRPC edge towards clients: terse.v1.Fleet on the callback API. Every session is a reactor that is also the
+// engine's ClientLink; messages are parsed and validated here, outside the engine's thread.
 #ifndef TERSE_COORDINATOR_RPC_FLEET_SERVICE_H_
 #define TERSE_COORDINATOR_RPC_FLEET_SERVICE_H_
 

@@ -1,7 +1,7 @@
 #include "coordinator/rpc/server.h"
 
-#include <cstdlib>
 #include <csignal>
+#include <cstdlib>
 #include <thread>
 #include <utility>
 
@@ -66,30 +66,33 @@ absl::StatusOr<Listener> Listen(const std::string& address, const std::string& o
   Listener listener;
   listener.server = builder.BuildAndStart();
   if (listener.server == nullptr || port == 0) {
-    return absl::UnavailableError(absl::StrCat("cannot listen on ", address,
-                                               ": the port is in use or the address is not this machine's; choose another "
-                                               "with ", option));
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", address,
+                     ": the port is in use or the address is not this machine's; choose another "
+                     "with ",
+                     option));
   }
   listener.address = absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
   return listener;
 }
 
 // The run file's configuration, or the stored run's, or the run file's once it is known to be the same.
-absl::StatusOr<v1::RunConfig> ChooseConfig(const CoordinatorOptions& options,
-                                           const absl::optional<RunRecord>& stored) {
+absl::StatusOr<v1::RunConfig> ChooseConfig(const CoordinatorOptions& options, const absl::optional<RunRecord>& stored) {
   v1::RunConfig kept;
   if (stored.has_value() && !kept.ParseFromString(stored->config)) {
-    return absl::DataLossError(absl::StrCat(options.state_directory, " holds a run whose configuration cannot be read"));
+    return absl::DataLossError(
+        absl::StrCat(options.state_directory, " holds a run whose configuration cannot be read"));
   }
   if (options.run_file.empty()) {
     if (stored.has_value()) return kept;
-    return absl::InvalidArgumentError(absl::StrCat(options.state_directory, " holds no run yet; give one with --run FILE"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.state_directory, " holds no run yet; give one with --run FILE"));
   }
   TERSE_ASSIGN_OR_RETURN(v1::RunConfig wanted, LoadRunConfig(options.run_file));
   if (stored.has_value() && wanted.SerializeAsString() != stored->config) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(options.state_directory, " holds run '", kept.name(), "' with other settings than ",
-                     options.run_file, "; resume it without --run, or choose another --state"));
+    return absl::FailedPreconditionError(absl::StrCat(options.state_directory, " holds run '", kept.name(),
+                                                      "' with other settings than ", options.run_file,
+                                                      "; resume it without --run, or choose another --state"));
   }
   return wanted;
 }
@@ -109,8 +112,7 @@ absl::Status CreateRun(const RunConfig& config, const v1::RunConfig& wire, const
 
 absl::Status WriteReadyFile(const std::string& path, const Listener& fleet, const Listener& admin) {
   if (path.empty()) return absl::OkStatus();
-  const std::string json =
-      absl::StrCat("{\"listen\": \"", fleet.address, "\", \"admin\": \"", admin.address, "\"}\n");
+  const std::string json = absl::StrCat("{\"listen\": \"", fleet.address, "\", \"admin\": \"", admin.address, "\"}\n");
   return ReplaceFile(path, {json});
 }
 
@@ -169,7 +171,8 @@ int ParseCoordinatorOptions(int argc, char** argv, CoordinatorOptions* options) 
   app.add_option("--run", options->run_file, "TOML file of the run; needed once, later starts resume from --state")
       ->check(CLI::ExistingFile);
   app.add_option("--state", options->state_directory, "directory that holds the run")->required();
-  app.add_option("--data", options->data_directory, "directory of the data set for evaluation; without it, an embedded one")
+  app.add_option("--data", options->data_directory,
+                 "directory of the data set for evaluation; without it, an embedded one")
       ->check(CLI::ExistingDirectory);
   app.add_option("--listen", options->listen, "address for clients; port 0 takes a free one")->capture_default_str();
   app.add_option("--admin", options->admin, "address for operators")->capture_default_str();

@@ -16,12 +16,12 @@
 namespace terse {
 
 struct CoordinatorOptions {
-  std::string run_file;         // TOML; may be empty when the state directory holds a run
+  std::string run_file;  // TOML; may be empty when the state directory holds a run
   std::string state_directory;
-  std::string data_directory;   // for evaluation; empty: the embedded data set
+  std::string data_directory;  // for evaluation; empty: the embedded data set
   std::string listen = "127.0.0.1:7700";
   std::string admin = "127.0.0.1:7701";
-  std::string ready_file;       // JSON with the two addresses, written once both are served
+  std::string ready_file;  // JSON with the two addresses, written once both are served
   std::string log_level = "info";
 };
 
@@ -38,8 +38,8 @@ struct LearningHooks {
 // Parses argv. Returns an exit code when the process should end at once (--help, a usage error), else -1.
 int ParseCoordinatorOptions(int argc, char** argv, CoordinatorOptions* options);
 
-// Serves until an operator shuts the process down, SIGINT or SIGTERM. Returns the exit code: 0 in order, 1 on a failure,
-// which is on stderr in one line.
+// Serves until an operator shuts the process down, SIGINT or SIGTERM. Returns the exit code: 0 in order, 1 on a
+// failure, which is on stderr in one line.
 int RunCoordinator(const CoordinatorOptions& options, const LearningHooks& hooks);
 
 }  // namespace terse

@@ -6,13 +6,8 @@
 
 namespace terse {
 
-SessionReactor::SessionReactor(const FleetService::Options* options, SessionId id,
-                               grpc::CallbackServerContext* context)
-    : options_(options),
-      id_(id),
-      context_(context),
-      reader_(options->max_update_bytes),
-      meter_(context->peer()) {}
+SessionReactor::SessionReactor(const FleetService::Options* options, SessionId id, grpc::CallbackServerContext* context)
+    : options_(options), id_(id), context_(context), reader_(options->max_update_bytes), meter_(context->peer()) {}
 
 SessionReactor* SessionReactor::Start(const FleetService::Options* options, SessionId id,
                                       grpc::CallbackServerContext* context) {

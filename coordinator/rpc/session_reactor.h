@@ -18,7 +18,8 @@ namespace terse {
 class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::ServerMessages>, public ClientLink {
  public:
   // Starts reading and posts Connected. The pointer is for gRPC.
-  static SessionReactor* Start(const FleetService::Options* options, SessionId id, grpc::CallbackServerContext* context);
+  static SessionReactor* Start(const FleetService::Options* options, SessionId id,
+                               grpc::CallbackServerContext* context);
 
   void Send(FromServer message) override ABSL_LOCKS_EXCLUDED(mutex_);
   void SendLater(FromServer message) override ABSL_LOCKS_EXCLUDED(mutex_);

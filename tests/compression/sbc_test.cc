@@ -70,7 +70,7 @@ TEST(Sbc, RoundsThePlannedCountToNearest) {
     const std::vector<float> values = RoundTrip(density, "fp32", ones);
     return 100 - std::count(values.begin(), values.end(), 0.0f);
   };
-  EXPECT_EQ(sent(0.29), 29);  // 0.29 * 100 is 28.999999999999996 in double
+  EXPECT_EQ(sent(0.29), 29);   // 0.29 * 100 is 28.999999999999996 in double
   EXPECT_EQ(sent(0.285), 28);  // 28.499999999999996
   EXPECT_EQ(sent(0.125), 13);
   EXPECT_EQ(sent(0.001), 1);
@@ -93,12 +93,12 @@ TEST(Sbc, MatchesTheNaiveAlgorithm2WhereTheSampleMisleads) {
   Random random(4);
   const int64_t size = 100000;
   std::vector<std::vector<float>> tensors(4, std::vector<float>(size, 0.0f));
-  tensors[0][77] = -3;                                                    // the sample sees zeros only
-  for (int64_t i = 0; i < 1000; ++i) tensors[1][500 + i] = 1.0f + i;      // one dense cluster
+  tensors[0][77] = -3;                                                // the sample sees zeros only
+  for (int64_t i = 0; i < 1000; ++i) tensors[1][500 + i] = 1.0f + i;  // one dense cluster
   // Large values on all elements that a stride of 17 visits, and at a few more places.
   for (int64_t i = 8; i < size; i += 17) tensors[2][i] = static_cast<float>(random.Uniform(1, 2));
   for (int64_t i = 0; i < size; i += 1001) tensors[2][i] = -5;
-  for (float& value : tensors[3]) value = 1.0f;                           // every element ties
+  for (float& value : tensors[3]) value = 1.0f;  // every element ties
   for (std::vector<float>& tensor : tensors) {
     for (double density : {0.001, 0.001, 0.01, 0.01, 0.3, 0.3}) {
       EXPECT_EQ(RoundTrip(density, "fp32", tensor), NaiveSbc(tensor, density)) << density;
@@ -127,8 +127,8 @@ TEST(Sbc, FindsNotFiniteValuesAnywhere) {
 TEST(Sbc, RoundsMeansToBfloat16WithoutZeroOrInfinity) {
   const float smallest = std::numeric_limits<float>::denorm_min();
   const float largest = std::numeric_limits<float>::max();
-  EXPECT_THAT(RoundTrip(1, "bf16", {1.00390625f}), ElementsAre(1.0f));        // halfway, to even
-  EXPECT_THAT(RoundTrip(1, "bf16", {1.01171875f}), ElementsAre(1.015625f));   // halfway, to even
+  EXPECT_THAT(RoundTrip(1, "bf16", {1.00390625f}), ElementsAre(1.0f));       // halfway, to even
+  EXPECT_THAT(RoundTrip(1, "bf16", {1.01171875f}), ElementsAre(1.015625f));  // halfway, to even
   EXPECT_THAT(RoundTrip(1, "bf16", {-1.00390637f}), ElementsAre(-1.0078125f));
   EXPECT_THAT(RoundTrip(1, "bf16", {smallest}), ElementsAre(std::ldexp(1.0f, -133)));
   EXPECT_THAT(RoundTrip(1, "bf16", {-largest}), ElementsAre(FloatFromBits(0xff7f0000)));

@@ -22,10 +22,11 @@ constexpr int kRounds = 400;
 // No checkpoint but the first, so that the log keeps every update. With bf16 means all values stay on a dyadic grid, on
 // which float additions are exact.
 std::string RunFile(const std::string& durability) {
-  return absl::StrCat("name = 'conservation'\ndurability = '", durability,
-                      "'\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 1.0\n[codec]\nname = 'sbc'\ndensity = 0.02\n"
-                      "mean_precision = 'bf16'\n[rounds]\ncount = ", kRounds, "\nclients = ", kClients,
-                      "\nevaluate_every = 1000\n[checkpoints]\nevery = 1000000\n");
+  return absl::StrCat(
+      "name = 'conservation'\ndurability = '", durability,
+      "'\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 1.0\n[codec]\nname = 'sbc'\ndensity = 0.02\n"
+      "mean_precision = 'bf16'\n[rounds]\ncount = ",
+      kRounds, "\nclients = ", kClients, "\nevaluate_every = 1000\n[checkpoints]\nevery = 1000000\n");
 }
 
 void AddTo(std::vector<double>* sum, absl::Span<const float> values, double sign = 1) {
@@ -107,9 +108,9 @@ TEST(Conservation, HoldsWhenBothSidesAreKilledOnce) {
   EXPECT_EQ(fleet.coordinator().Wait(absl::Seconds(20)), absl::optional<int>(0)) << fleet.coordinator().Output();
   ExpectConservation(fleet);
   EXPECT_EQ(QueryNumber(fleet.coordinator_state() + "/run.sqlite", "SELECT sum(resets) FROM clients"), 0);
-  EXPECT_EQ(QueryNumber(fleet.coordinator_state() + "/run.sqlite",
-                        absl::StrCat("SELECT sum(updates_applied) FROM clients")),
-            kClients * kRounds);
+  EXPECT_EQ(
+      QueryNumber(fleet.coordinator_state() + "/run.sqlite", absl::StrCat("SELECT sum(updates_applied) FROM clients")),
+      kClients * kRounds);
 }
 
 TEST(Conservation, RelaxedDurabilityCountsWhatACrashLoses) {

@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "grpcpp/grpcpp.h"
+#include "gtest/gtest.h"
 #include "proto/channel_settings.h"
 #include "terse/v1/fleet.grpc.pb.h"
 #include "tests/e2e/fleet_processes.h"
@@ -73,8 +73,8 @@ TEST(CoordinatorErrors, TruncatedIdxFile) {
   WriteText(directory / "run.toml", kRun);
   int code = -1;
   RunCommand({"/bin/mkdir", directory / "data"}, &code);
-  for (const char* name : {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
-                           "t10k-labels-idx1-ubyte"}) {
+  for (const char* name :
+       {"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"}) {
     WriteText(directory / absl::StrCat("data/", name), std::string("\0\0\x08\x03\0\0", 6));
   }
   const std::string output =

@@ -86,10 +86,17 @@ FleetProcesses::FleetProcesses(std::string coordinator, std::string client, std:
 
 void FleetProcesses::StartCoordinator(const std::string& run_file) {
   const std::string ready = directory_ / absl::StrCat("ready-", starts_++, ".json");
-  std::vector<std::string> argv = {coordinator_path_, "--run", run_file, "--state", coordinator_state(),
-                                   "--listen", addresses_.listen.empty() ? "127.0.0.1:0" : addresses_.listen,
-                                   "--admin", addresses_.admin.empty() ? "127.0.0.1:0" : addresses_.admin,
-                                   "--ready-file", ready};
+  std::vector<std::string> argv = {coordinator_path_,
+                                   "--run",
+                                   run_file,
+                                   "--state",
+                                   coordinator_state(),
+                                   "--listen",
+                                   addresses_.listen.empty() ? "127.0.0.1:0" : addresses_.listen,
+                                   "--admin",
+                                   addresses_.admin.empty() ? "127.0.0.1:0" : addresses_.admin,
+                                   "--ready-file",
+                                   ready};
   argv.insert(argv.end(), extra_.begin(), extra_.end());
   coordinator_ = std::make_unique<Process>(argv, directory_ / "coordinator.log");
   while (!std::filesystem::exists(ready)) {
@@ -100,8 +107,9 @@ void FleetProcesses::StartCoordinator(const std::string& run_file) {
 }
 
 void FleetProcesses::StartClient(int index) {
-  std::vector<std::string> argv = {client_path_, "--coordinator", addresses_.listen,
-                                   "--name", absl::StrCat("client-", index), "--state", client_state(index)};
+  std::vector<std::string> argv = {
+      client_path_, "--coordinator",    addresses_.listen, "--name", absl::StrCat("client-", index),
+      "--state",    client_state(index)};
   argv.insert(argv.end(), extra_.begin(), extra_.end());
   if (static_cast<int>(clients_.size()) <= index) clients_.resize(index + 1);
   clients_[index] = std::make_unique<Process>(argv, directory_ / absl::StrCat("client-", index, ".log"));

@@ -10,7 +10,8 @@ int main(int argc, char** argv) {
   hooks.initial_weights = [](const terse::RunConfig&) -> absl::StatusOr<std::vector<float>> {
     return terse::GridInitialWeights();
   };
-  hooks.evaluator = [](const terse::RunConfig&, const std::string&) -> absl::StatusOr<std::unique_ptr<terse::Evaluator>> {
+  hooks.evaluator = [](const terse::RunConfig&,
+                       const std::string&) -> absl::StatusOr<std::unique_ptr<terse::Evaluator>> {
     return std::make_unique<terse::GridEvaluator>();
   };
   hooks.exporter = [](const terse::RunConfig&, terse::v1::ExportRequest::Format,

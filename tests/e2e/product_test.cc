@@ -33,9 +33,10 @@ std::string ReadText(const std::string& path) {
 }
 
 std::string RunFile() {
-  return absl::StrCat("name = 'product'\n[train]\nlocal_steps = 2\nbatch_size = 32\noptimizer.learning_rate = 0.001\n"
-                      "[codec]\nname = 'sbc'\ndensity = 0.01\n[rounds]\ncount = ", kRounds, "\nclients = ", kClients,
-                      "\nevaluate_every = 3\n[checkpoints]\nevery = 2\n");
+  return absl::StrCat(
+      "name = 'product'\n[train]\nlocal_steps = 2\nbatch_size = 32\noptimizer.learning_rate = 0.001\n"
+      "[codec]\nname = 'sbc'\ndensity = 0.01\n[rounds]\ncount = ",
+      kRounds, "\nclients = ", kClients, "\nevaluate_every = 3\n[checkpoints]\nevery = 2\n");
 }
 
 // The rows of a CSV file by column name.
@@ -94,9 +95,7 @@ class Product : public testing::Test {
     argv.insert(argv.end(), arguments.begin(), arguments.end());
     return RunCommand(argv, code);
   }
-  static int64_t Query(const std::string& sql) {
-    return QueryNumber(fleet_->coordinator_state() + "/run.sqlite", sql);
-  }
+  static int64_t Query(const std::string& sql) { return QueryNumber(fleet_->coordinator_state() + "/run.sqlite", sql); }
 
   static FleetProcesses* fleet_;
   static std::string run_file_;
@@ -196,10 +195,10 @@ TEST_F(Product, BusyPortIsOneClearLine) {
 
 TEST_F(Product, SecondCoordinatorOnOneDirectoryIsRefused) {
   int code = -1;
-  const std::string output = RunCommand({TERSE_BIN "/terse-coordinator", "--run", run_file_, "--state",
-                                         fleet_->coordinator_state(), "--listen", "127.0.0.1:0", "--admin",
-                                         "127.0.0.1:0"},
-                                        &code);
+  const std::string output =
+      RunCommand({TERSE_BIN "/terse-coordinator", "--run", run_file_, "--state", fleet_->coordinator_state(),
+                  "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
+                 &code);
   EXPECT_EQ(code, 1);
   EXPECT_THAT(output, HasSubstr(fleet_->coordinator_state()));
 }

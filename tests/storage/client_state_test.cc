@@ -81,12 +81,16 @@ TEST(ClientState, EveryStrictStepIsOnDiskWhenItReturns) {
       [&] { return SealNumber(*state, 2); },
       [&] { return state->Settle(false); },
       [&] { return SealNumber(*state, 3); },
-      [&] { return state->Reset(Id128{9, 9}); },
+      [&] {
+        return state->Reset(Id128{9, 9});
+      },
       [&] { return SealNumber(*state, 4); },
       [&] { return state->Seal({}, Update(5), ""); },  // refused: changes nothing
       [&] { return state->Settle(true); },
       [&] { return state->Begin(kLineage, Durability::kStrict); },  // the same run: kept
-      [&] { return state->Begin(Id128{3, 3}, Durability::kStrict); },
+      [&] {
+        return state->Begin(Id128{3, 3}, Durability::kStrict);
+      },
   };
   std::vector<std::string> seen;
   int step_number = 0;
@@ -305,7 +309,10 @@ TEST(ClientStateRelaxed, ACrashLosesTheResidualAndSaysSo) {
 TEST(ClientStateRelaxed, FlushKeepsEverythingAndTheNextChangeIsDirtyAgain) {
   const std::pair<const char*, std::function<absl::Status(ClientState&)>> changes[] = {
       {"seal", [](ClientState& state) { return SealNumber(state, 3); }},
-      {"reset", [](ClientState& state) { return state.Reset(Id128{9, 9}); }},
+      {"reset",
+       [](ClientState& state) {
+         return state.Reset(Id128{9, 9});
+       }},
       {"begin", [](ClientState& state) { return state.Begin(kLineage, Durability::kRelaxed); }},
   };
   for (const auto& [name, change] : changes) {

@@ -71,7 +71,10 @@ SealedUpdate Update(uint64_t n) {
 TEST(DurabilityOrder, ASealSyncsItsBlobsBeforeTheManifestNamesThem) {
   TempDirectory directory;
   auto state = ClientState::Open(directory.Path()).value();
-  EXPECT_THAT(CallsOf(directory, [&] { EXPECT_OK(state->Begin(Id128{1, 1}, Durability::kStrict)); }),
+  EXPECT_THAT(CallsOf(directory,
+                      [&] {
+                        EXPECT_OK(state->Begin(Id128{1, 1}, Durability::kStrict));
+                      }),
               ElementsAre("fsync MANIFEST.tmp", "rename MANIFEST", "fsync DIR"));
   EXPECT_THAT(CallsOf(directory, [&] { EXPECT_OK(state->Seal({1.0f}, Update(1), "trainer")); }),
               ElementsAre("fsync dense.1", "fsync outbox.1", "fsync trainer.1", "fsync DIR", "fsync MANIFEST.tmp",
@@ -102,9 +105,9 @@ TEST(DurabilityOrder, EveryCommitSyncsTheLogOnce) {
               ElementsAre("fsync run.sqlite-wal"));
   EXPECT_THAT(CallsOf(directory, [&] { EXPECT_OK(store->CommitRound(TestCommit(1), true)); }),
               ElementsAre("fsync run.sqlite-wal"));
-  EXPECT_THAT(CallsOf(directory, [&] { EXPECT_OK(store->WriteCheckpoint(TestCheckpoint(1), 5)); }),
-              ElementsAre("fsync 0000000001.ckpt.tmp", "rename 0000000001.ckpt", "fsync checkpoints",
-                          "fsync run.sqlite-wal"));
+  EXPECT_THAT(
+      CallsOf(directory, [&] { EXPECT_OK(store->WriteCheckpoint(TestCheckpoint(1), 5)); }),
+      ElementsAre("fsync 0000000001.ckpt.tmp", "rename 0000000001.ckpt", "fsync checkpoints", "fsync run.sqlite-wal"));
 }
 
 TEST(DurabilityFailure, AStoreWhoseCommitFailedWritesNothingUntilItIsReopened) {

@@ -204,10 +204,14 @@ TEST_F(RunStoreTest, ACommitThatDoesNotMatchChangesNothing) {
   ExpectRefusedAndUnchanged(commit([](Commit& c) { c.base_version = 1; }), kRefused, "not opened on version 1");
   ExpectRefusedAndUnchanged(commit([](Commit& c) { c.model_hash = Id128(); }), absl::StatusCode::kInvalidArgument,
                             "hash");
-  ExpectRefusedAndUnchanged(commit([](Commit& c) { c.ledger = {{1, 77, Direction::kUp, 1, 1, 1}}; }), kRefused,
-                            "FOREIGN KEY");
-  ExpectRefusedAndUnchanged(commit([](Commit& c) { c.ledger = {{1, 0, Direction::kUp, 1, -1, 1}}; }), kRefused,
-                            "CHECK");
+  ExpectRefusedAndUnchanged(commit([](Commit& c) {
+                              c.ledger = {{1, 77, Direction::kUp, 1, 1, 1}};
+                            }),
+                            kRefused, "FOREIGN KEY");
+  ExpectRefusedAndUnchanged(commit([](Commit& c) {
+                              c.ledger = {{1, 0, Direction::kUp, 1, -1, 1}};
+                            }),
+                            kRefused, "CHECK");
   EXPECT_OK(store_->CommitRound(TestCommit(1), true));
   ExpectRefusedAndUnchanged(commit([](Commit&) {}), kRefused, "is committed, not closed");
 }
