@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
+#include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
 #include "proto/channel_settings.h"
@@ -98,7 +99,7 @@ TEST(CoordinatorErrors, UnknownKeyInTheRunFile) {
 }
 
 // A peer that is no Terse client: raw messages over gRPC against a real coordinator.
-class HostilePeer : public testing::Test {
+class RawPeer : public testing::Test {
  protected:
   void SetUp() override {
     const std::string run_file = fleet_.directory() / "run.toml";
@@ -139,7 +140,7 @@ class HostilePeer : public testing::Test {
   std::unique_ptr<v1::Fleet::Stub> stub_;
 };
 
-TEST_F(HostilePeer, IsRefusedWithAReason) {
+TEST_F(RawPeer, IsRefusedWithAReason) {
   EXPECT_THAT(RefusalOf({CheckInAs("x", 7)}), HasSubstr("protocol version 7 is unknown here"));
   EXPECT_THAT(RefusalOf({CheckInAs("../../etc")}), HasSubstr("client name"));
   EXPECT_THAT(RefusalOf({v1::ClientMessage()}), HasSubstr("unusable"));
@@ -159,6 +160,83 @@ TEST_F(HostilePeer, IsRefusedWithAReason) {
 
   header->set_update_id("short");
   EXPECT_THAT(RefusalOf({CheckInAs("x"), update}), HasSubstr("an id has 16 bytes"));
+}
+
+// The bytes of the checkpoint from `offset` on, or the code of the failure.
+grpc::StatusCode Download(v1::Fleet::Stub* stub, const std::string& lineage, uint64_t offset, std::string* bytes) {
+  grpc::ClientContext context;
+  v1::CheckpointRequest request;
+  request.set_lineage(lineage);
+  request.set_offset(offset);
+  auto stream = stub->DownloadCheckpoint(&context, request);
+  v1::CheckpointChunk chunk;
+  bytes->clear();
+  while (stream->Read(&chunk)) {
+    EXPECT_EQ(chunk.offset(), offset + bytes->size());
+    EXPECT_LE(chunk.ByteSizeLong(), 256 * 1024);
+    bytes->append(chunk.data());
+  }
+  return stream->Finish().error_code();
+}
+
+TEST_F(RawPeer, DownloadsGoOnWhereTheyStopped) {
+  grpc::ClientContext context;
+  auto stream = stub_->Session(&context);
+  stream->Write(CheckInAs("x"));
+  v1::ServerMessages welcome;
+  ASSERT_TRUE(stream->Read(&welcome));
+  const std::string lineage = welcome.messages(0).welcome().lineage();
+
+  std::string whole, rest;
+  ASSERT_EQ(Download(stub_.get(), lineage, 0, &whole), grpc::StatusCode::OK);
+  EXPECT_GT(whole.size(), 4 * 431080);
+  for (const size_t offset : {size_t{1}, size_t{262144}, whole.size() - 1}) {
+    ASSERT_EQ(Download(stub_.get(), lineage, offset, &rest), grpc::StatusCode::OK);
+    EXPECT_TRUE(rest == whole.substr(offset)) << "from " << offset;
+  }
+  EXPECT_EQ(Download(stub_.get(), lineage, whole.size(), &rest), grpc::StatusCode::OUT_OF_RANGE);
+  EXPECT_EQ(Download(stub_.get(), std::string(16, 'z'), 0, &rest), grpc::StatusCode::NOT_FOUND);
+  context.TryCancel();
+  stream->Finish();
+}
+
+TEST_F(RawPeer, FindsTheHealthServiceAndReflection) {
+  grpc::GenericStub generic(channel_);
+  grpc::CompletionQueue queue;
+  // grpc.health.v1.Health/Check with an empty request: the whole server. The answer's field 1 is 1, SERVING.
+  grpc::ClientContext context;
+  grpc::Slice nothing;
+  grpc::ByteBuffer request(&nothing, 1), reply;
+  auto call = generic.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check", request, &queue);
+  call->StartCall();
+  grpc::Status status;
+  call->Finish(&reply, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  ASSERT_TRUE(queue.Next(&tag, &ok));
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  grpc::Slice slice;
+  ASSERT_TRUE(reply.DumpToSingleSlice(&slice).ok());
+  EXPECT_EQ(std::string(slice.begin(), slice.end()), std::string("\x08\x01"));
+
+  grpc::ClientContext reflection;
+  auto stream =
+      generic.PrepareCall(&reflection, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", &queue);
+  stream->StartCall(nullptr);
+  ASSERT_TRUE(queue.Next(&tag, &ok));
+  EXPECT_TRUE(ok);
+  // Field 7 asks for the list of services.
+  grpc::Slice list(std::string("\x3a\x00", 2));
+  stream->Write(grpc::ByteBuffer(&list, 1), nullptr);
+  ASSERT_TRUE(queue.Next(&tag, &ok));
+  stream->Read(&reply, nullptr);
+  ASSERT_TRUE(queue.Next(&tag, &ok));
+  ASSERT_TRUE(ok);
+  ASSERT_TRUE(reply.DumpToSingleSlice(&slice).ok());
+  EXPECT_THAT(std::string(slice.begin(), slice.end()), HasSubstr("terse.v1.Fleet"));
+  reflection.TryCancel();
+  stream->Finish(&status, nullptr);
+  ASSERT_TRUE(queue.Next(&tag, &ok));
 }
 
 }  // namespace
