@@ -109,16 +109,17 @@ absl::Status InsertChosen(SqliteDb& db, int64_t round, const ChosenUpdate& updat
 }
 
 // Moves last_applied of every client that the round chose, each from the predecessor recorded at CLOSE.
-absl::Status ApplyChosen(SqliteDb& db, int64_t round) {
+absl::Status ApplyChosen(SqliteDb& db, int64_t round, int64_t now_us) {
   Statement chosen = db.Prepare("SELECT client, update_id, prev_applied FROM updates WHERE round = ? ORDER BY client");
   chosen.Int(round);
   while (true) {
     TERSE_ASSIGN_OR_RETURN(const bool row, chosen.Step());
     if (!row) return absl::OkStatus();
     TERSE_RETURN_IF_ERROR(
-        db.Prepare("UPDATE clients SET last_applied = ?, updates_applied = updates_applied + 1 "
+        db.Prepare("UPDATE clients SET last_applied = ?, updates_applied = updates_applied + 1, last_seen_us = ? "
                    "WHERE id = ? AND last_applied = ?")
             .Id(chosen.GetId(1))
+            .Int(now_us)
             .Int(chosen.GetInt(0))
             .Id(chosen.GetId(2))
             .RunForOne(absl::StrCat("round ", round, " cannot commit: client ", chosen.GetInt(0),
@@ -258,7 +259,7 @@ absl::Status SqliteRunStore::CommitRound(const Commit& commit, bool open_next) {
             .Int(commit.round)
             .Int(commit.base_version)
             .RunForOne(absl::StrCat("round ", commit.round, " was not opened on version ", commit.base_version)));
-    TERSE_RETURN_IF_ERROR(ApplyChosen(db, commit.round));
+    TERSE_RETURN_IF_ERROR(ApplyChosen(db, commit.round, commit.committed_us));
     TERSE_RETURN_IF_ERROR(AdvanceHead(db, commit, epoch_));
     for (const LedgerEntry& entry : commit.ledger) TERSE_RETURN_IF_ERROR(InsertLedger(db, entry));
     if (!open_next) return absl::OkStatus();

@@ -38,6 +38,8 @@ class Finishing : public Phase {
     }
     if (run.evaluating.has_value() || run.checkpoint_running || ended_) return absl::nullopt;
     ended_ = true;
+    TERSE_ASSIGN_OR_RETURN(const absl::optional<RunRecord> record, run.store->Run());
+    if (record->state != RunState::kActive) return absl::nullopt;  // ended by an earlier process
     const bool complete = run.head.version >= run.config->rounds.count;
     TERSE_RETURN_IF_ERROR(run.store->SetRunState(complete ? RunState::kFinished : RunState::kStopped));
     TERSE_RETURN_IF_ERROR(run.Note("run_ended", -1, Reason(run)));
