@@ -1,5 +1,5 @@
-// The client's session engine: pull > apply > train > compress > seal > push > settle (DESIGN section 2). No gRPC and
-// no LibTorch in here: the connection and the trainer are seams.
+// The client's session engine: pull > apply > train > compress > seal > push > settle (README.md, "How a round flows").
+// No gRPC and no LibTorch in here: the connection and the trainer are seams.
 #ifndef TERSE_CLIENT_SESSION_H_
 #define TERSE_CLIENT_SESSION_H_
 

@@ -1,4 +1,4 @@
-// How a client joins: check in, settle what is pending, catch up with the head. DESIGN section 3, steps 1 and 7.
+// How a client joins: check in, settle what is pending, catch up with the head. docs/PROTOCOL.md, steps 1 and 7.
 #ifndef TERSE_COORDINATOR_SESSIONS_H_
 #define TERSE_COORDINATOR_SESSIONS_H_
 

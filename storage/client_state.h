@@ -1,4 +1,4 @@
-// The client's durable state: immutable blobs and one small MANIFEST that is replaced atomically (DESIGN section 3).
+// The client's durable state: immutable blobs and one small MANIFEST that is replaced atomically (docs/PROTOCOL.md).
 // Formats: storage/SCHEMA.md.
 //
 //   DIR/lock   DIR/MANIFEST   DIR/dense.G   DIR/outbox.G   DIR/trainer.G   DIR/model

@@ -103,7 +103,7 @@ struct EventRecord {
   std::string detail;   // one line for people
 };
 
-// COMMIT of DESIGN section 3, step 6: one transaction. Every chosen client's last_applied moves from its predecessor,
+// COMMIT of docs/PROTOCOL.md, step 6: one transaction. Every chosen client's last_applied moves from its predecessor,
 // the head moves from (base version, epoch), the round becomes COMMITTED and the downstream message joins the log.
 struct Commit {
   int64_t round = 0;

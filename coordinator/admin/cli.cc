@@ -61,7 +61,7 @@ void AddActions(CLI::App& app, Invocation* invocation) {
   watch->add_option("--patience", options.patience_seconds, "Seconds that the coordinator may be away")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  CLI::App* stop = AddRemote(app, "stop", "End the run after the open round", StopRun, invocation);
+  CLI::App* stop = AddRemote(app, "stop", "End the run; the open round is given up", StopRun, invocation);
   stop->add_flag("--shutdown", options.shutdown, "Also end the coordinator process");
   CLI::App* files =
       AddRemote(app, "export", "Write the model and the report of the run as files", ExportFiles, invocation);

@@ -94,7 +94,7 @@ RiceDecoder Decoder(const Streams& streams) {
 }
 
 TEST(RiceParameter, TakesThePublishedValues) {
-  EXPECT_EQ(RiceParameter(1, 100), 6);  // DESIGN: 8.108 bits at p = 0.01
+  EXPECT_EQ(RiceParameter(1, 100), 6);  // equation (5): 8.108 bits at p = 0.01
   EXPECT_EQ(RiceParameter(1, 1000), 9);
   EXPECT_EQ(RiceParameter(1, 10), 3);
   EXPECT_EQ(RiceParameter(39, 100), 0);

@@ -1,4 +1,4 @@
-// Conservation (invariants I1, I2, I3, I5 of DESIGN section 3) under random faults: connections cut anywhere, repeated
+// Conservation (invariants I1, I2, I3, I5 of docs/PROTOCOL.md) under random faults: connections cut anywhere, repeated
 // updates, clients and coordinators that die at any call to the disk, and state directories that go back in time.
 // TERSE_SCHEDULES and TERSE_FIRST_SEED in the environment widen the search.
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// The client's side of the protocol (DESIGN section 3): what every crash leaves behind.
+// The client's side of the protocol (docs/PROTOCOL.md): what every crash leaves behind.
 #include "storage/client_state.h"
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// The protocol's steps on the server (DESIGN section 3): what each changes, and what each refuses.
+// The protocol's steps on the server (docs/PROTOCOL.md): what each changes, and what each refuses.
 #include "storage/run_store.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// The invariants of DESIGN section 3 as checks on what is stored, independent of the engines' own bookkeeping.
+// The invariants of docs/PROTOCOL.md as checks on what is stored, independent of the engines' own bookkeeping.
 #ifndef TERSE_TESTS_TESTING_CONSERVATION_H_
 #define TERSE_TESTS_TESTING_CONSERVATION_H_
 
