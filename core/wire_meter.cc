@@ -46,6 +46,15 @@ absl::optional<uint64_t> InodeOf(int fd) {
   return info.st_ino;
 }
 
+// The kernel's numbers (include/net/tcp_states.h); the C library's header that names them clashes with its tcp_info.
+constexpr int kTimeWait = 6, kClosed = 7, kCloseWait = 8, kLastAck = 9, kClosing = 11;
+
+// Whether the peer's FIN has arrived: the kernel counts its sequence number among the received bytes.
+bool HasFin(const tcp_info& info) {
+  const int state = info.tcpi_state;
+  return state == kTimeWait || state == kCloseWait || state == kLastAck || state == kClosing;
+}
+
 }  // namespace
 
 // gRPC percent-encodes the brackets of an IPv6 peer.
@@ -72,8 +81,10 @@ WireBytes WireMeter::Read() {
     std::memset(&info, 0, sizeof info);
     socklen_t length = sizeof info;
     if (getsockopt(socket.fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) continue;
+    // Closed by both sides: whether a FIN is in the count is no longer known, so the reading before stands.
+    if (info.tcpi_state == kClosed) continue;
     now.sent += static_cast<int64_t>(info.tcpi_bytes_sent - info.tcpi_bytes_retrans) + info.tcpi_notsent_bytes;
-    now.received += static_cast<int64_t>(info.tcpi_bytes_received);
+    now.received += static_cast<int64_t>(info.tcpi_bytes_received) - (HasFin(info) ? 1 : 0);
   }
   last_.sent = std::max(last_.sent, now.sent);
   last_.received = std::max(last_.received, now.received);

@@ -167,7 +167,11 @@ TEST_F(Product, ClientsCountTheSameWireBytes) {
     ASSERT_NE(at, std::string::npos) << log;
     sent += std::atoll(log.c_str() + at + 19);
   }
-  EXPECT_EQ(sent, Query("SELECT sum(wire_bytes) FROM ledger WHERE direction = 'up'"));
+  // The two look at a closing connection at different moments, so its last HTTP/2 frames may be in one count only. Any
+  // real difference is larger: one window update a round would be 26 bytes x 6 rounds a client.
+  constexpr double kClosingFrames = 64;
+  const int64_t booked = Query("SELECT sum(wire_bytes) FROM ledger WHERE direction = 'up'");
+  EXPECT_NEAR(static_cast<double>(sent), static_cast<double>(booked), kClients * kClosingFrames);
 }
 
 TEST_F(Product, PythonOpensTheExportedModel) {
