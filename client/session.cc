@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "compression/codec_table.h"
 #include "compression/downstream.h"
+#include "compression/feedback_table.h"
 #include "core/status.h"
 #include "storage/run_store.h"
 
@@ -92,7 +93,7 @@ absl::Status ClientSession::Adopt(const Welcome& welcome) {
       welcome.config->data.partition == "iid" ? Shard{welcome.client_index, welcome.config->rounds.clients} : Shard{};
   TERSE_ASSIGN_OR_RETURN(work.trainer, options_.make_trainer(*welcome.config, shard));
   TERSE_ASSIGN_OR_RETURN(work.codec, MakeCodec(welcome.config->codec, work.trainer->layout()));
-  work.feedback = std::make_unique<ErrorFeedback>(work.codec.get());
+  TERSE_ASSIGN_OR_RETURN(work.feedback, MakeFeedback(welcome.config->codec, work.codec.get()));
   work.scratch.resize(work.trainer->layout().size());
   work_ = std::move(work);
   TERSE_RETURN_IF_ERROR(LoadWork());
@@ -195,7 +196,9 @@ absl::Status ClientSession::TrainAndSeal(CoordinatorLink* link, const Assignment
   TERSE_ASSIGN_OR_RETURN(const TrainResult result,
                          work_->trainer->Train(work_->weights, assignment.local_steps, keep_going, delta));
   const int64_t train_us = options_.clock->NowMicros() - start;
-  TERSE_ASSIGN_OR_RETURN(std::string message, work_->feedback->Compress(delta));
+  const CodecKey key = {work_->config->seed, static_cast<uint64_t>(assignment.round),
+                        static_cast<uint64_t>(work_->client_index)};
+  TERSE_ASSIGN_OR_RETURN(std::string message, work_->feedback->Compress(&work_->scratch, key));
   if (work_->config->train.optimizer.momentum_masking) {
     TERSE_ASSIGN_OR_RETURN(const auto positions, work_->codec->SentPositions(message));
     if (positions.has_value()) work_->trainer->MaskMomentum(*positions);

@@ -13,7 +13,7 @@
 #include "absl/types/optional.h"
 #include "client/coordinator_link.h"
 #include "compression/codec.h"
-#include "compression/error_feedback.h"
+#include "compression/feedback.h"
 #include "core/clock.h"
 #include "core/trainer.h"
 #include "storage/client_state.h"
@@ -52,7 +52,7 @@ class ClientSession {
     int64_t client_index = 0;
     std::unique_ptr<LocalTrainer> trainer;
     std::unique_ptr<const Codec> codec;
-    std::unique_ptr<ErrorFeedback> feedback;
+    std::unique_ptr<Feedback> feedback;
     absl::optional<int64_t> version;  // of weights; nullopt while none are held
     std::vector<float> weights;
     std::vector<float> scratch;  // the averaged update, then the delta

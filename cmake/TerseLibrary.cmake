@@ -39,8 +39,11 @@ function(terse_library NAME)
   endforeach()
   add_library(${NAME} STATIC ${ARG_HDRS} ${ARG_SRCS})
   set_target_properties(${NAME} PROPERTIES TERSE_LAYER ${ARG_LAYER} LINKER_LANGUAGE CXX)
-  target_link_libraries(${NAME} PUBLIC ${ARG_DEPS} ${ARG_LINK} PRIVATE terse_flags)
-  target_include_directories(${NAME} PUBLIC "${CMAKE_SOURCE_DIR}")
+  # Warnings are this build's own affair: what is installed does not mention them.
+  target_link_libraries(${NAME} PUBLIC ${ARG_DEPS} ${ARG_LINK} PRIVATE $<BUILD_INTERFACE:terse_flags>)
+  target_compile_features(${NAME} PUBLIC cxx_std_17)
+  target_include_directories(${NAME} PUBLIC "$<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>"
+    "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/terse>")
 endfunction()
 
 # terse_executable(NAME SRCS ... DEPS ... LINK ...): a main; it may use every layer.

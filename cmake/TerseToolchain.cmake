@@ -25,6 +25,24 @@ target_compile_options(terse_flags INTERFACE
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized -Wno-stringop-overflow>)
 target_include_directories(terse_flags INTERFACE "${CMAKE_SOURCE_DIR}")
 
+if(TERSE_FUZZ)
+  include(CheckCXXSourceCompiles)
+  set(CMAKE_REQUIRED_FLAGS -fsanitize=fuzzer,address)
+  check_cxx_source_compiles(
+    "extern \"C\" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }" TERSE_HAS_LIBFUZZER)
+  unset(CMAKE_REQUIRED_FLAGS)
+  if(NOT TERSE_HAS_LIBFUZZER OR TERSE_SANITIZER)
+    message(FATAL_ERROR "TERSE_FUZZ needs clang with its libFuzzer, and brings its own sanitizers. The compiler is "
+                        "${CMAKE_CXX_COMPILER_ID} and TERSE_SANITIZER is '${TERSE_SANITIZER}'. Install clang-14 and "
+                        "libclang-rt-14-dev and configure a fresh folder with the preset `fuzz`.")
+  endif()
+  # Every library tells the fuzzer which of its branches an input took.
+  add_compile_options(-fsanitize=fuzzer-no-link,address,undefined,float-cast-overflow -fno-sanitize-recover=all
+                      -fno-omit-frame-pointer)
+  add_compile_definitions(_GLIBCXX_ASSERTIONS)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+
 if(TERSE_SANITIZER)
   set(_san -fsanitize=${TERSE_SANITIZER} -fno-omit-frame-pointer)
   if(TERSE_SANITIZER STREQUAL "address")

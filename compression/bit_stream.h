@@ -5,6 +5,7 @@
 
 #include <endian.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -41,6 +42,18 @@ inline void StoreLittle32(uint32_t word, char* bytes) {
   std::memcpy(bytes, &word, sizeof(word));
 }
 
+// Eight bytes.
+inline uint64_t LoadLittle64(const char* bytes) {
+  uint64_t word;
+  std::memcpy(&word, bytes, sizeof(word));
+  return le64toh(word);
+}
+
+inline void StoreLittle64(uint64_t word, char* bytes) {
+  word = htole64(word);
+  std::memcpy(bytes, &word, sizeof(word));
+}
+
 // Appends bits to a string. Not thread-safe. `out` must outlive the writer and is complete only after Finish.
 class BitWriter {
  public:
@@ -57,6 +70,29 @@ class BitWriter {
       word_ >>= 32;
       used_ -= 32;
     }
+  }
+
+  // Makes room for `count` more bits. Worth it before many of them: growing step by step touches fresh memory twice.
+  void Reserve(int64_t count) {
+    const size_t bytes = out_->size() + static_cast<size_t>(count / 8) + 16;
+    if (bytes > out_->capacity()) out_->reserve(std::max(bytes, 2 * out_->size()));
+  }
+
+  // The first `count` bits of `bytes`, of which whole groups of eight can be read. What lies behind them does not
+  // matter.
+  void PutBits(const char* bytes, int64_t count) {
+    const size_t at = out_->size();
+    out_->resize(at + 8 * (count / 64));
+    char* to = &(*out_)[at];
+    for (; count >= 64; count -= 64, bytes += 8, to += 8) {
+      const uint64_t word = LoadLittle64(bytes);
+      StoreLittle64(word_ | word << used_, to);
+      word_ = word >> 1 >> (63 - used_);
+    }
+    if (count == 0) return;
+    const uint64_t word = LoadLittle64(bytes) & ((uint64_t{1} << count) - 1);
+    Put(word & 0xffffffffu, static_cast<int>(std::min<int64_t>(count, 32)));
+    if (count > 32) Put(word >> 32, static_cast<int>(count - 32));
   }
 
   // `value` zeros and a one.
@@ -84,6 +120,8 @@ class BitReader {
   BitReader() = default;
   explicit BitReader(absl::string_view bytes) : bytes_(bytes) {}
 
+  // All of them, also those before the cursor.
+  absl::string_view bytes() const { return bytes_; }
   uint64_t position() const { return position_; }
   uint64_t remaining() const { return uint64_t{8} * bytes_.size() - position_; }
 
@@ -124,7 +162,6 @@ class BitReader {
   // Whether what remains is the padding of Finish: fewer than 8 bits, all zero.
   bool AtPaddedEnd() const { return remaining() == 0 || (remaining() < 8 && Window() == 0); }
 
- private:
   // The bits from the cursor on, at least 57 of them, with zeros past the end.
   uint64_t Window() const {
     const uint64_t byte = position_ / 8;
@@ -138,6 +175,7 @@ class BitReader {
     return le64toh(word) >> (position_ % 8);
   }
 
+ private:
   absl::string_view bytes_;
   uint64_t position_ = 0;  // in bits, at most 8 * bytes_.size()
 };

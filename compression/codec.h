@@ -4,6 +4,7 @@
 #define TERSE_COMPRESSION_CODEC_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,63 @@
 
 namespace terse {
 
-// Immutable after construction and safe to share between threads. Deterministic: the same input gives the same bytes on
-// every machine. A decoder takes every size from its own layout, never from the message.
+// Names one encoding for the random draws of stochastic codecs: the same key gives the same draws, in any order and on any
+// number of threads, and two encodings that should be independent need different keys.
+struct CodecKey {
+  uint64_t run = 0;
+  uint64_t round = 0;
+  uint64_t client = 0;
+};
+
+struct EncodeOptions {
+  CodecKey key = {};
+  // The newest part of the update, without the residual, for codecs that look at it (adacomp). Empty: all of the update is
+  // new. layout().size() elements otherwise.
+  absl::Span<const float> latest = {};
+  // One number a tensor in place of the codec's own density (dgc) or samples per element (mcgq), for schedules and
+  // controllers. Empty, or 0 for a tensor: the codec's own. Ignored by all other codecs: where both ends know the density,
+  // the messages depend on it.
+  absl::Span<const double> rates = {};
+};
+
+// What a codec promises; printed by tools, tested by the conformance suite.
+struct CodecTraits {
+  bool lossless = false;    // decoding gives the update bit for bit
+  bool unbiased = false;    // the mean over keys of what decodes is the update
+  bool stochastic = false;  // the message depends on EncodeOptions::key
+  bool carries_all = false;  // a message speaks of every element, not of some positions
+  bool uses_latest = false;  // EncodeOptions::latest matters
+};
+
+// Elements of a message in increasing position, as a cursor yields them. The arrays belong to the cursor and live until its
+// next call.
+struct DecodedRun {
+  int64_t count = 0;
+  const uint32_t* positions = nullptr;  // flat; null for `begin`, `begin` + 1, ...
+  int64_t begin = 0;
+  const float* values = nullptr;  // finite
+};
+
+// Reads one message from its first element to its last. Not thread-safe; the message must outlive it.
+class UpdateCursor {
+ public:
+  virtual ~UpdateCursor() = default;
+
+  // An independent cursor at the same place: a point from which to go on later, or in another thread.
+  virtual std::unique_ptr<UpdateCursor> Clone() const = 0;
+
+  // The next elements below the flat position `limit`, at most kDecodedRun; a count of 0 when no more lie below it.
+  // `limit` never decreases from call to call. Once it is the layout's size and the count 0, the whole message was read and
+  // is good. INVALID_ARGUMENT with tensor and reason for bytes that the codec could not have made; the cursor is of no use
+  // then.
+  virtual absl::Status Next(int64_t limit, DecodedRun* run) = 0;
+};
+
+// Decoded elements at a time: they stay in the first-level cache until they are applied.
+constexpr int64_t kDecodedRun = 512;
+
+// Immutable after construction and safe to share between threads. Deterministic: the same input and key give the same bytes
+// on every machine. A decoder takes every size from its own layout, never from the message.
 class Codec {
  public:
   virtual ~Codec() = default;
@@ -25,25 +81,43 @@ class Codec {
   // The row of the codec table, for logs and errors.
   virtual absl::string_view name() const = 0;
   virtual const Layout& layout() const = 0;
+  virtual CodecTraits traits() const = 0;
 
   // An upper bound of the bytes of any message this codec makes or accepts.
   virtual int64_t MaxMessageBytes() const = 0;
 
-  // Encodes `update` (layout().size() elements). INVALID_ARGUMENT naming tensor and index for NaN or infinity.
-  virtual absl::StatusOr<std::string> Encode(absl::Span<const float> update) const = 0;
+  // Encodes `update` (layout().size() elements). INVALID_ARGUMENT naming tensor and index for NaN or infinity, or when
+  // sizes do not fit.
+  virtual absl::StatusOr<std::string> Encode(absl::Span<const float> update,
+                                             const EncodeOptions& options = {}) const = 0;
+
+  // Encode(residual + delta), in one pass over both where the codec can, leaving the sum in `delta`. The sums are plain
+  // float32 additions. After an error `delta` is unspecified; `residual` never changes.
+  virtual absl::StatusOr<std::string> AddAndEncode(absl::Span<const float> residual, absl::Span<float> delta,
+                                                   const EncodeOptions& options = {}) const = 0;
+
+  // The exact cost in bits of Encode(update, options) by formula, without writing it: what stands between the format byte
+  // and the padding. Errors as Encode.
+  virtual absl::StatusOr<int64_t> CostBits(absl::Span<const float> update, const EncodeOptions& options = {}) const = 0;
+
+  // A cursor at the first element. INVALID_ARGUMENT for a message of another format or with a broken header.
+  virtual absl::StatusOr<std::unique_ptr<UpdateCursor>> Open(absl::string_view message) const = 0;
 
   // Decodes without writing anywhere: OK exactly when AddDecoded would succeed. INVALID_ARGUMENT with the tensor and
   // the reason for bytes that Encode could not have made (truncated, trailing bytes, position out of range, NaN or
   // infinity).
-  virtual absl::Status Validate(absl::string_view message) const = 0;
+  absl::Status Validate(absl::string_view message) const;
 
-  // accumulator[i] += sign * decoded[i], once per element that the message names, in increasing i. `sign` is +1 or -1.
-  // On error the accumulator may be partly changed, so callers validate first.
-  virtual absl::Status AddDecoded(absl::string_view message, float sign, absl::Span<float> accumulator) const = 0;
+  // accumulator[i] += sign * decoded[i], once per element that the message names. `sign` is +1 or -1. On error the
+  // accumulator may be partly changed, so callers validate first.
+  absl::Status AddDecoded(absl::string_view message, float sign, absl::Span<float> accumulator) const;
 
-  // The flat positions that the message carries, increasing; nullopt when it carries all of them (dense).
-  virtual absl::StatusOr<absl::optional<std::vector<uint32_t>>> SentPositions(absl::string_view message) const = 0;
+  // The flat positions that the message carries, increasing; nullopt when it carries all of them.
+  absl::StatusOr<absl::optional<std::vector<uint32_t>>> SentPositions(absl::string_view message) const;
 };
+
+// accumulator[p - base] += sign * value for every element of the run.
+void AddRun(const DecodedRun& run, float sign, int64_t base, float* accumulator);
 
 }  // namespace terse
 

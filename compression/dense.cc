@@ -1,24 +1,11 @@
 #include "compression/dense.h"
 
 #include <algorithm>
-#include <utility>
 
+#include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "core/status.h"
 
 namespace terse {
-namespace {
-
-constexpr char kFormatNumber = 1;
-
-absl::Status CheckMessage(const Layout& layout, absl::string_view message) {
-  if (message.empty() || message[0] != kFormatNumber) {
-    return absl::InvalidArgumentError("not a dense message; both ends need the same codec");
-  }
-  return Annotate(CheckFloats(layout, message.substr(1)), "dense message");
-}
-
-}  // namespace
 
 std::string DescribeElement(const Layout& layout, int64_t i) {
   const auto after = std::upper_bound(layout.tensors().begin(), layout.tensors().end(), i,
@@ -52,39 +39,27 @@ absl::Status CheckFloats(const Layout& layout, absl::string_view bytes) {
 }
 
 absl::StatusOr<std::unique_ptr<const Codec>> DenseCodec::Create(const CodecSpec& /*spec*/, const Layout& layout) {
-  return std::make_unique<const DenseCodec>(layout);
+  return absl::WrapUnique<const Codec>(new DenseCodec(layout));
 }
 
-absl::StatusOr<std::string> DenseCodec::Encode(absl::Span<const float> update) const {
-  if (update.size() != static_cast<size_t>(layout_.size())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the update has ", update.size(), " elements, the model ", layout_.size()));
+DenseCodec::DenseCodec(const Layout& layout) : QuantizedCodec(layout, {/*number=*/0x01}, NewFixedWidthCoder(32)) {}
+
+CodecTraits DenseCodec::traits() const {
+  return {/*lossless=*/true, /*unbiased=*/true, /*stochastic=*/false, /*carries_all=*/true};
+}
+
+void DenseCodec::Quantize(const Header& /*header*/, absl::Span<const float> values, const uint32_t* /*draws*/,
+                          uint32_t* symbols) const {
+  for (size_t i = 0; i < values.size(); ++i) symbols[i] = FloatBits(values[i]);
+}
+
+bool DenseCodec::Dequantize(const Header& /*header*/, absl::Span<const uint32_t> symbols, float* values) const {
+  uint32_t bad = 0;
+  for (size_t i = 0; i < symbols.size(); ++i) {
+    bad |= static_cast<uint32_t>(MagnitudeBits(symbols[i]) >= kInfinityBits);
+    values[i] = FloatFromBits(symbols[i]);
   }
-  std::string message;
-  message.reserve(MaxMessageBytes());
-  message.push_back(kFormatNumber);
-  AppendFloats(update, &message);
-  absl::Status status = CheckFloats(layout_, absl::string_view(message).substr(1));
-  if (!status.ok()) return Annotate(status, "training has diverged, try a lower learning rate");
-  return message;
-}
-
-absl::Status DenseCodec::Validate(absl::string_view message) const { return CheckMessage(layout_, message); }
-
-absl::Status DenseCodec::AddDecoded(absl::string_view message, float sign, absl::Span<float> accumulator) const {
-  if (accumulator.size() != static_cast<size_t>(layout_.size())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the accumulator has ", accumulator.size(), " elements, the model ", layout_.size()));
-  }
-  TERSE_RETURN_IF_ERROR(CheckMessage(layout_, message));
-  const absl::string_view values = message.substr(1);
-  for (int64_t i = 0; i < layout_.size(); ++i) accumulator[i] += sign * FloatAt(values, i);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<absl::optional<std::vector<uint32_t>>> DenseCodec::SentPositions(absl::string_view message) const {
-  TERSE_RETURN_IF_ERROR(CheckMessage(layout_, message));
-  return absl::optional<std::vector<uint32_t>>();
+  return bad == 0;
 }
 
 }  // namespace terse

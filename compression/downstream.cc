@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
+#include "compression/aggregate.h"
 #include "compression/dense.h"
 #include "core/status.h"
 
@@ -80,30 +81,6 @@ absl::StatusOr<std::vector<absl::string_view>> SplitForward(absl::string_view bo
 
 }  // namespace
 
-absl::Status AverageUpdates(const Codec& codec, absl::Span<const absl::string_view> messages,
-                            absl::Span<float> average) {
-  if (messages.empty()) return absl::InvalidArgumentError("no updates to average");
-  if (average.size() != static_cast<size_t>(codec.layout().size())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the average has ", average.size(), " elements, the model ", codec.layout().size()));
-  }
-  std::fill(average.begin(), average.end(), 0.0f);
-  for (size_t i = 0; i < messages.size(); ++i) {
-    TERSE_RETURN_IF_ERROR(Annotate(codec.AddDecoded(messages[i], 1.0f, average), absl::StrCat("update ", i)));
-  }
-  const float scale = 1.0f / static_cast<float>(messages.size());
-  uint32_t bad = 0;
-  for (float& value : average) {
-    value *= scale;
-    bad |= static_cast<uint32_t>(MagnitudeBits(FloatBits(value)) >= kInfinityBits);
-  }
-  if (bad == 0) return absl::OkStatus();
-  const auto at = std::find_if(average.begin(), average.end(),
-                               [](float value) { return MagnitudeBits(FloatBits(value)) >= kInfinityBits; });
-  return absl::InvalidArgumentError(absl::StrCat(DescribeElement(codec.layout(), at - average.begin()),
-                                                 ": the sum of the updates overflows; training has diverged"));
-}
-
 std::string BuildDownstream(DownstreamMode mode, absl::Span<const absl::string_view> messages,
                             absl::Span<const float> average) {
   const int64_t dense_bytes = 1 + 4 * static_cast<int64_t>(average.size());
@@ -138,7 +115,7 @@ absl::Status ApplyDownstream(const Codec& codec, absl::string_view message, std:
   scratch->resize(size);
   if (!message.empty() && message[0] == kForwardNumber) {
     TERSE_ASSIGN_OR_RETURN(const std::vector<absl::string_view> messages, ForwardedUpdates(message));
-    TERSE_RETURN_IF_ERROR(Annotate(AverageUpdates(codec, messages, absl::MakeSpan(*scratch)), "downstream message"));
+    TERSE_RETURN_IF_ERROR(Annotate(AverageUpdates(codec, messages, 1, absl::MakeSpan(*scratch)), "downstream message"));
   } else if (!message.empty() && message[0] == kDenseNumber) {
     const absl::string_view values = message.substr(1);
     TERSE_RETURN_IF_ERROR(Annotate(CheckFloats(codec.layout(), values), "downstream message"));

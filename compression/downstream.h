@@ -16,14 +16,8 @@
 
 namespace terse {
 
-// Adds up messages in the given order: sum[i] += decoded_1[i], += decoded_2[i], ..., then average = sum * (1.0f /
-// count). `average` has layout().size() elements and is overwritten. INVALID_ARGUMENT naming the message that does not
-// decode.
-absl::Status AverageUpdates(const Codec& codec, absl::Span<const absl::string_view> messages,
-                            absl::Span<float> average);
-
 // kForward carries the messages themselves (lossless), kDense the averaged float32 values (lossless), kAuto whichever
-// is smaller. `average` is AverageUpdates of `messages`.
+// is smaller. `average` is AverageUpdates (aggregate.h) of `messages`.
 std::string BuildDownstream(DownstreamMode mode, absl::Span<const absl::string_view> messages,
                             absl::Span<const float> average);
 

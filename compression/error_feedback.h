@@ -1,54 +1,29 @@
-// Residual accumulation, SBC equation (2): R_t = R_{t-1} + delta_t - decode(message_t), with the verdict in between.
-// What a message does not carry is kept and joins the next delta, so nothing is lost.
+// Residual accumulation, SBC equation (2): R_t = R_{t-1} + delta_t - decode(message_t), with the verdict in between. What a
+// message does not carry is kept and joins the next delta, so nothing is lost. With a decay beta < 1 the residual enters as
+// beta * R_{t-1}: stale work fades, and conservation holds no longer.
+//
+// It makes biased codecs converge, and wraps any codec: it subtracts what was decoded, value by value. Accumulation
+// (accumulation.h) instead forgets all of an entry that was sampled; see there why that differs.
 #ifndef TERSE_COMPRESSION_ERROR_FEEDBACK_H_
 #define TERSE_COMPRESSION_ERROR_FEEDBACK_H_
 
-#include <string>
-#include <vector>
+#include <memory>
+#include <utility>
 
-#include "absl/status/statusor.h"
-#include "absl/types/span.h"
-#include "compression/codec.h"
+#include "compression/feedback.h"
 
 namespace terse {
 
-// One per client and run. Holds one vector of layout().size() floats. Not thread-safe.
-//
-//   Compress(delta)      dense = residual + delta; returns the message; the update is now pending
-//   Settle(applied)      APPLIED: dense -= decode(message);  NOT_APPLIED: dense stays, the work folds forward
-//
-// A pending update must be settled before the next Compress.
-class ErrorFeedback {
+// The contract is Feedback's. The state is the residual.
+class ErrorFeedback : public Feedback {
  public:
-  // `codec` must outlive this object. The residual starts at zero.
-  explicit ErrorFeedback(const Codec* codec);
+  explicit ErrorFeedback(const Codec* codec, double decay = 1, std::unique_ptr<RateSchedule> schedule = nullptr)
+      : Feedback(codec, 1, decay, std::move(schedule)) {}
 
-  // FAILED_PRECONDITION while an update is pending; INVALID_ARGUMENT from the codec, in which case the residual is as
-  // it was before the call and the delta is not in it.
-  absl::StatusOr<std::string> Compress(absl::Span<const float> delta);
-
-  // FAILED_PRECONDITION when nothing is pending.
-  absl::Status Settle(bool applied);
-
-  // Zeroes the residual and forgets a pending update. Returns the L2 norm of what is lost, for the report.
-  double Reset();
-
-  // Continues from stored state: `dense` less decode(`minus`) is the residual. `minus` may be empty. If `pending` is
-  // not empty it is the sealed message whose verdict is outstanding, and `dense` is the accumulated update it was made
-  // from (then `minus` is empty). DATA_LOSS when sizes or messages do not fit.
-  absl::Status Restore(absl::Span<const float> dense, absl::string_view minus, absl::string_view pending);
-
-  // While an update is pending: residual + delta, the accumulated update that was encoded. Otherwise: the residual.
-  absl::Span<const float> dense() const { return dense_; }
-  bool pending() const { return !pending_.empty(); }
-  const std::string& pending_message() const { return pending_; }
-  // L2 norm of dense().
-  double Norm() const;
+  absl::string_view name() const override { return "error_feedback"; }
 
  private:
-  const Codec* const codec_;
-  std::vector<float> dense_;
-  std::string pending_;
+  absl::Status Subtract(absl::string_view message) override;
 };
 
 }  // namespace terse

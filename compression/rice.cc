@@ -1,6 +1,11 @@
 #include "compression/rice.h"
 
 #include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "compression/bit_fields.h"
+#include "compression/rice_kernels.h"
 
 namespace terse {
 namespace {
@@ -31,6 +36,126 @@ int64_t LargestCount(int parameter, int64_t size) {
   return static_cast<int64_t>((product - 1) >> 64);
 }
 
+constexpr int64_t kRun = 256;  // positions a step: all that belongs to them stays in the first-level cache
+
+// Calls visit(gaps) for the gaps d - 1 of each run of positions.
+template <typename Visit>
+void ForEachRun(absl::Span<const uint32_t> positions, Visit visit) {
+  uint32_t gaps[kRun];
+  uint32_t next = 0;
+  for (size_t begin = 0; begin < positions.size(); begin += kRun) {
+    const absl::Span<const uint32_t> run = positions.subspan(begin, kRun);
+    gaps[0] = run[0] - next;
+    for (size_t i = 1; i < run.size(); ++i) gaps[i] = run[i] - run[i - 1] - 1;
+    next = run.back() + 1;
+    visit(absl::MakeConstSpan(gaps, run.size()));
+  }
+}
+
+class RiceReader : public PositionReader {
+ public:
+  // The stream holds the remainders of all positions.
+  RiceReader(int64_t count, int64_t size, int b, const BitReader& stream)
+      : size_(size), b_(b), remainders_(stream), quotients_(stream) {
+    quotients_.Skip(static_cast<uint64_t>(count) * b);
+  }
+
+  std::unique_ptr<PositionReader> Clone() const override { return std::make_unique<RiceReader>(*this); }
+
+  absl::Status Next(absl::Span<uint32_t> positions) override {
+    for (size_t begin = 0; begin < positions.size(); begin += kRun) {
+      const absl::Status status = NextRun(positions.subspan(begin, kRun));
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<BitReader> Finish() override { return quotients_; }
+
+ private:
+  static absl::Status PastTheEnd() {
+    return absl::InvalidArgumentError("a position lies past the end of the tensor; both ends need the same model");
+  }
+
+  absl::Status NextRun(absl::Span<uint32_t> positions) {
+    const int64_t count = static_cast<int64_t>(positions.size());
+    uint32_t ones[kRun + kOnesPad];
+    uint32_t remainders[kRun];
+    const int skip = static_cast<int>(quotients_.position() % 8);
+    const absl::Status status = FindOnes(count, skip, ones);
+    if (!status.ok()) return status;
+    GetFields(b_, absl::MakeSpan(remainders, count), &remainders_);
+    const uint32_t last = ones[count - 1];
+    const uint64_t zeros = last - skip - (count - 1);
+    // Where bit `skip` of `ones` stands for position next_.
+    const uint32_t base = static_cast<uint32_t>(next_ - (static_cast<uint64_t>(skip) << b_));
+    // The remainders of a tensor add up to less than count * 2^b < size: equation (5) has 2^b < 0.97 / p.
+    const uint32_t sum = GetRiceKernels().combine(ones, remainders, count, b_, base, positions.data());
+    // Positions increase, so that only the last one can be too large, or first.
+    next_ += (zeros << b_) + sum + count;
+    if (next_ > static_cast<uint64_t>(size_)) return PastTheEnd();
+    quotients_.Skip(last + 1 - skip);
+    return absl::OkStatus();
+  }
+
+  // Looks no further than the tensor's end allows, so that places fit in 32 bits.
+  absl::Status FindOnes(int64_t count, int skip, uint32_t* ones) const {
+    const absl::string_view bytes = quotients_.bytes().substr(quotients_.position() / 8);
+    const int64_t most_bits = skip + count + ((size_ - static_cast<int64_t>(next_)) >> b_);
+    const int64_t most_bytes = (most_bits + 7) / 8;
+    const int64_t size = std::min(static_cast<int64_t>(bytes.size()), most_bytes);
+    if (GetRiceKernels().find_ones(bytes.data(), size, skip, count, ones) == count) return absl::OkStatus();
+    if (size == most_bytes) return PastTheEnd();
+    return absl::InvalidArgumentError("the message ends before its last position; send it whole");
+  }
+
+  int64_t size_;
+  int b_;
+  BitReader remainders_;
+  BitReader quotients_;
+  uint64_t next_ = 0;  // the lowest position that may come next
+};
+
+class Rice : public PositionCoder {
+ public:
+  absl::string_view name() const override { return "rice"; }
+
+  int64_t Bits(absl::Span<const uint32_t> positions, int64_t size) const override {
+    const int64_t count = static_cast<int64_t>(positions.size());
+    const int b = RiceParameter(count, size);
+    uint32_t quotients = 0;  // at most `size` in all
+    ForEachRun(positions, [b, &quotients](absl::Span<const uint32_t> gaps) {
+      for (uint32_t gap : gaps) quotients += gap >> b;
+    });
+    return count * (b + 1) + quotients;
+  }
+
+  int64_t MaxBits(int64_t count, int64_t size) const override { return RiceMaxBits(count, size); }
+
+  void Put(absl::Span<const uint32_t> positions, int64_t size, BitWriter* writer) const override {
+    const int64_t count = static_cast<int64_t>(positions.size());
+    const int b = RiceParameter(count, size);
+    const int64_t most_unary = count + (size >> b);
+    writer->Reserve(count * b + most_unary);
+    std::string unary(most_unary / 8 + 1 + kPackPad, '\0');
+    uint32_t unary_bits = 0;
+    ForEachRun(positions, [&](absl::Span<const uint32_t> gaps) {
+      unary_bits = GetRiceKernels().pack_unary(gaps.data(), gaps.size(), b, &unary[0], unary_bits);
+      PutFields(gaps, b, writer);
+    });
+    writer->PutBits(unary.data(), unary_bits);
+  }
+
+  absl::StatusOr<std::unique_ptr<PositionReader>> Open(int64_t count, int64_t size,
+                                                       const BitReader& stream) const override {
+    const int b = RiceParameter(count, size);
+    if (stream.remaining() < static_cast<uint64_t>(count) * (b + 1)) {
+      return absl::InvalidArgumentError(absl::StrCat("the message ends inside ", count, " positions; send it whole"));
+    }
+    return std::unique_ptr<PositionReader>(std::make_unique<RiceReader>(count, size, b, stream));
+  }
+};
+
 }  // namespace
 
 int RiceParameter(int64_t count, int64_t size) {
@@ -51,50 +176,9 @@ int64_t RiceMaxBits(int64_t count, int64_t size) {
   return most;
 }
 
-void PutRiceRemainders(absl::Span<const uint32_t> positions, int parameter, BitWriter* writer) {
-  const uint32_t mask = (uint32_t{1} << parameter) - 1;
-  uint32_t next = 0;
-  for (uint32_t position : positions) {
-    writer->Put((position - next) & mask, parameter);
-    next = position + 1;
-  }
-}
-
-void PutRiceQuotients(absl::Span<const uint32_t> positions, int parameter, BitWriter* writer) {
-  uint32_t next = 0;
-  for (uint32_t position : positions) {
-    writer->PutUnary((position - next) >> parameter);
-    next = position + 1;
-  }
-}
-
-void RiceDecoder::StartTensor(uint32_t base, int64_t size, int parameter) {
-  next_ = base;
-  end_ = next_ + static_cast<uint64_t>(size);
-  parameter_ = parameter;
-}
-
-absl::Status RiceDecoder::Next(absl::Span<uint32_t> positions) {
-  for (uint32_t& position : positions) {
-    uint64_t quotient;
-    if (!quotients_.GetUnary(&quotient)) {
-      return absl::InvalidArgumentError("the message ends before its last position; send it whole");
-    }
-    uint32_t remainder = 0;
-    const bool have_remainder = remainders_.Get(parameter_, &remainder);
-    const uint64_t gap = (quotient << parameter_) + remainder;
-    if (!have_remainder || gap >= end_ - next_) {
-      return absl::InvalidArgumentError("a position lies past the end of the tensor");
-    }
-    position = static_cast<uint32_t>(next_ + gap);
-    next_ += gap + 1;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status RiceDecoder::Finish() const {
-  if (quotients_.AtPaddedEnd()) return absl::OkStatus();
-  return absl::InvalidArgumentError("bits follow the last position; a message ends with its bitmap");
+const PositionCoder& RiceCoder() {
+  static const Rice coder;
+  return coder;
 }
 
 }  // namespace terse

@@ -9,9 +9,7 @@
 
 #include <cstdint>
 
-#include "absl/status/status.h"
-#include "absl/types/span.h"
-#include "compression/bit_stream.h"
+#include "compression/position_coder.h"
 
 namespace terse {
 
@@ -22,34 +20,9 @@ int RiceParameter(int64_t count, int64_t size);
 // The most bits that `count` positions below `size`, or any smaller number of them, take: remainders and quotients.
 int64_t RiceMaxBits(int64_t count, int64_t size);
 
-// Appends the remainders, respectively the quotients, of a tensor's increasing positions.
-void PutRiceRemainders(absl::Span<const uint32_t> positions, int parameter, BitWriter* writer);
-void PutRiceQuotients(absl::Span<const uint32_t> positions, int parameter, BitWriter* writer);
-
-// Reads positions back, a chunk at a time. Not thread-safe.
-class RiceDecoder {
- public:
-  // Both readers at the first bit of their stream. The caller has checked that the remainders are all there, and that
-  // there are fewer than 2^33 bits in all, so that no position overflows.
-  RiceDecoder(BitReader remainders, BitReader quotients) : remainders_(remainders), quotients_(quotients) {}
-
-  // What follows are positions in [base, base + size), coded with `parameter`.
-  void StartTensor(uint32_t base, int64_t size, int parameter);
-
-  // Fills `positions`. INVALID_ARGUMENT when a position falls outside the tensor or the bitmap ends early; `positions`
-  // is unspecified then.
-  absl::Status Next(absl::Span<uint32_t> positions);
-
-  // INVALID_ARGUMENT unless only the padding of the last byte is left behind the bitmap.
-  absl::Status Finish() const;
-
- private:
-  BitReader remainders_;
-  BitReader quotients_;
-  uint64_t next_ = 0;  // the lowest position that may come next
-  uint64_t end_ = 0;   // one past the tensor's last position
-  int parameter_ = 0;
-};
+// The coder "rice": all remainders of the tensor, then all its quotients. Contract: PositionCoder's. b comes from count
+// and size, so there is no header.
+const PositionCoder& RiceCoder();
 
 }  // namespace terse
 

@@ -1,78 +1,60 @@
 // Sparse Binary Compression: Sattler, Wiedemann, Mueller, Samek, "Sparse Binary Compression: Towards Distributed Deep
-// Learning with minimal Communication" (2018), Algorithms 2 to 4. Of each tensor only the k = p * n largest entries of
-// one sign are sent, all with the same value, their mean; their positions are Rice coded.
+// Learning with minimal Communication" (2018), Algorithm 2. Of each tensor only the k = p * n largest entries of one sign are
+// sent, all with the same value, their mean. Its relative `stc`, Sparse Ternary Compression (Sattler et al., "Robust and
+// Communication-Efficient Federated Learning from Non-IID Data", 2019, Algorithm 1), sends the k largest of both signs as
+// plus or minus the mean of their magnitudes, for one more bit an entry; `sbc_or_stc` takes, tensor by tensor, the one
+// that keeps more energy for its bits.
 //
-// Readings, where the paper leaves a choice:
+// Readings, where the papers leave a choice:
 // - k is max(1, p * n rounded to nearest, halves up); exactly k entries, ties to the lowest index.
 // - The side with the larger mean over k entries wins, positive on a tie. A side with fewer than k entries counts the
 //   missing ones as zeros there, and then sends only what it has, with the mean of that.
-// - The mean adds magnitudes in double in index order; it is rounded to float32, or to bfloat16 if the run says so.
-// - An all-zero tensor sends nothing.
+// - The mean adds magnitudes in double as top_select.h says; it is rounded to float32, or to bfloat16 if the run says so.
+// - A tensor of zeros sends nothing.
+// - The energy that k equal entries of mean m keep is k * m^2; per bit means divided by the tensor's whole cost in bits.
 //
-// Example: {0.5, -4, 3, 0, 2.5, 1}, p = 0.3: k = 2, means 2.75 and 2 (of 4 and 0), so positions 2 and 4 carry 2.75.
+// Biased, not lossless, deterministic. Cost a tensor: the count if it is not k, the scale, one sign bit an entry if signed,
+// and the position coder's bits.
+//
+// Example: {0.5, -4, 3, 0, 2.5, 1}, p = 0.3: k = 2. sbc: means 2.75 and 2 (of 4 and 0), so positions 2 and 4 carry 2.75.
+// stc: positions 1 and 2 carry -3.5 and 3.5.
 #ifndef TERSE_COMPRESSION_SBC_H_
 #define TERSE_COMPRESSION_SBC_H_
 
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/optional.h"
-#include "absl/types/span.h"
-#include "compression/bit_stream.h"
-#include "compression/codec.h"
-#include "compression/rice.h"
+#include "compression/sparse_codec.h"
 #include "core/layout.h"
 #include "core/run_config.h"
 
 namespace terse {
 
-// The contract is Codec's. Format numbers 2 (float32 means) and 3 (bfloat16 means) of compression/FORMAT.md.
-class SbcCodec : public Codec {
+// The contract is Codec's.
+class SbcCodec : public SparseCodec {
  public:
-  // INVALID_ARGUMENT unless 0 < spec.density <= 1 and spec.mean_precision is "fp32" or "bf16".
+  // The codecs sbc, stc and sbc_or_stc. INVALID_ARGUMENT for a setting out of range.
   static absl::StatusOr<std::unique_ptr<const Codec>> Create(const CodecSpec& spec, const Layout& layout);
+  static absl::StatusOr<std::unique_ptr<const Codec>> CreateStc(const CodecSpec& spec, const Layout& layout);
+  static absl::StatusOr<std::unique_ptr<const Codec>> CreateEither(const CodecSpec& spec, const Layout& layout);
 
-  absl::string_view name() const override { return "sbc"; }
-  const Layout& layout() const override { return layout_; }
-  int64_t MaxMessageBytes() const override { return max_message_bytes_; }
-  absl::StatusOr<std::string> Encode(absl::Span<const float> update) const override;
-  absl::Status Validate(absl::string_view message) const override;
-  absl::Status AddDecoded(absl::string_view message, float sign, absl::Span<float> accumulator) const override;
-  absl::StatusOr<absl::optional<std::vector<uint32_t>>> SentPositions(absl::string_view message) const override;
+  absl::string_view name() const override;
+  CodecTraits traits() const override { return {}; }
 
  private:
-  // What a message says about one tensor, besides the positions.
-  struct TensorPart {
-    int64_t count = 0;  // entries sent
-    float value = 0;    // of each; unused when there are none
-    int parameter = 0;  // of the Rice code
-  };
-  struct Header {
-    std::vector<TensorPart> parts;  // one a tensor
-    BitReader remainders;
-    BitReader quotients;
-  };
+  using SparseCodec::SparseCodec;
 
-  SbcCodec(const CodecSpec& spec, const Layout& layout);
+  static absl::StatusOr<std::unique_ptr<const Codec>> CreateWith(int format_number, SparseValues values,
+                                                                 const CodecSpec& spec, const Layout& layout);
 
-  int mean_bits() const { return bf16_ ? 16 : 32; }
-  int format_number() const { return bf16_ ? 3 : 2; }
-  float RoundMean(double mean) const;
-  void WriteHeader(absl::Span<const TensorPart> parts, BitWriter* writer) const;
-  absl::Status ReadPart(int64_t tensor, bool as_planned, BitReader* reader, TensorPart* part) const;
-  absl::StatusOr<Header> ReadHeader(absl::string_view message) const;
-  // Decodes the whole message, calling `visit(positions, value)` with runs of increasing flat positions.
-  template <typename Visit>
-  absl::Status ForEachRun(absl::string_view message, Visit visit) const;
-
-  const Layout layout_;
-  const bool bf16_;
-  std::vector<int64_t> planned_;  // k of each tensor
-  int64_t max_message_bytes_ = 0;
+  bool AddsResidual() const override { return true; }
+  absl::Status Select(const TensorInput& input, TopSelector* selector, SparsePart* part) const override;
+  // What the last SelectTails, respectively SelectLargest, of the selector sends.
+  void OneSided(const TopSelector& selector, SparsePart* part) const;
+  void TwoSided(const TopSelector& selector, SparsePart* part) const;
+  double EnergyPerBit(const SparsePart& part, int64_t size) const;
 };
 
 }  // namespace terse

@@ -2,137 +2,241 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <functional>
-#include <limits>
 
 #include "compression/bit_stream.h"
+#include "compression/select_kernels.h"
 
 namespace terse {
 namespace {
 
-constexpr int64_t kBlock = 32;         // elements tested at once; GCC unrolls shorter loops instead of vectorising them
+constexpr int64_t kBlock = 2048;       // elements a step: their candidates stay in the first-level cache
 constexpr int64_t kSampleFrom = 4096;  // smaller tensors are all candidates
+constexpr int64_t kSampleShare = 128;  // one element in so many is sampled,
 constexpr int64_t kMinSample = 256;
-constexpr int64_t kSampleTail = 256;  // sampled entries that the tail should hold, if the sample may be that large
-constexpr int64_t kSampleShare = 16;  // at most one element in so many is sampled
-constexpr int64_t kSlackGrowth = 8;
+constexpr int64_t kMaxSample = 16384;  // at most so many: what its noise lets pass costs less than a larger sample
+constexpr int kBucketBits = 10;
+constexpr int64_t kFew = 256;     // magnitudes that are looked at one by one
 constexpr int32_t kSmallest = 1;  // every entry but zero is a candidate
 
-// The magnitude bits of a float of the wanted sign; negative for a float of the other sign.
-int32_t IfPositive(uint32_t float_bits) { return static_cast<int32_t>(float_bits); }
-int32_t IfNegative(uint32_t float_bits) { return static_cast<int32_t>(float_bits ^ 0x80000000u); }
+int BitLength(uint32_t value) { return value == 0 ? 0 : 32 - __builtin_clz(value); }
 
-uint32_t KeyMagnitude(uint64_t key) { return static_cast<uint32_t>(key >> 32); }
-uint32_t KeyIndex(uint64_t key) { return ~static_cast<uint32_t>(key); }
+// The `rank`-th largest magnitude of some values.
+struct Threshold {
+  uint32_t magnitude;
+  int64_t above;  // how many are larger
+  int64_t equal;  // how many are as large
+};
 
-// The magnitude that `rank` sampled entries of one sign reach, or the smallest one when too few do.
-int32_t SampleBound(std::vector<int32_t>::iterator begin, std::vector<int32_t>::iterator end, int64_t rank) {
-  if (end - begin <= rank) return kSmallest;
-  std::nth_element(begin, begin + rank, end, std::greater<int32_t>());
-  return begin[rank];
+// How many magnitudes of [low, high] fall in each bucket of 2^shift.
+void CountBuckets(const float* values, int64_t size, uint32_t low, uint32_t high, int shift, uint32_t* buckets) {
+  std::fill_n(buckets, ((high - low) >> shift) + 1, 0);
+  for (int64_t i = 0; i < size; ++i) {
+    const uint32_t place = MagnitudeBits(FloatBits(values[i])) - low;
+    if (place <= high - low) ++buckets[place >> shift];
+  }
 }
 
-// The first candidate that is NaN or infinite. Keys are in index order.
-int64_t FirstNotFinite(const std::vector<uint64_t>& keys, int64_t size) {
-  for (int64_t i = 0; i < size; ++i) {
-    if (KeyMagnitude(keys[i]) >= kInfinityBits) return KeyIndex(keys[i]);
+// The `rank`-th largest of a few magnitudes, which it reorders.
+Threshold FindAmongFew(absl::Span<uint32_t> magnitudes, int64_t rank) {
+  std::nth_element(magnitudes.begin(), magnitudes.begin() + (rank - 1), magnitudes.end(), std::greater<uint32_t>());
+  Threshold found = {magnitudes[rank - 1], 0, 0};
+  for (uint32_t magnitude : magnitudes) {
+    found.above += magnitude > found.magnitude;
+    found.equal += magnitude == found.magnitude;
   }
-  return std::numeric_limits<int64_t>::max();
+  return found;
+}
+
+// 1 <= rank <= size, and no magnitude is below `low`. Each round narrows the range to the bucket that holds the rank,
+// until few are left in it, or only equals.
+Threshold FindThreshold(const float* values, int64_t size, int64_t rank, uint32_t low) {
+  const SelectKernels& kernels = GetSelectKernels();
+  uint32_t high = kernels.max_magnitude(values, size);
+  int64_t above = 0;
+  for (int64_t members = size; members > kFew;) {
+    if (low == high) return {low, above, members};
+    uint32_t buckets[1 << kBucketBits];
+    const int shift = std::max(0, BitLength(high - low) - kBucketBits);
+    CountBuckets(values, size, low, high, shift, buckets);
+    uint32_t bucket = (high - low) >> shift;
+    for (; above + buckets[bucket] < rank; --bucket) above += buckets[bucket];
+    members = buckets[bucket];
+    low += bucket << shift;
+    high = std::min(high, low + ((uint32_t{1} << shift) - 1));
+  }
+  uint32_t few[kFew + kSelectPad];
+  const int64_t members = kernels.between(values, size, low, high, few);
+  Threshold found = FindAmongFew(absl::MakeSpan(few, members), rank - above);
+  found.above += above;
+  return found;
 }
 
 }  // namespace
 
-absl::optional<int64_t> TopSelector::Select(absl::Span<const float> values, int64_t count) {
-  for (int64_t slack = 1;; slack *= kSlackGrowth) {
-    const Bounds bounds = LooseBounds(values, count, slack);
-    Collect(values, bounds);
-    // NaN and infinity are always among the candidates.
-    const int64_t bad =
-        std::min(FirstNotFinite(positive_keys_, positive_count_), FirstNotFinite(negative_keys_, negative_count_));
-    if (bad != std::numeric_limits<int64_t>::max()) return bad;
-    // A sample that misled left too few candidates: look again with looser bounds.
-    if ((positive_count_ >= count || bounds.positive == kSmallest) &&
-        (negative_count_ >= count || bounds.negative == kSmallest)) {
-      break;
-    }
+// The candidates of one selection, in the selection's own vectors.
+class TopSelector::Side {
+ public:
+  Side(const KeyRule& rule, Selection* selection) : rule_(rule), selection_(selection) {}
+
+  int32_t bound() const { return rule_.bound; }
+  int64_t size() const { return size_; }
+  // Whether the bound of Start kept some of the `count` largest out.
+  bool IsShort(int64_t count) const { return size_ < count && start_ > kSmallest; }
+
+  // No candidates; from now on those with at least the magnitude bits `bound`. There will be about `expected` of them,
+  // of which `count` will be wanted, among `n` elements.
+  void Start(int32_t bound, int64_t expected, int64_t count, int64_t n) {
+    rule_.bound = start_ = bound;
+    size_ = 0;
+    const int64_t room = std::min(n, std::max(expected + expected / 8, count + count / 4) + kBlock) + kSelectPad;
+    Resize(room, &selection_->indices);
+    Resize(room, &selection_->values);
   }
-  Keep(count, positive_keys_, positive_count_, &positive_);
-  Keep(count, negative_keys_, negative_count_, &negative_);
+
+  // Takes its own among the next `size` <= kBlock candidates.
+  void Append(const uint32_t* indices, const float* values, int64_t size, int64_t count) {
+    if (size_ + size + kSelectPad > static_cast<int64_t>(selection_->values.size())) Shrink(count);
+    size_ += GetSelectKernels().filter(indices, values, size, rule_, selection_->indices.data() + size_,
+                                       selection_->values.data() + size_);
+  }
+
+  // The `rank`-th largest magnitude bits, 1 <= rank <= size().
+  Threshold Find(int64_t rank) const {
+    return FindThreshold(selection_->values.data(), size_, rank, static_cast<uint32_t>(start_));
+  }
+
+  // Drops all but the `count` largest. A later entry must be larger than all of these then, not equal: ties go to the
+  // lowest index.
+  void Shrink(int64_t count) {
+    if (size_ <= count) return;
+    const Threshold least = Find(count);
+    const int64_t whole = EndOfTies(least.magnitude, least.equal, count - least.above);
+    const int32_t bound = static_cast<int32_t>(least.magnitude);
+    const int64_t ties_kept = Filter(0, whole, bound, 0);
+    size_ = ties_kept + Filter(whole, size_, bound + 1, ties_kept);
+    rule_.bound = bound + 1;
+  }
+
+  // The selection is complete.
+  void Finish(int64_t count) {
+    Shrink(count);
+    selection_->indices.resize(size_);
+    selection_->values.resize(size_);
+    double partial[8] = {};
+    GetSelectKernels().add_magnitudes(selection_->values.data(), size_, partial);
+    selection_->sum = 0;
+    for (double part : partial) selection_->sum += part;
+  }
+
+ private:
+  // Without the spare room that a vector makes when it grows, and without copying.
+  template <typename T>
+  static void Resize(int64_t size, std::vector<T>* vector) {
+    if (static_cast<int64_t>(vector->capacity()) < size) std::vector<T>().swap(*vector);
+    vector->resize(size);
+  }
+
+  // The place behind the `wanted`-th of `equal` entries of this magnitude; the end when all are wanted.
+  int64_t EndOfTies(uint32_t magnitude, int64_t equal, int64_t wanted) const {
+    if (wanted == equal) return size_;
+    int64_t place = 0;
+    for (; wanted > 0; ++place) wanted -= MagnitudeBits(FloatBits(selection_->values[place])) == magnitude;
+    return place;
+  }
+
+  // Moves what has at least the magnitude bits `bound` in [begin, end) to `to`.
+  int64_t Filter(int64_t begin, int64_t end, int32_t bound, int64_t to) {
+    uint32_t* const indices = selection_->indices.data();
+    float* const values = selection_->values.data();
+    const KeyRule rule = {kEither.mask, kEither.flip, bound};
+    return GetSelectKernels().filter(indices + begin, values + begin, end - begin, rule, indices + to, values + to);
+  }
+
+  KeyRule rule_;
+  Selection* const selection_;
+  int32_t start_ = kSmallest;
+  int64_t size_ = 0;
+};
+
+namespace {
+
+// One pass: appends the candidates of all sides. Returns the first index that is NaN or infinite.
+template <typename Side>
+absl::optional<int64_t> Collect(const SelectInput& input, int64_t count, absl::Span<Side> sides) {
+  const SelectKernels& kernels = GetSelectKernels();
+  uint32_t indices[kBlock + kSelectPad];
+  float values[kBlock + kSelectPad];
+  const int64_t n = static_cast<int64_t>(input.values.size());
+  const bool adds = input.residual != nullptr;
+  for (int64_t begin = 0; begin < n; begin += kBlock) {
+    const int64_t kept =
+        kernels.collect(input.values.data() + begin, adds ? input.residual + begin : nullptr,
+                        adds ? input.sum + begin : nullptr, std::min(kBlock, n - begin), static_cast<uint32_t>(begin),
+                        sides.front().bound(), sides.back().bound(), indices, values);
+    if (kernels.max_magnitude(values, kept) >= kInfinityBits) {
+      int64_t bad = 0;
+      while (MagnitudeBits(FloatBits(values[bad])) < kInfinityBits) ++bad;
+      return indices[bad];
+    }
+    for (Side& side : sides) side.Append(indices, values, kept, count);
+  }
   return absl::nullopt;
 }
 
-TopSelector::Bounds TopSelector::LooseBounds(absl::Span<const float> values, int64_t count, int64_t slack) {
-  const int64_t n = values.size();
-  if (n < kSampleFrom) return {kSmallest, kSmallest};
-  const int64_t size = std::max(kMinSample, std::min(kSampleTail * (n / count), n / kSampleShare));
+}  // namespace
+
+absl::optional<int64_t> TopSelector::SelectTails(const SelectInput& input, int64_t count) {
+  Side sides[] = {Side(kPositive, &positive_), Side(kNegative, &negative_)};
+  return Select(input, count, absl::MakeSpan(sides));
+}
+
+absl::optional<int64_t> TopSelector::SelectLargest(const SelectInput& input, int64_t count) {
+  Side side(kEither, &largest_);
+  return Select(input, count, absl::MakeSpan(&side, 1));
+}
+
+absl::optional<int64_t> TopSelector::Select(const SelectInput& input, int64_t count, absl::Span<Side> sides) {
+  const int64_t n = static_cast<int64_t>(input.values.size());
+  StartAboveSample(input, count, sides);
+  const absl::optional<int64_t> bad = Collect(input, count, sides);
+  if (bad.has_value()) return bad;
+  // A sample that misled kept too many out: look again without a bound. The sums are there already.
+  bool again = false;
+  for (Side& side : sides) again |= side.IsShort(count);
+  if (again) {
+    for (Side& side : sides) side.Start(kSmallest, count, count, n);
+    Collect({input.residual == nullptr ? input.values : absl::MakeConstSpan(input.sum, n)}, count, sides);
+  }
+  for (Side& side : sides) side.Finish(count);
+  return absl::nullopt;
+}
+
+void TopSelector::StartAboveSample(const SelectInput& input, int64_t count, absl::Span<Side> sides) {
+  const int64_t n = static_cast<int64_t>(input.values.size());
+  if (n < kSampleFrom) {
+    for (Side& side : sides) side.Start(kSmallest, n, count, n);
+    return;
+  }
+  const int64_t wanted = std::min(kMaxSample, std::max(kMinSample, n / kSampleShare));
   // An odd stride does not stay in one column of a matrix whose rows are a power of two.
-  const int64_t stride = std::max<int64_t>(1, n / size) | 1;
+  const int64_t stride = std::max<int64_t>(1, n / wanted) | 1;
   sample_.clear();
-  int64_t sampled = 0;
-  for (int64_t i = stride / 2; i < n; i += stride, ++sampled) {
-    const uint32_t bits = FloatBits(values[i]);
-    if (MagnitudeBits(bits) != 0) sample_.push_back(static_cast<int32_t>(bits));
+  for (int64_t i = stride / 2; i < n; i += stride) {
+    sample_.push_back(input.residual == nullptr ? input.values[i] : input.values[i] + input.residual[i]);
   }
-  const auto middle = std::partition(sample_.begin(), sample_.end(), [](int32_t bits) { return bits > 0; });
-  std::for_each(middle, sample_.end(), [](int32_t& bits) { bits = IfNegative(static_cast<uint32_t>(bits)); });
-  const double expected = static_cast<double>(count) * static_cast<double>(sampled) / static_cast<double>(n);
-  const int64_t rank = slack * static_cast<int64_t>(expected + 4 * std::sqrt(expected) + 4);
-  return {SampleBound(sample_.begin(), middle, rank), SampleBound(middle, sample_.end(), rank)};
-}
-
-void TopSelector::Collect(absl::Span<const float> values, Bounds bounds) {
-  positive_count_ = 0;
-  negative_count_ = 0;
-  const int64_t n = values.size();
-  int64_t begin = 0;
-  for (; begin + kBlock <= n; begin += kBlock) {
-    uint32_t block[kBlock];
-    std::memcpy(block, values.data() + begin, sizeof(block));
-    int32_t hit = 0;
-    for (uint32_t bits : block) {
-      hit |= -static_cast<int32_t>(IfPositive(bits) >= bounds.positive);
-      hit |= -static_cast<int32_t>(IfNegative(bits) >= bounds.negative);
-    }
-    if (hit != 0) CollectBlock(values, begin, begin + kBlock, bounds);
-  }
-  CollectBlock(values, begin, n, bounds);
-}
-
-void TopSelector::CollectBlock(absl::Span<const float> values, int64_t begin, int64_t end, Bounds bounds) {
-  for (auto* keys : {&positive_keys_, &negative_keys_}) {
-    const int64_t used = keys == &positive_keys_ ? positive_count_ : negative_count_;
-    if (static_cast<int64_t>(keys->size()) < used + kBlock) keys->resize(std::max<size_t>(1024, 2 * keys->size()));
-  }
-  // Without branches: every key is written, and the counters move on for those that stay.
-  uint64_t* positive = positive_keys_.data() + positive_count_;
-  uint64_t* negative = negative_keys_.data() + negative_count_;
-  for (int64_t i = begin; i < end; ++i) {
-    const uint32_t bits = FloatBits(values[i]);
-    const uint64_t key = static_cast<uint64_t>(MagnitudeBits(bits)) << 32 | static_cast<uint32_t>(~i);
-    *positive = key;
-    positive += IfPositive(bits) >= bounds.positive;
-    *negative = key;
-    negative += IfNegative(bits) >= bounds.negative;
-  }
-  positive_count_ = positive - positive_keys_.data();
-  negative_count_ = negative - negative_keys_.data();
-}
-
-void TopSelector::Keep(int64_t count, const std::vector<uint64_t>& keys, int64_t size, Tail* tail) {
-  uint64_t least = 0;
-  if (size > count) {
-    scratch_.assign(keys.begin(), keys.begin() + size);
-    std::nth_element(scratch_.begin(), scratch_.begin() + (count - 1), scratch_.end(), std::greater<uint64_t>());
-    least = scratch_[count - 1];
-  }
-  tail->indices.clear();
-  tail->sum = 0;
-  // Going through the candidates again in their order keeps the indices sorted.
-  for (int64_t i = 0; i < size; ++i) {
-    if (keys[i] < least) continue;
-    tail->indices.push_back(KeyIndex(keys[i]));
-    tail->sum += static_cast<double>(FloatFromBits(KeyMagnitude(keys[i])));
+  const int64_t sampled = static_cast<int64_t>(sample_.size());
+  for (Side& side : sides) side.Start(kSmallest, sampled, sampled, sampled);
+  // NaN or infinity in the sample ends this early, and the pass over the tensor will end there or before.
+  Collect({sample_}, sampled, sides);
+  const double share = static_cast<double>(sampled) / static_cast<double>(n);
+  const double expected = static_cast<double>(count) * share;
+  const int64_t rank = static_cast<int64_t>(expected + 4 * std::sqrt(expected) + 4);
+  for (Side& side : sides) {
+    const bool reached = side.size() >= rank;
+    const int32_t bound = reached ? static_cast<int32_t>(side.Find(rank).magnitude) : kSmallest;
+    const double reaching = static_cast<double>(reached ? rank : side.size()) / share;
+    side.Start(bound, static_cast<int64_t>(reaching), count, n);
   }
 }
 

@@ -9,27 +9,30 @@ TERSE_BUILD_PACKAGES=(
   g++ cmake ninja-build ccache mold pkg-config git ca-certificates
   libtorch-dev libopenblas0-openmp
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev
-  libsqlite3-dev libxxhash-dev libssl-dev zlib1g-dev
+  libsqlite3-dev libxxhash-dev libhwy-dev libssl-dev zlib1g-dev
   libcli11-dev libtoml11-dev libspdlog-dev nlohmann-json3-dev
   libgtest-dev libgmock-dev libbenchmark-dev
 )
-# What the tests run beside the binaries: an independent reader of every file that Terse writes.
-TERSE_TEST_PACKAGES=(python3 python3-numpy python3-torch sqlite3)
+# What the tests need beside the binaries: an independent reader of every file that Terse writes, the fuzzers' compiler.
+TERSE_TEST_PACKAGES=(python3 python3-numpy python3-torch sqlite3 clang-14 libclang-rt-14-dev)
+# What bench/plot_distortion.py draws with.
+TERSE_BENCH_PACKAGES=(python3 python3-matplotlib)
 # What the three executables need to run, and nothing else (the container image).
 TERSE_RUNTIME_PACKAGES=(
   libtorch1.13 libopenblas0-openmp libgrpc++1.51 libprotobuf32 libabsl20220623
-  libsqlite3-0 libxxhash0 libspdlog1.10 libssl3 zlib1g
+  libsqlite3-0 libxxhash0 libhwy1 libspdlog1.10 libssl3 zlib1g
 )
 
 terse_packages_usage() {
   cat <<'USAGE'
-usage: deploy/packages.sh [build] [test] [runtime] [--print] [--help]
+usage: deploy/packages.sh [build] [test] [bench] [runtime] [--print] [--help]
 
 Installs the Debian 12 packages of the named sets that are missing (default: build), with apt-get, through sudo when
 you are not root. Does nothing when all are there.
 
   build      compilers, tools and libraries that build Terse
   test       what tests/run.sh needs beside them
+  bench      what draws the figures of bench/RESULTS.md
   runtime    the libraries that the built executables need
   --print    only list the packages of the sets, one a line
 USAGE
@@ -47,8 +50,9 @@ terse_packages_of() {
     case "$set" in
       build) printf '%s\n' "${TERSE_BUILD_PACKAGES[@]}" ;;
       test) printf '%s\n' "${TERSE_TEST_PACKAGES[@]}" ;;
+      bench) printf '%s\n' "${TERSE_BENCH_PACKAGES[@]}" ;;
       runtime) printf '%s\n' "${TERSE_RUNTIME_PACKAGES[@]}" ;;
-      *) terse_packages_fail "unknown package set '$set'; the sets are build, test and runtime" ;;
+      *) terse_packages_fail "unknown package set '$set'; the sets are build, test, bench and runtime" ;;
     esac
   done
 }
@@ -156,7 +160,7 @@ terse_packages_main() {
     case "$argument" in
       -h | --help) terse_packages_usage && return 0 ;;
       --print) print=1 ;;
-      build | test | runtime) sets+=("$argument") ;;
+      build | test | bench | runtime) sets+=("$argument") ;;
       *) terse_packages_fail "unknown argument '$argument'; see deploy/packages.sh --help" ;;
     esac
   done

@@ -21,6 +21,28 @@ TrainSpec ToCore(const v1::Train& train) {
   return spec;
 }
 
+CodecSpec ToCore(const v1::Codec& codec) {
+  CodecSpec spec;
+  spec.name = codec.name();
+  spec.density = codec.density();
+  spec.mean_precision = codec.mean_precision();
+  spec.positions = codec.positions();
+  spec.grouping = codec.grouping();
+  spec.merge_below = codec.merge_below();
+  spec.bits = codec.bits();
+  spec.code = codec.code();
+  spec.bucket = codec.bucket();
+  spec.threshold = codec.threshold();
+  spec.samples = codec.samples();
+  spec.sampling_step = codec.sampling_step();
+  spec.feedback = codec.feedback();
+  spec.decay = codec.decay();
+  spec.momentum = codec.momentum();
+  spec.clip = codec.clip();
+  spec.warmup_rounds = codec.warmup_rounds();
+  return spec;
+}
+
 RoundPolicy ToCore(const v1::Rounds& rounds) {
   RoundPolicy policy;
   policy.count = rounds.count();
@@ -48,9 +70,7 @@ absl::StatusOr<RunConfig> ToCore(const v1::RunConfig& config) {
   run.data.name = config.data().name();
   run.data.partition = config.data().partition();
   run.train = ToCore(config.train());
-  run.codec.name = config.codec().name();
-  run.codec.density = config.codec().density();
-  run.codec.mean_precision = config.codec().mean_precision();
+  run.codec = ToCore(config.codec());
   run.downstream = DownstreamOf(config.codec());
   run.rounds = ToCore(config.rounds());
   run.evaluate_every = config.rounds().evaluate_every();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compression/aggregate.h"
 #include "compression/downstream.h"
 #include "coordinator/phases/phases.h"
 #include "coordinator/sessions.h"
@@ -62,7 +63,7 @@ class Committing : public Phase {
     std::vector<absl::string_view> messages;
     for (const auto& [client, update] : run.received) messages.push_back(update.message);
     average_.resize(run.weights.size());
-    TERSE_RETURN_IF_ERROR(AverageUpdates(*run.codec, messages, absl::MakeSpan(average_)));
+    TERSE_RETURN_IF_ERROR(AverageUpdates(*run.codec, messages, AggregationThreads(messages), absl::MakeSpan(average_)));
     return BuildDownstream(run.config->downstream, messages, average_);
   }
 

@@ -3,6 +3,7 @@
 
 #include <deque>
 
+#include "compression/aggregate.h"
 #include "compression/codec_table.h"
 #include "compression/downstream.h"
 #include "gmock/gmock.h"
@@ -109,7 +110,7 @@ class Session : public ::testing::Test {
   // The downstream message that applies `update` alone, and moves the coordinator's weights.
   Delta MakeDelta(int64_t version, const std::string& update) {
     std::vector<float> average(weights_.size());
-    EXPECT_EQ(AverageUpdates(*codec_, {update}, absl::MakeSpan(average)), absl::OkStatus());
+    EXPECT_EQ(AverageUpdates(*codec_, {update}, 1, absl::MakeSpan(average)), absl::OkStatus());
     auto message = std::make_shared<const std::string>(BuildDownstream(DownstreamMode::kForward, {update}, average));
     std::vector<float> scratch;
     EXPECT_EQ(ApplyDownstream(*codec_, *message, &scratch, absl::MakeSpan(weights_)), absl::OkStatus());

@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "compression/aggregate.h"
 #include "compression/bit_stream.h"
 #include "tests/compression/updates.h"
 
@@ -25,7 +26,7 @@ class Downstream : public ::testing::Test {
     for (int i = 0; i < count; ++i) messages_.push_back(*codec_->Encode(RandomUpdate(size, &random)));
     views_.assign(messages_.begin(), messages_.end());
     average_.resize(codec_->layout().size());
-    ASSERT_TRUE(AverageUpdates(*codec_, views_, absl::MakeSpan(average_)).ok());
+    ASSERT_TRUE(AverageUpdates(*codec_, views_, 1, absl::MakeSpan(average_)).ok());
   }
 
   std::vector<float> Apply(const std::string& message) const {
@@ -67,21 +68,21 @@ TEST_F(Downstream, AverageIsTheScaledSumInOrder) {
   codec_ = NewCodec("dense", 1, "fp32", MakeLayout({2}));
   const std::string a = *codec_->Encode({1, 1e8}), b = *codec_->Encode({2, 1}), c = *codec_->Encode({3, -1e8});
   std::vector<float> average(2, 99.0f);
-  ASSERT_TRUE(AverageUpdates(*codec_, {a, b, c}, absl::MakeSpan(average)).ok());
+  ASSERT_TRUE(AverageUpdates(*codec_, {a, b, c}, 1, absl::MakeSpan(average)).ok());
   EXPECT_THAT(average, ElementsAre(6.0f * (1.0f / 3.0f), 0.0f));
 }
 
 TEST_F(Downstream, AverageNamesWhatIsWrong) {
   Fill("sbc", 0.05, 2);
   std::vector<float> average(average_.size());
-  EXPECT_EQ(AverageUpdates(*codec_, {}, absl::MakeSpan(average)).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(AverageUpdates(*codec_, views_, absl::MakeSpan(average).subspan(1)).code(),
+  EXPECT_EQ(AverageUpdates(*codec_, {}, 1, absl::MakeSpan(average)).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(AverageUpdates(*codec_, views_, 1, absl::MakeSpan(average).subspan(1)).code(),
             absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(AverageUpdates(*codec_, {views_[0], "x"}, absl::MakeSpan(average)).message()),
+  EXPECT_THAT(std::string(AverageUpdates(*codec_, {views_[0], "x"}, 1, absl::MakeSpan(average)).message()),
               HasSubstr("update 1"));
   const std::vector<float> huge(average.size(), std::numeric_limits<float>::max());
   const std::string message = *codec_->Encode(huge);
-  EXPECT_THAT(std::string(AverageUpdates(*codec_, {message, message}, absl::MakeSpan(average)).message()),
+  EXPECT_THAT(std::string(AverageUpdates(*codec_, {message, message}, 1, absl::MakeSpan(average)).message()),
               HasSubstr("tensor 't0', index 0: the sum of the updates overflows"));
 }
 

@@ -8,6 +8,8 @@
 #include <limits>
 #include <numeric>
 
+#include "compression/bit_stream.h"
+#include "compression/rice.h"
 #include "tests/compression/updates.h"
 
 namespace terse {
@@ -32,8 +34,11 @@ std::vector<float> NaiveSbc(const std::vector<float>& values, double density) {
     for (size_t i : order) {
       if (sign * values[i] > 0) kept[side].push_back(i);
     }
+    // Eight partial sums, as top_select.h defines them.
+    double partial[8] = {};
+    for (size_t j = 0; j < kept[side].size(); ++j) partial[j % 8] += static_cast<double>(sign * values[kept[side][j]]);
     sums[side] = 0;
-    for (size_t i : kept[side]) sums[side] += static_cast<double>(sign * values[i]);
+    for (double sum : partial) sums[side] += sum;
   }
   const int side = sums[0] >= sums[1] ? 0 : 1;
   std::vector<float> result(values.size());
@@ -151,40 +156,85 @@ TEST(Sbc, WholeLeNet5MessageStaysSmall) {
 TEST(Sbc, RefusesParametersOutOfRange) {
   const Layout layout = MakeLayout({4});
   for (double density : {0.0, -0.1, 1.0000001, std::nan("")}) {
-    EXPECT_THAT(MakeCodec({"sbc", density, "fp32"}, layout).status().message(), HasSubstr("codec.density"));
+    EXPECT_THAT(MakeCodec(SparseSpec("sbc", density), layout).status().message(), HasSubstr("codec.density"));
   }
-  EXPECT_THAT(MakeCodec({"sbc", 0.1, "fp16"}, layout).status().message(), HasSubstr("codec.mean_precision"));
-  const absl::Status unknown = MakeCodec({"zip", 0.1, "fp32"}, layout).status();
-  EXPECT_EQ(unknown.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(unknown.message(), HasSubstr("sbc, dense"));
+  EXPECT_THAT(MakeCodec(SparseSpec("sbc", 0.1, "fp16"), layout).status().message(), HasSubstr("codec.mean_precision"));
+}
+
+TEST(Stc, KeepsBothSides) {
+  const auto codec = NewCodec("stc", 0.3, "fp32", MakeLayout({6}));
+  EXPECT_THAT(Decode(*codec, *codec->Encode({0.5, -4, 3, 0, 2.5, 1})), ElementsAre(0, -3.5, 3.5, 0, 0, 0));
+  EXPECT_THAT(Decode(*codec, *codec->Encode({0, 0, 0, 0, 0, -7})), ElementsAre(0, 0, 0, 0, 0, -7));
+}
+
+TEST(SbcOrStc, TakesTheOneWithMoreEnergyForItsBits) {
+  const auto codec = NewCodec("sbc_or_stc", 0.3, "fp32", MakeLayout({6}));
+  // Both keep 9 + 9, and stc pays for two signs.
+  EXPECT_THAT(Decode(*codec, *codec->Encode({0, 3, 0, 3, 0, 1})), ElementsAre(0, 3, 0, 3, 0, 0));
+  // One side alone has one entry: half the energy for nearly as many bits.
+  EXPECT_THAT(Decode(*codec, *codec->Encode({0, 4, 0, -4, 0, 0})), ElementsAre(0, 4, 0, -4, 0, 0));
+}
+
+// Two sides carry more energy a bit on Gaussian tensors, and one side on tensors whose tails end early.
+TEST(SbcOrStc, KeepsAsMuchEnergyPerBitAsTheBetterOne) {
+  Random random(8);
+  const Layout layout = MakeLayout({20000});
+  std::vector<float> gaussian(layout.size());
+  for (float& value : gaussian) {
+    const double radius = std::sqrt(-2 * std::log(1 - random.Uniform()));
+    value = static_cast<float>(radius * std::cos(2 * M_PI * random.Uniform()));
+  }
+  std::vector<float> uniform(layout.size());
+  for (float& value : uniform) value = static_cast<float>(random.Uniform(-1, 1));
+  const auto energy_per_bit = [&](const char* name, const std::vector<float>& update) {
+    const auto codec = NewCodec(name, 0.01, "fp32", layout);
+    double energy = 0;
+    for (float value : Decode(*codec, *codec->Encode(update))) energy += static_cast<double>(value) * value;
+    return energy / static_cast<double>(*codec->CostBits(update));
+  };
+  EXPECT_GT(energy_per_bit("stc", gaussian), 1.03 * energy_per_bit("sbc", gaussian));
+  EXPECT_NEAR(energy_per_bit("sbc_or_stc", gaussian) / energy_per_bit("stc", gaussian), 1, 0.002);
+  EXPECT_GT(energy_per_bit("sbc", uniform), 1.05 * energy_per_bit("stc", uniform));
+  EXPECT_NEAR(energy_per_bit("sbc_or_stc", uniform) / energy_per_bit("sbc", uniform), 1, 0.002);
 }
 
 // Bytes that no encoder makes, each one bit or field away from the worked example of FORMAT.md.
 TEST(Sbc, RefusesWhatEncodeDoesNotMake) {
   const auto codec = NewCodec("sbc", 0.3, "fp32", MakeLayout({6, 3}));
   const auto reason = [&codec](const std::string& message) { return std::string(codec->Validate(message).message()); };
-  const std::string good("\x02\x02\x00\xc0\x00\xd1", 6);
+  const std::string good("\x04\x02\x00\xc0\x00\x69", 6);
   EXPECT_EQ(reason(good), "");
-  EXPECT_THAT(reason(""), HasSubstr("format 2"));
-  EXPECT_THAT(reason("\x03" + good.substr(1)), HasSubstr("format 2"));
+  EXPECT_THAT(reason(""), HasSubstr("format 4"));
+  EXPECT_THAT(reason("\x05" + good.substr(1)), HasSubstr("format 4"));
   EXPECT_THAT(reason(good.substr(0, 1)), HasSubstr("header"));
   EXPECT_THAT(reason(good.substr(0, 4)), HasSubstr("'t0'"));
-  EXPECT_THAT(reason(good + std::string(1, '\0')), HasSubstr("bits follow"));
+  EXPECT_THAT(reason(good + std::string(1, '\0')), HasSubstr("behind its last element"));
   EXPECT_THAT(reason(good + std::string(100, '\0')), HasSubstr("at most"));
-  EXPECT_THAT(reason(std::string("\x02\x02\x00\x00\xfe\xd1", 6)), HasSubstr("mean is inf"));
-  EXPECT_THAT(reason(std::string("\x02\x02\x00\x00\x00\xd0", 6)), HasSubstr("mean is 0"));
-  EXPECT_THAT(reason(std::string("\x02\x02\x00\xc0\x00\x41", 6)), HasSubstr("before its last position"));
-  EXPECT_THAT(reason(std::string("\x02\x02\x00\xc0\x00\x01\x05", 7)), HasSubstr("'t0': a position lies past"));
-  // Correcting bits that correct nothing: both tensors as planned, without the flag that says so.
-  std::string idle("\x02\x02\x00\xc0\x00\x05\x00\xc0\x40\x25", 10);
-  EXPECT_THAT(reason(idle), HasSubstr("corrects no count"));
+  EXPECT_THAT(reason(std::string("\x04\x02\x00\x00\xfe\x69", 6)), HasSubstr("scale is inf"));
+  EXPECT_THAT(reason(std::string("\x04\x02\x00\x00\x00\x68", 6)), HasSubstr("scale is 0"));
+  EXPECT_THAT(reason(std::string("\x04\x02\x00\xc0\x00\x09", 6)), HasSubstr("'t0'"));
 }
 
-TEST(Sbc, RefusesACorrectedCountThatIsNotBelowThePlanned) {
-  // k' = 3 of 6: two bits hold 0 to 2, and 3 would be a second way to say "as planned".
+// The flag and the counts of a message of one tensor of six, k' = 3.
+TEST(Sbc, RefusesCountsThatHaveAShorterForm) {
   const auto codec = NewCodec("sbc", 0.5, "fp32", MakeLayout({6}));
-  EXPECT_THAT(std::string(codec->Validate(std::string("\x02\x0c\x00\x00\x00\x00", 6)).message()),
-              HasSubstr("corrected count of 3"));
+  const auto reason = [&codec](bool all_planned, bool as_planned, uint32_t count) {
+    std::string message(1, '\x04');
+    BitWriter writer(&message);
+    writer.Put(all_planned, 1);
+    if (!all_planned) writer.Put(as_planned, 1);
+    if (!as_planned) writer.Put(count, 2);
+    writer.Put(FloatBits(1.0f), 32);
+    const std::vector<uint32_t> first = {0, 1, 2};
+    RiceCoder().Put(absl::MakeSpan(first).subspan(0, as_planned ? 3 : count), 6, &writer);
+    writer.Finish();
+    return std::string(codec->Validate(message).message());
+  };
+  EXPECT_EQ(reason(true, true, 0), "");
+  EXPECT_EQ(reason(false, false, 2), "");
+  EXPECT_THAT(reason(false, true, 0), HasSubstr("corrects no count"));
+  // Two bits hold 0 to 2, and 3 would be a second way to say "as planned".
+  EXPECT_THAT(reason(false, false, 3), HasSubstr("count of 3"));
 }
 
 }  // namespace

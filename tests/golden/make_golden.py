@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes compression.txt: updates and the messages they must become, from the text of compression/FORMAT.md alone.
+"""Writes compression.txt: updates, the messages they must become, and what those must decode to, from the text of
+compression/FORMAT.md alone. The encoders and readers are in sparse.py and quantized.py.
 
   make_golden.py            writes the file beside this script
   make_golden.py --check    exits with 1 when the file differs from what would be written
@@ -8,90 +9,51 @@ import pathlib
 import random
 import struct
 import sys
-from decimal import Decimal, getcontext
-from fractions import Fraction
 
-getcontext().prec = 60
-INVERSE_PHI = (Decimal(5).sqrt() - 1) / 2  # phi - 1
+import quantized
+import sparse
+from common import bits_of, f32, float_of
 
+KEY = (20180522, 3, 1)  # run, round, client
 
-def f32(x):
-    return struct.unpack('<f', struct.pack('<f', x))[0]
+# Those of CodecSpec in core/run_config.h.
+DEFAULTS = {'density': 0.01, 'mean_precision': 'fp32', 'positions': 'auto', 'grouping': 'per_tensor', 'merge_below': 4096,
+            'bits': 4, 'code': 'simple', 'bucket': 0, 'threshold': 0.01, 'samples': 0.05, 'clip': 0.0}
 
-
-def f32_bits(x):
-    return struct.unpack('<I', struct.pack('<f', x))[0]
-
-
-def bits_f32(bits):
-    return struct.unpack('<f', struct.pack('<I', bits))[0]
+QUANTIZED = ('qsgd', 'terngrad', 'one_bit', 'signsgd', 'signum', 'ef_signsgd', 'low_precision', 'fp16', 'bf16', 'dense')
 
 
-def bf16(x):
-    """The nearest positive bfloat16, by comparing distances to the two neighbours."""
-    low = f32_bits(x) >> 16
-    candidates = [c for c in (low, low + 1) if 0 < c < 0x7f80]
-    return min(candidates, key=lambda c: (abs(Fraction(bits_f32(c << 16)) - Fraction(x)), c & 1)) << 16
+def codec_of(spec):
+    return quantized if spec['name'] in QUANTIZED else sparse
 
 
-def planned(p, n):
-    return min(n, max(1, (Fraction(p * n) + Fraction(1, 2)).__floor__()))
+def merged(spec, tensors):
+    """The groups that are coded as one: FORMAT.md, "Grouping"."""
+    below = {'per_tensor': 0, 'merge_small': spec['merge_below'], 'global': 2**31}[spec['grouping']]
+    small = [i for i, tensor in enumerate(tensors) if len(tensor) < below]
+    if len(small) < 2:
+        return [[i] for i in range(len(tensors))]
+    return [small] + [[i] for i in range(len(tensors)) if i not in small]
 
 
-def rice_parameter(k, n):
-    if k == n:
-        return 0
-    ratio = INVERSE_PHI.ln() / (1 - Decimal(k) / Decimal(n)).ln()
-    return max(0, 1 + (ratio.ln() / Decimal(2).ln()).__floor__())
+def encode(spec, tensors):
+    spec = {**DEFAULTS, **spec}
+    groups = [[x for i in group for x in tensors[i]] for group in merged(spec, tensors)]
+    return codec_of(spec).encode(spec, groups, KEY)
 
 
-def field(value, width):
-    return [value >> i & 1 for i in range(width)]
-
-
-def choose_side(tensor, k):
-    sides = []
-    for sign in (1, -1):
-        order = sorted((-sign * x, i) for i, x in enumerate(tensor) if sign * x > 0)
-        positions = sorted(i for _, i in order[:k])
-        total = 0.0
-        for i in positions:
-            total += sign * tensor[i]
-        sides.append((total, sign, positions))
-    return sides[0] if sides[0][0] >= sides[1][0] else sides[1]
-
-
-def encode_sbc(tensors, p, precision):
-    counts, heads, remainders, quotients = [], [], [], []
-    for tensor in tensors:
-        plan = planned(p, len(tensor))
-        total, sign, positions = choose_side(tensor, plan)
-        k = len(positions)
-        counts.append((k, plan))
-        mean = []
-        if k > 0:
-            value = f32(total / k)
-            bits = (bf16(value) if precision == 'bf16' else f32_bits(value)) | (sign < 0) << 31
-            mean = field(bits, 32) if precision == 'fp32' else field(bits >> 16, 16)
-            b = rice_parameter(k, len(tensor))
-            for previous, position in zip([-1] + positions, positions):
-                d = position - previous - 1
-                remainders += field(d % 2**b, b)
-                quotients += [0] * (d // 2**b) + [1]
-        heads.append(mean)
-    all_planned = all(k == plan for k, plan in counts)
-    stream = [int(all_planned)]
-    for (k, plan), mean in zip(counts, heads):
-        if not all_planned:
-            stream += [1] if k == plan else [0] + field(k, (plan - 1).bit_length())
-        stream += mean
-    stream += remainders + quotients
-    number = sum(bit << i for i, bit in enumerate(stream))
-    return bytes([2 if precision == 'fp32' else 3]) + number.to_bytes((len(stream) + 7) // 8, 'little')
-
-
-def encode_dense(tensors):
-    return b'\x01' + b''.join(struct.pack('<f', x) for tensor in tensors for x in tensor)
+def decode(spec, tensors, message):
+    """The decoded values of every tensor; `tensors` gives the sizes only."""
+    spec = {**DEFAULTS, **spec}
+    groups = merged(spec, tensors)
+    decoded = codec_of(spec).decode(spec, [sum(len(tensors[i]) for i in group) for group in groups], message)
+    result = [None] * len(tensors)
+    for group, values in zip(groups, decoded):
+        at = 0
+        for i in group:
+            result[i] = values[at:at + len(tensors[i])]
+            at += len(tensors[i])
+    return result
 
 
 def varint(value):
@@ -121,35 +83,82 @@ def random_tensor(rng, n, kind):
     if kind == 'negative':
         return [-f32(rng.expovariate(1)) for _ in range(n)]
     if kind == 'denormal':
-        return [bits_f32(rng.randrange(1, 0x8000) | rng.randrange(2) << 31) for _ in range(n)]
-    return [bits_f32(rng.randrange(0x7f7f0000, 0x7f800000)) for _ in range(n)]  # huge
+        return [float_of(rng.randrange(1, 0x8000) | rng.randrange(2) << 31) for _ in range(n)]
+    return [float_of(rng.randrange(0x7f7f0000, 0x7f800000)) for _ in range(n)]  # huge
+
+
+KINDS = ('gauss', 'ties', 'sparse', 'negative', 'denormal', 'huge')
+
+
+def specs():
+    for p, precision in ((0.001, 'fp32'), (0.01, 'bf16'), (0.29, 'fp32'), (1.0, 'bf16')):
+        for name in ('sbc', 'stc', 'sbc_or_stc'):
+            yield {'name': name, 'density': p, 'mean_precision': precision, 'positions': 'rice'}
+    for positions in ('golomb', 'elias_gamma', 'elias_delta', 'run_length', 'gap_class', 'fixed16', 'auto'):
+        yield {'name': 'top_k', 'density': 0.2, 'positions': positions}
+    yield {'name': 'sbc', 'density': 0.05, 'positions': 'rice', 'grouping': 'merge_small', 'merge_below': 25}
+    yield {'name': 'qsgd', 'bits': 4, 'bucket': 16, 'grouping': 'global'}
+    yield {'name': 'dgc', 'density': 0.1, 'positions': 'rice'}
+    yield {'name': 'strom', 'threshold': 0.25, 'positions': 'rice'}
+    yield {'name': 'adacomp', 'positions': 'rice'}
+    yield {'name': 'random_sparse', 'density': 0.1, 'code': 'simple'}
+    yield {'name': 'random_sparse', 'density': 0.1, 'code': 'unbiased'}
+    for samples in (0.05, 3.0):
+        yield {'name': 'mcgq', 'samples': samples, 'code': 'simple'}
+        yield {'name': 'mcgq', 'samples': samples, 'code': 'positions', 'positions': 'rice'}
+    for bits in (1, 2, 8):
+        for code in ('simple', 'elias'):
+            yield {'name': 'qsgd', 'bits': bits, 'code': code}
+    yield {'name': 'terngrad', 'clip': 0.0}
+    yield {'name': 'terngrad', 'clip': 2.5}
+    yield {'name': 'one_bit', 'bucket': 0}
+    yield {'name': 'one_bit', 'bucket': 32}
+    for bits in (2, 4, 16):
+        yield {'name': 'low_precision', 'bits': bits}
+    yield {'name': 'low_precision_sparse', 'density': 0.05, 'positions': 'rice'}
+    for name in ('signsgd', 'signum', 'ef_signsgd', 'fp16', 'bf16', 'dense'):
+        yield {'name': name}
+
+
+def words(tensors):
+    return ' '.join('%08x' % bits_of(x) for tensor in tensors for x in tensor)
+
+
+def case(name, spec, tensors):
+    message = encode(spec, tensors)
+    return ['', f'case {name}', 'codec ' + ' '.join(f'{key}={value}' for key, value in spec.items()),
+            'layout ' + ' '.join(str(len(tensor)) for tensor in tensors), 'update ' + words(tensors),
+            f'message {message.hex()}', 'decoded ' + words(decode(spec, tensors, message))]
 
 
 def update_cases():
-    yield 'worked-example', 'sbc', 0.3, 'fp32', [[0.5, -4.0, 3.0, 0.0, 2.5, 1.0], [0.0, 0.0, 0.0]]
-    yield 'tie-of-sides', 'sbc', 0.5, 'fp32', [[-1.0, 1.0, -1.0, 1.0], [-2.0], [-0.0, 0.0]]
-    yield 'bf16-halfway', 'sbc', 1.0, 'bf16', [[bits_f32(0x3f808000)], [bits_f32(0x3f818000)], [bits_f32(0xbf818001)]]
+    sbc = {'name': 'sbc', 'density': 0.3, 'positions': 'rice'}
+    stc = dict(sbc, name='stc')
+    example = [[0.5, -4.0, 3.0, 0.0, 2.5, 1.0], [0.0, 0.0, 0.0]]
+    yield 'worked-example', sbc, example
+    yield 'worked-example-stc', stc, example
+    yield 'tie-of-sides', dict(sbc, density=0.5), [[-1.0, 1.0, -1.0, 1.0], [-2.0], [-0.0, 0.0]]
+    bf16 = dict(sbc, density=1.0, mean_precision='bf16')
+    yield 'bf16-halfway', bf16, [[float_of(0x3f808000)], [float_of(0x3f818000)], [float_of(0xbf818001)]]
     rng = random.Random(20180522)
-    for kind in ('gauss', 'ties', 'sparse', 'negative', 'denormal', 'huge'):
-        for p, precision in ((0.001, 'fp32'), (0.01, 'bf16'), (0.29, 'fp32'), (1.0, 'bf16')):
-            sizes = [1, 7, 100, 200] if p > 0.05 else [300, 20, 700, 10]
-            yield f'{kind}-{p}-{precision}', 'sbc', p, precision, [random_tensor(rng, n, kind) for n in sizes]
-    yield 'dense', 'dense', 1.0, 'fp32', [random_tensor(rng, n, 'gauss') for n in (3, 40)]
+    for number, spec in enumerate(specs()):
+        for kind in KINDS:
+            sizes = [45, 7] if number % 3 else [1, 30, 20]
+            yield f'{spec["name"]}-{number}-{kind}', spec, [random_tensor(rng, n, kind) for n in sizes]
+    for positions in ('rice', 'golomb', 'gap_class', 'auto'):
+        spec = dict(sbc, density=0.02, positions=positions)
+        yield f'long-{positions}', spec, [random_tensor(rng, 900, 'gauss')]
 
 
 def render():
     lines = ['# Written by make_golden.py from compression/FORMAT.md; floats are the hexadecimal digits of their bits.']
-    for name, codec, p, precision, tensors in update_cases():
-        message = encode_dense(tensors) if codec == 'dense' else encode_sbc(tensors, p, precision)
-        lines += ['', f'case {name}', f'codec {codec} {p} {precision}',
-                  'layout ' + ' '.join(str(len(tensor)) for tensor in tensors),
-                  'update ' + ' '.join('%08x' % f32_bits(x) for tensor in tensors for x in tensor),
-                  f'message {message.hex()}']
+    for name, spec, tensors in update_cases():
+        lines += case(name, spec, tensors)
     rng = random.Random(1)
     updates = [random_tensor(rng, 40, 'gauss') for _ in range(3)]
-    messages = [encode_dense([update]) for update in updates]
+    messages = [encode({'name': 'dense'}, [update]) for update in updates]
     forward = b'\x81' + varint(len(messages)) + b''.join(varint(len(m)) + m for m in messages)
-    lines += ['', 'case downstream', 'codec dense 1.0 fp32', 'layout 40'] + [f'message {m.hex()}' for m in messages]
+    lines += ['', 'case downstream', 'codec name=dense', 'layout 40'] + [f'message {m.hex()}' for m in messages]
     lines += [f'forward {forward.hex()}', f'average {downstream_dense(updates).hex()}']
     return '\n'.join(lines) + '\n'
 

@@ -1,0 +1,119 @@
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "bench/job.h"
+#include "bench/measure.h"
+#include "compression/bit_stream.h"
+#include "compression/codec.h"
+#include "compression/position_coder_table.h"
+#include "compression/simd.h"
+
+namespace terse {
+namespace {
+
+void Write(const PositionCoder& coder, const std::vector<uint32_t>& positions, int64_t size, std::string* out) {
+  out->clear();
+  BitWriter writer(out);
+  coder.Put(positions, size, &writer);
+  writer.Finish();
+}
+
+// Decodes as the codecs do, a run at a time into one small buffer.
+void Read(const PositionCoder& coder, const std::string& bytes, int64_t count, int64_t size) {
+  uint32_t buffer[kDecodedRun];
+  const std::unique_ptr<PositionReader> reader = Must(coder.Open(count, size, BitReader(bytes)));
+  for (int64_t left = count; left > 0;) {
+    const int64_t run = std::min(left, kDecodedRun);
+    Must(reader->Next(absl::MakeSpan(buffer, run)));
+    left -= run;
+  }
+  Must(reader->Finish().status());
+}
+
+struct CoderFigures {
+  double encode = 0;  // million positions a second
+  double decode = 0;
+  double bits = 0;  // a position
+};
+
+CoderFigures MeasureCoder(const PositionCoder& coder, double density, const JobSetting& setting) {
+  const int64_t count = static_cast<int64_t>(density * static_cast<double>(setting.large));
+  const std::vector<uint32_t> positions = RandomPositions(count, setting.large, 1);
+  const auto nothing = [] {};
+  const double millions = 1e-6 * static_cast<double>(count);
+  std::string bytes;
+  Write(coder, positions, setting.large, &bytes);
+  CoderFigures figures;
+  const int repetitions = setting.Repetitions(51);
+  figures.encode = millions / MedianSeconds(repetitions, ThreadSeconds, nothing,
+                                            [&] { Write(coder, positions, setting.large, &bytes); });
+  figures.decode =
+      millions / MedianSeconds(repetitions, ThreadSeconds, nothing, [&] { Read(coder, bytes, count, setting.large); });
+  figures.bits = static_cast<double>(coder.Bits(positions, setting.large)) / static_cast<double>(count);
+  return figures;
+}
+
+Target RiceDecodeTarget(const std::string& simd) {
+  if (simd == "avx512") return AtLeast(1500);
+  if (simd == "avx2") return AtLeast(700);
+  return simd == "scalar" ? AtLeast(400) : Target();
+}
+
+// Rice on every SIMD target that this processor has.
+std::vector<Metric> MeasureRice(const JobSetting& setting) {
+  const PositionCoder& rice = *Must(FindPositionCoder("rice"));
+  std::vector<Metric> metrics;
+  for (const std::string& simd : SimdTargets()) {
+    Must(UseSimdTarget(simd));
+    const CoderFigures figures = MeasureCoder(rice, 0.01, setting);
+    const std::string name = absl::StrCat("p=0.01 n=", setting.large, " ", simd);
+    metrics.push_back({"rice_encode_mpos_s", name, figures.encode, AtLeast(600), {}});
+    metrics.push_back({"rice_decode_mpos_s", name, figures.decode, RiceDecodeTarget(simd), {}});
+  }
+  Must(UseSimdTarget(setting.simd));
+  return metrics;
+}
+
+std::vector<Metric> MeasureRiceBits(const JobSetting& setting) {
+  const PositionCoder& rice = *Must(FindPositionCoder("rice"));
+  const auto over_entropy = [&](const char* name, double density, double target) -> Metric {
+    const int64_t count = static_cast<int64_t>(density * static_cast<double>(setting.large));
+    const std::vector<uint32_t> positions = RandomPositions(count, setting.large, 1);
+    const double bits = static_cast<double>(rice.Bits(positions, setting.large)) / static_cast<double>(count);
+    return {name, absl::StrCat("n=", setting.large), bits / PositionEntropy(count, setting.large), AtMost(target), {}};
+  };
+  return {over_entropy("rice_bits_over_entropy_p01", 0.01, 1.006),
+          over_entropy("rice_bits_over_entropy_p001", 0.001, 1.010)};
+}
+
+std::vector<Metric> MeasureAllCoders(double density, const JobSetting& setting) {
+  const std::string table = absl::StrCat("positions, p=", density, " n=", setting.large);
+  std::vector<Metric> metrics;
+  for (const std::string& name : PositionCoderNames()) {
+    const CoderFigures figures = MeasureCoder(*Must(FindPositionCoder(name)), density, setting);
+    metrics.push_back({"encode_mpos_s", name, figures.encode, {}, table});
+    metrics.push_back({"decode_mpos_s", name, figures.decode, {}, table});
+    metrics.push_back({"bits_per_position", name, figures.bits, {}, table});
+  }
+  const int64_t count = static_cast<int64_t>(density * static_cast<double>(setting.large));
+  metrics.push_back({"bits_per_position", "log2 C(n,k) / k", PositionEntropy(count, setting.large), {}, table});
+  return metrics;
+}
+
+}  // namespace
+
+std::vector<Job> PositionJobs() {
+  std::vector<Job> jobs = {
+      {{"rice_encode_mpos_s", "rice_decode_mpos_s"}, "rice on every SIMD target", 2, MeasureRice},
+      {{"rice_bits_over_entropy_p01", "rice_bits_over_entropy_p001"}, "bits of rice", 1, MeasureRiceBits},
+  };
+  for (const double density : {0.01, 0.001}) {
+    jobs.push_back({{"encode_mpos_s", "decode_mpos_s", "bits_per_position"},
+                    absl::StrCat("position coders at p = ", density),
+                    4,
+                    [density](const JobSetting& setting) { return MeasureAllCoders(density, setting); }});
+  }
+  return jobs;
+}
+
+}  // namespace terse

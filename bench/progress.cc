@@ -1,0 +1,47 @@
+#include "bench/progress.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "bench/measure.h"
+
+namespace terse {
+namespace {
+
+constexpr double kSilence = 2;
+constexpr double kBetweenUpdates = 0.5;  // of a terminal's line
+constexpr double kBetweenLines = 10;     // of a log
+constexpr char kClear[] = "\r\033[K";
+
+}  // namespace
+
+Progress::Progress(double total) : total_(total), start_(WallSeconds()), terminal_(isatty(STDERR_FILENO) == 1) {}
+
+Progress::~Progress() {
+  if (terminal_ && shown_ > 0) std::fputs(kClear, stderr);
+}
+
+void Progress::Begin(const std::string& what) {
+  what_ = what;
+  Show();
+}
+
+void Progress::Advance(double work) {
+  done_ += work;
+  Show();
+}
+
+void Progress::Show() {
+  const double now = WallSeconds();
+  if (now - start_ < kSilence || now - shown_ < (terminal_ ? kBetweenUpdates : kBetweenLines)) return;
+  shown_ = now;
+  std::string line = absl::StrFormat("%3.0f%%", 100 * done_ / total_);
+  if (done_ > 0) absl::StrAppendFormat(&line, ", %.0f s left", (now - start_) * (total_ - done_) / done_);
+  absl::StrAppend(&line, ": ", what_);
+  std::fputs(absl::StrCat(terminal_ ? kClear : "", line, terminal_ ? "" : "\n").c_str(), stderr);
+}
+
+}  // namespace terse

@@ -1,0 +1,38 @@
+// Says on stderr how far a long command is and how long it will still take.
+#ifndef TERSE_BENCH_PROGRESS_H_
+#define TERSE_BENCH_PROGRESS_H_
+
+#include <string>
+
+namespace terse {
+
+// Silent for the first two seconds. On a terminal one line is rewritten twice a second at most; a log gets a line every
+// ten seconds. Not thread-safe.
+class Progress {
+ public:
+  // `total` is the work to come, in any unit.
+  explicit Progress(double total);
+  // Clears the line.
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  // `what` begins.
+  void Begin(const std::string& what);
+  // So much of the work is done.
+  void Advance(double work);
+
+ private:
+  void Show();
+
+  const double total_;
+  const double start_;
+  const bool terminal_;
+  double done_ = 0;
+  double shown_ = 0;  // when
+  std::string what_;
+};
+
+}  // namespace terse
+
+#endif  // TERSE_BENCH_PROGRESS_H_

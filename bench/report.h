@@ -1,0 +1,47 @@
+// What a benchmark found, as tables for people and JSON for programs.
+#ifndef TERSE_BENCH_REPORT_H_
+#define TERSE_BENCH_REPORT_H_
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace terse {
+
+// What a figure should be; kNone when nothing is asked of it.
+struct Target {
+  enum Kind { kNone, kAtMost, kAtLeast };
+  Kind kind = kNone;
+  double value = 0;
+};
+
+inline Target AtMost(double value) { return {Target::kAtMost, value}; }
+inline Target AtLeast(double value) { return {Target::kAtLeast, value}; }
+
+struct Metric {
+  std::string name;     // "rice_encode_mpos_s"
+  std::string setting;  // what it was measured on: "p=0.01 n=25600000 avx2"
+  double value = 0;
+  Target target;
+  // Not empty: a cell of the table of that title, in the column `name` of the row `setting`, instead of a line of its
+  // own.
+  std::string table;
+
+  bool met() const;
+};
+
+struct Report {
+  std::string cpu;   // of the machine, where it matters
+  std::string simd;  // the target in use
+  std::vector<Metric> metrics;
+
+  // Whether all figures are what they should be.
+  bool met() const;
+  // Markdown.
+  void PrintTables(std::ostream* out) const;
+  void PrintJson(std::ostream* out) const;
+};
+
+}  // namespace terse
+
+#endif  // TERSE_BENCH_REPORT_H_

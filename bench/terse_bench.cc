@@ -1,0 +1,34 @@
+// terse-bench: measures the compression library.
+#include <cstdio>
+
+#include "bench/codec_command.h"
+#include "bench/distortion_command.h"
+#include "bench/positions_command.h"
+#ifdef TERSE_BENCH_LEARNING
+#include "bench/updates_command.h"
+#endif
+#include "core/version.h"
+
+int main(int argc, char** argv) {
+  CLI::App app("Measures Terse's compression: speed, size and what is lost");
+  app.name("terse-bench");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", terse::kVersion);
+  app.footer("Exit codes: 0 ok, 1 failed or (with --check) a target missed, 2 wrong usage.");
+  terse::Command command;
+  terse::AddCodecCommand(&app, &command);
+  terse::AddDistortionCommand(&app, &command);
+  terse::AddPositionsCommand(&app, &command);
+#ifdef TERSE_BENCH_LEARNING
+  terse::AddUpdatesCommand(&app, &command);
+#endif
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  const absl::StatusOr<int> code = command();
+  if (code.ok()) return *code;
+  std::fprintf(stderr, "terse-bench: %s\n", std::string(code.status().message()).c_str());
+  return 1;
+}

@@ -1,0 +1,167 @@
+#include "compression/aggregate.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compression/bit_stream.h"
+#include "compression/dense.h"
+#include "core/status.h"
+
+namespace terse {
+namespace {
+
+constexpr int64_t kBlock = int64_t{1} << 16;
+// Below this, starting a thread takes longer than it saves.
+constexpr size_t kThreadBytes = size_t{1} << 18;
+
+// Moves the cursor to the first element at or behind `position`.
+absl::Status SkipTo(int64_t position, UpdateCursor* cursor) {
+  DecodedRun run;
+  do {
+    TERSE_RETURN_IF_ERROR(cursor->Next(position, &run));
+  } while (run.count > 0);
+  return absl::OkStatus();
+}
+
+absl::Status Overflow(const Codec& codec, int64_t element) {
+  return absl::InvalidArgumentError(absl::StrCat(DescribeElement(codec.layout(), element),
+                                                 ": the sum of the updates overflows; training has diverged"));
+}
+
+// Averages the elements of one thread: from `begin` on, where all cursors stand.
+class RangeAverager {
+ public:
+  RangeAverager(const Codec* codec, std::vector<std::unique_ptr<UpdateCursor>> cursors)
+      : codec_(codec), cursors_(std::move(cursors)) {}
+
+  absl::Status Run(int64_t begin, int64_t end, float* average) {
+    for (; begin < end; begin += kBlock) {
+      TERSE_RETURN_IF_ERROR(Block(begin, std::min(begin + kBlock, end), average));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Block(int64_t begin, int64_t end, float* average) {
+    std::fill(average + begin, average + end, 0.0f);
+    for (size_t i = 0; i < cursors_.size(); ++i) {
+      TERSE_RETURN_IF_ERROR(Annotate(AddUntil(end, cursors_[i].get(), average), absl::StrCat("update ", i)));
+    }
+    const float scale = 1.0f / static_cast<float>(cursors_.size());
+    uint32_t bad = 0;
+    for (int64_t i = begin; i < end; ++i) {
+      average[i] *= scale;
+      bad |= static_cast<uint32_t>(MagnitudeBits(FloatBits(average[i])) >= kInfinityBits);
+    }
+    if (bad == 0) return absl::OkStatus();
+    while (MagnitudeBits(FloatBits(average[begin])) < kInfinityBits) ++begin;
+    return Overflow(*codec_, begin);
+  }
+
+  static absl::Status AddUntil(int64_t end, UpdateCursor* cursor, float* average) {
+    DecodedRun run;
+    while (true) {
+      TERSE_RETURN_IF_ERROR(cursor->Next(end, &run));
+      if (run.count == 0) return absl::OkStatus();
+      AddRun(run, 1.0f, 0, average);
+    }
+  }
+
+  const Codec* const codec_;
+  std::vector<std::unique_ptr<UpdateCursor>> cursors_;
+};
+
+// Calls work(0), ..., work(count - 1), each in a thread of its own but the last, and returns the first error in that order.
+template <typename Work>
+absl::Status InThreads(int count, const Work& work) {
+  std::vector<absl::Status> statuses(count);
+  std::vector<std::thread> threads;
+  for (int i = 0; i + 1 < count; ++i) threads.emplace_back([&, i] { statuses[i] = work(i); });
+  statuses[count - 1] = work(count - 1);
+  for (std::thread& thread : threads) thread.join();
+  for (const absl::Status& status : statuses) TERSE_RETURN_IF_ERROR(status);
+  return absl::OkStatus();
+}
+
+absl::Status CheckSizes(const Codec& codec, size_t updates, absl::Span<float> average) {
+  if (updates == 0) return absl::InvalidArgumentError("no updates to average");
+  if (average.size() == static_cast<size_t>(codec.layout().size())) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the average has ", average.size(), " elements, the model ", codec.layout().size()));
+}
+
+// The first element of a thread's share: whole blocks, spread evenly.
+int64_t ShareBegin(int64_t size, int threads, int thread) {
+  const int64_t blocks = (size + kBlock - 1) / kBlock;
+  return std::min(size, blocks * thread / threads * kBlock);
+}
+
+}  // namespace
+
+absl::StatusOr<UpdateIndex> UpdateIndex::Build(const Codec& codec, absl::string_view message, int64_t spacing) {
+  UpdateIndex index;
+  index.spacing_ = spacing;
+  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<UpdateCursor> cursor, codec.Open(message));
+  for (int64_t position = 0; position < codec.layout().size(); position += spacing) {
+    TERSE_RETURN_IF_ERROR(SkipTo(position, cursor.get()));
+    index.places_.push_back(cursor->Clone());
+  }
+  TERSE_RETURN_IF_ERROR(SkipTo(codec.layout().size(), cursor.get()));
+  return index;
+}
+
+std::unique_ptr<UpdateCursor> UpdateIndex::Before(int64_t position) const {
+  return places_[position / spacing_]->Clone();
+}
+
+int AggregationThreads(absl::Span<const absl::string_view> messages) {
+  size_t bytes = 0;
+  for (absl::string_view message : messages) bytes += message.size();
+  return bytes < kThreadBytes ? 1 : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+absl::Status AverageIndexed(const Codec& codec, absl::Span<const UpdateIndex> indexes, int threads,
+                            absl::Span<float> average) {
+  TERSE_RETURN_IF_ERROR(CheckSizes(codec, indexes.size(), average));
+  const int64_t size = codec.layout().size();
+  return InThreads(threads, [&](int thread) {
+    const int64_t begin = ShareBegin(size, threads, thread);
+    const int64_t end = ShareBegin(size, threads, thread + 1);
+    if (begin == end) return absl::OkStatus();
+    std::vector<std::unique_ptr<UpdateCursor>> cursors;
+    for (const UpdateIndex& index : indexes) {
+      cursors.push_back(index.Before(begin));
+      TERSE_RETURN_IF_ERROR(SkipTo(begin, cursors.back().get()));
+    }
+    return RangeAverager(&codec, std::move(cursors)).Run(begin, end, average.data());
+  });
+}
+
+absl::Status AverageUpdates(const Codec& codec, absl::Span<const absl::string_view> messages, int threads,
+                            absl::Span<float> average) {
+  TERSE_RETURN_IF_ERROR(CheckSizes(codec, messages.size(), average));
+  const int64_t size = codec.layout().size();
+  if (threads > 1) {
+    std::vector<UpdateIndex> indexes(messages.size());
+    TERSE_RETURN_IF_ERROR(InThreads(threads, [&](int thread) {
+      for (size_t i = thread; i < messages.size(); i += threads) {
+        absl::StatusOr<UpdateIndex> index = UpdateIndex::Build(codec, messages[i], std::max(kBlock, size / threads));
+        if (!index.ok()) return Annotate(index.status(), absl::StrCat("update ", i));
+        indexes[i] = *std::move(index);
+      }
+      return absl::OkStatus();
+    }));
+    return AverageIndexed(codec, indexes, threads, average);
+  }
+  std::vector<std::unique_ptr<UpdateCursor>> cursors;
+  for (size_t i = 0; i < messages.size(); ++i) {
+    absl::StatusOr<std::unique_ptr<UpdateCursor>> cursor = codec.Open(messages[i]);
+    if (!cursor.ok()) return Annotate(cursor.status(), absl::StrCat("update ", i));
+    cursors.push_back(*std::move(cursor));
+  }
+  return RangeAverager(&codec, std::move(cursors)).Run(0, size, average.data());
+}
+
+}  // namespace terse

@@ -1,0 +1,64 @@
+#include "compression/codec.h"
+
+#include "absl/strings/str_cat.h"
+#include "core/status.h"
+
+namespace terse {
+namespace {
+
+// Far enough ahead that a cache line from main memory is there in time.
+constexpr int64_t kPrefetchAhead = 24;
+
+// Calls `visit(run)` for every run of the message.
+template <typename Visit>
+absl::Status ForEachRun(const Codec& codec, absl::string_view message, Visit visit) {
+  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<UpdateCursor> cursor, codec.Open(message));
+  DecodedRun run;
+  while (true) {
+    TERSE_RETURN_IF_ERROR(cursor->Next(codec.layout().size(), &run));
+    if (run.count == 0) return absl::OkStatus();
+    visit(run);
+  }
+}
+
+}  // namespace
+
+void AddRun(const DecodedRun& run, float sign, int64_t base, float* accumulator) {
+  if (run.positions == nullptr) {
+    float* to = accumulator + (run.begin - base);
+    for (int64_t i = 0; i < run.count; ++i) to[i] += sign * run.values[i];
+    return;
+  }
+  const int64_t ahead = run.count - kPrefetchAhead;
+  int64_t i = 0;
+  for (; i < ahead; ++i) {
+    __builtin_prefetch(accumulator + (run.positions[i + kPrefetchAhead] - base), 1);
+    accumulator[run.positions[i] - base] += sign * run.values[i];
+  }
+  for (; i < run.count; ++i) accumulator[run.positions[i] - base] += sign * run.values[i];
+}
+
+absl::Status Codec::Validate(absl::string_view message) const {
+  return ForEachRun(*this, message, [](const DecodedRun&) {});
+}
+
+absl::Status Codec::AddDecoded(absl::string_view message, float sign, absl::Span<float> accumulator) const {
+  if (accumulator.size() != static_cast<size_t>(layout().size())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the accumulator has ", accumulator.size(), " elements, the model ", layout().size()));
+  }
+  return ForEachRun(*this, message,
+                    [&](const DecodedRun& run) { AddRun(run, sign, 0, accumulator.data()); });
+}
+
+absl::StatusOr<absl::optional<std::vector<uint32_t>>> Codec::SentPositions(absl::string_view message) const {
+  std::vector<uint32_t> sent;
+  const bool all = traits().carries_all;
+  TERSE_RETURN_IF_ERROR(ForEachRun(*this, message, [&sent, all](const DecodedRun& run) {
+    if (!all) sent.insert(sent.end(), run.positions, run.positions + run.count);
+  }));
+  if (all) return absl::optional<std::vector<uint32_t>>();
+  return absl::make_optional(std::move(sent));
+}
+
+}  // namespace terse

@@ -1,0 +1,121 @@
+#include "compression/elias.h"
+
+#include "compression/gap_code.h"
+
+namespace terse {
+namespace {
+
+constexpr int kMaxLog = 30;  // gaps are below 2^31
+
+int FloorLog2(uint32_t value) { return 31 - __builtin_clz(value); }
+
+// The bits of `value` below its leading one.
+void PutMantissa(uint32_t value, BitWriter* writer) {
+  const int log = FloorLog2(value);
+  writer->Put(value - (uint32_t{1} << log), log);
+}
+
+bool GetMantissa(int log, BitReader* reader, uint32_t* value) {
+  if (!reader->Get(log, value)) return false;
+  *value += uint32_t{1} << log;
+  return true;
+}
+
+struct Gamma {
+  static constexpr char kName[] = "elias_gamma";
+
+  static int Length(int log) { return 2 * log + 1; }
+
+  static void Put(uint32_t value, BitWriter* writer) {
+    writer->PutUnary(FloorLog2(value));
+    PutMantissa(value, writer);
+  }
+
+  // False when the stream ends or the value has more than max_log + 1 bits.
+  static bool Get(int max_log, BitReader* reader, uint32_t* value) {
+    uint64_t log;
+    if (!reader->GetUnary(&log) || log > static_cast<uint64_t>(max_log)) return false;
+    return GetMantissa(static_cast<int>(log), reader, value);
+  }
+};
+
+struct Delta {
+  static constexpr char kName[] = "elias_delta";
+
+  static int Length(int log) { return log + Gamma::Length(FloorLog2(log + 1)); }
+
+  static void Put(uint32_t value, BitWriter* writer) {
+    Gamma::Put(FloorLog2(value) + 1, writer);
+    PutMantissa(value, writer);
+  }
+
+  static bool Get(int max_log, BitReader* reader, uint32_t* value) {
+    static_assert(kMaxLog + 1 == 31, "the largest number of five bits, so that Gamma's limit is the limit");
+    uint32_t bits;
+    if (!Gamma::Get(FloorLog2(max_log + 1), reader, &bits)) return false;
+    return GetMantissa(static_cast<int>(bits) - 1, reader, value);
+  }
+};
+
+template <typename Code>
+class EliasSource {
+ public:
+  explicit EliasSource(const BitReader& stream) : stream_(stream) {}
+
+  absl::Status Zeros(absl::Span<uint32_t> zeros) {
+    BitReader stream = stream_;
+    for (uint32_t& gap : zeros) {
+      if (!Code::Get(kMaxLog, &stream, &gap)) {
+        return RefusePositions(Code::kName, "the bits end early, or a gap is 2^31 or more");
+      }
+      --gap;
+    }
+    stream_ = stream;
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<BitReader> Finish() { return stream_; }
+
+ private:
+  BitReader stream_;
+};
+
+template <typename Code>
+class EliasCoder final : public PositionCoder {
+ public:
+  absl::string_view name() const override { return Code::kName; }
+
+  int64_t Bits(absl::Span<const uint32_t> positions, int64_t) const override {
+    int64_t counts[kMaxLog + 1] = {};
+    ForEachGap(positions, [&](uint32_t zeros) { ++counts[FloorLog2(zeros + 1)]; });
+    int64_t bits = 0;
+    for (int log = 0; log <= kMaxLog; ++log) bits += counts[log] * Code::Length(log);
+    return bits;
+  }
+
+  int64_t MaxBits(int64_t count, int64_t size) const override { return MaxGapBits(count, size, Code::Length); }
+
+  void Put(absl::Span<const uint32_t> positions, int64_t, BitWriter* writer) const override {
+    ForEachGap(positions, [&](uint32_t zeros) { Code::Put(zeros + 1, writer); });
+  }
+
+  absl::StatusOr<std::unique_ptr<PositionReader>> Open(int64_t count, int64_t size,
+                                                       const BitReader& stream) const override {
+    if (stream.remaining() < static_cast<uint64_t>(count)) return PositionsEndEarly(Code::kName);
+    return std::make_unique<GapReader<EliasSource<Code>>>(EliasSource<Code>(stream), size, Code::kName);
+  }
+};
+
+}  // namespace
+
+const PositionCoder& EliasGammaCoder() {
+  static const EliasCoder<Gamma> coder;
+  return coder;
+}
+
+const PositionCoder& EliasDeltaCoder() {
+  static const EliasCoder<Delta> coder;
+  return coder;
+}
+
+}  // namespace terse

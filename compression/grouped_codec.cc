@@ -1,0 +1,186 @@
+#include "compression/grouped_codec.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "compression/bit_stream.h"
+#include "compression/tensor_codec.h"
+#include "core/status.h"
+
+namespace terse {
+namespace {
+
+struct Groups {
+  std::vector<Layout::Entry> entries;   // of the inner layout
+  std::vector<int64_t> inner_offsets;   // of each tensor
+  int64_t merged_size = 0;
+};
+
+// The tensors below `merge_below` elements as one group, in front of the others. A group name that no tensor has.
+Groups Merge(const Layout& layout, int64_t merge_below) {
+  Groups groups;
+  std::string name = "merged";
+  for (const TensorSpec& tensor : layout.tensors()) {
+    if (tensor.size < merge_below) groups.merged_size += tensor.size;
+    if (tensor.name.size() >= name.size()) name = absl::StrCat("merged_", std::string(tensor.name.size(), '_'));
+  }
+  groups.entries.push_back({name, {groups.merged_size}});
+  int64_t merged = 0;
+  int64_t other = groups.merged_size;
+  for (const TensorSpec& tensor : layout.tensors()) {
+    const bool small = tensor.size < merge_below;
+    int64_t& next = small ? merged : other;
+    groups.inner_offsets.push_back(next);
+    next += tensor.size;
+    if (!small) groups.entries.push_back({tensor.name, tensor.shape});
+  }
+  return groups;
+}
+
+int64_t CountBelow(const Layout& layout, int64_t merge_below) {
+  return std::count_if(layout.tensors().begin(), layout.tensors().end(),
+                       [merge_below](const TensorSpec& tensor) { return tensor.size < merge_below; });
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<const Codec>> GroupedCodec::Create(const CodecSpec& spec, const Layout& layout,
+                                                                  Factory create) {
+  int64_t merge_below = 0;
+  if (spec.grouping == "merge_small") {
+    merge_below = spec.merge_below;
+  } else if (spec.grouping == "global") {
+    merge_below = layout.size() + 1;
+  } else if (spec.grouping != "per_tensor") {
+    return absl::InvalidArgumentError(absl::StrCat("codec.grouping is '", spec.grouping,
+                                                   "'; known groupings are per_tensor, merge_small, global"));
+  }
+  if (CountBelow(layout, merge_below) < 2) return create(spec, layout);
+  Groups groups = Merge(layout, merge_below);
+  TERSE_ASSIGN_OR_RETURN(const Layout inner_layout, Layout::Create(groups.entries));
+  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<const Codec> inner, create(spec, inner_layout));
+  return absl::WrapUnique<const Codec>(
+      new GroupedCodec(layout, std::move(groups.inner_offsets), groups.merged_size, std::move(inner)));
+}
+
+std::vector<float> GroupedCodec::Gather(absl::Span<const float> flat) const {
+  std::vector<float> inner(flat.size());
+  if (flat.size() != static_cast<size_t>(layout_.size())) return inner;  // the inner codec says what is wrong
+  for (size_t t = 0; t < inner_offsets_.size(); ++t) {
+    const TensorSpec& tensor = layout_.tensors()[t];
+    std::copy_n(flat.begin() + tensor.offset, tensor.size, inner.begin() + inner_offsets_[t]);
+  }
+  return inner;
+}
+
+absl::Status GroupedCodec::InModel(const absl::Status& status, absl::Span<const float> update) const {
+  if (status.ok()) return status;
+  for (const TensorSpec& tensor : layout_.tensors()) {
+    for (int64_t i = 0; i < tensor.size && tensor.offset + i < static_cast<int64_t>(update.size()); ++i) {
+      const float value = update[tensor.offset + i];
+      if (MagnitudeBits(FloatBits(value)) >= kInfinityBits) return NotFiniteError(tensor, i, value);
+    }
+  }
+  return status;
+}
+
+absl::StatusOr<std::string> GroupedCodec::Encode(absl::Span<const float> update, const EncodeOptions& options) const {
+  absl::StatusOr<std::string> message;
+  if (reorders()) {
+    const std::vector<float> latest = Gather(options.latest);
+    message = inner_->Encode(Gather(update), {options.key, latest, options.rates});
+  } else {
+    message = inner_->Encode(update, options);
+  }
+  if (!message.ok()) return InModel(message.status(), update);
+  return message;
+}
+
+absl::StatusOr<std::string> GroupedCodec::AddAndEncode(absl::Span<const float> residual, absl::Span<float> delta,
+                                                       const EncodeOptions& options) const {
+  if (residual.size() != delta.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the residual has ", residual.size(), " elements, the delta ", delta.size()));
+  }
+  if (!reorders()) {
+    absl::StatusOr<std::string> message = inner_->AddAndEncode(residual, delta, options);
+    if (!message.ok()) return InModel(message.status(), delta);
+    return message;
+  }
+  for (size_t i = 0; i < delta.size(); ++i) delta[i] += residual[i];
+  return Encode(delta, options);
+}
+
+absl::StatusOr<int64_t> GroupedCodec::CostBits(absl::Span<const float> update, const EncodeOptions& options) const {
+  absl::StatusOr<int64_t> bits;
+  if (reorders()) {
+    const std::vector<float> latest = Gather(options.latest);
+    bits = inner_->CostBits(Gather(update), {options.key, latest, options.rates});
+  } else {
+    bits = inner_->CostBits(update, options);
+  }
+  if (!bits.ok()) return InModel(bits.status(), update);
+  return bits;
+}
+
+// Reads the merged group and the other tensors with a cursor each, and goes through the model's tensors in their order.
+class GroupedCodec::Cursor : public UpdateCursor {
+ public:
+  Cursor(const GroupedCodec* codec, std::unique_ptr<UpdateCursor> merged, std::unique_ptr<UpdateCursor> other)
+      : codec_(codec), merged_(std::move(merged)), other_(std::move(other)) {}
+
+  std::unique_ptr<UpdateCursor> Clone() const override {
+    auto clone = std::make_unique<Cursor>(codec_, merged_->Clone(), other_->Clone());
+    clone->tensor_ = tensor_;
+    return clone;
+  }
+
+  absl::Status Next(int64_t limit, DecodedRun* run) override {
+    run->count = 0;
+    const absl::Span<const TensorSpec> tensors = codec_->layout_.tensors();
+    while (tensor_ < tensors.size() && tensors[tensor_].offset < limit) {
+      const TensorSpec& tensor = tensors[tensor_];
+      const int64_t inner_offset = codec_->inner_offsets_[tensor_];
+      const int64_t below = std::min(limit - tensor.offset, tensor.size);
+      UpdateCursor* cursor = inner_offset < codec_->merged_size_ ? merged_.get() : other_.get();
+      TERSE_RETURN_IF_ERROR(cursor->Next(inner_offset + below, run));
+      if (run->count > 0) {
+        Translate(tensor.offset - inner_offset, run);
+        return absl::OkStatus();
+      }
+      if (below < tensor.size) return absl::OkStatus();
+      ++tensor_;
+    }
+    // The bytes behind the last tensor.
+    return tensor_ < tensors.size() ? absl::OkStatus() : other_->Next(codec_->layout_.size(), run);
+  }
+
+ private:
+  void Translate(int64_t shift, DecodedRun* run) {
+    run->begin += shift;
+    if (run->positions == nullptr) return;
+    for (int64_t i = 0; i < run->count; ++i) positions_[i] = static_cast<uint32_t>(run->positions[i] + shift);
+    run->positions = positions_;
+  }
+
+  const GroupedCodec* const codec_;
+  std::unique_ptr<UpdateCursor> merged_;
+  std::unique_ptr<UpdateCursor> other_;
+  size_t tensor_ = 0;
+  uint32_t positions_[kDecodedRun];
+};
+
+absl::StatusOr<std::unique_ptr<UpdateCursor>> GroupedCodec::Open(absl::string_view message) const {
+  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<UpdateCursor> merged, inner_->Open(message));
+  if (!reorders()) return merged;
+  std::unique_ptr<UpdateCursor> other = merged->Clone();
+  DecodedRun run;
+  do {
+    TERSE_RETURN_IF_ERROR(other->Next(merged_size_, &run));
+  } while (run.count > 0);
+  return std::unique_ptr<UpdateCursor>(std::make_unique<Cursor>(this, std::move(merged), std::move(other)));
+}
+
+}  // namespace terse

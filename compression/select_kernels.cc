@@ -1,0 +1,255 @@
+#include "compression/select_kernels.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "compression/bit_stream.h"
+#include "compression/byte_places.h"
+#include "compression/simd.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "compression/select_kernels.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+#ifndef TERSE_SELECT_KERNELS_SCALAR
+#define TERSE_SELECT_KERNELS_SCALAR
+
+// Plain C++: a path of its own, and the ends that do not fill a vector.
+namespace terse {
+namespace {
+namespace scalar {
+
+inline int64_t Collect(const float* values, const float* residual, float* sum, int64_t size, uint32_t first,
+                       int32_t positive, int32_t negative, uint32_t* kept_indices, float* kept_values) {
+  int64_t kept = 0;
+  for (int64_t i = 0; i < size; ++i) {
+    float value = values[i];
+    if (residual != nullptr) sum[i] = value += residual[i];
+    const uint32_t bits = FloatBits(value);
+    // Without branches: every entry is written, and the count moves on for those that stay.
+    kept_indices[kept] = first + static_cast<uint32_t>(i);
+    kept_values[kept] = value;
+    kept += static_cast<int>(Key(kPositive, bits) >= positive) | static_cast<int>(Key(kNegative, bits) >= negative);
+  }
+  return kept;
+}
+
+inline int64_t Filter(const uint32_t* indices, const float* values, int64_t size, KeyRule rule, uint32_t* kept_indices,
+                      float* kept_values) {
+  int64_t kept = 0;
+  for (int64_t i = 0; i < size; ++i) {
+    const float value = values[i];
+    kept_indices[kept] = indices[i];
+    kept_values[kept] = value;
+    kept += static_cast<int>(Key(rule, FloatBits(value)) >= rule.bound);
+  }
+  return kept;
+}
+
+inline uint32_t MaxMagnitude(const float* values, int64_t size) {
+  uint32_t most = 0;
+  for (int64_t i = 0; i < size; ++i) most = std::max(most, MagnitudeBits(FloatBits(values[i])));
+  return most;
+}
+
+inline int64_t Between(const float* values, int64_t size, uint32_t low, uint32_t high, uint32_t* kept) {
+  int64_t count = 0;
+  for (int64_t i = 0; i < size; ++i) {
+    const uint32_t magnitude = MagnitudeBits(FloatBits(values[i]));
+    kept[count] = magnitude;
+    count += magnitude - low <= high - low;
+  }
+  return count;
+}
+
+inline void AddMagnitudes(const float* values, int64_t size, double* partial) {
+  for (int64_t i = 0; i < size; ++i) partial[i % 8] += static_cast<double>(std::fabs(values[i]));
+}
+
+constexpr SelectKernels kKernels = {Collect, Filter, MaxMagnitude, Between, AddMagnitudes};
+
+}  // namespace scalar
+}  // namespace
+}  // namespace terse
+
+#endif  // TERSE_SELECT_KERNELS_SCALAR
+
+HWY_BEFORE_NAMESPACE();
+namespace terse {
+namespace HWY_NAMESPACE {
+namespace {
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
+
+using scalar::kKernels;
+
+#else
+namespace hn = hwy::HWY_NAMESPACE;
+
+// The lanes that are set in a mask, moved together. GCC copies the tables of Highway's own Compress to the stack on
+// every call, so that only targets with an instruction for it use that.
+template <typename DF>
+class Kept {
+ public:
+  using Mask = hn::Mask<DF>;
+
+#if HWY_MAX_BYTES <= 32 && !HWY_HAVE_SCALABLE
+  HWY_INLINE Kept(DF df, Mask hit) {
+    uint8_t bits[8] = {};
+    hn::StoreMaskBits(df, hit, bits);
+    places_ = kBytePlaces.place[bits[0]];
+    count_ = kBytePlaces.count[bits[0]];
+  }
+
+  // Writes whole vectors.
+  template <typename D>
+  HWY_INLINE void Store(D d, hn::Vec<D> vector, hn::TFromD<D>* to) const {
+    const auto places = hn::PromoteTo(hn::RebindToUnsigned<D>(), hn::LoadU(hn::Rebind<uint8_t, D>(), places_));
+    hn::StoreU(hn::TableLookupLanes(vector, hn::IndicesFromVec(d, places)), d, to);
+  }
+
+ private:
+  const uint8_t* places_;
+#else
+  HWY_INLINE Kept(DF df, Mask hit) : hit_(hit), count_(static_cast<int64_t>(hn::CountTrue(df, hit))) {}
+
+  template <typename D>
+  HWY_INLINE void Store(D d, hn::Vec<D> vector, hn::TFromD<D>* to) const {
+    hn::StoreU(hn::Compress(vector, hn::RebindMask(d, hit_)), d, to);
+  }
+
+ private:
+  Mask hit_;
+#endif
+  int64_t count_;
+
+ public:
+  HWY_INLINE int64_t count() const { return count_; }
+};
+
+int64_t Collect(const float* values, const float* residual, float* sum, int64_t size, uint32_t first, int32_t positive,
+                int32_t negative, uint32_t* kept_indices, float* kept_values) {
+  const hn::ScalableTag<float> df;
+  const hn::RebindToSigned<decltype(df)> di;
+  const hn::RebindToUnsigned<decltype(df)> du;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(df));
+  const auto sign = hn::Set(di, static_cast<int32_t>(0x80000000u));
+  const auto below_positive = hn::Set(di, positive - 1);
+  const auto below_negative = hn::Set(di, negative - 1);
+  const auto step = hn::Set(du, static_cast<uint32_t>(lanes));
+  auto index = hn::Iota(du, first);
+  int64_t kept = 0;
+  int64_t i = 0;
+  for (; i + lanes <= size; i += lanes) {
+    auto value = hn::LoadU(df, values + i);
+    if (residual != nullptr) {
+      value = hn::Add(value, hn::LoadU(df, residual + i));
+      hn::StoreU(value, df, sum + i);
+    }
+    const auto bits = hn::BitCast(di, value);
+    const auto hit = hn::Or(hn::Gt(bits, below_positive), hn::Gt(hn::Xor(bits, sign), below_negative));
+    const Kept<decltype(df)> lanes_kept(df, hn::RebindMask(df, hit));
+    lanes_kept.Store(du, index, kept_indices + kept);
+    lanes_kept.Store(df, value, kept_values + kept);
+    kept += lanes_kept.count();
+    index = hn::Add(index, step);
+  }
+  const bool adds = residual != nullptr;
+  return kept + scalar::Collect(values + i, adds ? residual + i : nullptr, adds ? sum + i : nullptr, size - i,
+                                first + static_cast<uint32_t>(i), positive, negative, kept_indices + kept,
+                                kept_values + kept);
+}
+
+int64_t Filter(const uint32_t* indices, const float* values, int64_t size, KeyRule rule, uint32_t* kept_indices,
+               float* kept_values) {
+  const hn::ScalableTag<float> df;
+  const hn::RebindToSigned<decltype(df)> di;
+  const hn::RebindToUnsigned<decltype(df)> du;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(df));
+  const auto mask = hn::Set(di, static_cast<int32_t>(rule.mask));
+  const auto flip = hn::Set(di, static_cast<int32_t>(rule.flip));
+  const auto below = hn::Set(di, rule.bound - 1);
+  int64_t kept = 0;
+  int64_t i = 0;
+  for (; i + lanes <= size; i += lanes) {
+    const auto value = hn::LoadU(df, values + i);
+    const auto index = hn::LoadU(du, indices + i);
+    const auto hit = hn::Gt(hn::Xor(hn::And(hn::BitCast(di, value), mask), flip), below);
+    const Kept<decltype(df)> lanes_kept(df, hn::RebindMask(df, hit));
+    lanes_kept.Store(du, index, kept_indices + kept);
+    lanes_kept.Store(df, value, kept_values + kept);
+    kept += lanes_kept.count();
+  }
+  return kept + scalar::Filter(indices + i, values + i, size - i, rule, kept_indices + kept, kept_values + kept);
+}
+
+uint32_t MaxMagnitude(const float* values, int64_t size) {
+  const hn::ScalableTag<float> df;
+  const hn::RebindToSigned<decltype(df)> di;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(df));
+  const auto mask = hn::Set(di, 0x7fffffff);
+  auto most = hn::Zero(di);
+  int64_t i = 0;
+  for (; i + lanes <= size; i += lanes) most = hn::Max(most, hn::And(hn::BitCast(di, hn::LoadU(df, values + i)), mask));
+  const uint32_t of_vectors = static_cast<uint32_t>(hn::GetLane(hn::MaxOfLanes(di, most)));
+  return std::max(of_vectors, scalar::MaxMagnitude(values + i, size - i));
+}
+
+int64_t Between(const float* values, int64_t size, uint32_t low, uint32_t high, uint32_t* kept) {
+  const hn::ScalableTag<float> df;
+  const hn::RebindToSigned<decltype(df)> di;
+  const hn::RebindToUnsigned<decltype(df)> du;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(df));
+  const auto mask = hn::Set(di, 0x7fffffff);
+  const auto below = hn::Set(di, static_cast<int32_t>(low) - 1);
+  const auto most = hn::Set(di, static_cast<int32_t>(high));
+  int64_t count = 0;
+  int64_t i = 0;
+  for (; i + lanes <= size; i += lanes) {
+    const auto magnitude = hn::And(hn::BitCast(di, hn::LoadU(df, values + i)), mask);
+    const auto hit = hn::AndNot(hn::Gt(magnitude, most), hn::Gt(magnitude, below));
+    const Kept<decltype(df)> lanes_kept(df, hn::RebindMask(df, hit));
+    lanes_kept.Store(du, hn::BitCast(du, magnitude), kept + count);
+    count += lanes_kept.count();
+  }
+  return count + scalar::Between(values + i, size - i, low, high, kept + count);
+}
+
+void AddMagnitudes(const float* values, int64_t size, double* partial) {
+  const hn::CappedTag<double, 8> dd;
+  const hn::Rebind<float, decltype(dd)> df;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(dd));
+  const int64_t whole = size / 8 * 8;
+  for (int64_t part = 0; part < 8; part += lanes) {
+    auto total = hn::LoadU(dd, partial + part);
+    for (int64_t i = part; i < whole; i += 8) {
+      total = hn::Add(total, hn::Abs(hn::PromoteTo(dd, hn::LoadU(df, values + i))));
+    }
+    hn::StoreU(total, dd, partial + part);
+  }
+  scalar::AddMagnitudes(values + whole, size - whole, partial);
+}
+
+constexpr SelectKernels kKernels = {Collect, Filter, MaxMagnitude, Between, AddMagnitudes};
+
+#endif  // HWY_TARGET
+}  // namespace
+
+const SelectKernels* SelectKernelsOfTarget() { return &kKernels; }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace terse
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace terse {
+
+HWY_EXPORT(SelectKernelsOfTarget);
+
+const SelectKernels& GetSelectKernels() {
+  return ScalarInUse() ? scalar::kKernels : *HWY_DYNAMIC_DISPATCH(SelectKernelsOfTarget)();
+}
+
+}  // namespace terse
+#endif  // HWY_ONCE

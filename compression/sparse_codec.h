@@ -1,0 +1,113 @@
+// What all codecs share that send some of a tensor's elements: how many, what they are worth, where they stand. A codec
+// adds only its selection (Select). Format: compression/FORMAT.md, "Sparse messages".
+#ifndef TERSE_COMPRESSION_SPARSE_CODEC_H_
+#define TERSE_COMPRESSION_SPARSE_CODEC_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "compression/position_coder.h"
+#include "compression/tensor_codec.h"
+#include "compression/top_select.h"
+#include "core/run_config.h"
+
+namespace terse {
+
+// How the sent elements get their values.
+enum class SparseValues {
+  kCommon,          // one signed scale a tensor (sbc)
+  kSigned,          // one positive scale a tensor, a sign bit an element (stc, adacomp, low_precision_sparse)
+  kCommonOrSigned,  // one of the two, chosen per tensor by a bit
+  kFixed,           // +- a scale that both ends know from the settings, a sign bit an element (strom)
+  kFloats,          // a float32 an element (top_k, dgc)
+  kLevels,          // one positive scale a tensor, an integer multiple of it an element (mcgq)
+};
+
+// How a codec's messages look; the same at both ends.
+struct SparseFormat {
+  int number = 0;  // first byte of the message
+  SparseValues values = SparseValues::kCommon;
+  // k' of each tensor: a message sends at most so many elements and usually all of them. Empty: any number, written in
+  // full.
+  std::vector<int64_t> planned;
+  bool bf16_scales = false;
+  float fixed_scale = 0;  // of kFixed
+  const PositionCoder* coder = nullptr;
+};
+
+// What one tensor sends.
+struct SparsePart {
+  std::vector<uint32_t> positions;  // increasing, in the tensor
+  bool is_signed = false;           // kCommonOrSigned: which of the two
+  // Of kCommon (with its sign), kSigned and kLevels (positive), as rounded by RoundScale; finite and not 0 unless
+  // nothing is sent.
+  float scale = 0;
+  // One a position, empty for kCommon: 1 for a negative element; the bits of its float32; or SignedLevel.
+  std::vector<uint32_t> payload;
+};
+
+// A payload of kLevels: 1 <= magnitude <= kMostLevel.
+constexpr uint32_t kMostLevel = 0x7fffffff;
+inline uint32_t SignedLevel(uint32_t magnitude, bool negative) { return 2 * magnitude + (negative ? 1 : 0); }
+
+// A positive number as the nearest float32, but never zero or infinity.
+float RoundToFiniteFloat(double positive);
+
+// What a SignedLevel decodes to: magnitude * scale, one product of doubles, rounded to float32; the largest float32
+// instead of infinity.
+float LevelValue(float scale, uint32_t signed_level);
+
+// k of a planned density: max(1, density * size rounded to nearest, halves up), at most size. One correctly rounded
+// product of doubles, so both ends agree.
+int64_t PlannedCount(double density, int64_t size);
+std::vector<int64_t> PlannedCounts(double density, const Layout& layout);
+
+// INVALID_ARGUMENT unless 0 < spec.density <= 1.
+absl::Status CheckDensity(const CodecSpec& spec);
+
+class SparseCodec : public TensorCodec {
+ protected:
+  SparseCodec(const Layout& layout, SparseFormat format);
+
+  // Fills `part` with what `input` sends. INVALID_ARGUMENT from NotFinite for NaN or infinity. `selector` is scratch.
+  virtual absl::Status Select(const TensorInput& input, TopSelector* selector, SparsePart* part) const = 0;
+
+  const SparseFormat& format() const { return format_; }
+  // The error for element `index` of an input, residual included, that is NaN or infinite.
+  absl::Status NotFinite(const TensorInput& input, int64_t index) const;
+  using TensorCodec::NotFinite;
+  // Fills `part` with the `count` elements of largest magnitude of `input` as kFloats. INVALID_ARGUMENT from NotFinite.
+  absl::Status SelectLargestFloats(const TensorInput& input, int64_t count, TopSelector* selector,
+                                   SparsePart* part) const;
+  // A positive scale as it travels: RoundToFiniteFloat, or that once more rounded the same way to bfloat16.
+  float RoundScale(double scale) const;
+
+ private:
+  class Reader;
+
+  absl::Status EncodeTensors(absl::Span<const TensorInput> tensors, BitWriter* writer) const override;
+  absl::StatusOr<int64_t> TensorsBits(absl::Span<const TensorInput> tensors) const override;
+  std::unique_ptr<TensorReader> NewReader() const override;
+
+  absl::StatusOr<std::vector<SparsePart>> SelectAll(absl::Span<const TensorInput> tensors) const;
+  bool AllPlanned(absl::Span<const SparsePart> parts) const;
+  void PutPart(int64_t tensor, bool all_planned, const SparsePart& part, BitWriter* writer) const;
+  int64_t PartBits(int64_t tensor, bool all_planned, const SparsePart& part) const;
+  // Bits of a count that is written in full, of a scale, of one element's payload at most (exactly, but for kLevels),
+  // and of all payloads of a part.
+  int CountBits(int64_t tensor) const;
+  int ScaleBits() const;
+  int ElementBits(bool is_signed) const;
+  int64_t PayloadBits(const SparsePart& part) const;
+
+  const SparseFormat format_;
+};
+
+}  // namespace terse
+
+#endif  // TERSE_COMPRESSION_SPARSE_CODEC_H_

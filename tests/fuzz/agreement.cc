@@ -1,0 +1,137 @@
+#include "tests/fuzz/agreement.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "compression/aggregate.h"
+#include "core/random.h"
+#include "core/status.h"
+#include "tests/fuzz/input.h"
+
+namespace terse {
+namespace {
+
+void RequireRefused(const absl::Status& status, absl::string_view what) {
+  Require(status.code() == absl::StatusCode::kInvalidArgument,
+          absl::StrCat(what, " refuses what Validate refuses, but says: ", status.ToString()));
+}
+
+// Checks a run and appends it.
+void Append(const DecodedRun& run, int64_t limit, Elements* elements) {
+  Require(run.count <= kDecodedRun, "a run has at most kDecodedRun elements");
+  for (int64_t i = 0; i < run.count; ++i) {
+    const int64_t position = run.positions == nullptr ? run.begin + i : run.positions[i];
+    Require(position >= 0 && position < limit, "a run ends below the limit");
+    Require(elements->positions.empty() || position > elements->positions.back(), "positions increase");
+    Require(IsFinite(run.values[i]), "decoded values are finite");
+    elements->positions.push_back(static_cast<uint32_t>(position));
+    elements->values.push_back(run.values[i]);
+  }
+}
+
+// Reads on from where the cursor stands to the end, each limit less than `step` behind the one before.
+absl::Status ReadPieces(int64_t size, int64_t step, Random* random, std::unique_ptr<UpdateCursor> cursor,
+                        Elements* elements) {
+  for (int64_t limit = 0;;) {
+    limit = std::min(size, limit + static_cast<int64_t>(random->Below(step)));
+    if (random->Below(4) == 0) cursor = cursor->Clone();
+    DecodedRun run;
+    do {
+      TERSE_RETURN_IF_ERROR(cursor->Next(limit, &run));
+      Append(run, limit, elements);
+    } while (run.count > 0);
+    if (limit == size) return absl::OkStatus();
+  }
+}
+
+absl::Status ReadMessage(const Codec& codec, absl::string_view message, int64_t step, Random* random,
+                         Elements* elements) {
+  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<UpdateCursor> cursor, codec.Open(message));
+  return ReadPieces(codec.layout().size(), step, random, std::move(cursor), elements);
+}
+
+bool Same(const Elements& a, const Elements& b) {
+  return a.positions == b.positions && FloatsAsBits(a.values) == FloatsAsBits(b.values);
+}
+
+// The elements at or behind a position.
+Elements From(int64_t position, const Elements& elements) {
+  const auto begin = std::lower_bound(elements.positions.begin(), elements.positions.end(), position);
+  const auto skipped = begin - elements.positions.begin();
+  return {{begin, elements.positions.end()}, {elements.values.begin() + skipped, elements.values.end()}};
+}
+
+void CheckIndex(const Codec& codec, absl::string_view message, const Elements& elements, Random* random) {
+  const int64_t size = codec.layout().size();
+  const auto index = UpdateIndex::Build(codec, message, 1 + static_cast<int64_t>(random->Below(size)));
+  Require(index.ok(), "UpdateIndex takes what Validate takes");
+  const int64_t position = static_cast<int64_t>(random->Below(size));
+  Elements rest;
+  const absl::Status status = ReadPieces(size, 200, random, index->Before(position), &rest);
+  Require(status.ok(), "a place of the index leads to the end");
+  Require(Same(From(position, rest), From(position, elements)), "a place of the index leads to the same elements");
+}
+
+void CheckSums(const Codec& codec, absl::string_view message, const Elements& elements) {
+  std::vector<float> expected(codec.layout().size());
+  for (size_t i = 0; i < elements.positions.size(); ++i) expected[elements.positions[i]] += elements.values[i];
+  std::vector<float> sum(expected.size());
+  Require(codec.AddDecoded(message, 1.0f, absl::MakeSpan(sum)).ok(), "AddDecoded takes what Validate takes");
+  Require(FloatsAsBits(sum) == FloatsAsBits(expected), "AddDecoded adds what the cursor yields");
+  std::vector<float> average(expected.size());
+  const absl::Status status = AverageUpdates(codec, {message}, 1, absl::MakeSpan(average));
+  Require(status.ok(), "AverageUpdates takes what Validate takes");
+  Require(FloatsAsBits(average) == FloatsAsBits(expected), "the average of one update is the update");
+}
+
+void CheckSent(const Codec& codec, absl::string_view message, const Elements& elements) {
+  const auto sent = codec.SentPositions(message);
+  Require(sent.ok(), "SentPositions takes what Validate takes");
+  Require(sent->has_value() != codec.traits().carries_all, "SentPositions has positions unless all are carried");
+  if (sent->has_value()) {
+    Require(**sent == elements.positions, "SentPositions are those that the cursor yields");
+  } else {
+    Require(static_cast<int64_t>(elements.positions.size()) == codec.layout().size(),
+            "a codec that carries all elements yields all of them");
+  }
+}
+
+void CheckRefused(const Codec& codec, absl::string_view message, const absl::Status& status, Random* random) {
+  RequireRefused(status, "Validate");
+  std::vector<float> sum(codec.layout().size());
+  Require(codec.AddDecoded(message, 1.0f, absl::MakeSpan(sum)) == status, "AddDecoded fails as Validate does");
+  Require(codec.SentPositions(message).status() == status, "SentPositions fails as Validate does");
+  RequireRefused(UpdateIndex::Build(codec, message, 1 + random->Below(sum.size())).status(), "UpdateIndex");
+  RequireRefused(AverageUpdates(codec, {message}, 1, absl::MakeSpan(sum)), "AverageUpdates");
+  Elements elements;
+  RequireRefused(ReadMessage(codec, message, 100, random, &elements), "a cursor with odd limits");
+}
+
+}  // namespace
+
+absl::optional<Elements> ReadEveryWay(const Codec& codec, absl::string_view message, uint64_t pieces) {
+  Random random(pieces);
+  const absl::Status status = codec.Validate(message);
+  if (!status.ok()) {
+    CheckRefused(codec, message, status, &random);
+    return absl::nullopt;
+  }
+  Require(static_cast<int64_t>(message.size()) <= codec.MaxMessageBytes(), "no message is above MaxMessageBytes");
+  const int64_t size = codec.layout().size();
+  Elements elements;
+  Require(ReadMessage(codec, message, int64_t{1} << 40, &random, &elements).ok(), "a cursor takes what Validate takes");
+  for (const int64_t step : {2, 70, 900}) {
+    Elements pieced;
+    const absl::Status read = ReadMessage(codec, message, step, &random, &pieced);
+    Require(read.ok(), "limits change nothing about an accepted message");
+    Require(Same(pieced, elements), "limits change nothing about the elements");
+  }
+  Require(elements.positions.size() <= static_cast<size_t>(size), "a message names an element once");
+  CheckSums(codec, message, elements);
+  CheckSent(codec, message, elements);
+  CheckIndex(codec, message, elements, &random);
+  return elements;
+}
+
+}  // namespace terse

@@ -1,0 +1,28 @@
+// All ways to read a message must tell the same.
+#ifndef TERSE_TESTS_FUZZ_AGREEMENT_H_
+#define TERSE_TESTS_FUZZ_AGREEMENT_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "compression/codec.h"
+
+namespace terse {
+
+// What a message carries.
+struct Elements {
+  std::vector<uint32_t> positions;  // flat, increasing
+  std::vector<float> values;        // finite
+};
+
+// Reads the message in every way that the library has: Validate, AddDecoded, SentPositions, cursors with limits and
+// clones, UpdateIndex, AverageUpdates. Ends the process when they disagree, leave the layout's bounds, give NaN or
+// infinity, or fail with another code than INVALID_ARGUMENT. `pieces` chooses the limits. Returns what was read, or
+// nothing for a message that is refused.
+absl::optional<Elements> ReadEveryWay(const Codec& codec, absl::string_view message, uint64_t pieces);
+
+}  // namespace terse
+
+#endif  // TERSE_TESTS_FUZZ_AGREEMENT_H_

@@ -1,0 +1,47 @@
+#include "compression/downstream.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/fuzz/codec_cases.h"
+#include "tests/fuzz/targets.h"
+
+namespace terse {
+namespace {
+
+// Building the message again from what was applied gives the same bytes.
+void CheckOneForm(const Codec& codec, absl::string_view message, const std::vector<float>& average) {
+  const auto updates = ForwardedUpdates(message);
+  const size_t count = updates.ok() ? updates->size() : 1;
+  const std::string again = updates.ok() ? BuildDownstream(DownstreamMode::kForward, *updates, average)
+                                         : BuildDownstream(DownstreamMode::kDense, {}, average);
+  Require(again == message, "an applied message is the one that BuildDownstream makes");
+  Require(static_cast<int64_t>(message.size()) <= MaxDownstreamBytes(codec, static_cast<int64_t>(count)),
+          "no message is above MaxDownstreamBytes");
+}
+
+}  // namespace
+
+void FuzzDownstream(const char*, const uint8_t* data, size_t size) {
+  static auto& cases = *new CodecCases("");
+  Input input(data, size);
+  const Codec& codec = cases.Pick(input.Byte(), 0);
+  const absl::string_view message = input.Rest();
+  const std::vector<float> before(codec.layout().size(), 0.75f);
+  std::vector<float> weights = before;
+  std::vector<float> average;
+  const absl::Status status = ApplyDownstream(codec, message, &average, absl::MakeSpan(weights));
+  if (!status.ok()) {
+    Require(status.code() == absl::StatusCode::kInvalidArgument, "bad bytes are an INVALID_ARGUMENT");
+    Require(FloatsAsBits(weights) == FloatsAsBits(before), "bad bytes leave the weights unchanged");
+    return;
+  }
+  Require(average.size() == before.size() && AllFinite(average), "an average is finite and as long as the model");
+  for (size_t i = 0; i < before.size(); ++i) {
+    Require(FloatBits(weights[i]) == FloatBits(before[i] + average[i]), "the average was added");
+  }
+  CheckOneForm(codec, message, average);
+}
+
+}  // namespace terse
