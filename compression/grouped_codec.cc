@@ -67,7 +67,7 @@ absl::StatusOr<std::unique_ptr<const Codec>> GroupedCodec::Create(const CodecSpe
 
 std::vector<float> GroupedCodec::Gather(absl::Span<const float> flat) const {
   std::vector<float> inner(flat.size());
-  if (flat.size() != static_cast<size_t>(layout_.size())) return inner;  // the inner codec says what is wrong
+  if (flat.size() != static_cast<size_t>(layout_.size())) return inner;  // empty, or the inner codec says what is wrong
   for (size_t t = 0; t < inner_offsets_.size(); ++t) {
     const TensorSpec& tensor = layout_.tensors()[t];
     std::copy_n(flat.begin() + tensor.offset, tensor.size, inner.begin() + inner_offsets_[t]);
@@ -86,16 +86,42 @@ absl::Status GroupedCodec::InModel(const absl::Status& status, absl::Span<const 
   return status;
 }
 
-absl::StatusOr<std::string> GroupedCodec::Encode(absl::Span<const float> update, const EncodeOptions& options) const {
-  absl::StatusOr<std::string> message;
+absl::StatusOr<std::vector<double>> GroupedCodec::GroupRates(absl::Span<const double> rates) const {
+  if (rates.empty()) return std::vector<double>();
+  if (rates.size() != inner_offsets_.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("there are ", rates.size(), " rates for ", inner_offsets_.size(), " tensors"));
+  }
+  std::vector<double> groups(1, 0.0);
+  for (size_t t = 0; t < rates.size(); ++t) {
+    if (inner_offsets_[t] < merged_size_) {
+      const double share = static_cast<double>(layout_.tensors()[t].size) / static_cast<double>(merged_size_);
+      groups[0] += rates[t] * share;
+    } else {
+      groups.push_back(rates[t]);
+    }
+  }
+  return groups;
+}
+
+template <typename Result, typename Call>
+Result GroupedCodec::WithGroups(absl::Span<const float> update, const EncodeOptions& options, Call call) const {
+  TERSE_ASSIGN_OR_RETURN(const std::vector<double> rates, GroupRates(options.rates));
+  Result result;
   if (reorders()) {
     const std::vector<float> latest = Gather(options.latest);
-    message = inner_->Encode(Gather(update), {options.key, latest, options.rates});
+    result = call(Gather(update), EncodeOptions{options.key, latest, rates});
   } else {
-    message = inner_->Encode(update, options);
+    result = call(update, EncodeOptions{options.key, options.latest, rates});
   }
-  if (!message.ok()) return InModel(message.status(), update);
-  return message;
+  if (!result.ok()) return InModel(result.status(), update);
+  return result;
+}
+
+absl::StatusOr<std::string> GroupedCodec::Encode(absl::Span<const float> update, const EncodeOptions& options) const {
+  return WithGroups<absl::StatusOr<std::string>>(
+      update, options,
+      [this](absl::Span<const float> groups, const EncodeOptions& with) { return inner_->Encode(groups, with); });
 }
 
 absl::StatusOr<std::string> GroupedCodec::AddAndEncode(absl::Span<const float> residual, absl::Span<float> delta,
@@ -105,24 +131,19 @@ absl::StatusOr<std::string> GroupedCodec::AddAndEncode(absl::Span<const float> r
         absl::StrCat("the residual has ", residual.size(), " elements, the delta ", delta.size()));
   }
   if (!reorders()) {
-    absl::StatusOr<std::string> message = inner_->AddAndEncode(residual, delta, options);
-    if (!message.ok()) return InModel(message.status(), delta);
-    return message;
+    return WithGroups<absl::StatusOr<std::string>>(
+        delta, options, [&](absl::Span<const float>, const EncodeOptions& with) {
+          return inner_->AddAndEncode(residual, delta, with);
+        });
   }
   for (size_t i = 0; i < delta.size(); ++i) delta[i] += residual[i];
   return Encode(delta, options);
 }
 
 absl::StatusOr<int64_t> GroupedCodec::CostBits(absl::Span<const float> update, const EncodeOptions& options) const {
-  absl::StatusOr<int64_t> bits;
-  if (reorders()) {
-    const std::vector<float> latest = Gather(options.latest);
-    bits = inner_->CostBits(Gather(update), {options.key, latest, options.rates});
-  } else {
-    bits = inner_->CostBits(update, options);
-  }
-  if (!bits.ok()) return InModel(bits.status(), update);
-  return bits;
+  return WithGroups<absl::StatusOr<int64_t>>(
+      update, options,
+      [this](absl::Span<const float> groups, const EncodeOptions& with) { return inner_->CostBits(groups, with); });
 }
 
 // Reads the merged group and the other tensors with a cursor each, and goes through the model's tensors in their order.

@@ -48,6 +48,12 @@ class GroupedCodec : public Codec {
   // Whether elements change their places, so that updates must be gathered.
   bool reorders() const { return merged_size_ < layout_.size(); }
   std::vector<float> Gather(absl::Span<const float> flat) const;
+  // The rates of the groups: that of the merged one is the mean of its members', weighted by their sizes. INVALID_ARGUMENT
+  // when there is not one for each tensor of the model.
+  absl::StatusOr<std::vector<double>> GroupRates(absl::Span<const double> rates) const;
+  // `call(codec, update, options)` with the inner codec and what belongs to its groups.
+  template <typename Result, typename Call>
+  Result WithGroups(absl::Span<const float> update, const EncodeOptions& options, Call call) const;
   // The inner codec's error, with the tensor and index of the whole model where a number is not finite.
   absl::Status InModel(const absl::Status& status, absl::Span<const float> update) const;
 
