@@ -14,7 +14,6 @@ std::vector<Metric> MeasureCodecs(const JobSetting& setting) {
       absl::StrCat("codecs, Gaussian n=", kElements, ", default settings, tau of strom ", kThreshold);
   const std::vector<float> update = Gaussian(kElements, 1);
   const auto nothing = [] {};
-  Memcpy memcpy(kElements);
   std::vector<Metric> metrics;
   for (const std::string& name : CodecNames()) {
     CodecSpec spec;
@@ -23,10 +22,10 @@ std::vector<Metric> MeasureCodecs(const JobSetting& setting) {
     const std::unique_ptr<const Codec> codec = Must(MakeCodec(spec, OneTensor(kElements)));
     std::string message;
     const int repetitions = setting.Repetitions(21);
-    const Ratio encode = OverMemcpy(repetitions, &memcpy, nothing, [&] { message = Must(codec->Encode(update, {})); });
+    const Ratio encode = OverMemcpy(repetitions, update, nothing, [&] { message = Must(codec->Encode(update, {})); });
     std::vector<float> sum(kElements);
     const Ratio decode =
-        OverMemcpy(repetitions, &memcpy, nothing, [&] { Must(codec->AddDecoded(message, 1.0f, absl::MakeSpan(sum))); });
+        OverMemcpy(repetitions, update, nothing, [&] { Must(codec->AddDecoded(message, 1.0f, absl::MakeSpan(sum))); });
     const double bits = 8 * static_cast<double>(message.size()) / static_cast<double>(kElements);
     const double megabytes = 1e-6 * sizeof(float) * kElements;
     metrics.push_back({"bits_per_parameter", name, bits, {}, table});

@@ -49,25 +49,21 @@ double MedianSeconds(int repetitions, double (*clock)(), const std::function<voi
   return Median(std::move(seconds));
 }
 
-double Memcpy::Seconds() {
-  double start = 0;
-  for (int i = 0; i < 2; ++i) {
-    start = ThreadSeconds();
-    std::memcpy(to_.data(), from_.data(), to_.size() * sizeof(float));
-    asm volatile("" : : "r"(to_.data()) : "memory");  // somebody may read the copy: it must be made
-  }
+double Memcpy::Seconds(const std::vector<float>& from) {
+  const double start = ThreadSeconds();
+  std::memcpy(to_.data(), from.data(), to_.size() * sizeof(float));
+  asm volatile("" : : "r"(to_.data()) : "memory");  // somebody may read the copy: it must be made
   return ThreadSeconds() - start;
 }
 
-Ratio OverMemcpy(int repetitions, Memcpy* memcpy, const std::function<void()>& prepare,
+Ratio OverMemcpy(int repetitions, const std::vector<float>& tensor, const std::function<void()>& prepare,
                  const std::function<void()>& work) {
+  Memcpy memcpy(static_cast<int64_t>(tensor.size()));
   std::vector<double> seconds, copies, ratios;
-  const auto prepare_and_copy = [&] {
-    prepare();
-    copies.push_back(memcpy->Seconds());
-  };
   for (int i = 0; i < repetitions; ++i) {
-    seconds.push_back(MedianSeconds(1, ThreadSeconds, prepare_and_copy, work));
+    prepare();
+    copies.push_back(memcpy.Seconds(tensor));
+    seconds.push_back(MedianSeconds(1, ThreadSeconds, prepare, work));
     ratios.push_back(seconds.back() / copies.back());
   }
   return {Median(std::move(seconds)), Median(std::move(copies)), Median(std::move(ratios))};

@@ -33,16 +33,15 @@ double Median(std::vector<double> values);
 double MedianSeconds(int repetitions, double (*clock)(), const std::function<void()>& prepare,
                      const std::function<void()>& work);
 
-// A memcpy of a tensor between two warm buffers. Not thread-safe.
+// A memcpy of a tensor to a second buffer. Not thread-safe.
 class Memcpy {
  public:
-  explicit Memcpy(int64_t floats) : from_(floats, 1.0f), to_(floats) {}
+  explicit Memcpy(int64_t floats) : to_(floats, 1.0f) {}
 
-  // Thread seconds of one copy, after one that is not timed.
-  double Seconds();
+  // Thread seconds of one copy of `from`, which has as many floats.
+  double Seconds(const std::vector<float>& from);
 
  private:
-  const std::vector<float> from_;
   std::vector<float> to_;
 };
 
@@ -52,8 +51,9 @@ struct Ratio {
   double ratio = 0;           // median over the repetitions of work / memcpy just before it
 };
 
-// Thread seconds of `work`, each time after `prepare` and a memcpy.
-Ratio OverMemcpy(int repetitions, Memcpy* memcpy, const std::function<void()>& prepare,
+// Thread seconds of a memcpy of `tensor` and of `work`, each just after `prepare`, so that both find the tensor in the
+// same caches.
+Ratio OverMemcpy(int repetitions, const std::vector<float>& tensor, const std::function<void()>& prepare,
                  const std::function<void()>& work);
 
 // For what cannot fail on a benchmark's own input: ends the program with the error.

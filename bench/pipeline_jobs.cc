@@ -22,10 +22,9 @@ std::vector<Metric> MeasureStep(const Case& step, const JobSetting& setting) {
   const Layout layout = step.large ? OneTensor(setting.large) : LeNet5Tensors();
   UpdateStream stream(layout.size(), 1);
   SbcClient client(layout, step.density, step.positions, &stream);
-  Memcpy memcpy(layout.size());
   client.WarmUp();
   const Ratio ratio = OverMemcpy(
-      setting.Repetitions(step.repetitions), &memcpy, [&] { client.Train(); },
+      setting.Repetitions(step.repetitions), client.delta(), [&] { client.Train(); },
       [&] {
         client.Compress();
         client.Settle();

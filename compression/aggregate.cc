@@ -12,7 +12,9 @@
 namespace terse {
 namespace {
 
-constexpr int64_t kBlock = int64_t{1} << 16;
+// Elements a block: their sums stay in the second-level cache, and a message has enough of them to make a visit worth
+// it.
+constexpr int64_t kBlock = int64_t{1} << 15;
 // Below this, starting a thread takes longer than it saves.
 constexpr size_t kThreadBytes = size_t{1} << 18;
 
@@ -34,46 +36,50 @@ absl::Status Overflow(const Codec& codec, int64_t element) {
 class RangeAverager {
  public:
   RangeAverager(const Codec* codec, std::vector<std::unique_ptr<UpdateCursor>> cursors)
-      : codec_(codec), cursors_(std::move(cursors)) {}
+      : codec_(codec), cursors_(std::move(cursors)), scale_(1.0f / static_cast<float>(cursors_.size())) {}
 
   absl::Status Run(int64_t begin, int64_t end, float* average) {
     for (; begin < end; begin += kBlock) {
-      TERSE_RETURN_IF_ERROR(Block(begin, std::min(begin + kBlock, end), average));
+      TERSE_RETURN_IF_ERROR(Block(begin, std::min(begin + kBlock, end), average + begin));
     }
     return absl::OkStatus();
   }
 
  private:
   absl::Status Block(int64_t begin, int64_t end, float* average) {
-    std::fill(average + begin, average + end, 0.0f);
     for (size_t i = 0; i < cursors_.size(); ++i) {
-      TERSE_RETURN_IF_ERROR(Annotate(AddUntil(end, cursors_[i].get(), average), absl::StrCat("update ", i)));
+      const absl::Status status = AddUntil(begin, end, cursors_[i].get());
+      if (!status.ok()) return Annotate(status, absl::StrCat("update ", i));
     }
-    const float scale = 1.0f / static_cast<float>(cursors_.size());
     uint32_t bad = 0;
-    for (int64_t i = begin; i < end; ++i) {
-      average[i] *= scale;
+    for (int64_t i = 0; i < end - begin; ++i) {
+      average[i] = sums_[i] * scale_;
       bad |= static_cast<uint32_t>(MagnitudeBits(FloatBits(average[i])) >= kInfinityBits);
+      sums_[i] = 0;
     }
     if (bad == 0) return absl::OkStatus();
-    while (MagnitudeBits(FloatBits(average[begin])) < kInfinityBits) ++begin;
-    return Overflow(*codec_, begin);
+    int64_t i = 0;
+    while (MagnitudeBits(FloatBits(average[i])) < kInfinityBits) ++i;
+    return Overflow(*codec_, begin + i);
   }
 
-  static absl::Status AddUntil(int64_t end, UpdateCursor* cursor, float* average) {
+  absl::Status AddUntil(int64_t begin, int64_t end, UpdateCursor* cursor) {
     DecodedRun run;
     while (true) {
       TERSE_RETURN_IF_ERROR(cursor->Next(end, &run));
       if (run.count == 0) return absl::OkStatus();
-      AddRun(run, 1.0f, 0, average);
+      AddRunNear(run, 1.0f, begin, sums_.data());
     }
   }
 
   const Codec* const codec_;
   std::vector<std::unique_ptr<UpdateCursor>> cursors_;
+  const float scale_;
+  std::vector<float> sums_ = std::vector<float>(kBlock);  // of the block; zero between blocks
 };
 
-// Calls work(0), ..., work(count - 1), each in a thread of its own but the last, and returns the first error in that order.
+// Calls work(0), ..., work(count - 1), each in a thread of its own but the last, and returns the first error in that
+// order.
 template <typename Work>
 absl::Status InThreads(int count, const Work& work) {
   std::vector<absl::Status> statuses(count);

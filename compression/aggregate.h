@@ -1,6 +1,6 @@
-// Adding many updates up: SBC Algorithm 1, lines 18 and 19. Block by block of the model, so that the part of the sum that is
-// worked on stays in the cache, and over threads, each with its own blocks. An element is always summed in the order of the
-// messages, so the result is the same bit for bit with any number of threads and any block size.
+// Adding many updates up: SBC Algorithm 1, lines 18 and 19. Block by block of the model, so that the part of the sum
+// that is worked on stays in the cache, and over threads, each with its own blocks. An element is always summed in the
+// order of the messages, so the result is the same bit for bit with any number of threads and any block size.
 #ifndef TERSE_COMPRESSION_AGGREGATE_H_
 #define TERSE_COMPRESSION_AGGREGATE_H_
 
@@ -16,13 +16,13 @@
 
 namespace terse {
 
-// Where to enter a message: cursors at even distances of the model. Made while a message is validated, so it costs nothing on
-// the wire; a directory inside the message would cost 0.35% at p = 0.01. Immutable; safe to share. The message must outlive
-// it.
+// Where to enter a message: cursors at even distances of the model. Made while a message is validated, so it costs
+// nothing on the wire; a directory inside the message would cost 0.35% at p = 0.01. Immutable; safe to share. The
+// message must outlive it.
 class UpdateIndex {
  public:
-  // Validates the message (errors as Codec::Validate) and remembers a place at every multiple of `spacing` elements. Each
-  // place takes about 5 KB.
+  // Validates the message (errors as Codec::Validate) and remembers a place at every multiple of `spacing` elements.
+  // Each place takes about 5 KB.
   static absl::StatusOr<UpdateIndex> Build(const Codec& codec, absl::string_view message, int64_t spacing);
 
   // A cursor at the last remembered place at or before `position`; elements before `position` are still to be skipped.
@@ -34,8 +34,9 @@ class UpdateIndex {
 };
 
 // average = (decoded_1 + decoded_2 + ...) * (1.0f / count), summed in float32 from zero. `average` has layout().size()
-// elements and is overwritten. Works on `threads` >= 1 threads, for which it indexes the messages first. INVALID_ARGUMENT
-// naming the update that does not decode, or the element whose sum overflows; `average` is unspecified then.
+// elements and is overwritten. Works on `threads` >= 1 threads, for which it indexes the messages first.
+// INVALID_ARGUMENT naming the update that does not decode, or the element whose sum overflows; `average` is unspecified
+// then.
 absl::Status AverageUpdates(const Codec& codec, absl::Span<const absl::string_view> messages, int threads,
                             absl::Span<float> average);
 

@@ -1,5 +1,5 @@
-// Many fields of one width in a bit stream, one behind the other, by the SIMD kernels: the remainders of the Rice code, the symbols
-// of quantizers.
+// Many fields of one width in a bit stream, one behind the other, by the SIMD kernels: the remainders of the Rice code,
+// the symbols of quantizers.
 #ifndef TERSE_COMPRESSION_BIT_FIELDS_H_
 #define TERSE_COMPRESSION_BIT_FIELDS_H_
 

@@ -1,5 +1,7 @@
 #include "compression/codec.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
 
@@ -24,18 +26,30 @@ absl::Status ForEachRun(const Codec& codec, absl::string_view message, Visit vis
 }  // namespace
 
 void AddRun(const DecodedRun& run, float sign, int64_t base, float* accumulator) {
+  if (run.positions == nullptr) return AddRunNear(run, sign, base, accumulator);
+  for (int64_t done = 0; done < run.count; done += kPrefetchAhead) {
+    const int64_t end = std::min(run.count, done + 2 * kPrefetchAhead);
+    for (int64_t i = done + (done == 0 ? 0 : kPrefetchAhead); i < end; ++i) {
+      __builtin_prefetch(accumulator + (run.positions[i] - base), 1);
+    }
+    DecodedRun part = run;
+    part.positions += done;
+    part.values += run.common ? 0 : done;
+    part.count = std::min(kPrefetchAhead, run.count - done);
+    AddRunNear(part, sign, base, accumulator);
+  }
+}
+
+void AddRunNear(const DecodedRun& run, float sign, int64_t base, float* accumulator) {
   if (run.positions == nullptr) {
     float* to = accumulator + (run.begin - base);
     for (int64_t i = 0; i < run.count; ++i) to[i] += sign * run.values[i];
-    return;
+  } else if (run.common) {
+    const float term = sign * run.values[0];
+    for (int64_t i = 0; i < run.count; ++i) accumulator[run.positions[i] - base] += term;
+  } else {
+    for (int64_t i = 0; i < run.count; ++i) accumulator[run.positions[i] - base] += sign * run.values[i];
   }
-  const int64_t ahead = run.count - kPrefetchAhead;
-  int64_t i = 0;
-  for (; i < ahead; ++i) {
-    __builtin_prefetch(accumulator + (run.positions[i + kPrefetchAhead] - base), 1);
-    accumulator[run.positions[i] - base] += sign * run.values[i];
-  }
-  for (; i < run.count; ++i) accumulator[run.positions[i] - base] += sign * run.values[i];
 }
 
 absl::Status Codec::Validate(absl::string_view message) const {
@@ -47,8 +61,7 @@ absl::Status Codec::AddDecoded(absl::string_view message, float sign, absl::Span
     return absl::InvalidArgumentError(
         absl::StrCat("the accumulator has ", accumulator.size(), " elements, the model ", layout().size()));
   }
-  return ForEachRun(*this, message,
-                    [&](const DecodedRun& run) { AddRun(run, sign, 0, accumulator.data()); });
+  return ForEachRun(*this, message, [&](const DecodedRun& run) { AddRun(run, sign, 0, accumulator.data()); });
 }
 
 absl::StatusOr<absl::optional<std::vector<uint32_t>>> Codec::SentPositions(absl::string_view message) const {

@@ -17,41 +17,50 @@
 
 namespace terse {
 
-// Names one encoding for the random draws of stochastic codecs: the same key gives the same draws, in any order and on any
-// number of threads, and two encodings that should be independent need different keys.
+// Names one encoding for the random draws of stochastic codecs: the same key gives the same draws, in any order and on
+// any number of threads, and two encodings that should be independent need different keys.
 struct CodecKey {
   uint64_t run = 0;
   uint64_t round = 0;
   uint64_t client = 0;
 };
 
+// Memory that encodings of one codec use again instead of taking it anew. One thread at a time.
+class EncodeScratch {
+ public:
+  virtual ~EncodeScratch() = default;
+};
+
 struct EncodeOptions {
   CodecKey key = {};
-  // The newest part of the update, without the residual, for codecs that look at it (adacomp). Empty: all of the update is
-  // new. layout().size() elements otherwise.
+  // The newest part of the update, without the residual, for codecs that look at it (adacomp). Empty: all of the update
+  // is new. layout().size() elements otherwise.
   absl::Span<const float> latest = {};
   // One number a tensor in place of the codec's own density (dgc) or samples per element (mcgq), for schedules and
-  // controllers. Empty, or 0 for a tensor: the codec's own. Ignored by all other codecs: where both ends know the density,
-  // the messages depend on it.
+  // controllers. Empty, or 0 for a tensor: the codec's own. Ignored by all other codecs: where both ends know the
+  // density, the messages depend on it.
   absl::Span<const double> rates = {};
+  // From NewScratch of the same codec, or null.
+  EncodeScratch* scratch = nullptr;
 };
 
 // What a codec promises; printed by tools, tested by the conformance suite.
 struct CodecTraits {
-  bool lossless = false;    // decoding gives the update bit for bit
-  bool unbiased = false;    // the mean over keys of what decodes is the update
-  bool stochastic = false;  // the message depends on EncodeOptions::key
+  bool lossless = false;     // decoding gives the update bit for bit
+  bool unbiased = false;     // the mean over keys of what decodes is the update
+  bool stochastic = false;   // the message depends on EncodeOptions::key
   bool carries_all = false;  // a message speaks of every element, not of some positions
   bool uses_latest = false;  // EncodeOptions::latest matters
 };
 
-// Elements of a message in increasing position, as a cursor yields them. The arrays belong to the cursor and live until its
-// next call.
+// Elements of a message in increasing position, as a cursor yields them. The arrays belong to the cursor and live until
+// its next call.
 struct DecodedRun {
   int64_t count = 0;
   const uint32_t* positions = nullptr;  // flat; null for `begin`, `begin` + 1, ...
   int64_t begin = 0;
   const float* values = nullptr;  // finite
+  bool common = false;            // whether all of them are values[0]
 };
 
 // Reads one message from its first element to its last. Not thread-safe; the message must outlive it.
@@ -63,17 +72,17 @@ class UpdateCursor {
   virtual std::unique_ptr<UpdateCursor> Clone() const = 0;
 
   // The next elements below the flat position `limit`, at most kDecodedRun; a count of 0 when no more lie below it.
-  // `limit` never decreases from call to call. Once it is the layout's size and the count 0, the whole message was read and
-  // is good. INVALID_ARGUMENT with tensor and reason for bytes that the codec could not have made; the cursor is of no use
-  // then.
+  // `limit` never decreases from call to call. Once it is the layout's size and the count 0, the whole message was read
+  // and is good. INVALID_ARGUMENT with tensor and reason for bytes that the codec could not have made; the cursor is of
+  // no use then.
   virtual absl::Status Next(int64_t limit, DecodedRun* run) = 0;
 };
 
 // Decoded elements at a time: they stay in the first-level cache until they are applied.
 constexpr int64_t kDecodedRun = 512;
 
-// Immutable after construction and safe to share between threads. Deterministic: the same input and key give the same bytes
-// on every machine. A decoder takes every size from its own layout, never from the message.
+// Immutable after construction and safe to share between threads. Deterministic: the same input and key give the same
+// bytes on every machine. A decoder takes every size from its own layout, never from the message.
 class Codec {
  public:
   virtual ~Codec() = default;
@@ -96,9 +105,12 @@ class Codec {
   virtual absl::StatusOr<std::string> AddAndEncode(absl::Span<const float> residual, absl::Span<float> delta,
                                                    const EncodeOptions& options = {}) const = 0;
 
-  // The exact cost in bits of Encode(update, options) by formula, without writing it: what stands between the format byte
-  // and the padding. Errors as Encode.
+  // The exact cost in bits of Encode(update, options) by formula, without writing it: what stands between the format
+  // byte and the padding. Errors as Encode.
   virtual absl::StatusOr<int64_t> CostBits(absl::Span<const float> update, const EncodeOptions& options = {}) const = 0;
+
+  // Scratch for EncodeOptions; null for a codec that has no use for it.
+  virtual std::unique_ptr<EncodeScratch> NewScratch() const { return nullptr; }
 
   // A cursor at the first element. INVALID_ARGUMENT for a message of another format or with a broken header.
   virtual absl::StatusOr<std::unique_ptr<UpdateCursor>> Open(absl::string_view message) const = 0;
@@ -116,8 +128,11 @@ class Codec {
   absl::StatusOr<absl::optional<std::vector<uint32_t>>> SentPositions(absl::string_view message) const;
 };
 
-// accumulator[p - base] += sign * value for every element of the run.
+// accumulator[p - base] += sign * value for every element of the run. All p are at least `base`.
+//
+// AddRun expects an accumulator in main memory and fetches ahead, AddRunNear one that is in a cache.
 void AddRun(const DecodedRun& run, float sign, int64_t base, float* accumulator);
+void AddRunNear(const DecodedRun& run, float sign, int64_t base, float* accumulator);
 
 }  // namespace terse
 

@@ -1,6 +1,6 @@
-// Random numbers by counter: draw i of a stream is a pure function of (key, tensor, i), so stochastic codecs give the same
-// bytes in any order and on any number of threads. Philox4x32-10 of Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers:
-// As Easy as 1, 2, 3" (2011). Not for secrets.
+// Random numbers by counter: draw i of a stream is a pure function of (key, tensor, i), so stochastic codecs give the
+// same bytes in any order and on any number of threads. Philox4x32-10 of Salmon, Moraes, Dror, Shaw, "Parallel Random
+// Numbers: As Easy as 1, 2, 3" (2011). Not for secrets.
 #ifndef TERSE_COMPRESSION_COUNTER_RANDOM_H_
 #define TERSE_COMPRESSION_COUNTER_RANDOM_H_
 
@@ -15,8 +15,8 @@ namespace terse {
 // The block of four words at `counter` under `key`, after ten rounds.
 std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
 
-// The draws for one tensor of one encoding. The generator's key is the run; a counter holds, in its four words, the number of
-// the block, the tensor, and 64 bits that mix round and client (SplitMix64). Immutable, safe to share.
+// The draws for one tensor of one encoding. The generator's key is the run; a counter holds, in its four words, the
+// number of the block, the tensor, and 64 bits that mix round and client (SplitMix64). Immutable, safe to share.
 class CounterRandom {
  public:
   CounterRandom(const CodecKey& key, int64_t tensor);

@@ -5,7 +5,8 @@
 //
 // A symbol is 2 * level + (1 for a negative element), and 0 where the level is 0. A bucket of m symbols is one flag bit
 // and
-//   sparse (0): for every nonzero level, Elias(d), the sign bit, Elias(level), where d is how far its position is behind
+//   sparse (0): for every nonzero level, Elias(d), the sign bit, Elias(level), where d is how far its position is
+//   behind
 //               the nonzero one before, or behind -1; then Elias of the distance to position m, unless m - 1 was
 //               nonzero.
 //   dense (1):  for every element, Elias(level + 1), and the sign bit if the level is not 0.

@@ -27,7 +27,8 @@ Feedback::Feedback(const Codec* codec, int vectors, double decay, std::unique_pt
     : dense_(vectors * codec->layout().size(), 0.0f),
       codec_(codec),
       decay_(static_cast<float>(decay)),
-      schedule_(std::move(schedule)) {}
+      schedule_(std::move(schedule)),
+      scratch_(codec->NewScratch()) {}
 
 absl::StatusOr<std::string> Feedback::Compress(std::vector<float>* delta, const CodecKey& key) {
   if (pending()) {
@@ -38,6 +39,7 @@ absl::StatusOr<std::string> Feedback::Compress(std::vector<float>* delta, const 
   }
   EncodeOptions options;
   options.key = key;
+  options.scratch = scratch_.get();
   if (codec_->traits().uses_latest) {
     latest_ = *delta;
     options.latest = latest_;

@@ -1,6 +1,6 @@
-// What a client remembers between rounds of what it has trained and not yet brought into the model. Every feedback turns the
-// new delta and its state into the update that is encoded, and takes out of the state what an applied message carried. The
-// table is feedback_table.h; one feedback, one file pair.
+// What a client remembers between rounds of what it has trained and not yet brought into the model. Every feedback
+// turns the new delta and its state into the update that is encoded, and takes out of the state what an applied message
+// carried. The table is feedback_table.h; one feedback, one file pair.
 #ifndef TERSE_COMPRESSION_FEEDBACK_H_
 #define TERSE_COMPRESSION_FEEDBACK_H_
 
@@ -22,8 +22,8 @@ namespace terse {
 //   Compress(delta)   dense = what the state and the delta make; returns the message; the update is now pending
 //   Settle(applied)   APPLIED: dense -= what the message carried;  NOT_APPLIED: dense stays, the work folds forward
 //
-// A pending update must be settled before the next Compress. (dense, the message that was settled last) is all that a client
-// must store: Restore continues from it.
+// A pending update must be settled before the next Compress. (dense, the message that was settled last) is all that a
+// client must store: Restore continues from it.
 class Feedback {
  public:
   virtual ~Feedback() = default;
@@ -32,8 +32,8 @@ class Feedback {
   virtual absl::string_view name() const = 0;
 
   // Encodes with `key`. *delta has layout().size() elements; afterwards it has as many unspecified ones: its memory is
-  // exchanged with the state's, so that nothing is copied. FAILED_PRECONDITION while an update is pending; INVALID_ARGUMENT
-  // from the codec, in which case the state is as it was before the call and the delta is not in it.
+  // exchanged with the state's, so that nothing is copied. FAILED_PRECONDITION while an update is pending;
+  // INVALID_ARGUMENT from the codec, in which case the state is as it was before the call and the delta is not in it.
   absl::StatusOr<std::string> Compress(std::vector<float>* delta, const CodecKey& key);
 
   // FAILED_PRECONDITION when nothing is pending.
@@ -42,13 +42,13 @@ class Feedback {
   // Zeroes the state and forgets a pending update. Returns the L2 norm of what is lost, for the report.
   double Reset();
 
-  // Continues from stored state: `dense` less what `minus` carried is the state. `minus` may be empty. If `pending` is not
-  // empty it is the sealed message whose verdict is outstanding, and `dense` is the state it was made from (then `minus`
-  // is empty). DATA_LOSS when sizes or messages do not fit.
+  // Continues from stored state: `dense` less what `minus` carried is the state. `minus` may be empty. If `pending` is
+  // not empty it is the sealed message whose verdict is outstanding, and `dense` is the state it was made from (then
+  // `minus` is empty). DATA_LOSS when sizes or messages do not fit.
   absl::Status Restore(absl::Span<const float> dense, absl::string_view minus, absl::string_view pending);
 
-  // The state: a whole number of vectors of layout().size() floats, the first of which is what was encoded last while an
-  // update is pending, and otherwise what waits to be sent.
+  // The state: a whole number of vectors of layout().size() floats, the first of which is what was encoded last while
+  // an update is pending, and otherwise what waits to be sent.
   absl::Span<const float> dense() const { return dense_; }
   bool pending() const { return !pending_.empty(); }
   const std::string& pending_message() const { return pending_; }
@@ -56,7 +56,8 @@ class Feedback {
   double Norm() const;
 
  protected:
-  // `codec` must outlive this object. The state starts at zero; `vectors` >= 1; 0 <= decay <= 1; `schedule` may be null.
+  // `codec` must outlive this object. The state starts at zero; `vectors` >= 1; 0 <= decay <= 1; `schedule` may be
+  // null.
   Feedback(const Codec* codec, int vectors, double decay, std::unique_ptr<RateSchedule> schedule);
 
   // Makes the new state, in *delta or in dense_, exchanging the two as it likes, and encodes its first vector. After an
@@ -76,6 +77,7 @@ class Feedback {
   const Codec* const codec_;
   const float decay_;
   const std::unique_ptr<RateSchedule> schedule_;
+  const std::unique_ptr<EncodeScratch> scratch_;
   std::vector<float> latest_;  // kept for codecs that use it
   std::string pending_;
 };

@@ -45,11 +45,8 @@ struct Row {
 };
 
 constexpr Row kFeedbacks[] = {
-    {"error_feedback", NewErrorFeedback},
-    {"momentum", NewMomentum},
-    {"momentum_correction", NewMomentumCorrection},
-    {"accumulation", NewAccumulation},
-    {"none", NewNone},
+    {"error_feedback", NewErrorFeedback}, {"momentum", NewMomentum}, {"momentum_correction", NewMomentumCorrection},
+    {"accumulation", NewAccumulation},    {"none", NewNone},
 };
 
 // The schedule that the settings ask for, or null.
@@ -68,14 +65,15 @@ absl::Status CheckSettings(const CodecSpec& spec) {
     return absl::InvalidArgumentError(absl::StrCat("codec.decay is ", spec.decay, "; it must be from 0 to 1"));
   }
   if (!(spec.momentum >= 0 && spec.momentum < 1)) {
-    return absl::InvalidArgumentError(absl::StrCat("codec.momentum is ", spec.momentum, "; it must be from 0 to below 1"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("codec.momentum is ", spec.momentum, "; it must be from 0 to below 1"));
   }
   if (!(spec.clip >= 0)) {
     return absl::InvalidArgumentError(absl::StrCat("codec.clip is ", spec.clip, "; it must be 0 (none) or positive"));
   }
   if (!(spec.sampling_step >= 0 && spec.sampling_step <= kMostSamples)) {
-    return absl::InvalidArgumentError(absl::StrCat("codec.sampling_step is ", spec.sampling_step,
-                                                   "; it must be 0 (off) or positive, such as 0.001"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("codec.sampling_step is ", spec.sampling_step, "; it must be 0 (off) or positive, such as 0.001"));
   }
   return absl::OkStatus();
 }

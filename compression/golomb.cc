@@ -89,8 +89,7 @@ class Coder final : public PositionCoder {
 
   void Put(absl::Span<const uint32_t> positions, int64_t size, BitWriter* writer) const override {
     const Golomb code(GolombParameter(positions.size(), size));
-    ForEachGap(positions,
-               [&](uint32_t zeros) { writer->Put(Remainder(code, zeros % code.m).fixed, code.width); });
+    ForEachGap(positions, [&](uint32_t zeros) { writer->Put(Remainder(code, zeros % code.m).fixed, code.width); });
     ForEachGap(positions, [&](uint32_t zeros) {
       writer->PutUnary(zeros / code.m);
       const Remainder remainder(code, zeros % code.m);

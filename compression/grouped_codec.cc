@@ -13,8 +13,8 @@ namespace terse {
 namespace {
 
 struct Groups {
-  std::vector<Layout::Entry> entries;   // of the inner layout
-  std::vector<int64_t> inner_offsets;   // of each tensor
+  std::vector<Layout::Entry> entries;  // of the inner layout
+  std::vector<int64_t> inner_offsets;  // of each tensor
   int64_t merged_size = 0;
 };
 
@@ -54,8 +54,8 @@ absl::StatusOr<std::unique_ptr<const Codec>> GroupedCodec::Create(const CodecSpe
   } else if (spec.grouping == "global") {
     merge_below = layout.size() + 1;
   } else if (spec.grouping != "per_tensor") {
-    return absl::InvalidArgumentError(absl::StrCat("codec.grouping is '", spec.grouping,
-                                                   "'; known groupings are per_tensor, merge_small, global"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("codec.grouping is '", spec.grouping, "'; known groupings are per_tensor, merge_small, global"));
   }
   if (CountBelow(layout, merge_below) < 2) return create(spec, layout);
   Groups groups = Merge(layout, merge_below);
@@ -110,9 +110,9 @@ Result GroupedCodec::WithGroups(absl::Span<const float> update, const EncodeOpti
   Result result;
   if (reorders()) {
     const std::vector<float> latest = Gather(options.latest);
-    result = call(Gather(update), EncodeOptions{options.key, latest, rates});
+    result = call(Gather(update), EncodeOptions{options.key, latest, rates, options.scratch});
   } else {
-    result = call(update, EncodeOptions{options.key, options.latest, rates});
+    result = call(update, EncodeOptions{options.key, options.latest, rates, options.scratch});
   }
   if (!result.ok()) return InModel(result.status(), update);
   return result;
@@ -131,10 +131,10 @@ absl::StatusOr<std::string> GroupedCodec::AddAndEncode(absl::Span<const float> r
         absl::StrCat("the residual has ", residual.size(), " elements, the delta ", delta.size()));
   }
   if (!reorders()) {
-    return WithGroups<absl::StatusOr<std::string>>(
-        delta, options, [&](absl::Span<const float>, const EncodeOptions& with) {
-          return inner_->AddAndEncode(residual, delta, with);
-        });
+    return WithGroups<absl::StatusOr<std::string>>(delta, options,
+                                                   [&](absl::Span<const float>, const EncodeOptions& with) {
+                                                     return inner_->AddAndEncode(residual, delta, with);
+                                                   });
   }
   for (size_t i = 0; i < delta.size(); ++i) delta[i] += residual[i];
   return Encode(delta, options);

@@ -1,9 +1,9 @@
-// Coding several tensors as one: `grouping` of a run. Small tensors pay for a scale and a count each; as one group they share
-// them. SBC's experiments code per tensor; `global` is one group of everything, `merge_small` one group of all tensors below
-// a size. Wraps any codec: it gives the inner codec a layout of groups and translates positions.
+// Coding several tensors as one: `grouping` of a run. Small tensors pay for a scale and a count each; as one group they
+// share them. SBC's experiments code per tensor; `global` is one group of everything, `merge_small` one group of all
+// tensors below a size. Wraps any codec: it gives the inner codec a layout of groups and translates positions.
 //
-// Message: the inner codec's, for the layout of groups. merge_small puts the group of small tensors first, its members in
-// the layout's order, then the other tensors in theirs.
+// Message: the inner codec's, for the layout of groups. merge_small puts the group of small tensors first, its members
+// in the layout's order, then the other tensors in theirs.
 #ifndef TERSE_COMPRESSION_GROUPED_CODEC_H_
 #define TERSE_COMPRESSION_GROUPED_CODEC_H_
 
@@ -23,8 +23,8 @@ class GroupedCodec : public Codec {
  public:
   using Factory = absl::StatusOr<std::unique_ptr<const Codec>> (*)(const CodecSpec& spec, const Layout& layout);
 
-  // What `create` makes, on the groups of spec.grouping; the plain codec where there is nothing to group. INVALID_ARGUMENT for
-  // an unknown grouping, or from `create`.
+  // What `create` makes, on the groups of spec.grouping; the plain codec where there is nothing to group.
+  // INVALID_ARGUMENT for an unknown grouping, or from `create`.
   static absl::StatusOr<std::unique_ptr<const Codec>> Create(const CodecSpec& spec, const Layout& layout,
                                                              Factory create);
 
@@ -32,6 +32,7 @@ class GroupedCodec : public Codec {
   const Layout& layout() const override { return layout_; }
   CodecTraits traits() const override { return inner_->traits(); }
   int64_t MaxMessageBytes() const override { return inner_->MaxMessageBytes(); }
+  std::unique_ptr<EncodeScratch> NewScratch() const override { return inner_->NewScratch(); }
   absl::StatusOr<std::string> Encode(absl::Span<const float> update, const EncodeOptions& options) const override;
   absl::StatusOr<std::string> AddAndEncode(absl::Span<const float> residual, absl::Span<float> delta,
                                            const EncodeOptions& options) const override;
@@ -43,13 +44,16 @@ class GroupedCodec : public Codec {
 
   GroupedCodec(const Layout& layout, std::vector<int64_t> inner_offsets, int64_t merged_size,
                std::unique_ptr<const Codec> inner)
-      : layout_(layout), inner_offsets_(std::move(inner_offsets)), merged_size_(merged_size), inner_(std::move(inner)) {}
+      : layout_(layout),
+        inner_offsets_(std::move(inner_offsets)),
+        merged_size_(merged_size),
+        inner_(std::move(inner)) {}
 
   // Whether elements change their places, so that updates must be gathered.
   bool reorders() const { return merged_size_ < layout_.size(); }
   std::vector<float> Gather(absl::Span<const float> flat) const;
-  // The rates of the groups: that of the merged one is the mean of its members', weighted by their sizes. INVALID_ARGUMENT
-  // when there is not one for each tensor of the model.
+  // The rates of the groups: that of the merged one is the mean of its members', weighted by their sizes.
+  // INVALID_ARGUMENT when there is not one for each tensor of the model.
   absl::StatusOr<std::vector<double>> GroupRates(absl::Span<const double> rates) const;
   // `call(codec, update, options)` with the inner codec and what belongs to its groups.
   template <typename Result, typename Call>

@@ -144,7 +144,7 @@ class RleMcgqCodec::Reader : public TensorReader {
     if (used_ == filled_) TERSE_RETURN_IF_ERROR(Fill());
     const int64_t end = offset_ + limit;
     const uint32_t* const from = positions_ + used_;
-    run->count = std::lower_bound(from, static_cast<const uint32_t*>(positions_ + filled_), end) - from;
+    run->count = CountBelow(from, filled_ - used_, end);
     run->positions = from;
     run->values = values_ + used_;
     used_ += run->count;

@@ -1,5 +1,6 @@
-// The momentum of Signum: Bernstein, Wang, Azizzadenesheli, Anandkumar, "signSGD: Compressed Optimisation for Non-Convex
-// Problems" (2018), Algorithm 2: m <- beta m + (1 - beta) g, and m is what is encoded. Nothing is subtracted.
+// The momentum of Signum: Bernstein, Wang, Azizzadenesheli, Anandkumar, "signSGD: Compressed Optimisation for
+// Non-Convex Problems" (2018), Algorithm 2: m <- beta m + (1 - beta) g, and m is what is encoded. Nothing is
+// subtracted.
 #ifndef TERSE_COMPRESSION_MOMENTUM_FEEDBACK_H_
 #define TERSE_COMPRESSION_MOMENTUM_FEEDBACK_H_
 

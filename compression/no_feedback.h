@@ -1,5 +1,6 @@
-// No memory: what an applied message did not carry is dropped, as unbiased codecs (qsgd, terngrad, low_precision) and plain
-// signSGD are defined. An update that was not applied still folds into the next one: its work was never in the model.
+// No memory: what an applied message did not carry is dropped, as unbiased codecs (qsgd, terngrad, low_precision) and
+// plain signSGD are defined. An update that was not applied still folds into the next one: its work was never in the
+// model.
 #ifndef TERSE_COMPRESSION_NO_FEEDBACK_H_
 #define TERSE_COMPRESSION_NO_FEEDBACK_H_
 

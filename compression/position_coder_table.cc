@@ -13,8 +13,7 @@ namespace terse {
 namespace {
 
 constexpr const PositionCoder& (*kCoders[])() = {
-    RiceCoder,      GolombCoder,    GapClassCoder, EliasGammaCoder,
-    EliasDeltaCoder, RunLengthCoder, Fixed16Coder,  AutoCoder,
+    RiceCoder, GolombCoder, GapClassCoder, EliasGammaCoder, EliasDeltaCoder, RunLengthCoder, Fixed16Coder, AutoCoder,
 };
 
 }  // namespace

@@ -154,9 +154,8 @@ class RandomSparseCodec::Reader : public TensorReader {
   }
 
   absl::Status Next(int64_t limit, DecodedRun* run) override {
-    const auto from = positions_->begin() + used_;
-    const auto most = positions_->begin() + std::min<size_t>(used_ + kDecodedRun, positions_->size());
-    run->count = std::lower_bound(from, most, offset_ + limit) - from;
+    const int64_t left = static_cast<int64_t>(positions_->size() - used_);
+    run->count = CountBelow(positions_->data() + used_, std::min(left, kDecodedRun), offset_ + limit);
     for (int64_t i = 0; i < run->count; ++i) {
       uint32_t bits = 0;
       stream_.Get(kValueBits, &bits);  // StartMessage saw that they are all there

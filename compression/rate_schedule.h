@@ -1,5 +1,5 @@
-// Rates that change from round to round: how dense the next message of each tensor should be. Warm-up (momentum_correction.h)
-// and dynamic sampling (dynamic_sampling.h) are schedules; one is held by a client's Feedback.
+// Rates that change from round to round: how dense the next message of each tensor should be. Warm-up
+// (momentum_correction.h) and dynamic sampling (dynamic_sampling.h) are schedules; one is held by a client's Feedback.
 #ifndef TERSE_COMPRESSION_RATE_SCHEDULE_H_
 #define TERSE_COMPRESSION_RATE_SCHEDULE_H_
 

@@ -144,8 +144,8 @@ class RunLength final : public PositionCoder {
     if (counters.remaining() < static_cast<uint64_t>(count) * width) {
       return PositionsEndEarly(kRunLengthName);
     }
-    return std::make_unique<GapReader<ChosenCounters>>(
-        ChosenCounters(static_cast<int>(width), count, size, counters), size, kRunLengthName);
+    return std::make_unique<GapReader<ChosenCounters>>(ChosenCounters(static_cast<int>(width), count, size, counters),
+                                                       size, kRunLengthName);
   }
 };
 

@@ -25,8 +25,8 @@ absl::StatusOr<std::unique_ptr<const Codec>> SbcCodec::CreateWith(int format_num
                                                                   const CodecSpec& spec, const Layout& layout) {
   TERSE_RETURN_IF_ERROR(CheckDensity(spec));
   if (spec.mean_precision != "fp32" && spec.mean_precision != "bf16") {
-    return absl::InvalidArgumentError(absl::StrCat("codec.mean_precision is '", spec.mean_precision, "'; ", spec.name,
-                                                   " knows 'fp32' and 'bf16'"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("codec.mean_precision is '", spec.mean_precision, "'; ", spec.name, " knows 'fp32' and 'bf16'"));
   }
   SparseFormat format;
   format.number = format_number;
@@ -96,7 +96,8 @@ double SbcCodec::EnergyPerBit(const SparsePart& part, int64_t size) const {
   const double count = static_cast<double>(part.positions.size());
   const double energy = count * static_cast<double>(part.scale) * static_cast<double>(part.scale);
   const int scale_bits = format().bf16_scales ? 16 : 32;
-  const int64_t bits = scale_bits + static_cast<int64_t>(part.payload.size()) + format().coder->Bits(part.positions, size);
+  const int64_t bits =
+      scale_bits + static_cast<int64_t>(part.payload.size()) + format().coder->Bits(part.positions, size);
   return energy / static_cast<double>(bits);
 }
 

@@ -1,23 +1,25 @@
 // Sparse Binary Compression: Sattler, Wiedemann, Mueller, Samek, "Sparse Binary Compression: Towards Distributed Deep
-// Learning with minimal Communication" (2018), Algorithm 2. Of each tensor only the k = p * n largest entries of one sign are
-// sent, all with the same value, their mean. Its relative `stc`, Sparse Ternary Compression (Sattler et al., "Robust and
-// Communication-Efficient Federated Learning from Non-IID Data", 2019, Algorithm 1), sends the k largest of both signs as
-// plus or minus the mean of their magnitudes, for one more bit an entry; `sbc_or_stc` takes, tensor by tensor, the one
-// that keeps more energy for its bits.
+// Learning with minimal Communication" (2018), Algorithm 2. Of each tensor only the k = p * n largest entries of one
+// sign are sent, all with the same value, their mean. Its relative `stc`, Sparse Ternary Compression (Sattler et al.,
+// "Robust and Communication-Efficient Federated Learning from Non-IID Data", 2019, Algorithm 1), sends the k largest of
+// both signs as plus or minus the mean of their magnitudes, for one more bit an entry; `sbc_or_stc` takes, tensor by
+// tensor, the one that keeps more energy for its bits.
 //
 // Readings, where the papers leave a choice:
 // - k is max(1, p * n rounded to nearest, halves up); exactly k entries, ties to the lowest index.
 // - The side with the larger mean over k entries wins, positive on a tie. A side with fewer than k entries counts the
 //   missing ones as zeros there, and then sends only what it has, with the mean of that.
-// - The mean adds magnitudes in double as top_select.h says; it is rounded to float32, or to bfloat16 if the run says so.
+// - The mean adds magnitudes in double as top_select.h says; it is rounded to float32, or to bfloat16 if the run says
+// so.
 // - A tensor of zeros sends nothing.
-// - The energy that k equal entries of mean m keep is k * m^2; per bit means divided by the tensor's whole cost in bits.
+// - The energy that k equal entries of mean m keep is k * m^2; per bit means divided by the tensor's whole cost in
+// bits.
 //
-// Biased, not lossless, deterministic. Cost a tensor: the count if it is not k, the scale, one sign bit an entry if signed,
-// and the position coder's bits.
+// Biased, not lossless, deterministic. Cost a tensor: the count if it is not k, the scale, one sign bit an entry if
+// signed, and the position coder's bits.
 //
-// Example: {0.5, -4, 3, 0, 2.5, 1}, p = 0.3: k = 2. sbc: means 2.75 and 2 (of 4 and 0), so positions 2 and 4 carry 2.75.
-// stc: positions 1 and 2 carry -3.5 and 3.5.
+// Example: {0.5, -4, 3, 0, 2.5, 1}, p = 0.3: k = 2. sbc: means 2.75 and 2 (of 4 and 0), so positions 2 and 4
+// carry 2.75. stc: positions 1 and 2 carry -3.5 and 3.5.
 #ifndef TERSE_COMPRESSION_SBC_H_
 #define TERSE_COMPRESSION_SBC_H_
 

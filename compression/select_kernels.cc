@@ -36,6 +36,17 @@ inline int64_t Collect(const float* values, const float* residual, float* sum, i
   return kept;
 }
 
+// Writes base + the places of the ones of `word`, and some more words behind them. Returns how many ones there are.
+HWY_INLINE int64_t StoreOnes(uint64_t word, uint32_t base, uint32_t* places) {
+  constexpr int kUsual = 4;  // ones that are written whether they are there or not
+  constexpr uint64_t kLast = uint64_t{1} << 63;
+  if (word == 0) return 0;
+  const int64_t count = __builtin_popcountll(word);
+  for (int64_t j = 0; j < kUsual; ++j, word &= word - 1) places[j] = base + __builtin_ctzll(word | kLast);
+  for (int64_t j = kUsual; j < count; ++j, word &= word - 1) places[j] = base + __builtin_ctzll(word);
+  return count;
+}
+
 inline int64_t Filter(const uint32_t* indices, const float* values, int64_t size, KeyRule rule, uint32_t* kept_indices,
                       float* kept_values) {
   int64_t kept = 0;
@@ -128,34 +139,34 @@ class Kept {
   HWY_INLINE int64_t count() const { return count_; }
 };
 
+// 64 entries a step: which are hits is one word, whose few ones are written without a branch for each.
 int64_t Collect(const float* values, const float* residual, float* sum, int64_t size, uint32_t first, int32_t positive,
                 int32_t negative, uint32_t* kept_indices, float* kept_values) {
-  const hn::ScalableTag<float> df;
-  const hn::RebindToSigned<decltype(df)> di;
-  const hn::RebindToUnsigned<decltype(df)> du;
+  const hn::CappedTag<float, 16> df;
+  constexpr int64_t kStep = 64;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(df));
-  const auto sign = hn::Set(di, static_cast<int32_t>(0x80000000u));
-  const auto below_positive = hn::Set(di, positive - 1);
-  const auto below_negative = hn::Set(di, negative - 1);
-  const auto step = hn::Set(du, static_cast<uint32_t>(lanes));
-  auto index = hn::Iota(du, first);
+  const auto high = hn::Set(df, FloatFromBits(static_cast<uint32_t>(positive)));
+  const auto low = hn::Set(df, -FloatFromBits(static_cast<uint32_t>(negative)));
   int64_t kept = 0;
   int64_t i = 0;
-  for (; i + lanes <= size; i += lanes) {
-    auto value = hn::LoadU(df, values + i);
-    if (residual != nullptr) {
-      value = hn::Add(value, hn::LoadU(df, residual + i));
-      hn::StoreU(value, df, sum + i);
+  for (; i + kStep <= size; i += kStep) {
+    uint64_t inside = 0;
+    for (int64_t lane = 0; lane < kStep; lane += lanes) {
+      auto value = hn::LoadU(df, values + i + lane);
+      if (residual != nullptr) {
+        value = hn::Add(value, hn::LoadU(df, residual + i + lane));
+        hn::StoreU(value, df, sum + i + lane);
+      }
+      // NaN is not inside.
+      uint8_t bits[8] = {};
+      hn::StoreMaskBits(df, hn::And(hn::Lt(value, high), hn::Gt(value, low)), bits);
+      inside |= (bits[0] | uint64_t{bits[1]} << 8) << lane;
     }
-    const auto bits = hn::BitCast(di, value);
-    const auto hit = hn::Or(hn::Gt(bits, below_positive), hn::Gt(hn::Xor(bits, sign), below_negative));
-    const Kept<decltype(df)> lanes_kept(df, hn::RebindMask(df, hit));
-    lanes_kept.Store(du, index, kept_indices + kept);
-    lanes_kept.Store(df, value, kept_values + kept);
-    kept += lanes_kept.count();
-    index = hn::Add(index, step);
+    kept += scalar::StoreOnes(~inside, first + static_cast<uint32_t>(i), kept_indices + kept);
   }
   const bool adds = residual != nullptr;
+  const float* const source = adds ? sum : values;
+  for (int64_t j = 0; j < kept; ++j) kept_values[j] = source[kept_indices[j] - first];
   return kept + scalar::Collect(values + i, adds ? residual + i : nullptr, adds ? sum + i : nullptr, size - i,
                                 first + static_cast<uint32_t>(i), positive, negative, kept_indices + kept,
                                 kept_values + kept);

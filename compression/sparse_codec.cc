@@ -138,11 +138,30 @@ absl::Status SparseCodec::NotFinite(const TensorInput& input, int64_t index) con
   return TensorCodec::NotFinite(input.tensor, index, input.values[index] + residual);
 }
 
-absl::StatusOr<std::vector<SparsePart>> SparseCodec::SelectAll(absl::Span<const TensorInput> tensors) const {
+struct SparseCodec::Scratch : EncodeScratch {
+  // That of an encoding's tensors, or `own` where the caller gave none.
+  static Scratch* Of(absl::Span<const TensorInput> tensors, Scratch* own) {
+    Scratch* const given = dynamic_cast<Scratch*>(tensors.front().scratch);
+    return given == nullptr ? own : given;
+  }
+
   TopSelector selector;
-  std::vector<SparsePart> parts(tensors.size());
-  for (size_t t = 0; t < tensors.size(); ++t) TERSE_RETURN_IF_ERROR(Select(tensors[t], &selector, &parts[t]));
-  return parts;
+  std::vector<SparsePart> parts;
+};
+
+std::unique_ptr<EncodeScratch> SparseCodec::NewScratch() const { return std::make_unique<Scratch>(); }
+
+absl::Status SparseCodec::SelectAll(absl::Span<const TensorInput> tensors, Scratch* scratch) const {
+  scratch->parts.resize(tensors.size());
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    SparsePart& part = scratch->parts[t];
+    part.positions.clear();
+    part.payload.clear();
+    part.is_signed = false;
+    part.scale = 0;
+    TERSE_RETURN_IF_ERROR(Select(tensors[t], &scratch->selector, &part));
+  }
+  return absl::OkStatus();
 }
 
 bool SparseCodec::AllPlanned(absl::Span<const SparsePart> parts) const {
@@ -152,7 +171,10 @@ bool SparseCodec::AllPlanned(absl::Span<const SparsePart> parts) const {
 }
 
 absl::Status SparseCodec::EncodeTensors(absl::Span<const TensorInput> tensors, BitWriter* writer) const {
-  TERSE_ASSIGN_OR_RETURN(const std::vector<SparsePart> parts, SelectAll(tensors));
+  Scratch own;
+  Scratch* const scratch = Scratch::Of(tensors, &own);
+  TERSE_RETURN_IF_ERROR(SelectAll(tensors, scratch));
+  const std::vector<SparsePart>& parts = scratch->parts;
   const bool all_planned = AllPlanned(parts);
   if (!format_.planned.empty()) writer->Put(all_planned, 1);
   for (size_t t = 0; t < parts.size(); ++t) PutPart(t, all_planned, parts[t], writer);
@@ -184,7 +206,10 @@ void SparseCodec::PutPart(int64_t tensor, bool all_planned, const SparsePart& pa
 }
 
 absl::StatusOr<int64_t> SparseCodec::TensorsBits(absl::Span<const TensorInput> tensors) const {
-  TERSE_ASSIGN_OR_RETURN(const std::vector<SparsePart> parts, SelectAll(tensors));
+  Scratch own;
+  Scratch* const scratch = Scratch::Of(tensors, &own);
+  TERSE_RETURN_IF_ERROR(SelectAll(tensors, scratch));
+  const std::vector<SparsePart>& parts = scratch->parts;
   const bool all_planned = AllPlanned(parts);
   int64_t bits = format_.planned.empty() ? 0 : 1;
   for (size_t t = 0; t < parts.size(); ++t) bits += PartBits(t, all_planned, parts[t]);
@@ -243,11 +268,12 @@ class SparseCodec::Reader : public TensorReader {
     const int64_t end = codec_->tensor(at_.tensor).offset + limit;
     int64_t until = at_.filled;
     if (at_.used < at_.filled && at_.positions[at_.filled - 1] >= end) {
-      until = std::lower_bound(at_.positions + at_.used, at_.positions + at_.filled, end) - at_.positions;
+      until = at_.used + CountBelow(at_.positions + at_.used, at_.filled - at_.used, end);
     }
     run->count = until - at_.used;
     run->positions = at_.positions + at_.used;
     run->values = at_.values + at_.used;
+    run->common = codec_->ElementBits(at_.is_signed) == 0;
     at_.used = until;
     return absl::OkStatus();
   }

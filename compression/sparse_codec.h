@@ -71,6 +71,9 @@ std::vector<int64_t> PlannedCounts(double density, const Layout& layout);
 absl::Status CheckDensity(const CodecSpec& spec);
 
 class SparseCodec : public TensorCodec {
+ public:
+  std::unique_ptr<EncodeScratch> NewScratch() const override;
+
  protected:
   SparseCodec(const Layout& layout, SparseFormat format);
 
@@ -89,12 +92,14 @@ class SparseCodec : public TensorCodec {
 
  private:
   class Reader;
+  struct Scratch;
 
   absl::Status EncodeTensors(absl::Span<const TensorInput> tensors, BitWriter* writer) const override;
   absl::StatusOr<int64_t> TensorsBits(absl::Span<const TensorInput> tensors) const override;
   std::unique_ptr<TensorReader> NewReader() const override;
 
-  absl::StatusOr<std::vector<SparsePart>> SelectAll(absl::Span<const TensorInput> tensors) const;
+  // Fills scratch->parts.
+  absl::Status SelectAll(absl::Span<const TensorInput> tensors, Scratch* scratch) const;
   bool AllPlanned(absl::Span<const SparsePart> parts) const;
   void PutPart(int64_t tensor, bool all_planned, const SparsePart& part, BitWriter* writer) const;
   int64_t PartBits(int64_t tensor, bool all_planned, const SparsePart& part) const;

@@ -29,9 +29,7 @@ class FixedWidthCoder : public SymbolCoder {
   bool fixed_length() const override { return true; }
   int64_t MaxBits(int64_t count) const override { return count * width_; }
 
-  void Put(absl::Span<const uint32_t> symbols, BitWriter* writer) const override {
-    PutFields(symbols, width_, writer);
-  }
+  void Put(absl::Span<const uint32_t> symbols, BitWriter* writer) const override { PutFields(symbols, width_, writer); }
 
   std::unique_ptr<SymbolReader> NewReader() const override { return std::make_unique<FixedWidthReader>(width_); }
 

@@ -35,8 +35,8 @@ class TensorCursor : public UpdateCursor {
       if (run->count > 0 || started_) return absl::OkStatus();
     }
     if (tensor_ < tensors.size() || stream_.AtPaddedEnd()) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat(codec_->name(), " message with bits behind its last element; a message ends with its last tensor"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        codec_->name(), " message with bits behind its last element; a message ends with its last tensor"));
   }
 
  private:
@@ -62,13 +62,22 @@ class TensorCursor : public UpdateCursor {
 
 }  // namespace
 
+int64_t CountBelow(const uint32_t* positions, int64_t count, int64_t limit) {
+  const uint32_t* begin = positions;
+  while (count > 1) {
+    const int64_t half = count / 2;
+    begin += begin[half - 1] < limit ? half : 0;
+    count -= half;
+  }
+  return begin - positions + (count == 1 && *begin < limit ? 1 : 0);
+}
+
 absl::Status TruncatedIn(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("the message ends inside ", what, "; send it whole"));
 }
 
 absl::Status NotFiniteError(const TensorSpec& tensor, int64_t index, float value) {
-  return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "', index ", index,
-                                                 ": the update is ", value,
+  return absl::InvalidArgumentError(absl::StrCat("tensor '", tensor.name, "', index ", index, ": the update is ", value,
                                                  "; training has diverged, try a lower learning rate"));
 }
 
@@ -100,6 +109,7 @@ absl::StatusOr<std::vector<TensorInput>> TensorCodec::Split(absl::Span<const flo
     input.values = update.subspan(spec.offset, spec.size);
     input.latest = options.latest.empty() ? input.values : options.latest.subspan(spec.offset, spec.size);
     input.key = options.key;
+    input.scratch = options.scratch;
     if (!options.rates.empty()) input.rate = options.rates[t];
   }
   return tensors;
@@ -148,8 +158,8 @@ absl::StatusOr<std::unique_ptr<UpdateCursor>> TensorCodec::Open(absl::string_vie
                                                    max_message_bytes_));
   }
   if (message.empty() || static_cast<uint8_t>(message[0]) != format_number_) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("not a message of codec ", name(), " (format ", format_number_, "); both ends need the same codec"));
+    return absl::InvalidArgumentError(absl::StrCat("not a message of codec ", name(), " (format ", format_number_,
+                                                   "); both ends need the same codec"));
   }
   auto cursor = std::make_unique<TensorCursor>(this, BitReader(message.substr(1)), NewReader());
   TERSE_RETURN_IF_ERROR(cursor->Start());

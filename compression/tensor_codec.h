@@ -1,6 +1,6 @@
-// What all codecs share that code a model tensor by tensor into one bit stream: sizes and finite numbers checked, the format
-// byte, padding, the cursor. A codec adds how the tensors are written (EncodeTensors), what that costs (TensorsBits) and how
-// one is read (a TensorReader). Two families build on it: sparse_codec.h and quantized_codec.h.
+// What all codecs share that code a model tensor by tensor into one bit stream: sizes and finite numbers checked, the
+// format byte, padding, the cursor. A codec adds how the tensors are written (EncodeTensors), what that costs
+// (TensorsBits) and how one is read (a TensorReader). Two families build on it: sparse_codec.h and quantized_codec.h.
 #ifndef TERSE_COMPRESSION_TENSOR_CODEC_H_
 #define TERSE_COMPRESSION_TENSOR_CODEC_H_
 
@@ -26,7 +26,8 @@ struct TensorInput {
   float* sum = nullptr;             // where values + residual goes then; may be values.data()
   absl::Span<const float> latest;   // EncodeOptions::latest of this tensor; values when the options have none
   CodecKey key;
-  double rate = 0;  // EncodeOptions::rates of this tensor; 0 for the codec's own
+  double rate = 0;                   // EncodeOptions::rates of this tensor; 0 for the codec's own
+  EncodeScratch* scratch = nullptr;  // EncodeOptions::scratch
 };
 
 // Reads the tensors of one message, in order. Not thread-safe.
@@ -46,8 +47,8 @@ class TensorReader {
   // As UpdateCursor::Next, with positions and `limit` in the tensor: 0 <= limit <= its size.
   virtual absl::Status Next(int64_t limit, DecodedRun* run) = 0;
 
-  // Called once Next has nothing more below the tensor's size: sets `stream` behind the tensor's last bit, and checks what
-  // can only be checked at the end.
+  // Called once Next has nothing more below the tensor's size: sets `stream` behind the tensor's last bit, and checks
+  // what can only be checked at the end.
   virtual absl::Status FinishTensor(BitReader* stream) = 0;
 };
 
@@ -94,6 +95,9 @@ class TensorCodec : public Codec {
   const int format_number_;
   int64_t max_message_bytes_ = 0;
 };
+
+// How many of these increasing positions are below `limit`. Without branches, which would be guessed wrong.
+int64_t CountBelow(const uint32_t* positions, int64_t count, int64_t limit);
 
 // "the message ends inside WHAT; send it whole"
 absl::Status TruncatedIn(absl::string_view what);

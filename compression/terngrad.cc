@@ -15,8 +15,8 @@ namespace terse {
 absl::StatusOr<std::unique_ptr<const Codec>> TernGradCodec::Create(const CodecSpec& spec, const Layout& layout) {
   TERSE_RETURN_IF_ERROR(CheckBucket(spec));
   if (!(spec.clip >= 0 && std::isfinite(spec.clip))) {
-    return absl::InvalidArgumentError(absl::StrCat("codec.clip is ", spec.clip,
-                                                   "; terngrad needs a number of standard deviations, or 0 for none"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("codec.clip is ", spec.clip, "; terngrad needs a number of standard deviations, or 0 for none"));
   }
   return absl::WrapUnique<const Codec>(new TernGradCodec(layout, spec));
 }

@@ -8,26 +8,26 @@
 
 namespace terse {
 
-// Settings of compression/codec_table; each codec reads the ones it has, and its header says which. The defaults are those of
-// proto/terse/v1/run_config.proto.
+// Settings of compression/codec_table; each codec reads the ones it has, and its header says which. The defaults are
+// those of proto/terse/v1/run_config.proto.
 struct CodecSpec {
-  std::string name = "sbc";              // row of compression/codec_table
-  double density = 0.01;                 // fraction of each tensor that is sent: p of SBC Algorithm 2
-  std::string mean_precision = "fp32";   // of sbc and its kin: "fp32" (the paper) or "bf16"
-  std::string positions = "auto";        // row of compression/position_coder_table
-  std::string grouping = "per_tensor";   // or "merge_small" or "global"
-  int64_t merge_below = 4096;            // merge_small: tensors with fewer elements become one group
-  int64_t bits = 4;                      // qsgd: q; low_precision: b
-  std::string code = "simple";           // qsgd: "simple" or "elias"; mcgq: "simple" (section 3.4) or "positions"
-  int64_t bucket = 0;                    // quantizers with a scale: elements that share one; 0 for a whole tensor
-  double threshold = 0.01;               // strom: tau
-  double samples = 0.05;                 // mcgq: K, samples per element
-  double sampling_step = 0;              // mcgq: delta_K of dynamic sampling; 0 keeps K
-  std::string feedback = "own";          // row of compression/feedback_table, or "own": the codec's
-  double decay = 1;                      // of the residual, each round: beta
-  double momentum = 0.9;                 // of the feedbacks with momentum (dgc, signum)
-  double clip = 0;                       // dgc: largest L2 norm of a delta; terngrad: c, in standard deviations; 0: none
-  int64_t warmup_rounds = 0;             // dgc: rounds over which the density falls to its value
+  std::string name = "sbc";             // row of compression/codec_table
+  double density = 0.01;                // fraction of each tensor that is sent: p of SBC Algorithm 2
+  std::string mean_precision = "fp32";  // of sbc and its kin: "fp32" (the paper) or "bf16"
+  std::string positions = "auto";       // row of compression/position_coder_table
+  std::string grouping = "per_tensor";  // or "merge_small" or "global"
+  int64_t merge_below = 4096;           // merge_small: tensors with fewer elements become one group
+  int64_t bits = 4;                     // qsgd: q; low_precision: b
+  std::string code = "simple";          // qsgd: "simple" or "elias"; mcgq: "simple" (section 3.4) or "positions"
+  int64_t bucket = 0;                   // quantizers with a scale: elements that share one; 0 for a whole tensor
+  double threshold = 0.01;              // strom: tau
+  double samples = 0.05;                // mcgq: K, samples per element
+  double sampling_step = 0;             // mcgq: delta_K of dynamic sampling; 0 keeps K
+  std::string feedback = "own";         // row of compression/feedback_table, or "own": the codec's
+  double decay = 1;                     // of the residual, each round: beta
+  double momentum = 0.9;                // of the feedbacks with momentum (dgc, signum)
+  double clip = 0;                      // dgc: largest L2 norm of a delta; terngrad: c, in standard deviations; 0: none
+  int64_t warmup_rounds = 0;            // dgc: rounds over which the density falls to its value
 };
 
 struct ModelSpec {

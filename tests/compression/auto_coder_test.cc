@@ -76,7 +76,10 @@ TEST(AutoCoder, TakesTheFewestBitsAndOfSeveralTheFirst) {
 
 TEST(AutoCoder, SelectsByTheBitsOfTheFormat) {
   const auto bits = [](const Positions& positions, int64_t size) { return PositionBits(AutoCoder(), positions, size); };
-  EXPECT_EQ(bits({0, 1, 5, 12}, 16), "1" "0010" "11010001");
+  EXPECT_EQ(bits({0, 1, 5, 12}, 16),
+            "1"
+            "0010"
+            "11010001");
   const Positions crowd = {10, 11, 12, 13, 14};
   EXPECT_EQ(bits(crowd, 1000), "001" + PositionBits(EliasGammaCoder(), crowd, 1000));
 }
@@ -91,7 +94,12 @@ TEST(AutoCoder, TakesRiceInSmallTensors) {
 
 TEST(AutoCoder, ReadsChoicesThatItWouldNotMake) {
   // The documented exception: golomb where rice is shorter by its selector.
-  EXPECT_TRUE(ReadPositionBits(AutoCoder(), 4, 16, "0" "00" "0010" "11010001").ok());
+  EXPECT_TRUE(ReadPositionBits(AutoCoder(), 4, 16,
+                               "0"
+                               "00"
+                               "0010"
+                               "11010001")
+                  .ok());
 }
 
 }  // namespace

@@ -174,8 +174,8 @@ TEST_P(CodecConformance, DependsOnTheKeyExactlyWhenStochastic) {
   }
 }
 
-// The mean over many keys is the update, within five standard errors of each element. Where an element is rarely sent its
-// sample variance says little; then that of a value that is 0 or the largest decoded one stands in.
+// The mean over many keys is the update, within five standard errors of each element. Where an element is rarely sent
+// its sample variance says little; then that of a value that is 0 or the largest decoded one stands in.
 TEST_P(CodecConformance, IsUnbiasedIfItSaysSo) {
   const auto codec = New({60, 5});
   if (!codec->traits().unbiased) return;

@@ -42,8 +42,8 @@ TEST(CounterRandom, GivesTheSameDrawsInAnyOrderAndInAnyParts) {
   for (int64_t first : {0, 1, 2, 3, 4, 5, 479, 480, 998}) {
     for (int64_t count : {0, 1, 2, 3, 4, 5, 8, 480}) {
       if (first + count > 1000) continue;
-      EXPECT_EQ(Draws(key, 4, first, count),
-                std::vector<uint32_t>(all.begin() + first, all.begin() + first + count)) << first << " " << count;
+      EXPECT_EQ(Draws(key, 4, first, count), std::vector<uint32_t>(all.begin() + first, all.begin() + first + count))
+          << first << " " << count;
     }
   }
 }

@@ -49,9 +49,8 @@ std::vector<uint32_t> Numbers() {
 
 TEST(EliasOmega, HasTheWordsOfItsPaper) {
   const std::pair<uint32_t, const char*> words[] = {
-      {1, "0"},       {2, "100"},           {3, "110"},           {4, "101000"},
-      {5, "101010"},  {7, "101110"},        {8, "1110000"},       {15, "1111110"},
-      {16, "10100100000"}, {32, "101011000000"}, {100, "1011011001000"}};
+      {1, "0"},       {2, "100"},      {3, "110"},          {4, "101000"},        {5, "101010"},         {7, "101110"},
+      {8, "1110000"}, {15, "1111110"}, {16, "10100100000"}, {32, "101011000000"}, {100, "1011011001000"}};
   for (const auto& [number, word] : words) {
     std::string bytes;
     BitWriter writer(&bytes);
@@ -191,7 +190,7 @@ TEST(EliasOmegaCoder, RefusesWhatItDoesNotWrite) {
   const std::vector<uint32_t> zeros(20);
   EXPECT_TRUE(Read("0" + PaperSparse(zeros), 20).ok());
   EXPECT_FALSE(Read("1" + PaperDense(zeros), 20).ok());
-  EXPECT_FALSE(Read("0" + PaperWord(22), 20).ok());                           // past the end
+  EXPECT_FALSE(Read("0" + PaperWord(22), 20).ok());                                      // past the end
   EXPECT_FALSE(Read("0" + PaperWord(1) + "0" + PaperWord(4) + PaperWord(20), 20).ok());  // level 4
   EXPECT_TRUE(Read("0" + PaperWord(1) + "0" + PaperWord(3) + PaperWord(20), 20).ok());
   EXPECT_FALSE(Read("1" + PaperWord(5) + "0", 1).ok());  // level 4

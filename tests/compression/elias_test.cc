@@ -8,8 +8,16 @@ namespace terse {
 namespace {
 
 TEST(Elias, HasTheBitsOfTheFormat) {
-  EXPECT_EQ(PositionBits(EliasGammaCoder(), {0, 1, 5, 12}, 16), "1" "1" "00100" "00111");
-  EXPECT_EQ(PositionBits(EliasDeltaCoder(), {0, 1, 5, 12}, 16), "1" "1" "01100" "01111");
+  EXPECT_EQ(PositionBits(EliasGammaCoder(), {0, 1, 5, 12}, 16),
+            "1"
+            "1"
+            "00100"
+            "00111");
+  EXPECT_EQ(PositionBits(EliasDeltaCoder(), {0, 1, 5, 12}, 16),
+            "1"
+            "1"
+            "01100"
+            "01111");
 }
 
 TEST(Elias, HasThePublishedLengths) {
@@ -36,8 +44,16 @@ TEST(Elias, MaxBitsIsCloseToTheLongestCode) {
 TEST(Elias, RefusesNumbersOfMoreThan31Bits) {
   const std::string zeros(31, '0');
   EXPECT_FALSE(ReadPositionBits(EliasGammaCoder(), 1, 2147483647, zeros + "1" + zeros).ok());
-  EXPECT_FALSE(ReadPositionBits(EliasDeltaCoder(), 1, 2147483647, "000001" "00000" + zeros).ok());  // N + 1 = 32
-  EXPECT_FALSE(ReadPositionBits(EliasDeltaCoder(), 1, 2147483647, "0000001" "000000" + zeros + zeros).ok());  // 64
+  EXPECT_FALSE(ReadPositionBits(EliasDeltaCoder(), 1, 2147483647,
+                                "000001"
+                                "00000" +
+                                    zeros)
+                   .ok());  // N + 1 = 32
+  EXPECT_FALSE(ReadPositionBits(EliasDeltaCoder(), 1, 2147483647,
+                                "0000001"
+                                "000000" +
+                                    zeros + zeros)
+                   .ok());  // 64
 }
 
 }  // namespace

@@ -1,11 +1,10 @@
-#include "compression/error_feedback.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cmath>
 
+#include "compression/error_feedback.h"
 #include "compression/feedback_table.h"
 #include "tests/compression/updates.h"
 
@@ -112,8 +111,8 @@ TEST(ErrorFeedback, RefusesStoredStateThatDoesNotFit) {
   EXPECT_THAT(feedback.dense(), Each(0));
 }
 
-// A sum of float32 numbers without any rounding: a fixed-point number that reaches from the smallest denormal to beyond the
-// largest float.
+// A sum of float32 numbers without any rounding: a fixed-point number that reaches from the smallest denormal to beyond
+// the largest float.
 class ExactSum {
  public:
   void Add(float value) {
@@ -144,11 +143,12 @@ class ExactSum {
   std::array<int64_t, 12> limbs_ = {};
 };
 
-// Equation (2) over 1,000 rounds, exactly. Every number of the bookkeeping is a float32, so each addition may round, and what it
-// rounds away is a float32 again. The test checks that each result is the correctly rounded one, and adds up without rounding:
+// Equation (2) over 1,000 rounds, exactly. Every number of the bookkeeping is a float32, so each addition may round,
+// and what it rounds away is a float32 again. The test checks that each result is the correctly rounded one, and adds
+// up without rounding:
 //   deltas - applied - residual - rounded away = 0.
-// Where no operation rounds (deltas on a grid of 2^-10 and decoded values on it too), nothing is rounded away and the equation
-// holds in float32 bits.
+// Where no operation rounds (deltas on a grid of 2^-10 and decoded values on it too), nothing is rounded away and the
+// equation holds in float32 bits.
 class Conservation {
  public:
   Conservation(const CodecSpec& spec, const Layout& layout)
@@ -179,8 +179,8 @@ class Conservation {
     }
   }
 
-  // Error feedback diverges with a codec that amplifies (random_sparse, unbiased). Then the state is reset in time, and what
-  // that loses is booked.
+  // Error feedback diverges with a codec that amplifies (random_sparse, unbiased). Then the state is reset in time, and
+  // what that loses is booked.
   void ForgetIfDiverged() {
     if (feedback_->Norm() < 0x1p100) return;
     for (int64_t i = 0; i < size_; ++i) balance_[i].Subtract(feedback_->dense()[i]);
@@ -232,9 +232,10 @@ INSTANTIATE_TEST_SUITE_P(Table, ConservationOf, ::testing::ValuesIn(AllCodecCase
 TEST(Conservation, IsBitwiseWhereNothingRounds) {
   CodecSpec strom = SparseSpec("strom", 0);
   strom.threshold = 0.0625;
-  for (const CodecSpec& spec : {SparseSpec("sbc", 0.02, "bf16"), SparseSpec("stc", 0.3, "bf16"),
-                                SparseSpec("sbc_or_stc", 0.02, "bf16"), SparseSpec("top_k", 0.01), SparseSpec("dgc", 0.01),
-                                SparseSpec("random_sparse", 0.1), SparseSpec("bf16", 1), SparseSpec("dense", 1), strom}) {
+  for (const CodecSpec& spec :
+       {SparseSpec("sbc", 0.02, "bf16"), SparseSpec("stc", 0.3, "bf16"), SparseSpec("sbc_or_stc", 0.02, "bf16"),
+        SparseSpec("top_k", 0.01), SparseSpec("dgc", 0.01), SparseSpec("random_sparse", 0.1), SparseSpec("bf16", 1),
+        SparseSpec("dense", 1), strom}) {
     CodecSpec with = spec;
     with.feedback = "error_feedback";
     Conservation conservation(with, MakeLayout({1, 10, 200, 45}));

@@ -43,9 +43,16 @@ TEST(GolombParameter, EqualsTheRuleOfThePaper) {
 
 TEST(Golomb, HasTheBitsOfTheFormat) {
   // M = 7, w = 2, u = 1: zeros 9 are 1 and a long remainder 2, whose 3 bits 011 are split into 01 and 1.
-  EXPECT_EQ(PositionBits(GolombCoder(), {9}, 10), "10" "01" "1");
-  EXPECT_EQ(PositionBits(GolombCoder(), {7}, 10), "00" "01");
-  EXPECT_EQ(PositionBits(GolombCoder(), {0, 1, 5, 12}, 16), "0010" "11010001");
+  EXPECT_EQ(PositionBits(GolombCoder(), {9}, 10),
+            "10"
+            "01"
+            "1");
+  EXPECT_EQ(PositionBits(GolombCoder(), {7}, 10),
+            "00"
+            "01");
+  EXPECT_EQ(PositionBits(GolombCoder(), {0, 1, 5, 12}, 16),
+            "0010"
+            "11010001");
   EXPECT_EQ(PositionBits(GolombCoder(), {0, 1, 2}, 3), "111");
 }
 

@@ -32,7 +32,8 @@ TEST(GroupedCodec, MergesSmallTensorsAndLeavesTheOthersAlone) {
 
 TEST(GroupedCodec, GlobalChoosesAcrossTensors) {
   const auto codec = *MakeCodec(Grouped("top_k", "global", 0.2), MakeLayout({3, 5, 2}));
-  EXPECT_THAT(Decode(*codec, *codec->Encode({1, 9, 0, 1, 2, 3, 4, 5, 8, -7})), ElementsAre(0, 9, 0, 0, 0, 0, 0, 0, 8, 0));
+  EXPECT_THAT(Decode(*codec, *codec->Encode({1, 9, 0, 1, 2, 3, 4, 5, 8, -7})),
+              ElementsAre(0, 9, 0, 0, 0, 0, 0, 0, 8, 0));
 }
 
 TEST(GroupedCodec, IsThePlainCodecWhereThereIsNothingToMerge) {

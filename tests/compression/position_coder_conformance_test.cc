@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kLargestSize = 2147483647;
 constexpr uint32_t kTrailer = 0x2b5d;
-constexpr int kLead = 3;             // an odd bit offset
+constexpr int kLead = 3;            // an odd bit offset
 constexpr size_t kManyBytes = 400;  // longer encodings are not looked at byte by byte
 
 struct Case {

@@ -14,8 +14,8 @@
 namespace terse {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::Each;
+using ::testing::ElementsAre;
 
 std::unique_ptr<const Codec> New(int64_t bits, const std::string& code, const std::vector<int64_t>& sizes,
                                  int64_t bucket = 0) {
@@ -127,11 +127,11 @@ TEST(Qsgd, StaysFiniteAndUnbiasedBeyondTheRangeOfTheNorm) {
 
 TEST(Qsgd, RefusesWhatItDoesNotWrite) {
   const auto simple = New(2, "simple", {6});
-  ExpectRefused(*simple, FromHex("10 00 00 40 40 21 30 02"), "never writes");   // a negative zero
-  ExpectRefused(*simple, FromHex("10 00 00 00 00 20 30 02"), "does not fit");   // norm 0, levels above 0
-  ExpectRefused(*simple, FromHex("10 00 00 00 80 00 00 00"), "header");         // norm -0
-  ExpectRefused(*simple, FromHex("10 00 00 80 bf 00 00 00"), "header");         // norm -1
-  ExpectRefused(*simple, FromHex("10 00 00 80 7f 00 00 00"), "header");         // infinite
+  ExpectRefused(*simple, FromHex("10 00 00 40 40 21 30 02"), "never writes");     // a negative zero
+  ExpectRefused(*simple, FromHex("10 00 00 00 00 20 30 02"), "does not fit");     // norm 0, levels above 0
+  ExpectRefused(*simple, FromHex("10 00 00 00 80 00 00 00"), "header");           // norm -0
+  ExpectRefused(*simple, FromHex("10 00 00 80 bf 00 00 00"), "header");           // norm -1
+  ExpectRefused(*simple, FromHex("10 00 00 80 7f 00 00 00"), "header");           // infinite
   ExpectRefused(*simple, FromHex("10 00 00 40 40 20 30 06"), "behind its last");  // padding
   ExpectRefused(*simple, FromHex("10 00 00 40 40 20 30"), "ends inside");
   ExpectRefused(*simple, FromHex("11 00 00 40 40 0d 39"), "not a message of codec qsgd");

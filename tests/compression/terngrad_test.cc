@@ -23,9 +23,7 @@ std::unique_ptr<const Codec> New(double clip, const std::vector<int64_t>& sizes,
   return *TernGradCodec::Create(spec, MakeLayout(sizes));
 }
 
-TEST(TernGrad, HasTheBytesOfItsFormat) {
-  ExpectExample(*New(0, {6}), {1, -1, 0, 1, 1, -1}, "12 00 00 80 3f 73 02");
-}
+TEST(TernGrad, HasTheBytesOfItsFormat) { ExpectExample(*New(0, {6}), {1, -1, 0, 1, 1, -1}, "12 00 00 80 3f 73 02"); }
 
 TEST(TernGrad, CostsAByteForFiveElements) {
   Random random(1);

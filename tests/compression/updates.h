@@ -66,8 +66,8 @@ struct CodecCase {
   CodecSpec spec;
 };
 
-// Every row of the table with every kind of setting that changes its messages. A new codec is tested by being a row, and
-// by a line here if it has settings of its own.
+// Every row of the table with every kind of setting that changes its messages. A new codec is tested by being a row,
+// and by a line here if it has settings of its own.
 inline std::vector<CodecCase> AllCodecCases() {
   std::vector<CodecCase> cases;
   const auto add = [&cases](const std::string& name, const CodecSpec& spec) { cases.push_back({name, spec}); };

@@ -1,9 +1,8 @@
-#include "compression/downstream.h"
-
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "compression/downstream.h"
 #include "tests/fuzz/codec_cases.h"
 #include "tests/fuzz/targets.h"
 

@@ -1,9 +1,8 @@
-#include "compression/feedback.h"
-
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "compression/feedback.h"
 #include "compression/feedback_table.h"
 #include "tests/fuzz/codec_cases.h"
 #include "tests/fuzz/targets.h"
