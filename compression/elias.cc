@@ -1,5 +1,6 @@
 #include "compression/elias.h"
 
+#include "compression/elias_gamma.h"
 #include "compression/gap_code.h"
 
 namespace terse {
@@ -7,53 +8,21 @@ namespace {
 
 constexpr int kMaxLog = 30;  // gaps are below 2^31
 
-int FloorLog2(uint32_t value) { return 31 - __builtin_clz(value); }
-
-// The bits of `value` below its leading one.
-void PutMantissa(uint32_t value, BitWriter* writer) {
-  const int log = FloorLog2(value);
-  writer->Put(value - (uint32_t{1} << log), log);
-}
-
-bool GetMantissa(int log, BitReader* reader, uint32_t* value) {
-  if (!reader->Get(log, value)) return false;
-  *value += uint32_t{1} << log;
-  return true;
-}
-
-struct Gamma {
-  static constexpr char kName[] = "elias_gamma";
-
-  static int Length(int log) { return 2 * log + 1; }
-
-  static void Put(uint32_t value, BitWriter* writer) {
-    writer->PutUnary(FloorLog2(value));
-    PutMantissa(value, writer);
-  }
-
-  // False when the stream ends or the value has more than max_log + 1 bits.
-  static bool Get(int max_log, BitReader* reader, uint32_t* value) {
-    uint64_t log;
-    if (!reader->GetUnary(&log) || log > static_cast<uint64_t>(max_log)) return false;
-    return GetMantissa(static_cast<int>(log), reader, value);
-  }
-};
-
 struct Delta {
   static constexpr char kName[] = "elias_delta";
 
-  static int Length(int log) { return log + Gamma::Length(FloorLog2(log + 1)); }
+  static int Length(int log) { return log + EliasGamma::Length(FloorLog2(log + 1)); }
 
   static void Put(uint32_t value, BitWriter* writer) {
-    Gamma::Put(FloorLog2(value) + 1, writer);
-    PutMantissa(value, writer);
+    EliasGamma::Put(FloorLog2(value) + 1, writer);
+    EliasGamma::PutMantissa(value, writer);
   }
 
   static bool Get(int max_log, BitReader* reader, uint32_t* value) {
     static_assert(kMaxLog + 1 == 31, "the largest number of five bits, so that Gamma's limit is the limit");
     uint32_t bits;
-    if (!Gamma::Get(FloorLog2(max_log + 1), reader, &bits)) return false;
-    return GetMantissa(static_cast<int>(bits) - 1, reader, value);
+    if (!EliasGamma::Get(FloorLog2(max_log + 1), reader, &bits)) return false;
+    return EliasGamma::GetMantissa(static_cast<int>(bits) - 1, reader, value);
   }
 };
 
@@ -109,7 +78,7 @@ class EliasCoder final : public PositionCoder {
 }  // namespace
 
 const PositionCoder& EliasGammaCoder() {
-  static const EliasCoder<Gamma> coder;
+  static const EliasCoder<EliasGamma> coder;
   return coder;
 }
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 
+#include "compression/elias_gamma.h"
 #include "compression/tensor_codec.h"
 
 namespace terse {
 namespace {
 
-constexpr int FloorLog2(uint32_t value) { return 31 - __builtin_clz(value); }
 
 struct CodeWord {
   uint64_t bits;  // the first one in the lowest place

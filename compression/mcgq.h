@@ -14,7 +14,7 @@
 //   or spec.samples without; 0 < K <= 1024.
 // - The scale ||g||_1 / N always travels, as one float32 a tensor (section 3.4's note for optimizers that depend on
 //   it); a tensor of zeros has level 0 everywhere and scale 0.
-// - A decoded element is level * scale as LevelValue of sparse_codec.h says.
+// - A decoded element is level * scale as LevelValue of signed_level.h says.
 // Algorithm 4, which zeroes what was sampled, is the feedback accumulation.h.
 //
 // Messages, by spec.code: "simple" is the code of section 3.4 (mcgq_rle.h); "positions" is the sparse message of

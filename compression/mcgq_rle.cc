@@ -15,7 +15,7 @@ constexpr int kHeaderBits = 32;
 int BitLength(uint32_t value) { return value == 0 ? 0 : 32 - __builtin_clz(value); }
 
 // B_g and B_RLE.
-int LevelBits(uint32_t largest_level) { return 1 + BitLength(largest_level); }
+int LevelWidth(uint32_t largest_level) { return 1 + BitLength(largest_level); }
 int RunBits(uint32_t longest_run) { return BitLength(longest_run); }
 
 // Calls visit(zeros) for every run of zeros and visit_level(level) for every other element, in order.
@@ -48,7 +48,7 @@ Widths WidthsOf(const SparseLevels& tensor, int64_t size) {
         ++runs;
       },
       [&](uint32_t level) { largest = std::max(largest, level >> 1); });
-  return {LevelBits(largest), RunBits(longest), runs};
+  return {LevelWidth(largest), RunBits(longest), runs};
 }
 
 }  // namespace
@@ -106,7 +106,7 @@ absl::Status RleReader::Next(absl::Span<uint32_t> positions, absl::Span<uint32_t
     const bool negative = word >> (level_bits_ - 1) == 1;
     const uint32_t magnitude = negative ? (~word + 1) & ((uint64_t{1} << level_bits_) - 1) : word;
     // The lowest number of a two's complement needs one bit more for its magnitude.
-    if (LevelBits(magnitude) > level_bits_) return absl::InvalidArgumentError("a level that its width does not hold");
+    if (LevelWidth(magnitude) > level_bits_) return absl::InvalidArgumentError("a level that its width does not hold");
     largest_level_ = std::max(largest_level_, magnitude);
     positions[*count] = static_cast<uint32_t>(at_++);
     levels[(*count)++] = SignedLevel(magnitude, negative);
@@ -128,9 +128,9 @@ absl::Status RleReader::ReadRun() {
 }
 
 absl::Status RleReader::CheckWidths() const {
-  if (level_bits_ == LevelBits(largest_level_) && run_bits_ == RunBits(longest_run_)) return absl::OkStatus();
+  if (level_bits_ == LevelWidth(largest_level_) && run_bits_ == RunBits(longest_run_)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("widths of ", level_bits_, " and ", run_bits_, " bits where ",
-                                                 LevelBits(largest_level_), " and ", RunBits(longest_run_),
+                                                 LevelWidth(largest_level_), " and ", RunBits(longest_run_),
                                                  " are enough"));
 }
 

@@ -22,7 +22,7 @@ namespace terse {
 // The integers of one tensor that are not zero.
 struct SparseLevels {
   std::vector<uint32_t> positions;  // increasing
-  std::vector<uint32_t> levels;     // one a position: SignedLevel of sparse_codec.h
+  std::vector<uint32_t> levels;     // one a position: SignedLevel of signed_level.h
 };
 
 // Exactly the bits that PutRle writes, both headers included. 1 <= size < 2^31, above all positions.

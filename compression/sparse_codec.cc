@@ -17,39 +17,7 @@ int BitLength(int64_t most) { return most == 0 ? 0 : 64 - __builtin_clzll(static
 
 constexpr uint32_t kSignBit = 0x80000000u;
 
-// The Elias gamma code of a level's magnitude, then its sign.
-constexpr int kMostLevelLog = 30;
-
-int LevelBits(uint32_t signed_level) { return 2 * (BitLength(signed_level >> 1) - 1) + 2; }
-
-void PutLevel(uint32_t signed_level, BitWriter* writer) {
-  const int log = BitLength(signed_level >> 1) - 1;
-  writer->PutUnary(log);
-  writer->Put((signed_level >> 1) - (uint32_t{1} << log), log);
-  writer->Put(signed_level & 1, 1);
-}
-
-// False where the stream ends or the magnitude would be above kMostLevel.
-bool GetLevel(BitReader* reader, uint32_t* signed_level) {
-  uint64_t log = 0;
-  if (!reader->GetUnary(&log) || log > kMostLevelLog) return false;
-  uint32_t rest = 0;
-  if (!reader->Get(static_cast<int>(log) + 1, &rest)) return false;
-  const uint32_t low = rest & ((uint32_t{1} << log) - 1);
-  *signed_level = SignedLevel((uint32_t{1} << log) + low, rest >> log == 1);
-  return true;
-}
-
 }  // namespace
-
-float RoundToFiniteFloat(double positive) {
-  return std::max(NearestFloat(positive), std::numeric_limits<float>::denorm_min());
-}
-
-float LevelValue(float scale, uint32_t signed_level) {
-  const float value = NearestFloat(static_cast<double>(signed_level >> 1) * static_cast<double>(scale));
-  return (signed_level & 1) == 1 ? -value : value;
-}
 
 int64_t PlannedCount(double density, int64_t size) {
   return std::min(size, std::max<int64_t>(1, std::llround(density * static_cast<double>(size))));
@@ -108,7 +76,7 @@ int SparseCodec::ElementBits(bool is_signed) const {
     case SparseValues::kFixed:
       return 1;
     case SparseValues::kLevels:
-      return 2 * kMostLevelLog + 2;
+      return kMostLevelBits;
   }
   return 0;
 }

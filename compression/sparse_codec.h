@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "compression/position_coder.h"
+#include "compression/signed_level.h"
 #include "compression/tensor_codec.h"
 #include "compression/top_select.h"
 #include "core/run_config.h"
@@ -50,17 +51,6 @@ struct SparsePart {
   // One a position, empty for kCommon: 1 for a negative element; the bits of its float32; or SignedLevel.
   std::vector<uint32_t> payload;
 };
-
-// A payload of kLevels: 1 <= magnitude <= kMostLevel.
-constexpr uint32_t kMostLevel = 0x7fffffff;
-inline uint32_t SignedLevel(uint32_t magnitude, bool negative) { return 2 * magnitude + (negative ? 1 : 0); }
-
-// A positive number as the nearest float32, but never zero or infinity.
-float RoundToFiniteFloat(double positive);
-
-// What a SignedLevel decodes to: magnitude * scale, one product of doubles, rounded to float32; the largest float32
-// instead of infinity.
-float LevelValue(float scale, uint32_t signed_level);
 
 // k of a planned density: max(1, density * size rounded to nearest, halves up), at most size. One correctly rounded
 // product of doubles, so both ends agree.

@@ -10,29 +10,7 @@ import math
 import struct
 
 import philox
-
-LARGEST = struct.unpack('<f', b'\xff\xff\x7f\x7f')[0]
-INFINITY_BITS = 0x7F800000
-
-
-def bits_of(x):
-    return struct.unpack('<I', struct.pack('<f', x))[0]
-
-
-def float_of(bits):
-    return struct.unpack('<f', struct.pack('<I', bits))[0]
-
-
-def f32(x):
-    """Rounded to float32 as IEEE has it; struct refuses what becomes infinite."""
-    try:
-        return float_of(bits_of(x))
-    except OverflowError:
-        return math.copysign(math.inf, x)
-
-
-def nearest(x):
-    return f32(x) if x < LARGEST else LARGEST
+from common import (INFINITY_BITS, LARGEST, Stream, bits_of, f32, field, float_of, lane_sum, nearest, pack)
 
 
 def up(x):
@@ -40,36 +18,8 @@ def up(x):
     return y if y >= x or y == LARGEST else float_of(bits_of(y) + 1)
 
 
-def lane_sum(terms):
-    s = [0.0] * 8
-    for i, term in enumerate(terms):
-        s[i % 8] += term
-    return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]))
-
-
 def is_signed(x):
     return math.copysign(1.0, x) < 0
-
-
-def field(value, width):
-    return [value >> i & 1 for i in range(width)]
-
-
-class Stream:
-    def __init__(self, message):
-        self.bits = [byte >> i & 1 for byte in message for i in range(8)]
-        self.at = 0
-
-    def get(self, width):
-        if self.at + width > len(self.bits):
-            raise ValueError('truncated')
-        self.at += width
-        return sum(bit << i for i, bit in enumerate(self.bits[self.at - width:self.at]))
-
-    def finish(self):
-        rest = self.bits[self.at:]
-        if len(rest) >= 8 or any(rest):
-            raise ValueError('bits behind the last symbol')
 
 
 class FixedWidth:
@@ -383,8 +333,7 @@ def encode(spec, tensors, key):
             for x in header:
                 stream += field(bits_of(x), 32)
             stream += codec.coder.put(codec.symbols(header, bucket, u[first:first + step]))
-    number = sum(bit << i for i, bit in enumerate(stream))
-    return bytes([codec.number]) + number.to_bytes((len(stream) + 7) // 8, 'little')
+    return pack(codec.number, stream)
 
 
 def get_header(codec, stream):
@@ -402,7 +351,7 @@ def decode(spec, sizes, message):
     codec = CODECS[spec['name']](spec)
     if not message or message[0] != codec.number:
         raise ValueError('another format')
-    stream = Stream(message[1:])
+    stream = Stream(message)
     tensors = []
     for size in sizes:
         values = []
