@@ -1,5 +1,5 @@
-// The Elias gamma code of integers value >= 1 (Elias 1975): N = floor(log2 value) in unary, then the N bits below the leading
-// one.
+// The Elias gamma code of integers value >= 1 (Elias 1975): N = floor(log2 value) in unary, then the N bits below the
+// leading one.
 #ifndef TERSE_COMPRESSION_ELIAS_GAMMA_H_
 #define TERSE_COMPRESSION_ELIAS_GAMMA_H_
 

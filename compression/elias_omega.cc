@@ -9,7 +9,6 @@
 namespace terse {
 namespace {
 
-
 struct CodeWord {
   uint64_t bits;  // the first one in the lowest place
   int length;     // at most 43; 44 with a sign

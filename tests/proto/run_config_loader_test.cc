@@ -10,6 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "compression/codec_table.h"
+#include "compression/feedback_table.h"
+#include "compression/position_coder_table.h"
 #include "proto/run_config_convert.h"
 
 namespace terse {
@@ -17,6 +20,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
+using ::testing::UnorderedElementsAreArray;
 
 // The least that a run file may say. Line numbers below count in it.
 constexpr char kLeast[] =
@@ -78,8 +82,8 @@ TEST(ParseRunConfig, NamesFileLineValueAndRange) {
             "x.toml:5: train.optimizer.learning_rate = 0 is below the allowed range above 0, at most 1000");
   EXPECT_THAT(ErrorOf("learning_rate = 0.5", "learning_rate = nan"), HasSubstr("= nan is below"));
   EXPECT_THAT(ErrorOf("learning_rate = 0.5", "learning_rate = inf"), HasSubstr("= inf is above"));
-  EXPECT_EQ(ErrorOf("name = 'sbc'", "name = 'sbd'"),
-            "x.toml:7: codec.name = 'sbd' is not allowed; use 'sbc' or 'dense'");
+  EXPECT_EQ(ErrorOf("name = 'sbc'", "name = 'sbc'\nmean_precision = 'fp8'"),
+            "x.toml:8: codec.mean_precision = 'fp8' is not allowed; use 'fp32' or 'bf16'");
   // Beyond 2^53 a double cannot tell neighbours apart; the integer comparison can.
   EXPECT_EQ(ErrorOf("name = 'r'", "name = 'r'\nseed = 9007199254740993"),
             "x.toml:2: seed = 9007199254740993 is above the allowed range 0 to 9007199254740992");
@@ -95,7 +99,8 @@ TEST(ParseRunConfig, UnknownKeyNamesTheKnownOnes) {
 
 TEST(ParseRunConfig, MissingKeyAndMissingTable) {
   EXPECT_EQ(ErrorOf("local_steps = 10\n", ""), "x.toml:2: train.local_steps is missing; give an integer, 1 to 1000000");
-  EXPECT_EQ(ErrorOf("[codec]\nname = 'sbc'\n", ""), "x.toml: codec.name is missing; give a string, 'sbc' or 'dense'");
+  EXPECT_THAT(ErrorOf("[codec]\nname = 'sbc'\n", ""),
+              StartsWith("x.toml: codec.name is missing; give a string, 'sbc', "));
   EXPECT_EQ(ErrorOf("name = 'r'\n", ""), "x.toml: name is missing; give a string");
 }
 
@@ -217,10 +222,68 @@ TEST(ToCore, ConvertsEveryField) {
   EXPECT_FALSE(ToCore(config).ok());
 }
 
+std::vector<std::string> Allowed(const char* field) {
+  const auto& names = v1::Codec::descriptor()->FindFieldByName(field)->options().GetExtension(v1::rule).one_of();
+  return {names.begin(), names.end()};
+}
+
+// The schema names what the compression library has, and its defaults are the library's.
+TEST(RunConfigSchema, KnowsEveryRowOfTheCompressionTables) {
+  EXPECT_THAT(Allowed("name"), UnorderedElementsAreArray(CodecNames()));
+  EXPECT_THAT(Allowed("positions"), UnorderedElementsAreArray(PositionCoderNames()));
+  std::vector<std::string> feedbacks = FeedbackNames();
+  feedbacks.push_back("own");
+  EXPECT_THAT(Allowed("feedback"), UnorderedElementsAreArray(feedbacks));
+  const CodecSpec defaults;
+  const CodecSpec codec = ToCore(Least())->codec;
+  EXPECT_EQ(codec.positions, defaults.positions);
+  EXPECT_EQ(codec.grouping, defaults.grouping);
+  EXPECT_EQ(codec.merge_below, defaults.merge_below);
+  EXPECT_EQ(codec.bits, defaults.bits);
+  EXPECT_EQ(codec.code, defaults.code);
+  EXPECT_EQ(codec.bucket, defaults.bucket);
+  EXPECT_EQ(codec.threshold, defaults.threshold);
+  EXPECT_EQ(codec.samples, defaults.samples);
+  EXPECT_EQ(codec.sampling_step, defaults.sampling_step);
+  EXPECT_EQ(codec.feedback, defaults.feedback);
+  EXPECT_EQ(codec.decay, defaults.decay);
+  EXPECT_EQ(codec.momentum, defaults.momentum);
+  EXPECT_EQ(codec.clip, defaults.clip);
+  EXPECT_EQ(codec.warmup_rounds, defaults.warmup_rounds);
+}
+
+// Every setting of the file arrives: none keeps its default.
+TEST(RunConfigSchema, CarriesEverySettingOfTheCodec) {
+  const auto config = ParseRunConfig(
+      absl::StrReplaceAll(kLeast, {{"name = 'sbc'\n",
+                                    "name = 'dgc'\npositions = 'golomb'\ngrouping = 'merge_small'\nmerge_below = 7\n"
+                                    "bits = 5\ncode = 'elias'\nbucket = 9\nthreshold = 0.5\nsamples = 0.25\n"
+                                    "sampling_step = 0.125\nfeedback = 'none'\ndecay = 0.75\nmomentum = 0.5\n"
+                                    "clip = 2.5\nwarmup_rounds = 11\n"}}),
+      "x.toml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  const CodecSpec codec = ToCore(*config)->codec;
+  EXPECT_EQ(codec.name, "dgc");
+  EXPECT_EQ(codec.positions, "golomb");
+  EXPECT_EQ(codec.grouping, "merge_small");
+  EXPECT_EQ(codec.merge_below, 7);
+  EXPECT_EQ(codec.bits, 5);
+  EXPECT_EQ(codec.code, "elias");
+  EXPECT_EQ(codec.bucket, 9);
+  EXPECT_EQ(codec.threshold, 0.5);
+  EXPECT_EQ(codec.samples, 0.25);
+  EXPECT_EQ(codec.sampling_step, 0.125);
+  EXPECT_EQ(codec.feedback, "none");
+  EXPECT_EQ(codec.decay, 0.75);
+  EXPECT_EQ(codec.momentum, 0.5);
+  EXPECT_EQ(codec.clip, 2.5);
+  EXPECT_EQ(codec.warmup_rounds, 11);
+}
+
 TEST(RunConfigReference, ListsEveryKey) {
   const std::string text = RunConfigReference();
   EXPECT_THAT(text, HasSubstr("train.local_steps                  integer        required        1 to 1000000\n"));
-  EXPECT_THAT(text, HasSubstr("codec.name                         string         required        'sbc' or 'dense'\n"));
+  EXPECT_THAT(text, HasSubstr("codec.mean_precision               string         'fp32'          'fp32' or 'bf16'\n"));
   EXPECT_THAT(text,
               HasSubstr("train.optimizer.epsilon            number         1e-8            above 0, at most 1\n"));
   EXPECT_THAT(text, HasSubstr("checkpoints.keep"));
