@@ -121,7 +121,7 @@ class ExactSum {
     const double mantissa = std::frexp(static_cast<double>(value), &exponent);  // of 24 bits, in [0.5, 1)
     const auto scaled = static_cast<int64_t>(std::ldexp(mantissa, 24));
     const int shift = exponent - 24 + kLowest;
-    const __int128 wide = static_cast<__int128>(scaled) << (shift % 32);
+    const __int128 wide = static_cast<__int128>(scaled) * (int64_t{1} << (shift % 32));
     const int limb = shift / 32;
     limbs_[limb] += static_cast<int64_t>(wide & 0xffffffff);
     limbs_[limb + 1] += static_cast<int64_t>(wide >> 32);
