@@ -16,7 +16,8 @@ set(TERSE_ALLOWED_coordinator_engine "core;compression;storage;coordinator_engin
 set(TERSE_ALLOWED_client_engine "core;compression;storage;client_engine")
 set(TERSE_ALLOWED_coordinator_rpc "core;compression;storage;proto;coordinator_engine;coordinator_rpc")
 set(TERSE_ALLOWED_client_rpc "core;compression;storage;proto;client_engine;client_rpc")
-set(TERSE_ALLOWED_admin "core;proto;admin")
+# The restore of a backup works on files, without a coordinator.
+set(TERSE_ALLOWED_admin "core;proto;storage;admin")
 set(TERSE_ALLOWED_testing "core;compression;storage;learning;proto;coordinator_engine;coordinator_rpc;client_engine;client_rpc;testing")
 
 function(terse_library NAME)

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace terse {
 
@@ -55,11 +56,32 @@ struct TrainSpec {
   OptimizerSpec optimizer;
 };
 
+enum class Selection { kAll, kRandom, kSamples, kReliability };
+enum class Weighting { kUniform, kSamples };
+
 struct RoundPolicy {
   int64_t count = 0;            // rounds of the run
-  int64_t clients = 0;          // cohort; also the number of shards of an iid partition
-  int64_t quorum = 0;           // fewest updates that may close a round
+  int64_t clients = 0;          // the fleet; also the number of shards of an iid partition
+  int64_t quorum = 0;           // fewest updates that may close a round at its deadline
   double deadline_seconds = 0;  // from opening a round to closing it
+  Selection selection = Selection::kAll;
+  int64_t cohort = 0;        // updates that close a round; the loader makes it from `fraction`
+  int64_t invited = 0;       // clients that get work in a round: the cohort and its over-selection
+  double grace_seconds = 0;  // after the deadline, for a round without a quorum
+  Weighting weighting = Weighting::kUniform;
+};
+
+struct ClientPolicy {
+  std::vector<std::string> allow;  // names, `*` for any characters; empty: everyone
+  int64_t set_aside_after = 0;     // failures in a row; 0: never
+  double set_aside_seconds = 0;
+};
+
+// 0: no limit.
+struct RunLimits {
+  double seconds = 0;   // since the run was created
+  double accuracy = 0;  // of the test set, 0..1
+  double loss = 0;
 };
 
 enum class Durability { kStrict, kRelaxed };
@@ -75,6 +97,8 @@ struct RunConfig {
   CodecSpec codec;
   DownstreamMode downstream = DownstreamMode::kForward;
   RoundPolicy rounds;
+  ClientPolicy clients;
+  RunLimits limits;
   int64_t evaluate_every = 0;    // rounds; the last one is always evaluated
   int64_t checkpoint_every = 0;  // versions
   int64_t checkpoint_keep = 0;   // files

@@ -38,12 +38,14 @@ struct CheckIn {
   Id128 pending_update_id;  // zero: nothing pending
   int64_t pending_round = 0;
   bool residual_lost = false;
+  std::string run;  // empty: the only run that the coordinator has
 };
 
 struct Ready {
   absl::optional<int64_t> version;
   Id128 model_hash;
   Id128 layout_hash;
+  int64_t samples = 0;  // of this client's training data
 };
 
 struct Update {

@@ -26,6 +26,8 @@ class LocalTrainer {
   virtual ~LocalTrainer() = default;
 
   virtual const Layout& layout() const = 0;
+  // Training samples that this client has: its weight under weighting and selection by samples. At least 1.
+  virtual int64_t samples() const = 0;
 
   // Runs `steps` optimizer steps from `weights` (W_0) and writes delta = W_n - W_0; both have layout().size() elements.
   // Moves the data position and the optimizer state forward. `keep_going` is asked between steps; when it returns false

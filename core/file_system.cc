@@ -1,0 +1,238 @@
+#include "core/file_system.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/fault.h"
+#include "core/status.h"
+
+namespace terse {
+namespace {
+
+absl::Status ErrnoStatus(int error, absl::string_view action, const std::string& path) {
+  const std::string message = absl::StrCat("cannot ", action, " ", path);
+  if (error == EIO) return absl::UnavailableError(absl::StrCat(message, ": ", strerror(error), "; check the disk"));
+  return absl::ErrnoToStatus(error, message);
+}
+
+class ScopedFd {
+ public:
+  explicit ScopedFd(int fd) : fd_(fd) {}
+  ScopedFd(ScopedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  ScopedFd& operator=(ScopedFd&&) = delete;
+  ~ScopedFd() {
+    if (fd_ >= 0) close(fd_);
+  }
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+absl::StatusOr<ScopedFd> OpenFd(const std::string& path, int flags, absl::string_view action) {
+  while (true) {
+    const int fd = open(path.c_str(), flags | O_CLOEXEC, 0600);
+    if (fd >= 0) return ScopedFd(fd);
+    if (errno != EINTR) return ErrnoStatus(errno, action, path);
+  }
+}
+
+absl::Status SyncFd(int fd, const std::string& path) {
+  if (fsync(fd) == 0) return absl::OkStatus();
+  return absl::UnknownError(absl::StrCat("cannot flush ", path, " to disk: ", strerror(errno),
+                                         "; what is on the disk is not known: check it, then start again"));
+}
+
+class PosixFile final : public WritableFile {
+ public:
+  PosixFile(ScopedFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+
+  absl::Status Append(absl::string_view bytes) override {
+    while (!bytes.empty()) {
+      const ssize_t written = write(fd_.get(), bytes.data(), bytes.size());
+      if (written < 0 && errno != EINTR) return ErrnoStatus(errno, "write", path_);
+      if (written > 0) bytes.remove_prefix(static_cast<size_t>(written));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Sync() override { return SyncFd(fd_.get(), path_); }
+
+ private:
+  const ScopedFd fd_;
+  const std::string path_;
+};
+
+// flock on DIR/lock: the kernel lets go of it with the process.
+class PosixLock final : public DirectoryLock {
+ public:
+  explicit PosixLock(ScopedFd fd) : fd_(std::move(fd)) {}
+
+ private:
+  const ScopedFd fd_;
+};
+
+std::string ParentOf(const std::string& path) {
+  const size_t slash = path.find_last_of('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+class PosixFileSystem final : public FileSystem {
+ public:
+  absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
+    TERSE_ASSIGN_OR_RETURN(ScopedFd fd, OpenFd(path, O_WRONLY | O_CREAT | O_TRUNC, "create"));
+    return std::make_unique<PosixFile>(std::move(fd), path);
+  }
+
+  absl::StatusOr<std::string> Read(const std::string& path, int64_t max_bytes) override;
+
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    if (rename(from.c_str(), to.c_str()) != 0) return ErrnoStatus(errno, "rename a new file to", to);
+    return absl::OkStatus();
+  }
+
+  absl::Status SyncDirectory(const std::string& path) override {
+    TERSE_ASSIGN_OR_RETURN(const ScopedFd fd, OpenFd(path, O_RDONLY | O_DIRECTORY, "open directory"));
+    return SyncFd(fd.get(), path);
+  }
+
+  absl::Status Remove(const std::string& path) override {
+    if (unlink(path.c_str()) != 0 && errno != ENOENT) return ErrnoStatus(errno, "remove", path);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<std::string>> List(const std::string& path) override;
+  absl::Status MakeDirectory(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<DirectoryLock>> Lock(const std::string& directory) override;
+  std::string SqliteVfs() const override { return ""; }
+
+ private:
+  absl::Status MakeOneDirectory(const std::string& path);
+};
+
+absl::StatusOr<std::string> PosixFileSystem::Read(const std::string& path, int64_t max_bytes) {
+  TERSE_ASSIGN_OR_RETURN(const ScopedFd fd, OpenFd(path, O_RDONLY, "open"));
+  const absl::Status too_large = absl::ResourceExhaustedError(
+      absl::StrCat(path, " has more than the ", max_bytes, " bytes that are allowed here"));
+  struct stat info;
+  if (fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, "examine", path);
+  if (info.st_size > max_bytes) return too_large;
+  // One byte more than announced, so that the end is seen without growing; a pipe or a growing file needs to grow.
+  std::string bytes(static_cast<size_t>(info.st_size) + 1, '\0');
+  size_t filled = 0;
+  while (true) {
+    if (filled == bytes.size()) {
+      if (static_cast<int64_t>(filled) > max_bytes) return too_large;
+      bytes.resize(filled + std::min<size_t>(filled, size_t{1} << 20));
+    }
+    const ssize_t got = read(fd.get(), &bytes[filled], bytes.size() - filled);
+    if (got < 0 && errno != EINTR) return ErrnoStatus(errno, "read", path);
+    if (got == 0) break;
+    if (got > 0) filled += static_cast<size_t>(got);
+  }
+  if (static_cast<int64_t>(filled) > max_bytes) return too_large;
+  bytes.resize(filled);
+  return bytes;
+}
+
+absl::StatusOr<std::vector<std::string>> PosixFileSystem::List(const std::string& path) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(path.c_str()), closedir);
+  if (directory == nullptr) return ErrnoStatus(errno, "list", path);
+  std::vector<std::string> names;
+  while (true) {
+    errno = 0;
+    const dirent* entry = readdir(directory.get());
+    if (entry == nullptr) break;
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(name);
+  }
+  if (errno != 0) return ErrnoStatus(errno, "list", path);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+absl::Status PosixFileSystem::MakeOneDirectory(const std::string& path) {
+  if (mkdir(path.c_str(), 0700) == 0) return SyncDirectory(ParentOf(path));
+  if (errno != EEXIST) return ErrnoStatus(errno, "create directory", path);
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) return ErrnoStatus(errno, "examine", path);
+  if (!S_ISDIR(info.st_mode)) {
+    return absl::FailedPreconditionError(absl::StrCat(path, " is not a directory; name another one"));
+  }
+  // Whoever made it may have died before its name was durable. A parent that may not be opened is not ours to sync.
+  const absl::Status synced = SyncDirectory(ParentOf(path));
+  return absl::IsPermissionDenied(synced) ? absl::OkStatus() : synced;
+}
+
+absl::Status PosixFileSystem::MakeDirectory(const std::string& path) {
+  if (path.empty()) return absl::InvalidArgumentError("a directory's name is empty");
+  std::string clean = path;
+  while (clean.size() > 1 && clean.back() == '/') clean.pop_back();
+  struct stat info;
+  if (stat(clean.c_str(), &info) != 0) {
+    const std::string parent = ParentOf(clean);
+    if (parent != clean) TERSE_RETURN_IF_ERROR(MakeDirectory(parent));
+  }
+  return MakeOneDirectory(clean);
+}
+
+absl::StatusOr<std::unique_ptr<DirectoryLock>> PosixFileSystem::Lock(const std::string& directory) {
+  TERSE_ASSIGN_OR_RETURN(ScopedFd fd, OpenFd(absl::StrCat(directory, "/lock"), O_RDWR | O_CREAT, "open"));
+  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return ErrnoStatus(errno, "lock", directory);
+    return absl::FailedPreconditionError(
+        absl::StrCat(directory, " is in use by another process; stop that one or name another directory"));
+  }
+  return std::make_unique<PosixLock>(std::move(fd));
+}
+
+absl::StatusOr<std::unique_ptr<WritableFile>> WriteUnsynced(FileSystem& files, const std::string& path,
+                                                            absl::Span<const absl::string_view> parts) {
+  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, files.Create(path));
+  for (absl::string_view part : parts) TERSE_RETURN_IF_ERROR(file->Append(part));
+  return file;
+}
+
+}  // namespace
+
+FileSystem& PosixFiles() {
+  static auto* const files = new PosixFileSystem;
+  return *files;
+}
+
+absl::Status WriteFilesSynced(FileSystem& files, absl::Span<const FileContents> contents) {
+  // Each stays open until its sync: only then is a write-back error sure to be reported to us.
+  std::vector<std::unique_ptr<WritableFile>> open;
+  for (const FileContents& file : contents) {
+    TERSE_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> written, WriteUnsynced(files, file.path, file.parts));
+    open.push_back(std::move(written));
+  }
+  TERSE_FAILPOINT("file.write.before_sync");
+  for (const std::unique_ptr<WritableFile>& file : open) TERSE_RETURN_IF_ERROR(file->Sync());
+  return absl::OkStatus();
+}
+
+absl::Status WriteFileSynced(FileSystem& files, const std::string& path, absl::Span<const absl::string_view> parts) {
+  return WriteFilesSynced(files, {FileContents{path, {parts.begin(), parts.end()}}});
+}
+
+absl::Status ReplaceFile(FileSystem& files, const std::string& path, absl::Span<const absl::string_view> parts) {
+  const std::string temporary = absl::StrCat(path, kTemporarySuffix);
+  TERSE_RETURN_IF_ERROR(WriteFileSynced(files, temporary, parts));
+  TERSE_FAILPOINT("file.replace.before_rename");
+  TERSE_RETURN_IF_ERROR(files.Rename(temporary, path));
+  TERSE_FAILPOINT("file.replace.before_directory_sync");
+  return files.SyncDirectory(ParentOf(path));
+}
+
+}  // namespace terse
