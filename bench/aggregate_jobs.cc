@@ -45,9 +45,9 @@ std::vector<Metric> MeasureAggregation(const JobSetting& setting) {
   const int repetitions = setting.Repetitions(11);
   const absl::Span<float> sum = absl::MakeSpan(updates.sum);
   const Ratio one_thread = OverMemcpy(repetitions, updates.sum, nothing,
-                                      [&] { Must(AverageUpdates(*updates.codec, updates.views, 1, sum)); });
+                                      [&] { Must(AverageUpdates(*updates.codec, updates.views, {}, 1, sum)); });
   const std::vector<UpdateIndex> indexes = BuildIndexes(updates, setting.threads);
-  const auto average = [&] { Must(AverageIndexed(*updates.codec, indexes, setting.threads, sum)); };
+  const auto average = [&] { Must(AverageIndexed(*updates.codec, indexes, {}, setting.threads, sum)); };
   const double several = MedianSeconds(repetitions, WallSeconds, nothing, average);
   const double undisturbed = MedianSeconds(repetitions, ProcessSeconds, nothing, average) / setting.threads;
   const double validate = MedianSeconds(repetitions, ThreadSeconds, nothing, [&] {

@@ -13,7 +13,7 @@
 #include "bench/synthetic.h"
 #include "bench/update_file.h"
 #include "compression/codec_table.h"
-#include "core/file_io.h"
+#include "core/file_system.h"
 #include "core/status.h"
 
 namespace terse {
@@ -86,8 +86,8 @@ absl::StatusOr<int> RunDistortionCommand(const std::string& updates, const std::
       progress.Advance(1.0 / static_cast<double>(points.size()));
     }
   }
-  TERSE_RETURN_IF_ERROR(MakeDirectory(out));
-  TERSE_RETURN_IF_ERROR(ReplaceFile(absl::StrCat(out, "/distortion.csv"), {csv}));
+  TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(out));
+  TERSE_RETURN_IF_ERROR(ReplaceFile(PosixFiles(), absl::StrCat(out, "/distortion.csv"), {csv}));
   return 0;
 }
 

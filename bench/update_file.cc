@@ -6,7 +6,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "compression/bit_stream.h"
-#include "core/file_io.h"
+#include "core/file_system.h"
 #include "core/status.h"
 #include "nlohmann/json.hpp"
 
@@ -116,11 +116,11 @@ absl::Status WriteUpdateFile(const std::string& path, const UpdateFile& file) {
     for (float value : update.values) AppendWord(FloatBits(value), &bytes);
     for (uint32_t position : update.positions) AppendWord(position, &bytes);
   }
-  return ReplaceFile(path, {bytes});
+  return ReplaceFile(PosixFiles(), path, {bytes});
 }
 
 absl::StatusOr<UpdateFile> ReadUpdateFile(const std::string& path) {
-  TERSE_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
+  TERSE_ASSIGN_OR_RETURN(const std::string bytes, PosixFiles().Read(path));
   absl::StatusOr<UpdateFile> file = Parse(bytes);
   if (file.ok()) return file;
   return Annotate(file.status(), absl::StrCat(path, " (make it with 'terse-bench updates')"));

@@ -32,7 +32,7 @@ struct UpdateFile {
   std::vector<RecordedUpdate> updates;
 };
 
-// Statuses of core/file_io.h.
+// Statuses of core/file_system.h.
 absl::Status WriteUpdateFile(const std::string& path, const UpdateFile& file);
 
 // Also INVALID_ARGUMENT, naming the path, for anything that WriteUpdateFile does not write.

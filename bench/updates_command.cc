@@ -86,7 +86,7 @@ class Fleet {
       messages.push_back(std::move(message));
     }
     const std::vector<absl::string_view> views(messages.begin(), messages.end());
-    TERSE_RETURN_IF_ERROR(AverageUpdates(*codec_, views, 1, absl::MakeSpan(average_)));
+    TERSE_RETURN_IF_ERROR(AverageUpdates(*codec_, views, {}, 1, absl::MakeSpan(average_)));
     for (size_t i = 0; i < weights_.size(); ++i) weights_[i] += average_[i];
     for (Client& client : clients_) TERSE_RETURN_IF_ERROR(client.feedback->Settle(true));
     return absl::OkStatus();

@@ -1,6 +1,7 @@
 #include "compression/aggregate.h"
 
 #include <algorithm>
+#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -35,8 +36,11 @@ absl::Status Overflow(const Codec& codec, int64_t element) {
 // Averages the elements of one thread: from `begin` on, where all cursors stand.
 class RangeAverager {
  public:
-  RangeAverager(const Codec* codec, std::vector<std::unique_ptr<UpdateCursor>> cursors)
-      : codec_(codec), cursors_(std::move(cursors)), scale_(1.0f / static_cast<float>(cursors_.size())) {}
+  RangeAverager(const Codec* codec, std::vector<std::unique_ptr<UpdateCursor>> cursors, absl::Span<const float> weights)
+      : codec_(codec),
+        cursors_(std::move(cursors)),
+        weights_(weights),
+        scale_(weights.empty() ? 1.0f / static_cast<float>(cursors_.size()) : 1.0f) {}
 
   absl::Status Run(int64_t begin, int64_t end, float* average) {
     for (; begin < end; begin += kBlock) {
@@ -48,7 +52,7 @@ class RangeAverager {
  private:
   absl::Status Block(int64_t begin, int64_t end, float* average) {
     for (size_t i = 0; i < cursors_.size(); ++i) {
-      const absl::Status status = AddUntil(begin, end, cursors_[i].get());
+      const absl::Status status = AddUntil(begin, end, weights_.empty() ? 1.0f : weights_[i], cursors_[i].get());
       if (!status.ok()) return Annotate(status, absl::StrCat("update ", i));
     }
     uint32_t bad = 0;
@@ -63,18 +67,19 @@ class RangeAverager {
     return Overflow(*codec_, begin + i);
   }
 
-  absl::Status AddUntil(int64_t begin, int64_t end, UpdateCursor* cursor) {
+  absl::Status AddUntil(int64_t begin, int64_t end, float weight, UpdateCursor* cursor) {
     DecodedRun run;
     while (true) {
       TERSE_RETURN_IF_ERROR(cursor->Next(end, &run));
       if (run.count == 0) return absl::OkStatus();
-      AddRunNear(run, 1.0f, begin, sums_.data());
+      AddRunNear(run, weight, begin, sums_.data());
     }
   }
 
   const Codec* const codec_;
   std::vector<std::unique_ptr<UpdateCursor>> cursors_;
-  const float scale_;
+  const absl::Span<const float> weights_;                 // empty, or one a cursor
+  const float scale_;                                     // of the sums
   std::vector<float> sums_ = std::vector<float>(kBlock);  // of the block; zero between blocks
 };
 
@@ -91,8 +96,11 @@ absl::Status InThreads(int count, const Work& work) {
   return absl::OkStatus();
 }
 
-absl::Status CheckSizes(const Codec& codec, size_t updates, absl::Span<float> average) {
+absl::Status CheckSizes(const Codec& codec, size_t updates, size_t weights, absl::Span<float> average) {
   if (updates == 0) return absl::InvalidArgumentError("no updates to average");
+  if (weights != 0 && weights != updates) {
+    return absl::InvalidArgumentError(absl::StrCat(weights, " weights for ", updates, " updates"));
+  }
   if (average.size() == static_cast<size_t>(codec.layout().size())) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the average has ", average.size(), " elements, the model ", codec.layout().size()));
@@ -128,9 +136,17 @@ int AggregationThreads(absl::Span<const absl::string_view> messages) {
   return bytes < kThreadBytes ? 1 : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 
-absl::Status AverageIndexed(const Codec& codec, absl::Span<const UpdateIndex> indexes, int threads,
-                            absl::Span<float> average) {
-  TERSE_RETURN_IF_ERROR(CheckSizes(codec, indexes.size(), average));
+std::vector<float> AveragingWeights(absl::Span<const int64_t> samples) {
+  const double total = static_cast<double>(std::accumulate(samples.begin(), samples.end(), int64_t{0}));
+  std::vector<float> weights;
+  weights.reserve(samples.size());
+  for (int64_t count : samples) weights.push_back(static_cast<float>(static_cast<double>(count) / total));
+  return weights;
+}
+
+absl::Status AverageIndexed(const Codec& codec, absl::Span<const UpdateIndex> indexes, absl::Span<const float> weights,
+                            int threads, absl::Span<float> average) {
+  TERSE_RETURN_IF_ERROR(CheckSizes(codec, indexes.size(), weights.size(), average));
   const int64_t size = codec.layout().size();
   return InThreads(threads, [&](int thread) {
     const int64_t begin = ShareBegin(size, threads, thread);
@@ -141,13 +157,13 @@ absl::Status AverageIndexed(const Codec& codec, absl::Span<const UpdateIndex> in
       cursors.push_back(index.Before(begin));
       TERSE_RETURN_IF_ERROR(SkipTo(begin, cursors.back().get()));
     }
-    return RangeAverager(&codec, std::move(cursors)).Run(begin, end, average.data());
+    return RangeAverager(&codec, std::move(cursors), weights).Run(begin, end, average.data());
   });
 }
 
-absl::Status AverageUpdates(const Codec& codec, absl::Span<const absl::string_view> messages, int threads,
-                            absl::Span<float> average) {
-  TERSE_RETURN_IF_ERROR(CheckSizes(codec, messages.size(), average));
+absl::Status AverageUpdates(const Codec& codec, absl::Span<const absl::string_view> messages,
+                            absl::Span<const float> weights, int threads, absl::Span<float> average) {
+  TERSE_RETURN_IF_ERROR(CheckSizes(codec, messages.size(), weights.size(), average));
   const int64_t size = codec.layout().size();
   if (threads > 1) {
     std::vector<UpdateIndex> indexes(messages.size());
@@ -159,7 +175,7 @@ absl::Status AverageUpdates(const Codec& codec, absl::Span<const absl::string_vi
       }
       return absl::OkStatus();
     }));
-    return AverageIndexed(codec, indexes, threads, average);
+    return AverageIndexed(codec, indexes, weights, threads, average);
   }
   std::vector<std::unique_ptr<UpdateCursor>> cursors;
   for (size_t i = 0; i < messages.size(); ++i) {
@@ -167,7 +183,7 @@ absl::Status AverageUpdates(const Codec& codec, absl::Span<const absl::string_vi
     if (!cursor.ok()) return Annotate(cursor.status(), absl::StrCat("update ", i));
     cursors.push_back(*std::move(cursor));
   }
-  return RangeAverager(&codec, std::move(cursors)).Run(0, size, average.data());
+  return RangeAverager(&codec, std::move(cursors), weights).Run(0, size, average.data());
 }
 
 }  // namespace terse

@@ -33,16 +33,21 @@ class UpdateIndex {
   std::vector<std::unique_ptr<UpdateCursor>> places_;
 };
 
-// average = (decoded_1 + decoded_2 + ...) * (1.0f / count), summed in float32 from zero. `average` has layout().size()
-// elements and is overwritten. Works on `threads` >= 1 threads, for which it indexes the messages first.
-// INVALID_ARGUMENT naming the update that does not decode, or the element whose sum overflows; `average` is unspecified
-// then.
-absl::Status AverageUpdates(const Codec& codec, absl::Span<const absl::string_view> messages, int threads,
-                            absl::Span<float> average);
+// FedAvg's weights (McMahan et al. 2017, Algorithm 1): n_k / n, each the float nearest to the quotient in double. Empty
+// for no samples. Every number is at least 1 and their sum n fits int64.
+std::vector<float> AveragingWeights(absl::Span<const int64_t> samples);
+
+// Without weights, average = (decoded_1 + decoded_2 + ...) * (1.0f / count); with one weight a message,
+// average = weight_1 * decoded_1 + weight_2 * decoded_2 + ... Both are summed in float32 from zero. `average` has
+// layout().size() elements and is overwritten. Works on `threads` >= 1 threads, for which it indexes the messages
+// first. INVALID_ARGUMENT for sizes that do not fit, naming the update that does not decode, or the element whose sum
+// overflows; `average` is unspecified then.
+absl::Status AverageUpdates(const Codec& codec, absl::Span<const absl::string_view> messages,
+                            absl::Span<const float> weights, int threads, absl::Span<float> average);
 
 // The same for messages that are indexed already, one index each.
-absl::Status AverageIndexed(const Codec& codec, absl::Span<const UpdateIndex> indexes, int threads,
-                            absl::Span<float> average);
+absl::Status AverageIndexed(const Codec& codec, absl::Span<const UpdateIndex> indexes, absl::Span<const float> weights,
+                            int threads, absl::Span<float> average);
 
 // How many threads are worth starting for these messages: 1 for small ones, otherwise as many as the machine has cores.
 int AggregationThreads(absl::Span<const absl::string_view> messages);

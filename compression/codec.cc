@@ -25,8 +25,8 @@ absl::Status ForEachRun(const Codec& codec, absl::string_view message, Visit vis
 
 }  // namespace
 
-void AddRun(const DecodedRun& run, float sign, int64_t base, float* accumulator) {
-  if (run.positions == nullptr) return AddRunNear(run, sign, base, accumulator);
+void AddRun(const DecodedRun& run, float scale, int64_t base, float* accumulator) {
+  if (run.positions == nullptr) return AddRunNear(run, scale, base, accumulator);
   for (int64_t done = 0; done < run.count; done += kPrefetchAhead) {
     const int64_t end = std::min(run.count, done + 2 * kPrefetchAhead);
     for (int64_t i = done + (done == 0 ? 0 : kPrefetchAhead); i < end; ++i) {
@@ -36,19 +36,19 @@ void AddRun(const DecodedRun& run, float sign, int64_t base, float* accumulator)
     part.positions += done;
     part.values += run.common ? 0 : done;
     part.count = std::min(kPrefetchAhead, run.count - done);
-    AddRunNear(part, sign, base, accumulator);
+    AddRunNear(part, scale, base, accumulator);
   }
 }
 
-void AddRunNear(const DecodedRun& run, float sign, int64_t base, float* accumulator) {
+void AddRunNear(const DecodedRun& run, float scale, int64_t base, float* accumulator) {
   if (run.positions == nullptr) {
     float* to = accumulator + (run.begin - base);
-    for (int64_t i = 0; i < run.count; ++i) to[i] += sign * run.values[i];
+    for (int64_t i = 0; i < run.count; ++i) to[i] += scale * run.values[i];
   } else if (run.common) {
-    const float term = sign * run.values[0];
+    const float term = scale * run.values[0];
     for (int64_t i = 0; i < run.count; ++i) accumulator[run.positions[i] - base] += term;
   } else {
-    for (int64_t i = 0; i < run.count; ++i) accumulator[run.positions[i] - base] += sign * run.values[i];
+    for (int64_t i = 0; i < run.count; ++i) accumulator[run.positions[i] - base] += scale * run.values[i];
   }
 }
 

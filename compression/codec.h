@@ -128,11 +128,12 @@ class Codec {
   absl::StatusOr<absl::optional<std::vector<uint32_t>>> SentPositions(absl::string_view message) const;
 };
 
-// accumulator[p - base] += sign * value for every element of the run. All p are at least `base`.
+// accumulator[p - base] += scale * value for every element of the run, both operations in float32. All p are at least
+// `base`.
 //
 // AddRun expects an accumulator in main memory and fetches ahead, AddRunNear one that is in a cache.
-void AddRun(const DecodedRun& run, float sign, int64_t base, float* accumulator);
-void AddRunNear(const DecodedRun& run, float sign, int64_t base, float* accumulator);
+void AddRun(const DecodedRun& run, float scale, int64_t base, float* accumulator);
+void AddRunNear(const DecodedRun& run, float scale, int64_t base, float* accumulator);
 
 }  // namespace terse
 

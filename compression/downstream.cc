@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "compression/aggregate.h"
@@ -13,6 +14,10 @@ namespace {
 
 constexpr char kForwardNumber = static_cast<char>(0x81);
 constexpr char kDenseNumber = static_cast<char>(0x82);
+constexpr char kWeightedForwardNumber = static_cast<char>(0x83);
+
+// Of a varint for a number that fits int64.
+constexpr int64_t kMaxVarintBytes = 9;
 
 // LEB128: seven bits a byte, least significant first, the high bit on all but the last.
 int64_t VarintBytes(uint64_t value) {
@@ -26,10 +31,10 @@ void PutVarint(uint64_t value, std::string* out) {
   out->push_back(static_cast<char>(value));
 }
 
-// Takes a shortest-form varint below 2^35 off the front. False when there is none.
+// Takes a shortest-form varint below 2^63 off the front. False when there is none.
 bool TakeVarint(absl::string_view* bytes, uint64_t* value) {
   *value = 0;
-  for (size_t i = 0; i < bytes->size() && i < 5; ++i) {
+  for (size_t i = 0; i < bytes->size() && i < kMaxVarintBytes; ++i) {
     const uint8_t byte = static_cast<uint8_t>((*bytes)[i]);
     *value |= static_cast<uint64_t>(byte & 0x7f) << (7 * i);
     if (byte < 0x80) {
@@ -40,53 +45,54 @@ bool TakeVarint(absl::string_view* bytes, uint64_t* value) {
   return false;
 }
 
-int64_t ForwardBytes(absl::Span<const absl::string_view> messages) {
+bool IsForward(absl::string_view message) {
+  return !message.empty() && (message[0] == kForwardNumber || message[0] == kWeightedForwardNumber);
+}
+
+int64_t ForwardBytes(absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples) {
   int64_t bytes = 1 + VarintBytes(messages.size());
   for (absl::string_view message : messages) bytes += VarintBytes(message.size()) + message.size();
+  for (int64_t count : samples) bytes += VarintBytes(count);
   return bytes;
 }
 
-std::string BuildForward(absl::Span<const absl::string_view> messages) {
+std::string BuildForward(absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples) {
   std::string out;
-  out.reserve(ForwardBytes(messages));
-  out.push_back(kForwardNumber);
+  out.reserve(ForwardBytes(messages, samples));
+  out.push_back(samples.empty() ? kForwardNumber : kWeightedForwardNumber);
   PutVarint(messages.size(), &out);
-  for (absl::string_view message : messages) {
-    PutVarint(message.size(), &out);
-    out.append(message.data(), message.size());
+  for (size_t i = 0; i < messages.size(); ++i) {
+    if (!samples.empty()) PutVarint(samples[i], &out);
+    PutVarint(messages[i].size(), &out);
+    out.append(messages[i].data(), messages[i].size());
   }
   return out;
 }
 
-// Splits the body of a forward message; the views point into it.
-absl::StatusOr<std::vector<absl::string_view>> SplitForward(absl::string_view body) {
-  uint64_t count = 0;
-  // A message takes two bytes at least, so this bounds the memory too.
-  if (!TakeVarint(&body, &count) || count < 1 || count > body.size() / 2) {
-    return absl::InvalidArgumentError("downstream message with an unusable number of updates; fetch it again");
+absl::Status EndsIn(uint64_t update) {
+  return absl::InvalidArgumentError(absl::StrCat("downstream message ends in update ", update, "; fetch it again"));
+}
+
+// Takes the number of samples of one update off the front; `total` is the sum of those before it.
+absl::StatusOr<int64_t> TakeSamples(uint64_t update, absl::string_view* body, uint64_t* total) {
+  uint64_t samples = 0;
+  if (!TakeVarint(body, &samples)) return EndsIn(update);
+  *total += samples;  // both are below 2^63
+  if (samples >= 1 && *total <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+    return static_cast<int64_t>(samples);
   }
-  std::vector<absl::string_view> messages;
-  messages.reserve(count);
-  for (uint64_t i = 0; i < count; ++i) {
-    uint64_t length = 0;
-    if (!TakeVarint(&body, &length) || length < 1 || length > body.size()) {
-      return absl::InvalidArgumentError(absl::StrCat("downstream message ends in update ", i, "; fetch it again"));
-    }
-    messages.push_back(body.substr(0, length));
-    body.remove_prefix(length);
-  }
-  if (!body.empty()) return absl::InvalidArgumentError("downstream message with bytes after its last update");
-  return messages;
+  return absl::InvalidArgumentError(
+      absl::StrCat("downstream message with an unusable number of samples in update ", update, "; fetch it again"));
 }
 
 }  // namespace
 
 std::string BuildDownstream(DownstreamMode mode, absl::Span<const absl::string_view> messages,
-                            absl::Span<const float> average) {
+                            absl::Span<const int64_t> samples, absl::Span<const float> average) {
   const int64_t dense_bytes = 1 + 4 * static_cast<int64_t>(average.size());
-  const bool forward =
-      mode == DownstreamMode::kForward || (mode == DownstreamMode::kAuto && ForwardBytes(messages) <= dense_bytes);
-  if (forward) return BuildForward(messages);
+  const bool forward = mode == DownstreamMode::kForward ||
+                       (mode == DownstreamMode::kAuto && ForwardBytes(messages, samples) <= dense_bytes);
+  if (forward) return BuildForward(messages, samples);
   std::string out;
   out.reserve(dense_bytes);
   out.push_back(kDenseNumber);
@@ -94,15 +100,37 @@ std::string BuildDownstream(DownstreamMode mode, absl::Span<const absl::string_v
   return out;
 }
 
-absl::StatusOr<std::vector<absl::string_view>> ForwardedUpdates(absl::string_view message) {
-  if (message.empty() || message[0] != kForwardNumber) return absl::InvalidArgumentError("not a forward message");
-  return SplitForward(message.substr(1));
+absl::StatusOr<Forwarded> ParseForwarded(absl::string_view message) {
+  if (!IsForward(message)) return absl::InvalidArgumentError("not a forward message");
+  const bool weighted = message[0] == kWeightedForwardNumber;
+  absl::string_view body = message.substr(1);
+  uint64_t count = 0;
+  // An update takes two or three bytes at least, so this bounds the memory too.
+  if (!TakeVarint(&body, &count) || count < 1 || count > body.size() / (weighted ? 3 : 2)) {
+    return absl::InvalidArgumentError("downstream message with an unusable number of updates; fetch it again");
+  }
+  Forwarded forwarded;
+  forwarded.updates.reserve(count);
+  forwarded.samples.reserve(weighted ? count : 0);
+  uint64_t total = 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    if (weighted) {
+      TERSE_ASSIGN_OR_RETURN(const int64_t samples, TakeSamples(i, &body, &total));
+      forwarded.samples.push_back(samples);
+    }
+    uint64_t length = 0;
+    if (!TakeVarint(&body, &length) || length < 1 || length > body.size()) return EndsIn(i);
+    forwarded.updates.push_back(body.substr(0, length));
+    body.remove_prefix(length);
+  }
+  if (!body.empty()) return absl::InvalidArgumentError("downstream message with bytes after its last update");
+  return forwarded;
 }
 
 int64_t MaxDownstreamBytes(const Codec& codec, int64_t updates) {
   const int64_t dense = 1 + 4 * codec.layout().size();
-  const int64_t forward =
-      1 + VarintBytes(updates) + updates * (VarintBytes(codec.MaxMessageBytes()) + codec.MaxMessageBytes());
+  const int64_t update = kMaxVarintBytes + VarintBytes(codec.MaxMessageBytes()) + codec.MaxMessageBytes();
+  const int64_t forward = 1 + VarintBytes(updates) + updates * update;
   return std::max(dense, forward);
 }
 
@@ -113,9 +141,11 @@ absl::Status ApplyDownstream(const Codec& codec, absl::string_view message, std:
     return absl::InvalidArgumentError(absl::StrCat("the weights have ", weights.size(), " elements, the model ", size));
   }
   scratch->resize(size);
-  if (!message.empty() && message[0] == kForwardNumber) {
-    TERSE_ASSIGN_OR_RETURN(const std::vector<absl::string_view> messages, ForwardedUpdates(message));
-    TERSE_RETURN_IF_ERROR(Annotate(AverageUpdates(codec, messages, 1, absl::MakeSpan(*scratch)), "downstream message"));
+  if (IsForward(message)) {
+    TERSE_ASSIGN_OR_RETURN(const Forwarded forwarded, ParseForwarded(message));
+    TERSE_RETURN_IF_ERROR(Annotate(
+        AverageUpdates(codec, forwarded.updates, AveragingWeights(forwarded.samples), 1, absl::MakeSpan(*scratch)),
+        "downstream message"));
   } else if (!message.empty() && message[0] == kDenseNumber) {
     const absl::string_view values = message.substr(1);
     TERSE_RETURN_IF_ERROR(Annotate(CheckFloats(codec.layout(), values), "downstream message"));

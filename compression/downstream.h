@@ -17,12 +17,18 @@
 namespace terse {
 
 // kForward carries the messages themselves (lossless), kDense the averaged float32 values (lossless), kAuto whichever
-// is smaller. `average` is AverageUpdates (aggregate.h) of `messages`.
+// is smaller. `samples` are the clients' training samples for an average that is weighted by them (one positive number
+// a message, their sum fits int64), or empty for the plain average. `average` is AverageUpdates (aggregate.h) of
+// `messages` with AveragingWeights(samples).
 std::string BuildDownstream(DownstreamMode mode, absl::Span<const absl::string_view> messages,
-                            absl::Span<const float> average);
+                            absl::Span<const int64_t> samples, absl::Span<const float> average);
 
-// The updates that a kForward message carries, in order; the views point into it. INVALID_ARGUMENT for anything else.
-absl::StatusOr<std::vector<absl::string_view>> ForwardedUpdates(absl::string_view message);
+// What a kForward message carries, in order; the views point into it. INVALID_ARGUMENT for anything else.
+struct Forwarded {
+  std::vector<absl::string_view> updates;
+  std::vector<int64_t> samples;  // empty: the plain average
+};
+absl::StatusOr<Forwarded> ParseForwarded(absl::string_view message);
 
 // The most bytes that a downstream message of `updates` updates can have, in any mode: what a receiver allows.
 int64_t MaxDownstreamBytes(const Codec& codec, int64_t updates);

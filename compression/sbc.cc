@@ -74,7 +74,7 @@ absl::Status SbcCodec::Select(const TensorInput& input, TopSelector* selector, S
 void SbcCodec::OneSided(const TopSelector& selector, SparsePart* part) const {
   // Both means are over k, so the larger sum is the larger mean.
   const bool positive = selector.positive().sum >= selector.negative().sum;
-  const Selection& tail = positive ? selector.positive() : selector.negative();
+  const TopEntries& tail = positive ? selector.positive() : selector.negative();
   if (tail.indices.empty()) return;
   const float mean = RoundScale(tail.sum / static_cast<double>(tail.indices.size()));
   part->scale = positive ? mean : -mean;
@@ -82,7 +82,7 @@ void SbcCodec::OneSided(const TopSelector& selector, SparsePart* part) const {
 }
 
 void SbcCodec::TwoSided(const TopSelector& selector, SparsePart* part) const {
-  const Selection& largest = selector.largest();
+  const TopEntries& largest = selector.largest();
   if (largest.indices.empty()) return;
   part->is_signed = true;
   part->scale = RoundScale(largest.sum / static_cast<double>(largest.indices.size()));

@@ -94,7 +94,7 @@ absl::Status SparseCodec::SelectLargestFloats(const TensorInput& input, int64_t 
                                               SparsePart* part) const {
   const absl::optional<int64_t> bad = selector->SelectLargest({input.values, input.residual, input.sum}, count);
   if (bad.has_value()) return NotFinite(input, *bad);
-  const Selection& largest = selector->largest();
+  const TopEntries& largest = selector->largest();
   part->positions = largest.indices;
   part->payload.reserve(largest.values.size());
   for (float value : largest.values) part->payload.push_back(FloatBits(value));

@@ -77,7 +77,7 @@ Threshold FindThreshold(const float* values, int64_t size, int64_t rank, uint32_
 // The candidates of one selection, in the selection's own vectors.
 class TopSelector::Side {
  public:
-  Side(const KeyRule& rule, Selection* selection) : rule_(rule), selection_(selection) {}
+  Side(const KeyRule& rule, TopEntries* selection) : rule_(rule), selection_(selection) {}
 
   int32_t bound() const { return rule_.bound; }
   int64_t size() const { return size_; }
@@ -154,7 +154,7 @@ class TopSelector::Side {
   }
 
   KeyRule rule_;
-  Selection* const selection_;
+  TopEntries* const selection_;
   int32_t start_ = kSmallest;
   int64_t size_ = 0;
 };

@@ -23,7 +23,7 @@ struct SelectInput {
 };
 
 // Entries of the same sign (tails) or of both signs (SelectLargest). Zeros belong to none.
-struct Selection {
+struct TopEntries {
   std::vector<uint32_t> indices;  // increasing
   std::vector<float> values;      // the entries themselves, with their signs
   // Of the magnitudes, in double: entry j is added to partial sum j mod 8 in the order of j, then the eight partial
@@ -46,10 +46,10 @@ class TopSelector {
   absl::optional<int64_t> SelectLargest(const SelectInput& input, int64_t count);
 
   // Of the last SelectTails.
-  const Selection& positive() const { return positive_; }
-  const Selection& negative() const { return negative_; }
+  const TopEntries& positive() const { return positive_; }
+  const TopEntries& negative() const { return negative_; }
   // Of the last SelectLargest.
-  const Selection& largest() const { return largest_; }
+  const TopEntries& largest() const { return largest_; }
 
  private:
   class Side;
@@ -59,9 +59,9 @@ class TopSelector {
   // Starts `sides` with bounds that about count, and seldom fewer, entries reach.
   void StartAboveSample(const SelectInput& input, int64_t count, absl::Span<Side> sides);
 
-  Selection positive_;
-  Selection negative_;
-  Selection largest_;
+  TopEntries positive_;
+  TopEntries negative_;
+  TopEntries largest_;
   std::vector<float> sample_;
 };
 

@@ -46,6 +46,7 @@ class TorchLocalTrainer : public LocalTrainer {
         optimizer_(std::move(optimizer)) {}
 
   const Layout& layout() const override { return layout_; }
+  int64_t samples() const override { return batches_.size(); }
 
   absl::StatusOr<TrainResult> Train(absl::Span<const float> weights, int64_t steps,
                                     const std::function<bool()>& keep_going, absl::Span<float> delta) override {

@@ -6,13 +6,24 @@
 
 namespace terse {
 
-// For a client's channel to the coordinator. Keepalive (gRPC guide "Keepalive"): a ping after 5 minutes of silence
-// keeps NAT entries alive through long local training; 30 s without an answer end the connection. BDP probes are off:
-// they would cost pings up the thin link for bandwidth that sparse updates never use.
-grpc::ChannelArguments FleetChannelArguments();
+// Seconds of silence on a connection before its end sends a ping, unless `--keepalive` says otherwise.
+inline constexpr double kDefaultKeepaliveSeconds = 300;
+// The least that `--keepalive` may say.
+inline constexpr double kLeastKeepaliveSeconds = 1;
 
-// The matching settings of the coordinator's port; it tolerates a ping a minute and sends its own.
-void SetFleetServerOptions(grpc::ServerBuilder* builder);
+// How long a connection may take to be made. With 10 s each way TCP and HTTP/2 need 20.
+inline constexpr int kConnectTimeoutSeconds = 30;
+
+// For a client's channel to the coordinator. Keepalive (gRPC guide "Keepalive"): a ping after `keepalive_seconds` of
+// silence keeps NAT entries alive through long local training; without an answer for as long again, at most 30 s, the
+// connection ends. BDP probes are off: they would cost pings up the thin link for bandwidth that sparse updates never
+// use.
+grpc::ChannelArguments FleetChannelArguments(double keepalive_seconds = kDefaultKeepaliveSeconds);
+
+// The matching settings of the coordinator's port, which sends pings of its own. A client that pings more often than
+// every half of `keepalive_seconds`, and more than once a minute, is disconnected: a fleet that needs short intervals
+// says so on both sides.
+void SetFleetServerOptions(grpc::ServerBuilder* builder, double keepalive_seconds = kDefaultKeepaliveSeconds);
 
 }  // namespace terse
 

@@ -1,7 +1,10 @@
 #include "proto/run_config_convert.h"
 
+#include <algorithm>
+
 #include "core/status.h"
 #include "proto/run_config_loader.h"
+#include "proto/run_config_rules.h"
 
 namespace terse {
 namespace {
@@ -43,16 +46,31 @@ CodecSpec ToCore(const v1::Codec& codec) {
   return spec;
 }
 
+// The rules admit the names that these functions know, so what is none of the first is the last.
+Selection SelectionOf(const v1::Rounds& rounds) {
+  if (rounds.selection() == "all") return Selection::kAll;
+  if (rounds.selection() == "random") return Selection::kRandom;
+  return rounds.selection() == "samples" ? Selection::kSamples : Selection::kReliability;
+}
+
 RoundPolicy ToCore(const v1::Rounds& rounds) {
   RoundPolicy policy;
   policy.count = rounds.count();
   policy.clients = rounds.clients();
-  policy.quorum = rounds.quorum() == 0 ? rounds.clients() : rounds.quorum();
+  policy.selection = SelectionOf(rounds);
+  policy.cohort = CohortSize(rounds);
+  policy.invited = std::min(policy.clients, policy.cohort + CeilOf(rounds.over_selection(), policy.cohort));
+  policy.quorum = rounds.quorum() == 0 ? policy.cohort : rounds.quorum();
   policy.deadline_seconds = rounds.deadline_seconds();
+  policy.grace_seconds = rounds.grace_seconds();
+  policy.weighting = rounds.weighting() == "samples" ? Weighting::kSamples : Weighting::kUniform;
   return policy;
 }
 
-// The rules admit three names, so what is neither of the first two is the third.
+ClientPolicy ToCore(const v1::Clients& clients) {
+  return {{clients.allow().begin(), clients.allow().end()}, clients.set_aside_after(), clients.set_aside_seconds()};
+}
+
 DownstreamMode DownstreamOf(const v1::Codec& codec) {
   if (codec.downstream() == "forward") return DownstreamMode::kForward;
   return codec.downstream() == "dense" ? DownstreamMode::kDense : DownstreamMode::kAuto;
@@ -60,7 +78,8 @@ DownstreamMode DownstreamOf(const v1::Codec& codec) {
 
 }  // namespace
 
-absl::StatusOr<RunConfig> ToCore(const v1::RunConfig& config) {
+absl::StatusOr<RunConfig> ToCore(const v1::RunConfig& given) {
+  const v1::RunConfig config = WithLaterDefaults(given);
   TERSE_RETURN_IF_ERROR(ValidateRunConfig(config));
   RunConfig run;
   run.name = config.name();
@@ -73,6 +92,8 @@ absl::StatusOr<RunConfig> ToCore(const v1::RunConfig& config) {
   run.codec = ToCore(config.codec());
   run.downstream = DownstreamOf(config.codec());
   run.rounds = ToCore(config.rounds());
+  run.clients = ToCore(config.clients());
+  run.limits = {config.limits().seconds(), config.limits().accuracy(), config.limits().loss()};
   run.evaluate_every = config.rounds().evaluate_every();
   run.checkpoint_every = config.checkpoints().every();
   run.checkpoint_keep = config.checkpoints().keep();

@@ -8,7 +8,8 @@
 
 namespace terse {
 
-// Validates and converts; a quorum of 0 becomes the number of clients. INVALID_ARGUMENT as ValidateRunConfig.
+// Validates and converts, after WithLaterDefaults. A quorum of 0 becomes the cohort. INVALID_ARGUMENT as
+// ValidateRunConfig.
 absl::StatusOr<RunConfig> ToCore(const v1::RunConfig& config);
 
 }  // namespace terse

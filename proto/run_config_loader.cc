@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "core/file_io.h"
+#include "core/file_system.h"
 #include "core/status.h"
 #include "proto/run_config_rules.h"
 
@@ -67,7 +67,8 @@ std::string WantedText(const FieldDescriptor& field) {
   const std::string allowed = AllowedText(field);
   const std::string type = TypeText(field);
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL) return type;
-  return absl::StrCat(type == "integer" ? "an " : "a ", type, allowed.empty() ? "" : ", ", allowed);
+  const bool vowel = type == "integer" || field.is_repeated();
+  return absl::StrCat(vowel ? "an " : "a ", type, allowed.empty() ? "" : ", ", allowed);
 }
 
 absl::string_view TomlTypeText(const Toml& value) {
@@ -89,6 +90,27 @@ absl::string_view TomlTypeText(const Toml& value) {
   }
 }
 
+void ParseDefaults(const Descriptor& table, std::map<std::string, Toml>* defaults) {
+  for (int i = 0; i < table.field_count(); ++i) {
+    const FieldDescriptor& field = *table.field(i);
+    if (field.message_type() != nullptr) ParseDefaults(*field.message_type(), defaults);
+    if (!RuleOf(field).has_default_value()) continue;
+    std::istringstream text(absl::StrCat("value = ", RuleOf(field).default_value(), "\n"));
+    const Toml parsed = toml::parse<toml::discard_comments, std::map, std::vector>(text, "default of " + field.name());
+    (*defaults)[field.full_name()] = parsed.as_table(std::nothrow).at("value");
+  }
+}
+
+// Of a field that has one. Parsed once: parsing takes longer than all else that reading a run file does.
+const Toml& DefaultOf(const FieldDescriptor& field) {
+  static const auto& defaults = *[] {
+    auto* parsed = new std::map<std::string, Toml>;
+    ParseDefaults(*v1::RunConfig::descriptor(), parsed);
+    return parsed;
+  }();
+  return defaults.at(field.full_name());
+}
+
 // Copies one TOML document into a message, field by field of the message's descriptor, and remembers where each key
 // stood.
 class TableReader {
@@ -108,6 +130,11 @@ class TableReader {
       if (violation.has_value()) return violation;
     }
     return std::nullopt;
+  }
+
+  // Sets a field that the file does not have.
+  std::optional<ConfigViolation> SetDefault(const std::string& key, const FieldDescriptor& field, Message* out) {
+    return SetField(DefaultOf(field), key, field, out);
   }
 
   // Line of a key, or of the table that it would be in, or 0.
@@ -136,13 +163,26 @@ class TableReader {
       if (value != nullptr && !value->is_table()) return WrongType(*value, key, field);
       return Read(value, key, out->GetReflection()->MutableMessage(out, &field));
     }
-    if (value != nullptr) return SetScalar(*value, key, field, out);
+    if (value != nullptr) return SetField(*value, key, field, out);
     if (!RuleOf(field).has_default_value()) {
       return ConfigViolation{key, absl::StrCat(key, " is missing; give ", WantedText(field))};
     }
-    std::istringstream text(absl::StrCat("value = ", RuleOf(field).default_value(), "\n"));
-    const Toml parsed = toml::parse<toml::discard_comments, std::map, std::vector>(text, "default of " + key);
-    return SetScalar(*Find(&parsed, "value"), key, field, out);
+    return SetDefault(key, field, out);
+  }
+
+  std::optional<ConfigViolation> SetField(const Toml& value, const std::string& key, const FieldDescriptor& field,
+                                          Message* out) {
+    if (!field.is_repeated()) return SetScalar(value, key, field, out);
+    if (!value.is_array()) return WrongType(value, key, field);
+    for (const Toml& entry : value.as_array(std::nothrow)) {
+      const std::string entry_key = JoinIndex(key, out->GetReflection()->FieldSize(*out, &field));
+      lines_[entry_key] = entry.location().line();
+      if (!entry.is_string()) {
+        return ConfigViolation{entry_key, absl::StrCat(entry_key, " is ", TomlTypeText(entry), "; give a string")};
+      }
+      out->GetReflection()->AddString(out, &field, entry.as_string().str);
+    }
+    return std::nullopt;
   }
 
   static ConfigViolation WrongType(const Toml& value, const std::string& key, const FieldDescriptor& field) {
@@ -224,8 +264,21 @@ absl::StatusOr<v1::RunConfig> ParseRunConfig(absl::string_view text, absl::strin
 }
 
 absl::StatusOr<v1::RunConfig> LoadRunConfig(const std::string& path) {
-  TERSE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxRunFileBytes));
+  TERSE_ASSIGN_OR_RETURN(const std::string text, PosixFiles().Read(path, kMaxRunFileBytes));
   return ParseRunConfig(text, path);
+}
+
+v1::RunConfig WithLaterDefaults(v1::RunConfig config) {
+  if (config.has_clients()) return config;
+  TableReader reader;
+  // The defaults of the schema obey it, and [clients] and [limits] have no key without one.
+  reader.Read(nullptr, "clients", config.mutable_clients());
+  reader.Read(nullptr, "limits", config.mutable_limits());
+  for (int number = v1::Rounds::kSelectionFieldNumber; number <= v1::Rounds::kWeightingFieldNumber; ++number) {
+    const FieldDescriptor& field = *v1::Rounds::descriptor()->FindFieldByNumber(number);
+    reader.SetDefault(JoinKey("rounds", field.name()), field, config.mutable_rounds());
+  }
+  return config;
 }
 
 absl::Status ValidateRunConfig(const v1::RunConfig& config) {
@@ -245,7 +298,7 @@ std::string RunConfigReference() {
   rows.insert(rows.begin(), {"KEY", "TYPE", "DEFAULT", "ALLOWED"});
   std::string text;
   for (const RunConfigKey& row : rows) {
-    absl::StrAppendFormat(&text, "%-34s %-14s %-15s %s", row.key, row.type, row.default_value, row.allowed);
+    absl::StrAppendFormat(&text, "%-34s %-16s %-15s %s", row.key, row.type, row.default_value, row.allowed);
     while (!text.empty() && text.back() == ' ') text.pop_back();
     text.push_back('\n');
   }

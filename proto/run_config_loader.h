@@ -22,6 +22,11 @@ absl::StatusOr<v1::RunConfig> ParseRunConfig(absl::string_view text, absl::strin
 // The same for a file of at most 1 MiB. Also NOT_FOUND, RESOURCE_EXHAUSTED and what else reading a file may return.
 absl::StatusOr<v1::RunConfig> LoadRunConfig(const std::string& path);
 
+// A configuration that an older program stored or sent, with the defaults of the fields that came after it; any other
+// is returned as it is. The tables [clients] and [limits] tell: every configuration has had them since those fields
+// exist.
+v1::RunConfig WithLaterDefaults(v1::RunConfig config);
+
 // Applies the same rules to a message that came off the wire, where every field counts as given.
 // INVALID_ARGUMENT "run config: ..." names the field, its value and what is allowed.
 absl::Status ValidateRunConfig(const v1::RunConfig& config);
@@ -29,7 +34,7 @@ absl::Status ValidateRunConfig(const v1::RunConfig& config);
 // What a run file may say about one key.
 struct RunConfigKey {
   std::string key;            // "train.local_steps"
-  std::string type;           // "integer", "number", "string" or "true or false"
+  std::string type;           // "integer", "number", "string", "true or false" or "array of strings"
   std::string default_value;  // TOML; "required" when there is none
   std::string allowed;        // "1 to 1000000"; may be empty
 };

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -16,6 +18,8 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
 constexpr size_t kMaxRunName = 64;
+// A client's name has at most 64 characters; a pattern may have stars between them.
+constexpr size_t kMaxPattern = 128;
 
 const v1::FieldRule& RuleOf(const FieldDescriptor& field) { return field.options().GetExtension(v1::rule); }
 
@@ -62,19 +66,50 @@ std::optional<ConfigViolation> CheckField(const Message& message, const FieldDes
       return std::nullopt;
     }
     case FieldDescriptor::CPPTYPE_STRING:
+      if (field.is_repeated()) return std::nullopt;  // CheckAcrossFields looks at the entries of arrays
       return CheckString(field, key, reflection.GetString(message, &field));
     default:
       return std::nullopt;  // a bool is always in range; no other type is in the schema
   }
 }
 
-// A name becomes part of file names, so it must not be "..", hidden or a path.
-bool IsRunName(absl::string_view name) {
-  if (name.empty() || name.size() > kMaxRunName || name[0] == '.') return false;
-  for (const char c : name) {
-    if (!absl::ascii_isalnum(c) && c != '-' && c != '_' && c != '.') return false;
+bool IsNameCharacter(char c) { return absl::ascii_isalnum(c) || c == '-' || c == '_' || c == '.'; }
+
+std::optional<ConfigViolation> CheckAllowed(const v1::Clients& clients) {
+  for (int i = 0; i < clients.allow_size(); ++i) {
+    const std::string& pattern = clients.allow(i);
+    const bool good = !pattern.empty() && pattern.size() <= kMaxPattern &&
+                      absl::c_all_of(pattern, [](char c) { return c == '*' || IsNameCharacter(c); });
+    if (good) continue;
+    const std::string key = JoinIndex("clients.allow", i);
+    return ConfigViolation{
+        key, absl::StrCat(key, " = '", absl::CHexEscape(absl::string_view(pattern).substr(0, kMaxPattern)),
+                          "' names no client; use 1 to ", kMaxPattern,
+                          " letters, digits, '-', '_', '.' and '*', which stands for any characters")};
   }
-  return true;
+  return std::nullopt;
+}
+
+std::optional<ConfigViolation> CheckRounds(const v1::Rounds& rounds) {
+  constexpr absl::string_view kChoose = "; choose rounds.selection = 'random', 'samples' or 'reliability', or ";
+  if (rounds.selection() == "all" && rounds.fraction() < 1) {
+    return ConfigViolation{"rounds.fraction",
+                           absl::StrCat("rounds.fraction = ", NumberText(rounds.fraction()),
+                                        " contradicts rounds.selection = 'all'", kChoose, "a fraction of 1")};
+  }
+  if (rounds.selection() == "all" && rounds.over_selection() > 0) {
+    return ConfigViolation{
+        "rounds.over_selection",
+        absl::StrCat("rounds.over_selection = ", NumberText(rounds.over_selection()),
+                     " has no one left to give work: rounds.selection = 'all'", kChoose, "an over-selection of 0")};
+  }
+  if (rounds.quorum() > CohortSize(rounds)) {
+    return ConfigViolation{
+        "rounds.quorum",
+        absl::StrCat("rounds.quorum = ", rounds.quorum(), " is more than the cohort: ", CohortSize(rounds), " of ",
+                     rounds.clients(), " clients; use at most as many, or 0 for the whole cohort")};
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -82,6 +117,8 @@ bool IsRunName(absl::string_view name) {
 std::string JoinKey(absl::string_view prefix, absl::string_view field) {
   return prefix.empty() ? std::string(field) : absl::StrCat(prefix, ".", field);
 }
+
+std::string JoinIndex(absl::string_view key, int64_t index) { return absl::StrCat(key, "[", index, "]"); }
 
 std::string TypeText(const FieldDescriptor& field) {
   switch (field.cpp_type()) {
@@ -94,7 +131,7 @@ std::string TypeText(const FieldDescriptor& field) {
     case FieldDescriptor::CPPTYPE_BOOL:
       return "true or false";
     default:
-      return "string";
+      return field.is_repeated() ? "array of strings" : "string";
   }
 }
 
@@ -141,15 +178,29 @@ std::optional<ConfigViolation> CheckFields(const Message& message, absl::string_
 std::optional<ConfigViolation> CheckAcrossFields(const v1::RunConfig& config) {
   if (!IsRunName(config.name())) {
     return ConfigViolation{"name",
-                           absl::StrCat("name = '", config.name(), "' is not a name of a run; use 1 to ", kMaxRunName,
-                                        " letters, digits, '-', '_' and '.', not starting with '.'")};
+                           absl::StrCat("name = '", config.name(), "' is not a name of a run; use ", RunNameForm())};
   }
-  if (config.rounds().quorum() > config.rounds().clients()) {
-    return ConfigViolation{"rounds.quorum", absl::StrCat("rounds.quorum = ", config.rounds().quorum(),
-                                                         " is more than rounds.clients = ", config.rounds().clients(),
-                                                         "; use at most as many, or 0 for all")};
-  }
-  return std::nullopt;
+  std::optional<ConfigViolation> violation = CheckRounds(config.rounds());
+  return violation.has_value() ? violation : CheckAllowed(config.clients());
 }
+
+// A name becomes part of file names, so it must not be "..", hidden or a path.
+bool IsRunName(absl::string_view name) {
+  return !name.empty() && name.size() <= kMaxRunName && name[0] != '.' && absl::c_all_of(name, IsNameCharacter);
+}
+
+std::string RunNameForm() {
+  return absl::StrCat("1 to ", kMaxRunName, " letters, digits, '-', '_' and '.', not starting with '.'");
+}
+
+int64_t CeilOf(double fraction, int64_t count) {
+  const double product = fraction * static_cast<double>(count);
+  const double whole = std::round(product);
+  // Reading the decimal number and multiplying round once each, by at most 2^-53 of the result.
+  const bool is_whole = std::abs(product - whole) <= whole * 0x1p-51;
+  return static_cast<int64_t>(is_whole ? whole : std::ceil(product));
+}
+
+int64_t CohortSize(const v1::Rounds& rounds) { return CeilOf(rounds.fraction(), rounds.clients()); }
 
 }  // namespace terse

@@ -5,9 +5,11 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
 #include "proto/run_config_convert.h"
+#include "proto/run_config_rules.h"
 
 namespace terse {
 namespace {
@@ -51,11 +53,18 @@ void FillVerdict(const Verdict& verdict, v1::Verdict* out) {
   out->set_reason(verdict.reason);
 }
 
+// An id that may be absent.
+absl::StatusOr<Id128> ReadId(const std::string& bytes, absl::string_view field) {
+  absl::StatusOr<Id128> id = Id128::FromBytes(bytes);
+  if (!id.ok()) return Annotate(id.status(), field);
+  return id;
+}
+
 absl::StatusOr<Verdict> ParseVerdict(const v1::Verdict& wire) {
   Verdict verdict;
   TERSE_ASSIGN_OR_RETURN(verdict.outcome, FromWire(wire.outcome()));
-  TERSE_ASSIGN_OR_RETURN(verdict.update_id, Id128::FromBytes(wire.update_id()));
-  TERSE_ASSIGN_OR_RETURN(verdict.last_applied, Id128::FromBytes(wire.last_applied()));
+  TERSE_ASSIGN_OR_RETURN(verdict.update_id, ReadId(wire.update_id(), "update_id"));
+  TERSE_ASSIGN_OR_RETURN(verdict.last_applied, ReadId(wire.last_applied(), "last_applied"));
   verdict.reason = wire.reason();
   return verdict;
 }
@@ -110,11 +119,16 @@ absl::StatusOr<FromClient> ParseCheckIn(const v1::CheckIn& wire) {
   CheckIn message;
   message.protocol_version = wire.protocol_version();
   message.name = wire.name();
-  TERSE_ASSIGN_OR_RETURN(message.lineage, Id128::FromBytes(wire.lineage()));
-  TERSE_ASSIGN_OR_RETURN(message.prev_applied, Id128::FromBytes(wire.prev_applied()));
-  TERSE_ASSIGN_OR_RETURN(message.pending_update_id, Id128::FromBytes(wire.pending_update_id()));
+  TERSE_ASSIGN_OR_RETURN(message.lineage, ReadId(wire.lineage(), "lineage"));
+  TERSE_ASSIGN_OR_RETURN(message.prev_applied, ReadId(wire.prev_applied(), "prev_applied"));
+  TERSE_ASSIGN_OR_RETURN(message.pending_update_id, ReadId(wire.pending_update_id(), "pending_update_id"));
   TERSE_ASSIGN_OR_RETURN(message.pending_round, Number(wire.pending_round(), "pending_round"));
   message.residual_lost = wire.residual_lost();
+  if (!wire.run().empty() && !IsRunName(wire.run())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("run name '", absl::CHexEscape(wire.run().substr(0, 64)), "' is not usable: ", RunNameForm()));
+  }
+  message.run = wire.run();
   return FromClient(std::move(message));
 }
 
@@ -123,14 +137,15 @@ absl::StatusOr<FromClient> ParseReady(const v1::Ready& wire) {
   if (wire.has_version()) {
     TERSE_ASSIGN_OR_RETURN(message.version, Number(wire.version(), "version"));
   }
-  TERSE_ASSIGN_OR_RETURN(message.model_hash, Id128::FromBytes(wire.model_hash()));
-  TERSE_ASSIGN_OR_RETURN(message.layout_hash, Id128::FromBytes(wire.layout_hash()));
+  TERSE_ASSIGN_OR_RETURN(message.model_hash, ReadId(wire.model_hash(), "model_hash"));
+  TERSE_ASSIGN_OR_RETURN(message.layout_hash, ReadId(wire.layout_hash(), "layout_hash"));
+  TERSE_ASSIGN_OR_RETURN(message.samples, Number(wire.samples(), "samples"));
   return FromClient(message);
 }
 
 absl::StatusOr<FromServer> ParseWelcome(const v1::Welcome& wire) {
   Welcome message;
-  TERSE_ASSIGN_OR_RETURN(message.lineage, Id128::FromBytes(wire.lineage()));
+  TERSE_ASSIGN_OR_RETURN(message.lineage, ReadId(wire.lineage(), "lineage"));
   if (message.lineage.IsZero()) return absl::InvalidArgumentError("the coordinator sent no lineage");
   TERSE_ASSIGN_OR_RETURN(RunConfig config, ToCore(wire.config()));
   message.config = std::make_shared<const RunConfig>(std::move(config));
@@ -181,10 +196,12 @@ std::vector<v1::ClientMessage> ToWire(const FromClient& message) {
     wire->set_pending_update_id(IdBytes(check_in->pending_update_id));
     wire->set_pending_round(check_in->pending_round);
     wire->set_residual_lost(check_in->residual_lost);
+    wire->set_run(check_in->run);
   } else if (const auto* ready = std::get_if<Ready>(&message)) {
     if (ready->version.has_value()) out[0].mutable_ready()->set_version(*ready->version);
     out[0].mutable_ready()->set_model_hash(IdBytes(ready->model_hash));
     out[0].mutable_ready()->set_layout_hash(IdBytes(ready->layout_hash));
+    out[0].mutable_ready()->set_samples(ready->samples);
   } else if (const auto* progress = std::get_if<Progress>(&message)) {
     out[0].mutable_progress()->set_round(progress->round);
     out[0].mutable_progress()->set_steps_done(progress->steps_done);
@@ -253,7 +270,7 @@ absl::StatusOr<absl::optional<FromClient>> ClientMessageReader::FeedUpdate(const
     const v1::UpdateHeader& header = chunk.header();
     TERSE_RETURN_IF_ERROR(assembly_.Begin(header.size(), max_update_bytes_, "the update"));
     TERSE_ASSIGN_OR_RETURN(update_.round, Number(header.round(), "round"));
-    TERSE_ASSIGN_OR_RETURN(update_.update_id, Id128::FromBytes(header.update_id()));
+    TERSE_ASSIGN_OR_RETURN(update_.update_id, ReadId(header.update_id(), "update_id"));
     TERSE_ASSIGN_OR_RETURN(update_.train_us, Number(header.train_us(), "train_us"));
     update_.loss = header.loss();
   }
@@ -288,7 +305,7 @@ absl::StatusOr<absl::optional<FromServer>> ServerMessageReader::Feed(const v1::S
     }
     case v1::ServerMessage::kReceipt: {
       Receipt receipt;
-      TERSE_ASSIGN_OR_RETURN(receipt.update_id, Id128::FromBytes(message.receipt().update_id()));
+      TERSE_ASSIGN_OR_RETURN(receipt.update_id, ReadId(message.receipt().update_id(), "update_id"));
       return absl::make_optional(FromServer(receipt));
     }
     case v1::ServerMessage::kVerdict: {
@@ -309,7 +326,7 @@ absl::StatusOr<absl::optional<FromServer>> ServerMessageReader::FeedDelta(const 
   if (chunk.has_header()) {
     TERSE_RETURN_IF_ERROR(assembly_.Begin(chunk.header().size(), max_delta_bytes_, "the downstream message"));
     TERSE_ASSIGN_OR_RETURN(delta_.version, Number(chunk.header().version(), "version"));
-    TERSE_ASSIGN_OR_RETURN(delta_.model_hash, Id128::FromBytes(chunk.header().model_hash()));
+    TERSE_ASSIGN_OR_RETURN(delta_.model_hash, ReadId(chunk.header().model_hash(), "model_hash"));
   }
   TERSE_RETURN_IF_ERROR(assembly_.Append(chunk.data()));
   if (!assembly_.complete()) return absl::optional<FromServer>();

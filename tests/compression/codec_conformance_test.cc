@@ -254,18 +254,57 @@ TEST_P(CodecConformance, AveragesTheSameOnAnyNumberOfThreads) {
   const auto codec = New({200000, 10, 90000});
   const int64_t size = codec->layout().size();
   Random random(11);
+  const std::vector<float> weights = AveragingWeights({7, 1000, 23});
   std::vector<std::string> messages;
-  std::vector<float> expected(size);
+  std::vector<float> expected(size), expected_weighted(size);
   for (uint64_t client = 0; client < 3; ++client) {
     messages.push_back(*codec->Encode(RandomUpdate(size, &random), {CodecKey{1, 1, client}}));
-    ASSERT_TRUE(codec->AddDecoded(messages.back(), 1.0f, absl::MakeSpan(expected)).ok());
+    const std::vector<float> decoded = Decode(*codec, messages.back());
+    for (int64_t i = 0; i < size; ++i) {
+      expected[i] += decoded[i];
+      const float term = weights[client] * decoded[i];
+      expected_weighted[i] += term;
+    }
   }
   for (float& value : expected) value *= 1.0f / 3;
   const std::vector<absl::string_view> views(messages.begin(), messages.end());
   for (int threads : {1, 2, 3, 7}) {
     std::vector<float> average(size, 99.0f);
-    ASSERT_EQ(AverageUpdates(*codec, views, threads, absl::MakeSpan(average)), absl::OkStatus());
+    ASSERT_EQ(AverageUpdates(*codec, views, {}, threads, absl::MakeSpan(average)), absl::OkStatus());
     EXPECT_TRUE(Bits(average) == Bits(expected)) << threads;
+    ASSERT_EQ(AverageUpdates(*codec, views, weights, threads, absl::MakeSpan(average)), absl::OkStatus());
+    EXPECT_TRUE(Bits(average) == Bits(expected_weighted)) << threads << ", weighted";
+  }
+}
+
+TEST_P(CodecConformance, WeightedAverageIsTheSumOfShares) {
+  const auto codec = New(Sizes());
+  const int64_t size = codec->layout().size();
+  Random random(12);
+  for (const int count : {1, 2, 40}) {
+    std::vector<std::string> messages;
+    std::vector<int64_t> samples;
+    std::vector<std::vector<float>> decoded;
+    double total = 0;
+    for (int client = 0; client < count; ++client) {
+      messages.push_back(*codec->Encode(RandomUpdate(size, &random), {CodecKey{1, 1, static_cast<uint64_t>(client)}}));
+      decoded.push_back(Decode(*codec, messages.back()));
+      samples.push_back(1 + static_cast<int64_t>(random.Below(client % 3 == 0 ? 10 : 100000)));
+      total += static_cast<double>(samples.back());
+    }
+    std::vector<float> average(size, 99.0f);
+    const std::vector<absl::string_view> views(messages.begin(), messages.end());
+    ASSERT_EQ(AverageUpdates(*codec, views, AveragingWeights(samples), 1, absl::MakeSpan(average)), absl::OkStatus());
+    for (int64_t i = 0; i < size; ++i) {
+      double sum = 0, magnitude = 0;
+      for (int client = 0; client < count; ++client) {
+        const double share = static_cast<double>(samples[client]) / total * decoded[client][i];
+        sum += share;
+        magnitude += std::abs(share);
+      }
+      // Each weight, product and sum rounds once, by at most 2^-24 of itself.
+      EXPECT_NEAR(average[i], sum, (count + 2) * 0x1p-23 * magnitude) << i << " of " << count;
+    }
   }
 }
 

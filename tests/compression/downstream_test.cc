@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "compression/aggregate.h"
@@ -18,15 +19,30 @@ using ::testing::HasSubstr;
 
 class Downstream : public ::testing::Test {
  protected:
-  // Messages of `count` random updates.
-  void Fill(const std::string& codec_name, double density, int count) {
+  // Messages of `count` random updates, from clients with so many samples each or weighted alike.
+  void Fill(const std::string& codec_name, double density, int count, bool weighted = false) {
+    messages_.clear();
+    samples_.clear();
     codec_ = NewCodec(codec_name, density, "fp32", MakeLayout({7, 300, 20}));
     Random random(count);
     const int64_t size = codec_->layout().size();
-    for (int i = 0; i < count; ++i) messages_.push_back(*codec_->Encode(RandomUpdate(size, &random)));
+    for (int i = 0; i < count; ++i) {
+      messages_.push_back(*codec_->Encode(RandomUpdate(size, &random)));
+      if (weighted) samples_.push_back(int64_t{1} << (i % 24));
+    }
     views_.assign(messages_.begin(), messages_.end());
     average_.resize(codec_->layout().size());
-    ASSERT_TRUE(AverageUpdates(*codec_, views_, 1, absl::MakeSpan(average_)).ok());
+    ASSERT_TRUE(AverageUpdates(*codec_, views_, AveragingWeights(samples_), 1, absl::MakeSpan(average_)).ok());
+  }
+
+  std::string Build(DownstreamMode mode) const { return BuildDownstream(mode, views_, samples_, average_); }
+
+  // The three forms of a message of `count` updates.
+  std::vector<std::string> Forms(const std::string& codec_name, int count) {
+    Fill(codec_name, 0.05, count);
+    const std::string forward = Build(DownstreamMode::kForward), dense = Build(DownstreamMode::kDense);
+    Fill(codec_name, 0.05, count, true);
+    return {forward, dense, Build(DownstreamMode::kForward)};
   }
 
   std::vector<float> Apply(const std::string& message) const {
@@ -49,60 +65,127 @@ class Downstream : public ::testing::Test {
   std::unique_ptr<const Codec> codec_;
   std::vector<std::string> messages_;
   std::vector<absl::string_view> views_;
+  std::vector<int64_t> samples_;
   std::vector<float> average_;
 };
 
 TEST_F(Downstream, ForwardAndDenseGiveTheSameWeights) {
   for (const std::string& name : CodecNames()) {
     for (int count : {1, 3, 7, 150}) {
-      messages_.clear();
-      Fill(name, 0.05, count);
-      const std::vector<float> forward = Apply(BuildDownstream(DownstreamMode::kForward, views_, average_));
-      const std::vector<float> dense = Apply(BuildDownstream(DownstreamMode::kDense, views_, average_));
-      EXPECT_EQ(std::memcmp(forward.data(), dense.data(), 4 * forward.size()), 0) << name << " of " << count;
+      for (bool weighted : {false, true}) {
+        Fill(name, 0.05, count, weighted);
+        const std::vector<float> forward = Apply(Build(DownstreamMode::kForward));
+        const std::vector<float> dense = Apply(Build(DownstreamMode::kDense));
+        EXPECT_EQ(std::memcmp(forward.data(), dense.data(), 4 * forward.size()), 0)
+            << name << " of " << count << (weighted ? ", weighted" : "");
+      }
     }
   }
+}
+
+TEST_F(Downstream, ForwardCarriesUpdatesAndSamples) {
+  for (bool weighted : {false, true}) {
+    Fill("sbc", 0.05, 40, weighted);
+    const std::string message = Build(DownstreamMode::kForward);
+    const auto forwarded = ParseForwarded(message);
+    ASSERT_TRUE(forwarded.ok()) << forwarded.status();
+    EXPECT_EQ(forwarded->updates, views_);
+    EXPECT_EQ(forwarded->samples, samples_);
+  }
+  EXPECT_EQ(ParseForwarded(Build(DownstreamMode::kDense)).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ParseForwarded("").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(AveragingWeights, AreSharesOfTheSamples) {
+  EXPECT_THAT(AveragingWeights({}), ElementsAre());
+  EXPECT_THAT(AveragingWeights({12}), ElementsAre(1.0f));
+  EXPECT_THAT(AveragingWeights({3, 1}), ElementsAre(0.75f, 0.25f));
+  // The nearest floats to the quotients: what dividing in float32 would not give.
+  EXPECT_THAT(AveragingWeights({16777217, 16777219}),
+              ElementsAre(static_cast<float>(16777217.0 / 33554436.0), static_cast<float>(16777219.0 / 33554436.0)));
+  const int64_t most = std::numeric_limits<int64_t>::max();
+  EXPECT_THAT(AveragingWeights({most - 1, 1}), ElementsAre(1.0f, 0x1p-63f));
+}
+
+TEST_F(Downstream, WeightedAverageIsTheSumInOrder) {
+  codec_ = NewCodec("dense", 1, "fp32", MakeLayout({2}));
+  const std::string a = *codec_->Encode({8, 1e8}), b = *codec_->Encode({16, 16}), c = *codec_->Encode({24, -1e8});
+  std::vector<float> average(2, 99.0f);
+  const std::vector<float> weights = AveragingWeights({1, 2, 1});
+  ASSERT_TRUE(AverageUpdates(*codec_, {a, b, c}, weights, 1, absl::MakeSpan(average)).ok());
+  EXPECT_THAT(average, ElementsAre(16.0f, 8.0f));
+  const std::vector<float> thirds = AveragingWeights({1, 1, 1});
+  ASSERT_TRUE(AverageUpdates(*codec_, {a, b, c}, thirds, 1, absl::MakeSpan(average)).ok());
+  const float third = 1.0f / 3.0f;
+  const float first = third * 1e8f, second = third * 16, last = third * -1e8f;
+  EXPECT_EQ(average[1], (first + second) + last);
 }
 
 TEST_F(Downstream, AverageIsTheScaledSumInOrder) {
   codec_ = NewCodec("dense", 1, "fp32", MakeLayout({2}));
   const std::string a = *codec_->Encode({1, 1e8}), b = *codec_->Encode({2, 1}), c = *codec_->Encode({3, -1e8});
   std::vector<float> average(2, 99.0f);
-  ASSERT_TRUE(AverageUpdates(*codec_, {a, b, c}, 1, absl::MakeSpan(average)).ok());
+  ASSERT_TRUE(AverageUpdates(*codec_, {a, b, c}, {}, 1, absl::MakeSpan(average)).ok());
   EXPECT_THAT(average, ElementsAre(6.0f * (1.0f / 3.0f), 0.0f));
 }
 
 TEST_F(Downstream, AverageNamesWhatIsWrong) {
   Fill("sbc", 0.05, 2);
   std::vector<float> average(average_.size());
-  EXPECT_EQ(AverageUpdates(*codec_, {}, 1, absl::MakeSpan(average)).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(AverageUpdates(*codec_, views_, 1, absl::MakeSpan(average).subspan(1)).code(),
+  EXPECT_EQ(AverageUpdates(*codec_, {}, {}, 1, absl::MakeSpan(average)).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(AverageUpdates(*codec_, views_, {}, 1, absl::MakeSpan(average).subspan(1)).code(),
             absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(AverageUpdates(*codec_, {views_[0], "x"}, 1, absl::MakeSpan(average)).message()),
+  for (const std::vector<float>& weights : {std::vector<float>{1}, std::vector<float>{1, 1, 1}}) {
+    for (int threads : {1, 2}) {
+      EXPECT_THAT(std::string(AverageUpdates(*codec_, views_, weights, threads, absl::MakeSpan(average)).message()),
+                  HasSubstr(absl::StrCat(weights.size(), " weights for 2 updates")));
+    }
+  }
+  EXPECT_THAT(std::string(AverageUpdates(*codec_, {views_[0], "x"}, {}, 1, absl::MakeSpan(average)).message()),
               HasSubstr("update 1"));
   const std::vector<float> huge(average.size(), std::numeric_limits<float>::max());
   const std::string message = *codec_->Encode(huge);
-  EXPECT_THAT(std::string(AverageUpdates(*codec_, {message, message}, 1, absl::MakeSpan(average)).message()),
+  EXPECT_THAT(std::string(AverageUpdates(*codec_, {message, message}, {}, 1, absl::MakeSpan(average)).message()),
               HasSubstr("tensor 't0', index 0: the sum of the updates overflows"));
 }
 
 TEST_F(Downstream, AutoTakesTheSmaller) {
-  Fill("sbc", 0.05, 2);
-  EXPECT_EQ(BuildDownstream(DownstreamMode::kAuto, views_, average_),
-            BuildDownstream(DownstreamMode::kForward, views_, average_));
-  messages_.clear();
-  Fill("sbc", 0.05, 100);
-  EXPECT_EQ(BuildDownstream(DownstreamMode::kAuto, views_, average_),
-            BuildDownstream(DownstreamMode::kDense, views_, average_));
+  for (bool weighted : {false, true}) {
+    Fill("sbc", 0.05, 2, weighted);
+    EXPECT_EQ(Build(DownstreamMode::kAuto), Build(DownstreamMode::kForward));
+    Fill("sbc", 0.05, 100, weighted);
+    EXPECT_EQ(Build(DownstreamMode::kAuto), Build(DownstreamMode::kDense));
+  }
+}
+
+TEST_F(Downstream, AutoCountsTheBytesOfTheSamples) {
+  codec_ = NewCodec("dense", 1, "fp32", MakeLayout({8}));
+  const std::string update = *codec_->Encode(std::vector<float>(8, 0.5f));
+  const std::string shorter = update.substr(0, update.size() - 3);  // only its length matters here
+  const std::vector<float> average(8, 0.5f);
+  EXPECT_EQ(BuildDownstream(DownstreamMode::kAuto, {shorter}, {}, average)[0], '\x81');
+  EXPECT_EQ(BuildDownstream(DownstreamMode::kAuto, {shorter}, {5}, average)[0], '\x82');
+}
+
+TEST_F(Downstream, TheLongestMessageIsAllowedAndNoLonger) {
+  for (const char* name : {"dense", "sbc", "fp16"}) {
+    Fill(name, 1, 3);
+    const std::string longest(codec_->MaxMessageBytes(), 'x');
+    const std::vector<absl::string_view> updates = {longest, longest, longest};
+    const int64_t most = std::numeric_limits<int64_t>::max() / 3;
+    const std::string forward = BuildDownstream(DownstreamMode::kForward, updates, {most, most, most}, average_);
+    EXPECT_TRUE(ParseForwarded(forward).ok());
+    const size_t dense = Build(DownstreamMode::kDense).size();
+    EXPECT_EQ(static_cast<int64_t>(std::max(forward.size(), dense)), MaxDownstreamBytes(*codec_, 3)) << name;
+  }
 }
 
 TEST_F(Downstream, RefusesTruncationTrailingBytesAndUnknownForms) {
-  Fill("sbc", 0.05, 3);
-  for (DownstreamMode mode : {DownstreamMode::kForward, DownstreamMode::kDense}) {
-    const std::string message = BuildDownstream(mode, views_, average_);
+  for (const std::string& message : Forms("sbc", 3)) {
     for (size_t size = 0; size < message.size(); ++size) Refusal(message.substr(0, size));
     Refusal(message + std::string(1, '\0'));
-    Refusal("\x83" + message.substr(1));
+    Refusal("\x84" + message.substr(1));
+    Refusal("\x80" + message.substr(1));
   }
 }
 
@@ -110,17 +193,39 @@ TEST_F(Downstream, RefusesBadCountsAndLengths) {
   Fill("sbc", 0.05, 2);
   EXPECT_THAT(Refusal(std::string("\x81\0", 2)), HasSubstr("number of updates"));
   EXPECT_THAT(Refusal(std::string("\x81\xff\xff\xff\xff\x0f\x01\x01", 8)), HasSubstr("number of updates"));
-  EXPECT_THAT(Refusal("\x81\xff\xff\xff\xff\xff\xff"), HasSubstr("number of updates"));
+  EXPECT_THAT(Refusal("\x81\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), HasSubstr("number of updates"));
   EXPECT_THAT(Refusal(std::string("\x81\x01\x00\x00", 4)), HasSubstr("ends in update 0"));
   // The same message with its count written in two bytes.
-  const std::string forward = BuildDownstream(DownstreamMode::kForward, views_, average_);
+  const std::string forward = Build(DownstreamMode::kForward);
   EXPECT_THAT(Refusal(std::string("\x81\x82\0", 3) + forward.substr(2)), HasSubstr("number of updates"));
 }
 
-TEST_F(Downstream, RefusesOrBoundsEverySingleByteCorruption) {
+TEST_F(Downstream, RefusesBadSamples) {
   Fill("sbc", 0.05, 2);
-  for (DownstreamMode mode : {DownstreamMode::kForward, DownstreamMode::kDense}) {
-    const std::string message = BuildDownstream(mode, views_, average_);
+  const auto one = [&](const std::string& samples, int i) {
+    return absl::StrCat(samples, std::string(1, static_cast<char>(messages_[i].size())), messages_[i]);
+  };
+  const auto both = [&](const std::string& first, const std::string& second) {
+    return absl::StrCat("\x83\x02", one(first, 0), one(second, 1));
+  };
+  ASSERT_LT(messages_[0].size(), 128);
+  ASSERT_LT(messages_[1].size(), 128);
+  const std::string most = std::string(8, '\xff') + "\x7f";  // 2^63 - 1
+  const std::string one_less = "\xfe" + most.substr(1);
+  EXPECT_TRUE(ParseForwarded(both("\x03", "\x01")).ok());
+  EXPECT_TRUE(ParseForwarded(both(one_less, "\x01")).ok());
+  EXPECT_THAT(Refusal(both(std::string(1, '\0'), "\x01")), HasSubstr("number of samples in update 0"));
+  EXPECT_THAT(Refusal(both("\x01", std::string(1, '\0'))), HasSubstr("number of samples in update 1"));
+  EXPECT_THAT(Refusal(both(most, "\x01")), HasSubstr("number of samples in update 1"));
+  EXPECT_THAT(Refusal(both(most, most)), HasSubstr("number of samples in update 1"));
+  EXPECT_THAT(Refusal(both(std::string(9, '\xff') + "\x01", "\x01")), HasSubstr("ends in update 0"));  // above 2^63
+  EXPECT_THAT(Refusal(both(std::string("\x81\0", 2), "\x01")), HasSubstr("ends in update 0"));         // 1 in two bytes
+  // Three updates of two bytes cannot be three weighted updates.
+  EXPECT_THAT(Refusal("\x83\x03\x01\x01\x01\x01\x01\x01"), HasSubstr("number of updates"));
+}
+
+TEST_F(Downstream, RefusesOrBoundsEverySingleByteCorruption) {
+  for (const std::string& message : Forms("sbc", 2)) {
     for (size_t at = 0; at < message.size(); ++at) {
       for (int change : {1, 2, 4, 8, 16, 32, 64, 128, 255}) {
         std::string broken = message;
@@ -137,15 +242,13 @@ TEST_F(Downstream, RefusesOrBoundsEverySingleByteCorruption) {
 TEST_F(Downstream, RefusesADenseAverageThatIsNotFinite) {
   Fill("sbc", 0.05, 1);
   average_[8] = std::numeric_limits<float>::infinity();
-  EXPECT_THAT(Refusal(BuildDownstream(DownstreamMode::kDense, views_, average_)), HasSubstr("tensor 't1', index 1"));
+  EXPECT_THAT(Refusal(Build(DownstreamMode::kDense)), HasSubstr("tensor 't1', index 1"));
 }
 
 TEST_F(Downstream, RefusesWeightsOfAnotherSize) {
   Fill("sbc", 0.05, 1);
   std::vector<float> weights(3), scratch;
-  EXPECT_EQ(ApplyDownstream(*codec_, BuildDownstream(DownstreamMode::kForward, views_, average_), &scratch,
-                            absl::MakeSpan(weights))
-                .code(),
+  EXPECT_EQ(ApplyDownstream(*codec_, Build(DownstreamMode::kForward), &scratch, absl::MakeSpan(weights)).code(),
             absl::StatusCode::kInvalidArgument);
 }
 

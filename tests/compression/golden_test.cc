@@ -33,6 +33,7 @@ struct Case {
   std::vector<float> update;
   std::vector<std::string> decoded;  // hexadecimal bits
   std::vector<std::string> messages;
+  std::vector<int64_t> samples;
   std::string forward;
   std::string average;
 };
@@ -83,6 +84,8 @@ void ReadLine(absl::string_view key, const std::vector<std::string>& fields, Cod
     into->decoded = fields;
   } else if (key == "message") {
     into->messages.push_back(absl::HexStringToBytes(fields[0]));
+  } else if (key == "samples") {
+    for (const std::string& number : fields) into->samples.push_back(std::stoll(number));
   } else if (key == "forward") {
     into->forward = absl::HexStringToBytes(fields[0]);
   } else if (key == "average") {
@@ -144,12 +147,17 @@ TEST(Golden, DownstreamMessagesAreTheirBytes) {
     if (golden.forward.empty()) continue;
     const std::vector<absl::string_view> views(golden.messages.begin(), golden.messages.end());
     std::vector<float> average(golden.codec->layout().size());
-    ASSERT_TRUE(AverageUpdates(*golden.codec, views, 1, absl::MakeSpan(average)).ok());
-    EXPECT_EQ(BuildDownstream(DownstreamMode::kForward, views, average), golden.forward);
-    EXPECT_EQ(BuildDownstream(DownstreamMode::kDense, views, average), golden.average);
+    ASSERT_TRUE(
+        AverageUpdates(*golden.codec, views, AveragingWeights(golden.samples), 1, absl::MakeSpan(average)).ok());
+    EXPECT_EQ(BuildDownstream(DownstreamMode::kForward, views, golden.samples, average), golden.forward) << golden.name;
+    EXPECT_EQ(BuildDownstream(DownstreamMode::kDense, views, golden.samples, average), golden.average) << golden.name;
+    const auto forwarded = ParseForwarded(golden.forward);
+    ASSERT_TRUE(forwarded.ok()) << golden.name << ": " << forwarded.status();
+    EXPECT_EQ(forwarded->updates, views) << golden.name;
+    EXPECT_EQ(forwarded->samples, golden.samples) << golden.name;
     ++checked;
   }
-  EXPECT_EQ(checked, 1);
+  EXPECT_EQ(checked, 6);
 }
 
 // "02 02 00", as the document writes bytes.
@@ -165,9 +173,10 @@ TEST(Golden, TheDocumentShowsTheBytesOfItsExample) {
   const std::string message = *codec->Encode({0.5, -4, 3, 0, 2.5, 1, 0, 0, 0});
   const std::vector<absl::string_view> views = {message, message};
   std::vector<float> average(9);
-  ASSERT_TRUE(AverageUpdates(*codec, views, 1, absl::MakeSpan(average)).ok());
-  for (const std::string& bytes : {message, BuildDownstream(DownstreamMode::kForward, views, average),
-                                   BuildDownstream(DownstreamMode::kDense, views, average)}) {
+  ASSERT_TRUE(AverageUpdates(*codec, views, {}, 1, absl::MakeSpan(average)).ok());
+  for (const std::string& bytes : {message, BuildDownstream(DownstreamMode::kForward, views, {}, average),
+                                   BuildDownstream(DownstreamMode::kForward, views, {600, 200}, average),
+                                   BuildDownstream(DownstreamMode::kDense, views, {}, average)}) {
     EXPECT_THAT(document, HasSubstr(absl::StrCat("\n    ", Spaced(bytes), "\n")));
   }
 }

@@ -25,7 +25,7 @@ bool Belongs(Which which, float value) {
 }
 
 // The definition: sorted by magnitude, stable, so that ties stay in the order of their indices.
-Selection Plain(const std::vector<float>& numbers, int64_t count, Which which) {
+TopEntries Plain(const std::vector<float>& numbers, int64_t count, Which which) {
   std::vector<uint32_t> order;
   for (size_t i = 0; i < numbers.size(); ++i) {
     if (Belongs(which, numbers[i])) order.push_back(static_cast<uint32_t>(i));
@@ -34,7 +34,7 @@ Selection Plain(const std::vector<float>& numbers, int64_t count, Which which) {
                    [&](uint32_t a, uint32_t b) { return std::fabs(numbers[a]) > std::fabs(numbers[b]); });
   order.resize(std::min<size_t>(order.size(), static_cast<size_t>(count)));
   std::sort(order.begin(), order.end());
-  Selection selection;
+  TopEntries selection;
   selection.indices = order;
   std::vector<double> partial(8);
   for (size_t j = 0; j < order.size(); ++j) {
@@ -51,7 +51,7 @@ std::vector<uint32_t> Bits(absl::Span<const float> values) {
   return bits;
 }
 
-void ExpectSame(const Selection& got, const Selection& wanted) {
+void ExpectSame(const TopEntries& got, const TopEntries& wanted) {
   ASSERT_EQ(got.indices, wanted.indices);
   ASSERT_EQ(Bits(got.values), Bits(wanted.values));
   ASSERT_EQ(got.sum, wanted.sum);
@@ -189,8 +189,8 @@ TEST_P(TopSelectorOnEveryTarget, AddsTheResidualOnce) {
       std::vector<float> sums(n);
       for (int64_t i = 0; i < n; ++i) sums[i] = values[i] + residual[i];
       const int64_t count = n / 100 + 1;
-      const Selection positive = Plain(sums, count, Which::kPositive);
-      const Selection negative = Plain(sums, count, Which::kNegative);
+      const TopEntries positive = Plain(sums, count, Which::kPositive);
+      const TopEntries negative = Plain(sums, count, Which::kNegative);
       std::vector<float> separate(n, 99.0f);
       const std::vector<float> before = values;
       ASSERT_FALSE(selector.SelectTails({values, residual.data(), separate.data()}, count).has_value());

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Writes compression.txt: updates, the messages they must become, and what those must decode to, from the text of
-compression/FORMAT.md alone. The encoders and readers are in sparse.py and quantized.py.
+compression/FORMAT.md alone. The encoders and readers are in sparse.py, quantized.py and downstream.py.
 
   make_golden.py            writes the file beside this script
   make_golden.py --check    exits with 1 when the file differs from what would be written
 """
 import pathlib
 import random
-import struct
 import sys
 
+import downstream
 import quantized
 import sparse
 from common import bits_of, f32, float_of
@@ -54,23 +54,6 @@ def decode(spec, tensors, message):
             result[i] = values[at:at + len(tensors[i])]
             at += len(tensors[i])
     return result
-
-
-def varint(value):
-    out = b''
-    while value >= 0x80:
-        out += bytes([value & 0x7f | 0x80])
-        value >>= 7
-    return out + bytes([value])
-
-
-def downstream_dense(updates):
-    """Of dense updates, so that the average needs no decoder."""
-    scale = f32(1 / len(updates))
-    average = [0.0] * len(updates[0])
-    for update in updates:
-        average = [f32(a + x) for a, x in zip(average, update)]
-    return b'\x82' + b''.join(struct.pack('<f', f32(a * scale)) for a in average)
 
 
 def random_tensor(rng, n, kind):
@@ -150,16 +133,35 @@ def update_cases():
         yield f'long-{positions}', spec, [random_tensor(rng, 900, 'gauss')]
 
 
+def downstream_cases():
+    sbc = {'name': 'sbc', 'density': 0.1, 'positions': 'rice'}
+    yield 'downstream', {'name': 'dense'}, []
+    yield 'downstream-sbc', sbc, []
+    yield 'downstream-weighted', {'name': 'dense'}, [600, 1, 35]
+    yield 'downstream-weighted-sbc', sbc, [1, 2**14, 2**21 - 1, 127, 128]
+    yield 'downstream-weighted-bits', {'name': 'dense'}, [2**24 + 1, 2**53 + 1, 3]
+    yield 'downstream-weighted-most', {'name': 'qsgd', 'bits': 2}, [2**61, 2**62, 2**61 - 1]
+
+
+def downstream_case(name, spec, updates, samples):
+    messages = [encode(spec, [update]) for update in updates]
+    decoded = [decode(spec, [update], message)[0] for update, message in zip(updates, messages)]
+    forward = downstream.forward(messages, samples)
+    if downstream.read_forward(forward) != (messages, samples):
+        raise ValueError('what was written is not what is read')
+    lines = ['', f'case {name}', 'codec ' + ' '.join(f'{key}={value}' for key, value in spec.items()),
+             f'layout {len(updates[0])}'] + [f'message {message.hex()}' for message in messages]
+    lines += ['samples ' + ' '.join(map(str, samples))] if samples else []
+    return lines + [f'forward {forward.hex()}', f'average {downstream.dense(decoded, samples).hex()}']
+
+
 def render():
     lines = ['# Written by make_golden.py from compression/FORMAT.md; floats are the hexadecimal digits of their bits.']
     for name, spec, tensors in update_cases():
         lines += case(name, spec, tensors)
     rng = random.Random(1)
-    updates = [random_tensor(rng, 40, 'gauss') for _ in range(3)]
-    messages = [encode({'name': 'dense'}, [update]) for update in updates]
-    forward = b'\x81' + varint(len(messages)) + b''.join(varint(len(m)) + m for m in messages)
-    lines += ['', 'case downstream', 'codec name=dense', 'layout 40'] + [f'message {m.hex()}' for m in messages]
-    lines += [f'forward {forward.hex()}', f'average {downstream_dense(updates).hex()}']
+    for name, spec, samples in downstream_cases():
+        lines += downstream_case(name, spec, [random_tensor(rng, 40, 'gauss') for _ in range(max(3, len(samples)))], samples)
     return '\n'.join(lines) + '\n'
 
 

@@ -91,6 +91,20 @@ TEST(LocalTrainerTest, ShardsTrainOnDifferentData) {
   EXPECT_NE(a, b);
 }
 
+TEST(LocalTrainerTest, SamplesAreTheShardsExamples) {
+  int64_t total = 0;
+  for (int64_t i = 0; i < 7; ++i) {
+    const int64_t samples = MakeLocalTrainer(AdamRun(16), {i, 7}, SmallGlyphs(), "cpu").value()->samples();
+    EXPECT_GE(samples, 6000 / 7);
+    EXPECT_LE(samples, 6000 / 7 + 1);
+    total += samples;
+  }
+  EXPECT_EQ(total, 6000);
+  RunConfig config = AdamRun(16);
+  config.data.partition = "all";
+  EXPECT_EQ(MakeLocalTrainer(config, {1, 7}, SmallGlyphs(), "cpu").value()->samples(), 6000);
+}
+
 TEST(LocalTrainerTest, MasksMomentumOnlyWhenTheRunSaysSo) {
   for (const bool masking : {false, true}) {
     RunConfig config = SgdRun(16, 0.01, 0.9);

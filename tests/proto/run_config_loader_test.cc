@@ -7,6 +7,7 @@
 #include <fstream>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -14,10 +15,12 @@
 #include "compression/feedback_table.h"
 #include "compression/position_coder_table.h"
 #include "proto/run_config_convert.h"
+#include "proto/run_config_rules.h"
 
 namespace terse {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using ::testing::UnorderedElementsAreArray;
@@ -58,6 +61,17 @@ TEST(ParseRunConfig, FillsDefaultsOfAbsentKeysAndTables) {
   EXPECT_EQ(config.codec().density(), 0.01);
   EXPECT_EQ(config.rounds().deadline_seconds(), 600);
   EXPECT_EQ(config.checkpoints().every(), 50);
+  EXPECT_EQ(config.rounds().selection(), "all");
+  EXPECT_EQ(config.rounds().fraction(), 1);
+  EXPECT_EQ(config.rounds().over_selection(), 0);
+  EXPECT_EQ(config.rounds().grace_seconds(), 0);
+  EXPECT_EQ(config.rounds().weighting(), "uniform");
+  EXPECT_EQ(config.clients().allow_size(), 0);
+  EXPECT_EQ(config.clients().set_aside_after(), 10);
+  EXPECT_EQ(config.clients().set_aside_seconds(), 600);
+  EXPECT_EQ(config.limits().seconds(), 0);
+  EXPECT_EQ(config.limits().accuracy(), 0);
+  EXPECT_EQ(config.limits().loss(), 0);
 }
 
 TEST(ParseRunConfig, ReadsWhatIsGiven) {
@@ -116,6 +130,36 @@ TEST(ParseRunConfig, WrongTypes) {
   EXPECT_THAT(ErrorOf("[codec]\nname = 'sbc'\n", "[[codec]]\nname = 'sbc'\n"), HasSubstr("is an array; give a table"));
 }
 
+TEST(ParseRunConfig, ReadsArraysOfStrings) {
+  const auto config =
+      ParseRunConfig(absl::StrCat(kLeast, "[clients]\nallow = ['edge-*', \"lab_7.b\", '*', '*a*']\n"), "x.toml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_THAT(config->clients().allow(), ElementsAre("edge-*", "lab_7.b", "*", "*a*"));
+  EXPECT_EQ(ParseRunConfig(absl::StrCat(kLeast, "[clients]\nallow = []\n"), "x.toml")->clients().allow_size(), 0);
+}
+
+// Line 10 is [clients], line 11 its first key.
+std::string ErrorOfAllow(absl::string_view value) {
+  return ErrorOf("count = 3\n", absl::StrCat("count = 3\n[clients]\nallow = ", value, "\n"));
+}
+
+TEST(ParseRunConfig, WrongArraysOfStrings) {
+  EXPECT_EQ(ErrorOfAllow("'edge'"), "x.toml:11: clients.allow is a string; give an array of strings");
+  EXPECT_EQ(ErrorOfAllow("[1, 2]"), "x.toml:11: clients.allow[0] is an integer; give a string");
+  EXPECT_EQ(ErrorOfAllow("[['a']]"), "x.toml:11: clients.allow[0] is an array; give a string");
+  EXPECT_EQ(ErrorOfAllow("['a', 2]"), "x.toml:11: clients.allow[1] is an integer; give a string");
+  constexpr char kForm[] =
+      "' names no client; use 1 to 128 letters, digits, '-', '_', '.' and '*', which stands for any characters";
+  EXPECT_EQ(ErrorOfAllow("['a', '']"), absl::StrCat("x.toml:11: clients.allow[1] = '", kForm));
+  // The entry's own line, and no raw bytes in the message.
+  EXPECT_EQ(ErrorOfAllow("[\n  'good',\n  'b\u00e4z',\n]"),
+            absl::StrCat("x.toml:13: clients.allow[1] = 'b\\xc3\\xa4z", kForm));
+  for (const char* bad : {"a b", "a/b", "a?", "[a]", "a,b"}) {
+    EXPECT_THAT(ErrorOfAllow(absl::StrCat("['", bad, "']")), HasSubstr(kForm)) << bad;
+  }
+  EXPECT_THAT(ErrorOfAllow(absl::StrCat("['", std::string(129, 'a'), "']")), HasSubstr(kForm));
+}
+
 TEST(ParseRunConfig, DuplicatesAndSyntax) {
   EXPECT_EQ(ErrorOf("count = 3\n", "count = 3\ncount = 4\n"), "x.toml:10: value (\"count\") already exists.");
   EXPECT_EQ(ErrorOf("count = 3\n", "count = 3\n[codec]\n"), "x.toml:10: table (\"codec\") already exists.");
@@ -126,7 +170,18 @@ TEST(ParseRunConfig, DuplicatesAndSyntax) {
 
 TEST(ParseRunConfig, RulesAcrossFields) {
   EXPECT_EQ(ErrorOf("count = 3", "count = 3\nclients = 2\nquorum = 3"),
-            "x.toml:11: rounds.quorum = 3 is more than rounds.clients = 2; use at most as many, or 0 for all");
+            "x.toml:11: rounds.quorum = 3 is more than the cohort: 2 of 2 clients; use at most as many, or 0 for the "
+            "whole cohort");
+  EXPECT_EQ(ErrorOf("count = 3", "count = 3\nclients = 9\nselection = 'random'\nfraction = 0.5\nquorum = 6"),
+            "x.toml:13: rounds.quorum = 6 is more than the cohort: 5 of 9 clients; use at most as many, or 0 for the "
+            "whole cohort");
+  EXPECT_EQ(
+      ErrorOf("count = 3", "count = 3\nfraction = 0.5"),
+      "x.toml:10: rounds.fraction = 0.5 contradicts rounds.selection = 'all'; choose rounds.selection = 'random', "
+      "'samples' or 'reliability', or a fraction of 1");
+  EXPECT_EQ(ErrorOf("count = 3", "count = 3\nover_selection = 0.25"),
+            "x.toml:10: rounds.over_selection = 0.25 has no one left to give work: rounds.selection = 'all'; choose "
+            "rounds.selection = 'random', 'samples' or 'reliability', or an over-selection of 0");
   EXPECT_THAT(ErrorOf("name = 'r'", "name = 'a/b'"),
               StartsWith("x.toml:1: name = 'a/b' is not a name of a run; use 1 to 64"));
   EXPECT_THAT(ErrorOf("name = 'r'", "name = '..'"), HasSubstr("not starting with '.'"));
@@ -182,6 +237,105 @@ TEST(ValidateRunConfig, AppliesTheRulesToAMessage) {
   EXPECT_FALSE(ValidateRunConfig(v1::RunConfig()).ok());
 }
 
+// What a program wrote before cohorts, weighting, [clients] and [limits] existed: their fields are not there.
+v1::RunConfig WrittenBefore() {
+  v1::RunConfig config = Least();
+  config.clear_clients();
+  config.clear_limits();
+  v1::Rounds* rounds = config.mutable_rounds();
+  rounds->clear_selection();
+  rounds->clear_fraction();
+  rounds->clear_over_selection();
+  rounds->clear_grace_seconds();
+  rounds->clear_weighting();
+  v1::RunConfig stored;
+  EXPECT_TRUE(stored.ParseFromString(config.SerializeAsString()));
+  return stored;
+}
+
+TEST(WithLaterDefaults, CompletesAConfigurationOfAnOlderProgram) {
+  const v1::RunConfig before = WrittenBefore();
+  EXPECT_FALSE(ValidateRunConfig(before).ok());
+  // Byte for byte what the same file gives today, so that a coordinator sees that it is the same run.
+  EXPECT_EQ(WithLaterDefaults(before).SerializeAsString(), Least().SerializeAsString());
+  const auto run = ToCore(before);
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ(run->rounds.selection, Selection::kAll);
+  EXPECT_EQ(run->rounds.cohort, 4);
+  EXPECT_EQ(run->rounds.invited, 4);
+  EXPECT_EQ(run->rounds.quorum, 4);
+  EXPECT_EQ(run->rounds.weighting, Weighting::kUniform);
+  EXPECT_EQ(run->clients.set_aside_after, 10);
+  EXPECT_EQ(run->clients.set_aside_seconds, 600);
+  EXPECT_EQ(run->limits.seconds, 0);
+}
+
+TEST(WithLaterDefaults, LeavesZerosThatWereGiven) {
+  v1::RunConfig config = Least();
+  config.mutable_clients()->set_set_aside_after(0);
+  EXPECT_EQ(WithLaterDefaults(config).SerializeAsString(), config.SerializeAsString());
+  EXPECT_EQ(ToCore(config)->clients.set_aside_after, 0);
+  config.mutable_rounds()->set_selection("");
+  EXPECT_FALSE(ToCore(config).ok());
+}
+
+// (clients, fraction, over_selection) to (cohort, invited): what the decimal numbers give, not their doubles.
+TEST(ToCore, CohortsAreWholeNumbersOfClients) {
+  const struct {
+    int64_t clients;
+    double fraction, over_selection;
+    int64_t cohort, invited;
+  } kCases[] = {
+      {4, 1, 0, 4, 4},
+      {30, 0.1, 0, 3, 3},
+      {100, 0.07, 0, 7, 7},
+      {100, 0.29, 0, 29, 29},
+      {1000, 0.003, 0, 3, 3},
+      {100000, 0.57, 0, 57000, 57000},
+      {10, 0.11, 0, 2, 2},
+      {100000, 1e-9, 0, 1, 1},
+      {1, 1e-300, 0, 1, 1},
+      {3, 0.3333333333, 0, 1, 1},
+      {3, 0.33333333334, 0, 2, 2},
+      {100, 0.1, 0.3, 10, 13},
+      {100, 0.1, 0.31, 10, 14},
+      {10, 0.5, 10, 5, 10},
+      {1000, 0.1, 0.07, 100, 107},
+  };
+  for (const auto& c : kCases) {
+    v1::RunConfig config = Least();
+    config.mutable_rounds()->set_clients(c.clients);
+    config.mutable_rounds()->set_selection("random");
+    config.mutable_rounds()->set_fraction(c.fraction);
+    config.mutable_rounds()->set_over_selection(c.over_selection);
+    const auto run = ToCore(config);
+    ASSERT_TRUE(run.ok()) << run.status();
+    EXPECT_EQ(run->rounds.cohort, c.cohort) << c.fraction << " of " << c.clients;
+    EXPECT_EQ(run->rounds.quorum, c.cohort) << c.fraction << " of " << c.clients;
+    EXPECT_EQ(run->rounds.invited, c.invited) << c.over_selection << " over " << c.cohort;
+  }
+  // Every whole percentage and permille of a fleet that it divides.
+  for (int64_t parts : {100, 1000}) {
+    for (int64_t part = 1; part <= parts; ++part) {
+      const double fraction = std::stod(absl::StrCat(part, parts == 100 ? "e-2" : "e-3"));
+      EXPECT_EQ(CeilOf(fraction, 100 * parts), 100 * part);
+      EXPECT_EQ(CeilOf(fraction, 100 * parts + 1), 100 * part + 1);
+    }
+  }
+}
+
+TEST(ToCore, KnowsEverySelection) {
+  const std::pair<const char*, Selection> kSelections[] = {{"all", Selection::kAll},
+                                                           {"random", Selection::kRandom},
+                                                           {"samples", Selection::kSamples},
+                                                           {"reliability", Selection::kReliability}};
+  for (const auto& [name, selection] : kSelections) {
+    v1::RunConfig config = Least();
+    config.mutable_rounds()->set_selection(name);
+    EXPECT_EQ(ToCore(config)->rounds.selection, selection) << name;
+  }
+}
+
 TEST(ToCore, ConvertsEveryField) {
   v1::RunConfig config = Least();
   config.set_seed(5);
@@ -190,6 +344,16 @@ TEST(ToCore, ConvertsEveryField) {
   config.mutable_rounds()->set_evaluate_every(11);
   config.mutable_checkpoints()->set_every(12);
   config.mutable_checkpoints()->set_keep(13);
+  config.mutable_rounds()->set_quorum(2);
+  config.mutable_rounds()->set_grace_seconds(14);
+  config.mutable_rounds()->set_weighting("samples");
+  config.mutable_clients()->add_allow("a-*");
+  config.mutable_clients()->add_allow("b");
+  config.mutable_clients()->set_set_aside_after(15);
+  config.mutable_clients()->set_set_aside_seconds(16);
+  config.mutable_limits()->set_seconds(17);
+  config.mutable_limits()->set_accuracy(0.5);
+  config.mutable_limits()->set_loss(0.25);
   const auto run = ToCore(config);
   ASSERT_TRUE(run.ok()) << run.status();
   EXPECT_EQ(run->name, "r");
@@ -213,7 +377,15 @@ TEST(ToCore, ConvertsEveryField) {
   EXPECT_EQ(run->downstream, DownstreamMode::kAuto);
   EXPECT_EQ(run->rounds.count, 3);
   EXPECT_EQ(run->rounds.clients, 4);
-  EXPECT_EQ(run->rounds.quorum, 4);  // 0 in the file: all clients
+  EXPECT_EQ(run->rounds.quorum, 2);
+  EXPECT_EQ(run->rounds.grace_seconds, 14);
+  EXPECT_EQ(run->rounds.weighting, Weighting::kSamples);
+  EXPECT_THAT(run->clients.allow, ElementsAre("a-*", "b"));
+  EXPECT_EQ(run->clients.set_aside_after, 15);
+  EXPECT_EQ(run->clients.set_aside_seconds, 16);
+  EXPECT_EQ(run->limits.seconds, 17);
+  EXPECT_EQ(run->limits.accuracy, 0.5);
+  EXPECT_EQ(run->limits.loss, 0.25);
   EXPECT_EQ(run->rounds.deadline_seconds, 600);
   EXPECT_EQ(run->evaluate_every, 11);
   EXPECT_EQ(run->checkpoint_every, 12);
@@ -282,11 +454,17 @@ TEST(RunConfigSchema, CarriesEverySettingOfTheCodec) {
 
 TEST(RunConfigReference, ListsEveryKey) {
   const std::string text = RunConfigReference();
-  EXPECT_THAT(text, HasSubstr("train.local_steps                  integer        required        1 to 1000000\n"));
-  EXPECT_THAT(text, HasSubstr("codec.mean_precision               string         'fp32'          'fp32' or 'bf16'\n"));
+  EXPECT_THAT(text, HasSubstr("train.local_steps                  integer          required        1 to 1000000\n"));
   EXPECT_THAT(text,
-              HasSubstr("train.optimizer.epsilon            number         1e-8            above 0, at most 1\n"));
-  EXPECT_THAT(text, HasSubstr("checkpoints.keep"));
+              HasSubstr("codec.mean_precision               string           'fp32'          'fp32' or 'bf16'\n"));
+  EXPECT_THAT(text,
+              HasSubstr("train.optimizer.epsilon            number           1e-8            above 0, at most 1\n"));
+  EXPECT_THAT(text, HasSubstr("clients.allow                      array of strings []\n"));
+  for (const char* key : {"checkpoints.keep", "rounds.selection", "rounds.fraction", "rounds.over_selection",
+                          "rounds.grace_seconds", "rounds.weighting", "clients.set_aside_after",
+                          "clients.set_aside_seconds", "limits.seconds", "limits.accuracy", "limits.loss"}) {
+    EXPECT_THAT(text, HasSubstr(absl::StrCat("\n", key, " "))) << key;
+  }
 }
 
 }  // namespace

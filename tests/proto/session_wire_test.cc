@@ -64,7 +64,7 @@ T ServerRoundTrip(const T& message, const v1::RunConfig& config = {}) {
 }
 
 TEST(SessionWire, ClientMessagesComeBack) {
-  CheckIn check_in{7, "client-1", Id("lineage"), Id("prev"), Id("pending"), 12, true};
+  CheckIn check_in{7, "client-1", Id("lineage"), Id("prev"), Id("pending"), 12, true, "run-7"};
   const CheckIn back = RoundTrip(check_in);
   EXPECT_EQ(back.protocol_version, 7);
   EXPECT_EQ(back.name, "client-1");
@@ -73,11 +73,14 @@ TEST(SessionWire, ClientMessagesComeBack) {
   EXPECT_EQ(back.pending_update_id, Id("pending"));
   EXPECT_EQ(back.pending_round, 12);
   EXPECT_TRUE(back.residual_lost);
+  EXPECT_EQ(back.run, "run-7");
 
-  const Ready ready = RoundTrip(Ready{42, Id("model"), Id("layout")});
+  const int64_t most = std::numeric_limits<int64_t>::max();
+  const Ready ready = RoundTrip(Ready{42, Id("model"), Id("layout"), most});
   EXPECT_EQ(ready.version, 42);
   EXPECT_EQ(ready.model_hash, Id("model"));
   EXPECT_EQ(ready.layout_hash, Id("layout"));
+  EXPECT_EQ(ready.samples, most);
   EXPECT_EQ(RoundTrip(Ready{0, Id("model"), Id("layout")}).version, 0);
   EXPECT_FALSE(RoundTrip(Ready{absl::nullopt, {}, Id("layout")}).version.has_value());
 
@@ -93,6 +96,7 @@ TEST(SessionWire, IdsThatAreZeroTakeNoBytes) {
   EXPECT_LE(ToWire(FromClient(message))[0].ByteSizeLong(), 8);
   const CheckIn back = RoundTrip(message);
   EXPECT_TRUE(back.lineage.IsZero() && back.prev_applied.IsZero() && back.pending_update_id.IsZero());
+  EXPECT_EQ(back.run, "");
   EXPECT_TRUE(RoundTrip(Ready{absl::nullopt, {}, {}}).model_hash.IsZero());
 }
 
@@ -134,6 +138,18 @@ TEST(SessionWire, WelcomeCarriesTheRun) {
   EXPECT_EQ(plain.config->name, config->name());
   welcome.verdict = Verdict{Outcome::kReset, {}, Id("last"), "reset"};
   EXPECT_EQ(ServerRoundTrip(welcome, *config).verdict->last_applied, Id("last"));
+}
+
+TEST(SessionWire, RunNamesAreCheckedBeforeAnyoneUsesThem) {
+  for (const std::string& name : {std::string(".."), std::string("a/b"), std::string(65, 'a'), std::string("a\0", 2),
+                                  std::string("\xc3\xa4"), std::string(" ")}) {
+    v1::ClientMessage message;
+    message.mutable_check_in()->set_name("a");
+    message.mutable_check_in()->set_run(name);
+    const absl::Status status = ClientMessageReader(100).Feed(message).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << name;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("' is not usable: 1 to 64 letters"));
+  }
 }
 
 class Chunks : public ::testing::TestWithParam<int64_t> {};
@@ -230,7 +246,7 @@ TEST(SessionWire, DeltasAreHeldToTheirLimitToo) {
 }
 
 TEST(SessionWire, MessagesThatNoPeerSendsAreRefused) {
-  std::vector<v1::ClientMessage> bad(8);
+  std::vector<v1::ClientMessage> bad(9);
   bad[1].mutable_check_in()->set_lineage("short");
   bad[2].mutable_check_in()->set_prev_applied(std::string(17, 'x'));
   bad[3].mutable_check_in()->set_pending_round(std::numeric_limits<uint64_t>::max());
@@ -239,6 +255,7 @@ TEST(SessionWire, MessagesThatNoPeerSendsAreRefused) {
   bad[6].mutable_progress()->set_steps_done(std::numeric_limits<uint64_t>::max());
   bad[7] = UpdateChunk(1, "x");
   bad[7].mutable_update()->mutable_header()->set_update_id("x");
+  bad[8].mutable_ready()->set_samples(std::numeric_limits<uint64_t>::max());
   for (const v1::ClientMessage& message : bad) {
     EXPECT_TRUE(absl::IsInvalidArgument(ClientMessageReader(100).Feed(message).status())) << message.ShortDebugString();
   }

@@ -21,7 +21,7 @@ int main() {
     std::printf("client %d: residual %.1f\n", static_cast<int>(client), (*feedback)->Norm());
   }
   std::vector<float> average(layout->size());
-  const auto status = terse::AverageUpdates(**codec, {messages[0], messages[1]}, 1, absl::MakeSpan(average));
+  const auto status = terse::AverageUpdates(**codec, {messages[0], messages[1]}, {}, 1, absl::MakeSpan(average));
   std::printf("%zu and %zu bytes in place of %zu\n", messages[0].size(), messages[1].size(), 4 * average.size());
   return status.ok() ? 0 : 1;
 }

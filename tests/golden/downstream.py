@@ -1,0 +1,71 @@
+"""The downstream messages of compression/FORMAT.md, "0x81, 0x82 and 0x83", in Python, written from that text alone.
+
+`samples` has one number an update, or none for the plain average.
+
+  forward(updates, samples) -> bytes
+  dense(decoded, samples) -> bytes, of decoded updates (lists of floats)
+  read_forward(message) -> (updates, samples); ValueError for what no coordinator sends
+"""
+import struct
+
+from common import f32
+
+
+def varint(value):
+    out = b''
+    while value >= 0x80:
+        out += bytes([value & 0x7F | 0x80])
+        value >>= 7
+    return out + bytes([value])
+
+
+def forward(updates, samples):
+    out = bytes([0x83 if samples else 0x81]) + varint(len(updates))
+    for i, update in enumerate(updates):
+        out += (varint(samples[i]) if samples else b'') + varint(len(update)) + update
+    return out
+
+
+def average(decoded, samples):
+    weights = [f32(float(n) / float(sum(samples))) for n in samples]
+    total = [0.0] * len(decoded[0])
+    for i, update in enumerate(decoded):
+        terms = [f32(weights[i] * x) for x in update] if weights else update
+        total = [f32(a + x) for a, x in zip(total, terms)]
+    return total if weights else [f32(a * f32(1 / len(decoded))) for a in total]
+
+
+def dense(decoded, samples):
+    return b'\x82' + b''.join(struct.pack('<f', x) for x in average(decoded, samples))
+
+
+def read_varint(message, at):
+    value, shift = 0, 0
+    while True:
+        if at >= len(message) or shift == 63:
+            raise ValueError('a bad number')
+        value |= (message[at] & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if message[at - 1] < 0x80:
+            if shift > 7 and message[at - 1] == 0:
+                raise ValueError('not the shortest form')
+            return value, at
+
+
+def read_forward(message):
+    if not message or message[0] not in (0x81, 0x83):
+        raise ValueError('another format')
+    count, at = read_varint(message, 1)
+    updates, samples = [], []
+    for _ in range(count):
+        if message[0] == 0x83:
+            number, at = read_varint(message, at)
+            samples.append(number)
+        size, at = read_varint(message, at)
+        if not 0 < size <= len(message) - at:
+            raise ValueError('a bad length')
+        updates.append(message[at:at + size])
+        at += size
+    if not count or at != len(message) or 0 in samples or sum(samples) >= 2**63:
+        raise ValueError('bad counts')
+    return updates, samples
