@@ -8,7 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "core/file_io.h"
+#include "core/fault.h"
+#include "core/file_system.h"
 #include "core/status.h"
 #include "storage/byte_io.h"
 #include "storage/manifest.h"
@@ -23,8 +24,8 @@ constexpr absl::string_view kTrainer = "trainer";
 
 absl::Status Damaged(const std::string& path, absl::string_view reason) {
   return absl::DataLossError(absl::StrCat(path, " is damaged: ", reason,
-                                          "; restore the directory from a copy, or remove it: the client's residual is "
-                                          "then lost and the run goes on"));
+                                          "; start over with `terse-client --state DIR --reset-state`: the client's "
+                                          "residual is then lost, which is counted, and the run goes on"));
 }
 
 // A file that is missing or too long is damage; one that cannot be read now may be whole.
@@ -43,6 +44,15 @@ bool IsBlobName(absl::string_view name) {
          absl::SimpleAtoi(parts.second, &generation);
 }
 
+// For kRenameBeforeSync only.
+absl::Status WriteUnsynced(FileSystem& files, absl::Span<const FileContents> contents) {
+  for (const FileContents& blob : contents) {
+    TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, files.Create(blob.path));
+    for (absl::string_view part : blob.parts) TERSE_RETURN_IF_ERROR(file->Append(part));
+  }
+  return absl::OkStatus();
+}
+
 BlobRef RefTo(int64_t generation, absl::string_view contents) {
   if (contents.empty()) return BlobRef();
   return BlobRef{generation, contents.size(), HashBytes(contents)};
@@ -56,8 +66,8 @@ std::vector<float> FloatsOf(absl::string_view bytes) {
 
 class FileClientState final : public ClientState {
  public:
-  FileClientState(const std::string& directory, std::unique_ptr<DirectoryLock> lock)
-      : directory_(directory), lock_(std::move(lock)) {}
+  FileClientState(const std::string& directory, FileSystem& files, std::unique_ptr<DirectoryLock> lock)
+      : directory_(directory), files_(files), lock_(std::move(lock)) {}
 
   absl::Status Load();
 
@@ -76,12 +86,16 @@ class FileClientState final : public ClientState {
   // The state's fields, without blobs.
   Manifest Describe() const;
   absl::StatusOr<std::string> ReadBlob(absl::string_view kind, const BlobRef& blob) const;
-  // Writes the three blobs, then `manifest` with their names.
-  absl::Status Persist(Manifest manifest, absl::Span<const float> dense, absl::string_view outbox,
-                       absl::string_view trainer);
+  // Writes the three blobs, and their names into `manifest`.
+  absl::Status WriteBlobs(absl::Span<const float> dense, absl::string_view outbox, absl::string_view trainer,
+                          Manifest* manifest);
   // Writes the whole state.
   absl::Status WriteAll();
   absl::Status ReplaceManifest(const Manifest& manifest);
+  // Whether the manifest's file is still the one that `disk_` describes.
+  bool ManifestIsUnchanged() const;
+  // Passes on the status of a write; after a failed sync nothing may be written any more.
+  absl::Status Watch(const absl::Status& status);
   // Before the first change that is only in memory: from here on a crash loses the residual, and the disk says so.
   absl::Status MarkDirty();
   absl::Status CheckUsable() const;
@@ -89,18 +103,19 @@ class FileClientState final : public ClientState {
   void RemoveUnnamed() const;
 
   const std::string directory_;
+  FileSystem& files_;
   const std::unique_ptr<DirectoryLock> lock_;
   StoredState state_;
   Manifest disk_;  // the manifest as it is on disk; a zero lineage when there is none
   Durability durability_ = Durability::kStrict;
   bool lost_ = false;
-  absl::Status broken_;  // a manifest that may or may not have been replaced: nothing may be written any more
+  absl::Status broken_;  // UNKNOWN: what is on disk is not known, so nothing may be written any more
 };
 
 absl::StatusOr<std::string> FileClientState::ReadBlob(absl::string_view kind, const BlobRef& blob) const {
   if (blob.empty()) return std::string();
   const std::string path = PathOf(BlobName(kind, blob.generation));
-  absl::StatusOr<std::string> bytes = ReadFile(path, static_cast<int64_t>(blob.size));
+  absl::StatusOr<std::string> bytes = files_.Read(path, static_cast<int64_t>(blob.size));
   if (!bytes.ok()) return DamagedUnlessDenied(path, bytes.status());
   if (bytes->size() != blob.size) {
     return Damaged(path, absl::StrCat("it has ", bytes->size(), " bytes instead of ", blob.size));
@@ -111,11 +126,11 @@ absl::StatusOr<std::string> FileClientState::ReadBlob(absl::string_view kind, co
 
 absl::Status FileClientState::Load() {
   const std::string path = PathOf("MANIFEST");
-  TERSE_RETURN_IF_ERROR(RemoveFile(absl::StrCat(path, kTemporarySuffix)));
-  absl::StatusOr<std::string> bytes = ReadFile(path, kManifestBytes);
+  TERSE_RETURN_IF_ERROR(files_.Remove(absl::StrCat(path, kTemporarySuffix)));
+  absl::StatusOr<std::string> bytes = files_.Read(path, kManifestBytes);
   if (absl::IsNotFound(bytes.status())) {
     // Begin writes the manifest before Seal writes the first blob.
-    TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory_));
+    TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> names, files_.List(directory_));
     for (const std::string& name : names) {
       if (IsBlobName(name)) return Damaged(path, absl::StrCat("it is missing, though there is a ", name));
     }
@@ -159,32 +174,42 @@ Manifest FileClientState::Describe() const {
   return manifest;
 }
 
-absl::Status FileClientState::Persist(Manifest manifest, absl::Span<const float> dense, absl::string_view outbox,
-                                      absl::string_view trainer) {
+absl::Status FileClientState::WriteBlobs(absl::Span<const float> dense, absl::string_view outbox,
+                                         absl::string_view trainer, Manifest* manifest) {
   // A name that the manifest on disk does not use: its blobs have smaller generations, or it names none.
-  const int64_t generation = manifest.generation;
-  std::vector<FileContents> files;
+  const int64_t generation = manifest->generation;
+  std::vector<FileContents> blobs;
   const auto add = [&](absl::string_view kind, absl::string_view contents) {
-    if (!contents.empty()) files.push_back({PathOf(BlobName(kind, generation)), {contents}});
+    if (!contents.empty()) blobs.push_back({PathOf(BlobName(kind, generation)), {contents}});
     return RefTo(generation, contents);
   };
-  manifest.dense = add(kDense, BytesOf(dense));
-  manifest.outbox = add(kOutbox, outbox);
-  manifest.trainer = add(kTrainer, trainer);
-  if (!files.empty()) {
-    TERSE_RETURN_IF_ERROR(WriteFilesSynced(files));
-    TERSE_RETURN_IF_ERROR(SyncDirectory(directory_));
-  }
-  return ReplaceManifest(manifest);
+  manifest->dense = add(kDense, BytesOf(dense));
+  manifest->outbox = add(kOutbox, outbox);
+  manifest->trainer = add(kTrainer, trainer);
+  if (blobs.empty()) return absl::OkStatus();
+  if (Mutated(Mutant::kRenameBeforeSync)) return WriteUnsynced(files_, blobs);
+  TERSE_RETURN_IF_ERROR(Watch(WriteFilesSynced(files_, blobs)));
+  return Watch(files_.SyncDirectory(directory_));
+}
+
+absl::Status FileClientState::Watch(const absl::Status& status) {
+  if (IsSyncFailure(status))
+    broken_ = Annotate(status, "the client's state may or may not be on disk; restart the client");
+  return status;
+}
+
+bool FileClientState::ManifestIsUnchanged() const {
+  const absl::StatusOr<std::string> bytes = files_.Read(PathOf("MANIFEST"), kManifestBytes);
+  if (disk_.lineage.IsZero()) return absl::IsNotFound(bytes.status());
+  return bytes.ok() && *bytes == SerializeManifest(disk_);
 }
 
 absl::Status FileClientState::ReplaceManifest(const Manifest& manifest) {
   const std::string bytes = SerializeManifest(manifest);
-  const absl::Status status = ReplaceFile(PathOf("MANIFEST"), {bytes});
-  if (!status.ok()) {
-    broken_ = Annotate(status, "the client's state may or may not be on disk; restart the client");
-    return broken_;
-  }
+  absl::Status status = ReplaceFile(files_, PathOf("MANIFEST"), {bytes});
+  // An error after the rename, or in it: the new manifest is there, and whether it stays is not known.
+  if (!status.ok() && !ManifestIsUnchanged()) status = absl::UnknownError(status.message());
+  TERSE_RETURN_IF_ERROR(Watch(status));
   disk_ = manifest;
   RemoveUnnamed();
   return absl::OkStatus();
@@ -195,10 +220,10 @@ void FileClientState::RemoveUnnamed() const {
   if (!disk_.dense.empty()) named.insert(BlobName(kDense, disk_.dense.generation));
   if (!disk_.outbox.empty()) named.insert(BlobName(kOutbox, disk_.outbox.generation));
   if (!disk_.trainer.empty()) named.insert(BlobName(kTrainer, disk_.trainer.generation));
-  const absl::StatusOr<std::vector<std::string>> names = ListDirectory(directory_);
+  const absl::StatusOr<std::vector<std::string>> names = files_.List(directory_);
   if (!names.ok()) return;
   for (const std::string& name : *names) {
-    if (IsBlobName(name) && named.count(name) == 0) RemoveFile(PathOf(name)).IgnoreError();
+    if (IsBlobName(name) && named.count(name) == 0) files_.Remove(PathOf(name)).IgnoreError();
   }
 }
 
@@ -221,19 +246,30 @@ absl::Status FileClientState::MarkDirty() {
 absl::Status FileClientState::Begin(Id128 lineage, Durability durability) {
   TERSE_RETURN_IF_ERROR(broken_);
   if (lineage.IsZero()) return absl::InvalidArgumentError("a run needs a lineage");
-  if (lineage != state_.lineage) {
-    state_ = StoredState();
-    state_.lineage = lineage;
+  StoredState before;
+  const bool fresh = lineage != state_.lineage;
+  if (fresh) {
+    before.lineage = lineage;
+    std::swap(state_, before);
+  }
+  const bool on_disk = disk_.lineage == lineage && !disk_.dirty;
+  const absl::Status status = durability == Durability::kRelaxed ? MarkDirty()
+                              : on_disk                          ? absl::OkStatus()
+                                                                 : WriteAll();
+  if (!status.ok()) {
+    if (fresh) std::swap(state_, before);
+    return status;
   }
   durability_ = durability;
-  const bool on_disk = disk_.lineage == lineage && !disk_.dirty;
-  TERSE_RETURN_IF_ERROR(durability == Durability::kRelaxed ? MarkDirty() : on_disk ? absl::OkStatus() : WriteAll());
   lost_ = false;
   return absl::OkStatus();
 }
 
 absl::Status FileClientState::WriteAll() {
-  return Persist(Describe(), state_.dense, state_.sealed ? state_.sealed->message : state_.minus, state_.trainer_state);
+  Manifest manifest = Describe();
+  TERSE_RETURN_IF_ERROR(
+      WriteBlobs(state_.dense, state_.sealed ? state_.sealed->message : state_.minus, state_.trainer_state, &manifest));
+  return ReplaceManifest(manifest);
 }
 
 absl::Status FileClientState::Seal(absl::Span<const float> dense, const SealedUpdate& update,
@@ -244,6 +280,7 @@ absl::Status FileClientState::Seal(absl::Span<const float> dense, const SealedUp
     return absl::FailedPreconditionError(absl::StrCat("update ", state_.sealed->update_id.ToHex(),
                                                       " is sealed and waits for its verdict; settle it first"));
   }
+  TERSE_FAILPOINT("client.seal.before_blobs");
   if (durability_ == Durability::kRelaxed) {
     TERSE_RETURN_IF_ERROR(MarkDirty());
   } else {
@@ -255,7 +292,9 @@ absl::Status FileClientState::Seal(absl::Span<const float> dense, const SealedUp
     manifest.base_version = update.base_version;
     manifest.train_us = update.train_us;
     manifest.loss = update.loss;
-    TERSE_RETURN_IF_ERROR(Persist(manifest, dense, update.message, trainer_state));
+    TERSE_RETURN_IF_ERROR(WriteBlobs(dense, update.message, trainer_state, &manifest));
+    TERSE_FAILPOINT("client.seal.before_manifest");
+    TERSE_RETURN_IF_ERROR(ReplaceManifest(manifest));
   }
   ++state_.generation;
   // A fresh vector, because `dense` may be a view of the old one.
@@ -263,12 +302,14 @@ absl::Status FileClientState::Seal(absl::Span<const float> dense, const SealedUp
   state_.minus.clear();
   state_.sealed = update;
   state_.trainer_state = std::move(trainer_state);
+  TERSE_FAILPOINT("client.seal.done");
   return absl::OkStatus();
 }
 
 absl::Status FileClientState::Settle(bool applied) {
   TERSE_RETURN_IF_ERROR(CheckUsable());
   if (!state_.sealed) return absl::FailedPreconditionError("no update is sealed, so there is nothing to settle");
+  TERSE_FAILPOINT("client.settle.before_manifest");
   if (durability_ == Durability::kRelaxed) {
     TERSE_RETURN_IF_ERROR(MarkDirty());
   } else {
@@ -286,6 +327,7 @@ absl::Status FileClientState::Settle(bool applied) {
     state_.minus = std::move(state_.sealed->message);
   }
   state_.sealed.reset();
+  TERSE_FAILPOINT("client.settle.done");
   return absl::OkStatus();
 }
 
@@ -306,6 +348,7 @@ absl::Status FileClientState::Reset(Id128 last_applied) {
   state_.sealed.reset();
   state_.prev_applied = last_applied;
   lost_ = false;
+  TERSE_FAILPOINT("client.reset.done");
   return absl::OkStatus();
 }
 
@@ -317,12 +360,13 @@ absl::Status FileClientState::Flush() {
 }
 
 absl::Status FileClientState::SaveModel(const CachedModel& model) {
+  TERSE_RETURN_IF_ERROR(broken_);
   const std::string bytes = SerializeWeights(kCachedModelMagic, model.version, model.lineage, model.weights);
-  return ReplaceFile(PathOf("model"), {bytes});
+  return Watch(ReplaceFile(files_, PathOf("model"), {bytes}));
 }
 
 absl::optional<CachedModel> FileClientState::LoadModel() {
-  const absl::StatusOr<std::string> bytes = ReadFile(PathOf("model"));
+  const absl::StatusOr<std::string> bytes = files_.Read(PathOf("model"));
   if (!bytes.ok()) return absl::nullopt;
   absl::StatusOr<WeightsFile> file = ParseWeights(kCachedModelMagic, *bytes);
   if (!file.ok()) return absl::nullopt;
@@ -331,11 +375,14 @@ absl::optional<CachedModel> FileClientState::LoadModel() {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ClientState>> ClientState::Open(const std::string& directory) {
-  TERSE_RETURN_IF_ERROR(MakeDirectory(directory));
-  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<DirectoryLock> lock, DirectoryLock::Acquire(directory));
-  auto state = std::make_unique<FileClientState>(directory, std::move(lock));
+absl::StatusOr<std::unique_ptr<ClientState>> ClientState::Open(const std::string& directory, FileSystem& files) {
+  TERSE_RETURN_IF_ERROR(files.MakeDirectory(directory));
+  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<DirectoryLock> lock, files.Lock(directory));
+  // A process that died between a rename and this left names that are read but would not survive a power loss.
+  TERSE_RETURN_IF_ERROR(files.SyncDirectory(directory));
+  auto state = std::make_unique<FileClientState>(directory, files, std::move(lock));
   TERSE_RETURN_IF_ERROR(state->Load());
+  TERSE_FAILPOINT("client.restart.loaded");
   return state;
 }
 

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "core/file_system.h"
 #include "core/id128.h"
 #include "core/run_config.h"
 
@@ -51,15 +52,20 @@ struct CachedModel {
 // Not thread-safe. With Durability::kStrict every call is durable when it returns. With kRelaxed the state stays in
 // memory until Flush, and the manifest says so: a process that starts after a crash finds a fresh residual and `lost()
 // == true`.
+//
+// Any call that writes may fail as FileSystem does. RESOURCE_EXHAUSTED, UNAVAILABLE and others: nothing changed, and
+// the same call may be made again. UNKNOWN (IsSyncFailure): a sync failed, or the manifest was replaced and its
+// directory not synced; state() is as before the call, the disk holds either state, every later call that writes is
+// refused with UNKNOWN, and the process must end.
 class ClientState {
  public:
   virtual ~ClientState() = default;
 
   // Opens or creates DIR, takes its lock, verifies the manifest's checksum and the blobs' sizes and hashes, and removes
   // blobs that it does not name. FAILED_PRECONDITION when another client uses the directory. DATA_LOSS with the file
-  // and the remedy (restore the directory, or remove it: the residual is then lost and the run goes on) when it is
-  // damaged.
-  static absl::StatusOr<std::unique_ptr<ClientState>> Open(const std::string& directory);
+  // and the remedy (a reset: the residual is then lost, which is counted, and the run goes on) when it is damaged.
+  static absl::StatusOr<std::unique_ptr<ClientState>> Open(const std::string& directory,
+                                                           FileSystem& files = PosixFiles());
 
   virtual const StoredState& state() const = 0;
   // The previous process had a residual in memory (relaxed) and did not exit in order. Cleared by Begin and Reset.

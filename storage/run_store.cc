@@ -1,6 +1,7 @@
 // Opening a store: lock, integrity, schema, epoch, and tidying up after a crash.
 #include "storage/run_store.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -8,7 +9,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "core/fault.h"
 #include "core/status.h"
+#include "storage/integrity.h"
 #include "storage/schema.h"
 #include "storage/sqlite_run_store.h"
 
@@ -18,6 +21,8 @@ absl::string_view RunStateName(RunState state) {
   switch (state) {
     case RunState::kActive:
       return "active";
+    case RunState::kPaused:
+      return "paused";
     case RunState::kFinished:
       return "finished";
     case RunState::kStopped:
@@ -46,37 +51,64 @@ int64_t NowUs() { return absl::GetCurrentTimeNanos() / 1000; }
 
 std::string CheckpointName(int64_t version) { return absl::StrFormat("%010d.ckpt", version); }
 
+std::string DatabasePath(const std::string& directory) { return absl::StrCat(directory, "/run.sqlite"); }
+
 }  // namespace run_store_internal
 
 namespace {
 
-using run_store_internal::InsertEvent;
-using run_store_internal::NowUs;
+using run_store_internal::OwnedDatabase;
 
-absl::Status CheckIntegrity(SqliteDb& db) {
-  Statement statement = db.Prepare("PRAGMA quick_check(1)");
-  TERSE_ASSIGN_OR_RETURN(const bool row, statement.Step());
-  if (row && statement.GetText(0) == "ok") return absl::OkStatus();
+bool IsCheckpointFile(absl::string_view name) {
+  absl::ConsumeSuffix(&name, kTemporarySuffix);
+  if (!absl::ConsumeSuffix(&name, ".ckpt") || name.size() < 10) return false;
+  return name.find_first_not_of("0123456789") == absl::string_view::npos;
+}
+
+// Opening an empty file would begin a new run. The tables are there before the first checkpoint is.
+absl::Status ExpectNoCheckpoints(SqliteDb& db, FileSystem& files, const std::string& directory) {
+  Statement tables = db.Prepare("SELECT 1 FROM sqlite_schema LIMIT 1");
+  TERSE_ASSIGN_OR_RETURN(const bool any, tables.Step());
+  if (any) return absl::OkStatus();
+  const absl::StatusOr<std::vector<std::string>> names = files.List(absl::StrCat(directory, "/checkpoints"));
+  if (absl::IsNotFound(names.status())) return absl::OkStatus();
+  TERSE_RETURN_IF_ERROR(names.status());
+  if (std::none_of(names->begin(), names->end(), IsCheckpointFile)) return absl::OkStatus();
   return absl::DataLossError(
-      absl::StrCat(db.path(), " is damaged: ", row ? statement.GetText(0) : "no answer from its integrity check",
-                   "; restore the directory from a copy, or name an empty one to start a new run"));
+      absl::StrCat(db.path(), " is missing or empty, though there are checkpoints beside it", kDatabaseRemedy));
+}
+
+// After a flush that failed, the kernel shows the log as written and never writes it again. A process that finds it so
+// would build on what a power loss takes away, so it writes the log anew.
+absl::Status RewriteLog(FileSystem& files, const std::string& path) {
+  const absl::StatusOr<std::string> log = files.Read(path);
+  if (absl::IsNotFound(log.status())) return absl::OkStatus();
+  TERSE_RETURN_IF_ERROR(log.status());
+  return log->empty() ? absl::OkStatus() : ReplaceFile(files, path, {*log});
+}
+
+absl::StatusOr<std::unique_ptr<SqliteDb>> OpenWhole(const std::string& directory, FileSystem& files) {
+  const std::string path = run_store_internal::DatabasePath(directory);
+  TERSE_RETURN_IF_ERROR(RewriteLog(files, absl::StrCat(path, "-wal")));
+  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDb> db,
+                         SqliteDb::Open(path, SqliteDb::Mode::kWriter, files.SqliteVfs()));
+  TERSE_RETURN_IF_ERROR(CheckPages(*db));
+  TERSE_RETURN_IF_ERROR(ExpectNoCheckpoints(*db, files, directory));
+  TERSE_RETURN_IF_ERROR(MigrateSchema(*db));
+  TERSE_RETURN_IF_ERROR(CheckRows(*db));
+  return db;
 }
 
 // The updates of a CLOSED round were only in memory; the round ends without them, and its clients fold their work
 // forward.
 absl::Status AbortClosedRounds(SqliteDb& db) {
-  Statement closed = db.Prepare("SELECT id FROM rounds WHERE state = 'closed'");
-  while (true) {
-    TERSE_ASSIGN_OR_RETURN(const bool row, closed.Step());
-    if (!row) break;
-    EventRecord event;
-    event.time_us = NowUs();
-    event.kind = "round_aborted";
-    event.round = closed.GetInt(0);
-    event.detail = "the coordinator stopped between closing and committing the round";
-    TERSE_RETURN_IF_ERROR(InsertEvent(db, event));
+  if (Mutated(Mutant::kReopenClosed)) {
+    return db.Script(
+        "DELETE FROM updates WHERE round IN (SELECT id FROM rounds WHERE state = 'closed');"
+        "UPDATE rounds SET state = 'open' WHERE state = 'closed'");
   }
-  return db.Prepare("UPDATE rounds SET state = 'aborted', settled_us = ? WHERE state = 'closed'").Int(NowUs()).Run();
+  return run_store_internal::AbortRounds(db, RoundState::kClosed,
+                                         "the coordinator stopped between closing and committing the round");
 }
 
 absl::StatusOr<int64_t> TakeOver(SqliteDb& db) {
@@ -91,14 +123,8 @@ absl::StatusOr<int64_t> TakeOver(SqliteDb& db) {
   return epoch;
 }
 
-bool IsCheckpointFile(absl::string_view name) {
-  absl::ConsumeSuffix(&name, kTemporarySuffix);
-  if (!absl::ConsumeSuffix(&name, ".ckpt") || name.size() < 10) return false;
-  return name.find_first_not_of("0123456789") == absl::string_view::npos;
-}
-
 // Files of checkpoints that a crash kept from being recorded, or whose row was already deleted. Others' files stay.
-absl::Status RemoveOrphans(SqliteDb& db, const std::string& directory) {
+absl::Status RemoveOrphans(SqliteDb& db, FileSystem& files, const std::string& directory) {
   std::set<std::string> known;
   Statement rows = db.Prepare("SELECT version FROM checkpoints");
   while (true) {
@@ -106,41 +132,53 @@ absl::Status RemoveOrphans(SqliteDb& db, const std::string& directory) {
     if (!row) break;
     known.insert(run_store_internal::CheckpointName(rows.GetInt(0)));
   }
-  TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory));
+  TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> names, files.List(directory));
   for (const std::string& name : names) {
     if (known.count(name) > 0 || !IsCheckpointFile(name)) continue;
-    TERSE_RETURN_IF_ERROR(RemoveFile(absl::StrCat(directory, "/", name)));
+    TERSE_RETURN_IF_ERROR(files.Remove(absl::StrCat(directory, "/", name)));
   }
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<RunStore>> RunStore::Open(const std::string& directory) {
-  return SqliteRunStore::Open(directory);
+absl::StatusOr<std::unique_ptr<RunStore>> RunStore::Open(const std::string& directory, FileSystem& files) {
+  return SqliteRunStore::Open(directory, files);
 }
 
-absl::StatusOr<std::unique_ptr<RunStore>> SqliteRunStore::Open(const std::string& directory) {
+absl::StatusOr<OwnedDatabase> run_store_internal::OpenDatabase(const std::string& directory, FileSystem& files) {
+  OwnedDatabase owned;
+  TERSE_ASSIGN_OR_RETURN(owned.lock, files.Lock(directory));
+  TERSE_FAILPOINT("coordinator.restart.locked");
+  absl::StatusOr<std::unique_ptr<SqliteDb>> db = OpenWhole(directory, files);
+  // What this program makes, it can open; an error of another kind is not the file's.
+  if (absl::IsInternal(db.status())) return absl::DataLossError(absl::StrCat(db.status().message(), kDatabaseRemedy));
+  TERSE_RETURN_IF_ERROR(db.status());
+  owned.db = *std::move(db);
+  TERSE_ASSIGN_OR_RETURN(owned.epoch, TakeOver(*owned.db));
+  // SQLite syncs the names of the files that it makes, and says nothing when that fails.
+  TERSE_RETURN_IF_ERROR(files.SyncDirectory(directory));
+  TERSE_FAILPOINT("coordinator.restart.epoch_bumped");
+  return owned;
+}
+
+absl::StatusOr<std::unique_ptr<RunStore>> SqliteRunStore::Open(const std::string& directory, FileSystem& files) {
   const std::string checkpoints = absl::StrCat(directory, "/checkpoints");
-  TERSE_RETURN_IF_ERROR(MakeDirectory(checkpoints));
-  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<DirectoryLock> lock, DirectoryLock::Acquire(directory));
-  const std::string path = absl::StrCat(directory, "/run.sqlite");
-  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDb> writer, SqliteDb::Open(path, SqliteDb::Mode::kWriter));
-  TERSE_RETURN_IF_ERROR(CheckIntegrity(*writer));
-  TERSE_RETURN_IF_ERROR(MigrateSchema(*writer));
-  TERSE_ASSIGN_OR_RETURN(const int64_t epoch, TakeOver(*writer));
-  TERSE_RETURN_IF_ERROR(RemoveOrphans(*writer, checkpoints));
-  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDb> reader, SqliteDb::Open(path, SqliteDb::Mode::kReader));
-  return std::unique_ptr<RunStore>(
-      new SqliteRunStore(directory, std::move(lock), std::move(writer), std::move(reader), epoch));
+  TERSE_RETURN_IF_ERROR(files.MakeDirectory(checkpoints));
+  TERSE_ASSIGN_OR_RETURN(OwnedDatabase owned, run_store_internal::OpenDatabase(directory, files));
+  TERSE_RETURN_IF_ERROR(RemoveOrphans(*owned.db, files, checkpoints));
+  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDb> reader,
+                         SqliteDb::Open(owned.db->path(), SqliteDb::Mode::kReader, files.SqliteVfs()));
+  return std::unique_ptr<RunStore>(new SqliteRunStore(directory, files, std::move(owned), std::move(reader)));
 }
 
-SqliteRunStore::SqliteRunStore(const std::string& directory, std::unique_ptr<DirectoryLock> lock,
-                               std::unique_ptr<SqliteDb> writer, std::unique_ptr<SqliteDb> reader, int64_t epoch)
+SqliteRunStore::SqliteRunStore(const std::string& directory, FileSystem& files, OwnedDatabase owned,
+                               std::unique_ptr<SqliteDb> reader)
     : directory_(directory),
-      lock_(std::move(lock)),
-      epoch_(epoch),
-      writer_(std::move(writer)),
+      files_(files),
+      lock_(std::move(owned.lock)),
+      epoch_(owned.epoch),
+      writer_(std::move(owned.db)),
       reader_(std::move(reader)) {}
 
 absl::Status SqliteRunStore::Write(absl::FunctionRef<absl::Status(SqliteDb&)> body) {
@@ -163,6 +201,14 @@ absl::Status SqliteRunStore::Read(absl::FunctionRef<absl::Status(SqliteDb&)> bod
   const absl::Status status = body(db);
   const absl::Status end = db.Prepare("ROLLBACK").Run();
   return status.ok() ? end : status;
+}
+
+absl::Status SqliteRunStore::Watch(const absl::Status& status) {
+  if (IsSyncFailure(status)) {
+    absl::MutexLock lock(&write_mutex_);
+    writer_->Break(status);
+  }
+  return status;
 }
 
 std::string SqliteRunStore::CheckpointPath(int64_t version) const {

@@ -14,11 +14,13 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "core/file_system.h"
 #include "core/id128.h"
 
 namespace terse {
 
-enum class RunState { kActive, kFinished, kStopped };
+// kPaused: the run goes on when an operator says so; no round opens until then.
+enum class RunState { kActive, kPaused, kFinished, kStopped };
 enum class RoundState { kOpen, kClosed, kCommitted, kAborted };
 absl::string_view RunStateName(RunState state);      // "active" ...
 absl::string_view RoundStateName(RoundState state);  // "open" ...
@@ -30,6 +32,7 @@ struct RunRecord {
   std::string config;  // serialized terse.v1.RunConfig
   int64_t parameters = 0;
   RunState state = RunState::kActive;
+  std::string reason;      // why it ended or was paused, one line for people
   int64_t created_us = 0;  // Unix time in microseconds, as every *_us that is a point in time
 };
 
@@ -50,6 +53,11 @@ struct ClientRecord {
   int64_t updates_applied = 0;
   int64_t updates_not_applied = 0;  // late, surplus or of an aborted round: folded forward by the client
   int64_t resets = 0;               // residuals reported as lost
+  int64_t samples = 0;              // of its training data, as it last said; 0: it has not
+  double reliability = 1;           // share of recent rounds with work in which it delivered: 0.9 old + 0.1 newest
+  int64_t failures = 0;             // in a row; a committed update ends the row
+  int64_t set_aside_until_us = 0;   // 0: it may take part
+  std::string set_aside_reason;
 };
 
 // Row of `rounds`.
@@ -79,6 +87,7 @@ struct ChosenUpdate {
   int64_t payload_bytes = 0;
   int64_t train_us = 0;
   double loss = 0;
+  int64_t samples = 0;  // the client's when the update came
 };
 
 enum class Direction { kUp, kDown };
@@ -127,24 +136,32 @@ struct Checkpoint {
 };
 
 // Thread-safe. Writes go through one connection under a mutex, reads through another, so an administrator's query never
-// waits for a commit. Every call that changes something is one transaction and durable when it returns; when it fails
-// nothing has changed. Any call may return RESOURCE_EXHAUSTED (disk full), DATA_LOSS (the database is damaged) or
-// UNAVAILABLE (input/output error: a change may or may not be on disk; the store writes nothing until it is reopened).
+// waits for a commit. Every call that changes something is one transaction, unless it says otherwise, and durable when
+// it returns. Any call may return:
+//   RESOURCE_EXHAUSTED  the disk is full                     } IsDiskTrouble: nothing changed, and the same call may be
+//   UNAVAILABLE         another input/output error           } made again, on this store or on one opened afresh.
+//   UNKNOWN             a sync failed (IsSyncFailure): whether the change is on disk is not known. The store shows the
+//                       state before it (or after it, when only moving SQLite's log into the database failed), refuses
+//                       every further write with UNKNOWN, and the process must end.
+//   DATA_LOSS           a file is damaged; the message names it and the command that repairs it
+// A disk that reports an error may have written all the same, so a process that dies right after an UNAVAILABLE can
+// find the change at its next start. Nobody may therefore hear that a change did not happen until another one
+// succeeded, which settles it; Open makes one.
 class RunStore {
  public:
   virtual ~RunStore() = default;
 
-  // Opens or creates DIR, takes its lock, checks the database's integrity, bumps the epoch, turns a CLOSED round into
-  // ABORTED (its updates were only in memory; event "round_aborted"), and removes checkpoint files that the database
-  // does not know. FAILED_PRECONDITION when another coordinator holds the directory; DATA_LOSS with the file's name and
-  // what to do when the database is damaged.
-  static absl::StatusOr<std::unique_ptr<RunStore>> Open(const std::string& directory);
+  // Opens or creates DIR, takes its lock, checks the database's integrity and every row's checksum, migrates it, bumps
+  // the epoch, turns a CLOSED round into ABORTED (its updates were only in memory; event "round_aborted"), and removes
+  // checkpoint files that the database does not know. FAILED_PRECONDITION when another coordinator holds the directory
+  // or a newer program wrote it; DATA_LOSS with the file's name and what to do when the database is damaged.
+  static absl::StatusOr<std::unique_ptr<RunStore>> Open(const std::string& directory, FileSystem& files = PosixFiles());
 
   // nullopt when the store is new.
   virtual absl::StatusOr<absl::optional<RunRecord>> Run() = 0;
   // Creates the run with its version 0 (writes checkpoint 0). ALREADY_EXISTS when there is one.
   virtual absl::Status CreateRun(const RunRecord& run, absl::Span<const float> initial_weights) = 0;
-  virtual absl::Status SetRunState(RunState state) = 0;
+  virtual absl::Status SetRunState(RunState state, const std::string& reason) = 0;
 
   virtual absl::StatusOr<Head> GetHead() = 0;
   // Finds or adds the client, and notes that it was seen.
@@ -155,6 +172,12 @@ class RunStore {
   virtual absl::Status RecordNotApplied(int64_t client) = 0;
   // Counts a residual that was lost.
   virtual absl::Status RecordReset(int64_t client) = 0;
+  // One more failure in a row, and less reliability. Returns the row afterwards.
+  virtual absl::StatusOr<ClientRecord> RecordFailure(int64_t client) = 0;
+  // Keeps the client from getting work until then, and the event "client_set_aside"; 0 readmits it with no failures in
+  // a row, and the event "client_readmitted". `reason` is one line for people.
+  virtual absl::Status SetAside(int64_t client, int64_t until_us, const std::string& reason) = 0;
+  virtual absl::Status SetSamples(int64_t client, int64_t samples) = 0;
 
   // The newest round, nullopt before the first. After Open it is OPEN, COMMITTED or ABORTED.
   virtual absl::StatusOr<absl::optional<RoundRecord>> LastRound() = 0;
@@ -186,8 +209,11 @@ class RunStore {
   virtual absl::StatusOr<int64_t> LogBytes(int64_t after) = 0;
 
   // Writes DIR/checkpoints/VERSION.ckpt (write, fsync, rename, fsync directory), records it, keeps the newest `keep`
-  // and prunes log messages that no kept checkpoint needs. FAILED_PRECONDITION for a version that was not committed
-  // with this hash. Safe to call from another thread than the commits.
+  // and prunes the log, each in transactions of its own: a call that failed half-way is completed by the next one. The
+  // log keeps what the oldest kept checkpoint needs, and goes back further as long as all of it up to the head has no
+  // more bytes than the newest checkpoint's file: only then can it be the cheaper way for a client that was away. So
+  // what lies before the oldest checkpoint never takes more than one checkpoint's bytes. FAILED_PRECONDITION for a
+  // version that was not committed with this hash. Safe to call from another thread than the commits.
   virtual absl::Status WriteCheckpoint(const Checkpoint& checkpoint, int64_t keep) = 0;
   // The newest checkpoint whose file is whole. DATA_LOSS when there is none; a damaged file is skipped and becomes
   // the event "checkpoint_damaged".
@@ -203,12 +229,22 @@ class RunStore {
   };
   virtual absl::StatusOr<CheckpointFile> NewestCheckpointFile() = 0;
 
+  // Copies the run as of now, while it goes on, into `directory` of the same disk, which must be missing or empty: the
+  // database and the newest whole checkpoint. A RunStore opens it. A backup that failed leaves no files. Commits go on
+  // meanwhile, WriteCheckpoint waits. FAILED_PRECONDITION when the directory holds files.
+  virtual absl::Status Backup(const std::string& directory) = 0;
+
   // For the administrator: rows in id order, ids in [first, last].
   virtual absl::StatusOr<std::vector<RoundRecord>> Rounds(int64_t first, int64_t last) = 0;
   virtual absl::StatusOr<std::vector<ClientRecord>> Clients() = 0;
   virtual absl::StatusOr<std::vector<LedgerEntry>> Ledger(int64_t first_round, int64_t last_round) = 0;
   virtual absl::StatusOr<std::vector<EventRecord>> Events(int64_t newest) = 0;
 };
+
+// Makes a copied run (RunStore::Backup, or a copy of a stopped coordinator's directory) a run of its own: a new
+// lineage, no client with a past. Clients that trained on after the copy was made start with a zero residual, which is
+// counted, instead of anything counting twice. The store must not be open. NOT_FOUND when the directory holds no run.
+absl::Status StartNewLineage(const std::string& directory, FileSystem& files = PosixFiles());
 
 // A checkpoint file's bytes. Parsing: DATA_LOSS when they are not whole or a hash does not match.
 absl::StatusOr<Checkpoint> ParseCheckpoint(absl::string_view bytes);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/fault.h"
 #include "core/status.h"
 #include "storage/sqlite_run_store.h"
 #include "storage/weights_file.h"
@@ -48,9 +49,9 @@ absl::StatusOr<Checkpoint> ParseCheckpoint(absl::string_view bytes) {
   return checkpoint;
 }
 
-absl::StatusOr<int64_t> SqliteRunStore::WriteCheckpointFile(const Checkpoint& checkpoint) {
+absl::StatusOr<int64_t> SqliteRunStore::WriteCheckpointFile(const std::string& path, const Checkpoint& checkpoint) {
   const std::string bytes = SerializeCheckpoint(checkpoint);
-  TERSE_RETURN_IF_ERROR(ReplaceFile(CheckpointPath(checkpoint.version), {bytes}));
+  TERSE_RETURN_IF_ERROR(Watch(ReplaceFile(files_, path, {bytes})));
   return static_cast<int64_t>(bytes.size());
 }
 
@@ -62,7 +63,8 @@ absl::Status SqliteRunStore::WriteCheckpoint(const Checkpoint& checkpoint, int64
   }
   absl::MutexLock lock(&checkpoint_mutex_);
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) { return CheckCommitted(db, checkpoint); }));
-  TERSE_ASSIGN_OR_RETURN(const int64_t bytes, WriteCheckpointFile(checkpoint));
+  TERSE_ASSIGN_OR_RETURN(const int64_t bytes, WriteCheckpointFile(CheckpointPath(checkpoint.version), checkpoint));
+  TERSE_FAILPOINT("coordinator.checkpoint.before_row");
   TERSE_RETURN_IF_ERROR(Write([&](SqliteDb& db) {
     return db.Prepare("INSERT OR REPLACE INTO checkpoints (version, model_hash, bytes) VALUES (?, ?, ?)")
         .Int(checkpoint.version)
@@ -70,6 +72,7 @@ absl::Status SqliteRunStore::WriteCheckpoint(const Checkpoint& checkpoint, int64
         .Int(bytes)
         .Run();
   }));
+  TERSE_FAILPOINT("coordinator.checkpoint.recorded");
   return RetireCheckpoints(keep);
 }
 
@@ -83,9 +86,27 @@ absl::Status SqliteRunStore::RetireCheckpoints(int64_t keep) {
   TERSE_RETURN_IF_ERROR(
       Write([&](SqliteDb& db) { return db.Prepare("DELETE FROM checkpoints WHERE version < ?").Int(oldest).Run(); }));
   for (const CheckpointFile& file : all) {
-    if (file.version < oldest) TERSE_RETURN_IF_ERROR(RemoveFile(file.path));
+    if (file.version < oldest) TERSE_RETURN_IF_ERROR(files_.Remove(file.path));
   }
-  return PruneLog(oldest);
+  TERSE_ASSIGN_OR_RETURN(const int64_t cheap, OldestCheapVersion(whole.front().bytes));
+  return PruneLog(std::min(oldest, cheap));
+}
+
+// The oldest version from which the log to the head has at most so many bytes.
+absl::StatusOr<int64_t> SqliteRunStore::OldestCheapVersion(int64_t bytes) {
+  int64_t version = 0;
+  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+    TERSE_ASSIGN_OR_RETURN(const Head head, run_store_internal::SelectHead(db));
+    version = head.version;
+    Statement rows = db.Prepare("SELECT version, length(message) FROM downstream_log ORDER BY version DESC");
+    while (true) {
+      TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
+      if (!row || rows.GetInt(1) > bytes) return absl::OkStatus();
+      bytes -= rows.GetInt(1);
+      version = rows.GetInt(0) - 1;
+    }
+  }));
+  return version;
 }
 
 absl::Status SqliteRunStore::PruneLog(int64_t up_to) {
@@ -121,7 +142,7 @@ absl::StatusOr<std::vector<RunStore::CheckpointFile>> SqliteRunStore::Checkpoint
 }
 
 absl::StatusOr<Checkpoint> SqliteRunStore::LoadCheckpoint(const CheckpointFile& file) const {
-  TERSE_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(file.path, file.bytes));
+  TERSE_ASSIGN_OR_RETURN(const std::string bytes, files_.Read(file.path, file.bytes));
   absl::StatusOr<Checkpoint> checkpoint = ParseCheckpoint(bytes);
   if (!checkpoint.ok()) return Annotate(checkpoint.status(), file.path);
   if (checkpoint->version != file.version || checkpoint->model_hash != file.model_hash) {
@@ -147,6 +168,10 @@ absl::Status SqliteRunStore::MarkCheckpoint(int64_t version, bool damaged, const
 
 absl::StatusOr<Checkpoint> SqliteRunStore::ReadNewestCheckpoint() {
   absl::MutexLock lock(&checkpoint_mutex_);
+  return NewestWholeCheckpoint();
+}
+
+absl::StatusOr<Checkpoint> SqliteRunStore::NewestWholeCheckpoint() {
   TERSE_ASSIGN_OR_RETURN(const std::vector<CheckpointFile> files, CheckpointFiles(true));
   std::string reason = "none is recorded";
   for (const CheckpointFile& file : files) {
@@ -155,8 +180,8 @@ absl::StatusOr<Checkpoint> SqliteRunStore::ReadNewestCheckpoint() {
     TERSE_RETURN_IF_ERROR(MarkCheckpoint(file.version, !checkpoint.ok(), reason));
     if (checkpoint.ok()) return checkpoint;
   }
-  return absl::DataLossError(absl::StrCat(directory_, "/checkpoints holds no whole checkpoint: ", reason,
-                                          "; restore the directory from a copy, or name an empty one for a new run"));
+  return absl::DataLossError(
+      absl::StrCat(directory_, "/checkpoints holds no whole checkpoint: ", reason, kDatabaseRemedy));
 }
 
 absl::StatusOr<RunStore::CheckpointFile> SqliteRunStore::NewestCheckpointFile() {

@@ -29,7 +29,7 @@ RoundState RoundStateFromName(absl::string_view name) {
 }
 
 RunState RunStateFromName(absl::string_view name) {
-  for (RunState state : {RunState::kActive, RunState::kFinished}) {
+  for (RunState state : {RunState::kActive, RunState::kPaused, RunState::kFinished}) {
     if (name == RunStateName(state)) return state;
   }
   return RunState::kStopped;
@@ -74,6 +74,11 @@ ClientRecord ClientFromRow(const Statement& row) {
   client.updates_applied = row.GetInt(5);
   client.updates_not_applied = row.GetInt(6);
   client.resets = row.GetInt(7);
+  client.samples = row.GetInt(8);
+  client.reliability = row.GetReal(9);
+  client.failures = row.GetInt(10);
+  client.set_aside_until_us = row.GetInt(11);
+  client.set_aside_reason = std::string(row.GetText(12));
   return client;
 }
 
@@ -102,8 +107,8 @@ absl::Status LogGap(SqliteDb& db, int64_t after, int64_t up_to) {
     return absl::OutOfRangeError(absl::StrCat("the log no longer reaches back to version ", after, "; it begins after ",
                                               begin == 0 ? head.version : begin - 1, ": use a checkpoint"));
   }
-  return absl::DataLossError(absl::StrCat(db.path(), " lacks a log message between versions ", after, " and ", up_to,
-                                          "; restore the directory from a copy"));
+  return absl::DataLossError(
+      absl::StrCat(db.path(), " lacks a log message between versions ", after, " and ", up_to, kDatabaseRemedy));
 }
 
 }  // namespace
@@ -111,7 +116,7 @@ absl::Status LogGap(SqliteDb& db, int64_t after, int64_t up_to) {
 absl::StatusOr<Head> run_store_internal::SelectHead(SqliteDb& db) {
   Statement statement = db.Prepare("SELECT version, model_hash, epoch FROM head");
   TERSE_ASSIGN_OR_RETURN(const bool row, statement.Step());
-  if (!row) return absl::DataLossError(absl::StrCat(db.path(), " has no head; restore the directory from a copy"));
+  if (!row) return absl::DataLossError(absl::StrCat(db.path(), " has no head", kDatabaseRemedy));
   Head head;
   head.version = statement.GetInt(0);
   head.model_hash = statement.GetId(1);
@@ -136,7 +141,7 @@ absl::StatusOr<absl::optional<RunRecord>> SqliteRunStore::Run() {
   absl::optional<RunRecord> run;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
     Statement statement =
-        db.Prepare("SELECT name, lineage, config, parameters, state, created_us FROM runs WHERE id = 1");
+        db.Prepare("SELECT name, lineage, config, parameters, state, created_us, reason FROM runs WHERE id = 1");
     TERSE_ASSIGN_OR_RETURN(const bool row, statement.Step());
     if (!row) return absl::OkStatus();
     run.emplace();
@@ -146,6 +151,7 @@ absl::StatusOr<absl::optional<RunRecord>> SqliteRunStore::Run() {
     run->parameters = statement.GetInt(3);
     run->state = RunStateFromName(statement.GetText(4));
     run->created_us = statement.GetInt(5);
+    run->reason = std::string(statement.GetText(6));
     return absl::OkStatus();
   }));
   return run;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/fault.h"
 #include "core/status.h"
 #include "storage/sqlite_run_store.h"
 
@@ -20,6 +21,35 @@ absl::Status run_store_internal::InsertEvent(SqliteDb& db, const EventRecord& ev
       .Int(event.client)
       .Text(event.detail)
       .Run();
+}
+
+absl::Status run_store_internal::AbortRounds(SqliteDb& db, RoundState state, const std::string& reason) {
+  std::vector<int64_t> rounds;
+  {
+    Statement rows = db.Prepare("SELECT id FROM rounds WHERE state = ?");
+    rows.Text(RoundStateName(state));
+    while (true) {
+      TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
+      if (!row) break;
+      rounds.push_back(rows.GetInt(0));
+    }
+  }
+  for (int64_t round : rounds) TERSE_RETURN_IF_ERROR(MarkAborted(db, round, reason, NowUs()));
+  return absl::OkStatus();
+}
+
+absl::Status run_store_internal::MarkAborted(SqliteDb& db, int64_t round, const std::string& reason, int64_t now_us) {
+  TERSE_RETURN_IF_ERROR(
+      db.Prepare("UPDATE rounds SET state = 'aborted', settled_us = ? WHERE id = ? AND state IN ('open', 'closed')")
+          .Int(now_us)
+          .Int(round)
+          .RunForOne(absl::StrCat("round ", round, " is neither open nor closed and cannot be aborted")));
+  EventRecord event;
+  event.time_us = now_us;
+  event.kind = "round_aborted";
+  event.round = round;
+  event.detail = reason;
+  return InsertEvent(db, event);
 }
 
 namespace {
@@ -95,8 +125,8 @@ absl::Status InsertChosen(SqliteDb& db, int64_t round, const ChosenUpdate& updat
   }
   return db
       .Prepare(
-          "INSERT INTO updates (round, client, update_id, prev_applied, content_hash, payload_bytes, train_us, loss) "
-          "VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+          "INSERT INTO updates (round, client, update_id, prev_applied, content_hash, payload_bytes, train_us, loss, "
+          "samples) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")
       .Int(round)
       .Int(update.client)
       .Id(update.update_id)
@@ -105,6 +135,7 @@ absl::Status InsertChosen(SqliteDb& db, int64_t round, const ChosenUpdate& updat
       .Int(update.payload_bytes)
       .Int(update.train_us)
       .Real(update.loss)
+      .Int(update.samples)
       .Run();
 }
 
@@ -116,8 +147,8 @@ absl::Status ApplyChosen(SqliteDb& db, int64_t round, int64_t now_us) {
     TERSE_ASSIGN_OR_RETURN(const bool row, chosen.Step());
     if (!row) return absl::OkStatus();
     TERSE_RETURN_IF_ERROR(
-        db.Prepare("UPDATE clients SET last_applied = ?, updates_applied = updates_applied + 1, last_seen_us = ? "
-                   "WHERE id = ? AND last_applied = ?")
+        db.Prepare("UPDATE clients SET last_applied = ?, updates_applied = updates_applied + 1, last_seen_us = ?, "
+                   "failures = 0, reliability = 0.9 * reliability + 0.1 WHERE id = ? AND last_applied = ?")
             .Id(chosen.GetId(1))
             .Int(now_us)
             .Int(chosen.GetInt(0))
@@ -160,16 +191,17 @@ absl::Status SqliteRunStore::CreateRun(const RunRecord& run, absl::Span<const fl
   first.weights.assign(initial_weights.begin(), initial_weights.end());
 
   absl::MutexLock lock(&checkpoint_mutex_);
-  TERSE_ASSIGN_OR_RETURN(const int64_t bytes, WriteCheckpointFile(first));
+  TERSE_ASSIGN_OR_RETURN(const int64_t bytes, WriteCheckpointFile(CheckpointPath(0), first));
   return Write([&](SqliteDb& db) -> absl::Status {
-    TERSE_RETURN_IF_ERROR(db.Prepare("INSERT INTO runs (id, name, lineage, config, parameters, state, created_us) "
-                                     "VALUES (1, ?, ?, ?, ?, ?, ?)")
+    TERSE_RETURN_IF_ERROR(db.Prepare("INSERT INTO runs (id, name, lineage, config, parameters, state, created_us, "
+                                     "reason) VALUES (1, ?, ?, ?, ?, ?, ?, ?)")
                               .Text(run.name)
                               .Id(run.lineage)
                               .Blob(run.config)
                               .Int(run.parameters)
                               .Text(RunStateName(run.state))
                               .Int(run.created_us)
+                              .Text(run.reason)
                               .Run());
     TERSE_RETURN_IF_ERROR(db.Prepare("UPDATE head SET model_hash = ? WHERE version = 0")
                               .Id(first.model_hash)
@@ -181,10 +213,11 @@ absl::Status SqliteRunStore::CreateRun(const RunRecord& run, absl::Span<const fl
   });
 }
 
-absl::Status SqliteRunStore::SetRunState(RunState state) {
+absl::Status SqliteRunStore::SetRunState(RunState state, const std::string& reason) {
   return Write([&](SqliteDb& db) {
-    return db.Prepare("UPDATE runs SET state = ? WHERE id = 1")
+    return db.Prepare("UPDATE runs SET state = ?, reason = ? WHERE id = 1")
         .Text(RunStateName(state))
+        .Text(reason)
         .RunForOne(absl::StrCat(directory_, " holds no run yet"));
   });
 }
@@ -222,6 +255,45 @@ absl::Status SqliteRunStore::RecordNotApplied(int64_t client) {
   });
 }
 
+absl::StatusOr<ClientRecord> SqliteRunStore::RecordFailure(int64_t client) {
+  ClientRecord record;
+  TERSE_RETURN_IF_ERROR(Write([&](SqliteDb& db) -> absl::Status {
+    Statement statement = db.Prepare(
+        "UPDATE clients SET failures = failures + 1, reliability = 0.9 * reliability WHERE id = ? RETURNING *");
+    TERSE_ASSIGN_OR_RETURN(
+        record, run_store_internal::SelectClient(statement.Int(client), absl::StrCat("there is no client ", client)));
+    return absl::OkStatus();
+  }));
+  return record;
+}
+
+absl::Status SqliteRunStore::SetAside(int64_t client, int64_t until_us, const std::string& reason) {
+  const bool readmitted = until_us == 0;
+  EventRecord event;
+  event.time_us = run_store_internal::NowUs();
+  event.kind = readmitted ? "client_readmitted" : "client_set_aside";
+  event.client = client;
+  event.detail = reason;
+  return Write([&](SqliteDb& db) -> absl::Status {
+    TERSE_RETURN_IF_ERROR(db.Prepare("UPDATE clients SET set_aside_until_us = ?1, set_aside_reason = ?2, "
+                                     "failures = CASE WHEN ?1 = 0 THEN 0 ELSE failures END WHERE id = ?3")
+                              .Int(until_us)
+                              .Text(readmitted ? "" : reason)
+                              .Int(client)
+                              .RunForOne(absl::StrCat("there is no client ", client)));
+    return InsertEvent(db, event);
+  });
+}
+
+absl::Status SqliteRunStore::SetSamples(int64_t client, int64_t samples) {
+  return Write([&](SqliteDb& db) {
+    return db.Prepare("UPDATE clients SET samples = ? WHERE id = ?")
+        .Int(samples)
+        .Int(client)
+        .RunForOne(absl::StrCat("there is no client ", client));
+  });
+}
+
 absl::Status SqliteRunStore::OpenRound(int64_t round, int64_t base_version, int64_t now_us) {
   return Write([&](SqliteDb& db) { return InsertRound(db, round, base_version, now_us); });
 }
@@ -251,7 +323,7 @@ absl::Status SqliteRunStore::CloseRound(int64_t round, absl::Span<const ChosenUp
 
 absl::Status SqliteRunStore::CommitRound(const Commit& commit, bool open_next) {
   if (commit.model_hash.IsZero()) return absl::InvalidArgumentError("a commit needs the new model's hash");
-  return Write([&](SqliteDb& db) -> absl::Status {
+  const auto settle_round = [&](SqliteDb& db) -> absl::Status {
     TERSE_RETURN_IF_ERROR(ExpectRoundState(db, commit.round, RoundState::kClosed));
     TERSE_RETURN_IF_ERROR(
         db.Prepare("UPDATE rounds SET state = 'committed', settled_us = ? WHERE id = ? AND base_version = ?")
@@ -259,28 +331,27 @@ absl::Status SqliteRunStore::CommitRound(const Commit& commit, bool open_next) {
             .Int(commit.round)
             .Int(commit.base_version)
             .RunForOne(absl::StrCat("round ", commit.round, " was not opened on version ", commit.base_version)));
-    TERSE_RETURN_IF_ERROR(ApplyChosen(db, commit.round, commit.committed_us));
+    return ApplyChosen(db, commit.round, commit.committed_us);
+  };
+  const auto advance = [&](SqliteDb& db) -> absl::Status {
+    TERSE_FAILPOINT("coordinator.commit.in_transaction");
     TERSE_RETURN_IF_ERROR(AdvanceHead(db, commit, epoch_));
     for (const LedgerEntry& entry : commit.ledger) TERSE_RETURN_IF_ERROR(InsertLedger(db, entry));
     if (!open_next) return absl::OkStatus();
     return InsertRound(db, commit.round + 1, commit.base_version + 1, commit.committed_us);
+  };
+  if (Mutated(Mutant::kSplitTransaction)) {
+    TERSE_RETURN_IF_ERROR(Write(settle_round));
+    return Write(advance);
+  }
+  return Write([&](SqliteDb& db) -> absl::Status {
+    TERSE_RETURN_IF_ERROR(settle_round(db));
+    return advance(db);
   });
 }
 
 absl::Status SqliteRunStore::AbortRound(int64_t round, const std::string& reason, int64_t now_us) {
-  EventRecord event;
-  event.time_us = now_us;
-  event.kind = "round_aborted";
-  event.round = round;
-  event.detail = reason;
-  return Write([&](SqliteDb& db) -> absl::Status {
-    TERSE_RETURN_IF_ERROR(
-        db.Prepare("UPDATE rounds SET state = 'aborted', settled_us = ? WHERE id = ? AND state IN ('open', 'closed')")
-            .Int(now_us)
-            .Int(round)
-            .RunForOne(absl::StrCat("round ", round, " is neither open nor closed and cannot be aborted")));
-    return InsertEvent(db, event);
-  });
+  return Write([&](SqliteDb& db) { return run_store_internal::MarkAborted(db, round, reason, now_us); });
 }
 
 absl::Status SqliteRunStore::SetEvaluation(int64_t round, double accuracy, double test_loss) {

@@ -6,14 +6,22 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/fault.h"
+#include "core/file_system.h"
 #include "core/status.h"
+#include "storage/byte_io.h"
 
 namespace terse {
 namespace {
 
 constexpr int kBusyTimeoutMs = 5000;
+// The write-ahead log is moved into the database when it has this many pages.
+constexpr int kCheckpointPages = 1000;
+
+bool IsSyncError(int result) { return result == SQLITE_IOERR_FSYNC || result == SQLITE_IOERR_DIR_FSYNC; }
 
 absl::StatusCode CodeOf(int result) {
+  if (IsSyncError(result)) return absl::StatusCode::kUnknown;
   switch (result & 0xff) {
     case SQLITE_FULL:
     case SQLITE_TOOBIG:
@@ -44,13 +52,56 @@ absl::string_view RemedyFor(absl::StatusCode code) {
       return "; free some space on that disk";
     case absl::StatusCode::kUnavailable:
       return "; check the disk, and that no other program has the file open";
+    case absl::StatusCode::kUnknown:
+      return "; what is on the disk is not known: check it, then start again";
     case absl::StatusCode::kDataLoss:
-      return "; restore the directory from a copy, or name an empty one to start a new run";
+      return kDatabaseRemedy;
     case absl::StatusCode::kPermissionDenied:
       return "; check the owner and the mode of the file and its directory";
     default:
       return "";
   }
+}
+
+// SQLite rolls a transaction back in memory when its COMMIT fails. Whether a restart would find it in the write-ahead
+// log all the same is clear only when the log's file was not written to the end: a failed write or read comes before
+// the sync, anything else (the log's index in shared memory, no memory) may come after it.
+bool OutcomeIsKnown(int result) {
+  switch (result) {
+    case SQLITE_IOERR_WRITE:
+    case SQLITE_IOERR_READ:
+    case SQLITE_IOERR_SHORT_READ:
+      return true;
+    default:
+      return (result & 0xff) != SQLITE_IOERR && (result & 0xff) != SQLITE_NOMEM;
+  }
+}
+
+// SQLite's own automatic checkpoint swallows its errors, and with them a failed sync.
+int OnCommitted(void*, sqlite3* db, const char* name, int pages) {
+  if (pages < kCheckpointPages) return SQLITE_OK;
+  const int result = sqlite3_wal_checkpoint_v2(db, name, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+  // Any other failure left the log as it is; the next commit tries again.
+  return IsSyncError(result) ? result : SQLITE_OK;
+}
+
+// terse_checksum(value, ...): 64 bits of XXH3 over the values and their types.
+void Checksum(sqlite3_context* context, int count, sqlite3_value** values) {
+  std::string bytes;
+  for (int i = 0; i < count; ++i) {
+    const int type = sqlite3_value_type(values[i]);
+    bytes.push_back(static_cast<char>(type));
+    if (type == SQLITE_INTEGER) {
+      PutField(&bytes, static_cast<int64_t>(sqlite3_value_int64(values[i])));
+    } else if (type == SQLITE_FLOAT) {
+      PutField(&bytes, sqlite3_value_double(values[i]) + 0.0);  // SQLite stores -0.0 as 0.0
+    } else if (type != SQLITE_NULL) {
+      const auto* data = static_cast<const char*>(sqlite3_value_blob(values[i]));
+      const auto size = data == nullptr ? 0 : static_cast<size_t>(sqlite3_value_bytes(values[i]));
+      PutField(&bytes, HashBytes(absl::string_view(data, size)));
+    }
+  }
+  sqlite3_result_int64(context, static_cast<int64_t>(HashBytes(bytes).low));
 }
 
 // A null pointer would bind NULL.
@@ -141,19 +192,25 @@ absl::string_view Statement::GetBlob(int column) const {
 
 Id128 Statement::GetId(int column) const { return Id128::FromBytes(GetBlob(column)).value_or(Id128{}); }
 
-absl::StatusOr<std::unique_ptr<SqliteDb>> SqliteDb::Open(const std::string& path, Mode mode) {
+absl::StatusOr<std::unique_ptr<SqliteDb>> SqliteDb::Open(const std::string& path, Mode mode, const std::string& vfs) {
   sqlite3* raw = nullptr;
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (mode == Mode::kWriter ? SQLITE_OPEN_CREATE : 0);
-  const int result = sqlite3_open_v2(path.c_str(), &raw, flags, nullptr);
+  const int result = sqlite3_open_v2(path.c_str(), &raw, flags, vfs.empty() ? nullptr : vfs.c_str());
   if (raw == nullptr) return absl::ResourceExhaustedError(absl::StrCat(path, ": no memory to open the database"));
   std::unique_ptr<SqliteDb> db(new SqliteDb(path, raw));
   if (result != SQLITE_OK) return db->Error(result);
   sqlite3_extended_result_codes(raw, 1);
   sqlite3_busy_timeout(raw, kBusyTimeoutMs);
+  sqlite3_wal_hook(raw, OnCommitted, nullptr);
+  const int function_flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
+  const int added = sqlite3_create_function_v2(raw, "terse_checksum", -1, function_flags, nullptr, Checksum, nullptr,
+                                               nullptr, nullptr);
+  if (added != SQLITE_OK) return db->Error(added);
   // secure_delete (on in some builds) would overwrite pruned messages with zeros for nothing.
   TERSE_RETURN_IF_ERROR(
       db->Script("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
                  "PRAGMA foreign_keys=ON; PRAGMA secure_delete=OFF;"));
+  if (Mutated(Mutant::kSyncNormal)) TERSE_RETURN_IF_ERROR(db->Script("PRAGMA synchronous=NORMAL"));
   if (mode == Mode::kReader) TERSE_RETURN_IF_ERROR(db->Script("PRAGMA query_only=ON;"));
   return db;
 }
@@ -184,15 +241,39 @@ absl::Status SqliteDb::InTransaction(absl::FunctionRef<absl::Status()> body) {
   TERSE_RETURN_IF_ERROR(broken_);
   TERSE_RETURN_IF_ERROR(Prepare("BEGIN IMMEDIATE").Run());
   absl::Status status = body();
-  if (status.ok()) {
-    status = Prepare("COMMIT").Run();
-    if (absl::IsUnavailable(status)) {
-      broken_ = Annotate(status, "an earlier transaction may or may not be on disk; restart the coordinator");
-    }
-  }
+  if (status.ok()) status = Commit();
+  if (IsSyncFailure(status)) Break(status);
   // SQLite has already rolled back after some errors; a second ROLLBACK would then fail.
   if (!status.ok() && sqlite3_get_autocommit(db_) == 0) Prepare("ROLLBACK").Run().IgnoreError();
   return status;
+}
+
+absl::Status SqliteDb::Commit() {
+  if (Prepare("COMMIT").Run().ok()) return absl::OkStatus();
+  // An error of OnCommitted shows only now that the statement was reset.
+  const int result = sqlite3_extended_errcode(db_);
+  const absl::Status status = Error(result);
+  if (OutcomeIsKnown(result)) return status;
+  return absl::UnknownError(absl::StrCat(status.message(), "; a restart finds the transaction or does not"));
+}
+
+void SqliteDb::Break(const absl::Status& sync_failure) {
+  if (broken_.ok())
+    broken_ = Annotate(sync_failure, "nothing is written after a failed flush; restart the coordinator");
+}
+
+absl::Status SqliteDb::FlushLog() {
+  const int result = sqlite3_wal_checkpoint_v2(db_, nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
+  return result == SQLITE_OK ? absl::OkStatus() : Error(result);
+}
+
+absl::Status SqliteDb::CopyFrom(SqliteDb& source) {
+  sqlite3_backup* backup = sqlite3_backup_init(db_, "main", source.db_, "main");
+  if (backup == nullptr) return Error(sqlite3_extended_errcode(db_));
+  const int copied = sqlite3_backup_step(backup, -1);
+  const int result = sqlite3_backup_finish(backup);  // forgets that a step was refused by a lock
+  if (result == SQLITE_OK && copied == SQLITE_DONE) return absl::OkStatus();
+  return Error(result != SQLITE_OK ? result : copied);
 }
 
 int64_t SqliteDb::Changes() const { return sqlite3_changes(db_); }

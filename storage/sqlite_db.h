@@ -4,6 +4,8 @@
 // Statuses of every call, with the database's path and SQLite's message:
 //   RESOURCE_EXHAUSTED   the disk is full (SQLITE_FULL), or a value is too large
 //   UNAVAILABLE          an input/output error of the disk (SQLITE_IOERR), or another process keeps the database locked
+//   UNKNOWN              a sync failed, or a COMMIT in such a way that a restart may find the transaction or not
+//                        (core/file_system.h, IsSyncFailure); no transaction begins any more
 //   DATA_LOSS            the file is damaged or is no database (SQLITE_CORRUPT, SQLITE_NOTADB)
 //   PERMISSION_DENIED    the file may not be opened or written
 //   FAILED_PRECONDITION  a constraint of the schema does not hold
@@ -26,6 +28,10 @@ struct sqlite3;
 struct sqlite3_stmt;
 
 namespace terse {
+
+// What people can do about a damaged database.
+inline constexpr char kDatabaseRemedy[] =
+    "; restore a backup with `tersectl restore BACKUP --state DIR`, or name an empty directory to start a new run";
 
 class SqliteDb;
 
@@ -75,8 +81,10 @@ class SqliteDb {
  public:
   enum class Mode { kWriter, kReader };
 
-  // Opens or (writer) creates the file with WAL, synchronous=FULL, foreign keys and a busy timeout of five seconds.
-  static absl::StatusOr<std::unique_ptr<SqliteDb>> Open(const std::string& path, Mode mode);
+  // Opens or (writer) creates the file, on the disk of the VFS named `vfs` (empty: SQLite's default), with WAL,
+  // synchronous=FULL, foreign keys, a busy timeout of five seconds and the SQL function terse_checksum(value, ...).
+  static absl::StatusOr<std::unique_ptr<SqliteDb>> Open(const std::string& path, Mode mode,
+                                                        const std::string& vfs = "");
   ~SqliteDb();
   SqliteDb(const SqliteDb&) = delete;
   SqliteDb& operator=(const SqliteDb&) = delete;
@@ -86,10 +94,17 @@ class SqliteDb {
   // Runs statements that need neither parameters nor speed.
   absl::Status Script(const std::string& sql);
 
-  // BEGIN IMMEDIATE, `body`, COMMIT; when any of them fails everything is rolled back and the error returned. After an
-  // input/output error in COMMIT it is unknown whether the transaction will be found after a restart, so the connection
-  // refuses every further transaction (UNAVAILABLE) until the database is opened again.
+  // BEGIN IMMEDIATE, `body`, COMMIT; when any of them fails everything is rolled back and the error returned. After
+  // UNKNOWN the connection refuses every further transaction until the database is opened again. UNKNOWN may also come
+  // from moving the log into the database after a COMMIT that succeeded.
   absl::Status InTransaction(absl::FunctionRef<absl::Status()> body);
+  // Refuses every further transaction with this status, which is UNKNOWN: a sync of a file beside the database failed.
+  void Break(const absl::Status& sync_failure);
+  // Moves the whole write-ahead log into the database and empties it.
+  absl::Status FlushLog();
+  // Replaces everything in this database by what `source` holds at the moment, in one transaction. `source` may be
+  // written through other connections meanwhile.
+  absl::Status CopyFrom(SqliteDb& source);
 
   // Rows that the last INSERT, UPDATE or DELETE changed.
   int64_t Changes() const;
@@ -99,6 +114,7 @@ class SqliteDb {
 
  private:
   SqliteDb(const std::string& path, sqlite3* db) : path_(path), db_(db) {}
+  absl::Status Commit();
   friend class Statement;
 
   const std::string path_;

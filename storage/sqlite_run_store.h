@@ -1,5 +1,5 @@
 // RunStore on SQLite. Internal to storage/: others use storage/run_store.h. The definitions are in run_store.cc
-// (opening), run_store_write.cc, run_store_read.cc and run_store_checkpoint.cc.
+// (opening), run_store_write.cc, run_store_read.cc, run_store_checkpoint.cc and run_store_backup.cc.
 #ifndef TERSE_STORAGE_SQLITE_RUN_STORE_H_
 #define TERSE_STORAGE_SQLITE_RUN_STORE_H_
 
@@ -10,24 +10,37 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
-#include "core/file_io.h"
+#include "core/file_system.h"
 #include "storage/run_store.h"
 #include "storage/sqlite_db.h"
 
 namespace terse {
+namespace run_store_internal {
+
+// A database that no other process opens.
+struct OwnedDatabase {
+  std::unique_ptr<DirectoryLock> lock;
+  std::unique_ptr<SqliteDb> db;
+  int64_t epoch = 0;
+};
+
+}  // namespace run_store_internal
 
 class SqliteRunStore final : public RunStore {
  public:
-  static absl::StatusOr<std::unique_ptr<RunStore>> Open(const std::string& directory);
+  static absl::StatusOr<std::unique_ptr<RunStore>> Open(const std::string& directory, FileSystem& files);
 
   absl::StatusOr<absl::optional<RunRecord>> Run() override;
   absl::Status CreateRun(const RunRecord& run, absl::Span<const float> initial_weights) override;
-  absl::Status SetRunState(RunState state) override;
+  absl::Status SetRunState(RunState state, const std::string& reason) override;
   absl::StatusOr<Head> GetHead() override;
   absl::StatusOr<ClientRecord> RegisterClient(const std::string& name, int64_t now_us) override;
   absl::StatusOr<ClientRecord> GetClient(int64_t client) override;
   absl::Status RecordReset(int64_t client) override;
   absl::Status RecordNotApplied(int64_t client) override;
+  absl::StatusOr<ClientRecord> RecordFailure(int64_t client) override;
+  absl::Status SetAside(int64_t client, int64_t until_us, const std::string& reason) override;
+  absl::Status SetSamples(int64_t client, int64_t samples) override;
   absl::StatusOr<absl::optional<RoundRecord>> LastRound() override;
   absl::StatusOr<absl::optional<RoundState>> GetRoundState(int64_t round) override;
   absl::StatusOr<bool> WasChosen(int64_t round, int64_t client) override;
@@ -43,31 +56,39 @@ class SqliteRunStore final : public RunStore {
   absl::Status WriteCheckpoint(const Checkpoint& checkpoint, int64_t keep) override;
   absl::StatusOr<Checkpoint> ReadNewestCheckpoint() override;
   absl::StatusOr<CheckpointFile> NewestCheckpointFile() override;
+  absl::Status Backup(const std::string& directory) override;
   absl::StatusOr<std::vector<RoundRecord>> Rounds(int64_t first, int64_t last) override;
   absl::StatusOr<std::vector<ClientRecord>> Clients() override;
   absl::StatusOr<std::vector<LedgerEntry>> Ledger(int64_t first_round, int64_t last_round) override;
   absl::StatusOr<std::vector<EventRecord>> Events(int64_t newest) override;
 
  private:
-  SqliteRunStore(const std::string& directory, std::unique_ptr<DirectoryLock> lock, std::unique_ptr<SqliteDb> writer,
-                 std::unique_ptr<SqliteDb> reader, int64_t epoch);
+  SqliteRunStore(const std::string& directory, FileSystem& files, run_store_internal::OwnedDatabase owned,
+                 std::unique_ptr<SqliteDb> reader);
 
   // One transaction on the writing connection, refused when another coordinator opened the store after this one.
   absl::Status Write(absl::FunctionRef<absl::Status(SqliteDb&)> body) ABSL_LOCKS_EXCLUDED(write_mutex_);
+  // Passes on the status of work on files beside the database; after a failed sync nothing is written any more.
+  absl::Status Watch(const absl::Status& status) ABSL_LOCKS_EXCLUDED(write_mutex_);
   // One snapshot on the reading connection.
   absl::Status Read(absl::FunctionRef<absl::Status(SqliteDb&)> body) ABSL_LOCKS_EXCLUDED(read_mutex_);
 
   std::string CheckpointPath(int64_t version) const;
   // Writes the file (not the table's row). Returns its size in bytes.
-  absl::StatusOr<int64_t> WriteCheckpointFile(const Checkpoint& checkpoint)
+  absl::StatusOr<int64_t> WriteCheckpointFile(const std::string& path, const Checkpoint& checkpoint)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
+  absl::StatusOr<Checkpoint> NewestWholeCheckpoint() ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
+  // Backup, into a directory that is there; leaves what it made when it fails.
+  absl::Status CopyInto(const std::string& directory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
   absl::Status RetireCheckpoints(int64_t keep) ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
+  absl::StatusOr<int64_t> OldestCheapVersion(int64_t bytes);
   absl::Status PruneLog(int64_t up_to) ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
   absl::StatusOr<std::vector<CheckpointFile>> CheckpointFiles(bool also_damaged);
   absl::StatusOr<Checkpoint> LoadCheckpoint(const CheckpointFile& file) const;
   absl::Status MarkCheckpoint(int64_t version, bool damaged, const std::string& why);
 
   const std::string directory_;
+  FileSystem& files_;
   const std::unique_ptr<DirectoryLock> lock_;
   const int64_t epoch_;
 
@@ -82,7 +103,13 @@ class SqliteRunStore final : public RunStore {
 // Pieces that more than one of the .cc files needs.
 namespace run_store_internal {
 
+// Everything that RunStore::Open does with the database.
+absl::StatusOr<OwnedDatabase> OpenDatabase(const std::string& directory, FileSystem& files);
 absl::Status InsertEvent(SqliteDb& db, const EventRecord& event);
+// Aborts an OPEN or CLOSED round, with its event.
+absl::Status MarkAborted(SqliteDb& db, int64_t round, const std::string& reason, int64_t now_us);
+// Aborts every round of that state.
+absl::Status AbortRounds(SqliteDb& db, RoundState state, const std::string& reason);
 // The head as `db` sees it.
 absl::StatusOr<Head> SelectHead(SqliteDb& db);
 // Round's state, nullopt when there is no such round.
@@ -92,6 +119,7 @@ absl::StatusOr<absl::optional<RoundState>> SelectRoundState(SqliteDb& db, int64_
 absl::StatusOr<ClientRecord> SelectClient(Statement& statement, absl::string_view otherwise);
 // Unix time in microseconds, for what the store notes on its own account (opening, damaged files).
 int64_t NowUs();
+std::string DatabasePath(const std::string& directory);
 // Name of a checkpoint file, without the directory.
 std::string CheckpointName(int64_t version);
 

@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
-"""Writes the golden files of storage/SCHEMA.md's formats, from that text and not from the C++ code.
+"""Writes the golden files of storage/SCHEMA.md's formats, from that text and not from the C++ code. Only the SQL of the
+database of version 1 comes from storage/schema.cc, where it never changes.
 
 Run it in this directory. Needs Debian's libxxhash0.
 """
 import ctypes
+import os
+import re
+import sqlite3
 import struct
 
 XXH = ctypes.CDLL("libxxhash.so.0")
@@ -58,3 +62,51 @@ write("manifest_sealed.bin", manifest(2, LINEAGE, 7, PREVIOUS, DENSE, b"message"
 write("manifest_applied.bin", manifest(0, LINEAGE, 7, UPDATE, DENSE, b"message", b"trainer"))
 write("checkpoint.bin", weights_file(b"TRSC", 12, hash_bytes(DENSE), WEIGHTS))
 write("cached_model.bin", weights_file(b"TRSW", 12, LINEAGE, WEIGHTS))
+
+
+def model_hash(version):
+    """Weights of version v: four times v."""
+    return hash_bytes(struct.pack("<4f", *[version] * 4))
+
+
+def update_id(round_id, client):
+    return struct.pack(">QQ", round_id, client + 1)
+
+
+def write_database(name):
+    """Rounds 1 and 2 committed with updates of clients 0 and 1, round 3 aborted, round 4 open."""
+    if os.path.exists(name):
+        os.remove(name)
+    with open("../../storage/schema.cc") as file:
+        sql = re.search(r'kVersion1\[\] = R"sql\((.*?)\)sql"', file.read(), re.DOTALL).group(1)
+    db = sqlite3.connect(name)
+    db.execute("PRAGMA journal_mode=WAL")
+    db.executescript("BEGIN;" + sql + "PRAGMA user_version=1; COMMIT;")
+
+    def insert(table, *rows):
+        db.executemany("INSERT INTO %s VALUES (%s)" % (table, ", ".join("?" * len(rows[0]))), rows)
+
+    none = bytes(16)
+    insert("runs", (1, "mnist", LINEAGE, b"config\0bytes", 4, "active", 100))
+    db.execute("UPDATE head SET version = 2, model_hash = ?, epoch = 3", (model_hash(2),))
+    insert("rounds",
+           (1, "committed", 0, 1000, 1002, 1003, 2, 1001, 1.0, None, None),
+           (2, "committed", 1, 2000, 2002, 2003, 2, 1001, 1.0, 0.75, 0.5),
+           (3, "aborted", 2, 3000, 3002, 3003, 1, 1000, None, None, None),
+           (4, "open", 2, 4000, 0, 0, 0, 0, None, None, None))
+    insert("clients",
+           (0, "a", update_id(2, 0), 5, 2003, 2, 1, 0),
+           (1, "b", update_id(2, 1), 6, 2003, 2, 0, 1),
+           (2, "c", none, 7, 7, 0, 0, 0))
+    insert("updates", *[(r, c, update_id(r, c), update_id(r - 1, c) if r > 1 else none, hash_bytes(b"message"), 100,
+                         1000 + c, 0.5 + c) for r in (1, 2) for c in (0, 1)],
+           (3, 0, update_id(3, 0), update_id(2, 0), hash_bytes(b"late"), 100, 1000, None))
+    insert("ledger", *[(r, c, d, 400, 20, 30) for r in (0, 1, 2) for c in (0, 1) for d in ("up", "down")])
+    insert("events", (1, 3003, "round_aborted", 3, -1, "deadline"), (2, 3004, "client_left", 0, 2, "gone"))
+    insert("downstream_log", *[(v, model_hash(v), b"message %d" % v) for v in (1, 2)])
+    insert("checkpoints", (0, model_hash(0), 72, 0))
+    db.commit()
+    db.close()
+
+
+write_database("run_version_1.sqlite")

@@ -1,5 +1,5 @@
 // The file formats of storage/SCHEMA.md against bytes that make_storage_golden.py wrote.
-#include "core/file_io.h"
+#include "core/file_system.h"
 #include "storage/manifest.h"
 #include "storage/run_store.h"
 #include "storage/weights_file.h"
@@ -8,7 +8,9 @@
 namespace terse {
 namespace {
 
-std::string Golden(const std::string& name) { return ReadFile(absl::StrCat(TERSE_GOLDEN_DIR, "/", name)).value(); }
+std::string Golden(const std::string& name) {
+  return PosixFiles().Read(absl::StrCat(TERSE_GOLDEN_DIR, "/", name)).value();
+}
 
 Id128 Counting(char first) {
   std::string bytes;

@@ -2,7 +2,7 @@
 #include <fstream>
 #include <functional>
 
-#include "core/file_io.h"
+#include "core/file_system.h"
 #include "tests/storage/storage_testing.h"
 
 namespace terse {
@@ -106,7 +106,7 @@ TEST(RunStoreRecovery, CheckpointsAreKeptAndTheLogIsPruned) {
   ASSERT_OK(store->WriteCheckpoint(TestCheckpoint(40), 2));  // 0 and 40 are kept
   EXPECT_EQ(store->ReadLog(0, 50)->size(), 50);
   ASSERT_OK(store->WriteCheckpoint(TestCheckpoint(49), 2));  // 40 and 49
-  EXPECT_THAT(*ListDirectory(directory.Path("checkpoints")), ElementsAre("0000000040.ckpt", "0000000049.ckpt"));
+  EXPECT_THAT(*PosixFiles().List(directory.Path("checkpoints")), ElementsAre("0000000040.ckpt", "0000000049.ckpt"));
   EXPECT_EQ(store->ReadLog(40, 50)->size(), 10);
   EXPECT_EQ(store->ReadLog(40, 50)->front().version, 41);
   EXPECT_CODE(store->ReadLog(39, 50).status(), kOutOfRange, "no longer reaches back to version 39; it begins after 40");
@@ -124,10 +124,42 @@ TEST(RunStoreRecovery, CheckpointsAreKeptAndTheLogIsPruned) {
   ASSERT_OK(newest.status());
   EXPECT_EQ(newest->version, 49);
   EXPECT_EQ(newest->model_hash, TestHash(49));
-  EXPECT_EQ(ReadFile(newest->path)->size(), newest->bytes);
-  ASSERT_OK(store->WriteCheckpoint(TestCheckpoint(50), 1));
-  EXPECT_EQ(store->ReadLog(50, 50)->size(), 0);
-  EXPECT_CODE(store->ReadLog(49, 50).status(), kOutOfRange, "begins after 50");
+  EXPECT_EQ(PosixFiles().Read(newest->path)->size(), newest->bytes);
+}
+
+// Messages that the newest checkpoint does not need are kept as long as they are fewer bytes than it is.
+TEST(RunStoreRecovery, TheLogIsKeptAsFarAsItIsCheaperThanACheckpoint) {
+  TempDirectory directory;
+  auto store = OpenStore(directory.Path());
+  constexpr size_t kParameters = 600;
+  ASSERT_OK(store->CreateRun(TestRun(kParameters), TestWeights(0, kParameters)));
+  for (int64_t round = 1; round <= 300; ++round) {
+    ASSERT_OK(store->OpenRound(round, round - 1, 1));
+    ASSERT_OK(store->CloseRound(round, {}, 1));
+    Commit commit = TestCommit(round);
+    commit.downstream = "ten bytes.";
+    commit.model_hash = HashWeights(TestWeights(round, kParameters));
+    ASSERT_OK(store->CommitRound(commit, false));
+  }
+  const Checkpoint newest{300, HashWeights(TestWeights(300, kParameters)), TestWeights(300, kParameters)};
+  const int64_t bytes = static_cast<int64_t>(SerializeCheckpoint(newest).size());
+  ASSERT_EQ(bytes, 2456);  // 245 messages
+  ASSERT_OK(store->WriteCheckpoint(newest, 1));
+  EXPECT_EQ(store->NewestCheckpointFile()->bytes, bytes);
+  EXPECT_EQ(*store->LogBytes(300 - 245), 2450);
+  EXPECT_CODE(store->LogBytes(300 - 246).status(), kOutOfRange, "begins after 55");
+  EXPECT_CODE(store->ReadLog(0, 300).status(), kOutOfRange, "begins after 55");
+  EXPECT_EQ(store->ReadLog(100, 300)->size(), 200);
+
+  // A message that is too large by itself ends it.
+  ASSERT_OK(store->OpenRound(301, 300, 1));
+  ASSERT_OK(store->CloseRound(301, {}, 1));
+  Commit large = TestCommit(301);
+  large.model_hash = HashWeights(TestWeights(301, kParameters));
+  large.downstream.assign(static_cast<size_t>(bytes) + 1, 'x');
+  ASSERT_OK(store->CommitRound(large, false));
+  ASSERT_OK(store->WriteCheckpoint({301, large.model_hash, TestWeights(301, kParameters)}, 1));
+  EXPECT_CODE(store->LogBytes(300).status(), kOutOfRange, "begins after 301");
 }
 
 TEST(RunStoreRecovery, OnlyCommittedVersionsBecomeCheckpoints) {
@@ -145,7 +177,7 @@ TEST(RunStoreRecovery, OnlyCommittedVersionsBecomeCheckpoints) {
   other.model_hash = TestHash(2);
   EXPECT_CODE(store->WriteCheckpoint(other, 1), kInvalidArgument, "its hash");
   EXPECT_CODE(store->WriteCheckpoint(TestCheckpoint(2), 0), kInvalidArgument, "at least 1");
-  EXPECT_THAT(*ListDirectory(directory.Path("checkpoints")), ElementsAre("0000000000.ckpt"));
+  EXPECT_THAT(*PosixFiles().List(directory.Path("checkpoints")), ElementsAre("0000000000.ckpt"));
 }
 
 TEST(RunStoreRecovery, ADamagedNewestCheckpointFallsBackToTheOneBefore) {
@@ -177,7 +209,7 @@ TEST(RunStoreRecovery, ADamagedNewestCheckpointFallsBackToTheOneBefore) {
   ASSERT_OK(store->WriteCheckpoint(TestCheckpoint(5), 2));
   EXPECT_EQ(store->ReadLog(2, 5)->size(), 3);
 
-  const std::vector<std::string> names = *ListDirectory(directory.Path("checkpoints"));
+  const std::vector<std::string> names = *PosixFiles().List(directory.Path("checkpoints"));
   for (const std::string& name : names) {
     std::filesystem::remove(directory.Path("checkpoints/" + name));
   }
@@ -203,42 +235,11 @@ TEST(RunStoreRecovery, OpenRemovesOrphansAndLeavesOthersFiles) {
   ASSERT_OK(store->CreateRun(TestRun(4), TestWeights(0)));
   store.reset();
   for (const char* name : {"0000000007.ckpt", "0000000000.ckpt.tmp", "0000000008.ckpt.tmp", "notes.txt", "x.ckpt"}) {
-    ASSERT_OK(WriteFileSynced(directory.Path(absl::StrCat("checkpoints/", name)), {"x"}));
+    ASSERT_OK(WriteFileSynced(PosixFiles(), directory.Path(absl::StrCat("checkpoints/", name)), {"x"}));
   }
   store = OpenStore(directory.Path());
-  EXPECT_THAT(*ListDirectory(directory.Path("checkpoints")), ElementsAre("0000000000.ckpt", "notes.txt", "x.ckpt"));
+  EXPECT_THAT(*PosixFiles().List(directory.Path("checkpoints")), ElementsAre("0000000000.ckpt", "notes.txt", "x.ckpt"));
   EXPECT_EQ(store->ReadNewestCheckpoint()->version, 0);
-}
-
-TEST(RunStoreRecovery, ADamagedDatabaseIsNamed) {
-  TempDirectory directory;
-  auto store = OpenStore(directory.Path());
-  ASSERT_OK(store->CreateRun(TestRun(4), TestWeights(0)));
-  for (int64_t round = 1; round <= 20; ++round) ASSERT_OK(RunRound(*store, round));
-  store.reset();
-  const std::string path = directory.Path("run.sqlite");
-  const auto size = std::filesystem::file_size(path);
-
-  TempDirectory truncated;
-  CopyDirectory(directory.Path(), truncated.Path());
-  std::filesystem::resize_file(truncated.Path("run.sqlite"), size / 2);
-  EXPECT_CODE(RunStore::Open(truncated.Path()).status(), kDataLoss, truncated.Path("run.sqlite"));
-  EXPECT_CODE(RunStore::Open(truncated.Path()).status(), kDataLoss, "restore the directory from a copy");
-
-  TempDirectory scribbled;
-  CopyDirectory(directory.Path(), scribbled.Path());
-  // Page by page, also those that opening has no other reason to read.
-  for (std::streamoff page = 1; page < static_cast<std::streamoff>(size / 4096); ++page) {
-    for (int i = 0; i < 8; ++i) FlipByte(scribbled.Path("run.sqlite"), page * 4096 + i);
-    EXPECT_CODE(RunStore::Open(scribbled.Path()).status(), kDataLoss, scribbled.Path("run.sqlite")) << page;
-    for (int i = 0; i < 8; ++i) FlipByte(scribbled.Path("run.sqlite"), page * 4096 + i);
-  }
-  EXPECT_OK(RunStore::Open(scribbled.Path()).status());
-
-  TempDirectory foreign;
-  ASSERT_OK(WriteFileSynced(foreign.Path("run.sqlite"), {std::string(5000, 'x')}));
-  EXPECT_CODE(RunStore::Open(foreign.Path()).status(), kDataLoss, "not a database");
-  EXPECT_EQ(ReadFile(foreign.Path("run.sqlite"))->size(), 5000);
 }
 
 TEST(RunStoreRecovery, AGapInTheLogIsDamage) {

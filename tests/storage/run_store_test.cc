@@ -54,7 +54,7 @@ TEST_F(RunStoreTest, ANewStoreIsEmpty) {
   EXPECT_FALSE(*store_->WasChosen(1, 0));
   EXPECT_CODE(store_->ReadNewestCheckpoint().status(), kDataLoss, "none is recorded");
   EXPECT_CODE(store_->NewestCheckpointFile().status(), kNotFound, "no checkpoint yet");
-  EXPECT_CODE(store_->SetRunState(RunState::kStopped), kFailedPrecondition, "no run yet");
+  EXPECT_CODE(store_->SetRunState(RunState::kStopped, "x"), kFailedPrecondition, "no run yet");
   EXPECT_CODE(store_->OpenRound(1, 0, 1), kFailedPrecondition, "no run yet");
   EXPECT_CODE(store_->GetClient(0).status(), kNotFound, "no client 0");
 }
@@ -76,8 +76,82 @@ TEST_F(RunStoreTest, CreatesOneRun) {
   ExpectRefusedAndUnchanged([&] { return store_->CreateRun(TestRun(4), TestWeights(1)); },
                             absl::StatusCode::kAlreadyExists, "holds run 'mnist'");
   EXPECT_EQ(store_->ReadNewestCheckpoint()->weights, TestWeights(0));
-  ASSERT_OK(store_->SetRunState(RunState::kFinished));
+  ASSERT_OK(store_->SetRunState(RunState::kFinished, "all rounds are done"));
   EXPECT_EQ((*store_->Run())->state, RunState::kFinished);
+}
+
+TEST_F(RunStoreTest, ARunPausesGoesOnAndEndsWithAReason) {
+  RunRecord run = TestRun(4);
+  run.state = RunState::kPaused;
+  run.reason = "created paused";
+  ASSERT_OK(store_->CreateRun(run, TestWeights(0)));
+  const auto expect = [&](RunState state, const std::string& reason) {
+    Reopen();
+    const auto found = *store_->Run();
+    EXPECT_EQ(found->state, state);
+    EXPECT_EQ(found->reason, reason);
+  };
+  expect(RunState::kPaused, "created paused");
+  for (const auto& [state, reason] :
+       {std::pair(RunState::kActive, ""), std::pair(RunState::kPaused, "maintenance"),
+        std::pair(RunState::kStopped, "by hand"), std::pair(RunState::kFinished, "accuracy 0.99 reached")}) {
+    ASSERT_OK(store_->SetRunState(state, reason));
+    expect(state, reason);
+  }
+}
+
+TEST_F(RunStoreTest, FailuresInARowAreCountedUntilAnUpdateIsCommitted) {
+  CreateRun();
+  EXPECT_EQ(store_->RegisterClient("a", 1)->reliability, 1);
+  EXPECT_EQ(store_->RecordFailure(0)->failures, 1);
+  const auto twice = store_->RecordFailure(0);
+  ASSERT_OK(twice.status());
+  EXPECT_EQ(twice->failures, 2);
+  EXPECT_DOUBLE_EQ(twice->reliability, 0.81);
+  EXPECT_EQ(twice->name, "a");
+  ASSERT_OK(RunRound(*store_, 1));
+  EXPECT_EQ(store_->GetClient(0)->failures, 0);
+  EXPECT_DOUBLE_EQ(store_->GetClient(0)->reliability, 0.9 * 0.81 + 0.1);
+  EXPECT_CODE(store_->RecordFailure(7).status(), kNotFound, "no client 7");
+}
+
+TEST_F(RunStoreTest, ClientsAreSetAsideAndReadmitted) {
+  CreateRun();
+  for (const char* name : {"a", "b"}) ASSERT_OK(store_->RegisterClient(name, 1).status());
+  ASSERT_OK(store_->RecordFailure(1).status());
+  ASSERT_OK(store_->SetAside(1, 5000, "3 failures in a row"));
+  Reopen();
+  EXPECT_EQ(store_->GetClient(1)->set_aside_until_us, 5000);
+  EXPECT_EQ(store_->GetClient(1)->set_aside_reason, "3 failures in a row");
+  EXPECT_EQ(store_->GetClient(1)->failures, 1);
+  EXPECT_EQ(store_->GetClient(0)->set_aside_until_us, 0);
+  ASSERT_OK(store_->SetAside(1, 0, "by hand"));
+  EXPECT_EQ(store_->GetClient(1)->set_aside_until_us, 0);
+  EXPECT_EQ(store_->GetClient(1)->set_aside_reason, "");
+  EXPECT_EQ(store_->GetClient(1)->failures, 0);
+  const auto events = *store_->Events(10);
+  ASSERT_EQ(events.size(), 2);
+  EXPECT_EQ(events[0].kind, "client_set_aside");
+  EXPECT_EQ(events[0].client, 1);
+  EXPECT_EQ(events[0].detail, "3 failures in a row");
+  EXPECT_EQ(events[1].kind, "client_readmitted");
+  EXPECT_EQ(events[1].detail, "by hand");
+  ExpectRefusedAndUnchanged([&] { return store_->SetAside(7, 1, "x"); }, kRefused, "no client 7");
+}
+
+TEST_F(RunStoreTest, SamplesBelongToTheClientAndToItsUpdate) {
+  CreateRun();
+  ASSERT_OK(store_->RegisterClient("a", 1).status());
+  ASSERT_OK(store_->SetSamples(0, 600));
+  ASSERT_OK(store_->OpenRound(1, 0, 1));
+  ChosenUpdate update = TestUpdate(0, 1, Id128());
+  update.samples = 599;
+  ASSERT_OK(store_->CloseRound(1, {update}, 2));
+  Reopen();
+  EXPECT_EQ(store_->GetClient(0)->samples, 600);
+  EXPECT_THAT(DumpTables(directory_.Path()), ::testing::HasSubstr("|599\n"));
+  ExpectRefusedAndUnchanged([&] { return store_->SetSamples(0, -1); }, kRefused, "CHECK");
+  ExpectRefusedAndUnchanged([&] { return store_->SetSamples(7, 1); }, kRefused, "no client 7");
 }
 
 TEST_F(RunStoreTest, RefusesARunThatCannotBe) {

@@ -30,8 +30,8 @@ class FailingStore : public RunStore {
   absl::Status CreateRun(const RunRecord& run, absl::Span<const float> weights) override {
     return Guard("CreateRun", [&] { return store_->CreateRun(run, weights); });
   }
-  absl::Status SetRunState(RunState state) override {
-    return Guard("SetRunState", [&] { return store_->SetRunState(state); });
+  absl::Status SetRunState(RunState state, const std::string& reason) override {
+    return Guard("SetRunState", [&] { return store_->SetRunState(state, reason); });
   }
   absl::StatusOr<Head> GetHead() override {
     return Guard("GetHead", [&] { return store_->GetHead(); });
@@ -47,6 +47,15 @@ class FailingStore : public RunStore {
   }
   absl::Status RecordReset(int64_t client) override {
     return Guard("RecordReset", [&] { return store_->RecordReset(client); });
+  }
+  absl::StatusOr<ClientRecord> RecordFailure(int64_t client) override {
+    return Guard("RecordFailure", [&] { return store_->RecordFailure(client); });
+  }
+  absl::Status SetAside(int64_t client, int64_t until_us, const std::string& reason) override {
+    return Guard("SetAside", [&] { return store_->SetAside(client, until_us, reason); });
+  }
+  absl::Status SetSamples(int64_t client, int64_t samples) override {
+    return Guard("SetSamples", [&] { return store_->SetSamples(client, samples); });
   }
   absl::StatusOr<absl::optional<RoundRecord>> LastRound() override {
     return Guard("LastRound", [&] { return store_->LastRound(); });
@@ -92,6 +101,9 @@ class FailingStore : public RunStore {
   }
   absl::StatusOr<CheckpointFile> NewestCheckpointFile() override {
     return Guard("NewestCheckpointFile", [&] { return store_->NewestCheckpointFile(); });
+  }
+  absl::Status Backup(const std::string& directory) override {
+    return Guard("Backup", [&] { return store_->Backup(directory); });
   }
   absl::StatusOr<std::vector<RoundRecord>> Rounds(int64_t first, int64_t last) override {
     return Guard("Rounds", [&] { return store_->Rounds(first, last); });

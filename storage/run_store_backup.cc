@@ -1,0 +1,90 @@
+// Copies of a run, and what makes a copy a run of its own.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/status.h"
+#include "storage/sqlite_run_store.h"
+#include "storage/state_directory.h"
+
+namespace terse {
+namespace {
+
+absl::Status ExpectNoFiles(FileSystem& files, const std::string& directory) {
+  absl::StatusOr<std::vector<std::string>> names = files.List(directory);
+  // An empty directory of checkpoints is what a backup that failed leaves.
+  if (names.ok() && *names == std::vector<std::string>{"checkpoints"}) {
+    names = files.List(absl::StrCat(directory, "/checkpoints"));
+  }
+  if (absl::IsNotFound(names.status())) return absl::OkStatus();
+  TERSE_RETURN_IF_ERROR(names.status());
+  if (names->empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(directory, " holds files already; name a new or empty directory for the backup"));
+}
+
+// Best effort: what is left only keeps the next backup from using the directory.
+void RemoveCopy(FileSystem& files, const std::string& directory) {
+  for (const char* suffix : {"", "-wal", "-shm"}) {
+    files.Remove(absl::StrCat(run_store_internal::DatabasePath(directory), suffix)).IgnoreError();
+  }
+  const std::string checkpoints = absl::StrCat(directory, "/checkpoints");
+  const absl::StatusOr<std::vector<std::string>> names = files.List(checkpoints);
+  if (!names.ok()) return;
+  for (const std::string& name : *names) files.Remove(absl::StrCat(checkpoints, "/", name)).IgnoreError();
+}
+
+}  // namespace
+
+absl::Status SqliteRunStore::Backup(const std::string& directory) {
+  const std::string checkpoints = absl::StrCat(directory, "/checkpoints");
+  TERSE_RETURN_IF_ERROR(ExpectNoFiles(files_, directory));
+  TERSE_RETURN_IF_ERROR(Watch(files_.MakeDirectory(checkpoints)));
+  // No checkpoint is retired and no log pruned until the copy is whole.
+  absl::MutexLock lock(&checkpoint_mutex_);
+  const absl::Status status = CopyInto(directory);
+  if (!status.ok()) RemoveCopy(files_, directory);
+  return Watch(status);
+}
+
+absl::Status SqliteRunStore::CopyInto(const std::string& directory) {
+  TERSE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, NewestWholeCheckpoint());
+  const std::string name = run_store_internal::CheckpointName(checkpoint.version);
+  TERSE_RETURN_IF_ERROR(WriteCheckpointFile(absl::StrCat(directory, "/checkpoints/", name), checkpoint).status());
+  TERSE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<SqliteDb> copy,
+      SqliteDb::Open(run_store_internal::DatabasePath(directory), SqliteDb::Mode::kWriter, files_.SqliteVfs()));
+  {
+    // A connection of its own, so that neither commits nor an administrator's queries wait.
+    TERSE_ASSIGN_OR_RETURN(
+        const std::unique_ptr<SqliteDb> source,
+        SqliteDb::Open(run_store_internal::DatabasePath(directory_), SqliteDb::Mode::kReader, files_.SqliteVfs()));
+    TERSE_RETURN_IF_ERROR(copy->CopyFrom(*source));
+  }
+  TERSE_RETURN_IF_ERROR(copy->InTransaction(
+      [&] { return copy->Prepare("DELETE FROM checkpoints WHERE version <> ?").Int(checkpoint.version).Run(); }));
+  TERSE_RETURN_IF_ERROR(copy->FlushLog());
+  return files_.SyncDirectory(directory);
+}
+
+absl::Status StartNewLineage(const std::string& directory, FileSystem& files) {
+  const absl::Status no_run = absl::NotFoundError(absl::StrCat(directory, " holds no run; name a backup's directory"));
+  if (!HoldsRun(files, directory)) return no_run;
+  TERSE_ASSIGN_OR_RETURN(const run_store_internal::OwnedDatabase owned,
+                         run_store_internal::OpenDatabase(directory, files));
+  SqliteDb& db = *owned.db;
+  EventRecord event;
+  event.time_us = run_store_internal::NowUs();
+  event.kind = "lineage_started";
+  event.detail = "the run goes on from a copy; every client starts without a past";
+  return db.InTransaction([&]() -> absl::Status {
+    TERSE_RETURN_IF_ERROR(db.Prepare("UPDATE runs SET lineage = ? WHERE id = 1").Id(Id128::Random()).Run());
+    if (db.Changes() != 1) return no_run;
+    TERSE_RETURN_IF_ERROR(db.Prepare("UPDATE clients SET last_applied = zeroblob(16)").Run());
+    TERSE_RETURN_IF_ERROR(run_store_internal::AbortRounds(db, RoundState::kOpen, "the run goes on from a copy"));
+    return run_store_internal::InsertEvent(db, event);
+  });
+}
+
+}  // namespace terse

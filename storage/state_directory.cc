@@ -1,0 +1,31 @@
+#include "storage/state_directory.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace terse {
+
+std::string RunDirectory(const std::string& state_directory, const std::string& name) {
+  return name.empty() ? state_directory : absl::StrCat(state_directory, "/runs/", name);
+}
+
+bool HoldsRun(FileSystem& files, const std::string& directory) {
+  const absl::StatusOr<std::vector<std::string>> names = files.List(directory);
+  return names.ok() && std::binary_search(names->begin(), names->end(), "run.sqlite");
+}
+
+absl::StatusOr<std::vector<std::string>> ListRunNames(FileSystem& files, const std::string& state_directory) {
+  absl::StatusOr<std::vector<std::string>> names = files.List(absl::StrCat(state_directory, "/runs"));
+  if (absl::IsNotFound(names.status())) return std::vector<std::string>();
+  if (!names.ok()) return names.status();
+  const auto is_no_run = [&](const std::string& name) {
+    return absl::EndsWith(name, kReplacedSuffix) || absl::EndsWith(name, kPartialSuffix) ||
+           !HoldsRun(files, RunDirectory(state_directory, name));
+  };
+  names->erase(std::remove_if(names->begin(), names->end(), is_no_run), names->end());
+  return names;
+}
+
+}  // namespace terse

@@ -1,0 +1,34 @@
+// Where a coordinator keeps its runs below its state directory.
+//
+//   DIR/lock              one coordinator a directory
+//   DIR/runs/NAME/...     one run each, as storage/run_store.h describes
+//
+// A coordinator of an earlier release kept its one run in DIR itself; it stays there.
+#ifndef TERSE_STORAGE_STATE_DIRECTORY_H_
+#define TERSE_STORAGE_STATE_DIRECTORY_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/file_system.h"
+
+namespace terse {
+
+// Ends of the names of directories in DIR/runs that are not served: a run that a restore replaced, and one that is
+// being copied.
+inline constexpr char kReplacedSuffix[] = ".before-restore";
+inline constexpr char kPartialSuffix[] = ".partial";
+
+// DIR/runs/NAME, or DIR for an empty name.
+std::string RunDirectory(const std::string& state_directory, const std::string& name);
+
+// Whether the directory holds a run's database.
+bool HoldsRun(FileSystem& files, const std::string& directory);
+
+// Names of the runs in DIR/runs, sorted; none when there is no such directory. Statuses of FileSystem.
+absl::StatusOr<std::vector<std::string>> ListRunNames(FileSystem& files, const std::string& state_directory);
+
+}  // namespace terse
+
+#endif  // TERSE_STORAGE_STATE_DIRECTORY_H_

@@ -1,0 +1,109 @@
+// A FileSystem whose n-th change fails. Syncs that succeed do nothing: nothing that uses it looks at a disk after a
+// power cut.
+#ifndef TERSE_TESTS_STORAGE_FAULTY_FILES_H_
+#define TERSE_TESTS_STORAGE_FAULTY_FILES_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/file_system.h"
+
+namespace terse {
+
+enum class DiskFault {
+  kFull,     // RESOURCE_EXHAUSTED, and nothing happens; a sync does not fail like this
+  kError,    // UNAVAILABLE, and nothing happens; a sync gives UNKNOWN
+  kTooLate,  // the same codes, though it did happen
+};
+
+class FaultyFiles final : public FileSystem {
+ public:
+  void Arm(int n, DiskFault fault) {
+    left_ = n;
+    fault_ = fault;
+    seen_.clear();
+  }
+  // Whether it failed.
+  bool Disarm() { return std::exchange(left_, 0) <= 0; }
+  // What was done since Arm, for messages.
+  const std::string& seen() const { return seen_; }
+
+  absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
+    std::unique_ptr<WritableFile> file;
+    const absl::Status status = Do("create", path, [&]() -> absl::Status {
+      auto created = base_.Create(path);
+      if (created.ok()) file = std::make_unique<File>(this, path, *std::move(created));
+      return created.status();
+    });
+    if (!status.ok()) return status;
+    return file;
+  }
+  absl::StatusOr<std::string> Read(const std::string& path, int64_t max_bytes) override {
+    return base_.Read(path, max_bytes);
+  }
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    return Do("rename", to, [&] { return base_.Rename(from, to); });
+  }
+  absl::Status SyncDirectory(const std::string& path) override { return Sync(path); }
+  absl::Status Remove(const std::string& path) override {
+    return Do("remove", path, [&] { return base_.Remove(path); });
+  }
+  absl::StatusOr<std::vector<std::string>> List(const std::string& path) override { return base_.List(path); }
+  absl::Status MakeDirectory(const std::string& path) override {
+    return Do("make", path, [&] { return base_.MakeDirectory(path); });
+  }
+  absl::StatusOr<std::unique_ptr<DirectoryLock>> Lock(const std::string& directory) override {
+    return base_.Lock(directory);
+  }
+  std::string SqliteVfs() const override { return base_.SqliteVfs(); }
+
+ private:
+  class File final : public WritableFile {
+   public:
+    File(FaultyFiles* files, std::string path, std::unique_ptr<WritableFile> base)
+        : files_(files), path_(std::move(path)), base_(std::move(base)) {}
+    absl::Status Append(absl::string_view bytes) override {
+      return files_->Do("append", path_, [&] { return base_->Append(bytes); });
+    }
+    absl::Status Sync() override { return files_->Sync(path_); }
+
+   private:
+    FaultyFiles* const files_;
+    const std::string path_;
+    const std::unique_ptr<WritableFile> base_;
+  };
+
+  bool Fires(const char* operation, const std::string& path) {
+    absl::StrAppend(&seen_, operation, " ", path.substr(path.find_last_of('/') + 1), ", ");
+    return left_ > 0 && --left_ == 0;
+  }
+
+  template <typename Operation>
+  absl::Status Do(const char* operation, const std::string& path, Operation body) {
+    const bool fires = Fires(operation, path);
+    if (!fires || fault_ == DiskFault::kTooLate) {
+      if (absl::Status status = body(); !status.ok() || !fires) return status;
+    }
+    const auto code =
+        fault_ == DiskFault::kFull ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kUnavailable;
+    return absl::Status(code, absl::StrCat("cannot ", operation, " ", path));
+  }
+
+  absl::Status Sync(const std::string& path) {
+    if (!Fires("sync", path)) return absl::OkStatus();
+    if (fault_ == DiskFault::kFull) return absl::OkStatus();
+    return absl::UnknownError(absl::StrCat("cannot sync ", path));
+  }
+
+  FileSystem& base_ = PosixFiles();
+  int left_ = 0;
+  DiskFault fault_ = DiskFault::kError;
+  std::string seen_;
+};
+
+}  // namespace terse
+
+#endif  // TERSE_TESTS_STORAGE_FAULTY_FILES_H_

@@ -1,0 +1,213 @@
+// The store in memory that the fuzzers use does what the real one does.
+#include "tests/testing/memory_run_store.h"
+
+#include <limits>
+
+#include "core/random.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/temp_directory.h"
+
+namespace terse {
+namespace {
+
+std::vector<float> Weights(int64_t version) { return {1.0f * version, 2.0f, 3.0f}; }
+
+RunRecord MakeRun() {
+  RunRecord run;
+  run.name = "run";
+  run.lineage = HashBytes("lineage");
+  run.parameters = 3;
+  return run;
+}
+
+// Calls on both stores with the same arguments, and what can be read back.
+class BothStores {
+ public:
+  explicit BothStores(uint64_t seed) : random_(seed), real_(*RunStore::Open(directory_.path())) {}
+
+  void Step() {
+    switch (random_.Below(12)) {
+      case 0:
+        return Same([&](RunStore* store) { return store->CreateRun(MakeRun(), Weights(0)); });
+      case 1: {
+        const std::string name(1, static_cast<char>('a' + random_.Below(3)));
+        return Same([&](RunStore* store) { return store->RegisterClient(name, 7).status(); });
+      }
+      case 2: {
+        const int64_t round = Near(round_), base = Near(version_);
+        return Same([&](RunStore* store) { return store->OpenRound(round, base, 8); });
+      }
+      case 3:
+        return Close();
+      case 4:
+        return CommitOne();
+      case 5: {
+        const int64_t round = Near(round_);
+        return Same([&](RunStore* store) { return store->AbortRound(round, "because", 9); });
+      }
+      case 6:
+        return CountSomething();
+      case 7: {
+        const int64_t version = Near(version_), keep = 1 + random_.Below(2);
+        const Checkpoint checkpoint{version, HashWeights(Weights(version)), Weights(version)};
+        return Same([&](RunStore* store) { return store->WriteCheckpoint(checkpoint, keep); });
+      }
+      case 8: {
+        const int64_t round = Near(round_);
+        const double accuracy = random_.Below(2) == 0 ? 0.5 : std::numeric_limits<double>::quiet_NaN();
+        return Same([&](RunStore* store) { return store->SetEvaluation(round, accuracy, 1); });
+      }
+      case 9: {
+        const auto state = static_cast<RunState>(random_.Below(4));
+        return Same([&](RunStore* store) { return store->SetRunState(state, "why"); });
+      }
+      case 10: {
+        const LedgerEntry entry{1, static_cast<int64_t>(random_.Below(2)), Direction::kUp, 1, 2, 3};
+        return Same([&](RunStore* store) { return store->AddLedger({entry}); });
+      }
+      default:
+        return Reopen();
+    }
+  }
+
+  void Compare() {
+    const auto run = *real_->Run(), run_in_memory = *memory_.Run();
+    ASSERT_EQ(run.has_value(), run_in_memory.has_value());
+    if (run.has_value()) {
+      EXPECT_EQ(run->state, run_in_memory->state);
+      EXPECT_EQ(run->reason, run_in_memory->reason);
+    }
+    const Head head = *real_->GetHead(), head_in_memory = *memory_.GetHead();
+    EXPECT_EQ(head.version, head_in_memory.version);
+    EXPECT_EQ(head.model_hash, head_in_memory.model_hash);
+    EXPECT_EQ(head.epoch, head_in_memory.epoch);
+    CompareClients();
+    CompareRounds();
+    CompareLog();
+  }
+
+ private:
+  int64_t Near(int64_t value) { return value + static_cast<int64_t>(random_.Below(3)) - 1; }
+  int64_t Client() { return static_cast<int64_t>(random_.Below(4)); }
+
+  // The same code, whatever the words.
+  void Same(const std::function<absl::Status(RunStore*)>& call) {
+    const absl::Status real = call(real_.get()), memory = call(&memory_);
+    EXPECT_EQ(real.code(), memory.code()) << real << " in the database, in memory " << memory;
+  }
+
+  void Close() {
+    const int64_t round = Near(round_);
+    std::vector<ChosenUpdate> chosen;
+    for (int64_t client = 0; client < Client(); ++client) {
+      ChosenUpdate update;
+      update.client = client;
+      update.update_id = HashBytes(std::to_string(random_.Next()));
+      const auto record = memory_.GetClient(client);
+      if (record.ok() && random_.Below(8) != 0) update.prev_applied = record->last_applied;
+      chosen.push_back(update);
+    }
+    Same([&](RunStore* store) { return store->CloseRound(round, chosen, 10); });
+  }
+
+  void CommitOne() {
+    Commit commit;
+    commit.round = Near(round_);
+    commit.base_version = random_.Below(8) == 0 ? Near(version_) : version_;
+    commit.model_hash = HashWeights(Weights(version_ + 1));
+    commit.downstream = "message";
+    commit.committed_us = 11;
+    const bool open_next = random_.Below(2) == 0;
+    Same([&](RunStore* store) { return store->CommitRound(commit, open_next); });
+  }
+
+  void CountSomething() {
+    const int64_t client = Client(), until = static_cast<int64_t>(random_.Below(3));
+    switch (random_.Below(5)) {
+      case 0:
+        return Same([&](RunStore* store) { return store->RecordNotApplied(client); });
+      case 1:
+        return Same([&](RunStore* store) { return store->RecordReset(client); });
+      case 2:
+        return Same([&](RunStore* store) { return store->RecordFailure(client).status(); });
+      case 3:
+        return Same([&](RunStore* store) { return store->SetAside(client, until, "why"); });
+      default:
+        return Same([&](RunStore* store) { return store->SetSamples(client, 5); });
+    }
+  }
+
+  void Reopen() {
+    real_.reset();
+    real_ = *RunStore::Open(directory_.path());
+    memory_.Reopen();
+  }
+
+  void CompareClients() {
+    const std::vector<ClientRecord> clients = *real_->Clients(), in_memory = *memory_.Clients();
+    ASSERT_EQ(clients.size(), in_memory.size());
+    for (size_t i = 0; i < clients.size(); ++i) {
+      EXPECT_EQ(clients[i].last_applied, in_memory[i].last_applied);
+      EXPECT_EQ(clients[i].updates_applied, in_memory[i].updates_applied);
+      EXPECT_EQ(clients[i].updates_not_applied, in_memory[i].updates_not_applied);
+      EXPECT_EQ(clients[i].resets, in_memory[i].resets);
+      EXPECT_EQ(clients[i].samples, in_memory[i].samples);
+      EXPECT_EQ(clients[i].failures, in_memory[i].failures);
+      EXPECT_DOUBLE_EQ(clients[i].reliability, in_memory[i].reliability);
+      EXPECT_EQ(clients[i].set_aside_until_us, in_memory[i].set_aside_until_us);
+      EXPECT_EQ(clients[i].set_aside_reason, in_memory[i].set_aside_reason);
+    }
+  }
+
+  void CompareRounds() {
+    const std::vector<RoundRecord> rounds = *real_->Rounds(0, 1000), in_memory = *memory_.Rounds(0, 1000);
+    ASSERT_EQ(rounds.size(), in_memory.size());
+    for (size_t i = 0; i < rounds.size(); ++i) {
+      EXPECT_EQ(rounds[i].state, in_memory[i].state);
+      EXPECT_EQ(rounds[i].base_version, in_memory[i].base_version);
+      EXPECT_EQ(rounds[i].updates, in_memory[i].updates);
+      EXPECT_EQ(rounds[i].accuracy, in_memory[i].accuracy);
+      for (int64_t client = 0; client < 4; ++client) {
+        EXPECT_EQ(*real_->WasChosen(rounds[i].id, client), *memory_.WasChosen(rounds[i].id, client));
+      }
+    }
+    round_ = rounds.empty() ? 1 : rounds.back().id;
+    EXPECT_EQ((*real_->Ledger(0, 9)).size(), (*memory_.Ledger(0, 9)).size());
+  }
+
+  void CompareLog() {
+    version_ = (*real_->GetHead()).version;
+    for (int64_t after = -1; after <= version_ + 1; ++after) {
+      Same([&](RunStore* store) { return store->ReadLog(after, version_).status(); });
+      Same([&](RunStore* store) { return store->LogBytes(after).status(); });
+    }
+    const auto file = real_->NewestCheckpointFile(), in_memory = memory_.NewestCheckpointFile();
+    ASSERT_EQ(file.status().code(), in_memory.status().code());
+    if (!file.ok()) return;
+    EXPECT_EQ(file->version, in_memory->version);
+    EXPECT_EQ(file->bytes, in_memory->bytes);
+    EXPECT_EQ(real_->ReadNewestCheckpoint()->model_hash, memory_.ReadNewestCheckpoint()->model_hash);
+  }
+
+  Random random_;
+  TempDirectory directory_;
+  std::unique_ptr<RunStore> real_;
+  MemoryRunStore memory_;
+  int64_t round_ = 1;
+  int64_t version_ = 0;
+};
+
+TEST(MemoryRunStore, DoesWhatTheDatabaseDoes) {
+  for (uint64_t seed = 0; seed < 20 && !::testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    BothStores stores(seed);
+    for (int step = 0; step < 150 && !::testing::Test::HasFailure(); ++step) {
+      stores.Step();
+      stores.Compare();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace terse

@@ -1,0 +1,91 @@
+// A run's store in memory: the rules of storage/run_store.h without disk and SQL, for the fuzzers, which need thousands
+// of stores a second. tests/storage/memory_run_store_test.cc holds it to what the real store does.
+#ifndef TERSE_TESTS_TESTING_MEMORY_RUN_STORE_H_
+#define TERSE_TESTS_TESTING_MEMORY_RUN_STORE_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "storage/run_store.h"
+
+namespace terse {
+
+// Never fails but for the rules: what a call may return is its status at RunStore without those of disks. Not
+// thread-safe.
+class MemoryRunStore : public RunStore {
+ public:
+  // What RunStore::Open does to a store that another process left: a new epoch, and a CLOSED round is ABORTED.
+  void Reopen();
+  // How often the events table grew, and the newest of them; older ones are forgotten.
+  int64_t event_count() const { return event_count_; }
+  // The updates of every committed round, in order.
+  const std::vector<ChosenUpdate>& applied() const { return applied_; }
+
+  absl::StatusOr<absl::optional<RunRecord>> Run() override { return run_; }
+  absl::Status CreateRun(const RunRecord& run, absl::Span<const float> initial_weights) override;
+  absl::Status SetRunState(RunState state, const std::string& reason) override;
+  absl::StatusOr<Head> GetHead() override { return head_; }
+  absl::StatusOr<ClientRecord> RegisterClient(const std::string& name, int64_t now_us) override;
+  absl::StatusOr<ClientRecord> GetClient(int64_t client) override;
+  absl::Status RecordNotApplied(int64_t client) override;
+  absl::Status RecordReset(int64_t client) override;
+  absl::StatusOr<ClientRecord> RecordFailure(int64_t client) override;
+  absl::Status SetAside(int64_t client, int64_t until_us, const std::string& reason) override;
+  absl::Status SetSamples(int64_t client, int64_t samples) override;
+  absl::StatusOr<absl::optional<RoundRecord>> LastRound() override;
+  absl::StatusOr<absl::optional<RoundState>> GetRoundState(int64_t round) override;
+  absl::StatusOr<bool> WasChosen(int64_t round, int64_t client) override;
+  absl::Status OpenRound(int64_t round, int64_t base_version, int64_t now_us) override;
+  absl::Status CloseRound(int64_t round, absl::Span<const ChosenUpdate> chosen, int64_t now_us) override;
+  absl::Status CommitRound(const Commit& commit, bool open_next) override;
+  absl::Status AbortRound(int64_t round, const std::string& reason, int64_t now_us) override;
+  absl::Status SetEvaluation(int64_t round, double accuracy, double test_loss) override;
+  absl::Status AddLedger(absl::Span<const LedgerEntry> entries) override;
+  absl::Status AddEvent(const EventRecord& event) override;
+  absl::StatusOr<std::vector<LogMessage>> ReadLog(int64_t after, int64_t up_to) override;
+  absl::StatusOr<int64_t> LogBytes(int64_t after) override;
+  absl::Status WriteCheckpoint(const Checkpoint& checkpoint, int64_t keep) override;
+  absl::StatusOr<Checkpoint> ReadNewestCheckpoint() override;
+  absl::StatusOr<CheckpointFile> NewestCheckpointFile() override;
+  absl::Status Backup(const std::string& directory) override;
+  absl::StatusOr<std::vector<RoundRecord>> Rounds(int64_t first, int64_t last) override;
+  absl::StatusOr<std::vector<ClientRecord>> Clients() override { return clients_; }
+  absl::StatusOr<std::vector<LedgerEntry>> Ledger(int64_t first_round, int64_t last_round) override;
+  absl::StatusOr<std::vector<EventRecord>> Events(int64_t newest) override;
+
+ private:
+  struct Round {
+    RoundRecord record;
+    std::vector<ChosenUpdate> chosen;
+  };
+
+  // FAILED_PRECONDITION unless the round may open.
+  absl::Status CheckOpen(int64_t round, int64_t base_version, const Head& head, const RoundRecord* last) const;
+  absl::Status CheckCommit(const Commit& commit, bool open_next) const;
+  absl::Status CheckLedger(absl::Span<const LedgerEntry> entries) const;
+  // From which the log to the head has at most so many bytes; it is kept, however old.
+  int64_t OldestCheapVersion(int64_t bytes) const;
+  const Round* FindRound(int64_t round) const;
+  // nullptr for a client that was never registered.
+  ClientRecord* FindClient(int64_t client);
+  // FAILED_PRECONDITION for one.
+  template <typename Change>
+  absl::Status ChangeClient(int64_t client, Change change);
+
+  absl::optional<RunRecord> run_;
+  Head head_{0, Id128{}, 1};
+  std::vector<ClientRecord> clients_;  // by id
+  std::vector<Round> rounds_;          // round i + 1 at i
+  std::map<int64_t, LogMessage> log_;
+  std::map<int64_t, Checkpoint> checkpoints_;
+  std::vector<LedgerEntry> ledger_;
+  std::vector<EventRecord> events_;
+  int64_t event_count_ = 0;
+  std::vector<ChosenUpdate> applied_;
+};
+
+}  // namespace terse
+
+#endif  // TERSE_TESTS_TESTING_MEMORY_RUN_STORE_H_
