@@ -8,6 +8,7 @@
 #include "compression/codec_table.h"
 #include "compression/downstream.h"
 #include "compression/feedback_table.h"
+#include "core/fault.h"
 #include "core/status.h"
 #include "storage/run_store.h"
 
@@ -18,10 +19,9 @@ constexpr int64_t kProgressEveryMicros = 20'000'000;
 // A checkpoint file is the weights and less than this around them.
 constexpr int64_t kCheckpointEnvelope = 4096;
 
-// A state directory that fails is not a connection that failed: connecting again cannot help, so UNAVAILABLE becomes
-// final.
+// A state directory that fails is not a connection that failed: connecting again cannot help.
 absl::Status Stored(const absl::Status& status) {
-  return absl::IsUnavailable(status) ? absl::InternalError(status.message()) : status;
+  return absl::IsUnavailable(status) ? absl::ResourceExhaustedError(status.message()) : status;
 }
 
 }  // namespace
@@ -29,6 +29,14 @@ absl::Status Stored(const absl::Status& status) {
 ClientSession::ClientSession(Options options) : options_(std::move(options)) {}
 
 absl::Status ClientSession::Run(CoordinatorLink* link) {
+  const absl::Status ended = Converse(link);
+  if (Mutated(Mutant::kTimeoutIsReject) && work_.has_value() && options_.state->state().sealed.has_value()) {
+    TERSE_RETURN_IF_ERROR(OnVerdict({Outcome::kNotApplied, options_.state->state().sealed->update_id, {}, ""}));
+  }
+  return ended;
+}
+
+absl::Status ClientSession::Converse(CoordinatorLink* link) {
   TERSE_RETURN_IF_ERROR(CheckInWith(link));
   while (true) {
     absl::StatusOr<FromServer> message = link->Receive();
@@ -41,13 +49,15 @@ absl::Status ClientSession::CheckInWith(CoordinatorLink* link) {
   const StoredState& stored = options_.state->state();
   CheckIn message;
   message.name = options_.name;
+  message.run = options_.run;
   message.lineage = stored.lineage;
   message.prev_applied = stored.prev_applied;
   if (stored.sealed.has_value()) {
     message.pending_update_id = stored.sealed->update_id;
     message.pending_round = stored.sealed->round;
   }
-  message.residual_lost = options_.state->lost();
+  message.residual_lost = options_.state->lost() || (options_.residual_lost && stored.lineage.IsZero());
+  TERSE_FAILPOINT("client.checkin.before_send");
   return link->Send(message);
 }
 
@@ -62,10 +72,7 @@ ClientSession::Next ClientSession::OnMessage(CoordinatorLink* link, const FromSe
   }
   absl::Status status;
   if (const auto* welcome = std::get_if<Welcome>(&message)) {
-    status = Adopt(*welcome);
-    if (status.ok() && welcome->verdict.has_value()) status = OnVerdict(link, *welcome->verdict);
-    if (status.ok()) link->SetMaxDeltaBytes(MaxDownstreamBytes(*work_->codec, work_->config->rounds.clients));
-    if (status.ok()) status = SendReady(link);
+    status = OnWelcome(link, *welcome);
   } else if (!work_.has_value()) {
     status = absl::UnavailableError("the coordinator spoke before its welcome");
   } else if (const auto* resync = std::get_if<Resync>(&message)) {
@@ -75,10 +82,19 @@ ClientSession::Next ClientSession::OnMessage(CoordinatorLink* link, const FromSe
   } else if (const auto* assignment = std::get_if<Assignment>(&message)) {
     status = OnAssignment(link, *assignment);
   } else if (const auto* verdict = std::get_if<Verdict>(&message)) {
-    status = OnVerdict(link, *verdict);
+    status = OnVerdict(*verdict);
+  } else if (const auto* receipt = std::get_if<Receipt>(&message)) {
+    status = OnReceipt(*receipt);
   }
-  // A receipt changes nothing here: the verdict is the commit.
   return status.ok() ? Next() : Next(std::move(status));
+}
+
+absl::Status ClientSession::OnWelcome(CoordinatorLink* link, const Welcome& welcome) {
+  TERSE_FAILPOINT("client.welcome.received");
+  TERSE_RETURN_IF_ERROR(Adopt(welcome));
+  if (welcome.verdict.has_value()) TERSE_RETURN_IF_ERROR(OnVerdict(*welcome.verdict));
+  link->SetMaxDeltaBytes(MaxDownstreamBytes(*work_->codec, work_->config->rounds.clients));
+  return SendReady(link);
 }
 
 absl::Status ClientSession::Adopt(const Welcome& welcome) {
@@ -128,6 +144,7 @@ absl::Status ClientSession::SendReady(CoordinatorLink* link) {
   ready.version = work_->version;
   if (work_->version.has_value()) ready.model_hash = HashWeights(work_->weights);
   ready.layout_hash = work_->codec->layout().Hash();
+  ready.samples = work_->trainer->samples();
   TERSE_RETURN_IF_ERROR(link->Send(ready));
   return options_.state->state().sealed.has_value() ? Push(link) : absl::OkStatus();
 }
@@ -140,6 +157,7 @@ absl::Status ClientSession::OnResync(CoordinatorLink* link, const Resync& resync
       link->DownloadCheckpoint(work_->lineage, resync.checkpoint_version, 4 * size + kCheckpointEnvelope);
   if (absl::IsNotFound(bytes.status())) return SendReady(link);  // replaced meanwhile: ask for the new one
   if (!bytes.ok()) return bytes.status();
+  TERSE_FAILPOINT("client.resync.downloaded");
   absl::StatusOr<Checkpoint> checkpoint = ParseCheckpoint(*bytes);
   if (!checkpoint.ok() || static_cast<int64_t>(checkpoint->weights.size()) != size) {
     return absl::UnavailableError(
@@ -156,10 +174,12 @@ absl::Status ClientSession::OnDelta(CoordinatorLink* link, const Delta& delta) {
     return absl::UnavailableError(
         absl::StrCat("a downstream message for version ", delta.version, " at version ", *work_->version));
   }
+  TERSE_FAILPOINT("client.delta.before_apply");
   const absl::Status applied =
       ApplyDownstream(*work_->codec, *delta.message, &work_->scratch, absl::MakeSpan(work_->weights));
   if (applied.ok() && HashWeights(work_->weights) == delta.model_hash) {
     work_->version = delta.version;
+    TERSE_FAILPOINT("client.delta.applied");
     return absl::OkStatus();
   }
   Log(true, absl::StrCat("version ", delta.version, " does not match the coordinator's model hash: full resync. ",
@@ -169,13 +189,17 @@ absl::Status ClientSession::OnDelta(CoordinatorLink* link, const Delta& delta) {
 }
 
 absl::Status ClientSession::OnAssignment(CoordinatorLink* link, const Assignment& assignment) {
+  TERSE_FAILPOINT("client.assignment.received");
   if (options_.state->state().sealed.has_value()) return absl::OkStatus();  // no new work while SEALED
   if (work_->version != absl::optional<int64_t>(assignment.base_version)) {
     // A resync is on its way, after which the coordinator assigns again.
     return absl::OkStatus();
   }
-  TERSE_RETURN_IF_ERROR(TrainAndSeal(link, assignment));
-  return Push(link);
+  const absl::Status sealed = TrainAndSeal(link, assignment);
+  // What was not sealed never happened: the next connection starts from what is stored. A cancelled training has put
+  // its trainer back by itself.
+  if (!sealed.ok() && !absl::IsCancelled(sealed)) work_ = absl::nullopt;
+  return sealed.ok() ? Push(link) : sealed;
 }
 
 absl::Status ClientSession::TrainAndSeal(CoordinatorLink* link, const Assignment& assignment) {
@@ -195,6 +219,7 @@ absl::Status ClientSession::TrainAndSeal(CoordinatorLink* link, const Assignment
   absl::Span<float> delta = absl::MakeSpan(work_->scratch);
   TERSE_ASSIGN_OR_RETURN(const TrainResult result,
                          work_->trainer->Train(work_->weights, assignment.local_steps, keep_going, delta));
+  TERSE_FAILPOINT("client.train.done");
   const int64_t train_us = options_.clock->NowMicros() - start;
   const CodecKey key = {work_->config->seed, static_cast<uint64_t>(assignment.round),
                         static_cast<uint64_t>(work_->client_index)};
@@ -222,10 +247,22 @@ absl::Status ClientSession::SealUpdate(const Assignment& assignment, std::string
 
 absl::Status ClientSession::Push(CoordinatorLink* link) {
   const SealedUpdate& sealed = *options_.state->state().sealed;
-  return link->Send(Update{sealed.round, sealed.update_id, sealed.train_us, sealed.loss, sealed.message});
+  TERSE_FAILPOINT("client.upload.before_send");
+  TERSE_RETURN_IF_ERROR(
+      link->Send(Update{sealed.round, sealed.update_id, sealed.train_us, sealed.loss, sealed.message}));
+  TERSE_FAILPOINT("client.upload.sent");
+  return absl::OkStatus();
 }
 
-absl::Status ClientSession::OnVerdict(CoordinatorLink* link, const Verdict& verdict) {
+// A receipt changes nothing: the verdict is the commit.
+absl::Status ClientSession::OnReceipt(const Receipt& receipt) {
+  TERSE_FAILPOINT("client.receipt.received");
+  if (!Mutated(Mutant::kSettleOnReceipt)) return absl::OkStatus();
+  return OnVerdict({Outcome::kApplied, receipt.update_id, receipt.update_id, ""});
+}
+
+absl::Status ClientSession::OnVerdict(const Verdict& verdict) {
+  TERSE_FAILPOINT("client.verdict.received");
   ClientState* state = options_.state;
   if (verdict.outcome == Outcome::kReset) {
     const double lost = work_->feedback->Reset();
@@ -238,10 +275,10 @@ absl::Status ClientSession::OnVerdict(CoordinatorLink* link, const Verdict& verd
   }
   if (verdict.outcome == Outcome::kPending) return absl::OkStatus();  // SendReady pushes it again
   const bool applied = verdict.outcome == Outcome::kApplied;
-  if (!applied)
+  if (!applied) {
     Log(true, absl::StrCat("the update of round ", state->state().sealed->round,
-                           " came too late and folds "
-                           "into the next one"));
+                           " came too late and folds into the next one"));
+  }
   TERSE_RETURN_IF_ERROR(Stored(state->Settle(applied)));
   return work_->feedback->Settle(applied);
 }

@@ -25,7 +25,10 @@ class ClientSession {
  public:
   struct Options {
     std::string name;
+    std::string run;  // to join; empty: the only one that the coordinator has
     ClientState* state = nullptr;
+    // A fresh `state` stands in for one that was lost: said at the first check-in, so that the loss is counted.
+    bool residual_lost = false;
     TrainerFactory make_trainer;
     Clock* clock = nullptr;
     // Asked between local steps and between messages; false ends Run with CANCELLED.
@@ -37,8 +40,10 @@ class ClientSession {
   explicit ClientSession(Options options);
 
   // Speaks on a fresh connection until it ends: OK when the run is finished, UNAVAILABLE when connecting again can
-  // help, CANCELLED when the process should stop. Anything else is final: FAILED_PRECONDITION when the coordinator
-  // refuses this client, DATA_LOSS when the state directory and the run do not fit, the trainer's own error.
+  // help, CANCELLED when the process should stop, RESOURCE_EXHAUSTED when the disk of the state directory is full or
+  // fails for now: a new session on the state, opened again, can go on later. Anything else is final:
+  // FAILED_PRECONDITION when the coordinator refuses this client, UNKNOWN when a sync failed, DATA_LOSS when the state
+  // directory and the run do not fit, the trainer's own error.
   absl::Status Run(CoordinatorLink* link);
 
   // Saves what helps the next start (the model, and the state that relaxed durability kept in memory).
@@ -61,7 +66,9 @@ class ClientSession {
   // Handlers of one message each; nullopt to go on, a status to end Run.
   using Next = absl::optional<absl::Status>;
 
+  absl::Status Converse(CoordinatorLink* link);
   absl::Status CheckInWith(CoordinatorLink* link);
+  absl::Status OnWelcome(CoordinatorLink* link, const Welcome& welcome);
   absl::Status Adopt(const Welcome& welcome);
   absl::Status LoadWork();
   absl::Status SendReady(CoordinatorLink* link);
@@ -69,7 +76,8 @@ class ClientSession {
   absl::Status OnResync(CoordinatorLink* link, const Resync& resync);
   absl::Status OnDelta(CoordinatorLink* link, const Delta& delta);
   absl::Status OnAssignment(CoordinatorLink* link, const Assignment& assignment);
-  absl::Status OnVerdict(CoordinatorLink* link, const Verdict& verdict);
+  absl::Status OnReceipt(const Receipt& receipt);
+  absl::Status OnVerdict(const Verdict& verdict);
   absl::Status Push(CoordinatorLink* link);
   absl::Status TrainAndSeal(CoordinatorLink* link, const Assignment& assignment);
   absl::Status SealUpdate(const Assignment& assignment, std::string message, int64_t train_us, float loss);

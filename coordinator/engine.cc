@@ -1,14 +1,41 @@
 #include "coordinator/engine.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compression/downstream.h"
+#include "coordinator/limits.h"
 #include "coordinator/sessions.h"
+#include "coordinator/set_aside.h"
+#include "core/fault.h"
 #include "core/status.h"
 
 namespace terse {
+namespace {
+
+// Far above any data set, and low enough that the sum over a fleet does not overflow.
+constexpr int64_t kMaxSamples = int64_t{1} << 40;
+
+absl::Status ValidateUpdate(const Codec& codec, const Update& update) {
+  if (update.round < 1 || update.train_us < 0 || !std::isfinite(update.loss)) {
+    return absl::InvalidArgumentError("the header of the update has an impossible round, time or loss");
+  }
+  if (update.update_id.IsZero()) return absl::InvalidArgumentError("the update has no id");
+  return codec.Validate(update.message);
+}
+
+}  // namespace
+
+absl::Status ValidateMessage(const Codec& codec, const FromClient& message) {
+  if (const auto* update = std::get_if<Update>(&message)) return ValidateUpdate(codec, *update);
+  const auto* ready = std::get_if<Ready>(&message);
+  if (ready != nullptr && (ready->samples < 0 || ready->samples > kMaxSamples)) {
+    return absl::InvalidArgumentError(absl::StrCat(ready->samples, " training samples are impossible"));
+  }
+  return absl::OkStatus();
+}
 
 Engine::Engine(Options options) {
   run_.config = std::make_shared<const RunConfig>(std::move(options.config));
@@ -30,6 +57,7 @@ absl::Status Engine::Recover() {
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RunRecord> record, run_.store->Run());
   if (!record.has_value()) return absl::FailedPreconditionError("the store holds no run");
   run_.lineage = record->lineage;
+  run_.created_us = record->created_us;
   TERSE_ASSIGN_OR_RETURN(run_.head, run_.store->GetHead());
   TERSE_ASSIGN_OR_RETURN(Checkpoint checkpoint, run_.store->ReadNewestCheckpoint());
   run_.checkpoint_version = checkpoint.version;
@@ -50,35 +78,49 @@ absl::Status Engine::Recover() {
                                             " and the log after it do not give version ", run_.head.version,
                                             ": restore the state directory from a backup"));
   }
+  TERSE_FAILPOINT("coordinator.restart.replayed");
   return absl::OkStatus();
 }
 
 absl::Status Engine::Begin() {
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundRecord> round, run_.store->LastRound());
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RunRecord> record, run_.store->Run());
-  run_.stopping = record->state == RunState::kStopped;
   if (round.has_value()) {
     run_.round = round->id;
     run_.round_open = round->state == RoundState::kOpen;
     run_.round_opened_us = round->opened_us;
   }
-  const bool done = record->state != RunState::kActive || run_.head.version >= run_.config->rounds.count;
-  const PhaseName first = done              ? PhaseName::kFinishing
-                          : run_.round_open ? PhaseName::kCollecting
-                                            : PhaseName::kSelecting;
+  TERSE_RETURN_IF_ERROR(TakeState(*record));
+  if (run_.ending.has_value() && run_.round_open) TERSE_RETURN_IF_ERROR(Abort(run_, run_.ending->reason));
+  const PhaseName first = run_.ending.has_value() ? PhaseName::kFinishing
+                          : run_.round_open       ? PhaseName::kCollecting
+                                                  : PhaseName::kSelecting;
   TERSE_RETURN_IF_ERROR(Move(first));
   PublishView();
   return absl::OkStatus();
 }
 
-absl::Status Engine::Validate(const FromClient& message) const {
-  const auto* update = std::get_if<Update>(&message);
-  if (update == nullptr) return absl::OkStatus();
-  if (update->round < 1 || update->train_us < 0 || !std::isfinite(update->loss)) {
-    return absl::InvalidArgumentError("the header of the update has an impossible round, time or loss");
+// Whether the run is paused, was ended, or reached its end while no process looked.
+absl::Status Engine::TakeState(const RunRecord& record) {
+  run_.paused = record.state == RunState::kPaused;
+  if (record.state == RunState::kFinished || record.state == RunState::kStopped) {
+    run_.ending = Ending{
+        record.state, record.reason.empty() ? absl::StrCat("the run is ", RunStateName(record.state)) : record.reason};
+    return absl::OkStatus();
   }
-  if (update->update_id.IsZero()) return absl::InvalidArgumentError("the update has no id");
-  return run_.codec->Validate(update->message);
+  const RunLimits& limits = run_.config->limits;
+  if (run_.head.version >= run_.config->rounds.count) run_.ending = AllRoundsDone();
+  if (const std::string reason = TimeIsUp(limits, run_.created_us, run_.Now()); !reason.empty()) {
+    run_.ending = Ending{RunState::kFinished, reason};
+  }
+  if (limits.accuracy <= 0 && limits.loss <= 0) return absl::OkStatus();
+  TERSE_ASSIGN_OR_RETURN(const std::vector<RoundRecord> rounds, run_.store->Rounds(1, run_.round));
+  for (const RoundRecord& round : rounds) {
+    if (!round.accuracy.has_value() || !round.test_loss.has_value()) continue;
+    const std::string reason = TargetReached(limits, round.id, {*round.accuracy, *round.test_loss});
+    if (!reason.empty()) run_.ending = Ending{RunState::kFinished, reason};
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Engine::Handle(Event event) {
@@ -105,7 +147,15 @@ absl::Status Engine::Close() {
   return run_.store->AddLedger(run_.book.Take(run_.round));
 }
 
-int64_t Engine::NextDeadlineMicros() const { return phase_->DeadlineMicros(run_); }
+void Engine::DropSessions(const std::string& reason) {
+  for (auto& [id, session] : run_.sessions) Refuse(session, reason, /*retry=*/true);
+}
+
+int64_t Engine::NextDeadlineMicros() const {
+  if (phase_->name() == PhaseName::kFinishing) return kNever;
+  return std::min({phase_->DeadlineMicros(run_), NextReadmissionMicros(run_),
+                   TimeLimitMicros(run_.config->limits, run_.created_us)});
+}
 
 Transition Engine::On(Connected event) {
   run_.sessions[event.session].link = std::move(event.link);
@@ -116,9 +166,9 @@ Transition Engine::On(Received event) {
   const auto it = run_.sessions.find(event.session);
   if (it == run_.sessions.end()) return absl::nullopt;  // it disconnected meanwhile
   Session& session = it->second;
+  if (session.refused) return absl::nullopt;
   const bool checks_in = std::holds_alternative<CheckIn>(event.message);
   if (checks_in != (session.client < 0)) {
-    // A replaced session may still have messages under way; only a live one is told.
     Refuse(session, checks_in ? "a session checks in once" : "a session begins with a check-in", /*retry=*/false);
     return absl::nullopt;
   }
@@ -132,6 +182,12 @@ Transition Engine::OnMessage(SessionId id, Session& session, FromClient message)
     TERSE_RETURN_IF_ERROR(HandleReady(run_, id, *ready));
     if (session.version.has_value()) return phase_->OnReady(run_, session);
   } else if (auto* update = std::get_if<Update>(&message)) {
+    TERSE_FAILPOINT("coordinator.update.received");
+    if (!session.said_ready) {
+      Refuse(session, "an update follows Ready", /*retry=*/false);
+      return absl::nullopt;
+    }
+    if (session.assigned_round == update->round) session.assigned_round = 0;
     return phase_->OnUpdate(run_, session, std::move(*update));
   } else if (auto* progress = std::get_if<Progress>(&message)) {
     if (progress->round == session.assigned_round) session.steps_done = progress->steps_done;
@@ -142,7 +198,18 @@ Transition Engine::OnMessage(SessionId id, Session& session, FromClient message)
 Transition Engine::On(Disconnected event) {
   TERSE_RETURN_IF_ERROR(CloseSession(run_, event.session));
   TERSE_RETURN_IF_ERROR(FlushLedger());
-  return absl::nullopt;
+  return phase_->OnLeft(run_);
+}
+
+Transition Engine::On(Misbehaved event) {
+  const auto it = run_.sessions.find(event.session);
+  if (it == run_.sessions.end() || it->second.refused) return absl::nullopt;
+  Session& session = it->second;
+  session.refused = true;
+  TERSE_RETURN_IF_ERROR(run_.Note("message_refused", session.client, event.reason));
+  if (session.client < 0) return absl::nullopt;
+  TERSE_RETURN_IF_ERROR(RecordFailure(run_, session.client, event.reason));
+  return phase_->OnLeft(run_);
 }
 
 // Between rounds the book has no commit to wait for.
@@ -155,6 +222,8 @@ Transition Engine::On(Evaluated event) {
   if (run_.evaluating == event.round) run_.evaluating = absl::nullopt;
   if (event.result.ok()) {
     TERSE_RETURN_IF_ERROR(run_.store->SetEvaluation(event.round, event.result->accuracy, event.result->loss));
+    const std::string reason = TargetReached(run_.config->limits, event.round, *event.result);
+    if (!reason.empty() && !run_.ending.has_value()) return End(RunState::kFinished, reason);
   } else {
     TERSE_RETURN_IF_ERROR(run_.Note("evaluation_failed", -1, std::string(event.result.status().message())));
   }
@@ -168,17 +237,51 @@ Transition Engine::On(CheckpointWritten event) {
   return phase_->OnBackground(run_);
 }
 
-Transition Engine::On(Tick event) { return phase_->OnTick(run_); }
+Transition Engine::On(Tick event) {
+  const std::string reason = TimeIsUp(run_.config->limits, run_.created_us, run_.Now());
+  if (!reason.empty()) return End(RunState::kFinished, reason);
+  TERSE_RETURN_IF_ERROR(ReadmitDue(run_));
+  return phase_->OnTick(run_);
+}
 
 Transition Engine::On(StopRequested event) {
-  run_.stopping = true;
   TERSE_RETURN_IF_ERROR(run_.Note("stop_requested", -1, "by the operator"));
+  return End(RunState::kStopped, "stopped by the operator");
+}
+
+Transition Engine::End(RunState state, const std::string& reason) {
+  if (run_.ending.has_value()) return absl::nullopt;
+  run_.ending = Ending{state, reason};
   return phase_->OnStop(run_);
+}
+
+Transition Engine::On(PauseRequested event) {
+  if (run_.paused || run_.ending.has_value()) return absl::nullopt;
+  run_.paused = true;
+  TERSE_RETURN_IF_ERROR(run_.store->SetRunState(RunState::kPaused, event.reason));
+  TERSE_RETURN_IF_ERROR(run_.Note("run_paused", -1, event.reason));
+  return absl::nullopt;
+}
+
+Transition Engine::On(ResumeRequested event) {
+  if (!run_.paused || run_.ending.has_value()) return absl::nullopt;
+  run_.paused = false;
+  TERSE_RETURN_IF_ERROR(run_.store->SetRunState(RunState::kActive, ""));
+  TERSE_RETURN_IF_ERROR(run_.Note("run_resumed", -1, "by the operator"));
+  return phase_->OnTick(run_);
+}
+
+Transition Engine::On(AbortRequested event) { return phase_->OnAbort(run_, event.reason); }
+
+Transition Engine::On(SetAsideRequested event) {
+  TERSE_RETURN_IF_ERROR(SetAside(run_, event.client, event.until_us, event.reason));
+  return phase_->OnTick(run_);
 }
 
 void Engine::PublishView() {
   EngineView view;
   view.phase = std::string(PhaseTitle(phase_->name()));
+  if (run_.paused && phase_->name() == PhaseName::kSelecting) view.phase = "paused";
   view.round = run_.round;
   view.head = run_.head;
   view.ended = phase_->name() == PhaseName::kFinishing && !run_.evaluating.has_value() && !run_.checkpoint_running;
@@ -188,8 +291,10 @@ void Engine::PublishView() {
     one.client = session.client;
     one.version = session.version.value_or(-1);
     one.steps_done = session.steps_done;
-    const bool training = session.assigned_round == run_.round && !run_.received.contains(session.client);
-    one.state = !session.version.has_value() ? "syncing" : training ? "training" : "waiting";
+    one.state = session.assigned_round != 0       ? "training"
+                : session.set_aside_until_us != 0 ? "set aside"
+                : !session.version.has_value()    ? "syncing"
+                                                  : "waiting";
     view.sessions.push_back(std::move(one));
   }
   absl::MutexLock lock(&view_mutex_);

@@ -23,7 +23,7 @@ namespace terse {
 // One connected client, for an operator.
 struct SessionView {
   int64_t client = 0;
-  std::string state;  // "training", "waiting", "syncing"
+  std::string state;  // "training", "waiting", "syncing", "set aside"
   int64_t version = -1;
   int64_t steps_done = 0;
 };
@@ -36,6 +36,10 @@ struct EngineView {
   bool ended = false;
   std::vector<SessionView> sessions;
 };
+
+// Everything about a message that can be checked without the run's state; for the threads that receive, outside the
+// engine's. INVALID_ARGUMENT with what is wrong. Thread-safe.
+absl::Status ValidateMessage(const Codec& codec, const FromClient& message);
 
 class Engine {
  public:
@@ -54,15 +58,15 @@ class Engine {
   // DATA_LOSS when it does not match; FAILED_PRECONDITION when the store has no run yet.
   static absl::StatusOr<std::unique_ptr<Engine>> Resume(Options options);
 
-  // Everything about a message that can be checked without the run's state; for the threads that receive, outside the
-  // engine's. INVALID_ARGUMENT with what is wrong. Thread-safe.
-  absl::Status Validate(const FromClient& message) const;
-
-  // Handles one event and all transitions that follow. Engine's thread only. An error is fatal: the store failed.
+  // Handles one event and all transitions that follow. Engine's thread only. After an error the engine is of no use any
+  // more: the store failed, and what the engine believes may not be what is stored. Where IsDiskTrouble says that the
+  // disk may recover, the caller drops this engine's sessions and later resumes a new one from the store.
   absl::Status Handle(Event event);
   // Books what crossed the connections since the last settled round, when the process stops in order. Engine's thread
   // only; the last call.
   absl::Status Close();
+  // Refuses every session, with the advice to try again. Engine's thread only; the last call.
+  void DropSessions(const std::string& reason);
   // When to send the next Tick; kNever for not at all. Engine's thread only.
   int64_t NextDeadlineMicros() const;
   // The weights of the head, for an export. Engine's thread only.
@@ -75,17 +79,25 @@ class Engine {
   explicit Engine(Options options);
   absl::Status Recover();
   absl::Status Begin();
+  absl::Status TakeState(const RunRecord& record);
 
   // Handlers of one kind of event each.
   Transition On(Connected event);
   Transition On(Received event);
   Transition On(Disconnected event);
+  Transition On(Misbehaved event);
   Transition On(Evaluated event);
   Transition On(CheckpointWritten event);
   Transition On(Tick event);
   Transition On(StopRequested event);
+  Transition On(PauseRequested event);
+  Transition On(ResumeRequested event);
+  Transition On(AbortRequested event);
+  Transition On(SetAsideRequested event);
   Transition OnMessage(SessionId id, Session& session, FromClient message);
 
+  // Ends the run, unless something ended it before.
+  Transition End(RunState state, const std::string& reason);
   // Enters `next` and whatever follows it at once.
   absl::Status Move(absl::optional<PhaseName> next);
   absl::Status FlushLedger();

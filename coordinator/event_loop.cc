@@ -7,35 +7,45 @@
 
 namespace terse {
 
-void EventLoop::Push(Item item) {
+void EventLoop::Push(Item item, Done done) {
+  // Tells `done` when the queue lets go of the item, whether it ran or was dropped.
+  struct Delivery {
+    ~Delivery() {
+      if (done != nullptr) done(ran);
+    }
+    Done done;
+    bool ran = false;
+  };
+  auto delivery = std::make_shared<Delivery>();
+  delivery->done = std::move(done);
+  Item whole = [delivery, item = std::move(item)](Engine* engine) {
+    delivery->ran = true;
+    return item(engine);
+  };
+  delivery.reset();
   absl::MutexLock lock(&mutex_);
-  if (!quit_) queue_.push_back(std::move(item));
+  if (!quit_) queue_.push_back(std::move(whole));
 }
 
-void EventLoop::Post(Event event) {
+void EventLoop::Post(Event event, Done done) {
   auto shared = std::make_shared<Event>(std::move(event));
-  Push([shared](Engine* engine) { return engine->Handle(std::move(*shared)); });
+  Push([shared](Engine* engine) { return engine->Handle(std::move(*shared)); }, std::move(done));
 }
 
 absl::Status EventLoop::Call(std::function<void()> call) {
-  // A call that the loop drops when it ends notifies from the destructor of what the item holds.
-  struct Waiter {
-    explicit Waiter(std::shared_ptr<absl::Notification> n) : done(std::move(n)) {}
-    ~Waiter() { done->Notify(); }
-    const std::shared_ptr<absl::Notification> done;
-  };
-  auto done = std::make_shared<absl::Notification>();
-  auto ran = std::make_shared<bool>(false);
-  {
-    auto waiter = std::make_shared<Waiter>(done);
-    Push([waiter, ran, call = std::move(call)](Engine*) {
-      call();
-      *ran = true;
-      return absl::OkStatus();
-    });
-  }
-  done->WaitForNotification();
-  return *ran ? absl::OkStatus() : absl::CancelledError("the coordinator is shutting down");
+  absl::Notification done;
+  bool ran = false;
+  Push(
+      [call = std::move(call)](Engine*) {
+        call();
+        return absl::OkStatus();
+      },
+      [&](bool has_run) {
+        ran = has_run;
+        done.Notify();
+      });
+  done.WaitForNotification();
+  return ran ? absl::OkStatus() : absl::CancelledError("the coordinator is shutting down");
 }
 
 EventLoop::Item EventLoop::Pop(int64_t deadline_us, bool* quit) {

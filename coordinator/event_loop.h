@@ -18,8 +18,12 @@ class EventLoop {
   // `clock` must outlive the loop.
   explicit EventLoop(Clock* clock) : clock_(clock) {}
 
-  // Thread-safe, never blocks. Events posted before Run wait for it.
-  void Post(Event event);
+  // Hears once, in some thread, that its event was handled (true) or dropped because the loop has ended (false).
+  using Done = std::function<void(bool handled)>;
+
+  // Thread-safe, never blocks. Events posted before Run wait for it. A poster that waits for `done` before it posts
+  // again has one event in the queue at most.
+  void Post(Event event, Done done = nullptr);
 
   // Runs `call` in the loop's thread, between two events, and waits for it. Not from the loop's own thread. CANCELLED
   // when the loop has ended.
@@ -32,7 +36,7 @@ class EventLoop {
 
  private:
   using Item = std::function<absl::Status(Engine*)>;
-  void Push(Item item);
+  void Push(Item item, Done done);
   // The next item, or nullptr when `deadline_us` has passed or the loop should end.
   Item Pop(int64_t deadline_us, bool* quit);
   bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return quit_ || !queue_.empty(); }

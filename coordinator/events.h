@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <variant>
 
 #include "absl/status/statusor.h"
@@ -21,7 +22,7 @@ struct Connected {
   std::shared_ptr<ClientLink> link;
 };
 
-// A message that passed Engine::Validate.
+// A message that passed ValidateMessage.
 struct Received {
   SessionId session = 0;
   FromClient message;
@@ -29,6 +30,12 @@ struct Received {
 
 struct Disconnected {
   SessionId session = 0;
+};
+
+// The session sent what ValidateMessage refuses, or bytes that are no message; the connection's edge has refused it.
+struct Misbehaved {
+  SessionId session = 0;
+  std::string reason;  // one line for people
 };
 
 // The background worker evaluated the model of `round`.
@@ -49,7 +56,26 @@ struct Tick {};
 // An operator ends the run.
 struct StopRequested {};
 
-using Event = std::variant<Connected, Received, Disconnected, Evaluated, CheckpointWritten, Tick, StopRequested>;
+// No new round opens until ResumeRequested; the open one goes on to its end.
+struct PauseRequested {
+  std::string reason;
+};
+struct ResumeRequested {};
+
+// The open round is given up and its updates fold forward; the run goes on.
+struct AbortRequested {
+  std::string reason;
+};
+
+// Sets a client aside until `until_us`, or readmits it (0).
+struct SetAsideRequested {
+  int64_t client = 0;
+  int64_t until_us = 0;
+  std::string reason;
+};
+
+using Event = std::variant<Connected, Received, Disconnected, Misbehaved, Evaluated, CheckpointWritten, Tick,
+                           StopRequested, PauseRequested, ResumeRequested, AbortRequested, SetAsideRequested>;
 
 }  // namespace terse
 

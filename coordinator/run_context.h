@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/container/btree_map.h"
+#include "absl/container/btree_set.h"
 #include "absl/types/optional.h"
 #include "compression/codec.h"
 #include "coordinator/background.h"
@@ -26,13 +27,30 @@ struct Session {
   std::shared_ptr<ClientLink> link;
   int64_t client = -1;  // -1 until its check-in was accepted
   std::string name;
+  bool refused = false;     // what it still says is not heard
+  bool said_ready = false;  // so samples and layout are known
   Id128 last_applied;
   // Version of the weights that the client holds, or will hold once it has read what was sent; nullopt while it loads.
   absl::optional<int64_t> version;
-  int64_t assigned_round = 0;  // the newest round it was given work in; 0 for none
-  int64_t owes_round = 0;      // round of an update that it sealed on an earlier connection and will send again
-  int64_t steps_done = 0;      // its last report of progress in assigned_round
-  WireBytes booked;            // part of link->Wire() that is in the book
+  int64_t assigned_round = 0;      // the round that it works for; 0 once its update came, and before
+  int64_t owes_round = 0;          // round of an update that it sealed on an earlier connection and will send again
+  int64_t steps_done = 0;          // its last report of progress in assigned_round
+  int64_t samples = 0;             // of its training data; 0: it has not said
+  int64_t set_aside_until_us = 0;  // 0: it may take part
+  WireBytes booked;                // part of link->Wire() that is in the book
+};
+
+// An update of the open round.
+struct ReceivedUpdate {
+  Update update;
+  int64_t samples = 0;  // the client's when the update came
+  int64_t count = 1;    // how often it goes into the average; above 1 only under Mutant::kNoDeduplication
+};
+
+// How a run ends or ended.
+struct Ending {
+  RunState state = RunState::kFinished;
+  std::string reason;  // one line for people
 };
 
 // Pointers are not owned.
@@ -50,24 +68,36 @@ struct RunContext {
   int64_t round = 0;           // the open round, or the last settled one
   bool round_open = false;
   int64_t round_opened_us = 0;
-  bool stopping = false;           // an operator asked for the end
+  int64_t created_us = 0;          // of the run
+  bool paused = false;             // no round opens
+  absl::optional<Ending> ending;   // set once the run is to end
   int64_t checkpoint_version = 0;  // of the newest checkpoint file
   bool checkpoint_running = false;
   absl::optional<int64_t> evaluating;  // newest round that was given to the evaluator and is not back
   absl::btree_map<SessionId, Session> sessions;
+  // Clients that were given work in the open round, connected or not.
+  absl::btree_set<int64_t> invited;
   // Validated updates of the open round by client index: the order of aggregation.
-  absl::btree_map<int64_t, Update> received;
+  absl::btree_map<int64_t, ReceivedUpdate> received;
   ByteBook book;
 
   const Layout& layout() const { return codec->layout(); }
   // What dense float32 communication after every local iteration would cost in one direction, per round and client.
   int64_t DenseBytesPerRound() const { return 4 * layout().size() * config->train.local_steps; }
   int64_t Now() const { return clock->NowMicros(); }
+  // Whether the session could be given work: it holds the head's weights, works on nothing and is not set aside.
+  bool CanWork(const Session& session) const {
+    return session.version == head.version && session.assigned_round == 0 && session.owes_round == 0 &&
+           session.set_aside_until_us == 0 && !session.refused;
+  }
   // Adds a row to the events table; `client` is -1 for none.
   absl::Status Note(const std::string& kind, int64_t client, const std::string& detail) const {
-    const EventRecord event{Now(), kind, round, client, detail};
-    if (on_event) on_event(event);
-    return store->AddEvent(event);
+    Tell(kind, client, detail);
+    return store->AddEvent({Now(), kind, round, client, detail});
+  }
+  // The same for an event whose row the store adds by itself.
+  void Tell(const std::string& kind, int64_t client, const std::string& detail) const {
+    if (on_event) on_event({Now(), kind, round, client, detail});
   }
 };
 

@@ -1,19 +1,38 @@
 #include "coordinator/sessions.h"
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/allow_list.h"
+#include "coordinator/set_aside.h"
+#include "core/fault.h"
 #include "core/status.h"
 
 namespace terse {
 namespace {
 
 // Why a check-in cannot be accepted; empty when it can.
-std::string Objection(const CheckIn& message) {
+std::string Objection(const RunConfig& config, const CheckIn& message) {
   if (message.protocol_version != kProtocolVersion) {
     return absl::StrCat("protocol version ", message.protocol_version,
                         " is unknown here; this coordinator speaks version ", kProtocolVersion,
                         ": install the same release of Terse on both sides");
   }
-  return std::string(CheckClientName(message.name).message());
+  if (const absl::Status name = CheckClientName(message.name); !name.ok()) return std::string(name.message());
+  if (!message.run.empty() && message.run != config.name) {
+    return absl::StrCat("this is run '", config.name, "', not the one that the client was told to join; check --run");
+  }
+  if (!IsAllowed(config.clients.allow, message.name)) {
+    return absl::StrCat("client '", message.name, "' is not among those that run '", config.name,
+                        "' admits (clients.allow)");
+  }
+  return "";
+}
+
+// A check-in may arrive after that of a connection which its client opened later.
+bool IsOutdated(const RunContext& run, SessionId id, const std::string& name) {
+  for (const auto& [other_id, other] : run.sessions) {
+    if (other_id > id && other.name == name) return true;
+  }
+  return false;
 }
 
 void ReplaceOlderConnection(RunContext& run, SessionId id, const std::string& name) {
@@ -59,14 +78,53 @@ absl::Status SendResync(RunContext& run, Session& session, const std::string& re
   return absl::OkStatus();
 }
 
-// Whether the log leads from `version` to the head and is cheaper than a checkpoint.
+// Whether the log leads from `version` to the head and is cheaper than a checkpoint and the log after that.
 absl::StatusOr<bool> LogIsBetter(RunContext& run, int64_t version) {
   const absl::StatusOr<int64_t> log_bytes = run.store->LogBytes(version);
   if (absl::IsOutOfRange(log_bytes.status())) return false;
   if (!log_bytes.ok()) return log_bytes.status();
   TERSE_ASSIGN_OR_RETURN(const RunStore::CheckpointFile file, run.store->NewestCheckpointFile());
   // A client that already holds the checkpoint's version or a newer one gains nothing from downloading it.
-  return version >= file.version || *log_bytes <= file.bytes;
+  if (version >= file.version) return true;
+  const absl::StatusOr<int64_t> log_after_file = run.store->LogBytes(file.version);
+  if (absl::IsOutOfRange(log_after_file.status())) return false;  // a newer checkpoint replaced it just now
+  if (!log_after_file.ok()) return log_after_file.status();
+  return *log_bytes <= file.bytes + *log_after_file;
+}
+
+// Notes that a model that the coordinator holds for known is not what the client has.
+absl::Status NoteDrift(RunContext& run, const Session& session, const std::string& where) {
+  TERSE_RETURN_IF_ERROR(run.Note("model_drift", session.client, where));
+  return RecordFailure(run, session.client, absl::StrCat("its model drifted ", where));
+}
+
+// Under weighting or selection by samples a client must have some.
+bool LacksSamples(const RoundPolicy& policy, int64_t samples) {
+  return samples < 1 && (policy.weighting == Weighting::kSamples || policy.selection == Selection::kSamples);
+}
+
+absl::Status KeepSamples(RunContext& run, Session& session, int64_t samples) {
+  if (samples < 1 || samples == session.samples) return absl::OkStatus();
+  session.samples = samples;
+  return run.store->SetSamples(session.client, samples);
+}
+
+// What the client lost since it spoke last, for people; empty when nothing.
+std::string LostResidual(const RunContext& run, const CheckIn& message, const absl::optional<Verdict>& verdict) {
+  if (!message.lineage.IsZero() && message.lineage != run.lineage) {
+    return "what the client holds belongs to another run and is dropped";
+  }
+  if (verdict.has_value() && verdict->outcome == Outcome::kReset) return verdict->reason;
+  return message.residual_lost ? "the client starts afresh: it was reset, or died under relaxed durability" : "";
+}
+
+// Fills the session from the client's row and this check-in.
+void Adopt(Session& session, const ClientRecord& record) {
+  session.client = record.id;
+  session.name = record.name;
+  session.last_applied = record.last_applied;
+  session.samples = record.samples;
+  session.set_aside_until_us = record.set_aside_until_us;
 }
 
 }  // namespace
@@ -74,7 +132,7 @@ absl::StatusOr<bool> LogIsBetter(RunContext& run, int64_t version) {
 absl::StatusOr<Verdict> Settle(RunStore* store, int64_t client, Id128 last_applied, Id128 update_id, int64_t round,
                                Id128 prev_applied) {
   if (!update_id.IsZero() && update_id == last_applied) return Verdict{Outcome::kApplied, update_id, last_applied, ""};
-  if (prev_applied != last_applied) {
+  if (prev_applied != last_applied && !Mutated(Mutant::kNoPredecessorCheck)) {
     return Verdict{
         Outcome::kReset, update_id, last_applied,
         "the client's last applied update is not the one in the model: its state directory is older or newer "
@@ -89,13 +147,27 @@ absl::StatusOr<Verdict> Settle(RunStore* store, int64_t client, Id128 last_appli
   return Verdict{settled ? Outcome::kNotApplied : Outcome::kPending, update_id, last_applied, ""};
 }
 
-void Refuse(Session& session, const std::string& reason, bool retry) { session.link->Send(Refusal{reason, retry}); }
+bool Follows(const RunContext& run, const Session& session, const Update& update) {
+  if (Mutated(Mutant::kNoPredecessorCheck)) return true;
+  return update.update_id ==
+         MakeUpdateId(run.lineage, update.round, session.client, session.last_applied, update.message);
+}
+
+void Refuse(Session& session, const std::string& reason, bool retry) {
+  session.refused = true;
+  session.link->Send(Refusal{reason, retry});
+}
 
 absl::Status HandleCheckIn(RunContext& run, SessionId id, const CheckIn& message) {
+  TERSE_FAILPOINT("coordinator.checkin.received");
   Session& session = run.sessions[id];
-  if (const std::string objection = Objection(message); !objection.empty()) {
+  if (const std::string objection = Objection(*run.config, message); !objection.empty()) {
     Refuse(session, objection, /*retry=*/false);
     return run.Note("client_refused", -1, objection);
+  }
+  if (IsOutdated(run, id, message.name)) {
+    Refuse(session, absl::StrCat("a newer connection has the name '", message.name, "'"), /*retry=*/true);
+    return absl::OkStatus();
   }
   ReplaceOlderConnection(run, id, message.name);
   TERSE_ASSIGN_OR_RETURN(const ClientRecord record, run.store->RegisterClient(message.name, run.Now()));
@@ -106,19 +178,18 @@ absl::Status HandleCheckIn(RunContext& run, SessionId id, const CheckIn& message
     Refuse(session, reason, /*retry=*/false);
     return run.Note("client_refused", record.id, reason);
   }
-  session.client = record.id;
-  session.name = record.name;
-  session.last_applied = record.last_applied;
+  Adopt(session, record);
+  TERSE_RETURN_IF_ERROR(ReadmitDue(run));
   TERSE_ASSIGN_OR_RETURN(absl::optional<Verdict> verdict, SettleAtCheckIn(run, record, message));
-  const bool reset = verdict.has_value() && verdict->outcome == Outcome::kReset;
-  if (reset) run.received.erase(record.id);
-  if (reset || message.residual_lost) {
+  if (verdict.has_value() && verdict->outcome == Outcome::kReset) run.received.erase(record.id);
+  if (const std::string lost = LostResidual(run, message, verdict); !lost.empty()) {
     TERSE_RETURN_IF_ERROR(run.store->RecordReset(record.id));
-    TERSE_RETURN_IF_ERROR(run.Note("residual_lost", record.id,
-                                   reset ? verdict->reason : "relaxed durability: the client process had died"));
+    TERSE_RETURN_IF_ERROR(run.Note("residual_lost", record.id, lost));
   }
   session.owes_round = verdict.has_value() && verdict->outcome == Outcome::kPending ? message.pending_round : 0;
+  if (session.owes_round == run.round && run.round_open) run.invited.insert(record.id);
   TERSE_RETURN_IF_ERROR(run.Note("client_joined", record.id, session.name));
+  TERSE_FAILPOINT("coordinator.checkin.settled");
   session.link->Send(Welcome{run.lineage, run.config, record.id, std::move(verdict), run.head.version});
   return absl::OkStatus();
 }
@@ -133,12 +204,18 @@ absl::Status HandleReady(RunContext& run, SessionId id, const Ready& message) {
            /*retry=*/false);
     return run.Note("client_refused", session.client, "model layout differs");
   }
+  if (LacksSamples(run.config->rounds, message.samples)) {
+    Refuse(session, "this run counts training samples and the client has none; give it data, or leave the run",
+           /*retry=*/false);
+    return run.Note("client_refused", session.client, "no training samples");
+  }
+  TERSE_RETURN_IF_ERROR(KeepSamples(run, session, message.samples));
+  session.said_ready = true;
   // A client that says Ready is not training: what it was given before, it let pass or has finished.
   session.assigned_round = 0;
   if (!message.version.has_value()) {
     if (session.version.has_value()) {
-      TERSE_RETURN_IF_ERROR(
-          run.Note("model_drift", session.client, absl::StrCat("on the way to version ", *session.version)));
+      TERSE_RETURN_IF_ERROR(NoteDrift(run, session, absl::StrCat("on the way to version ", *session.version)));
     }
     return SendResync(run, session, "the client holds no model of this run");
   }
@@ -147,7 +224,7 @@ absl::Status HandleReady(RunContext& run, SessionId id, const Ready& message) {
     return SendResync(run, session, absl::StrCat("version ", version, " does not exist here"));
   }
   if (version == run.head.version && message.model_hash != run.head.model_hash) {
-    TERSE_RETURN_IF_ERROR(run.Note("model_drift", session.client, absl::StrCat("at version ", version)));
+    TERSE_RETURN_IF_ERROR(NoteDrift(run, session, absl::StrCat("at version ", version)));
     return SendResync(run, session, "the model hash differs");
   }
   TERSE_ASSIGN_OR_RETURN(const bool use_log, LogIsBetter(run, version));
@@ -157,6 +234,10 @@ absl::Status HandleReady(RunContext& run, SessionId id, const Ready& message) {
     if (!absl::IsOutOfRange(sent)) return sent;
   }
   return SendResync(run, session, absl::StrCat("version ", version, " is too old"));
+}
+
+void FlushAll(RunContext& run) {
+  for (auto& [id, session] : run.sessions) session.link->Flush();
 }
 
 void BookWire(RunContext& run) {

@@ -14,16 +14,23 @@ namespace terse {
 absl::StatusOr<Verdict> Settle(RunStore* store, int64_t client, Id128 last_applied, Id128 update_id, int64_t round,
                                Id128 prev_applied);
 
-// Answers with Welcome, or refuses: an unknown protocol version, an unusable name, a full cohort. A second connection
-// under one name replaces the first. A status other than OK is a failure of the store.
+// Answers with Welcome, or refuses: an unknown protocol version, an unusable name, another run's, one that is not on
+// the list of clients, a full fleet. A second connection under one name replaces the first. A status other than OK is a
+// failure of the store.
 absl::Status HandleCheckIn(RunContext& run, SessionId id, const CheckIn& message);
 
 // Brings the client to the head by the log of downstream messages, or tells it to download the checkpoint when the log
 // does not reach back or costs more bytes. Afterwards session.version is set, or nullopt while it downloads.
 absl::Status HandleReady(RunContext& run, SessionId id, const Ready& message);
 
+// Whether the update is whole and follows the client's last applied one: its id can be made again from ours.
+bool Follows(const RunContext& run, const Session& session, const Update& update);
+
 // Refuses the session; it ends when the connection does.
 void Refuse(Session& session, const std::string& reason, bool retry);
+
+// Sends what waits on any connection.
+void FlushAll(RunContext& run);
 
 // Books the session's bytes and forgets it.
 absl::Status CloseSession(RunContext& run, SessionId id);

@@ -10,6 +10,7 @@
 #include "compression/downstream.h"
 #include "coordinator/phases/phases.h"
 #include "coordinator/sessions.h"
+#include "core/fault.h"
 #include "core/status.h"
 
 namespace terse {
@@ -29,11 +30,13 @@ class Committing : public Phase {
     std::vector<float> weights = run.weights;
     // The same call as on every client, so that both hold the same bits.
     TERSE_RETURN_IF_ERROR(ApplyDownstream(*run.codec, downstream, &average_, absl::MakeSpan(weights)));
+    TERSE_FAILPOINT("coordinator.commit.aggregated");
 
     BookWire(run);
     // Dense bytes are those of the iterations that reach the model, so an aborted round saves nothing.
-    for (const auto& [client, update] : run.received) run.book.AddUp(client, 0, run.DenseBytesPerRound());
-    const bool last = run.head.version + 1 >= run.config->rounds.count || run.stopping;
+    for (const auto& [client, received] : run.received) run.book.AddUp(client, 0, run.DenseBytesPerRound());
+    const bool last = run.head.version + 1 >= run.config->rounds.count;
+    const bool open_next = !last && !run.paused;
     Commit commit;
     commit.round = run.round;
     commit.base_version = run.head.version;
@@ -41,7 +44,8 @@ class Committing : public Phase {
     commit.downstream = std::move(downstream);
     commit.committed_us = run.Now();
     commit.ledger = run.book.Take(run.round);
-    TERSE_RETURN_IF_ERROR(run.store->CommitRound(commit, /*open_next=*/!last));
+    TERSE_RETURN_IF_ERROR(run.store->CommitRound(commit, open_next));
+    TERSE_FAILPOINT("coordinator.commit.done");
 
     const int64_t round = run.round;
     run.weights = std::move(weights);
@@ -49,32 +53,41 @@ class Committing : public Phase {
     run.head.model_hash = commit.model_hash;
     Announce(run, std::move(commit.downstream));
     run.received.clear();
-    run.round_open = !last;
-    if (!last) {
+    run.invited.clear();
+    run.round_open = open_next;
+    if (open_next) {
       run.round += 1;
       run.round_opened_us = commit.committed_us;
     }
+    if (last) run.ending = AllRoundsDone();
     FollowUp(run, round, last);
-    return last ? PhaseName::kFinishing : PhaseName::kCollecting;
+    return last ? PhaseName::kFinishing : open_next ? PhaseName::kCollecting : PhaseName::kSelecting;
   }
 
  private:
   absl::StatusOr<std::string> Aggregate(RunContext& run) {
     std::vector<absl::string_view> messages;
-    for (const auto& [client, update] : run.received) messages.push_back(update.message);
+    std::vector<int64_t> samples;  // stays empty for the plain average
+    const bool weighted = run.config->rounds.weighting == Weighting::kSamples;
+    for (const auto& [client, received] : run.received) {
+      messages.insert(messages.end(), received.count, received.update.message);
+      if (weighted) samples.insert(samples.end(), received.count, received.samples);
+    }
     average_.resize(run.weights.size());
-    TERSE_RETURN_IF_ERROR(AverageUpdates(*run.codec, messages, AggregationThreads(messages), absl::MakeSpan(average_)));
-    return BuildDownstream(run.config->downstream, messages, average_);
+    TERSE_RETURN_IF_ERROR(AverageUpdates(*run.codec, messages, AveragingWeights(samples), AggregationThreads(messages),
+                                         absl::MakeSpan(average_)));
+    return BuildDownstream(run.config->downstream, messages, samples, average_);
   }
 
-  // Verdicts and the new model, to everyone who held the old one.
+  // Verdicts and the new model, to everyone who held the old one. They travel with what the next phase has to say.
   static void Announce(RunContext& run, std::string downstream) {
     const auto message = std::make_shared<const std::string>(std::move(downstream));
     for (auto& [id, session] : run.sessions) {
       const auto it = run.received.find(session.client);
       if (it != run.received.end()) {
-        session.last_applied = it->second.update_id;
-        session.link->SendLater(Verdict{Outcome::kApplied, it->second.update_id, it->second.update_id, ""});
+        const Id128 applied = it->second.update.update_id;
+        session.last_applied = applied;
+        session.link->SendLater(Verdict{Outcome::kApplied, applied, applied, ""});
       }
       if (session.version != run.head.version - 1) continue;
       run.book.AddDown(session.client, message->size(), run.DenseBytesPerRound());

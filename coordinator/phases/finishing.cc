@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "coordinator/phases/phases.h"
+#include "coordinator/sessions.h"
 #include "core/status.h"
 
 namespace terse {
@@ -13,21 +14,19 @@ class Finishing : public Phase {
   PhaseName name() const override { return PhaseName::kFinishing; }
 
   Transition Enter(RunContext& run) override {
-    // A run that an operator stopped early, or that ended while its process was down, lacks the last evaluation.
+    // A run that was ended early, or that ended while its process was down, lacks the last evaluation.
     TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundRecord> round, RoundOfHead(run));
     if (round.has_value() && !round->accuracy.has_value() && run.evaluating != round->id) {
       run.evaluating = round->id;
       run.background->Evaluate(round->id, run.weights);
     }
-    for (auto& [id, session] : run.sessions) {
-      OnReady(run, session).IgnoreError();
-      session.link->Flush();
-    }
+    for (auto& [id, session] : run.sessions) OnReady(run, session).IgnoreError();
+    FlushAll(run);
     return OnBackground(run);
   }
 
   Transition OnReady(RunContext& run, Session& session) override {
-    if (session.version == run.head.version) session.link->Send(Finished{Reason(run)});
+    if (session.version == run.head.version) session.link->Send(Finished{run.ending->reason});
     return absl::nullopt;
   }
 
@@ -39,10 +38,9 @@ class Finishing : public Phase {
     if (run.evaluating.has_value() || run.checkpoint_running || ended_) return absl::nullopt;
     ended_ = true;
     TERSE_ASSIGN_OR_RETURN(const absl::optional<RunRecord> record, run.store->Run());
-    if (record->state != RunState::kActive) return absl::nullopt;  // ended by an earlier process
-    const bool complete = run.head.version >= run.config->rounds.count;
-    TERSE_RETURN_IF_ERROR(run.store->SetRunState(complete ? RunState::kFinished : RunState::kStopped));
-    TERSE_RETURN_IF_ERROR(run.Note("run_ended", -1, Reason(run)));
+    if (record->state == run.ending->state) return absl::nullopt;  // ended by an earlier process
+    TERSE_RETURN_IF_ERROR(run.store->SetRunState(run.ending->state, run.ending->reason));
+    TERSE_RETURN_IF_ERROR(run.Note("run_ended", -1, run.ending->reason));
     return absl::nullopt;
   }
 
@@ -54,10 +52,6 @@ class Finishing : public Phase {
       if (!found.empty() && found[0].state == RoundState::kCommitted) return absl::make_optional(found[0]);
     }
     return absl::optional<RoundRecord>();
-  }
-
-  static std::string Reason(const RunContext& run) {
-    return run.head.version >= run.config->rounds.count ? "all rounds are done" : "stopped by the operator";
   }
 
   bool ended_ = false;

@@ -2,6 +2,8 @@
 
 #include "coordinator/phases/phases.h"
 #include "coordinator/sessions.h"
+#include "coordinator/set_aside.h"
+#include "core/fault.h"
 #include "core/status.h"
 
 namespace terse {
@@ -39,13 +41,22 @@ Transition Phase::OnUpdate(RunContext& run, Session& session, Update update) {
   return absl::nullopt;
 }
 
+Ending AllRoundsDone() { return {RunState::kFinished, "all rounds are done"}; }
+
+absl::Status RefuseUpdate(RunContext& run, Session& session, const std::string& kind, const std::string& detail,
+                          const std::string& answer) {
+  Refuse(session, answer, /*retry=*/true);
+  TERSE_RETURN_IF_ERROR(run.Note(kind, session.client, detail));
+  return RecordFailure(run, session.client, detail);
+}
+
 absl::Status AnswerLate(RunContext& run, Session& session, const Update& update) {
   // The predecessor is part of the id, so an id that can be made again from ours shows that both ends agree about it.
-  const Id128 expected = MakeUpdateId(run.lineage, update.round, session.client, session.last_applied, update.message);
-  if (update.update_id != session.last_applied && update.update_id != expected) {
-    Refuse(session, "the update does not follow the last applied one or is damaged; check in again", /*retry=*/true);
-    return run.Note("update_rejected", session.client, "update id does not fit its content");
+  if (update.update_id != session.last_applied && !Follows(run, session, update)) {
+    return RefuseUpdate(run, session, "update_rejected", "update id does not fit its content",
+                        "the update does not follow the last applied one or is damaged; check in again");
   }
+  if (session.owes_round == update.round) session.owes_round = 0;
   TERSE_ASSIGN_OR_RETURN(const Verdict verdict, Settle(run.store, session.client, session.last_applied,
                                                        update.update_id, update.round, session.last_applied));
   if (verdict.outcome == Outcome::kNotApplied) {
@@ -57,8 +68,10 @@ absl::Status AnswerLate(RunContext& run, Session& session, const Update& update)
 }
 
 absl::Status Abort(RunContext& run, const std::string& reason) {
+  TERSE_FAILPOINT("coordinator.abort.before");
   TERSE_RETURN_IF_ERROR(run.store->AbortRound(run.round, reason, run.Now()));
-  if (run.on_event) run.on_event({run.Now(), "round_aborted", run.round, -1, reason});  // the store has the row
+  TERSE_FAILPOINT("coordinator.abort.done");
+  run.Tell("round_aborted", -1, reason);
   run.round_open = false;
   BookWire(run);
   TERSE_RETURN_IF_ERROR(run.store->AddLedger(run.book.Take(run.round)));
@@ -66,9 +79,10 @@ absl::Status Abort(RunContext& run, const std::string& reason) {
   for (auto& [id, session] : run.sessions) {
     const auto it = run.received.find(session.client);
     if (it == run.received.end()) continue;
-    session.link->Send(Verdict{Outcome::kNotApplied, it->second.update_id, session.last_applied, reason});
+    session.link->Send(Verdict{Outcome::kNotApplied, it->second.update.update_id, session.last_applied, reason});
   }
   run.received.clear();
+  run.invited.clear();
   return absl::OkStatus();
 }
 

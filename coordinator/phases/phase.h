@@ -1,10 +1,12 @@
 // The phases of a run. Each is one file and names its successors:
 //
 //   selecting  > collecting                 enough clients are here: the round opens
-//   collecting > committing | selecting     all updates, or a quorum at the deadline | no quorum: the round is aborted
+//   collecting > committing | selecting     the cohort's updates, or a quorum late | no quorum: the round is aborted
 //   committing > collecting | finishing     the next round opens in the same transaction | that was the last
-//              > selecting                  the updates cannot be added up: the round is aborted
+//              > selecting                  the run is paused, or the updates cannot be added up: the round is aborted
 //   finishing  > (end)                      the last evaluation and checkpoint are written
+//
+// Selecting and collecting are left for finishing when the run is ended.
 #ifndef TERSE_COORDINATOR_PHASES_PHASE_H_
 #define TERSE_COORDINATOR_PHASES_PHASE_H_
 
@@ -41,19 +43,31 @@ class Phase {
   // A validated update of an accepted session.
   virtual Transition OnUpdate(RunContext& run, Session& session, Update update);
   virtual Transition OnTick(RunContext& run) { return absl::nullopt; }
-  // An operator asked for the end of the run.
+  // A session ended or was refused.
+  virtual Transition OnLeft(RunContext& run) { return absl::nullopt; }
+  // run.ending was set.
   virtual Transition OnStop(RunContext& run) { return absl::nullopt; }
+  // An operator gives the open round up.
+  virtual Transition OnAbort(RunContext& run, const std::string& reason) { return absl::nullopt; }
   // Evaluation or checkpoint came back.
   virtual Transition OnBackground(RunContext& run) { return absl::nullopt; }
-  // When OnTick should be called; kNever for not at all.
+  // When OnTick should be called; kNever for not at all. It is also called at other times: when clients were set aside
+  // or readmitted, and when the run goes on after a pause.
   virtual int64_t DeadlineMicros(const RunContext& run) const { return kNever; }
 };
 
 // One row a phase.
 std::unique_ptr<Phase> MakePhase(PhaseName name);
 
+// The end that the last round brings.
+Ending AllRoundsDone();
+
 // Answers an update that belongs to no open round: APPLIED, NOT_APPLIED or PENDING, as Settle says.
 absl::Status AnswerLate(RunContext& run, Session& session, const Update& update);
+
+// Refuses an update and ends its session, which should check in again: an event, and a failure of the client.
+absl::Status RefuseUpdate(RunContext& run, Session& session, const std::string& kind, const std::string& detail,
+                          const std::string& answer);
 
 // Gives the open or closed round up: its updates are NOT_APPLIED and fold forward in their clients' residuals.
 absl::Status Abort(RunContext& run, const std::string& reason);

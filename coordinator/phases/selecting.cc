@@ -1,5 +1,7 @@
-// Selecting: waits until the cohort is here, then opens the round.
+// Selecting: waits until enough clients are here, then opens the round.
 #include "coordinator/phases/phases.h"
+#include "coordinator/sessions.h"
+#include "core/fault.h"
 #include "core/status.h"
 
 namespace terse {
@@ -11,28 +13,43 @@ class Selecting : public Phase {
 
   Transition Enter(RunContext& run) override {
     since_us_ = run.Now();
-    if (run.stopping) return PhaseName::kFinishing;
+    FlushAll(run);
+    if (run.ending.has_value()) return PhaseName::kFinishing;
     return TryOpen(run);
   }
 
   Transition OnReady(RunContext& run, Session& session) override { return TryOpen(run); }
+  Transition OnUpdate(RunContext& run, Session& session, Update update) override {
+    TERSE_RETURN_IF_ERROR(AnswerLate(run, session, update));
+    return TryOpen(run);  // the client is free for new work
+  }
   Transition OnTick(RunContext& run) override { return TryOpen(run); }
   Transition OnStop(RunContext& run) override { return PhaseName::kFinishing; }
 
   int64_t DeadlineMicros(const RunContext& run) const override {
-    const int64_t patience = since_us_ + static_cast<int64_t>(run.config->rounds.deadline_seconds * 1e6);
     // Past it, only a client that becomes ready can change anything.
-    return run.Now() >= patience ? kNever : patience;
+    return run.paused || !Patient(run) ? kNever : PatienceMicros(run);
   }
 
  private:
-  // The whole cohort, or a quorum once it has waited for as long as a round may take.
+  int64_t PatienceMicros(const RunContext& run) const {
+    return since_us_ + static_cast<int64_t>(run.config->rounds.deadline_seconds * 1e6);
+  }
+  bool Patient(const RunContext& run) const { return run.Now() < PatienceMicros(run); }
+
+  // The whole fleet for the first round and a cohort for a later one, or a quorum once it has waited for as long as a
+  // round may take.
+  int64_t Wanted(const RunContext& run) const {
+    const RoundPolicy& policy = run.config->rounds;
+    if (!Patient(run)) return policy.quorum;
+    return run.round == 0 ? policy.clients : policy.cohort;
+  }
+
   Transition TryOpen(RunContext& run) {
     int64_t ready = 0;
-    for (const auto& [id, session] : run.sessions) ready += session.version == run.head.version;
-    const RoundPolicy& policy = run.config->rounds;
-    const bool patient = run.Now() < since_us_ + static_cast<int64_t>(policy.deadline_seconds * 1e6);
-    if (ready < (patient ? policy.clients : policy.quorum)) return absl::nullopt;
+    for (const auto& [id, session] : run.sessions) ready += run.CanWork(session);
+    if (run.paused || ready < Wanted(run)) return absl::nullopt;
+    TERSE_FAILPOINT("coordinator.round.before_open");
     const int64_t now = run.Now();
     TERSE_RETURN_IF_ERROR(run.store->OpenRound(run.round + 1, run.head.version, now));
     run.round += 1;

@@ -3,13 +3,16 @@
 
 #include <deque>
 
+#include "absl/strings/str_replace.h"
 #include "compression/aggregate.h"
 #include "compression/codec_table.h"
 #include "compression/downstream.h"
+#include "core/fault.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "storage/run_store.h"
 #include "tests/testing/fleet_simulation.h"
+#include "tests/testing/temp_directory.h"
 
 namespace terse {
 namespace {
@@ -93,6 +96,7 @@ class Session : public ::testing::Test {
   std::unique_ptr<ClientSession> NewSession(ClientState* state) {
     ClientSession::Options options;
     options.name = "a";
+    options.run = "grid";
     options.state = state;
     options.make_trainer = GridTrainerFactory();
     options.clock = &clock_;
@@ -110,8 +114,9 @@ class Session : public ::testing::Test {
   // The downstream message that applies `update` alone, and moves the coordinator's weights.
   Delta MakeDelta(int64_t version, const std::string& update) {
     std::vector<float> average(weights_.size());
-    EXPECT_EQ(AverageUpdates(*codec_, {update}, 1, absl::MakeSpan(average)), absl::OkStatus());
-    auto message = std::make_shared<const std::string>(BuildDownstream(DownstreamMode::kForward, {update}, average));
+    EXPECT_EQ(AverageUpdates(*codec_, {update}, {}, 1, absl::MakeSpan(average)), absl::OkStatus());
+    auto message =
+        std::make_shared<const std::string>(BuildDownstream(DownstreamMode::kForward, {update}, {}, average));
     std::vector<float> scratch;
     EXPECT_EQ(ApplyDownstream(*codec_, *message, &scratch, absl::MakeSpan(weights_)), absl::OkStatus());
     return Delta{version, HashWeights(weights_), message};
@@ -166,6 +171,13 @@ TEST_F(Session, JoinsTrainsSealsPushesAndSettles) {
   EXPECT_EQ(again.Said<Update>()[0].message, EncodedDelta(0));
   EXPECT_FALSE(state_->state().sealed.has_value());
   EXPECT_EQ(state_->state().prev_applied, id);
+}
+
+TEST_F(Session, TellsItsRunAndItsSamples) {
+  ScriptedCoordinator link = Joining({});
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
+  EXPECT_EQ(link.Said<CheckIn>().at(0).run, "grid");
+  EXPECT_EQ(link.Said<Ready>().at(1).samples, GridSamples(1));
 }
 
 TEST_F(Session, WorkThatWasNotAppliedFoldsForward) {
@@ -347,6 +359,82 @@ TEST_F(Session, AnotherRunStartsAfresh) {
   EXPECT_EQ(state_->state().generation, 1);
   EXPECT_EQ(other.Said<Update>().at(0).message, EncodedDelta(0));
 }
+
+#ifdef TERSE_FAULTS
+
+// Fails at one failpoint, at its first pass.
+class FailAt : public FailpointHook {
+ public:
+  explicit FailAt(absl::string_view name) : name_(name) { SetThreadFailpointHook(this); }
+  ~FailAt() override { SetThreadFailpointHook(nullptr); }
+  absl::Status OnFailpoint(absl::string_view name) override {
+    if (name != name_ || failed) return absl::OkStatus();
+    failed = true;
+    return absl::UnavailableError("the test failed here");
+  }
+  bool failed = false;
+
+ private:
+  const std::string name_;
+};
+
+// A step that fails ends the connection; whatever it was, the next ones bring the same update into the model, once.
+class SessionFailpoint : public Session, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(SessionFailpoint, ChangesNothingThatCounts) {
+  const Id128 id = MakeUpdateId(lineage_, 1, 1, {}, EncodedDelta(0));
+  const Delta delta = MakeDelta(1, EncodedDelta(5));
+  weights_ = GridInitialWeights();
+  FailAt failing(GetParam());
+  for (int connection = 0; connection < 3 && state_->state().prev_applied != id; ++connection) {
+    ScriptedCoordinator link =
+        Joining({Assignment{1, 0, 2}, Receipt{id}, delta, Verdict{Outcome::kApplied, id, id, ""}});
+    if (state_->state().sealed.has_value()) {
+      std::get<Welcome>(link.script.front()).verdict = Verdict{Outcome::kPending, id, {}, ""};
+    }
+    EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
+    for (const Update& update : link.Said<Update>()) EXPECT_EQ(update.update_id, id);
+  }
+  EXPECT_TRUE(failing.failed);
+  EXPECT_EQ(state_->state().prev_applied, id);
+  EXPECT_EQ(state_->state().generation, 1);
+  EXPECT_EQ(state_->state().dense, GridDelta(1, 0));
+}
+
+INSTANTIATE_TEST_SUITE_P(Client, SessionFailpoint,
+                         ::testing::Values("client.checkin.before_send", "client.welcome.received",
+                                           "client.resync.downloaded", "client.delta.before_apply",
+                                           "client.delta.applied", "client.assignment.received", "client.train.done",
+                                           "client.upload.before_send", "client.upload.sent", "client.receipt.received",
+                                           "client.verdict.received"),
+                         [](const ::testing::TestParamInfo<const char*>& info) {
+                           return absl::StrReplaceAll(info.param, {{".", "_"}});
+                         });
+
+// The mutants do what their names say; that the invariants notice is shown elsewhere.
+class Mutants : public Session {
+ protected:
+  ~Mutants() override { SetMutant(Mutant::kNone); }
+};
+
+TEST_F(Mutants, SettleOnReceiptTakesTheReceiptForTheVerdict) {
+  const Id128 id = MakeUpdateId(lineage_, 1, 1, {}, EncodedDelta(0));
+  SetMutant(Mutant::kSettleOnReceipt);
+  ScriptedCoordinator link = Joining({Assignment{1, 0, 2}, Receipt{id}});
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
+  EXPECT_FALSE(state_->state().sealed.has_value());
+  EXPECT_EQ(state_->state().prev_applied, id);
+}
+
+TEST_F(Mutants, TimeoutIsRejectTakesALostConnectionForTheVerdict) {
+  SetMutant(Mutant::kTimeoutIsReject);
+  ScriptedCoordinator link = Joining({Assignment{1, 0, 2}});
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
+  EXPECT_FALSE(state_->state().sealed.has_value());
+  EXPECT_TRUE(state_->state().prev_applied.IsZero());
+}
+
+#endif  // TERSE_FAULTS
 
 }  // namespace
 }  // namespace terse

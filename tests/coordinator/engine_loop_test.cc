@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "tests/testing/fleet_simulation.h"
 #include "tests/testing/scripted_client.h"
+#include "tests/testing/temp_directory.h"
 
 namespace terse {
 namespace {
@@ -77,6 +78,19 @@ TEST_F(Loop, ManyThreadsMayPost) {
   EXPECT_TRUE(fleet_.engine()->View().sessions.empty());
 }
 
+TEST_F(Loop, APosterHearsWhetherItsEventWasHandledOrDropped) {
+  std::vector<bool> heard;
+  loop_.Post(Connected{1, std::make_shared<RecordingLink>()}, [&](bool handled) { heard.push_back(handled); });
+  EXPECT_TRUE(heard.empty()) << "nothing runs yet";
+  Start();
+  WaitForQueue();
+  EXPECT_EQ(heard, std::vector<bool>({true}));
+  loop_.Quit();
+  EXPECT_EQ(Join(), absl::OkStatus());
+  loop_.Post(Disconnected{1}, [&](bool handled) { heard.push_back(handled); });
+  EXPECT_EQ(heard, std::vector<bool>({true, false}));
+}
+
 TEST_F(Loop, CallsRunInTheLoopsThreadAndEndWithTheLoop) {
   Start();
   std::thread::id ran_in;
@@ -124,23 +138,23 @@ TEST_F(LoopWithARound, TheTimerFollowsTheClock) {
   fleet_.clock()->Advance(fleet_.config().rounds.deadline_seconds + 1);
   WaitForQueue();  // wakes the loop: it looks at the clock again
   WaitForQueue();
-  EXPECT_EQ(fleet_.engine()->View().round, 2);  // round 1 was aborted without a quorum and the next one opened
+  EXPECT_EQ(fleet_.engine()->View().phase, "waiting for clients");  // round 1 was aborted without a quorum
   loop_.Quit();
   EXPECT_EQ(Join(), absl::OkStatus());
 }
 
 TEST_F(LoopWithARound, AQueueThatNeverEmptiesDoesNotHoldTheTimerUp) {
   fleet_.clock()->Advance(fleet_.config().rounds.deadline_seconds + 1);
-  int64_t round_at_first_item = 0;
+  std::string phase_at_first_item;
   std::thread caller([&] {
-    EXPECT_EQ(loop_.Call([&] { round_at_first_item = fleet_.engine()->View().round; }), absl::OkStatus());
+    EXPECT_EQ(loop_.Call([&] { phase_at_first_item = fleet_.engine()->View().phase; }), absl::OkStatus());
     loop_.Quit();
   });
   absl::SleepFor(absl::Milliseconds(20));
   Start();
   caller.join();
   EXPECT_EQ(Join(), absl::OkStatus());
-  EXPECT_EQ(round_at_first_item, 2);
+  EXPECT_EQ(phase_at_first_item, "waiting for clients");
 }
 
 TEST_F(LoopWithARound, AnErrorOfTheEngineEndsTheLoop) {

@@ -1,14 +1,11 @@
 // The coordinator's process ends at every boundary of a round and starts again.
-#include <sqlite3.h>
-
-#include <filesystem>
-#include <fstream>
-
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "storage/sqlite_db.h"
 #include "tests/testing/fleet_simulation.h"
 #include "tests/testing/scripted_client.h"
+#include "tests/testing/temp_directory.h"
 
 namespace terse {
 namespace {
@@ -80,11 +77,12 @@ class Restart : public ::testing::Test {
     while (fleet_.engine()->View().head.version < version) ASSERT_TRUE(*fleet_.DeliverAny(nullptr));
   }
   void Execute(const std::string& sql) {
-    sqlite3* db = nullptr;
-    ASSERT_EQ(sqlite3_open(absl::StrCat(fleet_.store_directory(), "/run.sqlite").c_str(), &db), SQLITE_OK);
-    ASSERT_EQ(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(db);
-    ASSERT_EQ(sqlite3_changes(db), 1);
-    sqlite3_close(db);
+    MemoryDisk& disk = fleet_.disk(kCoordinator);
+    disk.Start();
+    const auto db = SqliteDb::Open(absl::StrCat(fleet_.store_directory(), "/run.sqlite"), SqliteDb::Mode::kWriter,
+                                   disk.SqliteVfs());
+    ASSERT_EQ(db.status(), absl::OkStatus());
+    ASSERT_EQ((*db)->InTransaction([&] { return (*db)->Prepare(sql).RunForOne("no such row"); }), absl::OkStatus());
   }
 
   FleetSimulation fleet_;
@@ -146,7 +144,11 @@ TEST_F(Restart, ADamagedCheckpointFallsBackToAnOlderOne) {
   ASSERT_EQ(fleet_.store()->NewestCheckpointFile()->version, 4);
   const std::string path = fleet_.store()->NewestCheckpointFile()->path;
   fleet_.KillCoordinator();
-  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
+  MemoryDisk& disk = fleet_.disk(kCoordinator);
+  disk.Start();
+  std::string bytes = *disk.Read(path);
+  bytes.pop_back();
+  ASSERT_EQ(WriteFileSynced(disk, path, {bytes}), absl::OkStatus());
   ASSERT_EQ(fleet_.StartCoordinator(), absl::OkStatus());
   EXPECT_EQ(EventsOf(fleet_, "checkpoint_damaged").size(), 1);
   FinishAndCheck(fleet_);

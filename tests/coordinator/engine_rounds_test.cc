@@ -1,4 +1,6 @@
 // Rounds of the engine: aggregation, quorum, deadlines, repeated and conflicting updates, stop, ledger.
+#include "compression/downstream.h"
+#include "core/fault.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/fleet_simulation.h"
@@ -243,6 +245,34 @@ TEST_F(Scripted, TheOperatorStopsARoundAndTheRunEnds) {
   ASSERT_EQ(fleet_.StartCoordinator(), absl::OkStatus());
   EXPECT_TRUE(fleet_.engine()->View().ended);
 }
+
+#ifdef TERSE_FAULTS
+// The mutants do what their names say; that the invariants notice is shown elsewhere.
+class ScriptedMutants : public Scripted {
+ protected:
+  ~ScriptedMutants() override { SetMutant(Mutant::kNone); }
+};
+
+TEST_F(ScriptedMutants, NoDeduplicationCountsARepeatedUpdateTwice) {
+  SetMutant(Mutant::kNoDeduplication);
+  const Update update = a_->MakeUpdate(1, 0, 0);
+  ASSERT_EQ(a_->Say(update), absl::OkStatus());
+  ASSERT_EQ(a_->Say(update), absl::OkStatus());
+  ASSERT_EQ(b_->Say(b_->MakeUpdate(1, 1, 0)), absl::OkStatus());
+  EXPECT_EQ(ParseForwarded(fleet_.store()->ReadLog(0, 1)->at(0).downstream)->updates.size(), 3);
+}
+
+TEST_F(ScriptedMutants, NoPredecessorCheckTakesAnUpdateOfAnotherPast) {
+  SetMutant(Mutant::kNoPredecessorCheck);
+  ASSERT_EQ(a_->Say(a_->MakeUpdate(1, 0, 0, Bogus())), absl::OkStatus());
+  EXPECT_EQ(a_->Count<Refusal>(), 0);
+  ASSERT_EQ(b_->Say(b_->MakeUpdate(1, 1, 0)), absl::OkStatus());
+  EXPECT_EQ(fleet_.engine()->View().head.version, 1);
+  ScriptedClient again(&fleet_, "a", 1003);
+  ASSERT_EQ(again.SayCheckIn(Bogus()), absl::OkStatus());
+  EXPECT_NE(again.All<Welcome>().at(0).verdict.value_or(Verdict{}).outcome, Outcome::kReset);
+}
+#endif  // TERSE_FAULTS
 
 TEST(EngineRounds, TheRunEndsOnceItsLastCheckpointAndEvaluationAreThere) {
   RunConfig config = GridRunConfig(2, 2);

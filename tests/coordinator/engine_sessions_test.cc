@@ -185,13 +185,18 @@ TEST_F(CatchingUp, TheLogServesWhoIsNear) {
   EXPECT_EQ(client.Count<Assignment>(), 1);
 }
 
-TEST_F(CatchingUp, TheCheckpointServesWhoIsFar) {
-  for (const absl::optional<int64_t>& version : {absl::optional<int64_t>(2), absl::optional<int64_t>()}) {
-    const ScriptedClient client = At(version);
-    ASSERT_EQ(client.Count<Resync>(), 1);
-    EXPECT_EQ(client.All<Resync>()[0].checkpoint_version, 3);
-    EXPECT_EQ(client.Count<Delta>() + client.Count<Assignment>(), 0);
-  }
+TEST_F(CatchingUp, TheLogServesWhoIsBehindTheCheckpointWhereItIsCheaper) {
+  const ScriptedClient client = At(0);
+  EXPECT_EQ(client.Count<Resync>(), 0);
+  EXPECT_EQ(client.Count<Delta>(), 5);
+  EXPECT_EQ(client.Count<Assignment>(), 1);
+}
+
+TEST_F(CatchingUp, TheCheckpointServesWhoHoldsNothing) {
+  const ScriptedClient client = At(absl::nullopt);
+  ASSERT_EQ(client.Count<Resync>(), 1);
+  EXPECT_EQ(client.All<Resync>()[0].checkpoint_version, 3);
+  EXPECT_EQ(client.Count<Delta>() + client.Count<Assignment>(), 0);
 }
 
 TEST_F(CatchingUp, ALogThatIsCutOffMeanwhileLeadsToTheCheckpoint) {

@@ -1,0 +1,22 @@
+// What ends a run before its last round. Pure functions of their arguments.
+#ifndef TERSE_COORDINATOR_LIMITS_H_
+#define TERSE_COORDINATOR_LIMITS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "core/run_config.h"
+#include "core/trainer.h"
+
+namespace terse {
+
+// When a run that was created at `created_us` has used its time, in microseconds; the largest number for never.
+int64_t TimeLimitMicros(const RunLimits& limits, int64_t created_us);
+
+// Why the run is over, one line for people; empty while it is not.
+std::string TimeIsUp(const RunLimits& limits, int64_t created_us, int64_t now_us);
+std::string TargetReached(const RunLimits& limits, int64_t round, const Evaluation& evaluation);
+
+}  // namespace terse
+
+#endif  // TERSE_COORDINATOR_LIMITS_H_

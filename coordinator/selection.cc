@@ -1,0 +1,70 @@
+#include "coordinator/selection.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/random.h"
+
+namespace terse {
+namespace {
+
+constexpr int kFractionBits = 48;
+
+// -log2(x / 2^64) in units of 2^-48, for x >= 1: the integer part from the leading bit, then one bit of the fraction
+// for each squaring of the mantissa.
+uint64_t NegativeLog2(uint64_t x) {
+  const int leading_zeros = __builtin_clzll(x);
+  uint64_t mantissa = x << leading_zeros;  // [1, 2) in units of 2^-63
+  uint64_t log = static_cast<uint64_t>(63 - leading_zeros);
+  for (int bit = 0; bit < kFractionBits; ++bit) {
+    const __uint128_t square = static_cast<__uint128_t>(mantissa) * mantissa;  // [1, 4) in units of 2^-126
+    const bool carry = (square >> 127) != 0;
+    mantissa = static_cast<uint64_t>(carry ? square >> 64 : square >> 63);
+    log = 2 * log + (carry ? 1 : 0);
+  }
+  return (uint64_t{64} << kFractionBits) - log;
+}
+
+uint64_t WeightOf(Selection selection, const Candidate& candidate) {
+  constexpr double kScale = 1e6;
+  if (selection == Selection::kSamples) return static_cast<uint64_t>(std::max<int64_t>(1, candidate.samples));
+  if (selection != Selection::kReliability) return 1;
+  return static_cast<uint64_t>(std::llround(kScale * std::clamp(candidate.reliability, 0.001, 1.0)));
+}
+
+struct Draw {
+  uint64_t surprise = 0;  // NegativeLog2 of the draw, below 2^55
+  uint64_t weight = 1;    // below 2^62
+  int64_t client = 0;
+
+  // surprise / weight, compared without a division.
+  bool operator<(const Draw& other) const {
+    const __uint128_t mine = static_cast<__uint128_t>(surprise) * other.weight;
+    const __uint128_t others = static_cast<__uint128_t>(other.surprise) * weight;
+    return mine != others ? mine < others : client < other.client;
+  }
+};
+
+}  // namespace
+
+std::vector<int64_t> DrawCohort(Selection selection, const std::vector<Candidate>& candidates, int64_t count,
+                                uint64_t seed, int64_t round) {
+  const uint64_t round_seed = Random(seed, static_cast<uint64_t>(round)).Next();
+  std::vector<Draw> draws;
+  draws.reserve(candidates.size());
+  for (const Candidate& candidate : candidates) {
+    const uint64_t drawn = Random(round_seed, static_cast<uint64_t>(candidate.client)).Next();
+    draws.push_back({NegativeLog2(std::max<uint64_t>(drawn, 1)), WeightOf(selection, candidate), candidate.client});
+  }
+  std::sort(draws.begin(), draws.end());
+  if (selection != Selection::kAll) {
+    draws.resize(std::min(draws.size(), static_cast<size_t>(std::max<int64_t>(count, 0))));
+  }
+  std::vector<int64_t> clients;
+  clients.reserve(draws.size());
+  for (const Draw& draw : draws) clients.push_back(draw.client);
+  std::sort(clients.begin(), clients.end());
+  return clients;
+}
+
+}  // namespace terse

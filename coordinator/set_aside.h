@@ -1,0 +1,27 @@
+// Clients that fail again and again get no work for a while.
+#ifndef TERSE_COORDINATOR_SET_ASIDE_H_
+#define TERSE_COORDINATOR_SET_ASIDE_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "coordinator/run_context.h"
+
+namespace terse {
+
+// Counts a failure of the client, connected or not, and sets it aside when that is one too many in a row. A status
+// other than OK is a failure of the store, here and below.
+absl::Status RecordFailure(RunContext& run, int64_t client, const std::string& reason);
+
+// Sets the client aside until then, or readmits it (0). No effect for a client that was never registered.
+absl::Status SetAside(RunContext& run, int64_t client, int64_t until_us, const std::string& reason);
+
+// Readmits the connected clients whose time is over.
+absl::Status ReadmitDue(RunContext& run);
+
+// When the next connected client is due; the largest number for never.
+int64_t NextReadmissionMicros(const RunContext& run);
+
+}  // namespace terse
+
+#endif  // TERSE_COORDINATOR_SET_ASIDE_H_

@@ -1,0 +1,106 @@
+// A client that was away for 200 rounds comes back: by the log where that costs fewer bytes than a checkpoint,
+// otherwise by the checkpoint, and holds the same weights as everyone.
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/fleet_simulation.h"
+
+namespace terse {
+namespace {
+
+constexpr int64_t kAway = 200;
+
+// One client works in each round; the checkpoints are those of a long run. `density` decides what a round costs.
+RunConfig Config(double density, const std::string& grouping) {
+  RunConfig config = GridRunConfig(2, 1000);
+  config.codec.density = density;
+  config.codec.grouping = grouping;
+  config.rounds.selection = Selection::kRandom;
+  config.rounds.cohort = config.rounds.quorum = config.rounds.invited = 1;
+  config.checkpoint_every = 50;
+  config.checkpoint_keep = 2;
+  return config;
+}
+
+struct Return {
+  int64_t deltas = 0, resyncs = 0;
+  int64_t bytes = 0;  // of messages and of the checkpoint
+};
+
+class Away {
+ public:
+  explicit Away(const RunConfig& config) : fleet_(config, 2) {
+    EXPECT_EQ(fleet_.StartAll(), absl::OkStatus());
+    RunTo(4);
+    EXPECT_EQ(fleet_.StopClient(1), absl::OkStatus());  // it keeps its model
+    RunTo(fleet_.engine()->View().head.version + kAway);
+  }
+
+  Return ComeBack() {
+    const size_t heard = fleet_.heard(1).size();
+    EXPECT_EQ(fleet_.StartClient(1), absl::OkStatus());
+    EXPECT_EQ(fleet_.Connect(1), absl::OkStatus());
+    // Only client 1's messages move: check-in, welcome, ready, and all that brings it to the head.
+    while (*fleet_.DeliverUp(1) || *fleet_.DeliverDown(1)) {
+    }
+    Return result;
+    for (size_t k = heard; k < fleet_.heard(1).size(); ++k) {
+      const FromServer& message = fleet_.heard(1)[k];
+      const auto* delta = std::get_if<Delta>(&message);
+      result.deltas += delta != nullptr;
+      result.bytes += delta != nullptr ? delta->message->size() : 0;
+      if (!std::holds_alternative<Resync>(message)) continue;
+      ++result.resyncs;
+      result.bytes += fleet_.checkpoint_bytes();
+    }
+    return result;
+  }
+  // The weights that the client holds, hashed after an orderly exit.
+  Id128 HashOfClient() {
+    EXPECT_EQ(fleet_.StopClient(1), absl::OkStatus());
+    EXPECT_EQ(fleet_.StartClient(1), absl::OkStatus());
+    const absl::optional<CachedModel> model = fleet_.state(1)->LoadModel();
+    EXPECT_TRUE(model.has_value());
+    EXPECT_EQ(model->version, fleet_.engine()->View().head.version);
+    return HashWeights(model->weights);
+  }
+
+  FleetSimulation& fleet() { return fleet_; }
+
+ private:
+  void RunTo(int64_t version) {
+    for (int64_t step = 0; fleet_.engine()->View().head.version < version; ++step) {
+      ASSERT_LT(step, 100'000);
+      ASSERT_TRUE(*fleet_.DeliverAny(nullptr)) << "version " << fleet_.engine()->View().head.version;
+    }
+  }
+
+  FleetSimulation fleet_;
+};
+
+TEST(EngineCatchUp, TheLogServesWhoWasAwayFor200CheapRounds) {
+  Away away(Config(0.0005, "global"));  // one position in a round
+  const Return result = away.ComeBack();
+  EXPECT_EQ(result.resyncs, 0);
+  EXPECT_GE(result.deltas, kAway);
+  EXPECT_LT(result.bytes, away.fleet().checkpoint_bytes());
+  EXPECT_EQ(away.HashOfClient(), away.fleet().engine()->View().head.model_hash);
+  std::cout << absl::StrCat(result.deltas, " rounds away, by the log: ", result.bytes, " bytes; a checkpoint has ",
+                            away.fleet().checkpoint_bytes(), "\n");
+}
+
+TEST(EngineCatchUp, TheCheckpointServesWhoWasAwayFor200DearRounds) {
+  Away away(Config(0.1, "per_tensor"));
+  const int64_t from = 4, head = away.fleet().engine()->View().head.version;
+  const Return result = away.ComeBack();
+  EXPECT_EQ(result.resyncs, 1);
+  EXPECT_LE(result.deltas, 50);  // those since the checkpoint
+  EXPECT_EQ(away.HashOfClient(), away.fleet().engine()->View().head.model_hash);
+  std::cout << absl::StrCat(head - from, " rounds away, by the checkpoint and ", result.deltas,
+                            " messages after it: ", result.bytes, " bytes\n");
+}
+
+}  // namespace
+}  // namespace terse

@@ -1,0 +1,200 @@
+// The pure policies of the engine: who is drawn, who may join, what ends a run.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "coordinator/allow_list.h"
+#include "coordinator/limits.h"
+#include "coordinator/selection.h"
+#include "core/random.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace terse {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+std::vector<Candidate> Fleet(int64_t size) {
+  std::vector<Candidate> fleet;
+  for (int64_t i = 0; i < size; ++i) fleet.push_back({i, 1, 1});
+  return fleet;
+}
+
+// How often each client is drawn in `rounds` rounds.
+std::map<int64_t, int64_t> Counts(Selection selection, const std::vector<Candidate>& fleet, int64_t count,
+                                  int64_t rounds, uint64_t seed = 7) {
+  std::map<int64_t, int64_t> counts;
+  for (int64_t round = 1; round <= rounds; ++round) {
+    for (int64_t client : DrawCohort(selection, fleet, count, seed, round)) ++counts[client];
+  }
+  return counts;
+}
+
+TEST(Selection, AllTakesEveryoneInOrder) {
+  EXPECT_THAT(DrawCohort(Selection::kAll, {{4}, {0}, {9}}, 1, 1, 1), ElementsAre(0, 4, 9));
+  EXPECT_THAT(DrawCohort(Selection::kAll, {}, 1, 1, 1), IsEmpty());
+}
+
+TEST(Selection, TakesAsManyAsAskedForAndThereAre) {
+  for (Selection selection : {Selection::kRandom, Selection::kSamples, Selection::kReliability}) {
+    for (int64_t count : {-1, 0, 1, 5, 9}) {
+      EXPECT_EQ(DrawCohort(selection, Fleet(5), count, 3, 1).size(), std::clamp<int64_t>(count, 0, 5));
+    }
+  }
+}
+
+// The draws as Python computes them from the paper's u^(1/w): they are the same everywhere and for ever, since a change
+// would redraw the cohorts of running runs.
+TEST(Selection, DrawsAreTheSameOnEveryMachine) {
+  std::vector<Candidate> fleet = Fleet(40);
+  for (Candidate& candidate : fleet) {
+    candidate.samples = 1 + candidate.client * candidate.client;
+    candidate.reliability = 1.0 / static_cast<double>(1 + candidate.client);
+  }
+  EXPECT_THAT(DrawCohort(Selection::kRandom, fleet, 5, 1, 1), ElementsAre(10, 21, 26, 31, 36));
+  EXPECT_THAT(DrawCohort(Selection::kSamples, fleet, 5, 1, 1), ElementsAre(26, 30, 31, 33, 36));
+  EXPECT_THAT(DrawCohort(Selection::kReliability, fleet, 5, 1, 1), ElementsAre(0, 4, 8, 10, 31));
+}
+
+TEST(Selection, TheOrderOfTheCandidatesDoesNotMatter) {
+  std::vector<Candidate> fleet = Fleet(30);
+  for (Candidate& candidate : fleet) candidate.samples = 1 + candidate.client % 4;
+  std::vector<Candidate> reversed(fleet.rbegin(), fleet.rend());
+  for (int64_t round = 1; round <= 50; ++round) {
+    EXPECT_EQ(DrawCohort(Selection::kSamples, fleet, 7, 5, round),
+              DrawCohort(Selection::kSamples, reversed, 7, 5, round));
+  }
+}
+
+TEST(Selection, WhoIsDrawnIsDrawnFromEverySubset) {
+  const std::vector<Candidate> fleet = Fleet(30);
+  for (int64_t round = 1; round <= 50; ++round) {
+    const std::vector<int64_t> all = DrawCohort(Selection::kRandom, fleet, 6, 5, round);
+    std::vector<Candidate> half;
+    for (const Candidate& candidate : fleet) {
+      if (candidate.client % 2 == 0) half.push_back(candidate);
+    }
+    const std::vector<int64_t> of_half = DrawCohort(Selection::kRandom, half, 6, 5, round);
+    for (int64_t client : all) EXPECT_EQ(std::count(of_half.begin(), of_half.end(), client), client % 2 == 0 ? 1 : 0);
+  }
+}
+
+TEST(Selection, RoundsAndSeedsDrawAfresh) {
+  const std::vector<Candidate> fleet = Fleet(100);
+  const std::vector<int64_t> first = DrawCohort(Selection::kRandom, fleet, 10, 1, 1);
+  EXPECT_EQ(DrawCohort(Selection::kRandom, fleet, 10, 1, 1), first);
+  EXPECT_NE(DrawCohort(Selection::kRandom, fleet, 10, 1, 2), first);
+  EXPECT_NE(DrawCohort(Selection::kRandom, fleet, 10, 2, 1), first);
+}
+
+// 10 of 50 in 20,000 rounds: 4,000 draws each with a standard deviation of 57.
+TEST(Selection, RandomGivesEveryoneTheSameChance) {
+  const std::map<int64_t, int64_t> counts = Counts(Selection::kRandom, Fleet(50), 10, 20'000);
+  ASSERT_EQ(counts.size(), 50);
+  for (const auto& [client, count] : counts) EXPECT_NEAR(count, 4000, 5 * 57) << client;
+}
+
+// Two clients of a round are as good as independent: with 10 of 50, two given ones meet in 10/50 * 9/49 of the rounds.
+TEST(Selection, PairsMeetAsOftenAsChanceSays) {
+  int64_t met = 0;
+  for (int64_t round = 1; round <= 20'000; ++round) {
+    const std::vector<int64_t> drawn = DrawCohort(Selection::kRandom, Fleet(50), 10, 3, round);
+    met += std::count(drawn.begin(), drawn.end(), 3) == 1 && std::count(drawn.begin(), drawn.end(), 4) == 1;
+  }
+  EXPECT_NEAR(met, 20'000 * 10.0 / 50 * 9 / 49, 5 * 27);
+}
+
+// The first draw falls on client i with probability w_i / sum: binomial, five standard deviations.
+TEST(Selection, OneDrawFollowsTheWeights) {
+  constexpr int64_t kRounds = 40'000;
+  std::vector<Candidate> fleet = Fleet(5);
+  const double share[] = {0.01, 0.04, 0.15, 0.3, 0.5};
+  for (int64_t i = 0; i < 5; ++i) {
+    fleet[i].samples = std::llround(share[i] * 600);
+    fleet[i].reliability = share[i];
+  }
+  for (Selection selection : {Selection::kSamples, Selection::kReliability}) {
+    std::map<int64_t, int64_t> counts = Counts(selection, fleet, 1, kRounds);
+    for (int64_t i = 0; i < 5; ++i) {
+      EXPECT_NEAR(counts[i], kRounds * share[i], 5 * std::sqrt(kRounds * share[i] * (1 - share[i]))) << i;
+    }
+  }
+}
+
+// Without replacement: of weights 1, 1, 2 the pairs {0,1}, {0,2}, {1,2} have probabilities 1/6, 5/12, 5/12.
+TEST(Selection, TwoDrawsFollowTheWeightsThatAreLeft) {
+  constexpr int64_t kRounds = 40'000;
+  const std::vector<Candidate> fleet = {{0, 1, 1}, {1, 1, 1}, {2, 2, 1}};
+  std::map<std::vector<int64_t>, int64_t> pairs;
+  for (int64_t round = 1; round <= kRounds; ++round) ++pairs[DrawCohort(Selection::kSamples, fleet, 2, 11, round)];
+  EXPECT_NEAR((pairs[{0, 1}]), kRounds / 6.0, 5 * std::sqrt(kRounds * 5.0 / 36));
+  EXPECT_NEAR((pairs[{0, 2}]), kRounds * 5 / 12.0, 5 * std::sqrt(kRounds * 35.0 / 144));
+  EXPECT_NEAR((pairs[{1, 2}]), kRounds * 5 / 12.0, 5 * std::sqrt(kRounds * 35.0 / 144));
+}
+
+TEST(Selection, ExtremeWeightsAreHandled) {
+  const std::vector<Candidate> huge = {{0, 1, 1}, {1, int64_t{1} << 40, 1}, {2, 1, 1}};
+  EXPECT_THAT(Counts(Selection::kSamples, huge, 1, 1000), ElementsAre(::testing::Pair(1, 1000)));
+  // No client is shut out for good: the reliability counts as a thousandth at least.
+  const std::vector<Candidate> hopeless = {{0, 1, 0}, {1, 1, 1}};
+  const std::map<int64_t, int64_t> counts = Counts(Selection::kReliability, hopeless, 1, 40'000);
+  EXPECT_GT(counts.at(0), 5);
+  EXPECT_LT(counts.at(0), 100);
+}
+
+TEST(AllowList, StarsStandForAnyCharacters) {
+  const std::pair<const char*, const char*> matches[] = {{"a", "a"},
+                                                         {"*", ""},
+                                                         {"*", "abc"},
+                                                         {"a*", "a"},
+                                                         {"a*", "abc"},
+                                                         {"*c", "abc"},
+                                                         {"a*c", "abc"},
+                                                         {"a*c", "ac"},
+                                                         {"a*c", "abcbc"},
+                                                         {"*b*", "abc"},
+                                                         {"a**c", "abc"},
+                                                         {"", ""},
+                                                         {"*-gpu-*", "lab-gpu-7"},
+                                                         {"*ab", "aab"},
+                                                         {"a*b*c", "aXbXbXc"},
+                                                         {"*aa*ab", "aaaab"}};
+  for (const auto& [pattern, name] : matches) EXPECT_TRUE(MatchesPattern(pattern, name)) << pattern << " " << name;
+  const std::pair<const char*, const char*> others[] = {
+      {"a", "b"},      {"a", "ab"},      {"ab", "a"},   {"", "a"},      {"a*", "ba"},     {"*c", "cb"},
+      {"a*c", "abcd"}, {"a*b*c", "acb"}, {"A*", "abc"}, {"a?c", "abc"}, {"*aab", "aaba"}, {"a.c", "abc"}};
+  for (const auto& [pattern, name] : others) EXPECT_FALSE(MatchesPattern(pattern, name)) << pattern << " " << name;
+}
+
+TEST(AllowList, AnEmptyListAllowsEveryone) {
+  EXPECT_TRUE(IsAllowed({}, "anyone"));
+  EXPECT_TRUE(IsAllowed({"lab-*", "desk"}, "desk"));
+  EXPECT_FALSE(IsAllowed({"lab-*", "desk"}, "desk2"));
+}
+
+TEST(Limits, TimeRunsFromTheCreation) {
+  RunLimits limits;
+  EXPECT_EQ(TimeLimitMicros(limits, 5), std::numeric_limits<int64_t>::max());
+  limits.seconds = 2.5;
+  EXPECT_EQ(TimeLimitMicros(limits, 1'000'000), 3'500'000);
+  EXPECT_EQ(TimeIsUp(limits, 1'000'000, 3'499'999), "");
+  EXPECT_EQ(TimeIsUp(limits, 1'000'000, 3'500'000), "the run has used its 2.5 seconds");
+}
+
+TEST(Limits, TargetsNameWhatWasReached) {
+  RunLimits limits;
+  EXPECT_EQ(TargetReached(limits, 1, {1.0, 0.0}), "");
+  limits.accuracy = 0.99;
+  EXPECT_EQ(TargetReached(limits, 120, {0.9899, 0.0}), "");
+  EXPECT_EQ(TargetReached(limits, 120, {0.9912, 0.5}), "target accuracy 0.99 reached: 0.9912 after round 120");
+  limits.loss = 0.05;
+  EXPECT_EQ(TargetReached(limits, 7, {0.5, 0.0432}), "target loss 0.05 reached: 0.0432 after round 7");
+  EXPECT_EQ(TargetReached(limits, 7, {0.5, 0.06}), "");
+  EXPECT_EQ(TargetReached(limits, 7, {std::nan(""), std::nan("")}), "");
+}
+
+}  // namespace
+}  // namespace terse
