@@ -14,7 +14,8 @@ usage: deploy/build.sh [--preset NAME] [--jobs N] [--no-packages] [--verbose] [-
 
 Installs the Debian 12 packages that are missing, configures the CMake preset and builds it with ninja into build/NAME.
 
-  --preset NAME   release (default), dev, asan, tsan, compression (the library alone) or fuzz (with clang-14)
+  --preset NAME   release (default), dev, faults (with failpoints), asan, tsan, compression (the library alone), fuzz
+                  or fuzz-fast (with clang-14)
   --jobs N        compilers at a time (default: the processors, less where memory is short)
   --no-packages   do not touch the machine's packages
   --verbose       show what CMake and ninja say
@@ -55,8 +56,8 @@ parse_arguments() {
       *) fail "unknown argument '$1'; see deploy/build.sh --help" ;;
     esac
   done
-  [[ "$preset" =~ ^(release|dev|asan|tsan|compression|fuzz)$ ]] ||
-    fail "no preset '$preset'; the presets are release, dev, asan, tsan, compression and fuzz"
+  [[ "$preset" =~ ^(release|dev|faults|asan|tsan|compression|fuzz|fuzz-fast)$ ]] ||
+    fail "no preset '$preset'; the presets are release, dev, faults, asan, tsan, compression, fuzz and fuzz-fast"
   [[ -n "$jobs" ]] || jobs=$(default_jobs)
   [[ "$jobs" =~ ^[1-9][0-9]*$ ]] || fail "--jobs must be a positive number, not '$jobs'"
 }

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "core/trainer.h"
+#include "proto/channel_settings.h"
 
 namespace terse {
 
@@ -16,7 +17,11 @@ struct DaemonOptions {
   std::string data_directory;  // empty: the embedded data set
   std::string device = "auto";
   int threads = 1;
+  double first_backoff_seconds = 0.5;  // from a lost connection to the next attempt; doubles while attempts fail
   std::string log_level = "info";
+  std::string run;           // to join; empty: the only one that the coordinator has
+  bool reset_state = false;  // a damaged state directory is emptied and started afresh
+  double keepalive_seconds = kDefaultKeepaliveSeconds;
 };
 
 // Exit codes of the daemon.
@@ -28,7 +33,8 @@ inline constexpr int kExitUsage = 2;
 // -1.
 int ParseDaemonOptions(int argc, char** argv, DaemonOptions* options);
 
-// Serves the coordinator until the run is finished, SIGINT or SIGTERM. Returns the exit code.
+// Serves the coordinator until the run is finished, SIGINT or SIGTERM. A disk that is full or fails for now is waited
+// for; a sync that failed ends the process, so that the next one reads what the disk holds. Returns the exit code.
 int RunDaemon(const DaemonOptions& options, TrainerFactory make_trainer);
 
 }  // namespace terse

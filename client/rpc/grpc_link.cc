@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "core/fault.h"
 #include "core/status.h"
 #include "proto/channel_settings.h"
 
@@ -24,15 +25,19 @@ absl::Status Unavailable(const grpc::Status& status) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GrpcLink>> GrpcLink::Connect(const std::string& address, absl::Duration timeout,
+                                                            double keepalive_seconds,
                                                             const std::atomic<bool>* stopping) {
   std::shared_ptr<grpc::Channel> channel =
-      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), FleetChannelArguments());
+      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), FleetChannelArguments(keepalive_seconds));
   const absl::Time deadline = absl::Now() + timeout;
-  while (!channel->WaitForConnected(absl::ToChronoTime(absl::Now() + kStopCheck))) {
+  grpc_connectivity_state state = channel->GetState(/*try_to_connect=*/true);
+  for (; state != GRPC_CHANNEL_READY; state = channel->GetState(/*try_to_connect=*/true)) {
     if (stopping->load()) return absl::CancelledError("stopping");
-    if (absl::Now() >= deadline) {
+    // After a refusal gRPC would wait by a clock of its own; the caller has a better one.
+    if (state == GRPC_CHANNEL_TRANSIENT_FAILURE || absl::Now() >= deadline) {
       return absl::UnavailableError(absl::StrCat("no coordinator answers at ", address));
     }
+    channel->WaitForStateChange(state, absl::ToChronoTime(absl::Now() + kStopCheck));
   }
   return std::unique_ptr<GrpcLink>(new GrpcLink(std::move(channel), stopping));
 }
@@ -42,11 +47,13 @@ GrpcLink::GrpcLink(std::shared_ptr<grpc::Channel> channel, const std::atomic<boo
       stub_(v1::Fleet::NewStub(channel_)),
       stopping_(stopping),
       stream_(stub_->Session(&context_)),
-      read_thread_([this] { ReadLoop(); }) {}
+      read_thread_([this] { ReadLoop(); }),
+      stop_thread_([this] { CancelSoonAfterStop(); }) {}
 
 GrpcLink::~GrpcLink() {
   if (!closed_) context_.TryCancel();
   read_thread_.join();
+  stop_thread_.join();
   stream_->Finish();
 }
 
@@ -58,6 +65,14 @@ void GrpcLink::ReadLoop() {
   }
   absl::MutexLock lock(&mutex_);
   ended_ = true;
+}
+
+// A write waits for as long as the coordinator gives no window, and nothing else ends that wait.
+void GrpcLink::CancelSoonAfterStop() {
+  absl::MutexLock lock(&mutex_);
+  while (!mutex_.AwaitWithTimeout(absl::Condition(&ended_), kStopCheck) && !stopping_->load()) {
+  }
+  if (!mutex_.AwaitWithTimeout(absl::Condition(&ended_), kCloseTimeout)) context_.TryCancel();
 }
 
 bool GrpcLink::Accept(const v1::ServerMessages& messages) {
@@ -74,7 +89,10 @@ bool GrpcLink::Accept(const v1::ServerMessages& messages) {
 }
 
 absl::Status GrpcLink::Send(const FromClient& message) {
+  bool is_first = true;
   for (const v1::ClientMessage& chunk : ToWire(message)) {
+    if (!is_first) TERSE_FAILPOINT("client.upload.between_chunks");
+    is_first = false;
     // A failed write says only that the stream is broken; Receive has the reason.
     if (!stream_->Write(chunk)) return absl::UnavailableError("the connection to the coordinator is gone");
   }

@@ -18,13 +18,14 @@
 
 namespace terse {
 
-// One connection attempt and its stream. A thread reads; everything else happens in the caller's thread.
+// One connection attempt and its stream. A thread reads, and one ends writes that a stalled network would keep from
+// noticing that the process should stop; everything else happens in the caller's thread.
 class GrpcLink : public CoordinatorLink {
  public:
   // Connects to `address` ("host:port"). UNAVAILABLE naming the address when nobody answers within `timeout`.
-  // `stopping` ends every wait; both must outlive the link.
+  // `keepalive_seconds` as FleetChannelArguments. `stopping` ends every wait and must outlive the link.
   static absl::StatusOr<std::unique_ptr<GrpcLink>> Connect(const std::string& address, absl::Duration timeout,
-                                                           const std::atomic<bool>* stopping);
+                                                           double keepalive_seconds, const std::atomic<bool>* stopping);
   ~GrpcLink() override;
 
   absl::Status Send(const FromClient& message) override;
@@ -40,6 +41,7 @@ class GrpcLink : public CoordinatorLink {
  private:
   GrpcLink(std::shared_ptr<grpc::Channel> channel, const std::atomic<bool>* stopping);
   void ReadLoop();
+  void CancelSoonAfterStop();
   // Adds the messages to the inbox; false when one of them makes no sense.
   bool Accept(const v1::ServerMessages& messages) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasMessage() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return !inbox_.empty() || ended_; }
@@ -60,6 +62,7 @@ class GrpcLink : public CoordinatorLink {
   absl::Status protocol_error_ ABSL_GUARDED_BY(mutex_);
   bool closed_ = false;  // caller's thread only
   std::thread read_thread_;
+  std::thread stop_thread_;
 };
 
 }  // namespace terse

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
+#include "proto/backup_hash.h"
 
 namespace terse {
 namespace {
@@ -29,8 +30,18 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
 
 }  // namespace
 
-AdminClient::AdminClient(std::string address, absl::Duration timeout)
-    : address_(std::move(address)), timeout_(timeout), stub_(v1::Admin::NewStub(Connect(address_))) {}
+AdminClient::AdminClient(std::string address, absl::Duration timeout, std::string run)
+    : address_(std::move(address)),
+      timeout_(timeout),
+      run_(std::move(run)),
+      stub_(v1::Admin::NewStub(Connect(address_))) {}
+
+template <typename Request, typename Reply>
+absl::Status AdminClient::Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
+                               Request request, Reply* reply) {
+  request.set_run(run_);
+  return ToAbsl((stub_.get()->*method)(NewContext(true).get(), request, reply));
+}
 
 std::unique_ptr<grpc::ClientContext> AdminClient::NewContext(bool with_deadline) const {
   auto context = std::make_unique<grpc::ClientContext>();
@@ -54,9 +65,15 @@ absl::Status AdminClient::ToAbsl(const grpc::Status& status) const {
   }
 }
 
+absl::StatusOr<std::vector<v1::Run>> AdminClient::ListRuns() {
+  v1::RunsReply reply;
+  TERSE_RETURN_IF_ERROR(ToAbsl(stub_->ListRuns(NewContext(true).get(), v1::RunsRequest(), &reply)));
+  return std::vector<v1::Run>(reply.runs().begin(), reply.runs().end());
+}
+
 absl::StatusOr<v1::Status> AdminClient::GetStatus() {
   v1::Status reply;
-  TERSE_RETURN_IF_ERROR(ToAbsl(stub_->GetStatus(NewContext(true).get(), v1::StatusRequest(), &reply)));
+  TERSE_RETURN_IF_ERROR(Call(&Stub::GetStatus, v1::StatusRequest(), &reply));
   return reply;
 }
 
@@ -80,7 +97,7 @@ absl::StatusOr<std::vector<v1::Round>> AdminClient::ListRounds(uint64_t first, u
     request.set_first(from);
     request.set_last(to);
     v1::RoundsReply reply;
-    TERSE_RETURN_IF_ERROR(ToAbsl(stub_->ListRounds(NewContext(true).get(), request, &reply)));
+    TERSE_RETURN_IF_ERROR(Call(&Stub::ListRounds, request, &reply));
     rounds.insert(rounds.end(), reply.rounds().begin(), reply.rounds().end());
     return absl::OkStatus();
   };
@@ -96,7 +113,7 @@ absl::StatusOr<std::vector<v1::LedgerRow>> AdminClient::ListLedger(uint64_t firs
     request.set_first_round(from);
     request.set_last_round(to);
     v1::LedgerReply reply;
-    TERSE_RETURN_IF_ERROR(ToAbsl(stub_->ListLedger(NewContext(true).get(), request, &reply)));
+    TERSE_RETURN_IF_ERROR(Call(&Stub::ListLedger, request, &reply));
     rows.insert(rows.end(), reply.rows().begin(), reply.rows().end());
     return absl::OkStatus();
   };
@@ -108,7 +125,7 @@ absl::StatusOr<std::vector<v1::LedgerRow>> AdminClient::ListLedger(uint64_t firs
 
 absl::StatusOr<std::vector<v1::Client>> AdminClient::ListClients() {
   v1::ClientsReply reply;
-  TERSE_RETURN_IF_ERROR(ToAbsl(stub_->ListClients(NewContext(true).get(), v1::ClientsRequest(), &reply)));
+  TERSE_RETURN_IF_ERROR(Call(&Stub::ListClients, v1::ClientsRequest(), &reply));
   return std::vector<v1::Client>(reply.clients().begin(), reply.clients().end());
 }
 
@@ -116,13 +133,14 @@ absl::StatusOr<std::vector<v1::Event>> AdminClient::ListEvents(uint32_t newest) 
   v1::EventsRequest request;
   request.set_newest(newest);
   v1::EventsReply reply;
-  TERSE_RETURN_IF_ERROR(ToAbsl(stub_->ListEvents(NewContext(true).get(), request, &reply)));
+  TERSE_RETURN_IF_ERROR(Call(&Stub::ListEvents, request, &reply));
   return std::vector<v1::Event>(reply.events().begin(), reply.events().end());
 }
 
 absl::Status AdminClient::Watch(uint64_t first, const std::function<void(const v1::Round&)>& on_round) {
   v1::WatchRequest request;
   request.set_first(first);
+  request.set_run(run_);
   const auto context = NewContext(false);
   const auto reader = stub_->Watch(context.get(), request);
   v1::Round round;
@@ -134,13 +152,68 @@ absl::StatusOr<std::string> AdminClient::Stop(bool shutdown) {
   v1::StopRequest request;
   request.set_shutdown(shutdown);
   v1::StopReply reply;
-  TERSE_RETURN_IF_ERROR(ToAbsl(stub_->Stop(NewContext(true).get(), request, &reply)));
+  TERSE_RETURN_IF_ERROR(Call(&Stub::Stop, request, &reply));
   return reply.state();
+}
+
+absl::StatusOr<std::string> AdminClient::Pause(const std::string& reason) {
+  v1::PauseRequest request;
+  request.set_reason(reason);
+  v1::StateReply reply;
+  TERSE_RETURN_IF_ERROR(Call(&Stub::Pause, request, &reply));
+  return reply.state();
+}
+
+absl::StatusOr<std::string> AdminClient::Resume() {
+  v1::StateReply reply;
+  TERSE_RETURN_IF_ERROR(Call(&Stub::Resume, v1::ResumeRequest(), &reply));
+  return reply.state();
+}
+
+absl::StatusOr<uint64_t> AdminClient::AbortRound(const std::string& reason) {
+  v1::AbortRoundRequest request;
+  request.set_reason(reason);
+  v1::AbortRoundReply reply;
+  TERSE_RETURN_IF_ERROR(Call(&Stub::AbortRound, request, &reply));
+  return reply.round();
+}
+
+absl::StatusOr<int64_t> AdminClient::SetAside(const std::string& client, double seconds, const std::string& reason) {
+  v1::SetAsideRequest request;
+  request.set_client(client);
+  request.set_seconds(seconds);
+  request.set_reason(reason);
+  v1::SetAsideReply reply;
+  TERSE_RETURN_IF_ERROR(Call(&Stub::SetAside, request, &reply));
+  return reply.until_us();
+}
+
+absl::Status AdminClient::Backup(const std::function<absl::Status(const v1::BackupChunk&)>& on_chunk) {
+  v1::BackupRequest request;
+  request.set_run(run_);
+  const auto context = NewContext(false);
+  const auto reader = stub_->Backup(context.get(), request);
+  BackupHash hash;
+  bool is_whole = false;
+  absl::Status status;
+  v1::BackupChunk chunk;
+  while (status.ok() && reader->Read(&chunk)) {
+    is_whole = chunk.hash() == hash.ToBytes();
+    hash.Add(chunk);
+    if (chunk.hash().empty()) status = on_chunk(chunk);
+  }
+  if (!status.ok()) context->TryCancel();
+  const absl::Status ended = ToAbsl(reader->Finish());
+  if (!status.ok()) return status;
+  TERSE_RETURN_IF_ERROR(ended);
+  if (is_whole) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("the backup from ", address_, " did not arrive whole; back up again"));
 }
 
 absl::StatusOr<std::string> AdminClient::Export(v1::ExportRequest::Format format, uint64_t max_bytes) {
   v1::ExportRequest request;
   request.set_format(format);
+  request.set_run(run_);
   const auto context = NewContext(false);
   const auto reader = stub_->Export(context.get(), request);
   std::string file;

@@ -19,8 +19,10 @@ namespace terse {
 // it cannot be reached or does not answer within `timeout`. Thread-safe.
 class AdminClient {
  public:
-  AdminClient(std::string address, absl::Duration timeout);
+  // All requests are about `run`; empty means the only one that the coordinator has.
+  AdminClient(std::string address, absl::Duration timeout, std::string run = "");
 
+  absl::StatusOr<std::vector<v1::Run>> ListRuns();
   absl::StatusOr<v1::Status> GetStatus();
   // The rounds in [first, last]; last = 0 means up to the newest. Fetched in pages, so that a reply stays small.
   absl::StatusOr<std::vector<v1::Round>> ListRounds(uint64_t first, uint64_t last);
@@ -29,13 +31,27 @@ class AdminClient {
   absl::StatusOr<std::vector<v1::Event>> ListEvents(uint32_t newest);
   // Calls `on_round` for every settled round from `first` on and returns OK when the run has ended. No timeout.
   absl::Status Watch(uint64_t first, const std::function<void(const v1::Round&)>& on_round);
-  // Returns the state of the run.
+  // These return the state of the run.
   absl::StatusOr<std::string> Stop(bool shutdown);
+  absl::StatusOr<std::string> Pause(const std::string& reason);
+  absl::StatusOr<std::string> Resume();
+  // Returns the id of the round that was given up.
+  absl::StatusOr<uint64_t> AbortRound(const std::string& reason);
+  // Returns until when the client is set aside (Unix time in microseconds); 0 seconds readmit it.
+  absl::StatusOr<int64_t> SetAside(const std::string& client, double seconds, const std::string& reason);
+  // Calls `on_chunk` for every chunk but the last and checks the hash: DATA_LOSS when the stream is not whole. Stops at
+  // the first error of `on_chunk` and returns it. No timeout.
+  absl::Status Backup(const std::function<absl::Status(const v1::BackupChunk&)>& on_chunk);
   // The model's file. DATA_LOSS when the stream does not hold what it announced, RESOURCE_EXHAUSTED when it announces
   // more than `max_bytes`. No timeout.
   absl::StatusOr<std::string> Export(v1::ExportRequest::Format format, uint64_t max_bytes);
 
  private:
+  using Stub = v1::Admin::Stub;
+  // One unary call.
+  template <typename Request, typename Reply>
+  absl::Status Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*), Request request,
+                    Reply* reply);
   std::unique_ptr<grpc::ClientContext> NewContext(bool with_deadline) const;
   absl::Status ToAbsl(const grpc::Status& status) const;
   // Calls `fetch(first, last)` for consecutive windows of `page` rounds over [first, last].
@@ -44,6 +60,7 @@ class AdminClient {
 
   const std::string address_;
   const absl::Duration timeout_;
+  const std::string run_;
   const std::unique_ptr<v1::Admin::Stub> stub_;
 };
 

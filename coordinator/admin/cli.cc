@@ -33,15 +33,52 @@ CLI::App* AddLocal(CLI::App& app, const char* name, const char* help, Local comm
   return sub;
 }
 
+void AddClients(CLI::App& app, Invocation* invocation) {
+  CommandOptions& options = invocation->options;
+  CLI::App* clients = AddRemote(app, "clients", "Clients that ever checked in", ShowClients, invocation);
+  CLI::Option* set_aside =
+      clients->add_option("--set-aside", options.set_aside, "Give no work to the client of this name for a time");
+  clients->add_option("--readmit", options.readmit, "Let the client of this name take part again")->excludes(set_aside);
+  clients->add_option("--for", options.set_aside_seconds, "Seconds that it is set aside")
+      ->check(CLI::PositiveNumber)
+      ->needs(set_aside)
+      ->capture_default_str();
+  clients->add_option("--reason", options.reason, "Why, for those who ask")->needs(set_aside);
+}
+
+void AddRunControl(CLI::App& app, Invocation* invocation) {
+  CommandOptions& options = invocation->options;
+  CLI::App* pause = AddRemote(app, "pause", "Open no new round until `resume`", PauseRun, invocation);
+  pause->add_option("--reason", options.reason, "Why, for those who ask");
+  AddRemote(app, "resume", "Go on after `pause`", ResumeRun, invocation);
+  CLI::App* abort = AddRemote(app, "abort", "Give the open round up; the run goes on", AbortOpenRound, invocation);
+  abort->add_option("--reason", options.reason, "Why, for those who ask");
+  CLI::App* stop = AddRemote(app, "stop", "End the run for good; the open round is given up", StopRun, invocation);
+  stop->add_flag("--shutdown", options.shutdown,
+                 "End the coordinator process instead; its runs go on at its next start");
+}
+
+void AddBackups(CLI::App& app, Invocation* invocation) {
+  CommandOptions& options = invocation->options;
+  CLI::App* backup = AddRemote(app, "backup", "Copy the run, while it goes on", BackUp, invocation);
+  backup->add_option("--out", options.directory, "Directory to make")->required();
+  CLI::App* restore =
+      AddLocal(app, "restore", "Make a run of a backup, while no coordinator runs", Restore, invocation);
+  restore->add_option("BACKUP", options.backup, "Directory that `backup` made")->required();
+  restore->add_option("--state", options.state_directory, "The coordinator's state directory")->required();
+  restore->add_flag("--force", options.force, "Replace a run of that name, which is kept as NAME.before-restore");
+}
+
 void AddQueries(CLI::App& app, Invocation* invocation) {
   CommandOptions& options = invocation->options;
+  AddRemote(app, "runs", "The runs of the coordinator", ShowRuns, invocation);
   AddRemote(app, "status", "State of the run", ShowStatus, invocation);
   CLI::App* rounds = AddRemote(app, "rounds", "Rounds with loss, accuracy, bytes and times", ShowRounds, invocation);
   rounds->add_option("--first", options.first, "First round")->check(CLI::NonNegativeNumber);
   rounds->add_option("--last", options.last, "Last round; 0: the newest")->check(CLI::NonNegativeNumber);
   rounds->add_option("--newest", options.newest, "Only the newest so many; 0: all")->check(CLI::NonNegativeNumber);
   rounds->add_flag("--csv", options.csv, "Comma-separated, every field");
-  AddRemote(app, "clients", "Clients that ever checked in", ShowClients, invocation);
+  AddClients(app, invocation);
   CLI::App* events =
       AddRemote(app, "events", "What happened: joins, aborts, rejections, resets", ShowEvents, invocation);
   events->add_option("--newest", options.newest_events, "The newest so many")
@@ -61,8 +98,6 @@ void AddActions(CLI::App& app, Invocation* invocation) {
   watch->add_option("--patience", options.patience_seconds, "Seconds that the coordinator may be away")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  CLI::App* stop = AddRemote(app, "stop", "End the run; the open round is given up", StopRun, invocation);
-  stop->add_flag("--shutdown", options.shutdown, "Also end the coordinator process");
   CLI::App* files =
       AddRemote(app, "export", "Write the model and the report of the run as files", ExportFiles, invocation);
   files->add_option("--out", options.directory, "Directory to write to")->required();
@@ -86,29 +121,33 @@ void Configure(CLI::App& app, Invocation* invocation) {
   app.add_option("--timeout", invocation->timeout_seconds, "Seconds to wait for an answer")
       ->check(CLI::Range(0.001, 86400.0))
       ->capture_default_str();
+  app.add_option("--run", invocation->options.run, "Which run; needed when the coordinator has several");
   app.add_flag("--json", invocation->options.json, "JSON for programs");
   app.footer("Exit codes: 0 ok, 1 failed, 2 wrong usage, 3 coordinator not reachable, 4 invalid run file.");
   AddQueries(app, invocation);
+  AddRunControl(app, invocation);
+  AddBackups(app, invocation);
   AddActions(app, invocation);
 }
 
 absl::Status Dispatch(const Invocation& invocation, const Terminal& terminal) {
   if (invocation.local != nullptr) return invocation.local(invocation.options, terminal);
-  AdminClient client(invocation.address, absl::Seconds(invocation.timeout_seconds));
+  AdminClient client(invocation.address, absl::Seconds(invocation.timeout_seconds), invocation.options.run);
   return invocation.remote(client, invocation.options, terminal);
 }
 
-int ExitCode(const absl::Status& status, bool is_local) {
+int ExitCode(const absl::Status& status, const Invocation& invocation) {
   if (status.ok()) return kExitOk;
-  if (absl::IsUnavailable(status)) return kExitUnreachable;
-  return is_local && absl::IsInvalidArgument(status) ? kExitInvalidRun : kExitFailed;
+  if (invocation.remote != nullptr && absl::IsUnavailable(status)) return kExitUnreachable;
+  const bool validates = invocation.local == CheckRunFile;
+  return validates && absl::IsInvalidArgument(status) ? kExitInvalidRun : kExitFailed;
 }
 
 }  // namespace
 
 int RunTersectl(int argc, const char* const* argv, const Terminal& terminal) {
   Invocation invocation;
-  CLI::App app("Looks at a Terse coordinator, and stops or exports its run");
+  CLI::App app("Looks at a Terse coordinator, and steers, exports and backs up its runs");
   Configure(app, &invocation);
   try {
     app.parse(argc, argv);
@@ -119,7 +158,7 @@ int RunTersectl(int argc, const char* const* argv, const Terminal& terminal) {
   const absl::Status status = Dispatch(invocation, terminal);
   terminal.out->flush();
   if (!status.ok()) *terminal.err << "tersectl: " << status.message() << "\n";
-  return ExitCode(status, invocation.local != nullptr);
+  return ExitCode(status, invocation);
 }
 
 }  // namespace terse

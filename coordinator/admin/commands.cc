@@ -6,6 +6,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "coordinator/admin/print.h"
 #include "coordinator/admin/proto_text.h"
 #include "coordinator/admin/report.h"
 #include "coordinator/admin/text_table.h"
@@ -18,21 +19,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-void PrintJson(const Json& json, const Terminal& terminal) { *terminal.out << json.dump(2) << "\n"; }
-
-template <typename M>
-void PrintJsonList(const std::vector<M>& messages, const Terminal& terminal) {
-  Json list = Json::array();
-  for (const M& message : messages) list.push_back(ToJson(message));
-  PrintJson(list, terminal);
-}
-
 std::string Rate(uint64_t dense, uint64_t sent) {
   return RateText(sent == 0 ? 0 : static_cast<double>(dense) / static_cast<double>(sent));
 }
 
 std::string Seconds(int64_t from_us, int64_t to_us) {
   return to_us <= from_us ? "-" : DurationText(static_cast<double>(to_us - from_us) / 1e6);
+}
+
+std::string SetAsideText(const v1::Client& client) {
+  if (client.set_aside_until_us() == 0) return "";
+  return absl::StrCat("until ", TimeText(client.set_aside_until_us()), ": ", client.set_aside_reason());
 }
 
 void PrintRoundTable(const std::vector<v1::Round>& rounds, const Terminal& terminal) {
@@ -59,6 +56,21 @@ void PrintRoundTable(const std::vector<v1::Round>& rounds, const Terminal& termi
 
 }  // namespace
 
+absl::Status ShowRuns(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+  TERSE_ASSIGN_OR_RETURN(const std::vector<v1::Run> runs, client.ListRuns());
+  if (options.json) {
+    PrintJsonList(runs, terminal);
+    return absl::OkStatus();
+  }
+  TextTable table({{"run"}, {"state"}, {"rounds", true}, {"clients", true}, {"phase"}});
+  for (const v1::Run& run : runs) {
+    table.AddRow({run.name(), run.state(), absl::StrCat(run.version(), "/", run.rounds_total()),
+                  absl::StrCat(run.clients_connected()), run.phase()});
+  }
+  *terminal.out << table.Render(terminal.color);
+  return absl::OkStatus();
+}
+
 absl::Status ShowStatus(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
   TERSE_ASSIGN_OR_RETURN(const v1::Status status, client.GetStatus());
   if (options.json) {
@@ -66,6 +78,7 @@ absl::Status ShowStatus(AdminClient& client, const CommandOptions& options, cons
     return absl::OkStatus();
   }
   TextTable table({{absl::StrCat("run ", status.run())}, {status.state()}});
+  if (!status.reason().empty()) table.AddRow({"reason", status.reason()});
   table.AddRow({"phase", status.phase()});
   table.AddRow({"rounds committed", absl::StrCat(status.version(), " of ", status.rounds_total())});
   table.AddRow({"newest round", absl::StrCat(status.round())});
@@ -103,6 +116,7 @@ absl::Status ShowRounds(AdminClient& client, const CommandOptions& options, cons
 }
 
 absl::Status ShowClients(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+  if (!options.set_aside.empty() || !options.readmit.empty()) return ChangeClient(client, options, terminal);
   TERSE_ASSIGN_OR_RETURN(const std::vector<v1::Client> clients, client.ListClients());
   if (options.json) {
     PrintJsonList(clients, terminal);
@@ -117,14 +131,19 @@ absl::Status ShowClients(AdminClient& client, const CommandOptions& options, con
                    {"applied", true},
                    {"not applied", true},
                    {"resets", true},
+                   {"samples", true},
+                   {"reliability", true},
+                   {"failures", true},
                    {"up", true},
                    {"down", true},
-                   {"last seen"}});
+                   {"last seen"},
+                   {"set aside"}});
   for (const v1::Client& row : clients) {
     table.AddRow({absl::StrCat(row.index()), row.name(), row.connected() ? "yes" : "no", row.state(),
                   absl::StrCat(row.version()), absl::StrCat(row.steps_done()), absl::StrCat(row.updates_applied()),
-                  absl::StrCat(row.updates_not_applied()), absl::StrCat(row.resets()), BytesText(row.wire_bytes_up()),
-                  BytesText(row.wire_bytes_down()), TimeText(row.last_seen_us())});
+                  absl::StrCat(row.updates_not_applied()), absl::StrCat(row.resets()), absl::StrCat(row.samples()),
+                  DecimalText(row.reliability()), absl::StrCat(row.failures()), BytesText(row.wire_bytes_up()),
+                  BytesText(row.wire_bytes_down()), TimeText(row.last_seen_us()), SetAsideText(row)});
   }
   *terminal.out << table.Render(terminal.color);
   return absl::OkStatus();
@@ -169,16 +188,6 @@ absl::Status ShowSummary(AdminClient& client, const CommandOptions& options, con
     PrintJson(SummaryJson(summary), terminal);
   } else {
     *terminal.out << SummaryTable(summary, terminal.color);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status StopRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
-  TERSE_ASSIGN_OR_RETURN(const std::string state, client.Stop(options.shutdown));
-  if (options.json) {
-    PrintJson(Json{{"state", state}}, terminal);
-  } else {
-    *terminal.out << state << "\n";
   }
   return absl::OkStatus();
 }

@@ -33,22 +33,37 @@ struct CommandOptions {
   std::string directory;
   ExportFormat format = ExportFormat::kAll;
   std::string file;
+  std::string run;                 // empty: the only one that the coordinator has
+  std::string reason;              // pause, abort, clients --set-aside
+  std::string set_aside, readmit;  // clients: whom
+  double set_aside_seconds = 600;
+  std::string backup;           // restore: a directory that `backup` wrote
+  std::string state_directory;  // restore: the coordinator's
+  bool force = false;           // restore
 };
 
 // All return the error of AdminClient or of the file system that ended them.
 absl::Status ShowStatus(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 absl::Status ShowRounds(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 absl::Status ShowClients(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
+// Sets one aside or readmits it, when the command line says so.
+absl::Status ChangeClient(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 absl::Status ShowEvents(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 absl::Status ShowLedger(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 absl::Status ShowSummary(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 // Returns when the run has ended. A coordinator that goes away is called again until it was silent for
 // `patience_seconds`: then UNAVAILABLE.
 absl::Status WatchRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
+absl::Status ShowRuns(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 absl::Status StopRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
+absl::Status PauseRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
+absl::Status ResumeRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
+absl::Status AbortOpenRound(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
+absl::Status BackUp(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 absl::Status ExportFiles(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 
-// These two need no coordinator. Checking returns INVALID_ARGUMENT with file, line and rule.
+// These need no coordinator. Checking returns INVALID_ARGUMENT with file, line and rule.
+absl::Status Restore(const CommandOptions& options, const Terminal& terminal);
 absl::Status CheckRunFile(const CommandOptions& options, const Terminal& terminal);
 absl::Status ShowConfigReference(const CommandOptions& options, const Terminal& terminal);
 

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "coordinator/admin/svg_plot.h"
 #include "coordinator/admin/text_table.h"
-#include "core/file_io.h"
+#include "core/file_system.h"
 #include "core/status.h"
 
 namespace terse {
@@ -50,10 +50,10 @@ absl::StatusOr<ExportResult> ExportRun(AdminClient& client, const std::string& d
   files.push_back(
       {"accuracy_vs_bytes.svg", AccuracyPlot(absl::StrCat(result.summary.run, ": accuracy against bytes sent"),
                                              PlotSubtitle(result.summary), EvaluatedPoints(rounds))});
-  TERSE_RETURN_IF_ERROR(MakeDirectory(directory));
+  TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(directory));
   for (const File& file : files) {
     const std::string path = absl::StrCat(directory, "/", file.name);
-    TERSE_RETURN_IF_ERROR(ReplaceFile(path, {file.content}));
+    TERSE_RETURN_IF_ERROR(ReplaceFile(PosixFiles(), path, {file.content}));
     result.files.push_back(path);
   }
   return result;

@@ -7,6 +7,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "coordinator/rpc/admin_reply.h"
+#include "coordinator/rpc/backup_stream.h"
 #include "core/status.h"
 #include "core/version.h"
 #include "proto/grpc_status.h"
@@ -26,200 +28,258 @@ int64_t LastOrAll(uint64_t last) {
 
 int64_t First(uint64_t first) { return LastOrAll(std::max<uint64_t>(first, 1)); }
 
-void Fill(const RoundRecord& round, v1::Round* out) {
-  out->set_id(round.id);
-  out->set_state(std::string(RoundStateName(round.state)));
-  out->set_base_version(round.base_version);
-  out->set_opened_us(round.opened_us);
-  out->set_closed_us(round.closed_us);
-  out->set_committed_us(round.committed_us);
-  out->set_updates(round.updates);
-  out->set_train_us_max(round.train_us_max);
-  out->set_train_loss(round.train_loss);
-  if (round.accuracy.has_value()) out->set_accuracy(*round.accuracy);
-  if (round.test_loss.has_value()) out->set_test_loss(*round.test_loss);
-  out->set_dense_bytes_up(round.dense_bytes_up);
-  out->set_payload_bytes_up(round.payload_bytes_up);
-  out->set_wire_bytes_up(round.wire_bytes_up);
-  out->set_dense_bytes_down(round.dense_bytes_down);
-  out->set_payload_bytes_down(round.payload_bytes_down);
-  out->set_wire_bytes_down(round.wire_bytes_down);
+std::string ReasonOf(const std::string& given) { return given.empty() ? "by an operator" : given; }
+
+bool HasEnded(RunState state) { return state == RunState::kFinished || state == RunState::kStopped; }
+
+// Fills a repeated field from rows.
+template <typename Rows, typename Add>
+absl::Status FillAll(const absl::StatusOr<Rows>& rows, Add add) {
+  if (!rows.ok()) return rows.status();
+  for (const auto& row : *rows) Fill(row, add());
+  return absl::OkStatus();
 }
 
-void Fill(const ClientRecord& client, v1::Client* out) {
-  out->set_index(client.id);
-  out->set_name(client.name);
-  out->set_state("away");
-  out->set_last_applied(client.last_applied.IsZero() ? "" : client.last_applied.ToBytes());
-  out->set_first_seen_us(client.first_seen_us);
-  out->set_last_seen_us(client.last_seen_us);
-  out->set_updates_applied(client.updates_applied);
-  out->set_updates_not_applied(client.updates_not_applied);
-  out->set_resets(client.resets);
+// Whether everything that will be known about a settled round is known.
+bool IsComplete(const RunHost& run, const RoundRecord& round, bool run_ended) {
+  if (round.state == RoundState::kAborted) return true;
+  if (round.state != RoundState::kCommitted) return false;
+  if (run_ended || round.accuracy.has_value()) return true;
+  const int64_t version = round.base_version + 1;
+  // An evaluation that a restart lost does not come any more; a later one is then on its way.
+  if (run.View().head.version >= version + run.config().evaluate_every) return true;
+  return version % run.config().evaluate_every != 0 && version < run.config().rounds.count;
 }
 
-void AddSession(const SessionView& session, v1::Client* out) {
-  out->set_connected(true);
-  out->set_state(session.state);
-  out->set_version(std::max<int64_t>(0, session.version));
-  out->set_steps_done(session.steps_done);
-}
-
-void AddBytes(const LedgerEntry& entry, v1::Client* out) {
-  if (entry.direction == Direction::kUp) {
-    out->set_payload_bytes_up(out->payload_bytes_up() + entry.payload_bytes);
-    out->set_wire_bytes_up(out->wire_bytes_up() + entry.wire_bytes);
-  } else {
-    out->set_payload_bytes_down(out->payload_bytes_down() + entry.payload_bytes);
-    out->set_wire_bytes_down(out->wire_bytes_down() + entry.wire_bytes);
+// Sends what became complete since `next`, which moves on. Whether the run has ended; CANCELLED when nobody listens.
+absl::StatusOr<bool> WatchOnce(const RunHost& run, int64_t* next, grpc::ServerWriter<v1::Round>* writer) {
+  // The state is read first: rounds that it calls ended are all there afterwards.
+  TERSE_ASSIGN_OR_RETURN(const RunRecord record, run.Record());
+  const bool ended = HasEnded(record.state);
+  std::vector<RoundRecord> rounds;
+  TERSE_RETURN_IF_ERROR(run.Use([&](const RunHost::Live& live) -> absl::Status {
+    TERSE_ASSIGN_OR_RETURN(rounds, live.store->Rounds(*next, LastOrAll(0)));
+    return absl::OkStatus();
+  }));
+  for (const RoundRecord& round : rounds) {
+    if (!IsComplete(run, round, ended)) break;
+    v1::Round out;
+    Fill(round, &out);
+    if (!writer->Write(out)) return absl::CancelledError("the operator went away");
+    *next = round.id + 1;
   }
+  return ended;
 }
 
-bool IsSettled(const RoundRecord& round) {
-  return round.state == RoundState::kCommitted || round.state == RoundState::kAborted;
+absl::Status MustGoOn(const RunRecord& record) {
+  if (!HasEnded(record.state)) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("run '", record.name, "' is over: ", RunStateName(record.state)));
+}
+
+absl::StatusOr<int64_t> ClientNamed(const std::string& name, RunStore* store) {
+  TERSE_ASSIGN_OR_RETURN(const std::vector<ClientRecord> clients, store->Clients());
+  const auto it =
+      std::find_if(clients.begin(), clients.end(), [&](const ClientRecord& client) { return client.name == name; });
+  if (it != clients.end()) return it->id;
+  return absl::NotFoundError(
+      absl::StrCat("no client '", name, "' ever checked in; `tersectl clients` lists those that did"));
 }
 
 }  // namespace
 
-absl::StatusOr<RunRecord> AdminService::Run() const {
-  TERSE_ASSIGN_OR_RETURN(absl::optional<RunRecord> run, options_.store->Run());
-  if (!run.has_value()) return absl::NotFoundError("the store holds no run");
-  return *std::move(run);
+grpc::Status AdminService::With(const std::string& run,
+                                absl::FunctionRef<absl::Status(const RunHost::Live&)> use) const {
+  const absl::StatusOr<RunHost*> host = runs_->Find(run);
+  return ToGrpc(host.ok() ? (*host)->Use(use) : host.status());
 }
 
-grpc::Status AdminService::GetStatus(grpc::ServerContext*, const v1::StatusRequest*, v1::Status* reply) {
-  const absl::StatusOr<RunRecord> run = Run();
-  if (!run.ok()) return ToGrpc(run.status());
-  const absl::StatusOr<std::vector<ClientRecord>> clients = options_.store->Clients();
-  if (!clients.ok()) return ToGrpc(clients.status());
-  const EngineView view = options_.engine->View();
-  reply->set_run(run->name);
-  reply->set_lineage(run->lineage.ToBytes());
-  reply->set_state(std::string(RunStateName(run->state)));
-  reply->set_phase(run->state == RunState::kActive ? view.phase : "ended");
+grpc::Status AdminService::ListRuns(grpc::ServerContext*, const v1::RunsRequest*, v1::RunsReply* reply) {
+  for (const std::unique_ptr<RunHost>& run : runs_->runs()) {
+    const absl::StatusOr<RunRecord> record = run->Record();
+    if (!record.ok()) return ToGrpc(record.status());
+    const EngineView view = run->View();
+    v1::Run* out = reply->add_runs();
+    out->set_name(run->name());
+    out->set_state(std::string(RunStateName(record->state)));
+    out->set_phase(PhaseOf(*run, *record, view));
+    out->set_serving(run->condition() == RunHost::Condition::kServing);
+    out->set_version(view.head.version);
+    out->set_rounds_total(run->config().rounds.count);
+    out->set_clients_connected(view.sessions.size());
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::GetStatus(grpc::ServerContext*, const v1::StatusRequest* request, v1::Status* reply) {
+  const absl::StatusOr<RunHost*> found = runs_->Find(request->run());
+  if (!found.ok()) return ToGrpc(found.status());
+  const RunHost& run = **found;
+  const absl::StatusOr<RunRecord> record = run.Record();
+  if (!record.ok()) return ToGrpc(record.status());
+  const EngineView view = run.View();
+  reply->set_run(run.name());
+  reply->set_lineage(record->lineage.ToBytes());
+  reply->set_state(std::string(RunStateName(record->state)));
+  reply->set_reason(record->reason);
+  reply->set_phase(PhaseOf(run, *record, view));
+  reply->set_serving(run.condition() == RunHost::Condition::kServing);
   reply->set_round(view.round);
-  reply->set_rounds_total(options_.config.rounds().count());
+  reply->set_rounds_total(run.config().rounds.count);
   reply->set_version(view.head.version);
   reply->set_model_hash(view.head.model_hash.ToBytes());
-  reply->set_parameters(run->parameters);
+  reply->set_parameters(record->parameters);
   reply->set_clients_connected(view.sessions.size());
-  reply->set_clients_known(clients->size());
-  reply->set_clients_wanted(options_.config.rounds().clients());
-  *reply->mutable_config() = options_.config;
-  reply->set_created_us(run->created_us);
+  reply->set_clients_wanted(run.config().rounds.clients);
+  *reply->mutable_config() = run.wire_config();
+  reply->set_created_us(record->created_us);
   reply->set_program_version(kVersion);
+  // While the store is closed, how many clients it knows is not known.
+  run.Use([&](const RunHost::Live& live) -> absl::Status {
+       TERSE_ASSIGN_OR_RETURN(const std::vector<ClientRecord> clients, live.store->Clients());
+       reply->set_clients_known(clients.size());
+       return absl::OkStatus();
+     })
+      .IgnoreError();
   return grpc::Status::OK;
 }
 
 grpc::Status AdminService::ListRounds(grpc::ServerContext*, const v1::RoundsRequest* request, v1::RoundsReply* reply) {
-  const auto rounds = options_.store->Rounds(First(request->first()), LastOrAll(request->last()));
-  if (!rounds.ok()) return ToGrpc(rounds.status());
-  for (const RoundRecord& round : *rounds) Fill(round, reply->add_rounds());
-  return grpc::Status::OK;
+  return With(request->run(), [&](const RunHost::Live& live) {
+    return FillAll(live.store->Rounds(First(request->first()), LastOrAll(request->last())),
+                   [&] { return reply->add_rounds(); });
+  });
 }
 
-grpc::Status AdminService::ListClients(grpc::ServerContext*, const v1::ClientsRequest*, v1::ClientsReply* reply) {
-  const auto clients = options_.store->Clients();
-  if (!clients.ok()) return ToGrpc(clients.status());
-  const auto ledger = options_.store->Ledger(1, LastOrAll(0));
-  if (!ledger.ok()) return ToGrpc(ledger.status());
-  absl::flat_hash_map<int64_t, v1::Client*> by_id;
-  for (const ClientRecord& client : *clients) {
-    v1::Client* out = reply->add_clients();
-    Fill(client, out);
-    by_id[client.id] = out;
-  }
-  for (const SessionView& session : options_.engine->View().sessions) {
-    if (auto it = by_id.find(session.client); it != by_id.end()) AddSession(session, it->second);
-  }
-  for (const LedgerEntry& entry : *ledger) {
-    if (auto it = by_id.find(entry.client); it != by_id.end()) AddBytes(entry, it->second);
-  }
-  return grpc::Status::OK;
+grpc::Status AdminService::ListClients(grpc::ServerContext*, const v1::ClientsRequest* request,
+                                       v1::ClientsReply* reply) {
+  return With(request->run(), [&](const RunHost::Live& live) -> absl::Status {
+    TERSE_ASSIGN_OR_RETURN(const std::vector<ClientRecord> clients, live.store->Clients());
+    TERSE_ASSIGN_OR_RETURN(const std::vector<LedgerEntry> ledger, live.store->Ledger(1, LastOrAll(0)));
+    absl::flat_hash_map<int64_t, v1::Client*> by_id;
+    for (const ClientRecord& client : clients) {
+      v1::Client* out = reply->add_clients();
+      Fill(client, out);
+      by_id[client.id] = out;
+    }
+    for (const SessionView& session : live.engine->View().sessions) {
+      if (auto it = by_id.find(session.client); it != by_id.end()) AddSession(session, it->second);
+    }
+    for (const LedgerEntry& entry : ledger) {
+      if (auto it = by_id.find(entry.client); it != by_id.end()) AddBytes(entry, it->second);
+    }
+    return absl::OkStatus();
+  });
 }
 
 grpc::Status AdminService::ListLedger(grpc::ServerContext*, const v1::LedgerRequest* request, v1::LedgerReply* reply) {
-  const auto ledger = options_.store->Ledger(First(request->first_round()), LastOrAll(request->last_round()));
-  if (!ledger.ok()) return ToGrpc(ledger.status());
-  for (const LedgerEntry& entry : *ledger) {
-    v1::LedgerRow* row = reply->add_rows();
-    row->set_round(entry.round);
-    row->set_client(entry.client);
-    row->set_direction(entry.direction == Direction::kUp ? "up" : "down");
-    row->set_dense_bytes(entry.dense_bytes);
-    row->set_payload_bytes(entry.payload_bytes);
-    row->set_wire_bytes(entry.wire_bytes);
-  }
-  return grpc::Status::OK;
+  return With(request->run(), [&](const RunHost::Live& live) {
+    return FillAll(live.store->Ledger(First(request->first_round()), LastOrAll(request->last_round())),
+                   [&] { return reply->add_rows(); });
+  });
 }
 
 grpc::Status AdminService::ListEvents(grpc::ServerContext*, const v1::EventsRequest* request, v1::EventsReply* reply) {
   const uint32_t newest = request->newest() == 0 ? kMaxEvents : std::min(request->newest(), kMaxEvents);
-  const auto events = options_.store->Events(newest);
-  if (!events.ok()) return ToGrpc(events.status());
-  for (const EventRecord& event : *events) {
-    v1::Event* out = reply->add_events();
-    out->set_time_us(event.time_us);
-    out->set_kind(event.kind);
-    out->set_round(event.round);
-    out->set_client(event.client);
-    out->set_detail(event.detail);
-  }
-  return grpc::Status::OK;
-}
-
-bool AdminService::IsComplete(const RoundRecord& round, bool run_ended) const {
-  if (!IsSettled(round)) return false;
-  if (run_ended || round.state == RoundState::kAborted || round.accuracy.has_value()) return true;
-  const int64_t version = round.base_version + 1;
-  // An evaluation that a restart lost does not come any more; a later one is then on its way.
-  if (options_.engine->View().head.version >= version + options_.config.rounds().evaluate_every()) return true;
-  return version % options_.config.rounds().evaluate_every() != 0 && version < options_.config.rounds().count();
+  return With(request->run(), [&](const RunHost::Live& live) {
+    return FillAll(live.store->Events(newest), [&] { return reply->add_events(); });
+  });
 }
 
 grpc::Status AdminService::Watch(grpc::ServerContext* context, const v1::WatchRequest* request,
                                  grpc::ServerWriter<v1::Round>* writer) {
+  const absl::StatusOr<RunHost*> run = runs_->Find(request->run());
+  if (!run.ok()) return ToGrpc(run.status());
   int64_t next = First(request->first());
   while (!context->IsCancelled() && !closing_.load()) {
-    // The state is read first: rounds that it calls ended are all there afterwards.
-    const absl::StatusOr<RunRecord> run = Run();
-    if (!run.ok()) return ToGrpc(run.status());
-    const bool ended = run->state != RunState::kActive;
-    const auto rounds = options_.store->Rounds(next, LastOrAll(0));
-    if (!rounds.ok()) return ToGrpc(rounds.status());
-    for (const RoundRecord& round : *rounds) {
-      if (!IsComplete(round, ended)) break;
-      v1::Round out;
-      Fill(round, &out);
-      if (!writer->Write(out)) return grpc::Status::OK;
-      next = round.id + 1;
-    }
-    if (ended) return grpc::Status::OK;
+    const absl::StatusOr<bool> ended = WatchOnce(**run, &next, writer);
+    // A run that is suspended goes on by itself, and so does the watch.
+    const bool is_suspended = (*run)->condition() == RunHost::Condition::kSuspended;
+    if (!ended.ok() && !is_suspended) return ToGrpc(ended.status());
+    if (ended.ok() && *ended) return grpc::Status::OK;
     absl::SleepFor(kWatchInterval);
   }
   return context->IsCancelled() ? grpc::Status::CANCELLED
                                 : grpc::Status(grpc::StatusCode::UNAVAILABLE, "the coordinator is shutting down");
 }
 
+grpc::Status AdminService::Command(const std::string& run, Event event, v1::StateReply* reply) const {
+  return With(run, [&](const RunHost::Live& live) -> absl::Status {
+    TERSE_ASSIGN_OR_RETURN(absl::optional<RunRecord> record, live.store->Run());
+    TERSE_RETURN_IF_ERROR(MustGoOn(*record));
+    live.loop->Post(std::move(event));
+    TERSE_RETURN_IF_ERROR(live.loop->Call([] {}));
+    TERSE_ASSIGN_OR_RETURN(record, live.store->Run());
+    reply->set_state(std::string(RunStateName(record->state)));
+    return absl::OkStatus();
+  });
+}
+
 grpc::Status AdminService::Stop(grpc::ServerContext*, const v1::StopRequest* request, v1::StopReply* reply) {
-  const absl::StatusOr<RunRecord> run = Run();
-  if (!run.ok()) return ToGrpc(run.status());
   if (request->shutdown()) {
     reply->set_state("shutting down");
-    options_.shut_down();
+    shut_down_();
     return grpc::Status::OK;
   }
-  if (run->state == RunState::kActive) options_.loop->Post(StopRequested{});
-  reply->set_state(run->state == RunState::kActive ? "stopping" : std::string(RunStateName(run->state)));
-  return grpc::Status::OK;
+  return With(request->run(), [&](const RunHost::Live& live) -> absl::Status {
+    TERSE_ASSIGN_OR_RETURN(const absl::optional<RunRecord> record, live.store->Run());
+    if (!HasEnded(record->state)) live.loop->Post(StopRequested{});
+    reply->set_state(HasEnded(record->state) ? std::string(RunStateName(record->state)) : "stopping");
+    return absl::OkStatus();
+  });
+}
+
+grpc::Status AdminService::Pause(grpc::ServerContext*, const v1::PauseRequest* request, v1::StateReply* reply) {
+  return Command(request->run(), PauseRequested{ReasonOf(request->reason())}, reply);
+}
+
+grpc::Status AdminService::Resume(grpc::ServerContext*, const v1::ResumeRequest* request, v1::StateReply* reply) {
+  return Command(request->run(), ResumeRequested{}, reply);
+}
+
+grpc::Status AdminService::AbortRound(grpc::ServerContext*, const v1::AbortRoundRequest* request,
+                                      v1::AbortRoundReply* reply) {
+  return With(request->run(), [&](const RunHost::Live& live) -> absl::Status {
+    TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundRecord> round, live.store->LastRound());
+    if (!round.has_value() || round->state != RoundState::kOpen) {
+      return absl::FailedPreconditionError("no round is open; `tersectl status` says what the run waits for");
+    }
+    live.loop->Post(AbortRequested{ReasonOf(request->reason())});
+    reply->set_round(round->id);
+    return live.loop->Call([] {});
+  });
+}
+
+grpc::Status AdminService::SetAside(grpc::ServerContext*, const v1::SetAsideRequest* request,
+                                    v1::SetAsideReply* reply) {
+  constexpr double kMaxSeconds = 1e9;
+  return With(request->run(), [&](const RunHost::Live& live) -> absl::Status {
+    if (!(request->seconds() >= 0 && request->seconds() <= kMaxSeconds)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a client is set aside for 0 to ", kMaxSeconds, " seconds, not ", request->seconds()));
+    }
+    TERSE_ASSIGN_OR_RETURN(const int64_t client, ClientNamed(request->client(), live.store.get()));
+    SetAsideRequested event{client, 0, ReasonOf(request->reason())};
+    if (request->seconds() > 0) event.until_us = absl::ToUnixMicros(absl::Now() + absl::Seconds(request->seconds()));
+    live.loop->Post(std::move(event));
+    TERSE_RETURN_IF_ERROR(live.loop->Call([] {}));
+    TERSE_ASSIGN_OR_RETURN(const ClientRecord record, live.store->GetClient(client));
+    reply->set_until_us(record.set_aside_until_us);
+    return absl::OkStatus();
+  });
+}
+
+grpc::Status AdminService::Backup(grpc::ServerContext*, const v1::BackupRequest* request,
+                                  grpc::ServerWriter<v1::BackupChunk>* writer) {
+  const absl::StatusOr<RunHost*> run = runs_->Find(request->run());
+  if (!run.ok()) return ToGrpc(run.status());
+  return ToGrpc(StreamBackup(**run, [writer](const v1::BackupChunk& chunk) { return writer->Write(chunk); }));
 }
 
 grpc::Status AdminService::Export(grpc::ServerContext*, const v1::ExportRequest* request,
                                   grpc::ServerWriter<v1::ExportChunk>* writer) {
-  std::vector<float> weights;
-  const absl::Status copied = options_.loop->Call([&] { weights = options_.engine->weights(); });
-  if (!copied.ok()) return ToGrpc(copied);
-  const absl::StatusOr<std::string> bytes = options_.exporter(request->format(), weights);
+  const absl::StatusOr<RunHost*> run = runs_->Find(request->run());
+  if (!run.ok()) return ToGrpc(run.status());
+  const absl::StatusOr<std::string> bytes = (*run)->Export(request->format());
   if (!bytes.ok()) return ToGrpc(bytes.status());
   for (size_t at = 0; at < bytes->size(); at += kChunkBytes) {
     v1::ExportChunk chunk;

@@ -6,54 +6,50 @@
 #include <atomic>
 #include <functional>
 #include <string>
-#include <vector>
 
-#include "absl/status/statusor.h"
-#include "absl/types/span.h"
-#include "coordinator/engine.h"
-#include "coordinator/event_loop.h"
+#include "absl/functional/function_ref.h"
+#include "coordinator/rpc/run_registry.h"
 #include "grpcpp/grpcpp.h"
-#include "storage/run_store.h"
 #include "terse/v1/admin.grpc.pb.h"
 
 namespace terse {
 
-// Makes the bytes of a model file from the head's weights.
-using ModelExporter = std::function<absl::StatusOr<std::string>(v1::ExportRequest::Format, absl::Span<const float>)>;
-
-// Thread-safe; a call may block its thread (operators are few).
+// Thread-safe; a call may block its thread (operators are few). Statuses are those that admin.proto names.
 class AdminService : public v1::Admin::Service {
  public:
-  struct Options {
-    const Engine* engine = nullptr;  // View and, inside EventLoop::Call, weights
-    EventLoop* loop = nullptr;
-    RunStore* store = nullptr;
-    v1::RunConfig config;
-    ModelExporter exporter;
-    std::function<void()> shut_down;  // ends the process, soon
-  };
-
-  explicit AdminService(Options options) : options_(std::move(options)) {}
+  // `shut_down` ends the process, soon. The registry must outlive the gRPC server that this is registered with.
+  AdminService(const RunRegistry* runs, std::function<void()> shut_down)
+      : runs_(runs), shut_down_(std::move(shut_down)) {}
   // Ends every Watch, so that the server can shut down.
   void Close() { closing_.store(true); }
 
-  grpc::Status GetStatus(grpc::ServerContext*, const v1::StatusRequest*, v1::Status* reply) override;
+  grpc::Status ListRuns(grpc::ServerContext*, const v1::RunsRequest*, v1::RunsReply* reply) override;
+  grpc::Status GetStatus(grpc::ServerContext*, const v1::StatusRequest* request, v1::Status* reply) override;
   grpc::Status ListRounds(grpc::ServerContext*, const v1::RoundsRequest* request, v1::RoundsReply* reply) override;
-  grpc::Status ListClients(grpc::ServerContext*, const v1::ClientsRequest*, v1::ClientsReply* reply) override;
+  grpc::Status ListClients(grpc::ServerContext*, const v1::ClientsRequest* request, v1::ClientsReply* reply) override;
   grpc::Status ListLedger(grpc::ServerContext*, const v1::LedgerRequest* request, v1::LedgerReply* reply) override;
   grpc::Status ListEvents(grpc::ServerContext*, const v1::EventsRequest* request, v1::EventsReply* reply) override;
   grpc::Status Watch(grpc::ServerContext* context, const v1::WatchRequest* request,
                      grpc::ServerWriter<v1::Round>* writer) override;
   grpc::Status Stop(grpc::ServerContext*, const v1::StopRequest* request, v1::StopReply* reply) override;
+  grpc::Status Pause(grpc::ServerContext*, const v1::PauseRequest* request, v1::StateReply* reply) override;
+  grpc::Status Resume(grpc::ServerContext*, const v1::ResumeRequest* request, v1::StateReply* reply) override;
+  grpc::Status AbortRound(grpc::ServerContext*, const v1::AbortRoundRequest* request,
+                          v1::AbortRoundReply* reply) override;
+  grpc::Status SetAside(grpc::ServerContext*, const v1::SetAsideRequest* request, v1::SetAsideReply* reply) override;
+  grpc::Status Backup(grpc::ServerContext*, const v1::BackupRequest* request,
+                      grpc::ServerWriter<v1::BackupChunk>* writer) override;
   grpc::Status Export(grpc::ServerContext*, const v1::ExportRequest* request,
                       grpc::ServerWriter<v1::ExportChunk>* writer) override;
 
  private:
-  absl::StatusOr<RunRecord> Run() const;
-  // Whether everything that will be known about a settled round is known.
-  bool IsComplete(const RoundRecord& round, bool run_ended) const;
+  // Finds the run and calls `use` while its store is open.
+  grpc::Status With(const std::string& run, absl::FunctionRef<absl::Status(const RunHost::Live&)> use) const;
+  // Posts an event to a run that goes on, waits until it was handled and reports the run's state.
+  grpc::Status Command(const std::string& run, Event event, v1::StateReply* reply) const;
 
-  const Options options_;
+  const RunRegistry* const runs_;
+  const std::function<void()> shut_down_;
   std::atomic<bool> closing_{false};
 };
 

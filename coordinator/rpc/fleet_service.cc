@@ -1,10 +1,12 @@
 #include "coordinator/rpc/fleet_service.h"
 
+#include <algorithm>
 #include <fstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "coordinator/rpc/session_reactor.h"
+#include "core/status.h"
 #include "proto/grpc_status.h"
 #include "proto/session_wire.h"
 
@@ -14,8 +16,8 @@ namespace {
 // Streams a checkpoint file from an offset on. The file stays readable when retention removes its name meanwhile.
 class CheckpointReactor : public grpc::ServerWriteReactor<v1::CheckpointChunk> {
  public:
-  CheckpointReactor(const FleetService::Options& options, const v1::CheckpointRequest& request) {
-    const absl::Status status = Open(options, request);
+  CheckpointReactor(const RunRegistry& runs, const v1::CheckpointRequest& request) {
+    const absl::Status status = Find(runs, request);
     if (!status.ok()) {
       Finish(ToGrpc(status));
     } else {
@@ -27,9 +29,16 @@ class CheckpointReactor : public grpc::ServerWriteReactor<v1::CheckpointChunk> {
   void OnDone() override { delete this; }
 
  private:
-  absl::Status Open(const FleetService::Options& options, const v1::CheckpointRequest& request) {
-    if (request.lineage() != options.lineage.ToBytes()) return absl::NotFoundError("another run is served here");
-    absl::StatusOr<RunStore::CheckpointFile> newest = options.store->NewestCheckpointFile();
+  absl::Status Find(const RunRegistry& runs, const v1::CheckpointRequest& request) {
+    TERSE_ASSIGN_OR_RETURN(const Id128 lineage, Id128::FromBytes(request.lineage()));
+    const RunHost* run = runs.FindLineage(lineage);
+    if (run == nullptr) return absl::NotFoundError("another run is served here");
+    TERSE_RETURN_IF_ERROR(run->Loop().status());  // UNAVAILABLE: the client tries again
+    return run->Use([&](const RunHost::Live& live) { return Open(live.store.get(), request); });
+  }
+
+  absl::Status Open(RunStore* store, const v1::CheckpointRequest& request) {
+    absl::StatusOr<RunStore::CheckpointFile> newest = store->NewestCheckpointFile();
     if (!newest.ok()) return newest.status();
     if (static_cast<uint64_t>(newest->version) != request.version()) {
       return absl::NotFoundError(absl::StrCat("checkpoint ", request.version(), " was replaced by ", newest->version));
@@ -68,12 +77,12 @@ class CheckpointReactor : public grpc::ServerWriteReactor<v1::CheckpointChunk> {
 
 grpc::ServerBidiReactor<v1::ClientMessage, v1::ServerMessages>* FleetService::Session(
     grpc::CallbackServerContext* context) {
-  return SessionReactor::Start(&options_, next_session_.fetch_add(1), context);
+  return SessionReactor::Start(runs_, next_session_.fetch_add(1), context);
 }
 
 grpc::ServerWriteReactor<v1::CheckpointChunk>* FleetService::DownloadCheckpoint(grpc::CallbackServerContext* context,
                                                                                 const v1::CheckpointRequest* request) {
-  return new CheckpointReactor(options_, *request);
+  return new CheckpointReactor(*runs_, *request);
 }
 
 }  // namespace terse

@@ -6,29 +6,16 @@
 #include <atomic>
 #include <cstdint>
 
-#include "coordinator/engine.h"
-#include "coordinator/event_loop.h"
+#include "coordinator/rpc/run_registry.h"
 #include "grpcpp/grpcpp.h"
-#include "storage/run_store.h"
 #include "terse/v1/fleet.grpc.pb.h"
 
 namespace terse {
 
-// Thread-safe. Everything it is given must outlive the gRPC server that it is registered with.
+// Thread-safe. The registry must outlive the gRPC server that this is registered with.
 class FleetService : public v1::Fleet::CallbackService {
  public:
-  struct Options {
-    const Engine* engine = nullptr;  // Validate only
-    EventLoop* loop = nullptr;
-    RunStore* store = nullptr;
-    v1::RunConfig config;
-    Id128 lineage;
-    int64_t max_update_bytes = 0;
-    // A session whose unsent messages exceed this is cancelled: the client does not read.
-    int64_t max_queued_bytes = 0;
-  };
-
-  explicit FleetService(Options options) : options_(std::move(options)) {}
+  explicit FleetService(const RunRegistry* runs) : runs_(runs) {}
 
   grpc::ServerBidiReactor<v1::ClientMessage, v1::ServerMessages>* Session(
       grpc::CallbackServerContext* context) override;
@@ -36,7 +23,7 @@ class FleetService : public v1::Fleet::CallbackService {
                                                                     const v1::CheckpointRequest* request) override;
 
  private:
-  const Options options_;
+  const RunRegistry* const runs_;
   std::atomic<SessionId> next_session_{1};
 };
 

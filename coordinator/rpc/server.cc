@@ -2,23 +2,24 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <functional>
+#include <memory>
 #include <thread>
 #include <utility>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "compression/codec_table.h"
+#include "coordinator/rpc/admin_service.h"
 #include "coordinator/rpc/fleet_service.h"
-#include "core/file_io.h"
+#include "coordinator/rpc/run_registry.h"
+#include "core/file_system.h"
 #include "core/status.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
-#include "proto/channel_settings.h"
-#include "proto/run_config_convert.h"
-#include "proto/run_config_loader.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
 #include "spdlog/spdlog.h"
+#include "storage/state_directory.h"
 
 namespace terse {
 namespace {
@@ -26,7 +27,6 @@ namespace {
 constexpr int kExitOk = 0;
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
-constexpr int64_t kQueueBytesFloor = int64_t{64} << 20;
 
 // Signals are taken by a thread that waits for them, so that handling one may lock and log.
 class SignalWaiter {
@@ -51,15 +51,36 @@ class SignalWaiter {
   std::thread thread_;
 };
 
+// The end of the process, which the first of several causes decides.
+class Ending {
+ public:
+  void Decide(const absl::Status& status) {
+    absl::MutexLock lock(&mutex_);
+    if (!status_.has_value()) status_ = status;
+  }
+  absl::Status Wait() {
+    absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(this, &Ending::IsDecided));
+    return *status_;
+  }
+
+ private:
+  bool IsDecided() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return status_.has_value(); }
+
+  absl::Mutex mutex_;
+  absl::optional<absl::Status> status_ ABSL_GUARDED_BY(mutex_);
+};
+
 // A listening gRPC server of one service.
 struct Listener {
   std::unique_ptr<grpc::Server> server;
   std::string address;  // with the port that was chosen
 };
 
-absl::StatusOr<Listener> Listen(const std::string& address, const std::string& option, grpc::Service* service) {
+absl::StatusOr<Listener> Listen(const std::string& address, const std::string& option, double keepalive_seconds,
+                                grpc::Service* service) {
   grpc::ServerBuilder builder;
-  SetFleetServerOptions(&builder);
+  SetFleetServerOptions(&builder, keepalive_seconds);
   int port = 0;
   builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(service);
@@ -76,85 +97,124 @@ absl::StatusOr<Listener> Listen(const std::string& address, const std::string& o
   return listener;
 }
 
-// The run file's configuration, or the stored run's, or the run file's once it is known to be the same.
-absl::StatusOr<v1::RunConfig> ChooseConfig(const CoordinatorOptions& options, const absl::optional<RunRecord>& stored) {
-  v1::RunConfig kept;
-  if (stored.has_value() && !kept.ParseFromString(stored->config)) {
-    return absl::DataLossError(
-        absl::StrCat(options.state_directory, " holds a run whose configuration cannot be read"));
-  }
-  if (options.run_file.empty()) {
-    if (stored.has_value()) return kept;
-    return absl::InvalidArgumentError(
-        absl::StrCat(options.state_directory, " holds no run yet; give one with --run FILE"));
-  }
-  TERSE_ASSIGN_OR_RETURN(v1::RunConfig wanted, LoadRunConfig(options.run_file));
-  if (stored.has_value() && wanted.SerializeAsString() != stored->config) {
-    return absl::FailedPreconditionError(absl::StrCat(options.state_directory, " holds run '", kept.name(),
-                                                      "' with other settings than ", options.run_file,
-                                                      "; resume it without --run, or choose another --state"));
-  }
-  return wanted;
-}
-
-absl::Status CreateRun(const RunConfig& config, const v1::RunConfig& wire, const LearningHooks& hooks, Clock* clock,
-                       RunStore* store) {
-  TERSE_ASSIGN_OR_RETURN(const std::vector<float> weights, hooks.initial_weights(config));
-  RunRecord record;
-  record.name = config.name;
-  record.lineage = Id128::Random();
-  record.config = wire.SerializeAsString();
-  record.parameters = weights.size();
-  record.created_us = clock->NowMicros();
-  TERSE_RETURN_IF_ERROR(store->CreateRun(record, weights));
-  return store->AddEvent({record.created_us, "run_created", 0, -1, config.name});
-}
-
 absl::Status WriteReadyFile(const std::string& path, const Listener& fleet, const Listener& admin) {
   if (path.empty()) return absl::OkStatus();
   const std::string json = absl::StrCat("{\"listen\": \"", fleet.address, "\", \"admin\": \"", admin.address, "\"}\n");
-  return ReplaceFile(path, {json});
+  return ReplaceFile(PosixFiles(), path, {json});
 }
 
-void LogEvent(const EventRecord& event) {
-  spdlog::info("{}{}{}: {}", event.kind, event.round > 0 ? absl::StrCat(" round ", event.round) : "",
-               event.client >= 0 ? absl::StrCat(" client ", event.client) : "", event.detail);
+// What the runs' conditions mean for the process: its health, and its end when no run can go on.
+class Watchman {
+ public:
+  explicit Watchman(Ending* ending) : ending_(ending) {}
+
+  // Once, before the runs start; they and the health service must outlive the last change.
+  void Watch(const RunRegistry* runs, grpc::HealthCheckServiceInterface* health) {
+    absl::MutexLock lock(&mutex_);
+    runs_ = runs;
+    health_ = health;
+    Update();
+  }
+  void OnChange() {
+    absl::MutexLock lock(&mutex_);
+    Update();
+  }
+
+ private:
+  void Update() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    size_t serving = 0, down = 0;
+    std::string trouble;
+    for (const std::unique_ptr<RunHost>& run : runs_->runs()) {
+      const RunHost::Condition condition = run->condition();
+      serving += condition == RunHost::Condition::kServing;
+      down += condition == RunHost::Condition::kDown;
+      if (condition == RunHost::Condition::kDown) trouble = absl::StrCat("run '", run->name(), "' is ", run->Trouble());
+      Tell(absl::StrCat(kFleetService, "/", run->name()), condition == RunHost::Condition::kServing);
+    }
+    Tell("", serving == runs_->runs().size());
+    Tell(kFleetService, serving == runs_->runs().size());
+    if (down == runs_->runs().size()) ending_->Decide(absl::DataLossError(trouble));
+  }
+  void Tell(const std::string& service, bool serving) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    health_->SetServingStatus(service, serving);
+  }
+
+  static constexpr char kFleetService[] = "terse.v1.Fleet";
+  Ending* const ending_;
+  absl::Mutex mutex_;
+  const RunRegistry* runs_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  grpc::HealthCheckServiceInterface* health_ ABSL_GUARDED_BY(mutex_) = nullptr;
+};
+
+// Whatever is done after a failed sync may take what the kernel dropped for written, so nothing is.
+[[noreturn]] void EndAtOnce(const absl::Status& status) {
+  spdlog::error("{}; the process ends, and its next start reads what the disk holds", std::string(status.message()));
+  spdlog::default_logger()->flush();
+  std::_Exit(kExitFailed);
 }
 
-// Everything between an open store and the end of the process, in the order in which it must go away again.
-absl::Status Serve(const CoordinatorOptions& options, const LearningHooks& hooks, RunStore* store) {
+// The lock on the state directory, unless the run in it has it.
+absl::StatusOr<std::unique_ptr<DirectoryLock>> LockState(const std::string& directory) {
+  TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(directory));
+  if (HoldsRun(PosixFiles(), directory)) return std::unique_ptr<DirectoryLock>();
+  return PosixFiles().Lock(directory);
+}
+
+absl::StatusOr<std::vector<std::unique_ptr<RunHost>>> OpenRuns(const CoordinatorOptions& options,
+                                                               const LearningHooks& hooks, Clock* clock,
+                                                               const std::function<void()>& on_change) {
+  TERSE_ASSIGN_OR_RETURN(std::vector<RunPlan> plans, PlanRuns(options.state_directory, options.run_files));
+  std::vector<std::unique_ptr<RunHost>> runs;
+  for (RunPlan& plan : plans) {
+    const std::string name = plan.name;
+    absl::StatusOr<std::unique_ptr<RunHost>> run =
+        RunHost::Open({std::move(plan), options.data_directory, &hooks, clock,
+                       [on_change](const RunHost&) { on_change(); }, EndAtOnce});
+    if (!run.ok()) return Annotate(run.status(), absl::StrCat("run '", name, "'"));
+    runs.push_back(*std::move(run));
+  }
+  return runs;
+}
+
+void LogRuns(const RunRegistry& runs, const Listener& fleet, const Listener& admin) {
+  for (const std::unique_ptr<RunHost>& run : runs.runs()) {
+    spdlog::info("run '{}' ({} parameters, codec {}) at version {}; clients: {}, operators: {}", run->name(),
+                 run->codec().layout().size(), run->config().codec.name, run->View().head.version, fleet.address,
+                 admin.address);
+  }
+}
+
+// Ends every run in order; the first error.
+absl::Status StopRuns(const RunRegistry& runs) {
+  absl::Status status;
+  for (const std::unique_ptr<RunHost>& run : runs.runs()) status.Update(run->Stop());
+  return status;
+}
+
+// Everything between a locked state directory and the end of the process, in the order in which it must go away again.
+absl::Status Serve(const CoordinatorOptions& options, const LearningHooks& hooks) {
   SystemClock clock;
-  TERSE_ASSIGN_OR_RETURN(const absl::optional<RunRecord> stored, store->Run());
-  TERSE_ASSIGN_OR_RETURN(const v1::RunConfig wire, ChooseConfig(options, stored));
-  TERSE_ASSIGN_OR_RETURN(const RunConfig config, ToCore(wire));
-  TERSE_ASSIGN_OR_RETURN(const Layout layout, hooks.layout(config));
-  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<const Codec> codec, MakeCodec(config.codec, layout));
-  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Evaluator> evaluator, hooks.evaluator(config, options.data_directory));
-  if (!stored.has_value()) TERSE_RETURN_IF_ERROR(CreateRun(config, wire, hooks, &clock, store));
-  TERSE_ASSIGN_OR_RETURN(const absl::optional<RunRecord> record, store->Run());
-
-  EventLoop loop(&clock);
-  SignalWaiter signals([&loop] { loop.Quit(); });
-  BackgroundWorker background(evaluator.get(), store, config.checkpoint_keep,
-                              [&loop](Event event) { loop.Post(std::move(event)); });
-  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
-                         Engine::Resume({config, codec.get(), store, &background, &clock, LogEvent}));
-
-  FleetService fleet_service({engine.get(), &loop, store, wire, record->lineage, codec->MaxMessageBytes(),
-                              kQueueBytesFloor + 8 * layout.size() * int64_t{sizeof(float)}});
-  AdminService admin_service({engine.get(), &loop, store, wire,
-                              [&hooks, &config](v1::ExportRequest::Format format, absl::Span<const float> weights) {
-                                return hooks.exporter(config, format, weights);
-                              },
-                              [&loop] { loop.Quit(); }});
-  TERSE_ASSIGN_OR_RETURN(const Listener fleet, Listen(options.listen, "--listen", &fleet_service));
-  TERSE_ASSIGN_OR_RETURN(const Listener admin, Listen(options.admin, "--admin", &admin_service));
+  Ending ending;
+  const auto end_in_order = [&ending] { ending.Decide(absl::OkStatus()); };
+  // Before any other thread, so that all of them leave the signals to this one.
+  SignalWaiter signals(end_in_order);
+  Watchman watchman(&ending);
+  TERSE_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<RunHost>> hosts,
+                         OpenRuns(options, hooks, &clock, [&watchman] { watchman.OnChange(); }));
+  const RunRegistry runs(std::move(hosts));
+  FleetService fleet_service(&runs);
+  AdminService admin_service(&runs, end_in_order);
+  TERSE_ASSIGN_OR_RETURN(const Listener fleet,
+                         Listen(options.listen, "--listen", options.keepalive_seconds, &fleet_service));
+  TERSE_ASSIGN_OR_RETURN(const Listener admin,
+                         Listen(options.admin, "--admin", options.keepalive_seconds, &admin_service));
+  watchman.Watch(&runs, fleet.server->GetHealthCheckService());
   TERSE_RETURN_IF_ERROR(WriteReadyFile(options.ready_file, fleet, admin));
-  spdlog::info("run '{}' ({} parameters, codec {}) at version {}; clients: {}, operators: {}", config.name,
-               layout.size(), config.codec.name, engine->View().head.version, fleet.address, admin.address);
+  LogRuns(runs, fleet, admin);
+  for (const std::unique_ptr<RunHost>& run : runs.runs()) run->Start();
 
-  absl::Status status = loop.Run(engine.get());
-  if (status.ok()) status = engine->Close();
+  absl::Status status = ending.Wait();
+  status.Update(StopRuns(runs));
   admin_service.Close();
   const auto deadline = absl::ToChronoTime(absl::Now() + absl::Seconds(2));
   fleet.server->Shutdown(deadline);
@@ -168,14 +228,19 @@ absl::Status Serve(const CoordinatorOptions& options, const LearningHooks& hooks
 
 int ParseCoordinatorOptions(int argc, char** argv, CoordinatorOptions* options) {
   CLI::App app("terse-coordinator: runs the rounds of one federated training run.");
-  app.add_option("--run", options->run_file, "TOML file of the run; needed once, later starts resume from --state")
+  app.add_option("--run", options->run_files,
+                 "TOML file of a run, may be given several times; without it, every run in --state goes on")
       ->check(CLI::ExistingFile);
-  app.add_option("--state", options->state_directory, "directory that holds the run")->required();
+  app.add_option("--state", options->state_directory, "directory that holds the runs")->required();
   app.add_option("--data", options->data_directory,
                  "directory of the data set for evaluation; without it, an embedded one")
       ->check(CLI::ExistingDirectory);
   app.add_option("--listen", options->listen, "address for clients; port 0 takes a free one")->capture_default_str();
   app.add_option("--admin", options->admin, "address for operators")->capture_default_str();
+  app.add_option("--keepalive", options->keepalive_seconds,
+                 "seconds of silence after which a connection is probed; clients may probe twice as often")
+      ->check(CLI::Range(kLeastKeepaliveSeconds, 86400.0))
+      ->capture_default_str();
   app.add_option("--ready-file", options->ready_file, "JSON file to write once both addresses are served");
   app.add_option("--log-level", options->log_level, "how much to log")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
@@ -197,13 +262,10 @@ int RunCoordinator(const CoordinatorOptions& options, const LearningHooks& hooks
   std::signal(SIGPIPE, SIG_IGN);
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  absl::Status status;
-  {
-    absl::StatusOr<std::unique_ptr<RunStore>> store = RunStore::Open(options.state_directory);
-    status = store.ok() ? Serve(options, hooks, store->get()) : store.status();
-  }
+  absl::StatusOr<std::unique_ptr<DirectoryLock>> lock = LockState(options.state_directory);
+  const absl::Status status = lock.ok() ? Serve(options, hooks) : lock.status();
   if (status.ok()) {
-    spdlog::info("stopped; the run in {} is whole", options.state_directory);
+    spdlog::info("stopped; the runs in {} are whole", options.state_directory);
     return kExitOk;
   }
   spdlog::error("{}", std::string(status.message()));

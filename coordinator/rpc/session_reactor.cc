@@ -3,23 +3,28 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/status.h"
 
 namespace terse {
+namespace {
 
-SessionReactor::SessionReactor(const FleetService::Options* options, SessionId id, grpc::CallbackServerContext* context)
-    : options_(options), id_(id), context_(context), reader_(options->max_update_bytes), meter_(context->peer()) {}
+// A check-in has four ids and two names.
+constexpr size_t kMaxCheckInBytes = 1024;
 
-SessionReactor* SessionReactor::Start(const FleetService::Options* options, SessionId id,
-                                      grpc::CallbackServerContext* context) {
-  std::shared_ptr<SessionReactor> reactor(new SessionReactor(options, id, context));
+}  // namespace
+
+SessionReactor::SessionReactor(const RunRegistry* runs, SessionId id, grpc::CallbackServerContext* context)
+    : runs_(runs), id_(id), context_(context), meter_(context->peer()) {}
+
+SessionReactor* SessionReactor::Start(const RunRegistry* runs, SessionId id, grpc::CallbackServerContext* context) {
+  std::shared_ptr<SessionReactor> reactor(new SessionReactor(runs, id, context));
   reactor->self_ = reactor;
-  options->loop->Post(Connected{id, reactor});
   reactor->StartRead(&reactor->incoming_);
   return reactor.get();
 }
 
 void SessionReactor::OnReadDone(bool ok) {
-  if (ok) Accept();
+  if (ok && Accept()) return;
   absl::MutexLock lock(&mutex_);
   if (ok) {
     // A refused session is not read any further: it ends once the refusal is written.
@@ -31,30 +36,74 @@ void SessionReactor::OnReadDone(bool ok) {
   if (!writing_) FinishOnce();
 }
 
-void SessionReactor::Accept() {
+bool SessionReactor::Accept() {
   Wire();  // a look while the connection is surely open, should it be reset before the engine asks
-  absl::StatusOr<absl::optional<FromClient>> message = reader_.Feed(incoming_);
-  absl::Status status = message.status();
-  if (status.ok() && !message->has_value()) return;
-  if (status.ok()) status = options_->engine->Validate(**message);
-  if (status.ok()) {
-    options_->loop->Post(Received{id_, **std::move(message)});
+  absl::StatusOr<absl::optional<FromClient>> message = run_ == nullptr ? Bind() : Parse();
+  if (!message.ok()) {
+    Refuse(message.status());
+    return false;
+  }
+  if (!message->has_value()) return false;
+  loop_->Post(Received{id_, **std::move(message)}, [self = self_](bool handled) { self->OnHandled(handled); });
+  return true;
+}
+
+absl::StatusOr<absl::optional<FromClient>> SessionReactor::Bind() {
+  if (!incoming_.has_check_in() || incoming_.ByteSizeLong() > kMaxCheckInBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a session begins with a check-in of at most ", kMaxCheckInBytes, " bytes"));
+  }
+  ClientMessageReader reader(/*max_update_bytes=*/0);
+  TERSE_ASSIGN_OR_RETURN(absl::optional<FromClient> message, reader.Feed(incoming_));
+  const absl::StatusOr<RunHost*> run = runs_->Find(std::get<CheckIn>(*message).run);
+  if (!run.ok()) return absl::FailedPreconditionError(run.status().message());
+  TERSE_RETURN_IF_ERROR(ValidateMessage((*run)->codec(), *message));
+  TERSE_ASSIGN_OR_RETURN(loop_, (*run)->Loop());
+  run_ = *run;
+  reader_.emplace(run_->codec().MaxMessageBytes());
+  loop_->Post(Connected{id_, self_});
+  return message;
+}
+
+absl::StatusOr<absl::optional<FromClient>> SessionReactor::Parse() {
+  TERSE_ASSIGN_OR_RETURN(absl::optional<FromClient> message, reader_->Feed(incoming_));
+  if (message.has_value()) TERSE_RETURN_IF_ERROR(ValidateMessage(run_->codec(), *message));
+  return message;
+}
+
+void SessionReactor::Refuse(const absl::Status& why) {
+  if (!absl::IsInvalidArgument(why)) {
+    Send(Refusal{std::string(why.message()), /*retry=*/absl::IsUnavailable(why)});
     return;
   }
-  Send(Refusal{absl::StrCat("this session sent something unusable: ", status.message()), /*retry=*/false});
+  const std::string reason = absl::StrCat("this session sent something unusable: ", why.message());
+  if (run_ != nullptr) loop_->Post(Misbehaved{id_, reason});
+  Send(Refusal{reason, /*retry=*/false});
+}
+
+void SessionReactor::OnHandled(bool handled) {
+  // What was dropped is on the client's disk; a run that is served again soon asks for it.
+  if (!handled) Send(Refusal{"the run is not served at the moment", /*retry=*/true});
+  absl::MutexLock lock(&mutex_);
+  if (!refused_ && !finished_) StartRead(&incoming_);
 }
 
 void SessionReactor::Send(FromServer message) {
-  std::vector<v1::ServerMessage> chunks = ToWire(message, options_->config);
+  std::vector<v1::ServerMessage> chunks = ToWire(message, Config());
   absl::MutexLock lock(&mutex_);
   Enqueue(message, std::move(chunks));
   WriteNext();
 }
 
 void SessionReactor::SendLater(FromServer message) {
-  std::vector<v1::ServerMessage> chunks = ToWire(message, options_->config);
+  std::vector<v1::ServerMessage> chunks = ToWire(message, Config());
   absl::MutexLock lock(&mutex_);
   Enqueue(message, std::move(chunks));
+}
+
+const v1::RunConfig& SessionReactor::Config() const {
+  static const v1::RunConfig* const none = new v1::RunConfig();
+  return run_ != nullptr ? run_->wire_config() : *none;
 }
 
 void SessionReactor::Flush() {
@@ -69,7 +118,7 @@ void SessionReactor::Enqueue(const FromServer& message, std::vector<v1::ServerMe
     queued_bytes_ += chunk.ByteSizeLong();
     outbox_.push_back(std::move(chunk));
   }
-  if (queued_bytes_ > options_->max_queued_bytes) context_->TryCancel();
+  if (run_ != nullptr && queued_bytes_ > run_->max_queued_bytes()) context_->TryCancel();
 }
 
 void SessionReactor::WriteNext() {
@@ -110,7 +159,7 @@ void SessionReactor::FinishOnce() {
 }
 
 void SessionReactor::OnDone() {
-  options_->loop->Post(Disconnected{id_});
+  if (loop_ != nullptr) loop_->Post(Disconnected{id_});
   {
     absl::MutexLock lock(&mutex_);
     finished_ = true;

@@ -8,6 +8,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/optional.h"
 #include "coordinator/client_link.h"
 #include "coordinator/rpc/fleet_service.h"
 #include "proto/session_wire.h"
@@ -15,11 +16,14 @@
 namespace terse {
 
 // Lives until gRPC is done with the stream and the engine has let go of the link. No reaction blocks.
+//
+// The first message, a check-in, binds the session to a run. From then on each message goes to the run's loop, and the
+// next one is read once it was handled: a peer that sends faster than the engine works waits, and has one message in
+// memory.
 class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::ServerMessages>, public ClientLink {
  public:
-  // Starts reading and posts Connected. The pointer is for gRPC.
-  static SessionReactor* Start(const FleetService::Options* options, SessionId id,
-                               grpc::CallbackServerContext* context);
+  // Starts reading. The pointer is for gRPC; the registry must outlive the stream.
+  static SessionReactor* Start(const RunRegistry* runs, SessionId id, grpc::CallbackServerContext* context);
 
   void Send(FromServer message) override ABSL_LOCKS_EXCLUDED(mutex_);
   void SendLater(FromServer message) override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -31,20 +35,34 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::Ser
   void OnDone() override;
 
  private:
-  SessionReactor(const FleetService::Options* options, SessionId id, grpc::CallbackServerContext* context);
-  // Parses and validates what was read and posts it; on bad bytes refuses the session.
-  void Accept();
+  SessionReactor(const RunRegistry* runs, SessionId id, grpc::CallbackServerContext* context);
+  // Parses and validates what was read and posts it; on bad bytes refuses the session. Whether reading has to wait for
+  // OnHandled.
+  bool Accept();
+  // nullopt while a payload is incomplete. INVALID_ARGUMENT for what no client sends; UNAVAILABLE when coming back can
+  // help; other errors are final.
+  absl::StatusOr<absl::optional<FromClient>> Parse();
+  // The first message: chooses the run, and posts Connected.
+  absl::StatusOr<absl::optional<FromClient>> Bind();
+  // The loop has handled the message, or dropped it because it has ended.
+  void OnHandled(bool handled) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Refuse(const absl::Status& why);
+  // What a Welcome sends; an empty one before the session is bound.
+  const v1::RunConfig& Config() const;
   void Enqueue(const FromServer& message, std::vector<v1::ServerMessage> chunks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Starts the next write, unless one is under way, with as many queued messages as fit a chunk.
   void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FinishOnce() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const FleetService::Options* const options_;
+  const RunRegistry* const runs_;
   const SessionId id_;
   grpc::CallbackServerContext* const context_;
-  // Reader's side; reactions for reads come one at a time.
+  // Reader's side; reactions for reads come one at a time. Set once, by Bind: run_, loop_ and reader_, which others see
+  // from Connected on.
   v1::ClientMessage incoming_;
-  ClientMessageReader reader_;
+  RunHost* run_ = nullptr;
+  std::shared_ptr<EventLoop> loop_;
+  absl::optional<ClientMessageReader> reader_;
 
   absl::Mutex mutex_;
   std::deque<v1::ServerMessage> outbox_ ABSL_GUARDED_BY(mutex_);

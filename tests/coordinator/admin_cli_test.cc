@@ -4,9 +4,7 @@
 
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -14,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "coordinator/admin/cli.h"
 #include "coordinator/admin/report.h"
+#include "tests/coordinator/tersectl.h"
 #include "tests/testing/fake_admin_server.h"
 #include "tests/testing/temp_directory.h"
 
@@ -21,28 +20,11 @@ namespace terse {
 namespace {
 
 using nlohmann::json;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
-
-struct Outcome {
-  int code = 0;
-  std::string out, err;
-};
-
-Outcome Invoke(const std::vector<std::string>& arguments) {
-  std::vector<const char*> argv = {"tersectl"};
-  for (const std::string& argument : arguments) argv.push_back(argument.c_str());
-  std::ostringstream out, err;
-  const int code = RunTersectl(static_cast<int>(argv.size()), argv.data(), {&out, &err, false});
-  return {code, out.str(), err.str()};
-}
-
-std::string Slurp(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
-}
 
 class TersectlTest : public ::testing::Test {
  protected:
@@ -149,8 +131,13 @@ TEST_F(TersectlTest, ClientsAndEvents) {
   client.set_connected(true);
   client.set_state("training");
   client.set_wire_bytes_up(1724320);
+  client.set_samples(600);
+  client.set_reliability(0.75);
+  client.set_set_aside_until_us(1'700'000'000'000'000);
+  client.set_set_aside_reason("10 failures in a row");
   server_.clients.push_back(client);
-  EXPECT_THAT(Ask({"clients"}).out, HasSubstr("     0  alpha  yes        training"));
+  EXPECT_THAT(Ask({"clients"}).out, AllOf(HasSubstr("     0  alpha  yes        training"), HasSubstr("600"),
+                                          HasSubstr("0.7500"), HasSubstr(": 10 failures in a row")));
   EXPECT_EQ(json::parse(Ask({"clients", "--json"}).out)[0]["wire_bytes_up"], 1724320);
   for (int i = 0; i < 3; ++i) {
     v1::Event event;
@@ -203,6 +190,53 @@ TEST_F(TersectlTest, Stop) {
   EXPECT_FALSE(server_.shut_down);
   EXPECT_EQ(json::parse(Ask({"stop", "--shutdown", "--json"}).out)["state"], "stopping");
   EXPECT_TRUE(server_.shut_down);
+}
+
+TEST_F(TersectlTest, RunsAndTheRunThatIsMeant) {
+  v1::Run run;
+  run.set_name("lenet5");
+  run.set_state("active");
+  run.set_phase("suspended: the disk is full");
+  run.set_version(7);
+  run.set_rounds_total(20);
+  server_.runs = {run, run};
+  server_.runs[1].set_name("other");
+  EXPECT_THAT(Ask({"runs"}).out, HasSubstr("lenet5  active    7/20        0  suspended: the disk is full\n"));
+  EXPECT_EQ(json::parse(Ask({"runs", "--json"}).out)[1]["name"], "other");
+  Ask({"status", "--run", "other"});
+  EXPECT_EQ(server_.asked_run, "other");
+  Ask({"--run", "lenet5", "pause"});
+  EXPECT_EQ(server_.asked_run, "lenet5");
+  Ask({"status"});
+  EXPECT_EQ(server_.asked_run, "");
+}
+
+TEST_F(TersectlTest, PauseResumeAndAbort) {
+  EXPECT_EQ(Ask({"pause", "--reason", "new data"}).out, "paused\n");
+  EXPECT_EQ(server_.asked_reason, "new data");
+  EXPECT_EQ(json::parse(Ask({"resume", "--json"}).out)["state"], "active");
+  EXPECT_EQ(Ask({"abort", "--reason", "a client hangs"}).out, "round 3 is given up; the run goes on\n");
+  EXPECT_EQ(server_.asked_reason, "a client hangs");
+  EXPECT_EQ(json::parse(Ask({"abort", "--json"}).out)["round"], 3);
+  server_.status.set_round(0);
+  const Outcome none = Ask({"abort"});
+  EXPECT_EQ(none.code, kExitFailed);
+  EXPECT_THAT(none.err, HasSubstr("no round is open"));
+}
+
+TEST_F(TersectlTest, ClientsAreSetAsideAndReadmitted) {
+  const Outcome aside = Ask({"clients", "--set-aside", "alpha", "--for", "90", "--reason", "odd updates"});
+  EXPECT_EQ(aside.code, kExitOk) << aside.err;
+  EXPECT_THAT(aside.out, StartsWith("alpha is set aside until 2023-11-"));
+  EXPECT_EQ(server_.asked_set_aside.client(), "alpha");
+  EXPECT_EQ(server_.asked_set_aside.seconds(), 90);
+  EXPECT_EQ(server_.asked_set_aside.reason(), "odd updates");
+  EXPECT_EQ(Ask({"clients", "--readmit", "alpha"}).out, "alpha may take part\n");
+  EXPECT_EQ(server_.asked_set_aside.seconds(), 0);
+  EXPECT_EQ(json::parse(Ask({"clients", "--readmit", "alpha", "--json"}).out)["set_aside_until_us"], 0);
+  EXPECT_EQ(Ask({"clients", "--readmit", "alpha", "--set-aside", "beta"}).code, kExitUsage);
+  EXPECT_EQ(Ask({"clients", "--for", "90"}).code, kExitUsage);
+  EXPECT_EQ(Ask({"clients", "--set-aside", "beta", "--for", "0"}).code, kExitUsage);
 }
 
 TEST_F(TersectlTest, ExportWritesEveryFile) {

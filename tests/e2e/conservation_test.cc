@@ -1,16 +1,23 @@
 // Conservation of updates with real processes: whatever is killed, what the coordinator applied from a client plus that
 // client's residual is the sum of the client's deltas, bit for bit (invariants I1 and I2 of docs/PROTOCOL.md).
+#include <sys/mount.h>
+
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compression/codec_table.h"
 #include "compression/downstream.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "storage/client_state.h"
 #include "storage/run_store.h"
 #include "tests/e2e/fleet_processes.h"
+#include "tests/e2e/health.h"
 #include "tests/testing/grid_trainer.h"
 
 namespace terse {
@@ -49,26 +56,27 @@ std::vector<std::vector<double>> AppliedByClient(const Codec& codec, const std::
   EXPECT_TRUE(log.ok()) << log.status();
   EXPECT_EQ(log->size(), kRounds);
   for (const LogMessage& message : *log) {
-    const auto updates = ForwardedUpdates(message.downstream);
-    EXPECT_TRUE(updates.ok()) << updates.status();
-    EXPECT_EQ(updates->size(), kClients);
-    for (int client = 0; client < kClients; ++client) AddTo(&applied[client], Decode(codec, (*updates)[client]));
+    const auto forwarded = ParseForwarded(message.downstream);
+    EXPECT_TRUE(forwarded.ok()) << forwarded.status();
+    EXPECT_EQ(forwarded->updates.size(), kClients);
+    for (int client = 0; client < kClients; ++client)
+      AddTo(&applied[client], Decode(codec, forwarded->updates[client]));
   }
   return applied;
 }
 
 // Index of the client that this state directory belongs to: processes check in in any order.
-int64_t ClientIndex(const std::string& state, int process) {
-  return QueryNumber(state + "/run.sqlite", absl::StrCat("SELECT id FROM clients WHERE name = 'client-", process, "'"));
+int64_t ClientIndex(const std::string& database, int process) {
+  return QueryNumber(database, absl::StrCat("SELECT id FROM clients WHERE name = 'client-", process, "'"));
 }
 
 void ExpectConservation(const FleetProcesses& fleet) {
   const Layout layout = GridLayout();
   const auto codec = MakeCodec({"sbc", 0.02, "bf16"}, layout);
   ASSERT_TRUE(codec.ok()) << codec.status();
-  const std::vector<std::vector<double>> applied = AppliedByClient(**codec, fleet.coordinator_state());
+  const std::vector<std::vector<double>> applied = AppliedByClient(**codec, fleet.run_state());
   for (int process = 0; process < kClients; ++process) {
-    const int64_t client = ClientIndex(fleet.coordinator_state(), process);
+    const int64_t client = ClientIndex(fleet.database(), process);
     auto state = ClientState::Open(fleet.client_state(process));
     ASSERT_TRUE(state.ok()) << state.status();
     const StoredState& stored = (*state)->state();
@@ -107,10 +115,9 @@ TEST(Conservation, HoldsWhenBothSidesAreKilledOnce) {
   fleet.coordinator().Signal(SIGTERM);
   EXPECT_EQ(fleet.coordinator().Wait(absl::Seconds(20)), absl::optional<int>(0)) << fleet.coordinator().Output();
   ExpectConservation(fleet);
-  EXPECT_EQ(QueryNumber(fleet.coordinator_state() + "/run.sqlite", "SELECT sum(resets) FROM clients"), 0);
-  EXPECT_EQ(
-      QueryNumber(fleet.coordinator_state() + "/run.sqlite", absl::StrCat("SELECT sum(updates_applied) FROM clients")),
-      kClients * kRounds);
+  EXPECT_EQ(QueryNumber(fleet.database(), "SELECT sum(resets) FROM clients"), 0);
+  EXPECT_EQ(QueryNumber(fleet.database(), absl::StrCat("SELECT sum(updates_applied) FROM clients")),
+            kClients * kRounds);
 }
 
 TEST(Conservation, RelaxedDurabilityCountsWhatACrashLoses) {
@@ -129,7 +136,69 @@ TEST(Conservation, RelaxedDurabilityCountsWhatACrashLoses) {
   for (int i = 0; i < kClients; ++i) {
     EXPECT_EQ(fleet.client(i).Wait(absl::Seconds(120)), absl::optional<int>(0)) << fleet.client(i).Output();
   }
-  EXPECT_EQ(QueryNumber(fleet.coordinator_state() + "/run.sqlite", "SELECT sum(resets) FROM clients"), 1);
+  EXPECT_EQ(QueryNumber(fleet.database(), "SELECT sum(resets) FROM clients"), 1);
+}
+
+// A file system of a fixed size in memory; needs root.
+class SmallDisk {
+ public:
+  explicit SmallDisk(std::string path) : path_(std::move(path)) {
+    std::filesystem::create_directories(path_);
+    is_mounted_ = mount("tmpfs", path_.c_str(), "tmpfs", 0, "size=8m,mode=0700") == 0;
+  }
+  ~SmallDisk() {
+    if (is_mounted_) umount2(path_.c_str(), MNT_DETACH);
+  }
+  bool is_mounted() const { return is_mounted_; }
+
+  // Writes until nothing more fits, and gives the space back.
+  void Fill() {
+    std::ofstream file(path_ + "/filler", std::ios::binary | std::ios::app);
+    const std::string page(4096, 'x');
+    while (file.write(page.data(), page.size()).flush()) {
+    }
+  }
+  void Free() { std::filesystem::remove(path_ + "/filler"); }
+
+ private:
+  const std::string path_;
+  bool is_mounted_ = false;
+};
+
+TEST(Conservation, HoldsWhenTheCoordinatorsDiskIsFullForATime) {
+  FleetProcesses fleet(TERSE_BIN "/grid-coordinator", TERSE_BIN "/grid-client");
+  SmallDisk disk(fleet.coordinator_state());
+  if (!disk.is_mounted()) GTEST_SKIP() << "mounting a tmpfs of a fixed size needs root";
+  const std::string run_file = fleet.directory() / "run.toml";
+  WriteText(run_file, RunFile("strict"));
+  fleet.StartCoordinator(run_file);
+  for (int i = 0; i < kClients; ++i) fleet.StartClient(i);
+  const std::string service = "terse.v1.Fleet/conservation";
+  const auto is = [&](Health health) {
+    return HealthOf(fleet.addresses().listen, "") == health && HealthOf(fleet.addresses().listen, service) == health;
+  };
+  ASSERT_TRUE(fleet.WaitForRounds(kRounds / 4, absl::Seconds(60))) << fleet.coordinator().Output();
+  EXPECT_TRUE(is(Health::kServing));
+  // The database gives space back when it is closed, so filling goes on until opening it fails.
+  const auto is_suspended = [&] {
+    disk.Fill();
+    return absl::StrContains(fleet.coordinator().Output(), "is still suspended");
+  };
+  ASSERT_TRUE(WaitUntil(is_suspended, absl::Seconds(60))) << fleet.coordinator().Output();
+  EXPECT_TRUE(is(Health::kNotServing));
+  EXPECT_THAT(fleet.Ctl({"status"}), testing::HasSubstr("suspended: "));
+  EXPECT_THAT(fleet.Ctl({"rounds"}), testing::HasSubstr("run 'conservation' is suspended: "));
+  disk.Free();
+  ASSERT_TRUE(WaitUntil([&] { return is(Health::kServing); }, absl::Seconds(60))) << fleet.coordinator().Output();
+  EXPECT_THAT(fleet.coordinator().Output(), testing::HasSubstr("is served again, after"));
+
+  for (int i = 0; i < kClients; ++i) {
+    EXPECT_EQ(fleet.client(i).Wait(absl::Seconds(120)), absl::optional<int>(0)) << fleet.client(i).Output();
+  }
+  fleet.coordinator().Signal(SIGTERM);
+  EXPECT_EQ(fleet.coordinator().Wait(absl::Seconds(20)), absl::optional<int>(0)) << fleet.coordinator().Output();
+  ExpectConservation(fleet);
+  EXPECT_EQ(QueryNumber(fleet.database(), "SELECT sum(resets) FROM clients"), 0);
 }
 
 }  // namespace

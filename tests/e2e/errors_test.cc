@@ -13,11 +13,11 @@
 #include "proto/channel_settings.h"
 #include "terse/v1/fleet.grpc.pb.h"
 #include "tests/e2e/fleet_processes.h"
+#include "tests/e2e/health.h"
 
 namespace terse {
 namespace {
 
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 constexpr char kRun[] =
@@ -71,7 +71,24 @@ TEST(ClientErrors, DamagedStateDirectory) {
       ClientOutput({"--coordinator", "127.0.0.1:1", "--name", "a", "--state", directory / "a"}, &code);
   EXPECT_EQ(code, 1);
   EXPECT_THAT(output, HasSubstr(directory / "a/MANIFEST"));
-  EXPECT_THAT(output, AnyOf(HasSubstr("restore"), HasSubstr("remove")));
+  EXPECT_THAT(output, HasSubstr("--reset-state"));
+}
+
+TEST(ClientErrors, ResetStateRemovesADamagedDirectoryAndSaysWhatIsLost) {
+  ScratchDirectory directory;
+  int code = -1;
+  RunCommand({"/bin/mkdir", directory / "a"}, &code);
+  WriteText(directory / "a/MANIFEST", "this is no manifest");
+  WriteText(directory / "a/notes.txt", "of the user");
+  Process client({TERSE_BIN "/terse-client", "--coordinator", "127.0.0.1:1", "--name", "a", "--state", directory / "a",
+                  "--reset-state"},
+                 directory / "log");
+  EXPECT_TRUE(WaitUntil([&] { return absl::StrContains(client.Output(), "trying again in"); }, absl::Seconds(60)))
+      << client.Output();
+  EXPECT_THAT(client.Output(), HasSubstr("removed 1 files, 19 bytes"));
+  EXPECT_THAT(client.Output(), HasSubstr("MANIFEST; the residual that they held is lost"));
+  RunCommand({"/bin/cat", directory / "a/notes.txt"}, &code);
+  EXPECT_EQ(code, 0) << "only the client's own files go";
 }
 
 TEST(CoordinatorErrors, TruncatedIdxFile) {
@@ -145,6 +162,16 @@ class RawPeer : public testing::Test {
   std::unique_ptr<v1::Fleet::Stub> stub_;
 };
 
+TEST_F(RawPeer, BeginsWithACheckInForARunThatIsServed) {
+  v1::ClientMessage ready;
+  ready.mutable_ready();
+  EXPECT_THAT(RefusalOf({ready}), HasSubstr("a session begins with a check-in"));
+  EXPECT_THAT(RefusalOf({CheckInAs(std::string(2000, 'x'))}), HasSubstr("at most 1024 bytes"));
+  v1::ClientMessage other = CheckInAs("x");
+  other.mutable_check_in()->set_run("other");
+  EXPECT_THAT(RefusalOf({other}), HasSubstr("no run 'other' is served here; there are: errors"));
+}
+
 TEST_F(RawPeer, IsRefusedWithAReason) {
   EXPECT_THAT(RefusalOf({CheckInAs("x", 7)}), HasSubstr("protocol version 7 is unknown here"));
   EXPECT_THAT(RefusalOf({CheckInAs("../../etc")}), HasSubstr("client name"));
@@ -206,24 +233,18 @@ TEST_F(RawPeer, DownloadsGoOnWhereTheyStopped) {
 }
 
 TEST_F(RawPeer, FindsTheHealthServiceAndReflection) {
+  for (const char* service : {"", "terse.v1.Fleet", "terse.v1.Fleet/errors"}) {
+    EXPECT_EQ(HealthOf(fleet_.addresses().listen, service), Health::kServing) << service;
+  }
+  EXPECT_EQ(HealthOf(fleet_.addresses().listen, "terse.v1.Fleet/other"), Health::kNoAnswer);
+
   grpc::GenericStub generic(channel_);
   grpc::CompletionQueue queue;
-  // grpc.health.v1.Health/Check with an empty request: the whole server. The answer's field 1 is 1, SERVING.
-  grpc::ClientContext context;
-  grpc::Slice nothing;
-  grpc::ByteBuffer request(&nothing, 1), reply;
-  auto call = generic.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check", request, &queue);
-  call->StartCall();
+  grpc::ByteBuffer reply;
   grpc::Status status;
-  call->Finish(&reply, &status, nullptr);
   void* tag = nullptr;
   bool ok = false;
-  ASSERT_TRUE(queue.Next(&tag, &ok));
-  ASSERT_TRUE(status.ok()) << status.error_message();
   grpc::Slice slice;
-  ASSERT_TRUE(reply.DumpToSingleSlice(&slice).ok());
-  EXPECT_EQ(std::string(slice.begin(), slice.end()), std::string("\x08\x01"));
-
   grpc::ClientContext reflection;
   auto stream =
       generic.PrepareCall(&reflection, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", &queue);

@@ -22,7 +22,7 @@ extern char** environ;
 
 namespace terse {
 
-Process::Process(std::vector<std::string> argv, std::string log_path) : log_path_(std::move(log_path)) {
+Process::Process(std::vector<std::string> argv, std::string log_path, bool own_group) : log_path_(std::move(log_path)) {
   std::vector<char*> raw;
   for (std::string& argument : argv) raw.push_back(argument.data());
   raw.push_back(nullptr);
@@ -30,7 +30,11 @@ Process::Process(std::vector<std::string> argv, std::string log_path) : log_path
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 1, log_path_.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
   posix_spawn_file_actions_adddup2(&actions, 1, 2);
-  const int error = posix_spawnp(&pid_, raw[0], &actions, nullptr, raw.data(), environ);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  if (own_group) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  const int error = posix_spawnp(&pid_, raw[0], &actions, &attributes, raw.data(), environ);
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) {
     ADD_FAILURE() << "cannot start " << argv[0] << ": " << strerror(error);
@@ -81,24 +85,34 @@ ScratchDirectory::~ScratchDirectory() {
   std::filesystem::remove_all(path_, ignored);
 }
 
+namespace {
+
+std::vector<std::string> CommandLine(const Place& place, std::vector<std::string> argv) {
+  argv.insert(argv.begin(), place.launcher.begin(), place.launcher.end());
+  argv.insert(argv.end(), place.extra.begin(), place.extra.end());
+  return argv;
+}
+
+}  // namespace
+
 FleetProcesses::FleetProcesses(std::string coordinator, std::string client, std::vector<std::string> extra)
     : coordinator_path_(std::move(coordinator)), client_path_(std::move(client)), extra_(std::move(extra)) {}
 
-void FleetProcesses::StartCoordinator(const std::string& run_file) {
+void FleetProcesses::StartCoordinator(const std::string& run_file, const Place& place) {
+  const std::string listen = place.address.empty() ? "127.0.0.1:0" : place.address;
   const std::string ready = directory_ / absl::StrCat("ready-", starts_++, ".json");
   std::vector<std::string> argv = {coordinator_path_,
-                                   "--run",
-                                   run_file,
                                    "--state",
                                    coordinator_state(),
                                    "--listen",
-                                   addresses_.listen.empty() ? "127.0.0.1:0" : addresses_.listen,
+                                   addresses_.listen.empty() ? listen : addresses_.listen,
                                    "--admin",
                                    addresses_.admin.empty() ? "127.0.0.1:0" : addresses_.admin,
                                    "--ready-file",
                                    ready};
+  if (!run_file.empty()) argv.insert(argv.end(), {"--run", run_file});
   argv.insert(argv.end(), extra_.begin(), extra_.end());
-  coordinator_ = std::make_unique<Process>(argv, directory_ / "coordinator.log");
+  coordinator_ = std::make_unique<Process>(CommandLine(place, argv), directory_ / "coordinator.log");
   while (!std::filesystem::exists(ready)) {
     ASSERT_FALSE(coordinator_->Wait(absl::Milliseconds(20)).has_value()) << coordinator_->Output();
   }
@@ -106,23 +120,46 @@ void FleetProcesses::StartCoordinator(const std::string& run_file) {
   addresses_ = {json.at("listen"), json.at("admin")};
 }
 
-void FleetProcesses::StartClient(int index) {
+void FleetProcesses::StartClient(int index, const Place& place) {
+  const std::string& coordinator = place.address.empty() ? addresses_.listen : place.address;
   std::vector<std::string> argv = {
-      client_path_, "--coordinator",    addresses_.listen, "--name", absl::StrCat("client-", index),
+      client_path_, "--coordinator",    coordinator, "--name", absl::StrCat("client-", index),
       "--state",    client_state(index)};
   argv.insert(argv.end(), extra_.begin(), extra_.end());
   if (static_cast<int>(clients_.size()) <= index) clients_.resize(index + 1);
-  clients_[index] = std::make_unique<Process>(argv, directory_ / absl::StrCat("client-", index, ".log"));
+  clients_[index] =
+      std::make_unique<Process>(CommandLine(place, argv), directory_ / absl::StrCat("client-", index, ".log"));
 }
 
-bool FleetProcesses::WaitForRounds(int64_t rounds, absl::Duration timeout) const {
+bool WaitUntil(const std::function<bool()>& condition, absl::Duration timeout) {
   const absl::Time deadline = absl::Now() + timeout;
-  while (QueryNumber(coordinator_state() + "/run.sqlite", "SELECT count(*) FROM rounds WHERE state = 'committed'") <
-         rounds) {
+  while (!condition()) {
     if (absl::Now() > deadline) return false;
     absl::SleepFor(absl::Milliseconds(2));
   }
   return true;
+}
+
+std::string FleetProcesses::run_state(const std::string& run) const {
+  const std::string runs = coordinator_state() + "/runs/";
+  if (!run.empty()) return runs + run;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(runs, none)) {
+    if (std::filesystem::exists(entry.path() / "run.sqlite")) return entry.path().string();
+  }
+  return runs + "none";
+}
+
+bool FleetProcesses::WaitForRounds(int64_t rounds, absl::Duration timeout, const std::string& run) const {
+  const auto are_there = [&] {
+    return QueryNumber(database(run), "SELECT count(*) FROM rounds WHERE state = 'committed'") >= rounds;
+  };
+  return WaitUntil(are_there, timeout);
+}
+
+std::string FleetProcesses::Ctl(std::vector<std::string> arguments, int* exit_code) const {
+  arguments.insert(arguments.begin(), {TERSE_BIN "/tersectl", "--admin", addresses_.admin});
+  return RunCommand(arguments, exit_code);
 }
 
 void WriteText(const std::string& path, const std::string& text) {

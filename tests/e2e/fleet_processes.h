@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,7 +17,8 @@ namespace terse {
 // A child process whose output goes to a file. Killed when the object goes.
 class Process {
  public:
-  Process(std::vector<std::string> argv, std::string log_path);
+  // With `own_group` it does not hear the signals that a terminal sends to the group of whoever starts it.
+  Process(std::vector<std::string> argv, std::string log_path, bool own_group = false);
   ~Process();
 
   // The exit code, -SIGNAL when a signal ended it, nullopt when it still runs after `timeout`.
@@ -26,6 +28,7 @@ class Process {
   void Kill();
   // What it printed so far.
   std::string Output() const;
+  pid_t pid() const { return pid_; }
 
  private:
   const std::string log_path_;
@@ -50,6 +53,16 @@ struct Addresses {
   std::string admin;
 };
 
+// Where a process runs and what it is told, beyond the usual.
+struct Place {
+  std::vector<std::string> launcher;  // in front of the command line: {"ip", "netns", "exec", NAME}
+  std::string address;                // coordinator: where it listens; client: where it looks for the coordinator
+  std::vector<std::string> extra;     // behind it
+};
+
+// Asks `condition` again and again until it is true or `timeout` has passed; what it said last.
+bool WaitUntil(const std::function<bool()>& condition, absl::Duration timeout);
+
 // One fleet in one scratch directory: DIR/coordinator, DIR/client-N, logs beside them.
 class FleetProcesses {
  public:
@@ -58,18 +71,24 @@ class FleetProcesses {
 
   const ScratchDirectory& directory() const { return directory_; }
   std::string coordinator_state() const { return directory_ / "coordinator"; }
+  // Where the coordinator keeps the run of that name; without one, its only run.
+  std::string run_state(const std::string& run = "") const;
+  // Its database.
+  std::string database(const std::string& run = "") const { return run_state(run) + "/run.sqlite"; }
   std::string client_state(int index) const { return directory_ / ("client-" + std::to_string(index)); }
 
   // Starts the coordinator, on the ports that it had before when it had some, and waits until it serves. Fails the test
-  // when it does not.
-  void StartCoordinator(const std::string& run_file);
-  void StartClient(int index);
+  // when it does not. Without a run file it resumes what it has.
+  void StartCoordinator(const std::string& run_file, const Place& place = {});
+  void StartClient(int index, const Place& place = {});
   Process& coordinator() { return *coordinator_; }
   Process& client(int index) { return *clients_.at(index); }
   const Addresses& addresses() const { return addresses_; }
 
-  // Waits until the coordinator's database has at least this many committed rounds.
-  bool WaitForRounds(int64_t rounds, absl::Duration timeout) const;
+  // Waits until the run's database has at least this many committed rounds.
+  bool WaitForRounds(int64_t rounds, absl::Duration timeout, const std::string& run = "") const;
+  // Runs tersectl against the coordinator; what it printed on both streams.
+  std::string Ctl(std::vector<std::string> arguments, int* exit_code = nullptr) const;
 
  private:
   const std::string coordinator_path_;

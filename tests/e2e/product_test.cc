@@ -91,11 +91,9 @@ class Product : public testing::Test {
   }
 
   static std::string Ctl(std::vector<std::string> arguments, int* code = nullptr) {
-    std::vector<std::string> argv = {TERSE_BIN "/tersectl", "--admin", fleet_->addresses().admin};
-    argv.insert(argv.end(), arguments.begin(), arguments.end());
-    return RunCommand(argv, code);
+    return fleet_->Ctl(std::move(arguments), code);
   }
-  static int64_t Query(const std::string& sql) { return QueryNumber(fleet_->coordinator_state() + "/run.sqlite", sql); }
+  static int64_t Query(const std::string& sql) { return QueryNumber(fleet_->database(), sql); }
 
   static FleetProcesses* fleet_;
   static std::string run_file_;

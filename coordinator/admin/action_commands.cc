@@ -1,0 +1,77 @@
+// The commands that change something.
+#include "absl/strings/str_cat.h"
+#include "coordinator/admin/backup.h"
+#include "coordinator/admin/commands.h"
+#include "coordinator/admin/print.h"
+#include "coordinator/admin/text_table.h"
+#include "core/status.h"
+
+namespace terse {
+
+absl::Status StopRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+  TERSE_ASSIGN_OR_RETURN(const std::string state, client.Stop(options.shutdown));
+  PrintOutcome(options, "state", state, state, terminal);
+  return absl::OkStatus();
+}
+
+absl::Status PauseRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+  TERSE_ASSIGN_OR_RETURN(const std::string state, client.Pause(options.reason));
+  PrintOutcome(options, "state", state, state, terminal);
+  return absl::OkStatus();
+}
+
+absl::Status ResumeRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+  TERSE_ASSIGN_OR_RETURN(const std::string state, client.Resume());
+  PrintOutcome(options, "state", state, state, terminal);
+  return absl::OkStatus();
+}
+
+absl::Status AbortOpenRound(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+  TERSE_ASSIGN_OR_RETURN(const uint64_t round, client.AbortRound(options.reason));
+  PrintOutcome(options, "round", round, absl::StrCat("round ", round, " is given up; the run goes on"), terminal);
+  return absl::OkStatus();
+}
+
+absl::Status ChangeClient(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+  const bool readmits = !options.readmit.empty();
+  const std::string& name = readmits ? options.readmit : options.set_aside;
+  TERSE_ASSIGN_OR_RETURN(const int64_t until_us,
+                         client.SetAside(name, readmits ? 0 : options.set_aside_seconds, options.reason));
+  PrintOutcome(options, "set_aside_until_us", until_us,
+               until_us == 0 ? absl::StrCat(name, " may take part")
+                             : absl::StrCat(name, " is set aside until ", TimeText(until_us)),
+               terminal);
+  return absl::OkStatus();
+}
+
+absl::Status BackUp(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+  TERSE_ASSIGN_OR_RETURN(const BackupResult result, SaveBackup(client, options.directory));
+  if (options.json) {
+    PrintJson({{"directory", options.directory}, {"files", result.files}, {"bytes", result.bytes}}, terminal);
+  } else {
+    *terminal.out << options.directory << ": " << result.files << " files, " << BytesText(result.bytes) << "\n";
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Restore(const CommandOptions& options, const Terminal& terminal) {
+  TERSE_ASSIGN_OR_RETURN(const RestoreResult result,
+                         RestoreBackup({options.backup, options.state_directory, options.run, options.force}));
+  if (options.json) {
+    PrintJson({{"run", result.run},
+               {"directory", result.directory},
+               {"version", result.version},
+               {"replaced", result.replaced}},
+              terminal);
+    return absl::OkStatus();
+  }
+  *terminal.out << "run " << result.run << " is in " << result.directory << ", at version " << result.version << "\n";
+  if (!result.replaced.empty()) *terminal.out << "the run that was there is in " << result.replaced << "\n";
+  *terminal.out
+      << "It has a new lineage: clients that trained on after the backup was made start with a zero residual,\n"
+         "which is counted, and nothing counts twice. Start it with: terse-coordinator --state "
+      << options.state_directory << "\n";
+  return absl::OkStatus();
+}
+
+}  // namespace terse

@@ -1,0 +1,38 @@
+// How the commands of tersectl print JSON.
+#ifndef TERSE_COORDINATOR_ADMIN_PRINT_H_
+#define TERSE_COORDINATOR_ADMIN_PRINT_H_
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "coordinator/admin/commands.h"
+#include "coordinator/admin/proto_text.h"
+
+namespace terse {
+
+inline void PrintJson(const nlohmann::ordered_json& json, const Terminal& terminal) {
+  *terminal.out << json.dump(2) << "\n";
+}
+
+template <typename M>
+void PrintJsonList(const std::vector<M>& messages, const Terminal& terminal) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const M& message : messages) list.push_back(ToJson(message));
+  PrintJson(list, terminal);
+}
+
+// One figure: with --json an object of that one key, else the text.
+template <typename Value>
+void PrintOutcome(const CommandOptions& options, const char* key, const Value& value, const std::string& text,
+                  const Terminal& terminal) {
+  if (options.json) {
+    PrintJson({{key, value}}, terminal);
+  } else {
+    *terminal.out << text << "\n";
+  }
+}
+
+}  // namespace terse
+
+#endif  // TERSE_COORDINATOR_ADMIN_PRINT_H_

@@ -1,0 +1,83 @@
+#include "coordinator/rpc/admin_reply.h"
+
+#include <algorithm>
+
+namespace terse {
+
+void Fill(const RoundRecord& round, v1::Round* out) {
+  out->set_id(round.id);
+  out->set_state(std::string(RoundStateName(round.state)));
+  out->set_base_version(round.base_version);
+  out->set_opened_us(round.opened_us);
+  out->set_closed_us(round.closed_us);
+  out->set_committed_us(round.committed_us);
+  out->set_updates(round.updates);
+  out->set_train_us_max(round.train_us_max);
+  out->set_train_loss(round.train_loss);
+  if (round.accuracy.has_value()) out->set_accuracy(*round.accuracy);
+  if (round.test_loss.has_value()) out->set_test_loss(*round.test_loss);
+  out->set_dense_bytes_up(round.dense_bytes_up);
+  out->set_payload_bytes_up(round.payload_bytes_up);
+  out->set_wire_bytes_up(round.wire_bytes_up);
+  out->set_dense_bytes_down(round.dense_bytes_down);
+  out->set_payload_bytes_down(round.payload_bytes_down);
+  out->set_wire_bytes_down(round.wire_bytes_down);
+}
+
+void Fill(const ClientRecord& client, v1::Client* out) {
+  out->set_index(client.id);
+  out->set_name(client.name);
+  out->set_state("away");
+  out->set_last_applied(client.last_applied.IsZero() ? "" : client.last_applied.ToBytes());
+  out->set_first_seen_us(client.first_seen_us);
+  out->set_last_seen_us(client.last_seen_us);
+  out->set_updates_applied(client.updates_applied);
+  out->set_updates_not_applied(client.updates_not_applied);
+  out->set_resets(client.resets);
+  out->set_samples(client.samples);
+  out->set_reliability(client.reliability);
+  out->set_failures(client.failures);
+  out->set_set_aside_until_us(client.set_aside_until_us);
+  out->set_set_aside_reason(client.set_aside_reason);
+}
+
+void Fill(const LedgerEntry& entry, v1::LedgerRow* out) {
+  out->set_round(entry.round);
+  out->set_client(entry.client);
+  out->set_direction(entry.direction == Direction::kUp ? "up" : "down");
+  out->set_dense_bytes(entry.dense_bytes);
+  out->set_payload_bytes(entry.payload_bytes);
+  out->set_wire_bytes(entry.wire_bytes);
+}
+
+void Fill(const EventRecord& event, v1::Event* out) {
+  out->set_time_us(event.time_us);
+  out->set_kind(event.kind);
+  out->set_round(event.round);
+  out->set_client(event.client);
+  out->set_detail(event.detail);
+}
+
+void AddSession(const SessionView& session, v1::Client* out) {
+  out->set_connected(true);
+  out->set_state(session.state);
+  out->set_version(std::max<int64_t>(0, session.version));
+  out->set_steps_done(session.steps_done);
+}
+
+void AddBytes(const LedgerEntry& entry, v1::Client* out) {
+  if (entry.direction == Direction::kUp) {
+    out->set_payload_bytes_up(out->payload_bytes_up() + entry.payload_bytes);
+    out->set_wire_bytes_up(out->wire_bytes_up() + entry.wire_bytes);
+  } else {
+    out->set_payload_bytes_down(out->payload_bytes_down() + entry.payload_bytes);
+    out->set_wire_bytes_down(out->wire_bytes_down() + entry.wire_bytes);
+  }
+}
+
+std::string PhaseOf(const RunHost& run, const RunRecord& record, const EngineView& view) {
+  if (const std::string trouble = run.Trouble(); !trouble.empty()) return trouble;
+  return record.state == RunState::kFinished || record.state == RunState::kStopped ? "ended" : view.phase;
+}
+
+}  // namespace terse

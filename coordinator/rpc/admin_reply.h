@@ -1,0 +1,26 @@
+// Rows of the run store as messages of terse.v1.Admin.
+#ifndef TERSE_COORDINATOR_RPC_ADMIN_REPLY_H_
+#define TERSE_COORDINATOR_RPC_ADMIN_REPLY_H_
+
+#include "coordinator/engine.h"
+#include "coordinator/rpc/run_host.h"
+#include "storage/run_store.h"
+#include "terse/v1/admin.pb.h"
+
+namespace terse {
+
+void Fill(const RoundRecord& round, v1::Round* out);
+void Fill(const ClientRecord& client, v1::Client* out);
+void Fill(const LedgerEntry& entry, v1::LedgerRow* out);
+void Fill(const EventRecord& event, v1::Event* out);
+
+// What is only known of a client that is connected, and its sums of the ledger.
+void AddSession(const SessionView& session, v1::Client* out);
+void AddBytes(const LedgerEntry& entry, v1::Client* out);
+
+// What a run is doing, for people: the engine's phase, "ended", or why it is not served.
+std::string PhaseOf(const RunHost& run, const RunRecord& record, const EngineView& view);
+
+}  // namespace terse
+
+#endif  // TERSE_COORDINATOR_RPC_ADMIN_REPLY_H_

@@ -1,0 +1,257 @@
+#include "coordinator/rpc/run_host.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "compression/codec_table.h"
+#include "coordinator/rpc/backup_stream.h"
+#include "core/file_system.h"
+#include "core/status.h"
+#include "proto/run_config_convert.h"
+#include "proto/run_config_loader.h"
+#include "spdlog/spdlog.h"
+
+namespace terse {
+namespace {
+
+constexpr int64_t kQueueBytesFloor = int64_t{64} << 20;
+constexpr absl::Duration kFirstRetry = absl::Milliseconds(200);
+constexpr absl::Duration kMaxRetry = absl::Seconds(10);
+
+absl::string_view ConditionName(RunHost::Condition condition) {
+  return condition == RunHost::Condition::kSuspended ? "suspended" : "down";
+}
+
+// The stored run's configuration, or the run file's once it is known to be the same or there is none.
+absl::StatusOr<v1::RunConfig> ChooseConfig(const RunPlan& plan, const absl::optional<RunRecord>& stored) {
+  if (!stored.has_value()) {
+    if (plan.wanted.has_value()) return *plan.wanted;
+    return absl::InvalidArgumentError(
+        absl::StrCat(plan.directory, " holds no run yet; give its file with --run, or remove the directory"));
+  }
+  v1::RunConfig kept;
+  if (!kept.ParseFromString(stored->config)) {
+    return absl::DataLossError(absl::StrCat(plan.directory, " holds a run whose configuration cannot be read"));
+  }
+  kept = WithLaterDefaults(std::move(kept));
+  // A run that was restored under another name goes by the name of its directory.
+  kept.set_name(plan.name);
+  if (plan.wanted.has_value() && plan.wanted->SerializeAsString() != kept.SerializeAsString()) {
+    return absl::FailedPreconditionError(absl::StrCat(plan.directory, " holds run '", kept.name(),
+                                                      "' with other settings than ", plan.run_file,
+                                                      "; resume it without --run, or choose another --state"));
+  }
+  return kept;
+}
+
+absl::Status CreateRun(const RunConfig& config, const v1::RunConfig& wire, const LearningHooks& hooks, Clock* clock,
+                       RunStore* store) {
+  TERSE_ASSIGN_OR_RETURN(const std::vector<float> weights, hooks.initial_weights(config));
+  RunRecord record;
+  record.name = config.name;
+  record.lineage = Id128::Random();
+  record.config = wire.SerializeAsString();
+  record.parameters = weights.size();
+  record.created_us = clock->NowMicros();
+  TERSE_RETURN_IF_ERROR(store->CreateRun(record, weights));
+  return store->AddEvent({record.created_us, "run_created", 0, -1, config.name});
+}
+
+void LogEvent(const std::string& run, const EventRecord& event) {
+  spdlog::info("{}: {}{}{}: {}", run, event.kind, event.round > 0 ? absl::StrCat(" round ", event.round) : "",
+               event.client >= 0 ? absl::StrCat(" client ", event.client) : "", event.detail);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RunHost>> RunHost::Open(Options options) {
+  std::unique_ptr<RunHost> host(new RunHost(std::move(options)));
+  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<RunStore> store, RunStore::Open(host->directory()));
+  RemoveStaleBackups(host->directory());
+  TERSE_RETURN_IF_ERROR(host->Prepare(store.get()));
+  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<Live> live, host->Resume(std::move(store)));
+  absl::MutexLock lock(&host->mutex_);
+  host->live_ = std::move(live);
+  return host;
+}
+
+RunHost::~RunHost() {
+  if (thread_.joinable()) Stop().IgnoreError();
+}
+
+absl::Status RunHost::Prepare(RunStore* store) {
+  TERSE_ASSIGN_OR_RETURN(absl::optional<RunRecord> stored, store->Run());
+  TERSE_ASSIGN_OR_RETURN(wire_config_, ChooseConfig(options_.plan, stored));
+  TERSE_ASSIGN_OR_RETURN(config_, ToCore(wire_config_));
+  TERSE_ASSIGN_OR_RETURN(const Layout layout, options_.hooks->layout(config_));
+  TERSE_ASSIGN_OR_RETURN(codec_, MakeCodec(config_.codec, layout));
+  TERSE_ASSIGN_OR_RETURN(evaluator_, options_.hooks->evaluator(config_, options_.data_directory));
+  if (!stored.has_value()) {
+    TERSE_RETURN_IF_ERROR(CreateRun(config_, wire_config_, *options_.hooks, options_.clock, store));
+    TERSE_ASSIGN_OR_RETURN(stored, store->Run());
+  }
+  lineage_ = stored->lineage;
+  absl::MutexLock lock(&mutex_);
+  last_record_ = *std::move(stored);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<RunHost::Live>> RunHost::Resume(std::unique_ptr<RunStore> store) {
+  auto live = std::make_unique<Live>();
+  live->store = std::move(store);
+  live->loop = std::make_shared<EventLoop>(options_.clock);
+  live->worker = std::make_unique<BackgroundWorker>(evaluator_.get(), live->store.get(), config_.checkpoint_keep,
+                                                    [this, loop = live->loop](Event event) {
+                                                      const auto* written = std::get_if<CheckpointWritten>(&event);
+                                                      // Also when nobody listens any more: the store is about to be
+                                                      // opened again.
+                                                      if (written != nullptr && IsSyncFailure(written->status))
+                                                        options_.on_sync_failure(written->status);
+                                                      loop->Post(std::move(event));
+                                                    });
+  TERSE_ASSIGN_OR_RETURN(live->engine,
+                         Engine::Resume({config_, codec_.get(), live->store.get(), live->worker.get(), options_.clock,
+                                         [this](const EventRecord& event) { LogEvent(name(), event); }}));
+  return live;
+}
+
+void RunHost::Start() { thread_ = std::thread(&RunHost::Supervise, this); }
+
+absl::Status RunHost::Stop() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+    if (live_ != nullptr) live_->loop->Quit();
+  }
+  if (thread_.joinable()) thread_.join();
+  return ended_;
+}
+
+void RunHost::Supervise() {
+  while (true) {
+    Live* live = nullptr;  // only this thread replaces it
+    {
+      absl::MutexLock lock(&mutex_);
+      live = live_.get();
+      if (stopping_) live->loop->Quit();
+    }
+    absl::Status status = live->loop->Run(live->engine.get());
+    if (status.ok()) {
+      ended_ = live->engine->Close();
+      return;
+    }
+    if (IsSyncFailure(status)) options_.on_sync_failure(status);
+    TakeDown(IsDiskTrouble(status) ? Condition::kSuspended : Condition::kDown, status);
+    if (!IsDiskTrouble(status)) return;
+    status = Recover();
+    if (absl::IsCancelled(status)) return;
+    if (!status.ok()) return SetCondition(Condition::kDown, status);
+  }
+}
+
+void RunHost::TakeDown(Condition condition, const absl::Status& why) {
+  std::unique_ptr<Live> ended;
+  {
+    absl::MutexLock lock(&mutex_);
+    last_view_ = live_->engine->View();
+    absl::StatusOr<absl::optional<RunRecord>> record = live_->store->Run();
+    if (record.ok() && record->has_value()) last_record_ = **std::move(record);
+    ended = std::move(live_);
+  }
+  spdlog::error("run '{}' is {}: {}", name(), std::string(ConditionName(condition)), std::string(why.message()));
+  ended->engine->DropSessions(absl::StrCat("run '", name(), "' is ", ConditionName(condition), " for now"));
+  SetCondition(condition, why);
+}
+
+absl::Status RunHost::Recover() {
+  const absl::Time since = absl::Now();
+  for (absl::Duration wait = kFirstRetry; Sleep(wait); wait = std::min(wait * 2, kMaxRetry)) {
+    const absl::Status status = Reopen(since);
+    if (status.ok()) {
+      SetCondition(Condition::kServing, status);
+      return status;
+    }
+    if (IsSyncFailure(status)) options_.on_sync_failure(status);
+    if (!IsDiskTrouble(status)) return status;
+    spdlog::warn("run '{}' is still suspended: {}", name(), std::string(status.message()));
+  }
+  return absl::CancelledError("the process ends");
+}
+
+absl::Status RunHost::Reopen(absl::Time since) {
+  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<RunStore> store, RunStore::Open(directory()));
+  const std::string lasted = absl::FormatDuration(absl::Trunc(absl::Now() - since, absl::Milliseconds(1)));
+  TERSE_RETURN_IF_ERROR(
+      store->AddEvent({options_.clock->NowMicros(), "run_suspended", 0, -1, absl::StrCat("for ", lasted)}));
+  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<Live> live, Resume(std::move(store)));
+  spdlog::info("run '{}' is served again, after {}", name(), lasted);
+  absl::MutexLock lock(&mutex_);
+  live_ = std::move(live);
+  return absl::OkStatus();
+}
+
+void RunHost::SetCondition(Condition condition, const absl::Status& why) {
+  {
+    absl::MutexLock lock(&mutex_);
+    condition_ = condition;
+    why_ = why;
+  }
+  options_.on_change(*this);
+}
+
+bool RunHost::Sleep(absl::Duration wait) const {
+  absl::MutexLock lock(&mutex_);
+  return !mutex_.AwaitWithTimeout(absl::Condition(&stopping_), wait);
+}
+
+int64_t RunHost::max_queued_bytes() const {
+  return kQueueBytesFloor + 8 * codec_->layout().size() * int64_t{sizeof(float)};
+}
+
+RunHost::Condition RunHost::condition() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return condition_;
+}
+
+std::string RunHost::Trouble() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  if (condition_ == Condition::kServing) return "";
+  return absl::StrCat(ConditionName(condition_), ": ", why_.message());
+}
+
+EngineView RunHost::View() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return live_ != nullptr ? live_->engine->View() : last_view_;
+}
+
+absl::StatusOr<RunRecord> RunHost::Record() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  if (live_ == nullptr) return last_record_;
+  TERSE_ASSIGN_OR_RETURN(absl::optional<RunRecord> run, live_->store->Run());
+  if (!run.has_value()) return absl::NotFoundError("the store holds no run");
+  return *std::move(run);
+}
+
+absl::StatusOr<std::shared_ptr<EventLoop>> RunHost::Loop() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  if (live_ != nullptr) return live_->loop;
+  return absl::UnavailableError(absl::StrCat("run '", name(), "' is ", ConditionName(condition_), " for now"));
+}
+
+absl::Status RunHost::Use(absl::FunctionRef<absl::Status(const Live&)> use) const {
+  absl::ReaderMutexLock lock(&mutex_);
+  if (live_ != nullptr) return use(*live_);
+  return absl::FailedPreconditionError(
+      absl::StrCat("run '", name(), "' is ", ConditionName(condition_), ": ", why_.message()));
+}
+
+absl::StatusOr<std::string> RunHost::Export(v1::ExportRequest::Format format) const {
+  std::vector<float> weights;
+  TERSE_RETURN_IF_ERROR(
+      Use([&](const Live& live) { return live.loop->Call([&] { weights = live.engine->weights(); }); }));
+  return options_.hooks->exporter(config_, format, weights);
+}
+
+}  // namespace terse

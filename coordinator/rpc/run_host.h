@@ -1,0 +1,155 @@
+// One run of the coordinator process: its directory, engine, thread, and what happens when its disk is in trouble.
+#ifndef TERSE_COORDINATOR_RPC_RUN_HOST_H_
+#define TERSE_COORDINATOR_RPC_RUN_HOST_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "coordinator/background.h"
+#include "coordinator/engine.h"
+#include "coordinator/event_loop.h"
+#include "core/layout.h"
+#include "core/run_config.h"
+#include "core/trainer.h"
+#include "storage/run_store.h"
+#include "terse/v1/admin.pb.h"
+
+namespace terse {
+
+// What the coordinator needs of a learning library. The engine itself needs none.
+struct LearningHooks {
+  std::function<absl::StatusOr<Layout>(const RunConfig&)> layout;
+  std::function<absl::StatusOr<std::vector<float>>(const RunConfig&)> initial_weights;
+  std::function<absl::StatusOr<std::unique_ptr<Evaluator>>(const RunConfig&, const std::string& data_directory)>
+      evaluator;
+  std::function<absl::StatusOr<std::string>(const RunConfig&, v1::ExportRequest::Format, absl::Span<const float>)>
+      exporter;
+};
+
+// Which run to host, and where.
+struct RunPlan {
+  std::string name;
+  std::string directory;
+  absl::optional<v1::RunConfig> wanted;  // what the run file says; nullopt: only resume
+  std::string run_file;                  // for messages
+};
+
+// The run is served by a thread of its own. When its disk is full or fails for now, the run is suspended: its clients
+// are sent away with the advice to come back, its store is closed, and it is opened again, with a back-off, until that
+// works. A sync that failed ends the process: the kernel may have dropped what was written, so only a fresh look at the
+// disk tells what is there. Any other error leaves the run down until an operator repairs it. Thread-safe but for Start
+// and Stop.
+class RunHost {
+ public:
+  struct Options {
+    RunPlan plan;
+    std::string data_directory;  // for evaluation; empty: the embedded data set
+    const LearningHooks* hooks = nullptr;
+    Clock* clock = nullptr;
+    // Called in the run's thread after every change of condition().
+    std::function<void(const RunHost&)> on_change;
+    // Called in some thread when a sync failed; does not return.
+    std::function<void(const absl::Status&)> on_sync_failure;
+  };
+
+  enum class Condition { kServing, kSuspended, kDown };
+
+  // What serves the run while its condition is kServing.
+  struct Live {
+    std::unique_ptr<RunStore> store;
+    std::shared_ptr<EventLoop> loop;  // shared with sessions, which may outlive it
+    std::unique_ptr<BackgroundWorker> worker;
+    std::unique_ptr<Engine> engine;
+  };
+
+  // Creates or opens the run and rebuilds its head. Any trouble is an error here: INVALID_ARGUMENT when the directory
+  // holds no run and none is wanted, FAILED_PRECONDITION when it holds another one or is in use, and those of RunStore,
+  // Engine and the hooks. Pointers must outlive the host.
+  static absl::StatusOr<std::unique_ptr<RunHost>> Open(Options options);
+  ~RunHost();
+  RunHost(const RunHost&) = delete;
+  RunHost& operator=(const RunHost&) = delete;
+
+  // Begins to serve. Once.
+  void Start();
+  // Ends the run's thread in order and returns how that went. The store stays open for reading until the end of the
+  // object.
+  absl::Status Stop();
+
+  const std::string& name() const { return options_.plan.name; }
+  const std::string& directory() const { return options_.plan.directory; }
+  const v1::RunConfig& wire_config() const { return wire_config_; }
+  const RunConfig& config() const { return config_; }
+  const Codec& codec() const { return *codec_; }
+  Id128 lineage() const { return lineage_; }
+  // A session whose unsent messages exceed this does not read, and is cancelled.
+  int64_t max_queued_bytes() const;
+
+  Condition condition() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Why the condition is not kServing: "suspended: REASON" or "down: REASON"; empty while it is.
+  std::string Trouble() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // What the engine showed last.
+  EngineView View() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The stored row of the run, as of now or as it was known last.
+  absl::StatusOr<RunRecord> Record() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // For a session to post to. UNAVAILABLE with the reason unless the run is served.
+  absl::StatusOr<std::shared_ptr<EventLoop>> Loop() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Runs `use` while the store is open and keeps it open until `use` returns. FAILED_PRECONDITION with the reason
+  // unless the run is served; otherwise what `use` returns.
+  absl::Status Use(absl::FunctionRef<absl::Status(const Live&)> use) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The bytes of a model file made from the head's weights.
+  absl::StatusOr<std::string> Export(v1::ExportRequest::Format format) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  explicit RunHost(Options options) : options_(std::move(options)) {}
+  // Learns the configuration from the store and the plan, creates the run when there is none, and makes codec and
+  // evaluator.
+  absl::Status Prepare(RunStore* store);
+  // Takes an open store into service.
+  absl::StatusOr<std::unique_ptr<Live>> Resume(std::unique_ptr<RunStore> store);
+
+  // The thread: serves, and after trouble with the disk serves again.
+  void Supervise() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Sends the clients away and closes the store.
+  void TakeDown(Condition condition, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Opens the store again and again, until that works, is hopeless or the process ends.
+  absl::Status Recover() ABSL_LOCKS_EXCLUDED(mutex_);
+  // One attempt; `since` is when the run was suspended.
+  absl::Status Reopen(absl::Time since) ABSL_LOCKS_EXCLUDED(mutex_);
+  void SetCondition(Condition condition, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits; false when the process ends meanwhile.
+  bool Sleep(absl::Duration wait) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Options options_;
+  // Set by Open, constant from then on.
+  v1::RunConfig wire_config_;
+  RunConfig config_;
+  Id128 lineage_;
+  std::unique_ptr<const Codec> codec_;
+  std::unique_ptr<Evaluator> evaluator_;
+
+  // Whoever reads through the store or asks the engine holds a reader's share, so that both stay.
+  mutable absl::Mutex mutex_;
+  std::unique_ptr<Live> live_ ABSL_GUARDED_BY(mutex_);
+  Condition condition_ ABSL_GUARDED_BY(mutex_) = Condition::kServing;
+  absl::Status why_ ABSL_GUARDED_BY(mutex_);
+  EngineView last_view_ ABSL_GUARDED_BY(mutex_);
+  RunRecord last_record_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status ended_;  // the thread's until it is joined
+  std::thread thread_;
+};
+
+}  // namespace terse
+
+#endif  // TERSE_COORDINATOR_RPC_RUN_HOST_H_

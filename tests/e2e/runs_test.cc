@@ -1,0 +1,227 @@
+// One coordinator and its operator: runs side by side, commands that steer them, backups, state directories.
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/e2e/fleet_processes.h"
+
+namespace terse {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr absl::Duration kPatience = absl::Seconds(120);
+constexpr int64_t kForever = 1'000'000;
+
+std::string RunFile(const std::string& name, int64_t rounds) {
+  return absl::StrCat("name = '", name,
+                      "'\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 1.0\n[codec]\nname = 'sbc'\n"
+                      "density = 0.02\n[rounds]\ncount = ",
+                      rounds, "\nclients = 2\nevaluate_every = 1000000\n[checkpoints]\nevery = 20\n");
+}
+
+class Runs : public testing::Test {
+ protected:
+  std::string WriteRun(const std::string& name, int64_t rounds) {
+    const std::string path = fleet_.directory() / (name + ".toml");
+    WriteText(path, RunFile(name, rounds));
+    return path;
+  }
+  // A coordinator and two clients with one run.
+  void StartFleet(const std::string& name, int64_t rounds) {
+    fleet_.StartCoordinator(WriteRun(name, rounds));
+    for (int i = 0; i < 2; ++i) fleet_.StartClient(i);
+  }
+  json Ask(std::vector<std::string> arguments) {
+    arguments.push_back("--json");
+    int code = -1;
+    const std::string output = fleet_.Ctl(arguments, &code);
+    EXPECT_EQ(code, 0) << output;
+    return json::parse(output, nullptr, /*allow_exceptions=*/false);
+  }
+  int64_t Number(const std::string& sql, const std::string& run = "") { return QueryNumber(fleet_.database(run), sql); }
+  int64_t Committed() { return Number("SELECT count(*) FROM rounds WHERE state = 'committed'"); }
+  // Ends the coordinator in order.
+  void StopCoordinator() {
+    fleet_.coordinator().Signal(SIGTERM);
+    ASSERT_EQ(fleet_.coordinator().Wait(kPatience), absl::optional<int>(0)) << fleet_.coordinator().Output();
+  }
+
+  FleetProcesses fleet_{TERSE_BIN "/grid-coordinator", TERSE_BIN "/grid-client"};
+};
+
+TEST_F(Runs, TwoSideBySideEachWithItsOwnClients) {
+  const std::string first = WriteRun("first", 30), second = WriteRun("second", 40);
+  fleet_.StartCoordinator(first, {{}, "", {"--run", second}});
+  for (int i = 0; i < 4; ++i) fleet_.StartClient(i, {{}, "", {"--run", i < 2 ? "first" : "second"}});
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(fleet_.client(i).Wait(kPatience), absl::optional<int>(0)) << fleet_.client(i).Output();
+  }
+  const json runs = Ask({"runs"});
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_EQ(runs[0]["name"], "first");
+  EXPECT_EQ(runs[1]["state"], "finished");
+  EXPECT_EQ(runs[1]["version"], 40);
+  EXPECT_EQ(Ask({"status", "--run", "first"})["version"], 30);
+  EXPECT_EQ(Number("SELECT sum(updates_applied) FROM clients", "first"), 60);
+  EXPECT_EQ(Number("SELECT sum(updates_applied) FROM clients", "second"), 80);
+  EXPECT_EQ(Number("SELECT count(*) FROM clients WHERE name IN ('client-2', 'client-3')", "second"), 2);
+
+  int code = -1;
+  EXPECT_THAT(fleet_.Ctl({"status"}, &code), HasSubstr("name one with --run: first, second"));
+  EXPECT_EQ(code, 1);
+  EXPECT_THAT(fleet_.Ctl({"status", "--run", "third"}), HasSubstr("no run 'third' is served here"));
+  fleet_.StartClient(4);
+  EXPECT_EQ(fleet_.client(4).Wait(kPatience), absl::optional<int>(1));
+  EXPECT_THAT(fleet_.client(4).Output(), HasSubstr("name one with --run: first, second"));
+
+  StopCoordinator();
+  fleet_.StartCoordinator(/*run_file=*/"");
+  EXPECT_EQ(Ask({"runs"}).size(), 2u) << "without run files every run is served";
+  StopCoordinator();
+  int ends = -1;
+  const std::string twice = RunCommand({TERSE_BIN "/grid-coordinator", "--state", fleet_.coordinator_state(), "--run",
+                                        first, "--run", first, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
+                                       &ends);
+  EXPECT_EQ(ends, 1);
+  EXPECT_THAT(twice, HasSubstr("both name run 'first'"));
+}
+
+TEST_F(Runs, PauseOutlivesARestartAndEndsWithResume) {
+  StartFleet("paused", kForever);
+  ASSERT_TRUE(fleet_.WaitForRounds(5, kPatience)) << fleet_.coordinator().Output();
+  EXPECT_EQ(Ask({"pause", "--reason", "maintenance"})["state"], "paused");
+  const json status = Ask({"status"});
+  EXPECT_EQ(status["reason"], "maintenance");
+  const auto none_is_open = [this] { return Number("SELECT count(*) FROM rounds WHERE state = 'open'") == 0; };
+  ASSERT_TRUE(WaitUntil(none_is_open, kPatience)) << "the open round goes on to its end";
+  const int64_t committed = Committed();
+  StopCoordinator();
+  fleet_.StartCoordinator(fleet_.directory() / "paused.toml");
+  const auto both_are_back = [this] { return Ask({"status"})["clients_connected"] == 2; };
+  ASSERT_TRUE(WaitUntil(both_are_back, kPatience));
+  EXPECT_EQ(Ask({"status"})["state"], "paused");
+  EXPECT_EQ(Committed(), committed);
+  EXPECT_EQ(Ask({"resume"})["state"], "active");
+  EXPECT_TRUE(fleet_.WaitForRounds(committed + 5, kPatience)) << fleet_.coordinator().Output();
+}
+
+TEST_F(Runs, AbortGivesTheOpenRoundUpAndTheRunGoesOn) {
+  StartFleet("aborted", kForever);
+  ASSERT_TRUE(fleet_.WaitForRounds(5, kPatience));
+  fleet_.client(1).Signal(SIGSTOP);  // a round stays open
+  int64_t round = -1;
+  const auto waits_for_it = [&] {
+    const int64_t before = round;
+    round = Ask({"status"})["round"];
+    const json clients = Ask({"clients"});
+    const auto is_done = [](const json& client) {
+      return client["name"] == "client-0" && client["state"] == "waiting";
+    };
+    return round == before && std::any_of(clients.begin(), clients.end(), is_done);
+  };
+  ASSERT_TRUE(WaitUntil(waits_for_it, kPatience));
+  const int64_t committed = Committed();
+  EXPECT_EQ(Ask({"abort", "--reason", "a client hangs"})["round"], round);
+  fleet_.client(1).Signal(SIGCONT);
+  EXPECT_TRUE(fleet_.WaitForRounds(committed + 5, kPatience)) << fleet_.coordinator().Output();
+  EXPECT_EQ(Number("SELECT count(*) FROM rounds WHERE state = 'aborted'"), 1);
+  EXPECT_EQ(Number(absl::StrCat("SELECT state = 'aborted' FROM rounds WHERE id = ", round)), 1);
+  EXPECT_EQ(Number("SELECT sum(resets) FROM clients"), 0) << "the work folds forward";
+}
+
+TEST_F(Runs, AClientIsSetAsideAndReadmitted) {
+  StartFleet("aside", kForever);
+  ASSERT_TRUE(fleet_.WaitForRounds(5, kPatience));
+  const json until = Ask({"clients", "--set-aside", "client-1", "--for", "3600", "--reason", "looks odd"});
+  EXPECT_GT(until["set_aside_until_us"].get<int64_t>(), 0);
+  for (const json& client : Ask({"clients"})) {
+    EXPECT_EQ(client["set_aside_reason"], client["name"] == "client-1" ? "looks odd" : "") << client;
+  }
+  EXPECT_THAT(fleet_.Ctl({"clients"}), HasSubstr("looks odd"));
+  EXPECT_THAT(fleet_.Ctl({"clients", "--set-aside", "nobody"}), HasSubstr("no client 'nobody' ever checked in"));
+  EXPECT_EQ(Ask({"clients", "--readmit", "client-1"})["set_aside_until_us"], 0);
+  const int64_t committed = Committed();
+  EXPECT_TRUE(fleet_.WaitForRounds(committed + 5, kPatience)) << fleet_.coordinator().Output();
+}
+
+TEST_F(Runs, ABackupOfARunningRunIsRestoredWithANewLineage) {
+  StartFleet("kept", kForever);
+  ASSERT_TRUE(fleet_.WaitForRounds(30, kPatience));
+  const std::string backup = fleet_.directory() / "backup";
+  EXPECT_GE(Ask({"backup", "--out", backup})["files"], 2);
+  const int64_t saved = QueryNumber(backup + "/run.sqlite", "SELECT max(version) FROM head");
+  EXPECT_GE(saved, 30);
+  EXPECT_THAT(fleet_.Ctl({"backup", "--out", backup}), HasSubstr("exists; name a new directory"));
+  for (const auto& entry : std::filesystem::directory_iterator(fleet_.run_state())) {
+    EXPECT_FALSE(absl::StartsWith(entry.path().filename().string(), "backup-")) << entry.path();
+  }
+  const std::string lineage = Ask({"status"})["lineage"];
+  ASSERT_TRUE(fleet_.WaitForRounds(saved + 10, kPatience)) << "the run goes on";
+
+  const std::vector<std::string> restore = {"restore", backup, "--state", fleet_.coordinator_state(), "--force"};
+  int code = -1;
+  EXPECT_THAT(fleet_.Ctl(restore, &code), HasSubstr("stop the coordinator first"));
+  EXPECT_EQ(code, 1);
+  StopCoordinator();
+  EXPECT_THAT(fleet_.Ctl({"restore", backup, "--state", fleet_.coordinator_state()}), HasSubstr("--force"));
+  EXPECT_THAT(fleet_.Ctl(restore, &code), HasSubstr("new lineage"));
+  EXPECT_EQ(code, 0);
+  EXPECT_TRUE(std::filesystem::exists(fleet_.coordinator_state() + "/runs/kept.before-restore/run.sqlite"));
+
+  fleet_.StartCoordinator(fleet_.directory() / "kept.toml");
+  EXPECT_NE(Ask({"status"})["lineage"], lineage);
+  const auto goes_on = [&] { return Number("SELECT max(version) FROM head", "kept") >= saved + 5; };
+  EXPECT_TRUE(WaitUntil(goes_on, kPatience)) << fleet_.coordinator().Output();
+  EXPECT_EQ(Number("SELECT sum(resets) FROM clients", "kept"), 2) << "both had trained on";
+}
+
+TEST_F(Runs, ASecondCoordinatorOnTheDirectoryIsRefused) {
+  const std::string run_file = WriteRun("one", 10);
+  fleet_.StartCoordinator(run_file);
+  int code = -1;
+  const std::string output =
+      RunCommand({TERSE_BIN "/grid-coordinator", "--run", WriteRun("two", 10), "--state", fleet_.coordinator_state(),
+                  "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
+                 &code);
+  EXPECT_EQ(code, 1);
+  EXPECT_THAT(output, HasSubstr(fleet_.coordinator_state() + " is in use by another process"));
+}
+
+TEST_F(Runs, ARunThatAnEarlierReleaseKeptInTheDirectoryItselfGoesOnThere) {
+  StartFleet("old", kForever);
+  ASSERT_TRUE(fleet_.WaitForRounds(5, kPatience));
+  StopCoordinator();
+  const std::filesystem::path state = fleet_.coordinator_state();
+  for (const char* name : {"run.sqlite", "run.sqlite-wal", "checkpoints"}) {
+    if (std::filesystem::exists(state / "runs/old" / name)) {
+      std::filesystem::rename(state / "runs/old" / name, state / name);
+    }
+  }
+  std::filesystem::remove_all(state / "runs");
+  fleet_.StartCoordinator(fleet_.directory() / "old.toml");
+  const auto goes_on = [&] {
+    return QueryNumber(state / "run.sqlite", "SELECT count(*) FROM rounds WHERE state = 'committed'") >= 10;
+  };
+  EXPECT_TRUE(WaitUntil(goes_on, kPatience)) << fleet_.coordinator().Output();
+  EXPECT_FALSE(std::filesystem::exists(state / "runs"));
+}
+
+TEST_F(Runs, ADirectoryWithoutARunAsksForOne) {
+  int code = -1;
+  const std::string output = RunCommand({TERSE_BIN "/grid-coordinator", "--state", fleet_.coordinator_state()}, &code);
+  EXPECT_EQ(code, 1);
+  EXPECT_THAT(output, HasSubstr("holds no run yet; give one with --run FILE"));
+}
+
+}  // namespace
+}  // namespace terse
