@@ -71,13 +71,17 @@ absl::Status AddResidual(const Codec& codec, const StoredState& state, Id128 las
 }  // namespace
 
 absl::StatusOr<std::vector<absl::string_view>> UpdatesOfForward(absl::string_view downstream) {
-  if (downstream.empty() || downstream[0] != static_cast<char>(0x81))
+  const bool weighted = !downstream.empty() && downstream[0] == static_cast<char>(0x83);
+  if (!weighted && (downstream.empty() || downstream[0] != static_cast<char>(0x81))) {
     return absl::InternalError("not a forward message");
+  }
   downstream.remove_prefix(1);
   uint64_t count = 0;
   if (!TakeVarint(&downstream, &count)) return absl::InternalError("no count");
   std::vector<absl::string_view> updates;
   for (uint64_t i = 0; i < count; ++i) {
+    uint64_t samples = 0;
+    if (weighted && !TakeVarint(&downstream, &samples)) return absl::InternalError("no number of samples");
     uint64_t length = 0;
     if (!TakeVarint(&downstream, &length) || length > downstream.size()) return absl::InternalError("no update");
     updates.push_back(downstream.substr(0, length));
@@ -87,25 +91,31 @@ absl::StatusOr<std::vector<absl::string_view>> UpdatesOfForward(absl::string_vie
   return updates;
 }
 
-absl::Status CheckConservation(RunStore* store, const Codec& codec, int64_t client, const StoredState& state,
-                               const Baseline& baseline) {
-  std::vector<double> have(codec.layout().size(), 0.0);
+absl::StatusOr<std::vector<double>> ConservationDifference(RunStore* store, const Codec& codec, int64_t client,
+                                                           const StoredState& state, const Baseline& baseline) {
+  std::vector<double> difference(codec.layout().size(), 0.0);
   TERSE_ASSIGN_OR_RETURN(const ClientRecord record, store->GetClient(client));
   const bool sealed_is_in = state.sealed.has_value() && state.sealed->update_id == record.last_applied;
   if (state.prev_applied != record.last_applied && !sealed_is_in) {
     return absl::InternalError(absl::StrCat("client ", client, " and the coordinator disagree about the last update"));
   }
-  TERSE_RETURN_IF_ERROR(AddApplied(store, codec, client, baseline.version, &have));
-  TERSE_RETURN_IF_ERROR(AddResidual(codec, state, record.last_applied, &have));
-  std::vector<double> want(codec.layout().size(), 0.0);
+  TERSE_RETURN_IF_ERROR(AddApplied(store, codec, client, baseline.version, &difference));
+  TERSE_RETURN_IF_ERROR(AddResidual(codec, state, record.last_applied, &difference));
   for (int64_t step = baseline.generation; step < state.generation; ++step) {
-    const std::vector<float> delta = GridDelta(client, step);
-    for (size_t i = 0; i < want.size(); ++i) want[i] += delta[i];
+    const std::vector<float> delta = GridDelta(client, step, codec.layout());
+    for (size_t i = 0; i < delta.size(); ++i) difference[i] -= delta[i];
   }
-  for (size_t i = 0; i < want.size(); ++i) {
-    if (have[i] == want[i]) continue;
-    return absl::InternalError(absl::StrFormat("client %d, element %d: applied + residual = %.17g, sealed = %.17g",
-                                               client, i, have[i], want[i]));
+  return difference;
+}
+
+absl::Status CheckConservation(RunStore* store, const Codec& codec, int64_t client, const StoredState& state,
+                               const Baseline& baseline) {
+  TERSE_ASSIGN_OR_RETURN(const std::vector<double> difference,
+                         ConservationDifference(store, codec, client, state, baseline));
+  for (size_t i = 0; i < difference.size(); ++i) {
+    if (difference[i] == 0) continue;
+    return absl::InternalError(
+        absl::StrFormat("client %d, element %d: applied + residual - sealed = %.17g", client, i, difference[i]));
   }
   return absl::OkStatus();
 }

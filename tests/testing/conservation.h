@@ -24,6 +24,11 @@ struct Baseline {
 // The updates inside a downstream message of mode forward, as compression/FORMAT.md describes it.
 absl::StatusOr<std::vector<absl::string_view>> UpdatesOfForward(absl::string_view downstream);
 
+// Applied updates + residual - sealed deltas, element by element; all zero when CheckConservation passes. INTERNAL when
+// the two sides do not agree about the last update, or the log does not fit the rounds.
+absl::StatusOr<std::vector<double>> ConservationDifference(RunStore* store, const Codec& codec, int64_t client,
+                                                           const StoredState& state, const Baseline& baseline);
+
 // I1 and I2: sum of the client's committed updates since the baseline + its effective residual == sum of the deltas
 // that it sealed since then, bit for bit. Needs the whole log, trainers of tests/testing/grid_trainer.h and mode
 // forward. Reads the stored state, so the client should be down. INTERNAL naming the first element that differs.

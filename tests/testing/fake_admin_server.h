@@ -35,6 +35,8 @@ class FakeAdminServer : public v1::Admin::Service {
   std::vector<v1::Client> clients;
   std::vector<v1::LedgerRow> ledger;
   std::vector<v1::Event> events;
+  std::vector<v1::Run> runs;
+  std::vector<v1::BackupChunk> backup;
   std::string torchscript = "torchscript bytes";
   std::string safetensors = "safetensors bytes";
   uint64_t announced_beyond = 0;  // added to the size that Export announces
@@ -45,8 +47,51 @@ class FakeAdminServer : public v1::Admin::Service {
   std::atomic<int> page_calls{0};
   std::atomic<bool> stopped{false};
   std::atomic<bool> shut_down{false};
+  // What the last command said; read when it has returned.
+  std::string asked_run;
+  std::string asked_reason;
+  v1::SetAsideRequest asked_set_aside;
 
-  grpc::Status GetStatus(grpc::ServerContext*, const v1::StatusRequest*, v1::Status* reply) override {
+  grpc::Status ListRuns(grpc::ServerContext*, const v1::RunsRequest*, v1::RunsReply* reply) override {
+    for (const v1::Run& run : runs) *reply->add_runs() = run;
+    return grpc::Status::OK;
+  }
+
+  grpc::Status Pause(grpc::ServerContext*, const v1::PauseRequest* request, v1::StateReply* reply) override {
+    asked_run = request->run();
+    asked_reason = request->reason();
+    reply->set_state("paused");
+    return grpc::Status::OK;
+  }
+
+  grpc::Status Resume(grpc::ServerContext*, const v1::ResumeRequest* request, v1::StateReply* reply) override {
+    asked_run = request->run();
+    reply->set_state("active");
+    return grpc::Status::OK;
+  }
+
+  grpc::Status AbortRound(grpc::ServerContext*, const v1::AbortRoundRequest* request,
+                          v1::AbortRoundReply* reply) override {
+    if (status.round() == 0) return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "no round is open");
+    asked_reason = request->reason();
+    reply->set_round(status.round());
+    return grpc::Status::OK;
+  }
+
+  grpc::Status SetAside(grpc::ServerContext*, const v1::SetAsideRequest* request, v1::SetAsideReply* reply) override {
+    asked_set_aside = *request;
+    reply->set_until_us(request->seconds() > 0 ? 1'700'000'000'000'000 : 0);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status Backup(grpc::ServerContext*, const v1::BackupRequest*,
+                      grpc::ServerWriter<v1::BackupChunk>* writer) override {
+    for (const v1::BackupChunk& chunk : backup) writer->Write(chunk);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status GetStatus(grpc::ServerContext*, const v1::StatusRequest* request, v1::Status* reply) override {
+    asked_run = request->run();
     *reply = status;
     return grpc::Status::OK;
   }

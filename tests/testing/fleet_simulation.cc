@@ -1,11 +1,11 @@
 #include "tests/testing/fleet_simulation.h"
 
-#include <filesystem>
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compression/codec_table.h"
-#include "core/file_io.h"
+#include "core/file_system.h"
 #include "core/status.h"
 
 namespace terse {
@@ -19,23 +19,74 @@ RunConfig GridRunConfig(int64_t clients, int64_t rounds) {
   config.train.batch_size = 1;
   config.codec = {"sbc", 0.02, "bf16"};
   config.downstream = DownstreamMode::kForward;
-  config.rounds = {rounds, clients, clients, 10.0};
+  config.rounds.count = rounds;
+  config.rounds.clients = clients;
+  config.rounds.quorum = clients;
+  config.rounds.deadline_seconds = 10.0;
+  config.rounds.cohort = clients;
+  config.rounds.invited = clients;
   config.evaluate_every = 1000;
   config.checkpoint_every = 4;
   config.checkpoint_keep = 1000;  // the whole log stays
   return config;
 }
 
-FleetSimulation::FleetSimulation(RunConfig config, int64_t clients)
-    : config_(std::move(config)), codec_(*MakeCodec(config_.codec, GridLayout())), clients_(clients) {}
+#ifdef TERSE_FAULTS
+class FleetSimulation::Hook : public FailpointHook {
+ public:
+  explicit Hook(FleetSimulation* fleet) : fleet_(fleet) {}
+  absl::Status OnFailpoint(absl::string_view name) override {
+    if (fleet_->acting_ == kNobody) return absl::OkStatus();
+    return fleet_->faults_->OnFailpoint(fleet_->acting_, name);
+  }
+
+ private:
+  FleetSimulation* const fleet_;
+};
+#endif
+
+FleetSimulation::FleetSimulation(RunConfig config, int64_t clients, FleetFaults* faults, uint64_t seed)
+    : config_(std::move(config)), faults_(faults), disk_(seed), codec_(*MakeCodec(config_.codec, GridLayout())) {
+  for (int64_t i = 0; i < clients; ++i) clients_.push_back(std::make_unique<Client>(seed + 1 + i));
+  if (faults_ == nullptr) return;
+  for (int64_t process = kCoordinator; process < clients; ++process) {
+    disk(process).set_fault([this, process](DiskOp op, const std::string& path) {
+      return acting_ == process ? faults_->OnDisk(process, op, path) : 0;
+    });
+  }
+#ifdef TERSE_FAULTS
+  hook_ = std::make_unique<Hook>(this);
+  SetThreadFailpointHook(hook_.get());
+#endif
+}
 
 FleetSimulation::~FleetSimulation() {
+  const Acting nobody(this, kNobody);
   KillCoordinator();
   for (int64_t i = 0; i < size(); ++i) KillClient(i);
+#ifdef TERSE_FAULTS
+  if (hook_ != nullptr) SetThreadFailpointHook(nullptr);
+#endif
 }
 
 absl::Status FleetSimulation::StartCoordinator() {
-  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<RunStore> store, RunStore::Open(store_directory()));
+  disk_.Start();
+  absl::Status status;
+  {
+    const Acting coordinator(this, kCoordinator);
+    status = OpenCoordinator();
+  }
+  Tell("coordinator started", kCoordinator, static_cast<uint64_t>(status.code()));
+  if (!status.ok()) {
+    EndCoordinator(/*killed=*/!IsDiskTrouble(status));
+    return status;
+  }
+  NoteApplied();
+  return absl::OkStatus();
+}
+
+absl::Status FleetSimulation::OpenCoordinator() {
+  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<RunStore> store, RunStore::Open(store_directory(), disk_));
   store_ = std::make_unique<FailingStore>(std::move(store));
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RunRecord> run, store_->Run());
   if (!run.has_value()) {
@@ -43,37 +94,80 @@ absl::Status FleetSimulation::StartCoordinator() {
     record.name = config_.name;
     record.lineage = HashBytes("lineage of the simulation");
     record.parameters = GridLayout().size();
+    record.created_us = clock_.NowMicros();
     TERSE_RETURN_IF_ERROR(store_->CreateRun(record, GridInitialWeights()));
   }
   background_ = std::make_unique<InlineBackground>(&evaluator_, store_.get(), config_.checkpoint_keep);
-  absl::StatusOr<std::unique_ptr<Engine>> engine =
-      Engine::Resume({config_, codec_.get(), store_.get(), background_.get(), &clock_, nullptr});
-  if (!engine.ok()) {
-    KillCoordinator();
-    return engine.status();
-  }
-  engine_ = *std::move(engine);
+  TERSE_ASSIGN_OR_RETURN(engine_,
+                         Engine::Resume({config_, codec_.get(), store_.get(), background_.get(), &clock_, nullptr}));
   return absl::OkStatus();
 }
 
-void FleetSimulation::KillCoordinator() {
+void FleetSimulation::EndCoordinator(bool killed) {
+  const Acting coordinator(this, kCoordinator);
+  if (killed) Die(kCoordinator);
   for (int64_t i = 0; i < size(); ++i) {
-    if (connected(i)) Cut(i, 0);
+    if (connected(i)) Cut(i, 0, killed && faults_ != nullptr ? faults_->LastWords(i) : MemoryLink::kAll);
   }
   broken_.clear();
   engine_.reset();
   background_.reset();
   store_.reset();
+  Tell("coordinator ended", kCoordinator, killed ? 1 : 0);
+}
+
+void FleetSimulation::KillCoordinator() { EndCoordinator(/*killed=*/true); }
+
+absl::Status FleetSimulation::StopCoordinator() {
+  absl::Status status;
+  {
+    const Acting coordinator(this, kCoordinator);
+    status = engine_->Close();
+  }
+  EndCoordinator(/*killed=*/!disk_.running());
+  return status;
+}
+
+void FleetSimulation::Die(int64_t process) {
+  if (!disk(process).running()) return;
+  Tell("dies", process);
+  disk(process).Kill();
+  if (process == kCoordinator) {
+    for (const std::unique_ptr<Client>& client : clients_) {
+      if (client->link != nullptr) client->link->SilenceCoordinator();
+    }
+  } else if (connected(process)) {
+    link(process)->EndClient();
+  }
+}
+
+absl::Status FleetSimulation::HandleAll(Event event) {
+  const Acting coordinator(this, kCoordinator);
+  TERSE_RETURN_IF_ERROR(engine_->Handle(std::move(event)));
+  while (!background_held_) {
+    absl::optional<Event> done = background_->RunOne();
+    if (!done.has_value()) break;
+    TERSE_RETURN_IF_ERROR(engine_->Handle(*std::move(done)));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status FleetSimulation::Handle(Event event) {
-  absl::Status status = engine_->Handle(std::move(event));
-  while (status.ok()) {
-    absl::optional<Event> done = background_held_ ? absl::nullopt : background_->RunOne();
-    if (!done.has_value()) return status;
-    status = engine_->Handle(*std::move(done));
+  const size_t kind = event.index();
+  const absl::Status status = HandleAll(std::move(event));
+  Tell("handled", kCoordinator, kind * 100 + static_cast<uint64_t>(status.code()));
+  if (!disk_.running()) {
+    KillCoordinator();
+    return status.ok() ? absl::AbortedError("the coordinator died") : status;
   }
-  KillCoordinator();
+  if (status.ok()) {
+    NoteApplied();
+  } else if (IsDiskTrouble(status)) {
+    engine_->DropSessions(std::string(status.message()));
+    EndCoordinator(/*killed=*/false);
+  } else {
+    KillCoordinator();
+  }
   return status;
 }
 
@@ -82,14 +176,25 @@ absl::Status FleetSimulation::PassDeadline() {
   return Handle(Tick{});
 }
 
-std::string FleetSimulation::client_name(int64_t i) const { return absl::StrCat("client-", i); }
-std::string FleetSimulation::client_directory(int64_t i) const {
-  return absl::StrCat(directory_.path(), "/", client_name(i));
+absl::StatusOr<bool> FleetSimulation::PassNextDeadline() {
+  const int64_t deadline = engine_->NextDeadlineMicros();
+  if (deadline == kNever) return false;
+  clock_.Advance(1e-6 * static_cast<double>(std::max<int64_t>(0, deadline - clock_.NowMicros()) + 1));
+  TERSE_RETURN_IF_ERROR(Handle(Tick{}));
+  return true;
 }
 
+std::string FleetSimulation::client_name(int64_t i) const { return absl::StrCat("client-", i); }
+
 absl::Status FleetSimulation::StartClient(int64_t i) {
-  Client& client = clients_[i];
-  TERSE_ASSIGN_OR_RETURN(client.state, ClientState::Open(client_directory(i)));
+  Client& client = *clients_[i];
+  client.disk.Start();
+  const Acting self(this, i);
+  absl::StatusOr<std::unique_ptr<ClientState>> state = ClientState::Open(client_directory(i), client.disk);
+  Tell("client started", i, static_cast<uint64_t>(state.status().code()));
+  if (!state.ok()) return state.status();
+  client.state = *std::move(state);
+  client.result = absl::OkStatus();
   ClientSession::Options options;
   options.name = client_name(i);
   options.state = client.state.get();
@@ -98,29 +203,38 @@ absl::Status FleetSimulation::StartClient(int64_t i) {
   options.keep_going = [&client] { return client.keep_going; };
   options.log = [](bool, const std::string&) {};
   client.session = std::make_unique<ClientSession>(std::move(options));
+  NoteBaseline(i);
   return absl::OkStatus();
 }
 
 void FleetSimulation::KillClient(int64_t i) {
-  if (connected(i)) Cut(i, 0);
-  clients_[i].session.reset();
-  clients_[i].state.reset();
+  Die(i);
+  if (connected(i)) Cut(i, MemoryLink::kAll);
+  clients_[i]->session.reset();
+  clients_[i]->state.reset();
+}
+
+absl::Status FleetSimulation::StopClient(int64_t i) {
+  if (connected(i)) Cut(i, MemoryLink::kAll);
+  if (!client_up(i)) return absl::OkStatus();  // it died of the cut
+  const Acting self(this, i);
+  const absl::Status status = clients_[i]->session->Flush();
+  clients_[i]->session.reset();
+  clients_[i]->state.reset();
+  Tell("client stopped", i, static_cast<uint64_t>(status.code()));
+  return status;
 }
 
 void FleetSimulation::Snapshot(int64_t i) {
-  const std::string copy = absl::StrCat(client_directory(i), ".copy");
-  std::filesystem::remove_all(copy);
-  std::filesystem::copy(client_directory(i), copy, std::filesystem::copy_options::recursive);
-  clients_[i].snapshot = clients_[i].baseline;
+  clients_[i]->snapshot = clients_[i]->disk.Snapshot();
+  clients_[i]->snapshot_baseline = clients_[i]->baseline;
 }
 
 bool FleetSimulation::Rollback(int64_t i) {
-  Client& client = clients_[i];
-  if (!client.snapshot.has_value()) return false;
-  std::filesystem::remove_all(client_directory(i));
-  std::filesystem::copy(absl::StrCat(client_directory(i), ".copy"), client_directory(i),
-                        std::filesystem::copy_options::recursive);
-  client.baseline = *client.snapshot;
+  Client& client = *clients_[i];
+  if (client.snapshot == nullptr) return false;
+  client.disk.Restore(*client.snapshot);
+  client.baseline = *client.snapshot_baseline;
   client.rolled_back = true;
   return true;
 }
@@ -130,86 +244,131 @@ int64_t FleetSimulation::checkpoint_bytes() const {
 }
 
 absl::StatusOr<std::string> FleetSimulation::Download(Id128 lineage, int64_t version) {
+  if (!coordinator_up()) return absl::UnavailableError("the coordinator is gone");
+  const Acting coordinator(this, kCoordinator);
   const absl::StatusOr<RunStore::CheckpointFile> file = store_->NewestCheckpointFile();
   if (!file.ok()) return absl::UnavailableError(file.status().message());
   if (file->version != version) return absl::NotFoundError("replaced by a newer checkpoint");
-  return ReadFile(file->path);
+  absl::StatusOr<std::string> bytes = disk_.Read(file->path);
+  return bytes.ok() ? std::move(bytes) : absl::UnavailableError(bytes.status().message());
 }
 
 absl::Status FleetSimulation::Connect(int64_t i) {
-  Client& client = clients_[i];
+  Client& client = *clients_[i];
   client.link =
-      std::make_shared<MemoryLink>([this](Id128 lineage, int64_t version) { return Download(lineage, version); });
+      std::make_shared<MemoryLink>([this](Id128 lineage, int64_t version) { return Download(lineage, version); },
+                                   [&client] { client.fiber.Wait(); });
   client.session_id = next_session_++;
-  client.thread = std::thread([&client, link = client.link, session = client.session.get()] {
-    client.result = session->Run(link->client_end());
-    link->ClientLeft();
-  });
-  client.link->WaitUntilIdle();
-  return Handle(Connected{client.session_id, std::shared_ptr<ClientLink>(client.link, client.link->coordinator_end())});
+  const std::shared_ptr<MemoryLink> link = client.link;
+  {
+    const Acting self(this, i);
+    client.fiber.Start([&client, link] { client.result = client.session->Run(link->client_end()); });
+  }
+  const SessionId session = client.session_id;
+  Reap(i);
+  if (!coordinator_up()) return absl::OkStatus();
+  return Handle(Connected{session, std::shared_ptr<ClientLink>(link, link->coordinator_end())});
+}
+
+void FleetSimulation::Continue(int64_t i) {
+  const Acting self(this, i);
+  clients_[i]->fiber.Resume();
 }
 
 void FleetSimulation::Reap(int64_t i) {
-  Client& client = clients_[i];
-  client.link->WaitUntilIdle();
-  if (!client.link->client_left()) return;
-  client.thread.join();
-  client.link->Cut(client.link->up_waiting());
+  Client& client = *clients_[i];
+  if (client.fiber.running()) {
+    NoteBaseline(i);
+    return;
+  }
+  Tell("session ended", i, static_cast<uint64_t>(client.result.code()));
+  client.link->Cut(MemoryLink::kAll);
   broken_.push_back({std::move(client.link), client.session_id});
   client.link = nullptr;
+  if (client.disk.running()) {
+    NoteBaseline(i);
+  } else {
+    client.session.reset();
+    client.state.reset();
+  }
 }
 
-void FleetSimulation::Cut(int64_t i, int64_t up_survivors) {
-  clients_[i].link->Cut(up_survivors);
+void FleetSimulation::Cut(int64_t i, int64_t up_survivors, int64_t down_survivors) {
+  clients_[i]->link->Cut(up_survivors, down_survivors);
+  Continue(i);
   Reap(i);
+}
+
+void FleetSimulation::NoteApplied() {
+  const Acting nobody(this, kNobody);
+  const int64_t version = engine_->View().head.version;
+  if (version == noted_version_) return;
+  const absl::StatusOr<std::vector<ClientRecord>> records = store_->Clients();
+  if (!records.ok()) return;
+  noted_version_ = version;
+  for (const ClientRecord& record : *records) {
+    for (int64_t i = 0; i < size(); ++i) {
+      if (record.name == client_name(i)) clients_[i]->applied_at.emplace(record.last_applied, version);
+    }
+  }
+}
+
+// A residual of nothing, not even zeros, is one that never was or that was reset.
+void FleetSimulation::NoteBaseline(int64_t i) {
+  Client& client = *clients_[i];
+  const StoredState& state = client.state->state();
+  if (!state.dense.empty() || state.sealed.has_value()) return;
+  const auto applied = client.applied_at.find(state.prev_applied);
+  const int64_t version = state.prev_applied.IsZero() ? 0 : applied == client.applied_at.end() ? -1 : applied->second;
+  client.baseline = {state.generation, version};
 }
 
 absl::Status FleetSimulation::Deliver(SessionId id, MemoryLink* link, FromClient message) {
   // As the connection's edge does: what does not validate never reaches the engine's thread.
-  const absl::Status valid = engine_->Validate(message);
+  const absl::Status valid = ValidateMessage(*codec_, message);
   if (valid.ok()) return Handle(Received{id, std::move(message)});
   link->coordinator_end()->Send(Refusal{std::string(valid.message()), false});
-  return absl::OkStatus();
+  return Handle(Misbehaved{id, std::string(valid.message())});
 }
 
 absl::StatusOr<bool> FleetSimulation::DeliverUp(int64_t i) {
   if (!connected(i) || !coordinator_up()) return false;
-  const std::shared_ptr<MemoryLink> link = clients_[i].link;
+  const std::shared_ptr<MemoryLink> link = clients_[i]->link;
   absl::optional<FromClient> message = link->TakeUp();
   if (!message.has_value()) return false;
-  TERSE_RETURN_IF_ERROR(Deliver(clients_[i].session_id, link.get(), *std::move(message)));
+  Tell("up", i, message->index());
+  TERSE_RETURN_IF_ERROR(Deliver(clients_[i]->session_id, link.get(), *std::move(message)));
   return true;
-}
-
-void FleetSimulation::Observe(int64_t i, const FromServer& message) {
-  const auto* verdict = std::get_if<Verdict>(&message);
-  const auto* welcome = std::get_if<Welcome>(&message);
-  if (welcome != nullptr && welcome->verdict.has_value()) verdict = &*welcome->verdict;
-  if (verdict == nullptr || verdict->outcome != Outcome::kReset) return;
-  clients_[i].baseline = {clients_[i].state->state().generation, engine_->View().head.version};
 }
 
 absl::StatusOr<bool> FleetSimulation::DeliverDown(int64_t i) {
-  if (!connected(i) || !coordinator_up()) return false;
-  const absl::optional<FromServer> message = clients_[i].link->DeliverDown();
+  if (!connected(i)) return false;
+  const absl::optional<FromServer> message = clients_[i]->link->DeliverDown();
   if (!message.has_value()) return false;
-  clients_[i].heard.push_back(*message);
-  clients_[i].link->WaitUntilIdle();
-  Observe(i, *message);
+  Tell("down", i, message->index());
+  clients_[i]->heard.push_back(*message);
+  Continue(i);
   Reap(i);
+  // A download may have been the coordinator's end.
+  if (coordinator_up() && !disk_.running()) {
+    KillCoordinator();
+    return absl::AbortedError("the coordinator died");
+  }
   return true;
 }
 
-absl::StatusOr<bool> FleetSimulation::DeliverFromBroken() {
+absl::StatusOr<bool> FleetSimulation::DeliverFromBroken(Random* random) {
   if (broken_.empty() || !coordinator_up()) return false;
-  const Broken first = broken_.front();
-  absl::optional<FromClient> message = first.link->TakeUp();
+  const size_t at = random == nullptr ? 0 : random->Below(broken_.size());
+  const Broken one = broken_[at];
+  absl::optional<FromClient> message = one.link->TakeUp();
   if (message.has_value()) {
-    TERSE_RETURN_IF_ERROR(Deliver(first.session_id, first.link.get(), *std::move(message)));
+    Tell("up from a broken connection", kCoordinator, one.session_id * 100 + message->index());
+    TERSE_RETURN_IF_ERROR(Deliver(one.session_id, one.link.get(), *std::move(message)));
     return true;
   }
-  broken_.erase(broken_.begin());
-  TERSE_RETURN_IF_ERROR(Handle(Disconnected{first.session_id}));
+  broken_.erase(broken_.begin() + static_cast<int64_t>(at));
+  TERSE_RETURN_IF_ERROR(Handle(Disconnected{one.session_id}));
   return true;
 }
 
@@ -218,7 +377,7 @@ absl::StatusOr<bool> FleetSimulation::DeliverAny(Random* random) {
   const int64_t start = random != nullptr ? static_cast<int64_t>(random->Below(ways)) : 0;
   for (int64_t k = 0; k < ways; ++k) {
     const int64_t way = (start + k) % ways;
-    TERSE_ASSIGN_OR_RETURN(const bool moved, way == 2 * size() ? DeliverFromBroken()
+    TERSE_ASSIGN_OR_RETURN(const bool moved, way == 2 * size() ? DeliverFromBroken(random)
                                              : way % 2 == 0    ? DeliverUp(way / 2)
                                                                : DeliverDown(way / 2));
     if (moved) return true;

@@ -1,43 +1,70 @@
-// A whole fleet in one process: the real Engine on a real RunStore, and real ClientSessions on real ClientStates,
-// joined by MemoryLinks. A scheduler (the test) moves every message, so a schedule of faults repeats exactly.
+// A whole fleet in one process: the real Engine on a real RunStore, and real ClientSessions on real ClientStates, each
+// process on a MemoryDisk of its own, joined by MemoryLinks. A scheduler (the test) moves every message and the clock,
+// so a schedule of faults repeats exactly.
 #ifndef TERSE_TESTS_TESTING_FLEET_SIMULATION_H_
 #define TERSE_TESTS_TESTING_FLEET_SIMULATION_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "client/session.h"
 #include "compression/codec.h"
 #include "coordinator/engine.h"
+#include "core/fault.h"
 #include "core/random.h"
 #include "tests/testing/conservation.h"
 #include "tests/testing/failing_store.h"
 #include "tests/testing/fake_clock.h"
+#include "tests/testing/fiber.h"
 #include "tests/testing/grid_trainer.h"
 #include "tests/testing/inline_background.h"
+#include "tests/testing/memory_disk.h"
 #include "tests/testing/memory_link.h"
-#include "tests/testing/temp_directory.h"
 
 namespace terse {
 
 // A run of `clients` grid clients whose arithmetic is exact: SBC with bfloat16 means, forwarded downstream.
 RunConfig GridRunConfig(int64_t clients, int64_t rounds);
 
-// Used from one thread; clients run in threads of their own, one at a time, while a call of this class waits for them.
+// The processes of a fleet are its clients, from 0, and this one.
+inline constexpr int64_t kCoordinator = -1;
+
+// Watches the processes of a fleet, and hurts them. Called from within the process that it names.
+class FleetFaults {
+ public:
+  virtual ~FleetFaults() = default;
+  // An error makes the enclosing function return it; after FleetSimulation::Die whatever it does next has no effect.
+  virtual absl::Status OnFailpoint(int64_t process, absl::string_view name) { return absl::OkStatus(); }
+  // As DiskFault.
+  virtual int OnDisk(int64_t process, DiskOp op, const std::string& path) { return 0; }
+  // How many of the coordinator's last messages still reach a client when the coordinator dies.
+  virtual int64_t LastWords(int64_t client) { return 0; }
+  // What happens, for a trace: `what` names it, `detail` tells two of a kind apart.
+  virtual void OnEvent(absl::string_view what, int64_t process, uint64_t detail) {}
+};
+
+// Used from one thread. Clients run as fibers, one at a time, while a call of this class waits for them.
 class FleetSimulation {
  public:
-  FleetSimulation(RunConfig config, int64_t clients);
+  // `faults` may be nullptr; failpoints reach it only in builds with TERSE_FAULTS.
+  FleetSimulation(RunConfig config, int64_t clients, FleetFaults* faults = nullptr, uint64_t seed = 0);
   ~FleetSimulation();
+  FleetSimulation(const FleetSimulation&) = delete;
+  FleetSimulation& operator=(const FleetSimulation&) = delete;
 
-  // Opens the store (and creates the run the first time) and resumes the engine.
+  // Opens the store (and creates the run the first time) and resumes the engine. After an error the coordinator is
+  // down.
   absl::Status StartCoordinator();
   // The process is gone: every connection breaks, nothing is said or written any more.
   void KillCoordinator();
+  // It ends in order, as after SIGTERM.
+  absl::Status StopCoordinator();
   bool coordinator_up() const { return engine_ != nullptr; }
   Engine* engine() { return engine_.get(); }
   // Valid while the coordinator is up.
@@ -46,48 +73,60 @@ class FleetSimulation {
   FakeClock* clock() { return &clock_; }
   const Codec& codec() const { return *codec_; }
   const RunConfig& config() const { return config_; }
-  std::string store_directory() const { return directory_.path() + "/coordinator"; }
-  // Handles an event and the background work that follows; an error kills the coordinator.
+  // On disk(kCoordinator).
+  std::string store_directory() const { return "/coordinator"; }
+  // Handles an event and the background work that follows. An error ends the coordinator: trouble with the disk in
+  // order, as the server does, and any other at once.
   absl::Status Handle(Event event);
   // While held, evaluations and checkpoints wait; the next event afterwards does them.
   void hold_background(bool hold) { background_held_ = hold; }
   // Moves the clock past the phase's deadline.
   absl::Status PassDeadline();
+  // Moves the clock to when the engine next wants to hear of it; false when it wants nothing.
+  absl::StatusOr<bool> PassNextDeadline();
 
   // Opens the state directory of client `i`, whose name is "client-i".
   absl::Status StartClient(int64_t i);
   void KillClient(int64_t i);
-  bool client_up(int64_t i) const { return clients_[i].session != nullptr; }
-  ClientState* state(int64_t i) { return clients_[i].state.get(); }
-  ClientSession* session(int64_t i) { return clients_[i].session.get(); }
-  std::string client_directory(int64_t i) const;
+  // It ends in order.
+  absl::Status StopClient(int64_t i);
+  bool client_up(int64_t i) const { return clients_[i]->session != nullptr; }
+  ClientState* state(int64_t i) { return clients_[i]->state.get(); }
+  ClientSession* session(int64_t i) { return clients_[i]->session.get(); }
+  std::string client_directory(int64_t i) const { return "/client"; }
   std::string client_name(int64_t i) const;
   int64_t size() const { return static_cast<int64_t>(clients_.size()); }
   // The client works on: false makes it stop between two local steps.
-  void set_keep_going(int64_t i, bool value) { clients_[i].keep_going = value; }
+  void set_keep_going(int64_t i, bool value) { clients_[i]->keep_going = value; }
   // Size of every checkpoint file.
   int64_t checkpoint_bytes() const;
-  // Copies the state directory aside; puts the copy back (the client must be down for both).
+  // Copies the client's disk aside; puts the copy back (the client must be down for both).
   void Snapshot(int64_t i);
   bool Rollback(int64_t i);
-  // From where on client i's books must balance.
-  const Baseline& baseline(int64_t i) const { return clients_[i].baseline; }
-  bool rolled_back(int64_t i) const { return clients_[i].rolled_back; }
+  // From where on client i's books must balance: {0, 0}, or its last RESET.
+  const Baseline& baseline(int64_t i) const { return clients_[i]->baseline; }
+  bool rolled_back(int64_t i) const { return clients_[i]->rolled_back; }
+
+  // A client's or kCoordinator's.
+  MemoryDisk& disk(int64_t process) { return process == kCoordinator ? disk_ : clients_[process]->disk; }
+  // From within FleetFaults: the process is gone at this point. Its disk refuses it and its connections are mute; the
+  // rest follows when control is back.
+  void Die(int64_t process);
 
   absl::Status Connect(int64_t i);
-  bool connected(int64_t i) const { return clients_[i].link != nullptr; }
-  MemoryLink* link(int64_t i) { return clients_[i].link.get(); }
-  std::shared_ptr<MemoryLink> shared_link(int64_t i) { return clients_[i].link; }
+  bool connected(int64_t i) const { return clients_[i]->link != nullptr; }
+  MemoryLink* link(int64_t i) { return clients_[i]->link.get(); }
+  std::shared_ptr<MemoryLink> shared_link(int64_t i) { return clients_[i]->link; }
   // How the client's last session ended; OK while none has.
-  const absl::Status& last_result(int64_t i) const { return clients_[i].result; }
+  const absl::Status& last_result(int64_t i) const { return clients_[i]->result; }
   // Breaks the connection; the coordinator hears of it after the first `up_survivors` messages that were under way.
-  void Cut(int64_t i, int64_t up_survivors);
+  void Cut(int64_t i, int64_t up_survivors, int64_t down_survivors = 0);
 
   // One message of one connection. False when there was nothing to move.
   absl::StatusOr<bool> DeliverUp(int64_t i);
   absl::StatusOr<bool> DeliverDown(int64_t i);
-  // One message, or the end, of a broken connection.
-  absl::StatusOr<bool> DeliverFromBroken();
+  // One message, or the end, of a broken connection: the oldest, or one drawn from `random`.
+  absl::StatusOr<bool> DeliverFromBroken(Random* random = nullptr);
 
   // Delivers in a fixed order (or one drawn from `random`) until nothing moves; at most `steps` deliveries.
   absl::Status Settle(Random* random = nullptr, int64_t steps = 100'000);
@@ -96,45 +135,88 @@ class FleetSimulation {
   // Starts everything and connects everyone.
   absl::Status StartAll();
   // Messages that were delivered to client i, oldest first.
-  const std::vector<FromServer>& heard(int64_t i) const { return clients_[i].heard; }
+  const std::vector<FromServer>& heard(int64_t i) const { return clients_[i]->heard; }
+
+  // Lets `call` use a process's store or state without faults.
+  template <typename Call>
+  auto Quietly(Call call) -> decltype(call()) {
+    const Acting nobody(this, kNobody);
+    return call();
+  }
 
  private:
+  static constexpr int64_t kNobody = -2;
+
   struct Client {
+    explicit Client(uint64_t seed) : disk(seed) {}
+    MemoryDisk disk;
     std::unique_ptr<ClientState> state;
     std::unique_ptr<ClientSession> session;
     std::shared_ptr<MemoryLink> link;
     SessionId session_id = 0;
-    std::thread thread;
+    Fiber fiber;
     absl::Status result;
     bool keep_going = true;
     bool rolled_back = false;
     Baseline baseline;
-    absl::optional<Baseline> snapshot;
+    absl::optional<Baseline> snapshot_baseline;
+    std::shared_ptr<const MemoryDirectory> snapshot;
+    std::map<Id128, int64_t> applied_at;  // the version that each of its updates made
     std::vector<FromServer> heard;
   };
   struct Broken {
     std::shared_ptr<MemoryLink> link;
     SessionId session_id;
   };
+  // Whose code runs, for as long as it lives.
+  class Acting {
+   public:
+    Acting(FleetSimulation* fleet, int64_t process) : fleet_(fleet), before_(fleet->acting_) {
+      fleet_->acting_ = process;
+    }
+    ~Acting() { fleet_->acting_ = before_; }
 
+   private:
+    FleetSimulation* const fleet_;
+    const int64_t before_;
+  };
+#ifdef TERSE_FAULTS
+  class Hook;
+  std::unique_ptr<FailpointHook> hook_;
+#endif
+
+  absl::Status OpenCoordinator();
+  absl::Status HandleAll(Event event);
+  // Ends the coordinator with what is in memory; `killed` as by SIGKILL.
+  void EndCoordinator(bool killed);
   absl::Status Deliver(SessionId id, MemoryLink* link, FromClient message);
   absl::StatusOr<std::string> Download(Id128 lineage, int64_t version);
-  // Takes an ended session apart.
+  // Lets client i run until it waits or its session ends.
+  void Continue(int64_t i);
+  // Takes an ended session apart, and a dead process.
   void Reap(int64_t i);
+  // Remembers which version each client's last update is in.
+  void NoteApplied();
   // Remembers a RESET.
-  void Observe(int64_t i, const FromServer& message);
+  void NoteBaseline(int64_t i);
+  void Tell(absl::string_view what, int64_t process, uint64_t detail = 0) {
+    if (faults_ != nullptr) faults_->OnEvent(what, process, detail);
+  }
 
   const RunConfig config_;
-  TempDirectory directory_;
+  FleetFaults* const faults_;
+  int64_t acting_ = kNobody;
   FakeClock clock_;
+  MemoryDisk disk_;
   GridEvaluator evaluator_;
   std::unique_ptr<const Codec> codec_;
   std::unique_ptr<FailingStore> store_;
   std::unique_ptr<InlineBackground> background_;
   std::unique_ptr<Engine> engine_;
   bool background_held_ = false;
+  int64_t noted_version_ = -1;
   SessionId next_session_ = 1;
-  std::vector<Client> clients_;
+  std::vector<std::unique_ptr<Client>> clients_;
   std::vector<Broken> broken_;
 };
 

@@ -1,6 +1,7 @@
 #include "tests/testing/grid_trainer.h"
 
 #include <cmath>
+#include <cstdlib>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -18,9 +19,9 @@ float GridValue(Random* random) {
   return static_cast<float>(sum - 2047) * 0x1p-10f;
 }
 
-std::vector<float> GridVector(uint64_t stream) {
+std::vector<float> GridVector(uint64_t stream, const Layout& layout) {
   Random random(kSeed, stream);
-  std::vector<float> values(GridLayout().size());
+  std::vector<float> values(layout.size());
   for (float& value : values) value = GridValue(&random);
   return values;
 }
@@ -35,10 +36,19 @@ const Layout& GridLayout() {
   return *layout;
 }
 
-std::vector<float> GridInitialWeights() { return GridVector(0); }
+const Layout& WideGridLayout() {
+  static const Layout* const layout = new Layout(*Layout::Create({{"wide.weight", {280, 280}}}));
+  return *layout;
+}
 
-std::vector<float> GridDelta(int64_t client, int64_t step_index) {
-  return GridVector(1 + static_cast<uint64_t>(client) * 1000003 + static_cast<uint64_t>(step_index));
+const Layout& EnvironmentGridLayout() {
+  return std::getenv("TERSE_WIDE_GRID") == nullptr ? GridLayout() : WideGridLayout();
+}
+
+std::vector<float> GridInitialWeights(const Layout& layout) { return GridVector(0, layout); }
+
+std::vector<float> GridDelta(int64_t client, int64_t step_index, const Layout& layout) {
+  return GridVector(1 + static_cast<uint64_t>(client) * 1000003 + static_cast<uint64_t>(step_index), layout);
 }
 
 float GridLoss(int64_t client, int64_t step_index) {
@@ -47,13 +57,13 @@ float GridLoss(int64_t client, int64_t step_index) {
 
 absl::StatusOr<TrainResult> GridTrainer::Train(absl::Span<const float> weights, int64_t steps,
                                                const std::function<bool()>& keep_going, absl::Span<float> delta) {
-  if (weights.size() != delta.size() || static_cast<int64_t>(delta.size()) != GridLayout().size()) {
+  if (weights.size() != delta.size() || static_cast<int64_t>(delta.size()) != layout_.size()) {
     return absl::InternalError(absl::StrCat("grid trainer: ", weights.size(), " weights, ", delta.size(), " deltas"));
   }
   for (int64_t i = 0; i < steps; ++i) {
     if (!keep_going()) return absl::CancelledError("stopped between two local steps");
   }
-  const std::vector<float> values = GridDelta(client_, calls_);
+  const std::vector<float> values = GridDelta(client_, calls_, layout_);
   std::copy(values.begin(), values.end(), delta.begin());
   const TrainResult result{GridLoss(client_, calls_), steps};
   ++calls_;
@@ -71,9 +81,9 @@ absl::Status GridTrainer::RestoreState(absl::string_view state) {
   return absl::OkStatus();
 }
 
-TrainerFactory GridTrainerFactory() {
-  return [](const RunConfig& config, const Shard& shard) -> absl::StatusOr<std::unique_ptr<LocalTrainer>> {
-    return std::unique_ptr<LocalTrainer>(std::make_unique<GridTrainer>(shard.index));
+TrainerFactory GridTrainerFactory(const Layout& layout) {
+  return [&layout](const RunConfig& config, const Shard& shard) -> absl::StatusOr<std::unique_ptr<LocalTrainer>> {
+    return std::unique_ptr<LocalTrainer>(std::make_unique<GridTrainer>(shard.index, layout));
   };
 }
 

@@ -21,21 +21,29 @@ namespace terse {
 
 // Four tensors, 1,557 parameters.
 const Layout& GridLayout();
-// Version 0 of a run on GridLayout: multiples of 2^-10.
-std::vector<float> GridInitialWeights();
+// One tensor, 78,400 parameters: a dense update fills more than one chunk of the wire.
+const Layout& WideGridLayout();
+// For the processes of end-to-end tests: the wide one where TERSE_WIDE_GRID is in the environment.
+const Layout& EnvironmentGridLayout();
+// Version 0 of a run on one of the layouts: multiples of 2^-10.
+std::vector<float> GridInitialWeights(const Layout& layout = GridLayout());
 // What the Train call number `step_index` (0, 1, ...) of client `client` gives, whatever the weights and local steps.
-std::vector<float> GridDelta(int64_t client, int64_t step_index);
+std::vector<float> GridDelta(int64_t client, int64_t step_index, const Layout& layout = GridLayout());
 // The loss that goes with it; finite.
 float GridLoss(int64_t client, int64_t step_index);
+
+// Training samples of client `client`.
+constexpr int64_t GridSamples(int64_t client) { return 10 * (client + 1); }
 
 // `client` is the index of its shard, so a run needs partition "iid". The saved state holds the number of calls so far,
 // so a sealed update and the counter behind it are on disk together: after s seals the next delta is GridDelta(client,
 // s).
 class GridTrainer : public LocalTrainer {
  public:
-  explicit GridTrainer(int64_t client) : client_(client) {}
+  explicit GridTrainer(int64_t client, const Layout& layout = GridLayout()) : client_(client), layout_(layout) {}
 
-  const Layout& layout() const override { return GridLayout(); }
+  const Layout& layout() const override { return layout_; }
+  int64_t samples() const override { return GridSamples(client_); }
   absl::StatusOr<TrainResult> Train(absl::Span<const float> weights, int64_t steps,
                                     const std::function<bool()>& keep_going, absl::Span<float> delta) override;
   void MaskMomentum(absl::Span<const uint32_t> positions) override {}
@@ -44,10 +52,12 @@ class GridTrainer : public LocalTrainer {
 
  private:
   const int64_t client_;
+  const Layout& layout_;
   int64_t calls_ = 0;
 };
 
-TrainerFactory GridTrainerFactory();
+// `layout` must outlive the trainers.
+TrainerFactory GridTrainerFactory(const Layout& layout = GridLayout());
 
 // Accuracy is a pure function of the weights, in 0..1.
 class GridEvaluator : public Evaluator {

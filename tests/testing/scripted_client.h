@@ -41,9 +41,9 @@ class ScriptedClient {
     status = fleet_->Handle(Connected{session_, link_});
   }
 
-  // INVALID_ARGUMENT for what Engine::Validate refuses; otherwise the engine's status.
+  // INVALID_ARGUMENT for what ValidateMessage refuses; otherwise the engine's status.
   absl::Status Say(FromClient message) {
-    const absl::Status valid = fleet_->engine()->Validate(message);
+    const absl::Status valid = ValidateMessage(fleet_->codec(), message);
     return valid.ok() ? fleet_->Handle(Received{session_, std::move(message)}) : valid;
   }
 
@@ -58,9 +58,9 @@ class ScriptedClient {
   }
 
   // Holds the head, as the engine believes it to be.
-  absl::Status SayReady() {
+  absl::Status SayReady(int64_t samples = 1) {
     const Head head = fleet_->engine()->View().head;
-    return Say(Ready{head.version, head.model_hash, GridLayout().Hash()});
+    return Say(Ready{head.version, head.model_hash, GridLayout().Hash(), samples});
   }
 
   // An honest update of client `index` from GridDelta(index, step), whose predecessor is `prev_applied`.

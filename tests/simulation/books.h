@@ -1,0 +1,37 @@
+// The invariants of docs/PROTOCOL.md as the simulation checks them on what is stored.
+#ifndef TERSE_TESTS_SIMULATION_BOOKS_H_
+#define TERSE_TESTS_SIMULATION_BOOKS_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "tests/testing/fleet_simulation.h"
+
+namespace terse {
+
+// What a violated invariant means for an update; kOther: neither can be told.
+enum class Harm { kNone, kLost, kDoubled, kOther };
+
+struct Violation {
+  Harm harm = Harm::kNone;
+  std::string what;
+  bool found() const { return harm != Harm::kNone; }
+};
+
+// How far each round has come, as far as anyone could know: what was durable once stays so.
+using History = std::map<int64_t, RoundState>;
+
+// I2 and I3 on the coordinator's disk: one version for every committed round; each client's applied updates are a chain
+// that ends at its last_applied, each in it once; the replayed log gives every recorded hash; no round went back behind
+// `history`, which then learns the newest. The coordinator must be up.
+Violation CheckCoordinator(FleetSimulation& fleet, History* history);
+
+// I1 for client `i`, whose process must be up and without a connection. Nothing to check for one that never joined.
+// `may_reset`: it may have lost its residual, and says so.
+Violation CheckClient(FleetSimulation& fleet, int64_t i, bool may_reset);
+
+}  // namespace terse
+
+#endif  // TERSE_TESTS_SIMULATION_BOOKS_H_

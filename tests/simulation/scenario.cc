@@ -1,0 +1,56 @@
+#include "tests/simulation/scenario.h"
+
+#include <algorithm>
+
+#include "tests/testing/fleet_simulation.h"
+
+namespace terse {
+namespace {
+
+constexpr int64_t kManyRounds = 1'000'000;
+
+void DrawRounds(Random* random, RoundPolicy* rounds) {
+  rounds->cohort = rounds->clients;
+  rounds->invited = rounds->clients;
+  constexpr Selection kSelections[] = {Selection::kAll, Selection::kRandom, Selection::kSamples,
+                                       Selection::kReliability};
+  rounds->selection = kSelections[random->Below(4)];
+  if (rounds->selection != Selection::kAll) {
+    rounds->cohort = 1 + static_cast<int64_t>(random->Below(rounds->clients));
+    rounds->invited = rounds->cohort + static_cast<int64_t>(random->Below(rounds->clients - rounds->cohort + 1));
+  }
+  rounds->quorum = 1 + static_cast<int64_t>(random->Below(rounds->cohort));
+  rounds->deadline_seconds = 5.0 + static_cast<double>(random->Below(20));
+  rounds->grace_seconds = random->Below(2) == 0 ? 0.0 : static_cast<double>(random->Below(20));
+  rounds->weighting = random->Below(3) == 0 ? Weighting::kSamples : Weighting::kUniform;
+}
+
+}  // namespace
+
+Scenario DrawScenario(Random* random) {
+  Scenario scenario;
+  const int64_t fleet = 2 + static_cast<int64_t>(random->Below(3));
+  scenario.config = GridRunConfig(fleet, kManyRounds);
+  RunConfig& config = scenario.config;
+  DrawRounds(random, &config.rounds);
+  config.seed = random->Next();
+  config.checkpoint_every = 1 + static_cast<int64_t>(random->Below(5));
+  config.evaluate_every = 1 + static_cast<int64_t>(random->Below(6));
+  scenario.clients = fleet;
+  if (random->Below(8) == 0) {
+    // One more wants to join whom the run does not admit.
+    scenario.clients = fleet + 1;
+    for (int64_t i = 0; i < fleet; ++i) config.clients.allow.push_back("client-" + std::to_string(i));
+  }
+  if (random->Below(4) == 0) {
+    config.clients.set_aside_after = 1 + static_cast<int64_t>(random->Below(4));
+    config.clients.set_aside_seconds = 1.0 + static_cast<double>(random->Below(60));
+  }
+  if (random->Below(12) == 0) config.rounds.count = 1 + static_cast<int64_t>(random->Below(8));
+  if (random->Below(20) == 0) config.durability = Durability::kRelaxed;
+  scenario.rollbacks = random->Below(4) == 0;
+  scenario.starts_up = random->Below(10) != 0;
+  return scenario;
+}
+
+}  // namespace terse

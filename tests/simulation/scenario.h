@@ -1,0 +1,23 @@
+// What a simulated run looks like: drawn anew for every schedule.
+#ifndef TERSE_TESTS_SIMULATION_SCENARIO_H_
+#define TERSE_TESTS_SIMULATION_SCENARIO_H_
+
+#include <cstdint>
+
+#include "core/random.h"
+#include "core/run_config.h"
+
+namespace terse {
+
+struct Scenario {
+  RunConfig config;
+  int64_t clients = 0;     // processes that want to join; the last may not be on the list
+  bool rollbacks = false;  // clients' disks may go back in time
+  bool starts_up = true;   // faults begin once everything runs, not before the store is made
+};
+
+Scenario DrawScenario(Random* random);
+
+}  // namespace terse
+
+#endif  // TERSE_TESTS_SIMULATION_SCENARIO_H_
