@@ -12,8 +12,9 @@ usage() {
   cat <<'USAGE'
 usage: tests/run.sh [--quick] [--only REGEX] [--help]
 
-Builds the preset `release` and runs every test through ctest, then those that need no LibTorch again under
-ThreadSanitizer and AddressSanitizer (presets tsan and asan), then every fuzzer for a few seconds (preset fuzz;
+Builds the preset `release` and runs every test through ctest; then those that need no LibTorch again with failpoints and
+mutants compiled in (preset faults: fleets are killed at every failpoint and simulated, tests/RELIABILITY.md), under
+ThreadSanitizer and under AddressSanitizer (presets tsan and asan); then every fuzzer for a few seconds (preset fuzz;
 TERSE_FUZZ_SECONDS, default 4, for each). Exits non-zero on the first failure.
 
   --quick        the preset `release` only
@@ -63,7 +64,7 @@ main() {
   parse_arguments "$@"
   terse_install_packages build test
   local presets=(release) preset begin=$SECONDS
-  [[ $quick -eq 1 ]] || presets+=(tsan asan fuzz)
+  [[ $quick -eq 1 ]] || presets+=(faults tsan asan fuzz)
   export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
   export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
   for preset in "${presets[@]}"; do run_preset "$preset"; done

@@ -1,0 +1,46 @@
+// The kill campaign can fail: processes with a known error of the protocol are found out. That the campaign passes
+// without one is ctest's `kill_campaign`.
+#include "tests/faults/campaign.h"
+
+#include <filesystem>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "gtest/gtest.h"
+#include "tests/testing/temp_directory.h"
+
+namespace terse {
+namespace {
+
+// Fleets whose processes have this error, until one of them loses or doubles an update; at most so many.
+FleetResult FirstCaught(const std::string& mutant, int most_fleets) {
+  FleetResult result;
+  for (int fleet = 0; fleet < most_fleets; ++fleet) {
+    const TempDirectory directory;
+    FleetOptions options;
+    options.coordinator = TERSE_BIN "/grid-coordinator";
+    options.client = TERSE_BIN "/grid-client";
+    options.mutant = mutant;
+    options.directory = directory.path();
+    options.address = UniqueAddress(fleet);
+    options.seed = fleet;
+    result = RunFleet(options, [] { return false; });
+    if (result.lost + result.doubled > 0) break;
+  }
+  return result;
+}
+
+TEST(KillCampaign, CountsUpdatesThatAreLostWhenAReceiptSettlesThem) {
+  const FleetResult result = FirstCaught("settle_on_receipt", 6);
+  EXPECT_GT(result.lost, 0) << absl::StrJoin(result.problems, "\n");
+  EXPECT_EQ(result.doubled, 0) << absl::StrJoin(result.problems, "\n");
+}
+
+TEST(KillCampaign, CountsUpdatesThatAreDoubledWithoutDeduplication) {
+  const FleetResult result = FirstCaught("no_dedupe", 6);
+  EXPECT_GT(result.doubled, 0) << absl::StrJoin(result.problems, "\n");
+}
+
+}  // namespace
+}  // namespace terse

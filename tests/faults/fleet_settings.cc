@@ -1,0 +1,56 @@
+#include "tests/faults/fleet_settings.h"
+
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+#include "tests/testing/grid_trainer.h"
+
+namespace terse {
+namespace {
+
+struct Kind {
+  const char* title;
+  int clients;
+  const char* rounds;  // lines of [rounds] besides count, clients and deadline
+  bool wide = false;
+};
+
+constexpr Kind kKinds[] = {
+    {"3 clients, all in every round", 3, ""},
+    {"4 clients, quorum 2", 4, "quorum = 2\ngrace_seconds = 0.1\n"},
+    {"4 clients, random cohort, over-selection", 4,
+     "selection = 'random'\nfraction = 0.5\nover_selection = 0.5\nquorum = 1\n"},
+    {"4 clients, random order, quorum 3, weighted by samples", 4,
+     "selection = 'random'\nfraction = 1.0\nover_selection = 0.5\nquorum = 3\nweighting = 'samples'\n"},
+    {"4 clients, cohort by reliability, weighted by samples", 4,
+     "selection = 'reliability'\nfraction = 0.75\nover_selection = 0.34\nquorum = 2\nweighting = 'samples'\n"},
+    {"3 clients, updates of several chunks", 3, "", /*wide=*/true},
+};
+static_assert(std::size(kKinds) == kSettingsKinds);
+
+}  // namespace
+
+const Layout& FleetSettings::layout() const { return wide ? WideGridLayout() : GridLayout(); }
+
+FleetSettings SettingsOf(uint64_t seed) {
+  const Kind& kind = kKinds[seed % kSettingsKinds];
+  FleetSettings settings;
+  settings.title = kind.title;
+  settings.clients = kind.clients;
+  settings.wide = kind.wide;
+  // With bf16 means, or plain float32, all values stay on a dyadic grid, on which float additions are exact.
+  settings.codec.name = kind.wide ? "dense" : "sbc";
+  settings.codec.density = 0.02;
+  settings.codec.mean_precision = "bf16";
+  // Checkpoints are kept, so that the log keeps every update.
+  settings.run_file =
+      absl::StrCat("name = '", kCampaignRun, "'\nseed = ", seed % 1000000,
+                   "\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 1.0\n", "[codec]\nname = '",
+                   settings.codec.name, "'\n", kind.wide ? "" : "density = 0.02\nmean_precision = 'bf16'\n",
+                   "[rounds]\ncount = 100000000\nclients = ", kind.clients, "\ndeadline_seconds = ", kDeadlineSeconds,
+                   "\nevaluate_every = 50\n", kind.rounds,
+                   "[clients]\nset_aside_after = 0\n[checkpoints]\nevery = 10\nkeep = 1000\n");
+  return settings;
+}
+
+}  // namespace terse

@@ -1,0 +1,34 @@
+// The runs of the kill campaign: small fleets with exact deltas (tests/testing/grid_trainer.h), each with other rules
+// for who takes part in a round and when it closes.
+#ifndef TERSE_TESTS_FAULTS_FLEET_SETTINGS_H_
+#define TERSE_TESTS_FAULTS_FLEET_SETTINGS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "core/layout.h"
+#include "core/run_config.h"
+
+namespace terse {
+
+struct FleetSettings {
+  std::string title;  // one line for people
+  int clients = 0;
+  bool wide = false;  // updates of several chunks
+  CodecSpec codec;
+  std::string run_file;  // TOML
+
+  const Layout& layout() const;
+};
+
+inline constexpr char kCampaignRun[] = "campaign";
+inline constexpr double kDeadlineSeconds = 0.25;
+
+// Kinds of settings take turns with the seed, so that so many seeds in a row have them all.
+inline constexpr int kSettingsKinds = 6;
+FleetSettings SettingsOf(uint64_t seed);
+
+}  // namespace terse
+
+#endif  // TERSE_TESTS_FAULTS_FLEET_SETTINGS_H_

@@ -1,0 +1,223 @@
+// terse-campaign: kills real processes, many fleets of them, and prints one JSON object per fleet (campaign.h,
+// tests/RELIABILITY.md). Progress goes to stderr. Exit codes: 0 no violation, 1 a violation or a failpoint that was
+// never hit, 2 usage.
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <iterator>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "core/fault.h"
+#include "tests/faults/campaign.h"
+
+namespace terse {
+namespace {
+
+struct Options {
+  std::string bin = TERSE_BIN;
+  std::string scratch;
+  std::string mutant;
+  uint64_t seed = 1;
+  int64_t fleets = 0;
+  int64_t coordinator_kills = 0;
+  int64_t client_kills = 0;
+  double seconds = 0;
+  int parallel = 6;
+};
+
+volatile std::sig_atomic_t interrupted = 0;
+void OnSignal(int) { interrupted = 1; }
+
+nlohmann::json ToJson(const std::map<Side, KillCounts>& counts) {
+  nlohmann::json json;
+  for (const Side side : kSides) {
+    const auto of_side = counts.find(side);
+    json[std::string(SideName(side))] = of_side == counts.end() ? KillCounts() : of_side->second;
+  }
+  return json;
+}
+
+nlohmann::json ToJson(const FleetResult& result) {
+  nlohmann::json recovery;
+  for (const Side side : kSides) {
+    const auto times = result.recovery_ms.find(side);
+    recovery[std::string(SideName(side))] = times == result.recovery_ms.end() ? std::vector<double>() : times->second;
+  }
+  return {{"seed", result.seed},
+          {"settings", result.settings},
+          {"rounds", result.rounds},
+          {"checks", result.checks},
+          {"lost", result.lost},
+          {"doubled", result.doubled},
+          {"kills", ToJson(result.kills)},
+          {"missed", ToJson(result.missed)},
+          {"recovery_ms", std::move(recovery)},
+          {"problems", result.problems}};
+}
+
+// Fleets side by side, until enough has been killed.
+class Campaign {
+ public:
+  explicit Campaign(const Options& options) : options_(options), next_seed_(options.seed), begin_(absl::Now()) {
+    std::filesystem::create_directories(options_.scratch);
+  }
+
+  int Run() {
+    std::vector<std::thread> threads;
+    for (int slot = 0; slot < options_.parallel; ++slot) threads.emplace_back([this, slot] { RunSlot(slot); });
+    for (std::thread& thread : threads) thread.join();
+    std::error_code ignored;
+    std::filesystem::remove(options_.scratch, ignored);  // when nothing was kept in there
+    return Conclude();
+  }
+
+ private:
+  // Fleets one after the other. Each slot has an address of its own, and so has each campaign on this machine.
+  void RunSlot(int slot) {
+    while (!Enough()) {
+      const uint64_t seed = next_seed_.fetch_add(1);
+      if (options_.fleets > 0 && seed >= options_.seed + options_.fleets) return;
+      FleetOptions fleet;
+      fleet.coordinator = options_.bin + "/grid-coordinator";
+      fleet.client = options_.bin + "/grid-client";
+      fleet.mutant = options_.mutant;
+      fleet.seed = seed;
+      fleet.directory = absl::StrCat(options_.scratch, "/seed-", seed);
+      fleet.address = UniqueAddress(slot);
+      std::filesystem::create_directories(fleet.directory);
+      const FleetResult result = RunFleet(fleet, [this] { return Interrupted(); });
+      Take(result, fleet.directory);
+    }
+  }
+
+  bool Interrupted() const {
+    const bool late = options_.seconds > 0 && absl::Now() - begin_ > absl::Seconds(options_.seconds);
+    return late || violated_ || interrupted != 0;
+  }
+
+  bool Enough() const {
+    if (Interrupted()) return true;
+    return options_.fleets == 0 && kills_[0] >= options_.coordinator_kills && kills_[1] >= options_.client_kills;
+  }
+
+  void Take(const FleetResult& result, const std::string& directory) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::printf("%s\n", ToJson(result).dump().c_str());
+    std::fflush(stdout);
+    for (const Side side : kSides) {
+      kills_[static_cast<int>(side)] += result.KillsOf(side);
+      for (const auto& [where, count] : result.kills.at(side)) hit_.insert({side, where});
+    }
+    lost_ += result.lost;
+    doubled_ += result.doubled;
+    if (result.problems.empty()) {
+      std::filesystem::remove_all(directory);
+      ReportProgress();
+      return;
+    }
+    violated_ = true;
+    std::fprintf(stderr, "terse-campaign: seed %llu (%s): %s\n  the state directories and logs are in %s\n",
+                 static_cast<unsigned long long>(result.seed), result.settings.c_str(),
+                 absl::StrJoin(result.problems, "\n  ").c_str(), directory.c_str());
+  }
+
+  void ReportProgress() const {
+    const double seconds = absl::ToDoubleSeconds(absl::Now() - begin_);
+    const int64_t wanted[] = {options_.coordinator_kills, options_.client_kills};
+    double left = 0;
+    for (const int side : {0, 1}) {
+      left = std::max(left, seconds * (wanted[side] - kills_[side]) / std::max<int64_t>(1, kills_[side]));
+    }
+    absl::FPrintF(stderr,
+                  "campaign: %d coordinator and %d client kills in %.0f s, %.1f a second; lost %d, doubled %d%s\n",
+                  kills_[0].load(), kills_[1].load(), seconds, (kills_[0] + kills_[1]) / seconds, lost_, doubled_,
+                  options_.fleets > 0 ? "" : absl::StrFormat("; about %.0f s left", left));
+  }
+
+  // A campaign that was not cut short has been everywhere.
+  int Conclude() const {
+    bool complete = !Interrupted();
+    for (const FailpointPlan& plan : FailpointPlans()) {
+      if (!complete || hit_.count({plan.side, std::string(plan.name)}) > 0) continue;
+      std::fprintf(stderr,
+                   "terse-campaign: no %s ever died at %s; see what it needs in tests/faults/failpoint_plan.cc\n",
+                   std::string(SideName(plan.side)).c_str(), std::string(plan.name).c_str());
+      violated_ = true;
+    }
+    return violated_ ? 1 : 0;
+  }
+
+  const Options options_;
+  std::atomic<uint64_t> next_seed_;
+  const absl::Time begin_;
+  mutable std::atomic<bool> violated_{false};
+  std::atomic<int64_t> kills_[std::size(kSides)] = {};
+  std::mutex mutex_;
+  std::set<std::pair<Side, std::string>> hit_;
+  int64_t lost_ = 0;
+  int64_t doubled_ = 0;
+};
+
+std::string DefaultScratch() {
+  // In memory where there is such a file system: the order of writes is the same, and the disk is spared.
+  const std::filesystem::path memory = "/dev/shm";
+  std::error_code error;
+  const auto space = std::filesystem::space(memory, error);
+  const bool usable = !error && space.available > uint64_t{2} << 30;
+  return ((usable ? memory : std::filesystem::temp_directory_path()) / absl::StrCat("terse-campaign-", getpid()))
+      .string();
+}
+
+int ParseOptions(int argc, char** argv, Options* options) {
+  CLI::App app("terse-campaign: kills coordinators and clients and checks that no update is lost or doubled.");
+  options->scratch = DefaultScratch();
+  app.add_option("--coordinator-kills", options->coordinator_kills, "go on until so many coordinators were killed");
+  app.add_option("--client-kills", options->client_kills, "and so many clients");
+  app.add_option("--fleets", options->fleets, "instead: so many fleets, each through every failpoint");
+  app.add_option("--seconds", options->seconds, "end after so long, with what was done; 0: no limit");
+  app.add_option("--seed", options->seed, "of the first fleet; the next ones count up")->capture_default_str();
+  app.add_option("--parallel", options->parallel, "fleets side by side")
+      ->check(CLI::Range(1, 200))
+      ->capture_default_str();
+  app.add_option("--scratch", options->scratch, "directory for the fleets; a failed one stays there")
+      ->capture_default_str();
+  app.add_option("--bin", options->bin, "directory of grid-coordinator and grid-client")
+      ->check(CLI::ExistingDirectory)
+      ->capture_default_str();
+  app.add_option("--mutant", options->mutant, "a known error for all processes, to see it caught")
+      ->check(CLI::IsMember(std::vector<std::string>(std::begin(kMutantNames), std::end(kMutantNames))));
+  try {
+    app.parse(argc, argv);
+    if (options->fleets + options->coordinator_kills + options->client_kills <= 0) {
+      throw CLI::ValidationError("say how long", "with --coordinator-kills, --client-kills or --fleets");
+    }
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  return -1;
+}
+
+}  // namespace
+}  // namespace terse
+
+int main(int argc, char** argv) {
+  terse::Options options;
+  if (const int code = terse::ParseOptions(argc, argv, &options); code >= 0) return code;
+  std::signal(SIGINT, terse::OnSignal);
+  std::signal(SIGTERM, terse::OnSignal);
+  return terse::Campaign(options).Run();
+}
