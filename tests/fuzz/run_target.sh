@@ -5,15 +5,16 @@ set -euo pipefail
 
 usage() {
   cat <<'USAGE'
-usage: run_target.sh BINARY SEEDS WORK
+usage: run_target.sh BINARY SEEDS WORK MAX_LEN
 
   BINARY   the target
   SEEDS    the folder of its committed inputs, which is not changed
   WORK     a folder for the copy (WORK/NAME), the log (WORK/NAME.log) and inputs of crashes (WORK/crashes)
+  MAX_LEN  the most bytes that it tries
 USAGE
 }
 
-if [[ $# -ne 3 || ! -x "$1" || ! -d "$2" ]]; then
+if [[ $# -ne 4 || ! -x "$1" || ! -d "$2" ]]; then
   usage >&2
   exit 2
 fi
@@ -27,8 +28,8 @@ cp -r "$2/." "$copy/"
 export ASAN_OPTIONS=${ASAN_OPTIONS:-quarantine_size_mb=32:detect_stack_use_after_return=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 rc=0
-"$1" -max_total_time="${TERSE_FUZZ_SECONDS:-4}" -rss_limit_mb=512 -timeout=5 -max_len=6000 \
-  -artifact_prefix="$crashes/$name-" "$copy" >"$log" 2>&1 || rc=$?
+"$1" -max_total_time="${TERSE_FUZZ_SECONDS:-4}" -rss_limit_mb=512 -malloc_limit_mb=64 -timeout=5 \
+  -max_len="$4" -artifact_prefix="$crashes/$name-" "$copy" >"$log" 2>&1 || rc=$?
 if [[ $rc -ne 0 ]]; then
   tail -n 60 "$log"
   input=$(sed -n 's/.*Test unit written to //p' "$log" | tail -n 1)

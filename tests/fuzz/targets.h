@@ -28,6 +28,36 @@ void FuzzRoundTrip(const char* row, const uint8_t* data, size_t size);
 // then the message.
 void FuzzFeedback(const char* row, const uint8_t* data, size_t size);
 
+// Parsing a client's manifest. Head: flags (1: the checksum is made right), a byte.
+void FuzzManifest(const char* row, const uint8_t* data, size_t size);
+
+// Parsing a checkpoint file. Head: flags (1: the checksum is made right, 2: the model's hash too), a byte.
+void FuzzCheckpoint(const char* row, const uint8_t* data, size_t size);
+
+// Parsing a client's cached model. Head: flags (1: the checksum is made right), a byte.
+void FuzzCachedModel(const char* row, const uint8_t* data, size_t size);
+
+// Reading what a client, or the coordinator, sends in one session: the largest payload that is allowed (2 bytes), then
+// wire messages, each behind its length (2 bytes).
+void FuzzClientMessage(const char* row, const uint8_t* data, size_t size);
+void FuzzServerMessage(const char* row, const uint8_t* data, size_t size);
+
+// Reading a run file, without a head: TOML.
+void FuzzRunConfig(const char* row, const uint8_t* data, size_t size);
+
+// Reading the configuration that is stored with a run, without a head: a terse.v1.RunConfig.
+void FuzzStoredRunConfig(const char* row, const uint8_t* data, size_t size);
+
+// Validating an update as the coordinator does, and adding it up. Head: case of all codecs (2 bytes), layout, samples,
+// a byte each; round, train_us (8 bytes each), loss (4 bytes), flags (1: no id), a byte.
+void FuzzUpdate(const char* row, const uint8_t* data, size_t size);
+
+// The coordinator's side of sessions: a run, a fleet and what they do, a program of bytes (session_fuzz.cc).
+void FuzzSession(const char* row, const uint8_t* data, size_t size);
+
+// The client's side: what a coordinator says to one client, a program of bytes (client_session_fuzz.cc).
+void FuzzClientSession(const char* row, const uint8_t* data, size_t size);
+
 }  // namespace terse
 
 #endif  // TERSE_TESTS_FUZZ_TARGETS_H_

@@ -1,0 +1,303 @@
+// A step of the program is a byte: the low four bits say what the coordinator sends next, the high ones choose among
+// its forms; more bytes follow where a message has more choices.
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/session.h"
+#include "compression/aggregate.h"
+#include "compression/codec_table.h"
+#include "compression/downstream.h"
+#include "core/random.h"
+#include "storage/run_store.h"
+#include "tests/compression/updates.h"
+#include "tests/fuzz/memory_client_state.h"
+#include "tests/fuzz/targets.h"
+#include "tests/testing/fake_clock.h"
+
+namespace terse {
+namespace {
+
+constexpr int kMaxConnections = 24;
+constexpr int64_t kClientIndex = 1;
+
+const Layout& SmallLayout() {
+  static const Layout& layout = *new Layout(MakeLayout({3, 20, 9}));
+  return layout;
+}
+
+// A run that the coordinator may name, and what the coordinator's side of it needs.
+struct KnownRun {
+  Id128 lineage;
+  std::shared_ptr<const RunConfig> config;
+  std::unique_ptr<const Codec> codec;
+  std::vector<Delta> deltas;             // deltas[i] leads from version i to i + 1
+  std::vector<std::string> checkpoints;  // files of versions 0, 1, ...
+};
+
+KnownRun MakeRun(const std::string& codec, Durability durability) {
+  auto config = std::make_shared<RunConfig>();
+  config->name = codec;
+  config->data = {"none", "iid"};
+  config->durability = durability;
+  config->train.local_steps = 1;
+  config->codec = SparseSpec(codec, 0.1, "bf16");
+  config->rounds.count = 9;
+  config->rounds.clients = config->rounds.cohort = config->rounds.invited = config->rounds.quorum = 2;
+  KnownRun run{HashBytes(codec), config, *MakeCodec(config->codec, SmallLayout()), {}, {}};
+  std::vector<float> weights(SmallLayout().size(), 0.5f), average(weights.size()), scratch;
+  Random random(7);
+  for (int64_t version = 0; version < 6; ++version) {
+    run.checkpoints.push_back(SerializeCheckpoint({version, HashWeights(weights), weights}));
+    const std::string update = *run.codec->Encode(RandomUpdate(SmallLayout().size(), &random));
+    Require(AverageUpdates(*run.codec, {update}, {}, 1, absl::MakeSpan(average)).ok(), "an update has an average");
+    auto message =
+        std::make_shared<const std::string>(BuildDownstream(DownstreamMode::kForward, {update}, {}, average));
+    Require(ApplyDownstream(*run.codec, *message, &scratch, absl::MakeSpan(weights)).ok(), "an average is applied");
+    run.deltas.push_back({version + 1, HashWeights(weights), message});
+  }
+  return run;
+}
+
+const std::vector<KnownRun>& Runs() {
+  static const auto& runs = *[] {
+    auto* made = new std::vector<KnownRun>;
+    made->push_back(MakeRun("sbc", Durability::kStrict));
+    made->push_back(MakeRun("top_k", Durability::kRelaxed));
+    return made;
+  }();
+  return runs;
+}
+
+// What the trainer and the coordinator know of each other in this program.
+struct Watch {
+  MemoryClientState state;
+  const KnownRun* run = &Runs()[0];  // of the newest welcome
+  std::set<Id128> models;            // hashes of weights that the client may hold
+  std::vector<double> balance;       // sealed deltas less applied updates, since the residual was zero
+  int fresh = 0;                     // state.fresh then
+  bool keep_going = true;
+  bool trainer_fails = false;
+};
+
+// Deltas are multiples of 2^-10, so that sums of them are exact.
+class SmallTrainer : public LocalTrainer {
+ public:
+  explicit SmallTrainer(Watch* watch) : watch_(watch) {}
+
+  const Layout& layout() const override { return SmallLayout(); }
+  int64_t samples() const override { return 5; }
+  absl::StatusOr<TrainResult> Train(absl::Span<const float> weights, int64_t steps,
+                                    const std::function<bool()>& keep_going, absl::Span<float> delta) override {
+    Require(watch_->models.count(HashWeights(weights)) > 0, "training starts from a model that the coordinator named");
+    if (!keep_going()) return absl::CancelledError("stopped");
+    if (watch_->trainer_fails) return absl::FailedPreconditionError("the loss is not finite");
+    Random random(9, calls_++);
+    if (watch_->state.fresh != watch_->fresh) watch_->balance.assign(delta.size(), 0);
+    watch_->fresh = watch_->state.fresh;
+    for (size_t i = 0; i < delta.size(); ++i) {
+      delta[i] = (static_cast<float>(random.Below(2048)) - 1023) * 0x1p-10f;
+      watch_->balance[i] += delta[i];
+    }
+    return TrainResult{0.5f, steps};
+  }
+  void MaskMomentum(absl::Span<const uint32_t> positions) override {}
+  absl::StatusOr<std::string> SaveState() override { return std::string(1, static_cast<char>(calls_)); }
+  absl::Status RestoreState(absl::string_view state) override {
+    if (state.size() != 1) return absl::DataLossError("not the trainer's state");
+    calls_ = static_cast<uint8_t>(state[0]);
+    return absl::OkStatus();
+  }
+
+ private:
+  Watch* const watch_;
+  uint8_t calls_ = 0;
+};
+
+// I1 of docs/PROTOCOL.md on one client: applied updates and what is still to be sent are what was sealed.
+void CheckConservation(const Watch& watch) {
+  const StoredState& state = watch.state.state();
+  if (watch.state.fresh != watch.fresh || state.dense.empty()) return;
+  std::vector<float> minus(state.dense.size());
+  if (!state.sealed.has_value() && !state.minus.empty()) {
+    Require(watch.run->codec->AddDecoded(state.minus, 1.0f, absl::MakeSpan(minus)).ok(), "what was sent decodes");
+  }
+  for (size_t i = 0; i < minus.size(); ++i) {
+    Require(double{state.dense[i]} - minus[i] == watch.balance[i], "no update is lost or doubled");
+  }
+}
+
+class FuzzCoordinator : public CoordinatorLink {
+ public:
+  FuzzCoordinator(Input* input, Watch* watch) : input_(input), watch_(watch) {}
+
+  absl::Status Send(const FromClient& message) override {
+    const StoredState& state = watch_->state.state();
+    if (const auto* update = std::get_if<Update>(&message)) {
+      Require(state.sealed.has_value() && state.sealed->update_id == update->update_id &&
+                  state.sealed->message == update->message && state.sealed->round == update->round,
+              "what is sent was sealed");
+    } else if (const auto* ready = std::get_if<Ready>(&message)) {
+      Require(!ready->version.has_value() || watch_->models.count(ready->model_hash) > 0,
+              "the client holds a model that the coordinator named");
+      Require(ready->layout_hash == SmallLayout().Hash(), "the client says what it trains");
+    } else if (const auto* check_in = std::get_if<CheckIn>(&message)) {
+      Require(check_in->prev_applied == state.prev_applied && check_in->lineage == state.lineage,
+              "a check-in says what is stored");
+      Require(check_in->pending_update_id.IsZero() == !state.sealed.has_value(), "a sealed update is named");
+    }
+    return lose_sends_ ? absl::UnavailableError("the connection is gone") : absl::OkStatus();
+  }
+
+  absl::StatusOr<FromServer> Receive() override {
+    CheckConservation(*watch_);
+    watch_->state.verdict.reset();
+    if (input_->empty()) return absl::UnavailableError("the connection is gone");
+    return Next();
+  }
+
+  void SetMaxDeltaBytes(int64_t bytes) override { Require(bytes > 0, "a downstream message has a size"); }
+
+  absl::StatusOr<std::string> DownloadCheckpoint(Id128, int64_t version, int64_t max_bytes) override {
+    const uint8_t form = input_->Byte();
+    if (form % 8 == 1) return absl::NotFoundError("replaced");
+    if (form % 8 == 2) return absl::UnavailableError("the connection is gone");
+    std::string bytes = watch_->run->checkpoints[form / 8 % watch_->run->checkpoints.size()];
+    Require(static_cast<int64_t>(bytes.size()) <= max_bytes, "a checkpoint of the run is not too large");
+    if (form % 8 == 3) bytes.resize(input_->Byte() % bytes.size());
+    if (form % 8 == 4) bytes[input_->Byte() % bytes.size()] ^= 4;
+    const std::vector<float> other(SmallLayout().size() + 1, 1.0f);
+    if (form % 8 == 5) bytes = SerializeCheckpoint({version, HashWeights(other), other});
+    const absl::StatusOr<Checkpoint> whole = ParseCheckpoint(bytes);
+    if (whole.ok()) watch_->models.insert(whole->model_hash);
+    return bytes;
+  }
+
+ private:
+  absl::StatusOr<FromServer> Next() {
+    const uint8_t step = input_->Byte();
+    const int form = step / 16;
+    switch (step % 16) {
+      case 0:
+      case 1:
+        return MakeWelcome(form);
+      case 2:
+        return FromServer(Resync{form, "too old"});
+      case 3:
+      case 4:
+      case 5:
+        return FromServer(MakeDelta(form));
+      case 6:
+      case 7:
+        return FromServer(Assignment{1 + form, form % 4 == 3 ? input_->Byte() : held_, 1 + form % 3});
+      case 8:
+        return FromServer(Receipt{AnyId(form)});
+      case 9:
+      case 10:
+        return FromServer(MakeVerdict(form));
+      case 11:
+        return form == 0 ? FromServer(Finished{"done"}) : FromServer(Refusal{"no", form % 2 == 0});
+      case 12:
+        held_ = form % 8;
+        break;
+      case 13:
+        watch_->keep_going = form % 2 == 0;
+        watch_->trainer_fails = form >= 12;
+        break;
+      case 14:
+        lose_sends_ = true;
+        break;
+      default:
+        break;
+    }
+    if (step % 16 == 15) return absl::UnavailableError("the connection is gone");
+    return FromServer(Receipt{});
+  }
+
+  Id128 AnyId(int form) {
+    const StoredState& state = watch_->state.state();
+    if (form < 10 && state.sealed.has_value()) return state.sealed->update_id;
+    return form % 2 == 0 ? state.prev_applied : Id128{7, static_cast<uint64_t>(form)};
+  }
+
+  Verdict MakeVerdict(int form) {
+    const Outcome outcomes[] = {Outcome::kApplied, Outcome::kNotApplied, Outcome::kPending, Outcome::kReset};
+    watch_->state.verdict = Verdict{outcomes[form % 4], AnyId(form), Id128{}, "because"};
+    if (form % 4 == 3) watch_->state.verdict->last_applied = AnyId(input_->Byte() % 16);
+    return *watch_->state.verdict;
+  }
+
+  FromServer MakeWelcome(int form) {
+    watch_->run = &Runs()[form % 16 == 15];
+    Welcome welcome;
+    welcome.lineage = watch_->run->lineage;
+    welcome.config = watch_->run->config;
+    welcome.client_index = kClientIndex;
+    if (form / 4 % 2 == 1) welcome.verdict = MakeVerdict(form);
+    return FromServer(std::move(welcome));
+  }
+
+  // Of the version after the one that the program says the client holds.
+  Delta MakeDelta(int form) {
+    Delta delta = watch_->run->deltas[held_ % watch_->run->deltas.size()];
+    if (form < 12) {
+      held_ = delta.version;
+    } else if (form == 12) {
+      delta.model_hash = Id128{5, 5};
+    } else if (form == 13) {
+      delta.message = std::make_shared<const std::string>(input_->Take(input_->Byte() % 32));
+    } else if (form == 14) {
+      delta.version += 1;
+    }
+    watch_->models.insert(delta.model_hash);
+    return delta;
+  }
+
+  Input* const input_;
+  Watch* const watch_;
+  int64_t held_ = 0;  // the version that the program takes the client to hold
+  bool lose_sends_ = false;
+};
+
+std::unique_ptr<ClientSession> NewProcess(Watch* watch, Clock* clock) {
+  ClientSession::Options options;
+  options.name = "a";
+  options.state = &watch->state;
+  options.make_trainer = [watch](const RunConfig&, const Shard&) -> absl::StatusOr<std::unique_ptr<LocalTrainer>> {
+    return std::unique_ptr<LocalTrainer>(std::make_unique<SmallTrainer>(watch));
+  };
+  options.clock = clock;
+  options.keep_going = [watch] { return watch->keep_going; };
+  options.log = [](bool, const std::string&) {};
+  return std::make_unique<ClientSession>(std::move(options));
+}
+
+}  // namespace
+
+void FuzzClientSession(const char*, const uint8_t* data, size_t size) {
+  Input input(data, size);
+  Watch watch;
+  watch.balance.assign(SmallLayout().size(), 0);
+  watch.state.on_applied = [&watch](const std::string& message) {
+    std::vector<float> applied(watch.balance.size());
+    Require(watch.run->codec->AddDecoded(message, 1.0f, absl::MakeSpan(applied)).ok(), "what was sent decodes");
+    for (size_t i = 0; i < applied.size(); ++i) watch.balance[i] -= applied[i];
+  };
+  FakeClock clock;
+  std::unique_ptr<ClientSession> session = NewProcess(&watch, &clock);
+  for (int i = 0; i < kMaxConnections && !input.empty(); ++i) {
+    FuzzCoordinator coordinator(&input, &watch);
+    const absl::Status status = session->Run(&coordinator);
+    Require(status.ok() || !status.message().empty(), "the status says what is wrong");
+    watch.keep_going = true;
+    watch.trainer_fails = false;
+    if (input.Byte() % 2 == 0) continue;
+    if (input.Byte() % 2 == 0) Require(session->Flush().ok(), "what is in memory can be saved");
+    session = NewProcess(&watch, &clock);
+  }
+}
+
+}  // namespace terse

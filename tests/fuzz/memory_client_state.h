@@ -1,0 +1,88 @@
+// A client's state in memory, which watches what the session engine does with it.
+#ifndef TERSE_TESTS_FUZZ_MEMORY_CLIENT_STATE_H_
+#define TERSE_TESTS_FUZZ_MEMORY_CLIENT_STATE_H_
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/session_messages.h"
+#include "storage/client_state.h"
+#include "tests/fuzz/input.h"
+
+namespace terse {
+
+// Keeps the rules of storage/client_state.h and never fails otherwise. A process that ends leaves all of it behind.
+class MemoryClientState : public ClientState {
+ public:
+  const StoredState& state() const override { return state_; }
+  bool lost() const override { return false; }
+
+  absl::Status Begin(Id128 lineage, Durability durability) override {
+    if (lineage.IsZero()) return absl::InvalidArgumentError("a run needs a lineage");
+    if (lineage == state_.lineage) return absl::OkStatus();
+    state_ = StoredState();
+    state_.lineage = lineage;
+    ++fresh;
+    return absl::OkStatus();
+  }
+
+  absl::Status Seal(absl::Span<const float> dense, const SealedUpdate& update, std::string trainer_state) override {
+    Require(!state_.lineage.IsZero() && !state_.sealed.has_value(), "no new update is sealed over another");
+    Require(!update.update_id.IsZero(), "a sealed update has an id");
+    ++state_.generation;
+    state_.dense = std::vector<float>(dense.begin(), dense.end());
+    state_.minus.clear();
+    state_.sealed = update;
+    state_.trainer_state = std::move(trainer_state);
+    return absl::OkStatus();
+  }
+
+  absl::Status Settle(bool applied) override {
+    Require(state_.sealed.has_value(), "what is settled was sealed");
+    const Outcome wanted = applied ? Outcome::kApplied : Outcome::kNotApplied;
+    Require(verdict.has_value() && verdict->outcome == wanted && verdict->update_id == state_.sealed->update_id,
+            "an update is settled by its verdict and by nothing else");
+    if (applied) {
+      state_.prev_applied = state_.sealed->update_id;
+      state_.minus = std::move(state_.sealed->message);
+      if (on_applied) on_applied(state_.minus);
+    }
+    state_.sealed.reset();
+    return absl::OkStatus();
+  }
+
+  absl::Status Reset(Id128 last_applied) override {
+    Require(verdict.has_value() && verdict->outcome == Outcome::kReset, "a residual is lost because of a RESET only");
+    Require(verdict->last_applied == last_applied, "the coordinator says what was applied last");
+    state_.dense.clear();
+    state_.minus.clear();
+    state_.sealed.reset();
+    state_.prev_applied = last_applied;
+    ++fresh;
+    return absl::OkStatus();
+  }
+
+  absl::Status Flush() override { return absl::OkStatus(); }
+  absl::Status SaveModel(const CachedModel& saved) override {
+    model_ = saved;
+    return absl::OkStatus();
+  }
+  absl::optional<CachedModel> LoadModel() override { return model_; }
+
+  // The verdict in the message that the client is reading; nullopt in all others.
+  absl::optional<Verdict> verdict;
+  // Hears every message that was settled as applied.
+  std::function<void(const std::string& message)> on_applied;
+  // How often the residual became zero.
+  int fresh = 0;
+
+ private:
+  StoredState state_;
+  absl::optional<CachedModel> model_;
+};
+
+}  // namespace terse
+
+#endif  // TERSE_TESTS_FUZZ_MEMORY_CLIENT_STATE_H_

@@ -1,0 +1,132 @@
+// A coordinator's engine and the fleet that the session fuzzer plays: what every client holds, what it was told, and
+// what must hold after every step.
+#ifndef TERSE_TESTS_FUZZ_SESSION_WORLD_H_
+#define TERSE_TESTS_FUZZ_SESSION_WORLD_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "coordinator/engine.h"
+#include "tests/fuzz/input.h"
+#include "tests/testing/fake_clock.h"
+#include "tests/testing/inline_background.h"
+#include "tests/testing/memory_run_store.h"
+
+namespace terse {
+
+// What the engine told one connection, in order.
+class FuzzLink : public ClientLink {
+ public:
+  void Send(FromServer message) override {
+    if (closed) return;
+    closed = std::holds_alternative<Refusal>(message) || std::holds_alternative<Finished>(message);
+    sent.push_back(std::move(message));
+  }
+  WireBytes Wire() override {
+    wire.sent += 100;
+    wire.received += 10;
+    return wire;
+  }
+
+  std::vector<FromServer> sent;
+  bool closed = false;
+  WireBytes wire;
+};
+
+// A client as its state directory would have it, and its connection.
+struct Actor {
+  std::string name;
+  Id128 lineage;
+  Id128 prev_applied;
+  absl::optional<Update> sealed;
+  absl::optional<int64_t> version;
+  Id128 model_hash;
+  absl::optional<Assignment> assignment;
+
+  SessionId session = 0;  // 0: not connected
+  std::shared_ptr<FuzzLink> link;
+  int64_t client = -1;          // as the welcome said
+  bool honest = true;           // what it said in its check-in was true
+  int64_t delivered_round = 0;  // of an update that was receipted, or is pending: no more work in that round
+};
+
+// Evaluates to whatever the program said last.
+class FuzzEvaluator : public Evaluator {
+ public:
+  absl::StatusOr<Evaluation> Evaluate(absl::Span<const float> weights) override { return result; }
+  absl::StatusOr<Evaluation> result = Evaluation{0.5, 1};
+};
+
+class SessionWorld {
+ public:
+  static constexpr int kActors = 5;
+
+  // Head: codec, clients, policies, cohort, quorum, guards, rounds, checkpoints; a byte each.
+  explicit SessionWorld(Input* head);
+
+  // Steps of the program. Every one ends with the checks.
+  void Connect(Actor* actor);
+  void Disconnect(Actor* actor);
+  // The truth, as the actor knows it.
+  void CheckInHonestly(Actor* actor);
+  void ReadyHonestly(Actor* actor);
+  // Trains, if the actor has work, and sends its sealed update, if it has one.
+  void Push(Actor* actor);
+  // INVALID_ARGUMENT from the validator ends the connection, as at the coordinator's port.
+  void Say(Actor* actor, FromClient message);
+  void Handle(Event event);
+  void RunBackground();
+  void Restart();
+  // When faults stop, the next round commits, or the run is over.
+  void CheckThatRoundsGoOn();
+
+  Actor& actor(size_t i) { return actors_[i % kActors]; }
+  // An update that some client sent before; nullptr when there is none.
+  const Update* Sent(size_t i) const { return sent_.empty() ? nullptr : &sent_[i % sent_.size()]; }
+  const std::string& message(size_t i) const { return messages_[i % messages_.size()]; }
+  Id128 layout_hash() const { return codec_->layout().Hash(); }
+  const RunConfig& config() const { return config_; }
+  MemoryRunStore& store() { return store_; }
+  FakeClock& clock() { return clock_; }
+  FuzzEvaluator& evaluator() { return evaluator_; }
+
+ private:
+  void StartEngine();
+  void Listen(Actor* actor);
+  void Hear(Actor* actor, const FromServer& message);
+  void HearWelcome(Actor* actor, const Welcome& welcome);
+  void HearVerdict(Actor* actor, const Verdict& verdict, bool trusted);
+  void HearAssignment(Actor* actor, const Assignment& assignment);
+  void CheckStore();
+  void CheckCommit(absl::Span<const ChosenUpdate> chosen);
+  void JoinAll();
+
+  RunConfig config_;
+  const Codec* codec_ = nullptr;
+  std::vector<std::string> messages_;  // valid ones
+  MemoryRunStore store_;
+  FakeClock clock_;
+  FuzzEvaluator evaluator_;
+  std::unique_ptr<InlineBackground> background_;
+  std::unique_ptr<Engine> engine_;
+  std::vector<Actor> actors_;
+  SessionId next_session_ = 1;
+
+  std::vector<Update> sent_;
+  std::set<Id128> submitted_;              // ids of the updates that the engine got
+  std::map<Id128, std::string> contents_;  // their messages, by hash: a liar gives one id to several
+  std::set<Id128> applied_;                // ids that a commit applied
+  std::set<Id128> not_applied_;            // ids that some client heard the final NOT_APPLIED about
+  Head head_;                              // after the step before
+  std::vector<float> weights_;             // of that head
+  int64_t rounds_ = 0;                     // opened so far
+  bool paused_ = false;                    // after the step before
+};
+
+}  // namespace terse
+
+#endif  // TERSE_TESTS_FUZZ_SESSION_WORLD_H_
