@@ -13,8 +13,9 @@ TERSE_BUILD_PACKAGES=(
   libcli11-dev libtoml11-dev libspdlog-dev nlohmann-json3-dev
   libgtest-dev libgmock-dev libbenchmark-dev
 )
-# What the tests need beside the binaries: an independent reader of every file that Terse writes, the fuzzers' compiler.
-TERSE_TEST_PACKAGES=(python3 python3-numpy python3-torch sqlite3 clang-14 libclang-rt-14-dev)
+# What the tests need beside the binaries: an independent reader of every file that Terse writes, the fuzzers' compiler,
+# two hosts with a bad wire between them.
+TERSE_TEST_PACKAGES=(python3 python3-numpy python3-torch sqlite3 clang-14 libclang-rt-14-dev iproute2 iptables)
 # What bench/plot_distortion.py draws with.
 TERSE_BENCH_PACKAGES=(python3 python3-matplotlib)
 # What the three executables need to run, and nothing else (the container image).

@@ -1,0 +1,137 @@
+// Peers that read or write slowly, or not at all: they wait for themselves only.
+#include <algorithm>
+#include <fstream>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "tests/network/network_fleet.h"
+
+namespace terse {
+namespace {
+
+// Rounds close without the slow one.
+FleetShape ShapeWithQuorum() {
+  FleetShape shape;
+  shape.clients = 4;
+  shape.quorum = 3;
+  shape.deadline_seconds = 0.1;
+  return shape;
+}
+
+// For the connection that comes first only.
+TcpProxy::Plan FirstConnection(const LinkScript& script) {
+  return [script](int index) { return index == 0 ? script : LinkScript(); };
+}
+
+LinkScript Thin(int64_t bytes_per_second, int64_t chunk_bytes) {
+  LinkScript script;
+  script.up.bytes_per_second = script.down.bytes_per_second = bytes_per_second;
+  script.up.chunk_bytes = script.down.chunk_bytes = chunk_bytes;
+  return script;
+}
+
+// The most memory that the process held so far, as its kernel says.
+std::string PeakMemory(const Process& process) {
+  std::ifstream status(absl::StrCat("/proc/", process.pid(), "/status"));
+  std::string word;
+  while (status >> word) {
+    if (word == "VmHWM:" && status >> word) return word + " KiB";
+  }
+  return "unknown";
+}
+
+int64_t AppliedOf(NetworkFleet& fleet, int client) {
+  return QueryNumber(fleet.processes().database(),
+                     absl::StrCat("SELECT updates_applied FROM clients WHERE name = 'client-", client, "'"));
+}
+
+TEST(SlowPeers, TricklingClientDelaysNobody) {
+  NetworkFleet fleet(ShapeWithQuorum(), FirstConnection(Thin(/*bytes_per_second=*/600, /*chunk_bytes=*/7)));
+  fleet.StartClient(0);
+  ASSERT_TRUE(WaitUntil([&] { return !fleet.proxy().Counts().empty(); }, kPatience));
+  for (int i = 1; i < 4; ++i) fleet.StartClient(i);
+  ASSERT_TRUE(fleet.Commits(50)) << fleet.Logs();
+  // It never had the time to join in; on a link as the others' it does.
+  fleet.proxy().ForEachOpen([](int, LinkScript* script) { *script = {}; });
+  EXPECT_TRUE(WaitUntil([&] { return AppliedOf(fleet, 0) > 0; }, kPatience)) << fleet.Logs();
+  fleet.FinishAndCheck();
+}
+
+// Every byte of every client comes alone or in small pieces: messages are put together however they arrive.
+TEST(SlowPeers, BytesComeOneByOne) {
+  FleetShape shape;
+  NetworkFleet fleet(shape, [](int index) { return Thin(kNeverBytes, 1 + index); });
+  fleet.StartClients();
+  ASSERT_TRUE(fleet.Commits(10)) << fleet.Logs();
+  fleet.FinishAndCheck();
+}
+
+bool Joined(NetworkFleet& fleet, int client) {
+  return absl::StrContains(fleet.processes().client(client).Output(), "joined run");
+}
+
+TEST(SlowPeers, ClientThatDoesNotReadDelaysNobody) {
+  NetworkFleet fleet(ShapeWithQuorum());
+  fleet.StartClient(0);
+  ASSERT_TRUE(WaitUntil([&] { return Joined(fleet, 0); }, kPatience));
+  fleet.proxy().ForEachOpen([](int, LinkScript* script) { script->down.read = false; });
+  for (int i = 1; i < 4; ++i) fleet.StartClient(i);
+  ASSERT_TRUE(fleet.Commits(50)) << fleet.Logs();
+  fleet.proxy().ForEachOpen([](int, LinkScript* script) { *script = {}; });
+  EXPECT_TRUE(WaitUntil([&] { return AppliedOf(fleet, 0) > 0; }, kPatience)) << fleet.Logs();
+  fleet.FinishAndCheck();
+}
+
+// What waits for a client that does not read is bounded: 64 MiB and 8 models. Then its session ends, the others notice
+// nothing, and it comes back.
+TEST(SlowPeers, QueueOfAClientThatDoesNotReadIsBounded) {
+  FleetShape shape = ShapeWithQuorum();
+  shape.deadline_seconds = 0.2;
+  shape.codec = {"dense"};
+  shape.wide = true;
+  NetworkFleet fleet(shape);
+  fleet.StartClient(0);
+  ASSERT_TRUE(WaitUntil([&] { return Joined(fleet, 0); }, kPatience));
+  for (int i = 1; i < 4; ++i) fleet.StartClient(i);
+  ASSERT_TRUE(fleet.Commits(1)) << fleet.Logs();
+  fleet.proxy().ForEachOpen([](int index, LinkScript* script) { script->down.read = index != 0; });
+  EXPECT_TRUE(
+      WaitUntil([&] { return absl::StrContains(fleet.processes().coordinator().Output(), "client_left"); }, kPatience))
+      << fleet.Logs();
+  const std::string note = absl::StrCat("coordinator's peak memory ", PeakMemory(fleet.processes().coordinator()));
+  EXPECT_TRUE(fleet.Commits(3)) << fleet.Logs();
+  fleet.proxy().ForEachOpen([](int, LinkScript* script) { *script = {}; });
+  const int64_t applied = AppliedOf(fleet, 0);
+  EXPECT_TRUE(WaitUntil([&] { return AppliedOf(fleet, 0) > applied + 2; }, kPatience)) << fleet.Logs();
+  fleet.FinishAndCheck(note);
+}
+
+// A process that is asked to stop does so although its bytes go nowhere: `held` of them at least, of some client.
+void ExpectStalledClientsStop(const FleetShape& shape, int64_t held) {
+  NetworkFleet fleet(shape);
+  fleet.StartClients();
+  ASSERT_TRUE(fleet.Commits(2)) << fleet.Logs();
+  fleet.proxy().ForEachOpen([](int, LinkScript* script) { script->up.bytes_per_second = 0; });
+  const auto stalled = [&] {
+    int64_t most = 0;
+    for (const LinkCount& link : fleet.proxy().Counts()) most = std::max(most, link.held_up);
+    return most >= held;
+  };
+  EXPECT_TRUE(WaitUntil(stalled, kPatience)) << fleet.Logs();
+  fleet.FinishAndCheck();
+}
+
+TEST(SlowPeers, StalledClientStopsInOrder) { ExpectStalledClientsStop({}, 1); }
+
+// An update of 313 KB, of which HTTP/2 lets 64 KB out before the coordinator must answer.
+TEST(SlowPeers, ClientStalledInAnUpdateStopsInOrder) {
+  FleetShape shape;
+  shape.codec = {"dense"};
+  shape.wide = true;
+  ExpectStalledClientsStop(shape, 32 * 1024);
+}
+
+}  // namespace
+}  // namespace terse
