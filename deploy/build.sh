@@ -56,8 +56,8 @@ parse_arguments() {
       *) fail "unknown argument '$1'; see deploy/build.sh --help" ;;
     esac
   done
-  [[ "$preset" =~ ^(release|dev|faults|asan|tsan|compression|fuzz|fuzz-fast)$ ]] ||
-    fail "no preset '$preset'; the presets are release, dev, faults, asan, tsan, compression, fuzz and fuzz-fast"
+  [[ "$preset" =~ ^(release|dev|faults|asan|asan-all|tsan|compression|fuzz|fuzz-fast)$ ]] ||
+    fail "no preset '$preset'; the presets are release, dev, faults, asan, asan-all, tsan, compression, fuzz and fuzz-fast"
   [[ -n "$jobs" ]] || jobs=$(default_jobs)
   [[ "$jobs" =~ ^[1-9][0-9]*$ ]] || fail "--jobs must be a positive number, not '$jobs'"
 }

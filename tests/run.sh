@@ -10,7 +10,7 @@ source "$root/deploy/packages.sh"
 
 usage() {
   cat <<'USAGE'
-usage: tests/run.sh [--quick] [--only REGEX] [--help]
+usage: tests/run.sh [--quick | --all] [--only REGEX] [--help]
 
 Builds the preset `release` and runs every test through ctest; then those that need no LibTorch again with failpoints and
 mutants compiled in (preset faults: fleets are killed at every failpoint and simulated, tests/RELIABILITY.md), under
@@ -18,6 +18,7 @@ ThreadSanitizer and under AddressSanitizer (presets tsan and asan); then every f
 TERSE_FUZZ_SECONDS, default 4, for each). Exits non-zero on the first failure.
 
   --quick        the preset `release` only
+  --all          AddressSanitizer also for the campaigns that kill processes and disturb networks (preset asan-all)
   --only REGEX   only the tests whose names match
 USAGE
 }
@@ -28,11 +29,12 @@ fail() {
 }
 
 parse_arguments() {
-  quick=0 only=''
+  quick=0 address=asan only=''
   while [[ $# -gt 0 ]]; do
     case "$1" in
       -h | --help) usage; exit 0 ;;
       --quick) quick=1; shift ;;
+      --all) address=asan-all; shift ;;
       --only)
         [[ $# -ge 2 && -n "$2" ]] || fail "--only needs a regular expression; see tests/run.sh --help"
         only=$2
@@ -64,7 +66,7 @@ main() {
   parse_arguments "$@"
   terse_install_packages build test
   local presets=(release) preset begin=$SECONDS
-  [[ $quick -eq 1 ]] || presets+=(faults tsan asan fuzz)
+  [[ $quick -eq 1 ]] || presets+=(faults tsan "$address" fuzz)
   export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
   export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
   for preset in "${presets[@]}"; do run_preset "$preset"; done
