@@ -272,8 +272,7 @@ std::vector<LinkCount> TcpProxy::Counts() const {
   absl::MutexLock lock(&mutex_);
   std::vector<LinkCount> counts;
   for (const auto& link : links_) {
-    counts.push_back({link->up.delivered, link->down.delivered, static_cast<int64_t>(link->up.held), link->was_reset,
-                      link->forgotten, link->open()});
+    counts.push_back({link->up.delivered, link->down.delivered, link->was_reset, link->forgotten, link->open()});
   }
   return counts;
 }

@@ -43,7 +43,6 @@ struct LinkScript {
 struct LinkCount {
   int64_t up = 0;  // bytes delivered to the coordinator
   int64_t down = 0;
-  int64_t held_up = 0;     // bytes for the coordinator that were taken and not delivered yet
   bool was_reset = false;  // by the script
   bool forgotten = false;
   bool open = false;
