@@ -27,10 +27,10 @@ std::string Objection(const RunConfig& config, const CheckIn& message) {
   return "";
 }
 
-// A check-in may arrive after that of a connection which its client opened later.
-bool IsOutdated(const RunContext& run, SessionId id, const std::string& name) {
+// Whether another connection has the name; `newer`: one that began later than this.
+bool IsConnected(const RunContext& run, SessionId id, const std::string& name, bool newer) {
   for (const auto& [other_id, other] : run.sessions) {
-    if (other_id > id && other.name == name) return true;
+    if (other_id != id && other.name == name && (!newer || other_id > id)) return true;
   }
   return false;
 }
@@ -165,11 +165,6 @@ absl::Status HandleCheckIn(RunContext& run, SessionId id, const CheckIn& message
     Refuse(session, objection, /*retry=*/false);
     return run.Note("client_refused", -1, objection);
   }
-  if (IsOutdated(run, id, message.name)) {
-    Refuse(session, absl::StrCat("a newer connection has the name '", message.name, "'"), /*retry=*/true);
-    return absl::OkStatus();
-  }
-  ReplaceOlderConnection(run, id, message.name);
   TERSE_ASSIGN_OR_RETURN(const ClientRecord record, run.store->RegisterClient(message.name, run.Now()));
   if (record.id >= run.config->rounds.clients && run.config->data.partition == "iid") {
     const std::string reason =
@@ -178,11 +173,19 @@ absl::Status HandleCheckIn(RunContext& run, SessionId id, const CheckIn& message
     Refuse(session, reason, /*retry=*/false);
     return run.Note("client_refused", record.id, reason);
   }
+  TERSE_ASSIGN_OR_RETURN(absl::optional<Verdict> verdict, SettleAtCheckIn(run, record, message));
+  const std::string lost = LostResidual(run, message, verdict);
+  // The late words of a connection that its client has given up, or another client under this name: neither may take
+  // the place of one that works. Who is right after all comes back when that one is gone.
+  if (IsConnected(run, id, message.name, /*newer=*/lost.empty())) {
+    Refuse(session, absl::StrCat("another connection has the name '", message.name, "'"), /*retry=*/true);
+    return absl::OkStatus();
+  }
+  ReplaceOlderConnection(run, id, message.name);
   Adopt(session, record);
   TERSE_RETURN_IF_ERROR(ReadmitDue(run));
-  TERSE_ASSIGN_OR_RETURN(absl::optional<Verdict> verdict, SettleAtCheckIn(run, record, message));
   if (verdict.has_value() && verdict->outcome == Outcome::kReset) run.received.erase(record.id);
-  if (const std::string lost = LostResidual(run, message, verdict); !lost.empty()) {
+  if (!lost.empty()) {
     TERSE_RETURN_IF_ERROR(run.store->RecordReset(record.id));
     TERSE_RETURN_IF_ERROR(run.Note("residual_lost", record.id, lost));
   }

@@ -113,6 +113,27 @@ TEST_F(Joining, ANewerConnectionReplacesTheOlder) {
   EXPECT_EQ(second.Count<Delta>(), 1);
 }
 
+// The first bytes of a connection may be under way for longer than its client lives.
+TEST_F(Joining, LateWordsOfADeadConnectionTakeNobodysPlace) {
+  ScriptedClient before = NewClient("a");
+  ScriptedClient a = Joined("a");
+  ScriptedClient b = Joined("b");
+  ASSERT_EQ(before.SayCheckIn(), absl::OkStatus());  // this connection began earlier
+  CommitRound(a, b);
+  ASSERT_EQ(a.Say(a.MakeUpdate(2, 0, 2, LastApplied(0))), absl::OkStatus());
+  ScriptedClient after = NewClient("a");
+  ASSERT_EQ(after.SayCheckIn(), absl::OkStatus());  // this one speaks of a past that would be a reset
+  for (const ScriptedClient* late : {&before, &after}) {
+    EXPECT_EQ(late->Count<Welcome>(), 0);
+    ASSERT_EQ(late->Count<Refusal>(), 1);
+    EXPECT_TRUE(late->All<Refusal>()[0].retry);
+  }
+  EXPECT_EQ(a.Count<Refusal>(), 0);
+  EXPECT_TRUE(EventsOf(fleet_, "residual_lost").empty());
+  ASSERT_EQ(b.Say(b.MakeUpdate(2, 1, 2, LastApplied(1))), absl::OkStatus());
+  EXPECT_EQ(fleet_.engine()->View().head.version, 2) << "the update of the working connection was dropped";
+}
+
 TEST_F(Joining, AnotherModelIsRefused) {
   ScriptedClient client = NewClient("a");
   ASSERT_EQ(client.SayCheckIn(), absl::OkStatus());
@@ -266,6 +287,7 @@ TEST_F(Joining, AnotherPastIsReset) {
   ScriptedClient a = Joined("a"), b = Joined("b");
   CommitRound(a, b);
   const Update stale = a.MakeUpdate(2, 0, 9, HashBytes("another past"));
+  ASSERT_EQ(a.Disconnect(), absl::OkStatus());
   ScriptedClient other = NewClient("a");
   ASSERT_EQ(other.SayCheckIn(HashBytes("another past"), stale.update_id, 2), absl::OkStatus());
   const Welcome welcome = other.All<Welcome>().at(0);
@@ -275,6 +297,7 @@ TEST_F(Joining, AnotherPastIsReset) {
   EXPECT_EQ(fleet_.store()->GetClient(0)->resets, 1);
   EXPECT_EQ(EventsOf(fleet_, "residual_lost").size(), 1);
   // An empty directory under a name that has a past is another past as well; a state of another run counts as empty.
+  ASSERT_EQ(other.Disconnect(), absl::OkStatus());
   ScriptedClient fresh = NewClient("a");
   ASSERT_EQ(fresh.SayCheckIn(), absl::OkStatus());
   EXPECT_EQ(FirstVerdict(fresh).outcome, Outcome::kReset);
@@ -282,6 +305,7 @@ TEST_F(Joining, AnotherPastIsReset) {
   foreign.name = "a";
   foreign.lineage = HashBytes("another run");
   foreign.prev_applied = LastApplied(0);
+  ASSERT_EQ(fresh.Disconnect(), absl::OkStatus());
   ScriptedClient stranger = NewClient("a");
   ASSERT_EQ(stranger.Say(foreign), absl::OkStatus());
   EXPECT_EQ(FirstVerdict(stranger).outcome, Outcome::kReset);
@@ -292,6 +316,7 @@ TEST_F(Joining, AResetTakesTheUpdateOfTheOtherPastOutOfTheRound) {
   CommitRound(a, b);
   const Update update = a.MakeUpdate(2, 0, 5, LastApplied(0));
   ASSERT_EQ(a.Say(update), absl::OkStatus());
+  ASSERT_EQ(a.Disconnect(), absl::OkStatus());
   ScriptedClient fresh = NewClient("a");
   ASSERT_EQ(fresh.SayCheckIn(), absl::OkStatus());
   ASSERT_EQ(FirstVerdict(fresh).outcome, Outcome::kReset);
