@@ -117,6 +117,8 @@ int Schedule::OnDisk(int64_t process, DiskOp op, const std::string& path) {
 }
 
 void Schedule::Step() {
+  // A session may also have ended while the coordinator stopped.
+  for (int64_t client = 0; client < scenario_.clients; ++client) SurviveSession(client);
   const int64_t i = PickClient();
   if (!fleet_.coordinator_up() && Chance(0.5)) return StartCoordinator();
   const uint64_t dice = random_.Below(1000);
