@@ -130,7 +130,8 @@ TEST_F(BackupTest, ANewLineageHasClientsWithoutAPast) {
   EXPECT_EQ((*copy->Run())->name, "mnist");
   EXPECT_EQ(copy->GetHead()->version, 2);
   EXPECT_EQ(copy->ReadNewestCheckpoint()->version, 0);
-  for (const ClientRecord& client : *copy->Clients()) EXPECT_TRUE(client.last_applied.IsZero());
+  const auto clients = copy->Clients();
+  for (const ClientRecord& client : *clients) EXPECT_TRUE(client.last_applied.IsZero());
   EXPECT_EQ(copy->Clients()->size(), 2);
   EXPECT_EQ((*copy->LastRound())->state, RoundState::kAborted);
   ASSERT_EQ(copy->Events(10)->size(), 2);

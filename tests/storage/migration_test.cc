@@ -53,7 +53,8 @@ TEST_F(Migration, KeepsEveryRowAndGoesOn) {
   EXPECT_EQ(store->GetHead()->epoch, 4);
   EXPECT_EQ((*store->Run())->state, RunState::kActive);
   EXPECT_EQ((*store->Run())->reason, "");
-  for (const ClientRecord& client : *store->Clients()) {
+  const auto clients = store->Clients();
+  for (const ClientRecord& client : *clients) {
     EXPECT_EQ(client.samples, 0);
     EXPECT_EQ(client.reliability, 1);
     EXPECT_EQ(client.failures, 0);
