@@ -95,6 +95,17 @@ void ExpectConservation(const FleetProcesses& fleet) {
   }
 }
 
+// Every process ends in order, the books balance, and nobody had to begin anew.
+void ExpectNothingLostAtTheEnd(FleetProcesses& fleet) {
+  for (int i = 0; i < kClients; ++i) {
+    EXPECT_EQ(fleet.client(i).Wait(absl::Seconds(120)), absl::optional<int>(0)) << fleet.client(i).Output();
+  }
+  fleet.coordinator().Signal(SIGTERM);
+  EXPECT_EQ(fleet.coordinator().Wait(absl::Seconds(20)), absl::optional<int>(0)) << fleet.coordinator().Output();
+  ExpectConservation(fleet);
+  EXPECT_EQ(QueryNumber(fleet.database(), "SELECT sum(resets) FROM clients"), 0);
+}
+
 TEST(Conservation, HoldsWhenBothSidesAreKilledOnce) {
   FleetProcesses fleet(TERSE_BIN "/grid-coordinator", TERSE_BIN "/grid-client");
   const std::string run_file = fleet.directory() / "run.toml";
@@ -109,13 +120,7 @@ TEST(Conservation, HoldsWhenBothSidesAreKilledOnce) {
   fleet.coordinator().Kill();
   fleet.StartCoordinator(run_file);
 
-  for (int i = 0; i < kClients; ++i) {
-    EXPECT_EQ(fleet.client(i).Wait(absl::Seconds(120)), absl::optional<int>(0)) << fleet.client(i).Output();
-  }
-  fleet.coordinator().Signal(SIGTERM);
-  EXPECT_EQ(fleet.coordinator().Wait(absl::Seconds(20)), absl::optional<int>(0)) << fleet.coordinator().Output();
-  ExpectConservation(fleet);
-  EXPECT_EQ(QueryNumber(fleet.database(), "SELECT sum(resets) FROM clients"), 0);
+  ExpectNothingLostAtTheEnd(fleet);
   EXPECT_EQ(QueryNumber(fleet.database(), absl::StrCat("SELECT sum(updates_applied) FROM clients")),
             kClients * kRounds);
 }
@@ -192,13 +197,7 @@ TEST(Conservation, HoldsWhenTheCoordinatorsDiskIsFullForATime) {
   ASSERT_TRUE(WaitUntil([&] { return is(Health::kServing); }, absl::Seconds(60))) << fleet.coordinator().Output();
   EXPECT_THAT(fleet.coordinator().Output(), testing::HasSubstr("is served again, after"));
 
-  for (int i = 0; i < kClients; ++i) {
-    EXPECT_EQ(fleet.client(i).Wait(absl::Seconds(120)), absl::optional<int>(0)) << fleet.client(i).Output();
-  }
-  fleet.coordinator().Signal(SIGTERM);
-  EXPECT_EQ(fleet.coordinator().Wait(absl::Seconds(20)), absl::optional<int>(0)) << fleet.coordinator().Output();
-  ExpectConservation(fleet);
-  EXPECT_EQ(QueryNumber(fleet.database(), "SELECT sum(resets) FROM clients"), 0);
+  ExpectNothingLostAtTheEnd(fleet);
 }
 
 }  // namespace
