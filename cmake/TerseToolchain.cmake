@@ -6,9 +6,12 @@ endif()
 
 find_program(TERSE_CCACHE ccache)
 if(TERSE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${TERSE_CCACHE}")
-  set(CMAKE_C_COMPILER_LAUNCHER "${TERSE_CCACHE}")
+  # Paths relative to the checkout: every clone hits the cache that another one filled.
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" "${TERSE_CCACHE}")
+  set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
 endif()
+# Binaries name no folder of the machine that built them.
+add_compile_options("-ffile-prefix-map=${CMAKE_SOURCE_DIR}=.")
 
 find_program(TERSE_MOLD mold)
 if(TERSE_MOLD)
