@@ -50,6 +50,8 @@ absl::Status ClientSession::CheckInWith(CoordinatorLink* link) {
   CheckIn message;
   message.name = options_.name;
   message.run = options_.run;
+  message.process = options_.process;
+  message.connection = ++connections_;
   message.lineage = stored.lineage;
   message.prev_applied = stored.prev_applied;
   if (stored.sealed.has_value()) {

@@ -26,6 +26,8 @@ class ClientSession {
   struct Options {
     std::string name;
     std::string run;  // to join; empty: the only one that the coordinator has
+    // Different for every ClientSession, however its client died: tells its connections from those of another one.
+    Id128 process;
     ClientState* state = nullptr;
     // A fresh `state` stands in for one that was lost: said at the first check-in, so that the loss is counted.
     bool residual_lost = false;
@@ -84,6 +86,7 @@ class ClientSession {
   void Log(bool warn, const std::string& line) const { options_.log(warn, line); }
 
   const Options options_;
+  uint32_t connections_ = 0;
   absl::optional<Work> work_;
 };
 

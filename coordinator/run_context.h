@@ -27,6 +27,8 @@ struct Session {
   std::shared_ptr<ClientLink> link;
   int64_t client = -1;  // -1 until its check-in was accepted
   std::string name;
+  Id128 process;  // of the client, with the number of this connection of it, both as it checked in
+  uint32_t connection = 0;
   bool refused = false;     // what it still says is not heard
   bool said_ready = false;  // so samples and layout are known
   Id128 last_applied;

@@ -1,5 +1,7 @@
 #include "coordinator/sessions.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "coordinator/allow_list.h"
 #include "coordinator/set_aside.h"
@@ -27,24 +29,35 @@ std::string Objection(const RunConfig& config, const CheckIn& message) {
   return "";
 }
 
-// Whether another connection has the name; `newer`: one that began later than this.
-bool IsConnected(const RunContext& run, SessionId id, const std::string& name, bool newer) {
-  for (const auto& [other_id, other] : run.sessions) {
-    if (other_id != id && other.name == name && (!newer || other_id > id)) return true;
-  }
-  return false;
+// The other connection that has the name; sessions.end() when there is none.
+absl::btree_map<SessionId, Session>::iterator HolderOf(RunContext& run, SessionId id, const std::string& name) {
+  return std::find_if(run.sessions.begin(), run.sessions.end(),
+                      [&](const auto& entry) { return entry.first != id && entry.second.name == name; });
 }
 
-void ReplaceOlderConnection(RunContext& run, SessionId id, const std::string& name) {
-  for (auto& [other_id, other] : run.sessions) {
-    if (other_id == id || other.name != name) continue;
-    Refuse(other, absl::StrCat("a newer connection took the name '", name, "'; give every client a name of its own"),
-           /*retry=*/false);
-    run.book.AddWire(other.client, other.link->Wire(), &other.booked);
-    other.client = -1;
-    other.name.clear();
-    other.version = absl::nullopt;
-  }
+// Whether both are connections of one process of one client, which knows itself which of them is the newer.
+bool SameProcess(const Session& holder, const CheckIn& message) {
+  return !message.process.IsZero() && holder.process == message.process;
+}
+
+// Whether who has the name keeps it against the check-in of session `id`: against late words of a connection that its
+// client has given up, and against another client under this name that would `lose` the residual. Who is right after
+// all comes back when the holder is gone.
+bool KeepsName(SessionId holder_id, const Session& holder, SessionId id, const CheckIn& message, bool lose) {
+  if (SameProcess(holder, message)) return holder.connection > message.connection;
+  return lose || holder_id > id;
+}
+
+void TakeName(RunContext& run, Session& holder, const CheckIn& message) {
+  const bool same = SameProcess(holder, message);
+  Refuse(holder,
+         absl::StrCat("a newer connection took the name '", holder.name, "'",
+                      same ? "" : "; give every client a name of its own"),
+         /*retry=*/same);
+  run.book.AddWire(holder.client, holder.link->Wire(), &holder.booked);
+  holder.client = -1;
+  holder.name.clear();
+  holder.version = absl::nullopt;
 }
 
 // Step 1: the server settles the pending update first; unless both ends agree about the past it answers RESET.
@@ -119,9 +132,11 @@ std::string LostResidual(const RunContext& run, const CheckIn& message, const ab
 }
 
 // Fills the session from the client's row and this check-in.
-void Adopt(Session& session, const ClientRecord& record) {
+void Adopt(Session& session, const ClientRecord& record, const CheckIn& message) {
   session.client = record.id;
   session.name = record.name;
+  session.process = message.process;
+  session.connection = message.connection;
   session.last_applied = record.last_applied;
   session.samples = record.samples;
   session.set_aside_until_us = record.set_aside_until_us;
@@ -175,14 +190,14 @@ absl::Status HandleCheckIn(RunContext& run, SessionId id, const CheckIn& message
   }
   TERSE_ASSIGN_OR_RETURN(absl::optional<Verdict> verdict, SettleAtCheckIn(run, record, message));
   const std::string lost = LostResidual(run, message, verdict);
-  // The late words of a connection that its client has given up, or another client under this name: neither may take
-  // the place of one that works. Who is right after all comes back when that one is gone.
-  if (IsConnected(run, id, message.name, /*newer=*/lost.empty())) {
-    Refuse(session, absl::StrCat("another connection has the name '", message.name, "'"), /*retry=*/true);
-    return absl::OkStatus();
+  if (const auto holder = HolderOf(run, id, message.name); holder != run.sessions.end()) {
+    if (KeepsName(holder->first, holder->second, id, message, /*lose=*/!lost.empty())) {
+      Refuse(session, absl::StrCat("another connection has the name '", message.name, "'"), /*retry=*/true);
+      return absl::OkStatus();
+    }
+    TakeName(run, holder->second, message);
   }
-  ReplaceOlderConnection(run, id, message.name);
-  Adopt(session, record);
+  Adopt(session, record, message);
   TERSE_RETURN_IF_ERROR(ReadmitDue(run));
   if (verdict.has_value() && verdict->outcome == Outcome::kReset) run.received.erase(record.id);
   if (!lost.empty()) {

@@ -38,7 +38,9 @@ struct CheckIn {
   Id128 pending_update_id;  // zero: nothing pending
   int64_t pending_round = 0;
   bool residual_lost = false;
-  std::string run;  // empty: the only run that the coordinator has
+  std::string run;          // empty: the only run that the coordinator has
+  Id128 process;            // drawn by each process of a client; zero: unknown
+  uint32_t connection = 0;  // number of this connection of `process`, from 1
 };
 
 struct Ready {

@@ -129,6 +129,8 @@ absl::StatusOr<FromClient> ParseCheckIn(const v1::CheckIn& wire) {
         absl::StrCat("run name '", absl::CHexEscape(wire.run().substr(0, 64)), "' is not usable: ", RunNameForm()));
   }
   message.run = wire.run();
+  TERSE_ASSIGN_OR_RETURN(message.process, ReadId(wire.process(), "process"));
+  message.connection = wire.connection();
   return FromClient(std::move(message));
 }
 
@@ -197,6 +199,8 @@ std::vector<v1::ClientMessage> ToWire(const FromClient& message) {
     wire->set_pending_round(check_in->pending_round);
     wire->set_residual_lost(check_in->residual_lost);
     wire->set_run(check_in->run);
+    wire->set_process(IdBytes(check_in->process));
+    wire->set_connection(check_in->connection);
   } else if (const auto* ready = std::get_if<Ready>(&message)) {
     if (ready->version.has_value()) out[0].mutable_ready()->set_version(*ready->version);
     out[0].mutable_ready()->set_model_hash(IdBytes(ready->model_hash));

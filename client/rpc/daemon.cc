@@ -98,6 +98,7 @@ class Workplace {
     ClientSession::Options session;
     session.name = options_->name;
     session.run = options_->run;
+    session.process = Id128::Random();
     session.state = state_.get();
     session.residual_lost = residual_lost_;
     session.make_trainer = make_trainer_;

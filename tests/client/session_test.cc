@@ -97,6 +97,7 @@ class Session : public ::testing::Test {
     ClientSession::Options options;
     options.name = "a";
     options.run = "grid";
+    options.process = {5, ++processes_};
     options.state = state;
     options.make_trainer = GridTrainerFactory();
     options.clock = &clock_;
@@ -138,6 +139,7 @@ class Session : public ::testing::Test {
   TempDirectory directory_;
   FakeClock clock_;
   bool keep_going_ = true;
+  uint64_t processes_ = 0;
   std::string log_;
   std::unique_ptr<ClientState> state_;
   std::unique_ptr<ClientSession> session_;
@@ -171,6 +173,18 @@ TEST_F(Session, JoinsTrainsSealsPushesAndSettles) {
   EXPECT_EQ(again.Said<Update>()[0].message, EncodedDelta(0));
   EXPECT_FALSE(state_->state().sealed.has_value());
   EXPECT_EQ(state_->state().prev_applied, id);
+}
+
+TEST_F(Session, TellsItsProcessAndCountsItsConnections) {
+  for (const uint64_t process : {1, 2}) {
+    for (const uint32_t connection : {1, 2}) {
+      ScriptedCoordinator link = Joining({});
+      EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
+      EXPECT_EQ(link.Said<CheckIn>().at(0).process, (Id128{5, process}));
+      EXPECT_EQ(link.Said<CheckIn>()[0].connection, connection);
+    }
+    Restart();
+  }
 }
 
 TEST_F(Session, TellsItsRunAndItsSamples) {

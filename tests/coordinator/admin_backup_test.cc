@@ -39,7 +39,7 @@ class BackupTest : public ::testing::Test {
     BackupHash hash;
     for (const v1::BackupChunk& chunk : chunks) hash.Add(chunk);
     chunks.emplace_back().set_hash(hash.ToBytes());
-    server_.backup = std::move(chunks);
+    server_.SetBackup(std::move(chunks));
     return Fetch();
   }
   Outcome Fetch() { return Invoke({"backup", "--out", out_, "--admin", server_.address()}); }
@@ -61,7 +61,7 @@ TEST_F(BackupTest, ArrivesWholeOrNotAtAll) {
   EXPECT_FALSE(std::filesystem::exists(out_ + ".partial"));
   EXPECT_THAT(BackUp(chunks).err, HasSubstr("exists; name a new directory with --out"));
   std::filesystem::remove_all(out_);
-  server_.backup.pop_back();
+  server_.SetBackup(chunks);  // without the hash
   EXPECT_THAT(Fetch().err, HasSubstr("did not arrive whole; back up again"));
   EXPECT_TRUE(NothingIsLeft());
 }

@@ -58,6 +58,9 @@ TEST(EngineCohort, WhoStillWorksForAnOlderRoundIsNoCandidate) {
   EXPECT_THAT(crew.Working(2), ElementsAre(0, 1));
   crew.Deliver(4, 1);
   EXPECT_THAT(crew.Working(2), ElementsAre(0, 1, 4));  // with its late update it is free, and there is a place
+  const Update again = crew.at(4).MakeUpdate(1, 4, 1);
+  ASSERT_EQ(crew.at(4).Say(again), absl::OkStatus());
+  EXPECT_EQ(crew.StateOf(4), "training") << "what comes twice does not end the work of the new round";
   ASSERT_EQ(crew.at(5).SayReady(), absl::OkStatus());  // it let its work pass
   EXPECT_THAT(crew.Working(2), ElementsAre(0, 1, 4, 5));
 }
@@ -294,7 +297,7 @@ class DroppingOut {
     for (int64_t i = 0; i < 10; ++i) {
       if (fleet_.connected(i)) continue;
       dropped_ += absl::IsCancelled(fleet_.last_result(i));
-      ASSERT_EQ(fleet_.Connect(i), absl::OkStatus());
+      fleet_.Connect(i);
     }
   }
 

@@ -113,6 +113,34 @@ TEST_F(Joining, ANewerConnectionReplacesTheOlder) {
   EXPECT_EQ(second.Count<Delta>(), 1);
 }
 
+// The coordinator may accept two connections of a client in the other order than the client began them.
+TEST_F(Joining, AProcessSaysWhichOfItsConnectionsIsTheNewest) {
+  ScriptedClient second = NewClient("a");
+  ScriptedClient first = NewClient("a");
+  ScriptedClient third = NewClient("a");
+  for (ScriptedClient* one : {&first, &second, &third}) one->process = {7, 7};
+  first.connection = 1;
+  second.connection = 2;
+  third.connection = 3;
+  ASSERT_EQ(second.SayCheckIn(), absl::OkStatus());
+  ASSERT_EQ(first.SayCheckIn(), absl::OkStatus());
+  ASSERT_EQ(first.Count<Refusal>(), 1);
+  EXPECT_TRUE(first.All<Refusal>()[0].retry);
+  EXPECT_EQ(second.Count<Refusal>(), 0);
+  // Its newest connection gets the name even when it speaks of another past: nobody else can be meant.
+  ASSERT_EQ(third.SayCheckIn({1, 1}), absl::OkStatus());
+  EXPECT_EQ(third.Count<Welcome>(), 1);
+  ASSERT_EQ(second.Count<Refusal>(), 1);
+  EXPECT_TRUE(second.All<Refusal>()[0].retry) << "the process itself is not refused";
+  ScriptedClient other = NewClient("a");
+  other.process = {7, 8};
+  other.connection = 1;
+  ASSERT_EQ(other.SayCheckIn(), absl::OkStatus());
+  EXPECT_EQ(other.Count<Welcome>(), 1);
+  ASSERT_EQ(third.Count<Refusal>(), 1);
+  EXPECT_FALSE(third.All<Refusal>()[0].retry) << "two processes would take the name from each other for ever";
+}
+
 // The first bytes of a connection may be under way for longer than its client lives.
 TEST_F(Joining, LateWordsOfADeadConnectionTakeNobodysPlace) {
   ScriptedClient before = NewClient("a");

@@ -55,6 +55,16 @@ TEST_F(SetAsideTest, AfterSoManyFailuresInARow) {
   EXPECT_EQ(crew_.StateOf(2), "set aside");
 }
 
+TEST_F(SetAsideTest, AnotherFailureDoesNotProlongItsTime) {
+  Misbehave(3);
+  const int64_t until = crew_.Record(2).set_aside_until_us;
+  crew_.fleet.clock()->Advance(10);
+  Misbehave(1);
+  EXPECT_EQ(crew_.Record(2).failures, 4);
+  EXPECT_EQ(crew_.Record(2).set_aside_until_us, until);
+  EXPECT_EQ(EventsOf(crew_.fleet, "client_set_aside").size(), 1);
+}
+
 TEST_F(SetAsideTest, ItGetsNoWorkAndAllTheNews) {
   Misbehave(3);
   crew_.at(2).Forget();

@@ -200,5 +200,48 @@ TEST(Conservation, HoldsWhenTheCoordinatorsDiskIsFullForATime) {
   ExpectNothingLostAtTheEnd(fleet);
 }
 
+// A process whose syncs fail while the switch is on.
+class SyncSwitch {
+ public:
+  explicit SyncSwitch(std::string path) : path_(std::move(path)) {}
+  Place place() const {
+    return {
+        {"env", "LD_PRELOAD=" TERSE_FAILING_SYNC, "TERSE_FAIL_SYNC=" + path_, "ASAN_OPTIONS=verify_asan_link_order=0"},
+        "",
+        {}};
+  }
+  void Break() { WriteText(path_, ""); }
+  void Mend() { std::filesystem::remove(path_); }
+
+ private:
+  const std::string path_;
+};
+
+// Whether the kernel kept the page or dropped it is not known: only another process may read what is there.
+TEST(Conservation, HoldsWhenASyncFailsOnEitherSide) {
+  FleetProcesses fleet(TERSE_BIN "/grid-coordinator", TERSE_BIN "/grid-client");
+  SyncSwitch coordinators(fleet.directory() / "coordinator-broken"), clients(fleet.directory() / "client-broken");
+  const std::string run_file = fleet.directory() / "run.toml", unknown = "what is on the disk is not known";
+  WriteText(run_file, RunFile("strict"));
+  fleet.StartCoordinator(run_file, coordinators.place());
+  for (int i = 0; i < kClients; ++i) fleet.StartClient(i, i == 1 ? clients.place() : Place{});
+
+  ASSERT_TRUE(fleet.WaitForRounds(kRounds / 4, absl::Seconds(60))) << fleet.coordinator().Output();
+  coordinators.Break();
+  EXPECT_EQ(fleet.coordinator().Wait(absl::Seconds(60)), absl::optional<int>(1)) << fleet.coordinator().Output();
+  EXPECT_THAT(fleet.coordinator().Output(), testing::HasSubstr(unknown));
+  coordinators.Mend();
+  fleet.StartCoordinator(run_file);
+
+  ASSERT_TRUE(fleet.WaitForRounds(kRounds / 2, absl::Seconds(60))) << fleet.coordinator().Output();
+  clients.Break();
+  EXPECT_EQ(fleet.client(1).Wait(absl::Seconds(60)), absl::optional<int>(1)) << fleet.client(1).Output();
+  EXPECT_THAT(fleet.client(1).Output(), testing::HasSubstr(unknown));
+  clients.Mend();
+  fleet.StartClient(1);
+
+  ExpectNothingLostAtTheEnd(fleet);
+}
+
 }  // namespace
 }  // namespace terse

@@ -76,6 +76,8 @@ void AddClientMessageSeeds(Seeds* seeds) {
   check_in.pending_round = 12;
   check_in.residual_lost = true;
   check_in.run = "demo";
+  check_in.process = kId;
+  check_in.connection = 3;
   Ready ready;
   ready.version = 3;
   ready.model_hash = ready.layout_hash = kId;

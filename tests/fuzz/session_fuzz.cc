@@ -54,6 +54,8 @@ void Lie(SessionWorld* world, Actor* actor, Input* input) {
   const uint8_t flags = input->Byte();
   message.residual_lost = (flags & 1) != 0;
   if ((flags & 2) != 0) message.run = (flags & 4) != 0 ? world->config().name : "../x";
+  message.process = {0, static_cast<uint64_t>(flags >> 3 & 3)};
+  message.connection = flags >> 5;
   actor->honest = false;
   world->Say(actor, std::move(message));
 }

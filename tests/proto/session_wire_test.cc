@@ -64,7 +64,8 @@ T ServerRoundTrip(const T& message, const v1::RunConfig& config = {}) {
 }
 
 TEST(SessionWire, ClientMessagesComeBack) {
-  CheckIn check_in{7, "client-1", Id("lineage"), Id("prev"), Id("pending"), 12, true, "run-7"};
+  CheckIn check_in{7,  "client-1", Id("lineage"), Id("prev"),    Id("pending"),
+                   12, true,       "run-7",       Id("process"), 4'000'000'000};
   const CheckIn back = RoundTrip(check_in);
   EXPECT_EQ(back.protocol_version, 7);
   EXPECT_EQ(back.name, "client-1");
@@ -74,6 +75,8 @@ TEST(SessionWire, ClientMessagesComeBack) {
   EXPECT_EQ(back.pending_round, 12);
   EXPECT_TRUE(back.residual_lost);
   EXPECT_EQ(back.run, "run-7");
+  EXPECT_EQ(back.process, Id("process"));
+  EXPECT_EQ(back.connection, 4'000'000'000);
 
   const int64_t most = std::numeric_limits<int64_t>::max();
   const Ready ready = RoundTrip(Ready{42, Id("model"), Id("layout"), most});

@@ -12,12 +12,15 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "terse/v1/admin.grpc.pb.h"
 
 namespace terse {
 
-// Set the public members before the first call; they are read without a lock.
+// Set the public members before the first call; they are read without a lock. What a call sends whose client goes
+// before its end has a setter: such a call may still run when the next one begins.
 class FakeAdminServer : public v1::Admin::Service {
  public:
   FakeAdminServer() {
@@ -36,13 +39,17 @@ class FakeAdminServer : public v1::Admin::Service {
   std::vector<v1::LedgerRow> ledger;
   std::vector<v1::Event> events;
   std::vector<v1::Run> runs;
-  std::vector<v1::BackupChunk> backup;
   std::string torchscript = "torchscript bytes";
   std::string safetensors = "safetensors bytes";
   uint64_t announced_beyond = 0;  // added to the size that Export announces
   int watch_breaks = 0;           // Watch ends so many times with UNAVAILABLE after one round
 
   uint64_t watch_overlap = 0;  // Watch begins so many rounds before the one asked for
+
+  void SetBackup(std::vector<v1::BackupChunk> chunks) {
+    absl::MutexLock lock(&mutex_);
+    backup_ = std::move(chunks);
+  }
 
   std::atomic<int> page_calls{0};
   std::atomic<bool> stopped{false};
@@ -86,7 +93,7 @@ class FakeAdminServer : public v1::Admin::Service {
 
   grpc::Status Backup(grpc::ServerContext*, const v1::BackupRequest*,
                       grpc::ServerWriter<v1::BackupChunk>* writer) override {
-    for (const v1::BackupChunk& chunk : backup) writer->Write(chunk);
+    for (const v1::BackupChunk& chunk : CopyOfBackup()) writer->Write(chunk);
     return grpc::Status::OK;
   }
 
@@ -161,6 +168,13 @@ class FakeAdminServer : public v1::Admin::Service {
     return id >= first && id <= (last == 0 ? std::numeric_limits<uint64_t>::max() : last);
   }
 
+  std::vector<v1::BackupChunk> CopyOfBackup() {
+    absl::MutexLock lock(&mutex_);
+    return backup_;
+  }
+
+  absl::Mutex mutex_;
+  std::vector<v1::BackupChunk> backup_ ABSL_GUARDED_BY(mutex_);
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };

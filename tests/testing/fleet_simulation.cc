@@ -197,6 +197,7 @@ absl::Status FleetSimulation::StartClient(int64_t i) {
   client.result = absl::OkStatus();
   ClientSession::Options options;
   options.name = client_name(i);
+  options.process = {static_cast<uint64_t>(i) + 1, ++client.starts};
   options.state = client.state.get();
   options.make_trainer = GridTrainerFactory();
   options.clock = &clock_;
@@ -253,21 +254,17 @@ absl::StatusOr<std::string> FleetSimulation::Download(Id128 lineage, int64_t ver
   return bytes.ok() ? std::move(bytes) : absl::UnavailableError(bytes.status().message());
 }
 
-absl::Status FleetSimulation::Connect(int64_t i) {
+void FleetSimulation::Connect(int64_t i) {
   Client& client = *clients_[i];
   client.link =
       std::make_shared<MemoryLink>([this](Id128 lineage, int64_t version) { return Download(lineage, version); },
                                    [&client] { client.fiber.Wait(); });
-  client.session_id = next_session_++;
-  const std::shared_ptr<MemoryLink> link = client.link;
+  client.session_id = 0;
   {
     const Acting self(this, i);
-    client.fiber.Start([&client, link] { client.result = client.session->Run(link->client_end()); });
+    client.fiber.Start([&client, link = client.link] { client.result = client.session->Run(link->client_end()); });
   }
-  const SessionId session = client.session_id;
   Reap(i);
-  if (!coordinator_up()) return absl::OkStatus();
-  return Handle(Connected{session, std::shared_ptr<ClientLink>(link, link->coordinator_end())});
 }
 
 void FleetSimulation::Continue(int64_t i) {
@@ -323,6 +320,12 @@ void FleetSimulation::NoteBaseline(int64_t i) {
   client.baseline = {state.generation, version};
 }
 
+absl::Status FleetSimulation::Accept(const std::shared_ptr<MemoryLink>& link, SessionId* session) {
+  if (*session != 0) return absl::OkStatus();
+  *session = next_session_++;
+  return Handle(Connected{*session, std::shared_ptr<ClientLink>(link, link->coordinator_end())});
+}
+
 absl::Status FleetSimulation::Deliver(SessionId id, MemoryLink* link, FromClient message) {
   // As the connection's edge does: what does not validate never reaches the engine's thread.
   const absl::Status valid = ValidateMessage(*codec_, message);
@@ -337,6 +340,7 @@ absl::StatusOr<bool> FleetSimulation::DeliverUp(int64_t i) {
   absl::optional<FromClient> message = link->TakeUp();
   if (!message.has_value()) return false;
   Tell("up", i, message->index());
+  TERSE_RETURN_IF_ERROR(Accept(link, &clients_[i]->session_id));
   TERSE_RETURN_IF_ERROR(Deliver(clients_[i]->session_id, link.get(), *std::move(message)));
   return true;
 }
@@ -360,15 +364,16 @@ absl::StatusOr<bool> FleetSimulation::DeliverDown(int64_t i) {
 absl::StatusOr<bool> FleetSimulation::DeliverFromBroken(Random* random) {
   if (broken_.empty() || !coordinator_up()) return false;
   const size_t at = random == nullptr ? 0 : random->Below(broken_.size());
+  absl::optional<FromClient> message = broken_[at].link->TakeUp();
+  if (message.has_value()) TERSE_RETURN_IF_ERROR(Accept(broken_[at].link, &broken_[at].session_id));
   const Broken one = broken_[at];
-  absl::optional<FromClient> message = one.link->TakeUp();
   if (message.has_value()) {
     Tell("up from a broken connection", kCoordinator, one.session_id * 100 + message->index());
     TERSE_RETURN_IF_ERROR(Deliver(one.session_id, one.link.get(), *std::move(message)));
     return true;
   }
   broken_.erase(broken_.begin() + static_cast<int64_t>(at));
-  TERSE_RETURN_IF_ERROR(Handle(Disconnected{one.session_id}));
+  if (one.session_id != 0) TERSE_RETURN_IF_ERROR(Handle(Disconnected{one.session_id}));
   return true;
 }
 
@@ -397,7 +402,7 @@ absl::Status FleetSimulation::StartAll() {
   TERSE_RETURN_IF_ERROR(StartCoordinator());
   for (int64_t i = 0; i < size(); ++i) {
     TERSE_RETURN_IF_ERROR(StartClient(i));
-    TERSE_RETURN_IF_ERROR(Connect(i));
+    Connect(i);
     // In order, so that client i has index i.
     TERSE_RETURN_IF_ERROR(DeliverUp(i).status());
   }

@@ -113,7 +113,8 @@ class FleetSimulation {
   // rest follows when control is back.
   void Die(int64_t process);
 
-  absl::Status Connect(int64_t i);
+  // The coordinator accepts the connection with its first message, so one that broke before may be the later one to it.
+  void Connect(int64_t i);
   bool connected(int64_t i) const { return clients_[i]->link != nullptr; }
   MemoryLink* link(int64_t i) { return clients_[i]->link.get(); }
   std::shared_ptr<MemoryLink> shared_link(int64_t i) { return clients_[i]->link; }
@@ -153,7 +154,8 @@ class FleetSimulation {
     std::unique_ptr<ClientState> state;
     std::unique_ptr<ClientSession> session;
     std::shared_ptr<MemoryLink> link;
-    SessionId session_id = 0;
+    SessionId session_id = 0;  // 0 until the coordinator accepted the connection
+    uint64_t starts = 0;
     Fiber fiber;
     absl::Status result;
     bool keep_going = true;
@@ -189,6 +191,7 @@ class FleetSimulation {
   absl::Status HandleAll(Event event);
   // Ends the coordinator with what is in memory; `killed` as by SIGKILL.
   void EndCoordinator(bool killed);
+  absl::Status Accept(const std::shared_ptr<MemoryLink>& link, SessionId* session);
   absl::Status Deliver(SessionId id, MemoryLink* link, FromClient message);
   absl::StatusOr<std::string> Download(Id128 lineage, int64_t version);
   // Lets client i run until it waits or its session ends.

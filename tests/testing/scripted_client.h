@@ -54,6 +54,8 @@ class ScriptedClient {
     message.prev_applied = prev_applied;
     message.pending_update_id = pending;
     message.pending_round = pending_round;
+    message.process = process;
+    message.connection = connection;
     return Say(message);
   }
 
@@ -93,6 +95,9 @@ class ScriptedClient {
   RecordingLink& link() { return *link_; }
 
   absl::Status status;  // of connecting
+  // What SayCheckIn says of the client's process; zero: nothing.
+  Id128 process;
+  uint32_t connection = 0;
 
  private:
   FleetSimulation* const fleet_;
