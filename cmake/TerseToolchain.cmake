@@ -48,7 +48,9 @@ if(TERSE_FUZZ)
   # most of what is tested.
   if(TERSE_FUZZ_FAST)
     set(_sanitizers undefined,float-cast-overflow)
-    add_compile_options(-fsanitize-coverage=inline-8bit-counters,pc-table -fsanitize=${_sanitizers})
+    set(_ignored "${CMAKE_SOURCE_DIR}/tests/fuzz/fast_ignored.txt")
+    add_compile_options(-fsanitize-coverage=inline-8bit-counters,pc-table -fsanitize=${_sanitizers}
+      -fsanitize-ignorelist=${_ignored} -fsanitize-coverage-ignorelist=${_ignored})
   else()
     set(_sanitizers address,undefined,float-cast-overflow)
     add_compile_options(-fsanitize=fuzzer-no-link,${_sanitizers})

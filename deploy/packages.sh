@@ -10,7 +10,7 @@ TERSE_BUILD_PACKAGES=(
   libtorch-dev libopenblas0-openmp
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev
   libsqlite3-dev libxxhash-dev libhwy-dev libssl-dev zlib1g-dev
-  libcli11-dev libtoml11-dev libspdlog-dev nlohmann-json3-dev
+  libcli11-dev libtoml11-dev libutfcpp-dev libspdlog-dev nlohmann-json3-dev
   libgtest-dev libgmock-dev libbenchmark-dev
 )
 # What the tests need beside the binaries: an independent reader of every file that Terse writes, the fuzzers' compiler,

@@ -8,6 +8,7 @@
 #include <optional>
 #include <sstream>
 #include <toml.hpp>
+#include <utf8.h>
 #include <utility>
 #include <vector>
 
@@ -217,6 +218,14 @@ absl::Status At(absl::string_view filename, int64_t line, absl::string_view text
                                              : absl::StrCat(filename, ": ", text));
 }
 
+// TOML is UTF-8. toml11 3.7 relies on it: where a literal string is not, its error message reads outside of the text.
+absl::Status CheckUtf8(absl::string_view text, absl::string_view filename) {
+  const char* const bad = utf8::find_invalid(text.begin(), text.end());
+  if (bad == text.end()) return absl::OkStatus();
+  return At(filename, 1 + std::count(text.begin(), bad, '\n'),
+            absl::StrFormat("byte 0x%02x is not UTF-8; save the file in that encoding", static_cast<uint8_t>(*bad)));
+}
+
 // The first line of toml11's message without its tags: "[error] toml::parse_key: an invalid key" -> "an invalid key".
 std::string SyntaxText(absl::string_view what) {
   what = what.substr(0, what.find('\n'));
@@ -252,6 +261,7 @@ void AppendKeys(const Descriptor& descriptor, const std::string& prefix, std::ve
 }  // namespace
 
 absl::StatusOr<v1::RunConfig> ParseRunConfig(absl::string_view text, absl::string_view filename) {
+  TERSE_RETURN_IF_ERROR(CheckUtf8(text, filename));
   try {
     std::istringstream stream{std::string(text)};
     return FromToml(toml::parse<toml::discard_comments, std::map, std::vector>(stream, std::string(filename)),

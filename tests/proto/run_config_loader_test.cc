@@ -168,6 +168,14 @@ TEST(ParseRunConfig, DuplicatesAndSyntax) {
   EXPECT_FALSE(ParseRunConfig(std::string(100, '\0'), "x.toml").ok());
 }
 
+TEST(ParseRunConfig, TextIsUtf8) {
+  EXPECT_EQ(ErrorOf("count = 3", "count = 3  # \xc3\x28"),
+            "x.toml:9: byte 0xc3 is not UTF-8; save the file in that encoding");
+  EXPECT_EQ(ErrorOf("count = 3", "'a\x87' = 3"), "x.toml:9: byte 0x87 is not UTF-8; save the file in that encoding");
+  const std::string commented = absl::StrCat("\xef\xbb\xbf# \xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80\n", kLeast);
+  EXPECT_EQ(ParseRunConfig(commented, "x.toml").status(), absl::OkStatus());
+}
+
 TEST(ParseRunConfig, RulesAcrossFields) {
   EXPECT_EQ(ErrorOf("count = 3", "count = 3\nclients = 2\nquorum = 3"),
             "x.toml:11: rounds.quorum = 3 is more than the cohort: 2 of 2 clients; use at most as many, or 0 for the "
