@@ -21,7 +21,7 @@ class Collecting : public Phase {
 
   Transition Enter(RunContext& run) override {
     TERSE_FAILPOINT("coordinator.round.opened");
-    entered_us_ = run.Now();
+    entered_us_ = looked_us_ = run.Now();
     TERSE_RETURN_IF_ERROR(Draw(run));
     bool first = true;
     for (auto& [id, session] : run.sessions) {
@@ -67,7 +67,7 @@ class Collecting : public Phase {
   }
 
   int64_t DeadlineMicros(const RunContext& run) const override {
-    return run.Now() < Deadline(run) ? Deadline(run) : GraceEnd(run);
+    return looked_us_ < Deadline(run) ? Deadline(run) : GraceEnd(run);
   }
 
  private:
@@ -166,9 +166,10 @@ class Collecting : public Phase {
     const RoundPolicy& policy = run.config->rounds;
     const int64_t received = static_cast<int64_t>(run.received.size());
     if (received >= policy.cohort) return Close(run);
-    if (run.Now() < Deadline(run)) return absl::nullopt;
+    looked_us_ = run.Now();
+    if (looked_us_ < Deadline(run)) return absl::nullopt;
     const bool quorum = received >= policy.quorum;
-    if (!quorum && run.Now() < GraceEnd(run)) return absl::nullopt;
+    if (!quorum && looked_us_ < GraceEnd(run)) return absl::nullopt;
     const std::vector<int64_t> absent = Absent(run);
     const int64_t round = run.round;
     Transition next = PhaseName::kSelecting;
@@ -208,6 +209,7 @@ class Collecting : public Phase {
   }
 
   int64_t entered_us_ = 0;
+  int64_t looked_us_ = 0;  // when it was last asked whether to close: time goes on until the timer is asked for
 };
 
 }  // namespace

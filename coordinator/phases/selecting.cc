@@ -27,27 +27,27 @@ class Selecting : public Phase {
   Transition OnStop(RunContext& run) override { return PhaseName::kFinishing; }
 
   int64_t DeadlineMicros(const RunContext& run) const override {
-    // Past it, only a client that becomes ready can change anything.
-    return run.paused || !Patient(run) ? kNever : PatienceMicros(run);
+    // After that, only a client that becomes ready can change anything.
+    return run.paused || settles_for_quorum_ ? kNever : PatienceMicros(run);
   }
 
  private:
   int64_t PatienceMicros(const RunContext& run) const {
     return since_us_ + static_cast<int64_t>(run.config->rounds.deadline_seconds * 1e6);
   }
-  bool Patient(const RunContext& run) const { return run.Now() < PatienceMicros(run); }
 
   // The whole fleet for the first round and a cohort for a later one, or a quorum once it has waited for as long as a
   // round may take.
   int64_t Wanted(const RunContext& run) const {
     const RoundPolicy& policy = run.config->rounds;
-    if (!Patient(run)) return policy.quorum;
+    if (settles_for_quorum_) return policy.quorum;
     return run.round == 0 ? policy.clients : policy.cohort;
   }
 
   Transition TryOpen(RunContext& run) {
     int64_t ready = 0;
     for (const auto& [id, session] : run.sessions) ready += run.CanWork(session);
+    settles_for_quorum_ = run.Now() >= PatienceMicros(run);
     if (run.paused || ready < Wanted(run)) return absl::nullopt;
     TERSE_FAILPOINT("coordinator.round.before_open");
     const int64_t now = run.Now();
@@ -59,6 +59,7 @@ class Selecting : public Phase {
   }
 
   int64_t since_us_ = 0;
+  bool settles_for_quorum_ = false;  // as of the last look: time goes on until the timer is asked for
 };
 
 }  // namespace

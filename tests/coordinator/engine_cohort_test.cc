@@ -169,6 +169,31 @@ TEST(EngineCohort, TheGraceEndsWithTheUpdateThatCompletesTheQuorum) {
   EXPECT_EQ(crew.Record(0).failures + crew.Record(2).failures, 0);
 }
 
+// A machine with much to do may ask for the timer when its time has come already. Nobody says anything more.
+TEST(EngineCohort, ADeadlineThatPassedUnseenStillComes) {
+  RunConfig config = GridRunConfig(3, 10);
+  config.rounds.quorum = 2;
+  config.rounds.grace_seconds = 5;
+  Crew crew(config, 3);
+  crew.Deliver(0, 1);
+  crew.Deliver(2, 1);
+  crew.fleet.clock()->Advance(12);  // past the deadline, and not the grace
+  EXPECT_LE(crew.SecondsToDeadline(), 0);
+  crew.Pass(0);
+  EXPECT_EQ(crew.RoundStateOf(1), RoundState::kCommitted);
+
+  crew.Pass(16);  // nobody delivers for round 2
+  ASSERT_EQ(crew.RoundStateOf(2), RoundState::kAborted);
+  crew.Deliver(0, 2);
+  crew.Deliver(2, 2);
+  ASSERT_EQ(crew.view().phase, "waiting for clients") << "two are free, and for a while all three are wanted";
+  crew.fleet.clock()->Advance(11);
+  EXPECT_LE(crew.SecondsToDeadline(), 0);
+  crew.Pass(0);
+  ASSERT_EQ(crew.view().round, 3);
+  EXPECT_EQ(crew.RoundStateOf(3), RoundState::kOpen);
+}
+
 TEST(EngineCohort, AfterTheGraceTheRoundIsAborted) {
   RunConfig config = GridRunConfig(3, 10);
   config.rounds.quorum = 2;

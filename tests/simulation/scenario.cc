@@ -37,6 +37,7 @@ Scenario DrawScenario(Random* random) {
   config.checkpoint_every = 1 + static_cast<int64_t>(random->Below(5));
   config.evaluate_every = 1 + static_cast<int64_t>(random->Below(6));
   scenario.clients = fleet;
+  scenario.faithful = fleet;
   if (random->Below(8) == 0) {
     // One more wants to join whom the run does not admit.
     scenario.clients = fleet + 1;
@@ -50,6 +51,8 @@ Scenario DrawScenario(Random* random) {
   if (random->Below(20) == 0) config.durability = Durability::kRelaxed;
   scenario.rollbacks = random->Below(4) == 0;
   scenario.starts_up = random->Below(10) != 0;
+  if (random->Below(4) == 0) scenario.clock_step = config.rounds.deadline_seconds * random->Uniform(0.01, 0.05);
+  if (random->Below(3) == 0) scenario.faithful = config.rounds.quorum;
   return scenario;
 }
 

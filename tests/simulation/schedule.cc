@@ -47,6 +47,7 @@ Schedule::Schedule(uint64_t seed, bool print)
       fleet_(scenario_.config, scenario_.clients, this, seed) {
   result_.trace = 0xcbf29ce484222325ULL;
   if (scenario_.starts_up) fleet_.disk(kCoordinator).Restore(FreshRun());
+  fleet_.clock()->set_step(scenario_.clock_step);
 }
 
 ScheduleResult Schedule::Run() {
@@ -332,6 +333,7 @@ void Schedule::Recover() {
   for (int64_t process = kCoordinator; process < scenario_.clients; ++process) Disarm(process);
   fleet_.hold_background(false);
   if (fleet_.coordinator_up()) fleet_.KillCoordinator();
+  for (int64_t i = scenario_.faithful; i < scenario_.clients; ++i) KillClient(i);
   StartCoordinator();
   if (failed()) return;
   Survive(fleet_.Handle(ResumeRequested{}), "an operator's act");
@@ -344,9 +346,7 @@ void Schedule::Recover() {
                                              ", round ", view.round));
     }
     // Updates that an old state makes end its session; the client comes back.
-    for (int64_t i = 0; i < scenario_.clients; ++i) {
-      if (IsAdmitted(i)) Revive(i);
-    }
+    for (int64_t i = 0; i < scenario_.faithful; ++i) Revive(i);
     const absl::StatusOr<bool> moved = fleet_.DeliverAny(nullptr);
     for (int64_t i = 0; i < scenario_.clients; ++i) SurviveSession(i);
     Survive(moved.status(), "a delivery");

@@ -300,18 +300,23 @@ int MemoryDisk::MakeOneDirectory(const std::string& path) {
   return 0;
 }
 
+// As PosixFiles does: it also syncs the name of the last directory that is there already, whose maker may have died or
+// failed before that.
 absl::Status MemoryDisk::MakeDirectory(const std::string& path) {
-  std::string prefix;
-  for (const std::string& part : PartsOf(path)) {
-    const std::string parent = prefix.empty() ? "/" : prefix;
-    absl::StrAppend(&prefix, "/", part);
-    if (SizeOf(prefix) >= 0) {
-      absl::MutexLock lock(&mutex_);
-      if (FindDirectory(prefix) != nullptr) continue;
-      return absl::FailedPreconditionError(absl::StrCat(prefix, " is not a directory; name another one"));
-    }
-    if (const int error = MakeOneDirectory(prefix); error != 0) return ErrnoStatus(error, "create directory", prefix);
-    if (const int error = SyncNames(parent); error != 0) return SyncStatus(error, parent);
+  const std::vector<std::string> parts = PartsOf(path);
+  std::vector<std::string> prefixes = {"/"};
+  for (const std::string& part : parts)
+    prefixes.push_back(absl::StrCat(prefixes.back() == "/" ? "" : prefixes.back(), "/", part));
+  size_t present = 0;  // of `parts`
+  while (present < parts.size() && SizeOf(prefixes[present + 1]) >= 0) {
+    absl::MutexLock lock(&mutex_);
+    if (FindDirectory(prefixes[++present]) != nullptr) continue;
+    return absl::FailedPreconditionError(absl::StrCat(prefixes[present], " is not a directory; name another one"));
+  }
+  for (size_t i = present == 0 ? 0 : present - 1; i < parts.size(); ++i) {
+    const int error = i < present ? 0 : MakeOneDirectory(prefixes[i + 1]);
+    if (error != 0) return ErrnoStatus(error, "create directory", prefixes[i + 1]);
+    if (const int failed = SyncNames(prefixes[i]); failed != 0) return SyncStatus(failed, prefixes[i]);
   }
   return absl::OkStatus();
 }
