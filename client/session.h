@@ -26,7 +26,7 @@ class ClientSession {
   struct Options {
     std::string name;
     std::string run;  // to join; empty: the only one that the coordinator has
-    // Different for every ClientSession, however its client died: tells its connections from those of another one.
+    // A random number of this ClientSession: tells its connections from those of the client's other processes.
     Id128 process;
     ClientState* state = nullptr;
     // A fresh `state` stands in for one that was lost: said at the first check-in, so that the loss is counted.

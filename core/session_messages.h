@@ -39,7 +39,7 @@ struct CheckIn {
   int64_t pending_round = 0;
   bool residual_lost = false;
   std::string run;          // empty: the only run that the coordinator has
-  Id128 process;            // drawn by each process of a client; zero: unknown
+  Id128 process;            // drawn whenever a client opens its state; zero: unknown
   uint32_t connection = 0;  // number of this connection of `process`, from 1
 };
 

@@ -24,6 +24,14 @@ RunConfig Cohort(int64_t clients, int64_t cohort, int64_t invited, Selection sel
   return config;
 }
 
+// Two of three close a round at its deadline, after 10 seconds, or within 5 seconds of grace.
+RunConfig QuorumWithGrace() {
+  RunConfig config = GridRunConfig(3, 10);
+  config.rounds.quorum = 2;
+  config.rounds.grace_seconds = 5;
+  return config;
+}
+
 std::vector<int64_t> SortedOut(const std::set<int64_t>& all, const std::set<int64_t>& some) {
   std::vector<int64_t> rest;
   std::set_difference(all.begin(), all.end(), some.begin(), some.end(), std::back_inserter(rest));
@@ -154,10 +162,7 @@ TEST(EngineCohort, SeedsDrawDifferentCohorts) {
 }
 
 TEST(EngineCohort, TheGraceEndsWithTheUpdateThatCompletesTheQuorum) {
-  RunConfig config = GridRunConfig(3, 10);
-  config.rounds.quorum = 2;
-  config.rounds.grace_seconds = 5;
-  Crew crew(config, 3);
+  Crew crew(QuorumWithGrace(), 3);
   crew.Deliver(0, 1);
   EXPECT_DOUBLE_EQ(crew.SecondsToDeadline(), 10);
   crew.Pass(10);
@@ -171,10 +176,7 @@ TEST(EngineCohort, TheGraceEndsWithTheUpdateThatCompletesTheQuorum) {
 
 // A machine with much to do may ask for the timer when its time has come already. Nobody says anything more.
 TEST(EngineCohort, ADeadlineThatPassedUnseenStillComes) {
-  RunConfig config = GridRunConfig(3, 10);
-  config.rounds.quorum = 2;
-  config.rounds.grace_seconds = 5;
-  Crew crew(config, 3);
+  Crew crew(QuorumWithGrace(), 3);
   crew.Deliver(0, 1);
   crew.Deliver(2, 1);
   crew.fleet.clock()->Advance(12);  // past the deadline, and not the grace
@@ -195,10 +197,7 @@ TEST(EngineCohort, ADeadlineThatPassedUnseenStillComes) {
 }
 
 TEST(EngineCohort, AfterTheGraceTheRoundIsAborted) {
-  RunConfig config = GridRunConfig(3, 10);
-  config.rounds.quorum = 2;
-  config.rounds.grace_seconds = 5;
-  Crew crew(config, 3);
+  Crew crew(QuorumWithGrace(), 3);
   crew.Deliver(0, 1);
   crew.Pass(14.9);
   EXPECT_EQ(crew.RoundStateOf(1), RoundState::kOpen);
