@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "core/status.h"
 #include "tests/testing/memory_vfs.h"
 
 namespace terse {
@@ -300,25 +301,22 @@ int MemoryDisk::MakeOneDirectory(const std::string& path) {
   return 0;
 }
 
-// As PosixFiles does: it also syncs the name of the last directory that is there already, whose maker may have died or
+// As PosixFiles does: the name of a directory that is there already is synced too, because its maker may have died or
 // failed before that.
 absl::Status MemoryDisk::MakeDirectory(const std::string& path) {
-  const std::vector<std::string> parts = PartsOf(path);
-  std::vector<std::string> prefixes = {"/"};
-  for (const std::string& part : parts)
-    prefixes.push_back(absl::StrCat(prefixes.back() == "/" ? "" : prefixes.back(), "/", part));
-  size_t present = 0;  // of `parts`
-  while (present < parts.size() && SizeOf(prefixes[present + 1]) >= 0) {
+  if (PartsOf(path).empty()) return absl::OkStatus();
+  const std::string parent = ParentOf(path);
+  if (SizeOf(path) < 0) {
+    TERSE_RETURN_IF_ERROR(MakeDirectory(parent));
+    if (const int error = MakeOneDirectory(path); error != 0) return ErrnoStatus(error, "create directory", path);
+  } else {
     absl::MutexLock lock(&mutex_);
-    if (FindDirectory(prefixes[++present]) != nullptr) continue;
-    return absl::FailedPreconditionError(absl::StrCat(prefixes[present], " is not a directory; name another one"));
+    if (FindDirectory(path) == nullptr) {
+      return absl::FailedPreconditionError(absl::StrCat(path, " is not a directory; name another one"));
+    }
   }
-  for (size_t i = present == 0 ? 0 : present - 1; i < parts.size(); ++i) {
-    const int error = i < present ? 0 : MakeOneDirectory(prefixes[i + 1]);
-    if (error != 0) return ErrnoStatus(error, "create directory", prefixes[i + 1]);
-    if (const int failed = SyncNames(prefixes[i]); failed != 0) return SyncStatus(failed, prefixes[i]);
-  }
-  return absl::OkStatus();
+  const int error = SyncNames(parent);
+  return error == 0 ? absl::OkStatus() : SyncStatus(error, parent);
 }
 
 absl::StatusOr<std::unique_ptr<DirectoryLock>> MemoryDisk::Lock(const std::string& directory) {
