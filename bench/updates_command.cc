@@ -58,14 +58,14 @@ class Fleet {
   static absl::StatusOr<std::unique_ptr<Fleet>> Create(const UpdatesOptions& options) {
     auto fleet = absl::WrapUnique(new Fleet(MakeRun(options.density)));
     const RunConfig& run = fleet->run_;
-    TERSE_ASSIGN_OR_RETURN(fleet->weights_, InitialWeights(run.model.name, run.seed));
-    TERSE_ASSIGN_OR_RETURN(const Layout layout, ModelLayout(run.model.name));
+    TERSE_ASSIGN_OR_RETURN(fleet->weights_, InitialWeights(run.model, run.seed));
+    TERSE_ASSIGN_OR_RETURN(const Layout layout, ModelLayout(run.model));
     TERSE_ASSIGN_OR_RETURN(fleet->codec_, MakeCodec(run.codec, layout));
     fleet->average_.resize(layout.size());
     const TrainerFactory make_trainer = MakeTrainerFactory(options.data, "cpu");
     for (int64_t i = 0; i < kClients; ++i) {
       Client client;
-      TERSE_ASSIGN_OR_RETURN(client.trainer, make_trainer(run, Shard{i, kClients}));
+      TERSE_ASSIGN_OR_RETURN(client.trainer, make_trainer(run, Shard{i, kClients}, ""));
       TERSE_ASSIGN_OR_RETURN(client.feedback, MakeFeedback(run.codec, fleet->codec_.get()));
       client.delta.resize(layout.size());
       fleet->clients_.push_back(std::move(client));
@@ -99,9 +99,9 @@ class Fleet {
 
   absl::StatusOr<std::string> TrainAndCompress(int64_t round, int64_t index) {
     Client& client = clients_[index];
+    const LocalPlan plan = {run_.train.local_steps, round * run_.train.local_steps};
     const auto always = [] { return true; };
-    TERSE_RETURN_IF_ERROR(
-        client.trainer->Train(weights_, run_.train.local_steps, always, absl::MakeSpan(client.delta)).status());
+    TERSE_RETURN_IF_ERROR(client.trainer->Train(weights_, plan, always, absl::MakeSpan(client.delta)).status());
     const CodecKey key = {run_.seed, static_cast<uint64_t>(round), static_cast<uint64_t>(index)};
     TERSE_ASSIGN_OR_RETURN(std::string message, client.feedback->Compress(&client.delta, key));
     TERSE_ASSIGN_OR_RETURN(const auto positions, codec_->SentPositions(message));

@@ -25,6 +25,8 @@ class CoordinatorLink {
   // The bytes of the checkpoint file of `version`, at most `max_bytes`. Goes on after a broken transfer where it
   // stopped; UNAVAILABLE when that does not help. NOT_FOUND when the coordinator has replaced that checkpoint.
   virtual absl::StatusOr<std::string> DownloadCheckpoint(Id128 lineage, int64_t version, int64_t max_bytes) = 0;
+  // The same for the run's TorchScript file.
+  virtual absl::StatusOr<std::string> DownloadModule(Id128 lineage, int64_t max_bytes) = 0;
 };
 
 }  // namespace terse

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compression/codec_table.h"
@@ -10,6 +11,7 @@
 #include "compression/feedback_table.h"
 #include "core/fault.h"
 #include "core/status.h"
+#include "storage/module_file.h"
 #include "storage/run_store.h"
 
 namespace terse {
@@ -93,23 +95,41 @@ ClientSession::Next ClientSession::OnMessage(CoordinatorLink* link, const FromSe
 
 absl::Status ClientSession::OnWelcome(CoordinatorLink* link, const Welcome& welcome) {
   TERSE_FAILPOINT("client.welcome.received");
-  TERSE_RETURN_IF_ERROR(Adopt(welcome));
+  TERSE_RETURN_IF_ERROR(Adopt(link, welcome));
   if (welcome.verdict.has_value()) TERSE_RETURN_IF_ERROR(OnVerdict(*welcome.verdict));
   link->SetMaxDeltaBytes(MaxDownstreamBytes(*work_->codec, work_->config->rounds.clients));
   return SendReady(link);
 }
 
-absl::Status ClientSession::Adopt(const Welcome& welcome) {
+absl::StatusOr<std::string> ClientSession::FetchModule(CoordinatorLink* link, const Welcome& welcome) {
+  const ModelSpec& model = welcome.config->model;
+  if (model.name != kTorchScriptModel) return std::string();
+  if (!absl::c_linear_search(options_.allow_models, model.hash)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("run '", welcome.config->name, "' trains the TorchScript module ", model.hash,
+                     ", which is code; if you trust it, start the client with --allow-model ", model.hash));
+  }
+  if (absl::optional<std::string> kept = options_.state->LoadModule(model)) return *std::move(kept);
+  TERSE_ASSIGN_OR_RETURN(std::string bytes, link->DownloadModule(welcome.lineage, kMaxModuleBytes));
+  if (ModuleHash(bytes) != model.hash) {
+    return absl::UnavailableError(absl::StrCat("the downloaded TorchScript module is not ", model.hash));
+  }
+  TERSE_RETURN_IF_ERROR(Stored(options_.state->SaveModule(bytes)));
+  return bytes;
+}
+
+absl::Status ClientSession::Adopt(CoordinatorLink* link, const Welcome& welcome) {
   const bool ours = options_.state->state().lineage == welcome.lineage;
   if (ours && work_.has_value() && work_->lineage == welcome.lineage) return absl::OkStatus();
+  TERSE_ASSIGN_OR_RETURN(const std::string module, FetchModule(link, welcome));
   TERSE_RETURN_IF_ERROR(Stored(options_.state->Begin(welcome.lineage, welcome.config->durability)));
   Work work;
   work.lineage = welcome.lineage;
   work.config = welcome.config;
   work.client_index = welcome.client_index;
   const Shard shard =
-      welcome.config->data.partition == "iid" ? Shard{welcome.client_index, welcome.config->rounds.clients} : Shard{};
-  TERSE_ASSIGN_OR_RETURN(work.trainer, options_.make_trainer(*welcome.config, shard));
+      welcome.config->data.partition != "all" ? Shard{welcome.client_index, welcome.config->rounds.clients} : Shard{};
+  TERSE_ASSIGN_OR_RETURN(work.trainer, options_.make_trainer(*welcome.config, shard, module));
   TERSE_ASSIGN_OR_RETURN(work.codec, MakeCodec(welcome.config->codec, work.trainer->layout()));
   TERSE_ASSIGN_OR_RETURN(work.feedback, MakeFeedback(welcome.config->codec, work.codec.get()));
   work.scratch.resize(work.trainer->layout().size());
@@ -219,8 +239,9 @@ absl::Status ClientSession::TrainAndSeal(CoordinatorLink* link, const Assignment
     return options_.keep_going();
   };
   absl::Span<float> delta = absl::MakeSpan(work_->scratch);
-  TERSE_ASSIGN_OR_RETURN(const TrainResult result,
-                         work_->trainer->Train(work_->weights, assignment.local_steps, keep_going, delta));
+  // Every version was one round of everybody's local steps.
+  const LocalPlan plan = {assignment.local_steps, assignment.base_version * work_->config->train.local_steps};
+  TERSE_ASSIGN_OR_RETURN(const TrainResult result, work_->trainer->Train(work_->weights, plan, keep_going, delta));
   TERSE_FAILPOINT("client.train.done");
   const int64_t train_us = options_.clock->NowMicros() - start;
   const CodecKey key = {work_->config->seed, static_cast<uint64_t>(assignment.round),

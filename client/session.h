@@ -32,6 +32,8 @@ class ClientSession {
     // A fresh `state` stands in for one that was lost: said at the first check-in, so that the loss is counted.
     bool residual_lost = false;
     TrainerFactory make_trainer;
+    // SHA-256 (module_file.h) of the TorchScript files that this client trains. They are code: others are refused.
+    std::vector<std::string> allow_models;
     Clock* clock = nullptr;
     // Asked between local steps and between messages; false ends Run with CANCELLED.
     std::function<bool()> keep_going;
@@ -71,7 +73,9 @@ class ClientSession {
   absl::Status Converse(CoordinatorLink* link);
   absl::Status CheckInWith(CoordinatorLink* link);
   absl::Status OnWelcome(CoordinatorLink* link, const Welcome& welcome);
-  absl::Status Adopt(const Welcome& welcome);
+  absl::Status Adopt(CoordinatorLink* link, const Welcome& welcome);
+  // The bytes of the run's TorchScript file; nothing for other models.
+  absl::StatusOr<std::string> FetchModule(CoordinatorLink* link, const Welcome& welcome);
   absl::Status LoadWork();
   absl::Status SendReady(CoordinatorLink* link);
   Next OnMessage(CoordinatorLink* link, const FromServer& message);

@@ -15,6 +15,8 @@ set(TERSE_ALLOWED_proto "core;proto")
 set(TERSE_ALLOWED_coordinator_engine "core;compression;storage;coordinator_engine")
 set(TERSE_ALLOWED_client_engine "core;compression;storage;client_engine")
 set(TERSE_ALLOWED_coordinator_rpc "core;compression;storage;proto;coordinator_engine;coordinator_rpc")
+# Where the coordinator's seams and LibTorch meet.
+set(TERSE_ALLOWED_coordinator_learning "core;compression;storage;proto;learning;coordinator_engine;coordinator_rpc;coordinator_learning")
 set(TERSE_ALLOWED_client_rpc "core;compression;storage;proto;client_engine;client_rpc")
 # The restore of a backup works on files, without a coordinator.
 set(TERSE_ALLOWED_admin "core;proto;storage;admin")

@@ -16,8 +16,9 @@
 
 namespace terse {
 
-// Zeroes what the message speaks of in each vector of `state`, a whole number of vectors of codec.layout().size()
-// floats. INVALID_ARGUMENT for a message that does not decode; the state is as before then.
+// Zeroes the parameters that the message speaks of in each vector of `state`, a whole number of vectors of
+// codec.layout().size() floats; all of it when the message carries everything. INVALID_ARGUMENT for a message that does
+// not decode; the state is as before then.
 absl::Status ForgetSent(const Codec& codec, absl::string_view message, absl::Span<float> state);
 
 // The contract is Feedback's. The state is ag.

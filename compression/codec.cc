@@ -68,7 +68,8 @@ absl::StatusOr<absl::optional<std::vector<uint32_t>>> Codec::SentPositions(absl:
   std::vector<uint32_t> sent;
   const bool all = traits().carries_all;
   TERSE_RETURN_IF_ERROR(ForEachRun(*this, message, [&sent, all](const DecodedRun& run) {
-    if (!all) sent.insert(sent.end(), run.positions, run.positions + run.count);
+    // Where not all parameters travel, only buffers come as consecutive positions.
+    if (!all && run.positions != nullptr) sent.insert(sent.end(), run.positions, run.positions + run.count);
   }));
   if (all) return absl::optional<std::vector<uint32_t>>();
   return absl::make_optional(std::move(sent));

@@ -36,9 +36,9 @@ struct EncodeOptions {
   // The newest part of the update, without the residual, for codecs that look at it (adacomp). Empty: all of the update
   // is new. layout().size() elements otherwise.
   absl::Span<const float> latest = {};
-  // One number a tensor in place of the codec's own density (dgc) or samples per element (mcgq), for schedules and
-  // controllers. Empty, or 0 for a tensor: the codec's own. Ignored by all other codecs: where both ends know the
-  // density, the messages depend on it.
+  // One number a tensor of the layout in place of the codec's own density (dgc) or samples per element (mcgq), for
+  // schedules and controllers. Empty, or 0 for a tensor: the codec's own. Ignored for buffers, and by all other codecs:
+  // where both ends know the density, the messages depend on it.
   absl::Span<const double> rates = {};
   // From NewScratch of the same codec, or null.
   EncodeScratch* scratch = nullptr;
@@ -46,10 +46,10 @@ struct EncodeOptions {
 
 // What a codec promises; printed by tools, tested by the conformance suite.
 struct CodecTraits {
-  bool lossless = false;     // decoding gives the update bit for bit
+  bool lossless = false;     // decoding gives the update bit for bit; buffers always come so (buffer_tail_codec.h)
   bool unbiased = false;     // the mean over keys of what decodes is the update
   bool stochastic = false;   // the message depends on EncodeOptions::key
-  bool carries_all = false;  // a message speaks of every element, not of some positions
+  bool carries_all = false;  // a message speaks of every element, not of some of the parameters
   bool uses_latest = false;  // EncodeOptions::latest matters
 };
 
@@ -106,7 +106,7 @@ class Codec {
                                                    const EncodeOptions& options = {}) const = 0;
 
   // The exact cost in bits of Encode(update, options) by formula, without writing it: what stands between the format
-  // byte and the padding. Errors as Encode.
+  // byte and the padding, and the buffers behind that. Errors as Encode.
   virtual absl::StatusOr<int64_t> CostBits(absl::Span<const float> update, const EncodeOptions& options = {}) const = 0;
 
   // Scratch for EncodeOptions; null for a codec that has no use for it.
@@ -124,7 +124,8 @@ class Codec {
   // accumulator may be partly changed, so callers validate first.
   absl::Status AddDecoded(absl::string_view message, float sign, absl::Span<float> accumulator) const;
 
-  // The flat positions that the message carries, increasing; nullopt when it carries all of them.
+  // The flat positions of the parameters that the message carries, increasing; nullopt when it carries all of them.
+  // Buffers travel with every message and are not among them: who masks momentum by these positions has none there.
   absl::StatusOr<absl::optional<std::vector<uint32_t>>> SentPositions(absl::string_view message) const;
 };
 

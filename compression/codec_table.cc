@@ -1,8 +1,11 @@
 #include "compression/codec_table.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compression/adacomp.h"
+#include "compression/buffer_tail_codec.h"
 #include "compression/dense.h"
 #include "compression/dgc.h"
 #include "compression/ef_signsgd.h"
@@ -71,7 +74,9 @@ std::vector<std::string> CodecNames() {
 
 absl::StatusOr<std::unique_ptr<const Codec>> MakeCodec(const CodecSpec& spec, const Layout& layout) {
   TERSE_ASSIGN_OR_RETURN(const Row* row, FindRow(spec.name));
-  return GroupedCodec::Create(spec, layout, row->create);
+  if (layout.parameters() == layout.size()) return GroupedCodec::Create(spec, layout, row->create);
+  TERSE_ASSIGN_OR_RETURN(auto parameters, GroupedCodec::Create(spec, layout.WithoutBuffers(), row->create));
+  return std::make_unique<const BufferTailCodec>(layout, std::move(parameters));
 }
 
 absl::StatusOr<std::string> DefaultFeedback(const CodecSpec& spec) {

@@ -15,7 +15,8 @@ namespace terse {
 // Names of all codecs, in table order.
 std::vector<std::string> CodecNames();
 
-// The codec of spec.name on the groups of spec.grouping. INVALID_ARGUMENT for an unknown name (the message lists the
+// The codec of spec.name on the groups of spec.grouping, with a dense tail where the layout has buffers
+// (buffer_tail_codec.h). INVALID_ARGUMENT for an unknown name (the message lists the
 // known ones) or a setting out of range.
 absl::StatusOr<std::unique_ptr<const Codec>> MakeCodec(const CodecSpec& spec, const Layout& layout);
 

@@ -1,5 +1,6 @@
 #include "compression/feedback.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -69,7 +70,14 @@ absl::Status Feedback::Settle(bool applied) {
   if (!pending()) return absl::FailedPreconditionError("no update is pending, so there is nothing to settle");
   if (applied) TERSE_RETURN_IF_ERROR(Subtract(pending_));
   pending_.clear();
+  DropBuffers();
   return absl::OkStatus();
+}
+
+void Feedback::DropBuffers() {
+  for (auto vector = dense_.begin(); vector != dense_.end(); vector += size()) {
+    std::fill(vector + parameters(), vector + size(), 0.0f);
+  }
 }
 
 double Feedback::Reset() {
@@ -98,7 +106,9 @@ absl::Status Feedback::Restore(absl::Span<const float> dense, absl::string_view 
   }
   dense_.assign(dense.begin(), dense.end());
   pending_.assign(pending.data(), pending.size());
-  return minus.empty() ? absl::OkStatus() : Subtract(minus);
+  if (!minus.empty()) TERSE_RETURN_IF_ERROR(Subtract(minus));
+  if (pending.empty()) DropBuffers();
+  return absl::OkStatus();
 }
 
 double Feedback::Norm() const {

@@ -24,6 +24,11 @@ namespace terse {
 //
 // A pending update must be settled before the next Compress. (dense, the message that was settled last) is all that a
 // client must store: Restore continues from it.
+//
+// Memory is for parameters. The delta of a buffer (core/layout.h) is handed to the codec as it is, and once its update
+// is settled the state is zero there, whatever the verdict: running statistics are a state, so those of an update that
+// was not applied are out of date, and would be counted twice if they joined the next; a variance could become
+// negative.
 class Feedback {
  public:
   virtual ~Feedback() = default;
@@ -44,7 +49,8 @@ class Feedback {
 
   // Continues from stored state: `dense` less what `minus` carried is the state. `minus` may be empty. If `pending` is
   // not empty it is the sealed message whose verdict is outstanding, and `dense` is the state it was made from (then
-  // `minus` is empty). DATA_LOSS when sizes or messages do not fit.
+  // `minus` is empty); without one, what `dense` has for buffers is dropped. DATA_LOSS when sizes or messages do not
+  // fit.
   absl::Status Restore(absl::Span<const float> dense, absl::string_view minus, absl::string_view pending);
 
   // The state: a whole number of vectors of layout().size() floats, the first of which is what was encoded last while
@@ -60,20 +66,26 @@ class Feedback {
   // null.
   Feedback(const Codec* codec, int vectors, double decay, std::unique_ptr<RateSchedule> schedule);
 
-  // Makes the new state, in *delta or in dense_, exchanging the two as it likes, and encodes its first vector. After an
-  // error dense_ must be as before. The default, for a state of one vector: decay * dense + delta, in float32.
+  // Makes the new state, in *delta or in dense_, exchanging the two as it likes, and encodes its first vector, which
+  // has the delta's own values for buffers, where dense_ is zero in all vectors. After an error dense_ must be as
+  // before. The default, for a state of one vector: decay * dense + delta, in float32.
   virtual absl::StatusOr<std::string> Accumulate(std::vector<float>* delta, const EncodeOptions& options);
 
-  // Takes out of dense_ what an applied message carried. Deterministic: Restore repeats it. An error only for a message
-  // that does not decode.
+  // Takes out of dense_ what an applied message carried of the parameters; what it leaves for buffers is dropped.
+  // Deterministic: Restore repeats it. An error only for a message that does not decode.
   virtual absl::Status Subtract(absl::string_view message) = 0;
 
   const Codec& codec() const { return *codec_; }
   size_t size() const { return static_cast<size_t>(codec_->layout().size()); }
+  // Elements of a vector before its buffers.
+  size_t parameters() const { return static_cast<size_t>(codec_->layout().parameters()); }
 
   std::vector<float> dense_;
 
  private:
+  // Zeroes what dense_ has for buffers.
+  void DropBuffers();
+
   const Codec* const codec_;
   const float decay_;
   const std::unique_ptr<RateSchedule> schedule_;

@@ -15,7 +15,7 @@ constexpr double kStageFactor = 0.25;
 }  // namespace
 
 absl::StatusOr<std::string> MomentumCorrection::Accumulate(std::vector<float>* delta, const EncodeOptions& options) {
-  if (clip_ > 0) Clip(absl::MakeSpan(*delta));
+  if (clip_ > 0) Clip(absl::MakeSpan(*delta).subspan(0, parameters()));
   next_.resize(dense_.size());
   const float* const v = dense_.data();
   const float* const u = dense_.data() + size();

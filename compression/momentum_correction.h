@@ -11,8 +11,9 @@
 // Readings, where the paper leaves a choice:
 // - g is the delta of a round of local training, one step in the paper. Local training should have no momentum of its
 //   own.
-// - `clip` is the local threshold thr_G_k = N^(-1/2) thr_G of a fleet of N clients; the norm is over the whole delta,
-//   its squares added as LaneSum of exact_math.h does.
+// - `clip` is the local threshold thr_G_k = N^(-1/2) thr_G of a fleet of N clients; the norm is over the delta
+//   of all parameters, its squares added as LaneSum of exact_math.h does. Buffers are no gradients: they are neither
+//   clipped nor part of the norm.
 // - An element that was sent is forgotten whole, as DGC's messages carry it exactly; with a codec that rounds, what
 //   rounding left is lost: error_feedback.h keeps it. A message that carries all elements empties both.
 // - An update that was not applied changes nothing: v and u go on.

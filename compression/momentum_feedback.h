@@ -12,6 +12,7 @@
 namespace terse {
 
 // The contract is Feedback's. The state is m. Verdicts do not change it: an update that was not applied lives on in m.
+// Buffers have no momentum: their deltas are not scaled.
 class MomentumFeedback : public Feedback {
  public:
   // 0 <= momentum < 1: beta.

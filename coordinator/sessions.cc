@@ -181,7 +181,7 @@ absl::Status HandleCheckIn(RunContext& run, SessionId id, const CheckIn& message
     return run.Note("client_refused", -1, objection);
   }
   TERSE_ASSIGN_OR_RETURN(const ClientRecord record, run.store->RegisterClient(message.name, run.Now()));
-  if (record.id >= run.config->rounds.clients && run.config->data.partition == "iid") {
+  if (record.id >= run.config->rounds.clients && run.config->data.partition != "all") {
     const std::string reason =
         absl::StrCat("run '", run.config->name, "' cuts its data into ", run.config->rounds.clients,
                      " shards and all of them have an owner; raise rounds.clients in a new run");

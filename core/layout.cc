@@ -1,5 +1,6 @@
 #include "core/layout.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "absl/container/flat_hash_set.h"
@@ -9,13 +10,16 @@
 namespace terse {
 
 absl::StatusOr<Layout> Layout::Create(absl::Span<const Entry> entries) {
-  if (entries.empty()) return absl::InvalidArgumentError("a model needs at least one trainable tensor");
   Layout layout;
   absl::flat_hash_set<std::string> names;
   constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
   for (const Entry& entry : entries) {
     if (!names.insert(entry.name).second) {
       return absl::InvalidArgumentError(absl::StrCat("tensor '", entry.name, "' appears twice"));
+    }
+    if (entry.kind == TensorKind::kParameter && layout.parameters_ < layout.size_) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("parameter '", entry.name, "' stands behind a buffer; list all buffers last"));
     }
     int64_t size = 1;
     for (int64_t dimension : entry.shape) {
@@ -26,18 +30,29 @@ absl::StatusOr<Layout> Layout::Create(absl::Span<const Entry> entries) {
       size *= dimension;
     }
     if (layout.size_ > kMax - size) {
-      return absl::InvalidArgumentError(absl::StrCat("the model has more than ", kMax, " parameters"));
+      return absl::InvalidArgumentError(absl::StrCat("the model has more than ", kMax, " elements"));
     }
-    layout.tensors_.push_back({entry.name, entry.shape, layout.size_, size});
+    layout.tensors_.push_back({entry.name, entry.shape, layout.size_, size, entry.kind});
     layout.size_ += size;
+    if (entry.kind == TensorKind::kParameter) layout.parameters_ = layout.size_;
   }
+  if (layout.parameters_ == 0) return absl::InvalidArgumentError("a model needs at least one trainable tensor");
+  return layout;
+}
+
+Layout Layout::WithoutBuffers() const {
+  const auto is_buffer = [](const TensorSpec& tensor) { return tensor.kind == TensorKind::kBuffer; };
+  Layout layout;
+  layout.tensors_.assign(tensors_.begin(), std::find_if(tensors_.begin(), tensors_.end(), is_buffer));
+  layout.size_ = layout.parameters_ = parameters_;
   return layout;
 }
 
 Id128 Layout::Hash() const {
   std::string text;
   for (const TensorSpec& tensor : tensors_) {
-    absl::StrAppend(&text, tensor.name, "[", absl::StrJoin(tensor.shape, ","), "]\n");
+    absl::StrAppend(&text, tensor.name, "[", absl::StrJoin(tensor.shape, ","),
+                    tensor.kind == TensorKind::kBuffer ? "] buffer\n" : "]\n");
   }
   return HashBytes(text);
 }

@@ -1,4 +1,5 @@
-// The layout of a model: its trainable tensors, flattened one after the other into one vector of float32.
+// The layout of a model: its trainable tensors, and behind them its buffers where a run averages them, flattened one
+// after the other into one vector of float32.
 #ifndef TERSE_CORE_LAYOUT_H_
 #define TERSE_CORE_LAYOUT_H_
 
@@ -12,11 +13,16 @@
 
 namespace terse {
 
+// Parameters are trained. Buffers, such as the running mean and variance of BatchNorm, are what training leaves behind
+// without a gradient.
+enum class TensorKind { kParameter, kBuffer };
+
 struct TensorSpec {
   std::string name;            // "conv1.weight"
   std::vector<int64_t> shape;  // {20, 1, 5, 5}
   int64_t offset = 0;          // of its first element in the flat vector
   int64_t size = 0;            // number of elements
+  TensorKind kind = TensorKind::kParameter;
 };
 
 // Immutable after Create; copies are cheap enough for set-up code. Both ends build the same layout from the same model,
@@ -26,21 +32,28 @@ class Layout {
   struct Entry {
     std::string name;
     std::vector<int64_t> shape;
+    TensorKind kind = TensorKind::kParameter;
   };
 
   Layout() = default;
-  // INVALID_ARGUMENT for an empty list, a dimension below 1, a repeated name, or more than 2^31 - 1 elements in all.
+  // INVALID_ARGUMENT for a list without parameters, a parameter behind a buffer, a dimension below 1, a repeated name,
+  // or more than 2^31 - 1 elements in all.
   static absl::StatusOr<Layout> Create(absl::Span<const Entry> entries);
 
   // Number of elements of the whole model.
   int64_t size() const { return size_; }
+  // Number of elements of all parameters: buffers are the flat elements from here on.
+  int64_t parameters() const { return parameters_; }
   absl::Span<const TensorSpec> tensors() const { return tensors_; }
-  // Of names and shapes; two ends with different layouts refuse each other at check-in.
+  // The parameters alone.
+  Layout WithoutBuffers() const;
+  // Of names, shapes and which tensors are buffers; two ends with different layouts refuse each other at check-in.
   Id128 Hash() const;
 
  private:
   std::vector<TensorSpec> tensors_;
   int64_t size_ = 0;
+  int64_t parameters_ = 0;
 };
 
 }  // namespace terse

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+
 namespace terse {
 
 // Settings of compression/codec_table; each codec reads the ones it has, and its header says which. The defaults are
@@ -31,13 +33,39 @@ struct CodecSpec {
   int64_t warmup_rounds = 0;            // dgc: rounds over which the density falls to its value
 };
 
+// ModelSpec::name of a TorchScript module that came with the run.
+inline constexpr absl::string_view kTorchScriptModel = "torchscript";
+// Whether `text` may be such a module's hash: the 64 hexadecimal digits of a SHA-256, in lower case.
+inline bool IsModuleHash(absl::string_view text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == absl::string_view::npos;
+}
+
+// Each model reads the settings that it has.
 struct ModelSpec {
-  std::string name;  // row of learning/models/model_table
+  std::string name = "";             // row of learning/models/model_table, or "torchscript"
+  int64_t classes = 0;               // width of the output: classes or symbols; 0: the model's own
+  int64_t inputs = 0;                // numbers in an example, for models that take a vector; 0: the model's own
+  double dropout = -1;               // below 0: the model's own
+  std::string buffers = "averaged";  // or "local": they stay with each client
+  std::string hash = "";             // "torchscript": SHA-256 of the module's file, in hexadecimal digits
 };
 
+// Settings of learning/datasets/dataset_table and learning/partition; each data set and partition reads the ones it
+// has.
 struct DataSpec {
-  std::string name;       // row of learning/datasets/dataset_table
-  std::string partition;  // "iid": shard index/count of the run's clients; "all": whatever the client has
+  std::string name = "";          // row of learning/datasets/dataset_table
+  std::string partition = "iid";  // row of learning/partition_table: how the training data is cut into clients
+  std::string train = "";         // file, folder or several, relative to the data directory, for the formats
+  std::string test = "";
+  std::vector<std::string> columns = {};  // csv: "name:kind", one a column
+  std::string level = "char";             // text: "char" or "word"
+  int64_t vocabulary = 0;                 // text: the most frequent symbols, the others become one; 0: all
+  int64_t features = 0;                   // libsvm: numbers an example; 0: as many as the training file names
+  std::string normalize = "unit";  // bytes to floats: "unit" (0..1), "standardize" (each image: mean 0, deviation 1)
+  std::string augment = "none";    // of training images: "none" or "pad_crop_flip"
+  double alpha = 0.5;              // dirichlet: concentration
+  int64_t labels_each = 2;         // label_shards: pieces of equal labels that a client gets
+  double exponent = 1;             // power_law: client i gets a share of (i + 1)^-exponent
 };
 
 struct OptimizerSpec {
@@ -48,12 +76,29 @@ struct OptimizerSpec {
   double beta2 = 0;
   double epsilon = 0;
   bool momentum_masking = false;  // SBC supplement VII-A
+  bool nesterov = false;          // sgd with momentum
+  double weight_decay = 0;        // adds weight_decay * w to the gradient, of tensors with two dimensions or more
+  double l1 = 0;                  // adds l1 * sign(w), of the same tensors
+  double clip_norm = 0;           // largest L2 norm of a gradient; 0: any
+};
+
+// The learning rate is multiplied by `factor` at each iteration of `at`, and at from, from + every, from + 2 every, ...
+// Iterations are the run's: local steps that a client has done when it took part in every round.
+struct LearningRateSchedule {
+  double factor = 1;
+  std::vector<int64_t> at;
+  int64_t from = 0;
+  int64_t every = 0;  // 0: only `at`
 };
 
 struct TrainSpec {
   int64_t local_steps = 0;  // n of SGD_n, SBC Algorithm 1
   int64_t batch_size = 0;
   OptimizerSpec optimizer;
+  LearningRateSchedule schedule;
+  std::string loss = "auto";  // row of learning/loss_table; "auto": the one for the data set's task
+  double proximal = 0;        // FedProx: adds proximal * (w - W_0) to the gradient
+  int64_t unroll = 35;        // texts: symbols of a window, through which gradients flow back
 };
 
 enum class Selection { kAll, kRandom, kSamples, kReliability };

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/layout.h"
 #include "core/run_config.h"
@@ -20,6 +21,12 @@ struct TrainResult {
   int64_t samples = 0;  // seen, counting repeats
 };
 
+// What a round asks of a client.
+struct LocalPlan {
+  int64_t steps = 1;            // n of SGD_n
+  int64_t first_iteration = 0;  // of the run, for learning-rate schedules
+};
+
 // SGD_n of SBC Algorithm 1 on one client's data. Not thread-safe.
 class LocalTrainer {
  public:
@@ -29,11 +36,11 @@ class LocalTrainer {
   // Training samples that this client has: its weight under weighting and selection by samples. At least 1.
   virtual int64_t samples() const = 0;
 
-  // Runs `steps` optimizer steps from `weights` (W_0) and writes delta = W_n - W_0; both have layout().size() elements.
-  // Moves the data position and the optimizer state forward. `keep_going` is asked between steps; when it returns false
-  // the call returns CANCELLED and the trainer's state is as it was after the last Train or RestoreState.
+  // Runs plan.steps optimizer steps from `weights` (W_0) and writes delta = W_n - W_0; both have layout().size()
+  // elements. Moves the data position and the optimizer state forward. `keep_going` is asked between steps; when it
+  // returns false the call returns CANCELLED and the trainer's state is as it was after the last Train or RestoreState.
   // INTERNAL when LibTorch fails; FAILED_PRECONDITION when the loss is not finite.
-  virtual absl::StatusOr<TrainResult> Train(absl::Span<const float> weights, int64_t steps,
+  virtual absl::StatusOr<TrainResult> Train(absl::Span<const float> weights, const LocalPlan& plan,
                                             const std::function<bool()>& keep_going, absl::Span<float> delta) = 0;
 
   // Momentum masking (SBC supplement VII-A): zeroes the first-moment state of the given flat positions.
@@ -46,8 +53,9 @@ class LocalTrainer {
 };
 
 struct Evaluation {
-  double accuracy = 0;  // fraction of the test set, 0..1
-  double loss = 0;      // mean over the test set
+  double accuracy = 0;  // fraction of the test set's predictions that are right, 0..1
+  double loss = 0;      // mean over the test set's predictions
+  double top5 = 0;      // fraction whose class is among the five largest outputs; 0 where there are no classes
 };
 
 // Evaluates weights on the test set. Thread-compatible: one call at a time.
@@ -57,15 +65,16 @@ class Evaluator {
   virtual absl::StatusOr<Evaluation> Evaluate(absl::Span<const float> weights) = 0;
 };
 
-// The part of the training data that belongs to a client: shard `index` of `count` under an iid partition.
+// The part of the training data that belongs to a client: part `index` of the `count` that data.partition cuts.
 struct Shard {
   int64_t index = 0;
   int64_t count = 1;
 };
 
-// Makes a trainer once the coordinator has said what the run is.
-using TrainerFactory =
-    std::function<absl::StatusOr<std::unique_ptr<LocalTrainer>>(const RunConfig& config, const Shard& shard)>;
+// Makes a trainer once the coordinator has said what the run is. `module` holds the bytes of the run's TorchScript file
+// when config.model.name is "torchscript", and nothing otherwise.
+using TrainerFactory = std::function<absl::StatusOr<std::unique_ptr<LocalTrainer>>(
+    const RunConfig& config, const Shard& shard, absl::string_view module)>;
 
 }  // namespace terse
 

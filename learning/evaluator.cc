@@ -10,69 +10,123 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
-#include "learning/models/model_table.h"
+#include "learning/batches.h"
+#include "learning/blueprint.h"
+#include "learning/loss_table.h"
 #include "learning/script_model.h"
 #include "learning/torch_edge.h"
 
 namespace terse {
 namespace {
 
-constexpr int64_t kBatch = 500;
+constexpr int64_t kMostExamples = 500;
+constexpr int64_t kMostNumbers = int64_t{1} << 22;  // of the features of a batch
+constexpr int64_t kTextRows = 20;
+// Batches that buffers which the clients keep are estimated from.
+constexpr int64_t kCalibrationBatches = 8;
 
 class TorchEvaluator : public Evaluator {
  public:
-  TorchEvaluator(const ModelDefinition& definition, Layout layout, std::shared_ptr<const Dataset> dataset,
-                 c10::Device device)
-      : layout_(std::move(layout)), dataset_(std::move(dataset)), model_(definition, layout_, device) {}
+  TorchEvaluator(const RunConfig& config, std::shared_ptr<const Blueprint> blueprint,
+                 std::shared_ptr<const Dataset> dataset, const Loss* loss, c10::Device device)
+      : normalize_(config.data.normalize),
+        unroll_(config.train.unroll),
+        blueprint_(std::move(blueprint)),
+        dataset_(std::move(dataset)),
+        loss_(loss),
+        device_(device),
+        model_(blueprint_->Make(device)) {}
 
   absl::StatusOr<Evaluation> Evaluate(absl::Span<const float> weights) override {
-    if (static_cast<int64_t>(weights.size()) != layout_.size()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the model has ", layout_.size(), " weights, got ", weights.size()));
+    const int64_t size = blueprint_->layout().size();
+    if (static_cast<int64_t>(weights.size()) != size) {
+      return absl::InvalidArgumentError(absl::StrCat("the model has ", size, " weights, got ", weights.size()));
     }
-    return CatchTorch("evaluating", [&]() -> absl::StatusOr<Evaluation> { return Run(weights); });
+    return CatchTorch("evaluating", [&]() -> absl::StatusOr<Evaluation> {
+      AdoptThreadCount();
+      const at::NoGradGuard no_grad;
+      model_->SetWeights(weights);
+      Score score;
+      TERSE_RETURN_IF_ERROR(dataset_->task == Task::kText ? ScoreText(&score) : ScoreExamples(&score));
+      return ToEvaluation(score);
+    });
   }
 
  private:
-  Evaluation Run(absl::Span<const float> weights) {
-    AdoptThreadCount();
-    const at::NoGradGuard no_grad;
-    model_.SetWeights(weights);
-    const int64_t count = dataset_->test.count();
-    std::vector<uint32_t> indices(count);
+  absl::Status ScoreExamples(Score* score) {
+    if (model_->local_buffers().numel() > 0) Calibrate();
+    model_->SetTraining(false);
+    const Examples& test = dataset_->test;
+    std::vector<uint32_t> indices(test.count());
     std::iota(indices.begin(), indices.end(), 0u);
-    int64_t correct = 0;
-    double loss = 0;
-    for (int64_t first = 0; first < count; first += kBatch) {
-      const auto batch = absl::MakeConstSpan(indices).subspan(first, std::min(kBatch, count - first));
-      const at::Tensor labels = model_.Labels(dataset_->test, batch);
-      const at::Tensor logits = model_.Forward(model_.Images(dataset_->test, batch));
-      correct += logits.argmax(1).eq(labels).sum().item<int64_t>();
-      loss += at::cross_entropy_loss(logits, labels, {}, at::Reduction::Sum).item<double>();
+    for (int64_t first = 0; first < test.count(); first += BatchSize()) {
+      const auto batch = absl::MakeConstSpan(indices).subspan(first, BatchSize());
+      const at::Tensor output = model_->Forward(FeaturesOf(test.features, batch, normalize_, device_), &state_);
+      AddScore(*loss_, output, TargetsOf(test.targets, batch, device_), score);
     }
-    return {static_cast<double>(correct) / count, loss / count};
+    return absl::OkStatus();
   }
 
-  const Layout layout_;
+  // Rows side by side, each from the empty state on; a rest that fills no row is left out.
+  absl::Status ScoreText(Score* score) {
+    model_->SetTraining(false);
+    const int64_t symbols = dataset_->test_text.count();
+    const int64_t rows = std::max<int64_t>(1, std::min(kTextRows, symbols / (unroll_ + 1)));
+    const auto text = std::shared_ptr<const Text>(dataset_, &dataset_->test_text);
+    TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<BatchSource> windows,
+                           MakeTextBatches(text, {0, symbols}, rows, unroll_, device_));
+    while (windows->position().epoch == 0) {
+      const Batch batch = windows->Next();
+      if (batch.fresh) state_ = model_->InitialState(rows);
+      AddScore(*loss_, model_->Forward(batch.x, &state_), batch.target, score);
+    }
+    return absl::OkStatus();
+  }
+
+  // Every client has its own running statistics and the coordinator none, so they are estimated anew: from training
+  // examples where there are some, else from test examples, without their labels.
+  void Calibrate() {
+    model_->SetTraining(true);
+    const Column& features = (dataset_->train.count() > 0 ? dataset_->train : dataset_->test).features;
+    std::vector<uint32_t> indices(std::min(features.count(), kCalibrationBatches * BatchSize()));
+    for (size_t i = 0; i < indices.size(); ++i) {
+      indices[i] = static_cast<uint32_t>(static_cast<int64_t>(i) * features.count() / indices.size());
+    }
+    for (size_t first = 0; first < indices.size(); first += BatchSize()) {
+      const auto batch = absl::MakeConstSpan(indices).subspan(first, BatchSize());
+      model_->Forward(FeaturesOf(features, batch, normalize_, device_), &state_);
+    }
+  }
+
+  int64_t BatchSize() const {
+    const int64_t each = std::max<int64_t>(1, dataset_->test.features.elements_each());
+    return std::max<int64_t>(1, std::min(kMostExamples, kMostNumbers / each));
+  }
+
+  const std::string normalize_;
+  const int64_t unroll_;
+  const std::shared_ptr<const Blueprint> blueprint_;
   const std::shared_ptr<const Dataset> dataset_;
-  ScriptModel model_;
+  const Loss* const loss_;
+  const c10::Device device_;
+  const std::unique_ptr<ScriptModel> model_;
+  ScriptModel::State state_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Evaluator>> MakeEvaluator(absl::string_view model,
+absl::StatusOr<std::unique_ptr<Evaluator>> MakeEvaluator(const RunConfig& config,
+                                                         std::shared_ptr<const Blueprint> blueprint,
                                                          std::shared_ptr<const Dataset> dataset,
                                                          absl::string_view device) {
-  TERSE_ASSIGN_OR_RETURN(const ModelDefinition definition, FindModel(model));
-  TERSE_ASSIGN_OR_RETURN(Layout layout, Layout::Create(definition.parameters));
-  const std::vector<int64_t> shape = {1, dataset->test.rows, dataset->test.columns};
-  if (definition.input_shape != shape || definition.classes < dataset->classes || dataset->test.count() == 0) {
-    return absl::InvalidArgumentError(absl::StrCat("model '", model, "' cannot be evaluated on the ",
-                                                   dataset->test.count(), " test images of ", dataset->description));
+  TERSE_RETURN_IF_ERROR(blueprint->CheckFit(*dataset));
+  if (dataset->test_count() == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(dataset->description, " has no test set to evaluate on"));
   }
+  TERSE_ASSIGN_OR_RETURN(const Loss* loss, FindLoss(config.train.loss, dataset->task, dataset->classes));
   return CatchTorch("preparing the model", [&]() -> absl::StatusOr<std::unique_ptr<Evaluator>> {
     TERSE_ASSIGN_OR_RETURN(const c10::Device where, ChooseDevice(device));
-    return std::make_unique<TorchEvaluator>(definition, std::move(layout), std::move(dataset), where);
+    return std::make_unique<TorchEvaluator>(config, std::move(blueprint), std::move(dataset), loss, where);
   });
 }
 

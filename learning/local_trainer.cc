@@ -1,16 +1,22 @@
 #include "learning/local_trainer.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <cmath>
 #include <limits>
+#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/learning_rate.h"
+#include "core/random.h"
 #include "core/status.h"
-#include "learning/batch_stream.h"
+#include "learning/batches.h"
+#include "learning/blueprint.h"
 #include "learning/datasets/dataset_table.h"
-#include "learning/models/model_table.h"
+#include "learning/gradient_terms.h"
+#include "learning/loss_table.h"
 #include "learning/optimizers.h"
 #include "learning/partition.h"
 #include "learning/script_model.h"
@@ -21,76 +27,111 @@
 namespace terse {
 namespace {
 
+// Keeps the draws of dropout apart from the other uses of a run's seed.
+constexpr uint64_t kDropoutSalt = 0x64726f706f757421ULL;
+
+// LibTorch draws from one generator per process and device, so trainers that draw take turns.
+std::mutex& DrawingMutex() {
+  static auto& mutex = *new std::mutex;
+  return mutex;
+}
+
+Id128 HashOf(const Text& text) {
+  return HashBytes({reinterpret_cast<const char*>(text.symbols.data()), text.symbols.size() * sizeof(text.symbols[0])});
+}
+
 // What a saved state belongs to; another identity is refused at RestoreState.
-Id128 StateIdentity(const RunConfig& config, const Shard& shard, const Layout& layout, const Examples& train) {
+Id128 StateIdentity(const RunConfig& config, const Shard& shard, const Layout& layout, const Dataset& dataset) {
   const OptimizerSpec& optimizer = config.train.optimizer;
-  const absl::string_view labels(reinterpret_cast<const char*>(train.labels.data()), train.labels.size());
-  return HashBytes(absl::StrCat(layout.Hash().ToBytes(), HashBytes(labels).ToBytes(), train.pixels(), "/",
-                                config.model.name, "/", config.data.name, "/", config.data.partition, "/", shard.index,
-                                "/", shard.count, "/", config.seed, "/", config.train.batch_size, "/", optimizer.name,
-                                "/", optimizer.momentum != 0));
+  const Id128 targets = dataset.task == Task::kText ? HashOf(dataset.train_text) : dataset.train.targets.Hash();
+  return HashBytes(absl::StrCat(layout.Hash().ToBytes(), targets.ToBytes(), "/", config.model.name, "/",
+                                DatasetKey(config.data), "/", config.data.partition, "/", shard.index, "/", shard.count,
+                                "/", config.seed, "/", config.train.batch_size, "/", config.train.unroll, "/",
+                                optimizer.name, "/", optimizer.momentum != 0));
 }
 
 class TorchLocalTrainer : public LocalTrainer {
  public:
-  TorchLocalTrainer(const RunConfig& config, Layout layout, const ModelDefinition& definition, c10::Device device,
-                    BatchStream batches, std::unique_ptr<Optimizer> optimizer, int slots,
-                    std::shared_ptr<const Dataset> dataset, Id128 identity)
-      : config_(config.train),
-        layout_(std::move(layout)),
-        identity_(identity),
-        slots_(slots),
-        dataset_(std::move(dataset)),
-        model_(definition, layout_, device),
-        batches_(std::move(batches)),
-        optimizer_(std::move(optimizer)) {}
+  struct Parts {
+    std::shared_ptr<const Blueprint> blueprint;
+    std::unique_ptr<ScriptModel> model;
+    std::unique_ptr<BatchSource> batches;
+    std::unique_ptr<Optimizer> optimizer;
+    const Loss* loss = nullptr;
+    int slots = 0;
+    Id128 identity;
+    uint64_t draw_seed = 0;
+  };
 
-  const Layout& layout() const override { return layout_; }
-  int64_t samples() const override { return batches_.size(); }
+  TorchLocalTrainer(const TrainSpec& config, Parts parts)
+      : config_(config),
+        parts_(std::move(parts)),
+        terms_(config, layout()),
+        state_(parts_.model->InitialState(parts_.batches->rows())) {}
 
-  absl::StatusOr<TrainResult> Train(absl::Span<const float> weights, int64_t steps,
+  const Layout& layout() const override { return parts_.blueprint->layout(); }
+  int64_t samples() const override { return parts_.batches->samples(); }
+
+  absl::StatusOr<TrainResult> Train(absl::Span<const float> weights, const LocalPlan& plan,
                                     const std::function<bool()>& keep_going, absl::Span<float> delta) override {
-    TERSE_RETURN_IF_ERROR(CheckArguments(weights.size(), delta.size(), steps));
-    const BatchStream::Position start = batches_.position();
-    optimizer_->Begin();
-    absl::StatusOr<TrainResult> result =
-        CatchTorch("training", [&] { return RunSteps(weights, steps, keep_going, delta); });
-    if (result.ok()) {
-      optimizer_->Commit();
-    } else {
-      optimizer_->Rollback();
-      batches_.Seek(start);
-    }
-    return result;
+    TERSE_RETURN_IF_ERROR(CheckArguments(weights.size(), delta.size(), plan.steps));
+    return CatchTorch("training", [&]() -> absl::StatusOr<TrainResult> {
+      const Before before = Begin();
+      absl::StatusOr<TrainResult> result =
+          CatchTorch("training", [&] { return RunSteps(weights, plan, keep_going, delta); });
+      result.ok() ? parts_.optimizer->Commit() : Rollback(before);
+      return result;
+    });
   }
 
   void MaskMomentum(absl::Span<const uint32_t> positions) override {
-    if (config_.optimizer.momentum_masking) optimizer_->MaskFirstMoment(positions);
+    if (config_.optimizer.momentum_masking) parts_.optimizer->MaskFirstMoment(positions);
   }
 
   absl::StatusOr<std::string> SaveState() override {
     return CatchTorch("saving the training state", [&]() -> absl::StatusOr<std::string> {
-      return EncodeTrainerState({batches_.position(), optimizer_->Export()}, identity_);
+      return EncodeTrainerState({parts_.batches->position(), parts_.optimizer->Export(), Extras()}, parts_.identity);
     });
   }
 
   absl::Status RestoreState(absl::string_view state) override {
-    TERSE_ASSIGN_OR_RETURN(TrainerState decoded, DecodeTrainerState(state, identity_, slots_, layout_.size()));
-    const BatchStream::Position before = batches_.position();
-    if (!batches_.Seek(decoded.position)) {
-      return absl::DataLossError(absl::StrCat("the saved training state cannot be used: the shard of ", batches_.size(),
-                                              " examples has no position ", decoded.position.offset));
+    const TrainerStateShape shape = {parts_.slots, layout().parameters(), ExtraSizes()};
+    TERSE_ASSIGN_OR_RETURN(TrainerState decoded, DecodeTrainerState(state, parts_.identity, shape));
+    const BatchStream::Position before = parts_.batches->position();
+    if (!parts_.batches->Seek(decoded.position)) {
+      return absl::DataLossError(absl::StrCat("the saved training state cannot be used: the client's ", samples(),
+                                              " samples have no position ", decoded.position.offset));
     }
-    const absl::Status status =
-        CatchTorch("restoring the training state", [&] { return optimizer_->Import(std::move(decoded.optimizer)); });
-    if (!status.ok()) batches_.Seek(before);
+    const absl::Status status = CatchTorch("restoring the training state", [&] {
+      TERSE_RETURN_IF_ERROR(parts_.optimizer->Import(std::move(decoded.optimizer)));
+      return ImportExtras(decoded.extras);
+    });
+    if (!status.ok()) parts_.batches->Seek(before);
     return status;
   }
 
  private:
+  struct Before {
+    BatchStream::Position position;
+    ScriptModel::State state;
+    at::Tensor local_buffers;
+  };
+
+  Before Begin() {
+    parts_.optimizer->Begin();
+    return {parts_.batches->position(), state_, parts_.model->local_buffers().clone()};
+  }
+
+  void Rollback(const Before& before) {
+    parts_.optimizer->Rollback();
+    parts_.batches->Seek(before.position);
+    state_ = before.state;
+    parts_.model->local_buffers().copy_(before.local_buffers);
+  }
+
   absl::Status CheckArguments(size_t weights, size_t delta, int64_t steps) const {
-    if (static_cast<int64_t>(weights) == layout_.size() && weights == delta && steps >= 1) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat("training wants weights and delta of ", layout_.size(),
+    if (static_cast<int64_t>(weights) == layout().size() && weights == delta && steps >= 1) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("training wants weights and delta of ", layout().size(),
                                                    " floats and at least one step, got ", weights, ", ", delta, " and ",
                                                    steps));
   }
@@ -102,28 +143,45 @@ class TorchLocalTrainer : public LocalTrainer {
                                                       ") or look for damaged training data"));
   }
 
-  absl::StatusOr<TrainResult> RunSteps(absl::Span<const float> weights, int64_t steps,
+  absl::StatusOr<TrainResult> RunSteps(absl::Span<const float> weights, const LocalPlan& plan,
                                        const std::function<bool()>& keep_going, absl::Span<float> delta) {
     AdoptThreadCount();
-    model_.SetWeights(weights);
+    ScriptModel& model = *parts_.model;
+    model.SetWeights(weights);
+    model.SetTraining(true);
+    const int64_t parameters = layout().parameters();
+    const at::Tensor trained = model.weights().narrow(0, 0, parameters);
+    const at::Tensor start = terms_.needs_start() ? trained.clone() : at::Tensor();
     double loss_sum = 0;
-    for (int64_t step = 0; step < steps; ++step) {
+    for (int64_t step = 0; step < plan.steps; ++step) {
       if (keep_going && !keep_going())
         return absl::CancelledError(absl::StrCat("stopped after ", step, " local steps"));
-      const absl::Span<const uint32_t> batch = batches_.Next();
-      const float loss =
-          model_.LossAndGradient(model_.Images(dataset_->train, batch), model_.Labels(dataset_->train, batch));
+      const float loss = StepLoss();
       if (!std::isfinite(loss)) return Diverged("the loss", step);
       loss_sum += loss;
-      optimizer_->Step(model_.gradient().data_ptr<float>(), model_.weights().data_ptr<float>());
+      const at::NoGradGuard no_grad;
+      terms_.Apply(start, trained, &model.gradient());
+      parts_.optimizer->Step(LearningRateAt(config_, plan.first_iteration + step), model.gradient().data_ptr<float>(),
+                             trained.data_ptr<float>());
     }
-    if (!WriteDelta(weights, delta)) return Diverged("a weight", steps - 1);
-    return TrainResult{static_cast<float>(loss_sum / steps), steps * config_.batch_size};
+    if (!WriteDelta(weights, delta)) return Diverged("a weight", plan.steps - 1);
+    return TrainResult{static_cast<float>(loss_sum / plan.steps), plan.steps * parts_.batches->rows()};
+  }
+
+  // Loss and gradient of the next batch.
+  float StepLoss() {
+    const BatchStream::Position at = parts_.batches->position();
+    const Batch batch = parts_.batches->Next();
+    if (batch.fresh) state_ = parts_.model->InitialState(parts_.batches->rows());
+    if (!parts_.blueprint->draws()) return parts_.model->LossAndGradient(batch, *parts_.loss, &state_);
+    const std::lock_guard<std::mutex> lock(DrawingMutex());
+    at::manual_seed(Random(Random(parts_.draw_seed, at.epoch).Next(), at.offset).Next());
+    return parts_.model->LossAndGradient(batch, *parts_.loss, &state_);
   }
 
   // delta = W_n - W_0; false when one is not finite.
   bool WriteDelta(absl::Span<const float> before, absl::Span<float> delta) {
-    const at::Tensor after = model_.weights().cpu();
+    const at::Tensor after = parts_.model->weights().cpu();
     const float* trained = after.data_ptr<float>();
     bool finite = true;
     for (size_t i = 0; i < delta.size(); ++i) {
@@ -133,63 +191,118 @@ class TorchLocalTrainer : public LocalTrainer {
     return finite;
   }
 
+  // What the trainer remembers beside the optimizer: the buffers that stay here, and the hidden state.
+  std::vector<at::Tensor> ExtraTensors() const {
+    std::vector<at::Tensor> tensors = {parts_.model->local_buffers()};
+    tensors.insert(tensors.end(), state_.begin(), state_.end());
+    return tensors;
+  }
+  std::vector<int64_t> ExtraSizes() const {
+    std::vector<int64_t> sizes;
+    for (const at::Tensor& tensor : ExtraTensors()) sizes.push_back(tensor.numel());
+    return sizes;
+  }
+  std::vector<std::vector<float>> Extras() const {
+    std::vector<std::vector<float>> extras;
+    for (const at::Tensor& tensor : ExtraTensors()) {
+      const at::Tensor host = tensor.cpu().contiguous();
+      extras.emplace_back(host.data_ptr<float>(), host.data_ptr<float>() + host.numel());
+    }
+    return extras;
+  }
+  absl::Status ImportExtras(std::vector<std::vector<float>>& extras) {
+    const at::NoGradGuard no_grad;
+    const std::vector<at::Tensor> tensors = ExtraTensors();
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      at::Tensor(tensors[i]).copy_(at::from_blob(extras[i].data(), tensors[i].sizes()));
+    }
+    return absl::OkStatus();
+  }
+
   const TrainSpec config_;
-  const Layout layout_;
-  const Id128 identity_;
-  const int slots_;
-  const std::shared_ptr<const Dataset> dataset_;
-  ScriptModel model_;
-  BatchStream batches_;
-  const std::unique_ptr<Optimizer> optimizer_;
+  const Parts parts_;
+  const GradientTerms terms_;
+  ScriptModel::State state_;
 };
 
-absl::Status CheckFit(const RunConfig& config, const ModelDefinition& model, const Dataset& dataset) {
-  const std::vector<int64_t> shape = {1, dataset.train.rows, dataset.train.columns};
-  if (model.input_shape != shape || model.classes < dataset.classes) {
-    return absl::InvalidArgumentError(absl::StrCat("model '", model.name, "' does not take the images of '",
-                                                   config.data.name, "'; choose a model and a data set that fit"));
+// A client with several files of text reads them as one.
+std::shared_ptr<const Text> Joined(const Text& text, const std::vector<DataRange>& ranges) {
+  auto joined = std::make_shared<Text>();
+  for (const DataRange& range : ranges) {
+    joined->symbols.insert(joined->symbols.end(), text.symbols.begin() + range.begin, text.symbols.begin() + range.end);
   }
-  if (config.train.batch_size < 1) {
-    return absl::InvalidArgumentError(absl::StrCat("train.batch_size is ", config.train.batch_size, "; use 1 or more"));
+  return joined;
+}
+
+absl::StatusOr<std::unique_ptr<BatchSource>> MakeBatches(const RunConfig& config, const Shard& shard,
+                                                         std::shared_ptr<const Dataset> dataset, c10::Device device) {
+  if (dataset->task == Task::kText) {
+    TERSE_ASSIGN_OR_RETURN(const std::vector<DataRange> ranges,
+                           PartitionText(config.data, *dataset, shard, config.seed));
+    std::shared_ptr<const Text> text = ranges.size() == 1 ? std::shared_ptr<const Text>(dataset, &dataset->train_text)
+                                                          : Joined(dataset->train_text, ranges);
+    const DataRange range = ranges.size() == 1 ? ranges[0] : DataRange{0, text->count()};
+    return MakeTextBatches(std::move(text), range, config.train.batch_size, config.train.unroll, device);
   }
-  return absl::OkStatus();
+  TERSE_ASSIGN_OR_RETURN(std::vector<uint32_t> examples, PartitionExamples(config.data, *dataset, shard, config.seed));
+  return MakeExampleBatches(std::move(dataset), std::move(examples), config.data, config.train.batch_size, config.seed,
+                            shard.index, device);
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LocalTrainer>> MakeLocalTrainer(const RunConfig& config, const Shard& shard,
+                                                               std::shared_ptr<const Blueprint> blueprint,
                                                                std::shared_ptr<const Dataset> dataset,
                                                                absl::string_view device) {
-  TERSE_ASSIGN_OR_RETURN(const ModelDefinition definition, FindModel(config.model.name));
-  TERSE_ASSIGN_OR_RETURN(Layout layout, Layout::Create(definition.parameters));
-  TERSE_RETURN_IF_ERROR(CheckFit(config, definition, *dataset));
-  TERSE_ASSIGN_OR_RETURN(std::vector<uint32_t> examples,
-                         PartitionExamples(config.data.partition, dataset->train.count(), shard, config.seed));
-  TERSE_ASSIGN_OR_RETURN(const int slots, OptimizerSlots(config.train.optimizer));
-  BatchStream batches(std::move(examples), config.train.batch_size, config.seed, shard.index);
-  const Id128 identity = StateIdentity(config, shard, layout, dataset->train);
+  TERSE_RETURN_IF_ERROR(blueprint->CheckFit(*dataset));
+  TorchLocalTrainer::Parts parts;
+  TERSE_ASSIGN_OR_RETURN(parts.loss, FindLoss(config.train.loss, dataset->task, dataset->classes));
+  TERSE_ASSIGN_OR_RETURN(parts.slots, OptimizerSlots(config.train.optimizer));
+  parts.identity = StateIdentity(config, shard, blueprint->layout(), *dataset);
+  parts.draw_seed = Random(config.seed ^ kDropoutSalt, shard.index).Next();
   return CatchTorch("preparing the model", [&]() -> absl::StatusOr<std::unique_ptr<LocalTrainer>> {
     TERSE_ASSIGN_OR_RETURN(const c10::Device where, ChooseDevice(device));
-    TERSE_ASSIGN_OR_RETURN(std::unique_ptr<Optimizer> optimizer,
-                           where.is_cpu() ? MakeHostOptimizer(config.train.optimizer, layout.size())
-                                          : MakeTensorOptimizer(config.train.optimizer, layout.size(), where));
-    return std::make_unique<TorchLocalTrainer>(config, std::move(layout), definition, where, std::move(batches),
-                                               std::move(optimizer), slots, std::move(dataset), identity);
+    TERSE_ASSIGN_OR_RETURN(parts.batches, MakeBatches(config, shard, std::move(dataset), where));
+    const int64_t size = blueprint->layout().parameters();
+    TERSE_ASSIGN_OR_RETURN(parts.optimizer, where.is_cpu() ? MakeHostOptimizer(config.train.optimizer, size)
+                                                           : MakeTensorOptimizer(config.train.optimizer, size, where));
+    parts.model = blueprint->Make(where);
+    parts.blueprint = std::move(blueprint);
+    return std::make_unique<TorchLocalTrainer>(config.train, std::move(parts));
   });
 }
 
-TrainerFactory MakeTrainerFactory(const std::string& data_dir, const std::string& device) {
-  struct Loaded {
-    std::string name;
-    std::shared_ptr<const Dataset> dataset;
-  };
-  return [data_dir, device, loaded = std::make_shared<Loaded>()](
-             const RunConfig& config, const Shard& shard) -> absl::StatusOr<std::unique_ptr<LocalTrainer>> {
-    if (loaded->dataset == nullptr || loaded->name != config.data.name) {
-      TERSE_ASSIGN_OR_RETURN(Dataset dataset, LoadDataset(config.data, data_dir));
-      *loaded = {config.data.name, std::make_shared<const Dataset>(std::move(dataset))};
+namespace {
+
+// The data set of the last run, which the next one often shares.
+class LoadedData {
+ public:
+  absl::StatusOr<std::shared_ptr<const Dataset>> Load(const DataSpec& spec, const std::string& data_dir) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (dataset_ == nullptr || key_ != DatasetKey(spec)) {
+      TERSE_ASSIGN_OR_RETURN(Dataset dataset, LoadDataset(spec, data_dir));
+      key_ = DatasetKey(spec);
+      dataset_ = std::make_shared<const Dataset>(std::move(dataset));
     }
-    return MakeLocalTrainer(config, shard, loaded->dataset, device);
+    return dataset_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::string key_;
+  std::shared_ptr<const Dataset> dataset_;
+};
+
+}  // namespace
+
+TrainerFactory MakeTrainerFactory(const std::string& data_dir, const std::string& device) {
+  return [data_dir, device, loaded = std::make_shared<LoadedData>()](
+             const RunConfig& config, const Shard& shard,
+             absl::string_view module) -> absl::StatusOr<std::unique_ptr<LocalTrainer>> {
+    TERSE_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> dataset, loaded->Load(config.data, data_dir));
+    TERSE_ASSIGN_OR_RETURN(std::shared_ptr<const Blueprint> blueprint, MakeBlueprint(config.model, module));
+    return MakeLocalTrainer(config, shard, std::move(blueprint), std::move(dataset), device);
   };
 }
 

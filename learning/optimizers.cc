@@ -35,6 +35,18 @@ void MomentumLoop(int64_t size, float rate, float momentum, const float* __restr
   }
 }
 
+TERSE_WIDE_VECTORS
+void NesterovLoop(int64_t size, float rate, float momentum, const float* __restrict gradient, const float* from,
+                  float* to, float* __restrict weights) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < size; ++i) {
+    const float g = gradient[i];
+    const float v = momentum * from[i] + g;
+    to[i] = v;
+    weights[i] -= rate * (momentum * v + g);
+  }
+}
+
 struct AdamConstants {
   float beta1, beta2, one_minus_beta1, one_minus_beta2, epsilon;
 };
@@ -65,9 +77,9 @@ class HostOptimizer : public Optimizer {
     working_.step = committed_.step;
   }
 
-  void Step(const float* gradient, float* weights) override {
+  void Step(double rate, const float* gradient, float* weights) override {
     ++working_.step;
-    Apply(*from_, gradient, weights);
+    Apply(*from_, rate, gradient, weights);
     from_ = &working_;
   }
 
@@ -94,7 +106,7 @@ class HostOptimizer : public Optimizer {
   }
 
  private:
-  virtual void Apply(const OptimizerState& from, const float* gradient, float* weights) = 0;
+  virtual void Apply(const OptimizerState& from, double rate, const float* gradient, float* weights) = 0;
 
  protected:
   const OptimizerSpec spec_;
@@ -111,11 +123,12 @@ class HostSgd : public HostOptimizer {
   using HostOptimizer::HostOptimizer;
 
  private:
-  void Apply(const OptimizerState& from, const float* gradient, float* weights) override {
-    const float rate = static_cast<float>(spec_.learning_rate);
-    if (from.slots.empty()) return SgdLoop(size_, rate, gradient, weights);
-    MomentumLoop(size_, rate, static_cast<float>(spec_.momentum), gradient, from.slots[0].data(),
-                 working_.slots[0].data(), weights);
+  void Apply(const OptimizerState& from, double rate, const float* gradient, float* weights) override {
+    const float step = static_cast<float>(rate);
+    if (from.slots.empty()) return SgdLoop(size_, step, gradient, weights);
+    const auto loop = spec_.nesterov ? NesterovLoop : MomentumLoop;
+    loop(size_, step, static_cast<float>(spec_.momentum), gradient, from.slots[0].data(), working_.slots[0].data(),
+         weights);
   }
 };
 
@@ -124,11 +137,11 @@ class HostAdam : public HostOptimizer {
   using HostOptimizer::HostOptimizer;
 
  private:
-  void Apply(const OptimizerState& from, const float* gradient, float* weights) override {
+  void Apply(const OptimizerState& from, double rate, const float* gradient, float* weights) override {
     const AdamConstants constants = {static_cast<float>(spec_.beta1), static_cast<float>(spec_.beta2),
                                      static_cast<float>(1 - spec_.beta1), static_cast<float>(1 - spec_.beta2),
                                      static_cast<float>(spec_.epsilon)};
-    AdamLoop(size_, constants, AdamFactorsAt(spec_, working_.step), gradient, from.slots[0].data(),
+    AdamLoop(size_, constants, AdamFactorsAt(spec_, rate, working_.step), gradient, from.slots[0].data(),
              from.slots[1].data(), working_.slots[0].data(), working_.slots[1].data(), weights);
   }
 };
@@ -142,10 +155,10 @@ absl::StatusOr<int> OptimizerSlots(const OptimizerSpec& spec) {
       absl::StrCat("optimizer '", spec.name, "' is not known; train.optimizer.name may be: sgd, adam"));
 }
 
-AdamFactors AdamFactorsAt(const OptimizerSpec& spec, int64_t t) {
+AdamFactors AdamFactorsAt(const OptimizerSpec& spec, double rate, int64_t t) {
   const double first = 1 - std::pow(spec.beta1, static_cast<double>(t));
   const double second = 1 - std::pow(spec.beta2, static_cast<double>(t));
-  return {static_cast<float>(spec.learning_rate / first), static_cast<float>(1 / std::sqrt(second))};
+  return {static_cast<float>(rate / first), static_cast<float>(1 / std::sqrt(second))};
 }
 
 absl::Status CheckOptimizerState(const OptimizerState& state, int slots, int64_t size) {

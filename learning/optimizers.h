@@ -2,7 +2,7 @@
 // exact and can be saved: what torch::optim does not give.
 //
 //   sgd   v = momentum * v + g                                    (no v when momentum is 0)
-//         w = w - rate * v
+//         w = w - rate * v                                        Nesterov: w = w - rate * (momentum * v + g)
 //   adam  m = beta1 * m + (1 - beta1) * g                         Kingma and Ba 2015, Algorithm 1
 //         v = beta2 * v + (1 - beta2) * g^2
 //         w = w - rate * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)     t = 1, 2, ...
@@ -36,8 +36,8 @@ class Optimizer {
   virtual ~Optimizer() = default;
 
   virtual void Begin() = 0;
-  // One step in place; both have the optimizer's size and lie in the memory of its device.
-  virtual void Step(const float* gradient, float* weights) = 0;
+  // One step in place with this learning rate; both have the optimizer's size and lie in the memory of its device.
+  virtual void Step(double rate, const float* gradient, float* weights) = 0;
   virtual void Commit() = 0;
   virtual void Rollback() = 0;
 
@@ -57,7 +57,7 @@ struct AdamFactors {
   float rate = 0;  // learning rate / (1 - beta1^t)
   float root = 0;  // 1 / sqrt(1 - beta2^t)
 };
-AdamFactors AdamFactorsAt(const OptimizerSpec& spec, int64_t t);
+AdamFactors AdamFactorsAt(const OptimizerSpec& spec, double rate, int64_t t);
 
 // OK, or INVALID_ARGUMENT when `state` is not one of an optimizer with `slots` vectors of `size` floats.
 absl::Status CheckOptimizerState(const OptimizerState& state, int slots, int64_t size);

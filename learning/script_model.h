@@ -1,54 +1,77 @@
-// A model of the table as a TorchScript module over one flat weight tensor. Includes LibTorch; used inside learning/
-// only.
+// A model as a TorchScript module over flat tensors: a row of the model table, or a module that a user made. Includes
+// LibTorch; used inside learning/ only.
 #ifndef TERSE_LEARNING_SCRIPT_MODEL_H_
 #define TERSE_LEARNING_SCRIPT_MODEL_H_
 
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/jit/api/module.h>
 
-#include <memory>
+#include <map>
+#include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/layout.h"
-#include "learning/datasets/dataset.h"
+#include "learning/batches.h"
+#include "learning/loss_table.h"
 #include "learning/models/model.h"
 
 namespace terse {
 
-// The module's parameters are views into the flat tensor, so weights come and go in one copy. Every method may throw
-// c10::Error; callers guard with CatchTorch (torch_edge.h). Not thread-safe.
+// The module's parameters, and its buffers where the layout has them, are views into one flat tensor, so weights come
+// and go in one copy. Buffers that the layout does not have are views into another. Every method may throw c10::Error;
+// callers guard with CatchTorch (torch_edge.h). Not thread-safe.
 class ScriptModel {
  public:
-  // Compiles the forward pass. `definition` and `layout` belong together.
+  // Hidden state of a model that carries one from window to window; empty for the others.
+  using State = std::vector<at::Tensor>;
+
+  // Compiles the definition. `layout` is LayoutOf(definition), with or without its buffers.
   ScriptModel(const ModelDefinition& definition, const Layout& layout, c10::Device device);
+  // Takes a module over; `layout` is ModuleLayout(module), with or without its buffers.
+  ScriptModel(torch::jit::Module module, const Layout& layout, c10::Device device);
+  ScriptModel(const ScriptModel&) = delete;
+  ScriptModel& operator=(const ScriptModel&) = delete;
 
-  // Copies layout.size() floats of host memory into the parameters.
+  // Copies layout.size() floats of host memory into parameters and buffers.
   void SetWeights(absl::Span<const float> weights);
-  // The flat tensors, float32 [layout.size()] on the device.
+  // float32 [layout.size()] on the device.
   at::Tensor& weights() { return weights_; }
+  // float32 [layout.parameters()] on the device.
   at::Tensor& gradient() { return gradient_; }
+  // Buffers that the layout does not have, float32, flat.
+  at::Tensor& local_buffers() { return local_buffers_; }
 
-  // Logits [N, classes] of x, float [N, channels, rows, columns] in 0..1.
-  at::Tensor Forward(const at::Tensor& x);
-  // Mean cross-entropy of a batch; fills gradient().
-  float LossAndGradient(const at::Tensor& x, const at::Tensor& labels);
+  // Whether forward drops out and updates buffers.
+  void SetTraining(bool training);
+  bool carries_state() const { return carries_state_; }
+  State InitialState(int64_t batch);
 
-  // The given examples on the device, as Forward and the loss want them.
-  at::Tensor Images(const Examples& examples, absl::Span<const uint32_t> indices);
-  at::Tensor Labels(const Examples& examples, absl::Span<const uint32_t> indices);
+  // The output of x; `state` moves on.
+  at::Tensor Forward(const at::Tensor& x, State* state);
+  // The training loss of a batch; fills gradient() and moves `state` on, without a path for gradients.
+  float LossAndGradient(const Batch& batch, const Loss& loss, State* state);
 
   const torch::jit::Module& module() const { return module_; }
 
  private:
+  void PlaceInLayout(const Layout& layout, std::map<std::string, at::Tensor>* tensors);
+  void PlaceLocally(const std::map<std::string, at::Tensor>& buffers);
+
   const c10::Device device_;
-  const std::vector<int64_t> input_shape_;
+  torch::jit::Module module_;
   at::Tensor weights_;
   at::Tensor gradient_;
-  std::vector<at::Tensor> parameters_;      // leaves, views into weights_
-  std::vector<at::Tensor> gradient_views_;  // into gradient_, same order and shapes
-  torch::jit::Module module_;
+  at::Tensor local_buffers_;
+  std::vector<at::Tensor> parameters_;  // leaves, views into weights_, whose gradients are views into gradient_
+  bool carries_state_ = false;
 };
+
+// What of a user's module is trained: its parameters that require a gradient, and its buffers of float32, each with the
+// module's own path as its name. Tensors that appear twice (tied weights) count once. INVALID_ARGUMENT for parameters
+// that are not float32.
+absl::StatusOr<std::vector<ModelTensor>> ModuleTensors(const torch::jit::Module& module);
 
 }  // namespace terse
 

@@ -24,17 +24,18 @@ class TensorOptimizer : public Optimizer {
     for (const at::Tensor& slot : slots_) saved_slots_.push_back(slot.clone());
   }
 
-  void Step(const float* gradient, float* weights) override {
+  void Step(double rate, const float* gradient, float* weights) override {
     const at::NoGradGuard no_grad;
     const at::Tensor g = at::from_blob(const_cast<float*>(gradient), {size_}, options_);
     at::Tensor w = at::from_blob(weights, {size_}, options_);
     ++step_;
-    if (spec_.name == "adam") return Adam(g, &w);
+    if (spec_.name == "adam") return Adam(rate, g, &w);
     if (slots_.empty()) {
-      w.sub_(g, spec_.learning_rate);
-    } else {
-      w.sub_(slots_[0].mul_(spec_.momentum).add_(g), spec_.learning_rate);
+      w.sub_(g, rate);
+      return;
     }
+    const at::Tensor& v = slots_[0].mul_(spec_.momentum).add_(g);
+    w.sub_(spec_.nesterov ? g.add(v, spec_.momentum) : v, rate);
   }
 
   void Commit() override { saved_slots_.clear(); }
@@ -71,8 +72,8 @@ class TensorOptimizer : public Optimizer {
   }
 
  private:
-  void Adam(const at::Tensor& g, at::Tensor* w) {
-    const AdamFactors factors = AdamFactorsAt(spec_, step_);
+  void Adam(double rate, const at::Tensor& g, at::Tensor* w) {
+    const AdamFactors factors = AdamFactorsAt(spec_, rate, step_);
     at::Tensor& m = slots_[0].mul_(spec_.beta1).add_(g, 1 - spec_.beta1);
     at::Tensor& v = slots_[1].mul_(spec_.beta2).addcmul_(g, g, 1 - spec_.beta2);
     w->addcdiv_(m, v.sqrt().mul_(factors.root).add_(spec_.epsilon), -factors.rate);

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "core/status.h"
 
 namespace terse {
 namespace {
@@ -12,6 +13,26 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are stored as 
 constexpr absl::string_view kMagic = "TERSETS1";
 constexpr size_t kIdSize = 16;
 constexpr size_t kHeaderSize = 8 + kIdSize + 3 * sizeof(int64_t);
+
+size_t BytesOf(const std::vector<std::vector<float>>& vectors) {
+  size_t bytes = 0;
+  for (const std::vector<float>& values : vectors) bytes += values.size() * sizeof(float);
+  return bytes;
+}
+
+void AppendFloats(const std::vector<std::vector<float>>& vectors, std::string* out) {
+  for (const std::vector<float>& values : vectors) {
+    out->append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  }
+}
+
+// Takes `size` floats from the front of `bytes`, which has as many.
+std::vector<float> TakeFloats(int64_t size, absl::string_view* bytes) {
+  std::vector<float> values(size);
+  std::memcpy(values.data(), bytes->data(), size * sizeof(float));
+  bytes->remove_prefix(size * sizeof(float));
+  return values;
+}
 
 void AppendNumber(int64_t number, std::string* out) {
   out->append(reinterpret_cast<const char*>(&number), sizeof number);
@@ -40,8 +61,7 @@ absl::Status CheckFrame(absl::string_view bytes, Id128 identity, size_t body) {
     return Unusable("it belongs to another model, optimizer, data set, shard or seed");
   }
   if (content.size() != kHeaderSize + body) {
-    return Unusable(
-        absl::StrCat("it has ", content.size() - kHeaderSize, " bytes of optimizer state instead of ", body));
+    return Unusable(absl::StrCat("it has ", content.size() - kHeaderSize, " bytes of state instead of ", body));
   }
   return absl::OkStatus();
 }
@@ -49,33 +69,31 @@ absl::Status CheckFrame(absl::string_view bytes, Id128 identity, size_t body) {
 }  // namespace
 
 std::string EncodeTrainerState(const TrainerState& state, Id128 identity) {
-  size_t body = 0;
-  for (const auto& slot : state.optimizer.slots) body += slot.size() * sizeof(float);
   std::string bytes;
-  bytes.reserve(kHeaderSize + body + kIdSize);
+  bytes.reserve(kHeaderSize + BytesOf(state.optimizer.slots) + BytesOf(state.extras) + kIdSize);
   absl::StrAppend(&bytes, kMagic, identity.ToBytes());
   AppendNumber(state.position.epoch, &bytes);
   AppendNumber(state.position.offset, &bytes);
   AppendNumber(state.optimizer.step, &bytes);
-  for (const auto& slot : state.optimizer.slots) {
-    bytes.append(reinterpret_cast<const char*>(slot.data()), slot.size() * sizeof(float));
-  }
+  AppendFloats(state.optimizer.slots, &bytes);
+  AppendFloats(state.extras, &bytes);
   bytes += HashBytes(bytes).ToBytes();
   return bytes;
 }
 
-absl::StatusOr<TrainerState> DecodeTrainerState(absl::string_view bytes, Id128 identity, int slots, int64_t size) {
-  const size_t slot_bytes = size * sizeof(float);
-  if (absl::Status status = CheckFrame(bytes, identity, slots * slot_bytes); !status.ok()) return status;
+absl::StatusOr<TrainerState> DecodeTrainerState(absl::string_view bytes, Id128 identity,
+                                                const TrainerStateShape& shape) {
+  int64_t floats = shape.slots * shape.parameters;
+  for (const int64_t size : shape.extras) floats += size;
+  TERSE_RETURN_IF_ERROR(CheckFrame(bytes, identity, floats * sizeof(float)));
   TrainerState state;
   const size_t numbers = kMagic.size() + kIdSize;
   state.position.epoch = NumberAt(bytes, numbers);
   state.position.offset = NumberAt(bytes, numbers + 8);
   state.optimizer.step = NumberAt(bytes, numbers + 16);
-  state.optimizer.slots.assign(slots, std::vector<float>(size));
-  for (int i = 0; i < slots; ++i) {
-    std::memcpy(state.optimizer.slots[i].data(), bytes.data() + kHeaderSize + i * slot_bytes, slot_bytes);
-  }
+  bytes.remove_prefix(kHeaderSize);
+  for (int i = 0; i < shape.slots; ++i) state.optimizer.slots.push_back(TakeFloats(shape.parameters, &bytes));
+  for (const int64_t size : shape.extras) state.extras.push_back(TakeFloats(size, &bytes));
   return state;
 }
 

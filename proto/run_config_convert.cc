@@ -21,6 +21,46 @@ TrainSpec ToCore(const v1::Train& train) {
   spec.optimizer.beta2 = optimizer.beta2();
   spec.optimizer.epsilon = optimizer.epsilon();
   spec.optimizer.momentum_masking = optimizer.momentum_masking();
+  spec.optimizer.nesterov = optimizer.nesterov();
+  spec.optimizer.weight_decay = optimizer.weight_decay();
+  spec.optimizer.l1 = optimizer.l1();
+  spec.optimizer.clip_norm = optimizer.clip_norm();
+  spec.schedule = {train.schedule().factor(),
+                   {train.schedule().at().begin(), train.schedule().at().end()},
+                   train.schedule().from(),
+                   train.schedule().every()};
+  spec.loss = train.loss();
+  spec.proximal = train.proximal();
+  spec.unroll = train.unroll();
+  return spec;
+}
+
+ModelSpec ToCore(const v1::Model& model) {
+  ModelSpec spec;
+  spec.name = model.name();
+  spec.classes = model.classes();
+  spec.inputs = model.inputs();
+  spec.dropout = model.dropout();
+  spec.buffers = model.buffers();
+  spec.hash = model.hash();
+  return spec;
+}
+
+DataSpec ToCore(const v1::Data& data) {
+  DataSpec spec;
+  spec.name = data.name();
+  spec.partition = data.partition();
+  spec.train = data.train();
+  spec.test = data.test();
+  spec.columns.assign(data.columns().begin(), data.columns().end());
+  spec.level = data.level();
+  spec.vocabulary = data.vocabulary();
+  spec.features = data.features();
+  spec.normalize = data.normalize();
+  spec.augment = data.augment();
+  spec.alpha = data.alpha();
+  spec.labels_each = data.labels_each();
+  spec.exponent = data.exponent();
   return spec;
 }
 
@@ -85,9 +125,8 @@ absl::StatusOr<RunConfig> ToCore(const v1::RunConfig& given) {
   run.name = config.name();
   run.seed = static_cast<uint64_t>(config.seed());
   run.durability = config.durability() == "relaxed" ? Durability::kRelaxed : Durability::kStrict;
-  run.model.name = config.model().name();
-  run.data.name = config.data().name();
-  run.data.partition = config.data().partition();
+  run.model = ToCore(config.model());
+  run.data = ToCore(config.data());
   run.train = ToCore(config.train());
   run.codec = ToCore(config.codec());
   run.downstream = DownstreamOf(config.codec());

@@ -1,6 +1,7 @@
 #include "proto/run_config_loader.h"
 
 #include <google/protobuf/message.h>
+#include <utf8.h>
 
 #include <algorithm>
 #include <exception>
@@ -8,7 +9,6 @@
 #include <optional>
 #include <sstream>
 #include <toml.hpp>
-#include <utf8.h>
 #include <utility>
 #include <vector>
 
@@ -178,12 +178,26 @@ class TableReader {
     for (const Toml& entry : value.as_array(std::nothrow)) {
       const std::string entry_key = JoinIndex(key, out->GetReflection()->FieldSize(*out, &field));
       lines_[entry_key] = entry.location().line();
-      if (!entry.is_string()) {
-        return ConfigViolation{entry_key, absl::StrCat(entry_key, " is ", TomlTypeText(entry), "; give a string")};
+      if (!AddEntry(entry, field, out)) {
+        const absl::string_view wanted = IsInteger(field) ? "an integer" : "a string";
+        return ConfigViolation{entry_key, absl::StrCat(entry_key, " is ", TomlTypeText(entry), "; give ", wanted)};
       }
-      out->GetReflection()->AddString(out, &field, entry.as_string().str);
     }
     return std::nullopt;
+  }
+
+  static bool IsInteger(const FieldDescriptor& field) { return field.cpp_type() == FieldDescriptor::CPPTYPE_INT64; }
+
+  // Arrays are of integers or of strings.
+  static bool AddEntry(const Toml& entry, const FieldDescriptor& field, Message* out) {
+    if (IsInteger(field) && entry.is_integer()) {
+      out->GetReflection()->AddInt64(out, &field, entry.as_integer());
+    } else if (!IsInteger(field) && entry.is_string()) {
+      out->GetReflection()->AddString(out, &field, entry.as_string().str);
+    } else {
+      return false;
+    }
+    return true;
   }
 
   static ConfigViolation WrongType(const Toml& value, const std::string& key, const FieldDescriptor& field) {
@@ -244,6 +258,20 @@ absl::StatusOr<v1::RunConfig> FromToml(const Toml& document, absl::string_view f
   return config;
 }
 
+// Gives every field that came after `revision` its default. Defaults obey the schema.
+void FillLaterFields(int64_t revision, const std::string& prefix, Message* message) {
+  TableReader reader;
+  for (int i = 0; i < message->GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor& field = *message->GetDescriptor()->field(i);
+    const std::string key = JoinKey(prefix, field.name());
+    if (field.message_type() != nullptr) {
+      FillLaterFields(revision, key, message->GetReflection()->MutableMessage(message, &field));
+    } else if (RuleOf(field).since() > revision) {
+      reader.SetDefault(key, field, message);
+    }
+  }
+}
+
 void AppendKeys(const Descriptor& descriptor, const std::string& prefix, std::vector<RunConfigKey>* keys) {
   for (int i = 0; i < descriptor.field_count(); ++i) {
     const FieldDescriptor& field = *descriptor.field(i);
@@ -279,15 +307,9 @@ absl::StatusOr<v1::RunConfig> LoadRunConfig(const std::string& path) {
 }
 
 v1::RunConfig WithLaterDefaults(v1::RunConfig config) {
-  if (config.has_clients()) return config;
-  TableReader reader;
-  // The defaults of the schema obey it, and [clients] and [limits] have no key without one.
-  reader.Read(nullptr, "clients", config.mutable_clients());
-  reader.Read(nullptr, "limits", config.mutable_limits());
-  for (int number = v1::Rounds::kSelectionFieldNumber; number <= v1::Rounds::kWeightingFieldNumber; ++number) {
-    const FieldDescriptor& field = *v1::Rounds::descriptor()->FindFieldByNumber(number);
-    reader.SetDefault(JoinKey("rounds", field.name()), field, config.mutable_rounds());
-  }
+  // What every configuration has had since a revision tells them apart.
+  const int64_t revision = !config.has_clients() ? 0 : config.train().loss().empty() ? 1 : 2;
+  if (revision < 2) FillLaterFields(revision, "", &config);
   return config;
 }
 

@@ -7,9 +7,12 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "core/run_config.h"
 
 namespace terse {
 namespace {
@@ -20,6 +23,7 @@ using google::protobuf::Message;
 constexpr size_t kMaxRunName = 64;
 // A client's name has at most 64 characters; a pattern may have stars between them.
 constexpr size_t kMaxPattern = 128;
+constexpr size_t kMaxDataPath = 1024;
 
 const v1::FieldRule& RuleOf(const FieldDescriptor& field) { return field.options().GetExtension(v1::rule); }
 
@@ -47,18 +51,26 @@ std::optional<ConfigViolation> CheckString(const FieldDescriptor& field, const s
   return ConfigViolation{key, absl::StrCat(key, " = '", value, "' is not allowed; use ", AllowedText(field))};
 }
 
+std::optional<ConfigViolation> CheckInteger(const FieldDescriptor& field, const std::string& key, int64_t value) {
+  const absl::string_view how = OutsideOf(RuleOf(field), value);
+  if (how.empty()) return std::nullopt;
+  return OutOfRange(field, key, absl::StrCat(value), how);
+}
+
 std::optional<ConfigViolation> CheckField(const Message& message, const FieldDescriptor& field,
                                           const std::string& key) {
   const auto& reflection = *message.GetReflection();
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_MESSAGE:
       return CheckFields(reflection.GetMessage(message, &field), key);
-    case FieldDescriptor::CPPTYPE_INT64: {
-      const int64_t value = reflection.GetInt64(message, &field);
-      const absl::string_view how = OutsideOf(RuleOf(field), value);
-      if (!how.empty()) return OutOfRange(field, key, absl::StrCat(value), how);
+    case FieldDescriptor::CPPTYPE_INT64:
+      if (!field.is_repeated()) return CheckInteger(field, key, reflection.GetInt64(message, &field));
+      for (int i = 0; i < reflection.FieldSize(message, &field); ++i) {
+        std::optional<ConfigViolation> violation =
+            CheckInteger(field, JoinIndex(key, i), reflection.GetRepeatedInt64(message, &field, i));
+        if (violation.has_value()) return violation;
+      }
       return std::nullopt;
-    }
     case FieldDescriptor::CPPTYPE_DOUBLE: {
       const double value = reflection.GetDouble(message, &field);
       const absl::string_view how = OutsideOf(RuleOf(field), value);
@@ -112,6 +124,34 @@ std::optional<ConfigViolation> CheckRounds(const v1::Rounds& rounds) {
   return std::nullopt;
 }
 
+// Names of files that come with a run must not lead out of the data directory.
+std::optional<ConfigViolation> CheckDataFile(const std::string& key, const std::string& path) {
+  const std::vector<std::string> parts = absl::StrSplit(path, '/');
+  const bool leaves = absl::StartsWith(path, "/") || absl::c_linear_search(parts, "..");
+  if (!leaves && path.size() <= kMaxDataPath && !absl::StrContains(path, '\0')) return std::nullopt;
+  return ConfigViolation{key,
+                         absl::StrCat(key, " = '", absl::CHexEscape(absl::string_view(path).substr(0, kMaxDataPath)),
+                                      "' is not below the data directory; give a relative path without '..'")};
+}
+
+std::optional<ConfigViolation> CheckModel(const v1::Model& model) {
+  if (model.hash().empty() || (model.name() == kTorchScriptModel && IsModuleHash(model.hash()))) return std::nullopt;
+  return ConfigViolation{
+      "model.hash", absl::StrCat("model.hash = '", absl::CHexEscape(absl::string_view(model.hash()).substr(0, 64)),
+                                 "' is for name = 'torchscript': the 64 digits 0-9 and a-f of the file's SHA-256; ",
+                                 "leave it out, and `tersectl run create --model FILE` fills it in")};
+}
+
+std::optional<ConfigViolation> CheckTraining(const v1::RunConfig& config) {
+  const v1::Optimizer& optimizer = config.train().optimizer();
+  if (optimizer.nesterov() && (optimizer.name() != "sgd" || optimizer.momentum() == 0)) {
+    return ConfigViolation{"train.optimizer.nesterov",
+                           "train.optimizer.nesterov is for name = 'sgd' with a momentum above 0; set it to false"};
+  }
+  std::optional<ConfigViolation> violation = CheckDataFile("data.train", config.data().train());
+  return violation.has_value() ? violation : CheckDataFile("data.test", config.data().test());
+}
+
 }  // namespace
 
 std::string JoinKey(absl::string_view prefix, absl::string_view field) {
@@ -125,7 +165,7 @@ std::string TypeText(const FieldDescriptor& field) {
     case FieldDescriptor::CPPTYPE_MESSAGE:
       return "table";
     case FieldDescriptor::CPPTYPE_INT64:
-      return "integer";
+      return field.is_repeated() ? "array of integers" : "integer";
     case FieldDescriptor::CPPTYPE_DOUBLE:
       return "number";
     case FieldDescriptor::CPPTYPE_BOOL:
@@ -181,6 +221,8 @@ std::optional<ConfigViolation> CheckAcrossFields(const v1::RunConfig& config) {
                            absl::StrCat("name = '", config.name(), "' is not a name of a run; use ", RunNameForm())};
   }
   std::optional<ConfigViolation> violation = CheckRounds(config.rounds());
+  if (!violation.has_value()) violation = CheckModel(config.model());
+  if (!violation.has_value()) violation = CheckTraining(config);
   return violation.has_value() ? violation : CheckAllowed(config.clients());
 }
 

@@ -26,7 +26,7 @@ std::string JoinKey(absl::string_view prefix, absl::string_view field);
 // Entry `index` of an array: "clients.allow[0]".
 std::string JoinIndex(absl::string_view key, int64_t index);
 
-// "integer", "number", "string", "true or false", "table" or "array of strings".
+// "integer", "number", "string", "true or false", "table", "array of strings" or "array of integers".
 std::string TypeText(const google::protobuf::FieldDescriptor& field);
 
 // What a field allows, without its type: "1 to 1000000", "above 0, at most 1", "'sbc' or 'dense'"; may be empty.

@@ -13,6 +13,7 @@
 #include "core/status.h"
 #include "storage/byte_io.h"
 #include "storage/manifest.h"
+#include "storage/module_file.h"
 #include "storage/weights_file.h"
 
 namespace terse {
@@ -80,6 +81,8 @@ class FileClientState final : public ClientState {
   absl::Status Flush() override;
   absl::Status SaveModel(const CachedModel& model) override;
   absl::optional<CachedModel> LoadModel() override;
+  absl::Status SaveModule(absl::string_view bytes) override;
+  absl::optional<std::string> LoadModule(const ModelSpec& model) override;
 
  private:
   std::string PathOf(absl::string_view name) const { return absl::StrCat(directory_, "/", name); }
@@ -371,6 +374,17 @@ absl::optional<CachedModel> FileClientState::LoadModel() {
   absl::StatusOr<WeightsFile> file = ParseWeights(kCachedModelMagic, *bytes);
   if (!file.ok()) return absl::nullopt;
   return CachedModel{file->id, file->version, std::move(file->weights)};
+}
+
+absl::Status FileClientState::SaveModule(absl::string_view bytes) {
+  TERSE_RETURN_IF_ERROR(broken_);
+  return Watch(WriteModule(files_, directory_, bytes));
+}
+
+absl::optional<std::string> FileClientState::LoadModule(const ModelSpec& model) {
+  absl::StatusOr<std::string> bytes = ReadModule(files_, directory_, model);
+  if (!bytes.ok()) return absl::nullopt;
+  return *std::move(bytes);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // The client's durable state: immutable blobs and one small MANIFEST that is replaced atomically (docs/PROTOCOL.md).
 // Formats: storage/SCHEMA.md.
 //
-//   DIR/lock   DIR/MANIFEST   DIR/dense.G   DIR/outbox.G   DIR/trainer.G   DIR/model
+//   DIR/lock   DIR/MANIFEST   DIR/dense.G   DIR/outbox.G   DIR/trainer.G   DIR/model   DIR/module.pt
 #ifndef TERSE_STORAGE_CLIENT_STATE_H_
 #define TERSE_STORAGE_CLIENT_STATE_H_
 
@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "core/file_system.h"
@@ -90,6 +91,11 @@ class ClientState {
   virtual absl::Status SaveModel(const CachedModel& model) = 0;
   // nullopt when there is none or it is not whole.
   virtual absl::optional<CachedModel> LoadModel() = 0;
+
+  // The TorchScript file of a run (module_file.h), kept to save a download.
+  virtual absl::Status SaveModule(absl::string_view bytes) = 0;
+  // nullopt when there is none with the hash of `model`.
+  virtual absl::optional<std::string> LoadModule(const ModelSpec& model) = 0;
 };
 
 }  // namespace terse

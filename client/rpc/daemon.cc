@@ -21,6 +21,7 @@
 #include "spdlog/sinks/stdout_color_sinks.h"
 #include "spdlog/spdlog.h"
 #include "storage/client_state.h"
+#include "storage/module_file.h"
 
 namespace terse {
 namespace {
@@ -102,6 +103,7 @@ class Workplace {
     session.state = state_.get();
     session.residual_lost = residual_lost_;
     session.make_trainer = make_trainer_;
+    session.allow_models = options_->allow_models;
     session.clock = &clock_;
     session.keep_going = [] { return !stop_requested.load(); };
     session.log = [](bool warn, const std::string& line) {
@@ -159,6 +161,13 @@ int ParseDaemonOptions(int argc, char** argv, DaemonOptions* options) {
   app.add_option("--state", options->state_directory, "directory that keeps the residual and the optimizer's state")
       ->required();
   app.add_option("--run", options->run, "run to join; needed when the coordinator serves several");
+  app.add_option(
+         "--allow-model", options->allow_models,
+         "SHA-256 of a TorchScript model that this client may train, as `tersectl run create` prints it; may be "
+         "given several times. Others are refused: such a model is code")
+      ->check([](const std::string& hash) {
+        return IsModuleHash(hash) ? "" : "'" + hash + "' is no SHA-256: 64 digits 0-9 and a-f";
+      });
   app.add_flag("--reset-state", options->reset_state,
                "when --state is damaged, remove what is in it and start afresh; the lost residual is counted");
   app.add_option("--data", options->data_directory, "directory of the data set; without it, an embedded one")

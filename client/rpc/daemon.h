@@ -3,6 +3,7 @@
 #define TERSE_CLIENT_RPC_DAEMON_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "core/trainer.h"
@@ -19,8 +20,9 @@ struct DaemonOptions {
   int threads = 1;
   double first_backoff_seconds = 0.5;  // from a lost connection to the next attempt; doubles while attempts fail
   std::string log_level = "info";
-  std::string run;           // to join; empty: the only one that the coordinator has
-  bool reset_state = false;  // a damaged state directory is emptied and started afresh
+  std::vector<std::string> allow_models;  // SHA-256 of the TorchScript files that may be trained
+  std::string run;                        // to join; empty: the only one that the coordinator has
+  bool reset_state = false;               // a damaged state directory is emptied and started afresh
   double keepalive_seconds = kDefaultKeepaliveSeconds;
 };
 

@@ -119,11 +119,34 @@ void GrpcLink::SetMaxDeltaBytes(int64_t bytes) {
 }
 
 absl::StatusOr<std::string> GrpcLink::DownloadCheckpoint(Id128 lineage, int64_t version, int64_t max_bytes) {
+  return Download(
+      [&](grpc::ClientContext* context, int64_t offset) {
+        v1::CheckpointRequest request;
+        request.set_lineage(lineage.ToBytes());
+        request.set_version(version);
+        request.set_offset(offset);
+        return stub_->DownloadCheckpoint(context, request);
+      },
+      max_bytes);
+}
+
+absl::StatusOr<std::string> GrpcLink::DownloadModule(Id128 lineage, int64_t max_bytes) {
+  return Download(
+      [&](grpc::ClientContext* context, int64_t offset) {
+        v1::ModuleRequest request;
+        request.set_lineage(lineage.ToBytes());
+        request.set_offset(offset);
+        return stub_->DownloadModule(context, request);
+      },
+      max_bytes);
+}
+
+absl::StatusOr<std::string> GrpcLink::Download(OpenFile open, int64_t max_bytes) {
   std::string bytes;
   absl::Status status;
   for (int attempt = 0; attempt < kDownloadAttempts && !stopping_->load(); ++attempt) {
     const size_t before = bytes.size();
-    status = DownloadRest(lineage, version, max_bytes, &bytes);
+    status = DownloadRest(open, max_bytes, &bytes);
     if (status.ok()) return bytes;
     if (!absl::IsUnavailable(status)) return status;
     if (bytes.size() == before) absl::SleepFor(kStopCheck);  // no progress: give the network a moment
@@ -131,14 +154,10 @@ absl::StatusOr<std::string> GrpcLink::DownloadCheckpoint(Id128 lineage, int64_t 
   return stopping_->load() ? absl::CancelledError("stopping") : status;
 }
 
-absl::Status GrpcLink::DownloadRest(Id128 lineage, int64_t version, int64_t max_bytes, std::string* bytes) {
+absl::Status GrpcLink::DownloadRest(OpenFile open, int64_t max_bytes, std::string* bytes) {
   grpc::ClientContext context;
-  v1::CheckpointRequest request;
-  request.set_lineage(lineage.ToBytes());
-  request.set_version(version);
-  request.set_offset(bytes->size());
-  std::unique_ptr<grpc::ClientReader<v1::CheckpointChunk>> stream = stub_->DownloadCheckpoint(&context, request);
-  v1::CheckpointChunk chunk;
+  const FileStream stream = open(&context, static_cast<int64_t>(bytes->size()));
+  v1::FileChunk chunk;
   uint64_t total = 0;
   while (stream->Read(&chunk)) {
     total = chunk.total();
@@ -148,7 +167,7 @@ absl::Status GrpcLink::DownloadRest(Id128 lineage, int64_t version, int64_t max_
       context.TryCancel();
       stream->Finish();
       return absl::FailedPreconditionError(
-          absl::StrCat("the checkpoint download announces ", total, " bytes; this model allows ", max_bytes));
+          absl::StrCat("the download announces ", total, " bytes; at most ", max_bytes, " are allowed"));
     }
     if (bytes->empty()) bytes->reserve(total);
     bytes->append(chunk.data());

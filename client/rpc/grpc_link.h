@@ -1,4 +1,4 @@
-// CoordinatorLink over gRPC: one bidirectional Session stream, and DownloadCheckpoint beside it on the same connection.
+// CoordinatorLink over gRPC: one bidirectional Session stream, and downloads beside it on the same connection.
 #ifndef TERSE_CLIENT_RPC_GRPC_LINK_H_
 #define TERSE_CLIENT_RPC_GRPC_LINK_H_
 
@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
 #include "client/coordinator_link.h"
 #include "core/wire_meter.h"
@@ -32,6 +33,7 @@ class GrpcLink : public CoordinatorLink {
   absl::StatusOr<FromServer> Receive() override;
   void SetMaxDeltaBytes(int64_t bytes) override;
   absl::StatusOr<std::string> DownloadCheckpoint(Id128 lineage, int64_t version, int64_t max_bytes) override;
+  absl::StatusOr<std::string> DownloadModule(Id128 lineage, int64_t max_bytes) override;
 
   // Half-closes the stream and waits for the coordinator to end it, so that both have booked the same bytes.
   void Close();
@@ -45,8 +47,12 @@ class GrpcLink : public CoordinatorLink {
   // Adds the messages to the inbox; false when one of them makes no sense.
   bool Accept(const v1::ServerMessages& messages) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasMessage() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return !inbox_.empty() || ended_; }
-  // Reads the stream of one DownloadCheckpoint call into `bytes`; OK when the file is whole.
-  absl::Status DownloadRest(Id128 lineage, int64_t version, int64_t max_bytes, std::string* bytes);
+  // Starts the stream of a file's bytes from an offset on.
+  using FileStream = std::unique_ptr<grpc::ClientReader<v1::FileChunk>>;
+  using OpenFile = absl::FunctionRef<FileStream(grpc::ClientContext* context, int64_t offset)>;
+  absl::StatusOr<std::string> Download(OpenFile open, int64_t max_bytes);
+  // Reads one stream into `bytes`; OK when the file is whole.
+  absl::Status DownloadRest(OpenFile open, int64_t max_bytes, std::string* bytes);
 
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::Fleet::Stub> stub_;

@@ -4,9 +4,55 @@
 #include "coordinator/admin/commands.h"
 #include "coordinator/admin/print.h"
 #include "coordinator/admin/text_table.h"
+#include "core/file_system.h"
 #include "core/status.h"
+#include "proto/run_config_loader.h"
+#include "storage/module_file.h"
 
 namespace terse {
+
+namespace {
+
+// Puts the hash of the file that came with a run into its configuration.
+absl::Status NameModule(const CommandOptions& options, const std::string& hash, v1::Model* model) {
+  const bool wants_module = model->name() == kTorchScriptModel;
+  if (wants_module && hash.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.file, " trains a TorchScript module; give its file with --model"));
+  }
+  if (!wants_module && !hash.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(options.file, " trains model '", model->name(), "'; to train ",
+                                                   options.model_file, " set model.name = 'torchscript'"));
+  }
+  if (!model->hash().empty() && model->hash() != hash) {
+    return absl::InvalidArgumentError(absl::StrCat(options.file, " wants the module ", model->hash(), ", and ",
+                                                   options.model_file, " is ", hash, "; correct one of them"));
+  }
+  model->set_hash(hash);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CreateRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+  std::string module;
+  if (!options.model_file.empty()) {
+    TERSE_ASSIGN_OR_RETURN(module, PosixFiles().Read(options.model_file, kMaxModuleBytes));
+    if (module.empty()) return absl::InvalidArgumentError(absl::StrCat(options.model_file, " is empty"));
+  }
+  TERSE_ASSIGN_OR_RETURN(v1::RunConfig config, LoadRunConfig(options.file));
+  const std::string hash = module.empty() ? "" : ModuleHash(module);
+  TERSE_RETURN_IF_ERROR(NameModule(options, hash, config.mutable_model()));
+  TERSE_RETURN_IF_ERROR(client.CreateRun(config, module));
+  if (options.json) {
+    PrintJson({{"run", config.name()}, {"model_hash", hash}}, terminal);
+    return absl::OkStatus();
+  }
+  *terminal.out << "run " << config.name() << " is served\n";
+  if (!hash.empty())
+    *terminal.out << "clients train its model when they are started with\n  --allow-model " << hash << "\n";
+  return absl::OkStatus();
+}
 
 absl::Status StopRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
   TERSE_ASSIGN_OR_RETURN(const std::string state, client.Stop(options.shutdown));

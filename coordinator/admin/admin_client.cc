@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
 #include "proto/backup_hash.h"
+#include "proto/session_wire.h"
 
 namespace terse {
 namespace {
@@ -63,6 +64,22 @@ absl::Status AdminClient::ToAbsl(const grpc::Status& status) const {
       return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
                           absl::StrCat("the coordinator at ", address_, " answers: ", status.error_message()));
   }
+}
+
+absl::Status AdminClient::CreateRun(const v1::RunConfig& config, absl::string_view module) {
+  const auto context = NewContext(false);
+  v1::CreateRunReply reply;
+  const auto writer = stub_->CreateRun(context.get(), &reply);
+  v1::CreateRunRequest request;
+  *request.mutable_config() = config;
+  bool going = writer->Write(request);
+  for (size_t at = 0; going && at < module.size(); at += kChunkBytes) {
+    request.Clear();
+    request.set_module(std::string(module.substr(at, kChunkBytes)));
+    going = writer->Write(request);
+  }
+  writer->WritesDone();
+  return ToAbsl(writer->Finish());
 }
 
 absl::StatusOr<std::vector<v1::Run>> AdminClient::ListRuns() {

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "terse/v1/admin.grpc.pb.h"
 
@@ -22,6 +23,8 @@ class AdminClient {
   // All requests are about `run`; empty means the only one that the coordinator has.
   AdminClient(std::string address, absl::Duration timeout, std::string run = "");
 
+  // `module`: the TorchScript file of a run whose model is one. No timeout.
+  absl::Status CreateRun(const v1::RunConfig& config, absl::string_view module);
   absl::StatusOr<std::vector<v1::Run>> ListRuns();
   absl::StatusOr<v1::Status> GetStatus();
   // The rounds in [first, last]; last = 0 means up to the newest. Fetched in pages, so that a reply stays small.

@@ -46,6 +46,17 @@ void AddClients(CLI::App& app, Invocation* invocation) {
   clients->add_option("--reason", options.reason, "Why, for those who ask")->needs(set_aside);
 }
 
+void AddRuns(CLI::App& app, Invocation* invocation) {
+  CommandOptions& options = invocation->options;
+  AddRemote(app, "runs", "The runs of the coordinator", ShowRuns, invocation);
+  CLI::App* run = app.add_subcommand("run", "Make runs");
+  run->require_subcommand(1);
+  CLI::App* create = AddRemote(*run, "create", "Make a run, which is served at once", CreateRun, invocation);
+  create->add_option("--run", options.file, "Run file (TOML)")->required();
+  create->add_option("--model", options.model_file, "TorchScript file (torch.jit.save) that the run trains")
+      ->check(CLI::ExistingFile);
+}
+
 void AddRunControl(CLI::App& app, Invocation* invocation) {
   CommandOptions& options = invocation->options;
   CLI::App* pause = AddRemote(app, "pause", "Open no new round until `resume`", PauseRun, invocation);
@@ -71,7 +82,6 @@ void AddBackups(CLI::App& app, Invocation* invocation) {
 
 void AddQueries(CLI::App& app, Invocation* invocation) {
   CommandOptions& options = invocation->options;
-  AddRemote(app, "runs", "The runs of the coordinator", ShowRuns, invocation);
   AddRemote(app, "status", "State of the run", ShowStatus, invocation);
   CLI::App* rounds = AddRemote(app, "rounds", "Rounds with loss, accuracy, bytes and times", ShowRounds, invocation);
   rounds->add_option("--first", options.first, "First round")->check(CLI::NonNegativeNumber);
@@ -101,9 +111,13 @@ void AddActions(CLI::App& app, Invocation* invocation) {
   CLI::App* files =
       AddRemote(app, "export", "Write the model and the report of the run as files", ExportFiles, invocation);
   files->add_option("--out", options.directory, "Directory to write to")->required();
-  static const std::map<std::string, ExportFormat> kFormats = {
-      {"torchscript", ExportFormat::kTorchScript}, {"state", ExportFormat::kState}, {"all", ExportFormat::kAll}};
-  files->add_option("--format", options.format, "Model files: torchscript (model.pt), state (model.safetensors), all")
+  static const std::map<std::string, ExportFormat> kFormats = {{"torchscript", ExportFormat::kTorchScript},
+                                                               {"state", ExportFormat::kState},
+                                                               {"npz", ExportFormat::kNpz},
+                                                               {"all", ExportFormat::kAll}};
+  files
+      ->add_option("--format", options.format,
+                   "Model files: torchscript (model.pt), state (model.safetensors), npz (model.npz), all")
       ->transform(CLI::CheckedTransformer(kFormats));
   CLI::App* validate = AddLocal(app, "validate", "Check a run file", CheckRunFile, invocation);
   validate->add_option("FILE", options.file, "Run file (TOML)")->required();
@@ -124,6 +138,7 @@ void Configure(CLI::App& app, Invocation* invocation) {
   app.add_option("--run", invocation->options.run, "Which run; needed when the coordinator has several");
   app.add_flag("--json", invocation->options.json, "JSON for programs");
   app.footer("Exit codes: 0 ok, 1 failed, 2 wrong usage, 3 coordinator not reachable, 4 invalid run file.");
+  AddRuns(app, invocation);
   AddQueries(app, invocation);
   AddRunControl(app, invocation);
   AddBackups(app, invocation);
@@ -139,7 +154,7 @@ absl::Status Dispatch(const Invocation& invocation, const Terminal& terminal) {
 int ExitCode(const absl::Status& status, const Invocation& invocation) {
   if (status.ok()) return kExitOk;
   if (invocation.remote != nullptr && absl::IsUnavailable(status)) return kExitUnreachable;
-  const bool validates = invocation.local == CheckRunFile;
+  const bool validates = invocation.local == CheckRunFile || invocation.remote == CreateRun;
   return validates && absl::IsInvalidArgument(status) ? kExitInvalidRun : kExitFailed;
 }
 

@@ -32,7 +32,8 @@ struct CommandOptions {
   double patience_seconds = 30;  // watch: how long a coordinator may be away
   std::string directory;
   ExportFormat format = ExportFormat::kAll;
-  std::string file;
+  std::string file;                // validate, run create: the run file
+  std::string model_file;          // run create: TorchScript
   std::string run;                 // empty: the only one that the coordinator has
   std::string reason;              // pause, abort, clients --set-aside
   std::string set_aside, readmit;  // clients: whom
@@ -55,6 +56,7 @@ absl::Status ShowSummary(AdminClient& client, const CommandOptions& options, con
 // `patience_seconds`: then UNAVAILABLE.
 absl::Status WatchRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 absl::Status ShowRuns(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
+absl::Status CreateRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 absl::Status StopRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 absl::Status PauseRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 absl::Status ResumeRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal);

@@ -23,6 +23,17 @@ std::string PlotSubtitle(const Summary& summary) {
   return text;
 }
 
+struct ModelFile {
+  ExportFormat chosen_by;
+  v1::ExportRequest::Format format;
+  const char* name;
+};
+constexpr ModelFile kModelFiles[] = {
+    {ExportFormat::kTorchScript, v1::ExportRequest::FORMAT_TORCHSCRIPT, "model.pt"},
+    {ExportFormat::kState, v1::ExportRequest::FORMAT_SAFETENSORS, "model.safetensors"},
+    {ExportFormat::kNpz, v1::ExportRequest::FORMAT_NPZ, "model.npz"},
+};
+
 struct File {
   std::string name;
   std::string content;
@@ -35,13 +46,10 @@ absl::StatusOr<ExportResult> ExportRun(AdminClient& client, const std::string& d
   TERSE_ASSIGN_OR_RETURN(const std::vector<v1::Round> rounds, client.ListRounds(0, 0));
   std::vector<File> files;
   const uint64_t most = MostModelBytes(status.parameters());
-  if (format != ExportFormat::kState) {
-    TERSE_ASSIGN_OR_RETURN(std::string model, client.Export(v1::ExportRequest::FORMAT_TORCHSCRIPT, most));
-    files.push_back({"model.pt", std::move(model)});
-  }
-  if (format != ExportFormat::kTorchScript) {
-    TERSE_ASSIGN_OR_RETURN(std::string model, client.Export(v1::ExportRequest::FORMAT_SAFETENSORS, most));
-    files.push_back({"model.safetensors", std::move(model)});
+  for (const ModelFile& model : kModelFiles) {
+    if (format != ExportFormat::kAll && format != model.chosen_by) continue;
+    TERSE_ASSIGN_OR_RETURN(std::string bytes, client.Export(model.format, most));
+    files.push_back({model.name, std::move(bytes)});
   }
   ExportResult result;
   result.summary = Summarize(status, rounds);

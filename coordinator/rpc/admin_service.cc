@@ -13,6 +13,7 @@
 #include "core/version.h"
 #include "proto/grpc_status.h"
 #include "proto/session_wire.h"
+#include "storage/module_file.h"
 
 namespace terse {
 namespace {
@@ -93,8 +94,26 @@ grpc::Status AdminService::With(const std::string& run,
   return ToGrpc(host.ok() ? (*host)->Use(use) : host.status());
 }
 
+grpc::Status AdminService::CreateRun(grpc::ServerContext*, grpc::ServerReader<v1::CreateRunRequest>* reader,
+                                     v1::CreateRunReply* reply) {
+  v1::RunConfig config;
+  std::string module;
+  for (v1::CreateRunRequest request; reader->Read(&request);) {
+    if (request.has_config()) config = request.config();
+    if (module.size() + request.module().size() > static_cast<size_t>(kMaxModuleBytes)) {
+      return ToGrpc(absl::ResourceExhaustedError(
+          absl::StrCat("the TorchScript file is larger than ", kMaxModuleBytes, " bytes; make the model smaller")));
+    }
+    module.append(request.module());
+  }
+  const absl::StatusOr<RunHost*> run = runs_->Create(config, module);
+  if (!run.ok()) return ToGrpc(run.status());
+  reply->set_run((*run)->name());
+  return grpc::Status::OK;
+}
+
 grpc::Status AdminService::ListRuns(grpc::ServerContext*, const v1::RunsRequest*, v1::RunsReply* reply) {
-  for (const std::unique_ptr<RunHost>& run : runs_->runs()) {
+  for (const RunHost* run : runs_->runs()) {
     const absl::StatusOr<RunRecord> record = run->Record();
     if (!record.ok()) return ToGrpc(record.status());
     const EngineView view = run->View();

@@ -18,11 +18,12 @@ namespace terse {
 class AdminService : public v1::Admin::Service {
  public:
   // `shut_down` ends the process, soon. The registry must outlive the gRPC server that this is registered with.
-  AdminService(const RunRegistry* runs, std::function<void()> shut_down)
-      : runs_(runs), shut_down_(std::move(shut_down)) {}
+  AdminService(RunRegistry* runs, std::function<void()> shut_down) : runs_(runs), shut_down_(std::move(shut_down)) {}
   // Ends every Watch, so that the server can shut down.
   void Close() { closing_.store(true); }
 
+  grpc::Status CreateRun(grpc::ServerContext*, grpc::ServerReader<v1::CreateRunRequest>* reader,
+                         v1::CreateRunReply* reply) override;
   grpc::Status ListRuns(grpc::ServerContext*, const v1::RunsRequest*, v1::RunsReply* reply) override;
   grpc::Status GetStatus(grpc::ServerContext*, const v1::StatusRequest* request, v1::Status* reply) override;
   grpc::Status ListRounds(grpc::ServerContext*, const v1::RoundsRequest* request, v1::RoundsReply* reply) override;
@@ -48,7 +49,7 @@ class AdminService : public v1::Admin::Service {
   // Posts an event to a run that goes on, waits until it was handled and reports the run's state.
   grpc::Status Command(const std::string& run, Event event, v1::StateReply* reply) const;
 
-  const RunRegistry* const runs_;
+  RunRegistry* const runs_;
   const std::function<void()> shut_down_;
   std::atomic<bool> closing_{false};
 };

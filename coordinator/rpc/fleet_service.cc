@@ -9,18 +9,71 @@
 #include "core/status.h"
 #include "proto/grpc_status.h"
 #include "proto/session_wire.h"
+#include "storage/module_file.h"
 
 namespace terse {
 namespace {
 
-// Streams a checkpoint file from an offset on. The file stays readable when retention removes its name meanwhile.
-class CheckpointReactor : public grpc::ServerWriteReactor<v1::CheckpointChunk> {
+// A file to stream, open.
+struct OpenFile {
+  std::ifstream file;
+  uint64_t offset = 0;
+  uint64_t total = 0;
+};
+
+absl::StatusOr<OpenFile> OpenAt(const std::string& path, uint64_t offset, const std::string& what) {
+  OpenFile open;
+  open.file.open(path, std::ios::binary | std::ios::ate);
+  if (!open.file) return absl::NotFoundError(absl::StrCat(what, " was just replaced"));
+  open.total = static_cast<uint64_t>(open.file.tellg());
+  if (offset >= open.total) {
+    return absl::OutOfRangeError(absl::StrCat("offset ", offset, " is past the end at ", open.total));
+  }
+  open.file.seekg(static_cast<std::streamoff>(offset));
+  open.offset = offset;
+  return open;
+}
+
+// UNAVAILABLE while the run is not served: the client tries again.
+absl::StatusOr<RunHost*> FindServed(const RunRegistry& runs, const std::string& lineage) {
+  TERSE_ASSIGN_OR_RETURN(const Id128 id, Id128::FromBytes(lineage));
+  RunHost* const run = runs.FindLineage(id);
+  if (run == nullptr) return absl::NotFoundError("another run is served here");
+  TERSE_RETURN_IF_ERROR(run->Loop().status());
+  return run;
+}
+
+absl::StatusOr<OpenFile> OpenCheckpoint(const RunRegistry& runs, const v1::CheckpointRequest& request) {
+  TERSE_ASSIGN_OR_RETURN(const RunHost* run, FindServed(runs, request.lineage()));
+  absl::StatusOr<OpenFile> open = absl::InternalError("unset");
+  TERSE_RETURN_IF_ERROR(run->Use([&](const RunHost::Live& live) -> absl::Status {
+    TERSE_ASSIGN_OR_RETURN(const RunStore::CheckpointFile newest, live.store->NewestCheckpointFile());
+    const std::string what = absl::StrCat("checkpoint ", request.version());
+    if (static_cast<uint64_t>(newest.version) != request.version()) {
+      return absl::NotFoundError(absl::StrCat(what, " was replaced by ", newest.version));
+    }
+    open = OpenAt(newest.path, request.offset(), what);
+    return open.status();
+  }));
+  return open;
+}
+
+absl::StatusOr<OpenFile> OpenModule(const RunRegistry& runs, const v1::ModuleRequest& request) {
+  TERSE_ASSIGN_OR_RETURN(const RunHost* run, FindServed(runs, request.lineage()));
+  if (run->config().model.name != kTorchScriptModel) {
+    return absl::NotFoundError(absl::StrCat("run '", run->name(), "' trains a model of Terse's own"));
+  }
+  return OpenAt(absl::StrCat(run->directory(), "/", kModuleFile), request.offset(), "the module");
+}
+
+// Streams a file from an offset on. It stays readable when its name is removed meanwhile.
+class FileReactor : public grpc::ServerWriteReactor<v1::FileChunk> {
  public:
-  CheckpointReactor(const RunRegistry& runs, const v1::CheckpointRequest& request) {
-    const absl::Status status = Find(runs, request);
-    if (!status.ok()) {
-      Finish(ToGrpc(status));
+  explicit FileReactor(absl::StatusOr<OpenFile> open) {
+    if (!open.ok()) {
+      Finish(ToGrpc(open.status()));
     } else {
+      open_ = *std::move(open);
       WriteNext();
     }
   }
@@ -29,48 +82,21 @@ class CheckpointReactor : public grpc::ServerWriteReactor<v1::CheckpointChunk> {
   void OnDone() override { delete this; }
 
  private:
-  absl::Status Find(const RunRegistry& runs, const v1::CheckpointRequest& request) {
-    TERSE_ASSIGN_OR_RETURN(const Id128 lineage, Id128::FromBytes(request.lineage()));
-    const RunHost* run = runs.FindLineage(lineage);
-    if (run == nullptr) return absl::NotFoundError("another run is served here");
-    TERSE_RETURN_IF_ERROR(run->Loop().status());  // UNAVAILABLE: the client tries again
-    return run->Use([&](const RunHost::Live& live) { return Open(live.store.get(), request); });
-  }
-
-  absl::Status Open(RunStore* store, const v1::CheckpointRequest& request) {
-    absl::StatusOr<RunStore::CheckpointFile> newest = store->NewestCheckpointFile();
-    if (!newest.ok()) return newest.status();
-    if (static_cast<uint64_t>(newest->version) != request.version()) {
-      return absl::NotFoundError(absl::StrCat("checkpoint ", request.version(), " was replaced by ", newest->version));
-    }
-    if (request.offset() >= static_cast<uint64_t>(newest->bytes)) {
-      return absl::OutOfRangeError(absl::StrCat("offset ", request.offset(), " is past the end at ", newest->bytes));
-    }
-    file_.open(newest->path, std::ios::binary);
-    file_.seekg(static_cast<std::streamoff>(request.offset()));
-    if (!file_) return absl::NotFoundError(absl::StrCat("checkpoint ", request.version(), " was just replaced"));
-    offset_ = request.offset();
-    total_ = newest->bytes;
-    return absl::OkStatus();
-  }
-
   void WriteNext() {
-    if (offset_ == total_) return Finish(grpc::Status::OK);
+    if (open_.offset == open_.total) return Finish(grpc::Status::OK);
     std::string* data = chunk_.mutable_data();
-    data->resize(std::min<uint64_t>(kChunkBytes, total_ - offset_));
-    if (!file_.read(&(*data)[0], static_cast<std::streamsize>(data->size()))) {
-      return Finish(grpc::Status(grpc::StatusCode::DATA_LOSS, "the checkpoint file cannot be read"));
+    data->resize(std::min<uint64_t>(kChunkBytes, open_.total - open_.offset));
+    if (!open_.file.read(&(*data)[0], static_cast<std::streamsize>(data->size()))) {
+      return Finish(grpc::Status(grpc::StatusCode::DATA_LOSS, "the file cannot be read"));
     }
-    chunk_.set_total(total_);
-    chunk_.set_offset(offset_);
-    offset_ += data->size();
+    chunk_.set_total(open_.total);
+    chunk_.set_offset(open_.offset);
+    open_.offset += data->size();
     StartWrite(&chunk_);
   }
 
-  std::ifstream file_;
-  uint64_t offset_ = 0;
-  uint64_t total_ = 0;
-  v1::CheckpointChunk chunk_;
+  OpenFile open_;
+  v1::FileChunk chunk_;
 };
 
 }  // namespace
@@ -80,9 +106,14 @@ grpc::ServerBidiReactor<v1::ClientMessage, v1::ServerMessages>* FleetService::Se
   return SessionReactor::Start(runs_, next_session_.fetch_add(1), context);
 }
 
-grpc::ServerWriteReactor<v1::CheckpointChunk>* FleetService::DownloadCheckpoint(grpc::CallbackServerContext* context,
-                                                                                const v1::CheckpointRequest* request) {
-  return new CheckpointReactor(*runs_, *request);
+grpc::ServerWriteReactor<v1::FileChunk>* FleetService::DownloadCheckpoint(grpc::CallbackServerContext* context,
+                                                                          const v1::CheckpointRequest* request) {
+  return new FileReactor(OpenCheckpoint(*runs_, *request));
+}
+
+grpc::ServerWriteReactor<v1::FileChunk>* FleetService::DownloadModule(grpc::CallbackServerContext* context,
+                                                                      const v1::ModuleRequest* request) {
+  return new FileReactor(OpenModule(*runs_, *request));
 }
 
 }  // namespace terse

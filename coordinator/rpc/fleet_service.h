@@ -19,8 +19,10 @@ class FleetService : public v1::Fleet::CallbackService {
 
   grpc::ServerBidiReactor<v1::ClientMessage, v1::ServerMessages>* Session(
       grpc::CallbackServerContext* context) override;
-  grpc::ServerWriteReactor<v1::CheckpointChunk>* DownloadCheckpoint(grpc::CallbackServerContext* context,
-                                                                    const v1::CheckpointRequest* request) override;
+  grpc::ServerWriteReactor<v1::FileChunk>* DownloadCheckpoint(grpc::CallbackServerContext* context,
+                                                              const v1::CheckpointRequest* request) override;
+  grpc::ServerWriteReactor<v1::FileChunk>* DownloadModule(grpc::CallbackServerContext* context,
+                                                          const v1::ModuleRequest* request) override;
 
  private:
   const RunRegistry* const runs_;

@@ -12,6 +12,7 @@
 #include "proto/run_config_convert.h"
 #include "proto/run_config_loader.h"
 #include "spdlog/spdlog.h"
+#include "storage/module_file.h"
 
 namespace terse {
 namespace {
@@ -46,9 +47,9 @@ absl::StatusOr<v1::RunConfig> ChooseConfig(const RunPlan& plan, const absl::opti
   return kept;
 }
 
-absl::Status CreateRun(const RunConfig& config, const v1::RunConfig& wire, const LearningHooks& hooks, Clock* clock,
+absl::Status CreateRun(const RunConfig& config, const v1::RunConfig& wire, const RunLearning& learning, Clock* clock,
                        RunStore* store) {
-  TERSE_ASSIGN_OR_RETURN(const std::vector<float> weights, hooks.initial_weights(config));
+  TERSE_ASSIGN_OR_RETURN(const std::vector<float> weights, learning.InitialWeights());
   RunRecord record;
   record.name = config.name;
   record.lineage = Id128::Random();
@@ -85,11 +86,11 @@ absl::Status RunHost::Prepare(RunStore* store) {
   TERSE_ASSIGN_OR_RETURN(absl::optional<RunRecord> stored, store->Run());
   TERSE_ASSIGN_OR_RETURN(wire_config_, ChooseConfig(options_.plan, stored));
   TERSE_ASSIGN_OR_RETURN(config_, ToCore(wire_config_));
-  TERSE_ASSIGN_OR_RETURN(const Layout layout, options_.hooks->layout(config_));
-  TERSE_ASSIGN_OR_RETURN(codec_, MakeCodec(config_.codec, layout));
-  TERSE_ASSIGN_OR_RETURN(evaluator_, options_.hooks->evaluator(config_, options_.data_directory));
+  TERSE_ASSIGN_OR_RETURN(const std::string module, ReadModule(PosixFiles(), directory(), config_.model));
+  TERSE_ASSIGN_OR_RETURN(learning_, (*options_.make_learning)(config_, module, options_.data_directory));
+  TERSE_ASSIGN_OR_RETURN(codec_, MakeCodec(config_.codec, learning_->layout()));
   if (!stored.has_value()) {
-    TERSE_RETURN_IF_ERROR(CreateRun(config_, wire_config_, *options_.hooks, options_.clock, store));
+    TERSE_RETURN_IF_ERROR(CreateRun(config_, wire_config_, *learning_, options_.clock, store));
     TERSE_ASSIGN_OR_RETURN(stored, store->Run());
   }
   lineage_ = stored->lineage;
@@ -102,7 +103,7 @@ absl::StatusOr<std::unique_ptr<RunHost::Live>> RunHost::Resume(std::unique_ptr<R
   auto live = std::make_unique<Live>();
   live->store = std::move(store);
   live->loop = std::make_shared<EventLoop>(options_.clock);
-  live->worker = std::make_unique<BackgroundWorker>(evaluator_.get(), live->store.get(), config_.checkpoint_keep,
+  live->worker = std::make_unique<BackgroundWorker>(learning_->evaluator(), live->store.get(), config_.checkpoint_keep,
                                                     [this, loop = live->loop](Event event) {
                                                       const auto* written = std::get_if<CheckpointWritten>(&event);
                                                       // Also when nobody listens any more: the store is about to be
@@ -251,7 +252,7 @@ absl::StatusOr<std::string> RunHost::Export(v1::ExportRequest::Format format) co
   std::vector<float> weights;
   TERSE_RETURN_IF_ERROR(
       Use([&](const Live& live) { return live.loop->Call([&] { weights = live.engine->weights(); }); }));
-  return options_.hooks->exporter(config_, format, weights);
+  return learning_->Export(format, weights);
 }
 
 }  // namespace terse

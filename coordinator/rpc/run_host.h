@@ -17,23 +17,12 @@
 #include "coordinator/background.h"
 #include "coordinator/engine.h"
 #include "coordinator/event_loop.h"
-#include "core/layout.h"
+#include "coordinator/rpc/run_learning.h"
 #include "core/run_config.h"
-#include "core/trainer.h"
 #include "storage/run_store.h"
 #include "terse/v1/admin.pb.h"
 
 namespace terse {
-
-// What the coordinator needs of a learning library. The engine itself needs none.
-struct LearningHooks {
-  std::function<absl::StatusOr<Layout>(const RunConfig&)> layout;
-  std::function<absl::StatusOr<std::vector<float>>(const RunConfig&)> initial_weights;
-  std::function<absl::StatusOr<std::unique_ptr<Evaluator>>(const RunConfig&, const std::string& data_directory)>
-      evaluator;
-  std::function<absl::StatusOr<std::string>(const RunConfig&, v1::ExportRequest::Format, absl::Span<const float>)>
-      exporter;
-};
 
 // Which run to host, and where.
 struct RunPlan {
@@ -53,7 +42,7 @@ class RunHost {
   struct Options {
     RunPlan plan;
     std::string data_directory;  // for evaluation; empty: the embedded data set
-    const LearningHooks* hooks = nullptr;
+    const RunLearningFactory* make_learning = nullptr;
     Clock* clock = nullptr;
     // Called in the run's thread after every change of condition().
     std::function<void(const RunHost&)> on_change;
@@ -73,7 +62,7 @@ class RunHost {
 
   // Creates or opens the run and rebuilds its head. Any trouble is an error here: INVALID_ARGUMENT when the directory
   // holds no run and none is wanted, FAILED_PRECONDITION when it holds another one or is in use, and those of RunStore,
-  // Engine and the hooks. Pointers must outlive the host.
+  // Engine and the learning library. Pointers must outlive the host.
   static absl::StatusOr<std::unique_ptr<RunHost>> Open(Options options);
   ~RunHost();
   RunHost(const RunHost&) = delete;
@@ -113,7 +102,7 @@ class RunHost {
  private:
   explicit RunHost(Options options) : options_(std::move(options)) {}
   // Learns the configuration from the store and the plan, creates the run when there is none, and makes codec and
-  // evaluator.
+  // model.
   absl::Status Prepare(RunStore* store);
   // Takes an open store into service.
   absl::StatusOr<std::unique_ptr<Live>> Resume(std::unique_ptr<RunStore> store);
@@ -136,7 +125,7 @@ class RunHost {
   RunConfig config_;
   Id128 lineage_;
   std::unique_ptr<const Codec> codec_;
-  std::unique_ptr<Evaluator> evaluator_;
+  std::unique_ptr<RunLearning> learning_;
 
   // Whoever reads through the store or asks the engine holds a reader's share, so that both stay.
   mutable absl::Mutex mutex_;

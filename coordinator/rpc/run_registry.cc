@@ -1,6 +1,8 @@
 #include "coordinator/rpc/run_registry.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +10,7 @@
 #include "core/file_system.h"
 #include "core/status.h"
 #include "proto/run_config_loader.h"
+#include "storage/module_file.h"
 #include "storage/state_directory.h"
 
 namespace terse {
@@ -21,30 +24,7 @@ absl::StatusOr<std::string> NameOfRunInPlace(const std::string& state_directory)
   return run.has_value() ? run->name : std::string();
 }
 
-}  // namespace
-
-absl::StatusOr<RunHost*> RunRegistry::Find(const std::string& name) const {
-  if (name.empty()) {
-    if (runs_.size() == 1) return runs_.front().get();
-    return absl::InvalidArgumentError(absl::StrCat("several runs are served here; name one with --run: ", Names()));
-  }
-  for (const std::unique_ptr<RunHost>& run : runs_) {
-    if (run->name() == name) return run.get();
-  }
-  return absl::NotFoundError(absl::StrCat("no run '", name, "' is served here; there are: ", Names()));
-}
-
-RunHost* RunRegistry::FindLineage(Id128 lineage) const {
-  for (const std::unique_ptr<RunHost>& run : runs_) {
-    if (run->lineage() == lineage) return run.get();
-  }
-  return nullptr;
-}
-
-std::string RunRegistry::Names() const {
-  return absl::StrJoin(runs_, ", ", [](std::string* out, const auto& run) { absl::StrAppend(out, run->name()); });
-}
-
+// Plans for the runs of a state directory: those of the run files, or without run files all that it holds.
 absl::StatusOr<std::vector<RunPlan>> PlanRuns(const std::string& state_directory,
                                               const std::vector<std::string>& run_files) {
   std::vector<RunPlan> plans;
@@ -67,8 +47,136 @@ absl::StatusOr<std::vector<RunPlan>> PlanRuns(const std::string& state_directory
     }
   }
   for (RunPlan& plan : plans) plan.directory = RunDirectory(state_directory, plan.name == in_place ? "" : plan.name);
-  if (!plans.empty()) return plans;
-  return absl::InvalidArgumentError(absl::StrCat(state_directory, " holds no run yet; give one with --run FILE"));
+  return plans;
+}
+
+std::string Names(const std::vector<RunHost*>& runs) {
+  if (runs.empty()) return "none yet; create one with `tersectl run create --run FILE`";
+  return absl::StrJoin(runs, ", ", [](std::string* out, const RunHost* run) { absl::StrAppend(out, run->name()); });
+}
+
+// What belongs together and came together.
+absl::Status CheckModule(const v1::Model& model, absl::string_view module) {
+  if ((model.name() == kTorchScriptModel) == !module.empty() && (module.empty() || ModuleHash(module) == model.hash()))
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the TorchScript file and the run do not belong together: model.name = '", model.name(), "', model.hash = '",
+      model.hash(), "', and the file has ", module.size(), " bytes", module.empty() ? "" : " and the SHA-256 ",
+      module.empty() ? "" : ModuleHash(module), "; `tersectl run create --run FILE --model FILE` sets both"));
+}
+
+// A directory that goes with everything in it, unless it was renamed.
+class PartialDirectory {
+ public:
+  explicit PartialDirectory(std::string path) : path_(std::move(path)) { Remove(); }
+  ~PartialDirectory() { Remove(); }
+  PartialDirectory(const PartialDirectory&) = delete;
+  PartialDirectory& operator=(const PartialDirectory&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  void Remove() const {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::string path_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RunRegistry>> RunRegistry::Open(Options options,
+                                                               const std::vector<std::string>& run_files) {
+  TERSE_ASSIGN_OR_RETURN(std::vector<RunPlan> plans, PlanRuns(options.state_directory, run_files));
+  std::unique_ptr<RunRegistry> registry(new RunRegistry(std::move(options)));
+  std::vector<std::unique_ptr<RunHost>> runs;
+  for (RunPlan& plan : plans) {
+    TERSE_ASSIGN_OR_RETURN(std::unique_ptr<RunHost> run, registry->OpenHost(std::move(plan)));
+    runs.push_back(std::move(run));
+  }
+  absl::MutexLock lock(&registry->mutex_);
+  registry->runs_ = std::move(runs);
+  return registry;
+}
+
+absl::StatusOr<std::unique_ptr<RunHost>> RunRegistry::OpenHost(RunPlan plan) const {
+  const std::string name = plan.name;
+  absl::StatusOr<std::unique_ptr<RunHost>> run =
+      RunHost::Open({std::move(plan), options_.data_directory, &options_.make_learning, options_.clock,
+                     [this](const RunHost&) { options_.on_change(); }, options_.on_sync_failure});
+  if (!run.ok()) return Annotate(run.status(), absl::StrCat("run '", name, "'"));
+  return run;
+}
+
+void RunRegistry::Start() {
+  for (RunHost* run : runs()) run->Start();
+}
+
+absl::Status RunRegistry::Stop() {
+  absl::MutexLock lock(&creation_mutex_);
+  stopped_ = true;
+  absl::Status status;
+  for (RunHost* run : runs()) status.Update(run->Stop());
+  return status;
+}
+
+absl::StatusOr<RunHost*> RunRegistry::Create(const v1::RunConfig& config, absl::string_view module) {
+  TERSE_RETURN_IF_ERROR(ValidateRunConfig(config));
+  TERSE_RETURN_IF_ERROR(CheckModule(config.model(), module));
+  absl::MutexLock creation(&creation_mutex_);
+  if (stopped_) return absl::UnavailableError("the coordinator is shutting down");
+  const std::string directory = RunDirectory(options_.state_directory, config.name());
+  if (std::filesystem::exists(directory) || (!runs().empty() && Find(config.name()).ok())) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("there is a run '", config.name(), "' already; choose another name for the new one"));
+  }
+  {
+    const PartialDirectory partial(absl::StrCat(directory, kPartialSuffix));
+    TERSE_RETURN_IF_ERROR(Prepare(config, module, partial.path()));
+    TERSE_RETURN_IF_ERROR(PosixFiles().Rename(partial.path(), directory));
+    TERSE_RETURN_IF_ERROR(PosixFiles().SyncDirectory(absl::StrCat(options_.state_directory, "/runs")));
+  }
+  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<RunHost> run, OpenHost({config.name(), directory, absl::nullopt, ""}));
+  RunHost* const created = run.get();
+  {
+    absl::MutexLock lock(&mutex_);
+    runs_.push_back(std::move(run));
+  }
+  created->Start();
+  options_.on_change();
+  return created;
+}
+
+absl::Status RunRegistry::Prepare(const v1::RunConfig& config, absl::string_view module,
+                                  const std::string& directory) const {
+  TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(directory));
+  if (!module.empty()) TERSE_RETURN_IF_ERROR(WriteModule(PosixFiles(), directory, module));
+  return OpenHost({config.name(), directory, config, "the request"}).status();
+}
+
+absl::StatusOr<RunHost*> RunRegistry::Find(const std::string& name) const {
+  const std::vector<RunHost*> all = runs();
+  if (name.empty() && all.size() == 1) return all.front();
+  for (RunHost* run : all) {
+    if (run->name() == name) return run;
+  }
+  if (!name.empty() || all.empty()) {
+    return absl::NotFoundError(absl::StrCat("no run '", name, "' is served here; there are: ", Names(all)));
+  }
+  return absl::InvalidArgumentError(absl::StrCat("several runs are served here; name one with --run: ", Names(all)));
+}
+
+RunHost* RunRegistry::FindLineage(Id128 lineage) const {
+  for (RunHost* run : runs()) {
+    if (run->lineage() == lineage) return run;
+  }
+  return nullptr;
+}
+
+std::vector<RunHost*> RunRegistry::runs() const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<RunHost*> all;
+  for (const std::unique_ptr<RunHost>& run : runs_) all.push_back(run.get());
+  return all;
 }
 
 }  // namespace terse

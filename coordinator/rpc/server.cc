@@ -122,18 +122,19 @@ class Watchman {
 
  private:
   void Update() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const std::vector<RunHost*> runs = runs_->runs();
     size_t serving = 0, down = 0;
     std::string trouble;
-    for (const std::unique_ptr<RunHost>& run : runs_->runs()) {
+    for (const RunHost* run : runs) {
       const RunHost::Condition condition = run->condition();
       serving += condition == RunHost::Condition::kServing;
       down += condition == RunHost::Condition::kDown;
       if (condition == RunHost::Condition::kDown) trouble = absl::StrCat("run '", run->name(), "' is ", run->Trouble());
       Tell(absl::StrCat(kFleetService, "/", run->name()), condition == RunHost::Condition::kServing);
     }
-    Tell("", serving == runs_->runs().size());
-    Tell(kFleetService, serving == runs_->runs().size());
-    if (down == runs_->runs().size()) ending_->Decide(absl::DataLossError(trouble));
+    Tell("", serving == runs.size());
+    Tell(kFleetService, serving == runs.size());
+    if (down > 0 && down == runs.size()) ending_->Decide(absl::DataLossError(trouble));
   }
   void Tell(const std::string& service, bool serving) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     health_->SetServingStatus(service, serving);
@@ -160,61 +161,43 @@ absl::StatusOr<std::unique_ptr<DirectoryLock>> LockState(const std::string& dire
   return PosixFiles().Lock(directory);
 }
 
-absl::StatusOr<std::vector<std::unique_ptr<RunHost>>> OpenRuns(const CoordinatorOptions& options,
-                                                               const LearningHooks& hooks, Clock* clock,
-                                                               const std::function<void()>& on_change) {
-  TERSE_ASSIGN_OR_RETURN(std::vector<RunPlan> plans, PlanRuns(options.state_directory, options.run_files));
-  std::vector<std::unique_ptr<RunHost>> runs;
-  for (RunPlan& plan : plans) {
-    const std::string name = plan.name;
-    absl::StatusOr<std::unique_ptr<RunHost>> run =
-        RunHost::Open({std::move(plan), options.data_directory, &hooks, clock,
-                       [on_change](const RunHost&) { on_change(); }, EndAtOnce});
-    if (!run.ok()) return Annotate(run.status(), absl::StrCat("run '", name, "'"));
-    runs.push_back(*std::move(run));
-  }
-  return runs;
-}
-
 void LogRuns(const RunRegistry& runs, const Listener& fleet, const Listener& admin) {
-  for (const std::unique_ptr<RunHost>& run : runs.runs()) {
+  if (runs.runs().empty()) {
+    spdlog::warn("no run yet: create one with `tersectl run create --run FILE`; clients: {}, operators: {}",
+                 fleet.address, admin.address);
+  }
+  for (const RunHost* run : runs.runs()) {
     spdlog::info("run '{}' ({} parameters, codec {}) at version {}; clients: {}, operators: {}", run->name(),
                  run->codec().layout().size(), run->config().codec.name, run->View().head.version, fleet.address,
                  admin.address);
   }
 }
 
-// Ends every run in order; the first error.
-absl::Status StopRuns(const RunRegistry& runs) {
-  absl::Status status;
-  for (const std::unique_ptr<RunHost>& run : runs.runs()) status.Update(run->Stop());
-  return status;
-}
-
 // Everything between a locked state directory and the end of the process, in the order in which it must go away again.
-absl::Status Serve(const CoordinatorOptions& options, const LearningHooks& hooks) {
+absl::Status Serve(const CoordinatorOptions& options, const RunLearningFactory& make_learning) {
   SystemClock clock;
   Ending ending;
   const auto end_in_order = [&ending] { ending.Decide(absl::OkStatus()); };
   // Before any other thread, so that all of them leave the signals to this one.
   SignalWaiter signals(end_in_order);
   Watchman watchman(&ending);
-  TERSE_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<RunHost>> hosts,
-                         OpenRuns(options, hooks, &clock, [&watchman] { watchman.OnChange(); }));
-  const RunRegistry runs(std::move(hosts));
-  FleetService fleet_service(&runs);
-  AdminService admin_service(&runs, end_in_order);
+  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<RunRegistry> runs,
+                         RunRegistry::Open({options.state_directory, options.data_directory, make_learning, &clock,
+                                            [&watchman] { watchman.OnChange(); }, EndAtOnce},
+                                           options.run_files));
+  FleetService fleet_service(runs.get());
+  AdminService admin_service(runs.get(), end_in_order);
   TERSE_ASSIGN_OR_RETURN(const Listener fleet,
                          Listen(options.listen, "--listen", options.keepalive_seconds, &fleet_service));
   TERSE_ASSIGN_OR_RETURN(const Listener admin,
                          Listen(options.admin, "--admin", options.keepalive_seconds, &admin_service));
-  watchman.Watch(&runs, fleet.server->GetHealthCheckService());
+  watchman.Watch(runs.get(), fleet.server->GetHealthCheckService());
   TERSE_RETURN_IF_ERROR(WriteReadyFile(options.ready_file, fleet, admin));
-  LogRuns(runs, fleet, admin);
-  for (const std::unique_ptr<RunHost>& run : runs.runs()) run->Start();
+  LogRuns(*runs, fleet, admin);
+  runs->Start();
 
   absl::Status status = ending.Wait();
-  status.Update(StopRuns(runs));
+  status.Update(runs->Stop());
   admin_service.Close();
   const auto deadline = absl::ToChronoTime(absl::Now() + absl::Seconds(2));
   fleet.server->Shutdown(deadline);
@@ -253,7 +236,7 @@ int ParseCoordinatorOptions(int argc, char** argv, CoordinatorOptions* options) 
   return -1;
 }
 
-int RunCoordinator(const CoordinatorOptions& options, const LearningHooks& hooks) {
+int RunCoordinator(const CoordinatorOptions& options, const RunLearningFactory& make_learning) {
   spdlog::set_default_logger(spdlog::stderr_color_mt("coordinator"));
   spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ coordinator: %v");
   spdlog::set_level(spdlog::level::from_str(options.log_level));
@@ -263,7 +246,7 @@ int RunCoordinator(const CoordinatorOptions& options, const LearningHooks& hooks
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   absl::StatusOr<std::unique_ptr<DirectoryLock>> lock = LockState(options.state_directory);
-  const absl::Status status = lock.ok() ? Serve(options, hooks) : lock.status();
+  const absl::Status status = lock.ok() ? Serve(options, make_learning) : lock.status();
   if (status.ok()) {
     spdlog::info("stopped; the runs in {} are whole", options.state_directory);
     return kExitOk;

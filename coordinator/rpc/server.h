@@ -29,7 +29,7 @@ int ParseCoordinatorOptions(int argc, char** argv, CoordinatorOptions* options);
 //
 // The health service (grpc.health.v1) on the clients' address says SERVING for "terse.v1.Fleet/NAME" while that run is
 // served, and for "" and "terse.v1.Fleet" while all are.
-int RunCoordinator(const CoordinatorOptions& options, const LearningHooks& hooks);
+int RunCoordinator(const CoordinatorOptions& options, const RunLearningFactory& make_learning);
 
 }  // namespace terse
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/random.h"
@@ -112,14 +113,9 @@ void DrawImage(Random random, uint8_t* pixels, uint8_t* label) {
 }
 
 Examples DrawExamples(uint64_t seed, int64_t first, int64_t count) {
-  Examples examples;
-  examples.rows = examples.columns = kSide;
-  examples.images.resize(count * kPixels);
-  examples.labels.resize(count);
-  for (int64_t i = 0; i < count; ++i) {
-    DrawImage(Random(seed, first + i), &examples.images[i * kPixels], &examples.labels[i]);
-  }
-  return examples;
+  std::vector<uint8_t> images(count * kPixels), labels(count);
+  for (int64_t i = 0; i < count; ++i) DrawImage(Random(seed, first + i), &images[i * kPixels], &labels[i]);
+  return {Column::FromBytes({1, kSide, kSide}, std::move(images)), Column::FromBytes({}, std::move(labels))};
 }
 
 }  // namespace

@@ -19,8 +19,8 @@ struct GlyphDigitsOptions {
   uint64_t seed = 28;
 };
 
-// 28 x 28 pixels, labels 0 to 9 drawn uniformly. Image i depends on (seed, i) alone; test images follow the train
-// images.
+// Bytes of shape {1, 28, 28}, labels 0 to 9 drawn uniformly. Image i depends on (seed, i) alone; test images follow the
+// train images.
 Dataset GlyphDigits(const GlyphDigitsOptions& options);
 
 }  // namespace terse

@@ -1,152 +1,126 @@
 #include "learning/datasets/idx.h"
 
-#include <sys/stat.h>
-#include <zlib.h>
-
 #include <algorithm>
-#include <memory>
+#include <filesystem>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "core/status.h"
+#include "learning/datasets/example_parts.h"
+#include "learning/datasets/file_bytes.h"
 
 namespace terse {
 namespace {
 
-constexpr uint32_t kImagesMagic = 0x00000803;
-constexpr uint32_t kLabelsMagic = 0x00000801;
-constexpr int64_t kMaxPixels = int64_t{1} << 20;
-// Deflate expands at most 1032-fold, so a compressed file cannot hold more than this times its length.
-constexpr int64_t kMaxExpansion = 1032;
+constexpr uint32_t kUnsignedBytes = 0x00000800;  // in the magic number, plus the number of dimensions
+constexpr int64_t kMostDimensions = 4;
+constexpr int64_t kMostValues = int64_t{1} << 20;
 
-// A sequential reader; zlib passes plain files through unchanged. Not thread-safe.
-class IdxFile {
- public:
-  static absl::StatusOr<std::unique_ptr<IdxFile>> Open(const std::string& path) {
-    struct stat info;
-    gzFile file = stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) ? gzopen(path.c_str(), "rb") : nullptr;
-    if (file == nullptr) {
-      return absl::NotFoundError(
-          absl::StrCat(path, ": cannot be opened; check that the file is there and may be read"));
-    }
-    gzbuffer(file, 1 << 18);
-    return std::unique_ptr<IdxFile>(new IdxFile(path, file, info.st_size));
+// Offset of the first value.
+int64_t HeaderSize(const Column& column) { return 4 * (2 + static_cast<int64_t>(column.shape().size())); }
+
+// The sizes of the dimensions, the first of them the number of examples.
+absl::StatusOr<std::vector<int64_t>> ReadDimensions(const FileBytes& file, ByteReader* reader) {
+  TERSE_ASSIGN_OR_RETURN(const uint32_t magic, reader->TakeBigEndian32("the magic number"));
+  const int64_t dimensions = static_cast<int64_t>(magic) - kUnsignedBytes;
+  if (dimensions < 1 || dimensions > kMostDimensions) {
+    return file.Malformed(0, absl::StrFormat("the magic number is 0x%08x where an IDX file of unsigned bytes has "
+                                             "0x00000801 to 0x00000804",
+                                             magic));
   }
-  ~IdxFile() { gzclose_r(file_); }
-
-  // The most bytes that the file can hold once decompressed.
-  int64_t MostBytes() { return gzdirect(file_) ? length_ : length_ * kMaxExpansion; }
-  int64_t offset() const { return offset_; }
-
-  absl::Status Malformed(int64_t offset, absl::string_view reason) const {
-    return absl::InvalidArgumentError(absl::StrCat(path_, ", offset ", offset, ": ", reason,
-                                                   "; the file is damaged or not the one meant here: fetch it again"));
+  std::vector<int64_t> sizes(dimensions);
+  for (int64_t i = 0; i < dimensions; ++i) {
+    TERSE_ASSIGN_OR_RETURN(sizes[i], reader->TakeBigEndian32(absl::StrCat("the size of dimension ", i + 1)));
   }
-
-  absl::Status Read(void* out, int64_t size, absl::string_view what) {
-    char* to = static_cast<char*>(out);
-    for (int64_t left = size; left > 0;) {
-      const int got = gzread(file_, to, static_cast<unsigned>(std::min<int64_t>(left, 1 << 28)));
-      if (got < 0) return Damaged();
-      if (got == 0) {
-        return Malformed(offset_,
-                         absl::StrCat("the file ends where ", left, " more bytes of ", what, " should follow"));
-      }
-      to += got;
-      left -= got;
-      offset_ += got;
-    }
-    return absl::OkStatus();
+  // Each number is below 2^32, so the product fits while it is checked after each.
+  int64_t values = 1;
+  for (int64_t i = 1; i < dimensions; ++i) {
+    values *= sizes[i];
+    if (values >= 1 && values <= kMostValues) continue;
+    return file.Malformed(8, absl::StrCat("examples of ", absl::StrJoin(sizes.begin() + 1, sizes.end(), " x "),
+                                          " values are out of range (1 to 2^20)"));
   }
-
-  absl::StatusOr<uint32_t> ReadNumber(absl::string_view what) {
-    unsigned char bytes[4];
-    TERSE_RETURN_IF_ERROR(Read(bytes, sizeof bytes, what));
-    return static_cast<uint32_t>(bytes[0]) << 24 | static_cast<uint32_t>(bytes[1]) << 16 |
-           static_cast<uint32_t>(bytes[2]) << 8 | static_cast<uint32_t>(bytes[3]);
-  }
-
-  absl::Status ExpectMagic(uint32_t expected, absl::string_view kind) {
-    TERSE_ASSIGN_OR_RETURN(const uint32_t magic, ReadNumber("the magic number"));
-    if (magic == expected) return absl::OkStatus();
-    return Malformed(
-        0, absl::StrFormat("the magic number is 0x%08x where an IDX file of %s has 0x%08x", magic, kind, expected));
-  }
-
-  // The body of `size` bytes and nothing after it.
-  absl::StatusOr<std::vector<uint8_t>> ReadBody(int64_t size, absl::string_view what) {
-    if (size > MostBytes() - offset_) {
-      return Malformed(offset_, absl::StrCat("the header promises ", size, " bytes of ", what, ", more than a file of ",
-                                             length_, " bytes can hold"));
-    }
-    std::vector<uint8_t> body(size);
-    TERSE_RETURN_IF_ERROR(Read(body.data(), size, what));
-    char extra;
-    const int got = gzread(file_, &extra, 1);
-    if (got < 0) return Damaged();
-    if (got > 0) return Malformed(offset_, absl::StrCat("bytes follow the ", what, " that the header promises"));
-    // zlib reports a missing or wrong checksum at the end of the stream only here.
-    int code = Z_OK;
-    gzerror(file_, &code);
-    if (code != Z_OK && code != Z_STREAM_END) return Damaged();
-    return body;
-  }
-
- private:
-  IdxFile(std::string path, gzFile file, int64_t length) : path_(std::move(path)), file_(file), length_(length) {}
-
-  absl::Status Damaged() const {
-    int code = Z_OK;
-    return Malformed(offset_, absl::StrCat("it cannot be decompressed (", gzerror(file_, &code), ")"));
-  }
-
-  const std::string path_;
-  gzFile file_;
-  const int64_t length_;  // on disk
-  int64_t offset_ = 0;    // in the decompressed bytes
-};
-
-absl::Status ReadImages(const std::string& path, int64_t* count, Examples* examples) {
-  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<IdxFile> file, IdxFile::Open(path));
-  TERSE_RETURN_IF_ERROR(file->ExpectMagic(kImagesMagic, "images"));
-  TERSE_ASSIGN_OR_RETURN(*count, file->ReadNumber("the number of images"));
-  TERSE_ASSIGN_OR_RETURN(examples->rows, file->ReadNumber("the number of rows"));
-  TERSE_ASSIGN_OR_RETURN(examples->columns, file->ReadNumber("the number of columns"));
-  // Each number is below 2^32, so the product of two fits and is checked before the third joins.
-  if (examples->rows == 0 || examples->columns == 0 || examples->rows > kMaxPixels / examples->columns) {
-    return file->Malformed(8, absl::StrCat("images of ", examples->rows, " x ", examples->columns,
-                                           " pixels are out of range (1 to 2^20)"));
-  }
-  TERSE_ASSIGN_OR_RETURN(examples->images, file->ReadBody(*count * examples->pixels(), "images"));
-  return absl::OkStatus();
+  return sizes;
 }
 
-absl::Status ReadLabels(const std::string& path, int64_t classes, Examples* examples) {
-  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<IdxFile> file, IdxFile::Open(path));
-  TERSE_RETURN_IF_ERROR(file->ExpectMagic(kLabelsMagic, "labels"));
-  TERSE_ASSIGN_OR_RETURN(const int64_t count, file->ReadNumber("the number of labels"));
-  const int64_t start = file->offset();
-  TERSE_ASSIGN_OR_RETURN(examples->labels, file->ReadBody(count, "labels"));
-  const auto bad = std::find_if(examples->labels.begin(), examples->labels.end(),
-                                [classes](uint8_t label) { return label >= classes; });
-  if (bad == examples->labels.end()) return absl::OkStatus();
-  return file->Malformed(start + (bad - examples->labels.begin()),
-                         absl::StrCat("label ", static_cast<int>(*bad), " is not in 0..", classes - 1));
+absl::StatusOr<Column> ReadKind(const std::string& path, absl::string_view kind, bool images) {
+  TERSE_ASSIGN_OR_RETURN(Column column, ReadIdx(path));
+  if (column.shape().empty() != images) return column;
+  return absl::InvalidArgumentError(absl::StrCat(path, ", offset 3: the file has ", column.shape().size() + 1,
+                                                 " dimensions and can hold no ", kind,
+                                                 "; it is not the one meant here: look at the names of the files"));
+}
+
+// The labels that belong to a file of images, by its name.
+std::string LabelsPath(const std::string& images_path) {
+  const size_t name = images_path.rfind('/') + 1;
+  const size_t word = images_path.find("images", name), kind = images_path.find("idx", name);
+  if (word == std::string::npos || kind == std::string::npos || kind + 3 >= images_path.size()) return "";
+  std::string path = images_path;
+  path.replace(kind + 3, 1, "1");
+  path.replace(word, 6, "labels");
+  return path;
+}
+
+// That path, or the one that differs in being compressed.
+std::string OrOtherCompression(std::string path) {
+  std::error_code error;
+  if (std::filesystem::exists(path, error)) return path;
+  return absl::EndsWith(path, ".gz") ? path.substr(0, path.size() - 3) : path + ".gz";
 }
 
 }  // namespace
 
+absl::StatusOr<Column> ReadIdx(const std::string& path) {
+  TERSE_ASSIGN_OR_RETURN(const FileBytes file, FileBytes::Open(path));
+  ByteReader reader(file);
+  TERSE_ASSIGN_OR_RETURN(std::vector<int64_t> sizes, ReadDimensions(file, &reader));
+  const int64_t count = sizes[0];
+  sizes.erase(sizes.begin());
+  const int64_t start = reader.offset();
+  const Column column =
+      Column::Shared(Element::kByte, std::move(sizes), count, file.bytes().data() + start, file.owner());
+  const int64_t promised = count * column.bytes_each();
+  if (promised == reader.left()) return column;
+  if (promised < reader.left()) {
+    return file.Malformed(start + promised, "bytes follow the values that the header promises");
+  }
+  return file.Malformed(start, absl::StrCat("the header promises ", promised, " values, more than the ", reader.left(),
+                                            " bytes that are left"));
+}
+
 absl::StatusOr<Examples> ReadIdxExamples(const std::string& images_path, const std::string& labels_path,
                                          int64_t classes) {
-  Examples examples;
-  int64_t images = 0;
-  TERSE_RETURN_IF_ERROR(ReadImages(images_path, &images, &examples));
-  TERSE_RETURN_IF_ERROR(ReadLabels(labels_path, classes, &examples));
-  if (images != examples.count()) {
-    return absl::InvalidArgumentError(absl::StrCat(images_path, " holds ", images, " images, ", labels_path, " holds ",
-                                                   examples.count(), " labels; take both from the same data set"));
+  TERSE_ASSIGN_OR_RETURN(Column images, ReadKind(images_path, "images", true));
+  TERSE_ASSIGN_OR_RETURN(Column labels, ReadKind(labels_path, "labels", false));
+  for (int64_t i = 0; classes > 0 && i < labels.count(); ++i) {
+    if (labels.Number(i) < classes) continue;
+    return absl::InvalidArgumentError(absl::StrCat(labels_path, ", offset ", HeaderSize(labels) + i, ": label ",
+                                                   labels.Number(i), " is not in 0..", classes - 1,
+                                                   "; the file is damaged or not the one meant here: fetch it again"));
   }
-  return examples;
+  const std::vector<int64_t>& shape = images.shape();
+  if (shape.size() == 2) images = images.Reshaped({1, shape[0], shape[1]});
+  return PairExamples(std::move(images), std::move(labels), absl::StrCat(images_path, " with ", labels_path));
+}
+
+absl::StatusOr<Dataset> LoadIdx(const DataSpec& spec, const std::string& data_dir) {
+  TERSE_ASSIGN_OR_RETURN(const DataParts parts, FindDataParts(spec, data_dir));
+  return LoadExampleParts("IDX", parts, [](const std::string& path) -> absl::StatusOr<ExamplePart> {
+    const std::string labels = LabelsPath(path);
+    if (labels.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(path,
+                                                     ": the name of a file of images has \"images\" and \"idx3\" "
+                                                     "in it, so that its labels can be found; rename both files"));
+    }
+    TERSE_ASSIGN_OR_RETURN(Examples examples, ReadIdxExamples(path, OrOtherCompression(labels), 0));
+    return ExamplePart{std::move(examples), {}};
+  });
 }
 
 }  // namespace terse

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "core/run_config.h"
 #include "learning/datasets/dataset.h"
 
 namespace terse {
@@ -14,6 +15,9 @@ namespace terse {
 // or with .gz, from `directory` or from its subfolder mnist. NOT_FOUND, with the places looked at, when one is missing;
 // INVALID_ARGUMENT for a malformed file, an empty one, or images that are not 28x28.
 absl::StatusOr<Dataset> LoadMnist(const std::string& directory);
+
+// Data set "mnist": LoadMnist of `data_dir`, or rendered digits (glyph_digits.h) when that is empty.
+absl::StatusOr<Dataset> LoadMnistOrGlyphs(const DataSpec& spec, const std::string& data_dir);
 
 }  // namespace terse
 

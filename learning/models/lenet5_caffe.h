@@ -16,7 +16,8 @@
 
 namespace terse {
 
-ModelDefinition Lenet5Caffe();
+// Reads spec.classes.
+ModelDefinition Lenet5Caffe(const ModelSpec& spec);
 
 }  // namespace terse
 

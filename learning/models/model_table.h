@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "core/layout.h"
+#include "core/run_config.h"
 #include "learning/models/model.h"
 
 namespace terse {
@@ -16,14 +16,18 @@ namespace terse {
 std::vector<std::string> ModelNames();
 
 // NOT_FOUND, with the known names, when there is no such model.
-absl::StatusOr<ModelDefinition> FindModel(absl::string_view name);
+absl::StatusOr<ModelDefinition> FindModel(const ModelSpec& spec);
 
-// The layout of a model's flat weight vector. NOT_FOUND as above.
-absl::StatusOr<Layout> ModelLayout(absl::string_view name);
+// The layout of a model's flat weight vector: parameters, then buffers unless they stay with each client
+// (with_buffers). NOT_FOUND as above.
+absl::StatusOr<Layout> ModelLayout(const ModelSpec& spec, bool with_buffers = true);
+absl::StatusOr<Layout> LayoutOf(const ModelDefinition& model, bool with_buffers = true);
 
-// The weights a run starts from: ModelLayout(name).size() floats that depend on name and seed alone and are the same
-// bits on every machine. Tensor i draws from stream i of the seed. NOT_FOUND as above.
-absl::StatusOr<std::vector<float>> InitialWeights(absl::string_view name, uint64_t seed);
+// The weights that a model starts from: one float an element of LayoutOf(model, with_buffers), which depend on the
+// definition and the seed alone and are the same bits on every machine. Tensor i draws from stream i of the seed.
+std::vector<float> StartWeights(const ModelDefinition& model, uint64_t seed, bool with_buffers = true);
+// The same for a row of the table. NOT_FOUND as above.
+absl::StatusOr<std::vector<float>> InitialWeights(const ModelSpec& spec, uint64_t seed, bool with_buffers = true);
 
 }  // namespace terse
 

@@ -39,6 +39,10 @@ class ScriptedCoordinator : public CoordinatorLink {
     downloads.push_back(version);
     return download;
   }
+  absl::StatusOr<std::string> DownloadModule(Id128, int64_t max_bytes) override {
+    ++module_downloads;
+    return module;
+  }
 
   template <typename T>
   std::vector<T> Said() const {
@@ -53,6 +57,8 @@ class ScriptedCoordinator : public CoordinatorLink {
   std::vector<FromClient> said;
   std::vector<int64_t> downloads;
   absl::StatusOr<std::string> download = absl::NotFoundError("none");
+  int module_downloads = 0;
+  absl::StatusOr<std::string> module = absl::NotFoundError("none");
   int64_t max_delta_bytes = 0;
   bool lose_sends = false;
   bool lose_after_assignment = false;
@@ -73,6 +79,8 @@ class FailingState : public ClientState {
   absl::Status Flush() override { return state_->Flush(); }
   absl::Status SaveModel(const CachedModel& model) override { return state_->SaveModel(model); }
   absl::optional<CachedModel> LoadModel() override { return state_->LoadModel(); }
+  absl::Status SaveModule(absl::string_view bytes) override { return state_->SaveModule(bytes); }
+  absl::optional<std::string> LoadModule(const ModelSpec& model) override { return state_->LoadModule(model); }
 
  private:
   ClientState* const state_;

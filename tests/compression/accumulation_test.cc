@@ -51,6 +51,13 @@ TEST(Accumulation, ForgetsInEveryVectorOfTheState) {
   EXPECT_THAT(state, ElementsAre(1, 0, 3, 0, 5, 0));
 }
 
+TEST(Accumulation, LeavesBuffersToTheFeedback) {
+  const auto codec = NewCodec("stc", 0.5, "fp32", MakeLayout({2, 1}, /*buffers=*/1));
+  std::vector<float> state = {1, 2, 3, 4, 5, 6};
+  ASSERT_TRUE(ForgetSent(*codec, *codec->Encode({0, 9, 9}), absl::MakeSpan(state)).ok());
+  EXPECT_THAT(state, ElementsAre(1, 0, 3, 4, 0, 6));
+}
+
 TEST(Accumulation, IsTheFeedbackOfMcgq) {
   const CodecSpec spec = SparseSpec("mcgq", 0.01);
   const auto codec = *MakeCodec(spec, MakeLayout({4}));

@@ -29,8 +29,9 @@ std::vector<uint32_t> Bits(absl::Span<const float> values) {
 
 class CodecConformance : public ::testing::TestWithParam<CodecCase> {
  protected:
+  // In a case with buffers half of the tensors, rounded down, are some.
   std::unique_ptr<const Codec> New(const std::vector<int64_t>& sizes) const {
-    auto codec = MakeCodec(GetParam().spec, MakeLayout(sizes));
+    auto codec = MakeCodec(GetParam().spec, MakeLayout(sizes, GetParam().buffers ? sizes.size() / 2 : 0));
     EXPECT_TRUE(codec.ok()) << codec.status();
     return *std::move(codec);
   }
@@ -51,7 +52,22 @@ class CodecConformance : public ::testing::TestWithParam<CodecCase> {
     if (codec.traits().lossless) {
       EXPECT_EQ(Decode(codec, *message), std::vector<float>(update.begin(), update.end()));
     }
+    ExpectBuffersWhole(codec, update, *message);
     ExpectConsistent(codec, *message);
+  }
+
+  // Every bit of the buffers, whatever the codec does to parameters.
+  void ExpectBuffersWhole(const Codec& codec, absl::Span<const float> update, const std::string& message) const {
+    auto cursor = *codec.Open(message);
+    DecodedRun run;
+    int64_t next = codec.layout().parameters();
+    while (cursor->Next(codec.layout().size(), &run).ok() && run.count > 0) {
+      if (run.positions != nullptr || run.begin < codec.layout().parameters()) continue;
+      ASSERT_EQ(run.begin, next);
+      EXPECT_EQ(Bits(absl::MakeConstSpan(run.values, run.count)), Bits(update.subspan(next, run.count)));
+      next += run.count;
+    }
+    EXPECT_EQ(next, codec.layout().size());
   }
 
   // Positions, values and both signs of a message that decodes agree.
@@ -69,8 +85,8 @@ class CodecConformance : public ::testing::TestWithParam<CodecCase> {
     EXPECT_TRUE(std::is_sorted((*sent)->begin(), (*sent)->end(), std::less_equal<uint32_t>()));
     std::vector<bool> is_sent(values.size());
     for (uint32_t position : **sent) is_sent.at(position) = true;
-    for (size_t i = 0; i < values.size(); ++i) {
-      EXPECT_TRUE(is_sent[i] || values[i] == 0) << i;
+    for (int64_t i = 0; i < codec.layout().size(); ++i) {
+      EXPECT_TRUE(i < codec.layout().parameters() ? is_sent[i] || values[i] == 0 : !is_sent[i]) << i;
     }
   }
 
@@ -349,7 +365,7 @@ TEST_P(CodecConformance, RefusesOrBoundsRandomBytes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, CodecConformance, ::testing::ValuesIn(AllCodecCases()),
+INSTANTIATE_TEST_SUITE_P(Table, CodecConformance, ::testing::ValuesIn(AllCodecCasesAndBuffers()),
                          [](const ::testing::TestParamInfo<CodecCase>& info) { return info.param.name; });
 
 // Codecs that choose by size alone change nothing that they have decoded: one update, one message.

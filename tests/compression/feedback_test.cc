@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "compression/dense.h"
 #include "compression/error_feedback.h"
 #include "compression/feedback_table.h"
 #include "tests/compression/updates.h"
@@ -264,6 +265,72 @@ TEST(FeedbackTable, GivesEveryCodecItsOwnAndAnyOther) {
         ASSERT_TRUE(feedback->Settle(round != 2).ok());
         ASSERT_TRUE(restored->Restore(dense, round != 2 ? message : "", "").ok());
         EXPECT_EQ(restored->dense(), feedback->dense()) << name << " " << feedback_name;
+      }
+    }
+  }
+}
+
+// A feedback of a model with buffers beside one of the same model without: the parameters fare alike, and the buffers'
+// deltas go through unchanged.
+class BesideBuffers {
+ public:
+  explicit BesideBuffers(const CodecSpec& spec)
+      : plain_codec_(*MakeCodec(spec, MakeLayout({40, 7}))),
+        codec_(*MakeCodec(spec, MakeLayout({40, 7, 3, 5}, /*buffers=*/2))),
+        plain_(*MakeFeedback(spec, plain_codec_.get())),
+        feedback_(*MakeFeedback(spec, codec_.get())),
+        spec_(spec) {}
+
+  void Round(uint64_t round, bool applied) {
+    const std::vector<float> delta = RandomUpdate(55, &random_);
+    const absl::Span<const float> all(delta);
+    const std::string parameters = *Compress(plain_.get(), {all.begin(), all.begin() + 47}, round);
+    std::string expected = parameters;
+    AppendFloats(all.subspan(47), &expected);
+    ASSERT_EQ(*Compress(feedback_.get(), delta, round), expected);
+    ExpectRestored(expected, applied);
+    ASSERT_TRUE(plain_->Settle(applied).ok());
+    ASSERT_TRUE(feedback_->Settle(applied).ok());
+    ExpectZeroBuffers(*feedback_);
+    for (size_t i = 0; i < plain_->dense().size(); ++i) {
+      ASSERT_EQ(feedback_->dense()[i / 47 * 55 + i % 47], plain_->dense()[i]) << i;
+    }
+  }
+
+ private:
+  // A client that restarts from the sealed state, whatever the verdict was, has no residual in its buffers.
+  void ExpectRestored(const std::string& message, bool applied) {
+    const auto restored = *MakeFeedback(spec_, codec_.get());
+    ASSERT_TRUE(restored->Restore(feedback_->dense(), applied ? message : "", "").ok());
+    ExpectZeroBuffers(*restored);
+  }
+
+  void ExpectZeroBuffers(const Feedback& feedback) {
+    for (size_t vector = 0; vector < feedback.dense().size(); vector += 55) {
+      EXPECT_THAT(feedback.dense().subspan(vector + 47, 8), Each(0));
+    }
+  }
+
+  const std::unique_ptr<const Codec> plain_codec_, codec_;
+  const std::unique_ptr<Feedback> plain_, feedback_;
+  const CodecSpec spec_;
+  Random random_{7};
+};
+
+TEST(FeedbackTable, HandsBuffersThroughUnchanged) {
+  for (const std::string& codec : CodecNames()) {
+    for (const std::string& feedback : FeedbackNames()) {
+      CodecSpec spec = SparseSpec(codec, 0.1);
+      spec.feedback = feedback;
+      spec.decay = 0.5;
+      spec.momentum = 0.75;
+      spec.clip = codec == "terngrad" ? 2.5 : 0.25;
+      spec.warmup_rounds = 3;
+      spec.sampling_step = 0.01;
+      BesideBuffers both(spec);
+      for (uint64_t round = 0; round < 6 && !HasFailure(); ++round) {
+        SCOPED_TRACE(absl::StrCat(codec, ", ", feedback, ", round ", round));
+        both.Round(round, /*applied=*/round % 3 != 1);
       }
     }
   }

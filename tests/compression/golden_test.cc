@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -73,9 +74,14 @@ void ReadLine(absl::string_view key, const std::vector<std::string>& fields, Cod
     *spec = CodecSpec();
     for (const std::string& setting : fields) ReadSetting(setting, spec);
   } else if (key == "layout") {
+    // "6 3 buffers 2": two parameters and a buffer.
+    const auto word = std::find(fields.begin(), fields.end(), "buffers");
     std::vector<int64_t> sizes;
-    for (const std::string& size : fields) sizes.push_back(std::stoll(size));
-    into->codec = *MakeCodec(*spec, MakeLayout(sizes));
+    for (const std::string& field : fields) {
+      if (field != "buffers") sizes.push_back(std::stoll(field));
+    }
+    const size_t buffers = word == fields.end() ? 0 : static_cast<size_t>(fields.end() - word) - 1;
+    into->codec = *MakeCodec(*spec, MakeLayout(sizes, buffers));
   } else if (key == "update") {
     for (const std::string& digits : fields) {
       into->update.push_back(FloatFromBits(static_cast<uint32_t>(std::stoul(digits, nullptr, 16))));
@@ -174,7 +180,9 @@ TEST(Golden, TheDocumentShowsTheBytesOfItsExample) {
   const std::vector<absl::string_view> views = {message, message};
   std::vector<float> average(9);
   ASSERT_TRUE(AverageUpdates(*codec, views, {}, 1, absl::MakeSpan(average)).ok());
-  for (const std::string& bytes : {message, BuildDownstream(DownstreamMode::kForward, views, {}, average),
+  const auto with_buffers = NewCodec("sbc", 0.3, "fp32", MakeLayout({6, 3, 2}, /*buffers=*/1));
+  const std::string buffers = *with_buffers->Encode({0.5, -4, 3, 0, 2.5, 1, 0, 0, 0, 0.125, -2});
+  for (const std::string& bytes : {message, buffers, BuildDownstream(DownstreamMode::kForward, views, {}, average),
                                    BuildDownstream(DownstreamMode::kForward, views, {600, 200}, average),
                                    BuildDownstream(DownstreamMode::kDense, views, {}, average)}) {
     EXPECT_THAT(document, HasSubstr(absl::StrCat("\n    ", Spaced(bytes), "\n")));

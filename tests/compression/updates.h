@@ -15,10 +15,14 @@
 
 namespace terse {
 
-// Tensors t0, t1, ... of these sizes.
-inline Layout MakeLayout(const std::vector<int64_t>& sizes) {
+// Tensors t0, t1, ... of these sizes, of which the last are buffers.
+inline Layout MakeLayout(const std::vector<int64_t>& sizes, size_t buffers = 0) {
   std::vector<Layout::Entry> entries;
-  for (int64_t size : sizes) entries.push_back({absl::StrCat("t", entries.size()), {size}});
+  for (int64_t size : sizes) {
+    const bool buffer = entries.size() + buffers >= sizes.size();
+    entries.push_back(
+        {absl::StrCat("t", entries.size()), {size}, buffer ? TensorKind::kBuffer : TensorKind::kParameter});
+  }
   return *Layout::Create(entries);
 }
 
@@ -64,6 +68,7 @@ inline std::vector<float> Decode(const Codec& codec, const std::string& message)
 struct CodecCase {
   std::string name;
   CodecSpec spec;
+  bool buffers = false;  // whether some tensors of the layouts are buffers
 };
 
 // Every row of the table with every kind of setting that changes its messages. A new codec is tested by being a row,
@@ -127,6 +132,20 @@ inline std::vector<CodecCase> AllCodecCases() {
   CodecSpec clipped = SparseSpec("terngrad", 0.05);
   clipped.clip = 2.5;
   add("terngrad_clipped", clipped);
+  return cases;
+}
+
+// The same, and every row of the table with each grouping on layouts with buffers.
+inline std::vector<CodecCase> AllCodecCasesAndBuffers() {
+  std::vector<CodecCase> cases = AllCodecCases();
+  for (const std::string& name : CodecNames()) {
+    for (const char* grouping : {"per_tensor", "merge_small", "global"}) {
+      CodecSpec spec = SparseSpec(name, 0.05);
+      spec.grouping = grouping;
+      spec.merge_below = 40;
+      cases.push_back({absl::StrCat(name, "_", grouping, "_buffers"), spec, /*buffers=*/true});
+    }
+  }
   return cases;
 }
 

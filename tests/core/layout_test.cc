@@ -21,18 +21,39 @@ TEST(Layout, FlattensTensorsInOrder) {
   EXPECT_EQ(layout->tensors()[2].size, 1);
 }
 
+constexpr TensorKind kBuffer = TensorKind::kBuffer;
+
+TEST(Layout, PutsBuffersBehindTheParameters) {
+  const auto layout = Layout::Create({{"w", {3, 2}}, {"b", {4}}, {"bn.mean", {5}, kBuffer}, {"bn.var", {5}, kBuffer}});
+  ASSERT_TRUE(layout.ok()) << layout.status();
+  EXPECT_EQ(layout->size(), 20);
+  EXPECT_EQ(layout->parameters(), 10);
+  EXPECT_EQ(layout->tensors()[1].kind, TensorKind::kParameter);
+  EXPECT_EQ(layout->tensors()[2].kind, kBuffer);
+  EXPECT_EQ(layout->tensors()[2].offset, 10);
+  const Layout parameters = layout->WithoutBuffers();
+  EXPECT_EQ(parameters.size(), 10);
+  EXPECT_EQ(parameters.parameters(), 10);
+  EXPECT_EQ(parameters.tensors().size(), 2);
+  EXPECT_EQ(parameters.Hash(), Layout::Create({{"w", {3, 2}}, {"b", {4}}})->Hash());
+  EXPECT_EQ(parameters.WithoutBuffers().Hash(), parameters.Hash());
+}
+
 TEST(Layout, RefusesWhatCannotBeAModel) {
   const struct {
     std::vector<Layout::Entry> entries;
     const char* reason;
   } cases[] = {
       {{}, "at least one"},
+      {{{"mean", {2}, kBuffer}}, "at least one"},
+      {{{"a", {2}}, {"mean", {2}, kBuffer}, {"b", {2}}}, "parameter 'b' stands behind a buffer"},
+      {{{"mean", {2}, kBuffer}, {"a", {2}}}, "parameter 'a' stands behind a buffer"},
       {{{"a", {2}}, {"a", {3}}}, "'a' appears twice"},
       {{{"a", {2, 0}}}, "[2, 0]"},
       {{{"a", {-1}}}, "[-1]"},
       {{{"a", {int64_t{1} << 31}}}, "unusable shape"},
       {{{"a", {int64_t{1} << 62, 4}}}, "unusable shape"},
-      {{{"a", {int64_t{1} << 30}}, {"b", {int64_t{1} << 30}}}, "more than 2147483647 parameters"},
+      {{{"a", {int64_t{1} << 30}}, {"b", {int64_t{1} << 30}}}, "more than 2147483647 elements"},
   };
   for (const auto& test : cases) {
     const absl::Status status = Layout::Create(test.entries).status();
@@ -42,10 +63,15 @@ TEST(Layout, RefusesWhatCannotBeAModel) {
   EXPECT_TRUE(Layout::Create({{"a", {(int64_t{1} << 31) - 1}}}).ok());
 }
 
-TEST(Layout, HashCoversNamesShapesAndOrder) {
+// Of stored runs and clients' states.
+TEST(Layout, HashOfParametersNeverChanges) {
+  EXPECT_EQ(Layout::Create({{"a", {2, 3}}, {"b", {4}}})->Hash(), HashBytes("a[2,3]\nb[4]\n"));
+}
+
+TEST(Layout, HashCoversNamesShapesKindsAndOrder) {
   const std::vector<std::vector<Layout::Entry>> layouts = {
       {{"a", {2, 3}}, {"b", {4}}}, {{"a", {3, 2}}, {"b", {4}}}, {{"a", {6}}, {"b", {4}}},
-      {{"b", {4}}, {"a", {2, 3}}}, {{"c", {2, 3}}, {"b", {4}}},
+      {{"b", {4}}, {"a", {2, 3}}}, {{"c", {2, 3}}, {"b", {4}}}, {{"a", {2, 3}}, {"b", {4}, kBuffer}},
   };
   for (size_t i = 0; i < layouts.size(); ++i) {
     for (size_t j = 0; j < layouts.size(); ++j) {

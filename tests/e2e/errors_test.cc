@@ -201,7 +201,7 @@ grpc::StatusCode Download(v1::Fleet::Stub* stub, const std::string& lineage, uin
   request.set_lineage(lineage);
   request.set_offset(offset);
   auto stream = stub->DownloadCheckpoint(&context, request);
-  v1::CheckpointChunk chunk;
+  v1::FileChunk chunk;
   bytes->clear();
   while (stream->Read(&chunk)) {
     EXPECT_EQ(chunk.offset(), offset + bytes->size());

@@ -90,7 +90,12 @@ void CheckSent(const Codec& codec, absl::string_view message, const Elements& el
   Require(sent.ok(), "SentPositions takes what Validate takes");
   Require(sent->has_value() != codec.traits().carries_all, "SentPositions has positions unless all are carried");
   if (sent->has_value()) {
-    Require(**sent == elements.positions, "SentPositions are those that the cursor yields");
+    std::vector<uint32_t> parameters = elements.positions;
+    while (!parameters.empty() && parameters.back() >= codec.layout().parameters()) parameters.pop_back();
+    Require(**sent == parameters, "SentPositions are those of parameters that the cursor yields");
+    Require(static_cast<int64_t>(elements.positions.size() - parameters.size()) ==
+                codec.layout().size() - codec.layout().parameters(),
+            "a message carries all buffers");
   } else {
     Require(static_cast<int64_t>(elements.positions.size()) == codec.layout().size(),
             "a codec that carries all elements yields all of them");

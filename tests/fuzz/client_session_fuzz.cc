@@ -90,7 +90,7 @@ class SmallTrainer : public LocalTrainer {
 
   const Layout& layout() const override { return SmallLayout(); }
   int64_t samples() const override { return 5; }
-  absl::StatusOr<TrainResult> Train(absl::Span<const float> weights, int64_t steps,
+  absl::StatusOr<TrainResult> Train(absl::Span<const float> weights, const LocalPlan& plan,
                                     const std::function<bool()>& keep_going, absl::Span<float> delta) override {
     Require(watch_->models.count(HashWeights(weights)) > 0, "training starts from a model that the coordinator named");
     if (!keep_going()) return absl::CancelledError("stopped");
@@ -102,7 +102,7 @@ class SmallTrainer : public LocalTrainer {
       delta[i] = (static_cast<float>(random.Below(2048)) - 1023) * 0x1p-10f;
       watch_->balance[i] += delta[i];
     }
-    return TrainResult{0.5f, steps};
+    return TrainResult{0.5f, plan.steps};
   }
   void MaskMomentum(absl::Span<const uint32_t> positions) override {}
   absl::StatusOr<std::string> SaveState() override { return std::string(1, static_cast<char>(calls_)); }
@@ -160,6 +160,11 @@ class FuzzCoordinator : public CoordinatorLink {
   }
 
   void SetMaxDeltaBytes(int64_t bytes) override { Require(bytes > 0, "a downstream message has a size"); }
+
+  absl::StatusOr<std::string> DownloadModule(Id128, int64_t) override {
+    Require(false, "no client of this target may train a module");
+    return absl::InternalError("unreachable");
+  }
 
   absl::StatusOr<std::string> DownloadCheckpoint(Id128, int64_t version, int64_t max_bytes) override {
     const uint8_t form = input_->Byte();
@@ -266,7 +271,8 @@ std::unique_ptr<ClientSession> NewProcess(Watch* watch, Clock* clock) {
   ClientSession::Options options;
   options.name = "a";
   options.state = &watch->state;
-  options.make_trainer = [watch](const RunConfig&, const Shard&) -> absl::StatusOr<std::unique_ptr<LocalTrainer>> {
+  options.make_trainer = [watch](const RunConfig&, const Shard&,
+                                 absl::string_view) -> absl::StatusOr<std::unique_ptr<LocalTrainer>> {
     return std::unique_ptr<LocalTrainer>(std::make_unique<SmallTrainer>(watch));
   };
   options.clock = clock;

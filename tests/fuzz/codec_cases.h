@@ -14,10 +14,12 @@
 
 namespace terse {
 
-// The first is that of most seeds; the last one's tensors take more than one run of a cursor.
-inline const std::vector<std::vector<int64_t>>& FuzzLayouts() {
+// The first is that of most seeds; the tensors of the last but one take more than one run of a cursor, and the last has
+// buffers.
+inline const std::vector<Layout>& FuzzLayouts() {
   static const auto* const layouts =
-      new std::vector<std::vector<int64_t>>{{3, 40, 9}, {1}, {1, 30, 2, 300, 17}, {600, 1, 700}};
+      new std::vector<Layout>{MakeLayout({3, 40, 9}), MakeLayout({1}), MakeLayout({1, 30, 2, 300, 17}),
+                              MakeLayout({600, 1, 700}), MakeLayout({20, 3, 2, 30}, /*buffers=*/2)};
   return *layouts;
 }
 
@@ -42,7 +44,7 @@ class CodecCases {
     layout %= FuzzLayouts().size();
     std::unique_ptr<const Codec>& codec = codecs_[{codec_case, layout}];
     if (codec == nullptr) {
-      auto made = MakeCodec(cases_[codec_case].spec, MakeLayout(FuzzLayouts()[layout]));
+      auto made = MakeCodec(cases_[codec_case].spec, FuzzLayouts()[layout]);
       Require(made.ok(), made.status().ToString());
       codec = *std::move(made);
     }

@@ -68,11 +68,11 @@ void FuzzFeedback(const char*, const uint8_t* data, size_t size) {
   static auto& cases = *new CodecCases("");
   Input input(data, size);
   const size_t codec_case = input.Byte();
-  const Codec& codec = cases.Pick(codec_case, 0);
   const CodecSpec& spec = cases.Spec(codec_case);
   const size_t row = input.Byte();
-  const std::unique_ptr<Feedback> feedback = NewFeedback(row, spec, codec);
   const uint8_t flags = input.Byte();
+  const Codec& codec = cases.Pick(codec_case, (flags & 16) != 0 ? FuzzLayouts().size() - 1 : 0);
+  const std::unique_ptr<Feedback> feedback = NewFeedback(row, spec, codec);
   const absl::string_view pattern = input.Take(input.Word16());
   const absl::string_view message = input.Rest();
   Stored stored;

@@ -99,6 +99,9 @@ void AddRoundTripSeeds(Seeds* seeds) {
   }
   (*seeds)["round_trip/rates"] = Bytes({0, 0, 2, 1, 3, 4, 0x3f, 0x81, 0x23, 0x45, 0xbe, 0x11, 0x22});
   (*seeds)["round_trip/not_finite"] = Bytes({0, 0, 0, 1, 0, 4, 0x3f, 0x81, 0x23, 0x45, 13, 0x3e, 1, 2, 3});
+  const int buffers = static_cast<int>(FuzzLayouts().size()) - 1;
+  (*seeds)["round_trip/buffers"] = Bytes({0, 0, buffers, 1, 3, 4, 0x3f, 0x81, 0x23, 0x45, 0xbe, 0x11, 0x22});
+  (*seeds)["round_trip/buffers_sum"] = Bytes({4, 0, buffers, 1, 1, 7, 0x3f, 0x81, 0x23, 0x45, 0xbe, 0x11, 0x22});
 }
 
 void AddFeedbackSeeds(Seeds* seeds) {
@@ -113,6 +116,12 @@ void AddFeedbackSeeds(Seeds* seeds) {
     (*seeds)["feedback/" + cases.cases()[i].name] =
         Bytes({static_cast<int>(i), static_cast<int>(i % feedbacks), flags, static_cast<int>(pattern.size()), 0}) +
         pattern + message;
+  }
+  const Codec& codec = cases.Pick(0, FuzzLayouts().size() - 1);
+  const std::string message = EncodeOrFail(codec, RandomUpdate(codec.layout().size(), &random), 1);
+  for (int i = 0; i < static_cast<int>(feedbacks); ++i) {
+    (*seeds)["feedback/buffers_" + FeedbackNames()[i]] =
+        Bytes({0, i, 16 + 8 + 4, static_cast<int>(pattern.size()), 0}) + pattern + message;
   }
 }
 

@@ -70,6 +70,8 @@ class MemoryClientState : public ClientState {
     return absl::OkStatus();
   }
   absl::optional<CachedModel> LoadModel() override { return model_; }
+  absl::Status SaveModule(absl::string_view) override { return absl::OkStatus(); }
+  absl::optional<std::string> LoadModule(const ModelSpec&) override { return absl::nullopt; }
 
   // The verdict in the message that the client is reading; nullopt in all others.
   absl::optional<Verdict> verdict;

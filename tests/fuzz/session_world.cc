@@ -245,7 +245,7 @@ void SessionWorld::Hear(Actor* actor, const FromServer& message) {
 
 void SessionWorld::HearWelcome(Actor* actor, const Welcome& welcome) {
   Require(welcome.lineage == kLineage && welcome.client_index >= 0, "a welcome names the run and the client");
-  const bool shard = config_.data.partition == "iid";
+  const bool shard = config_.data.partition != "all";
   Require(!shard || welcome.client_index < config_.rounds.clients, "no client has another's shard");
   if (actor->honest) {
     Require(config_.clients.allow.empty() || absl::StartsWith(actor->name, "a"), "only who may join is welcome");

@@ -24,8 +24,8 @@ void FuzzDownstream(const char* row, const uint8_t* data, size_t size);
 void FuzzRoundTrip(const char* row, const uint8_t* data, size_t size);
 
 // Restoring a client's state. Head: codec, feedback, flags (1: another size, 2: the message was settled, 4: it is
-// pending, 8: only finite numbers), a byte each; length of the number pattern (2 bytes). Then the pattern of the state,
-// then the message.
+// pending, 8: only finite numbers, 16: a model with buffers), a byte each; length of the number pattern (2 bytes). Then
+// the pattern of the state, then the message.
 void FuzzFeedback(const char* row, const uint8_t* data, size_t size);
 
 // Parsing a client's manifest. Head: flags (1: the checksum is made right), a byte.

@@ -7,6 +7,7 @@ compression/FORMAT.md alone. The encoders and readers are in sparse.py, quantize
 """
 import pathlib
 import random
+import struct
 import sys
 
 import downstream
@@ -40,6 +41,17 @@ def encode(spec, tensors):
     spec = {**DEFAULTS, **spec}
     groups = [[x for i in group for x in tensors[i]] for group in merged(spec, tensors)]
     return codec_of(spec).encode(spec, groups, KEY)
+
+
+def encode_with(spec, tensors, buffers):
+    return encode(spec, tensors) + b''.join(struct.pack('<f', x) for buffer in buffers for x in buffer)
+
+
+def decode_with(spec, tensors, buffers, message):
+    """The decoded values of every tensor and buffer."""
+    behind = 4 * sum(len(buffer) for buffer in buffers)
+    floats = iter(struct.unpack(f'<{behind // 4}f', message[len(message) - behind:]))
+    return decode(spec, tensors, message[:len(message) - behind]) + [[next(floats) for _ in buffer] for buffer in buffers]
 
 
 def decode(spec, tensors, message):
@@ -107,11 +119,16 @@ def words(tensors):
     return ' '.join('%08x' % bits_of(x) for tensor in tensors for x in tensor)
 
 
-def case(name, spec, tensors):
-    message = encode(spec, tensors)
+def sizes(tensors):
+    return ' '.join(str(len(tensor)) for tensor in tensors)
+
+
+def case(name, spec, tensors, buffers=()):
+    message = encode_with(spec, tensors, buffers)
     return ['', f'case {name}', 'codec ' + ' '.join(f'{key}={value}' for key, value in spec.items()),
-            'layout ' + ' '.join(str(len(tensor)) for tensor in tensors), 'update ' + words(tensors),
-            f'message {message.hex()}', 'decoded ' + words(decode(spec, tensors, message))]
+            'layout ' + sizes(tensors) + (' buffers ' + sizes(buffers) if buffers else ''),
+            'update ' + words([*tensors, *buffers]), f'message {message.hex()}',
+            'decoded ' + words(decode_with(spec, tensors, buffers, message))]
 
 
 def update_cases():
@@ -131,6 +148,17 @@ def update_cases():
     for positions in ('rice', 'golomb', 'gap_class', 'auto'):
         spec = dict(sbc, density=0.02, positions=positions)
         yield f'long-{positions}', spec, [random_tensor(rng, 900, 'gauss')]
+
+
+def buffer_cases():
+    sbc = {'name': 'sbc', 'density': 0.3, 'positions': 'rice'}
+    yield 'worked-example-buffers', sbc, [[0.5, -4.0, 3.0, 0.0, 2.5, 1.0], [0.0, 0.0, 0.0]], [[0.125, -2.0]]
+    rng = random.Random(2015)
+    merged_sbc = dict(sbc, grouping='merge_small', merge_below=25)
+    for spec in (merged_sbc, {'name': 'qsgd', 'bits': 4, 'code': 'elias', 'grouping': 'global'}, {'name': 'dense'},
+                 {'name': 'mcgq', 'samples': 3.0, 'code': 'simple'}):
+        tensors, buffers = ([random_tensor(rng, n, 'gauss') for n in counts] for counts in ((1, 30, 20), (7, 2)))
+        yield f'{spec["name"]}-buffers', spec, tensors, buffers + [[-0.0, float_of(1), float_of(0x7f7fffff)]]
 
 
 def downstream_cases():
@@ -159,6 +187,8 @@ def render():
     lines = ['# Written by make_golden.py from compression/FORMAT.md; floats are the hexadecimal digits of their bits.']
     for name, spec, tensors in update_cases():
         lines += case(name, spec, tensors)
+    for name, spec, tensors, buffers in buffer_cases():
+        lines += case(name, spec, tensors, buffers)
     rng = random.Random(1)
     for name, spec, samples in downstream_cases():
         lines += downstream_case(name, spec, [random_tensor(rng, 40, 'gauss') for _ in range(max(3, len(samples)))], samples)

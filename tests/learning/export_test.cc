@@ -9,11 +9,14 @@
 
 #include "core/random.h"
 #include "gtest/gtest.h"
+#include "learning/blueprint.h"
 #include "learning/models/model_table.h"
 #include "learning/script_model.h"
 
 namespace terse {
 namespace {
+
+std::shared_ptr<const Blueprint> Lenet5() { return MakeBlueprint({"lenet5_caffe"}).value(); }
 
 at::Tensor SomeImages() {
   at::Tensor x = at::empty({3, 1, 28, 28});
@@ -23,16 +26,17 @@ at::Tensor SomeImages() {
 }
 
 TEST(ExportTorchScriptTest, TheFileGivesTheModelsLogits) {
-  const std::vector<float> weights = InitialWeights("lenet5_caffe", 5).value();
-  const std::string bytes = ExportTorchScript("lenet5_caffe", weights).value();
+  const std::vector<float> weights = InitialWeights({"lenet5_caffe"}, 5).value();
+  const std::string bytes = ExportTorchScript(*Lenet5(), weights).value();
   std::istringstream in(bytes);
   torch::jit::Module loaded = torch::jit::load(in);
 
-  const ModelDefinition definition = FindModel("lenet5_caffe").value();
-  ScriptModel model(definition, ModelLayout("lenet5_caffe").value(), c10::kCPU);
+  const ModelDefinition definition = FindModel({"lenet5_caffe"}).value();
+  ScriptModel model(definition, ModelLayout({"lenet5_caffe"}).value(), c10::kCPU);
   model.SetWeights(weights);
+  ScriptModel::State state;
   const at::NoGradGuard no_grad;
-  const at::Tensor expected = model.Forward(SomeImages());
+  const at::Tensor expected = model.Forward(SomeImages(), &state);
   const at::Tensor logits = loaded.forward({SomeImages()}).toTensor();
   EXPECT_EQ(logits.sizes(), at::IntArrayRef({3, 10}));
   EXPECT_LT((logits - expected).abs().max().item<float>(), 1e-5f);
@@ -40,10 +44,10 @@ TEST(ExportTorchScriptTest, TheFileGivesTheModelsLogits) {
 }
 
 TEST(ExportTorchScriptTest, ParametersKeepNamesShapesAndValues) {
-  const std::vector<float> weights = InitialWeights("lenet5_caffe", 5).value();
-  std::istringstream in(ExportTorchScript("lenet5_caffe", weights).value());
+  const std::vector<float> weights = InitialWeights({"lenet5_caffe"}, 5).value();
+  std::istringstream in(ExportTorchScript(*Lenet5(), weights).value());
   torch::jit::Module loaded = torch::jit::load(in);
-  const Layout layout = ModelLayout("lenet5_caffe").value();
+  const Layout layout = ModelLayout({"lenet5_caffe"}).value();
   size_t i = 0;
   for (const auto& parameter : loaded.named_parameters()) {
     ASSERT_LT(i, layout.tensors().size());
@@ -56,13 +60,12 @@ TEST(ExportTorchScriptTest, ParametersKeepNamesShapesAndValues) {
 }
 
 TEST(ExportTorchScriptTest, RefusesForeignWeights) {
-  EXPECT_EQ(ExportTorchScript("lenet5_caffe", {1.0f}).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(ExportTorchScript("vgg", {1.0f}).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(ExportTorchScript(*Lenet5(), {1.0f}).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(ExportSafetensorsTest, HeaderAndValuesFollowTheFormat) {
-  const Layout layout = ModelLayout("lenet5_caffe").value();
-  const std::vector<float> weights = InitialWeights("lenet5_caffe", 5).value();
+  const Layout layout = ModelLayout({"lenet5_caffe"}).value();
+  const std::vector<float> weights = InitialWeights({"lenet5_caffe"}, 5).value();
   const std::string bytes = ExportSafetensors(layout, weights).value();
   uint64_t length = 0;
   for (int i = 7; i >= 0; --i) length = length << 8 | static_cast<unsigned char>(bytes[i]);

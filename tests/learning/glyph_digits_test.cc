@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "learning/datasets/dataset_table.h"
 #include "learning/datasets/glyph_strokes.h"
+#include "tests/learning/contents.h"
 
 namespace terse {
 namespace {
@@ -16,10 +17,10 @@ TEST(GlyphDigitsTest, HasMnistsShapeAndAllClasses) {
   EXPECT_EQ(dataset.classes, 10);
   EXPECT_EQ(dataset.train.count(), 1000);
   EXPECT_EQ(dataset.test.count(), 500);
-  EXPECT_EQ(dataset.train.pixels(), 784);
-  EXPECT_EQ(dataset.train.images.size(), 784000u);
+  EXPECT_EQ(dataset.train.features.shape(), (std::vector<int64_t>{1, 28, 28}));
+  const std::string labels = Contents(dataset.train.targets);
   for (int digit = 0; digit < 10; ++digit) {
-    const auto count = std::count(dataset.train.labels.begin(), dataset.train.labels.end(), digit);
+    const auto count = std::count(labels.begin(), labels.end(), digit);
     EXPECT_GT(count, 60) << digit;
     EXPECT_LT(count, 140) << digit;
   }
@@ -28,7 +29,7 @@ TEST(GlyphDigitsTest, HasMnistsShapeAndAllClasses) {
 TEST(GlyphDigitsTest, ImagesHoldInkOnPaper) {
   const Dataset dataset = GlyphDigits({200, 1, 28});
   for (int64_t i = 0; i < 200; ++i) {
-    const auto begin = dataset.train.images.begin() + i * 784;
+    const auto* begin = reinterpret_cast<const uint8_t*>(dataset.train.features.data()) + i * 784;
     EXPECT_GT(*std::max_element(begin, begin + 784), 110) << i;
     const double mean = std::accumulate(begin, begin + 784, 0.0) / 784;
     EXPECT_GT(mean, 5) << i;
@@ -38,14 +39,11 @@ TEST(GlyphDigitsTest, ImagesHoldInkOnPaper) {
 
 TEST(GlyphDigitsTest, IsTheSameOnEveryMachine) {
   const Dataset dataset = GlyphDigits({300, 100, 28});
-  const auto hash = [](const std::vector<uint8_t>& bytes) {
-    return HashBytes(absl::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size())).ToHex();
-  };
-  EXPECT_EQ(hash(dataset.train.images), "fa88774cea6c603d7eede8de462cf829");
-  EXPECT_EQ(hash(dataset.test.labels), "9aff2b7ddb9335e6d6cc6ce0c55c9651");
+  EXPECT_EQ(HashBytes(Contents(dataset.train.features)).ToHex(), "fa88774cea6c603d7eede8de462cf829");
+  EXPECT_EQ(HashBytes(Contents(dataset.test.targets)).ToHex(), "9aff2b7ddb9335e6d6cc6ce0c55c9651");
   // The first test image is the one after the last train image.
   const Dataset longer = GlyphDigits({301, 1, 28});
-  EXPECT_TRUE(std::equal(longer.train.images.end() - 784, longer.train.images.end(), dataset.test.images.begin()));
+  EXPECT_EQ(Contents(longer.train.features.Slice(300, 1)), Contents(dataset.test.features.Slice(0, 1)));
 }
 
 TEST(GlyphDigitsTest, StrokesAreChainsOfCurves) {
@@ -58,14 +56,14 @@ TEST(GlyphDigitsTest, StrokesAreChainsOfCurves) {
 }
 
 TEST(DatasetTableTest, MnistWithoutAFolderIsRendered) {
-  const Dataset dataset = LoadDataset({"mnist", "iid"}, "").value();
+  const Dataset dataset = LoadDataset({"mnist"}, "").value();
   EXPECT_EQ(dataset.train.count(), 12000);
   EXPECT_EQ(dataset.test.count(), 2000);
 }
 
 TEST(DatasetTableTest, UnknownNameAndMissingFilesAreNotFound) {
-  EXPECT_EQ(LoadDataset({"cifar", "iid"}, "").status().code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(LoadDataset({"mnist", "iid"}, "/nowhere").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(LoadDataset({"imagenet"}, "").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(LoadDataset({"mnist"}, "/nowhere").status().code(), absl::StatusCode::kNotFound);
 }
 
 }  // namespace

@@ -68,8 +68,9 @@ double Loss(const Values& w, const uint8_t* image, int label) {
 }
 
 double MeanLoss(const Values& w, const Dataset& dataset) {
+  const auto* images = reinterpret_cast<const uint8_t*>(dataset.train.features.data());
   double sum = 0;
-  for (int i = 0; i < kBatch; ++i) sum += Loss(w, &dataset.train.images[i * 784], dataset.train.labels[i]);
+  for (int i = 0; i < kBatch; ++i) sum += Loss(w, images + i * 784, dataset.train.targets.Number(i));
   return sum / kBatch;
 }
 
@@ -78,10 +79,10 @@ TEST(GradientTest, MatchesCentralDifferencesOfAPlainNetwork) {
   const auto dataset = std::make_shared<const Dataset>(GlyphDigits({kBatch, 1, 5}));
   RunConfig config = SgdRun(kBatch, 1, 0);
   config.data.partition = "all";
-  const auto trainer = MakeLocalTrainer(config, {0, 1}, dataset, "cpu").value();
-  const std::vector<float> weights = InitialWeights("lenet5_caffe", 3).value();
+  const auto trainer = TrainerOn(dataset, config, {0, 1}).value();
+  const std::vector<float> weights = InitialWeights({"lenet5_caffe"}, 3).value();
   std::vector<float> delta(weights.size());
-  const TrainResult result = trainer->Train(weights, 1, nullptr, absl::MakeSpan(delta)).value();
+  const TrainResult result = trainer->Train(weights, {1}, nullptr, absl::MakeSpan(delta)).value();
   Values w(weights.begin(), weights.end());
   EXPECT_NEAR(result.mean_loss, MeanLoss(w, *dataset), 1e-5);
 

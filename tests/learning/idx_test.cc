@@ -1,11 +1,12 @@
 #include "learning/datasets/idx.h"
 
-#include <zlib.h>
-
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "learning/datasets/dataset_table.h"
 #include "learning/datasets/mnist.h"
+#include "tests/learning/contents.h"
+#include "tests/learning/gzip.h"
 #include "tests/learning/temp_folder.h"
 
 namespace terse {
@@ -32,20 +33,6 @@ std::string Labels(uint32_t count, size_t body) {
   return bytes;
 }
 
-std::string Gzip(const std::string& bytes) {
-  z_stream stream{};
-  deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
-  std::string out(deflateBound(&stream, bytes.size()) + 32, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  stream.avail_in = bytes.size();
-  stream.next_out = reinterpret_cast<Bytef*>(&out[0]);
-  stream.avail_out = out.size();
-  deflate(&stream, Z_FINISH);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return out;
-}
-
 class IdxTest : public ::testing::Test {
  protected:
   absl::StatusOr<Examples> Read(const std::string& images, const std::string& labels) {
@@ -65,15 +52,14 @@ class IdxTest : public ::testing::Test {
 TEST_F(IdxTest, ReadsPlainFiles) {
   const Examples examples = Read(images_, labels_).value();
   EXPECT_EQ(examples.count(), 12);
-  EXPECT_EQ(examples.rows, 3);
-  EXPECT_EQ(examples.columns, 5);
-  EXPECT_EQ(std::string(examples.images.begin(), examples.images.end()), images_.substr(16));
-  EXPECT_EQ(std::string(examples.labels.begin(), examples.labels.end()), labels_.substr(8));
+  EXPECT_EQ(examples.features.shape(), (std::vector<int64_t>{1, 3, 5}));
+  EXPECT_EQ(Contents(examples.features), images_.substr(16));
+  EXPECT_EQ(Contents(examples.targets), labels_.substr(8));
 }
 
 TEST_F(IdxTest, ReadsCompressedFiles) {
   const Examples examples = Read(Gzip(images_), Gzip(labels_)).value();
-  EXPECT_EQ(std::string(examples.images.begin(), examples.images.end()), images_.substr(16));
+  EXPECT_EQ(Contents(examples.features), images_.substr(16));
   EXPECT_EQ(examples.count(), 12);
 }
 
@@ -96,30 +82,35 @@ TEST_F(IdxTest, RefusesDamagedCompression) {
 
 TEST_F(IdxTest, NamesFileOffsetReasonAndRemedy) {
   EXPECT_THAT(Refusal(images_.substr(0, 100), labels_),
-              AllOf(HasSubstr("/images, offset 16: the header promises 180 bytes"), HasSubstr("fetch it again")));
-  EXPECT_THAT(Refusal(images_.substr(0, 10), labels_), HasSubstr("offset 10: the file ends where 2 more bytes"));
+              AllOf(HasSubstr("/images, offset 16: the header promises 180 values, more than the 84 bytes"),
+                    HasSubstr("fetch it again")));
+  EXPECT_THAT(Refusal(images_.substr(0, 10), labels_), HasSubstr("offset 8: the file ends where 2 more bytes"));
 }
 
 TEST_F(IdxTest, RefusesTheWrongKindOfFile) {
-  EXPECT_THAT(Refusal(labels_, labels_), HasSubstr("0x00000801 where an IDX file of images has 0x00000803"));
-  EXPECT_THAT(Refusal(images_, images_), HasSubstr("0x00000803 where an IDX file of labels has 0x00000801"));
+  EXPECT_THAT(Refusal(labels_, labels_), HasSubstr("has 1 dimensions and can hold no images"));
+  EXPECT_THAT(Refusal(images_, images_), HasSubstr("has 3 dimensions and can hold no labels"));
+  EXPECT_THAT(Refusal(BigEndian(0x0d03) + images_.substr(4), labels_),
+              HasSubstr("offset 0: the magic number is 0x00000d03"));
+  EXPECT_THAT(Refusal(BigEndian(0x0800) + images_.substr(4), labels_), HasSubstr("0x00000800 where"));
+  EXPECT_THAT(Refusal(BigEndian(0x0805) + images_.substr(4), labels_), HasSubstr("0x00000805 where"));
 }
 
 TEST_F(IdxTest, RefusesBytesLeftOver) {
-  EXPECT_THAT(Refusal(images_ + "x", labels_), HasSubstr("offset 196: bytes follow the images"));
-  EXPECT_THAT(Refusal(images_, Gzip(labels_ + "x")), HasSubstr("bytes follow the labels"));
+  EXPECT_THAT(Refusal(images_ + "x", labels_), HasSubstr("offset 196: bytes follow the values"));
+  EXPECT_THAT(Refusal(images_, Gzip(labels_ + "x")), HasSubstr("offset 20: bytes follow the values"));
 }
 
 TEST_F(IdxTest, RefusesAbsurdSizesBeforeAllocating) {
-  EXPECT_THAT(Refusal(Images(0xffffffff, 1024, 1024, 99), labels_), HasSubstr("more than a file of 115 bytes"));
+  EXPECT_THAT(Refusal(Images(0xffffffff, 1024, 1024, 99), labels_), HasSubstr("more than the 99 bytes that are left"));
   EXPECT_THAT(Refusal(Images(12, 0xffffffff, 0xffffffff, 99), labels_), HasSubstr("out of range"));
   EXPECT_THAT(Refusal(Images(12, 0, 5, 0), labels_), HasSubstr("out of range"));
-  EXPECT_THAT(Refusal(images_, Labels(0xffffffff, 12)), HasSubstr("the header promises 4294967295 bytes"));
-  EXPECT_THAT(Refusal(Gzip(Images(0xffffffff, 1024, 1024, 99)), labels_), HasSubstr("more than a file of"));
+  EXPECT_THAT(Refusal(images_, Labels(0xffffffff, 12)), HasSubstr("the header promises 4294967295 values"));
+  EXPECT_THAT(Refusal(Gzip(Images(0xffffffff, 1024, 1024, 99)), labels_), HasSubstr("more than the 99 bytes"));
 }
 
 TEST_F(IdxTest, RefusesCountsThatDiffer) {
-  EXPECT_THAT(Refusal(images_, Labels(11, 11)), AllOf(HasSubstr("12 images"), HasSubstr("11 labels")));
+  EXPECT_THAT(Refusal(images_, Labels(11, 11)), AllOf(HasSubstr("12 examples"), HasSubstr("11 targets")));
 }
 
 TEST_F(IdxTest, RefusesLabelsThatAreNoClass) {
@@ -128,10 +119,45 @@ TEST_F(IdxTest, RefusesLabelsThatAreNoClass) {
   EXPECT_THAT(Refusal(images_, labels), HasSubstr("offset 11: label 10 is not in 0..9"));
 }
 
+TEST_F(IdxTest, HasOneToFourDimensions) {
+  const auto header = [](const std::vector<uint32_t>& sizes) {
+    std::string bytes = BigEndian(0x800 + sizes.size());
+    for (const uint32_t size : sizes) bytes += BigEndian(size);
+    return bytes;
+  };
+  const std::vector<std::vector<uint32_t>> shapes = {{6}, {3, 2}, {1, 3, 2}, {2, 1, 3, 1}};
+  for (const std::vector<uint32_t>& sizes : shapes) {
+    const Column column = ReadIdx(folder_.Write("values", header(sizes) + "abcdef")).value();
+    EXPECT_EQ(column.count(), sizes[0]);
+    EXPECT_EQ(column.shape(), std::vector<int64_t>(sizes.begin() + 1, sizes.end()));
+    EXPECT_EQ(Contents(column), "abcdef");
+  }
+  EXPECT_EQ(Read(header({6, 2, 1, 2}) + std::string(24, 'x'), Labels(6, 6)).value().features.shape(),
+            (std::vector<int64_t>{2, 1, 2}));
+}
+
 TEST_F(IdxTest, MissingFileIsNotFound) {
   const std::string labels = folder_.Write("labels", labels_);
   EXPECT_EQ(ReadIdxExamples(folder_.path() + "/none", labels, 10).status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(ReadIdxExamples(folder_.path(), labels, 10).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(LoadIdxTest, FindsLabelsBesideTheImages) {
+  const TempFolder folder;
+  folder.Write("letters/train-images-idx3-ubyte.gz", Gzip(Images(12, 3, 5, 180)));
+  folder.Write("letters/train-labels-idx1-ubyte", Labels(12, 12));
+  DataSpec spec;
+  spec.name = "idx";
+  spec.train = "letters/train-images-idx3-ubyte";
+  spec.test = "letters/test-images-idx3-ubyte";
+  const Dataset dataset = LoadDataset(spec, folder.path()).value();
+  EXPECT_EQ(dataset.task, Task::kClasses);
+  EXPECT_EQ(dataset.classes, 10);
+  EXPECT_EQ(dataset.train.features.shape(), (std::vector<int64_t>{1, 3, 5}));
+  EXPECT_EQ(dataset.train_count(), 12);
+  EXPECT_EQ(dataset.test_count(), 0);
+  std::filesystem::remove(folder.path() + "/letters/train-labels-idx1-ubyte");
+  EXPECT_EQ(LoadDataset(spec, folder.path()).status().code(), absl::StatusCode::kNotFound);
 }
 
 class MnistFilesTest : public ::testing::Test {

@@ -15,7 +15,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-std::vector<float> Start() { return InitialWeights("lenet5_caffe", 1).value(); }
+std::vector<float> Start() { return InitialWeights({"lenet5_caffe"}, 1).value(); }
 
 TEST(LocalTrainerTest, LearnsToReadRenderedDigits) {
   const auto trainer = MakeTrainer(AdamRun(64));
@@ -24,14 +24,14 @@ TEST(LocalTrainerTest, LearnsToReadRenderedDigits) {
   float last = first;
   for (int round = 0; round < 12; ++round) last = TrainInto(trainer.get(), 10, &weights);
   EXPECT_LT(last, 0.4 * first);
-  const auto evaluator = MakeEvaluator("lenet5_caffe", SmallGlyphs(), "cpu").value();
+  const auto evaluator = EvaluatorOn(SmallGlyphs(), AdamRun(16)).value();
   EXPECT_GT(evaluator->Evaluate(weights).value().accuracy, 0.85);
 }
 
 TEST(LocalTrainerTest, ReportsWhatItDid) {
   const auto trainer = MakeTrainer(AdamRun(16));
   std::vector<float> delta(trainer->layout().size());
-  const TrainResult result = trainer->Train(Start(), 3, nullptr, absl::MakeSpan(delta)).value();
+  const TrainResult result = trainer->Train(Start(), {3}, nullptr, absl::MakeSpan(delta)).value();
   EXPECT_EQ(result.samples, 48);
   EXPECT_NEAR(result.mean_loss, std::log(10.0), 0.5);
   // Adam moves no weight by much more than its rate in a step.
@@ -69,7 +69,7 @@ TEST_P(TrainerKindsTest, ACancelledCallLeavesNoTrace) {
   for (const int allowed : {0, 1, 3}) {
     int asked = 0;
     const auto result = trainer->Train(
-        weights, 5, [&] { return asked++ < allowed; }, absl::MakeSpan(delta));
+        weights, {5}, [&] { return asked++ < allowed; }, absl::MakeSpan(delta));
     EXPECT_EQ(result.status().code(), absl::StatusCode::kCancelled);
     EXPECT_EQ(asked, allowed + 1);
     EXPECT_EQ(trainer->SaveState().value(), before);
@@ -83,8 +83,8 @@ TEST_P(TrainerKindsTest, ACancelledCallLeavesNoTrace) {
 }
 
 TEST(LocalTrainerTest, ShardsTrainOnDifferentData) {
-  const auto first = MakeLocalTrainer(AdamRun(16), {0, 2}, SmallGlyphs(), "cpu").value();
-  const auto second = MakeLocalTrainer(AdamRun(16), {1, 2}, SmallGlyphs(), "cpu").value();
+  const auto first = TrainerOn(SmallGlyphs(), AdamRun(16), {0, 2}).value();
+  const auto second = TrainerOn(SmallGlyphs(), AdamRun(16), {1, 2}).value();
   std::vector<float> a = Start(), b = a;
   TrainInto(first.get(), 1, &a);
   TrainInto(second.get(), 1, &b);
@@ -94,7 +94,7 @@ TEST(LocalTrainerTest, ShardsTrainOnDifferentData) {
 TEST(LocalTrainerTest, SamplesAreTheShardsExamples) {
   int64_t total = 0;
   for (int64_t i = 0; i < 7; ++i) {
-    const int64_t samples = MakeLocalTrainer(AdamRun(16), {i, 7}, SmallGlyphs(), "cpu").value()->samples();
+    const int64_t samples = TrainerOn(SmallGlyphs(), AdamRun(16), {i, 7}).value()->samples();
     EXPECT_GE(samples, 6000 / 7);
     EXPECT_LE(samples, 6000 / 7 + 1);
     total += samples;
@@ -102,7 +102,7 @@ TEST(LocalTrainerTest, SamplesAreTheShardsExamples) {
   EXPECT_EQ(total, 6000);
   RunConfig config = AdamRun(16);
   config.data.partition = "all";
-  EXPECT_EQ(MakeLocalTrainer(config, {1, 7}, SmallGlyphs(), "cpu").value()->samples(), 6000);
+  EXPECT_EQ(TrainerOn(SmallGlyphs(), config, {1, 7}).value()->samples(), 6000);
 }
 
 TEST(LocalTrainerTest, MasksMomentumOnlyWhenTheRunSaysSo) {
@@ -129,8 +129,8 @@ TEST(LocalTrainerTest, MaskedWeightsForgetTheirMomentum) {
   const std::vector<uint32_t> positions = {3, 30000, 431075};
   trainer->MaskMomentum(positions);
   std::vector<float> a(weights.size()), b(weights.size());
-  ASSERT_TRUE(trainer->Train(weights, 1, nullptr, absl::MakeSpan(a)).ok());
-  ASSERT_TRUE(unmasked->Train(weights, 1, nullptr, absl::MakeSpan(b)).ok());
+  ASSERT_TRUE(trainer->Train(weights, {1}, nullptr, absl::MakeSpan(a)).ok());
+  ASSERT_TRUE(unmasked->Train(weights, {1}, nullptr, absl::MakeSpan(b)).ok());
   int64_t differing = 0;
   for (size_t i = 0; i < a.size(); ++i) differing += a[i] != b[i];
   EXPECT_GT(differing, 0);
@@ -141,7 +141,7 @@ TEST(LocalTrainerTest, DivergenceIsReportedAndRolledBack) {
   const auto trainer = MakeTrainer(SgdRun(16, 1e30, 0));
   const std::string before = trainer->SaveState().value();
   std::vector<float> delta(trainer->layout().size());
-  const absl::Status status = trainer->Train(Start(), 5, nullptr, absl::MakeSpan(delta)).status();
+  const absl::Status status = trainer->Train(Start(), {5}, nullptr, absl::MakeSpan(delta)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr("the loss is not finite at local step 2"), HasSubstr("learning_rate")));
@@ -151,7 +151,7 @@ TEST(LocalTrainerTest, DivergenceIsReportedAndRolledBack) {
 TEST(LocalTrainerTest, WeightsThatOverflowInTheLastStepAreDivergenceToo) {
   const auto trainer = MakeTrainer(SgdRun(16, std::numeric_limits<float>::infinity(), 0));
   std::vector<float> delta(trainer->layout().size());
-  const absl::Status status = trainer->Train(Start(), 1, nullptr, absl::MakeSpan(delta)).status();
+  const absl::Status status = trainer->Train(Start(), {1}, nullptr, absl::MakeSpan(delta)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("a weight"));
 }
@@ -160,7 +160,7 @@ TEST(LocalTrainerTest, RefusesForeignState) {
   const std::string state = MakeTrainer(AdamRun(16))->SaveState().value();
   EXPECT_EQ(MakeTrainer(SgdRun(16, 0.1, 0.9))->RestoreState(state).code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(MakeTrainer(AdamRun(32))->RestoreState(state).code(), absl::StatusCode::kDataLoss);
-  const auto other = MakeLocalTrainer(AdamRun(16), {1, 2}, SmallGlyphs(), "cpu").value();
+  const auto other = TrainerOn(SmallGlyphs(), AdamRun(16), {1, 2}).value();
   EXPECT_EQ(other->RestoreState(state).code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(other->RestoreState("").code(), absl::StatusCode::kDataLoss);
 }
@@ -168,22 +168,22 @@ TEST(LocalTrainerTest, RefusesForeignState) {
 TEST(LocalTrainerTest, RefusesArgumentsOfTheWrongSize) {
   const auto trainer = MakeTrainer(AdamRun(16));
   std::vector<float> weights = Start(), delta(weights.size()), small(5);
-  EXPECT_EQ(trainer->Train(small, 1, nullptr, absl::MakeSpan(delta)).status().code(),
+  EXPECT_EQ(trainer->Train(small, {1}, nullptr, absl::MakeSpan(delta)).status().code(),
             absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(trainer->Train(weights, 1, nullptr, absl::MakeSpan(small)).status().code(),
+  EXPECT_EQ(trainer->Train(weights, {1}, nullptr, absl::MakeSpan(small)).status().code(),
             absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(trainer->Train(weights, 0, nullptr, absl::MakeSpan(delta)).status().code(),
+  EXPECT_EQ(trainer->Train(weights, {0}, nullptr, absl::MakeSpan(delta)).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 
 TEST(MakeLocalTrainerTest, RefusesRunsThatItCannotServe) {
   const auto code = [](const RunConfig& config, const std::string& device) {
-    return MakeLocalTrainer(config, {0, 2}, SmallGlyphs(), device).status().code();
+    return TrainerOn(SmallGlyphs(), config, {0, 2}, device).status().code();
   };
   RunConfig model = AdamRun(16), optimizer = AdamRun(16), partition = AdamRun(16);
   model.model.name = "vgg";
   optimizer.train.optimizer.name = "lion";
-  partition.data.partition = "dirichlet";
+  partition.data.partition = "random";
   EXPECT_EQ(code(model, "cpu"), absl::StatusCode::kNotFound);
   EXPECT_EQ(code(optimizer, "cpu"), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(code(partition, "cpu"), absl::StatusCode::kInvalidArgument);
@@ -193,33 +193,32 @@ TEST(MakeLocalTrainerTest, RefusesRunsThatItCannotServe) {
 
 TEST(MakeLocalTrainerTest, ImagesMustFitTheModel) {
   auto dataset = std::make_shared<Dataset>(*SmallGlyphs());
-  dataset->train.rows = 14;
-  dataset->train.columns = 56;
-  EXPECT_EQ(MakeLocalTrainer(AdamRun(16), {0, 2}, dataset, "cpu").status().code(), absl::StatusCode::kInvalidArgument);
+  dataset->train.features = dataset->train.features.Reshaped({1, 14, 56});
+  EXPECT_EQ(TrainerOn(dataset, AdamRun(16), {0, 2}).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(MakeLocalTrainerTest, CudaWorksOrIsRefusedClearly) {
-  const auto trainer = MakeLocalTrainer(AdamRun(16), {0, 2}, SmallGlyphs(), "cuda");
+  const auto trainer = TrainerOn(SmallGlyphs(), AdamRun(16), {0, 2}, "cuda");
   if (!trainer.ok()) {
     EXPECT_EQ(trainer.status().code(), absl::StatusCode::kFailedPrecondition);
     return;
   }
   // One step on both devices; Adam's first step is mostly the gradient's sign, so momentum-free sgd is compared.
-  const auto cuda = MakeLocalTrainer(SgdRun(16, 1, 0), {0, 2}, SmallGlyphs(), "cuda").value();
+  const auto cuda = TrainerOn(SmallGlyphs(), SgdRun(16, 1, 0), {0, 2}, "cuda").value();
   const auto cpu = MakeTrainer(SgdRun(16, 1, 0));
   std::vector<float> a(cpu->layout().size()), b(a.size());
-  ASSERT_TRUE(cuda->Train(Start(), 1, nullptr, absl::MakeSpan(a)).ok());
-  ASSERT_TRUE(cpu->Train(Start(), 1, nullptr, absl::MakeSpan(b)).ok());
+  ASSERT_TRUE(cuda->Train(Start(), {1}, nullptr, absl::MakeSpan(a)).ok());
+  ASSERT_TRUE(cpu->Train(Start(), {1}, nullptr, absl::MakeSpan(b)).ok());
   for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-3) << i;
 }
 
 TEST(TrainerFactoryTest, LoadsTheDataOfTheRun) {
   const TrainerFactory factory = MakeTrainerFactory("", "cpu");
-  const auto trainer = factory(AdamRun(16), {3, 4}).value();
+  const auto trainer = factory(AdamRun(16), {3, 4}, "").value();
   EXPECT_EQ(trainer->layout().size(), 431080);
   RunConfig config = AdamRun(16);
-  config.data.name = "cifar";
-  EXPECT_EQ(factory(config, {3, 4}).status().code(), absl::StatusCode::kNotFound);
+  config.data.name = "imagenet";
+  EXPECT_EQ(factory(config, {3, 4}, "").status().code(), absl::StatusCode::kNotFound);
 }
 
 }  // namespace

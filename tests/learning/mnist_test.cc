@@ -18,14 +18,15 @@ TEST(MnistTest, LoadsAndLearns) {
   EXPECT_EQ(dataset->train.count(), 60000);
   EXPECT_EQ(dataset->test.count(), 10000);
   // MNIST's known mean pixel: 33.318 of 255.
-  const auto& images = dataset->train.images;
-  EXPECT_NEAR(std::accumulate(images.begin(), images.end(), 0.0) / images.size(), 33.318, 0.001);
+  const auto* images = reinterpret_cast<const uint8_t*>(dataset->train.features.data());
+  const int64_t pixels = 60000 * 784;
+  EXPECT_NEAR(std::accumulate(images, images + pixels, 0.0) / pixels, 33.318, 0.001);
 
   ConfigureThreads(1);
-  const auto trainer = MakeLocalTrainer(AdamRun(128), {0, 4}, dataset, "cpu").value();
-  std::vector<float> weights = InitialWeights("lenet5_caffe", 1).value();
+  const auto trainer = TrainerOn(dataset, AdamRun(128), {0, 4}).value();
+  std::vector<float> weights = InitialWeights({"lenet5_caffe"}, 1).value();
   TrainInto(trainer.get(), 150, &weights);
-  const auto evaluator = MakeEvaluator("lenet5_caffe", dataset, "cpu").value();
+  const auto evaluator = EvaluatorOn(dataset, AdamRun(16)).value();
   EXPECT_GT(evaluator->Evaluate(weights).value().accuracy, 0.95);
 }
 

@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(ModelTableTest, Lenet5CaffeHasTheTutorialsParameters) {
-  const Layout layout = ModelLayout("lenet5_caffe").value();
+  const Layout layout = ModelLayout({"lenet5_caffe"}).value();
   EXPECT_EQ(layout.size(), 431080);
   ASSERT_EQ(layout.tensors().size(), 8u);
   EXPECT_EQ(layout.tensors()[0].name, "conv1.weight");
@@ -25,22 +25,22 @@ TEST(ModelTableTest, Lenet5CaffeHasTheTutorialsParameters) {
 
 TEST(ModelTableTest, EveryRowMakesAModelOfItsName) {
   for (const std::string& name : ModelNames()) {
-    const ModelDefinition model = FindModel(name).value();
+    const ModelDefinition model = FindModel({name}).value();
     EXPECT_EQ(model.name, name);
-    EXPECT_EQ(InitialWeights(name, 1).value().size(), ModelLayout(name).value().size());
+    EXPECT_EQ(InitialWeights({name}, 1).value().size(), ModelLayout({name}).value().size());
   }
 }
 
 TEST(ModelTableTest, UnknownModelNamesTheKnownOnes) {
-  const absl::Status status = ModelLayout("lenet6").status();
+  const absl::Status status = ModelLayout({"lenet6"}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(status.message()), HasSubstr("lenet5_caffe"));
-  EXPECT_FALSE(InitialWeights("lenet6", 1).ok());
+  EXPECT_FALSE(InitialWeights({"lenet6"}, 1).ok());
 }
 
 TEST(ModelTableTest, WeightsStartByTheXavierRule) {
-  const Layout layout = ModelLayout("lenet5_caffe").value();
-  const std::vector<float> weights = InitialWeights("lenet5_caffe", 7).value();
+  const Layout layout = ModelLayout({"lenet5_caffe"}).value();
+  const std::vector<float> weights = InitialWeights({"lenet5_caffe"}, 7).value();
   for (const TensorSpec& tensor : layout.tensors()) {
     const bool bias = tensor.shape.size() == 1;
     const double bound = bias ? 0 : std::sqrt(3.0 * tensor.shape[0] / tensor.size);
@@ -56,9 +56,9 @@ TEST(ModelTableTest, WeightsStartByTheXavierRule) {
 }
 
 TEST(ModelTableTest, WeightsDependOnTheSeedAlone) {
-  const std::vector<float> weights = InitialWeights("lenet5_caffe", 1).value();
-  EXPECT_EQ(weights, InitialWeights("lenet5_caffe", 1).value());
-  EXPECT_NE(weights, InitialWeights("lenet5_caffe", 2).value());
+  const std::vector<float> weights = InitialWeights({"lenet5_caffe"}, 1).value();
+  EXPECT_EQ(weights, InitialWeights({"lenet5_caffe"}, 1).value());
+  EXPECT_NE(weights, InitialWeights({"lenet5_caffe"}, 2).value());
   // A change of this hash breaks the resumption of every existing run.
   EXPECT_EQ(HashWeights(weights).ToHex(), "8683713c85e331b09346d85acd4b1a51");
 }

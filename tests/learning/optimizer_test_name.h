@@ -9,7 +9,12 @@
 
 namespace terse {
 
-inline std::string OptimizerTestName(const OptimizerSpec& spec) { return spec.momentum == 0 ? spec.name : "momentum"; }
+inline std::string OptimizerTestName(const OptimizerSpec& spec) {
+  return spec.nesterov ? "nesterov" : spec.momentum == 0 ? spec.name : "momentum";
+}
+
+// A learning rate that changes from step to step.
+inline double RateAt(uint64_t step) { return 0.001 * static_cast<double>(1 + step % 3); }
 
 // GoogleTest would print the objects' bytes otherwise.
 inline void PrintTo(const OptimizerSpec& spec, std::ostream* out) { *out << OptimizerTestName(spec); }

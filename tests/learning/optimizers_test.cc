@@ -12,18 +12,17 @@ namespace {
 
 constexpr int kSize = 1003;  // not a multiple of any vector length
 
-OptimizerSpec Sgd(double momentum) {
+OptimizerSpec Sgd(double momentum, bool nesterov = false) {
   OptimizerSpec spec;
   spec.name = "sgd";
-  spec.learning_rate = 0.05;
   spec.momentum = momentum;
+  spec.nesterov = nesterov;
   return spec;
 }
 
 OptimizerSpec Adam() {
   OptimizerSpec spec;
   spec.name = "adam";
-  spec.learning_rate = 0.001;
   spec.beta1 = 0.9;
   spec.beta2 = 0.999;
   spec.epsilon = 1e-8;
@@ -42,24 +41,26 @@ std::unique_ptr<Optimizer> Make(const OptimizerSpec& spec) { return MakeHostOpti
 
 void Steps(Optimizer* optimizer, uint64_t first_seed, int count, std::vector<float>* weights) {
   optimizer->Begin();
-  for (int i = 0; i < count; ++i) optimizer->Step(RandomVector(first_seed + i).data(), weights->data());
+  for (uint64_t t = first_seed; t < first_seed + count; ++t) {
+    optimizer->Step(RateAt(t), RandomVector(t).data(), weights->data());
+  }
   optimizer->Commit();
 }
 
 TEST(OptimizersTest, SgdFollowsItsFormulaInDoublePrecision) {
-  for (const double momentum : {0.0, 0.9}) {
-    const auto optimizer = Make(Sgd(momentum));
+  for (const OptimizerSpec& spec : {Sgd(0), Sgd(0.9), Sgd(0.9, /*nesterov=*/true)}) {
+    const auto optimizer = Make(spec);
     std::vector<float> weights = RandomVector(0);
     std::vector<double> w(weights.begin(), weights.end()), v(kSize, 0.0);
     for (int t = 1; t <= 20; ++t) {
       Steps(optimizer.get(), t, 1, &weights);
       const std::vector<float> g = RandomVector(t);
       for (int i = 0; i < kSize; ++i) {
-        v[i] = momentum * v[i] + g[i];
-        w[i] -= 0.05 * v[i];
+        v[i] = spec.momentum * v[i] + g[i];
+        w[i] -= RateAt(t) * (spec.nesterov ? spec.momentum * v[i] + g[i] : v[i]);
       }
     }
-    for (int i = 0; i < kSize; ++i) ASSERT_NEAR(weights[i], w[i], 2e-6) << i << " momentum " << momentum;
+    for (int i = 0; i < kSize; ++i) ASSERT_NEAR(weights[i], w[i], 2e-6) << i << " " << OptimizerTestName(spec);
   }
 }
 
@@ -74,7 +75,7 @@ TEST(OptimizersTest, AdamFollowsAlgorithm1InDoublePrecision) {
       m[i] = 0.9 * m[i] + 0.1 * g[i];
       v[i] = 0.999 * v[i] + 0.001 * g[i] * g[i];
       const double m_hat = m[i] / (1 - std::pow(0.9, t)), v_hat = v[i] / (1 - std::pow(0.999, t));
-      w[i] -= 0.001 * m_hat / (std::sqrt(v_hat) + 1e-8);
+      w[i] -= RateAt(t) * m_hat / (std::sqrt(v_hat) + 1e-8);
     }
   }
   for (int i = 0; i < kSize; ++i) ASSERT_NEAR(weights[i], w[i], 2e-6) << i;
@@ -85,11 +86,11 @@ TEST(OptimizersTest, AdamsFirstStepIsTheRateAgainstTheSign) {
   std::vector<float> weights(kSize, 0.0f);
   Steps(optimizer.get(), 1, 1, &weights);
   const std::vector<float> g = RandomVector(1);
-  for (int i = 0; i < kSize; ++i) ASSERT_NEAR(weights[i], g[i] > 0 ? -0.001 : g[i] < 0 ? 0.001 : 0, 1e-6) << i;
+  for (int i = 0; i < kSize; ++i) ASSERT_NEAR(weights[i], g[i] > 0 ? -RateAt(1) : g[i] < 0 ? RateAt(1) : 0, 1e-6) << i;
 }
 
 class OptimizerKindsTest : public ::testing::TestWithParam<OptimizerSpec> {};
-INSTANTIATE_TEST_SUITE_P(All, OptimizerKindsTest, ::testing::Values(Sgd(0), Sgd(0.9), Adam()),
+INSTANTIATE_TEST_SUITE_P(All, OptimizerKindsTest, ::testing::Values(Sgd(0), Sgd(0.9), Sgd(0.9, true), Adam()),
                          [](const auto& info) { return OptimizerTestName(info.param); });
 
 TEST_P(OptimizerKindsTest, ImportedStateContinuesBitForBit) {
@@ -111,7 +112,7 @@ TEST_P(OptimizerKindsTest, RollbackForgetsAllStepsSinceBegin) {
   const OptimizerState before = optimizer->Export();
   for (const int steps : {0, 1, 2}) {
     optimizer->Begin();
-    for (int i = 0; i < steps; ++i) optimizer->Step(RandomVector(9 + i).data(), weights.data());
+    for (int i = 0; i < steps; ++i) optimizer->Step(RateAt(i), RandomVector(9 + i).data(), weights.data());
     optimizer->Rollback();
     EXPECT_EQ(optimizer->Export().step, 3);
     EXPECT_EQ(optimizer->Export().slots, before.slots);

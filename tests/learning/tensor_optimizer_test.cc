@@ -26,6 +26,7 @@ class TensorOptimizerTest : public ::testing::TestWithParam<OptimizerSpec> {
 INSTANTIATE_TEST_SUITE_P(All, TensorOptimizerTest,
                          ::testing::Values(OptimizerSpec{"sgd", 0.05, 0, 0, 0, 0, false},
                                            OptimizerSpec{"sgd", 0.05, 0.9, 0, 0, 0, false},
+                                           OptimizerSpec{"sgd", 0.05, 0.9, 0, 0, 0, false, true},
                                            OptimizerSpec{"adam", 0.001, 0, 0.9, 0.999, 1e-8, false}),
                          [](const auto& info) { return OptimizerTestName(info.param); });
 
@@ -36,8 +37,8 @@ TEST_P(TensorOptimizerTest, MatchesTheHostOptimizer) {
     host_->Begin();
     for (int step = 0; step < 3; ++step) {
       const std::vector<float> gradient = RandomVector(1 + 3 * round + step);
-      tensor_->Step(gradient.data(), a.data());
-      host_->Step(gradient.data(), b.data());
+      tensor_->Step(RateAt(step), gradient.data(), a.data());
+      host_->Step(RateAt(step), gradient.data(), b.data());
     }
     tensor_->Commit();
     host_->Commit();
@@ -56,11 +57,11 @@ TEST_P(TensorOptimizerTest, MatchesTheHostOptimizer) {
 TEST_P(TensorOptimizerTest, RollbackAndImportRestoreTheState) {
   std::vector<float> weights = RandomVector(0);
   tensor_->Begin();
-  tensor_->Step(RandomVector(1).data(), weights.data());
+  tensor_->Step(RateAt(1), RandomVector(1).data(), weights.data());
   tensor_->Commit();
   const OptimizerState before = tensor_->Export();
   tensor_->Begin();
-  tensor_->Step(RandomVector(2).data(), weights.data());
+  tensor_->Step(RateAt(2), RandomVector(2).data(), weights.data());
   tensor_->Rollback();
   EXPECT_EQ(tensor_->Export().step, 1);
   EXPECT_EQ(tensor_->Export().slots, before.slots);

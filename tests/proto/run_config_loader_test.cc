@@ -106,7 +106,7 @@ TEST(ParseRunConfig, NamesFileLineValueAndRange) {
 TEST(ParseRunConfig, UnknownKeyNamesTheKnownOnes) {
   EXPECT_EQ(ErrorOf("local_steps", "local_step"),
             "x.toml:3: train.local_step is not a known key; did you mean 'local_steps'? known in [train]: local_steps, "
-            "batch_size, optimizer");
+            "batch_size, optimizer, loss, proximal, unroll, schedule");
   EXPECT_THAT(ErrorOf("[rounds]", "[wheels]"),
               StartsWith("x.toml:8: wheels is not a known key; known at the top: name, seed, durability, model"));
 }

@@ -55,17 +55,17 @@ float GridLoss(int64_t client, int64_t step_index) {
   return 1.0f / static_cast<float>(1 + step_index) + 0x1p-6f * static_cast<float>(client);
 }
 
-absl::StatusOr<TrainResult> GridTrainer::Train(absl::Span<const float> weights, int64_t steps,
+absl::StatusOr<TrainResult> GridTrainer::Train(absl::Span<const float> weights, const LocalPlan& plan,
                                                const std::function<bool()>& keep_going, absl::Span<float> delta) {
   if (weights.size() != delta.size() || static_cast<int64_t>(delta.size()) != layout_.size()) {
     return absl::InternalError(absl::StrCat("grid trainer: ", weights.size(), " weights, ", delta.size(), " deltas"));
   }
-  for (int64_t i = 0; i < steps; ++i) {
+  for (int64_t i = 0; i < plan.steps; ++i) {
     if (!keep_going()) return absl::CancelledError("stopped between two local steps");
   }
   const std::vector<float> values = GridDelta(client_, calls_, layout_);
   std::copy(values.begin(), values.end(), delta.begin());
-  const TrainResult result{GridLoss(client_, calls_), steps};
+  const TrainResult result{GridLoss(client_, calls_), plan.steps};
   ++calls_;
   return result;
 }
@@ -82,7 +82,8 @@ absl::Status GridTrainer::RestoreState(absl::string_view state) {
 }
 
 TrainerFactory GridTrainerFactory(const Layout& layout) {
-  return [&layout](const RunConfig& config, const Shard& shard) -> absl::StatusOr<std::unique_ptr<LocalTrainer>> {
+  return [&layout](const RunConfig& config, const Shard& shard,
+                   absl::string_view) -> absl::StatusOr<std::unique_ptr<LocalTrainer>> {
     return std::unique_ptr<LocalTrainer>(std::make_unique<GridTrainer>(shard.index, layout));
   };
 }

@@ -44,7 +44,7 @@ class GridTrainer : public LocalTrainer {
 
   const Layout& layout() const override { return layout_; }
   int64_t samples() const override { return GridSamples(client_); }
-  absl::StatusOr<TrainResult> Train(absl::Span<const float> weights, int64_t steps,
+  absl::StatusOr<TrainResult> Train(absl::Span<const float> weights, const LocalPlan& plan,
                                     const std::function<bool()>& keep_going, absl::Span<float> delta) override;
   void MaskMomentum(absl::Span<const uint32_t> positions) override {}
   absl::StatusOr<std::string> SaveState() override;

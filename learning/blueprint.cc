@@ -1,0 +1,125 @@
+#include "learning/blueprint.h"
+
+#include <torch/csrc/jit/serialization/import.h>
+
+#include <functional>
+#include <numeric>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/status.h"
+#include "learning/models/model_table.h"
+#include "learning/script_model.h"
+#include "learning/torch_edge.h"
+
+namespace terse {
+namespace {
+
+bool WithBuffers(const ModelSpec& spec) { return spec.buffers != "local"; }
+
+int64_t Product(const std::vector<int64_t>& shape) {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<int64_t>());
+}
+
+class TableBlueprint : public Blueprint {
+ public:
+  TableBlueprint(ModelDefinition definition, Layout layout, bool with_buffers)
+      : Blueprint(std::move(layout)), definition_(std::move(definition)), with_buffers_(with_buffers) {}
+
+  std::vector<float> StartWeights(uint64_t seed) const override {
+    return terse::StartWeights(definition_, seed, with_buffers_);
+  }
+  bool draws() const override { return definition_.draws; }
+  std::unique_ptr<ScriptModel> Make(c10::Device device) const override {
+    return std::make_unique<ScriptModel>(definition_, layout(), device);
+  }
+
+  absl::Status CheckFit(const Dataset& dataset) const override {
+    if ((dataset.task == Task::kText) != (definition_.input == Element::kInt32)) {
+      return absl::InvalidArgumentError(absl::StrCat("model '", definition_.name, "' takes ",
+                                                     definition_.input == Element::kInt32 ? "texts" : "examples",
+                                                     ", and ", dataset.description, " is none of that kind"));
+    }
+    if (dataset.task == Task::kText) return CheckWidth(dataset);
+    const Column& features = (dataset.train.count() > 0 ? dataset.train : dataset.test).features;
+    const bool fits = definition_.input_shape.size() == 1
+                          ? features.elements_each() == Product(definition_.input_shape)  // it flattens
+                          : features.shape() == definition_.input_shape;
+    if (fits) return CheckWidth(dataset);
+    return absl::InvalidArgumentError(absl::StrCat("model '", definition_.name, "' takes examples of [",
+                                                   absl::StrJoin(definition_.input_shape, ", "), "], and those of ",
+                                                   dataset.description, " are [", absl::StrJoin(features.shape(), ", "),
+                                                   "]; choose a model and a data set that fit"));
+  }
+
+ private:
+  // Two classes may be told apart by one logit.
+  absl::Status CheckWidth(const Dataset& dataset) const {
+    if (dataset.classes <= definition_.classes || (definition_.classes == 1 && dataset.classes == 2)) {
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(absl::StrCat("model '", definition_.name, "' tells ", definition_.classes,
+                                                   " classes or symbols apart, and ", dataset.description, " has ",
+                                                   dataset.classes, "; set model.classes"));
+  }
+
+  const ModelDefinition definition_;
+  const bool with_buffers_;
+};
+
+class ModuleBlueprint : public Blueprint {
+ public:
+  ModuleBlueprint(std::string bytes, Layout layout, std::vector<float> start)
+      : Blueprint(std::move(layout)), bytes_(std::move(bytes)), start_(std::move(start)) {}
+
+  std::vector<float> StartWeights(uint64_t) const override { return start_; }
+  bool draws() const override { return true; }  // nobody has looked
+  absl::Status CheckFit(const Dataset&) const override { return absl::OkStatus(); }
+  std::unique_ptr<ScriptModel> Make(c10::Device device) const override {
+    std::istringstream stream(bytes_);
+    return std::make_unique<ScriptModel>(torch::jit::load(stream, device), layout(), device);
+  }
+
+ private:
+  const std::string bytes_;
+  const std::vector<float> start_;
+};
+
+absl::Status CheckForward(const torch::jit::Module& module) {
+  const auto forward = module.find_method("forward");
+  const size_t arguments = forward.has_value() ? forward->function().getSchema().arguments().size() : 0;
+  if (arguments == 2) return absl::OkStatus();
+  if (arguments == 3 && module.find_method("initial_state").has_value()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "the model has neither `forward(self, x)` nor `forward(self, x, state: List[Tensor])` with "
+      "`initial_state(self, batch: int) -> List[Tensor]`; export one of the two");
+}
+
+absl::StatusOr<std::shared_ptr<const Blueprint>> FromModule(const ModelSpec& spec, absl::string_view bytes) {
+  return CatchTorch("reading the model's file", [&]() -> absl::StatusOr<std::shared_ptr<const Blueprint>> {
+    std::istringstream stream{std::string(bytes)};
+    const torch::jit::Module module = torch::jit::load(stream, c10::kCPU);
+    TERSE_RETURN_IF_ERROR(CheckForward(module));
+    TERSE_ASSIGN_OR_RETURN(const std::vector<ModelTensor> tensors, ModuleTensors(module));
+    ModelDefinition definition;
+    definition.tensors = tensors;
+    TERSE_ASSIGN_OR_RETURN(Layout layout, LayoutOf(definition, WithBuffers(spec)));
+    ScriptModel model(module.clone(), layout, c10::kCPU);
+    const float* values = model.weights().data_ptr<float>();
+    std::vector<float> start(values, values + layout.size());
+    return std::make_shared<const ModuleBlueprint>(std::string(bytes), std::move(layout), std::move(start));
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Blueprint>> MakeBlueprint(const ModelSpec& spec, absl::string_view module) {
+  if (spec.name == kTorchScriptModel) return FromModule(spec, module);
+  TERSE_ASSIGN_OR_RETURN(ModelDefinition definition, FindModel(spec));
+  TERSE_ASSIGN_OR_RETURN(Layout layout, LayoutOf(definition, WithBuffers(spec)));
+  return std::make_shared<const TableBlueprint>(std::move(definition), std::move(layout), WithBuffers(spec));
+}
+
+}  // namespace terse

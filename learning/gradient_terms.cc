@@ -1,0 +1,37 @@
+#include "learning/gradient_terms.h"
+
+#include <ATen/ATen.h>
+
+namespace terse {
+
+GradientTerms::GradientTerms(const TrainSpec& train, const Layout& layout)
+    : weight_decay_(train.optimizer.weight_decay),
+      l1_(train.optimizer.l1),
+      proximal_(train.proximal),
+      clip_norm_(train.optimizer.clip_norm) {
+  for (const TensorSpec& tensor : layout.tensors()) {
+    if (tensor.kind == TensorKind::kBuffer || tensor.shape.size() < 2) continue;
+    if (!decayed_.empty() && decayed_.back().begin + decayed_.back().size == tensor.offset) {
+      decayed_.back().size += tensor.size;
+    } else {
+      decayed_.push_back({tensor.offset, tensor.size});
+    }
+  }
+}
+
+void GradientTerms::Apply(const at::Tensor& start, const at::Tensor& weights, at::Tensor* gradient) const {
+  if (weight_decay_ > 0 || l1_ > 0) {
+    for (const Range& range : decayed_) {
+      at::Tensor g = gradient->narrow(0, range.begin, range.size);
+      const at::Tensor w = weights.narrow(0, range.begin, range.size);
+      if (weight_decay_ > 0) g.add_(w, weight_decay_);
+      if (l1_ > 0) g.add_(w.sign(), l1_);
+    }
+  }
+  if (proximal_ > 0) gradient->add_(weights, proximal_).sub_(start, proximal_);
+  if (clip_norm_ <= 0) return;
+  const double norm = gradient->norm().item<double>();
+  if (norm > clip_norm_) gradient->mul_(clip_norm_ / norm);
+}
+
+}  // namespace terse
