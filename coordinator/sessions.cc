@@ -154,12 +154,16 @@ absl::StatusOr<Verdict> Settle(RunStore* store, int64_t client, Id128 last_appli
         "than this run"};
   }
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundState> state, store->GetRoundState(round));
-  bool settled = state == RoundState::kCommitted || state == RoundState::kAborted;
-  if (state == RoundState::kClosed) {
-    TERSE_ASSIGN_OR_RETURN(const bool chosen, store->WasChosen(round, client));
-    settled = !chosen;
+  if (state == RoundState::kAborted) return Verdict{Outcome::kNotApplied, update_id, last_applied, ""};
+  if (state != RoundState::kClosed && state != RoundState::kCommitted) {
+    return Verdict{Outcome::kPending, update_id, last_applied, ""};
   }
-  return Verdict{settled ? Outcome::kNotApplied : Outcome::kPending, update_id, last_applied, ""};
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<int64_t> owner, store->OwnerOf(round, update_id));
+  if (!owner.has_value()) return Verdict{Outcome::kNotApplied, update_id, last_applied, ""};
+  if (*owner == client && state == RoundState::kClosed) return Verdict{Outcome::kPending, update_id, last_applied, ""};
+  // A state directory that went on under another name: folding its update forward would count it twice.
+  return Verdict{Outcome::kReset, update_id, last_applied,
+                 "the client's update counts under another name: its state directory belongs to another client"};
 }
 
 bool Follows(const RunContext& run, const Session& session, const Update& update) {

@@ -197,6 +197,17 @@ absl::StatusOr<bool> SqliteRunStore::WasChosen(int64_t round, int64_t client) {
   return chosen;
 }
 
+absl::StatusOr<absl::optional<int64_t>> SqliteRunStore::OwnerOf(int64_t round, Id128 update_id) {
+  absl::optional<int64_t> owner;
+  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+    Statement statement = db.Prepare("SELECT client FROM updates WHERE round = ? AND update_id = ?");
+    TERSE_ASSIGN_OR_RETURN(const bool found, statement.Int(round).Id(update_id).Step());
+    if (found) owner = statement.GetInt(0);
+    return absl::OkStatus();
+  }));
+  return owner;
+}
+
 absl::StatusOr<std::vector<LogMessage>> SqliteRunStore::ReadLog(int64_t after, int64_t up_to) {
   std::vector<LogMessage> messages;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {

@@ -193,6 +193,30 @@ TEST_F(Joining, DriftThatTheClientSeesIsCountedAndItGetsWorkAgain) {
   EXPECT_EQ(a.All<Assignment>()[0].round, 2);
 }
 
+class JoiningWithoutShards : public Joining {
+ protected:
+  JoiningWithoutShards() : Joining(WithoutShards()) {}
+  static RunConfig WithoutShards() {
+    RunConfig config = Config(2, 1);
+    config.data.partition = "all";
+    return config;
+  }
+};
+
+TEST_F(JoiningWithoutShards, AStateDirectoryUnderAnotherNameDoesNotCountTwice) {
+  ScriptedClient a = Joined("a"), b = Joined("b");
+  const Update update = a.MakeUpdate(1, 0, 0);
+  ASSERT_EQ(a.Say(update), absl::OkStatus());
+  ASSERT_EQ(b.Say(b.MakeUpdate(1, 1, 0)), absl::OkStatus());
+  // Its process was killed before it heard the verdict, and goes on as "c", which has no past here either.
+  ScriptedClient c = NewClient("c");
+  ASSERT_EQ(c.SayCheckIn({}, update.update_id, 1), absl::OkStatus());
+  const absl::optional<Verdict> verdict = c.All<Welcome>().at(0).verdict;
+  ASSERT_TRUE(verdict.has_value());
+  EXPECT_EQ(verdict->outcome, Outcome::kReset);
+  EXPECT_THAT(verdict->reason, HasSubstr("another name"));
+}
+
 TEST_F(Joining, VersionsThatNeverWereLeadToAResync) {
   ScriptedClient a = NewClient("a");
   ASSERT_EQ(a.SayCheckIn(), absl::OkStatus());

@@ -131,6 +131,15 @@ absl::StatusOr<bool> MemoryRunStore::WasChosen(int64_t round, int64_t client) {
                      [client](const ChosenUpdate& update) { return update.client == client; });
 }
 
+absl::StatusOr<absl::optional<int64_t>> MemoryRunStore::OwnerOf(int64_t round, Id128 update_id) {
+  const Round* found = FindRound(round);
+  if (found == nullptr) return absl::optional<int64_t>();
+  for (const ChosenUpdate& update : found->chosen) {
+    if (update.update_id == update_id) return absl::make_optional(update.client);
+  }
+  return absl::optional<int64_t>();
+}
+
 absl::Status MemoryRunStore::CheckOpen(int64_t round, int64_t base_version, const Head& head,
                                        const RoundRecord* last) const {
   if (last != nullptr && !Settled(last->state)) return Broken("the last round is not settled");
