@@ -5,6 +5,8 @@
 #include "bench/distortion_command.h"
 #include "bench/positions_command.h"
 #ifdef TERSE_BENCH_LEARNING
+#include "bench/paper/paper_command.h"
+#include "bench/paper/worker.h"
 #include "bench/updates_command.h"
 #endif
 #include "core/version.h"
@@ -21,6 +23,8 @@ int main(int argc, char** argv) {
   terse::AddPositionsCommand(&app, &command);
 #ifdef TERSE_BENCH_LEARNING
   terse::AddUpdatesCommand(&app, &command);
+  terse::AddPaperCommand(&app, &command);
+  terse::AddWorkerCommand(&app, &command);
 #endif
   try {
     app.parse(argc, argv);

@@ -9,8 +9,8 @@
 namespace terse {
 
 // The verdict on update `update_id` of `round`, whose predecessor the client says is `prev_applied`: APPLIED when it is
-// the client's last applied one, RESET when the predecessors differ or it is another client's, NOT_APPLIED when its round was
-// settled without it, else PENDING.
+// the client's last applied one, RESET when the predecessors differ or it is another client's, NOT_APPLIED when its
+// round was settled without it, else PENDING.
 absl::StatusOr<Verdict> Settle(RunStore* store, int64_t client, Id128 last_applied, Id128 update_id, int64_t round,
                                Id128 prev_applied);
 

@@ -1,30 +1,10 @@
-// The client daemon around the session engine: options, signals, reconnection with jittered back-off.
+// The client daemon around the session engine: options, signals, logs.
 #ifndef TERSE_CLIENT_RPC_DAEMON_H_
 #define TERSE_CLIENT_RPC_DAEMON_H_
 
-#include <string>
-#include <vector>
-
-#include "absl/status/status.h"
-#include "core/trainer.h"
-#include "proto/channel_settings.h"
+#include "client/rpc/connection_loop.h"
 
 namespace terse {
-
-struct DaemonOptions {
-  std::string coordinator;  // host:port
-  std::string name;
-  std::string state_directory;
-  std::string data_directory;  // empty: the embedded data set
-  std::string device = "auto";
-  int threads = 1;
-  double first_backoff_seconds = 0.5;  // from a lost connection to the next attempt; doubles while attempts fail
-  std::string log_level = "info";
-  std::vector<std::string> allow_models;  // SHA-256 of the TorchScript files that may be trained
-  std::string run;                        // to join; empty: the only one that the coordinator has
-  bool reset_state = false;               // a damaged state directory is emptied and started afresh
-  double keepalive_seconds = kDefaultKeepaliveSeconds;
-};
 
 // Exit codes of the daemon.
 inline constexpr int kExitFinished = 0;

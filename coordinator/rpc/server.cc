@@ -51,26 +51,6 @@ class SignalWaiter {
   std::thread thread_;
 };
 
-// The end of the process, which the first of several causes decides.
-class Ending {
- public:
-  void Decide(const absl::Status& status) {
-    absl::MutexLock lock(&mutex_);
-    if (!status_.has_value()) status_ = status;
-  }
-  absl::Status Wait() {
-    absl::MutexLock lock(&mutex_);
-    mutex_.Await(absl::Condition(this, &Ending::IsDecided));
-    return *status_;
-  }
-
- private:
-  bool IsDecided() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return status_.has_value(); }
-
-  absl::Mutex mutex_;
-  absl::optional<absl::Status> status_ ABSL_GUARDED_BY(mutex_);
-};
-
 // A listening gRPC server of one service.
 struct Listener {
   std::unique_ptr<grpc::Server> server;
@@ -106,7 +86,7 @@ absl::Status WriteReadyFile(const std::string& path, const Listener& fleet, cons
 // What the runs' conditions mean for the process: its health, and its end when no run can go on.
 class Watchman {
  public:
-  explicit Watchman(Ending* ending) : ending_(ending) {}
+  explicit Watchman(CoordinatorEnding* ending) : ending_(ending) {}
 
   // Once, before the runs start; they and the health service must outlive the last change.
   void Watch(const RunRegistry* runs, grpc::HealthCheckServiceInterface* health) {
@@ -141,7 +121,7 @@ class Watchman {
   }
 
   static constexpr char kFleetService[] = "terse.v1.Fleet";
-  Ending* const ending_;
+  CoordinatorEnding* const ending_;
   absl::Mutex mutex_;
   const RunRegistry* runs_ ABSL_GUARDED_BY(mutex_) = nullptr;
   grpc::HealthCheckServiceInterface* health_ ABSL_GUARDED_BY(mutex_) = nullptr;
@@ -174,13 +154,11 @@ void LogRuns(const RunRegistry& runs, const Listener& fleet, const Listener& adm
 }
 
 // Everything between a locked state directory and the end of the process, in the order in which it must go away again.
-absl::Status Serve(const CoordinatorOptions& options, const RunLearningFactory& make_learning) {
+absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFactory& make_learning,
+                         CoordinatorEnding* ending, const CoordinatorReady& on_ready) {
   SystemClock clock;
-  Ending ending;
-  const auto end_in_order = [&ending] { ending.Decide(absl::OkStatus()); };
-  // Before any other thread, so that all of them leave the signals to this one.
-  SignalWaiter signals(end_in_order);
-  Watchman watchman(&ending);
+  const auto end_in_order = [ending] { ending->Decide(absl::OkStatus()); };
+  Watchman watchman(ending);
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<RunRegistry> runs,
                          RunRegistry::Open({options.state_directory, options.data_directory, make_learning, &clock,
                                             [&watchman] { watchman.OnChange(); }, EndAtOnce},
@@ -195,8 +173,9 @@ absl::Status Serve(const CoordinatorOptions& options, const RunLearningFactory& 
   TERSE_RETURN_IF_ERROR(WriteReadyFile(options.ready_file, fleet, admin));
   LogRuns(*runs, fleet, admin);
   runs->Start();
+  if (on_ready) on_ready({fleet.address, admin.address});
 
-  absl::Status status = ending.Wait();
+  absl::Status status = ending->Wait();
   status.Update(runs->Stop());
   admin_service.Close();
   const auto deadline = absl::ToChronoTime(absl::Now() + absl::Seconds(2));
@@ -236,17 +215,36 @@ int ParseCoordinatorOptions(int argc, char** argv, CoordinatorOptions* options) 
   return -1;
 }
 
+void CoordinatorEnding::Decide(const absl::Status& status) {
+  absl::MutexLock lock(&mutex_);
+  if (!status_.has_value()) status_ = status;
+}
+
+absl::Status CoordinatorEnding::Wait() {
+  absl::MutexLock lock(&mutex_);
+  mutex_.Await(absl::Condition(this, &CoordinatorEnding::IsDecided));
+  return *status_;
+}
+
+absl::Status ServeRuns(const CoordinatorOptions& options, const RunLearningFactory& make_learning,
+                       CoordinatorEnding* ending, const CoordinatorReady& on_ready) {
+  // What gRPC would print about a busy port is in our own message.
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<DirectoryLock> lock, LockState(options.state_directory));
+  return ServeLocked(options, make_learning, ending, on_ready);
+}
+
 int RunCoordinator(const CoordinatorOptions& options, const RunLearningFactory& make_learning) {
   spdlog::set_default_logger(spdlog::stderr_color_mt("coordinator"));
   spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ coordinator: %v");
   spdlog::set_level(spdlog::level::from_str(options.log_level));
-  // What gRPC would print about a busy port is in our own message.
-  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   std::signal(SIGPIPE, SIG_IGN);
-  grpc::EnableDefaultHealthCheckService(true);
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  absl::StatusOr<std::unique_ptr<DirectoryLock>> lock = LockState(options.state_directory);
-  const absl::Status status = lock.ok() ? Serve(options, make_learning) : lock.status();
+  CoordinatorEnding ending;
+  // Before any other thread, so that all of them leave the signals to this one.
+  SignalWaiter signals([&ending] { ending.Decide(absl::OkStatus()); });
+  const absl::Status status = ServeRuns(options, make_learning, &ending);
   if (status.ok()) {
     spdlog::info("stopped; the runs in {} are whole", options.state_directory);
     return kExitOk;

@@ -2,9 +2,14 @@
 #ifndef TERSE_COORDINATOR_RPC_SERVER_H_
 #define TERSE_COORDINATOR_RPC_SERVER_H_
 
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/optional.h"
 #include "coordinator/rpc/run_host.h"
 #include "proto/channel_settings.h"
 
@@ -24,11 +29,36 @@ struct CoordinatorOptions {
 // Parses argv. Returns an exit code when the process should end at once (--help, a usage error), else -1.
 int ParseCoordinatorOptions(int argc, char** argv, CoordinatorOptions* options);
 
-// Serves until an operator shuts the process down, SIGINT, SIGTERM or no run can go on. Returns the exit code: 0 in
-// order, 1 on a failure, which is on stderr in one line. A sync that failed ends the process at once, with exit code 1.
+// The end of a coordinator, which the first of several causes decides. Thread-safe.
+class CoordinatorEnding {
+ public:
+  void Decide(const absl::Status& status);
+  absl::Status Wait();
+
+ private:
+  bool IsDecided() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return status_.has_value(); }
+
+  absl::Mutex mutex_;
+  absl::optional<absl::Status> status_ ABSL_GUARDED_BY(mutex_);
+};
+
+struct CoordinatorAddresses {
+  std::string fleet;  // with the ports that were chosen
+  std::string admin;
+};
+using CoordinatorReady = std::function<void(const CoordinatorAddresses&)>;
+
+// Serves in the calling thread until an operator shuts the coordinator down, `ending` is decided from outside, or no
+// run can go on: the status of that. `on_ready` is called once both addresses are served. A sync that failed ends the
+// process at once, with exit code 1.
 //
 // The health service (grpc.health.v1) on the clients' address says SERVING for "terse.v1.Fleet/NAME" while that run is
 // served, and for "" and "terse.v1.Fleet" while all are.
+absl::Status ServeRuns(const CoordinatorOptions& options, const RunLearningFactory& make_learning,
+                       CoordinatorEnding* ending, const CoordinatorReady& on_ready = nullptr);
+
+// Serves until an operator shuts the process down, SIGINT, SIGTERM or no run can go on. Returns the exit code: 0 in
+// order, 1 on a failure, which is on stderr in one line.
 int RunCoordinator(const CoordinatorOptions& options, const RunLearningFactory& make_learning);
 
 }  // namespace terse

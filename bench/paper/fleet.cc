@@ -1,0 +1,202 @@
+#include "bench/paper/fleet.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "coordinator/admin/admin_client.h"
+#include "coordinator/rpc/server.h"
+#include "coordinator/torch_learning.h"
+#include "core/file_system.h"
+#include "core/status.h"
+#include "learning/runtime.h"
+#include "spdlog/spdlog.h"
+
+extern char** environ;
+
+namespace terse {
+namespace {
+
+std::atomic<bool> stop_requested{false};
+
+// The coordinator in a thread of this process, from its construction to its end.
+class CoordinatorThread {
+ public:
+  explicit CoordinatorThread(const CoordinatorOptions& options)
+      : thread_([this, options] {
+          status_ = ServeRuns(options, TorchRunLearning(), &ending_, [this](const CoordinatorAddresses& addresses) {
+            addresses_ = addresses;
+            ready_.Notify();
+          });
+          if (!ready_.HasBeenNotified()) ready_.Notify();
+        }) {
+    ready_.WaitForNotification();
+  }
+  ~CoordinatorThread() { Stop().IgnoreError(); }
+
+  // Empty when it could not start; Stop says why.
+  const CoordinatorAddresses& addresses() const { return addresses_; }
+
+  absl::Status Stop() {
+    ending_.Decide(absl::OkStatus());
+    if (thread_.joinable()) thread_.join();
+    return status_;
+  }
+
+ private:
+  CoordinatorEnding ending_;
+  CoordinatorAddresses addresses_;
+  absl::Notification ready_;
+  absl::Status status_;
+  std::thread thread_;
+};
+
+// A process with virtual clients, which is told to stop when the object goes.
+class Worker {
+ public:
+  Worker(std::vector<std::string> arguments, std::string log) : log_(std::move(log)) {
+    std::vector<char*> raw;
+    for (std::string& argument : arguments) raw.push_back(argument.data());
+    raw.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 1, log_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    posix_spawn_file_actions_adddup2(&actions, 1, 2);
+    if (posix_spawn(&pid_, "/proc/self/exe", &actions, nullptr, raw.data(), environ) != 0) pid_ = 0;
+    posix_spawn_file_actions_destroy(&actions);
+  }
+  ~Worker() {
+    if (pid_ == 0) return;
+    kill(pid_, SIGTERM);
+    waitpid(pid_, nullptr, 0);
+  }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // UNAVAILABLE when it could not start or has failed.
+  absl::Status Check() {
+    if (pid_ == 0) return Failed();
+    int status = 0;
+    if (waitpid(pid_, &status, WNOHANG) != pid_) return absl::OkStatus();
+    pid_ = 0;
+    finished_ = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    return Failed();
+  }
+
+ private:
+  absl::Status Failed() const {
+    if (finished_) return absl::OkStatus();
+    return absl::UnavailableError(absl::StrCat("a process with clients ended; its last words are in ", log_));
+  }
+
+  const std::string log_;
+  pid_t pid_ = 0;
+  bool finished_ = false;
+};
+
+std::vector<std::unique_ptr<Worker>> StartWorkers(const FleetOptions& options, const std::string& address) {
+  std::vector<std::unique_ptr<Worker>> workers;
+  int64_t first = 0;
+  for (int64_t i = 0; i < options.workers; ++i) {
+    const int64_t count = (options.clients - first) / (options.workers - i);
+    if (count == 0) continue;
+    std::vector<std::string> arguments = {"terse-bench",   "virtual-clients",
+                                          "--coordinator", address,
+                                          "--state",       absl::StrCat(options.directory, "/clients"),
+                                          "--device",      options.device,
+                                          "--first",       absl::StrCat(first),
+                                          "--count",       absl::StrCat(count)};
+    if (!options.data.empty()) arguments.insert(arguments.end(), {"--data", options.data});
+    workers.push_back(
+        std::make_unique<Worker>(std::move(arguments), absl::StrCat(options.directory, "/worker-", i, ".log")));
+    first += count;
+  }
+  return workers;
+}
+
+// Passes SIGINT and SIGTERM on to `on_stop` while it lives.
+class StopWatch {
+ public:
+  explicit StopWatch(std::function<absl::Status()> look, std::function<void()> on_stop) {
+    std::signal(SIGINT, [](int) { stop_requested.store(true); });
+    std::signal(SIGTERM, [](int) { stop_requested.store(true); });
+    thread_ = std::thread([this, look = std::move(look), on_stop = std::move(on_stop)] {
+      while (!done_.WaitForNotificationWithTimeout(absl::Milliseconds(200))) {
+        trouble_ = look();
+        if (trouble_.ok() && !stop_requested.load()) continue;
+        on_stop();
+        return;
+      }
+    });
+  }
+  // What `look` found.
+  absl::Status Finish() {
+    if (!done_.HasBeenNotified()) done_.Notify();
+    if (thread_.joinable()) thread_.join();
+    return trouble_;
+  }
+  ~StopWatch() { Finish().IgnoreError(); }
+
+ private:
+  absl::Notification done_;
+  absl::Status trouble_;
+  std::thread thread_;
+};
+
+absl::StatusOr<Summary> ReadSummary(AdminClient* client) {
+  TERSE_ASSIGN_OR_RETURN(const v1::Status status, client->GetStatus());
+  TERSE_ASSIGN_OR_RETURN(const std::vector<v1::Round> rounds, client->ListRounds(0, 0));
+  return Summarize(status, rounds);
+}
+
+}  // namespace
+
+absl::StatusOr<Summary> RunFleet(const FleetOptions& options, const std::function<void(int64_t round)>& on_round) {
+  TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(options.directory));
+  spdlog::set_level(spdlog::level::err);
+  std::signal(SIGPIPE, SIG_IGN);
+  ConfigureThreads(1);
+  ConfigureMalloc();
+  CoordinatorOptions serving;
+  serving.run_files = {options.run_file};
+  serving.state_directory = absl::StrCat(options.directory, "/coordinator");
+  serving.data_directory = options.data;
+  serving.listen = "127.0.0.1:0";
+  serving.admin = "127.0.0.1:0";
+  CoordinatorThread coordinator(serving);
+  if (coordinator.addresses().fleet.empty()) return coordinator.Stop();
+  std::vector<std::unique_ptr<Worker>> workers = StartWorkers(options, coordinator.addresses().fleet);
+  AdminClient admin(coordinator.addresses().admin, absl::Seconds(60));
+  StopWatch watch(
+      [&workers]() -> absl::Status {
+        for (const std::unique_ptr<Worker>& worker : workers) TERSE_RETURN_IF_ERROR(worker->Check());
+        return absl::OkStatus();
+      },
+      // The workers go first: their clients leave whole states.
+      [&workers, &coordinator] {
+        workers.clear();
+        coordinator.Stop().IgnoreError();
+      });
+  const absl::Status watched = admin.Watch(1, [&](const v1::Round& round) { on_round(round.id()); });
+  absl::StatusOr<Summary> summary = watched.ok() ? ReadSummary(&admin) : watched;
+  TERSE_RETURN_IF_ERROR(watch.Finish());
+  if (stop_requested.load()) {
+    return absl::CancelledError(absl::StrCat("stopped; the same command goes on from ", options.directory));
+  }
+  workers.clear();
+  TERSE_RETURN_IF_ERROR(coordinator.Stop());
+  return summary;
+}
+
+}  // namespace terse

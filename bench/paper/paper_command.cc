@@ -1,0 +1,191 @@
+#include "bench/paper/paper_command.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "bench/paper/fleet.h"
+#include "bench/paper/paper_report.h"
+#include "bench/paper/paper_table.h"
+#include "bench/progress.h"
+#include "core/file_system.h"
+#include "core/status.h"
+
+namespace terse {
+namespace {
+
+struct PaperOptions {
+  std::string table;
+  std::string data;
+  PaperScale scale;
+  std::vector<std::string> only;
+  std::string out = "out/paper";
+  std::string results;
+  std::string device = "auto";
+  int workers = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  bool json = false;
+  bool list = false;
+};
+
+const PaperTable* FindTable(const std::string& name) {
+  for (const PaperTable& table : PaperTables()) {
+    if (table.name == name) return &table;
+  }
+  return nullptr;
+}
+
+// The rows that `only` names by workload, method or both ("lenet5-sbc1"); all when it names none.
+absl::StatusOr<std::vector<PaperRow>> ChooseRows(const PaperTable& table, const PaperOptions& options) {
+  std::vector<PaperRow> rows;
+  std::vector<std::string> known;
+  for (const PaperWorkload& workload : table.workloads) {
+    known.push_back(workload.name);
+    for (size_t i = 0; i < table.methods.size(); ++i) {
+      PaperRow row = MakePaperRow(table, workload, i, options.scale);
+      const auto is_named = [&](const std::string& name) {
+        return name == workload.name || name == row.method->name || name == row.key;
+      };
+      const bool chosen = std::any_of(options.only.begin(), options.only.end(), is_named);
+      if (options.only.empty() || chosen) rows.push_back(std::move(row));
+    }
+  }
+  for (const PaperMethod& method : table.methods) known.push_back(method.name);
+  if (!rows.empty()) return rows;
+  return absl::InvalidArgumentError(absl::StrCat("--only names no row of ", table.name,
+                                                 "; it has: ", absl::StrJoin(known, ", "), ", and MODEL-METHOD"));
+}
+
+std::string ReadText(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// The summary of a row that was run before with the same settings.
+absl::optional<nlohmann::ordered_json> KnownSummary(const PaperRow& row, const std::string& directory) {
+  if (ReadText(absl::StrCat(directory, "/run.toml")) != row.run) return absl::nullopt;
+  const auto summary =
+      nlohmann::ordered_json::parse(ReadText(absl::StrCat(directory, "/summary.json")), nullptr, /*exceptions=*/false);
+  if (summary.is_discarded()) return absl::nullopt;
+  return summary;
+}
+
+absl::StatusOr<PaperResult> RunRow(const PaperOptions& options, const PaperRow& row, Progress* progress) {
+  const std::string directory =
+      absl::StrCat(options.out, "/", row.table->name, "/", row.key, "-", row.iterations, "-seed", options.scale.seed);
+  const double work = static_cast<double>(row.iterations);
+  progress->Begin(row.key);
+  if (auto known = KnownSummary(row, directory); known.has_value()) {
+    progress->Advance(work);
+    return PaperResult{row, *std::move(known)};
+  }
+  TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(directory));
+  FleetOptions fleet;
+  fleet.run_file = absl::StrCat(directory, "/run.toml");
+  fleet.directory = directory;
+  fleet.data = options.data;
+  fleet.device = options.device;
+  fleet.clients = row.workload->clients;
+  fleet.workers = options.workers;
+  const std::string before = ReadText(fleet.run_file);
+  if (!before.empty() && before != row.run) {
+    return absl::FailedPreconditionError(absl::StrCat(directory, " holds this row with other settings (an earlier ",
+                                                      "release?); move it away, or choose another --out"));
+  }
+  TERSE_RETURN_IF_ERROR(ReplaceFile(PosixFiles(), fleet.run_file, {row.run}));
+  TERSE_ASSIGN_OR_RETURN(const Summary summary,
+                         RunFleet(fleet, [&](int64_t) { progress->Advance(work / row.rounds); }));
+  PaperResult result = {row, SummaryJson(summary)};
+  TERSE_RETURN_IF_ERROR(
+      ReplaceFile(PosixFiles(), absl::StrCat(directory, "/summary.json"), {result.summary.dump(2) + "\n"}));
+  return result;
+}
+
+std::string CommandLine(const PaperOptions& options) {
+  std::string line = absl::StrCat("build/release/bin/terse-bench paper ", options.table, " --data DIR");
+  if (options.scale.scale < 1) absl::StrAppend(&line, " --scale ", options.scale.scale);
+  if (options.scale.seed != 1) absl::StrAppend(&line, " --seed ", options.scale.seed);
+  for (const std::string& name : options.only) absl::StrAppend(&line, " --only ", name);
+  return line;
+}
+
+absl::Status Record(const PaperOptions& options, const std::vector<PaperResult>& results) {
+  if (options.results.empty()) return absl::OkStatus();
+  const std::string section = PaperSection(results, options.scale, CommandLine(options));
+  std::ofstream file(options.results, std::ios::app);
+  file << "\n" << section;
+  if (!file.flush()) return absl::UnavailableError(absl::StrCat("cannot append to ", options.results));
+  std::cerr << "terse-bench: appended to " << options.results << "\n";
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> RunPaper(const PaperOptions& options) {
+  const PaperTable& table = *FindTable(options.table);
+  TERSE_ASSIGN_OR_RETURN(const std::vector<PaperRow> rows, ChooseRows(table, options));
+  if (options.list) {
+    for (const PaperRow& row : rows) std::cout << row.key << "\n";
+    return 0;
+  }
+  std::vector<PaperResult> results;
+  {
+    double work = 0;
+    for (const PaperRow& row : rows) work += static_cast<double>(row.iterations);
+    Progress progress(work);
+    for (const PaperRow& row : rows) {
+      TERSE_ASSIGN_OR_RETURN(PaperResult result, RunRow(options, row, &progress));
+      results.push_back(std::move(result));
+    }
+  }
+  if (options.json) {
+    std::cout << PaperJson(results, options.scale).dump(2) << "\n";
+  } else {
+    std::cout << PaperMarkdown(results);
+  }
+  TERSE_RETURN_IF_ERROR(Record(options, results));
+  return 0;
+}
+
+}  // namespace
+
+void AddPaperCommand(CLI::App* app, Command* command) {
+  auto options = std::make_shared<PaperOptions>();
+  if (std::ifstream("bench/RESULTS.md").good()) options->results = "bench/RESULTS.md";
+  CLI::App* paper =
+      app->add_subcommand("paper", "Reruns a table or figure of a paper with real fleets on this machine");
+  std::vector<std::string> names;
+  for (const PaperTable& table : PaperTables()) names.push_back(table.name);
+  paper->add_option("TABLE", options->table, "Which")->required()->check(CLI::IsMember(names));
+  paper->add_option("--data", options->data, "Directory of the data sets (mnist, cifar10, ptb, shakespeare)")
+      ->required()
+      ->check(CLI::ExistingDirectory);
+  paper->add_option("--scale", options->scale.scale, "Fraction of the paper's iterations")
+      ->check(CLI::Range(1e-6, 1.0))
+      ->capture_default_str();
+  paper->add_option("--only", options->only, "Only this model, method or MODEL-METHOD; may be given several times");
+  paper->add_option("--seed", options->scale.seed, "Of weights, partition and batches")->capture_default_str();
+  paper
+      ->add_option("--out", options->out,
+                   "Where runs are kept: what was stopped goes on, what is done is not run again")
+      ->capture_default_str();
+  paper->add_option("--results", options->results, "Markdown file that the result is appended to; '' for none")
+      ->capture_default_str();
+  paper->add_option("--workers", options->workers, "Processes that share the clients")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  paper->add_option("--device", options->device, "Where to train")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
+      ->capture_default_str();
+  paper->add_flag("--json", options->json, "JSON for programs");
+  paper->add_flag("--list", options->list, "Only list the rows");
+  paper->callback([options, command] { *command = [options] { return RunPaper(*options); }; });
+}
+
+}  // namespace terse

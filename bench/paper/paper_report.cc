@@ -1,0 +1,110 @@
+#include "bench/paper/paper_report.h"
+
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <thread>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "coordinator/admin/text_table.h"
+#include "core/version.h"
+
+namespace terse {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+bool IsPerplexity(const PaperRow& row) { return row.workload->metric == PaperMetric::kPerplexity; }
+
+// exp of the mean cross-entropy of the test text.
+Json MetricOf(const PaperResult& result) {
+  const Json& loss = result.summary.at("loss");
+  if (!IsPerplexity(result.row)) return result.summary.at("accuracy");
+  return loss.is_null() ? Json() : Json(std::exp(loss.get<double>()));
+}
+
+std::string MetricText(const Json& value, bool perplexity) {
+  if (value.is_null()) return "-";
+  return perplexity ? absl::StrFormat("%.3f", value.get<double>()) : DecimalText(value.get<double>());
+}
+
+std::string RateOf(const Json& value) { return value.is_null() ? "-" : RateText(value.get<double>()); }
+
+std::string FirstLineOf(const char* command) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command, "r"), pclose);
+  char line[256] = "";
+  if (pipe == nullptr || std::fgets(line, sizeof line, pipe.get()) == nullptr) return "";
+  return std::string(absl::StripAsciiWhitespace(line));
+}
+
+std::string ProcessorName() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (!absl::StartsWith(line, "model name")) continue;
+    const std::vector<std::string> parts = absl::StrSplit(line, absl::MaxSplits(':', 1));
+    if (parts.size() == 2) return std::string(absl::StripAsciiWhitespace(parts[1]));
+  }
+  return "unknown processor";
+}
+
+}  // namespace
+
+Json PaperJson(const std::vector<PaperResult>& results, const PaperScale& scale) {
+  Json rows = Json::array();
+  for (const PaperResult& result : results) {
+    const bool perplexity = IsPerplexity(result.row);
+    const auto& figures = result.row.figures;
+    rows.push_back({{"model", result.row.workload->name},
+                    {"method", result.row.method->name},
+                    {"iterations", result.row.iterations},
+                    {"accuracy", result.summary.at("accuracy")},
+                    {"perplexity", perplexity ? MetricOf(result) : Json()},
+                    {"compression_payload", result.summary.at("compression_up_payload")},
+                    {"compression_wire", result.summary.at("compression_up_wire")},
+                    {"paper_metric", figures.has_value() ? Json(figures->metric) : Json()},
+                    {"paper_compression", figures.has_value() ? Json(figures->compression) : Json()}});
+  }
+  return {{"scale", scale.scale}, {"seed", scale.seed}, {"rows", rows}};
+}
+
+std::string PaperMarkdown(const std::vector<PaperResult>& results) {
+  std::string text;
+  const PaperWorkload* workload = nullptr;
+  for (const PaperResult& result : results) {
+    const PaperRow& row = result.row;
+    if (row.workload != workload) {
+      workload = row.workload;
+      absl::StrAppend(&text, text.empty() ? "" : "\n", workload->title, ", ", workload->clients,
+                      " clients\n\n| method | ", IsPerplexity(row) ? "perplexity" : "accuracy",
+                      " | paper | compression, wire | payload | paper | iterations |\n|---|---|---|---|---|---|---|\n");
+    }
+    const bool perplexity = IsPerplexity(row);
+    absl::StrAppend(&text, "| ", row.method->title, " | ", MetricText(MetricOf(result), perplexity), " | ",
+                    row.figures.has_value() ? MetricText(row.figures->metric, perplexity) : "-", " | ",
+                    RateOf(result.summary.at("compression_up_wire")), " | ",
+                    RateOf(result.summary.at("compression_up_payload")), " | ",
+                    row.figures.has_value() ? RateText(row.figures->compression) : "-", " | ", row.iterations, " |\n");
+  }
+  return text;
+}
+
+std::string PaperSection(const std::vector<PaperResult>& results, const PaperScale& scale, const std::string& command) {
+  const std::string commit = FirstLineOf("git describe --always --dirty --abbrev=12 2>/dev/null");
+  const std::string shortened =
+      scale.scale < 1
+          ? absl::StrFormat("**Shortened**: %g of the paper's iterations, and of its schedule. ", scale.scale)
+          : "Full length. ";
+  return absl::StrCat("## ", results.front().row.table->title, "\n\n```sh\n", command, "\n```\n\n", shortened,
+                      absl::FormatTime("%Y-%m-%d", absl::Now(), absl::UTCTimeZone()), ", release ", kVersion,
+                      commit.empty() ? "" : absl::StrCat(", commit ", commit), ", ",
+                      std::thread::hardware_concurrency(), " cores (", ProcessorName(), "), seed ", scale.seed, ".\n\n",
+                      PaperMarkdown(results));
+}
+
+}  // namespace terse

@@ -1,0 +1,32 @@
+// What the runs of a paper's table gave, for people, for programs and for the record.
+#ifndef TERSE_BENCH_PAPER_PAPER_REPORT_H_
+#define TERSE_BENCH_PAPER_PAPER_REPORT_H_
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "bench/paper/paper_table.h"
+
+namespace terse {
+
+// A row that was run. `summary` is what `tersectl summary --json` prints.
+struct PaperResult {
+  PaperRow row;
+  nlohmann::ordered_json summary;
+};
+
+// Keys: model method iterations accuracy perplexity compression_payload compression_wire paper_metric
+// paper_compression; null where there is none.
+nlohmann::ordered_json PaperJson(const std::vector<PaperResult>& results, const PaperScale& scale);
+
+// One Markdown table a workload, our figures beside the paper's.
+std::string PaperMarkdown(const std::vector<PaperResult>& results);
+
+// A section for the record: title, command, date, commit, hardware, and the tables. `scale` below 1 is said.
+std::string PaperSection(const std::vector<PaperResult>& results, const PaperScale& scale, const std::string& command);
+
+}  // namespace terse
+
+#endif  // TERSE_BENCH_PAPER_PAPER_REPORT_H_

@@ -1,0 +1,80 @@
+// Tables and figures of the papers as runs: what is trained, by which methods, and what the paper prints.
+#ifndef TERSE_BENCH_PAPER_PAPER_TABLE_H_
+#define TERSE_BENCH_PAPER_PAPER_TABLE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace terse {
+
+enum class PaperMetric { kAccuracy, kPerplexity };
+
+// What the paper says about one method on one workload.
+struct PaperFigures {
+  double metric = 0;       // accuracy 0..1, or perplexity
+  double compression = 0;  // bits up per client, against 32 bits x parameters x iterations
+};
+
+// How updates are made and sent. A method is the same for every workload of its table.
+struct PaperMethod {
+  std::string name;            // "sbc1"
+  std::string title;           // "SBC (1)"
+  std::string optimizer_keys;  // added to [train.optimizer] where the optimizer has momentum
+  std::string codec;           // [codec]
+  int64_t local_steps;         // n; 0: the workload's own (Federated Averaging)
+  int64_t checkpoint_every;    // versions; few where the log has whole models
+};
+
+// A model on a data set with its hyperparameters.
+struct PaperWorkload {
+  std::string name;   // "lenet5"
+  std::string title;  // "LeNet5-Caffe on MNIST"
+  PaperMetric metric;
+  int64_t iterations;  // optimizer steps of each client
+  int64_t clients;
+  int64_t averaging_steps;  // n of Federated Averaging
+  bool momentum;            // whether optimizer_keys of methods apply
+  // TOML of [model], [data], [train] without local_steps, and [train.optimizer]; what stands for an iteration number is
+  // written {x} and shrinks with the scale.
+  std::string model;
+  std::string data;
+  std::string train;
+  std::string optimizer;
+  std::string schedule;
+  std::vector<PaperFigures> figures;  // one a method, in the methods' order
+};
+
+struct PaperTable {
+  std::string name;   // "sbc-table2"
+  std::string title;  // "Sattler et al. 2018, Sparse Binary Compression, Table II"
+  std::vector<PaperMethod> methods;
+  std::vector<PaperWorkload> workloads;
+};
+
+const std::vector<PaperTable>& PaperTables();
+
+// One run of a table.
+struct PaperRow {
+  const PaperTable* table = nullptr;
+  const PaperWorkload* workload = nullptr;
+  const PaperMethod* method = nullptr;
+  std::optional<PaperFigures> figures;
+  std::string run;  // a run file (TOML)
+  std::string key;  // names the row: "lenet5-sbc1"
+  int64_t rounds = 0;
+  int64_t iterations = 0;  // of each client
+};
+
+struct PaperScale {
+  double scale = 1;   // of the iterations, above 0, at most 1
+  uint64_t seed = 1;  // of weights, partition, batches
+};
+
+// The run of one method on one workload. Iterations are a whole number of rounds, at least one round.
+PaperRow MakePaperRow(const PaperTable& table, const PaperWorkload& workload, size_t method, const PaperScale& scale);
+
+}  // namespace terse
+
+#endif  // TERSE_BENCH_PAPER_PAPER_TABLE_H_

@@ -1,0 +1,77 @@
+#include "bench/paper/worker.h"
+
+#include <sys/prctl.h>
+
+#include <atomic>
+#include <csignal>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/rpc/connection_loop.h"
+#include "learning/local_trainer.h"
+#include "learning/runtime.h"
+#include "spdlog/spdlog.h"
+
+namespace terse {
+namespace {
+
+struct WorkerOptions {
+  std::string coordinator;
+  std::string state;  // one folder a client below it
+  std::string data;
+  std::string device = "auto";
+  int64_t first = 0;
+  int64_t count = 1;
+  int threads = 1;
+};
+
+std::atomic<bool> stop_requested{false};
+
+absl::StatusOr<int> ServeVirtualClients(const WorkerOptions& options) {
+  // A worker without its fleet has nothing to do.
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  std::signal(SIGINT, [](int) { stop_requested.store(true); });
+  std::signal(SIGTERM, [](int) { stop_requested.store(true); });
+  std::signal(SIGPIPE, SIG_IGN);
+  spdlog::set_level(spdlog::level::warn);
+  ConfigureThreads(options.threads);
+  ConfigureMalloc();
+  const TrainerFactory make_trainer = MakeTrainerFactory(options.data, options.device);
+  std::vector<absl::Status> ended(options.count);
+  std::vector<std::thread> threads;
+  for (int64_t i = 0; i < options.count; ++i) {
+    threads.emplace_back([&options, &make_trainer, i, status = &ended[i]] {
+      DaemonOptions client;
+      client.coordinator = options.coordinator;
+      client.name = absl::StrCat("client-", options.first + i);
+      client.state_directory = absl::StrCat(options.state, "/", client.name);
+      *status = ServeCoordinator(client, make_trainer, &stop_requested);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const absl::Status& status : ended) {
+    if (!status.ok() && !absl::IsCancelled(status)) return status;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void AddWorkerCommand(CLI::App* app, Command* command) {
+  auto options = std::make_shared<WorkerOptions>();
+  CLI::App* worker = app->add_subcommand("virtual-clients", "Serves several clients of a fleet");
+  worker->group("");
+  worker->add_option("--coordinator", options->coordinator, "host:port")->required();
+  worker->add_option("--state", options->state, "folder of the clients' states")->required();
+  worker->add_option("--data", options->data, "directory of the data set");
+  worker->add_option("--device", options->device, "auto, cpu or cuda");
+  worker->add_option("--first", options->first, "number of the first client");
+  worker->add_option("--count", options->count, "clients")->check(CLI::Range(1, 10000));
+  worker->add_option("--threads", options->threads, "threads of LibTorch")->check(CLI::Range(1, 1024));
+  worker->callback([options, command] { *command = [options] { return ServeVirtualClients(*options); }; });
+}
+
+}  // namespace terse

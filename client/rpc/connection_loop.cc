@@ -1,0 +1,162 @@
+#include "client/rpc/connection_loop.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "client/rpc/grpc_link.h"
+#include "client/rpc/reset_state.h"
+#include "client/session.h"
+#include "core/clock.h"
+#include "core/file_system.h"
+#include "core/random.h"
+#include "core/status.h"
+#include "proto/channel_settings.h"
+#include "spdlog/spdlog.h"
+#include "storage/client_state.h"
+
+namespace terse {
+namespace {
+
+constexpr absl::Duration kConnectTimeout = absl::Seconds(kConnectTimeoutSeconds);
+constexpr absl::Duration kMaxBackoff = absl::Seconds(60);
+
+// Waits for `wait` or until the process should stop.
+void SleepUnlessStopped(absl::Duration wait, const std::atomic<bool>& stop) {
+  const absl::Time until = absl::Now() + wait;
+  while (!stop.load() && absl::Now() < until) {
+    absl::SleepFor(std::min(absl::Milliseconds(100), until - absl::Now()));
+  }
+}
+
+// Exponential, with full jitter, so that a fleet does not come back all at once after a restart of the coordinator.
+class Backoff {
+ public:
+  Backoff(absl::Duration first, uint64_t seed) : first_(first), random_(seed) {}
+  void Reset() { base_ = first_; }
+  absl::Duration Next() {
+    const absl::Duration wait = base_ * random_.Uniform(0.5, 1.0);
+    base_ = std::min(base_ * 2, kMaxBackoff);
+    return wait;
+  }
+
+ private:
+  const absl::Duration first_;
+  Random random_;
+  absl::Duration base_ = first_;
+};
+
+// The state directory and the session on it. After trouble with the disk both are made again: what the session believes
+// may not be what is stored.
+class Workplace {
+ public:
+  Workplace(const DaemonOptions* options, TrainerFactory make_trainer, const std::atomic<bool>* stop)
+      : options_(options), make_trainer_(std::move(make_trainer)), stop_(stop) {}
+
+  // Opens the state unless it is open. Statuses of ClientState::Open.
+  absl::Status Open() {
+    if (session_ != nullptr) return absl::OkStatus();
+    absl::StatusOr<std::unique_ptr<ClientState>> state = ClientState::Open(options_->state_directory);
+    if (absl::IsDataLoss(state.status()) && options_->reset_state) {
+      TERSE_RETURN_IF_ERROR(Reset(state.status()));
+      state = ClientState::Open(options_->state_directory);
+    }
+    if (!state.ok()) return state.status();
+    state_ = *std::move(state);
+    session_ = std::make_unique<ClientSession>(SessionOptions());
+    return absl::OkStatus();
+  }
+  void Close() {
+    session_.reset();
+    state_.reset();
+  }
+  // nullptr while closed.
+  ClientSession* session() const { return session_.get(); }
+
+ private:
+  absl::Status Reset(const absl::Status& damage) {
+    spdlog::warn("{}: {}", options_->name, std::string(damage.message()));
+    TERSE_ASSIGN_OR_RETURN(const RemovedState removed, RemoveClientState(PosixFiles(), options_->state_directory));
+    spdlog::warn("removed {} files, {} bytes, from {}: {}; the residual that they held is lost, and counted",
+                 removed.files, removed.bytes, options_->state_directory, removed.names);
+    residual_lost_ = true;
+    return absl::OkStatus();
+  }
+
+  ClientSession::Options SessionOptions() {
+    ClientSession::Options session;
+    session.name = options_->name;
+    session.run = options_->run;
+    session.process = Id128::Random();
+    session.state = state_.get();
+    session.residual_lost = residual_lost_;
+    session.make_trainer = make_trainer_;
+    session.allow_models = options_->allow_models;
+    session.clock = &clock_;
+    session.keep_going = [stop = stop_] { return !stop->load(); };
+    session.log = [name = options_->name](bool warn, const std::string& line) {
+      spdlog::log(warn ? spdlog::level::warn : spdlog::level::info, "{}: {}", name, line);
+    };
+    return session;
+  }
+
+  const DaemonOptions* const options_;
+  const TrainerFactory make_trainer_;
+  const std::atomic<bool>* const stop_;
+  SystemClock clock_;
+  bool residual_lost_ = false;
+  std::unique_ptr<ClientState> state_;
+  std::unique_ptr<ClientSession> session_;
+};
+
+// One connection, from check-in to its end.
+absl::Status ServeOnce(const DaemonOptions& options, const std::atomic<bool>* stop, ClientSession* session,
+                       bool* connected) {
+  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<GrpcLink> link,
+                         GrpcLink::Connect(options.coordinator, kConnectTimeout, options.keepalive_seconds, stop));
+  *connected = true;
+  const absl::Status status = session->Run(link.get());
+  if (status.ok() || absl::IsCancelled(status)) link->Close();
+  const WireBytes wire = link->Wire();
+  spdlog::info("{}: connection closed: {} bytes sent and {} received on the wire", options.name, wire.sent,
+               wire.received);
+  return status;
+}
+
+// Until a status that waiting does not change.
+absl::Status Serve(const DaemonOptions& options, const std::atomic<bool>* stop, Workplace* workplace) {
+  const Id128 seed = Id128::Random();
+  Backoff backoff(absl::Seconds(options.first_backoff_seconds), seed.low);
+  while (!stop->load()) {
+    bool connected = false;
+    absl::Status status = workplace->Open();
+    const bool is_open = status.ok();
+    if (is_open) status = ServeOnce(options, stop, workplace->session(), &connected);
+    // A connection that is gone is UNAVAILABLE; a session turns all trouble with its disk into RESOURCE_EXHAUSTED.
+    if (!IsDiskTrouble(status)) return status;
+    if (connected) backoff.Reset();
+    const absl::Duration wait = backoff.Next();
+    spdlog::warn("{}: {}; trying again in {:.1f} s", options.name, std::string(status.message()),
+                 absl::ToDoubleSeconds(wait));
+    if (!is_open || absl::IsResourceExhausted(status)) workplace->Close();
+    SleepUnlessStopped(wait, *stop);
+  }
+  return absl::CancelledError("stopped");
+}
+
+}  // namespace
+
+absl::Status ServeCoordinator(const DaemonOptions& options, TrainerFactory make_trainer,
+                              const std::atomic<bool>* stop) {
+  Workplace workplace(&options, std::move(make_trainer), stop);
+  absl::Status status = workplace.Open();
+  if (status.ok()) status = Serve(options, stop, &workplace);
+  // After a failed sync nothing may be written: it could pass for durable.
+  if (workplace.session() == nullptr || IsSyncFailure(status)) return status;
+  const absl::Status flushed = workplace.session()->Flush();
+  const bool in_order = status.ok() || (absl::IsCancelled(status) && stop->load());
+  return !flushed.ok() && in_order ? flushed : status;
+}
+
+}  // namespace terse

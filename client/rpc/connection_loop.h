@@ -1,0 +1,39 @@
+// A client's connections, one after the other: reconnection with jittered back-off, and what happens when its disk is
+// in trouble.
+#ifndef TERSE_CLIENT_RPC_CONNECTION_LOOP_H_
+#define TERSE_CLIENT_RPC_CONNECTION_LOOP_H_
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "core/trainer.h"
+#include "proto/channel_settings.h"
+
+namespace terse {
+
+struct DaemonOptions {
+  std::string coordinator;  // host:port
+  std::string name;
+  std::string state_directory;
+  std::string data_directory;  // empty: the embedded data set
+  std::string device = "auto";
+  int threads = 1;
+  double first_backoff_seconds = 0.5;  // from a lost connection to the next attempt; doubles while attempts fail
+  std::string log_level = "info";
+  std::vector<std::string> allow_models;  // SHA-256 of the TorchScript files that may be trained
+  std::string run;                        // to join; empty: the only one that the coordinator has
+  bool reset_state = false;               // a damaged state directory is emptied and started afresh
+  double keepalive_seconds = kDefaultKeepaliveSeconds;
+};
+
+// Serves the coordinator until the run is finished: OK, or CANCELLED soon after `stop` has become true. A disk that is
+// full or fails for now is waited for. Any other status is final: those of ClientState::Open and ClientSession::Run.
+// Leaves a state that is whole. Several clients of one process may be served at once, each in a thread and with names
+// and state directories of their own.
+absl::Status ServeCoordinator(const DaemonOptions& options, TrainerFactory make_trainer, const std::atomic<bool>* stop);
+
+}  // namespace terse
+
+#endif  // TERSE_CLIENT_RPC_CONNECTION_LOOP_H_
