@@ -221,7 +221,7 @@ absl::Status Engine::FlushLedger() {
 Transition Engine::On(Evaluated event) {
   if (run_.evaluating == event.round) run_.evaluating = absl::nullopt;
   if (event.result.ok()) {
-    TERSE_RETURN_IF_ERROR(run_.store->SetEvaluation(event.round, event.result->accuracy, event.result->loss));
+    TERSE_RETURN_IF_ERROR(run_.store->SetEvaluation(event.round, *event.result));
     const std::string reason = TargetReached(run_.config->limits, event.round, *event.result);
     if (!reason.empty() && !run_.ending.has_value()) return End(RunState::kFinished, reason);
   } else {

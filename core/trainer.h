@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "core/layout.h"
 #include "core/run_config.h"
@@ -53,9 +54,10 @@ class LocalTrainer {
 };
 
 struct Evaluation {
-  double accuracy = 0;  // fraction of the test set's predictions that are right, 0..1
-  double loss = 0;      // mean over the test set's predictions
-  double top5 = 0;      // fraction whose class is among the five largest outputs; 0 where there are no classes
+  double accuracy = 0;               // fraction of the test set's predictions that are right, 0..1
+  double loss = 0;                   // mean over the test set's predictions
+  absl::optional<double> top5 = {};  // fraction whose class is among the five largest outputs; of classes and symbols
+  absl::optional<double> perplexity = {};  // exp of the mean cross-entropy, of texts
 };
 
 // Evaluates weights on the test set. Thread-compatible: one call at a time.

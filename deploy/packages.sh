@@ -9,7 +9,7 @@ TERSE_BUILD_PACKAGES=(
   g++ cmake ninja-build ccache mold pkg-config git ca-certificates
   libtorch-dev libopenblas0-openmp
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev
-  libsqlite3-dev libxxhash-dev libhwy-dev libssl-dev zlib1g-dev
+  libsqlite3-dev libxxhash-dev libhwy-dev libssl-dev zlib1g-dev libpng-dev libturbojpeg0-dev
   libcli11-dev libtoml11-dev libutfcpp-dev libspdlog-dev nlohmann-json3-dev
   libgtest-dev libgmock-dev libbenchmark-dev
 )
@@ -21,7 +21,7 @@ TERSE_BENCH_PACKAGES=(python3 python3-matplotlib)
 # What the three executables need to run, and nothing else (the container image).
 TERSE_RUNTIME_PACKAGES=(
   libtorch1.13 libopenblas0-openmp libgrpc++1.51 libprotobuf32 libabsl20220623
-  libsqlite3-0 libxxhash0 libhwy1 libspdlog1.10 libssl3 zlib1g
+  libsqlite3-0 libxxhash0 libhwy1 libspdlog1.10 libssl3 zlib1g libpng16-16 libturbojpeg0
 )
 
 terse_packages_usage() {

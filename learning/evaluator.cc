@@ -48,7 +48,7 @@ class TorchEvaluator : public Evaluator {
       model_->SetWeights(weights);
       Score score;
       TERSE_RETURN_IF_ERROR(dataset_->task == Task::kText ? ScoreText(&score) : ScoreExamples(&score));
-      return ToEvaluation(score);
+      return ToEvaluation(*loss_, score);
     });
   }
 

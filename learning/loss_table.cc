@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -96,10 +97,15 @@ void AddScore(const Loss& loss, const at::Tensor& output, const at::Tensor& targ
   score->top5 += best.eq(fitted.unsqueeze(-1)).sum().item<int64_t>();
 }
 
-Evaluation ToEvaluation(const Score& score) {
+Evaluation ToEvaluation(const Loss& loss, const Score& score) {
   if (score.count == 0) return {};
   const double count = static_cast<double>(score.count);
-  return {score.correct / count, score.loss / count, score.top5 / count};
+  Evaluation evaluation;
+  evaluation.accuracy = score.correct / count;
+  evaluation.loss = score.loss / count;
+  if (loss.task != Task::kValues) evaluation.top5 = score.top5 / count;
+  if (loss.task == Task::kText) evaluation.perplexity = std::exp(evaluation.loss);
+  return evaluation;
 }
 
 }  // namespace terse

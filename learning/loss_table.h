@@ -57,7 +57,7 @@ at::Tensor FitTargets(const Loss& loss, const at::Tensor& output, const at::Tens
 void AddScore(const Loss& loss, const at::Tensor& output, const at::Tensor& target, Score* score);
 
 // Means over the predictions; zeros without any.
-Evaluation ToEvaluation(const Score& score);
+Evaluation ToEvaluation(const Loss& loss, const Score& score);
 
 }  // namespace terse
 

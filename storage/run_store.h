@@ -16,6 +16,7 @@
 #include "absl/types/span.h"
 #include "core/file_system.h"
 #include "core/id128.h"
+#include "core/trainer.h"
 
 namespace terse {
 
@@ -72,6 +73,8 @@ struct RoundRecord {
   int64_t train_us_max = 0;         // training time of the slowest chosen client
   double train_loss = 0;            // mean over the chosen clients
   absl::optional<double> accuracy;  // test set, when this round's model was evaluated
+  absl::optional<double> top5;
+  absl::optional<double> perplexity;
   absl::optional<double> test_loss;
   // Sums of this round's ledger rows over the clients.
   int64_t dense_bytes_up = 0, payload_bytes_up = 0, wire_bytes_up = 0;
@@ -199,7 +202,7 @@ class RunStore {
   virtual absl::Status AbortRound(int64_t round, const std::string& reason, int64_t now_us) = 0;
 
   // FAILED_PRECONDITION unless the round is committed. A value that is not a number is stored as none.
-  virtual absl::Status SetEvaluation(int64_t round, double accuracy, double test_loss) = 0;
+  virtual absl::Status SetEvaluation(int64_t round, const Evaluation& evaluation) = 0;
   // Adds to the ledger rows (creates them when missing).
   virtual absl::Status AddLedger(absl::Span<const LedgerEntry> entries) = 0;
   virtual absl::Status AddEvent(const EventRecord& event) = 0;

@@ -17,8 +17,9 @@ constexpr char kRounds[] =
     "COALESCE(SUM(l.wire_bytes) FILTER (WHERE l.direction = 'up'), 0), "
     "COALESCE(SUM(l.dense_bytes) FILTER (WHERE l.direction = 'down'), 0), "
     "COALESCE(SUM(l.payload_bytes) FILTER (WHERE l.direction = 'down'), 0), "
-    "COALESCE(SUM(l.wire_bytes) FILTER (WHERE l.direction = 'down'), 0) "
-    "FROM rounds r LEFT JOIN ledger l ON l.round = r.id WHERE r.id BETWEEN ? AND ? GROUP BY r.id ORDER BY r.id";
+    "COALESCE(SUM(l.wire_bytes) FILTER (WHERE l.direction = 'down'), 0), s.top5, s.perplexity "
+    "FROM rounds r LEFT JOIN ledger l ON l.round = r.id LEFT JOIN scores s ON s.round = r.id WHERE r.id BETWEEN ? AND "
+    "? GROUP BY r.id ORDER BY r.id";
 
 // The schema's CHECK allows only the names of the enumerators.
 RoundState RoundStateFromName(absl::string_view name) {
@@ -60,6 +61,8 @@ RoundRecord RoundFromRow(const Statement& row) {
   round.dense_bytes_down = row.GetInt(14);
   round.payload_bytes_down = row.GetInt(15);
   round.wire_bytes_down = row.GetInt(16);
+  round.top5 = OptionalReal(row, 17);
+  round.perplexity = OptionalReal(row, 18);
   return round;
 }
 

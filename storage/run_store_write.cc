@@ -1,5 +1,6 @@
 // Everything that changes the database, one transaction each.
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -354,13 +355,21 @@ absl::Status SqliteRunStore::AbortRound(int64_t round, const std::string& reason
   return Write([&](SqliteDb& db) { return run_store_internal::MarkAborted(db, round, reason, now_us); });
 }
 
-absl::Status SqliteRunStore::SetEvaluation(int64_t round, double accuracy, double test_loss) {
-  return Write([&](SqliteDb& db) {
-    return db.Prepare("UPDATE rounds SET accuracy = ?, test_loss = ? WHERE id = ? AND state = 'committed'")
-        .Real(accuracy)
-        .Real(test_loss)
+absl::Status SqliteRunStore::SetEvaluation(int64_t round, const Evaluation& evaluation) {
+  return Write([&](SqliteDb& db) -> absl::Status {
+    TERSE_RETURN_IF_ERROR(
+        db.Prepare("UPDATE rounds SET accuracy = ?, test_loss = ? WHERE id = ? AND state = 'committed'")
+            .Real(evaluation.accuracy)
+            .Real(evaluation.loss)
+            .Int(round)
+            .RunForOne(absl::StrCat("round ", round, " is not committed and has no model to evaluate")));
+    if (!evaluation.top5.has_value() && !evaluation.perplexity.has_value()) return absl::OkStatus();
+    // SQLite stores a number that is none as NULL.
+    return db.Prepare("INSERT OR REPLACE INTO scores (round, top5, perplexity) VALUES (?, ?, ?)")
         .Int(round)
-        .RunForOne(absl::StrCat("round ", round, " is not committed and has no model to evaluate"));
+        .Real(evaluation.top5.value_or(std::numeric_limits<double>::quiet_NaN()))
+        .Real(evaluation.perplexity.value_or(std::numeric_limits<double>::quiet_NaN()))
+        .Run();
   });
 }
 

@@ -237,8 +237,18 @@ ALTER TABLE downstream_log_2 RENAME TO downstream_log;
 ALTER TABLE checkpoints_2 RENAME TO checkpoints;
 )sql";
 
+// More figures of an evaluation than a round's row has.
+constexpr char kVersion3[] = R"sql(
+CREATE TABLE scores (
+  round INTEGER PRIMARY KEY REFERENCES rounds (id),
+  top5 REAL,
+  perplexity REAL,
+  checksum INTEGER NOT NULL AS (terse_checksum(round, top5, perplexity)) STORED
+) STRICT;
+)sql";
+
 // Step i leads from version i to i + 1. A step that was released never changes.
-constexpr const char* kMigrations[] = {kVersion1, kVersion2};
+constexpr const char* kMigrations[] = {kVersion1, kVersion2, kVersion3};
 static_assert(std::size(kMigrations) == kSchemaVersion);
 
 absl::StatusOr<int64_t> UserVersion(SqliteDb& db) {

@@ -1,6 +1,5 @@
 #include "bench/paper/paper_report.h"
 
-#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <memory>
@@ -22,11 +21,8 @@ using Json = nlohmann::ordered_json;
 
 bool IsPerplexity(const PaperRow& row) { return row.workload->metric == PaperMetric::kPerplexity; }
 
-// exp of the mean cross-entropy of the test text.
 Json MetricOf(const PaperResult& result) {
-  const Json& loss = result.summary.at("loss");
-  if (!IsPerplexity(result.row)) return result.summary.at("accuracy");
-  return loss.is_null() ? Json() : Json(std::exp(loss.get<double>()));
+  return result.summary.at(IsPerplexity(result.row) ? "perplexity" : "accuracy");
 }
 
 std::string MetricText(const Json& value, bool perplexity) {
@@ -58,13 +54,12 @@ std::string ProcessorName() {
 Json PaperJson(const std::vector<PaperResult>& results, const PaperScale& scale) {
   Json rows = Json::array();
   for (const PaperResult& result : results) {
-    const bool perplexity = IsPerplexity(result.row);
     const auto& figures = result.row.figures;
     rows.push_back({{"model", result.row.workload->name},
                     {"method", result.row.method->name},
                     {"iterations", result.row.iterations},
                     {"accuracy", result.summary.at("accuracy")},
-                    {"perplexity", perplexity ? MetricOf(result) : Json()},
+                    {"perplexity", result.summary.at("perplexity")},
                     {"compression_payload", result.summary.at("compression_up_payload")},
                     {"compression_wire", result.summary.at("compression_up_wire")},
                     {"paper_metric", figures.has_value() ? Json(figures->metric) : Json()},

@@ -53,6 +53,8 @@ Summary Summarize(const v1::Status& status, const std::vector<v1::Round>& rounds
     AddBytes(round, &summary);
     if (round.has_accuracy()) summary.accuracy = round.accuracy();
     if (round.has_test_loss()) summary.loss = round.test_loss();
+    if (round.has_top5()) summary.top5 = round.top5();
+    if (round.has_perplexity()) summary.perplexity = round.perplexity();
     if (first_opened_us == 0) first_opened_us = round.opened_us();
     if (round.state() != "committed") continue;
     ++summary.rounds;
@@ -73,6 +75,8 @@ nlohmann::ordered_json SummaryJson(const Summary& summary) {
   json["state"] = summary.state;
   json["accuracy"] = OrNull(summary.accuracy);
   json["loss"] = OrNull(summary.loss);
+  json["top5"] = OrNull(summary.top5);
+  json["perplexity"] = OrNull(summary.perplexity);
   json["rounds"] = summary.rounds;
   json["clients"] = summary.clients;
   json["iterations"] = summary.iterations;
@@ -93,6 +97,8 @@ std::string SummaryTable(const Summary& summary, bool color) {
   TextTable table({{absl::StrCat("run ", summary.run), false}, {summary.state, false}});
   table.AddRow({"accuracy", OrDash(summary.accuracy, DecimalText)});
   table.AddRow({"test loss", OrDash(summary.loss, DecimalText)});
+  if (summary.top5.has_value()) table.AddRow({"top-5 accuracy", DecimalText(*summary.top5)});
+  if (summary.perplexity.has_value()) table.AddRow({"perplexity", DecimalText(*summary.perplexity)});
   table.AddRow({"rounds", absl::StrCat(summary.rounds)});
   table.AddRow({"clients", absl::StrCat(summary.clients)});
   table.AddRow({"iterations per client", absl::StrCat(summary.iterations)});

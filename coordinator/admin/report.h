@@ -19,11 +19,12 @@ namespace terse {
 struct Summary {
   std::string run;
   std::string state;
-  std::optional<double> accuracy;  // of the last evaluated round; nothing when none was
-  std::optional<double> loss;      // test loss, likewise
-  uint64_t rounds = 0;             // committed
-  uint64_t clients = 0;            // the cohort
-  uint64_t iterations = 0;         // committed rounds x local steps: optimizer steps of one client
+  std::optional<double> accuracy;          // of the last evaluated round; nothing when none was
+  std::optional<double> loss;              // test loss, likewise
+  std::optional<double> top5, perplexity;  // likewise, where they mean something
+  uint64_t rounds = 0;                     // committed
+  uint64_t clients = 0;                    // the cohort
+  uint64_t iterations = 0;                 // committed rounds x local steps: optimizer steps of one client
   uint64_t parameters = 0;
   uint64_t dense_bytes_up = 0, payload_bytes_up = 0, wire_bytes_up = 0;
   uint64_t payload_bytes_down = 0, wire_bytes_down = 0;

@@ -15,6 +15,8 @@ void Fill(const RoundRecord& round, v1::Round* out) {
   out->set_train_us_max(round.train_us_max);
   out->set_train_loss(round.train_loss);
   if (round.accuracy.has_value()) out->set_accuracy(*round.accuracy);
+  if (round.top5.has_value()) out->set_top5(*round.top5);
+  if (round.perplexity.has_value()) out->set_perplexity(*round.perplexity);
   if (round.test_loss.has_value()) out->set_test_loss(*round.test_loss);
   out->set_dense_bytes_up(round.dense_bytes_up);
   out->set_payload_bytes_up(round.payload_bytes_up);

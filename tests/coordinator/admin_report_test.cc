@@ -99,10 +99,10 @@ TEST(SummaryJson, HasTheseKeys) {
   std::vector<std::string> keys;
   const nlohmann::ordered_json json = SummaryJson(Summarize(RunStatus(), FourRounds()));
   for (const auto& item : json.items()) keys.push_back(item.key());
-  EXPECT_THAT(
-      keys, ElementsAre("run", "state", "accuracy", "loss", "rounds", "clients", "iterations", "parameters",
-                        "dense_bytes_up", "payload_bytes_up", "wire_bytes_up", "payload_bytes_down", "wire_bytes_down",
-                        "compression_up_wire", "compression_up_payload", "round_overhead_ms_p50", "seconds"));
+  EXPECT_THAT(keys, ElementsAre("run", "state", "accuracy", "loss", "top5", "perplexity", "rounds", "clients",
+                                "iterations", "parameters", "dense_bytes_up", "payload_bytes_up", "wire_bytes_up",
+                                "payload_bytes_down", "wire_bytes_down", "compression_up_wire",
+                                "compression_up_payload", "round_overhead_ms_p50", "seconds"));
   EXPECT_EQ(json["compression_up_wire"].dump(), "1200.0");
   EXPECT_EQ(json["wire_bytes_up"].dump(), "400");
 }
@@ -116,13 +116,17 @@ TEST(RoundsCsv, EveryFieldInOrderAndDigitByDigit) {
   round.set_wire_bytes_up(9007199254740993);  // 2^53 + 1: lost by anything that goes through a double
   v1::Round evaluated;
   evaluated.set_accuracy(0);
+  evaluated.set_top5(0.9);
+  evaluated.set_perplexity(7.5);
   const std::vector<std::string> lines = absl::StrSplit(RoundsCsv({round, evaluated}), '\n');
   ASSERT_EQ(lines.size(), 4u);
   EXPECT_EQ(lines[0],
             "id,state,base_version,opened_us,closed_us,committed_us,updates,train_us_max,train_loss,accuracy,test_loss,"
-            "dense_bytes_up,payload_bytes_up,wire_bytes_up,dense_bytes_down,payload_bytes_down,wire_bytes_down");
-  EXPECT_EQ(lines[1], "18446744073709551615,committed,0,-9223372036854775808,0,0,0,0,0.1,,,0,0,9007199254740993,0,0,0");
-  EXPECT_EQ(lines[2], "0,,0,0,0,0,0,0,0.0,0.0,,0,0,0,0,0,0");
+            "dense_bytes_up,payload_bytes_up,wire_bytes_up,dense_bytes_down,payload_bytes_down,wire_bytes_down,top5,"
+            "perplexity");
+  EXPECT_EQ(lines[1],
+            "18446744073709551615,committed,0,-9223372036854775808,0,0,0,0,0.1,,,0,0,9007199254740993,0,0,0,,");
+  EXPECT_EQ(lines[2], "0,,0,0,0,0,0,0,0.0,0.0,,0,0,0,0,0,0,0.9,7.5");
   EXPECT_EQ(lines[3], "");
 }
 

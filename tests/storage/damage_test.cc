@@ -30,7 +30,7 @@ class Damage : public ::testing::Test {
     for (int64_t round = 1; round <= 6; ++round) {
       ASSERT_OK(RunRound(*store, round));
       ASSERT_OK(store->AddLedger({{round, 0, Direction::kUp, 400, 20, 30}, {round, 1, Direction::kDown, 1, 2, 3}}));
-      ASSERT_OK(store->SetEvaluation(round, 0.5, -0.0));
+      ASSERT_OK(store->SetEvaluation(round, {0.5, -0.0, 0.75, 2.5}));
     }
     ASSERT_OK(store->SetAside(2, 77, "it failed"));
     ASSERT_OK(store->WriteCheckpoint(TestCheckpoint(3), 2));

@@ -56,7 +56,9 @@ class BothStores {
       case 8: {
         const int64_t round = Near(round_);
         const double accuracy = random_.Below(2) == 0 ? 0.5 : std::numeric_limits<double>::quiet_NaN();
-        return Same([&](RunStore* store) { return store->SetEvaluation(round, accuracy, 1); });
+        return Same([&](RunStore* store) {
+          return store->SetEvaluation(round, {accuracy, 1, accuracy / 2, absl::nullopt});
+        });
       }
       case 9: {
         const auto state = static_cast<RunState>(random_.Below(4));
@@ -168,6 +170,8 @@ class BothStores {
       EXPECT_EQ(rounds[i].base_version, in_memory[i].base_version);
       EXPECT_EQ(rounds[i].updates, in_memory[i].updates);
       EXPECT_EQ(rounds[i].accuracy, in_memory[i].accuracy);
+      EXPECT_EQ(rounds[i].top5, in_memory[i].top5);
+      EXPECT_EQ(rounds[i].perplexity, in_memory[i].perplexity);
       for (int64_t client = 0; client < 4; ++client) {
         EXPECT_EQ(*real_->WasChosen(rounds[i].id, client), *memory_.WasChosen(rounds[i].id, client));
       }

@@ -358,13 +358,20 @@ TEST_F(RunStoreTest, LedgerAddsUpAndEqualsTheRounds) {
 
 TEST_F(RunStoreTest, EvaluationBelongsToCommittedRounds) {
   CloseFirstRound();
-  ExpectRefusedAndUnchanged([&] { return store_->SetEvaluation(1, 0.5, 1); }, kRefused, "not committed");
+  ExpectRefusedAndUnchanged([&] { return store_->SetEvaluation(1, {0.5, 1}); }, kRefused, "not committed");
   ASSERT_OK(store_->CommitRound(TestCommit(1), false));
   EXPECT_EQ((*store_->LastRound())->accuracy, absl::nullopt);
-  ASSERT_OK(store_->SetEvaluation(1, 0.75, 1.5));
+  ASSERT_OK(store_->SetEvaluation(1, {0.75, 1.5}));
+  EXPECT_EQ((*store_->LastRound())->top5, absl::nullopt);
   EXPECT_EQ((*store_->LastRound())->accuracy, 0.75);
   EXPECT_EQ((*store_->LastRound())->test_loss, 1.5);
-  ASSERT_OK(store_->SetEvaluation(1, 0.1, NAN));
+  ASSERT_OK(store_->SetEvaluation(1, {0.75, 1.5, 0.9, absl::nullopt}));
+  EXPECT_EQ((*store_->LastRound())->top5, 0.9);
+  EXPECT_EQ((*store_->LastRound())->perplexity, absl::nullopt);
+  ASSERT_OK(store_->SetEvaluation(1, {0.75, 1.5, 0.95, 4.5}));
+  EXPECT_EQ((*store_->LastRound())->top5, 0.95);
+  EXPECT_EQ((*store_->LastRound())->perplexity, 4.5);
+  ASSERT_OK(store_->SetEvaluation(1, {0.1, NAN}));
   EXPECT_EQ((*store_->LastRound())->test_loss, absl::nullopt);
 }
 

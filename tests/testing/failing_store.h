@@ -81,8 +81,8 @@ class FailingStore : public RunStore {
   absl::Status AbortRound(int64_t round, const std::string& reason, int64_t now_us) override {
     return Guard("AbortRound", [&] { return store_->AbortRound(round, reason, now_us); });
   }
-  absl::Status SetEvaluation(int64_t round, double accuracy, double test_loss) override {
-    return Guard("SetEvaluation", [&] { return store_->SetEvaluation(round, accuracy, test_loss); });
+  absl::Status SetEvaluation(int64_t round, const Evaluation& evaluation) override {
+    return Guard("SetEvaluation", [&] { return store_->SetEvaluation(round, evaluation); });
   }
   absl::Status AddLedger(absl::Span<const LedgerEntry> entries) override {
     return Guard("AddLedger", [&] { return store_->AddLedger(entries); });

@@ -219,12 +219,15 @@ absl::Status MemoryRunStore::AbortRound(int64_t round, const std::string& reason
   return AddEvent({now_us, "round_aborted", round, -1, reason});
 }
 
-absl::Status MemoryRunStore::SetEvaluation(int64_t round, double accuracy, double test_loss) {
+absl::Status MemoryRunStore::SetEvaluation(int64_t round, const Evaluation& evaluation) {
   const Round* found = FindRound(round);
   if (found == nullptr || found->record.state != RoundState::kCommitted) return Broken("the round is not committed");
   RoundRecord& record = rounds_[round - 1].record;
-  record.accuracy = std::isnan(accuracy) ? absl::nullopt : absl::make_optional(accuracy);
-  record.test_loss = std::isnan(test_loss) ? absl::nullopt : absl::make_optional(test_loss);
+  const auto number = [](double value) { return std::isnan(value) ? absl::nullopt : absl::make_optional(value); };
+  record.accuracy = number(evaluation.accuracy);
+  record.test_loss = number(evaluation.loss);
+  record.top5 = evaluation.top5;
+  record.perplexity = evaluation.perplexity;
   return absl::OkStatus();
 }
 

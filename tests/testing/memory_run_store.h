@@ -42,7 +42,7 @@ class MemoryRunStore : public RunStore {
   absl::Status CloseRound(int64_t round, absl::Span<const ChosenUpdate> chosen, int64_t now_us) override;
   absl::Status CommitRound(const Commit& commit, bool open_next) override;
   absl::Status AbortRound(int64_t round, const std::string& reason, int64_t now_us) override;
-  absl::Status SetEvaluation(int64_t round, double accuracy, double test_loss) override;
+  absl::Status SetEvaluation(int64_t round, const Evaluation& evaluation) override;
   absl::Status AddLedger(absl::Span<const LedgerEntry> entries) override;
   absl::Status AddEvent(const EventRecord& event) override;
   absl::StatusOr<std::vector<LogMessage>> ReadLog(int64_t after, int64_t up_to) override;
