@@ -223,11 +223,13 @@ absl::Status MemoryRunStore::SetEvaluation(int64_t round, const Evaluation& eval
   const Round* found = FindRound(round);
   if (found == nullptr || found->record.state != RoundState::kCommitted) return Broken("the round is not committed");
   RoundRecord& record = rounds_[round - 1].record;
-  const auto number = [](double value) { return std::isnan(value) ? absl::nullopt : absl::make_optional(value); };
+  const auto number = [](absl::optional<double> value) {
+    return value.has_value() && std::isnan(*value) ? absl::nullopt : value;
+  };
   record.accuracy = number(evaluation.accuracy);
   record.test_loss = number(evaluation.loss);
-  record.top5 = evaluation.top5;
-  record.perplexity = evaluation.perplexity;
+  record.top5 = number(evaluation.top5);
+  record.perplexity = number(evaluation.perplexity);
   return absl::OkStatus();
 }
 
