@@ -217,10 +217,11 @@ TEST_F(Runs, ARunThatAnEarlierReleaseKeptInTheDirectoryItselfGoesOnThere) {
 }
 
 TEST_F(Runs, ADirectoryWithoutARunAsksForOne) {
+  fleet_.StartCoordinator("");
+  EXPECT_THAT(fleet_.coordinator().Output(), HasSubstr("create one with `tersectl run create --run FILE`"));
   int code = -1;
-  const std::string output = RunCommand({TERSE_BIN "/grid-coordinator", "--state", fleet_.coordinator_state()}, &code);
+  EXPECT_THAT(fleet_.Ctl({"status"}, &code), HasSubstr("create one with `tersectl run create --run FILE`"));
   EXPECT_EQ(code, 1);
-  EXPECT_THAT(output, HasSubstr("holds no run yet; give one with --run FILE"));
 }
 
 }  // namespace
