@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/rpc/run_host.h"
-#include "proto/channel_settings.h"
+#include "coordinator/rpc/run_learning.h"
+#include "proto/keepalive.h"
 
 namespace terse {
 
