@@ -1,25 +1,51 @@
-# What `cmake --install` leaves behind: the CMake package `Terse`, component `compression` (cmake/TerseConfig.cmake.in).
-# The same from every build, whether the rest of Terse was built or not. Nothing of this build's flags reaches the user:
-# all arithmetic that both ends must agree on is in the libraries, not in their headers, so -ffp-contract=off has done
-# its work here.
+# What `cmake --install` leaves behind: the CMake package `Terse` (cmake/TerseConfig.cmake.in) with the component
+# `compression`, the same from every build, and unless only that is built, `client` and `coordinator`, for those who
+# bring their own model. None needs LibTorch. Nothing of this build's flags reaches the user: all arithmetic that both
+# ends must agree on is in the libraries, not in their headers, so -ffp-contract=off has done its work here.
 
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
+set(TERSE_PACKAGE_FOLDER "${CMAKE_INSTALL_LIBDIR}/cmake/Terse")
+
+# terse_install_targets(SET TARGET ...): static libraries as terse::NAME, for the target terse_NAME unless it has
+# another EXPORT_NAME, in the file TerseSETTargets.cmake.
+function(terse_install_targets SET)
+  foreach(target IN LISTS ARGN)
+    get_target_property(name ${target} EXPORT_NAME)
+    if(NOT name)
+      string(REGEX REPLACE "^terse_" "" name ${target})
+      set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+    endif()
+  endforeach()
+  install(TARGETS ${ARGN} EXPORT Terse${SET} ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  install(EXPORT Terse${SET} NAMESPACE terse:: FILE Terse${SET}Targets.cmake DESTINATION "${TERSE_PACKAGE_FOLDER}")
+endfunction()
+
 function(terse_install_package)
-  set(folder "${CMAKE_INSTALL_LIBDIR}/cmake/Terse")
-  set_target_properties(terse_core PROPERTIES EXPORT_NAME core)
-  set_target_properties(terse_compression PROPERTIES EXPORT_NAME compression)
-  install(TARGETS terse_core terse_compression EXPORT TerseCompression ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-  install(EXPORT TerseCompression NAMESPACE terse:: FILE TerseCompressionTargets.cmake DESTINATION "${folder}")
+  terse_install_targets(Compression terse_core terse_compression)
   install(DIRECTORY "${CMAKE_SOURCE_DIR}/core" "${CMAKE_SOURCE_DIR}/compression"
     DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/terse" FILES_MATCHING PATTERN "*.h")
   install(FILES "${CMAKE_SOURCE_DIR}/LICENSE" "${CMAKE_SOURCE_DIR}/compression/README.md"
     "${CMAKE_SOURCE_DIR}/compression/FORMAT.md" DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/terse")
   configure_package_config_file("${CMAKE_SOURCE_DIR}/cmake/TerseConfig.cmake.in" "${CMAKE_BINARY_DIR}/TerseConfig.cmake"
-    INSTALL_DESTINATION "${folder}")
+    INSTALL_DESTINATION "${TERSE_PACKAGE_FOLDER}")
   # Formats and interfaces may change with the minor version until 1.0.
   write_basic_package_version_file("${CMAKE_BINARY_DIR}/TerseConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
   install(FILES "${CMAKE_BINARY_DIR}/TerseConfig.cmake" "${CMAKE_BINARY_DIR}/TerseConfigVersion.cmake"
-    DESTINATION "${folder}")
+    DESTINATION "${TERSE_PACKAGE_FOLDER}")
+endfunction()
+
+# The components that need more than Abseil and Highway. Of their headers only those go along that a plug-in includes.
+function(terse_install_plugin_components)
+  set_target_properties(terse_client_rpc PROPERTIES EXPORT_NAME client)
+  set_target_properties(terse_coordinator_rpc PROPERTIES EXPORT_NAME coordinator)
+  terse_install_targets(Plugin
+    terse_storage terse_proto_gen terse_run_config_loader terse_session_wire
+    terse_client_engine terse_client_rpc terse_coordinator_engine terse_coordinator_rpc)
+  foreach(header client/plugin.h client/rpc/connection_loop.h client/rpc/daemon.h coordinator/plugin.h coordinator/rpc/run_learning.h
+                 coordinator/rpc/server.h proto/keepalive.h)
+    get_filename_component(folder ${header} DIRECTORY)
+    install(FILES "${CMAKE_SOURCE_DIR}/${header}" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/terse/${folder}")
+  endforeach()
 endfunction()

@@ -1,7 +1,9 @@
-# terse_library(NAME LAYER layer HDRS ... SRCS ... [DEPS ...] [LINK ...])
+# terse_library(NAME LAYER layer HDRS ... SRCS ... [DEPS ...] [LINK ...] [INTERNAL ...])
 #
 # Declares a static library `NAME` in a layer of the house. DEPS are other Terse libraries and may only point downwards;
-# an arrow that points up or sideways stops the configuration. LINK are third-party targets.
+# an arrow that points up or sideways stops the configuration. LINK are third-party targets; INTERNAL are those whose
+# headers only the sources include and that leave nothing to link, so that whoever uses an installed library need not
+# have them.
 #
 #   mains > rpc > engine > {compression, storage, learning} > core        proto > core, for rpc and mains only
 #
@@ -23,7 +25,7 @@ set(TERSE_ALLOWED_admin "core;proto;storage;admin")
 set(TERSE_ALLOWED_testing "core;compression;storage;learning;proto;coordinator_engine;coordinator_rpc;client_engine;client_rpc;testing")
 
 function(terse_library NAME)
-  cmake_parse_arguments(ARG "" "LAYER" "HDRS;SRCS;DEPS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "LAYER" "HDRS;SRCS;DEPS;LINK;INTERNAL" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "terse_library(${NAME}): unknown arguments: ${ARG_UNPARSED_ARGUMENTS}")
   endif()
@@ -43,7 +45,8 @@ function(terse_library NAME)
   add_library(${NAME} STATIC ${ARG_HDRS} ${ARG_SRCS})
   set_target_properties(${NAME} PROPERTIES TERSE_LAYER ${ARG_LAYER} LINKER_LANGUAGE CXX)
   # Warnings are this build's own affair: what is installed does not mention them.
-  target_link_libraries(${NAME} PUBLIC ${ARG_DEPS} ${ARG_LINK} PRIVATE $<BUILD_INTERFACE:terse_flags>)
+  list(TRANSFORM ARG_INTERNAL REPLACE "(.+)" "$<BUILD_INTERFACE:\\1>")
+  target_link_libraries(${NAME} PUBLIC ${ARG_DEPS} ${ARG_LINK} PRIVATE ${ARG_INTERNAL} $<BUILD_INTERFACE:terse_flags>)
   target_compile_features(${NAME} PUBLIC cxx_std_17)
   target_include_directories(${NAME} PUBLIC "$<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>"
     "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/terse>")

@@ -20,17 +20,8 @@ class TorchLearning : public RunLearning {
   absl::StatusOr<std::vector<float>> InitialWeights() const override { return blueprint_->StartWeights(seed_); }
   Evaluator* evaluator() override { return evaluator_.get(); }
 
-  absl::StatusOr<std::string> Export(v1::ExportRequest::Format format, absl::Span<const float> weights) const override {
-    switch (format) {
-      case v1::ExportRequest::FORMAT_TORCHSCRIPT:
-        return ExportTorchScript(*blueprint_, weights);
-      case v1::ExportRequest::FORMAT_SAFETENSORS:
-        return ExportSafetensors(layout(), weights);
-      case v1::ExportRequest::FORMAT_NPZ:
-        return ExportNpz(layout(), weights);
-      default:
-        return absl::InvalidArgumentError("unknown export format; known are torchscript, safetensors and npz");
-    }
+  absl::StatusOr<std::string> ExportTorchScript(absl::Span<const float> weights) const override {
+    return terse::ExportTorchScript(*blueprint_, weights);
   }
 
  private:

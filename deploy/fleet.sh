@@ -20,7 +20,7 @@ Trains a model with a coordinator and N clients in containers of this machine. N
 'docker compose' or docker-compose (Debian: apt-get install docker.io docker-compose). Ends with a summary table and
 leaves
   runs/NAME/  run.toml  coordinator/ (the database and the checkpoints)  logs/
-              model.pt  model.safetensors  rounds.csv  accuracy_vs_bytes.svg  summary.json
+              model.pt  model.safetensors  model.npz  rounds.csv  accuracy_vs_bytes.svg  summary.json
 
   --run FILE         the run (default: deploy/runs/demo.toml)
   --data DIR         folder of the data set, readable by everyone (default: the digits that are built in)

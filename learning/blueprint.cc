@@ -97,10 +97,20 @@ absl::Status CheckForward(const torch::jit::Module& module) {
       "`initial_state(self, batch: int) -> List[Tensor]`; export one of the two");
 }
 
+absl::StatusOr<torch::jit::Module> LoadModule(absl::string_view bytes) {
+  absl::StatusOr<torch::jit::Module> module =
+      CatchTorch("reading the model's file", [&]() -> absl::StatusOr<torch::jit::Module> {
+        std::istringstream stream{std::string(bytes)};
+        return torch::jit::load(stream, c10::kCPU);
+      });
+  if (module.ok()) return module;
+  return absl::InvalidArgumentError(
+      absl::StrCat(module.status().message(), "; save it with torch.jit.save(torch.jit.script(model), FILE)"));
+}
+
 absl::StatusOr<std::shared_ptr<const Blueprint>> FromModule(const ModelSpec& spec, absl::string_view bytes) {
-  return CatchTorch("reading the model's file", [&]() -> absl::StatusOr<std::shared_ptr<const Blueprint>> {
-    std::istringstream stream{std::string(bytes)};
-    const torch::jit::Module module = torch::jit::load(stream, c10::kCPU);
+  TERSE_ASSIGN_OR_RETURN(const torch::jit::Module module, LoadModule(bytes));
+  return CatchTorch("looking at the model", [&]() -> absl::StatusOr<std::shared_ptr<const Blueprint>> {
     TERSE_RETURN_IF_ERROR(CheckForward(module));
     TERSE_ASSIGN_OR_RETURN(const std::vector<ModelTensor> tensors, ModuleTensors(module));
     ModelDefinition definition;

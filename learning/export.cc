@@ -1,115 +1,20 @@
 #include "learning/export.h"
 
-#include <zlib.h>
-
-#include <algorithm>
-#include <cstring>
-#include <limits>
 #include <memory>
 #include <sstream>
-#include <utility>
-#include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "core/status.h"
 #include "learning/script_model.h"
 #include "learning/torch_edge.h"
 
 namespace terse {
-namespace {
-
-absl::Status CheckLength(const Layout& layout, size_t weights) {
-  if (static_cast<int64_t>(weights) == layout.size()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("the model has ", layout.size(), " weights, got ", weights, "; export the weights of that model"));
-}
-
-bool IsPlainName(absl::string_view name) {
-  return std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-' || c == '/';
-  });
-}
-
-template <typename T>
-void Put(std::string* out, T value) {
-  out->append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
-// NPY, version 1.0: magic, the length of the header, and the header as a Python literal that pads the whole to 64
-// bytes.
-std::string NpyHeader(const std::vector<int64_t>& shape) {
-  constexpr size_t kAlignment = 64;
-  std::string header = absl::StrCat("{'descr': '<f4', 'fortran_order': False, 'shape': (", absl::StrJoin(shape, ", "),
-                                    shape.size() == 1 ? ",), }" : "), }");
-  std::string magic("\x93NUMPY\x01\x00", 8);
-  const size_t bare = magic.size() + sizeof(uint16_t) + header.size() + 1;
-  header.append((kAlignment - bare % kAlignment) % kAlignment, ' ');
-  header += '\n';
-  Put(&magic, static_cast<uint16_t>(header.size()));
-  return magic + header;
-}
-
-// A ZIP archive without compression, as APPNOTE.TXT 6.3 describes it, without its 64-bit extension.
-class ZipWriter {
- public:
-  void Add(const std::string& name, absl::string_view head, absl::string_view body) {
-    const auto size = static_cast<uint32_t>(head.size() + body.size());
-    uint32_t crc = crc32(0, reinterpret_cast<const Bytef*>(head.data()), static_cast<uInt>(head.size()));
-    crc = crc32(crc, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size()));
-    std::string fields;
-    Put<uint16_t>(&fields, 20);      // version needed: 2.0
-    Put<uint16_t>(&fields, 0);       // flags
-    Put<uint16_t>(&fields, 0);       // method: stored
-    Put<uint32_t>(&fields, kFirst);  // time and date
-    Put<uint32_t>(&fields, crc);
-    Put<uint32_t>(&fields, size);
-    Put<uint32_t>(&fields, size);
-    Put<uint16_t>(&fields, static_cast<uint16_t>(name.size()));
-    Put<uint16_t>(&fields, 0);  // extra field
-    const auto offset = static_cast<uint32_t>(archive_.size());
-    absl::StrAppend(&archive_, kLocal, fields, name, head, body);
-    absl::StrAppend(&directory_, kCentral);
-    Put<uint16_t>(&directory_, 20);  // made by: 2.0
-    absl::StrAppend(&directory_, fields);
-    Put<uint16_t>(&directory_, 0);  // comment
-    Put<uint16_t>(&directory_, 0);  // disk
-    Put<uint16_t>(&directory_, 0);  // attributes
-    Put<uint32_t>(&directory_, 0);
-    Put<uint32_t>(&directory_, offset);
-    directory_ += name;
-    ++files_;
-  }
-
-  std::string Finish() && {
-    const auto offset = static_cast<uint32_t>(archive_.size());
-    const auto size = static_cast<uint32_t>(directory_.size());
-    absl::StrAppend(&archive_, directory_, kEnd);
-    Put<uint32_t>(&archive_, 0);  // disks
-    Put<uint16_t>(&archive_, files_);
-    Put<uint16_t>(&archive_, files_);
-    Put<uint32_t>(&archive_, size);
-    Put<uint32_t>(&archive_, offset);
-    Put<uint16_t>(&archive_, 0);  // comment
-    return std::move(archive_);
-  }
-
- private:
-  static constexpr absl::string_view kLocal = "PK\x03\x04";
-  static constexpr absl::string_view kCentral = "PK\x01\x02";
-  static constexpr absl::string_view kEnd = "PK\x05\x06";
-  static constexpr uint32_t kFirst = 0x00210000;  // 1980-01-01: the same weights give the same file
-
-  std::string archive_;
-  std::string directory_;
-  uint16_t files_ = 0;
-};
-
-}  // namespace
 
 absl::StatusOr<std::string> ExportTorchScript(const Blueprint& blueprint, absl::Span<const float> weights) {
-  TERSE_RETURN_IF_ERROR(CheckLength(blueprint.layout(), weights.size()));
+  if (const int64_t size = blueprint.layout().size(); static_cast<int64_t>(weights.size()) != size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the model has ", size, " weights, got ", weights.size(), "; export the weights of that model"));
+  }
   return CatchTorch("exporting the model", [&]() -> absl::StatusOr<std::string> {
     const std::unique_ptr<ScriptModel> model = blueprint.Make(c10::kCPU);
     model->SetWeights(weights);
@@ -118,46 +23,6 @@ absl::StatusOr<std::string> ExportTorchScript(const Blueprint& blueprint, absl::
     model->module().save(out);
     return out.str();
   });
-}
-
-absl::StatusOr<std::string> ExportSafetensors(const Layout& layout, absl::Span<const float> weights) {
-  static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are written as they lie in memory");
-  TERSE_RETURN_IF_ERROR(CheckLength(layout, weights.size()));
-  std::string header = "{";
-  for (const TensorSpec& tensor : layout.tensors()) {
-    if (!IsPlainName(tensor.name)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("tensor '", tensor.name, "' cannot be exported; use letters, digits and . _ - / in names"));
-    }
-    absl::StrAppend(&header, header.size() > 1 ? "," : "", "\"", tensor.name, "\":{\"dtype\":\"F32\",\"shape\":[",
-                    absl::StrJoin(tensor.shape, ","), "],\"data_offsets\":[", tensor.offset * sizeof(float), ",",
-                    (tensor.offset + tensor.size) * sizeof(float), "]}");
-  }
-  header += "}";
-  header.append((8 - header.size() % 8) % 8, ' ');
-  const uint64_t length = header.size();
-  std::string bytes(sizeof length, '\0');
-  std::memcpy(&bytes[0], &length, sizeof length);
-  absl::StrAppend(&bytes, header,
-                  absl::string_view(reinterpret_cast<const char*>(weights.data()), weights.size() * sizeof(float)));
-  return bytes;
-}
-
-absl::StatusOr<std::string> ExportNpz(const Layout& layout, absl::Span<const float> weights) {
-  constexpr size_t kMostFloats = (size_t{2} << 30) / sizeof(float);
-  TERSE_RETURN_IF_ERROR(CheckLength(layout, weights.size()));
-  if (weights.size() > kMostFloats || layout.tensors().size() > std::numeric_limits<uint16_t>::max()) {
-    return absl::InvalidArgumentError(absl::StrCat("a model of ", weights.size(), " weights in ",
-                                                   layout.tensors().size(),
-                                                   " tensors is too large for .npz; export it as safetensors"));
-  }
-  ZipWriter zip;
-  for (const TensorSpec& tensor : layout.tensors()) {
-    const absl::string_view values(reinterpret_cast<const char*>(weights.data() + tensor.offset),
-                                   tensor.size * sizeof(float));
-    zip.Add(absl::StrCat(tensor.name, ".npy"), NpyHeader(tensor.shape), values);
-  }
-  return std::move(zip).Finish();
 }
 
 }  // namespace terse

@@ -3,13 +3,9 @@
 #define TERSE_PROTO_CHANNEL_SETTINGS_H_
 
 #include "grpcpp/grpcpp.h"
+#include "proto/keepalive.h"
 
 namespace terse {
-
-// Seconds of silence on a connection before its end sends a ping, unless `--keepalive` says otherwise.
-inline constexpr double kDefaultKeepaliveSeconds = 300;
-// The least that `--keepalive` may say.
-inline constexpr double kLeastKeepaliveSeconds = 1;
 
 // How long a connection may take to be made. With 10 s each way TCP and HTTP/2 need 20.
 inline constexpr int kConnectTimeoutSeconds = 30;

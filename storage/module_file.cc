@@ -25,12 +25,20 @@ absl::Status WriteModule(FileSystem& files, const std::string& directory, absl::
   return ReplaceFile(files, PathOf(directory), {bytes});
 }
 
+absl::Status CopyModule(FileSystem& files, const std::string& from, const std::string& to) {
+  const absl::StatusOr<std::string> bytes = files.Read(PathOf(from), kMaxModuleBytes);
+  if (absl::IsNotFound(bytes.status())) return absl::OkStatus();
+  TERSE_RETURN_IF_ERROR(bytes.status());
+  return WriteFileSynced(files, PathOf(to), {*bytes});
+}
+
 absl::StatusOr<std::string> ReadModule(FileSystem& files, const std::string& directory, const ModelSpec& model) {
   if (model.name != kTorchScriptModel) return std::string();
   absl::StatusOr<std::string> bytes = files.Read(PathOf(directory), kMaxModuleBytes);
   if (absl::IsNotFound(bytes.status())) {
-    return absl::NotFoundError(absl::StrCat("there is no ", PathOf(directory), ", the model of this run; create the ",
-                                            "run with `tersectl run create --run FILE --model FILE`"));
+    return absl::NotFoundError(absl::StrCat("there is no ", PathOf(directory), ", the model of this run; make a new ",
+                                            "run with `tersectl run create --run FILE --model FILE`, or put the file ",
+                                            "with the SHA-256 ", model.hash, " there"));
   }
   if (!bytes.ok()) return bytes;
   if (const std::string hash = ModuleHash(*bytes); hash != model.hash) {

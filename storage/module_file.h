@@ -25,6 +25,10 @@ std::string ModuleHash(absl::string_view bytes);
 // Replaces DIR/module.pt. Statuses of FileSystem.
 absl::Status WriteModule(FileSystem& files, const std::string& directory, absl::string_view bytes);
 
+// Copies FROM/module.pt, where there is one, to TO/module.pt and syncs it; the directory entry is not yet durable.
+// Statuses of FileSystem.
+absl::Status CopyModule(FileSystem& files, const std::string& from, const std::string& to);
+
 // The bytes whose hash is model.hash; nothing for a model that is no TorchScript module. NOT_FOUND when there is no
 // file, DATA_LOSS when it has another hash, both with the path.
 absl::StatusOr<std::string> ReadModule(FileSystem& files, const std::string& directory, const ModelSpec& model);

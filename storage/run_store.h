@@ -1,7 +1,7 @@
 // The coordinator's durable state: one SQLite database (WAL, synchronous=FULL) for metadata and the log of downstream
 // messages, and checkpoint files beside it. Schema: storage/SCHEMA.md.
 //
-//   DIR/lock   DIR/run.sqlite   DIR/checkpoints/NNNNNNNNNN.ckpt
+//   DIR/lock   DIR/run.sqlite   DIR/checkpoints/NNNNNNNNNN.ckpt   DIR/module.pt
 #ifndef TERSE_STORAGE_RUN_STORE_H_
 #define TERSE_STORAGE_RUN_STORE_H_
 
@@ -235,8 +235,9 @@ class RunStore {
   virtual absl::StatusOr<CheckpointFile> NewestCheckpointFile() = 0;
 
   // Copies the run as of now, while it goes on, into `directory` of the same disk, which must be missing or empty: the
-  // database and the newest whole checkpoint. A RunStore opens it. A backup that failed leaves no files. Commits go on
-  // meanwhile, WriteCheckpoint waits. FAILED_PRECONDITION when the directory holds files.
+  // database, the newest whole checkpoint and module.pt (module_file.h), where there is one. A RunStore opens it. A
+  // backup that failed leaves no files. Commits go on meanwhile, WriteCheckpoint waits. FAILED_PRECONDITION when the
+  // directory holds files.
   virtual absl::Status Backup(const std::string& directory) = 0;
 
   // For the administrator: rows in id order, ids in [first, last].

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
+#include "storage/module_file.h"
 #include "storage/sqlite_run_store.h"
 #include "storage/state_directory.h"
 
@@ -26,6 +27,7 @@ absl::Status ExpectNoFiles(FileSystem& files, const std::string& directory) {
 
 // Best effort: what is left only keeps the next backup from using the directory.
 void RemoveCopy(FileSystem& files, const std::string& directory) {
+  files.Remove(absl::StrCat(directory, "/", kModuleFile)).IgnoreError();
   for (const char* suffix : {"", "-wal", "-shm"}) {
     files.Remove(absl::StrCat(run_store_internal::DatabasePath(directory), suffix)).IgnoreError();
   }
@@ -49,6 +51,7 @@ absl::Status SqliteRunStore::Backup(const std::string& directory) {
 }
 
 absl::Status SqliteRunStore::CopyInto(const std::string& directory) {
+  TERSE_RETURN_IF_ERROR(CopyModule(files_, directory_, directory));
   TERSE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, NewestWholeCheckpoint());
   const std::string name = run_store_internal::CheckpointName(checkpoint.version);
   TERSE_RETURN_IF_ERROR(WriteCheckpointFile(absl::StrCat(directory, "/checkpoints/", name), checkpoint).status());

@@ -7,6 +7,10 @@
 
 namespace terse {
 
+bool IsNotServed(absl::string_view name) {
+  return absl::EndsWith(name, kReplacedSuffix) || absl::EndsWith(name, kPartialSuffix);
+}
+
 std::string RunDirectory(const std::string& state_directory, const std::string& name) {
   return name.empty() ? state_directory : absl::StrCat(state_directory, "/runs/", name);
 }
@@ -21,8 +25,7 @@ absl::StatusOr<std::vector<std::string>> ListRunNames(FileSystem& files, const s
   if (absl::IsNotFound(names.status())) return std::vector<std::string>();
   if (!names.ok()) return names.status();
   const auto is_no_run = [&](const std::string& name) {
-    return absl::EndsWith(name, kReplacedSuffix) || absl::EndsWith(name, kPartialSuffix) ||
-           !HoldsRun(files, RunDirectory(state_directory, name));
+    return IsNotServed(name) || !HoldsRun(files, RunDirectory(state_directory, name));
   };
   names->erase(std::remove_if(names->begin(), names->end(), is_no_run), names->end());
   return names;

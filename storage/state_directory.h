@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "core/file_system.h"
 
 namespace terse {
@@ -19,6 +20,9 @@ namespace terse {
 // being copied.
 inline constexpr char kReplacedSuffix[] = ".before-restore";
 inline constexpr char kPartialSuffix[] = ".partial";
+
+// Whether a directory of that name is one of those.
+bool IsNotServed(absl::string_view name);
 
 // DIR/runs/NAME, or DIR for an empty name.
 std::string RunDirectory(const std::string& state_directory, const std::string& name);

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "core/trainer.h"
-#include "proto/channel_settings.h"
+#include "proto/keepalive.h"
 
 namespace terse {
 

@@ -6,7 +6,7 @@
 
 #include "CLI/CLI.hpp"
 #include "core/session_messages.h"
-#include "proto/channel_settings.h"
+#include "proto/keepalive.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
 #include "spdlog/spdlog.h"
 #include "storage/module_file.h"

@@ -6,13 +6,14 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
+#include "storage/module_file.h"
 
 namespace terse {
 namespace {
 
 // The names of storage/client_state.h, but for the lock.
 bool IsClientFile(const std::string& name) {
-  return name == "MANIFEST" || name == "model" || absl::StartsWith(name, "dense.") ||
+  return name == "MANIFEST" || name == "model" || name == kModuleFile || absl::StartsWith(name, "dense.") ||
          absl::StartsWith(name, "outbox.") || absl::StartsWith(name, "trainer.") ||
          absl::EndsWith(name, kTemporarySuffix);
 }

@@ -14,8 +14,10 @@
 #include "absl/strings/strip.h"
 #include "core/file_system.h"
 #include "core/status.h"
+#include "storage/module_file.h"
 #include "storage/run_store.h"
 #include "storage/state_directory.h"
+#include "storage/temporary_directory.h"
 
 namespace terse {
 namespace {
@@ -25,7 +27,7 @@ constexpr char kCheckpoints[] = "checkpoints";
 
 // The names come from the network, so they must not lead elsewhere.
 bool IsBackupFile(absl::string_view name) {
-  if (name == kDatabase) return true;
+  if (name == kDatabase || name == kModuleFile) return true;
   if (!absl::ConsumePrefix(&name, absl::StrCat(kCheckpoints, "/")) || !absl::ConsumeSuffix(&name, ".ckpt"))
     return false;
   return !name.empty() && std::all_of(name.begin(), name.end(), absl::ascii_isdigit);
@@ -34,11 +36,6 @@ bool IsBackupFile(absl::string_view name) {
 bool Exists(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::exists(path, ignored);
-}
-
-void RemoveTree(const std::string& path) {
-  std::error_code ignored;
-  std::filesystem::remove_all(path, ignored);
 }
 
 // An absolute path without "." and "..", so that it has a parent.
@@ -59,20 +56,9 @@ absl::Status Publish(const std::string& partial, const std::string& directory) {
   return files.SyncDirectory(ParentOf(directory));
 }
 
-// A directory under construction; removed with the object unless it was published.
-class PartialDirectory {
- public:
-  explicit PartialDirectory(std::string path) : path_(std::move(path)) { RemoveTree(path_); }
-  ~PartialDirectory() { RemoveTree(path_); }
-  PartialDirectory(const PartialDirectory&) = delete;
-  PartialDirectory& operator=(const PartialDirectory&) = delete;
-
-  absl::Status Make() const { return PosixFiles().MakeDirectory(absl::StrCat(path_, "/", kCheckpoints)); }
-  const std::string& path() const { return path_; }
-
- private:
-  const std::string path_;
-};
+absl::Status MakeRunDirectory(const TemporaryDirectory& directory) {
+  return PosixFiles().MakeDirectory(absl::StrCat(directory.path(), "/", kCheckpoints));
+}
 
 // Writes the files of a backup's stream.
 class BackupWriter {
@@ -139,6 +125,7 @@ absl::Status CopyFileSynced(const std::string& from, const std::string& to) {
 // Copies what a backup holds; the database's journal files, should a run's own directory be given, as well.
 absl::Status CopyRun(const std::string& from, const std::string& to) {
   FileSystem& files = PosixFiles();
+  TERSE_RETURN_IF_ERROR(CopyModule(files, from, to));
   TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> names, files.List(from));
   for (const std::string& name : names) {
     if (!absl::StartsWith(name, kDatabase)) continue;
@@ -179,11 +166,24 @@ absl::StatusOr<StateLock> LockState(const std::string& directory) {
   return state;
 }
 
+// The coordinator would not serve a run without its model.
+absl::Status CheckModule(const std::string& backup, const RunRecord& run) {
+  v1::RunConfig config;
+  if (!config.ParseFromString(run.config)) {
+    return absl::DataLossError(absl::StrCat(backup, " holds a run whose configuration cannot be read; take another"));
+  }
+  ModelSpec model;
+  model.name = config.model().name();
+  model.hash = config.model().hash();
+  return ReadModule(PosixFiles(), backup, model).status();
+}
+
 // Reads the copied run's own name and version.
-absl::Status Describe(const std::string& copy, RestoreResult* result) {
+absl::Status Describe(const std::string& backup, const std::string& copy, RestoreResult* result) {
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<RunStore> store, RunStore::Open(copy));
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RunRecord> run, store->Run());
   if (!run.has_value()) return absl::NotFoundError("the backup holds no run");
+  TERSE_RETURN_IF_ERROR(CheckModule(backup, *run));
   TERSE_ASSIGN_OR_RETURN(const Head head, store->GetHead());
   if (result->run.empty()) result->run = run->name;
   result->version = head.version;
@@ -213,8 +213,8 @@ absl::StatusOr<BackupResult> SaveBackup(AdminClient& client, const std::string& 
   if (Exists(target)) {
     return absl::AlreadyExistsError(absl::StrCat(target, " exists; name a new directory with --out"));
   }
-  const PartialDirectory partial(absl::StrCat(target, kPartialSuffix));
-  TERSE_RETURN_IF_ERROR(partial.Make());
+  const TemporaryDirectory partial(absl::StrCat(target, kPartialSuffix));
+  TERSE_RETURN_IF_ERROR(MakeRunDirectory(partial));
   BackupWriter writer(partial.path());
   TERSE_RETURN_IF_ERROR(client.Backup([&](const v1::BackupChunk& chunk) { return writer.Add(chunk); }));
   TERSE_ASSIGN_OR_RETURN(const BackupResult result, writer.Finish());
@@ -231,13 +231,13 @@ absl::StatusOr<RestoreResult> RestoreBackup(const RestoreRequest& request) {
     return absl::InvalidArgumentError(absl::StrCat("'", request.run, "' cannot name a run"));
   }
   TERSE_ASSIGN_OR_RETURN(const StateLock lock, LockState(state));
-  const PartialDirectory copy(RunDirectory(state, absl::StrCat("restore", kPartialSuffix)));
-  TERSE_RETURN_IF_ERROR(copy.Make());
+  const TemporaryDirectory copy(RunDirectory(state, absl::StrCat("restore", kPartialSuffix)));
+  TERSE_RETURN_IF_ERROR(MakeRunDirectory(copy));
   TERSE_RETURN_IF_ERROR(CopyRun(request.backup, copy.path()));
   TERSE_RETURN_IF_ERROR(StartNewLineage(copy.path()));
   RestoreResult result;
   result.run = request.run;
-  TERSE_RETURN_IF_ERROR(Describe(copy.path(), &result));
+  TERSE_RETURN_IF_ERROR(Describe(request.backup, copy.path(), &result));
   if (result.run == lock.in_place_name) {
     return absl::AlreadyExistsError(absl::StrCat(state, " itself holds run '", result.run,
                                                  "'; restore under another name with --run, or into another --state"));

@@ -36,8 +36,8 @@ struct RestoreResult {
 
 // Copies the backup into STATE/runs/RUN and makes it a run of its own (StartNewLineage). The coordinator of that state
 // directory must not run: FAILED_PRECONDITION. ALREADY_EXISTS when there is a run of that name and `force` is not set;
-// NOT_FOUND when `backup` holds no run; DATA_LOSS when it is damaged; those of the file system. Nothing has changed
-// after an error.
+// NOT_FOUND when `backup` holds no run, or not its TorchScript file; DATA_LOSS when it is damaged; those of the file
+// system. Nothing has changed after an error.
 absl::StatusOr<RestoreResult> RestoreBackup(const RestoreRequest& request);
 
 }  // namespace terse

@@ -11,32 +11,13 @@
 #include "core/status.h"
 #include "proto/backup_hash.h"
 #include "proto/session_wire.h"
+#include "storage/temporary_directory.h"
 
 namespace terse {
 namespace {
 
 constexpr char kCopyPrefix[] = "backup-";
 constexpr char kCopySuffix[] = ".tmp";
-
-void RemoveTree(const std::string& path) {
-  std::error_code ignored;
-  std::filesystem::remove_all(path, ignored);
-}
-
-// A directory name that goes with everything in it when the object goes.
-class TemporaryCopy {
- public:
-  explicit TemporaryCopy(const std::string& run_directory)
-      : path_(absl::StrCat(run_directory, "/", kCopyPrefix, Id128::Random().ToHex(), kCopySuffix)) {}
-  ~TemporaryCopy() { RemoveTree(path_); }
-  TemporaryCopy(const TemporaryCopy&) = delete;
-  TemporaryCopy& operator=(const TemporaryCopy&) = delete;
-
-  const std::string& path() const { return path_; }
-
- private:
-  const std::string path_;
-};
 
 // Names of the files below `directory`, without those of locks, sorted.
 absl::StatusOr<std::vector<std::string>> FilesBelow(const std::string& directory) {
@@ -96,7 +77,7 @@ class ChunkWriter {
 }  // namespace
 
 absl::Status StreamBackup(const RunHost& run, const std::function<bool(const v1::BackupChunk&)>& write) {
-  const TemporaryCopy copy(run.directory());
+  const TemporaryDirectory copy(absl::StrCat(run.directory(), "/", kCopyPrefix, Id128::Random().ToHex(), kCopySuffix));
   TERSE_RETURN_IF_ERROR(run.Use([&](const RunHost::Live& live) { return live.store->Backup(copy.path()); }));
   TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> names, FilesBelow(copy.path()));
   ChunkWriter writer(write);

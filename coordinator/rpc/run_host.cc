@@ -12,6 +12,7 @@
 #include "proto/run_config_convert.h"
 #include "proto/run_config_loader.h"
 #include "spdlog/spdlog.h"
+#include "storage/model_files.h"
 #include "storage/module_file.h"
 
 namespace terse {
@@ -252,7 +253,16 @@ absl::StatusOr<std::string> RunHost::Export(v1::ExportRequest::Format format) co
   std::vector<float> weights;
   TERSE_RETURN_IF_ERROR(
       Use([&](const Live& live) { return live.loop->Call([&] { weights = live.engine->weights(); }); }));
-  return learning_->Export(format, weights);
+  switch (format) {
+    case v1::ExportRequest::FORMAT_TORCHSCRIPT:
+      return learning_->ExportTorchScript(weights);
+    case v1::ExportRequest::FORMAT_SAFETENSORS:
+      return ExportSafetensors(codec_->layout(), weights);
+    case v1::ExportRequest::FORMAT_NPZ:
+      return ExportNpz(codec_->layout(), weights);
+    default:
+      return absl::InvalidArgumentError("unknown export format; known are torchscript, safetensors and npz");
+  }
 }
 
 }  // namespace terse

@@ -96,7 +96,8 @@ class RunHost {
   // Runs `use` while the store is open and keeps it open until `use` returns. FAILED_PRECONDITION with the reason
   // unless the run is served; otherwise what `use` returns.
   absl::Status Use(absl::FunctionRef<absl::Status(const Live&)> use) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // The bytes of a model file made from the head's weights.
+  // The bytes of a model file made from the head's weights. UNIMPLEMENTED for a TorchScript file of a model that has
+  // none.
   absl::StatusOr<std::string> Export(v1::ExportRequest::Format format) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

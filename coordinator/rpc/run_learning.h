@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/layout.h"
 #include "core/run_config.h"
 #include "core/trainer.h"
-#include "terse/v1/admin.pb.h"
 
 namespace terse {
 
@@ -24,10 +24,14 @@ class RunLearning {
   virtual const Layout& layout() const = 0;
   // Version 0: layout().size() floats.
   virtual absl::StatusOr<std::vector<float>> InitialWeights() const = 0;
+  // Lives as long as this object; called from one thread at a time.
   virtual Evaluator* evaluator() = 0;
-  // The bytes of a model file that other programs open.
-  virtual absl::StatusOr<std::string> Export(v1::ExportRequest::Format format,
-                                             absl::Span<const float> weights) const = 0;
+  // The bytes of a TorchScript file (torch.jit.load) with these weights. UNIMPLEMENTED for a model that has none;
+  // files of the weights alone (storage/model_files.h) need no help.
+  virtual absl::StatusOr<std::string> ExportTorchScript(absl::Span<const float> weights) const {
+    return absl::UnimplementedError(
+        "the model of this run has no TorchScript; export its weights with --format state or npz");
+  }
 };
 
 // Makes it for a run. `module` holds the bytes of the run's TorchScript file when config.model.name is "torchscript",

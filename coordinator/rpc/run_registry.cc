@@ -12,6 +12,7 @@
 #include "proto/run_config_loader.h"
 #include "storage/module_file.h"
 #include "storage/state_directory.h"
+#include "storage/temporary_directory.h"
 
 namespace terse {
 namespace {
@@ -24,12 +25,21 @@ absl::StatusOr<std::string> NameOfRunInPlace(const std::string& state_directory)
   return run.has_value() ? run->name : std::string();
 }
 
+// A run in a directory of such a name would be gone at the next start.
+absl::Status CheckName(const v1::RunConfig& config) {
+  if (!IsNotServed(config.name())) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("name = '", config.name(), "' ends with ", kPartialSuffix, " or ",
+                                                 kReplacedSuffix, ", which marks directories that are not served; ",
+                                                 "choose another name"));
+}
+
 // Plans for the runs of a state directory: those of the run files, or without run files all that it holds.
 absl::StatusOr<std::vector<RunPlan>> PlanRuns(const std::string& state_directory,
                                               const std::vector<std::string>& run_files) {
   std::vector<RunPlan> plans;
   for (const std::string& file : run_files) {
     TERSE_ASSIGN_OR_RETURN(v1::RunConfig config, LoadRunConfig(file));
+    if (const absl::Status status = CheckName(config); !status.ok()) return Annotate(status, file);
     const auto same =
         std::find_if(plans.begin(), plans.end(), [&](const RunPlan& plan) { return plan.name == config.name(); });
     if (same != plans.end()) {
@@ -51,7 +61,6 @@ absl::StatusOr<std::vector<RunPlan>> PlanRuns(const std::string& state_directory
 }
 
 std::string Names(const std::vector<RunHost*>& runs) {
-  if (runs.empty()) return "none yet; create one with `tersectl run create --run FILE`";
   return absl::StrJoin(runs, ", ", [](std::string* out, const RunHost* run) { absl::StrAppend(out, run->name()); });
 }
 
@@ -64,23 +73,6 @@ absl::Status CheckModule(const v1::Model& model, absl::string_view module) {
       model.hash(), "', and the file has ", module.size(), " bytes", module.empty() ? "" : " and the SHA-256 ",
       module.empty() ? "" : ModuleHash(module), "; `tersectl run create --run FILE --model FILE` sets both"));
 }
-
-// A directory that goes with everything in it, unless it was renamed.
-class PartialDirectory {
- public:
-  explicit PartialDirectory(std::string path) : path_(std::move(path)) { Remove(); }
-  ~PartialDirectory() { Remove(); }
-  PartialDirectory(const PartialDirectory&) = delete;
-  PartialDirectory& operator=(const PartialDirectory&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  void Remove() const {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::string path_;
-};
 
 }  // namespace
 
@@ -108,12 +100,14 @@ absl::StatusOr<std::unique_ptr<RunHost>> RunRegistry::OpenHost(RunPlan plan) con
 }
 
 void RunRegistry::Start() {
+  absl::MutexLock lock(&creation_mutex_);
+  started_ = true;
   for (RunHost* run : runs()) run->Start();
 }
 
 absl::Status RunRegistry::Stop() {
   absl::MutexLock lock(&creation_mutex_);
-  stopped_ = true;
+  started_ = false;
   absl::Status status;
   for (RunHost* run : runs()) status.Update(run->Stop());
   return status;
@@ -121,21 +115,17 @@ absl::Status RunRegistry::Stop() {
 
 absl::StatusOr<RunHost*> RunRegistry::Create(const v1::RunConfig& config, absl::string_view module) {
   TERSE_RETURN_IF_ERROR(ValidateRunConfig(config));
+  TERSE_RETURN_IF_ERROR(CheckName(config));
   TERSE_RETURN_IF_ERROR(CheckModule(config.model(), module));
   absl::MutexLock creation(&creation_mutex_);
-  if (stopped_) return absl::UnavailableError("the coordinator is shutting down");
+  if (!started_) return absl::UnavailableError("the coordinator is starting or shutting down");
   const std::string directory = RunDirectory(options_.state_directory, config.name());
-  if (std::filesystem::exists(directory) || (!runs().empty() && Find(config.name()).ok())) {
+  std::error_code ignored;
+  if (std::filesystem::exists(directory, ignored) || Find(config.name()).ok()) {
     return absl::AlreadyExistsError(
         absl::StrCat("there is a run '", config.name(), "' already; choose another name for the new one"));
   }
-  {
-    const PartialDirectory partial(absl::StrCat(directory, kPartialSuffix));
-    TERSE_RETURN_IF_ERROR(Prepare(config, module, partial.path()));
-    TERSE_RETURN_IF_ERROR(PosixFiles().Rename(partial.path(), directory));
-    TERSE_RETURN_IF_ERROR(PosixFiles().SyncDirectory(absl::StrCat(options_.state_directory, "/runs")));
-  }
-  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<RunHost> run, OpenHost({config.name(), directory, absl::nullopt, ""}));
+  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<RunHost> run, Make(config, module, directory));
   RunHost* const created = run.get();
   {
     absl::MutexLock lock(&mutex_);
@@ -144,6 +134,21 @@ absl::StatusOr<RunHost*> RunRegistry::Create(const v1::RunConfig& config, absl::
   created->Start();
   options_.on_change();
   return created;
+}
+
+absl::StatusOr<std::unique_ptr<RunHost>> RunRegistry::Make(const v1::RunConfig& config, absl::string_view module,
+                                                           const std::string& directory) const {
+  const TemporaryDirectory partial(absl::StrCat(directory, kPartialSuffix));
+  TERSE_RETURN_IF_ERROR(Prepare(config, module, partial.path()));
+  TERSE_RETURN_IF_ERROR(PosixFiles().Rename(partial.path(), directory));
+  const auto open = [&]() -> absl::StatusOr<std::unique_ptr<RunHost>> {
+    TERSE_RETURN_IF_ERROR(PosixFiles().SyncDirectory(absl::StrCat(options_.state_directory, "/runs")));
+    return OpenHost({config.name(), directory, absl::nullopt, ""});
+  };
+  absl::StatusOr<std::unique_ptr<RunHost>> run = open();
+  // Otherwise a run that its operator believes refused would be served at the next start.
+  if (!run.ok()) PosixFiles().Rename(directory, partial.path()).IgnoreError();
+  return run;
 }
 
 absl::Status RunRegistry::Prepare(const v1::RunConfig& config, absl::string_view module,
@@ -156,10 +161,13 @@ absl::Status RunRegistry::Prepare(const v1::RunConfig& config, absl::string_view
 absl::StatusOr<RunHost*> RunRegistry::Find(const std::string& name) const {
   const std::vector<RunHost*> all = runs();
   if (name.empty() && all.size() == 1) return all.front();
+  if (all.empty()) {
+    return absl::NotFoundError("no run is served here yet; create one with `tersectl run create --run FILE`");
+  }
   for (RunHost* run : all) {
     if (run->name() == name) return run;
   }
-  if (!name.empty() || all.empty()) {
+  if (!name.empty()) {
     return absl::NotFoundError(absl::StrCat("no run '", name, "' is served here; there are: ", Names(all)));
   }
   return absl::InvalidArgumentError(absl::StrCat("several runs are served here; name one with --run: ", Names(all)));

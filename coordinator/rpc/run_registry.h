@@ -32,13 +32,15 @@ class RunRegistry {
   // and RunHost::Open, which name the run.
   static absl::StatusOr<std::unique_ptr<RunRegistry>> Open(Options options, const std::vector<std::string>& run_files);
 
-  void Start();
+  // Serves every run. From here on, runs can be created.
+  void Start() ABSL_LOCKS_EXCLUDED(mutex_, creation_mutex_);
   // Ends every run in order and returns the first error. No run can be created from then on.
   absl::Status Stop() ABSL_LOCKS_EXCLUDED(mutex_, creation_mutex_);
 
   // Makes a new run, whole or not at all, and serves it. `module` holds the TorchScript file of a run whose model is
   // one. INVALID_ARGUMENT for a configuration that breaks a rule, a file that is not the one of model.hash, and what a
-  // RunHost finds; ALREADY_EXISTS when there is a run of that name; those of FileSystem.
+  // RunHost finds; ALREADY_EXISTS when there is a run of that name; UNAVAILABLE before Start and after Stop; those of
+  // FileSystem.
   absl::StatusOr<RunHost*> Create(const v1::RunConfig& config, absl::string_view module)
       ABSL_LOCKS_EXCLUDED(mutex_, creation_mutex_);
 
@@ -52,12 +54,15 @@ class RunRegistry {
  private:
   explicit RunRegistry(Options options) : options_(std::move(options)) {}
   absl::StatusOr<std::unique_ptr<RunHost>> OpenHost(RunPlan plan) const;
-  // The new run in a directory of its own, complete.
+  // The new run in its directory, open.
+  absl::StatusOr<std::unique_ptr<RunHost>> Make(const v1::RunConfig& config, absl::string_view module,
+                                                const std::string& directory) const;
+  // All files of the new run, in a directory that is not served.
   absl::Status Prepare(const v1::RunConfig& config, absl::string_view module, const std::string& directory) const;
 
   const Options options_;
   absl::Mutex creation_mutex_;  // one creation at a time
-  bool stopped_ ABSL_GUARDED_BY(creation_mutex_) = false;
+  bool started_ ABSL_GUARDED_BY(creation_mutex_) = false;
   mutable absl::Mutex mutex_ ABSL_ACQUIRED_AFTER(creation_mutex_);
   std::vector<std::unique_ptr<RunHost>> runs_ ABSL_GUARDED_BY(mutex_);
 };

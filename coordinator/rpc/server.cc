@@ -17,6 +17,7 @@
 #include "core/status.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
+#include "proto/channel_settings.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
 #include "spdlog/spdlog.h"
 #include "storage/state_directory.h"
@@ -170,9 +171,11 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFac
   TERSE_ASSIGN_OR_RETURN(const Listener admin,
                          Listen(options.admin, "--admin", options.keepalive_seconds, &admin_service));
   watchman.Watch(runs.get(), fleet.server->GetHealthCheckService());
-  TERSE_RETURN_IF_ERROR(WriteReadyFile(options.ready_file, fleet, admin));
   LogRuns(*runs, fleet, admin);
   runs->Start();
+  // Whoever has read that file may create a run.
+  const absl::Status ready = WriteReadyFile(options.ready_file, fleet, admin);
+  if (!ready.ok()) ending->Decide(ready);
   if (on_ready) on_ready({fleet.address, admin.address});
 
   absl::Status status = ending->Wait();

@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/optional.h"
-#include "coordinator/rpc/run_host.h"
-#include "proto/channel_settings.h"
+#include "coordinator/rpc/run_learning.h"
+#include "proto/keepalive.h"
 
 namespace terse {
 

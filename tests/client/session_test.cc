@@ -10,6 +10,7 @@
 #include "core/fault.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "storage/module_file.h"
 #include "storage/run_store.h"
 #include "tests/testing/fleet_simulation.h"
 #include "tests/testing/temp_directory.h"
@@ -107,7 +108,11 @@ class Session : public ::testing::Test {
     options.run = "grid";
     options.process = {5, ++processes_};
     options.state = state;
-    options.make_trainer = GridTrainerFactory();
+    options.make_trainer = [this](const RunConfig& config, const Shard& shard, absl::string_view module) {
+      trained_modules_.emplace_back(module);
+      return GridTrainerFactory()(config, shard, module);
+    };
+    options.allow_models = allow_models_;
     options.clock = &clock_;
     options.keep_going = [this] { return keep_going_; };
     options.log = [this](bool, const std::string& line) { log_ += line + "\n"; };
@@ -148,6 +153,8 @@ class Session : public ::testing::Test {
   FakeClock clock_;
   bool keep_going_ = true;
   uint64_t processes_ = 0;
+  std::vector<std::string> allow_models_;
+  std::vector<std::string> trained_modules_;  // what each trainer was made with
   std::string log_;
   std::unique_ptr<ClientState> state_;
   std::unique_ptr<ClientSession> session_;
@@ -457,6 +464,86 @@ TEST_F(Mutants, TimeoutIsRejectTakesALostConnectionForTheVerdict) {
 }
 
 #endif  // TERSE_FAULTS
+
+// A run whose model is a TorchScript file.
+class ModuleSession : public Session {
+ protected:
+  ModuleSession() {
+    RunConfig config = *config_;
+    config.model.name = std::string(kTorchScriptModel);
+    config.model.hash = ModuleHash(kModule);
+    module_config_ = std::make_shared<const RunConfig>(std::move(config));
+  }
+  // A process that trains these modules joins; how its session ended.
+  absl::Status JoinWith(std::vector<std::string> allow_models, absl::StatusOr<std::string> module) {
+    allow_models_ = std::move(allow_models);
+    Restart();
+    Welcome welcome = MakeWelcome();
+    welcome.config = module_config_;
+    ScriptedCoordinator link;
+    link.module = std::move(module);
+    link.script = {welcome};
+    const absl::Status ended = session_->Run(&link);
+    said_ready_ = !link.Said<Ready>().empty();
+    downloads_ = link.module_downloads;
+    return ended;
+  }
+
+  static constexpr char kModule[] = "a module";
+  std::shared_ptr<const RunConfig> module_config_;
+  bool said_ready_ = false;
+  int downloads_ = 0;
+};
+
+TEST_F(ModuleSession, RefusesAModuleThatNobodyAllowed) {
+  for (const std::vector<std::string>& allowed : {std::vector<std::string>(), {ModuleHash("another")}}) {
+    const absl::Status refused = JoinWith(allowed, std::string(kModule));
+    EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("--allow-model " + ModuleHash(kModule)));
+    EXPECT_EQ(downloads_, 0);
+  }
+  EXPECT_TRUE(state_->state().lineage.IsZero());
+  EXPECT_TRUE(trained_modules_.empty());
+}
+
+TEST_F(ModuleSession, DownloadsItOnceAndKeepsIt) {
+  EXPECT_TRUE(absl::IsUnavailable(JoinWith({ModuleHash("another"), ModuleHash(kModule)}, std::string(kModule))));
+  EXPECT_TRUE(said_ready_);
+  EXPECT_EQ(downloads_, 1);
+  EXPECT_TRUE(absl::IsUnavailable(JoinWith({ModuleHash(kModule)}, absl::NotFoundError("none"))));
+  EXPECT_TRUE(said_ready_);
+  EXPECT_EQ(downloads_, 0);
+  EXPECT_THAT(trained_modules_, ::testing::ElementsAre(kModule, kModule));
+}
+
+TEST_F(ModuleSession, WhatItKeptIsStillForAllowedModulesOnly) {
+  EXPECT_TRUE(absl::IsUnavailable(JoinWith({ModuleHash(kModule)}, std::string(kModule))));
+  EXPECT_TRUE(absl::IsFailedPrecondition(JoinWith({}, std::string(kModule))));
+  EXPECT_FALSE(said_ready_);
+}
+
+TEST_F(ModuleSession, OtherBytesAreNeitherTrainedNorKept) {
+  const absl::Status wrong = JoinWith({ModuleHash(kModule)}, std::string("other bytes"));
+  EXPECT_TRUE(absl::IsUnavailable(wrong));
+  EXPECT_THAT(std::string(wrong.message()), HasSubstr(ModuleHash(kModule)));
+  EXPECT_FALSE(said_ready_);
+  EXPECT_TRUE(trained_modules_.empty());
+  EXPECT_FALSE(state_->LoadModule(module_config_->model).has_value());
+}
+
+TEST_F(ModuleSession, ADamagedCopyIsDownloadedAgain) {
+  EXPECT_TRUE(absl::IsUnavailable(JoinWith({ModuleHash(kModule)}, std::string(kModule))));
+  ASSERT_TRUE(state_->SaveModule("a mutule").ok());
+  EXPECT_TRUE(absl::IsUnavailable(JoinWith({ModuleHash(kModule)}, std::string(kModule))));
+  EXPECT_EQ(downloads_, 1);
+  EXPECT_THAT(trained_modules_, ::testing::ElementsAre(kModule, kModule));
+}
+
+TEST_F(ModuleSession, ADownloadThatFailsSaysWhetherTryingAgainHelps) {
+  EXPECT_TRUE(absl::IsUnavailable(JoinWith({ModuleHash(kModule)}, absl::UnavailableError("the connection broke"))));
+  EXPECT_TRUE(absl::IsNotFound(JoinWith({ModuleHash(kModule)}, absl::NotFoundError("none"))));
+  EXPECT_FALSE(said_ready_);
+}
 
 }  // namespace
 }  // namespace terse

@@ -1,10 +1,14 @@
-# Tests of tersectl, against a fake coordinator on a loopback port. gRPC's library is not instrumented, so
-# ThreadSanitizer would report what it cannot see.
+# Tests of tersectl, against a fake coordinator on a loopback port, and of the coordinator's own edge. gRPC's library is
+# not instrumented, so ThreadSanitizer would report what it cannot see.
 if(TERSE_SANITIZER STREQUAL "thread")
   return()
 endif()
 terse_test(terse_admin_test
   SRCS "${CMAKE_CURRENT_LIST_DIR}/admin_backup_test.cc" "${CMAKE_CURRENT_LIST_DIR}/admin_cli_test.cc"
-       "${CMAKE_CURRENT_LIST_DIR}/admin_report_test.cc"
+       "${CMAKE_CURRENT_LIST_DIR}/admin_create_test.cc" "${CMAKE_CURRENT_LIST_DIR}/admin_report_test.cc"
   DEPS terse_admin)
 target_compile_definitions(terse_admin_test PRIVATE TERSE_RUNS_DIR="${CMAKE_SOURCE_DIR}/deploy/runs")
+
+terse_test(terse_coordinator_rpc_test
+  SRCS "${CMAKE_CURRENT_LIST_DIR}/run_registry_test.cc"
+  DEPS terse_coordinator_rpc terse_testing)

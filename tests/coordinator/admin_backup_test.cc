@@ -10,6 +10,7 @@
 
 #include "core/file_system.h"
 #include "proto/backup_hash.h"
+#include "storage/module_file.h"
 #include "storage/run_store.h"
 #include "storage/state_directory.h"
 #include "tests/coordinator/tersectl.h"
@@ -66,8 +67,14 @@ TEST_F(BackupTest, ArrivesWholeOrNotAtAll) {
   EXPECT_TRUE(NothingIsLeft());
 }
 
+TEST_F(BackupTest, HasTheTorchScriptFile) {
+  ASSERT_EQ(BackUp({FileChunk("module.pt", 3, "abc"), FileChunk("run.sqlite", 1, "d")}).code, kExitOk);
+  EXPECT_EQ(Slurp(out_ + "/module.pt"), "abc");
+}
+
 TEST_F(BackupTest, RejectsWhatNoRunHas) {
-  for (const char* name : {"../run.sqlite", "checkpoints/../x.ckpt", "/etc/passwd", "checkpoints/.ckpt", "lock"}) {
+  for (const char* name : {"../run.sqlite", "checkpoints/../x.ckpt", "/etc/passwd", "checkpoints/.ckpt", "lock",
+                           "checkpoints/module.pt"}) {
     EXPECT_THAT(BackUp({FileChunk(name, 1, "x")}).err, HasSubstr("a file that no run has")) << name;
   }
   EXPECT_THAT(BackUp({FileChunk("run.sqlite", 2, "xyz")}).err, HasSubstr("more of a file than it announced"));
@@ -82,11 +89,12 @@ class RestoreTest : public ::testing::Test {
  protected:
   RestoreTest() { MakeRun(backup_); }
 
-  static void MakeRun(const std::string& directory) {
+  static void MakeRun(const std::string& directory, const v1::RunConfig& config = v1::RunConfig()) {
     auto store = RunStore::Open(directory);
     ASSERT_TRUE(store.ok()) << store.status();
     RunRecord run;
     run.name = "kept";
+    run.config = config.SerializeAsString();
     run.lineage = Id128{1, 2};
     run.parameters = 2;
     ASSERT_TRUE((*store)->CreateRun(run, {0.5f, 1.0f}).ok());
@@ -116,6 +124,21 @@ TEST_F(RestoreTest, MakesARunOfItsOwn) {
   const json other = json::parse(Restore({"--run", "other", "--json"}).out);
   EXPECT_EQ(other["directory"], state_ + "/runs/other");
   EXPECT_NE(LineageOf(state_ + "/runs/other"), LineageOf(state_ + "/runs/kept"));
+}
+
+TEST_F(RestoreTest, NeedsTheTorchScriptFileOfTheRun) {
+  v1::RunConfig config;
+  config.mutable_model()->set_name("torchscript");
+  config.mutable_model()->set_hash(ModuleHash("module"));
+  std::filesystem::remove_all(backup_);
+  MakeRun(backup_, config);
+  EXPECT_THAT(Restore().err, HasSubstr("there is no " + backup_ + "/module.pt"));
+  ASSERT_TRUE(WriteModule(PosixFiles(), backup_, "damaged").ok());
+  EXPECT_THAT(Restore().err, HasSubstr(backup_ + "/module.pt has the SHA-256"));
+  EXPECT_THAT(*ListRunNames(PosixFiles(), state_), ElementsAre());
+  ASSERT_TRUE(WriteModule(PosixFiles(), backup_, "module").ok());
+  EXPECT_EQ(Restore().code, kExitOk);
+  EXPECT_EQ(Slurp(state_ + "/runs/kept/module.pt"), "module");
 }
 
 TEST_F(RestoreTest, KeepsTheRunThatWasThere) {

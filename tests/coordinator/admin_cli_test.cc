@@ -246,6 +246,7 @@ TEST_F(TersectlTest, ExportWritesEveryFile) {
   EXPECT_EQ(exported.code, kExitOk) << exported.err;
   EXPECT_EQ(Slurp(out + "/model.pt"), server_.torchscript);
   EXPECT_EQ(Slurp(out + "/model.safetensors"), server_.safetensors);
+  EXPECT_EQ(Slurp(out + "/model.npz"), server_.npz);
   EXPECT_EQ(Slurp(out + "/rounds.csv"), Ask({"rounds", "--csv"}).out);
   EXPECT_EQ(Slurp(out + "/summary.json"), Ask({"summary", "--json"}).out);
   EXPECT_THAT(Slurp(out + "/accuracy_vs_bytes.svg"), HasSubstr("lenet5-sbc2: accuracy against bytes sent"));

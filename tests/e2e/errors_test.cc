@@ -79,14 +79,15 @@ TEST(ClientErrors, ResetStateRemovesADamagedDirectoryAndSaysWhatIsLost) {
   int code = -1;
   RunCommand({"/bin/mkdir", directory / "a"}, &code);
   WriteText(directory / "a/MANIFEST", "this is no manifest");
+  WriteText(directory / "a/module.pt", "model");
   WriteText(directory / "a/notes.txt", "of the user");
   Process client({TERSE_BIN "/terse-client", "--coordinator", "127.0.0.1:1", "--name", "a", "--state", directory / "a",
                   "--reset-state"},
                  directory / "log");
   EXPECT_TRUE(WaitUntil([&] { return absl::StrContains(client.Output(), "trying again in"); }, absl::Seconds(60)))
       << client.Output();
-  EXPECT_THAT(client.Output(), HasSubstr("removed 1 files, 19 bytes"));
-  EXPECT_THAT(client.Output(), HasSubstr("MANIFEST; the residual that they held is lost"));
+  EXPECT_THAT(client.Output(), HasSubstr("removed 2 files, 24 bytes"));
+  EXPECT_THAT(client.Output(), HasSubstr("MANIFEST, module.pt; the residual that they held is lost"));
   RunCommand({"/bin/cat", directory / "a/notes.txt"}, &code);
   EXPECT_EQ(code, 0) << "only the client's own files go";
 }
@@ -118,6 +119,21 @@ TEST(CoordinatorErrors, UnknownKeyInTheRunFile) {
   EXPECT_EQ(code, 1);
   EXPECT_THAT(output, HasSubstr("run.toml:10"));
   EXPECT_THAT(output, HasSubstr("quroum"));
+}
+
+TEST(CoordinatorErrors, AModelFileThatIsNoTorchScript) {
+  FleetProcesses fleet{TERSE_BIN "/terse-coordinator", TERSE_BIN "/terse-client"};
+  fleet.StartCoordinator(/*run_file=*/"");
+  WriteText(fleet.directory() / "run.toml", absl::StrCat(kRun, "[model]\nname = 'torchscript'\n"));
+  WriteText(fleet.directory() / "model.pt", "this is no TorchScript");
+  int code = -1;
+  const std::string refused = fleet.Ctl(
+      {"run", "create", "--run", fleet.directory() / "run.toml", "--model", fleet.directory() / "model.pt"}, &code);
+  EXPECT_EQ(code, 4);
+  EXPECT_THAT(refused, HasSubstr("run 'errors': reading the model's file"));
+  EXPECT_THAT(refused, HasSubstr("torch.jit.save"));
+  EXPECT_THAT(fleet.Ctl({"runs"}), ::testing::Not(HasSubstr("errors")));
+  EXPECT_FALSE(fleet.coordinator().Wait(absl::ZeroDuration()).has_value()) << "the coordinator died";
 }
 
 // A peer that is no Terse client: raw messages over gRPC against a real coordinator.
@@ -228,6 +244,13 @@ TEST_F(RawPeer, DownloadsGoOnWhereTheyStopped) {
   }
   EXPECT_EQ(Download(stub_.get(), lineage, whole.size(), &rest), grpc::StatusCode::OUT_OF_RANGE);
   EXPECT_EQ(Download(stub_.get(), std::string(16, 'z'), 0, &rest), grpc::StatusCode::NOT_FOUND);
+  grpc::ClientContext module_context;
+  v1::ModuleRequest module_request;
+  module_request.set_lineage(lineage);
+  v1::FileChunk chunk;
+  auto module = stub_->DownloadModule(&module_context, module_request);
+  EXPECT_FALSE(module->Read(&chunk));
+  EXPECT_EQ(module->Finish().error_code(), grpc::StatusCode::NOT_FOUND) << "this run has a model of Terse's own";
   context.TryCancel();
   stream->Finish();
 }

@@ -216,12 +216,17 @@ TEST_F(Runs, ARunThatAnEarlierReleaseKeptInTheDirectoryItselfGoesOnThere) {
   EXPECT_FALSE(std::filesystem::exists(state / "runs"));
 }
 
-TEST_F(Runs, ADirectoryWithoutARunAsksForOne) {
-  fleet_.StartCoordinator("");
-  EXPECT_THAT(fleet_.coordinator().Output(), HasSubstr("create one with `tersectl run create --run FILE`"));
+TEST_F(Runs, ACoordinatorWithoutARunSaysHowToMakeOne) {
+  fleet_.StartCoordinator(/*run_file=*/"");
+  EXPECT_THAT(fleet_.coordinator().Output(), HasSubstr("no run yet: create one with `tersectl run create --run FILE`"));
+  EXPECT_TRUE(Ask({"runs"}).empty());
   int code = -1;
   EXPECT_THAT(fleet_.Ctl({"status"}, &code), HasSubstr("create one with `tersectl run create --run FILE`"));
   EXPECT_EQ(code, 1);
+  fleet_.StartClient(0);
+  EXPECT_EQ(fleet_.client(0).Wait(kPatience), absl::optional<int>(1));
+  EXPECT_THAT(fleet_.client(0).Output(), HasSubstr("no run is served here yet"));
+  StopCoordinator();
 }
 
 }  // namespace

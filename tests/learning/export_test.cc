@@ -4,7 +4,6 @@
 #include <torch/csrc/jit/serialization/import.h>
 
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "core/random.h"
@@ -61,33 +60,6 @@ TEST(ExportTorchScriptTest, ParametersKeepNamesShapesAndValues) {
 
 TEST(ExportTorchScriptTest, RefusesForeignWeights) {
   EXPECT_EQ(ExportTorchScript(*Lenet5(), {1.0f}).status().code(), absl::StatusCode::kInvalidArgument);
-}
-
-TEST(ExportSafetensorsTest, HeaderAndValuesFollowTheFormat) {
-  const Layout layout = ModelLayout({"lenet5_caffe"}).value();
-  const std::vector<float> weights = InitialWeights({"lenet5_caffe"}, 5).value();
-  const std::string bytes = ExportSafetensors(layout, weights).value();
-  uint64_t length = 0;
-  for (int i = 7; i >= 0; --i) length = length << 8 | static_cast<unsigned char>(bytes[i]);
-  EXPECT_EQ(length % 8, 0u);
-  ASSERT_EQ(bytes.size(), 8 + length + 4 * weights.size());
-  const auto header = nlohmann::json::parse(bytes.substr(8, length));
-  EXPECT_EQ(header.size(), layout.tensors().size());
-  for (const TensorSpec& tensor : layout.tensors()) {
-    const auto& entry = header.at(tensor.name);
-    EXPECT_EQ(entry.at("dtype"), "F32");
-    EXPECT_EQ(entry.at("shape").get<std::vector<int64_t>>(), tensor.shape);
-    EXPECT_EQ(entry.at("data_offsets").get<std::vector<int64_t>>(),
-              (std::vector<int64_t>{4 * tensor.offset, 4 * (tensor.offset + tensor.size)}));
-  }
-  EXPECT_EQ(std::memcmp(bytes.data() + 8 + length, weights.data(), 4 * weights.size()), 0);
-}
-
-TEST(ExportSafetensorsTest, RefusesBadInput) {
-  const Layout quoted = Layout::Create({{"a\"b", {2}}}).value();
-  EXPECT_EQ(ExportSafetensors(quoted, {1.0f, 2.0f}).status().code(), absl::StatusCode::kInvalidArgument);
-  const Layout plain = Layout::Create({{"a", {2}}}).value();
-  EXPECT_EQ(ExportSafetensors(plain, {1.0f}).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

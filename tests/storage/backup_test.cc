@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "core/file_system.h"
+#include "storage/module_file.h"
 #include "tests/storage/storage_testing.h"
 #include "tests/storage/system_calls.h"
 
@@ -42,6 +43,13 @@ TEST_F(BackupTest, TheCopyIsTheRunWithItsNewestCheckpoint) {
   EXPECT_EQ(copy->ReadNewestCheckpoint()->weights, TestWeights(4));
   EXPECT_EQ(copy->ReadLog(4, 5)->back().model_hash, TestHash(5));
   EXPECT_OK(RunRound(*copy, 6));
+}
+
+TEST_F(BackupTest, TheCopyHasTheRunsTorchScriptFile) {
+  ASSERT_OK(WriteModule(PosixFiles(), directory_.Path("run"), "module"));
+  ASSERT_OK(store_->Backup(CopyPath()));
+  EXPECT_THAT(*PosixFiles().List(CopyPath()), ElementsAre("checkpoints", "module.pt", "run.sqlite"));
+  EXPECT_EQ(*PosixFiles().Read(CopyPath() + "/module.pt"), "module");
 }
 
 TEST_F(BackupTest, TakenWhileRoundsCommit) {
@@ -85,6 +93,7 @@ TEST_F(BackupTest, ADamagedCheckpointIsNotCopied) {
 
 TEST_F(BackupTest, AFailedBackupLeavesRoomForTheNext) {
   ASSERT_OK(RunRound(*store_, 1));
+  ASSERT_OK(WriteModule(PosixFiles(), directory_.Path("run"), "module"));
   int n = 0;
   for (bool failed = true; failed;) {
     ++n;

@@ -41,6 +41,7 @@ class FakeAdminServer : public v1::Admin::Service {
   std::vector<v1::Run> runs;
   std::string torchscript = "torchscript bytes";
   std::string safetensors = "safetensors bytes";
+  std::string npz = "npz bytes";
   uint64_t announced_beyond = 0;  // added to the size that Export announces
   int watch_breaks = 0;           // Watch ends so many times with UNAVAILABLE after one round
 
@@ -54,10 +55,28 @@ class FakeAdminServer : public v1::Admin::Service {
   std::atomic<int> page_calls{0};
   std::atomic<bool> stopped{false};
   std::atomic<bool> shut_down{false};
+  // What CreateRun was told; what it answers.
+  v1::RunConfig created;
+  std::string created_module;
+  int created_pieces = 0;
+  grpc::Status creation;
   // What the last command said; read when it has returned.
   std::string asked_run;
   std::string asked_reason;
   v1::SetAsideRequest asked_set_aside;
+
+  grpc::Status CreateRun(grpc::ServerContext*, grpc::ServerReader<v1::CreateRunRequest>* reader,
+                         v1::CreateRunReply* reply) override {
+    created_module.clear();
+    created_pieces = 0;
+    for (v1::CreateRunRequest request; reader->Read(&request);) {
+      if (request.has_config()) created = request.config();
+      created_module += request.module();
+      created_pieces += !request.module().empty();
+    }
+    reply->set_run(created.name());
+    return creation;
+  }
 
   grpc::Status ListRuns(grpc::ServerContext*, const v1::RunsRequest*, v1::RunsReply* reply) override {
     for (const v1::Run& run : runs) *reply->add_runs() = run;
@@ -151,7 +170,7 @@ class FakeAdminServer : public v1::Admin::Service {
 
   grpc::Status Export(grpc::ServerContext*, const v1::ExportRequest* request,
                       grpc::ServerWriter<v1::ExportChunk>* writer) override {
-    const std::string& file = request->format() == v1::ExportRequest::FORMAT_TORCHSCRIPT ? torchscript : safetensors;
+    const std::string& file = FileOf(request->format());
     if (file.empty()) return grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "no exporter for this format");
     constexpr size_t kChunk = 5;
     for (size_t at = 0; at < file.size(); at += kChunk) {
@@ -164,6 +183,11 @@ class FakeAdminServer : public v1::Admin::Service {
   }
 
  private:
+  const std::string& FileOf(v1::ExportRequest::Format format) const {
+    if (format == v1::ExportRequest::FORMAT_TORCHSCRIPT) return torchscript;
+    return format == v1::ExportRequest::FORMAT_NPZ ? npz : safetensors;
+  }
+
   static bool IsWithin(uint64_t id, uint64_t first, uint64_t last) {
     return id >= first && id <= (last == 0 ? std::numeric_limits<uint64_t>::max() : last);
   }

@@ -1,0 +1,26 @@
+// Weights in files that other programs open, for every model whatever trains it.
+#ifndef TERSE_STORAGE_MODEL_FILES_H_
+#define TERSE_STORAGE_MODEL_FILES_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/layout.h"
+
+namespace terse {
+
+// The bytes of a safetensors file: uint64 length of the header, little-endian; a JSON header padded with spaces to a
+// multiple of 8, {"name": {"dtype": "F32", "shape": [...], "data_offsets": [begin, end]}, ...}, offsets from the end of
+// the header; then the float32 values, little-endian, in the layout's order. INVALID_ARGUMENT for weights of the wrong
+// length or a tensor name that JSON would have to escape.
+absl::StatusOr<std::string> ExportSafetensors(const Layout& layout, absl::Span<const float> weights);
+
+// The bytes of a .npz file for numpy.load: a ZIP archive without compression of one NPY file (version 1.0, '<f4', C
+// order) a tensor, under the tensor's name. INVALID_ARGUMENT for weights of the wrong length, or more than 2 GiB of
+// them, which this form of archive does not hold.
+absl::StatusOr<std::string> ExportNpz(const Layout& layout, absl::Span<const float> weights);
+
+}  // namespace terse
+
+#endif  // TERSE_STORAGE_MODEL_FILES_H_

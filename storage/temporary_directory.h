@@ -1,0 +1,30 @@
+// A directory under construction, or one that is needed for a moment.
+#ifndef TERSE_STORAGE_TEMPORARY_DIRECTORY_H_
+#define TERSE_STORAGE_TEMPORARY_DIRECTORY_H_
+
+#include <string>
+#include <utility>
+
+namespace terse {
+
+// Removes `path` and everything in it, best effort.
+void RemoveTree(const std::string& path);
+
+// The name of a directory that is gone with everything in it when the object goes, unless it was renamed until then.
+// What an earlier process left under that name goes first. Making the directory is the user's affair.
+class TemporaryDirectory {
+ public:
+  explicit TemporaryDirectory(std::string path) : path_(std::move(path)) { RemoveTree(path_); }
+  ~TemporaryDirectory() { RemoveTree(path_); }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  const std::string path_;
+};
+
+}  // namespace terse
+
+#endif  // TERSE_STORAGE_TEMPORARY_DIRECTORY_H_

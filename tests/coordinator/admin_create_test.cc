@@ -1,0 +1,104 @@
+// tersectl run create: what arrives at the coordinator, and what never leaves.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "storage/module_file.h"
+#include "tests/coordinator/tersectl.h"
+#include "tests/testing/fake_admin_server.h"
+#include "tests/testing/temp_directory.h"
+
+namespace terse {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class CreateTest : public ::testing::Test {
+ protected:
+  std::string Write(const std::string& name, const std::string& text) {
+    const std::string path = absl::StrCat(directory_.path(), "/", name);
+    std::ofstream(path, std::ios::binary) << text;
+    return path;
+  }
+  // A run file with these keys in its table [model].
+  std::string RunWith(const std::string& model) {
+    return Write("run.toml", absl::StrCat("name = 'mine'\n[model]\n", model,
+                                          "\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 0.1\n"
+                                          "[codec]\nname = 'sbc'\n[rounds]\ncount = 3\n"));
+  }
+  Outcome Create(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"--admin", server_.address(), "run", "create"});
+    return Invoke(arguments);
+  }
+
+  FakeAdminServer server_;
+  const TempDirectory directory_;
+};
+
+TEST_F(CreateTest, SendsTheConfigurationWithTheHashAndTheFileInPieces) {
+  std::string module(600'000, 'm');
+  for (size_t i = 0; i < module.size(); i += 997) module[i] = static_cast<char>(i);
+  const std::string run = RunWith("name = 'torchscript'"), model = Write("model.pt", module);
+  const Outcome created = Create({"--run", run, "--model", model});
+  EXPECT_EQ(created.code, kExitOk) << created.err;
+  EXPECT_THAT(created.out, StartsWith("run mine is served\n"));
+  EXPECT_THAT(created.out, HasSubstr("--allow-model " + ModuleHash(module)));
+  EXPECT_EQ(server_.created.name(), "mine");
+  EXPECT_EQ(server_.created.rounds().clients(), 4) << "defaults are filled in";
+  EXPECT_EQ(server_.created.model().hash(), ModuleHash(module));
+  EXPECT_TRUE(server_.created_module == module);
+  EXPECT_EQ(server_.created_pieces, 3);
+  const json reply = json::parse(Create({"--run", run, "--model", model, "--json"}).out);
+  EXPECT_EQ(reply, (json{{"run", "mine"}, {"model_hash", ModuleHash(module)}}));
+}
+
+TEST_F(CreateTest, SendsARunOfABuiltInModelWithoutAFile) {
+  const Outcome created = Create({"--run", RunWith("name = 'logistic'")});
+  EXPECT_EQ(created.out, "run mine is served\n") << created.err;
+  EXPECT_EQ(server_.created.model().name(), "logistic");
+  EXPECT_EQ(server_.created.model().hash(), "");
+  EXPECT_EQ(server_.created_module, "");
+}
+
+TEST_F(CreateTest, WhatDoesNotBelongTogetherIsNotSent) {
+  const std::string model = Write("model.pt", "module");
+  const auto refusal = [&](const std::string& in_model, std::vector<std::string> more) {
+    more.insert(more.begin(), {"--run", RunWith(in_model)});
+    const Outcome refused = Create(more);
+    EXPECT_EQ(refused.code, kExitInvalidRun) << in_model;
+    return refused.err;
+  };
+  EXPECT_THAT(refusal("name = 'logistic'", {"--model", model}),
+              HasSubstr("trains model 'logistic'; to train " + model + " set model.name = 'torchscript'"));
+  EXPECT_THAT(refusal("name = 'torchscript'", {}), HasSubstr("give its file with --model"));
+  EXPECT_THAT(
+      refusal(absl::StrCat("name = 'torchscript'\nhash = '", ModuleHash("other"), "'"), {"--model", model}),
+      HasSubstr(absl::StrCat("wants the module ", ModuleHash("other"), ", and ", model, " is ", ModuleHash("module"))));
+  EXPECT_THAT(refusal("name = 'torchscript'", {"--model", Write("empty.pt", "")}), HasSubstr("empty.pt is empty"));
+  EXPECT_THAT(refusal("name = 'no such'", {}), HasSubstr("run.toml:3: model.name = 'no such'"));
+  EXPECT_EQ(server_.created.name(), "");
+  EXPECT_EQ(Create({"--run", RunWith("name = 'torchscript'"), "--model", directory_.path() + "/none.pt"}).code,
+            kExitUsage);
+  EXPECT_EQ(Create({}).code, kExitUsage);
+}
+
+TEST_F(CreateTest, SaysWhatTheCoordinatorAnswers) {
+  server_.creation = grpc::Status(grpc::StatusCode::ALREADY_EXISTS, "there is a run 'mine' already");
+  const Outcome twice = Create({"--run", RunWith("name = 'logistic'")});
+  EXPECT_EQ(twice.code, kExitFailed);
+  EXPECT_THAT(twice.err, HasSubstr("answers: there is a run 'mine' already"));
+  server_.creation = grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "no TorchScript");
+  EXPECT_EQ(Create({"--run", RunWith("name = 'logistic'")}).code, kExitInvalidRun);
+  EXPECT_EQ(Invoke({"--admin", "127.0.0.1:1", "run", "create", "--run", RunWith("name = 'logistic'")}).code,
+            kExitUnreachable);
+}
+
+}  // namespace
+}  // namespace terse

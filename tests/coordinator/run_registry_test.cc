@@ -1,0 +1,182 @@
+// Runs that are made while the coordinator serves: whole or not at all.
+#include "coordinator/rpc/run_registry.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "core/file_system.h"
+#include "proto/run_config_loader.h"
+#include "storage/module_file.h"
+#include "storage/state_directory.h"
+#include "tests/testing/fake_clock.h"
+#include "tests/testing/grid_learning.h"
+#include "tests/testing/temp_directory.h"
+
+namespace terse {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr char kRun[] =
+    "name = 'NAME'\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 0.1\n[codec]\nname = 'sbc'\n"
+    "[rounds]\ncount = 3\n";
+
+class RunRegistryTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    Open();
+    registry_->Start();
+  }
+  void TearDown() override { EXPECT_EQ(registry_->Stop(), absl::OkStatus()); }
+
+  static v1::RunConfig Config(const std::string& name, const std::string& module = "") {
+    v1::RunConfig config = ParseRunConfig(absl::StrReplaceAll(kRun, {{"NAME", name}}), "run.toml").value();
+    if (!module.empty()) {
+      config.mutable_model()->set_name(std::string(kTorchScriptModel));
+      config.mutable_model()->set_hash(ModuleHash(module));
+    }
+    return config;
+  }
+  void Open() {
+    registry_.reset();
+    RunRegistry::Options options;
+    options.state_directory = state_;
+    options.clock = &clock_;
+    options.make_learning = [this](const RunConfig& config, const std::string& module, const std::string& data) {
+      before_learning_(config, module);
+      return learning_.ok() ? GridLearningFactory()(config, module, data) : learning_;
+    };
+    options.on_change = [] {};
+    options.on_sync_failure = [](const absl::Status& status) { ADD_FAILURE() << status; };
+    registry_ = RunRegistry::Open(std::move(options), {}).value();
+  }
+  void Restart() {
+    ASSERT_EQ(registry_->Stop(), absl::OkStatus());
+    Open();
+    registry_->Start();
+  }
+  std::vector<std::string> Served() const {
+    std::vector<std::string> names;
+    for (const RunHost* run : registry_->runs()) names.push_back(run->name());
+    return names;
+  }
+  std::vector<std::string> Directories() const { return PosixFiles().List(state_ + "/runs").value(); }
+
+  const TempDirectory directory_;
+  const std::string state_ = directory_.path() + "/state";
+  FakeClock clock_;
+  absl::Status learning_;
+  std::function<void(const RunConfig&, const std::string& module)> before_learning_ = [](const auto&, const auto&) {};
+  std::unique_ptr<RunRegistry> registry_;
+};
+
+TEST_F(RunRegistryTest, ARunThatIsMadeIsServedAndOutlivesARestart) {
+  EXPECT_THAT(Served(), IsEmpty());
+  const absl::StatusOr<RunHost*> plain = registry_->Create(Config("plain"), "");
+  ASSERT_EQ(plain.status(), absl::OkStatus());
+  EXPECT_EQ((*plain)->View().head.version, 0);
+  EXPECT_EQ(registry_->FindLineage((*plain)->lineage()), *plain);
+  const Id128 lineage = (*plain)->lineage();
+  ASSERT_EQ(registry_->Create(Config("module", "a module"), "a module").status(), absl::OkStatus());
+  EXPECT_THAT(Served(), ElementsAre("plain", "module"));
+  std::string seen;
+  before_learning_ = [&](const RunConfig& config, const std::string& module) {
+    if (config.name == "module") seen = module;
+  };
+  Restart();
+  EXPECT_THAT(Served(), ElementsAre("module", "plain"));
+  EXPECT_EQ(seen, "a module");
+  EXPECT_EQ(registry_->Find("plain").value()->lineage(), lineage);
+}
+
+TEST_F(RunRegistryTest, ItsNameAppearsOnceEverythingIsThere) {
+  std::vector<std::vector<std::string>> directories;
+  before_learning_ = [&](const RunConfig&, const std::string&) { directories.push_back(Directories()); };
+  ASSERT_EQ(registry_->Create(Config("new", "a module"), "a module").status(), absl::OkStatus());
+  EXPECT_THAT(directories, ElementsAre(ElementsAre("new.partial"), ElementsAre("new")));
+  EXPECT_THAT(*PosixFiles().List(state_ + "/runs/new"), ::testing::IsSupersetOf({"module.pt", "run.sqlite"}));
+}
+
+TEST_F(RunRegistryTest, WhatACrashLeftIsNotServedAndInNobodysWay) {
+  ASSERT_EQ(registry_->Create(Config("kept"), "").status(), absl::OkStatus());
+  ASSERT_EQ(registry_->Stop(), absl::OkStatus());
+  registry_.reset();
+  // As a process leaves it that dies before the rename.
+  std::filesystem::rename(state_ + "/runs/kept", state_ + "/runs/new.partial");
+  Open();
+  registry_->Start();
+  EXPECT_THAT(Served(), IsEmpty());
+  ASSERT_EQ(registry_->Create(Config("new"), "").status(), absl::OkStatus());
+  EXPECT_THAT(Directories(), ElementsAre("new"));
+}
+
+TEST_F(RunRegistryTest, OneThatCannotBeMadeLeavesNothing) {
+  learning_ = absl::InvalidArgumentError("no TorchScript");
+  const absl::Status refused = registry_->Create(Config("new", "a module"), "a module").status();
+  EXPECT_TRUE(absl::IsInvalidArgument(refused));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("run 'new': no TorchScript"));
+  EXPECT_THAT(Served(), IsEmpty());
+  EXPECT_THAT(Directories(), IsEmpty());
+  // Nor when it fails at the last moment.
+  learning_ = absl::OkStatus();
+  before_learning_ = [&](const RunConfig&, const std::string&) {
+    if (std::filesystem::exists(state_ + "/runs/new")) learning_ = absl::ResourceExhaustedError("no memory");
+  };
+  EXPECT_TRUE(absl::IsResourceExhausted(registry_->Create(Config("new"), "").status()));
+  EXPECT_THAT(Directories(), IsEmpty());
+  learning_ = absl::OkStatus();
+  before_learning_ = [](const RunConfig&, const std::string&) {};
+  EXPECT_EQ(registry_->Create(Config("new"), "").status(), absl::OkStatus());
+}
+
+TEST_F(RunRegistryTest, ANameIsGivenOnce) {
+  ASSERT_EQ(registry_->Create(Config("new"), "").status(), absl::OkStatus());
+  const absl::Status twice = registry_->Create(Config("new", "a module"), "a module").status();
+  EXPECT_TRUE(absl::IsAlreadyExists(twice));
+  EXPECT_THAT(std::string(twice.message()), HasSubstr("'new' already; choose another name"));
+  EXPECT_THAT(Served(), ElementsAre("new"));
+  // A run of another time, which is not served.
+  ASSERT_EQ(PosixFiles().MakeDirectory(state_ + "/runs/old"), absl::OkStatus());
+  EXPECT_TRUE(absl::IsAlreadyExists(registry_->Create(Config("old"), "").status()));
+}
+
+TEST_F(RunRegistryTest, RefusesWhatDoesNotBelongTogetherOrBreaksARule) {
+  const auto refusal = [&](const v1::RunConfig& config, const std::string& module) {
+    const absl::Status status = registry_->Create(config, module).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    return std::string(status.message());
+  };
+  EXPECT_THAT(refusal(Config("new"), "a module"), HasSubstr("do not belong together"));
+  EXPECT_THAT(refusal(Config("new", "a module"), ""), HasSubstr("do not belong together"));
+  EXPECT_THAT(refusal(Config("new", "a module"), "another"), HasSubstr(ModuleHash("another")));
+  for (const char* name : {"new.partial", "new.before-restore"}) {
+    EXPECT_THAT(refusal(Config(name), ""), HasSubstr("choose another name"));
+  }
+  v1::RunConfig broken = Config("new");
+  broken.mutable_rounds()->set_count(0);
+  EXPECT_THAT(refusal(broken, ""), HasSubstr("rounds.count"));
+  broken = Config("new");
+  broken.set_name("../new");
+  EXPECT_THAT(refusal(broken, ""), HasSubstr("not a name of a run"));
+  EXPECT_FALSE(std::filesystem::exists(state_ + "/runs"));
+}
+
+TEST_F(RunRegistryTest, MakesRunsWhileItServesOnly) {
+  ASSERT_EQ(registry_->Stop(), absl::OkStatus());
+  EXPECT_TRUE(absl::IsUnavailable(registry_->Create(Config("late"), "").status()));
+  Open();
+  EXPECT_TRUE(absl::IsUnavailable(registry_->Create(Config("early"), "").status()));
+  registry_->Start();
+  EXPECT_EQ(registry_->Create(Config("new"), "").status(), absl::OkStatus());
+}
+
+}  // namespace
+}  // namespace terse
