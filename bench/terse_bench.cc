@@ -1,4 +1,4 @@
-// terse-bench: measures the compression library.
+// terse-bench: measures, and reruns the papers' tables.
 #include <cstdio>
 
 #include "bench/codec_command.h"
@@ -12,7 +12,7 @@
 #include "core/version.h"
 
 int main(int argc, char** argv) {
-  CLI::App app("Measures Terse's compression: speed, size and what is lost");
+  CLI::App app("Measures Terse: speed and size of compression, what is lost, and the tables of papers");
   app.name("terse-bench");
   app.require_subcommand(1);
   app.set_version_flag("--version", terse::kVersion);

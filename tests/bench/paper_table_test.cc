@@ -1,0 +1,75 @@
+#include "bench/paper/paper_table.h"
+
+#include <set>
+
+#include "gtest/gtest.h"
+#include "proto/run_config_loader.h"
+
+namespace terse {
+namespace {
+
+const PaperWorkload& Workload(const PaperTable& table, const std::string& name) {
+  for (const PaperWorkload& workload : table.workloads) {
+    if (workload.name == name) return workload;
+  }
+  ADD_FAILURE() << "no workload " << name;
+  return table.workloads.front();
+}
+
+v1::RunConfig ConfigOf(const PaperRow& row) {
+  const absl::StatusOr<v1::RunConfig> config = ParseRunConfig(row.run, row.key);
+  EXPECT_TRUE(config.ok()) << config.status() << "\n" << row.run;
+  return config.value_or(v1::RunConfig());
+}
+
+TEST(PaperTable, EveryRowOfEveryScaleIsARunOfItsOwn) {
+  for (const PaperTable& table : PaperTables()) {
+    std::set<std::string> keys;
+    for (const PaperWorkload& workload : table.workloads) {
+      EXPECT_TRUE(workload.figures.empty() || workload.figures.size() == table.methods.size()) << workload.name;
+      for (size_t i = 0; i < table.methods.size(); ++i) {
+        for (const double scale : {1.0, 0.1, 1e-6}) {
+          const PaperRow row = MakePaperRow(table, workload, i, {scale, 7});
+          const v1::RunConfig config = ConfigOf(row);
+          EXPECT_EQ(config.name(), row.key);
+          EXPECT_EQ(config.seed(), 7u);
+          EXPECT_EQ(config.rounds().count() * config.train().local_steps(), row.iterations) << row.key;
+          EXPECT_GE(row.iterations, 1);
+          EXPECT_LE(row.iterations, workload.iterations);
+        }
+        EXPECT_TRUE(keys.insert(MakePaperRow(table, workload, i, {}).key).second) << "two rows of one name";
+      }
+    }
+  }
+}
+
+TEST(PaperTable, TheHyperparametersOfSparseBinaryCompression) {
+  const PaperTable& table = PaperTables().front();
+  ASSERT_EQ(table.name, "sbc-table2");
+  const v1::RunConfig lenet = ConfigOf(MakePaperRow(table, Workload(table, "lenet5"), 3, {}));
+  EXPECT_EQ(lenet.rounds().count(), 2000);
+  EXPECT_EQ(lenet.train().optimizer().name(), "adam");
+  EXPECT_EQ(lenet.codec().density(), 0.001);
+  const v1::RunConfig residual = ConfigOf(MakePaperRow(table, Workload(table, "resnet32"), 4, {}));
+  EXPECT_EQ(residual.train().local_steps(), 10);
+  EXPECT_EQ(residual.rounds().count(), 6000);
+  EXPECT_EQ(residual.train().optimizer().momentum(), 0.9);
+  EXPECT_EQ(residual.train().schedule().at(1), 50000);
+  const v1::RunConfig words = ConfigOf(MakePaperRow(table, Workload(table, "wordlstm"), 2, {}));
+  EXPECT_EQ(words.train().local_steps(), 1000);
+  EXPECT_EQ(words.train().schedule().from(), 24000);
+  EXPECT_EQ(words.train().schedule().every(), 1200);
+}
+
+TEST(PaperTable, TheScheduleShrinksWithTheIterations) {
+  const PaperTable& table = PaperTables().front();
+  const v1::RunConfig config = ConfigOf(MakePaperRow(table, Workload(table, "charlstm"), 0, {0.01, 1}));
+  EXPECT_EQ(config.rounds().count(), 160);
+  ASSERT_EQ(config.train().schedule().at_size(), 5);
+  EXPECT_EQ(config.train().schedule().at(0), 50);
+  EXPECT_EQ(config.train().schedule().at(4), 140);
+  EXPECT_EQ(config.train().schedule().factor(), 0.8);
+}
+
+}  // namespace
+}  // namespace terse
