@@ -8,9 +8,8 @@ namespace terse {
 void ConfigureThreads(int n) { at::set_num_threads(n); }
 
 void ConfigureMalloc() {
-  constexpr int kKeep = 1 << 30;
-  mallopt(M_MMAP_THRESHOLD, kKeep);
-  mallopt(M_TRIM_THRESHOLD, kKeep);
+  mallopt(M_MMAP_THRESHOLD, 64 << 20);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
 }
 
 }  // namespace terse

@@ -148,6 +148,12 @@ std::optional<ConfigViolation> CheckTraining(const v1::RunConfig& config) {
     return ConfigViolation{"train.optimizer.nesterov",
                            "train.optimizer.nesterov is for name = 'sgd' with a momentum above 0; set it to false"};
   }
+  if (optimizer.momentum_masking() && optimizer.name() == "sgd" && optimizer.momentum() == 0) {
+    return ConfigViolation{
+        "train.optimizer.momentum_masking",
+        "train.optimizer.momentum_masking zeroes momentum where an update was sent, and name = 'sgd' "
+        "with momentum = 0 has none; set it to false"};
+  }
   std::optional<ConfigViolation> violation = CheckDataFile("data.train", config.data().train());
   return violation.has_value() ? violation : CheckDataFile("data.test", config.data().test());
 }

@@ -20,6 +20,7 @@
 namespace terse {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -174,6 +175,19 @@ TEST(ParseRunConfig, TextIsUtf8) {
   EXPECT_EQ(ErrorOf("count = 3", "'a\x87' = 3"), "x.toml:9: byte 0x87 is not UTF-8; save the file in that encoding");
   const std::string commented = absl::StrCat("\xef\xbb\xbf# \xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80\n", kLeast);
   EXPECT_EQ(ParseRunConfig(commented, "x.toml").status(), absl::OkStatus());
+}
+
+TEST(ParseRunConfig, MomentumMaskingIsForOptimizersWithMomentum) {
+  constexpr char kPlain[] = "learning_rate = 0.5\nname = 'sgd'\nmomentum = 0.0";
+  EXPECT_THAT(ErrorOf("learning_rate = 0.5", kPlain),
+              AllOf(HasSubstr("train.optimizer.momentum_masking"), HasSubstr("has none; set it to false")));
+  const auto accepted = [](const std::string& optimizer) {
+    return ParseRunConfig(absl::StrReplaceAll(kLeast, {{"learning_rate = 0.5", optimizer}}), "x.toml").status();
+  };
+  EXPECT_TRUE(accepted(absl::StrCat(kPlain, "\nmomentum_masking = false")).ok());
+  EXPECT_TRUE(accepted("learning_rate = 0.5\nname = 'sgd'\nmomentum = 0.5").ok());
+  EXPECT_TRUE(accepted("learning_rate = 0.5\nname = 'sgd'\nmomentum = 0.5\nnesterov = true").ok());
+  EXPECT_TRUE(accepted("learning_rate = 0.5\nname = 'adam'").ok());
 }
 
 TEST(ParseRunConfig, RulesAcrossFields) {
