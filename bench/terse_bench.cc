@@ -5,6 +5,7 @@
 #include "bench/distortion_command.h"
 #include "bench/positions_command.h"
 #ifdef TERSE_BENCH_LEARNING
+#include "bench/memory_command.h"
 #include "bench/paper/paper_command.h"
 #include "bench/paper/worker.h"
 #include "bench/updates_command.h"
@@ -22,6 +23,7 @@ int main(int argc, char** argv) {
   terse::AddDistortionCommand(&app, &command);
   terse::AddPositionsCommand(&app, &command);
 #ifdef TERSE_BENCH_LEARNING
+  terse::AddMemoryCommand(&app, &command);
   terse::AddUpdatesCommand(&app, &command);
   terse::AddPaperCommand(&app, &command);
   terse::AddWorkerCommand(&app, &command);

@@ -48,7 +48,7 @@ absl::Status ClientSession::Converse(CoordinatorLink* link) {
 }
 
 absl::Status ClientSession::CheckInWith(CoordinatorLink* link) {
-  const StoredState& stored = options_.state->state();
+  const StoredHead& stored = options_.state->state();
   CheckIn message;
   message.name = options_.name;
   message.run = options_.run;
@@ -132,7 +132,6 @@ absl::Status ClientSession::Adopt(CoordinatorLink* link, const Welcome& welcome)
   TERSE_ASSIGN_OR_RETURN(work.trainer, options_.make_trainer(*welcome.config, shard, module));
   TERSE_ASSIGN_OR_RETURN(work.codec, MakeCodec(welcome.config->codec, work.trainer->layout()));
   TERSE_ASSIGN_OR_RETURN(work.feedback, MakeFeedback(welcome.config->codec, work.codec.get()));
-  work.scratch.resize(work.trainer->layout().size());
   work_ = std::move(work);
   TERSE_RETURN_IF_ERROR(LoadWork());
   Log(false, absl::StrCat("joined run '", welcome.config->name, "' as client ", welcome.client_index, " of ",
@@ -141,17 +140,20 @@ absl::Status ClientSession::Adopt(CoordinatorLink* link, const Welcome& welcome)
   return absl::OkStatus();
 }
 
-// The residual, the optimizer and the cached model of an earlier process.
-absl::Status ClientSession::LoadWork() {
-  const StoredState& stored = options_.state->state();
+absl::Status ClientSession::LoadState() {
+  TERSE_ASSIGN_OR_RETURN(const StoredState stored, options_.state->Read());
   const bool sealed = stored.sealed.has_value();
   if (!stored.dense.empty()) {
     TERSE_RETURN_IF_ERROR(
         work_->feedback->Restore(stored.dense, sealed ? "" : stored.minus, sealed ? stored.sealed->message : ""));
   }
-  if (!stored.trainer_state.empty()) {
-    TERSE_RETURN_IF_ERROR(work_->trainer->RestoreState(stored.trainer_state));
-  }
+  if (stored.trainer_state.empty()) return absl::OkStatus();
+  return work_->trainer->RestoreState(stored.trainer_state);
+}
+
+// The residual, the optimizer and the cached model of an earlier process.
+absl::Status ClientSession::LoadWork() {
+  TERSE_RETURN_IF_ERROR(LoadState());
   absl::optional<CachedModel> cached = options_.state->LoadModel();
   if (cached.has_value() && cached->lineage == work_->lineage &&
       static_cast<int64_t>(cached->weights.size()) == work_->codec->layout().size()) {
@@ -238,6 +240,7 @@ absl::Status ClientSession::TrainAndSeal(CoordinatorLink* link, const Assignment
     ++steps;
     return options_.keep_going();
   };
+  work_->scratch.resize(work_->weights.size());
   absl::Span<float> delta = absl::MakeSpan(work_->scratch);
   // Every version was one round of everybody's local steps.
   const LocalPlan plan = {assignment.local_steps, assignment.base_version * work_->config->train.local_steps};
@@ -264,6 +267,7 @@ absl::Status ClientSession::SealUpdate(const Assignment& assignment, std::string
   update.train_us = train_us;
   update.loss = loss;
   update.message = std::move(message);
+  work_->scratch = std::vector<float>();  // makes room: the trainer's state may be as large
   TERSE_ASSIGN_OR_RETURN(std::string trainer_state, work_->trainer->SaveState());
   return Stored(options_.state->Seal(work_->feedback->dense(), update, std::move(trainer_state)));
 }
@@ -309,7 +313,10 @@ absl::Status ClientSession::OnVerdict(const Verdict& verdict) {
 absl::Status ClientSession::Flush() {
   TERSE_RETURN_IF_ERROR(options_.state->Flush());
   if (!work_.has_value() || !work_->version.has_value()) return absl::OkStatus();
-  return options_.state->SaveModel({work_->lineage, *work_->version, work_->weights});
+  CachedModel model = {work_->lineage, *work_->version, std::move(work_->weights)};  // moved, because it is large
+  const absl::Status saved = options_.state->SaveModel(model);
+  work_->weights = std::move(model.weights);
+  return saved;
 }
 
 }  // namespace terse

@@ -77,6 +77,7 @@ class ClientSession {
   // The bytes of the run's TorchScript file; nothing for other models.
   absl::StatusOr<std::string> FetchModule(CoordinatorLink* link, const Welcome& welcome);
   absl::Status LoadWork();
+  absl::Status LoadState();
   absl::Status SendReady(CoordinatorLink* link);
   Next OnMessage(CoordinatorLink* link, const FromServer& message);
   absl::Status OnResync(CoordinatorLink* link, const Resync& resync);

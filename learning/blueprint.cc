@@ -31,6 +31,7 @@ class TableBlueprint : public Blueprint {
   std::vector<float> StartWeights(uint64_t seed) const override {
     return terse::StartWeights(definition_, seed, with_buffers_);
   }
+  int64_t outputs() const override { return definition_.classes; }
   bool draws() const override { return definition_.draws; }
   std::unique_ptr<ScriptModel> Make(c10::Device device) const override {
     return std::make_unique<ScriptModel>(definition_, layout(), device);
@@ -69,23 +70,37 @@ class TableBlueprint : public Blueprint {
   const bool with_buffers_;
 };
 
+// On the processor, whatever device it was saved from.
+torch::jit::Module FromBytes(absl::string_view bytes) {
+  std::istringstream stream{std::string(bytes)};
+  return torch::jit::load(stream, c10::kCPU);
+}
+
 class ModuleBlueprint : public Blueprint {
  public:
   ModuleBlueprint(std::string bytes, Layout layout, std::vector<float> start)
       : Blueprint(std::move(layout)), bytes_(std::move(bytes)), start_(std::move(start)) {}
 
   std::vector<float> StartWeights(uint64_t) const override { return start_; }
+  int64_t outputs() const override { return 0; }
   bool draws() const override { return true; }  // nobody has looked
   absl::Status CheckFit(const Dataset&) const override { return absl::OkStatus(); }
   std::unique_ptr<ScriptModel> Make(c10::Device device) const override {
-    std::istringstream stream(bytes_);
-    return std::make_unique<ScriptModel>(torch::jit::load(stream, device), layout(), device);
+    return std::make_unique<ScriptModel>(FromBytes(bytes_), layout(), device);
   }
 
  private:
   const std::string bytes_;
   const std::vector<float> start_;
 };
+
+absl::StatusOr<torch::jit::Module> LoadModule(absl::string_view bytes) {
+  absl::StatusOr<torch::jit::Module> module = CatchTorch(
+      "reading the model's file", [&]() -> absl::StatusOr<torch::jit::Module> { return FromBytes(bytes); });
+  if (module.ok()) return module;
+  return absl::InvalidArgumentError(
+      absl::StrCat(module.status().message(), "; save it with torch.jit.save(torch.jit.script(model), FILE)"));
+}
 
 absl::Status CheckForward(const torch::jit::Module& module) {
   const auto forward = module.find_method("forward");
@@ -97,17 +112,6 @@ absl::Status CheckForward(const torch::jit::Module& module) {
       "`initial_state(self, batch: int) -> List[Tensor]`; export one of the two");
 }
 
-absl::StatusOr<torch::jit::Module> LoadModule(absl::string_view bytes) {
-  absl::StatusOr<torch::jit::Module> module =
-      CatchTorch("reading the model's file", [&]() -> absl::StatusOr<torch::jit::Module> {
-        std::istringstream stream{std::string(bytes)};
-        return torch::jit::load(stream, c10::kCPU);
-      });
-  if (module.ok()) return module;
-  return absl::InvalidArgumentError(
-      absl::StrCat(module.status().message(), "; save it with torch.jit.save(torch.jit.script(model), FILE)"));
-}
-
 absl::StatusOr<std::shared_ptr<const Blueprint>> FromModule(const ModelSpec& spec, absl::string_view bytes) {
   TERSE_ASSIGN_OR_RETURN(const torch::jit::Module module, LoadModule(bytes));
   return CatchTorch("looking at the model", [&]() -> absl::StatusOr<std::shared_ptr<const Blueprint>> {
@@ -116,7 +120,7 @@ absl::StatusOr<std::shared_ptr<const Blueprint>> FromModule(const ModelSpec& spe
     ModelDefinition definition;
     definition.tensors = tensors;
     TERSE_ASSIGN_OR_RETURN(Layout layout, LayoutOf(definition, WithBuffers(spec)));
-    ScriptModel model(module.clone(), layout, c10::kCPU);
+    ScriptModel model(module, layout, c10::kCPU);
     const float* values = model.weights().data_ptr<float>();
     std::vector<float> start(values, values + layout.size());
     return std::make_shared<const ModuleBlueprint>(std::string(bytes), std::move(layout), std::move(start));

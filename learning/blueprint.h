@@ -30,6 +30,8 @@ class Blueprint {
   // The weights that a run starts from, layout().size() of them: drawn with the seed for a row of the table, the
   // module's own for a user's.
   virtual std::vector<float> StartWeights(uint64_t seed) const = 0;
+  // Width of the output: classes, symbols or values. 0: not known.
+  virtual int64_t outputs() const = 0;
   // Whether training draws from LibTorch's random numbers.
   virtual bool draws() const = 0;
   // INVALID_ARGUMENT, with the reason, when the model surely does not take these examples.

@@ -14,6 +14,7 @@
 #include "learning/blueprint.h"
 #include "learning/loss_table.h"
 #include "learning/script_model.h"
+#include "learning/seeded_draws.h"
 #include "learning/torch_edge.h"
 
 namespace terse {
@@ -24,6 +25,12 @@ constexpr int64_t kMostNumbers = int64_t{1} << 22;  // of the features of a batc
 constexpr int64_t kTextRows = 20;
 // Batches that buffers which the clients keep are estimated from.
 constexpr int64_t kCalibrationBatches = 8;
+constexpr uint64_t kCalibrationSeed = 1;
+// A statistic that keeps more than all but this of its start is none.
+constexpr double kLeastForgotten = 1e-6;
+
+// Or may be; counters are none.
+bool IsStatistic(const at::Tensor& buffer) { return buffer.is_floating_point(); }
 
 class TorchEvaluator : public Evaluator {
  public:
@@ -35,7 +42,8 @@ class TorchEvaluator : public Evaluator {
         dataset_(std::move(dataset)),
         loss_(loss),
         device_(device),
-        model_(blueprint_->Make(device)) {}
+        model_(blueprint_->Make(device)),
+        start_(CloneAll(model_->local_buffers())) {}
 
   absl::StatusOr<Evaluation> Evaluate(absl::Span<const float> weights) override {
     const int64_t size = blueprint_->layout().size();
@@ -54,7 +62,7 @@ class TorchEvaluator : public Evaluator {
 
  private:
   absl::Status ScoreExamples(Score* score) {
-    if (model_->local_buffers().numel() > 0) Calibrate();
+    if (std::any_of(start_.begin(), start_.end(), IsStatistic)) Calibrate();
     model_->SetTraining(false);
     const Examples& test = dataset_->test;
     std::vector<uint32_t> indices(test.count());
@@ -83,19 +91,41 @@ class TorchEvaluator : public Evaluator {
     return absl::OkStatus();
   }
 
-  // Every client has its own running statistics and the coordinator none, so they are estimated anew: from training
-  // examples where there are some, else from test examples, without their labels.
+  // Every client has its own running statistics and the coordinator none, so they are estimated anew. A statistic is
+  // keep * start + (1 - keep) * mean after a pass, with a `keep` that only the model knows and that may be close to 1:
+  // a second pass from another start tells it.
   void Calibrate() {
+    const std::vector<at::Tensor> first = CalibrationPass(start_);
+    std::vector<at::Tensor> moved = start_;
+    for (size_t i = 0; i < first.size(); ++i) {
+      if (!IsStatistic(first[i])) continue;
+      const at::Tensor change = first[i] - start_[i];
+      moved[i] = start_[i] + change.ne(0) * (1 + change.abs());
+    }
+    const std::vector<at::Tensor> second = CalibrationPass(moved);
+    for (size_t i = 0; i < first.size(); ++i) {
+      if (!IsStatistic(first[i])) continue;
+      const at::Tensor keep = (second[i] - first[i]) / (moved[i] - start_[i]);
+      const at::Tensor mean = (first[i] - keep * start_[i]) / (1 - keep);
+      model_->local_buffers()[i].copy_(first[i]);
+    }
+  }
+
+  // Local buffers after training passes, without steps.
+  std::vector<at::Tensor> CalibrationPass(const std::vector<at::Tensor>& start) {
+    for (size_t i = 0; i < start.size(); ++i) model_->local_buffers()[i].copy_(start[i]);
     model_->SetTraining(true);
     const Column& features = (dataset_->train.count() > 0 ? dataset_->train : dataset_->test).features;
-    std::vector<uint32_t> indices(std::min(features.count(), kCalibrationBatches * BatchSize()));
-    for (size_t i = 0; i < indices.size(); ++i) {
-      indices[i] = static_cast<uint32_t>(static_cast<int64_t>(i) * features.count() / indices.size());
+    const int64_t count = features.count(), size = std::min(count, BatchSize());
+    const int64_t batches = std::min(kCalibrationBatches, count / size);  // whole ones: one example has no variance
+    const SeededDraws draws(kCalibrationSeed);
+    std::vector<uint32_t> indices(size);
+    for (int64_t batch = 0; batch < batches; ++batch) {
+      // Each batch reaches over the whole set, which may be sorted by class.
+      for (int64_t i = 0; i < size; ++i) indices[i] = (i * batches + batch) * count / (size * batches);
+      model_->Forward(FeaturesOf(features, indices, normalize_, device_), &state_);
     }
-    for (size_t first = 0; first < indices.size(); first += BatchSize()) {
-      const auto batch = absl::MakeConstSpan(indices).subspan(first, BatchSize());
-      model_->Forward(FeaturesOf(features, batch, normalize_, device_), &state_);
-    }
+    return CloneAll(model_->local_buffers());
   }
 
   int64_t BatchSize() const {
@@ -110,6 +140,7 @@ class TorchEvaluator : public Evaluator {
   const Loss* const loss_;
   const c10::Device device_;
   const std::unique_ptr<ScriptModel> model_;
+  const std::vector<at::Tensor> start_;  // local buffers of the model as it was made
   ScriptModel::State state_;
 };
 
@@ -123,7 +154,8 @@ absl::StatusOr<std::unique_ptr<Evaluator>> MakeEvaluator(const RunConfig& config
   if (dataset->test_count() == 0) {
     return absl::InvalidArgumentError(absl::StrCat(dataset->description, " has no test set to evaluate on"));
   }
-  TERSE_ASSIGN_OR_RETURN(const Loss* loss, FindLoss(config.train.loss, dataset->task, dataset->classes));
+  TERSE_ASSIGN_OR_RETURN(const Loss* loss,
+                         FindLoss(config.train.loss, dataset->task, dataset->classes, blueprint->outputs()));
   return CatchTorch("preparing the model", [&]() -> absl::StatusOr<std::unique_ptr<Evaluator>> {
     TERSE_ASSIGN_OR_RETURN(const c10::Device where, ChooseDevice(device));
     return std::make_unique<TorchEvaluator>(config, std::move(blueprint), std::move(dataset), loss, where);

@@ -20,7 +20,7 @@ absl::StatusOr<std::string> ExportTorchScript(const Blueprint& blueprint, absl::
     model->SetWeights(weights);
     model->SetTraining(false);
     std::ostringstream out;
-    model->module().save(out);
+    std::move(*model).Detached().save(out);
     return out.str();
   });
 }

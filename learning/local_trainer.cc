@@ -20,6 +20,7 @@
 #include "learning/optimizers.h"
 #include "learning/partition.h"
 #include "learning/script_model.h"
+#include "learning/seeded_draws.h"
 #include "learning/tensor_optimizer.h"
 #include "learning/torch_edge.h"
 #include "learning/trainer_state.h"
@@ -29,12 +30,6 @@ namespace {
 
 // Keeps the draws of dropout apart from the other uses of a run's seed.
 constexpr uint64_t kDropoutSalt = 0x64726f706f757421ULL;
-
-// LibTorch draws from one generator per process and device, so trainers that draw take turns.
-std::mutex& DrawingMutex() {
-  static auto& mutex = *new std::mutex;
-  return mutex;
-}
 
 Id128 HashOf(const Text& text) {
   return HashBytes({reinterpret_cast<const char*>(text.symbols.data()), text.symbols.size() * sizeof(text.symbols[0])});
@@ -76,7 +71,7 @@ class TorchLocalTrainer : public LocalTrainer {
                                     const std::function<bool()>& keep_going, absl::Span<float> delta) override {
     TERSE_RETURN_IF_ERROR(CheckArguments(weights.size(), delta.size(), plan.steps));
     return CatchTorch("training", [&]() -> absl::StatusOr<TrainResult> {
-      const Before before = Begin();
+      const Before before = Begin(delta);
       absl::StatusOr<TrainResult> result =
           CatchTorch("training", [&] { return RunSteps(weights, plan, keep_going, delta); });
       result.ok() ? parts_.optimizer->Commit() : Rollback(before);
@@ -90,7 +85,7 @@ class TorchLocalTrainer : public LocalTrainer {
 
   absl::StatusOr<std::string> SaveState() override {
     return CatchTorch("saving the training state", [&]() -> absl::StatusOr<std::string> {
-      return EncodeTrainerState({parts_.batches->position(), parts_.optimizer->Export(), Extras()}, parts_.identity);
+      return EncodeTrainerState(parts_.batches->position(), parts_.optimizer->Export(), Extras(), parts_.identity);
     });
   }
 
@@ -114,19 +109,20 @@ class TorchLocalTrainer : public LocalTrainer {
   struct Before {
     BatchStream::Position position;
     ScriptModel::State state;
-    at::Tensor local_buffers;
+    std::vector<at::Tensor> local_buffers;
   };
 
-  Before Begin() {
-    parts_.optimizer->Begin();
-    return {parts_.batches->position(), state_, parts_.model->local_buffers().clone()};
+  // `delta` is free until the last step is done.
+  Before Begin(absl::Span<float> delta) {
+    parts_.optimizer->Begin(delta);
+    return {parts_.batches->position(), state_, CloneAll(parts_.model->local_buffers())};
   }
 
   void Rollback(const Before& before) {
     parts_.optimizer->Rollback();
     parts_.batches->Seek(before.position);
     state_ = before.state;
-    parts_.model->local_buffers().copy_(before.local_buffers);
+    SetLocalBuffers(before.local_buffers);
   }
 
   absl::Status CheckArguments(size_t weights, size_t delta, int64_t steps) const {
@@ -174,48 +170,57 @@ class TorchLocalTrainer : public LocalTrainer {
     const Batch batch = parts_.batches->Next();
     if (batch.fresh) state_ = parts_.model->InitialState(parts_.batches->rows());
     if (!parts_.blueprint->draws()) return parts_.model->LossAndGradient(batch, *parts_.loss, &state_);
-    const std::lock_guard<std::mutex> lock(DrawingMutex());
-    at::manual_seed(Random(Random(parts_.draw_seed, at.epoch).Next(), at.offset).Next());
+    const SeededDraws draws(Random(Random(parts_.draw_seed, at.epoch).Next(), at.offset).Next());
     return parts_.model->LossAndGradient(batch, *parts_.loss, &state_);
   }
 
-  // delta = W_n - W_0; false when one is not finite.
+  // delta = W_n - W_0; false, and no change, when one is not finite.
   bool WriteDelta(absl::Span<const float> before, absl::Span<float> delta) {
     const at::Tensor after = parts_.model->weights().cpu();
     const float* trained = after.data_ptr<float>();
     bool finite = true;
     for (size_t i = 0; i < delta.size(); ++i) {
-      delta[i] = trained[i] - before[i];
-      finite &= std::abs(delta[i]) <= std::numeric_limits<float>::max();
+      finite &= std::abs(trained[i] - before[i]) <= std::numeric_limits<float>::max();
     }
-    return finite;
+    if (!finite) return false;
+    for (size_t i = 0; i < delta.size(); ++i) delta[i] = trained[i] - before[i];
+    return true;
+  }
+
+  void SetLocalBuffers(const std::vector<at::Tensor>& values) {
+    const at::NoGradGuard no_grad;
+    for (size_t i = 0; i < values.size(); ++i) parts_.model->local_buffers()[i].copy_(values[i]);
   }
 
   // What the trainer remembers beside the optimizer: the buffers that stay here, and the hidden state.
   std::vector<at::Tensor> ExtraTensors() const {
-    std::vector<at::Tensor> tensors = {parts_.model->local_buffers()};
+    std::vector<at::Tensor> tensors = parts_.model->local_buffers();
     tensors.insert(tensors.end(), state_.begin(), state_.end());
     return tensors;
   }
   std::vector<int64_t> ExtraSizes() const {
     std::vector<int64_t> sizes;
-    for (const at::Tensor& tensor : ExtraTensors()) sizes.push_back(tensor.numel());
+    for (const at::Tensor& tensor : ExtraTensors()) sizes.push_back(tensor.nbytes());
     return sizes;
   }
-  std::vector<std::vector<float>> Extras() const {
-    std::vector<std::vector<float>> extras;
+  std::vector<std::string> Extras() const {
+    std::vector<std::string> extras;
     for (const at::Tensor& tensor : ExtraTensors()) {
       const at::Tensor host = tensor.cpu().contiguous();
-      extras.emplace_back(host.data_ptr<float>(), host.data_ptr<float>() + host.numel());
+      extras.emplace_back(static_cast<const char*>(host.data_ptr()), host.nbytes());
     }
     return extras;
   }
-  absl::Status ImportExtras(std::vector<std::vector<float>>& extras) {
-    const at::NoGradGuard no_grad;
-    const std::vector<at::Tensor> tensors = ExtraTensors();
+  absl::Status ImportExtras(std::vector<std::string>& extras) {
+    std::vector<at::Tensor> tensors = ExtraTensors();
     for (size_t i = 0; i < tensors.size(); ++i) {
-      at::Tensor(tensors[i]).copy_(at::from_blob(extras[i].data(), tensors[i].sizes()));
+      const at::Tensor host = at::from_blob(extras[i].data(), tensors[i].sizes(), tensors[i].scalar_type());
+      tensors[i] = host.to(tensors[i].device(), /*non_blocking=*/false, /*copy=*/true);
     }
+    const size_t buffers = tensors.size() - state_.size();
+    state_.assign(tensors.begin() + buffers, tensors.end());
+    tensors.resize(buffers);
+    SetLocalBuffers(tensors);
     return absl::OkStatus();
   }
 
@@ -257,7 +262,8 @@ absl::StatusOr<std::unique_ptr<LocalTrainer>> MakeLocalTrainer(const RunConfig& 
                                                                absl::string_view device) {
   TERSE_RETURN_IF_ERROR(blueprint->CheckFit(*dataset));
   TorchLocalTrainer::Parts parts;
-  TERSE_ASSIGN_OR_RETURN(parts.loss, FindLoss(config.train.loss, dataset->task, dataset->classes));
+  TERSE_ASSIGN_OR_RETURN(parts.loss,
+                         FindLoss(config.train.loss, dataset->task, dataset->classes, blueprint->outputs()));
   TERSE_ASSIGN_OR_RETURN(parts.slots, OptimizerSlots(config.train.optimizer));
   parts.identity = StateIdentity(config, shard, blueprint->layout(), *dataset);
   parts.draw_seed = Random(config.seed ^ kDropoutSalt, shard.index).Next();

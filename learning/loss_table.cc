@@ -58,8 +58,9 @@ constexpr Loss kLosses[] = {
 
 bool IsBinary(const Loss& loss) { return loss.right == SignIsTarget; }
 
-bool Fits(const Loss& loss, Task task, int64_t classes) {
-  return loss.task == task || (IsBinary(loss) && task == Task::kClasses && classes == 2);
+bool Fits(const Loss& loss, Task task, int64_t classes, int64_t outputs) {
+  if (task == Task::kClasses && IsBinary(loss)) return classes == 2 && outputs <= 1;
+  return loss.task == task && !(task == Task::kClasses && outputs == 1);
 }
 
 }  // namespace
@@ -70,15 +71,16 @@ std::vector<std::string> LossNames() {
   return names;
 }
 
-absl::StatusOr<const Loss*> FindLoss(absl::string_view name, Task task, int64_t classes) {
+absl::StatusOr<const Loss*> FindLoss(absl::string_view name, Task task, int64_t classes, int64_t outputs) {
   std::vector<std::string> fitting;
   for (const Loss& loss : kLosses) {
-    if (!Fits(loss, task, classes)) continue;
+    if (!Fits(loss, task, classes, outputs)) continue;
     if (name == loss.name || name == "auto") return &loss;
     fitting.push_back(loss.name);
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "loss '", name, "' does not fit the data set; train.loss may be: auto, ", absl::StrJoin(fitting, ", ")));
+  return absl::InvalidArgumentError(absl::StrCat("loss '", name,
+                                                 "' does not fit the data set and the model; train.loss may be: auto, ",
+                                                 absl::StrJoin(fitting, ", ")));
 }
 
 at::Tensor FitTargets(const Loss& loss, const at::Tensor& output, const at::Tensor& target) {
@@ -89,7 +91,7 @@ at::Tensor FitTargets(const Loss& loss, const at::Tensor& output, const at::Tens
 void AddScore(const Loss& loss, const at::Tensor& output, const at::Tensor& target, Score* score) {
   const at::Tensor fitted = FitTargets(loss, output, target);
   score->loss += loss.sum(output, fitted).item<double>();
-  score->count += loss.task == Task::kText ? target.numel() : target.size(0);
+  score->count += loss.right == nullptr ? target.size(0) : fitted.numel();
   if (loss.right == nullptr) return;
   score->correct += loss.right(output, fitted).sum().item<int64_t>();
   if (loss.task == Task::kValues) return;

@@ -20,7 +20,7 @@ struct Score {
   double loss = 0;
   int64_t correct = 0;  // the largest output is the class, or the logit has the target's sign
   int64_t top5 = 0;     // the class is among the five largest outputs
-  int64_t count = 0;    // predictions: examples, or symbols of a text
+  int64_t count = 0;    // predictions: examples, logits of bce_with_logits, or symbols of a text
 };
 
 // A row of the table. Targets are int64 [batch] for classes, float of the output's shape for values, and int64
@@ -39,16 +39,17 @@ struct Loss {
 // Names of all losses, in the order of the table:
 //   cross_entropy           of logits, mean over the batch
 //   nll                     of log-probabilities, mean over the batch
-//   bce_with_logits         binary cross-entropy of one logit an example, targets 0 and 1, mean
+//   bce_with_logits         binary cross-entropy of logits, targets 0 and 1 of the same shape, mean
 //   mse                     squared error, mean over batch and values
 //   lm_cross_entropy        of the next symbol, mean over batch and time
 //   sequence_cross_entropy  of the next symbol, summed over time, mean over the batch: what TensorFlow's Penn Treebank
 //                           tutorial minimises
 std::vector<std::string> LossNames();
 
-// The row of that name, or for "auto" the first that fits the task. INVALID_ARGUMENT for an unknown name, or one that
-// does not fit the task (classes also take bce_with_logits where there are two). Rows live for the whole program.
-absl::StatusOr<const Loss*> FindLoss(absl::string_view name, Task task, int64_t classes);
+// The row of that name, or for "auto" the first that fits a model with `outputs` (0: not known). INVALID_ARGUMENT for
+// an unknown name, or one that does not fit: two classes told apart by one output take bce_with_logits, others none of
+// the values' losses. Rows live for the whole program.
+absl::StatusOr<const Loss*> FindLoss(absl::string_view name, Task task, int64_t classes, int64_t outputs);
 
 // Targets as the loss takes them.
 at::Tensor FitTargets(const Loss& loss, const at::Tensor& output, const at::Tensor& target);

@@ -1,5 +1,6 @@
 #include "learning/optimizers.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -22,27 +23,23 @@ void SgdLoop(int64_t size, float rate, const float* __restrict gradient, float* 
   for (int64_t i = 0; i < size; ++i) weights[i] -= rate * gradient[i];
 }
 
-// The state is read from `from` and written to `to`, which may be the same memory: element i depends on element i
-// alone.
 TERSE_WIDE_VECTORS
-void MomentumLoop(int64_t size, float rate, float momentum, const float* __restrict gradient, const float* from,
-                  float* to, float* __restrict weights) {
-#pragma GCC ivdep
+void MomentumLoop(int64_t size, float rate, float momentum, const float* __restrict gradient,
+                  float* __restrict velocity, float* __restrict weights) {
   for (int64_t i = 0; i < size; ++i) {
-    const float v = momentum * from[i] + gradient[i];
-    to[i] = v;
+    const float v = momentum * velocity[i] + gradient[i];
+    velocity[i] = v;
     weights[i] -= rate * v;
   }
 }
 
 TERSE_WIDE_VECTORS
-void NesterovLoop(int64_t size, float rate, float momentum, const float* __restrict gradient, const float* from,
-                  float* to, float* __restrict weights) {
-#pragma GCC ivdep
+void NesterovLoop(int64_t size, float rate, float momentum, const float* __restrict gradient,
+                  float* __restrict velocity, float* __restrict weights) {
   for (int64_t i = 0; i < size; ++i) {
     const float g = gradient[i];
-    const float v = momentum * from[i] + g;
-    to[i] = v;
+    const float v = momentum * velocity[i] + g;
+    velocity[i] = v;
     weights[i] -= rate * (momentum * v + g);
   }
 }
@@ -52,15 +49,14 @@ struct AdamConstants {
 };
 
 TERSE_WIDE_VECTORS
-void AdamLoop(int64_t size, AdamConstants c, AdamFactors factors, const float* __restrict gradient, const float* from_m,
-              const float* from_v, float* to_m, float* to_v, float* __restrict weights) {
-#pragma GCC ivdep
+void AdamLoop(int64_t size, AdamConstants c, AdamFactors factors, const float* __restrict gradient,
+              float* __restrict first, float* __restrict second, float* __restrict weights) {
   for (int64_t i = 0; i < size; ++i) {
     const float g = gradient[i];
-    const float m = c.beta1 * from_m[i] + c.one_minus_beta1 * g;
-    const float v = c.beta2 * from_v[i] + c.one_minus_beta2 * (g * g);
-    to_m[i] = m;
-    to_v[i] = v;
+    const float m = c.beta1 * first[i] + c.one_minus_beta1 * g;
+    const float v = c.beta2 * second[i] + c.one_minus_beta2 * (g * g);
+    first[i] = m;
+    second[i] = v;
     weights[i] -= factors.rate * m / (std::sqrt(v) * factors.root + c.epsilon);
   }
 }
@@ -68,54 +64,60 @@ void AdamLoop(int64_t size, AdamConstants c, AdamFactors factors, const float* _
 class HostOptimizer : public Optimizer {
  public:
   HostOptimizer(const OptimizerSpec& spec, int64_t size, int slots) : spec_(spec), size_(size) {
-    committed_.slots.assign(slots, std::vector<float>(size, 0.0f));
-    working_ = committed_;
+    state_.slots.resize(slots);
+    for (std::vector<float>& slot : state_.slots) slot.assign(size, 0.0f);
   }
 
-  void Begin() override {
-    from_ = &committed_;
-    working_.step = committed_.step;
+  void Begin(absl::Span<float> spare) override {
+    saved_step_ = state_.step;
+    if (state_.slots.empty()) return;
+    saved_first_ = spare.subspan(0, size_);
+    std::copy(state_.slots[0].begin(), state_.slots[0].end(), saved_first_.begin());
+    saved_others_.assign(state_.slots.begin() + 1, state_.slots.end());
   }
 
   void Step(double rate, const float* gradient, float* weights) override {
-    ++working_.step;
-    Apply(*from_, rate, gradient, weights);
-    from_ = &working_;
+    ++state_.step;
+    Apply(rate, gradient, weights);
   }
 
-  void Commit() override {
-    if (from_ == &working_) std::swap(committed_, working_);
-    from_ = &committed_;
-  }
+  void Commit() override { saved_others_ = {}; }
 
-  void Rollback() override { from_ = &committed_; }
+  void Rollback() override {
+    state_.step = saved_step_;
+    if (state_.slots.empty()) return;
+    std::copy(saved_first_.begin(), saved_first_.end(), state_.slots[0].begin());
+    std::move(saved_others_.begin(), saved_others_.end(), state_.slots.begin() + 1);
+    saved_others_ = {};
+  }
 
   void MaskFirstMoment(absl::Span<const uint32_t> positions) override {
-    if (committed_.slots.empty()) return;
+    if (state_.slots.empty()) return;
     for (const uint32_t position : positions) {
-      if (position < size_) committed_.slots[0][position] = 0.0f;
+      if (position < size_) state_.slots[0][position] = 0.0f;
     }
   }
 
-  OptimizerState Export() const override { return committed_; }
+  const OptimizerState& Export() override { return state_; }
 
   absl::Status Import(OptimizerState state) override {
-    TERSE_RETURN_IF_ERROR(CheckOptimizerState(state, committed_.slots.size(), size_));
-    committed_ = std::move(state);
+    TERSE_RETURN_IF_ERROR(CheckOptimizerState(state, state_.slots.size(), size_));
+    state_ = std::move(state);
     return absl::OkStatus();
   }
 
  private:
-  virtual void Apply(const OptimizerState& from, double rate, const float* gradient, float* weights) = 0;
+  virtual void Apply(double rate, const float* gradient, float* weights) = 0;
 
  protected:
   const OptimizerSpec spec_;
   const int64_t size_;
-  OptimizerState working_;
+  OptimizerState state_;
 
  private:
-  OptimizerState committed_;
-  const OptimizerState* from_ = &committed_;  // where the next step reads its state
+  int64_t saved_step_ = 0;
+  absl::Span<float> saved_first_;                 // memory of the caller's
+  std::vector<std::vector<float>> saved_others_;  // slots 1 and on
 };
 
 class HostSgd : public HostOptimizer {
@@ -123,12 +125,11 @@ class HostSgd : public HostOptimizer {
   using HostOptimizer::HostOptimizer;
 
  private:
-  void Apply(const OptimizerState& from, double rate, const float* gradient, float* weights) override {
+  void Apply(double rate, const float* gradient, float* weights) override {
     const float step = static_cast<float>(rate);
-    if (from.slots.empty()) return SgdLoop(size_, step, gradient, weights);
+    if (state_.slots.empty()) return SgdLoop(size_, step, gradient, weights);
     const auto loop = spec_.nesterov ? NesterovLoop : MomentumLoop;
-    loop(size_, step, static_cast<float>(spec_.momentum), gradient, from.slots[0].data(), working_.slots[0].data(),
-         weights);
+    loop(size_, step, static_cast<float>(spec_.momentum), gradient, state_.slots[0].data(), weights);
   }
 };
 
@@ -137,12 +138,12 @@ class HostAdam : public HostOptimizer {
   using HostOptimizer::HostOptimizer;
 
  private:
-  void Apply(const OptimizerState& from, double rate, const float* gradient, float* weights) override {
+  void Apply(double rate, const float* gradient, float* weights) override {
     const AdamConstants constants = {static_cast<float>(spec_.beta1), static_cast<float>(spec_.beta2),
                                      static_cast<float>(1 - spec_.beta1), static_cast<float>(1 - spec_.beta2),
                                      static_cast<float>(spec_.epsilon)};
-    AdamLoop(size_, constants, AdamFactorsAt(spec_, rate, working_.step), gradient, from.slots[0].data(),
-             from.slots[1].data(), working_.slots[0].data(), working_.slots[1].data(), weights);
+    AdamLoop(size_, constants, AdamFactorsAt(spec_, rate, state_.step), gradient, state_.slots[0].data(),
+             state_.slots[1].data(), weights);
   }
 };
 

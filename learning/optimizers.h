@@ -30,12 +30,14 @@ struct OptimizerState {
 };
 
 // A transaction's worth of steps at a time: Begin, any number of Step, then Commit, or Rollback to the state at Begin.
-// Neither copies the state: the first step after Begin writes to a second set of buffers. Not thread-safe.
+// Not thread-safe.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  virtual void Begin() = 0;
+  // `spare` is host memory of at least the optimizer's size that nobody else touches until Commit or Rollback: a slot
+  // waits there for a Rollback, so that sgd with momentum needs no memory of its own for it.
+  virtual void Begin(absl::Span<float> spare) = 0;
   // One step in place with this learning rate; both have the optimizer's size and lie in the memory of its device.
   virtual void Step(double rate, const float* gradient, float* weights) = 0;
   virtual void Commit() = 0;
@@ -43,9 +45,9 @@ class Optimizer {
 
   // Between transactions only: sets the first moment to zero at these positions; positions beyond the size are ignored.
   virtual void MaskFirstMoment(absl::Span<const uint32_t> positions) = 0;
-  // The committed state. Import wants as many slots of the same size as Export gave: INVALID_ARGUMENT and no change
-  // otherwise.
-  virtual OptimizerState Export() const = 0;
+  // The committed state, valid until the next call. Import wants as many slots of the same size as Export gave:
+  // INVALID_ARGUMENT and no change otherwise.
+  virtual const OptimizerState& Export() = 0;
   virtual absl::Status Import(OptimizerState state) = 0;
 };
 

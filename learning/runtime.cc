@@ -1,16 +1,22 @@
 #include "learning/runtime.h"
 
 #include <ATen/Parallel.h>
+#include <dlfcn.h>
 #include <malloc.h>
 
 namespace terse {
 
-void ConfigureThreads(int n) { at::set_num_threads(n); }
+void ConfigureThreads(int n) {
+  at::set_num_threads(n);
+  // An OpenBLAS with threads of its own, which a LibTorch may be linked to, is not told by that.
+  if (void* symbol = dlsym(RTLD_DEFAULT, "openblas_set_num_threads"); symbol != nullptr) {
+    reinterpret_cast<void (*)(int)>(symbol)(n);
+  }
+}
 
 void ConfigureMalloc() {
-  constexpr int kKeep = 1 << 30;
-  mallopt(M_MMAP_THRESHOLD, kKeep);
-  mallopt(M_TRIM_THRESHOLD, kKeep);
+  mallopt(M_MMAP_THRESHOLD, 64 << 20);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
 }
 
 }  // namespace terse

@@ -8,8 +8,9 @@ namespace terse {
 // several trainers in one process or on one machine: results are then also independent of the number of cores.
 void ConfigureThreads(int n);
 
-// Keeps large blocks in the allocator instead of returning them to the system after every step, which would fault their
-// pages in again. Costs memory that stays with the process.
+// Keeps blocks of up to 64 MiB in the allocator instead of returning them to the system after every step, which would
+// fault their pages in again. Costs memory that stays with the process. Larger blocks, such as the vectors of a large
+// model, go back as soon as they are free.
 void ConfigureMalloc();
 
 }  // namespace terse

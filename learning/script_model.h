@@ -6,7 +6,6 @@
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/jit/api/module.h>
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -20,8 +19,7 @@
 namespace terse {
 
 // The module's parameters, and its buffers where the layout has them, are views into one flat tensor, so weights come
-// and go in one copy. Buffers that the layout does not have are views into another. Every method may throw c10::Error;
-// callers guard with CatchTorch (torch_edge.h). Not thread-safe.
+// and go in one copy. Every method may throw c10::Error; callers guard with CatchTorch (torch_edge.h). Not thread-safe.
 class ScriptModel {
  public:
   // Hidden state of a model that carries one from window to window; empty for the others.
@@ -29,19 +27,21 @@ class ScriptModel {
 
   // Compiles the definition. `layout` is LayoutOf(definition), with or without its buffers.
   ScriptModel(const ModelDefinition& definition, const Layout& layout, c10::Device device);
-  // Takes a module over; `layout` is ModuleLayout(module), with or without its buffers.
+  // Takes a module over, loaded on the processor; `layout` is that of ModuleTensors(module), with or without its
+  // buffers.
   ScriptModel(torch::jit::Module module, const Layout& layout, c10::Device device);
   ScriptModel(const ScriptModel&) = delete;
   ScriptModel& operator=(const ScriptModel&) = delete;
 
-  // Copies layout.size() floats of host memory into parameters and buffers.
+  // Copies layout.size() floats of host memory into parameters and buffers. Buffers beside the layout keep the values
+  // of local_buffers(), also when a forward pass threw half-way.
   void SetWeights(absl::Span<const float> weights);
   // float32 [layout.size()] on the device.
   at::Tensor& weights() { return weights_; }
   // float32 [layout.parameters()] on the device.
   at::Tensor& gradient() { return gradient_; }
-  // Buffers that the layout does not have, float32, flat.
-  at::Tensor& local_buffers() { return local_buffers_; }
+  // Buffers that the layout does not have, of any type; write to them in place.
+  const std::vector<at::Tensor>& local_buffers() const { return local_buffers_; }
 
   // Whether forward drops out and updates buffers.
   void SetTraining(bool training);
@@ -53,20 +53,32 @@ class ScriptModel {
   // The training loss of a batch; fills gradient() and moves `state` on, without a path for gradients.
   float LossAndGradient(const Batch& batch, const Loss& loss, State* state);
 
-  const torch::jit::Module& module() const { return module_; }
+  // The module for a file: each tensor in memory of its own. Views would be written with all that they are views of.
+  torch::jit::Module Detached() &&;
 
  private:
-  void PlaceInLayout(const Layout& layout, std::map<std::string, at::Tensor>* tensors);
-  void PlaceLocally(const std::map<std::string, at::Tensor>& buffers);
+  // A buffer and an attribute of the module that it stands in. Scripts may put another tensor there.
+  struct Buffer {
+    at::Tensor tensor;
+    torch::jit::Module owner;
+    std::string attribute;
+  };
+
+  void PlaceInLayout(const TensorSpec& spec, at::Tensor tensor);
+  at::Tensor Run(const at::Tensor& x, State* state);
+  // Brings every buffer back to its place in the module, with the values that a script put there if wanted.
+  void Reattach(bool take_values);
 
   const c10::Device device_;
   torch::jit::Module module_;
   at::Tensor weights_;
   at::Tensor gradient_;
-  at::Tensor local_buffers_;
-  std::vector<at::Tensor> parameters_;  // leaves, views into weights_, whose gradients are views into gradient_
+  std::vector<at::Tensor> local_buffers_;
+  std::vector<Buffer> buffers_;
   bool carries_state_ = false;
 };
+
+std::vector<at::Tensor> CloneAll(const std::vector<at::Tensor>& tensors);
 
 // What of a user's module is trained: its parameters that require a gradient, and its buffers of float32, each with the
 // module's own path as its name. Tensors that appear twice (tied weights) count once. INVALID_ARGUMENT for parameters

@@ -17,8 +17,8 @@ class TensorOptimizer : public Optimizer {
     for (int i = 0; i < slots; ++i) slots_.push_back(at::zeros({size}, options_));
   }
 
-  // A copy within the device's memory is cheap beside a step's launches.
-  void Begin() override {
+  // A copy within the device's memory is cheap beside a step's launches, and the way to the host is not.
+  void Begin(absl::Span<float>) override {
     saved_step_ = step_;
     saved_slots_.clear();
     for (const at::Tensor& slot : slots_) saved_slots_.push_back(slot.clone());
@@ -54,14 +54,14 @@ class TensorOptimizer : public Optimizer {
     slots_[0].index_fill_(0, at::tensor(inside, at::kLong).to(options_.device()), 0.0);
   }
 
-  OptimizerState Export() const override {
-    OptimizerState state;
-    state.step = step_;
+  const OptimizerState& Export() override {
+    exported_.step = step_;
+    exported_.slots.clear();
     for (const at::Tensor& slot : slots_) {
       const at::Tensor host = slot.cpu();
-      state.slots.emplace_back(host.data_ptr<float>(), host.data_ptr<float>() + size_);
+      exported_.slots.emplace_back(host.data_ptr<float>(), host.data_ptr<float>() + size_);
     }
-    return state;
+    return exported_;
   }
 
   absl::Status Import(OptimizerState state) override {
@@ -86,6 +86,7 @@ class TensorOptimizer : public Optimizer {
   std::vector<at::Tensor> slots_;
   int64_t saved_step_ = 0;
   std::vector<at::Tensor> saved_slots_;
+  OptimizerState exported_;
 };
 
 }  // namespace

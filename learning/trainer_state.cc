@@ -14,16 +14,15 @@ constexpr absl::string_view kMagic = "TERSETS1";
 constexpr size_t kIdSize = 16;
 constexpr size_t kHeaderSize = 8 + kIdSize + 3 * sizeof(int64_t);
 
-size_t BytesOf(const std::vector<std::vector<float>>& vectors) {
-  size_t bytes = 0;
-  for (const std::vector<float>& values : vectors) bytes += values.size() * sizeof(float);
-  return bytes;
+absl::string_view AsBytes(const std::vector<float>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
 }
 
-void AppendFloats(const std::vector<std::vector<float>>& vectors, std::string* out) {
-  for (const std::vector<float>& values : vectors) {
-    out->append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
-  }
+size_t BodySize(const OptimizerState& optimizer, const std::vector<std::string>& extras) {
+  size_t size = 0;
+  for (const std::vector<float>& slot : optimizer.slots) size += AsBytes(slot).size();
+  for (const std::string& extra : extras) size += extra.size();
+  return size;
 }
 
 // Takes `size` floats from the front of `bytes`, which has as many.
@@ -68,24 +67,25 @@ absl::Status CheckFrame(absl::string_view bytes, Id128 identity, size_t body) {
 
 }  // namespace
 
-std::string EncodeTrainerState(const TrainerState& state, Id128 identity) {
+std::string EncodeTrainerState(const BatchStream::Position& position, const OptimizerState& optimizer,
+                               const std::vector<std::string>& extras, Id128 identity) {
   std::string bytes;
-  bytes.reserve(kHeaderSize + BytesOf(state.optimizer.slots) + BytesOf(state.extras) + kIdSize);
+  bytes.reserve(kHeaderSize + BodySize(optimizer, extras) + kIdSize);
   absl::StrAppend(&bytes, kMagic, identity.ToBytes());
-  AppendNumber(state.position.epoch, &bytes);
-  AppendNumber(state.position.offset, &bytes);
-  AppendNumber(state.optimizer.step, &bytes);
-  AppendFloats(state.optimizer.slots, &bytes);
-  AppendFloats(state.extras, &bytes);
+  AppendNumber(position.epoch, &bytes);
+  AppendNumber(position.offset, &bytes);
+  AppendNumber(optimizer.step, &bytes);
+  for (const std::vector<float>& slot : optimizer.slots) absl::StrAppend(&bytes, AsBytes(slot));
+  for (const std::string& extra : extras) bytes += extra;
   bytes += HashBytes(bytes).ToBytes();
   return bytes;
 }
 
 absl::StatusOr<TrainerState> DecodeTrainerState(absl::string_view bytes, Id128 identity,
                                                 const TrainerStateShape& shape) {
-  int64_t floats = shape.slots * shape.parameters;
-  for (const int64_t size : shape.extras) floats += size;
-  TERSE_RETURN_IF_ERROR(CheckFrame(bytes, identity, floats * sizeof(float)));
+  size_t body = shape.slots * shape.parameters * sizeof(float);
+  for (const int64_t size : shape.extras) body += size;
+  TERSE_RETURN_IF_ERROR(CheckFrame(bytes, identity, body));
   TrainerState state;
   const size_t numbers = kMagic.size() + kIdSize;
   state.position.epoch = NumberAt(bytes, numbers);
@@ -93,7 +93,10 @@ absl::StatusOr<TrainerState> DecodeTrainerState(absl::string_view bytes, Id128 i
   state.optimizer.step = NumberAt(bytes, numbers + 16);
   bytes.remove_prefix(kHeaderSize);
   for (int i = 0; i < shape.slots; ++i) state.optimizer.slots.push_back(TakeFloats(shape.parameters, &bytes));
-  for (const int64_t size : shape.extras) state.extras.push_back(TakeFloats(size, &bytes));
+  for (const int64_t size : shape.extras) {
+    state.extras.emplace_back(bytes.substr(0, size));
+    bytes.remove_prefix(size);
+  }
   return state;
 }
 

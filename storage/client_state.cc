@@ -72,7 +72,8 @@ class FileClientState final : public ClientState {
 
   absl::Status Load();
 
-  const StoredState& state() const override { return state_; }
+  const StoredHead& state() const override { return state_; }
+  absl::StatusOr<StoredState> Read() const override;
   bool lost() const override { return lost_; }
   absl::Status Begin(Id128 lineage, Durability durability) override;
   absl::Status Seal(absl::Span<const float> dense, const SealedUpdate& update, std::string trainer_state) override;
@@ -108,8 +109,16 @@ class FileClientState final : public ClientState {
   const std::string directory_;
   FileSystem& files_;
   const std::unique_ptr<DirectoryLock> lock_;
-  StoredState state_;
-  Manifest disk_;  // the manifest as it is on disk; a zero lineage when there is none
+  // What is as large as the model.
+  struct Large {
+    std::vector<float> dense;
+    std::string trainer_state;
+  };
+  absl::StatusOr<Large> ReadLarge() const;
+
+  StoredHead state_;
+  absl::optional<Large> large_;  // with relaxed durability; otherwise the blobs of `disk_` have it
+  Manifest disk_;                // the manifest as it is on disk; a zero lineage when there is none
   Durability durability_ = Durability::kStrict;
   bool lost_ = false;
   absl::Status broken_;  // UNKNOWN: what is on disk is not known, so nothing may be written any more
@@ -147,8 +156,8 @@ absl::Status FileClientState::Load() {
   state_.lineage = disk_.lineage;
   state_.generation = disk_.generation;
   state_.prev_applied = disk_.prev_applied;
-  TERSE_ASSIGN_OR_RETURN(const std::string dense, ReadBlob(kDense, disk_.dense));
-  state_.dense = FloatsOf(dense);
+  state_.has_dense = !disk_.dense.empty();
+  TERSE_RETURN_IF_ERROR(ReadLarge().status());  // looks at the checksums
   TERSE_ASSIGN_OR_RETURN(std::string outbox, ReadBlob(kOutbox, disk_.outbox));
   if (disk_.sealed) {
     state_.sealed =
@@ -156,9 +165,32 @@ absl::Status FileClientState::Load() {
   } else {
     state_.minus = std::move(outbox);
   }
-  TERSE_ASSIGN_OR_RETURN(state_.trainer_state, ReadBlob(kTrainer, disk_.trainer));
   RemoveUnnamed();
   return absl::OkStatus();
+}
+
+absl::StatusOr<FileClientState::Large> FileClientState::ReadLarge() const {
+  Large large;
+  {
+    TERSE_ASSIGN_OR_RETURN(const std::string dense, ReadBlob(kDense, disk_.dense));
+    large.dense = FloatsOf(dense);
+  }
+  TERSE_ASSIGN_OR_RETURN(large.trainer_state, ReadBlob(kTrainer, disk_.trainer));
+  return large;
+}
+
+absl::StatusOr<StoredState> FileClientState::Read() const {
+  Large large;
+  if (large_.has_value()) {
+    large = *large_;
+  } else {
+    TERSE_ASSIGN_OR_RETURN(large, ReadLarge());
+  }
+  StoredState state;
+  static_cast<StoredHead&>(state) = state_;
+  state.dense = std::move(large.dense);
+  state.trainer_state = std::move(large.trainer_state);
+  return state;
 }
 
 Manifest FileClientState::Describe() const {
@@ -249,20 +281,29 @@ absl::Status FileClientState::MarkDirty() {
 absl::Status FileClientState::Begin(Id128 lineage, Durability durability) {
   TERSE_RETURN_IF_ERROR(broken_);
   if (lineage.IsZero()) return absl::InvalidArgumentError("a run needs a lineage");
-  StoredState before;
+  const bool relaxed = durability == Durability::kRelaxed;
   const bool fresh = lineage != state_.lineage;
-  if (fresh) {
-    before.lineage = lineage;
-    std::swap(state_, before);
-  }
   const bool on_disk = disk_.lineage == lineage && !disk_.dirty;
-  const absl::Status status = durability == Durability::kRelaxed ? MarkDirty()
-                              : on_disk                          ? absl::OkStatus()
-                                                                 : WriteAll();
+  // What the next manifest does not name must be in memory before.
+  const bool moves = fresh || (!large_.has_value() && (relaxed || !on_disk));
+  StoredHead head = state_;
+  absl::optional<Large> large;
+  if (fresh) {
+    head = StoredHead();
+    head.lineage = lineage;
+    large.emplace();
+  } else if (moves) {
+    TERSE_ASSIGN_OR_RETURN(large, ReadLarge());
+  }
+  std::swap(state_, head);
+  if (moves) std::swap(large_, large);
+  const absl::Status status = relaxed ? MarkDirty() : on_disk ? absl::OkStatus() : WriteAll();
   if (!status.ok()) {
-    if (fresh) std::swap(state_, before);
+    std::swap(state_, head);
+    if (moves) std::swap(large_, large);
     return status;
   }
+  if (!relaxed) large_.reset();
   durability_ = durability;
   lost_ = false;
   return absl::OkStatus();
@@ -270,8 +311,10 @@ absl::Status FileClientState::Begin(Id128 lineage, Durability durability) {
 
 absl::Status FileClientState::WriteAll() {
   Manifest manifest = Describe();
+  const Large nothing;
+  const Large& large = large_.has_value() ? *large_ : nothing;
   TERSE_RETURN_IF_ERROR(
-      WriteBlobs(state_.dense, state_.sealed ? state_.sealed->message : state_.minus, state_.trainer_state, &manifest));
+      WriteBlobs(large.dense, state_.sealed ? state_.sealed->message : state_.minus, large.trainer_state, &manifest));
   return ReplaceManifest(manifest);
 }
 
@@ -286,6 +329,8 @@ absl::Status FileClientState::Seal(absl::Span<const float> dense, const SealedUp
   TERSE_FAILPOINT("client.seal.before_blobs");
   if (durability_ == Durability::kRelaxed) {
     TERSE_RETURN_IF_ERROR(MarkDirty());
+    // A fresh vector, because `dense` may be a view of the old one.
+    large_ = Large{std::vector<float>(dense.begin(), dense.end()), std::move(trainer_state)};
   } else {
     Manifest manifest = Describe();
     ++manifest.generation;
@@ -300,11 +345,9 @@ absl::Status FileClientState::Seal(absl::Span<const float> dense, const SealedUp
     TERSE_RETURN_IF_ERROR(ReplaceManifest(manifest));
   }
   ++state_.generation;
-  // A fresh vector, because `dense` may be a view of the old one.
-  state_.dense = std::vector<float>(dense.begin(), dense.end());
+  state_.has_dense = !dense.empty();
   state_.minus.clear();
   state_.sealed = update;
-  state_.trainer_state = std::move(trainer_state);
   TERSE_FAILPOINT("client.seal.done");
   return absl::OkStatus();
 }
@@ -346,7 +389,8 @@ absl::Status FileClientState::Reset(Id128 last_applied) {
     manifest.trainer = disk_.trainer;
     TERSE_RETURN_IF_ERROR(ReplaceManifest(manifest));
   }
-  state_.dense.clear();
+  state_.has_dense = false;
+  if (large_.has_value()) large_->dense.clear();
   state_.minus.clear();
   state_.sealed.reset();
   state_.prev_applied = last_applied;

@@ -31,15 +31,20 @@ struct SealedUpdate {
   std::string message;
 };
 
-// What is on disk. The effective residual is dense - decode(minus); while an update is sealed `dense` is the
-// accumulated update and `minus` is empty.
-struct StoredState {
+// What a client is in the middle of, without what is as large as the model.
+struct StoredHead {
   Id128 lineage;           // zero: the directory is fresh
   int64_t generation = 0;  // number of updates sealed so far; the next update has this number
   Id128 prev_applied;
-  std::vector<float> dense;  // empty: all zero
+  bool has_dense = false;  // false: all zero
   std::string minus;
   absl::optional<SealedUpdate> sealed;
+};
+
+// All that is stored. The effective residual is dense - decode(minus); while an update is sealed `dense` is the
+// accumulated update and `minus` is empty.
+struct StoredState : StoredHead {
+  std::vector<float> dense;   // empty: all zero
   std::string trainer_state;  // empty before the first seal
 };
 
@@ -68,7 +73,10 @@ class ClientState {
   static absl::StatusOr<std::unique_ptr<ClientState>> Open(const std::string& directory,
                                                            FileSystem& files = PosixFiles());
 
-  virtual const StoredState& state() const = 0;
+  virtual const StoredHead& state() const = 0;
+  // With strict durability the rest is on the disk alone, and read from there. DATA_LOSS with the file and the remedy
+  // when it is damaged; otherwise fails as FileSystem::Read does.
+  virtual absl::StatusOr<StoredState> Read() const = 0;
   // The previous process had a residual in memory (relaxed) and did not exit in order. Cleared by Begin and Reset.
   virtual bool lost() const = 0;
 

@@ -69,7 +69,8 @@ class ScriptedCoordinator : public CoordinatorLink {
 class FailingState : public ClientState {
  public:
   explicit FailingState(ClientState* state) : state_(state) {}
-  const StoredState& state() const override { return state_->state(); }
+  const StoredHead& state() const override { return state_->state(); }
+  absl::StatusOr<StoredState> Read() const override { return state_->Read(); }
   bool lost() const override { return state_->lost(); }
   absl::Status Begin(Id128 lineage, Durability durability) override { return state_->Begin(lineage, durability); }
   absl::Status Seal(absl::Span<const float>, const SealedUpdate&, std::string) override {
@@ -219,7 +220,7 @@ TEST_F(Session, WorkThatWasNotAppliedFoldsForward) {
   const std::vector<float> second = GridDelta(1, 1);
   for (size_t i = 0; i < both.size(); ++i) both[i] += second[i];
   EXPECT_EQ(link.Said<Update>()[1].message, *codec_->Encode(both));
-  EXPECT_EQ(state_->state().dense, both);
+  EXPECT_EQ(state_->Read()->dense, both);
 }
 
 TEST_F(Session, NoNewWorkWhileSealed) {
@@ -253,7 +254,7 @@ TEST_F(Session, AConnectionThatBreaksBeforeThePushLosesNothing) {
   ScriptedCoordinator again;
   again.script = {MakeWelcome(Verdict{Outcome::kNotApplied, state_->state().sealed->update_id, {}, ""})};
   EXPECT_TRUE(absl::IsUnavailable(session_->Run(&again)));
-  EXPECT_EQ(state_->state().dense, GridDelta(1, 0));
+  EXPECT_EQ(state_->Read()->dense, GridDelta(1, 0));
   EXPECT_FALSE(state_->state().sealed.has_value());
 }
 
@@ -261,7 +262,7 @@ TEST_F(Session, ResetDropsTheResidual) {
   const Id128 truth = HashBytes("what the coordinator applied last");
   ScriptedCoordinator link = Joining({Assignment{1, 0, 2}, Verdict{Outcome::kReset, {}, truth, "rolled back"}});
   EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
-  EXPECT_TRUE(state_->state().dense.empty());
+  EXPECT_FALSE(state_->state().has_dense);
   EXPECT_FALSE(state_->state().sealed.has_value());
   EXPECT_EQ(state_->state().prev_applied, truth);
   EXPECT_THAT(log_, HasSubstr("rolled back"));
@@ -427,7 +428,7 @@ TEST_P(SessionFailpoint, ChangesNothingThatCounts) {
   EXPECT_TRUE(failing.failed);
   EXPECT_EQ(state_->state().prev_applied, id);
   EXPECT_EQ(state_->state().generation, 1);
-  EXPECT_EQ(state_->state().dense, GridDelta(1, 0));
+  EXPECT_EQ(state_->Read()->dense, GridDelta(1, 0));
 }
 
 INSTANTIATE_TEST_SUITE_P(Client, SessionFailpoint,

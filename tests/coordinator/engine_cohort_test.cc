@@ -305,7 +305,7 @@ class DroppingOut {
     for (int64_t i = 0; i < 10; ++i) {
       fleet_.KillClient(i);
       ASSERT_EQ(fleet_.StartClient(i), absl::OkStatus());
-      EXPECT_EQ(CheckConservation(fleet_.store(), fleet_.codec(), i, fleet_.state(i)->state(), fleet_.baseline(i)),
+      EXPECT_EQ(CheckConservation(fleet_.store(), fleet_.codec(), i, *fleet_.state(i)->Read(), fleet_.baseline(i)),
                 absl::OkStatus());
     }
   }

@@ -28,7 +28,7 @@ void FinishAndCheck(FleetSimulation& fleet) {
   EXPECT_TRUE(fleet.engine()->View().ended);
   EXPECT_EQ(CheckReplay(fleet.store(), fleet.codec(), GridInitialWeights()), absl::OkStatus());
   for (int64_t i = 0; i < fleet.size(); ++i) {
-    EXPECT_EQ(CheckConservation(fleet.store(), fleet.codec(), i, fleet.state(i)->state(), {}), absl::OkStatus());
+    EXPECT_EQ(CheckConservation(fleet.store(), fleet.codec(), i, *fleet.state(i)->Read(), {}), absl::OkStatus());
     EXPECT_EQ(fleet.store()->GetClient(i)->resets, 0);
   }
 }

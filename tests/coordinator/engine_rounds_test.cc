@@ -20,7 +20,7 @@ RunConfig WithQuorum(int64_t clients, int64_t quorum, int64_t rounds) {
 }
 
 void ExpectConserved(FleetSimulation& fleet, int64_t i) {
-  EXPECT_EQ(CheckConservation(fleet.store(), fleet.codec(), i, fleet.state(i)->state(), {}), absl::OkStatus());
+  EXPECT_EQ(CheckConservation(fleet.store(), fleet.codec(), i, *fleet.state(i)->Read(), {}), absl::OkStatus());
 }
 
 RoundState StateOf(FleetSimulation& fleet, int64_t round) { return **fleet.store()->GetRoundState(round); }

@@ -79,7 +79,7 @@ void ExpectConservation(const FleetProcesses& fleet) {
     const int64_t client = ClientIndex(fleet.database(), process);
     auto state = ClientState::Open(fleet.client_state(process));
     ASSERT_TRUE(state.ok()) << state.status();
-    const StoredState& stored = (*state)->state();
+    const StoredState stored = *(*state)->Read();
     ASSERT_FALSE(stored.sealed.has_value());
     // The coordinator's side of the equation ...
     std::vector<double> got = applied[client];

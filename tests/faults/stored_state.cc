@@ -127,8 +127,10 @@ class Checker {
     }
     const absl::StatusOr<std::unique_ptr<ClientState>> state = ClientState::Open(client->state_directory);
     if (!Expect(state.status(), client->name) || !comparable) return;
+    const absl::StatusOr<StoredState> stored = (*state)->Read();
+    if (!Expect(stored.status(), client->name)) return;
     absl::StatusOr<std::vector<double>> difference =
-        ConservationDifference(store_, codec_, record.id, (*state)->state(), client->baseline);
+        ConservationDifference(store_, codec_, record.id, *stored, client->baseline);
     if (Expect(difference.status(), client->name)) {
       CountLost(record, *client, *std::move(difference));
     } else if (findings_->doubled == 0) {

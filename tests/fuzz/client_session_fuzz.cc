@@ -119,7 +119,7 @@ class SmallTrainer : public LocalTrainer {
 
 // I1 of docs/PROTOCOL.md on one client: applied updates and what is still to be sent are what was sealed.
 void CheckConservation(const Watch& watch) {
-  const StoredState& state = watch.state.state();
+  const StoredState state = *watch.state.Read();
   if (watch.state.fresh != watch.fresh || state.dense.empty()) return;
   std::vector<float> minus(state.dense.size());
   if (!state.sealed.has_value() && !state.minus.empty()) {
@@ -135,7 +135,7 @@ class FuzzCoordinator : public CoordinatorLink {
   FuzzCoordinator(Input* input, Watch* watch) : input_(input), watch_(watch) {}
 
   absl::Status Send(const FromClient& message) override {
-    const StoredState& state = watch_->state.state();
+    const StoredHead& state = watch_->state.state();
     if (const auto* update = std::get_if<Update>(&message)) {
       Require(state.sealed.has_value() && state.sealed->update_id == update->update_id &&
                   state.sealed->message == update->message && state.sealed->round == update->round,
@@ -223,7 +223,7 @@ class FuzzCoordinator : public CoordinatorLink {
   }
 
   Id128 AnyId(int form) {
-    const StoredState& state = watch_->state.state();
+    const StoredHead& state = watch_->state.state();
     if (form < 10 && state.sealed.has_value()) return state.sealed->update_id;
     return form % 2 == 0 ? state.prev_applied : Id128{7, static_cast<uint64_t>(form)};
   }

@@ -16,7 +16,8 @@ namespace terse {
 // Keeps the rules of storage/client_state.h and never fails otherwise. A process that ends leaves all of it behind.
 class MemoryClientState : public ClientState {
  public:
-  const StoredState& state() const override { return state_; }
+  const StoredHead& state() const override { return state_; }
+  absl::StatusOr<StoredState> Read() const override { return state_; }
   bool lost() const override { return false; }
 
   absl::Status Begin(Id128 lineage, Durability durability) override {
@@ -33,6 +34,7 @@ class MemoryClientState : public ClientState {
     Require(!update.update_id.IsZero(), "a sealed update has an id");
     ++state_.generation;
     state_.dense = std::vector<float>(dense.begin(), dense.end());
+    state_.has_dense = !dense.empty();
     state_.minus.clear();
     state_.sealed = update;
     state_.trainer_state = std::move(trainer_state);
@@ -57,6 +59,7 @@ class MemoryClientState : public ClientState {
     Require(verdict.has_value() && verdict->outcome == Outcome::kReset, "a residual is lost because of a RESET only");
     Require(verdict->last_applied == last_applied, "the coordinator says what was applied last");
     state_.dense.clear();
+    state_.has_dense = false;
     state_.minus.clear();
     state_.sealed.reset();
     state_.prev_applied = last_applied;

@@ -5,6 +5,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/learning/training_fixture.h"
+#include "tests/learning/user_modules.h"
 
 namespace terse {
 namespace {
@@ -34,6 +35,54 @@ TEST(EvaluatorTest, TheLastBatchMayBeShort) {
   const Evaluation evaluation = evaluator->Evaluate(zeros).value();
   EXPECT_DOUBLE_EQ(evaluation.accuracy, 500.0 / 501);
   EXPECT_NEAR(evaluation.loss, std::log(10.0), 1e-5);
+}
+
+TEST(EvaluatorTest, LocalBuffersAreEstimatedWhateverTheirMomentum) {
+  // Clusters far from mean 0 and deviation 1, which a model with its first running statistics cannot tell apart.
+  const auto dataset = ClusterData();
+  const std::string module = Saved(Normalising());
+  RunConfig averaged = SgdRun(60, 0.5, 0), local = averaged;
+  averaged.model.name = local.model.name = std::string(kTorchScriptModel);
+  averaged.data.partition = local.data.partition = "all";
+  local.model.buffers = "local";
+  std::shared_ptr<const Blueprint> whole = MakeBlueprint(averaged.model, module).value();
+  const auto trainer = MakeLocalTrainer(averaged, {0, 1}, whole, dataset, "cpu").value();
+  std::vector<float> weights = whole->StartWeights(1);
+  TrainInto(trainer.get(), 900, &weights);  // long enough for running statistics with a momentum of 0.01
+  const Evaluation reference = MakeEvaluator(averaged, whole, dataset, "cpu").value()->Evaluate(weights).value();
+  EXPECT_GT(reference.accuracy, 0.9);
+
+  std::shared_ptr<const Blueprint> bare = MakeBlueprint(local.model, module).value();
+  weights.resize(bare->layout().size());
+  const auto evaluator = MakeEvaluator(local, bare, dataset, "cpu").value();
+  const Evaluation estimated = evaluator->Evaluate(weights).value();
+  EXPECT_NEAR(estimated.loss, reference.loss, 0.02);
+  EXPECT_NEAR(estimated.accuracy, reference.accuracy, 0.02);
+  EXPECT_TRUE(evaluator->Evaluate(std::vector<float>(weights.size(), 1.0f)).ok());
+  EXPECT_EQ(evaluator->Evaluate(weights).value().loss, estimated.loss) << "what was evaluated before has no part in it";
+
+  Dataset only_test = *dataset;
+  only_test.train = Examples();
+  const auto alone = MakeEvaluator(local, bare, std::make_shared<const Dataset>(std::move(only_test)), "cpu").value();
+  EXPECT_NEAR(alone->Evaluate(weights).value().loss, reference.loss, 0.05);
+}
+
+TEST(EvaluatorTest, ATextIsScoredSymbolBySymbolWithCarriedState) {
+  RunConfig config = SgdRun(4, 1, 0);
+  config.model.name = "char_lstm";
+  config.model.dropout = 0;
+  config.train.unroll = 10;
+  const auto dataset = TextData(98);
+  const std::vector<float> weights = InitialWeights(config.model, 1).value();
+  const Evaluation ten = EvaluatorOn(dataset, config).value()->Evaluate(weights).value();
+  EXPECT_NEAR(ten.loss, std::log(98.0), 0.2);
+  // Windows of another length over as many symbols, 20 rows of 40, give the same sums.
+  config.train.unroll = 39;
+  const Evaluation long_window = EvaluatorOn(dataset, config).value()->Evaluate(weights).value();
+  config.train.unroll = 13;
+  const Evaluation short_window = EvaluatorOn(dataset, config).value()->Evaluate(weights).value();
+  EXPECT_NEAR(long_window.loss, short_window.loss, 1e-5);
+  EXPECT_EQ(long_window.accuracy, short_window.accuracy);
 }
 
 TEST(EvaluatorTest, RefusesWhatDoesNotFit) {

@@ -3,14 +3,19 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/jit/serialization/import.h>
 
+#include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <sstream>
 
+#include "absl/strings/str_cat.h"
 #include "core/random.h"
 #include "gtest/gtest.h"
 #include "learning/blueprint.h"
 #include "learning/models/model_table.h"
 #include "learning/script_model.h"
+#include "tests/learning/temp_folder.h"
+#include "tests/learning/user_modules.h"
 
 namespace terse {
 namespace {
@@ -60,6 +65,74 @@ TEST(ExportTorchScriptTest, ParametersKeepNamesShapesAndValues) {
 
 TEST(ExportTorchScriptTest, RefusesForeignWeights) {
   EXPECT_EQ(ExportTorchScript(*Lenet5(), {1.0f}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+// Exports a model in all three forms with numbers other than its start, and an input with its output.
+class ExportedModels {
+ public:
+  void Add(const std::string& name, const Blueprint& blueprint, const at::Tensor& x) {
+    const Layout& layout = blueprint.layout();
+    std::vector<float> weights = RandomFloats(layout.size(), 3, 0.3);
+    for (int64_t i = layout.parameters(); i < layout.size(); ++i) weights[i] = 1 + std::abs(weights[i]);  // variances
+    folder_.Write(name + ".pt", ExportTorchScript(blueprint, weights).value());
+    folder_.Write(name + ".npz", ExportNpz(layout, weights).value());
+    folder_.Write(name + ".safetensors", ExportSafetensors(layout, weights).value());
+    const at::Tensor y = OutputOf(blueprint, weights, x);
+    const Layout check = Layout::Create({{"x", x.sizes().vec()}, {"y", y.sizes().vec()}}).value();
+    const at::Tensor both = at::cat({x.flatten().to(at::kFloat), y.flatten()});
+    folder_.Write(name + ".check.npz",
+                  ExportNpz(check, {both.data_ptr<float>(), static_cast<size_t>(both.numel())}).value());
+    absl::StrAppend(&names_, " ", name);
+  }
+
+  // The exit code of Python.
+  int OpenInPython() const {
+    return std::system(
+        absl::StrCat("/usr/bin/python3 " TERSE_SOURCE "/tests/learning/compare_exports.py ", folder_.path(), names_)
+            .c_str());
+  }
+
+ private:
+  static at::Tensor OutputOf(const Blueprint& blueprint, const std::vector<float>& weights, const at::Tensor& x) {
+    const at::NoGradGuard no_grad;
+    const std::unique_ptr<ScriptModel> model = blueprint.Make(c10::kCPU);
+    model->SetWeights(weights);
+    model->SetTraining(false);
+    ScriptModel::State state = model->InitialState(x.size(0));
+    return model->Forward(x, &state).contiguous();
+  }
+
+  TempFolder folder_;
+  std::string names_;
+};
+
+TEST(ExportTest, PythonOpensEveryFormAndComputesTheSame) {
+  ModelSpec local = {"resnet32"}, module = {std::string(kTorchScriptModel)};
+  local.buffers = "local";
+  ExportedModels models;
+  models.Add("lenet5", *Lenet5(), SomeImages());
+  models.Add("averaged", *MakeBlueprint({"resnet32"}).value(), RandomTensor({2, 3, 32, 32}, 1));
+  models.Add("local", *MakeBlueprint(local).value(), RandomTensor({2, 3, 32, 32}, 1));
+  models.Add("lstm", *MakeBlueprint({"char_lstm"}).value(), at::arange(12, at::kLong).view({2, 6}));
+  models.Add("user", *MakeBlueprint(module, Saved(Normalising())).value(), RandomTensor({5, kFeatures}, 1));
+  EXPECT_EQ(models.OpenInPython(), 0);
+}
+
+TEST(ExportTorchScriptTest, AFileIsAsLargeAsItsTensors) {
+  const auto blueprint = MakeBlueprint({"resnet18"}).value();
+  const std::vector<float> weights = blueprint->StartWeights(1);
+  EXPECT_GT(weights.size(), 10000000u);
+  EXPECT_LT(ExportTorchScript(*blueprint, weights).value().size(), 4.2 * weights.size() + 1e6);
+}
+
+TEST(ExportTorchScriptTest, LocalBuffersHaveTheirStart) {
+  ModelSpec spec = {"resnet32"};
+  spec.buffers = "local";
+  const auto blueprint = MakeBlueprint(spec).value();
+  std::istringstream in(ExportTorchScript(*blueprint, blueprint->StartWeights(1)).value());
+  torch::jit::Module bn = torch::jit::load(in).attr("bn").toModule();
+  EXPECT_TRUE(bn.attr("running_mean").toTensor().equal(at::zeros({64})));
+  EXPECT_TRUE(bn.attr("running_var").toTensor().equal(at::ones({64})));
 }
 
 }  // namespace

@@ -40,7 +40,8 @@ std::vector<float> RandomVector(uint64_t seed) {
 std::unique_ptr<Optimizer> Make(const OptimizerSpec& spec) { return MakeHostOptimizer(spec, kSize).value(); }
 
 void Steps(Optimizer* optimizer, uint64_t first_seed, int count, std::vector<float>* weights) {
-  optimizer->Begin();
+  std::vector<float> spare(kSize);
+  optimizer->Begin(absl::MakeSpan(spare));
   for (uint64_t t = first_seed; t < first_seed + count; ++t) {
     optimizer->Step(RateAt(t), RandomVector(t).data(), weights->data());
   }
@@ -110,8 +111,9 @@ TEST_P(OptimizerKindsTest, RollbackForgetsAllStepsSinceBegin) {
   std::vector<float> weights = RandomVector(0);
   Steps(optimizer.get(), 1, 3, &weights);
   const OptimizerState before = optimizer->Export();
+  std::vector<float> spare(kSize + 1);
   for (const int steps : {0, 1, 2}) {
-    optimizer->Begin();
+    optimizer->Begin(absl::MakeSpan(spare));
     for (int i = 0; i < steps; ++i) optimizer->Step(RateAt(i), RandomVector(9 + i).data(), weights.data());
     optimizer->Rollback();
     EXPECT_EQ(optimizer->Export().step, 3);

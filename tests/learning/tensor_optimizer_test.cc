@@ -21,6 +21,7 @@ std::vector<float> RandomVector(uint64_t seed) {
 class TensorOptimizerTest : public ::testing::TestWithParam<OptimizerSpec> {
  protected:
   std::unique_ptr<Optimizer> tensor_ = MakeTensorOptimizer(GetParam(), kSize, c10::kCPU).value();
+  std::vector<float> spare_ = std::vector<float>(kSize);
   std::unique_ptr<Optimizer> host_ = MakeHostOptimizer(GetParam(), kSize).value();
 };
 INSTANTIATE_TEST_SUITE_P(All, TensorOptimizerTest,
@@ -33,8 +34,8 @@ INSTANTIATE_TEST_SUITE_P(All, TensorOptimizerTest,
 TEST_P(TensorOptimizerTest, MatchesTheHostOptimizer) {
   std::vector<float> a = RandomVector(0), b = a;
   for (int round = 0; round < 4; ++round) {
-    tensor_->Begin();
-    host_->Begin();
+    tensor_->Begin(absl::MakeSpan(spare_));
+    host_->Begin(absl::MakeSpan(spare_));
     for (int step = 0; step < 3; ++step) {
       const std::vector<float> gradient = RandomVector(1 + 3 * round + step);
       tensor_->Step(RateAt(step), gradient.data(), a.data());
@@ -56,11 +57,11 @@ TEST_P(TensorOptimizerTest, MatchesTheHostOptimizer) {
 
 TEST_P(TensorOptimizerTest, RollbackAndImportRestoreTheState) {
   std::vector<float> weights = RandomVector(0);
-  tensor_->Begin();
+  tensor_->Begin(absl::MakeSpan(spare_));
   tensor_->Step(RateAt(1), RandomVector(1).data(), weights.data());
   tensor_->Commit();
   const OptimizerState before = tensor_->Export();
-  tensor_->Begin();
+  tensor_->Begin(absl::MakeSpan(spare_));
   tensor_->Step(RateAt(2), RandomVector(2).data(), weights.data());
   tensor_->Rollback();
   EXPECT_EQ(tensor_->Export().step, 1);

@@ -116,7 +116,7 @@ void NetworkFleet::CheckBooks() {
     auto state = ClientState::Open(processes_.client_state(process));
     ASSERT_TRUE(state.ok()) << state.status();
     const absl::Status conserved =
-        CheckConservation(store->get(), **codec, client.id, (*state)->state(), /*baseline=*/{});
+        CheckConservation(store->get(), **codec, client.id, *(*state)->Read(), /*baseline=*/{});
     EXPECT_TRUE(conserved.ok()) << conserved;
   }
 }

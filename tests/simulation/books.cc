@@ -127,7 +127,7 @@ absl::StatusOr<Violation> CheckBooks(FleetSimulation& fleet, int64_t i, bool may
   if (record->resets > 0 && !may_reset) {
     return Violation{Harm::kLost, absl::StrCat("I1: client ", i, " lost its residual without cause")};
   }
-  const StoredState& state = fleet.state(i)->state();
+  TERSE_ASSIGN_OR_RETURN(const StoredState state, fleet.state(i)->Read());
   const Baseline& baseline = fleet.baseline(i);
   TERSE_ASSIGN_OR_RETURN(const std::vector<double> difference,
                          ConservationDifference(fleet.store(), fleet.codec(), record->id, state, baseline));

@@ -72,7 +72,7 @@ class Trial {
   FaultyFiles& files() { return files_; }
   Both Now() {
     const auto model = state_->LoadModel();
-    return {Describe(state_->state()), absl::StrCat(Reopened(directory_.Path()), model ? " with a model" : "")};
+    return {Describe(*state_), absl::StrCat(Reopened(directory_.Path()), model ? " with a model" : "")};
   }
 
  private:

@@ -51,7 +51,7 @@ TEST(ClientState, EveryStrictStepIsOnDiskWhenItReturns) {
   for (const auto& step : steps) {
     SCOPED_TRACE(++step_number);
     EXPECT_EQ(step().ok(), step_number != 9);
-    seen.push_back(Describe(state->state()));
+    seen.push_back(Describe(*state));
     EXPECT_EQ(Reopened(directory.Path()), seen.back());
   }
   EXPECT_THAT(seen[1], ::testing::HasSubstr("generation 1 prev 00000000000000000000000000000000 dense [1,-1.5,0] minus "
@@ -88,9 +88,9 @@ TEST(ClientState, EmptyPartsNeedNoFiles) {
   SealedUpdate update = Update(1);
   update.message.clear();
   ASSERT_OK(state->Seal({}, update, ""));
-  EXPECT_EQ(Reopened(directory.Path()), Describe(state->state()));
+  EXPECT_EQ(Reopened(directory.Path()), Describe(*state));
   ASSERT_OK(state->Settle(true));
-  EXPECT_EQ(Reopened(directory.Path()), Describe(state->state()));
+  EXPECT_EQ(Reopened(directory.Path()), Describe(*state));
   EXPECT_THAT(*PosixFiles().List(directory.Path()), ElementsAre("MANIFEST", "lock"));
 }
 
@@ -101,9 +101,9 @@ TEST(ClientState, SealsAViewOfItsOwnResidual) {
   ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
   ASSERT_OK(SealNumber(*state, 1));
   ASSERT_OK(state->Settle(false));
-  ASSERT_OK(state->Seal(state->state().dense, Update(2), "t"));
-  EXPECT_EQ(state->state().dense, Dense(1));
-  EXPECT_EQ(Reopened(directory.Path()), Describe(state->state()));
+  ASSERT_OK(state->Seal(state->Read()->dense, Update(2), "t"));
+  EXPECT_EQ(state->Read()->dense, Dense(1));
+  EXPECT_EQ(Reopened(directory.Path()), Describe(*state));
 }
 
 // Kills inside SEAL: any of the new blobs whole, partial or absent, with the old manifest: the old state. With the new
@@ -114,11 +114,11 @@ TEST(ClientState, ACrashInsideSealLeavesTheOldStateOrTheNew) {
   ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
   ASSERT_OK(SealNumber(*state, 1));
   ASSERT_OK(state->Settle(true));
-  const std::string before = Describe(state->state());
+  const std::string before = Describe(*state);
   TempDirectory old_files;
   CopyDirectory(directory.Path(), old_files.Path());
   ASSERT_OK(SealNumber(*state, 2));
-  const std::string after = Describe(state->state());
+  const std::string after = Describe(*state);
   const std::string blobs[] = {"dense.2", "outbox.2", "trainer.2"};
   EXPECT_THAT(*PosixFiles().List(directory.Path()),
               ElementsAre("MANIFEST", "dense.2", "lock", "outbox.2", "trainer.2"));
@@ -134,11 +134,11 @@ TEST(ClientState, ACrashInsideSealLeavesTheOldStateOrTheNew) {
     std::filesystem::copy_file(directory.Path("MANIFEST"), crashed.Path("MANIFEST.tmp"));
     std::filesystem::resize_file(crashed.Path("MANIFEST.tmp"), static_cast<uintmax_t>(mask));
     auto reopened = OpenState(crashed.Path());
-    EXPECT_EQ(Describe(reopened->state()), before);
+    EXPECT_EQ(Describe(*reopened), before);
     EXPECT_THAT(*PosixFiles().List(crashed.Path()),
                 ElementsAre("MANIFEST", "dense.1", "lock", "outbox.1", "trainer.1"));
     ASSERT_OK(SealNumber(*reopened, 2));
-    EXPECT_EQ(Describe(reopened->state()), after);
+    EXPECT_EQ(Describe(*reopened), after);
     EXPECT_EQ(Reopened(crashed.Path()), after);
   }
   TempDirectory lingering;
@@ -146,7 +146,7 @@ TEST(ClientState, ACrashInsideSealLeavesTheOldStateOrTheNew) {
   for (const char* name : {"dense.1", "outbox.1"}) {
     std::filesystem::copy_file(old_files.Path(name), lingering.Path(name));
   }
-  EXPECT_EQ(Describe(OpenState(lingering.Path())->state()), after);
+  EXPECT_EQ(Describe(*OpenState(lingering.Path())), after);
   EXPECT_THAT(*PosixFiles().List(lingering.Path()),
               ElementsAre("MANIFEST", "dense.2", "lock", "outbox.2", "trainer.2"));
 }
@@ -213,10 +213,10 @@ TEST(ClientState, AFailedBlobChangesNothing) {
     TempDirectory directory;
     auto state = OpenState(directory.Path());
     ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
-    const std::string before = Describe(state->state());
+    const std::string before = Describe(*state);
     std::filesystem::create_directory(directory.Path(name));
     EXPECT_FALSE(SealNumber(*state, 1).ok());
-    EXPECT_EQ(Describe(state->state()), before);
+    EXPECT_EQ(Describe(*state), before);
     EXPECT_EQ(Reopened(directory.Path()), before);
     std::filesystem::remove(directory.Path(name));
     EXPECT_OK(SealNumber(*state, 1));
@@ -236,7 +236,7 @@ TEST(ClientStateRelaxed, ACrashLosesTheResidualAndSaysSo) {
     state = OpenState(directory.Path());
     EXPECT_TRUE(state->lost());
     EXPECT_EQ(state->state().lineage, kLineage);
-    EXPECT_TRUE(state->state().dense.empty());
+    EXPECT_FALSE(state->state().has_dense);
     EXPECT_TRUE(state->state().prev_applied.IsZero());
     EXPECT_FALSE(state->state().sealed.has_value());
     ASSERT_OK(state->Flush());  // must not hide the loss from the next process
@@ -268,13 +268,13 @@ TEST(ClientStateRelaxed, FlushKeepsEverythingAndTheNextChangeIsDirtyAgain) {
     ASSERT_OK(SealNumber(*state, 2));
     ASSERT_OK(state->Flush());
     ASSERT_OK(state->Flush());
-    const std::string flushed = Describe(state->state());
+    const std::string flushed = Describe(*state);
     EXPECT_EQ(Reopened(directory.Path()), flushed);
     ASSERT_OK(state->Settle(true));
     ASSERT_OK(state->Flush());
-    EXPECT_EQ(Reopened(directory.Path()), Describe(state->state()));
+    EXPECT_EQ(Reopened(directory.Path()), Describe(*state));
     ASSERT_OK(change(*state));
-    const std::string changed = Describe(state->state());
+    const std::string changed = Describe(*state);
     TempDirectory copy;
     CopyDirectory(directory.Path(), copy.Path());
     EXPECT_TRUE(OpenState(copy.Path())->lost());
@@ -304,13 +304,13 @@ TEST(ClientStateRelaxed, StrictAndRelaxedFollowEachOther) {
   ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
   ASSERT_OK(SealNumber(*state, 1));
   ASSERT_OK(state->Begin(kLineage, Durability::kRelaxed));
-  EXPECT_EQ(state->state().dense, Dense(1));
+  EXPECT_EQ(state->Read()->dense, Dense(1));
   TempDirectory copy;
   CopyDirectory(directory.Path(), copy.Path());
   EXPECT_TRUE(OpenState(copy.Path())->lost());
   ASSERT_OK(state->Settle(true));
   ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
-  EXPECT_EQ(Reopened(directory.Path()), Describe(state->state()));
+  EXPECT_EQ(Reopened(directory.Path()), Describe(*state));
   EXPECT_EQ(state->state().minus, "message 1");
 }
 
@@ -323,7 +323,7 @@ TEST(ClientStateRelaxed, ResetAcknowledgesTheLoss) {
   ASSERT_TRUE(state->lost());
   ASSERT_OK(state->Reset(Id128{4, 4}));
   EXPECT_FALSE(state->lost());
-  EXPECT_EQ(Reopened(directory.Path()), Describe(state->state()));
+  EXPECT_EQ(Reopened(directory.Path()), Describe(*state));
 }
 
 TEST(ClientState, TheCachedModelIsWholeOrAbsent) {

@@ -37,8 +37,11 @@ inline absl::Status SealNumber(ClientState& state, uint64_t n) {
   return state.Seal(Dense(n), Update(n), absl::StrCat("trainer ", n));
 }
 
-// Everything that StoredState holds, for comparison.
-inline std::string Describe(const StoredState& state) {
+// Everything that is stored, for comparison.
+inline std::string Describe(const ClientState& client) {
+  const absl::StatusOr<StoredState> read = client.Read();
+  if (!read.ok()) return read.status().ToString();
+  const StoredState& state = *read;
   std::string text = absl::StrCat(state.lineage.ToHex(), " generation ", state.generation, " prev ",
                                   state.prev_applied.ToHex(), " dense [", absl::StrJoin(state.dense, ","), "] minus '",
                                   state.minus, "' trainer '", state.trainer_state, "'");
@@ -55,7 +58,7 @@ inline std::string Reopened(const std::string& directory) {
   TempDirectory copy;
   CopyDirectory(directory, copy.Path());
   const auto state = ClientState::Open(copy.Path());
-  return state.ok() ? Describe((*state)->state()) : state.status().ToString();
+  return state.ok() ? Describe(**state) : state.status().ToString();
 }
 
 }  // namespace terse

@@ -117,7 +117,7 @@ TEST(StorageFaults, BlobsAreSyncedUnlessTheManifestIsRenamedFirst) {
     auto state = ClientState::Open(directory.Path()).value();
     ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
     EXPECT_EQ(SyncsOf("dense.1", [&] { EXPECT_OK(SealNumber(*state, 1)); }), mutated ? 0 : 1);
-    EXPECT_EQ(Reopened(directory.Path()), Describe(state->state()));
+    EXPECT_EQ(Reopened(directory.Path()), Describe(*state));
   }
 }
 

@@ -313,8 +313,8 @@ void FleetSimulation::NoteApplied() {
 // A residual of nothing, not even zeros, is one that never was or that was reset.
 void FleetSimulation::NoteBaseline(int64_t i) {
   Client& client = *clients_[i];
-  const StoredState& state = client.state->state();
-  if (!state.dense.empty() || state.sealed.has_value()) return;
+  const StoredHead& state = client.state->state();
+  if (state.has_dense || state.sealed.has_value()) return;
   const auto applied = client.applied_at.find(state.prev_applied);
   const int64_t version = state.prev_applied.IsZero() ? 0 : applied == client.applied_at.end() ? -1 : applied->second;
   client.baseline = {state.generation, version};
