@@ -8,6 +8,7 @@
 #include "bench/memory_command.h"
 #include "bench/paper/paper_command.h"
 #include "bench/paper/worker.h"
+#include "bench/partition_command.h"
 #include "bench/updates_command.h"
 #endif
 #include "core/version.h"
@@ -24,6 +25,7 @@ int main(int argc, char** argv) {
   terse::AddPositionsCommand(&app, &command);
 #ifdef TERSE_BENCH_LEARNING
   terse::AddMemoryCommand(&app, &command);
+  terse::AddPartitionCommand(&app, &command);
   terse::AddUpdatesCommand(&app, &command);
   terse::AddPaperCommand(&app, &command);
   terse::AddWorkerCommand(&app, &command);

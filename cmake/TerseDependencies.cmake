@@ -1,4 +1,4 @@
-# Third-party packages. All of them come with Debian 12; LibTorch may be another 2.x, through CMAKE_PREFIX_PATH.
+# Third-party packages. All of them come with Debian 12; LibTorch may be another one (TerseTorch.cmake).
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
@@ -15,7 +15,7 @@ if(NOT TERSE_COMPRESSION_ONLY)
   find_package(toml11 REQUIRED)
   find_package(utf8cpp REQUIRED)
   if(TERSE_LEARNING)
-    find_package(Torch REQUIRED)
+    include(TerseTorch)
     find_package(PNG REQUIRED)
     find_path(TURBOJPEG_INCLUDE_DIR turbojpeg.h REQUIRED)
     find_library(TURBOJPEG_LIBRARY turbojpeg REQUIRED)

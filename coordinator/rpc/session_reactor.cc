@@ -56,7 +56,11 @@ absl::StatusOr<absl::optional<FromClient>> SessionReactor::Bind() {
   ClientMessageReader reader(/*max_update_bytes=*/0);
   TERSE_ASSIGN_OR_RETURN(absl::optional<FromClient> message, reader.Feed(incoming_));
   const absl::StatusOr<RunHost*> run = runs_->Find(std::get<CheckIn>(*message).run);
-  if (!run.ok()) return absl::FailedPreconditionError(run.status().message());
+  if (!run.ok()) {
+    // The daemons of a fleet may be there before its first run.
+    if (runs_->runs().empty()) return absl::UnavailableError(run.status().message());
+    return absl::FailedPreconditionError(run.status().message());
+  }
   TERSE_RETURN_IF_ERROR(ValidateMessage((*run)->codec(), *message));
   TERSE_ASSIGN_OR_RETURN(loop_, (*run)->Loop());
   run_ = *run;

@@ -16,6 +16,14 @@ const PaperWorkload& Workload(const PaperTable& table, const std::string& name) 
   return table.workloads.front();
 }
 
+const PaperTable& Table(const std::string& name) {
+  for (const PaperTable& table : PaperTables()) {
+    if (table.name == name) return table;
+  }
+  ADD_FAILURE() << "no table " << name;
+  return PaperTables().front();
+}
+
 v1::RunConfig ConfigOf(const PaperRow& row) {
   const absl::StatusOr<v1::RunConfig> config = ParseRunConfig(row.run, row.key);
   EXPECT_TRUE(config.ok()) << config.status() << "\n" << row.run;
@@ -44,8 +52,7 @@ TEST(PaperTable, EveryRowOfEveryScaleIsARunOfItsOwn) {
 }
 
 TEST(PaperTable, TheHyperparametersOfSparseBinaryCompression) {
-  const PaperTable& table = PaperTables().front();
-  ASSERT_EQ(table.name, "sbc-table2");
+  const PaperTable& table = Table("sbc-table2");
   const v1::RunConfig lenet = ConfigOf(MakePaperRow(table, Workload(table, "lenet5"), 3, {}));
   EXPECT_EQ(lenet.rounds().count(), 2000);
   EXPECT_EQ(lenet.train().optimizer().name(), "adam");
@@ -61,8 +68,37 @@ TEST(PaperTable, TheHyperparametersOfSparseBinaryCompression) {
   EXPECT_EQ(words.train().schedule().every(), 1200);
 }
 
+TEST(PaperTable, TheHyperparametersOfMonteCarloGradientQuantization) {
+  const PaperTable& words = Table("mcgq-table3");
+  const v1::RunConfig ptb = ConfigOf(MakePaperRow(words, Workload(words, "ptb"), 1, {}));
+  EXPECT_EQ(ptb.rounds().clients(), 1);
+  EXPECT_EQ(ptb.train().batch_size(), 80);
+  EXPECT_EQ(ptb.train().local_steps(), 1);
+  EXPECT_EQ(ptb.codec().name(), "mcgq");
+  EXPECT_EQ(ptb.codec().feedback(), "own");
+  const PaperTable& characters = Table("mcgq-table4");
+  const v1::RunConfig rnn = ConfigOf(MakePaperRow(characters, Workload(characters, "char_rnn"), 3, {0.5, 1}));
+  EXPECT_EQ(rnn.model().name(), "char_rnn_512");
+  EXPECT_EQ(rnn.train().batch_size(), 10);
+  EXPECT_EQ(rnn.train().optimizer().beta1(), 0);
+  EXPECT_EQ(rnn.train().schedule().from(), 10930);
+  EXPECT_EQ(rnn.codec().name(), "adacomp");
+}
+
+TEST(PaperTable, QsgdHasEveryModelAtEveryNumberOfBits) {
+  const PaperTable& table = Table("qsgd");
+  ASSERT_EQ(table.workloads.size(), 3u);
+  ASSERT_EQ(table.methods.size(), 7u);
+  const v1::RunConfig plain = ConfigOf(MakePaperRow(table, Workload(table, "resnet18"), 3, {}));
+  EXPECT_EQ(plain.codec().bits(), 4);
+  EXPECT_EQ(plain.codec().feedback(), "none");
+  const v1::RunConfig corrected = ConfigOf(MakePaperRow(table, Workload(table, "resnet18"), 6, {}));
+  EXPECT_EQ(corrected.codec().bits(), 2);
+  EXPECT_EQ(corrected.codec().feedback(), "error_feedback");
+}
+
 TEST(PaperTable, TheScheduleShrinksWithTheIterations) {
-  const PaperTable& table = PaperTables().front();
+  const PaperTable& table = Table("sbc-table2");
   const v1::RunConfig config = ConfigOf(MakePaperRow(table, Workload(table, "charlstm"), 0, {0.01, 1}));
   EXPECT_EQ(config.rounds().count(), 160);
   ASSERT_EQ(config.train().schedule().at_size(), 5);

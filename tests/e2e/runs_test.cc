@@ -216,16 +216,21 @@ TEST_F(Runs, ARunThatAnEarlierReleaseKeptInTheDirectoryItselfGoesOnThere) {
   EXPECT_FALSE(std::filesystem::exists(state / "runs"));
 }
 
-TEST_F(Runs, ACoordinatorWithoutARunSaysHowToMakeOne) {
+TEST_F(Runs, ACoordinatorWithoutARunSaysHowToMakeOneAndItsClientsWait) {
   fleet_.StartCoordinator(/*run_file=*/"");
   EXPECT_THAT(fleet_.coordinator().Output(), HasSubstr("no run yet: create one with `tersectl run create --run FILE`"));
   EXPECT_TRUE(Ask({"runs"}).empty());
   int code = -1;
   EXPECT_THAT(fleet_.Ctl({"status"}, &code), HasSubstr("create one with `tersectl run create --run FILE`"));
   EXPECT_EQ(code, 1);
-  fleet_.StartClient(0);
-  EXPECT_EQ(fleet_.client(0).Wait(kPatience), absl::optional<int>(1));
-  EXPECT_THAT(fleet_.client(0).Output(), HasSubstr("no run is served here yet"));
+  for (int i = 0; i < 2; ++i) fleet_.StartClient(i);
+  const auto waits = [&] { return absl::StrContains(fleet_.client(0).Output(), "no run is served here yet"); };
+  EXPECT_TRUE(WaitUntil(waits, kPatience)) << fleet_.client(0).Output();
+  Ask({"run", "create", "--run", WriteRun("late", 5)});
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(fleet_.client(i).Wait(kPatience), absl::optional<int>(0)) << fleet_.client(i).Output();
+  }
+  EXPECT_EQ(Ask({"status"})["version"], 5);
   StopCoordinator();
 }
 

@@ -1,0 +1,74 @@
+#include "bench/paper/mcgq_tables.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace terse {
+namespace {
+
+constexpr char kDense[] = "name = 'dense'\ndownstream = 'dense'\n";
+
+// With accumulated gradients and the code of section 3.4. The paper prints no K: these come near its compression.
+std::string Mcgq(const char* samples) {
+  return absl::StrCat("name = 'mcgq'\nsamples = ", samples, "\ncode = 'simple'\ndownstream = 'forward'\n");
+}
+
+// "We did not perform multi-node training" (section 4): one client.
+PaperWorkload OneWorker(std::string name, std::string title, int64_t iterations) {
+  PaperWorkload workload;
+  workload.name = std::move(name);
+  workload.title = std::move(title);
+  workload.metric = PaperMetric::kPerplexity;
+  workload.iterations = iterations;
+  workload.clients = 1;
+  workload.averaging_steps = 1;
+  workload.momentum = false;
+  return workload;
+}
+
+}  // namespace
+
+// The "recommended training configuration" of the implementation that the paper names: unroll 70, learning rate 30,
+// clipped at 0.25, weight decay 1.2e-6. An epoch is 166 iterations; the rate, which there falls when the validation
+// loss stops falling, is divided by 4 after epochs 25, 30, 35 and 40 of 50.
+PaperTable McgqTable3() {
+  PaperWorkload words = OneWorker("ptb", "2-layer LSTM of 1500 on the Penn Treebank", 8300);
+  words.model = "name = 'ptb_lstm_1500'\n";
+  words.data = "name = 'ptb'\npartition = 'all'\n";
+  words.train = "batch_size = 80\nloss = 'sequence_cross_entropy'\nunroll = 70\n";
+  words.optimizer = "name = 'sgd'\nlearning_rate = 30.0\nclip_norm = 0.25\nweight_decay = 1.2e-6\n";
+  words.schedule = "factor = 0.25\nat = [{4150}, {4980}, {5810}, {6640}]\n";
+  // DGC against its own baseline of 72.30.
+  words.figures = {{82.03, 1}, {81.82, 1218}, {77.73, 469}, {72.24, 462}};
+  return {"mcgq-table3",
+          "Mordido et al. 2020, Monte Carlo Gradient Quantization, Table 3",
+          {{"baseline", "Baseline", "", kDense, 1, 5},
+           {"mcgq_low", "MCGQ, K = 0.002", "", Mcgq("0.002"), 1, 50},
+           {"mcgq_high", "MCGQ, K = 0.0055", "", Mcgq("0.0055"), 1, 50},
+           {"dgc", "DGC", "", "name = 'dgc'\ndensity = 0.001\nmomentum = 0.0\ndownstream = 'forward'\n", 1, 50}},
+          {words}};
+}
+
+// Char-RNN's settings: windows of 50, RMSProp with rate 0.002 and decay 0.95 (Adam without its first moment, and with
+// its bias correction), times 0.97 an epoch after the tenth. An epoch is 2,186 iterations.
+PaperTable McgqTable4() {
+  PaperWorkload characters = OneWorker("char_rnn", "2-layer LSTM of 512 on Shakespeare", 98370);
+  characters.model = "name = 'char_rnn_512'\n";
+  characters.data = "name = 'shakespeare'\npartition = 'all'\n";
+  characters.train = "batch_size = 10\nloss = 'sequence_cross_entropy'\nunroll = 50\n";
+  characters.optimizer = "name = 'adam'\nlearning_rate = 0.002\nbeta1 = 0.0\nbeta2 = 0.95\nclip_norm = 5.0\n";
+  characters.schedule = "factor = 0.97\nfrom = {21860}\nevery = {2186}\n";
+  // exp(1.578), exp(1.578 + 0.020), exp(1.578 - 0.016); AdaComp relative to its own baseline.
+  characters.figures = {{4.845, 1}, {4.943, 520}, {4.768, 215}, {4.943, 200}};
+  return {"mcgq-table4",
+          "Mordido et al. 2020, Monte Carlo Gradient Quantization, Table 4",
+          {{"baseline", "Baseline", "", kDense, 1, 5},
+           {"mcgq_low", "MCGQ, K = 0.005", "", Mcgq("0.005"), 1, 50},
+           {"mcgq_high", "MCGQ, K = 0.0125", "", Mcgq("0.0125"), 1, 50},
+           {"adacomp", "AdaComp", "", "name = 'adacomp'\ndownstream = 'forward'\n", 1, 50}},
+          {characters}};
+}
+
+}  // namespace terse
