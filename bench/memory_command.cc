@@ -35,7 +35,7 @@ namespace terse {
 namespace {
 
 // What the allocator loses between live blocks differs by a tenth from process to process.
-constexpr int kBatchTrials = 5;
+constexpr int kTrials = 5;
 
 struct MemoryOptions {
   std::string model = "resnet50";
@@ -124,6 +124,16 @@ absl::StatusOr<int64_t> InProcess(const std::function<absl::StatusOr<int64_t>()>
   return value;
 }
 
+// Of several processes.
+absl::StatusOr<int64_t> MedianOf(const std::function<absl::StatusOr<int64_t>()>& body) {
+  std::vector<int64_t> results(kTrials);
+  for (int64_t& result : results) {
+    TERSE_ASSIGN_OR_RETURN(result, InProcess(body));
+  }
+  std::nth_element(results.begin(), results.begin() + kTrials / 2, results.end());
+  return results[kTrials / 2];
+}
+
 // The peak of forward and backward passes of one batch: weights, gradient, activations, LibTorch itself.
 absl::StatusOr<int64_t> MeasureBatch(const RunConfig& run, int64_t steps) {
   TERSE_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> dataset, Noise(run));
@@ -153,7 +163,9 @@ absl::StatusOr<int64_t> MeasureBatch(const RunConfig& run, int64_t steps) {
 absl::StatusOr<int64_t> MeasureClient(const RunConfig& run, const MemoryOptions& options,
                                       const std::string& directory) {
   TERSE_ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> dataset, Noise(run));
-  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<ClientState> state, ClientState::Open(directory + "/state"));
+  const std::string path = directory + "/state";
+  std::filesystem::remove_all(path);
+  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<ClientState> state, ClientState::Open(path));
   SystemClock clock;
   ClientSession::Options session;
   session.name = "client";
@@ -187,13 +199,9 @@ absl::StatusOr<int64_t> WriteCheckpoint(const RunConfig& run, const std::string&
 absl::StatusOr<int> Measure(const RunConfig& run, const MemoryOptions& options, const std::string& directory) {
   TERSE_ASSIGN_OR_RETURN(const Layout layout, ModelLayout(run.model));
   TERSE_RETURN_IF_ERROR(InProcess([&] { return WriteCheckpoint(run, directory); }).status());
-  int64_t batch = 0;
-  for (int i = 0; i < kBatchTrials; ++i) {
-    const int64_t steps = options.rounds * run.train.local_steps;
-    TERSE_ASSIGN_OR_RETURN(const int64_t one, InProcess([&] { return MeasureBatch(run, steps); }));
-    batch = std::max(batch, one);
-  }
-  TERSE_ASSIGN_OR_RETURN(const int64_t peak, InProcess([&] { return MeasureClient(run, options, directory); }));
+  const int64_t steps = options.rounds * run.train.local_steps;
+  TERSE_ASSIGN_OR_RETURN(const int64_t batch, MedianOf([&] { return MeasureBatch(run, steps); }));
+  TERSE_ASSIGN_OR_RETURN(const int64_t peak, MedianOf([&] { return MeasureClient(run, options, directory); }));
   const double mib = 1 << 20, model = 4.0 * static_cast<double>(layout.size());
   const double working = static_cast<double>(batch) - 2 * model;
   const double factor = (static_cast<double>(peak) - working) / model;

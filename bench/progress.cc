@@ -34,12 +34,18 @@ void Progress::Advance(double work) {
   Show();
 }
 
+void Progress::Skip(double work) {
+  skipped_ += work;
+  Show();
+}
+
 void Progress::Show() {
   const double now = WallSeconds();
   if (now - start_ < kSilence || now - shown_ < (terminal_ ? kBetweenUpdates : kBetweenLines)) return;
   shown_ = now;
-  std::string line = absl::StrFormat("%3.0f%%", 100 * done_ / total_);
-  if (done_ > 0) absl::StrAppendFormat(&line, ", %.0f s left", (now - start_) * (total_ - done_) / done_);
+  const double left = total_ - skipped_ - done_;
+  std::string line = absl::StrFormat("%3.0f%%", 100 * (1 - left / total_));
+  if (done_ > 0) absl::StrAppendFormat(&line, ", %.0f s left", (now - start_) * left / done_);
   absl::StrAppend(&line, ": ", what_);
   std::fputs(absl::StrCat(terminal_ ? kClear : "", line, terminal_ ? "" : "\n").c_str(), stderr);
 }

@@ -21,6 +21,8 @@ class Progress {
   void Begin(const std::string& what);
   // So much of the work is done.
   void Advance(double work);
+  // So much was done before this process began: it says nothing about the time left.
+  void Skip(double work);
 
  private:
   void Show();
@@ -29,6 +31,7 @@ class Progress {
   const double start_;
   const bool terminal_;
   double done_ = 0;
+  double skipped_ = 0;
   double shown_ = 0;  // when
   std::string what_;
 };

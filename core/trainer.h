@@ -38,9 +38,10 @@ class LocalTrainer {
   virtual int64_t samples() const = 0;
 
   // Runs plan.steps optimizer steps from `weights` (W_0) and writes delta = W_n - W_0; both have layout().size()
-  // elements, and delta has unspecified ones after an error. Moves the data position and the optimizer state forward. `keep_going` is asked between steps; when it
-  // returns false the call returns CANCELLED and the trainer's state is as it was after the last Train or RestoreState.
-  // INTERNAL when LibTorch fails; FAILED_PRECONDITION when the loss is not finite.
+  // elements, and delta has unspecified ones after an error. Moves the data position and the optimizer state forward.
+  // `keep_going` is asked between steps; when it returns false the call returns CANCELLED and the trainer's state is as
+  // it was after the last Train or RestoreState. INTERNAL when LibTorch fails; FAILED_PRECONDITION when the loss is not
+  // finite.
   virtual absl::StatusOr<TrainResult> Train(absl::Span<const float> weights, const LocalPlan& plan,
                                             const std::function<bool()>& keep_going, absl::Span<float> delta) = 0;
 

@@ -18,7 +18,7 @@ void MovePlane(const uint8_t* from, int64_t rows, int64_t columns, int64_t down,
     if (source < 0 || source >= rows || begin >= end) continue;
     uint8_t* const line = to + row * columns;
     std::memcpy(line + begin, from + source * columns + begin + right, end - begin);
-    if (!flip) std::reverse(line, line + columns);
+    if (flip) std::reverse(line, line + columns);
   }
 }
 

@@ -95,8 +95,8 @@ class ModuleBlueprint : public Blueprint {
 };
 
 absl::StatusOr<torch::jit::Module> LoadModule(absl::string_view bytes) {
-  absl::StatusOr<torch::jit::Module> module = CatchTorch(
-      "reading the model's file", [&]() -> absl::StatusOr<torch::jit::Module> { return FromBytes(bytes); });
+  absl::StatusOr<torch::jit::Module> module =
+      CatchTorch("reading the model's file", [&]() -> absl::StatusOr<torch::jit::Module> { return FromBytes(bytes); });
   if (module.ok()) return module;
   return absl::InvalidArgumentError(
       absl::StrCat(module.status().message(), "; save it with torch.jit.save(torch.jit.script(model), FILE)"));

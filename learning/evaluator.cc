@@ -107,7 +107,7 @@ class TorchEvaluator : public Evaluator {
       if (!IsStatistic(first[i])) continue;
       const at::Tensor keep = (second[i] - first[i]) / (moved[i] - start_[i]);
       const at::Tensor mean = (first[i] - keep * start_[i]) / (1 - keep);
-      model_->local_buffers()[i].copy_(first[i]);
+      model_->local_buffers()[i].copy_(at::where(keep.lt(1 - kLeastForgotten), mean, first[i]));
     }
   }
 

@@ -31,7 +31,7 @@ void GradientTerms::Apply(const at::Tensor& start, const at::Tensor& weights, at
   if (proximal_ > 0) gradient->add_(weights - start, proximal_);
   if (clip_norm_ <= 0) return;
   const double norm = gradient->norm().item<double>();
-  if (norm < clip_norm_) gradient->mul_(clip_norm_ / norm);
+  if (norm > clip_norm_) gradient->mul_(clip_norm_ / norm);
 }
 
 }  // namespace terse

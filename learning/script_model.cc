@@ -28,7 +28,7 @@ torch::jit::Module Compile(const ModelDefinition& definition) {
       module.register_module(name.first, found->second);
     }
     if (tensor.kind == TensorKind::kBuffer) {
-      found->second.register_buffer(name.second, at::full(tensor.shape, 0.0, at::kFloat));
+      found->second.register_buffer(name.second, at::full(tensor.shape, tensor.start.value, at::kFloat));
     } else {
       // One number that stands for all: the memory comes with the layout.
       const at::Tensor zeros = at::zeros({1}).expand(tensor.shape).requires_grad_(true);
@@ -49,7 +49,7 @@ struct NamedTensor {
 
 // Two tensors that a file shares are two objects after loading, over the same memory.
 bool AreOne(const at::Tensor& a, const at::Tensor& b) {
-  return a.unsafeGetTensorImpl() == b.unsafeGetTensorImpl() && a.sizes() == b.sizes() && a.strides() == b.strides() && a.numel() > 0;
+  return a.data_ptr() == b.data_ptr() && a.sizes() == b.sizes() && a.strides() == b.strides() && a.numel() > 0;
 }
 
 // All parameters that are trained, then all buffers.
@@ -123,7 +123,7 @@ void ScriptModel::Reattach(bool take_values) {
   for (Buffer& buffer : buffers_) {
     const at::Tensor now = buffer.owner.attr(buffer.attribute).toTensor();
     if (now.unsafeGetTensorImpl() == buffer.tensor.unsafeGetTensorImpl()) continue;
-    if (false) buffer.tensor.copy_(now);
+    if (take_values) buffer.tensor.copy_(now);
     buffer.owner.setattr(buffer.attribute, buffer.tensor);
   }
 }
@@ -136,7 +136,7 @@ void ScriptModel::SetWeights(absl::Span<const float> weights) {
 
 torch::jit::Module ScriptModel::Detached() && {
   const at::NoGradGuard no_grad;
-  const auto part = [](at::Tensor tensor) { (void)tensor; };
+  const auto part = [](at::Tensor tensor) { tensor.set_data(tensor.clone()); };
   for (const auto& parameter : module_.named_parameters()) part(parameter.value);
   for (const auto& buffer : module_.named_buffers()) part(buffer.value);
   return std::move(module_);

@@ -160,9 +160,15 @@ absl::StatusOr<Summary> ReadSummary(AdminClient* client) {
   return Summarize(status, rounds);
 }
 
+absl::StatusOr<Summary> WatchRun(AdminClient* client, const std::function<void(bool earlier)>& on_round) {
+  TERSE_ASSIGN_OR_RETURN(const v1::Status start, client->GetStatus());
+  TERSE_RETURN_IF_ERROR(client->Watch(1, [&](const v1::Round& round) { on_round(round.id() <= start.version()); }));
+  return ReadSummary(client);
+}
+
 }  // namespace
 
-absl::StatusOr<Summary> RunFleet(const FleetOptions& options, const std::function<void(int64_t round)>& on_round) {
+absl::StatusOr<Summary> RunFleet(const FleetOptions& options, const std::function<void(bool earlier)>& on_round) {
   TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(options.directory));
   spdlog::set_level(spdlog::level::err);
   std::signal(SIGPIPE, SIG_IGN);
@@ -188,8 +194,7 @@ absl::StatusOr<Summary> RunFleet(const FleetOptions& options, const std::functio
         workers.clear();
         coordinator.Stop().IgnoreError();
       });
-  const absl::Status watched = admin.Watch(1, [&](const v1::Round& round) { on_round(round.id()); });
-  absl::StatusOr<Summary> summary = watched.ok() ? ReadSummary(&admin) : watched;
+  const absl::StatusOr<Summary> summary = WatchRun(&admin, on_round);
   TERSE_RETURN_IF_ERROR(watch.Finish());
   if (stop_requested.load()) {
     return absl::CancelledError(absl::StrCat("stopped; the same command goes on from ", options.directory));

@@ -20,10 +20,11 @@ struct FleetOptions {
   int workers = 1;  // processes for the clients
 };
 
-// Runs the fleet to the end of its run. `on_round` is called for every settled round, with its number. CANCELLED after
+// Runs the fleet to the end of its run. `on_round` is called for every settled round; `earlier` are those that were
+// settled when the fleet started. CANCELLED after
 // SIGINT or SIGTERM, with everything kept; other statuses are the coordinator's, or UNAVAILABLE when a worker failed,
 // with the file that has its last words.
-absl::StatusOr<Summary> RunFleet(const FleetOptions& options, const std::function<void(int64_t round)>& on_round);
+absl::StatusOr<Summary> RunFleet(const FleetOptions& options, const std::function<void(bool earlier)>& on_round);
 
 }  // namespace terse
 

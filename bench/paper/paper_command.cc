@@ -84,7 +84,7 @@ absl::StatusOr<PaperResult> RunRow(const PaperOptions& options, const PaperRow& 
   const double work = static_cast<double>(row.iterations);
   progress->Begin(row.key);
   if (auto known = KnownSummary(row, directory); known.has_value()) {
-    progress->Advance(work);
+    progress->Skip(work);
     return PaperResult{row, *std::move(known)};
   }
   TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(directory));
@@ -101,8 +101,9 @@ absl::StatusOr<PaperResult> RunRow(const PaperOptions& options, const PaperRow& 
                                                       "release?); move it away, or choose another --out"));
   }
   TERSE_RETURN_IF_ERROR(ReplaceFile(PosixFiles(), fleet.run_file, {row.run}));
-  TERSE_ASSIGN_OR_RETURN(const Summary summary,
-                         RunFleet(fleet, [&](int64_t) { progress->Advance(work / row.rounds); }));
+  TERSE_ASSIGN_OR_RETURN(const Summary summary, RunFleet(fleet, [&](bool earlier) {
+                           earlier ? progress->Skip(work / row.rounds) : progress->Advance(work / row.rounds);
+                         }));
   PaperResult result = {row, SummaryJson(summary)};
   TERSE_RETURN_IF_ERROR(
       ReplaceFile(PosixFiles(), absl::StrCat(directory, "/summary.json"), {result.summary.dump(2) + "\n"}));

@@ -34,8 +34,7 @@ PaperWorkload OnCifar(const std::string& model, const std::string& title) {
 }  // namespace
 
 PaperTable QsgdTables() {
-  std::vector<PaperMethod> methods = {
-      {"baseline", "Baseline", "", "name = 'dense'\ndownstream = 'dense'\n", 1, 5}};
+  std::vector<PaperMethod> methods = {{"baseline", "Baseline", "", "name = 'dense'\ndownstream = 'dense'\n", 1, 5}};
   for (const int64_t bits : {8, 4, 2}) {
     for (const bool corrected : {false, true}) {
       methods.push_back({absl::StrCat("qsgd", bits, corrected ? "_corrected" : ""),

@@ -14,6 +14,7 @@
 #include "learning/blueprint.h"
 #include "learning/models/model_table.h"
 #include "learning/script_model.h"
+#include "storage/model_files.h"
 #include "tests/learning/temp_folder.h"
 #include "tests/learning/user_modules.h"
 

@@ -45,10 +45,10 @@ TEST(LossTableTest, CrossEntropyIsTheMeanOverTheBatch) {
   Score score;
   AddScore(loss, logits, labels, &score);
   AddScore(loss, logits, labels, &score);
-  const Evaluation mean = ToEvaluation(score);
+  const Evaluation mean = ToEvaluation(loss, score);
   EXPECT_NEAR(mean.loss, sum / 6, 1e-5);
   EXPECT_DOUBLE_EQ(mean.accuracy, right / 6);
-  EXPECT_DOUBLE_EQ(mean.top5, top5 / 6);
+  EXPECT_DOUBLE_EQ(mean.top5.value(), top5 / 6);
   EXPECT_GT(top5, right);
   EXPECT_LT(top5, 6);
 
@@ -56,14 +56,15 @@ TEST(LossTableTest, CrossEntropyIsTheMeanOverTheBatch) {
   EXPECT_NEAR(Trained(nll, logits.log_softmax(1), labels), sum / 6, 1e-5);
   Score same;
   AddScore(nll, logits.log_softmax(1), labels, &same);
-  EXPECT_NEAR(ToEvaluation(same).loss, sum / 6, 1e-5);
-  EXPECT_DOUBLE_EQ(ToEvaluation(same).accuracy, right / 6);
+  EXPECT_NEAR(ToEvaluation(nll, same).loss, sum / 6, 1e-5);
+  EXPECT_DOUBLE_EQ(ToEvaluation(nll, same).accuracy, right / 6);
 }
 
 TEST(LossTableTest, FewClassesAreAllAmongTheFirstFive) {
   Score score;
-  AddScore(Named("auto", Task::kClasses, 3), RandomTensor({4, 3}, 1), at::tensor({0, 1, 2, 0}, at::kLong), &score);
-  EXPECT_DOUBLE_EQ(ToEvaluation(score).top5, 1);
+  const Loss& loss = Named("auto", Task::kClasses, 3);
+  AddScore(loss, RandomTensor({4, 3}, 1), at::tensor({0, 1, 2, 0}, at::kLong), &score);
+  EXPECT_DOUBLE_EQ(ToEvaluation(loss, score).top5.value(), 1);
 }
 
 TEST(LossTableTest, BinaryCrossEntropyTakesTwoClassesOrValues) {
@@ -80,9 +81,9 @@ TEST(LossTableTest, BinaryCrossEntropyTakesTwoClassesOrValues) {
     EXPECT_NEAR(Trained(loss, logits, targets), sum / 4, 1e-6);
     Score score;
     AddScore(loss, logits, targets, &score);
-    EXPECT_NEAR(ToEvaluation(score).loss, sum / 4, 1e-6);
-    EXPECT_DOUBLE_EQ(ToEvaluation(score).accuracy, 0.5);
-    EXPECT_EQ(ToEvaluation(score).top5, 0);
+    EXPECT_NEAR(ToEvaluation(loss, score).loss, sum / 4, 1e-6);
+    EXPECT_DOUBLE_EQ(ToEvaluation(loss, score).accuracy, 0.5);
+    EXPECT_EQ(ToEvaluation(loss, score).top5, absl::nullopt);
   }
 }
 
@@ -90,8 +91,9 @@ TEST(LossTableTest, SeveralLogitsOfAnExampleAreSeveralPredictions) {
   const at::Tensor logits = at::tensor({1.0f, -1.0f, 1.0f, 1.0f, 1.0f, -1.0f}).view({2, 3});
   const at::Tensor targets = at::tensor({1.0f, 0.0f, 1.0f, 1.0f, 0.0f, 0.0f}).view({2, 3});
   Score score;
-  AddScore(Named("bce_with_logits", Task::kValues), logits, targets, &score);
-  EXPECT_DOUBLE_EQ(ToEvaluation(score).accuracy, 5.0 / 6);
+  const Loss& loss = Named("bce_with_logits", Task::kValues);
+  AddScore(loss, logits, targets, &score);
+  EXPECT_DOUBLE_EQ(ToEvaluation(loss, score).accuracy, 5.0 / 6);
 }
 
 TEST(LossTableTest, SquaredErrorIsTheMeanOverBatchAndValues) {
@@ -106,8 +108,8 @@ TEST(LossTableTest, SquaredErrorIsTheMeanOverBatchAndValues) {
   Score score;
   AddScore(loss, output.narrow(0, 0, 3), target.narrow(0, 0, 3), &score);
   AddScore(loss, output.narrow(0, 3, 2), target.narrow(0, 3, 2), &score);
-  EXPECT_NEAR(ToEvaluation(score).loss, sum / 10, 1e-6);
-  EXPECT_EQ(ToEvaluation(score).accuracy, 0);
+  EXPECT_NEAR(ToEvaluation(loss, score).loss, sum / 10, 1e-6);
+  EXPECT_EQ(ToEvaluation(loss, score).accuracy, 0);
 }
 
 TEST(LossTableTest, LanguageLossesAreOverSymbolsOrWholeSequences) {
@@ -118,11 +120,13 @@ TEST(LossTableTest, LanguageLossesAreOverSymbolsOrWholeSequences) {
   EXPECT_NEAR(Trained(Named("lm_cross_entropy", Task::kText), logits, symbols), sum / 6, 1e-5);
   EXPECT_NEAR(Trained(Named("sequence_cross_entropy", Task::kText), logits, symbols), sum / 2, 1e-5);
   for (const char* name : {"lm_cross_entropy", "sequence_cross_entropy"}) {
+    const Loss& loss = Named(name, Task::kText);
     Score score;
-    AddScore(Named(name, Task::kText), logits, symbols, &score);
+    AddScore(loss, logits, symbols, &score);
     EXPECT_EQ(score.count, 6);
-    EXPECT_NEAR(ToEvaluation(score).loss, sum / 6, 1e-5) << "the logarithm of the perplexity, whatever is trained";
-    EXPECT_GE(ToEvaluation(score).top5, ToEvaluation(score).accuracy);
+    EXPECT_NEAR(ToEvaluation(loss, score).loss, sum / 6, 1e-5)
+        << "the logarithm of the perplexity, whatever is trained";
+    EXPECT_GE(ToEvaluation(loss, score).top5.value(), ToEvaluation(loss, score).accuracy);
   }
 }
 
@@ -142,7 +146,7 @@ TEST(LossTableTest, NamesAreCheckedAgainstTheTask) {
   EXPECT_FALSE(FindLoss("cross_entropy", Task::kClasses, 2, 1).ok());
   EXPECT_FALSE(FindLoss("bce_with_logits", Task::kClasses, 2, 2).ok());
   EXPECT_STREQ(FindLoss("bce_with_logits", Task::kValues, 0, 3).value()->name, "bce_with_logits");
-  EXPECT_EQ(ToEvaluation({}).loss, 0);
+  EXPECT_EQ(ToEvaluation(Named("mse", Task::kValues), {}).loss, 0);
 }
 
 }  // namespace
