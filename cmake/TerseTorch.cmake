@@ -1,7 +1,7 @@
 # LibTorch: Debian's or another one that CMAKE_PREFIX_PATH leads to; with TERSE_TORCH the one that lies in an installed
 # Python package. Such a package is linked here by hand, because its own TorchConfig asks for the CUDA toolkit, which
 # only those need who compile kernels.
-set(TERSE_TORCH "" CACHE PATH "Folder of a Python package torch (python3 -c 'import torch; print(*torch.__path__)')")
+set(TERSE_TORCH "$ENV{TERSE_TORCH}" CACHE PATH "Folder of a Python package torch (python3 -c 'import torch; print(*torch.__path__)')")
 if(NOT TERSE_TORCH)
   find_package(Torch REQUIRED)
   return()

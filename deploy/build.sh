@@ -20,7 +20,8 @@ Installs the Debian 12 packages that are missing, configures the CMake preset an
   --no-packages   do not touch the machine's packages
   --verbose       show what CMake and ninja say
 
-CMAKE_PREFIX_PATH names another LibTorch 2.x, for the first configuration of a build folder:
+Another LibTorch 2.x, for the first configuration of a build folder; of Python's package torch, or unpacked:
+  TERSE_TORCH=$(python3 -c 'import torch; print(*torch.__path__)') deploy/build.sh
   CMAKE_PREFIX_PATH=/opt/libtorch deploy/build.sh
 USAGE
 }
