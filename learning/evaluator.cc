@@ -4,11 +4,14 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/status.h"
 #include "learning/batches.h"
 #include "learning/blueprint.h"
@@ -23,6 +26,7 @@ namespace {
 constexpr int64_t kMostExamples = 500;
 constexpr int64_t kMostNumbers = int64_t{1} << 22;  // of the features of a batch
 constexpr int64_t kTextRows = 20;
+constexpr int64_t kAllBatches = std::numeric_limits<int64_t>::max();
 // Batches that buffers which the clients keep are estimated from.
 constexpr int64_t kCalibrationBatches = 8;
 constexpr uint64_t kCalibrationSeed = 1;
@@ -54,20 +58,40 @@ class TorchEvaluator : public Evaluator {
       AdoptThreadCount();
       const at::NoGradGuard no_grad;
       model_->SetWeights(weights);
+      const bool is_text = dataset_->task == Task::kText;
+      if (!is_text && std::any_of(start_.begin(), start_.end(), IsStatistic)) Calibrate();
       Score score;
-      TERSE_RETURN_IF_ERROR(dataset_->task == Task::kText ? ScoreText(&score) : ScoreExamples(&score));
+      TERSE_RETURN_IF_ERROR(is_text ? ScoreText(kAllBatches, &score) : ScoreExamples(kAllBatches, &score));
       return ToEvaluation(*loss_, score);
     });
   }
 
+  // One batch. INVALID_ARGUMENT when the model does not take this data, or gives what the loss does not take.
+  absl::Status Try() {
+    const absl::Status tried = CatchTorch("a first batch", [&]() -> absl::Status {
+      const at::NoGradGuard no_grad;
+      Score score;
+      return dataset_->task == Task::kText ? ScoreText(1, &score) : ScoreExamples(1, &score);
+    });
+    if (tried.ok()) return tried;
+    return absl::InvalidArgumentError(absl::StrCat("the model does not fit ", dataset_->description, ": ",
+                                                   tried.message(), "; its forward is given ", InputText(),
+                                                   ", and its output must suit train.loss (", loss_->name, ")"));
+  }
+
  private:
-  absl::Status ScoreExamples(Score* score) {
-    if (std::any_of(start_.begin(), start_.end(), IsStatistic)) Calibrate();
+  std::string InputText() const {
+    if (dataset_->task == Task::kText) return "int64 [batch, time]";
+    const std::vector<int64_t>& shape = dataset_->test.features.shape();
+    return absl::StrCat("float32 [batch", shape.empty() ? "" : ", ", absl::StrJoin(shape, ", "), "]");
+  }
+
+  absl::Status ScoreExamples(int64_t batches, Score* score) {
     model_->SetTraining(false);
     const Examples& test = dataset_->test;
     std::vector<uint32_t> indices(test.count());
     std::iota(indices.begin(), indices.end(), 0u);
-    for (int64_t first = 0; first < test.count(); first += BatchSize()) {
+    for (int64_t first = 0; first < test.count() && batches > 0; first += BatchSize(), --batches) {
       const auto batch = absl::MakeConstSpan(indices).subspan(first, BatchSize());
       const at::Tensor output = model_->Forward(FeaturesOf(test.features, batch, normalize_, device_), &state_);
       AddScore(*loss_, output, TargetsOf(test.targets, batch, device_), score);
@@ -76,14 +100,14 @@ class TorchEvaluator : public Evaluator {
   }
 
   // Rows side by side, each from the empty state on; a rest that fills no row is left out.
-  absl::Status ScoreText(Score* score) {
+  absl::Status ScoreText(int64_t batches, Score* score) {
     model_->SetTraining(false);
     const int64_t symbols = dataset_->test_text.count();
     const int64_t rows = std::max<int64_t>(1, std::min(kTextRows, symbols / (unroll_ + 1)));
     const auto text = std::shared_ptr<const Text>(dataset_, &dataset_->test_text);
     TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<BatchSource> windows,
                            MakeTextBatches(text, {0, symbols}, rows, unroll_, device_));
-    while (windows->position().epoch == 0) {
+    for (; windows->position().epoch == 0 && batches > 0; --batches) {
       const Batch batch = windows->Next();
       if (batch.fresh) state_ = model_->InitialState(rows);
       AddScore(*loss_, model_->Forward(batch.x, &state_), batch.target, score);
@@ -158,7 +182,10 @@ absl::StatusOr<std::unique_ptr<Evaluator>> MakeEvaluator(const RunConfig& config
                          FindLoss(config.train.loss, dataset->task, dataset->classes, blueprint->outputs()));
   return CatchTorch("preparing the model", [&]() -> absl::StatusOr<std::unique_ptr<Evaluator>> {
     TERSE_ASSIGN_OR_RETURN(const c10::Device where, ChooseDevice(device));
-    return std::make_unique<TorchEvaluator>(config, std::move(blueprint), std::move(dataset), loss, where);
+    auto evaluator = std::make_unique<TorchEvaluator>(config, blueprint, std::move(dataset), loss, where);
+    // Nobody else has looked at a user's module.
+    if (blueprint->outputs() == 0) TERSE_RETURN_IF_ERROR(evaluator->Try());
+    return evaluator;
   });
 }
 

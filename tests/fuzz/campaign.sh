@@ -8,13 +8,16 @@ root=$(cd "$here/../.." && pwd)
 readonly here root
 readonly totals=$here/totals.json
 readonly work=$root/build/fuzz-campaign
+# Bytes. The smaller layouts of every target fit in, so that all of its code is within reach.
+readonly short_input=300
 
 usage() {
   cat <<'USAGE'
 usage: tests/fuzz/campaign.sh [--executions N] [--minutes M] [--jobs J] [--only REGEX] [--turn SECONDS] [--json] [--help]
 
 Runs every target in turns, those with the fewest executions first: most of a turn in the optimised build (preset
-fuzz-fast), the rest over what was learnt in the build with AddressSanitizer (preset fuzz). What they learn stays in
+fuzz-fast) with short inputs, which are many more in the same time, then with inputs of full length, and the rest over
+what was learnt in the build with AddressSanitizer (preset fuzz). What they learn stays in
 build/fuzz-campaign; executions, time, coverage, memory and crashes are added to totals.json and to the table of
 README.md beside this file after every turn. Ctrl-C ends it at once and loses nothing that was counted.
 
@@ -58,6 +61,7 @@ fuzz() {
   local name=$1 variant=$2 seconds=$3 preset=fuzz max_len reduce=1
   [[ "$variant" == asan ]] || preset=fuzz-fast reduce=0
   max_len=$(awk -v name="$name" '$1 == name {print $2}' "$root/build/fuzz/tests/fuzz/targets.txt")
+  [[ "$variant" != short || $max_len -le $short_input ]] || max_len=$short_input
   exec "$root/build/$preset/tests/fuzz/fuzz_$name" -max_total_time="$seconds" -max_len="$max_len" -timeout=10 \
     -rss_limit_mb=1024 -malloc_limit_mb=64 -print_final_stats=1 -entropic=0 -reduce_inputs=$reduce -artifact_prefix="$work/crashes/$name-" \
     "$work/corpus/$name" "$here/corpus/$name" >"$work/$name.$variant.log" 2>&1
@@ -136,7 +140,8 @@ main() {
       "$only" "$jobs")
     [[ ${#targets[@]} -gt 0 ]] || break
     seconds=$((deadline - SECONDS < turn ? deadline - SECONDS : turn))
-    take_turn fast $((seconds * 9 / 10 + 1)) "${targets[@]}"
+    take_turn short $((seconds * 8 / 10 + 1)) "${targets[@]}"
+    [[ $stopping -eq 1 ]] || take_turn fast $((seconds / 10 + 1)) "${targets[@]}"
     [[ $stopping -eq 1 ]] || take_turn asan $((seconds / 10 + 1)) "${targets[@]}"
     check_crashes
     "$here/totals.py" table "$totals" "$here/README.md"

@@ -3,7 +3,7 @@
 
   totals.py next TOTALS TARGETS GOAL REGEX COUNT   the COUNT targets with the fewest executions below GOAL, without
                                                    those that crash
-  totals.py add TOTALS NAME VARIANT SECONDS LOG    adds one run of libFuzzer; VARIANT is fast or asan
+  totals.py add TOTALS NAME VARIANT SECONDS LOG    adds one run of libFuzzer; VARIANT is short, fast or asan
   totals.py open TOTALS [NAME=COUNT...]            how many inputs crash a target now; all others: none
   totals.py table TOTALS README                    writes the table between its markers
   totals.py summary TOTALS [--json]                one line
@@ -62,11 +62,11 @@ def add(path, name, variant, seconds, log):
     with open(log, encoding="utf-8", errors="replace") as file:
         text = file.read()
     executed = number(r"stat::number_of_executed_units: (\d+)", text)
-    row["executions" if variant == "fast" else "asan_executions"] += executed
+    row["asan_executions" if variant == "asan" else "executions"] += executed
     row["seconds"] += int(seconds)
     row["peak_mb"] = max(row["peak_mb"], number(r"stat::peak_rss_mb: +(\d+)", text))
     row["crashes"] += text.count("Test unit written to ")
-    if variant == "fast":  # the other build counts other edges
+    if variant != "asan":  # that build counts other edges
         row["edges"] = max(row["edges"], number(r"cov: (\d+)", text))
         row["of_edges"] = number(r"Loaded 1 PC tables \((\d+) PCs\)", text)
         row["features"] = max(row["features"], number(r" ft: (\d+)", text))

@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/learning/training_fixture.h"
 #include "tests/learning/user_modules.h"
 
 namespace terse {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 TEST(EvaluatorTest, AConstantModelScoresItsClass) {
   const Layout layout = ModelLayout({"lenet5_caffe"}).value();
@@ -83,6 +87,22 @@ TEST(EvaluatorTest, ATextIsScoredSymbolBySymbolWithCarriedState) {
   const Evaluation short_window = EvaluatorOn(dataset, config).value()->Evaluate(weights).value();
   EXPECT_NEAR(long_window.loss, short_window.loss, 1e-5);
   EXPECT_EQ(long_window.accuracy, short_window.accuracy);
+}
+
+TEST(EvaluatorTest, AModuleThatDoesNotFitTheDataIsRefusedBeforeItIsUsed) {
+  RunConfig run = SgdRun(60, 0.5, 0);
+  run.model.name = std::string(kTorchScriptModel);
+  const auto refusal = [&run](const torch::jit::Module& module, std::shared_ptr<const Dataset> dataset) {
+    const absl::Status status =
+        MakeEvaluator(run, MakeBlueprint(run.model, Saved(module)).value(), std::move(dataset), "cpu").status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    return std::string(status.message());
+  };
+  EXPECT_THAT(refusal(Plain(), SmallGlyphs()),
+              AllOf(HasSubstr("the model does not fit"), HasSubstr("[batch, 1, 28, 28]")));
+  torch::jit::Module narrow = Tensors();
+  narrow.define("def forward(self, x):\n    return torch.linear(x, self.weight, self.bias).sum(1)\n");
+  EXPECT_THAT(refusal(narrow, ClusterData()), HasSubstr("its output must suit train.loss (cross_entropy)"));
 }
 
 TEST(EvaluatorTest, RefusesWhatDoesNotFit) {
