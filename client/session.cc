@@ -132,33 +132,34 @@ absl::Status ClientSession::Adopt(CoordinatorLink* link, const Welcome& welcome)
   TERSE_ASSIGN_OR_RETURN(work.trainer, options_.make_trainer(*welcome.config, shard, module));
   TERSE_ASSIGN_OR_RETURN(work.codec, MakeCodec(welcome.config->codec, work.trainer->layout()));
   TERSE_ASSIGN_OR_RETURN(work.feedback, MakeFeedback(welcome.config->codec, work.codec.get()));
-  work_ = std::move(work);
-  TERSE_RETURN_IF_ERROR(LoadWork());
+  TERSE_RETURN_IF_ERROR(LoadWork(&work));
+  work_ = std::move(work);  // only whole: what could not be read must not count as empty
   Log(false, absl::StrCat("joined run '", welcome.config->name, "' as client ", welcome.client_index, " of ",
                           welcome.config->rounds.clients, ", codec ", welcome.config->codec.name, ", ",
                           welcome.config->train.local_steps, " local steps a round"));
   return absl::OkStatus();
 }
 
-absl::Status ClientSession::LoadState() {
-  TERSE_ASSIGN_OR_RETURN(const StoredState stored, options_.state->Read());
-  const bool sealed = stored.sealed.has_value();
-  if (!stored.dense.empty()) {
+absl::Status ClientSession::LoadState(Work* work) const {
+  const absl::StatusOr<StoredState> stored = options_.state->Read();
+  TERSE_RETURN_IF_ERROR(Stored(stored.status()));
+  const bool sealed = stored->sealed.has_value();
+  if (!stored->dense.empty()) {
     TERSE_RETURN_IF_ERROR(
-        work_->feedback->Restore(stored.dense, sealed ? "" : stored.minus, sealed ? stored.sealed->message : ""));
+        work->feedback->Restore(stored->dense, sealed ? "" : stored->minus, sealed ? stored->sealed->message : ""));
   }
-  if (stored.trainer_state.empty()) return absl::OkStatus();
-  return work_->trainer->RestoreState(stored.trainer_state);
+  if (stored->trainer_state.empty()) return absl::OkStatus();
+  return work->trainer->RestoreState(stored->trainer_state);
 }
 
 // The residual, the optimizer and the cached model of an earlier process.
-absl::Status ClientSession::LoadWork() {
-  TERSE_RETURN_IF_ERROR(LoadState());
+absl::Status ClientSession::LoadWork(Work* work) const {
+  TERSE_RETURN_IF_ERROR(LoadState(work));
   absl::optional<CachedModel> cached = options_.state->LoadModel();
-  if (cached.has_value() && cached->lineage == work_->lineage &&
-      static_cast<int64_t>(cached->weights.size()) == work_->codec->layout().size()) {
-    work_->version = cached->version;
-    work_->weights = std::move(cached->weights);
+  if (cached.has_value() && cached->lineage == work->lineage &&
+      static_cast<int64_t>(cached->weights.size()) == work->codec->layout().size()) {
+    work->version = cached->version;
+    work->weights = std::move(cached->weights);
   }
   return absl::OkStatus();
 }

@@ -76,8 +76,8 @@ class ClientSession {
   absl::Status Adopt(CoordinatorLink* link, const Welcome& welcome);
   // The bytes of the run's TorchScript file; nothing for other models.
   absl::StatusOr<std::string> FetchModule(CoordinatorLink* link, const Welcome& welcome);
-  absl::Status LoadWork();
-  absl::Status LoadState();
+  absl::Status LoadWork(Work* work) const;
+  absl::Status LoadState(Work* work) const;
   absl::Status SendReady(CoordinatorLink* link);
   Next OnMessage(CoordinatorLink* link, const FromServer& message);
   absl::Status OnResync(CoordinatorLink* link, const Resync& resync);

@@ -65,16 +65,19 @@ class ScriptedCoordinator : public CoordinatorLink {
   bool lose_after_assignment = false;
 };
 
-// A state directory whose disk fails at Seal.
+// A state directory whose disk fails where the test says.
 class FailingState : public ClientState {
  public:
   explicit FailingState(ClientState* state) : state_(state) {}
   const StoredHead& state() const override { return state_->state(); }
-  absl::StatusOr<StoredState> Read() const override { return state_->Read(); }
+  absl::StatusOr<StoredState> Read() const override {
+    if (fail_read) return Failure();
+    return state_->Read();
+  }
   bool lost() const override { return state_->lost(); }
   absl::Status Begin(Id128 lineage, Durability durability) override { return state_->Begin(lineage, durability); }
-  absl::Status Seal(absl::Span<const float>, const SealedUpdate&, std::string) override {
-    return absl::UnavailableError("input/output error; check the disk");
+  absl::Status Seal(absl::Span<const float> dense, const SealedUpdate& update, std::string trainer_state) override {
+    return fail_seal ? Failure() : state_->Seal(dense, update, std::move(trainer_state));
   }
   absl::Status Settle(bool applied) override { return state_->Settle(applied); }
   absl::Status Reset(Id128 last_applied) override { return state_->Reset(last_applied); }
@@ -84,7 +87,12 @@ class FailingState : public ClientState {
   absl::Status SaveModule(absl::string_view bytes) override { return state_->SaveModule(bytes); }
   absl::optional<std::string> LoadModule(const ModelSpec& model) override { return state_->LoadModule(model); }
 
+  bool fail_read = false;
+  bool fail_seal = false;
+
  private:
+  static absl::Status Failure() { return absl::UnavailableError("input/output error; check the disk"); }
+
   ClientState* const state_;
 };
 
@@ -371,12 +379,36 @@ TEST_F(Session, AStoppedTrainingIsForgotten) {
 
 TEST_F(Session, AFailingDiskIsFinal) {
   FailingState failing(state_.get());
+  failing.fail_seal = true;
   session_ = NewSession(&failing);
   ScriptedCoordinator link = Joining({Assignment{1, 0, 2}});
   const absl::Status status = session_->Run(&link);
   EXPECT_FALSE(absl::IsUnavailable(status)) << "connecting again cannot help";
   EXPECT_THAT(std::string(status.message()), HasSubstr("check the disk"));
   EXPECT_TRUE(link.Said<Update>().empty());
+}
+
+TEST_F(Session, AStateThatCannotBeReadDoesNotCountAsEmpty) {
+  ScriptedCoordinator first = Joining({Assignment{1, 0, 2}});
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&first)));
+  EXPECT_EQ(session_->Flush(), absl::OkStatus());
+  Restart();
+  FailingState failing(state_.get());
+  failing.fail_read = true;
+  session_ = NewSession(&failing);
+  const Verdict late = {Outcome::kNotApplied, first.Said<Update>().at(0).update_id, {}, ""};
+  ScriptedCoordinator link = Joining({});
+  link.script.front() = MakeWelcome(late);
+  EXPECT_TRUE(absl::IsResourceExhausted(session_->Run(&link))) << "connecting again cannot help";
+  EXPECT_TRUE(link.Said<Ready>().empty());
+  failing.fail_read = false;
+  ScriptedCoordinator again;
+  again.script = {MakeWelcome(late), Assignment{2, 0, 2}};
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&again)));
+  ASSERT_EQ(again.Said<Update>().size(), 1);
+  const std::vector<float> before = GridDelta(1, 0), after = GridDelta(1, 1), dense = state_->Read()->dense;
+  ASSERT_EQ(dense.size(), before.size());
+  for (size_t i = 0; i < dense.size(); ++i) EXPECT_EQ(dense[i], before[i] + after[i]) << i;
 }
 
 TEST_F(Session, AnotherRunStartsAfresh) {
