@@ -4,12 +4,14 @@
 
 #include <atomic>
 #include <csignal>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "client/rpc/connection_loop.h"
 #include "learning/local_trainer.h"
 #include "learning/runtime.h"
@@ -30,6 +32,17 @@ struct WorkerOptions {
 
 std::atomic<bool> stop_requested{false};
 
+std::string StateOf(const WorkerOptions& options, int64_t client) {
+  return absl::StrCat(options.state, "/client-", client);
+}
+
+// Clients get their shards in the order in which they join, which is then the same in every rerun.
+void AwaitPredecessor(const WorkerOptions& options, int64_t client) {
+  if (client == 0) return;
+  const std::string manifest = StateOf(options, client - 1) + "/MANIFEST";
+  while (!stop_requested.load() && !std::filesystem::exists(manifest)) absl::SleepFor(absl::Milliseconds(20));
+}
+
 absl::StatusOr<int> ServeVirtualClients(const WorkerOptions& options) {
   // A worker without its fleet has nothing to do.
   prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -44,10 +57,12 @@ absl::StatusOr<int> ServeVirtualClients(const WorkerOptions& options) {
   std::vector<std::thread> threads;
   for (int64_t i = 0; i < options.count; ++i) {
     threads.emplace_back([&options, &make_trainer, i, status = &ended[i]] {
+      const int64_t number = options.first + i;
+      AwaitPredecessor(options, number);
       DaemonOptions client;
       client.coordinator = options.coordinator;
-      client.name = absl::StrCat("client-", options.first + i);
-      client.state_directory = absl::StrCat(options.state, "/", client.name);
+      client.name = absl::StrCat("client-", number);
+      client.state_directory = StateOf(options, number);
       *status = ServeCoordinator(client, make_trainer, &stop_requested);
     });
   }

@@ -6,6 +6,7 @@
 
 #include "CLI/CLI.hpp"
 #include "core/session_messages.h"
+#include "core/version.h"
 #include "proto/keepalive.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
 #include "spdlog/spdlog.h"
@@ -22,6 +23,7 @@ void OnSignal(int) { stop_requested.store(true); }
 
 int ParseDaemonOptions(int argc, char** argv, DaemonOptions* options) {
   CLI::App app("terse-client: trains on this machine's data and streams compressed updates to a coordinator.");
+  app.set_version_flag("--version", kVersion);
   app.add_option("--coordinator", options->coordinator, "host:port of the coordinator")->required();
   app.add_option("--name", options->name, "name of this client, unique in the fleet")->required();
   app.add_option("--state", options->state_directory, "directory that keeps the residual and the optimizer's state")

@@ -15,6 +15,7 @@
 #include "coordinator/rpc/run_registry.h"
 #include "core/file_system.h"
 #include "core/status.h"
+#include "core/version.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "proto/channel_settings.h"
@@ -193,6 +194,7 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFac
 
 int ParseCoordinatorOptions(int argc, char** argv, CoordinatorOptions* options) {
   CLI::App app("terse-coordinator: runs the rounds of one federated training run.");
+  app.set_version_flag("--version", kVersion);
   app.add_option("--run", options->run_files,
                  "TOML file of a run, may be given several times; without it, every run in --state goes on")
       ->check(CLI::ExistingFile);
