@@ -38,7 +38,7 @@ PaperTable McgqTable3() {
   words.model = "name = 'ptb_lstm_1500'\n";
   words.data = "name = 'ptb'\npartition = 'all'\n";
   words.train = "batch_size = 80\nloss = 'sequence_cross_entropy'\nunroll = 70\n";
-  words.optimizer = "name = 'sgd'\nlearning_rate = 30.0\nclip_norm = 0.25\nweight_decay = 1.2e-6\n";
+  words.optimizer = "name = 'sgd'\nmomentum = 0.0\nlearning_rate = 30.0\nclip_norm = 0.25\nweight_decay = 1.2e-6\n";
   words.schedule = "factor = 0.25\nat = [{4150}, {4980}, {5810}, {6640}]\n";
   // DGC against its own baseline of 72.30.
   words.figures = {{82.03, 1}, {81.82, 1218}, {77.73, 469}, {72.24, 462}};

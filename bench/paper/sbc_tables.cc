@@ -74,7 +74,7 @@ std::vector<PaperWorkload> SbcWorkloads() {
        "name = 'char_lstm'\n",
        "name = 'shakespeare'\npartition = 'iid'\n",
        "batch_size = 5\nloss = 'sequence_cross_entropy'\nunroll = 35\n",
-       "name = 'sgd'\nlearning_rate = 1.0\nclip_norm = 5.0\n",
+       "name = 'sgd'\nmomentum = 0.0\nlearning_rate = 1.0\nclip_norm = 5.0\n",
        "factor = 0.8\nat = [{5000}, {8000}, {10000}, {12000}, {14000}]\n",
        {{3.635, 1}, {3.639, 660}, {3.904, 1000}, {3.671, 2572}, {3.782, 3958}, {4.072, 35201}}},
       {"resnet32",
@@ -100,7 +100,7 @@ std::vector<PaperWorkload> SbcWorkloads() {
        "name = 'word_lstm'\n",
        "name = 'ptb'\npartition = 'iid'\n",
        "batch_size = 5\nloss = 'sequence_cross_entropy'\nunroll = 35\n",
-       "name = 'sgd'\nlearning_rate = 1.0\nclip_norm = 5.0\n",
+       "name = 'sgd'\nmomentum = 0.0\nlearning_rate = 1.0\nclip_norm = 5.0\n",
        "factor = 0.8\nfrom = {24000}\nevery = {1200}\n",
        {{89.16, 1}, {89.39, 665}, {88.59, 1000}, {89.32, 2521}, {88.47, 3460}, {89.31, 34905}}},
   };

@@ -64,6 +64,7 @@ TEST(PaperTable, TheHyperparametersOfSparseBinaryCompression) {
   EXPECT_EQ(residual.train().schedule().at(1), 50000);
   const v1::RunConfig words = ConfigOf(MakePaperRow(table, Workload(table, "wordlstm"), 2, {}));
   EXPECT_EQ(words.train().local_steps(), 1000);
+  EXPECT_EQ(words.train().optimizer().momentum(), 0) << "Gradient Descent";
   EXPECT_EQ(words.train().schedule().from(), 24000);
   EXPECT_EQ(words.train().schedule().every(), 1200);
 }
@@ -74,6 +75,7 @@ TEST(PaperTable, TheHyperparametersOfMonteCarloGradientQuantization) {
   EXPECT_EQ(ptb.rounds().clients(), 1);
   EXPECT_EQ(ptb.train().batch_size(), 80);
   EXPECT_EQ(ptb.train().local_steps(), 1);
+  EXPECT_EQ(ptb.train().optimizer().momentum(), 0) << "vanilla SGD";
   EXPECT_EQ(ptb.codec().name(), "mcgq");
   EXPECT_EQ(ptb.codec().feedback(), "own");
   const PaperTable& characters = Table("mcgq-table4");
@@ -101,6 +103,7 @@ TEST(PaperTable, TheScheduleShrinksWithTheIterations) {
   const PaperTable& table = Table("sbc-table2");
   const v1::RunConfig config = ConfigOf(MakePaperRow(table, Workload(table, "charlstm"), 0, {0.01, 1}));
   EXPECT_EQ(config.rounds().count(), 160);
+  EXPECT_EQ(config.train().optimizer().momentum(), 0) << "Gradient Descent";
   ASSERT_EQ(config.train().schedule().at_size(), 5);
   EXPECT_EQ(config.train().schedule().at(0), 50);
   EXPECT_EQ(config.train().schedule().at(4), 140);
