@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <dlfcn.h>
 #include <malloc.h>
+#include <torch/version.h>
 
 namespace terse {
 
@@ -18,5 +19,7 @@ void ConfigureMalloc() {
   mallopt(M_MMAP_THRESHOLD, 64 << 20);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
 }
+
+const char* LibTorchVersion() { return TORCH_VERSION; }
 
 }  // namespace terse

@@ -13,6 +13,9 @@ void ConfigureThreads(int n);
 // model, go back as soon as they are free.
 void ConfigureMalloc();
 
+// "1.13.1".
+const char* LibTorchVersion();
+
 }  // namespace terse
 
 #endif  // TERSE_LEARNING_RUNTIME_H_

@@ -13,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "coordinator/admin/text_table.h"
 #include "core/version.h"
+#include "learning/runtime.h"
 
 namespace terse {
 namespace {
@@ -98,8 +99,8 @@ std::string PaperSection(const std::vector<PaperResult>& results, const PaperSca
   return absl::StrCat("## ", results.front().row.table->title, "\n\n```sh\n", command, "\n```\n\n", shortened,
                       absl::FormatTime("%Y-%m-%d", absl::Now(), absl::UTCTimeZone()), ", release ", kVersion,
                       commit.empty() ? "" : absl::StrCat(", commit ", commit), ", ",
-                      std::thread::hardware_concurrency(), " cores (", ProcessorName(), "), seed ", scale.seed, ".\n\n",
-                      PaperMarkdown(results));
+                      std::thread::hardware_concurrency(), " cores (", ProcessorName(), "), LibTorch ",
+                      LibTorchVersion(), ", seed ", scale.seed, ".\n\n", PaperMarkdown(results));
 }
 
 }  // namespace terse
