@@ -10,7 +10,7 @@ namespace {
 
 constexpr char kDense[] = "name = 'dense'\ndownstream = 'dense'\n";
 
-// With accumulated gradients and the code of section 3.4. The paper prints no K: these come near its compression.
+// With accumulated gradients and the code of section 3.4. The paper prints no K: these should come near its compression.
 std::string Mcgq(const char* samples) {
   return absl::StrCat("name = 'mcgq'\nsamples = ", samples, "\ncode = 'simple'\ndownstream = 'forward'\n");
 }
@@ -65,7 +65,7 @@ PaperTable McgqTable4() {
   return {"mcgq-table4",
           "Mordido et al. 2020, Monte Carlo Gradient Quantization, Table 4",
           {{"baseline", "Baseline", "", kDense, 1, 5},
-           {"mcgq_low", "MCGQ, K = 0.005", "", Mcgq("0.005"), 1, 50},
+           {"mcgq_low", "MCGQ, K = 0.0046", "", Mcgq("0.0046"), 1, 50},
            {"mcgq_high", "MCGQ, K = 0.0125", "", Mcgq("0.0125"), 1, 50},
            {"adacomp", "AdaComp", "", "name = 'adacomp'\ndownstream = 'forward'\n", 1, 50}},
           {characters}};
