@@ -17,7 +17,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
-from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.colors import LinearSegmentedColormap, LogNorm
 
 PAPER = "#fbfbf9"
 INK = "#22262b"
@@ -42,7 +42,8 @@ def write_csv(path, rows):
     with open(path, "w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows({key: f"{value:.6g}" if isinstance(value, float) else value for key, value in row.items()}
+                         for row in rows)
 
 
 def metric(row):
@@ -63,7 +64,7 @@ def draw(path, model, rows):
     figure, axes = plt.subplots(figsize=(7.4, 5.8))
     figure.patch.set_facecolor(PAPER)
     colours = LinearSegmentedColormap.from_list("error", ["#e6f2ec", "#8cc5ad", "#e9c27a", "#c8553d"])
-    axes.imshow(grid, cmap=colours, aspect="auto")
+    axes.imshow(grid, cmap=colours, norm=LogNorm(), aspect="auto")
     for (n, p), row in cells.items():
         text = f"{metric(row):.2f}" + ("" if row["accuracy"] is None else "%")
         x, y = densities.index(p), steps.index(n)
