@@ -15,9 +15,8 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.ticker import FuncFormatter
 
-PAPER = "#fbfbf9"
-INK = "#22262b"
-FAINT = "#8b9299"
+from plot_style import FAINT, FONT, INK, PAPER
+
 GRID = "#e4e5e2"
 
 WIDE = {"sbc_or_stc"}  # lies on the better of two others: a band beneath them
@@ -128,7 +127,7 @@ def main():
     if missing:
         parser.error(f"{options.directory}/distortion.csv has no '{missing[0]}'; it has {', '.join(updates)}")
 
-    plt.rcParams.update({"font.family": "DejaVu Sans", "svg.hashsalt": "terse", "text.color": INK})
+    plt.rcParams.update(FONT)
     figure, axes = plt.subplots(2, 2, figsize=(12, 11.2), sharex="row", sharey="row")
     figure.patch.set_facecolor(PAPER)
     figure.subplots_adjust(left=0.075, right=0.975, top=0.885, bottom=0.215, hspace=0.24, wspace=0.08)

@@ -19,16 +19,19 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.colors import LinearSegmentedColormap, LogNorm
 
-PAPER = "#fbfbf9"
-INK = "#22262b"
-FAINT = "#8b9299"
+from plot_style import FAINT, FONT, INK, PAPER
+
 COLUMNS = ["local_steps", "density", "accuracy", "perplexity", "compression_payload", "compression_wire"]
 
 
 def read(path):
     """{model: [row, ...]} with the keys of COLUMNS and the iterations in each row."""
     models = {}
-    for row in json.loads(path.read_text())["rows"]:
+    try:
+        rows = json.loads(path.read_text())["rows"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SystemExit(f"{path} is no output of terse-bench paper sbc-fig3 --json: {error}") from error
+    for row in rows:
         pair = re.fullmatch(r"n(\d+)_p([0-9.]+)", row["method"])
         if pair is None:
             raise SystemExit(f"{path}: '{row['method']}' is no method of sbc-fig3")
@@ -60,7 +63,7 @@ def draw(path, model, rows):
     densities = sorted({row["density"] for row in rows}, reverse=True)
     cells = {(row["local_steps"], row["density"]): row for row in rows}
     grid = [[metric(cells[n, p]) if (n, p) in cells else float("nan") for p in densities] for n in steps]
-    plt.rcParams.update({"font.family": "DejaVu Sans", "svg.hashsalt": "terse", "text.color": INK})
+    plt.rcParams.update(FONT)
     figure, axes = plt.subplots(figsize=(7.4, 5.8))
     figure.patch.set_facecolor(PAPER)
     colours = LinearSegmentedColormap.from_list("error", ["#e6f2ec", "#8cc5ad", "#e9c27a", "#c8553d"])

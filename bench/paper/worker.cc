@@ -64,6 +64,7 @@ absl::StatusOr<int> ServeVirtualClients(const WorkerOptions& options) {
       client.name = absl::StrCat("client-", number);
       client.state_directory = StateOf(options, number);
       *status = ServeCoordinator(client, make_trainer, &stop_requested);
+      if (!status->ok()) stop_requested.store(true);  // the others, and those that await it, would wait for ever
     });
   }
   for (std::thread& thread : threads) thread.join();

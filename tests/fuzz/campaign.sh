@@ -8,7 +8,7 @@ root=$(cd "$here/../.." && pwd)
 readonly here root
 readonly totals=$here/totals.json
 readonly work=$root/build/fuzz-campaign
-# Bytes. The smaller layouts of every target fit in, so that all of its code is within reach.
+# Bytes.
 readonly short_input=300
 
 usage() {
