@@ -1,0 +1,193 @@
+#include "storage/client_files.h"
+
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "core/fault.h"
+#include "core/status.h"
+#include "storage/byte_io.h"
+#include "storage/module_file.h"
+#include "storage/weights_file.h"
+
+namespace terse {
+namespace {
+
+constexpr absl::string_view kDense = "dense";
+constexpr absl::string_view kOutbox = "outbox";
+constexpr absl::string_view kTrainer = "trainer";
+
+absl::Status Damaged(const std::string& path, absl::string_view reason) {
+  return absl::DataLossError(absl::StrCat(path, " is damaged: ", reason,
+                                          "; start over with `terse-client --state DIR --reset-state`: the client's "
+                                          "residual is then lost, which is counted, and the run goes on"));
+}
+
+// A file that is missing or too long is damage; one that cannot be read now may be whole.
+absl::Status DamagedUnlessDenied(const std::string& path, const absl::Status& status) {
+  if (!absl::IsNotFound(status) && !absl::IsResourceExhausted(status)) return status;
+  return Damaged(path, status.message());
+}
+
+std::string BlobName(absl::string_view kind, int64_t generation) { return absl::StrCat(kind, ".", generation); }
+
+// Files that only this class makes; everything else in the directory is left alone.
+bool IsBlobName(absl::string_view name) {
+  const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(name, absl::MaxSplits('.', 1));
+  int64_t generation = 0;
+  return (parts.first == kDense || parts.first == kOutbox || parts.first == kTrainer) &&
+         absl::SimpleAtoi(parts.second, &generation);
+}
+
+// For kRenameBeforeSync only.
+absl::Status WriteUnsynced(FileSystem& files, absl::Span<const FileContents> contents) {
+  for (const FileContents& blob : contents) {
+    TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, files.Create(blob.path));
+    for (absl::string_view part : blob.parts) TERSE_RETURN_IF_ERROR(file->Append(part));
+  }
+  return absl::OkStatus();
+}
+
+BlobRef RefTo(int64_t generation, absl::string_view contents) {
+  if (contents.empty()) return BlobRef();
+  return BlobRef{generation, contents.size(), HashBytes(contents)};
+}
+
+std::vector<float> FloatsOf(absl::string_view bytes) {
+  std::vector<float> values(bytes.size() / sizeof(float));
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
+  return values;
+}
+
+}  // namespace
+
+ClientFiles::ClientFiles(std::string directory, FileSystem& files, std::unique_ptr<DirectoryLock> lock)
+    : directory_(std::move(directory)), files_(files), lock_(std::move(lock)) {}
+
+std::string ClientFiles::PathOf(absl::string_view name) const { return absl::StrCat(directory_, "/", name); }
+
+absl::StatusOr<std::string> ClientFiles::ReadBlob(absl::string_view kind, const BlobRef& blob) const {
+  if (blob.empty()) return std::string();
+  const std::string path = PathOf(BlobName(kind, blob.generation));
+  absl::StatusOr<std::string> bytes = files_.Read(path, static_cast<int64_t>(blob.size));
+  if (!bytes.ok()) return DamagedUnlessDenied(path, bytes.status());
+  if (bytes->size() != blob.size) {
+    return Damaged(path, absl::StrCat("it has ", bytes->size(), " bytes instead of ", blob.size));
+  }
+  if (HashBytes(*bytes) != blob.hash) return Damaged(path, "it does not match its checksum");
+  return bytes;
+}
+
+absl::Status ClientFiles::Load() {
+  const std::string path = PathOf("MANIFEST");
+  TERSE_RETURN_IF_ERROR(files_.Remove(absl::StrCat(path, kTemporarySuffix)));
+  absl::StatusOr<std::string> bytes = files_.Read(path, kManifestBytes);
+  if (absl::IsNotFound(bytes.status())) {
+    // Begin writes the manifest before Seal writes the first blob.
+    TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> names, files_.List(directory_));
+    for (const std::string& name : names) {
+      if (IsBlobName(name)) return Damaged(path, absl::StrCat("it is missing, though there is a ", name));
+    }
+    return absl::OkStatus();
+  }
+  if (!bytes.ok()) return DamagedUnlessDenied(path, bytes.status());
+  absl::StatusOr<Manifest> manifest = ParseManifest(*bytes);
+  if (!manifest.ok()) return Damaged(path, manifest.status().message());
+  manifest_ = *manifest;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LargeState> ClientFiles::ReadLarge() const {
+  LargeState large;
+  {
+    TERSE_ASSIGN_OR_RETURN(const std::string dense, ReadBlob(kDense, manifest_.dense));
+    large.dense = FloatsOf(dense);
+  }
+  TERSE_ASSIGN_OR_RETURN(large.trainer_state, ReadBlob(kTrainer, manifest_.trainer));
+  return large;
+}
+
+absl::StatusOr<std::string> ClientFiles::ReadOutbox() const { return ReadBlob(kOutbox, manifest_.outbox); }
+
+absl::Status ClientFiles::WriteBlobs(absl::Span<const float> dense, absl::string_view outbox, absl::string_view trainer,
+                                     Manifest* manifest) {
+  // A name that the manifest on disk does not use: its blobs have smaller generations, or it names none.
+  const int64_t generation = manifest->generation;
+  std::vector<FileContents> blobs;
+  const auto add = [&](absl::string_view kind, absl::string_view contents) {
+    if (!contents.empty()) blobs.push_back({PathOf(BlobName(kind, generation)), {contents}});
+    return RefTo(generation, contents);
+  };
+  manifest->dense = add(kDense, BytesOf(dense));
+  manifest->outbox = add(kOutbox, outbox);
+  manifest->trainer = add(kTrainer, trainer);
+  if (blobs.empty()) return absl::OkStatus();
+  if (Mutated(Mutant::kRenameBeforeSync)) return WriteUnsynced(files_, blobs);
+  TERSE_RETURN_IF_ERROR(Watch(WriteFilesSynced(files_, blobs)));
+  return Watch(files_.SyncDirectory(directory_));
+}
+
+absl::Status ClientFiles::Watch(const absl::Status& status) {
+  if (IsSyncFailure(status))
+    broken_ = Annotate(status, "the client's state may or may not be on disk; restart the client");
+  return status;
+}
+
+bool ClientFiles::IsUnchanged() const {
+  const absl::StatusOr<std::string> bytes = files_.Read(PathOf("MANIFEST"), kManifestBytes);
+  if (manifest_.lineage.IsZero()) return absl::IsNotFound(bytes.status());
+  return bytes.ok() && *bytes == SerializeManifest(manifest_);
+}
+
+absl::Status ClientFiles::Replace(const Manifest& manifest) {
+  const std::string bytes = SerializeManifest(manifest);
+  absl::Status status = ReplaceFile(files_, PathOf("MANIFEST"), {bytes});
+  // An error after the rename, or in it: the new manifest is there, and whether it stays is not known.
+  if (!status.ok() && !IsUnchanged()) status = absl::UnknownError(status.message());
+  TERSE_RETURN_IF_ERROR(Watch(status));
+  manifest_ = manifest;
+  RemoveUnnamed();
+  return absl::OkStatus();
+}
+
+void ClientFiles::RemoveUnnamed() const {
+  std::set<std::string> named;
+  if (!manifest_.dense.empty()) named.insert(BlobName(kDense, manifest_.dense.generation));
+  if (!manifest_.outbox.empty()) named.insert(BlobName(kOutbox, manifest_.outbox.generation));
+  if (!manifest_.trainer.empty()) named.insert(BlobName(kTrainer, manifest_.trainer.generation));
+  const absl::StatusOr<std::vector<std::string>> names = files_.List(directory_);
+  if (!names.ok()) return;
+  for (const std::string& name : *names) {
+    if (IsBlobName(name) && named.count(name) == 0) files_.Remove(PathOf(name)).IgnoreError();
+  }
+}
+
+absl::Status ClientFiles::SaveModel(const CachedModel& model) {
+  TERSE_RETURN_IF_ERROR(broken_);
+  const std::string bytes = SerializeWeights(kCachedModelMagic, model.version, model.lineage, model.weights);
+  return Watch(ReplaceFile(files_, PathOf("model"), {bytes}));
+}
+
+absl::optional<CachedModel> ClientFiles::LoadModel() const {
+  const absl::StatusOr<std::string> bytes = files_.Read(PathOf("model"));
+  if (!bytes.ok()) return absl::nullopt;
+  absl::StatusOr<WeightsFile> file = ParseWeights(kCachedModelMagic, *bytes);
+  if (!file.ok()) return absl::nullopt;
+  return CachedModel{file->id, file->version, std::move(file->weights)};
+}
+
+absl::Status ClientFiles::SaveModule(absl::string_view bytes) {
+  TERSE_RETURN_IF_ERROR(broken_);
+  return Watch(WriteModule(files_, directory_, bytes));
+}
+
+absl::optional<std::string> ClientFiles::LoadModule(const ModelSpec& model) const {
+  absl::StatusOr<std::string> bytes = ReadModule(files_, directory_, model);
+  if (!bytes.ok()) return absl::nullopt;
+  return *std::move(bytes);
+}
+
+}  // namespace terse

@@ -1,0 +1,76 @@
+// The files of a client's state directory: a manifest, replaced atomically, and immutable blobs that it names
+// (client_state.h). Formats: storage/SCHEMA.md.
+#ifndef TERSE_STORAGE_CLIENT_FILES_H_
+#define TERSE_STORAGE_CLIENT_FILES_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "core/file_system.h"
+#include "storage/client_state.h"
+#include "storage/manifest.h"
+
+namespace terse {
+
+// What is as large as the model.
+struct LargeState {
+  std::vector<float> dense;
+  std::string trainer_state;
+};
+
+// Not thread-safe. Writes fail as those of ClientState do: after UNKNOWN (IsSyncFailure) nothing may be written any
+// more, and every later write is refused with it. Reads fail with DATA_LOSS, the file and the remedy, when a file that
+// the manifest names is missing or damaged, and as FileSystem::Read does when it cannot be read now.
+class ClientFiles {
+ public:
+  // `files` must outlive it.
+  ClientFiles(std::string directory, FileSystem& files, std::unique_ptr<DirectoryLock> lock);
+
+  // Reads the manifest; without one manifest() stays empty.
+  absl::Status Load();
+  // The manifest as it is on disk; a zero lineage when there is none.
+  const Manifest& manifest() const { return manifest_; }
+
+  absl::StatusOr<LargeState> ReadLarge() const;
+  absl::StatusOr<std::string> ReadOutbox() const;
+
+  // Writes the three blobs durably under manifest->generation, and their names into `manifest`.
+  absl::Status WriteBlobs(absl::Span<const float> dense, absl::string_view outbox, absl::string_view trainer,
+                          Manifest* manifest);
+  // Makes `manifest` the one on disk, and removes the blobs that it does not name.
+  absl::Status Replace(const Manifest& manifest);
+  // Removes the blobs that the manifest does not name, best effort: Open does it again.
+  void RemoveUnnamed() const;
+
+  absl::Status SaveModel(const CachedModel& model);
+  absl::optional<CachedModel> LoadModel() const;
+  absl::Status SaveModule(absl::string_view bytes);
+  absl::optional<std::string> LoadModule(const ModelSpec& model) const;
+
+  // UNKNOWN: what is on disk is not known, so nothing may be written any more.
+  const absl::Status& broken() const { return broken_; }
+
+ private:
+  std::string PathOf(absl::string_view name) const;
+  absl::StatusOr<std::string> ReadBlob(absl::string_view kind, const BlobRef& blob) const;
+  // Whether the manifest's file is still the one that manifest() describes.
+  bool IsUnchanged() const;
+  // Passes on the status of a write, and remembers a failed sync.
+  absl::Status Watch(const absl::Status& status);
+
+  const std::string directory_;
+  FileSystem& files_;
+  const std::unique_ptr<DirectoryLock> lock_;
+  Manifest manifest_;
+  absl::Status broken_;
+};
+
+}  // namespace terse
+
+#endif  // TERSE_STORAGE_CLIENT_FILES_H_
