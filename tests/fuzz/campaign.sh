@@ -8,8 +8,6 @@ root=$(cd "$here/../.." && pwd)
 readonly here root
 readonly totals=$here/totals.json
 readonly work=$root/build/fuzz-campaign
-# Bytes.
-readonly short_input=300
 
 usage() {
   cat <<'USAGE'
@@ -58,10 +56,10 @@ parse_arguments() {
 
 # fuzz NAME VARIANT SECONDS: one run of libFuzzer over what the target has learnt; its log is counted afterwards.
 fuzz() {
-  local name=$1 variant=$2 seconds=$3 preset=fuzz max_len reduce=1
+  local name=$1 variant=$2 seconds=$3 preset=fuzz max_len reduce=1 column=2
   [[ "$variant" == asan ]] || preset=fuzz-fast reduce=0
-  max_len=$(awk -v name="$name" '$1 == name {print $2}' "$root/build/fuzz/tests/fuzz/targets.txt")
-  [[ "$variant" != short || $max_len -le $short_input ]] || max_len=$short_input
+  [[ "$variant" != short ]] || column=3
+  max_len=$(awk -v name="$name" -v column=$column '$1 == name {print $column}' "$root/build/fuzz/tests/fuzz/targets.txt")
   exec "$root/build/$preset/tests/fuzz/fuzz_$name" -max_total_time="$seconds" -max_len="$max_len" -timeout=10 \
     -rss_limit_mb=1024 -malloc_limit_mb=64 -print_final_stats=1 -entropic=0 -reduce_inputs=$reduce -artifact_prefix="$work/crashes/$name-" \
     "$work/corpus/$name" "$here/corpus/$name" >"$work/$name.$variant.log" 2>&1

@@ -12,7 +12,10 @@
 namespace terse {
 namespace {
 
-constexpr int64_t kMostPositions = 2048;
+// Above what readers take at a time.
+constexpr int64_t kMostPositions = 600;
+// Of a tensor whose positions are written here: beyond it fixed16 writes nothing but counters that ran full.
+constexpr int64_t kMostCoded = 1 << 24;
 
 struct Stream {
   const PositionCoder* coder;
@@ -126,7 +129,8 @@ void FuzzPositions(const char* row, const uint8_t* data, size_t size) {
   const uint64_t pieces = input.Byte();
   const int shift = input.Byte() % 31;
   const int64_t count = 1 + input.Word16() % kMostPositions;
-  const int64_t elements = std::max<int64_t>(count, (input.Word32() & 0x7fffffffu) >> shift);
+  int64_t elements = std::max<int64_t>(count, (input.Word32() & 0x7fffffffu) >> shift);
+  if (code) elements = std::min(elements, kMostCoded);
   if (code) return CodeAndRead(*coder, PositionsFrom(&input, count, elements), elements, lead, pieces);
   BitReader bits(input.Rest());
   if (bits.Skip(lead)) ReadEveryWay({coder, count, elements, bits}, pieces).IgnoreError();
