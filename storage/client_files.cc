@@ -114,6 +114,7 @@ absl::StatusOr<std::string> ClientFiles::ReadOutbox() const { return ReadBlob(kO
 
 absl::Status ClientFiles::WriteBlobs(absl::Span<const float> dense, absl::string_view outbox, absl::string_view trainer,
                                      Manifest* manifest) {
+  TERSE_RETURN_IF_ERROR(broken_);
   // A name that the manifest on disk does not use: its blobs have smaller generations, or it names none.
   const int64_t generation = manifest->generation;
   std::vector<FileContents> blobs;
@@ -143,6 +144,7 @@ bool ClientFiles::IsUnchanged() const {
 }
 
 absl::Status ClientFiles::Replace(const Manifest& manifest) {
+  TERSE_RETURN_IF_ERROR(broken_);
   const std::string bytes = SerializeManifest(manifest);
   absl::Status status = ReplaceFile(files_, PathOf("MANIFEST"), {bytes});
   // An error after the rename, or in it: the new manifest is there, and whether it stays is not known.
