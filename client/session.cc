@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compression/codec_table.h"
-#include "compression/downstream.h"
 #include "compression/feedback_table.h"
 #include "core/fault.h"
 #include "core/status.h"
@@ -97,7 +96,7 @@ absl::Status ClientSession::OnWelcome(CoordinatorLink* link, const Welcome& welc
   TERSE_FAILPOINT("client.welcome.received");
   TERSE_RETURN_IF_ERROR(Adopt(link, welcome));
   if (welcome.verdict.has_value()) TERSE_RETURN_IF_ERROR(OnVerdict(*welcome.verdict));
-  link->SetMaxDeltaBytes(MaxDownstreamBytes(*work_->codec, work_->config->rounds.clients));
+  link->SetMaxDeltaBytes(MaxDownstreamBytes(work_->downstream_codecs(), work_->config->rounds.clients));
   return SendReady(link);
 }
 
@@ -131,6 +130,7 @@ absl::Status ClientSession::Adopt(CoordinatorLink* link, const Welcome& welcome)
       welcome.config->data.partition != "all" ? Shard{welcome.client_index, welcome.config->rounds.clients} : Shard{};
   TERSE_ASSIGN_OR_RETURN(work.trainer, options_.make_trainer(*welcome.config, shard, module));
   TERSE_ASSIGN_OR_RETURN(work.codec, MakeCodec(welcome.config->codec, work.trainer->layout()));
+  TERSE_ASSIGN_OR_RETURN(work.downstream_codec, MakeDownstreamCodec(*welcome.config, work.trainer->layout()));
   TERSE_ASSIGN_OR_RETURN(work.feedback, MakeFeedback(welcome.config->codec, work.codec.get()));
   TERSE_RETURN_IF_ERROR(LoadWork(&work));
   work_ = std::move(work);  // only whole: what could not be read must not count as empty
@@ -201,7 +201,7 @@ absl::Status ClientSession::OnDelta(CoordinatorLink* link, const Delta& delta) {
   }
   TERSE_FAILPOINT("client.delta.before_apply");
   const absl::Status applied =
-      ApplyDownstream(*work_->codec, *delta.message, &work_->scratch, absl::MakeSpan(work_->weights));
+      ApplyDownstream(work_->downstream_codecs(), *delta.message, &work_->scratch, absl::MakeSpan(work_->weights));
   if (applied.ok() && HashWeights(work_->weights) == delta.model_hash) {
     work_->version = delta.version;
     TERSE_FAILPOINT("client.delta.applied");

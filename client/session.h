@@ -13,6 +13,7 @@
 #include "absl/types/optional.h"
 #include "client/coordinator_link.h"
 #include "compression/codec.h"
+#include "compression/downstream.h"
 #include "compression/feedback.h"
 #include "core/clock.h"
 #include "core/trainer.h"
@@ -61,10 +62,13 @@ class ClientSession {
     int64_t client_index = 0;
     std::unique_ptr<LocalTrainer> trainer;
     std::unique_ptr<const Codec> codec;
+    std::unique_ptr<const Codec> downstream_codec;  // null unless the downstream mode is coded
     std::unique_ptr<Feedback> feedback;
     absl::optional<int64_t> version;  // of weights; nullopt while none are held
     std::vector<float> weights;
-    std::vector<float> scratch;  // the averaged update, then the delta
+    std::vector<float> scratch;  // a downstream message's step, then the delta
+
+    DownstreamCodecs downstream_codecs() const { return {*codec, downstream_codec.get()}; }
   };
 
   // Handlers of one message each; nullopt to go on, a status to end Run.

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compression/aggregate.h"
+#include "compression/codec_table.h"
 #include "compression/dense.h"
 #include "core/status.h"
 
@@ -15,6 +16,7 @@ namespace {
 constexpr char kForwardNumber = static_cast<char>(0x81);
 constexpr char kDenseNumber = static_cast<char>(0x82);
 constexpr char kWeightedForwardNumber = static_cast<char>(0x83);
+constexpr char kCodedNumber = static_cast<char>(0x84);
 
 // Of a varint for a number that fits int64.
 constexpr int64_t kMaxVarintBytes = 9;
@@ -87,16 +89,34 @@ absl::StatusOr<int64_t> TakeSamples(uint64_t update, absl::string_view* body, ui
 
 }  // namespace
 
+absl::StatusOr<std::unique_ptr<const Codec>> MakeDownstreamCodec(const RunConfig& config, const Layout& layout) {
+  if (config.downstream != DownstreamMode::kCoded) return nullptr;
+  absl::StatusOr<std::unique_ptr<const Codec>> codec = MakeCodec(config.downstream_codec, layout);
+  if (!codec.ok()) return Annotate(codec.status(), "codec.downstream");
+  return codec;
+}
+
 std::string BuildDownstream(DownstreamMode mode, absl::Span<const absl::string_view> messages,
                             absl::Span<const int64_t> samples, absl::Span<const float> average) {
   const int64_t dense_bytes = 1 + 4 * static_cast<int64_t>(average.size());
   const bool forward = mode == DownstreamMode::kForward ||
                        (mode == DownstreamMode::kAuto && ForwardBytes(messages, samples) <= dense_bytes);
-  if (forward) return BuildForward(messages, samples);
+  return forward ? BuildForward(messages, samples) : BuildDenseDownstream(average);
+}
+
+std::string BuildDenseDownstream(absl::Span<const float> step) {
   std::string out;
-  out.reserve(dense_bytes);
+  out.reserve(1 + 4 * step.size());
   out.push_back(kDenseNumber);
-  AppendFloats(average, &out);
+  AppendFloats(step, &out);
+  return out;
+}
+
+std::string BuildCodedDownstream(absl::string_view message) {
+  std::string out;
+  out.reserve(1 + message.size());
+  out.push_back(kCodedNumber);
+  out.append(message.data(), message.size());
   return out;
 }
 
@@ -127,15 +147,18 @@ absl::StatusOr<Forwarded> ParseForwarded(absl::string_view message) {
   return forwarded;
 }
 
-int64_t MaxDownstreamBytes(const Codec& codec, int64_t updates) {
+int64_t MaxDownstreamBytes(const DownstreamCodecs& codecs, int64_t updates) {
+  const Codec& codec = codecs.updates;
   const int64_t dense = 1 + 4 * codec.layout().size();
   const int64_t update = kMaxVarintBytes + VarintBytes(codec.MaxMessageBytes()) + codec.MaxMessageBytes();
   const int64_t forward = 1 + VarintBytes(updates) + updates * update;
-  return std::max(dense, forward);
+  const int64_t coded = codecs.coded == nullptr ? 0 : 1 + codecs.coded->MaxMessageBytes();
+  return std::max({dense, forward, coded});
 }
 
-absl::Status ApplyDownstream(const Codec& codec, absl::string_view message, std::vector<float>* scratch,
+absl::Status ApplyDownstream(const DownstreamCodecs& codecs, absl::string_view message, std::vector<float>* scratch,
                              absl::Span<float> weights) {
+  const Codec& codec = codecs.updates;
   const int64_t size = codec.layout().size();
   if (weights.size() != static_cast<size_t>(size)) {
     return absl::InvalidArgumentError(absl::StrCat("the weights have ", weights.size(), " elements, the model ", size));
@@ -150,6 +173,11 @@ absl::Status ApplyDownstream(const Codec& codec, absl::string_view message, std:
     const absl::string_view values = message.substr(1);
     TERSE_RETURN_IF_ERROR(Annotate(CheckFloats(codec.layout(), values), "downstream message"));
     for (int64_t i = 0; i < size; ++i) (*scratch)[i] = FloatAt(values, i);
+  } else if (codecs.coded != nullptr && !message.empty() && message[0] == kCodedNumber) {
+    const absl::string_view coded = message.substr(1);
+    TERSE_RETURN_IF_ERROR(Annotate(codecs.coded->Validate(coded), "downstream message"));
+    std::fill(scratch->begin(), scratch->end(), 0.0f);
+    TERSE_RETURN_IF_ERROR(codecs.coded->AddDecoded(coded, 1.0f, absl::MakeSpan(*scratch)));
   } else {
     return absl::InvalidArgumentError("not a downstream message of a known format; both ends need the same version");
   }

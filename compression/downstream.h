@@ -1,10 +1,12 @@
 // The downstream message of one round: how clients learn the new model. SBC Algorithm 1, lines 18 to 20: the server
-// averages the accepted updates and broadcasts the average. Both ends call ApplyDownstream on the same bytes, so they
-// hold the same weights bit for bit. Format: compression/FORMAT.md.
+// averages the accepted updates and broadcasts the average; or a step that it made of the average, or what a codec kept
+// of that step. Both ends call ApplyDownstream on the same bytes, so they hold the same weights bit for bit. Format:
+// compression/FORMAT.md.
 #ifndef TERSE_COMPRESSION_DOWNSTREAM_H_
 #define TERSE_COMPRESSION_DOWNSTREAM_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,12 +18,28 @@
 
 namespace terse {
 
-// kForward carries the messages themselves (lossless), kDense the averaged float32 values (lossless), kAuto whichever
-// is smaller. `samples` are the clients' training samples for an average that is weighted by them (one positive number
+// What reads downstream messages. Both codecs have the same layout and outlive this.
+struct DownstreamCodecs {
+  // Implicit: without a coded mode one codec is all there is.
+  DownstreamCodecs(const Codec& updates_in, const Codec* coded_in = nullptr) : updates(updates_in), coded(coded_in) {}
+
+  const Codec& updates;   // of the clients' messages, for kForward
+  const Codec* coded;     // of kCoded; null: such messages are refused
+};
+
+// The codec of config.downstream_codec; null unless the mode is kCoded. Fails as MakeCodec (codec_table.h).
+absl::StatusOr<std::unique_ptr<const Codec>> MakeDownstreamCodec(const RunConfig& config, const Layout& layout);
+
+// For the modes that lose nothing. kForward carries the messages themselves, kDense the averaged float32 values, kAuto
+// whichever is smaller. `samples` are the clients' training samples for an average that is weighted by them (one positive number
 // a message, their sum fits int64), or empty for the plain average. `average` is AverageUpdates (aggregate.h) of
 // `messages` with AveragingWeights(samples).
 std::string BuildDownstream(DownstreamMode mode, absl::Span<const absl::string_view> messages,
                             absl::Span<const int64_t> samples, absl::Span<const float> average);
+
+// The message of kDense for any step, and that of kCoded for a message of its codec.
+std::string BuildDenseDownstream(absl::Span<const float> step);
+std::string BuildCodedDownstream(absl::string_view message);
 
 // What a kForward message carries, in order; the views point into it. INVALID_ARGUMENT for anything else.
 struct Forwarded {
@@ -31,11 +49,11 @@ struct Forwarded {
 absl::StatusOr<Forwarded> ParseForwarded(absl::string_view message);
 
 // The most bytes that a downstream message of `updates` updates can have, in any mode: what a receiver allows.
-int64_t MaxDownstreamBytes(const Codec& codec, int64_t updates);
+int64_t MaxDownstreamBytes(const DownstreamCodecs& codecs, int64_t updates);
 
-// weights[i] += average[i]. INVALID_ARGUMENT for malformed bytes, with `weights` unchanged. `scratch` is resized to the
-// layout and holds the average afterwards.
-absl::Status ApplyDownstream(const Codec& codec, absl::string_view message, std::vector<float>* scratch,
+// weights[i] += step[i]. INVALID_ARGUMENT for malformed bytes, with `weights` unchanged. `scratch` is resized to the
+// layout and holds the step afterwards.
+absl::Status ApplyDownstream(const DownstreamCodecs& codecs, absl::string_view message, std::vector<float>* scratch,
                              absl::Span<float> weights);
 
 }  // namespace terse

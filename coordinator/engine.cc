@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "compression/downstream.h"
 #include "coordinator/limits.h"
 #include "coordinator/sessions.h"
 #include "coordinator/set_aside.h"
@@ -47,15 +46,17 @@ Engine::Engine(Options options) {
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Resume(Options options) {
+  const Codec* const downstream_codec = options.downstream_codec;
   std::unique_ptr<Engine> engine(new Engine(std::move(options)));
-  TERSE_RETURN_IF_ERROR(engine->Recover());
+  TERSE_RETURN_IF_ERROR(engine->Recover(downstream_codec));
   TERSE_RETURN_IF_ERROR(engine->Begin());
   return engine;
 }
 
-absl::Status Engine::Recover() {
+absl::Status Engine::Recover(const Codec* downstream_codec) {
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RunRecord> record, run_.store->Run());
   if (!record.has_value()) return absl::FailedPreconditionError("the store holds no run");
+  TERSE_ASSIGN_OR_RETURN(run_.server, ServerStep::Make(*run_.config, {*run_.codec, downstream_codec}));
   run_.lineage = record->lineage;
   run_.created_us = record->created_us;
   TERSE_ASSIGN_OR_RETURN(run_.head, run_.store->GetHead());
@@ -66,12 +67,14 @@ absl::Status Engine::Recover() {
     return absl::DataLossError(absl::StrCat("checkpoint ", checkpoint.version, " holds ", run_.weights.size(),
                                             " parameters, the model has ", run_.layout().size()));
   }
+  if (run_.server->has_state() && checkpoint.version > 0 && checkpoint.server_state.empty()) {
+    return absl::DataLossError(absl::StrCat("checkpoint ", checkpoint.version,
+                                            " has no state of the server: restore the state directory from a backup"));
+  }
+  if (!Mutated(Mutant::kForgetServerState)) TERSE_RETURN_IF_ERROR(run_.server->Restore(checkpoint.server_state));
   TERSE_ASSIGN_OR_RETURN(const std::vector<LogMessage> log, run_.store->ReadLog(checkpoint.version, run_.head.version));
-  std::vector<float> scratch;
   for (const LogMessage& message : log) {
-    TERSE_RETURN_IF_ERROR(
-        Annotate(ApplyDownstream(*run_.codec, message.downstream, &scratch, absl::MakeSpan(run_.weights)),
-                 absl::StrCat("replaying the log, version ", message.version)));
+    TERSE_RETURN_IF_ERROR(Annotate(Replay(message), absl::StrCat("replaying the log, version ", message.version)));
   }
   if (HashWeights(run_.weights) != run_.head.model_hash) {
     return absl::DataLossError(absl::StrCat("checkpoint ", checkpoint.version,
@@ -80,6 +83,14 @@ absl::Status Engine::Recover() {
   }
   TERSE_FAILPOINT("coordinator.restart.replayed");
   return absl::OkStatus();
+}
+
+absl::Status Engine::Replay(const LogMessage& message) {
+  if (run_.server->has_state()) {
+    TERSE_ASSIGN_OR_RETURN(const std::string aggregate, run_.store->ReadAggregate(message.version));
+    TERSE_RETURN_IF_ERROR(run_.server->Repeat(message.version - 1, aggregate, message.downstream));
+  }
+  return run_.server->Apply(message.downstream, absl::MakeSpan(run_.weights));
 }
 
 absl::Status Engine::Begin() {

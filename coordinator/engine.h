@@ -47,6 +47,7 @@ class Engine {
   struct Options {
     RunConfig config;
     const Codec* codec = nullptr;
+    const Codec* downstream_codec = nullptr;  // MakeDownstreamCodec of the configuration
     RunStore* store = nullptr;
     Background* background = nullptr;
     Clock* clock = nullptr;
@@ -77,7 +78,9 @@ class Engine {
 
  private:
   explicit Engine(Options options);
-  absl::Status Recover();
+  absl::Status Recover(const Codec* downstream_codec);
+  // Brings weights and the server's state from the version before the message to that of it.
+  absl::Status Replay(const LogMessage& message);
   absl::Status Begin();
   absl::Status TakeState(const RunRecord& record);
 

@@ -16,6 +16,7 @@
 #include "coordinator/background.h"
 #include "coordinator/byte_book.h"
 #include "coordinator/events.h"
+#include "coordinator/server_step.h"
 #include "core/clock.h"
 #include "core/run_config.h"
 #include "storage/run_store.h"
@@ -66,7 +67,8 @@ struct RunContext {
   std::function<void(const EventRecord&)> on_event;  // for the log
 
   Head head;
-  std::vector<float> weights;  // of head.version
+  std::vector<float> weights;          // of head.version
+  std::unique_ptr<ServerStep> server;  // its state is of head.version too
   int64_t round = 0;           // the open round, or the last settled one
   bool round_open = false;
   int64_t round_opened_us = 0;
@@ -86,6 +88,7 @@ struct RunContext {
   const Layout& layout() const { return codec->layout(); }
   // What dense float32 communication after every local iteration would cost in one direction, per round and client.
   int64_t DenseBytesPerRound() const { return 4 * layout().size() * config->train.local_steps; }
+  Checkpoint HeadCheckpoint() const { return {head.version, head.model_hash, weights, server->state()}; }
   int64_t Now() const { return clock->NowMicros(); }
   // Whether the session could be given work: it holds the head's weights, works on nothing and is not set aside.
   bool CanWork(const Session& session) const {

@@ -71,6 +71,7 @@ inline constexpr absl::string_view kFailpoints[] = {
     "coordinator.announce.first",
     "coordinator.abort.before",
     "coordinator.abort.done",
+    "coordinator.checkpoint.state_written",
     "coordinator.checkpoint.before_row",
     "coordinator.checkpoint.recorded",
 };
@@ -85,11 +86,12 @@ enum class Mutant {
   kNoDeduplication,    // an update that comes twice counts twice
   kSyncNormal,         // SQLite with synchronous=NORMAL
   kReopenClosed,       // a restart turns a CLOSED round back into OPEN
-  kNoPredecessorCheck  // nobody compares the client's last applied update
+  kNoPredecessorCheck,  // nobody compares the client's last applied update
+  kForgetServerState    // a restart begins with a fresh residual and optimizer of the server
 };
 inline constexpr absl::string_view kMutantNames[] = {
     "none",      "settle_on_receipt", "rename_before_sync", "timeout_is_reject",    "split_transaction",
-    "no_dedupe", "sync_normal",       "reopen_closed",      "no_predecessor_check",
+    "no_dedupe", "sync_normal",       "reopen_closed",      "no_predecessor_check", "forget_server_state",
 };
 
 constexpr int FailpointIndex(absl::string_view name) {

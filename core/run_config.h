@@ -130,7 +130,20 @@ struct RunLimits {
 };
 
 enum class Durability { kStrict, kRelaxed };
-enum class DownstreamMode { kForward, kDense, kAuto };
+// kForward, kDense and kAuto lose nothing; kCoded sends the model's step through a codec and keeps the rest.
+enum class DownstreamMode { kForward, kDense, kAuto, kCoded };
+
+// How the average of a round's updates becomes the step that the model takes: a row of
+// coordinator/server_optimizer/server_optimizer_table. Each reads the settings that it has.
+struct ServerOptimizerSpec {
+  std::string name = "average";
+  double learning_rate = 1;
+  double momentum = 0.9;  // sgd
+  bool nesterov = false;  // sgd
+  double beta1 = 0.9;     // adam, yogi, adagrad
+  double beta2 = 0.99;    // adam, yogi
+  double tau = 0.001;     // adam, yogi, adagrad: adaptivity
+};
 
 struct RunConfig {
   std::string name;
@@ -141,6 +154,8 @@ struct RunConfig {
   TrainSpec train;
   CodecSpec codec;
   DownstreamMode downstream = DownstreamMode::kForward;
+  CodecSpec downstream_codec;  // of kCoded
+  ServerOptimizerSpec server;
   RoundPolicy rounds;
   ClientPolicy clients;
   RunLimits limits;

@@ -64,22 +64,29 @@ DataSpec ToCore(const v1::Data& data) {
   return spec;
 }
 
-CodecSpec ToCore(const v1::Codec& codec) {
+// What the two directions' codecs have in common.
+template <typename Settings>
+CodecSpec ToCodecSpec(const std::string& name, const Settings& settings) {
   CodecSpec spec;
-  spec.name = codec.name();
-  spec.density = codec.density();
-  spec.mean_precision = codec.mean_precision();
-  spec.positions = codec.positions();
-  spec.grouping = codec.grouping();
-  spec.merge_below = codec.merge_below();
-  spec.bits = codec.bits();
-  spec.code = codec.code();
-  spec.bucket = codec.bucket();
-  spec.threshold = codec.threshold();
-  spec.samples = codec.samples();
+  spec.name = name;
+  spec.density = settings.density();
+  spec.mean_precision = settings.mean_precision();
+  spec.positions = settings.positions();
+  spec.grouping = settings.grouping();
+  spec.merge_below = settings.merge_below();
+  spec.bits = settings.bits();
+  spec.code = settings.code();
+  spec.bucket = settings.bucket();
+  spec.threshold = settings.threshold();
+  spec.samples = settings.samples();
+  spec.feedback = settings.feedback();
+  spec.decay = settings.decay();
+  return spec;
+}
+
+CodecSpec ToCore(const v1::Codec& codec) {
+  CodecSpec spec = ToCodecSpec(codec.name(), codec);
   spec.sampling_step = codec.sampling_step();
-  spec.feedback = codec.feedback();
-  spec.decay = codec.decay();
   spec.momentum = codec.momentum();
   spec.clip = codec.clip();
   spec.warmup_rounds = codec.warmup_rounds();
@@ -113,7 +120,20 @@ ClientPolicy ToCore(const v1::Clients& clients) {
 
 DownstreamMode DownstreamOf(const v1::Codec& codec) {
   if (codec.downstream() == "forward") return DownstreamMode::kForward;
-  return codec.downstream() == "dense" ? DownstreamMode::kDense : DownstreamMode::kAuto;
+  if (codec.downstream() == "dense") return DownstreamMode::kDense;
+  return codec.downstream() == "auto" ? DownstreamMode::kAuto : DownstreamMode::kCoded;
+}
+
+ServerOptimizerSpec ToCore(const v1::Server& server) {
+  ServerOptimizerSpec spec;
+  spec.name = server.optimizer();
+  spec.learning_rate = server.learning_rate();
+  spec.momentum = server.momentum();
+  spec.nesterov = server.nesterov();
+  spec.beta1 = server.beta1();
+  spec.beta2 = server.beta2();
+  spec.tau = server.tau();
+  return spec;
 }
 
 }  // namespace
@@ -130,6 +150,10 @@ absl::StatusOr<RunConfig> ToCore(const v1::RunConfig& given) {
   run.train = ToCore(config.train());
   run.codec = ToCore(config.codec());
   run.downstream = DownstreamOf(config.codec());
+  if (run.downstream == DownstreamMode::kCoded) {
+    run.downstream_codec = ToCodecSpec(config.codec().downstream(), config.downstream());
+  }
+  run.server = ToCore(config.server());
   run.rounds = ToCore(config.rounds());
   run.clients = ToCore(config.clients());
   run.limits = {config.limits().seconds(), config.limits().accuracy(), config.limits().loss()};

@@ -23,8 +23,8 @@ absl::StatusOr<v1::RunConfig> ParseRunConfig(absl::string_view text, absl::strin
 absl::StatusOr<v1::RunConfig> LoadRunConfig(const std::string& path);
 
 // A configuration that an older program stored or sent, with the defaults of the fields that came after it; any other
-// is returned as it is. The tables [clients] and [limits] tell: every configuration has had them since those fields
-// exist.
+// is returned as it is. The tables [clients] and [server] and the key train.loss tell: every configuration has had them
+// since the fields of their revision exist.
 v1::RunConfig WithLaterDefaults(v1::RunConfig config);
 
 // Applies the same rules to a message that came off the wire, where every field counts as given.

@@ -152,6 +152,22 @@ std::optional<ConfigViolation> CheckTraining(const v1::RunConfig& config) {
   return violation.has_value() ? violation : CheckDataFile("data.test", config.data().test());
 }
 
+// The updates themselves only tell clients their average.
+std::optional<ConfigViolation> CheckServer(const v1::RunConfig& config) {
+  const v1::Server& server = config.server();
+  if (server.optimizer() != "average" && config.codec().downstream() == "forward") {
+    return ConfigViolation{"server.optimizer",
+                           absl::StrCat("server.optimizer = '", server.optimizer(),
+                                        "' makes more of a round than the average of its updates, which is all that "
+                                        "codec.downstream = 'forward' sends; use 'auto', 'dense' or a codec")};
+  }
+  if (server.nesterov() && (server.optimizer() != "sgd" || server.momentum() == 0)) {
+    return ConfigViolation{"server.nesterov",
+                           "server.nesterov is for optimizer = 'sgd' with a momentum above 0; set it to false"};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string JoinKey(absl::string_view prefix, absl::string_view field) {
@@ -223,6 +239,7 @@ std::optional<ConfigViolation> CheckAcrossFields(const v1::RunConfig& config) {
   std::optional<ConfigViolation> violation = CheckRounds(config.rounds());
   if (!violation.has_value()) violation = CheckModel(config.model());
   if (!violation.has_value()) violation = CheckTraining(config);
+  if (!violation.has_value()) violation = CheckServer(config);
   return violation.has_value() ? violation : CheckAllowed(config.clients());
 }
 

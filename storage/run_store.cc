@@ -50,6 +50,7 @@ namespace run_store_internal {
 int64_t NowUs() { return absl::GetCurrentTimeNanos() / 1000; }
 
 std::string CheckpointName(int64_t version) { return absl::StrFormat("%010d.ckpt", version); }
+std::string ServerStateName(int64_t version) { return absl::StrFormat("%010d.state", version); }
 
 std::string DatabasePath(const std::string& directory) { return absl::StrCat(directory, "/run.sqlite"); }
 
@@ -61,7 +62,8 @@ using run_store_internal::OwnedDatabase;
 
 bool IsCheckpointFile(absl::string_view name) {
   absl::ConsumeSuffix(&name, kTemporarySuffix);
-  if (!absl::ConsumeSuffix(&name, ".ckpt") || name.size() < 10) return false;
+  if (!absl::ConsumeSuffix(&name, ".ckpt") && !absl::ConsumeSuffix(&name, ".state")) return false;
+  if (name.size() < 10) return false;
   return name.find_first_not_of("0123456789") == absl::string_view::npos;
 }
 
@@ -131,6 +133,7 @@ absl::Status RemoveOrphans(SqliteDb& db, FileSystem& files, const std::string& d
     TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
     if (!row) break;
     known.insert(run_store_internal::CheckpointName(rows.GetInt(0)));
+    known.insert(run_store_internal::ServerStateName(rows.GetInt(0)));
   }
   TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> names, files.List(directory));
   for (const std::string& name : names) {
@@ -211,8 +214,12 @@ absl::Status SqliteRunStore::Watch(const absl::Status& status) {
   return status;
 }
 
-std::string SqliteRunStore::CheckpointPath(int64_t version) const {
-  return absl::StrCat(directory_, "/checkpoints/", run_store_internal::CheckpointName(version));
+std::string SqliteRunStore::CheckpointPath(const std::string& directory, int64_t version) {
+  return absl::StrCat(directory, "/checkpoints/", run_store_internal::CheckpointName(version));
+}
+
+std::string SqliteRunStore::ServerStatePath(const std::string& directory, int64_t version) {
+  return absl::StrCat(directory, "/checkpoints/", run_store_internal::ServerStateName(version));
 }
 
 }  // namespace terse

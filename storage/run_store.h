@@ -1,7 +1,7 @@
 // The coordinator's durable state: one SQLite database (WAL, synchronous=FULL) for metadata and the log of downstream
 // messages, and checkpoint files beside it. Schema: storage/SCHEMA.md.
 //
-//   DIR/lock   DIR/run.sqlite   DIR/checkpoints/NNNNNNNNNN.ckpt   DIR/module.pt
+//   DIR/lock   DIR/run.sqlite   DIR/checkpoints/NNNNNNNNNN.ckpt   DIR/checkpoints/NNNNNNNNNN.state   DIR/module.pt
 #ifndef TERSE_STORAGE_RUN_STORE_H_
 #define TERSE_STORAGE_RUN_STORE_H_
 
@@ -122,6 +122,7 @@ struct Commit {
   int64_t base_version = 0;  // the head must still be there
   Id128 model_hash;          // of version base_version + 1
   std::string downstream;    // message that leads from base_version to base_version + 1
+  std::string aggregate;     // what repeats the server's step of the round; empty when nothing has to be repeated
   int64_t committed_us = 0;
   std::vector<LedgerEntry> ledger;
 };
@@ -136,6 +137,7 @@ struct Checkpoint {
   int64_t version = 0;
   Id128 model_hash;
   std::vector<float> weights;
+  std::vector<float> server_state = {};  // that the next rounds need beside the weights; may be empty
 };
 
 // Thread-safe. Writes go through one connection under a mutex, reads through another, so an administrator's query never
@@ -213,7 +215,11 @@ class RunStore {
   // Bytes of the log messages in (after, head]; OUT_OF_RANGE as ReadLog.
   virtual absl::StatusOr<int64_t> LogBytes(int64_t after) = 0;
 
-  // Writes DIR/checkpoints/VERSION.ckpt (write, fsync, rename, fsync directory), records it, keeps the newest `keep`
+  // Commit::aggregate of the round that led to `version`; kept as long as a checkpoint may need it. NOT_FOUND for none.
+  virtual absl::StatusOr<std::string> ReadAggregate(int64_t version) = 0;
+
+  // Writes DIR/checkpoints/VERSION.ckpt (write, fsync, rename, fsync directory), before it VERSION.state when there is a
+  // state of the server, records both, keeps the newest `keep`
   // and prunes the log, each in transactions of its own: a call that failed half-way is completed by the next one. The
   // log keeps what the oldest kept checkpoint needs, and goes back further as long as all of it up to the head has no
   // more bytes than the newest checkpoint's file: only then can it be the cheaper way for a client that was away. So
@@ -231,6 +237,7 @@ class RunStore {
     Id128 model_hash;
     std::string path;
     int64_t bytes = 0;
+    int64_t server_state_bytes = 0;  // of the file beside it; 0: there is none
   };
   virtual absl::StatusOr<CheckpointFile> NewestCheckpointFile() = 0;
 

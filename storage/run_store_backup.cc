@@ -53,8 +53,7 @@ absl::Status SqliteRunStore::Backup(const std::string& directory) {
 absl::Status SqliteRunStore::CopyInto(const std::string& directory) {
   TERSE_RETURN_IF_ERROR(CopyModule(files_, directory_, directory));
   TERSE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, NewestWholeCheckpoint());
-  const std::string name = run_store_internal::CheckpointName(checkpoint.version);
-  TERSE_RETURN_IF_ERROR(WriteCheckpointFile(absl::StrCat(directory, "/checkpoints/", name), checkpoint).status());
+  TERSE_RETURN_IF_ERROR(WriteCheckpointFiles(directory, checkpoint).status());
   TERSE_ASSIGN_OR_RETURN(
       const std::unique_ptr<SqliteDb> copy,
       SqliteDb::Open(run_store_internal::DatabasePath(directory), SqliteDb::Mode::kWriter, files_.SqliteVfs()));
@@ -65,8 +64,10 @@ absl::Status SqliteRunStore::CopyInto(const std::string& directory) {
         SqliteDb::Open(run_store_internal::DatabasePath(directory_), SqliteDb::Mode::kReader, files_.SqliteVfs()));
     TERSE_RETURN_IF_ERROR(copy->CopyFrom(*source));
   }
-  TERSE_RETURN_IF_ERROR(copy->InTransaction(
-      [&] { return copy->Prepare("DELETE FROM checkpoints WHERE version <> ?").Int(checkpoint.version).Run(); }));
+  TERSE_RETURN_IF_ERROR(copy->InTransaction([&]() -> absl::Status {
+    TERSE_RETURN_IF_ERROR(copy->Prepare("DELETE FROM checkpoints WHERE version <> ?").Int(checkpoint.version).Run());
+    return copy->Prepare("DELETE FROM server_states WHERE version <> ?").Int(checkpoint.version).Run();
+  }));
   TERSE_RETURN_IF_ERROR(copy->FlushLog());
   return files_.SyncDirectory(directory);
 }

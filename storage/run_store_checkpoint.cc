@@ -49,10 +49,34 @@ absl::StatusOr<Checkpoint> ParseCheckpoint(absl::string_view bytes) {
   return checkpoint;
 }
 
-absl::StatusOr<int64_t> SqliteRunStore::WriteCheckpointFile(const std::string& path, const Checkpoint& checkpoint) {
-  const std::string bytes = SerializeCheckpoint(checkpoint);
-  TERSE_RETURN_IF_ERROR(Watch(ReplaceFile(files_, path, {bytes})));
-  return static_cast<int64_t>(bytes.size());
+absl::StatusOr<SqliteRunStore::CheckpointBytes> SqliteRunStore::WriteCheckpointFiles(const std::string& directory,
+                                                                                     const Checkpoint& checkpoint) {
+  CheckpointBytes sizes;
+  if (!checkpoint.server_state.empty()) {
+    const std::string state =
+        SerializeWeights(kServerStateMagic, checkpoint.version, checkpoint.model_hash, checkpoint.server_state);
+    TERSE_RETURN_IF_ERROR(Watch(ReplaceFile(files_, ServerStatePath(directory, checkpoint.version), {state})));
+    sizes.server_state = static_cast<int64_t>(state.size());
+    TERSE_FAILPOINT("coordinator.checkpoint.state_written");
+  }
+  const std::string weights = SerializeCheckpoint(checkpoint);
+  TERSE_RETURN_IF_ERROR(Watch(ReplaceFile(files_, CheckpointPath(directory, checkpoint.version), {weights})));
+  sizes.weights = static_cast<int64_t>(weights.size());
+  return sizes;
+}
+
+absl::Status SqliteRunStore::RecordCheckpoint(SqliteDb& db, const Checkpoint& checkpoint,
+                                              const CheckpointBytes& bytes) {
+  TERSE_RETURN_IF_ERROR(db.Prepare("INSERT OR REPLACE INTO checkpoints (version, model_hash, bytes) VALUES (?, ?, ?)")
+                            .Int(checkpoint.version)
+                            .Id(checkpoint.model_hash)
+                            .Int(bytes.weights)
+                            .Run());
+  if (bytes.server_state == 0) return absl::OkStatus();
+  return db.Prepare("INSERT OR REPLACE INTO server_states (version, bytes) VALUES (?, ?)")
+      .Int(checkpoint.version)
+      .Int(bytes.server_state)
+      .Run();
 }
 
 absl::Status SqliteRunStore::WriteCheckpoint(const Checkpoint& checkpoint, int64_t keep) {
@@ -63,15 +87,9 @@ absl::Status SqliteRunStore::WriteCheckpoint(const Checkpoint& checkpoint, int64
   }
   absl::MutexLock lock(&checkpoint_mutex_);
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) { return CheckCommitted(db, checkpoint); }));
-  TERSE_ASSIGN_OR_RETURN(const int64_t bytes, WriteCheckpointFile(CheckpointPath(checkpoint.version), checkpoint));
+  TERSE_ASSIGN_OR_RETURN(const CheckpointBytes bytes, WriteCheckpointFiles(directory_, checkpoint));
   TERSE_FAILPOINT("coordinator.checkpoint.before_row");
-  TERSE_RETURN_IF_ERROR(Write([&](SqliteDb& db) {
-    return db.Prepare("INSERT OR REPLACE INTO checkpoints (version, model_hash, bytes) VALUES (?, ?, ?)")
-        .Int(checkpoint.version)
-        .Id(checkpoint.model_hash)
-        .Int(bytes)
-        .Run();
-  }));
+  TERSE_RETURN_IF_ERROR(Write([&](SqliteDb& db) { return RecordCheckpoint(db, checkpoint, bytes); }));
   TERSE_FAILPOINT("coordinator.checkpoint.recorded");
   return RetireCheckpoints(keep);
 }
@@ -83,13 +101,18 @@ absl::Status SqliteRunStore::RetireCheckpoints(int64_t keep) {
   const int64_t oldest = whole[kept - 1].version;
   TERSE_ASSIGN_OR_RETURN(const std::vector<CheckpointFile> all, CheckpointFiles(true));
   // The row goes first: a file without a row is an orphan that Open removes, a row without a file would be damage.
-  TERSE_RETURN_IF_ERROR(
-      Write([&](SqliteDb& db) { return db.Prepare("DELETE FROM checkpoints WHERE version < ?").Int(oldest).Run(); }));
+  TERSE_RETURN_IF_ERROR(Write([&](SqliteDb& db) -> absl::Status {
+    TERSE_RETURN_IF_ERROR(db.Prepare("DELETE FROM checkpoints WHERE version < ?").Int(oldest).Run());
+    return db.Prepare("DELETE FROM server_states WHERE version < ?").Int(oldest).Run();
+  }));
   for (const CheckpointFile& file : all) {
-    if (file.version < oldest) TERSE_RETURN_IF_ERROR(files_.Remove(file.path));
+    if (file.version >= oldest) continue;
+    TERSE_RETURN_IF_ERROR(files_.Remove(file.path));
+    TERSE_RETURN_IF_ERROR(files_.Remove(ServerStatePath(directory_, file.version)));
   }
+  TERSE_RETURN_IF_ERROR(Prune("aggregates", oldest));
   TERSE_ASSIGN_OR_RETURN(const int64_t cheap, OldestCheapVersion(whole.front().bytes));
-  return PruneLog(std::min(oldest, cheap));
+  return Prune("downstream_log", std::min(oldest, cheap));
 }
 
 // The oldest version from which the log to the head has at most so many bytes.
@@ -109,13 +132,13 @@ absl::StatusOr<int64_t> SqliteRunStore::OldestCheapVersion(int64_t bytes) {
   return version;
 }
 
-absl::Status SqliteRunStore::PruneLog(int64_t up_to) {
+absl::Status SqliteRunStore::Prune(absl::string_view table, int64_t up_to) {
   int64_t pruned = kPruneBatch;
   while (pruned == kPruneBatch) {
     TERSE_RETURN_IF_ERROR(Write([&](SqliteDb& db) -> absl::Status {
       pruned = 0;
-      TERSE_RETURN_IF_ERROR(db.Prepare("DELETE FROM downstream_log WHERE version IN (SELECT version FROM "
-                                       "downstream_log WHERE version <= ? ORDER BY version LIMIT ?)")
+      TERSE_RETURN_IF_ERROR(db.Prepare(absl::StrCat("DELETE FROM ", table, " WHERE version IN (SELECT version FROM ",
+                                                    table, " WHERE version <= ? ORDER BY version LIMIT ?)"))
                                 .Int(up_to)
                                 .Int(kPruneBatch)
                                 .Run());
@@ -130,12 +153,14 @@ absl::StatusOr<std::vector<RunStore::CheckpointFile>> SqliteRunStore::Checkpoint
   std::vector<CheckpointFile> files;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
     Statement rows =
-        db.Prepare("SELECT version, model_hash, bytes FROM checkpoints WHERE damaged <= ? ORDER BY version DESC");
+        db.Prepare("SELECT version, model_hash, c.bytes, COALESCE(s.bytes, 0) FROM checkpoints AS c "
+                   "LEFT JOIN server_states AS s USING (version) WHERE damaged <= ? ORDER BY version DESC");
     rows.Int(also_damaged ? 1 : 0);
     while (true) {
       TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
       if (!row) return absl::OkStatus();
-      files.push_back({rows.GetInt(0), rows.GetId(1), CheckpointPath(rows.GetInt(0)), rows.GetInt(2)});
+      files.push_back(
+          {rows.GetInt(0), rows.GetId(1), CheckpointPath(directory_, rows.GetInt(0)), rows.GetInt(2), rows.GetInt(3)});
     }
   }));
   return files;
@@ -148,7 +173,20 @@ absl::StatusOr<Checkpoint> SqliteRunStore::LoadCheckpoint(const CheckpointFile& 
   if (checkpoint->version != file.version || checkpoint->model_hash != file.model_hash) {
     return absl::DataLossError(absl::StrCat(file.path, " is not the checkpoint that the database recorded"));
   }
+  if (file.server_state_bytes > 0) TERSE_RETURN_IF_ERROR(LoadServerState(file, &*checkpoint));
   return checkpoint;
+}
+
+absl::Status SqliteRunStore::LoadServerState(const CheckpointFile& file, Checkpoint* checkpoint) const {
+  const std::string path = ServerStatePath(directory_, file.version);
+  TERSE_ASSIGN_OR_RETURN(const std::string bytes, files_.Read(path, file.server_state_bytes));
+  absl::StatusOr<WeightsFile> state = ParseWeights(kServerStateMagic, bytes);
+  if (!state.ok()) return Annotate(state.status(), path);
+  if (state->version != file.version || state->id != file.model_hash) {
+    return absl::DataLossError(absl::StrCat(path, " is not the state that belongs to checkpoint ", file.version));
+  }
+  checkpoint->server_state = std::move(state->weights);
+  return absl::OkStatus();
 }
 
 absl::Status SqliteRunStore::MarkCheckpoint(int64_t version, bool damaged, const std::string& why) {

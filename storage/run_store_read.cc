@@ -228,6 +228,18 @@ absl::StatusOr<std::vector<LogMessage>> SqliteRunStore::ReadLog(int64_t after, i
   return messages;
 }
 
+absl::StatusOr<std::string> SqliteRunStore::ReadAggregate(int64_t version) {
+  std::string aggregate;
+  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+    Statement row = db.Prepare("SELECT message FROM aggregates WHERE version = ?");
+    TERSE_ASSIGN_OR_RETURN(const bool found, row.Int(version).Step());
+    if (!found) return absl::NotFoundError(absl::StrCat("the updates that led to version ", version, " are not kept"));
+    aggregate = std::string(row.GetBlob(0));
+    return absl::OkStatus();
+  }));
+  return aggregate;
+}
+
 absl::StatusOr<int64_t> SqliteRunStore::LogBytes(int64_t after) {
   int64_t bytes = 0;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {

@@ -167,10 +167,15 @@ absl::Status AdvanceHead(SqliteDb& db, const Commit& commit, int64_t epoch) {
           .Int(epoch)
           .RunForOne(absl::StrCat("round ", commit.round, " cannot commit: the head is no longer version ",
                                   commit.base_version, " of epoch ", epoch)));
-  return db.Prepare("INSERT INTO downstream_log (version, model_hash, message) VALUES (?, ?, ?)")
+  TERSE_RETURN_IF_ERROR(db.Prepare("INSERT INTO downstream_log (version, model_hash, message) VALUES (?, ?, ?)")
+                            .Int(commit.base_version + 1)
+                            .Id(commit.model_hash)
+                            .Blob(commit.downstream)
+                            .Run());
+  if (commit.aggregate.empty()) return absl::OkStatus();
+  return db.Prepare("INSERT INTO aggregates (version, message) VALUES (?, ?)")
       .Int(commit.base_version + 1)
-      .Id(commit.model_hash)
-      .Blob(commit.downstream)
+      .Blob(commit.aggregate)
       .Run();
 }
 
@@ -192,7 +197,7 @@ absl::Status SqliteRunStore::CreateRun(const RunRecord& run, absl::Span<const fl
   first.weights.assign(initial_weights.begin(), initial_weights.end());
 
   absl::MutexLock lock(&checkpoint_mutex_);
-  TERSE_ASSIGN_OR_RETURN(const int64_t bytes, WriteCheckpointFile(CheckpointPath(0), first));
+  TERSE_ASSIGN_OR_RETURN(const CheckpointBytes bytes, WriteCheckpointFiles(directory_, first));
   return Write([&](SqliteDb& db) -> absl::Status {
     TERSE_RETURN_IF_ERROR(db.Prepare("INSERT INTO runs (id, name, lineage, config, parameters, state, created_us, "
                                      "reason) VALUES (1, ?, ?, ?, ?, ?, ?, ?)")
@@ -207,10 +212,7 @@ absl::Status SqliteRunStore::CreateRun(const RunRecord& run, absl::Span<const fl
     TERSE_RETURN_IF_ERROR(db.Prepare("UPDATE head SET model_hash = ? WHERE version = 0")
                               .Id(first.model_hash)
                               .RunForOne("a new run starts at version 0"));
-    return db.Prepare("INSERT INTO checkpoints (version, model_hash, bytes) VALUES (0, ?, ?)")
-        .Id(first.model_hash)
-        .Int(bytes)
-        .Run();
+    return RecordCheckpoint(db, first, bytes);
   });
 }
 

@@ -247,8 +247,23 @@ CREATE TABLE scores (
 ) STRICT;
 )sql";
 
+// What a server with a state of its own repeats after a restart, and where checkpoints keep that state.
+constexpr char kVersion4[] = R"sql(
+CREATE TABLE aggregates (
+  version INTEGER PRIMARY KEY CHECK (version >= 1),
+  message BLOB NOT NULL,
+  checksum INTEGER NOT NULL AS (terse_checksum(version, message)) STORED
+) STRICT;
+
+CREATE TABLE server_states (
+  version INTEGER PRIMARY KEY CHECK (version >= 0),
+  bytes INTEGER NOT NULL CHECK (bytes >= 1),
+  checksum INTEGER NOT NULL AS (terse_checksum(version, bytes)) STORED
+) STRICT;
+)sql";
+
 // Step i leads from version i to i + 1. A step that was released never changes.
-constexpr const char* kMigrations[] = {kVersion1, kVersion2, kVersion3};
+constexpr const char* kMigrations[] = {kVersion1, kVersion2, kVersion3, kVersion4};
 static_assert(std::size(kMigrations) == kSchemaVersion);
 
 absl::StatusOr<int64_t> UserVersion(SqliteDb& db) {

@@ -54,6 +54,7 @@ class SqliteRunStore final : public RunStore {
   absl::Status AddEvent(const EventRecord& event) override;
   absl::StatusOr<std::vector<LogMessage>> ReadLog(int64_t after, int64_t up_to) override;
   absl::StatusOr<int64_t> LogBytes(int64_t after) override;
+  absl::StatusOr<std::string> ReadAggregate(int64_t version) override;
   absl::Status WriteCheckpoint(const Checkpoint& checkpoint, int64_t keep) override;
   absl::StatusOr<Checkpoint> ReadNewestCheckpoint() override;
   absl::StatusOr<CheckpointFile> NewestCheckpointFile() override;
@@ -74,18 +75,28 @@ class SqliteRunStore final : public RunStore {
   // One snapshot on the reading connection.
   absl::Status Read(absl::FunctionRef<absl::Status(SqliteDb&)> body) ABSL_LOCKS_EXCLUDED(read_mutex_);
 
-  std::string CheckpointPath(int64_t version) const;
-  // Writes the file (not the table's row). Returns its size in bytes.
-  absl::StatusOr<int64_t> WriteCheckpointFile(const std::string& path, const Checkpoint& checkpoint)
+  // Sizes of a checkpoint's files; 0 for no file.
+  struct CheckpointBytes {
+    int64_t weights = 0;
+    int64_t server_state = 0;
+  };
+  // Paths below a state directory.
+  static std::string CheckpointPath(const std::string& directory, int64_t version);
+  static std::string ServerStatePath(const std::string& directory, int64_t version);
+  // Writes the files (not the tables' rows), the one that clients download last.
+  absl::StatusOr<CheckpointBytes> WriteCheckpointFiles(const std::string& directory, const Checkpoint& checkpoint)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
+  static absl::Status RecordCheckpoint(SqliteDb& db, const Checkpoint& checkpoint, const CheckpointBytes& bytes);
   absl::StatusOr<Checkpoint> NewestWholeCheckpoint() ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
   // Backup, into a directory that is there; leaves what it made when it fails.
   absl::Status CopyInto(const std::string& directory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
   absl::Status RetireCheckpoints(int64_t keep) ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
   absl::StatusOr<int64_t> OldestCheapVersion(int64_t bytes);
-  absl::Status PruneLog(int64_t up_to) ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
+  // `table` is keyed by version.
+  absl::Status Prune(absl::string_view table, int64_t up_to) ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
   absl::StatusOr<std::vector<CheckpointFile>> CheckpointFiles(bool also_damaged);
   absl::StatusOr<Checkpoint> LoadCheckpoint(const CheckpointFile& file) const;
+  absl::Status LoadServerState(const CheckpointFile& file, Checkpoint* checkpoint) const;
   absl::Status MarkCheckpoint(int64_t version, bool damaged, const std::string& why);
 
   const std::string directory_;
@@ -121,8 +132,9 @@ absl::StatusOr<ClientRecord> SelectClient(Statement& statement, absl::string_vie
 // Unix time in microseconds, for what the store notes on its own account (opening, damaged files).
 int64_t NowUs();
 std::string DatabasePath(const std::string& directory);
-// Name of a checkpoint file, without the directory.
+// Names of a checkpoint's files, without the directory.
 std::string CheckpointName(int64_t version);
+std::string ServerStateName(int64_t version);
 
 }  // namespace run_store_internal
 

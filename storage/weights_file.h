@@ -1,5 +1,5 @@
-// The file that holds one vector of weights: a checkpoint of the coordinator or a client's cached model. Byte by byte
-// in storage/SCHEMA.md. Internal to storage/.
+// The file that holds one vector of floats: a checkpoint of the coordinator, the state of its server, or a client's
+// cached model. Byte by byte in storage/SCHEMA.md. Internal to storage/.
 #ifndef TERSE_STORAGE_WEIGHTS_FILE_H_
 #define TERSE_STORAGE_WEIGHTS_FILE_H_
 
@@ -14,13 +14,14 @@
 
 namespace terse {
 
-// Magics of the two kinds of file.
+// Magics of the kinds of file.
 constexpr absl::string_view kCheckpointMagic = "TRSC";
+constexpr absl::string_view kServerStateMagic = "TRSS";
 constexpr absl::string_view kCachedModelMagic = "TRSW";
 
 struct WeightsFile {
   int64_t version = 0;
-  Id128 id;  // checkpoint: the model's hash; cached model: the run's lineage
+  Id128 id;  // checkpoint and server state: the model's hash; cached model: the run's lineage
   std::vector<float> weights;
 };
 

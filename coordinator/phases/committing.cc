@@ -6,8 +6,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "compression/aggregate.h"
-#include "compression/downstream.h"
 #include "coordinator/phases/phases.h"
 #include "coordinator/sessions.h"
 #include "core/fault.h"
@@ -21,15 +19,15 @@ class Committing : public Phase {
   PhaseName name() const override { return PhaseName::kCommitting; }
 
   Transition Enter(RunContext& run) override {
-    absl::StatusOr<std::string> aggregated = Aggregate(run);
-    if (!aggregated.ok()) {
-      TERSE_RETURN_IF_ERROR(Abort(run, std::string(aggregated.status().message())));
+    const Chosen chosen = ChosenOf(run);
+    absl::StatusOr<std::string> downstream = run.server->Take(run.head.version, chosen.messages, chosen.samples);
+    if (absl::IsInvalidArgument(downstream.status())) {
+      TERSE_RETURN_IF_ERROR(Abort(run, std::string(downstream.status().message())));
       return PhaseName::kSelecting;
     }
-    std::string downstream = *std::move(aggregated);
+    TERSE_RETURN_IF_ERROR(downstream.status());
     std::vector<float> weights = run.weights;
-    // The same call as on every client, so that both hold the same bits.
-    TERSE_RETURN_IF_ERROR(ApplyDownstream(*run.codec, downstream, &average_, absl::MakeSpan(weights)));
+    TERSE_RETURN_IF_ERROR(run.server->Apply(*downstream, absl::MakeSpan(weights)));
     TERSE_FAILPOINT("coordinator.commit.aggregated");
 
     BookWire(run);
@@ -41,7 +39,8 @@ class Committing : public Phase {
     commit.round = run.round;
     commit.base_version = run.head.version;
     commit.model_hash = HashWeights(weights);
-    commit.downstream = std::move(downstream);
+    commit.downstream = *std::move(downstream);
+    commit.aggregate = run.server->Aggregate(chosen.messages, chosen.samples);
     commit.committed_us = run.Now();
     commit.ledger = run.book.Take(run.round);
     TERSE_RETURN_IF_ERROR(run.store->CommitRound(commit, open_next));
@@ -65,18 +64,20 @@ class Committing : public Phase {
   }
 
  private:
-  absl::StatusOr<std::string> Aggregate(RunContext& run) {
+  // What a round is made of. The views are of run.received.
+  struct Chosen {
     std::vector<absl::string_view> messages;
-    std::vector<int64_t> samples;  // stays empty for the plain average
+    std::vector<int64_t> samples;  // empty: the plain average
+  };
+
+  static Chosen ChosenOf(const RunContext& run) {
+    Chosen chosen;
     const bool weighted = run.config->rounds.weighting == Weighting::kSamples;
     for (const auto& [client, received] : run.received) {
-      messages.insert(messages.end(), received.count, received.update.message);
-      if (weighted) samples.insert(samples.end(), received.count, received.samples);
+      chosen.messages.insert(chosen.messages.end(), received.count, received.update.message);
+      if (weighted) chosen.samples.insert(chosen.samples.end(), received.count, received.samples);
     }
-    average_.resize(run.weights.size());
-    TERSE_RETURN_IF_ERROR(AverageUpdates(*run.codec, messages, AveragingWeights(samples), AggregationThreads(messages),
-                                         absl::MakeSpan(average_)));
-    return BuildDownstream(run.config->downstream, messages, samples, average_);
+    return chosen;
   }
 
   // Verdicts and the new model, to everyone who held the old one. They travel with what the next phase has to say.
@@ -105,11 +106,9 @@ class Committing : public Phase {
     const bool due = run.head.version - run.checkpoint_version >= run.config->checkpoint_every;
     if (due && !run.checkpoint_running) {
       run.checkpoint_running = true;
-      run.background->WriteCheckpoint({run.head.version, run.head.model_hash, run.weights});
+      run.background->WriteCheckpoint(run.HeadCheckpoint());
     }
   }
-
-  std::vector<float> average_;
 };
 
 }  // namespace

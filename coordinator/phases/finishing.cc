@@ -33,7 +33,7 @@ class Finishing : public Phase {
   Transition OnBackground(RunContext& run) override {
     if (!run.checkpoint_running && run.checkpoint_version < run.head.version) {
       run.checkpoint_running = true;
-      run.background->WriteCheckpoint({run.head.version, run.head.model_hash, run.weights});
+      run.background->WriteCheckpoint(run.HeadCheckpoint());
     }
     if (run.evaluating.has_value() || run.checkpoint_running || ended_) return absl::nullopt;
     ended_ = true;

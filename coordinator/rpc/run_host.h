@@ -126,6 +126,7 @@ class RunHost {
   RunConfig config_;
   Id128 lineage_;
   std::unique_ptr<const Codec> codec_;
+  std::unique_ptr<const Codec> downstream_codec_;  // null unless the downstream mode is coded
   std::unique_ptr<RunLearning> learning_;
 
   // Whoever reads through the store or asks the engine holds a reader's share, so that both stay.

@@ -28,7 +28,7 @@ constexpr double kMaxRandomMs = 60;
 constexpr int64_t kKillsBetweenChecks = 7;
 // Times that a new fleet dies before it has done anything, with a run and state directories that are half made.
 constexpr int kEarlyDeaths = 2;
-constexpr uint64_t kWideTakesOneIn = 4;
+constexpr uint64_t kTraitTakesOneIn = 4;
 // Of all blows, those that hit both sides at once.
 constexpr double kBothSides = 0.3;
 
@@ -77,8 +77,10 @@ class FleetCampaign {
   std::vector<const FailpointPlan*> ShuffledPlans(Side side) {
     std::vector<const FailpointPlan*> plans;
     for (const FailpointPlan& plan : FailpointPlans()) {
-      // Wide fleets are there for what only they come by; of the rest, which is slow in them, they take some.
-      const bool wanted = fleet_.settings().wide ? plan.wide || random_.Below(kWideTakesOneIn) == 0 : !plan.wide;
+      // Fleets with a trait are there for what only they come by; of the rest they take some.
+      const FleetTrait trait = fleet_.settings().trait;
+      const bool special = trait != FleetTrait::kNone && plan.trait == FleetTrait::kNone;
+      const bool wanted = special ? random_.Below(kTraitTakesOneIn) == 0 : plan.trait == trait;
       if (plan.side == side && wanted) plans.push_back(&plan);
     }
     for (size_t left = plans.size(); left > 1; --left) std::swap(plans[left - 1], plans[random_.Below(left)]);

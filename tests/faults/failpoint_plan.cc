@@ -27,7 +27,7 @@ constexpr FailpointPlan kPlans[] = {
     {"client.seal.before_manifest", kClient},
     {"client.seal.done", kClient},
     {"client.upload.before_send", kClient},
-    {"client.upload.between_chunks", kClient, 8, Provocation::kNone, /*wide=*/true},
+    {"client.upload.between_chunks", kClient, 8, Provocation::kNone, FleetTrait::kChunks},
     {"client.upload.sent", kClient},
     {"client.receipt.received", kClient},
     {"client.verdict.received", kClient},
@@ -51,6 +51,7 @@ constexpr FailpointPlan kPlans[] = {
     {"coordinator.announce.first", kCoordinator},
     {"coordinator.abort.before", kCoordinator, 2, Provocation::kStall},
     {"coordinator.abort.done", kCoordinator, 2, Provocation::kStall},
+    {"coordinator.checkpoint.state_written", kCoordinator, 3, Provocation::kNone, FleetTrait::kServerState},
     {"coordinator.checkpoint.before_row", kCoordinator, 3},
     {"coordinator.checkpoint.recorded", kCoordinator, 3},
 };

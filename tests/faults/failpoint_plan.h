@@ -4,6 +4,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "tests/faults/fleet_settings.h"
 
 namespace terse {
 
@@ -25,7 +26,7 @@ struct FailpointPlan {
   Side side = Side::kCoordinator;
   int most_passes = 8;  // it is worth waiting for so many passes of one process, at most
   Provocation provocation = Provocation::kNone;
-  bool wide = false;  // only fleets with updates of several chunks come by
+  FleetTrait trait = FleetTrait::kNone;  // only such fleets come by
 };
 
 // One row per failpoint and side on which it is, in kFailpoints' order.

@@ -76,7 +76,7 @@ void FaultyFleet::Start(int member, const FailpointPlan* armed, int pass) {
   if (armed != nullptr) absl::StrAppend(&failpoints, ",", armed->name, "=kill@", pass);
   std::vector<std::string> argv = {"env", std::move(failpoints)};
   if (!options_.mutant.empty()) argv.push_back(absl::StrCat("TERSE_MUTANT=", options_.mutant));
-  if (settings_.wide) argv.push_back("TERSE_WIDE_GRID=1");
+  if (settings_.trait == FleetTrait::kChunks) argv.push_back("TERSE_WIDE_GRID=1");
   for (std::string& word : CommandLine(member)) argv.push_back(std::move(word));
   started_[member] = absl::Now();
   processes_[member] = std::make_unique<Process>(std::move(argv), LogOf(member), /*own_group=*/true);

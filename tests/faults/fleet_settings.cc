@@ -3,6 +3,9 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "core/status.h"
+#include "proto/run_config_convert.h"
+#include "proto/run_config_loader.h"
 #include "tests/testing/grid_trainer.h"
 
 namespace terse {
@@ -12,7 +15,7 @@ struct Kind {
   const char* title;
   int clients;
   const char* rounds;  // lines of [rounds] besides count, clients and deadline
-  bool wide = false;
+  FleetTrait trait = FleetTrait::kNone;
 };
 
 constexpr Kind kKinds[] = {
@@ -24,30 +27,47 @@ constexpr Kind kKinds[] = {
      "selection = 'random'\nfraction = 1.0\nover_selection = 0.5\nquorum = 3\nweighting = 'samples'\n"},
     {"4 clients, cohort by reliability, weighted by samples", 4,
      "selection = 'reliability'\nfraction = 0.75\nover_selection = 0.34\nquorum = 2\nweighting = 'samples'\n"},
-    {"3 clients, updates of several chunks", 3, "", /*wide=*/true},
+    {"3 clients, updates of several chunks", 3, "", FleetTrait::kChunks},
+    {"4 clients, quorum 2, a server with a residual and momentum", 4, "quorum = 2\n", FleetTrait::kServerState},
 };
 static_assert(std::size(kKinds) == kSettingsKinds);
 
+// With bf16 means, or plain float32, all values of clients stay on a dyadic grid, on which float additions are exact.
+const char* CodecLines(FleetTrait trait) {
+  switch (trait) {
+    case FleetTrait::kChunks:
+      return "name = 'dense'\n";
+    case FleetTrait::kServerState:
+      return "name = 'sbc'\ndensity = 0.02\nmean_precision = 'bf16'\ndownstream = 'stc'\n"
+             "[downstream]\ndensity = 0.05\n[server]\noptimizer = 'sgd'\nlearning_rate = 0.5\n";
+    case FleetTrait::kNone:
+      break;
+  }
+  return "name = 'sbc'\ndensity = 0.02\nmean_precision = 'bf16'\n";
+}
+
 }  // namespace
 
-const Layout& FleetSettings::layout() const { return wide ? WideGridLayout() : GridLayout(); }
+const Layout& FleetSettings::layout() const {
+  return trait == FleetTrait::kChunks ? WideGridLayout() : GridLayout();
+}
+
+absl::StatusOr<RunConfig> FleetSettings::config() const {
+  TERSE_ASSIGN_OR_RETURN(const v1::RunConfig config, ParseRunConfig(run_file, kCampaignRun));
+  return ToCore(config);
+}
 
 FleetSettings SettingsOf(uint64_t seed) {
   const Kind& kind = kKinds[seed % kSettingsKinds];
   FleetSettings settings;
   settings.title = kind.title;
   settings.clients = kind.clients;
-  settings.wide = kind.wide;
-  // With bf16 means, or plain float32, all values stay on a dyadic grid, on which float additions are exact.
-  settings.codec.name = kind.wide ? "dense" : "sbc";
-  settings.codec.density = 0.02;
-  settings.codec.mean_precision = "bf16";
+  settings.trait = kind.trait;
   // Checkpoints are kept, so that the log keeps every update.
   settings.run_file =
       absl::StrCat("name = '", kCampaignRun, "'\nseed = ", seed % 1000000,
-                   "\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 1.0\n", "[codec]\nname = '",
-                   settings.codec.name, "'\n", kind.wide ? "" : "density = 0.02\nmean_precision = 'bf16'\n",
-                   "[rounds]\ncount = 100000000\nclients = ", kind.clients, "\ndeadline_seconds = ", kDeadlineSeconds,
+                   "\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 1.0\n", "[codec]\n",
+                   CodecLines(kind.trait), "[rounds]\ncount = 100000000\nclients = ", kind.clients, "\ndeadline_seconds = ", kDeadlineSeconds,
                    "\nevaluate_every = 50\n", kind.rounds,
                    "[clients]\nset_aside_after = 0\n[checkpoints]\nevery = 10\nkeep = 1000\n");
   return settings;

@@ -6,27 +6,36 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "core/layout.h"
 #include "core/run_config.h"
 
 namespace terse {
 
+// What only some fleets come by.
+enum class FleetTrait {
+  kNone,
+  kChunks,      // updates of several chunks
+  kServerState  // a server with a residual and an optimizer
+};
+
 struct FleetSettings {
   std::string title;  // one line for people
   int clients = 0;
-  bool wide = false;  // updates of several chunks
-  CodecSpec codec;
+  FleetTrait trait = FleetTrait::kNone;
   std::string run_file;  // TOML
 
   const Layout& layout() const;
+  // What the run file says.
+  absl::StatusOr<RunConfig> config() const;
 };
 
 inline constexpr char kCampaignRun[] = "campaign";
 inline constexpr double kDeadlineSeconds = 0.25;
 
 // Kinds of settings take turns with the seed, so that so many seeds in a row have them all.
-inline constexpr int kSettingsKinds = 6;
+inline constexpr int kSettingsKinds = 7;
 FleetSettings SettingsOf(uint64_t seed);
 
 }  // namespace terse

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compression/codec_table.h"
+#include "compression/downstream.h"
 #include "core/status.h"
 #include "storage/client_state.h"
 #include "storage/run_store.h"
@@ -58,7 +59,8 @@ absl::Status ReadApplied(RunStore* store, std::map<int64_t, Applied>* applied) {
     if (round.state != RoundState::kCommitted) continue;
     if (version >= log.size()) return absl::InternalError(absl::StrCat("round ", round.id, " is not in the log"));
     const LogMessage& entry = log[version++];
-    TERSE_ASSIGN_OR_RETURN(const std::vector<absl::string_view> updates, UpdatesOfForward(entry.downstream));
+    TERSE_ASSIGN_OR_RETURN(const std::string forward, ForwardOf(store, entry));
+    TERSE_ASSIGN_OR_RETURN(const std::vector<absl::string_view> updates, UpdatesOfForward(forward));
     std::vector<int64_t> chosen;
     for (const ClientRecord& client : clients) {
       TERSE_ASSIGN_OR_RETURN(const bool is_in, store->WasChosen(round.id, client.id));
@@ -88,12 +90,14 @@ int64_t UpdatesBehind(const Codec& codec, int64_t wrong_elements, const Applied&
 
 class Checker {
  public:
-  Checker(RunStore* store, const Codec& codec, Findings* findings)
-      : store_(store), codec_(codec), findings_(findings) {}
+  // Everything must outlive it.
+  Checker(RunStore* store, const RunConfig& config, const DownstreamCodecs& codecs, Findings* findings)
+      : store_(store), config_(config), codecs_(codecs), codec_(codecs.updates), findings_(findings) {}
 
   void CheckRun(std::vector<float> initial) {
     Expect(ReadApplied(store_, &applied_), "the log");
-    Expect(CheckReplay(store_, codec_, std::move(initial)), "replaying the log");
+    Expect(CheckReplay(store_, codecs_, std::move(initial)), "replaying the log");
+    Expect(CheckServerSteps(store_, config_, codecs_), "repeating the server's steps");
     Expect(CheckCheckpoint(store_), "the newest checkpoint");
     const absl::StatusOr<std::vector<EventRecord>> events = store_->Events(kNewestEvents);
     if (!Expect(events.status(), "the events")) return;
@@ -177,6 +181,8 @@ class Checker {
   }
 
   RunStore* const store_;
+  const RunConfig& config_;
+  const DownstreamCodecs codecs_;
   const Codec& codec_;
   Findings* const findings_;
   std::map<int64_t, Applied> applied_;                         // by client
@@ -189,14 +195,16 @@ Findings CheckStoredState(const std::string& run_directory, const FleetSettings&
                           absl::Span<StoredClient> clients) {
   Findings findings;
   const absl::StatusOr<std::unique_ptr<RunStore>> store = RunStore::Open(run_directory);
-  const auto codec = MakeCodec(settings.codec, settings.layout());
+  const auto config = settings.config();
+  const auto codec = config.ok() ? MakeCodec(config->codec, settings.layout()) : config.status();
+  const auto coded = config.ok() ? MakeDownstreamCodec(*config, settings.layout()) : config.status();
   const auto records = store.ok() ? (*store)->Clients() : store.status();
-  for (const absl::Status& status : {store.status(), codec.status(), records.status()}) {
+  for (const absl::Status& status : {store.status(), codec.status(), coded.status(), records.status()}) {
     if (status.ok()) continue;
     findings.problems.emplace_back(status.message());
     return findings;
   }
-  Checker checker(store->get(), **codec, &findings);
+  Checker checker(store->get(), *config, DownstreamCodecs(**codec, coded->get()), &findings);
   checker.CheckRun(GridInitialWeights(settings.layout()));
   std::vector<std::pair<const ClientRecord*, StoredClient*>> books;
   for (StoredClient& client : clients) {

@@ -95,8 +95,10 @@ absl::StatusOr<Violation> CheckStore(FleetSimulation& fleet, History* history) {
   TERSE_ASSIGN_OR_RETURN(const std::vector<ClientRecord> clients, store->Clients());
   violation = CheckLedger(updates, clients);
   if (violation.found()) return violation;
-  const absl::Status replay = CheckReplay(store, fleet.codec(), GridInitialWeights());
+  const absl::Status replay = CheckReplay(store, fleet.downstream_codecs(), GridInitialWeights());
   if (!replay.ok()) return Violation{Harm::kOther, absl::StrCat("I3: ", replay.message())};
+  const absl::Status repeated = CheckServerSteps(store, fleet.config(), fleet.downstream_codecs());
+  if (!repeated.ok()) return Violation{Harm::kOther, absl::StrCat("I3: ", repeated.message())};
   return Violation{};
 }
 

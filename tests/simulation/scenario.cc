@@ -25,6 +25,21 @@ void DrawRounds(Random* random, RoundPolicy* rounds) {
   rounds->weighting = random->Below(3) == 0 ? Weighting::kSamples : Weighting::kUniform;
 }
 
+// How the server moves the model, and what it says of it. Conservation can be checked of what it forwards, and of what it
+// keeps to repeat its steps.
+void DrawServer(Random* random, RunConfig* config) {
+  if (random->Below(2) == 0) return;
+  constexpr const char* kOptimizers[] = {"average", "sgd", "adam", "yogi", "adagrad"};
+  config->server.name = kOptimizers[random->Below(5)];
+  config->server.learning_rate = 0.25;
+  config->downstream = DownstreamMode::kCoded;
+  constexpr const char* kCodecs[] = {"sbc", "stc", "qsgd", "fp16"};
+  config->downstream_codec.name = kCodecs[random->Below(4)];
+  config->downstream_codec.density = 0.05;
+  config->downstream_codec.feedback = "error_feedback";
+  if (config->server.name != "average" && random->Below(3) == 0) config->downstream = DownstreamMode::kDense;
+}
+
 }  // namespace
 
 Scenario DrawScenario(Random* random) {
@@ -53,6 +68,7 @@ Scenario DrawScenario(Random* random) {
   scenario.starts_up = random->Below(10) != 0;
   if (random->Below(4) == 0) scenario.clock_step = config.rounds.deadline_seconds * random->Uniform(0.01, 0.05);
   if (random->Below(3) == 0) scenario.faithful = config.rounds.quorum;
+  DrawServer(random, &config);
   return scenario;
 }
 

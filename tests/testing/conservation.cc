@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "compression/downstream.h"
+#include "coordinator/server_step.h"
 #include "core/status.h"
 #include "tests/testing/grid_trainer.h"
 
@@ -43,7 +43,8 @@ absl::Status AddApplied(RunStore* store, const Codec& codec, int64_t client, int
   TERSE_ASSIGN_OR_RETURN(const std::vector<ClientRecord> clients, store->Clients());
   TERSE_ASSIGN_OR_RETURN(const std::vector<LogMessage> log, store->ReadLog(version, head.version));
   for (const LogMessage& entry : log) {
-    TERSE_ASSIGN_OR_RETURN(const std::vector<absl::string_view> updates, UpdatesOfForward(entry.downstream));
+    TERSE_ASSIGN_OR_RETURN(const std::string forward, ForwardOf(store, entry));
+    TERSE_ASSIGN_OR_RETURN(const std::vector<absl::string_view> updates, UpdatesOfForward(forward));
     size_t next = 0;
     for (const ClientRecord& record : clients) {
       TERSE_ASSIGN_OR_RETURN(const bool chosen, store->WasChosen(round_of[entry.version], record.id));
@@ -91,6 +92,11 @@ absl::StatusOr<std::vector<absl::string_view>> UpdatesOfForward(absl::string_vie
   return updates;
 }
 
+absl::StatusOr<std::string> ForwardOf(RunStore* store, const LogMessage& entry) {
+  absl::StatusOr<std::string> aggregate = store->ReadAggregate(entry.version);
+  return absl::IsNotFound(aggregate.status()) ? entry.downstream : aggregate;
+}
+
 absl::StatusOr<std::vector<double>> ConservationDifference(RunStore* store, const Codec& codec, int64_t client,
                                                            const StoredState& state, const Baseline& baseline) {
   std::vector<double> difference(codec.layout().size(), 0.0);
@@ -120,17 +126,30 @@ absl::Status CheckConservation(RunStore* store, const Codec& codec, int64_t clie
   return absl::OkStatus();
 }
 
-absl::Status CheckReplay(RunStore* store, const Codec& codec, std::vector<float> initial) {
+absl::Status CheckReplay(RunStore* store, const DownstreamCodecs& codecs, std::vector<float> initial) {
   TERSE_ASSIGN_OR_RETURN(const Head head, store->GetHead());
   TERSE_ASSIGN_OR_RETURN(const std::vector<LogMessage> log, store->ReadLog(0, head.version));
   std::vector<float> scratch;
   for (const LogMessage& entry : log) {
-    TERSE_RETURN_IF_ERROR(ApplyDownstream(codec, entry.downstream, &scratch, absl::MakeSpan(initial)));
+    TERSE_RETURN_IF_ERROR(ApplyDownstream(codecs, entry.downstream, &scratch, absl::MakeSpan(initial)));
     if (HashWeights(initial) != entry.model_hash) {
       return absl::InternalError(absl::StrCat("version ", entry.version, " replays to another model"));
     }
   }
   if (HashWeights(initial) != head.model_hash) return absl::InternalError("the head is not the end of its log");
+  return absl::OkStatus();
+}
+
+absl::Status CheckServerSteps(RunStore* store, const RunConfig& config, const DownstreamCodecs& codecs) {
+  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<ServerStep> server, ServerStep::Make(config, codecs));
+  if (!server->has_state()) return absl::OkStatus();
+  TERSE_ASSIGN_OR_RETURN(const Head head, store->GetHead());
+  TERSE_ASSIGN_OR_RETURN(const std::vector<LogMessage> log, store->ReadLog(0, head.version));
+  for (const LogMessage& entry : log) {
+    TERSE_ASSIGN_OR_RETURN(const std::string aggregate, store->ReadAggregate(entry.version));
+    TERSE_RETURN_IF_ERROR(Annotate(server->Repeat(entry.version - 1, aggregate, entry.downstream),
+                                   absl::StrCat("the server's step to version ", entry.version)));
+  }
   return absl::OkStatus();
 }
 

@@ -10,6 +10,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "compression/codec.h"
+#include "compression/downstream.h"
+#include "core/run_config.h"
 #include "storage/client_state.h"
 #include "storage/run_store.h"
 
@@ -24,19 +26,27 @@ struct Baseline {
 // The updates inside a downstream message of mode forward, as compression/FORMAT.md describes it.
 absl::StatusOr<std::vector<absl::string_view>> UpdatesOfForward(absl::string_view downstream);
 
+// What forwarded the updates that led to a version: the aggregate that the store kept of them, or the downstream message
+// itself.
+absl::StatusOr<std::string> ForwardOf(RunStore* store, const LogMessage& entry);
+
 // Applied updates + residual - sealed deltas, element by element; all zero when CheckConservation passes. INTERNAL when
 // the two sides do not agree about the last update, or the log does not fit the rounds.
 absl::StatusOr<std::vector<double>> ConservationDifference(RunStore* store, const Codec& codec, int64_t client,
                                                            const StoredState& state, const Baseline& baseline);
 
 // I1 and I2: sum of the client's committed updates since the baseline + its effective residual == sum of the deltas
-// that it sealed since then, bit for bit. Needs the whole log, trainers of tests/testing/grid_trainer.h and mode
-// forward. Reads the stored state, so the client should be down. INTERNAL naming the first element that differs.
+// that it sealed since then, bit for bit. Needs the whole log, trainers of tests/testing/grid_trainer.h and either mode
+// forward or a server with a state, whose aggregates say what was applied. Reads the stored state, so the client should be down. INTERNAL naming the first element that differs.
 absl::Status CheckConservation(RunStore* store, const Codec& codec, int64_t client, const StoredState& state,
                                const Baseline& baseline);
 
 // I3: replaying the whole log from `initial` gives every logged hash and the head's.
-absl::Status CheckReplay(RunStore* store, const Codec& codec, std::vector<float> initial);
+absl::Status CheckReplay(RunStore* store, const DownstreamCodecs& codecs, std::vector<float> initial);
+
+// I3 for a server with a state: repeating every round's step from the first gives every logged message. Needs the whole
+// log and all aggregates; nothing to check without a state.
+absl::Status CheckServerSteps(RunStore* store, const RunConfig& config, const DownstreamCodecs& codecs);
 
 }  // namespace terse
 

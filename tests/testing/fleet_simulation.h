@@ -72,6 +72,7 @@ class FleetSimulation {
   InlineBackground* background() { return background_.get(); }
   FakeClock* clock() { return &clock_; }
   const Codec& codec() const { return *codec_; }
+  DownstreamCodecs downstream_codecs() const { return {*codec_, downstream_codec_.get()}; }
   const RunConfig& config() const { return config_; }
   // On disk(kCoordinator).
   std::string store_directory() const { return "/coordinator"; }
@@ -213,6 +214,7 @@ class FleetSimulation {
   MemoryDisk disk_;
   GridEvaluator evaluator_;
   std::unique_ptr<const Codec> codec_;
+  std::unique_ptr<const Codec> downstream_codec_;
   std::unique_ptr<FailingStore> store_;
   std::unique_ptr<InlineBackground> background_;
   std::unique_ptr<Engine> engine_;

@@ -207,6 +207,7 @@ absl::Status MemoryRunStore::CommitRound(const Commit& commit, bool open_next) {
   head_.version += 1;
   head_.model_hash = commit.model_hash;
   log_[head_.version] = {head_.version, commit.model_hash, commit.downstream};
+  if (!commit.aggregate.empty()) aggregates_[head_.version] = commit.aggregate;
   TERSE_RETURN_IF_ERROR(AddLedger(commit.ledger));
   return open_next ? OpenRound(commit.round + 1, head_.version, commit.committed_us) : absl::OkStatus();
 }
@@ -281,6 +282,12 @@ absl::StatusOr<int64_t> MemoryRunStore::LogBytes(int64_t after) {
   return bytes;
 }
 
+absl::StatusOr<std::string> MemoryRunStore::ReadAggregate(int64_t version) {
+  const auto found = aggregates_.find(version);
+  if (found == aggregates_.end()) return absl::NotFoundError("the updates that led to the version are not kept");
+  return found->second;
+}
+
 int64_t MemoryRunStore::OldestCheapVersion(int64_t bytes) const {
   int64_t version = head_.version;
   for (auto it = log_.rbegin(); it != log_.rend(); ++it) {
@@ -304,6 +311,7 @@ absl::Status MemoryRunStore::WriteCheckpoint(const Checkpoint& checkpoint, int64
   if (known && committed != checkpoint.model_hash) return Broken("the version was committed with another hash");
   checkpoints_[checkpoint.version] = checkpoint;
   while (static_cast<int64_t>(checkpoints_.size()) > keep) checkpoints_.erase(checkpoints_.begin());
+  aggregates_.erase(aggregates_.begin(), aggregates_.upper_bound(checkpoints_.begin()->first));
   const int64_t cheap = OldestCheapVersion(FileBytes(checkpoints_.rbegin()->second));
   log_.erase(log_.begin(), log_.upper_bound(std::min(checkpoints_.begin()->first, cheap)));
   return absl::OkStatus();

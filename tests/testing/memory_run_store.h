@@ -47,6 +47,7 @@ class MemoryRunStore : public RunStore {
   absl::Status AddEvent(const EventRecord& event) override;
   absl::StatusOr<std::vector<LogMessage>> ReadLog(int64_t after, int64_t up_to) override;
   absl::StatusOr<int64_t> LogBytes(int64_t after) override;
+  absl::StatusOr<std::string> ReadAggregate(int64_t version) override;
   absl::Status WriteCheckpoint(const Checkpoint& checkpoint, int64_t keep) override;
   absl::StatusOr<Checkpoint> ReadNewestCheckpoint() override;
   absl::StatusOr<CheckpointFile> NewestCheckpointFile() override;
@@ -80,6 +81,7 @@ class MemoryRunStore : public RunStore {
   std::vector<ClientRecord> clients_;  // by id
   std::vector<Round> rounds_;          // round i + 1 at i
   std::map<int64_t, LogMessage> log_;
+  std::map<int64_t, std::string> aggregates_;
   std::map<int64_t, Checkpoint> checkpoints_;
   std::vector<LedgerEntry> ledger_;
   std::vector<EventRecord> events_;

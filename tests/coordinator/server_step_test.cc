@@ -1,0 +1,203 @@
+#include "coordinator/server_step.h"
+
+#include "absl/strings/str_cat.h"
+#include "compression/aggregate.h"
+#include "compression/codec_table.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/grid_trainer.h"
+
+namespace terse {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr int64_t kClients = 4;
+
+RunConfig Config(DownstreamMode mode, const std::string& optimizer, const std::string& coded = "sbc") {
+  RunConfig config;
+  config.seed = 11;
+  config.codec.name = "sbc";
+  config.codec.density = 0.02;
+  config.codec.mean_precision = "bf16";
+  config.downstream = mode;
+  config.downstream_codec.name = coded;
+  config.downstream_codec.density = 0.05;
+  config.downstream_codec.feedback = "error_feedback";
+  config.server.name = optimizer;
+  return config;
+}
+
+// A server with its model, and grid clients without residuals.
+class Server {
+ public:
+  explicit Server(const RunConfig& config)
+      : codec_(*MakeCodec(config.codec, GridLayout())),
+        coded_(*MakeDownstreamCodec(config, GridLayout())),
+        step_(*ServerStep::Make(config, codecs())),
+        weights_(GridInitialWeights()) {}
+
+  DownstreamCodecs codecs() const { return {*codec_, coded_.get()}; }
+  ServerStep& step() { return *step_; }
+  const Codec& codec() const { return *codec_; }
+  const std::vector<float>& weights() const { return weights_; }
+
+  std::vector<std::string> Messages(int64_t round) const {
+    std::vector<std::string> messages;
+    for (int64_t client = 0; client < kClients; ++client) {
+      messages.push_back(*codec_->Encode(GridDelta(client, round)));
+    }
+    return messages;
+  }
+
+  // One round; what was sent and what it is repeated from are appended.
+  void Round(int64_t round) {
+    const std::vector<std::string> messages = Messages(round);
+    const std::vector<absl::string_view> views(messages.begin(), messages.end());
+    absl::StatusOr<std::string> downstream = step_->Take(round, views, {});
+    ASSERT_EQ(downstream.status(), absl::OkStatus());
+    ASSERT_EQ(step_->Apply(*downstream, absl::MakeSpan(weights_)), absl::OkStatus());
+    aggregates.push_back(step_->Aggregate(views, {}));
+    sent.push_back(*std::move(downstream));
+  }
+
+  std::vector<std::string> sent;
+  std::vector<std::string> aggregates;
+
+ private:
+  const std::unique_ptr<const Codec> codec_;
+  const std::unique_ptr<const Codec> coded_;
+  const std::unique_ptr<ServerStep> step_;
+  std::vector<float> weights_;
+};
+
+// All pairs of an optimizer and a way to send its steps.
+std::vector<RunConfig> Stateful() {
+  std::vector<RunConfig> configs;
+  for (const char* optimizer : {"average", "sgd", "adam", "yogi", "adagrad"}) {
+    for (const char* coded : {"sbc", "stc", "qsgd", "fp16", "mcgq"}) {
+      configs.push_back(Config(DownstreamMode::kCoded, optimizer, coded));
+    }
+    if (configs.back().server.name != "average") configs.push_back(Config(DownstreamMode::kDense, optimizer));
+  }
+  return configs;
+}
+
+std::string NameOf(const RunConfig& config) {
+  return absl::StrCat(config.server.name, " ",
+                      config.downstream == DownstreamMode::kCoded ? config.downstream_codec.name : "dense");
+}
+
+TEST(ServerStep, ModelAndResidualTogetherMoveByTheAverages) {
+  Server server(Config(DownstreamMode::kCoded, "average"));
+  // Multiples of a quarter of the grid's: all sums are exact in double.
+  const std::vector<float> initial = GridInitialWeights();
+  std::vector<double> expected(initial.begin(), initial.end());
+  for (int64_t round = 0; round < 40; ++round) {
+    const std::vector<std::string> messages = server.Messages(round);
+    std::vector<float> average(expected.size());
+    const std::vector<absl::string_view> views(messages.begin(), messages.end());
+    ASSERT_EQ(AverageUpdates(server.codec(), views, {}, 1, absl::MakeSpan(average)), absl::OkStatus());
+    for (size_t i = 0; i < expected.size(); ++i) expected[i] += average[i];
+    server.Round(round);
+    EXPECT_LT(server.sent.back().size(), server.aggregates.back().size()) << "one message instead of four";
+  }
+  const std::vector<float> residual = server.step().state();
+  ASSERT_EQ(residual.size(), expected.size());
+  double most = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_NEAR(server.weights()[i] + static_cast<double>(residual[i]), expected[i], 1e-5) << i;
+    most = std::max<double>(most, std::abs(residual[i]));
+  }
+  EXPECT_GT(most, 0.01) << "nothing was held back, so nothing was tested";
+}
+
+TEST(ServerStep, RepeatsItsRoundsFromAnyCheckpoint) {
+  constexpr int64_t kRounds = 9, kCheckpoint = 4;
+  for (const RunConfig& config : Stateful()) {
+    Server server(config);
+    ASSERT_TRUE(server.step().has_state()) << NameOf(config);
+    std::vector<float> state;
+    for (int64_t round = 0; round < kRounds; ++round) {
+      if (round == kCheckpoint) state = server.step().state();
+      server.Round(round);
+    }
+    ASSERT_EQ(state.size(), server.step().state_size()) << NameOf(config);
+    Server restarted(config);
+    ASSERT_EQ(restarted.step().Restore(state), absl::OkStatus());
+    for (int64_t round = kCheckpoint; round < kRounds; ++round) {
+      EXPECT_EQ(restarted.step().Repeat(round, server.aggregates[round], server.sent[round]), absl::OkStatus())
+          << NameOf(config) << " " << round;
+    }
+    EXPECT_EQ(restarted.step().state(), server.step().state()) << NameOf(config);
+    if (NameOf(config) == "average fp16") continue;  // holds nothing back: the grid's values have few bits
+    // Without the checkpoint's state the rounds after it come out differently, and that is noticed.
+    EXPECT_EQ(Server(config).step().Repeat(kCheckpoint, server.aggregates[kCheckpoint], server.sent[kCheckpoint]).code(),
+              absl::StatusCode::kDataLoss)
+        << NameOf(config);
+  }
+}
+
+TEST(ServerStep, PlainAveragesLeaveNothingBehind) {
+  for (const DownstreamMode mode : {DownstreamMode::kForward, DownstreamMode::kDense, DownstreamMode::kAuto}) {
+    Server server(Config(mode, "average"));
+    EXPECT_FALSE(server.step().has_state());
+    server.Round(0);
+    EXPECT_THAT(server.step().state(), IsEmpty());
+    EXPECT_THAT(server.aggregates, Each(IsEmpty()));
+  }
+}
+
+TEST(ServerStep, BuffersMoveByTheirAverageAndLeaveNoResidual) {
+  RunConfig config = Config(DownstreamMode::kCoded, "adam");
+  config.codec.name = "dense";
+  const Layout layout = *Layout::Create({{"weight", {6}}, {"running", {2}, TensorKind::kBuffer}});
+  const auto codec = *MakeCodec(config.codec, layout);
+  const auto coded = *MakeDownstreamCodec(config, layout);
+  const auto step = *ServerStep::Make(config, {*codec, coded.get()});
+  std::vector<float> weights(8, 0.0f);
+  for (int64_t round = 0; round < 3; ++round) {
+    const std::string message = *codec->Encode(std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8});
+    const auto downstream = step->Take(round, {absl::string_view(message)}, {});
+    ASSERT_EQ(downstream.status(), absl::OkStatus());
+    ASSERT_EQ(step->Apply(*downstream, absl::MakeSpan(weights)), absl::OkStatus());
+  }
+  EXPECT_EQ(weights[6], 21);
+  EXPECT_EQ(weights[7], 24);
+  const std::vector<float> state = step->state();
+  ASSERT_EQ(state.size(), 6 + 6 + 8);
+  EXPECT_EQ(state[18], 0);
+  EXPECT_EQ(state[19], 0);
+}
+
+TEST(ServerStep, AbsurdAveragesAreRefusedAndChangeNothing) {
+  RunConfig config = Config(DownstreamMode::kCoded, "sgd");
+  config.codec.name = "dense";
+  Server server(config);
+  server.Round(0);
+  const std::vector<float> before = server.step().state();
+  std::vector<float> absurd(GridLayout().size(), 0.0f);
+  absurd[3] = 2e15f;
+  const std::string message = *server.codec().Encode(absurd);
+  const absl::Status status = server.step().Take(1, {absl::string_view(message)}, {}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("too large to go on with"));
+  EXPECT_EQ(server.step().state(), before);
+}
+
+TEST(ServerStep, AStateOfAnotherSizeIsDamage) {
+  Server server(Config(DownstreamMode::kCoded, "adam"));
+  std::vector<float> state(server.step().state_size() + 1, 0.0f);
+  EXPECT_EQ(server.step().Restore(state).code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(ServerStep, ForwardCannotTellAnOptimizersStep) {
+  const auto codec = *MakeCodec(Config(DownstreamMode::kForward, "adam").codec, GridLayout());
+  EXPECT_EQ(ServerStep::Make(Config(DownstreamMode::kForward, "adam"), *codec).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace terse
