@@ -174,10 +174,9 @@ absl::Status ApplyDownstream(const DownstreamCodecs& codecs, absl::string_view m
     TERSE_RETURN_IF_ERROR(Annotate(CheckFloats(codec.layout(), values), "downstream message"));
     for (int64_t i = 0; i < size; ++i) (*scratch)[i] = FloatAt(values, i);
   } else if (codecs.coded != nullptr && !message.empty() && message[0] == kCodedNumber) {
-    const absl::string_view coded = message.substr(1);
-    TERSE_RETURN_IF_ERROR(Annotate(codecs.coded->Validate(coded), "downstream message"));
     std::fill(scratch->begin(), scratch->end(), 0.0f);
-    TERSE_RETURN_IF_ERROR(codecs.coded->AddDecoded(coded, 1.0f, absl::MakeSpan(*scratch)));
+    TERSE_RETURN_IF_ERROR(
+        Annotate(codecs.coded->AddDecoded(message.substr(1), 1.0f, absl::MakeSpan(*scratch)), "downstream message"));
   } else {
     return absl::InvalidArgumentError("not a downstream message of a known format; both ends need the same version");
   }

@@ -23,17 +23,17 @@ struct DownstreamCodecs {
   // Implicit: without a coded mode one codec is all there is.
   DownstreamCodecs(const Codec& updates_in, const Codec* coded_in = nullptr) : updates(updates_in), coded(coded_in) {}
 
-  const Codec& updates;   // of the clients' messages, for kForward
-  const Codec* coded;     // of kCoded; null: such messages are refused
+  const Codec& updates;  // of the clients' messages, for kForward
+  const Codec* coded;    // of kCoded; null: such messages are refused
 };
 
 // The codec of config.downstream_codec; null unless the mode is kCoded. Fails as MakeCodec (codec_table.h).
 absl::StatusOr<std::unique_ptr<const Codec>> MakeDownstreamCodec(const RunConfig& config, const Layout& layout);
 
 // For the modes that lose nothing. kForward carries the messages themselves, kDense the averaged float32 values, kAuto
-// whichever is smaller. `samples` are the clients' training samples for an average that is weighted by them (one positive number
-// a message, their sum fits int64), or empty for the plain average. `average` is AverageUpdates (aggregate.h) of
-// `messages` with AveragingWeights(samples).
+// whichever is smaller. `samples` are the clients' training samples for an average that is weighted by them (one
+// positive number a message, their sum fits int64), or empty for the plain average. `average` is AverageUpdates
+// (aggregate.h) of `messages` with AveragingWeights(samples).
 std::string BuildDownstream(DownstreamMode mode, absl::Span<const absl::string_view> messages,
                             absl::Span<const int64_t> samples, absl::Span<const float> average);
 

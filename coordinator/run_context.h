@@ -69,7 +69,7 @@ struct RunContext {
   Head head;
   std::vector<float> weights;          // of head.version
   std::unique_ptr<ServerStep> server;  // its state is of head.version too
-  int64_t round = 0;           // the open round, or the last settled one
+  int64_t round = 0;                   // the open round, or the last settled one
   bool round_open = false;
   int64_t round_opened_us = 0;
   int64_t created_us = 0;          // of the run

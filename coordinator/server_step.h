@@ -20,9 +20,9 @@
 
 namespace terse {
 
-// One per run. Not thread-safe. Its state belongs to the head, as the weights do: Commit makes it durable by the round's
-// updates (Aggregate), and a checkpoint has it whole. A restarted coordinator restores the checkpoint's and repeats the
-// rounds since; the same updates give the same bits on every machine.
+// One per run. Not thread-safe. Its state belongs to the head, as the weights do: Commit makes it durable by the
+// round's updates (Aggregate), and a checkpoint has it whole. A restarted coordinator restores the checkpoint's and
+// repeats the rounds since; the same updates give the same bits on every machine.
 //
 // Memory: the average, and state_size() floats.
 class ServerStep {
@@ -39,8 +39,8 @@ class ServerStep {
   // What state() gave, or nothing for the state before the first round. DATA_LOSS when it does not fit.
   absl::Status Restore(absl::Span<const float> state);
 
-  // The downstream message that leads from `base_version` to the next version. `messages` are validated; `samples` as at
-  // BuildDownstream. INVALID_ARGUMENT, with the state unchanged, when the average overflows or is too large for the
+  // The downstream message that leads from `base_version` to the next version. `messages` are validated; `samples` as
+  // at BuildDownstream. INVALID_ARGUMENT, with the state unchanged, when the average overflows or is too large for the
   // optimizer. INTERNAL when the step does not encode: the state is then of no use, and must be restored.
   absl::StatusOr<std::string> Take(int64_t base_version, absl::Span<const absl::string_view> messages,
                                    absl::Span<const int64_t> samples);

@@ -79,13 +79,13 @@ inline constexpr absl::string_view kFailpoints[] = {
 // The mutants of the protocol. Each breaks an invariant, and the simulation proves that it is caught.
 enum class Mutant {
   kNone,
-  kSettleOnReceipt,    // the client takes the receipt for the verdict
-  kRenameBeforeSync,   // the manifest is renamed before what it names is synced
-  kTimeoutIsReject,    // the client takes a lost connection for NOT_APPLIED
-  kSplitTransaction,   // the head and the ledger of applied updates move in two transactions
-  kNoDeduplication,    // an update that comes twice counts twice
-  kSyncNormal,         // SQLite with synchronous=NORMAL
-  kReopenClosed,       // a restart turns a CLOSED round back into OPEN
+  kSettleOnReceipt,     // the client takes the receipt for the verdict
+  kRenameBeforeSync,    // the manifest is renamed before what it names is synced
+  kTimeoutIsReject,     // the client takes a lost connection for NOT_APPLIED
+  kSplitTransaction,    // the head and the ledger of applied updates move in two transactions
+  kNoDeduplication,     // an update that comes twice counts twice
+  kSyncNormal,          // SQLite with synchronous=NORMAL
+  kReopenClosed,        // a restart turns a CLOSED round back into OPEN
   kNoPredecessorCheck,  // nobody compares the client's last applied update
   kForgetServerState    // a restart begins with a fresh residual and optimizer of the server
 };

@@ -308,10 +308,7 @@ absl::StatusOr<v1::RunConfig> LoadRunConfig(const std::string& path) {
 
 v1::RunConfig WithLaterDefaults(v1::RunConfig config) {
   // What every configuration has had since a revision tells them apart.
-  const int64_t revision = !config.has_clients()            ? 0
-                           : config.train().loss().empty() ? 1
-                           : !config.has_server()          ? 2
-                                                           : 3;
+  const int64_t revision = !config.has_clients() ? 0 : config.train().loss().empty() ? 1 : !config.has_server() ? 2 : 3;
   if (revision < 3) FillLaterFields(revision, "", &config);
   return config;
 }

@@ -218,13 +218,13 @@ class RunStore {
   // Commit::aggregate of the round that led to `version`; kept as long as a checkpoint may need it. NOT_FOUND for none.
   virtual absl::StatusOr<std::string> ReadAggregate(int64_t version) = 0;
 
-  // Writes DIR/checkpoints/VERSION.ckpt (write, fsync, rename, fsync directory), before it VERSION.state when there is a
-  // state of the server, records both, keeps the newest `keep`
-  // and prunes the log, each in transactions of its own: a call that failed half-way is completed by the next one. The
-  // log keeps what the oldest kept checkpoint needs, and goes back further as long as all of it up to the head has no
-  // more bytes than the newest checkpoint's file: only then can it be the cheaper way for a client that was away. So
-  // what lies before the oldest checkpoint never takes more than one checkpoint's bytes. FAILED_PRECONDITION for a
-  // version that was not committed with this hash. Safe to call from another thread than the commits.
+  // Writes DIR/checkpoints/VERSION.ckpt (write, fsync, rename, fsync directory), before it VERSION.state when there is
+  // a state of the server, records both, keeps the newest `keep` and prunes the log, each in transactions of its own: a
+  // call that failed half-way is completed by the next one. The log keeps what the oldest kept checkpoint needs, and
+  // goes back further as long as all of it up to the head has no more bytes than the newest checkpoint's file: only
+  // then can it be the cheaper way for a client that was away. So what lies before the oldest checkpoint never takes
+  // more than one checkpoint's bytes. FAILED_PRECONDITION for a version that was not committed with this hash. Safe to
+  // call from another thread than the commits.
   virtual absl::Status WriteCheckpoint(const Checkpoint& checkpoint, int64_t keep) = 0;
   // The newest checkpoint whose file is whole. DATA_LOSS when there is none; a damaged file is skipped and becomes
   // the event "checkpoint_damaged".

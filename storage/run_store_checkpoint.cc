@@ -72,7 +72,9 @@ absl::Status SqliteRunStore::RecordCheckpoint(SqliteDb& db, const Checkpoint& ch
                             .Id(checkpoint.model_hash)
                             .Int(bytes.weights)
                             .Run());
-  if (bytes.server_state == 0) return absl::OkStatus();
+  if (bytes.server_state == 0) {
+    return db.Prepare("DELETE FROM server_states WHERE version = ?").Int(checkpoint.version).Run();
+  }
   return db.Prepare("INSERT OR REPLACE INTO server_states (version, bytes) VALUES (?, ?)")
       .Int(checkpoint.version)
       .Int(bytes.server_state)
@@ -152,9 +154,9 @@ absl::Status SqliteRunStore::Prune(absl::string_view table, int64_t up_to) {
 absl::StatusOr<std::vector<RunStore::CheckpointFile>> SqliteRunStore::CheckpointFiles(bool also_damaged) {
   std::vector<CheckpointFile> files;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
-    Statement rows =
-        db.Prepare("SELECT version, model_hash, c.bytes, COALESCE(s.bytes, 0) FROM checkpoints AS c "
-                   "LEFT JOIN server_states AS s USING (version) WHERE damaged <= ? ORDER BY version DESC");
+    Statement rows = db.Prepare(
+        "SELECT version, model_hash, c.bytes, COALESCE(s.bytes, 0) FROM checkpoints AS c "
+        "LEFT JOIN server_states AS s USING (version) WHERE damaged <= ? ORDER BY version DESC");
     rows.Int(also_damaged ? 1 : 0);
     while (true) {
       TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());

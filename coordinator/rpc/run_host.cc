@@ -115,10 +115,9 @@ absl::StatusOr<std::unique_ptr<RunHost::Live>> RunHost::Resume(std::unique_ptr<R
                                                         options_.on_sync_failure(written->status);
                                                       loop->Post(std::move(event));
                                                     });
-  TERSE_ASSIGN_OR_RETURN(live->engine,
-                         Engine::Resume({config_, codec_.get(), downstream_codec_.get(), live->store.get(),
-                                         live->worker.get(), options_.clock,
-                                         [this](const EventRecord& event) { LogEvent(name(), event); }}));
+  TERSE_ASSIGN_OR_RETURN(live->engine, Engine::Resume({config_, codec_.get(), downstream_codec_.get(),
+                                                       live->store.get(), live->worker.get(), options_.clock,
+                                                       [this](const EventRecord& event) { LogEvent(name(), event); }}));
   return live;
 }
 

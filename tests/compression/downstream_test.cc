@@ -180,6 +180,30 @@ TEST_F(Downstream, TheLongestMessageIsAllowedAndNoLonger) {
   }
 }
 
+TEST_F(Downstream, CodedMovesWhatTheCodecCarries) {
+  Fill("dense", 0.05, 1);
+  for (const std::string& name : CodecNames()) {
+    const std::unique_ptr<const Codec> coded = NewCodec(name, 0.05, "fp32", codec_->layout());
+    const std::string inner = *coded->Encode(average_);
+    const std::string message = BuildCodedDownstream(inner);
+    std::vector<float> expected(average_.size(), 0.0f), weights(average_.size(), 0.1f), scratch;
+    ASSERT_TRUE(coded->AddDecoded(inner, 1.0f, absl::MakeSpan(expected)).ok());
+    ASSERT_TRUE(ApplyDownstream({*codec_, coded.get()}, message, &scratch, absl::MakeSpan(weights)).ok()) << name;
+    EXPECT_EQ(scratch, expected) << name;
+    for (size_t i = 0; i < weights.size(); ++i) ASSERT_EQ(weights[i], 0.1f + expected[i]) << name;
+    EXPECT_LE(static_cast<int64_t>(message.size()), MaxDownstreamBytes({*codec_, coded.get()}, 1)) << name;
+
+    EXPECT_THAT(Refusal(message), HasSubstr("known format")) << "without a coded mode it is none";
+    for (size_t length = 0; length < message.size(); ++length) {
+      std::vector<float> untouched(average_.size(), 0.1f);
+      const absl::Status status =
+          ApplyDownstream({*codec_, coded.get()}, message.substr(0, length), &scratch, absl::MakeSpan(untouched));
+      ASSERT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << name << " " << length;
+      ASSERT_THAT(untouched, Each(0.1f));
+    }
+  }
+}
+
 TEST_F(Downstream, RefusesTruncationTrailingBytesAndUnknownForms) {
   for (const std::string& message : Forms("sbc", 3)) {
     for (size_t size = 0; size < message.size(); ++size) Refusal(message.substr(0, size));

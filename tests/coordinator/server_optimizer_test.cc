@@ -8,6 +8,7 @@
 #include "coordinator/server_optimizer/server_optimizer_table.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/run_config_loader.h"
 
 namespace terse {
 namespace {
@@ -94,6 +95,15 @@ TEST(ServerOptimizers, StayFiniteForTheLargestAverages) {
       for (float value : state) ASSERT_TRUE(std::isfinite(value)) << name << " " << round;
     }
   }
+}
+
+TEST(ServerOptimizers, TheSchemaKnowsEveryRow) {
+  std::string allowed;
+  for (const RunConfigKey& key : RunConfigKeys()) {
+    if (key.key == "server.optimizer") allowed = key.allowed;
+  }
+  EXPECT_EQ(allowed, "'average', 'sgd', 'adam', 'yogi' or 'adagrad'");
+  EXPECT_THAT(ServerOptimizerNames(), ElementsAre("average", "sgd", "adam", "yogi", "adagrad"));
 }
 
 TEST(ServerOptimizers, AnUnknownNameIsAnsweredWithTheKnownOnes) {

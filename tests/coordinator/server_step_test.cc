@@ -134,8 +134,9 @@ TEST(ServerStep, RepeatsItsRoundsFromAnyCheckpoint) {
     EXPECT_EQ(restarted.step().state(), server.step().state()) << NameOf(config);
     if (NameOf(config) == "average fp16") continue;  // holds nothing back: the grid's values have few bits
     // Without the checkpoint's state the rounds after it come out differently, and that is noticed.
-    EXPECT_EQ(Server(config).step().Repeat(kCheckpoint, server.aggregates[kCheckpoint], server.sent[kCheckpoint]).code(),
-              absl::StatusCode::kDataLoss)
+    EXPECT_EQ(
+        Server(config).step().Repeat(kCheckpoint, server.aggregates[kCheckpoint], server.sent[kCheckpoint]).code(),
+        absl::StatusCode::kDataLoss)
         << NameOf(config);
   }
 }

@@ -48,9 +48,7 @@ const char* CodecLines(FleetTrait trait) {
 
 }  // namespace
 
-const Layout& FleetSettings::layout() const {
-  return trait == FleetTrait::kChunks ? WideGridLayout() : GridLayout();
-}
+const Layout& FleetSettings::layout() const { return trait == FleetTrait::kChunks ? WideGridLayout() : GridLayout(); }
 
 absl::StatusOr<RunConfig> FleetSettings::config() const {
   TERSE_ASSIGN_OR_RETURN(const v1::RunConfig config, ParseRunConfig(run_file, kCampaignRun));
@@ -64,12 +62,11 @@ FleetSettings SettingsOf(uint64_t seed) {
   settings.clients = kind.clients;
   settings.trait = kind.trait;
   // Checkpoints are kept, so that the log keeps every update.
-  settings.run_file =
-      absl::StrCat("name = '", kCampaignRun, "'\nseed = ", seed % 1000000,
-                   "\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 1.0\n", "[codec]\n",
-                   CodecLines(kind.trait), "[rounds]\ncount = 100000000\nclients = ", kind.clients, "\ndeadline_seconds = ", kDeadlineSeconds,
-                   "\nevaluate_every = 50\n", kind.rounds,
-                   "[clients]\nset_aside_after = 0\n[checkpoints]\nevery = 10\nkeep = 1000\n");
+  settings.run_file = absl::StrCat("name = '", kCampaignRun, "'\nseed = ", seed % 1000000,
+                                   "\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 1.0\n", "[codec]\n",
+                                   CodecLines(kind.trait), "[rounds]\ncount = 100000000\nclients = ", kind.clients,
+                                   "\ndeadline_seconds = ", kDeadlineSeconds, "\nevaluate_every = 50\n", kind.rounds,
+                                   "[clients]\nset_aside_after = 0\n[checkpoints]\nevery = 10\nkeep = 1000\n");
   return settings;
 }
 

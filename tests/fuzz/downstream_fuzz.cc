@@ -9,16 +9,24 @@
 namespace terse {
 namespace {
 
-// Building the message again from what was applied gives the same bytes.
-void CheckOneForm(const Codec& codec, absl::string_view message, const std::vector<float>& average) {
+int64_t CountOf(absl::string_view message) {
   const auto forwarded = ParseForwarded(message);
-  const size_t count = forwarded.ok() ? forwarded->updates.size() : 1;
+  return forwarded.ok() ? static_cast<int64_t>(forwarded->updates.size()) : 1;
+}
+
+// Building the message again from what was applied gives the same bytes. Of a coded message only the codec knows.
+void CheckOneForm(const Codec& codec, absl::string_view message, const std::vector<float>& average) {
+  Require(static_cast<int64_t>(message.size()) <= MaxDownstreamBytes({codec, &codec}, CountOf(message)),
+          "no message is above MaxDownstreamBytes");
+  if (message[0] == '\x84') {
+    return Require(BuildCodedDownstream(message.substr(1)) == message && codec.Validate(message.substr(1)).ok(),
+                   "a coded message is its codec's behind one byte");
+  }
+  const auto forwarded = ParseForwarded(message);
   const std::string again =
       forwarded.ok() ? BuildDownstream(DownstreamMode::kForward, forwarded->updates, forwarded->samples, average)
                      : BuildDownstream(DownstreamMode::kDense, {}, {}, average);
   Require(again == message, "an applied message is the one that BuildDownstream makes");
-  Require(static_cast<int64_t>(message.size()) <= MaxDownstreamBytes(codec, static_cast<int64_t>(count)),
-          "no message is above MaxDownstreamBytes");
 }
 
 }  // namespace
@@ -31,7 +39,7 @@ void FuzzDownstream(const char*, const uint8_t* data, size_t size) {
   const std::vector<float> before(codec.layout().size(), 0.75f);
   std::vector<float> weights = before;
   std::vector<float> average;
-  const absl::Status status = ApplyDownstream(codec, message, &average, absl::MakeSpan(weights));
+  const absl::Status status = ApplyDownstream({codec, &codec}, message, &average, absl::MakeSpan(weights));
   if (!status.ok()) {
     Require(status.code() == absl::StatusCode::kInvalidArgument, "bad bytes are an INVALID_ARGUMENT");
     Require(FloatsAsBits(weights) == FloatsAsBits(before), "bad bytes leave the weights unchanged");

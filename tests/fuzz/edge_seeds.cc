@@ -177,9 +177,9 @@ void AddUpdateSeeds(Seeds* seeds) {
   }
 }
 
-// A run of `clients` who all deliver for two rounds.
-std::string HonestRounds(int clients) {
-  std::string program = Bytes({1, 0, clients - 1, 0, 0, clients - 1, 0, 4, 0});
+// A run of `clients` who all deliver for two rounds, with one of the servers of session_world.cc.
+std::string HonestRounds(int clients, int server = 0) {
+  std::string program = Bytes({1, 0, clients - 1, 0, 0, clients - 1, 0, 4, 6 * server});
   for (int i = 0; i < clients; ++i) program += Bytes({16 * i + 2, 16 * i + 4, 16 * i + 4});
   for (int round = 0; round < 2; ++round) {
     for (int i = 0; i < clients; ++i) program += Bytes({16 * i + 6});
@@ -192,6 +192,9 @@ void AddSessionSeeds(Seeds* seeds) {
   (*seeds)["session/one_client"] = HonestRounds(1);
   (*seeds)["session/three_clients"] = HonestRounds(3);
   (*seeds)["session/restart"] = HonestRounds(2) + Bytes({15, 2, 4, 4, 18, 20, 20, 6, 22});
+  (*seeds)["session/coded"] = HonestRounds(3, 1) + Bytes({15, 2, 4, 4, 18, 20, 20, 34, 36, 36, 6, 22, 38});
+  (*seeds)["session/momentum"] = HonestRounds(2, 2) + Bytes({15, 2, 4, 4, 18, 20, 20, 6, 22});
+  (*seeds)["session/adam"] = HonestRounds(1, 3) + Bytes({15, 2, 4, 4, 6});
   (*seeds)["session/deadline"] = Bytes({1, 1, 1, 0, 0, 0, 8, 4, 0, 2, 4, 4, 18, 20, 20, 6, 12, 3, 6, 12, 4, 22});
   (*seeds)["session/forged"] = Bytes({0, 0, 1, 0, 0, 1, 0, 4, 0, 2, 4, 4, 18, 20, 20, 6, 33, 40, 2, 1, 0, 1, 2, 1, 0});
   (*seeds)["session/replay"] = HonestRounds(2) + Bytes({11, 0, 27, 1, 10, 1, 0, 26, 2, 0xff, 3, 4, 5, 6, 7});

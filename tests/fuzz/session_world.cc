@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "compression/aggregate.h"
 #include "compression/codec_table.h"
 #include "core/random.h"
 #include "tests/compression/updates.h"
@@ -45,6 +44,23 @@ const std::vector<Language>& Languages() {
     return made;
   }();
   return languages;
+}
+
+struct Server {
+  const char* optimizer;
+  DownstreamMode mode;
+  const char* codec;
+};
+// The first leaves the mode to the head.
+constexpr Server kServers[] = {{"average", DownstreamMode::kForward, ""},
+                               {"average", DownstreamMode::kCoded, "sbc"},
+                               {"sgd", DownstreamMode::kCoded, "qsgd"},
+                               {"adam", DownstreamMode::kDense, ""}};
+
+const Codec* DownstreamCodecOf(const std::string& name) {
+  static const Codec& sbc = *NewCodec("sbc", 0.1, "fp32", WorldLayout()).release();
+  static const Codec& qsgd = *NewCodec("qsgd", 0.1, "fp32", WorldLayout()).release();
+  return name.empty() ? nullptr : name == "sbc" ? &sbc : &qsgd;
 }
 
 const Id128 kLineage = HashBytes("the run");
@@ -90,6 +106,16 @@ SessionWorld::SessionWorld(Input* head) {
   const uint8_t checkpoints = head->Byte();
   config_.checkpoint_every = 1 + checkpoints % 3;
   config_.checkpoint_keep = 1 + checkpoints / 3 % 2;
+  if (const Server& server = kServers[checkpoints / 6 % 4]; &server != &kServers[0]) {
+    config_.server.name = server.optimizer;
+    config_.downstream = server.mode;
+    config_.downstream_codec.name = server.codec;
+    config_.downstream_codec.feedback = "error_feedback";
+    downstream_codec_ = DownstreamCodecOf(server.codec);
+  }
+  auto step = ServerStep::Make(config_, {*codec_, downstream_codec_});
+  Require(step.ok(), absl::StrCat("a server is made: ", step.status().ToString()));
+  server_ = *std::move(step);
 
   RunRecord record;
   record.name = config_.name;
@@ -106,6 +132,7 @@ void SessionWorld::StartEngine() {
   Engine::Options options;
   options.config = config_;
   options.codec = codec_;
+  options.downstream_codec = downstream_codec_;
   options.store = &store_;
   options.background = background_.get();
   options.clock = &clock_;
@@ -297,7 +324,8 @@ void SessionWorld::HearAssignment(Actor* actor, const Assignment& assignment) {
   actor->assignment = assignment;
 }
 
-// The new weights are the old ones and the average of what was chosen, each counted once and never before.
+// The new weights are the old ones and the step that the server makes of what was chosen, each counted once and never
+// before.
 void SessionWorld::CheckCommit(absl::Span<const ChosenUpdate> chosen) {
   std::vector<absl::string_view> messages;
   std::vector<int64_t> samples;
@@ -308,11 +336,10 @@ void SessionWorld::CheckCommit(absl::Span<const ChosenUpdate> chosen) {
     messages.push_back(contents_[update.content_hash]);
     if (config_.rounds.weighting == Weighting::kSamples) samples.push_back(update.samples);
   }
-  std::vector<float> average(weights_.size());
-  Require(AverageUpdates(*codec_, messages, AveragingWeights(samples), /*threads=*/1, absl::MakeSpan(average)).ok(),
-          "what was applied has an average");
-  for (size_t i = 0; i < average.size(); ++i) weights_[i] += average[i];
-  Require(FloatsAsBits(weights_) == FloatsAsBits(engine_->weights()), "the model moved by the average of the updates");
+  const auto downstream = server_->Take(head_.version, messages, samples);
+  Require(downstream.ok(), "what was applied has an average");
+  Require(server_->Apply(*downstream, absl::MakeSpan(weights_)).ok(), "what was made is applied");
+  Require(FloatsAsBits(weights_) == FloatsAsBits(engine_->weights()), "the model moved by the server's step");
 }
 
 void SessionWorld::CheckStore() {

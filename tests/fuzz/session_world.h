@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "coordinator/engine.h"
+#include "coordinator/server_step.h"
 #include "tests/fuzz/input.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/inline_background.h"
@@ -65,7 +66,7 @@ class SessionWorld {
  public:
   static constexpr int kActors = 5;
 
-  // Head: codec, clients, policies, cohort, quorum, guards, rounds, checkpoints; a byte each.
+  // Head: codec, clients, policies, cohort, quorum, guards, rounds, checkpoints and server; a byte each.
   explicit SessionWorld(Input* head);
 
   // Steps of the program. Every one ends with the checks.
@@ -107,6 +108,8 @@ class SessionWorld {
 
   RunConfig config_;
   const Codec* codec_ = nullptr;
+  const Codec* downstream_codec_ = nullptr;
+  std::unique_ptr<ServerStep> server_;  // does what the engine's does, and never restarts
   std::vector<std::string> messages_;  // valid ones
   MemoryRunStore store_;
   FakeClock clock_;

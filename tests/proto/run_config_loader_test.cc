@@ -460,6 +460,67 @@ TEST(RunConfigSchema, CarriesEverySettingOfTheCodec) {
   EXPECT_EQ(codec.warmup_rounds, 11);
 }
 
+TEST(RunConfigSchema, CarriesEverySettingOfTheServer) {
+  const auto config = ParseRunConfig(
+      absl::StrCat(absl::StrReplaceAll(kLeast, {{"name = 'sbc'\n", "name = 'sbc'\ndownstream = 'qsgd'\n"}}),
+                   "[downstream]\ndensity = 0.5\nmean_precision = 'bf16'\npositions = 'golomb'\ngrouping = 'global'\n"
+                   "merge_below = 7\nbits = 5\ncode = 'elias'\nbucket = 9\nthreshold = 0.25\nsamples = 0.125\n"
+                   "feedback = 'none'\ndecay = 0.75\n"
+                   "[server]\noptimizer = 'sgd'\nlearning_rate = 0.7\nmomentum = 0.8\nnesterov = true\nbeta1 = 0.6\n"
+                   "beta2 = 0.4\ntau = 0.3\n"),
+      "x.toml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  const RunConfig run = *ToCore(*config);
+  EXPECT_EQ(run.codec.name, "sbc");
+  EXPECT_EQ(run.downstream, DownstreamMode::kCoded);
+  EXPECT_EQ(run.downstream_codec.name, "qsgd");
+  EXPECT_EQ(run.downstream_codec.density, 0.5);
+  EXPECT_EQ(run.downstream_codec.mean_precision, "bf16");
+  EXPECT_EQ(run.downstream_codec.positions, "golomb");
+  EXPECT_EQ(run.downstream_codec.grouping, "global");
+  EXPECT_EQ(run.downstream_codec.merge_below, 7);
+  EXPECT_EQ(run.downstream_codec.bits, 5);
+  EXPECT_EQ(run.downstream_codec.code, "elias");
+  EXPECT_EQ(run.downstream_codec.bucket, 9);
+  EXPECT_EQ(run.downstream_codec.threshold, 0.25);
+  EXPECT_EQ(run.downstream_codec.samples, 0.125);
+  EXPECT_EQ(run.downstream_codec.feedback, "none");
+  EXPECT_EQ(run.downstream_codec.decay, 0.75);
+  EXPECT_EQ(run.server.name, "sgd");
+  EXPECT_EQ(run.server.learning_rate, 0.7);
+  EXPECT_EQ(run.server.momentum, 0.8);
+  EXPECT_TRUE(run.server.nesterov);
+  EXPECT_EQ(run.server.beta1, 0.6);
+  EXPECT_EQ(run.server.beta2, 0.4);
+  EXPECT_EQ(run.server.tau, 0.3);
+}
+
+// What depends on a client's own past, or is a mode by itself, is no codec of the server.
+TEST(RunConfigSchema, EveryOtherCodecCanGoDown) {
+  std::vector<std::string> names = {"forward", "auto"};
+  for (const std::string& name : CodecNames()) {
+    if (name != "dgc" && name != "adacomp" && name != "signum") names.push_back(name);
+  }
+  EXPECT_THAT(Allowed("downstream"), UnorderedElementsAreArray(names));
+  const CodecSpec defaults;
+  v1::RunConfig config = Least();
+  config.mutable_codec()->set_downstream("stc");
+  const CodecSpec codec = ToCore(config)->downstream_codec;
+  EXPECT_EQ(codec.density, defaults.density);
+  EXPECT_EQ(codec.merge_below, defaults.merge_below);
+  EXPECT_EQ(codec.bits, defaults.bits);
+  EXPECT_EQ(codec.threshold, defaults.threshold);
+  EXPECT_EQ(codec.samples, defaults.samples);
+  EXPECT_EQ(codec.feedback, "error_feedback");
+}
+
+TEST(RunConfigSchema, ForwardHasNoPlaceForAServerOptimizer) {
+  EXPECT_THAT(ErrorOf("name = 'sbc'\n", "name = 'sbc'\n[server]\noptimizer = 'adam'\n"),
+              HasSubstr("server.optimizer = 'adam' makes more of a round than the average"));
+  EXPECT_THAT(ErrorOf("name = 'sbc'\n", "name = 'sbc'\ndownstream = 'auto'\n[server]\nnesterov = true\n"),
+              HasSubstr("server.nesterov is for optimizer = 'sgd'"));
+}
+
 TEST(RunConfigReference, ListsEveryKey) {
   const std::string text = RunConfigReference();
   EXPECT_THAT(text, HasSubstr("train.local_steps                  integer          required        1 to 1000000\n"));

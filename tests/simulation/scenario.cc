@@ -25,8 +25,8 @@ void DrawRounds(Random* random, RoundPolicy* rounds) {
   rounds->weighting = random->Below(3) == 0 ? Weighting::kSamples : Weighting::kUniform;
 }
 
-// How the server moves the model, and what it says of it. Conservation can be checked of what it forwards, and of what it
-// keeps to repeat its steps.
+// How the server moves the model, and what it says of it. Conservation can be checked of what it forwards, and of what
+// it keeps to repeat its steps.
 void DrawServer(Random* random, RunConfig* config) {
   if (random->Below(2) == 0) return;
   constexpr const char* kOptimizers[] = {"average", "sgd", "adam", "yogi", "adagrad"};

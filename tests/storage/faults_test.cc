@@ -59,7 +59,9 @@ TEST(StorageFaults, EveryStepComesByItsFailpoints) {
   TempDirectory directory;
   auto store = ClosedStore(directory.Path("run"));
   ASSERT_OK(store->CommitRound(TestCommit(1), true));
-  ASSERT_OK(store->WriteCheckpoint(TestCheckpoint(1), 1));
+  Checkpoint checkpoint = TestCheckpoint(1);
+  checkpoint.server_state = {0.5f};
+  ASSERT_OK(store->WriteCheckpoint(checkpoint, 1));
   auto state = ClientState::Open(directory.Path("client")).value();
   ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
   ASSERT_OK(SealNumber(*state, 1));
@@ -69,8 +71,8 @@ TEST(StorageFaults, EveryStepComesByItsFailpoints) {
        {"file.write.before_sync", "file.replace.before_rename", "file.replace.before_directory_sync",
         "client.restart.loaded", "client.seal.before_blobs", "client.seal.before_manifest", "client.seal.done",
         "client.settle.before_manifest", "client.settle.done", "client.reset.done", "coordinator.restart.locked",
-        "coordinator.restart.epoch_bumped", "coordinator.commit.in_transaction", "coordinator.checkpoint.before_row",
-        "coordinator.checkpoint.recorded"}) {
+        "coordinator.restart.epoch_bumped", "coordinator.commit.in_transaction", "coordinator.checkpoint.state_written",
+        "coordinator.checkpoint.before_row", "coordinator.checkpoint.recorded"}) {
     EXPECT_EQ(none.seen().count(name), 1) << name;
   }
 }

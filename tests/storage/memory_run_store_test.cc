@@ -50,7 +50,8 @@ class BothStores {
         return CountSomething();
       case 7: {
         const int64_t version = Near(version_), keep = 1 + random_.Below(2);
-        const Checkpoint checkpoint{version, HashWeights(Weights(version)), Weights(version)};
+        Checkpoint checkpoint{version, HashWeights(Weights(version)), Weights(version)};
+        if (random_.Below(2) == 0) checkpoint.server_state = {1.5f, static_cast<float>(version)};
         return Same([&](RunStore* store) { return store->WriteCheckpoint(checkpoint, keep); });
       }
       case 8: {
@@ -119,6 +120,7 @@ class BothStores {
     commit.base_version = random_.Below(8) == 0 ? Near(version_) : version_;
     commit.model_hash = HashWeights(Weights(version_ + 1));
     commit.downstream = "message";
+    if (random_.Below(4) != 0) commit.aggregate = "updates of " + std::to_string(version_);
     commit.committed_us = 11;
     const bool open_next = random_.Below(2) == 0;
     Same([&](RunStore* store) { return store->CommitRound(commit, open_next); });
@@ -185,6 +187,9 @@ class BothStores {
     for (int64_t after = -1; after <= version_ + 1; ++after) {
       Same([&](RunStore* store) { return store->ReadLog(after, version_).status(); });
       Same([&](RunStore* store) { return store->LogBytes(after).status(); });
+      const auto aggregate = real_->ReadAggregate(after), aggregate_in_memory = memory_.ReadAggregate(after);
+      EXPECT_EQ(aggregate.status().code(), aggregate_in_memory.status().code()) << after;
+      if (aggregate.ok() && aggregate_in_memory.ok()) EXPECT_EQ(*aggregate, *aggregate_in_memory);
     }
     const auto file = real_->NewestCheckpointFile(), in_memory = memory_.NewestCheckpointFile();
     ASSERT_EQ(file.status().code(), in_memory.status().code());
@@ -192,6 +197,7 @@ class BothStores {
     EXPECT_EQ(file->version, in_memory->version);
     EXPECT_EQ(file->bytes, in_memory->bytes);
     EXPECT_EQ(real_->ReadNewestCheckpoint()->model_hash, memory_.ReadNewestCheckpoint()->model_hash);
+    EXPECT_EQ(real_->ReadNewestCheckpoint()->server_state, memory_.ReadNewestCheckpoint()->server_state);
   }
 
   Random random_;

@@ -26,8 +26,8 @@ struct Baseline {
 // The updates inside a downstream message of mode forward, as compression/FORMAT.md describes it.
 absl::StatusOr<std::vector<absl::string_view>> UpdatesOfForward(absl::string_view downstream);
 
-// What forwarded the updates that led to a version: the aggregate that the store kept of them, or the downstream message
-// itself.
+// What forwarded the updates that led to a version: the aggregate that the store kept of them, or the downstream
+// message itself.
 absl::StatusOr<std::string> ForwardOf(RunStore* store, const LogMessage& entry);
 
 // Applied updates + residual - sealed deltas, element by element; all zero when CheckConservation passes. INTERNAL when
@@ -37,7 +37,8 @@ absl::StatusOr<std::vector<double>> ConservationDifference(RunStore* store, cons
 
 // I1 and I2: sum of the client's committed updates since the baseline + its effective residual == sum of the deltas
 // that it sealed since then, bit for bit. Needs the whole log, trainers of tests/testing/grid_trainer.h and either mode
-// forward or a server with a state, whose aggregates say what was applied. Reads the stored state, so the client should be down. INTERNAL naming the first element that differs.
+// forward or a server with a state, whose aggregates say what was applied. Reads the stored state, so the client should
+// be down. INTERNAL naming the first element that differs.
 absl::Status CheckConservation(RunStore* store, const Codec& codec, int64_t client, const StoredState& state,
                                const Baseline& baseline);
 

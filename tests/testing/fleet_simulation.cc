@@ -46,7 +46,10 @@ class FleetSimulation::Hook : public FailpointHook {
 #endif
 
 FleetSimulation::FleetSimulation(RunConfig config, int64_t clients, FleetFaults* faults, uint64_t seed)
-    : config_(std::move(config)), faults_(faults), disk_(seed), codec_(*MakeCodec(config_.codec, GridLayout())),
+    : config_(std::move(config)),
+      faults_(faults),
+      disk_(seed),
+      codec_(*MakeCodec(config_.codec, GridLayout())),
       downstream_codec_(*MakeDownstreamCodec(config_, GridLayout())) {
   for (int64_t i = 0; i < clients; ++i) clients_.push_back(std::make_unique<Client>(seed + 1 + i));
   if (faults_ == nullptr) return;
@@ -99,8 +102,7 @@ absl::Status FleetSimulation::OpenCoordinator() {
     TERSE_RETURN_IF_ERROR(store_->CreateRun(record, GridInitialWeights()));
   }
   background_ = std::make_unique<InlineBackground>(&evaluator_, store_.get(), config_.checkpoint_keep);
-  TERSE_ASSIGN_OR_RETURN(engine_,
-                         Engine::Resume({config_, codec_.get(), downstream_codec_.get(), store_.get(),
+  TERSE_ASSIGN_OR_RETURN(engine_, Engine::Resume({config_, codec_.get(), downstream_codec_.get(), store_.get(),
                                                   background_.get(), &clock_, nullptr}));
   return absl::OkStatus();
 }
