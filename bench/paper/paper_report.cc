@@ -50,6 +50,44 @@ std::string ProcessorName() {
   return "unknown processor";
 }
 
+double PerClient(const PaperResult& result, const char* key) {
+  return result.summary.at(key).get<double>() / static_cast<double>(result.row.workload->clients);
+}
+
+double BothDirections(const PaperResult& result) {
+  return PerClient(result, "wire_bytes_up") + PerClient(result, "wire_bytes_down");
+}
+
+std::string HeadOf(const PaperRow& row) {
+  const absl::string_view metric = IsPerplexity(row) ? "perplexity" : "accuracy";
+  if (row.table->columns == PaperColumns::kBothDirections) {
+    return absl::StrCat("| method | ", metric,
+                        " | up, KB | down, KB | both, KB | against federated averaging | iterations |\n"
+                        "|---|---|---|---|---|---|---|\n");
+  }
+  return absl::StrCat("| method | ", metric,
+                      " | paper | compression, wire | payload | paper | iterations |\n|---|---|---|---|---|---|---|\n");
+}
+
+std::string CompressionColumns(const PaperResult& result) {
+  const PaperRow& row = result.row;
+  return absl::StrCat(row.figures.has_value() ? MetricText(row.figures->metric, IsPerplexity(row)) : "-", " | ",
+                      RateOf(result.summary.at("compression_up_wire")), " | ",
+                      RateOf(result.summary.at("compression_up_payload")), " | ",
+                      row.figures.has_value() ? RateText(row.figures->compression) : "-");
+}
+
+// `results` holds the row that others are compared with, or it is not shown.
+std::string BothDirectionsColumns(const PaperResult& result, const std::vector<PaperResult>& results) {
+  std::string rate = "-";
+  for (const PaperResult& other : results) {
+    const bool same = other.row.workload == result.row.workload && other.row.method->name == "fedavg";
+    if (same) rate = RateText(BothDirections(other) / BothDirections(result));
+  }
+  return absl::StrFormat("%.1f | %.1f | %.1f | %s", PerClient(result, "wire_bytes_up") / 1e3,
+                         PerClient(result, "wire_bytes_down") / 1e3, BothDirections(result) / 1e3, rate);
+}
+
 }  // namespace
 
 Json PaperJson(const std::vector<PaperResult>& results, const PaperScale& scale) {
@@ -63,6 +101,8 @@ Json PaperJson(const std::vector<PaperResult>& results, const PaperScale& scale)
                     {"perplexity", result.summary.at("perplexity")},
                     {"compression_payload", result.summary.at("compression_up_payload")},
                     {"compression_wire", result.summary.at("compression_up_wire")},
+                    {"wire_bytes_up", PerClient(result, "wire_bytes_up")},
+                    {"wire_bytes_down", PerClient(result, "wire_bytes_down")},
                     {"paper_metric", figures.has_value() ? Json(figures->metric) : Json()},
                     {"paper_compression", figures.has_value() ? Json(figures->compression) : Json()}});
   }
@@ -76,16 +116,13 @@ std::string PaperMarkdown(const std::vector<PaperResult>& results) {
     const PaperRow& row = result.row;
     if (row.workload != workload) {
       workload = row.workload;
-      absl::StrAppend(&text, text.empty() ? "" : "\n", workload->title, ", ", workload->clients,
-                      " clients\n\n| method | ", IsPerplexity(row) ? "perplexity" : "accuracy",
-                      " | paper | compression, wire | payload | paper | iterations |\n|---|---|---|---|---|---|---|\n");
+      absl::StrAppend(&text, text.empty() ? "" : "\n", workload->title, ", ", workload->clients, " clients\n\n",
+                      HeadOf(row));
     }
-    const bool perplexity = IsPerplexity(row);
-    absl::StrAppend(&text, "| ", row.method->title, " | ", MetricText(MetricOf(result), perplexity), " | ",
-                    row.figures.has_value() ? MetricText(row.figures->metric, perplexity) : "-", " | ",
-                    RateOf(result.summary.at("compression_up_wire")), " | ",
-                    RateOf(result.summary.at("compression_up_payload")), " | ",
-                    row.figures.has_value() ? RateText(row.figures->compression) : "-", " | ", row.iterations, " |\n");
+    const bool both = row.table->columns == PaperColumns::kBothDirections;
+    absl::StrAppend(&text, "| ", row.method->title, " | ", MetricText(MetricOf(result), IsPerplexity(row)), " | ",
+                    both ? BothDirectionsColumns(result, results) : CompressionColumns(result), " | ", row.iterations,
+                    " |\n");
   }
   return text;
 }

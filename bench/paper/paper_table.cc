@@ -5,6 +5,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "bench/paper/bidirectional_tables.h"
 #include "bench/paper/mcgq_tables.h"
 #include "bench/paper/qsgd_tables.h"
 #include "bench/paper/sbc_tables.h"
@@ -31,7 +32,7 @@ std::string Scaled(absl::string_view text, double scale) {
 
 const std::vector<PaperTable>& PaperTables() {
   static const auto& tables = *new std::vector<PaperTable>{
-      SbcTable2(), SbcFigure3(), McgqTable3(), McgqTable4(), QsgdTables(),
+      SbcTable2(), SbcFigure3(), McgqTable3(), McgqTable4(), QsgdTables(), BidirectionalTable(),
   };
   return tables;
 }

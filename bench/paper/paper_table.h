@@ -46,11 +46,18 @@ struct PaperWorkload {
   std::vector<PaperFigures> figures;  // one a method, in the methods' order
 };
 
+// What a table shows beside the metric.
+enum class PaperColumns {
+  kCompression,    // of what goes up, beside the paper's
+  kBothDirections  // bytes on the wire per client, up and down, and against the row "fedavg"
+};
+
 struct PaperTable {
   std::string name;   // "sbc-table2"
   std::string title;  // "Sattler et al. 2018, Sparse Binary Compression, Table II"
   std::vector<PaperMethod> methods;
   std::vector<PaperWorkload> workloads;
+  PaperColumns columns = PaperColumns::kCompression;
 };
 
 const std::vector<PaperTable>& PaperTables();

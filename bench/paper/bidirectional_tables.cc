@@ -1,0 +1,67 @@
+#include "bench/paper/bidirectional_tables.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace terse {
+namespace {
+
+constexpr char kDense[] = "name = 'dense'\ndownstream = 'dense'\n";
+
+// SBC at p = 0.01 upwards, with the delay n, and something else downwards.
+PaperMethod Sbc(const std::string& name, const std::string& title, int64_t steps, const std::string& downstream) {
+  return {name,
+          title,
+          "",
+          absl::StrCat("name = 'sbc'\ndensity = 0.01\nmean_precision = 'bf16'\ngrouping = 'merge_small'\n", downstream),
+          steps,
+          50};
+}
+
+std::string Coded(const std::string& codec, const std::string& density) {
+  return absl::StrCat("downstream = '", codec, "'\n\n[downstream]\ndensity = ", density,
+                      "\nmean_precision = 'bf16'\ngrouping = 'merge_small'\n");
+}
+
+std::vector<PaperMethod> Methods() {
+  return {
+      {"baseline", "Baseline, dense, n = 1", "", kDense, 1, 50},
+      {"fedavg", "Federated averaging, dense, n = 100", "", kDense, 100, 50},
+      Sbc("up10", "SBC up, dense down, n = 10", 10, "downstream = 'dense'\n"),
+      Sbc("forward10", "SBC up, updates forwarded, n = 10", 10, "downstream = 'forward'\n"),
+      Sbc("both10", "SBC up, STC down, n = 10", 10, Coded("stc", "0.02")),
+      Sbc("up100", "SBC up, dense down, n = 100", 100, "downstream = 'dense'\n"),
+      Sbc("forward100", "SBC up, updates forwarded, n = 100", 100, "downstream = 'forward'\n"),
+      Sbc("both100", "SBC up, STC down, n = 100", 100, Coded("stc", "0.02")),
+  };
+}
+
+// Hyperparameters are those of LeNet5 in Sattler et al. 2018, Table III.
+PaperWorkload LeNet5(const std::string& name, int64_t clients) {
+  PaperWorkload workload;
+  workload.name = name;
+  workload.title = "LeNet5-Caffe on MNIST";
+  workload.metric = PaperMetric::kAccuracy;
+  workload.iterations = 2000;
+  workload.clients = clients;
+  workload.averaging_steps = 100;
+  workload.momentum = false;
+  workload.model = "name = 'lenet5_caffe'\n";
+  workload.data = "name = 'mnist'\npartition = 'iid'\n";
+  workload.train = "batch_size = 128\n";
+  workload.optimizer = "name = 'adam'\nlearning_rate = 0.001\n";
+  return workload;
+}
+
+}  // namespace
+
+PaperTable BidirectionalTable() {
+  return {"bidirectional",
+          "Both directions: bytes per client, up and down",
+          Methods(),
+          {LeNet5("lenet5", 4), LeNet5("lenet5-32", 32)},
+          PaperColumns::kBothDirections};
+}
+
+}  // namespace terse
