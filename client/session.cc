@@ -133,6 +133,7 @@ absl::Status ClientSession::Adopt(CoordinatorLink* link, const Welcome& welcome)
   TERSE_ASSIGN_OR_RETURN(work.downstream_codec, MakeDownstreamCodec(*welcome.config, work.trainer->layout()));
   TERSE_ASSIGN_OR_RETURN(work.feedback, MakeFeedback(welcome.config->codec, work.codec.get()));
   TERSE_RETURN_IF_ERROR(LoadWork(&work));
+  if (!work.version.has_value() && !welcome.start_hash.IsZero()) StartFromScratch(welcome.start_hash, &work);
   work_ = std::move(work);  // only whole: what could not be read must not count as empty
   Log(false, absl::StrCat("joined run '", welcome.config->name, "' as client ", welcome.client_index, " of ",
                           welcome.config->rounds.clients, ", codec ", welcome.config->codec.name, ", ",
@@ -162,6 +163,14 @@ absl::Status ClientSession::LoadWork(Work* work) const {
     work->weights = std::move(cached->weights);
   }
   return absl::OkStatus();
+}
+
+void ClientSession::StartFromScratch(Id128 start_hash, Work* work) const {
+  std::vector<float> weights = work->trainer->StartWeights();
+  if (static_cast<int64_t>(weights.size()) != work->codec->layout().size() || HashWeights(weights) != start_hash)
+    return;
+  work->version = 0;
+  work->weights = std::move(weights);
 }
 
 absl::Status ClientSession::SendReady(CoordinatorLink* link) {

@@ -81,6 +81,8 @@ class ClientSession {
   // The bytes of the run's TorchScript file; nothing for other models.
   absl::StatusOr<std::string> FetchModule(CoordinatorLink* link, const Welcome& welcome);
   absl::Status LoadWork(Work* work) const;
+  // Version 0 as this machine makes it, when that is the coordinator's.
+  void StartFromScratch(Id128 start_hash, Work* work) const;
   absl::Status LoadState(Work* work) const;
   absl::Status SendReady(CoordinatorLink* link);
   Next OnMessage(CoordinatorLink* link, const FromServer& message);

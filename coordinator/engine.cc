@@ -59,6 +59,7 @@ absl::Status Engine::Recover(const Codec* downstream_codec) {
   TERSE_ASSIGN_OR_RETURN(run_.server, ServerStep::Make(*run_.config, {*run_.codec, downstream_codec}));
   run_.lineage = record->lineage;
   run_.created_us = record->created_us;
+  TERSE_ASSIGN_OR_RETURN(run_.start_hash, run_.store->StartHash());
   TERSE_ASSIGN_OR_RETURN(run_.head, run_.store->GetHead());
   TERSE_ASSIGN_OR_RETURN(Checkpoint checkpoint, run_.store->ReadNewestCheckpoint());
   run_.checkpoint_version = checkpoint.version;

@@ -60,6 +60,7 @@ struct Ending {
 struct RunContext {
   std::shared_ptr<const RunConfig> config;
   Id128 lineage;
+  Id128 start_hash;  // of version 0; zero: not known
   const Codec* codec = nullptr;
   RunStore* store = nullptr;
   Background* background = nullptr;

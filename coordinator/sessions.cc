@@ -212,7 +212,7 @@ absl::Status HandleCheckIn(RunContext& run, SessionId id, const CheckIn& message
   if (session.owes_round == run.round && run.round_open) run.invited.insert(record.id);
   TERSE_RETURN_IF_ERROR(run.Note("client_joined", record.id, session.name));
   TERSE_FAILPOINT("coordinator.checkin.settled");
-  session.link->Send(Welcome{run.lineage, run.config, record.id, std::move(verdict), run.head.version});
+  session.link->Send(Welcome{run.lineage, run.config, record.id, std::move(verdict), run.head.version, run.start_hash});
   return absl::OkStatus();
 }
 

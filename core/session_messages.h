@@ -75,6 +75,7 @@ struct Welcome {
   int64_t client_index = 0;
   absl::optional<Verdict> verdict;
   int64_t head_version = 0;
+  Id128 start_hash = {};  // of version 0; zero: not known
 };
 
 struct Resync {

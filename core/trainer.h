@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -34,6 +35,9 @@ class LocalTrainer {
   virtual ~LocalTrainer() = default;
 
   virtual const Layout& layout() const = 0;
+  // The weights that the run starts from, as this machine makes them, layout().size() of them: what saves the download
+  // of version 0 where they are the coordinator's. Empty when this trainer cannot tell.
+  virtual std::vector<float> StartWeights() const { return {}; }
   // Training samples that this client has: its weight under weighting and selection by samples. At least 1.
   virtual int64_t samples() const = 0;
 

@@ -55,6 +55,7 @@ class TorchLocalTrainer : public LocalTrainer {
     const Loss* loss = nullptr;
     int slots = 0;
     Id128 identity;
+    uint64_t seed = 0;  // of the run
     uint64_t draw_seed = 0;
   };
 
@@ -65,6 +66,7 @@ class TorchLocalTrainer : public LocalTrainer {
         state_(parts_.model->InitialState(parts_.batches->rows())) {}
 
   const Layout& layout() const override { return parts_.blueprint->layout(); }
+  std::vector<float> StartWeights() const override { return parts_.blueprint->StartWeights(parts_.seed); }
   int64_t samples() const override { return parts_.batches->samples(); }
 
   absl::StatusOr<TrainResult> Train(absl::Span<const float> weights, const LocalPlan& plan,
@@ -266,6 +268,7 @@ absl::StatusOr<std::unique_ptr<LocalTrainer>> MakeLocalTrainer(const RunConfig& 
                          FindLoss(config.train.loss, dataset->task, dataset->classes, blueprint->outputs()));
   TERSE_ASSIGN_OR_RETURN(parts.slots, OptimizerSlots(config.train.optimizer));
   parts.identity = StateIdentity(config, shard, blueprint->layout(), *dataset);
+  parts.seed = config.seed;
   parts.draw_seed = Random(config.seed ^ kDropoutSalt, shard.index).Next();
   return CatchTorch("preparing the model", [&]() -> absl::StatusOr<std::unique_ptr<LocalTrainer>> {
     TERSE_ASSIGN_OR_RETURN(const c10::Device where, ChooseDevice(device));

@@ -91,6 +91,7 @@ void Fill(const Welcome& welcome, const v1::RunConfig& config, v1::Welcome* out)
   out->set_client_index(welcome.client_index);
   if (welcome.verdict.has_value()) FillVerdict(*welcome.verdict, out->mutable_verdict());
   out->set_head_version(welcome.head_version);
+  if (!welcome.start_hash.IsZero()) out->set_start_hash(welcome.start_hash.ToBytes());
 }
 
 std::vector<v1::ServerMessage> DeltaToWire(const Delta& delta) {
@@ -156,6 +157,7 @@ absl::StatusOr<FromServer> ParseWelcome(const v1::Welcome& wire) {
     TERSE_ASSIGN_OR_RETURN(message.verdict, ParseVerdict(wire.verdict()));
   }
   TERSE_ASSIGN_OR_RETURN(message.head_version, Number(wire.head_version(), "head_version"));
+  TERSE_ASSIGN_OR_RETURN(message.start_hash, ReadId(wire.start_hash(), "start_hash"));
   return FromServer(std::move(message));
 }
 

@@ -169,6 +169,8 @@ class RunStore {
   virtual absl::Status SetRunState(RunState state, const std::string& reason) = 0;
 
   virtual absl::StatusOr<Head> GetHead() = 0;
+  // Hash of version 0; zero when an older program made the run and its checkpoint of version 0 was gone already.
+  virtual absl::StatusOr<Id128> StartHash() = 0;
   // Finds or adds the client, and notes that it was seen.
   virtual absl::StatusOr<ClientRecord> RegisterClient(const std::string& name, int64_t now_us) = 0;
   // NOT_FOUND for a client that was never registered.

@@ -228,6 +228,17 @@ absl::StatusOr<std::vector<LogMessage>> SqliteRunStore::ReadLog(int64_t after, i
   return messages;
 }
 
+absl::StatusOr<Id128> SqliteRunStore::StartHash() {
+  Id128 hash;
+  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+    Statement row = db.Prepare("SELECT model_hash FROM start");
+    TERSE_ASSIGN_OR_RETURN(const bool found, row.Step());
+    if (found) hash = row.GetId(0);
+    return absl::OkStatus();
+  }));
+  return hash;
+}
+
 absl::StatusOr<std::string> SqliteRunStore::ReadAggregate(int64_t version) {
   std::string aggregate;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {

@@ -212,6 +212,7 @@ absl::Status SqliteRunStore::CreateRun(const RunRecord& run, absl::Span<const fl
     TERSE_RETURN_IF_ERROR(db.Prepare("UPDATE head SET model_hash = ? WHERE version = 0")
                               .Id(first.model_hash)
                               .RunForOne("a new run starts at version 0"));
+    TERSE_RETURN_IF_ERROR(db.Prepare("INSERT INTO start (id, model_hash) VALUES (1, ?)").Id(first.model_hash).Run());
     return RecordCheckpoint(db, first, bytes);
   });
 }

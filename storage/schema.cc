@@ -247,8 +247,16 @@ CREATE TABLE scores (
 ) STRICT;
 )sql";
 
-// What a server with a state of its own repeats after a restart, and where checkpoints keep that state.
+// What a server with a state of its own repeats after a restart, and where checkpoints keep that state; and the hash of
+// version 0.
 constexpr char kVersion4[] = R"sql(
+CREATE TABLE start (
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  model_hash BLOB NOT NULL CHECK (length(model_hash) = 16),
+  checksum INTEGER NOT NULL AS (terse_checksum(id, model_hash)) STORED
+) STRICT;
+INSERT INTO start SELECT 1, model_hash FROM checkpoints WHERE version = 0;
+
 CREATE TABLE aggregates (
   version INTEGER PRIMARY KEY CHECK (version >= 1),
   message BLOB NOT NULL,

@@ -34,6 +34,7 @@ class SqliteRunStore final : public RunStore {
   absl::Status CreateRun(const RunRecord& run, absl::Span<const float> initial_weights) override;
   absl::Status SetRunState(RunState state, const std::string& reason) override;
   absl::StatusOr<Head> GetHead() override;
+  absl::StatusOr<Id128> StartHash() override;
   absl::StatusOr<ClientRecord> RegisterClient(const std::string& name, int64_t now_us) override;
   absl::StatusOr<ClientRecord> GetClient(int64_t client) override;
   absl::Status RecordReset(int64_t client) override;

@@ -119,7 +119,7 @@ class Session : public ::testing::Test {
     options.state = state;
     options.make_trainer = [this](const RunConfig& config, const Shard& shard, absl::string_view module) {
       trained_modules_.emplace_back(module);
-      return GridTrainerFactory()(config, shard, module);
+      return GridTrainerFactory(GridLayout(), makes_start_)(config, shard, module);
     };
     options.allow_models = allow_models_;
     options.clock = &clock_;
@@ -161,6 +161,7 @@ class Session : public ::testing::Test {
   TempDirectory directory_;
   FakeClock clock_;
   bool keep_going_ = true;
+  bool makes_start_ = false;
   uint64_t processes_ = 0;
   std::vector<std::string> allow_models_;
   std::vector<std::string> trained_modules_;  // what each trainer was made with
@@ -197,6 +198,22 @@ TEST_F(Session, JoinsTrainsSealsPushesAndSettles) {
   EXPECT_EQ(again.Said<Update>()[0].message, EncodedDelta(0));
   EXPECT_FALSE(state_->state().sealed.has_value());
   EXPECT_EQ(state_->state().prev_applied, id);
+}
+
+TEST_F(Session, MakesVersionZeroItselfWhenItIsTheCoordinators) {
+  makes_start_ = true;
+  const Id128 hash = HashWeights(weights_);
+  for (const Id128 start : {hash, HashBytes("other weights"), Id128{}}) {
+    Welcome welcome = MakeWelcome();
+    welcome.start_hash = start;
+    ScriptedCoordinator link;
+    link.script = {welcome};
+    EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
+    ASSERT_EQ(link.Said<Ready>().size(), 1);
+    EXPECT_EQ(link.Said<Ready>()[0].version, start == hash ? absl::make_optional<int64_t>(0) : absl::nullopt);
+    EXPECT_EQ(link.Said<Ready>()[0].model_hash, start == hash ? hash : Id128{});
+    Restart();
+  }
 }
 
 TEST_F(Session, TellsItsProcessAndCountsItsConnections) {

@@ -29,6 +29,45 @@ struct Return {
   int64_t bytes = 0;  // of messages and of the checkpoint
 };
 
+int64_t ResyncsOf(const FleetSimulation& fleet, int64_t i) {
+  int64_t resyncs = 0;
+  for (const FromServer& message : fleet.heard(i)) resyncs += std::holds_alternative<Resync>(message);
+  return resyncs;
+}
+
+// Nobody downloads the model that a run starts from; who comes late gets the log from there while it is cheaper.
+TEST(CatchUp, ClientsThatMakeVersionZeroDownloadNothing) {
+  for (const bool makes : {true, false}) {
+    RunConfig config = GridRunConfig(3, 6);
+    config.rounds.quorum = 2;
+    FleetSimulation fleet(config, 3);
+    fleet.set_clients_start(makes);
+    ASSERT_EQ(fleet.StartCoordinator(), absl::OkStatus());
+    for (int64_t i = 0; i < 2; ++i) {
+      ASSERT_EQ(fleet.StartClient(i), absl::OkStatus());
+      fleet.Connect(i);
+    }
+    ASSERT_EQ(fleet.Settle(), absl::OkStatus());
+    ASSERT_EQ(fleet.PassDeadline(), absl::OkStatus());
+    ASSERT_EQ(fleet.Settle(), absl::OkStatus());
+    ASSERT_EQ(fleet.PassDeadline(), absl::OkStatus());
+    ASSERT_EQ(fleet.Settle(), absl::OkStatus());
+    ASSERT_GT(fleet.engine()->View().head.version, 0);
+    ASSERT_LT(fleet.engine()->View().head.version, 6);
+    ASSERT_EQ(fleet.StartClient(2), absl::OkStatus());
+    fleet.Connect(2);
+    while (fleet.engine()->View().head.version < 6) {
+      ASSERT_EQ(fleet.Settle(), absl::OkStatus());
+      if (fleet.engine()->View().head.version < 6) ASSERT_EQ(fleet.PassDeadline(), absl::OkStatus());
+    }
+    for (int64_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(ResyncsOf(fleet, i), makes ? 0 : 1) << i;
+      EXPECT_EQ(fleet.last_result(i), absl::OkStatus());
+    }
+    EXPECT_EQ(CheckReplay(fleet.store(), fleet.downstream_codecs(), GridInitialWeights()), absl::OkStatus());
+  }
+}
+
 class Away {
  public:
   explicit Away(const RunConfig& config) : fleet_(config, 2) {

@@ -7,5 +7,6 @@ int main(int argc, char** argv) {
   terse::BelongToParent();
   terse::DaemonOptions options;
   if (const int code = terse::ParseDaemonOptions(argc, argv, &options); code >= 0) return code;
-  return terse::RunDaemon(options, terse::GridTrainerFactory(terse::EnvironmentGridLayout()));
+  return terse::RunDaemon(options,
+                          terse::GridTrainerFactory(terse::EnvironmentGridLayout(), terse::EnvironmentGridStarts()));
 }

@@ -132,10 +132,13 @@ TEST(SessionWire, WelcomeCarriesTheRun) {
   welcome.lineage = Id("lineage");
   welcome.client_index = 3;
   welcome.head_version = 17;
+  EXPECT_TRUE(ServerRoundTrip(welcome, *config).start_hash.IsZero());
+  welcome.start_hash = Id("start");
   const Welcome plain = ServerRoundTrip(welcome, *config);
   EXPECT_EQ(plain.lineage, Id("lineage"));
   EXPECT_EQ(plain.client_index, 3);
   EXPECT_EQ(plain.head_version, 17);
+  EXPECT_EQ(plain.start_hash, Id("start"));
   EXPECT_FALSE(plain.verdict.has_value());
   ASSERT_NE(plain.config, nullptr);
   EXPECT_EQ(plain.config->name, config->name());

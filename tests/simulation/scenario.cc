@@ -69,6 +69,7 @@ Scenario DrawScenario(Random* random) {
   if (random->Below(4) == 0) scenario.clock_step = config.rounds.deadline_seconds * random->Uniform(0.01, 0.05);
   if (random->Below(3) == 0) scenario.faithful = config.rounds.quorum;
   DrawServer(random, &config);
+  scenario.make_start = random->Below(2) == 0;
   return scenario;
 }
 

@@ -46,6 +46,7 @@ Schedule::Schedule(uint64_t seed, bool print)
       victims_(scenario_.clients + 1),
       fleet_(scenario_.config, scenario_.clients, this, seed) {
   result_.trace = 0xcbf29ce484222325ULL;
+  fleet_.set_clients_start(scenario_.make_start);
   if (scenario_.starts_up) fleet_.disk(kCoordinator).Restore(FreshRun());
   fleet_.clock()->set_step(scenario_.clock_step);
 }

@@ -81,6 +81,7 @@ class BothStores {
       EXPECT_EQ(run->state, run_in_memory->state);
       EXPECT_EQ(run->reason, run_in_memory->reason);
     }
+    EXPECT_EQ(*real_->StartHash(), *memory_.StartHash());
     const Head head = *real_->GetHead(), head_in_memory = *memory_.GetHead();
     EXPECT_EQ(head.version, head_in_memory.version);
     EXPECT_EQ(head.model_hash, head_in_memory.model_hash);

@@ -96,6 +96,9 @@ class FailingStore : public RunStore {
   absl::StatusOr<int64_t> LogBytes(int64_t after) override {
     return Guard("LogBytes", [&] { return store_->LogBytes(after); });
   }
+  absl::StatusOr<Id128> StartHash() override {
+    return Guard("StartHash", [&] { return store_->StartHash(); });
+  }
   absl::StatusOr<std::string> ReadAggregate(int64_t version) override {
     return Guard("ReadAggregate", [&] { return store_->ReadAggregate(version); });
   }

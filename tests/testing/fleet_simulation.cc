@@ -203,7 +203,7 @@ absl::Status FleetSimulation::StartClient(int64_t i) {
   options.name = client_name(i);
   options.process = {static_cast<uint64_t>(i) + 1, ++client.starts};
   options.state = client.state.get();
-  options.make_trainer = GridTrainerFactory();
+  options.make_trainer = GridTrainerFactory(GridLayout(), clients_start_);
   options.clock = &clock_;
   options.keep_going = [&client] { return client.keep_going; };
   options.log = [](bool, const std::string&) {};

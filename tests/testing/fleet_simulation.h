@@ -79,6 +79,8 @@ class FleetSimulation {
   // Handles an event and the background work that follows. An error ends the coordinator: trouble with the disk in
   // order, as the server does, and any other at once.
   absl::Status Handle(Event event);
+  // Clients that start from now on make version 0 by themselves.
+  void set_clients_start(bool value) { clients_start_ = value; }
   // While held, evaluations and checkpoints wait; the next event afterwards does them.
   void hold_background(bool hold) { background_held_ = hold; }
   // Moves the clock past the phase's deadline.
@@ -219,6 +221,7 @@ class FleetSimulation {
   std::unique_ptr<InlineBackground> background_;
   std::unique_ptr<Engine> engine_;
   bool background_held_ = false;
+  bool clients_start_ = false;
   int64_t noted_version_ = -1;
   SessionId next_session_ = 1;
   std::vector<std::unique_ptr<Client>> clients_;

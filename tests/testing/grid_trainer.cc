@@ -81,12 +81,14 @@ absl::Status GridTrainer::RestoreState(absl::string_view state) {
   return absl::OkStatus();
 }
 
-TrainerFactory GridTrainerFactory(const Layout& layout) {
-  return [&layout](const RunConfig& config, const Shard& shard,
-                   absl::string_view) -> absl::StatusOr<std::unique_ptr<LocalTrainer>> {
-    return std::unique_ptr<LocalTrainer>(std::make_unique<GridTrainer>(shard.index, layout));
+TrainerFactory GridTrainerFactory(const Layout& layout, bool starts) {
+  return [&layout, starts](const RunConfig& config, const Shard& shard,
+                           absl::string_view) -> absl::StatusOr<std::unique_ptr<LocalTrainer>> {
+    return std::unique_ptr<LocalTrainer>(std::make_unique<GridTrainer>(shard.index, layout, starts));
   };
 }
+
+bool EnvironmentGridStarts() { return std::getenv("TERSE_GRID_STARTS") != nullptr; }
 
 absl::StatusOr<Evaluation> GridEvaluator::Evaluate(absl::Span<const float> weights) {
   double sum = 0;

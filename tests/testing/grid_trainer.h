@@ -40,9 +40,13 @@ constexpr int64_t GridSamples(int64_t client) { return 10 * (client + 1); }
 // s).
 class GridTrainer : public LocalTrainer {
  public:
-  explicit GridTrainer(int64_t client, const Layout& layout = GridLayout()) : client_(client), layout_(layout) {}
+  explicit GridTrainer(int64_t client, const Layout& layout = GridLayout(), bool starts = false)
+      : client_(client), layout_(layout), starts_(starts) {}
 
   const Layout& layout() const override { return layout_; }
+  std::vector<float> StartWeights() const override {
+    return starts_ ? GridInitialWeights(layout_) : std::vector<float>();
+  }
   int64_t samples() const override { return GridSamples(client_); }
   absl::StatusOr<TrainResult> Train(absl::Span<const float> weights, const LocalPlan& plan,
                                     const std::function<bool()>& keep_going, absl::Span<float> delta) override;
@@ -53,11 +57,14 @@ class GridTrainer : public LocalTrainer {
  private:
   const int64_t client_;
   const Layout& layout_;
+  const bool starts_;
   int64_t calls_ = 0;
 };
 
-// `layout` must outlive the trainers.
-TrainerFactory GridTrainerFactory(const Layout& layout = GridLayout());
+// `layout` must outlive the trainers. `starts`: they make version 0 by themselves.
+TrainerFactory GridTrainerFactory(const Layout& layout = GridLayout(), bool starts = false);
+// For the processes of end-to-end tests: as TERSE_GRID_STARTS is in the environment or not.
+bool EnvironmentGridStarts();
 
 // Accuracy is a pure function of the weights, in 0..1.
 class GridEvaluator : public Evaluator {

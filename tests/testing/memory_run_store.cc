@@ -37,6 +37,7 @@ absl::Status MemoryRunStore::CreateRun(const RunRecord& run, absl::Span<const fl
   if (run_.has_value()) return absl::AlreadyExistsError("there is a run");
   run_ = run;
   head_.model_hash = HashWeights(initial_weights);
+  start_hash_ = head_.model_hash;
   checkpoints_[0] = {0, head_.model_hash, {initial_weights.begin(), initial_weights.end()}};
   return absl::OkStatus();
 }

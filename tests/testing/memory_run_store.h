@@ -27,6 +27,7 @@ class MemoryRunStore : public RunStore {
   absl::Status CreateRun(const RunRecord& run, absl::Span<const float> initial_weights) override;
   absl::Status SetRunState(RunState state, const std::string& reason) override;
   absl::StatusOr<Head> GetHead() override { return head_; }
+  absl::StatusOr<Id128> StartHash() override { return start_hash_; }
   absl::StatusOr<ClientRecord> RegisterClient(const std::string& name, int64_t now_us) override;
   absl::StatusOr<ClientRecord> GetClient(int64_t client) override;
   absl::Status RecordNotApplied(int64_t client) override;
@@ -78,6 +79,7 @@ class MemoryRunStore : public RunStore {
 
   absl::optional<RunRecord> run_;
   Head head_{0, Id128{}, 1};
+  Id128 start_hash_;
   std::vector<ClientRecord> clients_;  // by id
   std::vector<Round> rounds_;          // round i + 1 at i
   std::map<int64_t, LogMessage> log_;
