@@ -37,6 +37,7 @@ struct Case {
   std::vector<int64_t> samples;
   std::string forward;
   std::string average;
+  std::string coded;
 };
 
 std::string ReadAll(const char* path) {
@@ -96,6 +97,8 @@ void ReadLine(absl::string_view key, const std::vector<std::string>& fields, Cod
     into->forward = absl::HexStringToBytes(fields[0]);
   } else if (key == "average") {
     into->average = absl::HexStringToBytes(fields[0]);
+  } else if (key == "coded") {
+    into->coded = absl::HexStringToBytes(fields[0]);
   } else {
     ADD_FAILURE() << "unknown line " << key;
   }
@@ -157,6 +160,8 @@ TEST(Golden, DownstreamMessagesAreTheirBytes) {
         AverageUpdates(*golden.codec, views, AveragingWeights(golden.samples), 1, absl::MakeSpan(average)).ok());
     EXPECT_EQ(BuildDownstream(DownstreamMode::kForward, views, golden.samples, average), golden.forward) << golden.name;
     EXPECT_EQ(BuildDownstream(DownstreamMode::kDense, views, golden.samples, average), golden.average) << golden.name;
+    EXPECT_EQ(BuildDenseDownstream(average), golden.average) << golden.name;
+    EXPECT_EQ(BuildCodedDownstream(golden.messages[0]), golden.coded) << golden.name;
     const auto forwarded = ParseForwarded(golden.forward);
     ASSERT_TRUE(forwarded.ok()) << golden.name << ": " << forwarded.status();
     EXPECT_EQ(forwarded->updates, views) << golden.name;
@@ -184,7 +189,8 @@ TEST(Golden, TheDocumentShowsTheBytesOfItsExample) {
   const std::string buffers = *with_buffers->Encode({0.5, -4, 3, 0, 2.5, 1, 0, 0, 0, 0.125, -2});
   for (const std::string& bytes : {message, buffers, BuildDownstream(DownstreamMode::kForward, views, {}, average),
                                    BuildDownstream(DownstreamMode::kForward, views, {600, 200}, average),
-                                   BuildDownstream(DownstreamMode::kDense, views, {}, average)}) {
+                                   BuildDownstream(DownstreamMode::kDense, views, {}, average),
+                                   BuildCodedDownstream(message)}) {
     EXPECT_THAT(document, HasSubstr(absl::StrCat("\n    ", Spaced(bytes), "\n")));
   }
 }

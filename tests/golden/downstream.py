@@ -1,9 +1,10 @@
-"""The downstream messages of compression/FORMAT.md, "0x81, 0x82 and 0x83", in Python, written from that text alone.
+"""The downstream messages of compression/FORMAT.md, "0x81 to 0x84", in Python, written from that text alone.
 
 `samples` has one number an update, or none for the plain average.
 
   forward(updates, samples) -> bytes
   dense(decoded, samples) -> bytes, of decoded updates (lists of floats)
+  coded(message) -> bytes, of a message of the downstream codec
   read_forward(message) -> (updates, samples); ValueError for what no coordinator sends
 """
 import struct
@@ -37,6 +38,10 @@ def average(decoded, samples):
 
 def dense(decoded, samples):
     return b'\x82' + b''.join(struct.pack('<f', x) for x in average(decoded, samples))
+
+
+def coded(message):
+    return b'\x84' + message
 
 
 def read_varint(message, at):

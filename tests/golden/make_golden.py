@@ -180,7 +180,8 @@ def downstream_case(name, spec, updates, samples):
     lines = ['', f'case {name}', 'codec ' + ' '.join(f'{key}={value}' for key, value in spec.items()),
              f'layout {len(updates[0])}'] + [f'message {message.hex()}' for message in messages]
     lines += ['samples ' + ' '.join(map(str, samples))] if samples else []
-    return lines + [f'forward {forward.hex()}', f'average {downstream.dense(decoded, samples).hex()}']
+    return lines + [f'forward {forward.hex()}', f'average {downstream.dense(decoded, samples).hex()}',
+                    f'coded {downstream.coded(messages[0]).hex()}']
 
 
 def render():
