@@ -136,11 +136,12 @@ int AggregationThreads(absl::Span<const absl::string_view> messages) {
   return bytes < kThreadBytes ? 1 : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 
-std::vector<float> AveragingWeights(absl::Span<const int64_t> samples) {
-  const double total = static_cast<double>(std::accumulate(samples.begin(), samples.end(), int64_t{0}));
+std::vector<float> AveragingWeights(absl::Span<const int64_t> samples, int64_t total) {
+  if (total == 0) total = std::accumulate(samples.begin(), samples.end(), int64_t{0});
   std::vector<float> weights;
   weights.reserve(samples.size());
-  for (int64_t count : samples) weights.push_back(static_cast<float>(static_cast<double>(count) / total));
+  const double divisor = static_cast<double>(total);
+  for (int64_t count : samples) weights.push_back(static_cast<float>(static_cast<double>(count) / divisor));
   return weights;
 }
 

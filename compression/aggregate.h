@@ -34,8 +34,9 @@ class UpdateIndex {
 };
 
 // FedAvg's weights (McMahan et al. 2017, Algorithm 1): n_k / n, each the float nearest to the quotient in double. Empty
-// for no samples. Every number is at least 1 and their sum n fits int64.
-std::vector<float> AveragingWeights(absl::Span<const int64_t> samples);
+// for no samples. Every number is at least 1 and n is their sum, which fits int64, or `total`, which is not below it:
+// then the weights sum to less than 1.
+std::vector<float> AveragingWeights(absl::Span<const int64_t> samples, int64_t total = 0);
 
 // Without weights, average = (decoded_1 + decoded_2 + ...) * (1.0f / count); with one weight a message,
 // average = weight_1 * decoded_1 + weight_2 * decoded_2 + ... Both are summed in float32 from zero. `average` has

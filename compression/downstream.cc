@@ -17,6 +17,7 @@ constexpr char kForwardNumber = static_cast<char>(0x81);
 constexpr char kDenseNumber = static_cast<char>(0x82);
 constexpr char kWeightedForwardNumber = static_cast<char>(0x83);
 constexpr char kCodedNumber = static_cast<char>(0x84);
+constexpr char kSharedForwardNumber = static_cast<char>(0x85);
 
 // Of a varint for a number that fits int64.
 constexpr int64_t kMaxVarintBytes = 9;
@@ -48,21 +49,24 @@ bool TakeVarint(absl::string_view* bytes, uint64_t* value) {
 }
 
 bool IsForward(absl::string_view message) {
-  return !message.empty() && (message[0] == kForwardNumber || message[0] == kWeightedForwardNumber);
+  return !message.empty() && (message[0] == kForwardNumber || message[0] == kWeightedForwardNumber ||
+                              message[0] == kSharedForwardNumber);
 }
 
-int64_t ForwardBytes(absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples) {
-  int64_t bytes = 1 + VarintBytes(messages.size());
+int64_t ForwardBytes(absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples, int64_t total) {
+  int64_t bytes = 1 + VarintBytes(messages.size()) + (total == 0 ? 0 : VarintBytes(total));
   for (absl::string_view message : messages) bytes += VarintBytes(message.size()) + message.size();
   for (int64_t count : samples) bytes += VarintBytes(count);
   return bytes;
 }
 
-std::string BuildForward(absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples) {
+std::string BuildForward(absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,
+                         int64_t total) {
   std::string out;
-  out.reserve(ForwardBytes(messages, samples));
-  out.push_back(samples.empty() ? kForwardNumber : kWeightedForwardNumber);
+  out.reserve(ForwardBytes(messages, samples, total));
+  out.push_back(samples.empty() ? kForwardNumber : total == 0 ? kWeightedForwardNumber : kSharedForwardNumber);
   PutVarint(messages.size(), &out);
+  if (total != 0) PutVarint(total, &out);
   for (size_t i = 0; i < messages.size(); ++i) {
     if (!samples.empty()) PutVarint(samples[i], &out);
     PutVarint(messages[i].size(), &out);
@@ -97,11 +101,11 @@ absl::StatusOr<std::unique_ptr<const Codec>> MakeDownstreamCodec(const RunConfig
 }
 
 std::string BuildDownstream(DownstreamMode mode, absl::Span<const absl::string_view> messages,
-                            absl::Span<const int64_t> samples, absl::Span<const float> average) {
+                            absl::Span<const int64_t> samples, absl::Span<const float> average, int64_t total) {
   const int64_t dense_bytes = 1 + 4 * static_cast<int64_t>(average.size());
   const bool forward = mode == DownstreamMode::kForward ||
-                       (mode == DownstreamMode::kAuto && ForwardBytes(messages, samples) <= dense_bytes);
-  return forward ? BuildForward(messages, samples) : BuildDenseDownstream(average);
+                       (mode == DownstreamMode::kAuto && ForwardBytes(messages, samples, total) <= dense_bytes);
+  return forward ? BuildForward(messages, samples, total) : BuildDenseDownstream(average);
 }
 
 std::string BuildDenseDownstream(absl::Span<const float> step) {
@@ -122,7 +126,7 @@ std::string BuildCodedDownstream(absl::string_view message) {
 
 absl::StatusOr<Forwarded> ParseForwarded(absl::string_view message) {
   if (!IsForward(message)) return absl::InvalidArgumentError("not a forward message");
-  const bool weighted = message[0] == kWeightedForwardNumber;
+  const bool weighted = message[0] != kForwardNumber;
   absl::string_view body = message.substr(1);
   uint64_t count = 0;
   // An update takes two or three bytes at least, so this bounds the memory too.
@@ -130,6 +134,13 @@ absl::StatusOr<Forwarded> ParseForwarded(absl::string_view message) {
     return absl::InvalidArgumentError("downstream message with an unusable number of updates; fetch it again");
   }
   Forwarded forwarded;
+  if (message[0] == kSharedForwardNumber) {
+    uint64_t shares = 0;
+    if (!TakeVarint(&body, &shares) || shares < 1) {
+      return absl::InvalidArgumentError("downstream message with an unusable number of shares; fetch it again");
+    }
+    forwarded.total = static_cast<int64_t>(shares);
+  }
   forwarded.updates.reserve(count);
   forwarded.samples.reserve(weighted ? count : 0);
   uint64_t total = 0;
@@ -144,6 +155,10 @@ absl::StatusOr<Forwarded> ParseForwarded(absl::string_view message) {
     body.remove_prefix(length);
   }
   if (!body.empty()) return absl::InvalidArgumentError("downstream message with bytes after its last update");
+  // With all of the shares it would be the other form.
+  if (forwarded.total != 0 && static_cast<uint64_t>(forwarded.total) <= total) {
+    return absl::InvalidArgumentError("downstream message with fewer shares than its updates have; fetch it again");
+  }
   return forwarded;
 }
 
@@ -151,7 +166,7 @@ int64_t MaxDownstreamBytes(const DownstreamCodecs& codecs, int64_t updates) {
   const Codec& codec = codecs.updates;
   const int64_t dense = 1 + 4 * codec.layout().size();
   const int64_t update = kMaxVarintBytes + VarintBytes(codec.MaxMessageBytes()) + codec.MaxMessageBytes();
-  const int64_t forward = 1 + VarintBytes(updates) + updates * update;
+  const int64_t forward = 1 + VarintBytes(updates) + kMaxVarintBytes + updates * update;
   const int64_t coded = codecs.coded == nullptr ? 0 : 1 + codecs.coded->MaxMessageBytes();
   return std::max({dense, forward, coded});
 }
@@ -167,7 +182,8 @@ absl::Status ApplyDownstream(const DownstreamCodecs& codecs, absl::string_view m
   if (IsForward(message)) {
     TERSE_ASSIGN_OR_RETURN(const Forwarded forwarded, ParseForwarded(message));
     TERSE_RETURN_IF_ERROR(Annotate(
-        AverageUpdates(codec, forwarded.updates, AveragingWeights(forwarded.samples), 1, absl::MakeSpan(*scratch)),
+        AverageUpdates(codec, forwarded.updates, AveragingWeights(forwarded.samples, forwarded.total), 1,
+                       absl::MakeSpan(*scratch)),
         "downstream message"));
   } else if (!message.empty() && message[0] == kDenseNumber) {
     const absl::string_view values = message.substr(1);

@@ -32,10 +32,11 @@ absl::StatusOr<std::unique_ptr<const Codec>> MakeDownstreamCodec(const RunConfig
 
 // For the modes that lose nothing. kForward carries the messages themselves, kDense the averaged float32 values, kAuto
 // whichever is smaller. `samples` are the clients' training samples for an average that is weighted by them (one
-// positive number a message, their sum fits int64), or empty for the plain average. `average` is AverageUpdates
-// (aggregate.h) of `messages` with AveragingWeights(samples).
+// positive number a message, their sum fits int64), or empty for the plain average; `total` is what they are shares of
+// when that is more than their sum, and otherwise 0. `average` is AverageUpdates (aggregate.h) of `messages` with
+// AveragingWeights(samples, total).
 std::string BuildDownstream(DownstreamMode mode, absl::Span<const absl::string_view> messages,
-                            absl::Span<const int64_t> samples, absl::Span<const float> average);
+                            absl::Span<const int64_t> samples, absl::Span<const float> average, int64_t total = 0);
 
 // The message of kDense for any step, and that of kCoded for a message of its codec.
 std::string BuildDenseDownstream(absl::Span<const float> step);
@@ -45,6 +46,7 @@ std::string BuildCodedDownstream(absl::string_view message);
 struct Forwarded {
   std::vector<absl::string_view> updates;
   std::vector<int64_t> samples;  // empty: the plain average
+  int64_t total = 0;             // what they are shares of; 0: their sum
 };
 absl::StatusOr<Forwarded> ParseForwarded(absl::string_view message);
 

@@ -68,7 +68,7 @@ absl::StatusOr<absl::optional<Verdict>> SettleAtCheckIn(RunContext& run, const C
   const Id128 pending = ours ? message.pending_update_id : Id128{};
   if (pending.IsZero() && prev_applied == record.last_applied) return absl::optional<Verdict>();
   TERSE_ASSIGN_OR_RETURN(
-      Verdict verdict, Settle(run.store, record.id, record.last_applied, pending, message.pending_round, prev_applied));
+      Verdict verdict, Settle(run, record.id, record.last_applied, pending, message.pending_round, prev_applied));
   return absl::make_optional(std::move(verdict));
 }
 
@@ -144,7 +144,7 @@ void Adopt(Session& session, const ClientRecord& record, const CheckIn& message)
 
 }  // namespace
 
-absl::StatusOr<Verdict> Settle(RunStore* store, int64_t client, Id128 last_applied, Id128 update_id, int64_t round,
+absl::StatusOr<Verdict> Settle(RunContext& run, int64_t client, Id128 last_applied, Id128 update_id, int64_t round,
                                Id128 prev_applied) {
   if (!update_id.IsZero() && update_id == last_applied) return Verdict{Outcome::kApplied, update_id, last_applied, ""};
   if (prev_applied != last_applied && !Mutated(Mutant::kNoPredecessorCheck)) {
@@ -153,14 +153,15 @@ absl::StatusOr<Verdict> Settle(RunStore* store, int64_t client, Id128 last_appli
         "the client's last applied update is not the one in the model: its state directory is older or newer "
         "than this run"};
   }
-  TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundState> state, store->GetRoundState(round));
-  if (state == RoundState::kAborted) return Verdict{Outcome::kNotApplied, update_id, last_applied, ""};
-  if (state != RoundState::kClosed && state != RoundState::kCommitted) {
-    return Verdict{Outcome::kPending, update_id, last_applied, ""};
+  const Verdict pending{Outcome::kPending, update_id, last_applied, ""};
+  const Verdict not_applied{Outcome::kNotApplied, update_id, last_applied, ""};
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<RunStore::Fate> fate, run.store->FateOf(update_id));
+  if (!fate.has_value()) {
+    TERSE_ASSIGN_OR_RETURN(const bool over, IsOver(run, round));
+    return over ? not_applied : pending;
   }
-  TERSE_ASSIGN_OR_RETURN(const absl::optional<int64_t> owner, store->OwnerOf(round, update_id));
-  if (!owner.has_value()) return Verdict{Outcome::kNotApplied, update_id, last_applied, ""};
-  if (*owner == client && state == RoundState::kClosed) return Verdict{Outcome::kPending, update_id, last_applied, ""};
+  if (fate->state == RoundState::kAborted) return not_applied;
+  if (fate->client == client && fate->state == RoundState::kClosed) return pending;
   // A state directory that went on under another name: folding its update forward would count it twice.
   return Verdict{Outcome::kReset, update_id, last_applied,
                  "the client's update counts under another name: its state directory belongs to another client"};

@@ -111,6 +111,8 @@ RoundPolicy ToCore(const v1::Rounds& rounds) {
   policy.deadline_seconds = rounds.deadline_seconds();
   policy.grace_seconds = rounds.grace_seconds();
   policy.weighting = rounds.weighting() == "samples" ? Weighting::kSamples : Weighting::kUniform;
+  policy.buffered = rounds.mode() == "buffered";
+  policy.staleness = rounds.staleness();
   return policy;
 }
 

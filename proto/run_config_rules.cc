@@ -115,6 +115,15 @@ std::optional<ConfigViolation> CheckRounds(const v1::Rounds& rounds) {
         absl::StrCat("rounds.over_selection = ", NumberText(rounds.over_selection()),
                      " has no one left to give work: rounds.selection = 'all'", kChoose, "an over-selection of 0")};
   }
+  if (rounds.mode() == "buffered" && (rounds.selection() != "all" || rounds.weighting() != "uniform")) {
+    return ConfigViolation{"rounds.mode",
+                           "rounds.mode = 'buffered' gives work to every client that is free, and weighs updates by their "
+                           "staleness; use rounds.selection = 'all' and rounds.weighting = 'uniform'"};
+  }
+  if (rounds.mode() == "buffered" && rounds.buffer() > rounds.clients()) {
+    return ConfigViolation{"rounds.buffer", absl::StrCat("rounds.buffer = ", rounds.buffer(), " is more than the fleet of ",
+                                                         rounds.clients(), " clients; use at most as many")};
+  }
   if (rounds.quorum() > CohortSize(rounds)) {
     return ConfigViolation{
         "rounds.quorum",
@@ -260,6 +269,8 @@ int64_t CeilOf(double fraction, int64_t count) {
   return static_cast<int64_t>(is_whole ? whole : std::ceil(product));
 }
 
-int64_t CohortSize(const v1::Rounds& rounds) { return CeilOf(rounds.fraction(), rounds.clients()); }
+int64_t CohortSize(const v1::Rounds& rounds) {
+  return rounds.mode() == "buffered" ? rounds.buffer() : CeilOf(rounds.fraction(), rounds.clients());
+}
 
 }  // namespace terse

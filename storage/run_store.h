@@ -191,8 +191,13 @@ class RunStore {
   // nullopt for a round that was never opened.
   virtual absl::StatusOr<absl::optional<RoundState>> GetRoundState(int64_t round) = 0;
   virtual absl::StatusOr<bool> WasChosen(int64_t round, int64_t client) = 0;
-  // The client whose update of that id a closed or committed round chose; nullopt when none did.
-  virtual absl::StatusOr<absl::optional<int64_t>> OwnerOf(int64_t round, Id128 update_id) = 0;
+  // What became of an update: the newest round that chose it; nullopt when none did.
+  struct Fate {
+    int64_t client = 0;
+    int64_t round = 0;
+    RoundState state = RoundState::kClosed;  // of that round: never OPEN
+  };
+  virtual absl::StatusOr<absl::optional<Fate>> FateOf(Id128 update_id) = 0;
 
   // FAILED_PRECONDITION unless the last round is settled and `base_version` is the head's.
   virtual absl::Status OpenRound(int64_t round, int64_t base_version, int64_t now_us) = 0;

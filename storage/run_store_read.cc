@@ -200,15 +200,22 @@ absl::StatusOr<bool> SqliteRunStore::WasChosen(int64_t round, int64_t client) {
   return chosen;
 }
 
-absl::StatusOr<absl::optional<int64_t>> SqliteRunStore::OwnerOf(int64_t round, Id128 update_id) {
-  absl::optional<int64_t> owner;
+absl::StatusOr<absl::optional<RunStore::Fate>> SqliteRunStore::FateOf(Id128 update_id) {
+  absl::optional<Fate> fate;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
-    Statement statement = db.Prepare("SELECT client FROM updates WHERE round = ? AND update_id = ?");
-    TERSE_ASSIGN_OR_RETURN(const bool found, statement.Int(round).Id(update_id).Step());
-    if (found) owner = statement.GetInt(0);
+    Statement statement = db.Prepare("SELECT client, round FROM updates WHERE update_id = ? ORDER BY round DESC LIMIT 1");
+    TERSE_ASSIGN_OR_RETURN(const bool found, statement.Id(update_id).Step());
+    if (!found) return absl::OkStatus();
+    fate.emplace();
+    fate->client = statement.GetInt(0);
+    fate->round = statement.GetInt(1);
+    TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundState> state,
+                           run_store_internal::SelectRoundState(db, fate->round));
+    if (!state.has_value()) return absl::DataLossError(absl::StrCat("round ", fate->round, " has updates and no row"));
+    fate->state = *state;
     return absl::OkStatus();
   }));
-  return owner;
+  return fate;
 }
 
 absl::StatusOr<std::vector<LogMessage>> SqliteRunStore::ReadLog(int64_t after, int64_t up_to) {

@@ -250,6 +250,8 @@ CREATE TABLE scores (
 // What a server with a state of its own repeats after a restart, and where checkpoints keep that state; and the hash of
 // version 0.
 constexpr char kVersion4[] = R"sql(
+CREATE INDEX updates_by_id ON updates (update_id);
+
 CREATE TABLE start (
   id INTEGER PRIMARY KEY CHECK (id = 1),
   model_hash BLOB NOT NULL CHECK (length(model_hash) = 16),

@@ -57,8 +57,8 @@ absl::Status AnswerLate(RunContext& run, Session& session, const Update& update)
                         "the update does not follow the last applied one or is damaged; check in again");
   }
   if (session.owes_round == update.round) session.owes_round = 0;
-  TERSE_ASSIGN_OR_RETURN(const Verdict verdict, Settle(run.store, session.client, session.last_applied,
-                                                       update.update_id, update.round, session.last_applied));
+  TERSE_ASSIGN_OR_RETURN(const Verdict verdict, Settle(run, session.client, session.last_applied, update.update_id,
+                                                       update.round, session.last_applied));
   if (verdict.outcome == Outcome::kNotApplied) {
     TERSE_RETURN_IF_ERROR(run.store->RecordNotApplied(session.client));
     TERSE_RETURN_IF_ERROR(run.Note("update_late", session.client, absl::StrCat("for round ", update.round)));

@@ -66,8 +66,8 @@ class FailingStore : public RunStore {
   absl::StatusOr<bool> WasChosen(int64_t round, int64_t client) override {
     return Guard("WasChosen", [&] { return store_->WasChosen(round, client); });
   }
-  absl::StatusOr<absl::optional<int64_t>> OwnerOf(int64_t round, Id128 update_id) override {
-    return Guard("OwnerOf", [&] { return store_->OwnerOf(round, update_id); });
+  absl::StatusOr<absl::optional<Fate>> FateOf(Id128 update_id) override {
+    return Guard("FateOf", [&] { return store_->FateOf(update_id); });
   }
   absl::Status OpenRound(int64_t round, int64_t base_version, int64_t now_us) override {
     return Guard("OpenRound", [&] { return store_->OpenRound(round, base_version, now_us); });

@@ -132,13 +132,13 @@ absl::StatusOr<bool> MemoryRunStore::WasChosen(int64_t round, int64_t client) {
                      [client](const ChosenUpdate& update) { return update.client == client; });
 }
 
-absl::StatusOr<absl::optional<int64_t>> MemoryRunStore::OwnerOf(int64_t round, Id128 update_id) {
-  const Round* found = FindRound(round);
-  if (found == nullptr) return absl::optional<int64_t>();
-  for (const ChosenUpdate& update : found->chosen) {
-    if (update.update_id == update_id) return absl::make_optional(update.client);
+absl::StatusOr<absl::optional<RunStore::Fate>> MemoryRunStore::FateOf(Id128 update_id) {
+  for (auto round = rounds_.rbegin(); round != rounds_.rend(); ++round) {
+    for (const ChosenUpdate& update : round->chosen) {
+      if (update.update_id == update_id) return absl::make_optional(Fate{update.client, round->record.id, round->record.state});
+    }
   }
-  return absl::optional<int64_t>();
+  return absl::optional<Fate>();
 }
 
 absl::Status MemoryRunStore::CheckOpen(int64_t round, int64_t base_version, const Head& head,
