@@ -66,11 +66,11 @@ absl::Status ServerStep::Restore(absl::Span<const float> state) {
 }
 
 absl::StatusOr<std::string> ServerStep::Take(int64_t base_version, absl::Span<const absl::string_view> messages,
-                                             absl::Span<const int64_t> samples) {
+                                             absl::Span<const int64_t> samples, int64_t total) {
   average_.resize(codecs_.updates.layout().size());
-  TERSE_RETURN_IF_ERROR(AverageUpdates(codecs_.updates, messages, AveragingWeights(samples),
+  TERSE_RETURN_IF_ERROR(AverageUpdates(codecs_.updates, messages, AveragingWeights(samples, total),
                                        AggregationThreads(messages), absl::MakeSpan(average_)));
-  if (optimizer_ == nullptr && feedback_ == nullptr) return BuildDownstream(mode_, messages, samples, average_);
+  if (optimizer_ == nullptr && feedback_ == nullptr) return BuildDownstream(mode_, messages, samples, average_, total);
   TERSE_RETURN_IF_ERROR(Optimize());
   return feedback_ == nullptr ? BuildDenseDownstream(average_) : Encode(base_version);
 }
@@ -99,14 +99,14 @@ absl::StatusOr<std::string> ServerStep::Encode(int64_t base_version) {
 }
 
 std::string ServerStep::Aggregate(absl::Span<const absl::string_view> messages,
-                                  absl::Span<const int64_t> samples) const {
-  return has_state() ? BuildDownstream(DownstreamMode::kForward, messages, samples, {}) : std::string();
+                                  absl::Span<const int64_t> samples, int64_t total) const {
+  return has_state() ? BuildDownstream(DownstreamMode::kForward, messages, samples, {}, total) : std::string();
 }
 
 absl::Status ServerStep::Repeat(int64_t base_version, absl::string_view aggregate, absl::string_view downstream) {
   const absl::StatusOr<Forwarded> forwarded = ParseForwarded(aggregate);
   if (!forwarded.ok()) return absl::DataLossError(forwarded.status().message());
-  const absl::StatusOr<std::string> again = Take(base_version, forwarded->updates, forwarded->samples);
+  const absl::StatusOr<std::string> again = Take(base_version, forwarded->updates, forwarded->samples, forwarded->total);
   if (!again.ok()) return absl::DataLossError(again.status().message());
   if (*again == downstream) return absl::OkStatus();
   return absl::DataLossError("the round's updates do not give the message that clients received");

@@ -39,14 +39,15 @@ class ServerStep {
   // What state() gave, or nothing for the state before the first round. DATA_LOSS when it does not fit.
   absl::Status Restore(absl::Span<const float> state);
 
-  // The downstream message that leads from `base_version` to the next version. `messages` are validated; `samples` as
-  // at BuildDownstream. INVALID_ARGUMENT, with the state unchanged, when the average overflows or is too large for the
+  // The downstream message that leads from `base_version` to the next version. `messages` are validated; `samples` and `total`
+  // as at BuildDownstream. INVALID_ARGUMENT, with the state unchanged, when the average overflows or is too large for the
   // optimizer. INTERNAL when the step does not encode: the state is then of no use, and must be restored.
   absl::StatusOr<std::string> Take(int64_t base_version, absl::Span<const absl::string_view> messages,
-                                   absl::Span<const int64_t> samples);
+                                   absl::Span<const int64_t> samples, int64_t total = 0);
 
   // What Take needs to be repeated after a restart: the messages, as a kForward message. Empty when there is no state.
-  std::string Aggregate(absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples) const;
+  std::string Aggregate(absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,
+                        int64_t total = 0) const;
   // Take for what Aggregate made. DATA_LOSS unless it gives `downstream` again.
   absl::Status Repeat(int64_t base_version, absl::string_view aggregate, absl::string_view downstream);
 
