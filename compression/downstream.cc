@@ -49,8 +49,8 @@ bool TakeVarint(absl::string_view* bytes, uint64_t* value) {
 }
 
 bool IsForward(absl::string_view message) {
-  return !message.empty() && (message[0] == kForwardNumber || message[0] == kWeightedForwardNumber ||
-                              message[0] == kSharedForwardNumber);
+  return !message.empty() &&
+         (message[0] == kForwardNumber || message[0] == kWeightedForwardNumber || message[0] == kSharedForwardNumber);
 }
 
 int64_t ForwardBytes(absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples, int64_t total) {
@@ -181,10 +181,10 @@ absl::Status ApplyDownstream(const DownstreamCodecs& codecs, absl::string_view m
   scratch->resize(size);
   if (IsForward(message)) {
     TERSE_ASSIGN_OR_RETURN(const Forwarded forwarded, ParseForwarded(message));
-    TERSE_RETURN_IF_ERROR(Annotate(
-        AverageUpdates(codec, forwarded.updates, AveragingWeights(forwarded.samples, forwarded.total), 1,
-                       absl::MakeSpan(*scratch)),
-        "downstream message"));
+    TERSE_RETURN_IF_ERROR(
+        Annotate(AverageUpdates(codec, forwarded.updates, AveragingWeights(forwarded.samples, forwarded.total), 1,
+                                absl::MakeSpan(*scratch)),
+                 "downstream message"));
   } else if (!message.empty() && message[0] == kDenseNumber) {
     const absl::string_view values = message.substr(1);
     TERSE_RETURN_IF_ERROR(Annotate(CheckFloats(codec.layout(), values), "downstream message"));

@@ -145,7 +145,7 @@ absl::Status Engine::Handle(Event event) {
 
 absl::Status Engine::Move(absl::optional<PhaseName> next) {
   while (next.has_value()) {
-    phase_ = MakePhase(*next);
+    phase_ = MakePhase(*next, run_.config->rounds);
     Transition transition = phase_->Enter(run_);
     if (!transition.ok()) return transition.status();
     next = *transition;

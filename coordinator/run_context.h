@@ -46,8 +46,9 @@ struct Session {
 // An update of the open round.
 struct ReceivedUpdate {
   Update update;
-  int64_t samples = 0;  // the client's when the update came
-  int64_t count = 1;    // how often it goes into the average; above 1 only under Mutant::kNoDeduplication
+  int64_t samples = 0;    // the client's when the update came
+  int64_t staleness = 0;  // versions between the weights that it was made from and the head
+  int64_t count = 1;      // how often it goes into the average; above 1 only under Mutant::kNoDeduplication
 };
 
 // How a run ends or ended.

@@ -98,15 +98,16 @@ absl::StatusOr<std::string> ServerStep::Encode(int64_t base_version) {
   return BuildCodedDownstream(*message);
 }
 
-std::string ServerStep::Aggregate(absl::Span<const absl::string_view> messages,
-                                  absl::Span<const int64_t> samples, int64_t total) const {
+std::string ServerStep::Aggregate(absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,
+                                  int64_t total) const {
   return has_state() ? BuildDownstream(DownstreamMode::kForward, messages, samples, {}, total) : std::string();
 }
 
 absl::Status ServerStep::Repeat(int64_t base_version, absl::string_view aggregate, absl::string_view downstream) {
   const absl::StatusOr<Forwarded> forwarded = ParseForwarded(aggregate);
   if (!forwarded.ok()) return absl::DataLossError(forwarded.status().message());
-  const absl::StatusOr<std::string> again = Take(base_version, forwarded->updates, forwarded->samples, forwarded->total);
+  const absl::StatusOr<std::string> again =
+      Take(base_version, forwarded->updates, forwarded->samples, forwarded->total);
   if (!again.ok()) return absl::DataLossError(again.status().message());
   if (*again == downstream) return absl::OkStatus();
   return absl::DataLossError("the round's updates do not give the message that clients received");

@@ -39,9 +39,9 @@ class ServerStep {
   // What state() gave, or nothing for the state before the first round. DATA_LOSS when it does not fit.
   absl::Status Restore(absl::Span<const float> state);
 
-  // The downstream message that leads from `base_version` to the next version. `messages` are validated; `samples` and `total`
-  // as at BuildDownstream. INVALID_ARGUMENT, with the state unchanged, when the average overflows or is too large for the
-  // optimizer. INTERNAL when the step does not encode: the state is then of no use, and must be restored.
+  // The downstream message that leads from `base_version` to the next version. `messages` are validated; `samples` and
+  // `total` as at BuildDownstream. INVALID_ARGUMENT, with the state unchanged, when the average overflows or is too
+  // large for the optimizer. INTERNAL when the step does not encode: the state is then of no use, and must be restored.
   absl::StatusOr<std::string> Take(int64_t base_version, absl::Span<const absl::string_view> messages,
                                    absl::Span<const int64_t> samples, int64_t total = 0);
 

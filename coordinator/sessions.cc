@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "coordinator/allow_list.h"
 #include "coordinator/set_aside.h"
+#include "coordinator/staleness.h"
 #include "core/fault.h"
 #include "core/status.h"
 
@@ -67,8 +68,8 @@ absl::StatusOr<absl::optional<Verdict>> SettleAtCheckIn(RunContext& run, const C
   const Id128 prev_applied = ours ? message.prev_applied : Id128{};
   const Id128 pending = ours ? message.pending_update_id : Id128{};
   if (pending.IsZero() && prev_applied == record.last_applied) return absl::optional<Verdict>();
-  TERSE_ASSIGN_OR_RETURN(
-      Verdict verdict, Settle(run, record.id, record.last_applied, pending, message.pending_round, prev_applied));
+  TERSE_ASSIGN_OR_RETURN(Verdict verdict,
+                         Settle(run, record.id, record.last_applied, pending, message.pending_round, prev_applied));
   return absl::make_optional(std::move(verdict));
 }
 

@@ -9,9 +9,9 @@
 namespace terse {
 
 // The verdict on update `update_id` of `round`, whose predecessor the client says is `prev_applied`: APPLIED when it is
-// the client's last applied one, RESET when the predecessors differ or it is another client's, NOT_APPLIED when its
-// round was settled without it, else PENDING.
-absl::StatusOr<Verdict> Settle(RunStore* store, int64_t client, Id128 last_applied, Id128 update_id, int64_t round,
+// the client's last applied one, RESET when the predecessors differ or it is another client's, NOT_APPLIED when the
+// round that chose it was aborted or no round can choose it any more (staleness.h), else PENDING.
+absl::StatusOr<Verdict> Settle(RunContext& run, int64_t client, Id128 last_applied, Id128 update_id, int64_t round,
                                Id128 prev_applied);
 
 // Answers with Welcome, or refuses: an unknown protocol version, an unusable name, another run's, one that is not on

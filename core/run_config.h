@@ -114,8 +114,8 @@ struct RoundPolicy {
   int64_t invited = 0;       // clients that get work in a round: the cohort and its over-selection
   double grace_seconds = 0;  // after the deadline, for a round without a quorum
   Weighting weighting = Weighting::kUniform;
-  bool buffered = false;   // clients do not wait for each other; `cohort` is the buffer
-  int64_t staleness = 0;   // buffered: versions between the weights that an update was made from and the head, at most
+  bool buffered = false;  // clients do not wait for each other; `cohort` is the buffer
+  int64_t staleness = 0;  // buffered: versions between the weights that an update was made from and the head, at most
 };
 
 struct ClientPolicy {

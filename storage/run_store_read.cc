@@ -203,7 +203,8 @@ absl::StatusOr<bool> SqliteRunStore::WasChosen(int64_t round, int64_t client) {
 absl::StatusOr<absl::optional<RunStore::Fate>> SqliteRunStore::FateOf(Id128 update_id) {
   absl::optional<Fate> fate;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
-    Statement statement = db.Prepare("SELECT client, round FROM updates WHERE update_id = ? ORDER BY round DESC LIMIT 1");
+    Statement statement =
+        db.Prepare("SELECT client, round FROM updates WHERE update_id = ? ORDER BY round DESC LIMIT 1");
     TERSE_ASSIGN_OR_RETURN(const bool found, statement.Id(update_id).Step());
     if (!found) return absl::OkStatus();
     fate.emplace();

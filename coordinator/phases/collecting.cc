@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/phases/intake.h"
 #include "coordinator/phases/phases.h"
 #include "coordinator/selection.h"
 #include "coordinator/sessions.h"
@@ -46,7 +47,7 @@ class Collecting : public Phase {
       TERSE_RETURN_IF_ERROR(AnswerLate(run, session, update));
       return Stay(Invite(run));
     }
-    TERSE_RETURN_IF_ERROR(Accept(run, session, std::move(update)));
+    TERSE_RETURN_IF_ERROR(Accept(run, session, std::move(update), /*staleness=*/0));
     return CloseIfDue(run);
   }
 
@@ -126,46 +127,11 @@ class Collecting : public Phase {
     return candidates;
   }
 
-  // Whether there was anything to hand out.
-  static bool Assign(RunContext& run, Session& session) {
-    const bool invited = run.invited.contains(session.client) && !run.received.contains(session.client);
-    if (!invited || !run.CanWork(session)) return false;
-    session.assigned_round = run.round;
-    session.steps_done = 0;
-    session.link->SendLater(Assignment{run.round, run.head.version, run.config->train.local_steps});
-    return true;
-  }
-
-  // A repeated update is answered again and counted once. Whoever sends again has lost the connection that the receipt
-  // was to travel on, and is told at once.
-  static absl::Status AnswerRepeated(RunContext& run, Session& session, const Update& update, ReceivedUpdate& known) {
-    if (known.update.update_id != update.update_id) {
-      return RefuseUpdate(run, session, "update_conflict", absl::StrCat("two updates for round ", update.round),
-                          "another update of this client for this round was accepted before; wait for its verdict");
-    }
-    if (Mutated(Mutant::kNoDeduplication)) ++known.count;
-    session.owes_round = 0;
-    session.link->Send(Receipt{update.update_id});
-    return absl::OkStatus();
-  }
-
-  static absl::Status Accept(RunContext& run, Session& session, Update update) {
-    const Id128 id = update.update_id;
-    run.book.AddUp(session.client, update.message.size(), /*dense_bytes=*/0);
-    run.received.emplace(session.client, ReceivedUpdate{std::move(update), session.samples});
-    TERSE_FAILPOINT("coordinator.update.accepted");
-    // On the connection that carried the update first, the receipt can wait for what follows.
-    const bool sent_again = session.owes_round != 0;
-    session.owes_round = 0;
-    sent_again ? session.link->Send(Receipt{id}) : session.link->SendLater(Receipt{id});
-    return absl::OkStatus();
-  }
-
   // With the cohort at once; with a quorum from the deadline on; without one it is given up when the grace is over.
   Transition CloseIfDue(RunContext& run) {
     const RoundPolicy& policy = run.config->rounds;
     const int64_t received = static_cast<int64_t>(run.received.size());
-    if (received >= policy.cohort) return Close(run);
+    if (received >= policy.cohort) return CloseRound(run);
     looked_us_ = run.Now();
     if (looked_us_ < Deadline(run)) return absl::nullopt;
     const bool quorum = received >= policy.quorum;
@@ -174,7 +140,7 @@ class Collecting : public Phase {
     const int64_t round = run.round;
     Transition next = PhaseName::kSelecting;
     if (quorum) {
-      next = Close(run);
+      next = CloseRound(run);
     } else {
       TERSE_RETURN_IF_ERROR(Abort(run, absl::StrCat(received, " of ", policy.quorum,
                                                     " updates that the quorum needs came before the deadline")));
@@ -192,20 +158,6 @@ class Collecting : public Phase {
       if (!run.received.contains(client)) absent.push_back(client);
     }
     return absent;
-  }
-
-  static Transition Close(RunContext& run) {
-    std::vector<ChosenUpdate> chosen;
-    for (const auto& [client, received] : run.received) {
-      const Update& update = received.update;
-      TERSE_ASSIGN_OR_RETURN(const ClientRecord record, run.store->GetClient(client));
-      chosen.push_back({client, update.update_id, record.last_applied, HashBytes(update.message),
-                        static_cast<int64_t>(update.message.size()), update.train_us, update.loss, received.samples});
-    }
-    TERSE_FAILPOINT("coordinator.close.before");
-    TERSE_RETURN_IF_ERROR(run.store->CloseRound(run.round, chosen, run.Now()));
-    TERSE_FAILPOINT("coordinator.close.done");
-    return PhaseName::kCommitting;
   }
 
   int64_t entered_us_ = 0;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "coordinator/phases/phases.h"
 #include "coordinator/sessions.h"
+#include "coordinator/staleness.h"
 #include "core/fault.h"
 #include "core/status.h"
 
@@ -20,7 +21,8 @@ class Committing : public Phase {
 
   Transition Enter(RunContext& run) override {
     const Chosen chosen = ChosenOf(run);
-    absl::StatusOr<std::string> downstream = run.server->Take(run.head.version, chosen.messages, chosen.samples);
+    absl::StatusOr<std::string> downstream =
+        run.server->Take(run.head.version, chosen.messages, chosen.samples, chosen.total);
     if (absl::IsInvalidArgument(downstream.status())) {
       TERSE_RETURN_IF_ERROR(Abort(run, std::string(downstream.status().message())));
       return PhaseName::kSelecting;
@@ -40,7 +42,7 @@ class Committing : public Phase {
     commit.base_version = run.head.version;
     commit.model_hash = HashWeights(weights);
     commit.downstream = *std::move(downstream);
-    commit.aggregate = run.server->Aggregate(chosen.messages, chosen.samples);
+    commit.aggregate = run.server->Aggregate(chosen.messages, chosen.samples, chosen.total);
     commit.committed_us = run.Now();
     commit.ledger = run.book.Take(run.round);
     TERSE_RETURN_IF_ERROR(run.store->CommitRound(commit, open_next));
@@ -68,15 +70,23 @@ class Committing : public Phase {
   struct Chosen {
     std::vector<absl::string_view> messages;
     std::vector<int64_t> samples;  // empty: the plain average
+    int64_t total = 0;             // that they are shares of; 0: their sum
   };
 
   static Chosen ChosenOf(const RunContext& run) {
     Chosen chosen;
     const bool weighted = run.config->rounds.weighting == Weighting::kSamples;
+    bool stale = false;
     for (const auto& [client, received] : run.received) {
       chosen.messages.insert(chosen.messages.end(), received.count, received.update.message);
       if (weighted) chosen.samples.insert(chosen.samples.end(), received.count, received.samples);
+      stale = stale || received.staleness > 0;
     }
+    if (!stale) return chosen;
+    for (const auto& [client, received] : run.received) {
+      chosen.samples.insert(chosen.samples.end(), received.count, StaleShare(received.staleness));
+    }
+    chosen.total = kFreshShare * static_cast<int64_t>(chosen.messages.size());
     return chosen;
   }
 

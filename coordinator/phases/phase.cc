@@ -22,12 +22,12 @@ absl::string_view PhaseTitle(PhaseName phase) {
   return "";
 }
 
-std::unique_ptr<Phase> MakePhase(PhaseName name) {
+std::unique_ptr<Phase> MakePhase(PhaseName name, const RoundPolicy& policy) {
   switch (name) {
     case PhaseName::kSelecting:
       return MakeSelecting();
     case PhaseName::kCollecting:
-      return MakeCollecting();
+      return policy.buffered ? MakeBuffering() : MakeCollecting();
     case PhaseName::kCommitting:
       return MakeCommitting();
     case PhaseName::kFinishing:
@@ -69,12 +69,15 @@ absl::Status AnswerLate(RunContext& run, Session& session, const Update& update)
 
 absl::Status Abort(RunContext& run, const std::string& reason) {
   TERSE_FAILPOINT("coordinator.abort.before");
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundState> state, run.store->GetRoundState(run.round));
   TERSE_RETURN_IF_ERROR(run.store->AbortRound(run.round, reason, run.Now()));
   TERSE_FAILPOINT("coordinator.abort.done");
   run.Tell("round_aborted", -1, reason);
   run.round_open = false;
   BookWire(run);
   TERSE_RETURN_IF_ERROR(run.store->AddLedger(run.book.Take(run.round)));
+  run.invited.clear();
+  if (run.config->rounds.buffered && state == RoundState::kOpen) return absl::OkStatus();
   for (const auto& [client, update] : run.received) TERSE_RETURN_IF_ERROR(run.store->RecordNotApplied(client));
   for (auto& [id, session] : run.sessions) {
     const auto it = run.received.find(session.client);
@@ -82,7 +85,6 @@ absl::Status Abort(RunContext& run, const std::string& reason) {
     session.link->Send(Verdict{Outcome::kNotApplied, it->second.update.update_id, session.last_applied, reason});
   }
   run.received.clear();
-  run.invited.clear();
   return absl::OkStatus();
 }
 

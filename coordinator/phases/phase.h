@@ -57,7 +57,7 @@ class Phase {
 };
 
 // One row a phase.
-std::unique_ptr<Phase> MakePhase(PhaseName name);
+std::unique_ptr<Phase> MakePhase(PhaseName name, const RoundPolicy& policy);
 
 // The end that the last round brings.
 Ending AllRoundsDone();
@@ -69,7 +69,8 @@ absl::Status AnswerLate(RunContext& run, Session& session, const Update& update)
 absl::Status RefuseUpdate(RunContext& run, Session& session, const std::string& kind, const std::string& detail,
                           const std::string& answer);
 
-// Gives the open or closed round up: its updates are NOT_APPLIED and fold forward in their clients' residuals.
+// Gives the open or closed round up: its updates are NOT_APPLIED and fold forward in their clients' residuals. In a
+// buffered run, what an open round received goes to the next one.
 absl::Status Abort(RunContext& run, const std::string& reason);
 
 }  // namespace terse

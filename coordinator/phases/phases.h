@@ -1,4 +1,4 @@
-// The four phases; phase.h has the table and the contract.
+// The phases; phase.h has the table and the contract.
 #ifndef TERSE_COORDINATOR_PHASES_PHASES_H_
 #define TERSE_COORDINATOR_PHASES_PHASES_H_
 
@@ -8,6 +8,7 @@ namespace terse {
 
 std::unique_ptr<Phase> MakeSelecting();
 std::unique_ptr<Phase> MakeCollecting();
+std::unique_ptr<Phase> MakeBuffering();  // collecting, in a buffered run
 std::unique_ptr<Phase> MakeCommitting();
 std::unique_ptr<Phase> MakeFinishing();
 

@@ -1,4 +1,5 @@
 // Selecting: waits until enough clients are here, then opens the round.
+#include "coordinator/phases/intake.h"
 #include "coordinator/phases/phases.h"
 #include "coordinator/sessions.h"
 #include "core/fault.h"
@@ -20,7 +21,8 @@ class Selecting : public Phase {
 
   Transition OnReady(RunContext& run, Session& session) override { return TryOpen(run); }
   Transition OnUpdate(RunContext& run, Session& session, Update update) override {
-    TERSE_RETURN_IF_ERROR(AnswerLate(run, session, update));
+    TERSE_RETURN_IF_ERROR(run.config->rounds.buffered ? TakeIn(run, session, std::move(update))
+                                                      : AnswerLate(run, session, update));
     return TryOpen(run);  // the client is free for new work
   }
   Transition OnTick(RunContext& run) override { return TryOpen(run); }
@@ -32,6 +34,12 @@ class Selecting : public Phase {
   }
 
  private:
+  // In a buffered run: it delivered for the next round, or works on.
+  static bool IsBusy(const RunContext& run, const Session& session) {
+    if (!run.config->rounds.buffered || session.client < 0) return false;
+    return session.assigned_round != 0 || run.received.contains(session.client);
+  }
+
   int64_t PatienceMicros(const RunContext& run) const {
     return since_us_ + static_cast<int64_t>(run.config->rounds.deadline_seconds * 1e6);
   }
@@ -46,7 +54,7 @@ class Selecting : public Phase {
 
   Transition TryOpen(RunContext& run) {
     int64_t ready = 0;
-    for (const auto& [id, session] : run.sessions) ready += run.CanWork(session);
+    for (const auto& [id, session] : run.sessions) ready += run.CanWork(session) || IsBusy(run, session);
     settles_for_quorum_ = run.Now() >= PatienceMicros(run);
     if (run.paused || ready < Wanted(run)) return absl::nullopt;
     TERSE_FAILPOINT("coordinator.round.before_open");

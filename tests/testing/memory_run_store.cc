@@ -135,7 +135,8 @@ absl::StatusOr<bool> MemoryRunStore::WasChosen(int64_t round, int64_t client) {
 absl::StatusOr<absl::optional<RunStore::Fate>> MemoryRunStore::FateOf(Id128 update_id) {
   for (auto round = rounds_.rbegin(); round != rounds_.rend(); ++round) {
     for (const ChosenUpdate& update : round->chosen) {
-      if (update.update_id == update_id) return absl::make_optional(Fate{update.client, round->record.id, round->record.state});
+      if (update.update_id == update_id)
+        return absl::make_optional(Fate{update.client, round->record.id, round->record.state});
     }
   }
   return absl::optional<Fate>();

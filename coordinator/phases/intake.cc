@@ -1,0 +1,61 @@
+#include "coordinator/phases/intake.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/sessions.h"
+#include "core/fault.h"
+#include "core/status.h"
+
+namespace terse {
+
+bool Assign(RunContext& run, Session& session) {
+  const bool invited = run.invited.contains(session.client) && !run.received.contains(session.client);
+  if (!invited || !run.CanWork(session)) return false;
+  session.assigned_round = run.round;
+  session.steps_done = 0;
+  session.link->SendLater(Assignment{run.round, run.head.version, run.config->train.local_steps});
+  return true;
+}
+
+// A repeated update is answered again and counted once. Whoever sends again has lost the connection that the receipt
+// was to travel on, and is told at once.
+absl::Status AnswerRepeated(RunContext& run, Session& session, const Update& update, ReceivedUpdate& known) {
+  if (known.update.update_id != update.update_id) {
+    return RefuseUpdate(run, session, "update_conflict", absl::StrCat("two updates for round ", update.round),
+                        "another update of this client for this round was accepted before; wait for its verdict");
+  }
+  if (Mutated(Mutant::kNoDeduplication)) ++known.count;
+  session.owes_round = 0;
+  session.link->Send(Receipt{update.update_id});
+  return absl::OkStatus();
+}
+
+absl::Status Accept(RunContext& run, Session& session, Update update, int64_t staleness) {
+  const Id128 id = update.update_id;
+  run.book.AddUp(session.client, update.message.size(), /*dense_bytes=*/0);
+  run.received.emplace(session.client, ReceivedUpdate{std::move(update), session.samples, staleness});
+  TERSE_FAILPOINT("coordinator.update.accepted");
+  // On the connection that carried the update first, the receipt can wait for what follows.
+  const bool sent_again = session.owes_round != 0;
+  session.owes_round = 0;
+  sent_again ? session.link->Send(Receipt{id}) : session.link->SendLater(Receipt{id});
+  return absl::OkStatus();
+}
+
+Transition CloseRound(RunContext& run) {
+  std::vector<ChosenUpdate> chosen;
+  for (const auto& [client, received] : run.received) {
+    const Update& update = received.update;
+    TERSE_ASSIGN_OR_RETURN(const ClientRecord record, run.store->GetClient(client));
+    chosen.push_back({client, update.update_id, record.last_applied, HashBytes(update.message),
+                      static_cast<int64_t>(update.message.size()), update.train_us, update.loss, received.samples});
+  }
+  TERSE_FAILPOINT("coordinator.close.before");
+  TERSE_RETURN_IF_ERROR(run.store->CloseRound(run.round, chosen, run.Now()));
+  TERSE_FAILPOINT("coordinator.close.done");
+  return PhaseName::kCommitting;
+}
+
+}  // namespace terse

@@ -1,0 +1,35 @@
+#include "coordinator/staleness.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "core/status.h"
+
+namespace terse {
+
+absl::StatusOr<absl::optional<int64_t>> StalenessOf(const RunContext& run, int64_t round) {
+  if (round == run.round) return absl::make_optional<int64_t>(0);
+  TERSE_ASSIGN_OR_RETURN(const std::vector<RoundRecord> rounds, run.store->Rounds(round, round));
+  if (rounds.empty()) return absl::optional<int64_t>();
+  return absl::make_optional(run.head.version - rounds.front().base_version);
+}
+
+absl::StatusOr<bool> IsOver(const RunContext& run, int64_t round) {
+  if (!run.config->rounds.buffered) {
+    TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundState> state, run.store->GetRoundState(round));
+    return state.has_value() && *state != RoundState::kOpen;
+  }
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<int64_t> staleness, StalenessOf(run, round));
+  return staleness.has_value() && *staleness > run.config->rounds.staleness;
+}
+
+int64_t StaleShare(int64_t staleness) {
+  const int64_t square = kFreshShare * kFreshShare / (1 + staleness);
+  int64_t share = static_cast<int64_t>(std::sqrt(static_cast<double>(square)));
+  while (share * share > square) --share;
+  while ((share + 1) * (share + 1) <= square) ++share;
+  return std::max<int64_t>(share, 1);
+}
+
+}  // namespace terse
