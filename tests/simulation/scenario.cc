@@ -40,6 +40,18 @@ void DrawServer(Random* random, RunConfig* config) {
   if (config->server.name != "average" && random->Below(3) == 0) config->downstream = DownstreamMode::kDense;
 }
 
+// Clients that do not wait for each other.
+void DrawBuffer(Random* random, RoundPolicy* rounds) {
+  if (random->Below(4) != 0) return;
+  rounds->buffered = true;
+  rounds->selection = Selection::kAll;
+  rounds->weighting = Weighting::kUniform;
+  rounds->invited = rounds->clients;
+  rounds->cohort = 1 + static_cast<int64_t>(random->Below(rounds->clients));
+  rounds->quorum = 1 + static_cast<int64_t>(random->Below(rounds->cohort));
+  rounds->staleness = static_cast<int64_t>(random->Below(5));
+}
+
 }  // namespace
 
 Scenario DrawScenario(Random* random) {
@@ -48,6 +60,7 @@ Scenario DrawScenario(Random* random) {
   scenario.config = GridRunConfig(fleet, kManyRounds);
   RunConfig& config = scenario.config;
   DrawRounds(random, &config.rounds);
+  DrawBuffer(random, &config.rounds);
   config.seed = random->Next();
   config.checkpoint_every = 1 + static_cast<int64_t>(random->Below(5));
   config.evaluate_every = 1 + static_cast<int64_t>(random->Below(6));

@@ -72,13 +72,13 @@ absl::Status AddResidual(const Codec& codec, const StoredState& state, Id128 las
 }  // namespace
 
 absl::StatusOr<std::vector<absl::string_view>> UpdatesOfForward(absl::string_view downstream) {
-  const bool weighted = !downstream.empty() && downstream[0] == static_cast<char>(0x83);
-  if (!weighted && (downstream.empty() || downstream[0] != static_cast<char>(0x81))) {
-    return absl::InternalError("not a forward message");
-  }
+  const char form = downstream.empty() ? '\0' : downstream[0];
+  const bool shared = form == static_cast<char>(0x85), weighted = shared || form == static_cast<char>(0x83);
+  if (!weighted && form != static_cast<char>(0x81)) return absl::InternalError("not a forward message");
   downstream.remove_prefix(1);
-  uint64_t count = 0;
+  uint64_t count = 0, total = 0;
   if (!TakeVarint(&downstream, &count)) return absl::InternalError("no count");
+  if (shared && !TakeVarint(&downstream, &total)) return absl::InternalError("no total");
   std::vector<absl::string_view> updates;
   for (uint64_t i = 0; i < count; ++i) {
     uint64_t samples = 0;
