@@ -23,6 +23,7 @@ class Selecting : public Phase {
   Transition OnUpdate(RunContext& run, Session& session, Update update) override {
     TERSE_RETURN_IF_ERROR(run.config->rounds.buffered ? TakeIn(run, session, std::move(update))
                                                       : AnswerLate(run, session, update));
+    session.link->Flush();  // the receipt has nothing to wait for
     return TryOpen(run);  // the client is free for new work
   }
   Transition OnTick(RunContext& run) override { return TryOpen(run); }
