@@ -157,7 +157,8 @@ absl::StatusOr<Forwarded> ParseForwarded(absl::string_view message) {
   if (!body.empty()) return absl::InvalidArgumentError("downstream message with bytes after its last update");
   // With all of the shares it would be the other form.
   if (forwarded.total != 0 && static_cast<uint64_t>(forwarded.total) <= total) {
-    return absl::InvalidArgumentError("downstream message with fewer shares than its updates have; fetch it again");
+    return absl::InvalidArgumentError(
+        "downstream message with fewer shares in all than its updates need; fetch it again");
   }
   return forwarded;
 }

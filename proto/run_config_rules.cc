@@ -116,13 +116,15 @@ std::optional<ConfigViolation> CheckRounds(const v1::Rounds& rounds) {
                      " has no one left to give work: rounds.selection = 'all'", kChoose, "an over-selection of 0")};
   }
   if (rounds.mode() == "buffered" && (rounds.selection() != "all" || rounds.weighting() != "uniform")) {
-    return ConfigViolation{"rounds.mode",
-                           "rounds.mode = 'buffered' gives work to every client that is free, and weighs updates by their "
-                           "staleness; use rounds.selection = 'all' and rounds.weighting = 'uniform'"};
+    return ConfigViolation{
+        "rounds.mode",
+        "rounds.mode = 'buffered' gives work to every client that is free, and weighs updates by their "
+        "staleness; use rounds.selection = 'all' and rounds.weighting = 'uniform'"};
   }
   if (rounds.mode() == "buffered" && rounds.buffer() > rounds.clients()) {
-    return ConfigViolation{"rounds.buffer", absl::StrCat("rounds.buffer = ", rounds.buffer(), " is more than the fleet of ",
-                                                         rounds.clients(), " clients; use at most as many")};
+    return ConfigViolation{"rounds.buffer",
+                           absl::StrCat("rounds.buffer = ", rounds.buffer(), " is more than the fleet of ",
+                                        rounds.clients(), " clients; use at most as many")};
   }
   if (rounds.quorum() > CohortSize(rounds)) {
     return ConfigViolation{

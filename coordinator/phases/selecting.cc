@@ -24,7 +24,7 @@ class Selecting : public Phase {
     TERSE_RETURN_IF_ERROR(run.config->rounds.buffered ? TakeIn(run, session, std::move(update))
                                                       : AnswerLate(run, session, update));
     session.link->Flush();  // the receipt has nothing to wait for
-    return TryOpen(run);  // the client is free for new work
+    return TryOpen(run);    // the client is free for new work
   }
   Transition OnTick(RunContext& run) override { return TryOpen(run); }
   Transition OnStop(RunContext& run) override { return PhaseName::kFinishing; }

@@ -23,6 +23,7 @@ class Downstream : public ::testing::Test {
   void Fill(const std::string& codec_name, double density, int count, bool weighted = false) {
     messages_.clear();
     samples_.clear();
+    total_ = 0;
     codec_ = NewCodec(codec_name, density, "fp32", MakeLayout({7, 300, 20}));
     Random random(count);
     const int64_t size = codec_->layout().size();
@@ -35,14 +36,23 @@ class Downstream : public ::testing::Test {
     ASSERT_TRUE(AverageUpdates(*codec_, views_, AveragingWeights(samples_), 1, absl::MakeSpan(average_)).ok());
   }
 
-  std::string Build(DownstreamMode mode) const { return BuildDownstream(mode, views_, samples_, average_); }
+  // The same, as shares of more than all samples.
+  void FillShares(const std::string& codec_name, double density, int count) {
+    Fill(codec_name, density, count, /*weighted=*/true);
+    total_ = int64_t{1} << 40;
+    ASSERT_TRUE(AverageUpdates(*codec_, views_, AveragingWeights(samples_, total_), 1, absl::MakeSpan(average_)).ok());
+  }
 
-  // The three forms of a message of `count` updates.
+  std::string Build(DownstreamMode mode) const { return BuildDownstream(mode, views_, samples_, average_, total_); }
+
+  // The four forms of a message of `count` updates.
   std::vector<std::string> Forms(const std::string& codec_name, int count) {
     Fill(codec_name, 0.05, count);
     const std::string forward = Build(DownstreamMode::kForward), dense = Build(DownstreamMode::kDense);
     Fill(codec_name, 0.05, count, true);
-    return {forward, dense, Build(DownstreamMode::kForward)};
+    const std::string weighted = Build(DownstreamMode::kForward);
+    FillShares(codec_name, 0.05, count);
+    return {forward, dense, weighted, Build(DownstreamMode::kForward)};
   }
 
   std::vector<float> Apply(const std::string& message) const {
@@ -66,32 +76,44 @@ class Downstream : public ::testing::Test {
   std::vector<std::string> messages_;
   std::vector<absl::string_view> views_;
   std::vector<int64_t> samples_;
+  int64_t total_ = 0;
   std::vector<float> average_;
 };
 
 TEST_F(Downstream, ForwardAndDenseGiveTheSameWeights) {
+  const auto check = [&](const std::string& what) {
+    const std::vector<float> forward = Apply(Build(DownstreamMode::kForward));
+    const std::vector<float> dense = Apply(Build(DownstreamMode::kDense));
+    EXPECT_EQ(std::memcmp(forward.data(), dense.data(), 4 * forward.size()), 0) << what;
+  };
   for (const std::string& name : CodecNames()) {
     for (int count : {1, 3, 7, 150}) {
-      for (bool weighted : {false, true}) {
-        Fill(name, 0.05, count, weighted);
-        const std::vector<float> forward = Apply(Build(DownstreamMode::kForward));
-        const std::vector<float> dense = Apply(Build(DownstreamMode::kDense));
-        EXPECT_EQ(std::memcmp(forward.data(), dense.data(), 4 * forward.size()), 0)
-            << name << " of " << count << (weighted ? ", weighted" : "");
-      }
+      const std::string what = absl::StrCat(name, " of ", count);
+      Fill(name, 0.05, count);
+      check(what);
+      Fill(name, 0.05, count, /*weighted=*/true);
+      check(absl::StrCat(what, ", weighted"));
+      FillShares(name, 0.05, count);
+      check(absl::StrCat(what, ", shares"));
     }
   }
 }
 
-TEST_F(Downstream, ForwardCarriesUpdatesAndSamples) {
-  for (bool weighted : {false, true}) {
-    Fill("sbc", 0.05, 40, weighted);
+TEST_F(Downstream, ForwardCarriesUpdatesSamplesAndTotal) {
+  const auto check = [&] {
     const std::string message = Build(DownstreamMode::kForward);
     const auto forwarded = ParseForwarded(message);
     ASSERT_TRUE(forwarded.ok()) << forwarded.status();
     EXPECT_EQ(forwarded->updates, views_);
     EXPECT_EQ(forwarded->samples, samples_);
+    EXPECT_EQ(forwarded->total, total_);
+  };
+  for (bool weighted : {false, true}) {
+    Fill("sbc", 0.05, 40, weighted);
+    check();
   }
+  FillShares("sbc", 0.05, 40);
+  check();
   EXPECT_EQ(ParseForwarded(Build(DownstreamMode::kDense)).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(ParseForwarded("").status().code(), absl::StatusCode::kInvalidArgument);
 }
@@ -100,6 +122,7 @@ TEST(AveragingWeights, AreSharesOfTheSamples) {
   EXPECT_THAT(AveragingWeights({}), ElementsAre());
   EXPECT_THAT(AveragingWeights({12}), ElementsAre(1.0f));
   EXPECT_THAT(AveragingWeights({3, 1}), ElementsAre(0.75f, 0.25f));
+  EXPECT_THAT(AveragingWeights({3, 1}, 8), ElementsAre(0.375f, 0.125f));
   // The nearest floats to the quotients: what dividing in float32 would not give.
   EXPECT_THAT(AveragingWeights({16777217, 16777219}),
               ElementsAre(static_cast<float>(16777217.0 / 33554436.0), static_cast<float>(16777219.0 / 33554436.0)));
@@ -165,6 +188,9 @@ TEST_F(Downstream, AutoCountsTheBytesOfTheSamples) {
   const std::vector<float> average(8, 0.5f);
   EXPECT_EQ(BuildDownstream(DownstreamMode::kAuto, {shorter}, {}, average)[0], '\x81');
   EXPECT_EQ(BuildDownstream(DownstreamMode::kAuto, {shorter}, {5}, average)[0], '\x82');
+  const std::string shortest = update.substr(0, update.size() - 4);
+  EXPECT_EQ(BuildDownstream(DownstreamMode::kAuto, {shortest}, {5}, average)[0], '\x83');
+  EXPECT_EQ(BuildDownstream(DownstreamMode::kAuto, {shortest}, {5}, average, 6)[0], '\x82');
 }
 
 TEST_F(Downstream, TheLongestMessageIsAllowedAndNoLonger) {
@@ -172,8 +198,9 @@ TEST_F(Downstream, TheLongestMessageIsAllowedAndNoLonger) {
     Fill(name, 1, 3);
     const std::string longest(codec_->MaxMessageBytes(), 'x');
     const std::vector<absl::string_view> updates = {longest, longest, longest};
-    const int64_t most = std::numeric_limits<int64_t>::max() / 3;
-    const std::string forward = BuildDownstream(DownstreamMode::kForward, updates, {most, most, most}, average_);
+    const int64_t all = std::numeric_limits<int64_t>::max(), most = all / 3;
+    const std::string forward =
+        BuildDownstream(DownstreamMode::kForward, updates, {most, most, most}, average_, /*total=*/all);
     EXPECT_TRUE(ParseForwarded(forward).ok());
     const size_t dense = Build(DownstreamMode::kDense).size();
     EXPECT_EQ(static_cast<int64_t>(std::max(forward.size(), dense)), MaxDownstreamBytes(*codec_, 3)) << name;
@@ -246,6 +273,19 @@ TEST_F(Downstream, RefusesBadSamples) {
   EXPECT_THAT(Refusal(both(std::string("\x81\0", 2), "\x01")), HasSubstr("ends in update 0"));         // 1 in two bytes
   // Three updates of two bytes cannot be three weighted updates.
   EXPECT_THAT(Refusal("\x83\x03\x01\x01\x01\x01\x01\x01"), HasSubstr("number of updates"));
+}
+
+TEST_F(Downstream, RefusesBadTotals) {
+  Fill("sbc", 0.05, 1);
+  const auto of = [&](const std::string& total, const std::string& samples) {
+    return absl::StrCat("\x85\x01", total, samples, std::string(1, static_cast<char>(messages_[0].size())),
+                        messages_[0]);
+  };
+  EXPECT_TRUE(ParseForwarded(of("\x05", "\x04")).ok());
+  EXPECT_THAT(Refusal(of("\x04", "\x04")), HasSubstr("fewer shares"));  // all of it: the other form
+  EXPECT_THAT(Refusal(of("\x03", "\x04")), HasSubstr("fewer shares"));
+  EXPECT_THAT(Refusal(of(std::string(1, '\0'), "\x04")), HasSubstr("number of shares"));
+  EXPECT_THAT(Refusal(of(std::string(9, '\xff') + "\x01", "\x04")), HasSubstr("number of shares"));  // above 2^63
 }
 
 TEST_F(Downstream, RefusesOrBoundsEverySingleByteCorruption) {

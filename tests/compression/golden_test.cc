@@ -35,6 +35,7 @@ struct Case {
   std::vector<std::string> decoded;  // hexadecimal bits
   std::vector<std::string> messages;
   std::vector<int64_t> samples;
+  int64_t total = 0;
   std::string forward;
   std::string average;
   std::string coded;
@@ -93,6 +94,8 @@ void ReadLine(absl::string_view key, const std::vector<std::string>& fields, Cod
     into->messages.push_back(absl::HexStringToBytes(fields[0]));
   } else if (key == "samples") {
     for (const std::string& number : fields) into->samples.push_back(std::stoll(number));
+  } else if (key == "total") {
+    into->total = std::stoll(fields[0]);
   } else if (key == "forward") {
     into->forward = absl::HexStringToBytes(fields[0]);
   } else if (key == "average") {
@@ -154,21 +157,27 @@ TEST(Golden, DownstreamMessagesAreTheirBytes) {
   int checked = 0;
   for (const Case& golden : ReadCases()) {
     if (golden.forward.empty()) continue;
+    SCOPED_TRACE(golden.name);
     const std::vector<absl::string_view> views(golden.messages.begin(), golden.messages.end());
     std::vector<float> average(golden.codec->layout().size());
     ASSERT_TRUE(
-        AverageUpdates(*golden.codec, views, AveragingWeights(golden.samples), 1, absl::MakeSpan(average)).ok());
-    EXPECT_EQ(BuildDownstream(DownstreamMode::kForward, views, golden.samples, average), golden.forward) << golden.name;
-    EXPECT_EQ(BuildDownstream(DownstreamMode::kDense, views, golden.samples, average), golden.average) << golden.name;
-    EXPECT_EQ(BuildDenseDownstream(average), golden.average) << golden.name;
-    EXPECT_EQ(BuildCodedDownstream(golden.messages[0]), golden.coded) << golden.name;
+        AverageUpdates(*golden.codec, views, AveragingWeights(golden.samples, golden.total), 1, absl::MakeSpan(average))
+            .ok());
+    const auto build = [&](DownstreamMode mode) {
+      return BuildDownstream(mode, views, golden.samples, average, golden.total);
+    };
+    EXPECT_EQ(build(DownstreamMode::kForward), golden.forward);
+    EXPECT_EQ(build(DownstreamMode::kDense), golden.average);
+    EXPECT_EQ(BuildDenseDownstream(average), golden.average);
+    EXPECT_EQ(BuildCodedDownstream(golden.messages[0]), golden.coded);
     const auto forwarded = ParseForwarded(golden.forward);
-    ASSERT_TRUE(forwarded.ok()) << golden.name << ": " << forwarded.status();
-    EXPECT_EQ(forwarded->updates, views) << golden.name;
-    EXPECT_EQ(forwarded->samples, golden.samples) << golden.name;
+    ASSERT_TRUE(forwarded.ok()) << forwarded.status();
+    EXPECT_EQ(forwarded->updates, views);
+    EXPECT_EQ(forwarded->samples, golden.samples);
+    EXPECT_EQ(forwarded->total, golden.total);
     ++checked;
   }
-  EXPECT_EQ(checked, 6);
+  EXPECT_EQ(checked, 9);
 }
 
 // "02 02 00", as the document writes bytes.
@@ -187,10 +196,11 @@ TEST(Golden, TheDocumentShowsTheBytesOfItsExample) {
   ASSERT_TRUE(AverageUpdates(*codec, views, {}, 1, absl::MakeSpan(average)).ok());
   const auto with_buffers = NewCodec("sbc", 0.3, "fp32", MakeLayout({6, 3, 2}, /*buffers=*/1));
   const std::string buffers = *with_buffers->Encode({0.5, -4, 3, 0, 2.5, 1, 0, 0, 0, 0.125, -2});
-  for (const std::string& bytes : {message, buffers, BuildDownstream(DownstreamMode::kForward, views, {}, average),
-                                   BuildDownstream(DownstreamMode::kForward, views, {600, 200}, average),
-                                   BuildDownstream(DownstreamMode::kDense, views, {}, average),
-                                   BuildCodedDownstream(message)}) {
+  for (const std::string& bytes :
+       {message, buffers, BuildDownstream(DownstreamMode::kForward, views, {}, average),
+        BuildDownstream(DownstreamMode::kForward, views, {600, 200}, average),
+        BuildDownstream(DownstreamMode::kForward, views, {600, 200}, average, 1000),
+        BuildDownstream(DownstreamMode::kDense, views, {}, average), BuildCodedDownstream(message)}) {
     EXPECT_THAT(document, HasSubstr(absl::StrCat("\n    ", Spaced(bytes), "\n")));
   }
 }

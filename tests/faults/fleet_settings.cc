@@ -29,6 +29,8 @@ constexpr Kind kKinds[] = {
      "selection = 'reliability'\nfraction = 0.75\nover_selection = 0.34\nquorum = 2\nweighting = 'samples'\n"},
     {"3 clients, updates of several chunks", 3, "", FleetTrait::kChunks},
     {"4 clients, quorum 2, a server with a residual and momentum", 4, "quorum = 2\n", FleetTrait::kServerState},
+    {"4 clients, buffered rounds of 2 updates", 4, "mode = 'buffered'\nbuffer = 2\nstaleness = 3\n",
+     FleetTrait::kBuffered},
 };
 static_assert(std::size(kKinds) == kSettingsKinds);
 
@@ -41,6 +43,7 @@ const char* CodecLines(FleetTrait trait) {
       return "name = 'sbc'\ndensity = 0.02\nmean_precision = 'bf16'\ndownstream = 'stc'\n"
              "[downstream]\ndensity = 0.05\n[server]\noptimizer = 'sgd'\nlearning_rate = 0.5\n";
     case FleetTrait::kNone:
+    case FleetTrait::kBuffered:
       break;
   }
   return "name = 'sbc'\ndensity = 0.02\nmean_precision = 'bf16'\n";

@@ -16,8 +16,9 @@ namespace terse {
 // What only some fleets come by.
 enum class FleetTrait {
   kNone,
-  kChunks,      // updates of several chunks
-  kServerState  // a server with a residual and an optimizer
+  kChunks,       // updates of several chunks
+  kServerState,  // a server with a residual and an optimizer
+  kBuffered      // clients that do not wait for each other; no round is given up at its deadline
 };
 
 struct FleetSettings {
@@ -35,7 +36,7 @@ inline constexpr char kCampaignRun[] = "campaign";
 inline constexpr double kDeadlineSeconds = 0.25;
 
 // Kinds of settings take turns with the seed, so that so many seeds in a row have them all.
-inline constexpr int kSettingsKinds = 7;
+inline constexpr int kSettingsKinds = 8;
 FleetSettings SettingsOf(uint64_t seed);
 
 }  // namespace terse

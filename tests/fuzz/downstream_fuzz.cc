@@ -23,9 +23,9 @@ void CheckOneForm(const Codec& codec, absl::string_view message, const std::vect
                    "a coded message is its codec's behind one byte");
   }
   const auto forwarded = ParseForwarded(message);
-  const std::string again =
-      forwarded.ok() ? BuildDownstream(DownstreamMode::kForward, forwarded->updates, forwarded->samples, average)
-                     : BuildDownstream(DownstreamMode::kDense, {}, {}, average);
+  const std::string again = forwarded.ok() ? BuildDownstream(DownstreamMode::kForward, forwarded->updates,
+                                                             forwarded->samples, average, forwarded->total)
+                                           : BuildDownstream(DownstreamMode::kDense, {}, {}, average);
   Require(again == message, "an applied message is the one that BuildDownstream makes");
 }
 

@@ -85,6 +85,8 @@ void AddDownstreamSeeds(Seeds* seeds) {
     }
     (*seeds)[absl::StrCat("downstream/", cases.cases()[i].name, "_weighted")] =
         Bytes({static_cast<int>(i)}) + BuildDownstream(DownstreamMode::kForward, messages, {600, 1}, average);
+    (*seeds)[absl::StrCat("downstream/", cases.cases()[i].name, "_shares")] =
+        Bytes({static_cast<int>(i)}) + BuildDownstream(DownstreamMode::kForward, messages, {600, 1}, average, 700);
     (*seeds)[absl::StrCat("downstream/", cases.cases()[i].name, "_coded")] =
         Bytes({static_cast<int>(i)}) + BuildCodedDownstream(first);
   }

@@ -78,6 +78,12 @@ RoundPolicy ReadRounds(Input* head) {
   rounds.quorum = 1 + quorum % rounds.cohort;
   rounds.grace_seconds = quorum / 64 * 5;
   rounds.deadline_seconds = kDeadlineSeconds;
+  if (policies / 8 % 4 == 0) return rounds;
+  rounds.buffered = true;
+  rounds.selection = Selection::kAll;
+  rounds.weighting = Weighting::kUniform;
+  rounds.invited = rounds.clients;
+  rounds.staleness = policies / 32;
   return rounds;
 }
 

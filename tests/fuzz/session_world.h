@@ -110,7 +110,7 @@ class SessionWorld {
   const Codec* codec_ = nullptr;
   const Codec* downstream_codec_ = nullptr;
   std::unique_ptr<ServerStep> server_;  // does what the engine's does, and never restarts
-  std::vector<std::string> messages_;  // valid ones
+  std::vector<std::string> messages_;   // valid ones
   MemoryRunStore store_;
   FakeClock clock_;
   FuzzEvaluator evaluator_;

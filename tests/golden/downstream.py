@@ -1,11 +1,11 @@
-"""The downstream messages of compression/FORMAT.md, "0x81 to 0x84", in Python, written from that text alone.
+"""The downstream messages of compression/FORMAT.md, "0x81 to 0x85", in Python, written from that text alone.
 
 `samples` has one number an update, or none for the plain average.
 
-  forward(updates, samples) -> bytes
-  dense(decoded, samples) -> bytes, of decoded updates (lists of floats)
+  forward(updates, samples, total=0) -> bytes; `total` where the samples are shares of more than their sum
+  dense(decoded, samples, total=0) -> bytes, of decoded updates (lists of floats)
   coded(message) -> bytes, of a message of the downstream codec
-  read_forward(message) -> (updates, samples); ValueError for what no coordinator sends
+  read_forward(message) -> (updates, samples, total); ValueError for what no coordinator sends
 """
 import struct
 
@@ -20,24 +20,25 @@ def varint(value):
     return out + bytes([value])
 
 
-def forward(updates, samples):
-    out = bytes([0x83 if samples else 0x81]) + varint(len(updates))
+def forward(updates, samples, total=0):
+    out = bytes([0x85 if total else 0x83 if samples else 0x81]) + varint(len(updates))
+    out += varint(total) if total else b''
     for i, update in enumerate(updates):
         out += (varint(samples[i]) if samples else b'') + varint(len(update)) + update
     return out
 
 
-def average(decoded, samples):
-    weights = [f32(float(n) / float(sum(samples))) for n in samples]
-    total = [0.0] * len(decoded[0])
+def average(decoded, samples, total):
+    weights = [f32(float(n) / float(total or sum(samples))) for n in samples]
+    step = [0.0] * len(decoded[0])
     for i, update in enumerate(decoded):
         terms = [f32(weights[i] * x) for x in update] if weights else update
-        total = [f32(a + x) for a, x in zip(total, terms)]
-    return total if weights else [f32(a * f32(1 / len(decoded))) for a in total]
+        step = [f32(a + x) for a, x in zip(step, terms)]
+    return step if weights else [f32(a * f32(1 / len(decoded))) for a in step]
 
 
-def dense(decoded, samples):
-    return b'\x82' + b''.join(struct.pack('<f', x) for x in average(decoded, samples))
+def dense(decoded, samples, total=0):
+    return b'\x82' + b''.join(struct.pack('<f', x) for x in average(decoded, samples, total))
 
 
 def coded(message):
@@ -58,12 +59,13 @@ def read_varint(message, at):
 
 
 def read_forward(message):
-    if not message or message[0] not in (0x81, 0x83):
+    if not message or message[0] not in (0x81, 0x83, 0x85):
         raise ValueError('another format')
     count, at = read_varint(message, 1)
+    total, at = read_varint(message, at) if message[0] == 0x85 else (0, at)
     updates, samples = [], []
     for _ in range(count):
-        if message[0] == 0x83:
+        if message[0] != 0x81:
             number, at = read_varint(message, at)
             samples.append(number)
         size, at = read_varint(message, at)
@@ -73,4 +75,6 @@ def read_forward(message):
         at += size
     if not count or at != len(message) or 0 in samples or sum(samples) >= 2**63:
         raise ValueError('bad counts')
-    return updates, samples
+    if message[0] == 0x85 and not sum(samples) < total < 2**63:
+        raise ValueError('a bad total')
+    return updates, samples, total

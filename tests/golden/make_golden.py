@@ -163,24 +163,28 @@ def buffer_cases():
 
 def downstream_cases():
     sbc = {'name': 'sbc', 'density': 0.1, 'positions': 'rice'}
-    yield 'downstream', {'name': 'dense'}, []
-    yield 'downstream-sbc', sbc, []
-    yield 'downstream-weighted', {'name': 'dense'}, [600, 1, 35]
-    yield 'downstream-weighted-sbc', sbc, [1, 2**14, 2**21 - 1, 127, 128]
-    yield 'downstream-weighted-bits', {'name': 'dense'}, [2**24 + 1, 2**53 + 1, 3]
-    yield 'downstream-weighted-most', {'name': 'qsgd', 'bits': 2}, [2**61, 2**62, 2**61 - 1]
+    yield 'downstream', {'name': 'dense'}, [], 0
+    yield 'downstream-sbc', sbc, [], 0
+    yield 'downstream-weighted', {'name': 'dense'}, [600, 1, 35], 0
+    yield 'downstream-weighted-sbc', sbc, [1, 2**14, 2**21 - 1, 127, 128], 0
+    yield 'downstream-weighted-bits', {'name': 'dense'}, [2**24 + 1, 2**53 + 1, 3], 0
+    yield 'downstream-weighted-most', {'name': 'qsgd', 'bits': 2}, [2**61, 2**62, 2**61 - 1], 0
+    yield 'downstream-shares', {'name': 'dense'}, [2**20, 741455, 2**19], 3 * 2**20
+    yield 'downstream-shares-sbc', sbc, [1, 1, 1], 2**63 - 1
+    yield 'downstream-shares-one-less', sbc, [127, 128, 2**14], 2**14 + 256
 
 
-def downstream_case(name, spec, updates, samples):
+def downstream_case(name, spec, updates, samples, total):
     messages = [encode(spec, [update]) for update in updates]
     decoded = [decode(spec, [update], message)[0] for update, message in zip(updates, messages)]
-    forward = downstream.forward(messages, samples)
-    if downstream.read_forward(forward) != (messages, samples):
+    forward = downstream.forward(messages, samples, total)
+    if downstream.read_forward(forward) != (messages, samples, total):
         raise ValueError('what was written is not what is read')
     lines = ['', f'case {name}', 'codec ' + ' '.join(f'{key}={value}' for key, value in spec.items()),
              f'layout {len(updates[0])}'] + [f'message {message.hex()}' for message in messages]
     lines += ['samples ' + ' '.join(map(str, samples))] if samples else []
-    return lines + [f'forward {forward.hex()}', f'average {downstream.dense(decoded, samples).hex()}',
+    lines += [f'total {total}'] if total else []
+    return lines + [f'forward {forward.hex()}', f'average {downstream.dense(decoded, samples, total).hex()}',
                     f'coded {downstream.coded(messages[0]).hex()}']
 
 
@@ -191,8 +195,9 @@ def render():
     for name, spec, tensors, buffers in buffer_cases():
         lines += case(name, spec, tensors, buffers)
     rng = random.Random(1)
-    for name, spec, samples in downstream_cases():
-        lines += downstream_case(name, spec, [random_tensor(rng, 40, 'gauss') for _ in range(max(3, len(samples)))], samples)
+    for name, spec, samples, total in downstream_cases():
+        updates = [random_tensor(rng, 40, 'gauss') for _ in range(max(3, len(samples)))]
+        lines += downstream_case(name, spec, updates, samples, total)
     return '\n'.join(lines) + '\n'
 
 
