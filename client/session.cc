@@ -25,6 +25,14 @@ absl::Status Stored(const absl::Status& status) {
   return absl::IsUnavailable(status) ? absl::ResourceExhaustedError(status.message()) : status;
 }
 
+// Of the run: every version was one round of everybody's local steps, in a buffered run of as many clients' as the
+// buffer holds.
+int64_t FirstIteration(const RunConfig& config, int64_t base_version) {
+  const int64_t versions =
+      config.rounds.buffered ? base_version * config.rounds.cohort / config.rounds.clients : base_version;
+  return versions * config.train.local_steps;
+}
+
 }  // namespace
 
 ClientSession::ClientSession(Options options) : options_(std::move(options)) {}
@@ -252,8 +260,7 @@ absl::Status ClientSession::TrainAndSeal(CoordinatorLink* link, const Assignment
   };
   work_->scratch.resize(work_->weights.size());
   absl::Span<float> delta = absl::MakeSpan(work_->scratch);
-  // Every version was one round of everybody's local steps.
-  const LocalPlan plan = {assignment.local_steps, assignment.base_version * work_->config->train.local_steps};
+  const LocalPlan plan = {assignment.local_steps, FirstIteration(*work_->config, assignment.base_version)};
   TERSE_ASSIGN_OR_RETURN(const TrainResult result, work_->trainer->Train(work_->weights, plan, keep_going, delta));
   TERSE_FAILPOINT("client.train.done");
   const int64_t train_us = options_.clock->NowMicros() - start;

@@ -53,6 +53,9 @@ class Feedback {
   // fit.
   absl::Status Restore(absl::Span<const float> dense, absl::string_view minus, absl::string_view pending);
 
+  // Whether nothing is left of an update that was applied, so that between updates that all are there is no state.
+  virtual bool forgets() const { return false; }
+
   // The state: a whole number of vectors of layout().size() floats, the first of which is what was encoded last while
   // an update is pending, and otherwise what waits to be sent.
   absl::Span<const float> dense() const { return dense_; }

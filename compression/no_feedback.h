@@ -18,6 +18,7 @@ class NoFeedback : public Feedback {
       : Feedback(codec, 1, 1, std::move(schedule)) {}
 
   absl::string_view name() const override { return "none"; }
+  bool forgets() const override { return true; }
 
  private:
   absl::Status Subtract(absl::string_view message) override;

@@ -22,6 +22,7 @@ void ByteBook::AddDown(int64_t client, int64_t payload_bytes, int64_t dense_byte
 }
 
 void ByteBook::AddWire(int64_t client, WireBytes now, WireBytes* booked) {
+  if (now.received == booked->received && now.sent == booked->sent) return;
   // The link's counters are the coordinator's: what it received, the client sent up.
   Row(client, Direction::kUp).wire_bytes += now.received - booked->received;
   Row(client, Direction::kDown).wire_bytes += now.sent - booked->sent;

@@ -88,8 +88,13 @@ absl::Status Engine::Recover(const Codec* downstream_codec) {
 
 absl::Status Engine::Replay(const LogMessage& message) {
   if (run_.server->has_state()) {
-    TERSE_ASSIGN_OR_RETURN(const std::string aggregate, run_.store->ReadAggregate(message.version));
-    TERSE_RETURN_IF_ERROR(run_.server->Repeat(message.version - 1, aggregate, message.downstream));
+    const absl::StatusOr<std::string> aggregate = run_.store->ReadAggregate(message.version);
+    if (!aggregate.ok() && !absl::IsNotFound(aggregate.status())) return aggregate.status();
+    const absl::Status repeated =
+        aggregate.ok() ? run_.server->Repeat(message.version - 1, *aggregate, message.downstream) : aggregate.status();
+    if (!repeated.ok()) {
+      return absl::DataLossError(absl::StrCat(repeated.message(), ": restore the state directory from a backup"));
+    }
   }
   return run_.server->Apply(message.downstream, absl::MakeSpan(run_.weights));
 }
@@ -272,7 +277,7 @@ Transition Engine::On(PauseRequested event) {
   run_.paused = true;
   TERSE_RETURN_IF_ERROR(run_.store->SetRunState(RunState::kPaused, event.reason));
   TERSE_RETURN_IF_ERROR(run_.Note("run_paused", -1, event.reason));
-  return absl::nullopt;
+  return phase_->OnTick(run_);  // a buffered round without a quorum may be waiting beyond its deadline
 }
 
 Transition Engine::On(ResumeRequested event) {

@@ -92,11 +92,13 @@ struct RunContext {
   int64_t DenseBytesPerRound() const { return 4 * layout().size() * config->train.local_steps; }
   Checkpoint HeadCheckpoint() const { return {head.version, head.model_hash, weights, server->state()}; }
   int64_t Now() const { return clock->NowMicros(); }
-  // Whether the session could be given work: it holds the head's weights, works on nothing and is not set aside.
-  bool CanWork(const Session& session) const {
-    return session.version == head.version && session.assigned_round == 0 && session.owes_round == 0 &&
-           session.set_aside_until_us == 0 && !session.refused;
+  // Whether the session works on nothing and is not set aside.
+  bool IsFree(const Session& session) const {
+    return session.assigned_round == 0 && session.owes_round == 0 && session.set_aside_until_us == 0 &&
+           !session.refused;
   }
+  // Whether it could be given work: it holds the head's weights too.
+  bool CanWork(const Session& session) const { return session.version == head.version && IsFree(session); }
   // Adds a row to the events table; `client` is -1 for none.
   absl::Status Note(const std::string& kind, int64_t client, const std::string& detail) const {
     Tell(kind, client, detail);

@@ -23,6 +23,12 @@ ServerStep::ServerStep(const RunConfig& config, const DownstreamCodecs& codecs)
     : codecs_(codecs), mode_(config.downstream), seed_(config.seed) {}
 
 absl::StatusOr<std::unique_ptr<ServerStep>> ServerStep::Make(const RunConfig& config, const DownstreamCodecs& codecs) {
+  const Layout& layout = codecs.updates.layout();
+  if (config.rounds.buffered && layout.parameters() != layout.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rounds.mode = 'buffered' cannot average the buffers of model '", config.model.name,
+                     "': changes of different weights' statistics do not add up; set model.buffers = 'local'"));
+  }
   std::unique_ptr<ServerStep> step(new ServerStep(config, codecs));
   TERSE_ASSIGN_OR_RETURN(step->optimizer_, MakeServerOptimizer(config.server));
   if (step->optimizer_ != nullptr && config.downstream == DownstreamMode::kForward) {
@@ -39,13 +45,17 @@ size_t ServerStep::optimizer_floats() const {
   return optimizer_ == nullptr ? 0 : optimizer_->vectors() * static_cast<size_t>(codecs_.updates.layout().parameters());
 }
 
-size_t ServerStep::state_size() const {
-  return optimizer_floats() + (feedback_ == nullptr ? 0 : feedback_->dense().size());
+// The server's messages are always applied.
+size_t ServerStep::residual_floats() const {
+  return feedback_ == nullptr || feedback_->forgets() ? 0 : feedback_->dense().size();
 }
+
+size_t ServerStep::state_size() const { return optimizer_floats() + residual_floats(); }
 
 std::vector<float> ServerStep::state() const {
   std::vector<float> state = optimizer_state_;
-  if (feedback_ != nullptr) state.insert(state.end(), feedback_->dense().begin(), feedback_->dense().end());
+  const absl::Span<const float> residual = feedback_ == nullptr ? absl::Span<const float>() : feedback_->dense();
+  state.insert(state.end(), residual.begin(), residual.begin() + residual_floats());
   return state;
 }
 
@@ -62,7 +72,7 @@ absl::Status ServerStep::Restore(absl::Span<const float> state) {
   }
   const auto residual = state.begin() + optimizer_state_.size();
   std::copy(state.begin(), residual, optimizer_state_.begin());
-  return feedback_ == nullptr ? absl::OkStatus() : feedback_->Restore(state.subspan(optimizer_state_.size()), "", "");
+  return residual_floats() == 0 ? absl::OkStatus() : feedback_->Restore(state.subspan(optimizer_state_.size()), "", "");
 }
 
 absl::StatusOr<std::string> ServerStep::Take(int64_t base_version, absl::Span<const absl::string_view> messages,

@@ -58,6 +58,7 @@ class ServerStep {
   ServerStep(const RunConfig& config, const DownstreamCodecs& codecs);
 
   size_t optimizer_floats() const;
+  size_t residual_floats() const;
   // `average_` becomes the optimizer's step.
   absl::Status Optimize();
   absl::StatusOr<std::string> Encode(int64_t base_version);

@@ -106,6 +106,16 @@ absl::StatusOr<bool> LogIsBetter(RunContext& run, int64_t version) {
   return *log_bytes <= file.bytes + *log_after_file;
 }
 
+absl::Status CatchUp(RunContext& run, Session& session, int64_t version) {
+  TERSE_ASSIGN_OR_RETURN(const bool use_log, LogIsBetter(run, version));
+  if (use_log) {
+    const absl::Status sent = SendLog(run, session, version);
+    // A checkpoint that was just written may have cut the log off in between.
+    if (!absl::IsOutOfRange(sent)) return sent;
+  }
+  return SendResync(run, session, absl::StrCat("version ", version, " is too old"));
+}
+
 // Notes that a model that the coordinator holds for known is not what the client has.
 absl::Status NoteDrift(RunContext& run, const Session& session, const std::string& where) {
   TERSE_RETURN_IF_ERROR(run.Note("model_drift", session.client, where));
@@ -251,13 +261,12 @@ absl::Status HandleReady(RunContext& run, SessionId id, const Ready& message) {
     TERSE_RETURN_IF_ERROR(NoteDrift(run, session, absl::StrCat("at version ", version)));
     return SendResync(run, session, "the model hash differs");
   }
-  TERSE_ASSIGN_OR_RETURN(const bool use_log, LogIsBetter(run, version));
-  if (use_log) {
-    const absl::Status sent = SendLog(run, session, version);
-    // A checkpoint that was just written may have cut the log off in between.
-    if (!absl::IsOutOfRange(sent)) return sent;
-  }
-  return SendResync(run, session, absl::StrCat("version ", version, " is too old"));
+  return CatchUp(run, session, version);
+}
+
+absl::Status BringUp(RunContext& run, Session& session) {
+  if (!session.version.has_value() || *session.version >= run.head.version) return absl::OkStatus();
+  return CatchUp(run, session, *session.version);
 }
 
 void FlushAll(RunContext& run) {

@@ -2,17 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "core/status.h"
 
 namespace terse {
 
 absl::StatusOr<absl::optional<int64_t>> StalenessOf(const RunContext& run, int64_t round) {
-  if (round == run.round) return absl::make_optional<int64_t>(0);
-  TERSE_ASSIGN_OR_RETURN(const std::vector<RoundRecord> rounds, run.store->Rounds(round, round));
-  if (rounds.empty()) return absl::optional<int64_t>();
-  return absl::make_optional(run.head.version - rounds.front().base_version);
+  // Of an open round. A settled one is behind the head, also the last one.
+  if (run.round_open && round == run.round) return absl::make_optional<int64_t>(0);
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<int64_t> base, run.store->BaseVersionOf(round));
+  if (!base.has_value()) return absl::optional<int64_t>();
+  return absl::make_optional(run.head.version - *base);
 }
 
 absl::StatusOr<bool> IsOver(const RunContext& run, int64_t round) {
@@ -20,6 +20,7 @@ absl::StatusOr<bool> IsOver(const RunContext& run, int64_t round) {
     TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundState> state, run.store->GetRoundState(round));
     return state.has_value() && *state != RoundState::kOpen;
   }
+  if (run.ending.has_value()) return true;  // no round follows
   TERSE_ASSIGN_OR_RETURN(const absl::optional<int64_t> staleness, StalenessOf(run, round));
   return staleness.has_value() && *staleness > run.config->rounds.staleness;
 }

@@ -15,7 +15,7 @@ namespace terse {
 absl::StatusOr<absl::optional<int64_t>> StalenessOf(const RunContext& run, int64_t round);
 
 // Whether an update of `round` that no round chose can no longer be chosen: in a synchronous run once its round was
-// closed or aborted, in a buffered one once it is too stale. What is over stays over.
+// closed or aborted, in a buffered one once it is too stale or the run is to end. What is over stays over.
 absl::StatusOr<bool> IsOver(const RunContext& run, int64_t round);
 
 // FedBuff, section 3: an update counts by 1 / sqrt(1 + staleness) of kFreshShare, rounded down. The same on every

@@ -126,11 +126,17 @@ std::optional<ConfigViolation> CheckRounds(const v1::Rounds& rounds) {
                            absl::StrCat("rounds.buffer = ", rounds.buffer(), " is more than the fleet of ",
                                         rounds.clients(), " clients; use at most as many")};
   }
+  if (rounds.mode() == "buffered" && rounds.grace_seconds() > 0) {
+    return ConfigViolation{"rounds.grace_seconds",
+                           "rounds.grace_seconds is for rounds that are given up without a quorum; those of "
+                           "rounds.mode = 'buffered' wait for it. Set it to 0"};
+  }
   if (rounds.quorum() > CohortSize(rounds)) {
-    return ConfigViolation{
-        "rounds.quorum",
-        absl::StrCat("rounds.quorum = ", rounds.quorum(), " is more than the cohort: ", CohortSize(rounds), " of ",
-                     rounds.clients(), " clients; use at most as many, or 0 for the whole cohort")};
+    const std::string whole = rounds.mode() == "buffered" ? absl::StrCat("the buffer: ", CohortSize(rounds), " updates")
+                                                          : absl::StrCat("the cohort: ", CohortSize(rounds), " of ",
+                                                                         rounds.clients(), " clients");
+    return ConfigViolation{"rounds.quorum", absl::StrCat("rounds.quorum = ", rounds.quorum(), " is more than ", whole,
+                                                         "; use at most as many, or 0 for all of them")};
   }
   return std::nullopt;
 }

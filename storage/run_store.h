@@ -191,10 +191,11 @@ class RunStore {
   // nullopt for a round that was never opened.
   virtual absl::StatusOr<absl::optional<RoundState>> GetRoundState(int64_t round) = 0;
   virtual absl::StatusOr<bool> WasChosen(int64_t round, int64_t client) = 0;
+  // The version whose weights the round began with; nullopt for a round that was never opened.
+  virtual absl::StatusOr<absl::optional<int64_t>> BaseVersionOf(int64_t round) = 0;
   // What became of an update: the newest round that chose it; nullopt when none did.
   struct Fate {
     int64_t client = 0;
-    int64_t round = 0;
     RoundState state = RoundState::kClosed;  // of that round: never OPEN
   };
   virtual absl::StatusOr<absl::optional<Fate>> FateOf(Id128 update_id) = 0;

@@ -200,6 +200,17 @@ absl::StatusOr<bool> SqliteRunStore::WasChosen(int64_t round, int64_t client) {
   return chosen;
 }
 
+absl::StatusOr<absl::optional<int64_t>> SqliteRunStore::BaseVersionOf(int64_t round) {
+  absl::optional<int64_t> version;
+  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+    Statement row = db.Prepare("SELECT base_version FROM rounds WHERE id = ?");
+    TERSE_ASSIGN_OR_RETURN(const bool found, row.Int(round).Step());
+    if (found) version = row.GetInt(0);
+    return absl::OkStatus();
+  }));
+  return version;
+}
+
 absl::StatusOr<absl::optional<RunStore::Fate>> SqliteRunStore::FateOf(Id128 update_id) {
   absl::optional<Fate> fate;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
@@ -207,13 +218,10 @@ absl::StatusOr<absl::optional<RunStore::Fate>> SqliteRunStore::FateOf(Id128 upda
         db.Prepare("SELECT client, round FROM updates WHERE update_id = ? ORDER BY round DESC LIMIT 1");
     TERSE_ASSIGN_OR_RETURN(const bool found, statement.Id(update_id).Step());
     if (!found) return absl::OkStatus();
-    fate.emplace();
-    fate->client = statement.GetInt(0);
-    fate->round = statement.GetInt(1);
-    TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundState> state,
-                           run_store_internal::SelectRoundState(db, fate->round));
-    if (!state.has_value()) return absl::DataLossError(absl::StrCat("round ", fate->round, " has updates and no row"));
-    fate->state = *state;
+    const int64_t round = statement.GetInt(1);
+    TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundState> state, run_store_internal::SelectRoundState(db, round));
+    if (!state.has_value()) return absl::DataLossError(absl::StrCat("round ", round, " has updates and no row"));
+    fate = Fate{statement.GetInt(0), *state};
     return absl::OkStatus();
   }));
   return fate;

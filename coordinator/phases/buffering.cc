@@ -1,109 +1,82 @@
 // Collecting for buffered rounds: every free client has work, and the round closes with the first updates that fill the
 // buffer, whichever round they were begun in. Who trains on goes on.
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "coordinator/phases/intake.h"
 #include "coordinator/phases/phases.h"
 #include "coordinator/sessions.h"
-#include "coordinator/staleness.h"
-#include "core/fault.h"
 #include "core/status.h"
 
 namespace terse {
 namespace {
 
-class Buffering : public Phase {
+class Buffering : public Intake {
  public:
-  PhaseName name() const override { return PhaseName::kCollecting; }
-
   Transition Enter(RunContext& run) override {
-    TERSE_FAILPOINT("coordinator.round.opened");
-    entered_us_ = looked_us_ = run.Now();
-    bool first = true;
-    for (auto& [id, session] : run.sessions) {
-      InviteOne(run, session);
-      session.link->Flush();  // also what the round before had to say
-      if (std::exchange(first, false)) TERSE_FAILPOINT("coordinator.announce.first");
-    }
+    TERSE_RETURN_IF_ERROR(Begin(run, [&run](Session& session) { return Employ(run, session).status(); }));
     return CloseIfDue(run);  // an aborted round leaves its updates to the next one
   }
 
-  Transition OnReady(RunContext& run, Session& session) override { return Stay(Invite(run)); }
+  Transition OnReady(RunContext& run, Session& session) override { return Stay(EmployAll(run)); }
 
   Transition OnUpdate(RunContext& run, Session& session, Update update) override {
     TERSE_RETURN_IF_ERROR(TakeIn(run, session, std::move(update)));
-    TERSE_ASSIGN_OR_RETURN(const absl::optional<PhaseName> next, CloseIfDue(run));
-    return next.has_value() ? Transition(next) : Stay(Invite(run));
+    return CloseOrEmploy(run);
   }
 
-  Transition OnTick(RunContext& run) override {
-    TERSE_ASSIGN_OR_RETURN(const absl::optional<PhaseName> next, CloseIfDue(run));
-    return next.has_value() ? Transition(next) : Stay(Invite(run));
-  }
+  Transition OnTick(RunContext& run) override { return CloseOrEmploy(run); }
 
-  Transition OnStop(RunContext& run) override {
-    TERSE_RETURN_IF_ERROR(Abort(run, run.ending->reason));
-    return PhaseName::kFinishing;
-  }
-
-  Transition OnAbort(RunContext& run, const std::string& reason) override {
-    TERSE_RETURN_IF_ERROR(Abort(run, reason));
-    return PhaseName::kSelecting;
-  }
-
-  // After the deadline only an update can change anything.
+  // After the deadline only an update can change anything, and a pause, which ticks.
   int64_t DeadlineMicros(const RunContext& run) const override {
     return looked_us_ < Deadline(run) ? Deadline(run) : kNever;
   }
 
  private:
-  static Transition Stay(const absl::Status& status) {
-    return status.ok() ? Transition(absl::nullopt) : Transition(status);
+  Transition CloseOrEmploy(RunContext& run) {
+    TERSE_ASSIGN_OR_RETURN(const absl::optional<PhaseName> next, CloseIfDue(run));
+    return next.has_value() ? Transition(next) : Stay(EmployAll(run));
   }
 
-  int64_t Deadline(const RunContext& run) const {
-    return entered_us_ + static_cast<int64_t>(run.config->rounds.deadline_seconds * 1e6);
+  // Gives a client work that is free and has not delivered. Whether there is something to send.
+  static absl::StatusOr<bool> Employ(RunContext& run, Session& session) {
+    if (session.client < 0 || !run.IsFree(session) || run.received.contains(session.client)) return false;
+    TERSE_RETURN_IF_ERROR(BringUp(run, session));
+    if (!run.CanWork(session)) return false;  // it loads a checkpoint first
+    Assign(run, session);
+    return true;
   }
 
-  static bool InviteOne(RunContext& run, Session& session) {
-    if (!run.CanWork(session) || run.received.contains(session.client)) return false;
-    run.invited.insert(session.client);
-    return Assign(run, session);
-  }
-
-  static absl::Status Invite(RunContext& run) {
+  static absl::Status EmployAll(RunContext& run) {
     for (auto& [id, session] : run.sessions) {
-      if (InviteOne(run, session)) session.link->Flush();
+      TERSE_ASSIGN_OR_RETURN(const bool assigned, Employ(run, session));
+      if (assigned) session.link->Flush();
     }
     return absl::OkStatus();
   }
 
-  // With a full buffer at once; with a quorum from the deadline on.
+  // With a full buffer at once; with a quorum from the deadline on. Without one the round stays open, unless the run is
+  // paused.
   Transition CloseIfDue(RunContext& run) {
+    const RoundPolicy& policy = run.config->rounds;
     const int64_t received = static_cast<int64_t>(run.received.size());
-    if (received >= run.config->rounds.cohort) return CloseRound(run);
+    if (received >= policy.cohort) return CloseRound(run);
     looked_us_ = run.Now();
-    if (looked_us_ < Deadline(run) || received < run.config->rounds.quorum) return absl::nullopt;
-    return CloseRound(run);
+    if (looked_us_ < Deadline(run)) return absl::nullopt;
+    if (received >= policy.quorum) return CloseRound(run);
+    const std::string few =
+        absl::StrCat(received, " of ", policy.quorum, " updates that the quorum needs came before ");
+    if (run.paused) return OnAbort(run, absl::StrCat(few, "the pause"));
+    if (!std::exchange(noted_, true))
+      TERSE_RETURN_IF_ERROR(run.Note("round_waits", -1, absl::StrCat(few, "the deadline")));
+    return absl::nullopt;
   }
 
-  int64_t entered_us_ = 0;
-  int64_t looked_us_ = 0;  // when it was last asked whether to close
+  bool noted_ = false;  // that it waits beyond its deadline
 };
 
 }  // namespace
-
-absl::Status TakeIn(RunContext& run, Session& session, Update update) {
-  const auto existing = run.received.find(session.client);
-  if (existing != run.received.end()) return AnswerRepeated(run, session, update, existing->second);
-  if (!Follows(run, session, update)) return AnswerLate(run, session, update);
-  TERSE_ASSIGN_OR_RETURN(const absl::optional<int64_t> staleness, StalenessOf(run, update.round));
-  const bool fresh = staleness.has_value() && *staleness <= run.config->rounds.staleness;
-  // An update that a round chose has its verdict from that round.
-  TERSE_ASSIGN_OR_RETURN(const absl::optional<RunStore::Fate> fate, run.store->FateOf(update.update_id));
-  if (!fresh || fate.has_value()) return AnswerLate(run, session, update);
-  return Accept(run, session, std::move(update), *staleness);
-}
 
 std::unique_ptr<Phase> MakeBuffering() { return std::make_unique<Buffering>(); }
 

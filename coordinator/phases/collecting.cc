@@ -16,21 +16,14 @@
 namespace terse {
 namespace {
 
-class Collecting : public Phase {
+class Collecting : public Intake {
  public:
-  PhaseName name() const override { return PhaseName::kCollecting; }
-
   Transition Enter(RunContext& run) override {
-    TERSE_FAILPOINT("coordinator.round.opened");
-    entered_us_ = looked_us_ = run.Now();
     TERSE_RETURN_IF_ERROR(Draw(run));
-    bool first = true;
-    for (auto& [id, session] : run.sessions) {
-      Assign(run, session);
-      session.link->Flush();  // also what the round before had to say
-      if (std::exchange(first, false)) TERSE_FAILPOINT("coordinator.announce.first");
-    }
-    return absl::nullopt;
+    return Stay(Begin(run, [&run](Session& session) {
+      AssignIfInvited(run, session);
+      return absl::OkStatus();
+    }));
   }
 
   Transition OnReady(RunContext& run, Session& session) override { return Stay(Invite(run)); }
@@ -57,28 +50,19 @@ class Collecting : public Phase {
     return next.has_value() ? Transition(next) : Stay(Invite(run));
   }
 
-  Transition OnStop(RunContext& run) override {
-    TERSE_RETURN_IF_ERROR(Abort(run, run.ending->reason));
-    return PhaseName::kFinishing;
-  }
-
-  Transition OnAbort(RunContext& run, const std::string& reason) override {
-    TERSE_RETURN_IF_ERROR(Abort(run, reason));
-    return PhaseName::kSelecting;
-  }
-
   int64_t DeadlineMicros(const RunContext& run) const override {
     return looked_us_ < Deadline(run) ? Deadline(run) : GraceEnd(run);
   }
 
  private:
-  static Transition Stay(const absl::Status& status) {
-    return status.ok() ? Transition(absl::nullopt) : Transition(status);
+  // Whether it did: the client is invited, has not delivered and can work.
+  static bool AssignIfInvited(RunContext& run, Session& session) {
+    const bool due = run.invited.contains(session.client) && !run.received.contains(session.client);
+    if (!due || !run.CanWork(session)) return false;
+    Assign(run, session);
+    return true;
   }
 
-  int64_t Deadline(const RunContext& run) const {
-    return entered_us_ + static_cast<int64_t>(run.config->rounds.deadline_seconds * 1e6);
-  }
   int64_t GraceEnd(const RunContext& run) const {
     return Deadline(run) + static_cast<int64_t>(run.config->rounds.grace_seconds * 1e6);
   }
@@ -97,7 +81,7 @@ class Collecting : public Phase {
   static absl::Status Invite(RunContext& run) {
     TERSE_RETURN_IF_ERROR(Draw(run));
     for (auto& [id, session] : run.sessions) {
-      if (Assign(run, session)) session.link->Flush();
+      if (AssignIfInvited(run, session)) session.link->Flush();
     }
     return absl::OkStatus();
   }
@@ -159,9 +143,6 @@ class Collecting : public Phase {
     }
     return absent;
   }
-
-  int64_t entered_us_ = 0;
-  int64_t looked_us_ = 0;  // when it was last asked whether to close: time goes on until the timer is asked for
 };
 
 }  // namespace

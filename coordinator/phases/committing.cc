@@ -90,7 +90,8 @@ class Committing : public Phase {
     return chosen;
   }
 
-  // Verdicts and the new model, to everyone who held the old one. They travel with what the next phase has to say.
+  // Verdicts and the new model, to everyone who held the old one and listens. They travel with what the next phase has
+  // to say.
   static void Announce(RunContext& run, std::string downstream) {
     const auto message = std::make_shared<const std::string>(std::move(downstream));
     for (auto& [id, session] : run.sessions) {
@@ -100,6 +101,7 @@ class Committing : public Phase {
         session.last_applied = applied;
         session.link->SendLater(Verdict{Outcome::kApplied, applied, applied, ""});
       }
+      if (run.config->rounds.buffered && !run.IsFree(session)) continue;  // BringUp, once it has delivered
       if (session.version != run.head.version - 1) continue;
       run.book.AddDown(session.client, message->size(), run.DenseBytesPerRound());
       session.link->SendLater(Delta{run.head.version, run.head.model_hash, message});

@@ -20,12 +20,13 @@ class Finishing : public Phase {
       run.evaluating = round->id;
       run.background->Evaluate(round->id, run.weights);
     }
-    for (auto& [id, session] : run.sessions) OnReady(run, session).IgnoreError();
+    for (auto& [id, session] : run.sessions) TERSE_RETURN_IF_ERROR(OnReady(run, session).status());
     FlushAll(run);
     return OnBackground(run);
   }
 
   Transition OnReady(RunContext& run, Session& session) override {
+    TERSE_RETURN_IF_ERROR(BringUp(run, session));
     if (session.version == run.head.version) session.link->Send(Finished{run.ending->reason});
     return absl::nullopt;
   }

@@ -5,18 +5,38 @@
 
 #include "absl/strings/str_cat.h"
 #include "coordinator/sessions.h"
+#include "coordinator/staleness.h"
 #include "core/fault.h"
 #include "core/status.h"
 
 namespace terse {
 
-bool Assign(RunContext& run, Session& session) {
-  const bool invited = run.invited.contains(session.client) && !run.received.contains(session.client);
-  if (!invited || !run.CanWork(session)) return false;
+Transition Intake::OnStop(RunContext& run) {
+  TERSE_RETURN_IF_ERROR(Abort(run, run.ending->reason));
+  return PhaseName::kFinishing;
+}
+
+Transition Intake::OnAbort(RunContext& run, const std::string& reason) {
+  TERSE_RETURN_IF_ERROR(Abort(run, reason));
+  return PhaseName::kSelecting;
+}
+
+absl::Status Intake::Begin(RunContext& run, absl::FunctionRef<absl::Status(Session&)> assign) {
+  TERSE_FAILPOINT("coordinator.round.opened");
+  entered_us_ = looked_us_ = run.Now();
+  bool first = true;
+  for (auto& [id, session] : run.sessions) {
+    TERSE_RETURN_IF_ERROR(assign(session));
+    session.link->Flush();  // also what the round before had to say
+    if (std::exchange(first, false)) TERSE_FAILPOINT("coordinator.announce.first");
+  }
+  return absl::OkStatus();
+}
+
+void Assign(RunContext& run, Session& session) {
   session.assigned_round = run.round;
   session.steps_done = 0;
   session.link->SendLater(Assignment{run.round, run.head.version, run.config->train.local_steps});
-  return true;
 }
 
 // A repeated update is answered again and counted once. Whoever sends again has lost the connection that the receipt
@@ -42,6 +62,23 @@ absl::Status Accept(RunContext& run, Session& session, Update update, int64_t st
   session.owes_round = 0;
   sent_again ? session.link->Send(Receipt{id}) : session.link->SendLater(Receipt{id});
   return absl::OkStatus();
+}
+
+absl::Status TakeIn(RunContext& run, Session& session, Update update) {
+  const auto existing = run.received.find(session.client);
+  if (existing != run.received.end()) return AnswerRepeated(run, session, update, existing->second);
+  if (!Follows(run, session, update)) return AnswerLate(run, session, update);
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<int64_t> staleness, StalenessOf(run, update.round));
+  const bool fresh = staleness.has_value() && *staleness <= run.config->rounds.staleness;
+  // An update that a round chose has its verdict from that round.
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<RunStore::Fate> fate, run.store->FateOf(update.update_id));
+  if (!fresh || fate.has_value()) return AnswerLate(run, session, update);
+  // Receivers of a downstream message allow for so many updates in it. Only a pause lets them become more.
+  if (static_cast<int64_t>(run.received.size()) >= run.config->rounds.clients) {
+    Refuse(session, "as many updates wait for the next round as one may have; try again later", /*retry=*/true);
+    return absl::OkStatus();
+  }
+  return Accept(run, session, std::move(update), *staleness);
 }
 
 Transition CloseRound(RunContext& run) {

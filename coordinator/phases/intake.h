@@ -2,12 +2,36 @@
 #ifndef TERSE_COORDINATOR_PHASES_INTAKE_H_
 #define TERSE_COORDINATOR_PHASES_INTAKE_H_
 
+#include <string>
+
+#include "absl/functional/function_ref.h"
 #include "coordinator/phases/phase.h"
 
 namespace terse {
 
-// Gives the session the open round's work if it is invited, has not delivered and can work. Whether it did.
-bool Assign(RunContext& run, Session& session);
+// A phase that lasts until a round's updates are in, or the round is given up.
+class Intake : public Phase {
+ public:
+  PhaseName name() const override { return PhaseName::kCollecting; }
+  Transition OnStop(RunContext& run) override;
+  Transition OnAbort(RunContext& run, const std::string& reason) override;
+
+ protected:
+  // Begins: gives everyone work whom `assign` finds due, and sends what waits for them.
+  absl::Status Begin(RunContext& run, absl::FunctionRef<absl::Status(Session&)> assign);
+  int64_t Deadline(const RunContext& run) const {
+    return entered_us_ + static_cast<int64_t>(run.config->rounds.deadline_seconds * 1e6);
+  }
+  static Transition Stay(const absl::Status& status) {
+    return status.ok() ? Transition(absl::nullopt) : Transition(status);
+  }
+
+  int64_t entered_us_ = 0;
+  int64_t looked_us_ = 0;  // when it was last asked whether to close: time goes on until the timer is asked for
+};
+
+// Gives the session, which can work, the open round's work.
+void Assign(RunContext& run, Session& session);
 
 // Answers an update of a client whose update is in the round already: a repetition once more, another with a refusal.
 absl::Status AnswerRepeated(RunContext& run, Session& session, const Update& update, ReceivedUpdate& known);

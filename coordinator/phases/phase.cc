@@ -77,7 +77,8 @@ absl::Status Abort(RunContext& run, const std::string& reason) {
   BookWire(run);
   TERSE_RETURN_IF_ERROR(run.store->AddLedger(run.book.Take(run.round)));
   run.invited.clear();
-  if (run.config->rounds.buffered && state == RoundState::kOpen) return absl::OkStatus();
+  const bool next_takes_them = run.config->rounds.buffered && state == RoundState::kOpen && !run.ending.has_value();
+  if (next_takes_them) return absl::OkStatus();
   for (const auto& [client, update] : run.received) TERSE_RETURN_IF_ERROR(run.store->RecordNotApplied(client));
   for (auto& [id, session] : run.sessions) {
     const auto it = run.received.find(session.client);

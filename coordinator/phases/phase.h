@@ -70,7 +70,7 @@ absl::Status RefuseUpdate(RunContext& run, Session& session, const std::string& 
                           const std::string& answer);
 
 // Gives the open or closed round up: its updates are NOT_APPLIED and fold forward in their clients' residuals. In a
-// buffered run, what an open round received goes to the next one.
+// buffered run, what an open round received goes to the next one, if there will be one.
 absl::Status Abort(RunContext& run, const std::string& reason);
 
 }  // namespace terse

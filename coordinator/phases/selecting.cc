@@ -35,10 +35,17 @@ class Selecting : public Phase {
   }
 
  private:
-  // In a buffered run: it delivered for the next round, or works on.
-  static bool IsBusy(const RunContext& run, const Session& session) {
-    if (!run.config->rounds.buffered || session.client < 0) return false;
-    return session.assigned_round != 0 || run.received.contains(session.client);
+  // Clients that take part in a round that opens now: in a buffered run also those that delivered for it already, here
+  // or not, and those that work on.
+  static int64_t CountReady(const RunContext& run) {
+    const bool buffered = run.config->rounds.buffered;
+    int64_t ready = static_cast<int64_t>(run.received.size());
+    for (const auto& [id, session] : run.sessions) {
+      if (session.client < 0 || run.received.contains(session.client)) continue;
+      const bool lags = session.version.has_value() && run.IsFree(session);
+      ready += run.CanWork(session) || (buffered && (lags || session.assigned_round != 0));
+    }
+    return ready;
   }
 
   int64_t PatienceMicros(const RunContext& run) const {
@@ -54,8 +61,7 @@ class Selecting : public Phase {
   }
 
   Transition TryOpen(RunContext& run) {
-    int64_t ready = 0;
-    for (const auto& [id, session] : run.sessions) ready += run.CanWork(session) || IsBusy(run, session);
+    const int64_t ready = CountReady(run);
     settles_for_quorum_ = run.Now() >= PatienceMicros(run);
     if (run.paused || ready < Wanted(run)) return absl::nullopt;
     TERSE_FAILPOINT("coordinator.round.before_open");

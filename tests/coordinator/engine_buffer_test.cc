@@ -139,13 +139,104 @@ TEST(EngineBuffer, UpdatesThatComeBetweenRoundsWaitForTheNextOne) {
 }
 
 TEST(EngineBuffer, AQuorumClosesAtTheDeadline) {
-  RunConfig config = Buffered(3, 3, 5);
+  RunConfig config = Buffered(4, 3, 5);
   config.rounds.quorum = 1;
+  Crew crew(config, 4);
+  crew.Deliver(0, 1);
+  crew.Pass(config.rounds.deadline_seconds + 1);
+  ASSERT_EQ(crew.view().head.version, 1);
+  EXPECT_EQ(crew.Record(1).failures, 0) << "training for long is no failure";
+  // Two updates, one of them stale: each counts for a half, not for a third.
+  crew.Deliver(0, 2);
+  crew.Deliver(1, 1);
+  crew.Pass(config.rounds.deadline_seconds + 1);
+  ASSERT_EQ(crew.view().head.version, 2);
+  EXPECT_THAT(LogOf(crew, 2).samples, ElementsAre(kFreshShare, StaleShare(1)));
+  EXPECT_EQ(LogOf(crew, 2).total, 2 * kFreshShare);
+}
+
+TEST(EngineBuffer, WithoutAQuorumARoundWaitsUntilAPause) {
+  RunConfig config = Buffered(3, 2, 5);
   Crew crew(config, 3);
   crew.Deliver(0, 1);
   crew.Pass(config.rounds.deadline_seconds + 1);
+  EXPECT_EQ(crew.RoundStateOf(1), RoundState::kOpen);
+  ASSERT_EQ(crew.fleet.Handle(PauseRequested{"by command"}), absl::OkStatus());
+  EXPECT_EQ(crew.RoundStateOf(1), RoundState::kAborted);
+  EXPECT_EQ(crew.view().phase, "paused");
+  EXPECT_THAT(Outcomes(crew.at(0)), IsEmpty());
+  ASSERT_EQ(crew.fleet.Handle(ResumeRequested{}), absl::OkStatus());
+  crew.Deliver(1, 1);
   EXPECT_EQ(crew.view().head.version, 1);
-  EXPECT_EQ(crew.Record(1).failures, 0) << "training for long is no failure";
+}
+
+TEST(EngineBuffer, WhatComesBetweenRoundsIsAsStaleAsItIs) {
+  for (const int64_t bound : {0, 1}) {
+    Crew crew(Buffered(3, 2, bound), 3);
+    ASSERT_EQ(crew.fleet.Handle(PauseRequested{"by command"}), absl::OkStatus());
+    crew.Deliver(0, 1);
+    crew.Deliver(1, 1);
+    ASSERT_EQ(crew.view().phase, "paused");
+    // Of the settled round: one version behind the head.
+    const Update update = crew.MakeUpdate(2, 1);
+    ASSERT_EQ(crew.at(2).Say(update), absl::OkStatus());
+    if (bound == 0) {
+      EXPECT_THAT(Outcomes(crew.at(2)), ElementsAre(Outcome::kNotApplied));
+      continue;
+    }
+    EXPECT_THAT(Outcomes(crew.at(2)), IsEmpty());
+    ASSERT_EQ(crew.fleet.Handle(ResumeRequested{}), absl::OkStatus());
+    crew.Deliver(0, 2);
+    ASSERT_EQ(crew.view().head.version, 2);
+    EXPECT_THAT(Outcomes(crew.at(2)), ElementsAre(Outcome::kApplied));
+    EXPECT_THAT(LogOf(crew, 2).samples, ElementsAre(kFreshShare, StaleShare(1)));
+  }
+}
+
+TEST(EngineBuffer, AnUpdateThatWaitsToBeChosenIsPending) {
+  Crew crew(Buffered(3, 2, 5), 3);
+  const Update update = crew.MakeUpdate(0, 1);
+  ASSERT_EQ(crew.at(0).Say(update), absl::OkStatus());
+  crew.Leave(0);
+  ScriptedClient again(&crew.fleet, "c0", 2001);
+  ASSERT_EQ(again.SayCheckIn({}, update.update_id, update.round), absl::OkStatus());
+  EXPECT_EQ(again.All<Welcome>().at(0).verdict->outcome, Outcome::kPending);
+  crew.Deliver(1, 1);
+  ASSERT_EQ(crew.view().head.version, 1);
+  EXPECT_EQ(crew.LastApplied(0), update.update_id);
+}
+
+TEST(EngineBuffer, TheEndOfTheRunSettlesWhatWasNotChosen) {
+  Crew crew(Buffered(3, 2, 5), 3);
+  crew.Deliver(0, 1);
+  ASSERT_EQ(crew.fleet.Handle(StopRequested{}), absl::OkStatus());
+  EXPECT_THAT(Outcomes(crew.at(0)), ElementsAre(Outcome::kNotApplied));
+  ASSERT_EQ(crew.at(1).Say(crew.MakeUpdate(1, 1)), absl::OkStatus());
+  EXPECT_THAT(Outcomes(crew.at(1)), ElementsAre(Outcome::kNotApplied));
+}
+
+TEST(EngineBuffer, WhoTrainsHearsOfTheNewVersionsAfterwards) {
+  Crew crew(Buffered(2, 1, 9), 2);
+  for (int64_t round = 1; round <= 3; ++round) crew.Deliver(0, round);
+  EXPECT_EQ(crew.at(1).Count<Delta>(), 0);
+  crew.Deliver(1, 1);
+  ASSERT_EQ(crew.view().head.version, 4);
+  EXPECT_EQ(crew.at(1).Count<Delta>(), 4);
+  EXPECT_EQ(crew.Working(5), (std::set<int64_t>{0, 1}));
+}
+
+TEST(EngineBuffer, NoMoreUpdatesWaitThanARoundMayHave) {
+  RunConfig config = Buffered(2, 1, 5);
+  config.data.partition = "all";
+  Crew crew(config, 4);
+  ASSERT_EQ(crew.fleet.Handle(PauseRequested{"by command"}), absl::OkStatus());
+  crew.Deliver(0, 1);
+  ASSERT_EQ(crew.view().phase, "paused");
+  for (int64_t i = 1; i < 4; ++i) ASSERT_EQ(crew.at(i).Say(crew.MakeUpdate(i, 1)), absl::OkStatus());
+  EXPECT_EQ(crew.at(2).Count<Receipt>(), 1);
+  EXPECT_EQ(crew.at(3).Count<Receipt>(), 0);
+  EXPECT_EQ(crew.at(3).Count<Refusal>(), 1);
+  EXPECT_EQ(crew.Record(3).failures, 0);
 }
 
 // Real clients, of which some are killed with their coordinator.

@@ -115,6 +115,20 @@ TEST_F(ServerRestart, AnUpdateThatIsNotTheOneOfTheRoundIsDamage) {
   EXPECT_THAT(status.message(), HasSubstr("version 6"));
 }
 
+TEST_F(ServerRestart, AMissingUpdateIsDamage) {
+  RunTo(6);
+  fleet_.KillCoordinator();
+  fleet_.disk(kCoordinator).Start();
+  {
+    const auto db = *SqliteDb::Open(fleet_.store_directory() + "/run.sqlite", SqliteDb::Mode::kWriter,
+                                    fleet_.disk(kCoordinator).SqliteVfs());
+    ASSERT_EQ(db->Script("DELETE FROM aggregates WHERE version = 6"), absl::OkStatus());
+  }
+  const absl::Status status = fleet_.StartCoordinator();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(status.message(), HasSubstr("restore"));
+}
+
 TEST_F(ServerRestart, OldStatesAndUpdatesAreRemovedWithTheirCheckpoints) {
   ASSERT_EQ(fleet_.Settle(), absl::OkStatus());
   EXPECT_EQ(Bytes(StatePath("8")).status(), absl::OkStatus());

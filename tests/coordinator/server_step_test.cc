@@ -151,6 +151,38 @@ TEST(ServerStep, PlainAveragesLeaveNothingBehind) {
   }
 }
 
+// As on clients, where their own feedback is none: a residual would be amplified from round to round.
+TEST(ServerStep, CodecsThatAreRightOnAverageKeepNoResidual) {
+  for (const char* name : {"qsgd", "terngrad", "low_precision", "low_precision_sparse"}) {
+    RunConfig config = Config(DownstreamMode::kCoded, "average", name);
+    config.downstream_codec.feedback = "own";
+    Server server(config);
+    server.Round(0);
+    EXPECT_FALSE(server.step().has_state()) << name;
+    EXPECT_TRUE(server.aggregates.back().empty()) << name;
+    config.server.name = "sgd";
+    Server with_momentum(config);
+    EXPECT_EQ(with_momentum.step().state_size(), GridLayout().size()) << name;
+    with_momentum.Round(0);
+    Server restarted(config);
+    ASSERT_EQ(restarted.step().Restore(with_momentum.step().state()), absl::OkStatus()) << name;
+    EXPECT_EQ(restarted.step().state(), with_momentum.step().state()) << name;
+  }
+  RunConfig sparse = Config(DownstreamMode::kCoded, "average", "sbc");
+  sparse.downstream_codec.feedback = "own";
+  EXPECT_TRUE(Server(sparse).step().has_state());
+}
+
+TEST(ServerStep, BufferedRoundsRefuseModelsWithAveragedBuffers) {
+  RunConfig config = Config(DownstreamMode::kForward, "average");
+  config.rounds.buffered = true;
+  const auto codec =
+      *MakeCodec(config.codec, *Layout::Create({{"weight", {6}}, {"running", {2}, TensorKind::kBuffer}}));
+  const absl::Status status = ServerStep::Make(config, *codec).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("model.buffers = 'local'"));
+}
+
 TEST(ServerStep, BuffersMoveByTheirAverageAndLeaveNoResidual) {
   RunConfig config = Config(DownstreamMode::kCoded, "adam");
   config.codec.name = "dense";

@@ -4,6 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "compression/codec_table.h"
+#include "coordinator/staleness.h"
 #include "core/random.h"
 #include "tests/compression/updates.h"
 
@@ -78,7 +79,7 @@ RoundPolicy ReadRounds(Input* head) {
   rounds.quorum = 1 + quorum % rounds.cohort;
   rounds.grace_seconds = quorum / 64 * 5;
   rounds.deadline_seconds = kDeadlineSeconds;
-  if (policies / 8 % 4 == 0) return rounds;
+  if (policies / 8 % 4 != 1) return rounds;
   rounds.buffered = true;
   rounds.selection = Selection::kAll;
   rounds.weighting = Weighting::kUniform;
@@ -116,7 +117,6 @@ SessionWorld::SessionWorld(Input* head) {
     config_.server.name = server.optimizer;
     config_.downstream = server.mode;
     config_.downstream_codec.name = server.codec;
-    config_.downstream_codec.feedback = "error_feedback";
     downstream_codec_ = DownstreamCodecOf(server.codec);
   }
   auto step = ServerStep::Make(config_, {*codec_, downstream_codec_});
@@ -195,7 +195,7 @@ void SessionWorld::Say(Actor* actor, FromClient message) {
     return Disconnect(actor);
   }
   if (const auto* update = std::get_if<Update>(&message)) {
-    submitted_.insert(update->update_id);
+    submitted_.emplace(update->update_id, update->round);
     contents_[HashBytes(update->message)] = update->message;
     if (sent_.size() == kKeptUpdates) sent_.erase(sent_.begin());
     sent_.push_back(*update);
@@ -330,6 +330,21 @@ void SessionWorld::HearAssignment(Actor* actor, const Assignment& assignment) {
   actor->assignment = assignment;
 }
 
+// In a buffered run with stale updates: their shares, and the total. Else nothing, and 0.
+int64_t SessionWorld::CountStale(absl::Span<const ChosenUpdate> chosen, std::vector<int64_t>* shares) {
+  bool stale = false;
+  for (const ChosenUpdate& update : chosen) {
+    const int64_t base = (*store_.Rounds(submitted_[update.update_id], submitted_[update.update_id]))[0].base_version;
+    const int64_t staleness = head_.version - base;
+    Require(staleness <= config_.rounds.staleness, "no update is too stale");
+    shares->push_back(StaleShare(staleness));
+    stale |= staleness > 0;
+  }
+  if (stale) return kFreshShare * static_cast<int64_t>(chosen.size());
+  shares->clear();
+  return 0;
+}
+
 // The new weights are the old ones and the step that the server makes of what was chosen, each counted once and never
 // before.
 void SessionWorld::CheckCommit(absl::Span<const ChosenUpdate> chosen) {
@@ -342,7 +357,9 @@ void SessionWorld::CheckCommit(absl::Span<const ChosenUpdate> chosen) {
     messages.push_back(contents_[update.content_hash]);
     if (config_.rounds.weighting == Weighting::kSamples) samples.push_back(update.samples);
   }
-  const auto downstream = server_->Take(head_.version, messages, samples);
+  int64_t total = 0;
+  if (config_.rounds.buffered) total = CountStale(chosen, &samples);
+  const auto downstream = server_->Take(head_.version, messages, samples, total);
   Require(downstream.ok(), "what was applied has an average");
   Require(server_->Apply(*downstream, absl::MakeSpan(weights_)).ok(), "what was made is applied");
   Require(FloatsAsBits(weights_) == FloatsAsBits(engine_->weights()), "the model moved by the server's step");
@@ -365,7 +382,8 @@ void SessionWorld::CheckStore() {
   for (int64_t id = rounds_; id >= 1 && id <= rounds; ++id) {
     const RoundRecord one = (*store_.Rounds(id, id))[0];
     if (one.state != RoundState::kCommitted) continue;
-    Require(one.updates >= config_.rounds.quorum && one.updates <= config_.rounds.cohort,
+    const int64_t most = config_.rounds.buffered ? config_.rounds.clients : config_.rounds.cohort;
+    Require(one.updates >= config_.rounds.quorum && one.updates <= most,
             "a round commits with a quorum and no more than its cohort");
   }
   head_ = head;

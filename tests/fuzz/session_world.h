@@ -103,6 +103,7 @@ class SessionWorld {
   void HearVerdict(Actor* actor, const Verdict& verdict, bool trusted);
   void HearAssignment(Actor* actor, const Assignment& assignment);
   void CheckStore();
+  int64_t CountStale(absl::Span<const ChosenUpdate> chosen, std::vector<int64_t>* shares);
   void CheckCommit(absl::Span<const ChosenUpdate> chosen);
   void JoinAll();
 
@@ -120,7 +121,7 @@ class SessionWorld {
   SessionId next_session_ = 1;
 
   std::vector<Update> sent_;
-  std::set<Id128> submitted_;              // ids of the updates that the engine got
+  std::map<Id128, int64_t> submitted_;     // ids of the updates that the engine got, with the rounds they are for
   std::map<Id128, std::string> contents_;  // their messages, by hash: a liar gives one id to several
   std::set<Id128> applied_;                // ids that a commit applied
   std::set<Id128> not_applied_;            // ids that some client heard the final NOT_APPLIED about

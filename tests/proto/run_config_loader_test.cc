@@ -178,11 +178,11 @@ TEST(ParseRunConfig, TextIsUtf8) {
 
 TEST(ParseRunConfig, RulesAcrossFields) {
   EXPECT_EQ(ErrorOf("count = 3", "count = 3\nclients = 2\nquorum = 3"),
-            "x.toml:11: rounds.quorum = 3 is more than the cohort: 2 of 2 clients; use at most as many, or 0 for the "
-            "whole cohort");
+            "x.toml:11: rounds.quorum = 3 is more than the cohort: 2 of 2 clients; use at most as many, or 0 for all "
+            "of them");
   EXPECT_EQ(ErrorOf("count = 3", "count = 3\nclients = 9\nselection = 'random'\nfraction = 0.5\nquorum = 6"),
-            "x.toml:13: rounds.quorum = 6 is more than the cohort: 5 of 9 clients; use at most as many, or 0 for the "
-            "whole cohort");
+            "x.toml:13: rounds.quorum = 6 is more than the cohort: 5 of 9 clients; use at most as many, or 0 for all "
+            "of them");
   EXPECT_EQ(
       ErrorOf("count = 3", "count = 3\nfraction = 0.5"),
       "x.toml:10: rounds.fraction = 0.5 contradicts rounds.selection = 'all'; choose rounds.selection = 'random', "

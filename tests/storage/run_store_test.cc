@@ -195,9 +195,10 @@ TEST_F(RunStoreTest, ACommitMovesEverythingTogether) {
   const absl::optional<RunStore::Fate> fate = *store_->FateOf(TestUpdate(1, 1, Id128()).update_id);
   ASSERT_TRUE(fate.has_value());
   EXPECT_EQ(fate->client, 1);
-  EXPECT_EQ(fate->round, 1);
   EXPECT_EQ(fate->state, **store_->GetRoundState(1));
   EXPECT_FALSE((*store_->FateOf(Id128{1, 99})).has_value());
+  EXPECT_EQ(*store_->BaseVersionOf(1), absl::optional<int64_t>(0));
+  EXPECT_EQ(*store_->BaseVersionOf(77), absl::nullopt);
   EXPECT_TRUE(store_->GetClient(0)->last_applied.IsZero());
   Commit commit = TestCommit(1);
   commit.ledger = {{1, 0, Direction::kUp, 100, 10, 12}, {1, 1, Direction::kDown, 200, 20, 22}};

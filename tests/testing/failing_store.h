@@ -66,6 +66,9 @@ class FailingStore : public RunStore {
   absl::StatusOr<bool> WasChosen(int64_t round, int64_t client) override {
     return Guard("WasChosen", [&] { return store_->WasChosen(round, client); });
   }
+  absl::StatusOr<absl::optional<int64_t>> BaseVersionOf(int64_t round) override {
+    return Guard("BaseVersionOf", [&] { return store_->BaseVersionOf(round); });
+  }
   absl::StatusOr<absl::optional<Fate>> FateOf(Id128 update_id) override {
     return Guard("FateOf", [&] { return store_->FateOf(update_id); });
   }

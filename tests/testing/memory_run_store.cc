@@ -132,11 +132,15 @@ absl::StatusOr<bool> MemoryRunStore::WasChosen(int64_t round, int64_t client) {
                      [client](const ChosenUpdate& update) { return update.client == client; });
 }
 
+absl::StatusOr<absl::optional<int64_t>> MemoryRunStore::BaseVersionOf(int64_t round) {
+  const Round* found = FindRound(round);
+  return found == nullptr ? absl::optional<int64_t>() : absl::make_optional(found->record.base_version);
+}
+
 absl::StatusOr<absl::optional<RunStore::Fate>> MemoryRunStore::FateOf(Id128 update_id) {
   for (auto round = rounds_.rbegin(); round != rounds_.rend(); ++round) {
     for (const ChosenUpdate& update : round->chosen) {
-      if (update.update_id == update_id)
-        return absl::make_optional(Fate{update.client, round->record.id, round->record.state});
+      if (update.update_id == update_id) return absl::make_optional(Fate{update.client, round->record.state});
     }
   }
   return absl::optional<Fate>();
