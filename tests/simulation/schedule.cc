@@ -93,11 +93,15 @@ absl::Status Schedule::OnFailpoint(int64_t process, absl::string_view name) {
 }
 
 void Schedule::NoteRound(absl::string_view failpoint) {
-  if (!fleet_.coordinator_up()) return;
-  const auto note = [&](RoundState state) { history_[fleet_.engine()->View().round] = state; };
-  if (failpoint == "coordinator.close.done") note(RoundState::kClosed);
-  if (failpoint == "coordinator.commit.done") note(RoundState::kCommitted);
-  if (failpoint == "coordinator.abort.done") note(RoundState::kAborted);
+  const bool closed = failpoint == "coordinator.close.done", committed = failpoint == "coordinator.commit.done";
+  if (!fleet_.coordinator_up() || (!closed && !committed && failpoint != "coordinator.abort.done")) return;
+  // One event can open a round and close it, so the engine's view may be about an earlier one.
+  const RoundRecord last = **fleet_.Quietly([&] { return fleet_.store()->LastRound(); });
+  if (committed) {
+    history_[last.state == RoundState::kCommitted ? last.id : last.id - 1] = RoundState::kCommitted;
+  } else {
+    history_[last.id] = closed ? RoundState::kClosed : RoundState::kAborted;
+  }
 }
 
 int Schedule::OnDisk(int64_t process, DiskOp op, const std::string& path) {
