@@ -162,7 +162,13 @@ absl::StatusOr<Summary> ReadSummary(AdminClient* client) {
 
 absl::StatusOr<Summary> WatchRun(AdminClient* client, const std::function<void(bool earlier)>& on_round) {
   TERSE_ASSIGN_OR_RETURN(const v1::Status start, client->GetStatus());
-  TERSE_RETURN_IF_ERROR(client->Watch(1, [&](const v1::Round& round) { on_round(round.id() <= start.version()); }));
+  uint64_t newest = 0;
+  TERSE_RETURN_IF_ERROR(client->Watch(1, [&](const v1::Round& round) {
+    // A round is told again once it is evaluated, and an aborted one is none of the run's.
+    if (round.id() <= newest || round.state() != "committed") return;
+    newest = round.id();
+    on_round(newest <= start.version());
+  }));
   return ReadSummary(client);
 }
 

@@ -149,7 +149,8 @@ class SmallDisk {
  public:
   explicit SmallDisk(std::string path) : path_(std::move(path)) {
     std::filesystem::create_directories(path_);
-    is_mounted_ = mount("tmpfs", path_.c_str(), "tmpfs", 0, "size=8m,mode=0700") == 0;
+    // The database, a log of up to 4 MiB, and the copy of the log that every opening makes.
+    is_mounted_ = mount("tmpfs", path_.c_str(), "tmpfs", 0, "size=16m,mode=0700") == 0;
   }
   ~SmallDisk() {
     if (is_mounted_) umount2(path_.c_str(), MNT_DETACH);

@@ -511,7 +511,7 @@ TEST(RunConfigSchema, EveryOtherCodecCanGoDown) {
   EXPECT_EQ(codec.bits, defaults.bits);
   EXPECT_EQ(codec.threshold, defaults.threshold);
   EXPECT_EQ(codec.samples, defaults.samples);
-  EXPECT_EQ(codec.feedback, "error_feedback");
+  EXPECT_EQ(codec.feedback, "own");
 }
 
 TEST(RunConfigSchema, ForwardHasNoPlaceForAServerOptimizer) {
