@@ -56,7 +56,7 @@ PaperRow MakePaperRow(const PaperTable& table, const PaperWorkload& workload, si
       workload.momentum ? row.method->optimizer_keys : "",
       workload.schedule.empty() ? "" : absl::StrCat("\n[train.schedule]\n", Scaled(workload.schedule, scale.scale)),
       "\n[codec]\n", row.method->codec, "\n[rounds]\ncount = ", row.rounds, "\nclients = ", workload.clients,
-      "\nevaluate_every = ", std::max<int64_t>(1, row.rounds / 10),
+      "\ndeadline_seconds = 31536000\nevaluate_every = ", std::max<int64_t>(1, row.rounds / 10),
       "\n\n[checkpoints]\nevery = ", row.method->checkpoint_every, "\n");
   return row;
 }
