@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "bench/paper/sbc_tables.h"
 
 namespace terse {
 namespace {
@@ -37,20 +38,12 @@ std::vector<PaperMethod> Methods() {
   };
 }
 
-// Hyperparameters are those of LeNet5 in Sattler et al. 2018, Table III.
+// That of SBC's Table II, whose figures are of other methods.
 PaperWorkload LeNet5(const std::string& name, int64_t clients) {
-  PaperWorkload workload;
+  PaperWorkload workload = LeNet5OnMnist();
   workload.name = name;
-  workload.title = "LeNet5-Caffe on MNIST";
-  workload.metric = PaperMetric::kAccuracy;
-  workload.iterations = 2000;
   workload.clients = clients;
-  workload.averaging_steps = 100;
-  workload.momentum = false;
-  workload.model = "name = 'lenet5_caffe'\n";
-  workload.data = "name = 'mnist'\npartition = 'iid'\n";
-  workload.train = "batch_size = 128\n";
-  workload.optimizer = "name = 'adam'\nlearning_rate = 0.001\n";
+  workload.figures.clear();
   return workload;
 }
 

@@ -51,19 +51,7 @@ PaperWorkload WithoutFigures(PaperWorkload workload) {
 // Table III of the supplement.
 std::vector<PaperWorkload> SbcWorkloads() {
   return {
-      {"lenet5",
-       "LeNet5-Caffe on MNIST",
-       PaperMetric::kAccuracy,
-       2000,
-       4,
-       500,
-       false,
-       "name = 'lenet5_caffe'\n",
-       "name = 'mnist'\npartition = 'iid'\n",
-       "batch_size = 128\n",
-       "name = 'adam'\nlearning_rate = 0.001\n",
-       "",
-       {{0.9946, 1}, {0.994, 634}, {0.994, 500}, {0.994, 2071}, {0.994, 3491}, {0.991, 24935}}},
+      LeNet5OnMnist(),
       {"charlstm",
        "CharLSTM on Shakespeare",
        PaperMetric::kPerplexity,
@@ -107,6 +95,22 @@ std::vector<PaperWorkload> SbcWorkloads() {
 }
 
 }  // namespace
+
+PaperWorkload LeNet5OnMnist() {
+  return {"lenet5",
+          "LeNet5-Caffe on MNIST",
+          PaperMetric::kAccuracy,
+          2000,
+          4,
+          500,
+          false,
+          "name = 'lenet5_caffe'\n",
+          "name = 'mnist'\npartition = 'iid'\n",
+          "batch_size = 128\n",
+          "name = 'adam'\nlearning_rate = 0.001\n",
+          "",
+          {{0.9946, 1}, {0.994, 634}, {0.994, 500}, {0.994, 2071}, {0.994, 3491}, {0.991, 24935}}};
+}
 
 PaperTable SbcTable2() {
   return {"sbc-table2", "Sattler et al. 2018, Sparse Binary Compression, Table II", SbcMethods(), SbcWorkloads()};

@@ -6,6 +6,9 @@
 
 namespace terse {
 
+// The first workload of Table II.
+PaperWorkload LeNet5OnMnist();
+
 PaperTable SbcTable2();
 PaperTable SbcFigure3();  // every pair of a temporal and a gradient sparsity
 

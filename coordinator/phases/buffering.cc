@@ -62,8 +62,7 @@ class Buffering : public Intake {
     const RoundPolicy& policy = run.config->rounds;
     const int64_t received = static_cast<int64_t>(run.received.size());
     if (received >= policy.cohort) return CloseRound(run);
-    looked_us_ = run.Now();
-    if (looked_us_ < Deadline(run)) return absl::nullopt;
+    if (!DeadlinePassed(run)) return absl::nullopt;
     if (received >= policy.quorum) return CloseRound(run);
     const std::string few =
         absl::StrCat(received, " of ", policy.quorum, " updates that the quorum needs came before ");

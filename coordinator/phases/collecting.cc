@@ -116,8 +116,7 @@ class Collecting : public Intake {
     const RoundPolicy& policy = run.config->rounds;
     const int64_t received = static_cast<int64_t>(run.received.size());
     if (received >= policy.cohort) return CloseRound(run);
-    looked_us_ = run.Now();
-    if (looked_us_ < Deadline(run)) return absl::nullopt;
+    if (!DeadlinePassed(run)) return absl::nullopt;
     const bool quorum = received >= policy.quorum;
     if (!quorum && looked_us_ < GraceEnd(run)) return absl::nullopt;
     const std::vector<int64_t> absent = Absent(run);

@@ -22,6 +22,11 @@ class Intake : public Phase {
   int64_t Deadline(const RunContext& run) const {
     return entered_us_ + static_cast<int64_t>(run.config->rounds.deadline_seconds * 1e6);
   }
+  // Asks the clock: what may close a round at its deadline asks this first.
+  bool DeadlinePassed(const RunContext& run) {
+    looked_us_ = run.Now();
+    return looked_us_ >= Deadline(run);
+  }
   static Transition Stay(const absl::Status& status) {
     return status.ok() ? Transition(absl::nullopt) : Transition(status);
   }

@@ -84,6 +84,18 @@ class ServerRestart : public ::testing::Test {
     ASSERT_EQ(WriteFileSynced(disk, path, {bytes}), absl::OkStatus());
   }
 
+  // The coordinator's process ends, its database changes, and it starts again.
+  absl::Status RestartAfter(const std::string& script) {
+    fleet_.KillCoordinator();
+    fleet_.disk(kCoordinator).Start();
+    {
+      const auto db = *SqliteDb::Open(fleet_.store_directory() + "/run.sqlite", SqliteDb::Mode::kWriter,
+                                      fleet_.disk(kCoordinator).SqliteVfs());
+      EXPECT_EQ(db->Script(script), absl::OkStatus());
+    }
+    return fleet_.StartCoordinator();
+  }
+
   FleetSimulation fleet_;
 };
 
@@ -101,30 +113,15 @@ TEST_F(ServerRestart, ADamagedStateFileIsSkippedWithItsCheckpoint) {
 
 TEST_F(ServerRestart, AnUpdateThatIsNotTheOneOfTheRoundIsDamage) {
   RunTo(6);
-  fleet_.KillCoordinator();
-  fleet_.disk(kCoordinator).Start();
-  {
-    const auto db = *SqliteDb::Open(fleet_.store_directory() + "/run.sqlite", SqliteDb::Mode::kWriter,
-                                    fleet_.disk(kCoordinator).SqliteVfs());
-    ASSERT_EQ(db->Script("UPDATE aggregates SET message = (SELECT message FROM aggregates WHERE version = 5) "
-                         "WHERE version = 6"),
-              absl::OkStatus());
-  }
-  const absl::Status status = fleet_.StartCoordinator();
+  const absl::Status status = RestartAfter(
+      "UPDATE aggregates SET message = (SELECT message FROM aggregates WHERE version = 5) WHERE version = 6");
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(status.message(), HasSubstr("version 6"));
 }
 
 TEST_F(ServerRestart, AMissingUpdateIsDamage) {
   RunTo(6);
-  fleet_.KillCoordinator();
-  fleet_.disk(kCoordinator).Start();
-  {
-    const auto db = *SqliteDb::Open(fleet_.store_directory() + "/run.sqlite", SqliteDb::Mode::kWriter,
-                                    fleet_.disk(kCoordinator).SqliteVfs());
-    ASSERT_EQ(db->Script("DELETE FROM aggregates WHERE version = 6"), absl::OkStatus());
-  }
-  const absl::Status status = fleet_.StartCoordinator();
+  const absl::Status status = RestartAfter("DELETE FROM aggregates WHERE version = 6");
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(status.message(), HasSubstr("restore"));
 }
