@@ -39,6 +39,15 @@ void AddBytes(const v1::Round& round, Summary* summary) {
 
 std::string ExactBytes(uint64_t bytes) { return absl::StrCat(BytesText(bytes), " (", bytes, ")"); }
 
+// Optimizer steps of one client in so many rounds: in a buffered run it has a share of each.
+uint64_t IterationsOf(const v1::RunConfig& config, uint64_t rounds) {
+  const bool buffered = config.rounds().mode() == "buffered" && config.rounds().clients() > 0;
+  const uint64_t taken_part = buffered ? rounds * static_cast<uint64_t>(config.rounds().buffer()) /
+                                             static_cast<uint64_t>(config.rounds().clients())
+                                       : rounds;
+  return taken_part * static_cast<uint64_t>(config.train().local_steps());
+}
+
 }  // namespace
 
 Summary Summarize(const v1::Status& status, const std::vector<v1::Round>& rounds) {
@@ -59,9 +68,10 @@ Summary Summarize(const v1::Status& status, const std::vector<v1::Round>& rounds
     if (round.state() != "committed") continue;
     ++summary.rounds;
     last_committed_us = round.committed_us();
+    if (status.config().rounds().mode() == "buffered") continue;  // clients train across rounds
     overheads_ms.push_back(static_cast<double>(round.committed_us() - round.opened_us() - round.train_us_max()) / 1e3);
   }
-  summary.iterations = summary.rounds * static_cast<uint64_t>(status.config().train().local_steps());
+  summary.iterations = IterationsOf(status.config(), summary.rounds);
   summary.compression_up_wire = Ratio(summary.dense_bytes_up, summary.wire_bytes_up);
   summary.compression_up_payload = Ratio(summary.dense_bytes_up, summary.payload_bytes_up);
   summary.round_overhead_ms_p50 = Median(std::move(overheads_ms));

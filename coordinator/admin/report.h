@@ -24,13 +24,15 @@ struct Summary {
   std::optional<double> top5, perplexity;  // likewise, where they mean something
   uint64_t rounds = 0;                     // committed
   uint64_t clients = 0;                    // the cohort
-  uint64_t iterations = 0;                 // committed rounds x local steps: optimizer steps of one client
+  uint64_t iterations = 0;                 // committed rounds x local steps: optimizer steps of one client; of a
+                                           // buffered run the average
   uint64_t parameters = 0;
   uint64_t dense_bytes_up = 0, payload_bytes_up = 0, wire_bytes_up = 0;
   uint64_t payload_bytes_down = 0, wire_bytes_down = 0;
   std::optional<double> compression_up_wire;  // nothing before anything was sent
   std::optional<double> compression_up_payload;
-  // Median over the committed rounds of the time from opening to commit without the slowest client's training.
+  // Median over the committed rounds of the time from opening to commit without the slowest client's training. Nothing
+  // for a buffered run, whose clients train across rounds.
   std::optional<double> round_overhead_ms_p50;
   double seconds = 0;  // from opening the first round to the last commit
 };

@@ -83,6 +83,18 @@ TEST(Summarize, MedianOfAnEvenNumberOfRounds) {
   EXPECT_EQ(Summarize(RunStatus(), rounds).round_overhead_ms_p50, 15);
 }
 
+TEST(Summarize, ClientsOfABufferedRunTrainAcrossRounds) {
+  v1::Status status = RunStatus();
+  const uint64_t all = Summarize(status, {MakeRound(1, "committed", 5), MakeRound(2, "committed", 5)}).iterations;
+  status.mutable_config()->mutable_rounds()->set_mode("buffered");
+  status.mutable_config()->mutable_rounds()->set_clients(4);
+  status.mutable_config()->mutable_rounds()->set_buffer(2);
+  // The second update was begun before its round.
+  const Summary summary = Summarize(status, {MakeRound(1, "committed", 5), MakeRound(2, "committed", -700)});
+  EXPECT_EQ(summary.round_overhead_ms_p50, std::nullopt);
+  EXPECT_EQ(summary.iterations, all / 2);
+}
+
 TEST(Summarize, NothingIsKnownBeforeTheFirstRound) {
   const Summary summary = Summarize(RunStatus(), {});
   EXPECT_FALSE(summary.accuracy.has_value());
