@@ -6,8 +6,8 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "compression/codec_table.h"
 #include "compression/feedback_table.h"
+#include "compression/run_codecs.h"
 #include "core/fault.h"
 #include "core/status.h"
 #include "storage/module_file.h"
@@ -137,7 +137,7 @@ absl::Status ClientSession::Adopt(CoordinatorLink* link, const Welcome& welcome)
   const Shard shard =
       welcome.config->data.partition != "all" ? Shard{welcome.client_index, welcome.config->rounds.clients} : Shard{};
   TERSE_ASSIGN_OR_RETURN(work.trainer, options_.make_trainer(*welcome.config, shard, module));
-  TERSE_ASSIGN_OR_RETURN(work.codec, MakeCodec(welcome.config->codec, work.trainer->layout()));
+  TERSE_ASSIGN_OR_RETURN(work.codec, MakeUpdateCodec(*welcome.config, work.trainer->layout()));
   TERSE_ASSIGN_OR_RETURN(work.downstream_codec, MakeDownstreamCodec(*welcome.config, work.trainer->layout()));
   TERSE_ASSIGN_OR_RETURN(work.feedback, MakeFeedback(welcome.config->codec, work.codec.get()));
   TERSE_RETURN_IF_ERROR(LoadWork(&work));
@@ -260,13 +260,15 @@ absl::Status ClientSession::TrainAndSeal(CoordinatorLink* link, const Assignment
   };
   work_->scratch.resize(work_->weights.size());
   absl::Span<float> delta = absl::MakeSpan(work_->scratch);
-  const LocalPlan plan = {assignment.local_steps, FirstIteration(*work_->config, assignment.base_version)};
+  const LocalPlan plan = {assignment.local_steps, assignment.first_iteration.has_value()
+                                                      ? *assignment.first_iteration
+                                                      : FirstIteration(*work_->config, assignment.base_version)};
   TERSE_ASSIGN_OR_RETURN(const TrainResult result, work_->trainer->Train(work_->weights, plan, keep_going, delta));
   TERSE_FAILPOINT("client.train.done");
   const int64_t train_us = options_.clock->NowMicros() - start;
   const CodecKey key = {work_->config->seed, static_cast<uint64_t>(assignment.round),
                         static_cast<uint64_t>(work_->client_index)};
-  TERSE_ASSIGN_OR_RETURN(std::string message, work_->feedback->Compress(&work_->scratch, key));
+  TERSE_ASSIGN_OR_RETURN(std::string message, work_->feedback->Compress(&work_->scratch, key, assignment.choice));
   if (work_->config->train.optimizer.momentum_masking) {
     TERSE_ASSIGN_OR_RETURN(const auto positions, work_->codec->SentPositions(message));
     if (positions.has_value()) work_->trainer->MaskMomentum(*positions);

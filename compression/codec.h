@@ -42,6 +42,8 @@ struct EncodeOptions {
   absl::Span<const double> rates = {};
   // From NewScratch of the same codec, or null.
   EncodeScratch* scratch = nullptr;
+  // Which of several codecs encodes (choice_codec.h); 0 for a single one.
+  int64_t choice = 0;
 };
 
 // What a codec promises; printed by tools, tested by the conformance suite.

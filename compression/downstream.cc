@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compression/aggregate.h"
-#include "compression/codec_table.h"
+#include "compression/choice_codec.h"
 #include "compression/dense.h"
 #include "core/status.h"
 
@@ -93,13 +93,6 @@ absl::StatusOr<int64_t> TakeSamples(uint64_t update, absl::string_view* body, ui
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<const Codec>> MakeDownstreamCodec(const RunConfig& config, const Layout& layout) {
-  if (config.downstream != DownstreamMode::kCoded) return nullptr;
-  absl::StatusOr<std::unique_ptr<const Codec>> codec = MakeCodec(config.downstream_codec, layout);
-  if (!codec.ok()) return Annotate(codec.status(), "codec.downstream");
-  return codec;
-}
-
 std::string BuildDownstream(DownstreamMode mode, absl::Span<const absl::string_view> messages,
                             absl::Span<const int64_t> samples, absl::Span<const float> average, int64_t total) {
   const int64_t dense_bytes = 1 + 4 * static_cast<int64_t>(average.size());
@@ -122,6 +115,10 @@ std::string BuildCodedDownstream(absl::string_view message) {
   out.push_back(kCodedNumber);
   out.append(message.data(), message.size());
   return out;
+}
+
+int64_t CodedChoice(absl::string_view message) {
+  return !message.empty() && message[0] == kCodedNumber ? ChoiceOf(message.substr(1)) : 0;
 }
 
 absl::StatusOr<Forwarded> ParseForwarded(absl::string_view message) {

@@ -27,9 +27,6 @@ struct DownstreamCodecs {
   const Codec* coded;    // of kCoded; null: such messages are refused
 };
 
-// The codec of config.downstream_codec; null unless the mode is kCoded. Fails as MakeCodec (codec_table.h).
-absl::StatusOr<std::unique_ptr<const Codec>> MakeDownstreamCodec(const RunConfig& config, const Layout& layout);
-
 // For the modes that lose nothing. kForward carries the messages themselves, kDense the averaged float32 values, kAuto
 // whichever is smaller. `samples` are the clients' training samples for an average that is weighted by them (one
 // positive number a message, their sum fits int64), or empty for the plain average; `total` is what they are shares of
@@ -41,6 +38,9 @@ std::string BuildDownstream(DownstreamMode mode, absl::Span<const absl::string_v
 // The message of kDense for any step, and that of kCoded for a message of its codec.
 std::string BuildDenseDownstream(absl::Span<const float> step);
 std::string BuildCodedDownstream(absl::string_view message);
+
+// The choice (choice_codec.h) of the message of kCoded; 0 for any other message.
+int64_t CodedChoice(absl::string_view message);
 
 // What a kForward message carries, in order; the views point into it. INVALID_ARGUMENT for anything else.
 struct Forwarded {

@@ -31,7 +31,7 @@ Feedback::Feedback(const Codec* codec, int vectors, double decay, std::unique_pt
       schedule_(std::move(schedule)),
       scratch_(codec->NewScratch()) {}
 
-absl::StatusOr<std::string> Feedback::Compress(std::vector<float>* delta, const CodecKey& key) {
+absl::StatusOr<std::string> Feedback::Compress(std::vector<float>* delta, const CodecKey& key, int64_t choice) {
   if (pending()) {
     return absl::FailedPreconditionError("an update is pending; settle it before compressing the next one");
   }
@@ -41,6 +41,7 @@ absl::StatusOr<std::string> Feedback::Compress(std::vector<float>* delta, const 
   EncodeOptions options;
   options.key = key;
   options.scratch = scratch_.get();
+  options.choice = choice;
   if (codec_->traits().uses_latest) {
     latest_ = *delta;
     options.latest = latest_;

@@ -36,10 +36,11 @@ class Feedback {
   // The row of the feedback table.
   virtual absl::string_view name() const = 0;
 
-  // Encodes with `key`. *delta has layout().size() elements; afterwards it has as many unspecified ones: its memory is
-  // exchanged with the state's, so that nothing is copied. FAILED_PRECONDITION while an update is pending;
-  // INVALID_ARGUMENT from the codec, in which case the state is as it was before the call and the delta is not in it.
-  absl::StatusOr<std::string> Compress(std::vector<float>* delta, const CodecKey& key);
+  // Encodes with `key` and the codec of `choice` (EncodeOptions). *delta has layout().size() elements; afterwards it
+  // has as many unspecified ones: its memory is exchanged with the state's, so that nothing is copied.
+  // FAILED_PRECONDITION while an update is pending; INVALID_ARGUMENT from the codec, in which case the state is as it
+  // was before the call and the delta is not in it.
+  absl::StatusOr<std::string> Compress(std::vector<float>* delta, const CodecKey& key, int64_t choice = 0);
 
   // FAILED_PRECONDITION when nothing is pending.
   absl::Status Settle(bool applied);

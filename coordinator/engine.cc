@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/control/round_plans.h"
 #include "coordinator/limits.h"
 #include "coordinator/sessions.h"
 #include "coordinator/set_aside.h"
@@ -107,6 +108,7 @@ absl::Status Engine::Begin() {
     run_.round_open = round->state == RoundState::kOpen;
     run_.round_opened_us = round->opened_us;
   }
+  TERSE_RETURN_IF_ERROR(ResumePlans(run_));
   TERSE_RETURN_IF_ERROR(TakeState(*record));
   if (run_.ending.has_value() && run_.round_open) TERSE_RETURN_IF_ERROR(Abort(run_, run_.ending->reason));
   const PhaseName first = run_.ending.has_value() ? PhaseName::kFinishing

@@ -15,6 +15,7 @@
 #include "compression/codec.h"
 #include "coordinator/background.h"
 #include "coordinator/byte_book.h"
+#include "coordinator/control/controller.h"
 #include "coordinator/events.h"
 #include "coordinator/server_step.h"
 #include "core/clock.h"
@@ -69,9 +70,12 @@ struct RunContext {
   std::function<void(const EventRecord&)> on_event;  // for the log
 
   Head head;
-  std::vector<float> weights;          // of head.version
-  std::unique_ptr<ServerStep> server;  // its state is of head.version too
-  int64_t round = 0;                   // the open round, or the last settled one
+  std::vector<float> weights;              // of head.version
+  std::unique_ptr<ServerStep> server;      // its state is of head.version too
+  std::unique_ptr<Controller> controller;  // saw all committed rounds; null: every round is as the configuration says
+  RoundPlan plan;                          // of `round`, once it opened
+  int64_t iterations = 0;                  // of the committed rounds; counted for the controller
+  int64_t round = 0;                       // the open round, or the last settled one
   bool round_open = false;
   int64_t round_opened_us = 0;
   int64_t created_us = 0;          // of the run
@@ -89,7 +93,7 @@ struct RunContext {
 
   const Layout& layout() const { return codec->layout(); }
   // What dense float32 communication after every local iteration would cost in one direction, per round and client.
-  int64_t DenseBytesPerRound() const { return 4 * layout().size() * config->train.local_steps; }
+  int64_t DenseBytesPerRound() const { return 4 * layout().size() * plan.local_steps; }
   Checkpoint HeadCheckpoint() const { return {head.version, head.model_hash, weights, server->state()}; }
   int64_t Now() const { return clock->NowMicros(); }
   // Whether the session works on nothing and is not set aside.

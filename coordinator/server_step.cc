@@ -76,13 +76,13 @@ absl::Status ServerStep::Restore(absl::Span<const float> state) {
 }
 
 absl::StatusOr<std::string> ServerStep::Take(int64_t base_version, absl::Span<const absl::string_view> messages,
-                                             absl::Span<const int64_t> samples, int64_t total) {
+                                             absl::Span<const int64_t> samples, int64_t total, int64_t choice) {
   average_.resize(codecs_.updates.layout().size());
   TERSE_RETURN_IF_ERROR(AverageUpdates(codecs_.updates, messages, AveragingWeights(samples, total),
                                        AggregationThreads(messages), absl::MakeSpan(average_)));
   if (optimizer_ == nullptr && feedback_ == nullptr) return BuildDownstream(mode_, messages, samples, average_, total);
   TERSE_RETURN_IF_ERROR(Optimize());
-  return feedback_ == nullptr ? BuildDenseDownstream(average_) : Encode(base_version);
+  return feedback_ == nullptr ? BuildDenseDownstream(average_) : Encode(base_version, choice);
 }
 
 absl::Status ServerStep::Optimize() {
@@ -99,9 +99,9 @@ absl::Status ServerStep::Optimize() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> ServerStep::Encode(int64_t base_version) {
+absl::StatusOr<std::string> ServerStep::Encode(int64_t base_version, int64_t choice) {
   const CodecKey key = {seed_, static_cast<uint64_t>(base_version) + 1, kServerKey};
-  absl::StatusOr<std::string> message = feedback_->Compress(&average_, key);
+  absl::StatusOr<std::string> message = feedback_->Compress(&average_, key, choice);
   if (!message.ok()) return absl::InternalError(absl::StrCat("the model's step: ", message.status().message()));
   // The residual is settled at once: it is only kept when the commit succeeds.
   TERSE_RETURN_IF_ERROR(feedback_->Settle(/*applied=*/true));
@@ -117,7 +117,7 @@ absl::Status ServerStep::Repeat(int64_t base_version, absl::string_view aggregat
   const absl::StatusOr<Forwarded> forwarded = ParseForwarded(aggregate);
   if (!forwarded.ok()) return absl::DataLossError(forwarded.status().message());
   const absl::StatusOr<std::string> again =
-      Take(base_version, forwarded->updates, forwarded->samples, forwarded->total);
+      Take(base_version, forwarded->updates, forwarded->samples, forwarded->total, CodedChoice(downstream));
   if (!again.ok()) return absl::DataLossError(again.status().message());
   if (*again == downstream) return absl::OkStatus();
   return absl::DataLossError("the round's updates do not give the message that clients received");

@@ -40,10 +40,11 @@ class ServerStep {
   absl::Status Restore(absl::Span<const float> state);
 
   // The downstream message that leads from `base_version` to the next version. `messages` are validated; `samples` and
-  // `total` as at BuildDownstream. INVALID_ARGUMENT, with the state unchanged, when the average overflows or is too
-  // large for the optimizer. INTERNAL when the step does not encode: the state is then of no use, and must be restored.
+  // `total` as at BuildDownstream, `choice` as RoundPlan's. INVALID_ARGUMENT, with the state unchanged, when the
+  // average overflows or is too large for the optimizer. INTERNAL when the step does not encode: the state is then of
+  // no use, and must be restored.
   absl::StatusOr<std::string> Take(int64_t base_version, absl::Span<const absl::string_view> messages,
-                                   absl::Span<const int64_t> samples, int64_t total = 0);
+                                   absl::Span<const int64_t> samples, int64_t total = 0, int64_t choice = 0);
 
   // What Take needs to be repeated after a restart: the messages, as a kForward message. Empty when there is no state.
   std::string Aggregate(absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,
@@ -61,7 +62,7 @@ class ServerStep {
   size_t residual_floats() const;
   // `average_` becomes the optimizer's step.
   absl::Status Optimize();
-  absl::StatusOr<std::string> Encode(int64_t base_version);
+  absl::StatusOr<std::string> Encode(int64_t base_version, int64_t choice);
 
   const DownstreamCodecs codecs_;
   const DownstreamMode mode_;

@@ -87,11 +87,12 @@ enum class Mutant {
   kSyncNormal,          // SQLite with synchronous=NORMAL
   kReopenClosed,        // a restart turns a CLOSED round back into OPEN
   kNoPredecessorCheck,  // nobody compares the client's last applied update
-  kForgetServerState    // a restart begins with a fresh residual and optimizer of the server
+  kForgetServerState,   // a restart begins with a fresh residual and optimizer of the server
+  kForgetRounds         // a restarted coordinator's controller has not seen the rounds before
 };
 inline constexpr absl::string_view kMutantNames[] = {
-    "none",      "settle_on_receipt", "rename_before_sync", "timeout_is_reject",    "split_transaction",
-    "no_dedupe", "sync_normal",       "reopen_closed",      "no_predecessor_check", "forget_server_state",
+    "none",        "settle_on_receipt", "rename_before_sync",   "timeout_is_reject",   "split_transaction", "no_dedupe",
+    "sync_normal", "reopen_closed",     "no_predecessor_check", "forget_server_state", "forget_rounds",
 };
 
 constexpr int FailpointIndex(absl::string_view name) {

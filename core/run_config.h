@@ -147,6 +147,18 @@ struct ServerOptimizerSpec {
   double tau = 0.001;     // adam, yogi, adagrad: adaptivity
 };
 
+// Who decides how long clients train and how their updates are coded, round by round: a row of
+// coordinator/control/controller_table. Each reads the settings that it has.
+struct ControlSpec {
+  std::string name = "fixed";
+  std::string by = "round";               // schedule: what ends a stage: "round", "iteration" or "plateau"
+  std::vector<int64_t> at = {};           // round, iteration: with which the next stage begins, increasing
+  int64_t patience = 50;                  // plateau: rounds whose mean training loss is compared with those before
+  std::vector<int64_t> local_steps = {};  // one a stage; empty: train.local_steps in all of them
+  std::vector<double> density = {};       // one a stage; empty: the codec's
+  std::vector<int64_t> bits = {};         // one a stage; empty: the codec's
+};
+
 struct RunConfig {
   std::string name;
   uint64_t seed = 0;
@@ -158,6 +170,7 @@ struct RunConfig {
   DownstreamMode downstream = DownstreamMode::kForward;
   CodecSpec downstream_codec;  // of kCoded
   ServerOptimizerSpec server;
+  ControlSpec control;
   RoundPolicy rounds;
   ClientPolicy clients;
   RunLimits limits;

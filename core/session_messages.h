@@ -93,6 +93,9 @@ struct Assignment {
   int64_t round = 0;
   int64_t base_version = 0;
   int64_t local_steps = 0;
+  int64_t choice = 0;  // of UpdateChoices (core/codec_choices.h)
+  // With which the training begins, of the run; nullopt where every round has train.local_steps of them.
+  absl::optional<int64_t> first_iteration;
 };
 
 struct Receipt {

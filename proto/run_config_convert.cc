@@ -138,6 +138,18 @@ ServerOptimizerSpec ToCore(const v1::Server& server) {
   return spec;
 }
 
+ControlSpec ToCore(const v1::Control& control) {
+  ControlSpec spec;
+  spec.name = control.name();
+  spec.by = control.by();
+  spec.at.assign(control.at().begin(), control.at().end());
+  spec.patience = control.patience();
+  spec.local_steps.assign(control.local_steps().begin(), control.local_steps().end());
+  spec.density.assign(control.density().begin(), control.density().end());
+  spec.bits.assign(control.bits().begin(), control.bits().end());
+  return spec;
+}
+
 }  // namespace
 
 absl::StatusOr<RunConfig> ToCore(const v1::RunConfig& given) {
@@ -156,6 +168,7 @@ absl::StatusOr<RunConfig> ToCore(const v1::RunConfig& given) {
     run.downstream_codec = ToCodecSpec(config.codec().downstream(), config.downstream());
   }
   run.server = ToCore(config.server());
+  run.control = ToCore(config.control());
   run.rounds = ToCore(config.rounds());
   run.clients = ToCore(config.clients());
   run.limits = {config.limits().seconds(), config.limits().accuracy(), config.limits().loss()};

@@ -179,7 +179,7 @@ class TableReader {
       const std::string entry_key = JoinIndex(key, out->GetReflection()->FieldSize(*out, &field));
       lines_[entry_key] = entry.location().line();
       if (!AddEntry(entry, field, out)) {
-        const absl::string_view wanted = IsInteger(field) ? "an integer" : "a string";
+        const absl::string_view wanted = IsInteger(field) ? "an integer" : IsNumber(field) ? "a number" : "a string";
         return ConfigViolation{entry_key, absl::StrCat(entry_key, " is ", TomlTypeText(entry), "; give ", wanted)};
       }
     }
@@ -188,11 +188,15 @@ class TableReader {
 
   static bool IsInteger(const FieldDescriptor& field) { return field.cpp_type() == FieldDescriptor::CPPTYPE_INT64; }
 
-  // Arrays are of integers or of strings.
+  static bool IsNumber(const FieldDescriptor& field) { return field.cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE; }
+
   static bool AddEntry(const Toml& entry, const FieldDescriptor& field, Message* out) {
     if (IsInteger(field) && entry.is_integer()) {
       out->GetReflection()->AddInt64(out, &field, entry.as_integer());
-    } else if (!IsInteger(field) && entry.is_string()) {
+    } else if (IsNumber(field) && (entry.is_floating() || entry.is_integer())) {
+      const double value = entry.is_integer() ? static_cast<double>(entry.as_integer()) : entry.as_floating();
+      out->GetReflection()->AddDouble(out, &field, value);
+    } else if (!IsInteger(field) && !IsNumber(field) && entry.is_string()) {
       out->GetReflection()->AddString(out, &field, entry.as_string().str);
     } else {
       return false;
@@ -308,8 +312,12 @@ absl::StatusOr<v1::RunConfig> LoadRunConfig(const std::string& path) {
 
 v1::RunConfig WithLaterDefaults(v1::RunConfig config) {
   // What every configuration has had since a revision tells them apart.
-  const int64_t revision = !config.has_clients() ? 0 : config.train().loss().empty() ? 1 : !config.has_server() ? 2 : 3;
-  if (revision < 3) FillLaterFields(revision, "", &config);
+  const int64_t revision = !config.has_clients()           ? 0
+                           : config.train().loss().empty() ? 1
+                           : !config.has_server()          ? 2
+                           : !config.has_control()         ? 3
+                                                           : 4;
+  if (revision < 4) FillLaterFields(revision, "", &config);
   return config;
 }
 

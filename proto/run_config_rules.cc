@@ -1,7 +1,10 @@
 #include "proto/run_config_rules.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
@@ -12,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "core/codec_choices.h"
 #include "core/run_config.h"
 
 namespace terse {
@@ -57,6 +61,12 @@ std::optional<ConfigViolation> CheckInteger(const FieldDescriptor& field, const 
   return OutOfRange(field, key, absl::StrCat(value), how);
 }
 
+std::optional<ConfigViolation> CheckNumber(const FieldDescriptor& field, const std::string& key, double value) {
+  const absl::string_view how = OutsideOf(RuleOf(field), value);
+  if (how.empty()) return std::nullopt;
+  return OutOfRange(field, key, NumberText(value), how);
+}
+
 std::optional<ConfigViolation> CheckField(const Message& message, const FieldDescriptor& field,
                                           const std::string& key) {
   const auto& reflection = *message.GetReflection();
@@ -71,12 +81,14 @@ std::optional<ConfigViolation> CheckField(const Message& message, const FieldDes
         if (violation.has_value()) return violation;
       }
       return std::nullopt;
-    case FieldDescriptor::CPPTYPE_DOUBLE: {
-      const double value = reflection.GetDouble(message, &field);
-      const absl::string_view how = OutsideOf(RuleOf(field), value);
-      if (!how.empty()) return OutOfRange(field, key, NumberText(value), how);
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      if (!field.is_repeated()) return CheckNumber(field, key, reflection.GetDouble(message, &field));
+      for (int i = 0; i < reflection.FieldSize(message, &field); ++i) {
+        std::optional<ConfigViolation> violation =
+            CheckNumber(field, JoinIndex(key, i), reflection.GetRepeatedDouble(message, &field, i));
+        if (violation.has_value()) return violation;
+      }
       return std::nullopt;
-    }
     case FieldDescriptor::CPPTYPE_STRING:
       if (field.is_repeated()) return std::nullopt;  // CheckAcrossFields looks at the entries of arrays
       return CheckString(field, key, reflection.GetString(message, &field));
@@ -185,6 +197,52 @@ std::optional<ConfigViolation> CheckServer(const v1::RunConfig& config) {
   return std::nullopt;
 }
 
+std::optional<ConfigViolation> CheckStages(const v1::Control& control) {
+  const int stages = std::max({control.local_steps_size(), control.density_size(), control.bits_size()});
+  if (stages < 2 || stages > kMostCodecChoices) {
+    return ConfigViolation{
+        "control.name", absl::StrCat("control.name = 'schedule' has ", stages, " stages; give 2 to ", kMostCodecChoices,
+                                     " values, one a stage, ", "in control.local_steps, density or bits")};
+  }
+  const std::pair<const char*, int> lists[] = {{"control.local_steps", control.local_steps_size()},
+                                               {"control.density", control.density_size()},
+                                               {"control.bits", control.bits_size()}};
+  for (const auto& [key, size] : lists) {
+    if (size == 0 || size == stages) continue;
+    return ConfigViolation{key, absl::StrCat(key, " has ", size, " values for ", stages, " stages; give one a stage")};
+  }
+  const int starts = control.by() == "plateau" ? 0 : stages - 1;
+  const bool increasing =
+      std::adjacent_find(control.at().begin(), control.at().end(), std::greater_equal<>()) == control.at().end();
+  if (control.at_size() == starts && increasing) return std::nullopt;
+  return ConfigViolation{"control.at", absl::StrCat("control.at must have ", starts, " increasing values for ", stages,
+                                                    " stages by '", control.by(), "'")};
+}
+
+std::optional<ConfigViolation> CheckControl(const v1::RunConfig& config) {
+  const v1::Control& control = config.control();
+  if (control.name() != "fixed" && config.rounds().mode() != "synchronous") {
+    return ConfigViolation{"control.name", absl::StrCat("control.name = '", control.name(),
+                                                        "' plans whole rounds; use rounds.mode = 'synchronous'")};
+  }
+  if (control.density_size() > 0 && config.codec().warmup_rounds() > 0) {
+    return ConfigViolation{"control.density", "control.density and codec.warmup_rounds both set the density; use one"};
+  }
+  if (control.name() == "schedule") return CheckStages(control);
+  if (control.at_size() + control.local_steps_size() + control.density_size() + control.bits_size() > 0) {
+    return ConfigViolation{"control.name", absl::StrCat("control.name = '", control.name(),
+                                                        "' has no stages; use 'schedule', or leave out control.at, ",
+                                                        "local_steps, density and bits")};
+  }
+  const std::string& codec = config.codec().name();
+  if (control.name() == "mqgrad" && codec != "qsgd" && codec != "low_precision") {
+    return ConfigViolation{"control.name",
+                           absl::StrCat("control.name = 'mqgrad' chooses the bits of a quantizer, which '", codec,
+                                        "' is not; use codec.name = 'qsgd' or 'low_precision'")};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string JoinKey(absl::string_view prefix, absl::string_view field) {
@@ -200,7 +258,7 @@ std::string TypeText(const FieldDescriptor& field) {
     case FieldDescriptor::CPPTYPE_INT64:
       return field.is_repeated() ? "array of integers" : "integer";
     case FieldDescriptor::CPPTYPE_DOUBLE:
-      return "number";
+      return field.is_repeated() ? "array of numbers" : "number";
     case FieldDescriptor::CPPTYPE_BOOL:
       return "true or false";
     default:
@@ -257,6 +315,7 @@ std::optional<ConfigViolation> CheckAcrossFields(const v1::RunConfig& config) {
   if (!violation.has_value()) violation = CheckModel(config.model());
   if (!violation.has_value()) violation = CheckTraining(config);
   if (!violation.has_value()) violation = CheckServer(config);
+  if (!violation.has_value()) violation = CheckControl(config);
   return violation.has_value() ? violation : CheckAllowed(config.clients());
 }
 

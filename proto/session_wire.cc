@@ -175,6 +175,10 @@ std::vector<v1::ServerMessage> ToWire(const FromServer& message, const v1::RunCo
     out[0].mutable_assignment()->set_round(assignment->round);
     out[0].mutable_assignment()->set_base_version(assignment->base_version);
     out[0].mutable_assignment()->set_local_steps(assignment->local_steps);
+    out[0].mutable_assignment()->set_choice(static_cast<uint32_t>(assignment->choice));
+    if (assignment->first_iteration.has_value()) {
+      out[0].mutable_assignment()->set_first_iteration(*assignment->first_iteration);
+    }
   } else if (const auto* receipt = std::get_if<Receipt>(&message)) {
     out[0].mutable_receipt()->set_update_id(receipt->update_id.ToBytes());
   } else if (const auto* verdict = std::get_if<Verdict>(&message)) {
@@ -307,6 +311,11 @@ absl::StatusOr<absl::optional<FromServer>> ServerMessageReader::Feed(const v1::S
       TERSE_ASSIGN_OR_RETURN(assignment.base_version, Number(message.assignment().base_version(), "base_version"));
       assignment.local_steps = message.assignment().local_steps();
       if (assignment.local_steps < 1) return absl::InvalidArgumentError("an assignment without local steps");
+      assignment.choice = message.assignment().choice();
+      if (message.assignment().has_first_iteration()) {
+        TERSE_ASSIGN_OR_RETURN(assignment.first_iteration,
+                               Number(message.assignment().first_iteration(), "first_iteration"));
+      }
       return absl::make_optional(FromServer(assignment));
     }
     case v1::ServerMessage::kReceipt: {

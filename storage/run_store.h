@@ -16,6 +16,7 @@
 #include "absl/types/span.h"
 #include "core/file_system.h"
 #include "core/id128.h"
+#include "core/round_plan.h"
 #include "core/trainer.h"
 
 namespace terse {
@@ -70,12 +71,14 @@ struct RoundRecord {
   int64_t closed_us = 0;
   int64_t committed_us = 0;         // or aborted
   int64_t updates = 0;              // chosen
+  int64_t update_bytes = 0;         // payload of the chosen updates
   int64_t train_us_max = 0;         // training time of the slowest chosen client
   double train_loss = 0;            // mean over the chosen clients
   absl::optional<double> accuracy;  // test set, when this round's model was evaluated
   absl::optional<double> top5;
   absl::optional<double> perplexity;
   absl::optional<double> test_loss;
+  absl::optional<RoundPlan> plan;  // of the run's controller; nullopt when it has none
   // Sums of this round's ledger rows over the clients.
   int64_t dense_bytes_up = 0, payload_bytes_up = 0, wire_bytes_up = 0;
   int64_t dense_bytes_down = 0, payload_bytes_down = 0, wire_bytes_down = 0;
@@ -125,6 +128,7 @@ struct Commit {
   std::string aggregate;     // what repeats the server's step of the round; empty when nothing has to be repeated
   int64_t committed_us = 0;
   std::vector<LedgerEntry> ledger;
+  absl::optional<RoundPlan> next_plan = absl::nullopt;  // of the next round, when it opens in the same transaction
 };
 
 struct LogMessage {
@@ -201,7 +205,8 @@ class RunStore {
   virtual absl::StatusOr<absl::optional<Fate>> FateOf(Id128 update_id) = 0;
 
   // FAILED_PRECONDITION unless the last round is settled and `base_version` is the head's.
-  virtual absl::Status OpenRound(int64_t round, int64_t base_version, int64_t now_us) = 0;
+  virtual absl::Status OpenRound(int64_t round, int64_t base_version, int64_t now_us,
+                                 const absl::optional<RoundPlan>& plan = absl::nullopt) = 0;
   // OPEN > CLOSED plus the chosen updates, one transaction. Refuses an update whose prev_applied is not the client's
   // last_applied (FAILED_PRECONDITION). CLOSED never goes back to OPEN.
   virtual absl::Status CloseRound(int64_t round, absl::Span<const ChosenUpdate> chosen, int64_t now_us) = 0;

@@ -17,9 +17,11 @@ constexpr char kRounds[] =
     "COALESCE(SUM(l.wire_bytes) FILTER (WHERE l.direction = 'up'), 0), "
     "COALESCE(SUM(l.dense_bytes) FILTER (WHERE l.direction = 'down'), 0), "
     "COALESCE(SUM(l.payload_bytes) FILTER (WHERE l.direction = 'down'), 0), "
-    "COALESCE(SUM(l.wire_bytes) FILTER (WHERE l.direction = 'down'), 0), s.top5, s.perplexity "
-    "FROM rounds r LEFT JOIN ledger l ON l.round = r.id LEFT JOIN scores s ON s.round = r.id WHERE r.id BETWEEN ? AND "
-    "? GROUP BY r.id ORDER BY r.id";
+    "COALESCE(SUM(l.wire_bytes) FILTER (WHERE l.direction = 'down'), 0), s.top5, s.perplexity, "
+    "(SELECT COALESCE(SUM(u.payload_bytes), 0) FROM updates u WHERE u.round = r.id), "
+    "p.local_steps, p.choice, p.first_iteration, p.why "
+    "FROM rounds r LEFT JOIN ledger l ON l.round = r.id LEFT JOIN scores s ON s.round = r.id "
+    "LEFT JOIN plans p ON p.round = r.id WHERE r.id BETWEEN ? AND ? GROUP BY r.id ORDER BY r.id";
 
 // The schema's CHECK allows only the names of the enumerators.
 RoundState RoundStateFromName(absl::string_view name) {
@@ -63,6 +65,10 @@ RoundRecord RoundFromRow(const Statement& row) {
   round.wire_bytes_down = row.GetInt(16);
   round.top5 = OptionalReal(row, 17);
   round.perplexity = OptionalReal(row, 18);
+  round.update_bytes = row.GetInt(19);
+  if (!row.IsNull(20)) {
+    round.plan = RoundPlan{row.GetInt(20), row.GetInt(21), row.GetInt(22), std::string(row.GetText(23))};
+  }
   return round;
 }
 

@@ -81,7 +81,8 @@ absl::Status ExpectRoundState(SqliteDb& db, int64_t round, RoundState expected) 
 }
 
 // A new round follows the newest one, which must be settled, and starts from the head.
-absl::Status InsertRound(SqliteDb& db, int64_t round, int64_t base_version, int64_t now_us) {
+absl::Status InsertRound(SqliteDb& db, int64_t round, int64_t base_version, int64_t now_us,
+                         const absl::optional<RoundPlan>& plan) {
   int64_t last = 0;
   {
     Statement statement = db.Prepare("SELECT id, state FROM rounds ORDER BY id DESC LIMIT 1");
@@ -104,10 +105,18 @@ absl::Status InsertRound(SqliteDb& db, int64_t round, int64_t base_version, int6
         "round ", round, " cannot open on version ", base_version, ": ",
         head.model_hash.IsZero() ? std::string("there is no run yet") : absl::StrCat("the head is ", head.version)));
   }
-  return db.Prepare("INSERT INTO rounds (id, state, base_version, opened_us) VALUES (?, 'open', ?, ?)")
+  TERSE_RETURN_IF_ERROR(db.Prepare("INSERT INTO rounds (id, state, base_version, opened_us) VALUES (?, 'open', ?, ?)")
+                            .Int(round)
+                            .Int(base_version)
+                            .Int(now_us)
+                            .Run());
+  if (!plan.has_value()) return absl::OkStatus();
+  return db.Prepare("INSERT INTO plans (round, local_steps, choice, first_iteration, why) VALUES (?, ?, ?, ?, ?)")
       .Int(round)
-      .Int(base_version)
-      .Int(now_us)
+      .Int(plan->local_steps)
+      .Int(plan->choice)
+      .Int(plan->first_iteration)
+      .Text(plan->why)
       .Run();
 }
 
@@ -298,8 +307,9 @@ absl::Status SqliteRunStore::SetSamples(int64_t client, int64_t samples) {
   });
 }
 
-absl::Status SqliteRunStore::OpenRound(int64_t round, int64_t base_version, int64_t now_us) {
-  return Write([&](SqliteDb& db) { return InsertRound(db, round, base_version, now_us); });
+absl::Status SqliteRunStore::OpenRound(int64_t round, int64_t base_version, int64_t now_us,
+                                       const absl::optional<RoundPlan>& plan) {
+  return Write([&](SqliteDb& db) { return InsertRound(db, round, base_version, now_us, plan); });
 }
 
 absl::Status SqliteRunStore::CloseRound(int64_t round, absl::Span<const ChosenUpdate> chosen, int64_t now_us) {
@@ -342,7 +352,7 @@ absl::Status SqliteRunStore::CommitRound(const Commit& commit, bool open_next) {
     TERSE_RETURN_IF_ERROR(AdvanceHead(db, commit, epoch_));
     for (const LedgerEntry& entry : commit.ledger) TERSE_RETURN_IF_ERROR(InsertLedger(db, entry));
     if (!open_next) return absl::OkStatus();
-    return InsertRound(db, commit.round + 1, commit.base_version + 1, commit.committed_us);
+    return InsertRound(db, commit.round + 1, commit.base_version + 1, commit.committed_us, commit.next_plan);
   };
   if (Mutated(Mutant::kSplitTransaction)) {
     TERSE_RETURN_IF_ERROR(Write(settle_round));

@@ -272,8 +272,20 @@ CREATE TABLE server_states (
 ) STRICT;
 )sql";
 
+// What a run's controller decided.
+constexpr char kVersion5[] = R"sql(
+CREATE TABLE plans (
+  round INTEGER PRIMARY KEY REFERENCES rounds (id),
+  local_steps INTEGER NOT NULL CHECK (local_steps >= 1),
+  choice INTEGER NOT NULL CHECK (choice BETWEEN 0 AND 255),
+  first_iteration INTEGER NOT NULL CHECK (first_iteration >= 0),
+  why TEXT NOT NULL,
+  checksum INTEGER NOT NULL AS (terse_checksum(round, local_steps, choice, first_iteration, why)) STORED
+) STRICT;
+)sql";
+
 // Step i leads from version i to i + 1. A step that was released never changes.
-constexpr const char* kMigrations[] = {kVersion1, kVersion2, kVersion3, kVersion4};
+constexpr const char* kMigrations[] = {kVersion1, kVersion2, kVersion3, kVersion4, kVersion5};
 static_assert(std::size(kMigrations) == kSchemaVersion);
 
 absl::StatusOr<int64_t> UserVersion(SqliteDb& db) {

@@ -88,6 +88,7 @@ void AddQueries(CLI::App& app, Invocation* invocation) {
   rounds->add_option("--last", options.last, "Last round; 0: the newest")->check(CLI::NonNegativeNumber);
   rounds->add_option("--newest", options.newest, "Only the newest so many; 0: all")->check(CLI::NonNegativeNumber);
   rounds->add_flag("--csv", options.csv, "Comma-separated, every field");
+  rounds->add_flag("--why", options.why, "What the run's controller decided for each round, and why");
   AddClients(app, invocation);
   CLI::App* events =
       AddRemote(app, "events", "What happened: joins, aborts, rejections, resets", ShowEvents, invocation);

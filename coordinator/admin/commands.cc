@@ -32,6 +32,24 @@ std::string SetAsideText(const v1::Client& client) {
   return absl::StrCat("until ", TimeText(client.set_aside_until_us()), ": ", client.set_aside_reason());
 }
 
+void PrintPlans(const std::vector<v1::Round>& rounds, const Terminal& terminal) {
+  TextTable table({{"round", true},
+                   {"state"},
+                   {"local steps", true},
+                   {"coding", true},
+                   {"train loss", true},
+                   {"up", true},
+                   {"why"}});
+  for (const v1::Round& round : rounds) {
+    const bool planned = round.has_local_steps();
+    table.AddRow({absl::StrCat(round.id()), round.state(), planned ? absl::StrCat(round.local_steps()) : "-",
+                  planned ? absl::StrCat(round.choice()) : "-",
+                  round.closed_us() == 0 ? "" : DecimalText(round.train_loss()), BytesText(round.payload_bytes_up()),
+                  planned ? round.why() : "as in the run file"});
+  }
+  *terminal.out << table.Render(terminal.color);
+}
+
 void PrintRoundTable(const std::vector<v1::Round>& rounds, const Terminal& terminal) {
   TextTable table({{"round", true},
                    {"state"},
@@ -110,7 +128,7 @@ absl::Status ShowRounds(AdminClient& client, const CommandOptions& options, cons
   } else if (options.json) {
     PrintJsonList(rounds, terminal);
   } else {
-    PrintRoundTable(rounds, terminal);
+    options.why ? PrintPlans(rounds, terminal) : PrintRoundTable(rounds, terminal);
   }
   return absl::OkStatus();
 }

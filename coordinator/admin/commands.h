@@ -28,6 +28,7 @@ struct CommandOptions {
   uint64_t newest = 0;  // rounds
   uint32_t newest_events = 100;
   bool csv = false;
+  bool why = false;  // rounds
   bool shutdown = false;
   double patience_seconds = 30;  // watch: how long a coordinator may be away
   std::string directory;

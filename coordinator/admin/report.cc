@@ -67,11 +67,13 @@ Summary Summarize(const v1::Status& status, const std::vector<v1::Round>& rounds
     if (first_opened_us == 0) first_opened_us = round.opened_us();
     if (round.state() != "committed") continue;
     ++summary.rounds;
+    summary.iterations += round.local_steps();
     last_committed_us = round.committed_us();
     if (status.config().rounds().mode() == "buffered") continue;  // clients train across rounds
     overheads_ms.push_back(static_cast<double>(round.committed_us() - round.opened_us() - round.train_us_max()) / 1e3);
   }
-  summary.iterations = IterationsOf(status.config(), summary.rounds);
+  // Without a controller a round does not say how long its clients trained.
+  if (summary.iterations == 0) summary.iterations = IterationsOf(status.config(), summary.rounds);
   summary.compression_up_wire = Ratio(summary.dense_bytes_up, summary.wire_bytes_up);
   summary.compression_up_payload = Ratio(summary.dense_bytes_up, summary.payload_bytes_up);
   summary.round_overhead_ms_p50 = Median(std::move(overheads_ms));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/control/round_plans.h"
 #include "coordinator/phases/phases.h"
 #include "coordinator/sessions.h"
 #include "coordinator/staleness.h"
@@ -22,7 +23,7 @@ class Committing : public Phase {
   Transition Enter(RunContext& run) override {
     const Chosen chosen = ChosenOf(run);
     absl::StatusOr<std::string> downstream =
-        run.server->Take(run.head.version, chosen.messages, chosen.samples, chosen.total);
+        run.server->Take(run.head.version, chosen.messages, chosen.samples, chosen.total, run.plan.choice);
     if (absl::IsInvalidArgument(downstream.status())) {
       TERSE_RETURN_IF_ERROR(Abort(run, std::string(downstream.status().message())));
       return PhaseName::kSelecting;
@@ -45,6 +46,8 @@ class Committing : public Phase {
     commit.aggregate = run.server->Aggregate(chosen.messages, chosen.samples, chosen.total);
     commit.committed_us = run.Now();
     commit.ledger = run.book.Take(run.round);
+    TERSE_RETURN_IF_ERROR(ObserveCommit(run, commit.committed_us));
+    if (open_next) commit.next_plan = NextPlan(run);
     TERSE_RETURN_IF_ERROR(run.store->CommitRound(commit, open_next));
     TERSE_FAILPOINT("coordinator.commit.done");
 
@@ -59,6 +62,7 @@ class Committing : public Phase {
     if (open_next) {
       run.round += 1;
       run.round_opened_us = commit.committed_us;
+      TakePlan(run, std::move(commit.next_plan));
     }
     if (last) run.ending = AllRoundsDone();
     FollowUp(run, round, last);

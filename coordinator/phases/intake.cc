@@ -36,7 +36,8 @@ absl::Status Intake::Begin(RunContext& run, absl::FunctionRef<absl::Status(Sessi
 void Assign(RunContext& run, Session& session) {
   session.assigned_round = run.round;
   session.steps_done = 0;
-  session.link->SendLater(Assignment{run.round, run.head.version, run.config->train.local_steps});
+  session.link->SendLater(Assignment{run.round, run.head.version, run.plan.local_steps, run.plan.choice,
+                                     run.controller == nullptr ? absl::optional<int64_t>() : run.plan.first_iteration});
 }
 
 // A repeated update is answered again and counted once. Whoever sends again has lost the connection that the receipt

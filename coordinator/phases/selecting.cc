@@ -1,4 +1,7 @@
 // Selecting: waits until enough clients are here, then opens the round.
+#include <utility>
+
+#include "coordinator/control/round_plans.h"
 #include "coordinator/phases/intake.h"
 #include "coordinator/phases/phases.h"
 #include "coordinator/sessions.h"
@@ -66,8 +69,10 @@ class Selecting : public Phase {
     if (run.paused || ready < Wanted(run)) return absl::nullopt;
     TERSE_FAILPOINT("coordinator.round.before_open");
     const int64_t now = run.Now();
-    TERSE_RETURN_IF_ERROR(run.store->OpenRound(run.round + 1, run.head.version, now));
+    absl::optional<RoundPlan> plan = NextPlan(run);
+    TERSE_RETURN_IF_ERROR(run.store->OpenRound(run.round + 1, run.head.version, now, plan));
     run.round += 1;
+    TakePlan(run, std::move(plan));
     run.round_open = true;
     run.round_opened_us = now;
     return PhaseName::kCollecting;

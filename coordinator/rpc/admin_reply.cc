@@ -18,6 +18,11 @@ void Fill(const RoundRecord& round, v1::Round* out) {
   if (round.top5.has_value()) out->set_top5(*round.top5);
   if (round.perplexity.has_value()) out->set_perplexity(*round.perplexity);
   if (round.test_loss.has_value()) out->set_test_loss(*round.test_loss);
+  if (round.plan.has_value()) {
+    out->set_local_steps(round.plan->local_steps);
+    out->set_choice(static_cast<uint32_t>(round.plan->choice));
+    out->set_why(round.plan->why);
+  }
   out->set_dense_bytes_up(round.dense_bytes_up);
   out->set_payload_bytes_up(round.payload_bytes_up);
   out->set_wire_bytes_up(round.wire_bytes_up);

@@ -5,8 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "compression/codec_table.h"
-#include "compression/downstream.h"
+#include "compression/run_codecs.h"
 #include "coordinator/rpc/backup_stream.h"
 #include "core/file_system.h"
 #include "core/status.h"
@@ -90,7 +89,7 @@ absl::Status RunHost::Prepare(RunStore* store) {
   TERSE_ASSIGN_OR_RETURN(config_, ToCore(wire_config_));
   TERSE_ASSIGN_OR_RETURN(const std::string module, ReadModule(PosixFiles(), directory(), config_.model));
   TERSE_ASSIGN_OR_RETURN(learning_, (*options_.make_learning)(config_, module, options_.data_directory));
-  TERSE_ASSIGN_OR_RETURN(codec_, MakeCodec(config_.codec, learning_->layout()));
+  TERSE_ASSIGN_OR_RETURN(codec_, MakeUpdateCodec(config_, learning_->layout()));
   TERSE_ASSIGN_OR_RETURN(downstream_codec_, MakeDownstreamCodec(config_, learning_->layout()));
   if (!stored.has_value()) {
     TERSE_RETURN_IF_ERROR(CreateRun(config_, wire_config_, *learning_, options_.clock, store));

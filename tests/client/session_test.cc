@@ -7,6 +7,7 @@
 #include "compression/aggregate.h"
 #include "compression/codec_table.h"
 #include "compression/downstream.h"
+#include "compression/run_codecs.h"
 #include "core/fault.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -96,6 +97,21 @@ class FailingState : public ClientState {
   ClientState* const state_;
 };
 
+// Remembers what it was to do.
+class RecordingTrainer : public GridTrainer {
+ public:
+  RecordingTrainer(int64_t client, bool starts, std::vector<LocalPlan>* plans)
+      : GridTrainer(client, GridLayout(), starts), plans_(plans) {}
+  absl::StatusOr<TrainResult> Train(absl::Span<const float> weights, const LocalPlan& plan,
+                                    const std::function<bool()>& keep_going, absl::Span<float> delta) override {
+    plans_->push_back(plan);
+    return GridTrainer::Train(weights, plan, keep_going, delta);
+  }
+
+ private:
+  std::vector<LocalPlan>* const plans_;
+};
+
 class Session : public ::testing::Test {
  protected:
   Session()
@@ -117,9 +133,10 @@ class Session : public ::testing::Test {
     options.run = "grid";
     options.process = {5, ++processes_};
     options.state = state;
-    options.make_trainer = [this](const RunConfig& config, const Shard& shard, absl::string_view module) {
+    options.make_trainer = [this](const RunConfig& config, const Shard& shard,
+                                  absl::string_view module) -> absl::StatusOr<std::unique_ptr<LocalTrainer>> {
       trained_modules_.emplace_back(module);
-      return GridTrainerFactory(GridLayout(), makes_start_)(config, shard, module);
+      return std::make_unique<RecordingTrainer>(shard.index, makes_start_, &plans_);
     };
     options.allow_models = allow_models_;
     options.clock = &clock_;
@@ -164,6 +181,7 @@ class Session : public ::testing::Test {
   bool makes_start_ = false;
   uint64_t processes_ = 0;
   std::vector<std::string> allow_models_;
+  std::vector<LocalPlan> plans_;              // of every training
   std::vector<std::string> trained_modules_;  // what each trainer was made with
   std::string log_;
   std::unique_ptr<ClientState> state_;
@@ -198,6 +216,26 @@ TEST_F(Session, JoinsTrainsSealsPushesAndSettles) {
   EXPECT_EQ(again.Said<Update>()[0].message, EncodedDelta(0));
   EXPECT_FALSE(state_->state().sealed.has_value());
   EXPECT_EQ(state_->state().prev_applied, id);
+}
+
+TEST_F(Session, TrainsAndCodesAsTheAssignmentSays) {
+  RunConfig config = *config_;
+  config.control.name = "schedule";
+  config.control.density = {0.01, 0.1};
+  config.control.at = {1};
+  const auto codec = *MakeUpdateCodec(config, GridLayout());
+  Welcome welcome = MakeWelcome();
+  welcome.config = std::make_shared<const RunConfig>(config);
+  ScriptedCoordinator link = Joining({Assignment{1, 0, 3, /*choice=*/1, /*first_iteration=*/17}});
+  link.script.front() = welcome;
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
+  ASSERT_EQ(plans_.size(), 1);
+  EXPECT_EQ(plans_[0].steps, 3);
+  EXPECT_EQ(plans_[0].first_iteration, 17);
+  ASSERT_EQ(link.Said<Update>().size(), 1);
+  EncodeOptions options;
+  options.choice = 1;
+  EXPECT_EQ(link.Said<Update>()[0].message, *codec->Encode(GridDelta(1, 0), options));
 }
 
 TEST_F(Session, MakesVersionZeroItselfWhenItIsTheCoordinators) {

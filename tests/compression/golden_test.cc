@@ -17,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "compression/aggregate.h"
 #include "compression/bit_stream.h"
+#include "compression/choice_codec.h"
 #include "compression/downstream.h"
 #include "tests/compression/updates.h"
 
@@ -30,6 +31,8 @@ constexpr CodecKey kKey = {20180522, 3, 1};
 
 struct Case {
   std::string name;
+  std::vector<CodecSpec> choices;  // of the run; usually one
+  int64_t choice = 0;
   std::unique_ptr<const Codec> codec;
   std::vector<float> update;
   std::vector<std::string> decoded;  // hexadecimal bits
@@ -71,10 +74,12 @@ void ReadSetting(const std::string& setting, CodecSpec* spec) {
   reader->second(pair.second);
 }
 
-void ReadLine(absl::string_view key, const std::vector<std::string>& fields, CodecSpec* spec, Case* into) {
+void ReadLine(absl::string_view key, const std::vector<std::string>& fields, Case* into) {
   if (key == "codec") {
-    *spec = CodecSpec();
-    for (const std::string& setting : fields) ReadSetting(setting, spec);
+    into->choices.emplace_back();
+    for (const std::string& setting : fields) ReadSetting(setting, &into->choices.back());
+  } else if (key == "choices") {
+    into->choice = std::stoll(fields[0]);
   } else if (key == "layout") {
     // "6 3 buffers 2": two parameters and a buffer.
     const auto word = std::find(fields.begin(), fields.end(), "buffers");
@@ -83,7 +88,7 @@ void ReadLine(absl::string_view key, const std::vector<std::string>& fields, Cod
       if (field != "buffers") sizes.push_back(std::stoll(field));
     }
     const size_t buffers = word == fields.end() ? 0 : static_cast<size_t>(fields.end() - word) - 1;
-    into->codec = *MakeCodec(*spec, MakeLayout(sizes, buffers));
+    into->codec = *ChoiceCodec::Create(into->choices, MakeLayout(sizes, buffers));
   } else if (key == "update") {
     for (const std::string& digits : fields) {
       into->update.push_back(FloatFromBits(static_cast<uint32_t>(std::stoul(digits, nullptr, 16))));
@@ -109,7 +114,6 @@ void ReadLine(absl::string_view key, const std::vector<std::string>& fields, Cod
 
 std::vector<Case> ReadCases() {
   std::vector<Case> cases;
-  CodecSpec spec;
   for (absl::string_view line : absl::StrSplit(ReadAll(TERSE_GOLDEN_FILE), '\n', absl::SkipEmpty())) {
     if (line[0] == '#') continue;
     std::vector<std::string> fields = absl::StrSplit(line, ' ');
@@ -119,7 +123,7 @@ std::vector<Case> ReadCases() {
       cases.emplace_back();
       cases.back().name = fields[0];
     } else {
-      ReadLine(key, fields, &spec, &cases.back());
+      ReadLine(key, fields, &cases.back());
     }
   }
   return cases;
@@ -144,7 +148,10 @@ TEST(Golden, UpdatesBecomeTheirMessages) {
   int checked = 0;
   for (const Case& golden : ReadCases()) {
     if (golden.update.empty()) continue;
-    const auto message = golden.codec->Encode(golden.update, {kKey});
+    EncodeOptions options;
+    options.key = kKey;
+    options.choice = golden.choice;
+    const auto message = golden.codec->Encode(golden.update, options);
     ASSERT_TRUE(message.ok()) << golden.name << ": " << message.status();
     EXPECT_EQ(absl::BytesToHexString(*message), absl::BytesToHexString(golden.messages[0])) << golden.name;
     EXPECT_EQ(DecodedBits(*golden.codec, golden.messages[0]), golden.decoded) << golden.name;

@@ -92,6 +92,19 @@ TEST_F(TersectlTest, RoundsAgreeInEveryForm) {
   EXPECT_THAT(Ask({"rounds"}).out, HasSubstr("    2  committed"));
 }
 
+TEST_F(TersectlTest, RoundsSayWhy) {
+  EXPECT_THAT(Ask({"rounds", "--why"}).out, HasSubstr("as in the run file"));
+  for (v1::Round& round : server_.rounds) {
+    round.set_local_steps(7 * round.id());
+    round.set_choice(4);
+    round.set_why("5 bits: kept");
+  }
+  EXPECT_THAT(Ask({"rounds", "--why"}).out, HasSubstr("14       4"));
+  EXPECT_THAT(Ask({"rounds", "--why"}).out, HasSubstr("5 bits: kept\n"));
+  EXPECT_EQ(json::parse(Ask({"rounds", "--json"}).out)[1]["local_steps"], 14);
+  EXPECT_EQ(json::parse(Ask({"summary", "--json"}).out)["iterations"], 7 + 14 + 21);
+}
+
 TEST_F(TersectlTest, RoundsSelects) {
   EXPECT_EQ(json::parse(Ask({"rounds", "--json", "--first", "2", "--last", "2"}).out).size(), 1u);
   const json newest = json::parse(Ask({"rounds", "--json", "--newest", "2"}).out);

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "compression/aggregate.h"
 #include "compression/codec_table.h"
+#include "compression/run_codecs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/grid_trainer.h"

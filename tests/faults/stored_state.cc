@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "compression/codec_table.h"
 #include "compression/downstream.h"
+#include "compression/run_codecs.h"
 #include "core/status.h"
 #include "storage/client_state.h"
 #include "storage/run_store.h"
@@ -98,6 +98,7 @@ class Checker {
     Expect(ReadApplied(store_, &applied_), "the log");
     Expect(CheckReplay(store_, codecs_, std::move(initial)), "replaying the log");
     Expect(CheckServerSteps(store_, config_, codecs_), "repeating the server's steps");
+    Expect(CheckPlans(store_, config_), "repeating the controller's plans");
     Expect(CheckCheckpoint(store_), "the newest checkpoint");
     const absl::StatusOr<std::vector<EventRecord>> events = store_->Events(kNewestEvents);
     if (!Expect(events.status(), "the events")) return;
@@ -196,7 +197,7 @@ Findings CheckStoredState(const std::string& run_directory, const FleetSettings&
   Findings findings;
   const absl::StatusOr<std::unique_ptr<RunStore>> store = RunStore::Open(run_directory);
   const auto config = settings.config();
-  const auto codec = config.ok() ? MakeCodec(config->codec, settings.layout()) : config.status();
+  const auto codec = config.ok() ? MakeUpdateCodec(*config, settings.layout()) : config.status();
   const auto coded = config.ok() ? MakeDownstreamCodec(*config, settings.layout()) : config.status();
   const auto records = store.ok() ? (*store)->Clients() : store.status();
   for (const absl::Status& status : {store.status(), codec.status(), coded.status(), records.status()}) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "compression/choice_codec.h"
 #include "tests/compression/updates.h"
 #include "tests/fuzz/input.h"
 
@@ -51,8 +52,23 @@ class CodecCases {
     return *codec;
   }
 
+  // One that has all the cases as its choices.
+  const Codec& Choice(size_t layout) {
+    layout %= FuzzLayouts().size();
+    std::unique_ptr<const Codec>& codec = choices_[layout];
+    if (codec == nullptr) {
+      std::vector<CodecSpec> specs;
+      for (const CodecCase& codec_case : cases_) specs.push_back(codec_case.spec);
+      auto made = ChoiceCodec::Create(specs, FuzzLayouts()[layout]);
+      Require(made.ok(), made.status().ToString());
+      codec = *std::move(made);
+    }
+    return *codec;
+  }
+
  private:
   std::vector<CodecCase> cases_;
+  std::map<size_t, std::unique_ptr<const Codec>> choices_;
   std::map<std::pair<size_t, size_t>, std::unique_ptr<const Codec>> codecs_;
 };
 

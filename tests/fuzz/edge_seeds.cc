@@ -175,6 +175,16 @@ void AddUpdateSeeds(Seeds* seeds) {
     (*seeds)["update/" + cases.cases()[i].name] = Little(i, 2) + Bytes({0, static_cast<int>(i % 3)}) + Little(1, 8) +
                                                   Little(5, 8) + Little(0x3f000000, 4) + Bytes({0}) + *message;
   }
+  // A case of 0x8000 is the codec that has all the others as its choices.
+  const Codec& all = cases.Choice(0);
+  for (const int64_t choice : {0, 9, 40}) {
+    EncodeOptions options;
+    options.choice = choice;
+    const auto message = all.Encode(RandomUpdate(all.layout().size(), &random), options);
+    Require(message.ok(), message.status().ToString());
+    (*seeds)["update/choice_" + std::to_string(choice)] =
+        Little(0x8000, 2) + Bytes({0, 1}) + Little(1, 8) + Little(5, 8) + Little(0x3f000000, 4) + Bytes({0}) + *message;
+  }
 }
 
 // A run of `clients` who all deliver for two rounds, with one of the servers of session_world.cc.

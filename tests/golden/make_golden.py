@@ -161,6 +161,25 @@ def buffer_cases():
         yield f'{spec["name"]}-buffers', spec, tensors, buffers + [[-0.0, float_of(1), float_of(0x7f7fffff)]]
 
 
+def choice_cases():
+    """(name, all specs of the run, the choice, tensors, buffers)"""
+    sbc = {'name': 'sbc', 'positions': 'rice'}
+    specs = [dict(sbc, density=0.3), dict(sbc, density=0.1), {'name': 'qsgd', 'bits': 2}]
+    rng = random.Random(26)
+    for choice, spec in enumerate(specs):
+        yield f'choice-{choice}-{spec["name"]}', specs, choice, [random_tensor(rng, n, 'gauss') for n in (30, 7)], []
+    yield 'choice-buffers', specs, 1, [random_tensor(rng, 20, 'gauss')], [[0.125, -2.0]]
+
+
+def choice_case(name, specs, choice, tensors, buffers):
+    lines = case(name, specs[choice], tensors, buffers)
+    message = bytes([0x1a, choice]) + encode_with(specs[choice], tensors, buffers)
+    at = next(i for i, line in enumerate(lines) if line.startswith('codec '))
+    lines[at:at + 1] = [f'choices {choice}'] + ['codec ' + ' '.join(f'{key}={value}' for key, value in spec.items())
+                                                for spec in specs]
+    return [f'message {message.hex()}' if line.startswith('message ') else line for line in lines]
+
+
 def downstream_cases():
     sbc = {'name': 'sbc', 'density': 0.1, 'positions': 'rice'}
     yield 'downstream', {'name': 'dense'}, [], 0
@@ -194,6 +213,8 @@ def render():
         lines += case(name, spec, tensors)
     for name, spec, tensors, buffers in buffer_cases():
         lines += case(name, spec, tensors, buffers)
+    for choice in choice_cases():
+        lines += choice_case(*choice)
     rng = random.Random(1)
     for name, spec, samples, total in downstream_cases():
         updates = [random_tensor(rng, 40, 'gauss') for _ in range(max(3, len(samples)))]

@@ -495,6 +495,53 @@ TEST(RunConfigSchema, CarriesEverySettingOfTheServer) {
   EXPECT_EQ(run.server.tau, 0.3);
 }
 
+TEST(RunConfigSchema, CarriesEverySettingOfTheControl) {
+  const auto config =
+      ParseRunConfig(absl::StrCat(kLeast,
+                                  "[control]\nname = 'schedule'\nby = 'iteration'\nat = [5, 70]\npatience = 3\n"
+                                  "local_steps = [10, 5, 1]\ndensity = [0.5, 0.25, 1]\nbits = [8, 4, 2]\n"),
+                     "x.toml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  const ControlSpec control = ToCore(*config)->control;
+  EXPECT_EQ(control.name, "schedule");
+  EXPECT_EQ(control.by, "iteration");
+  EXPECT_THAT(control.at, ElementsAre(5, 70));
+  EXPECT_EQ(control.patience, 3);
+  EXPECT_THAT(control.local_steps, ElementsAre(10, 5, 1));
+  EXPECT_THAT(control.density, ElementsAre(0.5, 0.25, 1));
+  EXPECT_THAT(control.bits, ElementsAre(8, 4, 2));
+  EXPECT_EQ(ToCore(Least())->control.name, ControlSpec().name);
+}
+
+// What `control` adds to the least run file.
+std::string ControlError(const std::string& control) { return ErrorOf("[rounds]\n", control + "[rounds]\n"); }
+
+TEST(RunConfigSchema, StagesMustFitEachOther) {
+  const std::string head = "[control]\nname = 'schedule'\n";
+  EXPECT_THAT(ControlError(head), HasSubstr("has 0 stages; give 2 to 256"));
+  EXPECT_THAT(ControlError(head + "bits = [4]\n"), HasSubstr("has 1 stages"));
+  EXPECT_THAT(ControlError(head + "at = [3]\nbits = [4, 5]\ndensity = [0.5, 0.5, 0.5]\n"),
+              HasSubstr("control.bits has 2 values for 3 stages"));
+  EXPECT_THAT(ControlError(head + "bits = [4, 5]\n"), HasSubstr("control.at must have 1 increasing values"));
+  EXPECT_THAT(ControlError(head + "at = [3, 3]\nbits = [4, 5, 6]\n"), HasSubstr("increasing"));
+  EXPECT_THAT(ControlError(head + "by = 'plateau'\nat = [3]\nbits = [4, 5]\n"), HasSubstr("must have 0"));
+  EXPECT_THAT(ControlError(head + "at = [3]\nbits = [4, 17]\n"), HasSubstr("control.bits[1] = 17 is above"));
+  EXPECT_THAT(ControlError(head + "at = [3]\ndensity = [0.5, 0]\n"), HasSubstr("control.density[1] = 0 is below"));
+  EXPECT_THAT(ControlError(head + "at = [3]\ndensity = [0.5, 'x']\n"), HasSubstr("give a number"));
+}
+
+TEST(RunConfigSchema, AControllerNeedsARunThatItCanPlan) {
+  EXPECT_THAT(ControlError("[control]\nname = 'mqgrad'\n"), HasSubstr("use codec.name = 'qsgd' or 'low_precision'"));
+  EXPECT_THAT(ControlError("[control]\nbits = [4, 5]\n"), HasSubstr("control.name = 'fixed' has no stages"));
+  EXPECT_THAT(
+      ErrorOf("[rounds]\n", "[control]\nname = 'schedule'\nat = [2]\nbits = [4, 5]\n[rounds]\nmode = 'buffered'\n"),
+      HasSubstr("use rounds.mode = 'synchronous'"));
+  EXPECT_THAT(
+      ErrorOf("name = 'sbc'\n",
+              "name = 'dgc'\nwarmup_rounds = 4\n[control]\nname = 'schedule'\nat = [2]\ndensity = [0.5, 0.1]\n"),
+      HasSubstr("both set the density"));
+}
+
 // What depends on a client's own past, or is a mode by itself, is no codec of the server.
 TEST(RunConfigSchema, EveryOtherCodecCanGoDown) {
   std::vector<std::string> names = {"forward", "auto"};

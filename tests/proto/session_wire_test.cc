@@ -118,6 +118,11 @@ TEST(SessionWire, ServerMessagesComeBack) {
   EXPECT_EQ(assignment.round, 5);
   EXPECT_EQ(assignment.base_version, 4);
   EXPECT_EQ(assignment.local_steps, 10);
+  EXPECT_EQ(assignment.choice, 0);
+  EXPECT_FALSE(assignment.first_iteration.has_value());
+  const Assignment planned = ServerRoundTrip(Assignment{5, 4, 10, 255, 0});
+  EXPECT_EQ(planned.choice, 255);
+  EXPECT_EQ(planned.first_iteration, absl::optional<int64_t>(0));
   EXPECT_EQ(ServerRoundTrip(Receipt{Id("update")}).update_id, Id("update"));
   const Refusal refusal = ServerRoundTrip(Refusal{"no", true});
   EXPECT_EQ(refusal.reason, "no");

@@ -99,6 +99,8 @@ absl::StatusOr<Violation> CheckStore(FleetSimulation& fleet, History* history) {
   if (!replay.ok()) return Violation{Harm::kOther, absl::StrCat("I3: ", replay.message())};
   const absl::Status repeated = CheckServerSteps(store, fleet.config(), fleet.downstream_codecs());
   if (!repeated.ok()) return Violation{Harm::kOther, absl::StrCat("I3: ", repeated.message())};
+  const absl::Status planned = CheckPlans(store, fleet.config());
+  if (!planned.ok()) return Violation{Harm::kOther, absl::StrCat("I3: ", planned.message())};
   return Violation{};
 }
 

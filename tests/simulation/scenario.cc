@@ -52,6 +52,22 @@ void DrawBuffer(Random* random, RoundPolicy* rounds) {
   rounds->staleness = static_cast<int64_t>(random->Below(5));
 }
 
+// Stages that change what clients do and how they say it, so that updates of one plan arrive under the next.
+void DrawControl(Random* random, RunConfig* config) {
+  if (config->rounds.buffered || random->Below(3) != 0) return;
+  ControlSpec& control = config->control;
+  control.name = "schedule";
+  constexpr const char* kBy[] = {"round", "iteration", "plateau"};
+  control.by = kBy[random->Below(3)];
+  control.patience = 1 + static_cast<int64_t>(random->Below(3));
+  const int64_t stages = 2 + static_cast<int64_t>(random->Below(3));
+  for (int64_t stage = 0; stage < stages; ++stage) {
+    control.local_steps.push_back(1 + static_cast<int64_t>(random->Below(5)));
+    control.density.push_back(random->Uniform(0.005, 0.2));
+    if (stage > 0 && control.by != "plateau") control.at.push_back(3 * stage + static_cast<int64_t>(random->Below(3)));
+  }
+}
+
 }  // namespace
 
 Scenario DrawScenario(Random* random) {
@@ -82,6 +98,7 @@ Scenario DrawScenario(Random* random) {
   if (random->Below(4) == 0) scenario.clock_step = config.rounds.deadline_seconds * random->Uniform(0.01, 0.05);
   if (random->Below(3) == 0) scenario.faithful = config.rounds.quorum;
   DrawServer(random, &config);
+  DrawControl(random, &config);
   scenario.make_start = random->Below(2) == 0;
   return scenario;
 }

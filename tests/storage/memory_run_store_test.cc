@@ -36,7 +36,8 @@ class BothStores {
       }
       case 2: {
         const int64_t round = Near(round_), base = Near(version_);
-        return Same([&](RunStore* store) { return store->OpenRound(round, base, 8); });
+        const absl::optional<RoundPlan> plan = Plan();
+        return Same([&](RunStore* store) { return store->OpenRound(round, base, 8, plan); });
       }
       case 3:
         return Close();
@@ -95,6 +96,11 @@ class BothStores {
   int64_t Near(int64_t value) { return value + static_cast<int64_t>(random_.Below(3)) - 1; }
   int64_t Client() { return static_cast<int64_t>(random_.Below(4)); }
 
+  absl::optional<RoundPlan> Plan() {
+    if (random_.Below(2) == 0) return absl::nullopt;
+    return RoundPlan{1 + Client(), Client(), 10 * Client(), "why"};
+  }
+
   // The same code, whatever the words.
   void Same(const std::function<absl::Status(RunStore*)>& call) {
     const absl::Status real = call(real_.get()), memory = call(&memory_);
@@ -110,6 +116,8 @@ class BothStores {
       update.update_id = HashBytes(std::to_string(random_.Next()));
       const auto record = memory_.GetClient(client);
       if (record.ok() && random_.Below(8) != 0) update.prev_applied = record->last_applied;
+      update.payload_bytes = 100 + client;
+      update.loss = 0.1 * static_cast<double>(1 + client);
       chosen.push_back(update);
     }
     Same([&](RunStore* store) { return store->CloseRound(round, chosen, 10); });
@@ -123,6 +131,7 @@ class BothStores {
     commit.downstream = "message";
     if (random_.Below(4) != 0) commit.aggregate = "updates of " + std::to_string(version_);
     commit.committed_us = 11;
+    commit.next_plan = Plan();
     const bool open_next = random_.Below(2) == 0;
     Same([&](RunStore* store) { return store->CommitRound(commit, open_next); });
   }
@@ -172,6 +181,9 @@ class BothStores {
       EXPECT_EQ(rounds[i].state, in_memory[i].state);
       EXPECT_EQ(rounds[i].base_version, in_memory[i].base_version);
       EXPECT_EQ(rounds[i].updates, in_memory[i].updates);
+      EXPECT_EQ(rounds[i].update_bytes, in_memory[i].update_bytes);
+      EXPECT_EQ(rounds[i].train_loss, in_memory[i].train_loss);
+      EXPECT_TRUE(rounds[i].plan == in_memory[i].plan) << rounds[i].id;
       EXPECT_EQ(rounds[i].accuracy, in_memory[i].accuracy);
       EXPECT_EQ(rounds[i].top5, in_memory[i].top5);
       EXPECT_EQ(rounds[i].perplexity, in_memory[i].perplexity);

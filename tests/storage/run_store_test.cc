@@ -100,6 +100,24 @@ TEST_F(RunStoreTest, ARunPausesGoesOnAndEndsWithAReason) {
   }
 }
 
+TEST_F(RunStoreTest, APlanIsKeptWithItsRound) {
+  CreateRun();
+  ASSERT_OK(store_->RegisterClient("a", 1).status());
+  const RoundPlan first{3, 2, 0, "a reason"}, second{4, 255, 3, ""};
+  ASSERT_OK(store_->OpenRound(1, 0, 1, first));
+  ASSERT_OK(store_->CloseRound(1, {}, 2));
+  Commit commit = TestCommit(1);
+  commit.next_plan = second;
+  ASSERT_OK(store_->CommitRound(commit, /*open_next=*/true));
+  ASSERT_OK(store_->AbortRound(2, "because", 3));
+  ASSERT_OK(store_->OpenRound(3, 1, 4));
+  Reopen();
+  const std::vector<RoundRecord> rounds = *store_->Rounds(1, 3);
+  EXPECT_TRUE(rounds[0].plan == first);
+  EXPECT_TRUE(rounds[1].plan == second);
+  EXPECT_FALSE(rounds[2].plan.has_value());
+}
+
 TEST_F(RunStoreTest, FailuresInARowAreCountedUntilAnUpdateIsCommitted) {
   CreateRun();
   EXPECT_EQ(store_->RegisterClient("a", 1)->reliability, 1);

@@ -1,9 +1,11 @@
 #include "tests/testing/conservation.h"
 
+#include <algorithm>
 #include <map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "coordinator/control/controller_table.h"
 #include "coordinator/server_step.h"
 #include "core/status.h"
 #include "tests/testing/grid_trainer.h"
@@ -149,6 +151,26 @@ absl::Status CheckServerSteps(RunStore* store, const RunConfig& config, const Do
     TERSE_ASSIGN_OR_RETURN(const std::string aggregate, store->ReadAggregate(entry.version));
     TERSE_RETURN_IF_ERROR(Annotate(server->Repeat(entry.version - 1, aggregate, entry.downstream),
                                    absl::StrCat("the server's step to version ", entry.version)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPlans(RunStore* store, const RunConfig& config) {
+  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Controller> controller, MakeController(config));
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundRecord> last, store->LastRound());
+  if (!last.has_value()) return absl::OkStatus();
+  TERSE_ASSIGN_OR_RETURN(const std::vector<RoundRecord> rounds, store->Rounds(1, last->id));
+  int64_t iterations = 0;
+  for (const RoundRecord& round : rounds) {
+    const absl::optional<RoundPlan> expected =
+        controller == nullptr ? absl::optional<RoundPlan>() : controller->Decide(round.id, iterations);
+    if (!(round.plan == expected)) {
+      return absl::InternalError(absl::StrCat("round ", round.id, " has another plan than its controller makes"));
+    }
+    if (controller == nullptr || round.state != RoundState::kCommitted) continue;
+    controller->Observe({round.id, *round.plan, round.updates, round.update_bytes, round.train_loss,
+                         std::max<int64_t>(0, round.committed_us - round.opened_us)});
+    iterations += round.plan->local_steps;
   }
   return absl::OkStatus();
 }

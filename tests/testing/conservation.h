@@ -49,6 +49,10 @@ absl::Status CheckReplay(RunStore* store, const DownstreamCodecs& codecs, std::v
 // log and all aggregates; nothing to check without a state.
 absl::Status CheckServerSteps(RunStore* store, const RunConfig& config, const DownstreamCodecs& codecs);
 
+// The plan of every round is what the run's controller decides that saw the committed rounds before it, however often
+// the coordinator restarted between; no round has one without a controller.
+absl::Status CheckPlans(RunStore* store, const RunConfig& config);
+
 }  // namespace terse
 
 #endif  // TERSE_TESTS_TESTING_CONSERVATION_H_

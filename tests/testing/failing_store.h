@@ -72,8 +72,9 @@ class FailingStore : public RunStore {
   absl::StatusOr<absl::optional<Fate>> FateOf(Id128 update_id) override {
     return Guard("FateOf", [&] { return store_->FateOf(update_id); });
   }
-  absl::Status OpenRound(int64_t round, int64_t base_version, int64_t now_us) override {
-    return Guard("OpenRound", [&] { return store_->OpenRound(round, base_version, now_us); });
+  absl::Status OpenRound(int64_t round, int64_t base_version, int64_t now_us,
+                         const absl::optional<RoundPlan>& plan = absl::nullopt) override {
+    return Guard("OpenRound", [&] { return store_->OpenRound(round, base_version, now_us, plan); });
   }
   absl::Status CloseRound(int64_t round, absl::Span<const ChosenUpdate> chosen, int64_t now_us) override {
     return Guard("CloseRound", [&] { return store_->CloseRound(round, chosen, now_us); });

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "compression/codec_table.h"
+#include "compression/run_codecs.h"
 #include "core/file_system.h"
 #include "core/status.h"
 
@@ -49,7 +49,7 @@ FleetSimulation::FleetSimulation(RunConfig config, int64_t clients, FleetFaults*
     : config_(std::move(config)),
       faults_(faults),
       disk_(seed),
-      codec_(*MakeCodec(config_.codec, GridLayout())),
+      codec_(*MakeUpdateCodec(config_, GridLayout())),
       downstream_codec_(*MakeDownstreamCodec(config_, GridLayout())) {
   for (int64_t i = 0; i < clients; ++i) clients_.push_back(std::make_unique<Client>(seed + 1 + i));
   if (faults_ == nullptr) return;

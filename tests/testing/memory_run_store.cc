@@ -154,12 +154,14 @@ absl::Status MemoryRunStore::CheckOpen(int64_t round, int64_t base_version, cons
   return absl::OkStatus();
 }
 
-absl::Status MemoryRunStore::OpenRound(int64_t round, int64_t base_version, int64_t now_us) {
+absl::Status MemoryRunStore::OpenRound(int64_t round, int64_t base_version, int64_t now_us,
+                                       const absl::optional<RoundPlan>& plan) {
   TERSE_RETURN_IF_ERROR(CheckOpen(round, base_version, head_, rounds_.empty() ? nullptr : &rounds_.back().record));
   RoundRecord record;
   record.id = round;
   record.base_version = base_version;
   record.opened_us = now_us;
+  record.plan = plan;
   rounds_.push_back({record, {}});
   return absl::OkStatus();
 }
@@ -179,6 +181,10 @@ absl::Status MemoryRunStore::CloseRound(int64_t round, absl::Span<const ChosenUp
   closed.record.state = RoundState::kClosed;
   closed.record.closed_us = now_us;
   closed.record.updates = static_cast<int64_t>(chosen.size());
+  for (const ChosenUpdate& update : chosen) {
+    closed.record.update_bytes += update.payload_bytes;
+    closed.record.train_loss += update.loss / static_cast<double>(chosen.size());
+  }
   return absl::OkStatus();
 }
 
@@ -215,7 +221,8 @@ absl::Status MemoryRunStore::CommitRound(const Commit& commit, bool open_next) {
   log_[head_.version] = {head_.version, commit.model_hash, commit.downstream};
   if (!commit.aggregate.empty()) aggregates_[head_.version] = commit.aggregate;
   TERSE_RETURN_IF_ERROR(AddLedger(commit.ledger));
-  return open_next ? OpenRound(commit.round + 1, head_.version, commit.committed_us) : absl::OkStatus();
+  return open_next ? OpenRound(commit.round + 1, head_.version, commit.committed_us, commit.next_plan)
+                   : absl::OkStatus();
 }
 
 absl::Status MemoryRunStore::AbortRound(int64_t round, const std::string& reason, int64_t now_us) {

@@ -40,7 +40,8 @@ class MemoryRunStore : public RunStore {
   absl::StatusOr<bool> WasChosen(int64_t round, int64_t client) override;
   absl::StatusOr<absl::optional<int64_t>> BaseVersionOf(int64_t round) override;
   absl::StatusOr<absl::optional<Fate>> FateOf(Id128 update_id) override;
-  absl::Status OpenRound(int64_t round, int64_t base_version, int64_t now_us) override;
+  absl::Status OpenRound(int64_t round, int64_t base_version, int64_t now_us,
+                         const absl::optional<RoundPlan>& plan = absl::nullopt) override;
   absl::Status CloseRound(int64_t round, absl::Span<const ChosenUpdate> chosen, int64_t now_us) override;
   absl::Status CommitRound(const Commit& commit, bool open_next) override;
   absl::Status AbortRound(int64_t round, const std::string& reason, int64_t now_us) override;

@@ -1,0 +1,124 @@
+#include "compression/choice_codec.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "compression/codec_table.h"
+#include "core/codec_choices.h"
+#include "core/status.h"
+
+namespace terse {
+namespace {
+
+constexpr char kFormat = 0x1a;
+constexpr size_t kHeader = 2;
+
+// A scratch for each choice, made when it is first used.
+struct ChoiceScratch : EncodeScratch {
+  explicit ChoiceScratch(size_t choices) : made(choices), scratch(choices) {}
+  std::vector<bool> made;
+  std::vector<std::unique_ptr<EncodeScratch>> scratch;
+};
+
+EncodeScratch* ScratchOf(const Codec& codec, size_t choice, EncodeScratch* all) {
+  if (all == nullptr) return nullptr;
+  auto& scratch = static_cast<ChoiceScratch&>(*all);
+  if (!scratch.made[choice]) scratch.scratch[choice] = codec.NewScratch();
+  scratch.made[choice] = true;
+  return scratch.scratch[choice].get();
+}
+
+std::string WithHeader(int64_t choice, absl::string_view message) {
+  const char header[kHeader] = {kFormat, static_cast<char>(static_cast<uint8_t>(choice))};
+  return absl::StrCat(absl::string_view(header, kHeader), message);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<const Codec>> ChoiceCodec::Create(absl::Span<const CodecSpec> choices,
+                                                                 const Layout& layout) {
+  if (choices.empty() || choices.size() > kMostCodecChoices) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a run has 1 to ", kMostCodecChoices, " codings to choose from, not ", choices.size()));
+  }
+  std::vector<std::unique_ptr<const Codec>> codecs;
+  for (const CodecSpec& spec : choices) {
+    TERSE_ASSIGN_OR_RETURN(std::unique_ptr<const Codec> codec, MakeCodec(spec, layout));
+    codecs.push_back(std::move(codec));
+  }
+  if (codecs.size() == 1) return std::move(codecs[0]);
+  return std::unique_ptr<const Codec>(new ChoiceCodec(std::move(codecs)));
+}
+
+CodecTraits ChoiceCodec::traits() const {
+  CodecTraits all = choices_[0]->traits();
+  for (const auto& codec : choices_) {
+    const CodecTraits one = codec->traits();
+    all.lossless = all.lossless && one.lossless;
+    all.unbiased = all.unbiased && one.unbiased;
+    all.carries_all = all.carries_all && one.carries_all;
+    all.stochastic = all.stochastic || one.stochastic;
+    all.uses_latest = all.uses_latest || one.uses_latest;
+  }
+  return all;
+}
+
+int64_t ChoiceCodec::MaxMessageBytes() const {
+  int64_t most = 0;
+  for (const auto& codec : choices_) most = std::max(most, codec->MaxMessageBytes());
+  return most + static_cast<int64_t>(kHeader);
+}
+
+std::unique_ptr<EncodeScratch> ChoiceCodec::NewScratch() const {
+  return std::make_unique<ChoiceScratch>(choices_.size());
+}
+
+absl::StatusOr<ChoiceCodec::Picked> ChoiceCodec::Pick(const EncodeOptions& options) const {
+  if (options.choice < 0 || options.choice >= static_cast<int64_t>(choices_.size())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("there is no choice ", options.choice, " among the ", choices_.size(), " codings of the run"));
+  }
+  const size_t choice = static_cast<size_t>(options.choice);
+  Picked picked = {choices_[choice].get(), options};
+  picked.options.choice = 0;
+  picked.options.scratch = ScratchOf(*picked.codec, choice, options.scratch);
+  return picked;
+}
+
+absl::StatusOr<std::string> ChoiceCodec::Encode(absl::Span<const float> update, const EncodeOptions& options) const {
+  TERSE_ASSIGN_OR_RETURN(const Picked picked, Pick(options));
+  TERSE_ASSIGN_OR_RETURN(const std::string message, picked.codec->Encode(update, picked.options));
+  return WithHeader(options.choice, message);
+}
+
+absl::StatusOr<std::string> ChoiceCodec::AddAndEncode(absl::Span<const float> residual, absl::Span<float> delta,
+                                                      const EncodeOptions& options) const {
+  TERSE_ASSIGN_OR_RETURN(const Picked picked, Pick(options));
+  TERSE_ASSIGN_OR_RETURN(const std::string message, picked.codec->AddAndEncode(residual, delta, picked.options));
+  return WithHeader(options.choice, message);
+}
+
+absl::StatusOr<int64_t> ChoiceCodec::CostBits(absl::Span<const float> update, const EncodeOptions& options) const {
+  TERSE_ASSIGN_OR_RETURN(const Picked picked, Pick(options));
+  TERSE_ASSIGN_OR_RETURN(const int64_t bits, picked.codec->CostBits(update, picked.options));
+  return bits + 16;  // the choice, and the chosen codec's format byte
+}
+
+absl::StatusOr<std::unique_ptr<UpdateCursor>> ChoiceCodec::Open(absl::string_view message) const {
+  if (message.size() < kHeader || message[0] != kFormat) {
+    return absl::InvalidArgumentError(absl::StrCat(name(),
+                                                   " message without the format byte 0x1a and a choice; this run "
+                                                   "has ",
+                                                   choices_.size(), " codings to choose from"));
+  }
+  TERSE_ASSIGN_OR_RETURN(const Picked picked, Pick({{}, {}, {}, nullptr, ChoiceOf(message)}));
+  return picked.codec->Open(message.substr(kHeader));
+}
+
+int64_t ChoiceOf(absl::string_view message) {
+  return message.size() >= kHeader && message[0] == kFormat ? static_cast<uint8_t>(message[1]) : 0;
+}
+
+}  // namespace terse

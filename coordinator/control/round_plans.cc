@@ -1,0 +1,74 @@
+#include "coordinator/control/round_plans.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/control/controller_table.h"
+#include "core/fault.h"
+#include "core/status.h"
+
+namespace terse {
+namespace {
+
+// Rounds that are read at a time, so that a long run's do not all lie in memory.
+constexpr int64_t kPage = 1024;
+
+absl::StatusOr<RoundPlan> PlanOf(const RoundRecord& round) {
+  if (round.plan.has_value()) return *round.plan;
+  return absl::DataLossError(
+      absl::StrCat("round ", round.id, " has no plan of the controller: restore the state directory from a backup"));
+}
+
+absl::StatusOr<RoundOutcome> OutcomeOf(const RoundRecord& round, int64_t committed_us) {
+  TERSE_ASSIGN_OR_RETURN(RoundPlan plan, PlanOf(round));
+  const int64_t duration = std::max<int64_t>(0, committed_us - round.opened_us);
+  return RoundOutcome{round.id, std::move(plan), round.updates, round.update_bytes, round.train_loss, duration};
+}
+
+absl::Status ObserveStored(RunContext& run) {
+  for (int64_t first = 1; first <= run.round; first += kPage) {
+    const int64_t last = std::min(run.round, first + kPage - 1);
+    TERSE_ASSIGN_OR_RETURN(const std::vector<RoundRecord> rounds, run.store->Rounds(first, last));
+    for (const RoundRecord& round : rounds) {
+      TERSE_ASSIGN_OR_RETURN(run.plan, PlanOf(round));
+      if (round.state != RoundState::kCommitted) continue;
+      TERSE_ASSIGN_OR_RETURN(const RoundOutcome outcome, OutcomeOf(round, round.committed_us));
+      if (!Mutated(Mutant::kForgetRounds)) run.controller->Observe(outcome);
+      run.iterations += outcome.plan.local_steps;
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ResumePlans(RunContext& run) {
+  run.plan = {};
+  run.plan.local_steps = run.config->train.local_steps;
+  run.iterations = 0;
+  TERSE_ASSIGN_OR_RETURN(run.controller, MakeController(*run.config));
+  return run.controller == nullptr ? absl::OkStatus() : ObserveStored(run);
+}
+
+absl::optional<RoundPlan> NextPlan(const RunContext& run) {
+  if (run.controller == nullptr) return absl::nullopt;
+  return run.controller->Decide(run.round + 1, run.iterations);
+}
+
+void TakePlan(RunContext& run, absl::optional<RoundPlan> plan) {
+  if (plan.has_value()) run.plan = *std::move(plan);
+}
+
+absl::Status ObserveCommit(RunContext& run, int64_t now_us) {
+  if (run.controller == nullptr) return absl::OkStatus();
+  TERSE_ASSIGN_OR_RETURN(const std::vector<RoundRecord> rounds, run.store->Rounds(run.round, run.round));
+  if (rounds.empty()) return absl::DataLossError(absl::StrCat("round ", run.round, " has no row"));
+  TERSE_ASSIGN_OR_RETURN(const RoundOutcome outcome, OutcomeOf(rounds.front(), now_us));
+  run.controller->Observe(outcome);
+  run.iterations += outcome.plan.local_steps;
+  return absl::OkStatus();
+}
+
+}  // namespace terse

@@ -1,0 +1,29 @@
+// The plans of a run's rounds: from its controller, or the same for every round, and across restarts.
+#ifndef TERSE_COORDINATOR_CONTROL_ROUND_PLANS_H_
+#define TERSE_COORDINATOR_CONTROL_ROUND_PLANS_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/types/optional.h"
+#include "coordinator/run_context.h"
+
+namespace terse {
+
+// Makes run.controller, shows it every committed round of the store, and sets run.plan to that of the last round.
+// INVALID_ARGUMENT from MakeController; DATA_LOSS for a round without a plan.
+absl::Status ResumePlans(RunContext& run);
+
+// The plan of the round after run.round; nullopt without a controller.
+absl::optional<RoundPlan> NextPlan(const RunContext& run);
+
+// run.round opened with it.
+void TakePlan(RunContext& run, absl::optional<RoundPlan> plan);
+
+// Shows the controller the closed round run.round, which is about to be committed at `now_us`. Nothing may come between
+// but the commit.
+absl::Status ObserveCommit(RunContext& run, int64_t now_us);
+
+}  // namespace terse
+
+#endif  // TERSE_COORDINATOR_CONTROL_ROUND_PLANS_H_

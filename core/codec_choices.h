@@ -1,0 +1,33 @@
+// The codings that a controller chooses from, in both directions. Both ends make the same list from the configuration,
+// and a message names its entry by number (compression/choice_codec.h).
+#ifndef TERSE_CORE_CODEC_CHOICES_H_
+#define TERSE_CORE_CODEC_CHOICES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "core/run_config.h"
+
+namespace terse {
+
+// Number of stages of control.name = 'schedule'; 1 when nothing changes.
+int64_t StagesOf(const ControlSpec& control);
+
+// Of the clients' updates. One entry, config.codec, where the controller leaves the coding alone; else
+//   schedule  one a stage, with its density and its bits
+//   mqgrad    2 to 8 bits
+std::vector<CodecSpec> UpdateChoices(const RunConfig& config);
+
+// Of the model's steps (DownstreamMode::kCoded): as UpdateChoices for mqgrad, and a single entry otherwise.
+std::vector<CodecSpec> DownstreamChoices(const RunConfig& config);
+
+// The bits of MQGrad's choices: choice 0 has the fewest.
+inline constexpr int64_t kMqgradFewestBits = 2;
+inline constexpr int64_t kMqgradMostBits = 8;
+
+// The most entries of a list: one byte of a message names one.
+inline constexpr int64_t kMostCodecChoices = 256;
+
+}  // namespace terse
+
+#endif  // TERSE_CORE_CODEC_CHOICES_H_

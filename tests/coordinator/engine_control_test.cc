@@ -1,0 +1,159 @@
+// Whole fleets whose rounds a controller plans: what clients are told, what is stored, and what a restart continues.
+#include "compression/choice_codec.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "storage/sqlite_db.h"
+#include "tests/coordinator/crew.h"
+
+namespace terse {
+namespace {
+
+using ::testing::HasSubstr;
+
+RunConfig StagedRun(int64_t clients, int64_t rounds) {
+  RunConfig config = GridRunConfig(clients, rounds);
+  config.control.name = "schedule";
+  config.control.at = {2, 4};
+  config.control.local_steps = {3, 1, 5};
+  config.control.density = {0.01, 0.05, 0.1};
+  return config;
+}
+
+RunConfig MqgradRun(int64_t clients, int64_t rounds) {
+  RunConfig config = GridRunConfig(clients, rounds);
+  config.control.name = "mqgrad";
+  config.codec.name = "qsgd";
+  config.downstream = DownstreamMode::kCoded;
+  config.downstream_codec.name = "qsgd";
+  return config;
+}
+
+void ConnectAll(FleetSimulation& fleet) {
+  for (int64_t i = 0; i < fleet.size(); ++i) {
+    if (!fleet.connected(i)) fleet.Connect(i);
+  }
+}
+
+TEST(EngineControl, TellsClientsTheRoundsPlan) {
+  Crew crew(StagedRun(2, 6), 2);
+  const std::vector<int64_t> steps = {3, 3, 1, 1, 5, 5}, choices = {0, 0, 1, 1, 2, 2}, first = {0, 3, 6, 7, 8, 13};
+  for (int64_t round = 1; round <= 6; ++round) {
+    const std::vector<Assignment> assignments = crew.at(0).All<Assignment>();
+    ASSERT_EQ(static_cast<int64_t>(assignments.size()), round);
+    EXPECT_EQ(assignments.back().local_steps, steps[round - 1]);
+    EXPECT_EQ(assignments.back().choice, choices[round - 1]);
+    EXPECT_EQ(assignments.back().first_iteration, absl::optional<int64_t>(first[round - 1]));
+    crew.DeliverAll();
+  }
+  const std::vector<RoundRecord> rounds = *crew.fleet.store()->Rounds(1, 6);
+  for (int64_t i = 0; i < 6; ++i) {
+    ASSERT_TRUE(rounds[i].plan.has_value());
+    EXPECT_EQ(rounds[i].plan->local_steps, steps[i]);
+    EXPECT_EQ(rounds[i].plan->first_iteration, first[i]);
+    EXPECT_EQ(rounds[i].dense_bytes_up, 2 * 4 * GridLayout().size() * steps[i]);
+    EXPECT_GT(rounds[i].update_bytes, 0);
+  }
+  EXPECT_EQ(CheckPlans(crew.fleet.store(), crew.fleet.config()), absl::OkStatus());
+}
+
+TEST(EngineControl, AFixedRunHasNoPlans) {
+  Crew crew(GridRunConfig(2, 2), 2);
+  EXPECT_FALSE(crew.at(0).All<Assignment>().back().first_iteration.has_value());
+  EXPECT_EQ(crew.at(0).All<Assignment>().back().local_steps, crew.fleet.config().train.local_steps);
+  crew.DeliverAll();
+  EXPECT_FALSE((*crew.fleet.store()->LastRound())->plan.has_value());
+}
+
+TEST(EngineControl, AnAbortedRoundsIterationsAreDoneAgain) {
+  RunConfig config = StagedRun(2, 6);
+  config.control.by = "iteration";
+  config.control.at = {3, 4};
+  Crew crew(config, 2);
+  crew.DeliverAll();  // iterations 0 to 2
+  crew.Deliver(0, 2);
+  crew.Pass(crew.SecondsToDeadline() + 1);
+  crew.Pass(crew.SecondsToDeadline() + 1);
+  ASSERT_EQ(crew.RoundStateOf(2), RoundState::kAborted);
+  crew.Restart();
+  crew.Join(0);
+  crew.Join(1);
+  ASSERT_EQ(crew.view().round, 3);
+  const RoundPlan plan = *(*crew.fleet.store()->LastRound())->plan;
+  EXPECT_EQ(plan.first_iteration, 3);
+  EXPECT_EQ(plan.local_steps, 1);
+  crew.DeliverAll();
+  EXPECT_EQ((*crew.fleet.store()->LastRound())->plan->first_iteration, 4);
+  EXPECT_EQ(CheckPlans(crew.fleet.store(), crew.fleet.config()), absl::OkStatus());
+}
+
+class EngineControlled : public ::testing::TestWithParam<RunConfig (*)(int64_t, int64_t)> {};
+
+TEST_P(EngineControlled, GoesOnWithTheSamePolicyAfterEveryRestart) {
+  FleetSimulation fleet(GetParam()(3, 11), 3);
+  ASSERT_EQ(fleet.StartAll(), absl::OkStatus());
+  for (int64_t kill = 0; kill < 8; ++kill) {
+    for (int64_t step = 0; step < 17 + kill; ++step) ASSERT_EQ(fleet.DeliverAny(nullptr).status(), absl::OkStatus());
+    fleet.KillCoordinator();
+    ASSERT_EQ(fleet.StartCoordinator(), absl::OkStatus()) << kill;
+    EXPECT_EQ(CheckPlans(fleet.store(), fleet.config()), absl::OkStatus()) << kill;
+    ConnectAll(fleet);
+  }
+  ASSERT_EQ(fleet.Settle(), absl::OkStatus());
+  EXPECT_EQ(fleet.engine()->View().head.version, 11);
+  EXPECT_EQ(CheckPlans(fleet.store(), fleet.config()), absl::OkStatus());
+  EXPECT_EQ(CheckReplay(fleet.store(), fleet.downstream_codecs(), GridInitialWeights()), absl::OkStatus());
+}
+
+INSTANTIATE_TEST_SUITE_P(Policies, EngineControlled, ::testing::Values(StagedRun, MqgradRun));
+
+TEST(EngineControl, WhatClientsSendAndReceiveHasTheChoice) {
+  for (RunConfig (*make)(int64_t, int64_t) : {StagedRun, MqgradRun}) {
+    FleetSimulation fleet(make(2, 6), 2);
+    ASSERT_EQ(fleet.StartAll(), absl::OkStatus());
+    ASSERT_EQ(fleet.Settle(), absl::OkStatus());
+    const std::vector<RoundRecord> rounds = *fleet.store()->Rounds(1, 6);
+    const std::vector<LogMessage> log = *fleet.store()->ReadLog(0, 6);
+    const bool forwards = fleet.config().downstream == DownstreamMode::kForward;
+    for (int64_t i = 0; i < 6; ++i) {
+      const int64_t choice =
+          forwards ? ChoiceOf(ParseForwarded(log[i].downstream)->updates[0]) : CodedChoice(log[i].downstream);
+      EXPECT_EQ(choice, rounds[i].plan->choice) << i;
+    }
+    if (!forwards) continue;
+    EXPECT_GT(rounds[5].update_bytes, 4 * rounds[0].update_bytes);  // ten times the density
+    for (int64_t i = 0; i < 2; ++i) {
+      EXPECT_EQ(CheckConservation(fleet.store(), fleet.codec(), i, *fleet.state(i)->Read(), {}), absl::OkStatus());
+    }
+  }
+}
+
+TEST(EngineControl, AServerWithAStateRepeatsItsChoices) {
+  RunConfig config = MqgradRun(2, 9);
+  config.server.name = "sgd";
+  config.server.learning_rate = 0.5;
+  FleetSimulation fleet(config, 2);
+  ASSERT_EQ(fleet.StartAll(), absl::OkStatus());
+  ASSERT_EQ(fleet.Settle(), absl::OkStatus());
+  fleet.KillCoordinator();
+  ASSERT_EQ(fleet.StartCoordinator(), absl::OkStatus());
+  EXPECT_EQ(CheckServerSteps(fleet.store(), fleet.config(), fleet.downstream_codecs()), absl::OkStatus());
+}
+
+TEST(EngineControl, ARoundWithoutItsPlanIsDamage) {
+  FleetSimulation fleet(StagedRun(2, 6), 2);
+  ASSERT_EQ(fleet.StartAll(), absl::OkStatus());
+  while (fleet.engine()->View().head.version < 3) ASSERT_TRUE(*fleet.DeliverAny(nullptr));
+  fleet.KillCoordinator();
+  fleet.disk(kCoordinator).Start();
+  {
+    const auto db = *SqliteDb::Open(fleet.store_directory() + "/run.sqlite", SqliteDb::Mode::kWriter,
+                                    fleet.disk(kCoordinator).SqliteVfs());
+    ASSERT_EQ(db->Script("DELETE FROM plans WHERE round = 2"), absl::OkStatus());
+  }
+  const absl::Status status = fleet.StartCoordinator();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(status.message(), HasSubstr("round 2 has no plan"));
+}
+
+}  // namespace
+}  // namespace terse
