@@ -117,6 +117,7 @@ std::vector<std::unique_ptr<Worker>> StartWorkers(const FleetOptions& options, c
                                           "--device",      options.device,
                                           "--first",       absl::StrCat(first),
                                           "--count",       absl::StrCat(count)};
+    arguments.insert(arguments.end(), {"--link", absl::StrCat(options.link_bytes_per_second)});
     if (!options.data.empty()) arguments.insert(arguments.end(), {"--data", options.data});
     workers.push_back(
         std::make_unique<Worker>(std::move(arguments), absl::StrCat(options.directory, "/worker-", i, ".log")));
@@ -154,13 +155,13 @@ class StopWatch {
   std::thread thread_;
 };
 
-absl::StatusOr<Summary> ReadSummary(AdminClient* client) {
+absl::StatusOr<FleetResult> ReadResult(AdminClient* client) {
   TERSE_ASSIGN_OR_RETURN(const v1::Status status, client->GetStatus());
-  TERSE_ASSIGN_OR_RETURN(const std::vector<v1::Round> rounds, client->ListRounds(0, 0));
-  return Summarize(status, rounds);
+  TERSE_ASSIGN_OR_RETURN(std::vector<v1::Round> rounds, client->ListRounds(0, 0));
+  return FleetResult{Summarize(status, rounds), std::move(rounds)};
 }
 
-absl::StatusOr<Summary> WatchRun(AdminClient* client, const std::function<void(bool earlier)>& on_round) {
+absl::StatusOr<FleetResult> WatchRun(AdminClient* client, const std::function<void(bool earlier)>& on_round) {
   TERSE_ASSIGN_OR_RETURN(const v1::Status start, client->GetStatus());
   uint64_t newest = 0;
   TERSE_RETURN_IF_ERROR(client->Watch(1, [&](const v1::Round& round) {
@@ -169,12 +170,12 @@ absl::StatusOr<Summary> WatchRun(AdminClient* client, const std::function<void(b
     newest = round.id();
     on_round(newest <= start.version());
   }));
-  return ReadSummary(client);
+  return ReadResult(client);
 }
 
 }  // namespace
 
-absl::StatusOr<Summary> RunFleet(const FleetOptions& options, const std::function<void(bool earlier)>& on_round) {
+absl::StatusOr<FleetResult> RunFleet(const FleetOptions& options, const std::function<void(bool earlier)>& on_round) {
   TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(options.directory));
   spdlog::set_level(spdlog::level::err);
   std::signal(SIGPIPE, SIG_IGN);
@@ -200,14 +201,14 @@ absl::StatusOr<Summary> RunFleet(const FleetOptions& options, const std::functio
         workers.clear();
         coordinator.Stop().IgnoreError();
       });
-  const absl::StatusOr<Summary> summary = WatchRun(&admin, on_round);
+  absl::StatusOr<FleetResult> result = WatchRun(&admin, on_round);
   TERSE_RETURN_IF_ERROR(watch.Finish());
   if (stop_requested.load()) {
     return absl::CancelledError(absl::StrCat("stopped; the same command goes on from ", options.directory));
   }
   workers.clear();
   TERSE_RETURN_IF_ERROR(coordinator.Stop());
-  return summary;
+  return result;
 }
 
 }  // namespace terse

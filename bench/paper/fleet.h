@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "coordinator/admin/report.h"
@@ -17,14 +18,20 @@ struct FleetOptions {
   std::string data;       // directory of the data sets
   std::string device = "auto";
   int64_t clients = 0;
-  int workers = 1;  // processes for the clients
+  int workers = 1;                   // processes for the clients
+  double link_bytes_per_second = 0;  // of each client (thin_link.h); 0: loopback as it is
+};
+
+struct FleetResult {
+  Summary summary;
+  std::vector<v1::Round> rounds;
 };
 
 // Runs the fleet to the end of its run. `on_round` is called for every settled round; `earlier` are those that were
 // settled when the fleet started. CANCELLED after
 // SIGINT or SIGTERM, with everything kept; other statuses are the coordinator's, or UNAVAILABLE when a worker failed,
 // with the file that has its last words.
-absl::StatusOr<Summary> RunFleet(const FleetOptions& options, const std::function<void(bool earlier)>& on_round);
+absl::StatusOr<FleetResult> RunFleet(const FleetOptions& options, const std::function<void(bool earlier)>& on_round);
 
 }  // namespace terse
 

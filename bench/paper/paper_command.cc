@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <numeric>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -78,6 +79,17 @@ absl::optional<nlohmann::ordered_json> KnownSummary(const PaperRow& row, const s
   return summary;
 }
 
+// Mean over the last tenth of the committed rounds.
+double LastTrainLoss(const std::vector<v1::Round>& rounds) {
+  std::vector<double> losses;
+  for (const v1::Round& round : rounds) {
+    if (round.state() == "committed") losses.push_back(round.train_loss());
+  }
+  const size_t count = std::max<size_t>(1, losses.size() / 10);
+  if (losses.empty()) return 0;
+  return std::accumulate(losses.end() - static_cast<ptrdiff_t>(count), losses.end(), 0.0) / static_cast<double>(count);
+}
+
 absl::StatusOr<PaperResult> RunRow(const PaperOptions& options, const PaperRow& row, Progress* progress) {
   const std::string directory = absl::StrCat(options.out, "/", row.table->name, "/", row.key, "-", row.iterations,
                                              "-seed", options.scale.seed, options.data.empty() ? "-rendered" : "");
@@ -95,16 +107,19 @@ absl::StatusOr<PaperResult> RunRow(const PaperOptions& options, const PaperRow& 
   fleet.device = options.device;
   fleet.clients = row.workload->clients;
   fleet.workers = options.workers;
+  fleet.link_bytes_per_second = row.workload->link_bytes_per_second;
   const std::string before = ReadText(fleet.run_file);
   if (!before.empty() && before != row.run) {
     return absl::FailedPreconditionError(absl::StrCat(directory, " holds this row with other settings (an earlier ",
                                                       "release?); move it away, or choose another --out"));
   }
   TERSE_RETURN_IF_ERROR(ReplaceFile(PosixFiles(), fleet.run_file, {row.run}));
-  TERSE_ASSIGN_OR_RETURN(const Summary summary, RunFleet(fleet, [&](bool earlier) {
+  TERSE_ASSIGN_OR_RETURN(const FleetResult ended, RunFleet(fleet, [&](bool earlier) {
                            earlier ? progress->Skip(work / row.rounds) : progress->Advance(work / row.rounds);
                          }));
-  PaperResult result = {row, SummaryJson(summary)};
+  PaperResult result = {row, SummaryJson(ended.summary)};
+  result.summary["train_loss"] = LastTrainLoss(ended.rounds);
+  TERSE_RETURN_IF_ERROR(ReplaceFile(PosixFiles(), absl::StrCat(directory, "/rounds.csv"), {RoundsCsv(ended.rounds)}));
   TERSE_RETURN_IF_ERROR(
       ReplaceFile(PosixFiles(), absl::StrCat(directory, "/summary.json"), {result.summary.dump(2) + "\n"}));
   return result;

@@ -65,6 +65,10 @@ std::string HeadOf(const PaperRow& row) {
                         " | up, KB | down, KB | both, KB | against federated averaging | iterations |\n"
                         "|---|---|---|---|---|---|---|\n");
   }
+  if (row.table->columns == PaperColumns::kTime) {
+    return absl::StrCat("| method | ", metric, " | training loss | time | up, MB | down, MB | iterations |\n",
+                        "|---|---|---|---|---|---|---|\n");
+  }
   return absl::StrCat("| method | ", metric,
                       " | paper | compression, wire | payload | paper | iterations |\n|---|---|---|---|---|---|---|\n");
 }
@@ -88,6 +92,25 @@ std::string BothDirectionsColumns(const PaperResult& result, const std::vector<P
                          PerClient(result, "wire_bytes_down") / 1e3, BothDirections(result) / 1e3, rate);
 }
 
+// The training loss is the mean of the last tenth of the rounds; bytes are those of one client.
+std::string TimeColumns(const PaperResult& result) {
+  return absl::StrFormat("%s | %s | %.1f | %.1f", DecimalText(result.summary.value("train_loss", 0.0)),
+                         DurationText(result.summary.at("seconds").get<double>()),
+                         PerClient(result, "wire_bytes_up") / 1e6, PerClient(result, "wire_bytes_down") / 1e6);
+}
+
+std::string ColumnsOf(const PaperResult& result, const std::vector<PaperResult>& results) {
+  switch (result.row.table->columns) {
+    case PaperColumns::kBothDirections:
+      return BothDirectionsColumns(result, results);
+    case PaperColumns::kTime:
+      return TimeColumns(result);
+    case PaperColumns::kCompression:
+      break;
+  }
+  return CompressionColumns(result);
+}
+
 }  // namespace
 
 Json PaperJson(const std::vector<PaperResult>& results, const PaperScale& scale) {
@@ -103,6 +126,8 @@ Json PaperJson(const std::vector<PaperResult>& results, const PaperScale& scale)
                     {"compression_wire", result.summary.at("compression_up_wire")},
                     {"wire_bytes_up", PerClient(result, "wire_bytes_up")},
                     {"wire_bytes_down", PerClient(result, "wire_bytes_down")},
+                    {"seconds", result.summary.at("seconds")},
+                    {"train_loss", result.summary.value("train_loss", Json())},
                     {"paper_metric", figures.has_value() ? Json(figures->metric) : Json()},
                     {"paper_compression", figures.has_value() ? Json(figures->compression) : Json()}});
   }
@@ -119,10 +144,8 @@ std::string PaperMarkdown(const std::vector<PaperResult>& results) {
       absl::StrAppend(&text, text.empty() ? "" : "\n", workload->title, ", ", workload->clients, " clients\n\n",
                       HeadOf(row));
     }
-    const bool both = row.table->columns == PaperColumns::kBothDirections;
     absl::StrAppend(&text, "| ", row.method->title, " | ", MetricText(MetricOf(result), IsPerplexity(row)), " | ",
-                    both ? BothDirectionsColumns(result, results) : CompressionColumns(result), " | ", row.iterations,
-                    " |\n");
+                    ColumnsOf(result, results), " | ", row.iterations, " |\n");
   }
   return text;
 }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "bench/paper/bidirectional_tables.h"
 #include "bench/paper/mcgq_tables.h"
+#include "bench/paper/mqgrad_tables.h"
 #include "bench/paper/qsgd_tables.h"
 #include "bench/paper/sbc_tables.h"
 
@@ -32,7 +33,7 @@ std::string Scaled(absl::string_view text, double scale) {
 
 const std::vector<PaperTable>& PaperTables() {
   static const auto& tables = *new std::vector<PaperTable>{
-      SbcTable2(), SbcFigure3(), McgqTable3(), McgqTable4(), QsgdTables(), BidirectionalTable(),
+      SbcTable2(), SbcFigure3(), McgqTable3(), McgqTable4(), QsgdTables(), BidirectionalTable(), MqgradFigure(),
   };
   return tables;
 }
@@ -55,7 +56,8 @@ PaperRow MakePaperRow(const PaperTable& table, const PaperWorkload& workload, si
       "\n[train]\nlocal_steps = ", steps, "\n", workload.train, "\n[train.optimizer]\n", workload.optimizer,
       workload.momentum ? row.method->optimizer_keys : "",
       workload.schedule.empty() ? "" : absl::StrCat("\n[train.schedule]\n", Scaled(workload.schedule, scale.scale)),
-      "\n[codec]\n", row.method->codec, "\n[rounds]\ncount = ", row.rounds, "\nclients = ", workload.clients,
+      "\n[codec]\n", row.method->codec, row.method->control.empty() ? "" : "\n[control]\n", row.method->control,
+      "\n[rounds]\ncount = ", row.rounds, "\nclients = ", workload.clients,
       "\ndeadline_seconds = 31536000\nevaluate_every = ", std::max<int64_t>(1, row.rounds / 10),
       "\n\n[checkpoints]\nevery = ", row.method->checkpoint_every, "\n");
   return row;

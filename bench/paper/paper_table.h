@@ -25,6 +25,7 @@ struct PaperMethod {
   std::string codec;           // [codec]
   int64_t local_steps;         // n; 0: the workload's own (Federated Averaging)
   int64_t checkpoint_every;    // versions; few where the log has whole models
+  std::string control = {};    // [control]; empty: nothing changes while the run goes on
 };
 
 // A model on a data set with its hyperparameters.
@@ -44,12 +45,14 @@ struct PaperWorkload {
   std::string optimizer;
   std::string schedule;
   std::vector<PaperFigures> figures;  // one a method, in the methods' order
+  double link_bytes_per_second = 0;   // of each client, in each direction (thin_link.h); 0: loopback as it is
 };
 
 // What a table shows beside the metric.
 enum class PaperColumns {
-  kCompression,    // of what goes up, beside the paper's
-  kBothDirections  // bytes on the wire per client, up and down, and against the row "fedavg"
+  kCompression,     // of what goes up, beside the paper's
+  kBothDirections,  // bytes on the wire per client, up and down, and against the row "fedavg"
+  kTime             // training loss at the end, and how long that took
 };
 
 struct PaperTable {

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "bench/paper/thin_link.h"
 #include "client/rpc/connection_loop.h"
 #include "learning/local_trainer.h"
 #include "learning/runtime.h"
@@ -28,6 +29,7 @@ struct WorkerOptions {
   int64_t first = 0;
   int64_t count = 1;
   int threads = 1;
+  double link_bytes_per_second = 0;
 };
 
 std::atomic<bool> stop_requested{false};
@@ -63,6 +65,11 @@ absl::StatusOr<int> ServeVirtualClients(const WorkerOptions& options) {
       client.coordinator = options.coordinator;
       client.name = absl::StrCat("client-", number);
       client.state_directory = StateOf(options, number);
+      if (options.link_bytes_per_second > 0) {
+        client.through = [rate = options.link_bytes_per_second](CoordinatorLink* connection) {
+          return std::make_unique<ThinLink>(connection, rate);
+        };
+      }
       *status = ServeCoordinator(client, make_trainer, &stop_requested);
       if (!status->ok()) stop_requested.store(true);  // the others, and those that await it, would wait for ever
     });
@@ -87,6 +94,8 @@ void AddWorkerCommand(CLI::App* app, Command* command) {
   worker->add_option("--first", options->first, "number of the first client");
   worker->add_option("--count", options->count, "clients")->check(CLI::Range(1, 10000));
   worker->add_option("--threads", options->threads, "threads of LibTorch")->check(CLI::Range(1, 1024));
+  worker->add_option("--link", options->link_bytes_per_second, "bytes a second of each client's link; 0: any")
+      ->check(CLI::NonNegativeNumber);
   worker->callback([options, command] { *command = [options] { return ServeVirtualClients(*options); }; });
 }
 

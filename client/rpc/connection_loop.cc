@@ -116,7 +116,8 @@ absl::Status ServeOnce(const DaemonOptions& options, const std::atomic<bool>* st
   TERSE_ASSIGN_OR_RETURN(std::unique_ptr<GrpcLink> link,
                          GrpcLink::Connect(options.coordinator, kConnectTimeout, options.keepalive_seconds, stop));
   *connected = true;
-  const absl::Status status = session->Run(link.get());
+  const std::unique_ptr<CoordinatorLink> between = options.through ? options.through(link.get()) : nullptr;
+  const absl::Status status = session->Run(between != nullptr ? between.get() : link.get());
   if (status.ok() || absl::IsCancelled(status)) link->Close();
   const WireBytes wire = link->Wire();
   spdlog::info("{}: connection closed: {} bytes sent and {} received on the wire", options.name, wire.sent,

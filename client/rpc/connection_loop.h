@@ -4,10 +4,13 @@
 #define TERSE_CLIENT_RPC_CONNECTION_LOOP_H_
 
 #include <atomic>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "client/coordinator_link.h"
 #include "core/trainer.h"
 #include "proto/keepalive.h"
 
@@ -26,6 +29,9 @@ struct DaemonOptions {
   std::string run;                        // to join; empty: the only one that the coordinator has
   bool reset_state = false;               // a damaged state directory is emptied and started afresh
   double keepalive_seconds = kDefaultKeepaliveSeconds;
+  // For experiments: makes what stands between the session and each of its connections, which outlives it; may be
+  // empty.
+  std::function<std::unique_ptr<CoordinatorLink>(CoordinatorLink* connection)> through;
 };
 
 // Serves the coordinator until the run is finished: OK, or CANCELLED soon after `stop` has become true. A disk that is

@@ -70,6 +70,23 @@ TEST(PaperTable, TheHyperparametersOfSparseBinaryCompression) {
   EXPECT_EQ(words.train().schedule().every(), 1200);
 }
 
+TEST(PaperTable, TheBitsOfMqgrad) {
+  const PaperTable& table = Table("mqgrad");
+  const PaperWorkload& cifar = Workload(table, "cifar");
+  EXPECT_EQ(cifar.link_bytes_per_second, 10e6);
+  for (size_t i = 0; i < 3; ++i) {
+    const v1::RunConfig fixed = ConfigOf(MakePaperRow(table, cifar, i, {}));
+    EXPECT_EQ(fixed.codec().bits(), 2 << i);
+    EXPECT_EQ(fixed.downstream().bits(), 2 << i);
+    EXPECT_EQ(fixed.control().name(), "fixed");
+  }
+  const v1::RunConfig chosen = ConfigOf(MakePaperRow(table, cifar, 3, {}));
+  EXPECT_EQ(chosen.control().name(), "mqgrad");
+  EXPECT_EQ(chosen.codec().downstream(), "low_precision");
+  EXPECT_EQ(chosen.train().batch_size(), 32);
+  EXPECT_EQ(chosen.train().optimizer().learning_rate(), 0.2);
+}
+
 TEST(PaperTable, TheHyperparametersOfMonteCarloGradientQuantization) {
   const PaperTable& words = Table("mcgq-table3");
   const v1::RunConfig ptb = ConfigOf(MakePaperRow(words, Workload(words, "ptb"), 1, {}));
