@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "compression/feedback_table.h"
 #include "compression/run_codecs.h"
+#include "core/codec_choices.h"
 #include "core/fault.h"
 #include "core/status.h"
 #include "storage/module_file.h"
@@ -245,6 +246,10 @@ absl::Status ClientSession::OnAssignment(CoordinatorLink* link, const Assignment
 }
 
 absl::Status ClientSession::TrainAndSeal(CoordinatorLink* link, const Assignment& assignment) {
+  if (assignment.choice >= static_cast<int64_t>(UpdateChoices(*work_->config).size())) {
+    return absl::UnavailableError(
+        absl::StrCat("the assignment names coding ", assignment.choice, ", which the run has not"));
+  }
   const int64_t start = options_.clock->NowMicros();
   int64_t reported = start;
   int64_t steps = 0;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "compression/codec_table.h"
 #include "core/codec_choices.h"
@@ -15,19 +14,18 @@ namespace {
 constexpr char kFormat = 0x1a;
 constexpr size_t kHeader = 2;
 
-// A scratch for each choice, made when it is first used.
+// Of the choice that encoded last: what others would keep is not held for them.
 struct ChoiceScratch : EncodeScratch {
-  explicit ChoiceScratch(size_t choices) : made(choices), scratch(choices) {}
-  std::vector<bool> made;
-  std::vector<std::unique_ptr<EncodeScratch>> scratch;
+  int64_t choice = -1;
+  std::unique_ptr<EncodeScratch> of_choice;
 };
 
-EncodeScratch* ScratchOf(const Codec& codec, size_t choice, EncodeScratch* all) {
-  if (all == nullptr) return nullptr;
-  auto& scratch = static_cast<ChoiceScratch&>(*all);
-  if (!scratch.made[choice]) scratch.scratch[choice] = codec.NewScratch();
-  scratch.made[choice] = true;
-  return scratch.scratch[choice].get();
+EncodeScratch* ScratchOf(const Codec& codec, int64_t choice, EncodeScratch* scratch) {
+  if (scratch == nullptr) return nullptr;
+  auto& kept = static_cast<ChoiceScratch&>(*scratch);
+  if (kept.choice != choice) kept.of_choice = codec.NewScratch();
+  kept.choice = choice;
+  return kept.of_choice.get();
 }
 
 std::string WithHeader(int64_t choice, absl::string_view message) {
@@ -71,19 +69,16 @@ int64_t ChoiceCodec::MaxMessageBytes() const {
   return most + static_cast<int64_t>(kHeader);
 }
 
-std::unique_ptr<EncodeScratch> ChoiceCodec::NewScratch() const {
-  return std::make_unique<ChoiceScratch>(choices_.size());
-}
+std::unique_ptr<EncodeScratch> ChoiceCodec::NewScratch() const { return std::make_unique<ChoiceScratch>(); }
 
 absl::StatusOr<ChoiceCodec::Picked> ChoiceCodec::Pick(const EncodeOptions& options) const {
   if (options.choice < 0 || options.choice >= static_cast<int64_t>(choices_.size())) {
     return absl::InvalidArgumentError(
         absl::StrCat("there is no choice ", options.choice, " among the ", choices_.size(), " codings of the run"));
   }
-  const size_t choice = static_cast<size_t>(options.choice);
-  Picked picked = {choices_[choice].get(), options};
+  Picked picked = {choices_[options.choice].get(), options};
   picked.options.choice = 0;
-  picked.options.scratch = ScratchOf(*picked.codec, choice, options.scratch);
+  picked.options.scratch = ScratchOf(*picked.codec, options.choice, options.scratch);
   return picked;
 }
 
@@ -106,15 +101,26 @@ absl::StatusOr<int64_t> ChoiceCodec::CostBits(absl::Span<const float> update, co
   return bits + 16;  // the choice, and the chosen codec's format byte
 }
 
-absl::StatusOr<std::unique_ptr<UpdateCursor>> ChoiceCodec::Open(absl::string_view message) const {
+absl::StatusOr<const Codec*> ChoiceCodec::Named(absl::string_view message) const {
   if (message.size() < kHeader || message[0] != kFormat) {
     return absl::InvalidArgumentError(absl::StrCat(name(),
-                                                   " message without the format byte 0x1a and a choice; this run "
-                                                   "has ",
-                                                   choices_.size(), " codings to choose from"));
+                                                   " message without the format byte 0x1a and a choice; this run ",
+                                                   "has ", choices_.size(), " codings to choose from"));
   }
-  TERSE_ASSIGN_OR_RETURN(const Picked picked, Pick({{}, {}, {}, nullptr, ChoiceOf(message)}));
-  return picked.codec->Open(message.substr(kHeader));
+  EncodeOptions options;
+  options.choice = ChoiceOf(message);
+  TERSE_ASSIGN_OR_RETURN(const Picked picked, Pick(options));
+  return picked.codec;
+}
+
+absl::StatusOr<std::unique_ptr<UpdateCursor>> ChoiceCodec::Open(absl::string_view message) const {
+  TERSE_ASSIGN_OR_RETURN(const Codec* const codec, Named(message));
+  return codec->Open(message.substr(kHeader));
+}
+
+absl::StatusOr<absl::optional<std::vector<uint32_t>>> ChoiceCodec::SentPositions(absl::string_view message) const {
+  TERSE_ASSIGN_OR_RETURN(const Codec* const codec, Named(message));
+  return codec->SentPositions(message.substr(kHeader));
 }
 
 int64_t ChoiceOf(absl::string_view message) {

@@ -37,6 +37,7 @@ class ChoiceCodec : public Codec {
                                            const EncodeOptions& options) const override;
   absl::StatusOr<int64_t> CostBits(absl::Span<const float> update, const EncodeOptions& options) const override;
   absl::StatusOr<std::unique_ptr<UpdateCursor>> Open(absl::string_view message) const override;
+  absl::StatusOr<absl::optional<std::vector<uint32_t>>> SentPositions(absl::string_view message) const override;
 
  private:
   struct Picked {
@@ -47,6 +48,8 @@ class ChoiceCodec : public Codec {
   explicit ChoiceCodec(std::vector<std::unique_ptr<const Codec>> choices) : choices_(std::move(choices)) {}
   // The codec of options.choice, and the options for it. INVALID_ARGUMENT for a choice that does not exist.
   absl::StatusOr<Picked> Pick(const EncodeOptions& options) const;
+  // The codec that the message names. INVALID_ARGUMENT when it names none.
+  absl::StatusOr<const Codec*> Named(absl::string_view message) const;
 
   const std::vector<std::unique_ptr<const Codec>> choices_;
 };

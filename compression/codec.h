@@ -128,7 +128,7 @@ class Codec {
 
   // The flat positions of the parameters that the message carries, increasing; nullopt when it carries all of them.
   // Buffers travel with every message and are not among them: who masks momentum by these positions has none there.
-  absl::StatusOr<absl::optional<std::vector<uint32_t>>> SentPositions(absl::string_view message) const;
+  virtual absl::StatusOr<absl::optional<std::vector<uint32_t>>> SentPositions(absl::string_view message) const;
 };
 
 // accumulator[p - base] += scale * value for every element of the run, both operations in float32. All p are at least

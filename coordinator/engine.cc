@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "coordinator/control/round_plans.h"
 #include "coordinator/limits.h"
+#include "coordinator/round_plans.h"
 #include "coordinator/sessions.h"
 #include "coordinator/set_aside.h"
 #include "core/fault.h"

@@ -9,6 +9,7 @@
 #include "compression/aggregate.h"
 #include "compression/feedback_table.h"
 #include "coordinator/server_optimizer/server_optimizer_table.h"
+#include "core/codec_choices.h"
 #include "core/status.h"
 
 namespace terse {
@@ -20,7 +21,7 @@ constexpr uint64_t kServerKey = std::numeric_limits<uint64_t>::max();
 }  // namespace
 
 ServerStep::ServerStep(const RunConfig& config, const DownstreamCodecs& codecs)
-    : codecs_(codecs), mode_(config.downstream), seed_(config.seed) {}
+    : codecs_(codecs), mode_(config.downstream), seed_(config.seed), chooses_(DownstreamChoices(config).size() > 1) {}
 
 absl::StatusOr<std::unique_ptr<ServerStep>> ServerStep::Make(const RunConfig& config, const DownstreamCodecs& codecs) {
   const Layout& layout = codecs.updates.layout();
@@ -101,7 +102,7 @@ absl::Status ServerStep::Optimize() {
 
 absl::StatusOr<std::string> ServerStep::Encode(int64_t base_version, int64_t choice) {
   const CodecKey key = {seed_, static_cast<uint64_t>(base_version) + 1, kServerKey};
-  absl::StatusOr<std::string> message = feedback_->Compress(&average_, key, choice);
+  absl::StatusOr<std::string> message = feedback_->Compress(&average_, key, chooses_ ? choice : 0);
   if (!message.ok()) return absl::InternalError(absl::StrCat("the model's step: ", message.status().message()));
   // The residual is settled at once: it is only kept when the commit succeeds.
   TERSE_RETURN_IF_ERROR(feedback_->Settle(/*applied=*/true));

@@ -67,6 +67,7 @@ class ServerStep {
   const DownstreamCodecs codecs_;
   const DownstreamMode mode_;
   const uint64_t seed_;
+  const bool chooses_;                                // whether the coded mode has several codings
   std::unique_ptr<const ServerOptimizer> optimizer_;  // null: the average is the step
   std::unique_ptr<Feedback> feedback_;                // of kCoded
   std::vector<float> optimizer_state_;

@@ -17,7 +17,7 @@
 namespace terse {
 
 // The protocol version that this build speaks.
-inline constexpr uint32_t kProtocolVersion = 1;
+inline constexpr uint32_t kProtocolVersion = 2;
 
 enum class Outcome { kApplied, kNotApplied, kPending, kReset };
 
@@ -95,7 +95,7 @@ struct Assignment {
   int64_t local_steps = 0;
   int64_t choice = 0;  // of UpdateChoices (core/codec_choices.h)
   // With which the training begins, of the run; nullopt where every round has train.local_steps of them.
-  absl::optional<int64_t> first_iteration;
+  absl::optional<int64_t> first_iteration = absl::nullopt;
 };
 
 struct Receipt {

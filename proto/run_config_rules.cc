@@ -14,6 +14,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/codec_choices.h"
 #include "core/run_config.h"
@@ -197,6 +198,12 @@ std::optional<ConfigViolation> CheckServer(const v1::RunConfig& config) {
   return std::nullopt;
 }
 
+constexpr const char* kCodecsWithDensity[] = {"sbc", "stc",           "sbc_or_stc",          "top_k",
+                                              "dgc", "random_sparse", "low_precision_sparse"};
+
+// Whether `control.bits` and mqgrad can change its bits.
+bool IsQuantizer(const std::string& codec) { return codec == "qsgd" || codec == "low_precision"; }
+
 std::optional<ConfigViolation> CheckStages(const v1::Control& control) {
   const int stages = std::max({control.local_steps_size(), control.density_size(), control.bits_size()});
   if (stages < 2 || stages > kMostCodecChoices) {
@@ -219,6 +226,42 @@ std::optional<ConfigViolation> CheckStages(const v1::Control& control) {
                                                     " stages by '", control.by(), "'")};
 }
 
+// Whether a codec reads what a stage changes.
+std::optional<ConfigViolation> CheckStageCodec(const v1::RunConfig& config) {
+  const v1::Control& control = config.control();
+  const std::string& codec = config.codec().name();
+  if (control.density_size() > 0 && !absl::c_linear_search(kCodecsWithDensity, codec)) {
+    return ConfigViolation{"control.density", absl::StrCat("control.density changes nothing for codec.name = '", codec,
+                                                           "'; it is for ", absl::StrJoin(kCodecsWithDensity, ", "))};
+  }
+  if (control.bits_size() == 0) return std::nullopt;
+  if (!IsQuantizer(codec)) {
+    return ConfigViolation{"control.bits", absl::StrCat("control.bits changes nothing for codec.name = '", codec,
+                                                        "'; it is for qsgd and low_precision")};
+  }
+  const int64_t fewest = codec == "qsgd" ? 1 : 2, most = codec == "qsgd" ? 8 : 16;
+  for (int i = 0; i < control.bits_size(); ++i) {
+    if (control.bits(i) >= fewest && control.bits(i) <= most) continue;
+    const std::string key = JoinIndex("control.bits", i);
+    return ConfigViolation{key, absl::StrCat(key, " = ", control.bits(i), "; ", codec, " has ", fewest, " to ", most)};
+  }
+  return std::nullopt;
+}
+
+std::optional<ConfigViolation> CheckMqgrad(const v1::RunConfig& config) {
+  const std::string& codec = config.codec().name();
+  if (!IsQuantizer(codec)) {
+    return ConfigViolation{"control.name",
+                           absl::StrCat("control.name = 'mqgrad' chooses the bits of a quantizer, which '", codec,
+                                        "' is not; use codec.name = 'qsgd' or 'low_precision'")};
+  }
+  const std::string& down = config.codec().downstream();
+  if (IsQuantizer(down) || down == "forward" || down == "dense" || down == "auto") return std::nullopt;
+  return ConfigViolation{"codec.downstream", absl::StrCat("codec.downstream = '", down,
+                                                          "' has no bits for control.name = 'mqgrad' to choose; use ",
+                                                          "'qsgd', 'low_precision', 'forward', 'dense' or 'auto'")};
+}
+
 std::optional<ConfigViolation> CheckControl(const v1::RunConfig& config) {
   const v1::Control& control = config.control();
   if (control.name() != "fixed" && config.rounds().mode() != "synchronous") {
@@ -228,19 +271,16 @@ std::optional<ConfigViolation> CheckControl(const v1::RunConfig& config) {
   if (control.density_size() > 0 && config.codec().warmup_rounds() > 0) {
     return ConfigViolation{"control.density", "control.density and codec.warmup_rounds both set the density; use one"};
   }
-  if (control.name() == "schedule") return CheckStages(control);
+  if (control.name() == "schedule") {
+    std::optional<ConfigViolation> violation = CheckStages(control);
+    return violation.has_value() ? violation : CheckStageCodec(config);
+  }
   if (control.at_size() + control.local_steps_size() + control.density_size() + control.bits_size() > 0) {
     return ConfigViolation{"control.name", absl::StrCat("control.name = '", control.name(),
                                                         "' has no stages; use 'schedule', or leave out control.at, ",
                                                         "local_steps, density and bits")};
   }
-  const std::string& codec = config.codec().name();
-  if (control.name() == "mqgrad" && codec != "qsgd" && codec != "low_precision") {
-    return ConfigViolation{"control.name",
-                           absl::StrCat("control.name = 'mqgrad' chooses the bits of a quantizer, which '", codec,
-                                        "' is not; use codec.name = 'qsgd' or 'low_precision'")};
-  }
-  return std::nullopt;
+  return control.name() == "mqgrad" ? CheckMqgrad(config) : std::nullopt;
 }
 
 }  // namespace

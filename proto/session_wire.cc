@@ -7,12 +7,16 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "core/codec_choices.h"
 #include "core/status.h"
 #include "proto/run_config_convert.h"
 #include "proto/run_config_rules.h"
 
 namespace terse {
 namespace {
+
+// The most rounds and the most local steps that a run file may ask for.
+constexpr int64_t kMostIterations = int64_t{100'000'000} * 1'000'000;
 
 v1::Verdict::Outcome ToWire(Outcome outcome) {
   switch (outcome) {
@@ -312,9 +316,13 @@ absl::StatusOr<absl::optional<FromServer>> ServerMessageReader::Feed(const v1::S
       assignment.local_steps = message.assignment().local_steps();
       if (assignment.local_steps < 1) return absl::InvalidArgumentError("an assignment without local steps");
       assignment.choice = message.assignment().choice();
+      if (assignment.choice >= kMostCodecChoices) return absl::InvalidArgumentError("an assignment of no coding");
       if (message.assignment().has_first_iteration()) {
         TERSE_ASSIGN_OR_RETURN(assignment.first_iteration,
                                Number(message.assignment().first_iteration(), "first_iteration"));
+        if (*assignment.first_iteration > kMostIterations) {
+          return absl::InvalidArgumentError("an assignment beyond the last iteration that a run can have");
+        }
       }
       return absl::make_optional(FromServer(assignment));
     }

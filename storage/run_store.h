@@ -204,7 +204,8 @@ class RunStore {
   };
   virtual absl::StatusOr<absl::optional<Fate>> FateOf(Id128 update_id) = 0;
 
-  // FAILED_PRECONDITION unless the last round is settled and `base_version` is the head's.
+  // FAILED_PRECONDITION unless the last round is settled and `base_version` is the head's. A plan has at least one
+  // local step and a choice of 0 to 255, and is stored in the same transaction.
   virtual absl::Status OpenRound(int64_t round, int64_t base_version, int64_t now_us,
                                  const absl::optional<RoundPlan>& plan = absl::nullopt) = 0;
   // OPEN > CLOSED plus the chosen updates, one transaction. Refuses an update whose prev_applied is not the client's

@@ -29,6 +29,12 @@ std::string Scaled(absl::string_view text, double scale) {
   }
 }
 
+// What no key of a run file says and results depend on.
+std::string LinkText(const PaperWorkload& workload) {
+  if (workload.link_bytes_per_second == 0) return "";
+  return absl::StrCat("# Every client's link: ", workload.link_bytes_per_second, " bytes a second each way.\n");
+}
+
 }  // namespace
 
 const std::vector<PaperTable>& PaperTables() {
@@ -51,7 +57,7 @@ PaperRow MakePaperRow(const PaperTable& table, const PaperWorkload& workload, si
   row.iterations = row.rounds * steps;
   row.key = absl::StrCat(workload.name, "-", row.method->name);
   row.run = absl::StrCat(
-      "# ", workload.title, ", ", row.method->title, "; ", table.title, ".\nname = '", row.key,
+      "# ", workload.title, ", ", row.method->title, "; ", table.title, ".\n", LinkText(workload), "name = '", row.key,
       "'\nseed = ", scale.seed, "\ndurability = 'relaxed'\n\n[model]\n", workload.model, "\n[data]\n", workload.data,
       "\n[train]\nlocal_steps = ", steps, "\n", workload.train, "\n[train.optimizer]\n", workload.optimizer,
       workload.momentum ? row.method->optimizer_keys : "",

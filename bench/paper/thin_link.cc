@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <variant>
 
-#include "absl/time/clock.h"
-
 namespace terse {
 
 void ThinLink::Carry(size_t bytes, absl::Time* free) const {
-  *free = std::max(absl::Now(), *free) + absl::Seconds(static_cast<double>(bytes) / bytes_per_second_);
-  absl::SleepFor(*free - absl::Now());
+  *free = std::max(time_.now(), *free) + absl::Seconds(static_cast<double>(bytes) / bytes_per_second_);
+  time_.sleep(*free - time_.now());
 }
 
 absl::Status ThinLink::Send(const FromClient& message) {

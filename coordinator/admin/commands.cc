@@ -32,6 +32,12 @@ std::string SetAsideText(const v1::Client& client) {
   return absl::StrCat("until ", TimeText(client.set_aside_until_us()), ": ", client.set_aside_reason());
 }
 
+std::string LocalStepsText(const v1::RunConfig& config) {
+  const std::string steps = absl::StrCat(config.train().local_steps());
+  const bool fixed = config.control().name().empty() || config.control().name() == "fixed";
+  return fixed ? steps : absl::StrCat(steps, " (controller: ", config.control().name(), ")");
+}
+
 void PrintPlans(const std::vector<v1::Round>& rounds, const Terminal& terminal) {
   TextTable table({{"round", true},
                    {"state"},
@@ -103,7 +109,7 @@ absl::Status ShowStatus(AdminClient& client, const CommandOptions& options, cons
   table.AddRow({"clients", absl::StrCat(status.clients_connected(), " connected, ", status.clients_wanted(),
                                         " wanted, ", status.clients_known(), " known")});
   table.AddRow({"codec", status.config().codec().name()});
-  table.AddRow({"local steps", absl::StrCat(status.config().train().local_steps())});
+  table.AddRow({"local steps", LocalStepsText(status.config())});
   table.AddRow({"parameters", absl::StrCat(status.parameters())});
   table.AddRow({"model hash", absl::BytesToHexString(status.model_hash())});
   table.AddRow({"lineage", absl::BytesToHexString(status.lineage())});
@@ -227,7 +233,7 @@ absl::Status CheckRunFile(const CommandOptions& options, const Terminal& termina
     PrintJson(Json{{"file", options.file}, {"config", ToJson(config)}}, terminal);
   } else {
     *terminal.out << options.file << ": valid; run " << config.name() << ", " << config.rounds().count()
-                  << " rounds of " << config.train().local_steps() << " local steps, " << config.rounds().clients()
+                  << " rounds of " << LocalStepsText(config) << " local steps, " << config.rounds().clients()
                   << " clients, codec " << config.codec().name() << "\n";
   }
   return absl::OkStatus();

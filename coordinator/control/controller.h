@@ -17,7 +17,7 @@ struct RoundOutcome {
   int64_t updates = 0;       // chosen
   int64_t update_bytes = 0;  // payload of the chosen updates, together
   double train_loss = 0;     // mean over the chosen clients, of their local steps; finite
-  int64_t duration_us = 0;   // from opening the round to committing it; at least 0
+  int64_t duration_us = 0;  // from opening the round to committing it, a coordinator that was away included; at least 0
 };
 
 // A pure function of the configuration and the outcomes so far: no clock, no randomness but the run's seed. After a
@@ -27,7 +27,7 @@ class Controller {
   virtual ~Controller() = default;
 
   // The plan of round `round`, which begins at `first_iteration`. Asked again for the next number when a round was
-  // aborted, without an Observe between.
+  // aborted, without an Observe between. At least one local step; choice < UpdateChoices(config).size().
   virtual RoundPlan Decide(int64_t round, int64_t first_iteration) const = 0;
 
   // The round was committed. Called once for each, in order.

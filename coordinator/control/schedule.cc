@@ -26,7 +26,9 @@ RoundPlan ScheduleController::Decide(int64_t round, int64_t first_iteration) con
   plan.local_steps = control_.local_steps.empty() ? local_steps_ : control_.local_steps[stage];
   plan.choice = choices_ ? stage : 0;
   plan.first_iteration = first_iteration;
-  plan.why = absl::StrCat("stage ", stage + 1, " of ", stages_);
+  plan.why = absl::StrCat("stage ", stage + 1, " of ", stages_, " by ", control_.by);
+  if (!control_.density.empty()) absl::StrAppend(&plan.why, ", density ", control_.density[stage]);
+  if (!control_.bits.empty()) absl::StrAppend(&plan.why, ", ", control_.bits[stage], " bits");
   return plan;
 }
 

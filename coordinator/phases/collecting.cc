@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compression/choice_codec.h"
 #include "coordinator/phases/intake.h"
 #include "coordinator/phases/phases.h"
 #include "coordinator/selection.h"
@@ -39,6 +40,10 @@ class Collecting : public Intake {
     if (!Follows(run, session, update)) {
       TERSE_RETURN_IF_ERROR(AnswerLate(run, session, update));
       return Stay(Invite(run));
+    }
+    if (run.controller != nullptr && ChoiceOf(update.message) != run.plan.choice) {
+      return Stay(RefuseUpdate(run, session, "update_rejected", "another coding than the round's",
+                               "the update is not coded as its assignment said; check in again"));
     }
     TERSE_RETURN_IF_ERROR(Accept(run, session, std::move(update), /*staleness=*/0));
     return CloseIfDue(run);

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "coordinator/control/round_plans.h"
 #include "coordinator/phases/phases.h"
+#include "coordinator/round_plans.h"
 #include "coordinator/sessions.h"
 #include "coordinator/staleness.h"
 #include "core/fault.h"
@@ -33,19 +33,9 @@ class Committing : public Phase {
     TERSE_RETURN_IF_ERROR(run.server->Apply(*downstream, absl::MakeSpan(weights)));
     TERSE_FAILPOINT("coordinator.commit.aggregated");
 
-    BookWire(run);
-    // Dense bytes are those of the iterations that reach the model, so an aborted round saves nothing.
-    for (const auto& [client, received] : run.received) run.book.AddUp(client, 0, run.DenseBytesPerRound());
+    Commit commit = MakeCommit(run, chosen, HashWeights(weights), *std::move(downstream));
     const bool last = run.head.version + 1 >= run.config->rounds.count;
     const bool open_next = !last && !run.paused;
-    Commit commit;
-    commit.round = run.round;
-    commit.base_version = run.head.version;
-    commit.model_hash = HashWeights(weights);
-    commit.downstream = *std::move(downstream);
-    commit.aggregate = run.server->Aggregate(chosen.messages, chosen.samples, chosen.total);
-    commit.committed_us = run.Now();
-    commit.ledger = run.book.Take(run.round);
     TERSE_RETURN_IF_ERROR(ObserveCommit(run, commit.committed_us));
     if (open_next) commit.next_plan = NextPlan(run);
     TERSE_RETURN_IF_ERROR(run.store->CommitRound(commit, open_next));
@@ -92,6 +82,21 @@ class Committing : public Phase {
     }
     chosen.total = kFreshShare * static_cast<int64_t>(chosen.messages.size());
     return chosen;
+  }
+
+  static Commit MakeCommit(RunContext& run, const Chosen& chosen, Id128 model_hash, std::string downstream) {
+    BookWire(run);
+    // Dense bytes are those of the iterations that reach the model, so an aborted round saves nothing.
+    for (const auto& [client, received] : run.received) run.book.AddUp(client, 0, run.DenseBytesPerRound());
+    Commit commit;
+    commit.round = run.round;
+    commit.base_version = run.head.version;
+    commit.model_hash = model_hash;
+    commit.downstream = std::move(downstream);
+    commit.aggregate = run.server->Aggregate(chosen.messages, chosen.samples, chosen.total);
+    commit.committed_us = run.Now();
+    commit.ledger = run.book.Take(run.round);
+    return commit;
   }
 
   // Verdicts and the new model, to everyone who held the old one and listens. They travel with what the next phase has

@@ -1,9 +1,9 @@
 // Selecting: waits until enough clients are here, then opens the round.
 #include <utility>
 
-#include "coordinator/control/round_plans.h"
 #include "coordinator/phases/intake.h"
 #include "coordinator/phases/phases.h"
+#include "coordinator/round_plans.h"
 #include "coordinator/sessions.h"
 #include "core/fault.h"
 #include "core/status.h"

@@ -79,11 +79,15 @@ TEST(PaperTable, TheBitsOfMqgrad) {
     EXPECT_EQ(fixed.codec().bits(), 2 << i);
     EXPECT_EQ(fixed.downstream().bits(), 2 << i);
     EXPECT_EQ(fixed.control().name(), "fixed");
+    EXPECT_EQ(fixed.codec().name(), "low_precision");
+    EXPECT_EQ(fixed.codec().downstream(), "low_precision");
+    EXPECT_EQ(fixed.train().optimizer().momentum(), 0);
   }
   const v1::RunConfig chosen = ConfigOf(MakePaperRow(table, cifar, 3, {}));
   EXPECT_EQ(chosen.control().name(), "mqgrad");
   EXPECT_EQ(chosen.codec().downstream(), "low_precision");
   EXPECT_EQ(chosen.train().batch_size(), 32);
+  EXPECT_EQ(chosen.train().optimizer().weight_decay(), 0.004);
   EXPECT_EQ(chosen.train().optimizer().learning_rate(), 0.2);
 }
 

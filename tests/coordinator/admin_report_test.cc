@@ -130,15 +130,16 @@ TEST(RoundsCsv, EveryFieldInOrderAndDigitByDigit) {
   evaluated.set_accuracy(0);
   evaluated.set_top5(0.9);
   evaluated.set_perplexity(7.5);
+  evaluated.set_why("kept, \"Q\" 1");
   const std::vector<std::string> lines = absl::StrSplit(RoundsCsv({round, evaluated}), '\n');
   ASSERT_EQ(lines.size(), 4u);
   EXPECT_EQ(lines[0],
             "id,state,base_version,opened_us,closed_us,committed_us,updates,train_us_max,train_loss,accuracy,test_loss,"
             "dense_bytes_up,payload_bytes_up,wire_bytes_up,dense_bytes_down,payload_bytes_down,wire_bytes_down,top5,"
-            "perplexity");
+            "perplexity,local_steps,choice,why");
   EXPECT_EQ(lines[1],
-            "18446744073709551615,committed,0,-9223372036854775808,0,0,0,0,0.1,,,0,0,9007199254740993,0,0,0,,");
-  EXPECT_EQ(lines[2], "0,,0,0,0,0,0,0,0.0,0.0,,0,0,0,0,0,0,0.9,7.5");
+            "18446744073709551615,committed,0,-9223372036854775808,0,0,0,0,0.1,,,0,0,9007199254740993,0,0,0,,,,,");
+  EXPECT_EQ(lines[2], "0,,0,0,0,0,0,0,0.0,0.0,,0,0,0,0,0,0,0.9,7.5,,,\"kept, \"\"Q\"\" 1\"");
   EXPECT_EQ(lines[3], "");
 }
 

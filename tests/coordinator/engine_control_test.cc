@@ -1,4 +1,7 @@
 // Whole fleets whose rounds a controller plans: what clients are told, what is stored, and what a restart continues.
+#include <set>
+#include <string>
+
 #include "compression/choice_codec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -120,15 +123,56 @@ TEST(EngineControl, WhatClientsSendAndReceiveHasTheChoice) {
       EXPECT_EQ(choice, rounds[i].plan->choice) << i;
     }
     if (!forwards) continue;
-    EXPECT_GT(rounds[5].update_bytes, 4 * rounds[0].update_bytes);  // ten times the density
+    EXPECT_GT(rounds[5].update_bytes, rounds[0].update_bytes);  // a higher density
     for (int64_t i = 0; i < 2; ++i) {
       EXPECT_EQ(CheckConservation(fleet.store(), fleet.codec(), i, *fleet.state(i)->Read(), {}), absl::OkStatus());
     }
   }
 }
 
+TEST(EngineControl, AnUpdateOfAnotherCodingIsRefused) {
+  Crew crew(StagedRun(2, 6), 2);
+  for (int64_t round = 1; round <= 2; ++round) crew.DeliverAll();
+  Update update = crew.MakeUpdate(0, 3);  // coding 1
+  update.message = *crew.fleet.codec().Encode(GridDelta(0, 3));
+  update.update_id = MakeUpdateId((*crew.fleet.store()->Run())->lineage, 3, 0, crew.LastApplied(0), update.message);
+  EXPECT_EQ(crew.at(0).Say(update), absl::OkStatus());
+  ASSERT_EQ(crew.at(0).Count<Refusal>(), 1);
+  EXPECT_THAT(crew.at(0).All<Refusal>()[0].reason, HasSubstr("not coded as its assignment said"));
+  EXPECT_EQ(EventsOf(crew.fleet, "update_rejected").size(), 1);
+  crew.Leave(0);
+  crew.Join(0);
+  crew.DeliverAll();
+  EXPECT_EQ(crew.RoundStateOf(3), RoundState::kCommitted);
+}
+
+// What a policy learns from, the losses and the time of its rounds, is what the store gives a restarted one.
+TEST(EngineControl, MqgradLearnsTheSameAcrossRestarts) {
+  FleetSimulation fleet(MqgradRun(2, 90), 2);
+  ASSERT_EQ(fleet.StartAll(), absl::OkStatus());
+  for (int64_t step = 0; fleet.engine()->View().head.version < 90; ++step) {
+    ASSERT_EQ(fleet.DeliverAny(nullptr).status(), absl::OkStatus());
+    fleet.clock()->Advance(0.001 * static_cast<double>(step % 7));
+    if (step % 101 != 100) continue;
+    fleet.KillCoordinator();
+    ASSERT_EQ(fleet.StartCoordinator(), absl::OkStatus());
+    ConnectAll(fleet);
+  }
+  EXPECT_EQ(CheckPlans(fleet.store(), fleet.config()), absl::OkStatus());
+  std::set<std::string> reasons;
+  std::set<int64_t> choices, durations;
+  for (const RoundRecord& round : *fleet.store()->Rounds(1, 1000)) {
+    reasons.insert(round.plan->why);
+    choices.insert(round.plan->choice);
+    durations.insert(round.committed_us - round.opened_us);
+  }
+  EXPECT_GT(choices.size(), 1u);
+  EXPECT_GT(reasons.size(), 5u);  // they name what Q is, so it moved
+  EXPECT_GT(durations.size(), 5u);
+}
+
 TEST(EngineControl, AServerWithAStateRepeatsItsChoices) {
-  RunConfig config = MqgradRun(2, 9);
+  RunConfig config = MqgradRun(2, 60);
   config.server.name = "sgd";
   config.server.learning_rate = 0.5;
   FleetSimulation fleet(config, 2);
@@ -137,6 +181,9 @@ TEST(EngineControl, AServerWithAStateRepeatsItsChoices) {
   fleet.KillCoordinator();
   ASSERT_EQ(fleet.StartCoordinator(), absl::OkStatus());
   EXPECT_EQ(CheckServerSteps(fleet.store(), fleet.config(), fleet.downstream_codecs()), absl::OkStatus());
+  std::set<int64_t> choices;
+  for (const RoundRecord& round : *fleet.store()->Rounds(1, 60)) choices.insert(round.plan->choice);
+  EXPECT_GT(choices.size(), 1u);
 }
 
 TEST(EngineControl, ARoundWithoutItsPlanIsDamage) {

@@ -31,6 +31,7 @@ constexpr Kind kKinds[] = {
     {"4 clients, quorum 2, a server with a residual and momentum", 4, "quorum = 2\n", FleetTrait::kServerState},
     {"4 clients, buffered rounds of 2 updates", 4, "mode = 'buffered'\nbuffer = 2\nstaleness = 3\n",
      FleetTrait::kBuffered},
+    {"4 clients, quorum 2, stages of a schedule", 4, "quorum = 2\n", FleetTrait::kPlanned},
 };
 static_assert(std::size(kKinds) == kSettingsKinds);
 
@@ -42,6 +43,11 @@ const char* CodecLines(FleetTrait trait) {
     case FleetTrait::kServerState:
       return "name = 'sbc'\ndensity = 0.02\nmean_precision = 'bf16'\ndownstream = 'stc'\n"
              "[downstream]\ndensity = 0.05\n[server]\noptimizer = 'sgd'\nlearning_rate = 0.5\n";
+    case FleetTrait::kPlanned:
+      // The fleet's losses are as good as random, so stages go by for as long as there are some.
+      return "name = 'sbc'\nmean_precision = 'bf16'\n[control]\nname = 'schedule'\nby = 'plateau'\npatience = 2\n"
+             "density = [0.02, 0.1, 0.005, 0.05, 0.02, 0.1, 0.005, 0.05, 0.02, 0.1, 0.005, 0.05, 0.02, 0.1, 0.005]\n"
+             "local_steps = [1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3]\n";
     case FleetTrait::kNone:
     case FleetTrait::kBuffered:
       break;

@@ -14,6 +14,7 @@
 #include "compression/codec_table.h"
 #include "compression/feedback_table.h"
 #include "compression/position_coder_table.h"
+#include "compression/run_codecs.h"
 #include "proto/run_config_convert.h"
 #include "proto/run_config_rules.h"
 
@@ -278,6 +279,13 @@ TEST(WithLaterDefaults, CompletesAConfigurationOfAnOlderProgram) {
   EXPECT_EQ(run->limits.seconds, 0);
 }
 
+TEST(WithLaterDefaults, CompletesAConfigurationWithoutAController) {
+  v1::RunConfig before = Least();
+  before.clear_control();
+  EXPECT_EQ(WithLaterDefaults(before).SerializeAsString(), Least().SerializeAsString());
+  EXPECT_TRUE(ToCore(before).ok());
+}
+
 TEST(WithLaterDefaults, LeavesZerosThatWereGiven) {
   v1::RunConfig config = Least();
   config.mutable_clients()->set_set_aside_after(0);
@@ -495,51 +503,80 @@ TEST(RunConfigSchema, CarriesEverySettingOfTheServer) {
   EXPECT_EQ(run.server.tau, 0.3);
 }
 
+RunConfig WithControl(const std::string& codec, const std::string& control) {
+  const auto config = ParseRunConfig(
+      absl::StrCat(absl::StrReplaceAll(kLeast, {{"name = 'sbc'\n", absl::StrCat("name = '", codec, "'\n")}}),
+                   "[control]\nname = 'schedule'\n", control),
+      "x.toml");
+  EXPECT_TRUE(config.ok()) << config.status();
+  return config.ok() ? *ToCore(*config) : RunConfig();
+}
+
 TEST(RunConfigSchema, CarriesEverySettingOfTheControl) {
-  const auto config =
-      ParseRunConfig(absl::StrCat(kLeast,
-                                  "[control]\nname = 'schedule'\nby = 'iteration'\nat = [5, 70]\npatience = 3\n"
-                                  "local_steps = [10, 5, 1]\ndensity = [0.5, 0.25, 1]\nbits = [8, 4, 2]\n"),
-                     "x.toml");
-  ASSERT_TRUE(config.ok()) << config.status();
-  const ControlSpec control = ToCore(*config)->control;
+  const ControlSpec control = WithControl("sbc",
+                                          "by = 'iteration'\nat = [5, 70]\npatience = 3\nlocal_steps = [10, 5, 1]\n"
+                                          "density = [0.5, 0.25, 1]\n")
+                                  .control;
   EXPECT_EQ(control.name, "schedule");
   EXPECT_EQ(control.by, "iteration");
   EXPECT_THAT(control.at, ElementsAre(5, 70));
   EXPECT_EQ(control.patience, 3);
   EXPECT_THAT(control.local_steps, ElementsAre(10, 5, 1));
   EXPECT_THAT(control.density, ElementsAre(0.5, 0.25, 1));
-  EXPECT_THAT(control.bits, ElementsAre(8, 4, 2));
+  EXPECT_THAT(WithControl("qsgd", "at = [5]\nbits = [8, 1]\n").control.bits, ElementsAre(8, 1));
   EXPECT_EQ(ToCore(Least())->control.name, ControlSpec().name);
 }
 
 // What `control` adds to the least run file.
-std::string ControlError(const std::string& control) { return ErrorOf("[rounds]\n", control + "[rounds]\n"); }
+std::string ControlError(const std::string& control, const std::string& codec = "name = 'sbc'\n") {
+  return ErrorOf("name = 'sbc'\n", codec + "[control]\n" + control);
+}
 
 TEST(RunConfigSchema, StagesMustFitEachOther) {
-  const std::string head = "[control]\nname = 'schedule'\n";
+  const std::string head = "name = 'schedule'\n";
   EXPECT_THAT(ControlError(head), HasSubstr("has 0 stages; give 2 to 256"));
-  EXPECT_THAT(ControlError(head + "bits = [4]\n"), HasSubstr("has 1 stages"));
-  EXPECT_THAT(ControlError(head + "at = [3]\nbits = [4, 5]\ndensity = [0.5, 0.5, 0.5]\n"),
-              HasSubstr("control.bits has 2 values for 3 stages"));
-  EXPECT_THAT(ControlError(head + "bits = [4, 5]\n"), HasSubstr("control.at must have 1 increasing values"));
-  EXPECT_THAT(ControlError(head + "at = [3, 3]\nbits = [4, 5, 6]\n"), HasSubstr("increasing"));
-  EXPECT_THAT(ControlError(head + "by = 'plateau'\nat = [3]\nbits = [4, 5]\n"), HasSubstr("must have 0"));
+  EXPECT_THAT(ControlError(head + "density = [0.5]\n"), HasSubstr("has 1 stages"));
+  EXPECT_THAT(ControlError(head + "at = [3]\nlocal_steps = [4, 5]\ndensity = [0.5, 0.5, 0.5]\n"),
+              HasSubstr("control.local_steps has 2 values for 3 stages"));
+  EXPECT_THAT(ControlError(head + "local_steps = [4, 5]\n"), HasSubstr("control.at must have 1 increasing values"));
+  EXPECT_THAT(ControlError(head + "at = [3, 3]\nlocal_steps = [4, 5, 6]\n"), HasSubstr("increasing"));
+  EXPECT_THAT(ControlError(head + "by = 'plateau'\nat = [3]\nlocal_steps = [4, 5]\n"), HasSubstr("must have 0"));
   EXPECT_THAT(ControlError(head + "at = [3]\nbits = [4, 17]\n"), HasSubstr("control.bits[1] = 17 is above"));
   EXPECT_THAT(ControlError(head + "at = [3]\ndensity = [0.5, 0]\n"), HasSubstr("control.density[1] = 0 is below"));
   EXPECT_THAT(ControlError(head + "at = [3]\ndensity = [0.5, 'x']\n"), HasSubstr("give a number"));
 }
 
+TEST(RunConfigSchema, StagesMustChangeSomething) {
+  const std::string head = "name = 'schedule'\nat = [3]\n";
+  EXPECT_THAT(ControlError(head + "bits = [4, 5]\n"), HasSubstr("control.bits changes nothing for codec.name = 'sbc'"));
+  EXPECT_THAT(ControlError(head + "density = [0.5, 0.1]\n", "name = 'qsgd'\n"),
+              HasSubstr("control.density changes nothing for codec.name = 'qsgd'; it is for sbc, stc"));
+  EXPECT_THAT(ControlError(head + "bits = [8, 9]\n", "name = 'qsgd'\n"),
+              HasSubstr("control.bits[1] = 9; qsgd has 1 to 8"));
+  EXPECT_THAT(ControlError(head + "bits = [1, 9]\n", "name = 'low_precision'\n"),
+              HasSubstr("control.bits[0] = 1; low_precision has 2 to 16"));
+  // Every codec that the rules name takes what they let through.
+  for (const char* codec : {"sbc", "stc", "sbc_or_stc", "top_k", "dgc", "random_sparse", "low_precision_sparse"}) {
+    const RunConfig run = WithControl(codec, "at = [3]\ndensity = [1, 0.001]\n");
+    EXPECT_TRUE(MakeUpdateCodec(run, *Layout::Create({{"w", {50}}})).ok()) << codec;
+  }
+  for (const auto& [codec, bits] : {std::pair("qsgd", "[1, 8]"), std::pair("low_precision", "[2, 16]")}) {
+    const RunConfig run = WithControl(codec, absl::StrCat("at = [3]\nbits = ", bits, "\n"));
+    EXPECT_TRUE(MakeUpdateCodec(run, *Layout::Create({{"w", {50}}})).ok()) << codec;
+  }
+}
+
 TEST(RunConfigSchema, AControllerNeedsARunThatItCanPlan) {
-  EXPECT_THAT(ControlError("[control]\nname = 'mqgrad'\n"), HasSubstr("use codec.name = 'qsgd' or 'low_precision'"));
-  EXPECT_THAT(ControlError("[control]\nbits = [4, 5]\n"), HasSubstr("control.name = 'fixed' has no stages"));
-  EXPECT_THAT(
-      ErrorOf("[rounds]\n", "[control]\nname = 'schedule'\nat = [2]\nbits = [4, 5]\n[rounds]\nmode = 'buffered'\n"),
-      HasSubstr("use rounds.mode = 'synchronous'"));
-  EXPECT_THAT(
-      ErrorOf("name = 'sbc'\n",
-              "name = 'dgc'\nwarmup_rounds = 4\n[control]\nname = 'schedule'\nat = [2]\ndensity = [0.5, 0.1]\n"),
-      HasSubstr("both set the density"));
+  EXPECT_THAT(ControlError("name = 'mqgrad'\n"), HasSubstr("use codec.name = 'qsgd' or 'low_precision'"));
+  EXPECT_THAT(ControlError("name = 'mqgrad'\n", "name = 'qsgd'\ndownstream = 'stc'\n"),
+              HasSubstr("codec.downstream = 'stc' has no bits"));
+  EXPECT_THAT(ControlError("density = [0.5, 0.1]\n"), HasSubstr("control.name = 'fixed' has no stages"));
+  EXPECT_THAT(ControlError("name = 'schedule'\nat = [2]\ndensity = [0.5, 0.1]\n", "name = 'dgc'\nwarmup_rounds = 4\n"),
+              HasSubstr("both set the density"));
+  EXPECT_THAT(ErrorOf("[rounds]\n",
+                      "[control]\nname = 'schedule'\nat = [2]\nlocal_steps = [4, 5]\n"
+                      "[rounds]\nmode = 'buffered'\n"),
+              HasSubstr("use rounds.mode = 'synchronous'"));
 }
 
 // What depends on a client's own past, or is a mode by itself, is no codec of the server.

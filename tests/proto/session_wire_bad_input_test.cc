@@ -167,6 +167,18 @@ TEST(SessionWireBadInput, TheCoordinatorsFieldsAreNamed) {
           {"hash", [](Wire* m) { m->mutable_delta()->mutable_header()->set_model_hash("x"); }, {"model_hash", "got 1"}},
           {"version", [](Wire* m) { m->mutable_delta()->mutable_header()->set_version(kTooLarge); }, {"version"}},
           {"resync", [](Wire* m) { m->mutable_resync()->set_checkpoint_version(kTooLarge); }, {"checkpoint_version"}},
+          {"no such coding",
+           [](Wire* m) {
+             m->mutable_assignment()->set_local_steps(1);
+             m->mutable_assignment()->set_choice(256);
+           },
+           {"no coding"}},
+          {"an iteration that no run has",
+           [](Wire* m) {
+             m->mutable_assignment()->set_local_steps(1);
+             m->mutable_assignment()->set_first_iteration(100'000'000'000'001);
+           },
+           {"last iteration"}},
           {"no steps", [](Wire* m) { m->mutable_assignment()->set_round(1); }, {"local steps"}},
           {"receipt", [](Wire* m) { m->mutable_receipt()->set_update_id("x"); }, {"update_id", "got 1"}},
           {"outcome",

@@ -69,7 +69,10 @@ class ScriptedClient {
   Update MakeUpdate(int64_t round, int64_t index, int64_t step, Id128 prev_applied = {}) const {
     Update update;
     update.round = round;
-    update.message = *fleet_->codec().Encode(GridDelta(index, step));
+    EncodeOptions options;
+    const absl::optional<RoundRecord> last = *fleet_->store()->LastRound();
+    if (last.has_value() && last->plan.has_value()) options.choice = last->plan->choice;
+    update.message = *fleet_->codec().Encode(GridDelta(index, step), options);
     update.update_id = MakeUpdateId((*fleet_->store()->Run())->lineage, round, index, prev_applied, update.message);
     update.train_us = 1000;
     update.loss = 0.5f;

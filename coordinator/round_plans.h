@@ -1,6 +1,6 @@
 // The plans of a run's rounds: from its controller, or the same for every round, and across restarts.
-#ifndef TERSE_COORDINATOR_CONTROL_ROUND_PLANS_H_
-#define TERSE_COORDINATOR_CONTROL_ROUND_PLANS_H_
+#ifndef TERSE_COORDINATOR_ROUND_PLANS_H_
+#define TERSE_COORDINATOR_ROUND_PLANS_H_
 
 #include <cstdint>
 
@@ -11,7 +11,7 @@
 namespace terse {
 
 // Makes run.controller, shows it every committed round of the store, and sets run.plan to that of the last round.
-// INVALID_ARGUMENT from MakeController; DATA_LOSS for a round without a plan.
+// INVALID_ARGUMENT from MakeController; DATA_LOSS for a round without a plan; errors of the store.
 absl::Status ResumePlans(RunContext& run);
 
 // The plan of the round after run.round; nullopt without a controller.
@@ -21,9 +21,9 @@ absl::optional<RoundPlan> NextPlan(const RunContext& run);
 void TakePlan(RunContext& run, absl::optional<RoundPlan> plan);
 
 // Shows the controller the closed round run.round, which is about to be committed at `now_us`. Nothing may come between
-// but the commit.
+// but the commit, and when that fails, or this does (DATA_LOSS, errors of the store), the run is resumed anew.
 absl::Status ObserveCommit(RunContext& run, int64_t now_us);
 
 }  // namespace terse
 
-#endif  // TERSE_COORDINATOR_CONTROL_ROUND_PLANS_H_
+#endif  // TERSE_COORDINATOR_ROUND_PLANS_H_

@@ -1,4 +1,4 @@
-#include "coordinator/control/round_plans.h"
+#include "coordinator/round_plans.h"
 
 #include <algorithm>
 #include <utility>
