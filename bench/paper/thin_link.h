@@ -14,20 +14,20 @@
 
 namespace terse {
 
+// What a ThinLink waits with.
+struct LinkTime {
+  std::function<absl::Time()> now = absl::Now;
+  std::function<void(absl::Duration)> sleep = absl::SleepFor;
+};
+
 // Passes everything on to another link, later: every update, downstream message and checkpoint waits until a
 // full-duplex link of so many bytes a second, which nobody else uses, would have carried its payload. What comes
 // down counts from when it is received. Small messages wait for nothing. The waiting is the sender's or the receiver's
 // own, so clients in threads of one process wait beside each other. Thread safety as CoordinatorLink.
 class ThinLink : public CoordinatorLink {
  public:
-  // What it waits with.
-  struct Time {
-    std::function<absl::Time()> now = absl::Now;
-    std::function<void(absl::Duration)> sleep = absl::SleepFor;
-  };
-
   // `link` must outlive this; bytes_per_second > 0.
-  ThinLink(CoordinatorLink* link, double bytes_per_second, Time time = Time())
+  ThinLink(CoordinatorLink* link, double bytes_per_second, LinkTime time = LinkTime())
       : link_(link), bytes_per_second_(bytes_per_second), time_(std::move(time)) {}
 
   absl::Status Send(const FromClient& message) override;
@@ -43,7 +43,7 @@ class ThinLink : public CoordinatorLink {
 
   CoordinatorLink* const link_;
   const double bytes_per_second_;
-  const Time time_;
+  const LinkTime time_;
   absl::Time up_free_ = absl::InfinitePast();
   absl::Time down_free_ = absl::InfinitePast();
 };
