@@ -10,11 +10,12 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "client/coordinator_link.h"
 #include "core/trainer.h"
 #include "proto/keepalive.h"
 
 namespace terse {
+
+class CoordinatorLink;
 
 struct DaemonOptions {
   std::string coordinator;  // host:port

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "core/session_messages.h"
 #include "gmock/gmock.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
@@ -166,7 +167,7 @@ class RawPeer : public testing::Test {
     return reason;
   }
 
-  static v1::ClientMessage CheckInAs(const std::string& name, uint32_t version = 1) {
+  static v1::ClientMessage CheckInAs(const std::string& name, uint32_t version = kProtocolVersion) {
     v1::ClientMessage message;
     message.mutable_check_in()->set_protocol_version(version);
     message.mutable_check_in()->set_name(name);
