@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -21,6 +22,17 @@
 extern char** environ;
 
 namespace terse {
+namespace {
+
+// Held while a process starts.
+std::mutex& StartMutex() {
+  static auto* const mutex = new std::mutex;
+  return *mutex;
+}
+
+}  // namespace
+
+void AwaitStartingProcesses() { const std::lock_guard<std::mutex> lock(StartMutex()); }
 
 Process::Process(std::vector<std::string> argv, std::string log_path, bool own_group) : log_path_(std::move(log_path)) {
   std::vector<char*> raw;
@@ -33,7 +45,10 @@ Process::Process(std::vector<std::string> argv, std::string log_path, bool own_g
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   if (own_group) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  // It returns when the child runs its own program.
+  StartMutex().lock();
   const int error = posix_spawnp(&pid_, raw[0], &actions, &attributes, raw.data(), environ);
+  StartMutex().unlock();
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) {

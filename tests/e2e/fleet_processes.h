@@ -14,6 +14,11 @@
 
 namespace terse {
 
+// Returns once every Process that is being started by any thread runs its own program. Until then it holds copies of
+// all that this process has open, locks of directories included: who has let go of one and starts a process that will
+// take it must wait.
+void AwaitStartingProcesses();
+
 // A child process whose output goes to a file. Killed when the object goes.
 class Process {
  public:

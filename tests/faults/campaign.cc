@@ -251,6 +251,7 @@ class FleetCampaign {
     kills_at_check_ = fleet_.total_kills();
     ++result_->checks;
     Findings findings = CheckStoredState(fleet_.RunState(), fleet_.settings(), absl::MakeSpan(clients_));
+    AwaitStartingProcesses();  // of other fleets: they may hold the lock of what was just closed
     result_->rounds = findings.rounds;
     result_->lost += findings.lost;
     result_->doubled += findings.doubled;
