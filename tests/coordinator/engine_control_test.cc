@@ -162,7 +162,8 @@ TEST(EngineControl, MqgradLearnsTheSameAcrossRestarts) {
   EXPECT_EQ(CheckPlans(fleet.store(), fleet.config()), absl::OkStatus());
   std::set<std::string> reasons;
   std::set<int64_t> choices, durations;
-  for (const RoundRecord& round : *fleet.store()->Rounds(1, 1000)) {
+  const std::vector<RoundRecord> rounds = *fleet.store()->Rounds(1, 1000);
+  for (const RoundRecord& round : rounds) {
     reasons.insert(round.plan->why);
     choices.insert(round.plan->choice);
     durations.insert(round.committed_us - round.opened_us);
@@ -183,7 +184,8 @@ TEST(EngineControl, AServerWithAStateRepeatsItsChoices) {
   ASSERT_EQ(fleet.StartCoordinator(), absl::OkStatus());
   EXPECT_EQ(CheckServerSteps(fleet.store(), fleet.config(), fleet.downstream_codecs()), absl::OkStatus());
   std::set<int64_t> choices;
-  for (const RoundRecord& round : *fleet.store()->Rounds(1, 150)) choices.insert(round.plan->choice);
+  const std::vector<RoundRecord> rounds = *fleet.store()->Rounds(1, 150);
+  for (const RoundRecord& round : rounds) choices.insert(round.plan->choice);
   EXPECT_GT(choices.size(), 1u);
 }
 
