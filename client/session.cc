@@ -6,9 +6,11 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "compression/downstream_model.h"
 #include "compression/feedback_table.h"
 #include "compression/run_codecs.h"
 #include "core/codec_choices.h"
+#include "core/epochs.h"
 #include "core/fault.h"
 #include "core/status.h"
 #include "storage/module_file.h"
@@ -35,6 +37,37 @@ int64_t FirstIteration(const RunConfig& config, int64_t base_version) {
 }
 
 }  // namespace
+
+void ClientSession::Work::Hold(int64_t of_version, std::vector<float> held) {
+  version = of_version;
+  weights = std::move(held);
+  snapshot = HasEpochs(*config) ? weights : std::vector<float>();
+}
+
+void ClientSession::Work::Drop() {
+  version = absl::nullopt;
+  snapshot.clear();
+}
+
+bool ClientSession::Work::CanMoveTo(int64_t of_version) const {
+  if (!HasEpochs(*config)) return version.has_value() && of_version == *version + 1;
+  if (StandsAlone(*config, of_version)) return true;
+  return version.has_value() && SnapshotBefore(*config, of_version) == SnapshotBefore(*config, *version);
+}
+
+absl::Status ClientSession::Work::MoveTo(int64_t of_version, const std::string& message) {
+  if (!HasEpochs(*config)) {
+    TERSE_RETURN_IF_ERROR(ApplyDownstream(downstream_codecs(), message, &scratch, absl::MakeSpan(weights)));
+    version = of_version;
+    return absl::OkStatus();
+  }
+  weights.resize(codec->layout().size());
+  const absl::Span<const float> center = StandsAlone(*config, of_version) ? absl::Span<const float>() : snapshot;
+  TERSE_RETURN_IF_ERROR(ApplyModel(downstream_codecs(), message, center, &scratch, absl::MakeSpan(weights)));
+  version = of_version;
+  if (StandsAlone(*config, of_version)) snapshot = weights;
+  return absl::OkStatus();
+}
 
 ClientSession::ClientSession(Options options) : options_(std::move(options)) {}
 
@@ -167,9 +200,9 @@ absl::Status ClientSession::LoadWork(Work* work) const {
   TERSE_RETURN_IF_ERROR(LoadState(work));
   absl::optional<CachedModel> cached = options_.state->LoadModel();
   if (cached.has_value() && cached->lineage == work->lineage &&
-      static_cast<int64_t>(cached->weights.size()) == work->codec->layout().size()) {
-    work->version = cached->version;
-    work->weights = std::move(cached->weights);
+      static_cast<int64_t>(cached->weights.size()) == work->codec->layout().size() &&
+      StandsAlone(*work->config, cached->version)) {
+    work->Hold(cached->version, std::move(cached->weights));
   }
   return absl::OkStatus();
 }
@@ -178,8 +211,7 @@ void ClientSession::StartFromScratch(Id128 start_hash, Work* work) const {
   std::vector<float> weights = work->trainer->StartWeights();
   if (static_cast<int64_t>(weights.size()) != work->codec->layout().size() || HashWeights(weights) != start_hash)
     return;
-  work->version = 0;
-  work->weights = std::move(weights);
+  work->Hold(0, std::move(weights));
 }
 
 absl::Status ClientSession::SendReady(CoordinatorLink* link) {
@@ -194,7 +226,7 @@ absl::Status ClientSession::SendReady(CoordinatorLink* link) {
 
 absl::Status ClientSession::OnResync(CoordinatorLink* link, const Resync& resync) {
   Log(false, absl::StrCat("downloading checkpoint ", resync.checkpoint_version, ": ", resync.reason));
-  work_->version = absl::nullopt;
+  work_->Drop();
   const int64_t size = work_->codec->layout().size();
   absl::StatusOr<std::string> bytes =
       link->DownloadCheckpoint(work_->lineage, resync.checkpoint_version, 4 * size + kCheckpointEnvelope);
@@ -206,28 +238,30 @@ absl::Status ClientSession::OnResync(CoordinatorLink* link, const Resync& resync
     return absl::UnavailableError(
         absl::StrCat("the downloaded checkpoint is not whole: ", checkpoint.status().message()));
   }
-  work_->version = checkpoint->version;
-  work_->weights = std::move(checkpoint->weights);
+  if (!StandsAlone(*work_->config, checkpoint->version)) {
+    return absl::UnavailableError(absl::StrCat("the checkpoint of version ", checkpoint->version, " is no snapshot"));
+  }
+  work_->Hold(checkpoint->version, std::move(checkpoint->weights));
   return SendReady(link);
 }
 
 absl::Status ClientSession::OnDelta(CoordinatorLink* link, const Delta& delta) {
-  if (!work_->version.has_value() || delta.version <= *work_->version) return absl::OkStatus();
-  if (delta.version != *work_->version + 1) {
+  // Without a model a resync is on its way; only a version that stands alone can take its place.
+  const bool held = work_->version.has_value();
+  if (held ? delta.version <= *work_->version : !work_->CanMoveTo(delta.version)) return absl::OkStatus();
+  if (!work_->CanMoveTo(delta.version)) {
     return absl::UnavailableError(
         absl::StrCat("a downstream message for version ", delta.version, " at version ", *work_->version));
   }
   TERSE_FAILPOINT("client.delta.before_apply");
-  const absl::Status applied =
-      ApplyDownstream(work_->downstream_codecs(), *delta.message, &work_->scratch, absl::MakeSpan(work_->weights));
+  const absl::Status applied = work_->MoveTo(delta.version, *delta.message);
   if (applied.ok() && HashWeights(work_->weights) == delta.model_hash) {
-    work_->version = delta.version;
     TERSE_FAILPOINT("client.delta.applied");
     return absl::OkStatus();
   }
   Log(true, absl::StrCat("version ", delta.version, " does not match the coordinator's model hash: full resync. ",
                          applied.message()));
-  work_->version = absl::nullopt;
+  work_->Drop();
   return SendReady(link);
 }
 
@@ -263,12 +297,7 @@ absl::Status ClientSession::TrainAndSeal(CoordinatorLink* link, const Assignment
     ++steps;
     return options_.keep_going();
   };
-  work_->scratch.resize(work_->weights.size());
-  absl::Span<float> delta = absl::MakeSpan(work_->scratch);
-  const LocalPlan plan = {assignment.local_steps, assignment.first_iteration.has_value()
-                                                      ? *assignment.first_iteration
-                                                      : FirstIteration(*work_->config, assignment.base_version)};
-  TERSE_ASSIGN_OR_RETURN(const TrainResult result, work_->trainer->Train(work_->weights, plan, keep_going, delta));
+  TERSE_ASSIGN_OR_RETURN(const TrainResult result, DoTask(assignment, keep_going));
   TERSE_FAILPOINT("client.train.done");
   const int64_t train_us = options_.clock->NowMicros() - start;
   const CodecKey key = {work_->config->seed, static_cast<uint64_t>(assignment.round),
@@ -279,6 +308,24 @@ absl::Status ClientSession::TrainAndSeal(CoordinatorLink* link, const Assignment
     if (positions.has_value()) work_->trainer->MaskMomentum(*positions);
   }
   return SealUpdate(assignment, std::move(message), train_us, result.mean_loss);
+}
+
+absl::StatusOr<TrainResult> ClientSession::DoTask(const Assignment& assignment,
+                                                  const std::function<bool()>& keep_going) {
+  Work& work = *work_;
+  work.scratch.resize(work.weights.size());
+  const absl::Span<float> result = absl::MakeSpan(work.scratch);
+  switch (TaskFrom(*work.config, assignment.base_version)) {
+    case ClientTask::kFullGradient:
+      return work.trainer->Gradient({work.weights, {}}, keep_going, result);
+    case ClientTask::kGradientStep:
+      return work.trainer->Gradient({work.weights, work.snapshot}, keep_going, result);
+    case ClientTask::kTrain:
+      break;
+  }
+  const int64_t first = assignment.first_iteration.has_value() ? *assignment.first_iteration
+                                                               : FirstIteration(*work.config, assignment.base_version);
+  return work.trainer->Train(work.weights, {assignment.local_steps, first}, keep_going, result);
 }
 
 absl::Status ClientSession::SealUpdate(const Assignment& assignment, std::string message, int64_t train_us,
@@ -327,8 +374,8 @@ absl::Status ClientSession::OnVerdict(const Verdict& verdict) {
   if (verdict.outcome == Outcome::kPending) return absl::OkStatus();  // SendReady pushes it again
   const bool applied = verdict.outcome == Outcome::kApplied;
   if (!applied) {
-    Log(true, absl::StrCat("the update of round ", state->state().sealed->round,
-                           " came too late and folds into the next one"));
+    Log(true, absl::StrCat("the update of round ", state->state().sealed->round, " came too late and ",
+                           work_->feedback->folds_forward() ? "folds into the next one" : "is dropped"));
   }
   TERSE_RETURN_IF_ERROR(Stored(state->Settle(applied)));
   return work_->feedback->Settle(applied);
@@ -337,9 +384,13 @@ absl::Status ClientSession::OnVerdict(const Verdict& verdict) {
 absl::Status ClientSession::Flush() {
   TERSE_RETURN_IF_ERROR(options_.state->Flush());
   if (!work_.has_value() || !work_->version.has_value()) return absl::OkStatus();
-  CachedModel model = {work_->lineage, *work_->version, std::move(work_->weights)};  // moved, because it is large
+  // The version that stands alone; moved, because it is large.
+  const bool epochs = HasEpochs(*work_->config);
+  std::vector<float>& kept = epochs ? work_->snapshot : work_->weights;
+  const int64_t version = epochs ? SnapshotBefore(*work_->config, *work_->version) : *work_->version;
+  CachedModel model = {work_->lineage, version, std::move(kept)};
   const absl::Status saved = options_.state->SaveModel(model);
-  work_->weights = std::move(model.weights);
+  kept = std::move(model.weights);
   return saved;
 }
 

@@ -66,7 +66,18 @@ class ClientSession {
     std::unique_ptr<Feedback> feedback;
     absl::optional<int64_t> version;  // of weights; nullopt while none are held
     std::vector<float> weights;
+    std::vector<float>
+        snapshot;  // of the version's epoch, in a run with epochs (core/epochs.h); empty while none is held
     std::vector<float> scratch;  // a downstream message's step, then the delta
+
+    // Holds a version that stands alone.
+    void Hold(int64_t of_version, std::vector<float> held);
+    // Holds nothing any more.
+    void Drop();
+    // Whether the message of `of_version` can be applied.
+    bool CanMoveTo(int64_t of_version) const;
+    // Brings the weights to the version of the message.
+    absl::Status MoveTo(int64_t of_version, const std::string& message);
 
     DownstreamCodecs downstream_codecs() const { return {*codec, downstream_codec.get()}; }
   };
@@ -93,6 +104,8 @@ class ClientSession {
   absl::Status OnVerdict(const Verdict& verdict);
   absl::Status Push(CoordinatorLink* link);
   absl::Status TrainAndSeal(CoordinatorLink* link, const Assignment& assignment);
+  // What the assignment asks of the trainer, into work_->scratch.
+  absl::StatusOr<TrainResult> DoTask(const Assignment& assignment, const std::function<bool()>& keep_going);
   absl::Status SealUpdate(const Assignment& assignment, std::string message, int64_t train_us, float loss);
   void Log(bool warn, const std::string& line) const { options_.log(warn, line); }
 

@@ -69,8 +69,14 @@ absl::StatusOr<std::string> Feedback::Accumulate(std::vector<float>* delta, cons
 
 absl::Status Feedback::Settle(bool applied) {
   if (!pending()) return absl::FailedPreconditionError("no update is pending, so there is nothing to settle");
-  if (applied) TERSE_RETURN_IF_ERROR(Subtract(pending_));
+  TERSE_RETURN_IF_ERROR(TakeOut(applied ? pending_ : absl::string_view()));
   pending_.clear();
+  return absl::OkStatus();
+}
+
+absl::Status Feedback::TakeOut(absl::string_view message) {
+  if (!message.empty()) TERSE_RETURN_IF_ERROR(Subtract(message));
+  if (message.empty() && !folds_forward()) std::fill(dense_.begin(), dense_.end(), 0.0f);
   DropBuffers();
   return absl::OkStatus();
 }
@@ -107,9 +113,7 @@ absl::Status Feedback::Restore(absl::Span<const float> dense, absl::string_view 
   }
   dense_.assign(dense.begin(), dense.end());
   pending_.assign(pending.data(), pending.size());
-  if (!minus.empty()) TERSE_RETURN_IF_ERROR(Subtract(minus));
-  if (pending.empty()) DropBuffers();
-  return absl::OkStatus();
+  return pending.empty() ? TakeOut(minus) : absl::OkStatus();
 }
 
 double Feedback::Norm() const {

@@ -21,6 +21,7 @@ namespace terse {
 //
 //   Compress(delta)   dense = what the state and the delta make; returns the message; the update is now pending
 //   Settle(applied)   APPLIED: dense -= what the message carried;  NOT_APPLIED: dense stays, the work folds forward
+//                     (unless folds_forward() is false: it is dropped then)
 //
 // A pending update must be settled before the next Compress. (dense, the message that was settled last) is all that a
 // client must store: Restore continues from it.
@@ -56,6 +57,8 @@ class Feedback {
 
   // Whether nothing is left of an update that was applied, so that between updates that all are there is no state.
   virtual bool forgets() const { return false; }
+  // Whether an update that was not applied joins the next one.
+  virtual bool folds_forward() const { return true; }
 
   // The state: a whole number of vectors of layout().size() floats, the first of which is what was encoded last while
   // an update is pending, and otherwise what waits to be sent.
@@ -89,6 +92,8 @@ class Feedback {
  private:
   // Zeroes what dense_ has for buffers.
   void DropBuffers();
+  // Takes an update out of dense_ whose verdict is known; `message` is empty unless it was applied.
+  absl::Status TakeOut(absl::string_view message);
 
   const Codec* const codec_;
   const float decay_;

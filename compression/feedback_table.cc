@@ -39,6 +39,10 @@ std::unique_ptr<Feedback> NewNone(const CodecSpec& spec, const Codec* codec, Sch
   return std::make_unique<NoFeedback>(codec, std::move(schedule));
 }
 
+std::unique_ptr<Feedback> NewDiscard(const CodecSpec& spec, const Codec* codec, Schedule schedule) {
+  return std::make_unique<Discard>(codec, std::move(schedule));
+}
+
 struct Row {
   const char* name;
   std::unique_ptr<Feedback> (*create)(const CodecSpec& spec, const Codec* codec, Schedule schedule);
@@ -46,7 +50,7 @@ struct Row {
 
 constexpr Row kFeedbacks[] = {
     {"error_feedback", NewErrorFeedback}, {"momentum", NewMomentum}, {"momentum_correction", NewMomentumCorrection},
-    {"accumulation", NewAccumulation},    {"none", NewNone},
+    {"accumulation", NewAccumulation},    {"none", NewNone},         {"discard", NewDiscard},
 };
 
 // The schedule that the settings ask for, or null.

@@ -1,6 +1,7 @@
 #include "compression/low_precision.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/memory/memory.h"
 #include "compression/exact_math.h"
@@ -18,6 +19,16 @@ float LowPrecisionDelta(float largest, int bits) {
   const float delta = FloatAtLeast(static_cast<double>(largest) / static_cast<double>(most));
   const bool fits = FloatBits(LowPrecisionValue(most, delta)) < kInfinityBits;
   return fits ? delta : FloatFromBits(FloatBits(delta) - 1);
+}
+
+double LowPrecisionLoss(absl::Span<const float> values, int bits) {
+  const double delta = static_cast<double>(LowPrecisionDelta(LargestMagnitude(values), bits));
+  if (delta == 0) return 0;
+  return LaneSum(values, [delta](float value) {
+    const double quotient = static_cast<double>(value) / delta;
+    const double up = quotient - std::floor(quotient);
+    return up * delta * ((1 - up) * delta);
+  });
 }
 
 absl::StatusOr<std::unique_ptr<const Codec>> LowPrecisionCodec::Create(const CodecSpec& spec, const Layout& layout) {

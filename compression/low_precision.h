@@ -46,6 +46,10 @@ inline float LowPrecisionValue(int32_t level, float delta) {
 // where its own largest number would be beyond the float32 range is delta one float32 smaller. 0 for 0.
 float LowPrecisionDelta(float largest, int bits);
 
+// E||Q_(delta,b)(x) - x||^2, the left side of conditions (2) and (4), for the codec's delta of a bucket `values`: the
+// sum of (x - z)(z + delta - x), up to the rounding of doubles; the same bits on every machine.
+double LowPrecisionLoss(absl::Span<const float> values, int bits);
+
 // The codec. Its contract is Codec's; format number 0x16.
 //
 // Settings: bits = b from 2 to 16, bucket (0 as in the paper: a delta a tensor). Stochastic, unbiased, not lossless. A

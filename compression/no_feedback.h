@@ -1,6 +1,8 @@
 // No memory: what an applied message did not carry is dropped, as unbiased codecs (qsgd, terngrad, low_precision) and
 // plain signSGD are defined. An update that was not applied still folds into the next one: its work was never in the
 // model.
+//
+// Or, for gradients, whose weights are out of date by the next one: what was not applied is dropped too.
 #ifndef TERSE_COMPRESSION_NO_FEEDBACK_H_
 #define TERSE_COMPRESSION_NO_FEEDBACK_H_
 
@@ -22,6 +24,15 @@ class NoFeedback : public Feedback {
 
  private:
   absl::Status Subtract(absl::string_view message) override;
+};
+
+// The contract is Feedback's. The state is zero between updates.
+class Discard : public NoFeedback {
+ public:
+  using NoFeedback::NoFeedback;
+
+  absl::string_view name() const override { return "discard"; }
+  bool folds_forward() const override { return false; }
 };
 
 }  // namespace terse

@@ -69,11 +69,12 @@ absl::Status Engine::Recover(const Codec* downstream_codec) {
     return absl::DataLossError(absl::StrCat("checkpoint ", checkpoint.version, " holds ", run_.weights.size(),
                                             " parameters, the model has ", run_.layout().size()));
   }
-  if (run_.server->has_state() && checkpoint.version > 0 && checkpoint.server_state.empty()) {
+  if (run_.server->state_size() > 0 && checkpoint.version > 0 && checkpoint.server_state.empty()) {
     return absl::DataLossError(absl::StrCat("checkpoint ", checkpoint.version,
                                             " has no state of the server: restore the state directory from a backup"));
   }
-  if (!Mutated(Mutant::kForgetServerState)) TERSE_RETURN_IF_ERROR(run_.server->Restore(checkpoint.server_state));
+  if (Mutated(Mutant::kForgetServerState)) checkpoint.server_state.clear();
+  TERSE_RETURN_IF_ERROR(run_.server->Restore(run_.weights, checkpoint.server_state));
   TERSE_ASSIGN_OR_RETURN(const std::vector<LogMessage> log, run_.store->ReadLog(checkpoint.version, run_.head.version));
   for (const LogMessage& message : log) {
     TERSE_RETURN_IF_ERROR(Annotate(Replay(message), absl::StrCat("replaying the log, version ", message.version)));

@@ -1,6 +1,5 @@
-// What happens between the updates of a round and the message that clients receive: the average, the server optimizer,
-// and the codec of the downstream direction with the server's own residual. SBC Algorithm 1, lines 18 to 20, is the
-// plain form of it.
+// What happens between the updates of a round and the message that clients receive. averaging_step is SBC Algorithm 1,
+// lines 18 to 20, with a server optimizer and a codec of the downstream direction; svrg_step is for runs with epochs.
 #ifndef TERSE_COORDINATOR_SERVER_STEP_H_
 #define TERSE_COORDINATOR_SERVER_STEP_H_
 
@@ -14,8 +13,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "compression/downstream.h"
-#include "compression/feedback.h"
-#include "coordinator/server_optimizer/server_optimizer.h"
 #include "core/run_config.h"
 
 namespace terse {
@@ -23,28 +20,30 @@ namespace terse {
 // One per run. Not thread-safe. Its state belongs to the head, as the weights do: Commit makes it durable by the
 // round's updates (Aggregate), and a checkpoint has it whole. A restarted coordinator restores the checkpoint's and
 // repeats the rounds since; the same updates give the same bits on every machine.
-//
-// Memory: the average, and state_size() floats.
 class ServerStep {
  public:
-  // The codecs must outlive it; `codecs.coded` is that of MakeDownstreamCodec. INVALID_ARGUMENT for settings that the
-  // tables refuse.
+  virtual ~ServerStep() = default;
+
+  // The codecs must outlive it; `codecs.coded` is that of MakeDownstreamCodec. Restore comes first. INVALID_ARGUMENT
+  // for settings that the tables refuse.
   static absl::StatusOr<std::unique_ptr<ServerStep>> Make(const RunConfig& config, const DownstreamCodecs& codecs);
 
-  // Whether rounds leave anything behind. Without, state() is empty and Repeat is not needed.
-  bool has_state() const { return state_size() > 0; }
-  // Numbers of the state: those of the optimizer, then the residual.
-  size_t state_size() const;
-  std::vector<float> state() const;
-  // What state() gave, or nothing for the state before the first round. DATA_LOSS when it does not fit.
-  absl::Status Restore(absl::Span<const float> state);
+  // Whether rounds leave anything behind that Repeat must bring back after a restart.
+  virtual bool has_state() const = 0;
+  // Numbers of state(), which a checkpoint has beside the weights. Both are of a version that StandsAlone
+  // (core/epochs.h).
+  virtual size_t state_size() const = 0;
+  virtual std::vector<float> state() const = 0;
+  // Goes on from the weights of a checkpoint and what state() gave there; nothing for the state before the first round.
+  // DATA_LOSS when it does not fit.
+  virtual absl::Status Restore(absl::Span<const float> weights, absl::Span<const float> state) = 0;
 
   // The downstream message that leads from `base_version` to the next version. `messages` are validated; `samples` and
   // `total` as at BuildDownstream, `choice` as RoundPlan's. INVALID_ARGUMENT, with the state unchanged, when the
-  // average overflows or is too large for the optimizer. INTERNAL when the step does not encode: the state is then of
+  // average overflows or is too large to go on with. INTERNAL when the message does not encode: the state is then of
   // no use, and must be restored.
-  absl::StatusOr<std::string> Take(int64_t base_version, absl::Span<const absl::string_view> messages,
-                                   absl::Span<const int64_t> samples, int64_t total = 0, int64_t choice = 0);
+  virtual absl::StatusOr<std::string> Take(int64_t base_version, absl::Span<const absl::string_view> messages,
+                                           absl::Span<const int64_t> samples, int64_t total, int64_t choice) = 0;
 
   // What Take needs to be repeated after a restart: the messages, as a kForward message. Empty when there is no state.
   std::string Aggregate(absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,
@@ -52,27 +51,14 @@ class ServerStep {
   // Take for what Aggregate made. DATA_LOSS unless it gives `downstream` again.
   absl::Status Repeat(int64_t base_version, absl::string_view aggregate, absl::string_view downstream);
 
-  // weights[i] += step[i], with the operations of every client.
-  absl::Status Apply(absl::string_view downstream, absl::Span<float> weights);
-
- private:
-  ServerStep(const RunConfig& config, const DownstreamCodecs& codecs);
-
-  size_t optimizer_floats() const;
-  size_t residual_floats() const;
-  // `average_` becomes the optimizer's step.
-  absl::Status Optimize();
-  absl::StatusOr<std::string> Encode(int64_t base_version, int64_t choice);
-
-  const DownstreamCodecs codecs_;
-  const DownstreamMode mode_;
-  const uint64_t seed_;
-  const bool chooses_;                                // whether the coded mode has several codings
-  std::unique_ptr<const ServerOptimizer> optimizer_;  // null: the average is the step
-  std::unique_ptr<Feedback> feedback_;                // of kCoded
-  std::vector<float> optimizer_state_;
-  std::vector<float> average_;
+  // Brings the weights of the version before the message to that of it, with the operations of every client. A message
+  // of Take may be applied until the next Take. Fails as ApplyDownstream or ApplyModel.
+  virtual absl::Status Apply(absl::string_view downstream, absl::Span<float> weights) = 0;
 };
+
+// The server, beside the clients' indexes, in the keys of stochastic codecs: of the message that leads from
+// `base_version` to the next version.
+CodecKey ServerKey(const RunConfig& config, int64_t base_version);
 
 }  // namespace terse
 

@@ -6,6 +6,7 @@
 #include "coordinator/allow_list.h"
 #include "coordinator/set_aside.h"
 #include "coordinator/staleness.h"
+#include "core/epochs.h"
 #include "core/fault.h"
 #include "core/status.h"
 
@@ -73,14 +74,15 @@ absl::StatusOr<absl::optional<Verdict>> SettleAtCheckIn(RunContext& run, const C
   return absl::make_optional(std::move(verdict));
 }
 
-absl::Status SendLog(RunContext& run, Session& session, int64_t from_version) {
-  TERSE_ASSIGN_OR_RETURN(std::vector<LogMessage> log, run.store->ReadLog(from_version, run.head.version));
+// The log of the versions after `after` up to `up_to`.
+absl::Status SendLog(RunContext& run, Session& session, int64_t after, int64_t up_to) {
+  TERSE_ASSIGN_OR_RETURN(std::vector<LogMessage> log, run.store->ReadLog(after, up_to));
   for (LogMessage& entry : log) {
     run.book.AddDown(session.client, entry.downstream.size(), 0);
     session.link->Send(
         Delta{entry.version, entry.model_hash, std::make_shared<const std::string>(std::move(entry.downstream))});
   }
-  session.version = run.head.version;
+  session.version = up_to;
   return absl::OkStatus();
 }
 
@@ -106,10 +108,27 @@ absl::StatusOr<bool> LogIsBetter(RunContext& run, int64_t version) {
   return *log_bytes <= file.bytes + *log_after_file;
 }
 
+// In a run with epochs: the epoch's snapshot and the head, each where the client needs it; a `version` of -1 is none.
+absl::Status SendModels(RunContext& run, Session& session, int64_t version) {
+  const int64_t snapshot = SnapshotBefore(*run.config, run.head.version);
+  if (version < snapshot) {
+    const absl::Status sent = SendLog(run, session, snapshot - 1, snapshot);
+    // Then the newest checkpoint is this snapshot.
+    if (absl::IsOutOfRange(sent)) return SendResync(run, session, "the log begins with the epoch's snapshot");
+    TERSE_RETURN_IF_ERROR(sent);
+  }
+  if (std::max(version, snapshot) < run.head.version) {
+    TERSE_RETURN_IF_ERROR(SendLog(run, session, run.head.version - 1, run.head.version));
+  }
+  session.version = run.head.version;
+  return absl::OkStatus();
+}
+
 absl::Status CatchUp(RunContext& run, Session& session, int64_t version) {
+  if (HasEpochs(*run.config)) return SendModels(run, session, version);
   TERSE_ASSIGN_OR_RETURN(const bool use_log, LogIsBetter(run, version));
   if (use_log) {
-    const absl::Status sent = SendLog(run, session, version);
+    const absl::Status sent = SendLog(run, session, version, run.head.version);
     // A checkpoint that was just written may have cut the log off in between.
     if (!absl::IsOutOfRange(sent)) return sent;
   }
@@ -122,9 +141,10 @@ absl::Status NoteDrift(RunContext& run, const Session& session, const std::strin
   return RecordFailure(run, session.client, absl::StrCat("its model drifted ", where));
 }
 
-// Under weighting or selection by samples a client must have some.
-bool LacksSamples(const RoundPolicy& policy, int64_t samples) {
-  return samples < 1 && (policy.weighting == Weighting::kSamples || policy.selection == Selection::kSamples);
+// Where samples weigh, in averages, selection or full gradients, a client must have some.
+bool LacksSamples(const RunConfig& config, int64_t samples) {
+  return samples < 1 && (config.rounds.weighting == Weighting::kSamples ||
+                         config.rounds.selection == Selection::kSamples || HasEpochs(config));
 }
 
 absl::Status KeepSamples(RunContext& run, Session& session, int64_t samples) {
@@ -238,7 +258,7 @@ absl::Status HandleReady(RunContext& run, SessionId id, const Ready& message) {
            /*retry=*/false);
     return run.Note("client_refused", session.client, "model layout differs");
   }
-  if (LacksSamples(run.config->rounds, message.samples)) {
+  if (LacksSamples(*run.config, message.samples)) {
     Refuse(session, "this run counts training samples and the client has none; give it data, or leave the run",
            /*retry=*/false);
     return run.Note("client_refused", session.client, "no training samples");
@@ -251,7 +271,9 @@ absl::Status HandleReady(RunContext& run, SessionId id, const Ready& message) {
     if (session.version.has_value()) {
       TERSE_RETURN_IF_ERROR(NoteDrift(run, session, absl::StrCat("on the way to version ", *session.version)));
     }
-    return SendResync(run, session, "the client holds no model of this run");
+    return HasEpochs(*run.config) && SnapshotBefore(*run.config, run.head.version) > 0
+               ? SendModels(run, session, -1)
+               : SendResync(run, session, "the client holds no model of this run");
   }
   const int64_t version = *message.version;
   if (version > run.head.version || version < 0) {

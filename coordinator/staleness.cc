@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/epochs.h"
 #include "core/status.h"
 
 namespace terse {
@@ -15,6 +16,11 @@ absl::StatusOr<absl::optional<int64_t>> StalenessOf(const RunContext& run, int64
   return absl::make_optional(run.head.version - *base);
 }
 
+bool IsUsable(const RunContext& run, int64_t staleness) {
+  return staleness <= run.config->rounds.staleness &&
+         IsOfSameUse(*run.config, run.head.version - staleness, run.head.version);
+}
+
 absl::StatusOr<bool> IsOver(const RunContext& run, int64_t round) {
   if (!run.config->rounds.buffered) {
     TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundState> state, run.store->GetRoundState(round));
@@ -22,7 +28,7 @@ absl::StatusOr<bool> IsOver(const RunContext& run, int64_t round) {
   }
   if (run.ending.has_value()) return true;  // no round follows
   TERSE_ASSIGN_OR_RETURN(const absl::optional<int64_t> staleness, StalenessOf(run, round));
-  return staleness.has_value() && *staleness > run.config->rounds.staleness;
+  return staleness.has_value() && !IsUsable(run, *staleness);
 }
 
 int64_t StaleShare(int64_t staleness) {

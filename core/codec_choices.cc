@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/epochs.h"
+
 namespace terse {
 namespace {
 
@@ -15,9 +17,9 @@ std::vector<CodecSpec> StageChoices(const ControlSpec& control, const CodecSpec&
   return choices;
 }
 
-std::vector<CodecSpec> BitChoices(const CodecSpec& codec) {
+std::vector<CodecSpec> BitChoices(const CodecSpec& codec, int64_t fewest, int64_t most) {
   std::vector<CodecSpec> choices;
-  for (int64_t bits = kMqgradFewestBits; bits <= kMqgradMostBits; ++bits) {
+  for (int64_t bits = fewest; bits <= most; ++bits) {
     choices.push_back(codec);
     choices.back().bits = bits;
   }
@@ -32,13 +34,23 @@ int64_t StagesOf(const ControlSpec& control) {
 }
 
 std::vector<CodecSpec> UpdateChoices(const RunConfig& config) {
+  if (HasEpochs(config)) {
+    CodecSpec dense;
+    dense.name = "dense";
+    return {dense, config.codec};
+  }
   if (config.control.name == "schedule") return StageChoices(config.control, config.codec);
-  return config.control.name == "mqgrad" ? BitChoices(config.codec) : std::vector<CodecSpec>{config.codec};
+  if (config.control.name == "mqgrad") return BitChoices(config.codec, kMqgradFewestBits, kMqgradMostBits);
+  return {config.codec};
 }
 
 std::vector<CodecSpec> DownstreamChoices(const RunConfig& config) {
   const CodecSpec& codec = config.downstream_codec;
-  return config.control.name == "mqgrad" ? BitChoices(codec) : std::vector<CodecSpec>{codec};
+  if (HasEpochs(config) && config.server.precision_loss > 0) {
+    return BitChoices(codec, kLowPrecisionFewestBits, codec.bits);
+  }
+  if (config.control.name == "mqgrad") return BitChoices(codec, kMqgradFewestBits, kMqgradMostBits);
+  return {codec};
 }
 
 }  // namespace terse

@@ -16,14 +16,23 @@ int64_t StagesOf(const ControlSpec& control);
 // Of the clients' updates. One entry, config.codec, where the controller leaves the coding alone; else
 //   schedule  one a stage, with its density and its bits
 //   mqgrad    2 to 8 bits
+// In a run with epochs (core/epochs.h): kFullGradientChoice, which is dense, and kGradientStepChoice, config.codec.
 std::vector<CodecSpec> UpdateChoices(const RunConfig& config);
 
-// Of the model's steps (DownstreamMode::kCoded): as UpdateChoices for mqgrad, and a single entry otherwise.
+// Of the model's steps (DownstreamMode::kCoded): as UpdateChoices for mqgrad; 2 bits to config.downstream_codec's where
+// server.precision_loss chooses them; and a single entry otherwise.
 std::vector<CodecSpec> DownstreamChoices(const RunConfig& config);
 
 // The bits of MQGrad's choices: choice 0 has the fewest.
 inline constexpr int64_t kMqgradFewestBits = 2;
 inline constexpr int64_t kMqgradMostBits = 8;
+
+// What the updates of a run with epochs are coded with.
+inline constexpr int64_t kFullGradientChoice = 0;
+inline constexpr int64_t kGradientStepChoice = 1;
+
+// The fewest bits of a number of the low-precision representation: choice 0 where server.precision_loss chooses.
+inline constexpr int64_t kLowPrecisionFewestBits = 2;
 
 // The most entries of a list: one byte of a message names one.
 inline constexpr int64_t kMostCodecChoices = 256;

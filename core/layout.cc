@@ -48,6 +48,19 @@ Layout Layout::WithoutBuffers() const {
   return layout;
 }
 
+std::vector<Layout::Range> Layout::WeightRanges() const {
+  std::vector<Range> ranges;
+  for (const TensorSpec& tensor : tensors_) {
+    if (tensor.kind == TensorKind::kBuffer || tensor.shape.size() < 2) continue;
+    if (!ranges.empty() && ranges.back().begin + ranges.back().size == tensor.offset) {
+      ranges.back().size += tensor.size;
+    } else {
+      ranges.push_back({tensor.offset, tensor.size});
+    }
+  }
+  return ranges;
+}
+
 Id128 Layout::Hash() const {
   std::string text;
   for (const TensorSpec& tensor : tensors_) {

@@ -66,6 +66,7 @@ struct DataSpec {
   double alpha = 0.5;              // dirichlet: concentration
   int64_t labels_each = 2;         // label_shards: pieces of equal labels that a client gets
   double exponent = 1;             // power_law: client i gets a share of (i + 1)^-exponent
+  int64_t examples = 0;            // of the training set that are used, drawn with the seed; 0: all
 };
 
 struct OptimizerSpec {
@@ -136,7 +137,8 @@ enum class Durability { kStrict, kRelaxed };
 enum class DownstreamMode { kForward, kDense, kAuto, kCoded };
 
 // How the average of a round's updates becomes the step that the model takes: a row of
-// coordinator/server_optimizer/server_optimizer_table. Each reads the settings that it has.
+// coordinator/server_optimizer/server_optimizer_table, or "svrg" or "acc_svrg" (coordinator/svrg_step). Each reads the
+// settings that it has.
 struct ServerOptimizerSpec {
   std::string name = "average";
   double learning_rate = 1;
@@ -145,6 +147,10 @@ struct ServerOptimizerSpec {
   double beta1 = 0.9;     // adam, yogi, adagrad
   double beta2 = 0.99;    // adam, yogi
   double tau = 0.001;     // adam, yogi, adagrad: adaptivity
+  // Of svrg and acc_svrg (core/epochs.h).
+  int64_t epoch_length = 0;    // m: inner iterations between two snapshots; 0: the run has no epochs
+  double precision_loss = 0;   // mu of condition (2), which chooses the bits of the models that are sent; 0: fixed bits
+  bool bit_centering = false;  // HALP: models are sent as their difference from the snapshot
 };
 
 // Who decides how long clients train and how their updates are coded, round by round: a row of

@@ -29,6 +29,13 @@ struct LocalPlan {
   int64_t first_iteration = 0;  // of the run, for learning-rate schedules
 };
 
+// Gradients of SVRG (core/epochs.h). The loss is that of the training data with train.optimizer.weight_decay.
+struct GradientPlan {
+  absl::Span<const float> weights;   // where it is taken
+  absl::Span<const float> snapshot;  // empty: over all of the client's examples. Else over the next batch, less the
+                                     // gradient of the same batch at the snapshot
+};
+
 // SGD_n of SBC Algorithm 1 on one client's data. Not thread-safe.
 class LocalTrainer {
  public:
@@ -48,6 +55,13 @@ class LocalTrainer {
   // finite.
   virtual absl::StatusOr<TrainResult> Train(absl::Span<const float> weights, const LocalPlan& plan,
                                             const std::function<bool()>& keep_going, absl::Span<float> delta) = 0;
+
+  // Writes the gradient that `plan` asks for; all have layout().size() elements. A batch moves the data position
+  // forward. `keep_going` is asked between batches; otherwise as Train. UNIMPLEMENTED unless the trainer has it.
+  virtual absl::StatusOr<TrainResult> Gradient(const GradientPlan& plan, const std::function<bool()>& keep_going,
+                                               absl::Span<float> gradient) {
+    return absl::UnimplementedError("this client's trainer has no gradients for server.epoch_length above 0");
+  }
 
   // Momentum masking (SBC supplement VII-A): zeroes the first-moment state of the given flat positions.
   virtual void MaskMomentum(absl::Span<const uint32_t> positions) = 0;

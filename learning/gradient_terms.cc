@@ -8,20 +8,12 @@ GradientTerms::GradientTerms(const TrainSpec& train, const Layout& layout)
     : weight_decay_(train.optimizer.weight_decay),
       l1_(train.optimizer.l1),
       proximal_(train.proximal),
-      clip_norm_(train.optimizer.clip_norm) {
-  for (const TensorSpec& tensor : layout.tensors()) {
-    if (tensor.kind == TensorKind::kBuffer || tensor.shape.size() < 2) continue;
-    if (!decayed_.empty() && decayed_.back().begin + decayed_.back().size == tensor.offset) {
-      decayed_.back().size += tensor.size;
-    } else {
-      decayed_.push_back({tensor.offset, tensor.size});
-    }
-  }
-}
+      clip_norm_(train.optimizer.clip_norm),
+      decayed_(layout.WeightRanges()) {}
 
 void GradientTerms::Apply(const at::Tensor& start, const at::Tensor& weights, at::Tensor* gradient) const {
   if (weight_decay_ > 0 || l1_ > 0) {
-    for (const Range& range : decayed_) {
+    for (const Layout::Range& range : decayed_) {
       at::Tensor g = gradient->narrow(0, range.begin, range.size);
       const at::Tensor w = weights.narrow(0, range.begin, range.size);
       if (weight_decay_ > 0) g.add_(w, weight_decay_);

@@ -28,16 +28,11 @@ class GradientTerms {
   void Apply(const at::Tensor& start, const at::Tensor& weights, at::Tensor* gradient) const;
 
  private:
-  struct Range {
-    int64_t begin = 0;
-    int64_t size = 0;
-  };
-
   const double weight_decay_;
   const double l1_;
   const double proximal_;
   const double clip_norm_;
-  std::vector<Range> decayed_;  // of the flat vector; neighbours are one
+  const std::vector<Layout::Range> decayed_;
 };
 
 }  // namespace terse

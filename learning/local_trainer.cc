@@ -9,12 +9,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/epochs.h"
 #include "core/learning_rate.h"
 #include "core/random.h"
 #include "core/status.h"
 #include "learning/batches.h"
 #include "learning/blueprint.h"
 #include "learning/datasets/dataset_table.h"
+#include "learning/gradient_tasks.h"
 #include "learning/gradient_terms.h"
 #include "learning/loss_table.h"
 #include "learning/optimizers.h"
@@ -42,7 +44,8 @@ Id128 StateIdentity(const RunConfig& config, const Shard& shard, const Layout& l
   return HashBytes(absl::StrCat(layout.Hash().ToBytes(), targets.ToBytes(), "/", config.model.name, "/",
                                 DatasetKey(config.data), "/", config.data.partition, "/", shard.index, "/", shard.count,
                                 "/", config.seed, "/", config.train.batch_size, "/", config.train.unroll, "/",
-                                optimizer.name, "/", optimizer.momentum != 0));
+                                optimizer.name, "/", optimizer.momentum != 0,
+                                config.data.examples > 0 ? absl::StrCat("/", config.data.examples) : ""));
 }
 
 class TorchLocalTrainer : public LocalTrainer {
@@ -52,6 +55,7 @@ class TorchLocalTrainer : public LocalTrainer {
     std::unique_ptr<ScriptModel> model;
     std::unique_ptr<BatchSource> batches;
     std::unique_ptr<Optimizer> optimizer;
+    std::unique_ptr<const GradientTasks> gradients;  // in a run with epochs
     const Loss* loss = nullptr;
     int slots = 0;
     Id128 identity;
@@ -79,6 +83,19 @@ class TorchLocalTrainer : public LocalTrainer {
       result.ok() ? parts_.optimizer->Commit() : Rollback(before);
       return result;
     });
+  }
+
+  absl::StatusOr<TrainResult> Gradient(const GradientPlan& plan, const std::function<bool()>& keep_going,
+                                       absl::Span<float> gradient) override {
+    TERSE_RETURN_IF_ERROR(CheckArguments(plan.weights.size(), gradient.size(), 1));
+    if (parts_.gradients == nullptr || (!plan.snapshot.empty() && plan.snapshot.size() != gradient.size())) {
+      return absl::InvalidArgumentError("gradients are for runs with epochs, and want a snapshot of the same model");
+    }
+    const BatchStream::Position before = parts_.batches->position();
+    absl::StatusOr<TrainResult> result =
+        CatchTorch("taking a gradient", [&] { return TakeGradient(plan, keep_going, gradient); });
+    if (!result.ok()) parts_.batches->Seek(before);
+    return result;
   }
 
   void MaskMomentum(absl::Span<const uint32_t> positions) override {
@@ -164,6 +181,17 @@ class TorchLocalTrainer : public LocalTrainer {
     }
     if (!WriteDelta(weights, delta)) return Diverged("a weight", plan.steps - 1);
     return TrainResult{static_cast<float>(loss_sum / plan.steps), plan.steps * parts_.batches->rows()};
+  }
+
+  absl::StatusOr<TrainResult> TakeGradient(const GradientPlan& plan, const std::function<bool()>& keep_going,
+                                           absl::Span<float> gradient) {
+    AdoptThreadCount();
+    const GradientTasks& tasks = *parts_.gradients;
+    if (plan.snapshot.empty()) {
+      return tasks.Full(parts_.model.get(), *parts_.loss, plan.weights, keep_going, gradient);
+    }
+    if (keep_going && !keep_going()) return absl::CancelledError("stopped before a batch");
+    return tasks.Step(parts_.model.get(), *parts_.loss, parts_.batches->Next(), plan, gradient);
   }
 
   // Loss and gradient of the next batch.
@@ -256,6 +284,21 @@ absl::StatusOr<std::unique_ptr<BatchSource>> MakeBatches(const RunConfig& config
                             shard.index, device);
 }
 
+// Null in a run without epochs.
+absl::StatusOr<std::unique_ptr<const GradientTasks>> MakeGradientTasks(const RunConfig& config, const Shard& shard,
+                                                                       const Layout& layout,
+                                                                       std::shared_ptr<const Dataset> dataset,
+                                                                       c10::Device device) {
+  if (!HasEpochs(config)) return nullptr;
+  if (dataset->task == Task::kText || layout.parameters() != layout.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "server.optimizer = '", config.server.name,
+        "' takes gradients over single examples, of parameters alone: no text, and model.buffers = 'local'"));
+  }
+  TERSE_ASSIGN_OR_RETURN(std::vector<uint32_t> examples, PartitionExamples(config.data, *dataset, shard, config.seed));
+  return std::make_unique<const GradientTasks>(config, layout, std::move(dataset), std::move(examples), device);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LocalTrainer>> MakeLocalTrainer(const RunConfig& config, const Shard& shard,
@@ -272,6 +315,7 @@ absl::StatusOr<std::unique_ptr<LocalTrainer>> MakeLocalTrainer(const RunConfig& 
   parts.draw_seed = Random(config.seed ^ kDropoutSalt, shard.index).Next();
   return CatchTorch("preparing the model", [&]() -> absl::StatusOr<std::unique_ptr<LocalTrainer>> {
     TERSE_ASSIGN_OR_RETURN(const c10::Device where, ChooseDevice(device));
+    TERSE_ASSIGN_OR_RETURN(parts.gradients, MakeGradientTasks(config, shard, blueprint->layout(), dataset, where));
     TERSE_ASSIGN_OR_RETURN(parts.batches, MakeBatches(config, shard, std::move(dataset), where));
     const int64_t size = blueprint->layout().parameters();
     TERSE_ASSIGN_OR_RETURN(parts.optimizer, where.is_cpu() ? MakeHostOptimizer(config.train.optimizer, size)

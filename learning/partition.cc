@@ -28,13 +28,16 @@ struct Cut {
   const Dataset& dataset;
   const int64_t clients;
   const uint64_t seed;
-  int64_t count() const { return dataset.train_count(); }
+  int64_t count() const {
+    return spec.examples > 0 ? std::min(spec.examples, dataset.train_count()) : dataset.train_count();
+  }
 };
 
 std::vector<uint32_t> ShuffledOrder(const Cut& cut) {
-  std::vector<uint32_t> order(cut.count());
+  std::vector<uint32_t> order(cut.dataset.train_count());
   std::iota(order.begin(), order.end(), 0u);
   Shuffle(Random(cut.seed ^ kPartitionSalt), &order);
+  order.resize(cut.count());
   return order;
 }
 
@@ -186,19 +189,25 @@ absl::StatusOr<Partition> CutByDirichlet(const Cut& cut) {
 struct PartitionRow {
   const char* name;
   bool needs_labels;
+  bool shuffles;  // so that it can leave examples out
   absl::StatusOr<Partition> (*cut)(const Cut& cut);
 };
 
 constexpr PartitionRow kPartitions[] = {
-    {"all", false, CutAll},
-    {"iid", false, CutIid},
-    {"label_shards", true, CutByLabelShards},
-    {"dirichlet", true, CutByDirichlet},
-    {"by_file", false, CutByFile},
-    {"power_law", false, CutByPowerLaw},
+    {"all", false, false, CutAll},
+    {"iid", false, true, CutIid},
+    {"label_shards", true, true, CutByLabelShards},
+    {"dirichlet", true, true, CutByDirichlet},
+    {"by_file", false, false, CutByFile},
+    {"power_law", false, true, CutByPowerLaw},
 };
 
 absl::Status CheckCut(const PartitionRow& row, const Cut& cut) {
+  if (cut.spec.examples != 0 && (cut.spec.examples < 0 || !row.shuffles || cut.dataset.task == Task::kText)) {
+    return absl::InvalidArgumentError(absl::StrCat("data.examples = ", cut.spec.examples, " draws from what is ",
+                                                   "shuffled, which partition '", row.name,
+                                                   "' of this data set is not; set it to 0"));
+  }
   const int64_t least = cut.dataset.task == Task::kText ? 2 : 1;
   if (cut.clients < 1 || cut.count() / least < cut.clients ||
       cut.count() > int64_t{std::numeric_limits<uint32_t>::max()}) {

@@ -45,13 +45,15 @@ struct Partition {
 //   power_law     shuffled; client i gets one example and a share of the others in proportion to
 //                 (i + 1)^-data.exponent
 //
-// All but "all" are disjoint and cover everything. Of a text iid and power_law cut contiguous pieces, in its order.
+// All but "all" are disjoint and cover everything, or, with data.examples above 0, so many examples that the seed
+// draws. Of a text iid and power_law cut contiguous pieces, in its order.
 std::vector<std::string> PartitionNames();
 
 // INVALID_ARGUMENT, with reason and remedy, for another name, less than one client, fewer examples than clients (less
 // than two symbols a client), more than 2^32 - 1 examples, label_shards and dirichlet without class labels,
 // data.labels_each below 1 or with more pieces than examples, data.alpha outside 1e-3..1e6, data.exponent outside
-// 0..10, by_file with fewer files than clients or a client whose files hold nothing.
+// 0..10, by_file with fewer files than clients or a client whose files hold nothing, data.examples with all, by_file or
+// a text.
 absl::StatusOr<Partition> MakePartition(const DataSpec& spec, const Dataset& dataset, int64_t clients, uint64_t seed);
 
 // One client's part of MakePartition: its examples, or the ranges of a text. Also INVALID_ARGUMENT for a shard outside

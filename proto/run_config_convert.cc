@@ -61,6 +61,7 @@ DataSpec ToCore(const v1::Data& data) {
   spec.alpha = data.alpha();
   spec.labels_each = data.labels_each();
   spec.exponent = data.exponent();
+  spec.examples = data.examples();
   return spec;
 }
 
@@ -135,6 +136,9 @@ ServerOptimizerSpec ToCore(const v1::Server& server) {
   spec.beta1 = server.beta1();
   spec.beta2 = server.beta2();
   spec.tau = server.tau();
+  spec.epoch_length = server.epoch_length();
+  spec.precision_loss = server.precision_loss();
+  spec.bit_centering = server.bit_centering();
   return spec;
 }
 

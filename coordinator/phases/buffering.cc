@@ -7,6 +7,7 @@
 #include "coordinator/phases/intake.h"
 #include "coordinator/phases/phases.h"
 #include "coordinator/sessions.h"
+#include "core/epochs.h"
 #include "core/status.h"
 
 namespace terse {
@@ -56,12 +57,18 @@ class Buffering : public Intake {
     return absl::OkStatus();
   }
 
+  // Updates that close the round before its deadline. A full gradient is the whole fleet's.
+  static int64_t Wanted(const RunContext& run) {
+    const bool gradient = TaskFrom(*run.config, run.head.version) == ClientTask::kFullGradient;
+    return gradient ? run.config->rounds.clients : run.config->rounds.cohort;
+  }
+
   // With a full buffer at once; with a quorum from the deadline on. Without one the round stays open, unless the run is
   // paused.
   Transition CloseIfDue(RunContext& run) {
     const RoundPolicy& policy = run.config->rounds;
     const int64_t received = static_cast<int64_t>(run.received.size());
-    if (received >= policy.cohort) return CloseRound(run);
+    if (received >= Wanted(run)) return CloseRound(run);
     if (!DeadlinePassed(run)) return absl::nullopt;
     if (received >= policy.quorum) return CloseRound(run);
     const std::string few =

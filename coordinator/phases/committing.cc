@@ -10,6 +10,7 @@
 #include "coordinator/round_plans.h"
 #include "coordinator/sessions.h"
 #include "coordinator/staleness.h"
+#include "core/epochs.h"
 #include "core/fault.h"
 #include "core/status.h"
 
@@ -69,14 +70,15 @@ class Committing : public Phase {
 
   static Chosen ChosenOf(const RunContext& run) {
     Chosen chosen;
-    const bool weighted = run.config->rounds.weighting == Weighting::kSamples;
+    const ClientTask task = TaskFrom(*run.config, run.head.version);
+    const bool weighted = run.config->rounds.weighting == Weighting::kSamples || task == ClientTask::kFullGradient;
     bool stale = false;
     for (const auto& [client, received] : run.received) {
       chosen.messages.insert(chosen.messages.end(), received.count, received.update.message);
       if (weighted) chosen.samples.insert(chosen.samples.end(), received.count, received.samples);
       stale = stale || received.staleness > 0;
     }
-    if (!stale) return chosen;
+    if (!stale || task == ClientTask::kGradientStep) return chosen;
     for (const auto& [client, received] : run.received) {
       chosen.samples.insert(chosen.samples.end(), received.count, StaleShare(received.staleness));
     }
@@ -125,7 +127,7 @@ class Committing : public Phase {
       run.background->Evaluate(round, run.weights);
     }
     const bool due = run.head.version - run.checkpoint_version >= run.config->checkpoint_every;
-    if (due && !run.checkpoint_running) {
+    if (due && StandsAlone(*run.config, run.head.version) && !run.checkpoint_running) {
       run.checkpoint_running = true;
       run.background->WriteCheckpoint(run.HeadCheckpoint());
     }

@@ -4,6 +4,7 @@
 
 #include "coordinator/phases/phases.h"
 #include "coordinator/sessions.h"
+#include "core/epochs.h"
 #include "core/status.h"
 
 namespace terse {
@@ -32,7 +33,8 @@ class Finishing : public Phase {
   }
 
   Transition OnBackground(RunContext& run) override {
-    if (!run.checkpoint_running && run.checkpoint_version < run.head.version) {
+    const bool due = run.checkpoint_version < run.head.version && StandsAlone(*run.config, run.head.version);
+    if (due && !run.checkpoint_running) {
       run.checkpoint_running = true;
       run.background->WriteCheckpoint(run.HeadCheckpoint());
     }

@@ -6,10 +6,28 @@
 #include "absl/strings/str_cat.h"
 #include "coordinator/sessions.h"
 #include "coordinator/staleness.h"
+#include "core/codec_choices.h"
+#include "core/epochs.h"
 #include "core/fault.h"
 #include "core/status.h"
 
 namespace terse {
+namespace {
+
+// Which of UpdateChoices codes an update from the head.
+int64_t ChoiceFor(const RunContext& run) {
+  switch (TaskFrom(*run.config, run.head.version)) {
+    case ClientTask::kFullGradient:
+      return kFullGradientChoice;
+    case ClientTask::kGradientStep:
+      return kGradientStepChoice;
+    case ClientTask::kTrain:
+      break;
+  }
+  return run.plan.choice;
+}
+
+}  // namespace
 
 Transition Intake::OnStop(RunContext& run) {
   TERSE_RETURN_IF_ERROR(Abort(run, run.ending->reason));
@@ -36,7 +54,7 @@ absl::Status Intake::Begin(RunContext& run, absl::FunctionRef<absl::Status(Sessi
 void Assign(RunContext& run, Session& session) {
   session.assigned_round = run.round;
   session.steps_done = 0;
-  session.link->SendLater(Assignment{run.round, run.head.version, run.plan.local_steps, run.plan.choice,
+  session.link->SendLater(Assignment{run.round, run.head.version, run.plan.local_steps, ChoiceFor(run),
                                      run.controller == nullptr ? absl::optional<int64_t>() : run.plan.first_iteration});
 }
 
@@ -70,10 +88,10 @@ absl::Status TakeIn(RunContext& run, Session& session, Update update) {
   if (existing != run.received.end()) return AnswerRepeated(run, session, update, existing->second);
   if (!Follows(run, session, update)) return AnswerLate(run, session, update);
   TERSE_ASSIGN_OR_RETURN(const absl::optional<int64_t> staleness, StalenessOf(run, update.round));
-  const bool fresh = staleness.has_value() && *staleness <= run.config->rounds.staleness;
+  const bool usable = staleness.has_value() && IsUsable(run, *staleness);
   // An update that a round chose has its verdict from that round.
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RunStore::Fate> fate, run.store->FateOf(update.update_id));
-  if (!fresh || fate.has_value()) return AnswerLate(run, session, update);
+  if (!usable || fate.has_value()) return AnswerLate(run, session, update);
   // Receivers of a downstream message allow for so many updates in it. Only a pause lets them become more.
   if (static_cast<int64_t>(run.received.size()) >= run.config->rounds.clients) {
     Refuse(session, "as many updates wait for the next round as one may have; try again later", /*retry=*/true);

@@ -152,6 +152,20 @@ TEST(RunCodecs, AreThoseOfTheController) {
   EXPECT_EQ((*MakeUpdateCodec(config, MakeLayout({3})))->Encode(update, Choose(5))->substr(0, 2), "\x1a\x05");
   EXPECT_EQ((*MakeDownstreamCodec(config, MakeLayout({3})))->Encode(update, Choose(6))->substr(0, 2), "\x1a\x06");
 
+  RunConfig epochs;
+  epochs.codec = Bits(4);
+  epochs.server.epoch_length = 10;
+  epochs.downstream = DownstreamMode::kCoded;
+  epochs.downstream_codec = Bits(8);
+  ASSERT_EQ(UpdateChoices(epochs).size(), 2);
+  EXPECT_EQ(UpdateChoices(epochs)[kFullGradientChoice].name, "dense");
+  EXPECT_EQ(UpdateChoices(epochs)[kGradientStepChoice].name, epochs.codec.name);
+  EXPECT_EQ(DownstreamChoices(epochs).size(), 1);
+  epochs.server.precision_loss = 0.5;
+  ASSERT_EQ(DownstreamChoices(epochs).size(), 7);
+  EXPECT_EQ(DownstreamChoices(epochs).front().bits, kLowPrecisionFewestBits);
+  EXPECT_EQ(DownstreamChoices(epochs).back().bits, 8);
+
   config.control.name = "schedule";
   config.control.local_steps = {1, 10};
   EXPECT_EQ(UpdateChoices(config).size(), 1);  // the coding stays as it is

@@ -370,6 +370,30 @@ TEST(NoFeedback, DropsWhatAnAppliedMessageDidNotCarry) {
   EXPECT_THAT(feedback->dense(), Each(0));
 }
 
+TEST(Discard, DropsWhatWasNotAppliedToo) {
+  CodecSpec spec;
+  spec.name = "dense";
+  spec.feedback = "discard";
+  const auto codec = *MakeCodec(spec, MakeLayout({2}));
+  const auto feedback = *MakeFeedback(spec, codec.get());
+  EXPECT_FALSE(feedback->folds_forward());
+  for (const bool applied : {true, false}) {
+    ASSERT_TRUE(Compress(feedback.get(), {3, -4}).ok());
+    EXPECT_THAT(feedback->dense(), ElementsAre(3, -4));
+    ASSERT_TRUE(feedback->Settle(applied).ok());
+    EXPECT_THAT(feedback->dense(), Each(0)) << applied;
+  }
+  // What is stored of an update that was not applied looks like a residual.
+  ASSERT_TRUE(feedback->Restore({3, -4}, "", "").ok());
+  EXPECT_THAT(feedback->dense(), Each(0));
+  const std::string message = *codec->Encode(std::vector<float>{3, -4});
+  ASSERT_TRUE(feedback->Restore({3, -4}, message, "").ok());
+  EXPECT_THAT(feedback->dense(), Each(0));
+  ASSERT_TRUE(feedback->Restore({3, -4}, "", message).ok());
+  EXPECT_THAT(feedback->dense(), ElementsAre(3, -4));
+  EXPECT_TRUE(feedback->pending());
+}
+
 TEST(MomentumFeedback, EncodesTheMovingAverage) {
   CodecSpec spec = SparseSpec("signum", 0);
   spec.momentum = 0.75;

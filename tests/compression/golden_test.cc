@@ -19,6 +19,7 @@
 #include "compression/bit_stream.h"
 #include "compression/choice_codec.h"
 #include "compression/downstream.h"
+#include "compression/downstream_model.h"
 #include "tests/compression/updates.h"
 
 namespace terse {
@@ -42,6 +43,8 @@ struct Case {
   std::string forward;
   std::string average;
   std::string coded;
+  std::vector<float> snapshot;
+  std::vector<std::pair<std::string, std::vector<std::string>>> models;  // a message, and the bits of what is then held
 };
 
 std::string ReadAll(const char* path) {
@@ -74,6 +77,20 @@ void ReadSetting(const std::string& setting, CodecSpec* spec) {
   reader->second(pair.second);
 }
 
+std::vector<float> ReadFloats(const std::vector<std::string>& digits) {
+  std::vector<float> values;
+  for (const std::string& one : digits) {
+    values.push_back(FloatFromBits(static_cast<uint32_t>(std::stoul(one, nullptr, 16))));
+  }
+  return values;
+}
+
+std::vector<std::string> BitsOf(absl::Span<const float> values) {
+  std::vector<std::string> bits;
+  for (const float value : values) bits.push_back(absl::StrCat(absl::Hex(FloatBits(value), absl::kZeroPad8)));
+  return bits;
+}
+
 void ReadLine(absl::string_view key, const std::vector<std::string>& fields, Case* into) {
   if (key == "codec") {
     into->choices.emplace_back();
@@ -90,9 +107,7 @@ void ReadLine(absl::string_view key, const std::vector<std::string>& fields, Cas
     const size_t buffers = word == fields.end() ? 0 : static_cast<size_t>(fields.end() - word) - 1;
     into->codec = *ChoiceCodec::Create(into->choices, MakeLayout(sizes, buffers));
   } else if (key == "update") {
-    for (const std::string& digits : fields) {
-      into->update.push_back(FloatFromBits(static_cast<uint32_t>(std::stoul(digits, nullptr, 16))));
-    }
+    into->update = ReadFloats(fields);
   } else if (key == "decoded") {
     into->decoded = fields;
   } else if (key == "message") {
@@ -105,6 +120,11 @@ void ReadLine(absl::string_view key, const std::vector<std::string>& fields, Cas
     into->forward = absl::HexStringToBytes(fields[0]);
   } else if (key == "average") {
     into->average = absl::HexStringToBytes(fields[0]);
+  } else if (key == "snapshot") {
+    into->snapshot = ReadFloats(fields);
+  } else if (key == "model") {
+    into->models.emplace_back(absl::HexStringToBytes(fields[0]),
+                              std::vector<std::string>(fields.begin() + 1, fields.end()));
   } else if (key == "coded") {
     into->coded = absl::HexStringToBytes(fields[0]);
   } else {
@@ -187,6 +207,24 @@ TEST(Golden, DownstreamMessagesAreTheirBytes) {
   EXPECT_EQ(checked, 9);
 }
 
+TEST(Golden, ModelsAreTheirBytes) {
+  int checked = 0;
+  for (const Case& golden : ReadCases()) {
+    for (const auto& [message, bits] : golden.models) {
+      SCOPED_TRACE(golden.name);
+      std::vector<float> weights(golden.snapshot.size()), scratch;
+      ASSERT_EQ(
+          ApplyModel({*golden.codec, golden.codec.get()}, message, golden.snapshot, &scratch, absl::MakeSpan(weights)),
+          absl::OkStatus());
+      EXPECT_EQ(BitsOf(weights), bits);
+      const std::string again[] = {BuildModelDownstream(weights), BuildCodedModelDownstream(golden.messages[0]),
+                                   BuildCenteredModelDownstream(golden.messages[0]), BuildSnapshotDownstream()};
+      EXPECT_EQ(message, again[checked++ % 4]);
+    }
+  }
+  EXPECT_EQ(checked, 12);
+}
+
 // "02 02 00", as the document writes bytes.
 std::string Spaced(absl::string_view bytes) {
   return absl::StrJoin(bytes, " ", [](std::string* out, char byte) {
@@ -208,6 +246,19 @@ TEST(Golden, TheDocumentShowsTheBytesOfItsExample) {
         BuildDownstream(DownstreamMode::kForward, views, {600, 200}, average),
         BuildDownstream(DownstreamMode::kForward, views, {600, 200}, average, 1000),
         BuildDownstream(DownstreamMode::kDense, views, {}, average), BuildCodedDownstream(message)}) {
+    EXPECT_THAT(document, HasSubstr(absl::StrCat("\n    ", Spaced(bytes), "\n")));
+  }
+}
+
+TEST(Golden, TheDocumentShowsTheBytesOfAModel) {
+  const std::string document = ReadAll(TERSE_FORMAT_FILE);
+  CodecSpec spec;
+  spec.name = "low_precision";
+  spec.bits = 4;
+  const std::vector<float> model = {1, -7, 0, 3};
+  const std::string message = *(*MakeCodec(spec, MakeLayout({4})))->Encode(model);
+  for (const std::string& bytes : {BuildModelDownstream(model), BuildCodedModelDownstream(message),
+                                   BuildCenteredModelDownstream(message), BuildSnapshotDownstream()}) {
     EXPECT_THAT(document, HasSubstr(absl::StrCat("\n    ", Spaced(bytes), "\n")));
   }
 }

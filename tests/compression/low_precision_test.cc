@@ -47,6 +47,28 @@ TEST(LowPrecisionLevel, TakesTheClosestPointOutsideTheHull) {
   }
 }
 
+TEST(LowPrecisionLoss, IsTheExpectedSquaredError) {
+  // delta = 1: {1, -7, 0.5, 2.25} lie 0, 0, 1/2 and 1/4 above a number of the domain.
+  EXPECT_DOUBLE_EQ(LowPrecisionLoss({1, -7, 0.5, 2.25}, 4), 0.25 + 3.0 / 16);
+  EXPECT_DOUBLE_EQ(LowPrecisionLoss({2, -14, 1, 4.5}, 4), 4 * (0.25 + 3.0 / 16));
+  EXPECT_EQ(LowPrecisionLoss({0, 0}, 4), 0);
+  EXPECT_EQ(LowPrecisionLoss({}, 4), 0);
+  // And the mean over many keys.
+  Random random(3);
+  std::vector<float> values(200);
+  for (float& value : values) value = static_cast<float>(random.Uniform(-1, 1));
+  const auto codec = New(5, {200});
+  double sum = 0;
+  for (uint64_t round = 0; round < 400; ++round) {
+    EncodeOptions options;
+    options.key = {1, round, 2};
+    std::vector<float> error = values;
+    ASSERT_EQ(codec->AddDecoded(*codec->Encode(values, options), -1, absl::MakeSpan(error)), absl::OkStatus());
+    for (const float one : error) sum += static_cast<double>(one) * one;
+  }
+  EXPECT_NEAR(sum / 400 / LowPrecisionLoss(values, 5), 1, 0.02);
+}
+
 TEST(LowPrecisionDelta, PutsTheLargestMagnitudeIntoTheHull) {
   EXPECT_EQ(LowPrecisionDelta(7, 4), 1);
   EXPECT_EQ(LowPrecisionDelta(0, 4), 0);

@@ -259,7 +259,8 @@ TEST(EngineBuffer, NothingIsLostThroughDeaths) {
   }
   ASSERT_EQ(fleet.Settle(&random), absl::OkStatus());
   EXPECT_EQ(fleet.engine()->View().head.version, 12);
-  EXPECT_EQ(CheckReplay(fleet.store(), fleet.downstream_codecs(), GridInitialWeights()), absl::OkStatus());
+  EXPECT_EQ(CheckReplay(fleet.store(), fleet.config(), fleet.downstream_codecs(), GridInitialWeights()),
+            absl::OkStatus());
   for (int64_t i = 0; i < 3; ++i) {
     EXPECT_EQ(CheckConservation(fleet.store(), fleet.codec(), i, *fleet.state(i)->Read(), {}), absl::OkStatus()) << i;
   }

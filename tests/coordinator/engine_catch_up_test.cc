@@ -65,7 +65,8 @@ TEST(CatchUp, ClientsThatMakeVersionZeroDownloadNothing) {
       EXPECT_EQ(ResyncsOf(fleet, i), makes ? 0 : 1) << i;
       EXPECT_EQ(fleet.last_result(i), absl::OkStatus());
     }
-    EXPECT_EQ(CheckReplay(fleet.store(), fleet.downstream_codecs(), GridInitialWeights()), absl::OkStatus());
+    EXPECT_EQ(CheckReplay(fleet.store(), fleet.config(), fleet.downstream_codecs(), GridInitialWeights()),
+              absl::OkStatus());
   }
 }
 

@@ -29,7 +29,8 @@ void RunWithDeaths(const CodecSpec& codec) {
   ASSERT_EQ(fleet.Settle(), absl::OkStatus());
   EXPECT_EQ(fleet.engine()->View().head.version, 5);
   EXPECT_EQ((*fleet.store()->Run())->state, RunState::kFinished);
-  EXPECT_EQ(CheckReplay(fleet.store(), fleet.downstream_codecs(), GridInitialWeights()), absl::OkStatus());
+  EXPECT_EQ(CheckReplay(fleet.store(), fleet.config(), fleet.downstream_codecs(), GridInitialWeights()),
+            absl::OkStatus());
   for (int64_t i = 0; i < 3; ++i) {
     EXPECT_EQ(fleet.last_result(i), absl::OkStatus()) << i;
   }

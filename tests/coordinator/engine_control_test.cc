@@ -105,7 +105,8 @@ TEST_P(EngineControlled, GoesOnWithTheSamePolicyAfterEveryRestart) {
   ASSERT_EQ(fleet.Settle(), absl::OkStatus());
   EXPECT_EQ(fleet.engine()->View().head.version, 11);
   EXPECT_EQ(CheckPlans(fleet.store(), fleet.config()), absl::OkStatus());
-  EXPECT_EQ(CheckReplay(fleet.store(), fleet.downstream_codecs(), GridInitialWeights()), absl::OkStatus());
+  EXPECT_EQ(CheckReplay(fleet.store(), fleet.config(), fleet.downstream_codecs(), GridInitialWeights()),
+            absl::OkStatus());
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, EngineControlled, ::testing::Values(StagedRun, MqgradRun));
@@ -182,7 +183,8 @@ TEST(EngineControl, AServerWithAStateRepeatsItsChoices) {
   ASSERT_EQ(fleet.Settle(), absl::OkStatus());
   fleet.KillCoordinator();
   ASSERT_EQ(fleet.StartCoordinator(), absl::OkStatus());
-  EXPECT_EQ(CheckServerSteps(fleet.store(), fleet.config(), fleet.downstream_codecs()), absl::OkStatus());
+  EXPECT_EQ(CheckServerSteps(fleet.store(), fleet.config(), fleet.downstream_codecs(), GridInitialWeights()),
+            absl::OkStatus());
   std::set<int64_t> choices;
   const std::vector<RoundRecord> rounds = *fleet.store()->Rounds(1, 150);
   for (const RoundRecord& round : rounds) choices.insert(round.plan->choice);

@@ -26,7 +26,8 @@ void FinishAndCheck(FleetSimulation& fleet) {
   ASSERT_EQ(fleet.Settle(), absl::OkStatus());
   EXPECT_EQ(fleet.engine()->View().head.version, kRounds);
   EXPECT_TRUE(fleet.engine()->View().ended);
-  EXPECT_EQ(CheckReplay(fleet.store(), fleet.downstream_codecs(), GridInitialWeights()), absl::OkStatus());
+  EXPECT_EQ(CheckReplay(fleet.store(), fleet.config(), fleet.downstream_codecs(), GridInitialWeights()),
+            absl::OkStatus());
   for (int64_t i = 0; i < fleet.size(); ++i) {
     EXPECT_EQ(CheckConservation(fleet.store(), fleet.codec(), i, *fleet.state(i)->Read(), {}), absl::OkStatus());
     EXPECT_EQ(fleet.store()->GetClient(i)->resets, 0);

@@ -33,7 +33,8 @@ TEST(EngineRounds, RunsToTheEndAndConserves) {
   EXPECT_EQ(view.head.version, 6);
   EXPECT_TRUE(view.ended);
   EXPECT_EQ((*fleet.store()->Run())->state, RunState::kFinished);
-  EXPECT_EQ(CheckReplay(fleet.store(), fleet.downstream_codecs(), GridInitialWeights()), absl::OkStatus());
+  EXPECT_EQ(CheckReplay(fleet.store(), fleet.config(), fleet.downstream_codecs(), GridInitialWeights()),
+            absl::OkStatus());
   const RoundRecord last = **fleet.store()->LastRound();
   EXPECT_EQ(last.id, 6);
   EXPECT_TRUE(last.accuracy.has_value());

@@ -29,8 +29,10 @@ void ConnectAll(FleetSimulation& fleet) {
 }
 
 void ExpectSound(FleetSimulation& fleet) {
-  EXPECT_EQ(CheckReplay(fleet.store(), fleet.downstream_codecs(), GridInitialWeights()), absl::OkStatus());
-  EXPECT_EQ(CheckServerSteps(fleet.store(), fleet.config(), fleet.downstream_codecs()), absl::OkStatus());
+  EXPECT_EQ(CheckReplay(fleet.store(), fleet.config(), fleet.downstream_codecs(), GridInitialWeights()),
+            absl::OkStatus());
+  EXPECT_EQ(CheckServerSteps(fleet.store(), fleet.config(), fleet.downstream_codecs(), GridInitialWeights()),
+            absl::OkStatus());
   for (int64_t i = 0; i < fleet.size(); ++i) {
     EXPECT_EQ(CheckConservation(fleet.store(), fleet.codec(), i, *fleet.state(i)->Read(), {}), absl::OkStatus()) << i;
     EXPECT_EQ(fleet.store()->GetClient(i)->resets, 0) << i;

@@ -102,7 +102,7 @@ TEST(ServerOptimizers, TheSchemaKnowsEveryRow) {
   for (const RunConfigKey& key : RunConfigKeys()) {
     if (key.key == "server.optimizer") allowed = key.allowed;
   }
-  EXPECT_EQ(allowed, "'average', 'sgd', 'adam', 'yogi' or 'adagrad'");
+  EXPECT_EQ(allowed, "'average', 'sgd', 'adam', 'yogi', 'adagrad', 'svrg' or 'acc_svrg'") << "the last two: svrg_step";
   EXPECT_THAT(ServerOptimizerNames(), ElementsAre("average", "sgd", "adam", "yogi", "adagrad"));
 }
 

@@ -57,7 +57,7 @@ class Server {
   void Round(int64_t round) {
     const std::vector<std::string> messages = Messages(round);
     const std::vector<absl::string_view> views(messages.begin(), messages.end());
-    absl::StatusOr<std::string> downstream = step_->Take(round, views, {});
+    absl::StatusOr<std::string> downstream = step_->Take(round, views, {}, 0, 0);
     ASSERT_EQ(downstream.status(), absl::OkStatus());
     ASSERT_EQ(step_->Apply(*downstream, absl::MakeSpan(weights_)), absl::OkStatus());
     aggregates.push_back(step_->Aggregate(views, {}));
@@ -127,7 +127,7 @@ TEST(ServerStep, RepeatsItsRoundsFromAnyCheckpoint) {
     }
     ASSERT_EQ(state.size(), server.step().state_size()) << NameOf(config);
     Server restarted(config);
-    ASSERT_EQ(restarted.step().Restore(state), absl::OkStatus());
+    ASSERT_EQ(restarted.step().Restore({}, state), absl::OkStatus());
     for (int64_t round = kCheckpoint; round < kRounds; ++round) {
       EXPECT_EQ(restarted.step().Repeat(round, server.aggregates[round], server.sent[round]), absl::OkStatus())
           << NameOf(config) << " " << round;
@@ -166,7 +166,7 @@ TEST(ServerStep, CodecsThatAreRightOnAverageKeepNoResidual) {
     EXPECT_EQ(with_momentum.step().state_size(), GridLayout().size()) << name;
     with_momentum.Round(0);
     Server restarted(config);
-    ASSERT_EQ(restarted.step().Restore(with_momentum.step().state()), absl::OkStatus()) << name;
+    ASSERT_EQ(restarted.step().Restore({}, with_momentum.step().state()), absl::OkStatus()) << name;
     EXPECT_EQ(restarted.step().state(), with_momentum.step().state()) << name;
   }
   RunConfig sparse = Config(DownstreamMode::kCoded, "average", "sbc");
@@ -194,7 +194,7 @@ TEST(ServerStep, BuffersMoveByTheirAverageAndLeaveNoResidual) {
   std::vector<float> weights(8, 0.0f);
   for (int64_t round = 0; round < 3; ++round) {
     const std::string message = *codec->Encode(std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8});
-    const auto downstream = step->Take(round, {absl::string_view(message)}, {});
+    const auto downstream = step->Take(round, {absl::string_view(message)}, {}, 0, 0);
     ASSERT_EQ(downstream.status(), absl::OkStatus());
     ASSERT_EQ(step->Apply(*downstream, absl::MakeSpan(weights)), absl::OkStatus());
   }
@@ -215,7 +215,7 @@ TEST(ServerStep, AbsurdAveragesAreRefusedAndChangeNothing) {
   std::vector<float> absurd(GridLayout().size(), 0.0f);
   absurd[3] = 2e15f;
   const std::string message = *server.codec().Encode(absurd);
-  const absl::Status status = server.step().Take(1, {absl::string_view(message)}, {}).status();
+  const absl::Status status = server.step().Take(1, {absl::string_view(message)}, {}, 0, 0).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(status.message(), HasSubstr("too large to go on with"));
   EXPECT_EQ(server.step().state(), before);
@@ -224,7 +224,7 @@ TEST(ServerStep, AbsurdAveragesAreRefusedAndChangeNothing) {
 TEST(ServerStep, AStateOfAnotherSizeIsDamage) {
   Server server(Config(DownstreamMode::kCoded, "adam"));
   std::vector<float> state(server.step().state_size() + 1, 0.0f);
-  EXPECT_EQ(server.step().Restore(state).code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(server.step().Restore({}, state).code(), absl::StatusCode::kDataLoss);
 }
 
 TEST(ServerStep, ForwardCannotTellAnOptimizersStep) {

@@ -63,6 +63,15 @@ TEST(Layout, RefusesWhatCannotBeAModel) {
   EXPECT_TRUE(Layout::Create({{"a", {(int64_t{1} << 31) - 1}}}).ok());
 }
 
+TEST(Layout, WeightsHaveTwoDimensionsOrMore) {
+  const Layout layout = *Layout::Create(
+      {{"a", {2, 3}}, {"b", {4, 1}}, {"bias", {4}}, {"c", {1, 1, 2}}, {"running", {2, 2}, TensorKind::kBuffer}});
+  std::vector<std::pair<int64_t, int64_t>> ranges;
+  for (const Layout::Range& range : layout.WeightRanges()) ranges.emplace_back(range.begin, range.size);
+  EXPECT_EQ(ranges, (std::vector<std::pair<int64_t, int64_t>>{{0, 10}, {14, 2}}));
+  EXPECT_TRUE(Layout::Create({{"bias", {4}}})->WeightRanges().empty());
+}
+
 // Of stored runs and clients' states.
 TEST(Layout, HashOfParametersNeverChanges) {
   EXPECT_EQ(Layout::Create({{"a", {2, 3}}, {"b", {4}}})->Hash(), HashBytes("a[2,3]\nb[4]\n"));

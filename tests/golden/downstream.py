@@ -1,10 +1,12 @@
-"""The downstream messages of compression/FORMAT.md, "0x81 to 0x85", in Python, written from that text alone.
+"""The downstream messages of compression/FORMAT.md, "0x81 to 0x85" and "0x86 to 0x88", in Python, written from that text alone.
 
 `samples` has one number an update, or none for the plain average.
 
   forward(updates, samples, total=0) -> bytes; `total` where the samples are shares of more than their sum
   dense(decoded, samples, total=0) -> bytes, of decoded updates (lists of floats)
   coded(message) -> bytes, of a message of the downstream codec
+  whole_model(values), coded_model(message), centered_model(message) -> bytes; the snapshot is centered_model(b'')
+  centered(snapshot, decoded) -> the model, of lists of floats
   read_forward(message) -> (updates, samples, total); ValueError for what no coordinator sends
 """
 import struct
@@ -43,6 +45,22 @@ def dense(decoded, samples, total=0):
 
 def coded(message):
     return b'\x84' + message
+
+
+def whole_model(values):
+    return b'\x86' + b''.join(struct.pack('<f', x) for x in values)
+
+
+def coded_model(message):
+    return b'\x87' + message
+
+
+def centered_model(message):
+    return b'\x88' + message
+
+
+def centered(snapshot, decoded):
+    return [f32(x + y) for x, y in zip(snapshot, decoded)]
 
 
 def read_varint(message, at):

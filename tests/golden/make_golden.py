@@ -207,6 +207,24 @@ def downstream_case(name, spec, updates, samples, total):
                     f'coded {downstream.coded(messages[0]).hex()}']
 
 
+def model_cases():
+    yield 'model-4-bits', {'name': 'low_precision', 'bits': 4}
+    yield 'model-12-bits', {'name': 'low_precision', 'bits': 12, 'grouping': 'global'}
+    yield 'model-fp16', {'name': 'fp16'}
+
+
+def model_case(name, spec, tensors, snapshot):
+    flat, message = [x for tensor in tensors for x in tensor], encode(spec, tensors)
+    decoded = [x for tensor in decode(spec, tensors, message) for x in tensor]
+    center = [x for tensor in snapshot for x in tensor]
+    return ['', f'case {name}', 'codec ' + ' '.join(f'{key}={value}' for key, value in spec.items()),
+            'layout ' + sizes(tensors), 'snapshot ' + words(snapshot), f'message {message.hex()}',
+            f'model {downstream.whole_model(flat).hex()} ' + words([flat]),
+            f'model {downstream.coded_model(message).hex()} ' + words([decoded]),
+            f'model {downstream.centered_model(message).hex()} ' + words([downstream.centered(center, decoded)]),
+            f'model {downstream.centered_model(b"").hex()} ' + words([downstream.centered(center, [0.0] * len(center))])]
+
+
 def render():
     lines = ['# Written by make_golden.py from compression/FORMAT.md; floats are the hexadecimal digits of their bits.']
     for name, spec, tensors in update_cases():
@@ -219,6 +237,9 @@ def render():
     for name, spec, samples, total in downstream_cases():
         updates = [random_tensor(rng, 40, 'gauss') for _ in range(max(3, len(samples)))]
         lines += downstream_case(name, spec, updates, samples, total)
+    rng = random.Random(2019)
+    for name, spec in model_cases():
+        lines += model_case(name, spec, *([random_tensor(rng, n, 'gauss') for n in (20, 7)] for _ in range(2)))
     return '\n'.join(lines) + '\n'
 
 

@@ -172,6 +172,28 @@ TEST(PartitionTest, IidIsAShuffleInEqualPieces) {
   EXPECT_NEAR(std::accumulate(shard.begin(), shard.end(), 0.0) / shard.size(), 499.5, 65);
 }
 
+TEST(PartitionTest, ExamplesAreDrawnAndTheOthersLeftOut) {
+  DataSpec spec;
+  for (const char* name : {"iid", "label_shards", "dirichlet", "power_law"}) {
+    spec.partition = name;
+    spec.examples = 100;
+    const Partition some = *MakePartition(spec, Labelled(), 4, 3);
+    std::set<uint32_t> seen;
+    for (int64_t client = 0; client < 4; ++client) {
+      for (const uint32_t example : some.ExamplesOf(client)) EXPECT_TRUE(seen.insert(example).second) << name;
+    }
+    EXPECT_EQ(seen.size(), 100) << name;
+    EXPECT_GT(*seen.rbegin(), 500) << name << ": drawn from all of them";
+    spec.examples = 5000;
+    EXPECT_EQ(MakePartition(spec, Labelled(), 4, 3)->order.size(), 1000) << name;
+  }
+  spec.examples = 100;
+  for (const char* name : {"all", "by_file"}) {
+    spec.partition = name;
+    EXPECT_TRUE(absl::IsInvalidArgument(MakePartition(spec, Labelled(), 4, 3).status())) << name;
+  }
+}
+
 TEST(PartitionTest, IidTextsAreContiguousPiecesInOrder) {
   const Partition partition = MakePartition(Spec("iid"), Words(), 3, 5).value();
   EXPECT_THAT(partition.clients[0], ElementsAre(DataRange{0, 334}));

@@ -5,8 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "compression/downstream_model.h"
 #include "coordinator/control/controller_table.h"
 #include "coordinator/server_step.h"
+#include "core/epochs.h"
 #include "core/status.h"
 #include "tests/testing/grid_trainer.h"
 
@@ -31,13 +33,13 @@ absl::Status AddTo(const Codec& codec, absl::string_view message, double sign, s
   return absl::OkStatus();
 }
 
-// Adds what the log says of the client's updates after `version`.
-absl::Status AddApplied(RunStore* store, const Codec& codec, int64_t client, int64_t version,
-                        std::vector<double>* sum) {
+// The client's updates that the log says were applied after `version`, in order.
+absl::StatusOr<std::vector<std::string>> AppliedUpdates(RunStore* store, int64_t client, int64_t version) {
+  std::vector<std::string> applied;
   TERSE_ASSIGN_OR_RETURN(const Head head, store->GetHead());
   std::map<int64_t, int64_t> round_of;  // version to round
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundRecord> last, store->LastRound());
-  if (!last.has_value()) return absl::OkStatus();
+  if (!last.has_value()) return applied;
   TERSE_ASSIGN_OR_RETURN(const std::vector<RoundRecord> rounds, store->Rounds(1, last->id));
   for (const RoundRecord& round : rounds) {
     if (round.state == RoundState::kCommitted) round_of[round.base_version + 1] = round.id;
@@ -53,13 +55,13 @@ absl::Status AddApplied(RunStore* store, const Codec& codec, int64_t client, int
       if (!chosen) continue;
       if (next >= updates.size())
         return absl::InternalError(absl::StrCat("version ", entry.version, " lacks an update"));
-      if (record.id == client) TERSE_RETURN_IF_ERROR(AddTo(codec, updates[next], 1.0, sum));
+      if (record.id == client) applied.emplace_back(updates[next]);
       ++next;
     }
     if (next != updates.size())
       return absl::InternalError(absl::StrCat("version ", entry.version, " has surplus updates"));
   }
-  return absl::OkStatus();
+  return applied;
 }
 
 // What the client will still send: dense - decode(minus), or less the sealed update that is in the model already.
@@ -107,7 +109,8 @@ absl::StatusOr<std::vector<double>> ConservationDifference(RunStore* store, cons
   if (state.prev_applied != record.last_applied && !sealed_is_in) {
     return absl::InternalError(absl::StrCat("client ", client, " and the coordinator disagree about the last update"));
   }
-  TERSE_RETURN_IF_ERROR(AddApplied(store, codec, client, baseline.version, &difference));
+  TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> applied, AppliedUpdates(store, client, baseline.version));
+  for (const std::string& update : applied) TERSE_RETURN_IF_ERROR(AddTo(codec, update, 1.0, &difference));
   TERSE_RETURN_IF_ERROR(AddResidual(codec, state, record.last_applied, &difference));
   for (int64_t step = baseline.generation; step < state.generation; ++step) {
     const std::vector<float> delta = GridDelta(client, step, codec.layout());
@@ -128,12 +131,28 @@ absl::Status CheckConservation(RunStore* store, const Codec& codec, int64_t clie
   return absl::OkStatus();
 }
 
-absl::Status CheckReplay(RunStore* store, const DownstreamCodecs& codecs, std::vector<float> initial) {
+absl::StatusOr<int64_t> FirstNotSealed(RunStore* store, int64_t client, const StoredState& state,
+                                       const Baseline& baseline, const SealedAs& sealed_as) {
+  TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> applied, AppliedUpdates(store, client, baseline.version));
+  int64_t step = baseline.generation;
+  for (size_t i = 0; i < applied.size(); ++i) {
+    while (step < state.generation && !sealed_as(step, applied[i])) ++step;
+    if (step == state.generation) return static_cast<int64_t>(i);
+    ++step;
+  }
+  return -1;
+}
+
+absl::Status CheckReplay(RunStore* store, const RunConfig& config, const DownstreamCodecs& codecs,
+                         std::vector<float> initial) {
   TERSE_ASSIGN_OR_RETURN(const Head head, store->GetHead());
   TERSE_ASSIGN_OR_RETURN(const std::vector<LogMessage> log, store->ReadLog(0, head.version));
-  std::vector<float> scratch;
+  std::vector<float> scratch, snapshot = initial;
   for (const LogMessage& entry : log) {
-    TERSE_RETURN_IF_ERROR(ApplyDownstream(codecs, entry.downstream, &scratch, absl::MakeSpan(initial)));
+    TERSE_RETURN_IF_ERROR(HasEpochs(config)
+                              ? ApplyModel(codecs, entry.downstream, snapshot, &scratch, absl::MakeSpan(initial))
+                              : ApplyDownstream(codecs, entry.downstream, &scratch, absl::MakeSpan(initial)));
+    if (StandsAlone(config, entry.version)) snapshot = initial;
     if (HashWeights(initial) != entry.model_hash) {
       return absl::InternalError(absl::StrCat("version ", entry.version, " replays to another model"));
     }
@@ -142,9 +161,11 @@ absl::Status CheckReplay(RunStore* store, const DownstreamCodecs& codecs, std::v
   return absl::OkStatus();
 }
 
-absl::Status CheckServerSteps(RunStore* store, const RunConfig& config, const DownstreamCodecs& codecs) {
+absl::Status CheckServerSteps(RunStore* store, const RunConfig& config, const DownstreamCodecs& codecs,
+                              absl::Span<const float> initial) {
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<ServerStep> server, ServerStep::Make(config, codecs));
   if (!server->has_state()) return absl::OkStatus();
+  TERSE_RETURN_IF_ERROR(server->Restore(initial, {}));
   TERSE_ASSIGN_OR_RETURN(const Head head, store->GetHead());
   TERSE_ASSIGN_OR_RETURN(const std::vector<LogMessage> log, store->ReadLog(0, head.version));
   for (const LogMessage& entry : log) {

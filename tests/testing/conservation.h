@@ -3,6 +3,7 @@
 #define TERSE_TESTS_TESTING_CONSERVATION_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -42,12 +43,21 @@ absl::StatusOr<std::vector<double>> ConservationDifference(RunStore* store, cons
 absl::Status CheckConservation(RunStore* store, const Codec& codec, int64_t client, const StoredState& state,
                                const Baseline& baseline);
 
+// I2 where what was not applied is dropped (codec.feedback = 'discard'): each of the client's committed updates since
+// the baseline is one that it sealed since then, and of a later seal than the one before. The place of the first that
+// is not, or -1. `sealed_as(step, message)` says whether the seal number `step` may have sent the message.
+using SealedAs = std::function<bool(int64_t step, absl::string_view message)>;
+absl::StatusOr<int64_t> FirstNotSealed(RunStore* store, int64_t client, const StoredState& state,
+                                       const Baseline& baseline, const SealedAs& sealed_as);
+
 // I3: replaying the whole log from `initial` gives every logged hash and the head's.
-absl::Status CheckReplay(RunStore* store, const DownstreamCodecs& codecs, std::vector<float> initial);
+absl::Status CheckReplay(RunStore* store, const RunConfig& config, const DownstreamCodecs& codecs,
+                         std::vector<float> initial);
 
 // I3 for a server with a state: repeating every round's step from the first gives every logged message. Needs the whole
 // log and all aggregates; nothing to check without a state.
-absl::Status CheckServerSteps(RunStore* store, const RunConfig& config, const DownstreamCodecs& codecs);
+absl::Status CheckServerSteps(RunStore* store, const RunConfig& config, const DownstreamCodecs& codecs,
+                              absl::Span<const float> initial);
 
 // The plan of every round is what the run's controller decides that saw the committed rounds before it, however often
 // the coordinator restarted between; no round has one without a controller.

@@ -70,6 +70,14 @@ absl::StatusOr<TrainResult> GridTrainer::Train(absl::Span<const float> weights, 
   return result;
 }
 
+absl::StatusOr<TrainResult> GridTrainer::Gradient(const GradientPlan& plan, const std::function<bool()>& keep_going,
+                                                  absl::Span<float> gradient) {
+  if (!plan.snapshot.empty() && plan.snapshot.size() != plan.weights.size()) {
+    return absl::InternalError(absl::StrCat("grid trainer: a snapshot of ", plan.snapshot.size(), " weights"));
+  }
+  return Train(plan.weights, {1, 0}, keep_going, gradient);
+}
+
 absl::StatusOr<std::string> GridTrainer::SaveState() { return absl::StrCat(StatePrefix(client_), calls_); }
 
 absl::Status GridTrainer::RestoreState(absl::string_view state) {

@@ -50,6 +50,9 @@ class GridTrainer : public LocalTrainer {
   int64_t samples() const override { return GridSamples(client_); }
   absl::StatusOr<TrainResult> Train(absl::Span<const float> weights, const LocalPlan& plan,
                                     const std::function<bool()>& keep_going, absl::Span<float> delta) override;
+  // As Train, whatever the plan.
+  absl::StatusOr<TrainResult> Gradient(const GradientPlan& plan, const std::function<bool()>& keep_going,
+                                       absl::Span<float> gradient) override;
   void MaskMomentum(absl::Span<const uint32_t> positions) override {}
   absl::StatusOr<std::string> SaveState() override;
   absl::Status RestoreState(absl::string_view state) override;

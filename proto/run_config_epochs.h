@@ -1,0 +1,16 @@
+// Rules of runs with epochs (core/epochs.h): server.optimizer = 'svrg' or 'acc_svrg'.
+#ifndef TERSE_PROTO_RUN_CONFIG_EPOCHS_H_
+#define TERSE_PROTO_RUN_CONFIG_EPOCHS_H_
+
+#include <optional>
+
+#include "proto/run_config_rules.h"
+
+namespace terse {
+
+// What of the fields does not fit epochs, or is for them alone; part of CheckAcrossFields. Fields are in their ranges.
+std::optional<ConfigViolation> CheckEpochs(const v1::RunConfig& config);
+
+}  // namespace terse
+
+#endif  // TERSE_PROTO_RUN_CONFIG_EPOCHS_H_
