@@ -80,7 +80,8 @@ class FleetCampaign {
       // Fleets with a trait are there for what only they come by; of the rest they take some.
       const FleetTrait trait = fleet_.settings().trait;
       const bool special = trait != FleetTrait::kNone && plan.trait == FleetTrait::kNone;
-      const bool can_stall = trait != FleetTrait::kBuffered || plan.provocation != Provocation::kStall;
+      const bool buffered = trait == FleetTrait::kBuffered || trait == FleetTrait::kEpochs;
+      const bool can_stall = !buffered || plan.provocation != Provocation::kStall;
       const bool wanted = can_stall && (special ? random_.Below(kTraitTakesOneIn) == 0 : plan.trait == trait);
       if (plan.side == side && wanted) plans.push_back(&plan);
     }

@@ -32,6 +32,7 @@ constexpr Kind kKinds[] = {
     {"4 clients, buffered rounds of 2 updates", 4, "mode = 'buffered'\nbuffer = 2\nstaleness = 3\n",
      FleetTrait::kBuffered},
     {"4 clients, quorum 2, stages of a schedule", 4, "quorum = 2\n", FleetTrait::kPlanned},
+    {"3 clients, epochs of four gradients", 3, "mode = 'buffered'\nstaleness = 3\n", FleetTrait::kEpochs},
 };
 static_assert(std::size(kKinds) == kSettingsKinds);
 
@@ -48,6 +49,9 @@ const char* CodecLines(FleetTrait trait) {
       return "name = 'sbc'\nmean_precision = 'bf16'\n[control]\nname = 'schedule'\nby = 'plateau'\npatience = 2\n"
              "density = [0.02, 0.1, 0.005, 0.05, 0.02, 0.1, 0.005, 0.05, 0.02, 0.1, 0.005, 0.05, 0.02, 0.1, 0.005]\n"
              "local_steps = [1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3]\n";
+    case FleetTrait::kEpochs:
+      return "name = 'dense'\nfeedback = 'discard'\ndownstream = 'low_precision'\n"
+             "[downstream]\nbits = 8\n[server]\noptimizer = 'acc_svrg'\nlearning_rate = 0.01\nepoch_length = 4\n";
     case FleetTrait::kNone:
     case FleetTrait::kBuffered:
       break;
@@ -71,11 +75,12 @@ FleetSettings SettingsOf(uint64_t seed) {
   settings.clients = kind.clients;
   settings.trait = kind.trait;
   // Checkpoints are kept, so that the log keeps every update.
-  settings.run_file = absl::StrCat("name = '", kCampaignRun, "'\nseed = ", seed % 1000000,
-                                   "\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 1.0\n", "[codec]\n",
-                                   CodecLines(kind.trait), "[rounds]\ncount = 100000000\nclients = ", kind.clients,
-                                   "\ndeadline_seconds = ", kDeadlineSeconds, "\nevaluate_every = 50\n", kind.rounds,
-                                   "[clients]\nset_aside_after = 0\n[checkpoints]\nevery = 10\nkeep = 1000\n");
+  settings.run_file =
+      absl::StrCat("name = '", kCampaignRun, "'\nseed = ", seed % 1000000,
+                   "\n[train]\nlocal_steps = 1\noptimizer = {name = 'sgd', momentum = 0.0, learning_rate = 1.0}\n",
+                   "[codec]\n", CodecLines(kind.trait), "[rounds]\ncount = 100000000\nclients = ", kind.clients,
+                   "\ndeadline_seconds = ", kDeadlineSeconds, "\nevaluate_every = 50\n", kind.rounds,
+                   "[clients]\nset_aside_after = 0\n[checkpoints]\nevery = 10\nkeep = 1000\n");
   return settings;
 }
 

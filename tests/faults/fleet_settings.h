@@ -19,7 +19,8 @@ enum class FleetTrait {
   kChunks,       // updates of several chunks
   kServerState,  // a server with a residual and an optimizer
   kBuffered,     // clients that do not wait for each other; no round is given up at its deadline
-  kPlanned       // a controller changes local steps and density while the run goes on
+  kPlanned,      // a controller changes local steps and density while the run goes on
+  kEpochs        // the same, with gradients that are dropped when they come too late
 };
 
 struct FleetSettings {
@@ -37,7 +38,7 @@ inline constexpr char kCampaignRun[] = "campaign";
 inline constexpr double kDeadlineSeconds = 0.25;
 
 // Kinds of settings take turns with the seed, so that so many seeds in a row have them all.
-inline constexpr int kSettingsKinds = 9;
+inline constexpr int kSettingsKinds = 10;
 FleetSettings SettingsOf(uint64_t seed);
 
 }  // namespace terse

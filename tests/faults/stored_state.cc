@@ -94,10 +94,10 @@ class Checker {
   Checker(RunStore* store, const RunConfig& config, const DownstreamCodecs& codecs, Findings* findings)
       : store_(store), config_(config), codecs_(codecs), codec_(codecs.updates), findings_(findings) {}
 
-  void CheckRun(std::vector<float> initial) {
+  void CheckRun(const std::vector<float>& initial) {
     Expect(ReadApplied(store_, &applied_), "the log");
-    Expect(CheckReplay(store_, codecs_, std::move(initial)), "replaying the log");
-    Expect(CheckServerSteps(store_, config_, codecs_), "repeating the server's steps");
+    Expect(CheckReplay(store_, config_, codecs_, initial), "replaying the log");
+    Expect(CheckServerSteps(store_, config_, codecs_, initial), "repeating the server's steps");
     Expect(CheckPlans(store_, config_), "repeating the controller's plans");
     Expect(CheckCheckpoint(store_), "the newest checkpoint");
     const absl::StatusOr<std::vector<EventRecord>> events = store_->Events(kNewestEvents);
@@ -134,6 +134,7 @@ class Checker {
     if (!Expect(state.status(), client->name) || !comparable) return;
     const absl::StatusOr<StoredState> stored = (*state)->Read();
     if (!Expect(stored.status(), client->name)) return;
+    if (config_.codec.feedback == "discard") return CheckSeals(record, *client, *stored);
     absl::StatusOr<std::vector<double>> difference =
         ConservationDifference(store_, codec_, record.id, *stored, client->baseline);
     if (Expect(difference.status(), client->name)) {
@@ -144,6 +145,19 @@ class Checker {
   }
 
  private:
+  // Of clients that drop what was not applied, and send their gradients whole.
+  void CheckSeals(const ClientRecord& record, const StoredClient& client, const StoredState& stored) {
+    const auto sealed_as = [&](int64_t step, absl::string_view message) {
+      std::vector<float> sent(codec_.layout().size(), 0.0f);
+      return codec_.AddDecoded(message, 1, absl::MakeSpan(sent)).ok() &&
+             sent == GridDelta(record.id, step, codec_.layout());
+    };
+    const absl::StatusOr<int64_t> surplus = FirstNotSealed(store_, record.id, stored, client.baseline, sealed_as);
+    if (!Expect(surplus.status(), client.name) || *surplus < 0) return;
+    ++findings_->doubled;
+    Violation(absl::StrCat(client.name, ": applied update ", *surplus, " was not sealed then"));
+  }
+
   bool Expect(const absl::Status& status, absl::string_view where) {
     if (!status.ok()) Violation(absl::StrCat(where, ": ", status.message()));
     return status.ok();

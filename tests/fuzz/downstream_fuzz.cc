@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "compression/downstream.h"
+#include "compression/downstream_model.h"
 #include "tests/fuzz/codec_cases.h"
 #include "tests/fuzz/targets.h"
 
@@ -29,6 +30,30 @@ void CheckOneForm(const Codec& codec, absl::string_view message, const std::vect
   Require(again == message, "an applied message is the one that BuildDownstream makes");
 }
 
+// As a message of a run with epochs: none is both a step and a model.
+void FuzzModel(const Codec& codec, absl::string_view message, bool is_step) {
+  const std::vector<float> snapshot(codec.layout().size(), 0.5f), before(codec.layout().size(), 0.75f);
+  std::vector<float> weights = before, again = snapshot, scratch;
+  const absl::Status status = ApplyModel({codec, &codec}, message, snapshot, &scratch, absl::MakeSpan(weights));
+  if (!status.ok()) {
+    Require(status.code() == absl::StatusCode::kInvalidArgument, "bad bytes are an INVALID_ARGUMENT");
+    Require(FloatsAsBits(weights) == FloatsAsBits(before), "bad bytes leave the weights unchanged");
+    return;
+  }
+  Require(!is_step, "a model is no step");
+  Require(AllFinite(weights), "a model is finite");
+  Require(ApplyModel({codec, &codec}, message, snapshot, &scratch, absl::MakeSpan(again)).ok() &&
+              FloatsAsBits(again) == FloatsAsBits(weights),
+          "a model is the same whatever was held before");
+  Require(static_cast<int64_t>(message.size()) <= MaxDownstreamBytes({codec, &codec}, 1),
+          "no message is above MaxDownstreamBytes");
+  const absl::string_view body = message.substr(1);
+  const std::string rebuilt = message[0] == '\x86'   ? BuildModelDownstream(weights)
+                              : message[0] == '\x87' ? BuildCodedModelDownstream(body)
+                                                     : BuildCenteredModelDownstream(body);
+  Require(rebuilt == message, "a model is the message that its builder makes");
+}
+
 }  // namespace
 
 void FuzzDownstream(const char*, const uint8_t* data, size_t size) {
@@ -40,6 +65,7 @@ void FuzzDownstream(const char*, const uint8_t* data, size_t size) {
   std::vector<float> weights = before;
   std::vector<float> average;
   const absl::Status status = ApplyDownstream({codec, &codec}, message, &average, absl::MakeSpan(weights));
+  FuzzModel(codec, message, status.ok());
   if (!status.ok()) {
     Require(status.code() == absl::StatusCode::kInvalidArgument, "bad bytes are an INVALID_ARGUMENT");
     Require(FloatsAsBits(weights) == FloatsAsBits(before), "bad bytes leave the weights unchanged");

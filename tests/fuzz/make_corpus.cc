@@ -14,6 +14,7 @@
 
 #include "compression/aggregate.h"
 #include "compression/downstream.h"
+#include "compression/downstream_model.h"
 #include "compression/feedback_table.h"
 #include "compression/position_coder_table.h"
 #include "tests/compression/positions.h"
@@ -89,6 +90,12 @@ void AddDownstreamSeeds(Seeds* seeds) {
         Bytes({static_cast<int>(i)}) + BuildDownstream(DownstreamMode::kForward, messages, {600, 1}, average, 700);
     (*seeds)[absl::StrCat("downstream/", cases.cases()[i].name, "_coded")] =
         Bytes({static_cast<int>(i)}) + BuildCodedDownstream(first);
+    (*seeds)[absl::StrCat("downstream/", cases.cases()[i].name, "_model")] =
+        Bytes({static_cast<int>(i)}) + BuildCodedModelDownstream(first);
+    (*seeds)[absl::StrCat("downstream/", cases.cases()[i].name, "_centered")] =
+        Bytes({static_cast<int>(i)}) + BuildCenteredModelDownstream(first);
+    (*seeds)[absl::StrCat("downstream/", cases.cases()[i].name, "_whole")] =
+        Bytes({static_cast<int>(i)}) + BuildModelDownstream(average);
   }
 }
 

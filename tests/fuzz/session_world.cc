@@ -359,7 +359,7 @@ void SessionWorld::CheckCommit(absl::Span<const ChosenUpdate> chosen) {
   }
   int64_t total = 0;
   if (config_.rounds.buffered) total = CountStale(chosen, &samples);
-  const auto downstream = server_->Take(head_.version, messages, samples, total);
+  const auto downstream = server_->Take(head_.version, messages, samples, total, 0);
   Require(downstream.ok(), "what was applied has an average");
   Require(server_->Apply(*downstream, absl::MakeSpan(weights_)).ok(), "what was made is applied");
   Require(FloatsAsBits(weights_) == FloatsAsBits(engine_->weights()), "the model moved by the server's step");

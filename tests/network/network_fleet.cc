@@ -105,7 +105,7 @@ void NetworkFleet::CheckBooks() {
   ASSERT_TRUE(codec.ok()) << codec.status();
   const auto store = RunStore::Open(processes_.run_state());
   ASSERT_TRUE(store.ok()) << store.status();
-  const absl::Status replayed = CheckReplay(store->get(), **codec, GridInitialWeights(layout()));
+  const absl::Status replayed = CheckReplay(store->get(), RunConfig(), **codec, GridInitialWeights(layout()));
   EXPECT_TRUE(replayed.ok()) << replayed;
   const auto clients = (*store)->Clients();
   ASSERT_TRUE(clients.ok()) << clients.status();

@@ -95,9 +95,10 @@ absl::StatusOr<Violation> CheckStore(FleetSimulation& fleet, History* history) {
   TERSE_ASSIGN_OR_RETURN(const std::vector<ClientRecord> clients, store->Clients());
   violation = CheckLedger(updates, clients);
   if (violation.found()) return violation;
-  const absl::Status replay = CheckReplay(store, fleet.downstream_codecs(), GridInitialWeights());
+  const absl::Status replay = CheckReplay(store, fleet.config(), fleet.downstream_codecs(), GridInitialWeights());
   if (!replay.ok()) return Violation{Harm::kOther, absl::StrCat("I3: ", replay.message())};
-  const absl::Status repeated = CheckServerSteps(store, fleet.config(), fleet.downstream_codecs());
+  const absl::Status repeated =
+      CheckServerSteps(store, fleet.config(), fleet.downstream_codecs(), GridInitialWeights());
   if (!repeated.ok()) return Violation{Harm::kOther, absl::StrCat("I3: ", repeated.message())};
   const absl::Status planned = CheckPlans(store, fleet.config());
   if (!planned.ok()) return Violation{Harm::kOther, absl::StrCat("I3: ", planned.message())};
@@ -125,6 +126,18 @@ absl::StatusOr<absl::optional<ClientRecord>> FindClient(FleetSimulation& fleet, 
   return absl::optional<ClientRecord>();
 }
 
+// Of a client that drops what was not applied: DrawEpochs has it send its gradients whole.
+absl::StatusOr<Violation> CheckDiscarding(FleetSimulation& fleet, int64_t i, int64_t client, const StoredState& state) {
+  const auto sealed_as = [&](int64_t step, absl::string_view message) {
+    std::vector<float> sent(fleet.codec().layout().size(), 0.0f);
+    return fleet.codec().AddDecoded(message, 1, absl::MakeSpan(sent)).ok() && sent == GridDelta(client, step);
+  };
+  TERSE_ASSIGN_OR_RETURN(const int64_t surplus,
+                         FirstNotSealed(fleet.store(), client, state, fleet.baseline(i), sealed_as));
+  if (surplus < 0) return Violation{};
+  return Violation{Harm::kDoubled, absl::StrCat("I2: update ", surplus, " of client ", i, " was not sealed then")};
+}
+
 absl::StatusOr<Violation> CheckBooks(FleetSimulation& fleet, int64_t i, bool may_reset) {
   TERSE_ASSIGN_OR_RETURN(const absl::optional<ClientRecord> record, FindClient(fleet, i));
   if (!record.has_value()) return Violation{};
@@ -132,6 +145,7 @@ absl::StatusOr<Violation> CheckBooks(FleetSimulation& fleet, int64_t i, bool may
     return Violation{Harm::kLost, absl::StrCat("I1: client ", i, " lost its residual without cause")};
   }
   TERSE_ASSIGN_OR_RETURN(const StoredState state, fleet.state(i)->Read());
+  if (fleet.config().codec.feedback == "discard") return CheckDiscarding(fleet, i, record->id, state);
   const Baseline& baseline = fleet.baseline(i);
   TERSE_ASSIGN_OR_RETURN(const std::vector<double> difference,
                          ConservationDifference(fleet.store(), fleet.codec(), record->id, state, baseline));

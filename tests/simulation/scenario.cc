@@ -52,6 +52,24 @@ void DrawBuffer(Random* random, RoundPolicy* rounds) {
   rounds->staleness = static_cast<int64_t>(random->Below(5));
 }
 
+// Clients that send gradients, and receive models. What they send is whole, so that it can be told which seal it was.
+void DrawEpochs(Random* random, RunConfig* config) {
+  if (!config->rounds.buffered || random->Below(2) == 0) return;
+  config->train.local_steps = 1;
+  config->codec = {"dense"};
+  config->codec.feedback = "discard";
+  config->downstream = random->Below(3) == 0 ? DownstreamMode::kDense : DownstreamMode::kCoded;
+  config->downstream_codec = {"low_precision"};
+  config->downstream_codec.bits = 2 + static_cast<int64_t>(random->Below(9));
+  config->server = {};
+  config->server.name = random->Below(2) == 0 ? "svrg" : "acc_svrg";
+  config->server.learning_rate = 0.01;
+  config->server.epoch_length = 1 + static_cast<int64_t>(random->Below(6));
+  if (config->downstream == DownstreamMode::kDense) return;
+  config->server.precision_loss = random->Below(2) == 0 ? 0 : random->Uniform(0.01, 1);
+  config->server.bit_centering = random->Below(3) == 0;
+}
+
 // Stages that change what clients do and how they say it, so that updates of one plan arrive under the next.
 void DrawControl(Random* random, RunConfig* config) {
   if (config->rounds.buffered || random->Below(3) != 0) return;
@@ -98,6 +116,7 @@ Scenario DrawScenario(Random* random) {
   if (random->Below(4) == 0) scenario.clock_step = config.rounds.deadline_seconds * random->Uniform(0.01, 0.05);
   if (random->Below(3) == 0) scenario.faithful = config.rounds.quorum;
   DrawServer(random, &config);
+  DrawEpochs(random, &config);
   DrawControl(random, &config);
   scenario.make_start = random->Below(2) == 0;
   return scenario;
