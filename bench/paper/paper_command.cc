@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "bench/paper/bits_to_loss.h"
 #include "bench/paper/fleet.h"
 #include "bench/paper/paper_report.h"
 #include "bench/paper/paper_table.h"
@@ -119,6 +120,9 @@ absl::StatusOr<PaperResult> RunRow(const PaperOptions& options, const PaperRow& 
                          }));
   PaperResult result = {row, SummaryJson(ended.summary)};
   result.summary["train_loss"] = LastTrainLoss(ended.rounds);
+  if (row.workload->target_loss > 0) {
+    result.summary.update(BitsToLoss(ended.rounds, row.workload->target_loss, row.workload->epoch_length));
+  }
   TERSE_RETURN_IF_ERROR(ReplaceFile(PosixFiles(), absl::StrCat(directory, "/rounds.csv"), {RoundsCsv(ended.rounds)}));
   TERSE_RETURN_IF_ERROR(
       ReplaceFile(PosixFiles(), absl::StrCat(directory, "/summary.json"), {result.summary.dump(2) + "\n"}));
@@ -182,9 +186,10 @@ void AddPaperCommand(CLI::App* app, Command* command) {
   for (const PaperTable& table : PaperTables()) names.push_back(table.name);
   paper->add_option("TABLE", options->table, "Which")->required()->check(CLI::IsMember(names));
   paper
-      ->add_option("--data", options->data,
-                   "Directory of the data sets (mnist, cifar10, ptb, shakespeare); without it rendered digits stand in "
-                   "for MNIST, for a try")
+      ->add_option(
+          "--data", options->data,
+          "Directory of the data sets (mnist, cifar10, a9a, ptb, shakespeare); without it rendered digits stand in "
+          "for MNIST, for a try")
       ->check(CLI::ExistingDirectory);
   paper->add_option("--scale", options->scale.scale, "Fraction of the paper's iterations")
       ->check(CLI::Range(1e-6, 1.0))

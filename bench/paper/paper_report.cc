@@ -1,5 +1,6 @@
 #include "bench/paper/paper_report.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <memory>
@@ -69,6 +70,11 @@ std::string HeadOf(const PaperRow& row) {
     return absl::StrCat("| method | ", metric, " | training loss | time | up, MB | down, MB | iterations |\n",
                         "|---|---|---|---|---|---|---|\n");
   }
+  if (row.table->columns == PaperColumns::kBits) {
+    return absl::StrCat(
+        "| method | bits | against the first | paper | paper | rounds | least loss | bits, first snapshot below | ",
+        metric, " | iterations |\n|---|---|---|---|---|---|---|---|---|---|\n");
+  }
   return absl::StrCat("| method | ", metric,
                       " | paper | compression, wire | payload | paper | iterations |\n|---|---|---|---|---|---|---|\n");
 }
@@ -99,16 +105,47 @@ std::string TimeColumns(const PaperResult& result) {
                          PerClient(result, "wire_bytes_up") / 1e6, PerClient(result, "wire_bytes_down") / 1e6);
 }
 
+std::string BitsText(const Json& bits) {
+  return bits.is_null() ? "not reached" : absl::StrFormat("%.3g", bits.get<double>());
+}
+
+// Beside the bits of the workload's first row, ours and the paper's.
+std::string BitsColumns(const PaperResult& result, const std::vector<PaperResult>& results) {
+  std::string rate = "-", paper = "-", paper_rate = "-";
+  const auto first = std::find_if(results.begin(), results.end(), [&](const PaperResult& other) {
+    return other.row.workload == result.row.workload && other.row.method == &other.row.table->methods.front();
+  });
+  const Json& bits = result.summary.at("bits");
+  if (first != results.end() && !bits.is_null() && !first->summary.at("bits").is_null()) {
+    rate = RateText(first->summary.at("bits").get<double>() / bits.get<double>());
+  }
+  const auto& figures = result.row.figures;
+  if (figures.has_value() && figures->bits > 0) {
+    paper = absl::StrFormat("%.3g", figures->bits);
+    paper_rate = RateText(result.row.workload->figures.front().bits / figures->bits);
+  }
+  const Json& rounds = result.summary.at("target_rounds");
+  const Json& least = result.summary.at("least_loss");
+  return absl::StrCat(BitsText(bits), " | ", rate, " | ", paper, " | ", paper_rate, " | ",
+                      rounds.is_null() ? "-" : rounds.dump(), " | ",
+                      least.is_null() ? "-" : DecimalText(least.get<double>()), " | ",
+                      BitsText(result.summary.at("snapshot_bits")), " | ", MetricText(MetricOf(result), false));
+}
+
+// What stands between a row's title and its iterations.
 std::string ColumnsOf(const PaperResult& result, const std::vector<PaperResult>& results) {
+  if (result.row.table->columns == PaperColumns::kBits) return BitsColumns(result, results);
+  const std::string metric = MetricText(MetricOf(result), IsPerplexity(result.row));
   switch (result.row.table->columns) {
     case PaperColumns::kBothDirections:
-      return BothDirectionsColumns(result, results);
+      return absl::StrCat(metric, " | ", BothDirectionsColumns(result, results));
     case PaperColumns::kTime:
-      return TimeColumns(result);
+      return absl::StrCat(metric, " | ", TimeColumns(result));
     case PaperColumns::kCompression:
+    case PaperColumns::kBits:
       break;
   }
-  return CompressionColumns(result);
+  return absl::StrCat(metric, " | ", CompressionColumns(result));
 }
 
 }  // namespace
@@ -130,6 +167,12 @@ Json PaperJson(const std::vector<PaperResult>& results, const PaperScale& scale)
                     {"train_loss", result.summary.value("train_loss", Json())},
                     {"paper_metric", figures.has_value() ? Json(figures->metric) : Json()},
                     {"paper_compression", figures.has_value() ? Json(figures->compression) : Json()}});
+    if (result.row.table->columns != PaperColumns::kBits) continue;
+    Json& row = rows.back();
+    for (const char* key : {"paper_metric", "paper_compression"}) row.erase(key);
+    for (const char* key : {"bits", "target_rounds", "snapshot_bits", "least_loss"}) row[key] = result.summary.at(key);
+    row["target_loss"] = result.row.workload->target_loss;
+    row["paper_bits"] = figures.has_value() && figures->bits > 0 ? Json(figures->bits) : Json();
   }
   return {{"scale", scale.scale}, {"seed", scale.seed}, {"rows", rows}};
 }
@@ -144,8 +187,7 @@ std::string PaperMarkdown(const std::vector<PaperResult>& results) {
       absl::StrAppend(&text, text.empty() ? "" : "\n", workload->title, ", ", workload->clients, " clients\n\n",
                       HeadOf(row));
     }
-    absl::StrAppend(&text, "| ", row.method->title, " | ", MetricText(MetricOf(result), IsPerplexity(row)), " | ",
-                    ColumnsOf(result, results), " | ", row.iterations, " |\n");
+    absl::StrAppend(&text, "| ", row.method->title, " | ", ColumnsOf(result, results), " | ", row.iterations, " |\n");
   }
   return text;
 }

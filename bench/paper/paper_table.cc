@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "bench/paper/bidirectional_tables.h"
+#include "bench/paper/double_quantization_tables.h"
 #include "bench/paper/mcgq_tables.h"
 #include "bench/paper/mqgrad_tables.h"
 #include "bench/paper/qsgd_tables.h"
@@ -29,6 +30,19 @@ std::string Scaled(absl::string_view text, double scale) {
   }
 }
 
+// "[name]" and its keys; nothing without keys.
+std::string Section(absl::string_view name, const std::string& keys) {
+  return keys.empty() ? "" : absl::StrCat("\n[", name, "]\n", keys);
+}
+
+std::string ServerKeys(const PaperWorkload& workload, const PaperMethod& method, size_t number) {
+  if (method.server.empty()) return "";
+  std::string keys = method.server;
+  if (workload.epoch_length > 0) absl::StrAppend(&keys, "epoch_length = ", workload.epoch_length, "\n");
+  if (!workload.server_rates.empty()) absl::StrAppend(&keys, "learning_rate = ", workload.server_rates[number], "\n");
+  return keys;
+}
+
 // What no key of a run file says and results depend on.
 std::string LinkText(const PaperWorkload& workload) {
   if (workload.link_bytes_per_second == 0) return "";
@@ -39,7 +53,8 @@ std::string LinkText(const PaperWorkload& workload) {
 
 const std::vector<PaperTable>& PaperTables() {
   static const auto& tables = *new std::vector<PaperTable>{
-      SbcTable2(), SbcFigure3(), McgqTable3(), McgqTable4(), QsgdTables(), BidirectionalTable(), MqgradFigure(),
+      SbcTable2(),  SbcFigure3(),         McgqTable3(),   McgqTable4(),
+      QsgdTables(), BidirectionalTable(), MqgradFigure(), DoubleQuantizationTable(),
   };
   return tables;
 }
@@ -61,10 +76,11 @@ PaperRow MakePaperRow(const PaperTable& table, const PaperWorkload& workload, si
       "'\nseed = ", scale.seed, "\ndurability = 'relaxed'\n\n[model]\n", workload.model, "\n[data]\n", workload.data,
       "\n[train]\nlocal_steps = ", steps, "\n", workload.train, "\n[train.optimizer]\n", workload.optimizer,
       workload.momentum ? row.method->optimizer_keys : "",
-      workload.schedule.empty() ? "" : absl::StrCat("\n[train.schedule]\n", Scaled(workload.schedule, scale.scale)),
-      "\n[codec]\n", row.method->codec, row.method->control.empty() ? "" : "\n[control]\n", row.method->control,
-      "\n[rounds]\ncount = ", row.rounds, "\nclients = ", workload.clients,
-      "\ndeadline_seconds = 31536000\nevaluate_every = ", std::max<int64_t>(1, row.rounds / 10),
+      Section("train.schedule", Scaled(workload.schedule, scale.scale)),
+      Section("codec", row.method->codec + workload.codec_keys), Section("downstream", row.method->downstream),
+      Section("server", ServerKeys(workload, *row.method, method)), Section("control", row.method->control),
+      "\n[rounds]\ncount = ", row.rounds, "\nclients = ", workload.clients, "\n", workload.round_keys,
+      "deadline_seconds = 31536000\nevaluate_every = ", std::max<int64_t>(1, row.rounds / 10),
       "\n\n[checkpoints]\nevery = ", row.method->checkpoint_every, "\n");
   return row;
 }

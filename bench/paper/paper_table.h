@@ -15,17 +15,20 @@ enum class PaperMetric { kAccuracy, kPerplexity };
 struct PaperFigures {
   double metric = 0;       // accuracy 0..1, or perplexity
   double compression = 0;  // bits up per client, against 32 bits x parameters x iterations
+  double bits = 0;         // of all messages until the loss is reached; 0: the paper does not say
 };
 
 // How updates are made and sent. A method is the same for every workload of its table.
 struct PaperMethod {
-  std::string name;            // "sbc1"
-  std::string title;           // "SBC (1)"
-  std::string optimizer_keys;  // added to [train.optimizer] where the optimizer has momentum
-  std::string codec;           // [codec]
-  int64_t local_steps;         // n; 0: the workload's own (Federated Averaging)
-  int64_t checkpoint_every;    // versions; few where the log has whole models
-  std::string control = {};    // [control]; empty: nothing changes while the run goes on
+  std::string name;             // "sbc1"
+  std::string title;            // "SBC (1)"
+  std::string optimizer_keys;   // added to [train.optimizer] where the optimizer has momentum
+  std::string codec;            // [codec]
+  int64_t local_steps;          // n; 0: the workload's own (Federated Averaging)
+  int64_t checkpoint_every;     // versions; few where the log has whole models
+  std::string control = {};     // [control]; empty: nothing changes while the run goes on
+  std::string downstream = {};  // [downstream]
+  std::string server = {};      // [server]
 };
 
 // A model on a data set with its hyperparameters.
@@ -44,15 +47,21 @@ struct PaperWorkload {
   std::string train;
   std::string optimizer;
   std::string schedule;
-  std::vector<PaperFigures> figures;  // one a method, in the methods' order
-  double link_bytes_per_second = 0;   // of each client, in each direction (thin_link.h); 0: loopback as it is
+  std::vector<PaperFigures> figures;      // one a method, in the methods' order
+  double link_bytes_per_second = 0;       // of each client, in each direction (thin_link.h); 0: loopback as it is
+  std::string codec_keys = {};            // added to [codec] of every method
+  std::string round_keys = {};            // added to [rounds]
+  int64_t epoch_length = 0;               // of [server], for methods that have one
+  std::vector<double> server_rates = {};  // learning_rate of [server], one a method; empty: the default
+  double target_loss = 0;                 // of kBits
 };
 
 // What a table shows beside the metric.
 enum class PaperColumns {
   kCompression,     // of what goes up, beside the paper's
   kBothDirections,  // bytes on the wire per client, up and down, and against the row "fedavg"
-  kTime             // training loss at the end, and how long that took
+  kTime,            // training loss at the end, and how long that took
+  kBits             // of all messages of all clients, both ways, until the training loss is below target_loss
 };
 
 struct PaperTable {

@@ -91,6 +91,26 @@ TEST(PaperTable, TheBitsOfMqgrad) {
   EXPECT_EQ(chosen.train().optimizer().learning_rate(), 0.2);
 }
 
+TEST(PaperTable, TheMethodsOfDoubleQuantization) {
+  const PaperTable& table = Table("double-quantization");
+  ASSERT_EQ(table.methods.size(), 9u);
+  const PaperWorkload& mnist = Workload(table, "mnist");
+  const v1::RunConfig full = ConfigOf(MakePaperRow(table, mnist, 0, {}));
+  EXPECT_EQ(full.codec().name(), "dense");
+  EXPECT_EQ(full.codec().downstream(), "dense");
+  EXPECT_EQ(full.server().epoch_length(), 500);
+  EXPECT_EQ(full.data().examples(), 10000);
+  EXPECT_EQ(full.rounds().count() % 501, 0) << "whole epochs: the last model is a snapshot";
+  const v1::RunConfig low = ConfigOf(MakePaperRow(table, mnist, 4, {}));
+  EXPECT_EQ(low.codec().bits(), 4);
+  EXPECT_EQ(low.downstream().bits(), 8);
+  const v1::RunConfig logistic = ConfigOf(MakePaperRow(table, Workload(table, "a9a"), 6, {}));
+  EXPECT_EQ(logistic.server().optimizer(), "acc_svrg");
+  EXPECT_EQ(logistic.codec().bits(), 8);
+  EXPECT_EQ(logistic.train().optimizer().l1(), 1e-5);
+  EXPECT_EQ(logistic.server().epoch_length(), (32561 + 199) / 200);
+}
+
 TEST(PaperTable, TheHyperparametersOfMonteCarloGradientQuantization) {
   const PaperTable& words = Table("mcgq-table3");
   const v1::RunConfig ptb = ConfigOf(MakePaperRow(words, Workload(words, "ptb"), 1, {}));

@@ -1,0 +1,53 @@
+#include "bench/paper/bits_to_loss.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace terse {
+namespace {
+
+struct Snapshot {
+  int64_t bits = 0;
+  int64_t rounds = 0;  // committed before it
+  double loss = 0;
+};
+
+std::vector<Snapshot> SnapshotsOf(const std::vector<v1::Round>& rounds, int64_t epoch_length) {
+  std::vector<Snapshot> snapshots;
+  int64_t bits = 0;
+  for (const v1::Round& round : rounds) {
+    const auto version = static_cast<int64_t>(round.base_version());
+    if (round.state() == "committed" && version % (epoch_length + 1) == 0) {
+      snapshots.push_back({bits, version, round.train_loss()});
+    }
+    bits += 8 * static_cast<int64_t>(round.payload_bytes_up() + round.payload_bytes_down());
+  }
+  return snapshots;
+}
+
+int64_t Between(int64_t before, int64_t after, double share) {
+  return before + std::llround(share * static_cast<double>(after - before));
+}
+
+}  // namespace
+
+nlohmann::ordered_json BitsToLoss(const std::vector<v1::Round>& rounds, double target, int64_t epoch_length) {
+  nlohmann::ordered_json found = {
+      {"bits", nullptr}, {"target_rounds", nullptr}, {"snapshot_bits", nullptr}, {"least_loss", nullptr}};
+  const std::vector<Snapshot> snapshots = SnapshotsOf(rounds, epoch_length);
+  if (snapshots.empty()) return found;
+  const auto less = [](const Snapshot& a, const Snapshot& b) { return a.loss < b.loss; };
+  found["least_loss"] = std::min_element(snapshots.begin(), snapshots.end(), less)->loss;
+  const auto below = std::find_if(snapshots.begin(), snapshots.end(),
+                                  [target](const Snapshot& snapshot) { return snapshot.loss < target; });
+  if (below == snapshots.end()) return found;
+  const Snapshot& before = below == snapshots.begin() ? *below : *(below - 1);
+  const double fall = before.loss - below->loss;
+  const double share = fall > 0 ? (before.loss - target) / fall : 0;
+  found["bits"] = Between(before.bits, below->bits, share);
+  found["target_rounds"] = Between(before.rounds, below->rounds, share);
+  found["snapshot_bits"] = below->bits;
+  return found;
+}
+
+}  // namespace terse
