@@ -207,7 +207,8 @@ Transition Engine::OnMessage(SessionId id, Session& session, FromClient message)
       Refuse(session, "an update follows Ready", /*retry=*/false);
       return absl::nullopt;
     }
-    if (session.assigned_round == update->round) session.assigned_round = 0;
+    // What it was given since, it let pass: a client takes no work while its own update has no verdict.
+    session.assigned_round = 0;
     return phase_->OnUpdate(run_, session, std::move(*update));
   } else if (auto* progress = std::get_if<Progress>(&message)) {
     if (progress->round == session.assigned_round) session.steps_done = progress->steps_done;

@@ -193,6 +193,22 @@ TEST(EngineEpochs, ANewcomerGetsTheSnapshotAndTheNewestModel) {
   }
 }
 
+// Ready and a snapshot may cross on the way: the client takes up the work that came with the snapshot, and lets pass
+// what it is given in answer to Ready.
+TEST(EngineEpochs, WhoDeliversIsFreeWhateverItWasGivenLast) {
+  Crew crew(EpochsRun(2, 4, 100), 2);
+  DeliverUntil(crew, 2, 6);
+  const int64_t begun = crew.at(1).All<Assignment>().back().round;
+  ASSERT_EQ(crew.at(1).All<Assignment>().back().base_version, 6);
+  crew.Deliver(0, crew.view().round);
+  ASSERT_EQ(crew.view().head.version, 7);
+  ASSERT_EQ(crew.at(1).Say(Ready{absl::nullopt, {}, GridLayout().Hash(), 1}), absl::OkStatus());
+  ASSERT_EQ(crew.at(1).All<Assignment>().back().base_version, 7);
+  crew.Deliver(1, begun);
+  ASSERT_EQ(crew.view().head.version, 8);
+  EXPECT_EQ(crew.at(1).All<Assignment>().back().base_version, 8);
+}
+
 // Every update in the model is one that its client sealed, and later than the one before: nothing counts twice.
 void ExpectSealedOnce(FleetSimulation& fleet, int64_t client) {
   const int64_t rounds = (*fleet.store()->LastRound())->id;
