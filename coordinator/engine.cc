@@ -75,9 +75,10 @@ absl::Status Engine::Recover(const Codec* downstream_codec) {
   }
   if (Mutated(Mutant::kForgetServerState)) checkpoint.server_state.clear();
   TERSE_RETURN_IF_ERROR(run_.server->Restore(run_.weights, checkpoint.server_state));
-  TERSE_ASSIGN_OR_RETURN(const std::vector<LogMessage> log, run_.store->ReadLog(checkpoint.version, run_.head.version));
-  for (const LogMessage& message : log) {
-    TERSE_RETURN_IF_ERROR(Annotate(Replay(message), absl::StrCat("replaying the log, version ", message.version)));
+  // One message at a time: an epoch may lie behind the checkpoint, with a model in each.
+  for (int64_t version = checkpoint.version; version < run_.head.version; ++version) {
+    TERSE_ASSIGN_OR_RETURN(const std::vector<LogMessage> log, run_.store->ReadLog(version, version + 1));
+    TERSE_RETURN_IF_ERROR(Annotate(Replay(log.front()), absl::StrCat("replaying the log, version ", version + 1)));
   }
   if (HashWeights(run_.weights) != run_.head.model_hash) {
     return absl::DataLossError(absl::StrCat("checkpoint ", checkpoint.version,
