@@ -135,6 +135,21 @@ absl::Status CatchUp(RunContext& run, Session& session, int64_t version) {
   return SendResync(run, session, absl::StrCat("version ", version, " is too old"));
 }
 
+// Whether the client holds this run's model of `version`, as far as it matters. Steps from another model lead to
+// another hash, so the head's is enough to look at. A model of a run with epochs says nothing of the snapshot that its
+// client holds beside it.
+absl::StatusOr<bool> HoldsOurs(RunContext& run, int64_t version, Id128 hash) {
+  if (version == run.head.version) return hash == run.head.model_hash;
+  if (!HasEpochs(*run.config) || version < SnapshotBefore(*run.config, run.head.version)) return true;
+  if (version > 0) {
+    const absl::StatusOr<std::vector<LogMessage>> log = run.store->ReadLog(version - 1, version);
+    if (log.ok()) return hash == log->front().model_hash;
+    if (!absl::IsOutOfRange(log.status())) return log.status();
+  }
+  TERSE_ASSIGN_OR_RETURN(const RunStore::CheckpointFile file, run.store->NewestCheckpointFile());
+  return version == file.version && hash == file.model_hash;
+}
+
 // Notes that a model that the coordinator holds for known is not what the client has.
 absl::Status NoteDrift(RunContext& run, const Session& session, const std::string& where) {
   TERSE_RETURN_IF_ERROR(run.Note("model_drift", session.client, where));
@@ -279,7 +294,8 @@ absl::Status HandleReady(RunContext& run, SessionId id, const Ready& message) {
   if (version > run.head.version || version < 0) {
     return SendResync(run, session, absl::StrCat("version ", version, " does not exist here"));
   }
-  if (version == run.head.version && message.model_hash != run.head.model_hash) {
+  TERSE_ASSIGN_OR_RETURN(const bool ours, HoldsOurs(run, version, message.model_hash));
+  if (!ours) {
     TERSE_RETURN_IF_ERROR(NoteDrift(run, session, absl::StrCat("at version ", version)));
     return SendResync(run, session, "the model hash differs");
   }

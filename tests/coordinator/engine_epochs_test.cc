@@ -209,6 +209,20 @@ TEST(EngineEpochs, WhoDeliversIsFreeWhateverItWasGivenLast) {
   EXPECT_EQ(crew.at(1).All<Assignment>().back().base_version, 8);
 }
 
+// A snapshot of another past, as of a state directory that was copied back, would never show in the models after it.
+TEST(EngineEpochs, WhoHoldsAnotherSnapshotLoadsThisOne) {
+  for (const int64_t version : {5, 6}) {
+    Crew crew(EpochsRun(2, 4, 100), 2);
+    DeliverUntil(crew, 2, 7);
+    ScriptedClient again(&crew.fleet, "c1", 2001);
+    ASSERT_EQ(again.SayCheckIn(crew.LastApplied(1)), absl::OkStatus());
+    ASSERT_EQ(again.Say(Ready{version, HashBytes("another past"), GridLayout().Hash(), 1}), absl::OkStatus());
+    EXPECT_EQ(again.Count<Delta>(), 0);
+    ASSERT_EQ(again.Count<Resync>(), 1) << version;
+    EXPECT_EQ(EventsOf(crew.fleet, "model_drift").size(), 1);
+  }
+}
+
 // Every update in the model is one that its client sealed, and later than the one before: nothing counts twice.
 void ExpectSealedOnce(FleetSimulation& fleet, int64_t client) {
   const int64_t rounds = (*fleet.store()->LastRound())->id;
