@@ -11,8 +11,9 @@
 
 namespace terse {
 
-// Payload and dense bytes are booked when a message is accepted or sent, wire bytes when a connection is sampled. All
-// of it goes to the round in which Take is called: a round's wire bytes are those since the round before was settled.
+// Payload bytes are booked when an update is accepted or comes too late and when a message is sent, wire bytes when a
+// connection is sampled. All of it goes to the round in which Take is called: a round's wire bytes are those since the
+// round before was settled.
 // Not thread-safe.
 class ByteBook {
  public:

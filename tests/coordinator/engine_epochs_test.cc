@@ -223,6 +223,26 @@ TEST(EngineEpochs, WhoHoldsAnotherSnapshotLoadsThisOne) {
   }
 }
 
+TEST(EngineEpochs, GradientsThatAreDroppedAreCountedInTheLedger) {
+  Crew crew(EpochsRun(3, 2, 100), 3);
+  crew.DeliverAll();
+  crew.Deliver(0, 2);
+  crew.Deliver(0, 3);
+  ASSERT_EQ(crew.view().head.version, 3);
+  const Update dropped = crew.MakeUpdate(1, 2);
+  ASSERT_EQ(crew.at(1).Say(dropped), absl::OkStatus());
+  EXPECT_THAT(Outcomes(crew.at(1)), ElementsAre(Outcome::kApplied, Outcome::kNotApplied));
+  crew.Deliver(2, 2);
+  const int64_t full = static_cast<int64_t>(crew.MakeUpdate(1, 4).message.size());
+  crew.DeliverAll();
+  ASSERT_EQ(crew.view().head.version, 4);
+  int64_t payload = 0;
+  for (const LedgerEntry& entry : *crew.fleet.store()->Ledger(4, 4)) {
+    if (entry.client == 1 && entry.direction == Direction::kUp) payload += entry.payload_bytes;
+  }
+  EXPECT_EQ(payload, full + static_cast<int64_t>(dropped.message.size()));
+}
+
 // Every update in the model is one that its client sealed, and later than the one before: nothing counts twice.
 void ExpectSealedOnce(FleetSimulation& fleet, int64_t client) {
   const int64_t rounds = (*fleet.store()->LastRound())->id;
