@@ -20,6 +20,12 @@ namespace {
 // Sums and differences of magnitudes up to here are far from the end of float32's range.
 constexpr float kMostWeight = 1e15f;
 
+absl::Status CheckWeight(float weight) {
+  if (std::abs(weight) <= kMostWeight) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("a step takes a weight to ", weight, ", too far to go on with; lower server.learning_rate"));
+}
+
 float SoftThreshold(float value, float threshold) {
   const float magnitude = std::abs(value) - threshold;
   return magnitude > 0 ? std::copysign(magnitude, value) : 0.0f;
@@ -72,6 +78,8 @@ double SvrgStep::ThetaOf(int64_t version) const {
   return accelerated_ ? 2.0 / static_cast<double>(EpochOf(config_, version) + 3) : 1.0;
 }
 
+double SvrgStep::StepSize(int64_t version) const { return config_.server.learning_rate / ThetaOf(version); }
+
 absl::StatusOr<std::string> SvrgStep::Take(int64_t base_version, absl::Span<const absl::string_view> messages,
                                            absl::Span<const int64_t> samples, int64_t total, int64_t) {
   average_.resize(size());
@@ -79,6 +87,9 @@ absl::StatusOr<std::string> SvrgStep::Take(int64_t base_version, absl::Span<cons
                                        AggregationThreads(messages), absl::MakeSpan(average_)));
   const double theta = ThetaOf(base_version);
   if (StandsAlone(config_, base_version)) {
+    // A gradient that no step can follow would hold the epoch up for good.
+    const float step = static_cast<float>(StepSize(base_version));
+    for (size_t i = 0; i < size(); ++i) TERSE_RETURN_IF_ERROR(CheckWeight(point_[i] - step * average_[i]));
     full_gradient_.swap(average_);
     mean_.assign(accelerated_ ? size() : 0, 0.0f);
     SetModel(point_, theta);
@@ -94,7 +105,7 @@ absl::StatusOr<std::string> SvrgStep::Take(int64_t base_version, absl::Span<cons
 
 absl::Status SvrgStep::Iterate(int64_t base_version) {
   if (full_gradient_.size() != size()) return absl::InternalError("an inner iteration before its epoch's gradient");
-  const double eta = config_.server.learning_rate / ThetaOf(base_version);
+  const double eta = StepSize(base_version);
   const float step = static_cast<float>(eta), threshold = static_cast<float>(eta * config_.train.optimizer.l1);
   for (size_t i = 0; i < size(); ++i) average_[i] = point_[i] - step * (average_[i] + full_gradient_[i]);
   for (const Layout::Range& range : penalised_) {
@@ -102,11 +113,7 @@ absl::Status SvrgStep::Iterate(int64_t base_version) {
       average_[i] = SoftThreshold(average_[i], threshold);
     }
   }
-  for (const float value : average_) {
-    if (std::abs(value) <= kMostWeight) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("a step takes a weight to ", value, ", too far to go on with; lower server.learning_rate"));
-  }
+  for (const float value : average_) TERSE_RETURN_IF_ERROR(CheckWeight(value));
   point_.swap(average_);
   const float share = 1.0f / static_cast<float>(base_version - SnapshotBefore(config_, base_version));
   for (size_t i = 0; i < mean_.size(); ++i) mean_[i] += share * (point_[i] - mean_[i]);

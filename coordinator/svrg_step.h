@@ -57,6 +57,8 @@ class SvrgStep : public ServerStep {
   size_t size() const { return static_cast<size_t>(codecs_.updates.layout().size()); }
   // theta_s of the version's epoch; 1 in Algorithm 1.
   double ThetaOf(int64_t version) const;
+  // eta_s of the version's epoch.
+  double StepSize(int64_t version) const;
   // One inner iteration from `base_version`, with the average of its updates in average_.
   absl::Status Iterate(int64_t base_version);
   // The iterate x that belongs to `point`, which is x itself in Algorithm 1 and y in Algorithm 3, in model_.

@@ -176,6 +176,19 @@ TEST(SvrgStep, StepsThatGoTooFarAreRefusedAndChangeNothing) {
   EXPECT_THAT(master.weights(), ElementsAre(0, 1, 2));
 }
 
+// Else every step of the epoch would be refused, and no new gradient asked for.
+TEST(SvrgStep, AFullGradientThatGoesTooFarIsRefusedAndChangesNothing) {
+  for (const char* optimizer : {"svrg", "acc_svrg"}) {
+    Master master(Svrg(3, optimizer), Tiny(), {1, 2, 3});
+    const absl::Status status = master.Give({0, 1e17f, 0});
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << optimizer;
+    EXPECT_THAT(status.message(), HasSubstr("lower server.learning_rate"));
+    ASSERT_EQ(master.Give({1, 1, 1}), absl::OkStatus());
+    ASSERT_EQ(master.Give({0, 0, 0}), absl::OkStatus());
+    EXPECT_LT(master.weights()[1], 2);
+  }
+}
+
 TEST(SvrgStep, RefusesSettingsThatAreNoEpochs) {
   RunConfig config = Svrg(3, "sgd");
   const auto codec = *MakeUpdateCodec(config, Tiny());
