@@ -66,9 +66,9 @@ class ClientSession {
     std::unique_ptr<Feedback> feedback;
     absl::optional<int64_t> version;  // of weights; nullopt while none are held
     std::vector<float> weights;
-    std::vector<float>
-        snapshot;  // of the version's epoch, in a run with epochs (core/epochs.h); empty while none is held
-    std::vector<float> scratch;  // a downstream message's step, then the delta
+    // Of the version's epoch (core/epochs.h); empty while none is held, and in a run without epochs.
+    std::vector<float> snapshot;
+    std::vector<float> scratch;  // what a downstream message carries, then the delta or the gradient
 
     // Holds a version that stands alone.
     void Hold(int64_t of_version, std::vector<float> held);
