@@ -16,6 +16,7 @@ std::optional<ConfigViolation> CheckGradients(const v1::RunConfig& config) {
       {"rounds.mode", config.rounds().mode() == "buffered", "'buffered'"},
       {"train.local_steps", train.local_steps() == 1, "1"},
       {"train.proximal", train.proximal() == 0, "0"},
+      {"train.schedule.factor", train.schedule().factor() == 1, "1"},
       {"train.optimizer.name", optimizer.name() == "sgd", "'sgd'"},
       {"train.optimizer.momentum", optimizer.momentum() == 0, "0"},
       {"train.optimizer.clip_norm", optimizer.clip_norm() == 0, "0"},
