@@ -52,6 +52,9 @@ struct ReceivedUpdate {
   int64_t count = 1;      // how often it goes into the average; above 1 only under Mutant::kNoDeduplication
 };
 
+// A run whose updates give no model in so many rounds in a row is stopped.
+inline constexpr int64_t kMostUnusableRounds = 10;
+
 // How a run ends or ended.
 struct Ending {
   RunState state = RunState::kFinished;
@@ -79,6 +82,7 @@ struct RunContext {
   bool round_open = false;
   int64_t round_opened_us = 0;
   int64_t created_us = 0;          // of the run
+  int64_t unusable_rounds = 0;     // in a row, up to now: aborted because their updates gave no model
   bool paused = false;             // no round opens
   absl::optional<Ending> ending;   // set once the run is to end
   int64_t checkpoint_version = 0;  // of the newest checkpoint file

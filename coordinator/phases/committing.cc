@@ -25,10 +25,7 @@ class Committing : public Phase {
     const Chosen chosen = ChosenOf(run);
     absl::StatusOr<std::string> downstream =
         run.server->Take(run.head.version, chosen.messages, chosen.samples, chosen.total, run.plan.choice);
-    if (absl::IsInvalidArgument(downstream.status())) {
-      TERSE_RETURN_IF_ERROR(Abort(run, std::string(downstream.status().message())));
-      return PhaseName::kSelecting;
-    }
+    if (absl::IsInvalidArgument(downstream.status())) return GiveUp(run, std::string(downstream.status().message()));
     TERSE_RETURN_IF_ERROR(downstream.status());
     std::vector<float> weights = run.weights;
     TERSE_RETURN_IF_ERROR(run.server->Apply(*downstream, absl::MakeSpan(weights)));
@@ -49,6 +46,7 @@ class Committing : public Phase {
     Announce(run, std::move(commit.downstream));
     run.received.clear();
     run.invited.clear();
+    run.unusable_rounds = 0;
     run.round_open = open_next;
     if (open_next) {
       run.round += 1;
@@ -61,6 +59,16 @@ class Committing : public Phase {
   }
 
  private:
+  // The updates give no model. Nothing is lost, but where training diverged, further rounds only cost traffic.
+  static Transition GiveUp(RunContext& run, const std::string& reason) {
+    if (++run.unusable_rounds >= kMostUnusableRounds) {
+      run.ending =
+          Ending{RunState::kStopped, absl::StrCat(run.unusable_rounds, " rounds in a row gave no model: ", reason)};
+    }
+    TERSE_RETURN_IF_ERROR(Abort(run, reason));
+    return PhaseName::kSelecting;
+  }
+
   // What a round is made of. The views are of run.received.
   struct Chosen {
     std::vector<absl::string_view> messages;

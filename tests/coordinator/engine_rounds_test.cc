@@ -3,13 +3,16 @@
 #include "core/fault.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/coordinator/crew.h"
 #include "tests/testing/fleet_simulation.h"
 #include "tests/testing/scripted_client.h"
 
 namespace terse {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 Id128 Bogus() { return HashBytes("bogus"); }
 
@@ -314,25 +317,45 @@ TEST(EngineRounds, AQuorumStartsOnceItHasWaitedLongEnough) {
   EXPECT_EQ(fleet.engine()->View().head.version, 1);
 }
 
-TEST(EngineRounds, UpdatesWhoseSumOverflowsAbortTheRound) {
-  FleetSimulation fleet(WithQuorum(2, 2, 2), 0);
-  ASSERT_EQ(fleet.StartCoordinator(), absl::OkStatus());
-  ScriptedClient a(&fleet, "a", 1001), b(&fleet, "b", 1002);
-  int64_t index = 0;
-  for (ScriptedClient* client : {&a, &b}) {
-    ASSERT_EQ(client->SayCheckIn(), absl::OkStatus());
-    ASSERT_EQ(client->SayReady(), absl::OkStatus());
+// Two clients whose updates sum to more than float32 holds.
+class Diverged : public ::testing::Test {
+ protected:
+  Diverged() : crew_(WithQuorum(2, 2, 3), 2) {}
+
+  void DeliverOverflow() {
+    const int64_t round = crew_.view().round;
+    for (int64_t i : {0, 1}) {
+      Update update = crew_.MakeUpdate(i, round);
+      update.message = *crew_.fleet.codec().Encode(std::vector<float>(GridLayout().size(), 3e38f));
+      update.update_id =
+          MakeUpdateId((*crew_.fleet.store()->Run())->lineage, round, i, crew_.LastApplied(i), update.message);
+      ASSERT_EQ(crew_.at(i).Say(update), absl::OkStatus());
+    }
+    EXPECT_EQ(StateOf(crew_.fleet, round), RoundState::kAborted);
+    EXPECT_EQ(crew_.at(0).All<Verdict>().back().outcome, Outcome::kNotApplied);
   }
-  for (ScriptedClient* client : {&a, &b}) {
-    Update huge = client->MakeUpdate(1, index, 0);
-    huge.message = *fleet.codec().Encode(std::vector<float>(GridLayout().size(), 3e38f));
-    huge.update_id = MakeUpdateId((*fleet.store()->Run())->lineage, 1, index++, {}, huge.message);
-    ASSERT_EQ(client->Say(huge), absl::OkStatus());
+
+  Crew crew_;
+};
+
+TEST_F(Diverged, UpdatesWhoseSumOverflowsAbortTheRound) {
+  DeliverOverflow();
+  EXPECT_EQ(crew_.view().head.version, 0);
+  EXPECT_EQ(crew_.view().round, 2);
+}
+
+TEST_F(Diverged, TenSuchRoundsInARowStopTheRun) {
+  for (int64_t round = 1; round < kMostUnusableRounds; ++round) DeliverOverflow();
+  crew_.DeliverAll();  // a good one starts the count anew
+  EXPECT_EQ(crew_.view().head.version, 1);
+  for (int64_t round = 0; round < kMostUnusableRounds; ++round) {
+    EXPECT_EQ((*crew_.fleet.store()->Run())->state, RunState::kActive) << round;
+    DeliverOverflow();
   }
-  EXPECT_EQ(StateOf(fleet, 1), RoundState::kAborted);
-  EXPECT_EQ(fleet.engine()->View().head.version, 0);
-  EXPECT_EQ(a.All<Verdict>().at(0).outcome, Outcome::kNotApplied);
-  EXPECT_EQ(fleet.engine()->View().round, 2);
+  EXPECT_EQ((*crew_.fleet.store()->Run())->state, RunState::kStopped);
+  EXPECT_THAT((*crew_.fleet.store()->Run())->reason,
+              AllOf(StartsWith("10 rounds in a row gave no model: "), HasSubstr("overflows")));
+  EXPECT_EQ(crew_.at(1).All<Finished>().size(), 1u);
 }
 
 TEST(EngineRounds, TheLedgerHoldsEveryByte) {
