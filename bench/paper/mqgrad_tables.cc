@@ -8,10 +8,11 @@
 namespace terse {
 namespace {
 
-// The bits of low_precision are those of an element, sign and all, as the paper counts them.
+// Numbers of `bits` bits, sign and all, as the paper counts them, and a float32 for the largest of 512: with one scale a
+// tensor, few bits round most of fc4's eight million gradients to 0 and the others to the largest.
 std::string Bits(int64_t bits) {
-  return absl::StrCat("name = 'low_precision'\nbits = ", bits,
-                      "\ndownstream = 'low_precision'\n[downstream]\nbits = ", bits, "\n");
+  const std::string settings = absl::StrCat("bits = ", bits, "\nbucket = 512\n");
+  return absl::StrCat("name = 'low_precision'\n", settings, "downstream = 'low_precision'\n[downstream]\n", settings);
 }
 
 }  // namespace

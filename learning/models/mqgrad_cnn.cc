@@ -13,7 +13,7 @@ ModelDefinition MqgradCnn(const ModelSpec& spec) {
   const std::string normalise =
       "x = x / torch.pow(1.0 + 0.001 * torch.avg_pool3d(s, [9, 1, 1], [1, 1, 1]).squeeze(1), 0.75)";
   const std::string pool = "x = torch.max_pool2d(x, [2, 2], [2, 2])";
-  ScriptNet net({Start::Rule::kNormal, 0.05}, {Start::Rule::kNormal, 0.04});
+  ScriptNet net({Start::Rule::kNormal, 0.05}, {Start::Rule::kUniformFanIn, 1});
   net.Line("x = x[:, :, 2:30, 2:30]");
   net.Conv("conv1", 3, 64, {5, 1, 2}, "x", "x", /*bias=*/true);
   for (const std::string& line : {std::string("x = torch.relu(x)"), pool, squares, normalise}) net.Line(line);

@@ -8,7 +8,9 @@
 //   fc5    3840 -> 10, logits
 //
 // 16,224,586 parameters, 99% of them in fc3 and fc4. The paper's shapes leave 28x28 pixels as the input, which
-// TensorFlow's CIFAR-10 tutorial, whose layers these are, crops from the image.
+// TensorFlow's CIFAR-10 tutorial, whose layers these are, crops from the image. The paper names no start: convolutions
+// start as the tutorial's, linear layers as PyTorch's; with the tutorial's deviation of 0.04, which was for narrower
+// layers, the paper's learning rate of 0.2 diverges in its second step.
 #ifndef TERSE_LEARNING_MODELS_MQGRAD_CNN_H_
 #define TERSE_LEARNING_MODELS_MQGRAD_CNN_H_
 
