@@ -237,7 +237,8 @@ TEST(EngineEpochs, GradientsThatAreDroppedAreCountedInTheLedger) {
   crew.DeliverAll();
   ASSERT_EQ(crew.view().head.version, 4);
   int64_t payload = 0;
-  for (const LedgerEntry& entry : *crew.fleet.store()->Ledger(4, 4)) {
+  const std::vector<LedgerEntry> ledger = *crew.fleet.store()->Ledger(4, 4);
+  for (const LedgerEntry& entry : ledger) {
     if (entry.client == 1 && entry.direction == Direction::kUp) payload += entry.payload_bytes;
   }
   EXPECT_EQ(payload, full + static_cast<int64_t>(dropped.message.size()));
