@@ -130,7 +130,7 @@ absl::Status Engine::TakeState(const RunRecord& record) {
     return absl::OkStatus();
   }
   const RunLimits& limits = run_.config->limits;
-  if (run_.head.version >= run_.config->rounds.count) run_.ending = AllRoundsDone();
+  run_.ending = EndAt(run_, run_.head.version);
   if (const std::string reason = TimeIsUp(limits, run_.created_us, run_.Now()); !reason.empty()) {
     run_.ending = Ending{RunState::kFinished, reason};
   }

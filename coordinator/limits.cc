@@ -17,6 +17,11 @@ std::string TimeIsUp(const RunLimits& limits, int64_t created_us, int64_t now_us
   return absl::StrCat("the run has used its ", limits.seconds, " seconds");
 }
 
+std::string IterationsDone(const RunLimits& limits, int64_t iterations) {
+  if (limits.iterations <= 0 || iterations < limits.iterations) return "";
+  return absl::StrCat("the run's ", limits.iterations, " iterations are done");
+}
+
 std::string TargetReached(const RunLimits& limits, int64_t round, const Evaluation& evaluation) {
   if (limits.accuracy > 0 && evaluation.accuracy >= limits.accuracy) {
     return absl::StrFormat("target accuracy %g reached: %.4f after round %d", limits.accuracy, evaluation.accuracy,

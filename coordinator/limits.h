@@ -15,6 +15,7 @@ int64_t TimeLimitMicros(const RunLimits& limits, int64_t created_us);
 
 // Why the run is over, one line for people; empty while it is not.
 std::string TimeIsUp(const RunLimits& limits, int64_t created_us, int64_t now_us);
+std::string IterationsDone(const RunLimits& limits, int64_t iterations);
 std::string TargetReached(const RunLimits& limits, int64_t round, const Evaluation& evaluation);
 
 }  // namespace terse

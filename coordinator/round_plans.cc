@@ -49,7 +49,9 @@ absl::Status ResumePlans(RunContext& run) {
   run.plan.local_steps = run.config->train.local_steps;
   run.iterations = 0;
   TERSE_ASSIGN_OR_RETURN(run.controller, MakeController(*run.config));
-  return run.controller == nullptr ? absl::OkStatus() : ObserveStored(run);
+  if (run.controller != nullptr) return ObserveStored(run);
+  run.iterations = run.head.version * run.plan.local_steps;
+  return absl::OkStatus();
 }
 
 absl::optional<RoundPlan> NextPlan(const RunContext& run) {
@@ -62,7 +64,10 @@ void TakePlan(RunContext& run, absl::optional<RoundPlan> plan) {
 }
 
 absl::Status ObserveCommit(RunContext& run, int64_t now_us) {
-  if (run.controller == nullptr) return absl::OkStatus();
+  if (run.controller == nullptr) {
+    run.iterations += run.plan.local_steps;
+    return absl::OkStatus();
+  }
   TERSE_ASSIGN_OR_RETURN(const std::vector<RoundRecord> rounds, run.store->Rounds(run.round, run.round));
   if (rounds.empty()) return absl::DataLossError(absl::StrCat("round ", run.round, " has no row"));
   TERSE_ASSIGN_OR_RETURN(const RoundOutcome outcome, OutcomeOf(rounds.front(), now_us));

@@ -10,8 +10,9 @@
 
 namespace terse {
 
-// Makes run.controller, shows it every committed round of the store, and sets run.plan to that of the last round.
-// INVALID_ARGUMENT from MakeController; DATA_LOSS for a round without a plan; errors of the store.
+// Makes run.controller, shows it every committed round of the store, counts run.iterations up to run.head, and sets
+// run.plan to that of the last round. INVALID_ARGUMENT from MakeController; DATA_LOSS for a round without a plan;
+// errors of the store.
 absl::Status ResumePlans(RunContext& run);
 
 // The plan of the round after run.round; nullopt without a controller.
@@ -20,8 +21,9 @@ absl::optional<RoundPlan> NextPlan(const RunContext& run);
 // run.round opened with it.
 void TakePlan(RunContext& run, absl::optional<RoundPlan> plan);
 
-// Shows the controller the closed round run.round, which is about to be committed at `now_us`. Nothing may come between
-// but the commit, and when that fails, or this does (DATA_LOSS, errors of the store), the run is resumed anew.
+// Counts the iterations of the closed round run.round, which is about to be committed at `now_us`, and shows it to the
+// controller. Nothing may come between but the commit, and when that fails, or this does (DATA_LOSS, errors of the
+// store), the run is resumed anew.
 absl::Status ObserveCommit(RunContext& run, int64_t now_us);
 
 }  // namespace terse

@@ -77,7 +77,7 @@ struct RunContext {
   std::unique_ptr<ServerStep> server;      // its state is of head.version too
   std::unique_ptr<Controller> controller;  // saw all committed rounds; null: every round is as the configuration says
   RoundPlan plan;                          // of `round`, once it opened
-  int64_t iterations = 0;                  // of the committed rounds; counted for the controller
+  int64_t iterations = 0;                  // of the committed rounds
   int64_t round = 0;                       // the open round, or the last settled one
   bool round_open = false;
   int64_t round_opened_us = 0;

@@ -130,6 +130,7 @@ struct RunLimits {
   double seconds = 0;   // since the run was created
   double accuracy = 0;  // of the test set, 0..1
   double loss = 0;
+  int64_t iterations = 0;  // local steps of a client that takes part in every round
 };
 
 enum class Durability { kStrict, kRelaxed };

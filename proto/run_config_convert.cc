@@ -175,7 +175,8 @@ absl::StatusOr<RunConfig> ToCore(const v1::RunConfig& given) {
   run.control = ToCore(config.control());
   run.rounds = ToCore(config.rounds());
   run.clients = ToCore(config.clients());
-  run.limits = {config.limits().seconds(), config.limits().accuracy(), config.limits().loss()};
+  run.limits = {config.limits().seconds(), config.limits().accuracy(), config.limits().loss(),
+                config.limits().iterations()};
   run.evaluate_every = config.rounds().evaluate_every();
   run.checkpoint_every = config.checkpoints().every();
   run.checkpoint_keep = config.checkpoints().keep();

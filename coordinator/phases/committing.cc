@@ -32,9 +32,10 @@ class Committing : public Phase {
     TERSE_FAILPOINT("coordinator.commit.aggregated");
 
     Commit commit = MakeCommit(run, chosen, HashWeights(weights), *std::move(downstream));
-    const bool last = run.head.version + 1 >= run.config->rounds.count;
-    const bool open_next = !last && !run.paused;
     TERSE_RETURN_IF_ERROR(ObserveCommit(run, commit.committed_us));
+    absl::optional<Ending> ending = EndAt(run, run.head.version + 1);
+    const bool last = ending.has_value();
+    const bool open_next = !last && !run.paused;
     if (open_next) commit.next_plan = NextPlan(run);
     TERSE_RETURN_IF_ERROR(run.store->CommitRound(commit, open_next));
     TERSE_FAILPOINT("coordinator.commit.done");
@@ -53,7 +54,7 @@ class Committing : public Phase {
       run.round_opened_us = commit.committed_us;
       TakePlan(run, std::move(commit.next_plan));
     }
-    if (last) run.ending = AllRoundsDone();
+    if (last) run.ending = std::move(ending);
     FollowUp(run, round, last);
     return last ? PhaseName::kFinishing : open_next ? PhaseName::kCollecting : PhaseName::kSelecting;
   }

@@ -1,5 +1,6 @@
 #include "coordinator/phases/phase.h"
 
+#include "coordinator/limits.h"
 #include "coordinator/phases/phases.h"
 #include "coordinator/sessions.h"
 #include "coordinator/set_aside.h"
@@ -41,7 +42,12 @@ Transition Phase::OnUpdate(RunContext& run, Session& session, Update update) {
   return absl::nullopt;
 }
 
-Ending AllRoundsDone() { return {RunState::kFinished, "all rounds are done"}; }
+absl::optional<Ending> EndAt(const RunContext& run, int64_t version) {
+  if (version >= run.config->rounds.count) return Ending{RunState::kFinished, "all rounds are done"};
+  const std::string reason = IterationsDone(run.config->limits, run.iterations);
+  if (reason.empty()) return absl::nullopt;
+  return Ending{RunState::kFinished, reason};
+}
 
 absl::Status RefuseUpdate(RunContext& run, Session& session, const std::string& kind, const std::string& detail,
                           const std::string& answer) {

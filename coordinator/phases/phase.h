@@ -59,8 +59,9 @@ class Phase {
 // One row a phase.
 std::unique_ptr<Phase> MakePhase(PhaseName name, const RoundPolicy& policy);
 
-// The end that the last round brings.
-Ending AllRoundsDone();
+// The end that version `version` of the model brings, once run.iterations counts those that led to it: it is the last
+// one, or there are iterations enough. nullopt while the run goes on.
+absl::optional<Ending> EndAt(const RunContext& run, int64_t version);
 
 // Answers an update that belongs to no open round: APPLIED, NOT_APPLIED or PENDING, as Settle says.
 absl::Status AnswerLate(RunContext& run, Session& session, const Update& update);

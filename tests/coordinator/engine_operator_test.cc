@@ -122,7 +122,7 @@ TEST_F(Operated, DroppedSessionsAreToldToTryAgain) {
 RunConfig Limited(double seconds, double accuracy, double loss) {
   RunConfig config = GridRunConfig(2, 10);
   config.evaluate_every = 1;
-  config.limits = {seconds, accuracy, loss};
+  config.limits = {seconds, accuracy, loss, 0};
   return config;
 }
 
@@ -166,6 +166,55 @@ TEST(EngineLimits, ATargetThatIsReachedEndsTheRun) {
     EXPECT_EQ(crew.RoundStateOf(2), RoundState::kAborted);
     EXPECT_EQ(crew.view().head.version, 1);
   }
+}
+
+// Rounds of 3 iterations; under a schedule, the first of 2.
+RunConfig EnoughAfter(int64_t iterations, const std::string& control) {
+  RunConfig config = GridRunConfig(2, 10);
+  config.train.local_steps = 3;
+  config.limits.iterations = iterations;
+  config.control.name = control;
+  config.control.at = {1};
+  config.control.local_steps = {2, 3};
+  return config;
+}
+
+TEST(EngineLimits, IterationsEnoughEndTheRun) {
+  for (const auto& [control, rounds] : {std::pair("fixed", 2), std::pair("schedule", 3)}) {
+    Crew crew(EnoughAfter(6, control), 2);
+    for (int64_t round = 1; round < rounds; ++round) {
+      crew.DeliverAll();
+      EXPECT_FALSE(crew.view().ended) << control << round;
+      crew.Restart();
+      crew.Join(0);
+      crew.Join(1);
+    }
+    crew.DeliverAll();
+    EXPECT_TRUE(crew.view().ended) << control;
+    EXPECT_EQ(crew.view().head.version, rounds);
+    const RunRecord run = **crew.fleet.store()->Run();
+    EXPECT_EQ(run.state, RunState::kFinished);
+    EXPECT_EQ(run.reason, "the run's 6 iterations are done");
+    EXPECT_EQ(crew.at(0).All<Finished>().at(0).reason, run.reason);
+    EXPECT_EQ(crew.RoundStateOf(rounds), RoundState::kCommitted);
+    crew.Restart();
+    EXPECT_TRUE(crew.view().ended);
+  }
+}
+
+TEST(EngineLimits, AnAbortedRoundsIterationsDoNotCount) {
+  Crew crew(EnoughAfter(6, "fixed"), 2);
+  crew.DeliverAll();
+  crew.Deliver(0, 2);
+  crew.Pass(crew.SecondsToDeadline() + 1);
+  crew.Pass(crew.SecondsToDeadline() + 1);
+  ASSERT_EQ(crew.RoundStateOf(2), RoundState::kAborted);
+  crew.Restart();
+  EXPECT_FALSE(crew.view().ended);
+  crew.Join(0);
+  crew.Join(1);
+  crew.DeliverAll();
+  EXPECT_TRUE(crew.view().ended);
 }
 
 TEST(EngineLimits, ATargetOutOfReachDoesNot) {

@@ -370,6 +370,7 @@ TEST(ToCore, ConvertsEveryField) {
   config.mutable_limits()->set_seconds(17);
   config.mutable_limits()->set_accuracy(0.5);
   config.mutable_limits()->set_loss(0.25);
+  config.mutable_limits()->set_iterations(18);
   const auto run = ToCore(config);
   ASSERT_TRUE(run.ok()) << run.status();
   EXPECT_EQ(run->name, "r");
@@ -402,6 +403,7 @@ TEST(ToCore, ConvertsEveryField) {
   EXPECT_EQ(run->limits.seconds, 17);
   EXPECT_EQ(run->limits.accuracy, 0.5);
   EXPECT_EQ(run->limits.loss, 0.25);
+  EXPECT_EQ(run->limits.iterations, 18);
   EXPECT_EQ(run->rounds.deadline_seconds, 600);
   EXPECT_EQ(run->evaluate_every, 11);
   EXPECT_EQ(run->checkpoint_every, 12);
@@ -615,7 +617,8 @@ TEST(RunConfigReference, ListsEveryKey) {
   EXPECT_THAT(text, HasSubstr("clients.allow                      array of strings []\n"));
   for (const char* key : {"checkpoints.keep", "rounds.selection", "rounds.fraction", "rounds.over_selection",
                           "rounds.grace_seconds", "rounds.weighting", "clients.set_aside_after",
-                          "clients.set_aside_seconds", "limits.seconds", "limits.accuracy", "limits.loss"}) {
+                          "clients.set_aside_seconds", "limits.seconds", "limits.accuracy", "limits.loss",
+                          "limits.iterations"}) {
     EXPECT_THAT(text, HasSubstr(absl::StrCat("\n", key, " "))) << key;
   }
 }
