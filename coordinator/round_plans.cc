@@ -48,7 +48,7 @@ absl::Status ResumePlans(RunContext& run) {
   run.plan = {};
   run.plan.local_steps = run.config->train.local_steps;
   run.iterations = 0;
-  TERSE_ASSIGN_OR_RETURN(run.controller, MakeController(*run.config));
+  TERSE_ASSIGN_OR_RETURN(run.controller, MakeController(*run.config, run.layout().size()));
   if (run.controller != nullptr) return ObserveStored(run);
   run.iterations = run.head.version * run.plan.local_steps;
   return absl::OkStatus();

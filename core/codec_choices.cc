@@ -26,6 +26,12 @@ std::vector<CodecSpec> BitChoices(const CodecSpec& codec, int64_t fewest, int64_
   return choices;
 }
 
+std::vector<CodecSpec> DensityChoices(const CodecSpec& codec, const std::vector<double>& densities) {
+  std::vector<CodecSpec> choices(densities.size(), codec);
+  for (size_t i = 0; i < choices.size(); ++i) choices[i].density = densities[i];
+  return choices;
+}
+
 }  // namespace
 
 int64_t StagesOf(const ControlSpec& control) {
@@ -41,6 +47,7 @@ std::vector<CodecSpec> UpdateChoices(const RunConfig& config) {
   }
   if (config.control.name == "schedule") return StageChoices(config.control, config.codec);
   if (config.control.name == "mqgrad") return BitChoices(config.codec, kMqgradFewestBits, kMqgradMostBits);
+  if (config.control.name == "joint") return DensityChoices(config.codec, config.control.density);
   return {config.codec};
 }
 

@@ -16,6 +16,7 @@ int64_t StagesOf(const ControlSpec& control);
 // Of the clients' updates. One entry, config.codec, where the controller leaves the coding alone; else
 //   schedule  one a stage, with its density and its bits
 //   mqgrad    2 to 8 bits
+//   joint     one a density
 // In a run with epochs (core/epochs.h): kFullGradientChoice, which is dense, and kGradientStepChoice, config.codec.
 std::vector<CodecSpec> UpdateChoices(const RunConfig& config);
 

@@ -158,12 +158,15 @@ struct ServerOptimizerSpec {
 // coordinator/control/controller_table. Each reads the settings that it has.
 struct ControlSpec {
   std::string name = "fixed";
-  std::string by = "round";               // schedule: what ends a stage: "round", "iteration" or "plateau"
-  std::vector<int64_t> at = {};           // round, iteration: with which the next stage begins, increasing
-  int64_t patience = 50;                  // plateau: rounds whose mean training loss is compared with those before
-  std::vector<int64_t> local_steps = {};  // one a stage; empty: train.local_steps in all of them
-  std::vector<double> density = {};       // one a stage; empty: the codec's
-  std::vector<int64_t> bits = {};         // one a stage; empty: the codec's
+  std::string by = "round";      // schedule: what ends a stage: "round", "iteration" or "plateau"
+  std::vector<int64_t> at = {};  // round, iteration: with which the next stage begins, increasing
+  int64_t patience = 50;         // plateau: rounds whose mean training loss is compared with those before
+  // schedule: one a stage; empty: train.local_steps and the codec's in all of them. joint: what it chooses from.
+  std::vector<int64_t> local_steps = {};
+  std::vector<double> density = {};
+  std::vector<int64_t> bits = {};  // one a stage; empty: the codec's
+  double budget = 0;               // joint: bytes that a client may send
+  double price = 0;                // joint: bytes for each unit that the training loss has fallen by
 };
 
 struct RunConfig {

@@ -151,6 +151,8 @@ ControlSpec ToCore(const v1::Control& control) {
   spec.local_steps.assign(control.local_steps().begin(), control.local_steps().end());
   spec.density.assign(control.density().begin(), control.density().end());
   spec.bits.assign(control.bits().begin(), control.bits().end());
+  spec.budget = control.budget();
+  spec.price = control.price();
   return spec;
 }
 

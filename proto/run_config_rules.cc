@@ -18,6 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "core/codec_choices.h"
 #include "core/run_config.h"
+#include "proto/run_config_control.h"
 #include "proto/run_config_epochs.h"
 
 namespace terse {
@@ -197,91 +198,6 @@ std::optional<ConfigViolation> CheckServer(const v1::RunConfig& config) {
                            "server.nesterov is for optimizer = 'sgd' with a momentum above 0; set it to false"};
   }
   return std::nullopt;
-}
-
-constexpr const char* kCodecsWithDensity[] = {"sbc", "stc",           "sbc_or_stc",          "top_k",
-                                              "dgc", "random_sparse", "low_precision_sparse"};
-
-// Whether `control.bits` and mqgrad can change its bits.
-bool IsQuantizer(const std::string& codec) { return codec == "qsgd" || codec == "low_precision"; }
-
-std::optional<ConfigViolation> CheckStages(const v1::Control& control) {
-  const int stages = std::max({control.local_steps_size(), control.density_size(), control.bits_size()});
-  if (stages < 2 || stages > kMostCodecChoices) {
-    return ConfigViolation{
-        "control.name", absl::StrCat("control.name = 'schedule' has ", stages, " stages; give 2 to ", kMostCodecChoices,
-                                     " values, one a stage, ", "in control.local_steps, density or bits")};
-  }
-  const std::pair<const char*, int> lists[] = {{"control.local_steps", control.local_steps_size()},
-                                               {"control.density", control.density_size()},
-                                               {"control.bits", control.bits_size()}};
-  for (const auto& [key, size] : lists) {
-    if (size == 0 || size == stages) continue;
-    return ConfigViolation{key, absl::StrCat(key, " has ", size, " values for ", stages, " stages; give one a stage")};
-  }
-  const int starts = control.by() == "plateau" ? 0 : stages - 1;
-  const bool increasing =
-      std::adjacent_find(control.at().begin(), control.at().end(), std::greater_equal<>()) == control.at().end();
-  if (control.at_size() == starts && increasing) return std::nullopt;
-  return ConfigViolation{"control.at", absl::StrCat("control.at must have ", starts, " increasing values for ", stages,
-                                                    " stages by '", control.by(), "'")};
-}
-
-// Whether a codec reads what a stage changes.
-std::optional<ConfigViolation> CheckStageCodec(const v1::RunConfig& config) {
-  const v1::Control& control = config.control();
-  const std::string& codec = config.codec().name();
-  if (control.density_size() > 0 && !absl::c_linear_search(kCodecsWithDensity, codec)) {
-    return ConfigViolation{"control.density", absl::StrCat("control.density changes nothing for codec.name = '", codec,
-                                                           "'; it is for ", absl::StrJoin(kCodecsWithDensity, ", "))};
-  }
-  if (control.bits_size() == 0) return std::nullopt;
-  if (!IsQuantizer(codec)) {
-    return ConfigViolation{"control.bits", absl::StrCat("control.bits changes nothing for codec.name = '", codec,
-                                                        "'; it is for qsgd and low_precision")};
-  }
-  const int64_t fewest = codec == "qsgd" ? 1 : 2, most = codec == "qsgd" ? 8 : 16;
-  for (int i = 0; i < control.bits_size(); ++i) {
-    if (control.bits(i) >= fewest && control.bits(i) <= most) continue;
-    const std::string key = JoinIndex("control.bits", i);
-    return ConfigViolation{key, absl::StrCat(key, " = ", control.bits(i), "; ", codec, " has ", fewest, " to ", most)};
-  }
-  return std::nullopt;
-}
-
-std::optional<ConfigViolation> CheckMqgrad(const v1::RunConfig& config) {
-  const std::string& codec = config.codec().name();
-  if (!IsQuantizer(codec)) {
-    return ConfigViolation{"control.name",
-                           absl::StrCat("control.name = 'mqgrad' chooses the bits of a quantizer, which '", codec,
-                                        "' is not; use codec.name = 'qsgd' or 'low_precision'")};
-  }
-  const std::string& down = config.codec().downstream();
-  if (IsQuantizer(down) || down == "forward" || down == "dense" || down == "auto") return std::nullopt;
-  return ConfigViolation{"codec.downstream", absl::StrCat("codec.downstream = '", down,
-                                                          "' has no bits for control.name = 'mqgrad' to choose; use ",
-                                                          "'qsgd', 'low_precision', 'forward', 'dense' or 'auto'")};
-}
-
-std::optional<ConfigViolation> CheckControl(const v1::RunConfig& config) {
-  const v1::Control& control = config.control();
-  if (control.name() != "fixed" && config.rounds().mode() != "synchronous") {
-    return ConfigViolation{"control.name", absl::StrCat("control.name = '", control.name(),
-                                                        "' plans whole rounds; use rounds.mode = 'synchronous'")};
-  }
-  if (control.density_size() > 0 && config.codec().warmup_rounds() > 0) {
-    return ConfigViolation{"control.density", "control.density and codec.warmup_rounds both set the density; use one"};
-  }
-  if (control.name() == "schedule") {
-    std::optional<ConfigViolation> violation = CheckStages(control);
-    return violation.has_value() ? violation : CheckStageCodec(config);
-  }
-  if (control.at_size() + control.local_steps_size() + control.density_size() + control.bits_size() > 0) {
-    return ConfigViolation{"control.name", absl::StrCat("control.name = '", control.name(),
-                                                        "' has no stages; use 'schedule', or leave out control.at, ",
-                                                        "local_steps, density and bits")};
-  }
-  return control.name() == "mqgrad" ? CheckMqgrad(config) : std::nullopt;
 }
 
 }  // namespace

@@ -16,9 +16,9 @@ namespace terse {
 // Names of all rows, in table order; the first is "fixed".
 std::vector<std::string> ControllerNames();
 
-// Null for "fixed": every round is as train.local_steps and [codec] say. INVALID_ARGUMENT for an unknown name, with the
-// known ones.
-absl::StatusOr<std::unique_ptr<Controller>> MakeController(const RunConfig& config);
+// Null for "fixed": every round is as train.local_steps and [codec] say. `parameters` is the number of the model's, the
+// same for every process of a run. INVALID_ARGUMENT for an unknown name, with the known ones.
+absl::StatusOr<std::unique_ptr<Controller>> MakeController(const RunConfig& config, int64_t parameters);
 
 }  // namespace terse
 

@@ -89,12 +89,12 @@ TEST(ControllerTable, MakesEveryRowAndNamesThemInItsError) {
   RunConfig config = Schedule("round", {1, 2});
   for (const std::string& name : ControllerNames()) {
     config.control.name = name;
-    const auto controller = MakeController(config);
+    const auto controller = MakeController(config, 1000);
     ASSERT_TRUE(controller.ok()) << name;
     EXPECT_EQ(*controller == nullptr, name == "fixed");
   }
   config.control.name = "none";
-  EXPECT_THAT(MakeController(config).status().message(), HasSubstr("known ones are fixed, schedule"));
+  EXPECT_THAT(MakeController(config, 1000).status().message(), HasSubstr("known ones are fixed, schedule"));
 }
 
 }  // namespace

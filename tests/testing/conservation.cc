@@ -177,7 +177,8 @@ absl::Status CheckServerSteps(RunStore* store, const RunConfig& config, const Do
 }
 
 absl::Status CheckPlans(RunStore* store, const RunConfig& config) {
-  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Controller> controller, MakeController(config));
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<RunRecord> run, store->Run());
+  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Controller> controller, MakeController(config, run->parameters));
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundRecord> last, store->LastRound());
   if (!last.has_value()) return absl::OkStatus();
   TERSE_ASSIGN_OR_RETURN(const std::vector<RoundRecord> rounds, store->Rounds(1, last->id));

@@ -1,0 +1,195 @@
+#include "coordinator/control/joint.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/learning_rate.h"
+
+namespace terse {
+namespace {
+
+int64_t CeilOfRatio(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// The first iteration, at most `last`, before which the rate has decayed `decays` times.
+int64_t IterationOfDecay(const LearningRateSchedule& schedule, int64_t decays, int64_t last) {
+  int64_t first = 0;
+  while (first < last) {
+    const int64_t middle = first + (last - first) / 2;
+    if (DecaysBefore(schedule, middle) >= decays) {
+      last = middle;
+    } else {
+      first = middle + 1;
+    }
+  }
+  return last;
+}
+
+// Bits that the positions of a share p of all elements need, an element.
+double Entropy(double p) { return p >= 1 ? 1 : -(p * std::log2(p) + (1 - p) * std::log2(1 - p)); }
+
+double MeanOf(const double* values) {
+  double sum = 0;
+  for (int64_t i = 0; i < kJointWindow; ++i) sum += values[i];
+  return sum / kJointWindow;
+}
+
+double SquaresAround(const double* values, double mean) {
+  double sum = 0;
+  for (int64_t i = 0; i < kJointWindow; ++i) sum += (values[i] - mean) * (values[i] - mean);
+  return sum;
+}
+
+// Adds the newest, and drops the oldest beyond `most`.
+void Keep(double value, int64_t most, std::vector<double>* values) {
+  values->push_back(value);
+  if (static_cast<int64_t>(values->size()) > most) values->erase(values->begin());
+}
+
+}  // namespace
+
+std::vector<int64_t> JointTurns(const LearningRateSchedule& schedule, int64_t phases, int64_t iterations) {
+  const int64_t turns = phases - 1;
+  const int64_t decays = schedule.factor < 1 ? DecaysBefore(schedule, iterations - 1) : 0;
+  const int64_t at_decays = std::min(decays, turns);
+  std::vector<int64_t> found;
+  for (int64_t i = 1; i <= at_decays; ++i) {
+    const int64_t number = decays >= turns ? CeilOfRatio(i * decays, phases) : i;
+    found.push_back(IterationOfDecay(schedule, number, iterations - 1));
+  }
+  while (static_cast<int64_t>(found.size()) < turns) {
+    const int64_t last = found.empty() ? 0 : found.back();
+    found.push_back(last + (iterations - last) / 2);
+  }
+  return found;
+}
+
+JointController::JointController(const RunConfig& config, int64_t parameters)
+    : control_(config.control),
+      iterations_(config.limits.iterations),
+      parameters_(static_cast<double>(parameters)),
+      turns_(JointTurns(config.train.schedule, static_cast<int64_t>(config.control.local_steps.size()),
+                        config.limits.iterations)),
+      bytes_(config.control.density.size()) {}
+
+int64_t JointController::PhaseAt(int64_t iteration) const {
+  return std::upper_bound(turns_.begin(), turns_.end(), iteration) - turns_.begin();
+}
+
+int64_t JointController::EndOf(int64_t phase) const {
+  return phase < static_cast<int64_t>(turns_.size()) ? turns_[phase] : iterations_;
+}
+
+JointController::Round JointController::CutAt(int64_t iteration, int64_t phase, int64_t level) const {
+  const int64_t left = std::max<int64_t>(1, EndOf(phase) - iteration);
+  Round round;
+  round.level = level;
+  round.rounds_left = CeilOfRatio(left, control_.local_steps[level]);
+  // Not below the fewest, or rounds.count would not be enough.
+  round.steps = std::max(CeilOfRatio(left, round.rounds_left), control_.local_steps.back());
+  round.steps = std::min(round.steps, std::max<int64_t>(1, iterations_ - iteration));
+  return round;
+}
+
+double JointController::BytesOf(int64_t choice) const {
+  const int64_t densities = static_cast<int64_t>(bytes_.size());
+  const double ideal = Entropy(control_.density[choice]);
+  for (int64_t away = 0; away < densities; ++away) {
+    for (const int64_t known : {choice - away, choice + away}) {
+      if (known < 0 || known >= densities || bytes_[known] == 0) continue;
+      return bytes_[known] * (ideal / Entropy(control_.density[known]));
+    }
+  }
+  return parameters_ * ideal / 8;
+}
+
+int64_t JointController::DensestFor(double bytes) const {
+  int64_t choice = static_cast<int64_t>(bytes_.size()) - 1;
+  while (choice >= 0 && BytesOf(choice) > bytes) --choice;
+  return choice;
+}
+
+double JointController::Budget() const {
+  if (control_.price == 0) return control_.budget;
+  if (newest_.empty()) return 0;
+  const double newest = std::accumulate(newest_.begin(), newest_.end(), 0.0) / static_cast<double>(newest_.size());
+  return control_.price * std::max(0.0, *first_loss_ - newest);
+}
+
+double JointController::AllowedOf(const Round& round, int64_t phase) const {
+  const double share = static_cast<double>(phase + 1) / static_cast<double>(turns_.size() + 1);
+  return (Budget() * share - spent_) / static_cast<double>(round.rounds_left);
+}
+
+JointController::Round JointController::Choose(int64_t iteration, int64_t phase) const {
+  const int64_t last = static_cast<int64_t>(control_.local_steps.size()) - 1;
+  const int64_t densest = static_cast<int64_t>(bytes_.size()) - 1;
+  Round round = CutAt(iteration, phase, std::min(phase + finer_, last));
+  round.choice = DensestFor(AllowedOf(round, phase));
+  while (round.choice < 0 && round.level > 0) {
+    round = CutAt(iteration, phase, round.level - 1);
+    round.choice = DensestFor(AllowedOf(round, phase));
+  }
+  while (round.choice == densest && round.level < last) {
+    Round finer = CutAt(iteration, phase, round.level + 1);
+    finer.choice = DensestFor(AllowedOf(finer, phase));
+    if (finer.choice != densest) break;
+    round = finer;
+  }
+  return round;
+}
+
+RoundPlan JointController::Decide(int64_t, int64_t first_iteration) const {
+  const int64_t phase = PhaseAt(first_iteration);
+  Round round = Choose(first_iteration, phase);
+  const bool over = round.choice < 0;
+  if (over) round.choice = 0;
+  RoundPlan plan;
+  plan.local_steps = round.steps;
+  plan.choice = round.choice;
+  plan.first_iteration = first_iteration;
+  plan.why = absl::StrFormat(
+      "phase %d of %d: %d steps, density %g for %.3g KB of %.3g KB a round; %.3g of %.3g KB sent", phase + 1,
+      turns_.size() + 1, round.steps, control_.density[round.choice], BytesOf(round.choice) / 1000,
+      std::max(0.0, AllowedOf(round, phase)) / 1000, spent_ / 1000, Budget() / 1000);
+  if (over) absl::StrAppend(&plan.why, ", the least that a round sends");
+  if (finer_ > 0) absl::StrAppend(&plan.why, ", fewer steps since the loss rose");
+  return plan;
+}
+
+int64_t JointController::LevelOf(int64_t steps) const {
+  int64_t level = static_cast<int64_t>(control_.local_steps.size()) - 1;
+  while (level > 0 && control_.local_steps[level] < steps) --level;
+  return level;
+}
+
+bool JointController::LossRises() const {
+  if (losses_.size() < 2 * kJointWindow) return false;
+  const double* const before = losses_.data();
+  const double* const newest = before + kJointWindow;
+  const double rise = MeanOf(newest) - MeanOf(before);
+  const double squares = SquaresAround(before, MeanOf(before)) + SquaresAround(newest, MeanOf(newest));
+  return rise > 2 * std::sqrt(squares / ((kJointWindow - 1) * kJointWindow));
+}
+
+void JointController::Observe(const RoundOutcome& outcome) {
+  // A round without updates has sent nothing that could be measured.
+  const double bytes =
+      static_cast<double>(outcome.update_bytes) / static_cast<double>(std::max<int64_t>(1, outcome.updates));
+  const int64_t densities = static_cast<int64_t>(bytes_.size());
+  bytes_[std::clamp<int64_t>(outcome.plan.choice, 0, densities - 1)] = bytes;
+  spent_ += bytes;
+  if (!first_loss_.has_value()) first_loss_ = outcome.train_loss;
+  Keep(outcome.train_loss, kJointWindow, &newest_);
+  const int64_t level = LevelOf(outcome.plan.local_steps);
+  if (level != last_level_) losses_.clear();
+  last_level_ = level;
+  Keep(outcome.train_loss, 2 * kJointWindow, &losses_);
+  if (!LossRises()) return;
+  ++finer_;
+  losses_.clear();
+}
+
+}  // namespace terse

@@ -1,0 +1,103 @@
+// Local steps n and density p together, under a budget of bytes. SBC (Sattler et al. 2018, sections III and V, Figures
+// 3, 4 and 9) observes that n and p trade for one another, that the error depends on their product, and that temporal
+// sparsity (a large n) does better while the learning rate is high and gradient sparsity (a small n at a small p) after
+// it fell; it leaves open how to adapt them while training.
+//
+// What is chosen from. `control.local_steps`, n_0 > n_1 > ..., and `control.density`, p_0 < p_1 < ...: both ends of
+// what may happen, so no decision leaves a range that the operator has set.
+//
+// Phases. There are as many as local steps: phase k trains with n_k. Where the learning rate decays, phases begin with
+// decays, evenly chosen among them when there are more than needed; phases that no decay begins halve what is left of
+// the run. A phase is cut into rounds of nearly equal length, so that it ends where the next begins.
+//
+// Bytes. `control.budget` is what a client may send in the whole run, payload, as a mean over the chosen clients. Every
+// phase may spend an equal share and what earlier phases left, and a round an equal share of what its phase has left:
+// phases that halve what is left double the bytes of an iteration from one to the next. Early in a run bytes buy work
+// that training does anew; what has not been sent waits in the residual and is not lost, and goes out when messages
+// become denser and more frequent, before the run ends. With `control.price` the budget is earned: so many bytes for
+// each unit that the training loss has fallen by.
+//
+// Density. The densest that the round can pay for, by the size of the newest message of that density, or of the nearest
+// density that was sent, scaled by the entropy of the positions. What a coarse list leaves unspent goes to the later
+// rounds. Where even the least density is too dear for n_k, n is the next larger one; where the densest is affordable
+// at a smaller n too, n is that one.
+//
+// Rising loss. A large n lets the clients' models drift apart, and a residual that waits too long can outrun the model:
+// the training loss rises. When the mean of the newest kWindow losses is above that of the kWindow before by more than
+// two standard errors, all with the same n, the rest of the run uses the next smaller n, at the same bytes.
+//
+// It never stalls: whatever was spent, a round sends at least the least density after at most n_0 local steps. That is
+// the only way in which a run costs more than its budget, and its reason says so.
+//
+// What is not used: norms of residuals. They are the clients' alone; a number in each message would be one more thing
+// to check and to store with every round, for what the losses and the bytes already tell.
+#ifndef TERSE_COORDINATOR_CONTROL_JOINT_H_
+#define TERSE_COORDINATOR_CONTROL_JOINT_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "coordinator/control/controller.h"
+#include "core/run_config.h"
+
+namespace terse {
+
+constexpr int64_t kJointWindow = 4;  // rounds whose mean loss is compared with those before
+
+// Where phases 1, 2, ... begin, in iterations, not decreasing, all below `iterations`: `phases` - 1 of them. `phases`
+// and `iterations` are at least 1.
+std::vector<int64_t> JointTurns(const LearningRateSchedule& schedule, int64_t phases, int64_t iterations);
+
+// The contract is Controller's; RoundPlan::choice is the index in control.density. Not thread-safe.
+class JointController : public Controller {
+ public:
+  // The configuration obeys the rules of proto/run_config_rules. `parameters` is the number of the model's, from which
+  // the first message's size is guessed.
+  JointController(const RunConfig& config, int64_t parameters);
+
+  RoundPlan Decide(int64_t round, int64_t first_iteration) const override;
+  void Observe(const RoundOutcome& outcome) override;
+
+ private:
+  struct Round {
+    int64_t level = 0;  // index in local_steps
+    int64_t steps = 1;
+    int64_t rounds_left = 1;  // of the phase, this one counted
+    int64_t choice = 0;
+  };
+
+  int64_t PhaseAt(int64_t iteration) const;
+  // The end of phase `phase`, in iterations.
+  int64_t EndOf(int64_t phase) const;
+  // The round that begins at `iteration` with n = local_steps[level].
+  Round CutAt(int64_t iteration, int64_t phase, int64_t level) const;
+  // Bytes of a message of that density.
+  double BytesOf(int64_t choice) const;
+  // The densest choice that costs at most `bytes`; -1 for none.
+  int64_t DensestFor(double bytes) const;
+  double Budget() const;
+  // What each of the rounds left in the phase may cost; may be below 0.
+  double AllowedOf(const Round& round, int64_t phase) const;
+  Round Choose(int64_t iteration, int64_t phase) const;
+  // The level whose rounds are that long: the last one with as many local steps.
+  int64_t LevelOf(int64_t steps) const;
+  bool LossRises() const;
+
+  const ControlSpec control_;
+  const int64_t iterations_;
+  const double parameters_;
+  const std::vector<int64_t> turns_;
+
+  double spent_ = 0;           // bytes of a client
+  std::vector<double> bytes_;  // of the newest message of each density; 0: none yet
+  int64_t finer_ = 0;          // how often the loss rose
+  int64_t last_level_ = -1;    // of the newest round
+  absl::optional<double> first_loss_;
+  std::vector<double> newest_;  // losses, at most kJointWindow
+  std::vector<double> losses_;  // the newest of one level, at most 2 * kJointWindow
+};
+
+}  // namespace terse
+
+#endif  // TERSE_COORDINATOR_CONTROL_JOINT_H_

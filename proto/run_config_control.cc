@@ -1,0 +1,146 @@
+#include "proto/run_config_control.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/codec_choices.h"
+
+namespace terse {
+namespace {
+
+constexpr const char* kCodecsWithDensity[] = {"sbc", "stc",           "sbc_or_stc",          "top_k",
+                                              "dgc", "random_sparse", "low_precision_sparse"};
+
+// Whether `control.bits` and mqgrad can change its bits.
+bool IsQuantizer(const std::string& codec) { return codec == "qsgd" || codec == "low_precision"; }
+
+std::optional<ConfigViolation> CheckStages(const v1::Control& control) {
+  const int stages = std::max({control.local_steps_size(), control.density_size(), control.bits_size()});
+  if (stages < 2 || stages > kMostCodecChoices) {
+    return ConfigViolation{
+        "control.name", absl::StrCat("control.name = 'schedule' has ", stages, " stages; give 2 to ", kMostCodecChoices,
+                                     " values, one a stage, ", "in control.local_steps, density or bits")};
+  }
+  const std::pair<const char*, int> lists[] = {{"control.local_steps", control.local_steps_size()},
+                                               {"control.density", control.density_size()},
+                                               {"control.bits", control.bits_size()}};
+  for (const auto& [key, size] : lists) {
+    if (size == 0 || size == stages) continue;
+    return ConfigViolation{key, absl::StrCat(key, " has ", size, " values for ", stages, " stages; give one a stage")};
+  }
+  const int starts = control.by() == "plateau" ? 0 : stages - 1;
+  const bool increasing =
+      std::adjacent_find(control.at().begin(), control.at().end(), std::greater_equal<>()) == control.at().end();
+  if (control.at_size() == starts && increasing) return std::nullopt;
+  return ConfigViolation{"control.at", absl::StrCat("control.at must have ", starts, " increasing values for ", stages,
+                                                    " stages by '", control.by(), "'")};
+}
+
+// Whether a codec reads what a stage changes.
+std::optional<ConfigViolation> CheckStageCodec(const v1::RunConfig& config) {
+  const v1::Control& control = config.control();
+  const std::string& codec = config.codec().name();
+  if (control.density_size() > 0 && !absl::c_linear_search(kCodecsWithDensity, codec)) {
+    return ConfigViolation{"control.density", absl::StrCat("control.density changes nothing for codec.name = '", codec,
+                                                           "'; it is for ", absl::StrJoin(kCodecsWithDensity, ", "))};
+  }
+  if (control.bits_size() == 0) return std::nullopt;
+  if (!IsQuantizer(codec)) {
+    return ConfigViolation{"control.bits", absl::StrCat("control.bits changes nothing for codec.name = '", codec,
+                                                        "'; it is for qsgd and low_precision")};
+  }
+  const int64_t fewest = codec == "qsgd" ? 1 : 2, most = codec == "qsgd" ? 8 : 16;
+  for (int i = 0; i < control.bits_size(); ++i) {
+    if (control.bits(i) >= fewest && control.bits(i) <= most) continue;
+    const std::string key = JoinIndex("control.bits", i);
+    return ConfigViolation{key, absl::StrCat(key, " = ", control.bits(i), "; ", codec, " has ", fewest, " to ", most)};
+  }
+  return std::nullopt;
+}
+
+std::optional<ConfigViolation> CheckMqgrad(const v1::RunConfig& config) {
+  const std::string& codec = config.codec().name();
+  if (!IsQuantizer(codec)) {
+    return ConfigViolation{"control.name",
+                           absl::StrCat("control.name = 'mqgrad' chooses the bits of a quantizer, which '", codec,
+                                        "' is not; use codec.name = 'qsgd' or 'low_precision'")};
+  }
+  const std::string& down = config.codec().downstream();
+  if (IsQuantizer(down) || down == "forward" || down == "dense" || down == "auto") return std::nullopt;
+  return ConfigViolation{"codec.downstream", absl::StrCat("codec.downstream = '", down,
+                                                          "' has no bits for control.name = 'mqgrad' to choose; use ",
+                                                          "'qsgd', 'low_precision', 'forward', 'dense' or 'auto'")};
+}
+
+// What joint chooses from, and what it spends.
+std::optional<ConfigViolation> CheckJoint(const v1::RunConfig& config) {
+  const v1::Control& control = config.control();
+  const auto& steps = control.local_steps();
+  const auto& densities = control.density();
+  if (control.at_size() + control.bits_size() > 0) {
+    return ConfigViolation{"control.name",
+                           "control.name = 'joint' has no stages and no bits; leave out control.at and "
+                           "bits"};
+  }
+  if (steps.empty() || std::adjacent_find(steps.begin(), steps.end(), std::less_equal<>()) != steps.end()) {
+    return ConfigViolation{"control.local_steps",
+                           "control.local_steps must have the local steps that control.name = 'joint' chooses from, "
+                           "decreasing"};
+  }
+  const bool increasing =
+      std::adjacent_find(densities.begin(), densities.end(), std::greater_equal<>()) == densities.end();
+  if (densities.size() < 2 || densities.size() > kMostCodecChoices || !increasing) {
+    return ConfigViolation{"control.density",
+                           absl::StrCat("control.density must have 2 to ", kMostCodecChoices,
+                                        " densities that control.name = 'joint' chooses from, increasing")};
+  }
+  if ((control.budget() > 0) == (control.price() > 0)) {
+    return ConfigViolation{"control.budget", "control.name = 'joint' needs either control.budget or control.price"};
+  }
+  if (config.limits().iterations() == 0) {
+    return ConfigViolation{"limits.iterations",
+                           "control.name = 'joint' plans for a number of iterations; set limits.iterations"};
+  }
+  const int64_t fewest = steps[steps.size() - 1];
+  if (config.rounds().count() >= (config.limits().iterations() + fewest - 1) / fewest) return std::nullopt;
+  return ConfigViolation{
+      "rounds.count",
+      absl::StrCat("rounds.count = ", config.rounds().count(), " ends the run before limits.iterations ", "= ",
+                   config.limits().iterations(), " when rounds have the fewest local steps, ", fewest, "; set it to ",
+                   (config.limits().iterations() + fewest - 1) / fewest)};
+}
+
+}  // namespace
+
+std::optional<ConfigViolation> CheckControl(const v1::RunConfig& config) {
+  const v1::Control& control = config.control();
+  if (control.name() != "fixed" && config.rounds().mode() != "synchronous") {
+    return ConfigViolation{"control.name", absl::StrCat("control.name = '", control.name(),
+                                                        "' plans whole rounds; use rounds.mode = 'synchronous'")};
+  }
+  if (control.density_size() > 0 && config.codec().warmup_rounds() > 0) {
+    return ConfigViolation{"control.density", "control.density and codec.warmup_rounds both set the density; use one"};
+  }
+  if (control.name() != "joint" && (control.budget() > 0 || control.price() > 0)) {
+    return ConfigViolation{"control.budget", absl::StrCat("control.budget and control.price are for control.name = "
+                                                          "'joint', not '",
+                                                          control.name(), "'; leave them out")};
+  }
+  if (control.name() == "schedule" || control.name() == "joint") {
+    std::optional<ConfigViolation> violation = control.name() == "joint" ? CheckJoint(config) : CheckStages(control);
+    return violation.has_value() ? violation : CheckStageCodec(config);
+  }
+  if (control.at_size() + control.local_steps_size() + control.density_size() + control.bits_size() > 0) {
+    return ConfigViolation{"control.name", absl::StrCat("control.name = '", control.name(),
+                                                        "' has no stages; use 'schedule', or leave out control.at, ",
+                                                        "local_steps, density and bits")};
+  }
+  return control.name() == "mqgrad" ? CheckMqgrad(config) : std::nullopt;
+}
+
+}  // namespace terse
