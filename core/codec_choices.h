@@ -28,6 +28,9 @@ std::vector<CodecSpec> DownstreamChoices(const RunConfig& config);
 inline constexpr int64_t kMqgradFewestBits = 2;
 inline constexpr int64_t kMqgradMostBits = 8;
 
+// The most local steps that joint chooses from.
+inline constexpr int64_t kMostJointSteps = 16;
+
 // What the updates of a run with epochs are coded with.
 inline constexpr int64_t kFullGradientChoice = 0;
 inline constexpr int64_t kGradientStepChoice = 1;

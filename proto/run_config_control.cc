@@ -84,13 +84,13 @@ std::optional<ConfigViolation> CheckJoint(const v1::RunConfig& config) {
   const auto& densities = control.density();
   if (control.at_size() + control.bits_size() > 0) {
     return ConfigViolation{"control.name",
-                           "control.name = 'joint' has no stages and no bits; leave out control.at and "
-                           "bits"};
+                           "control.name = 'joint' has no stages and no bits; leave out control.at and bits"};
   }
-  if (steps.empty() || std::adjacent_find(steps.begin(), steps.end(), std::less_equal<>()) != steps.end()) {
+  const bool decreasing = std::adjacent_find(steps.begin(), steps.end(), std::less_equal<>()) == steps.end();
+  if (steps.empty() || steps.size() > kMostJointSteps || !decreasing) {
     return ConfigViolation{"control.local_steps",
-                           "control.local_steps must have the local steps that control.name = 'joint' chooses from, "
-                           "decreasing"};
+                           absl::StrCat("control.local_steps must have 1 to ", kMostJointSteps,
+                                        " local steps that control.name = 'joint' chooses from, decreasing")};
   }
   const bool increasing =
       std::adjacent_find(densities.begin(), densities.end(), std::greater_equal<>()) == densities.end();

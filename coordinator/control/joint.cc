@@ -61,7 +61,7 @@ std::vector<int64_t> JointTurns(const LearningRateSchedule& schedule, int64_t ph
   }
   while (static_cast<int64_t>(found.size()) < turns) {
     const int64_t last = found.empty() ? 0 : found.back();
-    found.push_back(last + (iterations - last) / 2);
+    found.push_back(iterations - CeilOfRatio(iterations - last, 4));
   }
   return found;
 }
@@ -118,9 +118,18 @@ double JointController::Budget() const {
   return control_.price * std::max(0.0, *first_loss_ - newest);
 }
 
+double JointController::ShareUntil(int64_t phase) const {
+  double until = 0, all = 0, rate = 1;
+  for (int64_t i = 0; i <= static_cast<int64_t>(turns_.size()); ++i) {
+    all += rate * static_cast<double>(EndOf(i) - BeginOf(i));
+    if (i == phase) until = all;
+    rate *= kJointGrowth;
+  }
+  return until / all;
+}
+
 double JointController::AllowedOf(const Round& round, int64_t phase) const {
-  const double share = static_cast<double>(phase + 1) / static_cast<double>(turns_.size() + 1);
-  return (Budget() * share - spent_) / static_cast<double>(round.rounds_left);
+  return (Budget() * ShareUntil(phase) - spent_) / static_cast<double>(round.rounds_left);
 }
 
 JointController::Round JointController::Choose(int64_t iteration, int64_t phase) const {
@@ -169,9 +178,11 @@ bool JointController::LossRises() const {
   if (losses_.size() < 2 * kJointWindow) return false;
   const double* const before = losses_.data();
   const double* const newest = before + kJointWindow;
-  const double rise = MeanOf(newest) - MeanOf(before);
-  const double squares = SquaresAround(before, MeanOf(before)) + SquaresAround(newest, MeanOf(newest));
-  return rise > 2 * std::sqrt(squares / ((kJointWindow - 1) * kJointWindow));
+  const double mean = MeanOf(before);
+  const double rise = MeanOf(newest) - mean;
+  const double squares = SquaresAround(before, mean) + SquaresAround(newest, MeanOf(newest));
+  const double error = std::sqrt(squares / ((kJointWindow - 1) * kJointWindow));
+  return rise > kJointRise * std::abs(mean) && rise > 4 * error;
 }
 
 void JointController::Observe(const RoundOutcome& outcome) {

@@ -1,36 +1,38 @@
-// Local steps n and density p together, under a budget of bytes. SBC (Sattler et al. 2018, sections III and V, Figures
-// 3, 4 and 9) observes that n and p trade for one another, that the error depends on their product, and that temporal
-// sparsity (a large n) does better while the learning rate is high and gradient sparsity (a small n at a small p) after
-// it fell; it leaves open how to adapt them while training.
+// Local steps n and density p together, under a budget of bytes. SBC (Sattler et al. 2018, section III, Figures 3, 4
+// and 9) observes that the error depends on the product of temporal sparsity (a large n) and gradient sparsity (a small
+// p), that the first does better while the learning rate is high and the second after it fell, and leaves open how to
+// adapt them while training.
 //
-// What is chosen from. `control.local_steps`, n_0 > n_1 > ..., and `control.density`, p_0 < p_1 < ...: both ends of
-// what may happen, so no decision leaves a range that the operator has set.
+// What is chosen from: `control.local_steps`, n_0 > n_1 > ..., and `control.density`, p_0 < p_1 < ...
 //
 // Phases. There are as many as local steps: phase k trains with n_k. Where the learning rate decays, phases begin with
-// decays, evenly chosen among them when there are more than needed; phases that no decay begins halve what is left of
-// the run. A phase is cut into rounds of nearly equal length, so that it ends where the next begins.
+// decays, evenly chosen among them when there are more than needed. A phase that no decay begins comes after three
+// quarters of what was left of the run. A phase is cut into rounds of nearly equal length, so that it ends where the
+// next begins.
 //
-// Bytes. `control.budget` is what a client may send in the whole run, payload, as a mean over the chosen clients. Every
-// phase may spend an equal share and what earlier phases left, and a round an equal share of what its phase has left:
-// phases that halve what is left double the bytes of an iteration from one to the next. Early in a run bytes buy work
-// that training does anew; what has not been sent waits in the residual and is not lost, and goes out when messages
-// become denser and more frequent, before the run ends. With `control.price` the budget is earned: so many bytes for
-// each unit that the training loss has fallen by.
+// Bytes. `control.budget` is what a client may send in the whole run, payload, as a mean over the chosen clients. An
+// iteration of a phase may cost twice what one of the phase before may (kJointGrowth), and a round an equal share of
+// what its phase and those before it have left. Late messages are so more frequent, not denser: clients derive what was
+// not sent anew, so that a single dense message after long waiting moves the model too far, where frequent ones
+// correct each other. With `control.price` the budget is earned: so many bytes for each unit that the training loss has
+// fallen by.
 //
-// Density. The densest that the round can pay for, by the size of the newest message of that density, or of the nearest
-// density that was sent, scaled by the entropy of the positions. What a coarse list leaves unspent goes to the later
-// rounds. Where even the least density is too dear for n_k, n is the next larger one; where the densest is affordable
-// at a smaller n too, n is that one.
+// Density: the densest that the round can pay for, by the size of the newest message of that density, or of the nearest
+// density that was sent, scaled by the entropy of the positions. What a coarse list leaves unspent goes to later
+// rounds. Where even the least density is too dear for n_k, n is the next larger one that can pay for it; where the
+// densest is affordable at a smaller n too, n is that one.
 //
-// Rising loss. A large n lets the clients' models drift apart, and a residual that waits too long can outrun the model:
-// the training loss rises. When the mean of the newest kWindow losses is above that of the kWindow before by more than
-// two standard errors, all with the same n, the rest of the run uses the next smaller n, at the same bytes.
+// Rising loss. A large n lets the clients' models drift apart, and a residual that waits too long outruns the model:
+// the training loss rises. When the mean of the newest kJointWindow losses is above that of as many before by
+// kJointRise of it, and by four standard errors, all with the same n, the rest of the run uses the next smaller n, at
+// the same bytes.
 //
-// It never stalls: whatever was spent, a round sends at least the least density after at most n_0 local steps. That is
-// the only way in which a run costs more than its budget, and its reason says so.
+// It never stalls: whatever was spent, a round sends at least p_0 after at most n_0 local steps. Only so a run costs
+// more than its budget, and the reasons of such rounds say it.
 //
-// What is not used: norms of residuals. They are the clients' alone; a number in each message would be one more thing
-// to check and to store with every round, for what the losses and the bytes already tell.
+// Not used: the norms of the clients' residuals. A message does not carry them and the store does not keep them, and a
+// number that a client can name as it likes should not decide what all others send. Whether single tensors are better
+// sent with one sign or with both, the codec decides with every message (`codec.name = 'sbc_or_stc'`).
 #ifndef TERSE_COORDINATOR_CONTROL_JOINT_H_
 #define TERSE_COORDINATOR_CONTROL_JOINT_H_
 
@@ -43,7 +45,9 @@
 
 namespace terse {
 
-constexpr int64_t kJointWindow = 4;  // rounds whose mean loss is compared with those before
+constexpr int64_t kJointWindow = 5;  // rounds whose mean loss is compared with those before
+constexpr double kJointRise = 0.05;
+constexpr double kJointGrowth = 2;  // of the bytes of an iteration, from phase to phase
 
 // Where phases 1, 2, ... begin, in iterations, not decreasing, all below `iterations`: `phases` - 1 of them. `phases`
 // and `iterations` are at least 1.
@@ -68,8 +72,11 @@ class JointController : public Controller {
   };
 
   int64_t PhaseAt(int64_t iteration) const;
-  // The end of phase `phase`, in iterations.
+  // Iterations with which phase `phase` begins and ends.
+  int64_t BeginOf(int64_t phase) const { return phase == 0 ? 0 : turns_[phase - 1]; }
   int64_t EndOf(int64_t phase) const;
+  // What phases 0 to `phase` may spend together, as a share of the budget.
+  double ShareUntil(int64_t phase) const;
   // The round that begins at `iteration` with n = local_steps[level].
   Round CutAt(int64_t iteration, int64_t phase, int64_t level) const;
   // Bytes of a message of that density.

@@ -32,6 +32,16 @@ RunConfig MqgradRun(int64_t clients, int64_t rounds) {
   return config;
 }
 
+RunConfig JointRun(int64_t clients, int64_t rounds) {
+  RunConfig config = GridRunConfig(clients, rounds);
+  config.control.name = "joint";
+  config.control.local_steps = {4, 2, 1};
+  config.control.density = {0.01, 0.02, 0.05, 0.1};
+  config.control.budget = 900;
+  config.limits.iterations = 30;
+  return config;
+}
+
 void ConnectAll(FleetSimulation& fleet) {
   for (int64_t i = 0; i < fleet.size(); ++i) {
     if (!fleet.connected(i)) fleet.Connect(i);
@@ -109,7 +119,7 @@ TEST_P(EngineControlled, GoesOnWithTheSamePolicyAfterEveryRestart) {
             absl::OkStatus());
 }
 
-INSTANTIATE_TEST_SUITE_P(Policies, EngineControlled, ::testing::Values(StagedRun, MqgradRun));
+INSTANTIATE_TEST_SUITE_P(Policies, EngineControlled, ::testing::Values(StagedRun, MqgradRun, JointRun));
 
 TEST(EngineControl, WhatClientsSendAndReceiveHasTheChoice) {
   for (RunConfig (*make)(int64_t, int64_t) : {StagedRun, MqgradRun}) {
@@ -172,6 +182,37 @@ TEST(EngineControl, MqgradLearnsTheSameAcrossRestarts) {
   EXPECT_GT(choices.size(), 1u);
   EXPECT_GT(reasons.size(), 5u);  // they name what Q is, so it moved
   EXPECT_GT(durations.size(), 5u);
+}
+
+// Restarts see the measured bytes again, which the plans follow, and the run ends with its iterations.
+TEST(EngineControl, JointSpendsItsBudgetAcrossRestarts) {
+  FleetSimulation fleet(JointRun(2, 30), 2);
+  ASSERT_EQ(fleet.StartAll(), absl::OkStatus());
+  for (int64_t step = 1; !fleet.engine()->View().ended; ++step) {
+    ASSERT_EQ(fleet.DeliverAny(nullptr).status(), absl::OkStatus());
+    if (step % 23 != 0) continue;
+    fleet.KillCoordinator();
+    ASSERT_EQ(fleet.StartCoordinator(), absl::OkStatus());
+    ConnectAll(fleet);
+  }
+  EXPECT_EQ(CheckPlans(fleet.store(), fleet.config()), absl::OkStatus());
+  int64_t iterations = 0, bytes = 0;
+  std::set<int64_t> choices, steps;
+  const std::vector<RoundRecord> rounds = *fleet.store()->Rounds(1, 1000);
+  for (const RoundRecord& round : rounds) {
+    if (round.state != RoundState::kCommitted) continue;
+    EXPECT_EQ(round.plan->first_iteration, iterations);
+    iterations += round.plan->local_steps;
+    bytes += round.update_bytes;
+    choices.insert(round.plan->choice);
+    steps.insert(round.plan->local_steps);
+  }
+  EXPECT_EQ(iterations, 30);
+  EXPECT_LE(bytes, 2 * 900);
+  EXPECT_GT(bytes, 2 * 700);
+  EXPECT_GT(choices.size(), 1u);
+  EXPECT_GT(steps.size(), 1u);
+  EXPECT_THAT((*fleet.store()->Run())->reason, HasSubstr("30 iterations are done"));
 }
 
 TEST(EngineControl, AServerWithAStateRepeatsItsChoices) {

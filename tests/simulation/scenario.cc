@@ -70,9 +70,20 @@ void DrawEpochs(Random* random, RunConfig* config) {
   config->server.bit_centering = random->Below(3) == 0;
 }
 
-// Stages that change what clients do and how they say it, so that updates of one plan arrive under the next.
+// A budget that is too small at times, in a run that its iterations may end.
+void DrawJoint(Random* random, RunConfig* config) {
+  ControlSpec& control = config->control;
+  control.name = "joint";
+  control.local_steps = {2 + static_cast<int64_t>(random->Below(4)), 1};
+  control.density = {0.005, 0.03, random->Uniform(0.05, 0.2)};
+  config->limits.iterations = 10 + static_cast<int64_t>(random->Below(200));
+  (random->Below(2) == 0 ? control.budget : control.price) = random->Uniform(100, 20'000);
+}
+
+// Plans that change what clients do and how they say it, so that updates of one plan arrive under the next.
 void DrawControl(Random* random, RunConfig* config) {
   if (config->rounds.buffered || random->Below(3) != 0) return;
+  if (random->Below(3) == 0) return DrawJoint(random, config);
   ControlSpec& control = config->control;
   control.name = "schedule";
   constexpr const char* kBy[] = {"round", "iteration", "plateau"};
