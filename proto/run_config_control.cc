@@ -86,11 +86,12 @@ std::optional<ConfigViolation> CheckJoint(const v1::RunConfig& config) {
     return ConfigViolation{"control.name",
                            "control.name = 'joint' has no stages and no bits; leave out control.at and bits"};
   }
-  const bool decreasing = std::adjacent_find(steps.begin(), steps.end(), std::less_equal<>()) == steps.end();
+  const bool decreasing = std::adjacent_find(steps.begin(), steps.end(), std::less<>()) == steps.end();
   if (steps.empty() || steps.size() > kMostJointSteps || !decreasing) {
-    return ConfigViolation{"control.local_steps",
-                           absl::StrCat("control.local_steps must have 1 to ", kMostJointSteps,
-                                        " local steps that control.name = 'joint' chooses from, decreasing")};
+    return ConfigViolation{
+        "control.local_steps",
+        absl::StrCat("control.local_steps must have 1 to ", kMostJointSteps,
+                     " local steps that control.name = 'joint' chooses from, none above the one before")};
   }
   const bool increasing =
       std::adjacent_find(densities.begin(), densities.end(), std::greater_equal<>()) == densities.end();

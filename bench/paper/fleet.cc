@@ -161,21 +161,23 @@ absl::StatusOr<FleetResult> ReadResult(AdminClient* client) {
   return FleetResult{Summarize(status, rounds), std::move(rounds)};
 }
 
-absl::StatusOr<FleetResult> WatchRun(AdminClient* client, const std::function<void(bool earlier)>& on_round) {
+absl::StatusOr<FleetResult> WatchRun(AdminClient* client,
+                                     const std::function<void(const v1::Round& round, bool earlier)>& on_round) {
   TERSE_ASSIGN_OR_RETURN(const v1::Status start, client->GetStatus());
   uint64_t newest = 0;
   TERSE_RETURN_IF_ERROR(client->Watch(1, [&](const v1::Round& round) {
     // A round is told again once it is evaluated, and an aborted one is none of the run's.
     if (round.id() <= newest || round.state() != "committed") return;
     newest = round.id();
-    on_round(newest <= start.version());
+    on_round(round, newest <= start.version());
   }));
   return ReadResult(client);
 }
 
 }  // namespace
 
-absl::StatusOr<FleetResult> RunFleet(const FleetOptions& options, const std::function<void(bool earlier)>& on_round) {
+absl::StatusOr<FleetResult> RunFleet(const FleetOptions& options,
+                                     const std::function<void(const v1::Round& round, bool earlier)>& on_round) {
   TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(options.directory));
   spdlog::set_level(spdlog::level::err);
   std::signal(SIGPIPE, SIG_IGN);

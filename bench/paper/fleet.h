@@ -27,11 +27,11 @@ struct FleetResult {
   std::vector<v1::Round> rounds;
 };
 
-// Runs the fleet to the end of its run. `on_round` is called for every settled round; `earlier` are those that were
-// settled when the fleet started. CANCELLED after
-// SIGINT or SIGTERM, with everything kept; other statuses are the coordinator's, or UNAVAILABLE when a worker failed,
-// with the file that has its last words.
-absl::StatusOr<FleetResult> RunFleet(const FleetOptions& options, const std::function<void(bool earlier)>& on_round);
+// Runs the fleet to the end of its run. `on_round` is called for every committed round; `earlier` are those that were
+// when the fleet started. CANCELLED after SIGINT or SIGTERM, with everything kept; other statuses are the
+// coordinator's, or UNAVAILABLE when a worker failed, with the file that has its last words.
+absl::StatusOr<FleetResult> RunFleet(const FleetOptions& options,
+                                     const std::function<void(const v1::Round& round, bool earlier)>& on_round);
 
 }  // namespace terse
 

@@ -115,8 +115,10 @@ absl::StatusOr<PaperResult> RunRow(const PaperOptions& options, const PaperRow& 
                                                       "release?); move it away, or choose another --out"));
   }
   TERSE_RETURN_IF_ERROR(ReplaceFile(PosixFiles(), fleet.run_file, {row.run}));
-  TERSE_ASSIGN_OR_RETURN(const FleetResult ended, RunFleet(fleet, [&](bool earlier) {
-                           earlier ? progress->Skip(work / row.rounds) : progress->Advance(work / row.rounds);
+  // A controller says with every round how long it is.
+  TERSE_ASSIGN_OR_RETURN(const FleetResult ended, RunFleet(fleet, [&](const v1::Round& round, bool earlier) {
+                           const double done = round.local_steps() > 0 ? round.local_steps() : work / row.rounds;
+                           earlier ? progress->Skip(done) : progress->Advance(done);
                          }));
   PaperResult result = {row, SummaryJson(ended.summary)};
   result.summary["train_loss"] = LastTrainLoss(ended.rounds);
@@ -127,6 +129,21 @@ absl::StatusOr<PaperResult> RunRow(const PaperOptions& options, const PaperRow& 
   TERSE_RETURN_IF_ERROR(
       ReplaceFile(PosixFiles(), absl::StrCat(directory, "/summary.json"), {result.summary.dump(2) + "\n"}));
   return result;
+}
+
+// Makes the row anew, with its share of what the best fixed row of its workload sent.
+absl::Status SetBudget(const std::vector<PaperResult>& results, PaperScale scale, PaperRow* row) {
+  const std::optional<BestFixed> best = BestFixedOf(results, *row->workload);
+  if (!best.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat(row->key,
+                                                   " gets a share of what the best fixed row sent, and none was "
+                                                   "run; use --only ",
+                                                   row->workload->name));
+  }
+  scale.budget = row->method->budget_share * PayloadUpPerClient(results[best->row]);
+  const auto method = static_cast<size_t>(row->method - row->table->methods.data());
+  *row = MakePaperRow(*row->table, *row->workload, method, scale);
+  return absl::OkStatus();
 }
 
 std::string CommandLine(const PaperOptions& options) {
@@ -151,7 +168,7 @@ absl::StatusOr<int> RunPaper(const PaperOptions& options) {
   const PaperTable& table = *FindTable(options.table);
   if (options.data.empty())
     std::cerr << "terse-bench: without --data these are rendered digits, not the paper's data\n";
-  TERSE_ASSIGN_OR_RETURN(const std::vector<PaperRow> rows, ChooseRows(table, options));
+  TERSE_ASSIGN_OR_RETURN(std::vector<PaperRow> rows, ChooseRows(table, options));
   if (options.list) {
     for (const PaperRow& row : rows) std::cout << row.key << "\n";
     return 0;
@@ -161,7 +178,8 @@ absl::StatusOr<int> RunPaper(const PaperOptions& options) {
     double work = 0;
     for (const PaperRow& row : rows) work += static_cast<double>(row.iterations);
     Progress progress(work);
-    for (const PaperRow& row : rows) {
+    for (PaperRow& row : rows) {
+      if (row.method->budget_share > 0) TERSE_RETURN_IF_ERROR(SetBudget(results, options.scale, &row));
       TERSE_ASSIGN_OR_RETURN(PaperResult result, RunRow(options, row, &progress));
       results.push_back(std::move(result));
     }

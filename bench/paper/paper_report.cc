@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <thread>
 
@@ -65,6 +66,12 @@ std::string HeadOf(const PaperRow& row) {
     return absl::StrCat("| method | ", metric,
                         " | up, KB | down, KB | both, KB | against federated averaging | iterations |\n"
                         "|---|---|---|---|---|---|---|\n");
+  }
+  if (row.table->columns == PaperColumns::kBestFixed) {
+    return absl::StrCat(
+        "| method | ", metric,
+        " | reaches the target | up, payload, KB | wire, KB | payload, against the best fixed pair | wire | "
+        "iterations |\n|---|---|---|---|---|---|---|---|\n");
   }
   if (row.table->columns == PaperColumns::kTime) {
     return absl::StrCat("| method | ", metric, " | training loss | time | up, MB | down, MB | iterations |\n",
@@ -132,6 +139,25 @@ std::string BitsColumns(const PaperResult& result, const std::vector<PaperResult
                       BitsText(result.summary.at("snapshot_bits")), " | ", MetricText(MetricOf(result), false));
 }
 
+double MetricNumber(const PaperResult& result) {
+  const Json metric = MetricOf(result);
+  return metric.is_null() ? std::numeric_limits<double>::quiet_NaN() : metric.get<double>();
+}
+
+// Beside the row that sent the fewest bytes of those that change nothing and reach the target.
+std::string BestFixedColumns(const PaperResult& result, const std::vector<PaperResult>& results) {
+  std::string reaches = "-", payload = "-", wire = "-";
+  if (const auto best = BestFixedOf(results, *result.row.workload); best.has_value()) {
+    const PaperResult& fixed = results[best->row];
+    reaches = Reaches(MetricNumber(result), best->target, IsPerplexity(result.row)) ? "yes" : "no";
+    payload = absl::StrFormat("%.2f", PayloadUpPerClient(result) / PayloadUpPerClient(fixed));
+    wire = absl::StrFormat("%.2f", PerClient(result, "wire_bytes_up") / PerClient(fixed, "wire_bytes_up"));
+    if (&fixed == &result) reaches += ", the best fixed pair";
+  }
+  return absl::StrFormat("%s | %.1f | %.1f | %s | %s", reaches, PayloadUpPerClient(result) / 1e3,
+                         PerClient(result, "wire_bytes_up") / 1e3, payload, wire);
+}
+
 // What stands between a row's title and its iterations.
 std::string ColumnsOf(const PaperResult& result, const std::vector<PaperResult>& results) {
   if (result.row.table->columns == PaperColumns::kBits) return BitsColumns(result, results);
@@ -141,6 +167,8 @@ std::string ColumnsOf(const PaperResult& result, const std::vector<PaperResult>&
       return absl::StrCat(metric, " | ", BothDirectionsColumns(result, results));
     case PaperColumns::kTime:
       return absl::StrCat(metric, " | ", TimeColumns(result));
+    case PaperColumns::kBestFixed:
+      return absl::StrCat(metric, " | ", BestFixedColumns(result, results));
     case PaperColumns::kCompression:
     case PaperColumns::kBits:
       break;
@@ -148,7 +176,29 @@ std::string ColumnsOf(const PaperResult& result, const std::vector<PaperResult>&
   return absl::StrCat(metric, " | ", CompressionColumns(result));
 }
 
+void AddBestFixed(const PaperResult& result, const std::vector<PaperResult>& results, Json* row) {
+  for (const char* key : {"paper_metric", "paper_compression"}) row->erase(key);
+  (*row)["payload_bytes_up"] = PayloadUpPerClient(result);
+  const auto best = BestFixedOf(results, *result.row.workload);
+  if (!best.has_value()) return;
+  (*row)["target"] = best->target;
+  (*row)["best_fixed"] = &results[best->row] == &result;
+  (*row)["reaches_target"] = Reaches(MetricNumber(result), best->target, IsPerplexity(result.row));
+  (*row)["against_best_fixed"] = PayloadUpPerClient(result) / PayloadUpPerClient(results[best->row]);
+}
+
 }  // namespace
+
+double PayloadUpPerClient(const PaperResult& result) { return PerClient(result, "payload_bytes_up"); }
+
+std::optional<BestFixed> BestFixedOf(const std::vector<PaperResult>& results, const PaperWorkload& workload) {
+  std::vector<FixedPoint> points;
+  for (const PaperResult& result : results) {
+    const bool fixed = result.row.workload == &workload && result.row.method->budget_share == 0;
+    points.push_back({fixed, MetricNumber(result), PayloadUpPerClient(result)});
+  }
+  return FindBestFixed(points, workload.tolerance, workload.metric == PaperMetric::kPerplexity);
+}
 
 Json PaperJson(const std::vector<PaperResult>& results, const PaperScale& scale) {
   Json rows = Json::array();
@@ -167,6 +217,7 @@ Json PaperJson(const std::vector<PaperResult>& results, const PaperScale& scale)
                     {"train_loss", result.summary.value("train_loss", Json())},
                     {"paper_metric", figures.has_value() ? Json(figures->metric) : Json()},
                     {"paper_compression", figures.has_value() ? Json(figures->compression) : Json()}});
+    if (result.row.table->columns == PaperColumns::kBestFixed) AddBestFixed(result, results, &rows.back());
     if (result.row.table->columns != PaperColumns::kBits) continue;
     Json& row = rows.back();
     for (const char* key : {"paper_metric", "paper_compression"}) row.erase(key);

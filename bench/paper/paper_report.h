@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "bench/paper/best_fixed.h"
 #include "bench/paper/paper_table.h"
 
 namespace terse {
@@ -17,10 +18,17 @@ struct PaperResult {
   nlohmann::ordered_json summary;
 };
 
+// Payload that a client sent, in bytes.
+double PayloadUpPerClient(const PaperResult& result);
+
+// Among the results of the workload, by their payload; BestFixed::row is an index in `results`.
+std::optional<BestFixed> BestFixedOf(const std::vector<PaperResult>& results, const PaperWorkload& workload);
+
 // Keys: model method iterations accuracy perplexity compression_payload compression_wire wire_bytes_up wire_bytes_down
 // (per client) seconds train_loss (mean of the last tenth of the rounds) paper_metric paper_compression; null where
 // there is none. Of kBits in the place of the last two: bits target_rounds snapshot_bits least_loss (bits_to_loss.h)
-// target_loss paper_bits.
+// target_loss paper_bits. Of kBestFixed: payload_bytes_up (per client) target best_fixed (this row is it)
+// reaches_target against_best_fixed (payload, a ratio).
 nlohmann::ordered_json PaperJson(const std::vector<PaperResult>& results, const PaperScale& scale);
 
 // One Markdown table a workload, our figures beside the paper's.

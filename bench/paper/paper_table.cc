@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "bench/paper/bidirectional_tables.h"
 #include "bench/paper/double_quantization_tables.h"
+#include "bench/paper/joint_tables.h"
 #include "bench/paper/mcgq_tables.h"
 #include "bench/paper/mqgrad_tables.h"
 #include "bench/paper/qsgd_tables.h"
@@ -43,6 +44,12 @@ std::string ServerKeys(const PaperWorkload& workload, const PaperMethod& method,
   return keys;
 }
 
+std::string ControlKeys(const PaperWorkload& workload, const PaperMethod& method, const PaperScale& scale) {
+  if (method.budget_share == 0) return method.control;
+  return absl::StrCat(method.control, Scaled(workload.control_keys, scale.scale),
+                      "budget = ", std::llround(scale.budget), "\n");
+}
+
 // What no key of a run file says and results depend on.
 std::string LinkText(const PaperWorkload& workload) {
   if (workload.link_bytes_per_second == 0) return "";
@@ -55,6 +62,7 @@ const std::vector<PaperTable>& PaperTables() {
   static const auto& tables = *new std::vector<PaperTable>{
       SbcTable2(),  SbcFigure3(),         McgqTable3(),   McgqTable4(),
       QsgdTables(), BidirectionalTable(), MqgradFigure(), DoubleQuantizationTable(),
+      JointTable(),
   };
   return tables;
 }
@@ -78,7 +86,9 @@ PaperRow MakePaperRow(const PaperTable& table, const PaperWorkload& workload, si
       workload.momentum ? row.method->optimizer_keys : "",
       Section("train.schedule", Scaled(workload.schedule, scale.scale)),
       Section("codec", row.method->codec + workload.codec_keys), Section("downstream", row.method->downstream),
-      Section("server", ServerKeys(workload, *row.method, method)), Section("control", row.method->control),
+      Section("server", ServerKeys(workload, *row.method, method)),
+      Section("control", ControlKeys(workload, *row.method, scale)),
+      Section("limits", row.method->budget_share > 0 ? absl::StrCat("iterations = ", row.iterations, "\n") : ""),
       "\n[rounds]\ncount = ", row.rounds, "\nclients = ", workload.clients, "\n", workload.round_keys,
       "deadline_seconds = 31536000\nevaluate_every = ", std::max<int64_t>(1, row.rounds / 10),
       "\n\n[checkpoints]\nevery = ", row.method->checkpoint_every, "\n");

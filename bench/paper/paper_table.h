@@ -29,6 +29,9 @@ struct PaperMethod {
   std::string control = {};     // [control]; empty: nothing changes while the run goes on
   std::string downstream = {};  // [downstream]
   std::string server = {};      // [server]
+  // Above 0: [control] gets this share of what a client sent in the best fixed row of the workload (best_fixed.h) as
+  // its budget, and the run ends with its iterations, however many rounds those take.
+  double budget_share = 0;
 };
 
 // A model on a data set with its hyperparameters.
@@ -54,6 +57,8 @@ struct PaperWorkload {
   int64_t epoch_length = 0;               // of [server], for methods that have one
   std::vector<double> server_rates = {};  // learning_rate of [server], one a method; empty: the default
   double target_loss = 0;                 // of kBits
+  std::string control_keys = {};          // added to [control] of methods with a budget_share; {x} as above
+  double tolerance = 0;                   // of kBestFixed: what may be lost against the best of the grid
 };
 
 // What a table shows beside the metric.
@@ -61,7 +66,8 @@ enum class PaperColumns {
   kCompression,     // of what goes up, beside the paper's
   kBothDirections,  // bytes on the wire per client, up and down, and against the row "fedavg"
   kTime,            // training loss at the end, and how long that took
-  kBits             // of all messages of all clients, both ways, until the training loss is below target_loss
+  kBits,            // of all messages of all clients, both ways, until the training loss is below target_loss
+  kBestFixed        // of what goes up, against the best of the rows that change nothing while they run
 };
 
 struct PaperTable {
@@ -89,6 +95,7 @@ struct PaperRow {
 struct PaperScale {
   double scale = 1;   // of the iterations, above 0, at most 1
   uint64_t seed = 1;  // of weights, partition, batches
+  double budget = 1;  // bytes, of methods with a budget_share
 };
 
 // The run of one method on one workload. Iterations are a whole number of rounds, at least one round.

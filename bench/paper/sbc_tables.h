@@ -6,8 +6,9 @@
 
 namespace terse {
 
-// The first workload of Table II.
+// Workloads of Table II.
 PaperWorkload LeNet5OnMnist();
+PaperWorkload CharLstmOnShakespeare();
 
 PaperTable SbcTable2();
 PaperTable SbcFigure3();  // every pair of a temporal and a gradient sparsity

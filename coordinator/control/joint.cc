@@ -182,7 +182,7 @@ bool JointController::LossRises() const {
   const double rise = MeanOf(newest) - mean;
   const double squares = SquaresAround(before, mean) + SquaresAround(newest, MeanOf(newest));
   const double error = std::sqrt(squares / ((kJointWindow - 1) * kJointWindow));
-  return rise > kJointRise * std::abs(mean) && rise > 4 * error;
+  return rise > kJointRise * std::abs(mean) && rise > 5 * error;
 }
 
 void JointController::Observe(const RoundOutcome& outcome) {

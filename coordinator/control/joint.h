@@ -3,7 +3,7 @@
 // p), that the first does better while the learning rate is high and the second after it fell, and leaves open how to
 // adapt them while training.
 //
-// What is chosen from: `control.local_steps`, n_0 > n_1 > ..., and `control.density`, p_0 < p_1 < ...
+// What is chosen from: `control.local_steps`, n_0 >= n_1 >= ..., and `control.density`, p_0 < p_1 < ...
 //
 // Phases. There are as many as local steps: phase k trains with n_k. Where the learning rate decays, phases begin with
 // decays, evenly chosen among them when there are more than needed. A phase that no decay begins comes after three
@@ -24,7 +24,7 @@
 //
 // Rising loss. A large n lets the clients' models drift apart, and a residual that waits too long outruns the model:
 // the training loss rises. When the mean of the newest kJointWindow losses is above that of as many before by
-// kJointRise of it, and by four standard errors, all with the same n, the rest of the run uses the next smaller n, at
+// kJointRise of it, and by five standard errors, all with the same n, the rest of the run uses the next smaller n, at
 // the same bytes.
 //
 // It never stalls: whatever was spent, a round sends at least p_0 after at most n_0 local steps. Only so a run costs
@@ -45,7 +45,7 @@
 
 namespace terse {
 
-constexpr int64_t kJointWindow = 5;  // rounds whose mean loss is compared with those before
+constexpr int64_t kJointWindow = 8;  // rounds whose mean loss is compared with those before
 constexpr double kJointRise = 0.05;
 constexpr double kJointGrowth = 2;  // of the bytes of an iteration, from phase to phase
 

@@ -91,6 +91,26 @@ TEST(PaperTable, TheBitsOfMqgrad) {
   EXPECT_EQ(chosen.train().optimizer().learning_rate(), 0.2);
 }
 
+TEST(PaperTable, JointGetsABudgetAndAllIterations) {
+  const PaperTable& table = Table("joint");
+  ASSERT_EQ(table.methods.size(), 17u);
+  for (const PaperWorkload& workload : table.workloads) {
+    for (size_t i = 0; i < 16; ++i) EXPECT_EQ(ConfigOf(MakePaperRow(table, workload, i, {})).control().name(), "fixed");
+    const PaperRow row = MakePaperRow(table, workload, 16, {0.5, 1, 1234.4});
+    const v1::RunConfig joint = ConfigOf(row);
+    EXPECT_EQ(joint.control().name(), "joint");
+    EXPECT_EQ(joint.control().budget(), 1234);
+    EXPECT_EQ(joint.limits().iterations(), workload.iterations / 2);
+    EXPECT_EQ(row.iterations, workload.iterations / 2);
+    const v1::RunConfig fixed = ConfigOf(MakePaperRow(table, workload, 3, {}));
+    EXPECT_EQ(fixed.codec().positions(), joint.codec().positions());
+    EXPECT_EQ(fixed.codec().density(), 0.1);
+  }
+  const v1::RunConfig half = ConfigOf(MakePaperRow(table, Workload(table, "lenet5"), 16, {0.5, 1, 1}));
+  EXPECT_EQ(half.control().local_steps(0), 100);
+  EXPECT_EQ(half.control().local_steps(1), 25);
+}
+
 TEST(PaperTable, TheMethodsOfDoubleQuantization) {
   const PaperTable& table = Table("double-quantization");
   ASSERT_EQ(table.methods.size(), 9u);

@@ -526,6 +526,20 @@ TEST(RunConfigSchema, CarriesEverySettingOfTheControl) {
   EXPECT_THAT(control.local_steps, ElementsAre(10, 5, 1));
   EXPECT_THAT(control.density, ElementsAre(0.5, 0.25, 1));
   EXPECT_THAT(WithControl("qsgd", "at = [5]\nbits = [8, 1]\n").control.bits, ElementsAre(8, 1));
+  v1::RunConfig joint = Least();
+  joint.mutable_control()->set_budget(17);
+  joint.mutable_control()->set_price(18);
+  EXPECT_FALSE(ToCore(joint).ok());
+  joint.mutable_control()->set_name("joint");
+  joint.mutable_control()->add_local_steps(1);
+  joint.mutable_control()->add_density(0.25);
+  joint.mutable_control()->add_density(0.5);
+  joint.mutable_limits()->set_iterations(1);
+  joint.mutable_control()->set_price(0);
+  EXPECT_EQ(ToCore(joint)->control.budget, 17);
+  joint.mutable_control()->set_budget(0);
+  joint.mutable_control()->set_price(18);
+  EXPECT_EQ(ToCore(joint)->control.price, 18);
   EXPECT_EQ(ToCore(Least())->control.name, ControlSpec().name);
 }
 
@@ -581,6 +595,35 @@ TEST(RunConfigSchema, AControllerNeedsARunThatItCanPlan) {
               HasSubstr("use rounds.mode = 'synchronous'"));
 }
 
+// What is wrong with the least run file of joint with `from` replaced; empty: nothing.
+std::string JointError(absl::string_view from, absl::string_view to) {
+  const std::string text = absl::StrCat(kLeast,
+                                        "[control]\nname = 'joint'\nbudget = 1e5\nlocal_steps = [3, 1]\n"
+                                        "density = [0.01, 0.1]\n[limits]\niterations = 3\n");
+  return std::string(ParseRunConfig(absl::StrReplaceAll(text, {{from, to}}), "x.toml").status().message());
+}
+
+TEST(RunConfigSchema, JointNeedsWhatItChoosesFromAndSpends) {
+  EXPECT_EQ(JointError("joint", "joint"), "");
+  EXPECT_EQ(JointError("[3, 1]", "[2, 2]"), "");
+  EXPECT_EQ(JointError("budget = 1e5", "price = 2.5"), "");
+  EXPECT_THAT(JointError("[3, 1]", "[1, 3]"), HasSubstr("control.local_steps must have 1 to 16"));
+  EXPECT_THAT(JointError("[3, 1]", "[]"), HasSubstr("control.local_steps must have 1 to 16"));
+  EXPECT_THAT(JointError("[3, 1]", "[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"), HasSubstr("1 to 16"));
+  EXPECT_THAT(JointError("[0.01, 0.1]", "[0.01]"), HasSubstr("control.density must have 2 to 256"));
+  EXPECT_THAT(JointError("[0.01, 0.1]", "[0.1, 0.1]"), HasSubstr("control.density must have 2 to 256"));
+  EXPECT_THAT(JointError("budget = 1e5", ""), HasSubstr("either control.budget or control.price"));
+  EXPECT_THAT(JointError("budget = 1e5", "budget = 1.0\nprice = 1.0"), HasSubstr("either control.budget or"));
+  EXPECT_THAT(JointError("iterations = 3", ""), HasSubstr("set limits.iterations"));
+  EXPECT_THAT(JointError("iterations = 3", "iterations = 1000000"), HasSubstr("rounds.count = "));
+  EXPECT_THAT(JointError("budget = 1e5", "budget = 1e5\nat = [3]"), HasSubstr("has no stages and no bits"));
+  EXPECT_THAT(ControlError("budget = 1.0\n"), HasSubstr("are for control.name = 'joint', not 'fixed'"));
+  EXPECT_THAT(ControlError("name = 'joint'\nbudget = 1.0\nlocal_steps = [1]\ndensity = [0.01, 0.1]\n"
+                           "[limits]\niterations = 1\n",
+                           "name = 'qsgd'\n"),
+              HasSubstr("control.density changes nothing for codec.name = 'qsgd'"));
+}
+
 // What depends on a client's own past, or is a mode by itself, is no codec of the server.
 TEST(RunConfigSchema, EveryOtherCodecCanGoDown) {
   std::vector<std::string> names = {"forward", "auto"};
@@ -615,10 +658,10 @@ TEST(RunConfigReference, ListsEveryKey) {
   EXPECT_THAT(text,
               HasSubstr("train.optimizer.epsilon            number           1e-8            above 0, at most 1\n"));
   EXPECT_THAT(text, HasSubstr("clients.allow                      array of strings []\n"));
-  for (const char* key : {"checkpoints.keep", "rounds.selection", "rounds.fraction", "rounds.over_selection",
-                          "rounds.grace_seconds", "rounds.weighting", "clients.set_aside_after",
-                          "clients.set_aside_seconds", "limits.seconds", "limits.accuracy", "limits.loss",
-                          "limits.iterations"}) {
+  for (const char* key :
+       {"checkpoints.keep", "rounds.selection", "rounds.fraction", "rounds.over_selection", "rounds.grace_seconds",
+        "rounds.weighting", "clients.set_aside_after", "clients.set_aside_seconds", "limits.seconds", "limits.accuracy",
+        "limits.loss", "limits.iterations"}) {
     EXPECT_THAT(text, HasSubstr(absl::StrCat("\n", key, " "))) << key;
   }
 }
