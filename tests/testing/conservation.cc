@@ -177,10 +177,10 @@ absl::Status CheckServerSteps(RunStore* store, const RunConfig& config, const Do
 }
 
 absl::Status CheckPlans(RunStore* store, const RunConfig& config) {
-  TERSE_ASSIGN_OR_RETURN(const absl::optional<RunRecord> run, store->Run());
-  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Controller> controller, MakeController(config, run->parameters));
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundRecord> last, store->LastRound());
   if (!last.has_value()) return absl::OkStatus();
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<RunRecord> run, store->Run());
+  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Controller> controller, MakeController(config, run->parameters));
   TERSE_ASSIGN_OR_RETURN(const std::vector<RoundRecord> rounds, store->Rounds(1, last->id));
   int64_t iterations = 0;
   for (const RoundRecord& round : rounds) {
