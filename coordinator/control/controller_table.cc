@@ -18,7 +18,8 @@ struct Row {
 
 constexpr Row kRows[] = {
     {"fixed", [](const RunConfig& config, int64_t parameters) -> Made { return nullptr; }},
-    {"schedule", [](const RunConfig& config, int64_t parameters) -> Made { return std::make_unique<ScheduleController>(config); }},
+    {"schedule",
+     [](const RunConfig& config, int64_t parameters) -> Made { return std::make_unique<ScheduleController>(config); }},
     {"mqgrad",
      [](const RunConfig& config, int64_t parameters) -> Made {
        return std::make_unique<MqgradController>(config.seed, config.train.local_steps);

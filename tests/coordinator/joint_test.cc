@@ -166,7 +166,7 @@ TEST(Joint, NoiseIsNoRise) {
 
 // With other local steps, losses are of other models: the mean over a round says more of its end when it is long.
 TEST(Joint, LossesOfAnotherNAreNotCompared) {
-  const RunConfig config = Joint({100, 20, 5}, 4000, 50'000);
+  const RunConfig config = Joint({100, 20, 5}, 4000, 20'000);
   const Played played = Play(config, [](int64_t iteration) { return iteration < 3000 ? 1.0 : 2.0; });
   for (const RoundPlan& plan : played.plans) EXPECT_THAT(plan.why, Not(HasSubstr("since the loss rose")));
 }
