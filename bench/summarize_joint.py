@@ -3,8 +3,8 @@
     terse-bench paper joint --data DIR --only lenet5 --seed 1 --json > 1.json      # and further seeds
     python3 bench/summarize_joint.py 1.json 2.json 3.json
 
-Prints a Markdown table a model: the best fixed pair by the means over the seeds, and joint. In every seed joint's budget
-is a share of what that seed's best fixed pair sent.
+Prints a Markdown table a model: the best fixed pair by the means over the seeds, and joint. In every seed joint's
+budget is a share of what that seed's best fixed pair sent.
 """
 
 import argparse
@@ -46,17 +46,20 @@ def summarize(model, seeds):
     reach = [m for m in finite if (means[m] >= target if metric == "accuracy" else means[m] <= target)]
     best = min(reach, key=lambda m: statistics.mean(of(m, "payload_bytes_up")))
     print(f"{model}, {len(seeds)} seeds, target {target:.4f}\n")
-    print(f"| method | {metric} | up, payload, KB | wire, KB | payload, against the best fixed pair |\n|---|---|---|---|---|")
+    print(f"| method | {metric} | up, payload, KB | wire, KB | payload, against the best fixed pair |")
+    print("|---|---|---|---|---|")
     for method in (best, "joint"):
-        ratio = [a / b for a, b in zip(of(method, "payload_bytes_up"), of(best, "payload_bytes_up"))]
-        print(f"| {method} | {text(of(method, metric), '.4f')} | {text([b / 1e3 for b in of(method, 'payload_bytes_up')], '.1f')}"
-              f" | {text([b / 1e3 for b in of(method, 'wire_bytes_up')], '.1f')} | {text(ratio, '.2f')} |")
+        payload, wire = of(method, "payload_bytes_up"), of(method, "wire_bytes_up")
+        cells = [text(of(method, metric), ".4f"), text([bytes_ / 1e3 for bytes_ in payload], ".1f"),
+                 text([bytes_ / 1e3 for bytes_ in wire], ".1f"),
+                 text([a / b for a, b in zip(payload, of(best, "payload_bytes_up"))], ".2f")]
+        print(f"| {method} | {' | '.join(cells)} |")
     print()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="+", type=pathlib.Path, help="outputs of terse-bench paper joint --json, one a seed")
+    parser.add_argument("files", nargs="+", type=pathlib.Path, help="outputs of paper joint --json, one a seed")
     seeds = [read(path) for path in parser.parse_args().files]
     for model in sorted({model for seed in seeds for model, _ in seed}):
         of_model = [{method: row for (name, method), row in seed.items() if name == model} for seed in seeds]
