@@ -12,8 +12,6 @@ import json
 import pathlib
 import statistics
 
-TOLERANCE = {"accuracy": lambda best: best - 0.003, "perplexity": lambda best: best * 1.02}
-
 
 def read(path):
     try:
@@ -28,24 +26,40 @@ def text(values, form):
     return mean if len(values) < 2 else f"{mean} ± {format(statistics.stdev(values), form)}"
 
 
+def best_pair(means, payloads, tolerance, larger_is_better):
+    """The target, and of the pairs that reach it the one with the fewest bytes; both arguments map pairs to means."""
+    if larger_is_better:
+        target = max(means.values()) - tolerance
+    else:
+        target = min(means.values()) * (1 + tolerance)
+    reach = [pair for pair, mean in means.items() if (mean >= target if larger_is_better else mean <= target)]
+    return target, min(reach, key=payloads.get)
+
+
 def summarize(model, seeds):
     """Markdown of one model; `seeds` has a {method: row} for each seed."""
     methods = set.intersection(*(set(seed) for seed in seeds))
-    if "joint" not in methods or len(methods) < 2:
-        raise SystemExit(f"{model}: joint and at least one fixed pair must be in every file")
-    metric = "accuracy" if seeds[0]["joint"]["perplexity"] is None else "perplexity"
+    if "joint" not in methods:
+        raise SystemExit(f"{model}: joint must be in every file")
+    joint = seeds[0]["joint"]
+    metric = "accuracy" if joint["perplexity"] is None else "perplexity"
 
     def of(method, key):
         return [seed[method][key] for seed in seeds]
 
-    grid = sorted(methods - {"joint"})
-    finite = [m for m in grid if all(value is not None for value in of(m, metric))]
-    means = {m: statistics.mean(of(m, metric)) for m in finite}
-    best_mean = max(means.values()) if metric == "accuracy" else min(means.values())
-    target = TOLERANCE[metric](best_mean)
-    reach = [m for m in finite if (means[m] >= target if metric == "accuracy" else means[m] <= target)]
-    best = min(reach, key=lambda m: statistics.mean(of(m, "payload_bytes_up")))
-    print(f"{model}, {len(seeds)} seeds, target {target:.4f}\n")
+    def mean(method, key):
+        return statistics.mean(of(method, key))
+
+    # What did not converge has no metric.
+    pairs = [m for m in sorted(methods - {"joint"}) if None not in of(m, metric)]
+    if not pairs or None in of("joint", metric):
+        raise SystemExit(f"{model}: joint and at least one fixed pair must have converged in every file")
+    means = {m: mean(m, metric) for m in pairs}
+    payloads = {m: mean(m, "payload_bytes_up") for m in pairs}
+    target, best = best_pair(means, payloads, joint["tolerance"], metric == "accuracy")
+    reached = sum(of("joint", "reaches_target"))
+    print(f"{model}, {len(seeds)} seeds, {len(pairs)} fixed pairs; target {target:.4f}. "
+          f"joint reaches its seed's target in {reached} of {len(seeds)}.\n")
     print(f"| method | {metric} | up, payload, KB | wire, KB | payload, against the best fixed pair |")
     print("|---|---|---|---|---|")
     for method in (best, "joint"):

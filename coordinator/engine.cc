@@ -306,6 +306,8 @@ void Engine::PublishView() {
   if (run_.paused && phase_->name() == PhaseName::kSelecting) view.phase = "paused";
   view.round = run_.round;
   view.head = run_.head;
+  view.iterations = run_.iterations;
+  view.ending = run_.ending.has_value();
   view.ended = phase_->name() == PhaseName::kFinishing && !run_.evaluating.has_value() && !run_.checkpoint_running;
   for (const auto& [id, session] : run_.sessions) {
     if (session.client < 0) continue;

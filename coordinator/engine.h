@@ -33,6 +33,8 @@ struct EngineView {
   std::string phase;
   int64_t round = 0;
   Head head;
+  int64_t iterations = 0;  // of the committed rounds: local steps of a client that took part in all of them
+  bool ending = false;     // the head is the last one
   bool ended = false;
   std::vector<SessionView> sessions;
 };

@@ -7,6 +7,23 @@
 namespace terse {
 namespace {
 
+struct SparseRow {
+  const char* name;
+  int64_t (*value_bits)(const CodecSpec& codec);
+};
+
+constexpr int64_t kFloatBits = 32;
+
+constexpr SparseRow kSparse[] = {
+    {"sbc", [](const CodecSpec& codec) -> int64_t { return 0; }},
+    {"stc", [](const CodecSpec& codec) -> int64_t { return 1; }},
+    {"sbc_or_stc", [](const CodecSpec& codec) -> int64_t { return 1; }},
+    {"top_k", [](const CodecSpec& codec) -> int64_t { return kFloatBits; }},
+    {"dgc", [](const CodecSpec& codec) -> int64_t { return kFloatBits; }},
+    {"random_sparse", [](const CodecSpec& codec) -> int64_t { return kFloatBits; }},
+    {"low_precision_sparse", [](const CodecSpec& codec) -> int64_t { return codec.bits; }},
+};
+
 std::vector<CodecSpec> StageChoices(const ControlSpec& control, const CodecSpec& codec) {
   if (control.density.empty() && control.bits.empty()) return {codec};
   std::vector<CodecSpec> choices(StagesOf(control), codec);
@@ -58,6 +75,19 @@ std::vector<CodecSpec> DownstreamChoices(const RunConfig& config) {
   }
   if (config.control.name == "mqgrad") return BitChoices(codec, kMqgradFewestBits, kMqgradMostBits);
   return {codec};
+}
+
+absl::optional<int64_t> SentValueBits(const CodecSpec& codec) {
+  for (const SparseRow& row : kSparse) {
+    if (codec.name == row.name) return row.value_bits(codec);
+  }
+  return absl::nullopt;
+}
+
+std::vector<std::string> CodecsWithDensity() {
+  std::vector<std::string> names;
+  for (const SparseRow& row : kSparse) names.push_back(row.name);
+  return names;
 }
 
 }  // namespace terse

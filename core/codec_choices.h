@@ -4,8 +4,10 @@
 #define TERSE_CORE_CODEC_CHOICES_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "absl/types/optional.h"
 #include "core/run_config.h"
 
 namespace terse {
@@ -30,6 +32,13 @@ inline constexpr int64_t kMqgradMostBits = 8;
 
 // The most local steps that joint chooses from.
 inline constexpr int64_t kMostJointSteps = 16;
+
+// Bits of an element's value beside its position, of codecs that send the share `density` of the elements; nullopt for
+// all others.
+absl::optional<int64_t> SentValueBits(const CodecSpec& codec);
+
+// Names of those that do.
+std::vector<std::string> CodecsWithDensity();
 
 // What the updates of a run with epochs are coded with.
 inline constexpr int64_t kFullGradientChoice = 0;

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -12,9 +14,6 @@
 
 namespace terse {
 namespace {
-
-constexpr const char* kCodecsWithDensity[] = {"sbc", "stc",           "sbc_or_stc",          "top_k",
-                                              "dgc", "random_sparse", "low_precision_sparse"};
 
 // Whether `control.bits` and mqgrad can change its bits.
 bool IsQuantizer(const std::string& codec) { return codec == "qsgd" || codec == "low_precision"; }
@@ -45,9 +44,10 @@ std::optional<ConfigViolation> CheckStages(const v1::Control& control) {
 std::optional<ConfigViolation> CheckStageCodec(const v1::RunConfig& config) {
   const v1::Control& control = config.control();
   const std::string& codec = config.codec().name();
-  if (control.density_size() > 0 && !absl::c_linear_search(kCodecsWithDensity, codec)) {
+  const std::vector<std::string> with_density = CodecsWithDensity();
+  if (control.density_size() > 0 && !absl::c_linear_search(with_density, codec)) {
     return ConfigViolation{"control.density", absl::StrCat("control.density changes nothing for codec.name = '", codec,
-                                                           "'; it is for ", absl::StrJoin(kCodecsWithDensity, ", "))};
+                                                           "'; it is for ", absl::StrJoin(with_density, ", "))};
   }
   if (control.bits_size() == 0) return std::nullopt;
   if (!IsQuantizer(codec)) {
@@ -77,9 +77,8 @@ std::optional<ConfigViolation> CheckMqgrad(const v1::RunConfig& config) {
                                                           "'qsgd', 'low_precision', 'forward', 'dense' or 'auto'")};
 }
 
-// What joint chooses from, and what it spends.
-std::optional<ConfigViolation> CheckJoint(const v1::RunConfig& config) {
-  const v1::Control& control = config.control();
+// What joint chooses from.
+std::optional<ConfigViolation> CheckJointMenus(const v1::Control& control) {
   const auto& steps = control.local_steps();
   const auto& densities = control.density();
   if (control.at_size() + control.bits_size() > 0) {
@@ -88,32 +87,44 @@ std::optional<ConfigViolation> CheckJoint(const v1::RunConfig& config) {
   }
   const bool decreasing = std::adjacent_find(steps.begin(), steps.end(), std::less<>()) == steps.end();
   if (steps.empty() || steps.size() > kMostJointSteps || !decreasing) {
-    return ConfigViolation{
-        "control.local_steps",
-        absl::StrCat("control.local_steps must have 1 to ", kMostJointSteps,
-                     " local steps that control.name = 'joint' chooses from, none above the one before")};
+    return ConfigViolation{"control.local_steps",
+                           absl::StrCat("control.local_steps = [", absl::StrJoin(steps, ", "),
+                                        "]; control.name = 'joint' chooses from 1 to ", kMostJointSteps,
+                                        " local steps, none above the one before")};
   }
   const bool increasing =
       std::adjacent_find(densities.begin(), densities.end(), std::greater_equal<>()) == densities.end();
-  if (densities.size() < 2 || densities.size() > kMostCodecChoices || !increasing) {
-    return ConfigViolation{"control.density",
-                           absl::StrCat("control.density must have 2 to ", kMostCodecChoices,
-                                        " densities that control.name = 'joint' chooses from, increasing")};
-  }
+  if (densities.size() >= 2 && densities.size() <= kMostCodecChoices && increasing) return std::nullopt;
+  return ConfigViolation{"control.density", absl::StrCat("control.density = [", absl::StrJoin(densities, ", "),
+                                                         "]; control.name = 'joint' chooses from 2 to ",
+                                                         kMostCodecChoices, " densities, increasing")};
+}
+
+// What joint spends, and how long.
+std::optional<ConfigViolation> CheckJointEnds(const v1::RunConfig& config) {
+  const v1::Control& control = config.control();
   if ((control.budget() > 0) == (control.price() > 0)) {
-    return ConfigViolation{"control.budget", "control.name = 'joint' needs either control.budget or control.price"};
+    return ConfigViolation{"control.budget",
+                           absl::StrCat("control.budget = ", control.budget(), " and control.price = ", control.price(),
+                                        "; control.name = 'joint' needs one of them")};
   }
-  if (config.limits().iterations() == 0) {
+  const int64_t iterations = config.limits().iterations();
+  if (iterations == 0) {
     return ConfigViolation{"limits.iterations",
                            "control.name = 'joint' plans for a number of iterations; set limits.iterations"};
   }
-  const int64_t fewest = steps[steps.size() - 1];
-  if (config.rounds().count() >= (config.limits().iterations() + fewest - 1) / fewest) return std::nullopt;
+  const int64_t fewest = control.local_steps(control.local_steps_size() - 1);
+  const int64_t rounds = (iterations + fewest - 1) / fewest;
+  if (config.rounds().count() >= rounds) return std::nullopt;
   return ConfigViolation{
       "rounds.count",
-      absl::StrCat("rounds.count = ", config.rounds().count(), " ends the run before limits.iterations ", "= ",
-                   config.limits().iterations(), " when rounds have the fewest local steps, ", fewest, "; set it to ",
-                   (config.limits().iterations() + fewest - 1) / fewest)};
+      absl::StrCat("rounds.count = ", config.rounds().count(), " ends the run before limits.iterations = ", iterations,
+                   " when rounds have the fewest local steps, ", fewest, "; set it to ", rounds)};
+}
+
+std::optional<ConfigViolation> CheckJoint(const v1::RunConfig& config) {
+  std::optional<ConfigViolation> violation = CheckJointMenus(config.control());
+  return violation.has_value() ? violation : CheckJointEnds(config);
 }
 
 }  // namespace
@@ -123,6 +134,11 @@ std::optional<ConfigViolation> CheckControl(const v1::RunConfig& config) {
   if (control.name() != "fixed" && config.rounds().mode() != "synchronous") {
     return ConfigViolation{"control.name", absl::StrCat("control.name = '", control.name(),
                                                         "' plans whole rounds; use rounds.mode = 'synchronous'")};
+  }
+  if (config.limits().iterations() > 0 && config.rounds().mode() != "synchronous") {
+    return ConfigViolation{"limits.iterations",
+                           "limits.iterations counts the local steps of whole rounds; use "
+                           "rounds.mode = 'synchronous', or limits.seconds"};
   }
   if (control.density_size() > 0 && config.codec().warmup_rounds() > 0) {
     return ConfigViolation{"control.density", "control.density and codec.warmup_rounds both set the density; use one"};

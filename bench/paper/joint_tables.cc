@@ -44,8 +44,8 @@ PaperTable JointTable() {
   return {"joint",
           "Local steps and density while training: joint against the best fixed pair",
           Methods(),
-          {Within(LeNet5OnMnist(), 0.003, "local_steps = [{200}, {50}]\n"),
-           Within(CharLstmOnShakespeare(), 0.02, "local_steps = [3, 1]\n")},
+          {Within(LeNet5OnMnist(), 0.003, "local_steps = [100, 30, 10]\n"),
+           Within(CharLstmOnShakespeare(), 0.02, "local_steps = [10, 1]\n")},
           PaperColumns::kBestFixed};
 }
 

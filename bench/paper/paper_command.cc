@@ -112,7 +112,7 @@ absl::StatusOr<PaperResult> RunRow(const PaperOptions& options, const PaperRow& 
   const std::string before = ReadText(fleet.run_file);
   if (!before.empty() && before != row.run) {
     return absl::FailedPreconditionError(absl::StrCat(directory, " holds this row with other settings (an earlier ",
-                                                      "release?); move it away, or choose another --out"));
+                                                      "release, or a budget of another grid); move it away, or choose another --out"));
   }
   TERSE_RETURN_IF_ERROR(ReplaceFile(PosixFiles(), fleet.run_file, {row.run}));
   // A controller says with every round how long it is.

@@ -182,6 +182,7 @@ void AddBestFixed(const PaperResult& result, const std::vector<PaperResult>& res
   const auto best = BestFixedOf(results, *result.row.workload);
   if (!best.has_value()) return;
   (*row)["target"] = best->target;
+  (*row)["tolerance"] = result.row.workload->tolerance;
   (*row)["best_fixed"] = &results[best->row] == &result;
   (*row)["reaches_target"] = Reaches(MetricNumber(result), best->target, IsPerplexity(result.row));
   (*row)["against_best_fixed"] = PayloadUpPerClient(result) / PayloadUpPerClient(results[best->row]);

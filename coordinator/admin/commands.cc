@@ -105,6 +105,9 @@ absl::Status ShowStatus(AdminClient& client, const CommandOptions& options, cons
   if (!status.reason().empty()) table.AddRow({"reason", status.reason()});
   table.AddRow({"phase", status.phase()});
   table.AddRow({"rounds committed", absl::StrCat(status.version(), " of ", status.rounds_total())});
+  if (const int64_t limit = status.config().limits().iterations(); limit > 0) {
+    table.AddRow({"iterations", absl::StrCat(status.iterations(), " of ", limit)});
+  }
   table.AddRow({"newest round", absl::StrCat(status.round())});
   table.AddRow({"clients", absl::StrCat(status.clients_connected(), " connected, ", status.clients_wanted(),
                                         " wanted, ", status.clients_known(), " known")});

@@ -12,28 +12,44 @@ constexpr char kRow[] = "%13s  %8s  %10s  %8s  %8s  %11s  %8s  %8s\n";
 
 }  // namespace
 
+WatchLines::WatchLines(const v1::Status& status)
+    : by_iterations_(status.config().limits().iterations() > 0),
+      total_(by_iterations_ ? static_cast<uint64_t>(status.config().limits().iterations()) : status.rounds_total()),
+      local_steps_(static_cast<uint64_t>(status.config().train().local_steps())) {}
+
 void WatchLines::Add(const v1::Round& round) {
   dense_bytes_up_ += round.dense_bytes_up();
   wire_bytes_up_ += round.wire_bytes_up();
   if (round.state() != "committed") return;
+  const uint64_t steps = round.has_local_steps() ? round.local_steps() : local_steps_;
+  const uint64_t done = by_iterations_ ? steps : 1;
   ++committed_;
-  recent_.push_back({round.opened_us(), round.committed_us()});
+  done_ += done;
+  recent_.push_back({round.opened_us(), round.committed_us(), done});
   if (recent_.size() > kRecentRounds) recent_.pop_front();
 }
 
 std::string WatchLines::Header() const {
-  return absl::StrFormat(kRow, "round", "accuracy", "train loss", "up", "down", "compression", "time", "left");
+  return absl::StrFormat(kRow, by_iterations_ ? "iteration" : "round", "accuracy", "train loss", "up", "down",
+                         "compression", "time", "left");
 }
 
 double WatchLines::SecondsLeft() const {
   if (recent_.empty()) return -1;
-  const uint64_t left = rounds_total_ > committed_ ? rounds_total_ - committed_ : 0;
+  const uint64_t left = total_ > done_ ? total_ - done_ : 0;
   const double span = static_cast<double>(recent_.back().committed_us - recent_.front().opened_us) / 1e6;
-  return span / static_cast<double>(recent_.size()) * static_cast<double>(left);
+  uint64_t done = 0;
+  for (const Span& recent : recent_) done += recent.done;
+  return span / static_cast<double>(done) * static_cast<double>(left);
+}
+
+std::string WatchLines::Progress() const {
+  if (by_iterations_) return absl::StrCat(committed_, " rounds, ", done_, " of ", total_, " iterations");
+  return absl::StrCat(committed_, " of ", total_, " rounds");
 }
 
 std::string WatchLines::Line(const v1::Round& round) const {
-  const std::string position = absl::StrCat(committed_, "/", rounds_total_);
+  const std::string position = absl::StrCat(done_, "/", total_);
   if (round.state() != "committed") {
     return absl::StrFormat("%13s  round %d %s\n", position, round.id(), round.state());
   }
@@ -42,7 +58,7 @@ std::string WatchLines::Line(const v1::Round& round) const {
   return absl::StrFormat(kRow, position, round.has_accuracy() ? DecimalText(round.accuracy()) : "",
                          DecimalText(round.train_loss()), BytesText(round.wire_bytes_up()),
                          BytesText(round.wire_bytes_down()), RateText(rate), DurationText(seconds),
-                         committed_ < rounds_total_ ? DurationText(SecondsLeft()) : "-");
+                         done_ < total_ ? DurationText(SecondsLeft()) : "-");
 }
 
 }  // namespace terse

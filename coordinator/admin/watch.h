@@ -13,14 +13,15 @@ namespace terse {
 // Turns settled rounds into lines with cumulative figures and the time left. Not thread-safe.
 class WatchLines {
  public:
-  explicit WatchLines(uint64_t rounds_total) : rounds_total_(rounds_total) {}
+  // The run's progress is counted in rounds, or in iterations where `limits.iterations` may end it.
+  explicit WatchLines(const v1::Status& status);
 
   // Counts a round towards the cumulative figures; call it for every settled round from the run's first on.
   void Add(const v1::Round& round);
 
   // Titles above the lines.
   std::string Header() const;
-  // The line of `round`, which was added last: rounds committed, accuracy when evaluated, training loss, bytes on the
+  // The line of `round`, which was added last: progress, accuracy when evaluated, training loss, bytes on the
   // wire up and down, compression on the wire so far, duration of the round and time left at the pace of the last
   // rounds.
   std::string Line(const v1::Round& round) const;
@@ -28,14 +29,19 @@ class WatchLines {
   // Estimate from the last rounds; negative when there is no basis for one.
   double SecondsLeft() const;
 
-  uint64_t committed() const { return committed_; }
+  // "3 of 5 rounds", or "3 rounds, 600 of 2000 iterations".
+  std::string Progress() const;
 
  private:
   struct Span {
     int64_t opened_us, committed_us;
+    uint64_t done;
   };
 
-  const uint64_t rounds_total_;
+  const bool by_iterations_;
+  const uint64_t total_;
+  const uint64_t local_steps_;  // of a round that no controller planned
+  uint64_t done_ = 0;           // rounds or iterations
   uint64_t committed_ = 0;
   uint64_t dense_bytes_up_ = 0;
   uint64_t wire_bytes_up_ = 0;

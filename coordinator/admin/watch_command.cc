@@ -28,8 +28,8 @@ uint64_t NewestSettled(const std::vector<v1::Round>& rounds) {
 // Prints settled rounds once each, in the order of their ids.
 class RoundPrinter {
  public:
-  RoundPrinter(uint64_t rounds_total, const CommandOptions& options, const Terminal& terminal)
-      : lines_(rounds_total), options_(options), terminal_(terminal) {}
+  RoundPrinter(const v1::Status& status, const CommandOptions& options, const Terminal& terminal)
+      : lines_(status), options_(options), terminal_(terminal) {}
 
   void Add(const v1::Round& round, bool print) {
     // After a reconnection the coordinator may repeat a round.
@@ -48,7 +48,7 @@ class RoundPrinter {
 
   // Id of the first round that was not added.
   uint64_t next() const { return next_; }
-  uint64_t committed() const { return lines_.committed(); }
+  std::string progress() const { return lines_.Progress(); }
 
  private:
   WatchLines lines_;
@@ -85,7 +85,7 @@ absl::Status Follow(AdminClient& client, const CommandOptions& options, const Te
 absl::Status WatchRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
   TERSE_ASSIGN_OR_RETURN(const v1::Status status, client.GetStatus());
   TERSE_ASSIGN_OR_RETURN(const std::vector<v1::Round> rounds, client.ListRounds(0, 0));
-  RoundPrinter printer(status.rounds_total(), options, terminal);
+  RoundPrinter printer(status, options, terminal);
   const uint64_t newest = NewestSettled(rounds);
   const uint64_t from = options.first > 0 ? options.first : newest - std::min(newest, kRoundsBack);
   for (const v1::Round& round : rounds) {
@@ -93,8 +93,7 @@ absl::Status WatchRun(AdminClient& client, const CommandOptions& options, const 
   }
   TERSE_RETURN_IF_ERROR(Follow(client, options, terminal, &printer));
   if (options.json) return absl::OkStatus();
-  *terminal.out << "run " << status.run() << " ended after " << printer.committed() << " of " << status.rounds_total()
-                << " rounds\n";
+  *terminal.out << "run " << status.run() << " ended after " << printer.progress() << "\n";
   return absl::OkStatus();
 }
 

@@ -2,14 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "core/codec_choices.h"
 #include "core/learning_rate.h"
 
 namespace terse {
 namespace {
+
+constexpr double kFloatBits = 32;
+constexpr double kMostLoss = 1e6;
 
 int64_t CeilOfRatio(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -27,8 +32,24 @@ int64_t IterationOfDecay(const LearningRateSchedule& schedule, int64_t decays, i
   return last;
 }
 
-// Bits that the positions of a share p of all elements need, an element.
-double Entropy(double p) { return p >= 1 ? 1 : -(p * std::log2(p) + (1 - p) * std::log2(1 - p)); }
+// Bits that the positions of a share p of all elements need, an element. A bit map serves from a half on.
+double Entropy(double p) { return p >= 0.5 ? 1 : -(p * std::log2(p) + (1 - p) * std::log2(1 - p)); }
+
+// Bytes of a message without anything but positions and values.
+std::vector<double> IdealBytes(const RunConfig& config, int64_t parameters) {
+  const double value_bits = static_cast<double>(SentValueBits(config.codec).value_or(kFloatBits));
+  std::vector<double> bytes;
+  for (const double p : config.control.density) {
+    bytes.push_back(static_cast<double>(parameters) * (Entropy(p) + value_bits * p) / 8);
+  }
+  return bytes;
+}
+
+double MedianOf(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
 
 double MeanOf(const double* values) {
   double sum = 0;
@@ -52,12 +73,13 @@ void Keep(double value, int64_t most, std::vector<double>* values) {
 
 std::vector<int64_t> JointTurns(const LearningRateSchedule& schedule, int64_t phases, int64_t iterations) {
   const int64_t turns = phases - 1;
-  const int64_t decays = schedule.factor < 1 ? DecaysBefore(schedule, iterations - 1) : 0;
+  const int64_t at_start = DecaysBefore(schedule, 0);  // a rate that decays every so often does so at 0 too
+  const int64_t decays = schedule.factor < 1 ? DecaysBefore(schedule, iterations - 1) - at_start : 0;
   const int64_t at_decays = std::min(decays, turns);
   std::vector<int64_t> found;
   for (int64_t i = 1; i <= at_decays; ++i) {
     const int64_t number = decays >= turns ? CeilOfRatio(i * decays, phases) : i;
-    found.push_back(IterationOfDecay(schedule, number, iterations - 1));
+    found.push_back(IterationOfDecay(schedule, at_start + number, iterations - 1));
   }
   while (static_cast<int64_t>(found.size()) < turns) {
     const int64_t last = found.empty() ? 0 : found.back();
@@ -68,11 +90,11 @@ std::vector<int64_t> JointTurns(const LearningRateSchedule& schedule, int64_t ph
 
 JointController::JointController(const RunConfig& config, int64_t parameters)
     : control_(config.control),
+      schedule_(config.train.schedule),
       iterations_(config.limits.iterations),
-      parameters_(static_cast<double>(parameters)),
       turns_(JointTurns(config.train.schedule, static_cast<int64_t>(config.control.local_steps.size()),
                         config.limits.iterations)),
-      bytes_(config.control.density.size()) {}
+      ideal_bytes_(IdealBytes(config, parameters)) {}
 
 int64_t JointController::PhaseAt(int64_t iteration) const {
   return std::upper_bound(turns_.begin(), turns_.end(), iteration) - turns_.begin();
@@ -87,26 +109,18 @@ JointController::Round JointController::CutAt(int64_t iteration, int64_t phase, 
   Round round;
   round.level = level;
   round.rounds_left = CeilOfRatio(left, control_.local_steps[level]);
-  // Not below the fewest, or rounds.count would not be enough.
+  // Not below the fewest, or rounds.count would not be enough: a phase with less than that left goes beyond its end.
   round.steps = std::max(CeilOfRatio(left, round.rounds_left), control_.local_steps.back());
   round.steps = std::min(round.steps, std::max<int64_t>(1, iterations_ - iteration));
   return round;
 }
 
 double JointController::BytesOf(int64_t choice) const {
-  const int64_t densities = static_cast<int64_t>(bytes_.size());
-  const double ideal = Entropy(control_.density[choice]);
-  for (int64_t away = 0; away < densities; ++away) {
-    for (const int64_t known : {choice - away, choice + away}) {
-      if (known < 0 || known >= densities || bytes_[known] == 0) continue;
-      return bytes_[known] * (ideal / Entropy(control_.density[known]));
-    }
-  }
-  return parameters_ * ideal / 8;
+  return ideal_bytes_[choice] * (above_ideal_.empty() ? 1 : MedianOf(above_ideal_));
 }
 
 int64_t JointController::DensestFor(double bytes) const {
-  int64_t choice = static_cast<int64_t>(bytes_.size()) - 1;
+  int64_t choice = static_cast<int64_t>(ideal_bytes_.size()) - 1;
   while (choice >= 0 && BytesOf(choice) > bytes) --choice;
   return choice;
 }
@@ -132,39 +146,63 @@ double JointController::AllowedOf(const Round& round, int64_t phase) const {
   return (Budget() * ShareUntil(phase) - spent_) / static_cast<double>(round.rounds_left);
 }
 
+int64_t JointController::StartOf(int64_t phase) const {
+  const std::vector<int64_t>& steps = control_.local_steps;
+  int64_t level = phase;
+  for (int64_t rise = 0; rise < times_loss_rose_; ++rise) {
+    const auto next = std::upper_bound(steps.begin() + level, steps.end(), steps[level], std::greater<>());
+    if (next == steps.end()) break;
+    level = next - steps.begin();
+  }
+  return level;
+}
+
 JointController::Round JointController::Choose(int64_t iteration, int64_t phase) const {
   const int64_t last = static_cast<int64_t>(control_.local_steps.size()) - 1;
-  const int64_t densest = static_cast<int64_t>(bytes_.size()) - 1;
-  Round round = CutAt(iteration, phase, std::min(phase + finer_, last));
+  const int64_t densest = static_cast<int64_t>(ideal_bytes_.size()) - 1;
+  const int64_t start = StartOf(phase);
+  Round round = CutAt(iteration, phase, start);
   round.choice = DensestFor(AllowedOf(round, phase));
+  if (start != phase) round.cause = ", fewer steps since the loss rose";
   while (round.choice < 0 && round.level > 0) {
     round = CutAt(iteration, phase, round.level - 1);
     round.choice = DensestFor(AllowedOf(round, phase));
+    round.cause = ", more steps since shorter rounds cost too much";
   }
   while (round.choice == densest && round.level < last) {
     Round finer = CutAt(iteration, phase, round.level + 1);
     finer.choice = DensestFor(AllowedOf(finer, phase));
     if (finer.choice != densest) break;
     round = finer;
+    round.cause = ", fewer steps since the largest density leaves bytes";
+  }
+  if (round.choice < 0) {
+    round.choice = 0;
+    round.cause = ", the least that a round sends";
   }
   return round;
 }
 
+std::string JointController::PhaseText(int64_t phase) const {
+  std::string text = absl::StrCat("phase ", phase + 1, " of ", turns_.size() + 1);
+  if (phase == 0) return text;
+  const int64_t begin = BeginOf(phase);
+  const bool decays = begin > 0 && DecaysBefore(schedule_, begin) > DecaysBefore(schedule_, begin - 1);
+  absl::StrAppend(&text, " from iteration ", begin, decays ? ", where the rate decays" : "");
+  return text;
+}
+
 RoundPlan JointController::Decide(int64_t, int64_t first_iteration) const {
   const int64_t phase = PhaseAt(first_iteration);
-  Round round = Choose(first_iteration, phase);
-  const bool over = round.choice < 0;
-  if (over) round.choice = 0;
+  const Round round = Choose(first_iteration, phase);
   RoundPlan plan;
   plan.local_steps = round.steps;
   plan.choice = round.choice;
   plan.first_iteration = first_iteration;
-  plan.why = absl::StrFormat(
-      "phase %d of %d: %d steps, density %g for %.3g KB of %.3g KB a round; %.3g of %.3g KB sent", phase + 1,
-      turns_.size() + 1, round.steps, control_.density[round.choice], BytesOf(round.choice) / 1000,
-      std::max(0.0, AllowedOf(round, phase)) / 1000, spent_ / 1000, Budget() / 1000);
-  if (over) absl::StrAppend(&plan.why, ", the least that a round sends");
-  if (finer_ > 0) absl::StrAppend(&plan.why, ", fewer steps since the loss rose");
+  plan.why =
+      absl::StrFormat("%s: %d steps, density %g for %.3g KB of %.3g KB a round; %.3g of %.3g KB sent%s",
+                      PhaseText(phase), round.steps, control_.density[round.choice], BytesOf(round.choice) / 1000,
+                      std::max(0.0, AllowedOf(round, phase)) / 1000, spent_ / 1000, Budget() / 1000, round.cause);
   return plan;
 }
 
@@ -186,20 +224,21 @@ bool JointController::LossRises() const {
 }
 
 void JointController::Observe(const RoundOutcome& outcome) {
-  // A round without updates has sent nothing that could be measured.
-  const double bytes =
-      static_cast<double>(outcome.update_bytes) / static_cast<double>(std::max<int64_t>(1, outcome.updates));
-  const int64_t densities = static_cast<int64_t>(bytes_.size());
-  bytes_[std::clamp<int64_t>(outcome.plan.choice, 0, densities - 1)] = bytes;
-  spent_ += bytes;
-  if (!first_loss_.has_value()) first_loss_ = outcome.train_loss;
-  Keep(outcome.train_loss, kJointWindow, &newest_);
+  if (outcome.updates > 0) {
+    const double bytes = static_cast<double>(outcome.update_bytes) / static_cast<double>(outcome.updates);
+    const int64_t most = static_cast<int64_t>(ideal_bytes_.size()) - 1;
+    Keep(bytes / ideal_bytes_[std::clamp<int64_t>(outcome.plan.choice, 0, most)], kJointWindow, &above_ideal_);
+    spent_ += bytes;
+  }
+  const double loss = std::clamp(outcome.train_loss, 0.0, kMostLoss);
+  if (!first_loss_.has_value()) first_loss_ = loss;
+  Keep(loss, kJointWindow, &newest_);
   const int64_t level = LevelOf(outcome.plan.local_steps);
   if (level != last_level_) losses_.clear();
   last_level_ = level;
-  Keep(outcome.train_loss, 2 * kJointWindow, &losses_);
+  Keep(loss, 2 * kJointWindow, &losses_);
   if (!LossRises()) return;
-  ++finer_;
+  ++times_loss_rose_;
   losses_.clear();
 }
 

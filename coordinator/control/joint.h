@@ -8,35 +8,38 @@
 // Phases. There are as many as local steps: phase k trains with n_k. Where the learning rate decays, phases begin with
 // decays, evenly chosen among them when there are more than needed. A phase that no decay begins comes after three
 // quarters of what was left of the run. A phase is cut into rounds of nearly equal length, so that it ends where the
-// next begins.
+// next begins, or up to the fewest local steps later.
 //
-// Bytes. `control.budget` is what a client may send in the whole run, payload, as a mean over the chosen clients. An
-// iteration of a phase may cost twice what one of the phase before may (kJointGrowth), and a round an equal share of
-// what its phase and those before it have left. Late messages are so more frequent, not denser: clients derive what was
-// not sent anew, so that a single dense message after long waiting moves the model too far, where frequent ones
-// correct each other. With `control.price` the budget is earned: so many bytes for each unit that the training loss has
-// fallen by.
+// Bytes. `control.budget` is what a client may send in the whole run: payload, as a mean over the chosen updates of
+// each committed round (what aborted rounds and late updates sent beside them is not known here). An iteration of a
+// phase may cost twice what one of the phase before may (kJointGrowth), and a round an equal share of what its phase
+// and those before it have left. So late messages are more frequent, not denser: a client trains from the common
+// model, derives again what it did not send, and its residual holds that several times over. With `control.price` the
+// budget is earned: so many bytes for each unit that the training loss has fallen by.
 //
-// Density: the densest that the round can pay for, by the size of the newest message of that density, or of the nearest
-// density that was sent, scaled by the entropy of the positions. What a coarse list leaves unspent goes to later
-// rounds. Where even the least density is too dear for n_k, n is the next larger one that can pay for it; where the
-// densest is affordable at a smaller n too, n is that one.
+// Density: the densest that the round can pay for. A message is taken to cost its positions' entropy and its values,
+// times the median of what the newest kJointWindow rounds cost above that. What a coarse list leaves unspent goes to
+// later rounds. Where even the least density is too dear for n_k, n is the next larger one that can pay for it; where
+// the densest is affordable at a smaller n too, n is that one.
 //
 // Rising loss. A large n lets the clients' models drift apart, and a residual that waits too long outruns the model:
 // the training loss rises. When the mean of the newest kJointWindow losses is above that of as many before by
 // kJointRise of it, and by five standard errors, all with the same n, the rest of the run uses the next smaller n, at
 // the same bytes.
 //
-// It never stalls: whatever was spent, a round sends at least p_0 after at most n_0 local steps. Only so a run costs
-// more than its budget, and the reasons of such rounds say it.
+// It never stalls: whatever was spent, a round sends at least p_0 after at most n_0 local steps. Only so, and by what
+// the estimate of a phase's last message errs, a run costs more than its budget; the reasons of such rounds say it.
 //
-// Not used: the norms of the clients' residuals. A message does not carry them and the store does not keep them, and a
-// number that a client can name as it likes should not decide what all others send. Whether single tensors are better
-// sent with one sign or with both, the codec decides with every message (`codec.name = 'sbc_or_stc'`).
+// Losses are what clients report, within 0 and 10^6: one that lies can move the mean, and with it what a price pays.
+//
+// Not used: the norms of the clients' residuals, which messages do not carry and the store does not keep; a residual
+// that waits too long shows in the loss. Whether single tensors are better sent with one sign or with both, the codec
+// decides with every message (`codec.name = 'sbc_or_stc'`).
 #ifndef TERSE_COORDINATOR_CONTROL_JOINT_H_
 #define TERSE_COORDINATOR_CONTROL_JOINT_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/types/optional.h"
@@ -69,6 +72,7 @@ class JointController : public Controller {
     int64_t steps = 1;
     int64_t rounds_left = 1;  // of the phase, this one counted
     int64_t choice = 0;
+    const char* cause = "";  // of what is not as the phase says
   };
 
   int64_t PhaseAt(int64_t iteration) const;
@@ -79,7 +83,9 @@ class JointController : public Controller {
   double ShareUntil(int64_t phase) const;
   // The round that begins at `iteration` with n = local_steps[level].
   Round CutAt(int64_t iteration, int64_t phase, int64_t level) const;
-  // Bytes of a message of that density.
+  // Level with which rounds of the phase are tried first: n_k, or fewer steps for each time that the loss rose.
+  int64_t StartOf(int64_t phase) const;
+  // Estimate of a message's bytes.
   double BytesOf(int64_t choice) const;
   // The densest choice that costs at most `bytes`; -1 for none.
   int64_t DensestFor(double bytes) const;
@@ -87,19 +93,21 @@ class JointController : public Controller {
   // What each of the rounds left in the phase may cost; may be below 0.
   double AllowedOf(const Round& round, int64_t phase) const;
   Round Choose(int64_t iteration, int64_t phase) const;
+  std::string PhaseText(int64_t phase) const;
   // The level whose rounds are that long: the last one with as many local steps.
   int64_t LevelOf(int64_t steps) const;
   bool LossRises() const;
 
   const ControlSpec control_;
+  const LearningRateSchedule schedule_;
   const int64_t iterations_;
-  const double parameters_;
   const std::vector<int64_t> turns_;
+  const std::vector<double> ideal_bytes_;  // of a message of each density
 
-  double spent_ = 0;           // bytes of a client
-  std::vector<double> bytes_;  // of the newest message of each density; 0: none yet
-  int64_t finer_ = 0;          // how often the loss rose
-  int64_t last_level_ = -1;    // of the newest round
+  double spent_ = 0;                 // bytes of a client
+  std::vector<double> above_ideal_;  // of the newest rounds, at most kJointWindow: bytes over ideal ones
+  int64_t times_loss_rose_ = 0;
+  int64_t last_level_ = -1;  // of the newest round
   absl::optional<double> first_loss_;
   std::vector<double> newest_;  // losses, at most kJointWindow
   std::vector<double> losses_;  // the newest of one level, at most 2 * kJointWindow

@@ -47,9 +47,12 @@ bool IsComplete(const RunHost& run, const RoundRecord& round, bool run_ended) {
   if (round.state != RoundState::kCommitted) return false;
   if (run_ended || round.accuracy.has_value()) return true;
   const int64_t version = round.base_version + 1;
+  const EngineView view = run.View();
+  if (version > view.head.version) return false;  // the engine has not said yet whether it is the last one
   // An evaluation that a restart lost does not come any more; a later one is then on its way.
-  if (run.View().head.version >= version + run.config().evaluate_every) return true;
-  return version % run.config().evaluate_every != 0 && version < run.config().rounds.count;
+  if (view.head.version >= version + run.config().evaluate_every) return true;
+  const bool is_last = view.ending && version == view.head.version;
+  return version % run.config().evaluate_every != 0 && !is_last;
 }
 
 // Sends what became complete since `next`, which moves on. Whether the run has ended; CANCELLED when nobody listens.
@@ -145,6 +148,7 @@ grpc::Status AdminService::GetStatus(grpc::ServerContext*, const v1::StatusReque
   reply->set_round(view.round);
   reply->set_rounds_total(run.config().rounds.count);
   reply->set_version(view.head.version);
+  reply->set_iterations(view.iterations);
   reply->set_model_hash(view.head.model_hash.ToBytes());
   reply->set_parameters(record->parameters);
   reply->set_clients_connected(view.sessions.size());

@@ -24,6 +24,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class TersectlTest : public ::testing::Test {
@@ -73,6 +74,7 @@ TEST_F(TersectlTest, Status) {
   EXPECT_EQ(table.code, kExitOk) << table.err;
   EXPECT_THAT(table.out, StartsWith("run lenet5-sbc2   finished\nphase             ended\n"));
   EXPECT_THAT(table.out, HasSubstr("rounds committed  3 of 3\n"));
+  EXPECT_THAT(table.out, Not(HasSubstr("iterations")));
   const json status = json::parse(Ask({"status", "--json"}).out);
   EXPECT_EQ(status["lineage"], "01010101010101010101010101010101");
   EXPECT_EQ(status["parameters"], 431080);
@@ -176,6 +178,13 @@ TEST_F(TersectlTest, WatchEndsWithTheRun) {
   EXPECT_EQ(lines[4], "run lenet5-sbc2 ended after 3 of 3 rounds");
   const Outcome late = Ask({"watch", "--first", "3"});
   EXPECT_EQ(std::vector<std::string>(absl::StrSplit(late.out, '\n')).size(), 4u) << late.out;
+}
+
+TEST_F(TersectlTest, ProgressInIterationsWhereTheyEndTheRun) {
+  server_.status.mutable_config()->mutable_limits()->set_iterations(35);
+  server_.status.set_iterations(30);
+  EXPECT_THAT(Ask({"status"}).out, HasSubstr("iterations        30 of 35\n"));
+  EXPECT_THAT(Ask({"watch"}).out, HasSubstr("run lenet5-sbc2 ended after 3 rounds, 30 of 35 iterations\n"));
 }
 
 TEST_F(TersectlTest, WatchGoesOnAfterTheCoordinatorWasAway) {

@@ -222,7 +222,9 @@ TEST(TextTable, Units) {
 }
 
 TEST(WatchLines, CumulativeFiguresAndTimeLeft) {
-  WatchLines lines(5);
+  v1::Status status;
+  status.set_rounds_total(5);
+  WatchLines lines(status);
   EXPECT_LT(lines.SecondsLeft(), 0);
   const std::vector<v1::Round> rounds = FourRounds();
   lines.Add(rounds[0]);
@@ -235,6 +237,26 @@ TEST(WatchLines, CumulativeFiguresAndTimeLeft) {
   EXPECT_EQ(lines.Line(rounds[2]),
             "          2/5    0.7500      0.0000     100 B     300 B        x1067    900 ms     4.3 s\n");
   EXPECT_EQ(lines.Header().size(), lines.Line(rounds[2]).size());
+}
+
+// How many rounds there will be is not known when iterations end the run.
+TEST(WatchLines, ProgressInIterationsWhereTheyEndTheRun) {
+  v1::Status status;
+  status.set_rounds_total(2000);
+  status.mutable_config()->mutable_limits()->set_iterations(1000);
+  status.mutable_config()->mutable_train()->set_local_steps(40);
+  WatchLines lines(status);
+  std::vector<v1::Round> rounds = FourRounds();
+  rounds[0].set_local_steps(100);
+  lines.Add(rounds[0]);
+  // 900 ms for 100 iterations, and 900 more.
+  EXPECT_EQ(lines.Line(rounds[0]),
+            "     100/1000    0.5000      0.0000     100 B     300 B        x1600    900 ms     8.1 s\n");
+  lines.Add(rounds[2]);  // no controller planned it
+  EXPECT_THAT(lines.Line(rounds[2]), StartsWith("     140/1000 "));
+  EXPECT_NEAR(lines.SecondsLeft(), 2.9 / 140 * 860, 1e-9);
+  EXPECT_THAT(lines.Header(), StartsWith("    iteration "));
+  EXPECT_EQ(lines.Progress(), "2 rounds, 140 of 1000 iterations");
 }
 
 }  // namespace

@@ -203,18 +203,21 @@ TEST(EngineLimits, IterationsEnoughEndTheRun) {
 }
 
 TEST(EngineLimits, AnAbortedRoundsIterationsDoNotCount) {
-  Crew crew(EnoughAfter(6, "fixed"), 2);
-  crew.DeliverAll();
-  crew.Deliver(0, 2);
-  crew.Pass(crew.SecondsToDeadline() + 1);
-  crew.Pass(crew.SecondsToDeadline() + 1);
-  ASSERT_EQ(crew.RoundStateOf(2), RoundState::kAborted);
-  crew.Restart();
-  EXPECT_FALSE(crew.view().ended);
-  crew.Join(0);
-  crew.Join(1);
-  crew.DeliverAll();
-  EXPECT_TRUE(crew.view().ended);
+  for (const auto& [control, iterations] : {std::pair("fixed", 6), std::pair("schedule", 5)}) {
+    Crew crew(EnoughAfter(iterations, control), 2);
+    crew.DeliverAll();
+    crew.Deliver(0, 2);
+    crew.Pass(crew.SecondsToDeadline() + 1);
+    crew.Pass(crew.SecondsToDeadline() + 1);
+    ASSERT_EQ(crew.RoundStateOf(2), RoundState::kAborted);
+    crew.Restart();
+    EXPECT_FALSE(crew.view().ended) << control;
+    crew.Join(0);
+    crew.Join(1);
+    crew.DeliverAll();
+    EXPECT_TRUE(crew.view().ended) << control;
+    EXPECT_EQ(crew.view().iterations, iterations);
+  }
 }
 
 TEST(EngineLimits, ATargetOutOfReachDoesNot) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 
+#include "absl/strings/match.h"
 #include "core/random.h"
 
 namespace terse {
@@ -15,6 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 constexpr int64_t kParameters = 10'000;
 
@@ -76,6 +78,10 @@ TEST(JointTurns, PhasesBeginWithDecays) {
   periodic.from = 1000;
   periodic.every = 1;
   EXPECT_THAT(JointTurns(periodic, 2, 1'000'000'000'000), ElementsAre(500'000'000'499));
+  LearningRateSchedule from_start = Decays({});
+  from_start.every = 1000;  // it has decayed once when the run begins
+  EXPECT_THAT(JointTurns(from_start, 2, 2000), ElementsAre(1000));
+  EXPECT_THAT(JointTurns(from_start, 3, 1000), ElementsAre(750, 937));
 }
 
 TEST(JointTurns, WithoutDecaysAfterThreeQuartersOfWhatIsLeft) {
@@ -136,7 +142,23 @@ TEST(Joint, TakesALargerNWhereTheLeastDensityIsTooDear) {
 TEST(Joint, MoreThanItCanSpendBuysFewerSteps) {
   const Played played = Play(Joint({100, 10}, 2000, 1e12), Falling);
   EXPECT_EQ(played.plans.size(), 200u);
-  for (const RoundPlan& plan : played.plans) EXPECT_EQ(plan.choice, 6);
+  for (const RoundPlan& plan : played.plans) {
+    EXPECT_EQ(plan.choice, 6);
+    const bool is_early = plan.first_iteration < 1500;
+    EXPECT_EQ(absl::StrContains(plan.why, "the largest density leaves bytes"), is_early) << plan.why;
+  }
+}
+
+TEST(Joint, SaysWhyItDoesNotDoAsThePhaseSays) {
+  RunConfig config = Joint({100, 10}, 300, 2'000);
+  config.train.schedule = Decays({130});
+  const Played decays = Play(config, Falling);
+  EXPECT_THAT(decays.plans[0].why, StartsWith("phase 1 of 2: 65 steps, density "));
+  EXPECT_THAT(decays.plans[2].why, StartsWith("phase 2 of 2 from iteration 130, where the rate decays: 10 steps"));
+  const Played none = Play(Joint({100, 10}, 400, 2'000), Falling);
+  EXPECT_THAT(none.plans.back().why, StartsWith("phase 2 of 2 from iteration 300: 10 steps"));
+  const Played dear = Play(Joint({100, 50, 10}, 2000, 30 * MessageBytes(0.001)), Falling);
+  EXPECT_THAT(dear.plans.back().why, HasSubstr("more steps since shorter rounds cost too much"));
 }
 
 TEST(Joint, ALossThatRisesBuysFewerSteps) {
@@ -153,9 +175,21 @@ TEST(Joint, ALossThatRisesBuysFewerSteps) {
   EXPECT_EQ(first(100), 0);
   EXPECT_GT(first(50), 1000);
   EXPECT_LT(first(50), 3000);
-  EXPECT_THAT(played.plans.back().why, HasSubstr("since the loss rose"));
+  for (const RoundPlan& plan : played.plans) {
+    const int64_t of_phase = plan.first_iteration < 4500 ? 100 : plan.first_iteration < 5625 ? 50 : 10;
+    const bool fewer = plan.local_steps < of_phase;
+    EXPECT_EQ(absl::StrContains(plan.why, "fewer steps since the loss rose"), fewer) << plan.why;
+  }
   EXPECT_LE(played.bytes, 50'000);
   EXPECT_EQ(played.iterations, 6000);
+}
+
+TEST(Joint, ALossThatRisesSkipsEqualSteps) {
+  const auto rising = [](int64_t iteration) { return iteration < 1600 ? 1.0 : 1.0 + (iteration - 1600) / 1000.0; };
+  const Played played = Play(Joint({100, 100, 10}, 6000, 500'000), rising);
+  EXPECT_EQ(played.plans[30].local_steps, 10) << played.plans[30].why;
+  const Played alone = Play(Joint({10}, 600, 50'000), rising);
+  for (const RoundPlan& plan : alone.plans) EXPECT_THAT(plan.why, Not(HasSubstr("since the loss rose")));
 }
 
 TEST(Joint, NoiseIsNoRise) {
@@ -190,6 +224,48 @@ TEST(Joint, MeasuredBytesDecide) {
   cheap.Observe({1, plan, 2, 2 * MessageBytes(0.1), 1, 1000});
   dear.Observe({1, plan, 2, 20 * MessageBytes(0.1), 1, 1000});
   EXPECT_LT(dear.Decide(2, 100).choice, cheap.Decide(2, 100).choice);
+}
+
+// A bit map costs as much for three elements in four as for a half.
+TEST(Joint, DenserThanAHalfIsNotCheaper) {
+  RunConfig config = Joint({100}, 1000, 7'000);
+  config.control.density = {0.1, 0.5, 0.99};
+  const RoundPlan plan = JointController(config, kParameters).Decide(1, 0);
+  EXPECT_EQ(plan.choice, 0) << plan.why;
+}
+
+// Before anything is measured, values count too: 0.1 of 10,000 elements are 4,000 bytes beside their positions.
+TEST(Joint, TheFirstMessageIsPaidWithItsValues) {
+  RunConfig config = Joint({100}, 1000, 10 * 600);
+  EXPECT_EQ(JointController(config, kParameters).Decide(1, 0).choice, 6);
+  config.codec.name = "top_k";
+  const RoundPlan plan = JointController(config, kParameters).Decide(1, 0);
+  EXPECT_EQ(plan.choice, 3) << plan.why;
+}
+
+TEST(Joint, OneDearMessageDoesNotDecide) {
+  const RunConfig config = Joint({10}, 2000, 30'000);
+  JointController controller(config, kParameters);
+  double sent = 0;
+  for (int64_t round = 1; round <= 200; ++round) {
+    const RoundPlan plan = controller.Decide(round, 10 * (round - 1));
+    const int64_t bytes = (round == 5 ? 20 : 1) * MessageBytes(config.control.density[plan.choice]);
+    controller.Observe({round, plan, 1, bytes, 1, 1000});
+    sent += static_cast<double>(bytes);
+  }
+  EXPECT_LE(sent, 30'000);
+  EXPECT_GT(sent, 29'000) << "densities stayed out of use";
+}
+
+// A client that reports what is no loss buys nothing with it.
+TEST(Joint, AnImpossibleLossPaysNoMoreThanAPerfectOne) {
+  RunConfig config = Joint({100, 10}, 2000, 0);
+  config.control.price = 10'000;
+  const auto from = [&](double low) {
+    return Play(config, [&](int64_t iteration) { return iteration < 500 ? 1.0 : low; });
+  };
+  EXPECT_EQ(from(-1e300).bytes, from(0).bytes);
+  EXPECT_LE(from(-1e300).bytes, 10'000);
 }
 
 // Whatever clients report, plans stay within what the operator has set.

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -20,6 +21,7 @@
 namespace terse {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr int kClients = 2;
@@ -203,6 +205,36 @@ TEST_F(Product, SecondCoordinatorOnOneDirectoryIsRefused) {
                  &code);
   EXPECT_EQ(code, 1);
   EXPECT_THAT(output, HasSubstr(fleet_->coordinator_state()));
+}
+
+// A run that its iterations end, under a controller: the last round, whose number nobody knew before, is watched with
+// its evaluation.
+TEST(ProductUnderControl, WatchTellsProgressInIterationsAndTheLastEvaluation) {
+  FleetProcesses fleet(TERSE_BIN "/terse-coordinator", TERSE_BIN "/terse-client");
+  const std::string run_file = fleet.directory() / "run.toml";
+  WriteText(run_file,
+            "name = 'joint'\n[train]\nlocal_steps = 1\nbatch_size = 32\noptimizer.learning_rate = 0.001\n"
+            "[codec]\nname = 'sbc'\n[control]\nname = 'joint'\nbudget = 20_000\nlocal_steps = [3, 1]\n"
+            "density = [0.001, 0.01]\n[limits]\niterations = 8\n[rounds]\ncount = 8\nevaluate_every = 1000\n");
+  fleet.StartCoordinator(run_file);
+  std::string watched;
+  int code = -1;
+  std::thread watch([&] { watched = fleet.Ctl({"watch"}, &code); });
+  fleet.StartClient(0);
+  EXPECT_EQ(fleet.client(0).Wait(absl::Minutes(3)), absl::optional<int>(0)) << fleet.client(0).Output();
+  watch.join();
+  EXPECT_EQ(code, 0);
+  const std::vector<std::string> lines = absl::StrSplit(watched, '\n', absl::SkipEmpty());
+  ASSERT_GE(lines.size(), 3u) << watched;
+  EXPECT_THAT(lines.front(), HasSubstr("iteration"));
+  EXPECT_EQ(lines.back(), "run joint ended after 4 rounds, 8 of 8 iterations");
+  const std::vector<std::string> last = absl::StrSplit(lines[lines.size() - 2], ' ', absl::SkipEmpty());
+  EXPECT_EQ(last.at(0), "8/8");
+  double accuracy = -1;
+  EXPECT_TRUE(absl::SimpleAtod(last.at(1), &accuracy)) << watched;
+  EXPECT_EQ(last.size(), 8u) << "accuracy is among the columns: " << watched;
+  EXPECT_THAT(fleet.Ctl({"rounds", "--why"}), AllOf(HasSubstr("phase 1 of 2: 3 steps"), HasSubstr("phase 2 of 2")));
+  EXPECT_THAT(fleet.Ctl({"status"}), HasSubstr("8 of 8"));
 }
 
 }  // namespace
