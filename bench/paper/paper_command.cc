@@ -111,8 +111,9 @@ absl::StatusOr<PaperResult> RunRow(const PaperOptions& options, const PaperRow& 
   fleet.link_bytes_per_second = row.workload->link_bytes_per_second;
   const std::string before = ReadText(fleet.run_file);
   if (!before.empty() && before != row.run) {
-    return absl::FailedPreconditionError(absl::StrCat(directory, " holds this row with other settings (an earlier ",
-                                                      "release, or a budget of another grid); move it away, or choose another --out"));
+    return absl::FailedPreconditionError(
+        absl::StrCat(directory, " holds this row with other settings (an earlier ",
+                     "release, or a budget of another grid); move it away, or choose another --out"));
   }
   TERSE_RETURN_IF_ERROR(ReplaceFile(PosixFiles(), fleet.run_file, {row.run}));
   // A controller says with every round how long it is.

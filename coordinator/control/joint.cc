@@ -13,7 +13,6 @@
 namespace terse {
 namespace {
 
-constexpr double kFloatBits = 32;
 constexpr double kMostLoss = 1e6;
 
 int64_t CeilOfRatio(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -37,7 +36,7 @@ double Entropy(double p) { return p >= 0.5 ? 1 : -(p * std::log2(p) + (1 - p) * 
 
 // Bytes of a message without anything but positions and values.
 std::vector<double> IdealBytes(const RunConfig& config, int64_t parameters) {
-  const double value_bits = static_cast<double>(SentValueBits(config.codec).value_or(kFloatBits));
+  const double value_bits = static_cast<double>(SentValueBits(config.codec).value_or(0));
   std::vector<double> bytes;
   for (const double p : config.control.density) {
     bytes.push_back(static_cast<double>(parameters) * (Entropy(p) + value_bits * p) / 8);
