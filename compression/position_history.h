@@ -1,5 +1,5 @@
 // What the two ends of a line know of the positions that one tensor sent before: how long ago each element was sent,
-// and which rows and columns are sent often. From it both make the same integer mass for every element, in proportion
+// and which rows and columns are sent often, in messages of either side (of which the elements are positive, or negative). From it both make the same integer mass for every element, in proportion
 // to how likely it is to be sent next, which shared_coder.h codes by. Arithmetic: compression/FORMAT.md, "Shared
 // statistics".
 #ifndef TERSE_COMPRESSION_POSITION_HISTORY_H_
@@ -28,41 +28,43 @@ class PositionHistory {
   // Whether nothing was added: all masses are equal then.
   bool empty() const { return now_ == 0 && in_block_ == 0; }
 
-  // Takes in the positions of the next message that counts: increasing, below size(). None of them change nothing.
-  void Add(absl::Span<const uint32_t> positions);
+  // Takes in the positions of the next message that counts: increasing, below size(). None of them change nothing. `side`
+  // is 1 for a message whose elements are all negative, otherwise 0.
+  void Add(absl::Span<const uint32_t> positions, int side);
 
-  // The masses, each 1..255, of the elements from `begin` on.
-  void Masses(int64_t begin, absl::Span<uint8_t> masses) const;
+  // The masses, each 1..255, of the elements from `begin` on, for a message of that side.
+  void Masses(int side, int64_t begin, absl::Span<uint8_t> masses) const;
 
  private:
   static constexpr int64_t kFewestLines = 8;
-  static constexpr int kBins = 7;     // of age; 0 is for the oldest
-  static constexpr int kLevels = 16;  // of the rate that row and column make
-  static constexpr int kOldAge = 128;  // in blocks: older than any that counts
+  static constexpr int kAges = 6;               // that are told apart
+  static constexpr int kBins = 1 + 2 * kAges;   // the oldest; by age, sent on the other side; by age, sent on this side
+  static constexpr int kLevels = 16;            // of the rate that row and column make
+  static constexpr int kBlockNumbers = 128;
+  static constexpr int kOldAge = 64;            // in blocks: older than any that counts
 
   using Cells = std::array<std::array<uint64_t, kLevels>, kBins>;
 
-  // Counts of the sends of each row, or column, that fade, in sixteenths.
+  // Sends of each row, or column, in the messages of either side, which fade; and what follows for the next message of a
+  // side: log2 of the sends to their mean, in eighths, plus 64.
   struct Lines {
-    std::vector<uint32_t> counts;
-    std::vector<uint8_t> levels;  // log2 of count to mean, in eighths, plus 64
-    uint64_t sum = 0;
+    std::array<std::vector<uint32_t>, 2> counts;
+    std::array<std::vector<uint8_t>, 2> levels;
   };
 
   static void UpdateLevels(Lines* lines);
-  void Learn(absl::Span<const uint32_t> positions);
-  void AddToLines(absl::Span<const uint32_t> positions);
-  void AddToAges(absl::Span<const uint32_t> positions);
+  void Learn(absl::Span<const uint32_t> positions, int side);
+  void AddToLines(absl::Span<const uint32_t> positions, int side);
+  void AddToAges(absl::Span<const uint32_t> positions, int side);
   void CloseBlock();
   // What follows from the rest.
   void UpdateTables();
   void UpdateBins();
   void UpdateMasses();
 
-  int Bin(int64_t element) const { return bins_[static_cast<uint8_t>(now_ - block_of_[element])]; }
-  // Calls visit(element, level) for the elements [begin, end).
+  // Calls visit(element, bin, level) for the elements [begin, end) before a message of the side.
   template <typename Visit>
-  void ForEachLevel(int64_t begin, int64_t end, Visit visit) const;
+  void ForEachCell(int side, int64_t begin, int64_t end, Visit visit) const;
 
   int64_t size_;
   int64_t columns_;
@@ -71,17 +73,17 @@ class PositionHistory {
   Lines column_lines_;
   int64_t until_fade_;  // positions until the counts are halved
 
-  // A block is some messages in a row that have 1/256 of the elements together.
-  std::vector<uint8_t> block_of_;     // in which each element was sent last, modulo 256
-  int64_t now_ = 0;                   // number of the block that grows
-  int64_t in_block_ = 0;              // positions in it
-  std::array<int64_t, 256> blocks_{};  // positions in the newest 256 blocks, by number modulo 256
+  // A block is some messages in a row that have 1/128 of the elements together. Blocks are numbered modulo kBlockNumbers.
+  std::vector<uint8_t> last_;  // of each element: the block in which it was sent last, and above that bit the side
+  int64_t now_ = 0;            // block that grows, not reduced
+  int64_t in_block_ = 0;       // positions in it
+  std::array<int64_t, kBlockNumbers> blocks_{};  // positions in the newest ones
 
   int64_t messages_ = 0;
   Cells sent_{};  // of the elements of each cell, how many were sent, and how many there were; both fade
   Cells seen_{};
 
-  std::array<uint8_t, 256> bins_{};  // of an age in blocks
+  std::array<uint8_t, kBlockNumbers> ages_{};  // 1..kAges of an age in blocks; 0 for the oldest
   std::array<std::array<uint8_t, kLevels>, kBins> masses_{};
 };
 

@@ -20,6 +20,7 @@ constexpr int kWindows = 16;  // the last one means: none of the others, look ag
 constexpr int kWordBits = 16;
 constexpr uint32_t kLowest = 1 << kWordBits;
 constexpr int kStateBits = 32;
+constexpr int kLengthBits = 4;  // of the number of bits of the state that is written, less kWordBits + 1
 constexpr int kMostSlotBits = 15;
 constexpr int64_t kFewest = 32;    // positions: fewer do not pay for the state
 constexpr int64_t kChunk = 4096;   // elements whose masses are made at once
@@ -29,7 +30,7 @@ struct Interval {
   uint32_t begin = 0;
 };
 
-// How `count` positions of `size` elements are coded, whatever the masses: a gap is whole windows of 2^slot_bits mass,
+// How a number of positions is coded, whatever the masses: a gap is whole windows of 2^slot_bits mass,
 // and a slot in the last one.
 struct Model {
   int slot_bits = 0;
@@ -43,11 +44,12 @@ uint64_t ExpMinus(uint64_t y) {
   return power;
 }
 
-// nullopt where the coder does not pay, or has not enough bits.
-absl::optional<Model> MakeModel(int64_t count, int64_t size) {
-  if (count < kFewest) return absl::nullopt;
+// nullopt where only Rice is used: without a history, for few positions, and for so sparse ones that the coder has not
+// the bits.
+absl::optional<Model> MakeModel(const PositionHistory& history, int64_t count) {
+  if (history.empty() || count < kFewest) return absl::nullopt;
   Model model;
-  const int64_t mass = size << PositionHistory::kMeanMassBits;
+  const int64_t mass = history.size() << PositionHistory::kMeanMassBits;
   while (count << (model.slot_bits + 1) <= mass) ++model.slot_bits;
   if (model.slot_bits > kMostSlotBits) return absl::nullopt;
   // A gap goes on past a window with this probability, in 2^-32.
@@ -77,7 +79,7 @@ struct Symbol {
   uint32_t slots;    // how many it has there
 };
 
-std::vector<Symbol> MakeSymbols(const PositionHistory& history, absl::Span<const uint32_t> positions,
+std::vector<Symbol> MakeSymbols(const PositionHistory& history, int side, absl::Span<const uint32_t> positions,
                                 const Model& model) {
   std::vector<Symbol> symbols;
   symbols.reserve(positions.size());
@@ -87,7 +89,7 @@ std::vector<Symbol> MakeSymbols(const PositionHistory& history, absl::Span<const
   auto next = positions.begin();
   for (int64_t begin = 0; next != positions.end(); begin += kChunk) {
     const int64_t count = std::min(kChunk, history.size() - begin);
-    history.Masses(begin, absl::MakeSpan(masses.data(), count));
+    history.Masses(side, begin, absl::MakeSpan(masses.data(), count));
     for (int64_t i = 0; i < count; ++i) {
       if (next == positions.end() || *next != begin + i) {
         gap += masses[i];
@@ -103,10 +105,11 @@ std::vector<Symbol> MakeSymbols(const PositionHistory& history, absl::Span<const
   return symbols;
 }
 
-// Takes the symbols in, the last one first; gives the words that the reader takes back, in reverse.
+// Takes the symbols in, the last one first; gives the words that the reader takes back, in reverse. It begins with a
+// number that the reader has left over at the end: the zeros of the last gap.
 class Encoder {
  public:
-  explicit Encoder(const Model& model) : model_(model) {}
+  Encoder(const Model& model, uint32_t left_over) : model_(model), state_(kLowest + left_over) {}
 
   void Take(const Symbol& symbol) {
     Push({symbol.slots, symbol.slot}, model_.slot_bits);
@@ -128,27 +131,35 @@ class Encoder {
   }
 
   const Model& model_;
-  uint32_t state_ = kLowest;
+  uint32_t state_;
   std::vector<uint16_t> words_;
 };
 
+int BitLength(uint32_t state) { return 32 - __builtin_clz(state); }
+
 struct Encoded {
+  int64_t bits() const {
+    return kLengthBits + BitLength(state) - 1 + kWordBits * static_cast<int64_t>(words.size());
+  }
+
   uint32_t state = 0;
   std::vector<uint16_t> words;  // in reverse
 };
 
-// nullopt where Rice is as good.
-absl::optional<Encoded> EncodeShared(const PositionHistory& history, absl::Span<const uint32_t> positions,
-                                     int64_t size) {
-  if (history.empty()) return absl::nullopt;
-  const absl::optional<Model> model = MakeModel(positions.size(), size);
-  if (!model.has_value()) return absl::nullopt;
-  const std::vector<Symbol> symbols = MakeSymbols(history, positions, *model);
-  Encoder encoder(*model);
+Encoded Encode(const PositionHistory& history, int side, absl::Span<const uint32_t> positions, const Model& model) {
+  const absl::Span<const uint32_t> all_but_last = positions.first(positions.size() - 1);
+  const std::vector<Symbol> symbols = MakeSymbols(history, side, all_but_last, model);
+  Encoder encoder(model, positions.back() - all_but_last.back() - 1);
   for (auto symbol = symbols.rbegin(); symbol != symbols.rend(); ++symbol) encoder.Take(*symbol);
-  const int64_t bits = kStateBits + kWordBits * static_cast<int64_t>(encoder.words().size());
-  if (bits >= RiceCoder().Bits(positions, size)) return absl::nullopt;
-  return Encoded{encoder.state(), encoder.words()};
+  return {encoder.state(), encoder.words()};
+}
+
+// nullopt where Rice is as good.
+absl::optional<Encoded> EncodeIfShorter(const PositionHistory& history, int side, absl::Span<const uint32_t> positions,
+                                        const Model& model) {
+  Encoded encoded = Encode(history, side, positions, model);
+  if (encoded.bits() >= RiceCoder().Bits(positions, history.size())) return absl::nullopt;
+  return encoded;
 }
 
 // The window that each of the kScale low values of the state stands for.
@@ -165,23 +176,21 @@ std::shared_ptr<const Windows> MakeWindows(const Model& model) {
 
 class SharedReader final : public PositionReader {
  public:
-  SharedReader(const PositionHistory* history, const Model& model, uint32_t state, const BitReader& stream)
-      : history_(history), model_(model), windows_(MakeWindows(model)), state_(state), stream_(stream) {}
+  SharedReader(const PositionHistory* history, int side, const Model& model, int64_t count, uint32_t state,
+               const BitReader& stream)
+      : history_(history), side_(side), left_(count), model_(model), windows_(MakeWindows(model)), state_(state), stream_(stream) {}
 
   std::unique_ptr<PositionReader> Clone() const override { return std::make_unique<SharedReader>(*this); }
 
   absl::Status Next(absl::Span<uint32_t> positions) override {
     for (uint32_t& position : positions) {
-      const absl::Status status = NextPosition(&position);
+      const absl::Status status = --left_ > 0 ? NextPosition(&position) : LastPosition(&position);
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
   }
 
-  absl::StatusOr<BitReader> Finish() override {
-    if (state_ != kLowest) return RefusePositions(kName, "the coder's last state is not its first");
-    return stream_;
-  }
+  absl::StatusOr<BitReader> Finish() override { return stream_; }
 
  private:
   // False at the stream's end.
@@ -228,16 +237,26 @@ class SharedReader final : public PositionReader {
     return absl::OkStatus();
   }
 
+  // What the coder has left over.
+  absl::Status LastPosition(uint32_t* position) {
+    const int64_t last = begin_ + at_ + (state_ - kLowest);
+    if (last >= history_->size()) return PositionPastTheEnd(kName);
+    *position = static_cast<uint32_t>(last);
+    return absl::OkStatus();
+  }
+
   // The masses of the next elements; false when there are none.
   bool Fill() {
     begin_ += filled_;
     filled_ = std::min(kChunk, history_->size() - begin_);
     at_ = 0;
-    history_->Masses(begin_, absl::MakeSpan(masses_.data(), filled_));
+    history_->Masses(side_, begin_, absl::MakeSpan(masses_.data(), filled_));
     return filled_ > 0;
   }
 
   const PositionHistory* history_;
+  int side_;
+  int64_t left_;  // positions that are still to come
   Model model_;
   std::shared_ptr<const Windows> windows_;
   uint32_t state_;
@@ -253,34 +272,40 @@ class SharedReader final : public PositionReader {
 absl::string_view SharedCoder::name() const { return kName; }
 
 int64_t SharedCoder::Bits(absl::Span<const uint32_t> positions, int64_t size) const {
-  const absl::optional<Encoded> encoded = EncodeShared(*history_, positions, size);
-  if (!encoded.has_value()) return 1 + RiceCoder().Bits(positions, size);
-  return 1 + kStateBits + kWordBits * static_cast<int64_t>(encoded->words.size());
+  const int64_t rice = RiceCoder().Bits(positions, size);
+  const absl::optional<Model> model = MakeModel(*history_, positions.size());
+  if (!model.has_value()) return rice;
+  return 1 + std::min(rice, Encode(*history_, side_, positions, *model).bits());
 }
 
 int64_t SharedCoder::MaxBits(int64_t count, int64_t size) const { return 1 + RiceCoder().MaxBits(count, size); }
 
 void SharedCoder::Put(absl::Span<const uint32_t> positions, int64_t size, BitWriter* writer) const {
-  const absl::optional<Encoded> encoded = EncodeShared(*history_, positions, size);
+  const absl::optional<Model> model = MakeModel(*history_, positions.size());
+  if (!model.has_value()) return RiceCoder().Put(positions, size, writer);
+  const absl::optional<Encoded> encoded = EncodeIfShorter(*history_, side_, positions, *model);
   writer->Put(encoded.has_value() ? 0 : 1, 1);
   if (!encoded.has_value()) return RiceCoder().Put(positions, size, writer);
-  writer->Put(encoded->state, kStateBits);
+  const int length = BitLength(encoded->state);
+  writer->Put(length - kWordBits - 1, kLengthBits);
+  writer->Put(encoded->state - (1u << (length - 1)), length - 1);
   for (auto word = encoded->words.rbegin(); word != encoded->words.rend(); ++word) writer->Put(*word, kWordBits);
 }
 
 absl::StatusOr<std::unique_ptr<PositionReader>> SharedCoder::Open(int64_t count, int64_t size,
                                                                   const BitReader& stream) const {
+  const absl::optional<Model> model = MakeModel(*history_, count);
+  if (!model.has_value()) return RiceCoder().Open(count, size, stream);
   BitReader rest = stream;
-  uint32_t is_rice = 0, state = 0;
+  uint32_t is_rice = 0, length = 0, state = 0;
   if (!rest.Get(1, &is_rice)) return PositionsEndEarly(kName);
   if (is_rice == 1) return RiceCoder().Open(count, size, rest);
-  const absl::optional<Model> model = MakeModel(count, size);
-  if (history_->empty() || !model.has_value()) {
-    return RefusePositions(kName, "there is no history for them, or they are too few or too sparse");
-  }
-  if (!rest.Get(kStateBits, &state)) return PositionsEndEarly(kName);
-  if (state < kLowest) return RefusePositions(kName, "a state that no encoder leaves");
-  return std::unique_ptr<PositionReader>(std::make_unique<SharedReader>(history_, *model, state, rest));
+  if (!rest.Get(kLengthBits, &length)) return PositionsEndEarly(kName);
+  length += kWordBits;
+  if (!rest.Get(length, &state)) return PositionsEndEarly(kName);
+  state |= 1u << length;
+  return std::unique_ptr<PositionReader>(
+      std::make_unique<SharedReader>(history_, side_, *model, count, state, rest));
 }
 
 }  // namespace terse

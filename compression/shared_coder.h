@@ -10,12 +10,12 @@
 
 namespace terse {
 
-// Never costs more than Rice and one bit: the first bit says which of the two it is. `history` must outlive the coder
-// and its readers, be of the size that is coded, and not change while a reader is used. Small tensors and few positions
-// are Rice's.
+// Never costs more than Rice and one bit, which says which of the two it is; it is not there where the positions are too
+// few or the history is empty, which both ends know. `history` must outlive the coder and its readers, be of the size
+// that is coded, and not change while a reader is used. `side` as in PositionHistory.
 class SharedCoder final : public PositionCoder {
  public:
-  explicit SharedCoder(const PositionHistory* history) : history_(history) {}
+  SharedCoder(const PositionHistory* history, int side) : history_(history), side_(side) {}
 
   absl::string_view name() const override;
   int64_t Bits(absl::Span<const uint32_t> positions, int64_t size) const override;
@@ -26,6 +26,7 @@ class SharedCoder final : public PositionCoder {
 
  private:
   const PositionHistory* const history_;
+  const int side_;
 };
 
 }  // namespace terse
