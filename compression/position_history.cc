@@ -1,6 +1,7 @@
 #include "compression/position_history.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace terse {
 namespace {
@@ -8,15 +9,13 @@ namespace {
 constexpr uint32_t kSend = 16;       // what one send adds to the count of its row and its column
 constexpr int64_t kFadeLines = 8;    // halved after so many positions for each row, or each column if there are more
 constexpr int kEvenLevel = 64;       // of a row or column with the mean count
-constexpr int kLowestLevel = 96;     // sum of two levels that is level 0 of an element
-constexpr int kLevelShift = 2;       // eighths of an octave to half octaves
 constexpr uint64_t kSameSide = 3;    // sends of the same side count so many times
 constexpr int kFadeCells = 3;        // a message fades the cells by 1/8
 constexpr uint64_t kCellUnit = 256;  // what one element adds to its cell
 constexpr uint64_t kPriorSends = 2;  // of each cell, at the rate that row and column alone would mean
 constexpr int64_t kSampleRun = 64;   // elements
 constexpr int64_t kSampled = 32768;  // elements of a large tensor that are looked at in a message, at least
-constexpr int64_t kFirstAge = 64;    // age 1 is for up to 1/64 of the elements
+constexpr int64_t kFirstAge = 8;     // age 1 is for up to 1/8 of the elements
 constexpr int64_t kBlocksAll = 128;  // a block has 1/128 of them
 constexpr int64_t kBlocksSwept = 32;
 constexpr int kSweptAge = 95;  // becomes 127 by the next sweep
@@ -43,12 +42,12 @@ PositionHistory::PositionHistory(int64_t rows, int64_t columns)
       has_lines_(std::min(rows, columns) >= kFewestLines),
       until_fade_(kFadeLines * std::max(rows, columns)),
       last_(size_, kBlockNumbers - kSweptAge) {
-  if (has_lines_) {
-    for (int side : {0, 1}) {
-      row_lines_.counts[side].resize(rows);
-      column_lines_.counts[side].resize(columns);
-    }
+  for (int side : {0, 1}) {
+    if (!has_lines_) break;
+    row_lines_.counts[side].resize(rows);
+    column_lines_.counts[side].resize(columns);
   }
+  if (!has_lines_) even_levels_.assign(kLookRun, kEvenLevel);
   UpdateTables();
 }
 
@@ -60,47 +59,55 @@ void PositionHistory::Add(absl::Span<const uint32_t> positions, int side) {
   UpdateTables();
 }
 
-template <typename Visit>
-void PositionHistory::ForEachCell(int side, int64_t begin, int64_t end, Visit visit) const {
-  const auto bin = [&](int64_t i) {
-    const int age = ages_[static_cast<uint8_t>(now_ - last_[i]) & kBlockMask];
-    return age > 0 && last_[i] >> kSideShift == side ? age + kAges : age;
-  };
-  if (!has_lines_) {
-    constexpr int kEven = (2 * kEvenLevel - kLowestLevel) >> kLevelShift;
-    for (int64_t i = begin; i < end; ++i) visit(i, bin(i), kEven);
-    return;
-  }
-  int64_t row = begin / columns_;
-  for (int64_t i = begin; i < end; ++row) {
-    const int64_t row_end = std::min(end, (row + 1) * columns_);
-    const uint8_t* const levels = column_lines_.levels[side].data() - row * columns_;
-    const int of_row = row_lines_.levels[side][row] - kLowestLevel;
-    for (; i < row_end; ++i) visit(i, bin(i), std::min(std::max(of_row + levels[i], 0) >> kLevelShift, kLevels - 1));
+void PositionHistory::Masses(int side, int64_t begin, absl::Span<uint8_t> masses) const {
+  Look(tables_, side, begin, masses);
+}
+
+void PositionHistory::Look(const HistoryTables& tables, int side, int64_t begin, absl::Span<uint8_t> out) const {
+  HistoryRow row = {nullptr, nullptr, kEvenLevel, static_cast<uint8_t>(now_ & kBlockMask), static_cast<uint8_t>(side)};
+  const int64_t end = begin + static_cast<int64_t>(out.size());
+  for (int64_t i = begin; i < end;) {
+    int64_t run_end = std::min(end, i + kLookRun);
+    row.last = last_.data() + i;
+    row.columns = even_levels_.data();
+    if (has_lines_) {
+      run_end = std::min(end, (i / columns_ + 1) * columns_);
+      row.columns = column_lines_.levels[side].data() + i % columns_;
+      row.row = row_lines_.levels[side][i / columns_];
+    }
+    GetHistoryKernels().masses(tables, row, run_end - i, out.data() + (i - begin));
+    i = run_end;
   }
 }
 
-void PositionHistory::Masses(int side, int64_t begin, absl::Span<uint8_t> masses) const {
-  uint8_t* const out = masses.data() - begin;
-  ForEachCell(side, begin, begin + static_cast<int64_t>(masses.size()),
-              [&](int64_t element, int bin, int level) { out[element] = masses_[bin][level]; });
+// Tables in which a cell's number stands in place of its mass.
+HistoryTables PositionHistory::CellNumbers() const {
+  HistoryTables numbers = tables_;
+  for (int cell = 0; cell < kBins * kLevels; ++cell) {
+    numbers.masses[cell / kLevels][cell % kLevels] = static_cast<uint8_t>(cell);
+  }
+  return numbers;
 }
 
 // Before the message changes what the elements' cells are.
 void PositionHistory::Learn(absl::Span<const uint32_t> positions, int side) {
   for (Cells* cells : {&sent_, &seen_}) {
-    for (auto& bin : *cells) {
-      for (uint64_t& cell : bin) cell -= cell >> kFadeCells;
-    }
+    for (uint64_t& fading : *cells) fading -= fading >> kFadeCells;
   }
-  for (int64_t position : positions) {
-    ForEachCell(side, position, position + 1, [&](int64_t, int bin, int level) { sent_[bin][level] += kCellUnit; });
+  const HistoryTables numbers = CellNumbers();
+  uint8_t cell = 0;
+  for (uint32_t position : positions) {
+    Look(numbers, side, position, absl::MakeSpan(&cell, 1));
+    sent_[cell] += kCellUnit;
   }
   const int64_t every = std::max<int64_t>(1, size_ / kSampled);
   const uint64_t unit = kCellUnit * static_cast<uint64_t>(every);
   for (int64_t run = messages_ % every; run * kSampleRun < size_; run += every) {
-    ForEachCell(side, run * kSampleRun, std::min(size_, (run + 1) * kSampleRun),
-                [&](int64_t, int bin, int level) { seen_[bin][level] += unit; });
+    const int64_t begin = run * kSampleRun;
+    std::array<uint8_t, kSampleRun> cells;
+    const int64_t count = std::min(kSampleRun, size_ - begin);
+    Look(numbers, side, begin, absl::MakeSpan(cells.data(), count));
+    for (int64_t i = 0; i < count; ++i) seen_[cells[i]] += unit;
   }
   ++messages_;
 }
@@ -170,41 +177,33 @@ void PositionHistory::UpdateLevels(Lines* lines) {
   }
 }
 
-// Age a is for elements since whose block at least 2^(a-2) / 64 and fewer than 2^(a-1) / 64 of all positions were sent.
+// Class a is for elements since whose block fewer than 2^(a-1) / 8 of all positions were sent, and no smaller class.
 void PositionHistory::UpdateBins() {
-  ages_.fill(0);
   int64_t since = 0;
-  for (int blocks = 0; blocks < kOldAge; ++blocks) {
-    int age = 1;
-    while (age <= kAges && since * kFirstAge >= size_ << (age - 1)) ++age;
-    if (age > kAges) return;
-    ages_[blocks] = static_cast<uint8_t>(age);
-    since += blocks_[(now_ - blocks) & kBlockMask];
+  int blocks = 0;
+  for (int a = 1; a <= kAges; ++a) {
+    while (blocks < kOldAge && since * kFirstAge < size_ << (a - 1)) {
+      since += blocks_[(now_ - blocks) & kBlockMask];
+      ++blocks;
+    }
+    tables_.age_limits[a - 1] = static_cast<uint8_t>(blocks);
   }
 }
 
 void PositionHistory::UpdateMasses() {
-  uint64_t sent = 0, seen = 0;
-  for (int bin = 0; bin < kBins; ++bin) {
-    for (int level = 0; level < kLevels; ++level) {
-      sent += sent_[bin][level];
-      seen += seen_[bin][level];
-    }
-  }
-  if (sent == 0) {
-    for (auto& masses : masses_) masses.fill(1 << kMeanMassBits);
-    return;
-  }
+  const uint64_t sent = std::accumulate(sent_.begin(), sent_.end(), uint64_t{0});
+  const uint64_t seen = std::accumulate(seen_.begin(), seen_.end(), uint64_t{0});
   const uint64_t prior_sent = kPriorSends * kCellUnit;
-  const uint64_t prior_seen = prior_sent * seen / sent;
-  for (int bin = 0; bin < kBins; ++bin) {
-    for (int level = 0; level < kLevels; ++level) {
-      const uint64_t cell_sent = (sent_[bin][level] << kRateBits) + kRates[level] * prior_sent;
-      const __uint128_t over = static_cast<__uint128_t>(cell_sent) * seen << kMeanMassBits;
-      const __uint128_t even = static_cast<__uint128_t>(seen_[bin][level] + prior_seen) * sent << kRateBits;
-      const __uint128_t mass = (over + even / 2) / even;
-      masses_[bin][level] = static_cast<uint8_t>(std::min<__uint128_t>(std::max<__uint128_t>(mass, 1), 255));
-    }
+  const uint64_t prior_seen = sent == 0 ? 0 : prior_sent * seen / sent;
+  for (int cell = 0; cell < kBins * kLevels; ++cell) {
+    const int level = cell % kLevels;
+    uint8_t* const mass = &tables_.masses[cell / kLevels][level];
+    *mass = 1 << kMeanMassBits;
+    if (sent == 0) continue;
+    const uint64_t cell_sent = (sent_[cell] << kRateBits) + kRates[level] * prior_sent;
+    const __uint128_t over = static_cast<__uint128_t>(cell_sent) * seen << kMeanMassBits;
+    const __uint128_t even = static_cast<__uint128_t>(seen_[cell] + prior_seen) * sent << kRateBits;
+    *mass = static_cast<uint8_t>(std::min<__uint128_t>(std::max<__uint128_t>((over + even / 2) / even, 1), 255));
   }
 }
 

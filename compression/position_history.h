@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "compression/history_kernels.h"
 
 namespace terse {
 
@@ -37,13 +38,13 @@ class PositionHistory {
 
  private:
   static constexpr int64_t kFewestLines = 8;
-  static constexpr int kAges = 6;               // that are told apart
-  static constexpr int kBins = 1 + 2 * kAges;   // the oldest; by age, sent on the other side; by age, sent on this side
-  static constexpr int kLevels = 16;            // of the rate that row and column make
+  static constexpr int kAges = kHistoryAges;
+  static constexpr int kBins = kHistoryBins;
+  static constexpr int kLevels = kHistoryLevels;  // of the rate that row and column make
   static constexpr int kBlockNumbers = 128;
   static constexpr int kOldAge = 64;            // in blocks: older than any that counts
 
-  using Cells = std::array<std::array<uint64_t, kLevels>, kBins>;
+  using Cells = std::array<uint64_t, kBins * kLevels>;  // bin * kLevels + level
 
   // Sends of each row, or column, in the messages of either side, which fade; and what follows for the next message of a
   // side: log2 of the sends to their mean, in eighths, plus 64.
@@ -62,9 +63,9 @@ class PositionHistory {
   void UpdateBins();
   void UpdateMasses();
 
-  // Calls visit(element, bin, level) for the elements [begin, end) before a message of the side.
-  template <typename Visit>
-  void ForEachCell(int side, int64_t begin, int64_t end, Visit visit) const;
+  // What tables.masses has for the cells of the elements from `begin` on.
+  void Look(const HistoryTables& tables, int side, int64_t begin, absl::Span<uint8_t> out) const;
+  HistoryTables CellNumbers() const;
 
   int64_t size_;
   int64_t columns_;
@@ -83,8 +84,10 @@ class PositionHistory {
   Cells sent_{};  // of the elements of each cell, how many were sent, and how many there were; both fade
   Cells seen_{};
 
-  std::array<uint8_t, kBlockNumbers> ages_{};  // 1..kAges of an age in blocks; 0 for the oldest
-  std::array<std::array<uint8_t, kLevels>, kBins> masses_{};
+  HistoryTables tables_{};
+  // The levels of "columns" of a tensor that has none: as many as Look takes at once.
+  static constexpr int64_t kLookRun = 4096;
+  std::vector<uint8_t> even_levels_;
 };
 
 }  // namespace terse

@@ -8,35 +8,16 @@
 #include "absl/types/optional.h"
 #include "compression/gap_code.h"
 #include "compression/rice.h"
+#include "compression/shared_kernels.h"
 
 namespace terse {
 namespace {
 
 constexpr char kName[] = "shared";
-constexpr int kScaleBits = 12;
-constexpr uint32_t kScale = 1 << kScaleBits;
-constexpr int kWindows = 16;  // the last one means: none of the others, look again behind them
-// The state is at least kLowest, and takes or gives kWordBits at a time.
-constexpr int kWordBits = 16;
-constexpr uint32_t kLowest = 1 << kWordBits;
 constexpr int kStateBits = 32;
-constexpr int kLengthBits = 4;  // of the number of bits of the state that is written, less kWordBits + 1
+constexpr int kLengthBits = 4;  // of the number of bits of the state that is written, less kSharedWordBits + 1
 constexpr int kMostSlotBits = 15;
 constexpr int64_t kFewest = 32;    // positions: fewer do not pay for the state
-constexpr int64_t kChunk = 4096;   // elements whose masses are made at once
-
-struct Interval {
-  uint32_t frequency = 0;
-  uint32_t begin = 0;
-};
-
-// How a number of positions is coded, whatever the masses: a gap is whole windows of 2^slot_bits mass,
-// and a slot in the last one.
-struct Model {
-  int slot_bits = 0;
-  std::array<Interval, kWindows> windows;
-};
-
 // exp(-y / 2^32) * 2^32 for y <= 2^32, as ((1 - y / 64)^64).
 uint64_t ExpMinus(uint64_t y) {
   uint64_t power = (uint64_t{1} << 32) - (y >> 6);
@@ -46,9 +27,9 @@ uint64_t ExpMinus(uint64_t y) {
 
 // nullopt where only Rice is used: without a history, for few positions, and for so sparse ones that the coder has not
 // the bits.
-absl::optional<Model> MakeModel(const PositionHistory& history, int64_t count) {
+absl::optional<SharedModel> MakeModel(const PositionHistory& history, int64_t count) {
   if (history.empty() || count < kFewest) return absl::nullopt;
-  Model model;
+  SharedModel model;
   const int64_t mass = history.size() << PositionHistory::kMeanMassBits;
   while (count << (model.slot_bits + 1) <= mass) ++model.slot_bits;
   if (model.slot_bits > kMostSlotBits) return absl::nullopt;
@@ -57,18 +38,18 @@ absl::optional<Model> MakeModel(const PositionHistory& history, int64_t count) {
       ExpMinus(static_cast<uint64_t>((static_cast<__uint128_t>(count) << (32 + model.slot_bits)) / mass));
   uint64_t reached = uint64_t{1} << 32;
   uint32_t begin = 0;
-  for (int q = 0; q < kWindows - 1; ++q) {
+  for (int q = 0; q < kSharedWindows - 1; ++q) {
     const uint64_t next = reached * on >> 32;
-    const uint32_t frequency = static_cast<uint32_t>(std::max<uint64_t>(1, (reached - next) >> (32 - kScaleBits)));
+    const uint32_t frequency = static_cast<uint32_t>(std::max<uint64_t>(1, (reached - next) >> (32 - kSharedScaleBits)));
     model.windows[q] = {frequency, begin};
     begin += frequency;
     reached = next;
   }
   // The rounding is downwards, but for windows that would have nothing.
-  const uint32_t over = begin >= kScale ? begin - kScale + 1 : 0;
+  const uint32_t over = begin >= kSharedScale ? begin - kSharedScale + 1 : 0;
   model.windows[0].frequency -= over;
-  for (int q = 1; q < kWindows - 1; ++q) model.windows[q].begin -= over;
-  model.windows[kWindows - 1] = {kScale - (begin - over), begin - over};
+  for (int q = 1; q < kSharedWindows - 1; ++q) model.windows[q].begin -= over;
+  model.windows[kSharedWindows - 1] = {kSharedScale - (begin - over), begin - over};
   return model;
 }
 
@@ -80,15 +61,15 @@ struct Symbol {
 };
 
 std::vector<Symbol> MakeSymbols(const PositionHistory& history, int side, absl::Span<const uint32_t> positions,
-                                const Model& model) {
+                                const SharedModel& model) {
   std::vector<Symbol> symbols;
   symbols.reserve(positions.size());
-  std::array<uint8_t, kChunk> masses;
+  std::array<uint8_t, MassRun::kMost> masses;
   const uint64_t window = uint64_t{1} << model.slot_bits;
   uint64_t gap = 0;  // mass since the position before
   auto next = positions.begin();
-  for (int64_t begin = 0; next != positions.end(); begin += kChunk) {
-    const int64_t count = std::min(kChunk, history.size() - begin);
+  for (int64_t begin = 0; next != positions.end(); begin += MassRun::kMost) {
+    const int64_t count = std::min(MassRun::kMost, history.size() - begin);
     history.Masses(side, begin, absl::MakeSpan(masses.data(), count));
     for (int64_t i = 0; i < count; ++i) {
       if (next == positions.end() || *next != begin + i) {
@@ -109,28 +90,28 @@ std::vector<Symbol> MakeSymbols(const PositionHistory& history, int side, absl::
 // number that the reader has left over at the end: the zeros of the last gap.
 class Encoder {
  public:
-  Encoder(const Model& model, uint32_t left_over) : model_(model), state_(kLowest + left_over) {}
+  Encoder(const SharedModel& model, uint32_t left_over) : model_(model), state_(kSharedLowest + left_over) {}
 
   void Take(const Symbol& symbol) {
     Push({symbol.slots, symbol.slot}, model_.slot_bits);
-    constexpr uint32_t kAgain = kWindows - 1;
-    Push(model_.windows[symbol.windows % kAgain], kScaleBits);
-    for (uint32_t left = symbol.windows / kAgain; left > 0; --left) Push(model_.windows[kAgain], kScaleBits);
+    constexpr uint32_t kAgain = kSharedWindows - 1;
+    Push(model_.windows[symbol.windows % kAgain], kSharedScaleBits);
+    for (uint32_t left = symbol.windows / kAgain; left > 0; --left) Push(model_.windows[kAgain], kSharedScaleBits);
   }
 
   uint32_t state() const { return state_; }
   const std::vector<uint16_t>& words() const { return words_; }
 
  private:
-  void Push(Interval interval, int scale_bits) {
+  void Push(SharedInterval interval, int scale_bits) {
     if (state_ >= uint64_t{interval.frequency} << (kStateBits - scale_bits)) {
-      words_.push_back(static_cast<uint16_t>(state_ & (kLowest - 1)));
-      state_ >>= kWordBits;
+      words_.push_back(static_cast<uint16_t>(state_ & (kSharedLowest - 1)));
+      state_ >>= kSharedWordBits;
     }
     state_ = (state_ / interval.frequency << scale_bits) + state_ % interval.frequency + interval.begin;
   }
 
-  const Model& model_;
+  const SharedModel& model_;
   uint32_t state_;
   std::vector<uint16_t> words_;
 };
@@ -139,14 +120,14 @@ int BitLength(uint32_t state) { return 32 - __builtin_clz(state); }
 
 struct Encoded {
   int64_t bits() const {
-    return kLengthBits + BitLength(state) - 1 + kWordBits * static_cast<int64_t>(words.size());
+    return kLengthBits + BitLength(state) - 1 + kSharedWordBits * static_cast<int64_t>(words.size());
   }
 
   uint32_t state = 0;
   std::vector<uint16_t> words;  // in reverse
 };
 
-Encoded Encode(const PositionHistory& history, int side, absl::Span<const uint32_t> positions, const Model& model) {
+Encoded Encode(const PositionHistory& history, int side, absl::Span<const uint32_t> positions, const SharedModel& model) {
   const absl::Span<const uint32_t> all_but_last = positions.first(positions.size() - 1);
   const std::vector<Symbol> symbols = MakeSymbols(history, side, all_but_last, model);
   Encoder encoder(model, positions.back() - all_but_last.back() - 1);
@@ -156,115 +137,113 @@ Encoded Encode(const PositionHistory& history, int side, absl::Span<const uint32
 
 // nullopt where Rice is as good.
 absl::optional<Encoded> EncodeIfShorter(const PositionHistory& history, int side, absl::Span<const uint32_t> positions,
-                                        const Model& model) {
+                                        const SharedModel& model) {
   Encoded encoded = Encode(history, side, positions, model);
   if (encoded.bits() >= RiceCoder().Bits(positions, history.size())) return absl::nullopt;
   return encoded;
 }
 
-// The window that each of the kScale low values of the state stands for.
-using Windows = std::array<uint8_t, kScale>;
+// What a stream of the coder says, whatever the masses. Shared by a reader and its clones.
+struct Script {
+  SharedModel model;
+  std::array<uint8_t, kSharedScale> windows;
+  std::vector<uint16_t> words;
+  uint32_t state = 0;
+  BitReader stream;  // at the first word
+};
 
-std::shared_ptr<const Windows> MakeWindows(const Model& model) {
-  auto windows = std::make_shared<Windows>();
-  for (int q = 0; q < kWindows; ++q) {
-    const Interval interval = model.windows[q];
-    std::fill_n(windows->begin() + interval.begin, interval.frequency, static_cast<uint8_t>(q));
+// INVALID_ARGUMENT for what cannot begin a stream. Takes no more words than positions that are worth coding so can have.
+absl::StatusOr<std::shared_ptr<const Script>> ReadScript(const SharedModel& model, int64_t most_bits,
+                                                         BitReader stream) {
+  auto script = std::make_shared<Script>();
+  uint32_t length = 0;
+  if (!stream.Get(kLengthBits, &length)) return PositionsEndEarly(kName);
+  length += kSharedWordBits;
+  if (!stream.Get(static_cast<int>(length), &script->state)) return PositionsEndEarly(kName);
+  script->state |= 1u << length;
+  script->stream = stream;
+  script->model = model;
+  for (int q = 0; q < kSharedWindows; ++q) {
+    const SharedInterval interval = model.windows[q];
+    std::fill_n(script->windows.begin() + interval.begin, interval.frequency, static_cast<uint8_t>(q));
   }
-  return windows;
+  const int64_t words = std::min<int64_t>(stream.remaining(), most_bits) / kSharedWordBits;
+  script->words.reserve(words + kSharedPad);
+  for (int64_t i = 0; i < words; ++i) {
+    uint32_t word = 0;
+    stream.Get(kSharedWordBits, &word);
+    script->words.push_back(static_cast<uint16_t>(word));
+  }
+  script->words.resize(words + kSharedPad);
+  return std::shared_ptr<const Script>(std::move(script));
 }
 
 class SharedReader final : public PositionReader {
  public:
-  SharedReader(const PositionHistory* history, int side, const Model& model, int64_t count, uint32_t state,
-               const BitReader& stream)
-      : history_(history), side_(side), left_(count), model_(model), windows_(MakeWindows(model)), state_(state), stream_(stream) {}
+  SharedReader(const PositionHistory* history, int side, int64_t count, std::shared_ptr<const Script> script)
+      : history_(history), side_(side), left_(count), script_(std::move(script)) {
+    cursor_.model = &script_->model;
+    cursor_.windows = script_->windows.data();
+    cursor_.words = script_->words.data();
+    cursor_.words_left = static_cast<int64_t>(script_->words.size()) - kSharedPad;
+    cursor_.state = script_->state;
+  }
 
   std::unique_ptr<PositionReader> Clone() const override { return std::make_unique<SharedReader>(*this); }
 
   absl::Status Next(absl::Span<uint32_t> positions) override {
-    for (uint32_t& position : positions) {
-      const absl::Status status = --left_ > 0 ? NextPosition(&position) : LastPosition(&position);
-      if (!status.ok()) return status;
+    const int64_t count = static_cast<int64_t>(positions.size());
+    left_ -= count;
+    const int64_t coded = count - (left_ == 0);
+    cursor_.decoded = 0;
+    cursor_.run = &run_;
+    while (true) {
+      switch (GetSharedKernels().decode(&cursor_, coded, positions.data())) {
+        case SharedStop::kDone:
+          return left_ == 0 ? LastPosition(&positions.back()) : absl::OkStatus();
+        case SharedStop::kEndsEarly:
+          return PositionsEndEarly(kName);
+        case SharedStop::kNoElement:
+          return RefusePositions(kName, "a slot that no element has");
+        case SharedStop::kNeedsMasses:
+          if (!NextRun()) return PositionPastTheEnd(kName);
+      }
     }
-    return absl::OkStatus();
   }
 
-  absl::StatusOr<BitReader> Finish() override { return stream_; }
+  absl::StatusOr<BitReader> Finish() override {
+    BitReader after = script_->stream;
+    after.Skip(static_cast<uint64_t>(kSharedWordBits * (cursor_.words - script_->words.data())));
+    return after;
+  }
 
  private:
-  // False at the stream's end.
-  bool Refill() {
-    if (state_ >= kLowest) return true;
-    uint32_t word = 0;
-    if (!stream_.Get(kWordBits, &word)) return false;
-    state_ = state_ << kWordBits | word;
-    return true;
-  }
-
-  bool PopWindows(uint64_t* windows) {
-    *windows = 0;
-    while (true) {
-      const uint32_t value = state_ % kScale;
-      const int q = (*windows_)[value];
-      const Interval interval = model_.windows[q];
-      state_ = interval.frequency * (state_ >> kScaleBits) + value - interval.begin;
-      if (!Refill()) return false;
-      *windows += q;
-      if (q != kWindows - 1) return true;
-    }
-  }
-
-  absl::Status NextPosition(uint32_t* position) {
-    uint64_t windows = 0;
-    if (!PopWindows(&windows)) return PositionsEndEarly(kName);
-    const uint32_t slot = state_ & ((1u << model_.slot_bits) - 1);
-    const uint64_t window_begin = windows << model_.slot_bits;
-    const uint64_t wanted = window_begin + slot;
-    // Goes to the element that has this mass, counted from the position before.
-    uint64_t gap = 0;
-    while (true) {
-      if (at_ == filled_ && !Fill()) return PositionPastTheEnd(kName);
-      if (gap + masses_[at_] > wanted) break;
-      gap += masses_[at_++];
-    }
-    if (gap < window_begin) return RefusePositions(kName, "a slot that no element has");
-    const uint32_t first = static_cast<uint32_t>(gap - window_begin);
-    const uint32_t slots = std::min<uint32_t>(masses_[at_], (1u << model_.slot_bits) - first);
-    state_ = slots * (state_ >> model_.slot_bits) + slot - first;
-    if (!Refill()) return PositionsEndEarly(kName);
-    *position = static_cast<uint32_t>(begin_ + at_++);
-    return absl::OkStatus();
-  }
-
   // What the coder has left over.
   absl::Status LastPosition(uint32_t* position) {
-    const int64_t last = begin_ + at_ + (state_ - kLowest);
+    const int64_t last = run_.begin + cursor_.at + int64_t{cursor_.state - kSharedLowest};
     if (last >= history_->size()) return PositionPastTheEnd(kName);
     *position = static_cast<uint32_t>(last);
     return absl::OkStatus();
   }
 
   // The masses of the next elements; false when there are none.
-  bool Fill() {
-    begin_ += filled_;
-    filled_ = std::min(kChunk, history_->size() - begin_);
-    at_ = 0;
-    history_->Masses(side_, begin_, absl::MakeSpan(masses_.data(), filled_));
-    return filled_ > 0;
+  bool NextRun() {
+    cursor_.window -= run_.total;
+    cursor_.at = 0;
+    cursor_.passed = 0;
+    run_.begin += run_.count;
+    run_.count = std::min(MassRun::kMost, history_->size() - run_.begin);
+    history_->Masses(side_, run_.begin, absl::MakeSpan(run_.masses.data(), run_.count));
+    GetSharedKernels().sum(&run_);
+    return run_.count > 0;
   }
 
   const PositionHistory* history_;
   int side_;
   int64_t left_;  // positions that are still to come
-  Model model_;
-  std::shared_ptr<const Windows> windows_;
-  uint32_t state_;
-  BitReader stream_;
-  int64_t begin_ = 0;   // element of masses_[0]
-  int64_t filled_ = 0;  // of masses_
-  int64_t at_ = 0;      // the next element that may come
-  std::array<uint8_t, kChunk> masses_;
+  std::shared_ptr<const Script> script_;
+  SharedCursor cursor_;
+  MassRun run_;
 };
 
 }  // namespace
@@ -273,7 +252,7 @@ absl::string_view SharedCoder::name() const { return kName; }
 
 int64_t SharedCoder::Bits(absl::Span<const uint32_t> positions, int64_t size) const {
   const int64_t rice = RiceCoder().Bits(positions, size);
-  const absl::optional<Model> model = MakeModel(*history_, positions.size());
+  const absl::optional<SharedModel> model = MakeModel(*history_, positions.size());
   if (!model.has_value()) return rice;
   return 1 + std::min(rice, Encode(*history_, side_, positions, *model).bits());
 }
@@ -281,31 +260,30 @@ int64_t SharedCoder::Bits(absl::Span<const uint32_t> positions, int64_t size) co
 int64_t SharedCoder::MaxBits(int64_t count, int64_t size) const { return 1 + RiceCoder().MaxBits(count, size); }
 
 void SharedCoder::Put(absl::Span<const uint32_t> positions, int64_t size, BitWriter* writer) const {
-  const absl::optional<Model> model = MakeModel(*history_, positions.size());
+  const absl::optional<SharedModel> model = MakeModel(*history_, positions.size());
   if (!model.has_value()) return RiceCoder().Put(positions, size, writer);
   const absl::optional<Encoded> encoded = EncodeIfShorter(*history_, side_, positions, *model);
   writer->Put(encoded.has_value() ? 0 : 1, 1);
   if (!encoded.has_value()) return RiceCoder().Put(positions, size, writer);
   const int length = BitLength(encoded->state);
-  writer->Put(length - kWordBits - 1, kLengthBits);
+  writer->Put(length - kSharedWordBits - 1, kLengthBits);
   writer->Put(encoded->state - (1u << (length - 1)), length - 1);
-  for (auto word = encoded->words.rbegin(); word != encoded->words.rend(); ++word) writer->Put(*word, kWordBits);
+  for (auto word = encoded->words.rbegin(); word != encoded->words.rend(); ++word) writer->Put(*word, kSharedWordBits);
 }
 
 absl::StatusOr<std::unique_ptr<PositionReader>> SharedCoder::Open(int64_t count, int64_t size,
                                                                   const BitReader& stream) const {
-  const absl::optional<Model> model = MakeModel(*history_, count);
+  const absl::optional<SharedModel> model = MakeModel(*history_, count);
   if (!model.has_value()) return RiceCoder().Open(count, size, stream);
   BitReader rest = stream;
-  uint32_t is_rice = 0, length = 0, state = 0;
+  uint32_t is_rice = 0;
   if (!rest.Get(1, &is_rice)) return PositionsEndEarly(kName);
   if (is_rice == 1) return RiceCoder().Open(count, size, rest);
-  if (!rest.Get(kLengthBits, &length)) return PositionsEndEarly(kName);
-  length += kWordBits;
-  if (!rest.Get(length, &state)) return PositionsEndEarly(kName);
-  state |= 1u << length;
+  absl::StatusOr<std::shared_ptr<const Script>> script =
+      ReadScript(*model, RiceCoder().MaxBits(count, size), rest);
+  if (!script.ok()) return script.status();
   return std::unique_ptr<PositionReader>(
-      std::make_unique<SharedReader>(history_, side_, *model, count, state, rest));
+      std::make_unique<SharedReader>(history_, side_, count, *std::move(script)));
 }
 
 }  // namespace terse
