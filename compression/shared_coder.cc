@@ -192,6 +192,7 @@ class SharedReader final : public PositionReader {
   std::unique_ptr<PositionReader> Clone() const override { return std::make_unique<SharedReader>(*this); }
 
   absl::Status Next(absl::Span<uint32_t> positions) override {
+    if (positions.empty()) return absl::OkStatus();
     const int64_t count = static_cast<int64_t>(positions.size());
     left_ -= count;
     const int64_t coded = count - (left_ == 0);
