@@ -18,8 +18,8 @@ namespace scalar {
 
 HWY_INLINE void Masses(const HistoryTables& tables, const HistoryRow& row, int64_t count, uint8_t* masses) {
   for (int64_t i = 0; i < count; ++i) {
-    const int level = std::min(std::max(row.columns[i] + row.row - kLowestLevelSum, 0) >> kLevelSumShift,
-                               kHistoryLevels - 1);
+    const int level =
+        std::min(std::max(row.columns[i] + row.row - kLowestLevelSum, 0) >> kLevelSumShift, kHistoryLevels - 1);
     const int age = (row.now - row.last[i]) & 127;
     int bin = 0;
     for (int a = kHistoryAges; a > 0; --a) bin = age < tables.age_limits[a - 1] ? a : bin;
@@ -69,8 +69,8 @@ void Masses(const HistoryTables& tables, const HistoryRow& row, int64_t count, u
   // The last ones may be done twice.
   for (int64_t next = 0; next < count; next += lanes) {
     const int64_t i = next + lanes <= count ? next : count - lanes;
-    const auto sums = hn::SaturatedSub(hn::Add(hn::LoadU(d, row.columns + i), row_level),
-                                       hn::Set(d, uint8_t{kLowestLevelSum}));
+    const auto sums =
+        hn::SaturatedSub(hn::Add(hn::LoadU(d, row.columns + i), row_level), hn::Set(d, uint8_t{kLowestLevelSum}));
     const auto levels = hn::Min(hn::ShiftRight<kLevelSumShift>(sums), hn::Set(d, uint8_t{kHistoryLevels - 1}));
     const auto last = hn::LoadU(d, row.last + i);
     const auto ages = hn::And(hn::Sub(now, last), hn::Set(d, uint8_t{127}));

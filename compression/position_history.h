@@ -1,7 +1,7 @@
 // What the two ends of a line know of the positions that one tensor sent before: how long ago each element was sent,
-// and which rows and columns are sent often, in messages of either side (of which the elements are positive, or negative). From it both make the same integer mass for every element, in proportion
-// to how likely it is to be sent next, which shared_coder.h codes by. Arithmetic: compression/FORMAT.md, "Shared
-// statistics".
+// and which rows and columns are sent often, in messages of either side (of which the elements are positive, or
+// negative). From it both make the same integer mass for every element, in proportion to how likely it is to be sent
+// next, which shared_coder.h codes by. Arithmetic: compression/FORMAT.md, "Shared statistics".
 #ifndef TERSE_COMPRESSION_POSITION_HISTORY_H_
 #define TERSE_COMPRESSION_POSITION_HISTORY_H_
 
@@ -29,8 +29,8 @@ class PositionHistory {
   // Whether nothing was added: all masses are equal then.
   bool empty() const { return now_ == 0 && in_block_ == 0; }
 
-  // Takes in the positions of the next message that counts: increasing, below size(). None of them change nothing. `side`
-  // is 1 for a message whose elements are all negative, otherwise 0.
+  // Takes in the positions of the next message that counts: increasing, below size(). None of them change nothing.
+  // `side` is 1 for a message whose elements are all negative, otherwise 0.
   void Add(absl::Span<const uint32_t> positions, int side);
 
   // The masses, each 1..255, of the elements from `begin` on, for a message of that side.
@@ -42,12 +42,12 @@ class PositionHistory {
   static constexpr int kBins = kHistoryBins;
   static constexpr int kLevels = kHistoryLevels;  // of the rate that row and column make
   static constexpr int kBlockNumbers = 128;
-  static constexpr int kOldAge = 64;            // in blocks: older than any that counts
+  static constexpr int kOldAge = 64;  // in blocks: older than any that counts
 
   using Cells = std::array<uint64_t, kBins * kLevels>;  // bin * kLevels + level
 
-  // Sends of each row, or column, in the messages of either side, which fade; and what follows for the next message of a
-  // side: log2 of the sends to their mean, in eighths, plus 64.
+  // Sends of each row, or column, in the messages of either side, which fade; and what follows for the next message of
+  // a side: log2 of the sends to their mean, in eighths, plus 64.
   struct Lines {
     std::array<std::vector<uint32_t>, 2> counts;
     std::array<std::vector<uint8_t>, 2> levels;
@@ -74,7 +74,8 @@ class PositionHistory {
   Lines column_lines_;
   int64_t until_fade_;  // positions until the counts are halved
 
-  // A block is some messages in a row that have 1/128 of the elements together. Blocks are numbered modulo kBlockNumbers.
+  // A block is some messages in a row that have 1/128 of the elements together. Blocks are numbered modulo
+  // kBlockNumbers.
   std::vector<uint8_t> last_;  // of each element: the block in which it was sent last, and above that bit the side
   int64_t now_ = 0;            // block that grows, not reduced
   int64_t in_block_ = 0;       // positions in it

@@ -17,7 +17,7 @@ constexpr char kName[] = "shared";
 constexpr int kStateBits = 32;
 constexpr int kLengthBits = 4;  // of the number of bits of the state that is written, less kSharedWordBits + 1
 constexpr int kMostSlotBits = 15;
-constexpr int64_t kFewest = 32;    // positions: fewer do not pay for the state
+constexpr int64_t kFewest = 32;  // positions: fewer do not pay for the state
 // exp(-y / 2^32) * 2^32 for y <= 2^32, as ((1 - y / 64)^64).
 uint64_t ExpMinus(uint64_t y) {
   uint64_t power = (uint64_t{1} << 32) - (y >> 6);
@@ -40,7 +40,8 @@ absl::optional<SharedModel> MakeModel(const PositionHistory& history, int64_t co
   uint32_t begin = 0;
   for (int q = 0; q < kSharedWindows - 1; ++q) {
     const uint64_t next = reached * on >> 32;
-    const uint32_t frequency = static_cast<uint32_t>(std::max<uint64_t>(1, (reached - next) >> (32 - kSharedScaleBits)));
+    const uint32_t frequency =
+        static_cast<uint32_t>(std::max<uint64_t>(1, (reached - next) >> (32 - kSharedScaleBits)));
     model.windows[q] = {frequency, begin};
     begin += frequency;
     reached = next;
@@ -127,7 +128,8 @@ struct Encoded {
   std::vector<uint16_t> words;  // in reverse
 };
 
-Encoded Encode(const PositionHistory& history, int side, absl::Span<const uint32_t> positions, const SharedModel& model) {
+Encoded Encode(const PositionHistory& history, int side, absl::Span<const uint32_t> positions,
+               const SharedModel& model) {
   const absl::Span<const uint32_t> all_but_last = positions.first(positions.size() - 1);
   const std::vector<Symbol> symbols = MakeSymbols(history, side, all_but_last, model);
   Encoder encoder(model, positions.back() - all_but_last.back() - 1);
@@ -152,7 +154,8 @@ struct Script {
   BitReader stream;  // at the first word
 };
 
-// INVALID_ARGUMENT for what cannot begin a stream. Takes no more words than positions that are worth coding so can have.
+// INVALID_ARGUMENT for what cannot begin a stream. Takes no more words than positions that are worth coding so can
+// have.
 absl::StatusOr<std::shared_ptr<const Script>> ReadScript(const SharedModel& model, int64_t most_bits,
                                                          BitReader stream) {
   auto script = std::make_shared<Script>();
@@ -280,11 +283,9 @@ absl::StatusOr<std::unique_ptr<PositionReader>> SharedCoder::Open(int64_t count,
   uint32_t is_rice = 0;
   if (!rest.Get(1, &is_rice)) return PositionsEndEarly(kName);
   if (is_rice == 1) return RiceCoder().Open(count, size, rest);
-  absl::StatusOr<std::shared_ptr<const Script>> script =
-      ReadScript(*model, RiceCoder().MaxBits(count, size), rest);
+  absl::StatusOr<std::shared_ptr<const Script>> script = ReadScript(*model, RiceCoder().MaxBits(count, size), rest);
   if (!script.ok()) return script.status();
-  return std::unique_ptr<PositionReader>(
-      std::make_unique<SharedReader>(history_, side_, count, *std::move(script)));
+  return std::unique_ptr<PositionReader>(std::make_unique<SharedReader>(history_, side_, count, *std::move(script)));
 }
 
 }  // namespace terse

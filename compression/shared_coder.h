@@ -10,9 +10,9 @@
 
 namespace terse {
 
-// Never costs more than Rice and one bit, which says which of the two it is; it is not there where the positions are too
-// few or the history is empty, which both ends know. `history` must outlive the coder and its readers, be of the size
-// that is coded, and not change while a reader is used. `side` as in PositionHistory.
+// Never costs more than Rice and one bit, which says which of the two it is; it is not there where the positions are
+// too few or the history is empty, which both ends know. `history` must outlive the coder and its readers, be of the
+// size that is coded, and not change while a reader is used. `side` as in PositionHistory.
 class SharedCoder final : public PositionCoder {
  public:
   SharedCoder(const PositionHistory* history, int side) : history_(history), side_(side) {}

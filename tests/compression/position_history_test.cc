@@ -80,9 +80,9 @@ TEST(PositionHistory, LearnsThatWhatWasSentDoesNotReturnSoon) {
     history.Add(Range(begin, begin + 100), 0);
   }
   const Masses masses = MassesOf(history, 0);
-  EXPECT_EQ(masses[4950], 1);              // just sent
-  EXPECT_EQ(masses[2000], 1);              // 30 messages ago
-  EXPECT_GT(masses[5050], 20);             // 99 messages ago
+  EXPECT_EQ(masses[4950], 1);             // just sent
+  EXPECT_EQ(masses[2000], 1);             // 30 messages ago
+  EXPECT_GT(masses[5050], 20);            // 99 messages ago
   EXPECT_EQ(masses[5050], masses[9999]);  // 50 messages ago are as old
 }
 

@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <functional>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "compression/rice.h"
 #include "compression/simd.h"
 #include "tests/compression/positions.h"
@@ -53,8 +56,8 @@ class Line {
   // Rows and columns have the same rates in every message.
   void Draw() {
     Random rates(7);
-    Positions lively = ClusteredPositions(shape_.rows, shape_.columns, std::min(1.0, 4 * shape_.density),
-                                          shape_.spread, &rates);
+    Positions lively =
+        ClusteredPositions(shape_.rows, shape_.columns, std::min(1.0, 4 * shape_.density), shape_.spread, &rates);
     positions_.clear();
     for (uint32_t position : lively) {
       if (random_.Below(4) == 0) positions_.push_back(position);
@@ -208,6 +211,39 @@ TEST(SharedCoder, RefusesCorruptBytesOrDecodesWhatItWouldWrite) {
       ASSERT_NO_FATAL_FAILURE(ExpectRefusedOrCanonical(line, noise)) << i;
     }
   }
+}
+
+// tests/golden/shared_positions.py, an encoder in Python that was written from FORMAT.md.
+TEST(SharedCoder, WritesTheBytesOfTheGoldenFile) {
+  std::ifstream file(TERSE_SHARED_GOLDEN_FILE);
+  std::unique_ptr<PositionHistory> history;
+  int messages = 0, coded = 0;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream fields(line);
+    std::string first;
+    fields >> first;
+    if (first == "tensor") {
+      int64_t rows = 0, columns = 0;
+      fields >> rows >> columns;
+      history = std::make_unique<PositionHistory>(rows, columns);
+      continue;
+    }
+    const int side = std::stoi(first);
+    Positions positions;
+    for (uint32_t position = 0; fields >> position;) positions.push_back(position);
+    int64_t bits = 0;
+    std::string hex;
+    ASSERT_TRUE(file >> bits >> hex >> std::ws);
+    const SharedCoder coder(history.get(), side);
+    ASSERT_EQ(coder.Bits(positions, history->size()), bits) << "message " << messages;
+    const std::string bytes = EncodePositions(coder, positions, history->size());
+    ASSERT_EQ(absl::BytesToHexString(bytes).substr(0, hex.size()), hex) << "message " << messages;
+    coded += bits < RiceCoder().Bits(positions, history->size());
+    ++messages;
+    history->Add(positions, side);
+  }
+  EXPECT_EQ(messages, 243);
+  EXPECT_GT(coded, 200);
 }
 
 // Rows and columns that differ, and elements of which a quarter is sent each time.
