@@ -179,9 +179,9 @@ def lines():
     """`tensor ROWS COLUMNS`, then for each message `SIDE POSITION...` and the bytes that its positions take."""
     draw = random.Random(6)
     # With 64 positions of 4,096 elements the frequencies of the windows need what is taken from the first.
-    for rows, columns, density, messages, count in ((20, 30, 0.4, 24, 0), (1, 3000, 0.08, 30, 0), (9, 200, 0.15, 150, 0),
-                                                    (60, 90, 0.05, 30, 0), (300, 1, 0.9, 3, 0), (250, 280, 0.004, 6, 0),
-                                                    (64, 64, 0.06, 6, 64)):
+    cases = ((20, 30, 0.4, 24, 0), (1, 3000, 0.08, 30, 0), (9, 200, 0.15, 150, 0), (60, 90, 0.05, 30, 0),
+             (300, 1, 0.9, 3, 0), (250, 280, 0.004, 6, 0), (64, 64, 0.06, 6, 64))
+    for rows, columns, density, messages, count in cases:
         yield f'tensor {rows} {columns}'
         history = History(rows, columns)
         lively = [i for i in range(rows * columns) if draw.random() < density * 2 * draw.random()]
