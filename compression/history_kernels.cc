@@ -6,6 +6,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "compression/history_kernels.cc"
+#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
@@ -73,6 +74,7 @@ void Masses(const HistoryTables& tables, const HistoryRow& row, int64_t count, u
         hn::SaturatedSub(hn::Add(hn::LoadU(d, row.columns + i), row_level), hn::Set(d, uint8_t{kLowestLevelSum}));
     const auto levels = hn::Min(hn::ShiftRight<kLevelSumShift>(sums), hn::Set(d, uint8_t{kHistoryLevels - 1}));
     const auto last = hn::LoadU(d, row.last + i);
+    hwy::Prefetch(row.last + i + kHistoryAhead);
     const auto ages = hn::And(hn::Sub(now, last), hn::Set(d, uint8_t{127}));
     const auto same = hn::Lt(hn::Xor(last, side), hn::Set(d, uint8_t{128}));
     const auto class1 = hn::IfThenElse(same, hn::TableLookupBytes(same1, levels), hn::TableLookupBytes(other1, levels));

@@ -31,6 +31,9 @@ struct HistoryRow {
 constexpr int kLowestLevelSum = 96;
 constexpr int kLevelSumShift = 2;
 
+// Elements behind those that are asked for are asked for soon: their part of the history is fetched meanwhile.
+constexpr int64_t kHistoryAhead = 4096;
+
 struct HistoryKernels {
   // masses[i] of the elements 0..count-1.
   void (*masses)(const HistoryTables& tables, const HistoryRow& row, int64_t count, uint8_t* masses);

@@ -18,6 +18,8 @@ constexpr int kStateBits = 32;
 constexpr int kLengthBits = 4;  // of the number of bits of the state that is written, less kSharedWordBits + 1
 constexpr int kMostSlotBits = 15;
 constexpr int64_t kFewest = 32;  // positions: fewer do not pay for the state
+constexpr int64_t kFewestOfTwoLanes = 4096;
+
 // exp(-y / 2^32) * 2^32 for y <= 2^32, as ((1 - y / 64)^64).
 uint64_t ExpMinus(uint64_t y) {
   uint64_t power = (uint64_t{1} << 32) - (y >> 6);
@@ -61,15 +63,39 @@ struct Symbol {
   uint32_t slots;    // how many it has there
 };
 
-std::vector<Symbol> MakeSymbols(const PositionHistory& history, int side, absl::Span<const uint32_t> positions,
-                                const SharedModel& model) {
+// How the positions are dealt out to lanes. The last position of each lane's stretch but the last is not coded but
+// written as it is: it says where the stretch ends.
+struct LaneDeal {
+  int lanes = 1;
+  int end_bits = 0;                                    // of such a position
+  std::array<int64_t, kSharedMostLanes + 1> begins{};  // indices of the lanes' first positions, then the count
+
+  // Positions of a lane, without the one that is written.
+  int64_t count(int lane) const { return begins[lane + 1] - begins[lane] - (lane + 1 < lanes); }
+};
+
+LaneDeal Deal(int64_t count, int64_t size) {
+  LaneDeal deal;
+  deal.lanes = count < kFewestOfTwoLanes ? 1 : kSharedMostLanes;
+  while (int64_t{1} << deal.end_bits < size) ++deal.end_bits;
+  const int64_t coded = count - (deal.lanes - 1);
+  for (int lane = 0; lane < deal.lanes; ++lane) {
+    const int64_t of_lane = coded / deal.lanes + (lane < coded % deal.lanes);
+    deal.begins[lane + 1] = deal.begins[lane] + of_lane + (lane + 1 < deal.lanes);
+  }
+  return deal;
+}
+
+// Of positions from element `begin` on.
+std::vector<Symbol> MakeSymbols(const PositionHistory& history, int side, int64_t begin,
+                                absl::Span<const uint32_t> positions, const SharedModel& model) {
   std::vector<Symbol> symbols;
   symbols.reserve(positions.size());
   std::array<uint8_t, MassRun::kMost> masses;
   const uint64_t window = uint64_t{1} << model.slot_bits;
   uint64_t gap = 0;  // mass since the position before
   auto next = positions.begin();
-  for (int64_t begin = 0; next != positions.end(); begin += MassRun::kMost) {
+  for (; next != positions.end(); begin += MassRun::kMost) {
     const int64_t count = std::min(MassRun::kMost, history.size() - begin);
     history.Masses(side, begin, absl::MakeSpan(masses.data(), count));
     for (int64_t i = 0; i < count; ++i) {
@@ -87,33 +113,33 @@ std::vector<Symbol> MakeSymbols(const PositionHistory& history, int side, absl::
   return symbols;
 }
 
-// Takes the symbols in, the last one first; gives the words that the reader takes back, in reverse. It begins with a
-// number that the reader has left over at the end: the zeros of the last gap.
+// Takes the symbols in, the last one first; gives the words that the reader takes back, in reverse. A state begins with
+// a number that the reader has left over at the end: the zeros of its lane's last gap.
 class Encoder {
  public:
-  Encoder(const SharedModel& model, uint32_t left_over) : model_(model), state_(kSharedLowest + left_over) {}
+  explicit Encoder(const SharedModel& model) : model_(model) {}
 
-  void Take(const Symbol& symbol) {
-    Push({symbol.slots, symbol.slot}, model_.slot_bits);
+  void Take(const Symbol& symbol, uint32_t* state) {
+    Push({symbol.slots, symbol.slot}, model_.slot_bits, state);
     constexpr uint32_t kAgain = kSharedWindows - 1;
-    Push(model_.windows[symbol.windows % kAgain], kSharedScaleBits);
-    for (uint32_t left = symbol.windows / kAgain; left > 0; --left) Push(model_.windows[kAgain], kSharedScaleBits);
+    Push(model_.windows[symbol.windows % kAgain], kSharedScaleBits, state);
+    for (uint32_t left = symbol.windows / kAgain; left > 0; --left) {
+      Push(model_.windows[kAgain], kSharedScaleBits, state);
+    }
   }
 
-  uint32_t state() const { return state_; }
   const std::vector<uint16_t>& words() const { return words_; }
 
  private:
-  void Push(SharedInterval interval, int scale_bits) {
-    if (state_ >= uint64_t{interval.frequency} << (kStateBits - scale_bits)) {
-      words_.push_back(static_cast<uint16_t>(state_ & (kSharedLowest - 1)));
-      state_ >>= kSharedWordBits;
+  void Push(SharedInterval interval, int scale_bits, uint32_t* state) {
+    if (*state >= uint64_t{interval.frequency} << (kStateBits - scale_bits)) {
+      words_.push_back(static_cast<uint16_t>(*state & (kSharedLowest - 1)));
+      *state >>= kSharedWordBits;
     }
-    state_ = (state_ / interval.frequency << scale_bits) + state_ % interval.frequency + interval.begin;
+    *state = (*state / interval.frequency << scale_bits) + *state % interval.frequency + interval.begin;
   }
 
   const SharedModel& model_;
-  uint32_t state_;
   std::vector<uint16_t> words_;
 };
 
@@ -121,20 +147,36 @@ int BitLength(uint32_t state) { return 32 - __builtin_clz(state); }
 
 struct Encoded {
   int64_t bits() const {
-    return kLengthBits + BitLength(state) - 1 + kSharedWordBits * static_cast<int64_t>(words.size());
+    int64_t bits = (deal.lanes - 1) * deal.end_bits + kSharedWordBits * static_cast<int64_t>(words.size());
+    for (int lane = 0; lane < deal.lanes; ++lane) bits += kLengthBits + BitLength(states[lane]) - 1;
+    return bits;
   }
 
-  uint32_t state = 0;
+  LaneDeal deal;
+  std::array<uint32_t, kSharedMostLanes> states{};
   std::vector<uint16_t> words;  // in reverse
 };
 
 Encoded Encode(const PositionHistory& history, int side, absl::Span<const uint32_t> positions,
                const SharedModel& model) {
-  const absl::Span<const uint32_t> all_but_last = positions.first(positions.size() - 1);
-  const std::vector<Symbol> symbols = MakeSymbols(history, side, all_but_last, model);
-  Encoder encoder(model, positions.back() - all_but_last.back() - 1);
-  for (auto symbol = symbols.rbegin(); symbol != symbols.rend(); ++symbol) encoder.Take(*symbol);
-  return {encoder.state(), encoder.words()};
+  Encoded encoded;
+  encoded.deal = Deal(static_cast<int64_t>(positions.size()), history.size());
+  std::array<std::vector<Symbol>, kSharedMostLanes> symbols;
+  for (int lane = 0; lane < encoded.deal.lanes; ++lane) {
+    const int64_t first = encoded.deal.begins[lane];
+    const int64_t begin = first == 0 ? 0 : int64_t{positions[first - 1]} + 1;
+    const auto of_lane = positions.subspan(first, encoded.deal.count(lane));
+    symbols[lane] = MakeSymbols(history, side, begin, of_lane.first(of_lane.size() - 1), model);
+    encoded.states[lane] = kSharedLowest + of_lane.back() - of_lane[of_lane.size() - 2] - 1;
+  }
+  Encoder encoder(model);
+  for (size_t i = symbols[0].size(); i-- > 0;) {
+    for (int lane = encoded.deal.lanes; lane-- > 0;) {
+      if (i < symbols[lane].size()) encoder.Take(symbols[lane][i], &encoded.states[lane]);
+    }
+  }
+  encoded.words = encoder.words();
+  return encoded;
 }
 
 // nullopt where Rice is as good.
@@ -145,109 +187,132 @@ absl::optional<Encoded> EncodeIfShorter(const PositionHistory& history, int side
   return encoded;
 }
 
-// What a stream of the coder says, whatever the masses. Shared by a reader and its clones.
-struct Script {
-  SharedModel model;
-  std::array<uint8_t, kSharedScale> windows;
-  std::vector<uint16_t> words;
-  uint32_t state = 0;
-  BitReader stream;  // at the first word
-};
-
-// INVALID_ARGUMENT for what cannot begin a stream. Takes no more words than positions that are worth coding so can
-// have.
-absl::StatusOr<std::shared_ptr<const Script>> ReadScript(const SharedModel& model, int64_t most_bits,
-                                                         BitReader stream) {
-  auto script = std::make_shared<Script>();
-  uint32_t length = 0;
-  if (!stream.Get(kLengthBits, &length)) return PositionsEndEarly(kName);
-  length += kSharedWordBits;
-  if (!stream.Get(static_cast<int>(length), &script->state)) return PositionsEndEarly(kName);
-  script->state |= 1u << length;
-  script->stream = stream;
-  script->model = model;
-  for (int q = 0; q < kSharedWindows; ++q) {
-    const SharedInterval interval = model.windows[q];
-    std::fill_n(script->windows.begin() + interval.begin, interval.frequency, static_cast<uint8_t>(q));
-  }
-  const int64_t words = std::min<int64_t>(stream.remaining(), most_bits) / kSharedWordBits;
-  script->words.reserve(words + kSharedPad);
-  for (int64_t i = 0; i < words; ++i) {
-    uint32_t word = 0;
-    stream.Get(kSharedWordBits, &word);
-    script->words.push_back(static_cast<uint16_t>(word));
-  }
-  script->words.resize(words + kSharedPad);
-  return std::shared_ptr<const Script>(std::move(script));
+bool NextRun(const SharedDecoding& decoding, SharedLane* lane) {
+  MassRun& run = lane->run;
+  run.begin += run.count;
+  run.count = std::min(MassRun::kMost, lane->end - run.begin);
+  decoding.history->Masses(decoding.side, run.begin, absl::MakeSpan(run.masses.data(), run.count));
+  GetSharedKernels().sum(&run);
+  return run.count > 0;
 }
 
+// All positions of a tensor.
+class Decoder {
+ public:
+  Decoder(const PositionHistory& history, int side, const SharedModel& model, absl::Span<uint32_t> positions)
+      : deal_(Deal(static_cast<int64_t>(positions.size()), history.size())), positions_(positions) {
+    decoding_.model = &model;
+    decoding_.windows = windows_.data();
+    decoding_.history = &history;
+    decoding_.side = side;
+    decoding_.next_run = NextRun;
+    for (int q = 0; q < kSharedWindows; ++q) {
+      const SharedInterval interval = model.windows[q];
+      std::fill_n(windows_.begin() + interval.begin, interval.frequency, static_cast<uint8_t>(q));
+    }
+  }
+
+  // The stream behind the last word.
+  absl::StatusOr<BitReader> Decode(BitReader stream) {
+    absl::Status status = ReadHeader(&stream);
+    if (!status.ok()) return status;
+    const std::vector<uint16_t> words = ReadWords(stream);
+    decoding_.words = words.data();
+    decoding_.words_end = words.data() + words.size() - kSharedPad;
+    std::array<int64_t, kSharedMostLanes> counts;
+    std::array<uint32_t*, kSharedMostLanes> to;
+    for (int lane = 0; lane < deal_.lanes; ++lane) {
+      counts[lane] = deal_.count(lane) - 1;
+      to[lane] = positions_.data() + deal_.begins[lane];
+    }
+    switch (GetSharedKernels().decode(&decoding_, deal_.lanes, lanes_.data(), counts.data(), to.data())) {
+      case SharedStop::kEndsEarly:
+        return PositionsEndEarly(kName);
+      case SharedStop::kNoElement:
+        return RefusePositions(kName, "a slot that no element has");
+      case SharedStop::kPastTheEnd:
+        return PositionPastTheEnd(kName);
+      case SharedStop::kDone:
+        break;
+    }
+    status = LastPositions();
+    if (!status.ok()) return status;
+    stream.Skip(static_cast<uint64_t>(kSharedWordBits * (decoding_.words - words.data())));
+    return stream;
+  }
+
+ private:
+  absl::Status ReadHeader(BitReader* stream) {
+    int64_t begin = 0;
+    for (int lane = 0; lane < deal_.lanes; ++lane) {
+      const bool is_last = lane + 1 == deal_.lanes;
+      uint32_t length = 0, end = static_cast<uint32_t>(decoding_.history->size());
+      if (!stream->Get(kLengthBits, &length)) return PositionsEndEarly(kName);
+      length += kSharedWordBits;
+      if (!stream->Get(static_cast<int>(length), &lanes_[lane].state)) return PositionsEndEarly(kName);
+      lanes_[lane].state |= 1u << length;
+      if (!is_last && !stream->Get(deal_.end_bits, &end)) return PositionsEndEarly(kName);
+      if (end < begin) return RefusePositions(kName, "a lane that ends before it begins");
+      if (end > decoding_.history->size() - !is_last) return PositionPastTheEnd(kName);
+      lanes_[lane].run.begin = begin;
+      lanes_[lane].end = end;
+      if (is_last) return absl::OkStatus();
+      positions_[deal_.begins[lane + 1] - 1] = end;
+      begin = int64_t{end} + 1;
+    }
+    return absl::OkStatus();
+  }
+
+  // No more than positions that are worth coding so can have, and kSharedPad.
+  std::vector<uint16_t> ReadWords(BitReader stream) const {
+    const int64_t most_bits = RiceCoder().MaxBits(static_cast<int64_t>(positions_.size()), decoding_.history->size());
+    std::vector<uint16_t> words(std::min<int64_t>(stream.remaining(), most_bits) / kSharedWordBits + kSharedPad);
+    for (auto word = words.begin(); word != words.end() - kSharedPad; ++word) {
+      uint32_t value = 0;
+      stream.Get(kSharedWordBits, &value);
+      *word = static_cast<uint16_t>(value);
+    }
+    return words;
+  }
+
+  // What the states have left over.
+  absl::Status LastPositions() {
+    for (int lane = 0; lane < deal_.lanes; ++lane) {
+      const SharedLane& state = lanes_[lane];
+      const int64_t last = state.run.begin + state.at + int64_t{state.state - kSharedLowest};
+      if (last >= state.end) return PositionPastTheEnd(kName);
+      positions_[deal_.begins[lane] + deal_.count(lane) - 1] = static_cast<uint32_t>(last);
+    }
+    return absl::OkStatus();
+  }
+
+  const LaneDeal deal_;
+  const absl::Span<uint32_t> positions_;
+  SharedDecoding decoding_;
+  std::array<uint8_t, kSharedScale> windows_;
+  std::array<SharedLane, kSharedMostLanes> lanes_;
+};
+
+// Reads what was decoded all at once: lanes come to their ends together.
 class SharedReader final : public PositionReader {
  public:
-  SharedReader(const PositionHistory* history, int side, int64_t count, std::shared_ptr<const Script> script)
-      : history_(history), side_(side), left_(count), script_(std::move(script)) {
-    cursor_.model = &script_->model;
-    cursor_.windows = script_->windows.data();
-    cursor_.words = script_->words.data();
-    cursor_.words_left = static_cast<int64_t>(script_->words.size()) - kSharedPad;
-    cursor_.state = script_->state;
-  }
+  SharedReader(std::vector<uint32_t> positions, BitReader after)
+      : positions_(std::make_shared<const std::vector<uint32_t>>(std::move(positions))), after_(after) {}
 
   std::unique_ptr<PositionReader> Clone() const override { return std::make_unique<SharedReader>(*this); }
 
   absl::Status Next(absl::Span<uint32_t> positions) override {
-    if (positions.empty()) return absl::OkStatus();
-    const int64_t count = static_cast<int64_t>(positions.size());
-    left_ -= count;
-    const int64_t coded = count - (left_ == 0);
-    cursor_.decoded = 0;
-    cursor_.run = &run_;
-    while (true) {
-      switch (GetSharedKernels().decode(&cursor_, coded, positions.data())) {
-        case SharedStop::kDone:
-          return left_ == 0 ? LastPosition(&positions.back()) : absl::OkStatus();
-        case SharedStop::kEndsEarly:
-          return PositionsEndEarly(kName);
-        case SharedStop::kNoElement:
-          return RefusePositions(kName, "a slot that no element has");
-        case SharedStop::kNeedsMasses:
-          if (!NextRun()) return PositionPastTheEnd(kName);
-      }
-    }
-  }
-
-  absl::StatusOr<BitReader> Finish() override {
-    BitReader after = script_->stream;
-    after.Skip(static_cast<uint64_t>(kSharedWordBits * (cursor_.words - script_->words.data())));
-    return after;
-  }
-
- private:
-  // What the coder has left over.
-  absl::Status LastPosition(uint32_t* position) {
-    const int64_t last = run_.begin + cursor_.at + int64_t{cursor_.state - kSharedLowest};
-    if (last >= history_->size()) return PositionPastTheEnd(kName);
-    *position = static_cast<uint32_t>(last);
+    std::copy_n(positions_->begin() + next_, positions.size(), positions.begin());
+    next_ += static_cast<int64_t>(positions.size());
     return absl::OkStatus();
   }
 
-  // The masses of the next elements; false when there are none.
-  bool NextRun() {
-    cursor_.window -= run_.total;
-    cursor_.at = 0;
-    cursor_.passed = 0;
-    run_.begin += run_.count;
-    run_.count = std::min(MassRun::kMost, history_->size() - run_.begin);
-    history_->Masses(side_, run_.begin, absl::MakeSpan(run_.masses.data(), run_.count));
-    GetSharedKernels().sum(&run_);
-    return run_.count > 0;
-  }
+  absl::StatusOr<BitReader> Finish() override { return after_; }
 
-  const PositionHistory* history_;
-  int side_;
-  int64_t left_;  // positions that are still to come
-  std::shared_ptr<const Script> script_;
-  SharedCursor cursor_;
-  MassRun run_;
+ private:
+  std::shared_ptr<const std::vector<uint32_t>> positions_;
+  int64_t next_ = 0;
+  BitReader after_;
 };
 
 }  // namespace
@@ -269,9 +334,13 @@ void SharedCoder::Put(absl::Span<const uint32_t> positions, int64_t size, BitWri
   const absl::optional<Encoded> encoded = EncodeIfShorter(*history_, side_, positions, *model);
   writer->Put(encoded.has_value() ? 0 : 1, 1);
   if (!encoded.has_value()) return RiceCoder().Put(positions, size, writer);
-  const int length = BitLength(encoded->state);
-  writer->Put(length - kSharedWordBits - 1, kLengthBits);
-  writer->Put(encoded->state - (1u << (length - 1)), length - 1);
+  const LaneDeal& deal = encoded->deal;
+  for (int lane = 0; lane < deal.lanes; ++lane) {
+    const int length = BitLength(encoded->states[lane]);
+    writer->Put(length - kSharedWordBits - 1, kLengthBits);
+    writer->Put(encoded->states[lane] - (1u << (length - 1)), length - 1);
+    if (lane + 1 < deal.lanes) writer->Put(positions[deal.begins[lane + 1] - 1], deal.end_bits);
+  }
   for (auto word = encoded->words.rbegin(); word != encoded->words.rend(); ++word) writer->Put(*word, kSharedWordBits);
 }
 
@@ -283,9 +352,10 @@ absl::StatusOr<std::unique_ptr<PositionReader>> SharedCoder::Open(int64_t count,
   uint32_t is_rice = 0;
   if (!rest.Get(1, &is_rice)) return PositionsEndEarly(kName);
   if (is_rice == 1) return RiceCoder().Open(count, size, rest);
-  absl::StatusOr<std::shared_ptr<const Script>> script = ReadScript(*model, RiceCoder().MaxBits(count, size), rest);
-  if (!script.ok()) return script.status();
-  return std::unique_ptr<PositionReader>(std::make_unique<SharedReader>(history_, side_, count, *std::move(script)));
+  std::vector<uint32_t> positions(count);
+  const absl::StatusOr<BitReader> after = Decoder(*history_, side_, *model, absl::MakeSpan(positions)).Decode(rest);
+  if (!after.ok()) return after.status();
+  return std::unique_ptr<PositionReader>(std::make_unique<SharedReader>(std::move(positions), *after));
 }
 
 }  // namespace terse

@@ -65,105 +65,136 @@ struct Place {
   int32_t before;  // mass of the elements before it
 };
 
-// The element from `from` on that has the slot `wanted` < run.total. Mostly without branches, which would be guessed
-// wrong.
+// The element of a group of kGroup that has the slot `wanted`, which is below their sum. Sums of the masses up to each
+// element in lanes of 16 bits, four elements a word; without branches, which would be guessed wrong.
+HWY_INLINE Place FindInGroup(const uint8_t* group, uint32_t wanted) {
+  constexpr uint64_t kOnes = 0x0001000100010001;
+  constexpr uint64_t kTops = kOnes << 15;
+  const uint64_t masses = LoadLittle64(reinterpret_cast<const char*>(group));
+  const uint64_t odd = masses >> 8 & 0xff * kOnes;
+  const uint64_t up_to_odd = ((masses & 0xff * kOnes) + odd) * kOnes;
+  const uint64_t up_to_even = up_to_odd - odd;
+  const uint64_t least = wanted * kOnes | kTops;
+  const uint64_t odd_passed = (least - up_to_odd) & kTops;
+  const uint64_t even_passed = (least - up_to_even) & kTops;
+  const int passed = __builtin_popcountll(odd_passed | even_passed >> 1);
+  const uint64_t before = passed % 2 == 1 ? up_to_even : up_to_odd << 16;
+  return {passed, static_cast<int32_t>(before >> (passed / 2 * 16) & 0xffff)};
+}
+
+// The element from `from` on that has the slot `wanted` < run.total.
 template <typename Count>
 HWY_INLINE Place Find(Count count, const MassRun& run, int64_t from, int32_t wanted) {
   int64_t group = from / MassRun::kGroup;
   int64_t passed = count(&run.sums[group], wanted);
   group += passed;
-  while (passed == MassRun::kLook) {
+  while (HWY_UNLIKELY(passed == MassRun::kLook)) {
     passed = count(&run.sums[group], wanted);
     group += passed;
   }
-  Place place = {MassRun::kGroup * group, group == 0 ? 0 : run.sums[group - 1]};
-  const uint8_t* const masses = &run.masses[place.index];
-  int32_t sum = place.before;
-  for (int64_t i = 0; i < MassRun::kGroup; ++i) {
-    sum += masses[i];
-    place.index += sum <= wanted;
-    place.before = sum <= wanted ? sum : place.before;
-  }
-  return place;
+  const int32_t before = group == 0 ? 0 : run.sums[group - 1];
+  const Place in_group = FindInGroup(&run.masses[group * MassRun::kGroup], static_cast<uint32_t>(wanted - before));
+  return {group * MassRun::kGroup + in_group.index, before + in_group.before};
 }
 
-class Decoder {
+// The words that all lanes take from.
+class Words {
  public:
-  HWY_INLINE explicit Decoder(SharedCursor* cursor)
-      : cursor_(cursor), state_(cursor->state), words_(cursor->words), left_(cursor->words_left) {}
-  HWY_INLINE ~Decoder() {
-    cursor_->state = state_;
-    cursor_->words = words_;
-    cursor_->words_left = left_;
-  }
+  HWY_INLINE explicit Words(const SharedDecoding& decoding) : next_(decoding.words), end_(decoding.words_end) {}
 
-  // Whether no more words were taken than there are. Asked before kSharedPad of them can be.
-  HWY_INLINE bool ok() const { return left_ >= 0; }
+  // Whether no more were taken than there are. Asked before kSharedPad of them can be.
+  HWY_INLINE bool ok() const { return next_ <= end_; }
+  const uint16_t* next() const { return next_; }
 
-  HWY_INLINE uint32_t PopWindows() {
-    const SharedModel& model = *cursor_->model;
-    uint32_t windows = 0;
-    while (true) {
-      const uint32_t value = state_ % kSharedScale;
-      const uint32_t window = cursor_->windows[value];
-      const SharedInterval interval = model.windows[window];
-      state_ = interval.frequency * (state_ >> kSharedScaleBits) + value - interval.begin;
-      Refill();
-      windows += window;
-      if (HWY_LIKELY(window != kSharedWindows - 1) || !ok()) return windows;
-    }
-  }
-
-  HWY_INLINE uint32_t Slot(int slot_bits) const { return state_ & ((1u << slot_bits) - 1); }
-
-  HWY_INLINE void PopSlot(int slot_bits, uint32_t slots, uint32_t offset) {
-    state_ = slots * (state_ >> slot_bits) + offset;
-    Refill();
+  HWY_INLINE uint32_t Refill(uint32_t state) {
+    const bool takes = state < kSharedLowest;
+    const uint32_t refilled = state << kSharedWordBits | *next_;
+    next_ += takes;
+    return takes ? refilled : state;
   }
 
  private:
-  HWY_INLINE void Refill() {
-    const bool takes = state_ < kSharedLowest;
-    state_ = takes ? state_ << kSharedWordBits | *words_ : state_;
-    left_ -= takes;
-    words_ += takes;
-  }
-
-  SharedCursor* const cursor_;
-  uint32_t state_;
-  const uint16_t* words_;
-  int64_t left_;
+  const uint16_t* next_;
+  const uint16_t* const end_;
 };
 
-template <typename Count>
-HWY_INLINE SharedStop DecodeWith(Count count_up_to, SharedCursor* cursor, int64_t count, uint32_t* positions) {
-  const MassRun& run = *cursor->run;
-  const int slot_bits = cursor->model->slot_bits;
-  Decoder decoder(cursor);
-  for (; cursor->decoded < count; ++cursor->decoded) {
-    if (!cursor->has_gap) {
-      cursor->window = cursor->passed + (int64_t{decoder.PopWindows()} << slot_bits);
-      cursor->slot = decoder.Slot(slot_bits);
-      if (!decoder.ok()) return SharedStop::kEndsEarly;
-    }
-    const int64_t wanted = cursor->window + cursor->slot;
-    cursor->has_gap = wanted >= run.total;
-    if (cursor->has_gap) return SharedStop::kNeedsMasses;
-    const Place place = Find(count_up_to, run, cursor->at, static_cast<int32_t>(wanted));
-    if (place.before < cursor->window) return SharedStop::kNoElement;
-    const uint32_t mass = run.masses[place.index];
-    const uint32_t first = static_cast<uint32_t>(place.before - cursor->window);
-    decoder.PopSlot(slot_bits, std::min(mass, (1u << slot_bits) - first), cursor->slot - first);
-    if (!decoder.ok()) return SharedStop::kEndsEarly;
-    cursor->at = place.index + 1;
-    cursor->passed = place.before + mass;
-    positions[cursor->decoded] = static_cast<uint32_t>(run.begin + place.index);
+HWY_INLINE uint32_t PopWindows(const SharedDecoding& decoding, Words* words, uint32_t* state) {
+  uint32_t windows = 0;
+  while (true) {
+    const uint32_t value = *state % kSharedScale;
+    const uint32_t window = decoding.windows[value];
+    const SharedInterval interval = decoding.model->windows[window];
+    *state = words->Refill(interval.frequency * (*state >> kSharedScaleBits) + value - interval.begin);
+    windows += window;
+    if (HWY_LIKELY(window != kSharedWindows - 1) || !words->ok()) return windows;
   }
+}
+
+// What every position changes of a lane.
+struct LaneState {
+  uint32_t state;
+  int64_t at;
+  int64_t passed;
+};
+
+// One position of a lane.
+template <typename Count>
+HWY_INLINE SharedStop Step(Count count_up_to, const SharedDecoding& decoding, Words* words, SharedLane* lane,
+                           LaneState* now, uint32_t* position) {
+  const int slot_bits = decoding.model->slot_bits;
+  uint32_t state = now->state;
+  int64_t at = now->at;
+  int64_t window = now->passed + (int64_t{PopWindows(decoding, words, &state)} << slot_bits);
+  const uint32_t slot = state & ((1u << slot_bits) - 1);
+  while (HWY_UNLIKELY(window + slot >= lane->run.total)) {
+    window -= lane->run.total;
+    at = 0;
+    if (!decoding.next_run(decoding, lane)) return SharedStop::kPastTheEnd;
+  }
+  const Place place = Find(count_up_to, lane->run, at, static_cast<int32_t>(window + slot));
+  if (HWY_UNLIKELY(place.before < window)) return SharedStop::kNoElement;
+  const uint32_t mass = lane->run.masses[place.index];
+  const uint32_t first = static_cast<uint32_t>(place.before - window);
+  const uint32_t slots = std::min(mass, (1u << slot_bits) - first);
+  *now = {words->Refill(slots * (state >> slot_bits) + slot - first), place.index + 1, place.before + mass};
+  *position = static_cast<uint32_t>(lane->run.begin + place.index);
+  return HWY_LIKELY(words->ok()) ? SharedStop::kDone : SharedStop::kEndsEarly;
+}
+
+template <int kLanes, typename Count>
+HWY_INLINE SharedStop DecodeLanes(Count count_up_to, SharedDecoding* decoding, SharedLane* lanes, const int64_t* counts,
+                                  uint32_t* const* positions) {
+  static_assert(kLanes <= 2, "the steps below are written out");
+  constexpr int kLast = kLanes - 1;
+  Words words(*decoding);
+  LaneState now[kLanes];
+  for (int l = 0; l < kLanes; ++l) now[l] = {lanes[l].state, 0, 0};
+  SharedStop stop = SharedStop::kDone;
+  for (int64_t i = 0; i < counts[0]; ++i) {
+    stop = Step(count_up_to, *decoding, &words, &lanes[0], &now[0], &positions[0][i]);
+    if (HWY_UNLIKELY(stop != SharedStop::kDone)) return stop;
+    if (kLanes == 1 || HWY_UNLIKELY(i >= counts[kLast])) continue;
+    stop = Step(count_up_to, *decoding, &words, &lanes[kLast], &now[kLast], &positions[kLast][i]);
+    if (HWY_UNLIKELY(stop != SharedStop::kDone)) return stop;
+  }
+  for (int l = 0; l < kLanes; ++l) {
+    lanes[l].state = now[l].state;
+    lanes[l].at = now[l].at;
+  }
+  decoding->words = words.next();
   return SharedStop::kDone;
 }
 
-HWY_INLINE SharedStop Decode(SharedCursor* cursor, int64_t count, uint32_t* positions) {
-  return DecodeWith(CountUpTo(), cursor, count, positions);
+template <typename Count>
+HWY_INLINE SharedStop DecodeWith(Count count_up_to, SharedDecoding* decoding, int lanes, SharedLane* lane,
+                                 const int64_t* counts, uint32_t* const* positions) {
+  if (lanes == 1) return DecodeLanes<1>(count_up_to, decoding, lane, counts, positions);
+  return DecodeLanes<kSharedMostLanes>(count_up_to, decoding, lane, counts, positions);
+}
+
+HWY_INLINE SharedStop Decode(SharedDecoding* decoding, int lanes, SharedLane* lane, const int64_t* counts,
+                             uint32_t* const* positions) {
+  return DecodeWith(CountUpTo(), decoding, lanes, lane, counts, positions);
 }
 
 constexpr SharedKernels kKernels = {Sum, Decode};
@@ -210,8 +241,9 @@ struct CountUpTo {
   }
 };
 
-SharedStop Decode(SharedCursor* cursor, int64_t count, uint32_t* positions) {
-  return scalar::DecodeWith(CountUpTo(), cursor, count, positions);
+SharedStop Decode(SharedDecoding* decoding, int lanes, SharedLane* lane, const int64_t* counts,
+                  uint32_t* const* positions) {
+  return scalar::DecodeWith(CountUpTo(), decoding, lanes, lane, counts, positions);
 }
 
 constexpr SharedKernels kKernels = {Sum, Decode};

@@ -7,11 +7,14 @@
 
 namespace terse {
 
+class PositionHistory;
+
 constexpr int kSharedScaleBits = 12;
 constexpr uint32_t kSharedScale = 1 << kSharedScaleBits;
 constexpr int kSharedWindows = 16;  // the last one means: none of the others, look again behind them
 constexpr int kSharedWordBits = 16;
 constexpr int64_t kSharedPad = 4;  // words behind the last one that can be read and stand for nothing
+constexpr int kSharedMostLanes = 2;
 constexpr uint32_t kSharedLowest = 1 << kSharedWordBits;  // least state
 
 struct SharedInterval {
@@ -39,31 +42,37 @@ struct MassRun {
   std::array<int32_t, kMost / kGroup + kLook> sums;  // up to the end of each group, then INT32_MAX
 };
 
-enum class SharedStop { kDone, kNeedsMasses, kEndsEarly, kNoElement };
-
-// Where the decoder of one tensor is.
-struct SharedCursor {
-  const SharedModel* model = nullptr;
-  const uint8_t* windows = nullptr;  // that each of the kSharedScale low values of the state stands for
-  const uint16_t* words = nullptr;
-  int64_t words_left = 0;  // without kSharedPad
+// The decoder of some of a tensor's positions, in a stretch of its elements of their own. Lanes are decoded in step, so
+// that the processor need not wait for what one of them depends on.
+struct SharedLane {
   uint32_t state = 0;
-  bool has_gap = false;  // `window` and `slot` are those of a position that lies behind `run`
-  uint32_t slot = 0;
-  int64_t window = 0;  // mass before the position's last window
-  int64_t at = 0;      // the next element that may come, counted from run->begin
-  int64_t passed = 0;  // mass before it; both masses are counted from run->begin too
-  int64_t decoded = 0;
-  MassRun* run = nullptr;
+  int64_t end = 0;  // the first element behind the stretch
+  int64_t at = 0;   // once all is decoded: the next element that may come, counted from run.begin
+  MassRun run;
+};
+
+enum class SharedStop { kDone, kEndsEarly, kNoElement, kPastTheEnd };
+
+// What the lanes of a tensor have in common.
+struct SharedDecoding {
+  const SharedModel* model = nullptr;
+  const uint8_t* windows = nullptr;     // that each of the kSharedScale low values of the state stands for
+  const uint16_t* words = nullptr;      // the next one
+  const uint16_t* words_end = nullptr;  // kSharedPad more can be read
+  const PositionHistory* history = nullptr;
+  int side = 0;
+  // Goes on to the masses of the next elements of a lane; false when there are none.
+  bool (*next_run)(const SharedDecoding& decoding, SharedLane* lane) = nullptr;
 };
 
 struct SharedKernels {
   // Makes total and sums.
   void (*sum)(MassRun* run);
 
-  // Decodes `count` positions into `positions`, from index cursor->decoded on. kNeedsMasses: `run` ends before the next
-  // one; after moving to the next run by SharedCursor's masses, call it again.
-  SharedStop (*decode)(SharedCursor* cursor, int64_t count, uint32_t* positions);
+  // Decodes `counts[l]` positions of lane l into positions[l], for one lane or two: one position of each lane, then the
+  // next of each. The first lane has as many as the second, or one more.
+  SharedStop (*decode)(SharedDecoding* decoding, int lanes, SharedLane* lane, const int64_t* counts,
+                       uint32_t* const* positions);
 };
 
 const SharedKernels& GetSharedKernels();

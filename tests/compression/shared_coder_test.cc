@@ -30,8 +30,9 @@ struct Shape {
   double spread;  // of the rates of rows and columns
 };
 
-constexpr Shape kShapes[] = {{500, 800, 0.01, 1.0}, {500, 800, 0.001, 1.0}, {50, 500, 0.1, 0.5}, {1, 70000, 0.01, 0.5},
-                             {5000, 7, 0.02, 0.5},  {40, 33, 0.5, 1.5},     {9, 8, 0.6, 0.3},    {300, 1, 1.0, 0.0}};
+constexpr Shape kShapes[] = {{500, 800, 0.01, 1.0}, {700, 800, 0.012, 1.0}, {500, 800, 0.001, 1.0},
+                             {50, 500, 0.1, 0.5},   {1, 70000, 0.01, 0.5},  {5000, 7, 0.02, 0.5},
+                             {40, 33, 0.5, 1.5},    {9, 8, 0.6, 0.3},       {300, 1, 1.0, 0.0}};
 
 // A line between two ends: messages of a tensor, one after the other.
 class Line {
@@ -198,6 +199,30 @@ void ExpectRefusedOrCanonical(const Line& line, const std::string& bytes, std::m
   }
 }
 
+// At every place of the header, and here and there in the words.
+TEST(SharedCoder, RefusesTruncatedAndCorruptLanesOrDecodesWhatItWouldWrite) {
+  Line line({700, 800, 0.012, 1.0});
+  for (int message = 0; message < 3; ++message) line.Advance();
+  ASSERT_GE(line.positions().size(), 4096u);
+  const std::string bytes = EncodePositions(line.coder(), line.positions(), line.size(), kLead);
+  const size_t needed = (kLead + line.coder().Bits(line.positions(), line.size()) + 7) / 8;
+  constexpr size_t kHeader = 16;
+  std::map<std::string, int> refused;
+  for (size_t i = 1; i < needed; i += i < kHeader ? 1 : 97) {
+    const ExactBytes cut(absl::string_view(bytes).substr(0, i));
+    const auto decoded = DecodePositions(line.coder(), line.positions().size(), line.size(), cut.After(kLead));
+    ASSERT_EQ(decoded.status().code(), absl::StatusCode::kInvalidArgument) << i << " of " << needed;
+    for (int change : {0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0x81, 0x7e, 0xff}) {
+      std::string corrupt = bytes;
+      corrupt[i] = static_cast<char>(corrupt[i] ^ change);
+      ASSERT_NO_FATAL_FAILURE(ExpectRefusedOrCanonical(line, corrupt, &refused)) << i;
+    }
+  }
+  int ends = 0;
+  for (const auto& [reason, times] : refused) ends += reason.find("end") == std::string::npos ? 0 : times;
+  EXPECT_GT(ends, 20);
+}
+
 TEST(SharedCoder, RefusesCorruptBytesOrDecodesWhatItWouldWrite) {
   std::map<std::string, int> refused;
   for (const Shape& shape : {Shape{30, 40, 0.1, 1.0}, Shape{1, 4000, 0.02, 0.5}}) {
@@ -252,7 +277,7 @@ TEST(SharedCoder, WritesTheBytesOfTheGoldenFile) {
     ++messages;
     history->Add(positions, side);
   }
-  EXPECT_EQ(messages, 249);
+  EXPECT_EQ(messages, 255);
   EXPECT_GT(coded, 200);
 }
 

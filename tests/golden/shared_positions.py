@@ -149,27 +149,47 @@ def shared(history, side, positions, rice):
         return rice
     begins = [sum(frequencies[:q]) for q in range(16)]
     masses = history.masses(side)
-    symbols, after = [], 0
-    for position in positions[:-1]:
-        gap = sum(masses[after:position])
-        symbols.append((gap >> s, gap % (1 << s), min(masses[position], (1 << s) - gap % (1 << s))))
-        after = position + 1
-    state, words = (1 << 16) + positions[-1] - positions[-2] - 1, []
+    if count < 4096:
+        lanes, ends = [(0, positions)], []
+    else:
+        half = count // 2  # of the rest, rounded up
+        ends = [positions[half]]
+        lanes = [(0, positions[:half]), (ends[0] + 1, positions[half + 1:])]
+    mass_before = [0]
+    for mass in masses:
+        mass_before.append(mass_before[-1] + mass)
+    lane_symbols, states, words = [], [], []
+    for after, lane in lanes:
+        symbols = []
+        for position in lane[:-1]:
+            gap = mass_before[position] - mass_before[after]
+            symbols.append((gap >> s, gap % (1 << s), min(masses[position], (1 << s) - gap % (1 << s))))
+            after = position + 1
+        lane_symbols.append(symbols)
+        states.append((1 << 16) + lane[-1] - lane[-2] - 1)
 
-    def push(frequency, begin, bits):
-        nonlocal state
-        if state >= frequency << (32 - bits):
-            words.append(state % 65536)
-            state >>= 16
-        state = (state // frequency << bits) + state % frequency + begin
+    def push(lane, frequency, begin, bits):
+        if states[lane] >= frequency << (32 - bits):
+            words.append(states[lane] % 65536)
+            states[lane] >>= 16
+        states[lane] = (states[lane] // frequency << bits) + states[lane] % frequency + begin
 
-    for windows, slot, slots in reversed(symbols):
-        push(slots, slot, s)
-        push(frequencies[windows % 15], begins[windows % 15], 12)
-        for _ in range(windows // 15):
-            push(frequencies[15], begins[15], 12)
-    length = state.bit_length()
-    coded = [(length - 17, 4), (state - (1 << (length - 1)), length - 1)] + [(word, 16) for word in reversed(words)]
+    for j in reversed(range(len(lane_symbols[0]))):
+        for lane in reversed(range(len(lanes))):
+            if j >= len(lane_symbols[lane]):
+                continue
+            windows, slot, slots = lane_symbols[lane][j]
+            push(lane, slots, slot, s)
+            push(lane, frequencies[windows % 15], begins[windows % 15], 12)
+            for _ in range(windows // 15):
+                push(lane, frequencies[15], begins[15], 12)
+    coded = []
+    for lane, state in enumerate(states):
+        length = state.bit_length()
+        coded += [(length - 17, 4), (state - (1 << (length - 1)), length - 1)]
+        if lane < len(ends):
+            coded.append((ends[lane], (size - 1).bit_length()))
+    coded += [(word, 16) for word in reversed(words)]
     if sum(width for _, width in coded) < sum(width for _, width in rice):
         return [(0, 1)] + coded
     return [(1, 1)] + rice
@@ -179,8 +199,10 @@ def lines():
     """`tensor ROWS COLUMNS`, then for each message `SIDE POSITION...` and the bytes that its positions take."""
     draw = random.Random(6)
     # With 64 positions of 4,096 elements the frequencies of the windows need what is taken from the first.
+    # The last three: a lane of the most positions, and two with the fewest, of the same length and not.
     cases = ((20, 30, 0.4, 24, 0), (1, 3000, 0.08, 30, 0), (9, 200, 0.15, 150, 0), (60, 90, 0.05, 30, 0),
-             (300, 1, 0.9, 3, 0), (250, 280, 0.004, 6, 0), (64, 64, 0.06, 6, 64))
+             (300, 1, 0.9, 3, 0), (250, 280, 0.004, 6, 0), (64, 64, 0.06, 6, 64), (250, 280, 0.15, 2, 4095),
+             (250, 280, 0.15, 2, 4096), (250, 280, 0.15, 2, 4097))
     for rows, columns, density, messages, count in cases:
         yield f'tensor {rows} {columns}'
         history = History(rows, columns)
