@@ -110,16 +110,35 @@ class BufferTailCodec::Cursor : public UpdateCursor {
   float values_[kDecodedRun];
 };
 
-absl::StatusOr<std::unique_ptr<UpdateCursor>> BufferTailCodec::Open(absl::string_view message) const {
+absl::StatusOr<size_t> BufferTailCodec::ParameterBytes(absl::string_view message) const {
   const size_t tail = static_cast<size_t>(TailBytes());
-  if (message.size() <= tail) {
-    return absl::InvalidArgumentError(absl::StrCat(name(), " message of ", message.size(),
-                                                   " bytes; it ends with the model's buffers, which take ", tail,
-                                                   ", behind at least one; send it whole"));
-  }
-  const size_t parameters = message.size() - tail;
+  if (message.size() > tail) return message.size() - tail;
+  return absl::InvalidArgumentError(absl::StrCat(name(), " message of ", message.size(),
+                                                 " bytes; it ends with the model's buffers, which take ", tail,
+                                                 ", behind at least one; send it whole"));
+}
+
+absl::StatusOr<std::unique_ptr<UpdateCursor>> BufferTailCodec::Open(absl::string_view message) const {
+  TERSE_ASSIGN_OR_RETURN(const size_t parameters, ParameterBytes(message));
   TERSE_ASSIGN_OR_RETURN(std::unique_ptr<UpdateCursor> cursor, parameters_->Open(message.substr(0, parameters)));
   return std::unique_ptr<UpdateCursor>(std::make_unique<Cursor>(this, std::move(cursor), message.substr(parameters)));
+}
+
+absl::StatusOr<std::string> BufferTailCodec::Pack(absl::string_view message, const UpdateHistory& history) const {
+  TERSE_ASSIGN_OR_RETURN(const size_t parameters, ParameterBytes(message));
+  TERSE_ASSIGN_OR_RETURN(const std::string packed, parameters_->Pack(message.substr(0, parameters), history));
+  return absl::StrCat(packed, message.substr(parameters));
+}
+
+absl::StatusOr<std::string> BufferTailCodec::Unpack(absl::string_view packed, const UpdateHistory& history) const {
+  TERSE_ASSIGN_OR_RETURN(const size_t parameters, ParameterBytes(packed));
+  TERSE_ASSIGN_OR_RETURN(const std::string message, parameters_->Unpack(packed.substr(0, parameters), history));
+  return absl::StrCat(message, packed.substr(parameters));
+}
+
+absl::Status BufferTailCodec::AddToHistory(absl::string_view message, UpdateHistory* history) const {
+  TERSE_ASSIGN_OR_RETURN(const size_t parameters, ParameterBytes(message));
+  return parameters_->AddToHistory(message.substr(0, parameters), history);
 }
 
 }  // namespace terse

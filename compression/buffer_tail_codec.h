@@ -43,11 +43,18 @@ class BufferTailCodec : public Codec {
   absl::StatusOr<int64_t> CostBits(absl::Span<const float> update, const EncodeOptions& options) const override;
   // INVALID_ARGUMENT also for a message that is too short to hold the buffers.
   absl::StatusOr<std::unique_ptr<UpdateCursor>> Open(absl::string_view message) const override;
+  // Buffers stay as they are.
+  const Layout* PackedLayout() const override { return parameters_->PackedLayout(); }
+  absl::StatusOr<std::string> Pack(absl::string_view message, const UpdateHistory& history) const override;
+  absl::StatusOr<std::string> Unpack(absl::string_view packed, const UpdateHistory& history) const override;
+  absl::Status AddToHistory(absl::string_view message, UpdateHistory* history) const override;
 
  private:
   class Cursor;
 
   int64_t TailBytes() const { return 4 * (layout_.size() - layout_.parameters()); }
+  // How many bytes of the message are the codec's own. INVALID_ARGUMENT when the buffers are not behind them.
+  absl::StatusOr<size_t> ParameterBytes(absl::string_view message) const;
   // What `options` says of the parameters. INVALID_ARGUMENT when it, or the update, does not fit the layout.
   absl::StatusOr<EncodeOptions> ForParameters(size_t update, const EncodeOptions& options) const;
   // INVALID_ARGUMENT for the first element of a buffer that is NaN or infinite.

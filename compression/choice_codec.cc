@@ -123,6 +123,39 @@ absl::StatusOr<absl::optional<std::vector<uint32_t>>> ChoiceCodec::SentPositions
   return codec->SentPositions(message.substr(kHeader));
 }
 
+const Layout* ChoiceCodec::PackedLayout() const {
+  const Layout* const first = choices_[0]->PackedLayout();
+  for (const auto& codec : choices_) {
+    const Layout* const layout = codec->PackedLayout();
+    if (first == nullptr || layout == nullptr || layout->Hash() != first->Hash()) return nullptr;
+  }
+  return first;
+}
+
+absl::StatusOr<const Codec*> ChoiceCodec::NamedForPacking(absl::string_view message) const {
+  if (PackedLayout() != nullptr) return Named(message);
+  return absl::FailedPreconditionError(absl::StrCat("the ", choices_.size(), " codings that the run chooses from, ",
+                                                    name(), " first, have no tensors in common whose positions a ",
+                                                    "history could pack; use one grouping and sparse codecs only"));
+}
+
+absl::StatusOr<std::string> ChoiceCodec::Pack(absl::string_view message, const UpdateHistory& history) const {
+  TERSE_ASSIGN_OR_RETURN(const Codec* const codec, NamedForPacking(message));
+  TERSE_ASSIGN_OR_RETURN(const std::string packed, codec->Pack(message.substr(kHeader), history));
+  return WithHeader(ChoiceOf(message), packed);
+}
+
+absl::StatusOr<std::string> ChoiceCodec::Unpack(absl::string_view packed, const UpdateHistory& history) const {
+  TERSE_ASSIGN_OR_RETURN(const Codec* const codec, NamedForPacking(packed));
+  TERSE_ASSIGN_OR_RETURN(const std::string message, codec->Unpack(packed.substr(kHeader), history));
+  return WithHeader(ChoiceOf(packed), message);
+}
+
+absl::Status ChoiceCodec::AddToHistory(absl::string_view message, UpdateHistory* history) const {
+  TERSE_ASSIGN_OR_RETURN(const Codec* const codec, NamedForPacking(message));
+  return codec->AddToHistory(message.substr(kHeader), history);
+}
+
 int64_t ChoiceOf(absl::string_view message) {
   return message.size() >= kHeader && message[0] == kFormat ? static_cast<uint8_t>(message[1]) : 0;
 }

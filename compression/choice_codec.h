@@ -38,6 +38,11 @@ class ChoiceCodec : public Codec {
   absl::StatusOr<int64_t> CostBits(absl::Span<const float> update, const EncodeOptions& options) const override;
   absl::StatusOr<std::unique_ptr<UpdateCursor>> Open(absl::string_view message) const override;
   absl::StatusOr<absl::optional<std::vector<uint32_t>>> SentPositions(absl::string_view message) const override;
+  // One history for all choices: null, so that nothing can be packed, when they group tensors in different ways.
+  const Layout* PackedLayout() const override;
+  absl::StatusOr<std::string> Pack(absl::string_view message, const UpdateHistory& history) const override;
+  absl::StatusOr<std::string> Unpack(absl::string_view packed, const UpdateHistory& history) const override;
+  absl::Status AddToHistory(absl::string_view message, UpdateHistory* history) const override;
 
  private:
   struct Picked {
@@ -50,6 +55,8 @@ class ChoiceCodec : public Codec {
   absl::StatusOr<Picked> Pick(const EncodeOptions& options) const;
   // The codec that the message names. INVALID_ARGUMENT when it names none.
   absl::StatusOr<const Codec*> Named(absl::string_view message) const;
+  // FAILED_PRECONDITION when PackedLayout() is null.
+  absl::StatusOr<const Codec*> NamedForPacking(absl::string_view message) const;
 
   const std::vector<std::unique_ptr<const Codec>> choices_;
 };

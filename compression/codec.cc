@@ -23,6 +23,13 @@ absl::Status ForEachRun(const Codec& codec, absl::string_view message, Visit vis
   }
 }
 
+absl::Status NothingToPack(const Codec& codec) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("codec ", codec.name(),
+                   " sends no positions that a history could pack; use a sparse codec, "
+                   "such as sbc, or another setting of codec.positions"));
+}
+
 }  // namespace
 
 void AddRun(const DecodedRun& run, float scale, int64_t base, float* accumulator) {
@@ -74,5 +81,13 @@ absl::StatusOr<absl::optional<std::vector<uint32_t>>> Codec::SentPositions(absl:
   if (all) return absl::optional<std::vector<uint32_t>>();
   return absl::make_optional(std::move(sent));
 }
+
+absl::StatusOr<std::string> Codec::Pack(absl::string_view, const UpdateHistory&) const { return NothingToPack(*this); }
+
+absl::StatusOr<std::string> Codec::Unpack(absl::string_view, const UpdateHistory&) const {
+  return NothingToPack(*this);
+}
+
+absl::Status Codec::AddToHistory(absl::string_view, UpdateHistory*) const { return NothingToPack(*this); }
 
 }  // namespace terse

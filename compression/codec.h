@@ -17,6 +17,8 @@
 
 namespace terse {
 
+class UpdateHistory;
+
 // Names one encoding for the random draws of stochastic codecs: the same key gives the same draws, in any order and on
 // any number of threads, and two encodings that should be independent need different keys.
 struct CodecKey {
@@ -129,6 +131,20 @@ class Codec {
   // The flat positions of the parameters that the message carries, increasing; nullopt when it carries all of them.
   // Buffers travel with every message and are not among them: who masks momentum by these positions has none there.
   virtual absl::StatusOr<absl::optional<std::vector<uint32_t>>> SentPositions(absl::string_view message) const;
+
+  // A message in another form, with its positions coded by a history of messages that both ends have
+  // (update_history.h). Packing a message and unpacking it with an equal history gives the message back. The history
+  // is of the tensors of PackedLayout(); null for a codec that sends no positions, whose methods below return
+  // FAILED_PRECONDITION.
+  virtual const Layout* PackedLayout() const { return nullptr; }
+  // INVALID_ARGUMENT for what Validate refuses.
+  virtual absl::StatusOr<std::string> Pack(absl::string_view message, const UpdateHistory& history) const;
+  // INVALID_ARGUMENT for bytes that Pack could not have made with this history. Another history than the packer's is
+  // not always noticed, and buffers are not looked at: validate the message as one that came unpacked, and compare its
+  // hash.
+  virtual absl::StatusOr<std::string> Unpack(absl::string_view packed, const UpdateHistory& history) const;
+  // The next message that counts. INVALID_ARGUMENT, and no change, for what Validate refuses.
+  virtual absl::Status AddToHistory(absl::string_view message, UpdateHistory* history) const;
 };
 
 // accumulator[p - base] += scale * value for every element of the run, both operations in float32. All p are at least

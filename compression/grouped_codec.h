@@ -38,6 +38,17 @@ class GroupedCodec : public Codec {
                                            const EncodeOptions& options) const override;
   absl::StatusOr<int64_t> CostBits(absl::Span<const float> update, const EncodeOptions& options) const override;
   absl::StatusOr<std::unique_ptr<UpdateCursor>> Open(absl::string_view message) const override;
+  // Messages are the inner codec's: so are histories, of its groups.
+  const Layout* PackedLayout() const override { return inner_->PackedLayout(); }
+  absl::StatusOr<std::string> Pack(absl::string_view message, const UpdateHistory& history) const override {
+    return inner_->Pack(message, history);
+  }
+  absl::StatusOr<std::string> Unpack(absl::string_view packed, const UpdateHistory& history) const override {
+    return inner_->Unpack(packed, history);
+  }
+  absl::Status AddToHistory(absl::string_view message, UpdateHistory* history) const override {
+    return inner_->AddToHistory(message, history);
+  }
 
  private:
   class Cursor;

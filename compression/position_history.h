@@ -7,8 +7,11 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "compression/history_kernels.h"
 
@@ -33,6 +36,13 @@ class PositionHistory {
   // `side` is 1 for a message whose elements are all negative, otherwise 0.
   void Add(absl::Span<const uint32_t> positions, int side);
 
+  // Appends the whole state (FORMAT.md, "State of a history"): StateBytes() bytes.
+  void AppendState(std::string* out) const;
+  int64_t StateBytes() const;
+  // The history of a tensor of that shape whose state `state` is. INVALID_ARGUMENT for bytes that no history has; what
+  // it takes is safe to use, though not every such state can come from messages.
+  static absl::StatusOr<PositionHistory> FromState(int64_t rows, int64_t columns, absl::string_view state);
+
   // The masses, each 1..255, of the elements from `begin` on, for a message of that side.
   void Masses(int side, int64_t begin, absl::Span<uint8_t> masses) const;
 
@@ -53,6 +63,7 @@ class PositionHistory {
     std::array<std::vector<uint8_t>, 2> levels;
   };
 
+  absl::Status ReadState(absl::string_view state);
   static void UpdateLevels(Lines* lines);
   void Learn(absl::Span<const uint32_t> positions, int side);
   void AddToLines(absl::Span<const uint32_t> positions, int side);

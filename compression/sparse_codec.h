@@ -63,6 +63,10 @@ absl::Status CheckDensity(const CodecSpec& spec);
 class SparseCodec : public TensorCodec {
  public:
   std::unique_ptr<EncodeScratch> NewScratch() const override;
+  const Layout* PackedLayout() const override { return &layout(); }
+  absl::StatusOr<std::string> Pack(absl::string_view message, const UpdateHistory& history) const override;
+  absl::StatusOr<std::string> Unpack(absl::string_view packed, const UpdateHistory& history) const override;
+  absl::Status AddToHistory(absl::string_view message, UpdateHistory* history) const override;
 
  protected:
   SparseCodec(const Layout& layout, SparseFormat format);
@@ -83,10 +87,17 @@ class SparseCodec : public TensorCodec {
  private:
   class Reader;
   struct Scratch;
+  struct Part;
 
   absl::Status EncodeTensors(absl::Span<const TensorInput> tensors, BitWriter* writer) const override;
   absl::StatusOr<int64_t> TensorsBits(absl::Span<const TensorInput> tensors) const override;
   std::unique_ptr<TensorReader> NewReader() const override;
+
+  // Reads a message, packed where `history` is not null, and calls visit(part) for each tensor. Parts that were visited
+  // before an error are as they were read.
+  template <typename Visit>
+  absl::Status ForEachPart(absl::string_view message, const UpdateHistory* history, Visit visit) const;
+  absl::Status CheckHistory(const UpdateHistory& history) const;
 
   // Fills scratch->parts.
   absl::Status SelectAll(absl::Span<const TensorInput> tensors, Scratch* scratch) const;

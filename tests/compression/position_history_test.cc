@@ -1,8 +1,10 @@
 #include "compression/position_history.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "compression/simd.h"
@@ -115,6 +117,69 @@ TEST(PositionHistory, IsTheSameOnEveryTarget) {
     EXPECT_EQ(MassesOf(one, 0), expected) << target;
   }
   ASSERT_TRUE(UseSimdTarget("").ok());
+}
+
+// Where the fields of a state begin (FORMAT.md, "State of a history").
+constexpr size_t kNowAt = 0, kFadeAt = 8, kMessagesAt = 16, kBlocksAt = 24, kSentAt = kBlocksAt + 4 * 128;
+constexpr size_t kCells = 7 * 16, kSeenAt = kSentAt + 8 * kCells;
+
+PositionHistory WithThreeMessages() {
+  PositionHistory history(20, 30);
+  for (uint32_t message = 0; message < 3; ++message) history.Add(Range(10 * message, 10 * message + 25), message % 2);
+  return history;
+}
+
+std::string StateOf(const PositionHistory& history) {
+  std::string state;
+  history.AppendState(&state);
+  return state;
+}
+
+std::string With(std::string state, size_t at, uint64_t value, int bytes) {
+  for (int i = 0; i < bytes; ++i) state[at + i] = static_cast<char>(value >> (8 * i));
+  return state;
+}
+
+TEST(PositionHistoryState, RefusesFieldsThatNoHistoryHas) {
+  const std::string state = StateOf(WithThreeMessages());
+  EXPECT_EQ(static_cast<int64_t>(state.size()), WithThreeMessages().StateBytes());
+  ASSERT_TRUE(PositionHistory::FromState(20, 30, state).ok());
+  const auto expect_refused = [](const std::string& bytes, const char* reason) {
+    EXPECT_THAT(PositionHistory::FromState(20, 30, bytes).status().ToString(), ::testing::HasSubstr(reason));
+  };
+  expect_refused(state.substr(1), "bytes; this tensor's state has");
+  expect_refused(state + '\0', "bytes; this tensor's state has");
+  expect_refused(With(state, kNowAt, 4, 8), "counters");
+  expect_refused(With(With(state, kNowAt, uint64_t{1} << 49, 8), kMessagesAt, uint64_t{1} << 49, 8), "counters");
+  expect_refused(With(state, kMessagesAt, ~uint64_t{0}, 8), "counters");
+  expect_refused(With(state, kFadeAt, 0, 8), "fade");
+  expect_refused(With(state, kFadeAt, 8 * 30 + 1, 8), "fade");
+  expect_refused(With(state, kBlocksAt, 1201, 4), "a block");
+  expect_refused(With(state, kBlocksAt + 4 * 3, 5, 4), "growing block");
+  expect_refused(With(state, kSentAt, (uint64_t{1} << 44) + 1, 8), "a cell");
+  expect_refused(With(state, kSeenAt + 8 * (kCells - 1), (uint64_t{1} << 44) + 1, 8), "a cell");
+  expect_refused(With(state, kSentAt, uint64_t{1} << 40, 8), "more positions than elements");
+}
+
+// What is taken is safe, whatever it means: masses are 1 or more, and messages can be added.
+TEST(PositionHistoryState, IsSafeToUseHoweverItIsDamaged) {
+  const std::string state = StateOf(WithThreeMessages());
+  Random random(8);
+  int taken = 0;
+  for (int trial = 0; trial < 3000; ++trial) {
+    std::string damaged = state;
+    const int changes = 1 + static_cast<int>(random.Below(6));
+    for (int i = 0; i < changes; ++i) damaged[random.Below(state.size())] = static_cast<char>(random.Next());
+    auto history = PositionHistory::FromState(20, 30, damaged);
+    if (!history.ok()) continue;
+    ++taken;
+    EXPECT_EQ(StateOf(*history), damaged);
+    for (int message = 0; message < 3; ++message) {
+      for (uint8_t mass : MassesOf(*history, message % 2)) ASSERT_GE(mass, 1);
+      history->Add(Range(7, 300), message % 2);
+    }
+  }
+  EXPECT_GT(taken, 300);
 }
 
 }  // namespace

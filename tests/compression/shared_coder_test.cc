@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "compression/gap_code.h"
 #include "compression/rice.h"
 #include "compression/simd.h"
 #include "tests/compression/positions.h"
@@ -199,6 +200,50 @@ void ExpectRefusedOrCanonical(const Line& line, const std::string& bytes, std::m
   }
 }
 
+// Two lanes, the first of which goes on where the second is, as no encoder that is given increasing positions has it.
+TEST(SharedCoder, RefusesLanesThatOverlap) {
+  Line line({700, 800, 0.012, 1.0});
+  for (int message = 0; message < 3; ++message) line.Advance();
+  const int64_t count = static_cast<int64_t>(line.positions().size());
+  ASSERT_GE(count, 4096);
+  const int64_t end = count / 2;  // index of the position between the lanes
+  const auto decode = [&](const Positions& positions) {
+    const ExactBytes bytes(EncodePositions(line.coder(), positions, line.size(), kLead));
+    return DecodePositions(line.coder(), count, line.size(), bytes.After(kLead)).status();
+  };
+  Positions positions = line.positions();
+  positions[end - 1] = positions[end] - 1;
+  EXPECT_EQ(decode(positions), absl::OkStatus());
+  positions[end - 1] = positions[end];
+  EXPECT_EQ(decode(positions), PositionPastTheEnd("shared"));
+  positions[end - 2] = positions[end] + 40;
+  positions[end - 1] = positions[end] + 50;
+  EXPECT_EQ(decode(positions), PositionPastTheEnd("shared"));
+}
+
+TEST(SharedCoder, RefusesALaneThatEndsPastTheTensor) {
+  Line line({700, 800, 0.012, 1.0});
+  for (int message = 0; message < 3; ++message) line.Advance();
+  const int64_t count = static_cast<int64_t>(line.positions().size());
+  ASSERT_GE(count, 4096);
+  const std::string bytes = EncodePositions(line.coder(), line.positions(), line.size());
+  BitReader stream(bytes);
+  uint32_t selector = 0, length = 0;
+  ASSERT_TRUE(stream.Get(1, &selector) && stream.Get(4, &length));
+  const uint64_t end_at = stream.position() + 16 + length;
+  for (const uint32_t end : {560000u, (1u << 20) - 1}) {
+    std::string corrupt = bytes;
+    for (int bit = 0; bit < 20; ++bit) {
+      const uint64_t at = end_at + bit;
+      const char mask = static_cast<char>(1 << at % 8);
+      corrupt[at / 8] = static_cast<char>((end >> bit & 1) != 0 ? corrupt[at / 8] | mask : corrupt[at / 8] & ~mask);
+    }
+    const ExactBytes exact(corrupt);
+    EXPECT_EQ(DecodePositions(line.coder(), count, line.size(), exact.After(0)).status(), PositionPastTheEnd("shared"))
+        << end;
+  }
+}
+
 // At every place of the header, and here and there in the words.
 TEST(SharedCoder, RefusesTruncatedAndCorruptLanesOrDecodesWhatItWouldWrite) {
   Line line({700, 800, 0.012, 1.0});
@@ -252,7 +297,7 @@ TEST(SharedCoder, RefusesCorruptBytesOrDecodesWhatItWouldWrite) {
 TEST(SharedCoder, WritesTheBytesOfTheGoldenFile) {
   std::ifstream file(TERSE_SHARED_GOLDEN_FILE);
   std::unique_ptr<PositionHistory> history;
-  int messages = 0, coded = 0;
+  int messages = 0, coded = 0, states = 0;
   for (std::string line; std::getline(file, line);) {
     std::istringstream fields(line);
     std::string first;
@@ -261,6 +306,14 @@ TEST(SharedCoder, WritesTheBytesOfTheGoldenFile) {
       int64_t rows = 0, columns = 0;
       fields >> rows >> columns;
       history = std::make_unique<PositionHistory>(rows, columns);
+      continue;
+    }
+    if (first == "state") {
+      std::string expected, state;
+      fields >> expected;
+      history->AppendState(&state);
+      ASSERT_TRUE(absl::BytesToHexString(state) == expected) << "behind message " << messages;
+      ++states;
       continue;
     }
     const int side = std::stoi(first);
@@ -278,6 +331,7 @@ TEST(SharedCoder, WritesTheBytesOfTheGoldenFile) {
     history->Add(positions, side);
   }
   EXPECT_EQ(messages, 255);
+  EXPECT_EQ(states, 5);
   EXPECT_GT(coded, 200);
 }
 

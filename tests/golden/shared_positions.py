@@ -104,6 +104,27 @@ class History:
         if self.blocks[-1] * 128 >= self.size:
             self.blocks.append(0)
 
+    def state(self):
+        """The bytes that disks keep."""
+        now = len(self.blocks) - 1
+        swept = now // 32 * 32
+        fade = self.fade if self.lined else 8 * max(self.rows, self.columns)
+        out = b''.join(n.to_bytes(8, 'little') for n in (now, fade, self.messages))
+        newest = {block % 128: count for block, count in enumerate(self.blocks) if block > now - 128}
+        out += b''.join(newest.get(i, 0).to_bytes(4, 'little') for i in range(128))
+        for cells in (self.sent, self.seen):
+            out += b''.join(cells.get((b, level), 0).to_bytes(8, 'little')
+                            for b in range(1 + 2 * AGES) for level in range(LEVELS))
+        if self.lined:
+            out += b''.join(count.to_bytes(4, 'little') for axis in ('row', 'column') for side in (0, 1)
+                            for count in self.lines[axis, side])
+        last = bytearray()
+        for element in range(self.size):
+            block, side = self.last.get(element, (-1, 0))
+            known = block >= 0 and swept - block < 64
+            last.append(block % 128 + 128 * side if known else (swept - 95) % 128)
+        return out + bytes(last)
+
     def masses(self, side):
         cell_of = self.cells(side)
         sent, seen = sum(self.sent.values()), sum(self.seen.values())
@@ -196,7 +217,8 @@ def shared(history, side, positions, rice):
 
 
 def lines():
-    """`tensor ROWS COLUMNS`, then for each message `SIDE POSITION...` and the bytes that its positions take."""
+    """`tensor ROWS COLUMNS`, then for each message `SIDE POSITION...` and the bytes that its positions take; of small
+    tensors at the end `state` and the state's bytes."""
     draw = random.Random(6)
     # With 64 positions of 4,096 elements the frequencies of the windows need what is taken from the first.
     # The last three: a lane of the most positions, and two with the fewest, of the same length and not.
@@ -220,6 +242,8 @@ def lines():
             yield ' '.join(map(str, [side] + positions))
             yield f'{width} {value.to_bytes((width + 7) // 8, "little").hex()}'
             history.add(positions, side)
+        if rows * columns < 5000:
+            yield f'state {history.state().hex()}'
 
 
 if __name__ == '__main__':

@@ -1,0 +1,220 @@
+// Reads the messages of sparse_codec.h, also packed ones. Not for use by anything else.
+#ifndef TERSE_COMPRESSION_SPARSE_READER_H_
+#define TERSE_COMPRESSION_SPARSE_READER_H_
+
+#include <algorithm>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "compression/shared_coder.h"
+#include "compression/sparse_codec.h"
+#include "compression/update_history.h"
+#include "core/status.h"
+
+namespace terse {
+
+class SparseCodec::Reader : public TensorReader {
+ public:
+  // `history` as in Codec::Unpack, for a packed message; else null.
+  explicit Reader(const SparseCodec* codec, const UpdateHistory* history = nullptr)
+      : codec_(codec), history_(history) {}
+
+  std::unique_ptr<TensorReader> Clone() const override {
+    auto clone = std::make_unique<Reader>(codec_, history_);
+    clone->at_ = at_;
+    if (reader_ != nullptr) clone->reader_ = reader_->Clone();
+    return clone;
+  }
+
+  absl::Status StartMessage(BitReader* stream) override {
+    if (codec_->format_.planned.empty()) return absl::OkStatus();
+    uint32_t all_planned = 0;
+    if (!stream->Get(1, &all_planned)) return TruncatedIn("its header");
+    at_.all_planned = all_planned == 1;
+    return absl::OkStatus();
+  }
+
+  absl::Status StartTensor(int64_t tensor, BitReader* stream) override {
+    at_.tensor = tensor;
+    reader_ = nullptr;
+    at_.filled = 0;
+    at_.used = 0;
+    TERSE_RETURN_IF_ERROR(ReadCount(stream));
+    if (at_.left == 0) return absl::OkStatus();
+    TERSE_RETURN_IF_ERROR(ReadScale(stream));
+    at_.payload = *stream;
+    TERSE_RETURN_IF_ERROR(SkipPayload(stream));
+    const int64_t size = codec_->tensor(tensor).size;
+    if (history_ == nullptr) {
+      TERSE_ASSIGN_OR_RETURN(reader_, codec_->format_.coder->Open(at_.left, size, *stream));
+    } else {
+      const SharedCoder coder(&history_->tensors()[tensor], side());
+      TERSE_ASSIGN_OR_RETURN(reader_, coder.Open(at_.left, size, *stream));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Next(int64_t limit, DecodedRun* run) override {
+    run->count = 0;
+    if (at_.used == at_.filled) TERSE_RETURN_IF_ERROR(Fill());
+    const int64_t end = codec_->tensor(at_.tensor).offset + limit;
+    int64_t until = at_.filled;
+    if (at_.used < at_.filled && at_.positions[at_.filled - 1] >= end) {
+      until = at_.used + CountBelow(at_.positions + at_.used, at_.filled - at_.used, end);
+    }
+    run->count = until - at_.used;
+    run->positions = at_.positions + at_.used;
+    run->values = at_.values + at_.used;
+    run->common = codec_->ElementBits(at_.is_signed) == 0;
+    at_.used = until;
+    return absl::OkStatus();
+  }
+
+  // Of the tensor that was started, if it sends anything: that of PositionHistory.
+  int side() const { return at_.scale < 0 ? 1 : 0; }
+
+  absl::Status FinishTensor(BitReader* stream) override {
+    if (reader_ != nullptr) {
+      TERSE_ASSIGN_OR_RETURN(*stream, reader_->Finish());
+    }
+    const bool last = at_.tensor + 1 == static_cast<int64_t>(codec_->layout().tensors().size());
+    if (last && !codec_->format_.planned.empty() && !at_.all_planned && !at_.any_corrected) {
+      return absl::InvalidArgumentError("the message corrects no count; its first bit must be 1 then");
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status ReadCount(BitReader* stream) {
+    const bool free = codec_->format_.planned.empty();
+    uint32_t as_planned = free ? 0 : 1;
+    if (!free && !at_.all_planned && !stream->Get(1, &as_planned)) return TruncatedIn("its header");
+    if (as_planned == 1) {
+      at_.left = codec_->format_.planned[at_.tensor];
+      return absl::OkStatus();
+    }
+    at_.any_corrected = true;
+    uint32_t count = 0;
+    if (!stream->Get(codec_->CountBits(at_.tensor), &count)) return TruncatedIn("its header");
+    const int64_t most = free ? codec_->tensor(at_.tensor).size : codec_->format_.planned[at_.tensor] - 1;
+    if (count > most) {
+      return absl::InvalidArgumentError(absl::StrCat("a count of ", count, "; at most ", most, " can be written here"));
+    }
+    at_.left = count;
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadScale(BitReader* stream) {
+    const SparseFormat& format = codec_->format_;
+    uint32_t is_signed = format.values != SparseValues::kCommon;
+    if (format.values == SparseValues::kCommonOrSigned && !stream->Get(1, &is_signed)) return TruncatedIn("its header");
+    at_.is_signed = is_signed == 1;
+    at_.scale = format.fixed_scale;
+    const int scale_bits = codec_->ScaleBits();
+    if (scale_bits > 0) {
+      uint32_t bits = 0;
+      if (!stream->Get(scale_bits, &bits)) return TruncatedIn("its header");
+      at_.scale = FloatFromBits(bits << (32 - scale_bits));
+      const uint32_t magnitude = MagnitudeBits(FloatBits(at_.scale));
+      if (magnitude == 0 || magnitude >= kInfinityBits || (at_.is_signed && at_.scale < 0)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("its scale is ", at_.scale, "; it must be finite, not 0, and positive where signs follow"));
+      }
+    }
+    if (codec_->ElementBits(at_.is_signed) == 0) std::fill(at_.values, at_.values + kDecodedRun, at_.scale);
+    return absl::OkStatus();
+  }
+
+  // Moves past the values, to where the positions begin.
+  absl::Status SkipPayload(BitReader* stream) {
+    if (codec_->format_.values != SparseValues::kLevels) {
+      const uint64_t bits = static_cast<uint64_t>(at_.left) * codec_->ElementBits(at_.is_signed);
+      return stream->Skip(bits) ? absl::OkStatus() : TruncatedIn("its values");
+    }
+    for (int64_t i = 0; i < at_.left; ++i) {
+      uint32_t level = 0;
+      if (!GetLevel(stream, &level)) {
+        return absl::InvalidArgumentError("its values end early, or one is 2^31 scales or more");
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Decodes the next elements into the buffer.
+  absl::Status Fill() {
+    at_.filled = std::min(at_.left, kDecodedRun);
+    at_.used = 0;
+    at_.left -= at_.filled;
+    if (at_.filled == 0) return absl::OkStatus();
+    TERSE_RETURN_IF_ERROR(reader_->Next(absl::MakeSpan(at_.positions, at_.filled)));
+    const uint32_t offset = static_cast<uint32_t>(codec_->tensor(at_.tensor).offset);
+    for (int64_t i = 0; i < at_.filled; ++i) at_.positions[i] += offset;
+    switch (codec_->ElementBits(at_.is_signed)) {
+      case 0:
+        return absl::OkStatus();
+      case 1:
+        FillSigns();
+        return absl::OkStatus();
+      case 32:
+        return FillFloats();
+      default:
+        FillLevels();
+        return absl::OkStatus();
+    }
+  }
+
+  // StartTensor saw that the payloads of all elements are there.
+  void FillSigns() {
+    for (int64_t i = 0; i < at_.filled; ++i) {
+      uint32_t negative = 0;
+      at_.payload.Get(1, &negative);
+      at_.values[i] = FloatFromBits(FloatBits(at_.scale) ^ (negative == 1 ? kSignBit : 0));
+    }
+  }
+
+  void FillLevels() {
+    for (int64_t i = 0; i < at_.filled; ++i) {
+      uint32_t level = 0;
+      GetLevel(&at_.payload, &level);
+      at_.values[i] = LevelValue(at_.scale, level);
+    }
+  }
+
+  absl::Status FillFloats() {
+    for (int64_t i = 0; i < at_.filled; ++i) {
+      uint32_t payload = 0;
+      at_.payload.Get(32, &payload);
+      if (MagnitudeBits(payload) == 0 || MagnitudeBits(payload) >= kInfinityBits) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("a value of ", FloatFromBits(payload), "; values must be finite and not 0"));
+      }
+      at_.values[i] = FloatFromBits(payload);
+    }
+    return absl::OkStatus();
+  }
+
+  struct State {
+    bool all_planned = false;
+    bool any_corrected = false;
+    int64_t tensor = 0;
+    bool is_signed = false;
+    float scale = 0;
+    BitReader payload;
+    int64_t left = 0;    // elements that are not in the buffer yet
+    int64_t filled = 0;  // of the buffer
+    int64_t used = 0;
+    uint32_t positions[kDecodedRun];
+    float values[kDecodedRun];
+  };
+
+  static constexpr uint32_t kSignBit = 0x80000000u;
+
+  const SparseCodec* const codec_;
+  const UpdateHistory* const history_;
+  State at_;
+  std::unique_ptr<PositionReader> reader_;
+};
+
+}  // namespace terse
+
+#endif  // TERSE_COMPRESSION_SPARSE_READER_H_
