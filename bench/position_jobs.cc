@@ -6,6 +6,7 @@
 #include "compression/bit_stream.h"
 #include "compression/codec.h"
 #include "compression/position_coder_table.h"
+#include "compression/shared_coder.h"
 #include "compression/simd.h"
 
 namespace terse {
@@ -36,21 +37,25 @@ struct CoderFigures {
   double bits = 0;  // a position
 };
 
-CoderFigures MeasureCoder(const PositionCoder& coder, double density, const JobSetting& setting) {
-  const int64_t count = static_cast<int64_t>(density * static_cast<double>(setting.large));
-  const std::vector<uint32_t> positions = RandomPositions(count, setting.large, 1);
+CoderFigures MeasurePositions(const PositionCoder& coder, const std::vector<uint32_t>& positions, int64_t size,
+                              int repetitions) {
+  const int64_t count = static_cast<int64_t>(positions.size());
   const auto nothing = [] {};
   const double millions = 1e-6 * static_cast<double>(count);
   std::string bytes;
-  Write(coder, positions, setting.large, &bytes);
+  Write(coder, positions, size, &bytes);
   CoderFigures figures;
-  const int repetitions = setting.Repetitions(51);
-  figures.encode = millions / MedianSeconds(repetitions, ThreadSeconds, nothing,
-                                            [&] { Write(coder, positions, setting.large, &bytes); });
+  figures.encode =
+      millions / MedianSeconds(repetitions, ThreadSeconds, nothing, [&] { Write(coder, positions, size, &bytes); });
   figures.decode =
-      millions / MedianSeconds(repetitions, ThreadSeconds, nothing, [&] { Read(coder, bytes, count, setting.large); });
-  figures.bits = static_cast<double>(coder.Bits(positions, setting.large)) / static_cast<double>(count);
+      millions / MedianSeconds(repetitions, ThreadSeconds, nothing, [&] { Read(coder, bytes, count, size); });
+  figures.bits = static_cast<double>(coder.Bits(positions, size)) / static_cast<double>(count);
   return figures;
+}
+
+CoderFigures MeasureCoder(const PositionCoder& coder, double density, const JobSetting& setting) {
+  const int64_t count = static_cast<int64_t>(density * static_cast<double>(setting.large));
+  return MeasurePositions(coder, RandomPositions(count, setting.large, 1), setting.large, setting.Repetitions(51));
 }
 
 Target RiceDecodeTarget(const std::string& simd) {
@@ -100,6 +105,41 @@ std::vector<Metric> MeasureAllCoders(double density, const JobSetting& setting) 
   return metrics;
 }
 
+// About `count` of `size` positions: a random quarter of the elements that are ever sent.
+std::vector<uint32_t> SomeOfTheLively(const std::vector<uint32_t>& lively, Random* random) {
+  std::vector<uint32_t> positions;
+  for (uint32_t position : lively) {
+    if (random->Below(4) == 0) positions.push_back(position);
+  }
+  return positions;
+}
+
+// The coder "shared" on messages that send some of the same elements again and again: on random positions a history
+// tells nothing, and the coder is rice. A tensor as large as LeNet5's largest, and a large one.
+std::vector<Metric> MeasureShared(const JobSetting& setting) {
+  constexpr double kDensity = 0.01;
+  constexpr int64_t kColumns = 800;
+  constexpr int kMessages = 8;
+  std::vector<Metric> metrics;
+  for (const int64_t wanted : {int64_t{400'000}, setting.large}) {
+    PositionHistory history(wanted / kColumns, kColumns);
+    const int64_t size = history.size();
+    Random random(1);
+    const int64_t lively_count = static_cast<int64_t>(4 * kDensity * static_cast<double>(size));
+    const std::vector<uint32_t> lively = RandomPositions(lively_count, size, 1);
+    for (int i = 0; i < kMessages; ++i) history.Add(SomeOfTheLively(lively, &random), i % 2);
+    const std::vector<uint32_t> positions = SomeOfTheLively(lively, &random);
+    const CoderFigures figures = MeasurePositions(SharedCoder(&history, 0), positions, size, setting.Repetitions(101));
+    const double rice = static_cast<double>(Must(FindPositionCoder("rice"))->Bits(positions, size));
+    const std::string name = absl::StrCat("p=", kDensity, " n=", size);
+    metrics.push_back({"shared_encode_mpos_s", name, figures.encode, {}, {}});
+    metrics.push_back({"shared_decode_mpos_s", name, figures.decode, AtLeast(50), {}});
+    metrics.push_back(
+        {"shared_bits_over_rice", name, figures.bits * static_cast<double>(positions.size()) / rice, AtMost(0.9), {}});
+  }
+  return metrics;
+}
+
 }  // namespace
 
 std::vector<Job> PositionJobs() {
@@ -113,6 +153,10 @@ std::vector<Job> PositionJobs() {
                     4,
                     [density](const JobSetting& setting) { return MeasureAllCoders(density, setting); }});
   }
+  jobs.push_back({{"shared_encode_mpos_s", "shared_decode_mpos_s", "shared_bits_over_rice"},
+                  "the position coder with a history",
+                  6,
+                  MeasureShared});
   return jobs;
 }
 
