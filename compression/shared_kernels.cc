@@ -31,7 +31,8 @@ HWY_INLINE void SumWith(SumsOf8 sums_of_8, MassRun* run) {
   const int64_t padded = (run->count + kSumStep - 1) / kSumStep * kSumStep;
   std::fill(run->masses.begin() + run->count, run->masses.begin() + padded, uint8_t{0});
   int32_t sum = 0;
-  int32_t* to = run->sums.data();
+  run->sums[0] = 0;
+  int32_t* to = run->sums.data() + 1;
   for (int64_t i = 0; i < padded; i += kSumStep) {
     uint64_t sums[kSumStep / MassRun::kGroup];
     sums_of_8(&run->masses[i], sums);
@@ -86,13 +87,13 @@ HWY_INLINE Place FindInGroup(const uint8_t* group, uint32_t wanted) {
 template <typename Count>
 HWY_INLINE Place Find(Count count, const MassRun& run, int64_t from, int32_t wanted) {
   int64_t group = from / MassRun::kGroup;
-  int64_t passed = count(&run.sums[group], wanted);
+  int64_t passed = count(&run.sums[group + 1], wanted);
   group += passed;
   while (HWY_UNLIKELY(passed == MassRun::kLook)) {
-    passed = count(&run.sums[group], wanted);
+    passed = count(&run.sums[group + 1], wanted);
     group += passed;
   }
-  const int32_t before = group == 0 ? 0 : run.sums[group - 1];
+  const int32_t before = run.sums[group];
   const Place in_group = FindInGroup(&run.masses[group * MassRun::kGroup], static_cast<uint32_t>(wanted - before));
   return {group * MassRun::kGroup + in_group.index, before + in_group.before};
 }

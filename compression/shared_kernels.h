@@ -39,7 +39,7 @@ struct MassRun {
   int64_t count = 0;
   int32_t total = 0;
   std::array<uint8_t, kMost> masses;
-  std::array<int32_t, kMost / kGroup + kLook> sums;  // up to the end of each group, then INT32_MAX
+  std::array<int32_t, 1 + kMost / kGroup + kLook> sums;  // 0, up to the end of each group, then INT32_MAX
 };
 
 // The decoder of some of a tensor's positions, in a stretch of its elements of their own. Lanes are decoded in step, so
