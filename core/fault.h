@@ -88,11 +88,14 @@ enum class Mutant {
   kReopenClosed,        // a restart turns a CLOSED round back into OPEN
   kNoPredecessorCheck,  // nobody compares the client's last applied update
   kForgetServerState,   // a restart begins with a fresh residual and optimizer of the server
-  kForgetRounds         // a restarted coordinator's controller has not seen the rounds before
+  kForgetRounds,        // a restarted coordinator's controller has not seen the rounds before
+  kForgetHistory,       // a restarted client begins with a history of no updates
+  kKeepHistory          // a RESET leaves the coordinator the client's history
 };
 inline constexpr absl::string_view kMutantNames[] = {
-    "none",        "settle_on_receipt", "rename_before_sync",   "timeout_is_reject",   "split_transaction", "no_dedupe",
-    "sync_normal", "reopen_closed",     "no_predecessor_check", "forget_server_state", "forget_rounds",
+    "none",          "settle_on_receipt", "rename_before_sync", "timeout_is_reject",    "split_transaction",
+    "no_dedupe",     "sync_normal",       "reopen_closed",      "no_predecessor_check", "forget_server_state",
+    "forget_rounds", "forget_history",    "keep_history",
 };
 
 constexpr int FailpointIndex(absl::string_view name) {

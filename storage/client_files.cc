@@ -19,6 +19,7 @@ namespace {
 constexpr absl::string_view kDense = "dense";
 constexpr absl::string_view kOutbox = "outbox";
 constexpr absl::string_view kTrainer = "trainer";
+constexpr absl::string_view kHistory = "history";
 
 absl::Status Damaged(const std::string& path, absl::string_view reason) {
   return absl::DataLossError(absl::StrCat(path, " is damaged: ", reason,
@@ -38,7 +39,7 @@ std::string BlobName(absl::string_view kind, int64_t generation) { return absl::
 bool IsBlobName(absl::string_view name) {
   const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(name, absl::MaxSplits('.', 1));
   int64_t generation = 0;
-  return (parts.first == kDense || parts.first == kOutbox || parts.first == kTrainer) &&
+  return (parts.first == kDense || parts.first == kOutbox || parts.first == kTrainer || parts.first == kHistory) &&
          absl::SimpleAtoi(parts.second, &generation);
 }
 
@@ -84,7 +85,7 @@ absl::StatusOr<std::string> ClientFiles::ReadBlob(absl::string_view kind, const 
 absl::Status ClientFiles::Load() {
   const std::string path = PathOf("MANIFEST");
   TERSE_RETURN_IF_ERROR(files_.Remove(absl::StrCat(path, kTemporarySuffix)));
-  absl::StatusOr<std::string> bytes = files_.Read(path, kManifestBytes);
+  absl::StatusOr<std::string> bytes = files_.Read(path, kLongManifestBytes);
   if (absl::IsNotFound(bytes.status())) {
     // Begin writes the manifest before Seal writes the first blob.
     TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> names, files_.List(directory_));
@@ -107,13 +108,13 @@ absl::StatusOr<LargeState> ClientFiles::ReadLarge() const {
     large.dense = FloatsOf(dense);
   }
   TERSE_ASSIGN_OR_RETURN(large.trainer_state, ReadBlob(kTrainer, manifest_.trainer));
+  TERSE_ASSIGN_OR_RETURN(large.history, ReadBlob(kHistory, manifest_.history));
   return large;
 }
 
 absl::StatusOr<std::string> ClientFiles::ReadOutbox() const { return ReadBlob(kOutbox, manifest_.outbox); }
 
-absl::Status ClientFiles::WriteBlobs(absl::Span<const float> dense, absl::string_view outbox, absl::string_view trainer,
-                                     Manifest* manifest) {
+absl::Status ClientFiles::WriteBlobs(const SealedBlobs& sealed, Manifest* manifest) {
   TERSE_RETURN_IF_ERROR(broken_);
   // A name that the manifest on disk does not use: its blobs have smaller generations, or it names none.
   const int64_t generation = manifest->generation;
@@ -122,9 +123,10 @@ absl::Status ClientFiles::WriteBlobs(absl::Span<const float> dense, absl::string
     if (!contents.empty()) blobs.push_back({PathOf(BlobName(kind, generation)), {contents}});
     return RefTo(generation, contents);
   };
-  manifest->dense = add(kDense, BytesOf(dense));
-  manifest->outbox = add(kOutbox, outbox);
-  manifest->trainer = add(kTrainer, trainer);
+  manifest->dense = add(kDense, BytesOf(sealed.dense));
+  manifest->outbox = add(kOutbox, sealed.outbox);
+  manifest->trainer = add(kTrainer, sealed.trainer);
+  manifest->history = add(kHistory, sealed.history);
   if (blobs.empty()) return absl::OkStatus();
   if (Mutated(Mutant::kRenameBeforeSync)) return WriteUnsynced(files_, blobs);
   TERSE_RETURN_IF_ERROR(Watch(WriteFilesSynced(files_, blobs)));
@@ -138,7 +140,7 @@ absl::Status ClientFiles::Watch(const absl::Status& status) {
 }
 
 bool ClientFiles::IsUnchanged() const {
-  const absl::StatusOr<std::string> bytes = files_.Read(PathOf("MANIFEST"), kManifestBytes);
+  const absl::StatusOr<std::string> bytes = files_.Read(PathOf("MANIFEST"), kLongManifestBytes);
   if (manifest_.lineage.IsZero()) return absl::IsNotFound(bytes.status());
   return bytes.ok() && *bytes == SerializeManifest(manifest_);
 }
@@ -160,6 +162,7 @@ void ClientFiles::RemoveUnnamed() const {
   if (!manifest_.dense.empty()) named.insert(BlobName(kDense, manifest_.dense.generation));
   if (!manifest_.outbox.empty()) named.insert(BlobName(kOutbox, manifest_.outbox.generation));
   if (!manifest_.trainer.empty()) named.insert(BlobName(kTrainer, manifest_.trainer.generation));
+  if (!manifest_.history.empty()) named.insert(BlobName(kHistory, manifest_.history.generation));
   const absl::StatusOr<std::vector<std::string>> names = files_.List(directory_);
   if (!names.ok()) return;
   for (const std::string& name : *names) {

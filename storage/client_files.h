@@ -22,6 +22,15 @@ namespace terse {
 struct LargeState {
   std::vector<float> dense;
   std::string trainer_state;
+  std::string history;
+};
+
+// What a seal writes; views.
+struct SealedBlobs {
+  absl::Span<const float> dense;
+  absl::string_view outbox;
+  absl::string_view trainer;
+  absl::string_view history;
 };
 
 // Not thread-safe. Writes fail as those of ClientState do: after UNKNOWN (IsSyncFailure) nothing may be written any
@@ -40,9 +49,8 @@ class ClientFiles {
   absl::StatusOr<LargeState> ReadLarge() const;
   absl::StatusOr<std::string> ReadOutbox() const;
 
-  // Writes the three blobs durably under manifest->generation, and their names into `manifest`.
-  absl::Status WriteBlobs(absl::Span<const float> dense, absl::string_view outbox, absl::string_view trainer,
-                          Manifest* manifest);
+  // Writes the blobs durably under manifest->generation, and their names into `manifest`.
+  absl::Status WriteBlobs(const SealedBlobs& blobs, Manifest* manifest);
   // Makes `manifest` the one on disk, and removes the blobs that it does not name.
   absl::Status Replace(const Manifest& manifest);
   // Removes the blobs that the manifest does not name, best effort: Open does it again.

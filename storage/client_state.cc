@@ -31,7 +31,8 @@ class FileClientState final : public ClientState {
   absl::StatusOr<StoredState> Read() const override;
   bool lost() const override { return lost_; }
   absl::Status Begin(Id128 lineage, Durability durability) override;
-  absl::Status Seal(absl::Span<const float> dense, const SealedUpdate& update, std::string trainer_state) override;
+  absl::Status Seal(absl::Span<const float> dense, const SealedUpdate& update, std::string trainer_state,
+                    std::string history) override;
   absl::Status Settle(bool applied) override;
   absl::Status Reset(Id128 last_applied) override;
   absl::Status Flush() override;
@@ -87,6 +88,7 @@ absl::StatusOr<StoredState> FileClientState::Read() const {
   static_cast<StoredHead&>(state) = state_;
   state.dense = std::move(large.dense);
   state.trainer_state = std::move(large.trainer_state);
+  state.history = std::move(large.history);
   return state;
 }
 
@@ -148,12 +150,12 @@ absl::Status FileClientState::WriteAll() {
   const LargeState nothing;
   const LargeState& large = large_.has_value() ? *large_ : nothing;
   const std::string& outbox = state_.sealed ? state_.sealed->message : state_.minus;
-  TERSE_RETURN_IF_ERROR(files_.WriteBlobs(large.dense, outbox, large.trainer_state, &manifest));
+  TERSE_RETURN_IF_ERROR(files_.WriteBlobs({large.dense, outbox, large.trainer_state, large.history}, &manifest));
   return files_.Replace(manifest);
 }
 
-absl::Status FileClientState::Seal(absl::Span<const float> dense, const SealedUpdate& update,
-                                   std::string trainer_state) {
+absl::Status FileClientState::Seal(absl::Span<const float> dense, const SealedUpdate& update, std::string trainer_state,
+                                   std::string history) {
   TERSE_RETURN_IF_ERROR(CheckUsable());
   if (update.update_id.IsZero()) return absl::InvalidArgumentError("an update needs an id to be sealed");
   if (state_.sealed) {
@@ -164,12 +166,12 @@ absl::Status FileClientState::Seal(absl::Span<const float> dense, const SealedUp
   if (durability_ == Durability::kRelaxed) {
     TERSE_RETURN_IF_ERROR(MarkDirty());
     // A fresh vector, because `dense` may be a view of the old one.
-    large_ = LargeState{std::vector<float>(dense.begin(), dense.end()), std::move(trainer_state)};
+    large_ = LargeState{std::vector<float>(dense.begin(), dense.end()), std::move(trainer_state), std::move(history)};
   } else {
     Manifest manifest = Describe();
     ++manifest.generation;
     PutSealed(update, &manifest);
-    TERSE_RETURN_IF_ERROR(files_.WriteBlobs(dense, update.message, trainer_state, &manifest));
+    TERSE_RETURN_IF_ERROR(files_.WriteBlobs({dense, update.message, trainer_state, history}, &manifest));
     TERSE_FAILPOINT("client.seal.before_manifest");
     TERSE_RETURN_IF_ERROR(files_.Replace(manifest));
   }
@@ -191,6 +193,7 @@ absl::Status FileClientState::Settle(bool applied) {
     Manifest manifest = Describe();
     manifest.dense = files_.manifest().dense;
     manifest.trainer = files_.manifest().trainer;
+    manifest.history = files_.manifest().history;
     if (applied) {
       manifest.prev_applied = state_.sealed->update_id;
       manifest.outbox = files_.manifest().outbox;
@@ -217,7 +220,10 @@ absl::Status FileClientState::Reset(Id128 last_applied) {
     TERSE_RETURN_IF_ERROR(files_.Replace(manifest));
   }
   state_.has_dense = false;
-  if (large_.has_value()) large_->dense.clear();
+  if (large_.has_value()) {
+    large_->dense.clear();
+    large_->history.clear();
+  }
   state_.minus.clear();
   state_.sealed.reset();
   state_.prev_applied = last_applied;

@@ -1,7 +1,8 @@
 // The client's durable state: immutable blobs and one small MANIFEST that is replaced atomically (docs/PROTOCOL.md).
 // Formats: storage/SCHEMA.md.
 //
-//   DIR/lock   DIR/MANIFEST   DIR/dense.G   DIR/outbox.G   DIR/trainer.G   DIR/model   DIR/module.pt
+//   DIR/lock   DIR/MANIFEST   DIR/dense.G   DIR/outbox.G   DIR/trainer.G   DIR/history.G   DIR/model
+//   DIR/module.pt
 #ifndef TERSE_STORAGE_CLIENT_STATE_H_
 #define TERSE_STORAGE_CLIENT_STATE_H_
 
@@ -46,6 +47,9 @@ struct StoredHead {
 struct StoredState : StoredHead {
   std::vector<float> dense;   // empty: all zero
   std::string trainer_state;  // empty before the first seal
+  // Of the applied updates, for packing: UpdateHistory::Serialize without the newest one, which is `minus`; while an
+  // update is sealed, with it. Empty: of none.
+  std::string history;
 };
 
 // A model that was cached at the last orderly exit; only a way to save a download.
@@ -83,14 +87,15 @@ class ClientState {
   // Starts on a run: a fresh residual for `lineage` unless the state is already of that lineage (then it is kept).
   virtual absl::Status Begin(Id128 lineage, Durability durability) = 0;
 
-  // SEAL: writes dense, outbox and trainer state, fsyncs them and the directory, then replaces the manifest. From that
-  // rename on, the delta counts. FAILED_PRECONDITION while another update is sealed.
-  virtual absl::Status Seal(absl::Span<const float> dense, const SealedUpdate& update, std::string trainer_state) = 0;
+  // SEAL: writes dense, outbox, trainer state and history, fsyncs them and the directory, then replaces the manifest.
+  // From that rename on, the delta counts. FAILED_PRECONDITION while another update is sealed.
+  virtual absl::Status Seal(absl::Span<const float> dense, const SealedUpdate& update, std::string trainer_state,
+                            std::string history = {}) = 0;
 
   // SETTLE: APPLIED: minus = outbox, prev_applied = update_id. NOT_APPLIED: minus empty. Writes only the manifest.
   virtual absl::Status Settle(bool applied) = 0;
 
-  // RESET: zero residual, no sealed update, `last_applied` as the server says.
+  // RESET: zero residual, no history, no sealed update, `last_applied` as the server says.
   virtual absl::Status Reset(Id128 last_applied) = 0;
 
   // Writes everything that is still only in memory (relaxed). No effect when strict.

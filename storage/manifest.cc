@@ -8,6 +8,7 @@ namespace {
 
 constexpr absl::string_view kMagic = "TRSM";
 constexpr uint32_t kFormat = 1;
+constexpr uint32_t kFormatWithHistory = 2;
 constexpr size_t kTrailerBytes = 16;
 constexpr uint32_t kDirtyFlag = 1;
 constexpr uint32_t kSealedFlag = 2;
@@ -33,9 +34,12 @@ bool IsSound(const BlobRef& blob) {
 
 // What no program writes, though the checksum holds.
 bool IsSound(const Manifest& manifest) {
-  if (!IsSound(manifest.dense) || !IsSound(manifest.outbox) || !IsSound(manifest.trainer)) return false;
+  for (const BlobRef* blob : {&manifest.dense, &manifest.outbox, &manifest.trainer, &manifest.history}) {
+    if (!IsSound(*blob)) return false;
+  }
   if (manifest.dense.size % sizeof(float) != 0 || manifest.generation < 0 || manifest.lineage.IsZero()) return false;
-  const bool blobs = !manifest.dense.empty() || !manifest.outbox.empty() || !manifest.trainer.empty();
+  const bool blobs =
+      !manifest.dense.empty() || !manifest.outbox.empty() || !manifest.trainer.empty() || !manifest.history.empty();
   if (manifest.dirty && (blobs || manifest.sealed)) return false;
   return manifest.sealed != manifest.update_id.IsZero();
 }
@@ -44,7 +48,7 @@ bool IsSound(const Manifest& manifest) {
 
 std::string SerializeManifest(const Manifest& manifest) {
   std::string bytes(kMagic);
-  PutField(&bytes, kFormat);
+  PutField(&bytes, manifest.history.empty() ? kFormat : kFormatWithHistory);
   PutField(&bytes, (manifest.dirty ? kDirtyFlag : 0) | (manifest.sealed ? kSealedFlag : 0));
   PutField(&bytes, manifest.lineage);
   PutField(&bytes, manifest.generation);
@@ -58,13 +62,15 @@ std::string SerializeManifest(const Manifest& manifest) {
   PutField(&bytes, manifest.train_us);
   PutField(&bytes, manifest.loss);
   PutField(&bytes, uint32_t{0});
+  if (!manifest.history.empty()) PutBlob(&bytes, manifest.history);
   PutField(&bytes, HashBytes(bytes));
   return bytes;
 }
 
 absl::StatusOr<Manifest> ParseManifest(absl::string_view bytes) {
-  if (bytes.size() != kManifestBytes) {
-    return absl::DataLossError(absl::StrCat("it has ", bytes.size(), " bytes instead of ", kManifestBytes));
+  if (bytes.size() != kManifestBytes && bytes.size() != kLongManifestBytes) {
+    return absl::DataLossError(
+        absl::StrCat("it has ", bytes.size(), " bytes instead of ", kManifestBytes, " or ", kLongManifestBytes));
   }
   if (bytes.substr(0, kMagic.size()) != kMagic) {
     return absl::DataLossError(absl::StrCat("it does not begin with '", kMagic, "'"));
@@ -75,8 +81,13 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view bytes) {
   }
   absl::string_view rest = bytes.substr(kMagic.size());
   const uint32_t format = TakeField<uint32_t>(&rest);
-  if (format != kFormat) {
-    return absl::DataLossError(absl::StrCat("it has format ", format, ", and this program reads ", kFormat));
+  if (format != kFormat && format != kFormatWithHistory) {
+    return absl::DataLossError(
+        absl::StrCat("it has format ", format, ", and this program reads ", kFormat, " and ", kFormatWithHistory));
+  }
+  if (bytes.size() != (format == kFormat ? kManifestBytes : kLongManifestBytes)) {
+    return absl::DataLossError(
+        absl::StrCat("it has ", bytes.size(), " bytes, which is not the size of format ", format));
   }
   const uint32_t flags = TakeField<uint32_t>(&rest);
   Manifest manifest;
@@ -94,7 +105,9 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view bytes) {
   manifest.train_us = TakeField<int64_t>(&rest);
   manifest.loss = TakeField<float>(&rest);
   const uint32_t reserved = TakeField<uint32_t>(&rest);
-  if (flags > (kDirtyFlag | kSealedFlag) || reserved != 0 || !IsSound(manifest)) {
+  if (format == kFormatWithHistory) manifest.history = TakeBlob(&rest);
+  const bool one_form = format == kFormat || !manifest.history.empty();
+  if (flags > (kDirtyFlag | kSealedFlag) || reserved != 0 || !one_form || !IsSound(manifest)) {
     return absl::DataLossError("its fields contradict each other");
   }
   return manifest;

@@ -30,6 +30,7 @@ struct Manifest {
   BlobRef dense;
   BlobRef outbox;
   BlobRef trainer;
+  BlobRef history;  // without `outbox`, sealed or applied
   // Of the sealed update; all zero otherwise.
   Id128 update_id;
   int64_t round = 0;
@@ -38,8 +39,9 @@ struct Manifest {
   float loss = 0;
 };
 
-// Every manifest has this many bytes.
+// A manifest has this many bytes, or with a history as many as the second says.
 constexpr size_t kManifestBytes = 212;
+constexpr size_t kLongManifestBytes = 244;
 
 std::string SerializeManifest(const Manifest& manifest);
 

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "core/file_system.h"
@@ -118,6 +119,22 @@ struct EventRecord {
   std::string detail;   // one line for people
 };
 
+// Of one client, what its packed updates are unpacked with: its updates that were applied since its last reset, of
+// which the first are a state already.
+struct HistoryRecord {
+  int64_t messages = 0;          // that `state` was made of
+  std::string state;             // UpdateHistory::Serialize; empty while `messages` is 0
+  std::vector<std::string> log;  // the messages after those, in order
+
+  int64_t count() const { return messages + static_cast<int64_t>(log.size()); }
+};
+
+// An update that a commit adds to its client's history.
+struct HistoryMessage {
+  int64_t client = 0;
+  absl::string_view message;  // lives as long as the call
+};
+
 // COMMIT of docs/PROTOCOL.md, step 6: one transaction. Every chosen client's last_applied moves from its predecessor,
 // the head moves from (base version, epoch), the round becomes COMMITTED and the downstream message joins the log.
 struct Commit {
@@ -129,6 +146,7 @@ struct Commit {
   int64_t committed_us = 0;
   std::vector<LedgerEntry> ledger;
   absl::optional<RoundPlan> next_plan = absl::nullopt;  // of the next round, when it opens in the same transaction
+  std::vector<HistoryMessage> history = {};  // of chosen clients, each at most once; empty in a run without histories
 };
 
 struct LogMessage {
@@ -181,7 +199,7 @@ class RunStore {
   virtual absl::StatusOr<ClientRecord> GetClient(int64_t client) = 0;
   // Counts an update that was validated or sent and will never be applied (late, surplus, aborted round).
   virtual absl::Status RecordNotApplied(int64_t client) = 0;
-  // Counts a residual that was lost.
+  // Counts a residual that was lost; the client's history is then that of no updates.
   virtual absl::Status RecordReset(int64_t client) = 0;
   // One more failure in a row, and less reliability. Returns the row afterwards.
   virtual absl::StatusOr<ClientRecord> RecordFailure(int64_t client) = 0;
@@ -231,6 +249,12 @@ class RunStore {
 
   // Commit::aggregate of the round that led to `version`; kept as long as a checkpoint may need it. NOT_FOUND for none.
   virtual absl::StatusOr<std::string> ReadAggregate(int64_t version) = 0;
+
+  // Of no updates for a client that has none.
+  virtual absl::StatusOr<HistoryRecord> ReadHistory(int64_t client) = 0;
+  // Puts the state after all of the client's `messages` updates in the place of what is stored of them.
+  // FAILED_PRECONDITION when it has another number of them, or none.
+  virtual absl::Status CompactHistory(int64_t client, int64_t messages, absl::string_view state) = 0;
 
   // Writes DIR/checkpoints/VERSION.ckpt (write, fsync, rename, fsync directory), before it VERSION.state when there is
   // a state of the server, records both, keeps the newest `keep` and prunes the log, each in transactions of its own: a

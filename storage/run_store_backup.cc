@@ -86,6 +86,8 @@ absl::Status StartNewLineage(const std::string& directory, FileSystem& files) {
     TERSE_RETURN_IF_ERROR(db.Prepare("UPDATE runs SET lineage = ? WHERE id = 1").Id(Id128::Random()).Run());
     if (db.Changes() != 1) return no_run;
     TERSE_RETURN_IF_ERROR(db.Prepare("UPDATE clients SET last_applied = zeroblob(16)").Run());
+    TERSE_RETURN_IF_ERROR(db.Prepare("DELETE FROM histories").Run());
+    TERSE_RETURN_IF_ERROR(db.Prepare("DELETE FROM history_log").Run());
     TERSE_RETURN_IF_ERROR(run_store_internal::AbortRounds(db, RoundState::kOpen, "the run goes on from a copy"));
     return run_store_internal::InsertEvent(db, event);
   });

@@ -252,14 +252,6 @@ absl::StatusOr<ClientRecord> SqliteRunStore::RegisterClient(const std::string& n
   return client;
 }
 
-absl::Status SqliteRunStore::RecordReset(int64_t client) {
-  return Write([&](SqliteDb& db) {
-    return db.Prepare("UPDATE clients SET resets = resets + 1 WHERE id = ?")
-        .Int(client)
-        .RunForOne(absl::StrCat("there is no client ", client));
-  });
-}
-
 absl::Status SqliteRunStore::RecordNotApplied(int64_t client) {
   return Write([&](SqliteDb& db) {
     return db.Prepare("UPDATE clients SET updates_not_applied = updates_not_applied + 1 WHERE id = ?")
@@ -345,7 +337,11 @@ absl::Status SqliteRunStore::CommitRound(const Commit& commit, bool open_next) {
             .Int(commit.round)
             .Int(commit.base_version)
             .RunForOne(absl::StrCat("round ", commit.round, " was not opened on version ", commit.base_version)));
-    return ApplyChosen(db, commit.round, commit.committed_us);
+    TERSE_RETURN_IF_ERROR(ApplyChosen(db, commit.round, commit.committed_us));
+    for (const HistoryMessage& message : commit.history) {
+      TERSE_RETURN_IF_ERROR(run_store_internal::InsertHistory(db, commit.round, message));
+    }
+    return absl::OkStatus();
   };
   const auto advance = [&](SqliteDb& db) -> absl::Status {
     TERSE_FAILPOINT("coordinator.commit.in_transaction");

@@ -284,8 +284,26 @@ CREATE TABLE plans (
 ) STRICT;
 )sql";
 
+// What a packed update is unpacked with.
+constexpr char kVersion6[] = R"sql(
+CREATE TABLE histories (
+  client INTEGER PRIMARY KEY REFERENCES clients (id),
+  messages INTEGER NOT NULL CHECK (messages >= 1),
+  state BLOB NOT NULL,
+  checksum INTEGER NOT NULL AS (terse_checksum(client, messages, state)) STORED
+) STRICT;
+
+CREATE TABLE history_log (
+  client INTEGER NOT NULL REFERENCES clients (id),
+  number INTEGER NOT NULL CHECK (number >= 1),
+  message BLOB NOT NULL,
+  checksum INTEGER NOT NULL AS (terse_checksum(client, number, message)) STORED,
+  PRIMARY KEY (client, number)
+) STRICT, WITHOUT ROWID;
+)sql";
+
 // Step i leads from version i to i + 1. A step that was released never changes.
-constexpr const char* kMigrations[] = {kVersion1, kVersion2, kVersion3, kVersion4, kVersion5};
+constexpr const char* kMigrations[] = {kVersion1, kVersion2, kVersion3, kVersion4, kVersion5, kVersion6};
 static_assert(std::size(kMigrations) == kSchemaVersion);
 
 absl::StatusOr<int64_t> UserVersion(SqliteDb& db) {

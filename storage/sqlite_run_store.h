@@ -1,5 +1,6 @@
 // RunStore on SQLite. Internal to storage/: others use storage/run_store.h. The definitions are in run_store.cc
-// (opening), run_store_write.cc, run_store_read.cc, run_store_checkpoint.cc and run_store_backup.cc.
+// (opening), run_store_write.cc, run_store_read.cc, run_store_history.cc, run_store_checkpoint.cc and
+// run_store_backup.cc.
 #ifndef TERSE_STORAGE_SQLITE_RUN_STORE_H_
 #define TERSE_STORAGE_SQLITE_RUN_STORE_H_
 
@@ -58,6 +59,8 @@ class SqliteRunStore final : public RunStore {
   absl::StatusOr<std::vector<LogMessage>> ReadLog(int64_t after, int64_t up_to) override;
   absl::StatusOr<int64_t> LogBytes(int64_t after) override;
   absl::StatusOr<std::string> ReadAggregate(int64_t version) override;
+  absl::StatusOr<HistoryRecord> ReadHistory(int64_t client) override;
+  absl::Status CompactHistory(int64_t client, int64_t messages, absl::string_view state) override;
   absl::Status WriteCheckpoint(const Checkpoint& checkpoint, int64_t keep) override;
   absl::StatusOr<Checkpoint> ReadNewestCheckpoint() override;
   absl::StatusOr<CheckpointFile> NewestCheckpointFile() override;
@@ -132,6 +135,8 @@ absl::StatusOr<absl::optional<RoundState>> SelectRoundState(SqliteDb& db, int64_
 // The first row of "SELECT * FROM clients WHERE ...", prepared and bound; NOT_FOUND with `otherwise` when there is
 // none.
 absl::StatusOr<ClientRecord> SelectClient(Statement& statement, absl::string_view otherwise);
+// Adds an update of the round, which chose it, to its client's history.
+absl::Status InsertHistory(SqliteDb& db, int64_t round, const HistoryMessage& message);
 // Unix time in microseconds, for what the store notes on its own account (opening, damaged files).
 int64_t NowUs();
 std::string DatabasePath(const std::string& directory);

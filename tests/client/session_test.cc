@@ -31,8 +31,9 @@ class FailingState : public ClientState {
   }
   bool lost() const override { return state_->lost(); }
   absl::Status Begin(Id128 lineage, Durability durability) override { return state_->Begin(lineage, durability); }
-  absl::Status Seal(absl::Span<const float> dense, const SealedUpdate& update, std::string trainer_state) override {
-    return fail_seal ? Failure() : state_->Seal(dense, update, std::move(trainer_state));
+  absl::Status Seal(absl::Span<const float> dense, const SealedUpdate& update, std::string trainer_state,
+                    std::string history) override {
+    return fail_seal ? Failure() : state_->Seal(dense, update, std::move(trainer_state), std::move(history));
   }
   absl::Status Settle(bool applied) override { return state_->Settle(applied); }
   absl::Status Reset(Id128 last_applied) override { return state_->Reset(last_applied); }

@@ -29,7 +29,8 @@ class MemoryClientState : public ClientState {
     return absl::OkStatus();
   }
 
-  absl::Status Seal(absl::Span<const float> dense, const SealedUpdate& update, std::string trainer_state) override {
+  absl::Status Seal(absl::Span<const float> dense, const SealedUpdate& update, std::string trainer_state,
+                    std::string history) override {
     Require(!state_.lineage.IsZero() && !state_.sealed.has_value(), "no new update is sealed over another");
     Require(!update.update_id.IsZero(), "a sealed update has an id");
     ++state_.generation;
@@ -38,6 +39,7 @@ class MemoryClientState : public ClientState {
     state_.minus.clear();
     state_.sealed = update;
     state_.trainer_state = std::move(trainer_state);
+    state_.history = std::move(history);
     return absl::OkStatus();
   }
 
@@ -59,6 +61,7 @@ class MemoryClientState : public ClientState {
     Require(verdict.has_value() && verdict->outcome == Outcome::kReset, "a residual is lost because of a RESET only");
     Require(verdict->last_applied == last_applied, "the coordinator says what was applied last");
     state_.dense.clear();
+    state_.history.clear();
     state_.has_dense = false;
     state_.minus.clear();
     state_.sealed.reset();

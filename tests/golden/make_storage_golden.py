@@ -30,11 +30,13 @@ def blob(generation, data):
     return struct.pack("<qQ", generation, len(data)) + hash_bytes(data) if data else bytes(32)
 
 
-def manifest(flags, lineage, generation, prev, dense=b"", outbox=b"", trainer=b"", sealed=bytes(44)):
+def manifest(flags, lineage, generation, prev, dense=b"", outbox=b"", trainer=b"", sealed=bytes(44), history=b""):
     """`sealed`: update_id, round, base_version, train_us, loss."""
-    body = b"TRSM" + struct.pack("<II", 1, flags) + lineage + struct.pack("<q", generation) + prev
+    body = b"TRSM" + struct.pack("<II", 2 if history else 1, flags) + lineage + struct.pack("<q", generation) + prev
     body += blob(generation, dense) + blob(generation, outbox) + blob(generation, trainer)
     body += sealed + bytes(4)
+    if history:
+        body += blob(generation, history)
     return body + hash_bytes(body)
 
 
@@ -60,6 +62,7 @@ write("manifest_begun.bin", manifest(0, LINEAGE, 0, bytes(16)))
 write("manifest_dirty.bin", manifest(1, LINEAGE, 7, PREVIOUS))
 write("manifest_sealed.bin", manifest(2, LINEAGE, 7, PREVIOUS, DENSE, b"message", b"trainer", SEALED))
 write("manifest_applied.bin", manifest(0, LINEAGE, 7, UPDATE, DENSE, b"message", b"trainer"))
+write("manifest_history.bin", manifest(2, LINEAGE, 7, PREVIOUS, DENSE, b"message", b"trainer", SEALED, b"history"))
 write("checkpoint.bin", weights_file(b"TRSC", 12, hash_bytes(DENSE), WEIGHTS))
 write("cached_model.bin", weights_file(b"TRSW", 12, LINEAGE, WEIGHTS))
 

@@ -128,12 +128,16 @@ TEST_F(BackupTest, AFailedSyncStopsTheStore) {
 
 TEST_F(BackupTest, ANewLineageHasClientsWithoutAPast) {
   ASSERT_OK(RunRound(*store_, 1));
+  ASSERT_OK(store_->CompactHistory(0, 1, "state"));
   ASSERT_OK(RunRound(*store_, 2));
   ASSERT_OK(store_->RegisterClient("b", 1).status());
   ASSERT_OK(store_->OpenRound(3, 2, 1));
   ASSERT_OK(store_->Backup(CopyPath()));
   ASSERT_OK(StartNewLineage(CopyPath()));
   auto copy = RunStore::Open(CopyPath()).value();
+  EXPECT_EQ(copy->ReadHistory(0)->count(), 0);
+  EXPECT_EQ(store_->ReadHistory(0)->count(), 2);
+  EXPECT_EQ(store_->ReadHistory(0)->messages, 1);
   EXPECT_NE((*copy->Run())->lineage, TestRun(4).lineage);
   EXPECT_FALSE((*copy->Run())->lineage.IsZero());
   EXPECT_EQ((*copy->Run())->name, "mnist");

@@ -54,14 +54,16 @@ TEST(ClientState, EveryStrictStepIsOnDiskWhenItReturns) {
     seen.push_back(Describe(*state));
     EXPECT_EQ(Reopened(directory.Path()), seen.back());
   }
-  EXPECT_THAT(seen[1], ::testing::HasSubstr("generation 1 prev 00000000000000000000000000000000 dense [1,-1.5,0] minus "
-                                            "'' trainer 'trainer 1' sealed 00000000000000020000000000000001 1 0 123 "
-                                            "0.25 'message 1'"));
+  EXPECT_THAT(seen[1], ::testing::HasSubstr(
+                           "generation 1 prev 00000000000000000000000000000000 dense [1,-1.5,0] minus "
+                           "'' trainer 'trainer 1' history 'history 1' sealed 00000000000000020000000000000001 1 0 123 "
+                           "0.25 'message 1'"));
   EXPECT_THAT(seen[2], ::testing::HasSubstr("prev 00000000000000020000000000000001 dense [1,-1.5,0] minus 'message 1' "
-                                            "trainer 'trainer 1'"));
+                                            "trainer 'trainer 1' history 'history 1'"));
   EXPECT_THAT(seen[4], ::testing::HasSubstr("generation 2 prev 00000000000000020000000000000001 dense [2,-1.5,0] minus "
-                                            "'' trainer 'trainer 2'"));
-  EXPECT_THAT(seen[6], ::testing::HasSubstr("generation 3 prev 00000000000000090000000000000009 dense [] minus ''"));
+                                            "'' trainer 'trainer 2' history 'history 2'"));
+  EXPECT_THAT(seen[6], ::testing::HasSubstr("generation 3 prev 00000000000000090000000000000009 dense [] minus '' "
+                                            "trainer 'trainer 3' history ''"));
   EXPECT_EQ(seen[7], seen[8]);
   EXPECT_EQ(seen[9], seen[10]);
   EXPECT_THAT(seen[11], ::testing::HasSubstr("generation 0 prev 00000000000000000000000000000000 dense []"));
@@ -119,14 +121,14 @@ TEST(ClientState, ACrashInsideSealLeavesTheOldStateOrTheNew) {
   CopyDirectory(directory.Path(), old_files.Path());
   ASSERT_OK(SealNumber(*state, 2));
   const std::string after = Describe(*state);
-  const std::string blobs[] = {"dense.2", "outbox.2", "trainer.2"};
+  const std::string blobs[] = {"dense.2", "history.2", "outbox.2", "trainer.2"};
   EXPECT_THAT(*PosixFiles().List(directory.Path()),
-              ElementsAre("MANIFEST", "dense.2", "lock", "outbox.2", "trainer.2"));
+              ElementsAre("MANIFEST", "dense.2", "history.2", "lock", "outbox.2", "trainer.2"));
 
-  for (int mask = 0; mask < 27; ++mask) {
+  for (int mask = 0; mask < 81; ++mask) {
     TempDirectory crashed;
     CopyDirectory(old_files.Path(), crashed.Path());
-    for (int i = 0, rest = mask; i < 3; ++i, rest /= 3) {
+    for (int i = 0, rest = mask; i < 4; ++i, rest /= 3) {
       if (rest % 3 == 0) continue;
       std::filesystem::copy_file(directory.Path(blobs[i]), crashed.Path(blobs[i]));
       if (rest % 3 == 1) std::filesystem::resize_file(crashed.Path(blobs[i]), 3);
@@ -136,7 +138,7 @@ TEST(ClientState, ACrashInsideSealLeavesTheOldStateOrTheNew) {
     auto reopened = OpenState(crashed.Path());
     EXPECT_EQ(Describe(*reopened), before);
     EXPECT_THAT(*PosixFiles().List(crashed.Path()),
-                ElementsAre("MANIFEST", "dense.1", "lock", "outbox.1", "trainer.1"));
+                ElementsAre("MANIFEST", "dense.1", "history.1", "lock", "outbox.1", "trainer.1"));
     ASSERT_OK(SealNumber(*reopened, 2));
     EXPECT_EQ(Describe(*reopened), after);
     EXPECT_EQ(Reopened(crashed.Path()), after);
@@ -148,7 +150,7 @@ TEST(ClientState, ACrashInsideSealLeavesTheOldStateOrTheNew) {
   }
   EXPECT_EQ(Describe(*OpenState(lingering.Path())), after);
   EXPECT_THAT(*PosixFiles().List(lingering.Path()),
-              ElementsAre("MANIFEST", "dense.2", "lock", "outbox.2", "trainer.2"));
+              ElementsAre("MANIFEST", "dense.2", "history.2", "lock", "outbox.2", "trainer.2"));
 }
 
 TEST(ClientState, SettlingRewritesOnlyTheManifest) {
@@ -158,12 +160,13 @@ TEST(ClientState, SettlingRewritesOnlyTheManifest) {
     ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
     ASSERT_OK(SealNumber(*state, 1));
     const auto time = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
-    for (const char* name : {"dense.1", "outbox.1", "trainer.1"}) {
+    for (const char* name : {"dense.1", "history.1", "outbox.1", "trainer.1"}) {
       std::filesystem::last_write_time(directory.Path(name), time);
     }
     ASSERT_OK(state->Settle(applied));
     EXPECT_EQ(std::filesystem::last_write_time(directory.Path("dense.1")), time);
     EXPECT_EQ(std::filesystem::last_write_time(directory.Path("trainer.1")), time);
+    EXPECT_EQ(std::filesystem::last_write_time(directory.Path("history.1")), time);
     EXPECT_EQ(std::filesystem::exists(directory.Path("outbox.1")), applied);
   }
 }
@@ -209,7 +212,7 @@ TEST(ClientState, OthersFilesAreLeftAlone) {
 
 // A blob that cannot be written keeps the manifest as it is, and the client may try again.
 TEST(ClientState, AFailedBlobChangesNothing) {
-  for (const char* name : {"dense.1", "outbox.1", "trainer.1"}) {
+  for (const char* name : {"dense.1", "history.1", "outbox.1", "trainer.1"}) {
     TempDirectory directory;
     auto state = OpenState(directory.Path());
     ASSERT_OK(state->Begin(kLineage, Durability::kStrict));

@@ -34,7 +34,7 @@ inline SealedUpdate Update(uint64_t n) {
 inline std::vector<float> Dense(uint64_t n) { return {static_cast<float>(n), -1.5f, 0.0f}; }
 
 inline absl::Status SealNumber(ClientState& state, uint64_t n) {
-  return state.Seal(Dense(n), Update(n), absl::StrCat("trainer ", n));
+  return state.Seal(Dense(n), Update(n), absl::StrCat("trainer ", n), absl::StrCat("history ", n));
 }
 
 // Everything that is stored, for comparison.
@@ -44,7 +44,7 @@ inline std::string Describe(const ClientState& client) {
   const StoredState& state = *read;
   std::string text = absl::StrCat(state.lineage.ToHex(), " generation ", state.generation, " prev ",
                                   state.prev_applied.ToHex(), " dense [", absl::StrJoin(state.dense, ","), "] minus '",
-                                  state.minus, "' trainer '", state.trainer_state, "'");
+                                  state.minus, "' trainer '", state.trainer_state, "' history '", state.history, "'");
   if (state.sealed) {
     absl::StrAppend(&text, " sealed ", state.sealed->update_id.ToHex(), " ", state.sealed->round, " ",
                     state.sealed->base_version, " ", state.sealed->train_us, " ", state.sealed->loss, " '",

@@ -52,12 +52,20 @@ absl::Status CloseFirst(RunStore& store) {
   return store.CloseRound(1, {TestUpdate(0, 1, Id128())}, 2);
 }
 
+Commit CommitWithHistory() {
+  Commit commit = TestCommit(1);
+  commit.history = {{0, "update 1"}};
+  return commit;
+}
+
 std::vector<Step> Steps() {
   const auto nothing = [](RunStore&) { return absl::OkStatus(); };
+  const auto first_round = [](RunStore& store) { return RunRound(store, 1); };
   const auto open = [](RunStore& store) { return store.OpenRound(1, 0, 1); };
   return {
       {"RegisterClient", nothing, [](RunStore& store) { return store.RegisterClient("b", 1).status(); }},
-      {"RecordReset", nothing, [](RunStore& store) { return store.RecordReset(0); }},
+      {"RecordReset", first_round, [](RunStore& store) { return store.RecordReset(0); }},
+      {"CompactHistory", first_round, [](RunStore& store) { return store.CompactHistory(0, 1, "state"); }},
       {"RecordFailure", nothing, [](RunStore& store) { return store.RecordFailure(0).status(); }},
       {"SetSamples", nothing, [](RunStore& store) { return store.SetSamples(0, 60000); }},
       {"SetRunState", nothing, [](RunStore& store) { return store.SetRunState(RunState::kPaused, "by hand"); }},
@@ -67,10 +75,9 @@ std::vector<Step> Steps() {
        }},
       {"OpenRound", nothing, open},
       {"CloseRound", open, [](RunStore& store) { return store.CloseRound(1, {TestUpdate(0, 1, Id128())}, 2); }},
-      {"CommitRound", CloseFirst, [](RunStore& store) { return store.CommitRound(TestCommit(1), true); }},
+      {"CommitRound", CloseFirst, [](RunStore& store) { return store.CommitRound(CommitWithHistory(), true); }},
       {"AbortRound", CloseFirst, [](RunStore& store) { return store.AbortRound(1, "deadline", 3); }},
-      {"WriteCheckpoint", [](RunStore& store) { return RunRound(store, 1); },
-       [](RunStore& store) { return store.WriteCheckpoint(TestCheckpoint(1), 1); }},
+      {"WriteCheckpoint", first_round, [](RunStore& store) { return store.WriteCheckpoint(TestCheckpoint(1), 1); }},
   };
 }
 

@@ -66,14 +66,21 @@ Manifest Dirty() {
   return manifest;
 }
 
+Manifest WithHistory() {
+  Manifest manifest = Sealed();
+  manifest.history = Ref("history");
+  return manifest;
+}
+
 TEST(ManifestFormat, MatchesGoldenBytesBothWays) {
   const std::pair<const char*, Manifest> cases[] = {{"manifest_begun.bin", Begun()},
                                                     {"manifest_dirty.bin", Dirty()},
                                                     {"manifest_sealed.bin", Sealed()},
-                                                    {"manifest_applied.bin", Applied()}};
+                                                    {"manifest_applied.bin", Applied()},
+                                                    {"manifest_history.bin", WithHistory()}};
   for (const auto& [name, manifest] : cases) {
     EXPECT_EQ(SerializeManifest(manifest), Golden(name)) << name;
-    EXPECT_EQ(Golden(name).size(), kManifestBytes);
+    EXPECT_EQ(Golden(name).size(), manifest.history.empty() ? kManifestBytes : kLongManifestBytes);
     const auto parsed = ParseManifest(Golden(name));
     ASSERT_OK(parsed.status());
     EXPECT_EQ(SerializeManifest(*parsed), Golden(name)) << name;
@@ -81,7 +88,8 @@ TEST(ManifestFormat, MatchesGoldenBytesBothWays) {
 }
 
 TEST(ManifestFormat, TruncationAndEveryFlipIsRefused) {
-  for (const char* name : {"manifest_begun.bin", "manifest_dirty.bin", "manifest_sealed.bin", "manifest_applied.bin"}) {
+  for (const char* name : {"manifest_begun.bin", "manifest_dirty.bin", "manifest_sealed.bin", "manifest_applied.bin",
+                           "manifest_history.bin"}) {
     const std::string whole = Golden(name);
     for (size_t size = 0; size < whole.size(); ++size) EXPECT_FALSE(ParseManifest(whole.substr(0, size)).ok()) << size;
     EXPECT_FALSE(ParseManifest(whole + '\0').ok());
@@ -108,6 +116,8 @@ TEST(ManifestFormat, ContradictionsAreRefused) {
   add(Sealed(), [](Manifest& m) { m.outbox.size = uint64_t{1} << 35; });
   add(Sealed(), [](Manifest& m) { m.trainer.generation = -1; });
   add(Sealed(), [](Manifest& m) { m.trainer.size = 0; });
+  add(WithHistory(), [](Manifest& m) { m.history.generation = -1; });
+  add(WithHistory(), [](Manifest& m) { m.history.size = uint64_t{1} << 35; });
   add(Applied(), [](Manifest& m) { m.update_id = Id128{1, 1}; });
   add(Applied(), [](Manifest& m) { m.dirty = true; });
   for (size_t i = 0; i < cases.size(); ++i) {

@@ -132,13 +132,28 @@ class BothStores {
     if (random_.Below(4) != 0) commit.aggregate = "updates of " + std::to_string(version_);
     commit.committed_us = 11;
     commit.next_plan = Plan();
+    if (random_.Below(4) != 0) commit.history = HistoryMessages(commit.round);
     const bool open_next = random_.Below(2) == 0;
     Same([&](RunStore* store) { return store->CommitRound(commit, open_next); });
   }
 
+  // Of the round's clients; sometimes of one that it did not choose.
+  std::vector<HistoryMessage> HistoryMessages(int64_t round) {
+    std::vector<HistoryMessage> messages;
+    for (int64_t client = 0; client < 4; ++client) {
+      const auto chosen = memory_.WasChosen(round, client);
+      if ((chosen.ok() && *chosen) || random_.Below(16) == 0) messages.push_back({client, "update"});
+    }
+    return messages;
+  }
+
   void CountSomething() {
     const int64_t client = Client(), until = static_cast<int64_t>(random_.Below(3));
-    switch (random_.Below(5)) {
+    switch (random_.Below(6)) {
+      case 5: {
+        const int64_t messages = random_.Below(3) == 0 ? Client() : memory_.ReadHistory(client)->count();
+        return Same([&](RunStore* store) { return store->CompactHistory(client, messages, "state"); });
+      }
       case 0:
         return Same([&](RunStore* store) { return store->RecordNotApplied(client); });
       case 1:
@@ -171,6 +186,11 @@ class BothStores {
       EXPECT_DOUBLE_EQ(clients[i].reliability, in_memory[i].reliability);
       EXPECT_EQ(clients[i].set_aside_until_us, in_memory[i].set_aside_until_us);
       EXPECT_EQ(clients[i].set_aside_reason, in_memory[i].set_aside_reason);
+      const HistoryRecord history = *real_->ReadHistory(clients[i].id);
+      const HistoryRecord history_in_memory = *memory_.ReadHistory(clients[i].id);
+      EXPECT_EQ(history.messages, history_in_memory.messages);
+      EXPECT_EQ(history.state, history_in_memory.state);
+      EXPECT_EQ(history.log, history_in_memory.log);
     }
   }
 

@@ -70,8 +70,8 @@ inline std::string DumpTables(const std::string& directory) {
     }
   };
   const std::pair<const char*, int> tables[] = {
-      {"runs", 8},   {"head", 4},   {"rounds", 11},        {"clients", 13},    {"updates", 9},
-      {"ledger", 6}, {"events", 6}, {"downstream_log", 3}, {"checkpoints", 4}, {"plans", 5}};
+      {"runs", 8},   {"head", 4},           {"rounds", 11},     {"clients", 13}, {"updates", 9},   {"ledger", 6},
+      {"events", 6}, {"downstream_log", 3}, {"checkpoints", 4}, {"plans", 5},    {"histories", 3}, {"history_log", 3}};
   for (const auto& [table, columns] : tables) {
     absl::StrAppend(&dump, table, "\n");
     rows(absl::StrCat("SELECT * FROM ", table, " ORDER BY 1, 2"), columns);
@@ -130,7 +130,10 @@ inline absl::Status RunRound(RunStore& store, int64_t round) {
       !status.ok()) {
     return status;
   }
-  return store.CommitRound(TestCommit(round), false);
+  Commit commit = TestCommit(round);
+  const std::string update = absl::StrCat("update ", round);
+  commit.history = {{client->id, update}};
+  return store.CommitRound(commit, false);
 }
 
 }  // namespace terse

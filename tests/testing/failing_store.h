@@ -106,6 +106,12 @@ class FailingStore : public RunStore {
   absl::StatusOr<std::string> ReadAggregate(int64_t version) override {
     return Guard("ReadAggregate", [&] { return store_->ReadAggregate(version); });
   }
+  absl::StatusOr<HistoryRecord> ReadHistory(int64_t client) override {
+    return Guard("ReadHistory", [&] { return store_->ReadHistory(client); });
+  }
+  absl::Status CompactHistory(int64_t client, int64_t messages, absl::string_view state) override {
+    return Guard("CompactHistory", [&] { return store_->CompactHistory(client, messages, state); });
+  }
   absl::Status WriteCheckpoint(const Checkpoint& checkpoint, int64_t keep) override {
     return Guard("WriteCheckpoint", [&] { return store_->WriteCheckpoint(checkpoint, keep); });
   }

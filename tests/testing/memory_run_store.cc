@@ -87,7 +87,10 @@ absl::Status MemoryRunStore::RecordNotApplied(int64_t client) {
 }
 
 absl::Status MemoryRunStore::RecordReset(int64_t client) {
-  return ChangeClient(client, [](ClientRecord* record) { record->resets += 1; });
+  return ChangeClient(client, [&](ClientRecord* record) {
+    record->resets += 1;
+    histories_.erase(client);
+  });
 }
 
 absl::StatusOr<ClientRecord> MemoryRunStore::RecordFailure(int64_t client) {
@@ -198,6 +201,10 @@ absl::Status MemoryRunStore::CheckCommit(const Commit& commit, bool open_next) c
   for (const ChosenUpdate& update : round->chosen) {
     if (clients_[update.client].last_applied != update.prev_applied) return Broken("a predecessor changed");
   }
+  for (const HistoryMessage& message : commit.history) {
+    const auto counts = [&message](const ChosenUpdate& update) { return update.client == message.client; };
+    if (std::none_of(round->chosen.begin(), round->chosen.end(), counts)) return Broken("a history of another client");
+  }
   if (open_next && commit.round != static_cast<int64_t>(rounds_.size())) return Broken("it is not the last round");
   return CheckLedger(commit.ledger);
 }
@@ -213,6 +220,9 @@ absl::Status MemoryRunStore::CommitRound(const Commit& commit, bool open_next) {
     client.failures = 0;
     client.reliability = 0.9 * client.reliability + 0.1;
     applied_.push_back(update);
+  }
+  for (const HistoryMessage& message : commit.history) {
+    histories_[message.client].log.emplace_back(message.message);
   }
   round.record.state = RoundState::kCommitted;
   round.record.committed_us = commit.committed_us;
@@ -299,6 +309,19 @@ absl::StatusOr<std::string> MemoryRunStore::ReadAggregate(int64_t version) {
   const auto found = aggregates_.find(version);
   if (found == aggregates_.end()) return absl::NotFoundError("the updates that led to the version are not kept");
   return found->second;
+}
+
+absl::StatusOr<HistoryRecord> MemoryRunStore::ReadHistory(int64_t client) {
+  const auto found = histories_.find(client);
+  return found == histories_.end() ? HistoryRecord() : found->second;
+}
+
+absl::Status MemoryRunStore::CompactHistory(int64_t client, int64_t messages, absl::string_view state) {
+  const auto found = histories_.find(client);
+  if (found == histories_.end() || messages < 1 || found->second.count() != messages)
+    return Broken("a history of other updates");
+  found->second = {messages, std::string(state), {}};
+  return absl::OkStatus();
 }
 
 int64_t MemoryRunStore::OldestCheapVersion(int64_t bytes) const {

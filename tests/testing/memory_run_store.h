@@ -51,6 +51,8 @@ class MemoryRunStore : public RunStore {
   absl::StatusOr<std::vector<LogMessage>> ReadLog(int64_t after, int64_t up_to) override;
   absl::StatusOr<int64_t> LogBytes(int64_t after) override;
   absl::StatusOr<std::string> ReadAggregate(int64_t version) override;
+  absl::StatusOr<HistoryRecord> ReadHistory(int64_t client) override;
+  absl::Status CompactHistory(int64_t client, int64_t messages, absl::string_view state) override;
   absl::Status WriteCheckpoint(const Checkpoint& checkpoint, int64_t keep) override;
   absl::StatusOr<Checkpoint> ReadNewestCheckpoint() override;
   absl::StatusOr<CheckpointFile> NewestCheckpointFile() override;
@@ -86,6 +88,7 @@ class MemoryRunStore : public RunStore {
   std::vector<Round> rounds_;          // round i + 1 at i
   std::map<int64_t, LogMessage> log_;
   std::map<int64_t, std::string> aggregates_;
+  std::map<int64_t, HistoryRecord> histories_;  // by client
   std::map<int64_t, Checkpoint> checkpoints_;
   std::vector<LedgerEntry> ledger_;
   std::vector<EventRecord> events_;

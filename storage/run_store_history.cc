@@ -1,0 +1,92 @@
+// What the coordinator keeps of a client's applied updates, to unpack the next one with.
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/fault.h"
+#include "core/status.h"
+#include "storage/sqlite_run_store.h"
+
+namespace terse {
+namespace {
+
+// How many updates the client's history is made of.
+absl::StatusOr<int64_t> CountHistory(SqliteDb& db, int64_t client) {
+  Statement row = db.Prepare(
+      "SELECT max(COALESCE((SELECT messages FROM histories WHERE client = ?1), 0), "
+      "COALESCE((SELECT max(number) FROM history_log WHERE client = ?1), 0))");
+  TERSE_RETURN_IF_ERROR(row.Int(client).Step().status());
+  return row.GetInt(0);
+}
+
+absl::Status DeleteHistory(SqliteDb& db, int64_t client) {
+  TERSE_RETURN_IF_ERROR(db.Prepare("DELETE FROM histories WHERE client = ?").Int(client).Run());
+  return db.Prepare("DELETE FROM history_log WHERE client = ?").Int(client).Run();
+}
+
+}  // namespace
+
+absl::Status run_store_internal::InsertHistory(SqliteDb& db, int64_t round, const HistoryMessage& message) {
+  TERSE_ASSIGN_OR_RETURN(const int64_t count, CountHistory(db, message.client));
+  return db
+      .Prepare(
+          "INSERT INTO history_log (client, number, message) "
+          "SELECT client, ?, ? FROM updates WHERE round = ? AND client = ?")
+      .Int(count + 1)
+      .Blob(message.message)
+      .Int(round)
+      .Int(message.client)
+      .RunForOne(absl::StrCat("round ", round, " cannot commit: it chose no update of client ", message.client,
+                              " that its history could count"));
+}
+
+absl::Status SqliteRunStore::RecordReset(int64_t client) {
+  return Write([&](SqliteDb& db) -> absl::Status {
+    if (!Mutated(Mutant::kKeepHistory)) TERSE_RETURN_IF_ERROR(DeleteHistory(db, client));
+    return db.Prepare("UPDATE clients SET resets = resets + 1 WHERE id = ?")
+        .Int(client)
+        .RunForOne(absl::StrCat("there is no client ", client));
+  });
+}
+
+absl::StatusOr<HistoryRecord> SqliteRunStore::ReadHistory(int64_t client) {
+  HistoryRecord history;
+  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+    Statement row = db.Prepare("SELECT messages, state FROM histories WHERE client = ?");
+    TERSE_ASSIGN_OR_RETURN(const bool compacted, row.Int(client).Step());
+    if (compacted) {
+      history.messages = row.GetInt(0);
+      history.state = std::string(row.GetBlob(1));
+    }
+    Statement log = db.Prepare("SELECT number, message FROM history_log WHERE client = ? ORDER BY number");
+    log.Int(client);
+    while (true) {
+      TERSE_ASSIGN_OR_RETURN(const bool more, log.Step());
+      if (!more) return absl::OkStatus();
+      if (log.GetInt(0) != history.count() + 1) {
+        return absl::DataLossError(absl::StrCat(db.path(), " is damaged: update ", history.count() + 1, " of client ",
+                                                client, "'s history is missing", kDatabaseRemedy));
+      }
+      history.log.emplace_back(log.GetBlob(1));
+    }
+  }));
+  return history;
+}
+
+absl::Status SqliteRunStore::CompactHistory(int64_t client, int64_t messages, absl::string_view state) {
+  return Write([&](SqliteDb& db) -> absl::Status {
+    TERSE_ASSIGN_OR_RETURN(const int64_t count, CountHistory(db, client));
+    if (messages < 1 || messages != count) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the history of client ", client, " is one of ", count, " updates, not ", messages));
+    }
+    TERSE_RETURN_IF_ERROR(DeleteHistory(db, client));
+    return db.Prepare("INSERT INTO histories (client, messages, state) VALUES (?, ?, ?)")
+        .Int(client)
+        .Int(messages)
+        .Blob(state)
+        .Run();
+  });
+}
+
+}  // namespace terse
