@@ -1,15 +1,12 @@
 #include "client/session.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "compression/downstream_model.h"
 #include "compression/feedback_table.h"
 #include "compression/run_codecs.h"
-#include "core/codec_choices.h"
 #include "core/epochs.h"
 #include "core/fault.h"
 #include "core/status.h"
@@ -19,22 +16,8 @@
 namespace terse {
 namespace {
 
-constexpr int64_t kProgressEveryMicros = 20'000'000;
 // A checkpoint file is the weights and less than this around them.
 constexpr int64_t kCheckpointEnvelope = 4096;
-
-// A state directory that fails is not a connection that failed: connecting again cannot help.
-absl::Status Stored(const absl::Status& status) {
-  return absl::IsUnavailable(status) ? absl::ResourceExhaustedError(status.message()) : status;
-}
-
-// Of the run: every version was one round of everybody's local steps, in a buffered run of as many clients' as the
-// buffer holds.
-int64_t FirstIteration(const RunConfig& config, int64_t base_version) {
-  const int64_t versions =
-      config.rounds.buffered ? base_version * config.rounds.cohort / config.rounds.clients : base_version;
-  return versions * config.train.local_steps;
-}
 
 }  // namespace
 
@@ -155,7 +138,7 @@ absl::StatusOr<std::string> ClientSession::FetchModule(CoordinatorLink* link, co
   if (ModuleHash(bytes) != model.hash) {
     return absl::UnavailableError(absl::StrCat("the downloaded TorchScript module is not ", model.hash));
   }
-  TERSE_RETURN_IF_ERROR(Stored(options_.state->SaveModule(bytes)));
+  TERSE_RETURN_IF_ERROR(StoredStatus(options_.state->SaveModule(bytes)));
   return bytes;
 }
 
@@ -163,7 +146,7 @@ absl::Status ClientSession::Adopt(CoordinatorLink* link, const Welcome& welcome)
   const bool ours = options_.state->state().lineage == welcome.lineage;
   if (ours && work_.has_value() && work_->lineage == welcome.lineage) return absl::OkStatus();
   TERSE_ASSIGN_OR_RETURN(const std::string module, FetchModule(link, welcome));
-  TERSE_RETURN_IF_ERROR(Stored(options_.state->Begin(welcome.lineage, welcome.config->durability)));
+  TERSE_RETURN_IF_ERROR(StoredStatus(options_.state->Begin(welcome.lineage, welcome.config->durability)));
   Work work;
   work.lineage = welcome.lineage;
   work.config = welcome.config;
@@ -185,14 +168,31 @@ absl::Status ClientSession::Adopt(CoordinatorLink* link, const Welcome& welcome)
 
 absl::Status ClientSession::LoadState(Work* work) const {
   const absl::StatusOr<StoredState> stored = options_.state->Read();
-  TERSE_RETURN_IF_ERROR(Stored(stored.status()));
+  TERSE_RETURN_IF_ERROR(StoredStatus(stored.status()));
   const bool sealed = stored->sealed.has_value();
   if (!stored->dense.empty()) {
     TERSE_RETURN_IF_ERROR(
         work->feedback->Restore(stored->dense, sealed ? "" : stored->minus, sealed ? stored->sealed->message : ""));
   }
+  TERSE_RETURN_IF_ERROR(work->RestoreHistory(*stored));
   if (stored->trainer_state.empty()) return absl::OkStatus();
   return work->trainer->RestoreState(stored->trainer_state);
+}
+
+absl::Status ClientSession::Work::RestoreHistory(const StoredState& stored) {
+  const Layout* const packed = SharesHistory(*config) ? codec->PackedLayout() : nullptr;
+  if (packed == nullptr) return absl::OkStatus();
+  history.emplace(*packed);
+  if (Mutated(Mutant::kForgetHistory)) return absl::OkStatus();
+  if (!stored.history.empty()) {
+    absl::StatusOr<UpdateHistory> parsed = UpdateHistory::Parse(*packed, stored.history);
+    if (!parsed.ok()) {
+      return absl::DataLossError(absl::StrCat("the stored history of updates is not of this run: ",
+                                              parsed.status().message(), "; start over with --reset-state"));
+    }
+    history = *std::move(parsed);
+  }
+  return stored.minus.empty() ? absl::OkStatus() : codec->AddToHistory(stored.minus, &*history);
 }
 
 // The residual, the optimizer and the cached model of an earlier process.
@@ -221,7 +221,7 @@ absl::Status ClientSession::SendReady(CoordinatorLink* link) {
   ready.layout_hash = work_->codec->layout().Hash();
   ready.samples = work_->trainer->samples();
   TERSE_RETURN_IF_ERROR(link->Send(ready));
-  return options_.state->state().sealed.has_value() ? Push(link) : absl::OkStatus();
+  return options_.state->state().sealed.has_value() ? Push(link, /*may_pack=*/false) : absl::OkStatus();
 }
 
 absl::Status ClientSession::OnResync(CoordinatorLink* link, const Resync& resync) {
@@ -263,122 +263,6 @@ absl::Status ClientSession::OnDelta(CoordinatorLink* link, const Delta& delta) {
                          applied.message()));
   work_->Drop();
   return SendReady(link);
-}
-
-absl::Status ClientSession::OnAssignment(CoordinatorLink* link, const Assignment& assignment) {
-  TERSE_FAILPOINT("client.assignment.received");
-  if (options_.state->state().sealed.has_value()) return absl::OkStatus();  // no new work while SEALED
-  if (work_->version != absl::optional<int64_t>(assignment.base_version)) {
-    // A resync is on its way, after which the coordinator assigns again.
-    return absl::OkStatus();
-  }
-  const absl::Status sealed = TrainAndSeal(link, assignment);
-  // What was not sealed never happened: the next connection starts from what is stored. A cancelled training has put
-  // its trainer back by itself.
-  if (!sealed.ok() && !absl::IsCancelled(sealed)) work_ = absl::nullopt;
-  return sealed.ok() ? Push(link) : sealed;
-}
-
-absl::Status ClientSession::TrainAndSeal(CoordinatorLink* link, const Assignment& assignment) {
-  if (assignment.choice >= static_cast<int64_t>(UpdateChoices(*work_->config).size())) {
-    return absl::UnavailableError(
-        absl::StrCat("the assignment names coding ", assignment.choice, ", which the run has not"));
-  }
-  const int64_t start = options_.clock->NowMicros();
-  int64_t reported = start;
-  int64_t steps = 0;
-  const auto keep_going = [&] {
-    const int64_t now = options_.clock->NowMicros();
-    if (now - reported >= kProgressEveryMicros) {
-      reported = now;
-      // A lost connection does not stop the training: its update is sealed and pushed on the next one.
-      link->Send(Progress{assignment.round, steps}).IgnoreError();
-    }
-    ++steps;
-    return options_.keep_going();
-  };
-  TERSE_ASSIGN_OR_RETURN(const TrainResult result, DoTask(assignment, keep_going));
-  TERSE_FAILPOINT("client.train.done");
-  const int64_t train_us = options_.clock->NowMicros() - start;
-  const CodecKey key = {work_->config->seed, static_cast<uint64_t>(assignment.round),
-                        static_cast<uint64_t>(work_->client_index)};
-  TERSE_ASSIGN_OR_RETURN(std::string message, work_->feedback->Compress(&work_->scratch, key, assignment.choice));
-  if (work_->config->train.optimizer.momentum_masking) {
-    TERSE_ASSIGN_OR_RETURN(const auto positions, work_->codec->SentPositions(message));
-    if (positions.has_value()) work_->trainer->MaskMomentum(*positions);
-  }
-  return SealUpdate(assignment, std::move(message), train_us, result.mean_loss);
-}
-
-absl::StatusOr<TrainResult> ClientSession::DoTask(const Assignment& assignment,
-                                                  const std::function<bool()>& keep_going) {
-  Work& work = *work_;
-  work.scratch.resize(work.weights.size());
-  const absl::Span<float> result = absl::MakeSpan(work.scratch);
-  switch (TaskFrom(*work.config, assignment.base_version)) {
-    case ClientTask::kFullGradient:
-      return work.trainer->Gradient({work.weights, {}}, keep_going, result);
-    case ClientTask::kGradientStep:
-      return work.trainer->Gradient({work.weights, work.snapshot}, keep_going, result);
-    case ClientTask::kTrain:
-      break;
-  }
-  const int64_t first = assignment.first_iteration.has_value() ? *assignment.first_iteration
-                                                               : FirstIteration(*work.config, assignment.base_version);
-  return work.trainer->Train(work.weights, {assignment.local_steps, first}, keep_going, result);
-}
-
-absl::Status ClientSession::SealUpdate(const Assignment& assignment, std::string message, int64_t train_us,
-                                       float loss) {
-  SealedUpdate update;
-  update.update_id = MakeUpdateId(work_->lineage, assignment.round, work_->client_index,
-                                  options_.state->state().prev_applied, message);
-  update.round = assignment.round;
-  update.base_version = assignment.base_version;
-  update.train_us = train_us;
-  update.loss = loss;
-  update.message = std::move(message);
-  work_->scratch = std::vector<float>();  // makes room: the trainer's state may be as large
-  TERSE_ASSIGN_OR_RETURN(std::string trainer_state, work_->trainer->SaveState());
-  return Stored(options_.state->Seal(work_->feedback->dense(), update, std::move(trainer_state)));
-}
-
-absl::Status ClientSession::Push(CoordinatorLink* link) {
-  const SealedUpdate& sealed = *options_.state->state().sealed;
-  TERSE_FAILPOINT("client.upload.before_send");
-  TERSE_RETURN_IF_ERROR(
-      link->Send(Update{sealed.round, sealed.update_id, sealed.train_us, sealed.loss, sealed.message}));
-  TERSE_FAILPOINT("client.upload.sent");
-  return absl::OkStatus();
-}
-
-// A receipt changes nothing: the verdict is the commit.
-absl::Status ClientSession::OnReceipt(const Receipt& receipt) {
-  TERSE_FAILPOINT("client.receipt.received");
-  if (!Mutated(Mutant::kSettleOnReceipt)) return absl::OkStatus();
-  return OnVerdict({Outcome::kApplied, receipt.update_id, receipt.update_id, ""});
-}
-
-absl::Status ClientSession::OnVerdict(const Verdict& verdict) {
-  TERSE_FAILPOINT("client.verdict.received");
-  ClientState* state = options_.state;
-  if (verdict.outcome == Outcome::kReset) {
-    const double lost = work_->feedback->Reset();
-    Log(true, absl::StrCat("the coordinator asked for a fresh residual (", verdict.reason, "); ",
-                           absl::StrFormat("%.3g", lost), " in L2 norm is lost"));
-    return Stored(state->Reset(verdict.last_applied));
-  }
-  if (!state->state().sealed.has_value() || state->state().sealed->update_id != verdict.update_id) {
-    return absl::OkStatus();  // about an update that was settled before
-  }
-  if (verdict.outcome == Outcome::kPending) return absl::OkStatus();  // SendReady pushes it again
-  const bool applied = verdict.outcome == Outcome::kApplied;
-  if (!applied) {
-    Log(true, absl::StrCat("the update of round ", state->state().sealed->round, " came too late and ",
-                           work_->feedback->folds_forward() ? "folds into the next one" : "is dropped"));
-  }
-  TERSE_RETURN_IF_ERROR(Stored(state->Settle(applied)));
-  return work_->feedback->Settle(applied);
 }
 
 absl::Status ClientSession::Flush() {

@@ -15,6 +15,7 @@
 #include "compression/codec.h"
 #include "compression/downstream.h"
 #include "compression/feedback.h"
+#include "compression/update_history.h"
 #include "core/clock.h"
 #include "core/trainer.h"
 #include "storage/client_state.h"
@@ -68,6 +69,8 @@ class ClientSession {
     std::vector<float> weights;
     // Of the version's epoch (core/epochs.h); empty while none is held, and in a run without epochs.
     std::vector<float> snapshot;
+    // Of the client's applied updates; nullopt in a run whose updates are not packed.
+    absl::optional<UpdateHistory> history;
     std::vector<float> scratch;  // what a downstream message carries, then the delta or the gradient
 
     // Holds a version that stands alone.
@@ -78,6 +81,9 @@ class ClientSession {
     bool CanMoveTo(int64_t of_version) const;
     // Brings the weights to the version of the message.
     absl::Status MoveTo(int64_t of_version, const std::string& message);
+
+    // From what was stored of it.
+    absl::Status RestoreHistory(const StoredState& stored);
 
     DownstreamCodecs downstream_codecs() const { return {*codec, downstream_codec.get()}; }
   };
@@ -102,11 +108,17 @@ class ClientSession {
   absl::Status OnAssignment(CoordinatorLink* link, const Assignment& assignment);
   absl::Status OnReceipt(const Receipt& receipt);
   absl::Status OnVerdict(const Verdict& verdict);
-  absl::Status Push(CoordinatorLink* link);
+  // Sends the sealed update. Packed only where the coordinator said that it can read that, and only when the update was
+  // just sealed: what did not arrive whole, or was refused, comes again as it is.
+  absl::Status Push(CoordinatorLink* link, bool may_pack);
   absl::Status TrainAndSeal(CoordinatorLink* link, const Assignment& assignment);
   // What the assignment asks of the trainer, into work_->scratch.
   absl::StatusOr<TrainResult> DoTask(const Assignment& assignment, const std::function<bool()>& keep_going);
   absl::Status SealUpdate(const Assignment& assignment, std::string message, int64_t train_us, float loss);
+  // A state directory that fails is not a connection that failed: connecting again cannot help.
+  static absl::Status StoredStatus(const absl::Status& status) {
+    return absl::IsUnavailable(status) ? absl::ResourceExhaustedError(status.message()) : status;
+  }
   void Log(bool warn, const std::string& line) const { options_.log(warn, line); }
 
   const Options options_;

@@ -8,6 +8,7 @@
 #include "compression/golomb.h"
 #include "compression/rice.h"
 #include "compression/run_length.h"
+#include "core/run_config.h"
 
 namespace terse {
 namespace {
@@ -25,6 +26,7 @@ std::vector<std::string> PositionCoderNames() {
 }
 
 absl::StatusOr<const PositionCoder*> FindPositionCoder(absl::string_view name) {
+  if (name == kSharedPositions) return &RiceCoder();
   for (const auto& coder : kCoders) {
     if (coder().name() == name) return &coder();
   }

@@ -16,7 +16,8 @@ namespace terse {
 // Names of all coders, in table order.
 std::vector<std::string> PositionCoderNames();
 
-// The coder of that name; it lives as long as the process. INVALID_ARGUMENT for an unknown name, listing the known.
+// The coder of that name, and rice for kSharedPositions (core/run_config.h); it lives as long as the process.
+// INVALID_ARGUMENT for an unknown name, listing the known.
 absl::StatusOr<const PositionCoder*> FindPositionCoder(absl::string_view name);
 
 // What a coder takes for one tensor's positions, for tests and benchmarks.

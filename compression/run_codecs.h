@@ -11,7 +11,7 @@
 namespace terse {
 
 // Of the clients' updates: config.codec, or a ChoiceCodec where a controller chooses. Fails as MakeCodec
-// (codec_table.h).
+// (codec_table.h), and with INVALID_ARGUMENT where the updates are to be packed and the codec cannot (PackedLayout).
 absl::StatusOr<std::unique_ptr<const Codec>> MakeUpdateCodec(const RunConfig& config, const Layout& layout);
 
 // Of the model's steps, likewise of config.downstream_codec; null unless the mode is kCoded.

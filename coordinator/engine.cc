@@ -23,7 +23,7 @@ absl::Status ValidateUpdate(const Codec& codec, const Update& update) {
     return absl::InvalidArgumentError("the header of the update has an impossible round, time or loss");
   }
   if (update.update_id.IsZero()) return absl::InvalidArgumentError("the update has no id");
-  return codec.Validate(update.message);
+  return update.packed ? absl::OkStatus() : codec.Validate(update.message);
 }
 
 }  // namespace
@@ -37,6 +37,17 @@ absl::Status ValidateMessage(const Codec& codec, const FromClient& message) {
   return absl::OkStatus();
 }
 
+absl::Status TakeMessage(const Codec& codec, const UpdateHistories* histories, int64_t client, FromClient* message) {
+  auto* const update = std::get_if<Update>(message);
+  if (update != nullptr && update->packed) {
+    if (histories == nullptr) {
+      return absl::InvalidArgumentError("a packed update, and codec.positions of the run is not 'shared'");
+    }
+    histories->Unpack(client, update);
+  }
+  return ValidateMessage(codec, *message);
+}
+
 Engine::Engine(Options options) {
   run_.config = std::make_shared<const RunConfig>(std::move(options.config));
   run_.codec = options.codec;
@@ -44,6 +55,8 @@ Engine::Engine(Options options) {
   run_.background = options.background;
   run_.clock = options.clock;
   run_.on_event = std::move(options.on_event);
+  run_.histories = options.histories;
+  if (run_.histories != nullptr) run_.histories->Clear();
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Resume(Options options) {
@@ -210,6 +223,12 @@ Transition Engine::OnMessage(SessionId id, Session& session, FromClient message)
     }
     // What it was given since, it let pass: a client takes no work while its own update has no verdict.
     session.assigned_round = 0;
+    if (IsMisread(run_, session, *update)) {
+      // What comes again after its verdict needs no reading.
+      const bool applied = update->update_id == session.last_applied;
+      TERSE_RETURN_IF_ERROR(applied ? AnswerLate(run_, session, *update) : RefuseMisread(run_, session));
+      return absl::nullopt;
+    }
     return phase_->OnUpdate(run_, session, std::move(*update));
   } else if (auto* progress = std::get_if<Progress>(&message)) {
     if (progress->round == session.assigned_round) session.steps_done = progress->steps_done;

@@ -43,6 +43,11 @@ struct EngineView {
 // engine's. INVALID_ARGUMENT with what is wrong. Thread-safe.
 absl::Status ValidateMessage(const Codec& codec, const FromClient& message);
 
+// ValidateMessage, after an update that client `client` packed was unpacked; one that cannot be stays packed, and the
+// engine asks for it as it is. `histories` is null in a run whose updates are not packed: there a packed one is
+// INVALID_ARGUMENT. Thread-safe.
+absl::Status TakeMessage(const Codec& codec, const UpdateHistories* histories, int64_t client, FromClient* message);
+
 class Engine {
  public:
   // Seams and settings; pointers must outlive the engine.
@@ -55,6 +60,7 @@ class Engine {
     Clock* clock = nullptr;
     // Hears every event that goes into the events table; may be empty.
     std::function<void(const EventRecord&)> on_event;
+    UpdateHistories* histories = nullptr;  // null: updates are not packed
   };
 
   // Resumes the store's run: the head is the newest checkpoint plus the log, replayed and checked by its hash.

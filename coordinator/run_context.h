@@ -18,6 +18,7 @@
 #include "coordinator/control/controller.h"
 #include "coordinator/events.h"
 #include "coordinator/server_step.h"
+#include "coordinator/update_histories.h"
 #include "core/clock.h"
 #include "core/run_config.h"
 #include "storage/run_store.h"
@@ -70,6 +71,7 @@ struct RunContext {
   RunStore* store = nullptr;
   Background* background = nullptr;
   Clock* clock = nullptr;
+  UpdateHistories* histories = nullptr;              // null: updates are not packed
   std::function<void(const EventRecord&)> on_event;  // for the log
 
   Head head;
@@ -93,6 +95,9 @@ struct RunContext {
   absl::btree_set<int64_t> invited;
   // Validated updates of the open round by client index: the order of aggregation.
   absl::btree_map<int64_t, ReceivedUpdate> received;
+  // Of each client's updates in the store that are no part of its history's state yet, as far as this engine wrote
+  // them.
+  absl::btree_map<int64_t, int64_t> history_log_bytes;
   ByteBook book;
 
   const Layout& layout() const { return codec->layout(); }

@@ -252,7 +252,7 @@ absl::Status HandleCheckIn(RunContext& run, SessionId id, const CheckIn& message
   TERSE_RETURN_IF_ERROR(ReadmitDue(run));
   if (verdict.has_value() && verdict->outcome == Outcome::kReset) run.received.erase(record.id);
   if (!lost.empty()) {
-    TERSE_RETURN_IF_ERROR(run.store->RecordReset(record.id));
+    TERSE_RETURN_IF_ERROR(ResetClient(run, record.id));
     TERSE_RETURN_IF_ERROR(run.Note("residual_lost", record.id, lost));
   }
   session.owes_round = verdict.has_value() && verdict->outcome == Outcome::kPending ? message.pending_round : 0;
@@ -279,6 +279,7 @@ absl::Status HandleReady(RunContext& run, SessionId id, const Ready& message) {
     return run.Note("client_refused", session.client, "no training samples");
   }
   TERSE_RETURN_IF_ERROR(KeepSamples(run, session, message.samples));
+  TERSE_RETURN_IF_ERROR(HoldHistory(run, session));
   session.said_ready = true;
   // A client that says Ready is not training: what it was given before, it let pass or has finished.
   session.assigned_round = 0;
@@ -325,6 +326,7 @@ absl::Status CloseSession(RunContext& run, SessionId id) {
   const std::string name = session.name;
   if (client >= 0) run.book.AddWire(client, session.link->Wire(), &session.booked);
   run.sessions.erase(it);
+  if (run.histories != nullptr && client >= 0) run.histories->Drop(client);
   return client < 0 ? absl::OkStatus() : run.Note("client_left", client, name);
 }
 

@@ -17,7 +17,7 @@ struct CodecSpec {
   std::string name = "sbc";             // row of compression/codec_table
   double density = 0.01;                // fraction of each tensor that is sent: p of SBC Algorithm 2
   std::string mean_precision = "fp32";  // of sbc and its kin: "fp32" (the paper) or "bf16"
-  std::string positions = "auto";       // row of compression/position_coder_table
+  std::string positions = "auto";       // row of compression/position_coder_table, or kSharedPositions
   std::string grouping = "per_tensor";  // or "merge_small" or "global"
   int64_t merge_below = 4096;           // merge_small: tensors with fewer elements become one group
   int64_t bits = 4;                     // qsgd: q; low_precision: b
@@ -32,6 +32,10 @@ struct CodecSpec {
   double clip = 0;                      // dgc: largest L2 norm of a delta; terngrad: c, in standard deviations; 0: none
   int64_t warmup_rounds = 0;            // dgc: rounds over which the density falls to its value
 };
+
+// CodecSpec::positions of a run whose updates travel packed with what both ends keep of the client's applied ones
+// (compression/update_history.h). The messages themselves are coded by "rice".
+inline constexpr absl::string_view kSharedPositions = "shared";
 
 // ModelSpec::name of a TorchScript module that came with the run.
 inline constexpr absl::string_view kTorchScriptModel = "torchscript";
@@ -188,6 +192,9 @@ struct RunConfig {
   int64_t checkpoint_every = 0;  // versions
   int64_t checkpoint_keep = 0;   // files
 };
+
+// Whether clients may send updates packed.
+inline bool SharesHistory(const RunConfig& config) { return config.codec.positions == kSharedPositions; }
 
 }  // namespace terse
 

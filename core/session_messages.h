@@ -56,6 +56,12 @@ struct Update {
   int64_t train_us = 0;
   float loss = 0;
   std::string message;
+  // The message is in the form of Codec::Pack. The coordinator's edge unpacks it (coordinator/update_histories.h).
+  bool packed = false;
+  int64_t packed_bytes = 0;  // of what `message` was unpacked from; 0: it came as it is
+
+  // Of what crossed the connection.
+  int64_t payload_bytes() const { return packed_bytes > 0 ? packed_bytes : static_cast<int64_t>(message.size()); }
 };
 
 struct Progress {
@@ -96,6 +102,7 @@ struct Assignment {
   int64_t choice = 0;  // of UpdateChoices (core/codec_choices.h)
   // With which the training begins, of the run; nullopt where every round has train.local_steps of them.
   absl::optional<int64_t> first_iteration = absl::nullopt;
+  bool packed = false;  // the update may come packed: the coordinator holds the client's history
 };
 
 struct Receipt {

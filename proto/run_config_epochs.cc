@@ -22,6 +22,7 @@ std::optional<ConfigViolation> CheckGradients(const v1::RunConfig& config) {
       {"train.optimizer.clip_norm", optimizer.clip_norm() == 0, "0"},
       {"data.augment", config.data().augment() == "none", "'none'"},
       {"codec.feedback", config.codec().feedback() == "discard", "'discard'"},
+      {"codec.positions", config.codec().positions() != "shared", "'auto'"},
       {"downstream.feedback", config.downstream().feedback() != "error_feedback", "'own' or 'none'"},
   };
   for (const auto& [key, fits, value] : wants) {

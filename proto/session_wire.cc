@@ -117,6 +117,7 @@ std::vector<v1::ClientMessage> UpdateToWire(const Update& update) {
   header->set_size(update.message.size());
   header->set_train_us(update.train_us);
   header->set_loss(update.loss);
+  header->set_packed(update.packed);
   return chunks;
 }
 
@@ -183,6 +184,7 @@ std::vector<v1::ServerMessage> ToWire(const FromServer& message, const v1::RunCo
     if (assignment->first_iteration.has_value()) {
       out[0].mutable_assignment()->set_first_iteration(*assignment->first_iteration);
     }
+    out[0].mutable_assignment()->set_packed(assignment->packed);
   } else if (const auto* receipt = std::get_if<Receipt>(&message)) {
     out[0].mutable_receipt()->set_update_id(receipt->update_id.ToBytes());
   } else if (const auto* verdict = std::get_if<Verdict>(&message)) {
@@ -287,6 +289,7 @@ absl::StatusOr<absl::optional<FromClient>> ClientMessageReader::FeedUpdate(const
     TERSE_ASSIGN_OR_RETURN(update_.update_id, ReadId(header.update_id(), "update_id"));
     TERSE_ASSIGN_OR_RETURN(update_.train_us, Number(header.train_us(), "train_us"));
     update_.loss = header.loss();
+    update_.packed = header.packed();
   }
   TERSE_RETURN_IF_ERROR(assembly_.Append(chunk.data()));
   if (!assembly_.complete()) return absl::optional<FromClient>();
@@ -324,6 +327,7 @@ absl::StatusOr<absl::optional<FromServer>> ServerMessageReader::Feed(const v1::S
           return absl::InvalidArgumentError("an assignment beyond the last iteration that a run can have");
         }
       }
+      assignment.packed = message.assignment().packed();
       return absl::make_optional(FromServer(assignment));
     }
     case v1::ServerMessage::kReceipt: {

@@ -44,6 +44,7 @@ class Committing : public Phase {
     run.weights = std::move(weights);
     run.head.version += 1;
     run.head.model_hash = commit.model_hash;
+    TERSE_RETURN_IF_ERROR(AddToHistories(run));
     Announce(run, std::move(commit.downstream));
     run.received.clear();
     run.invited.clear();
@@ -107,6 +108,7 @@ class Committing : public Phase {
     commit.aggregate = run.server->Aggregate(chosen.messages, chosen.samples, chosen.total);
     commit.committed_us = run.Now();
     commit.ledger = run.book.Take(run.round);
+    commit.history = HistoryOf(run);
     return commit;
   }
 

@@ -55,7 +55,8 @@ void Assign(RunContext& run, Session& session) {
   session.assigned_round = run.round;
   session.steps_done = 0;
   session.link->SendLater(Assignment{run.round, run.head.version, run.plan.local_steps, ChoiceFor(run),
-                                     run.controller == nullptr ? absl::optional<int64_t>() : run.plan.first_iteration});
+                                     run.controller == nullptr ? absl::optional<int64_t>() : run.plan.first_iteration,
+                                     run.histories != nullptr && run.histories->Holds(session.client)});
 }
 
 // A repeated update is answered again and counted once. Whoever sends again has lost the connection that the receipt
@@ -73,7 +74,7 @@ absl::Status AnswerRepeated(RunContext& run, Session& session, const Update& upd
 
 absl::Status Accept(RunContext& run, Session& session, Update update, int64_t staleness) {
   const Id128 id = update.update_id;
-  run.book.AddUp(session.client, update.message.size(), /*dense_bytes=*/0);
+  run.book.AddUp(session.client, update.payload_bytes(), /*dense_bytes=*/0);
   run.received.emplace(session.client, ReceivedUpdate{std::move(update), session.samples, staleness});
   TERSE_FAILPOINT("coordinator.update.accepted");
   // On the connection that carried the update first, the receipt can wait for what follows.
@@ -105,8 +106,8 @@ Transition CloseRound(RunContext& run) {
   for (const auto& [client, received] : run.received) {
     const Update& update = received.update;
     TERSE_ASSIGN_OR_RETURN(const ClientRecord record, run.store->GetClient(client));
-    chosen.push_back({client, update.update_id, record.last_applied, HashBytes(update.message),
-                      static_cast<int64_t>(update.message.size()), update.train_us, update.loss, received.samples});
+    chosen.push_back({client, update.update_id, record.last_applied, HashBytes(update.message), update.payload_bytes(),
+                      update.train_us, update.loss, received.samples});
   }
   TERSE_FAILPOINT("coordinator.close.before");
   TERSE_RETURN_IF_ERROR(run.store->CloseRound(run.round, chosen, run.Now()));

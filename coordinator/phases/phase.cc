@@ -66,10 +66,11 @@ absl::Status AnswerLate(RunContext& run, Session& session, const Update& update)
   TERSE_ASSIGN_OR_RETURN(const Verdict verdict, Settle(run, session.client, session.last_applied, update.update_id,
                                                        update.round, session.last_applied));
   if (verdict.outcome == Outcome::kNotApplied) {
-    run.book.AddUp(session.client, static_cast<int64_t>(update.message.size()), /*dense_bytes=*/0);
+    run.book.AddUp(session.client, update.payload_bytes(), /*dense_bytes=*/0);
     TERSE_RETURN_IF_ERROR(run.store->RecordNotApplied(session.client));
     TERSE_RETURN_IF_ERROR(run.Note("update_late", session.client, absl::StrCat("for round ", update.round)));
   }
+  if (verdict.outcome == Outcome::kReset) TERSE_RETURN_IF_ERROR(ResetClient(run, session.client));
   session.link->Send(verdict);
   return absl::OkStatus();
 }

@@ -90,6 +90,7 @@ absl::Status RunHost::Prepare(RunStore* store) {
   TERSE_ASSIGN_OR_RETURN(const std::string module, ReadModule(PosixFiles(), directory(), config_.model));
   TERSE_ASSIGN_OR_RETURN(learning_, (*options_.make_learning)(config_, module, options_.data_directory));
   TERSE_ASSIGN_OR_RETURN(codec_, MakeUpdateCodec(config_, learning_->layout()));
+  if (SharesHistory(config_)) histories_ = std::make_unique<UpdateHistories>(codec_.get());
   TERSE_ASSIGN_OR_RETURN(downstream_codec_, MakeDownstreamCodec(config_, learning_->layout()));
   if (!stored.has_value()) {
     TERSE_RETURN_IF_ERROR(CreateRun(config_, wire_config_, *learning_, options_.clock, store));
@@ -114,9 +115,10 @@ absl::StatusOr<std::unique_ptr<RunHost::Live>> RunHost::Resume(std::unique_ptr<R
                                                         options_.on_sync_failure(written->status);
                                                       loop->Post(std::move(event));
                                                     });
-  TERSE_ASSIGN_OR_RETURN(live->engine, Engine::Resume({config_, codec_.get(), downstream_codec_.get(),
-                                                       live->store.get(), live->worker.get(), options_.clock,
-                                                       [this](const EventRecord& event) { LogEvent(name(), event); }}));
+  TERSE_ASSIGN_OR_RETURN(
+      live->engine, Engine::Resume({config_, codec_.get(), downstream_codec_.get(), live->store.get(),
+                                    live->worker.get(), options_.clock,
+                                    [this](const EventRecord& event) { LogEvent(name(), event); }, histories_.get()}));
   return live;
 }
 

@@ -79,6 +79,8 @@ class RunHost {
   const v1::RunConfig& wire_config() const { return wire_config_; }
   const RunConfig& config() const { return config_; }
   const Codec& codec() const { return *codec_; }
+  // Null in a run whose updates are not packed.
+  const UpdateHistories* histories() const { return histories_.get(); }
   Id128 lineage() const { return lineage_; }
   // A session whose unsent messages exceed this does not read, and is cancelled.
   int64_t max_queued_bytes() const;
@@ -127,6 +129,7 @@ class RunHost {
   Id128 lineage_;
   std::unique_ptr<const Codec> codec_;
   std::unique_ptr<const Codec> downstream_codec_;  // null unless the downstream mode is coded
+  std::unique_ptr<UpdateHistories> histories_;     // changed by the engine that serves
   std::unique_ptr<RunLearning> learning_;
 
   // Whoever reads through the store or asks the engine holds a reader's share, so that both stay.

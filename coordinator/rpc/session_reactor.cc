@@ -71,7 +71,9 @@ absl::StatusOr<absl::optional<FromClient>> SessionReactor::Bind() {
 
 absl::StatusOr<absl::optional<FromClient>> SessionReactor::Parse() {
   TERSE_ASSIGN_OR_RETURN(absl::optional<FromClient> message, reader_->Feed(incoming_));
-  if (message.has_value()) TERSE_RETURN_IF_ERROR(ValidateMessage(run_->codec(), *message));
+  if (message.has_value()) {
+    TERSE_RETURN_IF_ERROR(TakeMessage(run_->codec(), run_->histories(), Client(), &*message));
+  }
   return message;
 }
 
@@ -110,6 +112,11 @@ const v1::RunConfig& SessionReactor::Config() const {
   return run_ != nullptr ? run_->wire_config() : *none;
 }
 
+int64_t SessionReactor::Client() {
+  absl::MutexLock lock(&mutex_);
+  return client_;
+}
+
 void SessionReactor::Flush() {
   absl::MutexLock lock(&mutex_);
   WriteNext();
@@ -118,6 +125,7 @@ void SessionReactor::Flush() {
 void SessionReactor::Enqueue(const FromServer& message, std::vector<v1::ServerMessage> chunks) {
   if (finished_ || refused_ || read_closed_) return;
   refused_ = std::holds_alternative<Refusal>(message);
+  if (const auto* welcome = std::get_if<Welcome>(&message)) client_ = welcome->client_index;
   for (v1::ServerMessage& chunk : chunks) {
     queued_bytes_ += chunk.ByteSizeLong();
     outbox_.push_back(std::move(chunk));

@@ -47,6 +47,8 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::Ser
   // The loop has handled the message, or dropped it because it has ended.
   void OnHandled(bool handled) ABSL_LOCKS_EXCLUDED(mutex_);
   void Refuse(const absl::Status& why);
+  // Whose session it is; -1 before its welcome.
+  int64_t Client() ABSL_LOCKS_EXCLUDED(mutex_);
   // What a Welcome sends; an empty one before the session is bound.
   const v1::RunConfig& Config() const;
   void Enqueue(const FromServer& message, std::vector<v1::ServerMessage> chunks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -69,6 +71,7 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::Ser
   int64_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   v1::ServerMessages outgoing_ ABSL_GUARDED_BY(mutex_);  // owned by gRPC while writing_
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  int64_t client_ ABSL_GUARDED_BY(mutex_) = -1;
   bool refused_ ABSL_GUARDED_BY(mutex_) = false;      // finish once the outbox is empty
   bool read_closed_ ABSL_GUARDED_BY(mutex_) = false;  // the client half-closed or is gone
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;

@@ -179,5 +179,27 @@ TEST(RunCodecs, AreThoseOfTheController) {
   EXPECT_EQ(UpdateChoices(config)[1].bits, 4);
 }
 
+// What makes codec.positions = "shared" impossible is said where the codec is made.
+TEST(RunCodecs, HistoriesNeedPositionsInEveryCoding) {
+  RunConfig config;
+  config.codec.positions = std::string(kSharedPositions);
+  const Layout layout = MakeLayout({3000});
+  const auto shared = MakeUpdateCodec(config, layout);
+  ASSERT_TRUE(shared.ok()) << shared.status();
+  EXPECT_NE((*shared)->PackedLayout(), nullptr);
+  std::vector<float> update(layout.size());
+  for (size_t i = 0; i < update.size(); ++i) update[i] = static_cast<float>(i % 97) - 50.0f;
+  CodecSpec rice = config.codec;
+  rice.positions = "rice";
+  EXPECT_EQ((*shared)->Encode(update), (*MakeCodec(rice, layout))->Encode(update));
+
+  for (const char* name : {"dense", "qsgd", "mcgq", "random_sparse", "fp16"}) {
+    config.codec.name = name;
+    const absl::Status refused = MakeUpdateCodec(config, layout).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(refused)) << name << refused;
+    EXPECT_THAT(std::string(refused.message()), ::testing::HasSubstr("use 'auto', or a sparse codec")) << name;
+  }
+}
+
 }  // namespace
 }  // namespace terse

@@ -67,6 +67,7 @@ TEST(RunConfigEpochs, TakeOneGradientAtATime) {
       {"name = 'sgd'\n", "name = 'adam'\n"},
       {"momentum = 0.0", "momentum = 0.5"},
       {"momentum = 0.0", "momentum = 0.0\nclip_norm = 1.0"},
+      {"feedback = 'discard'", "feedback = 'discard'\npositions = 'shared'"},
       {"[codec]", "[train.schedule]\nfactor = 0.1\nat = [30]\n[codec]"},
       {"[train]", "[data]\naugment = 'pad_crop_flip'\n[train]"},
       {"feedback = 'discard'", "feedback = 'none'"},

@@ -398,7 +398,9 @@ std::vector<std::string> Allowed(const char* field) {
 // The schema names what the compression library has, and its defaults are the library's.
 TEST(RunConfigSchema, KnowsEveryRowOfTheCompressionTables) {
   EXPECT_THAT(Allowed("name"), UnorderedElementsAreArray(CodecNames()));
-  EXPECT_THAT(Allowed("positions"), UnorderedElementsAreArray(PositionCoderNames()));
+  std::vector<std::string> positions = PositionCoderNames();
+  positions.emplace_back(kSharedPositions);
+  EXPECT_THAT(Allowed("positions"), UnorderedElementsAreArray(positions));
   std::vector<std::string> feedbacks = FeedbackNames();
   feedbacks.push_back("own");
   EXPECT_THAT(Allowed("feedback"), UnorderedElementsAreArray(feedbacks));

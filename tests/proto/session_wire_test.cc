@@ -123,6 +123,8 @@ TEST(SessionWire, ServerMessagesComeBack) {
   const Assignment planned = ServerRoundTrip(Assignment{5, 4, 10, 255, 0});
   EXPECT_EQ(planned.choice, 255);
   EXPECT_EQ(planned.first_iteration, absl::optional<int64_t>(0));
+  EXPECT_FALSE(planned.packed);
+  EXPECT_TRUE(ServerRoundTrip(Assignment{5, 4, 10, 255, 0, true}).packed);
   EXPECT_EQ(ServerRoundTrip(Receipt{Id("update")}).update_id, Id("update"));
   const Refusal refusal = ServerRoundTrip(Refusal{"no", true});
   EXPECT_EQ(refusal.reason, "no");
@@ -168,8 +170,12 @@ class Chunks : public ::testing::TestWithParam<int64_t> {};
 TEST_P(Chunks, UpdatesAndDeltasComeBackWhole) {
   const int64_t size = GetParam();
   const int64_t expected = (size + kChunkBytes - 1) / kChunkBytes;
-  const Update update{std::numeric_limits<int64_t>::max(), Id("u"), std::numeric_limits<int64_t>::max(), 0.25f,
-                      Payload(size)};
+  const Update update{std::numeric_limits<int64_t>::max(),
+                      Id("u"),
+                      std::numeric_limits<int64_t>::max(),
+                      0.25f,
+                      Payload(size),
+                      /*packed=*/size % 2 == 0};
   EXPECT_EQ(ToWire(FromClient(update)).size(), expected);
   const Update back = RoundTrip(update);
   EXPECT_EQ(back.round, update.round);
@@ -177,6 +183,7 @@ TEST_P(Chunks, UpdatesAndDeltasComeBackWhole) {
   EXPECT_EQ(back.train_us, update.train_us);
   EXPECT_EQ(back.loss, update.loss);
   EXPECT_EQ(back.message, update.message);
+  EXPECT_EQ(back.packed, update.packed);
 
   const Delta delta{std::numeric_limits<int64_t>::max(), Id("m"), std::make_shared<const std::string>(Payload(size))};
   EXPECT_EQ(ToWire(FromServer(delta), {}).size(), expected);

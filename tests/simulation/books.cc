@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
 #include "storage/sqlite_db.h"
+#include "tests/testing/histories.h"
 
 namespace terse {
 namespace {
@@ -138,14 +139,30 @@ absl::StatusOr<Violation> CheckDiscarding(FleetSimulation& fleet, int64_t i, int
   return Violation{Harm::kDoubled, absl::StrCat("I2: update ", surplus, " of client ", i, " was not sealed then")};
 }
 
-absl::StatusOr<Violation> CheckBooks(FleetSimulation& fleet, int64_t i, bool may_reset) {
+// Both ends' histories of a client's updates are one, so that the coordinator read all that came packed.
+absl::StatusOr<Violation> CheckPacking(FleetSimulation& fleet, int64_t i, const ClientRecord& record) {
+  const absl::Status same = CheckHistories(fleet.store(), fleet.codec(), record.id, *fleet.state(i));
+  if (!same.ok()) return Violation{Harm::kOther, std::string(same.message())};
+  TERSE_ASSIGN_OR_RETURN(const std::vector<EventRecord> events, fleet.store()->Events(1'000'000));
+  for (const EventRecord& event : events) {
+    if (event.kind != "update_misread" || event.client != record.id) continue;
+    return Violation{Harm::kOther, absl::StrCat("a packed update of client ", i, " was misread")};
+  }
+  return Violation{};
+}
+
+absl::StatusOr<Violation> CheckBooks(FleetSimulation& fleet, int64_t i, PastOf past) {
   TERSE_ASSIGN_OR_RETURN(const absl::optional<ClientRecord> record, FindClient(fleet, i));
   if (!record.has_value()) return Violation{};
-  if (record->resets > 0 && !may_reset) {
+  if (record->resets > 0 && !past.may_reset) {
     return Violation{Harm::kLost, absl::StrCat("I1: client ", i, " lost its residual without cause")};
   }
   TERSE_ASSIGN_OR_RETURN(const StoredState state, fleet.state(i)->Read());
   if (fleet.config().codec.feedback == "discard") return CheckDiscarding(fleet, i, record->id, state);
+  if (fleet.histories() != nullptr && !past.reset_undone) {
+    TERSE_ASSIGN_OR_RETURN(const Violation history, CheckPacking(fleet, i, *record));
+    if (history.found()) return history;
+  }
   const Baseline& baseline = fleet.baseline(i);
   TERSE_ASSIGN_OR_RETURN(const std::vector<double> difference,
                          ConservationDifference(fleet.store(), fleet.codec(), record->id, state, baseline));
@@ -166,8 +183,8 @@ Violation CheckCoordinator(FleetSimulation& fleet, History* history) {
   return fleet.Quietly([&] { return OrFailure(CheckStore(fleet, history), "I2 and I3"); });
 }
 
-Violation CheckClient(FleetSimulation& fleet, int64_t i, bool may_reset) {
-  return fleet.Quietly([&] { return OrFailure(CheckBooks(fleet, i, may_reset), absl::StrCat("I1 of client ", i)); });
+Violation CheckClient(FleetSimulation& fleet, int64_t i, PastOf past) {
+  return fleet.Quietly([&] { return OrFailure(CheckBooks(fleet, i, past), absl::StrCat("I1 of client ", i)); });
 }
 
 }  // namespace terse

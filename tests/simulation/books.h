@@ -28,9 +28,15 @@ using History = std::map<int64_t, RoundState>;
 // `history`, which then learns the newest. The coordinator must be up.
 Violation CheckCoordinator(FleetSimulation& fleet, History* history);
 
-// I1 for client `i`, whose process must be up and without a connection. Nothing to check for one that never joined.
-// `may_reset`: it may have lost its residual, and says so.
-Violation CheckClient(FleetSimulation& fleet, int64_t i, bool may_reset);
+// What rollbacks of its disk may have done to a client.
+struct PastOf {
+  bool may_reset = false;     // it may have lost its residual, and says so
+  bool reset_undone = false;  // it may know updates that it had forgotten with a RESET
+};
+
+// I1 for client `i`, whose process must be up and without a connection; and where updates are packed, that it and the
+// coordinator hold one history of them. Nothing to check for one that never joined.
+Violation CheckClient(FleetSimulation& fleet, int64_t i, PastOf past);
 
 }  // namespace terse
 

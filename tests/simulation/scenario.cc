@@ -1,6 +1,7 @@
 #include "tests/simulation/scenario.h"
 
 #include <algorithm>
+#include <string>
 
 #include "tests/testing/fleet_simulation.h"
 
@@ -97,6 +98,13 @@ void DrawControl(Random* random, RunConfig* config) {
   }
 }
 
+// Updates that travel packed with what both ends keep of the ones before. Dense enough that this makes some shorter.
+void DrawHistories(Random* random, RunConfig* config) {
+  if (config->server.epoch_length > 0 || random->Below(3) != 0) return;
+  config->codec.positions = std::string(kSharedPositions);
+  config->codec.density = 0.1;
+}
+
 }  // namespace
 
 Scenario DrawScenario(Random* random) {
@@ -130,6 +138,7 @@ Scenario DrawScenario(Random* random) {
   DrawEpochs(random, &config);
   DrawControl(random, &config);
   scenario.make_start = random->Below(2) == 0;
+  DrawHistories(random, &config);
   return scenario;
 }
 

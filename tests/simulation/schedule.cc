@@ -236,8 +236,11 @@ void Schedule::KillClient(int64_t i) {
 }
 
 void Schedule::TimeTravel(int64_t i) {
+  const Baseline before = fleet_.baseline(i);
   if (random_.Below(3) > 0 && fleet_.Rollback(i)) {
     ++result_.totals.rollbacks;
+    const Baseline& after = fleet_.baseline(i);
+    VictimOf(i).reset_undone |= before.generation != after.generation || before.version != after.version;
   } else {
     fleet_.Snapshot(i);
   }
@@ -379,7 +382,7 @@ void Schedule::CheckEverything() {
     if (!started.ok()) Fail(Harm::kOther, absl::StrCat("client ", i, " does not start: ", started.ToString()));
     // Relaxed durability promises no conservation: a process that dies takes its residual along.
     const bool promised = scenario_.config.durability == Durability::kStrict;
-    if (!failed() && promised) Take(CheckClient(fleet_, i, /*may_reset=*/fleet_.rolled_back(i)));
+    if (!failed() && promised) Take(CheckClient(fleet_, i, {fleet_.rolled_back(i), VictimOf(i).reset_undone}));
   }
   if (failed()) return;
   Take(CheckCoordinator(fleet_, &history_));
@@ -387,6 +390,7 @@ void Schedule::CheckEverything() {
 }
 
 void Schedule::Count() {
+  result_.totals.updates_packed += fleet_.updates_packed();
   const auto clients = fleet_.store()->Clients();
   const auto last = fleet_.store()->LastRound();
   if (!clients.ok() || !last.ok() || !last->has_value()) return;

@@ -46,6 +46,7 @@ class Schedule : private FleetFaults {
     int64_t operations_left = 0;     // before the trap
     int64_t operations_failing = 0;  // in the trap
     int64_t unreachable_until = 0;   // step
+    bool reset_undone = false;       // its disk went back behind a RESET
   };
 
   // FleetFaults.

@@ -17,6 +17,7 @@ constexpr Figure kFigures[] = {
     {"rounds_aborted", &Totals::rounds_aborted},
     {"updates_applied", &Totals::updates_applied},
     {"updates_not_applied", &Totals::updates_not_applied},
+    {"updates_packed", &Totals::updates_packed},
     {"resets", &Totals::resets},
     {"coordinator_kills", &Totals::coordinator_kills},
     {"client_kills", &Totals::client_kills},

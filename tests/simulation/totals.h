@@ -20,6 +20,7 @@ struct Totals {
   int64_t rounds_aborted = 0;
   int64_t updates_applied = 0;
   int64_t updates_not_applied = 0;
+  int64_t updates_packed = 0;  // that came so, and were read
   int64_t resets = 0;
   int64_t coordinator_kills = 0;
   int64_t client_kills = 0;

@@ -52,6 +52,7 @@ FleetSimulation::FleetSimulation(RunConfig config, int64_t clients, FleetFaults*
       codec_(*MakeUpdateCodec(config_, GridLayout())),
       downstream_codec_(*MakeDownstreamCodec(config_, GridLayout())) {
   for (int64_t i = 0; i < clients; ++i) clients_.push_back(std::make_unique<Client>(seed + 1 + i));
+  if (SharesHistory(config_)) histories_ = std::make_unique<UpdateHistories>(codec_.get());
   if (faults_ == nullptr) return;
   for (int64_t process = kCoordinator; process < clients; ++process) {
     disk(process).set_fault([this, process](DiskOp op, const std::string& path) {
@@ -103,7 +104,7 @@ absl::Status FleetSimulation::OpenCoordinator() {
   }
   background_ = std::make_unique<InlineBackground>(&evaluator_, store_.get(), config_.checkpoint_keep);
   TERSE_ASSIGN_OR_RETURN(engine_, Engine::Resume({config_, codec_.get(), downstream_codec_.get(), store_.get(),
-                                                  background_.get(), &clock_, nullptr}));
+                                                  background_.get(), &clock_, nullptr, histories_.get()}));
   return absl::OkStatus();
 }
 
@@ -332,7 +333,9 @@ absl::Status FleetSimulation::Accept(const std::shared_ptr<MemoryLink>& link, Se
 
 absl::Status FleetSimulation::Deliver(SessionId id, MemoryLink* link, FromClient message) {
   // As the connection's edge does: what does not validate never reaches the engine's thread.
-  const absl::Status valid = ValidateMessage(*codec_, message);
+  const absl::Status valid = TakeMessage(*codec_, histories_.get(), link->client(), &message);
+  const auto* const update = std::get_if<Update>(&message);
+  if (valid.ok() && update != nullptr && update->packed_bytes > 0) ++updates_packed_;
   if (valid.ok()) return Handle(Received{id, std::move(message)});
   link->coordinator_end()->Send(Refusal{std::string(valid.message()), false});
   return Handle(Misbehaved{id, std::string(valid.message())});

@@ -72,6 +72,10 @@ class FleetSimulation {
   InlineBackground* background() { return background_.get(); }
   FakeClock* clock() { return &clock_; }
   const Codec& codec() const { return *codec_; }
+  // That came packed, and were read.
+  int64_t updates_packed() const { return updates_packed_; }
+  // Null in a run whose updates are not packed.
+  UpdateHistories* histories() const { return histories_.get(); }
   DownstreamCodecs downstream_codecs() const { return {*codec_, downstream_codec_.get()}; }
   const RunConfig& config() const { return config_; }
   // On disk(kCoordinator).
@@ -217,6 +221,7 @@ class FleetSimulation {
   GridEvaluator evaluator_;
   std::unique_ptr<const Codec> codec_;
   std::unique_ptr<const Codec> downstream_codec_;
+  std::unique_ptr<UpdateHistories> histories_;
   std::unique_ptr<FailingStore> store_;
   std::unique_ptr<InlineBackground> background_;
   std::unique_ptr<Engine> engine_;
@@ -226,6 +231,7 @@ class FleetSimulation {
   SessionId next_session_ = 1;
   std::vector<std::unique_ptr<Client>> clients_;
   std::vector<Broken> broken_;
+  int64_t updates_packed_ = 0;
 };
 
 }  // namespace terse

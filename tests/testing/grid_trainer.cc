@@ -12,6 +12,7 @@ namespace terse {
 namespace {
 
 constexpr uint64_t kSeed = 0x7e25e;
+constexpr int64_t kBusyRowEvery = 4;
 
 // A multiple of 2^-10 in (-2, 2). The sum of two uniform numbers, so that large values are rarer than small ones.
 float GridValue(Random* random) {
@@ -48,7 +49,18 @@ const Layout& EnvironmentGridLayout() {
 std::vector<float> GridInitialWeights(const Layout& layout) { return GridVector(0, layout); }
 
 std::vector<float> GridDelta(int64_t client, int64_t step_index, const Layout& layout) {
-  return GridVector(1 + static_cast<uint64_t>(client) * 1000003 + static_cast<uint64_t>(step_index), layout);
+  std::vector<float> delta =
+      GridVector(1 + static_cast<uint64_t>(client) * 1000003 + static_cast<uint64_t>(step_index), layout);
+  for (const TensorSpec& tensor : layout.tensors()) {
+    if (tensor.shape.size() < 2) continue;
+    const int64_t width = tensor.size / tensor.shape[0];
+    for (int64_t i = 0; i < tensor.size; ++i) {
+      float& value = delta[tensor.offset + i];
+      // Adding zero leaves no zero with a sign, which a sum would not keep.
+      if ((i / width + client) % kBusyRowEvery != 0) value = std::trunc(value * 0x1p6f) * 0x1p-10f + 0.0f;
+    }
+  }
+  return delta;
 }
 
 float GridLoss(int64_t client, int64_t step_index) {

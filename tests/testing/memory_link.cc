@@ -95,6 +95,7 @@ absl::StatusOr<FromServer> MemoryLink::Receive() {
 void MemoryLink::SendDown(FromServer message, bool now) {
   if (cut_ || silent_) return;
   silent_ = std::holds_alternative<Refusal>(message);
+  if (const auto* welcome = std::get_if<Welcome>(&message)) client_ = welcome->client_index;
   later_.push_back(std::move(message));
   if (now) ReleaseLater();
 }

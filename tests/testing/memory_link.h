@@ -51,6 +51,8 @@ class MemoryLink {
   // It breaks by itself at the client's `sends`-th Send from now on; that message arrives or not as `arrives` says.
   void CutAtSend(int64_t sends, bool arrives);
   bool cut() const { return cut_; }
+  // Whose link it is, as the coordinator welcomed it; -1 before.
+  int64_t client() const { return client_; }
   // The client's process is gone: it hears nothing more. What it sent is still under way.
   void EndClient();
   // The coordinator's process is gone: it sends nothing more. What it sent is still under way.
@@ -99,6 +101,7 @@ class MemoryLink {
   std::deque<FromServer> down_;
   std::deque<FromServer> inbox_;
   bool cut_ = false;
+  int64_t client_ = -1;
   bool silent_ = false;  // the coordinator has said its last word
   bool duplicate_next_ = false;
   int64_t sends_until_cut_ = -1;

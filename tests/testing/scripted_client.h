@@ -41,9 +41,11 @@ class ScriptedClient {
     status = fleet_->Handle(Connected{session_, link_});
   }
 
-  // INVALID_ARGUMENT for what ValidateMessage refuses; otherwise the engine's status.
+  // INVALID_ARGUMENT for what TakeMessage refuses; otherwise the engine's status.
   absl::Status Say(FromClient message) {
-    const absl::Status valid = ValidateMessage(fleet_->codec(), message);
+    const std::vector<Welcome> welcomes = All<Welcome>();
+    const int64_t client = welcomes.empty() ? -1 : welcomes.back().client_index;
+    const absl::Status valid = TakeMessage(fleet_->codec(), fleet_->histories(), client, &message);
     return valid.ok() ? fleet_->Handle(Received{session_, std::move(message)}) : valid;
   }
 

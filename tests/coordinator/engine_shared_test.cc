@@ -1,0 +1,198 @@
+// Updates that come packed with what both ends keep of the client's applied ones (codec.positions = "shared").
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/testing/fleet_simulation.h"
+#include "tests/testing/histories.h"
+#include "tests/testing/scripted_client.h"
+
+namespace terse {
+namespace {
+
+constexpr int64_t kRounds = 24;
+
+RunConfig SharedRunConfig(int64_t clients) {
+  RunConfig config = GridRunConfig(clients, kRounds);
+  config.codec.density = 0.1;
+  config.codec.positions = std::string(kSharedPositions);
+  return config;
+}
+
+// What the chosen updates are without packing, from the rounds' downstream messages of mode forward.
+int64_t CanonicalBytes(FleetSimulation& fleet) {
+  int64_t bytes = 0;
+  const std::vector<LogMessage> log = *fleet.store()->ReadLog(0, fleet.store()->GetHead()->version);
+  for (const LogMessage& message : log) {
+    const std::vector<absl::string_view> updates = *UpdatesOfForward(message.downstream);
+    for (const absl::string_view update : updates) bytes += static_cast<int64_t>(update.size());
+  }
+  return bytes;
+}
+
+int64_t PayloadBytes(FleetSimulation& fleet) {
+  int64_t bytes = 0;
+  const std::vector<RoundRecord> rounds = *fleet.store()->Rounds(1, 1000);
+  for (const RoundRecord& round : rounds) bytes += round.update_bytes;
+  return bytes;
+}
+
+class Shared : public ::testing::Test {
+ protected:
+  explicit Shared(const RunConfig& config = SharedRunConfig(2)) : fleet_(config, config.rounds.clients) {
+    EXPECT_EQ(fleet_.StartAll(), absl::OkStatus());
+  }
+
+  void RunTo(int64_t version) {
+    while (fleet_.engine()->View().head.version < version) ASSERT_TRUE(*fleet_.DeliverAny(nullptr));
+  }
+  void RestartClient(int64_t i) {
+    fleet_.KillClient(i);
+    ASSERT_EQ(fleet_.StartClient(i), absl::OkStatus());
+    fleet_.Connect(i);
+  }
+  void RestartCoordinator() {
+    fleet_.KillCoordinator();
+    ASSERT_EQ(fleet_.StartCoordinator(), absl::OkStatus());
+    for (int64_t i = 0; i < fleet_.size(); ++i) fleet_.Connect(i);
+  }
+  void FinishAndCheck() {
+    ASSERT_EQ(fleet_.Settle(), absl::OkStatus());
+    EXPECT_EQ(fleet_.engine()->View().head.version, kRounds);
+    EXPECT_EQ(CheckReplay(fleet_.store(), fleet_.config(), fleet_.downstream_codecs(), GridInitialWeights()),
+              absl::OkStatus());
+    for (int64_t i = 0; i < fleet_.size(); ++i) {
+      EXPECT_EQ(CheckConservation(fleet_.store(), fleet_.codec(), i, *fleet_.state(i)->Read(), fleet_.baseline(i)),
+                absl::OkStatus());
+      EXPECT_EQ(CheckHistories(fleet_.store(), fleet_.codec(), i, *fleet_.state(i)), absl::OkStatus());
+    }
+    EXPECT_EQ(EventsOf(fleet_, "update_misread").size(), 0);
+    EXPECT_EQ(EventsOf(fleet_, "update_rejected").size(), 0);
+  }
+
+  FleetSimulation fleet_;
+};
+
+TEST_F(Shared, UpdatesCostLessAndBothEndsKeepOneHistory) {
+  FinishAndCheck();
+  EXPECT_LT(PayloadBytes(fleet_), CanonicalBytes(fleet_));
+  EXPECT_EQ(fleet_.store()->ReadHistory(0)->count(), kRounds);
+}
+
+TEST_F(Shared, AClientThatStartsAgainGoesOnPacking) {
+  RunTo(10);
+  RestartClient(0);
+  const int64_t before = CanonicalBytes(fleet_) - PayloadBytes(fleet_);
+  FinishAndCheck();
+  EXPECT_GT(CanonicalBytes(fleet_) - PayloadBytes(fleet_), before);
+}
+
+TEST_F(Shared, ACoordinatorThatStartsAgainGoesOnUnpacking) {
+  RunTo(10);
+  RestartCoordinator();
+  FinishAndCheck();
+}
+
+// A history that is not the client's, as a bug or a rolled-back state directory would leave it.
+TEST_F(Shared, AnotherHistoryCostsASecondAttemptAndNothingElse) {
+  RunTo(10);
+  const HistoryRecord others = *fleet_.store()->ReadHistory(1);
+  fleet_.histories()->Hold(0, *fleet_.histories()->Build(others));
+  while (EventsOf(fleet_, "update_misread").empty()) ASSERT_TRUE(*fleet_.DeliverAny(nullptr));
+  EXPECT_FALSE(fleet_.histories()->Holds(0));
+  ASSERT_EQ(fleet_.Settle(), absl::OkStatus());
+  ASSERT_FALSE(fleet_.connected(0));
+  fleet_.Connect(0);
+  const int64_t packed = fleet_.updates_packed();
+  ASSERT_EQ(fleet_.Settle(), absl::OkStatus());
+  EXPECT_EQ(fleet_.engine()->View().head.version, kRounds);
+  EXPECT_EQ(EventsOf(fleet_, "update_misread").size(), 1);
+  EXPECT_EQ(EventsOf(fleet_, "update_rejected").size(), 0);
+  EXPECT_EQ(fleet_.store()->GetClient(0)->resets, 0);
+  // Only the other one's from then on.
+  EXPECT_LE(fleet_.updates_packed() - packed, kRounds - 10);
+  EXPECT_FALSE(fleet_.histories()->Holds(0));
+  EXPECT_EQ(CheckConservation(fleet_.store(), fleet_.codec(), 0, *fleet_.state(0)->Read(), {}), absl::OkStatus());
+  EXPECT_EQ(CheckHistories(fleet_.store(), fleet_.codec(), 0, *fleet_.state(0)), absl::OkStatus());
+}
+
+class SharedAlone : public Shared {
+ protected:
+  SharedAlone() : Shared(SharedRunConfig(1)) {}
+};
+
+// The connection breaks with the packed update on its way, before or after the coordinator has it.
+TEST_F(SharedAlone, WhatIsSentAgainIsNotPacked) {
+  RunTo(10);
+  for (const bool arrives : {false, true}) {
+    const int64_t version = fleet_.engine()->View().head.version;
+    fleet_.link(0)->CutAtSend(1, arrives);
+    while (fleet_.connected(0)) ASSERT_TRUE(*fleet_.DeliverAny(nullptr));
+    const int64_t packed = fleet_.updates_packed();
+    ASSERT_EQ(fleet_.Settle(), absl::OkStatus());
+    EXPECT_EQ(fleet_.updates_packed(), packed + (arrives ? 1 : 0)) << arrives;
+    fleet_.Connect(0);
+    RunTo(version + 3);
+  }
+  FinishAndCheck();
+}
+
+TEST_F(Shared, AResetBeginsBothHistoriesAnew) {
+  RunTo(6);
+  fleet_.KillClient(0);
+  fleet_.Snapshot(0);
+  ASSERT_EQ(fleet_.StartClient(0), absl::OkStatus());
+  fleet_.Connect(0);
+  RunTo(12);
+  fleet_.KillClient(0);
+  ASSERT_EQ(fleet_.Settle(), absl::OkStatus());  // its connection is gone
+  ASSERT_TRUE(fleet_.Rollback(0));
+  ASSERT_EQ(fleet_.StartClient(0), absl::OkStatus());
+  fleet_.Connect(0);
+  ASSERT_EQ(fleet_.Settle(), absl::OkStatus());
+  EXPECT_EQ(fleet_.store()->GetClient(0)->resets, 1);
+  EXPECT_LT(fleet_.store()->ReadHistory(0)->count(), kRounds - 11);
+  EXPECT_EQ(fleet_.store()->ReadHistory(1)->count(), kRounds);
+  FinishAndCheck();
+}
+
+class SharedBuffered : public Shared {
+ protected:
+  SharedBuffered() : Shared(Buffered()) {}
+  static RunConfig Buffered() {
+    RunConfig config = SharedRunConfig(2);
+    config.rounds.buffered = true;
+    config.rounds.cohort = config.rounds.quorum = 1;
+    config.rounds.staleness = 4;
+    return config;
+  }
+};
+
+TEST_F(SharedBuffered, HistoriesMoveWithTheUpdatesThatCount) {
+  RunTo(8);
+  RestartClient(1);
+  RunTo(16);
+  RestartCoordinator();
+  FinishAndCheck();
+  EXPECT_GT(fleet_.updates_packed(), 0);
+  EXPECT_EQ(fleet_.store()->ReadHistory(0)->count() + fleet_.store()->ReadHistory(1)->count(), kRounds);
+}
+
+// What an engine without histories is sent: a run whose updates are not packed has no use for them.
+TEST(SharedOff, APackedUpdateIsRefusedForGood) {
+  FleetSimulation fleet(GridRunConfig(1, 5), 0);
+  ASSERT_EQ(fleet.StartCoordinator(), absl::OkStatus());
+  ScriptedClient client(&fleet, "a", 1001);
+  ASSERT_EQ(client.SayCheckIn(), absl::OkStatus());
+  ASSERT_EQ(client.SayReady(), absl::OkStatus());
+  EXPECT_FALSE(client.All<Assignment>().at(0).packed);
+  Update update = client.MakeUpdate(1, 0, 0);
+  update.packed = true;
+  const absl::Status refused = client.Say(update);
+  EXPECT_TRUE(absl::IsInvalidArgument(refused));
+  EXPECT_THAT(std::string(refused.message()), ::testing::HasSubstr("codec.positions"));
+}
+
+}  // namespace
+}  // namespace terse
