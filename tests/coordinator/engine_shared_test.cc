@@ -11,7 +11,7 @@
 namespace terse {
 namespace {
 
-constexpr int64_t kRounds = 24;
+constexpr int64_t kRounds = 96;
 
 RunConfig SharedRunConfig(int64_t clients) {
   RunConfig config = GridRunConfig(clients, kRounds);
@@ -77,7 +77,13 @@ class Shared : public ::testing::Test {
 TEST_F(Shared, UpdatesCostLessAndBothEndsKeepOneHistory) {
   FinishAndCheck();
   EXPECT_LT(PayloadBytes(fleet_), CanonicalBytes(fleet_));
-  EXPECT_EQ(fleet_.store()->ReadHistory(0)->count(), kRounds);
+  const HistoryRecord history = *fleet_.store()->ReadHistory(0);
+  EXPECT_EQ(history.count(), kRounds);
+  EXPECT_GT(history.messages, 0);
+  // The log never grows beyond half of the state and one update.
+  int64_t logged = 0;
+  for (const std::string& message : history.log) logged += static_cast<int64_t>(message.size());
+  EXPECT_LT(logged, fleet_.histories()->state_bytes() / 2);
 }
 
 TEST_F(Shared, AClientThatStartsAgainGoesOnPacking) {
@@ -177,6 +183,43 @@ TEST_F(SharedBuffered, HistoriesMoveWithTheUpdatesThatCount) {
   FinishAndCheck();
   EXPECT_GT(fleet_.updates_packed(), 0);
   EXPECT_EQ(fleet_.store()->ReadHistory(0)->count() + fleet_.store()->ReadHistory(1)->count(), kRounds);
+}
+
+TEST_F(Shared, AClientForWhomThereIsNoRoomSendsItsUpdatesAsTheyAre) {
+  UpdateHistories histories(&fleet_.codec(), 2 * fleet_.histories()->state_bytes() + 1);
+  const UpdateHistory none(*fleet_.codec().PackedLayout());
+  for (int64_t client = 0; client < 3; ++client) histories.Hold(client, none);
+  EXPECT_TRUE(histories.Holds(1));
+  EXPECT_FALSE(histories.Holds(2));
+  histories.Drop(0);
+  histories.Hold(2, none);
+  EXPECT_TRUE(histories.Holds(2));
+  Update update;
+  update.message = "packed";
+  update.packed = true;
+  histories.Unpack(/*client=*/0, &update);
+  EXPECT_TRUE(update.packed);
+  EXPECT_EQ(update.message, "");
+}
+
+// Bytes that can be unpacked, into something else than what was sealed: nobody's failure, and not the client's update.
+TEST(SharedScripted, AnUpdateThatIsReadAsAnotherOneIsAskedForAgain) {
+  FleetSimulation fleet(SharedRunConfig(1), 0);
+  ASSERT_EQ(fleet.StartCoordinator(), absl::OkStatus());
+  ScriptedClient client(&fleet, "a", 1001);
+  ASSERT_EQ(client.SayCheckIn(), absl::OkStatus());
+  ASSERT_EQ(client.SayReady(), absl::OkStatus());
+  EXPECT_TRUE(client.All<Assignment>().at(0).packed);
+  const UpdateHistory none(*fleet.codec().PackedLayout());
+  Update update = client.MakeUpdate(1, 0, 0);
+  update.message = *fleet.codec().Pack(client.MakeUpdate(1, 0, 1).message, none);
+  update.packed = true;
+  ASSERT_EQ(client.Say(update), absl::OkStatus());
+  ASSERT_EQ(client.Count<Refusal>(), 1);
+  EXPECT_TRUE(client.All<Refusal>()[0].retry);
+  EXPECT_EQ(EventsOf(fleet, "update_misread").size(), 1);
+  EXPECT_EQ(fleet.store()->GetClient(0)->failures, 0);
+  EXPECT_FALSE(fleet.histories()->Holds(0));
 }
 
 // What an engine without histories is sent: a run whose updates are not packed has no use for them.
