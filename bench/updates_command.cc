@@ -7,16 +7,11 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
-#include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "bench/in_process_fleet.h"
 #include "bench/progress.h"
 #include "bench/update_file.h"
-#include "compression/aggregate.h"
-#include "compression/codec_table.h"
-#include "compression/feedback_table.h"
 #include "core/status.h"
-#include "learning/local_trainer.h"
-#include "learning/models/model_table.h"
 #include "learning/runtime.h"
 
 namespace terse {
@@ -46,91 +41,28 @@ RunConfig MakeRun(double density) {
   return run;
 }
 
-struct Client {
-  std::unique_ptr<LocalTrainer> trainer;
-  std::unique_ptr<Feedback> feedback;
-  std::vector<float> delta;
-};
-
-// A whole fleet in one process: the rounds of a run without its wire and its disk.
-class Fleet {
- public:
-  static absl::StatusOr<std::unique_ptr<Fleet>> Create(const UpdatesOptions& options) {
-    auto fleet = absl::WrapUnique(new Fleet(MakeRun(options.density)));
-    const RunConfig& run = fleet->run_;
-    TERSE_ASSIGN_OR_RETURN(fleet->weights_, InitialWeights(run.model, run.seed));
-    TERSE_ASSIGN_OR_RETURN(const Layout layout, ModelLayout(run.model));
-    TERSE_ASSIGN_OR_RETURN(fleet->codec_, MakeCodec(run.codec, layout));
-    fleet->average_.resize(layout.size());
-    const TrainerFactory make_trainer = MakeTrainerFactory(options.data, "cpu");
-    for (int64_t i = 0; i < kClients; ++i) {
-      Client client;
-      TERSE_ASSIGN_OR_RETURN(client.trainer, make_trainer(run, Shard{i, kClients}, ""));
-      TERSE_ASSIGN_OR_RETURN(client.feedback, MakeFeedback(run.codec, fleet->codec_.get()));
-      client.delta.resize(layout.size());
-      fleet->clients_.push_back(std::move(client));
-    }
-    return fleet;
-  }
-
-  // One round. Appends the clients' updates when `record` is not null.
-  absl::Status Round(int64_t round, std::vector<RecordedUpdate>* record) {
-    std::vector<std::string> messages;
-    for (int64_t i = 0; i < kClients; ++i) {
-      TERSE_ASSIGN_OR_RETURN(std::string message, TrainAndCompress(round, i));
-      if (record != nullptr) {
-        const absl::Span<const float> encoded = clients_[i].feedback->dense();
-        TERSE_ASSIGN_OR_RETURN(auto positions, codec_->SentPositions(message));
-        record->push_back({round, i, {encoded.begin(), encoded.end()}, *std::move(positions)});
-      }
-      messages.push_back(std::move(message));
-    }
-    const std::vector<absl::string_view> views(messages.begin(), messages.end());
-    TERSE_RETURN_IF_ERROR(AverageUpdates(*codec_, views, {}, 1, absl::MakeSpan(average_)));
-    for (size_t i = 0; i < weights_.size(); ++i) weights_[i] += average_[i];
-    for (Client& client : clients_) TERSE_RETURN_IF_ERROR(client.feedback->Settle(true));
-    return absl::OkStatus();
-  }
-
-  const Layout& layout() const { return codec_->layout(); }
-
- private:
-  explicit Fleet(RunConfig run) : run_(std::move(run)) {}
-
-  absl::StatusOr<std::string> TrainAndCompress(int64_t round, int64_t index) {
-    Client& client = clients_[index];
-    const LocalPlan plan = {run_.train.local_steps, round * run_.train.local_steps};
-    const auto always = [] { return true; };
-    TERSE_RETURN_IF_ERROR(client.trainer->Train(weights_, plan, always, absl::MakeSpan(client.delta)).status());
-    const CodecKey key = {run_.seed, static_cast<uint64_t>(round), static_cast<uint64_t>(index)};
-    TERSE_ASSIGN_OR_RETURN(std::string message, client.feedback->Compress(&client.delta, key));
-    TERSE_ASSIGN_OR_RETURN(const auto positions, codec_->SentPositions(message));
-    client.trainer->MaskMomentum(*positions);
-    return message;
-  }
-
-  const RunConfig run_;
-  std::unique_ptr<const Codec> codec_;
-  std::vector<float> weights_;
-  std::vector<float> average_;
-  std::vector<Client> clients_;
-};
-
 absl::StatusOr<int> RunUpdatesCommand(const UpdatesOptions& options) {
   ConfigureThreads(1);
   ConfigureMalloc();
-  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Fleet> fleet, Fleet::Create(options));
+  TERSE_ASSIGN_OR_RETURN(const auto fleet, InProcessFleet::Create(MakeRun(options.density), options.data, "cpu"));
   UpdateFile file;
   file.origin = absl::StrCat("lenet5_caffe on MNIST (iid), ", kClients, " clients, SBC with p = ", options.density,
                              ", n = 1, Adam 0.001, batch 128, seed 1");
   file.density = options.density;
-  file.layout = fleet->layout();
+  file.layout = fleet->codec().layout();
   const int64_t last = *absl::c_max_element(options.iterations);
   Progress progress(static_cast<double>(last));
   for (int64_t round = 1; round <= last; ++round) {
     progress.Begin(absl::StrCat("iteration ", round, " of ", last));
     const bool record = absl::c_linear_search(options.iterations, round);
-    TERSE_RETURN_IF_ERROR(fleet->Round(round, record ? &file.updates : nullptr));
+    const auto on_message = [&](int64_t client, const Feedback& feedback, const std::string& message) -> absl::Status {
+      if (!record) return absl::OkStatus();
+      const absl::Span<const float> encoded = feedback.dense();
+      TERSE_ASSIGN_OR_RETURN(auto positions, fleet->codec().SentPositions(message));
+      file.updates.push_back({round, client, {encoded.begin(), encoded.end()}, *std::move(positions)});
+      return absl::OkStatus();
+    };
+    TERSE_RETURN_IF_ERROR(fleet->Round(on_message));
     progress.Advance(1);
   }
   TERSE_RETURN_IF_ERROR(WriteUpdateFile(options.out, file));

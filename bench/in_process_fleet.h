@@ -1,0 +1,59 @@
+// A whole fleet in one process: the rounds of a run without its wire and its disk.
+#ifndef TERSE_BENCH_IN_PROCESS_FLEET_H_
+#define TERSE_BENCH_IN_PROCESS_FLEET_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "compression/codec.h"
+#include "compression/feedback.h"
+#include "core/run_config.h"
+#include "core/trainer.h"
+
+namespace terse {
+
+// Synchronous rounds in which every client takes part, every update is applied, and the model takes the step that is
+// their average. Not thread-safe; trains one client after the other.
+class InProcessFleet {
+ public:
+  // What a client sends in a round, while it is pending in its feedback.
+  using OnMessage = std::function<absl::Status(int64_t client, const Feedback& feedback, const std::string& message)>;
+
+  // `run.rounds.clients` clients; `data` and `device` as for MakeTrainerFactory, whose
+  // statuses it returns, with those of MakeCodec and MakeFeedback. UNIMPLEMENTED for a run whose downstream or server
+  // does more than apply the average.
+  static absl::StatusOr<std::unique_ptr<InProcessFleet>> Create(const RunConfig& run, const std::string& data,
+                                                                const std::string& device);
+
+  // The next round. Statuses of training and coding, and what `on_message` returns; the fleet is of no use after one.
+  absl::Status Round(const OnMessage& on_message);
+
+  const Codec& codec() const { return *codec_; }
+
+ private:
+  struct Client {
+    std::unique_ptr<LocalTrainer> trainer;
+    std::unique_ptr<Feedback> feedback;
+    std::vector<float> delta;
+  };
+
+  explicit InProcessFleet(const RunConfig& run) : run_(run) {}
+
+  absl::StatusOr<std::string> TrainAndCompress(int64_t index);
+
+  const RunConfig run_;
+  int64_t round_ = 0;  // that is under way, from 1
+  std::unique_ptr<const Codec> codec_;
+  std::vector<float> weights_;
+  std::vector<float> average_;
+  std::vector<Client> clients_;
+};
+
+}  // namespace terse
+
+#endif  // TERSE_BENCH_IN_PROCESS_FLEET_H_
