@@ -67,7 +67,7 @@ JobSetting MakeSetting(const CodecOptions& options) {
 }
 
 Report RunJobs(const std::vector<Job>& jobs, const JobSetting& setting, const std::string& only) {
-  Report report{CpuName(), setting.simd, {}};
+  Report report{{}, CpuName(), setting.simd, {}};
   double total = 0;
   for (const Job& job : jobs) total += job.seconds;
   Progress progress(total);

@@ -1,4 +1,5 @@
-// `terse-bench positions`: what every position coder takes on the positions that SBC sent in a real training.
+// `terse-bench positions`: what position coders take on the positions that SBC sends in a real training: every coder on
+// recorded updates, or the coders of a run over a whole run.
 #ifndef TERSE_BENCH_POSITIONS_COMMAND_H_
 #define TERSE_BENCH_POSITIONS_COMMAND_H_
 

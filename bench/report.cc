@@ -66,6 +66,7 @@ bool Report::met() const {
 }
 
 void Report::PrintTables(std::ostream* out) const {
+  if (!subject.empty()) *out << subject << "\n\n";
   if (!cpu.empty()) *out << "processor: " << cpu << "; SIMD: " << simd << "\n\n";
   std::vector<Row> lines = {{"figure", "setting", "value", "target", "met"}};
   std::vector<std::string> tables;
@@ -85,10 +86,14 @@ void Report::PrintTables(std::ostream* out) const {
 }
 
 void Report::PrintJson(std::ostream* out) const {
-  nlohmann::ordered_json json = {{"cpu", cpu}, {"simd", simd}, {"met", met()}};
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  if (!subject.empty()) json["subject"] = subject;
+  if (!cpu.empty()) json.update({{"cpu", cpu}, {"simd", simd}});
+  json["met"] = met();
   json["metrics"] = nlohmann::ordered_json::array();
   for (const Metric& metric : metrics) {
     nlohmann::ordered_json entry = {{"name", metric.name}, {"setting", metric.setting}, {"value", metric.value}};
+    if (!metric.table.empty()) entry["table"] = metric.table;
     if (metric.target.kind != Target::kNone) {
       entry[metric.target.kind == Target::kAtMost ? "at_most" : "at_least"] = metric.target.value;
       entry["met"] = metric.met();

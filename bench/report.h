@@ -31,8 +31,9 @@ struct Metric {
 };
 
 struct Report {
-  std::string cpu;   // of the machine, where it matters
-  std::string simd;  // the target in use
+  std::string subject;  // what was measured, where a line can say it
+  std::string cpu;      // of the machine, where it matters
+  std::string simd;     // the target in use
   std::vector<Metric> metrics;
 
   // Whether all figures are what they should be.

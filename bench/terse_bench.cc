@@ -3,12 +3,12 @@
 
 #include "bench/codec_command.h"
 #include "bench/distortion_command.h"
-#include "bench/positions_command.h"
 #ifdef TERSE_BENCH_LEARNING
 #include "bench/memory_command.h"
 #include "bench/paper/paper_command.h"
 #include "bench/paper/worker.h"
 #include "bench/partition_command.h"
+#include "bench/positions_command.h"
 #include "bench/updates_command.h"
 #endif
 #include "core/version.h"
@@ -22,10 +22,10 @@ int main(int argc, char** argv) {
   terse::Command command;
   terse::AddCodecCommand(&app, &command);
   terse::AddDistortionCommand(&app, &command);
-  terse::AddPositionsCommand(&app, &command);
 #ifdef TERSE_BENCH_LEARNING
   terse::AddMemoryCommand(&app, &command);
   terse::AddPartitionCommand(&app, &command);
+  terse::AddPositionsCommand(&app, &command);
   terse::AddUpdatesCommand(&app, &command);
   terse::AddPaperCommand(&app, &command);
   terse::AddWorkerCommand(&app, &command);
