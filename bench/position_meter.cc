@@ -18,7 +18,7 @@ constexpr char kRice[] = "rice";
 constexpr char kShared[] = "shared";
 constexpr char kUnderRice[] = "shared under rice, %";
 constexpr char kRunTable[] = "bits per position";
-constexpr char kTensorTable[] = "bits per position, whole run";
+constexpr char kTensorTable[] = "bits per position, all rounds";
 
 // What a message has of one tensor, as SharedCoder wants it.
 struct TensorPositions {
@@ -124,7 +124,7 @@ void PositionMeter::Report(std::vector<Metric>* metrics) const {
   }
   ReportPart("first tenth", parts_[0], metrics);
   ReportPart("rest", parts_[1], metrics);
-  ReportPart("whole run", whole, metrics);
+  ReportPart("all", whole, metrics);
   const absl::Span<const TensorSpec> specs = codec_->PackedLayout()->tensors();
   for (size_t i = 0; i < tensors_.size(); ++i) {
     ReportTally(tensors_[i], absl::StrCat(specs[i].name, " (", specs[i].size, ")"), kTensorTable, metrics);

@@ -31,7 +31,7 @@ class PositionMeter {
   // that is not the codec's; INTERNAL when the figures are not those of the message that is sent, with both.
   absl::Status Add(int64_t round, int64_t client, absl::string_view message);
 
-  // Two tables: first tenth, rest and whole run, with the bytes of messages; and every tensor over the whole run.
+  // Two tables: first tenth, rest and all rounds, with the mean bytes of a message; and every tensor over all rounds.
   void Report(std::vector<Metric>* metrics) const;
 
  private:
