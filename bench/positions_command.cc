@@ -112,6 +112,10 @@ absl::StatusOr<MeasuredRun> ChooseRun(const PositionsOptions& options) {
   TERSE_ASSIGN_OR_RETURN(const v1::RunConfig file, ParseRunConfig(row.run, absl::StrCat("run ", row.key)));
   MeasuredRun run;
   TERSE_ASSIGN_OR_RETURN(run.config, ToCore(file));
+  if (run.config.train.local_steps < options.steps) {
+    return absl::InvalidArgumentError(absl::StrCat("--steps ", options.steps, ": the run has only ", row.iterations,
+                                                   " iterations; ask for no more, or for a larger --scale"));
+  }
   if (options.rounds > row.rounds) {
     return absl::InvalidArgumentError(absl::StrCat("--rounds ", options.rounds, ": the run of ", row.iterations,
                                                    " iterations has ", row.rounds, " rounds of ", options.steps,
