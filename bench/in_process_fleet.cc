@@ -14,12 +14,15 @@ namespace terse {
 namespace {
 
 absl::Status CheckRun(const RunConfig& run) {
-  if (run.downstream != DownstreamMode::kCoded && run.server.name == "average" && run.control.name == "fixed") {
-    return absl::OkStatus();
-  }
+  const RoundPolicy& rounds = run.rounds;
+  const bool all_alike = rounds.selection == Selection::kAll && rounds.weighting == Weighting::kUniform &&
+                         !rounds.buffered && (rounds.cohort == 0 || rounds.cohort == rounds.clients);
+  const bool plain_step = run.downstream != DownstreamMode::kCoded && run.server.name == "average";
+  if (all_alike && plain_step && run.control.name == "fixed") return absl::OkStatus();
   return absl::UnimplementedError(
-      "a fleet in one process applies the average of the updates as it is, with settings that stay; it has no coded "
-      "downstream, no server optimizer and no controller. Run a real fleet: terse-bench paper");
+      "a fleet in one process takes all clients alike in every round and applies the average of their updates: it has "
+      "no cohorts, weights or buffer, no coded downstream, no server optimizer and no controller. Run a real fleet: "
+      "terse-coordinator --run, or terse-bench paper");
 }
 
 }  // namespace

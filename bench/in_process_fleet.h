@@ -25,8 +25,8 @@ class InProcessFleet {
   using OnMessage = std::function<absl::Status(int64_t client, const Feedback& feedback, const std::string& message)>;
 
   // `run.rounds.clients` clients; `data` and `device` as for MakeTrainerFactory, whose
-  // statuses it returns, with those of MakeCodec and MakeFeedback. UNIMPLEMENTED for a run whose downstream or server
-  // does more than apply the average.
+  // statuses it returns, with those of MakeCodec and MakeFeedback. UNIMPLEMENTED for a run that asks
+  // for more than the above.
   static absl::StatusOr<std::unique_ptr<InProcessFleet>> Create(const RunConfig& run, const std::string& data,
                                                                 const std::string& device);
 
