@@ -28,12 +28,13 @@ constexpr int kRounds = 400;
 
 // No checkpoint but the first, so that the log keeps every update. With bf16 means all values stay on a dyadic grid, on
 // which float additions are exact.
-std::string RunFile(const std::string& durability) {
+std::string RunFile(const std::string& durability, const std::string& positions = "auto") {
   return absl::StrCat(
       "name = 'conservation'\ndurability = '", durability,
-      "'\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 1.0\n[codec]\nname = 'sbc'\ndensity = 0.02\n"
-      "mean_precision = 'bf16'\n[rounds]\ncount = ",
-      kRounds, "\nclients = ", kClients, "\nevaluate_every = 1000\n[checkpoints]\nevery = 1000000\n");
+      "'\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 1.0\n[codec]\nname = 'sbc'\ndensity = 0.05\n"
+      "mean_precision = 'bf16'\npositions = '",
+      positions, "'\n[rounds]\ncount = ", kRounds, "\nclients = ", kClients,
+      "\nevaluate_every = 1000\n[checkpoints]\nevery = 1000000\n");
 }
 
 void AddTo(std::vector<double>* sum, absl::Span<const float> values, double sign = 1) {
@@ -65,14 +66,23 @@ std::vector<std::vector<double>> AppliedByClient(const Codec& codec, const std::
   return applied;
 }
 
+// The updates of a round as they are without packing.
+int64_t ForwardedBytes(absl::string_view downstream) {
+  const auto forwarded = ParseForwarded(downstream);
+  EXPECT_TRUE(forwarded.ok()) << forwarded.status();
+  int64_t bytes = 0;
+  for (const absl::string_view update : forwarded->updates) bytes += static_cast<int64_t>(update.size());
+  return bytes;
+}
+
 // Index of the client that this state directory belongs to: processes check in in any order.
 int64_t ClientIndex(const std::string& database, int process) {
   return QueryNumber(database, absl::StrCat("SELECT id FROM clients WHERE name = 'client-", process, "'"));
 }
 
-void ExpectConservation(const FleetProcesses& fleet) {
+void ExpectConservation(const FleetProcesses& fleet, const std::string& positions) {
   const Layout layout = GridLayout();
-  const auto codec = MakeCodec({"sbc", 0.02, "bf16"}, layout);
+  const auto codec = MakeCodec({"sbc", 0.05, "bf16", positions}, layout);
   ASSERT_TRUE(codec.ok()) << codec.status();
   const std::vector<std::vector<double>> applied = AppliedByClient(**codec, fleet.run_state());
   for (int process = 0; process < kClients; ++process) {
@@ -96,20 +106,19 @@ void ExpectConservation(const FleetProcesses& fleet) {
 }
 
 // Every process ends in order, the books balance, and nobody had to begin anew.
-void ExpectNothingLostAtTheEnd(FleetProcesses& fleet) {
+void ExpectNothingLostAtTheEnd(FleetProcesses& fleet, const std::string& positions = "auto") {
   for (int i = 0; i < kClients; ++i) {
     EXPECT_EQ(fleet.client(i).Wait(absl::Seconds(120)), absl::optional<int>(0)) << fleet.client(i).Output();
   }
   fleet.coordinator().Signal(SIGTERM);
   EXPECT_EQ(fleet.coordinator().Wait(absl::Seconds(20)), absl::optional<int>(0)) << fleet.coordinator().Output();
-  ExpectConservation(fleet);
+  ExpectConservation(fleet, positions);
   EXPECT_EQ(QueryNumber(fleet.database(), "SELECT sum(resets) FROM clients"), 0);
 }
 
-TEST(Conservation, HoldsWhenBothSidesAreKilledOnce) {
-  FleetProcesses fleet(TERSE_BIN "/grid-coordinator", TERSE_BIN "/grid-client");
+void RunWithBothSidesKilledOnce(FleetProcesses& fleet, const std::string& positions) {
   const std::string run_file = fleet.directory() / "run.toml";
-  WriteText(run_file, RunFile("strict"));
+  WriteText(run_file, RunFile("strict", positions));
   fleet.StartCoordinator(run_file);
   for (int i = 0; i < kClients; ++i) fleet.StartClient(i);
 
@@ -120,9 +129,32 @@ TEST(Conservation, HoldsWhenBothSidesAreKilledOnce) {
   fleet.coordinator().Kill();
   fleet.StartCoordinator(run_file);
 
-  ExpectNothingLostAtTheEnd(fleet);
+  ExpectNothingLostAtTheEnd(fleet, positions);
   EXPECT_EQ(QueryNumber(fleet.database(), absl::StrCat("SELECT sum(updates_applied) FROM clients")),
             kClients * kRounds);
+}
+
+TEST(Conservation, HoldsWhenBothSidesAreKilledOnce) {
+  FleetProcesses fleet(TERSE_BIN "/grid-coordinator", TERSE_BIN "/grid-client");
+  RunWithBothSidesKilledOnce(fleet, "auto");
+}
+
+// Both ends read their histories from the disk again, and go on packing: no update of the rest is misread.
+TEST(Conservation, HoldsWhenPackedUpdatesMeetAKillOnBothSides) {
+  FleetProcesses fleet(TERSE_BIN "/grid-coordinator", TERSE_BIN "/grid-client");
+  RunWithBothSidesKilledOnce(fleet, "shared");
+  EXPECT_EQ(QueryNumber(fleet.database(), "SELECT count(*) FROM events WHERE kind = 'update_misread'"), 0);
+  auto store = RunStore::Open(fleet.run_state());
+  ASSERT_TRUE(store.ok()) << store.status();
+  const auto log = (*store)->ReadLog(0, kRounds);
+  ASSERT_TRUE(log.ok()) << log.status();
+  for (int64_t end = kRounds / 4; end <= kRounds; end += kRounds / 4) {
+    int64_t messages = 0;
+    for (int64_t round = end - kRounds / 4; round < end; ++round) messages += ForwardedBytes((*log)[round].downstream);
+    const std::string sql =
+        absl::StrCat("SELECT sum(payload_bytes) FROM updates WHERE round > ", end - kRounds / 4, " AND round <= ", end);
+    EXPECT_LT(QueryNumber(fleet.database(), sql), messages) << "nothing was packed in the quarter before round " << end;
+  }
 }
 
 TEST(Conservation, RelaxedDurabilityCountsWhatACrashLoses) {

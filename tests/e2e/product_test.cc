@@ -238,5 +238,36 @@ TEST(ProductUnderControl, WatchTellsProgressInIterationsAndTheLastEvaluation) {
   EXPECT_THAT(fleet.Ctl({"status"}), HasSubstr("8 of 8"));
 }
 
+// What a fleet of one client came to.
+struct Ending {
+  std::string model_hash;
+  int64_t payload_bytes_up = 0;
+  int64_t misread = 0;
+};
+
+Ending Train(const std::string& positions) {
+  FleetProcesses fleet(TERSE_BIN "/terse-coordinator", TERSE_BIN "/terse-client");
+  const std::string run_file = fleet.directory() / "run.toml";
+  WriteText(run_file, absl::StrCat("name = 'positions'\n[train]\nlocal_steps = 2\nbatch_size = 32\n",
+                                   "optimizer.learning_rate = 0.001\n[codec]\nname = 'sbc'\npositions = '", positions,
+                                   "'\n[rounds]\ncount = ", kRounds, "\nclients = 1\nevaluate_every = 1000\n"));
+  fleet.StartCoordinator(run_file);
+  fleet.StartClient(0);
+  EXPECT_EQ(fleet.client(0).Wait(absl::Minutes(3)), absl::optional<int>(0)) << fleet.client(0).Output();
+  const auto query = [&](const std::string& sql) { return QueryNumber(fleet.database(), sql); };
+  EXPECT_EQ(query("SELECT count(*) FROM rounds WHERE state = 'committed'"), kRounds);
+  return {nlohmann::json::parse(fleet.Ctl({"status", "--json"})).at("model_hash"),
+          query("SELECT sum(payload_bytes) FROM ledger WHERE direction = 'up'"),
+          query("SELECT count(*) FROM events WHERE kind = 'update_misread'")};
+}
+
+// Packing changes what travels and nothing else.
+TEST(ProductWithSharedPositions, EndsWithTheSameModelForFewerBytes) {
+  const Ending rice = Train("rice"), shared = Train("shared");
+  EXPECT_EQ(shared.model_hash, rice.model_hash);
+  EXPECT_LT(shared.payload_bytes_up, 0.97 * rice.payload_bytes_up);
+  EXPECT_EQ(shared.misread, 0);
+}
+
 }  // namespace
 }  // namespace terse
