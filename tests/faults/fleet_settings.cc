@@ -33,6 +33,7 @@ constexpr Kind kKinds[] = {
      FleetTrait::kBuffered},
     {"4 clients, quorum 2, stages of a schedule", 4, "quorum = 2\n", FleetTrait::kPlanned},
     {"3 clients, epochs of four gradients", 3, "mode = 'buffered'\nstaleness = 3\n", FleetTrait::kEpochs},
+    {"4 clients, quorum 2, packed updates", 4, "quorum = 2\n", FleetTrait::kPacked},
 };
 static_assert(std::size(kKinds) == kSettingsKinds);
 
@@ -52,6 +53,8 @@ const char* CodecLines(FleetTrait trait) {
     case FleetTrait::kEpochs:
       return "name = 'dense'\nfeedback = 'discard'\ndownstream = 'low_precision'\n"
              "[downstream]\nbits = 8\n[server]\noptimizer = 'acc_svrg'\nlearning_rate = 0.01\nepoch_length = 4\n";
+    case FleetTrait::kPacked:
+      return "name = 'sbc'\ndensity = 0.1\nmean_precision = 'bf16'\npositions = 'shared'\n";
     case FleetTrait::kNone:
     case FleetTrait::kBuffered:
       break;

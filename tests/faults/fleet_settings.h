@@ -20,7 +20,8 @@ enum class FleetTrait {
   kServerState,  // a server with a residual and an optimizer
   kBuffered,     // clients that do not wait for each other; no round is given up at its deadline
   kPlanned,      // a controller changes local steps and density while the run goes on
-  kEpochs        // the same, with gradients that are dropped when they come too late
+  kEpochs,       // the same, with gradients that are dropped when they come too late
+  kPacked        // updates travel packed with what both ends keep of the ones before
 };
 
 struct FleetSettings {
@@ -38,7 +39,7 @@ inline constexpr char kCampaignRun[] = "campaign";
 inline constexpr double kDeadlineSeconds = 0.25;
 
 // Kinds of settings take turns with the seed, so that so many seeds in a row have them all.
-inline constexpr int kSettingsKinds = 10;
+inline constexpr int kSettingsKinds = 11;
 FleetSettings SettingsOf(uint64_t seed);
 
 }  // namespace terse

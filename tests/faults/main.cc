@@ -23,6 +23,7 @@
 #include "absl/time/clock.h"
 #include "core/fault.h"
 #include "tests/faults/campaign.h"
+#include "tests/faults/fleet_settings.h"
 
 namespace terse {
 namespace {
@@ -188,6 +189,8 @@ int ParseOptions(int argc, char** argv, Options* options) {
   app.add_option("--coordinator-kills", options->coordinator_kills, "go on until so many coordinators were killed");
   app.add_option("--client-kills", options->client_kills, "and so many clients");
   app.add_option("--fleets", options->fleets, "instead: so many fleets, each through every failpoint");
+  app.add_flag_callback(
+      "--each-kind", [options] { options->fleets = kSettingsKinds; }, "instead: one fleet of each kind of settings");
   app.add_option("--seconds", options->seconds, "end after so long, with what was done; 0: no limit");
   app.add_option("--seed", options->seed, "of the first fleet; the next ones count up")->capture_default_str();
   app.add_option("--parallel", options->parallel, "fleets side by side")
@@ -203,7 +206,7 @@ int ParseOptions(int argc, char** argv, Options* options) {
   try {
     app.parse(argc, argv);
     if (options->fleets + options->coordinator_kills + options->client_kills <= 0) {
-      throw CLI::ValidationError("say how long", "with --coordinator-kills, --client-kills or --fleets");
+      throw CLI::ValidationError("say how long", "with --coordinator-kills, --client-kills, --fleets or --each-kind");
     }
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;

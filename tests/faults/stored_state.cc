@@ -14,14 +14,15 @@
 #include "storage/client_state.h"
 #include "storage/run_store.h"
 #include "tests/testing/grid_trainer.h"
+#include "tests/testing/histories.h"
 
 namespace terse {
 namespace {
 
 // What a coordinator notes when it was sent something wrong, or found something wrong.
-constexpr absl::string_view kTroubleKinds[] = {"update_rejected",   "update_conflict", "message_refused",
-                                               "client_refused",    "model_drift",     "evaluation_failed",
-                                               "checkpoint_damaged"};
+constexpr absl::string_view kTroubleKinds[] = {"update_rejected",    "update_conflict", "message_refused",
+                                               "client_refused",     "model_drift",     "evaluation_failed",
+                                               "checkpoint_damaged", "update_misread"};
 constexpr int64_t kNewestEvents = 5000;
 
 // The updates of one client in the log, in order, with their versions.
@@ -134,6 +135,9 @@ class Checker {
     if (!Expect(state.status(), client->name) || !comparable) return;
     const absl::StatusOr<StoredState> stored = (*state)->Read();
     if (!Expect(stored.status(), client->name)) return;
+    if (config_.codec.positions == kSharedPositions) {
+      Expect(CheckHistories(store_, codec_, record.id, **state), client->name);
+    }
     if (config_.codec.feedback == "discard") return CheckSeals(record, *client, *stored);
     absl::StatusOr<std::vector<double>> difference =
         ConservationDifference(store_, codec_, record.id, *stored, client->baseline);
