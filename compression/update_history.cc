@@ -8,6 +8,9 @@
 namespace terse {
 namespace {
 
+// The first byte: of the statistics too, for whoever computes others from the same numbers must not read them.
+constexpr char kFormat = 1;
+
 int64_t Rows(const TensorSpec& tensor) { return tensor.shape.empty() ? 1 : tensor.shape.front(); }
 
 }  // namespace
@@ -17,15 +20,20 @@ UpdateHistory::UpdateHistory(const Layout& layout) {
 }
 
 std::string UpdateHistory::Serialize() const {
-  int64_t bytes = 0;
+  int64_t bytes = 1;
   for (const PositionHistory& tensor : tensors_) bytes += tensor.StateBytes();
   std::string out;
   out.reserve(bytes);
+  out.push_back(kFormat);
   for (const PositionHistory& tensor : tensors_) tensor.AppendState(&out);
   return out;
 }
 
 absl::StatusOr<UpdateHistory> UpdateHistory::Parse(const Layout& layout, absl::string_view bytes) {
+  if (bytes.empty() || bytes.front() != kFormat) {
+    return absl::InvalidArgumentError("a history of updates in another format");
+  }
+  bytes.remove_prefix(1);
   UpdateHistory empty(layout), history;
   for (size_t t = 0; t < empty.tensors_.size(); ++t) {
     const TensorSpec& spec = layout.tensors()[t];

@@ -24,7 +24,7 @@ class UpdateHistory {
   absl::Span<const PositionHistory> tensors() const { return tensors_; }
   void Add(int64_t tensor, absl::Span<const uint32_t> positions, int side) { tensors_[tensor].Add(positions, side); }
 
-  // The states of the tensors, in order; always of the same length for one layout.
+  // A format byte and the states of the tensors, in order; always of the same length for one layout.
   std::string Serialize() const;
   // INVALID_ARGUMENT for bytes that are no history of this layout.
   static absl::StatusOr<UpdateHistory> Parse(const Layout& layout, absl::string_view bytes);

@@ -232,5 +232,13 @@ TEST(UpdateHistory, RefusesOtherLengths) {
   EXPECT_THAT(UpdateHistory::Parse(layout, state + "x").status().ToString(), HasSubstr("tensor 'gain'"));
 }
 
+TEST(UpdateHistory, RefusesOtherFormats) {
+  const Layout layout = Matrices(/*buffers=*/false);
+  std::string state = UpdateHistory(layout).Serialize();
+  ASSERT_EQ(state[0], 1);
+  state[0] = 2;
+  EXPECT_THAT(UpdateHistory::Parse(layout, state).status().ToString(), HasSubstr("another format"));
+}
+
 }  // namespace
 }  // namespace terse
