@@ -113,6 +113,8 @@ ClientSession::Next ClientSession::OnMessage(CoordinatorLink* link, const FromSe
     status = OnVerdict(*verdict);
   } else if (const auto* receipt = std::get_if<Receipt>(&message)) {
     status = OnReceipt(*receipt);
+  } else if (std::holds_alternative<BeginHistory>(message)) {
+    work_->BeginHistory();
   }
   return status.ok() ? Next() : Next(std::move(status));
 }
@@ -179,17 +181,18 @@ absl::Status ClientSession::LoadState(Work* work) const {
   return work->trainer->RestoreState(stored->trainer_state);
 }
 
+void ClientSession::Work::BeginHistory() {
+  if (SharesHistory(*config)) history.emplace(*codec->PackedLayout());
+}
+
+// One that cannot be read, as that of another release, is no reason to stop: the coordinator's is another one then, and
+// both begin anew.
 absl::Status ClientSession::Work::RestoreHistory(const StoredState& stored) {
-  const Layout* const packed = SharesHistory(*config) ? codec->PackedLayout() : nullptr;
-  if (packed == nullptr) return absl::OkStatus();
-  history.emplace(*packed);
-  if (Mutated(Mutant::kForgetHistory)) return absl::OkStatus();
+  BeginHistory();
+  if (!history.has_value() || Mutated(Mutant::kForgetHistory)) return absl::OkStatus();
   if (!stored.history.empty()) {
-    absl::StatusOr<UpdateHistory> parsed = UpdateHistory::Parse(*packed, stored.history);
-    if (!parsed.ok()) {
-      return absl::DataLossError(absl::StrCat("the stored history of updates is not of this run: ",
-                                              parsed.status().message(), "; start over with --reset-state"));
-    }
+    absl::StatusOr<UpdateHistory> parsed = UpdateHistory::Parse(*codec->PackedLayout(), stored.history);
+    if (!parsed.ok()) return absl::OkStatus();
     history = *std::move(parsed);
   }
   return stored.minus.empty() ? absl::OkStatus() : codec->AddToHistory(stored.minus, &*history);
@@ -220,6 +223,7 @@ absl::Status ClientSession::SendReady(CoordinatorLink* link) {
   if (work_->version.has_value()) ready.model_hash = HashWeights(work_->weights);
   ready.layout_hash = work_->codec->layout().Hash();
   ready.samples = work_->trainer->samples();
+  if (work_->history.has_value()) ready.history_hash = work_->history->Hash();
   TERSE_RETURN_IF_ERROR(link->Send(ready));
   return options_.state->state().sealed.has_value() ? Push(link, /*may_pack=*/false) : absl::OkStatus();
 }

@@ -82,6 +82,8 @@ class ClientSession {
     // Brings the weights to the version of the message.
     absl::Status MoveTo(int64_t of_version, const std::string& message);
 
+    // Of no updates.
+    void BeginHistory();
     // From what was stored of it.
     absl::Status RestoreHistory(const StoredState& stored);
 

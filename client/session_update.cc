@@ -135,7 +135,7 @@ absl::Status ClientSession::OnVerdict(const Verdict& verdict) {
     Log(true, absl::StrCat("the coordinator asked for a fresh residual (", verdict.reason, "); ",
                            absl::StrFormat("%.3g", lost), " in L2 norm is lost"));
     TERSE_RETURN_IF_ERROR(StoredStatus(state->Reset(verdict.last_applied)));
-    if (work_->history.has_value()) work_->history.emplace(*work_->codec->PackedLayout());
+    work_->BeginHistory();
     return absl::OkStatus();
   }
   if (!state->state().sealed.has_value() || state->state().sealed->update_id != verdict.update_id) {

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "compression/position_history.h"
+#include "core/id128.h"
 #include "core/layout.h"
 
 namespace terse {
@@ -26,6 +27,8 @@ class UpdateHistory {
 
   // A format byte and the states of the tensors, in order; always of the same length for one layout.
   std::string Serialize() const;
+  // Of Serialize: two ends with equal hashes hold equal histories.
+  Id128 Hash() const { return HashBytes(Serialize()); }
   // INVALID_ARGUMENT for bytes that are no history of this layout.
   static absl::StatusOr<UpdateHistory> Parse(const Layout& layout, absl::string_view bytes);
 

@@ -34,6 +34,7 @@ struct Session {
   uint32_t connection = 0;
   bool refused = false;     // what it still says is not heard
   bool said_ready = false;  // so samples and layout are known
+  bool applied_unheard = false;  // an update of its was applied between its check-in and its Ready
   Id128 last_applied;
   // Version of the weights that the client holds, or will hold once it has read what was sent; nullopt while it loads.
   absl::optional<int64_t> version;
@@ -43,6 +44,12 @@ struct Session {
   int64_t samples = 0;             // of its training data; 0: it has not said
   int64_t set_aside_until_us = 0;  // 0: it may take part
   WireBytes booked;                // part of link->Wire() that is in the book
+};
+
+// Of a client's history in the store.
+struct HistoryLog {
+  int64_t messages = 0;  // applied updates since the last reset
+  int64_t bytes = 0;     // of those that are no part of its state yet
 };
 
 // An update of the open round.
@@ -95,9 +102,9 @@ struct RunContext {
   absl::btree_set<int64_t> invited;
   // Validated updates of the open round by client index: the order of aggregation.
   absl::btree_map<int64_t, ReceivedUpdate> received;
-  // Of each client's updates in the store that are no part of its history's state yet, as far as this engine wrote
-  // them.
-  absl::btree_map<int64_t, int64_t> history_log_bytes;
+  // Of the clients whose histories this engine compared with theirs, and goes on with.
+  absl::btree_map<int64_t, HistoryLog> history_logs;
+  bool histories_full = false;  // for some client there was no room, and the events say so
   ByteBook book;
 
   const Layout& layout() const { return codec->layout(); }

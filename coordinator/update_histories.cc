@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "coordinator/phases/phase.h"
 #include "coordinator/run_context.h"
 #include "coordinator/sessions.h"
 #include "core/fault.h"
@@ -30,26 +32,39 @@ class UpdateHistories::Turn {
   const UpdateHistories* const histories_;
 };
 
+absl::Status UpdateHistories::Check(const Codec& codec, int64_t most_bytes) {
+  if (codec.PackedLayout() == nullptr) return absl::InvalidArgumentError("the codec's messages cannot be packed");
+  const int64_t bytes = static_cast<int64_t>(UpdateHistory(*codec.PackedLayout()).Serialize().size());
+  if (bytes <= most_bytes / 2) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("codec.positions = '", kSharedPositions, "' takes ", bytes, " bytes of memory for each client of this ",
+                   "model, and the coordinator has ", most_bytes, " for all of them; choose other positions"));
+}
+
 UpdateHistories::UpdateHistories(const Codec* codec, int64_t most_bytes)
     : codec_(codec),
       state_bytes_(static_cast<int64_t>(UpdateHistory(*codec->PackedLayout()).Serialize().size())),
       most_held_(most_bytes / state_bytes_) {}
 
+UpdateHistories::Share UpdateHistories::ShareOf(int64_t client) const {
+  absl::MutexLock lock(&mutex_);
+  const auto held = held_.find(client);
+  return held == held_.end() ? nullptr : held->second;
+}
+
+void UpdateHistories::GiveBack(Share share) const {
+  absl::MutexLock lock(&mutex_);
+  share.reset();
+}
+
 void UpdateHistories::Unpack(int64_t client, Update* update) const {
-  const Turn turn(this);
-  Shared history;
-  {
-    absl::MutexLock lock(&mutex_);
-    const auto held = held_.find(client);
-    if (held != held_.end()) history = held->second;
-  }
   const std::string packed = std::exchange(update->message, std::string());
+  if (!Holds(client)) return;
+  const Turn turn(this);
+  Share history = ShareOf(client);
   if (history == nullptr) return;
   absl::StatusOr<std::string> message = codec_->Unpack(packed, *history);
-  {
-    absl::MutexLock lock(&mutex_);
-    history.reset();
-  }
+  GiveBack(std::move(history));
   if (!message.ok()) return;
   update->message = *std::move(message);
   update->packed = false;
@@ -62,36 +77,54 @@ bool UpdateHistories::Holds(int64_t client) const {
 }
 
 absl::StatusOr<UpdateHistory> UpdateHistories::Build(const HistoryRecord& record) const {
-  const auto build = [&]() -> absl::StatusOr<UpdateHistory> {
-    UpdateHistory history(*codec_->PackedLayout());
-    if (record.messages > 0) {
-      TERSE_ASSIGN_OR_RETURN(history, UpdateHistory::Parse(*codec_->PackedLayout(), record.state));
-    }
-    for (const std::string& message : record.log) TERSE_RETURN_IF_ERROR(codec_->AddToHistory(message, &history));
-    return history;
-  };
-  absl::StatusOr<UpdateHistory> history = build();
-  if (history.ok()) return history;
-  return absl::DataLossError(absl::StrCat("a stored history of updates is none of this model: ",
-                                          history.status().message(), ": restore the state directory from a backup"));
+  UpdateHistory history(*codec_->PackedLayout());
+  if (record.messages > 0) {
+    TERSE_ASSIGN_OR_RETURN(history, UpdateHistory::Parse(*codec_->PackedLayout(), record.state));
+  }
+  for (const std::string& message : record.log) TERSE_RETURN_IF_ERROR(codec_->AddToHistory(message, &history));
+  return history;
+}
+
+bool UpdateHistories::MayHold(int64_t client) const {
+  absl::MutexLock lock(&mutex_);
+  if (distrusted_.count(client) > 0) return false;
+  return held_.count(client) > 0 || static_cast<int64_t>(held_.size()) < most_held_;
+}
+
+bool UpdateHistories::Distrusts(int64_t client) const {
+  absl::MutexLock lock(&mutex_);
+  return distrusted_.count(client) > 0;
 }
 
 void UpdateHistories::Hold(int64_t client, UpdateHistory history) {
+  auto share = std::make_shared<UpdateHistory>(std::move(history));
   absl::MutexLock lock(&mutex_);
-  if (distrusted_.count(client) > 0) return;
-  if (held_.count(client) == 0 && static_cast<int64_t>(held_.size()) >= most_held_) return;
-  held_[client] = std::make_shared<UpdateHistory>(std::move(history));
+  held_[client] = std::move(share);
+}
+
+std::string UpdateHistories::StateOf(int64_t client) const {
+  Share history = ShareOf(client);
+  if (history == nullptr) return "";
+  std::string state = history->Serialize();
+  GiveBack(std::move(history));
+  return state;
 }
 
 absl::Status UpdateHistories::Add(int64_t client, absl::string_view message) {
-  Shared history;
+  Share history;
+  bool shared = false;
   {
     absl::MutexLock lock(&mutex_);
     const auto held = held_.find(client);
     if (held == held_.end()) return absl::OkStatus();
-    // Nobody else takes a share from here on: the client's next update follows the verdict on this one.
-    history = held->second.use_count() == 1 ? std::move(held->second) : std::make_shared<UpdateHistory>(*held->second);
+    // Nobody takes another share from here on.
+    history = std::move(held->second);
     held_.erase(held);
+    shared = history.use_count() > 1;
+  }
+  if (shared) {
+    auto copy = std::make_shared<UpdateHistory>(*history);
+    GiveBack(std::exchange(history, std::move(copy)));
   }
   TERSE_RETURN_IF_ERROR(codec_->AddToHistory(message, history.get()));
   absl::MutexLock lock(&mutex_);
@@ -121,11 +154,55 @@ void UpdateHistories::Clear() {
   distrusted_.clear();
 }
 
-absl::Status HoldHistory(RunContext& run, const Session& session) {
-  if (run.histories == nullptr || run.histories->Holds(session.client)) return absl::OkStatus();
-  TERSE_ASSIGN_OR_RETURN(const HistoryRecord record, run.store->ReadHistory(session.client));
-  TERSE_ASSIGN_OR_RETURN(UpdateHistory history, run.histories->Build(record));
-  run.histories->Hold(session.client, std::move(history));
+namespace {
+
+// The client's history as the coordinator has it; nullopt when it is not `theirs`. `heard` is the one to compare: an
+// update that was applied while the client could not hear of it is no part of its history yet.
+absl::optional<UpdateHistory> Compare(const RunContext& run, HistoryRecord record, bool unheard, Id128 theirs) {
+  std::string last;
+  if (unheard && !record.log.empty()) {
+    last = std::move(record.log.back());
+    record.log.pop_back();
+  }
+  absl::StatusOr<UpdateHistory> history = run.histories->Build(record);
+  if (!history.ok() || history->Hash() != theirs) return absl::nullopt;
+  if (!last.empty() && !run.codec->AddToHistory(last, &*history).ok()) return absl::nullopt;
+  return *std::move(history);
+}
+
+// There is none for the client in memory, and so what is stored will not go on.
+absl::Status GoOnWithout(RunContext& run, const Session& session) {
+  run.histories->Drop(session.client);
+  run.history_logs.erase(session.client);
+  TERSE_RETURN_IF_ERROR(run.store->ForgetHistory(session.client));
+  if (run.histories->Distrusts(session.client) || run.histories_full) return absl::OkStatus();
+  run.histories_full = true;
+  return run.Note("histories_full", session.client,
+                  "there is no memory for the histories of more clients: their updates come unpacked");
+}
+
+}  // namespace
+
+absl::Status HoldHistory(RunContext& run, Session& session, Id128 theirs) {
+  if (run.histories == nullptr) return absl::OkStatus();
+  if (!run.histories->MayHold(session.client)) return GoOnWithout(run, session);
+  TERSE_ASSIGN_OR_RETURN(HistoryRecord record, run.store->ReadHistory(session.client));
+  HistoryLog log = {record.count(), 0};
+  for (const std::string& message : record.log) log.bytes += static_cast<int64_t>(message.size());
+  absl::optional<UpdateHistory> history = Compare(run, std::move(record), session.applied_unheard, theirs);
+  if (!history.has_value()) {
+    // Where the coordinator has none, the client's directory was away for a time, or there was no room for it.
+    if (log.messages > 0) {
+      TERSE_RETURN_IF_ERROR(run.Note("history_differs", session.client,
+                                     "what its updates are packed with begins anew, here and there"));
+    }
+    TERSE_RETURN_IF_ERROR(run.store->ForgetHistory(session.client));
+    session.link->Send(BeginHistory{});
+    log = {};
+    history.emplace(*run.codec->PackedLayout());
+  }
+  run.history_logs[session.client] = log;
+  run.histories->Hold(session.client, *std::move(history));
   return absl::OkStatus();
 }
 
@@ -134,29 +211,35 @@ absl::Status ResetClient(RunContext& run, int64_t client) {
   if (run.histories == nullptr) return absl::OkStatus();
   run.histories->Drop(client);
   run.histories->Trust(client);
+  run.history_logs.erase(client);
   return absl::OkStatus();
 }
 
-std::vector<HistoryMessage> HistoryOf(const RunContext& run) {
+std::vector<HistoryMessage> MessagesForHistories(const RunContext& run) {
   std::vector<HistoryMessage> messages;
-  if (run.histories == nullptr) return messages;
-  for (const auto& [client, received] : run.received) messages.push_back({client, received.update.message});
+  for (const auto& [client, received] : run.received) {
+    if (run.history_logs.contains(client)) messages.push_back({client, received.update.message});
+  }
   return messages;
 }
 
 absl::Status AddToHistories(RunContext& run) {
-  if (run.histories == nullptr) return absl::OkStatus();
-  for (const auto& [client, received] : run.received) {
-    const std::string& message = received.update.message;
-    TERSE_RETURN_IF_ERROR(run.histories->Add(client, message));
-    int64_t& logged = run.history_log_bytes[client];
-    logged += static_cast<int64_t>(message.size());
-    if (2 * logged < run.histories->state_bytes()) continue;
-    TERSE_ASSIGN_OR_RETURN(const HistoryRecord record, run.store->ReadHistory(client));
-    TERSE_ASSIGN_OR_RETURN(const UpdateHistory history, run.histories->Build(record));
-    TERSE_RETURN_IF_ERROR(run.store->CompactHistory(client, record.count(), history.Serialize()));
-    logged = 0;
+  for (const HistoryMessage& message : MessagesForHistories(run)) {
+    HistoryLog& log = run.history_logs[message.client];
+    log.messages += 1;
+    log.bytes += static_cast<int64_t>(message.message.size());
+    TERSE_RETURN_IF_ERROR(run.histories->Add(message.client, message.message));
   }
+  return absl::OkStatus();
+}
+
+absl::Status CompactHistoryIfDue(RunContext& run, int64_t client) {
+  const auto log = run.history_logs.find(client);
+  if (log == run.history_logs.end() || 4 * log->second.bytes < run.histories->state_bytes()) return absl::OkStatus();
+  const std::string state = run.histories->StateOf(client);
+  if (state.empty()) return absl::OkStatus();
+  TERSE_RETURN_IF_ERROR(run.store->CompactHistory(client, log->second.messages, state));
+  log->second.bytes = 0;
   return absl::OkStatus();
 }
 
@@ -165,13 +248,15 @@ bool IsMisread(const RunContext& run, const Session& session, const Update& upda
 }
 
 absl::Status RefuseMisread(RunContext& run, Session& session) {
-  const bool held = run.histories != nullptr && run.histories->Holds(session.client);
-  Refuse(
-      session,
-      "the packed update does not fit what the coordinator knows of this client; check in again and send it as it is",
-      /*retry=*/true);
-  if (!held) return absl::OkStatus();
+  const std::string answer =
+      "the packed update does not fit what the coordinator knows of this client; check in again and send it as it is";
+  // Nobody asked for it.
+  if (run.histories == nullptr || !run.histories->Holds(session.client)) {
+    return RefuseUpdate(run, session, "update_rejected", "packed, and the coordinator holds no history of it", answer);
+  }
+  Refuse(session, answer, /*retry=*/true);
   run.histories->Distrust(session.client);
+  run.history_logs.erase(session.client);
   return run.Note("update_misread", session.client, "its updates come unpacked until the coordinator restarts");
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -16,6 +17,7 @@
 #include "absl/synchronization/mutex.h"
 #include "compression/codec.h"
 #include "compression/update_history.h"
+#include "core/id128.h"
 #include "core/session_messages.h"
 #include "storage/run_store.h"
 
@@ -28,12 +30,15 @@ struct Session;
 // held sends its updates as they are (Assignment::packed), so nothing depends on which are.
 class UpdateHistories {
  public:
-  // Of all of them together: each has a byte for every parameter.
+  // Of all of a run together: each has a byte for every parameter.
   static constexpr int64_t kMostBytes = int64_t{1} << 30;
-  // Memory for decoding, up to 8 bytes a parameter, is taken by so many updates at a time.
+  // Memory for decoding, 8 bytes for each position that a message claims, is taken by so many updates at a time.
   static constexpr int kUnpackingsAtOnce = 2;
 
-  // `codec` has a PackedLayout and must outlive the object.
+  // INVALID_ARGUMENT when the codec's messages cannot be packed, or there would not be room for two clients.
+  static absl::Status Check(const Codec& codec, int64_t most_bytes = kMostBytes);
+
+  // `codec` passed Check and must outlive the object.
   explicit UpdateHistories(const Codec* codec, int64_t most_bytes = kMostBytes);
 
   // Unpacks a packed update of `client` with what is held of it. Where nothing is held, or the bytes do not fit it, the
@@ -44,25 +49,32 @@ class UpdateHistories {
 
   // From here on for the engine's thread only.
 
-  // What the record is of. DATA_LOSS when it is none of this model.
+  // What the record is of. INVALID_ARGUMENT when it is none of this model, or one of another release.
   absl::StatusOr<UpdateHistory> Build(const HistoryRecord& record) const;
   // Of a history, whatever it is of: Serialize's.
   int64_t state_bytes() const { return state_bytes_; }
-  // Holds it, unless there is no room or the client is distrusted.
+  // Whether there is room for the client's, and it is not distrusted.
+  bool MayHold(int64_t client) const ABSL_LOCKS_EXCLUDED(mutex_);
+  bool Distrusts(int64_t client) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Holds it, in the place of one that is held. MayHold it.
   void Hold(int64_t client, UpdateHistory history) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Serialize of the client's; empty where none is held.
+  std::string StateOf(int64_t client) const ABSL_LOCKS_EXCLUDED(mutex_);
   // One more update of the client, where a history is held.
   absl::Status Add(int64_t client, absl::string_view message) ABSL_LOCKS_EXCLUDED(mutex_);
   void Drop(int64_t client) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Client and coordinator do not hold the same history: it is not used until Trust.
+  // What the client packs is not what it says it holds: nothing is held for it until Trust.
   void Distrust(int64_t client) ABSL_LOCKS_EXCLUDED(mutex_);
   void Trust(int64_t client) ABSL_LOCKS_EXCLUDED(mutex_);
   void Clear() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   class Turn;
-  using Shared = std::shared_ptr<UpdateHistory>;
+  using Share = std::shared_ptr<UpdateHistory>;
 
   bool HasTurn() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(turns_mutex_) { return unpacking_ < kUnpackingsAtOnce; }
+  Share ShareOf(int64_t client) const ABSL_LOCKS_EXCLUDED(mutex_);
+  void GiveBack(Share share) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Codec* const codec_;
   const int64_t state_bytes_;
@@ -74,21 +86,26 @@ class UpdateHistories {
   // Whoever reads a history has a share of it, taken and given back under the mutex; one that has other shares is
   // copied before it changes.
   mutable absl::Mutex mutex_;
-  std::map<int64_t, Shared> held_ ABSL_GUARDED_BY(mutex_);
+  std::map<int64_t, Share> held_ ABSL_GUARDED_BY(mutex_);
   std::set<int64_t> distrusted_ ABSL_GUARDED_BY(mutex_);
 };
 
 // The engine's part. All are without effect in a run that packs nothing (RunContext::histories is null). A status other
 // than OK is a failure of the store.
 
-// The client is there and may be given work: brings its history from the store into memory.
-absl::Status HoldHistory(RunContext& run, const Session& session);
+// The client's first Ready on this connection, with the hash of its history. Where that is the coordinator's, its
+// history is held and goes on; otherwise it is told to begin anew, and the coordinator's begins anew too. Where none can
+// be held, what is stored is given up: it would not go on.
+absl::Status HoldHistory(RunContext& run, Session& session, Id128 theirs);
 // Counts a residual of the client's as lost, with its history.
 absl::Status ResetClient(RunContext& run, int64_t client);
-// What the commit of run.received adds, for Commit::history.
-std::vector<HistoryMessage> HistoryOf(const RunContext& run);
-// After that commit: the same in memory, and where the log of a client has grown, its history as a state in its place.
+// What the commit of run.received adds to the stored histories, for Commit::history.
+std::vector<HistoryMessage> MessagesForHistories(const RunContext& run);
+// After that commit: the same in memory.
 absl::Status AddToHistories(RunContext& run);
+// Where the client's log has grown to a quarter of a state, its history as a state takes its place: O(parameters). Called
+// when its update came, while others train, and not at the commit, for which all wait.
+absl::Status CompactHistoryIfDue(RunContext& run, int64_t client);
 // Whether the update came packed and was not what the client sealed: both ends' histories differ, or it was damaged.
 bool IsMisread(const RunContext& run, const Session& session, const Update& update);
 // Refuses such an update: the client comes back and sends it as it is, and from then on all of them.

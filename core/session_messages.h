@@ -48,6 +48,7 @@ struct Ready {
   Id128 model_hash;
   Id128 layout_hash;
   int64_t samples = 0;  // of this client's training data
+  Id128 history_hash = {};  // UpdateHistory::Hash; zero in a run whose updates are not packed
 };
 
 struct Update {
@@ -118,7 +119,10 @@ struct Finished {
   std::string reason;
 };
 
-using FromServer = std::variant<Welcome, Resync, Delta, Assignment, Receipt, Verdict, Refusal, Finished>;
+// Answers a Ready whose history is not the coordinator's: the client's history is that of no updates from here on.
+struct BeginHistory {};
+
+using FromServer = std::variant<Welcome, Resync, Delta, Assignment, Receipt, Verdict, Refusal, Finished, BeginHistory>;
 
 // H(lineage, round, client index, predecessor, message): identifies an update, proves its integrity and that both ends
 // agree about the client's last applied update, so neither the predecessor nor a checksum travels with it.

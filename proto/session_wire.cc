@@ -148,6 +148,7 @@ absl::StatusOr<FromClient> ParseReady(const v1::Ready& wire) {
   TERSE_ASSIGN_OR_RETURN(message.model_hash, ReadId(wire.model_hash(), "model_hash"));
   TERSE_ASSIGN_OR_RETURN(message.layout_hash, ReadId(wire.layout_hash(), "layout_hash"));
   TERSE_ASSIGN_OR_RETURN(message.samples, Number(wire.samples(), "samples"));
+  TERSE_ASSIGN_OR_RETURN(message.history_hash, ReadId(wire.history_hash(), "history_hash"));
   return FromClient(message);
 }
 
@@ -194,6 +195,8 @@ std::vector<v1::ServerMessage> ToWire(const FromServer& message, const v1::RunCo
     out[0].mutable_refusal()->set_retry(refusal->retry);
   } else if (const auto* finished = std::get_if<Finished>(&message)) {
     out[0].mutable_finished()->set_reason(finished->reason);
+  } else {
+    out[0].mutable_begin_history();
   }
   return out;
 }
@@ -218,6 +221,7 @@ std::vector<v1::ClientMessage> ToWire(const FromClient& message) {
     out[0].mutable_ready()->set_model_hash(IdBytes(ready->model_hash));
     out[0].mutable_ready()->set_layout_hash(IdBytes(ready->layout_hash));
     out[0].mutable_ready()->set_samples(ready->samples);
+    out[0].mutable_ready()->set_history_hash(IdBytes(ready->history_hash));
   } else if (const auto* progress = std::get_if<Progress>(&message)) {
     out[0].mutable_progress()->set_round(progress->round);
     out[0].mutable_progress()->set_steps_done(progress->steps_done);
@@ -343,6 +347,8 @@ absl::StatusOr<absl::optional<FromServer>> ServerMessageReader::Feed(const v1::S
       return absl::make_optional(FromServer(Refusal{message.refusal().reason(), message.refusal().retry()}));
     case v1::ServerMessage::kFinished:
       return absl::make_optional(FromServer(Finished{message.finished().reason()}));
+    case v1::ServerMessage::kBeginHistory:
+      return absl::make_optional(FromServer(BeginHistory{}));
     case v1::ServerMessage::BODY_NOT_SET:
       break;
   }

@@ -255,6 +255,8 @@ class RunStore {
   // Puts the state after all of the client's `messages` updates in the place of what is stored of them.
   // FAILED_PRECONDITION when it has another number of them, or none.
   virtual absl::Status CompactHistory(int64_t client, int64_t messages, absl::string_view state) = 0;
+  // The client's history is that of no updates from here on. Costs nothing where it was before.
+  virtual absl::Status ForgetHistory(int64_t client) = 0;
 
   // Writes DIR/checkpoints/VERSION.ckpt (write, fsync, rename, fsync directory), before it VERSION.state when there is
   // a state of the server, records both, keeps the newest `keep` and prunes the log, each in transactions of its own: a

@@ -73,6 +73,10 @@ absl::StatusOr<HistoryRecord> SqliteRunStore::ReadHistory(int64_t client) {
   return history;
 }
 
+absl::Status SqliteRunStore::ForgetHistory(int64_t client) {
+  return Write([&](SqliteDb& db) { return DeleteHistory(db, client); });
+}
+
 absl::Status SqliteRunStore::CompactHistory(int64_t client, int64_t messages, absl::string_view state) {
   return Write([&](SqliteDb& db) -> absl::Status {
     TERSE_ASSIGN_OR_RETURN(const int64_t count, CountHistory(db, client));

@@ -108,7 +108,7 @@ class Committing : public Phase {
     commit.aggregate = run.server->Aggregate(chosen.messages, chosen.samples, chosen.total);
     commit.committed_us = run.Now();
     commit.ledger = run.book.Take(run.round);
-    commit.history = HistoryOf(run);
+    commit.history = MessagesForHistories(run);
     return commit;
   }
 
@@ -121,6 +121,7 @@ class Committing : public Phase {
       if (it != run.received.end()) {
         const Id128 applied = it->second.update.update_id;
         session.last_applied = applied;
+        session.applied_unheard = session.applied_unheard || !session.said_ready;
         session.link->SendLater(Verdict{Outcome::kApplied, applied, applied, ""});
       }
       if (run.config->rounds.buffered && !run.IsFree(session)) continue;  // BringUp, once it has delivered

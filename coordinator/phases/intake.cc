@@ -77,6 +77,7 @@ absl::Status Accept(RunContext& run, Session& session, Update update, int64_t st
   run.book.AddUp(session.client, update.payload_bytes(), /*dense_bytes=*/0);
   run.received.emplace(session.client, ReceivedUpdate{std::move(update), session.samples, staleness});
   TERSE_FAILPOINT("coordinator.update.accepted");
+  TERSE_RETURN_IF_ERROR(CompactHistoryIfDue(run, session.client));
   // On the connection that carried the update first, the receipt can wait for what follows.
   const bool sent_again = session.owes_round != 0;
   session.owes_round = 0;

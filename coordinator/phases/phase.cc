@@ -70,7 +70,6 @@ absl::Status AnswerLate(RunContext& run, Session& session, const Update& update)
     TERSE_RETURN_IF_ERROR(run.store->RecordNotApplied(session.client));
     TERSE_RETURN_IF_ERROR(run.Note("update_late", session.client, absl::StrCat("for round ", update.round)));
   }
-  if (verdict.outcome == Outcome::kReset) TERSE_RETURN_IF_ERROR(ResetClient(run, session.client));
   session.link->Send(verdict);
   return absl::OkStatus();
 }

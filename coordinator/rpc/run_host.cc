@@ -90,7 +90,10 @@ absl::Status RunHost::Prepare(RunStore* store) {
   TERSE_ASSIGN_OR_RETURN(const std::string module, ReadModule(PosixFiles(), directory(), config_.model));
   TERSE_ASSIGN_OR_RETURN(learning_, (*options_.make_learning)(config_, module, options_.data_directory));
   TERSE_ASSIGN_OR_RETURN(codec_, MakeUpdateCodec(config_, learning_->layout()));
-  if (SharesHistory(config_)) histories_ = std::make_unique<UpdateHistories>(codec_.get());
+  if (SharesHistory(config_)) {
+    TERSE_RETURN_IF_ERROR(UpdateHistories::Check(*codec_));
+    histories_ = std::make_unique<UpdateHistories>(codec_.get());
+  }
   TERSE_ASSIGN_OR_RETURN(downstream_codec_, MakeDownstreamCodec(config_, learning_->layout()));
   if (!stored.has_value()) {
     TERSE_RETURN_IF_ERROR(CreateRun(config_, wire_config_, *learning_, options_.clock, store));

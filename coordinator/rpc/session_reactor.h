@@ -15,7 +15,8 @@
 
 namespace terse {
 
-// Lives until gRPC is done with the stream and the engine has let go of the link. No reaction blocks.
+// Lives until gRPC is done with the stream and the engine has let go of the link. No reaction blocks, but for packed
+// updates, of which UpdateHistories::kUnpackingsAtOnce are read at a time.
 //
 // The first message, a check-in, binds the session to a run. From then on each message goes to the run's loop, and the
 // next one is read once it was handled: a peer that sends faster than the engine works waits, and has one message in

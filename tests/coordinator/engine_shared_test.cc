@@ -1,10 +1,13 @@
 // Updates that come packed with what both ends keep of the client's applied ones (codec.positions = "shared").
+#include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/fleet_simulation.h"
+#include "tests/testing/grid_trainer.h"
 #include "tests/testing/histories.h"
 #include "tests/testing/scripted_client.h"
 
@@ -57,6 +60,14 @@ class Shared : public ::testing::Test {
     ASSERT_EQ(fleet_.StartCoordinator(), absl::OkStatus());
     for (int64_t i = 0; i < fleet_.size(); ++i) fleet_.Connect(i);
   }
+  int64_t LoggedBytes(int64_t client) {
+    int64_t bytes = 0;
+    for (const std::string& message : fleet_.store()->ReadHistory(client)->log) {
+      bytes += static_cast<int64_t>(message.size());
+    }
+    return bytes;
+  }
+
   void FinishAndCheck() {
     ASSERT_EQ(fleet_.Settle(), absl::OkStatus());
     EXPECT_EQ(fleet_.engine()->View().head.version, kRounds);
@@ -80,10 +91,7 @@ TEST_F(Shared, UpdatesCostLessAndBothEndsKeepOneHistory) {
   const HistoryRecord history = *fleet_.store()->ReadHistory(0);
   EXPECT_EQ(history.count(), kRounds);
   EXPECT_GT(history.messages, 0);
-  // The log never grows beyond half of the state and one update.
-  int64_t logged = 0;
-  for (const std::string& message : history.log) logged += static_cast<int64_t>(message.size());
-  EXPECT_LT(logged, fleet_.histories()->state_bytes() / 2);
+  EXPECT_LT(LoggedBytes(0), fleet_.histories()->state_bytes() / 2);
 }
 
 TEST_F(Shared, AClientThatStartsAgainGoesOnPacking) {
@@ -100,7 +108,7 @@ TEST_F(Shared, ACoordinatorThatStartsAgainGoesOnUnpacking) {
   FinishAndCheck();
 }
 
-// A history that is not the client's, as a bug or a rolled-back state directory would leave it.
+// In memory another history than the one that was compared: an error of the coordinator's.
 TEST_F(Shared, AnotherHistoryCostsASecondAttemptAndNothingElse) {
   RunTo(10);
   const HistoryRecord others = *fleet_.store()->ReadHistory(1);
@@ -116,11 +124,84 @@ TEST_F(Shared, AnotherHistoryCostsASecondAttemptAndNothingElse) {
   EXPECT_EQ(EventsOf(fleet_, "update_misread").size(), 1);
   EXPECT_EQ(EventsOf(fleet_, "update_rejected").size(), 0);
   EXPECT_EQ(fleet_.store()->GetClient(0)->resets, 0);
-  // Only the other one's from then on.
+  // Only the other one's from then on, and nothing is kept that would not go on.
   EXPECT_LE(fleet_.updates_packed() - packed, kRounds - 10);
   EXPECT_FALSE(fleet_.histories()->Holds(0));
+  EXPECT_EQ(fleet_.store()->ReadHistory(0)->count(), 0);
   EXPECT_EQ(CheckConservation(fleet_.store(), fleet_.codec(), 0, *fleet_.state(0)->Read(), {}), absl::OkStatus());
-  EXPECT_EQ(CheckHistories(fleet_.store(), fleet_.codec(), 0, *fleet_.state(0)), absl::OkStatus());
+}
+
+// Both begin anew, pack again, and hold one history from then on.
+TEST_F(Shared, WhoseHistoryDiffersBeginsAnewOnBothSides) {
+  const std::string unreadable = "of another release";
+  for (const std::string& state : {fleet_.histories()->Build({})->Serialize(), unreadable}) {
+    const int64_t version = fleet_.engine()->View().head.version;
+    RunTo(version + 8);
+    fleet_.KillClient(0);
+    ASSERT_EQ(fleet_.Settle(), absl::OkStatus());
+    const int64_t count = fleet_.store()->ReadHistory(0)->count();
+    ASSERT_EQ(fleet_.store()->CompactHistory(0, count, state), absl::OkStatus());
+    ASSERT_EQ(fleet_.StartClient(0), absl::OkStatus());
+    fleet_.Connect(0);
+    const int64_t before = fleet_.updates_packed();
+    RunTo(version + 12);
+    EXPECT_TRUE(fleet_.histories()->Holds(0));
+    EXPECT_LT(fleet_.store()->ReadHistory(0)->count(), count);
+    EXPECT_GT(fleet_.updates_packed(), before + 4) << "client 0 does not pack any more";
+  }
+  EXPECT_EQ(EventsOf(fleet_, "history_differs").size(), 2);
+  FinishAndCheck();
+}
+
+// Its directory was not there at one start, and then it is again: nothing went back in time.
+TEST_F(Shared, AVisitWithAnEmptyDirectoryBeginsBothAnew) {
+  RunTo(12);
+  fleet_.KillClient(0);
+  ASSERT_EQ(fleet_.Settle(), absl::OkStatus());
+  ScriptedClient visitor(&fleet_, fleet_.client_name(0), 5000);
+  ASSERT_EQ(visitor.SayCheckIn(), absl::OkStatus());
+  ASSERT_EQ(fleet_.Handle(Disconnected{5000}), absl::OkStatus());
+  EXPECT_EQ(fleet_.store()->ReadHistory(0)->count(), 0);
+  ASSERT_EQ(fleet_.StartClient(0), absl::OkStatus());
+  fleet_.Connect(0);
+  RunTo(16);
+  EXPECT_TRUE(fleet_.histories()->Holds(0));
+  EXPECT_EQ(EventsOf(fleet_, "history_differs").size(), 0) << "the coordinator had none";
+  FinishAndCheck();
+}
+
+// An update that is applied between its client's check-in and Ready: what the client says it holds is of before.
+TEST_F(Shared, AnUpdateThatIsAppliedDuringACheckInIsNoDifference) {
+  RunTo(8);
+  const int64_t version = fleet_.engine()->View().head.version;
+  // Client 0 delivers, client 1 does not yet.
+  const auto move = [&](int64_t i) { return *fleet_.DeliverDown(i) || *fleet_.DeliverUp(i); };
+  while (move(0)) {
+  }
+  ASSERT_EQ(fleet_.engine()->View().head.version, version);
+  const int64_t messages = fleet_.store()->ReadHistory(0)->count();
+  fleet_.KillClient(0);
+  while (*fleet_.DeliverFromBroken()) {
+  }
+  ASSERT_EQ(fleet_.StartClient(0), absl::OkStatus());
+  fleet_.Connect(0);
+  ASSERT_TRUE(*fleet_.DeliverUp(0));  // its check-in
+  while (fleet_.engine()->View().head.version == version) ASSERT_TRUE(move(1));
+  ASSERT_EQ(fleet_.store()->ReadHistory(0)->count(), messages + 1);
+  EXPECT_FALSE(fleet_.histories()->Holds(0));
+  while (!fleet_.histories()->Holds(0)) ASSERT_TRUE(move(0));
+  EXPECT_EQ(fleet_.store()->ReadHistory(0)->count(), messages + 1);
+  EXPECT_EQ(EventsOf(fleet_, "history_differs").size(), 0);
+  FinishAndCheck();
+}
+
+TEST_F(Shared, TheLogStaysBoundedThroughRestarts) {
+  for (int64_t version = 4; version < kRounds; version += 4) {
+    RunTo(version);
+    RestartCoordinator();
+  }
+  FinishAndCheck();
+  EXPECT_LT(LoggedBytes(0), fleet_.histories()->state_bytes() / 2);
 }
 
 class SharedAlone : public Shared {
@@ -185,21 +266,83 @@ TEST_F(SharedBuffered, HistoriesMoveWithTheUpdatesThatCount) {
   EXPECT_EQ(fleet_.store()->ReadHistory(0)->count() + fleet_.store()->ReadHistory(1)->count(), kRounds);
 }
 
-TEST_F(Shared, AClientForWhomThereIsNoRoomSendsItsUpdatesAsTheyAre) {
-  UpdateHistories histories(&fleet_.codec(), 2 * fleet_.histories()->state_bytes() + 1);
-  const UpdateHistory none(*fleet_.codec().PackedLayout());
-  for (int64_t client = 0; client < 3; ++client) histories.Hold(client, none);
-  EXPECT_TRUE(histories.Holds(1));
-  EXPECT_FALSE(histories.Holds(2));
-  histories.Drop(0);
-  histories.Hold(2, none);
-  EXPECT_TRUE(histories.Holds(2));
-  Update update;
-  update.message = "packed";
-  update.packed = true;
-  histories.Unpack(/*client=*/0, &update);
-  EXPECT_TRUE(update.packed);
-  EXPECT_EQ(update.message, "");
+// One of two has room at a time; who has none sends its updates as they are, and nothing is stored for it.
+TEST(SharedRoom, WhoFindsNoneSendsItsUpdatesAsTheyAre) {
+  FleetSimulation fleet(SharedRunConfig(2), 2);
+  fleet.set_history_room(1);
+  ASSERT_EQ(fleet.StartCoordinator(), absl::OkStatus());
+  for (int64_t i = 0; i < 2; ++i) {
+    ASSERT_EQ(fleet.StartClient(i), absl::OkStatus());
+    fleet.Connect(i);
+  }
+  while (fleet.engine()->View().head.version < 8) ASSERT_TRUE(*fleet.DeliverAny(nullptr));
+  const int64_t held = fleet.histories()->Holds(0) ? 0 : 1;
+  EXPECT_FALSE(fleet.histories()->Holds(1 - held));
+  EXPECT_GT(fleet.store()->ReadHistory(held)->count(), 0);
+  EXPECT_EQ(fleet.store()->ReadHistory(1 - held)->count(), 0);
+  EXPECT_EQ(EventsOf(fleet, "histories_full").size(), 1);
+  // Room becomes free, and the other one takes it when it comes again.
+  for (int64_t i : {held, 1 - held}) fleet.KillClient(i);
+  ASSERT_EQ(fleet.Settle(), absl::OkStatus());
+  ASSERT_EQ(fleet.StartClient(1 - held), absl::OkStatus());
+  fleet.Connect(1 - held);
+  ASSERT_EQ(fleet.Settle(), absl::OkStatus());
+  EXPECT_TRUE(fleet.histories()->Holds(1 - held));
+  EXPECT_EQ(EventsOf(fleet, "history_differs").size(), 0);
+  EXPECT_EQ(EventsOf(fleet, "update_misread").size(), 0);
+}
+
+TEST(SharedRoom, ModelsOfWhichTwoDoNotFitAreRefused) {
+  FleetSimulation fleet(SharedRunConfig(1), 0);
+  const int64_t bytes = fleet.histories()->state_bytes();
+  EXPECT_EQ(UpdateHistories::Check(fleet.codec(), 2 * bytes), absl::OkStatus());
+  const absl::Status refused = UpdateHistories::Check(fleet.codec(), 2 * bytes - 1);
+  EXPECT_TRUE(absl::IsInvalidArgument(refused));
+  EXPECT_THAT(std::string(refused.message()), ::testing::HasSubstr("choose other positions"));
+}
+
+// Threads unpack while the engine's changes what they unpack with.
+TEST(SharedThreads, ReadWhatNobodyChanges) {
+  FleetSimulation fleet(SharedRunConfig(1), 0);
+  const Codec& codec = fleet.codec();
+  UpdateHistories histories(&codec);
+  UpdateHistory history(*codec.PackedLayout());
+  std::vector<std::string> messages;
+  for (int64_t step = 0; step < 20; ++step) {
+    const std::vector<float> delta = GridDelta(0, step);
+    messages.push_back(*codec.Encode(delta));
+    if (step < 10) {
+      ASSERT_EQ(codec.AddToHistory(messages.back(), &history), absl::OkStatus());
+    }
+  }
+  const std::string packed = *codec.Pack(messages[10], history);
+  std::atomic<bool> done{false};
+  std::atomic<int64_t> read{0};
+  std::vector<std::thread> readers;
+  for (int t = 0; t < 3; ++t) {
+    readers.emplace_back([&] {
+      while (!done) {
+        Update update;
+        update.message = packed;
+        update.packed = true;
+        histories.Unpack(0, &update);
+        // With the history that it was packed with or with a later one, or not at all.
+        if (!update.packed && update.message == messages[10]) ++read;
+      }
+    });
+  }
+  for (int round = 0; round < 50 || read == 0; ++round) {
+    histories.Hold(0, history);
+    std::this_thread::yield();
+    for (size_t step = 10; step < messages.size(); ++step) {
+      ASSERT_EQ(histories.Add(0, messages[step]), absl::OkStatus());
+      EXPECT_FALSE(histories.StateOf(0).empty());
+    }
+    if (round % 3 == 0) histories.Drop(0);
+    if (round % 7 == 0) histories.Clear();
+  }
+  done = true;
+  for (std::thread& reader : readers) reader.join();
 }
 
 // Bytes that can be unpacked, into something else than what was sealed: nobody's failure, and not the client's update.
@@ -220,6 +363,47 @@ TEST(SharedScripted, AnUpdateThatIsReadAsAnotherOneIsAskedForAgain) {
   EXPECT_EQ(EventsOf(fleet, "update_misread").size(), 1);
   EXPECT_EQ(fleet.store()->GetClient(0)->failures, 0);
   EXPECT_FALSE(fleet.histories()->Holds(0));
+}
+
+TEST(SharedScripted, WhoIsDistrustedCostsNoReads) {
+  FleetSimulation fleet(SharedRunConfig(1), 0);
+  ASSERT_EQ(fleet.StartCoordinator(), absl::OkStatus());
+  ScriptedClient client(&fleet, "a", 1001);
+  ASSERT_EQ(client.SayCheckIn(), absl::OkStatus());
+  ASSERT_EQ(client.SayReady(), absl::OkStatus());
+  Update update = client.MakeUpdate(1, 0, 0);
+  update.message = "nonsense";
+  update.packed = true;
+  ASSERT_EQ(client.Say(update), absl::OkStatus());
+  ASSERT_EQ(fleet.Handle(Disconnected{1001}), absl::OkStatus());
+  int reads = 0;
+  static_cast<FailingStore*>(fleet.store())->fault = [&](absl::string_view call, bool after) {
+    reads += call == "ReadHistory" && !after;
+    return absl::OkStatus();
+  };
+  ScriptedClient again(&fleet, "a", 1002);
+  ASSERT_EQ(again.SayCheckIn(), absl::OkStatus());
+  for (int i = 0; i < 50; ++i) ASSERT_EQ(again.SayReady(), absl::OkStatus());
+  EXPECT_EQ(reads, 0);
+}
+
+// Nobody asked for them: that is no difference of histories.
+TEST(SharedScripted, PackedUpdatesWithoutLeaveAreAFailure) {
+  FleetSimulation fleet(SharedRunConfig(1), 0);
+  ASSERT_EQ(fleet.StartCoordinator(), absl::OkStatus());
+  for (SessionId session = 1001; session < 1004; ++session) {
+    ScriptedClient client(&fleet, "a", session);
+    ASSERT_EQ(client.SayCheckIn(), absl::OkStatus());
+    ASSERT_EQ(client.SayReady(), absl::OkStatus());
+    Update update = client.MakeUpdate(1, 0, 0);
+    update.message = "nonsense";
+    update.packed = true;
+    ASSERT_EQ(client.Say(update), absl::OkStatus());
+    ASSERT_EQ(fleet.Handle(Disconnected{session}), absl::OkStatus());
+  }
+  EXPECT_EQ(EventsOf(fleet, "update_misread").size(), 1);
+  EXPECT_EQ(EventsOf(fleet, "update_rejected").size(), 2);
+  EXPECT_EQ(fleet.store()->GetClient(0)->failures, 2);
 }
 
 // What an engine without histories is sent: a run whose updates are not packed has no use for them.

@@ -99,10 +99,11 @@ void DrawControl(Random* random, RunConfig* config) {
 }
 
 // Updates that travel packed with what both ends keep of the ones before. Dense enough that this makes some shorter.
-void DrawHistories(Random* random, RunConfig* config) {
-  if (config->server.epoch_length > 0 || random->Below(3) != 0) return;
-  config->codec.positions = std::string(kSharedPositions);
-  config->codec.density = 0.1;
+void DrawHistories(Random* random, Scenario* scenario) {
+  if (scenario->config.server.epoch_length > 0 || random->Below(3) != 0) return;
+  scenario->config.codec.positions = std::string(kSharedPositions);
+  scenario->config.codec.density = 0.1;
+  if (random->Below(4) == 0) scenario->history_room = 1;
 }
 
 }  // namespace
@@ -138,7 +139,7 @@ Scenario DrawScenario(Random* random) {
   DrawEpochs(random, &config);
   DrawControl(random, &config);
   scenario.make_start = random->Below(2) == 0;
-  DrawHistories(random, &config);
+  DrawHistories(random, &scenario);
   return scenario;
 }
 

@@ -15,6 +15,7 @@ struct Scenario {
   bool rollbacks = false;   // clients' disks may go back in time
   bool make_start = false;  // clients make version 0 by themselves
   bool starts_up = true;    // faults begin once everything runs, not before the store is made
+  int64_t history_room = 0;  // for so many clients' histories; 0: as much as they need
   double clock_step = 0;    // seconds that pass between two looks at the clock
   int64_t faithful = 0;     // clients that are there to the end: the others stay away when the faults stop
 };

@@ -112,6 +112,9 @@ class FailingStore : public RunStore {
   absl::Status CompactHistory(int64_t client, int64_t messages, absl::string_view state) override {
     return Guard("CompactHistory", [&] { return store_->CompactHistory(client, messages, state); });
   }
+  absl::Status ForgetHistory(int64_t client) override {
+    return Guard("ForgetHistory", [&] { return store_->ForgetHistory(client); });
+  }
   absl::Status WriteCheckpoint(const Checkpoint& checkpoint, int64_t keep) override {
     return Guard("WriteCheckpoint", [&] { return store_->WriteCheckpoint(checkpoint, keep); });
   }

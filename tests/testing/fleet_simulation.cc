@@ -65,6 +65,12 @@ FleetSimulation::FleetSimulation(RunConfig config, int64_t clients, FleetFaults*
 #endif
 }
 
+void FleetSimulation::set_history_room(int64_t clients) {
+  if (histories_ == nullptr) return;
+  history_room_ = clients;
+  histories_ = std::make_unique<UpdateHistories>(codec_.get(), clients * histories_->state_bytes());
+}
+
 FleetSimulation::~FleetSimulation() {
   const Acting nobody(this, kNobody);
   KillCoordinator();

@@ -76,6 +76,9 @@ class FleetSimulation {
   int64_t updates_packed() const { return updates_packed_; }
   // Null in a run whose updates are not packed.
   UpdateHistories* histories() const { return histories_.get(); }
+  // Room in memory for so many clients' histories instead of the product's. Before the coordinator starts.
+  void set_history_room(int64_t clients);
+  int64_t history_room() const { return history_room_; }  // 0: the product's
   DownstreamCodecs downstream_codecs() const { return {*codec_, downstream_codec_.get()}; }
   const RunConfig& config() const { return config_; }
   // On disk(kCoordinator).
@@ -222,6 +225,7 @@ class FleetSimulation {
   std::unique_ptr<const Codec> codec_;
   std::unique_ptr<const Codec> downstream_codec_;
   std::unique_ptr<UpdateHistories> histories_;
+  int64_t history_room_ = 0;
   std::unique_ptr<FailingStore> store_;
   std::unique_ptr<InlineBackground> background_;
   std::unique_ptr<Engine> engine_;

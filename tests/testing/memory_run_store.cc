@@ -324,6 +324,11 @@ absl::Status MemoryRunStore::CompactHistory(int64_t client, int64_t messages, ab
   return absl::OkStatus();
 }
 
+absl::Status MemoryRunStore::ForgetHistory(int64_t client) {
+  histories_.erase(client);
+  return absl::OkStatus();
+}
+
 int64_t MemoryRunStore::OldestCheapVersion(int64_t bytes) const {
   int64_t version = head_.version;
   for (auto it = log_.rbegin(); it != log_.rend(); ++it) {
