@@ -32,8 +32,8 @@ struct Session {
   std::string name;
   Id128 process;  // of the client, with the number of this connection of it, both as it checked in
   uint32_t connection = 0;
-  bool refused = false;     // what it still says is not heard
-  bool said_ready = false;  // so samples and layout are known
+  bool refused = false;          // what it still says is not heard
+  bool said_ready = false;       // so samples and layout are known
   bool applied_unheard = false;  // an update of its was applied between its check-in and its Ready
   Id128 last_applied;
   // Version of the weights that the client holds, or will hold once it has read what was sent; nullopt while it loads.

@@ -36,9 +36,9 @@ absl::Status UpdateHistories::Check(const Codec& codec, int64_t most_bytes) {
   if (codec.PackedLayout() == nullptr) return absl::InvalidArgumentError("the codec's messages cannot be packed");
   const int64_t bytes = static_cast<int64_t>(UpdateHistory(*codec.PackedLayout()).Serialize().size());
   if (bytes <= most_bytes / 2) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("codec.positions = '", kSharedPositions, "' takes ", bytes, " bytes of memory for each client of this ",
-                   "model, and the coordinator has ", most_bytes, " for all of them; choose other positions"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "codec.positions = '", kSharedPositions, "' takes ", bytes, " bytes of memory for each client of this ",
+      "model, and the coordinator has ", most_bytes, " for all of them; choose other positions"));
 }
 
 UpdateHistories::UpdateHistories(const Codec* codec, int64_t most_bytes)
@@ -193,8 +193,8 @@ absl::Status HoldHistory(RunContext& run, Session& session, Id128 theirs) {
   if (!history.has_value()) {
     // Where the coordinator has none, the client's directory was away for a time, or there was no room for it.
     if (log.messages > 0) {
-      TERSE_RETURN_IF_ERROR(run.Note("history_differs", session.client,
-                                     "what its updates are packed with begins anew, here and there"));
+      TERSE_RETURN_IF_ERROR(
+          run.Note("history_differs", session.client, "what its updates are packed with begins anew, here and there"));
     }
     TERSE_RETURN_IF_ERROR(run.store->ForgetHistory(session.client));
     session.link->Send(BeginHistory{});

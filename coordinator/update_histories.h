@@ -94,8 +94,8 @@ class UpdateHistories {
 // than OK is a failure of the store.
 
 // The client's first Ready on this connection, with the hash of its history. Where that is the coordinator's, its
-// history is held and goes on; otherwise it is told to begin anew, and the coordinator's begins anew too. Where none can
-// be held, what is stored is given up: it would not go on.
+// history is held and goes on; otherwise it is told to begin anew, and the coordinator's begins anew too. Where none
+// can be held, what is stored is given up: it would not go on.
 absl::Status HoldHistory(RunContext& run, Session& session, Id128 theirs);
 // Counts a residual of the client's as lost, with its history.
 absl::Status ResetClient(RunContext& run, int64_t client);
@@ -103,8 +103,8 @@ absl::Status ResetClient(RunContext& run, int64_t client);
 std::vector<HistoryMessage> MessagesForHistories(const RunContext& run);
 // After that commit: the same in memory.
 absl::Status AddToHistories(RunContext& run);
-// Where the client's log has grown to a quarter of a state, its history as a state takes its place: O(parameters). Called
-// when its update came, while others train, and not at the commit, for which all wait.
+// Where the client's log has grown to a quarter of a state, its history as a state takes its place: O(parameters).
+// Called when its update came, while others train, and not at the commit, for which all wait.
 absl::Status CompactHistoryIfDue(RunContext& run, int64_t client);
 // Whether the update came packed and was not what the client sealed: both ends' histories differ, or it was damaged.
 bool IsMisread(const RunContext& run, const Session& session, const Update& update);

@@ -47,7 +47,7 @@ struct Ready {
   absl::optional<int64_t> version;
   Id128 model_hash;
   Id128 layout_hash;
-  int64_t samples = 0;  // of this client's training data
+  int64_t samples = 0;      // of this client's training data
   Id128 history_hash = {};  // UpdateHistory::Hash; zero in a run whose updates are not packed
 };
 

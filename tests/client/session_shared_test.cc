@@ -55,6 +55,8 @@ class SessionShared : public ::testing::Test {
     link.script = {Welcome{lineage_, config_, 1, std::move(verdict), 0}, Resync{0, "to be sure"}};
     link.script.insert(link.script.end(), then.begin(), then.end());
     EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
+    EXPECT_GE(link.Said<Ready>().size(), 1);
+    for (const Ready& ready : link.Said<Ready>()) EXPECT_EQ(ready.history_hash, history_.Hash());
     return link.Said<Update>();
   }
   // One more round, whose update may come packed.
@@ -176,6 +178,40 @@ TEST_F(SessionShared, AResetBeginsItAnew) {
   Restart();
   ExpectRead(Train());
   Hear(Outcome::kReset);
+  Go(20);
+  EXPECT_GT(packed_, 3);
+}
+
+TEST_F(SessionShared, TheCoordinatorBeginsItAnew) {
+  const UpdateHistory none(*codec_->PackedLayout());
+  Go(10);
+  Connect(absl::nullopt, {BeginHistory{}});
+  history_ = none;
+  Go(10);
+  Restart();
+  Go(10);
+  // Not heard of before the next start: told again then.
+  Connect(absl::nullopt, {BeginHistory{}});
+  Restart();
+  Connect(absl::nullopt, {BeginHistory{}});
+  history_ = none;
+  packed_ = 0;
+  Go(20);
+  EXPECT_GT(packed_, 3);
+}
+
+// As an update of the program may leave it.
+TEST_F(SessionShared, AHistoryThatCannotBeReadIsThatOfNoUpdates) {
+  Go(5);
+  Train();
+  const SealedUpdate sealed = *state_->state().sealed;
+  const StoredState stored = *state_->Read();
+  ASSERT_EQ(state_->Settle(/*applied=*/false), absl::OkStatus());
+  ASSERT_EQ(state_->Seal(stored.dense, sealed, stored.trainer_state, "of another release"), absl::OkStatus());
+  Restart();
+  history_ = UpdateHistory(*codec_->PackedLayout());
+  Connect(Verdict{Outcome::kPending, sealed.update_id, last_applied_, ""}, {});
+  Hear(Outcome::kApplied);
   Go(20);
   EXPECT_GT(packed_, 3);
 }

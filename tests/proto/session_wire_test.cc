@@ -79,11 +79,12 @@ TEST(SessionWire, ClientMessagesComeBack) {
   EXPECT_EQ(back.connection, 4'000'000'000);
 
   const int64_t most = std::numeric_limits<int64_t>::max();
-  const Ready ready = RoundTrip(Ready{42, Id("model"), Id("layout"), most});
+  const Ready ready = RoundTrip(Ready{42, Id("model"), Id("layout"), most, Id("history")});
   EXPECT_EQ(ready.version, 42);
   EXPECT_EQ(ready.model_hash, Id("model"));
   EXPECT_EQ(ready.layout_hash, Id("layout"));
   EXPECT_EQ(ready.samples, most);
+  EXPECT_EQ(ready.history_hash, Id("history"));
   EXPECT_EQ(RoundTrip(Ready{0, Id("model"), Id("layout")}).version, 0);
   EXPECT_FALSE(RoundTrip(Ready{absl::nullopt, {}, Id("layout")}).version.has_value());
 
@@ -111,6 +112,7 @@ TEST(SessionWire, ServerMessagesComeBack) {
     EXPECT_EQ(verdict.last_applied, outcome == Outcome::kReset ? Id("last") : Id128{});
     EXPECT_EQ(verdict.reason, "why");
   }
+  ServerRoundTrip(BeginHistory{});
   const Resync resync = ServerRoundTrip(Resync{4, "too old"});
   EXPECT_EQ(resync.checkpoint_version, 4);
   EXPECT_EQ(resync.reason, "too old");

@@ -143,7 +143,8 @@ absl::StatusOr<Violation> CheckDiscarding(FleetSimulation& fleet, int64_t i, int
 // explains it.
 absl::StatusOr<Violation> CheckPacking(FleetSimulation& fleet, int64_t i, const ClientRecord& record,
                                        bool reset_undone) {
-  // Of more clients than there is room for, some are not kept, and who does not hear that its begins anew is told again.
+  // Of more clients than there is room for, some are not kept, and who does not hear that its begins anew is told
+  // again.
   const bool one_history = !reset_undone && fleet.history_room() == 0;
   TERSE_ASSIGN_OR_RETURN(const std::vector<EventRecord> events, fleet.store()->Events(1'000'000));
   for (const EventRecord& event : events) {

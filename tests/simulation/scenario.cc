@@ -133,7 +133,7 @@ Scenario DrawScenario(Random* random) {
   if (random->Below(20) == 0) config.durability = Durability::kRelaxed;
   scenario.rollbacks = random->Below(4) == 0;
   scenario.starts_up = random->Below(10) != 0;
-  if (random->Below(4) == 0) scenario.clock_step = config.rounds.deadline_seconds * random->Uniform(0.01, 0.05);
+  if (random->Below(4) == 0) scenario.clock_step = config.rounds.deadline_seconds * random->Uniform(0.01, 0.04);
   if (random->Below(3) == 0) scenario.faithful = config.rounds.quorum;
   DrawServer(random, &config);
   DrawEpochs(random, &config);

@@ -11,13 +11,13 @@ namespace terse {
 
 struct Scenario {
   RunConfig config;
-  int64_t clients = 0;      // processes that want to join; the last may not be on the list
-  bool rollbacks = false;   // clients' disks may go back in time
-  bool make_start = false;  // clients make version 0 by themselves
-  bool starts_up = true;    // faults begin once everything runs, not before the store is made
+  int64_t clients = 0;       // processes that want to join; the last may not be on the list
+  bool rollbacks = false;    // clients' disks may go back in time
+  bool make_start = false;   // clients make version 0 by themselves
+  bool starts_up = true;     // faults begin once everything runs, not before the store is made
   int64_t history_room = 0;  // for so many clients' histories; 0: as much as they need
-  double clock_step = 0;    // seconds that pass between two looks at the clock
-  int64_t faithful = 0;     // clients that are there to the end: the others stay away when the faults stop
+  double clock_step = 0;     // seconds that pass between two looks at the clock
+  int64_t faithful = 0;      // clients that are there to the end: the others stay away when the faults stop
 };
 
 Scenario DrawScenario(Random* random);

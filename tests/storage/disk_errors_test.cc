@@ -66,6 +66,7 @@ std::vector<Step> Steps() {
       {"RegisterClient", nothing, [](RunStore& store) { return store.RegisterClient("b", 1).status(); }},
       {"RecordReset", first_round, [](RunStore& store) { return store.RecordReset(0); }},
       {"CompactHistory", first_round, [](RunStore& store) { return store.CompactHistory(0, 1, "state"); }},
+      {"ForgetHistory", first_round, [](RunStore& store) { return store.ForgetHistory(0); }},
       {"RecordFailure", nothing, [](RunStore& store) { return store.RecordFailure(0).status(); }},
       {"SetSamples", nothing, [](RunStore& store) { return store.SetSamples(0, 60000); }},
       {"SetRunState", nothing, [](RunStore& store) { return store.SetRunState(RunState::kPaused, "by hand"); }},

@@ -149,7 +149,9 @@ class BothStores {
 
   void CountSomething() {
     const int64_t client = Client(), until = static_cast<int64_t>(random_.Below(3));
-    switch (random_.Below(6)) {
+    switch (random_.Below(7)) {
+      case 6:
+        return Same([&](RunStore* store) { return store->ForgetHistory(client); });
       case 5: {
         const int64_t messages = random_.Below(3) == 0 ? Client() : memory_.ReadHistory(client)->count();
         return Same([&](RunStore* store) { return store->CompactHistory(client, messages, "state"); });

@@ -86,6 +86,20 @@ TEST_F(RunStoreHistory, AResetEndsIt) {
   EXPECT_THAT(store_->ReadHistory(0)->log, ElementsAre("three"));
 }
 
+TEST_F(RunStoreHistory, OneIsForgottenWithoutTheOthers) {
+  ASSERT_OK(CommitOne(1, {{0, "one"}}));
+  ASSERT_OK(store_->CompactHistory(0, 1, "state"));
+  ASSERT_OK(CommitOne(2, {{0, "two"}}));
+  ASSERT_OK(store_->ForgetHistory(1));
+  EXPECT_EQ(store_->ReadHistory(0)->count(), 2);
+  ASSERT_OK(store_->ForgetHistory(0));
+  EXPECT_EQ(store_->ReadHistory(0)->count(), 0);
+  EXPECT_EQ(store_->ReadHistory(0)->state, "");
+  EXPECT_EQ(store_->GetClient(0)->resets, 0);
+  ASSERT_OK(CommitOne(3, {{0, "three"}}));
+  EXPECT_THAT(store_->ReadHistory(0)->log, ElementsAre("three"));
+}
+
 TEST_F(RunStoreHistory, AMissingUpdateIsDamage) {
   for (int64_t round = 1; round <= 3; ++round) ASSERT_OK(CommitOne(round, {{0, "update"}}));
   auto db = SqliteDb::Open(directory_.Path("run.sqlite"), SqliteDb::Mode::kWriter).value();
