@@ -31,6 +31,8 @@ void AddFileSeeds(Seeds* seeds) {
   manifest.train_us = 1'000'000;
   manifest.loss = 0.5f;
   (*seeds)["manifest/sealed"] = Bytes({1}) + SerializeManifest(manifest);
+  manifest.history = BlobRef{7, 2328, kId};
+  (*seeds)["manifest/history"] = Bytes({1}) + SerializeManifest(manifest);
   (*seeds)["manifest/short"] = (*seeds)["manifest/sealed"].substr(0, 100);
 
   const std::vector<float> weights = {1, -2, 0.5f, 0};
@@ -86,6 +88,9 @@ void AddClientMessageSeeds(Seeds* seeds) {
   const std::string session = FramedClient(check_in) + FramedClient(ready) + FramedClient(Progress{4, 5}) +
                               FramedClient(update) + FramedClient(Leaving{});
   (*seeds)["client_message/session"] = limit + session;
+  update.packed = true;
+  (*seeds)["client_message/packed"] = limit + FramedClient(update);
+  update.packed = false;
   (*seeds)["client_message/update"] = limit + FramedClient(update) + FramedClient(update);
   (*seeds)["client_message/chunks"] = limit + ChunkedUpdate(90, 3) + ChunkedUpdate(600, 2);
   (*seeds)["client_message/too_large"] = Little(80, 2) + ChunkedUpdate(90, 3);
@@ -141,6 +146,10 @@ void AddRunConfigSeeds(Seeds* seeds) {
   (*seeds)["run_config/odd"] = kOddText;
   (*seeds)["stored_run_config/all"] = ParsedRun(kRunText).SerializeAsString();
   (*seeds)["stored_run_config/short"] = ParsedRun(kShortText).SerializeAsString();
+  v1::RunConfig shared = ParsedRun(kShortText);
+  shared.mutable_codec()->set_name("sbc");
+  shared.mutable_codec()->set_positions("shared");
+  (*seeds)["stored_run_config/shared"] = shared.SerializeAsString();
   v1::RunConfig bad = ParsedRun(kShortText);
   bad.set_name("../x");
   bad.mutable_rounds()->set_fraction(2);
@@ -160,6 +169,9 @@ void AddServerMessageSeeds(Seeds* seeds) {
   (*seeds)["server_message/welcome"] = limit + framed(welcome);
   (*seeds)["server_message/round"] = limit + framed(delta) + framed(Assignment{1, 18, 10}) + framed(Receipt{kId}) +
                                      framed(Verdict{Outcome::kApplied, kId, {}, ""}) + framed(Resync{17, "too old"});
+  Assignment packed{1, 18, 10};
+  packed.packed = true;
+  (*seeds)["server_message/packed"] = limit + framed(packed);
   (*seeds)["server_message/refusal"] = limit + framed(Refusal{"full", true});
   (*seeds)["server_message/finished"] = limit + framed(Finished{"done"});
   (*seeds)["server_message/too_large"] = Little(3, 2) + framed(delta);

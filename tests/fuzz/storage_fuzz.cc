@@ -12,6 +12,7 @@ namespace terse {
 namespace {
 
 constexpr size_t kTrailerBytes = 16;
+constexpr uint64_t kMostBlobBytes = uint64_t{1} << 34;
 // Where a checkpoint has its model's hash, and where its weights begin (storage/SCHEMA.md).
 constexpr size_t kIdOffset = 4 + 4 + 8;
 constexpr size_t kWeightsOffset = kIdOffset + 16 + 8;
@@ -45,6 +46,9 @@ void FuzzManifest(const char*, const uint8_t* data, size_t size) {
   Require(SerializeManifest(*manifest) == bytes, "a manifest has one form");
   Require(manifest->dense.size % sizeof(float) == 0 && manifest->generation >= 0, "a manifest makes sense");
   Require(!(manifest->dirty && manifest->sealed), "what is only in memory is not sealed");
+  for (const BlobRef* blob : {&manifest->dense, &manifest->outbox, &manifest->trainer, &manifest->history}) {
+    Require(blob->size <= kMostBlobBytes && blob->generation >= 0, "a manifest names files that there can be");
+  }
 }
 
 void FuzzCheckpoint(const char*, const uint8_t* data, size_t size) {

@@ -61,13 +61,14 @@ void FuzzClientMessage(const char*, const uint8_t* data, size_t size) {
   Input input(data, size);
   const int64_t limit = 1 + input.Word16();
   ClientMessageReader reader(limit);
-  uint64_t announced = 0;
+  v1::UpdateHeader header;
   FeedStream<v1::ClientMessage>(&input, &reader, [&](const v1::ClientMessage& wire, const auto& read) {
-    if (wire.update().has_header()) announced = wire.update().header().size();
+    if (wire.update().has_header()) header = wire.update().header();
     if (!read.has_value()) return;
     if (const auto* update = std::get_if<Update>(&*read)) {
-      Require(update->message.size() == announced, "a payload is as long as its header says");
-      Require(static_cast<int64_t>(announced) <= limit, "a payload is no longer than the limit");
+      Require(update->message.size() == header.size(), "a payload is as long as its header says");
+      Require(static_cast<int64_t>(header.size()) <= limit, "a payload is no longer than the limit");
+      Require(update->packed == header.packed(), "an update is packed when its header says so");
     }
     const std::vector<v1::ClientMessage> sent = ToWire(*read);
     Require(Bytes(ToWire(Received(ClientMessageReader(limit), sent))) == Bytes(sent), "a message has one form");
@@ -87,6 +88,8 @@ void FuzzServerMessage(const char*, const uint8_t* data, size_t size) {
     if (const auto* delta = std::get_if<Delta>(&*read)) {
       Require(delta->message->size() == announced, "a payload is as long as its header says");
       Require(static_cast<int64_t>(announced) <= limit, "a payload is no longer than the limit");
+    } else if (const auto* assignment = std::get_if<Assignment>(&*read)) {
+      Require(assignment->packed == wire.assignment().packed(), "an update may be packed when its assignment says so");
     }
     const v1::RunConfig& config = wire.welcome().config();
     const std::vector<v1::ServerMessage> sent = ToWire(*read, config);
