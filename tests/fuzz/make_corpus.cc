@@ -19,6 +19,7 @@
 #include "compression/position_coder_table.h"
 #include "tests/compression/positions.h"
 #include "tests/fuzz/codec_cases.h"
+#include "tests/fuzz/packed_cases.h"
 #include "tests/fuzz/seeds.h"
 
 namespace terse {
@@ -136,6 +137,34 @@ void AddFeedbackSeeds(Seeds* seeds) {
   }
 }
 
+// Packed messages of every kind of value, with and without what makes them packed by more than Rice's code: a history,
+// and elements that are large in all messages.
+void AddPackedSeeds(Seeds* seeds) {
+  PackedCases cases;
+  std::string pattern;
+  for (int i = 0; i < 7; ++i) pattern += Bytes({i == 0 ? 0x41 : 0x3d, 0x80 + 9 * i, 0x23 + i, 0x45});
+  const int length = static_cast<int>(pattern.size());
+  for (size_t i = 0; i <= cases.cases().size(); i += 3) {
+    const std::string name = i < cases.cases().size() ? cases.cases()[i].name : "choice";
+    const int number = static_cast<int>(i), layout = number / 3 % static_cast<int>(PackedLayouts().size());
+    const int count = number % (layout < static_cast<int>(kQuickLayouts) ? 5 : 3), step = 7 * (number % 2);
+    const std::string head = Bytes({number, layout}), tail = Bytes({count, step, length}) + pattern;
+    const Codec& codec = *cases.Pick(i, layout).codec;
+    PackedMessages messages(codec, pattern, step, /*signs=*/false);
+    const UpdateHistory history = messages.History(count);
+    const auto packed = codec.Pack(messages.Next(), history);
+    Require(packed.ok(), packed.status().ToString());
+    // A large one may not fit into an input; there is its form as changes.
+    if (packed->size() < 900) (*seeds)[absl::StrCat("packed/", name)] = head + Bytes({2, 5}) + tail + *packed;
+    (*seeds)[absl::StrCat("packed/", name, "_changed")] = head + Bytes({5, 16}) + tail + Bytes({9, 0, 2, 5, 1, 7});
+    (*seeds)[absl::StrCat("history/", name)] = head + Bytes({number % 2}) + tail;
+  }
+  // Counters, blocks, cells and elements that no message leaves so; and one byte.
+  const std::string head = Bytes({0, 0, 1, 3, 5, length}) + pattern;
+  (*seeds)["history/changed"] = head + Bytes({16, 0, 2, 25, 0, 1, 46, 2, 7, 80, 5, 9, 0, 13, 3});
+  (*seeds)["history/one_byte"] = Bytes({0, 0, 2, 0, 0, 0, 0, 0, 9});
+}
+
 Seeds AllSeeds() {
   Seeds seeds;
   for (const std::string& name : CodecNames()) AddCodecSeeds(name, &seeds);
@@ -143,6 +172,7 @@ Seeds AllSeeds() {
   AddDownstreamSeeds(&seeds);
   AddRoundTripSeeds(&seeds);
   AddFeedbackSeeds(&seeds);
+  AddPackedSeeds(&seeds);
   AddEdgeSeeds(&seeds);
   return seeds;
 }

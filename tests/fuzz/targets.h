@@ -28,6 +28,17 @@ void FuzzRoundTrip(const char* row, const uint8_t* data, size_t size);
 // the pattern of the state, then the message.
 void FuzzFeedback(const char* row, const uint8_t* data, size_t size);
 
+// Unpacking a packed message, and packing what it was. Head: case (packed_cases.h), layout, flags (1: the bytes under
+// test are changes of a packed message (Edit), 2: a history with one message more unpacks too, 4: every second message
+// is negated), pieces, messages in the history, elements by which the pattern moves on, length of the number pattern; a
+// byte each. Then the pattern, then the bytes under test.
+void FuzzPacked(const char* row, const uint8_t* data, size_t size);
+
+// Parsing the stored history of a client's updates, and going on from it. Head: case, layout, flags (1: every second
+// message is negated, 2: the changes begin with no bytes), messages in the history, elements by which the pattern moves
+// on, length of the number pattern; a byte each. Then the pattern, then changes of the history's bytes (Edit).
+void FuzzHistory(const char* row, const uint8_t* data, size_t size);
+
 // Parsing a client's manifest. Head: flags (1: the checksum is made right), a byte.
 void FuzzManifest(const char* row, const uint8_t* data, size_t size);
 
