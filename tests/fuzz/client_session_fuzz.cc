@@ -7,10 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "client/session.h"
 #include "compression/aggregate.h"
 #include "compression/codec_table.h"
 #include "compression/downstream.h"
+#include "compression/update_history.h"
 #include "core/random.h"
 #include "storage/run_store.h"
 #include "tests/compression/updates.h"
@@ -23,9 +25,11 @@ namespace {
 
 constexpr int kMaxConnections = 24;
 constexpr int64_t kClientIndex = 1;
+constexpr int64_t kRow = 12;
 
+// Of the first tensor so many elements are sent in a run that packs that a history tells something about them.
 const Layout& SmallLayout() {
-  static const Layout& layout = *new Layout(MakeLayout({3, 20, 9}));
+  static const Layout& layout = *new Layout(*Layout::Create({{"w", {16, kRow}}, {"b", {20}}, {"c", {9}}}));
   return layout;
 }
 
@@ -38,16 +42,16 @@ struct KnownRun {
   std::vector<std::string> checkpoints;  // files of versions 0, 1, ...
 };
 
-KnownRun MakeRun(const std::string& codec, Durability durability) {
+KnownRun MakeRun(const CodecSpec& codec, Durability durability) {
   auto config = std::make_shared<RunConfig>();
-  config->name = codec;
+  config->name = absl::StrCat(codec.name, "_", codec.positions);
   config->data = {"none", "iid"};
   config->durability = durability;
   config->train.local_steps = 1;
-  config->codec = SparseSpec(codec, 0.1, "bf16");
+  config->codec = codec;
   config->rounds.count = 9;
   config->rounds.clients = config->rounds.cohort = config->rounds.invited = config->rounds.quorum = 2;
-  KnownRun run{HashBytes(codec), config, *MakeCodec(config->codec, SmallLayout()), {}, {}};
+  KnownRun run{HashBytes(config->name), config, *MakeCodec(config->codec, SmallLayout()), {}, {}};
   std::vector<float> weights(SmallLayout().size(), 0.5f), average(weights.size()), scratch;
   Random random(7);
   for (int64_t version = 0; version < 6; ++version) {
@@ -65,8 +69,9 @@ KnownRun MakeRun(const std::string& codec, Durability durability) {
 const std::vector<KnownRun>& Runs() {
   static const auto& runs = *[] {
     auto* made = new std::vector<KnownRun>;
-    made->push_back(MakeRun("sbc", Durability::kStrict));
-    made->push_back(MakeRun("top_k", Durability::kRelaxed));
+    made->push_back(MakeRun(SparseSpec("sbc", 0.1, "bf16"), Durability::kStrict));
+    made->push_back(MakeRun(SparseSpec("top_k", 0.1, "bf16"), Durability::kRelaxed));
+    made->push_back(MakeRun(SparseSpec("sbc", 0.2, "bf16", std::string(kSharedPositions)), Durability::kStrict));
     return made;
   }();
   return runs;
@@ -79,6 +84,9 @@ struct Watch {
   std::set<Id128> models;            // hashes of weights that the client may hold
   std::vector<double> balance;       // sealed deltas less applied updates, since the residual was zero
   int fresh = 0;                     // state.fresh then
+  std::vector<std::string> applied;  // the messages that were, since the residual was zero
+  int applied_fresh = 0;             // state.fresh then
+  bool may_pack = false;             // the message that the client reads is work whose update may come packed
   bool keep_going = true;
   bool trainer_fails = false;
 };
@@ -99,7 +107,9 @@ class SmallTrainer : public LocalTrainer {
     if (watch_->state.fresh != watch_->fresh) watch_->balance.assign(delta.size(), 0);
     watch_->fresh = watch_->state.fresh;
     for (size_t i = 0; i < delta.size(); ++i) {
-      delta[i] = (static_cast<float>(random.Below(2048)) - 1023) * 0x1p-10f;
+      // Three of four rows move little, so that the same elements are sent often.
+      const uint64_t span = i / kRow % 4 == 0 ? 2048 : 128;
+      delta[i] = (static_cast<float>(random.Below(span)) - static_cast<float>(span / 2 - 1)) * 0x1p-10f;
       watch_->balance[i] += delta[i];
     }
     return TrainResult{0.5f, plan.steps};
@@ -130,6 +140,21 @@ void CheckConservation(const Watch& watch) {
   }
 }
 
+// Packed updates are for whom may have them, and say to whoever knows the client's applied updates what was sealed.
+void CheckPacked(const Watch& watch, const Update& update) {
+  Require(watch.may_pack, "an update comes packed where its assignment allows it, and then once");
+  const Codec& codec = *watch.run->codec;
+  Require(SharesHistory(*watch.run->config) && codec.PackedLayout() != nullptr, "nothing is packed in other runs");
+  UpdateHistory history(*codec.PackedLayout());
+  for (size_t i = 0; watch.applied_fresh == watch.state.fresh && i < watch.applied.size(); ++i) {
+    Require(codec.AddToHistory(watch.applied[i], &history).ok(), "what was applied can be added");
+  }
+  const std::string& sealed = watch.state.state().sealed->message;
+  const auto message = codec.Unpack(update.message, history);
+  Require(message.ok() && *message == sealed, "what is sent packed was sealed");
+  Require(update.message.size() < sealed.size(), "only what becomes shorter is packed");
+}
+
 class FuzzCoordinator : public CoordinatorLink {
  public:
   FuzzCoordinator(Input* input, Watch* watch) : input_(input), watch_(watch) {}
@@ -138,8 +163,10 @@ class FuzzCoordinator : public CoordinatorLink {
     const StoredHead& state = watch_->state.state();
     if (const auto* update = std::get_if<Update>(&message)) {
       Require(state.sealed.has_value() && state.sealed->update_id == update->update_id &&
-                  state.sealed->message == update->message && state.sealed->round == update->round,
+                  state.sealed->round == update->round && (update->packed || state.sealed->message == update->message),
               "what is sent was sealed");
+      if (update->packed) CheckPacked(*watch_, *update);
+      watch_->may_pack = false;
     } else if (const auto* ready = std::get_if<Ready>(&message)) {
       Require(!ready->version.has_value() || watch_->models.count(ready->model_hash) > 0,
               "the client holds a model that the coordinator named");
@@ -155,6 +182,7 @@ class FuzzCoordinator : public CoordinatorLink {
   absl::StatusOr<FromServer> Receive() override {
     CheckConservation(*watch_);
     watch_->state.verdict.reset();
+    watch_->may_pack = false;
     if (input_->empty()) return absl::UnavailableError("the connection is gone");
     return Next();
   }
@@ -197,7 +225,7 @@ class FuzzCoordinator : public CoordinatorLink {
         return FromServer(MakeDelta(form));
       case 6:
       case 7:
-        return FromServer(Assignment{1 + form, form % 4 == 3 ? input_->Byte() : held_, 1 + form % 3});
+        return MakeAssignment(form, /*packed=*/step % 16 == 7);
       case 8:
         return FromServer(Receipt{AnyId(form)});
       case 9:
@@ -228,6 +256,12 @@ class FuzzCoordinator : public CoordinatorLink {
     return form % 2 == 0 ? state.prev_applied : Id128{7, static_cast<uint64_t>(form)};
   }
 
+  FromServer MakeAssignment(int form, bool packed) {
+    Assignment assignment{1 + form, form % 4 == 3 ? input_->Byte() : held_, 1 + form % 3};
+    assignment.packed = watch_->may_pack = packed;
+    return assignment;
+  }
+
   Verdict MakeVerdict(int form) {
     const Outcome outcomes[] = {Outcome::kApplied, Outcome::kNotApplied, Outcome::kPending, Outcome::kReset};
     watch_->state.verdict = Verdict{outcomes[form % 4], AnyId(form), Id128{}, "because"};
@@ -236,7 +270,8 @@ class FuzzCoordinator : public CoordinatorLink {
   }
 
   FromServer MakeWelcome(int form) {
-    watch_->run = &Runs()[form % 16 == 15];
+    const size_t others = Runs().size() - 1;  // the last forms name them
+    watch_->run = form + others < 16 ? &Runs()[0] : &Runs()[16 - form];
     Welcome welcome;
     welcome.lineage = watch_->run->lineage;
     welcome.config = watch_->run->config;
@@ -288,6 +323,9 @@ void FuzzClientSession(const char*, const uint8_t* data, size_t size) {
   Watch watch;
   watch.balance.assign(SmallLayout().size(), 0);
   watch.state.on_applied = [&watch](const std::string& message) {
+    if (watch.applied_fresh != watch.state.fresh) watch.applied.clear();
+    watch.applied_fresh = watch.state.fresh;
+    watch.applied.push_back(message);
     std::vector<float> applied(watch.balance.size());
     Require(watch.run->codec->AddDecoded(message, 1.0f, absl::MakeSpan(applied)).ok(), "what was sent decodes");
     for (size_t i = 0; i < applied.size(); ++i) watch.balance[i] -= applied[i];

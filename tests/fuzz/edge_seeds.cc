@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -199,11 +200,13 @@ void AddUpdateSeeds(Seeds* seeds) {
   }
 }
 
-// A run of `clients` who all deliver for two rounds, with one of the servers of session_world.cc.
-std::string HonestRounds(int clients, int server = 0) {
-  std::string program = Bytes({1, 0, clients - 1, 0, 0, clients - 1, 0, 4, 6 * server});
+// A run of `clients` who all deliver for some rounds of five or more, with one of the servers of session_world.cc and
+// one of the languages of session_language.cc.
+std::string HonestRounds(int clients, int server = 0, int language = 0, int rounds = 2) {
+  const int count = std::max(rounds, 4);
+  std::string program = Bytes({1, language, clients - 1, 0, 0, clients - 1, 0, count, 6 * server});
   for (int i = 0; i < clients; ++i) program += Bytes({16 * i + 2, 16 * i + 4, 16 * i + 4});
-  for (int round = 0; round < 2; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     for (int i = 0; i < clients; ++i) program += Bytes({16 * i + 6});
   }
   return program + Bytes({13, 200, 0xf0 + 15});
@@ -231,6 +234,26 @@ void AddSessionSeeds(Seeds* seeds) {
   (*seeds)["client_session/other_run"] = joined + Bytes({6, 0xf0, 2, 0, 6, 9, 0, 2, 0, 6, 11, 1, 1});
 }
 
+// The same where updates are packed.
+void AddPackedSessionSeeds(Seeds* seeds) {
+  const int shared = 4;  // of the languages
+  (*seeds)["session/shared"] = HonestRounds(2, 0, shared, 6);
+  (*seeds)["session/shared_coded"] = HonestRounds(3, 1, shared, 7);
+  (*seeds)["session/shared_restart"] = HonestRounds(2, 0, shared, 3) + Bytes({15, 2, 4, 4, 18, 20, 20, 6, 22, 6, 22});
+  (*seeds)["session/shared_misled"] = HonestRounds(2, 0, shared, 3) + Bytes({0xcf, 8, 6, 22, 1, 2, 4, 4, 6, 22, 6});
+  (*seeds)["session/shared_forged"] =
+      HonestRounds(2, 0, shared, 3) + Bytes({10, 0x24, 0, 26, 0x64, 16, 17, 18, 20, 20});
+  (*seeds)["session/shared_replay"] = HonestRounds(2, 0, shared, 3) + Bytes({11, 5, 1, 2, 4, 4, 6, 11, 2});
+
+  const std::string joined = Bytes({0xe0, 2, 0});
+  std::string rounds = joined;
+  for (int i = 0; i < 5; ++i) rounds += Bytes({7, 8, 9, 3});
+  (*seeds)["client_session/packed"] = rounds;
+  (*seeds)["client_session/packed_restart"] = rounds + Bytes({7, 15, 1, 0}) + joined + Bytes({7, 9, 3, 7});
+  (*seeds)["client_session/packed_again"] = rounds + Bytes({7, 15, 0}) + joined + Bytes({7, 9, 7});
+  (*seeds)["client_session/packed_reset"] = rounds + Bytes({7, 0x39, 1, 7, 9, 3, 7, 9, 3, 7});
+}
+
 }  // namespace
 
 void AddEdgeSeeds(Seeds* seeds) {
@@ -240,6 +263,7 @@ void AddEdgeSeeds(Seeds* seeds) {
   AddRunConfigSeeds(seeds);
   AddUpdateSeeds(seeds);
   AddSessionSeeds(seeds);
+  AddPackedSessionSeeds(seeds);
 }
 
 }  // namespace terse

@@ -70,10 +70,11 @@ void SayReady(SessionWorld* world, Actor* actor, Input* input) {
   world->Say(actor, message);
 }
 
-// An update of the program's making: with the right id, or any.
+// An update of the program's making: with the right id, or any; packed, or not what it says to be.
 void SayUpdate(SessionWorld* world, Actor* actor, Input* input) {
   Update update;
-  update.round = AnyNumber(input->Byte());
+  const uint8_t round = input->Byte();
+  update.round = AnyNumber(round);
   const uint8_t flags = input->Byte();
   update.message = (flags & 1) != 0 ? std::string(input->Take(flags / 16)) : world->message(flags / 16);
   update.train_us = (flags & 2) != 0 ? AnyNumber(input->Byte()) : 1;
@@ -81,12 +82,21 @@ void SayUpdate(SessionWorld* world, Actor* actor, Input* input) {
   update.update_id = (flags & 8) != 0 ? AnyId(world, *actor, input->Byte())
                                       : MakeUpdateId((*world->store().Run())->lineage, update.round, actor->client,
                                                      actor->prev_applied, update.message);
+  if ((round & 0x40) != 0) world->Pack(*actor, &update);
+  if ((round & 0x20) != 0) update.packed = !update.packed;
+  world->LieAbout(*actor);
   world->Say(actor, std::move(update));
 }
 
 void Replay(SessionWorld* world, Actor* actor, Input* input) {
   const Update* sent = world->Sent(input->Byte());
+  world->LieAbout(*actor);
   if (sent != nullptr) world->Say(actor, Update(*sent));
+}
+
+void Mislead(SessionWorld* world, Input* input) {
+  const uint8_t choice = input->Byte();
+  world->Mislead(&world->actor(choice % 8), world->actor(choice / 8));
 }
 
 void MoveClock(SessionWorld* world, Input* input) {
@@ -153,6 +163,7 @@ void Step(SessionWorld* world, Input* input) {
   if (step / 16 < 4) return world->Restart();
   if (step / 16 < 10) return world->Say(actor, Progress{AnyNumber(input->Byte()), AnyNumber(input->Byte())});
   if (step / 16 < 12) return world->Say(actor, Leaving{});
+  if (step / 16 == 12) return Mislead(world, input);
   world->RunBackground();
 }
 

@@ -3,10 +3,8 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "compression/codec_table.h"
-#include "coordinator/staleness.h"
-#include "core/random.h"
-#include "tests/compression/updates.h"
+#include "absl/strings/str_cat.h"
+#include "tests/fuzz/session_language.h"
 
 namespace terse {
 namespace {
@@ -14,38 +12,6 @@ namespace {
 constexpr double kDeadlineSeconds = 10;
 constexpr double kSetAsideSeconds = 20;
 constexpr size_t kKeptUpdates = 16;
-
-const Layout& WorldLayout() {
-  static const Layout& layout = *new Layout(MakeLayout({3, 20, 9}));
-  return layout;
-}
-
-const std::vector<float>& InitialWeights() {
-  static const auto& weights = *new std::vector<float>(WorldLayout().size(), 0.25f);
-  return weights;
-}
-
-// A codec and some messages of it.
-struct Language {
-  std::unique_ptr<const Codec> codec;
-  std::vector<std::string> messages;
-};
-
-const std::vector<Language>& Languages() {
-  static const auto& languages = *[] {
-    auto* made = new std::vector<Language>;
-    Random random(6);
-    for (const char* name : {"sbc", "top_k", "dense", "qsgd"}) {
-      made->push_back({NewCodec(name, 0.1, "fp32", WorldLayout()), {}});
-      for (int i = 0; i < 6; ++i) {
-        const std::vector<float> update = RandomUpdate(WorldLayout().size(), &random, i == 5 ? 1e38 : 1);
-        made->back().messages.push_back(*made->back().codec->Encode(update, {CodecKey{1, 1, 1}}));
-      }
-    }
-    return made;
-  }();
-  return languages;
-}
 
 struct Server {
   const char* optimizer;
@@ -57,12 +23,6 @@ constexpr Server kServers[] = {{"average", DownstreamMode::kForward, ""},
                                {"average", DownstreamMode::kCoded, "sbc"},
                                {"sgd", DownstreamMode::kCoded, "qsgd"},
                                {"adam", DownstreamMode::kDense, ""}};
-
-const Codec* DownstreamCodecOf(const std::string& name) {
-  static const Codec& sbc = *NewCodec("sbc", 0.1, "fp32", WorldLayout()).release();
-  static const Codec& qsgd = *NewCodec("qsgd", 0.1, "fp32", WorldLayout()).release();
-  return name.empty() ? nullptr : name == "sbc" ? &sbc : &qsgd;
-}
 
 const Id128 kLineage = HashBytes("the run");
 
@@ -91,10 +51,12 @@ RoundPolicy ReadRounds(Input* head) {
 }  // namespace
 
 SessionWorld::SessionWorld(Input* head) {
-  const Language& language = Languages()[head->Byte() % Languages().size()];
+  const Language& language = LanguageOf(head->Byte());
   codec_ = language.codec.get();
   messages_ = language.messages;
+  if (language.shared()) histories_ = std::make_unique<UpdateHistories>(codec_);
   config_.name = "fuzz";
+  config_.codec = language.spec;
   config_.data = {"none", "all"};
   config_.train.local_steps = 2;
   config_.rounds = ReadRounds(head);
@@ -117,7 +79,8 @@ SessionWorld::SessionWorld(Input* head) {
     config_.server.name = server.optimizer;
     config_.downstream = server.mode;
     config_.downstream_codec.name = server.codec;
-    downstream_codec_ = DownstreamCodecOf(server.codec);
+    const auto codec = language.downstream_codecs.find(server.codec);
+    if (codec != language.downstream_codecs.end()) downstream_codec_ = codec->second.get();
   }
   auto step = ServerStep::Make(config_, {*codec_, downstream_codec_});
   Require(step.ok(), absl::StrCat("a server is made: ", step.status().ToString()));
@@ -126,10 +89,13 @@ SessionWorld::SessionWorld(Input* head) {
   RunRecord record;
   record.name = config_.name;
   record.lineage = kLineage;
-  record.parameters = WorldLayout().size();
+  record.parameters = codec_->layout().size();
   record.created_us = clock_.NowMicros();
-  Require(store_.CreateRun(record, InitialWeights()).ok(), "a run is created");
-  for (const char* name : {"a0", "a1", "a2", "a3", "b4"}) actors_.emplace_back().name = name;
+  Require(store_.CreateRun(record, language.initial_weights).ok(), "a run is created");
+  for (const char* name : {"a0", "a1", "a2", "a3", "b4"}) {
+    actors_.emplace_back().name = name;
+    ForgetHistory(&actors_.back());
+  }
   StartEngine();
 }
 
@@ -142,6 +108,10 @@ void SessionWorld::StartEngine() {
   options.store = &store_;
   options.background = background_.get();
   options.clock = &clock_;
+  options.histories = histories_.get();
+  options.on_event = [this](const EventRecord& event) {
+    Require(event.kind != "update_misread" || misled_.count(event.client) > 0, "what an honest client packs is read");
+  };
   auto engine = Engine::Resume(std::move(options));
   Require(engine.ok(), absl::StrCat("an engine resumes: ", engine.status().ToString()));
   engine_ = *std::move(engine);
@@ -151,8 +121,10 @@ void SessionWorld::StartEngine() {
 void SessionWorld::Handle(Event event) {
   const absl::Status status = engine_->Handle(std::move(event));
   Require(status.ok(), absl::StrCat("only a store that fails is an error: ", status.ToString()));
+  const int64_t before = head_.version;
   CheckStore();
   for (Actor& actor : actors_) Listen(&actor);
+  if (head_.version != before) CheckHistories();
 }
 
 void SessionWorld::Connect(Actor* actor) {
@@ -188,19 +160,20 @@ void SessionWorld::Restart() {
 
 void SessionWorld::Say(Actor* actor, FromClient message) {
   if (actor->session == 0 || actor->link->closed) return;
-  const absl::Status valid = ValidateMessage(*codec_, message);
+  FromClient taken = message;
+  const absl::Status valid = TakeMessage(*codec_, histories_.get(), actor->client, &taken);
   if (!valid.ok()) {
     Require(absl::IsInvalidArgument(valid) && !valid.message().empty(), "a bad message is an INVALID_ARGUMENT");
     Handle(Misbehaved{actor->session, std::string(valid.message())});
     return Disconnect(actor);
   }
-  if (const auto* update = std::get_if<Update>(&message)) {
+  if (const auto* update = std::get_if<Update>(&taken)) {
     submitted_.emplace(update->update_id, update->round);
     contents_[HashBytes(update->message)] = update->message;
     if (sent_.size() == kKeptUpdates) sent_.erase(sent_.begin());
-    sent_.push_back(*update);
+    sent_.push_back(std::get<Update>(message));
   }
-  Handle(Received{actor->session, std::move(message)});
+  Handle(Received{actor->session, std::move(taken)});
 }
 
 void SessionWorld::CheckInHonestly(Actor* actor) {
@@ -224,7 +197,26 @@ void SessionWorld::ReadyHonestly(Actor* actor) {
   Say(actor, message);
 }
 
+void SessionWorld::ForgetHistory(Actor* actor) {
+  if (histories_ != nullptr) actor->history.emplace(*codec_->PackedLayout());
+}
+
+void SessionWorld::Pack(const Actor& actor, Update* update) const {
+  if (!actor.history.has_value()) return;
+  absl::StatusOr<std::string> packed = codec_->Pack(update->message, *actor.history);
+  if (!packed.ok() || packed->size() >= update->message.size()) return;
+  update->packed = true;
+  update->message = *std::move(packed);
+}
+
+void SessionWorld::Mislead(Actor* actor, const Actor& other) {
+  if (actor->client < 0) return;
+  misled_.insert(actor->client);
+  actor->history = other.history;
+}
+
 void SessionWorld::Push(Actor* actor) {
+  bool may_pack = false;
   if (!actor->sealed.has_value() && actor->assignment.has_value() && actor->client >= 0) {
     Update update;
     update.round = actor->assignment->round;
@@ -233,9 +225,13 @@ void SessionWorld::Push(Actor* actor) {
     update.train_us = 5;
     update.loss = 0.5f;
     actor->sealed = std::move(update);
+    may_pack = actor->assignment->packed;
     actor->assignment.reset();
   }
-  if (actor->sealed.has_value()) Say(actor, *actor->sealed);
+  if (!actor->sealed.has_value()) return;
+  Update update = *actor->sealed;
+  if (may_pack) Pack(*actor, &update);
+  Say(actor, std::move(update));
 }
 
 void SessionWorld::RunBackground() {
@@ -284,11 +280,13 @@ void SessionWorld::HearWelcome(Actor* actor, const Welcome& welcome) {
     Require(config_.clients.allow.empty() || absl::StartsWith(actor->name, "a"), "only who may join is welcome");
   }
   actor->client = welcome.client_index;
+  if (!actor->honest) misled_.insert(actor->client);
   if (actor->lineage != kLineage) {
     actor->lineage = kLineage;
     actor->prev_applied = Id128{};
     actor->sealed.reset();
     actor->version.reset();
+    ForgetHistory(actor);
   }
   actor->delivered_round = 0;
   if (welcome.verdict.has_value()) HearVerdict(actor, *welcome.verdict, actor->honest);
@@ -300,7 +298,11 @@ void SessionWorld::HearVerdict(Actor* actor, const Verdict& verdict, bool truste
   switch (verdict.outcome) {
     case Outcome::kApplied:
       Require(applied_.count(verdict.update_id) > 0, "APPLIED is said once the commit is durable");
-      if (own) actor->prev_applied = verdict.update_id;
+      if (!own) break;
+      actor->prev_applied = verdict.update_id;
+      if (actor->history.has_value()) {
+        Require(codec_->AddToHistory(actor->sealed->message, &*actor->history).ok(), "what was applied can be added");
+      }
       break;
     case Outcome::kNotApplied:
       Require(!trusted || applied_.count(verdict.update_id) == 0, "NOT_APPLIED is true");
@@ -313,6 +315,7 @@ void SessionWorld::HearVerdict(Actor* actor, const Verdict& verdict, bool truste
       actor->prev_applied = verdict.last_applied;
       actor->sealed.reset();
       actor->delivered_round = 0;
+      ForgetHistory(actor);
       return;
   }
   if (own) actor->sealed.reset();
@@ -327,69 +330,9 @@ void SessionWorld::HearAssignment(Actor* actor, const Assignment& assignment) {
   Require(actor->delivered_round != round.id, "a client that delivered, or owes, gets no more work in the round");
   const ClientRecord client = *store_.GetClient(actor->client);
   Require(client.set_aside_until_us <= clock_.NowMicros(), "a client that is set aside gets no work");
+  Require(assignment.packed == (histories_ != nullptr) || misled_.count(actor->client) > 0,
+          "of an honest client, the coordinator holds the history");
   actor->assignment = assignment;
-}
-
-// In a buffered run with stale updates: their shares, and the total. Else nothing, and 0.
-int64_t SessionWorld::CountStale(absl::Span<const ChosenUpdate> chosen, std::vector<int64_t>* shares) {
-  bool stale = false;
-  for (const ChosenUpdate& update : chosen) {
-    const int64_t base = (*store_.Rounds(submitted_[update.update_id], submitted_[update.update_id]))[0].base_version;
-    const int64_t staleness = head_.version - base;
-    Require(staleness <= config_.rounds.staleness, "no update is too stale");
-    shares->push_back(StaleShare(staleness));
-    stale |= staleness > 0;
-  }
-  if (stale) return kFreshShare * static_cast<int64_t>(chosen.size());
-  shares->clear();
-  return 0;
-}
-
-// The new weights are the old ones and the step that the server makes of what was chosen, each counted once and never
-// before.
-void SessionWorld::CheckCommit(absl::Span<const ChosenUpdate> chosen) {
-  std::vector<absl::string_view> messages;
-  std::vector<int64_t> samples;
-  for (const ChosenUpdate& update : chosen) {
-    Require(submitted_.count(update.update_id) > 0, "an update that is applied came from a client");
-    Require(applied_.insert(update.update_id).second, "an update is applied at most once");
-    Require(not_applied_.count(update.update_id) == 0, "NOT_APPLIED is final");
-    messages.push_back(contents_[update.content_hash]);
-    if (config_.rounds.weighting == Weighting::kSamples) samples.push_back(update.samples);
-  }
-  int64_t total = 0;
-  if (config_.rounds.buffered) total = CountStale(chosen, &samples);
-  const auto downstream = server_->Take(head_.version, messages, samples, total, 0);
-  Require(downstream.ok(), "what was applied has an average");
-  Require(server_->Apply(*downstream, absl::MakeSpan(weights_)).ok(), "what was made is applied");
-  Require(FloatsAsBits(weights_) == FloatsAsBits(engine_->weights()), "the model moved by the server's step");
-}
-
-void SessionWorld::CheckStore() {
-  const Head head = *store_.GetHead();
-  const EngineView view = engine_->View();
-  Require(view.head.version == head.version && view.head.model_hash == head.model_hash,
-          "the engine has the store's head");
-  Require(HashWeights(engine_->weights()) == head.model_hash, "the weights are the head's");
-  Require(head.version == head_.version || head.version == head_.version + 1, "one commit a step");
-  Require(view.sessions.size() <= next_session_, "no session without a connection");
-  const std::vector<ChosenUpdate>& applied = store_.applied();
-  if (head.version != head_.version) CheckCommit(absl::MakeSpan(applied).subspan(applied_.size()));
-  const absl::optional<RoundRecord> round = *store_.LastRound();
-  const int64_t rounds = round.has_value() ? round->id : 0;
-  const RunState state = (*store_.Run())->state;
-  Require(rounds == rounds_ || !(paused_ && state == RunState::kPaused), "no round opens during a pause");
-  for (int64_t id = rounds_; id >= 1 && id <= rounds; ++id) {
-    const RoundRecord one = (*store_.Rounds(id, id))[0];
-    if (one.state != RoundState::kCommitted) continue;
-    const int64_t most = config_.rounds.buffered ? config_.rounds.clients : config_.rounds.cohort;
-    Require(one.updates >= config_.rounds.quorum && one.updates <= most,
-            "a round commits with a quorum and no more than its cohort");
-  }
-  head_ = head;
-  weights_ = engine_->weights();
-  rounds_ = rounds;
-  paused_ = state == RunState::kPaused;
 }
 
 void SessionWorld::JoinAll() {
@@ -422,6 +365,7 @@ void SessionWorld::CheckThatRoundsGoOn() {
   }
   Require(head_.version > before || over() || engine_->View().ended || engine_->View().phase == "finishing",
           "when faults stop, the next round commits");
+  CheckHistories();
 }
 
 }  // namespace terse

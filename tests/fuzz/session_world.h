@@ -12,6 +12,7 @@
 
 #include "coordinator/engine.h"
 #include "coordinator/server_step.h"
+#include "coordinator/update_histories.h"
 #include "tests/fuzz/input.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/inline_background.h"
@@ -47,6 +48,7 @@ struct Actor {
   absl::optional<int64_t> version;
   Id128 model_hash;
   absl::optional<Assignment> assignment;
+  absl::optional<UpdateHistory> history;  // of its applied updates; nullopt in a run that packs nothing
 
   SessionId session = 0;  // 0: not connected
   std::shared_ptr<FuzzLink> link;
@@ -75,15 +77,22 @@ class SessionWorld {
   // The truth, as the actor knows it.
   void CheckInHonestly(Actor* actor);
   void ReadyHonestly(Actor* actor);
-  // Trains, if the actor has work, and sends its sealed update, if it has one.
+  // Trains, if the actor has work, and sends its sealed update, if it has one: packed at most once.
   void Push(Actor* actor);
   // INVALID_ARGUMENT from the validator ends the connection, as at the coordinator's port.
   void Say(Actor* actor, FromClient message);
+  // A joined client takes another's history for its own.
+  void Mislead(Actor* actor, const Actor& other);
   void Handle(Event event);
   void RunBackground();
   void Restart();
   // When faults stop, the next round commits, or the run is over.
   void CheckThatRoundsGoOn();
+
+  // Packs the update as the actor would, where that makes it shorter.
+  void Pack(const Actor& actor, Update* update) const;
+  // From here on, what the coordinator keeps of the actor may not be what the actor does.
+  void LieAbout(const Actor& actor) { misled_.insert(actor.client); }
 
   Actor& actor(size_t i) { return actors_[i % kActors]; }
   // An update that some client sent before; nullptr when there is none.
@@ -102,7 +111,9 @@ class SessionWorld {
   void HearWelcome(Actor* actor, const Welcome& welcome);
   void HearVerdict(Actor* actor, const Verdict& verdict, bool trusted);
   void HearAssignment(Actor* actor, const Assignment& assignment);
+  void ForgetHistory(Actor* actor);
   void CheckStore();
+  void CheckHistories();
   int64_t CountStale(absl::Span<const ChosenUpdate> chosen, std::vector<int64_t>* shares);
   void CheckCommit(absl::Span<const ChosenUpdate> chosen);
   void JoinAll();
@@ -110,8 +121,9 @@ class SessionWorld {
   RunConfig config_;
   const Codec* codec_ = nullptr;
   const Codec* downstream_codec_ = nullptr;
-  std::unique_ptr<ServerStep> server_;  // does what the engine's does, and never restarts
-  std::vector<std::string> messages_;   // valid ones
+  std::unique_ptr<ServerStep> server_;          // does what the engine's does, and never restarts
+  std::vector<std::string> messages_;           // valid ones
+  std::unique_ptr<UpdateHistories> histories_;  // null: nothing is packed
   MemoryRunStore store_;
   FakeClock clock_;
   FuzzEvaluator evaluator_;
@@ -125,6 +137,7 @@ class SessionWorld {
   std::map<Id128, std::string> contents_;  // their messages, by hash: a liar gives one id to several
   std::set<Id128> applied_;                // ids that a commit applied
   std::set<Id128> not_applied_;            // ids that some client heard the final NOT_APPLIED about
+  std::set<int64_t> misled_;               // clients about whom somebody lied
   Head head_;                              // after the step before
   std::vector<float> weights_;             // of that head
   int64_t rounds_ = 0;                     // opened so far
