@@ -162,6 +162,10 @@ void AddPackedSeeds(Seeds* seeds) {
   // Counters, blocks, cells and elements that no message leaves so; and one byte.
   const std::string head = Bytes({0, 0, 1, 3, 5, length}) + pattern;
   (*seeds)["history/changed"] = head + Bytes({16, 0, 2, 25, 0, 1, 46, 2, 7, 80, 5, 9, 0, 13, 3});
+  const std::string row = Bytes({0, 1, 0, 3, 5, length}) + pattern;
+  const int64_t row_size = UpdateHistory(PackedLayouts()[1]).tensors()[0].StateBytes();
+  (*seeds)["history/longer"] = row + Little(static_cast<uint64_t>(row_size), 2) + Bytes({9});
+  (*seeds)["history/shorter"] = row + Little(static_cast<uint64_t>(row_size - 1), 2) + Bytes({0});
   (*seeds)["history/one_byte"] = Bytes({0, 0, 2, 0, 0, 0, 0, 0, 9});
 }
 

@@ -67,6 +67,12 @@ void SessionWorld::CheckStore() {
   paused_ = state == RunState::kPaused;
 }
 
+void SessionWorld::CheckEvent(const EventRecord& event) {
+  Require(event.kind != "update_misread" || misled_.count(event.client) > 0, "what an honest client packs is read");
+  Require(event.kind != "update_rejected" || event.client != packing_ || packing_ < 0,
+          "that both ends' histories differ is no failure of the client");
+}
+
 // Where both ends agree about the client's last applied update, they agree about all that went before, unless somebody
 // lied about it.
 void SessionWorld::CheckHistories() {

@@ -113,6 +113,7 @@ class SessionWorld {
   void HearAssignment(Actor* actor, const Assignment& assignment);
   void ForgetHistory(Actor* actor);
   void CheckStore();
+  void CheckEvent(const EventRecord& event);
   void CheckHistories();
   int64_t CountStale(absl::Span<const ChosenUpdate> chosen, std::vector<int64_t>* shares);
   void CheckCommit(absl::Span<const ChosenUpdate> chosen);
@@ -138,6 +139,7 @@ class SessionWorld {
   std::set<Id128> applied_;                // ids that a commit applied
   std::set<Id128> not_applied_;            // ids that some client heard the final NOT_APPLIED about
   std::set<int64_t> misled_;               // clients about whom somebody lied
+  int64_t packing_ = -1;                   // the client whose update is on its way, packed by what it holds for true
   Head head_;                              // after the step before
   std::vector<float> weights_;             // of that head
   int64_t rounds_ = 0;                     // opened so far
