@@ -211,7 +211,6 @@ absl::Status ResetClient(RunContext& run, int64_t client) {
   if (run.histories == nullptr) return absl::OkStatus();
   run.histories->Drop(client);
   run.histories->Trust(client);
-  run.history_logs.erase(client);
   return absl::OkStatus();
 }
 

@@ -86,6 +86,7 @@ struct Watch {
   int fresh = 0;                     // state.fresh then
   std::vector<std::string> applied;  // the messages that were, since the residual was zero
   int applied_fresh = 0;             // state.fresh then
+  bool history_begun = false;        // by the coordinator, so that it is not known here which of them it is of
   bool may_pack = false;             // the message that the client reads is work whose update may come packed
   bool keep_going = true;
   bool trainer_fails = false;
@@ -145,6 +146,7 @@ void CheckPacked(const Watch& watch, const Update& update) {
   Require(watch.may_pack, "an update comes packed where its assignment allows it, and then once");
   const Codec& codec = *watch.run->codec;
   Require(SharesHistory(*watch.run->config) && codec.PackedLayout() != nullptr, "nothing is packed in other runs");
+  if (watch.history_begun) return;
   UpdateHistory history(*codec.PackedLayout());
   for (size_t i = 0; watch.applied_fresh == watch.state.fresh && i < watch.applied.size(); ++i) {
     Require(codec.AddToHistory(watch.applied[i], &history).ok(), "what was applied can be added");
@@ -171,6 +173,7 @@ class FuzzCoordinator : public CoordinatorLink {
       Require(!ready->version.has_value() || watch_->models.count(ready->model_hash) > 0,
               "the client holds a model that the coordinator named");
       Require(ready->layout_hash == SmallLayout().Hash(), "the client says what it trains");
+      Require(ready->history_hash.IsZero() == !SharesHistory(*watch_->run->config), "the client says what it keeps");
     } else if (const auto* check_in = std::get_if<CheckIn>(&message)) {
       Require(check_in->prev_applied == state.prev_applied && check_in->lineage == state.lineage,
               "a check-in says what is stored");
@@ -232,7 +235,10 @@ class FuzzCoordinator : public CoordinatorLink {
       case 10:
         return FromServer(MakeVerdict(form));
       case 11:
-        return form == 0 ? FromServer(Finished{"done"}) : FromServer(Refusal{"no", form % 2 == 0});
+        if (form > 1) return FromServer(Refusal{"no", form % 2 == 0});
+        if (form == 0) return FromServer(Finished{"done"});
+        watch_->history_begun = true;
+        return FromServer(BeginHistory{});
       case 12:
         held_ = form % 8;
         break;

@@ -85,6 +85,7 @@ void AddClientMessageSeeds(Seeds* seeds) {
   ready.version = 3;
   ready.model_hash = ready.layout_hash = kId;
   ready.samples = 600;
+  ready.history_hash = kId;
   Update update{4, kId, 1'000'000, 0.5f, "message"};
   const std::string session = FramedClient(check_in) + FramedClient(ready) + FramedClient(Progress{4, 5}) +
                               FramedClient(update) + FramedClient(Leaving{});
@@ -172,7 +173,7 @@ void AddServerMessageSeeds(Seeds* seeds) {
                                      framed(Verdict{Outcome::kApplied, kId, {}, ""}) + framed(Resync{17, "too old"});
   Assignment packed{1, 18, 10};
   packed.packed = true;
-  (*seeds)["server_message/packed"] = limit + framed(packed);
+  (*seeds)["server_message/packed"] = limit + framed(BeginHistory{}) + framed(packed);
   (*seeds)["server_message/refusal"] = limit + framed(Refusal{"full", true});
   (*seeds)["server_message/finished"] = limit + framed(Finished{"done"});
   (*seeds)["server_message/too_large"] = Little(3, 2) + framed(delta);

@@ -67,6 +67,7 @@ void SayReady(SessionWorld* world, Actor* actor, Input* input) {
   message.model_hash = AnyId(world, *actor, input->Byte());
   message.layout_hash = (flags & 2) != 0 ? AnyId(world, *actor, input->Byte()) : world->layout_hash();
   message.samples = AnyNumber(input->Byte());
+  if (actor->history.has_value() && (flags & 4) != 0) message.history_hash = actor->history->Hash();
   world->Say(actor, message);
 }
 

@@ -192,6 +192,7 @@ void SessionWorld::ReadyHonestly(Actor* actor) {
   message.model_hash = actor->model_hash;
   message.layout_hash = layout_hash();
   message.samples = 1 + actor->name.back();
+  if (actor->history.has_value()) message.history_hash = actor->history->Hash();
   Say(actor, message);
 }
 
@@ -264,6 +265,9 @@ void SessionWorld::Hear(Actor* actor, const FromServer& message) {
     if (actor->version != delta->version - 1) return;
     actor->version = delta->version;
     actor->model_hash = delta->model_hash;
+  } else if (std::holds_alternative<BeginHistory>(message)) {
+    Require(histories_ != nullptr, "only in a run that packs do histories begin");
+    ForgetHistory(actor);
   } else if (const auto* receipt = std::get_if<Receipt>(&message)) {
     Require(submitted_.count(receipt->update_id) > 0, "a receipt is for an update that came");
     for (const Update& update : sent_) {
