@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "bench/synthetic.h"
+#include "compression/auto_coder.h"
 #include "compression/rice.h"
 #include "compression/shared_coder.h"
 #include "core/status.h"
@@ -15,6 +16,7 @@ namespace terse {
 namespace {
 
 constexpr char kRice[] = "rice";
+constexpr char kAuto[] = "auto";
 constexpr char kShared[] = "shared";
 constexpr char kUnderRice[] = "shared under rice, %";
 constexpr char kRunTable[] = "bits per position";
@@ -86,8 +88,11 @@ absl::StatusOr<PositionMeter::Measured> PositionMeter::AddTensors(absl::string_v
     const int64_t rice = RiceCoder().Bits(sent.positions, tensor.size);
     const int64_t shared = SharedCoder(&history.tensors()[i], sent.side).Bits(sent.positions, tensor.size);
     const double bound = PositionEntropy(count, tensor.size) * static_cast<double>(count);
-    const CoderBits costs[] = {
-        {kRice, static_cast<double>(rice)}, {kPositionBound, bound}, {kShared, static_cast<double>(shared)}};
+    const auto automatic = static_cast<double>(AutoCoder().Bits(sent.positions, tensor.size));
+    const CoderBits costs[] = {{kRice, static_cast<double>(rice)},
+                               {kAuto, automatic},
+                               {kPositionBound, bound},
+                               {kShared, static_cast<double>(shared)}};
     part->Add(count, costs);
     tensors_[i].Add(count, costs);
     sum.rice_bits += rice;

@@ -1,5 +1,5 @@
-// What the positions of a whole run cost: with Rice, with no more than what log2 C(n,k) asks for, and with the shared
-// coder, which knows what the client sent before (compression/shared_coder.h).
+// What the positions of a whole run cost: with Rice, with the coder "auto", with no more than what log2 C(n,k) asks
+// for, and with the shared coder, which knows what the client sent before (compression/shared_coder.h).
 #ifndef TERSE_BENCH_POSITION_METER_H_
 #define TERSE_BENCH_POSITION_METER_H_
 

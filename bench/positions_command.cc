@@ -192,7 +192,7 @@ void AddPositionsCommand(CLI::App* app, Command* chosen) {
   source->add_option("--updates", options->updates, "Every coder, on a file of `terse-bench updates`")
       ->check(CLI::ExistingFile);
   CLI::Option* model =
-      source->add_option("--model", options->model, "Rice and the shared coder over a run of this model, made here")
+      source->add_option("--model", options->model, "Rice, auto and the shared coder, over a run made here")
           ->check(CLI::IsMember(models));
   source->require_option(1);
   AddRunOptions(sub, options.get(), model);

@@ -4,12 +4,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <memory>
 #include <set>
 
 #include "compression/codec_table.h"
+#include "compression/elias.h"
+#include "compression/gap_class.h"
+#include "compression/golomb.h"
 #include "compression/rice.h"
 #include "compression/shared_coder.h"
 #include "core/random.h"
@@ -52,6 +57,15 @@ int64_t RiceBits(const std::vector<uint32_t>& positions, int64_t size) {
   return bits;
 }
 
+// A bit for Rice, three for one of the others (FORMAT.md, "auto").
+int64_t AutoBits(const std::vector<uint32_t>& positions, int64_t size) {
+  int64_t others = std::numeric_limits<int64_t>::max();
+  for (const PositionCoder* coder : {&GolombCoder(), &GapClassCoder(), &EliasGammaCoder(), &EliasDeltaCoder()}) {
+    others = std::min(others, coder->Bits(positions, size));
+  }
+  return std::min(1 + RiceBits(positions, size), 3 + others);
+}
+
 double ChoiceBits(int64_t count, int64_t size) {
   double bits = 0;
   for (int64_t i = 0; i < count; ++i) bits += std::log2(static_cast<double>(size - i) / static_cast<double>(count - i));
@@ -59,7 +73,7 @@ double ChoiceBits(int64_t count, int64_t size) {
 }
 
 struct Sums {
-  double positions = 0, rice = 0, bound = 0, shared = 0, messages = 0, plain_bytes = 0, sent_bytes = 0;
+  double positions = 0, rice = 0, automatic = 0, bound = 0, shared = 0, messages = 0, plain_bytes = 0, sent_bytes = 0;
 };
 
 // The same run, measured the long way: a tensor's positions are found in the flat ones, its side in the update.
@@ -94,6 +108,7 @@ class Expected {
         Sums& sums = rows[row];
         sums.positions += static_cast<double>(local.size());
         sums.rice += static_cast<double>(RiceBits(local, spec.size));
+        sums.automatic += static_cast<double>(AutoBits(local, spec.size));
         sums.bound += ChoiceBits(static_cast<int64_t>(local.size()), spec.size);
         sums.shared += shared;
       }
@@ -156,6 +171,7 @@ TEST_F(PositionMeterTest, CountsEveryBitWithTheHistoryOfTheClientAlone) {
     auto& row = rows[name];
     EXPECT_EQ(row["positions"], sums.positions) << name;
     EXPECT_NEAR(row["rice"], sums.rice / sums.positions, 1e-9) << name;
+    EXPECT_NEAR(row["auto"], sums.automatic / sums.positions, 1e-9) << name;
     EXPECT_NEAR(row["log2 C(n,k) / k"], sums.bound / sums.positions, 1e-6) << name;
     EXPECT_NEAR(row["shared"], sums.shared / sums.positions, 1e-9) << name;
     EXPECT_NEAR(row["shared under rice, %"], 100 - 100 * sums.shared / sums.rice, 1e-9) << name;
