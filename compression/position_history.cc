@@ -21,6 +21,16 @@ constexpr int64_t kBlocksSwept = 32;
 constexpr int kSweptAge = 95;  // becomes 127 by the next sweep
 constexpr uint8_t kBlockMask = 127;
 constexpr int kSideShift = 7;
+constexpr int64_t kLookRun = 4096;  // elements of a tensor without columns that are looked at in one go
+
+constexpr std::array<uint8_t, kLookRun> EvenLevels() {
+  std::array<uint8_t, kLookRun> levels{};
+  for (uint8_t& level : levels) level = kEvenLevel;
+  return levels;
+}
+
+// The levels of the "columns" of a tensor that has none.
+constexpr std::array<uint8_t, kLookRun> kEvenLevels = EvenLevels();
 
 // 2^((level - 8) / 2 + 1/4), the middle of a level, in 1/256.
 constexpr uint32_t kRates[] = {19, 27, 38, 54, 76, 108, 152, 215, 304, 431, 609, 861, 1218, 1722, 2436, 3444};
@@ -47,7 +57,6 @@ PositionHistory::PositionHistory(int64_t rows, int64_t columns)
     row_lines_.counts[side].resize(rows);
     column_lines_.counts[side].resize(columns);
   }
-  if (!has_lines_) even_levels_.assign(kLookRun, kEvenLevel);
   UpdateTables();
 }
 
@@ -69,7 +78,7 @@ void PositionHistory::Look(const HistoryTables& tables, int side, int64_t begin,
   for (int64_t i = begin; i < end;) {
     int64_t run_end = std::min(end, i + kLookRun);
     row.last = last_.data() + i;
-    row.columns = even_levels_.data();
+    row.columns = kEvenLevels.data();
     if (has_lines_) {
       run_end = std::min(end, (i / columns_ + 1) * columns_);
       row.columns = column_lines_.levels[side].data() + i % columns_;

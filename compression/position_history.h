@@ -97,9 +97,6 @@ class PositionHistory {
   Cells seen_{};
 
   HistoryTables tables_{};
-  // The levels of "columns" of a tensor that has none: as many as Look takes at once.
-  static constexpr int64_t kLookRun = 4096;
-  std::vector<uint8_t> even_levels_;
 };
 
 }  // namespace terse
