@@ -48,7 +48,8 @@ absl::Status SparseCodec::ForEachPart(absl::string_view message, const UpdateHis
       TERSE_RETURN_IF_ERROR(reader.StartTensor(part.tensor, &stream));
       part.head_bits = stream.position() - part.head.position();
       part.side = reader.side();
-      part.positions.clear();
+      part.positions = {};  // its memory first, before the next is taken
+      part.positions.reserve(reader.left());
       DecodedRun run;
       do {
         TERSE_RETURN_IF_ERROR(reader.Next(spec.size, &run));

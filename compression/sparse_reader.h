@@ -70,12 +70,15 @@ class SparseCodec::Reader : public TensorReader {
     return absl::OkStatus();
   }
 
-  // Of the tensor that was started, if it sends anything: that of PositionHistory.
+  // Of the tensor that was started: elements that Next has not given yet.
+  int64_t left() const { return at_.left + at_.filled - at_.used; }
+  // If it sends anything: that of PositionHistory.
   int side() const { return at_.scale < 0 ? 1 : 0; }
 
   absl::Status FinishTensor(BitReader* stream) override {
     if (reader_ != nullptr) {
       TERSE_ASSIGN_OR_RETURN(*stream, reader_->Finish());
+      reader_ = nullptr;  // and the positions that it may hold
     }
     const bool last = at_.tensor + 1 == static_cast<int64_t>(codec_->layout().tensors().size());
     if (last && !codec_->format_.planned.empty() && !at_.all_planned && !at_.any_corrected) {
