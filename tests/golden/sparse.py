@@ -254,7 +254,9 @@ def encode(spec, tensors, key, latest=None, shapes=None):
     return pack(NUMBERS[spec['name']], message_bits(spec, tensors, parts, plans))
 
 
-def message_bits(spec, tensors, parts, plans):
+def message_bits(spec, tensors, parts, plans, code_positions=None):
+    code_positions = code_positions or (
+        lambda t, positions: position_coders.CODERS[spec['positions']](positions, len(tensors[t])))
     all_planned = plans == [len(part.positions) for part in parts]
     bits = [int(all_planned)] if plans is not None else []
     for t, part in enumerate(parts):
@@ -270,7 +272,7 @@ def message_bits(spec, tensors, parts, plans):
             scale = bits_of(part.scale)
             half = spec['mean_precision'] == 'bf16' and spec['name'] in PLANNED
             bits += field(scale >> 16, 16) if half else field(scale, 32)
-        bits += sum(part.payload, []) + position_coders.CODERS[spec['positions']](part.positions, n)
+        bits += sum(part.payload, []) + code_positions(t, part.positions)
     return bits
 
 
