@@ -4,10 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
-#include <functional>
-#include <map>
-#include <sstream>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -20,6 +16,8 @@
 #include "compression/choice_codec.h"
 #include "compression/downstream.h"
 #include "compression/downstream_model.h"
+#include "compression/update_history.h"
+#include "tests/compression/golden_files.h"
 #include "tests/compression/updates.h"
 
 namespace terse {
@@ -46,36 +44,6 @@ struct Case {
   std::vector<float> snapshot;
   std::vector<std::pair<std::string, std::vector<std::string>>> models;  // a message, and the bits of what is then held
 };
-
-std::string ReadAll(const char* path) {
-  std::ifstream file(path);
-  EXPECT_TRUE(file.good()) << path;
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-// One setting of a codec line, such as "density=0.01".
-void ReadSetting(const std::string& setting, CodecSpec* spec) {
-  const std::pair<std::string, std::string> pair = absl::StrSplit(setting, absl::MaxSplits('=', 1));
-  const std::map<std::string, std::function<void(const std::string&)>> readers = {
-      {"name", [spec](const std::string& value) { spec->name = value; }},
-      {"mean_precision", [spec](const std::string& value) { spec->mean_precision = value; }},
-      {"positions", [spec](const std::string& value) { spec->positions = value; }},
-      {"grouping", [spec](const std::string& value) { spec->grouping = value; }},
-      {"code", [spec](const std::string& value) { spec->code = value; }},
-      {"density", [spec](const std::string& value) { spec->density = std::stod(value); }},
-      {"threshold", [spec](const std::string& value) { spec->threshold = std::stod(value); }},
-      {"samples", [spec](const std::string& value) { spec->samples = std::stod(value); }},
-      {"clip", [spec](const std::string& value) { spec->clip = std::stod(value); }},
-      {"bits", [spec](const std::string& value) { spec->bits = std::stoll(value); }},
-      {"bucket", [spec](const std::string& value) { spec->bucket = std::stoll(value); }},
-      {"merge_below", [spec](const std::string& value) { spec->merge_below = std::stoll(value); }},
-  };
-  const auto reader = readers.find(pair.first);
-  ASSERT_NE(reader, readers.end()) << setting;
-  reader->second(pair.second);
-}
 
 std::vector<float> ReadFloats(const std::vector<std::string>& digits) {
   std::vector<float> values;
@@ -241,8 +209,10 @@ TEST(Golden, TheDocumentShowsTheBytesOfItsExample) {
   ASSERT_TRUE(AverageUpdates(*codec, views, {}, 1, absl::MakeSpan(average)).ok());
   const auto with_buffers = NewCodec("sbc", 0.3, "fp32", MakeLayout({6, 3, 2}, /*buffers=*/1));
   const std::string buffers = *with_buffers->Encode({0.5, -4, 3, 0, 2.5, 1, 0, 0, 0, 0.125, -2});
+  // With a history of no messages.
+  const std::string packed = *with_buffers->Pack(buffers, UpdateHistory(*with_buffers->PackedLayout()));
   for (const std::string& bytes :
-       {message, buffers, BuildDownstream(DownstreamMode::kForward, views, {}, average),
+       {message, buffers, packed, BuildDownstream(DownstreamMode::kForward, views, {}, average),
         BuildDownstream(DownstreamMode::kForward, views, {600, 200}, average),
         BuildDownstream(DownstreamMode::kForward, views, {600, 200}, average, 1000),
         BuildDownstream(DownstreamMode::kDense, views, {}, average), BuildCodedDownstream(message)}) {
