@@ -125,6 +125,20 @@ TEST(ManifestFormat, ContradictionsAreRefused) {
   }
 }
 
+// What has no history is written in format 1 and in no other way.
+TEST(ManifestFormat, AnEmptyHistoryIsNotWritten) {
+  constexpr size_t kFormatAt = 4, kTrailer = 16;
+  for (const Manifest& manifest : {Begun(), Dirty(), Sealed(), Applied(), WithHistory()}) {
+    std::string bytes = SerializeManifest(manifest);
+    bytes.resize(kLongManifestBytes - kTrailer - 32);  // what stands before the history; a trailer goes, or that too
+    bytes.append(32, '\0');
+    bytes[kFormatAt] = 2;
+    bytes += HashBytes(bytes).ToBytes();
+    ASSERT_EQ(bytes.size(), kLongManifestBytes);
+    EXPECT_CODE(ParseManifest(bytes).status(), kDataLoss, "contradict");
+  }
+}
+
 TEST(CheckpointFormat, MatchesGoldenBytesBothWays) {
   const Checkpoint checkpoint{12, HashWeights(Weights()), Weights()};
   EXPECT_EQ(SerializeCheckpoint(checkpoint), Golden("checkpoint.bin"));
