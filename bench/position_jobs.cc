@@ -130,12 +130,13 @@ std::vector<Metric> MeasureShared(const JobSetting& setting) {
     for (int i = 0; i < kMessages; ++i) history.Add(SomeOfTheLively(lively, &random), i % 2);
     const std::vector<uint32_t> positions = SomeOfTheLively(lively, &random);
     const CoderFigures figures = MeasurePositions(SharedCoder(&history, 0), positions, size, setting.Repetitions(101));
-    const double rice = static_cast<double>(Must(FindPositionCoder("rice"))->Bits(positions, size));
+    const CoderFigures rice =
+        MeasurePositions(*Must(FindPositionCoder("rice")), positions, size, setting.Repetitions(101));
     const std::string name = absl::StrCat("p=", kDensity, " n=", size);
     metrics.push_back({"shared_encode_mpos_s", name, figures.encode, {}, {}});
     metrics.push_back({"shared_decode_mpos_s", name, figures.decode, AtLeast(50), {}});
-    metrics.push_back(
-        {"shared_bits_over_rice", name, figures.bits * static_cast<double>(positions.size()) / rice, AtMost(0.9), {}});
+    metrics.push_back({"shared_decode_over_rice", name, figures.decode / rice.decode, {}, {}});
+    metrics.push_back({"shared_bits_over_rice", name, figures.bits / rice.bits, AtMost(0.9), {}});
   }
   return metrics;
 }
@@ -153,7 +154,7 @@ std::vector<Job> PositionJobs() {
                     4,
                     [density](const JobSetting& setting) { return MeasureAllCoders(density, setting); }});
   }
-  jobs.push_back({{"shared_encode_mpos_s", "shared_decode_mpos_s", "shared_bits_over_rice"},
+  jobs.push_back({{"shared_encode_mpos_s", "shared_decode_mpos_s", "shared_decode_over_rice", "shared_bits_over_rice"},
                   "the position coder with a history",
                   6,
                   MeasureShared});
