@@ -205,7 +205,7 @@ TEST(SharedCoder, RefusesLanesThatOverlap) {
   Line line({700, 800, 0.012, 1.0});
   for (int message = 0; message < 3; ++message) line.Advance();
   const int64_t count = static_cast<int64_t>(line.positions().size());
-  ASSERT_GE(count, 4096);
+  ASSERT_GE(count, 2048);
   const int64_t end = count / 2;  // index of the position between the lanes
   const auto decode = [&](const Positions& positions) {
     const ExactBytes bytes(EncodePositions(line.coder(), positions, line.size(), kLead));
@@ -225,7 +225,7 @@ TEST(SharedCoder, RefusesALaneThatEndsPastTheTensor) {
   Line line({700, 800, 0.012, 1.0});
   for (int message = 0; message < 3; ++message) line.Advance();
   const int64_t count = static_cast<int64_t>(line.positions().size());
-  ASSERT_GE(count, 4096);
+  ASSERT_GE(count, 2048);
   const std::string bytes = EncodePositions(line.coder(), line.positions(), line.size());
   BitReader stream(bytes);
   uint32_t selector = 0, length = 0;
@@ -248,7 +248,7 @@ TEST(SharedCoder, RefusesALaneThatEndsPastTheTensor) {
 TEST(SharedCoder, RefusesTruncatedAndCorruptLanesOrDecodesWhatItWouldWrite) {
   Line line({700, 800, 0.012, 1.0});
   for (int message = 0; message < 3; ++message) line.Advance();
-  ASSERT_GE(line.positions().size(), 4096u);
+  ASSERT_GE(line.positions().size(), 2048u);
   const std::string bytes = EncodePositions(line.coder(), line.positions(), line.size(), kLead);
   const size_t needed = (kLead + line.coder().Bits(line.positions(), line.size()) + 7) / 8;
   constexpr size_t kHeader = 16;

@@ -170,7 +170,7 @@ def shared(history, side, positions, rice):
         return rice
     begins = [sum(frequencies[:q]) for q in range(16)]
     masses = history.masses(side)
-    if count < 4096:
+    if count < 2048:
         lanes, ends = [(0, positions)], []
     else:
         half = count // 2  # of the rest, rounded up
@@ -223,8 +223,8 @@ def lines():
     # With 64 positions of 4,096 elements the frequencies of the windows need what is taken from the first.
     # The last three: a lane of the most positions, and two with the fewest, of the same length and not.
     cases = ((20, 30, 0.4, 24, 0), (1, 3000, 0.08, 30, 0), (9, 200, 0.15, 150, 0), (60, 90, 0.05, 30, 0),
-             (300, 1, 0.9, 3, 0), (250, 280, 0.004, 6, 0), (64, 64, 0.06, 6, 64), (250, 280, 0.15, 2, 4095),
-             (250, 280, 0.15, 2, 4096), (250, 280, 0.15, 2, 4097))
+             (300, 1, 0.9, 3, 0), (250, 280, 0.004, 6, 0), (64, 64, 0.06, 6, 64), (250, 280, 0.15, 2, 2047),
+             (250, 280, 0.15, 2, 2048), (250, 280, 0.15, 2, 2049))
     for rows, columns, density, messages, count in cases:
         yield f'tensor {rows} {columns}'
         history = History(rows, columns)
