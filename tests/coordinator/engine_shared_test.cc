@@ -1,13 +1,10 @@
 // Updates that come packed with what both ends keep of the client's applied ones (codec.positions = "shared").
-#include <atomic>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/fleet_simulation.h"
-#include "tests/testing/grid_trainer.h"
 #include "tests/testing/histories.h"
 #include "tests/testing/scripted_client.h"
 
@@ -295,59 +292,6 @@ TEST(SharedRoom, WhoFindsNoneSendsItsUpdatesAsTheyAre) {
   EXPECT_TRUE(fleet.histories()->Holds(1 - held));
   EXPECT_EQ(EventsOf(fleet, "history_differs").size(), 0);
   EXPECT_EQ(EventsOf(fleet, "update_misread").size(), 0);
-}
-
-TEST(SharedRoom, ModelsOfWhichTwoDoNotFitAreRefused) {
-  FleetSimulation fleet(SharedRunConfig(1), 0);
-  const int64_t bytes = fleet.histories()->state_bytes();
-  EXPECT_EQ(UpdateHistories::Check(fleet.codec(), 2 * bytes), absl::OkStatus());
-  const absl::Status refused = UpdateHistories::Check(fleet.codec(), 2 * bytes - 1);
-  EXPECT_TRUE(absl::IsInvalidArgument(refused));
-  EXPECT_THAT(std::string(refused.message()), ::testing::HasSubstr("choose other positions"));
-}
-
-// Threads unpack while the engine's changes what they unpack with.
-TEST(SharedThreads, ReadWhatNobodyChanges) {
-  FleetSimulation fleet(SharedRunConfig(1), 0);
-  const Codec& codec = fleet.codec();
-  UpdateHistories histories(&codec);
-  UpdateHistory history(*codec.PackedLayout());
-  std::vector<std::string> messages;
-  for (int64_t step = 0; step < 20; ++step) {
-    const std::vector<float> delta = GridDelta(0, step);
-    messages.push_back(*codec.Encode(delta));
-    if (step < 10) {
-      ASSERT_EQ(codec.AddToHistory(messages.back(), &history), absl::OkStatus());
-    }
-  }
-  const std::string packed = *codec.Pack(messages[10], history);
-  std::atomic<bool> done{false};
-  std::atomic<int64_t> read{0};
-  std::vector<std::thread> readers;
-  for (int t = 0; t < 3; ++t) {
-    readers.emplace_back([&] {
-      while (!done) {
-        Update update;
-        update.message = packed;
-        update.packed = true;
-        histories.Unpack(0, &update);
-        // With the history that it was packed with or with a later one, or not at all.
-        if (!update.packed && update.message == messages[10]) ++read;
-      }
-    });
-  }
-  for (int round = 0; round < 50 || read == 0; ++round) {
-    histories.Hold(0, history);
-    std::this_thread::yield();
-    for (size_t step = 10; step < messages.size(); ++step) {
-      ASSERT_EQ(histories.Add(0, messages[step]), absl::OkStatus());
-      EXPECT_FALSE(histories.StateOf(0).empty());
-    }
-    if (round % 3 == 0) histories.Drop(0);
-    if (round % 7 == 0) histories.Clear();
-  }
-  done = true;
-  for (std::thread& reader : readers) reader.join();
 }
 
 // Bytes that can be unpacked, into something else than what was sealed: nobody's failure, and not the client's update.
