@@ -172,7 +172,6 @@ absl::optional<UpdateHistory> Compare(const RunContext& run, HistoryRecord recor
 
 // There is none for the client in memory, and so what is stored will not go on.
 absl::Status GoOnWithout(RunContext& run, const Session& session) {
-  run.histories->Drop(session.client);
   run.history_logs.erase(session.client);
   TERSE_RETURN_IF_ERROR(run.store->ForgetHistory(session.client));
   if (run.histories->Distrusts(session.client) || run.histories_full) return absl::OkStatus();
