@@ -84,11 +84,12 @@ absl::StatusOr<std::unique_ptr<const Codec>> RandomSparseCodec::Create(const Cod
     return absl::InvalidArgumentError(
         absl::StrCat("codec.code is '", spec.code, "'; random_sparse knows 'simple' and 'unbiased'"));
   }
-  return absl::WrapUnique<const Codec>(new RandomSparseCodec(layout, spec.density, spec.code == "unbiased"));
+  return absl::WrapUnique<const Codec>(
+      new RandomSparseCodec(layout, PlannedCounts(spec, layout), spec.code == "unbiased"));
 }
 
-RandomSparseCodec::RandomSparseCodec(const Layout& layout, double density, bool unbiased)
-    : TensorCodec(layout, 0x0b), counts_(PlannedCounts(density, layout)), unbiased_(unbiased), bits_(kSeedBits) {
+RandomSparseCodec::RandomSparseCodec(const Layout& layout, std::vector<int64_t> counts, bool unbiased)
+    : TensorCodec(layout, 0x0b), counts_(std::move(counts)), unbiased_(unbiased), bits_(kSeedBits) {
   for (int64_t count : counts_) bits_ += count * kValueBits;
   SetMaxBits(bits_);
 }

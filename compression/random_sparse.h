@@ -45,7 +45,7 @@ class RandomSparseCodec : public TensorCodec {
  private:
   class Reader;
 
-  RandomSparseCodec(const Layout& layout, double density, bool unbiased);
+  RandomSparseCodec(const Layout& layout, std::vector<int64_t> counts, bool unbiased);
 
   absl::Status EncodeTensors(absl::Span<const TensorInput> tensors, BitWriter* writer) const override;
   absl::StatusOr<int64_t> TensorsBits(absl::Span<const TensorInput> tensors) const override;

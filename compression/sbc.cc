@@ -31,7 +31,7 @@ absl::StatusOr<std::unique_ptr<const Codec>> SbcCodec::CreateWith(int format_num
   SparseFormat format;
   format.number = format_number;
   format.values = values;
-  format.planned = PlannedCounts(spec.density, layout);
+  format.planned = PlannedCounts(spec, layout);
   format.bf16_scales = spec.mean_precision == "bf16";
   TERSE_ASSIGN_OR_RETURN(format.coder, FindPositionCoder(spec.positions));
   return absl::WrapUnique<const Codec>(new SbcCodec(layout, std::move(format)));

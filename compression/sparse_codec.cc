@@ -13,6 +13,8 @@
 namespace terse {
 namespace {
 
+constexpr absl::string_view kEqualCounts = "equal";
+
 // Bits that hold every value up to `most`.
 int BitLength(int64_t most) { return most == 0 ? 0 : 64 - __builtin_clzll(static_cast<uint64_t>(most)); }
 
@@ -22,13 +24,22 @@ int64_t PlannedCount(double density, int64_t size) {
   return std::min(size, std::max<int64_t>(1, std::llround(density * static_cast<double>(size))));
 }
 
-std::vector<int64_t> PlannedCounts(double density, const Layout& layout) {
+std::vector<int64_t> PlannedCounts(const CodecSpec& spec, const Layout& layout) {
+  int64_t largest = 0;
+  for (const TensorSpec& tensor : layout.tensors()) largest = std::max(largest, tensor.size);
+  const bool equal = spec.counts == kEqualCounts;
   std::vector<int64_t> planned;
-  for (const TensorSpec& tensor : layout.tensors()) planned.push_back(PlannedCount(density, tensor.size));
+  for (const TensorSpec& tensor : layout.tensors()) {
+    planned.push_back(std::min(tensor.size, PlannedCount(spec.density, equal ? largest : tensor.size)));
+  }
   return planned;
 }
 
 absl::Status CheckDensity(const CodecSpec& spec) {
+  if (spec.counts != "proportional" && spec.counts != kEqualCounts) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("codec.counts is '", spec.counts, "'; there are 'proportional' and '", kEqualCounts, "'"));
+  }
   if (spec.density > 0 && spec.density <= 1) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("codec.density is ", spec.density, "; ", spec.name,
                                                  " needs a fraction above 0 and at most 1, such as 0.01"));

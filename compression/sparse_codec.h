@@ -55,9 +55,10 @@ struct SparsePart {
 // k of a planned density: max(1, density * size rounded to nearest, halves up), at most size. One correctly rounded
 // product of doubles, so both ends agree.
 int64_t PlannedCount(double density, int64_t size);
-std::vector<int64_t> PlannedCounts(double density, const Layout& layout);
+// k' of each tensor: by its own size, or with spec.counts = "equal" by the largest tensor's, at most its own size.
+std::vector<int64_t> PlannedCounts(const CodecSpec& spec, const Layout& layout);
 
-// INVALID_ARGUMENT unless 0 < spec.density <= 1.
+// INVALID_ARGUMENT unless 0 < spec.density <= 1 and spec.counts is one of the two.
 absl::Status CheckDensity(const CodecSpec& spec);
 
 class SparseCodec : public TensorCodec {

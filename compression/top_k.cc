@@ -13,7 +13,7 @@ absl::StatusOr<std::unique_ptr<const Codec>> TopKCodec::Create(const CodecSpec& 
   SparseFormat format;
   format.number = 0x07;
   format.values = SparseValues::kFloats;
-  format.planned = PlannedCounts(spec.density, layout);
+  format.planned = PlannedCounts(spec, layout);
   TERSE_ASSIGN_OR_RETURN(format.coder, FindPositionCoder(spec.positions));
   return absl::WrapUnique<const Codec>(new TopKCodec(layout, std::move(format)));
 }

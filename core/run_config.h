@@ -16,6 +16,7 @@ namespace terse {
 struct CodecSpec {
   std::string name = "sbc";             // row of compression/codec_table
   double density = 0.01;                // fraction of each tensor that is sent: p of SBC Algorithm 2
+  std::string counts = "proportional";  // or "equal": every tensor sends as many elements as the largest
   std::string mean_precision = "fp32";  // of sbc and its kin: "fp32" (the paper) or "bf16"
   std::string positions = "auto";       // row of compression/position_coder_table, or kSharedPositions
   std::string grouping = "per_tensor";  // or "merge_small" or "global"

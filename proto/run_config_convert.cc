@@ -71,6 +71,7 @@ CodecSpec ToCodecSpec(const std::string& name, const Settings& settings) {
   CodecSpec spec;
   spec.name = name;
   spec.density = settings.density();
+  spec.counts = settings.counts();
   spec.mean_precision = settings.mean_precision();
   spec.positions = settings.positions();
   spec.grouping = settings.grouping();

@@ -312,12 +312,13 @@ absl::StatusOr<v1::RunConfig> LoadRunConfig(const std::string& path) {
 
 v1::RunConfig WithLaterDefaults(v1::RunConfig config) {
   // What every configuration has had since a revision tells them apart.
-  const int64_t revision = !config.has_clients()           ? 0
-                           : config.train().loss().empty() ? 1
-                           : !config.has_server()          ? 2
-                           : !config.has_control()         ? 3
-                                                           : 4;
-  if (revision < 4) FillLaterFields(revision, "", &config);
+  const int64_t revision = !config.has_clients()             ? 0
+                           : config.train().loss().empty()   ? 1
+                           : !config.has_server()            ? 2
+                           : !config.has_control()           ? 3
+                           : config.codec().counts().empty() ? 4
+                                                             : 5;
+  if (revision < 5) FillLaterFields(revision, "", &config);
   return config;
 }
 

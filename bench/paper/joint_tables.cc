@@ -8,7 +8,7 @@
 namespace terse {
 namespace {
 
-// That of both the grid and the controller; the density is without effect for joint.
+// The density is without effect for joint.
 std::string Sbc(const std::string& density) {
   return absl::StrCat("name = 'sbc'\ndensity = ", density, "\npositions = 'rice'\ndownstream = 'forward'\n");
 }
@@ -21,11 +21,11 @@ std::vector<PaperMethod> Methods() {
                          Sbc(density), steps, 50});
     }
   }
-  PaperMethod joint = {"joint", "joint", "", Sbc("0.01"), 1, 50};
+  PaperMethod joint = {"joint", "joint", "", Sbc("0.01") + "counts = 'equal'\n", 1, 50};
   joint.control =
       "name = 'joint'\ndensity = [0.0005, 0.0007, 0.001, 0.0015, 0.002, 0.003, 0.005, 0.007, 0.01, 0.015, 0.02, 0.03, "
       "0.05, 0.07, 0.1]\n";
-  joint.budget_share = 0.65;
+  joint.budget_share = 0.69;
   methods.push_back(joint);
   return methods;
 }

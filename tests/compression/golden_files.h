@@ -30,6 +30,7 @@ inline void ReadSetting(const std::string& setting, CodecSpec* spec) {
   const std::map<std::string, std::function<void(const std::string&)>> readers = {
       {"name", [spec](const std::string& value) { spec->name = value; }},
       {"mean_precision", [spec](const std::string& value) { spec->mean_precision = value; }},
+      {"counts", [spec](const std::string& value) { spec->counts = value; }},
       {"positions", [spec](const std::string& value) { spec->positions = value; }},
       {"grouping", [spec](const std::string& value) { spec->grouping = value; }},
       {"code", [spec](const std::string& value) { spec->code = value; }},

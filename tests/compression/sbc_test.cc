@@ -81,6 +81,18 @@ TEST(Sbc, RoundsThePlannedCountToNearest) {
   EXPECT_EQ(sent(0.001), 1);
 }
 
+TEST(Sbc, EqualCountsAreThoseOfTheLargestTensor) {
+  const Layout layout = Layout::Create({{"small", {3}}, {"large", {100}}, {"middle", {30}}}).value();
+  CodecSpec spec;
+  spec.density = 0.1;
+  spec.counts = "equal";
+  EXPECT_THAT(PlannedCounts(spec, layout), ElementsAre(3, 10, 10));
+  spec.counts = "proportional";
+  EXPECT_THAT(PlannedCounts(spec, layout), ElementsAre(1, 10, 3));
+  spec.counts = "evenly";
+  EXPECT_THAT(MakeCodec(spec, layout).status().message(), HasSubstr("there are 'proportional' and 'equal'"));
+}
+
 TEST(Sbc, MatchesTheNaiveAlgorithm2) {
   Random random(3);
   for (int64_t size : {1, 2, 15, 16, 17, 100, 4095, 4096, 4097, 30000, 200000}) {

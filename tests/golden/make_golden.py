@@ -18,7 +18,7 @@ from common import bits_of, f32, float_of
 KEY = (20180522, 3, 1)  # run, round, client
 
 # Those of CodecSpec in core/run_config.h.
-DEFAULTS = {'density': 0.01, 'mean_precision': 'fp32', 'positions': 'auto', 'grouping': 'per_tensor', 'merge_below': 4096,
+DEFAULTS = {'density': 0.01, 'counts': 'proportional', 'mean_precision': 'fp32', 'positions': 'auto', 'grouping': 'per_tensor', 'merge_below': 4096,
             'bits': 4, 'code': 'simple', 'bucket': 0, 'threshold': 0.01, 'samples': 0.05, 'clip': 0.0}
 
 QUANTIZED = ('qsgd', 'terngrad', 'one_bit', 'signsgd', 'signum', 'ef_signsgd', 'low_precision', 'fp16', 'bf16', 'dense')
@@ -148,6 +148,12 @@ def update_cases():
     for positions in ('rice', 'golomb', 'gap_class', 'auto'):
         spec = dict(sbc, density=0.02, positions=positions)
         yield f'long-{positions}', spec, [random_tensor(rng, 900, 'gauss')]
+    rng = random.Random(1803)
+    for name in (*sparse.PLANNED, 'random_sparse'):
+        spec = {'name': name, 'density': 0.1, 'counts': 'equal', 'positions': 'rice'}
+        yield f'equal-counts-{name}', spec, [random_tensor(rng, n, 'gauss') for n in (45, 3, 7, 1)]
+    merged = dict(spec, name='sbc', grouping='merge_small', merge_below=25)
+    yield 'equal-counts-merged', merged, [random_tensor(rng, n, 'gauss') for n in (30, 5, 7)]
 
 
 def buffer_cases():

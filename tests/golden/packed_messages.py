@@ -41,9 +41,9 @@ class Codec:
         """The message and the packed one; then the message is part of the history."""
         spec = self.specs[choice]
         tensors = [sum((tensors[t] for t in group), []) for group in self.groups]
-        parts = [sparse.part_of(spec, tensor, t, None, tensor, None) for t, tensor in enumerate(tensors)]
-        has_plan = spec['name'] in sparse.PLANNED
-        plans = [sparse.planned(spec['density'], len(tensor)) for tensor in tensors] if has_plan else None
+        counts = sparse.planned_counts(spec, [len(tensor) for tensor in tensors])
+        parts = [sparse.part_of(spec, tensor, t, counts[t], None, tensor, None) for t, tensor in enumerate(tensors)]
+        plans = counts if spec['name'] in sparse.PLANNED else None
         sides = [int(part.scale is not None and part.scale < 0) for part in parts]
 
         def by_history(t, positions):

@@ -18,12 +18,19 @@ from common import (INFINITY_BITS, Stream, bf16, bits_of, f32, field, float_of, 
 NUMBERS = {'sbc': 0x04, 'stc': 0x05, 'sbc_or_stc': 0x06, 'top_k': 0x07, 'dgc': 0x08, 'strom': 0x09, 'adacomp': 0x0A,
            'random_sparse': 0x0B, 'mcgq': 0x0C, 'low_precision_sparse': 0x17}
 PLANNED = ('sbc', 'stc', 'sbc_or_stc', 'top_k')
-DEFAULTS = {'density': 0.01, 'mean_precision': 'fp32', 'positions': 'auto', 'code': 'simple', 'threshold': 0.01,
+DEFAULTS = {'density': 0.01, 'counts': 'proportional', 'mean_precision': 'fp32', 'positions': 'auto', 'code': 'simple', 'threshold': 0.01,
             'samples': 0.05}
 
 
 def planned(p, n):
     return min(n, max(1, (Fraction(p * n) + Fraction(1, 2)).__floor__()))
+
+
+def planned_counts(spec, sizes):
+    """FORMAT.md, "Planned counts"."""
+    if spec['counts'] == 'equal':
+        return [min(n, planned(spec['density'], max(sizes))) for n in sizes]
+    return [planned(spec['density'], n) for n in sizes]
 
 
 class Part:
@@ -210,8 +217,8 @@ def choose(seed, tensor, k, n):
 def encode_random(spec, tensors, key):
     seed = random_seed(key)
     bits = field(seed, 64)
-    for t, tensor in enumerate(tensors):
-        k = planned(spec['density'], len(tensor))
+    counts = planned_counts(spec, [len(tensor) for tensor in tensors])
+    for t, (tensor, k) in enumerate(zip(tensors, counts)):
         for i in choose(seed, t, k, len(tensor)):
             x = tensor[i]
             if spec['code'] == 'unbiased':
@@ -220,9 +227,11 @@ def encode_random(spec, tensors, key):
     return pack(NUMBERS['random_sparse'], bits)
 
 
-def part_of(spec, tensor, t, key, latest, shape):
+def part_of(spec, tensor, t, k, key, latest, shape):
+    """`k` is the planned count, and not used by dgc and those that plan none."""
     name = spec['name']
-    k = planned(spec.get('rates', {}).get(t, spec['density']) if name == 'dgc' else spec['density'], len(tensor))
+    if name == 'dgc':
+        k = planned(spec.get('rates', {}).get(t, spec['density']), len(tensor))
     if name == 'mcgq':
         samples = spec.get('rates', {}).get(t, spec['samples'])
         return mcgq_part(*mcgq_levels(samples, tensor, key, t))
@@ -249,8 +258,9 @@ def encode(spec, tensors, key, latest=None, shapes=None):
         return encode_rle(spec, tensors, key)
     latest = latest if latest is not None else tensors
     shapes = shapes if shapes is not None else [[len(tensor)] for tensor in tensors]
-    parts = [part_of(spec, tensor, t, key, latest[t], shapes[t]) for t, tensor in enumerate(tensors)]
-    plans = [planned(spec['density'], len(tensor)) for tensor in tensors] if spec['name'] in PLANNED else None
+    counts = planned_counts(spec, [len(tensor) for tensor in tensors])
+    parts = [part_of(spec, tensor, t, counts[t], key, latest[t], shapes[t]) for t, tensor in enumerate(tensors)]
+    plans = counts if spec['name'] in PLANNED else None
     return pack(NUMBERS[spec['name']], message_bits(spec, tensors, parts, plans))
 
 
@@ -333,10 +343,10 @@ def decode_sparse(spec, sizes, message):
     stream = Stream(message)
     has_plan = spec['name'] in PLANNED
     all_planned = has_plan and stream.get(1) == 1
-    tensors, counts, plans = [], [], []
-    for n in sizes:
-        plans.append(planned(spec['density'], n) if has_plan else None)
-        counts.append(read_count(stream, plans[-1], all_planned, n))
+    tensors, counts = [], []
+    plans = planned_counts(spec, sizes) if has_plan else [None] * len(sizes)
+    for n, plan in zip(sizes, plans):
+        counts.append(read_count(stream, plan, all_planned, n))
         tensor = [0.0] * n
         if counts[-1]:
             values = read_values(spec, stream, counts[-1])
@@ -353,8 +363,8 @@ def decode_random(spec, sizes, message):
     stream = Stream(message)
     seed = stream.get(64)
     tensors = [[0.0] * n for n in sizes]
-    for t, tensor in enumerate(tensors):
-        for i in choose(seed, t, planned(spec['density'], len(tensor)), len(tensor)):
+    for t, (tensor, k) in enumerate(zip(tensors, planned_counts(spec, sizes))):
+        for i in choose(seed, t, k, len(tensor)):
             tensor[i] = read_float(stream, True)
     stream.finish()
     return tensors

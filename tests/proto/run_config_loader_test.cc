@@ -368,6 +368,7 @@ TEST(ToCore, ConvertsEveryField) {
   EXPECT_TRUE(run->train.optimizer.momentum_masking);
   EXPECT_EQ(run->codec.name, "sbc");
   EXPECT_EQ(run->codec.density, 0.01);
+  EXPECT_EQ(run->codec.counts, "proportional");
   EXPECT_EQ(run->codec.mean_precision, "fp32");
   EXPECT_EQ(run->downstream, DownstreamMode::kAuto);
   EXPECT_EQ(run->rounds.count, 3);
@@ -453,7 +454,8 @@ TEST(RunConfigSchema, CarriesEverySettingOfTheCodec) {
 TEST(RunConfigSchema, CarriesEverySettingOfTheServer) {
   const auto config = ParseRunConfig(
       absl::StrCat(absl::StrReplaceAll(kLeast, {{"name = 'sbc'\n", "name = 'sbc'\ndownstream = 'qsgd'\n"}}),
-                   "[downstream]\ndensity = 0.5\nmean_precision = 'bf16'\npositions = 'golomb'\ngrouping = 'global'\n"
+                   "[downstream]\ndensity = 0.5\ncounts = 'equal'\nmean_precision = 'bf16'\npositions = "
+                   "'golomb'\ngrouping = 'global'\n"
                    "merge_below = 7\nbits = 5\ncode = 'elias'\nbucket = 9\nthreshold = 0.25\nsamples = 0.125\n"
                    "feedback = 'none'\ndecay = 0.75\n"
                    "[server]\noptimizer = 'sgd'\nlearning_rate = 0.7\nmomentum = 0.8\nnesterov = true\nbeta1 = 0.6\n"
@@ -465,6 +467,7 @@ TEST(RunConfigSchema, CarriesEverySettingOfTheServer) {
   EXPECT_EQ(run.downstream, DownstreamMode::kCoded);
   EXPECT_EQ(run.downstream_codec.name, "qsgd");
   EXPECT_EQ(run.downstream_codec.density, 0.5);
+  EXPECT_EQ(run.downstream_codec.counts, "equal");
   EXPECT_EQ(run.downstream_codec.mean_precision, "bf16");
   EXPECT_EQ(run.downstream_codec.positions, "golomb");
   EXPECT_EQ(run.downstream_codec.grouping, "global");
