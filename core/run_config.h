@@ -16,7 +16,6 @@ namespace terse {
 struct CodecSpec {
   std::string name = "sbc";             // row of compression/codec_table
   double density = 0.01;                // fraction of each tensor that is sent: p of SBC Algorithm 2
-  std::string counts = "proportional";  // or "equal": every tensor sends as many elements as the largest
   std::string mean_precision = "fp32";  // of sbc and its kin: "fp32" (the paper) or "bf16"
   std::string positions = "auto";       // row of compression/position_coder_table, or kSharedPositions
   std::string grouping = "per_tensor";  // or "merge_small" or "global"
@@ -32,6 +31,7 @@ struct CodecSpec {
   double momentum = 0.9;                // of the feedbacks with momentum (dgc, signum)
   double clip = 0;                      // dgc: largest L2 norm of a delta; terngrad: c, in standard deviations; 0: none
   int64_t warmup_rounds = 0;            // dgc: rounds over which the density falls to its value
+  std::string counts = "proportional";  // or "equal": every tensor sends as many elements as the largest
 };
 
 // CodecSpec::positions of a run whose updates travel packed with what both ends keep of the client's applied ones
