@@ -264,6 +264,14 @@ TEST(WithLaterDefaults, CompletesAConfigurationWithoutAController) {
   EXPECT_TRUE(ToCore(before).ok());
 }
 
+TEST(WithLaterDefaults, CompletesAConfigurationWithoutCounts) {
+  v1::RunConfig before = Least();
+  before.mutable_codec()->clear_counts();
+  before.mutable_downstream()->clear_counts();
+  EXPECT_EQ(WithLaterDefaults(before).SerializeAsString(), Least().SerializeAsString());
+  EXPECT_EQ(ToCore(before)->codec.counts, "proportional");
+}
+
 TEST(WithLaterDefaults, LeavesZerosThatWereGiven) {
   v1::RunConfig config = Least();
   config.mutable_clients()->set_set_aside_after(0);
