@@ -18,8 +18,8 @@ from common import (INFINITY_BITS, Stream, bf16, bits_of, f32, field, float_of, 
 NUMBERS = {'sbc': 0x04, 'stc': 0x05, 'sbc_or_stc': 0x06, 'top_k': 0x07, 'dgc': 0x08, 'strom': 0x09, 'adacomp': 0x0A,
            'random_sparse': 0x0B, 'mcgq': 0x0C, 'low_precision_sparse': 0x17}
 PLANNED = ('sbc', 'stc', 'sbc_or_stc', 'top_k')
-DEFAULTS = {'density': 0.01, 'counts': 'proportional', 'mean_precision': 'fp32', 'positions': 'auto', 'code': 'simple', 'threshold': 0.01,
-            'samples': 0.05}
+DEFAULTS = {'density': 0.01, 'counts': 'proportional', 'mean_precision': 'fp32', 'positions': 'auto', 'code': 'simple',
+            'threshold': 0.01, 'samples': 0.05}
 
 
 def planned(p, n):
