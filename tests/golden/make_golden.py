@@ -19,7 +19,8 @@ KEY = (20180522, 3, 1)  # run, round, client
 
 # Those of CodecSpec in core/run_config.h.
 DEFAULTS = {'density': 0.01, 'counts': 'proportional', 'mean_precision': 'fp32', 'positions': 'auto',
-            'grouping': 'per_tensor', 'merge_below': 4096, 'bits': 4, 'code': 'simple', 'bucket': 0, 'threshold': 0.01, 'samples': 0.05, 'clip': 0.0}
+            'grouping': 'per_tensor', 'merge_below': 4096, 'bits': 4, 'code': 'simple', 'bucket': 0, 'threshold': 0.01,
+            'samples': 0.05, 'clip': 0.0}
 
 QUANTIZED = ('qsgd', 'terngrad', 'one_bit', 'signsgd', 'signum', 'ef_signsgd', 'low_precision', 'fp16', 'bf16', 'dense')
 
