@@ -1,0 +1,34 @@
+// Who a certificate speaks for: a role and a name, as one URI in its subject alternative names.
+#ifndef TERSE_SECURITY_IDENTITY_H_
+#define TERSE_SECURITY_IDENTITY_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace terse {
+
+// What the holder of a certificate may do (docs/SECURITY.md): a coordinator serves; a client trains; an observer
+// looks at runs; an operator also changes them.
+enum class Role { kCoordinator, kClient, kObserver, kOperator };
+
+absl::string_view RoleName(Role role);  // "coordinator", "client", "observer", "operator"
+// INVALID_ARGUMENT naming the roles that there are.
+absl::StatusOr<Role> ParseRole(absl::string_view name);
+
+struct Identity {
+  Role role = Role::kClient;
+  std::string name;  // as CheckClientName allows
+
+  bool operator==(const Identity& other) const { return role == other.role && name == other.name; }
+};
+
+// "terse:client:berlin-1".
+std::string ToUri(const Identity& identity);
+// INVALID_ARGUMENT for what ToUri does not write.
+absl::StatusOr<Identity> IdentityFromUri(absl::string_view uri);
+
+}  // namespace terse
+
+#endif  // TERSE_SECURITY_IDENTITY_H_

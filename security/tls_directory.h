@@ -1,0 +1,35 @@
+// The folder that `--tls` names: what one process of the fleet shows to the others, and whom it trusts.
+#ifndef TERSE_SECURITY_TLS_DIRECTORY_H_
+#define TERSE_SECURITY_TLS_DIRECTORY_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "security/certificate.h"
+
+namespace terse {
+
+inline constexpr char kAuthorityFile[] = "ca.crt";      // the authority's certificate
+inline constexpr char kCertificateFile[] = "node.crt";  // this process's own
+inline constexpr char kKeyFile[] = "node.key";          // mode 0600
+inline constexpr char kRevocationFile[] = "crl.pem";    // optional
+
+struct TlsDirectory {
+  std::string path;
+  CertificateFacts certificate;
+};
+
+// Reads and checks the folder: the certificate is of `role`, is the key's, the authority signed it, and it is within
+// its time now. NOT_FOUND or INVALID_ARGUMENT naming the file; FAILED_PRECONDITION for a wrong role, key, authority or
+// time. Each says what to do.
+absl::StatusOr<TlsDirectory> OpenTlsDirectory(const std::string& path, Role role);
+// The same for one of two roles (tersectl's).
+absl::StatusOr<TlsDirectory> OpenTlsDirectory(const std::string& path, Role role, Role other);
+
+// The list in the folder, which is empty when there is no file. Statuses of ReadRevocationList.
+absl::StatusOr<RevocationList> ReadRevocations(const std::string& path);
+
+}  // namespace terse
+
+#endif  // TERSE_SECURITY_TLS_DIRECTORY_H_
