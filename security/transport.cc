@@ -19,6 +19,10 @@ std::string HostOf(const std::string& address) {
   return in_brackets ? host.substr(1, host.size() - 2) : host;
 }
 
+bool IsCleartext(const TransportOptions& options, const std::string& address) {
+  return IsUnixSocket(address) || options.tls_directory.empty();
+}
+
 absl::Status CheckCleartext(const TransportOptions& options, const std::string& address) {
   if (options.insecure || IsLocalAddress(address)) return absl::OkStatus();
   return absl::FailedPreconditionError(
@@ -59,7 +63,7 @@ bool IsLocalAddress(const std::string& address) {
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ListenWith(
     const TransportOptions& options, const std::string& address,
     const std::shared_ptr<grpc::AuthMetadataProcessor>& processor) {
-  if (IsUnixSocket(address) || options.tls_directory.empty()) {
+  if (IsCleartext(options, address)) {
     TERSE_RETURN_IF_ERROR(CheckCleartext(options, address));
     return grpc::InsecureServerCredentials();
   }
@@ -73,15 +77,18 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ListenWith(
   return credentials;
 }
 
+absl::Status CheckConnectWith(const TransportOptions& options, const std::string& address,
+                              const std::vector<Role>& roles) {
+  if (IsCleartext(options, address)) return CheckCleartext(options, address);
+  return OpenTlsDirectory(options.tls_directory, roles).status();
+}
+
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> ConnectWith(const TransportOptions& options,
                                                                       const std::string& address,
                                                                       const std::vector<Role>& roles,
                                                                       grpc::ChannelArguments* arguments) {
-  if (IsUnixSocket(address) || options.tls_directory.empty()) {
-    TERSE_RETURN_IF_ERROR(CheckCleartext(options, address));
-    return grpc::InsecureChannelCredentials();
-  }
-  TERSE_RETURN_IF_ERROR(OpenTlsDirectory(options.tls_directory, roles).status());
+  TERSE_RETURN_IF_ERROR(CheckConnectWith(options, address, roles));
+  if (IsCleartext(options, address)) return grpc::InsecureChannelCredentials();
   AllowOnlyTls13();
   if (!options.server_name.empty()) arguments->SetSslTargetNameOverride(options.server_name);
   grpc::experimental::TlsChannelCredentialsOptions tls;

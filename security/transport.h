@@ -37,8 +37,12 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ListenWith(
     const TransportOptions& options, const std::string& address,
     const std::shared_ptr<grpc::AuthMetadataProcessor>& processor);
 
+// Whether ConnectWith has what it needs. FAILED_PRECONDITION for cleartext to another machine, unless `insecure`;
+// statuses of OpenTlsDirectory.
+absl::Status CheckConnectWith(const TransportOptions& options, const std::string& address,
+                              const std::vector<Role>& roles);
 // Credentials for calling `address` as one of `roles`, and what they need of the channel's `arguments`. The peer must
-// have a coordinator's certificate for that host, or for `server_name`. Statuses as above.
+// have a coordinator's certificate for that host, or for `server_name`. Statuses of CheckConnectWith.
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> ConnectWith(const TransportOptions& options,
                                                                       const std::string& address,
                                                                       const std::vector<Role>& roles,

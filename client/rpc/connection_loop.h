@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "core/trainer.h"
 #include "proto/keepalive.h"
+#include "security/transport.h"
 
 namespace terse {
 
@@ -30,6 +31,7 @@ struct DaemonOptions {
   std::string run;                        // to join; empty: the only one that the coordinator has
   bool reset_state = false;               // a damaged state directory is emptied and started afresh
   double keepalive_seconds = kDefaultKeepaliveSeconds;
+  TransportOptions transport;
   // For experiments: makes what stands between the session and each of its connections, which outlives it; may be
   // empty.
   std::function<std::unique_ptr<CoordinatorLink>(CoordinatorLink* connection)> through;

@@ -5,9 +5,13 @@
 #include <utility>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
 #include "core/session_messages.h"
+#include "core/status.h"
 #include "core/version.h"
 #include "proto/keepalive.h"
+#include "security/tls_directory.h"
+#include "security/transport.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
 #include "spdlog/spdlog.h"
 #include "storage/module_file.h"
@@ -19,13 +23,39 @@ std::atomic<bool> stop_requested{false};
 
 void OnSignal(int) { stop_requested.store(true); }
 
+// The connection's protection and the name, before the state directory is touched. With TLS a name is the
+// certificate's, whether given or not.
+absl::Status CheckWhoIAm(DaemonOptions* options) {
+  TERSE_RETURN_IF_ERROR(CheckConnectWith(options->transport, options->coordinator, {Role::kClient}));
+  if (!options->transport.tls_directory.empty()) {
+    TERSE_ASSIGN_OR_RETURN(const TlsDirectory tls, OpenTlsDirectory(options->transport.tls_directory, {Role::kClient}));
+    const std::string& certified = tls.certificate.identity.name;
+    if (options->name.empty()) options->name = certified;
+    if (options->name != certified) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the certificate in ", tls.path, " is for '", certified, "'; leave --name away or correct it"));
+    }
+  }
+  return CheckClientName(options->name);
+}
+
 }  // namespace
 
 int ParseDaemonOptions(int argc, char** argv, DaemonOptions* options) {
   CLI::App app("terse-client: trains on this machine's data and streams compressed updates to a coordinator.");
   app.set_version_flag("--version", kVersion);
   app.add_option("--coordinator", options->coordinator, "host:port of the coordinator")->required();
-  app.add_option("--name", options->name, "name of this client, unique in the fleet")->required();
+  app.add_option(
+      "--name", options->name, "name of this client, unique in the fleet; with --tls, that of its certificate");
+  CLI::Option* tls = app.add_option("--tls", options->transport.tls_directory,
+                                    "folder with this client's certificate, which `tersectl pki` makes")
+                         ->check(CLI::ExistingDirectory);
+  app.add_option("--server-name", options->transport.server_name,
+                 "host in the coordinator's certificate, where --coordinator has another")
+      ->needs(tls);
+  app.add_flag("--insecure", options->transport.insecure,
+               "talk in cleartext to another machine too, because something else protects the network")
+      ->excludes(tls);
   app.add_option("--state", options->state_directory, "directory that keeps the residual and the optimizer's state")
       ->required();
   app.add_option("--run", options->run, "run to join; needed when the coordinator serves several");
@@ -57,6 +87,9 @@ int ParseDaemonOptions(int argc, char** argv, DaemonOptions* options) {
   app.add_option("--log-level", options->log_level, "how much to log")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
       ->capture_default_str();
+  app.callback([&] {
+    if (options->name.empty() && options->transport.tls_directory.empty()) throw CLI::RequiredError("--name");
+  });
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -65,15 +98,15 @@ int ParseDaemonOptions(int argc, char** argv, DaemonOptions* options) {
   return -1;
 }
 
-int RunDaemon(const DaemonOptions& options, TrainerFactory make_trainer) {
+int RunDaemon(DaemonOptions options, TrainerFactory make_trainer) {
   spdlog::set_default_logger(spdlog::stderr_color_mt("client"));
   spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
   spdlog::set_level(spdlog::level::from_str(options.log_level));
   std::signal(SIGINT, OnSignal);
   std::signal(SIGTERM, OnSignal);
   std::signal(SIGPIPE, SIG_IGN);
-  if (const absl::Status name = CheckClientName(options.name); !name.ok()) {
-    spdlog::error("{}: {}", options.name, std::string(name.message()));
+  if (const absl::Status who = CheckWhoIAm(&options); !who.ok()) {
+    spdlog::error("{}: {}", options.name, std::string(who.message()));
     return kExitUsage;
   }
   const absl::Status status = ServeCoordinator(options, std::move(make_trainer), &stop_requested);

@@ -17,7 +17,7 @@ int ParseDaemonOptions(int argc, char** argv, DaemonOptions* options);
 
 // Serves the coordinator until the run is finished, SIGINT or SIGTERM. A disk that is full or fails for now is waited
 // for; a sync that failed ends the process, so that the next one reads what the disk holds. Returns the exit code.
-int RunDaemon(const DaemonOptions& options, TrainerFactory make_trainer);
+int RunDaemon(DaemonOptions options, TrainerFactory make_trainer);
 
 }  // namespace terse
 

@@ -17,25 +17,41 @@ constexpr absl::Duration kStopCheck = absl::Milliseconds(200);
 constexpr absl::Duration kCloseTimeout = absl::Seconds(5);
 constexpr int kDownloadAttempts = 10;
 
-absl::Status Unavailable(const grpc::Status& status) {
+// Why a stream ended. A refused certificate is final, unless it has only expired: then the next connection may bring a
+// renewed one.
+absl::Status EndOf(const grpc::Status& status) {
+  if (status.error_code() == grpc::StatusCode::PERMISSION_DENIED) {
+    return absl::PermissionDeniedError(absl::StrCat("the coordinator refuses this client: ", status.error_message()));
+  }
   return absl::UnavailableError(absl::StrCat("the connection to the coordinator ended: ",
                                              status.error_message().empty() ? "closed" : status.error_message()));
 }
 
+// Why a channel has no connection, which gRPC says only to a call.
+absl::Status NoAnswer(const std::string& address, const std::shared_ptr<grpc::Channel>& channel) {
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + kStopCheck));
+  const grpc::Status status = v1::Fleet::NewStub(channel)->Session(&context)->Finish();
+  return absl::UnavailableError(absl::StrCat("no coordinator answers at ", address, ": ", status.error_message()));
+}
+
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<GrpcLink>> GrpcLink::Connect(const std::string& address, absl::Duration timeout,
-                                                            double keepalive_seconds,
+absl::StatusOr<std::unique_ptr<GrpcLink>> GrpcLink::Connect(const Peer& peer, absl::Duration timeout,
                                                             const std::atomic<bool>* stopping) {
-  std::shared_ptr<grpc::Channel> channel =
-      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), FleetChannelArguments(keepalive_seconds));
+  grpc::ChannelArguments arguments = FleetChannelArguments(peer.keepalive_seconds);
+  const absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> credentials =
+      ConnectWith(peer.transport, peer.address, {Role::kClient}, &arguments);
+  // A certificate that ran out may be renewed any time.
+  if (!credentials.ok()) return absl::UnavailableError(credentials.status().message());
+  std::shared_ptr<grpc::Channel> channel = grpc::CreateCustomChannel(peer.address, *credentials, arguments);
   const absl::Time deadline = absl::Now() + timeout;
   grpc_connectivity_state state = channel->GetState(/*try_to_connect=*/true);
   for (; state != GRPC_CHANNEL_READY; state = channel->GetState(/*try_to_connect=*/true)) {
     if (stopping->load()) return absl::CancelledError("stopping");
     // After a refusal gRPC would wait by a clock of its own; the caller has a better one.
     if (state == GRPC_CHANNEL_TRANSIENT_FAILURE || absl::Now() >= deadline) {
-      return absl::UnavailableError(absl::StrCat("no coordinator answers at ", address));
+      return NoAnswer(peer.address, channel);
     }
     channel->WaitForStateChange(state, absl::ToChronoTime(absl::Now() + kStopCheck));
   }
@@ -54,16 +70,16 @@ GrpcLink::~GrpcLink() {
   if (!closed_) context_.TryCancel();
   read_thread_.join();
   stop_thread_.join();
-  stream_->Finish();
 }
 
 void GrpcLink::ReadLoop() {
   v1::ServerMessages messages;
-  while (stream_->Read(&messages)) {
-    absl::MutexLock lock(&mutex_);
-    if (!Accept(messages)) break;
-  }
+  absl::Status unusable;
+  while (unusable.ok() && stream_->Read(&messages)) unusable = Accept(messages);
+  if (!unusable.ok()) context_.TryCancel();
+  const grpc::Status finished = stream_->Finish();
   absl::MutexLock lock(&mutex_);
+  end_ = unusable.ok() ? EndOf(finished) : unusable;
   ended_ = true;
 }
 
@@ -75,17 +91,17 @@ void GrpcLink::CancelSoonAfterStop() {
   if (!mutex_.AwaitWithTimeout(absl::Condition(&ended_), kCloseTimeout)) context_.TryCancel();
 }
 
-bool GrpcLink::Accept(const v1::ServerMessages& messages) {
+absl::Status GrpcLink::Accept(const v1::ServerMessages& messages) {
+  absl::MutexLock lock(&mutex_);
   for (const v1::ServerMessage& message : messages.messages()) {
     absl::StatusOr<absl::optional<FromServer>> parsed = reader_.Feed(message);
     if (!parsed.ok()) {
-      protocol_error_ = absl::FailedPreconditionError(absl::StrCat(
+      return absl::FailedPreconditionError(absl::StrCat(
           "the coordinator sent a message that this release does not understand: ", parsed.status().message()));
-      return false;
     }
     if (parsed->has_value()) inbox_.push_back(**std::move(parsed));
   }
-  return true;
+  return absl::OkStatus();
 }
 
 absl::Status GrpcLink::Send(const FromClient& message) {
@@ -104,9 +120,7 @@ absl::StatusOr<FromServer> GrpcLink::Receive() {
   while (!mutex_.AwaitWithTimeout(absl::Condition(this, &GrpcLink::HasMessage), kStopCheck)) {
     if (stopping_->load()) return absl::CancelledError("stopping");
   }
-  if (inbox_.empty()) {
-    return protocol_error_.ok() ? absl::UnavailableError("the connection to the coordinator ended") : protocol_error_;
-  }
+  if (inbox_.empty()) return end_;
   FromServer message = std::move(inbox_.front());
   inbox_.pop_front();
   Wire();  // a look while the connection is surely open; a closed one keeps the last reading
@@ -174,7 +188,7 @@ absl::Status GrpcLink::DownloadRest(OpenFile open, int64_t max_bytes, std::strin
   }
   const grpc::Status status = stream->Finish();
   if (status.error_code() == grpc::StatusCode::NOT_FOUND) return absl::NotFoundError(status.error_message());
-  if (!status.ok()) return Unavailable(status);
+  if (!status.ok()) return EndOf(status);
   return total > 0 && bytes->size() == total ? absl::OkStatus() : absl::UnavailableError("the download ended early");
 }
 

@@ -14,7 +14,9 @@
 #include "client/coordinator_link.h"
 #include "core/wire_meter.h"
 #include "grpcpp/grpcpp.h"
+#include "proto/keepalive.h"
 #include "proto/session_wire.h"
+#include "security/transport.h"
 #include "terse/v1/fleet.grpc.pb.h"
 
 namespace terse {
@@ -23,13 +25,20 @@ namespace terse {
 // noticing that the process should stop; everything else happens in the caller's thread.
 class GrpcLink : public CoordinatorLink {
  public:
-  // Connects to `address` ("host:port"). UNAVAILABLE naming the address when nobody answers within `timeout`.
-  // `keepalive_seconds` as FleetChannelArguments. `stopping` ends every wait and must outlive the link.
-  static absl::StatusOr<std::unique_ptr<GrpcLink>> Connect(const std::string& address, absl::Duration timeout,
-                                                           double keepalive_seconds, const std::atomic<bool>* stopping);
+  struct Peer {
+    std::string address;  // "host:port"
+    TransportOptions transport;
+    double keepalive_seconds = kDefaultKeepaliveSeconds;  // as FleetChannelArguments
+  };
+  // UNAVAILABLE naming the address and gRPC's reason when nobody whom the TLS folder trusts answers within `timeout`,
+  // or when ConnectWith refuses. `stopping` ends every wait and must outlive the link.
+  static absl::StatusOr<std::unique_ptr<GrpcLink>> Connect(const Peer& peer, absl::Duration timeout,
+                                                           const std::atomic<bool>* stopping);
   ~GrpcLink() override;
 
   absl::Status Send(const FromClient& message) override;
+  // Once the stream has ended: PERMISSION_DENIED when the coordinator refuses this client's certificate, else
+  // UNAVAILABLE.
   absl::StatusOr<FromServer> Receive() override;
   void SetMaxDeltaBytes(int64_t bytes) override;
   absl::StatusOr<std::string> DownloadCheckpoint(Id128 lineage, int64_t version, int64_t max_bytes) override;
@@ -44,8 +53,8 @@ class GrpcLink : public CoordinatorLink {
   GrpcLink(std::shared_ptr<grpc::Channel> channel, const std::atomic<bool>* stopping);
   void ReadLoop();
   void CancelSoonAfterStop();
-  // Adds the messages to the inbox; false when one of them makes no sense.
-  bool Accept(const v1::ServerMessages& messages) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Adds the messages to the inbox. FAILED_PRECONDITION when one of them makes no sense.
+  absl::Status Accept(const v1::ServerMessages& messages) ABSL_LOCKS_EXCLUDED(mutex_);
   bool HasMessage() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return !inbox_.empty() || ended_; }
   // Starts the stream of a file's bytes from an offset on.
   using FileStream = std::unique_ptr<grpc::ClientReader<v1::FileChunk>>;
@@ -65,7 +74,7 @@ class GrpcLink : public CoordinatorLink {
   ServerMessageReader reader_ ABSL_GUARDED_BY(mutex_);
   std::deque<FromServer> inbox_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Status protocol_error_ ABSL_GUARDED_BY(mutex_);
+  absl::Status end_ ABSL_GUARDED_BY(mutex_);  // why, once ended_
   bool closed_ = false;  // caller's thread only
   std::thread read_thread_;
   std::thread stop_thread_;

@@ -18,7 +18,7 @@ constexpr uint64_t kRoundsPerPage = 4096;
 constexpr uint64_t kLedgerRowsPerPage = 32768;
 constexpr int kMaxReplyBytes = 64 << 20;
 
-std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
+grpc::ChannelArguments Arguments() {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxReplyBytes);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
@@ -26,16 +26,25 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 200);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  return arguments;
 }
 
 }  // namespace
 
-AdminClient::AdminClient(std::string address, absl::Duration timeout, std::string run)
+absl::StatusOr<AdminClient> AdminClient::Make(const Peer& peer, absl::Duration timeout, std::string run) {
+  grpc::ChannelArguments arguments = Arguments();
+  TERSE_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ChannelCredentials> credentials,
+                         ConnectWith(peer.transport, peer.address, {Role::kOperator, Role::kObserver}, &arguments));
+  return AdminClient(peer.address, grpc::CreateCustomChannel(peer.address, credentials, arguments), timeout,
+                     std::move(run));
+}
+
+AdminClient::AdminClient(std::string address, const std::shared_ptr<grpc::Channel>& channel, absl::Duration timeout,
+                         std::string run)
     : address_(std::move(address)),
       timeout_(timeout),
       run_(std::move(run)),
-      stub_(v1::Admin::NewStub(Connect(address_))) {}
+      stub_(v1::Admin::NewStub(channel)) {}
 
 template <typename Request, typename Reply>
 absl::Status AdminClient::Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "security/transport.h"
 #include "terse/v1/admin.grpc.pb.h"
 
 namespace terse {
@@ -20,8 +21,12 @@ namespace terse {
 // it cannot be reached or does not answer within `timeout`. Thread-safe.
 class AdminClient {
  public:
-  // All requests are about `run`; empty means the only one that the coordinator has.
-  AdminClient(std::string address, absl::Duration timeout, std::string run = "");
+  struct Peer {
+    std::string address;  // "host:port" or "unix:/path"
+    TransportOptions transport;
+  };
+  // All requests are about `run`; empty means the only one that the coordinator has. Statuses of ConnectWith.
+  static absl::StatusOr<AdminClient> Make(const Peer& peer, absl::Duration timeout, std::string run = "");
 
   // `module`: the TorchScript file of a run whose model is one. No timeout.
   absl::Status CreateRun(const v1::RunConfig& config, absl::string_view module);
@@ -51,6 +56,8 @@ class AdminClient {
 
  private:
   using Stub = v1::Admin::Stub;
+  AdminClient(std::string address, const std::shared_ptr<grpc::Channel>& channel, absl::Duration timeout,
+              std::string run);
   // One unary call.
   template <typename Request, typename Reply>
   absl::Status Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*), Request request,
@@ -61,10 +68,10 @@ class AdminClient {
   absl::Status ForEachPage(uint64_t first, uint64_t last, uint64_t page,
                            const std::function<absl::Status(uint64_t, uint64_t)>& fetch, uint64_t newest);
 
-  const std::string address_;
-  const absl::Duration timeout_;
-  const std::string run_;
-  const std::unique_ptr<v1::Admin::Stub> stub_;
+  std::string address_;
+  absl::Duration timeout_;
+  std::string run_;
+  std::unique_ptr<v1::Admin::Stub> stub_;
 };
 
 }  // namespace terse

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "core/status.h"
 #include "core/version.h"
 
 namespace terse {
@@ -14,7 +15,7 @@ using Local = absl::Status (*)(const CommandOptions&, const Terminal&);
 
 // What the command line is parsed into.
 struct Invocation {
-  std::string address = "127.0.0.1:7701";
+  AdminClient::Peer coordinator = {"unix:/var/lib/terse/admin.sock", {}};
   double timeout_seconds = 30;
   CommandOptions options;
   Remote remote = nullptr;  // either this
@@ -130,9 +131,21 @@ void Configure(CLI::App& app, Invocation* invocation) {
   app.require_subcommand(1);
   app.fallthrough();
   app.set_version_flag("--version", kVersion);
-  app.add_option("--admin", invocation->address, "Address of the coordinator's admin service")
+  app.add_option("--admin", invocation->coordinator.address,
+                 "Address of the coordinator's admin service: unix:PATH or host:port")
       ->envname("TERSE_ADMIN")
       ->capture_default_str();
+  TransportOptions& transport = invocation->coordinator.transport;
+  CLI::Option* tls = app.add_option("--tls", transport.tls_directory,
+                                    "Folder with an operator's or an observer's certificate, for host:port")
+                         ->envname("TERSE_TLS")
+                         ->check(CLI::ExistingDirectory);
+  app.add_option("--server-name", transport.server_name,
+                 "Host in the coordinator's certificate, where --admin has another")
+      ->needs(tls);
+  app.add_flag("--insecure", transport.insecure,
+               "Talk in cleartext to another machine too, because something else protects the network")
+      ->excludes(tls);
   app.add_option("--timeout", invocation->timeout_seconds, "Seconds to wait for an answer")
       ->check(CLI::Range(0.001, 86400.0))
       ->capture_default_str();
@@ -148,7 +161,9 @@ void Configure(CLI::App& app, Invocation* invocation) {
 
 absl::Status Dispatch(const Invocation& invocation, const Terminal& terminal) {
   if (invocation.local != nullptr) return invocation.local(invocation.options, terminal);
-  AdminClient client(invocation.address, absl::Seconds(invocation.timeout_seconds), invocation.options.run);
+  TERSE_ASSIGN_OR_RETURN(AdminClient client,
+                         AdminClient::Make(invocation.coordinator, absl::Seconds(invocation.timeout_seconds),
+                                           invocation.options.run));
   return invocation.remote(client, invocation.options, terminal);
 }
 

@@ -12,13 +12,13 @@
 #include "absl/time/clock.h"
 #include "coordinator/rpc/admin_service.h"
 #include "coordinator/rpc/fleet_service.h"
+#include "coordinator/rpc/listener.h"
 #include "coordinator/rpc/run_registry.h"
 #include "core/file_system.h"
 #include "core/status.h"
 #include "core/version.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
-#include "proto/channel_settings.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
 #include "spdlog/spdlog.h"
 #include "storage/state_directory.h"
@@ -52,32 +52,6 @@ class SignalWaiter {
   sigset_t signals_;
   std::thread thread_;
 };
-
-// A listening gRPC server of one service.
-struct Listener {
-  std::unique_ptr<grpc::Server> server;
-  std::string address;  // with the port that was chosen
-};
-
-absl::StatusOr<Listener> Listen(const std::string& address, const std::string& option, double keepalive_seconds,
-                                grpc::Service* service) {
-  grpc::ServerBuilder builder;
-  SetFleetServerOptions(&builder, keepalive_seconds);
-  int port = 0;
-  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
-  builder.RegisterService(service);
-  Listener listener;
-  listener.server = builder.BuildAndStart();
-  if (listener.server == nullptr || port == 0) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", address,
-                     ": the port is in use or the address is not this machine's; choose another "
-                     "with ",
-                     option));
-  }
-  listener.address = absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
-  return listener;
-}
 
 absl::Status WriteReadyFile(const std::string& path, const Listener& fleet, const Listener& admin) {
   if (path.empty()) return absl::OkStatus();
@@ -155,6 +129,18 @@ void LogRuns(const RunRegistry& runs, const Listener& fleet, const Listener& adm
   }
 }
 
+absl::StatusOr<std::shared_ptr<Gatekeeper>> OpenGate(const TransportOptions& transport, Clock* clock) {
+  if (transport.tls_directory.empty()) return std::shared_ptr<Gatekeeper>();
+  // Also the first look at the whole folder: its errors come before any port is taken.
+  TERSE_RETURN_IF_ERROR(OpenTlsDirectory(transport.tls_directory, {Role::kCoordinator}).status());
+  return Gatekeeper::Open(transport.tls_directory, clock);
+}
+
+std::string AdminAddress(const CoordinatorOptions& options) {
+  if (!options.admin.empty()) return options.admin;
+  return absl::StrCat("unix:", options.state_directory, "/", kAdminSocket);
+}
+
 // Everything between a locked state directory and the end of the process, in the order in which it must go away again.
 absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFactory& make_learning,
                          CoordinatorEnding* ending, const CoordinatorReady& on_ready) {
@@ -167,10 +153,13 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFac
                                            options.run_files));
   FleetService fleet_service(runs.get());
   AdminService admin_service(runs.get(), end_in_order);
-  TERSE_ASSIGN_OR_RETURN(const Listener fleet,
-                         Listen(options.listen, "--listen", options.keepalive_seconds, &fleet_service));
-  TERSE_ASSIGN_OR_RETURN(const Listener admin,
-                         Listen(options.admin, "--admin", options.keepalive_seconds, &admin_service));
+  TERSE_ASSIGN_OR_RETURN(const std::shared_ptr<Gatekeeper> gatekeeper, OpenGate(options.transport, &clock));
+  TERSE_ASSIGN_OR_RETURN(const Listener fleet, Listen({options.listen, "--listen", options.keepalive_seconds,
+                                                       options.transport, gatekeeper},
+                                                      &fleet_service));
+  TERSE_ASSIGN_OR_RETURN(const Listener admin, Listen({AdminAddress(options), "--admin", options.keepalive_seconds,
+                                                       options.transport, gatekeeper},
+                                                      &admin_service));
   watchman.Watch(runs.get(), fleet.server->GetHealthCheckService());
   LogRuns(*runs, fleet, admin);
   runs->Start();
@@ -192,6 +181,23 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFac
 
 }  // namespace
 
+namespace {
+
+void AddAddressOptions(CLI::App& app, CoordinatorOptions* options) {
+  app.add_option("--listen", options->listen, "address for clients; port 0 takes a free one")->capture_default_str();
+  app.add_option("--admin", options->admin,
+                 absl::StrCat("address for operators: host:port, or unix:PATH [unix:STATE/", kAdminSocket, "]"));
+  CLI::Option* tls = app.add_option("--tls", options->transport.tls_directory,
+                                    "folder with this coordinator's certificate, which `tersectl pki issue` makes: "
+                                    "connections over TCP then need certificates on both ends")
+                         ->check(CLI::ExistingDirectory);
+  app.add_flag("--insecure", options->transport.insecure,
+               "listen in cleartext for other machines too, because something else protects the network")
+      ->excludes(tls);
+}
+
+}  // namespace
+
 int ParseCoordinatorOptions(int argc, char** argv, CoordinatorOptions* options) {
   CLI::App app("terse-coordinator: runs the rounds of one federated training run.");
   app.set_version_flag("--version", kVersion);
@@ -202,8 +208,7 @@ int ParseCoordinatorOptions(int argc, char** argv, CoordinatorOptions* options) 
   app.add_option("--data", options->data_directory,
                  "directory of the data set for evaluation; without it, an embedded one")
       ->check(CLI::ExistingDirectory);
-  app.add_option("--listen", options->listen, "address for clients; port 0 takes a free one")->capture_default_str();
-  app.add_option("--admin", options->admin, "address for operators")->capture_default_str();
+  AddAddressOptions(app, options);
   app.add_option("--keepalive", options->keepalive_seconds,
                  "seconds of silence after which a connection is probed; clients may probe twice as often")
       ->check(CLI::Range(kLeastKeepaliveSeconds, 86400.0))

@@ -12,15 +12,19 @@
 #include "absl/types/optional.h"
 #include "coordinator/rpc/run_learning.h"
 #include "proto/keepalive.h"
+#include "security/transport.h"
 
 namespace terse {
+
+inline constexpr char kAdminSocket[] = "admin.sock";
 
 struct CoordinatorOptions {
   std::vector<std::string> run_files;  // TOML; none: every run that the state directory holds
   std::string state_directory;
   std::string data_directory;  // for evaluation; empty: the embedded data set
   std::string listen = "127.0.0.1:7700";
-  std::string admin = "127.0.0.1:7701";
+  std::string admin;  // empty: the Unix socket kAdminSocket in the state directory
+  TransportOptions transport;
   std::string ready_file;  // JSON with the two addresses, written once both are served
   std::string log_level = "info";
   double keepalive_seconds = kDefaultKeepaliveSeconds;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/rpc/gatekeeper.h"
 #include "core/status.h"
 
 namespace terse {
@@ -55,7 +56,9 @@ absl::StatusOr<absl::optional<FromClient>> SessionReactor::Bind() {
   }
   ClientMessageReader reader(/*max_update_bytes=*/0);
   TERSE_ASSIGN_OR_RETURN(absl::optional<FromClient> message, reader.Feed(incoming_));
-  const absl::StatusOr<RunHost*> run = runs_->Find(std::get<CheckIn>(*message).run);
+  const CheckIn& check_in = std::get<CheckIn>(*message);
+  TERSE_RETURN_IF_ERROR(CheckClaimedName(*context_->auth_context(), check_in.name));
+  const absl::StatusOr<RunHost*> run = runs_->Find(check_in.run);
   if (!run.ok()) {
     // The daemons of a fleet may be there before its first run.
     if (runs_->runs().empty()) return absl::UnavailableError(run.status().message());

@@ -1,0 +1,48 @@
+#include "coordinator/rpc/access.h"
+
+#include <algorithm>
+
+namespace terse {
+
+absl::Span<const MethodAccess> AccessTable() {
+  static const auto* const table = [] {
+    const std::vector<Role> trains = {Role::kClient};
+    const std::vector<Role> looks = {Role::kObserver, Role::kOperator};
+    const std::vector<Role> acts = {Role::kOperator};
+    const std::vector<Role> all = {Role::kClient, Role::kObserver, Role::kOperator};
+    return new std::vector<MethodAccess>{
+        {"/terse.v1.Fleet/Session", trains},
+        {"/terse.v1.Fleet/DownloadCheckpoint", trains},
+        {"/terse.v1.Fleet/DownloadModule", trains},
+        {"/terse.v1.Admin/ListRuns", looks},
+        {"/terse.v1.Admin/GetStatus", looks},
+        {"/terse.v1.Admin/ListRounds", looks},
+        {"/terse.v1.Admin/ListClients", looks},
+        {"/terse.v1.Admin/ListLedger", looks},
+        {"/terse.v1.Admin/ListEvents", looks},
+        {"/terse.v1.Admin/Watch", looks},
+        {"/terse.v1.Admin/CreateRun", acts},
+        {"/terse.v1.Admin/Stop", acts},
+        {"/terse.v1.Admin/Pause", acts},
+        {"/terse.v1.Admin/Resume", acts},
+        {"/terse.v1.Admin/AbortRound", acts},
+        {"/terse.v1.Admin/SetAside", acts},
+        // The model is what the fleet's data became: who looks at a run does not get it.
+        {"/terse.v1.Admin/Backup", acts},
+        {"/terse.v1.Admin/Export", acts},
+        {"/grpc.health.v1.Health/Check", all},
+        {"/grpc.health.v1.Health/Watch", all},
+        {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", looks},
+    };
+  }();
+  return *table;
+}
+
+bool MayCall(Role role, absl::string_view method) {
+  for (const MethodAccess& row : AccessTable()) {
+    if (row.method == method) return std::find(row.roles.begin(), row.roles.end(), role) != row.roles.end();
+  }
+  return false;
+}
+
+}  // namespace terse

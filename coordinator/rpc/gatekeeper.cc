@@ -1,0 +1,215 @@
+#include "coordinator/rpc/gatekeeper.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/rpc/access.h"
+#include "core/status.h"
+#include "proto/grpc_status.h"
+#include "security/tls_directory.h"
+#include "security/transport.h"
+#include "spdlog/spdlog.h"
+
+namespace terse {
+namespace {
+
+absl::string_view View(const grpc::string_ref& text) { return absl::string_view(text.data(), text.size()); }
+
+// Refuses a call before its service sees it.
+class CallCheck : public grpc::AuthMetadataProcessor {
+ public:
+  explicit CallCheck(std::shared_ptr<Gatekeeper> gatekeeper) : gatekeeper_(std::move(gatekeeper)) {}
+
+  bool IsBlocking() const override { return false; }
+
+  grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* context, OutputMetadata*,
+                       OutputMetadata*) override {
+    const auto path = metadata.find(":path");
+    const absl::string_view method = path == metadata.end() ? absl::string_view() : View(path->second);
+    const absl::StatusOr<absl::optional<CertificateFacts>> peer = PeerCertificate(*context);
+    if (!peer.ok() || !peer->has_value()) {
+      return grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
+                          absl::StrCat("the certificate is not one of this fleet: ",
+                                       peer.ok() ? "there is none" : peer.status().message()));
+    }
+    return ToGrpc(gatekeeper_->Check(**peer, method));
+  }
+
+ private:
+  const std::shared_ptr<Gatekeeper> gatekeeper_;
+};
+
+// Books a call from its first metadata to its end.
+class BookedCall : public grpc::experimental::Interceptor {
+ public:
+  BookedCall(std::shared_ptr<Gatekeeper> gatekeeper, grpc::ServerContextBase* call)
+      : gatekeeper_(std::move(gatekeeper)), call_(call) {}
+
+  void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
+    using Hook = grpc::experimental::InterceptionHookPoints;
+    if (methods->QueryInterceptionHookPoint(Hook::POST_RECV_INITIAL_METADATA)) Book();
+    // From here on gRPC may let go of the call.
+    if (methods->QueryInterceptionHookPoint(Hook::POST_RECV_CLOSE)) gatekeeper_->Strike(call_);
+    methods->Proceed();
+  }
+
+ private:
+  void Book() {
+    const absl::StatusOr<absl::optional<CertificateFacts>> peer = PeerCertificate(*call_->auth_context());
+    if (peer.ok() && peer->has_value()) gatekeeper_->Book(call_, **peer);
+  }
+
+  const std::shared_ptr<Gatekeeper> gatekeeper_;
+  grpc::ServerContextBase* const call_;
+};
+
+class CallBook : public grpc::experimental::ServerInterceptorFactoryInterface {
+ public:
+  explicit CallBook(std::shared_ptr<Gatekeeper> gatekeeper) : gatekeeper_(std::move(gatekeeper)) {}
+
+  grpc::experimental::Interceptor* CreateServerInterceptor(grpc::experimental::ServerRpcInfo* info) override {
+    return new BookedCall(gatekeeper_, info->server_context());
+  }
+
+ private:
+  const std::shared_ptr<Gatekeeper> gatekeeper_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Gatekeeper>> Gatekeeper::Open(const std::string& tls_directory, Clock* clock) {
+  TERSE_ASSIGN_OR_RETURN(RevocationList revocations, ReadRevocations(tls_directory));
+  return std::shared_ptr<Gatekeeper>(new Gatekeeper(tls_directory, std::move(revocations), clock));
+}
+
+Gatekeeper::Gatekeeper(std::string tls_directory, RevocationList revocations, Clock* clock)
+    : tls_directory_(std::move(tls_directory)),
+      clock_(clock),
+      revocations_(std::move(revocations)),
+      thread_([this] { WatchUntilClosed(); }) {}
+
+Gatekeeper::~Gatekeeper() {
+  {
+    absl::MutexLock lock(&mutex_);
+    closing_ = true;
+  }
+  thread_.join();
+}
+
+absl::Status Gatekeeper::Check(const CertificateFacts& peer, absl::string_view method) const {
+  {
+    absl::ReaderMutexLock lock(&mutex_);
+    TERSE_RETURN_IF_ERROR(CheckValid(peer));
+  }
+  if (MayCall(peer.identity.role, method)) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat("'", peer.identity.name, "' is ", RoleName(peer.identity.role),
+                                                  " by its certificate, which may not call ", method));
+}
+
+absl::Status Gatekeeper::CheckValid(const CertificateFacts& peer) const {
+  if (revocations_.serials.contains(peer.serial)) {
+    return absl::PermissionDeniedError(absl::StrCat("the certificate ", peer.serial, " of '", peer.identity.name,
+                                                    "' is revoked; the fleet's operator can issue another one"));
+  }
+  const absl::Time now = absl::FromUnixMicros(clock_->NowMicros());
+  if (now > peer.not_after) {
+    return absl::UnauthenticatedError(absl::StrCat("the certificate ", peer.serial, " of '", peer.identity.name,
+                                                   "' expired at ", absl::FormatTime(peer.not_after, absl::UTCTimeZone()),
+                                                   "; renew it with `tersectl pki issue --renew`"));
+  }
+  return absl::OkStatus();
+}
+
+void Gatekeeper::Book(grpc::ServerContextBase* call, const CertificateFacts& peer) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (CheckValid(peer).ok()) {
+      open_calls_[call] = peer;
+      return;
+    }
+  }
+  call->TryCancel();
+}
+
+void Gatekeeper::Strike(grpc::ServerContextBase* call) {
+  absl::MutexLock lock(&mutex_);
+  open_calls_.erase(call);
+  if (std::this_thread::get_id() == thread_.get_id()) return;
+  const auto is_free = [this, call]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return cancelling_ != call; };
+  mutex_.Await(absl::Condition(&is_free));
+}
+
+void Gatekeeper::WatchUntilClosed() {
+  const auto interval = absl::Seconds(kTlsReloadSeconds);
+  while (true) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (mutex_.AwaitWithTimeout(absl::Condition(&closing_), interval)) return;
+    }
+    Reload();
+    CancelInvalid();
+  }
+}
+
+void Gatekeeper::Reload() {
+  absl::StatusOr<RevocationList> list = ReadRevocations(tls_directory_);
+  absl::MutexLock lock(&mutex_);
+  // An empty list is one whose file is gone: nobody is readmitted by that.
+  if (list.ok() && list->serials.empty() && !revocations_.serials.empty()) {
+    list = absl::NotFoundError(absl::StrCat(tls_directory_, "/", kRevocationFile, " has lost its revocations"));
+  }
+  const std::string trouble(list.status().message());
+  if (trouble != trouble_ && !list.ok()) {
+    spdlog::error("{}; the list that was read before stays in force until this one is mended", trouble);
+  }
+  trouble_ = trouble;
+  if (list.ok()) revocations_ = *std::move(list);
+}
+
+void Gatekeeper::CancelInvalid() {
+  std::vector<grpc::ServerContextBase*> invalid;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [call, peer] : open_calls_) {
+      if (!CheckValid(peer).ok()) invalid.push_back(call);
+    }
+  }
+  for (grpc::ServerContextBase* call : invalid) {
+    if (!BeginCancelling(call)) continue;
+    call->TryCancel();
+    absl::MutexLock lock(&mutex_);
+    cancelling_ = nullptr;
+  }
+}
+
+bool Gatekeeper::BeginCancelling(grpc::ServerContextBase* call) {
+  absl::MutexLock lock(&mutex_);
+  const auto open = open_calls_.find(call);
+  if (open == open_calls_.end()) return false;
+  const absl::Status status = CheckValid(open->second);
+  if (status.ok()) return false;  // another call by now
+  spdlog::warn("ending a call of '{}': {}", open->second.identity.name, std::string(status.message()));
+  cancelling_ = call;
+  open_calls_.erase(open);
+  return true;
+}
+
+std::shared_ptr<grpc::AuthMetadataProcessor> MakeCallCheck(std::shared_ptr<Gatekeeper> gatekeeper) {
+  return std::make_shared<CallCheck>(std::move(gatekeeper));
+}
+
+std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeCallBook(
+    std::shared_ptr<Gatekeeper> gatekeeper) {
+  return std::make_unique<CallBook>(std::move(gatekeeper));
+}
+
+absl::Status CheckClaimedName(const grpc::AuthContext& context, const std::string& name) {
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<CertificateFacts> peer, PeerCertificate(context));
+  if (!peer.has_value() || peer->identity.name == name) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("the certificate is for '", peer->identity.name, "', not for '", name,
+                                                    "': start the client with --name ", peer->identity.name,
+                                                    " or with its own --tls folder"));
+}
+
+}  // namespace terse

@@ -1,0 +1,34 @@
+// A gRPC server on one address.
+#ifndef TERSE_COORDINATOR_RPC_LISTENER_H_
+#define TERSE_COORDINATOR_RPC_LISTENER_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "coordinator/rpc/gatekeeper.h"
+#include "grpcpp/grpcpp.h"
+#include "security/transport.h"
+
+namespace terse {
+
+struct Listener {
+  std::unique_ptr<grpc::Server> server;
+  std::string address;  // with the port that was chosen
+};
+
+struct ListenOptions {
+  std::string address;  // "host:port", where port 0 takes a free one, or "unix:/path"
+  std::string option;   // of the command line, for errors
+  double keepalive_seconds = 0;
+  TransportOptions transport;
+  std::shared_ptr<Gatekeeper> gatekeeper;  // of connections with TLS; without TLS there is none
+};
+
+// Serves `service`, which must outlive the listener. A Unix socket is made for its owner only; one that a process left
+// behind is replaced. UNAVAILABLE when the address cannot be listened on; statuses of ListenWith.
+absl::StatusOr<Listener> Listen(const ListenOptions& options, grpc::Service* service);
+
+}  // namespace terse
+
+#endif  // TERSE_COORDINATOR_RPC_LISTENER_H_
