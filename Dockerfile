@@ -23,6 +23,7 @@ COPY cmake cmake
 COPY core core
 COPY compression compression
 COPY storage storage
+COPY security security
 COPY proto proto
 COPY learning learning
 COPY coordinator coordinator
@@ -44,8 +45,9 @@ COPY LICENSE /usr/share/doc/terse/LICENSE
 USER terse
 WORKDIR /state
 VOLUME /state
-ENV OMP_NUM_THREADS=1
+ENV OMP_NUM_THREADS=1 TERSE_ADMIN=unix:/state/admin.sock
 EXPOSE 7700
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
-  CMD ["tersectl", "--admin", "127.0.0.1:7701", "status"]
-CMD ["terse-coordinator", "--run", "/etc/terse/runs/demo.toml", "--state", "/state", "--listen", "0.0.0.0:7700"]
+  CMD ["tersectl", "status"]
+CMD ["terse-coordinator", "--run", "/etc/terse/runs/demo.toml", "--state", "/state", "--listen", "0.0.0.0:7700", \
+  "--tls", "/etc/terse/tls"]

@@ -94,7 +94,7 @@ compose() {
 }
 
 in_coordinator() {
-  docker exec "$coordinator" tersectl --admin 127.0.0.1:7701 "$@" </dev/null
+  docker exec "$coordinator" tersectl "$@" </dev/null
 }
 
 # Everything that was started goes, whatever happened; the logs stay in the run folder.

@@ -12,15 +12,9 @@
 #include "grpcpp/grpcpp.h"
 #include "security/certificate.h"
 #include "security/tls_directory.h"
+#include "security/transport_options.h"
 
 namespace terse {
-
-// What a program's command line says about it.
-struct TransportOptions {
-  std::string tls_directory;  // as OpenTlsDirectory; empty: cleartext
-  std::string server_name;    // of the coordinator's certificate; empty: the host of the address
-  bool insecure = false;      // cleartext also to and from other machines
-};
 
 // How often a program looks for renewed files in its TLS folder, and a coordinator at its connections' certificates.
 inline constexpr int kTlsReloadSeconds = 1;

@@ -16,7 +16,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "coordinator/admin/admin_client.h"
-#include "coordinator/rpc/server.h"
+#include "coordinator/rpc/coordinator_thread.h"
 #include "coordinator/torch_learning.h"
 #include "core/file_system.h"
 #include "core/status.h"
@@ -29,38 +29,6 @@ namespace terse {
 namespace {
 
 std::atomic<bool> stop_requested{false};
-
-// The coordinator in a thread of this process, from its construction to its end.
-class CoordinatorThread {
- public:
-  explicit CoordinatorThread(const CoordinatorOptions& options)
-      : thread_([this, options] {
-          status_ = ServeRuns(options, TorchRunLearning(), &ending_, [this](const CoordinatorAddresses& addresses) {
-            addresses_ = addresses;
-            ready_.Notify();
-          });
-          if (!ready_.HasBeenNotified()) ready_.Notify();
-        }) {
-    ready_.WaitForNotification();
-  }
-  ~CoordinatorThread() { Stop().IgnoreError(); }
-
-  // Empty when it could not start; Stop says why.
-  const CoordinatorAddresses& addresses() const { return addresses_; }
-
-  absl::Status Stop() {
-    ending_.Decide(absl::OkStatus());
-    if (thread_.joinable()) thread_.join();
-    return status_;
-  }
-
- private:
-  CoordinatorEnding ending_;
-  CoordinatorAddresses addresses_;
-  absl::Notification ready_;
-  absl::Status status_;
-  std::thread thread_;
-};
 
 // A process with virtual clients, which is told to stop when the object goes.
 class Worker {
@@ -189,10 +157,10 @@ absl::StatusOr<FleetResult> RunFleet(const FleetOptions& options,
   serving.data_directory = options.data;
   serving.listen = "127.0.0.1:0";
   serving.admin = "127.0.0.1:0";
-  CoordinatorThread coordinator(serving);
+  CoordinatorThread coordinator(serving, TorchRunLearning());
   if (coordinator.addresses().fleet.empty()) return coordinator.Stop();
   std::vector<std::unique_ptr<Worker>> workers = StartWorkers(options, coordinator.addresses().fleet);
-  AdminClient admin(coordinator.addresses().admin, absl::Seconds(60));
+  TERSE_ASSIGN_OR_RETURN(AdminClient admin, AdminClient::Make({coordinator.addresses().admin, {}}, absl::Seconds(60)));
   StopWatch watch(
       [&workers]() -> absl::Status {
         for (const std::unique_ptr<Worker>& worker : workers) TERSE_RETURN_IF_ERROR(worker->Check());

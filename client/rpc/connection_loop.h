@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "core/trainer.h"
 #include "proto/keepalive.h"
-#include "security/transport.h"
+#include "security/transport_options.h"
 
 namespace terse {
 

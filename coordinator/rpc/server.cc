@@ -21,6 +21,8 @@
 #include "grpcpp/health_check_service_interface.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
 #include "spdlog/spdlog.h"
+#include "security/tls_directory.h"
+#include "security/transport.h"
 #include "storage/state_directory.h"
 
 namespace terse {

@@ -12,7 +12,7 @@
 #include "absl/types/optional.h"
 #include "coordinator/rpc/run_learning.h"
 #include "proto/keepalive.h"
-#include "security/transport.h"
+#include "security/transport_options.h"
 
 namespace terse {
 

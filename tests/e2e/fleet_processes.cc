@@ -126,6 +126,7 @@ void FleetProcesses::StartCoordinator(const std::string& run_file, const Place& 
                                    "--ready-file",
                                    ready};
   if (!run_file.empty()) argv.insert(argv.end(), {"--run", run_file});
+  if (!place.address.empty()) argv.push_back("--insecure");  // another host's
   argv.insert(argv.end(), extra_.begin(), extra_.end());
   coordinator_ = std::make_unique<Process>(CommandLine(place, argv), directory_ / "coordinator.log");
   while (!std::filesystem::exists(ready)) {
@@ -140,6 +141,7 @@ void FleetProcesses::StartClient(int index, const Place& place) {
   std::vector<std::string> argv = {
       client_path_, "--coordinator",    coordinator, "--name", absl::StrCat("client-", index),
       "--state",    client_state(index)};
+  if (!place.address.empty()) argv.push_back("--insecure");
   argv.insert(argv.end(), extra_.begin(), extra_.end());
   if (static_cast<int>(clients_.size()) <= index) clients_.resize(index + 1);
   clients_[index] =

@@ -1,0 +1,17 @@
+// How a program's connections are protected, as its command line says: for headers that have nothing to do with gRPC.
+#ifndef TERSE_SECURITY_TRANSPORT_OPTIONS_H_
+#define TERSE_SECURITY_TRANSPORT_OPTIONS_H_
+
+#include <string>
+
+namespace terse {
+
+struct TransportOptions {
+  std::string tls_directory;  // as OpenTlsDirectory; empty: cleartext
+  std::string server_name;    // of the coordinator's certificate; empty: the host of the address
+  bool insecure = false;      // cleartext also to and from other machines
+};
+
+}  // namespace terse
+
+#endif  // TERSE_SECURITY_TRANSPORT_OPTIONS_H_

@@ -1,0 +1,93 @@
+#include "tests/security/secure_fleet.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "core/file_system.h"
+#include "security/tls_directory.h"
+#include "tests/testing/grid_learning.h"
+
+namespace terse {
+namespace {
+
+void Write(const std::string& folder, const char* name, const std::string& bytes) {
+  const absl::Status written = ReplaceFile(PosixFiles(), absl::StrCat(folder, "/", name), {bytes});
+  ASSERT_TRUE(written.ok()) << written;
+}
+
+template <typename T>
+T Must(absl::StatusOr<T> value) {
+  EXPECT_TRUE(value.ok()) << value.status();
+  return *std::move(value);
+}
+
+}  // namespace
+
+SecureFleet::SecureFleet() {
+  authority_ = Must(Authority::Create(Path("pki"), "fleet", absl::Hours(24)));
+  coordinator_tls_ = IssueFrom(authority_.get(), {{Role::kCoordinator, "coordinator"}, {"localhost", "127.0.0.1"}},
+                               absl::Hours(1));
+}
+
+std::string SecureFleet::IssueFrom(Authority* authority, const CertificateRequest& request, absl::Duration lifetime) {
+  const std::string folder = Path(absl::StrCat("tls-", folders_++));
+  EXPECT_TRUE(PosixFiles().MakeDirectory(folder).ok());
+  const std::string key = Must(MakeKey());
+  Write(folder, kKeyFile, key);
+  Write(folder, kCertificateFile, Must(authority->Issue(Must(MakeRequest(request, key)), lifetime)));
+  Write(folder, kAuthorityFile, authority->certificate());
+  return folder;
+}
+
+std::string SecureFleet::Issue(Role role, const std::string& name, absl::Duration lifetime) {
+  return IssueFrom(authority_.get(), {{role, name}, {}}, lifetime);
+}
+
+std::string SecureFleet::IssueElsewhere(Role role, const std::string& name) {
+  if (other_authority_ == nullptr) {
+    other_authority_ = Must(Authority::Create(Path("other-pki"), "other", absl::Hours(24)));
+  }
+  const std::string folder = IssueFrom(other_authority_.get(), {{role, name}, {}}, absl::Hours(1));
+  Write(folder, kAuthorityFile, authority_->certificate());
+  return folder;
+}
+
+std::string SecureFleet::SelfSigned(Role role, const std::string& name) {
+  const std::string folder = Issue(role, name);
+  const std::string command = absl::StrCat(
+      "openssl req -x509 -key ", folder, "/", kKeyFile, " -subj /CN=self -addext 'subjectAltName=URI:",
+      ToUri({role, name}), "' -addext 'extendedKeyUsage=clientAuth' -days 2 -out ", folder, "/", kCertificateFile);
+  EXPECT_EQ(std::system(command.c_str()), 0) << command;
+  return folder;
+}
+
+void SecureFleet::Renew(const std::string& folder, Role role, const std::string& name, absl::Duration lifetime) {
+  const std::string key = Must(PosixFiles().Read(absl::StrCat(folder, "/", kKeyFile)));
+  Write(folder, kCertificateFile, Must(authority_->Issue(Must(MakeRequest({{role, name}, {}}, key)), lifetime)));
+}
+
+void SecureFleet::Revoke(const std::string& name) {
+  Must(authority_->Revoke(name));
+  Write(coordinator_tls_, kRevocationFile, Must(authority_->RevocationListPem()));
+}
+
+void SecureFleet::Serve(const std::string& run_file) {
+  CoordinatorOptions options;
+  if (!run_file.empty()) options.run_files = {run_file};
+  options.state_directory = Path("state");
+  options.listen = "localhost:0";
+  options.admin = "localhost:0";
+  options.transport.tls_directory = coordinator_tls_;
+  coordinator_ = std::make_unique<CoordinatorThread>(options, GridLearningFactory());
+  ASSERT_FALSE(addresses().fleet.empty()) << Stop();
+}
+
+TransportOptions SecureFleet::Transport(const std::string& folder) const {
+  TransportOptions transport;
+  transport.tls_directory = folder;
+  return transport;
+}
+
+}  // namespace terse

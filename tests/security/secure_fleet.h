@@ -1,0 +1,53 @@
+// An authority, certificates of every kind, and a coordinator over TLS in the test's own process.
+#ifndef TERSE_TESTS_SECURITY_SECURE_FLEET_H_
+#define TERSE_TESTS_SECURITY_SECURE_FLEET_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/time/time.h"
+#include "coordinator/rpc/coordinator_thread.h"
+#include "security/authority.h"
+#include "tests/testing/temp_directory.h"
+
+namespace terse {
+
+class SecureFleet {
+ public:
+  // A fleet with an authority and, for the coordinator, a certificate for localhost.
+  SecureFleet();
+
+  // Makes the TLS folder of a new certificate and returns its path.
+  std::string Issue(Role role, const std::string& name, absl::Duration lifetime = absl::Hours(1));
+  // The same from an authority that the fleet does not know.
+  std::string IssueElsewhere(Role role, const std::string& name);
+  // A certificate that its own key has signed, with the fleet's authority as the one trusted.
+  std::string SelfSigned(Role role, const std::string& name);
+  // Makes the folder of what `name` has now anew, with another certificate.
+  void Renew(const std::string& folder, Role role, const std::string& name, absl::Duration lifetime);
+  // Revokes all of a name, and tells the coordinator's folder.
+  void Revoke(const std::string& name);
+
+  // Serves the runs of `run_file`, or none without one, with TLS on both addresses.
+  void Serve(const std::string& run_file = "");
+  absl::Status Stop() { return coordinator_->Stop(); }
+
+  const CoordinatorAddresses& addresses() const { return coordinator_->addresses(); }
+  // Makes a path in the fleet's own directory.
+  std::string Path(const std::string& name) const { return directory_.path() + "/" + name; }
+  // What a client needs to reach it: the certificate is for localhost, and so is the address.
+  TransportOptions Transport(const std::string& folder) const;
+
+ private:
+  std::string IssueFrom(Authority* authority, const CertificateRequest& request, absl::Duration lifetime);
+
+  TempDirectory directory_;
+  int folders_ = 0;
+  std::unique_ptr<Authority> authority_, other_authority_;
+  std::string coordinator_tls_;
+  std::unique_ptr<CoordinatorThread> coordinator_;
+};
+
+}  // namespace terse
+
+#endif  // TERSE_TESTS_SECURITY_SECURE_FLEET_H_
