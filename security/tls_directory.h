@@ -3,9 +3,12 @@
 #define TERSE_SECURITY_TLS_DIRECTORY_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "security/certificate.h"
 
 namespace terse {
@@ -20,12 +23,11 @@ struct TlsDirectory {
   CertificateFacts certificate;
 };
 
-// Reads and checks the folder: the certificate is of `role`, is the key's, the authority signed it, and it is within
+// Reads and checks the folder: the certificate is of one of `roles`, is the key's, the authority signed it, and it is within
 // its time now. NOT_FOUND or INVALID_ARGUMENT naming the file; FAILED_PRECONDITION for a wrong role, key, authority or
 // time. Each says what to do.
-absl::StatusOr<TlsDirectory> OpenTlsDirectory(const std::string& path, Role role);
-// The same for one of two roles (tersectl's).
-absl::StatusOr<TlsDirectory> OpenTlsDirectory(const std::string& path, Role role, Role other);
+absl::StatusOr<TlsDirectory> OpenTlsDirectory(const std::string& path, const std::vector<Role>& roles,
+                                              absl::Time now = absl::Now());
 
 // The list in the folder, which is empty when there is no file. Statuses of ReadRevocationList.
 absl::StatusOr<RevocationList> ReadRevocations(const std::string& path);
