@@ -23,6 +23,7 @@ COPY cmake cmake
 COPY core core
 COPY compression compression
 COPY storage storage
+COPY security security
 COPY proto proto
 COPY learning learning
 COPY coordinator coordinator
