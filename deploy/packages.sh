@@ -15,7 +15,8 @@ TERSE_BUILD_PACKAGES=(
 )
 # What the tests need beside the binaries: an independent reader of every file that Terse writes, the fuzzers' compiler,
 # two hosts with a bad wire between them.
-TERSE_TEST_PACKAGES=(python3 python3-numpy python3-torch sqlite3 clang-14 libclang-rt-14-dev iproute2 iptables)
+TERSE_TEST_PACKAGES=(python3 python3-numpy python3-torch sqlite3 openssl clang-14 libclang-rt-14-dev iproute2
+  iptables)
 # What bench/plot_*.py draw with.
 TERSE_BENCH_PACKAGES=(python3 python3-matplotlib)
 # What the three executables need to run, and nothing else (the container image).

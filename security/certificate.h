@@ -1,7 +1,9 @@
-// X.509 certificates, keys and revocation lists as Terse uses them: PEM in, facts out. OpenSSL stays in the source file.
+// X.509 certificates, keys and revocation lists as Terse uses them: PEM in, facts out. OpenSSL stays in the source
+// file.
 #ifndef TERSE_SECURITY_CERTIFICATE_H_
 #define TERSE_SECURITY_CERTIFICATE_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -35,11 +37,12 @@ absl::Status CheckKeyPair(absl::string_view certificate_pem, absl::string_view k
 // A revocation list, as the authority signed it.
 struct RevocationList {
   absl::flat_hash_set<std::string> serials;  // as CertificateFacts::serial
-  absl::Time issued;
+  absl::Time issued = absl::InfinitePast();
 };
 
-// INVALID_ARGUMENT when `crl_pem` is no list; PERMISSION_DENIED when the authority of `authority_pem` did not sign it.
-// A list whose next-update time has passed is still taken: to forget revocations would be worse than an old list.
+// INVALID_ARGUMENT when `crl_pem` is no list, or one that may cover only a part of the certificates; PERMISSION_DENIED
+// when the authority of `authority_pem` did not sign it. A list whose next-update time has passed is still taken: to
+// forget revocations would be worse than an old list.
 absl::StatusOr<RevocationList> ReadRevocationList(absl::string_view crl_pem, absl::string_view authority_pem);
 
 // A new P-256 key, PKCS #8 in PEM.
@@ -51,11 +54,11 @@ struct CertificateRequest {
   std::vector<std::string> hosts;  // where a coordinator is reached: DNS names or IP addresses; others need none
 };
 
-// PKCS #10, signed with the key. INVALID_ARGUMENT for a bad name, a host that is neither a DNS name nor an address, or
-// an unreadable key.
+// PKCS #10, signed with the key. INVALID_ARGUMENT for a bad name, a host that is neither a DNS name nor an address,
+// more than 64 of them, a coordinator without one, or a key that is unreadable or none of MakeKey's kind.
 absl::StatusOr<std::string> MakeRequest(const CertificateRequest& request, absl::string_view key_pem);
 // Checks the signature: PERMISSION_DENIED when it is not the request's own key's. INVALID_ARGUMENT for anything else
-// that MakeRequest does not write.
+// that MakeRequest does not write, but for the subject, which nobody looks at.
 absl::StatusOr<CertificateRequest> ReadRequest(absl::string_view request_pem);
 
 }  // namespace terse

@@ -23,13 +23,15 @@ struct TlsDirectory {
   CertificateFacts certificate;
 };
 
-// Reads and checks the folder: the certificate is of one of `roles`, is the key's, the authority signed it, and it is within
-// its time now. NOT_FOUND or INVALID_ARGUMENT naming the file; FAILED_PRECONDITION for a wrong role, key, authority or
-// time. Each says what to do.
+// Reads and checks the folder: the certificate is of one of `roles`, is the key's, may be used by its role, the
+// authority signed it, and both are within their time at `now`. NOT_FOUND or INVALID_ARGUMENT naming the file;
+// FAILED_PRECONDITION for a wrong role, key, authority, purpose or time. Each says what to do. Only the first
+// certificate of ca.crt counts, so there must not be another: INVALID_ARGUMENT.
 absl::StatusOr<TlsDirectory> OpenTlsDirectory(const std::string& path, const std::vector<Role>& roles,
                                               absl::Time now = absl::Now());
 
-// The list in the folder, which is empty when there is no file. Statuses of ReadRevocationList.
+// The list in the folder, which is empty when there is no file. Statuses of ReadRevocationList, and NOT_FOUND when
+// there is a list but no ca.crt.
 absl::StatusOr<RevocationList> ReadRevocations(const std::string& path);
 
 }  // namespace terse
