@@ -1,5 +1,7 @@
 #include "security/transport.h"
 
+#include <arpa/inet.h>
+
 #include <cstdlib>
 #include <utility>
 
@@ -57,7 +59,9 @@ bool IsUnixSocket(const std::string& address) { return absl::StartsWith(address,
 
 bool IsLocalAddress(const std::string& address) {
   const std::string host = HostOf(address);
-  return IsUnixSocket(address) || host == "localhost" || absl::StartsWith(host, "127.") || host == "::1";
+  in_addr ipv4 = {};
+  const bool is_loopback = inet_pton(AF_INET, host.c_str(), &ipv4) == 1 && (ntohl(ipv4.s_addr) >> 24) == IN_LOOPBACKNET;
+  return IsUnixSocket(address) || host == "localhost" || is_loopback || host == "::1";
 }
 
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ListenWith(

@@ -58,7 +58,18 @@ std::string SecureFleet::SelfSigned(Role role, const std::string& name) {
   const std::string folder = Issue(role, name);
   const std::string command = absl::StrCat(
       "openssl req -x509 -key ", folder, "/", kKeyFile, " -subj /CN=self -addext 'subjectAltName=URI:",
-      ToUri({role, name}), "' -addext 'extendedKeyUsage=clientAuth' -days 2 -out ", folder, "/", kCertificateFile);
+      ToUri({role, name}), "' -addext 'extendedKeyUsage=clientAuth' -days 2 -out ", folder, "/", kCertificateFile, " 2>/dev/null");
+  EXPECT_EQ(std::system(command.c_str()), 0) << command;
+  return folder;
+}
+
+std::string SecureFleet::WithoutIdentity() {
+  const std::string folder = Issue(Role::kOperator, "nobody");
+  const std::string authority = absl::StrCat(Path("pki"), "/ca");
+  const std::string command = absl::StrCat("openssl req -new -key ", folder, "/", kKeyFile,
+                                           " -subj /CN=nobody | openssl x509 -req -CA ", authority, ".crt -CAkey ",
+                                           authority, ".key -CAcreateserial -days 1 -out ", folder, "/",
+                                           kCertificateFile, " 2>/dev/null");
   EXPECT_EQ(std::system(command.c_str()), 0) << command;
   return folder;
 }

@@ -23,7 +23,9 @@ class SecureFleet {
   std::string IssueElsewhere(Role role, const std::string& name);
   // A certificate that its own key has signed, with the fleet's authority as the one trusted.
   std::string SelfSigned(Role role, const std::string& name);
-  // Makes the folder of what `name` has now anew, with another certificate.
+  // A certificate of the fleet's authority, made with openssl, that names nobody.
+  std::string WithoutIdentity();
+  // Puts another certificate for the same key into a folder that Issue made.
   void Renew(const std::string& folder, Role role, const std::string& name, absl::Duration lifetime);
   // Revokes all of a name, and tells the coordinator's folder.
   void Revoke(const std::string& name);
@@ -35,6 +37,7 @@ class SecureFleet {
   const CoordinatorAddresses& addresses() const { return coordinator_->addresses(); }
   // Makes a path in the fleet's own directory.
   std::string Path(const std::string& name) const { return directory_.path() + "/" + name; }
+  const std::string& coordinator_tls() const { return coordinator_tls_; }
   // What a client needs to reach it: the certificate is for localhost, and so is the address.
   TransportOptions Transport(const std::string& folder) const;
 

@@ -1,0 +1,7 @@
+# gRPC's library is not instrumented, so ThreadSanitizer would report what it cannot see.
+if(TERSE_SANITIZER STREQUAL "thread")
+  return()
+endif()
+terse_test(terse_tls_test
+  SRCS access_test.cc secure_fleet.cc secure_fleet.h tls_test.cc
+  DEPS terse_coordinator_rpc terse_client_rpc terse_admin terse_testing)

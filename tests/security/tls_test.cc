@@ -1,0 +1,308 @@
+// A fleet over TLS: who is who, and what becomes of those whose certificate is wrong, ends or is taken back.
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "client/rpc/connection_loop.h"
+#include "client/rpc/grpc_link.h"
+#include "coordinator/rpc/gatekeeper.h"
+#include "security/transport.h"
+#include "tests/coordinator/tersectl.h"
+#include "tests/security/secure_fleet.h"
+#include "tests/testing/grid_learning.h"
+#include "tests/testing/grid_trainer.h"
+
+namespace terse {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr absl::Duration kPatience = absl::Seconds(60);
+
+// A client daemon in a thread of the test.
+class ClientThread {
+ public:
+  ClientThread(const DaemonOptions& options)
+      : thread_([this, options] {
+          status_ = ServeCoordinator(options, GridTrainerFactory(), &stop_);
+          ended_.Notify();
+        }) {}
+  ~ClientThread() { Stop(); }
+
+  bool WaitForEnd(absl::Duration timeout = kPatience) { return ended_.WaitForNotificationWithTimeout(timeout); }
+  // Its status once it has ended.
+  absl::Status Stop() {
+    stop_.store(true);
+    if (thread_.joinable()) thread_.join();
+    return status_;
+  }
+
+ private:
+  std::atomic<bool> stop_{false};
+  absl::Notification ended_;
+  absl::Status status_;
+  std::thread thread_;
+};
+
+class Tls : public testing::Test {
+ protected:
+  std::string RunFile(int64_t rounds, int clients) {
+    const std::string path = fleet_.Path("run.toml");
+    std::ofstream(path) << "name = 'r'\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 1.0\n[codec]\nname = "
+                           "'sbc'\ndensity = 0.02\n[rounds]\ncount = "
+                        << rounds << "\nclients = " << clients << "\nevaluate_every = 1000000\n";
+    return path;
+  }
+
+  DaemonOptions Client(const std::string& name, const std::string& folder) {
+    DaemonOptions options;
+    options.coordinator = fleet_.addresses().fleet;
+    options.name = name;
+    options.state_directory = fleet_.Path("client-" + name);
+    options.transport = fleet_.Transport(folder);
+    options.first_backoff_seconds = 0.05;
+    return options;
+  }
+
+  Outcome Ctl(const std::string& folder, std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"--admin", fleet_.addresses().admin, "--tls", folder});
+    return Invoke(arguments);
+  }
+
+  // Rounds that are committed, as an operator sees them.
+  int64_t Committed() {
+    const Outcome status = Ctl(operator_, {"status", "--json"});
+    const size_t at = status.out.find("\"version\"");
+    return at == std::string::npos ? -1 : std::atoll(status.out.c_str() + status.out.find(':', at) + 1);
+  }
+  bool WaitForRoundsBeyond(int64_t rounds) {
+    const absl::Time deadline = absl::Now() + kPatience;
+    while (Committed() <= rounds) {
+      if (absl::Now() > deadline) return false;
+      absl::SleepFor(absl::Milliseconds(50));
+    }
+    return true;
+  }
+
+  SecureFleet fleet_;
+  const std::string operator_ = fleet_.Issue(Role::kOperator, "ops");
+};
+
+TEST_F(Tls, AFleetFinishesItsRun) {
+  fleet_.Serve(RunFile(5, 2));
+  ClientThread first(Client("a", fleet_.Issue(Role::kClient, "a")));
+  ClientThread second(Client("b", fleet_.Issue(Role::kClient, "b")));
+  EXPECT_TRUE(first.WaitForEnd());
+  EXPECT_TRUE(second.WaitForEnd());
+  EXPECT_EQ(first.Stop(), absl::OkStatus());
+  EXPECT_EQ(second.Stop(), absl::OkStatus());
+  EXPECT_EQ(Committed(), 5);
+}
+
+TEST_F(Tls, AClientIsWhoItsCertificateSays) {
+  fleet_.Serve(RunFile(5, 1));
+  ClientThread liar(Client("b", fleet_.Issue(Role::kClient, "a")));
+  ASSERT_TRUE(liar.WaitForEnd());
+  EXPECT_THAT(std::string(liar.Stop().message()), HasSubstr("the certificate is for 'a', not for 'b'"));
+  EXPECT_EQ(Committed(), 0);
+}
+
+TEST_F(Tls, AnOperatorOfTheFleetIsNoClient) {
+  fleet_.Serve(RunFile(5, 1));
+  ClientThread client(Client("ops", operator_));
+  EXPECT_FALSE(client.WaitForEnd(absl::Seconds(1)));
+  EXPECT_EQ(Committed(), 0);
+}
+
+TEST_F(Tls, ARevokedClientIsEndedAndSaysWhy) {
+  fleet_.Serve(RunFile(1'000'000, 1));
+  ClientThread client(Client("a", fleet_.Issue(Role::kClient, "a")));
+  ASSERT_TRUE(WaitForRoundsBeyond(3));
+  fleet_.Revoke("a");
+  ASSERT_TRUE(client.WaitForEnd());
+  const absl::Status status = client.Stop();
+  EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("is revoked"));
+}
+
+TEST_F(Tls, ACallWithoutEndEndsWithARevocation) {
+  const std::string observer = fleet_.Issue(Role::kObserver, "eyes");
+  fleet_.Serve(RunFile(1'000'000, 1));
+  absl::Notification done;
+  Outcome watch;
+  std::thread watching([&] {
+    watch = Ctl(observer, {"watch", "--patience", "1"});
+    done.Notify();
+  });
+  EXPECT_FALSE(done.WaitForNotificationWithTimeout(absl::Seconds(2)));
+  fleet_.Revoke("eyes");
+  EXPECT_TRUE(done.WaitForNotificationWithTimeout(kPatience));
+  if (!done.HasBeenNotified()) fleet_.Stop().IgnoreError();
+  watching.join();
+  EXPECT_NE(watch.code, 0);
+  EXPECT_THAT(watch.err, HasSubstr("is revoked"));
+}
+
+TEST_F(Tls, ARenewedCertificateGoesOnWhereTheOldOneEnds) {
+  fleet_.Serve(RunFile(1'000'000, 1));
+  const std::string folder = fleet_.Issue(Role::kClient, "a", absl::Seconds(5));
+  const absl::Time end = absl::Now() + absl::Seconds(5);
+  ClientThread client(Client("a", folder));
+  ASSERT_TRUE(WaitForRoundsBeyond(0));
+  fleet_.Renew(folder, Role::kClient, "a", absl::Hours(1));
+  absl::SleepFor(end + absl::Seconds(3) - absl::Now());
+  const int64_t rounds = Committed();
+  EXPECT_TRUE(WaitForRoundsBeyond(rounds));
+  EXPECT_FALSE(client.WaitForEnd(absl::ZeroDuration()));
+}
+
+TEST_F(Tls, AnExpiredClientComesBackOnceItIsRenewed) {
+  fleet_.Serve(RunFile(1'000'000, 1));
+  const std::string folder = fleet_.Issue(Role::kClient, "a", absl::Seconds(4));
+  const absl::Time end = absl::Now() + absl::Seconds(4);
+  ClientThread client(Client("a", folder));
+  ASSERT_TRUE(WaitForRoundsBeyond(0));
+  absl::SleepFor(end + absl::Seconds(3) - absl::Now());
+  const int64_t rounds = Committed();
+  absl::SleepFor(absl::Seconds(1));
+  EXPECT_EQ(Committed(), rounds) << "it trains with an expired certificate";
+  fleet_.Renew(folder, Role::kClient, "a", absl::Hours(1));
+  EXPECT_TRUE(WaitForRoundsBeyond(rounds));
+}
+
+TEST_F(Tls, OnlyVersionOneThree) {
+  fleet_.Serve();
+  const std::string connect =
+      absl::StrCat("openssl s_client -connect ", fleet_.addresses().fleet, " -CAfile ", operator_, "/ca.crt -cert ",
+                   operator_, "/node.crt -key ", operator_, "/node.key -verify_return_error -brief </dev/null ");
+  EXPECT_EQ(std::system((connect + "-tls1_3 2>/dev/null").c_str()), 0);
+  EXPECT_NE(std::system((connect + "-tls1_2 2>/dev/null").c_str()), 0);
+}
+
+TEST_F(Tls, TheCoordinatorMustBeTheOneThatWasCalled) {
+  fleet_.Serve();
+  const std::atomic<bool> stop{false};
+  GrpcLink::Peer peer = {fleet_.addresses().fleet, fleet_.Transport(fleet_.Issue(Role::kClient, "a")), 60};
+  EXPECT_TRUE(GrpcLink::Connect(peer, kPatience, &stop).ok());
+  peer.transport.server_name = "elsewhere.example";
+  EXPECT_EQ(GrpcLink::Connect(peer, kPatience, &stop).status().code(), absl::StatusCode::kUnavailable);
+  peer.transport.server_name = "127.0.0.1";
+  EXPECT_TRUE(GrpcLink::Connect(peer, kPatience, &stop).ok());
+}
+
+TEST_F(Tls, AClientCannotPassForTheCoordinator) {
+  const std::string thief = fleet_.Issue(Role::kClient, "localhost");
+  grpc::SslServerCredentialsOptions ssl;
+  ssl.pem_key_cert_pairs.push_back({Slurp(thief + "/node.key"), Slurp(thief + "/node.crt")});
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("localhost:0", grpc::SslServerCredentials(ssl), &port);
+  v1::Fleet::Service service;
+  builder.RegisterService(&service);
+  const auto server = builder.BuildAndStart();
+  const std::atomic<bool> stop{false};
+  const auto link = GrpcLink::Connect(
+      {absl::StrCat("localhost:", port), fleet_.Transport(fleet_.Issue(Role::kClient, "a")), 60}, kPatience, &stop);
+  EXPECT_EQ(link.status().code(), absl::StatusCode::kUnavailable) << link.status();
+}
+
+TEST_F(Tls, AnObserverLooksAndDoesNotTouch) {
+  const std::string observer = fleet_.Issue(Role::kObserver, "eyes");
+  fleet_.Serve(RunFile(5, 1));
+  EXPECT_EQ(Ctl(observer, {"status"}).code, 0);
+  const Outcome refused = Ctl(observer, {"stop", "--shutdown"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("'eyes' is observer by its certificate, which may not call"));
+  EXPECT_EQ(Ctl(operator_, {"pause"}).code, 0);
+}
+
+TEST_F(Tls, TheUnixSocketIsItsOwnersAlone) {
+  CoordinatorOptions options;
+  options.run_files = {RunFile(5, 1)};
+  options.state_directory = fleet_.Path("plain");
+  options.listen = "127.0.0.1:0";
+  CoordinatorThread coordinator(options, GridLearningFactory());
+  const std::string socket = options.state_directory + "/admin.sock";
+  EXPECT_EQ(coordinator.addresses().admin, "unix:" + socket);
+  struct stat info = {};
+  ASSERT_EQ(stat(socket.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+  EXPECT_EQ(Invoke({"--admin", "unix:" + socket, "status"}).code, 0);
+}
+
+TEST_F(Tls, CleartextStaysOnThisMachine) {
+  CoordinatorOptions options;
+  options.state_directory = fleet_.Path("plain");
+  options.listen = "0.0.0.0:0";
+  CoordinatorThread refused(options, GridLearningFactory());
+  const absl::Status status = refused.Stop();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("0.0.0.0:0"), HasSubstr("--tls"), HasSubstr("--insecure")));
+  options.transport.insecure = true;
+  CoordinatorThread served(options, GridLearningFactory());
+  EXPECT_EQ(served.Stop(), absl::OkStatus());
+}
+
+TEST(Transport, KnowsWhatIsLocal) {
+  for (const char* local : {"unix:/run/x.sock", "localhost:1", "127.0.0.1:1", "127.9.9.9:1", "[::1]:1"}) {
+    EXPECT_TRUE(IsLocalAddress(local)) << local;
+  }
+  for (const char* remote : {"0.0.0.0:1", "[::]:1", "10.0.0.1:1", "localhost.example:1", "127.example:1", "12.7.0.1:1"}) {
+    EXPECT_FALSE(IsLocalAddress(remote)) << remote;
+  }
+}
+
+class GatekeeperTest : public testing::Test {
+ protected:
+  absl::Status Check(const Gatekeeper& gatekeeper, const std::string& folder) {
+    return gatekeeper.Check(*ReadCertificate(Slurp(folder + "/node.crt")), "/terse.v1.Admin/GetStatus");
+  }
+  bool RefusesSoon(const Gatekeeper& gatekeeper, const std::string& folder) {
+    const absl::Time deadline = absl::Now() + kPatience;
+    while (Check(gatekeeper, folder).ok()) {
+      if (absl::Now() > deadline) return false;
+      absl::SleepFor(absl::Milliseconds(20));
+    }
+    return true;
+  }
+
+  SecureFleet fleet_;
+  SystemClock clock_;
+};
+
+TEST_F(GatekeeperTest, AListThatIsDamagedOrGoneReadmitsNobody) {
+  const std::string former = fleet_.Issue(Role::kOperator, "former");
+  const auto gatekeeper = Gatekeeper::Open(fleet_.coordinator_tls(), &clock_);
+  ASSERT_TRUE(gatekeeper.ok()) << gatekeeper.status();
+  EXPECT_EQ(Check(**gatekeeper, former), absl::OkStatus());
+  fleet_.Revoke("former");
+  ASSERT_TRUE(RefusesSoon(**gatekeeper, former));
+  const std::string list = fleet_.coordinator_tls() + "/crl.pem";
+  const std::string good = Slurp(list);
+  std::ofstream(list) << "damaged";
+  absl::SleepFor(absl::Milliseconds(1500));
+  EXPECT_EQ(Check(**gatekeeper, former).code(), absl::StatusCode::kPermissionDenied);
+  std::filesystem::remove(list);
+  absl::SleepFor(absl::Milliseconds(1500));
+  EXPECT_EQ(Check(**gatekeeper, former).code(), absl::StatusCode::kPermissionDenied);
+  // A new process knows nothing of what was, so it must not start with a damaged list.
+  std::ofstream(list) << "damaged";
+  EXPECT_FALSE(Gatekeeper::Open(fleet_.coordinator_tls(), &clock_).ok());
+  std::ofstream(list) << good;
+  EXPECT_TRUE(Gatekeeper::Open(fleet_.coordinator_tls(), &clock_).ok());
+}
+
+}  // namespace
+}  // namespace terse
