@@ -8,8 +8,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "core/file_system.h"
+#include "absl/types/optional.h"
+#include "core/clock.h"
 #include "security/certificate.h"
 
 namespace terse {
@@ -20,35 +22,41 @@ struct IssuedCertificate {
 };
 
 // Not thread-safe; holds the lock on its folder while it lives, so that two commands at once are refused
-// (FAILED_PRECONDITION). Statuses are FileSystem's and those named below.
+// (FAILED_PRECONDITION). What root writes into a folder of somebody else's belongs to that one. Statuses are
+// FileSystem's and those named below.
 class Authority {
  public:
-  // Makes the folder with a new key and a certificate of its own. ALREADY_EXISTS when there is an authority.
+  // Makes the folder, or takes an empty one and makes it private, with a new key and a certificate of its own that ends
+  // `lifetime` from now. `name` is as CheckClientName allows. ALREADY_EXISTS when there is an authority;
+  // FAILED_PRECONDITION when there is something else; INVALID_ARGUMENT for a bad name or lifetime. `clock` must outlive
+  // the authority; nullptr: the system's.
   static absl::StatusOr<std::unique_ptr<Authority>> Create(const std::string& directory, const std::string& name,
-                                                           absl::Duration lifetime);
+                                                           absl::Duration lifetime, Clock* clock = nullptr);
   // NOT_FOUND when there is none, with how to make it; DATA_LOSS when its files do not belong together.
-  static absl::StatusOr<std::unique_ptr<Authority>> Open(const std::string& directory);
+  static absl::StatusOr<std::unique_ptr<Authority>> Open(const std::string& directory, Clock* clock = nullptr);
+  ~Authority();
 
   const std::string& certificate() const;  // PEM
+  absl::Time not_after() const;
   // The current revocation list, PEM; it lists every certificate that was revoked, with its time.
   absl::StatusOr<std::string> RevocationListPem() const;
 
-  // Signs what a request asks for and records it before it returns. INVALID_ARGUMENT for a bad request or a
-  // coordinator without a host; FAILED_PRECONDITION when the lifetime would outlast the authority's.
+  // Signs what a request asks for, from kBackdating ago (security/signing.h) until `lifetime` from now, and records it
+  // before it returns. PERMISSION_DENIED and INVALID_ARGUMENT as of ReadRequest, the latter also for a lifetime that is
+  // not positive; FAILED_PRECONDITION when it would outlast the authority's.
   absl::StatusOr<std::string> Issue(absl::string_view request_pem, absl::Duration lifetime);
-  // Revokes by serial, or every valid certificate of a name. Returns those that it revoked. NOT_FOUND when there is
-  // none. The new list is on disk when it returns.
+  // Revokes by serial, or every certificate of a name, of whatever role, that is neither expired nor revoked. Returns
+  // those that it revoked. NOT_FOUND when there is none, RESOURCE_EXHAUSTED when the list would be longer than
+  // kMaxPemBytes. The new list is on disk when it returns.
   absl::StatusOr<std::vector<CertificateFacts>> Revoke(const std::string& serial_or_name);
-  // In the order in which they were issued.
+  // By the second in which they were issued, then by serial. DATA_LOSS naming a file that this authority did not sign.
   absl::StatusOr<std::vector<IssuedCertificate>> List() const;
 
  private:
   class Impl;
   explicit Authority(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
 
- public:
-  ~Authority();
+  const std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace terse

@@ -60,6 +60,8 @@ absl::StatusOr<std::string> MakeRequest(const CertificateRequest& request, absl:
 // Checks the signature: PERMISSION_DENIED when it is not the request's own key's. INVALID_ARGUMENT for anything else
 // that MakeRequest does not write, but for the subject, which nobody looks at.
 absl::StatusOr<CertificateRequest> ReadRequest(absl::string_view request_pem);
+// As CheckKeyPair, of a request.
+absl::Status CheckRequestKey(absl::string_view request_pem, absl::string_view key_pem);
 
 }  // namespace terse
 

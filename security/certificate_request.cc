@@ -100,4 +100,14 @@ absl::StatusOr<CertificateRequest> ReadRequest(absl::string_view request_pem) {
   return result;
 }
 
+absl::Status CheckRequestKey(absl::string_view request_pem, absl::string_view key_pem) {
+  TERSE_ASSIGN_OR_RETURN(const RequestPtr request, ParseRequest(request_pem));
+  TERSE_ASSIGN_OR_RETURN(const KeyPtr key, ParseKey(key_pem));
+  ERR_clear_error();
+  const bool belong = X509_REQ_check_private_key(request.get(), key.get()) == 1;
+  ERR_clear_error();
+  if (belong) return absl::OkStatus();
+  return absl::FailedPreconditionError("the private key is not that of the certificate request");
+}
+
 }  // namespace terse

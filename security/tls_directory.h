@@ -16,6 +16,7 @@ namespace terse {
 inline constexpr char kAuthorityFile[] = "ca.crt";      // the authority's certificate
 inline constexpr char kCertificateFile[] = "node.crt";  // this process's own
 inline constexpr char kKeyFile[] = "node.key";          // mode 0600
+inline constexpr char kRequestFile[] = "node.csr";      // while the authority has not signed it
 inline constexpr char kRevocationFile[] = "crl.pem";    // optional
 
 struct TlsDirectory {

@@ -3,7 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <map>
 #include <string>
+#include <vector>
 
+#include "coordinator/admin/pki_commands.h"
 #include "core/status.h"
 #include "core/version.h"
 
@@ -126,6 +128,56 @@ void AddActions(CLI::App& app, Invocation* invocation) {
   AddLocal(app, "config", "Every key of a run file: type, default, what is allowed", ShowConfigReference, invocation);
 }
 
+// Who a certificate is for.
+void AddSubject(CLI::App* command, PkiOptions* options) {
+  static const std::vector<std::string> kRoles = {"coordinator", "client", "observer", "operator"};
+  command->add_option("ROLE", options->role, "coordinator, client, observer or operator")
+      ->required()
+      ->check(CLI::IsMember(kRoles));
+  command->add_option("NAME", options->name, "Its name; a client's is that of terse-client --name")->required();
+  command
+      ->add_option("--host", options->hosts, "DNS name or IP address under which a coordinator is reached; repeatable")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_flag("--renew", options->renew, "Keep the key that is in the folder");
+}
+
+void AddDays(CLI::App* command, int64_t* days) {
+  command->add_option("--days", *days, "Days that it is valid")
+      ->check(CLI::Range(int64_t{1}, int64_t{36500}))
+      ->capture_default_str();
+}
+
+void AddPki(CLI::App& app, Invocation* invocation) {
+  PkiOptions* const options = &invocation->options.pki;
+  CLI::App* pki = app.add_subcommand("pki", "The fleet's certificates (docs/SECURITY.md)");
+  pki->require_subcommand(1);
+  pki->add_option("--pki", options->authority, "The authority's folder")->capture_default_str();
+  CLI::App* init = AddLocal(*pki, "init", "Make an authority", InitAuthority, invocation);
+  init->add_option("--name", options->authority_name, "Its name")->capture_default_str();
+  AddDays(init, &options->authority_days);
+  CLI::App* issue = AddLocal(*pki, "issue", "Make a key and its certificate", IssueCertificate, invocation);
+  AddSubject(issue, options);
+  AddDays(issue, &options->days);
+  issue->add_option("--out", options->out, "TLS folder to write to")->required();
+  CLI::App* request =
+      AddLocal(*pki, "request", "Make a key here and a request for the authority", RequestCertificate, invocation);
+  AddSubject(request, options);
+  request->add_option("--out", options->out, "TLS folder to write to")->required();
+  CLI::App* sign = AddLocal(*pki, "sign", "Sign a request that `request` made", SignRequest, invocation);
+  sign->add_option("FILE", options->request, "The request")->required();
+  AddDays(sign, &options->days);
+  sign->add_option("--role", options->role, "The role that it asks for; needed for others than clients");
+  sign->add_option("--out", options->out, "Folder to write to")->required();
+  CLI::App* revoke = AddLocal(*pki, "revoke", "Take certificates back", RevokeCertificates, invocation);
+  revoke->add_option("SERIAL|NAME", options->name, "One certificate, or all valid ones of a name")->required();
+  revoke->add_option("--into", options->into, "A coordinator's TLS folder that gets the new list; repeatable")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  CLI::App* list = AddLocal(*pki, "list", "The certificates that were issued", ListCertificates, invocation);
+  list->add_flag("--revoked", options->revoked, "Only those that were taken back");
+}
+
 void Configure(CLI::App& app, Invocation* invocation) {
   app.name("tersectl");
   app.require_subcommand(1);
@@ -157,6 +209,7 @@ void Configure(CLI::App& app, Invocation* invocation) {
   AddRunControl(app, invocation);
   AddBackups(app, invocation);
   AddActions(app, invocation);
+  AddPki(app, invocation);
 }
 
 absl::Status Dispatch(const Invocation& invocation, const Terminal& terminal) {

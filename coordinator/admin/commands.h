@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -18,6 +19,22 @@ struct Terminal {
   std::ostream* out = nullptr;  // results
   std::ostream* err = nullptr;  // errors and remarks
   bool color = false;
+};
+
+// What the command line said to `pki` (coordinator/admin/pki_commands.h).
+struct PkiOptions {
+  std::string authority = "pki";         // the authority's folder
+  std::string authority_name = "fleet";  // init
+  int64_t authority_days = 3650;         // init
+  int64_t days = 365;                    // issue, sign
+  std::string role;                      // issue, request; sign: empty unless repeated
+  std::string name;                      // issue, request; revoke: also a serial number
+  std::vector<std::string> hosts;        // issue, request
+  std::string out;                       // issue, request, sign: the TLS folder
+  bool renew = false;                    // issue, request
+  std::string request;                   // sign: the file
+  std::vector<std::string> into;         // revoke: TLS folders
+  bool revoked = false;                  // list
 };
 
 // What the command line said.
@@ -42,6 +59,7 @@ struct CommandOptions {
   std::string backup;           // restore: a directory that `backup` wrote
   std::string state_directory;  // restore: the coordinator's
   bool force = false;           // restore
+  PkiOptions pki;
 };
 
 // All return the error of AdminClient or of the file system that ended them.

@@ -14,10 +14,10 @@ constexpr char kBold[] = "\033[1m";
 constexpr char kReset[] = "\033[0m";
 
 absl::string_view ColorOf(absl::string_view state) {
-  for (const absl::string_view good : {"committed", "finished", "connected", "training"}) {
+  for (const absl::string_view good : {"committed", "finished", "connected", "training", "valid"}) {
     if (state == good) return "\033[32m";
   }
-  for (const absl::string_view bad : {"aborted", "stopped", "away"}) {
+  for (const absl::string_view bad : {"aborted", "stopped", "away", "expired", "revoked"}) {
     if (state == bad) return "\033[31m";
   }
   for (const absl::string_view under_way : {"open", "closed", "active"}) {

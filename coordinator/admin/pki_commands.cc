@@ -1,0 +1,283 @@
+#include "coordinator/admin/pki_commands.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "coordinator/admin/pki_folder.h"
+#include "coordinator/admin/print.h"
+#include "coordinator/admin/text_table.h"
+#include "core/file_system.h"
+#include "core/status.h"
+#include "security/authority.h"
+#include "security/tls_directory.h"
+
+namespace terse {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+absl::Duration Days(int64_t days) { return days * absl::Hours(24); }
+
+std::string Text(absl::Time time) { return TimeText(absl::ToUnixMicros(time)); }
+
+// "client 'berlin-1'".
+std::string WhoText(const Identity& identity) {
+  return absl::StrCat(RoleName(identity.role), " '", identity.name, "'");
+}
+
+std::string FactsText(const CertificateFacts& facts) {
+  const std::string hosts = facts.hosts.empty() ? "" : absl::StrCat(", reached as ", absl::StrJoin(facts.hosts, ", "));
+  return absl::StrCat(WhoText(facts.identity), hosts, ", serial ", facts.serial, ", valid until ",
+                      Text(facts.not_after));
+}
+
+Json FactsJson(const CertificateFacts& facts) {
+  return {{"role", std::string(RoleName(facts.identity.role))},
+          {"name", facts.identity.name},
+          {"serial", facts.serial},
+          {"hosts", facts.hosts},
+          {"issued_us", absl::ToUnixMicros(facts.not_before)},
+          {"expires_us", absl::ToUnixMicros(facts.not_after)}};
+}
+
+// How a process of that role is started with the folder.
+std::string StartText(Role role, const std::string& folder) {
+  switch (role) {
+    case Role::kCoordinator:
+      return absl::StrCat("terse-coordinator --tls ", folder);
+    case Role::kClient:
+      return absl::StrCat("terse-client --tls ", folder);
+    case Role::kObserver:
+    case Role::kOperator:
+      return absl::StrCat("tersectl --tls ", folder, " status");
+  }
+  return "";
+}
+
+absl::StatusOr<CertificateRequest> Wanted(const PkiOptions& options) {
+  CertificateRequest request;
+  TERSE_ASSIGN_OR_RETURN(request.identity.role, ParseRole(options.role));
+  request.identity.name = options.name;
+  request.hosts = options.hosts;
+  return request;
+}
+
+void PrintWritten(const std::vector<std::string>& written, const Terminal& terminal) {
+  *terminal.out << "written: " << absl::StrJoin(written, ", ") << "\n";
+}
+
+void PrintFacts(const CommandOptions& options, const CertificateFacts& facts, const std::vector<std::string>& written,
+                const std::string& next, const Terminal& terminal) {
+  if (options.json) {
+    Json json = FactsJson(facts);
+    json["files"] = written;
+    return PrintJson(json, terminal);
+  }
+  *terminal.out << FactsText(facts) << "\n";
+  PrintWritten(written, terminal);
+  *terminal.out << next << "\n";
+}
+
+// The certificate and what its holder needs of the authority.
+absl::Status WriteCertificate(const PkiFolder& folder, const Authority& authority, Role role,
+                              const std::string& certificate, std::vector<std::string>* written) {
+  TERSE_RETURN_IF_ERROR(folder.Write(kAuthorityFile, authority.certificate(), written));
+  if (role == Role::kCoordinator) {
+    TERSE_ASSIGN_OR_RETURN(const std::string list, authority.RevocationListPem());
+    TERSE_RETURN_IF_ERROR(folder.Write(kRevocationFile, list, written));
+  }
+  return folder.Write(kCertificateFile, certificate, written);
+}
+
+Json IssuedJson(const IssuedCertificate& one, absl::string_view state) {
+  Json json = FactsJson(one.facts);
+  json["state"] = std::string(state);
+  json["revoked_us"] = one.revoked.has_value() ? Json(absl::ToUnixMicros(*one.revoked)) : Json(nullptr);
+  return json;
+}
+
+absl::string_view StateOf(const IssuedCertificate& one, absl::Time now) {
+  if (one.revoked.has_value()) return "revoked";
+  return one.facts.not_after < now ? "expired" : "valid";
+}
+
+std::string LeftText(absl::Duration left) {
+  if (left <= absl::ZeroDuration()) return "-";
+  const int64_t days = left / absl::Hours(24);
+  return days > 1 ? absl::StrCat(days, " days") : DurationText(absl::ToDoubleSeconds(left));
+}
+
+// The request's role must be a client's, or repeated on the command line.
+absl::Status CheckRole(const PkiOptions& options, const Identity& identity) {
+  const absl::string_view role = RoleName(identity.role);
+  if (options.role.empty() ? identity.role == Role::kClient : options.role == role) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(options.request, " asks for a certificate of ", WhoText(identity),
+                                                    "; if that is what you want to give, say --role ", role));
+}
+
+// Writes the authority's list to every folder of --into.
+absl::Status Spread(const PkiOptions& options, const Authority& authority, std::vector<std::string>* written) {
+  TERSE_ASSIGN_OR_RETURN(const std::string list, authority.RevocationListPem());
+  for (const std::string& path : options.into) {
+    TERSE_RETURN_IF_ERROR(PkiFolder(path).Write(kRevocationFile, list, written));
+  }
+  return absl::OkStatus();
+}
+
+// A folder that is not a coordinator's of this authority would be left with a list that it cannot use.
+absl::Status CheckTargets(const PkiOptions& options, const Authority& authority) {
+  for (const std::string& path : options.into) {
+    TERSE_ASSIGN_OR_RETURN(const absl::optional<std::string> trusted, PkiFolder(path).Read(kAuthorityFile));
+    if (!trusted.has_value() || *trusted != authority.certificate()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(path, " holds no ", kAuthorityFile, " of this authority; nothing was revoked: correct --into"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status InitAuthority(const CommandOptions& options, const Terminal& terminal) {
+  const PkiOptions& pki = options.pki;
+  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Authority> authority,
+                         Authority::Create(pki.authority, pki.authority_name, Days(pki.authority_days)));
+  if (options.json) {
+    PrintJson({{"directory", pki.authority}, {"expires_us", absl::ToUnixMicros(authority->not_after())}}, terminal);
+    return absl::OkStatus();
+  }
+  *terminal.out << "authority '" << pki.authority_name << "' in " << pki.authority << ", valid until "
+                << Text(authority->not_after()) << "\n"
+                << "Whoever has this folder can let anybody into the fleet: keep it on a machine of its own, with a "
+                   "backup.\n"
+                << "Next: tersectl pki issue coordinator NAME --host HOST --out DIR --pki " << pki.authority << "\n";
+  return absl::OkStatus();
+}
+
+absl::Status IssueCertificate(const CommandOptions& options, const Terminal& terminal) {
+  const PkiOptions& pki = options.pki;
+  const PkiFolder folder(pki.out);
+  TERSE_ASSIGN_OR_RETURN(CertificateRequest wanted, Wanted(pki));
+  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Authority> authority, Authority::Open(pki.authority));
+  TERSE_ASSIGN_OR_RETURN(const std::string key, folder.Key(pki.renew));
+  absl::optional<CertificateFacts> old;
+  TERSE_RETURN_IF_ERROR(folder.CheckBelongs(authority->certificate(), wanted.identity, &old));
+  if (pki.renew && wanted.hosts.empty() && old.has_value()) wanted.hosts = old->hosts;
+  TERSE_ASSIGN_OR_RETURN(const std::string request, MakeRequest(wanted, key));
+  TERSE_RETURN_IF_ERROR(folder.Prepare());
+  TERSE_ASSIGN_OR_RETURN(const std::string certificate, authority->Issue(request, Days(pki.days)));
+  TERSE_ASSIGN_OR_RETURN(const CertificateFacts facts, ReadCertificate(certificate));
+  std::vector<std::string> written;
+  if (pki.renew) {
+    TERSE_RETURN_IF_ERROR(folder.Write(kCertificateFile, certificate, &written));
+    PrintFacts(options, facts, written, "Start the process that uses it again, before the old one expires.", terminal);
+    return absl::OkStatus();
+  }
+  TERSE_RETURN_IF_ERROR(WriteCertificate(folder, *authority, wanted.identity.role, certificate, &written));
+  // Last: until it is there, the command can be given again.
+  TERSE_RETURN_IF_ERROR(folder.Write(kKeyFile, key, &written));
+  PrintFacts(options, facts, written,
+             absl::StrCat("Next: bring ", pki.out, " to its machine on a way that nobody else can read, and there\n  ",
+                          StartText(wanted.identity.role, pki.out)),
+             terminal);
+  return absl::OkStatus();
+}
+
+absl::Status RequestCertificate(const CommandOptions& options, const Terminal& terminal) {
+  const PkiOptions& pki = options.pki;
+  const PkiFolder folder(pki.out);
+  TERSE_ASSIGN_OR_RETURN(const CertificateRequest wanted, Wanted(pki));
+  TERSE_ASSIGN_OR_RETURN(const std::string key, folder.Key(pki.renew));
+  TERSE_ASSIGN_OR_RETURN(const std::string request, MakeRequest(wanted, key));
+  TERSE_RETURN_IF_ERROR(folder.Prepare());
+  std::vector<std::string> written;
+  TERSE_RETURN_IF_ERROR(folder.Write(kRequestFile, request, &written));
+  if (!pki.renew) TERSE_RETURN_IF_ERROR(folder.Write(kKeyFile, key, &written));
+  if (options.json) {
+    PrintJson({{"role", pki.role}, {"name", pki.name}, {"hosts", pki.hosts}, {"files", written}}, terminal);
+    return absl::OkStatus();
+  }
+  const bool client = wanted.identity.role == Role::kClient;
+  *terminal.out << "request of " << WhoText(wanted.identity) << "\n";
+  PrintWritten(written, terminal);
+  *terminal.out << "Next: bring " << folder.PathOf(kRequestFile) << ", and not the key, to the authority, and there\n"
+                << "  tersectl pki sign " << kRequestFile << (client ? "" : absl::StrCat(" --role ", pki.role))
+                << " --out " << pki.name << "\n";
+  return absl::OkStatus();
+}
+
+absl::Status SignRequest(const CommandOptions& options, const Terminal& terminal) {
+  const PkiOptions& pki = options.pki;
+  const PkiFolder folder(pki.out);
+  TERSE_ASSIGN_OR_RETURN(const std::string request, PosixFiles().Read(pki.request, kMaxPemBytes));
+  absl::StatusOr<CertificateRequest> asked = ReadRequest(request);
+  if (!asked.ok()) return Annotate(asked.status(), pki.request);
+  TERSE_RETURN_IF_ERROR(CheckRole(pki, asked->identity));
+  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Authority> authority, Authority::Open(pki.authority));
+  absl::optional<CertificateFacts> old;
+  TERSE_RETURN_IF_ERROR(folder.CheckBelongs(authority->certificate(), asked->identity, &old));
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<std::string> key, folder.Read(kKeyFile));
+  if (key.has_value()) TERSE_RETURN_IF_ERROR(Annotate(CheckRequestKey(request, *key), folder.PathOf(kKeyFile)));
+  TERSE_RETURN_IF_ERROR(folder.Prepare());
+  TERSE_ASSIGN_OR_RETURN(const std::string certificate, authority->Issue(request, Days(pki.days)));
+  TERSE_ASSIGN_OR_RETURN(const CertificateFacts facts, ReadCertificate(certificate));
+  std::vector<std::string> written;
+  TERSE_RETURN_IF_ERROR(WriteCertificate(folder, *authority, asked->identity.role, certificate, &written));
+  PrintFacts(options, facts, written,
+             absl::StrCat("Next: put these files beside the ", kKeyFile, " of the request, in DIR, and there\n  ",
+                          StartText(asked->identity.role, "DIR")),
+             terminal);
+  return absl::OkStatus();
+}
+
+absl::Status RevokeCertificates(const CommandOptions& options, const Terminal& terminal) {
+  const PkiOptions& pki = options.pki;
+  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Authority> authority, Authority::Open(pki.authority));
+  TERSE_RETURN_IF_ERROR(CheckTargets(pki, *authority));
+  const absl::StatusOr<std::vector<CertificateFacts>> revoked = authority->Revoke(pki.name);
+  if (!revoked.ok() && !absl::IsNotFound(revoked.status())) return revoked.status();
+  std::vector<std::string> written = {absl::StrCat(pki.authority, "/", kRevocationFile)};
+  TERSE_RETURN_IF_ERROR(Spread(pki, *authority, &written));
+  TERSE_RETURN_IF_ERROR(revoked.status());
+  if (options.json) {
+    Json list = Json::array();
+    for (const CertificateFacts& facts : *revoked) list.push_back(FactsJson(facts));
+    PrintJson({{"revoked", list}, {"files", written}}, terminal);
+    return absl::OkStatus();
+  }
+  for (const CertificateFacts& facts : *revoked) {
+    *terminal.out << "revoked: " << WhoText(facts.identity) << ", serial " << facts.serial << "\n";
+  }
+  PrintWritten(written, terminal);
+  *terminal.out << "Next: bring " << written[0] << " into the TLS folder of every coordinator (--into does so on this "
+                << "machine); one without it lets the holder in.\n";
+  return absl::OkStatus();
+}
+
+absl::Status ListCertificates(const CommandOptions& options, const Terminal& terminal) {
+  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Authority> authority, Authority::Open(options.pki.authority));
+  TERSE_ASSIGN_OR_RETURN(const std::vector<IssuedCertificate> issued, authority->List());
+  const absl::Time now = absl::Now();
+  Json list = Json::array();
+  TextTable table({{"role"}, {"name"}, {"serial"}, {"expires in", true}, {"state"}});
+  for (const IssuedCertificate& one : issued) {
+    if (options.pki.revoked && !one.revoked.has_value()) continue;
+    const absl::string_view state = StateOf(one, now);
+    list.push_back(IssuedJson(one, state));
+    table.AddRow({std::string(RoleName(one.facts.identity.role)), one.facts.identity.name, one.facts.serial,
+                  LeftText(one.facts.not_after - now), std::string(state)});
+  }
+  if (options.json) {
+    PrintJson(list, terminal);
+  } else {
+    *terminal.out << table.Render(terminal.color);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace terse
