@@ -63,6 +63,7 @@ absl::Status AdminClient::ToAbsl(const grpc::Status& status) const {
   switch (status.error_code()) {
     case grpc::StatusCode::OK:
       return absl::OkStatus();
+    case grpc::StatusCode::CANCELLED:  // by the coordinator, which says why to the next call
     case grpc::StatusCode::UNAVAILABLE:
     case grpc::StatusCode::DEADLINE_EXCEEDED:
       return absl::UnavailableError(absl::StrCat("the coordinator at ", address_, " does not answer (",

@@ -36,14 +36,14 @@ v1::BackupChunk FileChunk(const std::string& name, uint64_t size, const std::str
 class BackupTest : public ::testing::Test {
  protected:
   // What the coordinator sends, and behind it the hash.
-  Outcome BackUp(std::vector<v1::BackupChunk> chunks) {
+  CtlOutcome BackUp(std::vector<v1::BackupChunk> chunks) {
     BackupHash hash;
     for (const v1::BackupChunk& chunk : chunks) hash.Add(chunk);
     chunks.emplace_back().set_hash(hash.ToBytes());
     server_.SetBackup(std::move(chunks));
     return Fetch();
   }
-  Outcome Fetch() { return Invoke({"backup", "--out", out_, "--admin", server_.address()}); }
+  CtlOutcome Fetch() { return Invoke({"backup", "--out", out_, "--admin", server_.address()}); }
   bool NothingIsLeft() const { return std::filesystem::is_empty(directory_.path()); }
 
   FakeAdminServer server_;
@@ -54,7 +54,7 @@ class BackupTest : public ::testing::Test {
 TEST_F(BackupTest, ArrivesWholeOrNotAtAll) {
   const std::vector<v1::BackupChunk> chunks = {FileChunk("checkpoints/0000000007.ckpt", 3, "abc"),
                                                FileChunk("run.sqlite", 5, "de"), FileChunk("", 0, "fgh")};
-  const Outcome saved = BackUp(chunks);
+  const CtlOutcome saved = BackUp(chunks);
   EXPECT_EQ(saved.code, kExitOk) << saved.err;
   EXPECT_EQ(saved.out, out_ + ": 2 files, 8 B\n");
   EXPECT_EQ(Slurp(out_ + "/run.sqlite"), "defgh");
@@ -104,7 +104,7 @@ class RestoreTest : public ::testing::Test {
     EXPECT_TRUE(store.ok()) << store.status();
     return (*(*store)->Run())->lineage;
   }
-  Outcome Restore(std::vector<std::string> arguments = {}) {
+  CtlOutcome Restore(std::vector<std::string> arguments = {}) {
     arguments.insert(arguments.begin(), {"restore", backup_, "--state", state_});
     return Invoke(arguments);
   }
@@ -115,7 +115,7 @@ class RestoreTest : public ::testing::Test {
 };
 
 TEST_F(RestoreTest, MakesARunOfItsOwn) {
-  const Outcome restored = Restore();
+  const CtlOutcome restored = Restore();
   EXPECT_EQ(restored.code, kExitOk) << restored.err;
   EXPECT_THAT(restored.out, StartsWith("run kept is in " + state_ + "/runs/kept, at version 0\n"));
   EXPECT_THAT(restored.out, HasSubstr("terse-coordinator --state " + state_));
@@ -144,7 +144,7 @@ TEST_F(RestoreTest, NeedsTheTorchScriptFileOfTheRun) {
 TEST_F(RestoreTest, KeepsTheRunThatWasThere) {
   ASSERT_EQ(Restore().code, kExitOk);
   const Id128 first = LineageOf(state_ + "/runs/kept");
-  const Outcome refused = Restore();
+  const CtlOutcome refused = Restore();
   EXPECT_EQ(refused.code, kExitFailed);
   EXPECT_THAT(refused.err, HasSubstr("replace it with --force"));
   EXPECT_EQ(LineageOf(state_ + "/runs/kept"), first);
@@ -162,7 +162,7 @@ TEST_F(RestoreTest, NeedsABackupAndNoCoordinator) {
   ASSERT_TRUE(PosixFiles().MakeDirectory(state_).ok());
   const auto lock = PosixFiles().Lock(state_);
   ASSERT_TRUE(lock.ok());
-  const Outcome busy = Restore();
+  const CtlOutcome busy = Restore();
   EXPECT_EQ(busy.code, kExitFailed);
   EXPECT_THAT(busy.err, HasSubstr("stop the coordinator first"));
   EXPECT_FALSE(std::filesystem::exists(state_ + "/runs/kept"));

@@ -60,7 +60,7 @@ class TersectlTest : public ::testing::Test {
     server_.status.set_round(count);
   }
 
-  Outcome Ask(std::vector<std::string> arguments) {
+  CtlOutcome Ask(std::vector<std::string> arguments) {
     arguments.push_back("--admin");
     arguments.push_back(server_.address());
     return Invoke(arguments);
@@ -70,7 +70,7 @@ class TersectlTest : public ::testing::Test {
 };
 
 TEST_F(TersectlTest, Status) {
-  const Outcome table = Ask({"status"});
+  const CtlOutcome table = Ask({"status"});
   EXPECT_EQ(table.code, kExitOk) << table.err;
   EXPECT_THAT(table.out, StartsWith("run lenet5-sbc2   finished\nphase             ended\n"));
   EXPECT_THAT(table.out, HasSubstr("rounds committed  3 of 3\n"));
@@ -81,11 +81,11 @@ TEST_F(TersectlTest, Status) {
 }
 
 TEST_F(TersectlTest, RoundsAgreeInEveryForm) {
-  const Outcome csv = Ask({"rounds", "--csv"});
+  const CtlOutcome csv = Ask({"rounds", "--csv"});
   EXPECT_EQ(csv.code, kExitOk) << csv.err;
   EXPECT_EQ(csv.out, RoundsCsv(server_.rounds));
   EXPECT_THAT(csv.out, HasSubstr("9007199254740994"));
-  const Outcome text = Ask({"rounds", "--json"});
+  const CtlOutcome text = Ask({"rounds", "--json"});
   EXPECT_THAT(text.out, HasSubstr("\"wire_bytes_up\": 9007199254740994,"));
   const json rounds = json::parse(text.out);
   ASSERT_EQ(rounds.size(), 3u);
@@ -133,7 +133,7 @@ TEST_F(TersectlTest, LedgerOfAWideFleetComesRoundByRound) {
     row.set_wire_bytes(9007199254740993);
     server_.ledger.push_back(row);
   }
-  const Outcome all = Ask({"ledger", "--json"});
+  const CtlOutcome all = Ask({"ledger", "--json"});
   ASSERT_EQ(json::parse(all.out).size(), 3u);
   EXPECT_THAT(all.out, HasSubstr("\"wire_bytes\": 9007199254740993"));
   EXPECT_EQ(json::parse(Ask({"ledger", "--json", "--first", "2", "--last", "3"}).out).size(), 2u);
@@ -168,7 +168,7 @@ TEST_F(TersectlTest, ClientsAndEvents) {
 }
 
 TEST_F(TersectlTest, WatchEndsWithTheRun) {
-  const Outcome watched = Ask({"watch"});
+  const CtlOutcome watched = Ask({"watch"});
   EXPECT_EQ(watched.code, kExitOk) << watched.err;
   const std::vector<std::string> lines = absl::StrSplit(watched.out, '\n');
   ASSERT_EQ(lines.size(), 6u) << watched.out;
@@ -176,7 +176,7 @@ TEST_F(TersectlTest, WatchEndsWithTheRun) {
   EXPECT_THAT(lines[1], HasSubstr("1/3    0.9100"));
   EXPECT_THAT(lines[3], HasSubstr("3/3    0.9300"));
   EXPECT_EQ(lines[4], "run lenet5-sbc2 ended after 3 of 3 rounds");
-  const Outcome late = Ask({"watch", "--first", "3"});
+  const CtlOutcome late = Ask({"watch", "--first", "3"});
   EXPECT_EQ(std::vector<std::string>(absl::StrSplit(late.out, '\n')).size(), 4u) << late.out;
 }
 
@@ -190,7 +190,7 @@ TEST_F(TersectlTest, ProgressInIterationsWhereTheyEndTheRun) {
 TEST_F(TersectlTest, WatchGoesOnAfterTheCoordinatorWasAway) {
   server_.watch_breaks = 2;
   server_.watch_overlap = 1;  // a round that was printed already comes again
-  const Outcome watched = Ask({"watch", "--json", "--first", "1"});
+  const CtlOutcome watched = Ask({"watch", "--json", "--first", "1"});
   EXPECT_EQ(watched.code, kExitOk) << watched.err;
   EXPECT_THAT(watched.err, HasSubstr("calling again"));
   std::vector<int> ids;
@@ -241,13 +241,13 @@ TEST_F(TersectlTest, PauseResumeAndAbort) {
   EXPECT_EQ(server_.asked_reason, "a client hangs");
   EXPECT_EQ(json::parse(Ask({"abort", "--json"}).out)["round"], 3);
   server_.status.set_round(0);
-  const Outcome none = Ask({"abort"});
+  const CtlOutcome none = Ask({"abort"});
   EXPECT_EQ(none.code, kExitFailed);
   EXPECT_THAT(none.err, HasSubstr("no round is open"));
 }
 
 TEST_F(TersectlTest, ClientsAreSetAsideAndReadmitted) {
-  const Outcome aside = Ask({"clients", "--set-aside", "alpha", "--for", "90", "--reason", "odd updates"});
+  const CtlOutcome aside = Ask({"clients", "--set-aside", "alpha", "--for", "90", "--reason", "odd updates"});
   EXPECT_EQ(aside.code, kExitOk) << aside.err;
   EXPECT_THAT(aside.out, StartsWith("alpha is set aside until 2023-11-"));
   EXPECT_EQ(server_.asked_set_aside.client(), "alpha");
@@ -264,7 +264,7 @@ TEST_F(TersectlTest, ClientsAreSetAsideAndReadmitted) {
 TEST_F(TersectlTest, ExportWritesEveryFile) {
   const TempDirectory directory;
   const std::string out = directory.path() + "/a/b";
-  const Outcome exported = Ask({"export", "--out", out});
+  const CtlOutcome exported = Ask({"export", "--out", out});
   EXPECT_EQ(exported.code, kExitOk) << exported.err;
   EXPECT_EQ(Slurp(out + "/model.pt"), server_.torchscript);
   EXPECT_EQ(Slurp(out + "/model.safetensors"), server_.safetensors);
@@ -279,11 +279,11 @@ TEST_F(TersectlTest, ExportWritesEveryFile) {
 TEST_F(TersectlTest, ExportOfOneFormat) {
   const TempDirectory directory;
   server_.torchscript.clear();  // the coordinator cannot make this one
-  const Outcome state = Ask({"export", "--out", directory.path(), "--format", "state", "--json"});
+  const CtlOutcome state = Ask({"export", "--out", directory.path(), "--format", "state", "--json"});
   EXPECT_EQ(state.code, kExitOk) << state.err;
   EXPECT_EQ(json::parse(state.out)["files"].size(), 4u);
   const TempDirectory other;
-  const Outcome all = Ask({"export", "--out", other.path() + "/x"});
+  const CtlOutcome all = Ask({"export", "--out", other.path() + "/x"});
   EXPECT_EQ(all.code, kExitFailed);
   EXPECT_THAT(all.err, HasSubstr("no exporter for this format"));
   EXPECT_FALSE(std::filesystem::exists(other.path() + "/x"));  // nothing is written before all is there
@@ -292,7 +292,7 @@ TEST_F(TersectlTest, ExportOfOneFormat) {
 TEST_F(TersectlTest, ExportRejectsABrokenStream) {
   const TempDirectory directory;
   server_.announced_beyond = 1;
-  const Outcome cut = Ask({"export", "--out", directory.path()});
+  const CtlOutcome cut = Ask({"export", "--out", directory.path()});
   EXPECT_EQ(cut.code, kExitFailed);
   EXPECT_THAT(cut.err, HasSubstr("sent 17 of 18 bytes of the model file; export again"));
   server_.announced_beyond = static_cast<uint64_t>(-3);
@@ -303,7 +303,7 @@ TEST_F(TersectlTest, ExportRejectsABrokenStream) {
 }
 
 TEST(Tersectl, NoCoordinator) {
-  const Outcome outcome = Invoke({"--admin", "127.0.0.1:1", "status"});
+  const CtlOutcome outcome = Invoke({"--admin", "127.0.0.1:1", "status"});
   EXPECT_EQ(outcome.code, kExitUnreachable);
   EXPECT_THAT(outcome.out, IsEmpty());
   EXPECT_THAT(outcome.err, StartsWith("tersectl: the coordinator at 127.0.0.1:1 does not answer"));
@@ -323,7 +323,7 @@ TEST(Tersectl, WrongUsage) {
   EXPECT_EQ(Invoke({"rounds", "--newest", "-1"}).code, kExitUsage);
   EXPECT_EQ(Invoke({"export"}).code, kExitUsage);
   EXPECT_EQ(Invoke({"export", "--out", "x", "--format", "onnx"}).code, kExitUsage);
-  const Outcome unknown = Invoke({"frobnicate"});
+  const CtlOutcome unknown = Invoke({"frobnicate"});
   EXPECT_EQ(unknown.code, kExitUsage);
   EXPECT_THAT(unknown.err, HasSubstr("--help"));
   EXPECT_EQ(Invoke({"--help"}).code, kExitOk);
@@ -332,14 +332,14 @@ TEST(Tersectl, WrongUsage) {
 
 TEST(Tersectl, ValidateAndConfig) {
   const std::string good = TERSE_RUNS_DIR "/lenet5-sbc2.toml";
-  const Outcome valid = Invoke({"validate", good});
+  const CtlOutcome valid = Invoke({"validate", good});
   EXPECT_EQ(valid.code, kExitOk) << valid.err;
   EXPECT_THAT(valid.out, HasSubstr("200 rounds of 10 local steps, 4 clients, codec sbc"));
   EXPECT_EQ(json::parse(Invoke({"validate", "--json", good}).out)["config"]["codec"]["density"], 0.01);
   const TempDirectory directory;
   const std::string bad = directory.path() + "/bad.toml";
   std::ofstream(bad) << "name = 'r'\nseeds = 1\n";
-  const Outcome invalid = Invoke({"validate", bad});
+  const CtlOutcome invalid = Invoke({"validate", bad});
   EXPECT_EQ(invalid.code, kExitInvalidRun);
   EXPECT_THAT(invalid.err, StartsWith("tersectl: " + bad + ":2: seeds is not a known key; did you mean 'seed'?"));
   EXPECT_EQ(Invoke({"validate", directory.path() + "/none.toml"}).code, kExitFailed);

@@ -33,7 +33,7 @@ class CreateTest : public ::testing::Test {
                                           "\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 0.1\n"
                                           "[codec]\nname = 'sbc'\n[rounds]\ncount = 3\n"));
   }
-  Outcome Create(std::vector<std::string> arguments) {
+  CtlOutcome Create(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {"--admin", server_.address(), "run", "create"});
     return Invoke(arguments);
   }
@@ -46,7 +46,7 @@ TEST_F(CreateTest, SendsTheConfigurationWithTheHashAndTheFileInPieces) {
   std::string module(600'000, 'm');
   for (size_t i = 0; i < module.size(); i += 997) module[i] = static_cast<char>(i);
   const std::string run = RunWith("name = 'torchscript'"), model = Write("model.pt", module);
-  const Outcome created = Create({"--run", run, "--model", model});
+  const CtlOutcome created = Create({"--run", run, "--model", model});
   EXPECT_EQ(created.code, kExitOk) << created.err;
   EXPECT_THAT(created.out, StartsWith("run mine is served\n"));
   EXPECT_THAT(created.out, HasSubstr("--allow-model " + ModuleHash(module)));
@@ -60,7 +60,7 @@ TEST_F(CreateTest, SendsTheConfigurationWithTheHashAndTheFileInPieces) {
 }
 
 TEST_F(CreateTest, SendsARunOfABuiltInModelWithoutAFile) {
-  const Outcome created = Create({"--run", RunWith("name = 'logistic'")});
+  const CtlOutcome created = Create({"--run", RunWith("name = 'logistic'")});
   EXPECT_EQ(created.out, "run mine is served\n") << created.err;
   EXPECT_EQ(server_.created.model().name(), "logistic");
   EXPECT_EQ(server_.created.model().hash(), "");
@@ -71,7 +71,7 @@ TEST_F(CreateTest, WhatDoesNotBelongTogetherIsNotSent) {
   const std::string model = Write("model.pt", "module");
   const auto refusal = [&](const std::string& in_model, std::vector<std::string> more) {
     more.insert(more.begin(), {"--run", RunWith(in_model)});
-    const Outcome refused = Create(more);
+    const CtlOutcome refused = Create(more);
     EXPECT_EQ(refused.code, kExitInvalidRun) << in_model;
     return refused.err;
   };
@@ -91,7 +91,7 @@ TEST_F(CreateTest, WhatDoesNotBelongTogetherIsNotSent) {
 
 TEST_F(CreateTest, SaysWhatTheCoordinatorAnswers) {
   server_.creation = grpc::Status(grpc::StatusCode::ALREADY_EXISTS, "there is a run 'mine' already");
-  const Outcome twice = Create({"--run", RunWith("name = 'logistic'")});
+  const CtlOutcome twice = Create({"--run", RunWith("name = 'logistic'")});
   EXPECT_EQ(twice.code, kExitFailed);
   EXPECT_THAT(twice.err, HasSubstr("answers: there is a run 'mine' already"));
   server_.creation = grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "no TorchScript");

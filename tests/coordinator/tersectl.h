@@ -12,12 +12,12 @@
 
 namespace terse {
 
-struct Outcome {
+struct CtlOutcome {
   int code = 0;
   std::string out, err;
 };
 
-inline Outcome Invoke(const std::vector<std::string>& arguments) {
+inline CtlOutcome Invoke(const std::vector<std::string>& arguments) {
   std::vector<const char*> argv = {"tersectl"};
   for (const std::string& argument : arguments) argv.push_back(argument.c_str());
   std::ostringstream out, err;

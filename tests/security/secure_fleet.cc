@@ -42,7 +42,9 @@ std::string SecureFleet::IssueFrom(Authority* authority, const CertificateReques
 }
 
 std::string SecureFleet::Issue(Role role, const std::string& name, absl::Duration lifetime) {
-  return IssueFrom(authority_.get(), {{role, name}, {}}, lifetime);
+  std::vector<std::string> hosts;
+  if (role == Role::kCoordinator) hosts.push_back("localhost");
+  return IssueFrom(authority_.get(), {{role, name}, hosts}, lifetime);
 }
 
 std::string SecureFleet::IssueElsewhere(Role role, const std::string& name) {

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -34,12 +35,12 @@ constexpr absl::Duration kPatience = absl::Seconds(60);
 // A client daemon in a thread of the test.
 class ClientThread {
  public:
-  ClientThread(const DaemonOptions& options)
+  explicit ClientThread(const DaemonOptions& options)
       : thread_([this, options] {
           status_ = ServeCoordinator(options, GridTrainerFactory(), &stop_);
           ended_.Notify();
         }) {}
-  ~ClientThread() { Stop(); }
+  ~ClientThread() { Stop().IgnoreError(); }
 
   bool WaitForEnd(absl::Duration timeout = kPatience) { return ended_.WaitForNotificationWithTimeout(timeout); }
   // Its status once it has ended.
@@ -76,14 +77,14 @@ class Tls : public testing::Test {
     return options;
   }
 
-  Outcome Ctl(const std::string& folder, std::vector<std::string> arguments) {
+  CtlOutcome Ctl(const std::string& folder, std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), {"--admin", fleet_.addresses().admin, "--tls", folder});
     return Invoke(arguments);
   }
 
   // Rounds that are committed, as an operator sees them.
   int64_t Committed() {
-    const Outcome status = Ctl(operator_, {"status", "--json"});
+    const CtlOutcome status = Ctl(operator_, {"status", "--json"});
     const size_t at = status.out.find("\"version\"");
     return at == std::string::npos ? -1 : std::atoll(status.out.c_str() + status.out.find(':', at) + 1);
   }
@@ -141,7 +142,7 @@ TEST_F(Tls, ACallWithoutEndEndsWithARevocation) {
   const std::string observer = fleet_.Issue(Role::kObserver, "eyes");
   fleet_.Serve(RunFile(1'000'000, 1));
   absl::Notification done;
-  Outcome watch;
+  CtlOutcome watch;
   std::thread watching([&] {
     watch = Ctl(observer, {"watch", "--patience", "1"});
     done.Notify();
@@ -182,13 +183,24 @@ TEST_F(Tls, AnExpiredClientComesBackOnceItIsRenewed) {
   EXPECT_TRUE(WaitForRoundsBeyond(rounds));
 }
 
+// What an independent program agrees on with the coordinator: "TLSv1.3"; "" when they cannot.
+std::string Negotiate(const std::string& address, const std::string& folder, const std::string& version) {
+  const std::string command =
+      absl::StrCat("openssl s_client -connect ", address, " -alpn h2 -CAfile ", folder, "/ca.crt -cert ", folder,
+                   "/node.crt -key ", folder, "/node.key -verify_return_error -brief ", version, " </dev/null 2>&1");
+  FILE* const pipe = popen(command.c_str(), "r");
+  std::string output(1 << 14, '\0');
+  output.resize(fread(&output[0], 1, output.size(), pipe));
+  pclose(pipe);
+  const std::string label = "Protocol version: ";
+  const size_t at = output.find(label);
+  return at == std::string::npos ? "" : output.substr(at + label.size(), 7);
+}
+
 TEST_F(Tls, OnlyVersionOneThree) {
   fleet_.Serve();
-  const std::string connect =
-      absl::StrCat("openssl s_client -connect ", fleet_.addresses().fleet, " -CAfile ", operator_, "/ca.crt -cert ",
-                   operator_, "/node.crt -key ", operator_, "/node.key -verify_return_error -brief </dev/null ");
-  EXPECT_EQ(std::system((connect + "-tls1_3 2>/dev/null").c_str()), 0);
-  EXPECT_NE(std::system((connect + "-tls1_2 2>/dev/null").c_str()), 0);
+  EXPECT_EQ(Negotiate(fleet_.addresses().fleet, operator_, "-tls1_3"), "TLSv1.3");
+  EXPECT_EQ(Negotiate(fleet_.addresses().fleet, operator_, "-tls1_2"), "");
 }
 
 TEST_F(Tls, TheCoordinatorMustBeTheOneThatWasCalled) {
@@ -222,7 +234,7 @@ TEST_F(Tls, AnObserverLooksAndDoesNotTouch) {
   const std::string observer = fleet_.Issue(Role::kObserver, "eyes");
   fleet_.Serve(RunFile(5, 1));
   EXPECT_EQ(Ctl(observer, {"status"}).code, 0);
-  const Outcome refused = Ctl(observer, {"stop", "--shutdown"});
+  const CtlOutcome refused = Ctl(observer, {"stop", "--shutdown"});
   EXPECT_EQ(refused.code, 1);
   EXPECT_THAT(refused.err, HasSubstr("'eyes' is observer by its certificate, which may not call"));
   EXPECT_EQ(Ctl(operator_, {"pause"}).code, 0);
