@@ -144,7 +144,7 @@ TEST_F(Tls, ACallWithoutEndEndsWithARevocation) {
   absl::Notification done;
   CtlOutcome watch;
   std::thread watching([&] {
-    watch = Ctl(observer, {"watch", "--patience", "1"});
+    watch = Ctl(observer, {"watch"});
     done.Notify();
   });
   EXPECT_FALSE(done.WaitForNotificationWithTimeout(absl::Seconds(2)));
