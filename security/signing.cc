@@ -17,8 +17,7 @@ constexpr int kSerialBits = 128;
 absl::StatusOr<IntegerPtr> RandomSerial() {
   ERR_clear_error();
   const BignumPtr number(BN_new());
-  // The top bit is set, so that it is never 0 and all have the same length.
-  if (number == nullptr || BN_rand(number.get(), kSerialBits, BN_RAND_TOP_ONE, BN_RAND_BOTTOM_ANY) != 1) {
+  if (number == nullptr || BN_rand(number.get(), kSerialBits, BN_RAND_TOP_ANY, BN_RAND_BOTTOM_ANY) != 1) {
     return OpensslError("draw a serial number");
   }
   IntegerPtr serial(BN_to_ASN1_INTEGER(number.get(), nullptr));

@@ -1,0 +1,272 @@
+// tersectl pki, from its arguments to the files that it leaves.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "security/tls_directory.h"
+#include "tests/coordinator/tersectl.h"
+#include "tests/testing/temp_directory.h"
+
+namespace terse {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class TersectlPkiTest : public ::testing::Test {
+ protected:
+  std::string PathOf(const std::string& name) const { return absl::StrCat(directory_.path(), "/", name); }
+  bool Has(const std::string& name) const { return std::filesystem::exists(PathOf(name)); }
+
+  CtlOutcome Pki(std::vector<std::string> arguments, const std::string& authority = "pki") const {
+    arguments.insert(arguments.begin(), "pki");
+    arguments.insert(arguments.end(), {"--pki", PathOf(authority)});
+    return Invoke(arguments);
+  }
+
+  void Init(const std::string& authority = "pki") {
+    const CtlOutcome made = Pki({"init"}, authority);
+    ASSERT_EQ(made.code, kExitOk) << made.err;
+  }
+
+  json Issue(const std::string& role, const std::string& name, const std::string& out,
+             const std::vector<std::string>& more = {}) {
+    std::vector<std::string> arguments = {"issue", role, name, "--out", PathOf(out), "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const CtlOutcome issued = Pki(arguments);
+    EXPECT_EQ(issued.code, kExitOk) << issued.err;
+    return issued.code == kExitOk ? json::parse(issued.out) : json();
+  }
+
+  TempDirectory directory_;
+};
+
+TEST_F(TersectlPkiTest, InitMakesAnAuthority) {
+  const CtlOutcome made = Pki({"init", "--name", "lab", "--days", "30", "--json"});
+  ASSERT_EQ(made.code, kExitOk) << made.err;
+  EXPECT_EQ(json::parse(made.out)["directory"], PathOf("pki"));
+  const absl::Time end = absl::FromUnixMicros(json::parse(made.out)["expires_us"].get<int64_t>());
+  EXPECT_LT(absl::AbsDuration(end - absl::Now() - absl::Hours(24 * 30)), absl::Minutes(5));
+  EXPECT_TRUE(Has("pki/ca.key"));
+  const CtlOutcome again = Pki({"init"});
+  EXPECT_EQ(again.code, kExitFailed);
+  EXPECT_THAT(again.err, HasSubstr("holds an authority already"));
+  EXPECT_THAT(Pki({"init"}, "second").out, HasSubstr("Next: tersectl pki issue coordinator"));
+}
+
+TEST_F(TersectlPkiTest, IssueMakesFoldersThatOpen) {
+  Init();
+  const json coordinator = Issue("coordinator", "main", "c", {"--host", "localhost", "--host", "127.0.0.1"});
+  EXPECT_EQ(coordinator["hosts"], (std::vector<std::string>{"localhost", "127.0.0.1"}));
+  EXPECT_EQ(coordinator["files"], (std::vector<std::string>{PathOf("c/ca.crt"), PathOf("c/crl.pem"),
+                                                            PathOf("c/node.crt"), PathOf("c/node.key")}));
+  EXPECT_TRUE(OpenTlsDirectory(PathOf("c"), {Role::kCoordinator}).ok());
+  EXPECT_TRUE(ReadRevocations(PathOf("c")).ok());
+  for (const std::string role : {"client", "observer", "operator"}) {
+    EXPECT_EQ(Issue(role, "a", role)["role"], role);
+    const auto opened = OpenTlsDirectory(PathOf(role), {*ParseRole(role)});
+    EXPECT_TRUE(opened.ok()) << opened.status();
+    EXPECT_FALSE(Has(role + "/crl.pem"));
+  }
+  struct stat info = {};
+  ASSERT_EQ(stat(PathOf("c/node.key").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777u, 0600u);
+}
+
+TEST_F(TersectlPkiTest, IssueSaysTheNextStep) {
+  Init();
+  const CtlOutcome client = Pki({"issue", "client", "berlin-1", "--out", PathOf("b")});
+  EXPECT_THAT(client.out, AllOf(StartsWith("client 'berlin-1', serial "), HasSubstr("terse-client --tls ")));
+  const CtlOutcome person = Pki({"issue", "operator", "ada", "--out", PathOf("o")});
+  EXPECT_THAT(person.out, HasSubstr("tersectl --tls "));
+}
+
+TEST_F(TersectlPkiTest, AKeyIsNotOverwritten) {
+  Init();
+  Issue("client", "a", "a");
+  const std::string key = Slurp(PathOf("a/node.key")), certificate = Slurp(PathOf("a/node.crt"));
+  for (const std::string command : {"issue", "request"}) {
+    const CtlOutcome again = Pki({command, "client", "a", "--out", PathOf("a")});
+    EXPECT_EQ(again.code, kExitFailed);
+    EXPECT_THAT(again.err, HasSubstr("--renew"));
+  }
+  EXPECT_EQ(Slurp(PathOf("a/node.key")), key);
+  EXPECT_EQ(Slurp(PathOf("a/node.crt")), certificate);
+  EXPECT_EQ(Pki({"issue", "client", "a", "--out", PathOf("none"), "--renew"}).code, kExitFailed);
+  EXPECT_FALSE(Has("none"));
+}
+
+TEST_F(TersectlPkiTest, RenewReplacesTheCertificateAlone) {
+  Init();
+  Issue("coordinator", "main", "c", {"--host", "a.example"});
+  const std::string key = Slurp(PathOf("c/node.key")), certificate = Slurp(PathOf("c/node.crt"));
+  const json renewed = Issue("coordinator", "main", "c", {"--renew"});
+  EXPECT_EQ(renewed["files"], std::vector<std::string>{PathOf("c/node.crt")});
+  EXPECT_EQ(renewed["hosts"], std::vector<std::string>{"a.example"});
+  EXPECT_EQ(Slurp(PathOf("c/node.key")), key);
+  EXPECT_NE(Slurp(PathOf("c/node.crt")), certificate);
+  EXPECT_TRUE(OpenTlsDirectory(PathOf("c"), {Role::kCoordinator}).ok());
+  EXPECT_EQ(Issue("coordinator", "main", "c", {"--renew", "--host", "b.example"})["hosts"],
+            std::vector<std::string>{"b.example"});
+}
+
+TEST_F(TersectlPkiTest, AFolderOfSomebodyElseIsLeftAlone) {
+  Init();
+  Init("other");
+  Issue("client", "a", "a");
+  const std::string certificate = Slurp(PathOf("a/node.crt"));
+  EXPECT_THAT(Pki({"issue", "client", "b", "--out", PathOf("a"), "--renew"}).err, HasSubstr("is that of client 'a'"));
+  EXPECT_THAT(Pki({"issue", "client", "a", "--out", PathOf("a"), "--renew"}, "other").err,
+              HasSubstr("another authority"));
+  EXPECT_EQ(Slurp(PathOf("a/node.crt")), certificate);
+}
+
+TEST_F(TersectlPkiTest, TheKeyOfARequestStaysWhereItIs) {
+  Init();
+  const CtlOutcome asked = Pki({"request", "client", "berlin-1", "--out", PathOf("device")}, "not here");
+  ASSERT_EQ(asked.code, kExitOk) << asked.err;
+  EXPECT_THAT(asked.out, AllOf(HasSubstr("and not the key"), HasSubstr("tersectl pki sign node.csr --out berlin-1")));
+  const CtlOutcome signed_one = Pki({"sign", PathOf("device/node.csr"), "--days", "10", "--out", PathOf("signed")});
+  ASSERT_EQ(signed_one.code, kExitOk) << signed_one.err;
+  EXPECT_THAT(signed_one.out, StartsWith("client 'berlin-1', serial "));
+  EXPECT_FALSE(Has("signed/node.key"));
+  for (const char* name : {kAuthorityFile, kCertificateFile}) {
+    std::filesystem::copy(PathOf(absl::StrCat("signed/", name)), PathOf(absl::StrCat("device/", name)));
+  }
+  const auto opened = OpenTlsDirectory(PathOf("device"), {Role::kClient});
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  EXPECT_LT(opened->certificate.not_after, absl::Now() + absl::Hours(241));
+}
+
+TEST_F(TersectlPkiTest, ARequestIsRenewedWithItsKey) {
+  Init();
+  const std::vector<std::string> sign = {"sign", PathOf("d/node.csr"), "--out", PathOf("d")};
+  ASSERT_EQ(Pki({"request", "client", "a", "--out", PathOf("d")}).code, kExitOk);
+  ASSERT_EQ(Pki(sign).code, kExitOk);
+  const std::string certificate = Slurp(PathOf("d/node.crt"));
+  ASSERT_EQ(Pki({"request", "client", "a", "--out", PathOf("d"), "--renew"}).code, kExitOk);
+  ASSERT_EQ(Pki(sign).code, kExitOk);
+  EXPECT_NE(Slurp(PathOf("d/node.crt")), certificate);
+  EXPECT_TRUE(OpenTlsDirectory(PathOf("d"), {Role::kClient}).ok());
+}
+
+TEST_F(TersectlPkiTest, NobodyGetsARoleByAsking) {
+  Init();
+  for (const std::string role : {"operator", "observer", "coordinator"}) {
+    const std::string folder = "r-" + role, request = PathOf(folder + "/node.csr");
+    ASSERT_EQ(Pki({"request", role, "eve", "--host", "localhost", "--out", PathOf(folder)}).code, kExitOk);
+    for (const std::vector<std::string>& more :
+         std::vector<std::vector<std::string>>{{}, {"--role", "client"}, {"--role", "Operator"}}) {
+      std::vector<std::string> arguments = {"sign", request, "--out", PathOf("signed-" + role)};
+      arguments.insert(arguments.end(), more.begin(), more.end());
+      const CtlOutcome refused = Pki(arguments);
+      EXPECT_EQ(refused.code, kExitFailed);
+      EXPECT_THAT(refused.err, HasSubstr(absl::StrCat("asks for a certificate of ", role, " 'eve'")));
+    }
+    EXPECT_FALSE(Has("signed-" + role));
+    const CtlOutcome given = Pki({"sign", request, "--role", role, "--out", PathOf("signed-" + role)});
+    EXPECT_EQ(given.code, kExitOk) << given.err;
+    EXPECT_EQ(Has("signed-" + role + "/crl.pem"), role == "coordinator");
+  }
+  EXPECT_EQ(json::parse(Pki({"list", "--json"}).out).size(), 3u);
+}
+
+TEST_F(TersectlPkiTest, SignRefusesWhatIsNotTheKeys) {
+  Init();
+  Issue("client", "a", "a");
+  ASSERT_EQ(Pki({"request", "client", "a", "--out", PathOf("d")}).code, kExitOk);
+  const CtlOutcome refused = Pki({"sign", PathOf("d/node.csr"), "--out", PathOf("a")});
+  EXPECT_EQ(refused.code, kExitFailed);
+  EXPECT_THAT(refused.err, HasSubstr("a/node.key"));
+  EXPECT_EQ(json::parse(Pki({"list", "--json"}).out).size(), 1u);
+  EXPECT_EQ(Pki({"sign", PathOf("none.csr"), "--out", PathOf("x")}).code, kExitFailed);
+  EXPECT_THAT(Pki({"sign", PathOf("a/node.crt"), "--out", PathOf("x")}).err, HasSubstr("a/node.crt: "));
+}
+
+TEST_F(TersectlPkiTest, RevokeReachesTheCoordinatorsFolder) {
+  Init();
+  Issue("coordinator", "main", "c", {"--host", "localhost"});
+  const std::string serial = Issue("client", "a", "a")["serial"];
+  const CtlOutcome revoked = Pki({"revoke", "a", "--into", PathOf("c"), "--json"});
+  ASSERT_EQ(revoked.code, kExitOk) << revoked.err;
+  EXPECT_EQ(json::parse(revoked.out)["revoked"][0]["serial"], serial);
+  EXPECT_EQ(json::parse(revoked.out)["files"], (std::vector<std::string>{PathOf("pki/crl.pem"), PathOf("c/crl.pem")}));
+  EXPECT_TRUE(ReadRevocations(PathOf("c"))->serials.contains(serial));
+  EXPECT_EQ(Slurp(PathOf("c/crl.pem")), Slurp(PathOf("pki/crl.pem")));
+  // A list that did not arrive the first time.
+  std::filesystem::remove(PathOf("c/crl.pem"));
+  EXPECT_EQ(Pki({"revoke", "a", "--into", PathOf("c")}).code, kExitFailed);
+  EXPECT_TRUE(ReadRevocations(PathOf("c"))->serials.contains(serial));
+  EXPECT_THAT(Pki({"revoke", Issue("client", "b", "b")["serial"]}).out,
+              AllOf(HasSubstr("revoked: client 'b'"), HasSubstr("every coordinator")));
+}
+
+TEST_F(TersectlPkiTest, RevokeIntoAnotherFleetRevokesNothing) {
+  Init();
+  Issue("client", "a", "a");
+  std::filesystem::create_directory(PathOf("empty"));
+  for (const std::string folder : {"empty", "none"}) {
+    EXPECT_THAT(Pki({"revoke", "a", "--into", PathOf(folder)}).err, HasSubstr("nothing was revoked"));
+  }
+  EXPECT_EQ(json::parse(Pki({"list", "--json"}).out)[0]["state"], "valid");
+}
+
+TEST_F(TersectlPkiTest, ListShowsStates) {
+  Init();
+  Issue("client", "gone", "g", {"--days", "3"});
+  Issue("client", "here", "h", {"--days", "400"});
+  ASSERT_EQ(Pki({"revoke", "gone"}).code, kExitOk);
+  const CtlOutcome table = Pki({"list"});
+  EXPECT_EQ(table.code, kExitOk) << table.err;
+  EXPECT_THAT(table.out, AllOf(StartsWith("role    name  serial"), HasSubstr("  399 days  valid"),
+                               HasSubstr("    2 days  revoked")));
+  EXPECT_THAT(Pki({"list", "--revoked"}).out, AllOf(HasSubstr("gone"), Not(HasSubstr("here"))));
+  const json all = json::parse(Pki({"list", "--json"}).out);
+  ASSERT_EQ(all.size(), 2u);
+  for (const json& one : all) EXPECT_EQ(one["revoked_us"].is_null(), one["name"] == "here");
+}
+
+TEST_F(TersectlPkiTest, WrongUsage) {
+  EXPECT_EQ(Pki({}).code, kExitUsage);
+  EXPECT_EQ(Pki({"issue", "admin", "a", "--out", PathOf("a")}).code, kExitUsage);
+  EXPECT_EQ(Pki({"issue", "client", "a"}).code, kExitUsage);
+  EXPECT_EQ(Pki({"init", "--days", "0"}).code, kExitUsage);
+  const CtlOutcome none = Pki({"list"});
+  EXPECT_EQ(none.code, kExitFailed);
+  EXPECT_THAT(none.err, HasSubstr("tersectl pki init"));
+  Init();
+  EXPECT_THAT(Pki({"issue", "coordinator", "m", "--out", PathOf("m")}).err, HasSubstr("--host"));
+  EXPECT_FALSE(Has("m"));
+}
+
+TEST_F(TersectlPkiTest, RootLeavesAServiceItsFiles) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give a folder to another user";
+  constexpr uid_t kNobody = 65534;
+  Init();
+  ASSERT_EQ(mkdir(PathOf("c").c_str(), 0700), 0);
+  ASSERT_EQ(chown(PathOf("c").c_str(), kNobody, kNobody), 0);
+  ASSERT_EQ(chmod(directory_.path().c_str(), 0711), 0);
+  Issue("coordinator", "main", "c", {"--host", "localhost"});
+  Issue("coordinator", "main", "c", {"--renew"});
+  Issue("client", "a", "a");
+  ASSERT_EQ(Pki({"revoke", "a", "--into", PathOf("c")}).code, kExitOk);
+  for (const auto& entry : std::filesystem::directory_iterator(PathOf("c"))) {
+    struct stat info = {};
+    ASSERT_EQ(stat(entry.path().c_str(), &info), 0);
+    EXPECT_EQ(info.st_uid, kNobody) << entry.path();
+  }
+}
+
+}  // namespace
+}  // namespace terse
