@@ -1,7 +1,11 @@
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 #include "compression/codec_table.h"
 #include "proto/run_config_loader.h"
 #include "proto/session_wire.h"
@@ -9,6 +13,7 @@
 #include "storage/run_store.h"
 #include "storage/weights_file.h"
 #include "tests/fuzz/codec_cases.h"
+#include "tests/fuzz/input.h"
 #include "tests/fuzz/seeds.h"
 
 namespace terse {
@@ -255,10 +260,27 @@ void AddPackedSessionSeeds(Seeds* seeds) {
   (*seeds)["client_session/packed_reset"] = rounds + Bytes({7, 0x39, 1, 7, 9, 3, 7, 9, 3, 7});
 }
 
+// Those of the golden files, since every key and signature that is made here would be another: as PEM, and as DER,
+// where a changed byte changes more than base64.
+void AddCertificateSeeds(Seeds* seeds) {
+  for (const std::string name : {"authority", "certificate", "request", "crl"}) {
+    std::ifstream file(absl::StrCat(TERSE_GOLDEN_DIR, "/pki_", name, ".pem"));
+    const std::string pem((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    const size_t begin = pem.find('\n'), end = pem.find("-----END");
+    std::string der;
+    Require(end != std::string::npos && absl::Base64Unescape(pem.substr(begin, end - begin), &der),
+            "a golden file is PEM");
+    (*seeds)["certificates/" + name] = Bytes({0}) + pem;
+    (*seeds)["certificates/" + name + "_der"] = Bytes({1}) + der;
+  }
+  (*seeds)["certificates/identity"] = Bytes({0}) + "terse:client:berlin-1";
+}
+
 }  // namespace
 
 void AddEdgeSeeds(Seeds* seeds) {
   AddFileSeeds(seeds);
+  AddCertificateSeeds(seeds);
   AddClientMessageSeeds(seeds);
   AddServerMessageSeeds(seeds);
   AddRunConfigSeeds(seeds);

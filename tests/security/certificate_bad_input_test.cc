@@ -140,6 +140,19 @@ TEST_F(BadInputTest, RequestsAskForNothingElse) {
   }
 }
 
+TEST_F(BadInputTest, RequestsHaveNoOtherAttribute) {
+  WriteFile(PathOf("req.cnf"),
+            "[req]\nprompt = no\ndistinguished_name = d\nattributes = a\nreq_extensions = e\n[d]\nCN = x\n"
+            "[a]\nchallengePassword = secret\n[e]\nsubjectAltName = URI:terse:client:a\n");
+  // Without -subj, with which it leaves attributes out.
+  const CommandResult made = Shell(absl::StrCat("openssl req -new -newkey ", kP256, " -nodes -keyout ", PathOf("k.pem"),
+                                                " -config ", PathOf("req.cnf"), " -out ", PathOf("r.pem")));
+  ASSERT_EQ(made.code, 0) << made.output;
+  const std::string request = ReadFile(PathOf("r.pem"));
+  ASSERT_THAT(Shell("openssl req -noout -text -in " + PathOf("r.pem")).output, HasSubstr("challengePassword"));
+  EXPECT_TRUE(absl::IsInvalidArgument(ReadRequest(request).status())) << ReadRequest(request).status();
+}
+
 TEST_F(BadInputTest, OtherKeysThanP256AreRefused) {
   for (const std::string key : {"rsa:2048", "ec -pkeyopt ec_paramgen_curve:P-384",
                                 "ec -pkeyopt ec_paramgen_curve:P-256 -pkeyopt ec_param_enc:explicit", "ed25519"}) {
