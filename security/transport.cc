@@ -27,10 +27,10 @@ bool IsCleartext(const TransportOptions& options, const std::string& address) {
 
 absl::Status CheckCleartext(const TransportOptions& options, const std::string& address) {
   if (options.insecure || IsLocalAddress(address)) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(address,
-                   " is reached over a network, where cleartext can be read and forged: give --tls DIR (docs/SECURITY.md "
-                   "says how to make certificates), or --insecure if something else protects that network"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      address,
+      " is reached over a network, where cleartext can be read and forged: give --tls DIR (docs/SECURITY.md "
+      "says how to make certificates), or --insecure if something else protects that network"));
 }
 
 // gRPC 1.51 asks for TLS 1.2 or newer and has no option for more; only its list of ciphers is open. This one has none

@@ -1,4 +1,5 @@
-// What protects a connection: mutual TLS 1.3 with the certificates of a TLS folder, or nothing, which is for one machine.
+// What protects a connection: mutual TLS 1.3 with the certificates of a TLS folder, or nothing, which is for one
+// machine.
 #ifndef TERSE_SECURITY_TRANSPORT_H_
 #define TERSE_SECURITY_TRANSPORT_H_
 

@@ -113,9 +113,9 @@ class Workplace {
 // One connection, from check-in to its end.
 absl::Status ServeOnce(const DaemonOptions& options, const std::atomic<bool>* stop, ClientSession* session,
                        bool* connected) {
-  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<GrpcLink> link,
-                         GrpcLink::Connect({options.coordinator, options.transport, options.keepalive_seconds},
-                                           kConnectTimeout, stop));
+  TERSE_ASSIGN_OR_RETURN(
+      std::unique_ptr<GrpcLink> link,
+      GrpcLink::Connect({options.coordinator, options.transport, options.keepalive_seconds}, kConnectTimeout, stop));
   *connected = true;
   const std::unique_ptr<CoordinatorLink> between = options.through ? options.through(link.get()) : nullptr;
   const absl::Status status = session->Run(between != nullptr ? between.get() : link.get());

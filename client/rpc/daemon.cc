@@ -45,8 +45,8 @@ int ParseDaemonOptions(int argc, char** argv, DaemonOptions* options) {
   CLI::App app("terse-client: trains on this machine's data and streams compressed updates to a coordinator.");
   app.set_version_flag("--version", kVersion);
   app.add_option("--coordinator", options->coordinator, "host:port of the coordinator")->required();
-  app.add_option(
-      "--name", options->name, "name of this client, unique in the fleet; with --tls, that of its certificate");
+  app.add_option("--name", options->name,
+                 "name of this client, unique in the fleet; with --tls, that of its certificate");
   CLI::Option* tls = app.add_option("--tls", options->transport.tls_directory,
                                     "folder with this client's certificate, which `tersectl pki` makes")
                          ->check(CLI::ExistingDirectory);

@@ -75,7 +75,7 @@ class GrpcLink : public CoordinatorLink {
   std::deque<FromServer> inbox_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status end_ ABSL_GUARDED_BY(mutex_);  // why, once ended_
-  bool closed_ = false;  // caller's thread only
+  bool closed_ = false;                       // caller's thread only
   std::thread read_thread_;
   std::thread stop_thread_;
 };

@@ -41,10 +41,7 @@ absl::StatusOr<AdminClient> AdminClient::Make(const Peer& peer, absl::Duration t
 
 AdminClient::AdminClient(std::string address, const std::shared_ptr<grpc::Channel>& channel, absl::Duration timeout,
                          std::string run)
-    : address_(std::move(address)),
-      timeout_(timeout),
-      run_(std::move(run)),
-      stub_(v1::Admin::NewStub(channel)) {}
+    : address_(std::move(address)), timeout_(timeout), run_(std::move(run)), stub_(v1::Admin::NewStub(channel)) {}
 
 template <typename Request, typename Reply>
 absl::Status AdminClient::Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),

@@ -214,9 +214,9 @@ void Configure(CLI::App& app, Invocation* invocation) {
 
 absl::Status Dispatch(const Invocation& invocation, const Terminal& terminal) {
   if (invocation.local != nullptr) return invocation.local(invocation.options, terminal);
-  TERSE_ASSIGN_OR_RETURN(AdminClient client,
-                         AdminClient::Make(invocation.coordinator, absl::Seconds(invocation.timeout_seconds),
-                                           invocation.options.run));
+  TERSE_ASSIGN_OR_RETURN(
+      AdminClient client,
+      AdminClient::Make(invocation.coordinator, absl::Seconds(invocation.timeout_seconds), invocation.options.run));
   return invocation.remote(client, invocation.options, terminal);
 }
 

@@ -175,7 +175,8 @@ absl::Status IssueCertificate(const CommandOptions& options, const Terminal& ter
   std::vector<std::string> written;
   if (pki.renew) {
     TERSE_RETURN_IF_ERROR(folder.Write(kCertificateFile, certificate, &written));
-    PrintFacts(options, facts, written, "A process that runs with the folder takes it up within a second; nothing needs a restart.", terminal);
+    PrintFacts(options, facts, written,
+               "A process that runs with the folder takes it up within a second; nothing needs a restart.", terminal);
     return absl::OkStatus();
   }
   TERSE_RETURN_IF_ERROR(WriteCertificate(folder, *authority, wanted.identity.role, certificate, &written));

@@ -114,9 +114,9 @@ absl::Status Gatekeeper::CheckValid(const CertificateFacts& peer) const {
   }
   const absl::Time now = absl::FromUnixMicros(clock_->NowMicros());
   if (now > peer.not_after) {
-    return absl::UnauthenticatedError(absl::StrCat("the certificate ", peer.serial, " of '", peer.identity.name,
-                                                   "' expired at ", absl::FormatTime(peer.not_after, absl::UTCTimeZone()),
-                                                   "; renew it with `tersectl pki issue --renew`"));
+    return absl::UnauthenticatedError(absl::StrCat(
+        "the certificate ", peer.serial, " of '", peer.identity.name, "' expired at ",
+        absl::FormatTime(peer.not_after, absl::UTCTimeZone()), "; renew it with `tersectl pki issue --renew`"));
   }
   return absl::OkStatus();
 }
@@ -207,8 +207,8 @@ std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeCallB
 absl::Status CheckClaimedName(const grpc::AuthContext& context, const std::string& name) {
   TERSE_ASSIGN_OR_RETURN(const absl::optional<CertificateFacts> peer, PeerCertificate(context));
   if (!peer.has_value() || peer->identity.name == name) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("the certificate is for '", peer->identity.name, "', not for '", name,
-                                                    "': start the client with --name ", peer->identity.name,
+  return absl::FailedPreconditionError(absl::StrCat("the certificate is for '", peer->identity.name, "', not for '",
+                                                    name, "': start the client with --name ", peer->identity.name,
                                                     " or with its own --tls folder"));
 }
 

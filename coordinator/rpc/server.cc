@@ -19,10 +19,10 @@
 #include "core/version.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
-#include "spdlog/sinks/stdout_color_sinks.h"
-#include "spdlog/spdlog.h"
 #include "security/tls_directory.h"
 #include "security/transport.h"
+#include "spdlog/sinks/stdout_color_sinks.h"
+#include "spdlog/spdlog.h"
 #include "storage/state_directory.h"
 
 namespace terse {
@@ -156,9 +156,9 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFac
   FleetService fleet_service(runs.get());
   AdminService admin_service(runs.get(), end_in_order);
   TERSE_ASSIGN_OR_RETURN(const std::shared_ptr<Gatekeeper> gatekeeper, OpenGate(options.transport, &clock));
-  TERSE_ASSIGN_OR_RETURN(const Listener fleet, Listen({options.listen, "--listen", options.keepalive_seconds,
-                                                       options.transport, gatekeeper},
-                                                      &fleet_service));
+  TERSE_ASSIGN_OR_RETURN(
+      const Listener fleet,
+      Listen({options.listen, "--listen", options.keepalive_seconds, options.transport, gatekeeper}, &fleet_service));
   TERSE_ASSIGN_OR_RETURN(const Listener admin, Listen({AdminAddress(options), "--admin", options.keepalive_seconds,
                                                        options.transport, gatekeeper},
                                                       &admin_service));

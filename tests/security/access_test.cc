@@ -1,5 +1,7 @@
 // Every method of every service, called by every kind of credential: what docs/SECURITY.md, "Roles" says and nothing
 // more.
+#include "coordinator/rpc/access.h"
+
 #include <gmock/gmock.h>
 #include <google/protobuf/descriptor.h>
 #include <grpcpp/generic/generic_stub.h>
@@ -15,7 +17,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "coordinator/rpc/access.h"
 #include "tests/security/secure_fleet.h"
 
 namespace terse {
@@ -167,9 +168,8 @@ TEST_F(Access, EveryMethodByEveryCredential) {
         ++calls;
         allowed += !IsRefusal(status);
         unexpected += IsRefusal(status) == may;
-        EXPECT_EQ(IsRefusal(status), !may)
-            << caller.what << " called " << method << " at " << address << ": " << status.error_code() << " "
-            << status.error_message();
+        EXPECT_EQ(IsRefusal(status), !may) << caller.what << " called " << method << " at " << address << ": "
+                                           << status.error_code() << " " << status.error_message();
       }
     }
   }

@@ -27,8 +27,8 @@ T Must(absl::StatusOr<T> value) {
 
 SecureFleet::SecureFleet() {
   authority_ = Must(Authority::Create(Path("pki"), "fleet", absl::Hours(24)));
-  coordinator_tls_ = IssueFrom(authority_.get(), {{Role::kCoordinator, "coordinator"}, {"localhost", "127.0.0.1"}},
-                               absl::Hours(1));
+  coordinator_tls_ =
+      IssueFrom(authority_.get(), {{Role::kCoordinator, "coordinator"}, {"localhost", "127.0.0.1"}}, absl::Hours(1));
 }
 
 std::string SecureFleet::IssueFrom(Authority* authority, const CertificateRequest& request, absl::Duration lifetime) {
@@ -58,9 +58,10 @@ std::string SecureFleet::IssueElsewhere(Role role, const std::string& name) {
 
 std::string SecureFleet::SelfSigned(Role role, const std::string& name) {
   const std::string folder = Issue(role, name);
-  const std::string command = absl::StrCat(
-      "openssl req -x509 -key ", folder, "/", kKeyFile, " -subj /CN=self -addext 'subjectAltName=URI:",
-      ToUri({role, name}), "' -addext 'extendedKeyUsage=clientAuth' -days 2 -out ", folder, "/", kCertificateFile, " 2>/dev/null");
+  const std::string command = absl::StrCat("openssl req -x509 -key ", folder, "/", kKeyFile,
+                                           " -subj /CN=self -addext 'subjectAltName=URI:", ToUri({role, name}),
+                                           "' -addext 'extendedKeyUsage=clientAuth' -days 2 -out ", folder, "/",
+                                           kCertificateFile, " 2>/dev/null");
   EXPECT_EQ(std::system(command.c_str()), 0) << command;
   return folder;
 }
@@ -68,10 +69,9 @@ std::string SecureFleet::SelfSigned(Role role, const std::string& name) {
 std::string SecureFleet::WithoutIdentity() {
   const std::string folder = Issue(Role::kOperator, "nobody");
   const std::string authority = absl::StrCat(Path("pki"), "/ca");
-  const std::string command = absl::StrCat("openssl req -new -key ", folder, "/", kKeyFile,
-                                           " -subj /CN=nobody | openssl x509 -req -CA ", authority, ".crt -CAkey ",
-                                           authority, ".key -CAcreateserial -days 1 -out ", folder, "/",
-                                           kCertificateFile, " 2>/dev/null");
+  const std::string command = absl::StrCat(
+      "openssl req -new -key ", folder, "/", kKeyFile, " -subj /CN=nobody | openssl x509 -req -CA ", authority,
+      ".crt -CAkey ", authority, ".key -CAcreateserial -days 1 -out ", folder, "/", kCertificateFile, " 2>/dev/null");
   EXPECT_EQ(std::system(command.c_str()), 0) << command;
   return folder;
 }

@@ -261,7 +261,8 @@ TEST_F(Tls, CleartextStaysOnThisMachine) {
   CoordinatorThread refused(options, GridLearningFactory());
   const absl::Status status = refused.Stop();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
-  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("0.0.0.0:0"), HasSubstr("--tls"), HasSubstr("--insecure")));
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("0.0.0.0:0"), HasSubstr("--tls"), HasSubstr("--insecure")));
   options.transport.insecure = true;
   CoordinatorThread served(options, GridLearningFactory());
   EXPECT_EQ(served.Stop(), absl::OkStatus());
@@ -271,7 +272,8 @@ TEST(Transport, KnowsWhatIsLocal) {
   for (const char* local : {"unix:/run/x.sock", "localhost:1", "127.0.0.1:1", "127.9.9.9:1", "[::1]:1"}) {
     EXPECT_TRUE(IsLocalAddress(local)) << local;
   }
-  for (const char* remote : {"0.0.0.0:1", "[::]:1", "10.0.0.1:1", "localhost.example:1", "127.example:1", "12.7.0.1:1"}) {
+  for (const char* remote :
+       {"0.0.0.0:1", "[::]:1", "10.0.0.1:1", "localhost.example:1", "127.example:1", "12.7.0.1:1"}) {
     EXPECT_FALSE(IsLocalAddress(remote)) << remote;
   }
 }

@@ -1,0 +1,127 @@
+// Real processes over TLS, on the way that README.md describes: an authority, certificates, a coordinator, a client.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "tests/e2e/fleet_processes.h"
+
+namespace terse {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr absl::Duration kPatience = absl::Seconds(120);
+constexpr char kRun[] =
+    "name = 'secure'\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 1.0\n[codec]\nname = 'sbc'\ndensity = 0.02\n"
+    "[rounds]\ncount = 20\nclients = 1\nevaluate_every = 1000000\n";
+
+class Secure : public testing::Test {
+ protected:
+  void SetUp() override {
+    WriteText(directory_ / "run.toml", kRun);
+    Pki({"init"});
+    Pki({"issue", "coordinator", "main", "--host", "localhost", "--out", directory_ / "main"});
+    Pki({"issue", "client", "berlin-1", "--out", directory_ / "berlin-1"});
+    Pki({"issue", "operator", "anna", "--out", directory_ / "anna"});
+  }
+
+  void Pki(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {TERSE_BIN "/tersectl", "pki"});
+    arguments.insert(arguments.end(), {"--pki", directory_ / "pki"});
+    int code = -1;
+    const std::string output = RunCommand(arguments, &code);
+    ASSERT_EQ(code, 0) << output;
+  }
+
+  void StartCoordinator(const std::string& admin) {
+    const std::string ready = directory_ / "ready.json";
+    std::vector<std::string> argv = {TERSE_BIN "/grid-coordinator",
+                                     "--run",
+                                     directory_ / "run.toml",
+                                     "--state",
+                                     directory_ / "state",
+                                     "--listen",
+                                     "localhost:0",
+                                     "--tls",
+                                     directory_ / "main",
+                                     "--ready-file",
+                                     ready};
+    if (!admin.empty()) argv.insert(argv.end(), {"--admin", admin});
+    coordinator_ = std::make_unique<Process>(argv, directory_ / "coordinator.log");
+    while (!std::filesystem::exists(ready)) {
+      ASSERT_FALSE(coordinator_->Wait(absl::Milliseconds(20)).has_value()) << coordinator_->Output();
+    }
+    addresses_ = nlohmann::json::parse(std::ifstream(ready));
+  }
+
+  std::unique_ptr<Process> StartClient(const std::vector<std::string>& extra) {
+    std::vector<std::string> argv = {TERSE_BIN "/grid-client", "--coordinator", addresses_.at("listen"), "--state",
+                                     directory_ / "client"};
+    argv.insert(argv.end(), extra.begin(), extra.end());
+    return std::make_unique<Process>(argv, directory_ / "client.log");
+  }
+
+  std::string Ctl(std::vector<std::string> arguments, int* code) {
+    arguments.insert(arguments.begin(), {TERSE_BIN "/tersectl", "--admin", addresses_.at("admin")});
+    return RunCommand(arguments, code);
+  }
+
+  ScratchDirectory directory_;
+  std::unique_ptr<Process> coordinator_;
+  nlohmann::json addresses_;
+};
+
+TEST_F(Secure, TheReadmesWay) {
+  StartCoordinator(/*admin=*/"");
+  const auto client = StartClient({"--tls", directory_ / "berlin-1"});
+  EXPECT_EQ(client->Wait(kPatience), absl::optional<int>(0)) << client->Output();
+  int code = -1;
+  EXPECT_THAT(Ctl({"clients"}, &code), HasSubstr("berlin-1"));  // over the Unix socket
+  EXPECT_EQ(code, 0);
+  Ctl({"stop", "--shutdown"}, &code);
+  EXPECT_EQ(coordinator_->Wait(kPatience), absl::optional<int>(0)) << coordinator_->Output();
+}
+
+TEST_F(Secure, WithoutACertificateThereIsNoWayIn) {
+  StartCoordinator("localhost:0");
+  const auto client = StartClient({"--name", "berlin-1"});
+  EXPECT_TRUE(WaitUntil([&] { return client->Output().find("trying again") != std::string::npos; }, kPatience));
+  client->Signal(SIGTERM);
+  EXPECT_EQ(client->Wait(kPatience), absl::optional<int>(0)) << client->Output();
+  int code = -1;
+  Ctl({"--timeout", "5", "status"}, &code);
+  EXPECT_EQ(code, 3);
+  EXPECT_THAT(Ctl({"--tls", directory_ / "anna", "status"}, &code), HasSubstr("secure"));
+  EXPECT_EQ(code, 0);
+  EXPECT_THAT(Ctl({"--tls", directory_ / "berlin-1", "status"}, &code), HasSubstr("is that of client 'berlin-1'"));
+  EXPECT_EQ(code, 1);
+}
+
+TEST_F(Secure, TheNameIsTheCertificates) {
+  StartCoordinator("");
+  const auto client = StartClient({"--tls", directory_ / "berlin-1", "--name", "berlin-2"});
+  EXPECT_EQ(client->Wait(kPatience), absl::optional<int>(2));
+  EXPECT_THAT(client->Output(), HasSubstr("is for 'berlin-1'; leave --name away or correct it"));
+}
+
+TEST_F(Secure, NothingIsSaidInCleartextOverANetwork) {
+  int code = -1;
+  const std::vector<std::string> client = {
+      TERSE_BIN "/grid-client", "--coordinator", "192.0.2.1:7700", "--name", "a", "--state", directory_ / "client"};
+  EXPECT_THAT(RunCommand(client, &code), HasSubstr("give --tls DIR"));
+  EXPECT_EQ(code, 2);
+  EXPECT_THAT(RunCommand({TERSE_BIN "/tersectl", "--admin", "192.0.2.1:7701", "status"}, &code),
+              HasSubstr("give --tls DIR"));
+  EXPECT_EQ(code, 1);
+}
+
+}  // namespace
+}  // namespace terse
