@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/types/optional.h"
 #include "core/file_system.h"
 #include "core/status.h"
 #include "security/openssl_types.h"
@@ -57,22 +58,29 @@ absl::Status Explain(int error, const std::string& directory, const CertificateF
   }
 }
 
-// As the other end of a connection will.
-absl::Status CheckSigned(const std::string& directory, X509* authority, X509* certificate,
-                         const CertificateFacts& facts, absl::Time now) {
+// As the other end of a connection will, at `now` or, without one, at any time.
+absl::Status CheckSigned(const TlsDirectory& directory, absl::optional<absl::Time> now) {
+  TERSE_ASSIGN_OR_RETURN(const CertificatePtr authority, ParseCertificate(directory.authority_pem, kAuthorityFile));
+  TERSE_ASSIGN_OR_RETURN(const CertificatePtr certificate,
+                         ParseCertificate(directory.certificate_pem, kCertificateFile));
   ERR_clear_error();
   const StorePtr store(X509_STORE_new());
   const ContextPtr context(X509_STORE_CTX_new());
-  if (store == nullptr || context == nullptr || X509_STORE_add_cert(store.get(), authority) != 1 ||
-      X509_STORE_CTX_init(context.get(), store.get(), certificate, nullptr) != 1) {
+  if (store == nullptr || context == nullptr || X509_STORE_add_cert(store.get(), authority.get()) != 1 ||
+      X509_STORE_CTX_init(context.get(), store.get(), certificate.get(), nullptr) != 1) {
     return OpensslError("prepare a verification");
   }
-  const bool serves = facts.identity.role == Role::kCoordinator;
+  const bool serves = directory.certificate.identity.role == Role::kCoordinator;
   X509_STORE_CTX_set_purpose(context.get(), serves ? X509_PURPOSE_SSL_SERVER : X509_PURPOSE_SSL_CLIENT);
-  X509_STORE_CTX_set_time(context.get(), 0, absl::ToTimeT(now));
+  if (now.has_value()) {
+    X509_STORE_CTX_set_time(context.get(), 0, absl::ToTimeT(*now));
+  } else {
+    X509_STORE_CTX_set_flags(context.get(), X509_V_FLAG_NO_CHECK_TIME);
+  }
   const bool good = X509_verify_cert(context.get()) == 1;
   ERR_clear_error();
-  return good ? absl::OkStatus() : Explain(X509_STORE_CTX_get_error(context.get()), directory, facts);
+  return good ? absl::OkStatus()
+              : Explain(X509_STORE_CTX_get_error(context.get()), directory.path, directory.certificate);
 }
 
 // gRPC would trust all of them, and the revocations of one alone are known.
@@ -86,23 +94,21 @@ absl::Status CheckOneAuthority(absl::string_view pem, const std::string& path) {
       absl::StrCat(path, " holds more than one certificate; leave that of one authority"));
 }
 
-// Everything of the folder but the role.
-absl::StatusOr<TlsDirectory> Open(const std::string& path, absl::Time now) {
+// The files, each by itself.
+absl::StatusOr<TlsDirectory> ReadFiles(const std::string& path) {
   TlsDirectory result;
   result.path = path;
-  TERSE_ASSIGN_OR_RETURN(const std::string authority_pem, ReadTlsFile(path, kAuthorityFile));
-  TERSE_ASSIGN_OR_RETURN(const std::string certificate_pem, ReadTlsFile(path, kCertificateFile));
-  TERSE_ASSIGN_OR_RETURN(const std::string key_pem, ReadTlsFile(path, kKeyFile));
-  absl::StatusOr<CertificatePtr> authority = ParseCertificate(authority_pem, "a certificate");
-  if (!authority.ok()) return Annotate(authority.status(), FilePath(path, kAuthorityFile));
-  TERSE_RETURN_IF_ERROR(CheckOneAuthority(authority_pem, FilePath(path, kAuthorityFile)));
-  const std::string certificate_path = FilePath(path, kCertificateFile);
-  absl::StatusOr<CertificateFacts> facts = ReadCertificate(certificate_pem);
-  if (!facts.ok()) return Annotate(facts.status(), certificate_path);
+  TERSE_ASSIGN_OR_RETURN(result.authority_pem, ReadTlsFile(path, kAuthorityFile));
+  TERSE_ASSIGN_OR_RETURN(result.certificate_pem, ReadTlsFile(path, kCertificateFile));
+  TERSE_ASSIGN_OR_RETURN(result.key_pem, ReadTlsFile(path, kKeyFile));
+  const std::string authority_path = FilePath(path, kAuthorityFile);
+  const absl::Status authority = ParseCertificate(result.authority_pem, "a certificate").status();
+  TERSE_RETURN_IF_ERROR(Annotate(authority, authority_path));
+  TERSE_RETURN_IF_ERROR(CheckOneAuthority(result.authority_pem, authority_path));
+  absl::StatusOr<CertificateFacts> facts = ReadCertificate(result.certificate_pem);
+  if (!facts.ok()) return Annotate(facts.status(), FilePath(path, kCertificateFile));
   result.certificate = *std::move(facts);
-  TERSE_RETURN_IF_ERROR(Annotate(CheckKeyPair(certificate_pem, key_pem), FilePath(path, kKeyFile)));
-  TERSE_ASSIGN_OR_RETURN(const CertificatePtr certificate, ParseCertificate(certificate_pem, certificate_path));
-  TERSE_RETURN_IF_ERROR(CheckSigned(path, authority->get(), certificate.get(), result.certificate, now));
+  TERSE_RETURN_IF_ERROR(Annotate(CheckKeyPair(result.certificate_pem, result.key_pem), FilePath(path, kKeyFile)));
   return result;
 }
 
@@ -116,16 +122,27 @@ absl::Status WrongRole(const TlsDirectory& directory, const std::vector<Role>& r
 
 }  // namespace
 
-absl::StatusOr<TlsDirectory> OpenTlsDirectory(const std::string& path, const std::vector<Role>& roles, absl::Time now) {
-  TERSE_ASSIGN_OR_RETURN(TlsDirectory directory, Open(path, now));
+absl::StatusOr<TlsDirectory> ReadTlsDirectory(const std::string& path, const std::vector<Role>& roles) {
+  TERSE_ASSIGN_OR_RETURN(TlsDirectory directory, ReadFiles(path));
+  TERSE_RETURN_IF_ERROR(CheckSigned(directory, absl::nullopt));
   if (!absl::c_linear_search(roles, directory.certificate.identity.role)) return WrongRole(directory, roles);
+  return directory;
+}
+
+absl::StatusOr<TlsDirectory> OpenTlsDirectory(const std::string& path, const std::vector<Role>& roles, absl::Time now) {
+  TERSE_ASSIGN_OR_RETURN(TlsDirectory directory, ReadTlsDirectory(path, roles));
+  TERSE_RETURN_IF_ERROR(CheckSigned(directory, now));
   return directory;
 }
 
 absl::StatusOr<RevocationList> ReadRevocations(const std::string& path) {
   const std::string list_path = FilePath(path, kRevocationFile);
   const absl::StatusOr<std::string> list_pem = PosixFiles().Read(list_path, kMaxPemBytes);
-  if (absl::IsNotFound(list_pem.status())) return RevocationList{};
+  if (absl::IsNotFound(list_pem.status())) {
+    return absl::NotFoundError(absl::StrCat("there is no ", list_path,
+                                            ", without which revoked certificates would be good again; copy it from "
+                                            "the authority's folder"));
+  }
   if (absl::IsResourceExhausted(list_pem.status())) return absl::InvalidArgumentError(list_pem.status().message());
   TERSE_RETURN_IF_ERROR(list_pem.status());
   TERSE_ASSIGN_OR_RETURN(const std::string authority_pem, ReadTlsFile(path, kAuthorityFile));

@@ -17,17 +17,22 @@ inline constexpr char kAuthorityFile[] = "ca.crt";      // the authority's certi
 inline constexpr char kCertificateFile[] = "node.crt";  // this process's own
 inline constexpr char kKeyFile[] = "node.key";          // mode 0600
 inline constexpr char kRequestFile[] = "node.csr";      // while the authority has not signed it
-inline constexpr char kRevocationFile[] = "crl.pem";    // optional
+inline constexpr char kRevocationFile[] = "crl.pem";    // a coordinator's
 
 struct TlsDirectory {
   std::string path;
   CertificateFacts certificate;
+  // What the three files held when they were checked.
+  std::string authority_pem, certificate_pem, key_pem;
 };
 
-// Reads and checks the folder: the certificate is of one of `roles`, is the key's, may be used by its role, the
-// authority signed it, and both are within their time at `now`. NOT_FOUND or INVALID_ARGUMENT naming the file;
-// FAILED_PRECONDITION for a wrong role, key, authority, purpose or time. Each says what to do. Only the first
-// certificate of ca.crt counts, so there must not be another: INVALID_ARGUMENT.
+// Reads and checks the folder: the certificate is of one of `roles`, is the key's, may be used by its role, and the
+// authority signed it. Says nothing about the time. NOT_FOUND or INVALID_ARGUMENT naming the file; FAILED_PRECONDITION
+// for a wrong role, key, authority or purpose. Each says what to do. Only the first certificate of ca.crt counts, so
+// there must not be another: INVALID_ARGUMENT.
+absl::StatusOr<TlsDirectory> ReadTlsDirectory(const std::string& path, const std::vector<Role>& roles);
+
+// The same, and FAILED_PRECONDITION unless the certificate and its authority are within their time at `now`.
 absl::StatusOr<TlsDirectory> OpenTlsDirectory(const std::string& path, const std::vector<Role>& roles,
                                               absl::Time now = absl::Now());
 

@@ -12,12 +12,15 @@
 #include "absl/types/optional.h"
 #include "grpcpp/grpcpp.h"
 #include "security/certificate.h"
+#include "security/live_tls_directory.h"
+#include "security/server_credentials.h"
 #include "security/tls_directory.h"
 #include "security/transport_options.h"
 
 namespace terse {
 
-// How often a program looks for renewed files in its TLS folder, and a coordinator at its connections' certificates.
+// How often a coordinator looks for renewed files in its TLS folder, and at its calls' certificates. The others read
+// theirs for every connection.
 inline constexpr int kTlsReloadSeconds = 1;
 
 // A Unix socket: "unix:/path".
@@ -25,19 +28,20 @@ bool IsUnixSocket(const std::string& address);
 // Whether only this machine reaches the address: a Unix socket, "localhost", 127.0.0.0/8, [::1].
 bool IsLocalAddress(const std::string& address);
 
-// Credentials for listening on `address`: a coordinator's TLS 1.3 that wants a certificate of every peer; cleartext on
-// Unix sockets, and without a TLS folder. `processor`, for TLS only, sees every call; may be empty.
-// FAILED_PRECONDITION for cleartext that other machines would reach, unless `insecure`; statuses of OpenTlsDirectory.
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ListenWith(
-    const TransportOptions& options, const std::string& address,
-    const std::shared_ptr<grpc::AuthMetadataProcessor>& processor);
+// Credentials for listening on `address`: TLS 1.3 with `files` and `check`, which wants a certificate of every peer;
+// cleartext on Unix sockets, and where `files` is nullptr. FAILED_PRECONDITION for cleartext that other machines would
+// reach, unless `insecure`.
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ListenWith(const std::string& address, bool insecure,
+                                                                    std::shared_ptr<const LiveTlsDirectory> files,
+                                                                    CallCheck check);
 
-// Whether ConnectWith has what it needs. FAILED_PRECONDITION for cleartext to another machine, unless `insecure`;
-// statuses of OpenTlsDirectory.
+// Whether ConnectWith has what it needs but for the time, which may come or be mended. FAILED_PRECONDITION for cleartext
+// to another machine, unless `insecure`; statuses of ReadTlsDirectory.
 absl::Status CheckConnectWith(const TransportOptions& options, const std::string& address,
                               const std::vector<Role>& roles);
 // Credentials for calling `address` as one of `roles`, and what they need of the channel's `arguments`. The peer must
-// have a coordinator's certificate for that host, or for `server_name`. Statuses of CheckConnectWith.
+// have a coordinator's certificate for that host, or for `server_name`. The files are read once: who renews them connects
+// again. Statuses of CheckConnectWith and OpenTlsDirectory.
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> ConnectWith(const TransportOptions& options,
                                                                       const std::string& address,
                                                                       const std::vector<Role>& roles,

@@ -24,11 +24,12 @@ std::atomic<bool> stop_requested{false};
 void OnSignal(int) { stop_requested.store(true); }
 
 // The connection's protection and the name, before the state directory is touched. With TLS a name is the
-// certificate's, whether given or not.
+// certificate's, whether given or not. A certificate that has expired, or will begin once the clock is right, is waited
+// for later.
 absl::Status CheckWhoIAm(DaemonOptions* options) {
   TERSE_RETURN_IF_ERROR(CheckConnectWith(options->transport, options->coordinator, {Role::kClient}));
   if (!options->transport.tls_directory.empty()) {
-    TERSE_ASSIGN_OR_RETURN(const TlsDirectory tls, OpenTlsDirectory(options->transport.tls_directory, {Role::kClient}));
+    TERSE_ASSIGN_OR_RETURN(const TlsDirectory tls, ReadTlsDirectory(options->transport.tls_directory, {Role::kClient}));
     const std::string& certified = tls.certificate.identity.name;
     if (options->name.empty()) options->name = certified;
     if (options->name != certified) {
@@ -106,7 +107,7 @@ int RunDaemon(DaemonOptions options, TrainerFactory make_trainer) {
   std::signal(SIGTERM, OnSignal);
   std::signal(SIGPIPE, SIG_IGN);
   if (const absl::Status who = CheckWhoIAm(&options); !who.ok()) {
-    spdlog::error("{}: {}", options.name, std::string(who.message()));
+    spdlog::error("{}", std::string(who.message()));
     return kExitUsage;
   }
   const absl::Status status = ServeCoordinator(options, std::move(make_trainer), &stop_requested);

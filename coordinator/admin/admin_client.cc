@@ -32,16 +32,18 @@ grpc::ChannelArguments Arguments() {
 }  // namespace
 
 absl::StatusOr<AdminClient> AdminClient::Make(const Peer& peer, absl::Duration timeout, std::string run) {
-  grpc::ChannelArguments arguments = Arguments();
-  TERSE_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ChannelCredentials> credentials,
-                         ConnectWith(peer.transport, peer.address, {Role::kOperator, Role::kObserver}, &arguments));
-  return AdminClient(peer.address, grpc::CreateCustomChannel(peer.address, credentials, arguments), timeout,
-                     std::move(run));
+  AdminClient client(peer, timeout, std::move(run));
+  TERSE_RETURN_IF_ERROR(client.Reconnect());
+  return client;
 }
 
-AdminClient::AdminClient(std::string address, const std::shared_ptr<grpc::Channel>& channel, absl::Duration timeout,
-                         std::string run)
-    : address_(std::move(address)), timeout_(timeout), run_(std::move(run)), stub_(v1::Admin::NewStub(channel)) {}
+absl::Status AdminClient::Reconnect() {
+  grpc::ChannelArguments arguments = Arguments();
+  TERSE_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ChannelCredentials> credentials,
+                         ConnectWith(peer_.transport, peer_.address, {Role::kOperator, Role::kObserver}, &arguments));
+  stub_ = v1::Admin::NewStub(grpc::CreateCustomChannel(peer_.address, credentials, arguments));
+  return absl::OkStatus();
+}
 
 template <typename Request, typename Reply>
 absl::Status AdminClient::Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
@@ -60,16 +62,15 @@ absl::Status AdminClient::ToAbsl(const grpc::Status& status) const {
   switch (status.error_code()) {
     case grpc::StatusCode::OK:
       return absl::OkStatus();
-    case grpc::StatusCode::CANCELLED:  // by the coordinator, which says why to the next call
     case grpc::StatusCode::UNAVAILABLE:
     case grpc::StatusCode::DEADLINE_EXCEEDED:
-      return absl::UnavailableError(absl::StrCat("the coordinator at ", address_, " does not answer (",
+      return absl::UnavailableError(absl::StrCat("the coordinator at ", peer_.address, " does not answer (",
                                                  status.error_message(),
                                                  "); check that it runs and give the address of its admin service with "
                                                  "--admin or TERSE_ADMIN"));
     default:
       return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
-                          absl::StrCat("the coordinator at ", address_, " answers: ", status.error_message()));
+                          absl::StrCat("the coordinator at ", peer_.address, " answers: ", status.error_message()));
   }
 }
 
@@ -231,7 +232,7 @@ absl::Status AdminClient::Backup(const std::function<absl::Status(const v1::Back
   if (!status.ok()) return status;
   TERSE_RETURN_IF_ERROR(ended);
   if (is_whole) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("the backup from ", address_, " did not arrive whole; back up again"));
+  return absl::DataLossError(absl::StrCat("the backup from ", peer_.address, " did not arrive whole; back up again"));
 }
 
 absl::StatusOr<std::string> AdminClient::Export(v1::ExportRequest::Format format, uint64_t max_bytes) {
@@ -253,15 +254,15 @@ absl::StatusOr<std::string> AdminClient::Export(v1::ExportRequest::Format format
     context->TryCancel();
     reader->Finish().IgnoreError();
     if (total > max_bytes) {
-      return absl::ResourceExhaustedError(absl::StrCat("the coordinator at ", address_, " announces a model file of ",
+      return absl::ResourceExhaustedError(absl::StrCat("the coordinator at ", peer_.address, " announces a model file of ",
                                                        total, " bytes; at most ", max_bytes, " are plausible"));
     }
-    return absl::DataLossError(absl::StrCat("the coordinator at ", address_, " sent more than the ", total,
+    return absl::DataLossError(absl::StrCat("the coordinator at ", peer_.address, " sent more than the ", total,
                                             " bytes of the model file; export again"));
   }
   TERSE_RETURN_IF_ERROR(ToAbsl(reader->Finish()));
   if (file.empty() || file.size() != total) {
-    return absl::DataLossError(absl::StrCat("the coordinator at ", address_, " sent ", file.size(), " of ", total,
+    return absl::DataLossError(absl::StrCat("the coordinator at ", peer_.address, " sent ", file.size(), " of ", total,
                                             " bytes of the model file; export again"));
   }
   return file;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -18,7 +19,7 @@
 namespace terse {
 
 // Connects at the first call. Every method returns the coordinator's own status, and UNAVAILABLE with what to try when
-// it cannot be reached or does not answer within `timeout`. Thread-safe.
+// it cannot be reached or does not answer within `timeout`. Thread-safe, but for Reconnect.
 class AdminClient {
  public:
   struct Peer {
@@ -27,6 +28,8 @@ class AdminClient {
   };
   // All requests are about `run`; empty means the only one that the coordinator has. Statuses of ConnectWith.
   static absl::StatusOr<AdminClient> Make(const Peer& peer, absl::Duration timeout, std::string run = "");
+  // Goes on over a new connection, with the TLS folder's files as they are now. Statuses of ConnectWith.
+  absl::Status Reconnect();
 
   // `module`: the TorchScript file of a run whose model is one. No timeout.
   absl::Status CreateRun(const v1::RunConfig& config, absl::string_view module);
@@ -56,8 +59,8 @@ class AdminClient {
 
  private:
   using Stub = v1::Admin::Stub;
-  AdminClient(std::string address, const std::shared_ptr<grpc::Channel>& channel, absl::Duration timeout,
-              std::string run);
+  AdminClient(const Peer& peer, absl::Duration timeout, std::string run)
+      : peer_(peer), timeout_(timeout), run_(std::move(run)) {}
   // One unary call.
   template <typename Request, typename Reply>
   absl::Status Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*), Request request,
@@ -68,7 +71,7 @@ class AdminClient {
   absl::Status ForEachPage(uint64_t first, uint64_t last, uint64_t page,
                            const std::function<absl::Status(uint64_t, uint64_t)>& fetch, uint64_t newest);
 
-  std::string address_;
+  Peer peer_;
   absl::Duration timeout_;
   std::string run_;
   std::unique_ptr<v1::Admin::Stub> stub_;

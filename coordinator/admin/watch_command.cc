@@ -58,7 +58,12 @@ class RoundPrinter {
   bool header_printed_ = false;
 };
 
-// Follows the stream over restarts of the coordinator.
+// Whether calling again may help: the coordinator restarts, or ends calls whose certificate ends and is renewed.
+bool MayComeBack(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsCancelled(status) || absl::IsUnauthenticated(status);
+}
+
+// Follows the stream over restarts of the coordinator and renewals of the certificate.
 absl::Status Follow(AdminClient& client, const CommandOptions& options, const Terminal& terminal,
                     RoundPrinter* printer) {
   absl::Time last_heard = absl::Now();
@@ -70,13 +75,15 @@ absl::Status Follow(AdminClient& client, const CommandOptions& options, const Te
       last_heard = absl::Now();
       printer->Add(round, true);
     });
-    if (!absl::IsUnavailable(ended)) return ended;
+    if (!MayComeBack(ended)) return ended;
     // A call that was open for a while had reached the coordinator.
     if (absl::Now() - called > absl::Seconds(5)) last_heard = absl::Now();
     if (absl::Now() - last_heard >= absl::Seconds(options.patience_seconds)) return ended;
     if (!is_away) *terminal.err << "tersectl: the coordinator went away; calling again\n" << std::flush;
     is_away = true;
     absl::SleepFor(absl::Milliseconds(500));
+    // With a certificate that is not renewed yet, the old connection says no again.
+    client.Reconnect().IgnoreError();
   }
 }
 

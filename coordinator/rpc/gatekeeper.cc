@@ -6,39 +6,11 @@
 #include "absl/strings/str_cat.h"
 #include "coordinator/rpc/access.h"
 #include "core/status.h"
-#include "proto/grpc_status.h"
-#include "security/tls_directory.h"
 #include "security/transport.h"
 #include "spdlog/spdlog.h"
 
 namespace terse {
 namespace {
-
-absl::string_view View(const grpc::string_ref& text) { return absl::string_view(text.data(), text.size()); }
-
-// Refuses a call before its service sees it.
-class CallCheck : public grpc::AuthMetadataProcessor {
- public:
-  explicit CallCheck(std::shared_ptr<Gatekeeper> gatekeeper) : gatekeeper_(std::move(gatekeeper)) {}
-
-  bool IsBlocking() const override { return false; }
-
-  grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* context, OutputMetadata*,
-                       OutputMetadata*) override {
-    const auto path = metadata.find(":path");
-    const absl::string_view method = path == metadata.end() ? absl::string_view() : View(path->second);
-    const absl::StatusOr<absl::optional<CertificateFacts>> peer = PeerCertificate(*context);
-    if (!peer.ok() || !peer->has_value()) {
-      return grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
-                          absl::StrCat("the certificate is not one of this fleet: ",
-                                       peer.ok() ? "there is none" : peer.status().message()));
-    }
-    return ToGrpc(gatekeeper_->Check(**peer, method));
-  }
-
- private:
-  const std::shared_ptr<Gatekeeper> gatekeeper_;
-};
 
 // Books a call from its first metadata to its end.
 class BookedCall : public grpc::experimental::Interceptor {
@@ -79,15 +51,12 @@ class CallBook : public grpc::experimental::ServerInterceptorFactoryInterface {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Gatekeeper>> Gatekeeper::Open(const std::string& tls_directory, Clock* clock) {
-  TERSE_ASSIGN_OR_RETURN(RevocationList revocations, ReadRevocations(tls_directory));
-  return std::shared_ptr<Gatekeeper>(new Gatekeeper(tls_directory, std::move(revocations), clock));
+  TERSE_ASSIGN_OR_RETURN(std::shared_ptr<LiveTlsDirectory> files, LiveTlsDirectory::Open(tls_directory, clock));
+  return std::shared_ptr<Gatekeeper>(new Gatekeeper(std::move(files), clock));
 }
 
-Gatekeeper::Gatekeeper(std::string tls_directory, RevocationList revocations, Clock* clock)
-    : tls_directory_(std::move(tls_directory)),
-      clock_(clock),
-      revocations_(std::move(revocations)),
-      thread_([this] { WatchUntilClosed(); }) {}
+Gatekeeper::Gatekeeper(std::shared_ptr<LiveTlsDirectory> files, Clock* clock)
+    : files_(std::move(files)), clock_(clock), thread_([this] { WatchUntilClosed(); }) {}
 
 Gatekeeper::~Gatekeeper() {
   {
@@ -97,26 +66,28 @@ Gatekeeper::~Gatekeeper() {
   thread_.join();
 }
 
-absl::Status Gatekeeper::Check(const CertificateFacts& peer, absl::string_view method) const {
-  {
-    absl::ReaderMutexLock lock(&mutex_);
-    TERSE_RETURN_IF_ERROR(CheckValid(peer));
+absl::Status Gatekeeper::Check(absl::string_view certificate_pem, absl::string_view method) const {
+  const absl::StatusOr<CertificateFacts> peer = ReadCertificate(certificate_pem);
+  if (!peer.ok()) {
+    return absl::UnauthenticatedError(
+        absl::StrCat("the certificate is not one of this fleet: ", peer.status().message()));
   }
-  if (MayCall(peer.identity.role, method)) return absl::OkStatus();
-  return absl::PermissionDeniedError(absl::StrCat("'", peer.identity.name, "' is ", RoleName(peer.identity.role),
+  TERSE_RETURN_IF_ERROR(CheckValid(*peer));
+  if (MayCall(peer->identity.role, method)) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat("'", peer->identity.name, "' is ", RoleName(peer->identity.role),
                                                   " by its certificate, which may not call ", method));
 }
 
 absl::Status Gatekeeper::CheckValid(const CertificateFacts& peer) const {
-  if (revocations_.serials.contains(peer.serial)) {
+  if (files_->IsRevoked(peer.serial)) {
     return absl::PermissionDeniedError(absl::StrCat("the certificate ", peer.serial, " of '", peer.identity.name,
                                                     "' is revoked; the fleet's operator can issue another one"));
   }
-  const absl::Time now = absl::FromUnixMicros(clock_->NowMicros());
-  if (now > peer.not_after) {
-    return absl::UnauthenticatedError(absl::StrCat(
-        "the certificate ", peer.serial, " of '", peer.identity.name, "' expired at ",
-        absl::FormatTime(peer.not_after, absl::UTCTimeZone()), "; renew it with `tersectl pki issue --renew`"));
+  if (absl::FromUnixMicros(clock_->NowMicros()) > peer.not_after) {
+    return absl::UnauthenticatedError(
+        absl::StrCat("the certificate ", peer.serial, " of '", peer.identity.name, "' expired at ",
+                     absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", peer.not_after, absl::UTCTimeZone()),
+                     "; renew it with `tersectl pki issue --renew`"));
   }
   return absl::OkStatus();
 }
@@ -147,24 +118,16 @@ void Gatekeeper::WatchUntilClosed() {
       absl::MutexLock lock(&mutex_);
       if (mutex_.AwaitWithTimeout(absl::Condition(&closing_), interval)) return;
     }
-    Reload();
+    Refresh();
     CancelInvalid();
   }
 }
 
-void Gatekeeper::Reload() {
-  absl::StatusOr<RevocationList> list = ReadRevocations(tls_directory_);
-  absl::MutexLock lock(&mutex_);
-  // An empty list is one whose file is gone: nobody is readmitted by that.
-  if (list.ok() && list->serials.empty() && !revocations_.serials.empty()) {
-    list = absl::NotFoundError(absl::StrCat(tls_directory_, "/", kRevocationFile, " has lost its revocations"));
-  }
-  const std::string trouble(list.status().message());
-  if (trouble != trouble_ && !list.ok()) {
-    spdlog::error("{}; the list that was read before stays in force until this one is mended", trouble);
-  }
+void Gatekeeper::Refresh() {
+  const absl::Status status = files_->Refresh();
+  const std::string trouble(status.message());
+  if (!status.ok() && trouble != trouble_) spdlog::error("{}; what was read before stays in force", trouble);
   trouble_ = trouble;
-  if (list.ok()) revocations_ = *std::move(list);
 }
 
 void Gatekeeper::CancelInvalid() {
@@ -193,10 +156,6 @@ bool Gatekeeper::BeginCancelling(grpc::ServerContextBase* call) {
   cancelling_ = call;
   open_calls_.erase(open);
   return true;
-}
-
-std::shared_ptr<grpc::AuthMetadataProcessor> MakeCallCheck(std::shared_ptr<Gatekeeper> gatekeeper) {
-  return std::make_shared<CallCheck>(std::move(gatekeeper));
 }
 
 std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeCallBook(

@@ -14,21 +14,24 @@
 #include "core/clock.h"
 #include "grpcpp/grpcpp.h"
 #include "security/certificate.h"
+#include "security/live_tls_directory.h"
 
 namespace terse {
 
 // Decides about every call of a TLS connection when it begins, and ends those that are open when their certificate is
-// revoked or expires. A thread looks at the TLS folder's revocation list and at the clock every kTlsReloadSeconds. A
-// list that has become unreadable or is gone is reported in the log, and the last good one stays in force. Thread-safe.
+// revoked or expires. A thread refreshes the TLS folder and looks at the clock every kTlsReloadSeconds; trouble with the
+// folder is an error in the log, once. Thread-safe.
 class Gatekeeper {
  public:
-  // Statuses of ReadRevocations. `clock` must outlive the gatekeeper.
+  // Statuses of LiveTlsDirectory::Open. `clock` must outlive the gatekeeper.
   static absl::StatusOr<std::shared_ptr<Gatekeeper>> Open(const std::string& tls_directory, Clock* clock);
   ~Gatekeeper();
 
-  // UNAUTHENTICATED for an expired certificate, which may be renewed; PERMISSION_DENIED for a revoked one and for a
-  // role that may not call the method ("/package.Service/Method").
-  absl::Status Check(const CertificateFacts& peer, absl::string_view method) const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::shared_ptr<const LiveTlsDirectory> files() const { return files_; }
+
+  // A CallCheck. UNAUTHENTICATED for a certificate that names nobody of this fleet or has expired, which may be mended;
+  // PERMISSION_DENIED for a revoked one and for a role that may not call the method.
+  absl::Status Check(absl::string_view certificate_pem, absl::string_view method) const;
 
   // Keeps an eye on a call until it is struck out, after which it is not touched again; cancels it at once if its
   // certificate is not valid any more.
@@ -36,22 +39,20 @@ class Gatekeeper {
   void Strike(grpc::ServerContextBase* call) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  Gatekeeper(std::string tls_directory, RevocationList revocations, Clock* clock);
+  Gatekeeper(std::shared_ptr<LiveTlsDirectory> files, Clock* clock);
   // What is wrong with a certificate by itself.
-  absl::Status CheckValid(const CertificateFacts& peer) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckValid(const CertificateFacts& peer) const;
   void WatchUntilClosed() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Reads the list again; logs trouble once.
-  void Reload() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Refresh();
   void CancelInvalid() ABSL_LOCKS_EXCLUDED(mutex_);
   // Marks a call that is still open and not valid as being cancelled.
   bool BeginCancelling(grpc::ServerContextBase* call) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  const std::string tls_directory_;
+  const std::shared_ptr<LiveTlsDirectory> files_;
   Clock* const clock_;
-  std::string trouble_;  // with the list, as it was logged last; the thread's own
+  std::string trouble_;  // with the folder, as it was logged last; the thread's own
 
-  mutable absl::Mutex mutex_;
-  RevocationList revocations_ ABSL_GUARDED_BY(mutex_);
+  absl::Mutex mutex_;
   absl::flat_hash_map<grpc::ServerContextBase*, CertificateFacts> open_calls_ ABSL_GUARDED_BY(mutex_);
   // The call that the thread cancels, without the lock: its end may be told in that thread, before TryCancel returns.
   grpc::ServerContextBase* cancelling_ ABSL_GUARDED_BY(mutex_) = nullptr;
@@ -59,8 +60,7 @@ class Gatekeeper {
   std::thread thread_;
 };
 
-// A server's two hooks for it: the first refuses calls, the second books them.
-std::shared_ptr<grpc::AuthMetadataProcessor> MakeCallCheck(std::shared_ptr<Gatekeeper> gatekeeper);
+// The server's hook that books calls; they are refused by Gatekeeper::Check before.
 std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeCallBook(
     std::shared_ptr<Gatekeeper> gatekeeper);
 

@@ -21,12 +21,12 @@ struct ListenOptions {
   std::string address;  // "host:port", where port 0 takes a free one, or "unix:/path"
   std::string option;   // of the command line, for errors
   double keepalive_seconds = 0;
-  TransportOptions transport;
+  bool insecure = false;                   // cleartext may reach other machines
   std::shared_ptr<Gatekeeper> gatekeeper;  // of connections with TLS; without TLS there is none
 };
 
 // Serves `service`, which must outlive the listener. A Unix socket is made for its owner only; one that a process left
-// behind is replaced. UNAVAILABLE when the address cannot be listened on; statuses of ListenWith.
+// behind is replaced. UNAVAILABLE when the address cannot be listened on or is in use; statuses of ListenWith.
 absl::StatusOr<Listener> Listen(const ListenOptions& options, grpc::Service* service);
 
 }  // namespace terse

@@ -9,6 +9,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "coordinator/rpc/admin_service.h"
 #include "coordinator/rpc/fleet_service.h"
@@ -19,7 +20,6 @@
 #include "core/version.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
-#include "security/tls_directory.h"
 #include "security/transport.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
 #include "spdlog/spdlog.h"
@@ -133,14 +133,14 @@ void LogRuns(const RunRegistry& runs, const Listener& fleet, const Listener& adm
 
 absl::StatusOr<std::shared_ptr<Gatekeeper>> OpenGate(const TransportOptions& transport, Clock* clock) {
   if (transport.tls_directory.empty()) return std::shared_ptr<Gatekeeper>();
-  // Also the first look at the whole folder: its errors come before any port is taken.
-  TERSE_RETURN_IF_ERROR(OpenTlsDirectory(transport.tls_directory, {Role::kCoordinator}).status());
   return Gatekeeper::Open(transport.tls_directory, clock);
 }
 
 std::string AdminAddress(const CoordinatorOptions& options) {
   if (!options.admin.empty()) return options.admin;
-  return absl::StrCat("unix:", options.state_directory, "/", kAdminSocket);
+  const std::string path = absl::StrCat(options.state_directory, "/", kAdminSocket);
+  // gRPC takes it for a URI.
+  return absl::StrCat("unix:", absl::StrReplaceAll(path, {{"%", "%25"}, {" ", "%20"}}));
 }
 
 // Everything between a locked state directory and the end of the process, in the order in which it must go away again.
@@ -158,9 +158,9 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFac
   TERSE_ASSIGN_OR_RETURN(const std::shared_ptr<Gatekeeper> gatekeeper, OpenGate(options.transport, &clock));
   TERSE_ASSIGN_OR_RETURN(
       const Listener fleet,
-      Listen({options.listen, "--listen", options.keepalive_seconds, options.transport, gatekeeper}, &fleet_service));
+      Listen({options.listen, "--listen", options.keepalive_seconds, options.transport.insecure, gatekeeper}, &fleet_service));
   TERSE_ASSIGN_OR_RETURN(const Listener admin, Listen({AdminAddress(options), "--admin", options.keepalive_seconds,
-                                                       options.transport, gatekeeper},
+                                                       options.transport.insecure, gatekeeper},
                                                       &admin_service));
   watchman.Watch(runs.get(), fleet.server->GetHealthCheckService());
   LogRuns(*runs, fleet, admin);
@@ -180,10 +180,6 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFac
   admin.server->Wait();
   return status;
 }
-
-}  // namespace
-
-namespace {
 
 void AddAddressOptions(CLI::App& app, CoordinatorOptions* options) {
   app.add_option("--listen", options->listen, "address for clients; port 0 takes a free one")->capture_default_str();

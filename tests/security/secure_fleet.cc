@@ -38,12 +38,12 @@ std::string SecureFleet::IssueFrom(Authority* authority, const CertificateReques
   Write(folder, kKeyFile, key);
   Write(folder, kCertificateFile, Must(authority->Issue(Must(MakeRequest(request, key)), lifetime)));
   Write(folder, kAuthorityFile, authority->certificate());
+  Write(folder, kRevocationFile, Must(authority->RevocationListPem()));
   return folder;
 }
 
-std::string SecureFleet::Issue(Role role, const std::string& name, absl::Duration lifetime) {
-  std::vector<std::string> hosts;
-  if (role == Role::kCoordinator) hosts.push_back("localhost");
+std::string SecureFleet::Issue(Role role, const std::string& name, absl::Duration lifetime,
+                               const std::vector<std::string>& hosts) {
   return IssueFrom(authority_.get(), {{role, name}, hosts}, lifetime);
 }
 

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "coordinator/rpc/coordinator_thread.h"
@@ -18,7 +19,8 @@ class SecureFleet {
   SecureFleet();
 
   // Makes the TLS folder of a new certificate and returns its path.
-  std::string Issue(Role role, const std::string& name, absl::Duration lifetime = absl::Hours(1));
+  std::string Issue(Role role, const std::string& name, absl::Duration lifetime = absl::Hours(1),
+                    const std::vector<std::string>& hosts = {});
   // The same from an authority that the fleet does not know.
   std::string IssueElsewhere(Role role, const std::string& name);
   // A certificate that its own key has signed, with the fleet's authority as the one trusted.

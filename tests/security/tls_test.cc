@@ -197,6 +197,77 @@ std::string Negotiate(const std::string& address, const std::string& folder, con
   return at == std::string::npos ? "" : output.substr(at + label.size(), 7);
 }
 
+TEST_F(Tls, AWatchGoesOnOverARenewal) {
+  const std::string observer = fleet_.Issue(Role::kObserver, "eyes", absl::Seconds(4));
+  const absl::Time end = absl::Now() + absl::Seconds(4);
+  fleet_.Serve(RunFile(1'000'000, 1));
+  absl::Notification done;
+  CtlOutcome watch;
+  std::thread watching([&] {
+    watch = Ctl(observer, {"watch"});
+    done.Notify();
+  });
+  absl::SleepFor(absl::Seconds(1));
+  fleet_.Renew(observer, Role::kObserver, "eyes", absl::Hours(1));
+  EXPECT_FALSE(done.WaitForNotificationWithTimeout(end + absl::Seconds(4) - absl::Now())) << watch.err;
+  EXPECT_EQ(Ctl(operator_, {"stop"}).code, 0);
+  EXPECT_TRUE(done.WaitForNotificationWithTimeout(kPatience));
+  watching.join();
+  EXPECT_EQ(watch.code, 0) << watch.err;
+}
+
+// Whether a new client gets in.
+bool LetsIn(SecureFleet* fleet, const std::string& folder) {
+  const std::atomic<bool> stop{false};
+  return GrpcLink::Connect({fleet->addresses().fleet, fleet->Transport(folder), 60}, kPatience, &stop).ok();
+}
+
+TEST_F(Tls, FilesThatAreNotWholeChangeNothing) {
+  fleet_.Serve();
+  const std::string client = fleet_.Issue(Role::kClient, "a");
+  const std::string live = fleet_.coordinator_tls();
+  const std::string other = fleet_.Issue(Role::kCoordinator, "other", absl::Hours(1), {"localhost"});
+  for (const char* name : {"/node.crt", "/node.key", "/ca.crt"}) {
+    const std::string good = Slurp(live + name);
+    for (const std::string& bad : {std::string(), good.substr(0, good.size() / 2), Slurp(other + "/node.key")}) {
+      std::ofstream(live + name) << bad;
+      absl::SleepFor(absl::Milliseconds(1500));
+      EXPECT_TRUE(LetsIn(&fleet_, client)) << name << " with " << bad.size() << " bytes";
+    }
+    std::ofstream(live + name) << good;
+  }
+}
+
+TEST_F(Tls, ANewKeyOfTheCoordinatorIsTakenUp) {
+  fleet_.Serve();
+  const std::string client = fleet_.Issue(Role::kClient, "a");
+  const std::string live = fleet_.coordinator_tls();
+  const std::string next = fleet_.Issue(Role::kCoordinator, "next", absl::Hours(1), {"localhost", "next.example"});
+  TransportOptions transport = fleet_.Transport(client);
+  transport.server_name = "next.example";
+  const std::atomic<bool> stop{false};
+  const GrpcLink::Peer peer = {fleet_.addresses().fleet, transport, 60};
+  EXPECT_FALSE(GrpcLink::Connect(peer, kPatience, &stop).ok());
+  for (const char* name : {"/node.key", "/node.crt"}) std::filesystem::copy_file(
+      next + name, live + name, std::filesystem::copy_options::overwrite_existing);
+  absl::SleepFor(absl::Milliseconds(2500));
+  EXPECT_TRUE(GrpcLink::Connect(peer, kPatience, &stop).ok());
+}
+
+TEST_F(Tls, ASocketInUseIsNotTaken) {
+  CoordinatorOptions options;
+  options.state_directory = fleet_.Path("one");
+  options.listen = "127.0.0.1:0";
+  options.admin = "unix:" + fleet_.Path("admin.sock");
+  CoordinatorThread first(options, GridLearningFactory());
+  options.state_directory = fleet_.Path("two");
+  CoordinatorThread second(options, GridLearningFactory());
+  const absl::Status status = second.Stop();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("another process listens on"));
+  EXPECT_NE(Invoke({"--admin", options.admin, "runs"}).code, kExitUnreachable);
+}
+
 TEST_F(Tls, OnlyVersionOneThree) {
   fleet_.Serve();
   EXPECT_EQ(Negotiate(fleet_.addresses().fleet, operator_, "-tls1_3"), "TLSv1.3");
@@ -215,7 +286,8 @@ TEST_F(Tls, TheCoordinatorMustBeTheOneThatWasCalled) {
 }
 
 TEST_F(Tls, AClientCannotPassForTheCoordinator) {
-  const std::string thief = fleet_.Issue(Role::kClient, "localhost");
+  // Everything fits but the purpose.
+  const std::string thief = fleet_.Issue(Role::kClient, "thief", absl::Hours(1), {"localhost"});
   grpc::SslServerCredentialsOptions ssl;
   ssl.pem_key_cert_pairs.push_back({Slurp(thief + "/node.key"), Slurp(thief + "/node.crt")});
   grpc::ServerBuilder builder;
@@ -228,6 +300,7 @@ TEST_F(Tls, AClientCannotPassForTheCoordinator) {
   const auto link = GrpcLink::Connect(
       {absl::StrCat("localhost:", port), fleet_.Transport(fleet_.Issue(Role::kClient, "a")), 60}, kPatience, &stop);
   EXPECT_EQ(link.status().code(), absl::StatusCode::kUnavailable) << link.status();
+  EXPECT_THAT(std::string(link.status().message()), HasSubstr("certificate verify failed"));
 }
 
 TEST_F(Tls, AnObserverLooksAndDoesNotTouch) {
@@ -273,7 +346,8 @@ TEST(Transport, KnowsWhatIsLocal) {
     EXPECT_TRUE(IsLocalAddress(local)) << local;
   }
   for (const char* remote :
-       {"0.0.0.0:1", "[::]:1", "10.0.0.1:1", "localhost.example:1", "127.example:1", "12.7.0.1:1"}) {
+       {"0.0.0.0:1", "[::]:1", "10.0.0.1:1", "localhost.example:1", "127.example:1", "12.7.0.1:1", "::1:7700",
+                             "unix-abstract:x", "dns:///localhost:1", "ipv4:127.0.0.1:1,10.0.0.1:1"}) {
     EXPECT_FALSE(IsLocalAddress(remote)) << remote;
   }
 }
@@ -281,7 +355,7 @@ TEST(Transport, KnowsWhatIsLocal) {
 class GatekeeperTest : public testing::Test {
  protected:
   absl::Status Check(const Gatekeeper& gatekeeper, const std::string& folder) {
-    return gatekeeper.Check(*ReadCertificate(Slurp(folder + "/node.crt")), "/terse.v1.Admin/GetStatus");
+    return gatekeeper.Check(Slurp(folder + "/node.crt"), "/terse.v1.Admin/GetStatus");
   }
   bool RefusesSoon(const Gatekeeper& gatekeeper, const std::string& folder) {
     const absl::Time deadline = absl::Now() + kPatience;
@@ -314,8 +388,24 @@ TEST_F(GatekeeperTest, AListThatIsDamagedOrGoneReadmitsNobody) {
   // A new process knows nothing of what was, so it must not start with a damaged list.
   std::ofstream(list) << "damaged";
   EXPECT_FALSE(Gatekeeper::Open(fleet_.coordinator_tls(), &clock_).ok());
+  std::filesystem::remove(list);
+  EXPECT_EQ(Gatekeeper::Open(fleet_.coordinator_tls(), &clock_).status().code(), absl::StatusCode::kNotFound);
   std::ofstream(list) << good;
   EXPECT_TRUE(Gatekeeper::Open(fleet_.coordinator_tls(), &clock_).ok());
+}
+
+TEST_F(GatekeeperTest, AnOlderListReadmitsNobody) {
+  const std::string first = fleet_.Issue(Role::kOperator, "first"), second = fleet_.Issue(Role::kOperator, "second");
+  const auto gatekeeper = Gatekeeper::Open(fleet_.coordinator_tls(), &clock_);
+  ASSERT_TRUE(gatekeeper.ok()) << gatekeeper.status();
+  fleet_.Revoke("first");
+  const std::string older = Slurp(fleet_.coordinator_tls() + "/crl.pem");
+  fleet_.Revoke("second");
+  ASSERT_TRUE(RefusesSoon(**gatekeeper, second));
+  std::ofstream(fleet_.coordinator_tls() + "/crl.pem") << older;
+  absl::SleepFor(absl::Milliseconds(1500));
+  EXPECT_EQ(Check(**gatekeeper, second).code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(Check(**gatekeeper, first).code(), absl::StatusCode::kPermissionDenied);
 }
 
 }  // namespace

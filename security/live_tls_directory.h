@@ -1,0 +1,49 @@
+// The TLS folder of a coordinator that runs: what it held when it was last whole.
+#ifndef TERSE_SECURITY_LIVE_TLS_DIRECTORY_H_
+#define TERSE_SECURITY_LIVE_TLS_DIRECTORY_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "core/clock.h"
+#include "security/tls_directory.h"
+
+namespace terse {
+
+// Files that are half-written, empty or do not belong together change nothing. Thread-safe.
+class LiveTlsDirectory {
+ public:
+  // Statuses of OpenTlsDirectory and ReadRevocations. `clock` must outlive the object.
+  static absl::StatusOr<std::shared_ptr<LiveTlsDirectory>> Open(const std::string& path, Clock* clock);
+
+  // Reads the folder again and takes what is good. The statuses of Open for what is not, each part of which stays as it
+  // was; FAILED_PRECONDITION for a list that lacks a revocation that is in force.
+  absl::Status Refresh() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Counts the changes of what Files returns, from 1.
+  int64_t generation() const ABSL_LOCKS_EXCLUDED(mutex_);
+  TlsDirectory Files() const ABSL_LOCKS_EXCLUDED(mutex_);
+  bool IsRevoked(const std::string& serial) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  LiveTlsDirectory(TlsDirectory files, RevocationList revocations, Clock* clock);
+  absl::Status RefreshFiles() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status RefreshRevocations() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const std::string path_;
+  Clock* const clock_;
+
+  mutable absl::Mutex mutex_;
+  TlsDirectory files_ ABSL_GUARDED_BY(mutex_);
+  int64_t generation_ ABSL_GUARDED_BY(mutex_) = 1;
+  RevocationList revocations_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace terse
+
+#endif  // TERSE_SECURITY_LIVE_TLS_DIRECTORY_H_
