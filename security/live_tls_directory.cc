@@ -9,8 +9,8 @@
 namespace terse {
 
 absl::StatusOr<std::shared_ptr<LiveTlsDirectory>> LiveTlsDirectory::Open(const std::string& path, Clock* clock) {
-  TERSE_ASSIGN_OR_RETURN(TlsDirectory files, OpenTlsDirectory(path, {Role::kCoordinator},
-                                                              absl::FromUnixMicros(clock->NowMicros())));
+  TERSE_ASSIGN_OR_RETURN(TlsDirectory files,
+                         OpenTlsDirectory(path, {Role::kCoordinator}, absl::FromUnixMicros(clock->NowMicros())));
   TERSE_ASSIGN_OR_RETURN(RevocationList revocations, ReadRevocations(path));
   return std::shared_ptr<LiveTlsDirectory>(
       absl::WrapUnique(new LiveTlsDirectory(std::move(files), std::move(revocations), clock)));
@@ -26,8 +26,8 @@ absl::Status LiveTlsDirectory::Refresh() {
 }
 
 absl::Status LiveTlsDirectory::RefreshFiles() {
-  TERSE_ASSIGN_OR_RETURN(TlsDirectory files, OpenTlsDirectory(path_, {Role::kCoordinator},
-                                                              absl::FromUnixMicros(clock_->NowMicros())));
+  TERSE_ASSIGN_OR_RETURN(TlsDirectory files,
+                         OpenTlsDirectory(path_, {Role::kCoordinator}, absl::FromUnixMicros(clock_->NowMicros())));
   absl::MutexLock lock(&mutex_);
   if (files.authority_pem == files_.authority_pem && files.certificate_pem == files_.certificate_pem &&
       files.key_pem == files_.key_pem) {

@@ -60,8 +60,8 @@ class LiveServerCredentials : public grpc::ServerCredentials {
  public:
   explicit LiveServerCredentials(std::unique_ptr<State> state) {
     State* const owned = state.release();
-    credentials_ = grpc_ssl_server_credentials_create_with_options(
-        grpc_ssl_server_credentials_create_options_using_config_fetcher(
+    credentials_ =
+        grpc_ssl_server_credentials_create_with_options(grpc_ssl_server_credentials_create_options_using_config_fetcher(
             GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY, FetchFiles, owned));
     grpc_server_credentials_set_auth_metadata_processor(credentials_, {CheckCall, Destroy, owned});
   }

@@ -35,13 +35,13 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ListenWith(const std::s
                                                                     std::shared_ptr<const LiveTlsDirectory> files,
                                                                     CallCheck check);
 
-// Whether ConnectWith has what it needs but for the time, which may come or be mended. FAILED_PRECONDITION for cleartext
-// to another machine, unless `insecure`; statuses of ReadTlsDirectory.
+// Whether ConnectWith has what it needs but for the time, which may come or be mended. FAILED_PRECONDITION for
+// cleartext to another machine, unless `insecure`; statuses of ReadTlsDirectory.
 absl::Status CheckConnectWith(const TransportOptions& options, const std::string& address,
                               const std::vector<Role>& roles);
 // Credentials for calling `address` as one of `roles`, and what they need of the channel's `arguments`. The peer must
-// have a coordinator's certificate for that host, or for `server_name`. The files are read once: who renews them connects
-// again. Statuses of CheckConnectWith and OpenTlsDirectory.
+// have a coordinator's certificate for that host, or for `server_name`. The files are read once: who renews them
+// connects again. Statuses of CheckConnectWith and OpenTlsDirectory.
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> ConnectWith(const TransportOptions& options,
                                                                       const std::string& address,
                                                                       const std::vector<Role>& roles,

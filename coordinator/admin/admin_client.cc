@@ -254,8 +254,9 @@ absl::StatusOr<std::string> AdminClient::Export(v1::ExportRequest::Format format
     context->TryCancel();
     reader->Finish().IgnoreError();
     if (total > max_bytes) {
-      return absl::ResourceExhaustedError(absl::StrCat("the coordinator at ", peer_.address, " announces a model file of ",
-                                                       total, " bytes; at most ", max_bytes, " are plausible"));
+      return absl::ResourceExhaustedError(absl::StrCat("the coordinator at ", peer_.address,
+                                                       " announces a model file of ", total, " bytes; at most ",
+                                                       max_bytes, " are plausible"));
     }
     return absl::DataLossError(absl::StrCat("the coordinator at ", peer_.address, " sent more than the ", total,
                                             " bytes of the model file; export again"));

@@ -19,8 +19,8 @@
 namespace terse {
 
 // Decides about every call of a TLS connection when it begins, and ends those that are open when their certificate is
-// revoked or expires. A thread refreshes the TLS folder and looks at the clock every kTlsReloadSeconds; trouble with the
-// folder is an error in the log, once. Thread-safe.
+// revoked or expires. A thread refreshes the TLS folder and looks at the clock every kTlsReloadSeconds; trouble with
+// the folder is an error in the log, once. Thread-safe.
 class Gatekeeper {
  public:
   // Statuses of LiveTlsDirectory::Open. `clock` must outlive the gatekeeper.

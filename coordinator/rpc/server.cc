@@ -156,9 +156,9 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFac
   FleetService fleet_service(runs.get());
   AdminService admin_service(runs.get(), end_in_order);
   TERSE_ASSIGN_OR_RETURN(const std::shared_ptr<Gatekeeper> gatekeeper, OpenGate(options.transport, &clock));
-  TERSE_ASSIGN_OR_RETURN(
-      const Listener fleet,
-      Listen({options.listen, "--listen", options.keepalive_seconds, options.transport.insecure, gatekeeper}, &fleet_service));
+  TERSE_ASSIGN_OR_RETURN(const Listener fleet, Listen({options.listen, "--listen", options.keepalive_seconds,
+                                                       options.transport.insecure, gatekeeper},
+                                                      &fleet_service));
   TERSE_ASSIGN_OR_RETURN(const Listener admin, Listen({AdminAddress(options), "--admin", options.keepalive_seconds,
                                                        options.transport.insecure, gatekeeper},
                                                       &admin_service));

@@ -112,6 +112,19 @@ TEST_F(Secure, TheNameIsTheCertificates) {
   EXPECT_THAT(client->Output(), HasSubstr("is for 'berlin-1'; leave --name away or correct it"));
 }
 
+TEST_F(Secure, NoProxySeesCleartext) {
+  const std::string ready = directory_ / "ready.json";
+  Process coordinator({TERSE_BIN "/grid-coordinator", "--run", directory_ / "run.toml", "--state", directory_ / "state",
+                       "--listen", "localhost:0", "--ready-file", ready},
+                      directory_ / "coordinator.log");
+  ASSERT_TRUE(WaitUntil([&] { return std::filesystem::exists(ready); }, kPatience)) << coordinator.Output();
+  const std::string listen = nlohmann::json::parse(std::ifstream(ready)).at("listen");
+  Process client({"env", "http_proxy=http://127.0.0.1:1", TERSE_BIN "/grid-client", "--coordinator", listen, "--name",
+                  "a", "--state", directory_ / "client"},
+                 directory_ / "client.log");
+  EXPECT_EQ(client.Wait(absl::Seconds(20)), absl::optional<int>(0)) << client.Output();
+}
+
 TEST_F(Secure, NothingIsSaidInCleartextOverANetwork) {
   int code = -1;
   const std::vector<std::string> client = {

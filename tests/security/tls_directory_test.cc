@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 
+#include "security/live_tls_directory.h"
 #include "tests/security/security_testing.h"
 
 namespace terse {
@@ -86,6 +87,9 @@ TEST_F(TlsDirectoryTest, OnlyWithinItsTime) {
   ExpectRefusal(at(issued - absl::Minutes(5) - absl::Seconds(1)), absl::StatusCode::kFailedPrecondition, "a/node.crt",
                 "check this machine's clock");
   ExpectRefusal(at(end + absl::Seconds(1)), absl::StatusCode::kFailedPrecondition, "a/node.crt", "has expired");
+  // By this machine's clock it is long over; who wants to know only whose it is may still ask.
+  ExpectRefusal(at(absl::Now()), absl::StatusCode::kFailedPrecondition, "a/node.crt", "has expired");
+  EXPECT_TRUE(ReadTlsDirectory(path, {Role::kClient}).ok());
 }
 
 TEST_F(TlsDirectoryTest, APurposeThatIsNotTheRolesIsRefused) {
@@ -152,6 +156,25 @@ TEST_F(TlsDirectoryTest, AnOldListIsStillTaken) {
   const auto list = ReadRevocations(path);
   ASSERT_TRUE(list.ok()) << list.status();
   EXPECT_EQ(list->issued, Now());
+}
+
+TEST_F(TlsDirectoryTest, ALiveFolderCountsOnceItIsWhole) {
+  const std::string path = MakeFolder("a", Role::kCoordinator), next = MakeFolder("b", Role::kCoordinator);
+  WriteFile(path + "/crl.pem", *authority_->RevocationListPem());
+  const auto live = LiveTlsDirectory::Open(path, &clock_);
+  ASSERT_TRUE(live.ok()) << live.status();
+  EXPECT_TRUE((*live)->Refresh().ok());
+  EXPECT_EQ((*live)->generation(), 1);
+  WriteFile(path + "/node.key", ReadFile(next + "/node.key"));
+  ExpectRefusal((*live)->Refresh(), absl::StatusCode::kFailedPrecondition, "a/node.key", "is not that of");
+  EXPECT_EQ((*live)->generation(), 1);
+  EXPECT_EQ((*live)->Files().certificate.identity.name, "a");
+  WriteFile(path + "/node.crt", ReadFile(next + "/node.crt"));
+  EXPECT_TRUE((*live)->Refresh().ok());
+  EXPECT_EQ((*live)->generation(), 2);
+  EXPECT_EQ((*live)->Files().certificate.identity.name, "b");
+  clock_.Advance(absl::ToDoubleSeconds(2 * kYear));
+  ExpectRefusal((*live)->Refresh(), absl::StatusCode::kFailedPrecondition, "a/node.crt", "has expired");
 }
 
 }  // namespace
