@@ -33,10 +33,6 @@ constexpr char kIssued[] = "issued";
 constexpr char kLock[] = "lock";
 constexpr char kSuffix[] = ".crt";  // of the files in kIssued
 
-std::string FilePath(const std::string& directory, absl::string_view name) {
-  return absl::StrCat(directory, "/", name);
-}
-
 absl::StatusOr<std::string> ReadPem(const std::string& path) { return PosixFiles().Read(path, kMaxPemBytes); }
 
 absl::Status Damaged(const std::string& path, absl::string_view why) {
@@ -214,7 +210,7 @@ absl::StatusOr<std::string> Authority::Impl::Issue(absl::string_view request_pem
 }
 
 absl::StatusOr<CertificateFacts> Authority::Impl::ReadIssued(const std::string& name) const {
-  const std::string path = absl::StrCat(directory_, "/", kIssued, "/", name);
+  const std::string path = FilePath(FilePath(directory_, kIssued), name);
   TERSE_ASSIGN_OR_RETURN(const std::string pem, ReadPem(path));
   absl::StatusOr<CertificateFacts> facts = ReadCertificate(pem);
   if (!facts.ok()) return Damaged(path, facts.status().message());

@@ -14,6 +14,7 @@
 #include "core/file_system.h"
 #include "core/status.h"
 #include "security/authority.h"
+#include "security/private_files.h"
 #include "security/tls_directory.h"
 
 namespace terse {
@@ -242,7 +243,7 @@ absl::Status RevokeCertificates(const CommandOptions& options, const Terminal& t
   TERSE_RETURN_IF_ERROR(CheckTargets(pki, *authority));
   const absl::StatusOr<std::vector<CertificateFacts>> revoked = authority->Revoke(pki.name);
   if (!revoked.ok() && !absl::IsNotFound(revoked.status())) return revoked.status();
-  std::vector<std::string> written = {absl::StrCat(pki.authority, "/", kRevocationFile)};
+  std::vector<std::string> written = {FilePath(pki.authority, kRevocationFile)};
   TERSE_RETURN_IF_ERROR(Spread(pki, *authority, &written));
   TERSE_RETURN_IF_ERROR(revoked.status());
   if (options.json) {

@@ -10,7 +10,7 @@
 
 namespace terse {
 
-std::string PkiFolder::PathOf(absl::string_view name) const { return absl::StrCat(path_, "/", name); }
+std::string PkiFolder::PathOf(absl::string_view name) const { return FilePath(path_, name); }
 
 absl::Status PkiFolder::Prepare() const { return PosixFiles().MakeDirectory(path_); }
 
