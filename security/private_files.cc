@@ -46,7 +46,10 @@ AsOwner::~AsOwner() {
 absl::Status ReplacePrivateFile(const std::string& directory, const std::string& name, absl::string_view bytes) {
   const AsOwner owner(directory);
   TERSE_RETURN_IF_ERROR(owner.status());
-  return ReplaceFile(PosixFiles(), FilePath(directory, name), {bytes});
+  const std::string path = FilePath(directory, name);
+  // It would keep its mode and its readers.
+  TERSE_RETURN_IF_ERROR(PosixFiles().Remove(absl::StrCat(path, kTemporarySuffix)));
+  return ReplaceFile(PosixFiles(), path, {bytes});
 }
 
 }  // namespace terse

@@ -30,7 +30,8 @@ class AsOwner {
   bool acting_ = false;
 };
 
-// ReplaceFile of DIRECTORY/NAME as the folder's owner, mode 0600. Statuses of FileSystem and AsOwner.
+// ReplaceFile of DIRECTORY/NAME as the folder's owner, mode 0600 whatever a temporary file that is already there has.
+// Statuses of FileSystem and AsOwner.
 absl::Status ReplacePrivateFile(const std::string& directory, const std::string& name, absl::string_view bytes);
 
 }  // namespace terse

@@ -27,6 +27,11 @@ using ::testing::StartsWith;
 class TersectlPkiTest : public ::testing::Test {
  protected:
   std::string PathOf(const std::string& name) const { return absl::StrCat(directory_.path(), "/", name); }
+  unsigned ModeOf(const std::string& name) const {
+    struct stat info = {};
+    EXPECT_EQ(stat(PathOf(name).c_str(), &info), 0) << name;
+    return info.st_mode & 0777u;
+  }
   bool Has(const std::string& name) const { return std::filesystem::exists(PathOf(name)); }
 
   CtlOutcome Pki(std::vector<std::string> arguments, const std::string& authority = "pki") const {
@@ -79,9 +84,22 @@ TEST_F(TersectlPkiTest, IssueMakesFoldersThatOpen) {
     EXPECT_TRUE(opened.ok()) << opened.status();
     EXPECT_FALSE(Has(role + "/crl.pem"));
   }
-  struct stat info = {};
-  ASSERT_EQ(stat(PathOf("c/node.key").c_str(), &info), 0);
-  EXPECT_EQ(info.st_mode & 0777u, 0600u);
+  EXPECT_EQ(ModeOf("c/node.key"), 0600u);
+}
+
+TEST_F(TersectlPkiTest, KeysArePrivateWhateverWasLeftInTheirFolders) {
+  for (const std::string name : {"pki/ca.key", "issued/node.key", "asked/node.key"}) {
+    const std::string temporary = PathOf(name + ".tmp");
+    std::filesystem::create_directory(std::filesystem::path(temporary).parent_path());
+    std::ofstream(temporary) << "left";
+    ASSERT_EQ(chmod(temporary.c_str(), 0666), 0);
+  }
+  Init();
+  Issue("client", "a", "issued");
+  ASSERT_EQ(Pki({"request", "client", "b", "--out", PathOf("asked")}).code, kExitOk);
+  for (const std::string name : {"pki/ca.key", "issued/node.key", "asked/node.key"}) {
+    EXPECT_EQ(ModeOf(name), 0600u) << name;
+  }
 }
 
 TEST_F(TersectlPkiTest, IssueSaysTheNextStep) {
