@@ -230,6 +230,22 @@ TEST_F(TersectlPkiTest, RevokeReachesTheCoordinatorsFolder) {
               AllOf(HasSubstr("revoked: client 'b'"), HasSubstr("every coordinator")));
 }
 
+TEST_F(TersectlPkiTest, ARevokedKeyIsNotRenewed) {
+  Init();
+  Issue("client", "a", "a");
+  ASSERT_EQ(Pki({"revoke", "a"}).code, kExitOk);
+  const std::string certificate = Slurp(PathOf("a/node.crt"));
+  const CtlOutcome issued = Pki({"issue", "client", "a", "--renew", "--out", PathOf("a")});
+  ASSERT_EQ(Pki({"request", "client", "a", "--renew", "--out", PathOf("a")}).code, kExitOk);
+  const CtlOutcome signed_one = Pki({"sign", PathOf("a/node.csr"), "--out", PathOf("a")});
+  for (const CtlOutcome& refused : {issued, signed_one}) {
+    EXPECT_EQ(refused.code, kExitFailed);
+    EXPECT_THAT(refused.err, HasSubstr("was revoked; make a new key in another folder"));
+  }
+  EXPECT_EQ(Slurp(PathOf("a/node.crt")), certificate);
+  Issue("client", "a", "another");
+}
+
 TEST_F(TersectlPkiTest, RevokeIntoAnotherFleetRevokesNothing) {
   Init();
   Issue("client", "a", "a");
