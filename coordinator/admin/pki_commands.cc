@@ -130,6 +130,22 @@ absl::Status Spread(const PkiOptions& options, const Authority& authority, std::
   return absl::OkStatus();
 }
 
+// Only coordinators read the list, and who connects to a coordinator is a client.
+bool Unenforced(const CertificateFacts& facts) { return facts.identity.role == Role::kCoordinator; }
+
+Json RevokedJson(const CertificateFacts& facts) {
+  Json json = FactsJson(facts);
+  json["unenforced"] = Unenforced(facts);
+  return json;
+}
+
+void PrintRevoked(const CertificateFacts& facts, const Terminal& terminal) {
+  *terminal.out << "revoked: " << WhoText(facts.identity) << ", serial " << facts.serial << "\n";
+  if (!Unenforced(facts)) return;
+  *terminal.out << "  But clients read no revocation lists: they go on trusting whoever has its key until "
+                << Text(facts.not_after) << ".\n  If the key may be in other hands, make a new authority.\n";
+}
+
 // A folder that is not a coordinator's of this authority would be left with a list that it cannot use.
 absl::Status CheckTargets(const PkiOptions& options, const Authority& authority) {
   for (const std::string& path : options.into) {
@@ -248,13 +264,11 @@ absl::Status RevokeCertificates(const CommandOptions& options, const Terminal& t
   TERSE_RETURN_IF_ERROR(revoked.status());
   if (options.json) {
     Json list = Json::array();
-    for (const CertificateFacts& facts : *revoked) list.push_back(FactsJson(facts));
+    for (const CertificateFacts& facts : *revoked) list.push_back(RevokedJson(facts));
     PrintJson({{"revoked", list}, {"files", written}}, terminal);
     return absl::OkStatus();
   }
-  for (const CertificateFacts& facts : *revoked) {
-    *terminal.out << "revoked: " << WhoText(facts.identity) << ", serial " << facts.serial << "\n";
-  }
+  for (const CertificateFacts& facts : *revoked) PrintRevoked(facts, terminal);
   PrintWritten(written, terminal);
   *terminal.out << "Next: bring " << written[0] << " into the TLS folder of every coordinator (--into does so on this "
                 << "machine); one without it lets the holder in.\n";

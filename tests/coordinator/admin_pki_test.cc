@@ -246,6 +246,21 @@ TEST_F(TersectlPkiTest, ARevokedKeyIsNotRenewed) {
   Issue("client", "a", "another");
 }
 
+TEST_F(TersectlPkiTest, RevokingACoordinatorSaysThatClientsDoNotKnow) {
+  Init();
+  Issue("coordinator", "main", "c", {"--host", "localhost"});
+  Issue("client", "main", "a");
+  const json revoked = json::parse(Pki({"revoke", "main", "--json"}).out)["revoked"];
+  ASSERT_EQ(revoked.size(), 2u);
+  for (const json& one : revoked) EXPECT_EQ(one["unenforced"], one["role"] == "coordinator");
+  Issue("coordinator", "second", "d", {"--host", "localhost"});
+  EXPECT_THAT(Pki({"revoke", "second"}).out,
+              AllOf(HasSubstr("revoked: coordinator 'second'"), HasSubstr("clients read no revocation lists"),
+                    HasSubstr("make a new authority")));
+  Issue("client", "b", "b");
+  EXPECT_THAT(Pki({"revoke", "b"}).out, Not(HasSubstr("clients read no revocation lists")));
+}
+
 TEST_F(TersectlPkiTest, RevokeIntoAnotherFleetRevokesNothing) {
   Init();
   Issue("client", "a", "a");
