@@ -144,7 +144,10 @@ TEST_F(TersectlPkiTest, AFolderOfSomebodyElseIsLeftAlone) {
   Init("other");
   Issue("client", "a", "a");
   const std::string certificate = Slurp(PathOf("a/node.crt"));
-  EXPECT_THAT(Pki({"issue", "client", "b", "--out", PathOf("a"), "--renew"}).err, HasSubstr("is that of client 'a'"));
+  for (const std::string command : {"issue", "request"}) {
+    EXPECT_THAT(Pki({command, "client", "b", "--out", PathOf("a"), "--renew"}).err, HasSubstr("is that of client 'a'"));
+  }
+  EXPECT_FALSE(Has("a/node.csr"));
   EXPECT_THAT(Pki({"issue", "client", "a", "--out", PathOf("a"), "--renew"}, "other").err,
               HasSubstr("another authority"));
   EXPECT_EQ(Slurp(PathOf("a/node.crt")), certificate);
@@ -177,6 +180,20 @@ TEST_F(TersectlPkiTest, ARequestIsRenewedWithItsKey) {
   ASSERT_EQ(Pki(sign).code, kExitOk);
   EXPECT_NE(Slurp(PathOf("d/node.crt")), certificate);
   EXPECT_TRUE(OpenTlsDirectory(PathOf("d"), {Role::kClient}).ok());
+}
+
+TEST_F(TersectlPkiTest, ARenewedRequestKeepsTheHosts) {
+  Init();
+  Issue("coordinator", "main", "c", {"--host", "a.example", "--host", "127.0.0.1"});
+  const std::vector<std::string> request = {"request", "coordinator", "main",  "--renew",
+                                            "--out",   PathOf("c"),   "--json"};
+  const CtlOutcome kept = Pki(request);
+  ASSERT_EQ(kept.code, kExitOk) << kept.err;
+  EXPECT_EQ(json::parse(kept.out)["hosts"], (std::vector<std::string>{"a.example", "127.0.0.1"}));
+  EXPECT_EQ(ReadRequest(Slurp(PathOf("c/node.csr")))->hosts, (std::vector<std::string>{"a.example", "127.0.0.1"}));
+  std::vector<std::string> other = request;
+  other.insert(other.end(), {"--host", "b.example"});
+  EXPECT_EQ(json::parse(Pki(other).out)["hosts"], std::vector<std::string>{"b.example"});
 }
 
 TEST_F(TersectlPkiTest, NobodyGetsARoleByAsking) {
