@@ -1,6 +1,7 @@
 // tersectl pki, from its arguments to the files that it leaves.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -314,6 +315,16 @@ TEST_F(TersectlPkiTest, WrongUsage) {
   Init();
   EXPECT_THAT(Pki({"issue", "coordinator", "m", "--out", PathOf("m")}).err, HasSubstr("--host"));
   EXPECT_FALSE(Has("m"));
+}
+
+TEST_F(TersectlPkiTest, AMissingTlsFolderMattersOnlyWhereItIsNeeded) {
+  Init();
+  ASSERT_EQ(setenv("TERSE_TLS", PathOf("none").c_str(), 1), 0);
+  const CtlOutcome local = Pki({"list"}), remote = Invoke({"status", "--admin", "localhost:7701"});
+  ASSERT_EQ(unsetenv("TERSE_TLS"), 0);
+  EXPECT_EQ(local.code, kExitOk) << local.err;
+  EXPECT_EQ(remote.code, kExitFailed);
+  EXPECT_THAT(remote.err, HasSubstr(absl::StrCat("there is no ", PathOf("none/"))));
 }
 
 TEST_F(TersectlPkiTest, RootLeavesAServiceItsFiles) {
