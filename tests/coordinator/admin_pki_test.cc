@@ -149,6 +149,8 @@ TEST_F(TersectlPkiTest, AFolderOfSomebodyElseIsLeftAlone) {
     EXPECT_THAT(Pki({command, "client", "b", "--out", PathOf("a"), "--renew"}).err, HasSubstr("is that of client 'a'"));
   }
   EXPECT_FALSE(Has("a/node.csr"));
+  ASSERT_EQ(Pki({"request", "client", "b", "--out", PathOf("b")}).code, kExitOk);
+  EXPECT_THAT(Pki({"sign", PathOf("b/node.csr"), "--out", PathOf("a")}).err, HasSubstr("is that of client 'a'"));
   EXPECT_THAT(Pki({"issue", "client", "a", "--out", PathOf("a"), "--renew"}, "other").err,
               HasSubstr("another authority"));
   EXPECT_EQ(Slurp(PathOf("a/node.crt")), certificate);
