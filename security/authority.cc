@@ -33,10 +33,6 @@ constexpr char kIssued[] = "issued";
 constexpr char kLock[] = "lock";
 constexpr char kSuffix[] = ".crt";  // of the files in kIssued
 
-std::string FilePath(const std::string& directory, absl::string_view name) {
-  return absl::StrCat(directory, "/", name);
-}
-
 absl::StatusOr<std::string> ReadPem(const std::string& path) { return PosixFiles().Read(path, kMaxPemBytes); }
 
 absl::Status Damaged(const std::string& path, absl::string_view why) {
@@ -101,6 +97,12 @@ absl::Status WriteList(const std::string& directory, const X509_CRL& list) {
   return ReplacePrivateFile(directory, kList, pem);
 }
 
+// One file of kIssued.
+struct Record {
+  CertificatePtr certificate;
+  CertificateFacts facts;
+};
+
 // Serials as openssl prints them too: in capitals, with colons, with leading zeros.
 std::string PlainSerial(absl::string_view text) {
   const std::string digits = absl::AsciiStrToLower(absl::StrReplaceAll(text, {{":", ""}}));
@@ -126,7 +128,8 @@ class Authority::Impl {
  private:
   absl::Time Now() const { return absl::FromUnixMicros(clock_->NowMicros()); }
   absl::Status TakeCertificate(CertificatePtr certificate);
-  absl::StatusOr<CertificateFacts> ReadIssued(const std::string& name) const;
+  absl::StatusOr<Record> ReadIssued(const std::string& name) const;
+  absl::Status CheckNotRevoked(EVP_PKEY* key) const;
   absl::StatusOr<absl::flat_hash_map<std::string, absl::Time>> Revocations() const;
 
   const std::string directory_;
@@ -196,6 +199,8 @@ absl::Status Authority::Impl::Open() {
 absl::StatusOr<std::string> Authority::Impl::Issue(absl::string_view request_pem, absl::Duration lifetime) {
   TERSE_ASSIGN_OR_RETURN(const CertificateRequest asked, ReadRequest(request_pem));
   TERSE_ASSIGN_OR_RETURN(const RequestPtr request, ParseRequest(request_pem));
+  EVP_PKEY* const public_key = X509_REQ_get0_pubkey(request.get());
+  TERSE_RETURN_IF_ERROR(CheckNotRevoked(public_key));
   const absl::Time now = Now();
   TERSE_ASSIGN_OR_RETURN(const absl::Time end, EndOf(now, lifetime));
   if (end > not_after_) {
@@ -205,26 +210,48 @@ absl::StatusOr<std::string> Authority::Impl::Issue(absl::string_view request_pem
                      "; give fewer --days, or make a new authority with `tersectl pki init`"));
   }
   const Validity validity{std::max(now - kBackdating, not_before_), end};
-  TERSE_ASSIGN_OR_RETURN(const CertificatePtr made, MakeCertificate(asked, X509_REQ_get0_pubkey(request.get()),
-                                                                    validity, certificate_.get(), key_.get()));
+  TERSE_ASSIGN_OR_RETURN(const CertificatePtr made,
+                         MakeCertificate(asked, public_key, validity, certificate_.get(), key_.get()));
   TERSE_ASSIGN_OR_RETURN(const std::string serial, SerialOf(made.get()));
   TERSE_ASSIGN_OR_RETURN(std::string pem, ToPem(*made));
   TERSE_RETURN_IF_ERROR(ReplacePrivateFile(FilePath(directory_, kIssued), absl::StrCat(serial, kSuffix), pem));
   return pem;
 }
 
-absl::StatusOr<CertificateFacts> Authority::Impl::ReadIssued(const std::string& name) const {
-  const std::string path = absl::StrCat(directory_, "/", kIssued, "/", name);
+absl::StatusOr<Record> Authority::Impl::ReadIssued(const std::string& name) const {
+  const std::string path = FilePath(FilePath(directory_, kIssued), name);
   TERSE_ASSIGN_OR_RETURN(const std::string pem, ReadPem(path));
   absl::StatusOr<CertificateFacts> facts = ReadCertificate(pem);
   if (!facts.ok()) return Damaged(path, facts.status().message());
-  TERSE_ASSIGN_OR_RETURN(const CertificatePtr certificate, ParseCertificate(pem, path));
+  TERSE_ASSIGN_OR_RETURN(CertificatePtr certificate, ParseCertificate(pem, path));
   ERR_clear_error();
   const bool ours = X509_verify(certificate.get(), key_.get()) == 1;
   ERR_clear_error();
   if (!ours) return Damaged(path, "this authority did not sign it");
   if (absl::StrCat(facts->serial, kSuffix) != name) return Damaged(path, "its name is not its serial number");
-  return facts;
+  return Record{std::move(certificate), *std::move(facts)};
+}
+
+// To whoever has a revoked key, a certificate for it would give back what was taken.
+absl::Status Authority::Impl::CheckNotRevoked(EVP_PKEY* key) const {
+  TERSE_ASSIGN_OR_RETURN(const auto revoked, Revocations());
+  for (const auto& [serial, time] : revoked) {
+    const std::string name = absl::StrCat(serial, kSuffix);
+    const absl::StatusOr<Record> record = ReadIssued(name);
+    if (absl::IsNotFound(record.status())) {
+      return Damaged(FilePath(FilePath(directory_, kIssued), name),
+                     "it is missing, and is that of a revoked certificate");
+    }
+    TERSE_RETURN_IF_ERROR(record.status());
+    const bool same = EVP_PKEY_eq(X509_get0_pubkey(record->certificate.get()), key) == 1;
+    ERR_clear_error();
+    if (!same) continue;
+    const Identity& holder = record->facts.identity;
+    return absl::FailedPreconditionError(
+        absl::StrCat("certificate ", serial, " of ", RoleName(holder.role), " '", holder.name,
+                     "', which has this key, was revoked; make a new key in another folder, without --renew"));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<absl::flat_hash_map<std::string, absl::Time>> Authority::Impl::Revocations() const {
@@ -245,7 +272,8 @@ absl::StatusOr<std::vector<IssuedCertificate>> Authority::Impl::List() const {
   for (const std::string& name : names) {
     if (!absl::EndsWith(name, kSuffix)) continue;
     IssuedCertificate one;
-    TERSE_ASSIGN_OR_RETURN(one.facts, ReadIssued(name));
+    TERSE_ASSIGN_OR_RETURN(Record record, ReadIssued(name));
+    one.facts = std::move(record.facts);
     if (const auto found = revoked.find(one.facts.serial); found != revoked.end()) one.revoked = found->second;
     issued.push_back(std::move(one));
   }

@@ -43,7 +43,8 @@ class Authority {
 
   // Signs what a request asks for, from kBackdating ago (security/signing.h) until `lifetime` from now, and records it
   // before it returns. PERMISSION_DENIED and INVALID_ARGUMENT as of ReadRequest, the latter also for a lifetime that is
-  // not positive; FAILED_PRECONDITION when it would outlast the authority's.
+  // not positive; FAILED_PRECONDITION when it would outlast the authority's, or when a certificate of the same key was
+  // revoked; DATA_LOSS when the record of a revoked one is missing or is none.
   absl::StatusOr<std::string> Issue(absl::string_view request_pem, absl::Duration lifetime);
   // Revokes by serial, or every certificate of a name, of whatever role, that is neither expired nor revoked. Returns
   // those that it revoked. NOT_FOUND when there is none, RESOURCE_EXHAUSTED when the list would be longer than

@@ -18,6 +18,10 @@ gid_t FileGroup() { return static_cast<gid_t>(setfsgid(static_cast<gid_t>(-1)));
 
 }  // namespace
 
+std::string FilePath(const std::string& directory, absl::string_view name) {
+  return absl::StrCat(directory, "/", name);
+}
+
 AsOwner::AsOwner(const std::string& directory) {
   struct stat info;
   if (stat(directory.c_str(), &info) != 0) {
@@ -42,7 +46,10 @@ AsOwner::~AsOwner() {
 absl::Status ReplacePrivateFile(const std::string& directory, const std::string& name, absl::string_view bytes) {
   const AsOwner owner(directory);
   TERSE_RETURN_IF_ERROR(owner.status());
-  return ReplaceFile(PosixFiles(), absl::StrCat(directory, "/", name), {bytes});
+  const std::string path = FilePath(directory, name);
+  // It would keep its mode and its readers.
+  TERSE_RETURN_IF_ERROR(PosixFiles().Remove(absl::StrCat(path, kTemporarySuffix)));
+  return ReplaceFile(PosixFiles(), path, {bytes});
 }
 
 }  // namespace terse

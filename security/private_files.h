@@ -9,6 +9,9 @@
 
 namespace terse {
 
+// DIRECTORY/NAME.
+std::string FilePath(const std::string& directory, absl::string_view name);
+
 // Acts on files as the owner of a folder while it lives, when the process is root and the folder is somebody else's:
 // what root makes there would lock a service out of its own key, and a link that the owner left there must not lead
 // root to a file that the owner may not touch. Without effect for others than root. For the thread that made it.
@@ -27,7 +30,8 @@ class AsOwner {
   bool acting_ = false;
 };
 
-// ReplaceFile of DIRECTORY/NAME as the folder's owner, mode 0600. Statuses of FileSystem and AsOwner.
+// ReplaceFile of DIRECTORY/NAME as the folder's owner, mode 0600 whatever a temporary file that is already there has.
+// Statuses of FileSystem and AsOwner.
 absl::Status ReplacePrivateFile(const std::string& directory, const std::string& name, absl::string_view bytes);
 
 }  // namespace terse

@@ -14,6 +14,7 @@
 #include "core/file_system.h"
 #include "core/status.h"
 #include "security/authority.h"
+#include "security/private_files.h"
 #include "security/tls_directory.h"
 
 namespace terse {
@@ -59,11 +60,14 @@ std::string StartText(Role role, const std::string& folder) {
   return "";
 }
 
-absl::StatusOr<CertificateRequest> Wanted(const PkiOptions& options) {
+// The folder must not be somebody else's. A renewal keeps the hosts of its certificate unless others are given.
+absl::StatusOr<CertificateRequest> Wanted(const PkiOptions& options, const PkiFolder& folder) {
   CertificateRequest request;
   TERSE_ASSIGN_OR_RETURN(request.identity.role, ParseRole(options.role));
   request.identity.name = options.name;
   request.hosts = options.hosts;
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<CertificateFacts> old, folder.CertificateOf(request.identity));
+  if (options.renew && request.hosts.empty() && old.has_value()) request.hosts = old->hosts;
   return request;
 }
 
@@ -129,6 +133,22 @@ absl::Status Spread(const PkiOptions& options, const Authority& authority, std::
   return absl::OkStatus();
 }
 
+// Only coordinators read the list, and who connects to a coordinator is a client.
+bool Unenforced(const CertificateFacts& facts) { return facts.identity.role == Role::kCoordinator; }
+
+Json RevokedJson(const CertificateFacts& facts) {
+  Json json = FactsJson(facts);
+  json["unenforced"] = Unenforced(facts);
+  return json;
+}
+
+void PrintRevoked(const CertificateFacts& facts, const Terminal& terminal) {
+  *terminal.out << "revoked: " << WhoText(facts.identity) << ", serial " << facts.serial << "\n";
+  if (!Unenforced(facts)) return;
+  *terminal.out << "  But clients read no revocation lists: they go on trusting whoever has its key until "
+                << Text(facts.not_after) << ".\n  If the key may be in other hands, make a new authority.\n";
+}
+
 // A folder that is not a coordinator's of this authority would be left with a list that it cannot use.
 absl::Status CheckTargets(const PkiOptions& options, const Authority& authority) {
   for (const std::string& path : options.into) {
@@ -162,12 +182,10 @@ absl::Status InitAuthority(const CommandOptions& options, const Terminal& termin
 absl::Status IssueCertificate(const CommandOptions& options, const Terminal& terminal) {
   const PkiOptions& pki = options.pki;
   const PkiFolder folder(pki.out);
-  TERSE_ASSIGN_OR_RETURN(CertificateRequest wanted, Wanted(pki));
+  TERSE_ASSIGN_OR_RETURN(const CertificateRequest wanted, Wanted(pki, folder));
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Authority> authority, Authority::Open(pki.authority));
   TERSE_ASSIGN_OR_RETURN(const std::string key, folder.Key(pki.renew));
-  absl::optional<CertificateFacts> old;
-  TERSE_RETURN_IF_ERROR(folder.CheckBelongs(authority->certificate(), wanted.identity, &old));
-  if (pki.renew && wanted.hosts.empty() && old.has_value()) wanted.hosts = old->hosts;
+  TERSE_RETURN_IF_ERROR(folder.CheckAuthority(authority->certificate()));
   TERSE_ASSIGN_OR_RETURN(const std::string request, MakeRequest(wanted, key));
   TERSE_RETURN_IF_ERROR(folder.Prepare());
   TERSE_ASSIGN_OR_RETURN(const std::string certificate, authority->Issue(request, Days(pki.days)));
@@ -192,7 +210,7 @@ absl::Status IssueCertificate(const CommandOptions& options, const Terminal& ter
 absl::Status RequestCertificate(const CommandOptions& options, const Terminal& terminal) {
   const PkiOptions& pki = options.pki;
   const PkiFolder folder(pki.out);
-  TERSE_ASSIGN_OR_RETURN(const CertificateRequest wanted, Wanted(pki));
+  TERSE_ASSIGN_OR_RETURN(const CertificateRequest wanted, Wanted(pki, folder));
   TERSE_ASSIGN_OR_RETURN(const std::string key, folder.Key(pki.renew));
   TERSE_ASSIGN_OR_RETURN(const std::string request, MakeRequest(wanted, key));
   TERSE_RETURN_IF_ERROR(folder.Prepare());
@@ -200,7 +218,7 @@ absl::Status RequestCertificate(const CommandOptions& options, const Terminal& t
   TERSE_RETURN_IF_ERROR(folder.Write(kRequestFile, request, &written));
   if (!pki.renew) TERSE_RETURN_IF_ERROR(folder.Write(kKeyFile, key, &written));
   if (options.json) {
-    PrintJson({{"role", pki.role}, {"name", pki.name}, {"hosts", pki.hosts}, {"files", written}}, terminal);
+    PrintJson({{"role", pki.role}, {"name", pki.name}, {"hosts", wanted.hosts}, {"files", written}}, terminal);
     return absl::OkStatus();
   }
   const bool client = wanted.identity.role == Role::kClient;
@@ -220,8 +238,8 @@ absl::Status SignRequest(const CommandOptions& options, const Terminal& terminal
   if (!asked.ok()) return Annotate(asked.status(), pki.request);
   TERSE_RETURN_IF_ERROR(CheckRole(pki, asked->identity));
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Authority> authority, Authority::Open(pki.authority));
-  absl::optional<CertificateFacts> old;
-  TERSE_RETURN_IF_ERROR(folder.CheckBelongs(authority->certificate(), asked->identity, &old));
+  TERSE_RETURN_IF_ERROR(folder.CheckAuthority(authority->certificate()));
+  TERSE_RETURN_IF_ERROR(folder.CertificateOf(asked->identity).status());
   TERSE_ASSIGN_OR_RETURN(const absl::optional<std::string> key, folder.Read(kKeyFile));
   if (key.has_value()) TERSE_RETURN_IF_ERROR(Annotate(CheckRequestKey(request, *key), folder.PathOf(kKeyFile)));
   TERSE_RETURN_IF_ERROR(folder.Prepare());
@@ -242,18 +260,16 @@ absl::Status RevokeCertificates(const CommandOptions& options, const Terminal& t
   TERSE_RETURN_IF_ERROR(CheckTargets(pki, *authority));
   const absl::StatusOr<std::vector<CertificateFacts>> revoked = authority->Revoke(pki.name);
   if (!revoked.ok() && !absl::IsNotFound(revoked.status())) return revoked.status();
-  std::vector<std::string> written = {absl::StrCat(pki.authority, "/", kRevocationFile)};
+  std::vector<std::string> written = {FilePath(pki.authority, kRevocationFile)};
   TERSE_RETURN_IF_ERROR(Spread(pki, *authority, &written));
   TERSE_RETURN_IF_ERROR(revoked.status());
   if (options.json) {
     Json list = Json::array();
-    for (const CertificateFacts& facts : *revoked) list.push_back(FactsJson(facts));
+    for (const CertificateFacts& facts : *revoked) list.push_back(RevokedJson(facts));
     PrintJson({{"revoked", list}, {"files", written}}, terminal);
     return absl::OkStatus();
   }
-  for (const CertificateFacts& facts : *revoked) {
-    *terminal.out << "revoked: " << WhoText(facts.identity) << ", serial " << facts.serial << "\n";
-  }
+  for (const CertificateFacts& facts : *revoked) PrintRevoked(facts, terminal);
   PrintWritten(written, terminal);
   *terminal.out << "Next: bring " << written[0] << " into the TLS folder of every coordinator (--into does so on this "
                 << "machine); one without it lets the holder in.\n";

@@ -10,7 +10,7 @@
 
 namespace terse {
 
-std::string PkiFolder::PathOf(absl::string_view name) const { return absl::StrCat(path_, "/", name); }
+std::string PkiFolder::PathOf(absl::string_view name) const { return FilePath(path_, name); }
 
 absl::Status PkiFolder::Prepare() const { return PosixFiles().MakeDirectory(path_); }
 
@@ -39,17 +39,18 @@ absl::StatusOr<std::string> PkiFolder::Key(bool renew) const {
   return MakeKey();
 }
 
-absl::Status PkiFolder::CheckBelongs(absl::string_view authority_pem, const Identity& identity,
-                                     absl::optional<CertificateFacts>* old) const {
+absl::Status PkiFolder::CheckAuthority(absl::string_view authority_pem) const {
   TERSE_ASSIGN_OR_RETURN(const absl::optional<std::string> authority, Read(kAuthorityFile));
-  if (authority.has_value() && *authority != authority_pem) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(PathOf(kAuthorityFile),
-                     " is that of another authority; name its folder with --pki, or another "
-                     "folder with --out"));
-  }
+  if (!authority.has_value() || *authority == authority_pem) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(PathOf(kAuthorityFile),
+                   " is that of another authority; name its folder with --pki, or another "
+                   "folder with --out"));
+}
+
+absl::StatusOr<absl::optional<CertificateFacts>> PkiFolder::CertificateOf(const Identity& identity) const {
   TERSE_ASSIGN_OR_RETURN(const absl::optional<std::string> certificate, Read(kCertificateFile));
-  if (!certificate.has_value()) return absl::OkStatus();
+  if (!certificate.has_value()) return absl::nullopt;
   absl::StatusOr<CertificateFacts> facts = ReadCertificate(*certificate);
   if (!facts.ok()) return Annotate(facts.status(), PathOf(kCertificateFile));
   if (!(facts->identity == identity)) {
@@ -57,8 +58,7 @@ absl::Status PkiFolder::CheckBelongs(absl::string_view authority_pem, const Iden
                                                       RoleName(facts->identity.role), " '", facts->identity.name,
                                                       "'; name another folder with --out"));
   }
-  *old = *std::move(facts);
-  return absl::OkStatus();
+  return *std::move(facts);
 }
 
 absl::Status PkiFolder::Write(const std::string& name, absl::string_view bytes,

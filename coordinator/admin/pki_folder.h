@@ -30,10 +30,11 @@ class PkiFolder {
   // ALREADY_EXISTS when there is one.
   absl::StatusOr<std::string> Key(bool renew) const;
 
-  // FAILED_PRECONDITION when the folder trusts another authority, or holds a certificate of somebody else. Sets `old`
-  // to the facts of the one that is there, if there is one.
-  absl::Status CheckBelongs(absl::string_view authority_pem, const Identity& identity,
-                            absl::optional<CertificateFacts>* old) const;
+  // FAILED_PRECONDITION when the folder trusts another authority.
+  absl::Status CheckAuthority(absl::string_view authority_pem) const;
+
+  // The certificate in the folder; nullopt when there is none. FAILED_PRECONDITION when it is somebody else's.
+  absl::StatusOr<absl::optional<CertificateFacts>> CertificateOf(const Identity& identity) const;
 
   // Appends the file's path to `written`.
   absl::Status Write(const std::string& name, absl::string_view bytes, std::vector<std::string>* written) const;

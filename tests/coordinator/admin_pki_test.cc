@@ -1,6 +1,7 @@
 // tersectl pki, from its arguments to the files that it leaves.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,6 +28,11 @@ using ::testing::StartsWith;
 class TersectlPkiTest : public ::testing::Test {
  protected:
   std::string PathOf(const std::string& name) const { return absl::StrCat(directory_.path(), "/", name); }
+  unsigned ModeOf(const std::string& name) const {
+    struct stat info = {};
+    EXPECT_EQ(stat(PathOf(name).c_str(), &info), 0) << name;
+    return info.st_mode & 0777u;
+  }
   bool Has(const std::string& name) const { return std::filesystem::exists(PathOf(name)); }
 
   CtlOutcome Pki(std::vector<std::string> arguments, const std::string& authority = "pki") const {
@@ -79,9 +85,22 @@ TEST_F(TersectlPkiTest, IssueMakesFoldersThatOpen) {
     EXPECT_TRUE(opened.ok()) << opened.status();
     EXPECT_FALSE(Has(role + "/crl.pem"));
   }
-  struct stat info = {};
-  ASSERT_EQ(stat(PathOf("c/node.key").c_str(), &info), 0);
-  EXPECT_EQ(info.st_mode & 0777u, 0600u);
+  EXPECT_EQ(ModeOf("c/node.key"), 0600u);
+}
+
+TEST_F(TersectlPkiTest, KeysArePrivateWhateverWasLeftInTheirFolders) {
+  for (const std::string name : {"pki/ca.key", "issued/node.key", "asked/node.key"}) {
+    const std::string temporary = PathOf(name + ".tmp");
+    std::filesystem::create_directory(std::filesystem::path(temporary).parent_path());
+    std::ofstream(temporary) << "left";
+    ASSERT_EQ(chmod(temporary.c_str(), 0666), 0);
+  }
+  Init();
+  Issue("client", "a", "issued");
+  ASSERT_EQ(Pki({"request", "client", "b", "--out", PathOf("asked")}).code, kExitOk);
+  for (const std::string name : {"pki/ca.key", "issued/node.key", "asked/node.key"}) {
+    EXPECT_EQ(ModeOf(name), 0600u) << name;
+  }
 }
 
 TEST_F(TersectlPkiTest, IssueSaysTheNextStep) {
@@ -126,7 +145,12 @@ TEST_F(TersectlPkiTest, AFolderOfSomebodyElseIsLeftAlone) {
   Init("other");
   Issue("client", "a", "a");
   const std::string certificate = Slurp(PathOf("a/node.crt"));
-  EXPECT_THAT(Pki({"issue", "client", "b", "--out", PathOf("a"), "--renew"}).err, HasSubstr("is that of client 'a'"));
+  for (const std::string command : {"issue", "request"}) {
+    EXPECT_THAT(Pki({command, "client", "b", "--out", PathOf("a"), "--renew"}).err, HasSubstr("is that of client 'a'"));
+  }
+  EXPECT_FALSE(Has("a/node.csr"));
+  ASSERT_EQ(Pki({"request", "client", "b", "--out", PathOf("b")}).code, kExitOk);
+  EXPECT_THAT(Pki({"sign", PathOf("b/node.csr"), "--out", PathOf("a")}).err, HasSubstr("is that of client 'a'"));
   EXPECT_THAT(Pki({"issue", "client", "a", "--out", PathOf("a"), "--renew"}, "other").err,
               HasSubstr("another authority"));
   EXPECT_EQ(Slurp(PathOf("a/node.crt")), certificate);
@@ -159,6 +183,20 @@ TEST_F(TersectlPkiTest, ARequestIsRenewedWithItsKey) {
   ASSERT_EQ(Pki(sign).code, kExitOk);
   EXPECT_NE(Slurp(PathOf("d/node.crt")), certificate);
   EXPECT_TRUE(OpenTlsDirectory(PathOf("d"), {Role::kClient}).ok());
+}
+
+TEST_F(TersectlPkiTest, ARenewedRequestKeepsTheHosts) {
+  Init();
+  Issue("coordinator", "main", "c", {"--host", "a.example", "--host", "127.0.0.1"});
+  const std::vector<std::string> request = {"request", "coordinator", "main",  "--renew",
+                                            "--out",   PathOf("c"),   "--json"};
+  const CtlOutcome kept = Pki(request);
+  ASSERT_EQ(kept.code, kExitOk) << kept.err;
+  EXPECT_EQ(json::parse(kept.out)["hosts"], (std::vector<std::string>{"a.example", "127.0.0.1"}));
+  EXPECT_EQ(ReadRequest(Slurp(PathOf("c/node.csr")))->hosts, (std::vector<std::string>{"a.example", "127.0.0.1"}));
+  std::vector<std::string> other = request;
+  other.insert(other.end(), {"--host", "b.example"});
+  EXPECT_EQ(json::parse(Pki(other).out)["hosts"], std::vector<std::string>{"b.example"});
 }
 
 TEST_F(TersectlPkiTest, NobodyGetsARoleByAsking) {
@@ -212,6 +250,37 @@ TEST_F(TersectlPkiTest, RevokeReachesTheCoordinatorsFolder) {
               AllOf(HasSubstr("revoked: client 'b'"), HasSubstr("every coordinator")));
 }
 
+TEST_F(TersectlPkiTest, ARevokedKeyIsNotRenewed) {
+  Init();
+  Issue("client", "a", "a");
+  ASSERT_EQ(Pki({"revoke", "a"}).code, kExitOk);
+  const std::string certificate = Slurp(PathOf("a/node.crt"));
+  const CtlOutcome issued = Pki({"issue", "client", "a", "--renew", "--out", PathOf("a")});
+  ASSERT_EQ(Pki({"request", "client", "a", "--renew", "--out", PathOf("a")}).code, kExitOk);
+  const CtlOutcome signed_one = Pki({"sign", PathOf("a/node.csr"), "--out", PathOf("a")});
+  for (const CtlOutcome& refused : {issued, signed_one}) {
+    EXPECT_EQ(refused.code, kExitFailed);
+    EXPECT_THAT(refused.err, HasSubstr("was revoked; make a new key in another folder"));
+  }
+  EXPECT_EQ(Slurp(PathOf("a/node.crt")), certificate);
+  Issue("client", "a", "another");
+}
+
+TEST_F(TersectlPkiTest, RevokingACoordinatorSaysThatClientsDoNotKnow) {
+  Init();
+  Issue("coordinator", "main", "c", {"--host", "localhost"});
+  Issue("client", "main", "a");
+  const json revoked = json::parse(Pki({"revoke", "main", "--json"}).out)["revoked"];
+  ASSERT_EQ(revoked.size(), 2u);
+  for (const json& one : revoked) EXPECT_EQ(one["unenforced"], one["role"] == "coordinator");
+  Issue("coordinator", "second", "d", {"--host", "localhost"});
+  EXPECT_THAT(Pki({"revoke", "second"}).out,
+              AllOf(HasSubstr("revoked: coordinator 'second'"), HasSubstr("clients read no revocation lists"),
+                    HasSubstr("make a new authority")));
+  Issue("client", "b", "b");
+  EXPECT_THAT(Pki({"revoke", "b"}).out, Not(HasSubstr("clients read no revocation lists")));
+}
+
 TEST_F(TersectlPkiTest, RevokeIntoAnotherFleetRevokesNothing) {
   Init();
   Issue("client", "a", "a");
@@ -248,6 +317,16 @@ TEST_F(TersectlPkiTest, WrongUsage) {
   Init();
   EXPECT_THAT(Pki({"issue", "coordinator", "m", "--out", PathOf("m")}).err, HasSubstr("--host"));
   EXPECT_FALSE(Has("m"));
+}
+
+TEST_F(TersectlPkiTest, AMissingTlsFolderMattersOnlyWhereItIsNeeded) {
+  Init();
+  ASSERT_EQ(setenv("TERSE_TLS", PathOf("none").c_str(), 1), 0);
+  const CtlOutcome local = Pki({"list"}), remote = Invoke({"status", "--admin", "localhost:7701"});
+  ASSERT_EQ(unsetenv("TERSE_TLS"), 0);
+  EXPECT_EQ(local.code, kExitOk) << local.err;
+  EXPECT_EQ(remote.code, kExitFailed);
+  EXPECT_THAT(remote.err, HasSubstr(absl::StrCat("there is no ", PathOf("none/"))));
 }
 
 TEST_F(TersectlPkiTest, RootLeavesAServiceItsFiles) {

@@ -108,5 +108,19 @@ TEST_F(AuthorityDamageTest, BadNamesAndLifetimesMakeNothing) {
   EXPECT_FALSE(std::filesystem::exists(PathOf("pki")));
 }
 
+TEST_F(AuthorityDamageTest, NothingIsIssuedWithoutTheRecordsOfTheRevoked) {
+  const auto authority = NewAuthority();
+  const std::string gone = Issue(*authority, Role::kClient, "a"), request = NewRequest(Role::kClient, "b", NewKey());
+  const std::string record = PathOf("pki/issued/" + SerialOf(gone) + ".crt");
+  ASSERT_TRUE(authority->Revoke("a").ok());
+  EXPECT_TRUE(authority->Issue(request, kYear).ok());
+  WriteFile(record, Issue(*authority, Role::kClient, "b"));
+  EXPECT_TRUE(absl::IsDataLoss(authority->Issue(request, kYear).status()));
+  std::filesystem::remove(record);
+  const absl::Status missing = authority->Issue(request, kYear).status();
+  EXPECT_TRUE(absl::IsDataLoss(missing)) << missing;
+  EXPECT_THAT(std::string(missing.message()), HasSubstr(record));
+}
+
 }  // namespace
 }  // namespace terse

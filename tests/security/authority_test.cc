@@ -134,6 +134,25 @@ TEST_F(AuthorityTest, RenewalKeepsTheKeyAndLeavesTheOldOneValid) {
   EXPECT_EQ(authority->Revoke("a")->size(), 2u);
 }
 
+TEST_F(AuthorityTest, ARevokedKeyIsNotCertifiedAgain) {
+  auto authority = NewAuthority();
+  const std::string key = NewKey(), other = NewKey();
+  const std::string gone = Issue(*authority, Role::kClient, "a", key);
+  Issue(*authority, Role::kClient, "a", key);
+  Issue(*authority, Role::kClient, "a", other);
+  ASSERT_TRUE(authority->Revoke(SerialOf(gone)).ok());
+  authority.reset();
+  authority = *Authority::Open(PathOf("pki"), &clock_);
+  for (const std::string& request : {NewRequest(Role::kClient, "a", key), NewRequest(Role::kObserver, "b", key)}) {
+    const absl::Status refused = authority->Issue(request, kYear).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+    EXPECT_THAT(std::string(refused.message()), HasSubstr(SerialOf(gone) + " of client 'a'"));
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("another folder"));
+  }
+  Issue(*authority, Role::kClient, "a", other);
+  EXPECT_EQ(authority->List()->size(), 4u);
+}
+
 TEST_F(AuthorityTest, NothingOutlastsTheAuthority) {
   const auto authority = NewAuthority();
   const std::string request = NewRequest(Role::kClient, "a", NewKey());

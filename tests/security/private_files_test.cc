@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string>
 
+#include "core/file_system.h"
 #include "tests/security/security_testing.h"
 
 namespace terse {
@@ -43,6 +44,16 @@ TEST(PrivateFilesModeTest, FilesAreForTheirOwner) {
   EXPECT_TRUE(absl::IsNotFound(ReplacePrivateFile(directory.path() + "/none", "node.key", "1")));
 }
 
+TEST(PrivateFilesModeTest, ATemporaryThatIsAlreadyThereIsNotWrittenThrough) {
+  const TempDirectory directory;
+  const std::string path = directory.path() + "/node.key", temporary = path + kTemporarySuffix;
+  WriteFile(temporary, "left");
+  ASSERT_EQ(chmod(temporary.c_str(), 0666), 0);
+  ASSERT_TRUE(ReplacePrivateFile(directory.path(), "node.key", "1").ok());
+  EXPECT_EQ(ReadFile(path), "1");
+  EXPECT_EQ(InfoOf(path).st_mode & 0777u, 0600u);
+}
+
 TEST_F(PrivateFilesTest, NewAndReplacedFilesAreTheFolderOwners) {
   WriteFile(PathOf("node.crt"), "root's, as an earlier root left it");
   ASSERT_TRUE(ReplacePrivateFile(directory_.path(), "node.crt", "1").ok());
@@ -65,7 +76,12 @@ TEST_F(PrivateFilesTest, LinksOfTheOwnerLeadNowhereElse) {
   const TempDirectory own;
   WriteFile(own.path() + "/precious", "root's");
   std::filesystem::create_symlink(own.path() + "/precious", PathOf("node.crt.tmp"));
-  EXPECT_FALSE(ReplacePrivateFile(directory_.path(), "node.crt", "1").ok());
+  {
+    const AsOwner owner(directory_.path());
+    EXPECT_TRUE(absl::IsPermissionDenied(PosixFiles().Create(PathOf("node.crt.tmp")).status()));
+  }
+  EXPECT_TRUE(ReplacePrivateFile(directory_.path(), "node.crt", "1").ok());
+  EXPECT_TRUE(std::filesystem::is_regular_file(std::filesystem::symlink_status(PathOf("node.crt"))));
   EXPECT_EQ(ReadFile(own.path() + "/precious"), "root's");
 }
 
