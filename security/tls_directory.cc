@@ -11,16 +11,13 @@
 #include "core/file_system.h"
 #include "core/status.h"
 #include "security/openssl_types.h"
+#include "security/private_files.h"
 
 namespace terse {
 namespace {
 
 using StorePtr = std::unique_ptr<X509_STORE, OpensslFree<X509_STORE_free>>;
 using ContextPtr = std::unique_ptr<X509_STORE_CTX, OpensslFree<X509_STORE_CTX_free>>;
-
-std::string FilePath(const std::string& directory, absl::string_view name) {
-  return absl::StrCat(directory, "/", name);
-}
 
 absl::StatusOr<std::string> ReadTlsFile(const std::string& directory, absl::string_view name) {
   const std::string path = FilePath(directory, name);
