@@ -17,7 +17,6 @@
 #include "absl/time/clock.h"
 #include "client/rpc/connection_loop.h"
 #include "client/rpc/grpc_link.h"
-#include "coordinator/rpc/gatekeeper.h"
 #include "security/transport.h"
 #include "tests/coordinator/tersectl.h"
 #include "tests/security/secure_fleet.h"
@@ -340,72 +339,6 @@ TEST_F(Tls, CleartextStaysOnThisMachine) {
   options.transport.insecure = true;
   CoordinatorThread served(options, GridLearningFactory());
   EXPECT_EQ(served.Stop(), absl::OkStatus());
-}
-
-TEST(Transport, KnowsWhatIsLocal) {
-  for (const char* local : {"unix:/run/x.sock", "localhost:1", "127.0.0.1:1", "127.9.9.9:1", "[::1]:1"}) {
-    EXPECT_TRUE(IsLocalAddress(local)) << local;
-  }
-  for (const char* remote : {"0.0.0.0:1", "[::]:1", "10.0.0.1:1", "localhost.example:1", "127.example:1", "12.7.0.1:1",
-                             "::1:7700", "unix-abstract:x", "dns:///localhost:1", "ipv4:127.0.0.1:1,10.0.0.1:1"}) {
-    EXPECT_FALSE(IsLocalAddress(remote)) << remote;
-  }
-}
-
-class GatekeeperTest : public testing::Test {
- protected:
-  absl::Status Check(const Gatekeeper& gatekeeper, const std::string& folder) {
-    return gatekeeper.Check(Slurp(folder + "/node.crt"), "/terse.v1.Admin/GetStatus");
-  }
-  bool RefusesSoon(const Gatekeeper& gatekeeper, const std::string& folder) {
-    const absl::Time deadline = absl::Now() + kPatience;
-    while (Check(gatekeeper, folder).ok()) {
-      if (absl::Now() > deadline) return false;
-      absl::SleepFor(absl::Milliseconds(20));
-    }
-    return true;
-  }
-
-  SecureFleet fleet_;
-  SystemClock clock_;
-};
-
-TEST_F(GatekeeperTest, AListThatIsDamagedOrGoneReadmitsNobody) {
-  const std::string former = fleet_.Issue(Role::kOperator, "former");
-  const auto gatekeeper = Gatekeeper::Open(fleet_.coordinator_tls(), &clock_);
-  ASSERT_TRUE(gatekeeper.ok()) << gatekeeper.status();
-  EXPECT_EQ(Check(**gatekeeper, former), absl::OkStatus());
-  fleet_.Revoke("former");
-  ASSERT_TRUE(RefusesSoon(**gatekeeper, former));
-  const std::string list = fleet_.coordinator_tls() + "/crl.pem";
-  const std::string good = Slurp(list);
-  std::ofstream(list) << "damaged";
-  absl::SleepFor(absl::Milliseconds(1500));
-  EXPECT_EQ(Check(**gatekeeper, former).code(), absl::StatusCode::kPermissionDenied);
-  std::filesystem::remove(list);
-  absl::SleepFor(absl::Milliseconds(1500));
-  EXPECT_EQ(Check(**gatekeeper, former).code(), absl::StatusCode::kPermissionDenied);
-  // A new process knows nothing of what was, so it must not start with a damaged list.
-  std::ofstream(list) << "damaged";
-  EXPECT_FALSE(Gatekeeper::Open(fleet_.coordinator_tls(), &clock_).ok());
-  std::filesystem::remove(list);
-  EXPECT_EQ(Gatekeeper::Open(fleet_.coordinator_tls(), &clock_).status().code(), absl::StatusCode::kNotFound);
-  std::ofstream(list) << good;
-  EXPECT_TRUE(Gatekeeper::Open(fleet_.coordinator_tls(), &clock_).ok());
-}
-
-TEST_F(GatekeeperTest, AnOlderListReadmitsNobody) {
-  const std::string first = fleet_.Issue(Role::kOperator, "first"), second = fleet_.Issue(Role::kOperator, "second");
-  const auto gatekeeper = Gatekeeper::Open(fleet_.coordinator_tls(), &clock_);
-  ASSERT_TRUE(gatekeeper.ok()) << gatekeeper.status();
-  fleet_.Revoke("first");
-  const std::string older = Slurp(fleet_.coordinator_tls() + "/crl.pem");
-  fleet_.Revoke("second");
-  ASSERT_TRUE(RefusesSoon(**gatekeeper, second));
-  std::ofstream(fleet_.coordinator_tls() + "/crl.pem") << older;
-  absl::SleepFor(absl::Milliseconds(1500));
-  EXPECT_EQ(Check(**gatekeeper, second).code(), absl::StatusCode::kPermissionDenied);
-  EXPECT_EQ(Check(**gatekeeper, first).code(), absl::StatusCode::kPermissionDenied);
 }
 
 }  // namespace
