@@ -6,12 +6,17 @@
 #include <utility>
 
 #include "absl/base/call_once.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "core/status.h"
 
 namespace terse {
 namespace {
+
+constexpr char kUnixScheme[] = "unix:";
 
 // Host of "host:port" and of "[host]:port"; an IPv6 address stays in its brackets.
 std::string HostOf(const std::string& address) { return address.substr(0, address.rfind(':')); }
@@ -41,7 +46,42 @@ void AllowOnlyTls13() {
 
 }  // namespace
 
-bool IsUnixSocket(const std::string& address) { return absl::StartsWith(address, "unix:"); }
+bool IsUnixSocket(const std::string& address) { return absl::StartsWith(address, kUnixScheme); }
+
+std::string UnixSocketAddress(absl::string_view path) {
+  std::string address = kUnixScheme;
+  for (const char c : path) {
+    const bool is_plain = absl::ascii_isalnum(c) || absl::string_view("/._-~").find(c) != absl::string_view::npos;
+    if (is_plain) {
+      address.push_back(c);
+    } else {
+      absl::StrAppend(&address, "%", absl::Hex(static_cast<unsigned char>(c), absl::kZeroPad2));
+    }
+  }
+  return address;
+}
+
+absl::StatusOr<std::string> UnixSocketPath(const std::string& address) {
+  const auto bad = [&address] {
+    return absl::InvalidArgumentError(absl::StrCat("'", address,
+                                                   "' is no address of a Unix socket: unix:PATH, with %20 "
+                                                   "for a space and %25 for a %"));
+  };
+  absl::string_view rest = address;
+  if (!absl::ConsumePrefix(&rest, kUnixScheme)) return bad();
+  std::string path;
+  while (!rest.empty()) {
+    if (rest[0] != '%') {
+      path.push_back(rest[0]);
+      rest.remove_prefix(1);
+      continue;
+    }
+    if (rest.size() < 3 || !absl::ascii_isxdigit(rest[1]) || !absl::ascii_isxdigit(rest[2])) return bad();
+    absl::StrAppend(&path, absl::HexStringToBytes(rest.substr(1, 2)));
+    rest.remove_prefix(3);
+  }
+  return path;
+}
 
 bool IsLocalAddress(const std::string& address) {
   const std::string host = HostOf(address);

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "grpcpp/grpcpp.h"
 #include "security/certificate.h"
@@ -23,8 +24,11 @@ namespace terse {
 // theirs for every connection.
 inline constexpr int kTlsReloadSeconds = 1;
 
-// A Unix socket: "unix:/path".
+// A Unix socket: "unix:/path", where gRPC wants what is special in a URI as %XX.
 bool IsUnixSocket(const std::string& address);
+std::string UnixSocketAddress(absl::string_view path);
+// INVALID_ARGUMENT when `address` is no Unix socket or has a % that is not the start of %XX.
+absl::StatusOr<std::string> UnixSocketPath(const std::string& address);
 // Whether only this machine reaches the address: a Unix socket, "localhost", 127.0.0.0/8, [::1].
 bool IsLocalAddress(const std::string& address);
 

@@ -58,12 +58,12 @@ absl::StatusOr<std::shared_ptr<Gatekeeper>> Gatekeeper::Open(const std::string& 
 Gatekeeper::Gatekeeper(std::shared_ptr<LiveTlsDirectory> files, Clock* clock)
     : files_(std::move(files)), clock_(clock), thread_([this] { WatchUntilClosed(); }) {}
 
-Gatekeeper::~Gatekeeper() {
+void Gatekeeper::Close() {
   {
     absl::MutexLock lock(&mutex_);
     closing_ = true;
   }
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 absl::Status Gatekeeper::Check(absl::string_view certificate_pem, absl::string_view method) const {

@@ -23,9 +23,11 @@ namespace terse {
 // the folder is an error in the log, once. Thread-safe.
 class Gatekeeper {
  public:
-  // Statuses of LiveTlsDirectory::Open. `clock` must outlive the gatekeeper.
+  // Statuses of LiveTlsDirectory::Open. `clock` must live until Close.
   static absl::StatusOr<std::shared_ptr<Gatekeeper>> Open(const std::string& tls_directory, Clock* clock);
-  ~Gatekeeper();
+  ~Gatekeeper() { Close(); }
+  // Ends the thread, once no server calls any more: what gRPC still holds of this looks at nothing then.
+  void Close() ABSL_LOCKS_EXCLUDED(mutex_);
 
   std::shared_ptr<const LiveTlsDirectory> files() const { return files_; }
 

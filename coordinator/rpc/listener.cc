@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "absl/types/optional.h"
 #include "core/status.h"
 #include "proto/channel_settings.h"
@@ -46,7 +45,7 @@ bool IsInUse(const std::string& path) {
 }
 
 absl::Status CheckSocket(const ListenOptions& options) {
-  const std::string path(absl::StripPrefix(options.address, "unix:"));
+  TERSE_ASSIGN_OR_RETURN(const std::string path, UnixSocketPath(options.address));
   if (path.empty() || path.size() > kMaxSocketPath) {
     return absl::InvalidArgumentError(absl::StrCat("the path of the Unix socket ", options.address, " must have 1 to ",
                                                    kMaxSocketPath, " bytes; choose another with ", options.option));

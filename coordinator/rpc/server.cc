@@ -9,7 +9,6 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "coordinator/rpc/admin_service.h"
 #include "coordinator/rpc/fleet_service.h"
@@ -138,9 +137,7 @@ absl::StatusOr<std::shared_ptr<Gatekeeper>> OpenGate(const TransportOptions& tra
 
 std::string AdminAddress(const CoordinatorOptions& options) {
   if (!options.admin.empty()) return options.admin;
-  const std::string path = absl::StrCat(options.state_directory, "/", kAdminSocket);
-  // gRPC takes it for a URI.
-  return absl::StrCat("unix:", absl::StrReplaceAll(path, {{"%", "%25"}, {" ", "%20"}}));
+  return UnixSocketAddress(absl::StrCat(options.state_directory, "/", kAdminSocket));
 }
 
 // Everything between a locked state directory and the end of the process, in the order in which it must go away again.
@@ -178,6 +175,8 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFac
   admin.server->Shutdown(deadline);
   fleet.server->Wait();
   admin.server->Wait();
+  // gRPC lets go of it when it likes, and the clock is ours.
+  if (gatekeeper != nullptr) gatekeeper->Close();
   return status;
 }
 

@@ -27,6 +27,17 @@ TEST(Transport, KnowsWhatIsLocal) {
   }
 }
 
+TEST(Transport, SocketsOfAnyPath) {
+  for (const char* path : {"/run/admin.sock", "state/admin.sock", "/my runs/100%/a+b#?\xc3\xa4.sock"}) {
+    const absl::StatusOr<std::string> back = UnixSocketPath(UnixSocketAddress(path));
+    ASSERT_TRUE(back.ok()) << back.status();
+    EXPECT_EQ(*back, path);
+  }
+  EXPECT_EQ(UnixSocketAddress("/my runs"), "unix:/my%20runs");
+  for (const char* bad : {"/run/x", "unix:/100%", "unix:/%2", "unix:/%zz"})
+    EXPECT_FALSE(UnixSocketPath(bad).ok()) << bad;
+}
+
 class GatekeeperTest : public testing::Test {
  protected:
   absl::Status Check(const Gatekeeper& gatekeeper, const std::string& folder) {

@@ -96,6 +96,32 @@ class Tls : public testing::Test {
     return true;
   }
 
+  // `tersectl watch` in a thread of the test.
+  class WatchThread {
+   public:
+    WatchThread(Tls* test, const std::string& folder)
+        : thread_([this, test, folder] {
+            outcome_ = test->Ctl(folder, {"watch"});
+            ended_.Notify();
+          }) {}
+    ~WatchThread() { Join(); }
+
+    bool WaitForEnd(absl::Duration timeout) { return ended_.WaitForNotificationWithTimeout(timeout); }
+    const CtlOutcome& outcome() {
+      Join();
+      return outcome_;
+    }
+
+   private:
+    void Join() {
+      if (thread_.joinable()) thread_.join();
+    }
+
+    CtlOutcome outcome_;
+    absl::Notification ended_;
+    std::thread thread_;
+  };
+
   SecureFleet fleet_;
   const std::string operator_ = fleet_.Issue(Role::kOperator, "ops");
 };
@@ -140,19 +166,13 @@ TEST_F(Tls, ARevokedClientIsEndedAndSaysWhy) {
 TEST_F(Tls, ACallWithoutEndEndsWithARevocation) {
   const std::string observer = fleet_.Issue(Role::kObserver, "eyes");
   fleet_.Serve(RunFile(1'000'000, 1));
-  absl::Notification done;
-  CtlOutcome watch;
-  std::thread watching([&] {
-    watch = Ctl(observer, {"watch"});
-    done.Notify();
-  });
-  EXPECT_FALSE(done.WaitForNotificationWithTimeout(absl::Seconds(2)));
+  WatchThread watch(this, observer);
+  EXPECT_FALSE(watch.WaitForEnd(absl::Seconds(2)));
   fleet_.Revoke("eyes");
-  EXPECT_TRUE(done.WaitForNotificationWithTimeout(kPatience));
-  if (!done.HasBeenNotified()) fleet_.Stop().IgnoreError();
-  watching.join();
-  EXPECT_NE(watch.code, 0);
-  EXPECT_THAT(watch.err, HasSubstr("is revoked"));
+  EXPECT_TRUE(watch.WaitForEnd(kPatience));
+  if (!watch.WaitForEnd(absl::ZeroDuration())) fleet_.Stop().IgnoreError();
+  EXPECT_NE(watch.outcome().code, 0);
+  EXPECT_THAT(watch.outcome().err, HasSubstr("is revoked"));
 }
 
 TEST_F(Tls, ARenewedCertificateGoesOnWhereTheOldOneEnds) {
@@ -200,20 +220,14 @@ TEST_F(Tls, AWatchGoesOnOverARenewal) {
   const std::string observer = fleet_.Issue(Role::kObserver, "eyes", absl::Seconds(4));
   const absl::Time end = absl::Now() + absl::Seconds(4);
   fleet_.Serve(RunFile(1'000'000, 1));
-  absl::Notification done;
-  CtlOutcome watch;
-  std::thread watching([&] {
-    watch = Ctl(observer, {"watch"});
-    done.Notify();
-  });
+  WatchThread watch(this, observer);
   absl::SleepFor(end + absl::Seconds(2) -
                  absl::Now());  // late: for a while it is told that its certificate has expired
   fleet_.Renew(observer, Role::kObserver, "eyes", absl::Hours(1));
-  EXPECT_FALSE(done.WaitForNotificationWithTimeout(absl::Seconds(3))) << watch.err;
+  EXPECT_FALSE(watch.WaitForEnd(absl::Seconds(3)));
   EXPECT_EQ(Ctl(operator_, {"stop"}).code, 0);
-  EXPECT_TRUE(done.WaitForNotificationWithTimeout(kPatience));
-  watching.join();
-  EXPECT_EQ(watch.code, 0) << watch.err;
+  EXPECT_TRUE(watch.WaitForEnd(kPatience));
+  EXPECT_EQ(watch.outcome().code, 0) << watch.outcome().err;
 }
 
 // Whether a new client gets in.
@@ -258,7 +272,7 @@ TEST_F(Tls, ASocketInUseIsNotTaken) {
   CoordinatorOptions options;
   options.state_directory = fleet_.Path("one");
   options.listen = "127.0.0.1:0";
-  options.admin = "unix:" + fleet_.Path("admin.sock");
+  options.admin = UnixSocketAddress(fleet_.Path("my admin.sock"));
   CoordinatorThread first(options, GridLearningFactory());
   options.state_directory = fleet_.Path("two");
   CoordinatorThread second(options, GridLearningFactory());
@@ -316,15 +330,15 @@ TEST_F(Tls, AnObserverLooksAndDoesNotTouch) {
 TEST_F(Tls, TheUnixSocketIsItsOwnersAlone) {
   CoordinatorOptions options;
   options.run_files = {RunFile(5, 1)};
-  options.state_directory = fleet_.Path("plain");
+  options.state_directory = fleet_.Path("my runs");
   options.listen = "127.0.0.1:0";
   CoordinatorThread coordinator(options, GridLearningFactory());
   const std::string socket = options.state_directory + "/admin.sock";
-  EXPECT_EQ(coordinator.addresses().admin, "unix:" + socket);
+  EXPECT_EQ(coordinator.addresses().admin, UnixSocketAddress(socket));
   struct stat info = {};
   ASSERT_EQ(stat(socket.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);
-  EXPECT_EQ(Invoke({"--admin", "unix:" + socket, "status"}).code, 0);
+  EXPECT_EQ(Invoke({"--admin", coordinator.addresses().admin, "status"}).code, 0);
 }
 
 TEST_F(Tls, CleartextStaysOnThisMachine) {
