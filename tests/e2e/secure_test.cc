@@ -28,7 +28,7 @@ class Secure : public testing::Test {
   void SetUp() override {
     WriteText(directory_ / "run.toml", kRun);
     Pki({"init"});
-    Pki({"issue", "coordinator", "main", "--host", "localhost", "--out", directory_ / "main"});
+    Pki({"issue", "coordinator", "main", "--host", "127.0.0.1", "--out", directory_ / "main"});
     Pki({"issue", "client", "berlin-1", "--out", directory_ / "berlin-1"});
     Pki({"issue", "operator", "anna", "--out", directory_ / "anna"});
   }
@@ -49,7 +49,7 @@ class Secure : public testing::Test {
                                      "--state",
                                      directory_ / "state",
                                      "--listen",
-                                     "localhost:0",
+                                     "127.0.0.1:0",
                                      "--tls",
                                      directory_ / "main",
                                      "--ready-file",
@@ -91,7 +91,7 @@ TEST_F(Secure, TheReadmesWay) {
 }
 
 TEST_F(Secure, WithoutACertificateThereIsNoWayIn) {
-  StartCoordinator("localhost:0");
+  StartCoordinator("127.0.0.1:0");
   const auto client = StartClient({"--name", "berlin-1"});
   EXPECT_TRUE(WaitUntil([&] { return client->Output().find("trying again") != std::string::npos; }, kPatience));
   client->Signal(SIGTERM);
@@ -115,7 +115,7 @@ TEST_F(Secure, TheNameIsTheCertificates) {
 TEST_F(Secure, NoProxySeesCleartext) {
   const std::string ready = directory_ / "ready.json";
   Process coordinator({TERSE_BIN "/grid-coordinator", "--run", directory_ / "run.toml", "--state", directory_ / "state",
-                       "--listen", "localhost:0", "--ready-file", ready},
+                       "--listen", "127.0.0.1:0", "--ready-file", ready},
                       directory_ / "coordinator.log");
   ASSERT_TRUE(WaitUntil([&] { return std::filesystem::exists(ready); }, kPatience)) << coordinator.Output();
   const std::string listen = nlohmann::json::parse(std::ifstream(ready)).at("listen");

@@ -135,7 +135,7 @@ class Access : public testing::Test {
         {"expired", "", PlainTls(expired, true)},
         {"revoked", "", PlainTls(revoked, true)},
         {"of the authority, for nobody", "", PlainTls(fleet_.WithoutIdentity(), true)},
-        {"coordinator", "", PlainTls(fleet_.Issue(Role::kCoordinator, "twin", absl::Hours(1), {"localhost"}), true)},
+        {"coordinator", "", PlainTls(fleet_.Issue(Role::kCoordinator, "twin", absl::Hours(1), {"127.0.0.1"}), true)},
         {"client", "client", PlainTls(fleet_.Issue(Role::kClient, "berlin"), true)},
         {"observer", "observer", PlainTls(fleet_.Issue(Role::kObserver, "eyes"), true)},
         {"operator", "operator", PlainTls(operator_tls, true)},

@@ -90,8 +90,8 @@ void SecureFleet::Serve(const std::string& run_file) {
   CoordinatorOptions options;
   if (!run_file.empty()) options.run_files = {run_file};
   options.state_directory = Path("state");
-  options.listen = "localhost:0";
-  options.admin = "localhost:0";
+  options.listen = "127.0.0.1:0";
+  options.admin = "127.0.0.1:0";
   options.transport.tls_directory = coordinator_tls_;
   coordinator_ = std::make_unique<CoordinatorThread>(options, GridLearningFactory());
   ASSERT_FALSE(addresses().fleet.empty()) << Stop();

@@ -240,7 +240,7 @@ TEST_F(Tls, FilesThatAreNotWholeChangeNothing) {
   fleet_.Serve();
   const std::string client = fleet_.Issue(Role::kClient, "a");
   const std::string live = fleet_.coordinator_tls();
-  const std::string other = fleet_.Issue(Role::kCoordinator, "other", absl::Hours(1), {"localhost"});
+  const std::string other = fleet_.Issue(Role::kCoordinator, "other", absl::Hours(1), {"127.0.0.1"});
   for (const char* name : {"/node.crt", "/node.key", "/ca.crt"}) {
     const std::string good = Slurp(live + name);
     for (const std::string& bad : {std::string(), good.substr(0, good.size() / 2), Slurp(other + "/node.key")}) {
@@ -256,7 +256,7 @@ TEST_F(Tls, ANewKeyOfTheCoordinatorIsTakenUp) {
   fleet_.Serve();
   const std::string client = fleet_.Issue(Role::kClient, "a");
   const std::string live = fleet_.coordinator_tls();
-  const std::string next = fleet_.Issue(Role::kCoordinator, "next", absl::Hours(1), {"localhost", "next.example"});
+  const std::string next = fleet_.Issue(Role::kCoordinator, "next", absl::Hours(1), {"127.0.0.1", "next.example"});
   TransportOptions transport = fleet_.Transport(client);
   transport.server_name = "next.example";
   const std::atomic<bool> stop{false};
@@ -295,24 +295,24 @@ TEST_F(Tls, TheCoordinatorMustBeTheOneThatWasCalled) {
   EXPECT_TRUE(GrpcLink::Connect(peer, kPatience, &stop).ok());
   peer.transport.server_name = "elsewhere.example";
   EXPECT_EQ(GrpcLink::Connect(peer, kPatience, &stop).status().code(), absl::StatusCode::kUnavailable);
-  peer.transport.server_name = "127.0.0.1";
+  peer.transport.server_name = "localhost";
   EXPECT_TRUE(GrpcLink::Connect(peer, kPatience, &stop).ok());
 }
 
 TEST_F(Tls, AClientCannotPassForTheCoordinator) {
   // Everything fits but the purpose.
-  const std::string thief = fleet_.Issue(Role::kClient, "thief", absl::Hours(1), {"localhost"});
+  const std::string thief = fleet_.Issue(Role::kClient, "thief", absl::Hours(1), {"127.0.0.1"});
   grpc::SslServerCredentialsOptions ssl;
   ssl.pem_key_cert_pairs.push_back({Slurp(thief + "/node.key"), Slurp(thief + "/node.crt")});
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort("localhost:0", grpc::SslServerCredentials(ssl), &port);
+  builder.AddListeningPort("127.0.0.1:0", grpc::SslServerCredentials(ssl), &port);
   v1::Fleet::Service service;
   builder.RegisterService(&service);
   const auto server = builder.BuildAndStart();
   const std::atomic<bool> stop{false};
   const auto link = GrpcLink::Connect(
-      {absl::StrCat("localhost:", port), fleet_.Transport(fleet_.Issue(Role::kClient, "a")), 60}, kPatience, &stop);
+      {absl::StrCat("127.0.0.1:", port), fleet_.Transport(fleet_.Issue(Role::kClient, "a")), 60}, kPatience, &stop);
   EXPECT_EQ(link.status().code(), absl::StatusCode::kUnavailable) << link.status();
   EXPECT_THAT(std::string(link.status().message()), HasSubstr("certificate verify failed"));
 }
