@@ -3,9 +3,10 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
-#include "compression/aggregate.h"
 #include "compression/codec_table.h"
 #include "compression/feedback_table.h"
+#include "coordinator/aggregation/aggregation_table.h"
+#include "coordinator/update_policy.h"
 #include "core/status.h"
 #include "learning/blueprint.h"
 #include "learning/local_trainer.h"
@@ -20,7 +21,7 @@ absl::Status CheckRun(const RunConfig& run) {
   const bool plain_step = run.downstream != DownstreamMode::kCoded && run.server.name == "average";
   if (all_alike && plain_step && run.control.name == "fixed") return absl::OkStatus();
   return absl::UnimplementedError(
-      "a fleet in one process takes all clients alike in every round and applies the average of their updates: it has "
+      "a fleet in one process takes all clients alike in every round and applies what comes of their updates: it has "
       "no cohorts, weights or buffer, no coded downstream, no server optimizer and no controller. Run a real fleet: "
       "terse-coordinator --run, or terse-bench paper");
 }
@@ -34,7 +35,9 @@ absl::StatusOr<std::unique_ptr<InProcessFleet>> InProcessFleet::Create(const Run
   TERSE_ASSIGN_OR_RETURN(const auto blueprint, MakeBlueprint(run.model));
   fleet->weights_ = blueprint->StartWeights(run.seed);
   TERSE_ASSIGN_OR_RETURN(fleet->codec_, MakeCodec(run.codec, blueprint->layout()));
-  fleet->average_.resize(fleet->weights_.size());
+  TERSE_ASSIGN_OR_RETURN(fleet->rule_, MakeAggregationRule(run.aggregation));
+  fleet->step_.resize(fleet->weights_.size());
+  fleet->refused_.resize(run.rounds.clients);
   const TrainerFactory make_trainer = MakeTrainerFactory(data, device);
   for (int64_t i = 0; i < run.rounds.clients; ++i) {
     Client client;
@@ -46,31 +49,58 @@ absl::StatusOr<std::unique_ptr<InProcessFleet>> InProcessFleet::Create(const Run
   return fleet;
 }
 
-absl::Status InProcessFleet::Round(const OnMessage& on_message) {
+absl::Status InProcessFleet::Round(const OnMessage& on_message, const OnDeltas& on_deltas) {
   ++round_;
+  std::vector<absl::Span<float>> deltas;
+  for (Client& client : clients_) {
+    TERSE_RETURN_IF_ERROR(Train(&client));
+    deltas.push_back(absl::MakeSpan(client.delta));
+  }
+  if (on_deltas) on_deltas(deltas);
   std::vector<std::string> messages;
   for (size_t i = 0; i < clients_.size(); ++i) {
-    TERSE_ASSIGN_OR_RETURN(std::string message, TrainAndCompress(i));
-    TERSE_RETURN_IF_ERROR(on_message(i, *clients_[i].feedback, message));
+    TERSE_ASSIGN_OR_RETURN(std::string message, Compress(i));
+    if (on_message) TERSE_RETURN_IF_ERROR(on_message(i, *clients_[i].feedback, message));
     messages.push_back(std::move(message));
   }
-  const std::vector<absl::string_view> views(messages.begin(), messages.end());
-  TERSE_RETURN_IF_ERROR(AverageUpdates(*codec_, views, {}, 1, absl::MakeSpan(average_)));
-  for (size_t i = 0; i < weights_.size(); ++i) weights_[i] += average_[i];
-  for (Client& client : clients_) TERSE_RETURN_IF_ERROR(client.feedback->Settle(true));
-  return absl::OkStatus();
+  return Step(messages);
 }
 
-absl::StatusOr<std::string> InProcessFleet::TrainAndCompress(int64_t index) {
-  Client& client = clients_[index];
+absl::Status InProcessFleet::Train(Client* client) {
   const LocalPlan plan = {run_.train.local_steps, (round_ - 1) * run_.train.local_steps};
   const auto always = [] { return true; };
-  TERSE_RETURN_IF_ERROR(client.trainer->Train(weights_, plan, always, absl::MakeSpan(client.delta)).status());
+  return client->trainer->Train(weights_, plan, always, absl::MakeSpan(client->delta)).status();
+}
+
+absl::StatusOr<std::string> InProcessFleet::Compress(int64_t index) {
+  Client& client = clients_[index];
   const CodecKey key = {run_.seed, static_cast<uint64_t>(round_), static_cast<uint64_t>(index)};
   TERSE_ASSIGN_OR_RETURN(std::string message, client.feedback->Compress(&client.delta, key));
   TERSE_ASSIGN_OR_RETURN(const auto positions, codec_->SentPositions(message));
   if (positions.has_value()) client.trainer->MaskMomentum(*positions);
   return message;
+}
+
+absl::Status InProcessFleet::Step(const std::vector<std::string>& messages) {
+  const std::vector<absl::string_view> views(messages.begin(), messages.end());
+  std::vector<std::string> reasons(messages.size());
+  if (run_.policy.refuses()) {
+    TERSE_ASSIGN_OR_RETURN(reasons, JudgeUpdates(*codec_, views, run_.policy));
+  }
+  std::vector<absl::string_view> accepted;
+  for (size_t i = 0; i < clients_.size(); ++i) {
+    if (reasons[i].empty()) {
+      accepted.push_back(views[i]);
+      TERSE_RETURN_IF_ERROR(clients_[i].feedback->Settle(true));
+    } else {
+      clients_[i].feedback->Reset();
+      ++refused_[i];
+    }
+  }
+  if (accepted.empty()) return absl::OkStatus();
+  TERSE_RETURN_IF_ERROR(rule_->Aggregate(*codec_, accepted, {}, absl::MakeSpan(step_)));
+  for (size_t i = 0; i < weights_.size(); ++i) weights_[i] += step_[i];
+  return absl::OkStatus();
 }
 
 }  // namespace terse

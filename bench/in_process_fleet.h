@@ -12,17 +12,21 @@
 #include "absl/status/statusor.h"
 #include "compression/codec.h"
 #include "compression/feedback.h"
+#include "coordinator/aggregation/aggregation_rule.h"
 #include "core/run_config.h"
 #include "core/trainer.h"
 
 namespace terse {
 
-// Synchronous rounds in which every client takes part, every update is applied, and the model takes the step that is
-// their average. Not thread-safe; trains one client after the other.
+// Synchronous rounds in which every client takes part, and the model takes the step that run.aggregation makes of the
+// updates that run.policy does not refuse. Every other update counts as applied. Not thread-safe; trains one client
+// after the other.
 class InProcessFleet {
  public:
   // What a client sends in a round, while it is pending in its feedback.
   using OnMessage = std::function<absl::Status(int64_t client, const Feedback& feedback, const std::string& message)>;
+  // What all clients have trained in a round, before any of it is compressed: hostile ones put something else there.
+  using OnDeltas = std::function<void(absl::Span<const absl::Span<float>> deltas)>;
 
   // `run.rounds.clients` clients; `data` and `device` as for MakeTrainerFactory, whose
   // statuses it returns, with those of MakeCodec and MakeFeedback. UNIMPLEMENTED for a run that asks
@@ -30,10 +34,14 @@ class InProcessFleet {
   static absl::StatusOr<std::unique_ptr<InProcessFleet>> Create(const RunConfig& run, const std::string& data,
                                                                 const std::string& device);
 
-  // The next round. Statuses of training and coding, and what `on_message` returns; the fleet is of no use after one.
-  absl::Status Round(const OnMessage& on_message);
+  // The next round. Statuses of training, coding and aggregation, and what `on_message` returns; the fleet is of no use
+  // after one. Either may be empty.
+  absl::Status Round(const OnMessage& on_message, const OnDeltas& on_deltas = {});
 
   const Codec& codec() const { return *codec_; }
+  const std::vector<float>& weights() const { return weights_; }
+  // Updates of each client that were refused.
+  const std::vector<int64_t>& refused() const { return refused_; }
 
  private:
   struct Client {
@@ -44,14 +52,19 @@ class InProcessFleet {
 
   explicit InProcessFleet(const RunConfig& run) : run_(run) {}
 
-  absl::StatusOr<std::string> TrainAndCompress(int64_t index);
+  absl::Status Train(Client* client);
+  absl::StatusOr<std::string> Compress(int64_t index);
+  // Takes the step, and settles every client.
+  absl::Status Step(const std::vector<std::string>& messages);
 
   const RunConfig run_;
   int64_t round_ = 0;  // that is under way, from 1
   std::unique_ptr<const Codec> codec_;
+  std::unique_ptr<const AggregationRule> rule_;
   std::vector<float> weights_;
-  std::vector<float> average_;
+  std::vector<float> step_;
   std::vector<Client> clients_;
+  std::vector<int64_t> refused_;
 };
 
 }  // namespace terse

@@ -9,6 +9,7 @@
 #include "bench/paper/worker.h"
 #include "bench/partition_command.h"
 #include "bench/positions_command.h"
+#include "bench/robust/robust_command.h"
 #include "bench/updates_command.h"
 #endif
 #include "core/version.h"
@@ -28,6 +29,7 @@ int main(int argc, char** argv) {
   terse::AddPositionsCommand(&app, &command);
   terse::AddUpdatesCommand(&app, &command);
   terse::AddPaperCommand(&app, &command);
+  terse::AddRobustCommand(&app, &command);
   terse::AddWorkerCommand(&app, &command);
 #endif
   try {

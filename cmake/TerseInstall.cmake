@@ -41,11 +41,21 @@ function(terse_install_plugin_components)
   set_target_properties(terse_client_rpc PROPERTIES EXPORT_NAME client)
   set_target_properties(terse_coordinator_rpc PROPERTIES EXPORT_NAME coordinator)
   terse_install_targets(Plugin
-    terse_storage terse_security terse_transport terse_proto_gen terse_run_config_loader terse_session_wire
-    terse_client_engine terse_client_rpc terse_coordinator_engine terse_coordinator_rpc)
+    terse_storage terse_security terse_transport terse_https terse_proto_gen terse_run_config_loader terse_session_wire
+    terse_proto_text terse_client_engine terse_client_rpc terse_coordinator_engine terse_coordinator_web
+    terse_coordinator_rpc)
   foreach(header client/plugin.h client/rpc/connection_loop.h client/rpc/daemon.h coordinator/plugin.h coordinator/rpc/run_learning.h
                  coordinator/rpc/server.h proto/keepalive.h security/transport_options.h)
     get_filename_component(folder ${header} DIRECTORY)
     install(FILES "${CMAKE_SOURCE_DIR}/${header}" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/terse/${folder}")
   endforeach()
+endfunction()
+
+# The manual page and the completion of tersectl, which it prints itself: where that was built.
+function(terse_install_manual)
+  set(made "${CMAKE_BINARY_DIR}/coordinator/admin")
+  install(FILES "${made}/tersectl.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" OPTIONAL)
+  install(FILES "${made}/tersectl.bash" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions"
+    RENAME tersectl OPTIONAL)
+  install(FILES "${made}/_tersectl" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions" OPTIONAL)
 endfunction()

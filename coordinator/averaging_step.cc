@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "compression/aggregate.h"
 #include "compression/feedback_table.h"
+#include "coordinator/aggregation/aggregation_table.h"
 #include "coordinator/server_optimizer/server_optimizer_table.h"
 #include "core/codec_choices.h"
 #include "core/status.h"
@@ -19,9 +20,11 @@ AveragingStep::AveragingStep(const RunConfig& config, const DownstreamCodecs& co
 absl::StatusOr<std::unique_ptr<ServerStep>> AveragingStep::Make(const RunConfig& config,
                                                                 const DownstreamCodecs& codecs) {
   std::unique_ptr<AveragingStep> step(new AveragingStep(config, codecs));
+  TERSE_ASSIGN_OR_RETURN(step->rule_, MakeAggregationRule(config.aggregation));
   TERSE_ASSIGN_OR_RETURN(step->optimizer_, MakeServerOptimizer(config.server));
-  if (step->optimizer_ != nullptr && config.downstream == DownstreamMode::kForward) {
-    return absl::InvalidArgumentError("a server optimizer needs a downstream other than forward");
+  if (!step->is_average() && config.downstream == DownstreamMode::kForward) {
+    return absl::InvalidArgumentError(
+        "a server optimizer, or an aggregation rule other than mean, needs a downstream other than forward");
   }
   if (config.downstream == DownstreamMode::kCoded) {
     TERSE_ASSIGN_OR_RETURN(step->feedback_, MakeFeedback(config.downstream_codec, codecs.coded));
@@ -33,6 +36,8 @@ absl::StatusOr<std::unique_ptr<ServerStep>> AveragingStep::Make(const RunConfig&
 size_t AveragingStep::optimizer_floats() const {
   return optimizer_ == nullptr ? 0 : optimizer_->vectors() * static_cast<size_t>(codecs_.updates.layout().parameters());
 }
+
+bool AveragingStep::is_average() const { return optimizer_ == nullptr && rule_->name() == "mean"; }
 
 // The server's messages are always applied.
 size_t AveragingStep::residual_floats() const {
@@ -67,9 +72,9 @@ absl::Status AveragingStep::Restore(absl::Span<const float>, absl::Span<const fl
 absl::StatusOr<std::string> AveragingStep::Take(int64_t base_version, absl::Span<const absl::string_view> messages,
                                                 absl::Span<const int64_t> samples, int64_t total, int64_t choice) {
   average_.resize(codecs_.updates.layout().size());
-  TERSE_RETURN_IF_ERROR(AverageUpdates(codecs_.updates, messages, AveragingWeights(samples, total),
-                                       AggregationThreads(messages), absl::MakeSpan(average_)));
-  if (optimizer_ == nullptr && feedback_ == nullptr)
+  TERSE_RETURN_IF_ERROR(
+      rule_->Aggregate(codecs_.updates, messages, AveragingWeights(samples, total), absl::MakeSpan(average_)));
+  if (is_average() && feedback_ == nullptr)
     return BuildDownstream(config_.downstream, messages, samples, average_, total);
   TERSE_RETURN_IF_ERROR(Optimize());
   return feedback_ == nullptr ? BuildDenseDownstream(average_) : Encode(base_version, choice);

@@ -1,5 +1,6 @@
-// The server's step of runs without epochs: the average, the server optimizer, and the codec of the downstream
-// direction with the server's own residual. SBC Algorithm 1, lines 18 to 20, is the plain form of it.
+// The server's step of runs without epochs: the average or another rule of aggregation, the server optimizer, and the
+// codec of the downstream direction with the server's own residual. SBC Algorithm 1, lines 18 to 20, is the plain form
+// of it.
 #ifndef TERSE_COORDINATOR_AVERAGING_STEP_H_
 #define TERSE_COORDINATOR_AVERAGING_STEP_H_
 
@@ -13,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "compression/feedback.h"
+#include "coordinator/aggregation/aggregation_rule.h"
 #include "coordinator/server_optimizer/server_optimizer.h"
 #include "coordinator/server_step.h"
 
@@ -37,13 +39,16 @@ class AveragingStep : public ServerStep {
 
   size_t optimizer_floats() const;
   size_t residual_floats() const;
+  // Whether a round's step is the average of its updates, so that these can tell it.
+  bool is_average() const;
   // `average_` becomes the optimizer's step.
   absl::Status Optimize();
   absl::StatusOr<std::string> Encode(int64_t base_version, int64_t choice);
 
   const RunConfig config_;
   const DownstreamCodecs codecs_;
-  const bool chooses_;                                // whether the coded mode has several codings
+  const bool chooses_;  // whether the coded mode has several codings
+  std::unique_ptr<const AggregationRule> rule_;
   std::unique_ptr<const ServerOptimizer> optimizer_;  // null: the average is the step
   std::unique_ptr<Feedback> feedback_;                // of kCoded
   std::vector<float> optimizer_state_;

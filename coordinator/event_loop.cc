@@ -74,6 +74,11 @@ absl::Status EventLoop::Run(Engine* engine) {
   }
 }
 
+int64_t EventLoop::waiting() const {
+  absl::MutexLock lock(&mutex_);
+  return static_cast<int64_t>(queue_.size());
+}
+
 void EventLoop::Quit() {
   std::deque<Item> dropped;
   absl::MutexLock lock(&mutex_);

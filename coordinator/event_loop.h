@@ -33,6 +33,8 @@ class EventLoop {
   absl::Status Run(Engine* engine);
   // Ends Run after the event in hand. Thread-safe.
   void Quit();
+  // Events that wait. Thread-safe.
+  int64_t waiting() const;
 
  private:
   using Item = std::function<absl::Status(Engine*)>;
@@ -42,7 +44,7 @@ class EventLoop {
   bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return quit_ || !queue_.empty(); }
 
   Clock* const clock_;
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   std::deque<Item> queue_ ABSL_GUARDED_BY(mutex_);
   bool quit_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -17,6 +17,11 @@ absl::StatusOr<std::unique_ptr<ServerStep>> ServerStep::Make(const RunConfig& co
         absl::StrCat("rounds.mode = 'buffered' cannot average the buffers of model '", config.model.name,
                      "': changes of different weights' statistics do not add up; set model.buffers = 'local'"));
   }
+  if (config.aggregation.rule == "majority_vote" && layout.parameters() != layout.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("aggregation.rule = 'majority_vote' cannot vote on the buffers of model '", config.model.name,
+                     "': their values are no directions; set model.buffers = 'local', or use another rule"));
+  }
   return HasEpochs(config) ? SvrgStep::Make(config, codecs) : AveragingStep::Make(config, codecs);
 }
 

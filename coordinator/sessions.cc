@@ -177,6 +177,13 @@ std::string LostResidual(const RunContext& run, const CheckIn& message, const ab
   return message.residual_lost ? "the client starts afresh: it was reset, or died under relaxed durability" : "";
 }
 
+// Whether the verdict is RESET for an update that was refused: the loss was counted when its round closed.
+absl::StatusOr<bool> IsCounted(RunContext& run, const absl::optional<Verdict>& verdict) {
+  if (!verdict.has_value() || verdict->outcome != Outcome::kReset) return false;
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<RunStore::Fate> fate, run.store->FateOf(verdict->update_id));
+  return fate.has_value() && !fate->refused.empty();
+}
+
 // Fills the session from the client's row and this check-in.
 void Adopt(Session& session, const ClientRecord& record, const CheckIn& message) {
   session.client = record.id;
@@ -205,6 +212,9 @@ absl::StatusOr<Verdict> Settle(RunContext& run, int64_t client, Id128 last_appli
   if (!fate.has_value()) {
     TERSE_ASSIGN_OR_RETURN(const bool over, IsOver(run, round));
     return over ? not_applied : pending;
+  }
+  if (!fate->refused.empty() && fate->client == client) {
+    return Verdict{Outcome::kReset, update_id, last_applied, absl::StrCat("its update was refused: ", fate->refused)};
   }
   if (fate->state == RoundState::kAborted) return not_applied;
   if (fate->client == client && fate->state == RoundState::kClosed) return pending;
@@ -251,7 +261,9 @@ absl::Status HandleCheckIn(RunContext& run, SessionId id, const CheckIn& message
   Adopt(session, record, message);
   TERSE_RETURN_IF_ERROR(ReadmitDue(run));
   if (verdict.has_value() && verdict->outcome == Outcome::kReset) run.received.erase(record.id);
-  if (!lost.empty()) {
+  TERSE_ASSIGN_OR_RETURN(const bool counted, IsCounted(run, verdict));
+  if (counted) BeginHistoryAnew(run, record.id);
+  if (!lost.empty() && !counted) {
     TERSE_RETURN_IF_ERROR(ResetClient(run, record.id));
     TERSE_RETURN_IF_ERROR(run.Note("residual_lost", record.id, lost));
   }

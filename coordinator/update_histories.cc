@@ -213,6 +213,16 @@ absl::Status ResetClient(RunContext& run, int64_t client) {
   return absl::OkStatus();
 }
 
+void BeginHistoryAnew(RunContext& run, int64_t client) {
+  if (run.histories == nullptr) return;
+  const bool held = run.histories->Holds(client);
+  run.histories->Drop(client);
+  run.histories->Trust(client);
+  const auto log = run.history_logs.find(client);
+  if (log != run.history_logs.end()) log->second = {};
+  if (held) run.histories->Hold(client, UpdateHistory(*run.codec->PackedLayout()));
+}
+
 std::vector<HistoryMessage> MessagesForHistories(const RunContext& run) {
   std::vector<HistoryMessage> messages;
   for (const auto& [client, received] : run.received) {

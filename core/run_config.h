@@ -174,6 +174,34 @@ struct ControlSpec {
   double price = 0;                // joint: bytes for each unit that the training loss has fallen by
 };
 
+// How the updates of a round become one step: a row of coordinator/aggregation/aggregation_table. Each reads the
+// settings that it has.
+struct AggregationSpec {
+  std::string rule = "mean";
+  std::string absent = "share";  // a coordinate that an update did not send: "share", "skip" or "zero"
+  double trim = 0.2;             // trimmed_mean: beta, of each side
+  int64_t byzantine = 1;         // krum, multi_krum, bulyan: f
+  int64_t keep = 0;              // multi_krum: m; 0: all but 2 f + 3
+};
+
+// Most updates of a round that krum, multi_krum and bulyan compare with each other: a matrix of their distances.
+inline constexpr int64_t kMostComparedUpdates = 2048;
+
+// Fewest updates that a rule can be given: Blanchard et al. 2017 and El Mhamdi et al. 2018 say what theirs need.
+inline int64_t LeastUpdates(const AggregationSpec& spec) {
+  if (spec.rule == "krum" || spec.rule == "multi_krum") return 2 * spec.byzantine + 3;
+  return spec.rule == "bulyan" ? 4 * spec.byzantine + 3 : 1;
+}
+
+// Which updates are refused at the close of their round (coordinator/update_policy).
+struct UpdatePolicy {
+  double norm_bound = 0;  // largest L2 norm; 0: any
+  double z_score = 0;     // of the norm, against the round's; 0: any
+  double cosine = -1;     // least, against the sum of the others; -1: any
+
+  bool refuses() const { return norm_bound > 0 || z_score > 0 || cosine > -1; }
+};
+
 struct RunConfig {
   std::string name;
   uint64_t seed = 0;
@@ -192,6 +220,8 @@ struct RunConfig {
   int64_t evaluate_every = 0;    // rounds; the last one is always evaluated
   int64_t checkpoint_every = 0;  // versions
   int64_t checkpoint_keep = 0;   // files
+  AggregationSpec aggregation;
+  UpdatePolicy policy;
 };
 
 // Whether clients may send updates packed.

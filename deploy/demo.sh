@@ -14,7 +14,7 @@ source "$here/processes.sh"
 usage() {
   cat <<'USAGE'
 usage: deploy/demo.sh [--run FILE] [--data DIR] [--clients N] [--name NAME] [--out DIR] [--device auto|cpu|cuda]
-                      [--listen ADDR] [--admin ADDR] [--bin DIR] [--help]
+                      [--listen ADDR] [--admin ADDR] [--http ADDR] [--bin DIR] [--help]
 
 Trains a model with a coordinator and N client processes on this machine, each with one thread, over gRPC on the
 loopback interface. Installs the Debian packages that are missing and builds Terse first. Ends with a summary table and
@@ -30,6 +30,7 @@ leaves
   --device D      where clients train (default: auto)
   --listen ADDR   the coordinator's address for clients (default: 127.0.0.1:0, a free port)
   --admin ADDR    the coordinator's address for tersectl (default: 127.0.0.1:0, a free port)
+  --http ADDR     the dashboard's address (default: 127.0.0.1:0, a free port)
   --bin DIR       run the executables in DIR; installs and builds nothing
 
 An unfinished run of the same name, file and data is resumed; anything else of that name is kept, and the new run
@@ -39,7 +40,7 @@ USAGE
 
 parse_arguments() {
   run_file=$root/deploy/runs/demo.toml data='' clients='' name='' out=$root/runs device=auto
-  listen=127.0.0.1:0 admin=127.0.0.1:0 bin=''
+  listen=127.0.0.1:0 admin=127.0.0.1:0 http=127.0.0.1:0 bin=''
   while [[ $# -gt 0 ]]; do
     case "$1" in
       -h | --help) usage; exit 0 ;;
@@ -51,6 +52,7 @@ parse_arguments() {
       --device) device=$(value_of "$@"); shift 2 ;;
       --listen) listen=$(value_of "$@"); shift 2 ;;
       --admin) admin=$(value_of "$@"); shift 2 ;;
+      --http) http=$(value_of "$@"); shift 2 ;;
       --bin) bin=$(value_of "$@"); shift 2 ;;
       *) fail "unknown argument '$1'; see deploy/demo.sh --help" ;;
     esac
@@ -91,7 +93,7 @@ main() {
   export OMP_NUM_THREADS=1
   start_coordinator --run "$run_folder/run.toml" ${data:+--data "$data"}
   start_clients "$clients" ${data:+--data "$data"} --device "$device"
-  say "$clients clients train '$run_name' with ${data:-the built-in digits}"
+  say "$clients clients train '$run_name' with ${data:-the built-in digits}; dashboard: $dashboard"
   follow
   finish
   say "results in $run_folder"

@@ -10,19 +10,22 @@ TERSE_BUILD_PACKAGES=(
   libtorch-dev libopenblas0-openmp
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev
   libsqlite3-dev libxxhash-dev libhwy-dev libssl-dev zlib1g-dev libpng-dev libturbojpeg0-dev
+  libboost-dev libjs-chart.js prometheus-cpp-dev
   libcli11-dev libtoml11-dev libutfcpp-dev libspdlog-dev nlohmann-json3-dev
   libgtest-dev libgmock-dev libbenchmark-dev
 )
 # What the tests need beside the binaries: an independent reader of every file that Terse writes, the fuzzers' compiler,
-# two hosts with a bad wire between them.
+# two hosts with a bad wire between them, a browser for the dashboard, a reader of metrics, what reads the manual
+# and the completions.
 TERSE_TEST_PACKAGES=(python3 python3-numpy python3-torch sqlite3 openssl clang-14 libclang-rt-14-dev iproute2
-  iptables)
+  iptables groff-base zsh libcpp-httplib-dev chromium chromium-driver python3-selenium python3-prometheus-client)
 # What bench/plot_*.py draw with.
 TERSE_BENCH_PACKAGES=(python3 python3-matplotlib)
 # What the three executables need to run, and nothing else (the container image).
 TERSE_RUNTIME_PACKAGES=(
   libtorch1.13 libopenblas0-openmp libgrpc++1.51 libprotobuf32 libabsl20220623
-  libsqlite3-0 libxxhash0 libhwy1 libspdlog1.10 libssl3 zlib1g libpng16-16 libturbojpeg0
+  libsqlite3-0 libprometheus-cpp-core1.0 libxxhash0 libhwy1 libspdlog1.10 libssl3
+  zlib1g libpng16-16 libturbojpeg0
 )
 
 terse_packages_usage() {

@@ -3,7 +3,8 @@
 # A coordinator and its clients as processes on this machine: what deploy/demo.sh and the examples share. Sourced after
 # deploy/lib.sh, never run.
 # The script that sources this sets `bin` (the folder of the executables), `run_folder` (with a folder logs), and
-# `listen` and `admin` (addresses; port 0 takes a free one), and traps EXIT with stop_children.
+# `listen` and `admin` (addresses; port 0 takes a free one), may set `http` (the dashboard's), and traps EXIT with
+# stop_children.
 
 # Name and log of each child by its process id.
 declare -A child_name=() child_log=()
@@ -61,12 +62,13 @@ process_ended() {
   fail "$ended_name ended before the run did (exit $2); its log is $ended_log" "$ended_log"
 }
 
-# start_coordinator [ARGUMENT...]: waits until it serves. Sets coordinator, and listen and admin with their ports.
+# start_coordinator [ARGUMENT...]: waits until it serves. Sets coordinator, listen and admin with their ports, and
+# dashboard to its URL, where there is one.
 start_coordinator() {
   local ready=$run_folder/ready.json
   rm -f "$ready"
   start coordinator "$coordinator_program" --state "$run_folder/coordinator" --listen "$listen" --admin "$admin" \
-    --ready-file "$ready" "$@"
+    --ready-file "$ready" ${http:+--http "$http"} "$@"
   coordinator=$!
   local rc=0
   for _ in {1..600}; do
@@ -80,6 +82,7 @@ start_coordinator() {
   [[ -s "$ready" ]] || fail "the coordinator did not serve within 60 s" "${child_log[$coordinator]}"
   listen=$(json_value listen <"$ready")
   admin=$(json_value admin <"$ready")
+  dashboard=$(json_value http <"$ready")
   rm -f "$ready"
   [[ -n "$listen" && -n "$admin" ]] || fail "the coordinator wrote no address into its ready file"
 }

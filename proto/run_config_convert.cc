@@ -159,6 +159,10 @@ ControlSpec ToCore(const v1::Control& control) {
 
 }  // namespace
 
+AggregationSpec ToCore(const v1::Aggregation& aggregation) {
+  return {aggregation.rule(), aggregation.absent(), aggregation.trim(), aggregation.byzantine(), aggregation.keep()};
+}
+
 absl::StatusOr<RunConfig> ToCore(const v1::RunConfig& given) {
   const v1::RunConfig config = WithLaterDefaults(given);
   TERSE_RETURN_IF_ERROR(ValidateRunConfig(config));
@@ -183,6 +187,8 @@ absl::StatusOr<RunConfig> ToCore(const v1::RunConfig& given) {
   run.evaluate_every = config.rounds().evaluate_every();
   run.checkpoint_every = config.checkpoints().every();
   run.checkpoint_keep = config.checkpoints().keep();
+  run.aggregation = ToCore(config.aggregation());
+  run.policy = {config.policy().norm_bound(), config.policy().z_score(), config.policy().cosine()};
   return run;
 }
 

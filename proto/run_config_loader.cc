@@ -317,8 +317,9 @@ v1::RunConfig WithLaterDefaults(v1::RunConfig config) {
                            : !config.has_server()            ? 2
                            : !config.has_control()           ? 3
                            : config.codec().counts().empty() ? 4
-                                                             : 5;
-  if (revision < 5) FillLaterFields(revision, "", &config);
+                           : !config.has_aggregation()       ? 5
+                                                             : 6;
+  if (revision < 6) FillLaterFields(revision, "", &config);
   return config;
 }
 

@@ -18,6 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "core/codec_choices.h"
 #include "core/run_config.h"
+#include "proto/run_config_aggregation.h"
 #include "proto/run_config_control.h"
 #include "proto/run_config_epochs.h"
 
@@ -272,6 +273,7 @@ std::optional<ConfigViolation> CheckAcrossFields(const v1::RunConfig& config) {
   if (!violation.has_value()) violation = CheckModel(config.model());
   if (!violation.has_value()) violation = CheckTraining(config);
   if (!violation.has_value()) violation = CheckServer(config);
+  if (!violation.has_value()) violation = CheckAggregation(config);
   if (!violation.has_value()) violation = CheckEpochs(config);
   if (!violation.has_value()) violation = CheckControl(config);
   return violation.has_value() ? violation : CheckAllowed(config.clients());

@@ -67,4 +67,9 @@ bool LiveTlsDirectory::IsRevoked(const std::string& serial) const {
   return revocations_.serials.contains(serial);
 }
 
+absl::Time LiveTlsDirectory::RevocationsIssued() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return revocations_.issued;
+}
+
 }  // namespace terse

@@ -29,6 +29,8 @@ class LiveTlsDirectory {
   int64_t generation() const ABSL_LOCKS_EXCLUDED(mutex_);
   TlsDirectory Files() const ABSL_LOCKS_EXCLUDED(mutex_);
   bool IsRevoked(const std::string& serial) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // When the list that is in force was issued.
+  absl::Time RevocationsIssued() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   LiveTlsDirectory(TlsDirectory files, RevocationList revocations, Clock* clock);

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "core/percent_code.h"
 #include "core/status.h"
 
 namespace terse {
@@ -23,14 +24,6 @@ std::string HostOf(const std::string& address) { return address.substr(0, addres
 
 bool IsCleartext(const TransportOptions& options, const std::string& address) {
   return IsUnixSocket(address) || options.tls_directory.empty();
-}
-
-absl::Status CheckCleartext(bool insecure, const std::string& address) {
-  if (insecure || IsLocalAddress(address)) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      address,
-      " is reached over a network, where cleartext can be read and forged: give --tls DIR (docs/SECURITY.md "
-      "says how to make certificates), or --insecure if something else protects that network"));
 }
 
 // gRPC 1.51 asks for TLS 1.2 or newer and has no option for more; only its list of ciphers is open. This one has none
@@ -69,18 +62,9 @@ absl::StatusOr<std::string> UnixSocketPath(const std::string& address) {
   };
   absl::string_view rest = address;
   if (!absl::ConsumePrefix(&rest, kUnixScheme)) return bad();
-  std::string path;
-  while (!rest.empty()) {
-    if (rest[0] != '%') {
-      path.push_back(rest[0]);
-      rest.remove_prefix(1);
-      continue;
-    }
-    if (rest.size() < 3 || !absl::ascii_isxdigit(rest[1]) || !absl::ascii_isxdigit(rest[2])) return bad();
-    absl::StrAppend(&path, absl::HexStringToBytes(rest.substr(1, 2)));
-    rest.remove_prefix(3);
-  }
-  return path;
+  absl::optional<std::string> path = PercentDecode(rest);
+  if (!path.has_value()) return bad();
+  return *std::move(path);
 }
 
 bool IsLocalAddress(const std::string& address) {
@@ -88,6 +72,14 @@ bool IsLocalAddress(const std::string& address) {
   in_addr ipv4 = {};
   const bool is_loopback = inet_pton(AF_INET, host.c_str(), &ipv4) == 1 && (ntohl(ipv4.s_addr) >> 24) == IN_LOOPBACKNET;
   return IsUnixSocket(address) || host == "localhost" || is_loopback || host == "[::1]";
+}
+
+absl::Status CheckCleartext(bool insecure, const std::string& address) {
+  if (insecure || IsLocalAddress(address)) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      address,
+      " is reached over a network, where cleartext can be read and forged: give --tls DIR (docs/SECURITY.md "
+      "says how to make certificates), or --insecure if something else protects that network"));
 }
 
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ListenWith(const std::string& address, bool insecure,

@@ -31,6 +31,8 @@ std::string UnixSocketAddress(absl::string_view path);
 absl::StatusOr<std::string> UnixSocketPath(const std::string& address);
 // Whether only this machine reaches the address: a Unix socket, "localhost", 127.0.0.0/8, [::1].
 bool IsLocalAddress(const std::string& address);
+// FAILED_PRECONDITION for an address that other machines reach, unless `insecure`.
+absl::Status CheckCleartext(bool insecure, const std::string& address);
 
 // Credentials for listening on `address`: TLS 1.3 with `files` and `check`, which wants a certificate of every peer;
 // cleartext on Unix sockets, and where `files` is nullptr. FAILED_PRECONDITION for cleartext that other machines would

@@ -55,7 +55,7 @@ struct ClientRecord {
   int64_t last_seen_us = 0;
   int64_t updates_applied = 0;
   int64_t updates_not_applied = 0;  // late, surplus or of an aborted round: folded forward by the client
-  int64_t resets = 0;               // residuals reported as lost
+  int64_t resets = 0;               // residuals reported as lost, or given up with an update that was refused
   int64_t samples = 0;              // of its training data, as it last said; 0: it has not
   double reliability = 1;           // share of recent rounds with work in which it delivered: 0.9 old + 0.1 newest
   int64_t failures = 0;             // in a row; a committed update ends the row
@@ -97,6 +97,13 @@ struct ChosenUpdate {
   int64_t samples = 0;  // the client's when the update came
 };
 
+// Row of `refused`: an update that a CLOSE refused.
+struct RefusedUpdate {
+  int64_t client = 0;
+  Id128 update_id;
+  std::string reason;  // one line for people
+};
+
 enum class Direction { kUp, kDown };
 
 // Row of `ledger`: bytes of one round, client and direction. `dense` is what sending every parameter as float32 after
@@ -117,6 +124,7 @@ struct EventRecord {
   int64_t round = 0;  // 0 when it belongs to none
   int64_t client = -1;  // -1 when it belongs to none
   std::string detail;   // one line for people
+  int64_t id = 0;       // given by the store: greater than those of all earlier events
 };
 
 // Of one client, what its packed updates are unpacked with: its updates that were applied since its last reset, of
@@ -215,10 +223,11 @@ class RunStore {
   virtual absl::StatusOr<bool> WasChosen(int64_t round, int64_t client) = 0;
   // The version whose weights the round began with; nullopt for a round that was never opened.
   virtual absl::StatusOr<absl::optional<int64_t>> BaseVersionOf(int64_t round) = 0;
-  // What became of an update: the newest round that chose it; nullopt when none did.
+  // What became of an update: the newest round that chose it, or the one that refused it; nullopt when none did.
   struct Fate {
     int64_t client = 0;
     RoundState state = RoundState::kClosed;  // of that round: never OPEN
+    std::string refused = {};                // why; empty for a chosen one
   };
   virtual absl::StatusOr<absl::optional<Fate>> FateOf(Id128 update_id) = 0;
 
@@ -227,8 +236,11 @@ class RunStore {
   virtual absl::Status OpenRound(int64_t round, int64_t base_version, int64_t now_us,
                                  const absl::optional<RoundPlan>& plan = absl::nullopt) = 0;
   // OPEN > CLOSED plus the chosen updates, one transaction. Refuses an update whose prev_applied is not the client's
-  // last_applied (FAILED_PRECONDITION). CLOSED never goes back to OPEN.
-  virtual absl::Status CloseRound(int64_t round, absl::Span<const ChosenUpdate> chosen, int64_t now_us) = 0;
+  // last_applied (FAILED_PRECONDITION). CLOSED never goes back to OPEN. For each of `refused`, in the same transaction:
+  // its fate, a reset of its client (RecordReset), and the event "update_rejected". A refusal stands whatever becomes
+  // of the round.
+  virtual absl::Status CloseRound(int64_t round, absl::Span<const ChosenUpdate> chosen, int64_t now_us,
+                                  absl::Span<const RefusedUpdate> refused = {}) = 0;
   // CLOSED > COMMITTED, as described at Commit. FAILED_PRECONDITION (and nothing changes) when anything does not match.
   // When `open_next` is set the next round (commit.round + 1, base_version + 1) opens in the same transaction.
   virtual absl::Status CommitRound(const Commit& commit, bool open_next) = 0;
@@ -291,7 +303,11 @@ class RunStore {
   virtual absl::StatusOr<std::vector<RoundRecord>> Rounds(int64_t first, int64_t last) = 0;
   virtual absl::StatusOr<std::vector<ClientRecord>> Clients() = 0;
   virtual absl::StatusOr<std::vector<LedgerEntry>> Ledger(int64_t first_round, int64_t last_round) = 0;
+  // The same rows summed by client and direction, in that order; `round` is 0 in them.
+  virtual absl::StatusOr<std::vector<LedgerEntry>> LedgerByClient(int64_t first_round, int64_t last_round) = 0;
   virtual absl::StatusOr<std::vector<EventRecord>> Events(int64_t newest) = 0;
+  // The first `limit` events with a greater id, in order.
+  virtual absl::StatusOr<std::vector<EventRecord>> EventsAfter(int64_t id, int64_t limit) = 0;
 };
 
 // Makes a copied run (RunStore::Backup, or a copy of a stopped coordinator's directory) a run of its own: a new

@@ -40,13 +40,15 @@ absl::Status run_store_internal::InsertHistory(SqliteDb& db, int64_t round, cons
                               " that its history could count"));
 }
 
+absl::Status run_store_internal::ResetClient(SqliteDb& db, int64_t client) {
+  if (!Mutated(Mutant::kKeepHistory)) TERSE_RETURN_IF_ERROR(DeleteHistory(db, client));
+  return db.Prepare("UPDATE clients SET resets = resets + 1 WHERE id = ?")
+      .Int(client)
+      .RunForOne(absl::StrCat("there is no client ", client));
+}
+
 absl::Status SqliteRunStore::RecordReset(int64_t client) {
-  return Write([&](SqliteDb& db) -> absl::Status {
-    if (!Mutated(Mutant::kKeepHistory)) TERSE_RETURN_IF_ERROR(DeleteHistory(db, client));
-    return db.Prepare("UPDATE clients SET resets = resets + 1 WHERE id = ?")
-        .Int(client)
-        .RunForOne(absl::StrCat("there is no client ", client));
-  });
+  return Write([&](SqliteDb& db) { return run_store_internal::ResetClient(db, client); });
 }
 
 absl::StatusOr<HistoryRecord> SqliteRunStore::ReadHistory(int64_t client) {

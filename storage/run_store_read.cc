@@ -1,4 +1,5 @@
 // Everything that only reads, on the reading connection, one snapshot for each call.
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -99,6 +100,16 @@ absl::StatusOr<std::vector<RoundRecord>> SelectRounds(SqliteDb& db, int64_t firs
     TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
     if (!row) return rounds;
     rounds.push_back(RoundFromRow(rows));
+  }
+}
+
+absl::StatusOr<std::vector<EventRecord>> StepEvents(Statement& rows) {
+  std::vector<EventRecord> events;
+  while (true) {
+    TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
+    if (!row) return events;
+    events.push_back({rows.GetInt(0), std::string(rows.GetText(1)), rows.GetInt(2), rows.GetInt(3),
+                      std::string(rows.GetText(4)), rows.GetInt(5)});
   }
 }
 
@@ -220,14 +231,15 @@ absl::StatusOr<absl::optional<int64_t>> SqliteRunStore::BaseVersionOf(int64_t ro
 absl::StatusOr<absl::optional<RunStore::Fate>> SqliteRunStore::FateOf(Id128 update_id) {
   absl::optional<Fate> fate;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
-    Statement statement =
-        db.Prepare("SELECT client, round FROM updates WHERE update_id = ? ORDER BY round DESC LIMIT 1");
+    Statement statement = db.Prepare(
+        "SELECT client, round, reason FROM refused WHERE update_id = ?1 UNION ALL "
+        "SELECT * FROM (SELECT client, round, '' FROM updates WHERE update_id = ?1 ORDER BY round DESC LIMIT 1)");
     TERSE_ASSIGN_OR_RETURN(const bool found, statement.Id(update_id).Step());
     if (!found) return absl::OkStatus();
     const int64_t round = statement.GetInt(1);
     TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundState> state, run_store_internal::SelectRoundState(db, round));
     if (!state.has_value()) return absl::DataLossError(absl::StrCat("round ", round, " has updates and no row"));
-    fate = Fate{statement.GetInt(0), *state};
+    fate = Fate{statement.GetInt(0), *state, std::string(statement.GetText(2))};
     return absl::OkStatus();
   }));
   return fate;
@@ -320,13 +332,11 @@ absl::StatusOr<std::vector<ClientRecord>> SqliteRunStore::Clients() {
   return clients;
 }
 
-absl::StatusOr<std::vector<LedgerEntry>> SqliteRunStore::Ledger(int64_t first_round, int64_t last_round) {
+absl::StatusOr<std::vector<LedgerEntry>> SqliteRunStore::ReadLedger(const char* select, int64_t first_round,
+                                                                    int64_t last_round) {
   std::vector<LedgerEntry> entries;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
-    // 'up' before 'down', as in the enumeration.
-    Statement rows = db.Prepare(
-        "SELECT round, client, direction = 'up', dense_bytes, payload_bytes, wire_bytes FROM ledger "
-        "WHERE round BETWEEN ? AND ? ORDER BY round, client, direction DESC");
+    Statement rows = db.Prepare(select);
     rows.Int(first_round).Int(last_round);
     while (true) {
       TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
@@ -338,18 +348,40 @@ absl::StatusOr<std::vector<LedgerEntry>> SqliteRunStore::Ledger(int64_t first_ro
   return entries;
 }
 
+absl::StatusOr<std::vector<LedgerEntry>> SqliteRunStore::Ledger(int64_t first_round, int64_t last_round) {
+  // 'up' before 'down', as in the enumeration.
+  return ReadLedger(
+      "SELECT round, client, direction = 'up', dense_bytes, payload_bytes, wire_bytes FROM ledger "
+      "WHERE round BETWEEN ? AND ? ORDER BY round, client, direction DESC",
+      first_round, last_round);
+}
+
+absl::StatusOr<std::vector<LedgerEntry>> SqliteRunStore::LedgerByClient(int64_t first_round, int64_t last_round) {
+  return ReadLedger(
+      "SELECT 0, client, direction = 'up', SUM(dense_bytes), SUM(payload_bytes), SUM(wire_bytes) FROM ledger "
+      "WHERE round BETWEEN ? AND ? GROUP BY client, direction ORDER BY client, direction DESC",
+      first_round, last_round);
+}
+
 absl::StatusOr<std::vector<EventRecord>> SqliteRunStore::Events(int64_t newest) {
   std::vector<EventRecord> events;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
     Statement rows = db.Prepare(
-        "SELECT time_us, kind, round, client, detail FROM (SELECT * FROM events ORDER BY id DESC LIMIT ?) ORDER BY id");
-    rows.Int(newest < 0 ? 0 : newest);
-    while (true) {
-      TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
-      if (!row) return absl::OkStatus();
-      events.push_back(
-          {rows.GetInt(0), std::string(rows.GetText(1)), rows.GetInt(2), rows.GetInt(3), std::string(rows.GetText(4))});
-    }
+        "SELECT time_us, kind, round, client, detail, id FROM (SELECT * FROM events ORDER BY id DESC LIMIT ?) "
+        "ORDER BY id");
+    TERSE_ASSIGN_OR_RETURN(events, StepEvents(rows.Int(std::max<int64_t>(newest, 0))));
+    return absl::OkStatus();
+  }));
+  return events;
+}
+
+absl::StatusOr<std::vector<EventRecord>> SqliteRunStore::EventsAfter(int64_t id, int64_t limit) {
+  std::vector<EventRecord> events;
+  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+    Statement rows =
+        db.Prepare("SELECT time_us, kind, round, client, detail, id FROM events WHERE id > ? ORDER BY id LIMIT ?");
+    TERSE_ASSIGN_OR_RETURN(events, StepEvents(rows.Int(id).Int(std::max<int64_t>(limit, 0))));
+    return absl::OkStatus();
   }));
   return events;
 }

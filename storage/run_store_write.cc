@@ -120,6 +120,21 @@ absl::Status InsertRound(SqliteDb& db, int64_t round, int64_t base_version, int6
       .Run();
 }
 
+absl::Status InsertRefused(SqliteDb& db, int64_t round, const RefusedUpdate& update, int64_t now_us) {
+  if (update.update_id.IsZero() || update.reason.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("client ", update.client, "'s update is refused without an id or a reason"));
+  }
+  TERSE_RETURN_IF_ERROR(run_store_internal::ResetClient(db, update.client));
+  TERSE_RETURN_IF_ERROR(db.Prepare("INSERT INTO refused (update_id, round, client, reason) VALUES (?, ?, ?, ?)")
+                            .Id(update.update_id)
+                            .Int(round)
+                            .Int(update.client)
+                            .Text(update.reason)
+                            .Run());
+  return InsertEvent(db, {now_us, "update_rejected", round, update.client, update.reason});
+}
+
 absl::Status InsertChosen(SqliteDb& db, int64_t round, const ChosenUpdate& update) {
   if (update.update_id.IsZero()) {
     return absl::InvalidArgumentError(absl::StrCat("client ", update.client, "'s update has no id"));
@@ -304,7 +319,8 @@ absl::Status SqliteRunStore::OpenRound(int64_t round, int64_t base_version, int6
   return Write([&](SqliteDb& db) { return InsertRound(db, round, base_version, now_us, plan); });
 }
 
-absl::Status SqliteRunStore::CloseRound(int64_t round, absl::Span<const ChosenUpdate> chosen, int64_t now_us) {
+absl::Status SqliteRunStore::CloseRound(int64_t round, absl::Span<const ChosenUpdate> chosen, int64_t now_us,
+                                        absl::Span<const RefusedUpdate> refused) {
   int64_t train_us_max = 0;
   double loss = 0;
   for (const ChosenUpdate& update : chosen) {
@@ -314,6 +330,7 @@ absl::Status SqliteRunStore::CloseRound(int64_t round, absl::Span<const ChosenUp
   return Write([&](SqliteDb& db) -> absl::Status {
     TERSE_RETURN_IF_ERROR(ExpectRoundState(db, round, RoundState::kOpen));
     for (const ChosenUpdate& update : chosen) TERSE_RETURN_IF_ERROR(InsertChosen(db, round, update));
+    for (const RefusedUpdate& update : refused) TERSE_RETURN_IF_ERROR(InsertRefused(db, round, update, now_us));
     return db
         .Prepare(
             "UPDATE rounds SET state = 'closed', closed_us = ?, updates = ?, train_us_max = ?, train_loss = ? "

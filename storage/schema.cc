@@ -302,8 +302,19 @@ CREATE TABLE history_log (
 ) STRICT, WITHOUT ROWID;
 )sql";
 
+// Updates that a CLOSE refused.
+constexpr char kVersion7[] = R"sql(
+CREATE TABLE refused (
+  update_id BLOB PRIMARY KEY CHECK (length(update_id) = 16),
+  round INTEGER NOT NULL REFERENCES rounds (id),
+  client INTEGER NOT NULL REFERENCES clients (id),
+  reason TEXT NOT NULL,
+  checksum INTEGER NOT NULL AS (terse_checksum(update_id, round, client, reason)) STORED
+) STRICT, WITHOUT ROWID;
+)sql";
+
 // Step i leads from version i to i + 1. A step that was released never changes.
-constexpr const char* kMigrations[] = {kVersion1, kVersion2, kVersion3, kVersion4, kVersion5, kVersion6};
+constexpr const char* kMigrations[] = {kVersion1, kVersion2, kVersion3, kVersion4, kVersion5, kVersion6, kVersion7};
 static_assert(std::size(kMigrations) == kSchemaVersion);
 
 absl::StatusOr<int64_t> UserVersion(SqliteDb& db) {

@@ -8,7 +8,7 @@
 namespace terse {
 
 // Newest schema that this program knows: PRAGMA user_version.
-constexpr int kSchemaVersion = 6;
+constexpr int kSchemaVersion = 7;
 
 // Brings the database to kSchemaVersion, one transaction for each step. FAILED_PRECONDITION when a newer program wrote
 // it; otherwise as SqliteDb.

@@ -50,7 +50,8 @@ class SqliteRunStore final : public RunStore {
   absl::StatusOr<absl::optional<Fate>> FateOf(Id128 update_id) override;
   absl::Status OpenRound(int64_t round, int64_t base_version, int64_t now_us,
                          const absl::optional<RoundPlan>& plan = absl::nullopt) override;
-  absl::Status CloseRound(int64_t round, absl::Span<const ChosenUpdate> chosen, int64_t now_us) override;
+  absl::Status CloseRound(int64_t round, absl::Span<const ChosenUpdate> chosen, int64_t now_us,
+                          absl::Span<const RefusedUpdate> refused) override;
   absl::Status CommitRound(const Commit& commit, bool open_next) override;
   absl::Status AbortRound(int64_t round, const std::string& reason, int64_t now_us) override;
   absl::Status SetEvaluation(int64_t round, const Evaluation& evaluation) override;
@@ -69,7 +70,9 @@ class SqliteRunStore final : public RunStore {
   absl::StatusOr<std::vector<RoundRecord>> Rounds(int64_t first, int64_t last) override;
   absl::StatusOr<std::vector<ClientRecord>> Clients() override;
   absl::StatusOr<std::vector<LedgerEntry>> Ledger(int64_t first_round, int64_t last_round) override;
+  absl::StatusOr<std::vector<LedgerEntry>> LedgerByClient(int64_t first_round, int64_t last_round) override;
   absl::StatusOr<std::vector<EventRecord>> Events(int64_t newest) override;
+  absl::StatusOr<std::vector<EventRecord>> EventsAfter(int64_t id, int64_t limit) override;
 
  private:
   SqliteRunStore(const std::string& directory, FileSystem& files, run_store_internal::OwnedDatabase owned,
@@ -81,6 +84,8 @@ class SqliteRunStore final : public RunStore {
   absl::Status Watch(const absl::Status& status) ABSL_LOCKS_EXCLUDED(write_mutex_);
   // One snapshot on the reading connection.
   absl::Status Read(absl::FunctionRef<absl::Status(SqliteDb&)> body) ABSL_LOCKS_EXCLUDED(read_mutex_);
+  // `select` gives the columns of LedgerEntry for rounds between its two parameters.
+  absl::StatusOr<std::vector<LedgerEntry>> ReadLedger(const char* select, int64_t first_round, int64_t last_round);
 
   // Sizes of a checkpoint's files; 0 for no file.
   struct CheckpointBytes {
@@ -125,6 +130,8 @@ namespace run_store_internal {
 // Everything that RunStore::Open does with the database.
 absl::StatusOr<OwnedDatabase> OpenDatabase(const std::string& directory, FileSystem& files);
 absl::Status InsertEvent(SqliteDb& db, const EventRecord& event);
+// RunStore::RecordReset.
+absl::Status ResetClient(SqliteDb& db, int64_t client);
 // Aborts an OPEN or CLOSED round, with its event.
 absl::Status MarkAborted(SqliteDb& db, int64_t round, const std::string& reason, int64_t now_us);
 // Aborts every round of that state.

@@ -90,10 +90,10 @@ absl::Status AdminClient::CreateRun(const v1::RunConfig& config, absl::string_vi
   return ToAbsl(writer->Finish());
 }
 
-absl::StatusOr<std::vector<v1::Run>> AdminClient::ListRuns() {
+absl::StatusOr<v1::RunsReply> AdminClient::ListRuns() {
   v1::RunsReply reply;
   TERSE_RETURN_IF_ERROR(ToAbsl(stub_->ListRuns(NewContext(true).get(), v1::RunsRequest(), &reply)));
-  return std::vector<v1::Run>(reply.runs().begin(), reply.runs().end());
+  return reply;
 }
 
 absl::StatusOr<v1::Status> AdminClient::GetStatus() {
@@ -154,12 +154,21 @@ absl::StatusOr<std::vector<v1::Client>> AdminClient::ListClients() {
   return std::vector<v1::Client>(reply.clients().begin(), reply.clients().end());
 }
 
-absl::StatusOr<std::vector<v1::Event>> AdminClient::ListEvents(uint32_t newest) {
+absl::StatusOr<v1::EventsReply> AdminClient::ListEvents(uint32_t newest) {
   v1::EventsRequest request;
   request.set_newest(newest);
   v1::EventsReply reply;
   TERSE_RETURN_IF_ERROR(Call(&Stub::ListEvents, request, &reply));
-  return std::vector<v1::Event>(reply.events().begin(), reply.events().end());
+  return reply;
+}
+
+absl::StatusOr<v1::EventsReply> AdminClient::ListEventsAfter(uint64_t after, uint32_t limit) {
+  v1::EventsRequest request;
+  request.set_after(after);
+  request.set_newest(limit);
+  v1::EventsReply reply;
+  TERSE_RETURN_IF_ERROR(Call(&Stub::ListEvents, request, &reply));
+  return reply;
 }
 
 absl::Status AdminClient::Watch(uint64_t first, const std::function<void(const v1::Round&)>& on_round) {

@@ -33,13 +33,16 @@ class AdminClient {
 
   // `module`: the TorchScript file of a run whose model is one. No timeout.
   absl::Status CreateRun(const v1::RunConfig& config, absl::string_view module);
-  absl::StatusOr<std::vector<v1::Run>> ListRuns();
+  absl::StatusOr<v1::RunsReply> ListRuns();
   absl::StatusOr<v1::Status> GetStatus();
   // The rounds in [first, last]; last = 0 means up to the newest. Fetched in pages, so that a reply stays small.
   absl::StatusOr<std::vector<v1::Round>> ListRounds(uint64_t first, uint64_t last);
   absl::StatusOr<std::vector<v1::LedgerRow>> ListLedger(uint64_t first, uint64_t last);
   absl::StatusOr<std::vector<v1::Client>> ListClients();
-  absl::StatusOr<std::vector<v1::Event>> ListEvents(uint32_t newest);
+  absl::StatusOr<v1::EventsReply> ListEvents(uint32_t newest);
+  // At most `limit` events, from the first on whose id is greater than `after`. OUT_OF_RANGE when the run has no event
+  // `after`, unless that is 0.
+  absl::StatusOr<v1::EventsReply> ListEventsAfter(uint64_t after, uint32_t limit);
   // Calls `on_round` for every settled round from `first` on and returns OK when the run has ended. No timeout.
   absl::Status Watch(uint64_t first, const std::function<void(const v1::Round&)>& on_round);
   // These return the state of the run.

@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/admin/completion.h"
+#include "coordinator/admin/doctor.h"
+#include "coordinator/admin/man_page.h"
 #include "coordinator/admin/pki_commands.h"
 #include "core/status.h"
 #include "core/version.h"
@@ -14,14 +17,15 @@ namespace {
 
 using Remote = absl::Status (*)(AdminClient&, const CommandOptions&, const Terminal&);
 using Local = absl::Status (*)(const CommandOptions&, const Terminal&);
+using OfItself = absl::Status (*)(const CLI::App&, const CommandOptions&, const Terminal&);  // about the command line
 
 // What the command line is parsed into.
 struct Invocation {
-  AdminClient::Peer coordinator = {"unix:/var/lib/terse/admin.sock", {}};
-  double timeout_seconds = 30;
   CommandOptions options;
-  Remote remote = nullptr;  // either this
-  Local local = nullptr;    // or that
+  // One of these.
+  Remote remote = nullptr;
+  Local local = nullptr;
+  OfItself of_itself = nullptr;
 };
 
 CLI::App* AddRemote(CLI::App& app, const char* name, const char* help, Remote command, Invocation* invocation) {
@@ -83,6 +87,12 @@ void AddBackups(CLI::App& app, Invocation* invocation) {
   restore->add_flag("--force", options.force, "Replace a run of that name, which is kept as NAME.before-restore");
 }
 
+void AddPatience(CLI::App* command, double* seconds) {
+  command->add_option("--patience", *seconds, "Seconds that the coordinator may be away")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+}
+
 void AddQueries(CLI::App& app, Invocation* invocation) {
   CommandOptions& options = invocation->options;
   AddRemote(app, "status", "State of the run", ShowStatus, invocation);
@@ -98,6 +108,8 @@ void AddQueries(CLI::App& app, Invocation* invocation) {
   events->add_option("--newest", options.newest_events, "The newest so many")
       ->check(CLI::Range(uint32_t{1}, uint32_t{10000}))
       ->capture_default_str();
+  events->add_flag("-f,--follow", options.follow, "Go on with what happens from now on, until the run ends");
+  AddPatience(events, &options.patience_seconds);
   CLI::App* ledger = AddRemote(app, "ledger", "Bytes by round, client and direction", ShowLedger, invocation);
   ledger->add_option("--first", options.first, "First round")->check(CLI::NonNegativeNumber);
   ledger->add_option("--last", options.last, "Last round; 0: the newest")->check(CLI::NonNegativeNumber);
@@ -109,9 +121,7 @@ void AddActions(CLI::App& app, Invocation* invocation) {
   CLI::App* watch = AddRemote(app, "watch", "A line for every settled round until the run ends", WatchRun, invocation);
   watch->add_option("--first", options.first, "Begin with this round; default: ten rounds back")
       ->check(CLI::NonNegativeNumber);
-  watch->add_option("--patience", options.patience_seconds, "Seconds that the coordinator may be away")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  AddPatience(watch, &options.patience_seconds);
   CLI::App* files =
       AddRemote(app, "export", "Write the model and the report of the run as files", ExportFiles, invocation);
   files->add_option("--out", options.directory, "Directory to write to")->required();
@@ -178,16 +188,42 @@ void AddPki(CLI::App& app, Invocation* invocation) {
   list->add_flag("--revoked", options->revoked, "Only those that were taken back");
 }
 
+absl::Status PrintCompletion(const CLI::App& app, const CommandOptions& options, const Terminal& terminal) {
+  *terminal.out << (options.shell == "zsh" ? ZshCompletion(app) : BashCompletion(app));
+  return absl::OkStatus();
+}
+
+absl::Status PrintManPage(const CLI::App& app, const CommandOptions&, const Terminal& terminal) {
+  *terminal.out << ManPage(app);
+  return absl::OkStatus();
+}
+
+void AddHelpers(CLI::App& app, Invocation* invocation) {
+  CommandOptions& options = invocation->options;
+  CLI::App* doctor =
+      AddLocal(app, "doctor", "Check what may keep the fleet from working, and say what to do", Diagnose, invocation);
+  doctor->add_option("--pki", options.authority_directory,
+                     "The authority's folder: does the coordinator have its newest revocation list?");
+  CLI::App* completion = app.add_subcommand("completion", "Completion of this command line, for a shell to source");
+  completion->callback([=] { invocation->of_itself = PrintCompletion; });
+  completion->add_option("SHELL", options.shell, "bash or zsh")
+      ->required()
+      ->check(CLI::IsMember(std::vector<std::string>{"bash", "zsh"}));
+  app.add_subcommand("man", "The manual page tersectl(1), for troff")->callback([=] {
+    invocation->of_itself = PrintManPage;
+  });
+}
+
 void Configure(CLI::App& app, Invocation* invocation) {
   app.name("tersectl");
   app.require_subcommand(1);
   app.fallthrough();
   app.set_version_flag("--version", kVersion);
-  app.add_option("--admin", invocation->coordinator.address,
+  app.add_option("--admin", invocation->options.coordinator.address,
                  "Address of the coordinator's admin service: unix:PATH or host:port")
       ->envname("TERSE_ADMIN")
       ->capture_default_str();
-  TransportOptions& transport = invocation->coordinator.transport;
+  TransportOptions& transport = invocation->options.coordinator.transport;
   CLI::Option* tls = app.add_option("--tls", transport.tls_directory,
                                     "Folder with an operator's or an observer's certificate, for host:port")
                          ->envname("TERSE_TLS");  // unchecked: commands on files must not fail for its sake
@@ -197,7 +233,7 @@ void Configure(CLI::App& app, Invocation* invocation) {
   app.add_flag("--insecure", transport.insecure,
                "Talk in cleartext to another machine too, because something else protects the network")
       ->excludes(tls);
-  app.add_option("--timeout", invocation->timeout_seconds, "Seconds to wait for an answer")
+  app.add_option("--timeout", invocation->options.timeout_seconds, "Seconds to wait for an answer")
       ->check(CLI::Range(0.001, 86400.0))
       ->capture_default_str();
   app.add_option("--run", invocation->options.run, "Which run; needed when the coordinator has several");
@@ -209,13 +245,15 @@ void Configure(CLI::App& app, Invocation* invocation) {
   AddBackups(app, invocation);
   AddActions(app, invocation);
   AddPki(app, invocation);
+  AddHelpers(app, invocation);
 }
 
-absl::Status Dispatch(const Invocation& invocation, const Terminal& terminal) {
+absl::Status Dispatch(const CLI::App& app, const Invocation& invocation, const Terminal& terminal) {
+  if (invocation.of_itself != nullptr) return invocation.of_itself(app, invocation.options, terminal);
   if (invocation.local != nullptr) return invocation.local(invocation.options, terminal);
-  TERSE_ASSIGN_OR_RETURN(
-      AdminClient client,
-      AdminClient::Make(invocation.coordinator, absl::Seconds(invocation.timeout_seconds), invocation.options.run));
+  TERSE_ASSIGN_OR_RETURN(AdminClient client,
+                         AdminClient::Make(invocation.options.coordinator,
+                                           absl::Seconds(invocation.options.timeout_seconds), invocation.options.run));
   return invocation.remote(client, invocation.options, terminal);
 }
 
@@ -238,7 +276,7 @@ int RunTersectl(int argc, const char* const* argv, const Terminal& terminal) {
     // Prints help or the error with the way to get help.
     return app.exit(error, *terminal.out, *terminal.err) == 0 ? kExitOk : kExitUsage;
   }
-  const absl::Status status = Dispatch(invocation, terminal);
+  const absl::Status status = Dispatch(app, invocation, terminal);
   terminal.out->flush();
   if (!status.ok()) *terminal.err << "tersectl: " << status.message() << "\n";
   return ExitCode(status, invocation);

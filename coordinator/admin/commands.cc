@@ -7,11 +7,11 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "coordinator/admin/print.h"
-#include "coordinator/admin/proto_text.h"
 #include "coordinator/admin/report.h"
 #include "coordinator/admin/text_table.h"
 #include "coordinator/admin/watch.h"
 #include "core/status.h"
+#include "proto/proto_text.h"
 #include "proto/run_config_loader.h"
 
 namespace terse {
@@ -81,13 +81,13 @@ void PrintRoundTable(const std::vector<v1::Round>& rounds, const Terminal& termi
 }  // namespace
 
 absl::Status ShowRuns(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
-  TERSE_ASSIGN_OR_RETURN(const std::vector<v1::Run> runs, client.ListRuns());
+  TERSE_ASSIGN_OR_RETURN(const v1::RunsReply reply, client.ListRuns());
   if (options.json) {
-    PrintJsonList(runs, terminal);
+    PrintJsonList(std::vector<v1::Run>(reply.runs().begin(), reply.runs().end()), terminal);
     return absl::OkStatus();
   }
   TextTable table({{"run"}, {"state"}, {"rounds", true}, {"clients", true}, {"phase"}});
-  for (const v1::Run& run : runs) {
+  for (const v1::Run& run : reply.runs()) {
     table.AddRow({run.name(), run.state(), absl::StrCat(run.version(), "/", run.rounds_total()),
                   absl::StrCat(run.clients_connected()), run.phase()});
   }
@@ -171,21 +171,6 @@ absl::Status ShowClients(AdminClient& client, const CommandOptions& options, con
                   absl::StrCat(row.updates_not_applied()), absl::StrCat(row.resets()), absl::StrCat(row.samples()),
                   DecimalText(row.reliability()), absl::StrCat(row.failures()), BytesText(row.wire_bytes_up()),
                   BytesText(row.wire_bytes_down()), TimeText(row.last_seen_us()), SetAsideText(row)});
-  }
-  *terminal.out << table.Render(terminal.color);
-  return absl::OkStatus();
-}
-
-absl::Status ShowEvents(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
-  TERSE_ASSIGN_OR_RETURN(const std::vector<v1::Event> events, client.ListEvents(options.newest_events));
-  if (options.json) {
-    PrintJsonList(events, terminal);
-    return absl::OkStatus();
-  }
-  TextTable table({{"time"}, {"kind"}, {"round", true}, {"client", true}, {"detail"}});
-  for (const v1::Event& event : events) {
-    table.AddRow({TimeText(event.time_us()), event.kind(), event.round() == 0 ? "" : absl::StrCat(event.round()),
-                  event.client() < 0 ? "" : absl::StrCat(event.client()), event.detail()});
   }
   *terminal.out << table.Render(terminal.color);
   return absl::OkStatus();

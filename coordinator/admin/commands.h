@@ -39,15 +39,18 @@ struct PkiOptions {
 
 // What the command line said.
 struct CommandOptions {
+  AdminClient::Peer coordinator = {"unix:/var/lib/terse/admin.sock", {}};
+  double timeout_seconds = 30;
   bool json = false;
   uint64_t first = 0;   // rounds, ledger, watch
   uint64_t last = 0;    // rounds, ledger
   uint64_t newest = 0;  // rounds
   uint32_t newest_events = 100;
+  bool follow = false;  // events
   bool csv = false;
   bool why = false;  // rounds
   bool shutdown = false;
-  double patience_seconds = 30;  // watch: how long a coordinator may be away
+  double patience_seconds = 30;  // watch, events: how long a coordinator may be away
   std::string directory;
   ExportFormat format = ExportFormat::kAll;
   std::string file;                // validate, run create: the run file
@@ -60,6 +63,8 @@ struct CommandOptions {
   std::string state_directory;  // restore: the coordinator's
   bool force = false;           // restore
   PkiOptions pki;
+  std::string authority_directory;  // doctor: the authority's, when it is on this machine
+  std::string shell;                // completion
 };
 
 // All return the error of AdminClient or of the file system that ended them.
@@ -68,6 +73,7 @@ absl::Status ShowRounds(AdminClient& client, const CommandOptions& options, cons
 absl::Status ShowClients(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 // Sets one aside or readmits it, when the command line says so.
 absl::Status ChangeClient(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
+// With `follow`, goes on as WatchRun until the run has ended; OUT_OF_RANGE when it was replaced meanwhile.
 absl::Status ShowEvents(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 absl::Status ShowLedger(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 absl::Status ShowSummary(AdminClient& client, const CommandOptions& options, const Terminal& terminal);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "coordinator/admin/commands.h"
-#include "coordinator/admin/proto_text.h"
+#include "proto/proto_text.h"
 
 namespace terse {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "coordinator/admin/proto_text.h"
 #include "coordinator/admin/text_table.h"
+#include "proto/proto_text.h"
 
 namespace terse {
 namespace {

@@ -14,13 +14,13 @@ constexpr char kBold[] = "\033[1m";
 constexpr char kReset[] = "\033[0m";
 
 absl::string_view ColorOf(absl::string_view state) {
-  for (const absl::string_view good : {"committed", "finished", "connected", "training", "valid"}) {
+  for (const absl::string_view good : {"committed", "finished", "connected", "training", "valid", "ok"}) {
     if (state == good) return "\033[32m";
   }
-  for (const absl::string_view bad : {"aborted", "stopped", "away", "expired", "revoked"}) {
+  for (const absl::string_view bad : {"aborted", "stopped", "away", "expired", "revoked", "failure"}) {
     if (state == bad) return "\033[31m";
   }
-  for (const absl::string_view under_way : {"open", "closed", "active"}) {
+  for (const absl::string_view under_way : {"open", "closed", "active", "warning"}) {
     if (state == under_way) return "\033[33m";
   }
   return "";

@@ -1,12 +1,11 @@
 #include <algorithm>
 #include <vector>
 
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "coordinator/admin/commands.h"
-#include "coordinator/admin/proto_text.h"
+#include "coordinator/admin/restarts.h"
 #include "coordinator/admin/watch.h"
 #include "core/status.h"
+#include "proto/proto_text.h"
 
 namespace terse {
 namespace {
@@ -58,35 +57,6 @@ class RoundPrinter {
   bool header_printed_ = false;
 };
 
-// Whether calling again may help: the coordinator restarts, or ends calls whose certificate ends and is renewed.
-bool MayComeBack(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsCancelled(status) || absl::IsUnauthenticated(status);
-}
-
-// Follows the stream over restarts of the coordinator and renewals of the certificate.
-absl::Status Follow(AdminClient& client, const CommandOptions& options, const Terminal& terminal,
-                    RoundPrinter* printer) {
-  absl::Time last_heard = absl::Now();
-  bool is_away = false;
-  while (true) {
-    const absl::Time called = absl::Now();
-    const absl::Status ended = client.Watch(printer->next(), [&](const v1::Round& round) {
-      is_away = false;
-      last_heard = absl::Now();
-      printer->Add(round, true);
-    });
-    if (!MayComeBack(ended)) return ended;
-    // A call that was open for a while had reached the coordinator.
-    if (absl::Now() - called > absl::Seconds(5)) last_heard = absl::Now();
-    if (absl::Now() - last_heard >= absl::Seconds(options.patience_seconds)) return ended;
-    if (!is_away) *terminal.err << "tersectl: the coordinator went away; calling again\n" << std::flush;
-    is_away = true;
-    absl::SleepFor(absl::Milliseconds(500));
-    // With a certificate that is not renewed yet, the old connection says no again.
-    client.Reconnect().IgnoreError();
-  }
-}
-
 }  // namespace
 
 absl::Status WatchRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
@@ -98,7 +68,12 @@ absl::Status WatchRun(AdminClient& client, const CommandOptions& options, const 
   for (const v1::Round& round : rounds) {
     if (round.id() < newest) printer.Add(round, round.id() >= from);
   }
-  TERSE_RETURN_IF_ERROR(Follow(client, options, terminal, &printer));
+  TERSE_RETURN_IF_ERROR(OutlastRestarts(client, options, terminal, [&](absl::FunctionRef<void()> heard) {
+    return client.Watch(printer.next(), [&](const v1::Round& round) {
+      heard();
+      printer.Add(round, true);
+    });
+  }));
   if (options.json) return absl::OkStatus();
   *terminal.out << "run " << status.run() << " ended after " << printer.progress() << "\n";
   return absl::OkStatus();

@@ -23,6 +23,7 @@ class Committing : public Phase {
 
   Transition Enter(RunContext& run) override {
     const Chosen chosen = ChosenOf(run);
+    if (chosen.messages.empty()) return GiveUp(run, "[policy] refused every update of the round");
     absl::StatusOr<std::string> downstream =
         run.server->Take(run.head.version, chosen.messages, chosen.samples, chosen.total, run.plan.choice);
     if (absl::IsInvalidArgument(downstream.status())) return GiveUp(run, std::string(downstream.status().message()));

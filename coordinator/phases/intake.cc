@@ -5,7 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "coordinator/sessions.h"
+#include "coordinator/set_aside.h"
 #include "coordinator/staleness.h"
+#include "coordinator/update_policy.h"
 #include "core/codec_choices.h"
 #include "core/epochs.h"
 #include "core/fault.h"
@@ -25,6 +27,35 @@ int64_t ChoiceFor(const RunContext& run) {
       break;
   }
   return run.plan.choice;
+}
+
+// Of the received updates, those that [policy] refuses.
+absl::StatusOr<std::vector<RefusedUpdate>> FindRefused(const RunContext& run) {
+  std::vector<RefusedUpdate> refused;
+  if (!run.config->policy.refuses()) return refused;
+  std::vector<absl::string_view> messages;
+  for (const auto& [client, received] : run.received) messages.push_back(received.update.message);
+  TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> reasons,
+                         JudgeUpdates(*run.codec, messages, run.config->policy));
+  auto reason = reasons.begin();
+  for (const auto& [client, received] : run.received) {
+    if (!reason->empty()) refused.push_back({client, received.update.update_id, *reason});
+    ++reason;
+  }
+  return refused;
+}
+
+// After the close that refused it. A client that does not hear it now is told when it checks in.
+absl::Status DropRefused(RunContext& run, const RefusedUpdate& update) {
+  run.Tell("update_rejected", update.client, update.reason);
+  run.received.erase(update.client);
+  BeginHistoryAnew(run, update.client);
+  for (auto& [id, session] : run.sessions) {
+    if (session.client != update.client) continue;
+    session.link->SendLater(Verdict{Outcome::kReset, update.update_id, session.last_applied,
+                                    absl::StrCat("its update was refused: ", update.reason)});
+  }
+  return RecordFailure(run, update.client, absl::StrCat("its update was refused: ", update.reason));
 }
 
 }  // namespace
@@ -103,16 +134,23 @@ absl::Status TakeIn(RunContext& run, Session& session, Update update) {
 }
 
 Transition CloseRound(RunContext& run) {
+  TERSE_ASSIGN_OR_RETURN(const std::vector<RefusedUpdate> refused, FindRefused(run));
   std::vector<ChosenUpdate> chosen;
+  auto next_refused = refused.begin();
   for (const auto& [client, received] : run.received) {
+    if (next_refused != refused.end() && next_refused->client == client) {
+      ++next_refused;
+      continue;
+    }
     const Update& update = received.update;
     TERSE_ASSIGN_OR_RETURN(const ClientRecord record, run.store->GetClient(client));
     chosen.push_back({client, update.update_id, record.last_applied, HashBytes(update.message), update.payload_bytes(),
                       update.train_us, update.loss, received.samples});
   }
   TERSE_FAILPOINT("coordinator.close.before");
-  TERSE_RETURN_IF_ERROR(run.store->CloseRound(run.round, chosen, run.Now()));
+  TERSE_RETURN_IF_ERROR(run.store->CloseRound(run.round, chosen, run.Now(), refused));
   TERSE_FAILPOINT("coordinator.close.done");
+  for (const RefusedUpdate& update : refused) TERSE_RETURN_IF_ERROR(DropRefused(run, update));
   return PhaseName::kCommitting;
 }
 

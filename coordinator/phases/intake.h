@@ -47,7 +47,7 @@ absl::Status Accept(RunContext& run, Session& session, Update update, int64_t st
 // In a buffered run, whether a round is open or not: accepts an update that may still be chosen, or answers it.
 absl::Status TakeIn(RunContext& run, Session& session, Update update);
 
-// Closes the round with what was received.
+// Closes the round with what was received, but for what [policy] refuses (update_policy.h).
 Transition CloseRound(RunContext& run);
 
 }  // namespace terse

@@ -3,7 +3,7 @@
 //   selecting  > collecting                 enough clients are here: the round opens
 //   collecting > committing | selecting     the cohort's updates, or a quorum late | no quorum: the round is aborted
 //   committing > collecting | finishing     the next round opens in the same transaction | that was the last
-//              > selecting                  the run is paused, or the updates cannot be added up: the round is aborted
+//              > selecting                  the run is paused, or the updates give no model: the round is aborted
 //   finishing  > (end)                      the last evaluation and checkpoint are written
 //
 // Selecting and collecting are left for finishing when the run is ended.

@@ -1,6 +1,11 @@
 #include "coordinator/rpc/admin_reply.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/time/time.h"
+#include "core/version.h"
 
 namespace terse {
 
@@ -63,6 +68,7 @@ void Fill(const EventRecord& event, v1::Event* out) {
   out->set_round(event.round);
   out->set_client(event.client);
   out->set_detail(event.detail);
+  out->set_id(event.id);
 }
 
 void AddSession(const SessionView& session, v1::Client* out) {
@@ -80,6 +86,21 @@ void AddBytes(const LedgerEntry& entry, v1::Client* out) {
     out->set_payload_bytes_down(out->payload_bytes_down() + entry.payload_bytes);
     out->set_wire_bytes_down(out->wire_bytes_down() + entry.wire_bytes);
   }
+}
+
+void Fill(const ProcessFacts& process, v1::Coordinator* out) {
+  out->set_program_version(kVersion);
+  out->set_now_us(process.clock->NowMicros());
+  out->set_state_directory(process.state_directory);
+  std::error_code error;
+  const std::filesystem::space_info disk = std::filesystem::space(process.state_directory, error);
+  if (!error) {
+    out->set_disk_free_bytes(disk.available);
+    out->set_disk_bytes(disk.capacity);
+  }
+  if (process.tls == nullptr) return;
+  out->set_certificate_until_us(absl::ToUnixMicros(process.tls->Files().certificate.not_after));
+  out->set_revocations_us(absl::ToUnixMicros(process.tls->RevocationsIssued()));
 }
 
 std::string PhaseOf(const RunHost& run, const RunRecord& record, const EngineView& view) {

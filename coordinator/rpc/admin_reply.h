@@ -2,17 +2,31 @@
 #ifndef TERSE_COORDINATOR_RPC_ADMIN_REPLY_H_
 #define TERSE_COORDINATOR_RPC_ADMIN_REPLY_H_
 
+#include <memory>
+#include <string>
+
 #include "coordinator/engine.h"
 #include "coordinator/rpc/run_host.h"
+#include "core/clock.h"
+#include "security/live_tls_directory.h"
 #include "storage/run_store.h"
 #include "terse/v1/admin.pb.h"
 
 namespace terse {
 
+// The process that serves the runs, as it looks at itself. The clock must outlive this.
+struct ProcessFacts {
+  std::string state_directory;
+  Clock* clock = nullptr;
+  std::shared_ptr<const LiveTlsDirectory> tls;  // nullptr: it serves in cleartext
+};
+
 void Fill(const RoundRecord& round, v1::Round* out);
 void Fill(const ClientRecord& client, v1::Client* out);
 void Fill(const LedgerEntry& entry, v1::LedgerRow* out);
 void Fill(const EventRecord& event, v1::Event* out);
+// With the time and the disk as they are now.
+void Fill(const ProcessFacts& process, v1::Coordinator* out);
 
 // What is only known of a client that is connected, and its sums of the ledger.
 void AddSession(const SessionView& session, v1::Client* out);

@@ -21,11 +21,14 @@ namespace {
 constexpr absl::Duration kWatchInterval = absl::Milliseconds(200);
 constexpr uint32_t kMaxEvents = 10'000;
 
-// 0 as the last id means "to the newest".
-int64_t LastOrAll(uint64_t last) {
+// An id as the store has them; what is larger than all of them stays so.
+int64_t LastId(uint64_t id) {
   constexpr uint64_t kAll = std::numeric_limits<int64_t>::max();
-  return static_cast<int64_t>(last == 0 ? kAll : std::min(last, kAll));
+  return static_cast<int64_t>(std::min(id, kAll));
 }
+
+// 0 as the last id means "to the newest".
+int64_t LastOrAll(uint64_t last) { return LastId(last == 0 ? std::numeric_limits<uint64_t>::max() : last); }
 
 int64_t First(uint64_t first) { return LastOrAll(std::max<uint64_t>(first, 1)); }
 
@@ -80,6 +83,15 @@ absl::Status MustGoOn(const RunRecord& record) {
   return absl::FailedPreconditionError(absl::StrCat("run '", record.name, "' is over: ", RunStateName(record.state)));
 }
 
+// A run without that event is not the one of which the caller has seen it.
+absl::Status MustHaveEvent(int64_t id, RunStore* store) {
+  TERSE_ASSIGN_OR_RETURN(const std::vector<EventRecord> newest, store->Events(1));
+  const int64_t last = newest.empty() ? 0 : newest.front().id;
+  if (id <= last) return absl::OkStatus();
+  return absl::OutOfRangeError(absl::StrCat("the run has no event ", id, ", its newest is ", last,
+                                            ": it was replaced by a backup; ask for its events from the beginning"));
+}
+
 absl::StatusOr<int64_t> ClientNamed(const std::string& name, RunStore* store) {
   TERSE_ASSIGN_OR_RETURN(const std::vector<ClientRecord> clients, store->Clients());
   const auto it =
@@ -116,6 +128,7 @@ grpc::Status AdminService::CreateRun(grpc::ServerContext*, grpc::ServerReader<v1
 }
 
 grpc::Status AdminService::ListRuns(grpc::ServerContext*, const v1::RunsRequest*, v1::RunsReply* reply) {
+  Fill(process_, reply->mutable_coordinator());
   for (const RunHost* run : runs_->runs()) {
     const absl::StatusOr<RunRecord> record = run->Record();
     if (!record.ok()) return ToGrpc(record.status());
@@ -177,14 +190,16 @@ grpc::Status AdminService::ListClients(grpc::ServerContext*, const v1::ClientsRe
                                        v1::ClientsReply* reply) {
   return With(request->run(), [&](const RunHost::Live& live) -> absl::Status {
     TERSE_ASSIGN_OR_RETURN(const std::vector<ClientRecord> clients, live.store->Clients());
-    TERSE_ASSIGN_OR_RETURN(const std::vector<LedgerEntry> ledger, live.store->Ledger(1, LastOrAll(0)));
+    TERSE_ASSIGN_OR_RETURN(const std::vector<LedgerEntry> ledger, live.store->LedgerByClient(1, LastOrAll(0)));
     absl::flat_hash_map<int64_t, v1::Client*> by_id;
     for (const ClientRecord& client : clients) {
       v1::Client* out = reply->add_clients();
       Fill(client, out);
       by_id[client.id] = out;
     }
-    for (const SessionView& session : live.engine->View().sessions) {
+    const EngineView view = live.engine->View();
+    reply->set_version(view.head.version);
+    for (const SessionView& session : view.sessions) {
       if (auto it = by_id.find(session.client); it != by_id.end()) AddSession(session, it->second);
     }
     for (const LedgerEntry& entry : ledger) {
@@ -202,9 +217,14 @@ grpc::Status AdminService::ListLedger(grpc::ServerContext*, const v1::LedgerRequ
 }
 
 grpc::Status AdminService::ListEvents(grpc::ServerContext*, const v1::EventsRequest* request, v1::EventsReply* reply) {
-  const uint32_t newest = request->newest() == 0 ? kMaxEvents : std::min(request->newest(), kMaxEvents);
-  return With(request->run(), [&](const RunHost::Live& live) {
-    return FillAll(live.store->Events(newest), [&] { return reply->add_events(); });
+  const uint32_t most = request->newest() == 0 ? kMaxEvents : std::min(request->newest(), kMaxEvents);
+  return With(request->run(), [&](const RunHost::Live& live) -> absl::Status {
+    TERSE_ASSIGN_OR_RETURN(const absl::optional<RunRecord> record, live.store->Run());
+    reply->set_state(std::string(RunStateName(record->state)));
+    if (!request->has_after()) return FillAll(live.store->Events(most), [&] { return reply->add_events(); });
+    const int64_t after = LastId(request->after());
+    TERSE_RETURN_IF_ERROR(MustHaveEvent(after, live.store.get()));
+    return FillAll(live.store->EventsAfter(after, most), [&] { return reply->add_events(); });
   });
 }
 

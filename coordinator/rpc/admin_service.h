@@ -6,8 +6,10 @@
 #include <atomic>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "absl/functional/function_ref.h"
+#include "coordinator/rpc/admin_reply.h"
 #include "coordinator/rpc/run_registry.h"
 #include "grpcpp/grpcpp.h"
 #include "terse/v1/admin.grpc.pb.h"
@@ -18,7 +20,8 @@ namespace terse {
 class AdminService : public v1::Admin::Service {
  public:
   // `shut_down` ends the process, soon. The registry must outlive the gRPC server that this is registered with.
-  AdminService(RunRegistry* runs, std::function<void()> shut_down) : runs_(runs), shut_down_(std::move(shut_down)) {}
+  AdminService(RunRegistry* runs, ProcessFacts process, std::function<void()> shut_down)
+      : runs_(runs), process_(std::move(process)), shut_down_(std::move(shut_down)) {}
   // Ends every Watch, so that the server can shut down.
   void Close() { closing_.store(true); }
 
@@ -50,6 +53,7 @@ class AdminService : public v1::Admin::Service {
   grpc::Status Command(const std::string& run, Event event, v1::StateReply* reply) const;
 
   RunRegistry* const runs_;
+  const ProcessFacts process_;
   const std::function<void()> shut_down_;
   std::atomic<bool> closing_{false};
 };

@@ -107,7 +107,7 @@ absl::Status RunHost::Prepare(RunStore* store) {
 
 absl::StatusOr<std::unique_ptr<RunHost::Live>> RunHost::Resume(std::unique_ptr<RunStore> store) {
   auto live = std::make_unique<Live>();
-  live->store = std::move(store);
+  live->store = options_.wrap_store ? options_.wrap_store(name(), std::move(store)) : std::move(store);
   live->loop = std::make_shared<EventLoop>(options_.clock);
   live->worker = std::make_unique<BackgroundWorker>(learning_->evaluator(), live->store.get(), config_.checkpoint_keep,
                                                     [this, loop = live->loop](Event event) {

@@ -32,6 +32,9 @@ struct RunPlan {
   std::string run_file;                  // for messages
 };
 
+// Puts something in front of a run's store, for as long as the run is served.
+using StoreWrapper = std::function<std::unique_ptr<RunStore>(const std::string& run, std::unique_ptr<RunStore> store)>;
+
 // The run is served by a thread of its own. When its disk is full or fails for now, the run is suspended: its clients
 // are sent away with the advice to come back, its store is closed, and it is opened again, with a back-off, until that
 // works. A sync that failed ends the process: the kernel may have dropped what was written, so only a fresh look at the
@@ -48,6 +51,7 @@ class RunHost {
     std::function<void(const RunHost&)> on_change;
     // Called in some thread when a sync failed; does not return.
     std::function<void(const absl::Status&)> on_sync_failure;
+    StoreWrapper wrap_store = {};  // may be empty
   };
 
   enum class Condition { kServing, kSuspended, kDown };

@@ -94,7 +94,7 @@ absl::StatusOr<std::unique_ptr<RunHost>> RunRegistry::OpenHost(RunPlan plan) con
   const std::string name = plan.name;
   absl::StatusOr<std::unique_ptr<RunHost>> run =
       RunHost::Open({std::move(plan), options_.data_directory, &options_.make_learning, options_.clock,
-                     [this](const RunHost&) { options_.on_change(); }, options_.on_sync_failure});
+                     [this](const RunHost&) { options_.on_change(); }, options_.on_sync_failure, options_.wrap_store});
   if (!run.ok()) return Annotate(run.status(), absl::StrCat("run '", name, "'"));
   return run;
 }

@@ -25,6 +25,7 @@ class RunRegistry {
     std::function<void()> on_change;
     // As RunHost::Options.
     std::function<void(const absl::Status&)> on_sync_failure;
+    StoreWrapper wrap_store = {};
   };
 
   // Opens the runs of `run_files`, which may be new, or without run files all that the state directory holds: none are

@@ -14,6 +14,7 @@
 #include "coordinator/rpc/fleet_service.h"
 #include "coordinator/rpc/listener.h"
 #include "coordinator/rpc/run_registry.h"
+#include "coordinator/rpc/web_server.h"
 #include "core/file_system.h"
 #include "core/status.h"
 #include "core/version.h"
@@ -54,9 +55,10 @@ class SignalWaiter {
   std::thread thread_;
 };
 
-absl::Status WriteReadyFile(const std::string& path, const Listener& fleet, const Listener& admin) {
+absl::Status WriteReadyFile(const std::string& path, const CoordinatorAddresses& addresses) {
   if (path.empty()) return absl::OkStatus();
-  const std::string json = absl::StrCat("{\"listen\": \"", fleet.address, "\", \"admin\": \"", admin.address, "\"}\n");
+  const std::string json = absl::StrCat("{\"listen\": \"", addresses.fleet, "\", \"admin\": \"", addresses.admin,
+                                        "\", \"http\": \"", addresses.http, "\"}\n");
   return ReplaceFile(PosixFiles(), path, {json});
 }
 
@@ -118,15 +120,16 @@ absl::StatusOr<std::unique_ptr<DirectoryLock>> LockState(const std::string& dire
   return PosixFiles().Lock(directory);
 }
 
-void LogRuns(const RunRegistry& runs, const Listener& fleet, const Listener& admin) {
+void LogRuns(const RunRegistry& runs, const CoordinatorAddresses& addresses) {
+  if (!addresses.http.empty()) spdlog::info("dashboard: {}", addresses.http);
   if (runs.runs().empty()) {
     spdlog::warn("no run yet: create one with `tersectl run create --run FILE`; clients: {}, operators: {}",
-                 fleet.address, admin.address);
+                 addresses.fleet, addresses.admin);
   }
   for (const RunHost* run : runs.runs()) {
     spdlog::info("run '{}' ({} parameters, codec {}) at version {}; clients: {}, operators: {}", run->name(),
-                 run->codec().layout().size(), run->config().codec.name, run->View().head.version, fleet.address,
-                 admin.address);
+                 run->codec().layout().size(), run->config().codec.name, run->View().head.version, addresses.fleet,
+                 addresses.admin);
   }
 }
 
@@ -146,28 +149,39 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFac
   SystemClock clock;
   const auto end_in_order = [ending] { ending->Decide(absl::OkStatus()); };
   Watchman watchman(ending);
+  Metrics metrics;
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<RunRegistry> runs,
                          RunRegistry::Open({options.state_directory, options.data_directory, make_learning, &clock,
-                                            [&watchman] { watchman.OnChange(); }, EndAtOnce},
+                                            [&watchman] { watchman.OnChange(); }, EndAtOnce,
+                                            [&metrics](const std::string& run, std::unique_ptr<RunStore> store) {
+                                              return metrics.Meter(run, std::move(store));
+                                            }},
                                            options.run_files));
   FleetService fleet_service(runs.get());
-  AdminService admin_service(runs.get(), end_in_order);
   TERSE_ASSIGN_OR_RETURN(const std::shared_ptr<Gatekeeper> gatekeeper, OpenGate(options.transport, &clock));
+  AdminService admin_service(runs.get(),
+                             {options.state_directory, &clock, gatekeeper == nullptr ? nullptr : gatekeeper->files()},
+                             end_in_order);
   TERSE_ASSIGN_OR_RETURN(const Listener fleet, Listen({options.listen, "--listen", options.keepalive_seconds,
                                                        options.transport.insecure, gatekeeper},
                                                       &fleet_service));
   TERSE_ASSIGN_OR_RETURN(const Listener admin, Listen({AdminAddress(options), "--admin", options.keepalive_seconds,
                                                        options.transport.insecure, gatekeeper},
                                                       &admin_service));
+  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<HttpServer> web,
+                         StartWebServer({options.http, options.transport.insecure, gatekeeper, &admin_service,
+                                         runs.get(), &metrics, &clock}));
+  const CoordinatorAddresses addresses = {fleet.address, admin.address, web == nullptr ? "" : web->url()};
   watchman.Watch(runs.get(), fleet.server->GetHealthCheckService());
-  LogRuns(*runs, fleet, admin);
+  LogRuns(*runs, addresses);
   runs->Start();
   // Whoever has read that file may create a run.
-  const absl::Status ready = WriteReadyFile(options.ready_file, fleet, admin);
+  const absl::Status ready = WriteReadyFile(options.ready_file, addresses);
   if (!ready.ok()) ending->Decide(ready);
-  if (on_ready) on_ready({fleet.address, admin.address});
+  if (on_ready) on_ready(addresses);
 
   absl::Status status = ending->Wait();
+  web.reset();
   status.Update(runs->Stop());
   admin_service.Close();
   const auto deadline = absl::ToChronoTime(absl::Now() + absl::Seconds(2));
@@ -184,6 +198,9 @@ void AddAddressOptions(CLI::App& app, CoordinatorOptions* options) {
   app.add_option("--listen", options->listen, "address for clients; port 0 takes a free one")->capture_default_str();
   app.add_option("--admin", options->admin,
                  absl::StrCat("address for operators: host:port, or unix:PATH [unix:STATE/", kAdminSocket, "]"));
+  app.add_option(
+      "--http", options->http,
+      "address of the dashboard, its JSON API and the metrics, for example 127.0.0.1:7780; without it there is none");
   CLI::Option* tls = app.add_option("--tls", options->transport.tls_directory,
                                     "folder with this coordinator's certificate, which `tersectl pki issue` makes: "
                                     "connections over TCP then need certificates on both ends")
@@ -210,7 +227,7 @@ int ParseCoordinatorOptions(int argc, char** argv, CoordinatorOptions* options) 
                  "seconds of silence after which a connection is probed; clients may probe twice as often")
       ->check(CLI::Range(kLeastKeepaliveSeconds, 86400.0))
       ->capture_default_str();
-  app.add_option("--ready-file", options->ready_file, "JSON file to write once both addresses are served");
+  app.add_option("--ready-file", options->ready_file, "JSON file to write once all addresses are served");
   app.add_option("--log-level", options->log_level, "how much to log")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
       ->capture_default_str();

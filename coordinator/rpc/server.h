@@ -1,4 +1,4 @@
-// The coordinator process: options, state directory, runs, the two gRPC servers, health, signals.
+// The coordinator process: options, state directory, runs, the two gRPC servers, the dashboard, health, signals.
 #ifndef TERSE_COORDINATOR_RPC_SERVER_H_
 #define TERSE_COORDINATOR_RPC_SERVER_H_
 
@@ -24,8 +24,9 @@ struct CoordinatorOptions {
   std::string data_directory;  // for evaluation; empty: the embedded data set
   std::string listen = "127.0.0.1:7700";
   std::string admin;  // empty: the Unix socket kAdminSocket in the state directory
+  std::string http;   // address of the dashboard; empty: none
   TransportOptions transport;
-  std::string ready_file;  // JSON with the two addresses, written once both are served
+  std::string ready_file;  // JSON with the two addresses and the dashboard's URL, written once all are served
   std::string log_level = "info";
   double keepalive_seconds = kDefaultKeepaliveSeconds;
 };
@@ -49,11 +50,12 @@ class CoordinatorEnding {
 struct CoordinatorAddresses {
   std::string fleet;  // with the ports that were chosen
   std::string admin;
+  std::string http;  // URL of the dashboard; empty: none
 };
 using CoordinatorReady = std::function<void(const CoordinatorAddresses&)>;
 
 // Serves in the calling thread until an operator shuts the coordinator down, `ending` is decided from outside, or no
-// run can go on: the status of that. `on_ready` is called once both addresses are served. A sync that failed ends the
+// run can go on: the status of that. `on_ready` is called once all addresses are served. A sync that failed ends the
 // process at once, with exit code 1.
 //
 // The health service (grpc.health.v1) on the clients' address says SERVING for "terse.v1.Fleet/NAME" while that run is

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "compression/codec_table.h"
 #include "learning/blueprint.h"
 #include "learning/local_trainer.h"
@@ -99,6 +101,49 @@ TEST(InProcessFleet, MasksMomentumWhereItWasSent) {
   const std::vector<std::string> plain = MessagesOf(DigitsRun()), masked = MessagesOf(run);
   EXPECT_EQ(plain[0], masked[0]);
   EXPECT_NE(plain[2], masked[2]);
+}
+
+// Three clients of which one trains something else in the first so many of two rounds.
+std::unique_ptr<InProcessFleet> WithHostile(const RunConfig& run, float factor, int hostile_rounds = 2) {
+  ConfigureThreads(1);
+  auto fleet = InProcessFleet::Create(run, "", "cpu");
+  EXPECT_TRUE(fleet.ok()) << fleet.status();
+  for (int round = 0; round < 2; ++round) {
+    const absl::Status status = (*fleet)->Round({}, [&](absl::Span<const absl::Span<float>> deltas) {
+      EXPECT_EQ(deltas.size(), 3u);
+      if (round >= hostile_rounds) return;
+      for (float& value : deltas[1]) value *= factor;
+    });
+    EXPECT_TRUE(status.ok()) << status;
+  }
+  return *std::move(fleet);
+}
+
+TEST(InProcessFleet, ARuleTakesThePlaceOfTheAverage) {
+  RunConfig run = DigitsRun();
+  run.rounds.clients = 3;
+  run.codec.name = "dense";
+  const auto mean = WithHostile(run, -1000)->weights();
+  run.aggregation.rule = "median";
+  const auto median = WithHostile(run, -1000)->weights();
+  double of_mean = 0, of_median = 0;
+  for (size_t i = 0; i < mean.size(); ++i) {
+    of_mean = std::max<double>(of_mean, std::abs(mean[i]));
+    of_median = std::max<double>(of_median, std::abs(median[i]));
+  }
+  EXPECT_GT(of_mean, 10);
+  EXPECT_LT(of_median, 1);
+}
+
+TEST(InProcessFleet, ARefusedUpdateIsLeftOutAndItsClientStartsAfresh) {
+  RunConfig run = DigitsRun();
+  run.rounds.clients = 3;
+  run.policy.z_score = 50;  // honest norms differ, by some deviations of three
+  const auto fleet = WithHostile(run, -1000), worse = WithHostile(run, -2000);
+  EXPECT_EQ(fleet->refused(), (std::vector<int64_t>{0, 2, 0}));
+  EXPECT_EQ(fleet->weights(), worse->weights());
+  // Nothing of a refused update is in the next one.
+  EXPECT_EQ(WithHostile(run, -1000, 1)->refused(), (std::vector<int64_t>{0, 1, 0}));
 }
 
 TEST(InProcessFleet, RefusesRunsThatAskForMore) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "coordinator/admin/proto_text.h"
+#include "proto/proto_text.h"
 #include "coordinator/admin/report.h"
 #include "coordinator/admin/svg_plot.h"
 #include "coordinator/admin/text_table.h"
@@ -154,8 +154,9 @@ TEST(ToJson, NumbersTextsBytesAndTables) {
   v1::Event event;
   event.set_client(-1);
   event.set_detail("a \"quoted\", thing");
+  event.set_id(7);
   EXPECT_EQ(ToJson(event)["client"].dump(), "-1");
-  EXPECT_EQ(CsvRow(event), "0,,0,-1,\"a \"\"quoted\"\", thing\"\n");
+  EXPECT_EQ(CsvRow(event), "0,,0,-1,\"a \"\"quoted\"\", thing\",7\n");
 }
 
 TEST(EvaluatedPoints, BytesAddUpOverAllRounds) {

@@ -2,12 +2,15 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/e2e/fleet_processes.h"
@@ -143,6 +146,45 @@ TEST_F(Runs, AbortGivesTheOpenRoundUpAndTheRunGoesOn) {
   EXPECT_EQ(Number("SELECT sum(resets) FROM clients"), 0) << "the work folds forward";
 }
 
+// The ids in lines of JSON, and how many lines there are of a kind.
+std::vector<int64_t> IdsOf(const std::string& lines, const std::string& kind = "") {
+  std::vector<int64_t> ids;
+  for (const auto line : absl::StrSplit(lines, '\n', absl::SkipEmpty())) {
+    const json event = json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false);
+    if (event.is_object() && (kind.empty() || event["kind"] == kind)) ids.push_back(event["id"]);
+  }
+  return ids;
+}
+
+TEST_F(Runs, EventsAreFollowedOverARestartUntilTheRunEnds) {
+  StartFleet("told", kForever);
+  ASSERT_TRUE(fleet_.WaitForRounds(5, kPatience)) << fleet_.coordinator().Output();
+  const auto follow = [&](const std::string& log, std::vector<std::string> extra) {
+    std::vector<std::string> argv = {TERSE_BIN "/tersectl", "--admin", fleet_.addresses().admin, "events", "-f"};
+    argv.insert(argv.end(), extra.begin(), extra.end());
+    return std::make_unique<Process>(argv, fleet_.directory() / log);
+  };
+  const auto follower = follow("follower.log", {"--json"});
+  const auto has_begun = [&] { return !IdsOf(follower->Output()).empty(); };
+  ASSERT_TRUE(WaitUntil(has_begun, kPatience)) << follower->Output();
+  fleet_.coordinator().Kill();
+  fleet_.StartCoordinator(/*run_file=*/"");
+  Ask({"clients", "--set-aside", "client-1", "--reason", "after the restart"});
+  const auto tells_of_it = [&] { return IdsOf(follower->Output(), "client_set_aside").size() == 1; };
+  EXPECT_TRUE(WaitUntil(tells_of_it, kPatience)) << follower->Output();
+  EXPECT_EQ(follower->Wait(absl::ZeroDuration()), absl::nullopt) << "the run goes on";
+  const auto interrupted = follow("interrupted.log", {"--newest", "1"});
+  const auto has_said_something = [&] { return absl::StrContains(interrupted->Output(), "detail"); };
+  ASSERT_TRUE(WaitUntil(has_said_something, kPatience));
+  interrupted->Signal(SIGINT);
+  EXPECT_EQ(interrupted->Wait(kPatience), absl::optional<int>(-SIGINT));
+  Ask({"stop"});
+  EXPECT_EQ(follower->Wait(kPatience), absl::optional<int>(0)) << follower->Output();
+  std::vector<int64_t> ids = IdsOf(follower->Output());
+  EXPECT_TRUE(std::adjacent_find(ids.begin(), ids.end(), std::greater_equal<>()) == ids.end()) << follower->Output();
+  EXPECT_EQ(ids.back() - ids.front() + 1, ids.size()) << "none is missing: " << follower->Output();
+}
+
 TEST_F(Runs, AClientIsSetAsideAndReadmitted) {
   StartFleet("aside", kForever);
   ASSERT_TRUE(fleet_.WaitForRounds(5, kPatience));
@@ -224,6 +266,8 @@ TEST_F(Runs, ACoordinatorWithoutARunSaysHowToMakeOneAndItsClientsWait) {
   fleet_.StartCoordinator(/*run_file=*/"");
   EXPECT_THAT(fleet_.coordinator().Output(), HasSubstr("no run yet: create one with `tersectl run create --run FILE`"));
   EXPECT_TRUE(Ask({"runs"}).empty());
+  EXPECT_THAT(fleet_.Ctl({"doctor"}), testing::ContainsRegex("free for .*/coordinator\n"));
+  EXPECT_THAT(fleet_.Ctl({"doctor"}), HasSubstr("runs         ok "));
   int code = -1;
   EXPECT_THAT(fleet_.Ctl({"status"}, &code), HasSubstr("create one with `tersectl run create --run FILE`"));
   EXPECT_EQ(code, 1);

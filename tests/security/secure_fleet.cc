@@ -23,12 +23,13 @@ T Must(absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
+CertificateRequest OwnRequest() { return {{Role::kCoordinator, "coordinator"}, {"localhost", "127.0.0.1"}}; }
+
 }  // namespace
 
 SecureFleet::SecureFleet() {
   authority_ = Must(Authority::Create(Path("pki"), "fleet", absl::Hours(24)));
-  coordinator_tls_ =
-      IssueFrom(authority_.get(), {{Role::kCoordinator, "coordinator"}, {"localhost", "127.0.0.1"}}, absl::Hours(1));
+  coordinator_tls_ = IssueFrom(authority_.get(), OwnRequest(), absl::Hours(1));
 }
 
 std::string SecureFleet::IssueFrom(Authority* authority, const CertificateRequest& request, absl::Duration lifetime) {
@@ -77,8 +78,14 @@ std::string SecureFleet::WithoutIdentity() {
 }
 
 void SecureFleet::Renew(const std::string& folder, Role role, const std::string& name, absl::Duration lifetime) {
+  RenewFrom(folder, {{role, name}, {}}, lifetime);
+}
+
+void SecureFleet::RenewCoordinator() { RenewFrom(coordinator_tls_, OwnRequest(), absl::Hours(1)); }
+
+void SecureFleet::RenewFrom(const std::string& folder, const CertificateRequest& request, absl::Duration lifetime) {
   const std::string key = Must(PosixFiles().Read(absl::StrCat(folder, "/", kKeyFile)));
-  Write(folder, kCertificateFile, Must(authority_->Issue(Must(MakeRequest({{role, name}, {}}, key)), lifetime)));
+  Write(folder, kCertificateFile, Must(authority_->Issue(Must(MakeRequest(request, key)), lifetime)));
 }
 
 void SecureFleet::Revoke(const std::string& name) {
@@ -93,6 +100,8 @@ void SecureFleet::Serve(const std::string& run_file) {
   options.listen = "127.0.0.1:0";
   options.admin = "127.0.0.1:0";
   options.transport.tls_directory = coordinator_tls_;
+  // The loopback address as IsLocalAddress does not know it: to one that it knows the dashboard speaks without TLS.
+  options.http = "127.1:0";
   coordinator_ = std::make_unique<CoordinatorThread>(options, GridLearningFactory());
   ASSERT_FALSE(addresses().fleet.empty()) << Stop();
 }

@@ -30,10 +30,12 @@ class SecureFleet {
   std::string WithoutIdentity();
   // Puts another certificate for the same key into a folder that Issue made.
   void Renew(const std::string& folder, Role role, const std::string& name, absl::Duration lifetime);
+  // The same for the coordinator's own.
+  void RenewCoordinator();
   // Revokes all of a name, and tells the coordinator's folder.
   void Revoke(const std::string& name);
 
-  // Serves the runs of `run_file`, or none without one, with TLS on both addresses.
+  // Serves the runs of `run_file`, or none without one, with TLS on all addresses, the dashboard's among them.
   void Serve(const std::string& run_file = "");
   absl::Status Stop() { return coordinator_->Stop(); }
 
@@ -46,6 +48,7 @@ class SecureFleet {
 
  private:
   std::string IssueFrom(Authority* authority, const CertificateRequest& request, absl::Duration lifetime);
+  void RenewFrom(const std::string& folder, const CertificateRequest& request, absl::Duration lifetime);
 
   TempDirectory directory_;
   int folders_ = 0;

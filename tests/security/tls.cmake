@@ -3,5 +3,6 @@ if(TERSE_SANITIZER STREQUAL "thread")
   return()
 endif()
 terse_test(terse_tls_test
-  SRCS access_test.cc gatekeeper_test.cc secure_fleet.cc secure_fleet.h tls_test.cc
-  DEPS terse_coordinator_rpc terse_client_rpc terse_admin terse_testing)
+  SRCS access_test.cc dashboard_tls_test.cc gatekeeper_test.cc secure_fleet.cc secure_fleet.h tls_test.cc
+  DEPS terse_coordinator_rpc terse_client_rpc terse_admin terse_testing
+  LINK PkgConfig::httplib)

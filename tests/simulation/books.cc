@@ -1,10 +1,12 @@
 #include "tests/simulation/books.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
 #include "storage/sqlite_db.h"
@@ -161,10 +163,20 @@ absl::StatusOr<Violation> CheckPacking(FleetSimulation& fleet, int64_t i, const 
   return same.ok() ? Violation{} : Violation{Harm::kOther, std::string(same.message())};
 }
 
+// Updates of the client that [policy] refused, each with a reset.
+absl::StatusOr<int64_t> CountRefused(FleetSimulation& fleet, int64_t client) {
+  if (!fleet.config().policy.refuses()) return 0;
+  TERSE_ASSIGN_OR_RETURN(const std::vector<EventRecord> events, fleet.store()->Events(1'000'000));
+  return std::count_if(events.begin(), events.end(), [client](const EventRecord& event) {
+    return event.client == client && event.kind == "update_rejected" && absl::StrContains(event.detail, "policy.");
+  });
+}
+
 absl::StatusOr<Violation> CheckBooks(FleetSimulation& fleet, int64_t i, PastOf past) {
   TERSE_ASSIGN_OR_RETURN(const absl::optional<ClientRecord> record, FindClient(fleet, i));
   if (!record.has_value()) return Violation{};
-  if (record->resets > 0 && !past.may_reset) {
+  TERSE_ASSIGN_OR_RETURN(const int64_t refused, CountRefused(fleet, record->id));
+  if (record->resets < refused || (record->resets > refused && !past.may_reset)) {
     return Violation{Harm::kLost, absl::StrCat("I1: client ", i, " lost its residual without cause")};
   }
   TERSE_ASSIGN_OR_RETURN(const StoredState state, fleet.state(i)->Read());

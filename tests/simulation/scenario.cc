@@ -106,6 +106,18 @@ void DrawHistories(Random* random, Scenario* scenario) {
   if (random->Below(4) == 0) scenario->history_room = 1;
 }
 
+// Updates that are refused, honest as they are, and rules that make other steps of a round than the average, where the
+// downstream can tell them. The numbers are its own, so that all else in a schedule is what it is without.
+void DrawRobust(RunConfig* config) {
+  Random random(config->seed + 1);
+  if (config->server.epoch_length > 0 || random.Below(4) != 0) return;
+  config->policy.z_score = random.Uniform(0.8, 3);
+  const bool alike = !config->rounds.buffered && config->rounds.weighting == Weighting::kUniform;
+  if (config->downstream == DownstreamMode::kForward || !alike) return;
+  constexpr const char* kRules[] = {"mean", "median", "trimmed_mean", "majority_vote"};
+  config->aggregation.rule = kRules[random.Below(4)];
+}
+
 }  // namespace
 
 Scenario DrawScenario(Random* random) {
@@ -140,6 +152,7 @@ Scenario DrawScenario(Random* random) {
   DrawControl(random, &config);
   scenario.make_start = random->Below(2) == 0;
   DrawHistories(random, &scenario);
+  DrawRobust(&config);
   return scenario;
 }
 

@@ -120,7 +120,22 @@ class BothStores {
       update.loss = 0.1 * static_cast<double>(1 + client);
       chosen.push_back(update);
     }
-    Same([&](RunStore* store) { return store->CloseRound(round, chosen, 10); });
+    std::vector<RefusedUpdate> refused;
+    if (random_.Below(4) == 0) {
+      refused.push_back(
+          {Client(), HashBytes(std::to_string(random_.Next())), random_.Below(8) == 0 ? "" : "too large"});
+    }
+    Same([&](RunStore* store) { return store->CloseRound(round, chosen, 10, refused); });
+    if (!refused.empty()) ExpectSameFate(refused[0].update_id);
+  }
+
+  void ExpectSameFate(Id128 update_id) {
+    const auto real = real_->FateOf(update_id), memory = memory_.FateOf(update_id);
+    ASSERT_EQ(real->has_value(), memory->has_value());
+    if (!real->has_value()) return;
+    EXPECT_EQ((*real)->client, (*memory)->client);
+    EXPECT_EQ((*real)->state, (*memory)->state);
+    EXPECT_EQ((*real)->refused, (*memory)->refused);
   }
 
   void CommitOne() {
@@ -215,6 +230,14 @@ class BothStores {
     }
     round_ = rounds.empty() ? 1 : rounds.back().id;
     EXPECT_EQ((*real_->Ledger(0, 9)).size(), (*memory_.Ledger(0, 9)).size());
+    const std::vector<LedgerEntry> real_sums = *real_->LedgerByClient(0, 9);
+    const std::vector<LedgerEntry> memory_sums = *memory_.LedgerByClient(0, 9);
+    ASSERT_EQ(real_sums.size(), memory_sums.size());
+    for (size_t i = 0; i < real_sums.size(); ++i) {
+      EXPECT_EQ(real_sums[i].client, memory_sums[i].client);
+      EXPECT_EQ(real_sums[i].direction, memory_sums[i].direction);
+      EXPECT_EQ(real_sums[i].wire_bytes, memory_sums[i].wire_bytes);
+    }
   }
 
   void CompareLog() {

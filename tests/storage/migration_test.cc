@@ -117,7 +117,7 @@ TEST_F(Migration, ANewerDatabaseIsRefusedByName) {
                 ->Script(absl::StrCat("PRAGMA user_version = ", kSchemaVersion + 1)));
   const absl::Status status = RunStore::Open(directory_.Path()).status();
   EXPECT_CODE(status, kFailedPrecondition, directory_.Path("run.sqlite"));
-  EXPECT_CODE(status, kFailedPrecondition, "has schema version 7 and this program knows versions up to 6");
+  EXPECT_CODE(status, kFailedPrecondition, "has schema version 8 and this program knows versions up to 7");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <tuple>
 
 #include "tests/storage/storage_testing.h"
 
@@ -11,10 +12,14 @@ namespace terse {
 namespace {
 
 // A run with clients a, b, c and round 1 closed with updates of a and b.
-void CloseRoundOne(RunStore& store) {
+void OpenRoundOne(RunStore& store) {
   ASSERT_OK(store.CreateRun(TestRun(4), TestWeights(0)));
   for (const char* name : {"a", "b", "c"}) ASSERT_OK(store.RegisterClient(name, 5).status());
   ASSERT_OK(store.OpenRound(1, 0, 1000));
+}
+
+void CloseRoundOne(RunStore& store) {
+  OpenRoundOne(store);
   ASSERT_OK(store.CloseRound(1, {TestUpdate(0, 1, Id128()), TestUpdate(1, 1, Id128())}, 1002));
 }
 
@@ -292,6 +297,42 @@ TEST_F(RunStoreTest, ACloseChecksEveryPredecessor) {
   EXPECT_OK(store_->CloseRound(2, {TestUpdate(0, 2, applied), TestUpdate(2, 2, Id128())}, 9));
 }
 
+TEST_F(RunStoreTest, ACloseRefusesUpdatesAndCountsTheirResets) {
+  OpenRoundOne(*store_);
+  const Id128 refused = TestUpdate(2, 1, Id128()).update_id;
+  ASSERT_OK(store_->CloseRound(1, {TestUpdate(0, 1, Id128())}, 1001, {{2, refused, "too large"}}));
+  const RunStore::Fate fate = **store_->FateOf(refused);
+  EXPECT_EQ(fate.client, 2);
+  EXPECT_EQ(fate.state, RoundState::kClosed);
+  EXPECT_EQ(fate.refused, "too large");
+  EXPECT_EQ((*store_->FateOf(TestUpdate(0, 1, Id128()).update_id))->refused, "");
+  EXPECT_FALSE(*store_->WasChosen(1, 2));
+  EXPECT_EQ(store_->GetClient(2)->resets, 1);
+  EXPECT_EQ(store_->GetClient(0)->resets, 0);
+  const std::vector<EventRecord> events = *store_->Events(1);
+  EXPECT_EQ(events[0].kind, "update_rejected");
+  EXPECT_EQ(events[0].round, 1);
+  EXPECT_EQ(events[0].client, 2);
+  EXPECT_EQ(events[0].time_us, 1001);
+  EXPECT_EQ(events[0].detail, "too large");
+  // It stands whatever becomes of the round.
+  ASSERT_OK(store_->AbortRound(1, "no model", 1002));
+  EXPECT_EQ((*store_->FateOf(refused))->refused, "too large");
+  EXPECT_EQ((*store_->FateOf(refused))->state, RoundState::kAborted);
+}
+
+TEST_F(RunStoreTest, ACloseWithARefusalThatCannotBeChangesNothing) {
+  OpenRoundOne(*store_);
+  const Id128 id = TestUpdate(2, 1, Id128()).update_id;
+  const auto close = [&](const RefusedUpdate& refused) {
+    return [this, refused] { return store_->CloseRound(1, {TestUpdate(0, 1, Id128())}, 1, {refused}); };
+  };
+  ExpectRefusedAndUnchanged(close({2, id, ""}), absl::StatusCode::kInvalidArgument, "a reason");
+  ExpectRefusedAndUnchanged(close({2, Id128(), "too large"}), absl::StatusCode::kInvalidArgument, "an id");
+  ExpectRefusedAndUnchanged(close({77, id, "too large"}), kRefused, "no client 77");
+  EXPECT_OK(store_->CloseRound(1, {TestUpdate(0, 1, Id128())}, 1, {{2, id, "too large"}}));
+}
+
 TEST_F(RunStoreTest, ACommitThatDoesNotMatchChangesNothing) {
   CloseFirstRound();
   const auto commit = [&](const std::function<void(Commit&)>& change) {
@@ -352,12 +393,22 @@ TEST_F(RunStoreTest, LedgerAddsUpAndEqualsTheRounds) {
         return store_->AddLedger({{1, 0, Direction::kUp, 1, 1, 1}, {1, 9, Direction::kUp, 1, 1, 1}});
       },
       kRefused, "FOREIGN KEY");
+  ASSERT_OK(store_->AddLedger({{2, 0, Direction::kUp, 1000, 2000, 3000}}));
   const std::vector<LedgerEntry> ledger = *store_->Ledger(0, 100);
-  ASSERT_EQ(ledger.size(), 5);
+  ASSERT_EQ(ledger.size(), 6);
   EXPECT_EQ(ledger[1].direction, Direction::kUp);
   EXPECT_EQ(ledger[2].direction, Direction::kDown);
   EXPECT_EQ(ledger[2].wire_bytes, 66);
   EXPECT_EQ(store_->Ledger(1, 1)->size(), 3);
+  const std::vector<LedgerEntry> sums = *store_->LedgerByClient(1, 100);
+  ASSERT_EQ(sums.size(), 4);
+  EXPECT_THAT(std::make_tuple(sums[0].round, sums[0].client, sums[0].direction, sums[0].dense_bytes,
+                              sums[0].payload_bytes, sums[0].wire_bytes),
+              testing::FieldsAre(0, 0, Direction::kUp, 1100, 2010, 3012));
+  EXPECT_THAT(std::make_tuple(sums[1].client, sums[1].direction, sums[1].wire_bytes),
+              testing::FieldsAre(0, Direction::kDown, 66));
+  EXPECT_EQ(sums[3].client, 2);
+  EXPECT_EQ(sums[3].direction, Direction::kUp);
   const std::vector<RoundRecord> rounds = *store_->Rounds(1, 100);
   ASSERT_EQ(rounds.size(), 2);
   for (const RoundRecord& round : rounds) {
@@ -424,6 +475,20 @@ TEST_F(RunStoreTest, EventsComeNewestLast) {
   EXPECT_EQ(events->at(1).detail, "it's \"quoted\"");
   EXPECT_EQ(store_->Events(0)->size(), 0);
   EXPECT_EQ(store_->Events(-1)->size(), 0);
+}
+
+TEST_F(RunStoreTest, EventsAfterOneAreThoseThatCameLater) {
+  for (int i = 0; i < 5; ++i) ASSERT_OK(store_->AddEvent({i, "client_joined", 0, i, ""}));
+  const std::vector<EventRecord> all = *store_->EventsAfter(0, 100);
+  ASSERT_EQ(all.size(), 5u);
+  for (size_t i = 1; i < all.size(); ++i) EXPECT_GT(all[i].id, all[i - 1].id);
+  EXPECT_EQ(store_->Events(1)->front().id, all[4].id) << "both number alike";
+  const std::vector<EventRecord> later = *store_->EventsAfter(all[1].id, 2);
+  ASSERT_EQ(later.size(), 2u);
+  EXPECT_EQ(later[0].client, 2) << "from the oldest on";
+  EXPECT_EQ(later[1].client, 3);
+  EXPECT_EQ(store_->EventsAfter(all[4].id, 100)->size(), 0u);
+  EXPECT_EQ(store_->EventsAfter(0, -1)->size(), 0u);
 }
 
 }  // namespace

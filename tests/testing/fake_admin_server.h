@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <limits>
 #include <memory>
 #include <string>
@@ -39,6 +40,7 @@ class FakeAdminServer : public v1::Admin::Service {
   std::vector<v1::LedgerRow> ledger;
   std::vector<v1::Event> events;
   std::vector<v1::Run> runs;
+  v1::Coordinator coordinator;
   std::string torchscript = "torchscript bytes";
   std::string safetensors = "safetensors bytes";
   std::string npz = "npz bytes";
@@ -50,6 +52,14 @@ class FakeAdminServer : public v1::Admin::Service {
   void SetBackup(std::vector<v1::BackupChunk> chunks) {
     absl::MutexLock lock(&mutex_);
     backup_ = std::move(chunks);
+  }
+
+  // What a follower of the events gets: the statuses of its calls, the last of which says that the run has finished,
+  // and the events that happened since its first call.
+  void SetFollowed(std::deque<grpc::Status> answers, std::vector<v1::Event> events) {
+    absl::MutexLock lock(&mutex_);
+    event_answers_ = std::move(answers);
+    events_to_come_ = std::move(events);
   }
 
   std::atomic<int> page_calls{0};
@@ -79,6 +89,7 @@ class FakeAdminServer : public v1::Admin::Service {
   }
 
   grpc::Status ListRuns(grpc::ServerContext*, const v1::RunsRequest*, v1::RunsReply* reply) override {
+    *reply->mutable_coordinator() = coordinator;
     for (const v1::Run& run : runs) *reply->add_runs() = run;
     return grpc::Status::OK;
   }
@@ -143,6 +154,8 @@ class FakeAdminServer : public v1::Admin::Service {
   }
 
   grpc::Status ListEvents(grpc::ServerContext*, const v1::EventsRequest* request, v1::EventsReply* reply) override {
+    if (request->has_after()) return ListEventsAfter(*request, reply);
+    reply->set_state(status.state());
     const size_t count = std::min<size_t>(request->newest(), events.size());
     for (size_t i = events.size() - count; i < events.size(); ++i) *reply->add_events() = events[i];
     return grpc::Status::OK;
@@ -188,6 +201,21 @@ class FakeAdminServer : public v1::Admin::Service {
     return format == v1::ExportRequest::FORMAT_NPZ ? npz : safetensors;
   }
 
+  grpc::Status ListEventsAfter(const v1::EventsRequest& request, v1::EventsReply* reply) {
+    absl::MutexLock lock(&mutex_);
+    if (!event_answers_.empty()) {
+      const grpc::Status answer = event_answers_.front();
+      event_answers_.pop_front();
+      if (!answer.ok()) return answer;
+    }
+    reply->set_state(event_answers_.empty() ? "finished" : "active");
+    for (const v1::Event& event : events_to_come_) {
+      const bool fits = reply->events_size() < static_cast<int>(request.newest());
+      if (event.id() > request.after() && fits) *reply->add_events() = event;
+    }
+    return grpc::Status::OK;
+  }
+
   static bool IsWithin(uint64_t id, uint64_t first, uint64_t last) {
     return id >= first && id <= (last == 0 ? std::numeric_limits<uint64_t>::max() : last);
   }
@@ -199,6 +227,8 @@ class FakeAdminServer : public v1::Admin::Service {
 
   absl::Mutex mutex_;
   std::vector<v1::BackupChunk> backup_ ABSL_GUARDED_BY(mutex_);
+  std::deque<grpc::Status> event_answers_ ABSL_GUARDED_BY(mutex_);
+  std::vector<v1::Event> events_to_come_ ABSL_GUARDED_BY(mutex_);
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -145,6 +146,10 @@ absl::StatusOr<absl::optional<RunStore::Fate>> MemoryRunStore::FateOf(Id128 upda
     for (const ChosenUpdate& update : round->chosen) {
       if (update.update_id == update_id) return absl::make_optional(Fate{update.client, round->record.state});
     }
+    for (const RefusedUpdate& update : round->refused) {
+      if (update.update_id != update_id) continue;
+      return absl::make_optional(Fate{update.client, round->record.state, update.reason});
+    }
   }
   return absl::optional<Fate>();
 }
@@ -165,11 +170,12 @@ absl::Status MemoryRunStore::OpenRound(int64_t round, int64_t base_version, int6
   record.base_version = base_version;
   record.opened_us = now_us;
   record.plan = plan;
-  rounds_.push_back({record, {}});
+  rounds_.push_back({record, {}, {}});
   return absl::OkStatus();
 }
 
-absl::Status MemoryRunStore::CloseRound(int64_t round, absl::Span<const ChosenUpdate> chosen, int64_t now_us) {
+absl::Status MemoryRunStore::CloseRound(int64_t round, absl::Span<const ChosenUpdate> chosen, int64_t now_us,
+                                        absl::Span<const RefusedUpdate> refused) {
   const Round* found = FindRound(round);
   if (found == nullptr || found->record.state != RoundState::kOpen) return Broken("the round is not open");
   for (const ChosenUpdate& update : chosen) {
@@ -179,8 +185,17 @@ absl::Status MemoryRunStore::CloseRound(int64_t round, absl::Span<const ChosenUp
       return Broken("the update does not follow the client's last applied one");
     }
   }
+  for (const RefusedUpdate& update : refused) {
+    if (update.update_id.IsZero() || update.reason.empty()) return absl::InvalidArgumentError("a refusal lacks its id");
+    if (FindClient(update.client) == nullptr) return Broken("there is no such client");
+  }
   Round& closed = rounds_[round - 1];
   closed.chosen.assign(chosen.begin(), chosen.end());
+  closed.refused.assign(refused.begin(), refused.end());
+  for (const RefusedUpdate& update : refused) {
+    TERSE_RETURN_IF_ERROR(RecordReset(update.client));
+    TERSE_RETURN_IF_ERROR(AddEvent({now_us, "update_rejected", round, update.client, update.reason}));
+  }
   closed.record.state = RoundState::kClosed;
   closed.record.closed_us = now_us;
   closed.record.updates = static_cast<int64_t>(chosen.size());
@@ -287,6 +302,7 @@ absl::Status MemoryRunStore::AddEvent(const EventRecord& event) {
   if (events_.size() == kKeptEvents) events_.erase(events_.begin(), events_.begin() + kKeptEvents / 2);
   events_.push_back(event);
   event_count_ += 1;
+  events_.back().id = event_count_;
   return absl::OkStatus();
 }
 
@@ -389,9 +405,34 @@ absl::StatusOr<std::vector<LedgerEntry>> MemoryRunStore::Ledger(int64_t first_ro
   return found;
 }
 
+absl::StatusOr<std::vector<LedgerEntry>> MemoryRunStore::LedgerByClient(int64_t first_round, int64_t last_round) {
+  std::map<std::pair<int64_t, Direction>, LedgerEntry> sums;
+  for (const LedgerEntry& entry : ledger_) {
+    if (entry.round < first_round || entry.round > last_round) continue;
+    LedgerEntry& sum = sums[{entry.client, entry.direction}];
+    sum = {0,
+           entry.client,
+           entry.direction,
+           sum.dense_bytes + entry.dense_bytes,
+           sum.payload_bytes + entry.payload_bytes,
+           sum.wire_bytes + entry.wire_bytes};
+  }
+  std::vector<LedgerEntry> rows;
+  for (const auto& sum : sums) rows.push_back(sum.second);
+  return rows;
+}
+
 absl::StatusOr<std::vector<EventRecord>> MemoryRunStore::Events(int64_t newest) {
   const size_t count = std::min(events_.size(), static_cast<size_t>(std::max<int64_t>(newest, 0)));
   return std::vector<EventRecord>(events_.end() - static_cast<std::ptrdiff_t>(count), events_.end());
+}
+
+absl::StatusOr<std::vector<EventRecord>> MemoryRunStore::EventsAfter(int64_t id, int64_t limit) {
+  std::vector<EventRecord> found;
+  for (const EventRecord& event : events_) {
+    if (event.id > id && static_cast<int64_t>(found.size()) < limit) found.push_back(event);
+  }
+  return found;
 }
 
 }  // namespace terse

@@ -42,7 +42,8 @@ class MemoryRunStore : public RunStore {
   absl::StatusOr<absl::optional<Fate>> FateOf(Id128 update_id) override;
   absl::Status OpenRound(int64_t round, int64_t base_version, int64_t now_us,
                          const absl::optional<RoundPlan>& plan = absl::nullopt) override;
-  absl::Status CloseRound(int64_t round, absl::Span<const ChosenUpdate> chosen, int64_t now_us) override;
+  absl::Status CloseRound(int64_t round, absl::Span<const ChosenUpdate> chosen, int64_t now_us,
+                          absl::Span<const RefusedUpdate> refused = {}) override;
   absl::Status CommitRound(const Commit& commit, bool open_next) override;
   absl::Status AbortRound(int64_t round, const std::string& reason, int64_t now_us) override;
   absl::Status SetEvaluation(int64_t round, const Evaluation& evaluation) override;
@@ -61,12 +62,15 @@ class MemoryRunStore : public RunStore {
   absl::StatusOr<std::vector<RoundRecord>> Rounds(int64_t first, int64_t last) override;
   absl::StatusOr<std::vector<ClientRecord>> Clients() override { return clients_; }
   absl::StatusOr<std::vector<LedgerEntry>> Ledger(int64_t first_round, int64_t last_round) override;
+  absl::StatusOr<std::vector<LedgerEntry>> LedgerByClient(int64_t first_round, int64_t last_round) override;
   absl::StatusOr<std::vector<EventRecord>> Events(int64_t newest) override;
+  absl::StatusOr<std::vector<EventRecord>> EventsAfter(int64_t id, int64_t limit) override;
 
  private:
   struct Round {
     RoundRecord record;
     std::vector<ChosenUpdate> chosen;
+    std::vector<RefusedUpdate> refused;
   };
 
   // FAILED_PRECONDITION unless the round may open.

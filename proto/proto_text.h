@@ -1,7 +1,7 @@
 // Messages as JSON and CSV, straight from their descriptors: a field that is added to admin.proto shows up in both.
 // Integers are written digit by digit as served, floating-point numbers in the shortest form that reads back the same.
-#ifndef TERSE_COORDINATOR_ADMIN_PROTO_TEXT_H_
-#define TERSE_COORDINATOR_ADMIN_PROTO_TEXT_H_
+#ifndef TERSE_PROTO_PROTO_TEXT_H_
+#define TERSE_PROTO_PROTO_TEXT_H_
 
 #include <google/protobuf/message.h>
 
@@ -20,4 +20,4 @@ std::string CsvRow(const google::protobuf::Message& message);
 
 }  // namespace terse
 
-#endif  // TERSE_COORDINATOR_ADMIN_PROTO_TEXT_H_
+#endif  // TERSE_PROTO_PROTO_TEXT_H_

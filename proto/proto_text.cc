@@ -1,4 +1,4 @@
-#include "coordinator/admin/proto_text.h"
+#include "proto/proto_text.h"
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"

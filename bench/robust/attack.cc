@@ -1,0 +1,45 @@
+#include "bench/robust/attack.h"
+
+#include <cmath>
+
+namespace terse {
+namespace {
+
+using Deltas = absl::Span<const absl::Span<float>>;
+
+constexpr float kScale = 100;
+constexpr float kFlip = -10;
+constexpr double kDeviations = 1.5;
+
+void Multiply(Deltas hostile, float factor) {
+  for (const absl::Span<float> delta : hostile) {
+    for (float& value : delta) value *= factor;
+  }
+}
+
+void Collude(Deltas hostile) {
+  if (hostile.empty()) return;
+  const auto count = static_cast<double>(hostile.size());
+  for (size_t i = 0; i < hostile[0].size(); ++i) {
+    double sum = 0, squares = 0;
+    for (const absl::Span<float> delta : hostile) sum += static_cast<double>(delta[i]);
+    const double mean = sum / count;
+    for (const absl::Span<float> delta : hostile) squares += (delta[i] - mean) * (delta[i] - mean);
+    const double deviation = count > 1 ? std::sqrt(squares / (count - 1)) : 0;
+    for (const absl::Span<float> delta : hostile) delta[i] = static_cast<float>(mean - kDeviations * deviation);
+  }
+}
+
+}  // namespace
+
+const std::vector<Attack>& Attacks() {
+  static const auto& attacks = *new std::vector<Attack>{
+      {"none", "none", [](Deltas) {}},
+      {"scaled", "scaled x100", [](Deltas hostile) { Multiply(hostile, kScale); }},
+      {"sign_flip", "sign flipped x10", [](Deltas hostile) { Multiply(hostile, kFlip); }},
+      {"colluding", "colluding", Collude},
+  };
+  return attacks;
+}
+
+}  // namespace terse

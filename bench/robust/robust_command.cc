@@ -1,0 +1,221 @@
+#include "bench/robust/robust_command.h"
+
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "bench/in_process_fleet.h"
+#include "bench/progress.h"
+#include "bench/robust/robust_table.h"
+#include "core/file_system.h"
+#include "core/status.h"
+#include "learning/blueprint.h"
+#include "learning/datasets/dataset_table.h"
+#include "learning/evaluator.h"
+#include "learning/runtime.h"
+#include "proto/run_config_convert.h"
+#include "proto/run_config_loader.h"
+
+namespace terse {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct RobustOptions {
+  std::string data;
+  std::string out = "out/robust";
+  std::string results;
+  std::vector<std::string> only;
+  std::vector<int64_t> percent = {10, 20, 30};
+  RobustSettings settings;
+  bool json = false;
+};
+
+// A row's cells in the order of the columns: no attack, then every attack with every share of hostile clients.
+struct Row {
+  const Defence* defence;
+  std::vector<RobustCell> cells;
+};
+
+std::vector<Row> MakeRows(const RobustOptions& options) {
+  const int64_t clients = options.settings.clients;
+  std::vector<Row> rows;
+  for (const Defence& defence : Defences()) {
+    if (!options.only.empty() && !absl::c_linear_search(options.only, defence.name)) continue;
+    Row row = {&defence, {}};
+    for (const Attack& attack : Attacks()) {
+      for (int64_t percent : options.percent) {
+        const int64_t hostile = clients * percent / 100;
+        const bool none = attack.name == "none";
+        // Where nobody is hostile, the rules are told what they are told with the second share.
+        const int64_t assumed = none ? clients * options.percent[options.percent.size() / 2] / 100 : hostile;
+        row.cells.push_back(MakeRobustCell(defence, attack, none ? 0 : hostile, assumed, options.settings));
+        if (none) break;
+      }
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::string ReadText(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+absl::StatusOr<double> Accuracy(const RunConfig& run, const std::string& data, const std::vector<float>& weights) {
+  TERSE_ASSIGN_OR_RETURN(const auto blueprint, MakeBlueprint(run.model));
+  TERSE_ASSIGN_OR_RETURN(Dataset dataset, LoadDataset(run.data, data));
+  const auto shared = std::make_shared<const Dataset>(std::move(dataset));
+  TERSE_ASSIGN_OR_RETURN(const auto evaluator, MakeEvaluator(run, blueprint, shared, "cpu"));
+  TERSE_ASSIGN_OR_RETURN(const Evaluation evaluation, evaluator->Evaluate(weights));
+  return evaluation.accuracy;
+}
+
+// Trains to the end, or to the round whose training or aggregation fails. What the run file may not say (too few
+// clients for a rule) and what ends it early are the cell's "note".
+absl::StatusOr<Json> RunCell(const RobustOptions& options, const RobustCell& cell, Progress* progress) {
+  Json result = {{"key", cell.key}, {"accuracy", Json()}, {"refused_hostile", 0}, {"refused_honest", 0}, {"note", ""}};
+  const absl::StatusOr<v1::RunConfig> file = ParseRunConfig(cell.run, "run");
+  if (!file.ok()) {
+    result["note"] = std::string(file.status().message());
+    return result;
+  }
+  TERSE_ASSIGN_OR_RETURN(const RunConfig run, ToCore(*file));
+  TERSE_ASSIGN_OR_RETURN(const auto fleet, InProcessFleet::Create(run, options.data, "cpu"));
+  const auto attack = [&](absl::Span<const absl::Span<float>> deltas) {
+    cell.attack->change(deltas.subspan(0, cell.hostile));
+  };
+  for (int64_t round = 1; round <= run.rounds.count; ++round) {
+    const absl::Status status = fleet->Round({}, attack);
+    if (!status.ok()) {
+      result["note"] = absl::StrCat("round ", round, ": ", status.message());
+      return result;
+    }
+    progress->Advance(1);
+  }
+  TERSE_ASSIGN_OR_RETURN(result["accuracy"], Accuracy(run, options.data, fleet->weights()));
+  for (int64_t i = 0; i < run.rounds.clients; ++i) {
+    Json& count = result[i < cell.hostile ? "refused_hostile" : "refused_honest"];
+    count = count.get<int64_t>() + fleet->refused()[i];
+  }
+  return result;
+}
+
+// The cell's result, from an earlier run of the command where that had the same settings.
+absl::StatusOr<Json> FindOrRun(const RobustOptions& options, const RobustCell& cell, Progress* progress) {
+  const std::string path = absl::StrCat(options.out, "/", cell.key, ".json");
+  progress->Begin(cell.key);
+  const Json known = Json::parse(ReadText(path), nullptr, /*allow_exceptions=*/false);
+  if (!known.is_discarded() && known.value("run", "") == cell.run) {
+    progress->Skip(static_cast<double>(options.settings.rounds));
+    return known;
+  }
+  TERSE_ASSIGN_OR_RETURN(Json result, RunCell(options, cell, progress));
+  result["run"] = cell.run;
+  TERSE_RETURN_IF_ERROR(ReplaceFile(PosixFiles(), path, {result.dump(2) + "\n"}));
+  return result;
+}
+
+std::string CellText(const Json& result) {
+  if (!result.at("accuracy").is_null()) return absl::StrFormat("%.3f", result.at("accuracy").get<double>());
+  return absl::StartsWith(result.at("note").get<std::string>(), "round ") ? "ended" : "n/a";
+}
+
+std::string Markdown(const RobustOptions& options, const std::vector<Row>& rows,
+                     const std::vector<std::vector<Json>>& results) {
+  std::string text = "| rule | no attack";
+  for (const RobustCell& cell : rows[0].cells) {
+    if (cell.hostile > 0) {
+      absl::StrAppend(&text, " | ", cell.attack->title, ", ", cell.hostile, " of ", options.settings.clients);
+    }
+  }
+  absl::StrAppend(&text, " |\n|---");
+  for (size_t i = 0; i < rows[0].cells.size(); ++i) absl::StrAppend(&text, "|---:");
+  absl::StrAppend(&text, "|\n");
+  for (size_t i = 0; i < rows.size(); ++i) {
+    absl::StrAppend(&text, "| ", rows[i].defence->name);
+    for (const Json& result : results[i]) absl::StrAppend(&text, " | ", CellText(result));
+    absl::StrAppend(&text, " |\n");
+  }
+  return text;
+}
+
+absl::StatusOr<int> RunRobust(const RobustOptions& options) {
+  ConfigureThreads(1);
+  ConfigureMalloc();
+  TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(options.out));
+  const std::vector<Row> rows = MakeRows(options);
+  std::vector<std::vector<Json>> results;
+  {
+    Progress progress(static_cast<double>(rows.size() * rows[0].cells.size()) *
+                      static_cast<double>(options.settings.rounds));
+    for (const Row& row : rows) {
+      results.emplace_back();
+      for (const RobustCell& cell : row.cells) {
+        TERSE_ASSIGN_OR_RETURN(Json result, FindOrRun(options, cell, &progress));
+        results.back().push_back(std::move(result));
+      }
+    }
+  }
+  const std::string table = Markdown(options, rows, results);
+  if (!options.results.empty()) {
+    std::ofstream file(options.results, std::ios::app);
+    file << "\n" << table;
+    if (!file.flush()) return absl::UnavailableError(absl::StrCat("cannot append to ", options.results));
+  }
+  if (options.json) {
+    std::cout << Json(results).dump(2) << "\n";
+  } else {
+    std::cout << table;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void AddRobustCommand(CLI::App* app, Command* command) {
+  auto options = std::make_shared<RobustOptions>();
+  options->settings.rounds = 100;
+  CLI::App* robust = app->add_subcommand(
+      "robust", "Accuracy on MNIST of every rule of aggregation under scaled, sign-flipping and colluding clients");
+  robust
+      ->add_option("--data", options->data,
+                   "Directory of the data sets, as for `terse-bench paper`; without it rendered digits stand in for "
+                   "MNIST, for a try")
+      ->check(CLI::ExistingDirectory);
+  std::vector<std::string> names;
+  for (const Defence& defence : Defences()) names.push_back(defence.name);
+  robust->add_option("--only", options->only, "Only this row; may be given several times")->check(CLI::IsMember(names));
+  robust->add_option("--percent", options->percent, "Hostile clients, in percent")
+      ->check(CLI::Range(int64_t{1}, int64_t{49}))
+      ->capture_default_str();
+  robust->add_option("--clients", options->settings.clients)
+      ->check(CLI::Range(int64_t{3}, int64_t{1000}))
+      ->capture_default_str();
+  robust->add_option("--rounds", options->settings.rounds, "Of 10 local steps")
+      ->check(CLI::Range(int64_t{1}, int64_t{1000000}))
+      ->capture_default_str();
+  robust->add_option("--codec", options->settings.codec, "How clients send their updates")
+      ->check(CLI::IsMember({"sbc", "stc", "top_k", "dense"}))
+      ->capture_default_str();
+  robust->add_option("--seed", options->settings.seed, "Of weights, partition and batches")->capture_default_str();
+  robust
+      ->add_option("--out", options->out, "Where cells are kept; what is done with the same settings is not run again")
+      ->capture_default_str();
+  robust->add_option("--results", options->results, "Markdown file that the table is appended to");
+  robust->add_flag("--json", options->json, "JSON for programs");
+  robust->callback([options, command] { *command = [options] { return RunRobust(*options); }; });
+}
+
+}  // namespace terse

@@ -1,0 +1,53 @@
+#include "bench/robust/robust_table.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace terse {
+namespace {
+
+std::string Rule(const std::string& rule) { return absl::StrCat("rule = '", rule, "'\n"); }
+
+std::string Rule(const std::string& rule, const std::string& absent) {
+  return absl::StrCat(Rule(rule), "absent = '", absent, "'\n");
+}
+
+std::string Codec(const std::string& name) {
+  return absl::StrCat("name = '", name, "'\ndensity = 0.01\ndownstream = 'dense'\n");
+}
+
+}  // namespace
+
+const std::vector<Defence>& Defences() {
+  static const auto& defences = *new std::vector<Defence>{
+      {"mean", Rule("mean")},
+      {"median", Rule("median", "share")},
+      {"median-skip", Rule("median", "skip")},
+      {"median-zero", Rule("median", "zero")},
+      {"trimmed_mean", Rule("trimmed_mean", "share")},
+      {"trimmed_mean-zero", Rule("trimmed_mean", "zero")},
+      {"krum", Rule("krum")},
+      {"multi_krum", Rule("multi_krum")},
+      {"bulyan", Rule("bulyan", "share")},
+      {"majority_vote", Rule("majority_vote", "share")},
+      {"majority_vote-skip", Rule("majority_vote", "skip")},
+      {"mean, z_score 3.5", Rule("mean"), "z_score = 3.5\n"},
+      {"mean, cosine 0", Rule("mean"), "cosine = 0.0\n"},
+  };
+  return defences;
+}
+
+RobustCell MakeRobustCell(const Defence& defence, const Attack& attack, int64_t hostile, int64_t assumed,
+                          const RobustSettings& settings) {
+  RobustCell cell = {&defence, &attack, hostile, "", ""};
+  cell.key = absl::StrCat(defence.name, "-", attack.name, "-", hostile);
+  for (char& c : cell.key) c = c == ' ' || c == ',' ? '_' : c;
+  cell.run = absl::StrCat(
+      "name = 'robust'\nseed = ", settings.seed, "\n\n[model]\nname = 'perceptron'\n\n[data]\nname = 'mnist'\n",
+      "\n[train]\nlocal_steps = 10\nbatch_size = 32\n\n[train.optimizer]\nname = 'adam'\nlearning_rate = 0.003\n",
+      "\n[codec]\n", Codec(settings.codec), "\n[aggregation]\n", defence.aggregation, "byzantine = ", assumed,
+      "\ntrim = ", static_cast<double>(assumed) / static_cast<double>(settings.clients), "\n\n[policy]\n",
+      defence.policy, "\n[rounds]\ncount = ", settings.rounds, "\nclients = ", settings.clients, "\n");
+  return cell;
+}
+
+}  // namespace terse

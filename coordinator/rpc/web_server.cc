@@ -1,0 +1,51 @@
+#include "coordinator/rpc/web_server.h"
+
+#include <utility>
+#include <vector>
+
+#include "coordinator/web/api.h"
+#include "coordinator/web/dashboard.h"
+
+namespace terse {
+namespace {
+
+RunSample SampleOf(const RunHost& run) {
+  const EngineView view = run.View();
+  RunSample sample;
+  sample.run = run.name();
+  sample.serving = run.condition() == RunHost::Condition::kServing;
+  if (const absl::StatusOr<RunRecord> record = run.Record(); record.ok()) {
+    sample.state = std::string(RunStateName(record->state));
+  }
+  sample.version = view.head.version;
+  sample.rounds_planned = run.config().rounds.count;
+  // Those that nobody is in now are none, not unknown.
+  for (const char* state : {"training", "waiting", "syncing", "set aside"}) sample.clients[state] = 0;
+  for (const SessionView& session : view.sessions) ++sample.clients[session.state];
+  if (const auto loop = run.Loop(); loop.ok()) sample.queued_events = (*loop)->waiting();
+  return sample;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<HttpServer>> StartWebServer(const WebServerOptions& options) {
+  if (options.address.empty()) return std::unique_ptr<HttpServer>();
+  HttpOptions http{options.address, options.insecure, nullptr, nullptr};
+  if (const std::shared_ptr<Gatekeeper> gatekeeper = options.gatekeeper; gatekeeper != nullptr) {
+    http.files = gatekeeper->files();
+    http.check = [gatekeeper](absl::string_view certificate, absl::string_view method) {
+      return gatekeeper->Check(certificate, method);
+    };
+  }
+  std::vector<HttpRoute> routes = DashboardRoutes();
+  for (HttpRoute& route : ApiRoutes(options.admin, options.clock)) routes.push_back(std::move(route));
+  const auto sample = [runs = options.runs] {
+    std::vector<RunSample> samples;
+    for (const RunHost* run : runs->runs()) samples.push_back(SampleOf(*run));
+    return samples;
+  };
+  routes.push_back(options.metrics->Route(sample, options.clock));
+  return HttpServer::Start(http, std::move(routes));
+}
+
+}  // namespace terse

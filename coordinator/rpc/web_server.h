@@ -1,0 +1,34 @@
+// The coordinator's HTTP side: dashboard, API and metrics on the address of `--http`.
+#ifndef TERSE_COORDINATOR_RPC_WEB_SERVER_H_
+#define TERSE_COORDINATOR_RPC_WEB_SERVER_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "coordinator/rpc/gatekeeper.h"
+#include "coordinator/rpc/run_registry.h"
+#include "coordinator/web/http_server.h"
+#include "coordinator/web/metrics.h"
+#include "core/clock.h"
+#include "terse/v1/admin.grpc.pb.h"
+
+namespace terse {
+
+struct WebServerOptions {
+  std::string address;                     // empty: no server
+  bool insecure = false;                   // as HttpOptions
+  std::shared_ptr<Gatekeeper> gatekeeper;  // of connections with TLS; without TLS there is none
+  // All must outlive the server.
+  v1::Admin::Service* admin = nullptr;
+  const RunRegistry* runs = nullptr;
+  Metrics* metrics = nullptr;
+  Clock* clock = nullptr;
+};
+
+// nullptr without an address. Statuses of HttpServer::Start.
+absl::StatusOr<std::unique_ptr<HttpServer>> StartWebServer(const WebServerOptions& options);
+
+}  // namespace terse
+
+#endif  // TERSE_COORDINATOR_RPC_WEB_SERVER_H_

@@ -1,0 +1,293 @@
+#include "coordinator/web/http_server.h"
+
+#include <atomic>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <boost/beast/ssl.hpp>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "coordinator/web/http_router.h"
+#include "core/status.h"
+#include "core/version.h"
+#include "security/https.h"
+#include "security/transport.h"
+#include "spdlog/spdlog.h"
+
+namespace terse {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using asio::ip::tcp;
+using boost::system::error_code;
+using PlainStream = beast::tcp_stream;
+using TlsStream = beast::ssl_stream<beast::tcp_stream>;
+
+constexpr auto kPatience = std::chrono::seconds(kHttpPatienceSeconds);
+// After an accept that failed for want of files or memory.
+constexpr auto kAcceptPause = std::chrono::milliseconds(200);
+
+// What the connections share. Its threads end before it does.
+struct Site {
+  Site(const HttpOptions& options, std::vector<HttpRoute> routes)
+      : options(options), router(std::move(routes)), is_local(IsLocalAddress(options.address)) {}
+
+  const HttpOptions options;
+  const HttpRouter router;
+  const bool is_local;
+  std::string url;
+  std::atomic<int> connections{0};
+  asio::io_context io{1};
+  asio::thread_pool handlers{kHttpHandlers};
+};
+
+// The page runs its own scripts and asks its own server, and nothing else.
+void SetHeaders(const HttpAnswer& answer, http::fields* fields) {
+  fields->set(http::field::server, absl::StrCat("terse/", kVersion));
+  fields->set(http::field::date, absl::FormatTime("%a, %d %b %Y %H:%M:%S GMT", absl::Now(), absl::UTCTimeZone()));
+  fields->set(http::field::content_type, answer.reply.type);
+  fields->set(http::field::cache_control, "no-store");
+  fields->set("Content-Security-Policy",
+              "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+              "base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
+  fields->set("Cross-Origin-Resource-Policy", "same-origin");
+  fields->set("X-Content-Type-Options", "nosniff");
+  fields->set("Referrer-Policy", "no-referrer");
+  fields->set(http::field::vary, "Accept-Encoding");
+  if (answer.code == 405) fields->set(http::field::allow, "GET, HEAD");
+}
+
+std::string Field(const http::fields& fields, absl::string_view name) {
+  const auto value = fields[boost::string_view(name.data(), name.size())];
+  return std::string(value.data(), value.size());
+}
+
+// One connection: a head is read, answered by a thread of the handlers, the reply written, and so on. Its functions run
+// in the thread of `site->io`.
+template <typename Stream>
+class Connection : public std::enable_shared_from_this<Connection<Stream>> {
+ public:
+  Connection(Site* site, Stream stream) : site_(site), stream_(std::move(stream)) { ++site_->connections; }
+  ~Connection() { --site_->connections; }
+
+  void Begin() {
+    if constexpr (std::is_same_v<Stream, TlsStream>) {
+      beast::get_lowest_layer(stream_).expires_after(kPatience);
+      stream_.async_handshake(asio::ssl::stream_base::server, [self = this->shared_from_this()](error_code error) {
+        if (!error) self->Read();
+      });
+    } else {
+      Read();
+    }
+  }
+
+ private:
+  void Read() {
+    parser_.emplace();
+    parser_->header_limit(kHttpHeadBytes);
+    beast::get_lowest_layer(stream_).expires_after(kPatience);
+    http::async_read_header(stream_, buffer_, *parser_,
+                            [self = this->shared_from_this()](error_code error, size_t) { self->OnHead(error); });
+  }
+
+  void OnHead(error_code error) {
+    const bool is_malformed = error && error.category() == make_error_code(http::error::bad_target).category();
+    if (error == http::error::end_of_stream || error == http::error::partial_message) return Close();
+    if (error == http::error::header_limit) return Send(ErrorAnswer(431, "the request's head is too long"), false);
+    if (is_malformed) return Send(ErrorAnswer(400, absl::StrCat("no HTTP request: ", error.message())), false);
+    if (error) return;  // the peer has gone, or is too slow
+    const auto& request = parser_->get();
+    // A body is not read, and what follows it on the connection cannot be found without.
+    const bool has_body = parser_->chunked() || parser_->content_length().value_or(0) > 0;
+    const bool keep = request.keep_alive() && !has_body;
+    if (absl::optional<HttpAnswer> refusal = Refusal(request); refusal.has_value()) {
+      return Send(*std::move(refusal), keep);
+    }
+    asio::post(site_->handlers, [self = this->shared_from_this(), keep, target = std::string(request.target())] {
+      HttpAnswer answer =
+          self->site_->router.Answer(target, [&self](absl::string_view method) { return self->Permit(method); });
+      asio::post(self->stream_.get_executor(),
+                 [self, keep, answer = std::move(answer)]() mutable { self->Send(std::move(answer), keep); });
+    });
+  }
+
+  // Of requests that no route answers, whatever they ask for.
+  absl::optional<HttpAnswer> Refusal(const http::request<http::empty_body>& request) const {
+    if (request.method() != http::verb::get && request.method() != http::verb::head) {
+      return ErrorAnswer(405, "only GET: the dashboard looks, and tersectl acts");
+    }
+    const std::string host = Field(request, "Host"), origin = Field(request, "Sec-Fetch-Site");
+    if (site_->is_local && !IsLoopbackHost(host)) {
+      return ErrorAnswer(403, absl::StrCat("'", host, "' is no name of this machine's own; use ", site_->url));
+    }
+    const bool is_foreign = origin == "cross-site" || origin == "same-site";
+    if (is_foreign && Field(request, "Sec-Fetch-Mode") != "navigate") {
+      return ErrorAnswer(403, "a page of another site may not ask");
+    }
+    return absl::nullopt;
+  }
+
+  // Called by a handler's thread, while this connection does nothing else.
+  absl::Status Permit(absl::string_view method) {
+    if constexpr (std::is_same_v<Stream, TlsStream>) {
+      TERSE_ASSIGN_OR_RETURN(const std::string pem, PeerPem(stream_.native_handle()));
+      return site_->options.check(pem, method);
+    }
+    return absl::OkStatus();
+  }
+
+  void Send(HttpAnswer answer, bool keep) {
+    body_ = answer.reply.body;
+    const auto& request = parser_->get();
+    const bool packs = !body_->gzip.empty() && absl::StrContains(Field(request, "Accept-Encoding"), "gzip");
+    const std::string& bytes = packs ? body_->gzip : body_->plain;
+    const bool is_head = request.method() == http::verb::head;
+    response_.emplace(static_cast<http::status>(answer.code), 11);
+    SetHeaders(answer, &response_->base());
+    if (packs) response_->set(http::field::content_encoding, "gzip");
+    response_->keep_alive(keep);
+    response_->content_length(bytes.size());
+    response_->body() = boost::beast::span<const char>(bytes.data(), is_head ? 0 : bytes.size());
+    serializer_.emplace(*response_);
+    beast::get_lowest_layer(stream_).expires_after(kPatience);
+    http::async_write(stream_, *serializer_, [self = this->shared_from_this(), keep](error_code error, size_t) {
+      if (error) return;
+      return keep ? self->Read() : self->Close();
+    });
+  }
+
+  // A TLS peer is told that nothing is missing; it is not waited for.
+  void Close() {
+    if constexpr (std::is_same_v<Stream, TlsStream>) {
+      beast::get_lowest_layer(stream_).expires_after(kPatience);
+      stream_.async_shutdown([self = this->shared_from_this()](error_code) {});
+    } else {
+      error_code ignored;
+      stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
+    }
+  }
+
+  Site* const site_;
+  Stream stream_;
+  beast::flat_buffer buffer_{kHttpHeadBytes};
+  absl::optional<http::request_parser<http::empty_body>> parser_;
+  std::shared_ptr<const PackedText> body_;
+  absl::optional<http::response<http::span_body<const char>>> response_;
+  absl::optional<http::response_serializer<http::span_body<const char>>> serializer_;
+};
+
+absl::StatusOr<tcp::endpoint> Resolve(asio::io_context& io, const std::string& address) {
+  int port = 0;
+  const size_t colon = address.rfind(':');
+  const bool has_port = colon != std::string::npos && absl::SimpleAtoi(address.substr(colon + 1), &port);
+  if (!has_port || colon == 0 || IsUnixSocket(address) || port < 0 || port > 65535) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--http must be HOST:PORT, for example 127.0.0.1:7780, not '", address, "'"));
+  }
+  std::string host = address.substr(0, colon);
+  if (host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  error_code error;
+  const auto found = tcp::resolver(io).resolve(host, absl::StrCat(port), tcp::resolver::passive, error);
+  if (error || found.empty()) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", address, ": no such host; choose another with --http"));
+  }
+  return found.begin()->endpoint();
+}
+
+class BeastServer : public HttpServer {
+ public:
+  BeastServer(const HttpOptions& options, std::vector<HttpRoute> routes) : site_(options, std::move(routes)) {}
+  ~BeastServer() override {
+    site_.io.stop();
+    if (thread_.joinable()) thread_.join();
+    site_.handlers.stop();
+    site_.handlers.join();
+  }
+
+  absl::Status Listen() {
+    TERSE_ASSIGN_OR_RETURN(const tcp::endpoint endpoint, Resolve(site_.io, site_.options.address));
+    const bool is_https = site_.options.files != nullptr && !site_.is_local;
+    if (is_https) {
+      tls_.emplace(asio::ssl::context::tls_server);
+      TERSE_RETURN_IF_ERROR(ServeMutualTls(site_.options.files.get(), tls_->native_handle()));
+    } else {
+      TERSE_RETURN_IF_ERROR(CheckCleartext(site_.options.insecure, site_.options.address));
+    }
+    error_code error;
+    acceptor_.open(endpoint.protocol(), error);
+    if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
+    if (!error) acceptor_.bind(endpoint, error);
+    if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+    if (error) {
+      return absl::UnavailableError(absl::StrCat("cannot listen on ", site_.options.address, ": ", error.message(),
+                                                 "; choose another with --http"));
+    }
+    const std::string host = site_.options.address.substr(0, site_.options.address.rfind(':'));
+    site_.url = absl::StrCat(is_https ? "https" : "http", "://", host, ":", acceptor_.local_endpoint().port());
+    Accept();
+    thread_ = std::thread([this] { site_.io.run(); });
+    return absl::OkStatus();
+  }
+
+  const std::string& url() const override { return site_.url; }
+
+ private:
+  void Accept() {
+    acceptor_.async_accept([this](error_code error, tcp::socket socket) {
+      if (error == asio::error::operation_aborted) return;
+      if (error) return AcceptLater(error);
+      Welcome(std::move(socket));
+      Accept();
+    });
+  }
+
+  void Welcome(tcp::socket socket) {
+    if (site_.connections >= kHttpConnections) return;
+    error_code ignored;
+    socket.set_option(tcp::no_delay(true), ignored);
+    if (tls_.has_value()) {
+      std::make_shared<Connection<TlsStream>>(&site_, TlsStream(std::move(socket), *tls_))->Begin();
+    } else {
+      std::make_shared<Connection<PlainStream>>(&site_, PlainStream(std::move(socket)))->Begin();
+    }
+  }
+
+  void AcceptLater(error_code error) {
+    spdlog::warn("the dashboard could not take a connection: {}", error.message());
+    pause_.expires_after(kAcceptPause);
+    pause_.async_wait([this](error_code ended) {
+      if (!ended) Accept();
+    });
+  }
+
+  // The connections, which the site's threads hold, go before the context that they were made with.
+  absl::optional<asio::ssl::context> tls_;
+  Site site_;
+  tcp::acceptor acceptor_{site_.io};
+  asio::steady_timer pause_{site_.io};
+  std::thread thread_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpOptions& options,
+                                                              std::vector<HttpRoute> routes) {
+  auto server = std::make_unique<BeastServer>(options, std::move(routes));
+  TERSE_RETURN_IF_ERROR(server->Listen());
+  return std::unique_ptr<HttpServer>(std::move(server));
+}
+
+}  // namespace terse

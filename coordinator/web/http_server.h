@@ -1,0 +1,68 @@
+// A small HTTP server for looking at a coordinator: GET only, on a port of its own.
+#ifndef TERSE_COORDINATOR_WEB_HTTP_SERVER_H_
+#define TERSE_COORDINATOR_WEB_HTTP_SERVER_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "coordinator/web/packed_text.h"
+#include "security/live_tls_directory.h"
+#include "security/server_credentials.h"
+
+namespace terse {
+
+struct HttpRequest {
+  std::vector<std::string> captures;         // what the route's asterisks stand for, decoded
+  std::map<std::string, std::string> query;  // the last value of each key, decoded
+};
+
+struct HttpReply {
+  std::string type;  // a MIME type
+  std::shared_ptr<const PackedText> body;
+};
+
+// A status becomes the HTTP code that says the same (docs/DASHBOARD.md), with {"error": "its message"} as the body.
+using HttpHandler = std::function<absl::StatusOr<HttpReply>(const HttpRequest&)>;
+
+struct HttpRoute {
+  std::string path;     // whole; a segment "*" is any segment that is not empty, and becomes a capture
+  std::string method;   // of the gRPC services: who may call that may ask for this ("/terse.v1.Admin/ListRuns")
+  HttpHandler handler;  // called by kHttpHandlers threads at once
+};
+
+struct HttpOptions {
+  std::string address;    // "host:port", where port 0 takes a free one
+  bool insecure = false;  // cleartext may reach other machines
+  // With them, connections from other machines are HTTPS and need a certificate; without them there is only cleartext.
+  std::shared_ptr<const LiveTlsDirectory> files;
+  CallCheck check;  // of the certificate, for the route's method
+};
+
+inline constexpr int kHttpHandlers = 2;           // requests that are answered at a time
+inline constexpr int kHttpConnections = 256;      // open at a time; more are closed at once
+inline constexpr int kHttpHeadBytes = 16 * 1024;  // of a request: its line and its headers
+inline constexpr int kHttpPatienceSeconds = 30;   // for a handshake, a request's head, a reply to be taken
+
+// Serves from Start to its end. On a loopback address: cleartext, for whoever is on this machine, and only under a
+// loopback name and not for pages of other sites, so that none reads it, or keeps it busy, through the browser of
+// somebody here. Elsewhere: mutual TLS 1.3, or cleartext when that is allowed. Requests have no body.
+class HttpServer {
+ public:
+  // UNAVAILABLE when the address cannot be listened on; INVALID_ARGUMENT when it is none; FAILED_PRECONDITION for
+  // cleartext that other machines would reach.
+  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const HttpOptions& options, std::vector<HttpRoute> routes);
+  // Closes all connections and waits for the handlers that run.
+  virtual ~HttpServer() = default;
+
+  // "http://127.0.0.1:7780", with the port that was chosen.
+  virtual const std::string& url() const = 0;
+};
+
+}  // namespace terse
+
+#endif  // TERSE_COORDINATOR_WEB_HTTP_SERVER_H_

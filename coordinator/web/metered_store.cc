@@ -1,0 +1,203 @@
+#include "coordinator/web/metered_store.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "core/status.h"
+
+namespace terse {
+namespace {
+
+using prometheus::Counter;
+using prometheus::Gauge;
+using prometheus::Histogram;
+using prometheus::Labels;
+
+// From a call that finds its answer in memory to a disk that struggles.
+Histogram::BucketBoundaries StoreBuckets() { return {0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10}; }
+// From a test's round to one that waits half a day for its clients.
+Histogram::BucketBoundaries RoundBuckets() {
+  return {0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 60, 300, 900, 3600, 14400, 43200};
+}
+
+Counter& MakeCounter(prometheus::Registry* registry, const char* name, const char* help, const Labels& labels) {
+  return prometheus::BuildCounter().Name(name).Help(help).Register(*registry).Add(labels);
+}
+
+double Seconds(int64_t microseconds) { return 1e-6 * static_cast<double>(std::max<int64_t>(0, microseconds)); }
+
+}  // namespace
+
+struct MeteredStore::Counters {
+  Counters(const std::string& run, prometheus::Registry* registry)
+      : run(run),
+        committed(Rounds(registry, "committed")),
+        aborted(Rounds(registry, "aborted")),
+        collecting(Phase(registry, "collecting")),
+        committing(Phase(registry, "committing")),
+        training(Phase(registry, "training")),
+        applied(Updates(registry, "applied")),
+        not_applied(Updates(registry, "not_applied")),
+        refused(Updates(registry, "refused")),
+        resets(Updates(registry, "reset")),
+        failures(MakeCounter(registry, "terse_client_failures_total",
+                             "Times that a client had work and did not deliver, or delivered what was refused",
+                             {{"run", run}})),
+        accuracy(prometheus::BuildGauge()
+                     .Name("terse_accuracy")
+                     .Help("Of the newest evaluation on the test set, 0 to 1")
+                     .Register(*registry)),
+        test_loss(prometheus::BuildGauge()
+                      .Name("terse_test_loss")
+                      .Help("Mean loss of the newest evaluation on the test set")
+                      .Register(*registry)),
+        calls(prometheus::BuildHistogram()
+                  .Name("terse_store_seconds")
+                  .Help("Time that a call of the run's store took")
+                  .Register(*registry)),
+        errors(prometheus::BuildCounter()
+                   .Name("terse_store_errors_total")
+                   .Help("Calls of the run's store that failed because of its disk or its files")
+                   .Register(*registry)) {
+    // An alert sees the first error only where there was a 0 before.
+    for (const char* call : {"OpenRound", "CloseRound", "CommitRound", "WriteCheckpoint"}) {
+      errors.Add({{"run", run}, {"call", call}});
+    }
+    const char* const kHelp = "Bytes by direction: dense (without delay and compression), payload, and on the wire";
+    auto& family = prometheus::BuildCounter().Name("terse_bytes_total").Help(kHelp).Register(*registry);
+    for (const bool up : {true, false}) {
+      for (int i = 0; i < 3; ++i) {
+        static constexpr const char* kCounted[] = {"dense", "payload", "wire"};
+        bytes[up][i] = &family.Add({{"run", run}, {"direction", up ? "up" : "down"}, {"counted", kCounted[i]}});
+      }
+    }
+  }
+
+  Counter& Rounds(prometheus::Registry* registry, const char* outcome) const {
+    return MakeCounter(registry, "terse_rounds_total", "Settled rounds", {{"run", run}, {"outcome", outcome}});
+  }
+  Counter& Updates(prometheus::Registry* registry, const char* verdict) const {
+    return MakeCounter(registry, "terse_updates_total", "Clients' updates by what became of them",
+                       {{"run", run}, {"verdict", verdict}});
+  }
+  Histogram& Phase(prometheus::Registry* registry, const char* phase) const {
+    return prometheus::BuildHistogram()
+        .Name("terse_round_seconds")
+        .Help("Of committed rounds: collecting updates, committing them, and the slowest training among the chosen")
+        .Register(*registry)
+        .Add({{"run", run}, {"phase", phase}}, RoundBuckets());
+  }
+
+  const std::string run;
+  Counter &committed, &aborted;
+  Histogram &collecting, &committing, &training;
+  Counter &applied, &not_applied, &refused, &resets, &failures;
+  // Without a value until there is an evaluation.
+  prometheus::Family<Gauge>&accuracy, &test_loss;
+  prometheus::Family<Histogram>& calls;
+  prometheus::Family<Counter>& errors;
+  Counter* bytes[2][3];  // [up][dense, payload, wire]
+};
+
+MeteredStore::MeteredStore(const std::string& run, std::unique_ptr<RunStore> store, prometheus::Registry* registry)
+    : ForwardingStore(std::move(store)), counters_(std::make_unique<Counters>(run, registry)) {}
+
+MeteredStore::~MeteredStore() = default;
+
+absl::Status MeteredStore::Around(absl::string_view name, absl::FunctionRef<absl::Status()> call) {
+  const auto begin = std::chrono::steady_clock::now();
+  const absl::Status status = call();
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  const Labels labels = {{"run", counters_->run}, {"call", std::string(name)}};
+  counters_->calls.Add(labels, StoreBuckets()).Observe(took.count());
+  // Other statuses are answers: there is no such client, the log does not go back so far.
+  if (IsDiskTrouble(status) || IsSyncFailure(status) || absl::IsDataLoss(status)) {
+    counters_->errors.Add(labels).Increment();
+  }
+  return status;
+}
+
+absl::Status MeteredStore::OpenRound(int64_t round, int64_t base_version, int64_t now_us,
+                                     const absl::optional<RoundPlan>& plan) {
+  TERSE_RETURN_IF_ERROR(ForwardingStore::OpenRound(round, base_version, now_us, plan));
+  opened_us_ = now_us;
+  return absl::OkStatus();
+}
+
+absl::Status MeteredStore::CloseRound(int64_t round, absl::Span<const ChosenUpdate> chosen, int64_t now_us,
+                                      absl::Span<const RefusedUpdate> refused) {
+  TERSE_RETURN_IF_ERROR(ForwardingStore::CloseRound(round, chosen, now_us, refused));
+  counters_->refused.Increment(static_cast<double>(refused.size()));
+  closed_us_ = now_us;
+  chosen_ = static_cast<int64_t>(chosen.size());
+  slowest_us_ = 0;
+  for (const ChosenUpdate& update : chosen) slowest_us_ = std::max(slowest_us_.load(), update.train_us);
+  return absl::OkStatus();
+}
+
+absl::Status MeteredStore::CommitRound(const Commit& commit, bool open_next) {
+  TERSE_RETURN_IF_ERROR(ForwardingStore::CommitRound(commit, open_next));
+  counters_->committed.Increment();
+  counters_->applied.Increment(static_cast<double>(chosen_.load()));
+  // A round that an earlier process opened has no beginning here.
+  if (opened_us_ != 0) counters_->collecting.Observe(Seconds(closed_us_ - opened_us_));
+  counters_->training.Observe(Seconds(slowest_us_));
+  counters_->committing.Observe(Seconds(commit.committed_us - closed_us_));
+  opened_us_ = open_next ? commit.committed_us : 0;
+  Count(commit.ledger);
+  return absl::OkStatus();
+}
+
+absl::Status MeteredStore::AbortRound(int64_t round, const std::string& reason, int64_t now_us) {
+  TERSE_RETURN_IF_ERROR(ForwardingStore::AbortRound(round, reason, now_us));
+  counters_->aborted.Increment();
+  opened_us_ = 0;
+  return absl::OkStatus();
+}
+
+absl::Status MeteredStore::RecordNotApplied(int64_t client) {
+  TERSE_RETURN_IF_ERROR(ForwardingStore::RecordNotApplied(client));
+  counters_->not_applied.Increment();
+  return absl::OkStatus();
+}
+
+absl::Status MeteredStore::RecordReset(int64_t client) {
+  TERSE_RETURN_IF_ERROR(ForwardingStore::RecordReset(client));
+  counters_->resets.Increment();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ClientRecord> MeteredStore::RecordFailure(int64_t client) {
+  absl::StatusOr<ClientRecord> record = ForwardingStore::RecordFailure(client);
+  if (record.ok()) counters_->failures.Increment();
+  return record;
+}
+
+absl::Status MeteredStore::AddLedger(absl::Span<const LedgerEntry> entries) {
+  TERSE_RETURN_IF_ERROR(ForwardingStore::AddLedger(entries));
+  Count(entries);
+  return absl::OkStatus();
+}
+
+absl::Status MeteredStore::SetEvaluation(int64_t round, const Evaluation& evaluation) {
+  TERSE_RETURN_IF_ERROR(ForwardingStore::SetEvaluation(round, evaluation));
+  counters_->accuracy.Add({{"run", counters_->run}}).Set(evaluation.accuracy);
+  counters_->test_loss.Add({{"run", counters_->run}}).Set(evaluation.loss);
+  return absl::OkStatus();
+}
+
+void MeteredStore::Count(absl::Span<const LedgerEntry> entries) {
+  for (const LedgerEntry& entry : entries) {
+    Counter* const* const row = counters_->bytes[entry.direction == Direction::kUp];
+    row[0]->Increment(static_cast<double>(entry.dense_bytes));
+    row[1]->Increment(static_cast<double>(entry.payload_bytes));
+    row[2]->Increment(static_cast<double>(entry.wire_bytes));
+  }
+}
+
+}  // namespace terse

@@ -1,0 +1,78 @@
+#include "coordinator/web/metrics.h"
+
+#include <prometheus/gauge.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <utility>
+
+#include "coordinator/web/api.h"
+#include "coordinator/web/metered_store.h"
+#include "coordinator/web/reply_cache.h"
+#include "core/status.h"
+#include "core/version.h"
+
+namespace terse {
+namespace {
+
+using prometheus::Gauge;
+
+prometheus::Family<Gauge>& MakeFamily(prometheus::Registry* registry, const char* name, const char* help) {
+  return prometheus::BuildGauge().Name(name).Help(help).Register(*registry);
+}
+
+}  // namespace
+
+struct Metrics::State {
+  State()
+      : serving(MakeFamily(&registry, "terse_run_serving", "1 while clients of the run are served, else 0")),
+        states(MakeFamily(&registry, "terse_run_state", "1 for the state that the run is in, else 0")),
+        version(MakeFamily(&registry, "terse_run_version", "Rounds of the run that are committed")),
+        planned(MakeFamily(&registry, "terse_run_rounds_planned", "Rounds that the run is to have")),
+        clients(MakeFamily(&registry, "terse_clients", "Connected clients by what they do")),
+        queued(MakeFamily(&registry, "terse_queued_events", "Events that the run's engine has not handled yet")) {
+    MakeFamily(&registry, "terse_build_info", "1; the program's version is a label")
+        .Add({{"version", kVersion}})
+        .Set(1);
+  }
+
+  prometheus::Registry registry;
+  prometheus::Family<Gauge>&serving, &states, &version, &planned, &clients, &queued;
+};
+
+Metrics::Metrics() : state_(std::make_unique<State>()) {}
+
+Metrics::~Metrics() = default;
+
+std::unique_ptr<RunStore> Metrics::Meter(const std::string& run, std::unique_ptr<RunStore> store) {
+  return std::make_unique<MeteredStore>(run, std::move(store), &state_->registry);
+}
+
+HttpRoute Metrics::Route(Sampler sample, Clock* clock) {
+  const auto cache = std::make_shared<ReplyCache>(clock);
+  const auto handler = [this, sample = std::move(sample), cache](const HttpRequest&) -> absl::StatusOr<HttpReply> {
+    const auto make = [&]() -> absl::StatusOr<std::string> { return Text(sample()); };
+    TERSE_ASSIGN_OR_RETURN(const ReplyCache::Body body, cache->Get("metrics", make));
+    return HttpReply{"text/plain; version=0.0.4; charset=utf-8", body};
+  };
+  return {"/metrics", kListRunsMethod, handler};
+}
+
+std::string Metrics::Text(const std::vector<RunSample>& samples) {
+  for (const RunSample& sample : samples) {
+    const prometheus::Labels run = {{"run", sample.run}};
+    state_->serving.Add(run).Set(sample.serving ? 1 : 0);
+    for (const char* state : {"active", "paused", "finished", "stopped"}) {
+      state_->states.Add({{"run", sample.run}, {"state", state}}).Set(sample.state == state ? 1 : 0);
+    }
+    state_->version.Add(run).Set(static_cast<double>(sample.version));
+    state_->planned.Add(run).Set(static_cast<double>(sample.rounds_planned));
+    state_->queued.Add(run).Set(static_cast<double>(sample.queued_events));
+    for (const auto& [state, count] : sample.clients) {
+      state_->clients.Add({{"run", sample.run}, {"state", state}}).Set(static_cast<double>(count));
+    }
+  }
+  return prometheus::TextSerializer().Serialize(state_->registry.Collect());
+}
+
+}  // namespace terse

@@ -1,0 +1,82 @@
+#include "proto/run_config_aggregation.h"
+
+#include <string>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+
+namespace terse {
+namespace {
+
+// What a rule other than the mean cannot be combined with.
+std::optional<ConfigViolation> CheckRule(const v1::RunConfig& config) {
+  const std::tuple<const char*, bool, const char*> wants[] = {
+      {"codec.downstream", config.codec().downstream() != "forward",
+       "makes more of a round than the average of its updates, which is all that codec.downstream = 'forward' sends; "
+       "use 'auto', 'dense' or a codec"},
+      {"rounds.mode", config.rounds().mode() != "buffered",
+       "counts all updates alike, and rounds.mode = 'buffered' weighs them by their staleness; use 'synchronous'"},
+      {"rounds.weighting", config.rounds().weighting() != "samples",
+       "counts all updates alike, and rounds.weighting = 'samples' believes what a client says about itself; use "
+       "'uniform'"},
+      {"server.optimizer", config.server().epoch_length() == 0,
+       "is for updates, and clients of a run with epochs send gradients; set server.epoch_length = 0 and another "
+       "optimizer"},
+  };
+  for (const auto& [key, fits, text] : wants) {
+    if (!fits) {
+      return ConfigViolation{key, absl::StrCat("aggregation.rule = '", config.aggregation().rule(), "' ", text)};
+    }
+  }
+  return std::nullopt;
+}
+
+// Every round that may close must be large enough for the rule.
+std::optional<ConfigViolation> CheckLeast(const v1::RunConfig& config) {
+  const int64_t least = LeastUpdates(ToCore(config.aggregation()));
+  const int64_t cohort = CohortSize(config.rounds());
+  const std::string rule = absl::StrCat("aggregation.rule = '", config.aggregation().rule(),
+                                        "' with byzantine = ", config.aggregation().byzantine(), " needs ", least,
+                                        " updates in every round, and ");
+  if (cohort < least) {
+    return ConfigViolation{"aggregation.byzantine",
+                           absl::StrCat(rule, "a round has ", cohort, "; raise rounds.clients or lower byzantine")};
+  }
+  if (least > 1 && cohort > kMostComparedUpdates) {
+    return ConfigViolation{
+        "aggregation.rule",
+        absl::StrCat("aggregation.rule = '", config.aggregation().rule(),
+                     "' compares every update of a round with every ", "other, at most ", kMostComparedUpdates,
+                     " of them, and a round has ", cohort, "; lower rounds.fraction, or use another rule")};
+  }
+  const int64_t quorum = config.rounds().quorum();
+  if (quorum != 0 && quorum < least) {
+    return ConfigViolation{"rounds.quorum", absl::StrCat(rule, "rounds.quorum = ", quorum,
+                                                         " closes one with fewer; use at least as many, or 0")};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<ConfigViolation> CheckAggregation(const v1::RunConfig& config) {
+  const v1::Policy& policy = config.policy();
+  const bool refuses = UpdatePolicy{policy.norm_bound(), policy.z_score(), policy.cosine()}.refuses();
+  if (refuses && config.server().epoch_length() > 0) {
+    return ConfigViolation{"policy",
+                           "[policy] looks at updates, and clients of a run with epochs send gradients; leave it out"};
+  }
+  const v1::Aggregation& aggregation = config.aggregation();
+  if (aggregation.rule() == "mean") return std::nullopt;
+  std::optional<ConfigViolation> violation = CheckRule(config);
+  if (!violation.has_value()) violation = CheckLeast(config);
+  if (violation.has_value() || aggregation.rule() != "multi_krum") return violation;
+  const int64_t honest = CohortSize(config.rounds()) - aggregation.byzantine();
+  if (aggregation.keep() <= honest) return std::nullopt;
+  return ConfigViolation{"aggregation.keep",
+                         absl::StrCat("aggregation.keep = ", aggregation.keep(), " is more than the ", honest,
+                                      " updates that are left without byzantine = ", aggregation.byzantine(),
+                                      "; use at most as many, or 0")};
+}
+
+}  // namespace terse

@@ -1,0 +1,20 @@
+// The rules of run_config.proto for robust aggregation and the update policy that concern more than one field.
+#ifndef TERSE_PROTO_RUN_CONFIG_AGGREGATION_H_
+#define TERSE_PROTO_RUN_CONFIG_AGGREGATION_H_
+
+#include <optional>
+
+#include "core/run_config.h"
+#include "proto/run_config_rules.h"
+
+namespace terse {
+
+// The table's settings as the engines know them.
+AggregationSpec ToCore(const v1::Aggregation& aggregation);
+
+// Part of CheckAcrossFields.
+std::optional<ConfigViolation> CheckAggregation(const v1::RunConfig& config);
+
+}  // namespace terse
+
+#endif  // TERSE_PROTO_RUN_CONFIG_AGGREGATION_H_
