@@ -19,6 +19,8 @@ class ClientLink {
   // As Send, but the message may wait for the next Send or Flush and then travels in the same packet.
   virtual void SendLater(FromServer message) { Send(std::move(message)); }
   virtual void Flush() {}
+  // Once, when what was queued so far is with the transport: the engine hears Drained, unless the link closed before.
+  virtual void TellWhenDrained() = 0;
   // Cumulative bytes of the connection, from the coordinator's point of view.
   virtual WireBytes Wire() = 0;
 };

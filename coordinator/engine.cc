@@ -56,6 +56,7 @@ Engine::Engine(Options options) {
   run_.clock = options.clock;
   run_.on_event = std::move(options.on_event);
   run_.histories = options.histories;
+  run_.catch_up_bytes = options.catch_up_bytes;
   if (run_.histories != nullptr) run_.histories->Clear();
 }
 
@@ -240,6 +241,15 @@ Transition Engine::On(Disconnected event) {
   TERSE_RETURN_IF_ERROR(CloseSession(run_, event.session));
   TERSE_RETURN_IF_ERROR(FlushLedger());
   return phase_->OnLeft(run_);
+}
+
+Transition Engine::On(Drained event) {
+  const auto it = run_.sessions.find(event.session);
+  if (it == run_.sessions.end() || it->second.refused) return absl::nullopt;
+  Session& session = it->second;
+  session.draining = false;
+  TERSE_RETURN_IF_ERROR(BringUp(run_, session));
+  return session.version == run_.head.version ? phase_->OnReady(run_, session) : absl::nullopt;
 }
 
 Transition Engine::On(Misbehaved event) {

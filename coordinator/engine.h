@@ -61,6 +61,8 @@ class Engine {
     // Hears every event that goes into the events table; may be empty.
     std::function<void(const EventRecord&)> on_event;
     UpdateHistories* histories = nullptr;  // null: updates are not packed
+    // Of the log, at a time and at least one message, to a client that catches up.
+    int64_t catch_up_bytes = kCatchUpBytes;
   };
 
   // Resumes the store's run: the head is the newest checkpoint plus the log, replayed and checked by its hash.
@@ -96,6 +98,7 @@ class Engine {
   Transition On(Connected event);
   Transition On(Received event);
   Transition On(Disconnected event);
+  Transition On(Drained event);
   Transition On(Misbehaved event);
   Transition On(Evaluated event);
   Transition On(CheckpointWritten event);

@@ -32,6 +32,11 @@ struct Disconnected {
   SessionId session = 0;
 };
 
+// Everything that the session's link was given has left, as it was asked to tell with TellWhenDrained.
+struct Drained {
+  SessionId session = 0;
+};
+
 // The session sent what ValidateMessage refuses, or bytes that are no message; the connection's edge has refused it.
 struct Misbehaved {
   SessionId session = 0;
@@ -74,7 +79,7 @@ struct SetAsideRequested {
   std::string reason;
 };
 
-using Event = std::variant<Connected, Received, Disconnected, Misbehaved, Evaluated, CheckpointWritten, Tick,
+using Event = std::variant<Connected, Received, Disconnected, Drained, Misbehaved, Evaluated, CheckpointWritten, Tick,
                            StopRequested, PauseRequested, ResumeRequested, AbortRequested, SetAsideRequested>;
 
 }  // namespace terse

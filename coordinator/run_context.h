@@ -38,6 +38,7 @@ struct Session {
   Id128 last_applied;
   // Version of the weights that the client holds, or will hold once it has read what was sent; nullopt while it loads.
   absl::optional<int64_t> version;
+  bool draining = false;           // a part of the log is on its way; the rest follows once it has left
   int64_t assigned_round = 0;      // the round that it works for; 0 once its update came, and before
   int64_t owes_round = 0;          // round of an update that it sealed on an earlier connection and will send again
   int64_t steps_done = 0;          // its last report of progress in assigned_round
@@ -63,6 +64,9 @@ struct ReceivedUpdate {
 // A run whose updates give no model in so many rounds in a row is stopped.
 inline constexpr int64_t kMostUnusableRounds = 10;
 
+// Of the log for one client, at a time: a part of what a connection may hold back (RunHost::max_queued_bytes).
+inline constexpr int64_t kCatchUpBytes = int64_t{16} << 20;
+
 // How a run ends or ended.
 struct Ending {
   RunState state = RunState::kFinished;
@@ -78,7 +82,8 @@ struct RunContext {
   RunStore* store = nullptr;
   Background* background = nullptr;
   Clock* clock = nullptr;
-  UpdateHistories* histories = nullptr;              // null: updates are not packed
+  UpdateHistories* histories = nullptr;  // null: updates are not packed
+  int64_t catch_up_bytes = kCatchUpBytes;
   std::function<void(const EventRecord&)> on_event;  // for the log
 
   Head head;

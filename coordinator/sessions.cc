@@ -74,15 +74,18 @@ absl::StatusOr<absl::optional<Verdict>> SettleAtCheckIn(RunContext& run, const C
   return absl::make_optional(std::move(verdict));
 }
 
-// The log of the versions after `after` up to `up_to`.
+// The log of the versions after `after` up to `up_to`, or its first part: what waits for one client is bounded, and
+// more of it follows when that has left (BringUp).
 absl::Status SendLog(RunContext& run, Session& session, int64_t after, int64_t up_to) {
-  TERSE_ASSIGN_OR_RETURN(std::vector<LogMessage> log, run.store->ReadLog(after, up_to));
+  TERSE_ASSIGN_OR_RETURN(std::vector<LogMessage> log, run.store->ReadLogPart(after, up_to, run.catch_up_bytes));
+  session.version = log.empty() ? up_to : log.back().version;
   for (LogMessage& entry : log) {
     run.book.AddDown(session.client, entry.downstream.size(), 0);
     session.link->Send(
         Delta{entry.version, entry.model_hash, std::make_shared<const std::string>(std::move(entry.downstream))});
   }
-  session.version = up_to;
+  session.draining = session.version < up_to;
+  if (session.draining) session.link->TellWhenDrained();
   return absl::OkStatus();
 }
 
@@ -316,7 +319,8 @@ absl::Status HandleReady(RunContext& run, SessionId id, const Ready& message) {
 }
 
 absl::Status BringUp(RunContext& run, Session& session) {
-  if (!session.version.has_value() || *session.version >= run.head.version) return absl::OkStatus();
+  if (session.draining || !session.version.has_value()) return absl::OkStatus();
+  if (*session.version >= run.head.version) return absl::OkStatus();
   return CatchUp(run, session, *session.version);
 }
 

@@ -90,8 +90,8 @@ class ForwardingStore : public RunStore {
   absl::Status AddEvent(const EventRecord& event) override {
     return Guard("AddEvent", [&] { return store_->AddEvent(event); });
   }
-  absl::StatusOr<std::vector<LogMessage>> ReadLog(int64_t after, int64_t up_to) override {
-    return Guard("ReadLog", [&] { return store_->ReadLog(after, up_to); });
+  absl::StatusOr<std::vector<LogMessage>> ReadLogPart(int64_t after, int64_t up_to, int64_t max_bytes) override {
+    return Guard("ReadLog", [&] { return store_->ReadLogPart(after, up_to, max_bytes); });
   }
   absl::StatusOr<int64_t> LogBytes(int64_t after) override {
     return Guard("LogBytes", [&] { return store_->LogBytes(after); });

@@ -6,6 +6,7 @@
 #define TERSE_STORAGE_RUN_STORE_H_
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -255,7 +256,11 @@ class RunStore {
 
   // Log messages with version in (after, up_to], in order. OUT_OF_RANGE when the log no longer reaches back to `after`;
   // INVALID_ARGUMENT for versions that never were.
-  virtual absl::StatusOr<std::vector<LogMessage>> ReadLog(int64_t after, int64_t up_to) = 0;
+  absl::StatusOr<std::vector<LogMessage>> ReadLog(int64_t after, int64_t up_to) {
+    return ReadLogPart(after, up_to, std::numeric_limits<int64_t>::max());
+  }
+  // The first of them: as many as have `max_bytes` together, but at least one.
+  virtual absl::StatusOr<std::vector<LogMessage>> ReadLogPart(int64_t after, int64_t up_to, int64_t max_bytes) = 0;
   // Bytes of the log messages in (after, head]; OUT_OF_RANGE as ReadLog.
   virtual absl::StatusOr<int64_t> LogBytes(int64_t after) = 0;
 

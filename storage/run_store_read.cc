@@ -245,19 +245,23 @@ absl::StatusOr<absl::optional<RunStore::Fate>> SqliteRunStore::FateOf(Id128 upda
   return fate;
 }
 
-absl::StatusOr<std::vector<LogMessage>> SqliteRunStore::ReadLog(int64_t after, int64_t up_to) {
+absl::StatusOr<std::vector<LogMessage>> SqliteRunStore::ReadLogPart(int64_t after, int64_t up_to, int64_t max_bytes) {
   std::vector<LogMessage> messages;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
     Statement rows = db.Prepare(
         "SELECT version, model_hash, message FROM downstream_log WHERE version > ? AND version <= ? ORDER BY version");
     rows.Int(after).Int(up_to);
+    int64_t last = after;
     while (true) {
       TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
-      if (!row) break;
-      messages.push_back({rows.GetInt(0), rows.GetId(1), std::string(rows.GetBlob(2))});
+      if (!row || rows.GetInt(0) != last + 1) break;
+      const absl::string_view message = rows.GetBlob(2);
+      const int64_t bytes = static_cast<int64_t>(message.size());
+      if (!messages.empty() && bytes > max_bytes) return absl::OkStatus();
+      max_bytes -= bytes;
+      messages.push_back({++last, rows.GetId(1), std::string(message)});
     }
-    if (after >= 0 && static_cast<int64_t>(messages.size()) == up_to - after) return absl::OkStatus();
-    return LogGap(db, after, up_to);
+    return after >= 0 && last == up_to ? absl::OkStatus() : LogGap(db, after, up_to);
   }));
   return messages;
 }

@@ -57,7 +57,7 @@ class SqliteRunStore final : public RunStore {
   absl::Status SetEvaluation(int64_t round, const Evaluation& evaluation) override;
   absl::Status AddLedger(absl::Span<const LedgerEntry> entries) override;
   absl::Status AddEvent(const EventRecord& event) override;
-  absl::StatusOr<std::vector<LogMessage>> ReadLog(int64_t after, int64_t up_to) override;
+  absl::StatusOr<std::vector<LogMessage>> ReadLogPart(int64_t after, int64_t up_to, int64_t max_bytes) override;
   absl::StatusOr<int64_t> LogBytes(int64_t after) override;
   absl::StatusOr<std::string> ReadAggregate(int64_t version) override;
   absl::StatusOr<HistoryRecord> ReadHistory(int64_t client) override;

@@ -163,7 +163,21 @@ void SessionReactor::OnWriteDone(bool ok) {
     FinishOnce();
   } else {
     WriteNext();
+    TellIfDrained();
   }
+}
+
+void SessionReactor::TellWhenDrained() {
+  absl::MutexLock lock(&mutex_);
+  tell_when_drained_ = true;
+  WriteNext();
+  TellIfDrained();
+}
+
+void SessionReactor::TellIfDrained() {
+  if (!tell_when_drained_ || writing_ || finished_) return;
+  tell_when_drained_ = false;
+  loop_->Post(Drained{id_});
 }
 
 void SessionReactor::FinishOnce() {

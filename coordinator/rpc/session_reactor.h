@@ -29,6 +29,7 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::Ser
   void Send(FromServer message) override ABSL_LOCKS_EXCLUDED(mutex_);
   void SendLater(FromServer message) override ABSL_LOCKS_EXCLUDED(mutex_);
   void Flush() override ABSL_LOCKS_EXCLUDED(mutex_);
+  void TellWhenDrained() override ABSL_LOCKS_EXCLUDED(mutex_);
   WireBytes Wire() override ABSL_LOCKS_EXCLUDED(mutex_);
 
   void OnReadDone(bool ok) override;
@@ -56,6 +57,8 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::Ser
   // Starts the next write, unless one is under way, with as many queued messages as fit a chunk.
   void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FinishOnce() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Posts Drained if somebody waits for it and nothing waits to be sent.
+  void TellIfDrained() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const RunRegistry* const runs_;
   const SessionId id_;
@@ -72,6 +75,7 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::Ser
   int64_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   v1::ServerMessages outgoing_ ABSL_GUARDED_BY(mutex_);  // owned by gRPC while writing_
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool tell_when_drained_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t client_ ABSL_GUARDED_BY(mutex_) = -1;
   bool refused_ ABSL_GUARDED_BY(mutex_) = false;      // finish once the outbox is empty
   bool read_closed_ ABSL_GUARDED_BY(mutex_) = false;  // the client half-closed or is gone

@@ -265,6 +265,52 @@ TEST_F(CatchingUp, TheLogServesWhoIsBehindTheCheckpointWhereItIsCheaper) {
   EXPECT_EQ(client.Count<Assignment>(), 1);
 }
 
+class CatchingUpInParts : public CatchingUp {
+ protected:
+  static constexpr int64_t kPartBytes = 1;  // less than any message: one at a time
+  CatchingUpInParts() {
+    fleet_.set_catch_up_bytes(kPartBytes);
+    Restart();
+  }
+};
+
+TEST_F(CatchingUpInParts, TheNextFollowsWhenOneHasLeft) {
+  ScriptedClient client = At(0);
+  for (int64_t version = 1; version <= 5; ++version) {
+    ASSERT_EQ(client.Count<Delta>(), version);
+    EXPECT_EQ(client.All<Delta>().back().version, version);
+    EXPECT_EQ(client.Count<Assignment>(), version == 5);
+    ASSERT_EQ(client.Drain(), absl::OkStatus());
+  }
+  EXPECT_EQ(client.Count<Delta>(), 5);
+  EXPECT_FALSE(client.link().tell_when_drained);
+}
+
+TEST_F(CatchingUpInParts, NewVersionsWaitForTheirTurn) {
+  ScriptedClient behind = At(3);
+  ScriptedClient b = Joined("b", LastApplied(1));
+  ASSERT_EQ(b.Say(b.MakeUpdate(6, 1, 6, LastApplied(1))), absl::OkStatus());
+  ASSERT_EQ(fleet_.PassDeadline(), absl::OkStatus());
+  ASSERT_EQ(fleet_.engine()->View().head.version, 6);
+  EXPECT_EQ(behind.Count<Delta>(), 1);
+  ASSERT_EQ(behind.Drain(), absl::OkStatus());
+  EXPECT_EQ(behind.Count<Delta>(), 2);
+  ASSERT_EQ(behind.Drain(), absl::OkStatus());
+  ASSERT_EQ(behind.Count<Delta>(), 3);
+  EXPECT_EQ(behind.All<Delta>().back().version, 6);
+  EXPECT_EQ(behind.Count<Assignment>(), 1);
+}
+
+// It may ask again before all of it has left: what was on its way is of no use to it then.
+TEST_F(CatchingUpInParts, ReadyBeginsAnew) {
+  ScriptedClient client = At(0);
+  ASSERT_EQ(client.Count<Delta>(), 1);
+  ASSERT_EQ(client.Say(Ready{absl::nullopt, {}, GridLayout().Hash()}), absl::OkStatus());
+  EXPECT_EQ(client.Count<Resync>(), 1);
+  ASSERT_EQ(client.Drain(), absl::OkStatus());
+  EXPECT_EQ(client.Count<Delta>(), 1);
+}
+
 TEST_F(CatchingUp, TheCheckpointServesWhoHoldsNothing) {
   const ScriptedClient client = At(absl::nullopt);
   ASSERT_EQ(client.Count<Resync>(), 1);

@@ -68,6 +68,7 @@ SessionWorld::SessionWorld(Input* head) {
   if ((guards & 16) != 0) config_.limits.seconds = 500;
   if ((guards & 32) != 0) config_.limits.accuracy = 0.9;
   if ((guards & 64) != 0) config_.limits.loss = 0.1;
+  if ((guards & 128) != 0) catch_up_bytes_ = 1;
   const uint8_t rounds = head->Byte();
   config_.rounds.count = 1 + rounds % 8;
   config_.evaluate_every = 1 + rounds / 8 % 3;
@@ -109,6 +110,7 @@ void SessionWorld::StartEngine() {
   options.background = background_.get();
   options.clock = &clock_;
   options.histories = histories_.get();
+  options.catch_up_bytes = catch_up_bytes_;
   options.on_event = [this](const EventRecord& event) { CheckEvent(event); };
   auto engine = Engine::Resume(std::move(options));
   Require(engine.ok(), absl::StrCat("an engine resumes: ", engine.status().ToString()));
@@ -123,6 +125,9 @@ void SessionWorld::Handle(Event event) {
   CheckStore();
   for (Actor& actor : actors_) Listen(&actor);
   if (head_.version != before) CheckHistories();
+  for (const Actor& actor : actors_) {
+    if (actor.link != nullptr && std::exchange(actor.link->drained, false)) return Handle(Drained{actor.session});
+  }
 }
 
 void SessionWorld::Connect(Actor* actor) {

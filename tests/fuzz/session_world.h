@@ -28,6 +28,8 @@ class FuzzLink : public ClientLink {
     closed = std::holds_alternative<Refusal>(message) || std::holds_alternative<Finished>(message);
     sent.push_back(std::move(message));
   }
+  // Takes whatever it is given.
+  void TellWhenDrained() override { drained = true; }
   WireBytes Wire() override {
     wire.sent += 100;
     wire.received += 10;
@@ -36,6 +38,7 @@ class FuzzLink : public ClientLink {
 
   std::vector<FromServer> sent;
   bool closed = false;
+  bool drained = false;  // and the engine has not heard of it
   WireBytes wire;
 };
 
@@ -125,6 +128,7 @@ class SessionWorld {
   std::unique_ptr<ServerStep> server_;          // does what the engine's does, and never restarts
   std::vector<std::string> messages_;           // valid ones
   std::unique_ptr<UpdateHistories> histories_;  // null: nothing is packed
+  int64_t catch_up_bytes_ = kCatchUpBytes;
   MemoryRunStore store_;
   FakeClock clock_;
   FuzzEvaluator evaluator_;

@@ -1,4 +1,5 @@
 // Peers that read or write slowly, or not at all: they wait for themselves only.
+#include <csignal>
 #include <fstream>
 #include <string>
 
@@ -106,6 +107,27 @@ TEST(SlowPeers, QueueOfAClientThatDoesNotReadIsBounded) {
   const int64_t applied = AppliedOf(fleet, 0);
   EXPECT_TRUE(WaitUntil([&] { return AppliedOf(fleet, 0) > applied + 2; }, kPatience)) << fleet.Logs();
   fleet.FinishAndCheck(note);
+}
+
+// The log of the rounds that a client missed is more than may wait for it: it gets it in parts.
+TEST(SlowPeers, ClientFarBehindCatchesUpByTheLog) {
+  constexpr int64_t kModelBytes = 313'600;
+  constexpr int64_t kMostQueuedBytes = (int64_t{64} << 20) + 8 * kModelBytes;
+  constexpr int64_t kRoundBytes = 3 * kModelBytes;  // the updates of three clients, forwarded
+  FleetShape shape = ShapeWithQuorum();
+  shape.deadline_seconds = 0.01;
+  shape.codec = {"dense"};
+  shape.wide = true;
+  NetworkFleet fleet(shape);
+  fleet.StartClients();
+  ASSERT_TRUE(WaitUntil([&] { return AppliedOf(fleet, 0) > 0; }, kPatience)) << fleet.Logs();
+  fleet.processes().client(0).Signal(SIGTERM);
+  ASSERT_EQ(fleet.processes().client(0).Wait(kPatience), absl::optional<int>(0));
+  ASSERT_TRUE(fleet.Commits(kMostQueuedBytes / kRoundBytes + 20)) << fleet.Logs();
+  const int64_t applied = AppliedOf(fleet, 0);
+  fleet.StartClient(0);
+  EXPECT_TRUE(WaitUntil([&] { return AppliedOf(fleet, 0) > applied; }, kPatience)) << fleet.Logs();
+  fleet.FinishAndCheck();
 }
 
 // A process that is asked to stop does so although its bytes go nowhere.

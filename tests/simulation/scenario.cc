@@ -153,6 +153,7 @@ Scenario DrawScenario(Random* random) {
   scenario.make_start = random->Below(2) == 0;
   DrawHistories(random, &scenario);
   DrawRobust(&config);
+  scenario.small_parts = Random(config.seed + 2).Below(3) == 0;
   return scenario;
 }
 

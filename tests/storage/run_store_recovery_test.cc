@@ -113,6 +113,13 @@ TEST(RunStoreRecovery, CheckpointsAreKeptAndTheLogIsPruned) {
   EXPECT_CODE(store->ReadLog(0, 3).status(), kOutOfRange, "use a checkpoint");
   EXPECT_EQ(store->ReadLog(50, 50)->size(), 0);
   EXPECT_EQ(store->ReadLog(45, 47)->size(), 2);
+  const int64_t two = 2 * static_cast<int64_t>(store->ReadLog(45, 46)->front().downstream.size());
+  EXPECT_EQ(store->ReadLogPart(45, 50, two)->size(), 2);
+  EXPECT_EQ(store->ReadLogPart(45, 50, two - 1)->size(), 1);
+  EXPECT_EQ(store->ReadLogPart(45, 50, 0)->size(), 1);
+  EXPECT_EQ(store->ReadLogPart(45, 46, 0)->size(), 1);
+  EXPECT_CODE(store->ReadLogPart(39, 50, 0).status(), kOutOfRange, "use a checkpoint");
+  EXPECT_CODE(store->ReadLogPart(50, 51, 0).status(), kInvalidArgument, "the head is 50");
   EXPECT_CODE(store->ReadLog(50, 51).status(), kInvalidArgument, "the head is 50");
   EXPECT_CODE(store->ReadLog(-1, 50).status(), kInvalidArgument, "from version -1");
   EXPECT_CODE(store->ReadLog(48, 47).status(), kInvalidArgument, "from version 48 to 47");

@@ -111,8 +111,9 @@ absl::Status FleetSimulation::OpenCoordinator() {
     TERSE_RETURN_IF_ERROR(store_->CreateRun(record, GridInitialWeights()));
   }
   background_ = std::make_unique<InlineBackground>(&evaluator_, store_.get(), config_.checkpoint_keep);
-  TERSE_ASSIGN_OR_RETURN(engine_, Engine::Resume({config_, codec_.get(), downstream_codec_.get(), store_.get(),
-                                                  background_.get(), &clock_, nullptr, histories_.get()}));
+  TERSE_ASSIGN_OR_RETURN(
+      engine_, Engine::Resume({config_, codec_.get(), downstream_codec_.get(), store_.get(), background_.get(), &clock_,
+                               nullptr, histories_.get(), catch_up_bytes_}));
   return absl::OkStatus();
 }
 
@@ -372,6 +373,9 @@ absl::StatusOr<bool> FleetSimulation::DeliverDown(int64_t i) {
   if (coordinator_up() && !disk_.running()) {
     KillCoordinator();
     return absl::AbortedError("the coordinator died");
+  }
+  if (coordinator_up() && connected(i) && clients_[i]->session_id != 0 && clients_[i]->link->TakeDrained()) {
+    TERSE_RETURN_IF_ERROR(Handle(Drained{clients_[i]->session_id}));
   }
   return true;
 }

@@ -79,6 +79,8 @@ class FleetSimulation {
   // Room in memory for so many clients' histories instead of the product's. Before the coordinator starts.
   void set_history_room(int64_t clients);
   int64_t history_room() const { return history_room_; }  // 0: the product's
+  // Instead of the product's. Before the coordinator starts.
+  void set_catch_up_bytes(int64_t bytes) { catch_up_bytes_ = bytes; }
   DownstreamCodecs downstream_codecs() const { return {*codec_, downstream_codec_.get()}; }
   const RunConfig& config() const { return config_; }
   // On disk(kCoordinator).
@@ -226,6 +228,7 @@ class FleetSimulation {
   std::unique_ptr<const Codec> downstream_codec_;
   std::unique_ptr<UpdateHistories> histories_;
   int64_t history_room_ = 0;
+  int64_t catch_up_bytes_ = kCatchUpBytes;
   std::unique_ptr<FailingStore> store_;
   std::unique_ptr<InlineBackground> background_;
   std::unique_ptr<Engine> engine_;

@@ -47,6 +47,10 @@ absl::optional<FromServer> MemoryLink::DeliverDown() {
   return message;
 }
 
+bool MemoryLink::TakeDrained() {
+  return !cut_ && down_.empty() && later_.empty() && std::exchange(tell_when_drained_, false);
+}
+
 void MemoryLink::Cut(int64_t up_survivors, int64_t down_survivors) {
   KeepFirst(up_survivors, &up_);
   if (cut_) return;

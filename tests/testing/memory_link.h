@@ -42,6 +42,8 @@ class MemoryLink {
   // Hands the oldest message under way to the client, which must then get control, and returns it; nullopt when there
   // is none.
   absl::optional<FromServer> DeliverDown();
+  // Whether the coordinator asked to hear that what it sent has left, and it has; once.
+  bool TakeDrained();
   int64_t up_waiting() const { return static_cast<int64_t>(up_.size()); }
   int64_t down_waiting() const { return static_cast<int64_t>(down_.size()); }
 
@@ -80,6 +82,7 @@ class MemoryLink {
     // Stays with the coordinator until something makes it travel: a Flush that is missing shows as a standstill.
     void SendLater(FromServer message) override { link_->SendDown(std::move(message), /*now=*/false); }
     void Flush() override { link_->ReleaseLater(); }
+    void TellWhenDrained() override { link_->tell_when_drained_ = true; }
     WireBytes Wire() override { return link_->wire_; }
 
    private:
@@ -100,6 +103,7 @@ class MemoryLink {
   std::deque<FromServer> later_;
   std::deque<FromServer> down_;
   std::deque<FromServer> inbox_;
+  bool tell_when_drained_ = false;
   bool cut_ = false;
   int64_t client_ = -1;
   bool silent_ = false;  // the coordinator has said its last word

@@ -306,10 +306,15 @@ absl::Status MemoryRunStore::AddEvent(const EventRecord& event) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<LogMessage>> MemoryRunStore::ReadLog(int64_t after, int64_t up_to) {
+absl::StatusOr<std::vector<LogMessage>> MemoryRunStore::ReadLogPart(int64_t after, int64_t up_to, int64_t max_bytes) {
   if (after < 0 || after > up_to || up_to > head_.version) return absl::InvalidArgumentError("no such versions");
   std::vector<LogMessage> messages;
-  for (auto it = log_.upper_bound(after); it != log_.end() && it->first <= up_to; ++it) messages.push_back(it->second);
+  for (auto it = log_.upper_bound(after); it != log_.end() && it->first <= up_to; ++it) {
+    const int64_t bytes = static_cast<int64_t>(it->second.downstream.size());
+    if (!messages.empty() && bytes > max_bytes && messages.front().version == after + 1) return messages;
+    max_bytes -= bytes;
+    messages.push_back(it->second);
+  }
   if (static_cast<int64_t>(messages.size()) == up_to - after) return messages;
   return absl::OutOfRangeError("the log no longer reaches back");
 }

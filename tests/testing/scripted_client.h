@@ -24,9 +24,11 @@ class RecordingLink : public ClientLink {
     for (FromServer& message : later_) sent.push_back(std::move(message));
     later_.clear();
   }
+  void TellWhenDrained() override { tell_when_drained = true; }
   WireBytes Wire() override { return wire; }
 
   std::vector<FromServer> sent;
+  bool tell_when_drained = false;
   WireBytes wire;
 
  private:
@@ -79,6 +81,12 @@ class ScriptedClient {
     update.train_us = 1000;
     update.loss = 0.5f;
     return update;
+  }
+
+  // What the engine sent has left; says so if it asked to hear.
+  absl::Status Drain() {
+    if (!std::exchange(link_->tell_when_drained, false)) return absl::OkStatus();
+    return fleet_->Handle(Drained{session_});
   }
 
   absl::Status Disconnect() { return fleet_->Handle(Disconnected{session_}); }
