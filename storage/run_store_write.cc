@@ -1,4 +1,4 @@
-// Everything that changes the database, one transaction each.
+// What changes the run, its rounds, ledger and events, one transaction each.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -247,70 +247,6 @@ absl::Status SqliteRunStore::SetRunState(RunState state, const std::string& reas
         .Text(RunStateName(state))
         .Text(reason)
         .RunForOne(absl::StrCat(directory_, " holds no run yet"));
-  });
-}
-
-absl::StatusOr<ClientRecord> SqliteRunStore::RegisterClient(const std::string& name, int64_t now_us) {
-  if (name.empty()) return absl::InvalidArgumentError("a client needs a name");
-  ClientRecord client;
-  TERSE_RETURN_IF_ERROR(Write([&](SqliteDb& db) -> absl::Status {
-    TERSE_RETURN_IF_ERROR(db.Prepare("INSERT INTO clients (id, name, first_seen_us, last_seen_us) "
-                                     "SELECT COALESCE(MAX(id) + 1, 0), ?1, ?2, ?2 FROM clients WHERE true "
-                                     "ON CONFLICT (name) DO UPDATE SET last_seen_us = excluded.last_seen_us")
-                              .Text(name)
-                              .Int(now_us)
-                              .Run());
-    Statement statement = db.Prepare("SELECT * FROM clients WHERE name = ?");
-    TERSE_ASSIGN_OR_RETURN(client, run_store_internal::SelectClient(statement.Text(name), name));
-    return absl::OkStatus();
-  }));
-  return client;
-}
-
-absl::Status SqliteRunStore::RecordNotApplied(int64_t client) {
-  return Write([&](SqliteDb& db) {
-    return db.Prepare("UPDATE clients SET updates_not_applied = updates_not_applied + 1 WHERE id = ?")
-        .Int(client)
-        .RunForOne(absl::StrCat("there is no client ", client));
-  });
-}
-
-absl::StatusOr<ClientRecord> SqliteRunStore::RecordFailure(int64_t client) {
-  ClientRecord record;
-  TERSE_RETURN_IF_ERROR(Write([&](SqliteDb& db) -> absl::Status {
-    Statement statement = db.Prepare(
-        "UPDATE clients SET failures = failures + 1, reliability = 0.9 * reliability WHERE id = ? RETURNING *");
-    TERSE_ASSIGN_OR_RETURN(
-        record, run_store_internal::SelectClient(statement.Int(client), absl::StrCat("there is no client ", client)));
-    return absl::OkStatus();
-  }));
-  return record;
-}
-
-absl::Status SqliteRunStore::SetAside(int64_t client, int64_t until_us, const std::string& reason) {
-  const bool readmitted = until_us == 0;
-  EventRecord event;
-  event.time_us = run_store_internal::NowUs();
-  event.kind = readmitted ? "client_readmitted" : "client_set_aside";
-  event.client = client;
-  event.detail = reason;
-  return Write([&](SqliteDb& db) -> absl::Status {
-    TERSE_RETURN_IF_ERROR(db.Prepare("UPDATE clients SET set_aside_until_us = ?1, set_aside_reason = ?2, "
-                                     "failures = CASE WHEN ?1 = 0 THEN 0 ELSE failures END WHERE id = ?3")
-                              .Int(until_us)
-                              .Text(readmitted ? "" : reason)
-                              .Int(client)
-                              .RunForOne(absl::StrCat("there is no client ", client)));
-    return InsertEvent(db, event);
-  });
-}
-
-absl::Status SqliteRunStore::SetSamples(int64_t client, int64_t samples) {
-  return Write([&](SqliteDb& db) {
-    return db.Prepare("UPDATE clients SET samples = ? WHERE id = ?")
-        .Int(samples)
-        .Int(client)
-        .RunForOne(absl::StrCat("there is no client ", client));
   });
 }
 
