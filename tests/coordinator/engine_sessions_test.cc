@@ -301,6 +301,17 @@ TEST_F(CatchingUpInParts, NewVersionsWaitForTheirTurn) {
   EXPECT_EQ(behind.Count<Assignment>(), 1);
 }
 
+TEST_F(CatchingUpInParts, TheEndWaitsToo) {
+  ScriptedClient client = At(0);
+  ASSERT_EQ(fleet_.Handle(StopRequested{}), absl::OkStatus());
+  for (int64_t version = 1; version <= 5; ++version) {
+    ASSERT_EQ(client.Count<Delta>(), version);
+    EXPECT_EQ(client.Count<Finished>(), version == 5);
+    ASSERT_EQ(client.Drain(), absl::OkStatus());
+  }
+  EXPECT_EQ(client.Count<Finished>(), 1);
+}
+
 // It may ask again before all of it has left: what was on its way is of no use to it then.
 TEST_F(CatchingUpInParts, ReadyBeginsAnew) {
   ScriptedClient client = At(0);

@@ -118,15 +118,23 @@ TEST(SlowPeers, ClientFarBehindCatchesUpByTheLog) {
   shape.deadline_seconds = 0.01;
   shape.codec = {"dense"};
   shape.wide = true;
-  NetworkFleet fleet(shape);
+  NetworkFleet fleet(shape, [&shape](int index) {
+    LinkScript when_back;  // slow at first, so that what is sent has to wait
+    when_back.down.bytes_per_second = 10'000'000;
+    return index < shape.clients ? LinkScript() : when_back;
+  });
   fleet.StartClients();
   ASSERT_TRUE(WaitUntil([&] { return AppliedOf(fleet, 0) > 0; }, kPatience)) << fleet.Logs();
   fleet.processes().client(0).Signal(SIGTERM);
   ASSERT_EQ(fleet.processes().client(0).Wait(kPatience), absl::optional<int>(0));
-  ASSERT_TRUE(fleet.Commits(kMostQueuedBytes / kRoundBytes + 20)) << fleet.Logs();
+  ASSERT_TRUE(fleet.Commits(2 * kMostQueuedBytes / kRoundBytes)) << fleet.Logs();
   const int64_t applied = AppliedOf(fleet, 0);
   fleet.StartClient(0);
+  ASSERT_TRUE(WaitUntil([&] { return Joined(fleet, 0); }, kPatience));
+  ASSERT_TRUE(fleet.Commits(10)) << fleet.Logs();
+  fleet.proxy().ForEachOpen([](int, LinkScript* script) { *script = {}; });
   EXPECT_TRUE(WaitUntil([&] { return AppliedOf(fleet, 0) > applied; }, kPatience)) << fleet.Logs();
+  EXPECT_EQ(QueryNumber(fleet.processes().database(), "SELECT count(*) FROM events WHERE kind = 'client_left'"), 1);
   fleet.FinishAndCheck();
 }
 
