@@ -18,22 +18,24 @@ function(terse_install_targets SET)
       set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
     endif()
   endforeach()
-  install(TARGETS ${ARGN} EXPORT Terse${SET} ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-  install(EXPORT Terse${SET} NAMESPACE terse:: FILE Terse${SET}Targets.cmake DESTINATION "${TERSE_PACKAGE_FOLDER}")
+  install(TARGETS ${ARGN} EXPORT Terse${SET} ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+    COMPONENT dev)
+  install(EXPORT Terse${SET} NAMESPACE terse:: FILE Terse${SET}Targets.cmake DESTINATION "${TERSE_PACKAGE_FOLDER}"
+    COMPONENT dev)
 endfunction()
 
 function(terse_install_package)
   terse_install_targets(Compression terse_core terse_compression)
   install(DIRECTORY "${CMAKE_SOURCE_DIR}/core" "${CMAKE_SOURCE_DIR}/compression"
-    DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/terse" FILES_MATCHING PATTERN "*.h")
+    DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/terse" COMPONENT dev FILES_MATCHING PATTERN "*.h")
   install(FILES "${CMAKE_SOURCE_DIR}/LICENSE" "${CMAKE_SOURCE_DIR}/compression/README.md"
-    "${CMAKE_SOURCE_DIR}/compression/FORMAT.md" DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/terse")
+    "${CMAKE_SOURCE_DIR}/compression/FORMAT.md" DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/terse" COMPONENT dev)
   configure_package_config_file("${CMAKE_SOURCE_DIR}/cmake/TerseConfig.cmake.in" "${CMAKE_BINARY_DIR}/TerseConfig.cmake"
     INSTALL_DESTINATION "${TERSE_PACKAGE_FOLDER}")
   # Formats and interfaces may change with the minor version until 1.0.
   write_basic_package_version_file("${CMAKE_BINARY_DIR}/TerseConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
   install(FILES "${CMAKE_BINARY_DIR}/TerseConfig.cmake" "${CMAKE_BINARY_DIR}/TerseConfigVersion.cmake"
-    DESTINATION "${TERSE_PACKAGE_FOLDER}")
+    DESTINATION "${TERSE_PACKAGE_FOLDER}" COMPONENT dev)
 endfunction()
 
 # The components that need more than Abseil and Highway. Of their headers only those go along that a plug-in includes.
@@ -47,15 +49,33 @@ function(terse_install_plugin_components)
   foreach(header client/plugin.h client/rpc/connection_loop.h client/rpc/daemon.h coordinator/plugin.h coordinator/rpc/run_learning.h
                  coordinator/rpc/server.h proto/keepalive.h security/transport_options.h)
     get_filename_component(folder ${header} DIRECTORY)
-    install(FILES "${CMAKE_SOURCE_DIR}/${header}" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/terse/${folder}")
+    install(FILES "${CMAKE_SOURCE_DIR}/${header}" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/terse/${folder}"
+      COMPONENT dev)
   endforeach()
 endfunction()
 
-# The manual page and the completion of tersectl, which it prints itself: where that was built.
+# The programs that this build has, each a component; with a LibTorch of its own place they go on finding it there.
+function(terse_install_programs)
+  foreach(component coordinator client tersectl)
+    set(program terse-${component})
+    if(component STREQUAL tersectl)
+      set(program tersectl)
+    endif()
+    if(TARGET ${program})
+      set_target_properties(${program} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+      install(TARGETS ${program} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT ${component})
+    endif()
+  endforeach()
+endfunction()
+
+# The manual page and the completion of tersectl, which it prints itself.
 function(terse_install_manual)
   set(made "${CMAKE_BINARY_DIR}/coordinator/admin")
-  install(FILES "${made}/tersectl.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" OPTIONAL)
+  install(FILES "${made}/tersectl.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT tersectl)
   install(FILES "${made}/tersectl.bash" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions"
-    RENAME tersectl OPTIONAL)
-  install(FILES "${made}/_tersectl" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions" OPTIONAL)
+    RENAME tersectl COMPONENT tersectl)
+  # Where zsh looks for what the machine's administrator installs, and for what a Debian package does.
+  install(FILES "${made}/_tersectl" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions" COMPONENT zsh)
+  install(FILES "${made}/_tersectl" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions"
+    COMPONENT tersectl EXCLUDE_FROM_ALL)
 endfunction()

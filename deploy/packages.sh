@@ -18,9 +18,11 @@ TERSE_BUILD_PACKAGES=(
 # two hosts with a bad wire between them, a browser for the dashboard, a reader of metrics, what reads the manual
 # and the completions.
 TERSE_TEST_PACKAGES=(python3 python3-numpy python3-torch sqlite3 openssl clang-14 libclang-rt-14-dev iproute2
-  iptables groff-base zsh libcpp-httplib-dev chromium chromium-driver python3-selenium python3-prometheus-client)
+  iptables groff-base zsh dpkg-dev file libcpp-httplib-dev chromium chromium-driver python3-selenium python3-prometheus-client)
 # What bench/plot_*.py draw with.
 TERSE_BENCH_PACKAGES=(python3 python3-matplotlib)
+# What makes the Debian packages (deploy/package.sh), and the bare machine on which tests/packages.sh tries them.
+TERSE_PACKAGING_PACKAGES=(dpkg-dev file debootstrap systemd-container python3)
 # What the three executables need to run, and nothing else (the container image).
 TERSE_RUNTIME_PACKAGES=(
   libtorch1.13 libopenblas0-openmp libgrpc++1.51 libprotobuf32 libabsl20220623
@@ -30,7 +32,7 @@ TERSE_RUNTIME_PACKAGES=(
 
 terse_packages_usage() {
   cat <<'USAGE'
-usage: deploy/packages.sh [build] [test] [bench] [runtime] [--print] [--help]
+usage: deploy/packages.sh [build] [test] [bench] [packaging] [runtime] [--print] [--help]
 
 Installs the Debian 12 packages of the named sets that are missing (default: build), with apt-get, through sudo when
 you are not root. Does nothing when all are there.
@@ -38,6 +40,7 @@ you are not root. Does nothing when all are there.
   build      compilers, tools and libraries that build Terse
   test       what tests/run.sh needs beside them
   bench      what draws the figures of bench/RESULTS.md
+  packaging  what deploy/package.sh and tests/packages.sh need beside `build`
   runtime    the libraries that the built executables need
   --print    only list the packages of the sets, one a line
 USAGE
@@ -56,8 +59,9 @@ terse_packages_of() {
       build) printf '%s\n' "${TERSE_BUILD_PACKAGES[@]}" ;;
       test) printf '%s\n' "${TERSE_TEST_PACKAGES[@]}" ;;
       bench) printf '%s\n' "${TERSE_BENCH_PACKAGES[@]}" ;;
+      packaging) printf '%s\n' "${TERSE_PACKAGING_PACKAGES[@]}" ;;
       runtime) printf '%s\n' "${TERSE_RUNTIME_PACKAGES[@]}" ;;
-      *) terse_packages_fail "unknown package set '$set'; the sets are build, test, bench and runtime" ;;
+      *) terse_packages_fail "unknown package set '$set'; the sets are build, test, bench, packaging and runtime" ;;
     esac
   done
 }
@@ -165,7 +169,7 @@ terse_packages_main() {
     case "$argument" in
       -h | --help) terse_packages_usage && return 0 ;;
       --print) print=1 ;;
-      build | test | bench | runtime) sets+=("$argument") ;;
+      build | test | bench | packaging | runtime) sets+=("$argument") ;;
       *) terse_packages_fail "unknown argument '$argument'; see deploy/packages.sh --help" ;;
     esac
   done

@@ -1,0 +1,82 @@
+# Debian packages of what is installed: cpack -G DEB in the build folder, or deploy/package.sh, which builds first.
+#
+#   terse-coordinator  the service, its unit and run files     terse-client  the service and its unit
+#   tersectl           with manual and completions             libterse-dev  headers, static libraries, CMake package
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME terse)
+set(CPACK_PACKAGE_VENDOR "Terse")
+set(CPACK_PACKAGE_CONTACT "Terse's builder <root@localhost>" CACHE STRING "Maintainer in the Debian packages")
+set(CPACK_PACKAGE_DIRECTORY "${CMAKE_BINARY_DIR}/packages")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_COMPONENTS_ALL)
+
+# terse_package(COMPONENT PACKAGE SECTION DESCRIPTION [DEPENDS PACKAGE...]): beside the libraries that its programs load.
+macro(terse_package COMPONENT PACKAGE SECTION DESCRIPTION)
+  cmake_parse_arguments(_package "" "" DEPENDS ${ARGN})
+  string(TOUPPER ${COMPONENT} _component)
+  list(APPEND CPACK_COMPONENTS_ALL ${COMPONENT})
+  set(CPACK_DEBIAN_${_component}_PACKAGE_NAME ${PACKAGE})
+  set(CPACK_DEBIAN_${_component}_PACKAGE_SECTION ${SECTION})
+  set(CPACK_DEBIAN_${_component}_DESCRIPTION "${DESCRIPTION}")
+  list(JOIN _package_DEPENDS ", " CPACK_DEBIAN_${_component}_PACKAGE_DEPENDS)
+  install(FILES "${CMAKE_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/${PACKAGE}" RENAME copyright
+    COMPONENT ${COMPONENT} EXCLUDE_FROM_ALL)
+endmacro()
+
+# terse_service(COMPONENT PACKAGE STATE): the unit PACKAGE.service, its options and what dpkg runs around it.
+macro(terse_service COMPONENT PACKAGE STATE)
+  install(FILES "${CMAKE_SOURCE_DIR}/deploy/systemd/${PACKAGE}.service" DESTINATION lib/systemd/system
+    COMPONENT ${COMPONENT})
+  install(FILES "${CMAKE_SOURCE_DIR}/deploy/systemd/${COMPONENT}.env" DESTINATION "${CMAKE_INSTALL_DATADIR}/terse"
+    COMPONENT ${COMPONENT})
+  string(TOUPPER ${COMPONENT} _component)
+  set(CPACK_DEBIAN_${_component}_PACKAGE_CONTROL_EXTRA)
+  foreach(_script postinst prerm postrm)
+    set(_made "${CMAKE_BINARY_DIR}/package_scripts/${COMPONENT}/${_script}")
+    terse_package_script(${_script} "${_made}" ${COMPONENT} ${PACKAGE} ${STATE})
+    list(APPEND CPACK_DEBIAN_${_component}_PACKAGE_CONTROL_EXTRA "${_made}")
+  endforeach()
+endmacro()
+
+function(terse_package_script NAME MADE COMPONENT PACKAGE STATE)
+  configure_file("${CMAKE_SOURCE_DIR}/cmake/packages/${NAME}.in" "${MADE}" @ONLY
+    FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+endfunction()
+
+# libopenblas0-openmp: any BLAS satisfies LibTorch's package, and the reference one is slow.
+if(TARGET terse-coordinator)
+  terse_package(coordinator terse-coordinator net "Coordinator of federated training
+ Runs rounds over a fleet of clients that train on their own data and send
+ sparse, entropy-coded updates. Keeps runs in /var/lib/terse."
+    DEPENDS adduser libopenblas0-openmp)
+  set(CPACK_DEBIAN_COORDINATOR_PACKAGE_RECOMMENDS tersectl)
+  terse_service(coordinator terse-coordinator /var/lib/terse)
+  install(DIRECTORY "${CMAKE_SOURCE_DIR}/deploy/runs" "${CMAKE_SOURCE_DIR}/deploy/monitoring"
+    DESTINATION "${CMAKE_INSTALL_DATADIR}/terse" COMPONENT coordinator)
+endif()
+if(TARGET terse-client)
+  terse_package(client terse-client net "Client of federated training
+ Trains on this machine's data for a Terse coordinator and sends sparse,
+ entropy-coded updates; what it has not sent stays in its residual."
+    DEPENDS adduser libopenblas0-openmp)
+  terse_service(client terse-client /var/lib/terse-client)
+endif()
+if(TARGET tersectl)
+  terse_package(tersectl tersectl net "Looks at a Terse coordinator and steers its runs
+ Command line for runs, clients, bytes, exports, backups and certificates of
+ federated training with Terse.")
+endif()
+terse_package(dev libterse-dev libdevel "Libraries of Terse, for own models in C++
+ Static libraries, headers and a CMake package: compression alone, or a
+ coordinator and a client around a model of your own."
+  DEPENDS libabsl-dev libhwy-dev libgrpc++-dev libprotobuf-dev libsqlite3-dev libssl-dev zlib1g-dev libspdlog-dev
+  prometheus-cpp-dev nlohmann-json3-dev)
+
+include(CPack)

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# Makes Debian packages of Terse: builds, packs, and says what it made.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(dirname "$here")
+readonly here root
+readonly TERSE_PROGRAM=deploy/package.sh
+# shellcheck source=deploy/packages.sh
+source "$here/packages.sh"
+# shellcheck source=deploy/lib.sh
+source "$here/lib.sh"
+
+usage() {
+  cat <<'USAGE'
+usage: deploy/package.sh [--out DIR] [--revision N] [--no-packages] [--help]
+
+Builds the preset `release` and packs it for Debian 12:
+
+  terse-coordinator  the coordinator as a service, run files, rules and dashboards for Prometheus and Grafana
+  terse-client       the client as a service
+  tersectl           the command line, with its manual and completions
+  libterse-dev       headers, static libraries and the CMake package, for own models in C++
+
+  --out DIR       where the packages go (default: build/packages)
+  --revision N    the packages' revision, behind the version (default: 1)
+  --no-packages   do not touch this machine's packages
+USAGE
+}
+
+parse_arguments() {
+  out=$root/build/packages revision=1 packages=1
+  while [[ $# -gt 0 ]]; do
+    case "$1" in
+      -h | --help) usage; exit 0 ;;
+      --out) out=$(value_of "$@"); shift 2 ;;
+      --revision) revision=$(value_of "$@"); shift 2 ;;
+      --no-packages) packages=0; shift ;;
+      *) fail "unknown argument '$1'; see deploy/package.sh --help" ;;
+    esac
+  done
+  [[ "$revision" =~ ^[1-9][0-9]*$ ]] || fail "--revision must be a positive number, not '$revision'"
+  out=$(absolute "$out")
+}
+
+# The packages name Debian's LibTorch; another one has no package to name.
+check_torch() {
+  if grep -q '^TERSE_TORCH:PATH=.' "$root/build/release/CMakeCache.txt"; then
+    fail "build/release uses a LibTorch of its own, which no Debian package brings; remove build/release and try again"
+  fi
+}
+
+pack() {
+  local folder=$root/build/release log=$root/build/release/package.log
+  rm -rf "$folder/packages"
+  (cd "$folder" && cpack -G DEB -D CPACK_DEBIAN_PACKAGE_RELEASE="$revision") >"$log" 2>&1 </dev/null ||
+    fail "cpack failed, as above; the whole output is in $log" "$log"
+  mkdir -p "$out"
+  mv "$folder"/packages/*_"$(dpkg --print-architecture)".deb "$out"
+}
+
+# One line a package: name, version, size, and how much is installed.
+show() {
+  local package
+  printf '%-20s %-10s %10s %14s\n' package version 'size, kB' 'installed, kB'
+  for package in "$out"/*-"$revision"_*.deb; do
+    printf '%-20s %-10s %10d %14d\n' "$(dpkg-deb -f "$package" Package)" "$(dpkg-deb -f "$package" Version)" \
+      $(($(stat -c %s "$package") / 1000)) "$(dpkg-deb -f "$package" Installed-Size)"
+  done
+  say "in $out; on the machine that is to run it: apt-get install ./terse-coordinator_*.deb ./tersectl_*.deb"
+}
+
+main() {
+  parse_arguments "$@"
+  [[ $packages -eq 0 ]] || terse_install_packages build packaging
+  "$here/build.sh" --preset release --no-packages
+  check_torch
+  pack
+  show
+}
+
+main "$@"

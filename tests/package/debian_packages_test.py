@@ -1,0 +1,106 @@
+"""What is in the Debian packages: every file where Debian looks for it, in one package, with what its programs load.
+
+usage: debian_packages_test.py BUILD SCRATCH   (run by ctest; tests/packages.sh installs and runs them)
+"""
+
+import glob
+import os
+import shutil
+import subprocess
+import sys
+import unittest
+
+BUILD, SCRATCH = sys.argv[1], sys.argv[2]
+
+# For each package: files that must be there, and packages on which it must depend.
+EXPECTED = {
+    "terse-coordinator": (
+        ["usr/bin/terse-coordinator", "usr/lib/systemd/system/terse-coordinator.service",
+         "usr/share/terse/coordinator.env", "usr/share/terse/runs/demo.toml", "usr/share/terse/monitoring/alerts.yml"],
+        ["adduser", "libopenblas0-openmp", "libtorch1.13", "libgrpc++1.51", "libsqlite3-0"]),
+    "terse-client": (
+        ["usr/bin/terse-client", "usr/lib/systemd/system/terse-client.service", "usr/share/terse/client.env"],
+        ["adduser", "libopenblas0-openmp", "libtorch1.13", "libgrpc++1.51", "libsqlite3-0"]),
+    "tersectl": (
+        ["usr/bin/tersectl", "usr/share/man/man1/tersectl.1", "usr/share/bash-completion/completions/tersectl",
+         "usr/share/zsh/vendor-completions/_tersectl"],
+        ["libgrpc++1.51", "libsqlite3-0"]),
+    "libterse-dev": (
+        ["usr/lib/cmake/Terse/TerseConfig.cmake", "usr/lib/libterse_compression.a",
+         "usr/include/terse/compression/codec_table.h", "usr/include/terse/client/plugin.h"],
+        ["libabsl-dev", "libhwy-dev", "libgrpc++-dev", "libprotobuf-dev"]),
+}
+
+
+def run(*command, **options):
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    if done.returncode != 0:
+        raise AssertionError(f"'{' '.join(command)}' ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def files_of(package):
+    """Paths of the files in it, with modes and owners."""
+    rows = [line.split(None, 5) for line in run("dpkg-deb", "--contents", package).splitlines()]
+    return {row[5][2:]: (row[0], row[1]) for row in rows if not row[0].startswith("d")}
+
+
+def dependencies_of(package):
+    return {one.strip().split(" ")[0] for one in run("dpkg-deb", "--field", package, "Depends").split(",")}
+
+
+class DebianPackages(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        shutil.rmtree(SCRATCH, ignore_errors=True)
+        run("cpack", "-G", "DEB", "-B", SCRATCH, cwd=BUILD)
+        cls.paths = {run("dpkg-deb", "--field", path, "Package").strip(): path
+                     for path in glob.glob(os.path.join(SCRATCH, "*.deb"))}
+
+    def test_these_packages_and_no_others(self):
+        self.assertEqual(set(self.paths), set(EXPECTED))
+
+    def test_each_has_its_files(self):
+        for name, (files, _) in EXPECTED.items():
+            there = files_of(self.paths[name])
+            for path in files + [f"usr/share/doc/{name}/copyright"]:
+                self.assertIn(path, there, name)
+
+    def test_no_file_is_in_two(self):
+        owners = {}
+        for name, path in self.paths.items():
+            for file in files_of(path):
+                self.assertNotIn(file, owners, f"{name} and {owners.get(file)}")
+                owners[file] = name
+
+    def test_files_are_roots_and_nobody_elses_to_change(self):
+        for name, path in self.paths.items():
+            for file, (mode, owner) in files_of(path).items():
+                self.assertEqual(owner, "root/root", f"{name}: {file}")
+                self.assertEqual(mode[4:].count("w"), 0, f"{name}: {file} is {mode}")
+                self.assertEqual("x" in mode, "/bin/" in file, f"{name}: {file} is {mode}")
+
+    def test_each_depends_on_what_it_loads(self):
+        for name, (_, wanted) in EXPECTED.items():
+            there = dependencies_of(self.paths[name])
+            for package in wanted:
+                self.assertIn(package, there, name)
+
+    def test_services_have_their_scripts(self):
+        for name, path in self.paths.items():
+            scripts = os.path.join(SCRATCH, "control", name)
+            os.makedirs(os.path.dirname(scripts), exist_ok=True)
+            run("dpkg-deb", "--control", path, scripts)
+            for script in ("postinst", "prerm", "postrm"):
+                at = os.path.join(scripts, script)
+                self.assertEqual(os.path.exists(at), name in ("terse-coordinator", "terse-client"), at)
+                if not os.path.exists(at):
+                    continue
+                run("sh", "-n", at)
+                self.assertTrue(os.access(at, os.X_OK), at)
+                with open(at, encoding="utf-8") as file:
+                    self.assertNotIn("@", file.read().replace("@system", ""), at)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
