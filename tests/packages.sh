@@ -174,8 +174,8 @@ check_run() {
   check "the coordinator starts" within systemctl enable --now --quiet terse-coordinator
   soon "tersectl reaches it where it looks by itself" within tersectl runs
   within sed 's/^count = .*/count = '$ROUNDS'/; s/^clients = .*/clients = 1/' /usr/share/terse/runs/demo.toml \
-    >"$work/machine/root/run.toml"
-  check "a run is made" within tersectl run create --run /root/run.toml
+    >"$work/machine/var/tmp/run.toml"
+  check "a run is made" within tersectl run create --run /var/tmp/run.toml
   check "the client starts" within systemctl enable --now --quiet terse-client
   soon "rounds commit" at_least 5
   check "the dashboard answers" within sh -c "printf 'GET /api/v1/runs HTTP/1.0\r\nHost: 127.0.0.1:7780\r\n\r\n' |
