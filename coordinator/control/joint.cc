@@ -118,6 +118,10 @@ double JointController::BytesOf(int64_t choice) const {
   return ideal_bytes_[choice] * (above_ideal_.empty() ? 1 : MedianOf(above_ideal_));
 }
 
+double JointController::BytesPerStepOf(const Round& round) const {
+  return BytesOf(round.choice) / static_cast<double>(round.steps);
+}
+
 int64_t JointController::DensestFor(double bytes) const {
   int64_t choice = static_cast<int64_t>(ideal_bytes_.size()) - 1;
   while (choice >= 0 && BytesOf(choice) > bytes) --choice;
@@ -171,7 +175,7 @@ JointController::Round JointController::Choose(int64_t iteration, int64_t phase)
   while (round.choice == densest && round.level < last) {
     Round finer = CutAt(iteration, phase, round.level + 1);
     finer.choice = DensestFor(AllowedOf(finer, phase));
-    if (finer.choice != densest) break;
+    if (finer.choice < 0 || BytesPerStepOf(finer) <= BytesPerStepOf(round)) break;
     round = finer;
     round.cause = ", fewer steps since the largest density leaves bytes";
   }

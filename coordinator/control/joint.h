@@ -20,7 +20,7 @@
 // Density: the densest that the round can pay for. A message is taken to cost its positions' entropy and its values,
 // times the median of what the newest kJointWindow rounds cost above that. What a coarse list leaves unspent goes to
 // later rounds. Where even the least density is too dear for n_k, n is the next larger one that can pay for it; where
-// the densest is affordable at a smaller n too, n is that one.
+// the densest leaves bytes, n is the next smaller one if that spends more of them.
 //
 // Rising loss. A large n lets the clients' models drift apart, and a residual that waits too long outruns the model:
 // the training loss rises. When the mean of the newest kJointWindow losses is above that of as many before by
@@ -87,6 +87,7 @@ class JointController : public Controller {
   int64_t StartOf(int64_t phase) const;
   // Estimate of a message's bytes.
   double BytesOf(int64_t choice) const;
+  double BytesPerStepOf(const Round& round) const;
   // The densest choice that costs at most `bytes`; -1 for none.
   int64_t DensestFor(double bytes) const;
   double Budget() const;

@@ -1,5 +1,7 @@
 #include "coordinator/rpc/server.h"
 
+#include <systemd/sd-daemon.h>
+
 #include <csignal>
 #include <cstdlib>
 #include <functional>
@@ -268,7 +270,9 @@ int RunCoordinator(const CoordinatorOptions& options, const RunLearningFactory& 
   CoordinatorEnding ending;
   // Before any other thread, so that all of them leave the signals to this one.
   SignalWaiter signals([&ending] { ending.Decide(absl::OkStatus()); });
-  const absl::Status status = ServeRuns(options, make_learning, &ending);
+  // To systemd, which waits for it (Type=notify) before it starts what needs this one; to nobody where there is none.
+  const CoordinatorReady tell_service_manager = [](const CoordinatorAddresses&) { sd_notify(0, "READY=1"); };
+  const absl::Status status = ServeRuns(options, make_learning, &ending, tell_service_manager);
   if (status.ok()) {
     spdlog::info("stopped; the runs in {} are whole", options.state_directory);
     return kExitOk;

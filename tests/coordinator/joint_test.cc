@@ -150,6 +150,25 @@ TEST(Joint, MoreThanItCanSpendBuysFewerSteps) {
   }
 }
 
+TEST(Joint, BytesThatTheLargestDensityLeavesBuyFewerSteps) {
+  // 15 messages of 100 steps at the largest density take a half of what the first phase has; 150 shorter ones take more.
+  const double budget = 200 * MessageBytes(0.02);
+  const Played played = Play(Joint({100, 10}, 2000, budget), Falling);
+  EXPECT_EQ(played.plans.size(), 200u);
+  EXPECT_LE(played.bytes, budget);
+  EXPECT_GT(played.bytes, 0.8 * budget);
+  EXPECT_LT(played.plans[0].choice, 6);
+  EXPECT_THAT(played.plans[0].why, HasSubstr("fewer steps since the largest density leaves bytes"));
+}
+
+TEST(Joint, FewerStepsThatWouldSpendLessAreNotTaken) {
+  // 15 messages of 100 steps leave a little of the first phase's bytes; of 16 none could have the largest density.
+  const double largest = static_cast<double>(MessageBytes(0.1) - 20) / 1.05;
+  const Played played = Play(Joint({100, 99}, 2000, 15.5 * largest / 0.6), Falling);
+  EXPECT_EQ(played.plans[0].local_steps, 100);
+  EXPECT_EQ(played.plans[0].choice, 6);
+}
+
 TEST(Joint, SaysWhyItDoesNotDoAsThePhaseSays) {
   RunConfig config = Joint({100, 10}, 300, 2'000);
   config.train.schedule = Decays({130});

@@ -1,0 +1,164 @@
+#!/usr/bin/env bash
+# The documents' commands, run as they are written, on bare Debian 12 machines that are booted for them. Not part of
+# tests/run.sh: it needs root, a Debian mirror and room for systems in containers (systemd-nspawn).
+set -euo pipefail
+exec </dev/null
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+readonly root
+readonly TERSE_PROGRAM=tests/docs.sh
+# shellcheck source=deploy/packages.sh
+source "$root/deploy/packages.sh"
+# shellcheck source=deploy/lib.sh
+source "$root/deploy/lib.sh"
+# shellcheck source=tests/machines.sh
+source "$root/tests/machines.sh"
+
+# Those that say on which machines their commands run (tests/docs/blocks.py tells how).
+readonly DOCUMENTS=(docs/tutorials/operator.md)
+
+usage() {
+  cat <<USAGE
+usage: tests/docs.sh [--packages DIR] [--mirror URL] [--base DIR] [--help] [DOCUMENT...]
+
+Makes Debian packages, boots the machines that each document names, with addresses of their own and no way out, puts
+the packages into root's home there, and runs the document's commands in order. Prints a line for every block of
+commands and what it took, and \`passed\` at the end. Needs root. The documents: ${DOCUMENTS[*]}
+
+  --packages DIR  packages to use instead of making them (deploy/package.sh)
+  --mirror URL    Debian mirror (default: http://deb.debian.org/debian)
+  --base DIR      a system to use instead of making one: a bare Debian 12 with systemd, dbus, curl, openssl and what
+                  \`deploy/packages.sh runtime --print\` lists; it is not changed
+USAGE
+}
+
+parse_arguments() {
+  packages='' mirror=http://deb.debian.org/debian base='' documents=()
+  while [[ $# -gt 0 ]]; do
+    case "$1" in
+      -h | --help) usage; exit 0 ;;
+      --packages) packages=$(value_of "$@"); shift 2 ;;
+      --mirror) mirror=$(value_of "$@"); shift 2 ;;
+      --base) base=$(value_of "$@"); shift 2 ;;
+      -*) fail "unknown argument '$1'; see tests/docs.sh --help" ;;
+      *) documents+=("$1"); shift ;;
+    esac
+  done
+  [[ ${#documents[@]} -gt 0 ]] || documents=("${DOCUMENTS[@]}")
+  local document
+  for document in "${documents[@]}"; do
+    [[ -r "$root/$document" ]] || fail "no document '$document'; there are ${DOCUMENTS[*]}"
+  done
+  [[ -z "$packages" || -n "$(find "$packages" -name 'tersectl_*.deb' 2>/dev/null)" ]] ||
+    fail "--packages: no tersectl_*.deb in '$packages'; deploy/package.sh makes it"
+  [[ $EUID -eq 0 ]] || fail "systemd-nspawn needs root; run it as root or through sudo"
+}
+
+make_packages() {
+  [[ -z "$packages" ]] || return 0
+  packages=$work/packages
+  "$root/deploy/package.sh" --out "$packages" >"$work/package.log"
+}
+
+# The machines have no way to a mirror, so what the packages need is there before.
+make_base() {
+  local given=$base
+  machines_base "$mirror" "$base"
+  [[ -z "$given" ]] || return 0
+  printf 'deb %s bookworm main\n' "$mirror" >"$base/etc/apt/sources.list"
+  chroot "$base" sh -c "apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -y -qq -o Dpkg::Use-Pty=0 install \
+    --no-install-recommends ${TERSE_RUNTIME_PACKAGES[*]} adduser curl openssl" >"$work/apt.log" 2>&1 ||
+    fail "apt-get failed, as above; check --mirror" "$work/apt.log"
+}
+
+# place MACHINE:PATH: the path on this machine.
+place() {
+  printf '%s/root%s' "$work/${1%%:*}" "${1#*:}"
+}
+
+# run_block STEP: where and how long.
+run_block() {
+  local machine shows log=$work/block.log begin=$SECONDS
+  machine=$(<"$1/machine") shows=$(<"$1/shows") where="$document:$(<"$1/line") on $machine"
+  cp "$1/text" "$(place "$machine:/run-block")"
+  if [[ -s "$1/until" ]]; then
+    run_until "$machine" "$(<"$1/until")" "$log"
+  else
+    within "$machine" timeout "$PATIENCE" bash -euo pipefail -c 'cd; source /run-block' >"$log" 2>&1 ||
+      fail "$where ended with $?: $(<"$1/text")" "$log"
+  fi
+  [[ -z "$shows" ]] || grep -qF -- "$shows" "$log" || fail "$where did not show '$shows'" "$log"
+  say "ok: $where, $((SECONDS - begin)) s"
+  sed 's/^/    /' "$log"
+}
+
+# run_until MACHINE TEXT LOG: interrupted, as with Ctrl-C, once TEXT is in LOG.
+run_until() {
+  local session deadline=$((SECONDS + PATIENCE))
+  entrance "$1"
+  setsid "${entry[@]}" bash -euo pipefail -c 'cd; source /run-block' >"$3" 2>&1 &
+  session=$!
+  until grep -qF -- "$2" "$3"; do
+    kill -0 "$session" 2>/dev/null || fail "$where ended before it showed '$2'" "$3"
+    [[ $SECONDS -lt $deadline ]] || fail "$where did not show '$2' in $PATIENCE s" "$3"
+    sleep 0.2
+  done
+  pkill -INT --session "$session" || true
+  wait "$session" || true
+}
+
+bring() {
+  local from to
+  { read -r from && read -r to; } <"$1/text"
+  cp -r --no-target-directory "$(place "$from")" "$(place "$to")" || fail "$document:$(<"$1/line"): could not bring $from to $to"
+  say "brought $from to $to"
+}
+
+run_document() {
+  local steps=$work/steps machine step begin=$SECONDS
+  document=$1
+  rm -rf "$steps"
+  python3 "$root/tests/docs/blocks.py" --steps "$steps" "$root/$document" || fail "$document is not one that can be run"
+  mapfile -t machines <"$steps/machines"
+  machines_network "${machines[@]}"
+  for machine in "${machines[@]}"; do
+    machine_make "$machine"
+    cp "$packages"/*.deb "$(place "$machine:/root")"
+    machine_boot "$machine"
+  done
+  step "the commands"
+  for step in "$steps"/[0-9]*; do
+    case "$(<"$step/kind")" in
+      run) run_block "$step" ;;
+      bring) bring "$step" ;;
+      skip) say "not run: $document:$(<"$step/line"), $(<"$step/text")" ;;
+    esac
+  done
+  step "shutdown"
+  machines_shutdown
+  say "$document: $((SECONDS - begin)) s"
+}
+
+finish() {
+  machines_shutdown
+  rm -rf --one-file-system "$work"
+}
+
+main() {
+  parse_arguments "$@"
+  terse_install_packages build packaging
+  work=$(mktemp -d -t terse-docs.XXXXXX)
+  trap finish EXIT
+  trap 'exit 130' INT TERM
+  step "packages"
+  make_packages
+  step "a bare Debian 12"
+  make_base
+  for document in "${documents[@]}"; do
+    step "$document"
+    run_document "$document"
+  done
+  say passed
+}
+
+main "$@"
