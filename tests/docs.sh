@@ -96,7 +96,8 @@ run_block() {
 run_until() {
   local session deadline=$((SECONDS + PATIENCE))
   entrance "$1"
-  setsid "${entry[@]}" bash -euo pipefail -c 'cd; source /run-block' >"$3" 2>&1 &
+  # The shell's background jobs ignore Ctrl-C otherwise.
+  setsid env --default-signal=INT "${entry[@]}" bash -euo pipefail -c 'cd; source /run-block' >"$3" 2>&1 &
   session=$!
   until grep -qF -- "$2" "$3"; do
     kill -0 "$session" 2>/dev/null || fail "$where ended before it showed '$2'" "$3"
