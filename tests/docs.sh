@@ -15,7 +15,7 @@ source "$root/deploy/lib.sh"
 source "$root/tests/machines.sh"
 
 # Those that say on which machines their commands run (tests/docs/blocks.py tells how).
-readonly DOCUMENTS=(docs/tutorials/operator.md)
+readonly DOCUMENTS=(docs/tutorials/operator.md docs/tutorials/researcher.md)
 
 usage() {
   cat <<USAGE
@@ -111,7 +111,8 @@ run_until() {
 bring() {
   local from to
   { read -r from && read -r to; } <"$1/text"
-  cp -r --no-target-directory "$(place "$from")" "$(place "$to")" || fail "$document:$(<"$1/line"): could not bring $from to $to"
+  cp -r --no-target-directory "$(place "$from")" "$(place "$to")" ||
+    fail "$document:$(<"$1/line"): could not bring $from to $to"
   say "brought $from to $to"
 }
 

@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+# shellcheck disable=SC2154  # `work` is set by the script that sources this
 # Debian 12 machines for tests that need whole ones: systems in containers (systemd-nspawn) that are booted, each with
 # services, users and, if wanted, a network of its own. Sourced, never run. The script that sources this sources
 # deploy/lib.sh too, sets `work`, a scratch folder on a real disk, and calls machines_shutdown before it removes that.
@@ -125,7 +126,7 @@ machine_off() {
     kill -0 "$container" 2>/dev/null || return 0
     sleep 0.1
   done
-  kill -KILL $leader "$container" 2>/dev/null || true
+  kill -KILL ${leader:+"$leader"} "$container" 2>/dev/null || true
 }
 
 # Everything that the functions above made goes, except the folders in `work`.

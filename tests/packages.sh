@@ -93,6 +93,7 @@ check_installation() {
   check "nothing was enabled" within machine sh -c '! systemctl is-enabled --quiet terse-coordinator terse-client'
   check "the units have no mistake" within machine systemd-analyze verify --man=no --recursive-errors=no \
     /usr/lib/systemd/system/terse-coordinator.service /usr/lib/systemd/system/terse-client.service
+  # shellcheck disable=SC2016  # the machine's shell expands it
   check "the certificates' folder is the service's alone" \
     within machine sh -c '[ "$(stat -c "%U %a" /etc/terse/tls)" = "terse 700" ]'
   check "tersectl has its manual" within machine test -s /usr/share/man/man1/tersectl.1
@@ -114,7 +115,8 @@ check_run() {
   check "a run is made" within machine tersectl run create --run /var/tmp/run.toml
   check "the client starts" within machine systemctl enable --now --quiet terse-client
   soon "rounds commit" at_least 5
-  check "the dashboard answers" within machine sh -c "printf 'GET /api/v1/runs HTTP/1.0\r\nHost: 127.0.0.1:7780\r\n\r\n' |
+  check "the dashboard answers" \
+    within machine sh -c "printf 'GET /api/v1/runs HTTP/1.0\r\nHost: 127.0.0.1:7780\r\n\r\n' |
     bash -c 'exec 3<>/dev/tcp/127.0.0.1/7780; cat >&3; cat <&3' | grep -q demo"
   local service
   for service in terse-coordinator terse-client; do
@@ -127,7 +129,7 @@ check_upgrade() {
   step "an upgrade in the middle of the run"
   local coordinator client before
   coordinator=$(pid_of terse-coordinator) client=$(pid_of terse-client) before=$(rounds)
-  within machine sed -i '$a # an edit' /etc/terse/client.env
+  within machine sed -i "\$a # an edit" /etc/terse/client.env
   check "the packages are upgraded" install_revision 2
   check "the coordinator is the new one" test "$(pid_of terse-coordinator)" -ne "$coordinator"
   check "the client is the new one" test "$(pid_of terse-client)" -ne "$client"
@@ -158,7 +160,8 @@ check_end() {
 
 check_purge() {
   step "purge, and installed again"
-  check "the packages are purged" within machine apt-get -qq -o Dpkg::Use-Pty=0 purge terse-coordinator terse-client tersectl
+  check "the packages are purged" \
+    within machine apt-get -qq -o Dpkg::Use-Pty=0 purge terse-coordinator terse-client tersectl
   check "the services are gone" within machine sh -c '! systemctl cat terse-coordinator terse-client'
   check "no process is left" within machine sh -c '! find /proc -maxdepth 1 -user terse | grep .'
   check "the configuration is gone" within machine test ! -e /etc/terse

@@ -175,7 +175,7 @@ JointController::Round JointController::Choose(int64_t iteration, int64_t phase)
   while (round.choice == densest && round.level < last) {
     Round finer = CutAt(iteration, phase, round.level + 1);
     finer.choice = DensestFor(AllowedOf(finer, phase));
-    if (finer.choice < 0 || BytesPerStepOf(finer) <= BytesPerStepOf(round)) break;
+    if (finer.choice < 0 || BytesPerStepOf(finer) < BytesPerStepOf(round)) break;
     round = finer;
     round.cause = ", fewer steps since the largest density leaves bytes";
   }

@@ -151,7 +151,7 @@ TEST(Joint, MoreThanItCanSpendBuysFewerSteps) {
 }
 
 TEST(Joint, BytesThatTheLargestDensityLeavesBuyFewerSteps) {
-  // 15 messages of 100 steps at the largest density take a half of what the first phase has; 150 shorter ones take more.
+  // 15 messages of 100 steps at the largest density take half of what the first phase has; 150 shorter ones take more.
   const double budget = 200 * MessageBytes(0.02);
   const Played played = Play(Joint({100, 10}, 2000, budget), Falling);
   EXPECT_EQ(played.plans.size(), 200u);
@@ -162,11 +162,15 @@ TEST(Joint, BytesThatTheLargestDensityLeavesBuyFewerSteps) {
 }
 
 TEST(Joint, FewerStepsThatWouldSpendLessAreNotTaken) {
-  // 15 messages of 100 steps leave a little of the first phase's bytes; of 16 none could have the largest density.
   const double largest = static_cast<double>(MessageBytes(0.1) - 20) / 1.05;
-  const Played played = Play(Joint({100, 99}, 2000, 15.5 * largest / 0.6), Falling);
-  EXPECT_EQ(played.plans[0].local_steps, 100);
-  EXPECT_EQ(played.plans[0].choice, 6);
+  // 15 messages of 100 steps leave a little of the first phase's bytes; of 16 none could have the largest density.
+  const RoundPlan few = Play(Joint({100, 99}, 2000, 15.5 * largest / 0.6), Falling).plans[0];
+  EXPECT_EQ(few.local_steps, 100);
+  EXPECT_EQ(few.choice, 6);
+  // 3 messages of 1000 steps leave a little too, which 3000 messages cannot live on.
+  const RoundPlan least = Play(Joint({1000, 1}, 4000, 3.1 * largest / 0.6), Falling).plans[0];
+  EXPECT_EQ(least.local_steps, 1000);
+  EXPECT_EQ(least.choice, 6);
 }
 
 TEST(Joint, SaysWhyItDoesNotDoAsThePhaseSays) {

@@ -42,7 +42,8 @@ def values_of(kind, text, line):
     for word in shlex.split(text):
         key, separator, value = word.partition("=")
         if not separator or key not in KEYS[kind] or key in values:
-            raise DocumentError(f"{line}: '{word}' is not one of {', '.join(sorted(KEYS[kind]))}, each once, with =VALUE")
+            keys = ", ".join(sorted(KEYS[kind]))
+            raise DocumentError(f"{line}: '{word}' is not one of {keys}, each once, with =VALUE")
         values[key] = value
     return values
 
@@ -140,11 +141,12 @@ class Reader:
 
     def _known(self, line, machine):
         if machine not in self.machines:
-            raise DocumentError(f"{line}: no machine '{machine}'; the document has: {' '.join(self.machines) or 'none'}")
+            names = " ".join(self.machines) or "none"
+            raise DocumentError(f"{line}: no machine '{machine}'; the document has: {names}")
 
 
 def write(reader, folder):
-    """The steps as files, which tests/docs.sh reads: FOLDER/machines, FOLDER/NNN/{kind,line,machine,text,shows,until}."""
+    """The steps as files, which tests/docs.sh reads: FOLDER/machines, and FOLDER/NNN/KEY for every key of a step."""
     folder.mkdir(parents=True)
     (folder / "machines").write_text("".join(name + "\n" for name in reader.machines))
     for number, step in enumerate(reader.steps):
