@@ -15,7 +15,7 @@ source "$root/deploy/lib.sh"
 source "$root/tests/machines.sh"
 
 # Those that say on which machines their commands run (tests/docs/blocks.py tells how).
-readonly DOCUMENTS=(docs/tutorials/operator.md docs/tutorials/researcher.md)
+readonly DOCUMENTS=(docs/tutorials/operator.md docs/tutorials/researcher.md docs/INSTALL.md)
 
 usage() {
   cat <<USAGE
