@@ -23,7 +23,8 @@ std::vector<PaperMethod> Methods() {
   }
   PaperMethod joint = {"joint", "joint", "", Sbc("0.01") + "counts = 'equal'\n", 1, 50};
   joint.control =
-      "name = 'joint'\ndensity = [0.0005, 0.0007, 0.001, 0.0015, 0.002, 0.003, 0.005, 0.007, 0.01, 0.015, 0.02, 0.03]\n";
+      "name = 'joint'\ndensity = [0.0005, 0.0007, 0.001, 0.0015, 0.002, 0.003, 0.005, 0.007, 0.01, 0.015, 0.02, "
+      "0.03]\n";
   joint.budget_share = 0.69;
   methods.push_back(joint);
   return methods;

@@ -38,6 +38,9 @@ std::string LocalStepsText(const v1::RunConfig& config) {
   return fixed ? steps : absl::StrCat(steps, " (controller: ", config.control().name(), ")");
 }
 
+// Clients report it with their updates.
+std::string TrainLoss(const v1::Round& round) { return round.closed_us() == 0 ? "" : DecimalText(round.train_loss()); }
+
 void PrintPlans(const std::vector<v1::Round>& rounds, const Terminal& terminal) {
   TextTable table({{"round", true},
                    {"state"},
@@ -49,8 +52,7 @@ void PrintPlans(const std::vector<v1::Round>& rounds, const Terminal& terminal) 
   for (const v1::Round& round : rounds) {
     const bool planned = round.has_local_steps();
     table.AddRow({absl::StrCat(round.id()), round.state(), planned ? absl::StrCat(round.local_steps()) : "-",
-                  planned ? absl::StrCat(round.choice()) : "-",
-                  round.closed_us() == 0 ? "" : DecimalText(round.train_loss()), BytesText(round.payload_bytes_up()),
+                  planned ? absl::StrCat(round.choice()) : "-", TrainLoss(round), BytesText(round.payload_bytes_up()),
                   planned ? round.why() : "as in the run file"});
   }
   *terminal.out << table.Render(terminal.color);
@@ -69,8 +71,8 @@ void PrintRoundTable(const std::vector<v1::Round>& rounds, const Terminal& termi
                    {"training", true},
                    {"time", true}});
   for (const v1::Round& round : rounds) {
-    table.AddRow({absl::StrCat(round.id()), round.state(), absl::StrCat(round.updates()),
-                  DecimalText(round.train_loss()), round.has_accuracy() ? DecimalText(round.accuracy()) : "",
+    table.AddRow({absl::StrCat(round.id()), round.state(), absl::StrCat(round.updates()), TrainLoss(round),
+                  round.has_accuracy() ? DecimalText(round.accuracy()) : "",
                   round.has_test_loss() ? DecimalText(round.test_loss()) : "", BytesText(round.wire_bytes_up()),
                   BytesText(round.wire_bytes_down()), Rate(round.dense_bytes_up(), round.wire_bytes_up()),
                   Seconds(0, round.train_us_max()), Seconds(round.opened_us(), round.committed_us())});
@@ -166,8 +168,10 @@ absl::Status ShowClients(AdminClient& client, const CommandOptions& options, con
                    {"last seen"},
                    {"set aside"}});
   for (const v1::Client& row : clients) {
+    // Where a client stands is known while it is here.
+    const auto here = [&row](uint64_t value) { return row.connected() ? absl::StrCat(value) : ""; };
     table.AddRow({absl::StrCat(row.index()), row.name(), row.connected() ? "yes" : "no", row.state(),
-                  absl::StrCat(row.version()), absl::StrCat(row.steps_done()), absl::StrCat(row.updates_applied()),
+                  here(row.version()), here(row.steps_done()), absl::StrCat(row.updates_applied()),
                   absl::StrCat(row.updates_not_applied()), absl::StrCat(row.resets()), absl::StrCat(row.samples()),
                   DecimalText(row.reliability()), absl::StrCat(row.failures()), BytesText(row.wire_bytes_up()),
                   BytesText(row.wire_bytes_down()), TimeText(row.last_seen_us()), SetAsideText(row)});

@@ -21,6 +21,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -94,6 +95,16 @@ TEST_F(TersectlTest, RoundsAgreeInEveryForm) {
   EXPECT_THAT(Ask({"rounds"}).out, HasSubstr("    2  committed"));
 }
 
+TEST_F(TersectlTest, AnOpenRoundHasNoLossYet) {
+  v1::Round round;
+  round.set_id(4);
+  round.set_state("open");
+  server_.rounds = {round};
+  EXPECT_THAT(Ask({"rounds"}).out, Not(HasSubstr("0.0000")));
+  server_.rounds[0].set_closed_us(1);
+  EXPECT_THAT(Ask({"rounds"}).out, HasSubstr("0.0000"));
+}
+
 TEST_F(TersectlTest, RoundsSayWhy) {
   EXPECT_THAT(Ask({"rounds", "--why"}).out, HasSubstr("as in the run file"));
   for (v1::Round& round : server_.rounds) {
@@ -154,6 +165,11 @@ TEST_F(TersectlTest, ClientsAndEvents) {
   EXPECT_THAT(Ask({"clients"}).out, AllOf(HasSubstr("     0  alpha  yes        training"), HasSubstr("600"),
                                           HasSubstr("0.7500"), HasSubstr(": 10 failures in a row")));
   EXPECT_EQ(json::parse(Ask({"clients", "--json"}).out)[0]["wire_bytes_up"], 1724320);
+  server_.clients[0].set_version(77);
+  server_.clients[0].set_steps_done(88);
+  EXPECT_THAT(Ask({"clients"}).out, AllOf(HasSubstr(" 77 "), HasSubstr(" 88 ")));
+  server_.clients[0].set_connected(false);  // what it left behind is not where it stands
+  EXPECT_THAT(Ask({"clients"}).out, Not(AnyOf(HasSubstr(" 77 "), HasSubstr(" 88 "))));
   for (int i = 0; i < 3; ++i) {
     v1::Event event;
     event.set_kind(absl::StrCat("kind", i));
