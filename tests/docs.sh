@@ -71,9 +71,10 @@ make_base() {
     fail "apt-get failed, as above; check --mirror" "$work/apt.log"
 }
 
-# place MACHINE:PATH: the path on this machine.
+# place MACHINE:PATH: the path on this machine; ~ is root's home there.
 place() {
-  printf '%s/root%s' "$work/${1%%:*}" "${1#*:}"
+  local path=${1#*:}
+  printf '%s/root%s' "$work/${1%%:*}" "${path/#\~//root}"
 }
 
 # run_block STEP: where and how long.
@@ -125,7 +126,7 @@ run_document() {
   machines_network "${machines[@]}"
   for machine in "${machines[@]}"; do
     machine_make "$machine"
-    cp "$packages"/*.deb "$(place "$machine:/root")"
+    cp "$packages"/*.deb "$(place "$machine:~")"
     machine_boot "$machine"
   done
   step "the commands"
