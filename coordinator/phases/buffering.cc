@@ -16,8 +16,11 @@ namespace {
 class Buffering : public Intake {
  public:
   Transition Enter(RunContext& run) override {
-    TERSE_RETURN_IF_ERROR(Begin(run, [&run](Session& session) { return Employ(run, session).status(); }));
-    return CloseIfDue(run);  // an aborted round leaves its updates to the next one
+    // A round that an aborted one, or a pause, left a full buffer has no work to give.
+    const bool full = IsFull(run);
+    TERSE_RETURN_IF_ERROR(
+        Begin(run, [&](Session& session) { return full ? absl::OkStatus() : Employ(run, session).status(); }));
+    return full ? CloseRound(run) : absl::nullopt;
   }
 
   Transition OnReady(RunContext& run, Session& session) override { return Stay(EmployAll(run)); }
@@ -63,12 +66,14 @@ class Buffering : public Intake {
     return gradient ? run.config->rounds.clients : run.config->rounds.cohort;
   }
 
+  static bool IsFull(const RunContext& run) { return static_cast<int64_t>(run.received.size()) >= Wanted(run); }
+
   // With a full buffer at once; with a quorum from the deadline on. Without one the round stays open, unless the run is
   // paused.
   Transition CloseIfDue(RunContext& run) {
     const RoundPolicy& policy = run.config->rounds;
+    if (IsFull(run)) return CloseRound(run);
     const int64_t received = static_cast<int64_t>(run.received.size());
-    if (received >= Wanted(run)) return CloseRound(run);
     if (!DeadlinePassed(run)) return absl::nullopt;
     if (received >= policy.quorum) return CloseRound(run);
     const std::string few =

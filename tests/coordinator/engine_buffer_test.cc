@@ -136,6 +136,8 @@ TEST(EngineBuffer, UpdatesThatComeBetweenRoundsWaitForTheNextOne) {
   EXPECT_EQ(crew.at(1).Count<Receipt>(), 1);
   ASSERT_EQ(crew.fleet.Handle(ResumeRequested{}), absl::OkStatus());
   EXPECT_EQ(crew.view().head.version, 2);
+  EXPECT_EQ(crew.Working(2), std::set<int64_t>{}) << "what would be too late at once";
+  EXPECT_EQ(crew.Working(3), (std::set<int64_t>{0, 1}));
 }
 
 TEST(EngineBuffer, AQuorumClosesAtTheDeadline) {
