@@ -40,7 +40,7 @@ std::atomic<bool>& Scalar() {
   return scalar;
 }
 
-// 0 gives Highway its own choice back.
+// Asking the processor takes longer than encoding a small update, so Highway is told what was found once.
 void Choose(int64_t targets) {
   hwy::SetSupportedTargetsForTest(targets);
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
@@ -69,7 +69,7 @@ std::string SimdTarget() {
 absl::Status UseSimdTarget(absl::string_view target) {
   Available();  // must be known before Highway's answer is changed
   if (target.empty() || target == kScalar) {
-    Choose(0);
+    Choose(Available());
     Scalar() = !target.empty() || !HasVectors();
     return absl::OkStatus();
   }

@@ -12,6 +12,8 @@
 namespace terse {
 namespace {
 
+constexpr int64_t kStride = 400;
+
 void RequireRefused(const absl::Status& status, absl::string_view what) {
   Require(status.code() == absl::StatusCode::kInvalidArgument,
           absl::StrCat(what, " refuses what Validate refuses, but says: ", status.ToString()));
@@ -30,11 +32,12 @@ void Append(const DecodedRun& run, int64_t limit, Elements* elements) {
   }
 }
 
-// Reads on from where the cursor stands to the end, each limit less than `step` behind the one before.
+// Reads on from where the cursor stands to the end, each limit less than `step` behind the one before; but one of 16
+// goes further, or steps of one element would be most of what a fuzzer does.
 absl::Status ReadPieces(int64_t size, int64_t step, Random* random, std::unique_ptr<UpdateCursor> cursor,
                         Elements* elements) {
   for (int64_t limit = 0;;) {
-    limit = std::min(size, limit + static_cast<int64_t>(random->Below(step)));
+    limit = std::min(size, limit + static_cast<int64_t>(random->Below(random->Below(16) == 0 ? step + kStride : step)));
     if (random->Below(4) == 0) cursor = cursor->Clone();
     DecodedRun run;
     do {

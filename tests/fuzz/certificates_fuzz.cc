@@ -44,32 +44,47 @@ void RequireIdentity(const Identity& identity) {
   Require(back.ok() && *back == identity, "an identity has a form that is read");
 }
 
+void CheckCertificate(absl::string_view pem) {
+  const absl::StatusOr<CertificateFacts> facts = ReadCertificate(pem);
+  if (!facts.ok()) return RequireReason(facts.status());
+  RequireIdentity(facts->identity);
+  RequireSerial(facts->serial);
+}
+
+void CheckRequest(absl::string_view pem) {
+  const absl::StatusOr<CertificateRequest> request = ReadRequest(pem);
+  if (!request.ok()) return RequireReason(request.status());
+  RequireIdentity(request->identity);
+}
+
+void CheckRevocations(absl::string_view list, absl::string_view authority) {
+  const auto revoked = ReadRevocationList(list, authority);
+  if (!revoked.ok()) return RequireReason(revoked.status());
+  for (const std::string& serial : revoked->serials) RequireSerial(serial);
+}
+
 }  // namespace
 
 void FuzzCertificates(const char*, const uint8_t* data, size_t size) {
   static const auto* const authority = new std::string(ReadGolden("pki_authority.pem"));
   static const auto* const list = new std::string(ReadGolden("pki_crl.pem"));
   Input input(data, size);
-  const bool der = (input.Byte() & 1) != 0;
+  const uint8_t head = input.Byte();
   const std::string bytes(input.Rest());
-  const auto pem = [&](absl::string_view label) { return der ? InPem(label, bytes) : bytes; };
-
-  const absl::StatusOr<CertificateFacts> facts = ReadCertificate(pem("CERTIFICATE"));
-  if (!facts.ok()) RequireReason(facts.status());
-  if (facts.ok()) RequireIdentity(facts->identity);
-  if (facts.ok()) RequireSerial(facts->serial);
-
-  const absl::StatusOr<CertificateRequest> request = ReadRequest(pem("CERTIFICATE REQUEST"));
-  if (!request.ok()) RequireReason(request.status());
-  if (request.ok()) RequireIdentity(request->identity);
-
-  for (const auto& revoked :
-       {ReadRevocationList(pem("X509 CRL"), *authority), ReadRevocationList(*list, pem("CERTIFICATE"))}) {
-    if (!revoked.ok()) RequireReason(revoked.status());
-    if (!revoked.ok()) continue;
-    for (const std::string& serial : revoked->serials) RequireSerial(serial);
+  const auto pem = [&](absl::string_view label) { return (head & 1) != 0 ? InPem(label, bytes) : bytes; };
+  switch (head / 2 % 4) {
+    case 0:
+      CheckCertificate(pem("CERTIFICATE"));
+      break;
+    case 1:
+      CheckRequest(pem("CERTIFICATE REQUEST"));
+      break;
+    case 2:
+      CheckRevocations(pem("X509 CRL"), *authority);
+      break;
+    default:
+      CheckRevocations(*list, pem("CERTIFICATE"));
   }
-
   const absl::StatusOr<Identity> identity = IdentityFromUri(bytes);
   if (!identity.ok()) RequireReason(identity.status());
   if (identity.ok()) Require(ToUri(*identity) == bytes, "an identity has one form");

@@ -263,15 +263,19 @@ void AddPackedSessionSeeds(Seeds* seeds) {
 // Those of the golden files, since every key and signature that is made here would be another: as PEM, and as DER,
 // where a changed byte changes more than base64.
 void AddCertificateSeeds(Seeds* seeds) {
-  for (const std::string name : {"authority", "certificate", "request", "crl"}) {
+  struct Golden {
+    const char* name;
+    int reader;  // of the target's four
+  };
+  for (const auto& [name, reader] : {Golden{"certificate", 0}, {"request", 1}, {"crl", 2}, {"authority", 3}}) {
     std::ifstream file(absl::StrCat(TERSE_GOLDEN_DIR, "/pki_", name, ".pem"));
     const std::string pem((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
     const size_t begin = pem.find('\n'), end = pem.find("-----END");
     std::string der;
     Require(end != std::string::npos && absl::Base64Unescape(pem.substr(begin, end - begin), &der),
             "a golden file is PEM");
-    (*seeds)["certificates/" + name] = Bytes({0}) + pem;
-    (*seeds)["certificates/" + name + "_der"] = Bytes({1}) + der;
+    (*seeds)[absl::StrCat("certificates/", name)] = Bytes({2 * reader}) + pem;
+    (*seeds)[absl::StrCat("certificates/", name, "_der")] = Bytes({2 * reader + 1}) + der;
   }
   (*seeds)["certificates/identity"] = Bytes({0}) + "terse:client:berlin-1";
 }

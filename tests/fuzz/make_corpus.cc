@@ -137,17 +137,25 @@ void AddFeedbackSeeds(Seeds* seeds) {
   }
 }
 
+std::string Repeated(const std::string& bytes, size_t size) {
+  std::string repeated;
+  while (repeated.size() < size) repeated += bytes;
+  return repeated.substr(0, size);
+}
+
 // Packed messages of every kind of value, with and without what makes them packed by more than Rice's code: a history,
 // and elements that are large in all messages.
 void AddPackedSeeds(Seeds* seeds) {
   PackedCases cases;
-  std::string pattern;
-  for (int i = 0; i < 7; ++i) pattern += Bytes({i == 0 ? 0x41 : 0x3d, 0x80 + 9 * i, 0x23 + i, 0x45});
-  const int length = static_cast<int>(pattern.size());
+  std::string numbers;
+  for (int i = 0; i < 7; ++i) numbers += Bytes({i == 0 ? 0x41 : 0x3d, 0x80 + 9 * i, 0x23 + i, 0x45});
   for (size_t i = 0; i <= cases.cases().size(); i += 3) {
     const std::string name = i < cases.cases().size() ? cases.cases()[i].name : "choice";
     const int number = static_cast<int>(i), layout = number / 3 % static_cast<int>(PackedLayouts().size());
-    const int count = number % (layout < static_cast<int>(kQuickLayouts) ? 5 : 3), step = 7 * (number % 2);
+    const bool slow = layout >= static_cast<int>(kQuickLayouts);
+    const int count = number % (slow ? 2 : 5), step = 7 * (number % 2);
+    const std::string pattern = slow ? Repeated(numbers, kShortPacked) : numbers;
+    const int length = static_cast<int>(pattern.size());
     const std::string head = Bytes({number, layout}), tail = Bytes({count, step, length}) + pattern;
     const Codec& codec = *cases.Pick(i, layout).codec;
     PackedMessages messages(codec, pattern, step, /*signs=*/false);
@@ -160,9 +168,9 @@ void AddPackedSeeds(Seeds* seeds) {
     (*seeds)[absl::StrCat("history/", name)] = head + Bytes({number % 2}) + tail;
   }
   // Counters, blocks, cells and elements that no message leaves so; and one byte.
-  const std::string head = Bytes({0, 0, 1, 3, 5, length}) + pattern;
+  const std::string tail = Bytes({3, 5, static_cast<int>(numbers.size())}) + numbers, head = Bytes({0, 0, 1}) + tail;
   (*seeds)["history/changed"] = head + Bytes({16, 0, 2, 25, 0, 1, 46, 2, 7, 80, 5, 9, 0, 13, 3});
-  const std::string row = Bytes({0, 1, 0, 3, 5, length}) + pattern;
+  const std::string row = Bytes({0, 1, 0}) + tail;
   const int64_t row_size = UpdateHistory(PackedLayouts()[1]).tensors()[0].StateBytes();
   (*seeds)["history/longer"] = row + Little(static_cast<uint64_t>(row_size), 2) + Bytes({9});
   (*seeds)["history/shorter"] = row + Little(static_cast<uint64_t>(row_size - 1), 2) + Bytes({0});
