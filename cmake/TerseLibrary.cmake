@@ -5,14 +5,14 @@
 # headers only the sources include and that leave nothing to link, so that whoever uses an installed library need not
 # have them.
 #
-#   mains > rpc > engine > {compression, storage, learning} > core        proto, security > core, for rpc and mains only
+#   mains > rpc > engine > {compression, storage, learning} > core      security > proto > core, for rpc and mains only
 #
 # Compression, storage, security and learning never see each other; neither do the client and the coordinator.
 
 set(TERSE_ALLOWED_core "core")
 set(TERSE_ALLOWED_compression "core;compression")
 set(TERSE_ALLOWED_storage "core;storage")
-set(TERSE_ALLOWED_security "core;security")
+set(TERSE_ALLOWED_security "core;proto;security")
 set(TERSE_ALLOWED_learning "core;learning")
 set(TERSE_ALLOWED_proto "core;proto")
 set(TERSE_ALLOWED_coordinator_engine "core;compression;storage;coordinator_engine")

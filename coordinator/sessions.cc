@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "coordinator/allow_list.h"
 #include "coordinator/set_aside.h"
 #include "coordinator/staleness.h"
+#include "core/allow_list.h"
 #include "core/epochs.h"
 #include "core/fault.h"
 #include "core/status.h"

@@ -119,14 +119,16 @@ class Authority::Impl {
   absl::Status Open();
   absl::StatusOr<std::string> Issue(absl::string_view request_pem, absl::Duration lifetime);
   absl::StatusOr<std::vector<CertificateFacts>> Revoke(const std::string& serial_or_name);
-  absl::StatusOr<std::vector<IssuedCertificate>> List() const;
+  absl::StatusOr<std::vector<IssuedCertificate>> List(KnownCertificates* known) const;
+  absl::StatusOr<std::string> CertificatePem(const std::string& serial) const;
   absl::StatusOr<std::string> RevocationListPem() const { return ToPem(*list_); }
 
+  const std::string& directory() const { return directory_; }
+  absl::Time Now() const { return absl::FromUnixMicros(clock_->NowMicros()); }
   const std::string& pem() const { return pem_; }
   absl::Time not_after() const { return not_after_; }
 
  private:
-  absl::Time Now() const { return absl::FromUnixMicros(clock_->NowMicros()); }
   absl::Status TakeCertificate(CertificatePtr certificate);
   absl::StatusOr<Record> ReadIssued(const std::string& name) const;
   absl::Status CheckNotRevoked(EVP_PKEY* key) const;
@@ -265,17 +267,23 @@ absl::StatusOr<absl::flat_hash_map<std::string, absl::Time>> Authority::Impl::Re
   return times;
 }
 
-absl::StatusOr<std::vector<IssuedCertificate>> Authority::Impl::List() const {
+absl::StatusOr<std::vector<IssuedCertificate>> Authority::Impl::List(KnownCertificates* known) const {
+  KnownCertificates read;
+  if (known == nullptr) known = &read;
   TERSE_ASSIGN_OR_RETURN(const auto revoked, Revocations());
   TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> names, PosixFiles().List(FilePath(directory_, kIssued)));
   std::vector<IssuedCertificate> issued;
   for (const std::string& name : names) {
-    if (!absl::EndsWith(name, kSuffix)) continue;
-    IssuedCertificate one;
-    TERSE_ASSIGN_OR_RETURN(Record record, ReadIssued(name));
-    one.facts = std::move(record.facts);
-    if (const auto found = revoked.find(one.facts.serial); found != revoked.end()) one.revoked = found->second;
-    issued.push_back(std::move(one));
+    absl::string_view serial = name;
+    if (!absl::ConsumeSuffix(&serial, kSuffix)) continue;
+    const auto [one, is_new] = known->try_emplace(serial);
+    if (is_new) {
+      TERSE_ASSIGN_OR_RETURN(Record record, ReadIssued(name));
+      TERSE_ASSIGN_OR_RETURN(one->second.key_hash, KeyHash(X509_get0_pubkey(record.certificate.get())));
+      one->second.facts = std::move(record.facts);
+    }
+    issued.push_back(one->second);
+    if (const auto found = revoked.find(serial); found != revoked.end()) issued.back().revoked = found->second;
   }
   absl::c_sort(issued, [](const IssuedCertificate& a, const IssuedCertificate& b) {
     return std::tie(a.facts.not_before, a.facts.serial) < std::tie(b.facts.not_before, b.facts.serial);
@@ -283,8 +291,13 @@ absl::StatusOr<std::vector<IssuedCertificate>> Authority::Impl::List() const {
   return issued;
 }
 
+absl::StatusOr<std::string> Authority::Impl::CertificatePem(const std::string& serial) const {
+  TERSE_ASSIGN_OR_RETURN(const Record record, ReadIssued(absl::StrCat(serial, kSuffix)));
+  return ToPem(*record.certificate);
+}
+
 absl::StatusOr<std::vector<CertificateFacts>> Authority::Impl::Revoke(const std::string& serial_or_name) {
-  TERSE_ASSIGN_OR_RETURN(const std::vector<IssuedCertificate> issued, List());
+  TERSE_ASSIGN_OR_RETURN(const std::vector<IssuedCertificate> issued, List(nullptr));
   const absl::Time now = Now();
   const std::string serial = PlainSerial(serial_or_name);
   std::vector<CertificateFacts> chosen;
@@ -325,6 +338,8 @@ absl::StatusOr<std::unique_ptr<Authority>> Authority::Open(const std::string& di
   return absl::WrapUnique(new Authority(std::move(impl)));
 }
 
+const std::string& Authority::directory() const { return impl_->directory(); }
+absl::Time Authority::Now() const { return impl_->Now(); }
 const std::string& Authority::certificate() const { return impl_->pem(); }
 absl::Time Authority::not_after() const { return impl_->not_after(); }
 absl::StatusOr<std::string> Authority::RevocationListPem() const { return impl_->RevocationListPem(); }
@@ -337,6 +352,12 @@ absl::StatusOr<std::vector<CertificateFacts>> Authority::Revoke(const std::strin
   return impl_->Revoke(serial_or_name);
 }
 
-absl::StatusOr<std::vector<IssuedCertificate>> Authority::List() const { return impl_->List(); }
+absl::StatusOr<std::vector<IssuedCertificate>> Authority::List(KnownCertificates* known) const {
+  return impl_->List(known);
+}
+
+absl::StatusOr<std::string> Authority::CertificatePem(const std::string& serial) const {
+  return impl_->CertificatePem(serial);
+}
 
 }  // namespace terse

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -18,8 +19,12 @@ namespace terse {
 
 struct IssuedCertificate {
   CertificateFacts facts;
+  std::string key_hash;  // as CertificateKeyHash
   absl::optional<absl::Time> revoked;
 };
+
+// What was read and checked of an authority's certificates, by serial: for who asks for the list again and again.
+using KnownCertificates = absl::flat_hash_map<std::string, IssuedCertificate>;
 
 // Not thread-safe; holds the lock on its folder while it lives, so that two commands at once are refused
 // (FAILED_PRECONDITION). What root writes into a folder of somebody else's belongs to that one. Statuses are
@@ -36,6 +41,8 @@ class Authority {
   static absl::StatusOr<std::unique_ptr<Authority>> Open(const std::string& directory, Clock* clock = nullptr);
   ~Authority();
 
+  const std::string& directory() const;
+  absl::Time Now() const;
   const std::string& certificate() const;  // PEM
   absl::Time not_after() const;
   // The current revocation list, PEM; it lists every certificate that was revoked, with its time.
@@ -51,7 +58,10 @@ class Authority {
   // kMaxPemBytes. The new list is on disk when it returns.
   absl::StatusOr<std::vector<CertificateFacts>> Revoke(const std::string& serial_or_name);
   // By the second in which they were issued, then by serial. DATA_LOSS naming a file that this authority did not sign.
-  absl::StatusOr<std::vector<IssuedCertificate>> List() const;
+  // Files of `known` are not read again, and those that are get into it.
+  absl::StatusOr<std::vector<IssuedCertificate>> List(KnownCertificates* known = nullptr) const;
+  // A certificate that it issued, PEM. NOT_FOUND, and DATA_LOSS as of List.
+  absl::StatusOr<std::string> CertificatePem(const std::string& serial) const;
 
  private:
   class Impl;

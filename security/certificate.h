@@ -63,6 +63,10 @@ absl::StatusOr<CertificateRequest> ReadRequest(absl::string_view request_pem);
 // As CheckKeyPair, of a request.
 absl::Status CheckRequestKey(absl::string_view request_pem, absl::string_view key_pem);
 
+// SHA-256 of the public key (SubjectPublicKeyInfo, DER), in hexadecimal digits. INVALID_ARGUMENT when it is unreadable.
+absl::StatusOr<std::string> RequestKeyHash(absl::string_view request_pem);
+absl::StatusOr<std::string> CertificateKeyHash(absl::string_view certificate_pem);
+
 }  // namespace terse
 
 #endif  // TERSE_SECURITY_CERTIFICATE_H_

@@ -110,4 +110,9 @@ absl::Status CheckRequestKey(absl::string_view request_pem, absl::string_view ke
   return absl::FailedPreconditionError("the private key is not that of the certificate request");
 }
 
+absl::StatusOr<std::string> RequestKeyHash(absl::string_view request_pem) {
+  TERSE_ASSIGN_OR_RETURN(const RequestPtr request, ParseRequest(request_pem));
+  return KeyHash(X509_REQ_get0_pubkey(request.get()));
+}
+
 }  // namespace terse

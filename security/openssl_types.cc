@@ -4,10 +4,12 @@
 #include <openssl/bn.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
+#include <openssl/x509.h>
 
 #include <ctime>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
 #include "security/certificate.h"
@@ -106,6 +108,30 @@ absl::StatusOr<std::string> SerialText(const ASN1_INTEGER* serial) {
   if (digits == nullptr) return OpensslError("write a serial number");
   const std::string text = absl::AsciiStrToLower(digits.get());
   return text.substr(text.find_first_not_of('0'));
+}
+
+absl::StatusOr<std::string> Sha256Text(absl::string_view bytes) {
+  std::string digest(EVP_MAX_MD_SIZE, '\0');
+  unsigned size = 0;
+  ERR_clear_error();
+  if (EVP_Digest(bytes.data(), bytes.size(), reinterpret_cast<unsigned char*>(&digest[0]), &size, EVP_sha256(),
+                 nullptr) != 1) {
+    return OpensslError("hash");
+  }
+  return absl::BytesToHexString(absl::string_view(digest).substr(0, size));
+}
+
+absl::StatusOr<std::string> KeyHash(EVP_PKEY* public_key) {
+  unsigned char* der = nullptr;
+  ERR_clear_error();
+  const int size = public_key == nullptr ? -1 : i2d_PUBKEY(public_key, &der);
+  if (size <= 0) {
+    ERR_clear_error();
+    return absl::InvalidArgumentError("its public key is unreadable");
+  }
+  const std::string bytes(reinterpret_cast<const char*>(der), static_cast<size_t>(size));
+  OPENSSL_free(der);
+  return Sha256Text(bytes);
 }
 
 }  // namespace terse

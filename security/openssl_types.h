@@ -55,6 +55,11 @@ absl::StatusOr<std::string> ToPem(const X509& certificate);
 absl::StatusOr<std::string> ToPem(const X509_REQ& request);
 absl::StatusOr<std::string> ToPem(const X509_CRL& list);
 
+// SHA-256, in hexadecimal digits.
+absl::StatusOr<std::string> Sha256Text(absl::string_view bytes);
+// As RequestKeyHash.
+absl::StatusOr<std::string> KeyHash(EVP_PKEY* public_key);
+
 // Whole seconds. INVALID_ARGUMENT for a time that is written wrongly.
 absl::StatusOr<absl::Time> FromAsn1(const ASN1_TIME* time);
 absl::StatusOr<TimePtr> ToAsn1(absl::Time time);

@@ -115,6 +115,19 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> ConnectWith(const Tran
   return grpc::SslCredentials({files.authority_pem, files.key_pem, files.certificate_pem});
 }
 
+std::shared_ptr<grpc::ServerCredentials> ListenForGuests(const std::string& certificate_pem,
+                                                         const std::string& key_pem) {
+  AllowOnlyTls13();
+  grpc::SslServerCredentialsOptions options(GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE);
+  options.pem_key_cert_pairs.push_back({key_pem, certificate_pem});
+  return grpc::SslServerCredentials(options);
+}
+
+std::shared_ptr<grpc::ChannelCredentials> ConnectAsGuest(const std::string& authority_pem) {
+  AllowOnlyTls13();
+  return grpc::SslCredentials({authority_pem, "", ""});
+}
+
 absl::StatusOr<absl::optional<CertificateFacts>> PeerCertificate(const grpc::AuthContext& context) {
   const std::vector<grpc::string_ref> pem = context.FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
   if (pem.empty()) return absl::optional<CertificateFacts>();

@@ -53,6 +53,12 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> ConnectWith(const Tran
                                                                       const std::vector<Role>& roles,
                                                                       grpc::ChannelArguments* arguments);
 
+// The two ends of enrolment (security/enrolment.h), where one has no certificate yet: TLS 1.3 with the listener's
+// alone.
+std::shared_ptr<grpc::ServerCredentials> ListenForGuests(const std::string& certificate_pem,
+                                                         const std::string& key_pem);
+std::shared_ptr<grpc::ChannelCredentials> ConnectAsGuest(const std::string& authority_pem);
+
 // The certificate that the peer of a call has shown; nullopt on a connection in cleartext. INVALID_ARGUMENT when it is
 // not one of ours.
 absl::StatusOr<absl::optional<CertificateFacts>> PeerCertificate(const grpc::AuthContext& context);

@@ -4,13 +4,12 @@
 #include <memory>
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "client/rpc/backoff.h"
 #include "client/rpc/grpc_link.h"
 #include "client/rpc/reset_state.h"
 #include "client/session.h"
 #include "core/clock.h"
 #include "core/file_system.h"
-#include "core/random.h"
 #include "core/status.h"
 #include "proto/channel_settings.h"
 #include "spdlog/spdlog.h"
@@ -20,32 +19,6 @@ namespace terse {
 namespace {
 
 constexpr absl::Duration kConnectTimeout = absl::Seconds(kConnectTimeoutSeconds);
-constexpr absl::Duration kMaxBackoff = absl::Seconds(60);
-
-// Waits for `wait` or until the process should stop.
-void SleepUnlessStopped(absl::Duration wait, const std::atomic<bool>& stop) {
-  const absl::Time until = absl::Now() + wait;
-  while (!stop.load() && absl::Now() < until) {
-    absl::SleepFor(std::min(absl::Milliseconds(100), until - absl::Now()));
-  }
-}
-
-// Exponential, with full jitter, so that a fleet does not come back all at once after a restart of the coordinator.
-class Backoff {
- public:
-  Backoff(absl::Duration first, uint64_t seed) : first_(first), random_(seed) {}
-  void Reset() { base_ = first_; }
-  absl::Duration Next() {
-    const absl::Duration wait = base_ * random_.Uniform(0.5, 1.0);
-    base_ = std::min(base_ * 2, kMaxBackoff);
-    return wait;
-  }
-
- private:
-  const absl::Duration first_;
-  Random random_;
-  absl::Duration base_ = first_;
-};
 
 // The state directory and the session on it. After trouble with the disk both are made again: what the session believes
 // may not be what is stored.

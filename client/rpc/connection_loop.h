@@ -32,6 +32,7 @@ struct DaemonOptions {
   bool reset_state = false;               // a damaged state directory is emptied and started afresh
   double keepalive_seconds = kDefaultKeepaliveSeconds;
   TransportOptions transport;
+  std::string invitation;  // file with which a client without a certificate gets one; empty: it has one, or needs none
   // For experiments: makes what stands between the session and each of its connections, which outlives it; may be
   // empty.
   std::function<std::unique_ptr<CoordinatorLink>(CoordinatorLink* connection)> through;

@@ -6,6 +6,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "client/rpc/enrol_once.h"
 #include "core/session_messages.h"
 #include "core/status.h"
 #include "core/version.h"
@@ -22,6 +23,15 @@ namespace {
 std::atomic<bool> stop_requested{false};
 
 void OnSignal(int) { stop_requested.store(true); }
+
+// What a parser of options cannot say: which of them need each other.
+void CheckTogether(const DaemonOptions& options) {
+  const std::string& folder = options.transport.tls_directory;
+  if (options.invitation.empty() && !folder.empty() && !CLI::ExistingDirectory(folder).empty()) {
+    throw CLI::ValidationError("--tls", absl::StrCat("there is no folder '", folder, "'; --enrol FILE makes it"));
+  }
+  if (options.name.empty() && folder.empty()) throw CLI::RequiredError("--name");
+}
 
 // The connection's protection and the name, before the state directory is touched. With TLS a name is the
 // certificate's, whether given or not. A certificate that has expired, or will begin once the clock is right, is waited
@@ -49,8 +59,12 @@ int ParseDaemonOptions(int argc, char** argv, DaemonOptions* options) {
   app.add_option("--name", options->name,
                  "name of this client, unique in the fleet; with --tls, that of its certificate");
   CLI::Option* tls = app.add_option("--tls", options->transport.tls_directory,
-                                    "folder with this client's certificate, which `tersectl pki` makes")
-                         ->check(CLI::ExistingDirectory);
+                                    "folder with this client's certificate, which `tersectl pki` or --enrol makes");
+  app.add_option(
+         "--enrol", options->invitation,
+         "invitation (`tersectl pki invite`) with which to get a certificate, as long as --tls has none; without "
+         "--name, under the machine's host name")
+      ->needs(tls);
   app.add_option("--server-name", options->transport.server_name,
                  "host in the coordinator's certificate, where --coordinator has another")
       ->needs(tls);
@@ -88,9 +102,7 @@ int ParseDaemonOptions(int argc, char** argv, DaemonOptions* options) {
   app.add_option("--log-level", options->log_level, "how much to log")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
       ->capture_default_str();
-  app.callback([&] {
-    if (options->name.empty() && options->transport.tls_directory.empty()) throw CLI::RequiredError("--name");
-  });
+  app.callback([&] { CheckTogether(*options); });
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -106,6 +118,14 @@ int RunDaemon(DaemonOptions options, TrainerFactory make_trainer) {
   std::signal(SIGINT, OnSignal);
   std::signal(SIGTERM, OnSignal);
   std::signal(SIGPIPE, SIG_IGN);
+  if (!options.invitation.empty()) {
+    const absl::Status enrolled = EnrolOnce(options, &stop_requested);
+    if (absl::IsCancelled(enrolled)) return kExitFinished;
+    if (!enrolled.ok()) {
+      spdlog::error("cannot enrol: {}", std::string(enrolled.message()));
+      return kExitFailed;
+    }
+  }
   if (const absl::Status who = CheckWhoIAm(&options); !who.ok()) {
     spdlog::error("{}", std::string(who.message()));
     return kExitUsage;

@@ -7,10 +7,12 @@
 
 #include "coordinator/admin/completion.h"
 #include "coordinator/admin/doctor.h"
+#include "coordinator/admin/enrolment_commands.h"
 #include "coordinator/admin/man_page.h"
 #include "coordinator/admin/pki_commands.h"
 #include "core/status.h"
 #include "core/version.h"
+#include "security/invitation_book.h"
 
 namespace terse {
 namespace {
@@ -138,6 +140,11 @@ void AddActions(CLI::App& app, Invocation* invocation) {
   AddLocal(app, "config", "Every key of a run file: type, default, what is allowed", ShowConfigReference, invocation);
 }
 
+// An option that may be given several times.
+void AddList(CLI::App* command, const char* name, std::vector<std::string>* list, const char* help) {
+  command->add_option(name, *list, help)->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
 // Who a certificate is for.
 void AddSubject(CLI::App* command, PkiOptions* options) {
   static const std::vector<std::string> kRoles = {"coordinator", "client", "observer", "operator"};
@@ -145,10 +152,8 @@ void AddSubject(CLI::App* command, PkiOptions* options) {
       ->required()
       ->check(CLI::IsMember(kRoles));
   command->add_option("NAME", options->name, "Its name; a client's is that of terse-client --name")->required();
-  command
-      ->add_option("--host", options->hosts, "DNS name or IP address under which a coordinator is reached; repeatable")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  AddList(command, "--host", &options->hosts,
+          "DNS name or IP address under which a coordinator is reached; repeatable");
   command->add_flag("--renew", options->renew, "Keep the key that is in the folder");
 }
 
@@ -156,6 +161,36 @@ void AddDays(CLI::App* command, int64_t* days) {
   command->add_option("--days", *days, "Days that it is valid")
       ->check(CLI::Range(int64_t{1}, int64_t{36500}))
       ->capture_default_str();
+}
+
+void AddEnrolment(CLI::App& pki, Invocation* invocation) {
+  PkiOptions* const options = &invocation->options.pki;
+  CLI::App* invite = AddLocal(pki, "invite", "Let clients enrol themselves, with a file", InviteClients, invocation);
+  invite->add_option("--address", options->address, "host:port where they reach `serve`")->required();
+  invite->add_option("--out", options->out, "The file to write: give it to the devices, and to nobody else")
+      ->required();
+  invite->add_option("--guests", options->guests, "How many clients may come by it")
+      ->check(CLI::Range(int64_t{1}, kMostGuests))
+      ->capture_default_str();
+  invite->add_option("--hours", options->open_hours, "How long they may come")
+      ->check(CLI::Range(0.01, 87600.0))
+      ->capture_default_str();
+  AddList(invite, "--names", &options->patterns,
+          "Pattern of their names, where * is any text; repeatable; default: any");
+  AddDays(invite, &options->days);
+  AddLocal(pki, "invitations", "The invitations, and how many came by them", ListInvitations, invocation);
+  CLI::App* withdraw =
+      AddLocal(pki, "withdraw", "Let nobody more come by an invitation", WithdrawInvitation, invocation);
+  withdraw->add_option("ID", options->invitation, "As `invitations` lists it")->required();
+  CLI::App* serve =
+      AddLocal(pki, "serve", "Answer those who have an invitation, until Ctrl-C", ServeEnrolment, invocation);
+  serve->add_option("--listen", options->listen, "Address to listen on")->capture_default_str();
+  AddList(serve, "--host", &options->hosts, "DNS name or IP address under which devices reach it; repeatable");
+  CLI::App* enrol =
+      AddLocal(pki, "enrol", "On a device: a key, and a certificate by invitation", EnrolDevice, invocation);
+  enrol->add_option("NAME", options->name, "The client's name")->required();
+  enrol->add_option("--invitation", options->invitation, "The file that `invite` wrote")->required();
+  enrol->add_option("--out", options->out, "TLS folder to write to")->required();
 }
 
 void AddPki(CLI::App& app, Invocation* invocation) {
@@ -181,11 +216,10 @@ void AddPki(CLI::App& app, Invocation* invocation) {
   sign->add_option("--out", options->out, "Folder to write to")->required();
   CLI::App* revoke = AddLocal(*pki, "revoke", "Take certificates back", RevokeCertificates, invocation);
   revoke->add_option("SERIAL|NAME", options->name, "One certificate, or all valid ones of a name")->required();
-  revoke->add_option("--into", options->into, "A coordinator's TLS folder that gets the new list; repeatable")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  AddList(revoke, "--into", &options->into, "A coordinator's TLS folder that gets the new list; repeatable");
   CLI::App* list = AddLocal(*pki, "list", "The certificates that were issued", ListCertificates, invocation);
   list->add_flag("--revoked", options->revoked, "Only those that were taken back");
+  AddEnrolment(*pki, invocation);
 }
 
 absl::Status PrintCompletion(const CLI::App& app, const CommandOptions& options, const Terminal& terminal) {

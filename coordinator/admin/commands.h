@@ -35,6 +35,12 @@ struct PkiOptions {
   std::string request;                   // sign: the file
   std::vector<std::string> into;         // revoke: TLS folders
   bool revoked = false;                  // list
+  std::string address;                   // invite: HOST:PORT of `serve`
+  int64_t guests = 1;                    // invite
+  double open_hours = 24;                // invite
+  std::vector<std::string> patterns;     // invite: of names
+  std::string invitation;                // withdraw: its id; enrol: its file
+  std::string listen = "0.0.0.0:7701";   // serve
 };
 
 // What the command line said.

@@ -8,12 +8,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
-#include "coordinator/admin/pki_folder.h"
+#include "coordinator/admin/pki_print.h"
 #include "coordinator/admin/print.h"
 #include "coordinator/admin/text_table.h"
 #include "core/file_system.h"
 #include "core/status.h"
 #include "security/authority.h"
+#include "security/pki_folder.h"
 #include "security/private_files.h"
 #include "security/tls_directory.h"
 
@@ -21,30 +22,6 @@ namespace terse {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-absl::Duration Days(int64_t days) { return days * absl::Hours(24); }
-
-std::string Text(absl::Time time) { return TimeText(absl::ToUnixMicros(time)); }
-
-// "client 'berlin-1'".
-std::string WhoText(const Identity& identity) {
-  return absl::StrCat(RoleName(identity.role), " '", identity.name, "'");
-}
-
-std::string FactsText(const CertificateFacts& facts) {
-  const std::string hosts = facts.hosts.empty() ? "" : absl::StrCat(", reached as ", absl::StrJoin(facts.hosts, ", "));
-  return absl::StrCat(WhoText(facts.identity), hosts, ", serial ", facts.serial, ", valid until ",
-                      Text(facts.not_after));
-}
-
-Json FactsJson(const CertificateFacts& facts) {
-  return {{"role", std::string(RoleName(facts.identity.role))},
-          {"name", facts.identity.name},
-          {"serial", facts.serial},
-          {"hosts", facts.hosts},
-          {"issued_us", absl::ToUnixMicros(facts.not_before)},
-          {"expires_us", absl::ToUnixMicros(facts.not_after)}};
-}
 
 // How a process of that role is started with the folder.
 std::string StartText(Role role, const std::string& folder) {
@@ -75,18 +52,6 @@ void PrintWritten(const std::vector<std::string>& written, const Terminal& termi
   *terminal.out << "written: " << absl::StrJoin(written, ", ") << "\n";
 }
 
-void PrintFacts(const CommandOptions& options, const CertificateFacts& facts, const std::vector<std::string>& written,
-                const std::string& next, const Terminal& terminal) {
-  if (options.json) {
-    Json json = FactsJson(facts);
-    json["files"] = written;
-    return PrintJson(json, terminal);
-  }
-  *terminal.out << FactsText(facts) << "\n";
-  PrintWritten(written, terminal);
-  *terminal.out << next << "\n";
-}
-
 // The certificate and what its holder needs of the authority.
 absl::Status WriteCertificate(const PkiFolder& folder, const Authority& authority, Role role,
                               const std::string& certificate, std::vector<std::string>* written) {
@@ -108,12 +73,6 @@ Json IssuedJson(const IssuedCertificate& one, absl::string_view state) {
 absl::string_view StateOf(const IssuedCertificate& one, absl::Time now) {
   if (one.revoked.has_value()) return "revoked";
   return one.facts.not_after < now ? "expired" : "valid";
-}
-
-std::string LeftText(absl::Duration left) {
-  if (left <= absl::ZeroDuration()) return "-";
-  const int64_t days = left / absl::Hours(24);
-  return days > 1 ? absl::StrCat(days, " days") : DurationText(absl::ToDoubleSeconds(left));
 }
 
 // The request's role must be a client's, or repeated on the command line.
@@ -146,7 +105,7 @@ void PrintRevoked(const CertificateFacts& facts, const Terminal& terminal) {
   *terminal.out << "revoked: " << WhoText(facts.identity) << ", serial " << facts.serial << "\n";
   if (!Unenforced(facts)) return;
   *terminal.out << "  But clients read no revocation lists: they go on trusting whoever has its key until "
-                << Text(facts.not_after) << ".\n  If the key may be in other hands, make a new authority.\n";
+                << UtcText(facts.not_after) << ".\n  If the key may be in other hands, make a new authority.\n";
 }
 
 // A folder that is not a coordinator's of this authority would be left with a list that it cannot use.
@@ -172,7 +131,7 @@ absl::Status InitAuthority(const CommandOptions& options, const Terminal& termin
     return absl::OkStatus();
   }
   *terminal.out << "authority '" << pki.authority_name << "' in " << pki.authority << ", valid until "
-                << Text(authority->not_after()) << "\n"
+                << UtcText(authority->not_after()) << "\n"
                 << "Whoever has this folder can let anybody into the fleet: keep it on a machine of its own, with a "
                    "backup.\n"
                 << "Next: tersectl pki issue coordinator NAME --host HOST --out DIR --pki " << pki.authority << "\n";

@@ -347,5 +347,49 @@ TEST_F(TersectlPkiTest, RootLeavesAServiceItsFiles) {
   }
 }
 
+TEST_F(TersectlPkiTest, InvitationsAreMadeListedAndWithdrawn) {
+  Init();
+  const auto invite = [this](std::vector<std::string> more) {
+    more.insert(more.begin(), {"invite", "--address", "authority.example:7701"});
+    return Pki(more);
+  };
+  const CtlOutcome made = invite({"--out", PathOf("fleet.invitation"), "--guests", "8", "--names", "edge-*"});
+  ASSERT_EQ(made.code, kExitOk) << made.err;
+  EXPECT_THAT(made.out, AllOf(StartsWith("invitation for 8 clients named edge-*, open for 24h"),
+                              HasSubstr("Next: tersectl pki serve"), HasSubstr("terse-client --enrol")));
+  EXPECT_EQ(ModeOf("fleet.invitation"), 0600u);
+  EXPECT_EQ(json::parse(Slurp(PathOf("fleet.invitation")))["address"], "authority.example:7701");
+
+  const CtlOutcome over = invite({"--out", PathOf("fleet.invitation")});
+  EXPECT_EQ(over.code, kExitFailed);
+  EXPECT_THAT(over.err, HasSubstr("is there already"));
+  EXPECT_EQ(invite({"--out", PathOf("x"), "--guests", "0"}).code, kExitUsage);
+  const json listed = json::parse(Pki({"invitations", "--json"}).out);
+  ASSERT_EQ(listed.size(), 1u) << "what failed made none";
+  EXPECT_EQ(listed[0]["guests"], 8);
+  EXPECT_EQ(listed[0]["came"], 0);
+  EXPECT_EQ(listed[0]["names"], (std::vector<std::string>{"edge-*"}));
+  EXPECT_THAT(Pki({"invitations"}).out, HasSubstr("edge-*"));
+
+  const std::string id = listed[0]["id"];
+  EXPECT_THAT(Pki({"withdraw", id}).out, HasSubstr("nobody comes by invitation " + id));
+  const CtlOutcome again = Pki({"withdraw", id});
+  EXPECT_EQ(again.code, kExitFailed);
+  EXPECT_THAT(again.err, HasSubstr("tersectl pki invitations"));
+  EXPECT_EQ(json::parse(Pki({"invitations", "--json"}).out).size(), 0u);
+}
+
+TEST_F(TersectlPkiTest, EnrolmentSaysWhatItLacks) {
+  Init();
+  EXPECT_THAT(Pki({"serve"}).err, HasSubstr("--host"));
+  ASSERT_EQ(Pki({"invite", "--address", "127.0.0.1:1", "--out", PathOf("i")}).code, kExitOk);
+  const CtlOutcome away = Pki({"enrol", "edge-1", "--invitation", PathOf("i"), "--out", PathOf("edge")});
+  EXPECT_EQ(away.code, kExitFailed);
+  EXPECT_THAT(away.err, HasSubstr("tersectl pki serve"));
+  EXPECT_FALSE(Has("edge/node.crt"));
+  EXPECT_THAT(Pki({"enrol", "edge-1", "--invitation", PathOf("pki/ca.crt"), "--out", PathOf("edge")}).err,
+              HasSubstr("it is no invitation"));
+}
+
 }  // namespace
 }  // namespace terse

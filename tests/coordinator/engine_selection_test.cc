@@ -4,9 +4,9 @@
 #include <limits>
 #include <map>
 
-#include "coordinator/allow_list.h"
 #include "coordinator/limits.h"
 #include "coordinator/selection.h"
+#include "core/allow_list.h"
 #include "core/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

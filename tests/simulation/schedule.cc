@@ -8,7 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "coordinator/allow_list.h"
+#include "core/allow_list.h"
 
 namespace terse {
 namespace {

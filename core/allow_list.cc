@@ -1,4 +1,4 @@
-#include "coordinator/allow_list.h"
+#include "core/allow_list.h"
 
 #include "absl/algorithm/container.h"
 

@@ -1,6 +1,6 @@
 // Which names may join a run: clients.allow of the run's configuration.
-#ifndef TERSE_COORDINATOR_ALLOW_LIST_H_
-#define TERSE_COORDINATOR_ALLOW_LIST_H_
+#ifndef TERSE_CORE_ALLOW_LIST_H_
+#define TERSE_CORE_ALLOW_LIST_H_
 
 #include <string>
 #include <vector>
@@ -17,4 +17,4 @@ bool IsAllowed(const std::vector<std::string>& patterns, absl::string_view name)
 
 }  // namespace terse
 
-#endif  // TERSE_COORDINATOR_ALLOW_LIST_H_
+#endif  // TERSE_CORE_ALLOW_LIST_H_

@@ -1,6 +1,6 @@
 // Writing TLS folders (security/tls_directory.h) without harming what is in them.
-#ifndef TERSE_COORDINATOR_ADMIN_PKI_FOLDER_H_
-#define TERSE_COORDINATOR_ADMIN_PKI_FOLDER_H_
+#ifndef TERSE_SECURITY_PKI_FOLDER_H_
+#define TERSE_SECURITY_PKI_FOLDER_H_
 
 #include <string>
 #include <utility>
@@ -48,4 +48,4 @@ class PkiFolder {
 
 }  // namespace terse
 
-#endif  // TERSE_COORDINATOR_ADMIN_PKI_FOLDER_H_
+#endif  // TERSE_SECURITY_PKI_FOLDER_H_

@@ -1,4 +1,4 @@
-#include "coordinator/admin/pki_folder.h"
+#include "security/pki_folder.h"
 
 #include <utility>
 

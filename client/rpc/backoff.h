@@ -1,0 +1,45 @@
+// Waiting between attempts to reach somebody.
+#ifndef TERSE_CLIENT_RPC_BACKOFF_H_
+#define TERSE_CLIENT_RPC_BACKOFF_H_
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "core/random.h"
+
+namespace terse {
+
+// Waits for `wait` or until the process should stop.
+inline void SleepUnlessStopped(absl::Duration wait, const std::atomic<bool>& stop) {
+  const absl::Time until = absl::Now() + wait;
+  while (!stop.load() && absl::Now() < until) {
+    absl::SleepFor(std::min(absl::Milliseconds(100), until - absl::Now()));
+  }
+}
+
+// Exponential up to a minute, with full jitter, so that a fleet does not come back all at once after a restart of the
+// coordinator. Not thread-safe.
+class Backoff {
+ public:
+  Backoff(absl::Duration first, uint64_t seed) : first_(first), random_(seed) {}
+  void Reset() { base_ = first_; }
+  absl::Duration Next() {
+    const absl::Duration wait = base_ * random_.Uniform(0.5, 1.0);
+    base_ = std::min(base_ * 2, kMost);
+    return wait;
+  }
+
+ private:
+  static constexpr absl::Duration kMost = absl::Seconds(60);
+
+  const absl::Duration first_;
+  Random random_;
+  absl::Duration base_ = first_;
+};
+
+}  // namespace terse
+
+#endif  // TERSE_CLIENT_RPC_BACKOFF_H_

@@ -1,0 +1,30 @@
+// What the commands about certificates print alike.
+#ifndef TERSE_COORDINATOR_ADMIN_PKI_PRINT_H_
+#define TERSE_COORDINATOR_ADMIN_PKI_PRINT_H_
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "coordinator/admin/commands.h"
+#include "security/certificate.h"
+
+namespace terse {
+
+absl::Duration Days(int64_t days);
+std::string UtcText(absl::Time time);
+// "3 days", "5h 03m"; "-" when nothing is left.
+std::string LeftText(absl::Duration left);
+// "client 'berlin-1'".
+std::string WhoText(const Identity& identity);
+std::string FactsText(const CertificateFacts& facts);
+nlohmann::ordered_json FactsJson(const CertificateFacts& facts);
+// What a certificate is, where it was written, and what comes next.
+void PrintFacts(const CommandOptions& options, const CertificateFacts& facts, const std::vector<std::string>& written,
+                const std::string& next, const Terminal& terminal);
+
+}  // namespace terse
+
+#endif  // TERSE_COORDINATOR_ADMIN_PKI_PRINT_H_
