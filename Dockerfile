@@ -1,6 +1,9 @@
-# Terse's three executables in one image: terse-coordinator, terse-client, tersectl.
+# Terse's images, from one build:
 #
-#   docker build -t terse:local .
+#   docker build -t terse:local .                              terse-coordinator, terse-client and tersectl
+#   docker build -t tersectl:local --target tersectl .         tersectl alone: small, without LibTorch
+#   docker build -t terse-fleet:local --target fleet .         the first, and what shapes a container's link (deploy/compose)
+#   docker build -t terse-prometheus:local --target prometheus .   Debian's Prometheus, for where no registry is
 #
 # Without a registry, deploy/base_image.sh makes the base image on the machine. In a closed network give the package
 # sources as build arguments: --build-arg APT_MIRROR=http://mirror.example/debian --build-arg http_proxy=...
@@ -34,6 +37,21 @@ RUN cmake --preset release -DBUILD_TESTING=OFF -DTERSE_BENCH=OFF && \
     ninja -C build/release ${JOBS:+-j "$JOBS"} terse-coordinator terse-client tersectl && \
     strip build/release/bin/terse-coordinator build/release/bin/terse-client build/release/bin/tersectl
 
+FROM packages AS tersectl
+RUN /usr/local/lib/terse/packages.sh tersectl && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/* && \
+    useradd --system --uid 10001 --no-create-home --home-dir /state --shell /usr/sbin/nologin terse
+COPY --from=build /src/build/release/bin/tersectl /usr/local/bin/
+COPY LICENSE /usr/share/doc/terse/LICENSE
+USER terse
+ENTRYPOINT ["tersectl"]
+
+FROM packages AS prometheus
+RUN apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends prometheus && \
+    rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/*
+USER prometheus
+EXPOSE 9090
+ENTRYPOINT ["prometheus"]
+
 FROM packages AS runtime
 RUN /usr/local/lib/terse/packages.sh runtime && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/* && \
     useradd --system --uid 10001 --no-create-home --home-dir /state --shell /usr/sbin/nologin terse && \
@@ -51,3 +69,13 @@ HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
   CMD ["tersectl", "status"]
 CMD ["terse-coordinator", "--run", "/etc/terse/runs/demo.toml", "--state", "/state", "--listen", "0.0.0.0:7700", \
   "--tls", "/etc/terse/tls"]
+
+# Begins as root to shape the container's link, and trains as the user that the first image has.
+FROM runtime AS fleet
+USER root
+RUN apt-get update && apt-get install -y --no-install-recommends iproute2 iptables && \
+    rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/*
+COPY deploy/compose/link.sh /usr/local/bin/terse-link
+HEALTHCHECK NONE
+
+FROM runtime

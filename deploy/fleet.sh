@@ -9,39 +9,43 @@ readonly here root
 readonly TERSE_PROGRAM=deploy/fleet.sh
 # shellcheck source=deploy/lib.sh
 source "$here/lib.sh"
-readonly base_image=debian:bookworm-slim
+readonly base_image=debian:bookworm-slim prometheus_image=terse-prometheus:local
 
 usage() {
   cat <<'USAGE'
-usage: deploy/fleet.sh [--run FILE] [--data DIR] [--clients N] [--name NAME] [--out DIR] [--image NAME:TAG] [--no-build]
-                       [--help]
+usage: deploy/fleet.sh [--run FILE] [--data DIR] [--clients N] [--links CLASSES] [--name NAME] [--out DIR]
+                       [--image NAME:TAG] [--no-build] [--help]
 
-Trains a model with a coordinator and N clients in containers of this machine. Needs a Docker Engine and either
-'docker compose' or docker-compose (Debian: apt-get install docker.io docker-compose). Ends with a summary table and
-leaves
+Trains a model with an authority, a coordinator, Prometheus and N clients in containers of this machine; the clients enrol
+themselves, and each has a link of some class (docs/CONTAINERS.md). Needs a Docker Engine and either 'docker compose' or
+docker-compose (Debian: apt-get install docker.io docker-compose). Ends with a summary table and leaves
   runs/NAME/  run.toml  coordinator/ (the database and the checkpoints)  logs/
               model.pt  model.safetensors  model.npz  rounds.csv  accuracy_vs_bytes.svg  summary.json
 
   --run FILE         the run (default: deploy/runs/demo.toml)
   --data DIR         folder of the data set, readable by everyone (default: the digits that are built in)
   --clients N        number of client containers (default: rounds.clients of the run file, 4 when it says nothing)
+  --links CLASSES    classes of the clients' links, in turn: fast, 4g, 3g, flaky (default: "fast 4g 3g flaky")
   --name NAME        name of the run and of its folder (default: the run file's name and -fleet)
   --out DIR          where run folders go (default: runs)
-  --image NAME:TAG   the image to build and run (default: terse:local)
-  --no-build         take the image as it is
+  --image NAME:TAG   the image to build and run (default: terse-fleet:local)
+  --no-build         take the images as they are
 
-Where no registry can be reached, deploy/base_image.sh makes the base image first.
+Ports of this machine for the dashboard and Prometheus are free ones, or $TERSE_DASHBOARD and $TERSE_PROMETHEUS
+(ADDRESS:PORT). Where no registry can be reached, deploy/base_image.sh makes the base image first.
 USAGE
 }
 
 parse_arguments() {
-  run_file=$root/deploy/runs/demo.toml data='' clients='' name='' out=$root/runs image=terse:local build=1
+  run_file=$root/deploy/runs/demo.toml data='' clients='' links='fast 4g 3g flaky' name='' out=$root/runs
+  image=terse-fleet:local build=1
   while [[ $# -gt 0 ]]; do
     case "$1" in
       -h | --help) usage; exit 0 ;;
       --run) run_file=$(value_of "$@"); shift 2 ;;
       --data) data=$(value_of "$@"); shift 2 ;;
       --clients) clients=$(value_of "$@"); shift 2 ;;
+      --links) links=$(value_of "$@"); shift 2 ;;
       --name) name=$(value_of "$@"); shift 2 ;;
       --out) out=$(value_of "$@"); shift 2 ;;
       --image) image=$(value_of "$@"); shift 2 ;;
@@ -50,6 +54,7 @@ parse_arguments() {
     esac
   done
   check_inputs "$run_file" "$data" "$clients"
+  [[ "$links" =~ ^(fast|4g|3g|flaky)( (fast|4g|3g|flaky))*$ ]] || fail "--links: fast, 4g, 3g and flaky, not '$links'"
   [[ -z "$data" ]] || data=$(absolute "$data")
   out=$(absolute "$out")
   [[ -n "$clients" ]] || clients=$(run_file_value "$run_file" rounds clients)
@@ -70,6 +75,12 @@ find_docker() {
   fi
 }
 
+# build_target TARGET IMAGE: of the Dockerfile.
+build_target() {
+  docker build --force-rm --target "$1" -t "$2" "$root" >"$root/build/image.log" 2>&1 </dev/null ||
+    fail "the image $2 did not build; see $root/build/image.log" "$root/build/image.log"
+}
+
 build_image() {
   if [[ $build -eq 0 ]]; then
     docker image inspect "$image" >/dev/null 2>&1 || fail "no image '$image'; leave --no-build out"
@@ -80,16 +91,18 @@ build_image() {
   if ! docker image inspect "$base_image" >/dev/null 2>&1 && ! docker pull "$base_image" >"$log" 2>&1 </dev/null; then
     fail "no base image $base_image and no registry to take it from; run deploy/base_image.sh first" "$log"
   fi
-  say "building the image $image (the first time takes minutes)"
-  docker build --force-rm -t "$image" "$root" >"$log" 2>&1 </dev/null || fail "the image did not build; see $log" "$log"
+  say "building the images $image and $prometheus_image (the first time takes minutes)"
+  build_target prometheus "$prometheus_image"
+  build_target fleet "$image"
   say "image $image, $(docker image inspect --format '{{.Size}}' "$image" | awk '{printf "%.2f GB", $1 / 1e9}'), after \
 $((SECONDS - begin)) s"
 }
 
 compose() {
-  local files=(-f "$here/compose/fleet.yml")
+  local files=(-f "$here/compose/fleet.yml" -f "$here/compose/ports.yml")
   [[ -z "$data" ]] || files+=(-f "$here/compose/data.yml")
-  TERSE_IMAGE=$image TERSE_RUN=$run_folder/run.toml TERSE_DATA=$data COMPOSE_IGNORE_ORPHANS=1 \
+  TERSE_IMAGE=$image TERSE_PROMETHEUS_IMAGE=$prometheus_image TERSE_FLEET=$fleet TERSE_DATA=$data TERSE_LINKS=$links \
+    TERSE_DASHBOARD=${TERSE_DASHBOARD:-127.0.0.1:0} TERSE_PROMETHEUS=${TERSE_PROMETHEUS:-127.0.0.1:0} COMPOSE_IGNORE_ORPHANS=1 \
     "${compose_command[@]}" -p "$project" "${files[@]}" "$@" </dev/null
 }
 
@@ -103,6 +116,8 @@ remove_fleet() {
   [[ -z "${watch:-}" ]] || kill "$watch" 2>/dev/null || true
   compose logs --no-color >"$run_folder/logs/fleet.log" 2>&1 || true
   compose down --volumes --timeout 10 >>"$run_folder/logs/compose.log" 2>&1 || true
+  # It belongs to the containers' user.
+  docker run --rm --user 0 --network none --volume "$run_folder:/run" --entrypoint rm "$image" -rf /run/fleet || true
 }
 
 interrupted() {
@@ -132,6 +147,7 @@ start_fleet() {
   fi
   coordinator=$(compose ps -q coordinator)
   mapfile -t client_ids < <(compose ps -q client)
+  say "the dashboard is https://$(docker port "$coordinator" 7780), for who has $fleet/observer (docs/CONTAINERS.md)"
   [[ -n "$coordinator" && ${#client_ids[@]} -eq $clients ]] ||
     fail "${#client_ids[@]} of $clients clients and the coordinator '$coordinator' were started" "$log"
 }
@@ -203,10 +219,11 @@ main() {
   # Containers take their state with them, so a fleet is never resumed: an existing folder is always another run's.
   open_run_folder "$out" "$name" "$run_file" "$clients" "${data:-embedded} in containers, process $$"
   mkdir -p "$run_folder/logs"
-  project=terse-$$
+  project=terse-$$ fleet=$run_folder/fleet
   trap 'interrupted 130' INT
   trap 'interrupted 143' TERM
   trap remove_fleet EXIT
+  "$here/compose/prepare.sh" --run "$run_folder/run.toml" --clients "$clients" --image "$image" "$fleet"
   start_fleet
   say "$clients client containers train '$run_name' with ${data:-the built-in digits}"
   follow

@@ -23,16 +23,16 @@ TERSE_TEST_PACKAGES=(python3 python3-numpy python3-torch sqlite3 openssl clang-1
 TERSE_BENCH_PACKAGES=(python3 python3-matplotlib)
 # What makes the Debian packages (deploy/package.sh), and the bare machine on which tests/packages.sh tries them.
 TERSE_PACKAGING_PACKAGES=(dpkg-dev file debootstrap systemd-container python3)
-# What the three executables need to run, and nothing else (the container image).
+# What tersectl needs to run, and what the three executables do: nothing else (the container images).
+TERSE_TERSECTL_PACKAGES=(libgrpc++1.51 libprotobuf32 libabsl20220623 libsqlite3-0 libssl3)
 TERSE_RUNTIME_PACKAGES=(
-  libtorch1.13 libopenblas0-openmp libgrpc++1.51 libprotobuf32 libabsl20220623
-  libsqlite3-0 libprometheus-cpp-core1.0 libxxhash0 libhwy1 libspdlog1.10 libssl3
-  zlib1g libpng16-16 libturbojpeg0 libsystemd0
+  "${TERSE_TERSECTL_PACKAGES[@]}" libtorch1.13 libopenblas0-openmp libprometheus-cpp-core1.0 libxxhash0 libhwy1
+  libspdlog1.10 zlib1g libpng16-16 libturbojpeg0 libsystemd0
 )
 
 terse_packages_usage() {
   cat <<'USAGE'
-usage: deploy/packages.sh [build] [test] [bench] [packaging] [runtime] [--print] [--help]
+usage: deploy/packages.sh [build] [test] [bench] [packaging] [runtime] [tersectl] [--print] [--help]
 
 Installs the Debian 12 packages of the named sets that are missing (default: build), with apt-get, through sudo when
 you are not root. Does nothing when all are there.
@@ -42,6 +42,7 @@ you are not root. Does nothing when all are there.
   bench      what draws the figures of bench/RESULTS.md
   packaging  what deploy/package.sh and tests/packages.sh need beside `build`
   runtime    the libraries that the built executables need
+  tersectl   those that tersectl alone needs
   --print    only list the packages of the sets, one a line
 USAGE
 }
@@ -61,7 +62,8 @@ terse_packages_of() {
       bench) printf '%s\n' "${TERSE_BENCH_PACKAGES[@]}" ;;
       packaging) printf '%s\n' "${TERSE_PACKAGING_PACKAGES[@]}" ;;
       runtime) printf '%s\n' "${TERSE_RUNTIME_PACKAGES[@]}" ;;
-      *) terse_packages_fail "unknown package set '$set'; the sets are build, test, bench, packaging and runtime" ;;
+      tersectl) printf '%s\n' "${TERSE_TERSECTL_PACKAGES[@]}" ;;
+      *) terse_packages_fail "unknown package set '$set'; the sets are build, test, bench, packaging, runtime and tersectl" ;;
     esac
   done
 }
@@ -169,7 +171,7 @@ terse_packages_main() {
     case "$argument" in
       -h | --help) terse_packages_usage && return 0 ;;
       --print) print=1 ;;
-      build | test | bench | packaging | runtime) sets+=("$argument") ;;
+      build | test | bench | packaging | runtime | tersectl) sets+=("$argument") ;;
       *) terse_packages_fail "unknown argument '$argument'; see deploy/packages.sh --help" ;;
     esac
   done

@@ -11,6 +11,8 @@ readonly TERSE_PROGRAM=tests/docs.sh
 source "$root/deploy/packages.sh"
 # shellcheck source=deploy/lib.sh
 source "$root/deploy/lib.sh"
+# shellcheck source=tests/checks.sh
+source "$root/tests/checks.sh"
 # shellcheck source=tests/machines.sh
 source "$root/tests/machines.sh"
 

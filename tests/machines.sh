@@ -2,36 +2,9 @@
 # shellcheck disable=SC2154  # `work` is set by the script that sources this
 # Debian 12 machines for tests that need whole ones: systems in containers (systemd-nspawn) that are booted, each with
 # services, users and, if wanted, a network of its own. Sourced, never run. The script that sources this sources
-# deploy/lib.sh too, sets `work`, a scratch folder on a real disk, and calls machines_shutdown before it removes that.
-
-readonly PATIENCE=300  # seconds for anything that must happen
+# tests/checks.sh too, sets `work`, a scratch folder on a real disk, and calls machines_shutdown before it removes that.
 
 declare -A machine_container machine_leader
-
-# step TEXT: what follows belongs to it; says how long the step before took.
-step() {
-  [[ -z "${step_text:-}" ]] || say "$step_text: $((SECONDS - step_begin)) s"
-  step_text=$1 step_begin=$SECONDS
-}
-
-# check TEXT COMMAND...: fails with the text unless the command succeeds.
-check() {
-  local text=$1
-  shift
-  "$@" >"$work/check.log" 2>&1 || fail "not true: $text ('$*' ended with $?)" "$work/check.log"
-  say "ok: $text"
-}
-
-# soon TEXT COMMAND...: as check, but it may become true only after a while.
-soon() {
-  local text=$1 deadline=$((SECONDS + PATIENCE))
-  shift
-  until "$@" >"$work/check.log" 2>&1; do
-    [[ $SECONDS -lt $deadline ]] || fail "not true after $PATIENCE s: $text ('$*')" "$work/check.log"
-    sleep 0.2
-  done
-  say "ok: $text"
-}
 
 # machines_base MIRROR [DIR]: sets `base`, a bare Debian 12 that is shared and never written: DIR, or a new one.
 machines_base() {

@@ -12,6 +12,8 @@ readonly TERSE_PROGRAM=tests/packages.sh
 source "$root/deploy/packages.sh"
 # shellcheck source=deploy/lib.sh
 source "$root/deploy/lib.sh"
+# shellcheck source=tests/checks.sh
+source "$root/tests/checks.sh"
 # shellcheck source=tests/machines.sh
 source "$root/tests/machines.sh"
 

@@ -1,0 +1,323 @@
+#!/usr/bin/env bash
+# The images and the compose files with a real Docker Engine: a fleet of eight clients behind links of four classes, through
+# rounds, a partition and a coordinator that is killed; then the same file as a stack of a one-node swarm.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+readonly root
+readonly TERSE_PROGRAM=tests/fleet.sh
+# shellcheck source=deploy/lib.sh
+source "$root/deploy/lib.sh"
+# shellcheck source=tests/checks.sh
+source "$root/tests/checks.sh"
+readonly clients=8 rounds=60 partition_rounds=4
+readonly image=terse-fleet:local prometheus_image=terse-prometheus:local
+
+usage() {
+  cat <<'USAGE'
+usage: tests/fleet.sh [--no-build] [--no-swarm] [--keep] [--help]
+
+Builds the images (deploy/base_image.sh makes their base when there is none), starts a fleet in containers and checks
+that it does what docs/CONTAINERS.md says. Needs root, a Docker Engine of its own to work with, docker-compose, curl.
+
+  --no-build  take terse-fleet:local and terse-prometheus:local as they are
+  --no-swarm  leave the stack out: a machine can be in one swarm only
+  --keep      leave the folder with all logs
+USAGE
+}
+
+parse_arguments() {
+  build=1 swarm=1 keep=0
+  while [[ $# -gt 0 ]]; do
+    case "$1" in
+      -h | --help) usage; exit 0 ;;
+      --no-build) build=0; shift ;;
+      --no-swarm) swarm=0; shift ;;
+      --keep) keep=1; shift ;;
+      *) fail "unknown argument '$1'; see $TERSE_PROGRAM --help" ;;
+    esac
+  done
+  [[ $EUID -eq 0 ]] || fail "it looks into containers' files and processes; run it as root"
+  docker info >/dev/null 2>&1 || fail "no Docker Engine answers; start it (service docker start) and try again"
+  local tool
+  for tool in docker-compose curl python3; do
+    command -v "$tool" >/dev/null || fail "$tool is missing; run: apt-get install $tool"
+  done
+}
+
+build_images() {
+  "$root/deploy/base_image.sh"
+  local target
+  for target in fleet prometheus tersectl; do
+    docker build --target "$target" -t "terse-$target:local" "$root" >"$work/build-$target.log" 2>&1 </dev/null ||
+      fail "the image of $target did not build" "$work/build-$target.log"
+    say "image terse-$target:local, $(docker image inspect --format '{{.Size}}' "terse-$target:local" |
+      awk '{printf "%.0f MB", $1 / 1e6}')"
+  done
+}
+
+# run_file NAME: rounds go on with four of the eight, after four seconds.
+run_file() {
+  cat <<RUN
+name = "$1"
+[model]
+name = "lenet5_caffe"
+[data]
+name = "mnist"
+partition = "iid"
+[train]
+local_steps = 2
+batch_size = 16
+[train.optimizer]
+name = "adam"
+learning_rate = 0.001
+[codec]
+name = "sbc"
+density = 0.01
+[rounds]
+count = $rounds
+clients = $clients
+quorum = 4
+deadline_seconds = 4
+evaluate_every = 20
+[clients]
+set_aside_after = 0
+RUN
+}
+
+compose() {
+  docker-compose -p "$project" -f "$root/deploy/compose/fleet.yml" -f "$root/deploy/compose/ports.yml" "$@" </dev/null \
+    2>>"$work/compose.log"
+}
+
+# tersectl in the coordinator's container.
+ctl() {
+  docker exec "$coordinator" tersectl "$@" </dev/null
+}
+
+# value EXPRESSION: of the JSON on standard input, which is `it`.
+value() {
+  python3 -c 'import json, sys; it = json.load(sys.stdin); print(eval(sys.argv[1]))' "$1"
+}
+
+round() {
+  ctl status --json | value 'it["round"]'
+}
+
+is_past_round() {
+  [[ "$(round)" -gt "$1" ]]
+}
+
+has_clients() {
+  [[ "$(ctl clients --json | value 'sum(one["state"] != "away" for one in it)')" == "$1" ]]
+}
+
+is_over() {
+  ctl status --json | value 'it["state"]' | grep -qi finished
+}
+
+start_fleet() {
+  run_file fleet-test >"$work/run.toml"
+  "$root/deploy/compose/prepare.sh" --run "$work/run.toml" --image "$image" "$TERSE_FLEET"
+  compose up --detach --no-build --scale "client=$clients" >>"$work/compose.log" || fail "it did not start" "$work/compose.log"
+  coordinator=$(compose ps -q coordinator)
+  mapfile -t members < <(compose ps -q client)
+  [[ ${#members[@]} -eq $clients ]] || fail "${#members[@]} of $clients clients were started" "$work/compose.log"
+}
+
+# How many clients have the link class $1, as they say.
+of_class() {
+  local member count=0
+  for member in "${members[@]}"; do
+    ! docker logs "$member" 2>&1 | grep -q "class $1\$" || count=$((count + 1))
+  done
+  echo "$count"
+}
+
+first_of_class() {
+  local member
+  for member in "${members[@]}"; do
+    docker logs "$member" 2>&1 | grep -q "class $1\$" || continue
+    echo "$member"
+    return
+  done
+}
+
+check_links() {
+  local class slow
+  for class in fast 4g 3g flaky; do
+    check "two of eight links are $class" test "$(of_class $class)" = 2
+  done
+  slow=$(first_of_class 3g)
+  docker exec --user 0 "$slow" tc qdisc show dev eth0 >"$work/qdisc.log"
+  check "a 3g link sends 1 Mbit/s" grep -q 'tbf .*rate 1Mbit' "$work/qdisc.log"
+  docker exec --user 0 "$slow" iptables -S >"$work/iptables.log"
+  check "and loses packets in both directions" test "$(grep -c 'statistic .*0.01' "$work/iptables.log")" = 2
+  check "and gets 3 Mbit/s" grep -q 'hashlimit-above 375' "$work/iptables.log"
+  check "a fast link is left alone" not grep -q tbf <(docker exec --user 0 "$(first_of_class fast)" tc qdisc show dev eth0)
+}
+
+not() {
+  ! "$@"
+}
+
+# of_process CONTAINER NAME FIELD: of /proc/PID/status.
+of_process() {
+  docker exec "$1" sh -c "grep -l '^Name:.$2\$' /proc/[0-9]*/status | head -n 1 | xargs sed -n 's/^$3:[[:space:]]*//p'"
+}
+
+check_rights() {
+  check "a client trains as the user terse" grep -q '^10001' <(of_process "${members[0]}" terse-client Uid)
+  check "without a capability" grep -qx '0000000000000000' <(of_process "${members[0]}" terse-client CapEff)
+  check "and can get none" grep -qx '0000000000000000' <(of_process "${members[0]}" terse-client CapBnd)
+  check "the coordinator is the user terse" grep -q '^10001' <(of_process "$coordinator" terse-coordinat Uid)
+  check "no client has the authority's key" not docker exec --user 0 "${members[0]}" test -e /authority
+  check "each client has a certificate of its own" test "$(docker exec "${members[0]}" cat /state/tls/node.crt | md5sum)" != \
+    "$(docker exec "${members[1]}" cat /state/tls/node.crt | md5sum)"
+}
+
+look() {
+  curl --silent --show-error --fail --max-time 10 --cacert "$TERSE_FLEET/observer/ca.crt" "$@"
+}
+
+check_dashboard() {
+  local address certificate
+  address=https://$(docker port "$coordinator" 7780 | head -n 1)
+  certificate=(--cert "$TERSE_FLEET/observer/node.crt" --key "$TERSE_FLEET/observer/node.key")
+  check "an observer sees the dashboard" look "${certificate[@]}" "$address/"
+  check "and its figures" grep -q fleet-test <(look "${certificate[@]}" "$address/api/v1/runs")
+  check "nobody else does" not look "$address/"
+}
+
+has_metric() {
+  local address
+  address=http://$(docker port "$(compose ps -q prometheus)" 9090 | head -n 1)
+  curl --silent --get --data-urlencode "query=$1" "$address/api/v1/query" |
+    value 'len(it["data"]["result"]) > 0' | grep -q True
+}
+
+check_prometheus() {
+  soon "Prometheus reads the coordinator" has_metric 'up{job="terse"} == 1'
+  soon "and knows its rounds" has_metric 'sum(terse_rounds_total) > 3'
+}
+
+partition() {
+  local network member before
+  network=${project}_default
+  for member in "${members[@]:0:3}"; do docker network disconnect "$network" "$member"; done
+  before=$(round)
+  soon "three of eight clients are cut off" has_clients 5
+  soon "$partition_rounds rounds commit without them" is_past_round $((before + partition_rounds))
+  for member in "${members[@]:0:3}"; do docker network connect "$network" "$member"; done
+  soon "they come back" has_clients $clients
+}
+
+kill_coordinator() {
+  local before
+  before=$(round)
+  docker kill --signal KILL "$coordinator" >/dev/null
+  sleep 2
+  docker start "$coordinator" >/dev/null
+  soon "the killed coordinator is back, at round $before or later" is_past_round $((before - 1))
+  soon "with its fleet" has_clients $clients
+}
+
+all_clients_ended_well() {
+  local member
+  for member in "${members[@]}"; do
+    [[ "$(docker inspect --format '{{.State.Status}} {{.State.ExitCode}}' "$member")" == 'exited 0' ]] || return 1
+  done
+}
+
+check_end() {
+  soon "the run is over" is_over
+  soon "all clients ended with exit code 0" all_clients_ended_well
+  ctl summary
+  ctl clients
+  ctl clients --json >"$work/clients.json"
+  check "$rounds rounds are committed" test "$(ctl status --json | value 'it["version"]')" = $rounds
+  check "no residual was lost" test "$(value 'sum(one["resets"] for one in it)' <"$work/clients.json")" = 0
+  check "every client has updates in the model" test "$(value 'min(one["updates_applied"] for one in it) > 0' <"$work/clients.json")" = True
+  docker exec "$coordinator" tersectl export --out /state/export >"$work/export.log" 2>&1
+  check "the model can be exported" docker exec "$coordinator" test -s /state/export/model.safetensors
+}
+
+remove_fleet() {
+  compose logs --no-color >"$work/fleet.log" || true
+  compose down --volumes --timeout 10 || true
+  rm -rf "$TERSE_FLEET"
+}
+
+stack_has() {
+  docker stack services --format '{{.Name}} {{.Replicas}}' "$project" | grep -qx "${project}_$1"
+}
+
+find_coordinator() {
+  coordinator=$(docker ps -q --filter "name=${project}_coordinator")
+  [[ -n "$coordinator" ]]
+}
+
+# The same file; Docker's own words go to standard output.
+try_swarm() {
+  export TERSE_FLEET=$work/stack TERSE_CLIENTS=4
+  run_file stack-test | sed "s/^clients = .*/clients = 4/; s/^quorum = .*/quorum = 3/" >"$work/run.toml"
+  "$root/deploy/compose/prepare.sh" --run "$work/run.toml" --image "$image" "$TERSE_FLEET"
+  docker swarm init --advertise-addr 127.0.0.1
+  in_swarm=1
+  docker stack deploy --resolve-image never -c "$root/deploy/compose/fleet.yml" -c "$root/deploy/compose/swarm.yml" "$project"
+  soon "the stack's coordinator runs" find_coordinator
+  soon "its clients run" stack_has 'client 4/4'
+  soon "it trains" is_past_round 5
+  docker stack services "$project"
+  docker stack ps "$project"
+  soon "the stack's run is over" is_over
+  ctl summary
+  check "$rounds rounds are committed" test "$(ctl status --json | value 'it["version"]')" = $rounds
+  leave_swarm
+}
+
+leave_swarm() {
+  [[ ${in_swarm:-0} -eq 1 ]] || return 0
+  in_swarm=0
+  docker stack rm "$project" >/dev/null 2>&1 || true
+  docker swarm leave --force >/dev/null 2>&1 || true
+}
+
+cleanup() {
+  local code=$?
+  leave_swarm
+  [[ -z "${coordinator:-}" ]] || remove_fleet >/dev/null 2>&1
+  if [[ $code -eq 0 && $keep -eq 0 ]]; then rm -rf "$work"; else say "logs in $work"; fi
+}
+
+main() {
+  parse_arguments "$@"
+  work=$(mktemp -d -t terse-fleet.XXXXXX) project=terse-test-$$
+  export TERSE_FLEET=$work/fleet TERSE_IMAGE=$image TERSE_PROMETHEUS_IMAGE=$prometheus_image
+  export TERSE_DASHBOARD=127.0.0.1:0 TERSE_PROMETHEUS=127.0.0.1:0
+  trap cleanup EXIT
+  trap 'exit 130' INT TERM
+  local begin=$SECONDS
+  [[ $build -eq 0 ]] || { step "images"; build_images; }
+  step "a fleet of $clients clients"
+  start_fleet
+  soon "all clients enrolled and joined" has_clients $clients
+  check_links
+  check_rights
+  check_dashboard
+  soon "rounds are committed" is_past_round 3
+  check_prometheus
+  step "a partition"
+  partition
+  step "a killed coordinator"
+  kill_coordinator
+  step "the rest of the run"
+  check_end
+  remove_fleet
+  coordinator=''
+  [[ $swarm -eq 0 ]] || { step "a swarm"; try_swarm; }
+  step "done"
+  say "all of it true, in $((SECONDS - begin)) s"
+}
+
+main "$@"
