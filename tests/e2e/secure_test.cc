@@ -7,9 +7,11 @@
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "tests/e2e/fleet_processes.h"
 
@@ -88,6 +90,36 @@ TEST_F(Secure, TheReadmesWay) {
   EXPECT_EQ(code, 0);
   Ctl({"stop", "--shutdown"}, &code);
   EXPECT_EQ(coordinator_->Wait(kPatience), absl::optional<int>(0)) << coordinator_->Output();
+}
+
+TEST_F(Secure, AClientEnrolsItself) {
+  StartCoordinator(/*admin=*/"");
+  const std::string pki = directory_ / "pki";
+  Process desk({TERSE_BIN "/tersectl", "pki", "serve", "--host", "127.0.0.1", "--listen", "127.0.0.1:0", "--pki", pki},
+               directory_ / "desk.log");
+  std::smatch port;
+  std::string said;
+  const auto serves = [&] {
+    said = desk.Output();
+    return std::regex_search(said, port, std::regex("on port ([0-9]+) as"));
+  };
+  ASSERT_TRUE(WaitUntil(serves, kPatience)) << said;
+  const std::string invitation = directory_ / "invitation", tls = directory_ / "edge-1";
+  Pki({"invite", "--address", absl::StrCat("127.0.0.1:", port[1].str()), "--out", invitation});
+  const auto client = StartClient({"--tls", tls, "--enrol", invitation, "--name", "edge-1"});
+  EXPECT_EQ(client->Wait(kPatience), absl::optional<int>(0)) << client->Output();
+  int code = -1;
+  EXPECT_THAT(Ctl({"clients"}, &code), HasSubstr("edge-1"));
+  desk.Signal(SIGTERM);
+  EXPECT_EQ(desk.Wait(kPatience), absl::optional<int>(0)) << desk.Output();
+  EXPECT_THAT(desk.Output(), HasSubstr("enrolled client 'edge-1' from ipv4:127.0.0.1"));
+
+  // Without an authority, and without --tls.
+  const auto refused = StartClient({"--enrol", invitation, "--name", "edge-2"});
+  EXPECT_EQ(refused->Wait(kPatience), absl::optional<int>(2)) << refused->Output();
+  const auto missing =
+      StartClient({"--tls", directory_ / "edge-2", "--enrol", directory_ / "none", "--name", "edge-2"});
+  EXPECT_EQ(missing->Wait(kPatience), absl::optional<int>(1)) << missing->Output();
 }
 
 TEST_F(Secure, WithoutACertificateThereIsNoWayIn) {

@@ -194,6 +194,47 @@ TEST_F(EnrolmentTest, TheDeskDoesNothingElse) {
             grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 
+// Answers with what it was given, whatever is asked.
+class Liar : public v1::Enrolment::Service {
+ public:
+  grpc::Status Enrol(grpc::ServerContext*, const v1::EnrolRequest*, v1::EnrolReply* reply) override {
+    reply->set_certificate_pem(answer);
+    return grpc::Status::OK;
+  }
+  std::string answer;
+};
+
+TEST_F(EnrolmentTest, AnswersAreChecked) {
+  auto authority = Authority::Open(PathOf("pki"));
+  const auto issue = [&](const CertificateRequest& request, const std::string& key) {
+    return *(*authority)->Issue(*MakeRequest(request, key), absl::Hours(1));
+  };
+  const std::string server_key = *MakeKey();
+  Liar liar;
+  int port = 0;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(
+      "127.0.0.1:0", ListenForGuests(issue({{Role::kCoordinator, "x"}, {"127.0.0.1"}}, server_key), server_key), &port);
+  builder.RegisterService(&liar);
+  const auto server = builder.BuildAndStart();
+  Invitation invitation = {absl::StrCat("127.0.0.1:", port), std::string(kSecretDigits, '0'),
+                           (*authority)->certificate()};
+  std::filesystem::create_directory(PathOf("edge"));
+  const std::string key = *MakeKey();
+  WriteFile(PathOf("edge/node.key"), key);
+  const std::string another_key = issue({{Role::kClient, "edge-1"}, {}}, *MakeKey());
+  const std::string another_name = issue({{Role::kClient, "edge-2"}, {}}, key);
+  const std::string another_role = issue({{Role::kOperator, "edge-1"}, {}}, key);
+  for (const std::string& answer : {std::string(), another_key, another_name, another_role}) {
+    liar.answer = answer;
+    const auto enrolled = Enrol(PathOf("edge"), invitation, "edge-1");
+    EXPECT_TRUE(absl::IsDataLoss(enrolled.status())) << enrolled.status();
+    EXPECT_FALSE(std::filesystem::exists(PathOf("edge/node.crt")));
+  }
+  liar.answer = issue({{Role::kClient, "edge-1"}, {}}, key);
+  EXPECT_TRUE(Enrol(PathOf("edge"), invitation, "edge-1").ok());
+}
+
 TEST_F(EnrolmentTest, ADaemonEnrolsOnce) {
   Serve();
   DaemonOptions options = Daemon(Invite(), "edge");
