@@ -131,8 +131,9 @@ terse_choose_openblas() {
   for library in libblas.so.3 liblapack.so.3; do
     link=$library-$arch
     wanted=/usr/lib/$arch/openblas-openmp/$library
+    [[ -e "$wanted" ]] || continue
     current=$(update-alternatives --query "$link" 2>/dev/null | sed -n 's/^Value: //p')
-    [[ -e "$wanted" && "$current" != *openblas* ]] || continue
+    [[ "$current" != *openblas* ]] || continue
     if [[ $EUID -ne 0 ]] && ! command -v sudo >/dev/null; then
       echo "packages: $library is ${current:-unset}, which is slow; as root: update-alternatives --auto $link" >&2
       continue
