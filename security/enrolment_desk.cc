@@ -1,5 +1,6 @@
 #include "security/enrolment_desk.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -67,7 +68,7 @@ class EnrolmentDesk::Impl : public v1::Enrolment::Service {
                            MakeRequest({{Role::kCoordinator, "enrolment"}, options_.hosts}, key));
     std::string certificate;
     {
-      TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Authority> authority, Authority::Open(options_.authority));
+      TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Authority> authority, OpenPatiently(options_.authority));
       const absl::Duration lifetime = std::min(kLifetime, authority->not_after() - authority->Now());
       TERSE_ASSIGN_OR_RETURN(certificate, authority->Issue(request, lifetime));
     }

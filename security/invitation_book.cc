@@ -71,7 +71,7 @@ std::string RecordText(const InvitationRecord& record) {
          "\n";
 }
 
-// The file's own JSON, whose types the caller has checked by `dump` of what it wrote.
+// nullopt for what RecordText does not write.
 absl::optional<InvitationRecord> ParseRecord(absl::string_view text) {
   const Json json = Json::parse(text.begin(), text.end(), /*cb=*/nullptr, /*allow_exceptions=*/false);
   const auto is_number = [&json](const char* key) { return json.contains(key) && json[key].is_number_integer(); };

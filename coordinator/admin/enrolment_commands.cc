@@ -123,13 +123,16 @@ absl::Status ServeEnrolment(const CommandOptions& options, const Terminal& termi
   }
   Signals signals;
   EnrolmentDeskOptions desk_options = {pki.authority, pki.listen, pki.hosts};
-  desk_options.log = [&terminal](absl::string_view line) {
-    *terminal.out << UtcText(absl::Now()) << " " << line << std::endl;
+  // A line each, so that a program can follow.
+  const auto say = [&](absl::string_view line) {
+    const Json json = {{"time_us", absl::ToUnixMicros(absl::Now())}, {"text", std::string(line)}};
+    *terminal.out << (options.json ? json.dump() : absl::StrCat(UtcText(absl::Now()), " ", line)) << std::endl;
   };
+  desk_options.log = say;
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<EnrolmentDesk> desk, EnrolmentDesk::Start(std::move(desk_options)));
-  *terminal.out << "answers invitations on port " << desk->port() << " as " << absl::StrJoin(pki.hosts, ", ")
-                << "; its certificate ends in " << LeftText(desk->not_after() - absl::Now())
-                << ": start it again before; Ctrl-C ends it" << std::endl;
+  say(absl::StrCat("answers invitations on port ", desk->port(), " as ", absl::StrJoin(pki.hosts, ", "),
+                   "; its certificate ends in ", LeftText(desk->not_after() - absl::Now()),
+                   ": start it again before; Ctrl-C ends it"));
   signals.Wait();
   return absl::OkStatus();
 }
