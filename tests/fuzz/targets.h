@@ -48,8 +48,9 @@ void FuzzCheckpoint(const char* row, const uint8_t* data, size_t size);
 // Parsing a client's cached model. Head: flags (1: the checksum is made right), a byte.
 void FuzzCachedModel(const char* row, const uint8_t* data, size_t size);
 
-// Reading a certificate, a request, a revocation list, or the certificate of a list's authority, and the same bytes as an
-// identity. Head: a byte; 1: the bytes are DER, which the target puts into PEM; its half, modulo 4: which of the four.
+// Reading a certificate, a request, a revocation list, or the certificate of a list's authority, and the same bytes as
+// an identity. Head: a byte; 1: the bytes are DER, which the target puts into PEM; its half, modulo 4: which of the
+// four.
 void FuzzCertificates(const char* row, const uint8_t* data, size_t size);
 
 // Reading what a client, or the coordinator, sends in one session: the largest payload that is allowed (2 bytes), then
