@@ -3,7 +3,6 @@
 #   docker build -t terse:local .                              terse-coordinator, terse-client and tersectl
 #   docker build -t tersectl:local --target tersectl .         tersectl alone: small, without LibTorch
 #   docker build -t terse-fleet:local --target fleet .         the first, and what shapes a container's link (deploy/compose)
-#   docker build -t terse-prometheus:local --target prometheus .   Debian's Prometheus, for where no registry is
 #
 # Without a registry, deploy/base_image.sh makes the base image on the machine. In a closed network give the package
 # sources as build arguments: --build-arg APT_MIRROR=http://mirror.example/debian --build-arg http_proxy=...
@@ -44,13 +43,6 @@ COPY --from=build /src/build/release/bin/tersectl /usr/local/bin/
 COPY LICENSE /usr/share/doc/terse/LICENSE
 USER terse
 ENTRYPOINT ["tersectl"]
-
-FROM packages AS prometheus
-RUN apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends prometheus && \
-    rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/*
-USER prometheus
-EXPOSE 9090
-ENTRYPOINT ["prometheus"]
 
 FROM packages AS runtime
 RUN /usr/local/lib/terse/packages.sh runtime && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/* && \

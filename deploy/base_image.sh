@@ -50,7 +50,8 @@ check_tools() {
   [[ -z "$apt_conf" || -r "$apt_conf" ]] || fail "--apt-conf: cannot read '$apt_conf'"
 }
 
-# What debian:bookworm-slim also leaves out or sets: no documentation, no package caches, no recommended packages.
+# What debian:bookworm-slim also leaves out or sets: no documentation, no package caches, no recommended packages, no
+# syncs while packages are unpacked.
 write_configuration() {
   local root=$1
   cat >"$root/etc/dpkg/dpkg.cfg.d/slim" <<'CONF'
@@ -59,6 +60,7 @@ path-exclude /usr/share/man/*
 path-exclude /usr/share/info/*
 path-exclude /usr/share/locale/*
 path-include /usr/share/doc/*/copyright
+force-unsafe-io
 CONF
   cat >"$root/etc/apt/apt.conf.d/99slim" <<'CONF'
 APT::Install-Recommends "false";

@@ -75,10 +75,10 @@ find_docker() {
   fi
 }
 
-# build_target TARGET IMAGE: of the Dockerfile.
-build_target() {
-  docker build --force-rm --target "$1" -t "$2" "$root" >"$root/build/image.log" 2>&1 </dev/null ||
-    fail "the image $2 did not build; see $root/build/image.log" "$root/build/image.log"
+# docker_build IMAGE ARGUMENT...: quiet.
+docker_build() {
+  local log=$root/build/image.log
+  docker build --force-rm -t "$@" >"$log" 2>&1 </dev/null || fail "the image $1 did not build; see $log" "$log"
 }
 
 build_image() {
@@ -92,8 +92,8 @@ build_image() {
     fail "no base image $base_image and no registry to take it from; run deploy/base_image.sh first" "$log"
   fi
   say "building the images $image and $prometheus_image (the first time takes minutes)"
-  build_target prometheus "$prometheus_image"
-  build_target fleet "$image"
+  docker_build "$prometheus_image" -f "$here/compose/prometheus.Dockerfile" "$here/compose"
+  docker_build "$image" --target fleet "$root"
   say "image $image, $(docker image inspect --format '{{.Size}}' "$image" | awk '{printf "%.2f GB", $1 / 1e9}'), after \
 $((SECONDS - begin)) s"
 }

@@ -50,7 +50,7 @@ find_link() {
   address=$(echo "$route" | sed -n 's/.* src \([^ ]*\).*/\1/p')
 }
 
-# Containers of a fleet have addresses one after the other, so that each class has as many.
+# Containers of a fleet have addresses one after the other, so that each class has about as many.
 class_by_address() {
   # shellcheck disable=SC2086  # a list
   set -- ${LINKS:-fast 4g 3g flaky}
