@@ -44,8 +44,17 @@ COPY LICENSE /usr/share/doc/terse/LICENSE
 USER terse
 ENTRYPOINT ["tersectl"]
 
+# Only the libraries that the programs load: the packages of Debian's LibTorch bring LLVM, Mesa and others besides.
+FROM packages AS libraries
+RUN find /usr/lib >/tmp/base && /usr/local/lib/terse/packages.sh runtime
+COPY --from=build /src/build/release/bin/terse-coordinator /src/build/release/bin/terse-client /usr/local/bin/
+RUN mkdir /libraries && for program in /usr/local/bin/terse-*; do ldd "$program"; done | \
+    sed -n 's#.* => \(/usr\)\{0,1\}\(/lib/[^ ]*\) .*#/usr\2#p' | sort -u | grep -vxFf /tmp/base | \
+    xargs cp --dereference --parents --target-directory /libraries
+
 FROM packages AS runtime
-RUN /usr/local/lib/terse/packages.sh runtime && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/* && \
+COPY --from=libraries /libraries /
+RUN ldconfig && \
     useradd --system --uid 10001 --no-create-home --home-dir /state --shell /usr/sbin/nologin terse && \
     install -d -o terse -g terse -m 0750 /state
 COPY --from=build /src/build/release/bin/terse-coordinator /src/build/release/bin/terse-client \
