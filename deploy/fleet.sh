@@ -103,7 +103,7 @@ compose() {
   [[ -z "$data" ]] || files+=(-f "$here/compose/data.yml")
   TERSE_IMAGE=$image TERSE_PROMETHEUS_IMAGE=$prometheus_image TERSE_FLEET=$fleet TERSE_DATA=$data TERSE_LINKS=$links \
     TERSE_DASHBOARD=${TERSE_DASHBOARD:-127.0.0.1:0} TERSE_PROMETHEUS=${TERSE_PROMETHEUS:-127.0.0.1:0} COMPOSE_IGNORE_ORPHANS=1 \
-    "${compose_command[@]}" -p "$project" "${files[@]}" "$@" </dev/null
+    "${compose_command[@]}" -p "$project" "${files[@]}" "$@" </dev/null 2>>"$run_folder/logs/compose.log"
 }
 
 in_coordinator() {
@@ -140,16 +140,17 @@ fail_with_container() {
 
 start_fleet() {
   local log=$run_folder/logs/compose.log
-  if ! compose up --detach --no-build --scale "client=$clients" >"$log" 2>&1; then
+  if ! compose up --detach --no-build --scale "client=$clients" >>"$log"; then
     coordinator=$(compose ps -q coordinator 2>/dev/null || true)
     [[ -z "$coordinator" ]] || docker logs "$coordinator" >>"$log" 2>&1 || true
     fail "the containers did not start" "$log"
   fi
   coordinator=$(compose ps -q coordinator)
   mapfile -t client_ids < <(compose ps -q client)
-  say "the dashboard is https://$(docker port "$coordinator" 7780), for who has $fleet/observer (docs/CONTAINERS.md)"
   [[ -n "$coordinator" && ${#client_ids[@]} -eq $clients ]] ||
     fail "${#client_ids[@]} of $clients clients and the coordinator '$coordinator' were started" "$log"
+  wait_for_coordinator
+  say "the dashboard is https://$(docker port "$coordinator" 7780), for who has $fleet/observer (docs/CONTAINERS.md)"
 }
 
 # Nobody may end before the run does, except a client that has seen the run's end.
@@ -163,6 +164,15 @@ check_containers() {
     [[ "$state" == running* || "$state" == 'exited 0' ]] ||
       fail_with_container "client-${id:0:12}" "$id" "client ${id:0:12} ended before the run did ($state)"
   done
+}
+
+wait_for_coordinator() {
+  for _ in {1..60}; do
+    check_containers
+    ! in_coordinator status >/dev/null 2>&1 || return 0
+    sleep 1
+  done
+  fail_with_container coordinator "$coordinator" "the coordinator did not answer within a minute"
 }
 
 follow() {
