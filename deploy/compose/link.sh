@@ -84,8 +84,9 @@ case "${1:---help}" in
 esac
 find_link "${LINK_TO:-coordinator}"
 class=${LINK:-$(class_by_address)}
-# shellcheck disable=SC2046  # three words
-set -- $(rates_of "$class") "$@"
+rates=$(rates_of "$class")
+# shellcheck disable=SC2086  # three words
+set -- $rates "$@"
 up=$1 down=$2 loss=$3
 shift 3
 [ "$up" = 0 ] || limit "$up" "$down"
