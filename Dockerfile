@@ -38,7 +38,8 @@ RUN cmake --preset release -DBUILD_TESTING=OFF -DTERSE_BENCH=OFF && \
 
 FROM packages AS tersectl
 RUN /usr/local/lib/terse/packages.sh tersectl && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/* && \
-    useradd --system --uid 10001 --no-create-home --home-dir /state --shell /usr/sbin/nologin terse
+    groupadd --system --gid 10001 terse && \
+    useradd --system --uid 10001 --gid terse --no-create-home --home-dir /state --shell /usr/sbin/nologin terse
 COPY --from=build /src/build/release/bin/tersectl /usr/local/bin/
 COPY LICENSE /usr/share/doc/terse/LICENSE
 USER terse
@@ -55,7 +56,8 @@ RUN mkdir /libraries && for program in /usr/local/bin/terse-*; do ldd "$program"
 FROM packages AS runtime
 COPY --from=libraries /libraries /
 RUN ldconfig && \
-    useradd --system --uid 10001 --no-create-home --home-dir /state --shell /usr/sbin/nologin terse && \
+    groupadd --system --gid 10001 terse && \
+    useradd --system --uid 10001 --gid terse --no-create-home --home-dir /state --shell /usr/sbin/nologin terse && \
     install -d -o terse -g terse -m 0750 /state
 COPY --from=build /src/build/release/bin/terse-coordinator /src/build/release/bin/terse-client \
   /src/build/release/bin/tersectl /usr/local/bin/
