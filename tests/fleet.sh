@@ -128,6 +128,14 @@ start_fleet() {
   [[ ${#members[@]} -eq $clients ]] || fail "${#members[@]} of $clients clients were started" "$work/compose.log"
 }
 
+# Prometheus' own tool: each alert fires when it should, and none while all is well.
+test_alerts() {
+  mkdir -p "$work/alerts"
+  cp "$root/deploy/monitoring/alerts.yml" "$root/tests/monitoring/alerts_test.yml" "$work/alerts/"
+  docker run --rm --user 0 --network none --volume "$work/alerts:/alerts:ro" --workdir /alerts --entrypoint promtool \
+    $prometheus_image test rules alerts_test.yml
+}
+
 # How many clients have the link class $1, as they say.
 of_class() {
   local member count=0
@@ -302,6 +310,7 @@ main() {
   trap 'exit 130' INT TERM
   local begin=$SECONDS
   [[ $build -eq 0 ]] || { step "images"; build_images; }
+  check "each alert fires when it should" test_alerts
   step "a fleet of $clients clients"
   start_fleet
   soon "all clients enrolled and joined" has_clients $clients
