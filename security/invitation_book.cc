@@ -142,15 +142,19 @@ absl::StatusOr<absl::optional<IssuedCertificate>> InvitationBook::FindValid(cons
   return found == issued.rend() ? absl::nullopt : absl::make_optional(*found);
 }
 
-absl::Status InvitationBook::Admit(const InvitationRecord& record, const std::string& name,
-                                   const std::string& key_hash) const {
+absl::Status InvitationBook::Admit(const InvitationRecord& record, const std::string& name, const std::string& key_hash,
+                                   bool has_certificate) const {
+  const bool is_open = authority_->Now() < record.until;
   const std::string guests = FilePath(folder_, record.id);
   if (absl::c_linear_search(record.keys, key_hash)) {
     TERSE_ASSIGN_OR_RETURN(const std::string known, PosixFiles().Read(FilePath(guests, key_hash), kMaxRecordBytes));
-    if (known == name) return absl::OkStatus();
-    return absl::PermissionDeniedError(absl::StrCat("this key came as '", known, "'; keep that name"));
+    if (known != name) {
+      return absl::PermissionDeniedError(absl::StrCat("this key came as '", known, "'; keep that name"));
+    }
+    // A certificate that has ended since is renewed by the operator, not by an old invitation.
+    return has_certificate || is_open ? absl::OkStatus() : Denied("the invitation's time is over");
   }
-  if (authority_->Now() >= record.until) return Denied("the invitation's time is over");
+  if (!is_open) return Denied("the invitation's time is over");
   if (static_cast<int64_t>(record.keys.size()) >= record.terms.guests) {
     return Denied(absl::StrCat("the invitation is used up: it was for ", record.terms.guests,
                                record.terms.guests == 1 ? " client" : " clients"));
@@ -181,7 +185,7 @@ absl::StatusOr<std::string> InvitationBook::Enrol(absl::string_view secret, absl
         absl::StrCat("another device is client '", name,
                      "'; take another name, or have its certificate revoked (tersectl pki revoke ", name, ")"));
   }
-  TERSE_RETURN_IF_ERROR(Admit(*record, name, key_hash));
+  TERSE_RETURN_IF_ERROR(Admit(*record, name, key_hash, valid.has_value()));
   return valid.has_value() ? authority_->CertificatePem(valid->facts.serial)
                            : authority_->Issue(request_pem, record->terms.lifetime);
 }

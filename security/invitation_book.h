@@ -45,10 +45,10 @@ class InvitationBook {
   absl::StatusOr<Invitation> Invite(const std::string& address, const InvitationTerms& terms);
 
   // The certificate, PEM, of a client who shows the secret and a request. Each guest is written down before it gets
-  // anything, and gets the same certificate when it asks again with the same key, also later: an answer may be lost.
-  // PERMISSION_DENIED for a secret that is unknown, out of time or used up, another role than client, or a name for
-  // which the invitation is not; ALREADY_EXISTS when somebody else has a valid certificate of that name; statuses of
-  // ReadRequest.
+  // anything, and gets the same certificate when it asks again with the same key, as long as that is valid: an answer
+  // may be lost. PERMISSION_DENIED for a secret that is unknown, out of time or used up, another role than client, or a
+  // name for which the invitation is not; ALREADY_EXISTS when somebody else has a valid certificate of that name;
+  // statuses of ReadRequest.
   absl::StatusOr<std::string> Enrol(absl::string_view secret, absl::string_view request_pem);
 
   // By id. DATA_LOSS naming a file that is damaged.
@@ -60,7 +60,8 @@ class InvitationBook {
   absl::StatusOr<InvitationRecord> Read(const std::string& id) const;
   absl::StatusOr<absl::optional<IssuedCertificate>> FindValid(const Identity& identity) const;
   // Writes the guest down, unless it is; PERMISSION_DENIED when there is no place.
-  absl::Status Admit(const InvitationRecord& record, const std::string& name, const std::string& key_hash) const;
+  absl::Status Admit(const InvitationRecord& record, const std::string& name, const std::string& key_hash,
+                     bool has_certificate) const;
 
   Authority* const authority_;
   KnownCertificates* const known_;

@@ -98,6 +98,19 @@ TEST_F(InvitationTest, WhoAsksAgainGetsTheSame) {
   EXPECT_TRUE(absl::IsPermissionDenied(Come(secret, "edge-2", key).status())) << "one key, one name";
 }
 
+TEST_F(InvitationTest, AnOldInvitationRenewsNothing) {
+  InvitationTerms terms;
+  terms.lifetime = absl::Hours(1);
+  const std::string secret = Invite(terms);
+  const std::string key = NewKey();
+  ASSERT_TRUE(Come(secret, "edge-1", key).ok());
+  clock_.Advance(2 * 3600);
+  EXPECT_TRUE(Come(secret, "edge-1", key).ok()) << "it is open still";
+  clock_.Advance(24 * 3600);
+  EXPECT_TRUE(absl::IsPermissionDenied(Come(secret, "edge-1", key).status()));
+  EXPECT_EQ(authority_->List()->size(), 2u);
+}
+
 // A guest is written down first, so that a death in between gives nobody a second certificate.
 TEST_F(InvitationTest, ADeathBeforeTheCertificateCostsNothing) {
   const std::string secret = Invite();
