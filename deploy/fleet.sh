@@ -117,7 +117,8 @@ remove_fleet() {
   compose logs --no-color >"$run_folder/logs/fleet.log" 2>&1 || true
   compose down --volumes --timeout 10 >>"$run_folder/logs/compose.log" 2>&1 || true
   # It belongs to the containers' user.
-  docker run --rm --user 0 --network none --volume "$run_folder:/run" --entrypoint rm "$image" -rf /run/fleet || true
+  docker run --rm --user 0 --network none --volume "$run_folder:/run" --entrypoint rm "$image" -rf /run/fleet ||
+    printf '%s: remove %s yourself: it holds the keys of the fleet\n' "$TERSE_PROGRAM" "$fleet" >&2
 }
 
 interrupted() {

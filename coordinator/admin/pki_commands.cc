@@ -48,10 +48,6 @@ absl::StatusOr<CertificateRequest> Wanted(const PkiOptions& options, const PkiFo
   return request;
 }
 
-void PrintWritten(const std::vector<std::string>& written, const Terminal& terminal) {
-  *terminal.out << "written: " << absl::StrJoin(written, ", ") << "\n";
-}
-
 // The certificate and what its holder needs of the authority.
 absl::Status WriteCertificate(const PkiFolder& folder, const Authority& authority, Role role,
                               const std::string& certificate, std::vector<std::string>* written) {

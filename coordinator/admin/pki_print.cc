@@ -38,6 +38,10 @@ Json FactsJson(const CertificateFacts& facts) {
           {"expires_us", absl::ToUnixMicros(facts.not_after)}};
 }
 
+void PrintWritten(const std::vector<std::string>& written, const Terminal& terminal) {
+  *terminal.out << "written: " << absl::StrJoin(written, ", ") << "\n";
+}
+
 void PrintFacts(const CommandOptions& options, const CertificateFacts& facts, const std::vector<std::string>& written,
                 const std::string& next, const Terminal& terminal) {
   if (options.json) {
@@ -46,7 +50,7 @@ void PrintFacts(const CommandOptions& options, const CertificateFacts& facts, co
     return PrintJson(json, terminal);
   }
   *terminal.out << FactsText(facts) << "\n";
-  *terminal.out << "written: " << absl::StrJoin(written, ", ") << "\n";
+  PrintWritten(written, terminal);
   *terminal.out << next << "\n";
 }
 

@@ -21,6 +21,7 @@ std::string LeftText(absl::Duration left);
 std::string WhoText(const Identity& identity);
 std::string FactsText(const CertificateFacts& facts);
 nlohmann::ordered_json FactsJson(const CertificateFacts& facts);
+void PrintWritten(const std::vector<std::string>& written, const Terminal& terminal);
 // What a certificate is, where it was written, and what comes next.
 void PrintFacts(const CommandOptions& options, const CertificateFacts& facts, const std::vector<std::string>& written,
                 const std::string& next, const Terminal& terminal);
