@@ -40,12 +40,6 @@ std::string PeerOf(int fd) {
   return absl::StrCat("ipv6:[", text, "]:", ntohs(v6->sin6_port));
 }
 
-absl::optional<uint64_t> InodeOf(int fd) {
-  struct stat info;
-  if (fstat(fd, &info) != 0 || !S_ISSOCK(info.st_mode)) return absl::nullopt;
-  return info.st_ino;
-}
-
 // The kernel's numbers (include/net/tcp_states.h); the C library's header that names them clashes with its tcp_info.
 constexpr int kTimeWait = 6, kClosed = 7, kCloseWait = 8, kLastAck = 9, kClosing = 11;
 
@@ -57,6 +51,12 @@ bool HasFin(const tcp_info& info) {
 
 }  // namespace
 
+absl::optional<uint64_t> SocketInode(int fd) {
+  struct stat info;
+  if (fstat(fd, &info) != 0 || !S_ISSOCK(info.st_mode)) return absl::nullopt;
+  return info.st_ino;
+}
+
 // gRPC percent-encodes the brackets of an IPv6 peer.
 WireMeter::WireMeter(std::string peer) : peer_(absl::StrReplaceAll(peer, {{"%5B", "["}, {"%5D", "]"}})) {}
 
@@ -66,7 +66,7 @@ void WireMeter::Find() {
   while (const dirent* entry = readdir(directory.get())) {
     if (entry->d_name[0] == '.') continue;
     const int fd = std::atoi(entry->d_name);
-    const absl::optional<uint64_t> inode = InodeOf(fd);
+    const absl::optional<uint64_t> inode = SocketInode(fd);
     if (inode.has_value() && PeerOf(fd) == peer_) sockets_.push_back({fd, *inode});
   }
 }
@@ -76,7 +76,7 @@ WireBytes WireMeter::Read() {
   WireBytes now;
   for (const Socket& socket : sockets_) {
     // A descriptor may have been closed and given to another connection since it was found.
-    if (InodeOf(socket.fd) != absl::optional<uint64_t>(socket.inode)) continue;
+    if (SocketInode(socket.fd) != absl::optional<uint64_t>(socket.inode)) continue;
     tcp_info info;
     std::memset(&info, 0, sizeof info);
     socklen_t length = sizeof info;

@@ -8,7 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/optional.h"
+
 namespace terse {
+
+// The number of the socket behind a descriptor, which no other open one has: who keeps both knows later whether the
+// descriptor was closed and given to something else meanwhile. nullopt when it is no socket, or closed.
+absl::optional<uint64_t> SocketInode(int fd);
 
 struct WireBytes {
   int64_t sent = 0;      // by this process, acknowledged or under way

@@ -313,7 +313,7 @@ CREATE TABLE refused (
 ) STRICT, WITHOUT ROWID;
 )sql";
 
-// Step i leads from version i to i + 1. A step that was released never changes.
+// A step that was released never changes.
 constexpr const char* kMigrations[] = {kVersion1, kVersion2, kVersion3, kVersion4, kVersion5, kVersion6, kVersion7};
 static_assert(std::size(kMigrations) == kSchemaVersion);
 
@@ -325,20 +325,23 @@ absl::StatusOr<int64_t> UserVersion(SqliteDb& db) {
 
 }  // namespace
 
-absl::Status MigrateSchema(SqliteDb& db) {
-  TERSE_ASSIGN_OR_RETURN(int64_t version, UserVersion(db));
-  if (version < 0 || version > kSchemaVersion) {
-    return absl::FailedPreconditionError(absl::StrCat(db.path(), " has schema version ", version,
-                                                      " and this program knows versions up to ", kSchemaVersion,
+absl::Status Migrate(SqliteDb& db, absl::Span<const char* const> steps) {
+  TERSE_ASSIGN_OR_RETURN(const int64_t begin, UserVersion(db));
+  const int64_t newest = static_cast<int64_t>(steps.size());
+  if (begin < 0 || begin > newest) {
+    return absl::FailedPreconditionError(absl::StrCat(db.path(), " has schema version ", begin,
+                                                      " and this program knows versions up to ", newest,
                                                       "; use the program that wrote it, or a newer one"));
   }
-  for (; version < kSchemaVersion; ++version) {
+  for (int64_t version = begin; version < newest; ++version) {
     TERSE_RETURN_IF_ERROR(db.InTransaction([&]() -> absl::Status {
-      TERSE_RETURN_IF_ERROR(db.Script(kMigrations[version]));
+      TERSE_RETURN_IF_ERROR(db.Script(steps[version]));
       return db.Script(absl::StrCat("PRAGMA user_version=", version + 1));
     }));
   }
   return absl::OkStatus();
 }
+
+absl::Status MigrateSchema(SqliteDb& db) { return Migrate(db, kMigrations); }
 
 }  // namespace terse

@@ -1,8 +1,9 @@
-// The tables of run.sqlite and their migrations. Internal to storage/; documented in storage/SCHEMA.md.
+// The tables of run.sqlite, and migrations of any database. Internal to storage/; documented in storage/SCHEMA.md.
 #ifndef TERSE_STORAGE_SCHEMA_H_
 #define TERSE_STORAGE_SCHEMA_H_
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "storage/sqlite_db.h"
 
 namespace terse {
@@ -10,8 +11,10 @@ namespace terse {
 // Newest schema that this program knows: PRAGMA user_version.
 constexpr int kSchemaVersion = 7;
 
-// Brings the database to kSchemaVersion, one transaction for each step. FAILED_PRECONDITION when a newer program wrote
-// it; otherwise as SqliteDb.
+// Brings the database to the version after the last of `steps`, one transaction for each: the SQL of step i leads from
+// version i to i + 1. FAILED_PRECONDITION when a newer program wrote it; otherwise as SqliteDb.
+absl::Status Migrate(SqliteDb& db, absl::Span<const char* const> steps);
+// The same for run.sqlite, to kSchemaVersion.
 absl::Status MigrateSchema(SqliteDb& db);
 
 }  // namespace terse

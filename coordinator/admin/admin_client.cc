@@ -154,6 +154,14 @@ absl::StatusOr<std::vector<v1::Client>> AdminClient::ListClients() {
   return std::vector<v1::Client>(reply.clients().begin(), reply.clients().end());
 }
 
+absl::StatusOr<std::vector<v1::AuditRecord>> AdminClient::ListAudit(uint32_t newest) {
+  v1::AuditRequest request;
+  request.set_newest(newest);
+  v1::AuditReply reply;
+  TERSE_RETURN_IF_ERROR(ToAbsl(stub_->ListAudit(NewContext(true).get(), request, &reply)));
+  return std::vector<v1::AuditRecord>(reply.records().begin(), reply.records().end());
+}
+
 absl::StatusOr<v1::EventsReply> AdminClient::ListEvents(uint32_t newest) {
   v1::EventsRequest request;
   request.set_newest(newest);

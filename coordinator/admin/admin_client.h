@@ -43,6 +43,8 @@ class AdminClient {
   // At most `limit` events, from the first on whose id is greater than `after`. OUT_OF_RANGE when the run has no event
   // `after`, unless that is 0.
   absl::StatusOr<v1::EventsReply> ListEventsAfter(uint64_t after, uint32_t limit);
+  // The newest so many records of the whole coordinator, oldest first.
+  absl::StatusOr<std::vector<v1::AuditRecord>> ListAudit(uint32_t newest);
   // Calls `on_round` for every settled round from `first` on and returns OK when the run has ended. No timeout.
   absl::Status Watch(uint64_t first, const std::function<void(const v1::Round&)>& on_round);
   // These return the state of the run.

@@ -112,6 +112,10 @@ void AddQueries(CLI::App& app, Invocation* invocation) {
       ->capture_default_str();
   events->add_flag("-f,--follow", options.follow, "Go on with what happens from now on, until the run ends");
   AddPatience(events, &options.patience_seconds);
+  CLI::App* audit = AddRemote(app, "audit", "Who did what and who was refused, of all runs", ShowAudit, invocation);
+  audit->add_option("--newest", options.newest_records, "The newest so many")
+      ->check(CLI::Range(uint32_t{1}, uint32_t{10000}))
+      ->capture_default_str();
   CLI::App* ledger = AddRemote(app, "ledger", "Bytes by round, client and direction", ShowLedger, invocation);
   ledger->add_option("--first", options.first, "First round")->check(CLI::NonNegativeNumber);
   ledger->add_option("--last", options.last, "Last round; 0: the newest")->check(CLI::NonNegativeNumber);

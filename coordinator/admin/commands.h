@@ -52,7 +52,8 @@ struct CommandOptions {
   uint64_t last = 0;    // rounds, ledger
   uint64_t newest = 0;  // rounds
   uint32_t newest_events = 100;
-  bool follow = false;  // events
+  uint32_t newest_records = 100;  // audit
+  bool follow = false;            // events
   bool csv = false;
   bool why = false;  // rounds
   bool shutdown = false;
@@ -81,6 +82,7 @@ absl::Status ShowClients(AdminClient& client, const CommandOptions& options, con
 absl::Status ChangeClient(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 // With `follow`, goes on as WatchRun until the run has ended; OUT_OF_RANGE when it was replaced meanwhile.
 absl::Status ShowEvents(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
+absl::Status ShowAudit(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 absl::Status ShowLedger(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 absl::Status ShowSummary(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 // Returns when the run has ended. A coordinator that goes away is called again until it was silent for

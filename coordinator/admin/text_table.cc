@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
@@ -31,6 +32,11 @@ absl::string_view ColorOf(absl::string_view state) {
 std::string WithStateColor(absl::string_view text, absl::string_view state) {
   const absl::string_view color = ColorOf(state);
   return color.empty() ? std::string(text) : absl::StrCat(color, text, kReset);
+}
+
+void TextTable::AddRow(std::vector<std::string> cells) {
+  for (std::string& cell : cells) std::replace_if(cell.begin(), cell.end(), absl::ascii_iscntrl, '?');
+  rows_.push_back(std::move(cells));
 }
 
 std::string TextTable::Render(bool color) const {

@@ -22,8 +22,8 @@ class TextTable {
 
   explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  // One cell for each column.
-  void AddRow(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  // One cell for each column. Control characters, with which a name or a reason could steer the terminal, become '?'.
+  void AddRow(std::vector<std::string> cells);
 
   // With `color`, titles are bold and words for states get the color of StateColor.
   std::string Render(bool color) const;

@@ -109,7 +109,7 @@ grpc::Status AdminService::With(const std::string& run,
   return ToGrpc(host.ok() ? (*host)->Use(use) : host.status());
 }
 
-grpc::Status AdminService::CreateRun(grpc::ServerContext*, grpc::ServerReader<v1::CreateRunRequest>* reader,
+grpc::Status AdminService::CreateRun(grpc::ServerContext* context, grpc::ServerReader<v1::CreateRunRequest>* reader,
                                      v1::CreateRunReply* reply) {
   v1::RunConfig config;
   std::string module;
@@ -121,6 +121,11 @@ grpc::Status AdminService::CreateRun(grpc::ServerContext*, grpc::ServerReader<v1
     }
     module.append(request.module());
   }
+  return MakeRun(context, config, module, reply);
+}
+
+grpc::Status AdminService::MakeRun(grpc::ServerContext*, const v1::RunConfig& config, const std::string& module,
+                                   v1::CreateRunReply* reply) {
   const absl::StatusOr<RunHost*> run = runs_->Create(config, module);
   if (!run.ok()) return ToGrpc(run.status());
   reply->set_run((*run)->name());

@@ -46,6 +46,11 @@ class AdminService : public v1::Admin::Service {
   grpc::Status Export(grpc::ServerContext*, const v1::ExportRequest* request,
                       grpc::ServerWriter<v1::ExportChunk>* writer) override;
 
+ protected:
+  // What CreateRun does with the whole request.
+  virtual grpc::Status MakeRun(grpc::ServerContext* context, const v1::RunConfig& config, const std::string& module,
+                               v1::CreateRunReply* reply);
+
  private:
   // Finds the run and calls `use` while its store is open.
   grpc::Status With(const std::string& run, absl::FunctionRef<absl::Status(const RunHost::Live&)> use) const;

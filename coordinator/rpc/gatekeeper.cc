@@ -15,8 +15,8 @@ namespace {
 // Books a call from its first metadata to its end.
 class BookedCall : public grpc::experimental::Interceptor {
  public:
-  BookedCall(std::shared_ptr<Gatekeeper> gatekeeper, grpc::ServerContextBase* call)
-      : gatekeeper_(std::move(gatekeeper)), call_(call) {}
+  BookedCall(std::shared_ptr<Gatekeeper> gatekeeper, grpc::experimental::ServerRpcInfo* info)
+      : gatekeeper_(std::move(gatekeeper)), call_(info->server_context()), method_(info->method()) {}
 
   void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
     using Hook = grpc::experimental::InterceptionHookPoints;
@@ -29,11 +29,12 @@ class BookedCall : public grpc::experimental::Interceptor {
  private:
   void Book() {
     const absl::StatusOr<absl::optional<CertificateFacts>> peer = PeerCertificate(*call_->auth_context());
-    if (peer.ok() && peer->has_value()) gatekeeper_->Book(call_, **peer);
+    if (peer.ok() && peer->has_value()) gatekeeper_->Book(call_, method_, **peer);
   }
 
   const std::shared_ptr<Gatekeeper> gatekeeper_;
   grpc::ServerContextBase* const call_;
+  const char* const method_;  // gRPC's; it outlives the call
 };
 
 class CallBook : public grpc::experimental::ServerInterceptorFactoryInterface {
@@ -41,7 +42,7 @@ class CallBook : public grpc::experimental::ServerInterceptorFactoryInterface {
   explicit CallBook(std::shared_ptr<Gatekeeper> gatekeeper) : gatekeeper_(std::move(gatekeeper)) {}
 
   grpc::experimental::Interceptor* CreateServerInterceptor(grpc::experimental::ServerRpcInfo* info) override {
-    return new BookedCall(gatekeeper_, info->server_context());
+    return new BookedCall(gatekeeper_, info);
   }
 
  private:
@@ -50,13 +51,17 @@ class CallBook : public grpc::experimental::ServerInterceptorFactoryInterface {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Gatekeeper>> Gatekeeper::Open(const std::string& tls_directory, Clock* clock) {
+absl::StatusOr<std::shared_ptr<Gatekeeper>> Gatekeeper::Open(const std::string& tls_directory, Clock* clock,
+                                                             RefusalSink on_refusal) {
   TERSE_ASSIGN_OR_RETURN(std::shared_ptr<LiveTlsDirectory> files, LiveTlsDirectory::Open(tls_directory, clock));
-  return std::shared_ptr<Gatekeeper>(new Gatekeeper(std::move(files), clock));
+  return std::shared_ptr<Gatekeeper>(new Gatekeeper(std::move(files), clock, std::move(on_refusal)));
 }
 
-Gatekeeper::Gatekeeper(std::shared_ptr<LiveTlsDirectory> files, Clock* clock)
-    : files_(std::move(files)), clock_(clock), thread_([this] { WatchUntilClosed(); }) {}
+Gatekeeper::Gatekeeper(std::shared_ptr<LiveTlsDirectory> files, Clock* clock, RefusalSink on_refusal)
+    : files_(std::move(files)),
+      clock_(clock),
+      on_refusal_(std::move(on_refusal)),
+      thread_([this] { WatchUntilClosed(); }) {}
 
 void Gatekeeper::Close() {
   {
@@ -69,13 +74,21 @@ void Gatekeeper::Close() {
 absl::Status Gatekeeper::Check(absl::string_view certificate_pem, absl::string_view method) const {
   const absl::StatusOr<CertificateFacts> peer = ReadCertificate(certificate_pem);
   if (!peer.ok()) {
-    return absl::UnauthenticatedError(
-        absl::StrCat("the certificate is not one of this fleet: ", peer.status().message()));
+    return Refuse(nullptr, method,
+                  absl::UnauthenticatedError(
+                      absl::StrCat("the certificate is not one of this fleet: ", peer.status().message())));
   }
-  TERSE_RETURN_IF_ERROR(CheckValid(*peer));
+  if (absl::Status invalid = CheckValid(*peer); !invalid.ok()) return Refuse(&*peer, method, std::move(invalid));
   if (MayCall(peer->identity.role, method)) return absl::OkStatus();
-  return absl::PermissionDeniedError(absl::StrCat("'", peer->identity.name, "' is ", RoleName(peer->identity.role),
-                                                  " by its certificate, which may not call ", method));
+  return Refuse(
+      &*peer, method,
+      absl::PermissionDeniedError(absl::StrCat("'", peer->identity.name, "' is ", RoleName(peer->identity.role),
+                                               " by its certificate, which may not call ", method)));
+}
+
+absl::Status Gatekeeper::Refuse(const CertificateFacts* peer, absl::string_view method, absl::Status why) const {
+  if (on_refusal_) on_refusal_(peer, method, why);
+  return why;
 }
 
 absl::Status Gatekeeper::CheckValid(const CertificateFacts& peer) const {
@@ -92,11 +105,11 @@ absl::Status Gatekeeper::CheckValid(const CertificateFacts& peer) const {
   return absl::OkStatus();
 }
 
-void Gatekeeper::Book(grpc::ServerContextBase* call, const CertificateFacts& peer) {
+void Gatekeeper::Book(grpc::ServerContextBase* call, const std::string& method, const CertificateFacts& peer) {
   {
     absl::MutexLock lock(&mutex_);
     if (CheckValid(peer).ok()) {
-      open_calls_[call] = peer;
+      open_calls_[call] = {method, peer};
       return;
     }
   }
@@ -134,8 +147,8 @@ void Gatekeeper::CancelInvalid() {
   std::vector<grpc::ServerContextBase*> invalid;
   {
     absl::MutexLock lock(&mutex_);
-    for (const auto& [call, peer] : open_calls_) {
-      if (!CheckValid(peer).ok()) invalid.push_back(call);
+    for (const auto& [call, open] : open_calls_) {
+      if (!CheckValid(open.peer).ok()) invalid.push_back(call);
     }
   }
   for (grpc::ServerContextBase* call : invalid) {
@@ -150,9 +163,11 @@ bool Gatekeeper::BeginCancelling(grpc::ServerContextBase* call) {
   absl::MutexLock lock(&mutex_);
   const auto open = open_calls_.find(call);
   if (open == open_calls_.end()) return false;
-  const absl::Status status = CheckValid(open->second);
+  const CertificateFacts& peer = open->second.peer;
+  const absl::Status status = CheckValid(peer);
   if (status.ok()) return false;  // another call by now
-  spdlog::warn("ending a call of '{}': {}", open->second.identity.name, std::string(status.message()));
+  spdlog::warn("ending a call of '{}': {}", peer.identity.name, std::string(status.message()));
+  Refuse(&peer, open->second.method, status).IgnoreError();
   cancelling_ = call;
   open_calls_.erase(open);
   return true;

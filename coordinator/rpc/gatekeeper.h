@@ -2,6 +2,7 @@
 #ifndef TERSE_COORDINATOR_RPC_GATEKEEPER_H_
 #define TERSE_COORDINATOR_RPC_GATEKEEPER_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -18,13 +19,19 @@
 
 namespace terse {
 
+// A call that was refused, or ended before its own end: whose it was, nullptr for a certificate that names nobody, the
+// method and why. Called in gRPC's threads, so it must not wait.
+using RefusalSink =
+    std::function<void(const CertificateFacts* peer, absl::string_view method, const absl::Status& why)>;
+
 // Decides about every call of a TLS connection when it begins, and ends those that are open when their certificate is
 // revoked or expires. A thread refreshes the TLS folder and looks at the clock every kTlsReloadSeconds; trouble with
 // the folder is an error in the log, once. Thread-safe.
 class Gatekeeper {
  public:
-  // Statuses of LiveTlsDirectory::Open. `clock` must live until Close.
-  static absl::StatusOr<std::shared_ptr<Gatekeeper>> Open(const std::string& tls_directory, Clock* clock);
+  // Statuses of LiveTlsDirectory::Open. `clock` and what `on_refusal` uses must live until Close.
+  static absl::StatusOr<std::shared_ptr<Gatekeeper>> Open(const std::string& tls_directory, Clock* clock,
+                                                          RefusalSink on_refusal = nullptr);
   ~Gatekeeper() { Close(); }
   // Ends the thread, once no server calls any more: what gRPC still holds of this looks at nothing then.
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -37,11 +44,19 @@ class Gatekeeper {
 
   // Keeps an eye on a call until it is struck out, after which it is not touched again; cancels it at once if its
   // certificate is not valid any more.
-  void Book(grpc::ServerContextBase* call, const CertificateFacts& peer) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Book(grpc::ServerContextBase* call, const std::string& method, const CertificateFacts& peer)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void Strike(grpc::ServerContextBase* call) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  Gatekeeper(std::shared_ptr<LiveTlsDirectory> files, Clock* clock);
+  struct OpenCall {
+    std::string method;
+    CertificateFacts peer;
+  };
+
+  Gatekeeper(std::shared_ptr<LiveTlsDirectory> files, Clock* clock, RefusalSink on_refusal);
+  // Tells the sink, if there is one, and returns `why`.
+  absl::Status Refuse(const CertificateFacts* peer, absl::string_view method, absl::Status why) const;
   // What is wrong with a certificate by itself.
   absl::Status CheckValid(const CertificateFacts& peer) const;
   void WatchUntilClosed() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -52,10 +67,11 @@ class Gatekeeper {
 
   const std::shared_ptr<LiveTlsDirectory> files_;
   Clock* const clock_;
+  const RefusalSink on_refusal_;
   std::string trouble_;  // with the folder, as it was logged last; the thread's own
 
   absl::Mutex mutex_;
-  absl::flat_hash_map<grpc::ServerContextBase*, CertificateFacts> open_calls_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<grpc::ServerContextBase*, OpenCall> open_calls_ ABSL_GUARDED_BY(mutex_);
   // The call that the thread cancels, without the lock: its end may be told in that thread, before TryCancel returns.
   grpc::ServerContextBase* cancelling_ ABSL_GUARDED_BY(mutex_) = nullptr;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/types/optional.h"
 #include "core/status.h"
 #include "proto/channel_settings.h"
 
@@ -20,6 +19,8 @@ namespace {
 constexpr size_t kMaxSocketPath = 107;
 // A connection without a call.
 constexpr int kMaxIdleMilliseconds = 600'000;
+// Of TLS and HTTP/2. With 10 s each way they need some 60.
+constexpr int kHandshakeMilliseconds = 90'000;
 
 // While it lives, new files are their owner's alone. For the start of a process, when no other thread makes files.
 class OwnerOnly {
@@ -55,50 +56,65 @@ absl::Status CheckSocket(const ListenOptions& options) {
                                              "another with ", options.option));
 }
 
-absl::Status CannotListen(const ListenOptions& options) {
+absl::Status CannotListen(const ListenOptions& options, absl::string_view reason) {
   return absl::UnavailableError(
-      IsUnixSocket(options.address)
-          ? absl::StrCat("cannot listen on ", options.address,
-                         ": its folder must exist and be this user's; choose another with ", options.option)
-          : absl::StrCat("cannot listen on ", options.address,
-                         ": the port is in use or the address is not this machine's; choose another with ",
-                         options.option));
+      absl::StrCat("cannot listen on ", options.address, ": ", reason, "; choose another with ", options.option));
+}
+
+void SetOptions(const ListenOptions& options, grpc::ServerBuilder* builder) {
+  SetFleetServerOptions(builder, options.keepalive_seconds);
+  // Of those that may not call anything any more, too.
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kMaxIdleMilliseconds);
+  builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMilliseconds);
+  if (options.gatekeeper == nullptr) return;
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> books;
+  books.push_back(MakeCallBook(options.gatekeeper));
+  builder->experimental().SetInterceptorCreators(std::move(books));
+}
+
+absl::StatusOr<Listener> ListenOnSocket(const ListenOptions& options, grpc::ServerBuilder* builder,
+                                        std::shared_ptr<grpc::ServerCredentials> credentials) {
+  TERSE_RETURN_IF_ERROR(CheckSocket(options));
+  builder->AddListeningPort(options.address, std::move(credentials));
+  const OwnerOnly owner_only;
+  Listener listener{builder->BuildAndStart(), options.address, nullptr};
+  if (listener.server == nullptr) return CannotListen(options, "its folder must exist and be this user's");
+  return listener;
+}
+
+absl::StatusOr<Listener> ListenOnTcp(const ListenOptions& options, grpc::ServerBuilder* builder,
+                                     std::shared_ptr<grpc::ServerCredentials> credentials) {
+  absl::StatusOr<std::unique_ptr<Acceptor>> acceptor = Acceptor::Listen({options.address, options.bounds});
+  if (!acceptor.ok()) return CannotListen(options, acceptor.status().message());
+  using Type = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+  const std::shared_ptr<grpc::experimental::ExternalConnectionAcceptor> door =
+      builder->experimental().AddExternalConnectionAcceptor(Type::FROM_FD, std::move(credentials));
+  Listener listener{builder->BuildAndStart(), (*acceptor)->address(), *std::move(acceptor)};
+  if (listener.server == nullptr) return absl::InternalError("gRPC does not start a server");
+  listener.acceptor->Start([door](int listening, int connected) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+    connection.listener_fd = listening;
+    connection.fd = connected;
+    door->HandleNewConnection(&connection);
+  });
+  return listener;
 }
 
 }  // namespace
 
 absl::StatusOr<Listener> Listen(const ListenOptions& options, grpc::Service* service) {
-  const bool is_socket = IsUnixSocket(options.address);
-  if (is_socket) TERSE_RETURN_IF_ERROR(CheckSocket(options));
   const std::shared_ptr<Gatekeeper>& gatekeeper = options.gatekeeper;
   TERSE_ASSIGN_OR_RETURN(
-      const std::shared_ptr<grpc::ServerCredentials> credentials,
+      std::shared_ptr<grpc::ServerCredentials> credentials,
       ListenWith(options.address, options.insecure, gatekeeper == nullptr ? nullptr : gatekeeper->files(),
                  [gatekeeper](absl::string_view certificate, absl::string_view method) {
                    return gatekeeper->Check(certificate, method);
                  }));
   grpc::ServerBuilder builder;
-  SetFleetServerOptions(&builder, options.keepalive_seconds);
-  // Of those that may not call anything any more, too.
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kMaxIdleMilliseconds);
-  int port = 0;
-  builder.AddListeningPort(options.address, credentials, &port);
+  SetOptions(options, &builder);
   builder.RegisterService(service);
-  if (gatekeeper != nullptr) {
-    std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> books;
-    books.push_back(MakeCallBook(gatekeeper));
-    builder.experimental().SetInterceptorCreators(std::move(books));
-  }
-  Listener listener;
-  {
-    absl::optional<OwnerOnly> owner_only;
-    if (is_socket) owner_only.emplace();
-    listener.server = builder.BuildAndStart();
-  }
-  if (listener.server == nullptr || port == 0) return CannotListen(options);
-  listener.address =
-      is_socket ? options.address : absl::StrCat(options.address.substr(0, options.address.rfind(':')), ":", port);
-  return listener;
+  return IsUnixSocket(options.address) ? ListenOnSocket(options, &builder, std::move(credentials))
+                                       : ListenOnTcp(options, &builder, std::move(credentials));
 }
 
 }  // namespace terse

@@ -12,7 +12,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "coordinator/rpc/admin_service.h"
+#include "coordinator/rpc/audited_admin_service.h"
 #include "coordinator/rpc/fleet_service.h"
 #include "coordinator/rpc/listener.h"
 #include "coordinator/rpc/run_registry.h"
@@ -33,6 +33,9 @@ namespace {
 constexpr int kExitOk = 0;
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
+
+// Operators are few, and their files are among kFilesForOthers.
+constexpr Acceptor::Bounds kAdminBounds = {64, 32};
 
 // Signals are taken by a thread that waits for them, so that handling one may lock and log.
 class SignalWaiter {
@@ -135,9 +138,13 @@ void LogRuns(const RunRegistry& runs, const CoordinatorAddresses& addresses) {
   }
 }
 
-absl::StatusOr<std::shared_ptr<Gatekeeper>> OpenGate(const TransportOptions& transport, Clock* clock) {
+absl::StatusOr<std::shared_ptr<Gatekeeper>> OpenGate(const TransportOptions& transport, Clock* clock,
+                                                     AuditTrail* audit) {
   if (transport.tls_directory.empty()) return std::shared_ptr<Gatekeeper>();
-  return Gatekeeper::Open(transport.tls_directory, clock);
+  return Gatekeeper::Open(transport.tls_directory, clock,
+                          [audit](const CertificateFacts* peer, absl::string_view method, const absl::Status& why) {
+                            audit->Refused(peer, method, why);
+                          });
 }
 
 std::string AdminAddress(const CoordinatorOptions& options) {
@@ -152,6 +159,8 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFac
   const auto end_in_order = [ending] { ending->Decide(absl::OkStatus()); };
   Watchman watchman(ending);
   Metrics metrics;
+  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<AuditTrail> audit,
+                         AuditTrail::Open({options.state_directory, options.audit_file, &clock, EndAtOnce}));
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<RunRegistry> runs,
                          RunRegistry::Open({options.state_directory, options.data_directory, make_learning, &clock,
                                             [&watchman] { watchman.OnChange(); }, EndAtOnce,
@@ -160,16 +169,19 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFac
                                             }},
                                            options.run_files));
   FleetService fleet_service(runs.get());
-  TERSE_ASSIGN_OR_RETURN(const std::shared_ptr<Gatekeeper> gatekeeper, OpenGate(options.transport, &clock));
-  AdminService admin_service(runs.get(),
-                             {options.state_directory, &clock, gatekeeper == nullptr ? nullptr : gatekeeper->files()},
-                             end_in_order);
-  TERSE_ASSIGN_OR_RETURN(const Listener fleet, Listen({options.listen, "--listen", options.keepalive_seconds,
-                                                       options.transport.insecure, gatekeeper},
-                                                      &fleet_service));
-  TERSE_ASSIGN_OR_RETURN(const Listener admin, Listen({AdminAddress(options), "--admin", options.keepalive_seconds,
-                                                       options.transport.insecure, gatekeeper},
-                                                      &admin_service));
+  TERSE_ASSIGN_OR_RETURN(const std::shared_ptr<Gatekeeper> gatekeeper,
+                         OpenGate(options.transport, &clock, audit.get()));
+  AuditedAdminService admin_service(
+      runs.get(), {options.state_directory, &clock, gatekeeper == nullptr ? nullptr : gatekeeper->files()},
+      end_in_order, audit.get());
+  TERSE_ASSIGN_OR_RETURN(const Acceptor::Bounds bounds,
+                         ConnectionBounds(options.max_connections, options.max_connections_per_address));
+  TERSE_ASSIGN_OR_RETURN(Listener fleet, Listen({options.listen, "--listen", bounds, options.keepalive_seconds,
+                                                 options.transport.insecure, gatekeeper},
+                                                &fleet_service));
+  TERSE_ASSIGN_OR_RETURN(Listener admin, Listen({AdminAddress(options), "--admin", kAdminBounds,
+                                                 options.keepalive_seconds, options.transport.insecure, gatekeeper},
+                                                &admin_service));
   TERSE_ASSIGN_OR_RETURN(std::unique_ptr<HttpServer> web,
                          StartWebServer({options.http, options.transport.insecure, gatekeeper, &admin_service,
                                          runs.get(), &metrics, &clock}));
@@ -186,6 +198,8 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFac
   web.reset();
   status.Update(runs->Stop());
   admin_service.Close();
+  fleet.acceptor.reset();
+  admin.acceptor.reset();
   const auto deadline = absl::ToChronoTime(absl::Now() + absl::Seconds(2));
   fleet.server->Shutdown(deadline);
   admin.server->Shutdown(deadline);
@@ -207,6 +221,16 @@ void AddAddressOptions(CLI::App& app, CoordinatorOptions* options) {
                                     "folder with this coordinator's certificate, which `tersectl pki issue` makes: "
                                     "connections over TCP then need certificates on both ends")
                          ->check(CLI::ExistingDirectory);
+  app.add_option("--max-connections", options->max_connections,
+                 "of clients at a time; those beyond are reset. 0: as many as the system lets the process open files "
+                 "for, less some for itself")
+      ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
+  app.add_option(
+         "--max-connections-per-address", options->max_connections_per_address,
+         "of these from one IP address, or one IPv6 network of 64 bits, other than this machine; 0: half of them")
+      ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
   app.add_flag("--insecure", options->transport.insecure,
                "listen in cleartext for other machines too, because something else protects the network")
       ->excludes(tls);
@@ -229,6 +253,8 @@ int ParseCoordinatorOptions(int argc, char** argv, CoordinatorOptions* options) 
                  "seconds of silence after which a connection is probed; clients may probe twice as often")
       ->check(CLI::Range(kLeastKeepaliveSeconds, 86400.0))
       ->capture_default_str();
+  app.add_option("--audit-file", options->audit_file,
+                 "file to append the audit log to, a JSON object a line; `tersectl audit` shows it without");
   app.add_option("--ready-file", options->ready_file, "JSON file to write once all addresses are served");
   app.add_option("--log-level", options->log_level, "how much to log")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))

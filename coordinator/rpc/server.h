@@ -2,6 +2,7 @@
 #ifndef TERSE_COORDINATOR_RPC_SERVER_H_
 #define TERSE_COORDINATOR_RPC_SERVER_H_
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -26,6 +27,9 @@ struct CoordinatorOptions {
   std::string admin;  // empty: the Unix socket kAdminSocket in the state directory
   std::string http;   // address of the dashboard; empty: none
   TransportOptions transport;
+  int64_t max_connections = 0;              // of clients at a time; 0: as many as the process may open files for
+  int64_t max_connections_per_address = 0;  // 0: half of those
+  std::string audit_file;                   // where to append the audit log as lines of JSON; empty: nowhere
   std::string ready_file;  // JSON with the two addresses and the dashboard's URL, written once all are served
   std::string log_level = "info";
   double keepalive_seconds = kDefaultKeepaliveSeconds;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes the golden files of storage/SCHEMA.md's formats, from that text and not from the C++ code. Only the SQL of the
-database of version 1 comes from storage/schema.cc, where it never changes.
+databases of version 1 comes from storage/schema.cc and storage/audit_log.cc, where it never changes.
 
 Run it in this directory. Needs Debian's libxxhash0.
 """
@@ -113,3 +113,36 @@ def write_database(name):
 
 
 write_database("run_version_1.sqlite")
+
+
+def checksum(*values):
+    """terse_checksum of integers and texts."""
+    body = b""
+    for value in values:
+        if isinstance(value, int):
+            body += struct.pack("<Bq", 1, value)
+        else:
+            body += b"\3" + hash_bytes(value.encode())
+    return struct.unpack(">q", hash_bytes(body)[8:])[0]
+
+
+def write_audit_log(name):
+    """A pause that went well, refusals that were counted together, a shutdown that has not ended."""
+    if os.path.exists(name):
+        os.remove(name)
+    with open("../../storage/audit_log.cc") as file:
+        sql = re.search(r'kMigrations\[\] = \{R"sql\((.*?)\)sql"', file.read(), re.DOTALL).group(1)
+    db = sqlite3.connect(name)
+    db.create_function("terse_checksum", -1, checksum, deterministic=True)
+    db.executescript("BEGIN;" + sql + "PRAGMA user_version=1; COMMIT;")
+    db.executemany("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", [
+        (41, 1700000000000000, 1700000000250000, "operator ada", "1f", "ipv4:192.0.2.1:4711", "Pause", "demo",
+         "reason: maintenance", "ok", 1),
+        (42, 1700000001000000, 1700000059000000, "client edge-1", "2a", "", "Pause", "", "",
+         "PERMISSION_DENIED: not an operator", 17),
+        (43, 1700000060000000, 0, "socket", "", "unix:", "Stop", "", "shutdown", "", 1)])
+    db.commit()
+    db.close()
+
+
+write_audit_log("audit_version_1.sqlite")

@@ -43,6 +43,7 @@ const std::map<std::string, std::set<std::string>>& Allowed() {
       {"/terse.v1.Admin/SetAside", {"operator"}},
       {"/terse.v1.Admin/Backup", {"operator"}},
       {"/terse.v1.Admin/Export", {"operator"}},
+      {"/terse.v1.Admin/ListAudit", {"operator"}},
       {"/grpc.health.v1.Health/Check", {"client", "observer", "operator"}},
       {"/grpc.health.v1.Health/Watch", {"client", "observer", "operator"}},
       {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", {"observer", "operator"}},

@@ -100,6 +100,7 @@ void SecureFleet::Serve(const std::string& run_file) {
   options.listen = "127.0.0.1:0";
   options.admin = "127.0.0.1:0";
   options.transport.tls_directory = coordinator_tls_;
+  options.audit_file = Path("audit.jsonl");
   // The loopback address as IsLocalAddress does not know it: to one that it knows the dashboard speaks without TLS.
   options.http = "127.1:0";
   coordinator_ = std::make_unique<CoordinatorThread>(options, GridLearningFactory());

@@ -35,7 +35,8 @@ class SecureFleet {
   // Revokes all of a name, and tells the coordinator's folder.
   void Revoke(const std::string& name);
 
-  // Serves the runs of `run_file`, or none without one, with TLS on all addresses, the dashboard's among them.
+  // Serves the runs of `run_file`, or none without one, with TLS on all addresses, the dashboard's among them, and
+  // writes the audit log to Path("audit.jsonl").
   void Serve(const std::string& run_file = "");
   absl::Status Stop() { return coordinator_->Stop(); }
 

@@ -1,0 +1,222 @@
+#include "coordinator/rpc/audit_trail.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "coordinator/rpc/access.h"
+#include "core/file_system.h"
+#include "core/status.h"
+#include "proto/grpc_status.h"
+#include "proto/proto_text.h"
+#include "security/transport.h"
+#include "spdlog/spdlog.h"
+
+namespace terse {
+namespace {
+
+constexpr absl::Duration kLook = absl::Seconds(1);
+constexpr int64_t kCountedTogetherUs = 60'000'000;
+// Kinds of refusals at a time: certificates are the authority's to give, so a fleet has few.
+constexpr size_t kMaxKinds = 4096;
+
+// Texts of errors may hold what a caller sent.
+constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
+
+std::string WhoIs(const CertificateFacts& peer) {
+  return absl::StrCat(RoleName(peer.identity.role), " ", peer.identity.name);
+}
+
+AuditRecord CallOf(const grpc::ServerContextBase& call) {
+  AuditRecord record;
+  record.address = call.peer();
+  const absl::StatusOr<absl::optional<CertificateFacts>> peer = PeerCertificate(*call.auth_context());
+  if (peer.ok() && peer->has_value()) {
+    record.who = WhoIs(**peer);
+    record.certificate = (*peer)->serial;
+  } else {
+    record.who = absl::StartsWith(record.address, "unix:") ? "socket" : "cleartext";
+  }
+  return record;
+}
+
+std::string ResultOf(const absl::Status& status) {
+  return status.ok() ? "ok" : absl::StrCat(absl::StatusCodeToString(status.code()), ": ", status.message());
+}
+
+// Of a method that nobody serves the caller has chosen the name.
+std::string MethodName(absl::string_view method) {
+  const absl::Span<const MethodAccess> table = AccessTable();
+  const bool is_known =
+      std::any_of(table.begin(), table.end(), [&](const MethodAccess& row) { return row.method == method; });
+  const std::vector<absl::string_view> parts = absl::StrSplit(method, '/');
+  return is_known ? std::string(parts.back()) : "unknown method";
+}
+
+absl::Status AppendLine(const std::string& path, absl::string_view line) {
+  const int fd = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0) return absl::ErrnoToStatus(errno, path);
+  const absl::Cleanup close_file = [fd] { close(fd); };
+  while (!line.empty()) {
+    const ssize_t written = write(fd, line.data(), line.size());
+    if (written < 0 && errno != EINTR) return absl::ErrnoToStatus(errno, path);
+    line.remove_prefix(static_cast<size_t>(std::max<ssize_t>(0, written)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AuditTrail>> AuditTrail::Open(Options options) {
+  if (!options.file.empty()) {
+    // An empty line would be no record; nothing at all makes the file.
+    const absl::Status writable = AppendLine(options.file, "");
+    if (!writable.ok()) return Annotate(writable, "--audit-file cannot be written");
+  }
+  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<AuditLog> log, AuditLog::Open(options.state_directory));
+  TERSE_ASSIGN_OR_RETURN(const std::vector<AuditRecord> interrupted,
+                         log->EndInterrupted(options.clock->NowMicros(), "the process ended before"));
+  std::unique_ptr<AuditTrail> trail(new AuditTrail(std::move(options), std::move(log)));
+  for (const AuditRecord& record : interrupted) TERSE_RETURN_IF_ERROR(trail->Append(record));
+  return trail;
+}
+
+AuditTrail::AuditTrail(Options options, std::unique_ptr<AuditLog> log)
+    : options_(std::move(options)), log_(std::move(log)), thread_([this] { WriteRefusalsUntilClosed(); }) {}
+
+AuditTrail::~AuditTrail() {
+  {
+    absl::MutexLock lock(&mutex_);
+    closing_ = true;
+  }
+  thread_.join();
+  WriteRefusals(/*all=*/true);
+}
+
+grpc::Status AuditTrail::Carry(const grpc::ServerContextBase& call, const AuditedAction& action,
+                               absl::FunctionRef<grpc::Status()> act) {
+  AuditRecord record = CallOf(call);
+  record.time_us = options_.clock->NowMicros();
+  record.action = action.method;
+  record.run = action.run;
+  record.detail = action.detail;
+  const absl::StatusOr<int64_t> id = log_->Begin(record);
+  Examine(id.status());
+  if (!id.ok()) {
+    return ToGrpc(absl::FailedPreconditionError(
+        absl::StrCat("nothing was done, because the audit log cannot be written: ", id.status().message())));
+  }
+  const grpc::Status status = act();
+  const absl::StatusOr<AuditRecord> ended = log_->End(*id, options_.clock->NowMicros(), ResultOf(FromGrpc(status)));
+  Examine(ended.ok() ? Append(*ended) : ended.status());
+  return status;
+}
+
+void AuditTrail::Refused(const CertificateFacts* peer, absl::string_view method, const absl::Status& why) {
+  AuditRecord record;
+  record.time_us = record.ended_us = options_.clock->NowMicros();
+  record.who = peer == nullptr ? "nobody of this fleet" : WhoIs(*peer);
+  if (peer != nullptr) record.certificate = peer->serial;
+  record.action = MethodName(method);
+  record.result = ResultOf(why);
+  const Kind kind =
+      absl::StrJoin({record.who, record.certificate, record.action, absl::StatusCodeToString(why.code())}, "\n");
+  absl::MutexLock lock(&mutex_);
+  const auto found = refusals_.find(kind);
+  if (found == refusals_.end()) {
+    // Whoever manages that many kinds is in those that are there.
+    if (refusals_.size() < kMaxKinds) refusals_[kind].record = std::move(record);
+  } else if (found->second.record.times == 0) {
+    found->second.record = std::move(record);
+  } else {
+    found->second.record.ended_us = record.ended_us;
+    ++found->second.record.times;
+  }
+}
+
+std::map<AuditTrail::Kind, AuditRecord> AuditTrail::TakeDue(bool all) {
+  const int64_t now_us = options_.clock->NowMicros();
+  std::map<Kind, AuditRecord> due;
+  absl::MutexLock lock(&mutex_);
+  for (auto it = refusals_.begin(); it != refusals_.end();) {
+    Counted& counted = it->second;
+    const bool is_due = all || now_us - counted.written_us >= kCountedTogetherUs;
+    if (is_due && counted.record.times == 0) {
+      it = refusals_.erase(it);
+      continue;
+    }
+    if (is_due) {
+      due[it->first] = counted.record;
+      counted.record.times = 0;
+      counted.written_us = now_us;
+    }
+    ++it;
+  }
+  return due;
+}
+
+void AuditTrail::WriteRefusals(bool all) {
+  for (const auto& [kind, record] : TakeDue(all)) {
+    const absl::StatusOr<AuditRecord> written = log_->Add(record);
+    Examine(written.ok() ? Append(*written) : written.status());
+    if (!written.ok()) PutBack(kind, record);
+  }
+}
+
+void AuditTrail::PutBack(const Kind& kind, const AuditRecord& record) {
+  absl::MutexLock lock(&mutex_);
+  AuditRecord& counted = refusals_[kind].record;
+  const AuditRecord since = std::exchange(counted, record);
+  if (since.times == 0) return;
+  counted.ended_us = since.ended_us;
+  counted.times += since.times;
+}
+
+void AuditTrail::WriteRefusalsUntilClosed() {
+  while (true) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (mutex_.AwaitWithTimeout(absl::Condition(&closing_), kLook)) return;
+    }
+    WriteRefusals(/*all=*/false);
+  }
+}
+
+void AuditTrail::Examine(const absl::Status& status) {
+  if (IsSyncFailure(status)) options_.on_sync_failure(status);
+  const std::string trouble(status.message());
+  absl::MutexLock lock(&mutex_);
+  if (!status.ok() && trouble != trouble_) spdlog::error("the audit log cannot be written: {}", trouble);
+  trouble_ = trouble;
+}
+
+absl::Status AuditTrail::Append(const AuditRecord& record) const {
+  if (options_.file.empty()) return absl::OkStatus();
+  v1::AuditRecord message;
+  Fill(record, &message);
+  return AppendLine(options_.file, absl::StrCat(ToJson(message).dump(-1, ' ', false, kReplace), "\n"));
+}
+
+void Fill(const AuditRecord& record, v1::AuditRecord* out) {
+  out->set_id(record.id);
+  out->set_time_us(record.time_us);
+  out->set_ended_us(record.ended_us);
+  out->set_who(record.who);
+  out->set_certificate(record.certificate);
+  out->set_address(record.address);
+  out->set_action(record.action);
+  out->set_run(record.run);
+  out->set_detail(record.detail);
+  out->set_result(record.result);
+  out->set_times(record.times);
+}
+
+}  // namespace terse

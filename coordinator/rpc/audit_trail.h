@@ -1,0 +1,96 @@
+// Who did what and who was refused, in the audit log (docs/SECURITY.md, "Audit log").
+#ifndef TERSE_COORDINATOR_RPC_AUDIT_TRAIL_H_
+#define TERSE_COORDINATOR_RPC_AUDIT_TRAIL_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "core/clock.h"
+#include "grpcpp/grpcpp.h"
+#include "security/certificate.h"
+#include "storage/audit_log.h"
+#include "terse/v1/admin.pb.h"
+
+namespace terse {
+
+// What a caller asked for.
+struct AuditedAction {
+  std::string method;  // "Pause"
+  std::string run;     // as the caller named it
+  std::string detail;  // for people; no secrets
+};
+
+// One for the process. Refusals are written by a thread of its own: the first of a kind (caller, method, code) within a
+// second or so, and those that follow within a minute as one record with their number, so that a device that tries
+// again and again does not push everything else out. Thread-safe.
+class AuditTrail {
+ public:
+  struct Options {
+    std::string state_directory;
+    std::string file;        // where to append each record that has ended as a line of JSON; empty: nowhere
+    Clock* clock = nullptr;  // must outlive this
+    // Called in some thread when a sync failed; does not return.
+    std::function<void(const absl::Status&)> on_sync_failure;
+  };
+
+  // Opens the log and ends what an earlier process left begun. Statuses of AuditLog::Open; PERMISSION_DENIED, NOT_FOUND
+  // and others of the system when `file` cannot be written.
+  static absl::StatusOr<std::unique_ptr<AuditTrail>> Open(Options options);
+  // Writes the refusals that were counted.
+  ~AuditTrail();
+
+  // Writes down that the caller does this, does it, and writes down what came of it. What cannot be written down is not
+  // done: FAILED_PRECONDITION with the reason.
+  grpc::Status Carry(const grpc::ServerContextBase& call, const AuditedAction& action,
+                     absl::FunctionRef<grpc::Status()> act);
+
+  // A call that was refused, or ended because of its certificate. `peer` is nullptr for one that names nobody of this
+  // fleet. `method` as gRPC has it, "/terse.v1.Admin/Pause". Never waits for the disk.
+  void Refused(const CertificateFacts* peer, absl::string_view method, const absl::Status& why)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The newest `limit`, oldest first, without refusals that are still being counted. Statuses of AuditLog.
+  absl::StatusOr<std::vector<AuditRecord>> Newest(int64_t limit) const { return log_->Newest(limit); }
+
+ private:
+  struct Counted {
+    AuditRecord record;      // of those that are not written yet; times is 0 when there are none
+    int64_t written_us = 0;  // when one of this kind was written last; 0: never
+  };
+  using Kind = std::string;
+
+  AuditTrail(Options options, std::unique_ptr<AuditLog> log);
+  void WriteRefusalsUntilClosed() ABSL_LOCKS_EXCLUDED(mutex_);
+  // What is to be written now, or with `all` everything that was counted.
+  std::map<Kind, AuditRecord> TakeDue(bool all) ABSL_LOCKS_EXCLUDED(mutex_);
+  void WriteRefusals(bool all) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of a record that could not be written: it is counted on and tried again in a minute.
+  void PutBack(const Kind& kind, const AuditRecord& record) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Looks at an error of the log: a sync that failed ends the process, everything else is in the process's log, once.
+  void Examine(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Append(const AuditRecord& record) const;
+
+  const Options options_;
+  const std::unique_ptr<AuditLog> log_;
+
+  absl::Mutex mutex_;
+  std::map<Kind, Counted> refusals_ ABSL_GUARDED_BY(mutex_);
+  std::string trouble_ ABSL_GUARDED_BY(mutex_);  // as it was logged last
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+void Fill(const AuditRecord& record, v1::AuditRecord* out);
+
+}  // namespace terse
+
+#endif  // TERSE_COORDINATOR_RPC_AUDIT_TRAIL_H_

@@ -1,0 +1,79 @@
+#include "coordinator/rpc/audited_admin_service.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "proto/grpc_status.h"
+
+namespace terse {
+namespace {
+
+constexpr uint32_t kMaxRecords = 10'000;
+
+std::string AsideText(const v1::SetAsideRequest& request) {
+  if (request.seconds() == 0) return absl::StrCat("readmits ", request.client());
+  return absl::StrCat(request.client(), " for ", request.seconds(), " s",
+                      request.reason().empty() ? "" : absl::StrCat(": ", request.reason()));
+}
+
+}  // namespace
+
+grpc::Status AuditedAdminService::MakeRun(grpc::ServerContext* context, const v1::RunConfig& config,
+                                          const std::string& module, v1::CreateRunReply* reply) {
+  const std::string model = config.model().hash().empty() ? "" : absl::StrCat("TorchScript ", config.model().hash());
+  return audit_->Carry(*context, {"CreateRun", config.name(), model},
+                       [&] { return AdminService::MakeRun(context, config, module, reply); });
+}
+
+grpc::Status AuditedAdminService::Stop(grpc::ServerContext* context, const v1::StopRequest* request,
+                                       v1::StopReply* reply) {
+  return audit_->Carry(*context, {"Stop", request->run(), request->shutdown() ? "the coordinator" : ""},
+                       [&] { return AdminService::Stop(context, request, reply); });
+}
+
+grpc::Status AuditedAdminService::Pause(grpc::ServerContext* context, const v1::PauseRequest* request,
+                                        v1::StateReply* reply) {
+  return audit_->Carry(*context, {"Pause", request->run(), request->reason()},
+                       [&] { return AdminService::Pause(context, request, reply); });
+}
+
+grpc::Status AuditedAdminService::Resume(grpc::ServerContext* context, const v1::ResumeRequest* request,
+                                         v1::StateReply* reply) {
+  return audit_->Carry(*context, {"Resume", request->run(), ""},
+                       [&] { return AdminService::Resume(context, request, reply); });
+}
+
+grpc::Status AuditedAdminService::AbortRound(grpc::ServerContext* context, const v1::AbortRoundRequest* request,
+                                             v1::AbortRoundReply* reply) {
+  return audit_->Carry(*context, {"AbortRound", request->run(), request->reason()},
+                       [&] { return AdminService::AbortRound(context, request, reply); });
+}
+
+grpc::Status AuditedAdminService::SetAside(grpc::ServerContext* context, const v1::SetAsideRequest* request,
+                                           v1::SetAsideReply* reply) {
+  return audit_->Carry(*context, {"SetAside", request->run(), AsideText(*request)},
+                       [&] { return AdminService::SetAside(context, request, reply); });
+}
+
+grpc::Status AuditedAdminService::Backup(grpc::ServerContext* context, const v1::BackupRequest* request,
+                                         grpc::ServerWriter<v1::BackupChunk>* writer) {
+  return audit_->Carry(*context, {"Backup", request->run(), ""},
+                       [&] { return AdminService::Backup(context, request, writer); });
+}
+
+grpc::Status AuditedAdminService::Export(grpc::ServerContext* context, const v1::ExportRequest* request,
+                                         grpc::ServerWriter<v1::ExportChunk>* writer) {
+  return audit_->Carry(*context, {"Export", request->run(), v1::ExportRequest::Format_Name(request->format())},
+                       [&] { return AdminService::Export(context, request, writer); });
+}
+
+grpc::Status AuditedAdminService::ListAudit(grpc::ServerContext*, const v1::AuditRequest* request,
+                                            v1::AuditReply* reply) {
+  const uint32_t most = request->newest() == 0 ? kMaxRecords : std::min(request->newest(), kMaxRecords);
+  const absl::StatusOr<std::vector<AuditRecord>> records = audit_->Newest(most);
+  if (!records.ok()) return ToGrpc(records.status());
+  for (const AuditRecord& record : *records) Fill(record, reply->add_records());
+  return grpc::Status::OK;
+}
+
+}  // namespace terse

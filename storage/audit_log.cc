@@ -1,0 +1,186 @@
+#include "storage/audit_log.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/status.h"
+#include "storage/schema.h"
+#include "storage/sqlite_db.h"
+
+namespace terse {
+namespace {
+
+constexpr const char* kMigrations[] = {R"sql(
+CREATE TABLE audit (
+  id INTEGER PRIMARY KEY,
+  time_us INTEGER NOT NULL,
+  ended_us INTEGER NOT NULL,
+  who TEXT NOT NULL,
+  certificate TEXT NOT NULL,
+  address TEXT NOT NULL,
+  action TEXT NOT NULL,
+  run TEXT NOT NULL,
+  detail TEXT NOT NULL,
+  result TEXT NOT NULL,
+  times INTEGER NOT NULL CHECK (times >= 1),
+  checksum INTEGER NOT NULL AS (terse_checksum(id, time_us, ended_us, who, certificate, address, action, run, detail,
+                                               result, times)) STORED
+) STRICT;
+CREATE INDEX audit_open ON audit (id) WHERE ended_us = 0;
+)sql"};
+
+constexpr char kColumns[] =
+    "SELECT id, time_us, ended_us, who, certificate, address, action, run, detail, result, times,"
+    " checksum = terse_checksum(id, time_us, ended_us, who, certificate, address, action, run, detail, result, times)"
+    " FROM audit ";
+
+// At a boundary between characters of UTF-8.
+absl::string_view Cut(absl::string_view text) {
+  if (text.size() <= AuditLog::kMaxTextBytes) return text;
+  size_t end = AuditLog::kMaxTextBytes;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return text.substr(0, end);
+}
+
+absl::StatusOr<AuditRecord> RecordOf(const Statement& row, const std::string& path) {
+  if (row.GetInt(11) != 1) {
+    return absl::DataLossError(absl::StrCat("record ", row.GetInt(0), " of ", path, " is damaged"));
+  }
+  AuditRecord record;
+  record.id = row.GetInt(0);
+  record.time_us = row.GetInt(1);
+  record.ended_us = row.GetInt(2);
+  std::string* const texts[] = {&record.who, &record.certificate, &record.address, &record.action,
+                                &record.run, &record.detail,      &record.result};
+  int column = 3;
+  for (std::string* text : texts) *text = std::string(row.GetText(column++));
+  record.times = row.GetInt(column);
+  return record;
+}
+
+absl::StatusOr<std::vector<AuditRecord>> AllRows(Statement& statement, const std::string& path) {
+  std::vector<AuditRecord> records;
+  while (true) {
+    TERSE_ASSIGN_OR_RETURN(const bool row, statement.Step());
+    if (!row) return records;
+    TERSE_ASSIGN_OR_RETURN(AuditRecord record, RecordOf(statement, path));
+    records.push_back(std::move(record));
+  }
+}
+
+absl::StatusOr<AuditRecord> FindRow(SqliteDb& db, int64_t id) {
+  Statement statement = db.Prepare(absl::StrCat(kColumns, "WHERE id = ?"));
+  TERSE_ASSIGN_OR_RETURN(std::vector<AuditRecord> found, AllRows(statement.Int(id), db.path()));
+  if (found.empty()) return absl::NotFoundError(absl::StrCat("the audit log has no record ", id));
+  return std::move(found.front());
+}
+
+absl::StatusOr<int64_t> Insert(SqliteDb& db, const AuditRecord& record, int64_t max_records) {
+  int64_t id = 0;
+  TERSE_RETURN_IF_ERROR(db.InTransaction([&]() -> absl::Status {
+    {
+      Statement newest = db.Prepare("SELECT coalesce(max(id), 0) FROM audit");
+      TERSE_RETURN_IF_ERROR(newest.Step().status());
+      id = newest.GetInt(0) + 1;
+    }
+    TERSE_RETURN_IF_ERROR(db.Prepare("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+                              .Int(id)
+                              .Int(record.time_us)
+                              .Int(record.ended_us)
+                              .Text(Cut(record.who))
+                              .Text(Cut(record.certificate))
+                              .Text(Cut(record.address))
+                              .Text(Cut(record.action))
+                              .Text(Cut(record.run))
+                              .Text(Cut(record.detail))
+                              .Text(Cut(record.result))
+                              .Int(record.times)
+                              .Run());
+    return db.Prepare("DELETE FROM audit WHERE id <= ?").Int(id - max_records).Run();
+  }));
+  return id;
+}
+
+absl::StatusOr<std::unique_ptr<SqliteDb>> OpenDatabase(const std::string& path, const std::string& vfs) {
+  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDb> db, SqliteDb::Open(path, SqliteDb::Mode::kWriter, vfs));
+  TERSE_RETURN_IF_ERROR(Migrate(*db, kMigrations));
+  return db;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(const std::string& directory, int64_t max_records,
+                                                         const std::string& vfs) {
+  const std::string path = absl::StrCat(directory, "/", kAuditFile);
+  absl::StatusOr<std::unique_ptr<SqliteDb>> db = OpenDatabase(path, vfs);
+  if (absl::IsDataLoss(db.status())) {
+    return absl::DataLossError(absl::StrCat("the audit log ", path,
+                                            " is damaged; move it and what begins with its name away, and a new one "
+                                            "is made at the next start"));
+  }
+  if (!db.ok()) return db.status();
+  return std::unique_ptr<AuditLog>(new AuditLog(*std::move(db), max_records));
+}
+
+AuditLog::AuditLog(std::unique_ptr<SqliteDb> db, int64_t max_records) : max_records_(max_records), db_(std::move(db)) {}
+
+AuditLog::~AuditLog() = default;
+
+absl::StatusOr<int64_t> AuditLog::Begin(const AuditRecord& record) {
+  absl::MutexLock lock(&mutex_);
+  AuditRecord begun = record;
+  begun.ended_us = 0;
+  begun.result.clear();
+  return Insert(*db_, begun, max_records_);
+}
+
+absl::StatusOr<AuditRecord> AuditLog::End(int64_t id, int64_t ended_us, absl::string_view result) {
+  absl::MutexLock lock(&mutex_);
+  SqliteDb& db = *db_;
+  TERSE_RETURN_IF_ERROR(db.InTransaction([&]() -> absl::Status {
+    TERSE_RETURN_IF_ERROR(db.Prepare("UPDATE audit SET ended_us = ?, result = ? WHERE id = ? AND ended_us = 0")
+                              .Int(ended_us)
+                              .Text(Cut(result))
+                              .Int(id)
+                              .Run());
+    if (db.Changes() == 1) return absl::OkStatus();
+    return absl::NotFoundError(absl::StrCat("nothing that began has the id ", id, " in the audit log"));
+  }));
+  return FindRow(db, id);
+}
+
+absl::StatusOr<AuditRecord> AuditLog::Add(AuditRecord record) {
+  absl::MutexLock lock(&mutex_);
+  TERSE_ASSIGN_OR_RETURN(const int64_t id, Insert(*db_, record, max_records_));
+  return FindRow(*db_, id);
+}
+
+absl::StatusOr<std::vector<AuditRecord>> AuditLog::EndInterrupted(int64_t ended_us, absl::string_view result) {
+  absl::MutexLock lock(&mutex_);
+  SqliteDb& db = *db_;
+  Statement statement = db.Prepare(absl::StrCat(kColumns, "WHERE ended_us = 0 ORDER BY id"));
+  TERSE_ASSIGN_OR_RETURN(std::vector<AuditRecord> open, AllRows(statement, db.path()));
+  if (open.empty()) return open;
+  TERSE_RETURN_IF_ERROR(db.InTransaction([&] {
+    return db.Prepare("UPDATE audit SET ended_us = ?, result = ? WHERE ended_us = 0")
+        .Int(ended_us)
+        .Text(Cut(result))
+        .Run();
+  }));
+  for (AuditRecord& record : open) {
+    record.ended_us = ended_us;
+    record.result = std::string(Cut(result));
+  }
+  return open;
+}
+
+absl::StatusOr<std::vector<AuditRecord>> AuditLog::Newest(int64_t limit) {
+  absl::MutexLock lock(&mutex_);
+  Statement statement = db_->Prepare(absl::StrCat(kColumns, "ORDER BY id DESC LIMIT ?"));
+  TERSE_ASSIGN_OR_RETURN(std::vector<AuditRecord> records, AllRows(statement.Int(limit), db_->path()));
+  std::reverse(records.begin(), records.end());
+  return records;
+}
+
+}  // namespace terse

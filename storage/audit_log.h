@@ -1,0 +1,74 @@
+// The coordinator's audit log: what callers did and what they were refused, in DIR/audit.sqlite beside the runs
+// (storage/SCHEMA.md, section 1).
+#ifndef TERSE_STORAGE_AUDIT_LOG_H_
+#define TERSE_STORAGE_AUDIT_LOG_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+
+namespace terse {
+
+class SqliteDb;
+
+inline constexpr char kAuditFile[] = "audit.sqlite";
+
+struct AuditRecord {
+  int64_t id = 0;           // the log gives it; greater than those of all earlier records
+  int64_t time_us = 0;      // when it began; of refusals that are counted together, the first
+  int64_t ended_us = 0;     // 0: it has not; of refusals that are counted together, the last
+  std::string who;          // "operator ada"; "socket" and "cleartext" where there are no certificates
+  std::string certificate;  // its serial number; empty: none
+  std::string address;      // the caller's; empty: unknown
+  std::string action;       // the method, without its service
+  std::string run;          // as the caller named it
+  std::string detail;       // what else was asked for
+  std::string result;       // "ok", or the error's code and text; empty: it has not ended
+  int64_t times = 1;        // more than one: refusals that are counted together
+};
+
+// Holds the newest `max_records`; what is older goes as new ones come. Each text is cut to kMaxTextBytes, so that the
+// file stays below some 100 MB. Thread-safe; every change is durable when its call returns. Statuses are those of
+// SqliteDb (storage/sqlite_db.h); after UNKNOWN, a failed sync, nothing is written any more.
+class AuditLog {
+ public:
+  static constexpr int64_t kMaxRecords = 100'000;
+  static constexpr size_t kMaxTextBytes = 256;
+
+  // Opens or makes the log. FAILED_PRECONDITION when a newer program wrote it; DATA_LOSS with what to do when it is
+  // damaged. `vfs` as in SqliteDb::Open.
+  static absl::StatusOr<std::unique_ptr<AuditLog>> Open(const std::string& directory, int64_t max_records = kMaxRecords,
+                                                        const std::string& vfs = "");
+  ~AuditLog();
+
+  // Writes one that begins now, whose end is told later, and returns its id.
+  absl::StatusOr<int64_t> Begin(const AuditRecord& record) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends one that began and returns the whole record. NOT_FOUND when it is not there or has ended.
+  absl::StatusOr<AuditRecord> End(int64_t id, int64_t ended_us, absl::string_view result) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Writes one that has ended and returns it with its id.
+  absl::StatusOr<AuditRecord> Add(AuditRecord record) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends all that a process left begun and returns them, oldest first.
+  absl::StatusOr<std::vector<AuditRecord>> EndInterrupted(int64_t ended_us, absl::string_view result)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The newest `limit`, oldest first. DATA_LOSS when a record is not what was written.
+  absl::StatusOr<std::vector<AuditRecord>> Newest(int64_t limit) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  AuditLog(std::unique_ptr<SqliteDb> db, int64_t max_records);
+
+  const int64_t max_records_;
+  absl::Mutex mutex_;
+  const std::unique_ptr<SqliteDb> db_ ABSL_PT_GUARDED_BY(mutex_);
+};
+
+}  // namespace terse
+
+#endif  // TERSE_STORAGE_AUDIT_LOG_H_
