@@ -79,21 +79,10 @@ absl::StatusOr<int> ListenOn(const addrinfo& info, int port) {
   return fd;
 }
 
-// Whoever has an IPv6 address has as many as its network, of 64 bits.
-struct PeerAddress {
-  std::string key;
-  bool is_loopback = false;
-};
-
-PeerAddress AddressOf(const sockaddr_storage& peer) {
-  if (peer.ss_family != AF_INET6) {
-    const auto& v4 = reinterpret_cast<const sockaddr_in&>(peer);
-    return {std::string(reinterpret_cast<const char*>(&v4.sin_addr), 4), ntohl(v4.sin_addr.s_addr) >> 24 == 127};
-  }
-  const in6_addr& v6 = reinterpret_cast<const sockaddr_in6&>(peer).sin6_addr;
-  const char* const bytes = reinterpret_cast<const char*>(&v6);
-  if (IN6_IS_ADDR_V4MAPPED(&v6)) return {std::string(bytes + 12, 4), bytes[12] == 127};
-  return {std::string(bytes, 8), IN6_IS_ADDR_LOOPBACK(&v6) != 0};
+bool IsLoopback(const sockaddr_storage& address) {
+  const std::string peer = PeerOf(address);
+  if (peer.size() == 4) return peer[0] == 127;
+  return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr) != 0;
 }
 
 // The peer hears at once that there is no place for it.
@@ -170,14 +159,17 @@ void Acceptor::AcceptAll(int listening) {
     socklen_t size = sizeof(peer);
     const int connected = accept4(listening, reinterpret_cast<sockaddr*>(&peer), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (connected >= 0) {
-      const PeerAddress address = AddressOf(peer);
-      Admit(listening, connected, address.is_loopback ? Peer() : address.key);
+      const bool is_counted = bounds_.loopback_too || !IsLoopback(peer);
+      Admit(listening, connected, is_counted ? PeerOf(peer) : Peer());
       continue;
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
     if (errno == EAGAIN) return;
     // Without a file to open or memory, what waits goes on waiting, and so does the end of this object.
-    spdlog::error("cannot take a connection: {}; trying again", std::strerror(errno));
+    if (const int64_t now_us = NowUs(); now_us - failure_logged_us_ >= kLogIntervalUs) {
+      spdlog::error("{}: cannot take a connection: {}; trying again", address_, std::strerror(errno));
+      failure_logged_us_ = now_us;
+    }
     pollfd wake = {wake_, POLLIN, 0};
     poll(&wake, 1, kPauseMilliseconds);
     return;
@@ -201,13 +193,14 @@ void Acceptor::Admit(int listening, int connected, const Peer& peer) {
   Reset(connected);
   ++reset_;
   if (now_us - logged_us_ < kLogIntervalUs) return;
-  spdlog::warn("{} connections to {} were reset, because there are {}, and {} from one address; see --max-connections",
-               reset_, address_, count_, bounds_.per_address);
+  spdlog::warn(
+      "{} connection(s) to {} reset: there may be {} at a time, and {} from one address; see --max-connections", reset_,
+      address_, bounds_.connections, bounds_.per_address);
   logged_us_ = now_us;
   reset_ = 0;
 }
 
-// The loopback addresses' peer is the empty one.
+// Those that only the sum bounds are the empty peer.
 bool Acceptor::HasRoom(const Peer& peer) const {
   if (count_ >= bounds_.connections) return false;
   const auto found = taken_.find(peer);
@@ -228,6 +221,16 @@ void Acceptor::Prune() {
       ++it;
     }
   }
+}
+
+std::string PeerOf(const sockaddr_storage& address) {
+  if (address.ss_family != AF_INET6) {
+    const in_addr& v4 = reinterpret_cast<const sockaddr_in&>(address).sin_addr;
+    return std::string(reinterpret_cast<const char*>(&v4), sizeof(v4));
+  }
+  const in6_addr& v6 = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+  const char* const bytes = reinterpret_cast<const char*>(&v6);
+  return IN6_IS_ADDR_V4MAPPED(&v6) ? std::string(bytes + 12, 4) : std::string(bytes, 8);
 }
 
 absl::StatusOr<Acceptor::Bounds> ConnectionBounds(int64_t connections, int64_t per_address) {

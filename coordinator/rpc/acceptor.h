@@ -2,6 +2,8 @@
 #ifndef TERSE_COORDINATOR_RPC_ACCEPTOR_H_
 #define TERSE_COORDINATOR_RPC_ACCEPTOR_H_
 
+#include <sys/socket.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -24,8 +26,10 @@ class Acceptor {
  public:
   struct Bounds {
     int64_t connections = 0;  // at a time
-    // Of these from one IP address; the loopback addresses may have all. A network behind NAT is one address.
+    // Of these from one peer, as PeerOf has it. A network behind NAT is one peer.
     int64_t per_address = 0;
+    // Whether that bounds this machine's own loopback addresses too.
+    bool loopback_too = false;
   };
   struct Options {
     std::string address;  // "host:port"; port 0 takes a free one
@@ -52,7 +56,7 @@ class Acceptor {
     int fd;
     uint64_t inode;
   };
-  using Peer = std::string;  // an IP address
+  using Peer = std::string;
 
   Acceptor(Bounds bounds, std::vector<int> listening, std::string address);
   void AcceptUntilClosed();
@@ -71,9 +75,13 @@ class Acceptor {
   absl::flat_hash_map<Peer, std::vector<Taken>> taken_;
   int64_t count_ = 0;
   int64_t reset_ = 0;  // since that was logged
-  int64_t pruned_us_ = 0, logged_us_ = 0;
+  int64_t pruned_us_ = 0, logged_us_ = 0, failure_logged_us_ = 0;
   std::thread thread_;
 };
+
+// Whom a bound for each address counts together: an IPv4 address, also a mapped one, or an IPv6 network of 64 bits, of
+// which whoever has one address usually has all. Bytes, not text.
+std::string PeerOf(const sockaddr_storage& address);
 
 // Bounds that leave the process `kFilesForOthers` files, of as many as the system lets it open; the soft limit is
 // raised to the hard one. `connections` and `per_address` of 0 mean as many as that, and half of them. Listeners share

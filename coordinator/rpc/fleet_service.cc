@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/rpc/metered_peer.h"
 #include "coordinator/rpc/session_reactor.h"
 #include "core/status.h"
 #include "proto/grpc_status.h"
@@ -69,7 +70,7 @@ absl::StatusOr<OpenFile> OpenModule(const RunRegistry& runs, const v1::ModuleReq
 // Streams a file from an offset on. It stays readable when its name is removed meanwhile.
 class FileReactor : public grpc::ServerWriteReactor<v1::FileChunk> {
  public:
-  explicit FileReactor(absl::StatusOr<OpenFile> open) {
+  FileReactor(absl::StatusOr<OpenFile> open, MeteredPeer peer) : peer_(std::move(peer)) {
     if (!open.ok()) {
       Finish(ToGrpc(open.status()));
     } else {
@@ -92,9 +93,11 @@ class FileReactor : public grpc::ServerWriteReactor<v1::FileChunk> {
     chunk_.set_total(open_.total);
     chunk_.set_offset(open_.offset);
     open_.offset += data->size();
+    if (const absl::Status status = peer_.Spend(data->size()); !status.ok()) return Finish(ToGrpc(status));
     StartWrite(&chunk_);
   }
 
+  MeteredPeer peer_;
   OpenFile open_;
   v1::FileChunk chunk_;
 };
@@ -103,17 +106,17 @@ class FileReactor : public grpc::ServerWriteReactor<v1::FileChunk> {
 
 grpc::ServerBidiReactor<v1::ClientMessage, v1::ServerMessages>* FleetService::Session(
     grpc::CallbackServerContext* context) {
-  return SessionReactor::Start(runs_, next_session_.fetch_add(1), context);
+  return SessionReactor::Start(runs_, gatekeeper_, next_session_.fetch_add(1), context);
 }
 
 grpc::ServerWriteReactor<v1::FileChunk>* FleetService::DownloadCheckpoint(grpc::CallbackServerContext* context,
                                                                           const v1::CheckpointRequest* request) {
-  return new FileReactor(OpenCheckpoint(*runs_, *request));
+  return new FileReactor(OpenCheckpoint(*runs_, *request), MeteredPeer(gatekeeper_, *context->auth_context()));
 }
 
 grpc::ServerWriteReactor<v1::FileChunk>* FleetService::DownloadModule(grpc::CallbackServerContext* context,
                                                                       const v1::ModuleRequest* request) {
-  return new FileReactor(OpenModule(*runs_, *request));
+  return new FileReactor(OpenModule(*runs_, *request), MeteredPeer(gatekeeper_, *context->auth_context()));
 }
 
 }  // namespace terse

@@ -5,7 +5,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <utility>
 
+#include "coordinator/rpc/gatekeeper.h"
 #include "coordinator/rpc/run_registry.h"
 #include "grpcpp/grpcpp.h"
 #include "terse/v1/fleet.grpc.pb.h"
@@ -15,7 +18,9 @@ namespace terse {
 // Thread-safe. The registry must outlive the gRPC server that this is registered with.
 class FleetService : public v1::Fleet::CallbackService {
  public:
-  explicit FleetService(const RunRegistry* runs) : runs_(runs) {}
+  // `gatekeeper` is nullptr where clients come without certificates.
+  FleetService(const RunRegistry* runs, std::shared_ptr<Gatekeeper> gatekeeper)
+      : runs_(runs), gatekeeper_(std::move(gatekeeper)) {}
 
   grpc::ServerBidiReactor<v1::ClientMessage, v1::ServerMessages>* Session(
       grpc::CallbackServerContext* context) override;
@@ -26,6 +31,7 @@ class FleetService : public v1::Fleet::CallbackService {
 
  private:
   const RunRegistry* const runs_;
+  const std::shared_ptr<Gatekeeper> gatekeeper_;
   std::atomic<SessionId> next_session_{1};
 };
 

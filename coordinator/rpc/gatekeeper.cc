@@ -51,16 +51,17 @@ class CallBook : public grpc::experimental::ServerInterceptorFactoryInterface {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Gatekeeper>> Gatekeeper::Open(const std::string& tls_directory, Clock* clock,
-                                                             RefusalSink on_refusal) {
-  TERSE_ASSIGN_OR_RETURN(std::shared_ptr<LiveTlsDirectory> files, LiveTlsDirectory::Open(tls_directory, clock));
-  return std::shared_ptr<Gatekeeper>(new Gatekeeper(std::move(files), clock, std::move(on_refusal)));
+absl::StatusOr<std::shared_ptr<Gatekeeper>> Gatekeeper::Open(Options options) {
+  TERSE_ASSIGN_OR_RETURN(std::shared_ptr<LiveTlsDirectory> files,
+                         LiveTlsDirectory::Open(options.tls_directory, options.clock));
+  return std::shared_ptr<Gatekeeper>(new Gatekeeper(std::move(files), options));
 }
 
-Gatekeeper::Gatekeeper(std::shared_ptr<LiveTlsDirectory> files, Clock* clock, RefusalSink on_refusal)
+Gatekeeper::Gatekeeper(std::shared_ptr<LiveTlsDirectory> files, const Options& options)
     : files_(std::move(files)),
-      clock_(clock),
-      on_refusal_(std::move(on_refusal)),
+      clock_(options.clock),
+      on_refusal_(options.on_refusal),
+      budgets_(options.budgets, options.clock),
       thread_([this] { WatchUntilClosed(); }) {}
 
 void Gatekeeper::Close() {
@@ -71,7 +72,7 @@ void Gatekeeper::Close() {
   if (thread_.joinable()) thread_.join();
 }
 
-absl::Status Gatekeeper::Check(absl::string_view certificate_pem, absl::string_view method) const {
+absl::Status Gatekeeper::Check(absl::string_view certificate_pem, absl::string_view method) {
   const absl::StatusOr<CertificateFacts> peer = ReadCertificate(certificate_pem);
   if (!peer.ok()) {
     return Refuse(nullptr, method,
@@ -79,11 +80,15 @@ absl::Status Gatekeeper::Check(absl::string_view certificate_pem, absl::string_v
                       absl::StrCat("the certificate is not one of this fleet: ", peer.status().message())));
   }
   if (absl::Status invalid = CheckValid(*peer); !invalid.ok()) return Refuse(&*peer, method, std::move(invalid));
-  if (MayCall(peer->identity.role, method)) return absl::OkStatus();
-  return Refuse(
-      &*peer, method,
-      absl::PermissionDeniedError(absl::StrCat("'", peer->identity.name, "' is ", RoleName(peer->identity.role),
-                                               " by its certificate, which may not call ", method)));
+  if (!MayCall(peer->identity.role, method)) {
+    return Refuse(
+        &*peer, method,
+        absl::PermissionDeniedError(absl::StrCat("'", peer->identity.name, "' is ", RoleName(peer->identity.role),
+                                                 " by its certificate, which may not call ", method)));
+  }
+  if (peer->identity.role != Role::kClient) return absl::OkStatus();
+  absl::Status exhausted = budgets_.BeginCall(peer->identity.name);
+  return exhausted.ok() ? exhausted : Refuse(&*peer, method, std::move(exhausted));
 }
 
 absl::Status Gatekeeper::Refuse(const CertificateFacts* peer, absl::string_view method, absl::Status why) const {
@@ -109,6 +114,7 @@ void Gatekeeper::Book(grpc::ServerContextBase* call, const std::string& method, 
   {
     absl::MutexLock lock(&mutex_);
     if (CheckValid(peer).ok()) {
+      if (peer.identity.role == Role::kClient) budgets_.Opened(peer.identity.name);
       open_calls_[call] = {method, peer};
       return;
     }
@@ -118,10 +124,16 @@ void Gatekeeper::Book(grpc::ServerContextBase* call, const std::string& method, 
 
 void Gatekeeper::Strike(grpc::ServerContextBase* call) {
   absl::MutexLock lock(&mutex_);
-  open_calls_.erase(call);
+  if (const auto open = open_calls_.find(call); open != open_calls_.end()) Erase(open);
   if (std::this_thread::get_id() == thread_.get_id()) return;
   const auto is_free = [this, call]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return cancelling_ != call; };
   mutex_.Await(absl::Condition(&is_free));
+}
+
+void Gatekeeper::Erase(OpenCalls::iterator call) {
+  const Identity& identity = call->second.peer.identity;
+  if (identity.role == Role::kClient) budgets_.Ended(identity.name);
+  open_calls_.erase(call);
 }
 
 void Gatekeeper::WatchUntilClosed() {
@@ -169,7 +181,7 @@ bool Gatekeeper::BeginCancelling(grpc::ServerContextBase* call) {
   spdlog::warn("ending a call of '{}': {}", peer.identity.name, std::string(status.message()));
   Refuse(&peer, open->second.method, status).IgnoreError();
   cancelling_ = call;
-  open_calls_.erase(open);
+  Erase(open);
   return true;
 }
 
@@ -178,8 +190,7 @@ std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeCallB
   return std::make_unique<CallBook>(std::move(gatekeeper));
 }
 
-absl::Status CheckClaimedName(const grpc::AuthContext& context, const std::string& name) {
-  TERSE_ASSIGN_OR_RETURN(const absl::optional<CertificateFacts> peer, PeerCertificate(context));
+absl::Status CheckClaimedName(const absl::optional<CertificateFacts>& peer, const std::string& name) {
   if (!peer.has_value() || peer->identity.name == name) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat("the certificate is for '", peer->identity.name, "', not for '",
                                                     name, "': start the client with --name ", peer->identity.name,

@@ -12,6 +12,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/optional.h"
+#include "coordinator/rpc/client_budgets.h"
 #include "core/clock.h"
 #include "grpcpp/grpcpp.h"
 #include "security/certificate.h"
@@ -29,18 +31,26 @@ using RefusalSink =
 // the folder is an error in the log, once. Thread-safe.
 class Gatekeeper {
  public:
-  // Statuses of LiveTlsDirectory::Open. `clock` and what `on_refusal` uses must live until Close.
-  static absl::StatusOr<std::shared_ptr<Gatekeeper>> Open(const std::string& tls_directory, Clock* clock,
-                                                          RefusalSink on_refusal = nullptr);
+  struct Options {
+    std::string tls_directory;
+    Clock* clock = nullptr;
+    BudgetOptions budgets = {};        // of each client
+    RefusalSink on_refusal = nullptr;  // may be empty
+  };
+
+  // Statuses of LiveTlsDirectory::Open. The clock and what `on_refusal` uses must live until Close.
+  static absl::StatusOr<std::shared_ptr<Gatekeeper>> Open(Options options);
   ~Gatekeeper() { Close(); }
   // Ends the thread, once no server calls any more: what gRPC still holds of this looks at nothing then.
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);
 
   std::shared_ptr<const LiveTlsDirectory> files() const { return files_; }
+  ClientBudgets* budgets() { return &budgets_; }
 
   // A CallCheck. UNAUTHENTICATED for a certificate that names nobody of this fleet or has expired, which may be mended;
-  // PERMISSION_DENIED for a revoked one and for a role that may not call the method.
-  absl::Status Check(absl::string_view certificate_pem, absl::string_view method) const;
+  // PERMISSION_DENIED for a revoked one and for a role that may not call the method. UNAVAILABLE when a client's budget
+  // is used up.
+  absl::Status Check(absl::string_view certificate_pem, absl::string_view method);
 
   // Keeps an eye on a call until it is struck out, after which it is not touched again; cancels it at once if its
   // certificate is not valid any more.
@@ -48,15 +58,18 @@ class Gatekeeper {
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Strike(grpc::ServerContextBase* call) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Tells the sink of a refusal, if there is one, and returns `why`.
+  absl::Status Refuse(const CertificateFacts* peer, absl::string_view method, absl::Status why) const;
+
  private:
   struct OpenCall {
     std::string method;
     CertificateFacts peer;
   };
 
-  Gatekeeper(std::shared_ptr<LiveTlsDirectory> files, Clock* clock, RefusalSink on_refusal);
-  // Tells the sink, if there is one, and returns `why`.
-  absl::Status Refuse(const CertificateFacts* peer, absl::string_view method, absl::Status why) const;
+  Gatekeeper(std::shared_ptr<LiveTlsDirectory> files, const Options& options);
+  using OpenCalls = absl::flat_hash_map<grpc::ServerContextBase*, OpenCall>;
+  void Erase(OpenCalls::iterator call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What is wrong with a certificate by itself.
   absl::Status CheckValid(const CertificateFacts& peer) const;
   void WatchUntilClosed() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -68,10 +81,11 @@ class Gatekeeper {
   const std::shared_ptr<LiveTlsDirectory> files_;
   Clock* const clock_;
   const RefusalSink on_refusal_;
+  ClientBudgets budgets_;
   std::string trouble_;  // with the folder, as it was logged last; the thread's own
 
   absl::Mutex mutex_;
-  absl::flat_hash_map<grpc::ServerContextBase*, OpenCall> open_calls_ ABSL_GUARDED_BY(mutex_);
+  OpenCalls open_calls_ ABSL_GUARDED_BY(mutex_);
   // The call that the thread cancels, without the lock: its end may be told in that thread, before TryCancel returns.
   grpc::ServerContextBase* cancelling_ ABSL_GUARDED_BY(mutex_) = nullptr;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
@@ -82,9 +96,9 @@ class Gatekeeper {
 std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeCallBook(
     std::shared_ptr<Gatekeeper> gatekeeper);
 
-// FAILED_PRECONDITION when a client says it is `name` and its certificate says otherwise. In cleartext names are taken
-// for granted.
-absl::Status CheckClaimedName(const grpc::AuthContext& context, const std::string& name);
+// FAILED_PRECONDITION when a client says it is `name` and its certificate says otherwise. Without a certificate names
+// are taken for granted.
+absl::Status CheckClaimedName(const absl::optional<CertificateFacts>& peer, const std::string& name);
 
 }  // namespace terse
 

@@ -138,13 +138,12 @@ void LogRuns(const RunRegistry& runs, const CoordinatorAddresses& addresses) {
   }
 }
 
-absl::StatusOr<std::shared_ptr<Gatekeeper>> OpenGate(const TransportOptions& transport, Clock* clock,
+absl::StatusOr<std::shared_ptr<Gatekeeper>> OpenGate(const CoordinatorOptions& options, Clock* clock,
                                                      AuditTrail* audit) {
-  if (transport.tls_directory.empty()) return std::shared_ptr<Gatekeeper>();
-  return Gatekeeper::Open(transport.tls_directory, clock,
-                          [audit](const CertificateFacts* peer, absl::string_view method, const absl::Status& why) {
-                            audit->Refused(peer, method, why);
-                          });
+  if (options.transport.tls_directory.empty()) return std::shared_ptr<Gatekeeper>();
+  const RefusalSink on_refusal = [audit](const CertificateFacts* peer, absl::string_view method,
+                                         const absl::Status& why) { audit->Refused(peer, method, why); };
+  return Gatekeeper::Open({options.transport.tls_directory, clock, options.budgets, on_refusal});
 }
 
 std::string AdminAddress(const CoordinatorOptions& options) {
@@ -168,9 +167,8 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFac
                                               return metrics.Meter(run, std::move(store));
                                             }},
                                            options.run_files));
-  FleetService fleet_service(runs.get());
-  TERSE_ASSIGN_OR_RETURN(const std::shared_ptr<Gatekeeper> gatekeeper,
-                         OpenGate(options.transport, &clock, audit.get()));
+  TERSE_ASSIGN_OR_RETURN(const std::shared_ptr<Gatekeeper> gatekeeper, OpenGate(options, &clock, audit.get()));
+  FleetService fleet_service(runs.get(), gatekeeper);
   AuditedAdminService admin_service(
       runs.get(), {options.state_directory, &clock, gatekeeper == nullptr ? nullptr : gatekeeper->files()},
       end_in_order, audit.get());
@@ -230,6 +228,17 @@ void AddAddressOptions(CLI::App& app, CoordinatorOptions* options) {
          "--max-connections-per-address", options->max_connections_per_address,
          "of these from one IP address, or one IPv6 network of 64 bits, other than this machine; 0: half of them")
       ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--calls-per-minute", options->budgets.calls_per_minute,
+                 "of one client with a certificate: each connection's session, each download")
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}))
+      ->capture_default_str();
+  app.add_option("--calls-at-once", options->budgets.calls_at_once, "of one client with a certificate")
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}))
+      ->capture_default_str();
+  app.add_option("--bytes-per-minute", options->budgets.bytes_per_minute,
+                 "of one client with a certificate, both ways: 500MB, for example; 0: no bound")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
       ->capture_default_str();
   app.add_flag("--insecure", options->transport.insecure,
                "listen in cleartext for other machines too, because something else protects the network")

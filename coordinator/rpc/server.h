@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/optional.h"
+#include "coordinator/rpc/client_budgets.h"
 #include "coordinator/rpc/run_learning.h"
 #include "proto/keepalive.h"
 #include "security/transport_options.h"
@@ -29,6 +30,7 @@ struct CoordinatorOptions {
   TransportOptions transport;
   int64_t max_connections = 0;              // of clients at a time; 0: as many as the process may open files for
   int64_t max_connections_per_address = 0;  // 0: half of those
+  BudgetOptions budgets;                    // of each client with a certificate
   std::string audit_file;                   // where to append the audit log as lines of JSON; empty: nowhere
   std::string ready_file;  // JSON with the two addresses and the dashboard's URL, written once all are served
   std::string log_level = "info";

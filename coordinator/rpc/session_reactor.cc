@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "coordinator/rpc/gatekeeper.h"
 #include "core/status.h"
 
 namespace terse {
@@ -14,11 +13,17 @@ constexpr size_t kMaxCheckInBytes = 1024;
 
 }  // namespace
 
-SessionReactor::SessionReactor(const RunRegistry* runs, SessionId id, grpc::CallbackServerContext* context)
-    : runs_(runs), id_(id), context_(context), meter_(context->peer()) {}
+SessionReactor::SessionReactor(const RunRegistry* runs, std::shared_ptr<Gatekeeper> gatekeeper, SessionId id,
+                               grpc::CallbackServerContext* context)
+    : runs_(runs),
+      id_(id),
+      context_(context),
+      peer_(std::move(gatekeeper), *context->auth_context()),
+      meter_(context->peer()) {}
 
-SessionReactor* SessionReactor::Start(const RunRegistry* runs, SessionId id, grpc::CallbackServerContext* context) {
-  std::shared_ptr<SessionReactor> reactor(new SessionReactor(runs, id, context));
+SessionReactor* SessionReactor::Start(const RunRegistry* runs, std::shared_ptr<Gatekeeper> gatekeeper, SessionId id,
+                                      grpc::CallbackServerContext* context) {
+  std::shared_ptr<SessionReactor> reactor(new SessionReactor(runs, std::move(gatekeeper), id, context));
   reactor->self_ = reactor;
   reactor->StartRead(&reactor->incoming_);
   return reactor.get();
@@ -39,6 +44,10 @@ void SessionReactor::OnReadDone(bool ok) {
 
 bool SessionReactor::Accept() {
   Wire();  // a look while the connection is surely open, should it be reset before the engine asks
+  if (absl::Status exhausted = peer_.Spend(static_cast<int64_t>(incoming_.ByteSizeLong())); !exhausted.ok()) {
+    Refuse(exhausted);
+    return false;
+  }
   absl::StatusOr<absl::optional<FromClient>> message = run_ == nullptr ? Bind() : Parse();
   if (!message.ok()) {
     Refuse(message.status());
@@ -57,7 +66,7 @@ absl::StatusOr<absl::optional<FromClient>> SessionReactor::Bind() {
   ClientMessageReader reader(/*max_update_bytes=*/0);
   TERSE_ASSIGN_OR_RETURN(absl::optional<FromClient> message, reader.Feed(incoming_));
   const CheckIn& check_in = std::get<CheckIn>(*message);
-  TERSE_RETURN_IF_ERROR(CheckClaimedName(*context_->auth_context(), check_in.name));
+  TERSE_RETURN_IF_ERROR(peer_.CheckName(check_in.name));
   const absl::StatusOr<RunHost*> run = runs_->Find(check_in.run);
   if (!run.ok()) {
     // The daemons of a fleet may be there before its first run.
@@ -152,6 +161,8 @@ void SessionReactor::WriteNext() {
     return;
   }
   queued_bytes_ -= bytes;
+  // What is more than the budget ends the session when the client speaks next.
+  peer_.Spend(bytes).IgnoreError();
   writing_ = true;
   StartWrite(&outgoing_);
 }

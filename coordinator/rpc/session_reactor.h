@@ -11,6 +11,7 @@
 #include "absl/types/optional.h"
 #include "coordinator/client_link.h"
 #include "coordinator/rpc/fleet_service.h"
+#include "coordinator/rpc/metered_peer.h"
 #include "proto/session_wire.h"
 
 namespace terse {
@@ -24,7 +25,8 @@ namespace terse {
 class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::ServerMessages>, public ClientLink {
  public:
   // Starts reading. The pointer is for gRPC; the registry must outlive the stream.
-  static SessionReactor* Start(const RunRegistry* runs, SessionId id, grpc::CallbackServerContext* context);
+  static SessionReactor* Start(const RunRegistry* runs, std::shared_ptr<Gatekeeper> gatekeeper, SessionId id,
+                               grpc::CallbackServerContext* context);
 
   void Send(FromServer message) override ABSL_LOCKS_EXCLUDED(mutex_);
   void SendLater(FromServer message) override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -37,7 +39,8 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::Ser
   void OnDone() override;
 
  private:
-  SessionReactor(const RunRegistry* runs, SessionId id, grpc::CallbackServerContext* context);
+  SessionReactor(const RunRegistry* runs, std::shared_ptr<Gatekeeper> gatekeeper, SessionId id,
+                 grpc::CallbackServerContext* context);
   // Parses and validates what was read and posts it; on bad bytes refuses the session. Whether reading has to wait for
   // OnHandled.
   bool Accept();
@@ -63,6 +66,7 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::Ser
   const RunRegistry* const runs_;
   const SessionId id_;
   grpc::CallbackServerContext* const context_;
+  const MeteredPeer peer_;
   // Reader's side; reactions for reads come one at a time. Set once, by Bind: run_, loop_ and reader_, which others see
   // from Connected on.
   v1::ClientMessage incoming_;

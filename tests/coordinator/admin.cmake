@@ -12,5 +12,5 @@ terse_test(terse_admin_test
 target_compile_definitions(terse_admin_test PRIVATE TERSE_RUNS_DIR="${CMAKE_SOURCE_DIR}/deploy/runs")
 
 terse_test(terse_coordinator_rpc_test
-  SRCS "${CMAKE_CURRENT_LIST_DIR}/run_registry_test.cc"
+  SRCS "${CMAKE_CURRENT_LIST_DIR}/acceptor_test.cc" "${CMAKE_CURRENT_LIST_DIR}/run_registry_test.cc"
   DEPS terse_coordinator_rpc terse_testing)

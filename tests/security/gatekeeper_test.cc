@@ -40,10 +40,10 @@ TEST(Transport, SocketsOfAnyPath) {
 
 class GatekeeperTest : public testing::Test {
  protected:
-  absl::Status Check(const Gatekeeper& gatekeeper, const std::string& folder) {
+  absl::Status Check(Gatekeeper& gatekeeper, const std::string& folder) {
     return gatekeeper.Check(Slurp(folder + "/node.crt"), "/terse.v1.Admin/GetStatus");
   }
-  bool RefusesSoon(const Gatekeeper& gatekeeper, const std::string& folder) {
+  bool RefusesSoon(Gatekeeper& gatekeeper, const std::string& folder) {
     const absl::Time deadline = absl::Now() + kPatience;
     while (Check(gatekeeper, folder).ok()) {
       if (absl::Now() > deadline) return false;
@@ -58,7 +58,7 @@ class GatekeeperTest : public testing::Test {
 
 TEST_F(GatekeeperTest, AListThatIsDamagedOrGoneReadmitsNobody) {
   const std::string former = fleet_.Issue(Role::kOperator, "former");
-  const auto gatekeeper = Gatekeeper::Open(fleet_.coordinator_tls(), &clock_);
+  const auto gatekeeper = Gatekeeper::Open({fleet_.coordinator_tls(), &clock_});
   ASSERT_TRUE(gatekeeper.ok()) << gatekeeper.status();
   EXPECT_EQ(Check(**gatekeeper, former), absl::OkStatus());
   fleet_.Revoke("former");
@@ -73,16 +73,16 @@ TEST_F(GatekeeperTest, AListThatIsDamagedOrGoneReadmitsNobody) {
   EXPECT_EQ(Check(**gatekeeper, former).code(), absl::StatusCode::kPermissionDenied);
   // A new process knows nothing of what was, so it must not start with a damaged list.
   std::ofstream(list) << "damaged";
-  EXPECT_FALSE(Gatekeeper::Open(fleet_.coordinator_tls(), &clock_).ok());
+  EXPECT_FALSE(Gatekeeper::Open({fleet_.coordinator_tls(), &clock_}).ok());
   std::filesystem::remove(list);
-  EXPECT_EQ(Gatekeeper::Open(fleet_.coordinator_tls(), &clock_).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Gatekeeper::Open({fleet_.coordinator_tls(), &clock_}).status().code(), absl::StatusCode::kNotFound);
   std::ofstream(list) << good;
-  EXPECT_TRUE(Gatekeeper::Open(fleet_.coordinator_tls(), &clock_).ok());
+  EXPECT_TRUE(Gatekeeper::Open({fleet_.coordinator_tls(), &clock_}).ok());
 }
 
 TEST_F(GatekeeperTest, AnOlderListReadmitsNobody) {
   const std::string first = fleet_.Issue(Role::kOperator, "first"), second = fleet_.Issue(Role::kOperator, "second");
-  const auto gatekeeper = Gatekeeper::Open(fleet_.coordinator_tls(), &clock_);
+  const auto gatekeeper = Gatekeeper::Open({fleet_.coordinator_tls(), &clock_});
   ASSERT_TRUE(gatekeeper.ok()) << gatekeeper.status();
   fleet_.Revoke("first");
   const std::string older = Slurp(fleet_.coordinator_tls() + "/crl.pem");

@@ -93,8 +93,9 @@ void SecureFleet::Revoke(const std::string& name) {
   Write(coordinator_tls_, kRevocationFile, Must(authority_->RevocationListPem()));
 }
 
-void SecureFleet::Serve(const std::string& run_file) {
+void SecureFleet::Serve(const std::string& run_file, const BudgetOptions& budgets) {
   CoordinatorOptions options;
+  options.budgets = budgets;
   if (!run_file.empty()) options.run_files = {run_file};
   options.state_directory = Path("state");
   options.listen = "127.0.0.1:0";

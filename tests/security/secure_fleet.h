@@ -37,7 +37,7 @@ class SecureFleet {
 
   // Serves the runs of `run_file`, or none without one, with TLS on all addresses, the dashboard's among them, and
   // writes the audit log to Path("audit.jsonl").
-  void Serve(const std::string& run_file = "");
+  void Serve(const std::string& run_file = "", const BudgetOptions& budgets = {});
   absl::Status Stop() { return coordinator_->Stop(); }
 
   const CoordinatorAddresses& addresses() const { return coordinator_->addresses(); }

@@ -13,11 +13,13 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "client/rpc/connection_loop.h"
 #include "client/rpc/grpc_link.h"
 #include "security/transport.h"
+#include "terse/v1/fleet.grpc.pb.h"
 #include "tests/coordinator/tersectl.h"
 #include "tests/security/secure_fleet.h"
 #include "tests/testing/grid_learning.h"
@@ -28,6 +30,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr absl::Duration kPatience = absl::Seconds(60);
 
@@ -87,6 +90,15 @@ class Tls : public testing::Test {
     const size_t at = status.out.find("\"version\"");
     return at == std::string::npos ? -1 : std::atoll(status.out.c_str() + status.out.find(':', at) + 1);
   }
+  // A line of the audit log that is like this.
+  bool WaitForAudit(const testing::Matcher<const std::string&>& line) {
+    for (const absl::Time deadline = absl::Now() + kPatience; absl::Now() < deadline;) {
+      const std::vector<std::string> lines = absl::StrSplit(Ctl(operator_, {"audit"}).out, '\n');
+      if (testing::Value(lines, testing::Contains(line))) return true;
+      absl::SleepFor(absl::Milliseconds(50));
+    }
+    return false;
+  }
   bool WaitForRoundsBeyond(int64_t rounds) {
     const absl::Time deadline = absl::Now() + kPatience;
     while (Committed() <= rounds) {
@@ -143,6 +155,47 @@ TEST_F(Tls, AClientIsWhoItsCertificateSays) {
   ASSERT_TRUE(liar.WaitForEnd());
   EXPECT_THAT(std::string(liar.Stop().message()), HasSubstr("the certificate is for 'a', not for 'b'"));
   EXPECT_EQ(Committed(), 0);
+  EXPECT_TRUE(WaitForAudit(AllOf(HasSubstr("client a"), HasSubstr("FAILED_PRECONDITION: the certificate is for 'a'"))));
+}
+
+TEST_F(Tls, AClientThatCallsTooOftenWaits) {
+  fleet_.Serve(RunFile(5, 1), {/*calls_per_minute=*/3, /*calls_at_once=*/100, 0});
+  const auto call = [this](const std::string& folder) {
+    grpc::ChannelArguments arguments;
+    const auto credentials =
+        ConnectWith(fleet_.Transport(folder), fleet_.addresses().fleet, {Role::kClient}, &arguments);
+    const auto stub =
+        v1::Fleet::NewStub(grpc::CreateCustomChannel("dns:///" + fleet_.addresses().fleet, *credentials, arguments));
+    grpc::ClientContext context;
+    v1::CheckpointRequest request;
+    request.set_lineage(Id128::Random().ToBytes());
+    v1::FileChunk chunk;
+    const auto reader = stub->DownloadCheckpoint(&context, request);
+    EXPECT_FALSE(reader->Read(&chunk));
+    return reader->Finish();
+  };
+  const std::string eager = fleet_.Issue(Role::kClient, "eager"), other = fleet_.Issue(Role::kClient, "other");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(call(eager).error_code(), grpc::StatusCode::NOT_FOUND) << i;
+  const grpc::Status refused = call(eager);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(refused.error_message(), HasSubstr("budget of 3 calls a minute is used up"));
+  EXPECT_EQ(call(other).error_code(), grpc::StatusCode::NOT_FOUND);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(Ctl(operator_, {"status"}).code, 0) << "operators have no budget";
+  EXPECT_TRUE(
+      WaitForAudit(AllOf(HasSubstr("client eager"), HasSubstr("DownloadCheckpoint"), HasSubstr("UNAVAILABLE"))));
+}
+
+TEST_F(Tls, AClientWithoutBytesLeftComesBackAndLosesNothing) {
+  // Enough for some hundred rounds; 1 kB comes back each second.
+  fleet_.Serve(RunFile(1'000'000, 1), {1'000'000, 100, /*bytes_per_minute=*/60'000});
+  const std::string folder = fleet_.Issue(Role::kClient, "a");
+  ClientThread client(Client("a", folder));
+  ASSERT_TRUE(WaitForAudit(AllOf(HasSubstr("client a"), HasSubstr("Session"), HasSubstr("bytes a minute is used up"))));
+  const int64_t before = Committed();
+  EXPECT_GT(before, 100);
+  EXPECT_TRUE(WaitForRoundsBeyond(before));
+  EXPECT_FALSE(client.WaitForEnd(absl::ZeroDuration()));
+  EXPECT_THAT(Ctl(operator_, {"events"}).out, Not(HasSubstr("reset")));
 }
 
 TEST_F(Tls, AnOperatorOfTheFleetIsNoClient) {

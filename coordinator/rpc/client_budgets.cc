@@ -1,0 +1,105 @@
+#include "coordinator/rpc/client_budgets.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "core/status.h"
+
+namespace terse {
+namespace {
+
+constexpr double kUsPerMinute = 60e6;
+// Of the budget of bytes, before a client that has none left may call again: else it would come back for each message.
+constexpr double kComeBack = 0.01;
+
+absl::Status Exhausted(absl::string_view what, double wait_us) {
+  return absl::UnavailableError(absl::StrCat("this client's budget of ", what, " is used up; there is more in ",
+                                             static_cast<int64_t>(std::ceil(wait_us / 1e6)), " s"));
+}
+
+}  // namespace
+
+void ClientBudgets::Refill(int64_t now_us, Account* account) const {
+  const auto calls = static_cast<double>(options_.calls_per_minute),
+             bytes = static_cast<double>(options_.bytes_per_minute);
+  // A clock that was set back refills nothing.
+  const auto passed = static_cast<double>(std::max<int64_t>(0, now_us - account->updated_us));
+  account->calls = std::min(calls, account->calls + calls * passed / kUsPerMinute);
+  account->bytes = std::min(bytes, account->bytes + bytes * passed / kUsPerMinute);
+  account->updated_us = now_us;
+}
+
+ClientBudgets::Account& ClientBudgets::Find(const std::string& client) {
+  const int64_t now_us = clock_->NowMicros();
+  if (accounts_.size() >= sweep_at_) Sweep(now_us);
+  const auto [it, is_new] = accounts_.try_emplace(client);
+  Account& account = it->second;
+  if (is_new) {
+    account.calls = static_cast<double>(options_.calls_per_minute);
+    account.bytes = static_cast<double>(options_.bytes_per_minute);
+    account.updated_us = now_us;
+  }
+  Refill(now_us, &account);
+  return account;
+}
+
+void ClientBudgets::Sweep(int64_t now_us) {
+  for (auto it = accounts_.begin(); it != accounts_.end();) {
+    Account& account = it->second;
+    Refill(now_us, &account);
+    const bool is_full = account.open == 0 && account.calls >= static_cast<double>(options_.calls_per_minute) &&
+                         account.bytes >= static_cast<double>(options_.bytes_per_minute);
+    const auto here = it++;
+    if (is_full) accounts_.erase(here);
+  }
+  sweep_at_ = std::max<size_t>(1024, 2 * accounts_.size());
+}
+
+absl::Status ClientBudgets::BytesStatus(const Account& account, double least) const {
+  if (options_.bytes_per_minute == 0 || account.bytes > least) return absl::OkStatus();
+  const auto budget = static_cast<double>(options_.bytes_per_minute);
+  return Exhausted(absl::StrCat(options_.bytes_per_minute, " bytes a minute"),
+                   (kComeBack * budget - account.bytes) / budget * kUsPerMinute);
+}
+
+absl::Status ClientBudgets::BeginCall(const std::string& client) {
+  absl::MutexLock lock(&mutex_);
+  Account& account = Find(client);
+  if (account.open >= options_.calls_at_once) {
+    return absl::UnavailableError(absl::StrCat("this client has ", account.open, " calls open, of ",
+                                               options_.calls_at_once, "; end one of them"));
+  }
+  if (account.calls < 1) {
+    return Exhausted(absl::StrCat(options_.calls_per_minute, " calls a minute"),
+                     (1 - account.calls) / static_cast<double>(options_.calls_per_minute) * kUsPerMinute);
+  }
+  TERSE_RETURN_IF_ERROR(BytesStatus(account, kComeBack * static_cast<double>(options_.bytes_per_minute) - 1));
+  account.calls -= 1;
+  return absl::OkStatus();
+}
+
+void ClientBudgets::Opened(const std::string& client) {
+  absl::MutexLock lock(&mutex_);
+  ++Find(client).open;
+}
+
+void ClientBudgets::Ended(const std::string& client) {
+  absl::MutexLock lock(&mutex_);
+  --Find(client).open;
+}
+
+absl::Status ClientBudgets::Spend(const std::string& client, int64_t bytes) {
+  if (options_.bytes_per_minute == 0) return absl::OkStatus();
+  absl::MutexLock lock(&mutex_);
+  Account& account = Find(client);
+  account.bytes -= static_cast<double>(bytes);
+  return BytesStatus(account, 0);
+}
+
+size_t ClientBudgets::size() const {
+  absl::MutexLock lock(&mutex_);
+  return accounts_.size();
+}
+
+}  // namespace terse
