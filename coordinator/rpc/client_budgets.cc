@@ -4,20 +4,11 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "core/status.h"
 
 namespace terse {
 namespace {
 
 constexpr double kUsPerMinute = 60e6;
-// Of the budget of bytes, before a client that has none left may call again: else it would come back for each message.
-constexpr double kComeBack = 0.01;
-
-absl::Status Exhausted(absl::string_view what, double wait_us) {
-  return absl::UnavailableError(absl::StrCat("this client's budget of ", what, " is used up; there is more in ",
-                                             static_cast<int64_t>(std::ceil(wait_us / 1e6)), " s"));
-}
-
 }  // namespace
 
 void ClientBudgets::Refill(int64_t now_us, Account* account) const {
@@ -56,13 +47,6 @@ void ClientBudgets::Sweep(int64_t now_us) {
   sweep_at_ = std::max<size_t>(1024, 2 * accounts_.size());
 }
 
-absl::Status ClientBudgets::BytesStatus(const Account& account, double least) const {
-  if (options_.bytes_per_minute == 0 || account.bytes > least) return absl::OkStatus();
-  const auto budget = static_cast<double>(options_.bytes_per_minute);
-  return Exhausted(absl::StrCat(options_.bytes_per_minute, " bytes a minute"),
-                   (kComeBack * budget - account.bytes) / budget * kUsPerMinute);
-}
-
 absl::Status ClientBudgets::BeginCall(const std::string& client) {
   absl::MutexLock lock(&mutex_);
   Account& account = Find(client);
@@ -71,10 +55,11 @@ absl::Status ClientBudgets::BeginCall(const std::string& client) {
                                                options_.calls_at_once, "; end one of them"));
   }
   if (account.calls < 1) {
-    return Exhausted(absl::StrCat(options_.calls_per_minute, " calls a minute"),
-                     (1 - account.calls) / static_cast<double>(options_.calls_per_minute) * kUsPerMinute);
+    const double wait_us = (1 - account.calls) / static_cast<double>(options_.calls_per_minute) * kUsPerMinute;
+    return absl::UnavailableError(absl::StrCat("this client's budget of ", options_.calls_per_minute,
+                                               " calls a minute is used up; there is more in ",
+                                               static_cast<int64_t>(std::ceil(wait_us / 1e6)), " s"));
   }
-  TERSE_RETURN_IF_ERROR(BytesStatus(account, kComeBack * static_cast<double>(options_.bytes_per_minute) - 1));
   account.calls -= 1;
   return absl::OkStatus();
 }
@@ -89,12 +74,13 @@ void ClientBudgets::Ended(const std::string& client) {
   --Find(client).open;
 }
 
-absl::Status ClientBudgets::Spend(const std::string& client, int64_t bytes) {
-  if (options_.bytes_per_minute == 0) return absl::OkStatus();
+absl::Duration ClientBudgets::Spend(const std::string& client, int64_t bytes) {
+  if (options_.bytes_per_minute == 0) return absl::ZeroDuration();
   absl::MutexLock lock(&mutex_);
   Account& account = Find(client);
   account.bytes -= static_cast<double>(bytes);
-  return BytesStatus(account, 0);
+  if (account.bytes >= 0) return absl::ZeroDuration();
+  return absl::Microseconds(-account.bytes / static_cast<double>(options_.bytes_per_minute) * kUsPerMinute);
 }
 
 size_t ClientBudgets::size() const {

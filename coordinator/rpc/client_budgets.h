@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "core/clock.h"
 
 namespace terse {
@@ -18,14 +19,15 @@ struct BudgetOptions {
   // many may come at once after a pause.
   int64_t calls_per_minute = 120;
   int64_t calls_at_once = 16;
-  // Of messages and files, both ways, before framing and TLS; that many may come at once after a pause too. 0: no
-  // bound.
+  // Of messages and files, both ways, before framing and TLS; that many may come at once after a pause too. Whoever
+  // spends more is served more slowly. 0: no bound.
   int64_t bytes_per_minute = 0;
 };
 
 // Token buckets for each client, by the name in its certificate: without certificates nobody is known, and there are no
-// budgets. What is refused is nobody's loss: an update stays in its client's outbox until it comes back. Holds what is
-// not full or in use. Thread-safe.
+// budgets. A call that is refused is nobody's loss: an update stays in its client's outbox until it comes back. Bytes
+// are never refused, only waited for: what was begun always ends, and a client does not pay for connections to try
+// again. Holds what is not full or in use. Thread-safe.
 class ClientBudgets {
  public:
   // `clock` must outlive this.
@@ -37,9 +39,9 @@ class ClientBudgets {
   void Opened(const std::string& client) ABSL_LOCKS_EXCLUDED(mutex_);
   void Ended(const std::string& client) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Counts bytes that were sent or received. UNAVAILABLE once there are none left: the call should end, and the
-  // client's next one begins when a hundredth of the budget is there again.
-  absl::Status Spend(const std::string& client, int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Counts bytes that were sent or received. How long to wait until the client may send or get more; zero while it has
+  // some left.
+  absl::Duration Spend(const std::string& client, int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Clients that something is known of.
   size_t size() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -55,7 +57,6 @@ class ClientBudgets {
   // The client's account as of now.
   Account& Find(const std::string& client) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Refill(int64_t now_us, Account* account) const;
-  absl::Status BytesStatus(const Account& account, double least) const;
   // Forgets those that say nothing.
   void Sweep(int64_t now_us) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -70,19 +70,29 @@ absl::StatusOr<OpenFile> OpenModule(const RunRegistry& runs, const v1::ModuleReq
 // Streams a file from an offset on. It stays readable when its name is removed meanwhile.
 class FileReactor : public grpc::ServerWriteReactor<v1::FileChunk> {
  public:
-  FileReactor(absl::StatusOr<OpenFile> open, MeteredPeer peer) : peer_(std::move(peer)) {
+  FileReactor(absl::StatusOr<OpenFile> open, std::shared_ptr<Gatekeeper> gatekeeper,
+              grpc::CallbackServerContext* context)
+      : context_(context), peer_(std::move(gatekeeper), *context->auth_context()) {
     if (!open.ok()) {
       Finish(ToGrpc(open.status()));
     } else {
       open_ = *std::move(open);
-      WriteNext();
+      WriteSoon();
     }
   }
 
-  void OnWriteDone(bool ok) override { ok ? WriteNext() : Finish(grpc::Status::CANCELLED); }
+  void OnWriteDone(bool ok) override { ok ? WriteSoon() : Finish(grpc::Status::CANCELLED); }
   void OnDone() override { delete this; }
 
  private:
+  // As soon as the client's budget allows it.
+  void WriteSoon() {
+    const absl::Duration wait = peer_.Spend(0);
+    if (wait <= absl::ZeroDuration()) return WriteNext();
+    if (context_->IsCancelled()) return Finish(grpc::Status::CANCELLED);
+    slow_down_.Then(wait, [this] { WriteSoon(); });
+  }
+
   void WriteNext() {
     if (open_.offset == open_.total) return Finish(grpc::Status::OK);
     std::string* data = chunk_.mutable_data();
@@ -93,11 +103,13 @@ class FileReactor : public grpc::ServerWriteReactor<v1::FileChunk> {
     chunk_.set_total(open_.total);
     chunk_.set_offset(open_.offset);
     open_.offset += data->size();
-    if (const absl::Status status = peer_.Spend(data->size()); !status.ok()) return Finish(ToGrpc(status));
+    peer_.Spend(static_cast<int64_t>(data->size()));
     StartWrite(&chunk_);
   }
 
-  MeteredPeer peer_;
+  grpc::CallbackServerContext* const context_;
+  const MeteredPeer peer_;
+  SlowDown slow_down_;
   OpenFile open_;
   v1::FileChunk chunk_;
 };
@@ -111,12 +123,12 @@ grpc::ServerBidiReactor<v1::ClientMessage, v1::ServerMessages>* FleetService::Se
 
 grpc::ServerWriteReactor<v1::FileChunk>* FleetService::DownloadCheckpoint(grpc::CallbackServerContext* context,
                                                                           const v1::CheckpointRequest* request) {
-  return new FileReactor(OpenCheckpoint(*runs_, *request), MeteredPeer(gatekeeper_, *context->auth_context()));
+  return new FileReactor(OpenCheckpoint(*runs_, *request), gatekeeper_, context);
 }
 
 grpc::ServerWriteReactor<v1::FileChunk>* FleetService::DownloadModule(grpc::CallbackServerContext* context,
                                                                       const v1::ModuleRequest* request) {
-  return new FileReactor(OpenModule(*runs_, *request), MeteredPeer(gatekeeper_, *context->auth_context()));
+  return new FileReactor(OpenModule(*runs_, *request), gatekeeper_, context);
 }
 
 }  // namespace terse

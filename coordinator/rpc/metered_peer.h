@@ -2,12 +2,17 @@
 #ifndef TERSE_COORDINATOR_RPC_METERED_PEER_H_
 #define TERSE_COORDINATOR_RPC_METERED_PEER_H_
 
+#include <algorithm>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "coordinator/rpc/gatekeeper.h"
+#include "grpcpp/alarm.h"
 #include "grpcpp/grpcpp.h"
 #include "security/transport.h"
 
@@ -24,9 +29,9 @@ class MeteredPeer {
     if (auto facts = PeerCertificate(context); facts.ok()) facts_ = *std::move(facts);
   }
 
-  // OK, or the status with which the call should end: of ClientBudgets::Spend.
-  absl::Status Spend(int64_t bytes) const {
-    return facts_.has_value() ? gatekeeper_->budgets()->Spend(facts_->identity.name, bytes) : absl::OkStatus();
+  // As ClientBudgets::Spend.
+  absl::Duration Spend(int64_t bytes) const {
+    return facts_.has_value() ? gatekeeper_->budgets()->Spend(facts_->identity.name, bytes) : absl::ZeroDuration();
   }
 
   // Status of CheckClaimedName; who claims another's name is in the audit log.
@@ -38,6 +43,24 @@ class MeteredPeer {
  private:
   std::shared_ptr<Gatekeeper> gatekeeper_;
   absl::optional<CertificateFacts> facts_;
+};
+
+// Calls `go_on` at once, or in a thread of gRPC's after the wait, or a second of it, so that a call that was ended
+// meanwhile is noticed. At most one wait at a time. What `go_on` uses must live until it was called.
+class SlowDown {
+ public:
+  void Then(absl::Duration wait, std::function<void()> go_on) {
+    if (wait <= absl::ZeroDuration()) return go_on();
+    alarm_.Set(absl::ToChronoTime(absl::Now() + std::min(wait, absl::Seconds(1))),
+               [go_on = std::move(go_on)](bool) mutable {
+                 // The next wait replaces what the alarm calls, while it is being called.
+                 const std::function<void()> now = std::move(go_on);
+                 now();
+               });
+  }
+
+ private:
+  grpc::Alarm alarm_;
 };
 
 }  // namespace terse

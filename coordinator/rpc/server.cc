@@ -237,7 +237,7 @@ void AddAddressOptions(CLI::App& app, CoordinatorOptions* options) {
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}))
       ->capture_default_str();
   app.add_option("--bytes-per-minute", options->budgets.bytes_per_minute,
-                 "of one client with a certificate, both ways: 500MB, for example; 0: no bound")
+                 "of one client with a certificate, both ways: 5MB, for example; who needs more waits. 0: no bound")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
       ->capture_default_str();
   app.add_flag("--insecure", options->transport.insecure,

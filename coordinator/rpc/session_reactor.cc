@@ -25,29 +25,30 @@ SessionReactor* SessionReactor::Start(const RunRegistry* runs, std::shared_ptr<G
                                       grpc::CallbackServerContext* context) {
   std::shared_ptr<SessionReactor> reactor(new SessionReactor(runs, std::move(gatekeeper), id, context));
   reactor->self_ = reactor;
-  reactor->StartRead(&reactor->incoming_);
+  reactor->ReadNext();
   return reactor.get();
 }
 
 void SessionReactor::OnReadDone(bool ok) {
   if (ok && Accept()) return;
+  if (ok) return ReadNext();
   absl::MutexLock lock(&mutex_);
-  if (ok) {
-    // A refused session is not read any further: it ends once the refusal is written.
-    if (!refused_ && !finished_) StartRead(&incoming_);
-    return;
-  }
   read_closed_ = true;
   meter_.Read();  // the last look at the connection while it is surely open
   if (!writing_) FinishOnce();
 }
 
+void SessionReactor::ReadNext() {
+  const absl::Duration wait = peer_.Spend(0);
+  if (wait > absl::ZeroDuration()) return slow_down_.Then(wait, [self = shared_from_this()] { self->ReadNext(); });
+  absl::MutexLock lock(&mutex_);
+  // A refused session is not read any further: it ends once the refusal is written.
+  if (!refused_ && !finished_) StartRead(&incoming_);
+}
+
 bool SessionReactor::Accept() {
   Wire();  // a look while the connection is surely open, should it be reset before the engine asks
-  if (absl::Status exhausted = peer_.Spend(static_cast<int64_t>(incoming_.ByteSizeLong())); !exhausted.ok()) {
-    Refuse(exhausted);
-    return false;
-  }
+  peer_.Spend(static_cast<int64_t>(incoming_.ByteSizeLong()));
   absl::StatusOr<absl::optional<FromClient>> message = run_ == nullptr ? Bind() : Parse();
   if (!message.ok()) {
     Refuse(message.status());
@@ -102,8 +103,7 @@ void SessionReactor::Refuse(const absl::Status& why) {
 void SessionReactor::OnHandled(bool handled) {
   // What was dropped is on the client's disk; a run that is served again soon asks for it.
   if (!handled) Send(Refusal{"the run is not served at the moment", /*retry=*/true});
-  absl::MutexLock lock(&mutex_);
-  if (!refused_ && !finished_) StartRead(&incoming_);
+  ReadNext();
 }
 
 void SessionReactor::Send(FromServer message) {
@@ -161,8 +161,7 @@ void SessionReactor::WriteNext() {
     return;
   }
   queued_bytes_ -= bytes;
-  // What is more than the budget ends the session when the client speaks next.
-  peer_.Spend(bytes).IgnoreError();
+  peer_.Spend(bytes);
   writing_ = true;
   StartWrite(&outgoing_);
 }

@@ -22,7 +22,9 @@ namespace terse {
 // The first message, a check-in, binds the session to a run. From then on each message goes to the run's loop, and the
 // next one is read once it was handled: a peer that sends faster than the engine works waits, and has one message in
 // memory.
-class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::ServerMessages>, public ClientLink {
+class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::ServerMessages>,
+                       public ClientLink,
+                       public std::enable_shared_from_this<SessionReactor> {
  public:
   // Starts reading. The pointer is for gRPC; the registry must outlive the stream.
   static SessionReactor* Start(const RunRegistry* runs, std::shared_ptr<Gatekeeper> gatekeeper, SessionId id,
@@ -41,6 +43,8 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::Ser
  private:
   SessionReactor(const RunRegistry* runs, std::shared_ptr<Gatekeeper> gatekeeper, SessionId id,
                  grpc::CallbackServerContext* context);
+  // Reads the next message as soon as the client's budget allows it, unless the session ends.
+  void ReadNext() ABSL_LOCKS_EXCLUDED(mutex_);
   // Parses and validates what was read and posts it; on bad bytes refuses the session. Whether reading has to wait for
   // OnHandled.
   bool Accept();
@@ -67,6 +71,7 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::Ser
   const SessionId id_;
   grpc::CallbackServerContext* const context_;
   const MeteredPeer peer_;
+  SlowDown slow_down_;  // of reading
   // Reader's side; reactions for reads come one at a time. Set once, by Bind: run_, loop_ and reader_, which others see
   // from Connected on.
   v1::ClientMessage incoming_;

@@ -1,4 +1,8 @@
 // What goes wrong around a client: each gives one clear line that says what to do, and loses nothing.
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <string>
 #include <vector>
@@ -21,6 +25,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
+constexpr absl::Duration kPatience = absl::Seconds(60);
 constexpr char kRun[] =
     "name = 'errors'\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 0.001\n[codec]\nname = 'sbc'\n"
     "[rounds]\ncount = 1000000\nclients = 2\n";
@@ -120,6 +125,50 @@ TEST(CoordinatorErrors, UnknownKeyInTheRunFile) {
   EXPECT_EQ(code, 1);
   EXPECT_THAT(output, HasSubstr("run.toml:10"));
   EXPECT_THAT(output, HasSubstr("quroum"));
+}
+
+// A stranger needs no certificate for this, only connections.
+TEST(CoordinatorErrors, AFloodOfConnectionsShutsNobodyOut) {
+  FleetProcesses fleet(TERSE_BIN "/terse-coordinator", TERSE_BIN "/terse-client");
+  const std::string run_file = fleet.directory() / "run.toml";
+  WriteText(run_file, kRun);
+  // Leaves 28 connections.
+  fleet.StartCoordinator(run_file, {{"/bin/sh", "-c", "ulimit -n 540; exec \"$@\"", "sh"}, "", {}});
+  fleet.StartClient(0);
+  fleet.StartClient(1);
+  ASSERT_TRUE(fleet.WaitForRounds(3, kPatience));
+  const std::string& listen = fleet.addresses().listen;
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<uint16_t>(std::stoi(listen.substr(listen.rfind(':') + 1))));
+  std::vector<int> flood;
+  for (int i = 0; i < 1000; ++i) {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    // While the listening socket is there, the kernel connects.
+    ASSERT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0) << i;
+    flood.push_back(fd);
+  }
+  const int64_t during = QueryNumber(fleet.database(), "SELECT version FROM head");
+  EXPECT_TRUE(fleet.WaitForRounds(during + 3, kPatience)) << "those who were there go on";
+  fleet.client(1).Kill();
+  for (const int fd : flood) close(fd);
+  fleet.StartClient(1);
+  const int64_t after = QueryNumber(fleet.database(), "SELECT version FROM head");
+  EXPECT_TRUE(fleet.WaitForRounds(after + 3, kPatience)) << "and others come";
+  EXPECT_THAT(fleet.coordinator().Output(), HasSubstr("reset: there may be 28 at a time"));
+}
+
+TEST(CoordinatorErrors, TooFewFilesForAnyConnection) {
+  ScratchDirectory directory;
+  int code = -1;
+  const std::string output =
+      RunCommand({"/bin/sh", "-c", "ulimit -n 400; exec \"$@\"", "sh", TERSE_BIN "/terse-coordinator", "--listen",
+                  "127.0.0.1:0", "--state", directory / "state"},
+                 &code);
+  EXPECT_EQ(code, 1);
+  EXPECT_THAT(output,
+              HasSubstr("needs 513 open files, and the system allows 400; raise that (ulimit -n, LimitNOFILE=)"));
 }
 
 TEST(CoordinatorErrors, AModelFileThatIsNoTorchScript) {
