@@ -4,13 +4,19 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/log_components.h"
 #include "coordinator/rpc/access.h"
+#include "core/log/log.h"
 #include "core/status.h"
 #include "security/transport.h"
-#include "spdlog/spdlog.h"
 
 namespace terse {
 namespace {
+
+// For the log: empty for those who are none.
+absl::string_view ClientOf(const CertificateFacts& peer) {
+  return peer.identity.role == Role::kClient ? absl::string_view(peer.identity.name) : "";
+}
 
 // Books a call from its first metadata to its end.
 class BookedCall : public grpc::experimental::Interceptor {
@@ -56,7 +62,10 @@ absl::StatusOr<std::shared_ptr<Gatekeeper>> Gatekeeper::Open(const std::string& 
 }
 
 Gatekeeper::Gatekeeper(std::shared_ptr<LiveTlsDirectory> files, Clock* clock)
-    : files_(std::move(files)), clock_(clock), thread_([this] { WatchUntilClosed(); }) {}
+    : directory_(files->Files().path),
+      files_(std::move(files)),
+      clock_(clock),
+      thread_([this] { WatchUntilClosed(); }) {}
 
 void Gatekeeper::Close() {
   {
@@ -68,13 +77,23 @@ void Gatekeeper::Close() {
 
 absl::Status Gatekeeper::Check(absl::string_view certificate_pem, absl::string_view method) const {
   const absl::StatusOr<CertificateFacts> peer = ReadCertificate(certificate_pem);
-  if (!peer.ok()) {
-    return absl::UnauthenticatedError(
-        absl::StrCat("the certificate is not one of this fleet: ", peer.status().message()));
+  const absl::Status status = peer.ok() ? CheckAccess(*peer, method)
+                                        : absl::UnauthenticatedError(absl::StrCat(
+                                              "the certificate is not one of this fleet: ", peer.status().message()));
+  if (!status.ok()) {
+    Log(LogLevel::kWarn, kTlsLog, {{}, 0, peer.ok() ? ClientOf(*peer) : ""},
+        absl::StrCat("refused a call of ", method, ": ", status.message()));
+  } else if (IsLogged(LogLevel::kDebug, kTlsLog)) {
+    Log(LogLevel::kDebug, kTlsLog, {{}, 0, ClientOf(*peer)},
+        absl::StrCat("'", peer->identity.name, "', ", RoleName(peer->identity.role), ", calls ", method));
   }
-  TERSE_RETURN_IF_ERROR(CheckValid(*peer));
-  if (MayCall(peer->identity.role, method)) return absl::OkStatus();
-  return absl::PermissionDeniedError(absl::StrCat("'", peer->identity.name, "' is ", RoleName(peer->identity.role),
+  return status;
+}
+
+absl::Status Gatekeeper::CheckAccess(const CertificateFacts& peer, absl::string_view method) const {
+  TERSE_RETURN_IF_ERROR(CheckValid(peer));
+  if (MayCall(peer.identity.role, method)) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat("'", peer.identity.name, "' is ", RoleName(peer.identity.role),
                                                   " by its certificate, which may not call ", method));
 }
 
@@ -124,10 +143,19 @@ void Gatekeeper::WatchUntilClosed() {
 }
 
 void Gatekeeper::Refresh() {
+  const int64_t generation = files_->generation();
+  const absl::Time issued = files_->RevocationsIssued();
   const absl::Status status = files_->Refresh();
   const std::string trouble(status.message());
-  if (!status.ok() && trouble != trouble_) spdlog::error("{}; what was read before stays in force", trouble);
+  if (trouble != trouble_) {
+    Log(status.ok() ? LogLevel::kInfo : LogLevel::kError, kTlsLog, {},
+        status.ok() ? absl::StrCat(directory_, " is whole again")
+                    : absl::StrCat(trouble, "; what was read before stays in force"));
+  }
   trouble_ = trouble;
+  const bool new_files = files_->generation() != generation, new_list = files_->RevocationsIssued() != issued;
+  if (new_files) Log(LogLevel::kInfo, kTlsLog, {}, absl::StrCat("took the changed certificates of ", directory_));
+  if (new_list) Log(LogLevel::kInfo, kTlsLog, {}, absl::StrCat("took the changed revocation list of ", directory_));
 }
 
 void Gatekeeper::CancelInvalid() {
@@ -152,7 +180,8 @@ bool Gatekeeper::BeginCancelling(grpc::ServerContextBase* call) {
   if (open == open_calls_.end()) return false;
   const absl::Status status = CheckValid(open->second);
   if (status.ok()) return false;  // another call by now
-  spdlog::warn("ending a call of '{}': {}", open->second.identity.name, std::string(status.message()));
+  Log(LogLevel::kWarn, kTlsLog, {{}, 0, ClientOf(open->second)},
+      absl::StrCat("ending a call of '", open->second.identity.name, "': ", status.message()));
   cancelling_ = call;
   open_calls_.erase(open);
   return true;

@@ -42,6 +42,8 @@ class Gatekeeper {
 
  private:
   Gatekeeper(std::shared_ptr<LiveTlsDirectory> files, Clock* clock);
+  // What is wrong with a certificate, or with a call by who has it.
+  absl::Status CheckAccess(const CertificateFacts& peer, absl::string_view method) const;
   // What is wrong with a certificate by itself.
   absl::Status CheckValid(const CertificateFacts& peer) const;
   void WatchUntilClosed() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -50,6 +52,7 @@ class Gatekeeper {
   // Marks a call that is still open and not valid as being cancelled.
   bool BeginCancelling(grpc::ServerContextBase* call) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  const std::string directory_;
   const std::shared_ptr<LiveTlsDirectory> files_;
   Clock* const clock_;
   std::string trouble_;  // with the folder, as it was logged last; the thread's own

@@ -11,6 +11,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/optional.h"
 #include "coordinator/rpc/run_learning.h"
+#include "core/log/log.h"
 #include "proto/keepalive.h"
 #include "security/transport_options.h"
 
@@ -27,7 +28,7 @@ struct CoordinatorOptions {
   std::string http;   // address of the dashboard; empty: none
   TransportOptions transport;
   std::string ready_file;  // JSON with the two addresses and the dashboard's URL, written once all are served
-  std::string log_level = "info";
+  LogSettings log;
   double keepalive_seconds = kDefaultKeepaliveSeconds;
 };
 
