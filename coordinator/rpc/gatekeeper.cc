@@ -144,7 +144,7 @@ void Gatekeeper::WatchUntilClosed() {
 
 void Gatekeeper::Refresh() {
   const int64_t generation = files_->generation();
-  const absl::Time issued = files_->RevocationsIssued();
+  const int64_t revoked = files_->revocations();
   const absl::Status status = files_->Refresh();
   const std::string trouble(status.message());
   if (trouble != trouble_) {
@@ -153,9 +153,13 @@ void Gatekeeper::Refresh() {
                     : absl::StrCat(trouble, "; what was read before stays in force"));
   }
   trouble_ = trouble;
-  const bool new_files = files_->generation() != generation, new_list = files_->RevocationsIssued() != issued;
-  if (new_files) Log(LogLevel::kInfo, kTlsLog, {}, absl::StrCat("took the changed certificates of ", directory_));
-  if (new_list) Log(LogLevel::kInfo, kTlsLog, {}, absl::StrCat("took the changed revocation list of ", directory_));
+  if (files_->generation() != generation) {
+    Log(LogLevel::kInfo, kTlsLog, {}, absl::StrCat("took the changed certificates of ", directory_));
+  }
+  if (const int64_t now_revoked = files_->revocations(); now_revoked != revoked) {
+    Log(LogLevel::kInfo, kTlsLog, {},
+        absl::StrCat("took the changed revocation list of ", directory_, ": ", now_revoked, " certificates"));
+  }
 }
 
 void Gatekeeper::CancelInvalid() {
