@@ -1,6 +1,9 @@
 #include "core/log/log.h"
 
+#include <time.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -76,6 +79,8 @@ TEST_F(LogTest, HumanLine) {
 }
 
 TEST_F(LogTest, JsonLineHasWhatIsKnownAndNothingElse) {
+  setenv("TZ", "ELSEWHERE-9", 1);
+  tzset();
   Configure(LogFormat::kJson, "debug");
   Log(LogLevel::kWarn, "engine", {"digits", 3, "client-0", 7}, "it was late");
   nlohmann::json line = Json();
