@@ -178,7 +178,7 @@ absl::StatusOr<int64_t> MeasureClient(const RunConfig& run, const MemoryOptions&
     return MakeLocalTrainer(config, shard, std::move(blueprint), dataset, "cpu");
   };
   session.keep_going = [] { return true; };
-  session.log = [](bool, const std::string&) {};
+  session.log = [](LogLevel, const LogFields&, const std::string&) {};
   ClientSession client(std::move(session));
   ScriptedCoordinator coordinator(std::make_shared<const RunConfig>(run), directory + "/checkpoint", options.rounds);
   TERSE_RETURN_IF_ERROR(client.Run(&coordinator));

@@ -94,7 +94,7 @@ ClientSession::Next ClientSession::OnMessage(CoordinatorLink* link, const FromSe
     return refusal->retry ? absl::UnavailableError(refusal->reason) : absl::FailedPreconditionError(refusal->reason);
   }
   if (const auto* finished = std::get_if<Finished>(&message)) {
-    Log(false, absl::StrCat("the run is over: ", finished->reason));
+    Log(LogLevel::kInfo, 0, absl::StrCat("the run is over: ", finished->reason));
     link->Send(Leaving{}).IgnoreError();
     return absl::OkStatus();
   }
@@ -162,9 +162,10 @@ absl::Status ClientSession::Adopt(CoordinatorLink* link, const Welcome& welcome)
   TERSE_RETURN_IF_ERROR(LoadWork(&work));
   if (!work.version.has_value() && !welcome.start_hash.IsZero()) StartFromScratch(welcome.start_hash, &work);
   work_ = std::move(work);  // only whole: what could not be read must not count as empty
-  Log(false, absl::StrCat("joined run '", welcome.config->name, "' as client ", welcome.client_index, " of ",
-                          welcome.config->rounds.clients, ", codec ", welcome.config->codec.name, ", ",
-                          welcome.config->train.local_steps, " local steps a round"));
+  Log(LogLevel::kInfo, 0,
+      absl::StrCat("joined run '", welcome.config->name, "' as client ", welcome.client_index, " of ",
+                   welcome.config->rounds.clients, ", codec ", welcome.config->codec.name, ", ",
+                   welcome.config->train.local_steps, " local steps a round"));
   return absl::OkStatus();
 }
 
@@ -229,7 +230,7 @@ absl::Status ClientSession::SendReady(CoordinatorLink* link) {
 }
 
 absl::Status ClientSession::OnResync(CoordinatorLink* link, const Resync& resync) {
-  Log(false, absl::StrCat("downloading checkpoint ", resync.checkpoint_version, ": ", resync.reason));
+  Log(LogLevel::kInfo, 0, absl::StrCat("downloading checkpoint ", resync.checkpoint_version, ": ", resync.reason));
   work_->Drop();
   const int64_t size = work_->codec->layout().size();
   absl::StatusOr<std::string> bytes =
@@ -261,10 +262,12 @@ absl::Status ClientSession::OnDelta(CoordinatorLink* link, const Delta& delta) {
   const absl::Status applied = work_->MoveTo(delta.version, *delta.message);
   if (applied.ok() && HashWeights(work_->weights) == delta.model_hash) {
     TERSE_FAILPOINT("client.delta.applied");
+    Log(LogLevel::kDebug, 0, absl::StrCat("at version ", delta.version, ", by ", delta.message->size(), " bytes"));
     return absl::OkStatus();
   }
-  Log(true, absl::StrCat("version ", delta.version, " does not match the coordinator's model hash: full resync. ",
-                         applied.message()));
+  Log(LogLevel::kWarn, 0,
+      absl::StrCat("version ", delta.version, " does not match the coordinator's model hash: full resync. ",
+                   applied.message()));
   work_->Drop();
   return SendReady(link);
 }

@@ -17,6 +17,7 @@
 #include "compression/feedback.h"
 #include "compression/update_history.h"
 #include "core/clock.h"
+#include "core/log/log.h"
 #include "core/trainer.h"
 #include "storage/client_state.h"
 
@@ -39,8 +40,8 @@ class ClientSession {
     Clock* clock = nullptr;
     // Asked between local steps and between messages; false ends Run with CANCELLED.
     std::function<bool()> keep_going;
-    // A line for the log, "info" or "warn".
-    std::function<void(bool warn, const std::string& line)> log;
+    // A line for the log; of its fields, the run and the round are set where they are known.
+    std::function<void(LogLevel level, const LogFields& about, const std::string& line)> log;
   };
 
   explicit ClientSession(Options options);
@@ -54,6 +55,9 @@ class ClientSession {
 
   // Saves what helps the next start (the model, and the state that relaxed durability kept in memory).
   absl::Status Flush();
+
+  // The run that it takes part in, or is to; empty while that is the coordinator's to say.
+  const std::string& run() const { return work_.has_value() ? work_->config->name : options_.run; }
 
  private:
   // Everything that follows from the run, made when its lineage is first seen.
@@ -121,7 +125,8 @@ class ClientSession {
   static absl::Status StoredStatus(const absl::Status& status) {
     return absl::IsUnavailable(status) ? absl::ResourceExhaustedError(status.message()) : status;
   }
-  void Log(bool warn, const std::string& line) const { options_.log(warn, line); }
+  // `round` is 0 for what belongs to none.
+  void Log(LogLevel level, int64_t round, const std::string& line) const { options_.log(level, {run(), round}, line); }
 
   const Options options_;
   uint32_t connections_ = 0;

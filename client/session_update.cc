@@ -61,6 +61,9 @@ absl::Status ClientSession::TrainAndSeal(CoordinatorLink* link, const Assignment
   TERSE_ASSIGN_OR_RETURN(const TrainResult result, DoTask(assignment, keep_going));
   TERSE_FAILPOINT("client.train.done");
   const int64_t train_us = options_.clock->NowMicros() - start;
+  Log(LogLevel::kDebug, assignment.round,
+      absl::StrFormat("trained %d steps from version %d in %.3f s, loss %.4g", assignment.local_steps,
+                      assignment.base_version, static_cast<double>(train_us) * 1e-6, result.mean_loss));
   const CodecKey key = {work_->config->seed, static_cast<uint64_t>(assignment.round),
                         static_cast<uint64_t>(work_->client_index)};
   TERSE_ASSIGN_OR_RETURN(std::string message, work_->feedback->Compress(&work_->scratch, key, assignment.choice));
@@ -117,12 +120,17 @@ absl::Status ClientSession::Push(CoordinatorLink* link, bool may_pack) {
   }
   TERSE_RETURN_IF_ERROR(link->Send(update));
   TERSE_FAILPOINT("client.upload.sent");
+  Log(LogLevel::kDebug, sealed.round,
+      absl::StrCat("sent the update: ", update.message.size(), " bytes", update.packed ? ", packed" : ""));
   return absl::OkStatus();
 }
 
 // A receipt changes nothing: the verdict is the commit.
 absl::Status ClientSession::OnReceipt(const Receipt& receipt) {
   TERSE_FAILPOINT("client.receipt.received");
+  const absl::optional<SealedUpdate>& sealed = options_.state->state().sealed;
+  const bool is_mine = sealed.has_value() && sealed->update_id == receipt.update_id;
+  if (is_mine) Log(LogLevel::kDebug, sealed->round, "the coordinator has received the update");
   if (!Mutated(Mutant::kSettleOnReceipt)) return absl::OkStatus();
   return OnVerdict({Outcome::kApplied, receipt.update_id, receipt.update_id, ""});
 }
@@ -132,8 +140,9 @@ absl::Status ClientSession::OnVerdict(const Verdict& verdict) {
   ClientState* state = options_.state;
   if (verdict.outcome == Outcome::kReset) {
     const double lost = work_->feedback->Reset();
-    Log(true, absl::StrCat("the coordinator asked for a fresh residual (", verdict.reason, "); ",
-                           absl::StrFormat("%.3g", lost), " in L2 norm is lost"));
+    Log(LogLevel::kWarn, 0,
+        absl::StrFormat("the coordinator asked for a fresh residual (%s); %.3g in L2 norm is lost", verdict.reason,
+                        lost));
     TERSE_RETURN_IF_ERROR(StoredStatus(state->Reset(verdict.last_applied)));
     work_->BeginHistory();
     return absl::OkStatus();
@@ -143,9 +152,13 @@ absl::Status ClientSession::OnVerdict(const Verdict& verdict) {
   }
   if (verdict.outcome == Outcome::kPending) return absl::OkStatus();  // SendReady pushes it again
   const bool applied = verdict.outcome == Outcome::kApplied;
-  if (!applied) {
-    Log(true, absl::StrCat("the update of round ", state->state().sealed->round, " came too late and ",
-                           work_->feedback->folds_forward() ? "folds into the next one" : "is dropped"));
+  const int64_t round = state->state().sealed->round;
+  if (applied) {
+    Log(LogLevel::kDebug, round, "the update was applied");
+  } else {
+    Log(LogLevel::kWarn, round,
+        absl::StrCat("the update of round ", round, " came too late and ",
+                     work_->feedback->folds_forward() ? "folds into the next one" : "is dropped"));
   }
   TERSE_RETURN_IF_ERROR(StoredStatus(state->Settle(applied)));
   if (applied && work_->history.has_value()) {

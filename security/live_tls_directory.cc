@@ -67,6 +67,11 @@ bool LiveTlsDirectory::IsRevoked(const std::string& serial) const {
   return revocations_.serials.contains(serial);
 }
 
+int64_t LiveTlsDirectory::revocations() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return static_cast<int64_t>(revocations_.serials.size());
+}
+
 absl::Time LiveTlsDirectory::RevocationsIssued() const {
   absl::ReaderMutexLock lock(&mutex_);
   return revocations_.issued;

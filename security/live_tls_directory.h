@@ -29,7 +29,9 @@ class LiveTlsDirectory {
   int64_t generation() const ABSL_LOCKS_EXCLUDED(mutex_);
   TlsDirectory Files() const ABSL_LOCKS_EXCLUDED(mutex_);
   bool IsRevoked(const std::string& serial) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // When the list that is in force was issued.
+  // How many certificates the list that is in force takes back.
+  int64_t revocations() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // When it was issued.
   absl::Time RevocationsIssued() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

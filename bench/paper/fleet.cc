@@ -19,9 +19,9 @@
 #include "coordinator/rpc/coordinator_thread.h"
 #include "coordinator/torch_learning.h"
 #include "core/file_system.h"
+#include "core/log/log.h"
 #include "core/status.h"
 #include "learning/runtime.h"
-#include "spdlog/spdlog.h"
 
 extern char** environ;
 
@@ -147,7 +147,7 @@ absl::StatusOr<FleetResult> WatchRun(AdminClient* client,
 absl::StatusOr<FleetResult> RunFleet(const FleetOptions& options,
                                      const std::function<void(const v1::Round& round, bool earlier)>& on_round) {
   TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(options.directory));
-  spdlog::set_level(spdlog::level::err);
+  ConfigureLog({LogFormat::kHuman, {LogLevel::kError}});
   std::signal(SIGPIPE, SIG_IGN);
   ConfigureThreads(1);
   ConfigureMalloc();

@@ -14,9 +14,9 @@
 #include "absl/time/clock.h"
 #include "bench/paper/thin_link.h"
 #include "client/rpc/connection_loop.h"
+#include "core/log/log.h"
 #include "learning/local_trainer.h"
 #include "learning/runtime.h"
-#include "spdlog/spdlog.h"
 
 namespace terse {
 namespace {
@@ -51,7 +51,7 @@ absl::StatusOr<int> ServeVirtualClients(const WorkerOptions& options) {
   std::signal(SIGINT, [](int) { stop_requested.store(true); });
   std::signal(SIGTERM, [](int) { stop_requested.store(true); });
   std::signal(SIGPIPE, SIG_IGN);
-  spdlog::set_level(spdlog::level::warn);
+  ConfigureLog({LogFormat::kHuman, {LogLevel::kWarn}});
   ConfigureThreads(options.threads);
   ConfigureMalloc();
   const TrainerFactory make_trainer = MakeTrainerFactory(options.data, options.device);

@@ -4,6 +4,9 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/log_components.h"
 #include "client/rpc/backoff.h"
 #include "client/rpc/grpc_link.h"
 #include "client/rpc/reset_state.h"
@@ -12,7 +15,6 @@
 #include "core/file_system.h"
 #include "core/status.h"
 #include "proto/channel_settings.h"
-#include "spdlog/spdlog.h"
 #include "storage/client_state.h"
 
 namespace terse {
@@ -49,10 +51,12 @@ class Workplace {
 
  private:
   absl::Status Reset(const absl::Status& damage) {
-    spdlog::warn("{}: {}", options_->name, std::string(damage.message()));
+    const LogFields fields = {options_->run, 0, options_->name};
+    Log(LogLevel::kWarn, kDaemonLog, fields, damage.message());
     TERSE_ASSIGN_OR_RETURN(const RemovedState removed, RemoveClientState(PosixFiles(), options_->state_directory));
-    spdlog::warn("removed {} files, {} bytes, from {}: {}; the residual that they held is lost, and counted",
-                 removed.files, removed.bytes, options_->state_directory, removed.names);
+    Log(LogLevel::kWarn, kDaemonLog, fields,
+        absl::StrCat("removed ", removed.files, " files, ", removed.bytes, " bytes, from ", options_->state_directory,
+                     ": ", removed.names, "; the residual that they held is lost, and counted"));
     residual_lost_ = true;
     return absl::OkStatus();
   }
@@ -68,8 +72,8 @@ class Workplace {
     session.allow_models = options_->allow_models;
     session.clock = &clock_;
     session.keep_going = [stop = stop_] { return !stop->load(); };
-    session.log = [name = options_->name](bool warn, const std::string& line) {
-      spdlog::log(warn ? spdlog::level::warn : spdlog::level::info, "{}: {}", name, line);
+    session.log = [name = options_->name](LogLevel level, const LogFields& about, const std::string& line) {
+      Log(level, kClientSessionLog, {about.run, about.round, name}, line);
     };
     return session;
   }
@@ -90,12 +94,14 @@ absl::Status ServeOnce(const DaemonOptions& options, const std::atomic<bool>* st
       std::unique_ptr<GrpcLink> link,
       GrpcLink::Connect({options.coordinator, options.transport, options.keepalive_seconds}, kConnectTimeout, stop));
   *connected = true;
+  Log(LogLevel::kDebug, kLinkLog, {session->run(), 0, options.name},
+      absl::StrCat("connected to ", options.coordinator, options.transport.tls_directory.empty() ? "" : " over TLS"));
   const std::unique_ptr<CoordinatorLink> between = options.through ? options.through(link.get()) : nullptr;
   const absl::Status status = session->Run(between != nullptr ? between.get() : link.get());
   if (status.ok() || absl::IsCancelled(status)) link->Close();
   const WireBytes wire = link->Wire();
-  spdlog::info("{}: connection closed: {} bytes sent and {} received on the wire", options.name, wire.sent,
-               wire.received);
+  Log(LogLevel::kInfo, kLinkLog, {session->run(), 0, options.name},
+      absl::StrCat("connection closed: ", wire.sent, " bytes sent and ", wire.received, " received on the wire"));
   return status;
 }
 
@@ -112,8 +118,8 @@ absl::Status Serve(const DaemonOptions& options, const std::atomic<bool>* stop, 
     if (!IsDiskTrouble(status)) return status;
     if (connected) backoff.Reset();
     const absl::Duration wait = backoff.Next();
-    spdlog::warn("{}: {}; trying again in {:.1f} s", options.name, std::string(status.message()),
-                 absl::ToDoubleSeconds(wait));
+    Log(LogLevel::kWarn, kLinkLog, {is_open ? workplace->session()->run() : options.run, 0, options.name},
+        absl::StrFormat("%s; trying again in %.1f s", status.message(), absl::ToDoubleSeconds(wait)));
     if (!is_open || absl::IsResourceExhausted(status)) workplace->Close();
     SleepUnlessStopped(wait, *stop);
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "core/log/log.h"
 #include "core/trainer.h"
 #include "proto/keepalive.h"
 #include "security/transport_options.h"
@@ -26,7 +27,7 @@ struct DaemonOptions {
   std::string device = "auto";
   int threads = 1;
   double first_backoff_seconds = 0.5;  // from a lost connection to the next attempt; doubles while attempts fail
-  std::string log_level = "info";
+  LogSettings log;
   std::vector<std::string> allow_models;  // SHA-256 of the TorchScript files that may be trained
   std::string run;                        // to join; empty: the only one that the coordinator has
   bool reset_state = false;               // a damaged state directory is emptied and started afresh

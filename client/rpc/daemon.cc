@@ -6,15 +6,15 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "client/log_components.h"
 #include "client/rpc/enrol_once.h"
+#include "core/log/log_options.h"
 #include "core/session_messages.h"
 #include "core/status.h"
 #include "core/version.h"
 #include "proto/keepalive.h"
 #include "security/tls_directory.h"
 #include "security/transport.h"
-#include "spdlog/sinks/stdout_color_sinks.h"
-#include "spdlog/spdlog.h"
 #include "storage/module_file.h"
 
 namespace terse {
@@ -99,9 +99,7 @@ int ParseDaemonOptions(int argc, char** argv, DaemonOptions* options) {
                  "seconds of silence after which the connection is probed; below 60 the coordinator needs it too")
       ->check(CLI::Range(kLeastKeepaliveSeconds, 86400.0))
       ->capture_default_str();
-  app.add_option("--log-level", options->log_level, "how much to log")
-      ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
-      ->capture_default_str();
+  AddLogOptions(app, kClientLogs, &options->log);
   app.callback([&] { CheckTogether(*options); });
   try {
     app.parse(argc, argv);
@@ -112,9 +110,7 @@ int ParseDaemonOptions(int argc, char** argv, DaemonOptions* options) {
 }
 
 int RunDaemon(DaemonOptions options, TrainerFactory make_trainer) {
-  spdlog::set_default_logger(spdlog::stderr_color_mt("client"));
-  spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
-  spdlog::set_level(spdlog::level::from_str(options.log_level));
+  ConfigureLog(options.log);
   std::signal(SIGINT, OnSignal);
   std::signal(SIGTERM, OnSignal);
   std::signal(SIGPIPE, SIG_IGN);
@@ -122,21 +118,25 @@ int RunDaemon(DaemonOptions options, TrainerFactory make_trainer) {
     const absl::Status enrolled = EnrolOnce(options, &stop_requested);
     if (absl::IsCancelled(enrolled)) return kExitFinished;
     if (!enrolled.ok()) {
-      spdlog::error("cannot enrol: {}", std::string(enrolled.message()));
+      Log(LogLevel::kError, kEnrolLog, {{}, 0, options.name}, absl::StrCat("cannot enrol: ", enrolled.message()));
       return kExitFailed;
     }
   }
   if (const absl::Status who = CheckWhoIAm(&options); !who.ok()) {
-    spdlog::error("{}", std::string(who.message()));
+    Log(LogLevel::kError, kDaemonLog, {{}, 0, options.name}, who.message());
     return kExitUsage;
   }
+  Log(LogLevel::kDebug, kDaemonLog, {options.run, 0, options.name},
+      absl::StrCat("terse-client ", kVersion, ", state in ", options.state_directory, ", coordinator ",
+                   options.coordinator));
   const absl::Status status = ServeCoordinator(options, std::move(make_trainer), &stop_requested);
   if (status.ok()) return kExitFinished;
   if (absl::IsCancelled(status)) {
-    spdlog::info("{}: stopped; the state in {} is whole", options.name, options.state_directory);
+    Log(LogLevel::kInfo, kDaemonLog, {options.run, 0, options.name},
+        absl::StrCat("stopped; the state in ", options.state_directory, " is whole"));
     return kExitFinished;
   }
-  spdlog::error("{}: {}", options.name, std::string(status.message()));
+  Log(LogLevel::kError, kDaemonLog, {options.run, 0, options.name}, status.message());
   return kExitFailed;
 }
 

@@ -5,13 +5,16 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/log_components.h"
 #include "client/rpc/backoff.h"
 #include "core/id128.h"
+#include "core/log/log.h"
 #include "core/status.h"
 #include "security/enrolment.h"
 #include "security/pki_folder.h"
 #include "security/tls_directory.h"
-#include "spdlog/spdlog.h"
 
 namespace terse {
 namespace {
@@ -33,18 +36,20 @@ absl::Status EnrolOnce(const DaemonOptions& options, const std::atomic<bool>* st
   if (certificate.has_value()) return absl::OkStatus();
   TERSE_ASSIGN_OR_RETURN(const Invitation invitation, ReadInvitationFile(options.invitation));
   const std::string name = options.name.empty() ? HostName() : options.name;
+  Log(LogLevel::kDebug, kEnrolLog, {{}, 0, name}, absl::StrCat("asking ", invitation.address, " for a certificate"));
   Backoff backoff(absl::Seconds(options.first_backoff_seconds), Id128::Random().low);
   while (!stop->load()) {
     const absl::StatusOr<CertificateFacts> facts = Enrol(folder, invitation, name);
     if (facts.ok()) {
-      spdlog::info("{}: enrolled by {}; the certificate in {} is valid until {}", name, invitation.address, folder,
-                   absl::FormatTime("%Y-%m-%d", facts->not_after, absl::UTCTimeZone()));
+      Log(LogLevel::kInfo, kEnrolLog, {{}, 0, name},
+          absl::StrCat("enrolled by ", invitation.address, "; the certificate in ", folder, " is valid until ",
+                       absl::FormatTime("%Y-%m-%d", facts->not_after, absl::UTCTimeZone())));
       return absl::OkStatus();
     }
     if (!MayAnswerLater(facts.status())) return facts.status();
     const absl::Duration wait = backoff.Next();
-    spdlog::warn("{}: {}; trying again in {:.1f} s", name, std::string(facts.status().message()),
-                 absl::ToDoubleSeconds(wait));
+    Log(LogLevel::kWarn, kEnrolLog, {{}, 0, name},
+        absl::StrFormat("%s; trying again in %.1f s", facts.status().message(), absl::ToDoubleSeconds(wait)));
     SleepUnlessStopped(wait, *stop);
   }
   return absl::CancelledError("stopped");

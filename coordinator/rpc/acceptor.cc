@@ -18,9 +18,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "coordinator/log_components.h"
+#include "core/log/log.h"
 #include "core/status.h"
 #include "core/wire_meter.h"
-#include "spdlog/spdlog.h"
 
 namespace terse {
 namespace {
@@ -167,7 +168,8 @@ void Acceptor::AcceptAll(int listening) {
     if (errno == EAGAIN) return;
     // Without a file to open or memory, what waits goes on waiting, and so does the end of this object.
     if (const int64_t now_us = NowUs(); now_us - failure_logged_us_ >= kLogIntervalUs) {
-      spdlog::error("{}: cannot take a connection: {}; trying again", address_, std::strerror(errno));
+      Log(LogLevel::kError, kServerLog, {},
+          absl::StrCat(address_, ": cannot take a connection: ", std::strerror(errno), "; trying again"));
       failure_logged_us_ = now_us;
     }
     pollfd wake = {wake_, POLLIN, 0};
@@ -193,9 +195,9 @@ void Acceptor::Admit(int listening, int connected, const Peer& peer) {
   Reset(connected);
   ++reset_;
   if (now_us - logged_us_ < kLogIntervalUs) return;
-  spdlog::warn(
-      "{} connection(s) to {} reset: there may be {} at a time, and {} from one address; see --max-connections", reset_,
-      address_, bounds_.connections, bounds_.per_address);
+  Log(LogLevel::kWarn, kServerLog, {},
+      absl::StrCat(reset_, " connection(s) to ", address_, " reset: there may be ", bounds_.connections,
+                   " at a time, and ", bounds_.per_address, " from one address; see --max-connections"));
   logged_us_ = now_us;
   reset_ = 0;
 }

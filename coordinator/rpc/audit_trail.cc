@@ -12,13 +12,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "coordinator/log_components.h"
 #include "coordinator/rpc/access.h"
 #include "core/file_system.h"
+#include "core/log/log.h"
 #include "core/status.h"
 #include "proto/grpc_status.h"
 #include "proto/proto_text.h"
 #include "security/transport.h"
-#include "spdlog/spdlog.h"
 
 namespace terse {
 namespace {
@@ -59,6 +60,13 @@ std::string MethodName(absl::string_view method) {
       std::any_of(table.begin(), table.end(), [&](const MethodAccess& row) { return row.method == method; });
   const std::vector<absl::string_view> parts = absl::StrSplit(method, '/');
   return is_known ? std::string(parts.back()) : "unknown method";
+}
+
+// As seldom as it is written down.
+void LogRefusal(const AuditRecord& record) {
+  const std::string often = record.times == 1 ? "" : absl::StrCat(" ", record.times, " times");
+  Log(LogLevel::kWarn, kTlsLog, {},
+      absl::StrCat("refused ", record.action, " of ", record.who, often, ": ", record.result));
 }
 
 absl::Status AppendLine(const std::string& path, absl::string_view line) {
@@ -165,6 +173,7 @@ std::map<AuditTrail::Kind, AuditRecord> AuditTrail::TakeDue(bool all) {
 
 void AuditTrail::WriteRefusals(bool all) {
   for (const auto& [kind, record] : TakeDue(all)) {
+    LogRefusal(record);
     const absl::StatusOr<AuditRecord> written = log_->Add(record);
     Examine(written.ok() ? Append(*written) : written.status());
     if (!written.ok()) PutBack(kind, record);
@@ -194,7 +203,9 @@ void AuditTrail::Examine(const absl::Status& status) {
   if (IsSyncFailure(status)) options_.on_sync_failure(status);
   const std::string trouble(status.message());
   absl::MutexLock lock(&mutex_);
-  if (!status.ok() && trouble != trouble_) spdlog::error("the audit log cannot be written: {}", trouble);
+  if (!status.ok() && trouble != trouble_) {
+    Log(LogLevel::kError, kServerLog, {}, absl::StrCat("the audit log cannot be written: ", trouble));
+  }
   trouble_ = trouble;
 }
 

@@ -4,13 +4,19 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/log_components.h"
 #include "coordinator/rpc/access.h"
+#include "core/log/log.h"
 #include "core/status.h"
 #include "security/transport.h"
-#include "spdlog/spdlog.h"
 
 namespace terse {
 namespace {
+
+// For the log: empty for those who are none.
+absl::string_view ClientOf(const CertificateFacts& peer) {
+  return peer.identity.role == Role::kClient ? absl::string_view(peer.identity.name) : "";
+}
 
 // Books a call from its first metadata to its end.
 class BookedCall : public grpc::experimental::Interceptor {
@@ -58,7 +64,8 @@ absl::StatusOr<std::shared_ptr<Gatekeeper>> Gatekeeper::Open(Options options) {
 }
 
 Gatekeeper::Gatekeeper(std::shared_ptr<LiveTlsDirectory> files, const Options& options)
-    : files_(std::move(files)),
+    : directory_(files->Files().path),
+      files_(std::move(files)),
       clock_(options.clock),
       on_refusal_(options.on_refusal),
       budgets_(options.budgets, options.clock),
@@ -79,18 +86,25 @@ absl::Status Gatekeeper::Check(absl::string_view certificate_pem, absl::string_v
                   absl::UnauthenticatedError(
                       absl::StrCat("the certificate is not one of this fleet: ", peer.status().message())));
   }
-  if (absl::Status invalid = CheckValid(*peer); !invalid.ok()) return Refuse(&*peer, method, std::move(invalid));
-  if (!MayCall(peer->identity.role, method)) {
-    return Refuse(
-        &*peer, method,
-        absl::PermissionDeniedError(absl::StrCat("'", peer->identity.name, "' is ", RoleName(peer->identity.role),
-                                                 " by its certificate, which may not call ", method)));
+  absl::Status status = CheckAccess(*peer, method);
+  if (!status.ok()) return Refuse(&*peer, method, std::move(status));
+  if (IsLogged(LogLevel::kDebug, kTlsLog)) {
+    Log(LogLevel::kDebug, kTlsLog, {{}, 0, ClientOf(*peer)},
+        absl::StrCat("'", peer->identity.name, "', ", RoleName(peer->identity.role), ", calls ", method));
   }
-  if (peer->identity.role != Role::kClient) return absl::OkStatus();
-  absl::Status exhausted = budgets_.BeginCall(peer->identity.name);
-  return exhausted.ok() ? exhausted : Refuse(&*peer, method, std::move(exhausted));
+  return status;
 }
 
+absl::Status Gatekeeper::CheckAccess(const CertificateFacts& peer, absl::string_view method) {
+  TERSE_RETURN_IF_ERROR(CheckValid(peer));
+  if (!MayCall(peer.identity.role, method)) {
+    return absl::PermissionDeniedError(absl::StrCat("'", peer.identity.name, "' is ", RoleName(peer.identity.role),
+                                                    " by its certificate, which may not call ", method));
+  }
+  return peer.identity.role == Role::kClient ? budgets_.BeginCall(peer.identity.name) : absl::OkStatus();
+}
+
+// The log has what the sink makes of it: whoever tries again and again could fill it.
 absl::Status Gatekeeper::Refuse(const CertificateFacts* peer, absl::string_view method, absl::Status why) const {
   if (on_refusal_) on_refusal_(peer, method, why);
   return why;
@@ -149,10 +163,23 @@ void Gatekeeper::WatchUntilClosed() {
 }
 
 void Gatekeeper::Refresh() {
+  const int64_t generation = files_->generation();
+  const int64_t revoked = files_->revocations();
   const absl::Status status = files_->Refresh();
   const std::string trouble(status.message());
-  if (!status.ok() && trouble != trouble_) spdlog::error("{}; what was read before stays in force", trouble);
+  if (trouble != trouble_) {
+    Log(status.ok() ? LogLevel::kInfo : LogLevel::kError, kTlsLog, {},
+        status.ok() ? absl::StrCat(directory_, " is whole again")
+                    : absl::StrCat(trouble, "; what was read before stays in force"));
+  }
   trouble_ = trouble;
+  if (files_->generation() != generation) {
+    Log(LogLevel::kInfo, kTlsLog, {}, absl::StrCat("took the changed certificates of ", directory_));
+  }
+  if (const int64_t now_revoked = files_->revocations(); now_revoked != revoked) {
+    Log(LogLevel::kInfo, kTlsLog, {},
+        absl::StrCat("took the changed revocation list of ", directory_, ": ", now_revoked, " certificates"));
+  }
 }
 
 void Gatekeeper::CancelInvalid() {
@@ -178,7 +205,8 @@ bool Gatekeeper::BeginCancelling(grpc::ServerContextBase* call) {
   const CertificateFacts& peer = open->second.peer;
   const absl::Status status = CheckValid(peer);
   if (status.ok()) return false;  // another call by now
-  spdlog::warn("ending a call of '{}': {}", peer.identity.name, std::string(status.message()));
+  Log(LogLevel::kWarn, kTlsLog, {{}, 0, ClientOf(peer)},
+      absl::StrCat("ending a call of '", peer.identity.name, "': ", status.message()));
   Refuse(&peer, open->second.method, status).IgnoreError();
   cancelling_ = call;
   Erase(open);

@@ -70,6 +70,8 @@ class Gatekeeper {
   Gatekeeper(std::shared_ptr<LiveTlsDirectory> files, const Options& options);
   using OpenCalls = absl::flat_hash_map<grpc::ServerContextBase*, OpenCall>;
   void Erase(OpenCalls::iterator call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What is wrong with a certificate, or with a call by who has it.
+  absl::Status CheckAccess(const CertificateFacts& peer, absl::string_view method);
   // What is wrong with a certificate by itself.
   absl::Status CheckValid(const CertificateFacts& peer) const;
   void WatchUntilClosed() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -78,6 +80,7 @@ class Gatekeeper {
   // Marks a call that is still open and not valid as being cancelled.
   bool BeginCancelling(grpc::ServerContextBase* call) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  const std::string directory_;
   const std::shared_ptr<LiveTlsDirectory> files_;
   Clock* const clock_;
   const RefusalSink on_refusal_;

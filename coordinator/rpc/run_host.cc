@@ -6,12 +6,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "compression/run_codecs.h"
+#include "coordinator/log_components.h"
 #include "coordinator/rpc/backup_stream.h"
+#include "coordinator/rpc/logged_store.h"
 #include "core/file_system.h"
+#include "core/log/log.h"
 #include "core/status.h"
 #include "proto/run_config_convert.h"
 #include "proto/run_config_loader.h"
-#include "spdlog/spdlog.h"
 #include "storage/model_files.h"
 #include "storage/module_file.h"
 
@@ -61,11 +63,6 @@ absl::Status CreateRun(const RunConfig& config, const v1::RunConfig& wire, const
   return store->AddEvent({record.created_us, "run_created", 0, -1, config.name});
 }
 
-void LogEvent(const std::string& run, const EventRecord& event) {
-  spdlog::info("{}: {}{}{}: {}", run, event.kind, event.round > 0 ? absl::StrCat(" round ", event.round) : "",
-               event.client >= 0 ? absl::StrCat(" client ", event.client) : "", event.detail);
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RunHost>> RunHost::Open(Options options) {
@@ -107,7 +104,10 @@ absl::Status RunHost::Prepare(RunStore* store) {
 
 absl::StatusOr<std::unique_ptr<RunHost::Live>> RunHost::Resume(std::unique_ptr<RunStore> store) {
   auto live = std::make_unique<Live>();
-  live->store = options_.wrap_store ? options_.wrap_store(name(), std::move(store)) : std::move(store);
+  auto logged = std::make_unique<LoggedStore>(
+      name(), options_.wrap_store ? options_.wrap_store(name(), std::move(store)) : std::move(store));
+  const auto log_event = [logged = logged.get()](const EventRecord& event) { logged->LogEvent(event); };
+  live->store = std::move(logged);
   live->loop = std::make_shared<EventLoop>(options_.clock);
   live->worker = std::make_unique<BackgroundWorker>(learning_->evaluator(), live->store.get(), config_.checkpoint_keep,
                                                     [this, loop = live->loop](Event event) {
@@ -118,10 +118,9 @@ absl::StatusOr<std::unique_ptr<RunHost::Live>> RunHost::Resume(std::unique_ptr<R
                                                         options_.on_sync_failure(written->status);
                                                       loop->Post(std::move(event));
                                                     });
-  TERSE_ASSIGN_OR_RETURN(
-      live->engine, Engine::Resume({config_, codec_.get(), downstream_codec_.get(), live->store.get(),
-                                    live->worker.get(), options_.clock,
-                                    [this](const EventRecord& event) { LogEvent(name(), event); }, histories_.get()}));
+  TERSE_ASSIGN_OR_RETURN(live->engine,
+                         Engine::Resume({config_, codec_.get(), downstream_codec_.get(), live->store.get(),
+                                         live->worker.get(), options_.clock, log_event, histories_.get()}));
   return live;
 }
 
@@ -168,7 +167,7 @@ void RunHost::TakeDown(Condition condition, const absl::Status& why) {
     if (record.ok() && record->has_value()) last_record_ = **std::move(record);
     ended = std::move(live_);
   }
-  spdlog::error("run '{}' is {}: {}", name(), std::string(ConditionName(condition)), std::string(why.message()));
+  Log(LogLevel::kError, kRunLog, {name()}, absl::StrCat("the run is ", ConditionName(condition), ": ", why.message()));
   ended->engine->DropSessions(absl::StrCat("run '", name(), "' is ", ConditionName(condition), " for now"));
   SetCondition(condition, why);
 }
@@ -183,7 +182,7 @@ absl::Status RunHost::Recover() {
     }
     if (IsSyncFailure(status)) options_.on_sync_failure(status);
     if (!IsDiskTrouble(status)) return status;
-    spdlog::warn("run '{}' is still suspended: {}", name(), std::string(status.message()));
+    Log(LogLevel::kWarn, kRunLog, {name()}, absl::StrCat("the run is still suspended: ", status.message()));
   }
   return absl::CancelledError("the process ends");
 }
@@ -194,7 +193,7 @@ absl::Status RunHost::Reopen(absl::Time since) {
   TERSE_RETURN_IF_ERROR(
       store->AddEvent({options_.clock->NowMicros(), "run_suspended", 0, -1, absl::StrCat("for ", lasted)}));
   TERSE_ASSIGN_OR_RETURN(std::unique_ptr<Live> live, Resume(std::move(store)));
-  spdlog::info("run '{}' is served again, after {}", name(), lasted);
+  Log(LogLevel::kInfo, kRunLog, {name()}, absl::StrCat("the run is served again, after ", lasted));
   absl::MutexLock lock(&mutex_);
   live_ = std::move(live);
   return absl::OkStatus();

@@ -12,19 +12,19 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "coordinator/log_components.h"
 #include "coordinator/rpc/audited_admin_service.h"
 #include "coordinator/rpc/fleet_service.h"
 #include "coordinator/rpc/listener.h"
 #include "coordinator/rpc/run_registry.h"
 #include "coordinator/rpc/web_server.h"
 #include "core/file_system.h"
+#include "core/log/log_options.h"
 #include "core/status.h"
 #include "core/version.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "security/transport.h"
-#include "spdlog/sinks/stdout_color_sinks.h"
-#include "spdlog/spdlog.h"
 #include "storage/state_directory.h"
 
 namespace terse {
@@ -113,8 +113,8 @@ class Watchman {
 
 // Whatever is done after a failed sync may take what the kernel dropped for written, so nothing is.
 [[noreturn]] void EndAtOnce(const absl::Status& status) {
-  spdlog::error("{}; the process ends, and its next start reads what the disk holds", std::string(status.message()));
-  spdlog::default_logger()->flush();
+  Log(LogLevel::kError, kServerLog, {},
+      absl::StrCat(status.message(), "; the process ends, and its next start reads what the disk holds"));
   std::_Exit(kExitFailed);
 }
 
@@ -126,15 +126,16 @@ absl::StatusOr<std::unique_ptr<DirectoryLock>> LockState(const std::string& dire
 }
 
 void LogRuns(const RunRegistry& runs, const CoordinatorAddresses& addresses) {
-  if (!addresses.http.empty()) spdlog::info("dashboard: {}", addresses.http);
+  Log(LogLevel::kInfo, kServerLog, {},
+      absl::StrCat("terse-coordinator ", kVersion, "; clients: ", addresses.fleet, ", operators: ", addresses.admin));
+  if (!addresses.http.empty()) Log(LogLevel::kInfo, kServerLog, {}, absl::StrCat("dashboard: ", addresses.http));
   if (runs.runs().empty()) {
-    spdlog::warn("no run yet: create one with `tersectl run create --run FILE`; clients: {}, operators: {}",
-                 addresses.fleet, addresses.admin);
+    Log(LogLevel::kWarn, kServerLog, {}, "no run yet: create one with `tersectl run create --run FILE`");
   }
   for (const RunHost* run : runs.runs()) {
-    spdlog::info("run '{}' ({} parameters, codec {}) at version {}; clients: {}, operators: {}", run->name(),
-                 run->codec().layout().size(), run->config().codec.name, run->View().head.version, addresses.fleet,
-                 addresses.admin);
+    Log(LogLevel::kInfo, kServerLog, {run->name()},
+        absl::StrCat("serving ", run->codec().layout().size(), " parameters, codec ", run->config().codec.name,
+                     ", at version ", run->View().head.version));
   }
 }
 
@@ -155,7 +156,10 @@ std::string AdminAddress(const CoordinatorOptions& options) {
 absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFactory& make_learning,
                          CoordinatorEnding* ending, const CoordinatorReady& on_ready) {
   SystemClock clock;
-  const auto end_in_order = [ending] { ending->Decide(absl::OkStatus()); };
+  const auto end_in_order = [ending] {
+    Log(LogLevel::kInfo, kServerLog, {}, "stopping: an operator asked for it");
+    ending->Decide(absl::OkStatus());
+  };
   Watchman watchman(ending);
   Metrics metrics;
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<AuditTrail> audit,
@@ -265,9 +269,7 @@ int ParseCoordinatorOptions(int argc, char** argv, CoordinatorOptions* options) 
   app.add_option("--audit-file", options->audit_file,
                  "file to append the audit log to, a JSON object a line; `tersectl audit` shows it without");
   app.add_option("--ready-file", options->ready_file, "JSON file to write once all addresses are served");
-  app.add_option("--log-level", options->log_level, "how much to log")
-      ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
-      ->capture_default_str();
+  AddLogOptions(app, kCoordinatorLogs, &options->log);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -298,21 +300,22 @@ absl::Status ServeRuns(const CoordinatorOptions& options, const RunLearningFacto
 }
 
 int RunCoordinator(const CoordinatorOptions& options, const RunLearningFactory& make_learning) {
-  spdlog::set_default_logger(spdlog::stderr_color_mt("coordinator"));
-  spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ coordinator: %v");
-  spdlog::set_level(spdlog::level::from_str(options.log_level));
+  ConfigureLog(options.log);
   std::signal(SIGPIPE, SIG_IGN);
   CoordinatorEnding ending;
   // Before any other thread, so that all of them leave the signals to this one.
-  SignalWaiter signals([&ending] { ending.Decide(absl::OkStatus()); });
+  SignalWaiter signals([&ending] {
+    Log(LogLevel::kInfo, kServerLog, {}, "stopping: a signal asked for it");
+    ending.Decide(absl::OkStatus());
+  });
   // To systemd, which waits for it (Type=notify) before it starts what needs this one; to nobody where there is none.
   const CoordinatorReady tell_service_manager = [](const CoordinatorAddresses&) { sd_notify(0, "READY=1"); };
   const absl::Status status = ServeRuns(options, make_learning, &ending, tell_service_manager);
   if (status.ok()) {
-    spdlog::info("stopped; the runs in {} are whole", options.state_directory);
+    Log(LogLevel::kInfo, kServerLog, {}, absl::StrCat("stopped; the runs in ", options.state_directory, " are whole"));
     return kExitOk;
   }
-  spdlog::error("{}", std::string(status.message()));
+  Log(LogLevel::kError, kServerLog, {}, status.message());
   return kExitFailed;
 }
 

@@ -13,6 +13,7 @@
 #include "absl/types/optional.h"
 #include "coordinator/rpc/client_budgets.h"
 #include "coordinator/rpc/run_learning.h"
+#include "core/log/log.h"
 #include "proto/keepalive.h"
 #include "security/transport_options.h"
 
@@ -33,7 +34,7 @@ struct CoordinatorOptions {
   BudgetOptions budgets;                    // of each client with a certificate
   std::string audit_file;                   // where to append the audit log as lines of JSON; empty: nowhere
   std::string ready_file;  // JSON with the two addresses and the dashboard's URL, written once all are served
-  std::string log_level = "info";
+  LogSettings log;
   double keepalive_seconds = kDefaultKeepaliveSeconds;
 };
 

@@ -3,6 +3,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/log_components.h"
+#include "coordinator/rpc/session_lines.h"
+#include "core/log/log.h"
 #include "core/status.h"
 
 namespace terse {
@@ -67,6 +70,7 @@ absl::StatusOr<absl::optional<FromClient>> SessionReactor::Bind() {
   ClientMessageReader reader(/*max_update_bytes=*/0);
   TERSE_ASSIGN_OR_RETURN(absl::optional<FromClient> message, reader.Feed(incoming_));
   const CheckIn& check_in = std::get<CheckIn>(*message);
+  name_ = check_in.name;
   TERSE_RETURN_IF_ERROR(peer_.CheckName(check_in.name));
   const absl::StatusOr<RunHost*> run = runs_->Find(check_in.run);
   if (!run.ok()) {
@@ -77,6 +81,7 @@ absl::StatusOr<absl::optional<FromClient>> SessionReactor::Bind() {
   TERSE_RETURN_IF_ERROR(ValidateMessage((*run)->codec(), *message));
   TERSE_ASSIGN_OR_RETURN(loop_, (*run)->Loop());
   run_ = *run;
+  LogReceived(*message);
   reader_.emplace(run_->codec().MaxMessageBytes());
   loop_->Post(Connected{id_, self_});
   return message;
@@ -86,11 +91,36 @@ absl::StatusOr<absl::optional<FromClient>> SessionReactor::Parse() {
   TERSE_ASSIGN_OR_RETURN(absl::optional<FromClient> message, reader_->Feed(incoming_));
   if (message.has_value()) {
     TERSE_RETURN_IF_ERROR(TakeMessage(run_->codec(), run_->histories(), Client(), &*message));
+    LogReceived(*message);
   }
   return message;
 }
 
+void SessionReactor::LogReceived(const FromClient& message) {
+  if (!IsLogged(LogLevel::kDebug, kSessionLog)) return;
+  const SessionLine line = Describe(message);
+  WriteLine(line.round, line.text);
+  absl::MutexLock lock(&mutex_);
+  if (!line.update_id.IsZero()) logged_update_ = line;
+}
+
+void SessionReactor::LogSent(const FromServer& message) const {
+  if (!IsLogged(LogLevel::kDebug, kSessionLog)) return;
+  const SessionLine line = Describe(message);
+  const bool about_update = !line.update_id.IsZero() && line.update_id == logged_update_.update_id;
+  WriteLine(about_update ? logged_update_.round : line.round, line.text);
+}
+
+void SessionReactor::WriteLine(int64_t round, absl::string_view text) const {
+  Log(LogLevel::kDebug, kSessionLog, {run_ != nullptr ? run_->name() : "", round, name_}, text);
+}
+
 void SessionReactor::Refuse(const absl::Status& why) {
+  // A run tells of its own refusals; who comes back by itself would say so again and again.
+  if (run_ == nullptr && !absl::IsUnavailable(why)) {
+    Log(LogLevel::kWarn, kSessionLog, {{}, 0, name_},
+        absl::StrCat("refused a client at ", context_->peer(), ": ", why.message()));
+  }
   if (!absl::IsInvalidArgument(why)) {
     Send(Refusal{std::string(why.message()), /*retry=*/absl::IsUnavailable(why)});
     return;
@@ -136,6 +166,7 @@ void SessionReactor::Flush() {
 
 void SessionReactor::Enqueue(const FromServer& message, std::vector<v1::ServerMessage> chunks) {
   if (finished_ || refused_ || read_closed_) return;
+  LogSent(message);
   refused_ = std::holds_alternative<Refusal>(message);
   if (const auto* welcome = std::get_if<Welcome>(&message)) client_ = welcome->client_index;
   for (v1::ServerMessage& chunk : chunks) {
@@ -198,6 +229,7 @@ void SessionReactor::FinishOnce() {
 }
 
 void SessionReactor::OnDone() {
+  WriteLine(0, "its connection has ended");
   if (loop_ != nullptr) loop_->Post(Disconnected{id_});
   {
     absl::MutexLock lock(&mutex_);

@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -12,6 +13,7 @@
 #include "coordinator/client_link.h"
 #include "coordinator/rpc/fleet_service.h"
 #include "coordinator/rpc/metered_peer.h"
+#include "coordinator/rpc/session_lines.h"
 #include "proto/session_wire.h"
 
 namespace terse {
@@ -56,6 +58,10 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::Ser
   // The loop has handled the message, or dropped it because it has ended.
   void OnHandled(bool handled) ABSL_LOCKS_EXCLUDED(mutex_);
   void Refuse(const absl::Status& why);
+  // Tell the log, at level debug, of what was received or is to be sent.
+  void LogReceived(const FromClient& message) ABSL_LOCKS_EXCLUDED(mutex_);
+  void LogSent(const FromServer& message) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WriteLine(int64_t round, absl::string_view text) const;
   // Whose session it is; -1 before its welcome.
   int64_t Client() ABSL_LOCKS_EXCLUDED(mutex_);
   // What a Welcome sends; an empty one before the session is bound.
@@ -72,9 +78,10 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::Ser
   grpc::CallbackServerContext* const context_;
   const MeteredPeer peer_;
   SlowDown slow_down_;  // of reading
-  // Reader's side; reactions for reads come one at a time. Set once, by Bind: run_, loop_ and reader_, which others see
-  // from Connected on.
+  // Reader's side; reactions for reads come one at a time. Set once, by Bind: name_, run_, loop_ and reader_, which
+  // others see from Connected on.
   v1::ClientMessage incoming_;
+  std::string name_;  // as the client says; empty before
   RunHost* run_ = nullptr;
   std::shared_ptr<EventLoop> loop_;
   absl::optional<ClientMessageReader> reader_;
@@ -90,7 +97,8 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::Ser
   bool read_closed_ ABSL_GUARDED_BY(mutex_) = false;  // the client half-closed or is gone
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   WireMeter meter_ ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<SessionReactor> self_;  // gRPC's share; let go in OnDone
+  SessionLine logged_update_ ABSL_GUARDED_BY(mutex_);  // the client's newest: what is said of it names no round
+  std::shared_ptr<SessionReactor> self_;               // gRPC's share; let go in OnDone
 };
 
 }  // namespace terse

@@ -17,12 +17,13 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "coordinator/log_components.h"
 #include "coordinator/web/http_router.h"
+#include "core/log/log.h"
 #include "core/status.h"
 #include "core/version.h"
 #include "security/https.h"
 #include "security/transport.h"
-#include "spdlog/spdlog.h"
 
 namespace terse {
 namespace {
@@ -139,6 +140,12 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     return absl::nullopt;
   }
 
+  static void LogAnswer(const http::request<http::empty_body>& request, int code) {
+    if (!IsLogged(LogLevel::kDebug, kWebLog)) return;
+    Log(LogLevel::kDebug, kWebLog, {},
+        absl::StrCat(code, " ", std::string(request.method_string()), " ", std::string(request.target())));
+  }
+
   // Called by a handler's thread, while this connection does nothing else.
   absl::Status Permit(absl::string_view method) {
     if constexpr (std::is_same_v<Stream, TlsStream>) {
@@ -151,6 +158,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   void Send(HttpAnswer answer, bool keep) {
     body_ = answer.reply.body;
     const auto& request = parser_->get();
+    LogAnswer(request, answer.code);
     const bool packs = !body_->gzip.empty() && absl::StrContains(Field(request, "Accept-Encoding"), "gzip");
     const std::string& bytes = packs ? body_->gzip : body_->plain;
     const bool is_head = request.method() == http::verb::head;
@@ -266,7 +274,7 @@ class BeastServer : public HttpServer {
   }
 
   void AcceptLater(error_code error) {
-    spdlog::warn("the dashboard could not take a connection: {}", error.message());
+    Log(LogLevel::kWarn, kWebLog, {}, absl::StrCat("the dashboard could not take a connection: ", error.message()));
     pause_.expires_after(kAcceptPause);
     pause_.async_wait([this](error_code ended) {
       if (!ended) Accept();

@@ -77,7 +77,7 @@ class SessionEpochs : public ::testing::Test {
     };
     options.clock = &clock_;
     options.keep_going = [] { return true; };
-    options.log = [this](bool, const std::string& line) { log_ += line + "\n"; };
+    options.log = [this](LogLevel, const LogFields&, const std::string& line) { log_ += line + "\n"; };
     session_ = std::make_unique<ClientSession>(std::move(options));
   }
 

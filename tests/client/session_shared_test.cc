@@ -44,7 +44,7 @@ class SessionShared : public ::testing::Test {
     options.make_trainer = GridTrainerFactory();
     options.clock = &clock_;
     options.keep_going = [] { return true; };
-    options.log = [](bool, const std::string&) {};
+    options.log = [](LogLevel, const LogFields&, const std::string&) {};
     session_ = std::make_unique<ClientSession>(std::move(options));
   }
 

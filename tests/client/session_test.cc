@@ -96,7 +96,7 @@ class Session : public ::testing::Test {
     options.allow_models = allow_models_;
     options.clock = &clock_;
     options.keep_going = [this] { return keep_going_; };
-    options.log = [this](bool, const std::string& line) { log_ += line + "\n"; };
+    options.log = [this](LogLevel, const LogFields&, const std::string& line) { log_ += line + "\n"; };
     return std::make_unique<ClientSession>(std::move(options));
   }
 

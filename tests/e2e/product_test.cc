@@ -5,11 +5,13 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -22,7 +24,11 @@ namespace terse {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAreArray;
 
 constexpr int kClients = 2;
 constexpr int kRounds = 6;
@@ -66,12 +72,42 @@ int64_t Number(const nlohmann::json& value) {
   return value.is_string() ? Number(value.get<std::string>()) : value.get<int64_t>();
 }
 
+// The lines of a log, each of which must be an object with what every line has.
+std::vector<nlohmann::json> ParseLog(const std::string& text, const std::set<std::string>& components) {
+  std::vector<nlohmann::json> lines;
+  for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    nlohmann::json json = nlohmann::json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object()) {
+      ADD_FAILURE() << "no JSON: " << line;
+      continue;
+    }
+    EXPECT_TRUE(json.contains("time") && json.contains("level") && json.contains("message")) << line;
+    EXPECT_TRUE(components.count(json.value("component", "")) == 1) << line;
+    lines.push_back(std::move(json));
+  }
+  return lines;
+}
+
+// The rounds of the lines of `component` whose message has this `text`, in order; -1 for one that names none. All must
+// name the run.
+std::vector<int64_t> RoundsOf(const std::vector<nlohmann::json>& lines, const std::string& component,
+                              const std::string& text) {
+  std::vector<int64_t> rounds;
+  for (const nlohmann::json& line : lines) {
+    if (line.at("component") != component || !absl::StrContains(line.at("message").get<std::string>(), text)) continue;
+    EXPECT_EQ(line.value("run", ""), "product") << line;
+    rounds.push_back(line.value("round", int64_t{-1}));
+  }
+  return rounds;
+}
+
 // One fleet for all tests of this file: it trains once.
 class Product : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     setenv("OMP_NUM_THREADS", "1", 1);
-    fleet_ = new FleetProcesses(TERSE_BIN "/terse-coordinator", TERSE_BIN "/terse-client");
+    fleet_ = new FleetProcesses(TERSE_BIN "/terse-coordinator", TERSE_BIN "/terse-client",
+                                {"--log-format", "json", "--log-level", "debug"});
     run_file_ = fleet_->directory() / "run.toml";
     WriteText(run_file_, RunFile());
     fleet_->StartCoordinator(run_file_);
@@ -172,6 +208,56 @@ TEST_F(Product, ClientsCountTheSameWireBytes) {
   constexpr double kClosingFrames = 64;
   const int64_t booked = Query("SELECT sum(wire_bytes) FROM ledger WHERE direction = 'up'");
   EXPECT_NEAR(static_cast<double>(sent), static_cast<double>(booked), kClients * kClosingFrames);
+}
+
+TEST_F(Product, EveryLineOfTheCoordinatorsLogSaysWhatItIsAbout) {
+  const std::vector<nlohmann::json> log =
+      ParseLog(fleet_->coordinator().Output(), {"server", "run", "session", "tls", "web"});
+  for (const std::string event : {"round opened", "round closed", "round committed"}) {
+    EXPECT_THAT(RoundsOf(log, "run", event), ElementsAre(1, 2, 3, 4, 5, 6)) << event;
+  }
+  EXPECT_THAT(RoundsOf(log, "run", "round evaluated"), ElementsAre(3, 6));
+  std::vector<int64_t> twice;
+  for (int64_t round = 1; round <= kRounds; ++round) twice.insert(twice.end(), kClients, round);
+  for (const std::string event : {"is to train", "sent an update", "verdict on its update: applied"}) {
+    EXPECT_THAT(RoundsOf(log, "session", event), UnorderedElementsAreArray(twice)) << event;
+  }
+  EXPECT_THAT(RoundsOf(log, "run", "client_joined"), SizeIs(kClients));
+  for (const nlohmann::json& line : log) {
+    const std::string component = line.at("component"), message = line.at("message");
+    if (component == "session" || absl::StartsWith(message, "client_")) {
+      EXPECT_THAT(line.value("client", ""), AnyOf("client-0", "client-1")) << line;
+    } else {
+      EXPECT_FALSE(line.contains("client")) << line;
+    }
+  }
+}
+
+TEST_F(Product, EveryLineOfAClientsLogSaysWhatItIsAbout) {
+  for (int i = 0; i < kClients; ++i) {
+    const std::vector<nlohmann::json> log =
+        ParseLog(fleet_->client(i).Output(), {"daemon", "session", "link", "enrol"});
+    for (const nlohmann::json& line : log) EXPECT_EQ(line.value("client", ""), absl::StrCat("client-", i)) << line;
+    for (const std::string event : {"trained 2 steps", "sent the update", "the update was applied"}) {
+      EXPECT_THAT(RoundsOf(log, "session", event), ElementsAre(1, 2, 3, 4, 5, 6)) << event;
+    }
+    EXPECT_THAT(RoundsOf(log, "session", "the run is over"), SizeIs(1));
+    EXPECT_THAT(RoundsOf(log, "link", "connection closed"), SizeIs(1));
+  }
+}
+
+TEST_F(Product, UnknownComponentOfTheLogIsAUsageError) {
+  const std::string state = fleet_->directory() / "unused";
+  int code = -1;
+  const std::string coordinator =
+      RunCommand({TERSE_BIN "/terse-coordinator", "--state", state, "--log-level", "link=debug"}, &code);
+  EXPECT_EQ(code, 2);
+  EXPECT_THAT(coordinator, HasSubstr("the components are server, run, session, tls, web"));
+  const std::string client = RunCommand({TERSE_BIN "/terse-client", "--coordinator", "127.0.0.1:1", "--name", "a",
+                                         "--state", state, "--log-level", "tls=debug"},
+                                        &code);
+  EXPECT_EQ(code, 2);
+  EXPECT_THAT(client, HasSubstr("the components are daemon, session, link, enrol"));
 }
 
 TEST_F(Product, PythonOpensTheExportedModel) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "tests/e2e/fleet_processes.h"
@@ -18,7 +19,9 @@
 namespace terse {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr absl::Duration kPatience = absl::Seconds(120);
 constexpr char kRun[] =
@@ -55,7 +58,9 @@ class Secure : public testing::Test {
                                      "--tls",
                                      directory_ / "main",
                                      "--ready-file",
-                                     ready};
+                                     ready,
+                                     "--log-level",
+                                     "debug"};
     if (!admin.empty()) argv.insert(argv.end(), {"--admin", admin});
     coordinator_ = std::make_unique<Process>(argv, directory_ / "coordinator.log");
     while (!std::filesystem::exists(ready)) {
@@ -65,8 +70,13 @@ class Secure : public testing::Test {
   }
 
   std::unique_ptr<Process> StartClient(const std::vector<std::string>& extra) {
-    std::vector<std::string> argv = {TERSE_BIN "/grid-client", "--coordinator", addresses_.at("listen"), "--state",
-                                     directory_ / "client"};
+    std::vector<std::string> argv = {TERSE_BIN "/grid-client",
+                                     "--coordinator",
+                                     addresses_.at("listen"),
+                                     "--state",
+                                     directory_ / "client",
+                                     "--log-level",
+                                     "debug"};
     argv.insert(argv.end(), extra.begin(), extra.end());
     return std::make_unique<Process>(argv, directory_ / "client.log");
   }
@@ -88,6 +98,13 @@ TEST_F(Secure, TheReadmesWay) {
   int code = -1;
   EXPECT_THAT(Ctl({"clients"}, &code), HasSubstr("berlin-1"));  // over the Unix socket
   EXPECT_EQ(code, 0);
+  EXPECT_THAT(coordinator_->Output(),
+              HasSubstr("debug tls [client=berlin-1]: 'berlin-1', client, calls /terse.v1.Fleet/"));
+  Pki({"issue", "coordinator", "main", "--host", "127.0.0.1", "--renew", "--out", directory_ / "main"});
+  const auto took = [&] {
+    return absl::StrContains(coordinator_->Output(), "info tls: took the changed certificates");
+  };
+  EXPECT_TRUE(WaitUntil(took, kPatience)) << coordinator_->Output();
   Ctl({"stop", "--shutdown"}, &code);
   EXPECT_EQ(coordinator_->Wait(kPatience), absl::optional<int>(0)) << coordinator_->Output();
 }
@@ -113,6 +130,11 @@ TEST_F(Secure, AClientEnrolsItself) {
   desk.Signal(SIGTERM);
   EXPECT_EQ(desk.Wait(kPatience), absl::optional<int>(0)) << desk.Output();
   EXPECT_THAT(desk.Output(), HasSubstr("enrolled client 'edge-1' from ipv4:127.0.0.1"));
+  const std::string secret = nlohmann::json::parse(std::ifstream(invitation)).at("secret");
+  for (const std::string& log : {client->Output(), coordinator_->Output()}) {
+    EXPECT_THAT(log, HasSubstr("[client=edge-1]: "));
+    EXPECT_THAT(log, Not(AnyOf(HasSubstr(secret), HasSubstr("BEGIN")))) << "a secret, at level debug";
+  }
 
   // Without an authority, and without --tls.
   const auto refused = StartClient({"--enrol", invitation, "--name", "edge-2"});
@@ -120,6 +142,19 @@ TEST_F(Secure, AClientEnrolsItself) {
   const auto missing =
       StartClient({"--tls", directory_ / "edge-2", "--enrol", directory_ / "none", "--name", "edge-2"});
   EXPECT_EQ(missing->Wait(kPatience), absl::optional<int>(1)) << missing->Output();
+}
+
+TEST_F(Secure, TheLogSaysWhoIsRefusedAndWhy) {
+  StartCoordinator(/*admin=*/"");
+  Pki({"revoke", "berlin-1", "--into", directory_ / "main"});
+  const auto says = [&](const std::string& text) {
+    return WaitUntil([&] { return absl::StrContains(coordinator_->Output(), text); }, kPatience);
+  };
+  ASSERT_TRUE(says("info tls: took the changed revocation list of ")) << coordinator_->Output();
+  const auto client = StartClient({"--tls", directory_ / "berlin-1"});
+  EXPECT_EQ(client->Wait(kPatience), absl::optional<int>(1)) << client->Output();
+  EXPECT_TRUE(says("warn tls [client=berlin-1]: refused a call of /terse.v1.Fleet/Session: the certificate "))
+      << coordinator_->Output();
 }
 
 TEST_F(Secure, WithoutACertificateThereIsNoWayIn) {

@@ -318,7 +318,7 @@ std::unique_ptr<ClientSession> NewProcess(Watch* watch, Clock* clock) {
   };
   options.clock = clock;
   options.keep_going = [watch] { return watch->keep_going; };
-  options.log = [](bool, const std::string&) {};
+  options.log = [](LogLevel, const LogFields&, const std::string&) {};
   return std::make_unique<ClientSession>(std::move(options));
 }
 

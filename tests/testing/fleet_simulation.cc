@@ -216,7 +216,7 @@ absl::Status FleetSimulation::StartClient(int64_t i) {
   options.make_trainer = GridTrainerFactory(GridLayout(), clients_start_);
   options.clock = &clock_;
   options.keep_going = [&client] { return client.keep_going; };
-  options.log = [](bool, const std::string&) {};
+  options.log = [](LogLevel, const LogFields&, const std::string&) {};
   client.session = std::make_unique<ClientSession>(std::move(options));
   NoteBaseline(i);
   return absl::OkStatus();
