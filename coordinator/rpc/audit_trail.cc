@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "coordinator/log_components.h"
 #include "coordinator/rpc/access.h"
 #include "core/file_system.h"
@@ -65,7 +66,9 @@ std::string MethodName(absl::string_view method) {
 // As seldom as it is written down.
 void LogRefusal(const AuditRecord& record) {
   const std::string often = record.times == 1 ? "" : absl::StrCat(" ", record.times, " times");
-  Log(LogLevel::kWarn, kTlsLog, {},
+  absl::string_view client = record.who;
+  if (!absl::ConsumePrefix(&client, "client ")) client = "";
+  Log(LogLevel::kWarn, kTlsLog, {{}, 0, client},
       absl::StrCat("refused ", record.action, " of ", record.who, often, ": ", record.result));
 }
 

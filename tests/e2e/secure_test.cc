@@ -153,7 +153,8 @@ TEST_F(Secure, TheLogSaysWhoIsRefusedAndWhy) {
   ASSERT_TRUE(says("info tls: took the changed revocation list of ")) << coordinator_->Output();
   const auto client = StartClient({"--tls", directory_ / "berlin-1"});
   EXPECT_EQ(client->Wait(kPatience), absl::optional<int>(1)) << client->Output();
-  EXPECT_TRUE(says("warn tls [client=berlin-1]: refused a call of /terse.v1.Fleet/Session: the certificate "))
+  EXPECT_TRUE(
+      says("warn tls [client=berlin-1]: refused Session of client berlin-1: PERMISSION_DENIED: the certificate "))
       << coordinator_->Output();
 }
 
