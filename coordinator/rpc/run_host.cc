@@ -125,7 +125,11 @@ absl::StatusOr<std::unique_ptr<RunHost::Live>> RunHost::Resume(std::unique_ptr<R
   return live;
 }
 
-void RunHost::Start() { thread_ = std::thread(&RunHost::Supervise, this); }
+void RunHost::Start() {
+  // A reader's share: who asks the engine already holds one, and waits for the thread.
+  absl::ReaderMutexLock lock(&mutex_);
+  thread_ = std::thread(&RunHost::Supervise, this, live_.get());
+}
 
 absl::Status RunHost::Stop() {
   {
@@ -137,14 +141,8 @@ absl::Status RunHost::Stop() {
   return ended_;
 }
 
-void RunHost::Supervise() {
+void RunHost::Supervise(Live* live) {
   while (true) {
-    Live* live = nullptr;  // only this thread replaces it
-    {
-      absl::MutexLock lock(&mutex_);
-      live = live_.get();
-      if (stopping_) live->loop->Quit();
-    }
     absl::Status status = live->loop->Run(live->engine.get());
     if (status.ok()) {
       ended_ = live->engine->Close();
@@ -153,9 +151,10 @@ void RunHost::Supervise() {
     if (IsSyncFailure(status)) options_.on_sync_failure(status);
     TakeDown(IsDiskTrouble(status) ? Condition::kSuspended : Condition::kDown, status);
     if (!IsDiskTrouble(status)) return;
-    status = Recover();
-    if (absl::IsCancelled(status)) return;
-    if (!status.ok()) return SetCondition(Condition::kDown, status);
+    const absl::StatusOr<Live*> recovered = Recover();
+    if (absl::IsCancelled(recovered.status())) return;
+    if (!recovered.ok()) return SetCondition(Condition::kDown, recovered.status());
+    live = *recovered;
   }
 }
 
@@ -173,22 +172,22 @@ void RunHost::TakeDown(Condition condition, const absl::Status& why) {
   SetCondition(condition, why);
 }
 
-absl::Status RunHost::Recover() {
+absl::StatusOr<RunHost::Live*> RunHost::Recover() {
   const absl::Time since = absl::Now();
   for (absl::Duration wait = kFirstRetry; Sleep(wait); wait = std::min(wait * 2, kMaxRetry)) {
-    const absl::Status status = Reopen(since);
-    if (status.ok()) {
-      SetCondition(Condition::kServing, status);
-      return status;
+    const absl::StatusOr<Live*> live = Reopen(since);
+    if (live.ok()) {
+      options_.on_change(*this);
+      return live;
     }
-    if (IsSyncFailure(status)) options_.on_sync_failure(status);
-    if (!IsDiskTrouble(status)) return status;
-    spdlog::warn("run '{}' is still suspended: {}", name(), std::string(status.message()));
+    if (IsSyncFailure(live.status())) options_.on_sync_failure(live.status());
+    if (!IsDiskTrouble(live.status())) return live;
+    spdlog::warn("run '{}' is still suspended: {}", name(), std::string(live.status().message()));
   }
   return absl::CancelledError("the process ends");
 }
 
-absl::Status RunHost::Reopen(absl::Time since) {
+absl::StatusOr<RunHost::Live*> RunHost::Reopen(absl::Time since) {
   TERSE_ASSIGN_OR_RETURN(std::unique_ptr<RunStore> store, RunStore::Open(directory()));
   const std::string lasted = absl::FormatDuration(absl::Trunc(absl::Now() - since, absl::Milliseconds(1)));
   TERSE_RETURN_IF_ERROR(
@@ -197,7 +196,10 @@ absl::Status RunHost::Reopen(absl::Time since) {
   spdlog::info("run '{}' is served again, after {}", name(), lasted);
   absl::MutexLock lock(&mutex_);
   live_ = std::move(live);
-  return absl::OkStatus();
+  condition_ = Condition::kServing;  // here: from now on, who waits for the event loop may hold a share of the lock
+  why_ = absl::OkStatus();
+  if (stopping_) live_->loop->Quit();
+  return live_.get();
 }
 
 void RunHost::SetCondition(Condition condition, const absl::Status& why) {

@@ -114,14 +114,15 @@ class RunHost {
   // Takes an open store into service.
   absl::StatusOr<std::unique_ptr<Live>> Resume(std::unique_ptr<RunStore> store);
 
-  // The thread: serves, and after trouble with the disk serves again.
-  void Supervise() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The thread: serves, and after trouble with the disk serves again. It alone replaces what `live` points to, and
+  // takes no lock to get at it: callers hold a reader's share while they wait for its event loop.
+  void Supervise(Live* live) ABSL_LOCKS_EXCLUDED(mutex_);
   // Sends the clients away and closes the store.
   void TakeDown(Condition condition, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
   // Opens the store again and again, until that works, is hopeless or the process ends.
-  absl::Status Recover() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<Live*> Recover() ABSL_LOCKS_EXCLUDED(mutex_);
   // One attempt; `since` is when the run was suspended.
-  absl::Status Reopen(absl::Time since) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<Live*> Reopen(absl::Time since) ABSL_LOCKS_EXCLUDED(mutex_);
   void SetCondition(Condition condition, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits; false when the process ends meanwhile.
   bool Sleep(absl::Duration wait) const ABSL_LOCKS_EXCLUDED(mutex_);
