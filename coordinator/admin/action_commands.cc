@@ -8,6 +8,7 @@
 #include "core/status.h"
 #include "proto/run_config_loader.h"
 #include "storage/module_file.h"
+#include "storage/run_store.h"
 
 namespace terse {
 
@@ -43,12 +44,18 @@ absl::Status CreateRun(AdminClient& client, const CommandOptions& options, const
   TERSE_ASSIGN_OR_RETURN(v1::RunConfig config, LoadRunConfig(options.file));
   const std::string hash = module.empty() ? "" : ModuleHash(module);
   TERSE_RETURN_IF_ERROR(NameModule(options, hash, config.mutable_model()));
-  TERSE_RETURN_IF_ERROR(client.CreateRun(config, module));
+  TERSE_ASSIGN_OR_RETURN(const std::string state, client.CreateRun(config, module, options.paused));
+  if (options.paused && state != RunStateName(RunState::kPaused)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("run ", config.name(), " is made, but opens rounds: the coordinator is of an earlier release, ",
+                     "which makes no paused runs; pause it with `tersectl run pause ", config.name(), "`"));
+  }
   if (options.json) {
-    PrintJson({{"run", config.name()}, {"model_hash", hash}}, terminal);
+    PrintJson({{"run", config.name()}, {"model_hash", hash}, {"paused", options.paused}}, terminal);
     return absl::OkStatus();
   }
   *terminal.out << "run " << config.name() << " is served\n";
+  if (options.paused) *terminal.out << "it opens no round until\n  tersectl run start " << config.name() << "\n";
   if (!hash.empty())
     *terminal.out << "clients train its model when they are started with\n  --allow-model " << hash << "\n";
   return absl::OkStatus();

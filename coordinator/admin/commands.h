@@ -61,6 +61,7 @@ struct CommandOptions {
   ExportFormat format = ExportFormat::kAll;
   std::string file;                // validate, run create: the run file
   std::string model_file;          // run create: TorchScript
+  bool paused = false;             // run create
   std::string run;                 // empty: the only one that the coordinator has
   std::string reason;              // pause, abort, clients --set-aside
   std::string set_aside, readmit;  // clients: whom

@@ -113,17 +113,22 @@ grpc::Status AdminService::CreateRun(grpc::ServerContext*, grpc::ServerReader<v1
                                      v1::CreateRunReply* reply) {
   v1::RunConfig config;
   std::string module;
+  bool paused = false;
   for (v1::CreateRunRequest request; reader->Read(&request);) {
-    if (request.has_config()) config = request.config();
+    if (request.has_config()) {
+      config = request.config();
+      paused = request.paused();
+    }
     if (module.size() + request.module().size() > static_cast<size_t>(kMaxModuleBytes)) {
       return ToGrpc(absl::ResourceExhaustedError(
           absl::StrCat("the TorchScript file is larger than ", kMaxModuleBytes, " bytes; make the model smaller")));
     }
     module.append(request.module());
   }
-  const absl::StatusOr<RunHost*> run = runs_->Create(config, module);
+  const absl::StatusOr<RunHost*> run = runs_->Create(config, module, paused);
   if (!run.ok()) return ToGrpc(run.status());
   reply->set_run((*run)->name());
+  reply->set_state(std::string(RunStateName(paused ? RunState::kPaused : RunState::kActive)));
   return grpc::Status::OK;
 }
 

@@ -38,11 +38,11 @@ class RunRegistry {
   // Ends every run in order and returns the first error. No run can be created from then on.
   absl::Status Stop() ABSL_LOCKS_EXCLUDED(mutex_, creation_mutex_);
 
-  // Makes a new run, whole or not at all, and serves it. `module` holds the TorchScript file of a run whose model is
-  // one. INVALID_ARGUMENT for a configuration that breaks a rule, a file that is not the one of model.hash, and what a
-  // RunHost finds; ALREADY_EXISTS when there is a run of that name; UNAVAILABLE before Start and after Stop; those of
-  // FileSystem.
-  absl::StatusOr<RunHost*> Create(const v1::RunConfig& config, absl::string_view module)
+  // Makes a new run, whole or not at all, and serves it; a `paused` one opens no round until it is resumed. `module`
+  // holds the TorchScript file of a run whose model is one. INVALID_ARGUMENT for a configuration that breaks a rule, a
+  // file that is not the one of model.hash, and what a RunHost finds; ALREADY_EXISTS when there is a run of that name;
+  // UNAVAILABLE before Start and after Stop; those of FileSystem.
+  absl::StatusOr<RunHost*> Create(const v1::RunConfig& config, absl::string_view module, bool paused = false)
       ABSL_LOCKS_EXCLUDED(mutex_, creation_mutex_);
 
   // The run of that name; an empty name means the only one. NOT_FOUND for an unknown name and INVALID_ARGUMENT for an
@@ -56,10 +56,11 @@ class RunRegistry {
   explicit RunRegistry(Options options) : options_(std::move(options)) {}
   absl::StatusOr<std::unique_ptr<RunHost>> OpenHost(RunPlan plan) const;
   // The new run in its directory, open.
-  absl::StatusOr<std::unique_ptr<RunHost>> Make(const v1::RunConfig& config, absl::string_view module,
+  absl::StatusOr<std::unique_ptr<RunHost>> Make(const v1::RunConfig& config, absl::string_view module, bool paused,
                                                 const std::string& directory) const;
   // All files of the new run, in a directory that is not served.
-  absl::Status Prepare(const v1::RunConfig& config, absl::string_view module, const std::string& directory) const;
+  absl::Status Prepare(const v1::RunConfig& config, absl::string_view module, bool paused,
+                       const std::string& directory) const;
 
   const Options options_;
   absl::Mutex creation_mutex_;  // one creation at a time

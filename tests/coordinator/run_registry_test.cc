@@ -97,6 +97,24 @@ TEST_F(RunRegistryTest, ARunThatIsMadeIsServedAndOutlivesARestart) {
   EXPECT_EQ(registry_->Find("plain").value()->lineage(), lineage);
 }
 
+TEST_F(RunRegistryTest, APausedOneOpensNoRoundUntilItIsResumed) {
+  RunHost* const made = registry_->Create(Config("new"), "", /*paused=*/true).value();
+  EXPECT_EQ(made->View().phase, "paused") << "from its first moment on";
+  EXPECT_THAT(made->Record()->reason, HasSubstr("`tersectl run start new`"));
+  Restart();
+  RunHost* const run = registry_->Find("new").value();
+  EXPECT_EQ(run->View().phase, "paused");
+  EXPECT_EQ(run->Record()->state, RunState::kPaused);
+  const absl::Status resumed = run->Use([](const RunHost::Live& live) {
+    live.loop->Post(ResumeRequested{});
+    return live.loop->Call([] {});
+  });
+  EXPECT_EQ(resumed, absl::OkStatus());
+  EXPECT_EQ(run->Record()->state, RunState::kActive);
+  EXPECT_NE(run->View().phase, "paused");
+  EXPECT_EQ(registry_->Create(Config("other"), "").value()->Record()->state, RunState::kActive);
+}
+
 TEST_F(RunRegistryTest, ItsNameAppearsOnceEverythingIsThere) {
   std::vector<std::vector<std::string>> directories;
   before_learning_ = [&](const RunConfig&, const std::string&) { directories.push_back(Directories()); };
