@@ -92,6 +92,15 @@ absl::StatusOr<std::string> AdminClient::CreateRun(const v1::RunConfig& config, 
   return reply.state();
 }
 
+absl::StatusOr<uint64_t> AdminClient::DeleteRun(bool force) {
+  v1::DeleteRunRequest request;
+  request.set_run(run_);
+  request.set_force(force);
+  v1::DeleteRunReply reply;
+  TERSE_RETURN_IF_ERROR(ToAbsl(stub_->DeleteRun(NewContext(false).get(), request, &reply)));
+  return reply.bytes();
+}
+
 absl::StatusOr<v1::RunsReply> AdminClient::ListRuns() {
   v1::RunsReply reply;
   TERSE_RETURN_IF_ERROR(ToAbsl(stub_->ListRuns(NewContext(true).get(), v1::RunsRequest(), &reply)));

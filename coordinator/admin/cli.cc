@@ -243,9 +243,12 @@ absl::Status Dispatch(const CLI::App& app, const Invocation& invocation, const T
 
 int ExitCode(const absl::Status& status, const Invocation& invocation) {
   if (status.ok()) return kExitOk;
-  if (invocation.remote != nullptr && absl::IsUnavailable(status)) return kExitUnreachable;
-  const bool validates = invocation.local == CheckRunFile || invocation.remote == CreateRun;
-  return validates && absl::IsInvalidArgument(status) ? kExitInvalidRun : kExitFailed;
+  const bool compares = invocation.local == CompareRuns;
+  if ((invocation.remote != nullptr || compares) && absl::IsUnavailable(status)) return kExitUnreachable;
+  const bool validates = invocation.local == CheckRunFile || invocation.remote == CreateRun || compares;
+  if (validates && absl::IsInvalidArgument(status)) return kExitInvalidRun;
+  // As diff(1): 1 means that they differ, and only that.
+  return compares && !absl::IsAborted(status) ? kExitUsage : kExitFailed;
 }
 
 }  // namespace

@@ -53,8 +53,23 @@ void AddCreate(CLI::App& group, Invocation* invocation) {
   create->add_flag("--paused", options.paused, "Open no round until `run start`");
 }
 
+void AddDelete(const CLI::App& program, CLI::App& group, Invocation* invocation) {
+  CommandOptions& options = invocation->options;
+  CLI::App* remove = AddRemote(group, "delete", "Remove a run for good, with its files", DeleteRun, invocation);
+  AddRunName(program, remove, invocation)->required();
+  remove->add_flag("--force", options.force, "Also one that is active or paused");
+  remove->add_flag("--yes", options.yes, "Ask nobody");
+}
+
+void AddDiff(CLI::App& group, Invocation* invocation) {
+  CommandOptions& options = invocation->options;
+  CLI::App* diff = AddLocal(group, "diff", "In which settings two runs differ", CompareRuns, invocation);
+  diff->add_option("A", options.diff_a, "Run of the coordinator, or a run file")->required();
+  diff->add_option("B", options.diff_b, "The other")->required();
+}
+
 void AddGroup(CLI::App& program, Invocation* invocation) {
-  CLI::App* group = program.add_subcommand("run", "Make runs and steer them");
+  CLI::App* group = program.add_subcommand("run", "Make, steer, compare and delete runs");
   group->require_subcommand(1);
   AddCreate(*group, invocation);
   AddValidate(*group, invocation);
@@ -62,6 +77,8 @@ void AddGroup(CLI::App& program, Invocation* invocation) {
   AddRunName(program, AddVerb(*group, kStart, invocation), invocation);
   for (const RunVerb& verb : kVerbs) AddRunName(program, AddVerb(*group, verb, invocation), invocation);
   AddRunName(program, AddVerb(*group, kStop, invocation), invocation);
+  AddDelete(program, *group, invocation);
+  AddDiff(*group, invocation);
 }
 
 }  // namespace

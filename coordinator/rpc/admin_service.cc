@@ -132,6 +132,13 @@ grpc::Status AdminService::CreateRun(grpc::ServerContext*, grpc::ServerReader<v1
   return grpc::Status::OK;
 }
 
+grpc::Status AdminService::DeleteRun(grpc::ServerContext*, const v1::DeleteRunRequest* request,
+                                     v1::DeleteRunReply* reply) {
+  const absl::StatusOr<uint64_t> bytes = runs_->Delete(request->run(), request->force());
+  if (bytes.ok()) reply->set_bytes(*bytes);
+  return ToGrpc(bytes.status());
+}
+
 grpc::Status AdminService::ListRuns(grpc::ServerContext*, const v1::RunsRequest*, v1::RunsReply* reply) {
   Fill(process_, reply->mutable_coordinator());
   for (const RunHost* run : runs_->runs()) {

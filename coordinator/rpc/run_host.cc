@@ -141,6 +141,49 @@ absl::Status RunHost::Stop() {
   return ended_;
 }
 
+absl::Status RunHost::Retire(absl::FunctionRef<absl::Status()> unname, const std::string& reason) {
+  absl::optional<absl::Status> status;
+  const auto finish = [&](Live* live) {
+    // A checkpoint that is being written would find no directory after the renaming.
+    if (live != nullptr) live->worker.reset();
+    status = unname();
+    if (live == nullptr) return;
+    if (status->ok()) {
+      live->engine->EndSessions(reason);
+    } else {
+      live->engine->DropSessions(absl::StrCat("run '", name(), "' is down for now"));
+    }
+    live->loop->Quit();
+  };
+  Live* live = nullptr;
+  std::shared_ptr<EventLoop> loop;
+  {
+    absl::ReaderMutexLock lock(&mutex_);
+    live = live_.get();
+    if (live != nullptr) loop = live->loop;
+  }
+  // In the engine's thread: what clients say meanwhile waits, and this is the next that they hear. Fails when the run
+  // came down just now; then there is no such thread.
+  if (loop != nullptr) loop->Call([&] { finish(live); }).IgnoreError();
+  Stop().IgnoreError();  // how its thread ended matters to nobody any more
+  std::unique_ptr<Live> ended;
+  {
+    absl::MutexLock lock(&mutex_);
+    ended = TakeLive();
+    condition_ = Condition::kDown;
+    why_ = absl::NotFoundError(reason);
+  }
+  if (!status.has_value()) finish(ended.get());
+  ended.reset();
+  absl::MutexLock lock(&mutex_);
+  if (status->ok()) {
+    learning_.reset();  // as large as the model and its data
+  } else {
+    why_ = *status;
+  }
+  return *status;
+}
+
 void RunHost::Supervise(Live* live) {
   while (true) {
     absl::Status status = live->loop->Run(live->engine.get());
@@ -158,14 +201,19 @@ void RunHost::Supervise(Live* live) {
   }
 }
 
+std::unique_ptr<RunHost::Live> RunHost::TakeLive() {
+  if (live_ == nullptr) return nullptr;
+  last_view_ = live_->engine->View();
+  absl::StatusOr<absl::optional<RunRecord>> record = live_->store->Run();
+  if (record.ok() && record->has_value()) last_record_ = **std::move(record);
+  return std::move(live_);
+}
+
 void RunHost::TakeDown(Condition condition, const absl::Status& why) {
   std::unique_ptr<Live> ended;
   {
     absl::MutexLock lock(&mutex_);
-    last_view_ = live_->engine->View();
-    absl::StatusOr<absl::optional<RunRecord>> record = live_->store->Run();
-    if (record.ok() && record->has_value()) last_record_ = **std::move(record);
-    ended = std::move(live_);
+    ended = TakeLive();
   }
   spdlog::error("run '{}' is {}: {}", name(), std::string(ConditionName(condition)), std::string(why.message()));
   ended->engine->DropSessions(absl::StrCat("run '", name(), "' is ", ConditionName(condition), " for now"));
@@ -259,11 +307,14 @@ absl::Status RunHost::Use(absl::FunctionRef<absl::Status(const Live&)> use) cons
 
 absl::StatusOr<std::string> RunHost::Export(v1::ExportRequest::Format format) const {
   std::vector<float> weights;
-  TERSE_RETURN_IF_ERROR(
-      Use([&](const Live& live) { return live.loop->Call([&] { weights = live.engine->weights(); }); }));
+  std::shared_ptr<const RunLearning> learning;  // the run may be deleted while the file is made
+  TERSE_RETURN_IF_ERROR(Use([&](const Live& live) {
+    learning = learning_;
+    return live.loop->Call([&] { weights = live.engine->weights(); });
+  }));
   switch (format) {
     case v1::ExportRequest::FORMAT_TORCHSCRIPT:
-      return learning_->ExportTorchScript(weights);
+      return learning->ExportTorchScript(weights);
     case v1::ExportRequest::FORMAT_SAFETENSORS:
       return ExportSafetensors(codec_->layout(), weights);
     case v1::ExportRequest::FORMAT_NPZ:

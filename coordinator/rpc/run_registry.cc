@@ -85,6 +85,7 @@ absl::StatusOr<std::unique_ptr<RunRegistry>> RunRegistry::Open(Options options,
     TERSE_ASSIGN_OR_RETURN(std::unique_ptr<RunHost> run, registry->OpenHost(std::move(plan)));
     runs.push_back(std::move(run));
   }
+  RemoveDeletedRuns(registry->options_.state_directory);
   absl::MutexLock lock(&registry->mutex_);
   registry->runs_ = std::move(runs);
   return registry;

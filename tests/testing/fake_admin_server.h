@@ -72,6 +72,8 @@ class FakeAdminServer : public v1::Admin::Service {
   bool created_paused = false;
   grpc::Status creation;
   std::string created_state = "active";
+  v1::DeleteRunRequest asked_deletion;
+  grpc::Status deletion;
   // What the last command said; read when it has returned.
   std::string asked_run;
   std::string asked_reason;
@@ -92,6 +94,13 @@ class FakeAdminServer : public v1::Admin::Service {
     reply->set_run(created.name());
     reply->set_state(created_state);
     return creation;
+  }
+
+  grpc::Status DeleteRun(grpc::ServerContext*, const v1::DeleteRunRequest* request,
+                         v1::DeleteRunReply* reply) override {
+    asked_deletion = *request;
+    reply->set_bytes(1'234'567);
+    return deletion;
   }
 
   grpc::Status ListRuns(grpc::ServerContext*, const v1::RunsRequest*, v1::RunsReply* reply) override {
