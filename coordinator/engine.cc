@@ -186,6 +186,10 @@ void Engine::DropSessions(const std::string& reason) {
   for (auto& [id, session] : run_.sessions) Refuse(session, reason, /*retry=*/true);
 }
 
+void Engine::EndSessions(const std::string& reason) {
+  for (auto& [id, session] : run_.sessions) session.link->Send(Finished{reason});
+}
+
 int64_t Engine::NextDeadlineMicros() const {
   if (phase_->name() == PhaseName::kFinishing) return kNever;
   return std::min({phase_->DeadlineMicros(run_), NextReadmissionMicros(run_),

@@ -43,13 +43,25 @@ Json ValueJson(const Message& message, const FieldDescriptor& field) {
   return nullptr;
 }
 
-// Lists in this API are lists of messages.
+// Lists in this API are of messages, texts, int64 and double.
+Json EntryJson(const Message& message, const FieldDescriptor& field, int i) {
+  const auto& reflection = *message.GetReflection();
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      return ToJson(reflection.GetRepeatedMessage(message, &field, i));
+    case FieldDescriptor::CPPTYPE_INT64:
+      return reflection.GetRepeatedInt64(message, &field, i);
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return reflection.GetRepeatedDouble(message, &field, i);
+    default:
+      return StringJson(field, reflection.GetRepeatedString(message, &field, i));
+  }
+}
+
 Json ListJson(const Message& message, const FieldDescriptor& field) {
   Json list = Json::array();
-  if (field.cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) return list;
-  const auto& reflection = *message.GetReflection();
-  for (int i = 0; i < reflection.FieldSize(message, &field); ++i) {
-    list.push_back(ToJson(reflection.GetRepeatedMessage(message, &field, i)));
+  for (int i = 0; i < message.GetReflection()->FieldSize(message, &field); ++i) {
+    list.push_back(EntryJson(message, field, i));
   }
   return list;
 }

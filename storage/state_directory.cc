@@ -8,7 +8,8 @@
 namespace terse {
 
 bool IsNotServed(absl::string_view name) {
-  return absl::EndsWith(name, kReplacedSuffix) || absl::EndsWith(name, kPartialSuffix);
+  return absl::EndsWith(name, kReplacedSuffix) || absl::EndsWith(name, kPartialSuffix) ||
+         absl::EndsWith(name, kDeletedSuffix);
 }
 
 std::string RunDirectory(const std::string& state_directory, const std::string& name) {

@@ -20,6 +20,9 @@ namespace terse {
 // being copied.
 inline constexpr char kReplacedSuffix[] = ".before-restore";
 inline constexpr char kPartialSuffix[] = ".partial";
+// And that of a run which was deleted and of which something is left: it may be removed. No run's name ends so
+// (RunNameForm).
+inline constexpr char kDeletedSuffix[] = "~deleted";
 
 // Whether a directory of that name is one of those.
 bool IsNotServed(absl::string_view name);

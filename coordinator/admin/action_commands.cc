@@ -1,4 +1,7 @@
 // The commands that change something.
+#include <istream>
+#include <string>
+
 #include "absl/strings/str_cat.h"
 #include "coordinator/admin/backup.h"
 #include "coordinator/admin/commands.h"
@@ -8,6 +11,7 @@
 #include "core/status.h"
 #include "proto/run_config_loader.h"
 #include "storage/module_file.h"
+#include "storage/run_store.h"
 
 namespace terse {
 
@@ -32,6 +36,22 @@ absl::Status NameModule(const CommandOptions& options, const std::string& hash, 
   return absl::OkStatus();
 }
 
+// Whether the person at the terminal means the run that is about to go.
+absl::Status Confirm(AdminClient& client, const Terminal& terminal) {
+  TERSE_ASSIGN_OR_RETURN(const v1::Status status, client.GetStatus());
+  if (terminal.in == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat("nobody is at a terminal to confirm that run ", status.run(),
+                                                      " goes for good; say so with --yes"));
+  }
+  *terminal.err << "run " << status.run() << " is " << status.state() << ", at version " << status.version()
+                << ". Its model, its history and its checkpoints go for good\n(`tersectl backup` makes a copy). "
+                << "Type its name to delete it: " << std::flush;
+  std::string typed;
+  std::getline(*terminal.in, typed);
+  if (typed == status.run()) return absl::OkStatus();
+  return absl::FailedPreconditionError("that is not its name; nothing is deleted");
+}
+
 }  // namespace
 
 absl::Status CreateRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
@@ -43,14 +63,31 @@ absl::Status CreateRun(AdminClient& client, const CommandOptions& options, const
   TERSE_ASSIGN_OR_RETURN(v1::RunConfig config, LoadRunConfig(options.file));
   const std::string hash = module.empty() ? "" : ModuleHash(module);
   TERSE_RETURN_IF_ERROR(NameModule(options, hash, config.mutable_model()));
-  TERSE_RETURN_IF_ERROR(client.CreateRun(config, module));
+  TERSE_ASSIGN_OR_RETURN(const std::string state, client.CreateRun(config, module, options.paused));
+  if (options.paused && state != RunStateName(RunState::kPaused)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("run ", config.name(), " is made, but opens rounds: the coordinator is of an earlier release, ",
+                     "which makes no paused runs; pause it with `tersectl run pause ", config.name(), "`"));
+  }
   if (options.json) {
-    PrintJson({{"run", config.name()}, {"model_hash", hash}}, terminal);
+    PrintJson({{"run", config.name()}, {"model_hash", hash}, {"paused", options.paused}}, terminal);
     return absl::OkStatus();
   }
   *terminal.out << "run " << config.name() << " is served\n";
+  if (options.paused) *terminal.out << "it opens no round until\n  tersectl run start " << config.name() << "\n";
   if (!hash.empty())
     *terminal.out << "clients train its model when they are started with\n  --allow-model " << hash << "\n";
+  return absl::OkStatus();
+}
+
+absl::Status DeleteRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+  if (!options.yes) TERSE_RETURN_IF_ERROR(Confirm(client, terminal));
+  TERSE_ASSIGN_OR_RETURN(const uint64_t bytes, client.DeleteRun(options.force));
+  if (options.json) {
+    PrintJson({{"run", options.run}, {"bytes", bytes}}, terminal);
+  } else {
+    *terminal.out << "run " << options.run << " is deleted: " << BytesText(bytes) << " freed\n";
+  }
   return absl::OkStatus();
 }
 

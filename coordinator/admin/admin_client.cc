@@ -74,12 +74,13 @@ absl::Status AdminClient::ToAbsl(const grpc::Status& status) const {
   }
 }
 
-absl::Status AdminClient::CreateRun(const v1::RunConfig& config, absl::string_view module) {
+absl::StatusOr<std::string> AdminClient::CreateRun(const v1::RunConfig& config, absl::string_view module, bool paused) {
   const auto context = NewContext(false);
   v1::CreateRunReply reply;
   const auto writer = stub_->CreateRun(context.get(), &reply);
   v1::CreateRunRequest request;
   *request.mutable_config() = config;
+  request.set_paused(paused);
   bool going = writer->Write(request);
   for (size_t at = 0; going && at < module.size(); at += kChunkBytes) {
     request.Clear();
@@ -87,7 +88,17 @@ absl::Status AdminClient::CreateRun(const v1::RunConfig& config, absl::string_vi
     going = writer->Write(request);
   }
   writer->WritesDone();
-  return ToAbsl(writer->Finish());
+  TERSE_RETURN_IF_ERROR(ToAbsl(writer->Finish()));
+  return reply.state();
+}
+
+absl::StatusOr<uint64_t> AdminClient::DeleteRun(bool force) {
+  v1::DeleteRunRequest request;
+  request.set_run(run_);
+  request.set_force(force);
+  v1::DeleteRunReply reply;
+  TERSE_RETURN_IF_ERROR(ToAbsl(stub_->DeleteRun(NewContext(false).get(), request, &reply)));
+  return reply.bytes();
 }
 
 absl::StatusOr<v1::RunsReply> AdminClient::ListRuns() {

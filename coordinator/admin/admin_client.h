@@ -31,8 +31,11 @@ class AdminClient {
   // Goes on over a new connection, with the TLS folder's files as they are now. Statuses of ConnectWith.
   absl::Status Reconnect();
 
-  // `module`: the TorchScript file of a run whose model is one. No timeout.
-  absl::Status CreateRun(const v1::RunConfig& config, absl::string_view module);
+  // `module`: the TorchScript file of a run whose model is one. Returns the state of the new run, which is empty of a
+  // coordinator of an earlier release: such a one knows no `paused`. No timeout.
+  absl::StatusOr<std::string> CreateRun(const v1::RunConfig& config, absl::string_view module, bool paused);
+  // Returns the bytes that are free now. No timeout: what the run's store is about to finish comes first.
+  absl::StatusOr<uint64_t> DeleteRun(bool force);
   absl::StatusOr<v1::RunsReply> ListRuns();
   absl::StatusOr<v1::Status> GetStatus();
   // The rounds in [first, last]; last = 0 means up to the newest. Fetched in pages, so that a reply stays small.

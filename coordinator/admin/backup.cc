@@ -227,7 +227,7 @@ absl::StatusOr<RestoreResult> RestoreBackup(const RestoreRequest& request) {
   if (!HoldsRun(PosixFiles(), request.backup)) {
     return absl::NotFoundError(absl::StrCat(request.backup, " holds no backup of a run (no ", kDatabase, ")"));
   }
-  if (absl::StrContains(request.run, '/') || absl::StartsWith(request.run, ".")) {
+  if (absl::StrContains(request.run, '/') || absl::StartsWith(request.run, ".") || IsNotServed(request.run)) {
     return absl::InvalidArgumentError(absl::StrCat("'", request.run, "' cannot name a run"));
   }
   TERSE_ASSIGN_OR_RETURN(const StateLock lock, LockState(state));

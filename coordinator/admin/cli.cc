@@ -8,39 +8,16 @@
 #include "coordinator/admin/completion.h"
 #include "coordinator/admin/doctor.h"
 #include "coordinator/admin/enrolment_commands.h"
+#include "coordinator/admin/invocation.h"
 #include "coordinator/admin/man_page.h"
 #include "coordinator/admin/pki_commands.h"
+#include "coordinator/admin/run_group.h"
 #include "core/status.h"
 #include "core/version.h"
 #include "security/invitation_book.h"
 
 namespace terse {
 namespace {
-
-using Remote = absl::Status (*)(AdminClient&, const CommandOptions&, const Terminal&);
-using Local = absl::Status (*)(const CommandOptions&, const Terminal&);
-using OfItself = absl::Status (*)(const CLI::App&, const CommandOptions&, const Terminal&);  // about the command line
-
-// What the command line is parsed into.
-struct Invocation {
-  CommandOptions options;
-  // One of these.
-  Remote remote = nullptr;
-  Local local = nullptr;
-  OfItself of_itself = nullptr;
-};
-
-CLI::App* AddRemote(CLI::App& app, const char* name, const char* help, Remote command, Invocation* invocation) {
-  CLI::App* sub = app.add_subcommand(name, help);
-  sub->callback([=] { invocation->remote = command; });
-  return sub;
-}
-
-CLI::App* AddLocal(CLI::App& app, const char* name, const char* help, Local command, Invocation* invocation) {
-  CLI::App* sub = app.add_subcommand(name, help);
-  sub->callback([=] { invocation->local = command; });
-  return sub;
-}
 
 void AddClients(CLI::App& app, Invocation* invocation) {
   CommandOptions& options = invocation->options;
@@ -53,29 +30,6 @@ void AddClients(CLI::App& app, Invocation* invocation) {
       ->needs(set_aside)
       ->capture_default_str();
   clients->add_option("--reason", options.reason, "Why, for those who ask")->needs(set_aside);
-}
-
-void AddRuns(CLI::App& app, Invocation* invocation) {
-  CommandOptions& options = invocation->options;
-  AddRemote(app, "runs", "The runs of the coordinator", ShowRuns, invocation);
-  CLI::App* run = app.add_subcommand("run", "Make runs");
-  run->require_subcommand(1);
-  CLI::App* create = AddRemote(*run, "create", "Make a run, which is served at once", CreateRun, invocation);
-  create->add_option("--run", options.file, "Run file (TOML)")->required();
-  create->add_option("--model", options.model_file, "TorchScript file (torch.jit.save) that the run trains")
-      ->check(CLI::ExistingFile);
-}
-
-void AddRunControl(CLI::App& app, Invocation* invocation) {
-  CommandOptions& options = invocation->options;
-  CLI::App* pause = AddRemote(app, "pause", "Open no new round until `resume`", PauseRun, invocation);
-  pause->add_option("--reason", options.reason, "Why, for those who ask");
-  AddRemote(app, "resume", "Go on after `pause`", ResumeRun, invocation);
-  CLI::App* abort = AddRemote(app, "abort", "Give the open round up; the run goes on", AbortOpenRound, invocation);
-  abort->add_option("--reason", options.reason, "Why, for those who ask");
-  CLI::App* stop = AddRemote(app, "stop", "End the run for good; the open round is given up", StopRun, invocation);
-  stop->add_flag("--shutdown", options.shutdown,
-                 "End the coordinator process instead; its runs go on at its next start");
 }
 
 void AddBackups(CLI::App& app, Invocation* invocation) {
@@ -97,7 +51,6 @@ void AddPatience(CLI::App* command, double* seconds) {
 
 void AddQueries(CLI::App& app, Invocation* invocation) {
   CommandOptions& options = invocation->options;
-  AddRemote(app, "status", "State of the run", ShowStatus, invocation);
   CLI::App* rounds = AddRemote(app, "rounds", "Rounds with loss, accuracy, bytes and times", ShowRounds, invocation);
   rounds->add_option("--first", options.first, "First round")->check(CLI::NonNegativeNumber);
   rounds->add_option("--last", options.last, "Last round; 0: the newest")->check(CLI::NonNegativeNumber);
@@ -139,8 +92,6 @@ void AddActions(CLI::App& app, Invocation* invocation) {
       ->add_option("--format", options.format,
                    "Model files: torchscript (model.pt), state (model.safetensors), npz (model.npz), all")
       ->transform(CLI::CheckedTransformer(kFormats));
-  CLI::App* validate = AddLocal(app, "validate", "Check a run file", CheckRunFile, invocation);
-  validate->add_option("FILE", options.file, "Run file (TOML)")->required();
   AddLocal(app, "config", "Every key of a run file: type, default, what is allowed", ShowConfigReference, invocation);
 }
 
@@ -279,7 +230,6 @@ void Configure(CLI::App& app, Invocation* invocation) {
   app.footer("Exit codes: 0 ok, 1 failed, 2 wrong usage, 3 coordinator not reachable, 4 invalid run file.");
   AddRuns(app, invocation);
   AddQueries(app, invocation);
-  AddRunControl(app, invocation);
   AddBackups(app, invocation);
   AddActions(app, invocation);
   AddPki(app, invocation);
@@ -297,9 +247,12 @@ absl::Status Dispatch(const CLI::App& app, const Invocation& invocation, const T
 
 int ExitCode(const absl::Status& status, const Invocation& invocation) {
   if (status.ok()) return kExitOk;
-  if (invocation.remote != nullptr && absl::IsUnavailable(status)) return kExitUnreachable;
-  const bool validates = invocation.local == CheckRunFile || invocation.remote == CreateRun;
-  return validates && absl::IsInvalidArgument(status) ? kExitInvalidRun : kExitFailed;
+  const bool compares = invocation.local == CompareRuns;
+  if ((invocation.remote != nullptr || compares) && absl::IsUnavailable(status)) return kExitUnreachable;
+  const bool validates = invocation.local == CheckRunFile || invocation.remote == CreateRun || compares;
+  if (validates && absl::IsInvalidArgument(status)) return kExitInvalidRun;
+  // As diff(1): 1 means that they differ, and only that.
+  return compares && !absl::IsAborted(status) ? kExitUsage : kExitFailed;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #define TERSE_COORDINATOR_ADMIN_COMMANDS_H_
 
 #include <cstdint>
+#include <istream>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@ struct Terminal {
   std::ostream* out = nullptr;  // results
   std::ostream* err = nullptr;  // errors and remarks
   bool color = false;
+  std::istream* in = nullptr;  // a person types here; nullptr: nobody does
 };
 
 // What the command line said to `pki` (coordinator/admin/pki_commands.h).
@@ -62,13 +64,16 @@ struct CommandOptions {
   ExportFormat format = ExportFormat::kAll;
   std::string file;                // validate, run create: the run file
   std::string model_file;          // run create: TorchScript
+  bool paused = false;             // run create
+  bool yes = false;                // run delete: asks nobody
+  std::string diff_a, diff_b;      // run diff: names of runs, or run files
   std::string run;                 // empty: the only one that the coordinator has
   std::string reason;              // pause, abort, clients --set-aside
   std::string set_aside, readmit;  // clients: whom
   double set_aside_seconds = 600;
   std::string backup;           // restore: a directory that `backup` wrote
   std::string state_directory;  // restore: the coordinator's
-  bool force = false;           // restore
+  bool force = false;           // restore, run delete
   PkiOptions pki;
   std::string authority_directory;  // doctor: the authority's, when it is on this machine
   std::string shell;                // completion
@@ -90,12 +95,18 @@ absl::Status ShowSummary(AdminClient& client, const CommandOptions& options, con
 absl::Status WatchRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 absl::Status ShowRuns(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 absl::Status CreateRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
+// Asks at the terminal first, unless `yes`; FAILED_PRECONDITION when nobody is there to answer or the answer is no.
+absl::Status DeleteRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 absl::Status StopRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 absl::Status PauseRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 absl::Status ResumeRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 absl::Status AbortOpenRound(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 absl::Status BackUp(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 absl::Status ExportFiles(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
+
+// In which settings two runs differ. Needs a coordinator for those that are no files. ABORTED when they differ;
+// INVALID_ARGUMENT as LoadRunConfig; otherwise what kept it from reading one.
+absl::Status CompareRuns(const CommandOptions& options, const Terminal& terminal);
 
 // These need no coordinator. Checking returns INVALID_ARGUMENT with file, line and rule.
 absl::Status Restore(const CommandOptions& options, const Terminal& terminal);

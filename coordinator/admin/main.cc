@@ -8,5 +8,6 @@
 int main(int argc, char** argv) {
   const char* no_color = std::getenv("NO_COLOR");
   const bool color = isatty(STDOUT_FILENO) == 1 && (no_color == nullptr || *no_color == '\0');
-  return terse::RunTersectl(argc, argv, {&std::cout, &std::cerr, color});
+  const bool is_asked = isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1;
+  return terse::RunTersectl(argc, argv, {&std::cout, &std::cerr, color, is_asked ? &std::cin : nullptr});
 }

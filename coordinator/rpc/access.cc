@@ -22,6 +22,7 @@ absl::Span<const MethodAccess> AccessTable() {
         {"/terse.v1.Admin/ListEvents", looks},
         {"/terse.v1.Admin/Watch", looks},
         {"/terse.v1.Admin/CreateRun", acts},
+        {"/terse.v1.Admin/DeleteRun", acts},
         {"/terse.v1.Admin/Stop", acts},
         {"/terse.v1.Admin/Pause", acts},
         {"/terse.v1.Admin/Resume", acts},

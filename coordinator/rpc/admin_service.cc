@@ -113,23 +113,35 @@ grpc::Status AdminService::CreateRun(grpc::ServerContext* context, grpc::ServerR
                                      v1::CreateRunReply* reply) {
   v1::RunConfig config;
   std::string module;
+  bool paused = false;
   for (v1::CreateRunRequest request; reader->Read(&request);) {
-    if (request.has_config()) config = request.config();
+    if (request.has_config()) {
+      config = request.config();
+      paused = request.paused();
+    }
     if (module.size() + request.module().size() > static_cast<size_t>(kMaxModuleBytes)) {
       return ToGrpc(absl::ResourceExhaustedError(
           absl::StrCat("the TorchScript file is larger than ", kMaxModuleBytes, " bytes; make the model smaller")));
     }
     module.append(request.module());
   }
-  return MakeRun(context, config, module, reply);
+  return MakeRun(context, config, module, paused, reply);
 }
 
 grpc::Status AdminService::MakeRun(grpc::ServerContext*, const v1::RunConfig& config, const std::string& module,
-                                   v1::CreateRunReply* reply) {
-  const absl::StatusOr<RunHost*> run = runs_->Create(config, module);
+                                   bool paused, v1::CreateRunReply* reply) {
+  const absl::StatusOr<RunHost*> run = runs_->Create(config, module, paused);
   if (!run.ok()) return ToGrpc(run.status());
   reply->set_run((*run)->name());
+  reply->set_state(std::string(RunStateName(paused ? RunState::kPaused : RunState::kActive)));
   return grpc::Status::OK;
+}
+
+grpc::Status AdminService::DeleteRun(grpc::ServerContext*, const v1::DeleteRunRequest* request,
+                                     v1::DeleteRunReply* reply) {
+  const absl::StatusOr<uint64_t> bytes = runs_->Delete(request->run(), request->force());
+  if (bytes.ok()) reply->set_bytes(*bytes);
+  return ToGrpc(bytes.status());
 }
 
 grpc::Status AdminService::ListRuns(grpc::ServerContext*, const v1::RunsRequest*, v1::RunsReply* reply) {

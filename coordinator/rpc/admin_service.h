@@ -35,6 +35,7 @@ class AdminService : public v1::Admin::Service {
   grpc::Status ListEvents(grpc::ServerContext*, const v1::EventsRequest* request, v1::EventsReply* reply) override;
   grpc::Status Watch(grpc::ServerContext* context, const v1::WatchRequest* request,
                      grpc::ServerWriter<v1::Round>* writer) override;
+  grpc::Status DeleteRun(grpc::ServerContext*, const v1::DeleteRunRequest* request, v1::DeleteRunReply* reply) override;
   grpc::Status Stop(grpc::ServerContext*, const v1::StopRequest* request, v1::StopReply* reply) override;
   grpc::Status Pause(grpc::ServerContext*, const v1::PauseRequest* request, v1::StateReply* reply) override;
   grpc::Status Resume(grpc::ServerContext*, const v1::ResumeRequest* request, v1::StateReply* reply) override;
@@ -49,7 +50,7 @@ class AdminService : public v1::Admin::Service {
  protected:
   // What CreateRun does with the whole request.
   virtual grpc::Status MakeRun(grpc::ServerContext* context, const v1::RunConfig& config, const std::string& module,
-                               v1::CreateRunReply* reply);
+                               bool paused, v1::CreateRunReply* reply);
 
  private:
   // Finds the run and calls `use` while its store is open.

@@ -1,8 +1,10 @@
 #include "coordinator/rpc/audited_admin_service.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "proto/grpc_status.h"
 
 namespace terse {
@@ -19,10 +21,18 @@ std::string AsideText(const v1::SetAsideRequest& request) {
 }  // namespace
 
 grpc::Status AuditedAdminService::MakeRun(grpc::ServerContext* context, const v1::RunConfig& config,
-                                          const std::string& module, v1::CreateRunReply* reply) {
-  const std::string model = config.model().hash().empty() ? "" : absl::StrCat("TorchScript ", config.model().hash());
-  return audit_->Carry(*context, {"CreateRun", config.name(), model},
-                       [&] { return AdminService::MakeRun(context, config, module, reply); });
+                                          const std::string& module, bool paused, v1::CreateRunReply* reply) {
+  std::vector<std::string> detail;
+  if (paused) detail.push_back("paused");
+  if (!config.model().hash().empty()) detail.push_back(absl::StrCat("TorchScript ", config.model().hash()));
+  return audit_->Carry(*context, {"CreateRun", config.name(), absl::StrJoin(detail, ", ")},
+                       [&] { return AdminService::MakeRun(context, config, module, paused, reply); });
+}
+
+grpc::Status AuditedAdminService::DeleteRun(grpc::ServerContext* context, const v1::DeleteRunRequest* request,
+                                            v1::DeleteRunReply* reply) {
+  return audit_->Carry(*context, {"DeleteRun", request->run(), request->force() ? "by force" : ""},
+                       [&] { return AdminService::DeleteRun(context, request, reply); });
 }
 
 grpc::Status AuditedAdminService::Stop(grpc::ServerContext* context, const v1::StopRequest* request,

@@ -18,6 +18,8 @@ class AuditedAdminService : public AdminService {
   AuditedAdminService(RunRegistry* runs, ProcessFacts process, std::function<void()> shut_down, AuditTrail* audit)
       : AdminService(runs, std::move(process), std::move(shut_down)), audit_(audit) {}
 
+  grpc::Status DeleteRun(grpc::ServerContext* context, const v1::DeleteRunRequest* request,
+                         v1::DeleteRunReply* reply) override;
   grpc::Status Stop(grpc::ServerContext* context, const v1::StopRequest* request, v1::StopReply* reply) override;
   grpc::Status Pause(grpc::ServerContext* context, const v1::PauseRequest* request, v1::StateReply* reply) override;
   grpc::Status Resume(grpc::ServerContext* context, const v1::ResumeRequest* request, v1::StateReply* reply) override;
@@ -33,7 +35,7 @@ class AuditedAdminService : public AdminService {
 
  protected:
   grpc::Status MakeRun(grpc::ServerContext* context, const v1::RunConfig& config, const std::string& module,
-                       v1::CreateRunReply* reply) override;
+                       bool paused, v1::CreateRunReply* reply) override;
 
  private:
   AuditTrail* const audit_;

@@ -124,7 +124,11 @@ absl::StatusOr<std::unique_ptr<RunHost::Live>> RunHost::Resume(std::unique_ptr<R
   return live;
 }
 
-void RunHost::Start() { thread_ = std::thread(&RunHost::Supervise, this); }
+void RunHost::Start() {
+  // A reader's share: who asks the engine already holds one, and waits for the thread.
+  absl::ReaderMutexLock lock(&mutex_);
+  thread_ = std::thread(&RunHost::Supervise, this, live_.get());
+}
 
 absl::Status RunHost::Stop() {
   {
@@ -136,14 +140,51 @@ absl::Status RunHost::Stop() {
   return ended_;
 }
 
-void RunHost::Supervise() {
-  while (true) {
-    Live* live = nullptr;  // only this thread replaces it
-    {
-      absl::MutexLock lock(&mutex_);
-      live = live_.get();
-      if (stopping_) live->loop->Quit();
+absl::Status RunHost::Retire(absl::FunctionRef<absl::Status()> unname, const std::string& reason) {
+  absl::optional<absl::Status> status;
+  const auto finish = [&](Live* live) {
+    // A checkpoint that is being written would find no directory after the renaming.
+    if (live != nullptr) live->worker.reset();
+    status = unname();
+    if (live == nullptr) return;
+    if (status->ok()) {
+      live->engine->EndSessions(reason);
+    } else {
+      live->engine->DropSessions(absl::StrCat("run '", name(), "' is down for now"));
     }
+    live->loop->Quit();
+  };
+  Live* live = nullptr;
+  std::shared_ptr<EventLoop> loop;
+  {
+    absl::ReaderMutexLock lock(&mutex_);
+    live = live_.get();
+    if (live != nullptr) loop = live->loop;
+  }
+  // In the engine's thread: what clients say meanwhile waits, and this is the next that they hear. Fails when the run
+  // came down just now; then there is no such thread.
+  if (loop != nullptr) loop->Call([&] { finish(live); }).IgnoreError();
+  Stop().IgnoreError();  // how its thread ended matters to nobody any more
+  std::unique_ptr<Live> ended;
+  {
+    absl::MutexLock lock(&mutex_);
+    ended = TakeLive();
+    condition_ = Condition::kDown;
+    why_ = absl::NotFoundError(reason);
+  }
+  if (!status.has_value()) finish(ended.get());
+  ended.reset();
+  absl::MutexLock lock(&mutex_);
+  if (status->ok()) {
+    learning_.reset();  // as large as the model and its data
+  } else {
+    why_ = *status;
+  }
+  return *status;
+}
+
+void RunHost::Supervise(Live* live) {
+  while (true) {
     absl::Status status = live->loop->Run(live->engine.get());
     if (status.ok()) {
       ended_ = live->engine->Close();
@@ -152,42 +193,48 @@ void RunHost::Supervise() {
     if (IsSyncFailure(status)) options_.on_sync_failure(status);
     TakeDown(IsDiskTrouble(status) ? Condition::kSuspended : Condition::kDown, status);
     if (!IsDiskTrouble(status)) return;
-    status = Recover();
-    if (absl::IsCancelled(status)) return;
-    if (!status.ok()) return SetCondition(Condition::kDown, status);
+    const absl::StatusOr<Live*> recovered = Recover();
+    if (absl::IsCancelled(recovered.status())) return;
+    if (!recovered.ok()) return SetCondition(Condition::kDown, recovered.status());
+    live = *recovered;
   }
+}
+
+std::unique_ptr<RunHost::Live> RunHost::TakeLive() {
+  if (live_ == nullptr) return nullptr;
+  last_view_ = live_->engine->View();
+  absl::StatusOr<absl::optional<RunRecord>> record = live_->store->Run();
+  if (record.ok() && record->has_value()) last_record_ = **std::move(record);
+  return std::move(live_);
 }
 
 void RunHost::TakeDown(Condition condition, const absl::Status& why) {
   std::unique_ptr<Live> ended;
   {
     absl::MutexLock lock(&mutex_);
-    last_view_ = live_->engine->View();
-    absl::StatusOr<absl::optional<RunRecord>> record = live_->store->Run();
-    if (record.ok() && record->has_value()) last_record_ = **std::move(record);
-    ended = std::move(live_);
+    ended = TakeLive();
   }
   Log(LogLevel::kError, kRunLog, {name()}, absl::StrCat("the run is ", ConditionName(condition), ": ", why.message()));
   ended->engine->DropSessions(absl::StrCat("run '", name(), "' is ", ConditionName(condition), " for now"));
   SetCondition(condition, why);
 }
 
-absl::Status RunHost::Recover() {
+absl::StatusOr<RunHost::Live*> RunHost::Recover() {
   const absl::Time since = absl::Now();
   for (absl::Duration wait = kFirstRetry; Sleep(wait); wait = std::min(wait * 2, kMaxRetry)) {
-    const absl::Status status = Reopen(since);
-    if (status.ok()) {
-      SetCondition(Condition::kServing, status);
-      return status;
+    const absl::StatusOr<Live*> live = Reopen(since);
+    if (live.ok()) {
+      options_.on_change(*this);
+      return live;
     }
-    if (IsSyncFailure(status)) options_.on_sync_failure(status);
-    if (!IsDiskTrouble(status)) return status;
-    Log(LogLevel::kWarn, kRunLog, {name()}, absl::StrCat("the run is still suspended: ", status.message()));
+    if (IsSyncFailure(live.status())) options_.on_sync_failure(live.status());
+    if (!IsDiskTrouble(live.status())) return live;
+    Log(LogLevel::kWarn, kRunLog, {name()}, absl::StrCat("the run is still suspended: ", live.status().message()));
   }
   return absl::CancelledError("the process ends");
 }
 
-absl::Status RunHost::Reopen(absl::Time since) {
+absl::StatusOr<RunHost::Live*> RunHost::Reopen(absl::Time since) {
   TERSE_ASSIGN_OR_RETURN(std::unique_ptr<RunStore> store, RunStore::Open(directory()));
   const std::string lasted = absl::FormatDuration(absl::Trunc(absl::Now() - since, absl::Milliseconds(1)));
   TERSE_RETURN_IF_ERROR(
@@ -196,7 +243,10 @@ absl::Status RunHost::Reopen(absl::Time since) {
   Log(LogLevel::kInfo, kRunLog, {name()}, absl::StrCat("the run is served again, after ", lasted));
   absl::MutexLock lock(&mutex_);
   live_ = std::move(live);
-  return absl::OkStatus();
+  condition_ = Condition::kServing;  // here: from now on, who waits for the event loop may hold a share of the lock
+  why_ = absl::OkStatus();
+  if (stopping_) live_->loop->Quit();
+  return live_.get();
 }
 
 void RunHost::SetCondition(Condition condition, const absl::Status& why) {
@@ -256,11 +306,14 @@ absl::Status RunHost::Use(absl::FunctionRef<absl::Status(const Live&)> use) cons
 
 absl::StatusOr<std::string> RunHost::Export(v1::ExportRequest::Format format) const {
   std::vector<float> weights;
-  TERSE_RETURN_IF_ERROR(
-      Use([&](const Live& live) { return live.loop->Call([&] { weights = live.engine->weights(); }); }));
+  std::shared_ptr<const RunLearning> learning;  // the run may be deleted while the file is made
+  TERSE_RETURN_IF_ERROR(Use([&](const Live& live) {
+    learning = learning_;
+    return live.loop->Call([&] { weights = live.engine->weights(); });
+  }));
   switch (format) {
     case v1::ExportRequest::FORMAT_TORCHSCRIPT:
-      return learning_->ExportTorchScript(weights);
+      return learning->ExportTorchScript(weights);
     case v1::ExportRequest::FORMAT_SAFETENSORS:
       return ExportSafetensors(codec_->layout(), weights);
     case v1::ExportRequest::FORMAT_NPZ:

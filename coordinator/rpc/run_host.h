@@ -38,8 +38,8 @@ using StoreWrapper = std::function<std::unique_ptr<RunStore>(const std::string& 
 // The run is served by a thread of its own. When its disk is full or fails for now, the run is suspended: its clients
 // are sent away with the advice to come back, its store is closed, and it is opened again, with a back-off, until that
 // works. A sync that failed ends the process: the kernel may have dropped what was written, so only a fresh look at the
-// disk tells what is there. Any other error leaves the run down until an operator repairs it. Thread-safe but for Start
-// and Stop.
+// disk tells what is there. Any other error leaves the run down until an operator repairs it. Thread-safe but for
+// Start, Stop and Retire.
 class RunHost {
  public:
   struct Options {
@@ -74,9 +74,15 @@ class RunHost {
 
   // Begins to serve. Once.
   void Start();
-  // Ends the run's thread in order and returns how that went. The store stays open for reading until the end of the
-  // object.
+  // Ends the run's thread in order and returns how that went. The store stays open for reading until Retire or the end
+  // of the object.
   absl::Status Stop();
+  // Ends the run for good, instead of Stop. Calls `unname`, which durably takes the directory's name away, while
+  // nothing writes to it any more; then tells the clients that the run is over, because of `reason`, and closes the
+  // store. The object stays for sessions and calls that have it: they get the status of a run that is down. After an
+  // error of `unname`, which is returned, the clients are told to come back, and the run is down until the process
+  // starts again.
+  absl::Status Retire(absl::FunctionRef<absl::Status()> unname, const std::string& reason) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string& name() const { return options_.plan.name; }
   const std::string& directory() const { return options_.plan.directory; }
@@ -114,14 +120,17 @@ class RunHost {
   // Takes an open store into service.
   absl::StatusOr<std::unique_ptr<Live>> Resume(std::unique_ptr<RunStore> store);
 
-  // The thread: serves, and after trouble with the disk serves again.
-  void Supervise() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The thread: serves, and after trouble with the disk serves again. It alone replaces what `live` points to, and
+  // takes no lock to get at it: callers hold a reader's share while they wait for its event loop.
+  void Supervise(Live* live) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whoever reads through the store has ended; what is known of the run last is kept.
+  std::unique_ptr<Live> TakeLive() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Sends the clients away and closes the store.
   void TakeDown(Condition condition, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
   // Opens the store again and again, until that works, is hopeless or the process ends.
-  absl::Status Recover() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<Live*> Recover() ABSL_LOCKS_EXCLUDED(mutex_);
   // One attempt; `since` is when the run was suspended.
-  absl::Status Reopen(absl::Time since) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<Live*> Reopen(absl::Time since) ABSL_LOCKS_EXCLUDED(mutex_);
   void SetCondition(Condition condition, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits; false when the process ends meanwhile.
   bool Sleep(absl::Duration wait) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -134,7 +143,7 @@ class RunHost {
   std::unique_ptr<const Codec> codec_;
   std::unique_ptr<const Codec> downstream_codec_;  // null unless the downstream mode is coded
   std::unique_ptr<UpdateHistories> histories_;     // changed by the engine that serves
-  std::unique_ptr<RunLearning> learning_;
+  std::shared_ptr<RunLearning> learning_;          // dropped by Retire, under mutex_
 
   // Whoever reads through the store or asks the engine holds a reader's share, so that both stay.
   mutable absl::Mutex mutex_;

@@ -85,6 +85,7 @@ absl::StatusOr<std::unique_ptr<RunRegistry>> RunRegistry::Open(Options options,
     TERSE_ASSIGN_OR_RETURN(std::unique_ptr<RunHost> run, registry->OpenHost(std::move(plan)));
     runs.push_back(std::move(run));
   }
+  RemoveDeletedRuns(registry->options_.state_directory);
   absl::MutexLock lock(&registry->mutex_);
   registry->runs_ = std::move(runs);
   return registry;
@@ -113,7 +114,7 @@ absl::Status RunRegistry::Stop() {
   return status;
 }
 
-absl::StatusOr<RunHost*> RunRegistry::Create(const v1::RunConfig& config, absl::string_view module) {
+absl::StatusOr<RunHost*> RunRegistry::Create(const v1::RunConfig& config, absl::string_view module, bool paused) {
   TERSE_RETURN_IF_ERROR(ValidateRunConfig(config));
   TERSE_RETURN_IF_ERROR(CheckName(config));
   TERSE_RETURN_IF_ERROR(CheckModule(config.model(), module));
@@ -125,7 +126,7 @@ absl::StatusOr<RunHost*> RunRegistry::Create(const v1::RunConfig& config, absl::
     return absl::AlreadyExistsError(
         absl::StrCat("there is a run '", config.name(), "' already; choose another name for the new one"));
   }
-  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<RunHost> run, Make(config, module, directory));
+  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<RunHost> run, Make(config, module, paused, directory));
   RunHost* const created = run.get();
   {
     absl::MutexLock lock(&mutex_);
@@ -137,9 +138,9 @@ absl::StatusOr<RunHost*> RunRegistry::Create(const v1::RunConfig& config, absl::
 }
 
 absl::StatusOr<std::unique_ptr<RunHost>> RunRegistry::Make(const v1::RunConfig& config, absl::string_view module,
-                                                           const std::string& directory) const {
+                                                           bool paused, const std::string& directory) const {
   const TemporaryDirectory partial(absl::StrCat(directory, kPartialSuffix));
-  TERSE_RETURN_IF_ERROR(Prepare(config, module, partial.path()));
+  TERSE_RETURN_IF_ERROR(Prepare(config, module, paused, partial.path()));
   TERSE_RETURN_IF_ERROR(PosixFiles().Rename(partial.path(), directory));
   const auto open = [&]() -> absl::StatusOr<std::unique_ptr<RunHost>> {
     TERSE_RETURN_IF_ERROR(PosixFiles().SyncDirectory(absl::StrCat(options_.state_directory, "/runs")));
@@ -151,11 +152,18 @@ absl::StatusOr<std::unique_ptr<RunHost>> RunRegistry::Make(const v1::RunConfig& 
   return run;
 }
 
-absl::Status RunRegistry::Prepare(const v1::RunConfig& config, absl::string_view module,
+absl::Status RunRegistry::Prepare(const v1::RunConfig& config, absl::string_view module, bool paused,
                                   const std::string& directory) const {
   TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(directory));
   if (!module.empty()) TERSE_RETURN_IF_ERROR(WriteModule(PosixFiles(), directory, module));
-  return OpenHost({config.name(), directory, config, "the request"}).status();
+  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<RunHost> run,
+                         OpenHost({config.name(), directory, config, "the request"}));
+  if (!paused) return absl::OkStatus();
+  return run->Use([&](const RunHost::Live& live) -> absl::Status {
+    const std::string reason = absl::StrCat("made so; it begins with `tersectl run start ", config.name(), "`");
+    TERSE_RETURN_IF_ERROR(live.store->SetRunState(RunState::kPaused, reason));
+    return live.store->AddEvent({options_.clock->NowMicros(), "run_paused", 0, -1, reason});
+  });
 }
 
 absl::StatusOr<RunHost*> RunRegistry::Find(const std::string& name) const {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -87,6 +88,8 @@ class Watchman {
  private:
   void Update() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const std::vector<RunHost*> runs = runs_->runs();
+    std::set<std::string> gone = std::move(told_);
+    told_.clear();
     size_t serving = 0, down = 0;
     std::string trouble;
     for (const RunHost* run : runs) {
@@ -94,8 +97,12 @@ class Watchman {
       serving += condition == RunHost::Condition::kServing;
       down += condition == RunHost::Condition::kDown;
       if (condition == RunHost::Condition::kDown) trouble = absl::StrCat("run '", run->name(), "' is ", run->Trouble());
-      Tell(absl::StrCat(kFleetService, "/", run->name()), condition == RunHost::Condition::kServing);
+      const std::string service = absl::StrCat(kFleetService, "/", run->name());
+      Tell(service, condition == RunHost::Condition::kServing);
+      told_.insert(service);
+      gone.erase(service);
     }
+    for (const std::string& service : gone) Tell(service, false);
     Tell("", serving == runs.size());
     Tell(kFleetService, serving == runs.size());
     if (down > 0 && down == runs.size()) ending_->Decide(absl::DataLossError(trouble));
@@ -109,6 +116,7 @@ class Watchman {
   absl::Mutex mutex_;
   const RunRegistry* runs_ ABSL_GUARDED_BY(mutex_) = nullptr;
   grpc::HealthCheckServiceInterface* health_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  std::set<std::string> told_ ABSL_GUARDED_BY(mutex_);  // the runs' services, of which the health service knows
 };
 
 // Whatever is done after a failed sync may take what the kernel dropped for written, so nothing is.

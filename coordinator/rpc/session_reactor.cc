@@ -132,7 +132,7 @@ void SessionReactor::Refuse(const absl::Status& why) {
 
 void SessionReactor::OnHandled(bool handled) {
   // What was dropped is on the client's disk; a run that is served again soon asks for it.
-  if (!handled) Send(Refusal{"the run is not served at the moment", /*retry=*/true});
+  if (!handled && !IsOver()) Send(Refusal{"the run is not served at the moment", /*retry=*/true});
   ReadNext();
 }
 
@@ -159,6 +159,11 @@ int64_t SessionReactor::Client() {
   return client_;
 }
 
+bool SessionReactor::IsOver() {
+  absl::MutexLock lock(&mutex_);
+  return over_;
+}
+
 void SessionReactor::Flush() {
   absl::MutexLock lock(&mutex_);
   WriteNext();
@@ -168,6 +173,7 @@ void SessionReactor::Enqueue(const FromServer& message, std::vector<v1::ServerMe
   if (finished_ || refused_ || read_closed_) return;
   LogSent(message);
   refused_ = std::holds_alternative<Refusal>(message);
+  over_ = over_ || std::holds_alternative<Finished>(message);
   if (const auto* welcome = std::get_if<Welcome>(&message)) client_ = welcome->client_index;
   for (v1::ServerMessage& chunk : chunks) {
     queued_bytes_ += chunk.ByteSizeLong();

@@ -64,6 +64,8 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::Ser
   void WriteLine(int64_t round, absl::string_view text) const;
   // Whose session it is; -1 before its welcome.
   int64_t Client() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether the client was told that the run is over: it leaves by itself, and a refusal would overtake that.
+  bool IsOver() ABSL_LOCKS_EXCLUDED(mutex_);
   // What a Welcome sends; an empty one before the session is bound.
   const v1::RunConfig& Config() const;
   void Enqueue(const FromServer& message, std::vector<v1::ServerMessage> chunks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -94,6 +96,7 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::Ser
   bool tell_when_drained_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t client_ ABSL_GUARDED_BY(mutex_) = -1;
   bool refused_ ABSL_GUARDED_BY(mutex_) = false;      // finish once the outbox is empty
+  bool over_ ABSL_GUARDED_BY(mutex_) = false;         // IsOver
   bool read_closed_ ABSL_GUARDED_BY(mutex_) = false;  // the client half-closed or is gone
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   WireMeter meter_ ABSL_GUARDED_BY(mutex_);

@@ -4,6 +4,8 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
 #include "coordinator/web/api.h"
@@ -19,6 +21,22 @@ using prometheus::Gauge;
 
 prometheus::Family<Gauge>& MakeFamily(prometheus::Registry* registry, const char* name, const char* help) {
   return prometheus::BuildGauge().Name(name).Help(help).Register(*registry);
+}
+
+// Without the series of runs that are there no more.
+std::vector<prometheus::MetricFamily> OfRuns(std::vector<prometheus::MetricFamily> families,
+                                             const std::vector<RunSample>& samples) {
+  std::set<std::string> runs;
+  for (const RunSample& sample : samples) runs.insert(sample.run);
+  const auto is_gone = [&runs](const prometheus::ClientMetric& metric) {
+    return std::any_of(metric.label.begin(), metric.label.end(), [&runs](const prometheus::ClientMetric::Label& label) {
+      return label.name == "run" && runs.count(label.value) == 0;
+    });
+  };
+  for (prometheus::MetricFamily& family : families) {
+    family.metric.erase(std::remove_if(family.metric.begin(), family.metric.end(), is_gone), family.metric.end());
+  }
+  return families;
 }
 
 }  // namespace
@@ -72,7 +90,7 @@ std::string Metrics::Text(const std::vector<RunSample>& samples) {
       state_->clients.Add({{"run", sample.run}, {"state", state}}).Set(static_cast<double>(count));
     }
   }
-  return prometheus::TextSerializer().Serialize(state_->registry.Collect());
+  return prometheus::TextSerializer().Serialize(OfRuns(state_->registry.Collect(), samples));
 }
 
 }  // namespace terse

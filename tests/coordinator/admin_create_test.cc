@@ -56,7 +56,7 @@ TEST_F(CreateTest, SendsTheConfigurationWithTheHashAndTheFileInPieces) {
   EXPECT_TRUE(server_.created_module == module);
   EXPECT_EQ(server_.created_pieces, 3);
   const json reply = json::parse(Create({"--run", run, "--model", model, "--json"}).out);
-  EXPECT_EQ(reply, (json{{"run", "mine"}, {"model_hash", ModuleHash(module)}}));
+  EXPECT_EQ(reply, (json{{"run", "mine"}, {"model_hash", ModuleHash(module)}, {"paused", false}}));
 }
 
 TEST_F(CreateTest, SendsARunOfABuiltInModelWithoutAFile) {
@@ -65,6 +65,22 @@ TEST_F(CreateTest, SendsARunOfABuiltInModelWithoutAFile) {
   EXPECT_EQ(server_.created.model().name(), "logistic");
   EXPECT_EQ(server_.created.model().hash(), "");
   EXPECT_EQ(server_.created_module, "");
+}
+
+TEST_F(CreateTest, APausedOneWaitsForItsStart) {
+  server_.created_state = "paused";
+  const std::string run = RunWith("name = 'logistic'");
+  EXPECT_EQ(Create({"--run", run, "--paused"}).out,
+            "run mine is served\nit opens no round until\n  tersectl run start mine\n");
+  EXPECT_TRUE(server_.created_paused);
+  EXPECT_EQ(json::parse(Create({"--run", run, "--paused", "--json"}).out)["paused"], true);
+  server_.created_state = "";
+  const CtlOutcome earlier = Create({"--run", run, "--paused"});
+  EXPECT_EQ(earlier.code, kExitFailed);
+  EXPECT_THAT(earlier.err, HasSubstr("opens rounds"));
+  EXPECT_THAT(earlier.err, HasSubstr("`tersectl run pause mine`"));
+  EXPECT_EQ(Create({"--run", run}).code, kExitOk);
+  EXPECT_FALSE(server_.created_paused);
 }
 
 TEST_F(CreateTest, WhatDoesNotBelongTogetherIsNotSent) {

@@ -6,13 +6,17 @@
 #include <prometheus/text_serializer.h>
 
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "coordinator/web/metrics.h"
 #include "tests/testing/failing_store.h"
+#include "tests/testing/fake_clock.h"
 #include "tests/testing/temp_directory.h"
 
 namespace terse {
@@ -163,6 +167,30 @@ TEST_F(MeteredStoreTest, ARoundOfAnEarlierProcessHasNoBeginning) {
   const std::string text = prometheus::TextSerializer().Serialize(registry.Collect());
   EXPECT_THAT(text, HasSubstr("terse_round_seconds_count{phase=\"collecting\",run=\"r\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("terse_round_seconds_count{phase=\"committing\",run=\"r\"} 1\n"));
+}
+
+TEST_F(MeteredStoreTest, TheSeriesOfARunEndWithIt) {
+  Metrics metrics;
+  const TempDirectory other;
+  const std::unique_ptr<RunStore> stores[] = {
+      metrics.Meter("kept", std::move(store_)),
+      metrics.Meter("gone", std::make_unique<FailingStore>(RunStore::Open(other.path()).value()))};
+  std::vector<RunSample> samples(2);
+  samples[0].run = "kept";
+  samples[1].run = "gone";
+  FakeClock clock;
+  const HttpRoute route = metrics.Route([&] { return samples; }, &clock);
+  const auto text = [&] {
+    clock.Advance(60);  // beyond what is kept for others
+    return route.handler(HttpRequest()).value().body->plain;
+  };
+  EXPECT_THAT(text(), testing::AllOf(HasSubstr("terse_rounds_total{outcome=\"committed\",run=\"gone\"}"),
+                                     HasSubstr("terse_run_version{run=\"gone\"}")));
+  samples.pop_back();
+  const std::string later = text();
+  EXPECT_THAT(later, testing::Not(HasSubstr("run=\"gone\"")));
+  EXPECT_THAT(later, HasSubstr("terse_rounds_total{outcome=\"committed\",run=\"kept\"}"));
+  EXPECT_THAT(later, HasSubstr("terse_build_info{version="));
 }
 
 TEST_F(MeteredStoreTest, EveryCallIsTimed) {

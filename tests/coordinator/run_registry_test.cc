@@ -1,21 +1,27 @@
-// Runs that are made while the coordinator serves: whole or not at all.
+// Runs that are made and deleted while the coordinator serves: whole or not at all.
 #include "coordinator/rpc/run_registry.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/time/clock.h"
 #include "core/file_system.h"
+#include "core/status.h"
 #include "proto/run_config_loader.h"
 #include "storage/module_file.h"
 #include "storage/state_directory.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/grid_learning.h"
+#include "tests/testing/scripted_client.h"
 #include "tests/testing/temp_directory.h"
 
 namespace terse {
@@ -54,7 +60,7 @@ class RunRegistryTest : public ::testing::Test {
       before_learning_(config, module);
       return learning_.ok() ? GridLearningFactory()(config, module, data) : learning_;
     };
-    options.on_change = [] {};
+    options.on_change = [this] { ++changes_; };
     options.on_sync_failure = [](const absl::Status& status) { ADD_FAILURE() << status; };
     registry_ = RunRegistry::Open(std::move(options), {}).value();
   }
@@ -74,6 +80,7 @@ class RunRegistryTest : public ::testing::Test {
   const std::string state_ = directory_.path() + "/state";
   FakeClock clock_;
   absl::Status learning_;
+  std::atomic<int> changes_{0};
   std::function<void(const RunConfig&, const std::string& module)> before_learning_ = [](const auto&, const auto&) {};
   std::unique_ptr<RunRegistry> registry_;
 };
@@ -95,6 +102,24 @@ TEST_F(RunRegistryTest, ARunThatIsMadeIsServedAndOutlivesARestart) {
   EXPECT_THAT(Served(), ElementsAre("module", "plain"));
   EXPECT_EQ(seen, "a module");
   EXPECT_EQ(registry_->Find("plain").value()->lineage(), lineage);
+}
+
+TEST_F(RunRegistryTest, APausedOneOpensNoRoundUntilItIsResumed) {
+  RunHost* const made = registry_->Create(Config("new"), "", /*paused=*/true).value();
+  EXPECT_EQ(made->View().phase, "paused") << "from its first moment on";
+  EXPECT_THAT(made->Record()->reason, HasSubstr("`tersectl run start new`"));
+  Restart();
+  RunHost* const run = registry_->Find("new").value();
+  EXPECT_EQ(run->View().phase, "paused");
+  EXPECT_EQ(run->Record()->state, RunState::kPaused);
+  const absl::Status resumed = run->Use([](const RunHost::Live& live) {
+    live.loop->Post(ResumeRequested{});
+    return live.loop->Call([] {});
+  });
+  EXPECT_EQ(resumed, absl::OkStatus());
+  EXPECT_EQ(run->Record()->state, RunState::kActive);
+  EXPECT_NE(run->View().phase, "paused");
+  EXPECT_EQ(registry_->Create(Config("other"), "").value()->Record()->state, RunState::kActive);
 }
 
 TEST_F(RunRegistryTest, ItsNameAppearsOnceEverythingIsThere) {
@@ -169,9 +194,167 @@ TEST_F(RunRegistryTest, RefusesWhatDoesNotBelongTogetherOrBreaksARule) {
   EXPECT_FALSE(std::filesystem::exists(state_ + "/runs"));
 }
 
+// As an operator who stops the run sees it.
+RunState StopAndWait(const RunHost& run) {
+  const absl::Status stopped = run.Use([](const RunHost::Live& live) {
+    live.loop->Post(StopRequested{});
+    return live.loop->Call([] {});
+  });
+  EXPECT_EQ(stopped, absl::OkStatus());
+  for (int i = 0; i < 1000 && run.Record()->state == RunState::kActive; ++i) absl::SleepFor(absl::Milliseconds(10));
+  return run.Record()->state;
+}
+
+TEST_F(RunRegistryTest, ADeletedOneIsGoneAndItsNameIsFree) {
+  RunHost* const gone = registry_->Create(Config("gone", "a module"), "a module").value();
+  ASSERT_EQ(registry_->Create(Config("kept"), "").status(), absl::OkStatus());
+  ASSERT_EQ(StopAndWait(*gone), RunState::kStopped);
+  const int changes = changes_;
+  const absl::StatusOr<uint64_t> bytes = registry_->Delete("gone", /*force=*/false);
+  ASSERT_EQ(bytes.status(), absl::OkStatus());
+  EXPECT_GT(*bytes, 4096u) << "a database is larger";
+  EXPECT_GT(changes_, changes);
+  EXPECT_THAT(Served(), ElementsAre("kept"));
+  EXPECT_THAT(Directories(), ElementsAre("kept"));
+  EXPECT_TRUE(absl::IsNotFound(registry_->Find("gone").status()));
+  EXPECT_EQ(registry_->FindLineage(gone->lineage()), nullptr);
+  EXPECT_TRUE(absl::IsNotFound(registry_->Delete("gone", true).status()));
+  // Whoever found it before.
+  const absl::Status late = gone->Use([](const RunHost::Live&) { return absl::OkStatus(); });
+  EXPECT_TRUE(absl::IsFailedPrecondition(late));
+  EXPECT_THAT(std::string(late.message()), HasSubstr("it was deleted by an operator"));
+  EXPECT_TRUE(absl::IsUnavailable(gone->Loop().status()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(gone->Export(v1::ExportRequest::FORMAT_NPZ).status()));
+  EXPECT_EQ(gone->Record()->state, RunState::kStopped);
+
+  RunHost* const again = registry_->Create(Config("gone"), "").value();
+  EXPECT_NE(again->lineage(), gone->lineage());
+  Restart();
+  EXPECT_THAT(Served(), ElementsAre("gone", "kept"));
+}
+
+TEST_F(RunRegistryTest, OneThatGoesOnIsDeletedByForceOnly) {
+  for (const bool paused : {false, true}) {
+    RunHost* const run = registry_->Create(Config("new"), "", paused).value();
+    const absl::Status refused = registry_->Delete("new", /*force=*/false).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(refused));
+    EXPECT_THAT(std::string(refused.message()), HasSubstr(paused ? "'new' is paused" : "'new' is active"));
+    EXPECT_THAT(std::string(refused.message()),
+                HasSubstr("`tersectl run stop new`, or delete it as it is with --force"));
+    EXPECT_EQ(run->condition(), RunHost::Condition::kServing);
+    EXPECT_THAT(Served(), ElementsAre("new"));
+    EXPECT_EQ(registry_->Delete("new", /*force=*/true).status(), absl::OkStatus());
+    EXPECT_THAT(Directories(), IsEmpty());
+  }
+  EXPECT_TRUE(absl::IsInvalidArgument(registry_->Delete("", true).status()));
+}
+
+TEST_F(RunRegistryTest, ItsClientsHearThatItIsOver) {
+  RunHost* const run = registry_->Create(Config("new"), "").value();
+  const auto link = std::make_shared<RecordingLink>();
+  ASSERT_EQ(run->Use([&](const RunHost::Live& live) {
+    live.loop->Post(Connected{1, link});
+    return live.loop->Call([] {});
+  }),
+            absl::OkStatus());
+  const std::shared_ptr<EventLoop> loop = run->Loop().value();
+  ASSERT_EQ(registry_->Delete("new", true).status(), absl::OkStatus());
+  ASSERT_EQ(link->sent.size(), 1u);
+  EXPECT_THAT(std::get<Finished>(link->sent[0]).reason, HasSubstr("deleted by an operator"));
+  bool handled = true;
+  loop->Post(Disconnected{1}, [&](bool was_handled) { handled = was_handled; });
+  EXPECT_FALSE(handled) << "a session that is still there does not wait for an answer";
+}
+
+TEST_F(RunRegistryTest, CallsInFlightEndWithAStatus) {
+  for (int i = 0; i < 20; ++i) {
+    RunHost* const run = registry_->Create(Config("new"), "").value();
+    std::atomic<bool> done{false};
+    std::atomic<int> refused{0};
+    std::vector<std::thread> callers;
+    for (int caller = 0; caller < 3; ++caller) {
+      callers.emplace_back([&] {
+        while (!done || refused < 3) {
+          const absl::Status status = run->Use([](const RunHost::Live& live) -> absl::Status {
+            TERSE_RETURN_IF_ERROR(live.store->GetHead().status());
+            return live.loop->Call([] {});
+          });
+          EXPECT_TRUE(status.ok() || absl::IsFailedPrecondition(status) || absl::IsCancelled(status)) << status;
+          refused += absl::IsFailedPrecondition(status);
+          EXPECT_EQ(run->Record().status(), absl::OkStatus());
+          EXPECT_EQ(run->View().head.version, 0);
+          const absl::Status exported = run->Export(v1::ExportRequest::FORMAT_NPZ).status();
+          EXPECT_TRUE(exported.ok() || absl::IsFailedPrecondition(exported) || absl::IsCancelled(exported)) << exported;
+        }
+      });
+    }
+    EXPECT_EQ(registry_->Delete("new", true).status(), absl::OkStatus());
+    done = true;
+    for (std::thread& caller : callers) caller.join();
+  }
+  EXPECT_THAT(Directories(), IsEmpty());
+}
+
+TEST_F(RunRegistryTest, WhatADeletionLeftGoesAtTheNextStart) {
+  for (const char* name : {"cut-short", "kept"})
+    ASSERT_EQ(registry_->Create(Config(name), "").status(), absl::OkStatus());
+  ASSERT_EQ(registry_->Stop(), absl::OkStatus());
+  registry_.reset();
+  // As a process leaves it that dies after the rename.
+  std::filesystem::rename(state_ + "/runs/cut-short", state_ + "/runs/cut-short~deleted");
+  Open();
+  registry_->Start();
+  EXPECT_THAT(Served(), ElementsAre("kept"));
+  EXPECT_THAT(Directories(), ElementsAre("kept"));
+  // What could not be removed is in nobody's way.
+  ASSERT_EQ(PosixFiles().MakeDirectory(state_ + "/runs/kept~deleted/checkpoints"), absl::OkStatus());
+  EXPECT_EQ(registry_->Delete("kept", true).status(), absl::OkStatus());
+  EXPECT_THAT(Directories(), IsEmpty());
+}
+
+TEST_F(RunRegistryTest, ADeletionThatFailsLeavesTheRunWholeAndDown) {
+  RunHost* const run = registry_->Create(Config("new"), "").value();
+  const Id128 lineage = run->lineage();
+  const auto link = std::make_shared<RecordingLink>();
+  ASSERT_EQ(run->Use([&](const RunHost::Live& live) {
+    live.loop->Post(Connected{1, link});
+    return live.loop->Call([] {});
+  }),
+            absl::OkStatus());
+  std::filesystem::rename(state_ + "/runs/new", state_ + "/elsewhere");
+  const absl::Status failed = registry_->Delete("new", true).status();
+  std::filesystem::rename(state_ + "/elsewhere", state_ + "/runs/new");
+  EXPECT_TRUE(absl::IsNotFound(failed)) << failed;
+  EXPECT_THAT(std::string(failed.message()), HasSubstr("run 'new' is not deleted, and down until"));
+  EXPECT_THAT(Served(), ElementsAre("new"));
+  EXPECT_EQ(run->condition(), RunHost::Condition::kDown);
+  ASSERT_EQ(link->sent.size(), 1u);
+  EXPECT_TRUE(std::get<Refusal>(link->sent[0]).retry) << "clients come back";
+  Restart();
+  EXPECT_EQ(registry_->Find("new").value()->lineage(), lineage);
+  EXPECT_EQ(registry_->Delete("new", true).status(), absl::OkStatus());
+}
+
+TEST_F(RunRegistryTest, ARunInTheStateDirectoryItselfStaysThere) {
+  ASSERT_EQ(registry_->Create(Config("old"), "").status(), absl::OkStatus());
+  ASSERT_EQ(registry_->Stop(), absl::OkStatus());
+  registry_.reset();
+  for (const char* name : {"run.sqlite", "checkpoints"}) {
+    std::filesystem::rename(absl::StrCat(state_, "/runs/old/", name), absl::StrCat(state_, "/", name));
+  }
+  std::filesystem::remove_all(state_ + "/runs");
+  Open();
+  registry_->Start();
+  const absl::Status refused = registry_->Delete("old", true).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("remove run.sqlite* and checkpoints there"));
+  EXPECT_EQ(registry_->Find("old").value()->condition(), RunHost::Condition::kServing);
+}
+
 TEST_F(RunRegistryTest, MakesRunsWhileItServesOnly) {
   ASSERT_EQ(registry_->Stop(), absl::OkStatus());
   EXPECT_TRUE(absl::IsUnavailable(registry_->Create(Config("late"), "").status()));
+  EXPECT_TRUE(absl::IsUnavailable(registry_->Delete("late", true).status()));
   Open();
   EXPECT_TRUE(absl::IsUnavailable(registry_->Create(Config("early"), "").status()));
   registry_->Start();

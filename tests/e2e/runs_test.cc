@@ -11,9 +11,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/e2e/fleet_processes.h"
+#include "tests/e2e/health.h"
 
 namespace terse {
 namespace {
@@ -229,6 +231,57 @@ TEST_F(Runs, ABackupOfARunningRunIsRestoredWithANewLineage) {
   const auto goes_on = [&] { return Number("SELECT max(version) FROM head", "kept") >= saved + 5; };
   EXPECT_TRUE(WaitUntil(goes_on, kPatience)) << fleet_.coordinator().Output();
   EXPECT_EQ(Number("SELECT sum(resets) FROM clients", "kept"), 2) << "both had trained on";
+}
+
+TEST_F(Runs, ADeletedRunIsGoneWhileTheOtherGoesOn) {
+  const std::string kept = WriteRun("kept", kForever), gone = WriteRun("gone", kForever);
+  fleet_.StartCoordinator(kept, {{}, "", {"--run", gone}});
+  for (int i = 0; i < 4; ++i) fleet_.StartClient(i, {{}, "", {"--run", i < 2 ? "kept" : "gone"}});
+  ASSERT_TRUE(fleet_.WaitForRounds(5, kPatience, "kept") && fleet_.WaitForRounds(5, kPatience, "gone"));
+  const std::string lineage = Ask({"status", "--run", "gone"})["lineage"];
+  int code = -1;
+  EXPECT_THAT(fleet_.Ctl({"run", "delete", "gone", "--yes"}, &code), HasSubstr("'gone' is active"));
+  EXPECT_EQ(code, 1);
+  EXPECT_EQ(HealthOf(fleet_.addresses().listen, "terse.v1.Fleet/gone"), Health::kServing);
+  EXPECT_GT(Ask({"run", "delete", "gone", "--yes", "--force"})["bytes"], 4096);
+  EXPECT_EQ(HealthOf(fleet_.addresses().listen, "terse.v1.Fleet/gone"), Health::kNotServing);
+  EXPECT_EQ(HealthOf(fleet_.addresses().listen, ""), Health::kServing);
+  for (int i : {2, 3}) {
+    EXPECT_EQ(fleet_.client(i).Wait(kPatience), absl::optional<int>(0)) << fleet_.client(i).Output();
+    EXPECT_THAT(fleet_.client(i).Output(), HasSubstr("the run is over: it was deleted by an operator"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(fleet_.run_state("gone")));
+  EXPECT_FALSE(std::filesystem::exists(fleet_.run_state("gone") + "~deleted"));
+  const int64_t committed = Number("SELECT max(version) FROM head", "kept");
+  EXPECT_TRUE(fleet_.WaitForRounds(committed + 5, kPatience, "kept")) << fleet_.coordinator().Output();
+
+  StopCoordinator();
+  fleet_.StartCoordinator(/*run_file=*/"");
+  const json runs = Ask({"runs"});
+  ASSERT_EQ(runs.size(), 1u) << runs;
+  EXPECT_EQ(runs[0]["name"], "kept");
+  // A run of that name again, with a client of the deleted one.
+  Ask({"run", "create", "--run", WriteRun("gone", 3)});
+  EXPECT_NE(Ask({"run", "status", "gone"})["lineage"], lineage);
+  for (int i : {2, 3}) fleet_.StartClient(i, {{}, "", {"--run", "gone"}});
+  for (int i : {2, 3}) {
+    EXPECT_EQ(fleet_.client(i).Wait(kPatience), absl::optional<int>(0)) << fleet_.client(i).Output();
+  }
+  EXPECT_EQ(Number("SELECT sum(updates_applied) FROM clients", "gone"), 6);
+}
+
+TEST_F(Runs, APausedOneWaitsForItsStart) {
+  fleet_.StartCoordinator(/*run_file=*/"");
+  EXPECT_EQ(Ask({"run", "create", "--paused", "--run", WriteRun("later", 5)})["paused"], true);
+  for (int i = 0; i < 2; ++i) fleet_.StartClient(i);
+  const auto both_are_there = [this] { return Ask({"status"})["clients_connected"] == 2; };
+  ASSERT_TRUE(WaitUntil(both_are_there, kPatience));
+  absl::SleepFor(absl::Milliseconds(300));  // a round of this run takes a few milliseconds
+  EXPECT_EQ(Number("SELECT count(*) FROM rounds"), 0);
+  EXPECT_EQ(Ask({"run", "start", "later"})["state"], "active");
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(fleet_.client(i).Wait(kPatience), absl::optional<int>(0)) << fleet_.client(i).Output();
+  }
 }
 
 TEST_F(Runs, ASecondCoordinatorOnTheDirectoryIsRefused) {

@@ -36,6 +36,7 @@ const std::map<std::string, std::set<std::string>>& Allowed() {
       {"/terse.v1.Admin/ListLedger", {"observer", "operator"}},
       {"/terse.v1.Admin/ListEvents", {"observer", "operator"}},
       {"/terse.v1.Admin/Watch", {"observer", "operator"}},
+      {"/terse.v1.Admin/DeleteRun", {"operator"}},
       {"/terse.v1.Admin/Stop", {"operator"}},
       {"/terse.v1.Admin/Pause", {"operator"}},
       {"/terse.v1.Admin/Resume", {"operator"}},

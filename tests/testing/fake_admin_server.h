@@ -69,7 +69,11 @@ class FakeAdminServer : public v1::Admin::Service {
   v1::RunConfig created;
   std::string created_module;
   int created_pieces = 0;
+  bool created_paused = false;
   grpc::Status creation;
+  std::string created_state = "active";
+  v1::DeleteRunRequest asked_deletion;
+  grpc::Status deletion;
   // What the last command said; read when it has returned.
   std::string asked_run;
   std::string asked_reason;
@@ -80,12 +84,23 @@ class FakeAdminServer : public v1::Admin::Service {
     created_module.clear();
     created_pieces = 0;
     for (v1::CreateRunRequest request; reader->Read(&request);) {
-      if (request.has_config()) created = request.config();
+      if (request.has_config()) {
+        created = request.config();
+        created_paused = request.paused();
+      }
       created_module += request.module();
       created_pieces += !request.module().empty();
     }
     reply->set_run(created.name());
+    reply->set_state(created_state);
     return creation;
+  }
+
+  grpc::Status DeleteRun(grpc::ServerContext*, const v1::DeleteRunRequest* request,
+                         v1::DeleteRunReply* reply) override {
+    asked_deletion = *request;
+    reply->set_bytes(1'234'567);
+    return deletion;
   }
 
   grpc::Status ListRuns(grpc::ServerContext*, const v1::RunsRequest*, v1::RunsReply* reply) override {
@@ -109,6 +124,7 @@ class FakeAdminServer : public v1::Admin::Service {
 
   grpc::Status AbortRound(grpc::ServerContext*, const v1::AbortRoundRequest* request,
                           v1::AbortRoundReply* reply) override {
+    asked_run = request->run();
     if (status.round() == 0) return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "no round is open");
     asked_reason = request->reason();
     reply->set_round(status.round());
@@ -175,6 +191,7 @@ class FakeAdminServer : public v1::Admin::Service {
   }
 
   grpc::Status Stop(grpc::ServerContext*, const v1::StopRequest* request, v1::StopReply* reply) override {
+    asked_run = request->run();
     stopped = true;
     shut_down = request->shutdown();
     reply->set_state("stopping");

@@ -1,0 +1,121 @@
+// RunRegistry::Delete, and what a deletion that a crash cut short leaves.
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "coordinator/log_components.h"
+#include "coordinator/rpc/run_registry.h"
+#include "core/file_system.h"
+#include "core/log/log.h"
+#include "core/status.h"
+#include "storage/state_directory.h"
+#include "storage/temporary_directory.h"
+
+namespace terse {
+namespace {
+
+constexpr char kDeleted[] = "it was deleted by an operator";
+
+// Of the files below a directory, as far as they can be seen; 0 when it is gone.
+uint64_t BytesBelow(const std::string& directory) {
+  uint64_t bytes = 0;
+  std::error_code error;
+  for (std::filesystem::recursive_directory_iterator it(directory, error), end; !error && it != end;
+       it.increment(error)) {
+    std::error_code unseen;
+    const uint64_t size = it->is_regular_file(unseen) ? it->file_size(unseen) : 0;
+    if (!unseen) bytes += size;
+  }
+  return bytes;
+}
+
+// Removes what is left of a deleted run, and returns the bytes of the files that went.
+uint64_t RemoveRest(const std::string& directory) {
+  const uint64_t bytes = BytesBelow(directory);
+  RemoveTree(directory);
+  std::error_code unseen;
+  if (!std::filesystem::exists(directory, unseen) && !unseen) return bytes;
+  Log(LogLevel::kWarn, kServerLog, {},
+      absl::StrCat(directory, " cannot be removed; it is not served, and the next start tries again"));
+  return bytes - std::min(bytes, BytesBelow(directory));
+}
+
+}  // namespace
+
+void RemoveDeletedRuns(const std::string& state_directory) {
+  const std::string runs = absl::StrCat(state_directory, "/runs");
+  const absl::StatusOr<std::vector<std::string>> names = PosixFiles().List(runs);
+  if (!names.ok()) return;  // no run was ever made there, or opening the runs says why
+  for (const std::string& name : *names) {
+    if (!absl::EndsWith(name, kDeletedSuffix)) continue;
+    const uint64_t bytes = RemoveRest(absl::StrCat(runs, "/", name));
+    Log(LogLevel::kInfo, kServerLog, {},
+        absl::StrCat("removed ", name, ", the rest of a deleted run: ", bytes, " bytes"));
+  }
+}
+
+absl::StatusOr<uint64_t> RunRegistry::Delete(const std::string& name, bool force) {
+  if (name.empty()) return absl::InvalidArgumentError("name the run to delete, also when it is the only one");
+  absl::MutexLock creation(&creation_mutex_);
+  if (!started_) return absl::UnavailableError("the coordinator is starting or shutting down");
+  TERSE_ASSIGN_OR_RETURN(RunHost* const run, Find(name));
+  TERSE_RETURN_IF_ERROR(CheckDeletable(*run, force));
+  {
+    absl::MutexLock lock(&mutex_);
+    Move(run, &runs_, &deleted_);
+  }
+  const std::string rest = absl::StrCat(run->directory(), kDeletedSuffix);
+  if (const absl::Status status = Retire(run, rest); !status.ok()) {
+    {
+      absl::MutexLock lock(&mutex_);
+      Move(run, &deleted_, &runs_);
+    }
+    options_.on_change();
+    return Annotate(status,
+                    absl::StrCat("run '", name, "' is not deleted, and down until the coordinator starts again"));
+  }
+  options_.on_change();
+  const uint64_t bytes = RemoveRest(rest);
+  Log(LogLevel::kInfo, kRunLog, {name}, absl::StrCat("the run is deleted: ", bytes, " bytes"));
+  return bytes;
+}
+
+absl::Status RunRegistry::CheckDeletable(const RunHost& run, bool force) const {
+  if (run.directory() == options_.state_directory) {
+    return absl::FailedPreconditionError(absl::StrCat("run '", run.name(), "' is kept in ", options_.state_directory,
+                                                      " itself, as an earlier release did it; stop the ",
+                                                      "coordinator and remove run.sqlite* and checkpoints there"));
+  }
+  if (force) return absl::OkStatus();
+  TERSE_ASSIGN_OR_RETURN(const RunRecord record, run.Record());
+  if (record.state == RunState::kFinished || record.state == RunState::kStopped) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("run '", run.name(), "' is ", RunStateName(record.state),
+                                                    "; end it first with `tersectl run stop ", run.name(),
+                                                    "`, or delete it as it is with --force"));
+}
+
+absl::Status RunRegistry::Retire(RunHost* run, const std::string& renamed) const {
+  RemoveTree(renamed);  // of an earlier run of this name
+  const auto unname = [&]() -> absl::Status {
+    TERSE_RETURN_IF_ERROR(PosixFiles().Rename(run->directory(), renamed));
+    const absl::Status synced = PosixFiles().SyncDirectory(absl::StrCat(options_.state_directory, "/runs"));
+    if (IsSyncFailure(synced)) options_.on_sync_failure(synced);
+    // Otherwise a run that its operator believes to be there would be gone at the next start.
+    if (!synced.ok()) PosixFiles().Rename(renamed, run->directory()).IgnoreError();
+    return synced;
+  };
+  return run->Retire(unname, kDeleted);
+}
+
+void RunRegistry::Move(RunHost* run, std::vector<std::unique_ptr<RunHost>>* from,
+                       std::vector<std::unique_ptr<RunHost>>* to) const {
+  const auto found =
+      std::find_if(from->begin(), from->end(), [run](const std::unique_ptr<RunHost>& one) { return one.get() == run; });
+  to->push_back(std::move(*found));
+  from->erase(found);
+}
+
+}  // namespace terse
