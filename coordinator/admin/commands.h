@@ -19,6 +19,7 @@ struct Terminal {
   std::ostream* out = nullptr;  // results
   std::ostream* err = nullptr;  // errors and remarks
   bool color = false;
+  bool full_screen = false;  // standard input and output are a terminal that takes ANSI's sequences
 };
 
 // What the command line said to `pki` (coordinator/admin/pki_commands.h).
@@ -53,6 +54,7 @@ struct CommandOptions {
   uint64_t newest = 0;  // rounds
   uint32_t newest_events = 100;
   bool follow = false;  // events
+  bool lines = false;   // watch
   bool csv = false;
   bool why = false;  // rounds
   bool shutdown = false;
@@ -84,7 +86,7 @@ absl::Status ShowEvents(AdminClient& client, const CommandOptions& options, cons
 absl::Status ShowLedger(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 absl::Status ShowSummary(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 // Returns when the run has ended. A coordinator that goes away is called again until it was silent for
-// `patience_seconds`: then UNAVAILABLE.
+// `patience_seconds`: then UNAVAILABLE. On a terminal a view of the whole screen, CANCELLED when a signal ends it.
 absl::Status WatchRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 absl::Status ShowRuns(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 absl::Status CreateRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
