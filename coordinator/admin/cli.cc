@@ -133,10 +133,11 @@ void AddActions(CLI::App& app, Invocation* invocation) {
   static const std::map<std::string, ExportFormat> kFormats = {{"torchscript", ExportFormat::kTorchScript},
                                                                {"state", ExportFormat::kState},
                                                                {"npz", ExportFormat::kNpz},
+                                                               {"tensorboard", ExportFormat::kTensorBoard},
                                                                {"all", ExportFormat::kAll}};
   files
       ->add_option("--format", options.format,
-                   "Model files: torchscript (model.pt), state (model.safetensors), npz (model.npz), all")
+                   "torchscript (model.pt), state (model.safetensors), npz (model.npz), tensorboard (curves), all")
       ->transform(CLI::CheckedTransformer(kFormats));
   CLI::App* validate = AddLocal(app, "validate", "Check a run file", CheckRunFile, invocation);
   validate->add_option("FILE", options.file, "Run file (TOML)")->required();
