@@ -213,6 +213,7 @@ TEST(ScreenRowTest, CutsAndPads) {
   EXPECT_EQ(row(4, "東京都"), "東\u2026") << "half a character does not fit";
   EXPECT_EQ(row(1, "ab"), "\u2026");
   EXPECT_EQ(row(0, "ab"), "");
+  EXPECT_EQ(row(4, "e\u0301\u202ef\a"), "ef\ufffd");
   ScreenRow cells(12, true);
   cells.AddCell("12", 4, true);
   cells.AddCell("open", 6, false, Ink::kState);
