@@ -178,7 +178,7 @@ wait_for_coordinator() {
 
 follow() {
   local rc=0
-  in_coordinator watch &
+  in_coordinator watch --lines &
   watch=$!
   while kill -0 "$watch" 2>/dev/null; do
     check_containers

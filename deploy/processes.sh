@@ -127,7 +127,7 @@ reap() {
 # Shows the rounds until the run ends, and fails as soon as a process ends before that.
 follow() {
   watch_rc=''
-  setpriv --pdeathsig TERM "$bin/tersectl" --admin "$admin" watch </dev/null &
+  setpriv --pdeathsig TERM "$bin/tersectl" --admin "$admin" watch --lines </dev/null &
   child_name[$!]=watch
   child_log[$!]=''
   while [[ -z "$watch_rc" ]]; do

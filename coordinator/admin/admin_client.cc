@@ -52,10 +52,25 @@ absl::Status AdminClient::Call(grpc::Status (Stub::*method)(grpc::ClientContext*
   return ToAbsl((stub_.get()->*method)(NewContext(true).get(), request, reply));
 }
 
-std::unique_ptr<grpc::ClientContext> AdminClient::NewContext(bool with_deadline) const {
-  auto context = std::make_unique<grpc::ClientContext>();
+AdminClient::Context AdminClient::NewContext(bool with_deadline) const {
+  Context context(new grpc::ClientContext, [calls = calls_](grpc::ClientContext* ended) {
+    {
+      absl::MutexLock lock(&calls->mutex);
+      calls->contexts.erase(ended);
+    }
+    delete ended;
+  });
   if (with_deadline) context->set_deadline(absl::ToChronoTime(absl::Now() + timeout_));
+  absl::MutexLock lock(&calls_->mutex);
+  calls_->contexts.insert(context.get());
+  if (calls_->cancelled) context->TryCancel();
   return context;
+}
+
+void AdminClient::Cancel() {
+  absl::MutexLock lock(&calls_->mutex);
+  calls_->cancelled = true;
+  for (grpc::ClientContext* context : calls_->contexts) context->TryCancel();
 }
 
 absl::Status AdminClient::ToAbsl(const grpc::Status& status) const {

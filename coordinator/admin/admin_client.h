@@ -5,13 +5,16 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "security/transport.h"
 #include "terse/v1/admin.grpc.pb.h"
@@ -19,7 +22,7 @@
 namespace terse {
 
 // Connects at the first call. Every method returns the coordinator's own status, and UNAVAILABLE with what to try when
-// it cannot be reached or does not answer within `timeout`. Thread-safe, but for Reconnect.
+// it cannot be reached or does not answer within `timeout`, and CANCELLED after Cancel. Thread-safe, but for Reconnect.
 class AdminClient {
  public:
   struct Peer {
@@ -30,6 +33,8 @@ class AdminClient {
   static absl::StatusOr<AdminClient> Make(const Peer& peer, absl::Duration timeout, std::string run = "");
   // Goes on over a new connection, with the TLS folder's files as they are now. Statuses of ConnectWith.
   absl::Status Reconnect();
+  // Ends the calls that are under way, and those to come at once. While Reconnect runs, too.
+  void Cancel();
 
   // `module`: the TorchScript file of a run whose model is one. Returns the state of the new run, which is empty of a
   // coordinator of an earlier release: such a one knows no `paused`. No timeout.
@@ -67,13 +72,20 @@ class AdminClient {
 
  private:
   using Stub = v1::Admin::Stub;
+  // The calls that are under way.
+  struct Calls {
+    absl::Mutex mutex;
+    bool cancelled ABSL_GUARDED_BY(mutex) = false;
+    std::set<grpc::ClientContext*> contexts ABSL_GUARDED_BY(mutex);
+  };
+  using Context = std::unique_ptr<grpc::ClientContext, std::function<void(grpc::ClientContext*)>>;
   AdminClient(const Peer& peer, absl::Duration timeout, std::string run)
       : peer_(peer), timeout_(timeout), run_(std::move(run)) {}
   // One unary call.
   template <typename Request, typename Reply>
   absl::Status Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*), Request request,
                     Reply* reply);
-  std::unique_ptr<grpc::ClientContext> NewContext(bool with_deadline) const;
+  Context NewContext(bool with_deadline) const;
   absl::Status ToAbsl(const grpc::Status& status) const;
   // Calls `fetch(first, last)` for consecutive windows of `page` rounds over [first, last].
   absl::Status ForEachPage(uint64_t first, uint64_t last, uint64_t page,
@@ -83,6 +95,7 @@ class AdminClient {
   absl::Duration timeout_;
   std::string run_;
   std::unique_ptr<v1::Admin::Stub> stub_;
+  std::shared_ptr<Calls> calls_ = std::make_shared<Calls>();
 };
 
 }  // namespace terse

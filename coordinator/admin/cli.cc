@@ -77,8 +77,11 @@ void AddQueries(CLI::App& app, Invocation* invocation) {
 
 void AddActions(CLI::App& app, Invocation* invocation) {
   CommandOptions& options = invocation->options;
-  CLI::App* watch = AddRemote(app, "watch", "A line for every settled round until the run ends", WatchRun, invocation);
-  watch->add_option("--first", options.first, "Begin with this round; default: ten rounds back")
+  CLI::App* watch =
+      AddRemote(app, "watch", "A view of the run on the whole terminal until it ends", WatchRun, invocation);
+  watch->add_flag("--lines", options.lines,
+                  "A line for every settled round instead, as without a terminal and with --json");
+  watch->add_option("--first", options.first, "Lines from this round on; default: ten rounds back")
       ->check(CLI::NonNegativeNumber);
   AddPatience(watch, &options.patience_seconds);
   CLI::App* files =
@@ -87,10 +90,11 @@ void AddActions(CLI::App& app, Invocation* invocation) {
   static const std::map<std::string, ExportFormat> kFormats = {{"torchscript", ExportFormat::kTorchScript},
                                                                {"state", ExportFormat::kState},
                                                                {"npz", ExportFormat::kNpz},
+                                                               {"tensorboard", ExportFormat::kTensorBoard},
                                                                {"all", ExportFormat::kAll}};
   files
       ->add_option("--format", options.format,
-                   "Model files: torchscript (model.pt), state (model.safetensors), npz (model.npz), all")
+                   "torchscript (model.pt), state (model.safetensors), npz (model.npz), tensorboard (curves), all")
       ->transform(CLI::CheckedTransformer(kFormats));
   AddLocal(app, "config", "Every key of a run file: type, default, what is allowed", ShowConfigReference, invocation);
 }

@@ -21,6 +21,7 @@ struct Terminal {
   std::ostream* err = nullptr;  // errors and remarks
   bool color = false;
   std::istream* in = nullptr;  // a person types here; nullptr: nobody does
+  bool full_screen = false;    // standard input and output are a terminal that takes ANSI's sequences
 };
 
 // What the command line said to `pki` (coordinator/admin/pki_commands.h).
@@ -56,6 +57,7 @@ struct CommandOptions {
   uint32_t newest_events = 100;
   uint32_t newest_records = 100;  // audit
   bool follow = false;            // events
+  bool lines = false;             // watch
   bool csv = false;
   bool why = false;  // rounds
   bool shutdown = false;
@@ -91,7 +93,7 @@ absl::Status ShowAudit(AdminClient& client, const CommandOptions& options, const
 absl::Status ShowLedger(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 absl::Status ShowSummary(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 // Returns when the run has ended. A coordinator that goes away is called again until it was silent for
-// `patience_seconds`: then UNAVAILABLE.
+// `patience_seconds`: then UNAVAILABLE. On a terminal a view of the whole screen, CANCELLED when a signal ends it.
 absl::Status WatchRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 absl::Status ShowRuns(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 absl::Status CreateRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal);

@@ -1,8 +1,8 @@
 // `tersectl events`, with --follow until the run ends.
 #include <algorithm>
+#include <optional>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
@@ -23,8 +23,6 @@ constexpr char kRow[] = "%-19s  %-18s  %8s  %6s  %s\n";
 
 std::string RoundText(const v1::Event& event) { return event.round() == 0 ? "" : absl::StrCat(event.round()); }
 std::string ClientText(const v1::Event& event) { return event.client() < 0 ? "" : absl::StrCat(event.client()); }
-
-bool HasEnded(const v1::EventsReply& reply) { return reply.state() == "finished" || reply.state() == "stopped"; }
 
 // Prints events once each, as they come.
 class EventPrinter {
@@ -53,13 +51,6 @@ class EventPrinter {
   uint64_t last_ = 0;
 };
 
-// Whether a call failed because the run's disk is in trouble for now: the coordinator opens the run again by itself.
-bool IsSuspended(AdminClient& client, const absl::Status& status) {
-  if (!absl::IsFailedPrecondition(status)) return false;
-  const absl::StatusOr<v1::Status> run = client.GetStatus();
-  return run.ok() && (run->serving() || absl::StartsWith(run->phase(), "suspended"));
-}
-
 // Prints what comes until the run has ended or a call fails.
 absl::Status PrintNewEvents(AdminClient& client, EventPrinter* printer, absl::FunctionRef<void()> heard) {
   while (true) {
@@ -69,18 +60,22 @@ absl::Status PrintNewEvents(AdminClient& client, EventPrinter* printer, absl::Fu
     heard();
     if (reply.ok()) printer->Add(*reply);
     const bool is_all = is_suspended || reply->events_size() < static_cast<int>(kEventsPerCall);
-    if (reply.ok() && is_all && HasEnded(*reply)) return absl::OkStatus();
+    if (reply.ok() && is_all && HasEnded(reply->state())) return absl::OkStatus();
     if (is_all) absl::SleepFor(kInterval);
   }
 }
 
 absl::Status FollowEvents(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
-  TERSE_ASSIGN_OR_RETURN(const v1::EventsReply newest, client.ListEvents(options.newest_events));
-  EventPrinter printer(options, terminal);
-  printer.Add(newest);
-  if (HasEnded(newest)) return absl::OkStatus();
-  return OutlastRestarts(client, options, terminal,
-                         [&](absl::FunctionRef<void()> heard) { return PrintNewEvents(client, &printer, heard); });
+  std::optional<EventPrinter> printer;  // once the newest events are there
+  return OutlastRestarts(client, options, RemarksOf(terminal), [&](absl::FunctionRef<void()> heard) -> absl::Status {
+    if (!printer.has_value()) {
+      TERSE_ASSIGN_OR_RETURN(const v1::EventsReply newest, client.ListEvents(options.newest_events));
+      heard();
+      printer.emplace(options, terminal).Add(newest);
+      if (HasEnded(newest.state())) return absl::OkStatus();
+    }
+    return PrintNewEvents(client, &*printer, heard);
+  });
 }
 
 }  // namespace

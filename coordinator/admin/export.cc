@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coordinator/admin/svg_plot.h"
+#include "coordinator/admin/tensorboard.h"
 #include "coordinator/admin/text_table.h"
 #include "core/file_system.h"
 #include "core/status.h"
@@ -59,6 +60,12 @@ absl::StatusOr<ExportResult> ExportRun(AdminClient& client, const std::string& d
       {"accuracy_vs_bytes.svg", AccuracyPlot(absl::StrCat(result.summary.run, ": accuracy against bytes sent"),
                                              PlotSubtitle(result.summary), EvaluatedPoints(rounds))});
   TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(directory));
+  if (format == ExportFormat::kAll || format == ExportFormat::kTensorBoard) {
+    // Always this name: a second export replaces the first, and TensorBoard, which looks for "tfevents", shows no curve
+    // twice.
+    files.push_back({"tensorboard/events.out.tfevents.terse", TensorBoardEvents(status, rounds)});
+    TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(absl::StrCat(directory, "/tensorboard")));
+  }
   for (const File& file : files) {
     const std::string path = absl::StrCat(directory, "/", file.name);
     TERSE_RETURN_IF_ERROR(ReplaceFile(PosixFiles(), path, {file.content}));

@@ -4,15 +4,30 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "coordinator/admin/commands.h"
 
 namespace terse {
 
-// Makes `call` over and over, on new connections, while it ends because the coordinator restarts or a certificate is
-// renewed. `call` says with `heard` that the coordinator answers. Returns what `call` returned last: anything else, or
-// that once nothing was heard for `options.patience_seconds`.
-absl::Status OutlastRestarts(AdminClient& client, const CommandOptions& options, const Terminal& terminal,
+// Makes `call` over and over, on new connections, while it ends because the coordinator is away, restarts, or a
+// certificate is renewed. `call` says with `heard` that the coordinator answers. `remark` gets one line when the
+// coordinator goes, or is not there at the start. Returns what `call` returned last: anything else, or that once
+// nothing was heard for `options.patience_seconds`.
+absl::Status OutlastRestarts(AdminClient& client, const CommandOptions& options,
+                             absl::FunctionRef<void(absl::string_view line)> remark,
                              absl::FunctionRef<absl::Status(absl::FunctionRef<void()> heard)> call);
+
+// Where commands that print lines put such a remark.
+inline auto RemarksOf(const Terminal& terminal) {
+  return [&terminal](absl::string_view line) { *terminal.err << "tersectl: " << line << "\n" << std::flush; };
+}
+
+// Whether a call failed with `status` because the run's disk is in trouble for now: the coordinator opens the run again
+// by itself.
+bool IsSuspended(AdminClient& client, const absl::Status& status);
+
+// Of a state as in Run.state.
+bool HasEnded(absl::string_view state);
 
 }  // namespace terse
 

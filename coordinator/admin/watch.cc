@@ -12,6 +12,8 @@ constexpr char kRow[] = "%13s  %8s  %10s  %8s  %8s  %11s  %8s  %8s\n";
 
 }  // namespace
 
+bool IsSettled(const v1::Round& round) { return round.state() == "committed" || round.state() == "aborted"; }
+
 WatchLines::WatchLines(const v1::Status& status)
     : by_iterations_(status.config().limits().iterations() > 0),
       total_(by_iterations_ ? static_cast<uint64_t>(status.config().limits().iterations()) : status.rounds_total()),
@@ -48,6 +50,10 @@ std::string WatchLines::Progress() const {
   return absl::StrCat(committed_, " of ", total_, " rounds");
 }
 
+double WatchLines::ShareDone() const {
+  return done_ >= total_ ? 1 : static_cast<double>(done_) / static_cast<double>(total_);
+}
+
 std::string WatchLines::Line(const v1::Round& round) const {
   const std::string position = absl::StrCat(done_, "/", total_);
   if (round.state() != "committed") {
@@ -59,6 +65,18 @@ std::string WatchLines::Line(const v1::Round& round) const {
                          DecimalText(round.train_loss()), BytesText(round.wire_bytes_up()),
                          BytesText(round.wire_bytes_down()), RateText(rate), DurationText(seconds),
                          done_ < total_ ? DurationText(SecondsLeft()) : "-");
+}
+
+WatchLines ProgressOf(const v1::Status& status, const std::vector<v1::Round>& rounds) {
+  WatchLines lines(status);
+  for (const v1::Round& round : rounds) {
+    if (IsSettled(round)) lines.Add(round);
+  }
+  return lines;
+}
+
+std::string EndedText(const v1::Status& status, const WatchLines& lines) {
+  return absl::StrCat("run ", status.run(), " ended after ", lines.Progress(), "\n");
 }
 
 }  // namespace terse

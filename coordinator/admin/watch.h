@@ -5,10 +5,14 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <vector>
 
 #include "terse/v1/admin.pb.h"
 
 namespace terse {
+
+// Whether the round was committed or aborted.
+bool IsSettled(const v1::Round& round);
 
 // Turns settled rounds into lines with cumulative figures and the time left. Not thread-safe.
 class WatchLines {
@@ -31,6 +35,8 @@ class WatchLines {
 
   // "3 of 5 rounds", or "3 rounds, 600 of 2000 iterations".
   std::string Progress() const;
+  // Of the run, 0 to 1.
+  double ShareDone() const;
 
  private:
   struct Span {
@@ -47,6 +53,12 @@ class WatchLines {
   uint64_t wire_bytes_up_ = 0;
   std::deque<Span> recent_;  // committed rounds
 };
+
+// Of a run with these rounds, settled or not.
+WatchLines ProgressOf(const v1::Status& status, const std::vector<v1::Round>& rounds);
+
+// What `watch` says at the end of the run.
+std::string EndedText(const v1::Status& status, const WatchLines& lines);
 
 }  // namespace terse
 

@@ -1,9 +1,12 @@
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "coordinator/admin/commands.h"
 #include "coordinator/admin/restarts.h"
 #include "coordinator/admin/watch.h"
+#include "coordinator/admin/watch_view.h"
 #include "core/status.h"
 #include "proto/proto_text.h"
 
@@ -12,8 +15,6 @@ namespace {
 
 // Settled rounds that are shown at the start.
 constexpr uint64_t kRoundsBack = 10;
-
-bool IsSettled(const v1::Round& round) { return round.state() == "committed" || round.state() == "aborted"; }
 
 // Id of the newest settled round, or 0. Its evaluation may be under way, so the stream has the last word on it.
 uint64_t NewestSettled(const std::vector<v1::Round>& rounds) {
@@ -28,7 +29,7 @@ uint64_t NewestSettled(const std::vector<v1::Round>& rounds) {
 class RoundPrinter {
  public:
   RoundPrinter(const v1::Status& status, const CommandOptions& options, const Terminal& terminal)
-      : lines_(status), options_(options), terminal_(terminal) {}
+      : status_(status), lines_(status), options_(options), terminal_(terminal) {}
 
   void Add(const v1::Round& round, bool print) {
     // After a reconnection the coordinator may repeat a round.
@@ -47,9 +48,10 @@ class RoundPrinter {
 
   // Id of the first round that was not added.
   uint64_t next() const { return next_; }
-  std::string progress() const { return lines_.Progress(); }
+  std::string ended_text() const { return EndedText(status_, lines_); }
 
  private:
+  const v1::Status status_;
   WatchLines lines_;
   const CommandOptions& options_;
   const Terminal& terminal_;
@@ -57,26 +59,40 @@ class RoundPrinter {
   bool header_printed_ = false;
 };
 
+// Adds the rounds that there are to `printer`, but the newest settled one.
+void AddRounds(const std::vector<v1::Round>& rounds, uint64_t first, RoundPrinter* printer) {
+  const uint64_t newest = NewestSettled(rounds);
+  const uint64_t from = first > 0 ? first : newest - std::min(newest, kRoundsBack);
+  for (const v1::Round& round : rounds) {
+    if (round.id() < newest) printer->Add(round, round.id() >= from);
+  }
+}
+
+absl::Status PrintLines(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+  std::optional<RoundPrinter> printer;  // once the run is known
+  const auto follow = [&](absl::FunctionRef<void()> heard) -> absl::Status {
+    if (!printer.has_value()) {
+      TERSE_ASSIGN_OR_RETURN(const v1::Status status, client.GetStatus());
+      TERSE_ASSIGN_OR_RETURN(const std::vector<v1::Round> rounds, client.ListRounds(0, 0));
+      heard();
+      AddRounds(rounds, options.first, &printer.emplace(status, options, terminal));
+    }
+    return client.Watch(printer->next(), [&](const v1::Round& round) {
+      heard();
+      printer->Add(round, true);
+    });
+  };
+  TERSE_RETURN_IF_ERROR(OutlastRestarts(client, options, RemarksOf(terminal), follow));
+  if (!options.json) *terminal.out << printer->ended_text();
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status WatchRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
-  TERSE_ASSIGN_OR_RETURN(const v1::Status status, client.GetStatus());
-  TERSE_ASSIGN_OR_RETURN(const std::vector<v1::Round> rounds, client.ListRounds(0, 0));
-  RoundPrinter printer(status, options, terminal);
-  const uint64_t newest = NewestSettled(rounds);
-  const uint64_t from = options.first > 0 ? options.first : newest - std::min(newest, kRoundsBack);
-  for (const v1::Round& round : rounds) {
-    if (round.id() < newest) printer.Add(round, round.id() >= from);
-  }
-  TERSE_RETURN_IF_ERROR(OutlastRestarts(client, options, terminal, [&](absl::FunctionRef<void()> heard) {
-    return client.Watch(printer.next(), [&](const v1::Round& round) {
-      heard();
-      printer.Add(round, true);
-    });
-  }));
-  if (options.json) return absl::OkStatus();
-  *terminal.out << "run " << status.run() << " ended after " << printer.progress() << "\n";
-  return absl::OkStatus();
+  const bool has_lines = options.lines || options.json || options.first > 0;
+  return terminal.full_screen && !has_lines ? WatchOnScreen(client, options, terminal)
+                                            : PrintLines(client, options, terminal);
 }
 
 }  // namespace terse

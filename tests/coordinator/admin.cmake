@@ -8,9 +8,12 @@ terse_test(terse_admin_test
        "${CMAKE_CURRENT_LIST_DIR}/admin_create_test.cc" "${CMAKE_CURRENT_LIST_DIR}/admin_doctor_test.cc"
        "${CMAKE_CURRENT_LIST_DIR}/admin_events_test.cc" "${CMAKE_CURRENT_LIST_DIR}/admin_pki_test.cc"
        "${CMAKE_CURRENT_LIST_DIR}/admin_report_test.cc" "${CMAKE_CURRENT_LIST_DIR}/admin_run_test.cc"
-       "${CMAKE_CURRENT_LIST_DIR}/admin_shell_test.cc"
+       "${CMAKE_CURRENT_LIST_DIR}/admin_screen_test.cc" "${CMAKE_CURRENT_LIST_DIR}/admin_shell_test.cc"
+       "${CMAKE_CURRENT_LIST_DIR}/admin_tensorboard_test.cc" "${CMAKE_CURRENT_LIST_DIR}/admin_watch_test.cc"
   DEPS terse_admin)
-target_compile_definitions(terse_admin_test PRIVATE TERSE_RUNS_DIR="${CMAKE_SOURCE_DIR}/deploy/runs")
+target_compile_definitions(terse_admin_test PRIVATE TERSE_RUNS_DIR="${CMAKE_SOURCE_DIR}/deploy/runs"
+  TERSE_GOLDEN_DIR="${CMAKE_CURRENT_SOURCE_DIR}/../golden" TERSE_TERSECTL="$<TARGET_FILE:tersectl>")
+add_dependencies(terse_admin_test tersectl)
 
 terse_test(terse_coordinator_rpc_test
   SRCS "${CMAKE_CURRENT_LIST_DIR}/acceptor_test.cc" "${CMAKE_CURRENT_LIST_DIR}/run_registry_test.cc"

@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "coordinator/admin/cli.h"
 #include "coordinator/admin/report.h"
+#include "coordinator/admin/tensorboard.h"
 #include "tests/coordinator/tersectl.h"
 #include "tests/testing/fake_admin_server.h"
 #include "tests/testing/temp_directory.h"
@@ -288,6 +289,7 @@ TEST_F(TersectlTest, ExportWritesEveryFile) {
   EXPECT_EQ(Slurp(out + "/rounds.csv"), Ask({"rounds", "--csv"}).out);
   EXPECT_EQ(Slurp(out + "/summary.json"), Ask({"summary", "--json"}).out);
   EXPECT_THAT(Slurp(out + "/accuracy_vs_bytes.svg"), HasSubstr("lenet5-sbc2: accuracy against bytes sent"));
+  EXPECT_EQ(Slurp(out + "/tensorboard/events.out.tfevents.terse"), TensorBoardEvents(server_.status, server_.rounds));
   EXPECT_THAT(exported.out, HasSubstr("run lenet5-sbc2"));
   EXPECT_THAT(exported.out, HasSubstr(out + "/model.pt\n"));
 }
@@ -298,6 +300,11 @@ TEST_F(TersectlTest, ExportOfOneFormat) {
   const CtlOutcome state = Ask({"export", "--out", directory.path(), "--format", "state", "--json"});
   EXPECT_EQ(state.code, kExitOk) << state.err;
   EXPECT_EQ(json::parse(state.out)["files"].size(), 4u);
+  EXPECT_FALSE(std::filesystem::exists(directory.path() + "/tensorboard"));
+  const CtlOutcome curves = Ask({"export", "--out", directory.path() + "/c", "--format", "tensorboard", "--json"});
+  EXPECT_EQ(curves.code, kExitOk) << curves.err;
+  EXPECT_EQ(json::parse(curves.out)["files"].size(), 4u);
+  EXPECT_TRUE(std::filesystem::exists(directory.path() + "/c/tensorboard/events.out.tfevents.terse"));
   const TempDirectory other;
   const CtlOutcome all = Ask({"export", "--out", other.path() + "/x"});
   EXPECT_EQ(all.code, kExitFailed);

@@ -62,6 +62,10 @@ class FakeAdminServer : public v1::Admin::Service {
     events_to_come_ = std::move(events);
   }
 
+  // What the calls answer that a follower begins with: anything but OK, and it is as if the coordinator was not there.
+  std::atomic<grpc::StatusCode> presence{grpc::StatusCode::OK};
+  std::atomic<bool> finished{false};  // GetStatus says so, whatever `status` has
+
   std::atomic<int> page_calls{0};
   std::atomic<bool> stopped{false};
   std::atomic<bool> shut_down{false};
@@ -146,7 +150,8 @@ class FakeAdminServer : public v1::Admin::Service {
   grpc::Status GetStatus(grpc::ServerContext*, const v1::StatusRequest* request, v1::Status* reply) override {
     asked_run = request->run();
     *reply = status;
-    return grpc::Status::OK;
+    if (finished) reply->set_state("finished");
+    return grpc::Status(presence, "as the test has it");
   }
 
   grpc::Status ListRounds(grpc::ServerContext*, const v1::RoundsRequest* request, v1::RoundsReply* reply) override {
@@ -174,7 +179,7 @@ class FakeAdminServer : public v1::Admin::Service {
     reply->set_state(status.state());
     const size_t count = std::min<size_t>(request->newest(), events.size());
     for (size_t i = events.size() - count; i < events.size(); ++i) *reply->add_events() = events[i];
-    return grpc::Status::OK;
+    return grpc::Status(presence, "as the test has it");
   }
 
   grpc::Status Watch(grpc::ServerContext*, const v1::WatchRequest* request,
