@@ -147,7 +147,7 @@ class HostileTrainer : public GridTrainer {
     if (what_ == "frame") Raw();
     if (what_ == "status") return Fail();
     absl::StatusOr<TrainResult> result = GridTrainer::Train(weights, plan, keep_going, delta);
-    if (what_ == "nan delta") delta[7] = std::numeric_limits<float>::quiet_NaN();
+    if (what_ == "lie") delta[7] = std::numeric_limits<float>::quiet_NaN();
     if (what_ == "nan loss") result->mean_loss = std::numeric_limits<float>::quiet_NaN();
     if (what_ == "negative samples") result->samples = -1;
     return result;

@@ -261,7 +261,7 @@ TEST_F(Sandbox, SaysHowItEnded) {
 }
 
 TEST_F(Sandbox, IsNotBelieved) {
-  for (const char* what : {"nan delta", "nan loss", "negative samples"}) {
+  for (const char* what : {"lie", "nan loss", "negative samples"}) {
     const std::unique_ptr<LocalTrainer> trainer = Make(what);
     ExpectLost(trainer.get(), Train(trainer.get()), absl::StatusCode::kInternal, "not to be trusted");
   }
