@@ -15,6 +15,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <thread>
@@ -80,6 +81,21 @@ bool LimitsParent(const std::string&) {
 
 bool TakesMemoryFile(const std::string&) { return syscall(SYS_memfd_create, "more", 0) >= 0; }
 
+bool FindsVariable(const std::string& name) { return std::getenv(name.c_str()) != nullptr; }
+
+// Other descriptors than the standard ones, the socket and the shared memory.
+bool FindsDescriptors(const std::string&) {
+  for (int fd = 5; fd < 1024; ++fd) {
+    if (fcntl(fd, F_GETFD) >= 0) return true;
+  }
+  return false;
+}
+
+bool SharesNetwork(const std::string& network) {
+  char link[64] = {};
+  return readlink("/proc/self/ns/net", link, sizeof link - 1) > 0 && network == link;
+}
+
 struct DeedRow {
   const char* name;
   Deed deed;
@@ -105,6 +121,10 @@ constexpr DeedRow kDeeds[] = {
     {"io_uring", RingsOfIo},
     {"memory file", TakesMemoryFile},
     {"shared memory", [](const std::string&) { return shmget(IPC_PRIVATE, 4096, 0600) >= 0; }},
+    {"shrink", [](const std::string&) { return ftruncate(4, 0) == 0; }},
+    {"variable", FindsVariable},
+    {"descriptors", FindsDescriptors},
+    {"share network", SharesNetwork},
     {"thread", [](const std::string&) { return std::thread([] {}).join(), true; }},
 };
 
@@ -178,9 +198,10 @@ class HostileTrainer : public GridTrainer {
     while (true) std::memset(new char[32 << 20], 1, 32 << 20);
   }
   static void MapShared() {
-    while (mmap(nullptr, 32 << 20, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0) != MAP_FAILED) {
+    for (int i = 0; i < 64; ++i) {
+      if (mmap(nullptr, 32 << 20, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0) == MAP_FAILED) _exit(11);
     }
-    _exit(11);
+    _exit(12);
   }
   // "KIND SIZE BYTES": a header that announces SIZE, and that many bytes; then nothing more.
   void Raw() const {

@@ -9,6 +9,8 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -95,8 +97,9 @@ class Sandbox : public testing::Test {
 TEST_F(Sandbox, ConfinesOnThisMachine) {
   const absl::StatusOr<Confinement> confinement = TrySandbox(Options());
   ASSERT_TRUE(confinement.ok()) << confinement.status();
-  EXPECT_TRUE(confinement->landlock);
-  EXPECT_TRUE(confinement->own_network);
+  if (!confinement->own_network) GTEST_SKIP() << "this user may make no namespaces";
+  const std::string network = std::filesystem::read_symlink("/proc/self/ns/net");
+  ExpectDenied("share network", network, "");
 }
 
 TEST_F(Sandbox, TrainsAsWithoutIt) {
@@ -181,6 +184,7 @@ TEST_F(Sandbox, HasNoNetwork) {
 }
 
 TEST_F(Sandbox, ReadsItsDataAndNothingElse) {
+  if (!TrySandbox(Options())->landlock) GTEST_SKIP() << "this kernel has no Landlock";
   EXPECT_EQ(Deed("read", data_.path() + "/data.bin"), absl::OkStatus());
   ExpectDenied("read", secrets_.path() + kSecretName, "Permission denied");
   ExpectDenied("read", "/etc/passwd", "Permission denied");
@@ -193,7 +197,7 @@ TEST_F(Sandbox, ChangesNoFile) {
     ExpectDenied(what, data_.path() + "/data.bin");
   }
   ExpectDenied("create", data_.path());
-  for (const char* what : {"memory file", "shared memory"}) ExpectDenied(what);
+  for (const char* what : {"memory file", "shared memory", "shrink"}) ExpectDenied(what);
 }
 
 TEST_F(Sandbox, StartsThreadsButNoProcesses) {
@@ -206,6 +210,16 @@ TEST_F(Sandbox, DoesNotTouchTheClient) {
   for (const char* what : {"ptrace", "kill", "tgkill", "own signals", "limit parent", "outlive parent"}) {
     ExpectDenied(what);
   }
+}
+
+TEST_F(Sandbox, InheritsNeitherDescriptorsNorVariables) {
+  const int open_file = dup(STDERR_FILENO);
+  ExpectDenied("descriptors", "", "Bad file descriptor");
+  close(open_file);
+  setenv("CLOUD_TOKEN", "secret", 1);
+  setenv("OMP_WAIT_POLICY", "passive", 1);
+  ExpectDenied("variable", "CLOUD_TOKEN", "");
+  EXPECT_EQ(Deed("variable", "OMP_WAIT_POLICY"), absl::OkStatus());
 }
 
 TEST_F(Sandbox, EndsWithItsMemory) {

@@ -2,7 +2,9 @@
 #include <csignal>
 #include <fstream>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "tests/e2e/sandboxed_fleet.h"
 
@@ -59,7 +61,7 @@ TEST(SandboxedClient, TrainsTheSameModelAlsoWhenItsTrainersAreKilled) {
     kill(trainer, SIGKILL);
   }
   AwaitEnd(&fleet);
-  EXPECT_THAT(fleet.client(0).Output(), AllOf(HasSubstr("sandbox: training makes no sockets"), HasSubstr("(Landlock)"),
+  EXPECT_THAT(fleet.client(0).Output(), AllOf(HasSubstr("sandbox: training makes no sockets"),
                                               HasSubstr("the sandboxed trainer was ended by signal 9; trying again")));
   EXPECT_TRUE(LastCheckpoint(fleet) == ModelWithoutSandbox());
 }
@@ -89,6 +91,25 @@ TEST(SandboxedClient, OutlivesTrainersThatEndThemselvesOrDoNotEnd) {
     EXPECT_EQ(client.Wait(kPatience), absl::optional<int>(0)) << client.Output();
     EXPECT_THAT(client.Output(), HasSubstr("stopped; the state in"));
   }
+}
+
+TEST(SandboxedClient, TakesItsTrainerAlongWhenItIsKilled) {
+  FleetProcesses fleet(TERSE_BIN "/grid-coordinator", TERSE_BIN "/hostile-client");
+  Start(&fleet, RunFile("loop", 2, kClients), {"--sandbox"});
+  Process& client = fleet.client(0);
+  // From when it trains, it does not look whether the client is there.
+  ASSERT_TRUE(WaitUntil([&] { return absl::StrContains(client.Output(), "joined run"); }, kPatience));
+  absl::SleepFor(absl::Seconds(1));
+  const pid_t trainer = TrainerOf(client.pid());
+  ASSERT_NE(trainer, 0);
+  client.Kill();
+  // Nobody may wait for it, and a process that has ended has no command line.
+  const auto gone = [&] {
+    std::string words;
+    std::ifstream(absl::StrCat("/proc/", trainer, "/cmdline")) >> words;
+    return words.empty();
+  };
+  EXPECT_TRUE(WaitUntil(gone, absl::Seconds(10)));
 }
 
 TEST(SandboxedClient, EndsWhenItsTrainerLies) {
