@@ -136,11 +136,12 @@ int ParseDaemonOptions(int argc, char** argv, DaemonOptions* options) {
   }
   options->command_line.assign(argv, argv + argc);
   if (options->sandbox) options->device = "cpu";
+  if (!options->sandbox_trainer.empty() && !EnterSandbox(*options).ok()) return kExitFailed;  // the daemon says why
   return -1;
 }
 
 int RunDaemon(DaemonOptions options, TrainerFactory make_trainer) {
-  if (!options.sandbox_trainer.empty()) return ServeSandbox(options, make_trainer);
+  if (!options.sandbox_trainer.empty()) return ServeSandbox(make_trainer);
   spdlog::set_default_logger(spdlog::stderr_color_mt("client"));
   spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
   spdlog::set_level(spdlog::level::from_str(options.log_level));

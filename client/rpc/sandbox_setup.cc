@@ -42,7 +42,8 @@ void LogConfinement(const DaemonOptions& options, const Confinement& confinement
                  options.data_directory.empty() ? "no data" : options.data_directory);
   } else {
     spdlog::warn(
-        "sandbox: this kernel has no Landlock, so training can READ all files that this user can, {} among them",
+        "sandbox: there is no Landlock here (Linux 5.13, and allowed to this process), so training can READ all files "
+        "that this user can, {} among them",
         options.transport.tls_directory.empty() ? options.state_directory : options.transport.tls_directory);
   }
 }
@@ -61,12 +62,12 @@ absl::StatusOr<TrainerFactory> SetUpSandbox(const DaemonOptions& options, const 
   return SandboxedTrainerFactory(std::move(sandbox));
 }
 
-int ServeSandbox(const DaemonOptions& options, const TrainerFactory& make_trainer) {
+absl::Status EnterSandbox(const DaemonOptions& options) {
   SandboxChild child;
   if (!options.data_directory.empty()) child.readable.push_back(options.data_directory);
   child.memory_mb = options.sandbox_memory_mb;
   child.own_network = options.sandbox_trainer == kOwnNetwork;
-  return ServeSandbox(child, make_trainer);
+  return EnterSandbox(child);
 }
 
 }  // namespace terse

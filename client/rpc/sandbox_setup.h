@@ -16,8 +16,8 @@ namespace terse {
 // as TrySandbox.
 absl::StatusOr<TrainerFactory> SetUpSandbox(const DaemonOptions& options, const std::atomic<bool>* stop);
 
-// For a process with options.sandbox_trainer: works for the daemon that started it. Returns its exit code.
-int ServeSandbox(const DaemonOptions& options, const TrainerFactory& make_trainer);
+// For a process with options.sandbox_trainer, before it does anything else. Statuses of EnterSandbox.
+absl::Status EnterSandbox(const DaemonOptions& options);
 
 }  // namespace terse
 

@@ -26,11 +26,15 @@ constexpr int kExitNotStarted = 127;
 constexpr absl::Duration kLingers = absl::Seconds(1);
 
 // The rest may hold secrets, and is none of a model's business.
-constexpr const char* kKeptVariables[] = {"OMP_", "GOMP_", "KMP_", "MKL_",   "OPENBLAS_", "LD_LIBRARY_PATH=",
-                                          "LC_",  "LANG=", "TZ=",  "TERSE_", "TORCH_",    "ATEN_"};
+constexpr const char* kKeptVariables[] = {
+    "OMP_", "GOMP_", "KMP_", "MKL_", "LD_LIBRARY_PATH=", "LC_", "LANG=", "TZ=", "TERSE_", "TORCH_", "ATEN_"};
+
+// An OpenBLAS with threads of its own starts them when it is loaded, before the process can be confined; what it then
+// has is set by those who train (learning/runtime.h).
+char no_early_threads[] = "OPENBLAS_NUM_THREADS=1";
 
 std::vector<char*> KeptEnvironment() {
-  std::vector<char*> kept;
+  std::vector<char*> kept = {no_early_threads};
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const bool keeps = std::any_of(std::begin(kKeptVariables), std::end(kKeptVariables),
                                    [&](const char* prefix) { return absl::StartsWith(*variable, prefix); });

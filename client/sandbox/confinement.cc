@@ -54,8 +54,8 @@ absl::Status CheckOneThread() {
   if (threads == 1) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("the program has ", threads,
-                   " threads before it is confined, and the sandbox could not hold them; start them later, and where a "
-                   "library does, try OPENBLAS_NUM_THREADS=1"));
+                   " threads before its options are read, and the sandbox could not hold them; a library that starts "
+                   "them when it is loaded cannot be used with --sandbox"));
 }
 
 absl::Status Limit(__rlimit_resource resource, const char* name, rlim_t value) {

@@ -2,9 +2,8 @@
 // models that are code, such as a run's TorchScript. docs/SECURITY.md, "Sandboxed training", says what holds it and
 // what not.
 //
-// The trainer's process is this program again, with the same command line and kSandboxFlag behind it; its main must
-// come to ServeSandbox then, with the same factory that it would train with, before anything of the run is read and
-// before it starts threads.
+// The trainer's process is this program again, with the same command line and kSandboxFlag behind it. Its main must
+// then begin with EnterSandbox and come to ServeSandbox, with the same factory that it would train with.
 #ifndef TERSE_CLIENT_SANDBOX_SANDBOX_H_
 #define TERSE_CLIENT_SANDBOX_SANDBOX_H_
 
@@ -61,9 +60,13 @@ struct SandboxChild {
   bool own_network = false;
 };
 
-// The trainer's process: confines itself, makes the trainer that it is asked for, and serves it until the client is
-// gone. Returns its exit code.
-int ServeSandbox(const SandboxChild& child, const TrainerFactory& make_trainer);
+// In the trainer's process: confines it for good, and tells the client. The process should end unless that is OK:
+// FAILED_PRECONDITION as TrySandbox, and when the process has a second thread already; ABORTED when the client is gone.
+absl::Status EnterSandbox(const SandboxChild& child);
+
+// In the trainer's process, after EnterSandbox: makes the trainer that it is asked for, and serves it until the client
+// is gone. Returns its exit code.
+int ServeSandbox(const TrainerFactory& make_trainer);
 
 }  // namespace terse
 

@@ -1,5 +1,5 @@
 // The trainer's side: confine, make, serve.
-#include <fcntl.h>
+#include <unistd.h>
 
 #include <memory>
 #include <utility>
@@ -19,21 +19,21 @@ namespace {
 
 constexpr uint64_t kAnySize = UINT64_MAX;  // the client is trusted
 
+absl::Status Answer(const absl::StatusOr<std::string>& answer, Channel* channel) {
+  if (answer.ok()) return channel->Send(FrameKind::kDone, *answer, nullptr);
+  const Failure failure = {static_cast<int32_t>(answer.status().code()), std::string(answer.status().message())};
+  return channel->Send(FrameKind::kFailed, EncodeMessage(failure), nullptr);
+}
+
 class Server {
  public:
   explicit Server(const TrainerFactory& make_trainer) : make_trainer_(make_trainer), channel_(kSandboxSocket) {}
-
-  absl::Status Answer(const absl::StatusOr<std::string>& answer) {
-    if (answer.ok()) return channel_.Send(FrameKind::kDone, *answer, nullptr);
-    const Failure failure = {static_cast<int32_t>(answer.status().code()), std::string(answer.status().message())};
-    return channel_.Send(FrameKind::kFailed, EncodeMessage(failure), nullptr);
-  }
 
   // Until the client is gone.
   absl::Status Serve() {
     while (true) {
       TERSE_ASSIGN_OR_RETURN(const Channel::Frame request, channel_.Receive(kAnySize, nullptr));
-      TERSE_RETURN_IF_ERROR(Answer(Do(request)));
+      TERSE_RETURN_IF_ERROR(Answer(Do(request), &channel_));
     }
   }
 
@@ -125,14 +125,16 @@ class Server {
 
 }  // namespace
 
-int ServeSandbox(const SandboxChild& child, const TrainerFactory& make_trainer) {
-  Server server(make_trainer);
+absl::Status EnterSandbox(const SandboxChild& child) {
   const absl::StatusOr<Confinement> confinement = Confine(child.readable, child.memory_mb, child.own_network);
-  if (!confinement.ok()) {
-    server.Answer(confinement.status()).IgnoreError();
-    return 1;
-  }
-  if (!server.Answer(EncodeMessage(*confinement)).ok()) return 1;
+  Channel channel(dup(kSandboxSocket));
+  if (confinement.ok()) return Answer(EncodeMessage(*confinement), &channel);
+  Answer(confinement.status(), &channel).IgnoreError();
+  return confinement.status();
+}
+
+int ServeSandbox(const TrainerFactory& make_trainer) {
+  Server server(make_trainer);
   server.Serve().IgnoreError();  // ends when the client is gone, which is how a trainer's process ends
   return 0;
 }

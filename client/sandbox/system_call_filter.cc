@@ -56,7 +56,6 @@ class Filter {
   // 0 or an error of libseccomp.
   int Load() {
     if (context_ == nullptr) return -ENOMEM;
-    if (error_ == 0) error_ = seccomp_attr_set(context_.get(), SCMP_FLTATR_CTL_TSYNC, 1);
     return error_ == 0 ? seccomp_load(context_.get()) : error_;
   }
 

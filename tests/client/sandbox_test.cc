@@ -364,8 +364,8 @@ TEST(SandboxMessages, TakeNoMemoryForWhatIsNotThere) {
 
 int main(int argc, char** argv) {
   if (argc == 4 && argv[2] == std::string(terse::kSandboxFlag)) {
-    return terse::ServeSandbox({{argv[1]}, terse::kMemoryMb, argv[3] == std::string(terse::kOwnNetwork)},
-                               terse::HostileTrainerFactory());
+    const terse::SandboxChild child = {{argv[1]}, terse::kMemoryMb, argv[3] == std::string(terse::kOwnNetwork)};
+    return terse::EnterSandbox(child).ok() ? terse::ServeSandbox(terse::HostileTrainerFactory()) : 1;
   }
   testing::InitGoogleTest(&argc, argv);
   terse::program = new std::string(argv[0]);
