@@ -10,7 +10,7 @@ TERSE_BUILD_PACKAGES=(
   libtorch-dev libopenblas0-openmp
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev
   libsqlite3-dev libxxhash-dev libhwy-dev libssl-dev zlib1g-dev libpng-dev libturbojpeg0-dev
-  libboost-dev libjs-chart.js prometheus-cpp-dev libsystemd-dev
+  libboost-dev libjs-chart.js prometheus-cpp-dev libsystemd-dev libseccomp-dev
   libcli11-dev libtoml11-dev libutfcpp-dev libspdlog-dev nlohmann-json3-dev
   libgtest-dev libgmock-dev libbenchmark-dev
 )
@@ -27,7 +27,7 @@ TERSE_PACKAGING_PACKAGES=(dpkg-dev file debootstrap systemd-container python3)
 TERSE_TERSECTL_PACKAGES=(libgrpc++1.51 libprotobuf32 libabsl20220623 libsqlite3-0 libssl3)
 TERSE_RUNTIME_PACKAGES=(
   "${TERSE_TERSECTL_PACKAGES[@]}" libtorch1.13 libopenblas0-openmp libprometheus-cpp-core1.0 libxxhash0 libhwy1
-  libspdlog1.10 zlib1g libpng16-16 libturbojpeg0 libsystemd0
+  libspdlog1.10 zlib1g libpng16-16 libturbojpeg0 libsystemd0 libseccomp2
 )
 
 terse_packages_usage() {

@@ -4,6 +4,7 @@
 #define TERSE_CLIENT_RPC_CONNECTION_LOOP_H_
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -33,6 +34,11 @@ struct DaemonOptions {
   bool reset_state = false;               // a damaged state directory is emptied and started afresh
   double keepalive_seconds = kDefaultKeepaliveSeconds;
   TransportOptions transport;
+  bool sandbox = false;              // trainers work in processes of their own (client/sandbox)
+  int64_t sandbox_memory_mb = 4096;  // and have these limits
+  double sandbox_seconds = 600;
+  std::string sandbox_trainer;            // of such a process: whether its network namespace is its own; else empty
+  std::vector<std::string> command_line;  // of this process, with its name: what starts such a process
   std::string invitation;  // file with which a client without a certificate gets one; empty: it has one, or needs none
   // For experiments: makes what stands between the session and each of its connections, which outlives it; may be
   // empty.

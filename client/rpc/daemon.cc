@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "client/log_components.h"
 #include "client/rpc/enrol_once.h"
+#include "client/rpc/sandbox_setup.h"
+#include "client/sandbox/sandbox.h"
 #include "core/log/log_options.h"
 #include "core/session_messages.h"
 #include "core/status.h"
@@ -26,11 +28,34 @@ void OnSignal(int) { stop_requested.store(true); }
 
 // What a parser of options cannot say: which of them need each other.
 void CheckTogether(const DaemonOptions& options) {
+  if (options.sandbox && options.device == "cuda") {
+    throw CLI::ValidationError("--sandbox", "takes the graphics card away; leave it or --device cuda away");
+  }
   const std::string& folder = options.transport.tls_directory;
   if (options.invitation.empty() && !folder.empty() && !CLI::ExistingDirectory(folder).empty()) {
     throw CLI::ValidationError("--tls", absl::StrCat("there is no folder '", folder, "'; --enrol FILE makes it"));
   }
   if (options.name.empty() && folder.empty()) throw CLI::RequiredError("--name");
+}
+
+void AddSandboxOptions(CLI::App* app, DaemonOptions* options) {
+  CLI::Option* sandbox = app->add_flag(
+      "--sandbox", options->sandbox,
+      "train in a process of its own, on the CPU: without network, programs, and files beyond --data and the system's");
+  app->add_option("--sandbox-memory", options->sandbox_memory_mb, "MB that it may take beyond the program itself")
+      ->needs(sandbox)
+      ->check(CLI::Range(64, 1 << 24))
+      ->capture_default_str();
+  app->add_option("--sandbox-seconds", options->sandbox_seconds,
+                  "seconds that a round's training, or reading the data, may take")
+      ->needs(sandbox)
+      ->check(CLI::Range(1.0, 604800.0))
+      ->capture_default_str();
+  // The daemon gives it, not people.
+  app->add_option(kSandboxFlag, options->sandbox_trainer)
+      ->group("")
+      ->needs(sandbox)
+      ->check(CLI::IsMember({kOwnNetwork, kSharedNetwork}));
 }
 
 // The connection's protection and the name, before the state directory is touched. With TLS a name is the
@@ -88,6 +113,7 @@ int ParseDaemonOptions(int argc, char** argv, DaemonOptions* options) {
   app.add_option("--device", options->device, "where to train")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
       ->capture_default_str();
+  AddSandboxOptions(&app, options);
   app.add_option("--threads", options->threads, "threads of LibTorch")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
@@ -106,10 +132,14 @@ int ParseDaemonOptions(int argc, char** argv, DaemonOptions* options) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kExitFinished : kExitUsage;
   }
+  options->command_line.assign(argv, argv + argc);
+  if (options->sandbox) options->device = "cpu";
+  if (!options->sandbox_trainer.empty() && !EnterSandbox(*options).ok()) return kExitFailed;  // the daemon says why
   return -1;
 }
 
 int RunDaemon(DaemonOptions options, TrainerFactory make_trainer) {
+  if (!options.sandbox_trainer.empty()) return ServeSandbox(make_trainer);
   ConfigureLog(options.log);
   std::signal(SIGINT, OnSignal);
   std::signal(SIGTERM, OnSignal);
@@ -125,6 +155,15 @@ int RunDaemon(DaemonOptions options, TrainerFactory make_trainer) {
   if (const absl::Status who = CheckWhoIAm(&options); !who.ok()) {
     Log(LogLevel::kError, kDaemonLog, {{}, 0, options.name}, who.message());
     return kExitUsage;
+  }
+  if (options.sandbox) {
+    absl::StatusOr<TrainerFactory> sandboxed = SetUpSandbox(options, &stop_requested);
+    if (!sandboxed.ok()) {
+      Log(LogLevel::kError, kDaemonLog, {options.run, 0, options.name},
+          absl::StrCat("--sandbox: ", sandboxed.status().message()));
+      return kExitFailed;
+    }
+    make_trainer = *std::move(sandboxed);
   }
   Log(LogLevel::kDebug, kDaemonLog, {options.run, 0, options.name},
       absl::StrCat("terse-client ", kVersion, ", state in ", options.state_directory, ", coordinator ",

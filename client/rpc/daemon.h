@@ -11,8 +11,9 @@ inline constexpr int kExitFinished = 0;
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
 
-// Parses argv into `options`. Returns an exit code when the process should end at once (--help, a usage error), else
-// -1.
+// Parses argv into `options`. With --sandbox, trainers work in processes that are this program again: in those this
+// call confines the process, so main must not start threads before it, and RunDaemon then serves the trainer. Returns
+// an exit code when the process should end at once (--help, a usage error), else -1.
 int ParseDaemonOptions(int argc, char** argv, DaemonOptions* options);
 
 // Serves the coordinator until the run is finished, SIGINT or SIGTERM. A disk that is full or fails for now is waited

@@ -1,0 +1,79 @@
+#include "client/rpc/sandbox_setup.h"
+
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "client/log_components.h"
+#include "client/sandbox/sandbox.h"
+#include "core/log/log.h"
+#include "core/status.h"
+
+namespace terse {
+namespace {
+
+// What the trainer may read must not hold what it must not read.
+absl::Status CheckSecrets(const DaemonOptions& options) {
+  if (options.data_directory.empty()) return absl::OkStatus();
+  std::error_code ignored;  // a path that is not there yet stays as it is written
+  const auto resolve = [&](const std::string& path) {
+    return (std::filesystem::weakly_canonical(std::filesystem::absolute(path), ignored) / "").string();
+  };
+  const std::string data = resolve(options.data_directory);
+  for (const std::string& secret : {options.state_directory, options.transport.tls_directory, options.invitation}) {
+    if (!secret.empty() && absl::StartsWith(resolve(secret), data)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("'", secret, "' is in --data ", options.data_directory,
+                       ", which sandboxed training reads; keep it elsewhere, or leave --sandbox away"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void LogConfinement(const DaemonOptions& options, const Confinement& confinement) {
+  const LogFields fields = {options.run, 0, options.name};
+  Log(LogLevel::kInfo, kDaemonLog, fields,
+      absl::StrCat("sandbox: training makes no sockets, programs, processes or files, has ", options.sandbox_memory_mb,
+                   " MB of memory and ", options.sandbox_seconds, " s a call, and ",
+                   confinement.own_network ? "a network namespace of its own"
+                                           : "no network namespace of its own, because this user may not make one"));
+  if (confinement.landlock) {
+    Log(LogLevel::kInfo, kDaemonLog, fields,
+        absl::StrCat("sandbox: of the files it reads ",
+                     options.data_directory.empty() ? "no data" : options.data_directory,
+                     " and the system's libraries alone (Landlock)"));
+  } else {
+    Log(LogLevel::kWarn, kDaemonLog, fields,
+        absl::StrCat(
+            "sandbox: there is no Landlock here (Linux 5.13, and allowed to this process), so training can "
+            "READ all files that this user can, ",
+            options.transport.tls_directory.empty() ? options.state_directory : options.transport.tls_directory,
+            " among them"));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<TrainerFactory> SetUpSandbox(const DaemonOptions& options, const std::atomic<bool>* stop) {
+  TERSE_RETURN_IF_ERROR(CheckSecrets(options));
+  SandboxOptions sandbox;
+  sandbox.command_line = options.command_line;
+  sandbox.memory_mb = options.sandbox_memory_mb;
+  sandbox.seconds = options.sandbox_seconds;
+  sandbox.stop = [stop] { return stop->load(); };
+  TERSE_ASSIGN_OR_RETURN(const Confinement confinement, TrySandbox(sandbox));
+  LogConfinement(options, confinement);
+  return SandboxedTrainerFactory(std::move(sandbox));
+}
+
+absl::Status EnterSandbox(const DaemonOptions& options) {
+  SandboxChild child;
+  if (!options.data_directory.empty()) child.readable.push_back(options.data_directory);
+  child.memory_mb = options.sandbox_memory_mb;
+  child.own_network = options.sandbox_trainer == kOwnNetwork;
+  return EnterSandbox(child);
+}
+
+}  // namespace terse

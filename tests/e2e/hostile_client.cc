@@ -1,0 +1,11 @@
+// terse-client with trainers as nobody wants them.
+#include "client/rpc/daemon.h"
+#include "tests/client/hostile_trainers.h"
+#include "tests/e2e/grid_process.h"
+
+int main(int argc, char** argv) {
+  terse::BelongToParent();
+  terse::DaemonOptions options;
+  if (const int code = terse::ParseDaemonOptions(argc, argv, &options); code >= 0) return code;
+  return terse::RunDaemon(options, terse::HostileTrainerFactory());
+}
