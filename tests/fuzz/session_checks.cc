@@ -9,7 +9,8 @@ namespace terse {
 int64_t SessionWorld::CountStale(absl::Span<const ChosenUpdate> chosen, std::vector<int64_t>* shares) {
   bool stale = false;
   for (const ChosenUpdate& update : chosen) {
-    const int64_t base = (*store_.Rounds(submitted_[update.update_id], submitted_[update.update_id]))[0].base_version;
+    const int64_t round = RoundOf(update.update_id);
+    const int64_t base = (*store_.Rounds(round, round))[0].base_version;
     const int64_t staleness = head_.version - base;
     Require(staleness <= config_.rounds.staleness, "no update is too stale");
     shares->push_back(StaleShare(staleness));

@@ -157,6 +157,7 @@ void SessionWorld::Restart() {
     actor.assignment.reset();
     actor.delivered_round = 0;  // what was only in memory is sent again
   }
+  accepted_.clear();
   store_.Reopen();
   StartEngine();
 }
@@ -171,12 +172,21 @@ void SessionWorld::Say(Actor* actor, FromClient message) {
     return Disconnect(actor);
   }
   if (const auto* update = std::get_if<Update>(&taken)) {
-    submitted_.emplace(update->update_id, update->round);
+    submitted_.insert(update->update_id);
     contents_[HashBytes(update->message)] = update->message;
     if (sent_.size() == kKeptUpdates) sent_.erase(sent_.begin());
     sent_.push_back(std::get<Update>(message));
   }
+  const auto* const update = std::get_if<Update>(&message);
+  saying_ = update;
   Handle(Received{actor->session, std::move(taken)});
+  saying_ = nullptr;
+}
+
+int64_t SessionWorld::RoundOf(const Id128& update_id) const {
+  if (const auto accepted = accepted_.find(update_id); accepted != accepted_.end()) return accepted->second;
+  Require(saying_ != nullptr && saying_->update_id == update_id, "what has no receipt yet is only just arriving");
+  return saying_->round;
 }
 
 void SessionWorld::CheckInHonestly(Actor* actor) {
@@ -275,9 +285,7 @@ void SessionWorld::Hear(Actor* actor, const FromServer& message) {
     ForgetHistory(actor);
   } else if (const auto* receipt = std::get_if<Receipt>(&message)) {
     Require(submitted_.count(receipt->update_id) > 0, "a receipt is for an update that came");
-    for (const Update& update : sent_) {
-      if (update.update_id == receipt->update_id) actor->delivered_round = update.round;
-    }
+    actor->delivered_round = accepted_.emplace(receipt->update_id, RoundOf(receipt->update_id)).first->second;
   }
 }
 

@@ -114,6 +114,8 @@ class SessionWorld {
   void HearWelcome(Actor* actor, const Welcome& welcome);
   void HearVerdict(Actor* actor, const Verdict& verdict, bool trusted);
   void HearAssignment(Actor* actor, const Assignment& assignment);
+  // Of an update that the engine has accepted, in this step or before.
+  int64_t RoundOf(const Id128& update_id) const;
   void ForgetHistory(Actor* actor);
   void CheckStore();
   void CheckEvent(const EventRecord& event);
@@ -138,7 +140,9 @@ class SessionWorld {
   SessionId next_session_ = 1;
 
   std::vector<Update> sent_;
-  std::map<Id128, int64_t> submitted_;     // ids of the updates that the engine got, with the rounds they are for
+  std::set<Id128> submitted_;          // ids of the updates that the engine got
+  std::map<Id128, int64_t> accepted_;  // those that have a receipt, with their rounds: a liar gives one id to several
+  const Update* saying_ = nullptr;     // the update that the engine is getting
   std::map<Id128, std::string> contents_;  // their messages, by hash: a liar gives one id to several
   std::set<Id128> applied_;                // ids that a commit applied
   std::set<Id128> not_applied_;            // ids that some client heard the final NOT_APPLIED about
