@@ -1,7 +1,11 @@
 #include "coordinator/rpc/server.h"
 
+#include <sys/eventfd.h>
 #include <systemd/sd-daemon.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <functional>
@@ -38,26 +42,40 @@ constexpr int kExitUsage = 2;
 // Operators are few, and their files are among kFilesForOthers.
 constexpr Acceptor::Bounds kAdminBounds = {64, 32};
 
-// Signals are taken by a thread that waits for them, so that handling one may lock and log.
+// An eventfd that the handler of SIGINT and SIGTERM writes to.
+int stop_asked = -1;
+
+void OnSignal(int) {
+  const int saved = errno;
+  eventfd_write(stop_asked, 1);
+  errno = saved;
+}
+
+// Signals are heard by a handler and answered by a thread, which may lock and log. A handler, because a library may
+// have threads that take signals before main begins, as OpenBLAS has: blocking signals here would not keep them from
+// ending the process there. One at a time.
 class SignalWaiter {
  public:
   explicit SignalWaiter(std::function<void()> on_signal) {
-    sigemptyset(&signals_);
-    for (int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&signals_, signal);
-    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+    stop_asked = eventfd(0, EFD_CLOEXEC);
+    for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, OnSignal);
     thread_ = std::thread([this, on_signal = std::move(on_signal)] {
-      int signal = 0;
-      sigwait(&signals_, &signal);
-      if (signal != SIGUSR1) on_signal();
+      eventfd_t times = 0;
+      while (eventfd_read(stop_asked, &times) != 0 && errno == EINTR) {
+      }
+      if (!ending_.load()) on_signal();
     });
   }
   ~SignalWaiter() {
-    pthread_kill(thread_.native_handle(), SIGUSR1);
+    ending_.store(true);
+    OnSignal(0);
     thread_.join();
+    for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_DFL);
+    close(stop_asked);
   }
 
  private:
-  sigset_t signals_;
+  std::atomic<bool> ending_{false};
   std::thread thread_;
 };
 
@@ -311,7 +329,6 @@ int RunCoordinator(const CoordinatorOptions& options, const RunLearningFactory& 
   ConfigureLog(options.log);
   std::signal(SIGPIPE, SIG_IGN);
   CoordinatorEnding ending;
-  // Before any other thread, so that all of them leave the signals to this one.
   SignalWaiter signals([&ending] {
     Log(LogLevel::kInfo, kServerLog, {}, "stopping: a signal asked for it");
     ending.Decide(absl::OkStatus());

@@ -159,6 +159,17 @@ TEST(CoordinatorErrors, AFloodOfConnectionsShutsNobodyOut) {
   EXPECT_THAT(fleet.coordinator().Output(), HasSubstr("reset: there may be 28 at a time"));
 }
 
+// OpenBLAS has threads before main begins, unless it is told not to.
+TEST(CoordinatorErrors, ASignalEndsItInOrderWhateverThreadsThereAre) {
+  FleetProcesses fleet(TERSE_BIN "/terse-coordinator", TERSE_BIN "/terse-client");
+  const std::string run_file = fleet.directory() / "run.toml";
+  WriteText(run_file, kRun);
+  fleet.StartCoordinator(run_file, {{"/usr/bin/env", "-u", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS=4"}, "", {}});
+  fleet.coordinator().Signal(SIGTERM);
+  EXPECT_EQ(fleet.coordinator().Wait(kPatience), absl::optional<int>(0)) << fleet.coordinator().Output();
+  EXPECT_THAT(fleet.coordinator().Output(), HasSubstr("are whole"));
+}
+
 TEST(CoordinatorErrors, TooFewFilesForAnyConnection) {
   ScratchDirectory directory;
   int code = -1;
