@@ -48,8 +48,15 @@ absl::StatusOr<HostPort> Split(const std::string& address) {
   return HostPort{std::string(host), absl::StrCat(port)};
 }
 
-absl::Status SystemError(const std::string& what) {
-  return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(errno)));
+absl::Status SystemError() {
+  switch (errno) {
+    case EADDRINUSE:
+      return absl::UnavailableError("the port is in use");
+    case EADDRNOTAVAIL:
+      return absl::UnavailableError("the address is not this machine's");
+    default:
+      return absl::UnavailableError(std::strerror(errno));
+  }
 }
 
 int PortOf(int fd) {
@@ -63,7 +70,7 @@ int PortOf(int fd) {
 // `port` replaces that of the address unless it is 0.
 absl::StatusOr<int> ListenOn(const addrinfo& info, int port) {
   const int fd = socket(info.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd < 0) return SystemError("socket");
+  if (fd < 0) return SystemError();
   auto close_it = absl::MakeCleanup([fd] { close(fd); });
   const int yes = 1, no = 0;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
@@ -74,8 +81,8 @@ absl::StatusOr<int> ListenOn(const addrinfo& info, int port) {
     (info.ai_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
                                 : reinterpret_cast<sockaddr_in&>(address).sin_port) = htons(port);
   }
-  if (bind(fd, reinterpret_cast<const sockaddr*>(&address), info.ai_addrlen) != 0) return SystemError("bind");
-  if (listen(fd, kBacklog) != 0) return SystemError("listen");
+  if (bind(fd, reinterpret_cast<const sockaddr*>(&address), info.ai_addrlen) != 0) return SystemError();
+  if (listen(fd, kBacklog) != 0) return SystemError();
   std::move(close_it).Cancel();
   return fd;
 }
@@ -237,9 +244,9 @@ std::string PeerOf(const sockaddr_storage& address) {
 
 absl::StatusOr<Acceptor::Bounds> ConnectionBounds(int64_t connections, int64_t per_address) {
   rlimit files = {};
-  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return SystemError("RLIMIT_NOFILE");
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return SystemError();
   files.rlim_cur = files.rlim_max;
-  if (setrlimit(RLIMIT_NOFILE, &files) != 0) return SystemError("RLIMIT_NOFILE");
+  if (setrlimit(RLIMIT_NOFILE, &files) != 0) return SystemError();
   constexpr rlim_t kPlenty = 1'000'000;
   const int64_t most = static_cast<int64_t>(std::min(files.rlim_max, kPlenty)) - kFilesForOthers;
   if (connections > most || most < 1) {
