@@ -1,7 +1,8 @@
 # Debian packages of what is installed: cpack -G DEB in the build folder, or deploy/package.sh, which builds first.
 #
-#   terse-coordinator  the service, its unit and run files     terse-client  the service and its unit
-#   tersectl           with manual and completions             libterse-dev  headers, static libraries, CMake package
+#   terse-coordinator  the service, its unit and run files     terse-client     the service and its unit
+#   tersectl           with manual and completions             terse-authority  `tersectl pki serve` as a service
+#   libterse-dev       headers, static libraries, CMake package
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME terse)
@@ -30,8 +31,9 @@ macro(terse_package COMPONENT PACKAGE SECTION DESCRIPTION)
     COMPONENT ${COMPONENT} EXCLUDE_FROM_ALL)
 endmacro()
 
-# terse_service(COMPONENT PACKAGE STATE): the unit PACKAGE.service, its options and what dpkg runs around it.
-macro(terse_service COMPONENT PACKAGE STATE)
+# terse_service(COMPONENT PACKAGE USER SECRETS STATE): the unit PACKAGE.service, its options and what dpkg runs around it,
+# which makes the USER, and SECRETS, the folder for the keys that root brings or makes, as that user's alone.
+macro(terse_service COMPONENT PACKAGE USER SECRETS STATE)
   install(FILES "${CMAKE_SOURCE_DIR}/deploy/systemd/${PACKAGE}.service" DESTINATION lib/systemd/system
     COMPONENT ${COMPONENT})
   install(FILES "${CMAKE_SOURCE_DIR}/deploy/systemd/${COMPONENT}.env" DESTINATION "${CMAKE_INSTALL_DATADIR}/terse"
@@ -40,12 +42,12 @@ macro(terse_service COMPONENT PACKAGE STATE)
   set(CPACK_DEBIAN_${_component}_PACKAGE_CONTROL_EXTRA)
   foreach(_script postinst prerm postrm)
     set(_made "${CMAKE_BINARY_DIR}/package_scripts/${COMPONENT}/${_script}")
-    terse_package_script(${_script} "${_made}" ${COMPONENT} ${PACKAGE} ${STATE})
+    terse_package_script(${_script} "${_made}" ${COMPONENT} ${PACKAGE} ${USER} ${SECRETS} ${STATE})
     list(APPEND CPACK_DEBIAN_${_component}_PACKAGE_CONTROL_EXTRA "${_made}")
   endforeach()
 endmacro()
 
-function(terse_package_script NAME MADE COMPONENT PACKAGE STATE)
+function(terse_package_script NAME MADE COMPONENT PACKAGE USER SECRETS STATE)
   configure_file("${CMAKE_SOURCE_DIR}/cmake/packages/${NAME}.in" "${MADE}" @ONLY
     FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 endfunction()
@@ -57,7 +59,7 @@ if(TARGET terse-coordinator)
  sparse, entropy-coded updates. Keeps runs in /var/lib/terse."
     DEPENDS adduser libopenblas0-openmp)
   set(CPACK_DEBIAN_COORDINATOR_PACKAGE_RECOMMENDS tersectl)
-  terse_service(coordinator terse-coordinator /var/lib/terse)
+  terse_service(coordinator terse-coordinator terse /etc/terse/tls /var/lib/terse)
   install(DIRECTORY "${CMAKE_SOURCE_DIR}/deploy/runs" "${CMAKE_SOURCE_DIR}/deploy/monitoring"
     DESTINATION "${CMAKE_INSTALL_DATADIR}/terse" COMPONENT coordinator)
 endif()
@@ -66,12 +68,18 @@ if(TARGET terse-client)
  Trains on this machine's data for a Terse coordinator and sends sparse,
  entropy-coded updates; what it has not sent stays in its residual."
     DEPENDS adduser libopenblas0-openmp)
-  terse_service(client terse-client /var/lib/terse-client)
+  terse_service(client terse-client terse /etc/terse/tls /var/lib/terse-client)
 endif()
 if(TARGET tersectl)
   terse_package(tersectl tersectl net "Looks at a Terse coordinator and steers its runs
  Command line for runs, clients, bytes, exports, backups and certificates of
  federated training with Terse.")
+  # A package of its own: who only steers runs wants neither the user nor the service.
+  terse_package(authority terse-authority net "Enrols clients of federated training by invitation
+ The authority of a Terse fleet as a service: `tersectl pki serve`, which gives
+ certificates to devices that have an invitation."
+    DEPENDS adduser tersectl)
+  terse_service(authority terse-authority terse-authority /var/lib/terse-authority /var/lib/terse-authority)
 endif()
 terse_package(dev libterse-dev libdevel "Libraries of Terse, for own models in C++
  Static libraries, headers and a CMake package: compression alone, or a

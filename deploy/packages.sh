@@ -18,7 +18,7 @@ TERSE_BUILD_PACKAGES=(
 # two hosts with a bad wire between them, a browser for the dashboard, a reader of metrics, what reads the manual
 # and the completions.
 TERSE_TEST_PACKAGES=(python3 python3-numpy python3-torch sqlite3 openssl clang-14 libclang-rt-14-dev iproute2
-  iptables groff-base zsh dpkg-dev file libcpp-httplib-dev chromium chromium-driver python3-selenium python3-prometheus-client)
+  iptables groff-base zsh dpkg-dev file systemd libcpp-httplib-dev chromium chromium-driver python3-selenium python3-prometheus-client)
 # What bench/plot_*.py draw with.
 TERSE_BENCH_PACKAGES=(python3 python3-matplotlib)
 # What makes the Debian packages (deploy/package.sh), and the bare machine on which tests/packages.sh tries them.

@@ -66,7 +66,7 @@ finish() {
 
 install_revision() {
   within machine sh -c "apt-get -qq -o Dpkg::Use-Pty=0 install --no-install-recommends \
-    /packages/$1/terse-coordinator_*.deb /packages/$1/terse-client_*.deb /packages/$1/tersectl_*.deb"
+    /packages/$1/terse-coordinator_*.deb /packages/$1/terse-client_*.deb /packages/$1/tersectl_*.deb /packages/$1/terse-authority_*.deb"
 }
 
 rounds() {
@@ -91,21 +91,57 @@ exposure_is_low() {
 check_installation() {
   step "installation"
   check "the packages install with what they need" install_revision 1
-  check "nothing was started" within machine sh -c '! systemctl is-active --quiet terse-coordinator terse-client'
-  check "nothing was enabled" within machine sh -c '! systemctl is-enabled --quiet terse-coordinator terse-client'
+  check "nothing was started" within machine sh -c '! systemctl is-active --quiet terse-coordinator terse-client terse-authority'
+  check "nothing was enabled" \
+    within machine sh -c '! systemctl is-enabled --quiet terse-coordinator terse-client terse-authority'
   check "the units have no mistake" within machine systemd-analyze verify --man=no --recursive-errors=no \
-    /usr/lib/systemd/system/terse-coordinator.service /usr/lib/systemd/system/terse-client.service
+    /usr/lib/systemd/system/terse-coordinator.service /usr/lib/systemd/system/terse-client.service \
+    /usr/lib/systemd/system/terse-authority.service
   # shellcheck disable=SC2016  # the machine's shell expands it
   check "the certificates' folder is the service's alone" \
     within machine sh -c '[ "$(stat -c "%U %a" /etc/terse/tls)" = "terse 700" ]'
+  # shellcheck disable=SC2016  # the machine's shell expands it
+  check "and the authority's folder its own" \
+    within machine sh -c '[ "$(stat -c "%U %a" /var/lib/terse-authority)" = "terse-authority 700" ]'
   check "tersectl has its manual" within machine test -s /usr/share/man/man1/tersectl.1
   check "and its completion" within machine test -s /usr/share/bash-completion/completions/tersectl
   check "LibTorch computes with OpenBLAS" \
     within machine sh -c 'readlink -f /usr/lib/*/libblas.so.3 | grep -q openblas'
   local unit
-  for unit in terse-coordinator terse-client; do
+  for unit in terse-coordinator terse-client terse-authority; do
     check "$unit is sealed off (exposure at most $EXPOSURE of 10)" exposure_is_low "$unit"
   done
+}
+
+# options_of SERVICE OPTIONS: into its file.
+options_of() {
+  local name=${1#terse-}
+  within machine sed -i "s|^TERSE_${name^^}_OPTIONS=.*|TERSE_${name^^}_OPTIONS=$2|" "/etc/terse/$name.env"
+}
+
+check_enrolment() {
+  step "a client comes by invitation"
+  local before=/etc/terse/client.env.before
+  check "an authority is made" within machine tersectl pki --pki /var/lib/terse-authority init
+  options_of terse-authority '--host 127.0.0.1'
+  check "its service starts" within machine systemctl start --quiet terse-authority
+  check "root invites beside it" within machine tersectl pki --pki /var/lib/terse-authority invite \
+    --address 127.0.0.1:7701 --out /root/fleet.invitation
+  within machine install -o terse -m 0600 /root/fleet.invitation /etc/terse/fleet.invitation
+  within machine cp -p /etc/terse/client.env "$before"
+  options_of terse-client '--coordinator 127.0.0.1:7700 --tls /var/lib/terse-client/tls --enrol /etc/terse/fleet.invitation'
+  check "the client starts" within machine systemctl start --quiet terse-client
+  soon "and has its certificate" within machine test -s /var/lib/terse-client/tls/node.crt
+  # shellcheck disable=SC2016  # the machine's shell expands it
+  check "in a folder of its own" \
+    within machine sh -c '[ "$(stat -c "%U %a" /var/lib/terse-client/tls)" = "terse 700" ]'
+  check "the authority runs as its own user" \
+    within machine sh -c "[ \$(stat -c %U /proc/$(pid_of terse-authority)) = terse-authority ]"
+  check "which the others cannot read" \
+    within machine sh -c '! setpriv --reuid terse --regid terse --clear-groups ls /var/lib/terse-authority'
+  check "both stop" within machine systemctl stop --quiet terse-client terse-authority
+  within machine mv "$before" /etc/terse/client.env
+  within machine rm /etc/terse/fleet.invitation
 }
 
 check_run() {
@@ -163,12 +199,13 @@ check_end() {
 check_purge() {
   step "purge, and installed again"
   check "the packages are purged" \
-    within machine apt-get -qq -o Dpkg::Use-Pty=0 purge terse-coordinator terse-client tersectl
-  check "the services are gone" within machine sh -c '! systemctl cat terse-coordinator terse-client'
+    within machine apt-get -qq -o Dpkg::Use-Pty=0 purge terse-coordinator terse-client terse-authority tersectl
+  check "the services are gone" within machine sh -c '! systemctl cat terse-coordinator terse-client terse-authority'
   check "no process is left" within machine sh -c '! find /proc -maxdepth 1 -user terse | grep .'
   check "the configuration is gone" within machine test ! -e /etc/terse
   check "what was trained is still there" within machine test -s /var/lib/terse/runs/demo/run.sqlite
   check "and the residual" within machine test -d /var/lib/terse-client
+  check "and the authority's key" within machine test -s /var/lib/terse-authority/ca.key
   check "the packages install again" install_revision 2
   check "the coordinator starts again" within machine systemctl start terse-coordinator
   soon "with the run that it had" within machine sh -c 'tersectl runs | grep -q "demo.*finished"'
@@ -188,6 +225,7 @@ main() {
   printf 'deb %s bookworm main\n' "$mirror" >"$work/machine/root/etc/apt/sources.list"
   machine_boot machine --bind-ro "$work/packages:/packages"
   check_installation
+  check_enrolment
   check_run
   check_upgrade
   check_kill

@@ -25,11 +25,17 @@ EXPECTED = {
         ["usr/bin/tersectl", "usr/share/man/man1/tersectl.1", "usr/share/bash-completion/completions/tersectl",
          "usr/share/zsh/vendor-completions/_tersectl"],
         ["libgrpc++1.51", "libsqlite3-0"]),
+    "terse-authority": (
+        ["usr/lib/systemd/system/terse-authority.service", "usr/share/terse/authority.env"],
+        ["adduser", "tersectl"]),
     "libterse-dev": (
         ["usr/lib/cmake/Terse/TerseConfig.cmake", "usr/lib/libterse_compression.a",
          "usr/include/terse/compression/codec_table.h", "usr/include/terse/client/plugin.h"],
         ["libabsl-dev", "libhwy-dev", "libgrpc++-dev", "libprotobuf-dev"]),
 }
+
+# The packages with a service, and as whom it runs.
+SERVICES = {"terse-coordinator": "terse", "terse-client": "terse", "terse-authority": "terse-authority"}
 
 
 def run(*command, **options):
@@ -56,6 +62,11 @@ class DebianPackages(unittest.TestCase):
         run("cpack", "-G", "DEB", "-B", SCRATCH, cwd=BUILD)
         cls.paths = {run("dpkg-deb", "--field", path, "Package").strip(): path
                      for path in glob.glob(os.path.join(SCRATCH, "*.deb"))}
+        for folder in ("unpacked", "control"):
+            os.mkdir(os.path.join(SCRATCH, folder))
+        for name, path in cls.paths.items():
+            run("dpkg-deb", "--extract", path, os.path.join(SCRATCH, "unpacked", name))
+            run("dpkg-deb", "--control", path, os.path.join(SCRATCH, "control", name))
 
     def test_these_packages_and_no_others(self):
         self.assertEqual(set(self.paths), set(EXPECTED))
@@ -87,19 +98,37 @@ class DebianPackages(unittest.TestCase):
                 self.assertIn(package, there, name)
 
     def test_services_have_their_scripts(self):
-        for name, path in self.paths.items():
-            scripts = os.path.join(SCRATCH, "control", name)
-            os.makedirs(os.path.dirname(scripts), exist_ok=True)
-            run("dpkg-deb", "--control", path, scripts)
+        for name in self.paths:
             for script in ("postinst", "prerm", "postrm"):
-                at = os.path.join(scripts, script)
-                self.assertEqual(os.path.exists(at), name in ("terse-coordinator", "terse-client"), at)
+                at = os.path.join(SCRATCH, "control", name, script)
+                self.assertEqual(os.path.exists(at), name in SERVICES, at)
                 if not os.path.exists(at):
                     continue
                 run("sh", "-n", at)
                 self.assertTrue(os.access(at, os.X_OK), at)
                 with open(at, encoding="utf-8") as file:
                     self.assertNotIn("@", file.read().replace("@system", ""), at)
+
+    def test_services_find_their_user_and_their_options(self):
+        for name, user in SERVICES.items():
+            with open(os.path.join(SCRATCH, "control", name, "postinst"), encoding="utf-8") as file:
+                script = file.read()
+            with open(os.path.join(SCRATCH, "unpacked", name, f"usr/lib/systemd/system/{name}.service"),
+                      encoding="utf-8") as file:
+                unit = [line.strip().partition("=")[::2] for line in file]
+            self.assertIn(("User", user), unit, name)
+            self.assertRegex(script, rf"adduser --system .* {user}\n")
+            (options,) = [value[1:] for key, value in unit if key == "EnvironmentFile"]
+            self.assertRegex(script, rf"install .* /usr/share{options[4:]} {options}\n")
+
+    def test_units_have_no_mistake_and_are_sealed_off(self):
+        for name in SERVICES:
+            unit = os.path.join(SCRATCH, "unpacked", name, f"usr/lib/systemd/system/{name}.service")
+            run("systemd-analyze", "security", "--offline=yes", "--threshold=25", "--no-pager", unit)
+            # The programs are not where they will be.
+            said = subprocess.run(["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", unit],
+                                  capture_output=True, text=True, check=False).stderr
+            self.assertEqual([line for line in said.splitlines() if name in line and "not executable" not in line], [])
 
 
 if __name__ == "__main__":
