@@ -115,7 +115,7 @@ TEST(SlowPeers, ClientFarBehindCatchesUpByTheLog) {
   constexpr int64_t kMostQueuedBytes = (int64_t{64} << 20) + 8 * kModelBytes;
   constexpr int64_t kRoundBytes = 3 * kModelBytes;  // the updates of three clients, forwarded
   FleetShape shape = ShapeWithQuorum();
-  shape.deadline_seconds = 0.01;
+  shape.deadline_seconds = 0.05;
   shape.codec = {"dense"};
   shape.wide = true;
   NetworkFleet fleet(shape, [&shape](int index) {
