@@ -8,8 +8,8 @@
 namespace terse {
 namespace {
 
-// Numbers of `bits` bits, sign and all, as the paper counts them, and a float32 for the largest of 512: with one scale a
-// tensor, few bits round most of fc4's eight million gradients to 0 and the others to the largest.
+// Numbers of `bits` bits, sign and all, as the paper counts them, and a float32 for the largest of 512: with one scale
+// a tensor, few bits round most of fc4's eight million gradients to 0 and the others to the largest.
 std::string Bits(int64_t bits) {
   const std::string settings = absl::StrCat("bits = ", bits, "\nbucket = 512\n");
   return absl::StrCat("name = 'low_precision'\n", settings, "downstream = 'low_precision'\n[downstream]\n", settings);
