@@ -22,7 +22,6 @@ namespace terse {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 constexpr absl::Duration kPatience = absl::Seconds(30);
 
@@ -151,15 +150,21 @@ TEST_F(AcceptorTest, GoesOnAfterTheProcessHadNoFileToOpen) {
   // The caller's own socket takes the lowest number that is free, which is the last one from then on.
   const int caller = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const rlimit none = {static_cast<rlim_t>(caller) + 1, before.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
   const sockaddr_storage peer = Address("127.0.0.1", port_);
-  ASSERT_EQ(connect(caller, reinterpret_cast<const sockaddr*>(&peer), sizeof(sockaddr_in)), 0);
+  // Without files even a sanitizer cannot do all its checks, so what was seen is judged afterwards.
+  const int limited = setrlimit(RLIMIT_NOFILE, &none);
+  const int connected = connect(caller, reinterpret_cast<const sockaddr*>(&peer), sizeof(sockaddr_in));
   absl::SleepFor(absl::Milliseconds(300));
+  bool is_waiting = false;
   {
     absl::MutexLock lock(&mutex_);
-    EXPECT_THAT(taken_, IsEmpty());
+    is_waiting = taken_.empty();
   }
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  const int restored = setrlimit(RLIMIT_NOFILE, &before);
+  ASSERT_EQ(limited, 0);
+  ASSERT_EQ(connected, 0);
+  ASSERT_EQ(restored, 0);
+  EXPECT_TRUE(is_waiting);
   EXPECT_TRUE(WaitForTaken(1)) << "the connection that waited";
   close(caller);
   const Caller after(port_);
