@@ -17,7 +17,8 @@ Runs every target in turns, those with the fewest executions first: most of a tu
 fuzz-fast) with short inputs, which are many more in the same time, then with inputs of full length, and the rest over
 what was learnt in the build with AddressSanitizer (preset fuzz). What they learn stays in
 build/fuzz-campaign; executions, time, coverage, memory and crashes are added to totals.json and to the table of
-README.md beside this file after every turn. Ctrl-C ends it at once and loses nothing that was counted.
+README.md beside this file after every turn. Ctrl-C ends it at once and loses nothing that was counted. It may run at a low
+priority, but not at an idle one: a target that gets no processor for ten seconds counts as one that hangs.
 
   --executions N   until every target has that many in all, earlier campaigns included (default 100000000)
   --minutes M      or until so many minutes have passed (default 60)
