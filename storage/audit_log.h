@@ -35,7 +35,7 @@ struct AuditRecord {
 };
 
 // Holds the newest `max_records`; what is older goes as new ones come. Each text is cut to kMaxTextBytes, so that the
-// file stays below some 100 MB. Thread-safe; every change is durable when its call returns. Statuses are those of
+// file stays below some 200 MB. Thread-safe; every change is durable when its call returns. Statuses are those of
 // SqliteDb (storage/sqlite_db.h); after UNKNOWN, a failed sync, nothing is written any more.
 class AuditLog {
  public:
