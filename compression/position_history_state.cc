@@ -15,17 +15,26 @@ namespace {
 constexpr uint64_t kMostOfACell = uint64_t{1} << 44;
 constexpr uint64_t kMostMessages = uint64_t{1} << 48;
 
-void Append32(uint32_t value, std::string* out) {
-  char bytes[4];
-  StoreLittle32(value, bytes);
-  out->append(bytes, sizeof(bytes));
-}
+// Puts fields one behind the other; the caller has made room for them.
+class FieldWriter {
+ public:
+  explicit FieldWriter(char* out) : out_(out) {}
 
-void Append64(uint64_t value, std::string* out) {
-  char bytes[8];
-  StoreLittle64(value, bytes);
-  out->append(bytes, sizeof(bytes));
-}
+  void Put32(uint32_t value) {
+    StoreLittle32(value, out_);
+    out_ += sizeof(value);
+  }
+
+  void Put64(uint64_t value) {
+    StoreLittle64(value, out_);
+    out_ += sizeof(value);
+  }
+
+  void PutBytes(const uint8_t* bytes, size_t size) { out_ = std::copy_n(bytes, size, out_); }
+
+ private:
+  char* out_;
+};
 
 absl::Status Refused(absl::string_view reason) {
   return absl::InvalidArgumentError(absl::StrCat("not a state of a history of positions: ", reason));
@@ -62,17 +71,20 @@ int64_t PositionHistory::StateBytes() const {
 }
 
 void PositionHistory::AppendState(std::string* out) const {
-  for (int64_t number : {now_, until_fade_, messages_}) Append64(static_cast<uint64_t>(number), out);
-  for (int64_t positions : blocks_) Append32(static_cast<uint32_t>(positions), out);
+  const size_t begin = out->size();
+  out->resize(begin + static_cast<size_t>(StateBytes()));
+  FieldWriter writer(&(*out)[begin]);
+  for (int64_t number : {now_, until_fade_, messages_}) writer.Put64(static_cast<uint64_t>(number));
+  for (int64_t positions : blocks_) writer.Put32(static_cast<uint32_t>(positions));
   for (const Cells* cells : {&sent_, &seen_}) {
-    for (uint64_t cell : *cells) Append64(cell, out);
+    for (uint64_t cell : *cells) writer.Put64(cell);
   }
   for (const Lines* lines : {&row_lines_, &column_lines_}) {
     for (const auto& counts : lines->counts) {
-      for (uint32_t count : counts) Append32(count, out);
+      for (uint32_t count : counts) writer.Put32(count);
     }
   }
-  out->append(last_.begin(), last_.end());
+  writer.PutBytes(last_.data(), last_.size());
 }
 
 absl::StatusOr<PositionHistory> PositionHistory::FromState(int64_t rows, int64_t columns, absl::string_view state) {

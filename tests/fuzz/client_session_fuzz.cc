@@ -77,6 +77,14 @@ const std::vector<KnownRun>& Runs() {
   return runs;
 }
 
+// The history of what was applied of the client's updates, which only grows while its residual and its run stay.
+struct AppliedHistory {
+  const KnownRun* run = nullptr;
+  int fresh = 0;     // MemoryClientState::fresh when it began
+  size_t added = 0;  // messages
+  absl::optional<UpdateHistory> history;
+};
+
 // What the trainer and the coordinator know of each other in this program.
 struct Watch {
   MemoryClientState state;
@@ -86,6 +94,7 @@ struct Watch {
   int fresh = 0;                     // state.fresh then
   std::vector<std::string> applied;  // the messages that were, since the residual was zero
   int applied_fresh = 0;             // state.fresh then
+  AppliedHistory known;              // of them, as far as a packed update needed it
   bool history_begun = false;        // by the coordinator, so that it is not known here which of them it is of
   bool may_pack = false;             // the message that the client reads is work whose update may come packed
   bool keep_going = true;
@@ -130,7 +139,7 @@ class SmallTrainer : public LocalTrainer {
 
 // I1 of docs/PROTOCOL.md on one client: applied updates and what is still to be sent are what was sealed.
 void CheckConservation(const Watch& watch) {
-  const StoredState state = *watch.state.Read();
+  const StoredState& state = watch.state.whole();
   if (watch.state.fresh != watch.fresh || state.dense.empty()) return;
   std::vector<float> minus(state.dense.size());
   if (!state.sealed.has_value() && !state.minus.empty()) {
@@ -141,18 +150,27 @@ void CheckConservation(const Watch& watch) {
   }
 }
 
-// Packed updates are for whom may have them, and say to whoever knows the client's applied updates what was sealed.
-void CheckPacked(const Watch& watch, const Update& update) {
-  Require(watch.may_pack, "an update comes packed where its assignment allows it, and then once");
-  const Codec& codec = *watch.run->codec;
-  Require(SharesHistory(*watch.run->config) && codec.PackedLayout() != nullptr, "nothing is packed in other runs");
-  if (watch.history_begun) return;
-  UpdateHistory history(*codec.PackedLayout());
-  for (size_t i = 0; watch.applied_fresh == watch.state.fresh && i < watch.applied.size(); ++i) {
-    Require(codec.AddToHistory(watch.applied[i], &history).ok(), "what was applied can be added");
+// Of a run whose clients pack.
+const UpdateHistory& HistoryOfApplied(Watch* watch) {
+  AppliedHistory& known = watch->known;
+  const Codec& codec = *watch->run->codec;
+  if (known.run != watch->run || known.fresh != watch->state.fresh || !known.history.has_value()) {
+    known = {watch->run, watch->state.fresh, 0, UpdateHistory(*codec.PackedLayout())};
   }
-  const std::string& sealed = watch.state.state().sealed->message;
-  const auto message = codec.Unpack(update.message, history);
+  for (; watch->applied_fresh == watch->state.fresh && known.added < watch->applied.size(); ++known.added) {
+    Require(codec.AddToHistory(watch->applied[known.added], &*known.history).ok(), "what was applied can be added");
+  }
+  return *known.history;
+}
+
+// Packed updates are for whom may have them, and say to whoever knows the client's applied updates what was sealed.
+void CheckPacked(Watch* watch, const Update& update) {
+  Require(watch->may_pack, "an update comes packed where its assignment allows it, and then once");
+  const Codec& codec = *watch->run->codec;
+  Require(SharesHistory(*watch->run->config) && codec.PackedLayout() != nullptr, "nothing is packed in other runs");
+  if (watch->history_begun) return;
+  const std::string& sealed = watch->state.state().sealed->message;
+  const auto message = codec.Unpack(update.message, HistoryOfApplied(watch));
   Require(message.ok() && *message == sealed, "what is sent packed was sealed");
   Require(update.message.size() < sealed.size(), "only what becomes shorter is packed");
 }
@@ -167,7 +185,7 @@ class FuzzCoordinator : public CoordinatorLink {
       Require(state.sealed.has_value() && state.sealed->update_id == update->update_id &&
                   state.sealed->round == update->round && (update->packed || state.sealed->message == update->message),
               "what is sent was sealed");
-      if (update->packed) CheckPacked(*watch_, *update);
+      if (update->packed) CheckPacked(watch_, *update);
       watch_->may_pack = false;
     } else if (const auto* ready = std::get_if<Ready>(&message)) {
       Require(!ready->version.has_value() || watch_->models.count(ready->model_hash) > 0,

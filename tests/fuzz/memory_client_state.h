@@ -17,6 +17,7 @@ namespace terse {
 class MemoryClientState : public ClientState {
  public:
   const StoredHead& state() const override { return state_; }
+  const StoredState& whole() const { return state_; }
   absl::StatusOr<StoredState> Read() const override { return state_; }
   bool lost() const override { return false; }
 

@@ -35,7 +35,7 @@ std::vector<Language> MakeLanguages() {
   std::vector<Language> made;
   const Layout small = MakeLayout({3, 20, 9});
   for (const char* name : {"sbc", "top_k", "dense", "qsgd"}) made.push_back(MakeLanguage(SparseSpec(name, 0.1), small));
-  const Layout matrix = *Layout::Create({{"w", {16, kRow}}});
+  const Layout matrix = *Layout::Create({{"w", {8, kRow}}});
   made.push_back(MakeLanguage(SparseSpec("top_k", 0.25, "fp32", std::string(kSharedPositions)), matrix));
   return made;
 }
