@@ -136,11 +136,16 @@ test_alerts() {
     $prometheus_image test rules alerts_test.yml
 }
 
-# How many clients have the link class $1, as they say.
+# Whether client $1 says that its link is of class $2. Not through a pipe: that would fail when grep has seen enough.
+is_of_class() {
+  grep -q "class $2\$" <(docker logs "$1" 2>&1)
+}
+
+# How many clients have the link class $1.
 of_class() {
   local member count=0
   for member in "${members[@]}"; do
-    ! docker logs "$member" 2>&1 | grep -q "class $1\$" || count=$((count + 1))
+    ! is_of_class "$member" "$1" || count=$((count + 1))
   done
   echo "$count"
 }
@@ -148,7 +153,7 @@ of_class() {
 first_of_class() {
   local member
   for member in "${members[@]}"; do
-    docker logs "$member" 2>&1 | grep -q "class $1\$" || continue
+    is_of_class "$member" "$1" || continue
     echo "$member"
     return
   done
