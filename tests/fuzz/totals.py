@@ -68,8 +68,10 @@ def add(path, name, variant, seconds, log):
     # An input that is only slow is written too, and ends nothing.
     row["crashes"] += len(re.findall(r"Test unit written to (?!\S*slow-unit-)", text))
     if variant != "asan":  # that build counts other edges
+        linked = number(r"Loaded 1 PC tables \((\d+) PCs\)", text)
+        if linked != row["of_edges"]:  # other code: what was reached of the old says nothing of it
+            row.update(of_edges=linked, edges=0, features=0)
         row["edges"] = max(row["edges"], number(r"cov: (\d+)", text))
-        row["of_edges"] = number(r"Loaded 1 PC tables \((\d+) PCs\)", text)
         row["features"] = max(row["features"], number(r" ft: (\d+)", text))
     store(path, totals)
 
