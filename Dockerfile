@@ -26,6 +26,7 @@ COPY core core
 COPY compression compression
 COPY storage storage
 COPY security security
+COPY web web
 COPY proto proto
 COPY learning learning
 COPY coordinator coordinator

@@ -3,6 +3,7 @@
 #define TERSE_COORDINATOR_LOG_COMPONENTS_H_
 
 #include "absl/strings/string_view.h"
+#include "web/log_component.h"
 
 namespace terse {
 
@@ -10,7 +11,6 @@ inline constexpr absl::string_view kServerLog = "server";    // the process: add
 inline constexpr absl::string_view kRunLog = "run";          // a run's events, rounds and disk
 inline constexpr absl::string_view kSessionLog = "session";  // one client's connection
 inline constexpr absl::string_view kTlsLog = "tls";          // the TLS folder, refused certificates
-inline constexpr absl::string_view kWebLog = "web";          // the dashboard, its API and the metrics
 
 inline constexpr absl::string_view kCoordinatorLogs[] = {kServerLog, kRunLog, kSessionLog, kTlsLog, kWebLog};
 

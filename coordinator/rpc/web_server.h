@@ -8,10 +8,10 @@
 #include "absl/status/statusor.h"
 #include "coordinator/rpc/gatekeeper.h"
 #include "coordinator/rpc/run_registry.h"
-#include "coordinator/web/http_server.h"
 #include "coordinator/web/metrics.h"
 #include "core/clock.h"
 #include "terse/v1/admin.grpc.pb.h"
+#include "web/http_server.h"
 
 namespace terse {
 

@@ -9,10 +9,10 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "coordinator/web/reply_cache.h"
 #include "core/status.h"
 #include "proto/grpc_status.h"
 #include "proto/proto_text.h"
+#include "web/reply_cache.h"
 
 namespace terse {
 namespace {

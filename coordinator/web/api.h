@@ -4,9 +4,9 @@
 
 #include <vector>
 
-#include "coordinator/web/http_server.h"
 #include "core/clock.h"
 #include "terse/v1/admin.grpc.pb.h"
+#include "web/http_server.h"
 
 namespace terse {
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "coordinator/web/http_server.h"
+#include "web/http_server.h"
 
 namespace terse {
 

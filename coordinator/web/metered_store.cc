@@ -5,10 +5,10 @@
 #include <prometheus/histogram.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "core/status.h"
+#include "web/call_meter.h"
 
 namespace terse {
 namespace {
@@ -18,8 +18,8 @@ using prometheus::Gauge;
 using prometheus::Histogram;
 using prometheus::Labels;
 
-// From a call that finds its answer in memory to a disk that struggles.
-Histogram::BucketBoundaries StoreBuckets() { return {0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10}; }
+constexpr const char* kWatchedCalls[] = {"OpenRound", "CloseRound", "CommitRound", "WriteCheckpoint"};
+
 // From a test's round to one that waits half a day for its clients.
 Histogram::BucketBoundaries RoundBuckets() {
   return {0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 60, 300, 900, 3600, 14400, 43200};
@@ -56,18 +56,7 @@ struct MeteredStore::Counters {
                       .Name("terse_test_loss")
                       .Help("Mean loss of the newest evaluation on the test set")
                       .Register(*registry)),
-        calls(prometheus::BuildHistogram()
-                  .Name("terse_store_seconds")
-                  .Help("Time that a call of the run's store took")
-                  .Register(*registry)),
-        errors(prometheus::BuildCounter()
-                   .Name("terse_store_errors_total")
-                   .Help("Calls of the run's store that failed because of its disk or its files")
-                   .Register(*registry)) {
-    // An alert sees the first error only where there was a 0 before.
-    for (const char* call : {"OpenRound", "CloseRound", "CommitRound", "WriteCheckpoint"}) {
-      errors.Add({{"run", run}, {"call", call}});
-    }
+        calls("terse_store", "the run's store", {{"run", run}}, kWatchedCalls, registry) {
     const char* const kHelp = "Bytes by direction: dense (without delay and compression), payload, and on the wire";
     auto& family = prometheus::BuildCounter().Name("terse_bytes_total").Help(kHelp).Register(*registry);
     for (const bool up : {true, false}) {
@@ -99,8 +88,7 @@ struct MeteredStore::Counters {
   Counter &applied, &not_applied, &refused, &resets, &failures;
   // Without a value until there is an evaluation.
   prometheus::Family<Gauge>&accuracy, &test_loss;
-  prometheus::Family<Histogram>& calls;
-  prometheus::Family<Counter>& errors;
+  CallMeter calls;
   Counter* bytes[2][3];  // [up][dense, payload, wire]
 };
 
@@ -110,16 +98,7 @@ MeteredStore::MeteredStore(const std::string& run, std::unique_ptr<RunStore> sto
 MeteredStore::~MeteredStore() = default;
 
 absl::Status MeteredStore::Around(absl::string_view name, absl::FunctionRef<absl::Status()> call) {
-  const auto begin = std::chrono::steady_clock::now();
-  const absl::Status status = call();
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  const Labels labels = {{"run", counters_->run}, {"call", std::string(name)}};
-  counters_->calls.Add(labels, StoreBuckets()).Observe(took.count());
-  // Other statuses are answers: there is no such client, the log does not go back so far.
-  if (IsDiskTrouble(status) || IsSyncFailure(status) || absl::IsDataLoss(status)) {
-    counters_->errors.Add(labels).Increment();
-  }
-  return status;
+  return counters_->calls.Around(name, call);
 }
 
 absl::Status MeteredStore::OpenRound(int64_t round, int64_t base_version, int64_t now_us,

@@ -2,7 +2,6 @@
 
 #include <prometheus/gauge.h>
 #include <prometheus/registry.h>
-#include <prometheus/text_serializer.h>
 
 #include <algorithm>
 #include <set>
@@ -10,9 +9,7 @@
 
 #include "coordinator/web/api.h"
 #include "coordinator/web/metered_store.h"
-#include "coordinator/web/reply_cache.h"
-#include "core/status.h"
-#include "core/version.h"
+#include "web/metrics_route.h"
 
 namespace terse {
 namespace {
@@ -49,9 +46,7 @@ struct Metrics::State {
         planned(MakeFamily(&registry, "terse_run_rounds_planned", "Rounds that the run is to have")),
         clients(MakeFamily(&registry, "terse_clients", "Connected clients by what they do")),
         queued(MakeFamily(&registry, "terse_queued_events", "Events that the run's engine has not handled yet")) {
-    MakeFamily(&registry, "terse_build_info", "1; the program's version is a label")
-        .Add({{"version", kVersion}})
-        .Set(1);
+    AddBuildInfo("terse_build_info", {}, &registry);
   }
 
   prometheus::Registry registry;
@@ -67,16 +62,11 @@ std::unique_ptr<RunStore> Metrics::Meter(const std::string& run, std::unique_ptr
 }
 
 HttpRoute Metrics::Route(Sampler sample, Clock* clock) {
-  const auto cache = std::make_shared<ReplyCache>(clock);
-  const auto handler = [this, sample = std::move(sample), cache](const HttpRequest&) -> absl::StatusOr<HttpReply> {
-    const auto make = [&]() -> absl::StatusOr<std::string> { return Text(sample()); };
-    TERSE_ASSIGN_OR_RETURN(const ReplyCache::Body body, cache->Get("metrics", make));
-    return HttpReply{"text/plain; version=0.0.4; charset=utf-8", body};
-  };
-  return {"/metrics", kListRunsMethod, handler};
+  return MetricsRoute(
+      kListRunsMethod, [this, sample = std::move(sample)] { return Collect(sample()); }, clock);
 }
 
-std::string Metrics::Text(const std::vector<RunSample>& samples) {
+std::vector<prometheus::MetricFamily> Metrics::Collect(const std::vector<RunSample>& samples) {
   for (const RunSample& sample : samples) {
     const prometheus::Labels run = {{"run", sample.run}};
     state_->serving.Add(run).Set(sample.serving ? 1 : 0);
@@ -90,7 +80,7 @@ std::string Metrics::Text(const std::vector<RunSample>& samples) {
       state_->clients.Add({{"run", sample.run}, {"state", state}}).Set(static_cast<double>(count));
     }
   }
-  return prometheus::TextSerializer().Serialize(OfRuns(state_->registry.Collect(), samples));
+  return OfRuns(state_->registry.Collect(), samples);
 }
 
 }  // namespace terse

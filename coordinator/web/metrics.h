@@ -2,16 +2,19 @@
 #ifndef TERSE_COORDINATOR_WEB_METRICS_H_
 #define TERSE_COORDINATOR_WEB_METRICS_H_
 
+#include <prometheus/metric_family.h>
+
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "coordinator/web/http_server.h"
 #include "core/clock.h"
 #include "storage/run_store.h"
+#include "web/http_server.h"
 
 namespace terse {
 
@@ -45,7 +48,7 @@ class Metrics {
 
  private:
   struct State;
-  std::string Text(const std::vector<RunSample>& samples);
+  std::vector<prometheus::MetricFamily> Collect(const std::vector<RunSample>& samples);
 
   const std::unique_ptr<State> state_;
 };

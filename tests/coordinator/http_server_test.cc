@@ -1,4 +1,4 @@
-#include "coordinator/web/http_server.h"
+#include "web/http_server.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -290,9 +290,12 @@ TEST_F(HttpServerTest, AddressesThatCannotBeServed) {
                               "unix:/tmp/x.sock:1", "127.0.0.1:-1"}) {
     EXPECT_EQ(start(address, true).code(), absl::StatusCode::kInvalidArgument) << address;
   }
+  EXPECT_EQ(std::string(CheckHttpAddress("--metrics", "7781").message()),
+            "--metrics must be HOST:PORT, for example 127.0.0.1:7780, not '7781'");
   EXPECT_EQ(start("192.0.2.1:0", true).code(), absl::StatusCode::kUnavailable);
   const std::string taken = server_->url().substr(std::string("http://").size());
-  EXPECT_THAT(std::string(start(taken, false).message()), HasSubstr("Address already in use"));
+  EXPECT_THAT(std::string(start(taken, false).message()),
+              HasSubstr("Address already in use; choose another with --http"));
   const absl::Status cleartext = start("127.1:0", false);
   EXPECT_EQ(cleartext.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(cleartext.message()), HasSubstr("give --tls DIR"));

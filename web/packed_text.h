@@ -1,6 +1,6 @@
 // A text as it is and as gzip: packed once, sent many times.
-#ifndef TERSE_COORDINATOR_WEB_PACKED_TEXT_H_
-#define TERSE_COORDINATOR_WEB_PACKED_TEXT_H_
+#ifndef TERSE_WEB_PACKED_TEXT_H_
+#define TERSE_WEB_PACKED_TEXT_H_
 
 #include <cstddef>
 #include <memory>
@@ -19,4 +19,4 @@ std::shared_ptr<const PackedText> PackText(std::string text);
 
 }  // namespace terse
 
-#endif  // TERSE_COORDINATOR_WEB_PACKED_TEXT_H_
+#endif  // TERSE_WEB_PACKED_TEXT_H_

@@ -1,4 +1,4 @@
-#include "coordinator/web/reply_cache.h"
+#include "web/reply_cache.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,6 +1,6 @@
 // From a request's head to its reply, without a connection.
-#ifndef TERSE_COORDINATOR_WEB_HTTP_ROUTER_H_
-#define TERSE_COORDINATOR_WEB_HTTP_ROUTER_H_
+#ifndef TERSE_WEB_HTTP_ROUTER_H_
+#define TERSE_WEB_HTTP_ROUTER_H_
 
 #include <functional>
 #include <string>
@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "coordinator/web/http_server.h"
+#include "web/http_server.h"
 
 namespace terse {
 
@@ -44,4 +44,4 @@ bool IsLoopbackHost(const std::string& host);
 
 }  // namespace terse
 
-#endif  // TERSE_COORDINATOR_WEB_HTTP_ROUTER_H_
+#endif  // TERSE_WEB_HTTP_ROUTER_H_

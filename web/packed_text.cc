@@ -1,4 +1,4 @@
-#include "coordinator/web/packed_text.h"
+#include "web/packed_text.h"
 
 #include <zlib.h>
 

@@ -1,6 +1,6 @@
 // Answers that several viewers of the dashboard share.
-#ifndef TERSE_COORDINATOR_WEB_REPLY_CACHE_H_
-#define TERSE_COORDINATOR_WEB_REPLY_CACHE_H_
+#ifndef TERSE_WEB_REPLY_CACHE_H_
+#define TERSE_WEB_REPLY_CACHE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -13,8 +13,8 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "coordinator/web/packed_text.h"
 #include "core/clock.h"
+#include "web/packed_text.h"
 
 namespace terse {
 
@@ -58,4 +58,4 @@ class ReplyCache {
 
 }  // namespace terse
 
-#endif  // TERSE_COORDINATOR_WEB_REPLY_CACHE_H_
+#endif  // TERSE_WEB_REPLY_CACHE_H_

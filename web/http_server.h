@@ -1,6 +1,6 @@
-// A small HTTP server for looking at a coordinator: GET only, on a port of its own.
-#ifndef TERSE_COORDINATOR_WEB_HTTP_SERVER_H_
-#define TERSE_COORDINATOR_WEB_HTTP_SERVER_H_
+// A small HTTP server for looking at a process: GET only, on a port of its own.
+#ifndef TERSE_WEB_HTTP_SERVER_H_
+#define TERSE_WEB_HTTP_SERVER_H_
 
 #include <functional>
 #include <map>
@@ -10,9 +10,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "coordinator/web/packed_text.h"
+#include "absl/strings/string_view.h"
 #include "security/live_tls_directory.h"
 #include "security/server_credentials.h"
+#include "web/packed_text.h"
 
 namespace terse {
 
@@ -40,13 +41,17 @@ struct HttpOptions {
   bool insecure = false;  // cleartext may reach other machines
   // With them, connections from other machines are HTTPS and need a certificate; without them there is only cleartext.
   std::shared_ptr<const LiveTlsDirectory> files;
-  CallCheck check;  // of the certificate, for the route's method
+  CallCheck check;              // of the certificate, for the route's method
+  std::string flag = "--http";  // the command line's option that sets the address, for errors
 };
 
 inline constexpr int kHttpHandlers = 2;           // requests that are answered at a time
 inline constexpr int kHttpConnections = 256;      // open at a time; more are closed at once
 inline constexpr int kHttpHeadBytes = 16 * 1024;  // of a request: its line and its headers
 inline constexpr int kHttpPatienceSeconds = 30;   // for a handshake, a request's head, a reply to be taken
+
+// INVALID_ARGUMENT, with the name of the option that sets it, unless `address` is "host:port".
+absl::Status CheckHttpAddress(absl::string_view flag, const std::string& address);
 
 // Serves from Start to its end. On a loopback address: cleartext, for whoever is on this machine, and only under a
 // loopback name and not for pages of other sites, so that none reads it, or keeps it busy, through the browser of
@@ -65,4 +70,4 @@ class HttpServer {
 
 }  // namespace terse
 
-#endif  // TERSE_COORDINATOR_WEB_HTTP_SERVER_H_
+#endif  // TERSE_WEB_HTTP_SERVER_H_

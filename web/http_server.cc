@@ -1,4 +1,4 @@
-#include "coordinator/web/http_server.h"
+#include "web/http_server.h"
 
 #include <atomic>
 #include <boost/asio/ip/tcp.hpp>
@@ -17,13 +17,13 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "coordinator/log_components.h"
-#include "coordinator/web/http_router.h"
 #include "core/log/log.h"
 #include "core/status.h"
 #include "core/version.h"
 #include "security/https.h"
 #include "security/transport.h"
+#include "web/http_router.h"
+#include "web/log_component.h"
 
 namespace terse {
 namespace {
@@ -127,7 +127,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   // Of requests that no route answers, whatever they ask for.
   absl::optional<HttpAnswer> Refusal(const http::request<http::empty_body>& request) const {
     if (request.method() != http::verb::get && request.method() != http::verb::head) {
-      return ErrorAnswer(405, "only GET: the dashboard looks, and tersectl acts");
+      return ErrorAnswer(405, "only GET: what is served here is for looking");
     }
     const std::string host = Field(request, "Host"), origin = Field(request, "Sec-Fetch-Site");
     if (site_->is_local && !IsLoopbackHost(host)) {
@@ -196,21 +196,17 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   absl::optional<http::response_serializer<http::span_body<const char>>> serializer_;
 };
 
-absl::StatusOr<tcp::endpoint> Resolve(asio::io_context& io, const std::string& address) {
-  int port = 0;
+absl::StatusOr<tcp::endpoint> Resolve(asio::io_context& io, const HttpOptions& options) {
+  const std::string& address = options.address;
+  TERSE_RETURN_IF_ERROR(CheckHttpAddress(options.flag, address));
   const size_t colon = address.rfind(':');
-  const bool has_port = colon != std::string::npos && absl::SimpleAtoi(address.substr(colon + 1), &port);
-  if (!has_port || colon == 0 || IsUnixSocket(address) || port < 0 || port > 65535) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--http must be HOST:PORT, for example 127.0.0.1:7780, not '", address, "'"));
-  }
   std::string host = address.substr(0, colon);
   if (host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
   error_code error;
-  const auto found = tcp::resolver(io).resolve(host, absl::StrCat(port), tcp::resolver::passive, error);
+  const auto found = tcp::resolver(io).resolve(host, address.substr(colon + 1), tcp::resolver::passive, error);
   if (error || found.empty()) {
     return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", address, ": no such host; choose another with --http"));
+        absl::StrCat("cannot listen on ", address, ": no such host; choose another with ", options.flag));
   }
   return found.begin()->endpoint();
 }
@@ -226,7 +222,7 @@ class BeastServer : public HttpServer {
   }
 
   absl::Status Listen() {
-    TERSE_ASSIGN_OR_RETURN(const tcp::endpoint endpoint, Resolve(site_.io, site_.options.address));
+    TERSE_ASSIGN_OR_RETURN(const tcp::endpoint endpoint, Resolve(site_.io, site_.options));
     const bool is_https = site_.options.files != nullptr && !site_.is_local;
     if (is_https) {
       tls_.emplace(asio::ssl::context::tls_server);
@@ -241,7 +237,7 @@ class BeastServer : public HttpServer {
     if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
     if (error) {
       return absl::UnavailableError(absl::StrCat("cannot listen on ", site_.options.address, ": ", error.message(),
-                                                 "; choose another with --http"));
+                                                 "; choose another with ", site_.options.flag));
     }
     const std::string host = site_.options.address.substr(0, site_.options.address.rfind(':'));
     site_.url = absl::StrCat(is_https ? "https" : "http", "://", host, ":", acceptor_.local_endpoint().port());
@@ -274,7 +270,7 @@ class BeastServer : public HttpServer {
   }
 
   void AcceptLater(error_code error) {
-    Log(LogLevel::kWarn, kWebLog, {}, absl::StrCat("the dashboard could not take a connection: ", error.message()));
+    Log(LogLevel::kWarn, kWebLog, {}, absl::StrCat("the HTTP server could not take a connection: ", error.message()));
     pause_.expires_after(kAcceptPause);
     pause_.async_wait([this](error_code ended) {
       if (!ended) Accept();
@@ -290,6 +286,15 @@ class BeastServer : public HttpServer {
 };
 
 }  // namespace
+
+absl::Status CheckHttpAddress(absl::string_view flag, const std::string& address) {
+  int port = 0;
+  const size_t colon = address.rfind(':');
+  const bool has_port = colon != std::string::npos && absl::SimpleAtoi(address.substr(colon + 1), &port);
+  if (has_port && colon != 0 && !IsUnixSocket(address) && port >= 0 && port <= 65535) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(flag, " must be HOST:PORT, for example 127.0.0.1:7780, not '", address, "'"));
+}
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpOptions& options,
                                                               std::vector<HttpRoute> routes) {

@@ -1,4 +1,4 @@
-#include "coordinator/web/http_router.h"
+#include "web/http_router.h"
 
 #include <exception>
 #include <nlohmann/json.hpp>
