@@ -3,6 +3,7 @@
 #define TERSE_CLIENT_LOG_COMPONENTS_H_
 
 #include "absl/strings/string_view.h"
+#include "web/log_component.h"
 
 namespace terse {
 
@@ -11,7 +12,7 @@ inline constexpr absl::string_view kClientSessionLog = "session";  // what passe
 inline constexpr absl::string_view kLinkLog = "link";              // its connections
 inline constexpr absl::string_view kEnrolLog = "enrol";            // how it gets its certificate
 
-inline constexpr absl::string_view kClientLogs[] = {kDaemonLog, kClientSessionLog, kLinkLog, kEnrolLog};
+inline constexpr absl::string_view kClientLogs[] = {kDaemonLog, kClientSessionLog, kLinkLog, kEnrolLog, kWebLog};
 
 }  // namespace terse
 

@@ -116,6 +116,9 @@ ClientSession::Next ClientSession::OnMessage(CoordinatorLink* link, const FromSe
   } else if (std::holds_alternative<BeginHistory>(message)) {
     work_->BeginHistory();
   }
+  if (options_.observer != nullptr) {
+    options_.observer->OnVersion(work_.has_value() ? work_->version : absl::nullopt);
+  }
   return status.ok() ? Next() : Next(std::move(status));
 }
 
@@ -162,6 +165,9 @@ absl::Status ClientSession::Adopt(CoordinatorLink* link, const Welcome& welcome)
   TERSE_RETURN_IF_ERROR(LoadWork(&work));
   if (!work.version.has_value() && !welcome.start_hash.IsZero()) StartFromScratch(welcome.start_hash, &work);
   work_ = std::move(work);  // only whole: what could not be read must not count as empty
+  if (options_.observer != nullptr) {
+    options_.observer->OnJoined(work_->feedback->pending(), work_->feedback->Norm());
+  }
   Log(LogLevel::kInfo, 0,
       absl::StrCat("joined run '", welcome.config->name, "' as client ", welcome.client_index, " of ",
                    welcome.config->rounds.clients, ", codec ", welcome.config->codec.name, ", ",

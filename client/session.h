@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
 #include "client/coordinator_link.h"
+#include "client/session_observer.h"
 #include "compression/codec.h"
 #include "compression/downstream.h"
 #include "compression/feedback.h"
@@ -42,6 +43,7 @@ class ClientSession {
     std::function<bool()> keep_going;
     // A line for the log; of its fields, the run and the round are set where they are known.
     std::function<void(LogLevel level, const LogFields& about, const std::string& line)> log;
+    SessionObserver* observer = nullptr;  // may be null; must outlive the session
   };
 
   explicit ClientSession(Options options);
@@ -120,6 +122,7 @@ class ClientSession {
   absl::Status TrainAndSeal(CoordinatorLink* link, const Assignment& assignment);
   // What the assignment asks of the trainer, into work_->scratch.
   absl::StatusOr<TrainResult> DoTask(const Assignment& assignment, const std::function<bool()>& keep_going);
+  void TellSettled(Outcome outcome) const;
   absl::Status SealUpdate(const Assignment& assignment, std::string message, int64_t train_us, float loss);
   // A state directory that fails is not a connection that failed: connecting again cannot help.
   static absl::Status StoredStatus(const absl::Status& status) {

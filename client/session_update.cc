@@ -105,8 +105,10 @@ absl::Status ClientSession::SealUpdate(const Assignment& assignment, std::string
   work_->scratch = std::vector<float>();  // makes room: the trainer's state may be as large
   TERSE_ASSIGN_OR_RETURN(std::string trainer_state, work_->trainer->SaveState());
   std::string history = work_->history.has_value() ? work_->history->Serialize() : "";
-  return StoredStatus(
-      options_.state->Seal(work_->feedback->dense(), update, std::move(trainer_state), std::move(history)));
+  TERSE_RETURN_IF_ERROR(StoredStatus(
+      options_.state->Seal(work_->feedback->dense(), update, std::move(trainer_state), std::move(history))));
+  if (options_.observer != nullptr) options_.observer->OnSealed({assignment.local_steps, train_us, loss});
+  return absl::OkStatus();
 }
 
 absl::Status ClientSession::Push(CoordinatorLink* link, bool may_pack) {
@@ -135,6 +137,10 @@ absl::Status ClientSession::OnReceipt(const Receipt& receipt) {
   return OnVerdict({Outcome::kApplied, receipt.update_id, receipt.update_id, ""});
 }
 
+void ClientSession::TellSettled(Outcome outcome) const {
+  if (options_.observer != nullptr) options_.observer->OnSettled(outcome, work_->feedback->Norm());
+}
+
 absl::Status ClientSession::OnVerdict(const Verdict& verdict) {
   TERSE_FAILPOINT("client.verdict.received");
   ClientState* state = options_.state;
@@ -145,6 +151,7 @@ absl::Status ClientSession::OnVerdict(const Verdict& verdict) {
                         lost));
     TERSE_RETURN_IF_ERROR(StoredStatus(state->Reset(verdict.last_applied)));
     work_->BeginHistory();
+    TellSettled(Outcome::kReset);
     return absl::OkStatus();
   }
   if (!state->state().sealed.has_value() || state->state().sealed->update_id != verdict.update_id) {
@@ -164,7 +171,9 @@ absl::Status ClientSession::OnVerdict(const Verdict& verdict) {
   if (applied && work_->history.has_value()) {
     TERSE_RETURN_IF_ERROR(work_->codec->AddToHistory(state->state().minus, &*work_->history));
   }
-  return work_->feedback->Settle(applied);
+  TERSE_RETURN_IF_ERROR(work_->feedback->Settle(applied));
+  TellSettled(verdict.outcome);
+  return absl::OkStatus();
 }
 
 }  // namespace terse

@@ -9,6 +9,7 @@
 #include "client/log_components.h"
 #include "client/rpc/backoff.h"
 #include "client/rpc/grpc_link.h"
+#include "client/rpc/metrics.h"
 #include "client/rpc/reset_state.h"
 #include "client/session.h"
 #include "core/clock.h"
@@ -16,6 +17,7 @@
 #include "core/status.h"
 #include "proto/channel_settings.h"
 #include "storage/client_state.h"
+#include "web/http_server.h"
 
 namespace terse {
 namespace {
@@ -26,8 +28,10 @@ constexpr absl::Duration kConnectTimeout = absl::Seconds(kConnectTimeoutSeconds)
 // may not be what is stored.
 class Workplace {
  public:
-  Workplace(const DaemonOptions* options, TrainerFactory make_trainer, const std::atomic<bool>* stop)
-      : options_(options), make_trainer_(std::move(make_trainer)), stop_(stop) {}
+  // The pointers must outlive it.
+  Workplace(const DaemonOptions* options, TrainerFactory make_trainer, const std::atomic<bool>* stop, Clock* clock,
+            ClientMetrics* metrics)
+      : options_(options), make_trainer_(std::move(make_trainer)), stop_(stop), clock_(clock), metrics_(metrics) {}
 
   // Opens the state unless it is open. Statuses of ClientState::Open.
   absl::Status Open() {
@@ -38,7 +42,7 @@ class Workplace {
       state = ClientState::Open(options_->state_directory);
     }
     if (!state.ok()) return state.status();
-    state_ = *std::move(state);
+    state_ = metrics_->Meter(*std::move(state));
     session_ = std::make_unique<ClientSession>(SessionOptions());
     return absl::OkStatus();
   }
@@ -70,18 +74,20 @@ class Workplace {
     session.residual_lost = residual_lost_;
     session.make_trainer = make_trainer_;
     session.allow_models = options_->allow_models;
-    session.clock = &clock_;
+    session.clock = clock_;
     session.keep_going = [stop = stop_] { return !stop->load(); };
     session.log = [name = options_->name](LogLevel level, const LogFields& about, const std::string& line) {
       Log(level, kClientSessionLog, {about.run, about.round, name}, line);
     };
+    session.observer = metrics_;
     return session;
   }
 
   const DaemonOptions* const options_;
   const TrainerFactory make_trainer_;
   const std::atomic<bool>* const stop_;
-  SystemClock clock_;
+  Clock* const clock_;
+  ClientMetrics* const metrics_;
   bool residual_lost_ = false;
   std::unique_ptr<ClientState> state_;
   std::unique_ptr<ClientSession> session_;
@@ -89,16 +95,18 @@ class Workplace {
 
 // One connection, from check-in to its end.
 absl::Status ServeOnce(const DaemonOptions& options, const std::atomic<bool>* stop, ClientSession* session,
-                       bool* connected) {
+                       ClientMetrics* metrics, bool* connected) {
   TERSE_ASSIGN_OR_RETURN(
       std::unique_ptr<GrpcLink> link,
       GrpcLink::Connect({options.coordinator, options.transport, options.keepalive_seconds}, kConnectTimeout, stop));
   *connected = true;
+  metrics->OnConnected([&link] { return link->Wire(); });
   Log(LogLevel::kDebug, kLinkLog, {session->run(), 0, options.name},
       absl::StrCat("connected to ", options.coordinator, options.transport.tls_directory.empty() ? "" : " over TLS"));
   const std::unique_ptr<CoordinatorLink> between = options.through ? options.through(link.get()) : nullptr;
   const absl::Status status = session->Run(between != nullptr ? between.get() : link.get());
   if (status.ok() || absl::IsCancelled(status)) link->Close();
+  metrics->OnDisconnected();
   const WireBytes wire = link->Wire();
   Log(LogLevel::kInfo, kLinkLog, {session->run(), 0, options.name},
       absl::StrCat("connection closed: ", wire.sent, " bytes sent and ", wire.received, " received on the wire"));
@@ -106,33 +114,55 @@ absl::Status ServeOnce(const DaemonOptions& options, const std::atomic<bool>* st
 }
 
 // Until a status that waiting does not change.
-absl::Status Serve(const DaemonOptions& options, const std::atomic<bool>* stop, Workplace* workplace) {
+absl::Status Serve(const DaemonOptions& options, const std::atomic<bool>* stop, Workplace* workplace,
+                   ClientMetrics* metrics) {
   const Id128 seed = Id128::Random();
   Backoff backoff(absl::Seconds(options.first_backoff_seconds), seed.low);
   while (!stop->load()) {
     bool connected = false;
     absl::Status status = workplace->Open();
     const bool is_open = status.ok();
-    if (is_open) status = ServeOnce(options, stop, workplace->session(), &connected);
+    if (is_open) status = ServeOnce(options, stop, workplace->session(), metrics, &connected);
     // A connection that is gone is UNAVAILABLE; a session turns all trouble with its disk into RESOURCE_EXHAUSTED.
     if (!IsDiskTrouble(status)) return status;
     if (connected) backoff.Reset();
     const absl::Duration wait = backoff.Next();
     Log(LogLevel::kWarn, kLinkLog, {is_open ? workplace->session()->run() : options.run, 0, options.name},
         absl::StrFormat("%s; trying again in %.1f s", status.message(), absl::ToDoubleSeconds(wait)));
-    if (!is_open || absl::IsResourceExhausted(status)) workplace->Close();
+    const bool is_disk = !is_open || absl::IsResourceExhausted(status);
+    metrics->OnRetry(is_disk ? ClientMetrics::Trouble::kDisk : ClientMetrics::Trouble::kConnection);
+    if (is_disk) workplace->Close();
     SleepUnlessStopped(wait, *stop);
   }
   return absl::CancelledError("stopped");
+}
+
+// nullptr without an address.
+absl::StatusOr<std::unique_ptr<HttpServer>> ServeMetrics(const DaemonOptions& options, ClientMetrics* metrics,
+                                                         Clock* clock) {
+  if (options.metrics.empty()) return std::unique_ptr<HttpServer>();
+  HttpOptions http;
+  http.address = options.metrics;
+  http.insecure = options.transport.insecure;
+  http.flag = "--metrics";
+  absl::StatusOr<std::unique_ptr<HttpServer>> server = HttpServer::Start(http, {metrics->Route(clock)});
+  if (server.ok()) {
+    Log(LogLevel::kInfo, kDaemonLog, {options.run, 0, options.name},
+        absl::StrCat("metrics: ", (*server)->url(), "/metrics"));
+  }
+  return server;
 }
 
 }  // namespace
 
 absl::Status ServeCoordinator(const DaemonOptions& options, TrainerFactory make_trainer,
                               const std::atomic<bool>* stop) {
-  Workplace workplace(&options, std::move(make_trainer), stop);
+  SystemClock clock;
+  ClientMetrics metrics(options.name);
+  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<HttpServer> server, ServeMetrics(options, &metrics, &clock));
+  Workplace workplace(&options, std::move(make_trainer), stop, &clock, &metrics);
   absl::Status status = workplace.Open();
-  if (status.ok()) status = Serve(options, stop, &workplace);
+  if (status.ok()) status = Serve(options, stop, &workplace, &metrics);
   // After a failed sync nothing may be written: it could pass for durable.
   if (workplace.session() == nullptr || IsSyncFailure(status)) return status;
   const absl::Status flushed = workplace.session()->Flush();

@@ -39,6 +39,7 @@ struct DaemonOptions {
   double sandbox_seconds = 600;
   std::string sandbox_trainer;            // of such a process: whether its network namespace is its own; else empty
   std::vector<std::string> command_line;  // of this process, with its name: what starts such a process
+  std::string metrics;                    // host:port where this client's metrics are served; empty: nowhere
   std::string invitation;  // file with which a client without a certificate gets one; empty: it has one, or needs none
   // For experiments: makes what stands between the session and each of its connections, which outlives it; may be
   // empty.
@@ -46,7 +47,8 @@ struct DaemonOptions {
 };
 
 // Serves the coordinator until the run is finished: OK, or CANCELLED soon after `stop` has become true. A disk that is
-// full or fails for now is waited for. Any other status is final: those of ClientState::Open and ClientSession::Run.
+// full or fails for now is waited for. Any other status is final: those of ClientState::Open, ClientSession::Run and
+// HttpServer::Start.
 // Leaves a state that is whole. Several clients of one process may be served at once, each in a thread and with names
 // and state directories of their own.
 absl::Status ServeCoordinator(const DaemonOptions& options, TrainerFactory make_trainer, const std::atomic<bool>* stop);

@@ -18,6 +18,7 @@
 #include "security/tls_directory.h"
 #include "security/transport.h"
 #include "storage/module_file.h"
+#include "web/http_server.h"
 
 namespace terse {
 namespace {
@@ -25,6 +26,19 @@ namespace {
 std::atomic<bool> stop_requested{false};
 
 void OnSignal(int) { stop_requested.store(true); }
+
+// A client's certificate is none that a server could show, so there is no HTTPS here.
+void CheckMetricsAddress(const DaemonOptions& options) {
+  if (options.metrics.empty()) return;
+  const absl::Status address = CheckHttpAddress("--metrics", options.metrics);
+  if (!address.ok()) throw CLI::ValidationError(std::string(address.message()));
+  if (options.transport.insecure || IsLocalAddress(options.metrics)) return;
+  throw CLI::ValidationError(
+      "--metrics", absl::StrCat("other machines would read ", options.metrics,
+                                " in cleartext: take a loopback address, such as 127.0.0.1:7781, and scrape it from "
+                                "this machine or through a tunnel; or --insecure if something else protects the "
+                                "network"));
+}
 
 // What a parser of options cannot say: which of them need each other.
 void CheckTogether(const DaemonOptions& options) {
@@ -36,6 +50,7 @@ void CheckTogether(const DaemonOptions& options) {
     throw CLI::ValidationError("--tls", absl::StrCat("there is no folder '", folder, "'; --enrol FILE makes it"));
   }
   if (options.name.empty() && folder.empty()) throw CLI::RequiredError("--name");
+  CheckMetricsAddress(options);
 }
 
 void AddSandboxOptions(CLI::App* app, DaemonOptions* options) {
@@ -94,7 +109,7 @@ int ParseDaemonOptions(int argc, char** argv, DaemonOptions* options) {
                  "host in the coordinator's certificate, where --coordinator has another")
       ->needs(tls);
   app.add_flag("--insecure", options->transport.insecure,
-               "talk in cleartext to another machine too, because something else protects the network")
+               "talk in cleartext to other machines too, because something else protects the network")
       ->excludes(tls);
   app.add_option("--state", options->state_directory, "directory that keeps the residual and the optimizer's state")
       ->required();
@@ -125,6 +140,8 @@ int ParseDaemonOptions(int argc, char** argv, DaemonOptions* options) {
                  "seconds of silence after which the connection is probed; below 60 the coordinator needs it too")
       ->check(CLI::Range(kLeastKeepaliveSeconds, 86400.0))
       ->capture_default_str();
+  app.add_option("--metrics", options->metrics,
+                 "host:port where this client's metrics are served at /metrics, for Prometheus; without it, nowhere");
   AddLogOptions(app, kClientLogs, &options->log);
   app.callback([&] { CheckTogether(*options); });
   try {

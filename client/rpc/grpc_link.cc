@@ -123,7 +123,7 @@ absl::StatusOr<FromServer> GrpcLink::Receive() {
   if (inbox_.empty()) return end_;
   FromServer message = std::move(inbox_.front());
   inbox_.pop_front();
-  Wire();  // a look while the connection is surely open; a closed one keeps the last reading
+  ReadWire();  // a look while the connection is surely open; a closed one keeps the last reading
   return message;
 }
 
@@ -202,6 +202,11 @@ void GrpcLink::Close() {
 }
 
 WireBytes GrpcLink::Wire() {
+  absl::MutexLock lock(&mutex_);
+  return meter_ != nullptr || HasMessage() ? ReadWire() : WireBytes();
+}
+
+WireBytes GrpcLink::ReadWire() {
   if (meter_ == nullptr) meter_ = std::make_unique<WireMeter>(context_.peer());
   return meter_->Read();
 }

@@ -46,8 +46,8 @@ class GrpcLink : public CoordinatorLink {
 
   // Half-closes the stream and waits for the coordinator to end it, so that both have booked the same bytes.
   void Close();
-  // Cumulative bytes of this connection.
-  WireBytes Wire();
+  // Cumulative bytes of this connection; none before the coordinator has said something. Thread-safe.
+  WireBytes Wire() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   GrpcLink(std::shared_ptr<grpc::Channel> channel, const std::atomic<bool>* stopping);
@@ -55,6 +55,7 @@ class GrpcLink : public CoordinatorLink {
   void CancelSoonAfterStop();
   // Adds the messages to the inbox. FAILED_PRECONDITION when one of them makes no sense.
   absl::Status Accept(const v1::ServerMessages& messages) ABSL_LOCKS_EXCLUDED(mutex_);
+  WireBytes ReadWire() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasMessage() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return !inbox_.empty() || ended_; }
   // Starts the stream of a file's bytes from an offset on.
   using FileStream = std::unique_ptr<grpc::ClientReader<v1::FileChunk>>;
@@ -68,9 +69,10 @@ class GrpcLink : public CoordinatorLink {
   const std::atomic<bool>* const stopping_;
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientReaderWriter<v1::ClientMessage, v1::ServerMessages>> stream_;
-  std::unique_ptr<WireMeter> meter_;
 
   absl::Mutex mutex_;
+  // Made once the stream's peer is known.
+  std::unique_ptr<WireMeter> meter_ ABSL_GUARDED_BY(mutex_);
   ServerMessageReader reader_ ABSL_GUARDED_BY(mutex_);
   std::deque<FromServer> inbox_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,6 +1,8 @@
 // The client's session engine against a coordinator whose every word the test chooses.
 #include "client/session.h"
 
+#include <cmath>
+
 #include "absl/strings/str_replace.h"
 #include "compression/aggregate.h"
 #include "compression/codec_table.h"
@@ -12,44 +14,39 @@
 #include "storage/module_file.h"
 #include "storage/run_store.h"
 #include "tests/client/scripted_coordinator.h"
+#include "tests/testing/failing_state.h"
 #include "tests/testing/fleet_simulation.h"
 #include "tests/testing/temp_directory.h"
 
 namespace terse {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// A state directory whose disk fails where the test says.
-class FailingState : public ClientState {
+// Remembers what it was told, a line each.
+class RecordingObserver : public SessionObserver {
  public:
-  explicit FailingState(ClientState* state) : state_(state) {}
-  const StoredHead& state() const override { return state_->state(); }
-  absl::StatusOr<StoredState> Read() const override {
-    if (fail_read) return Failure();
-    return state_->Read();
+  void OnJoined(bool sealed, double residual_norm) override {
+    told.push_back(sealed ? "joined, sealed" : "joined");
+    norms.push_back(residual_norm);
   }
-  bool lost() const override { return state_->lost(); }
-  absl::Status Begin(Id128 lineage, Durability durability) override { return state_->Begin(lineage, durability); }
-  absl::Status Seal(absl::Span<const float> dense, const SealedUpdate& update, std::string trainer_state,
-                    std::string history) override {
-    return fail_seal ? Failure() : state_->Seal(dense, update, std::move(trainer_state), std::move(history));
+  void OnVersion(absl::optional<int64_t> version) override { versions.push_back(version.value_or(-1)); }
+  void OnSealed(const SealedWork& work) override {
+    told.push_back(absl::StrCat("sealed ", work.steps, " steps, ", work.train_us, " us"));
+    losses.push_back(work.loss);
   }
-  absl::Status Settle(bool applied) override { return state_->Settle(applied); }
-  absl::Status Reset(Id128 last_applied) override { return state_->Reset(last_applied); }
-  absl::Status Flush() override { return state_->Flush(); }
-  absl::Status SaveModel(const CachedModel& model) override { return state_->SaveModel(model); }
-  absl::optional<CachedModel> LoadModel() override { return state_->LoadModel(); }
-  absl::Status SaveModule(absl::string_view bytes) override { return state_->SaveModule(bytes); }
-  absl::optional<std::string> LoadModule(const ModelSpec& model) override { return state_->LoadModule(model); }
+  void OnSettled(Outcome outcome, double residual_norm) override {
+    told.push_back(outcome == Outcome::kApplied      ? "applied"
+                   : outcome == Outcome::kNotApplied ? "not applied"
+                                                     : "reset");
+    norms.push_back(residual_norm);
+  }
 
-  bool fail_read = false;
-  bool fail_seal = false;
-
- private:
-  static absl::Status Failure() { return absl::UnavailableError("input/output error; check the disk"); }
-
-  ClientState* const state_;
+  std::vector<std::string> told;
+  std::vector<int64_t> versions;
+  std::vector<float> losses;
+  std::vector<double> norms;
 };
 
 // Remembers what it was to do.
@@ -97,6 +94,7 @@ class Session : public ::testing::Test {
     options.clock = &clock_;
     options.keep_going = [this] { return keep_going_; };
     options.log = [this](LogLevel, const LogFields&, const std::string& line) { log_ += line + "\n"; };
+    options.observer = &observer_;
     return std::make_unique<ClientSession>(std::move(options));
   }
 
@@ -139,6 +137,7 @@ class Session : public ::testing::Test {
   std::vector<LocalPlan> plans_;              // of every training
   std::vector<std::string> trained_modules_;  // what each trainer was made with
   std::string log_;
+  RecordingObserver observer_;
   std::unique_ptr<ClientState> state_;
   std::unique_ptr<ClientSession> session_;
 };
@@ -171,6 +170,68 @@ TEST_F(Session, JoinsTrainsSealsPushesAndSettles) {
   EXPECT_EQ(again.Said<Update>()[0].message, EncodedDelta(0));
   EXPECT_FALSE(state_->state().sealed.has_value());
   EXPECT_EQ(state_->state().prev_applied, id);
+}
+
+// L2, of the sum of `deltas` without what `message` carries.
+double NormOf(const Codec& codec, const std::vector<std::vector<float>>& deltas, const std::string& message) {
+  std::vector<float> left(deltas[0].size());
+  for (const std::vector<float>& delta : deltas) {
+    for (size_t i = 0; i < left.size(); ++i) left[i] += delta[i];
+  }
+  if (!message.empty()) {
+    EXPECT_EQ(codec.AddDecoded(message, -1.0f, absl::MakeSpan(left)), absl::OkStatus());
+  }
+  double squares = 0;
+  for (const float value : left) squares += static_cast<double>(value) * value;
+  return std::sqrt(squares);
+}
+
+TEST_F(Session, TellsItsObserverWhatBecomesOfItsWork) {
+  const Id128 id = MakeUpdateId(lineage_, 1, 1, {}, EncodedDelta(0));
+  ScriptedCoordinator link = Joining({Assignment{1, 0, 3}, Verdict{Outcome::kApplied, id, id, ""}});
+  link.script.push_back(MakeDelta(1, EncodedDelta(0)));
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
+  EXPECT_THAT(observer_.told, ElementsAre("joined", "sealed 3 steps, 0 us", "applied"));
+  // None before the download; one more for each message after it.
+  EXPECT_THAT(observer_.versions, ElementsAre(-1, 0, 0, 0, 1));
+  EXPECT_THAT(observer_.losses, ElementsAre(GridLoss(1, 0)));
+  const double left = NormOf(*codec_, {GridDelta(1, 0)}, EncodedDelta(0));
+  EXPECT_GT(left, 0);
+  EXPECT_LT(left, NormOf(*codec_, {GridDelta(1, 0)}, ""));
+  ASSERT_EQ(observer_.norms.size(), 2);
+  EXPECT_EQ(observer_.norms[0], 0);
+  EXPECT_DOUBLE_EQ(observer_.norms[1], left);
+
+  // Another process, whose update comes too late and then is lost.
+  observer_ = {};
+  Restart();
+  ScriptedCoordinator again;
+  again.script = {MakeWelcome(), Resync{1, ""}, Assignment{2, 1, 2}};
+  again.download = CheckpointBytes(1);
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&again)));
+  const Id128 late = again.Said<Update>().at(0).update_id;
+  Restart();
+  ScriptedCoordinator third;
+  third.script = {MakeWelcome(Verdict{Outcome::kNotApplied, late, {}, ""}), Verdict{Outcome::kPending, late, {}, ""},
+                  Verdict{Outcome::kReset, {}, id, "rolled back"}};
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&third)));
+  EXPECT_THAT(observer_.told, ElementsAre("joined", "sealed 2 steps, 0 us", "joined, sealed", "not applied", "reset"));
+  const double folded = NormOf(*codec_, {GridDelta(1, 0), GridDelta(1, 1)}, EncodedDelta(0));
+  ASSERT_EQ(observer_.norms.size(), 4);
+  EXPECT_DOUBLE_EQ(observer_.norms[0], left);
+  EXPECT_DOUBLE_EQ(observer_.norms[1], folded);
+  EXPECT_DOUBLE_EQ(observer_.norms[2], folded);
+  EXPECT_EQ(observer_.norms[3], 0);
+}
+
+TEST_F(Session, TellsItsObserverNothingOfWhatIsNotStored) {
+  FailingState failing(state_.get());
+  failing.fail_seal = true;
+  session_ = NewSession(&failing);
+  ScriptedCoordinator link = Joining({Assignment{1, 0, 2}});
+  EXPECT_TRUE(absl::IsResourceExhausted(session_->Run(&link)));
+  EXPECT_THAT(observer_.told, ElementsAre("joined"));
+  EXPECT_EQ(observer_.versions.back(), -1) << "the session holds nothing any more";
 }
 
 TEST_F(Session, TrainsAndCodesAsTheAssignmentSays) {

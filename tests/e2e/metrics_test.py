@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The metrics of a run from its beginning to its end, read by an independent parser and compared with the API.
+"""The coordinator's metrics of a run from its beginning to its end, compared with the API.
 
 usage: metrics_test.py --bin DIR --source DIR
 """
@@ -7,14 +7,11 @@ import argparse
 import json
 import os
 import re
-import subprocess
 import sys
-import tempfile
 import time
 import unittest
-import urllib.request
 
-from prometheus_client.parser import text_string_to_metric_families
+from metered_fleet import MeteredFleet
 
 RUN = """
 name = "metered"
@@ -29,18 +26,13 @@ count = 25
 clients = 2
 evaluate_every = 5
 """
-PATIENCE = 120
 OPTIONS = None
 
 
-class Metrics(unittest.TestCase):
+class Metrics(MeteredFleet):
     @classmethod
     def setUpClass(cls):
-        directory = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(directory.cleanup)
-        cls.folder = directory.name
-        cls.processes = []
-        cls.addClassCleanup(lambda: [process.kill() or process.wait() for process in cls.processes])
+        super().setUpClass()
         with open(f"{cls.folder}/run.toml", "w", encoding="utf-8") as file:
             file.write(RUN)
         ready = f"{cls.folder}/ready.json"
@@ -50,7 +42,7 @@ class Metrics(unittest.TestCase):
         with open(ready, encoding="utf-8") as file:
             addresses = json.load(file)
         cls.url = addresses["http"]
-        cls.before = cls.scrape()
+        cls.before = cls.scrape(cls.url)
         for name in ("a", "b"):
             cls.start(f"{OPTIONS.bin}/grid-client", "--coordinator", addresses["listen"], "--name", name, "--state",
                       f"{cls.folder}/{name}")
@@ -58,39 +50,7 @@ class Metrics(unittest.TestCase):
         cls.wait(lambda: cls.api("runs/metered/rounds?first=25")["rounds"][0]["accuracy"] is not None, "the evaluation")
         cls.wait(lambda: cls.api("runs/metered")["clients_connected"] == 0, "the clients' end")
         time.sleep(1)  # answers are shared for half a second
-        cls.after = cls.scrape()
-
-    @classmethod
-    def start(cls, *command):
-        with open(f"{cls.folder}/{len(cls.processes)}.log", "w", encoding="utf-8") as log:
-            cls.processes.append(subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL))
-
-    @staticmethod
-    def wait(condition, what):
-        end = time.monotonic() + PATIENCE
-        while not condition():
-            if time.monotonic() > end:
-                raise AssertionError(f"{what}: not within {PATIENCE} s")
-            time.sleep(0.1)
-
-    @classmethod
-    def get(cls, path):
-        with urllib.request.urlopen(cls.url + path, timeout=20) as reply:
-            return reply.read().decode(), reply.headers["Content-Type"]
-
-    @classmethod
-    def api(cls, path):
-        return json.loads(cls.get(f"/api/v1/{path}")[0])
-
-    @classmethod
-    def scrape(cls):
-        """Values by name and labels; the type and help of each family."""
-        text, cls.content_type = cls.get("/metrics")
-        families = list(text_string_to_metric_families(text))
-        cls.types = {family.name: family.type for family in families}
-        cls.helps = {family.name: family.documentation for family in families}
-        return {(sample.name, tuple(sorted(sample.labels.items()))): sample.value
-                for family in families for sample in family.samples}
+        cls.after = cls.scrape(cls.url)
 
     def value(self, name, **labels):
         return self.after[(name, tuple(sorted({"run": "metered", **labels}.items())))]
@@ -140,21 +100,13 @@ class Metrics(unittest.TestCase):
         self.assertEqual(self.before[("terse_store_errors_total", (("call", "CommitRound"), ("run", "metered")))], 0)
 
     def test_names_are_as_the_field_has_them(self):
-        self.assertEqual(self.content_type, "text/plain; version=0.0.4; charset=utf-8")
-        for name, kind in self.types.items():
-            self.assertRegex(name, r"^terse_[a-z_]+$")
-            self.assertTrue(self.helps[name], name)
-            if kind == "histogram":
-                self.assertRegex(name, r"_seconds$")
-        sampled = {name for name, _ in self.after}
-        for name in sampled:
-            if self.types.get(re.sub(r"_total$", "", name)) == "counter":
-                self.assertRegex(name, r"_total$")
+        self.check_names(self.after)
 
     def test_documents_and_dashboards_name_what_there_is(self):
         names = {re.sub(r"_(bucket|sum|count)$", "", name) for name, _ in self.after}
         with open(f"{OPTIONS.source}/docs/METRICS.md", encoding="utf-8") as file:
-            documented = set(re.findall(r"^\| `(terse_[a-z_]+)`", file.read(), re.MULTILINE))
+            of_coordinator = file.read().partition("\n## Of a client\n")[0]
+        documented = set(re.findall(r"^\| `(terse_[a-z_]+)`", of_coordinator, re.MULTILINE))
         self.assertEqual(documented, names)
         for path in ("grafana.json", "alerts.yml"):
             with open(f"{OPTIONS.source}/deploy/monitoring/{path}", encoding="utf-8") as file:
