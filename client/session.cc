@@ -63,6 +63,8 @@ absl::Status ClientSession::Run(CoordinatorLink* link) {
 }
 
 absl::Status ClientSession::Converse(CoordinatorLink* link) {
+  said_device_ = false;
+  said_norm_code_ = absl::nullopt;
   TERSE_RETURN_IF_ERROR(CheckInWith(link));
   while (true) {
     absl::StatusOr<FromServer> message = link->Receive();
@@ -159,6 +161,9 @@ absl::Status ClientSession::Adopt(CoordinatorLink* link, const Welcome& welcome)
   const Shard shard =
       welcome.config->data.partition != "all" ? Shard{welcome.client_index, welcome.config->rounds.clients} : Shard{};
   TERSE_ASSIGN_OR_RETURN(work.trainer, options_.make_trainer(*welcome.config, shard, module));
+  if (const std::string device = work.trainer->device(); !device.empty() && !IsDeviceName(device)) {
+    return absl::InvalidArgumentError("the trainer's device() must be empty or 1 to 64 printable characters of ASCII");
+  }
   TERSE_ASSIGN_OR_RETURN(work.codec, MakeUpdateCodec(*welcome.config, work.trainer->layout()));
   TERSE_ASSIGN_OR_RETURN(work.downstream_codec, MakeDownstreamCodec(*welcome.config, work.trainer->layout()));
   TERSE_ASSIGN_OR_RETURN(work.feedback, MakeFeedback(welcome.config->codec, work.codec.get()));
@@ -231,7 +236,9 @@ absl::Status ClientSession::SendReady(CoordinatorLink* link) {
   ready.layout_hash = work_->codec->layout().Hash();
   ready.samples = work_->trainer->samples();
   if (work_->history.has_value()) ready.history_hash = work_->history->Hash();
+  if (!said_device_) ready.device = work_->trainer->device();
   TERSE_RETURN_IF_ERROR(link->Send(ready));
+  said_device_ = true;
   return options_.state->state().sealed.has_value() ? Push(link, /*may_pack=*/false) : absl::OkStatus();
 }
 

@@ -133,6 +133,9 @@ class ClientSession {
 
   const Options options_;
   uint32_t connections_ = 0;
+  // What the coordinator has been told on this connection, and so need not be again.
+  bool said_device_ = false;
+  absl::optional<int> said_norm_code_;
   absl::optional<Work> work_;
 };
 

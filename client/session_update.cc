@@ -9,6 +9,7 @@
 #include "core/codec_choices.h"
 #include "core/epochs.h"
 #include "core/fault.h"
+#include "core/norm_code.h"
 #include "core/status.h"
 
 namespace terse {
@@ -120,10 +121,15 @@ absl::Status ClientSession::Push(CoordinatorLink* link, bool may_pack) {
     update.packed = packed.size() < sealed.message.size();
     if (update.packed) update.message = std::move(packed);
   }
+  TERSE_ASSIGN_OR_RETURN(const double left, work_->feedback->NormOnceApplied(&work_->scratch));
+  const absl::optional<int> norm_code = NormCode(left);
+  if (said_norm_code_ != norm_code) update.norm_code = norm_code;
   TERSE_RETURN_IF_ERROR(link->Send(update));
+  said_norm_code_ = norm_code;
   TERSE_FAILPOINT("client.upload.sent");
   Log(LogLevel::kDebug, sealed.round,
-      absl::StrCat("sent the update: ", update.message.size(), " bytes", update.packed ? ", packed" : ""));
+      absl::StrCat("sent the update: ", update.message.size(), " bytes", update.packed ? ", packed" : "",
+                   update.norm_code.has_value() ? ", and its residual's norm" : ""));
   return absl::OkStatus();
 }
 

@@ -10,6 +10,7 @@
 #include "coordinator/sessions.h"
 #include "coordinator/set_aside.h"
 #include "core/fault.h"
+#include "core/norm_code.h"
 #include "core/status.h"
 
 namespace terse {
@@ -226,6 +227,8 @@ Transition Engine::OnMessage(SessionId id, Session& session, FromClient message)
       Refuse(session, "an update follows Ready", /*retry=*/false);
       return absl::nullopt;
     }
+    // The client will not repeat it, whatever becomes of the update.
+    if (update->norm_code.has_value()) session.norm_code = update->norm_code;
     // What it was given since, it let pass: a client takes no work while its own update has no verdict.
     session.assigned_round = 0;
     if (IsMisread(run_, session, *update)) {
@@ -348,6 +351,8 @@ void Engine::PublishView() {
     one.client = session.client;
     one.version = session.version.value_or(-1);
     one.steps_done = session.steps_done;
+    one.device = session.device;
+    if (session.norm_code.has_value()) one.residual_norm = NormFrom(*session.norm_code);
     one.state = session.assigned_round != 0       ? "training"
                 : session.set_aside_until_us != 0 ? "set aside"
                 : !session.version.has_value()    ? "syncing"

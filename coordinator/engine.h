@@ -26,6 +26,9 @@ struct SessionView {
   std::string state;  // "training", "waiting", "syncing", "set aside"
   int64_t version = -1;
   int64_t steps_done = 0;
+  // As it last said on this connection.
+  std::string device;                    // empty: it has not
+  absl::optional<double> residual_norm;  // NormFrom its code; nullopt: it has not
 };
 
 // A consistent picture of the engine, for an operator.

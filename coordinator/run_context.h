@@ -44,6 +44,8 @@ struct Session {
   int64_t steps_done = 0;          // its last report of progress in assigned_round
   int64_t samples = 0;             // of its training data; 0: it has not said
   int64_t set_aside_until_us = 0;  // 0: it may take part
+  std::string device;              // where it trains; empty: it has not said
+  absl::optional<int> norm_code;   // of what its newest update left behind; nullopt: it has not said
   WireBytes booked;                // part of link->Wire() that is in the book
 };
 

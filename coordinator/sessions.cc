@@ -294,6 +294,7 @@ absl::Status HandleReady(RunContext& run, SessionId id, const Ready& message) {
     return run.Note("client_refused", session.client, "no training samples");
   }
   TERSE_RETURN_IF_ERROR(KeepSamples(run, session, message.samples));
+  if (!message.device.empty()) session.device = message.device;
   if (!session.said_ready) TERSE_RETURN_IF_ERROR(HoldHistory(run, session, message.history_hash));
   session.said_ready = true;
   // A client that says Ready is not training: what it was given before, it let pass or has finished.

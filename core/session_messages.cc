@@ -1,5 +1,6 @@
 #include "core/session_messages.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -20,6 +21,10 @@ absl::Status CheckClientName(absl::string_view name) {
   return absl::InvalidArgumentError(absl::StrCat("client name '", absl::CHexEscape(name.substr(0, 64)),
                                                  "' is not usable: 1 to 64 letters, digits, '-', '_' or '.', not "
                                                  "starting with '.'"));
+}
+
+bool IsDeviceName(absl::string_view name) {
+  return !name.empty() && name.size() <= 64 && absl::c_all_of(name, absl::ascii_isprint);
 }
 
 }  // namespace terse

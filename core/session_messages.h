@@ -49,6 +49,7 @@ struct Ready {
   Id128 layout_hash;
   int64_t samples = 0;      // of this client's training data
   Id128 history_hash = {};  // UpdateHistory::Hash; zero in a run whose updates are not packed
+  std::string device = {};  // LocalTrainer::device; empty: as said before on this connection, or not known
 };
 
 struct Update {
@@ -59,6 +60,9 @@ struct Update {
   std::string message;
   // The message is in the form of Codec::Pack. The coordinator's edge unpacks it (coordinator/update_histories.h).
   bool packed = false;
+  // NormCode (core/norm_code.h) of what stays in the residual once this is applied; nullopt: as said before on this
+  // connection.
+  absl::optional<int> norm_code = absl::nullopt;
   int64_t packed_bytes = 0;  // of what `message` was unpacked from; 0: it came as it is
 
   // Of what crossed the connection.
@@ -130,6 +134,9 @@ Id128 MakeUpdateId(Id128 lineage, int64_t round, int64_t client_index, Id128 pre
 
 // A client's name: 1 to 64 letters, digits, '-', '_' or '.', not starting with '.'. INVALID_ARGUMENT with the rule.
 absl::Status CheckClientName(absl::string_view name);
+
+// A device's name: 1 to 64 printable characters of ASCII.
+bool IsDeviceName(absl::string_view name);
 
 }  // namespace terse
 

@@ -48,6 +48,10 @@ class LocalTrainer {
   // Training samples that this client has: its weight under weighting and selection by samples. At least 1.
   virtual int64_t samples() const = 0;
 
+  // Where it trains, for people who look at the fleet: "cpu", "cuda:0". As IsDeviceName (core/session_messages.h);
+  // empty when it is not known.
+  virtual std::string device() const { return {}; }
+
   // Runs plan.steps optimizer steps from `weights` (W_0) and writes delta = W_n - W_0; both have layout().size()
   // elements, and delta has unspecified ones after an error. Moves the data position and the optimizer state forward.
   // `keep_going` is asked between steps; when it returns false the call returns CANCELLED and the trainer's state is as

@@ -61,6 +61,7 @@ class TorchLocalTrainer : public LocalTrainer {
     Id128 identity;
     uint64_t seed = 0;  // of the run
     uint64_t draw_seed = 0;
+    std::string device;
   };
 
   TorchLocalTrainer(const TrainSpec& config, Parts parts)
@@ -72,6 +73,7 @@ class TorchLocalTrainer : public LocalTrainer {
   const Layout& layout() const override { return parts_.blueprint->layout(); }
   std::vector<float> StartWeights() const override { return parts_.blueprint->StartWeights(parts_.seed); }
   int64_t samples() const override { return parts_.batches->samples(); }
+  std::string device() const override { return parts_.device; }
 
   absl::StatusOr<TrainResult> Train(absl::Span<const float> weights, const LocalPlan& plan,
                                     const std::function<bool()>& keep_going, absl::Span<float> delta) override {
@@ -321,6 +323,7 @@ absl::StatusOr<std::unique_ptr<LocalTrainer>> MakeLocalTrainer(const RunConfig& 
     TERSE_ASSIGN_OR_RETURN(parts.optimizer, where.is_cpu() ? MakeHostOptimizer(config.train.optimizer, size)
                                                            : MakeTensorOptimizer(config.train.optimizer, size, where));
     parts.model = blueprint->Make(where);
+    parts.device = where.str();
     parts.blueprint = std::move(blueprint);
     return std::make_unique<TorchLocalTrainer>(config.train, std::move(parts));
   });

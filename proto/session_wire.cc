@@ -8,6 +8,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "core/codec_choices.h"
+#include "core/norm_code.h"
 #include "core/status.h"
 #include "proto/run_config_convert.h"
 #include "proto/run_config_rules.h"
@@ -118,6 +119,7 @@ std::vector<v1::ClientMessage> UpdateToWire(const Update& update) {
   header->set_train_us(update.train_us);
   header->set_loss(update.loss);
   header->set_packed(update.packed);
+  if (update.norm_code.has_value()) header->set_norm_code(*update.norm_code);
   return chunks;
 }
 
@@ -149,7 +151,20 @@ absl::StatusOr<FromClient> ParseReady(const v1::Ready& wire) {
   TERSE_ASSIGN_OR_RETURN(message.layout_hash, ReadId(wire.layout_hash(), "layout_hash"));
   TERSE_ASSIGN_OR_RETURN(message.samples, Number(wire.samples(), "samples"));
   TERSE_ASSIGN_OR_RETURN(message.history_hash, ReadId(wire.history_hash(), "history_hash"));
-  return FromClient(message);
+  if (!wire.device().empty() && !IsDeviceName(wire.device())) {
+    return absl::InvalidArgumentError(absl::StrCat("device '", absl::CHexEscape(wire.device().substr(0, 64)),
+                                                   "' is not usable: 1 to 64 printable characters of ASCII are"));
+  }
+  message.device = wire.device();
+  return FromClient(std::move(message));
+}
+
+absl::StatusOr<absl::optional<int>> ReadNormCode(const v1::UpdateHeader& wire) {
+  if (!wire.has_norm_code()) return absl::optional<int>();
+  if (wire.norm_code() > kMostNormCode) {
+    return absl::InvalidArgumentError(absl::StrCat("norm_code is out of range: ", wire.norm_code()));
+  }
+  return absl::make_optional(static_cast<int>(wire.norm_code()));
 }
 
 absl::StatusOr<FromServer> ParseWelcome(const v1::Welcome& wire) {
@@ -222,6 +237,7 @@ std::vector<v1::ClientMessage> ToWire(const FromClient& message) {
     out[0].mutable_ready()->set_layout_hash(IdBytes(ready->layout_hash));
     out[0].mutable_ready()->set_samples(ready->samples);
     out[0].mutable_ready()->set_history_hash(IdBytes(ready->history_hash));
+    out[0].mutable_ready()->set_device(ready->device);
   } else if (const auto* progress = std::get_if<Progress>(&message)) {
     out[0].mutable_progress()->set_round(progress->round);
     out[0].mutable_progress()->set_steps_done(progress->steps_done);
@@ -294,6 +310,7 @@ absl::StatusOr<absl::optional<FromClient>> ClientMessageReader::FeedUpdate(const
     TERSE_ASSIGN_OR_RETURN(update_.train_us, Number(header.train_us(), "train_us"));
     update_.loss = header.loss();
     update_.packed = header.packed();
+    TERSE_ASSIGN_OR_RETURN(update_.norm_code, ReadNormCode(header));
   }
   TERSE_RETURN_IF_ERROR(assembly_.Append(chunk.data()));
   if (!assembly_.complete()) return absl::optional<FromClient>();

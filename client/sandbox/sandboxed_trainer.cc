@@ -208,6 +208,7 @@ class SandboxedTrainer : public LocalTrainer {
 
   const Layout& layout() const override { return layout_; }
   int64_t samples() const override { return samples_; }
+  std::string device() const override { return "cpu"; }
 
   std::vector<float> StartWeights() const override {
     const absl::StatusOr<std::string> answer = sandbox_->Call(FrameKind::kStart, "", kMostResultBytes);

@@ -6,6 +6,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "coordinator/admin/print.h"
 #include "coordinator/admin/report.h"
 #include "coordinator/admin/text_table.h"
@@ -163,6 +164,8 @@ absl::Status ShowClients(AdminClient& client, const CommandOptions& options, con
                    {"samples", true},
                    {"reliability", true},
                    {"failures", true},
+                   {"device"},
+                   {"residual", true},
                    {"up", true},
                    {"down", true},
                    {"last seen"},
@@ -173,8 +176,10 @@ absl::Status ShowClients(AdminClient& client, const CommandOptions& options, con
     table.AddRow({absl::StrCat(row.index()), row.name(), row.connected() ? "yes" : "no", row.state(),
                   here(row.version()), here(row.steps_done()), absl::StrCat(row.updates_applied()),
                   absl::StrCat(row.updates_not_applied()), absl::StrCat(row.resets()), absl::StrCat(row.samples()),
-                  DecimalText(row.reliability()), absl::StrCat(row.failures()), BytesText(row.wire_bytes_up()),
-                  BytesText(row.wire_bytes_down()), TimeText(row.last_seen_us()), SetAsideText(row)});
+                  DecimalText(row.reliability()), absl::StrCat(row.failures()), row.has_device() ? row.device() : "-",
+                  row.has_residual_norm() ? absl::StrFormat("%.2g", row.residual_norm()) : "-",
+                  BytesText(row.wire_bytes_up()), BytesText(row.wire_bytes_down()), TimeText(row.last_seen_us()),
+                  SetAsideText(row)});
   }
   *terminal.out << table.Render(terminal.color);
   return absl::OkStatus();

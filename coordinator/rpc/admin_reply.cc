@@ -76,6 +76,8 @@ void AddSession(const SessionView& session, v1::Client* out) {
   out->set_state(session.state);
   out->set_version(std::max<int64_t>(0, session.version));
   out->set_steps_done(session.steps_done);
+  if (!session.device.empty()) out->set_device(session.device);
+  if (session.residual_norm.has_value()) out->set_residual_norm(*session.residual_norm);
 }
 
 void AddBytes(const LedgerEntry& entry, v1::Client* out) {

@@ -9,6 +9,7 @@
 #include "compression/downstream.h"
 #include "compression/run_codecs.h"
 #include "core/fault.h"
+#include "core/norm_code.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "storage/module_file.h"
@@ -222,6 +223,66 @@ TEST_F(Session, TellsItsObserverWhatBecomesOfItsWork) {
   EXPECT_DOUBLE_EQ(observer_.norms[1], folded);
   EXPECT_DOUBLE_EQ(observer_.norms[2], folded);
   EXPECT_EQ(observer_.norms[3], 0);
+}
+
+TEST_F(Session, SaysItsDeviceOnceAConnection) {
+  for (int connection = 0; connection < 2; ++connection) {
+    ScriptedCoordinator link = Joining({Resync{0, "again"}});
+    EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
+    const std::vector<Ready> said = link.Said<Ready>();
+    ASSERT_GE(said.size(), 3);
+    EXPECT_EQ(said[0].device, "grid:1");
+    for (size_t i = 1; i < said.size(); ++i) EXPECT_EQ(said[i].device, "") << i;
+  }
+}
+
+TEST_F(Session, ATrainersDeviceMustBeOneLineForPeople) {
+  class Loud : public GridTrainer {
+   public:
+    using GridTrainer::GridTrainer;
+    std::string device() const override { return "cpu\n"; }
+  };
+  ClientSession::Options options;
+  options.name = "a";
+  options.state = state_.get();
+  options.make_trainer = [](const RunConfig&, const Shard&, absl::string_view) { return std::make_unique<Loud>(0); };
+  options.clock = &clock_;
+  options.log = [](LogLevel, const LogFields&, const std::string&) {};
+  ClientSession session(std::move(options));
+  ScriptedCoordinator link = Joining({});
+  const absl::Status status = session.Run(&link);
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_TRUE(link.Said<Ready>().empty());
+}
+
+TEST_F(Session, SaysItsResidualsNormWhereItsCodeHasChanged) {
+  ScriptedCoordinator link = Joining({Assignment{1, 0, 1}});
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
+  const int code = NormCode(NormOf(*codec_, {GridDelta(1, 0)}, EncodedDelta(0)));
+  EXPECT_GT(code, 0);
+  ASSERT_EQ(link.Said<Update>().size(), 1);
+  EXPECT_EQ(link.Said<Update>()[0].norm_code, code);
+
+  // Another connection, of another process: said again with the same update, which is then sent a second time.
+  Restart();
+  const Verdict pending = {Outcome::kPending, link.Said<Update>()[0].update_id, {}, ""};
+  ScriptedCoordinator again = Joining({});
+  again.script = {MakeWelcome(pending), Resync{0, "again"}};
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&again)));
+  ASSERT_EQ(again.Said<Update>().size(), 2);
+  EXPECT_EQ(again.Said<Update>()[0].norm_code, code);
+  EXPECT_FALSE(again.Said<Update>()[1].norm_code.has_value());
+  EXPECT_EQ(again.Said<Update>()[1].message, EncodedDelta(0));
+
+  // The residual of two rounds is another one.
+  ScriptedCoordinator third = Joining({});
+  const Verdict late = {Outcome::kNotApplied, pending.update_id, {}, ""};
+  third.script = {MakeWelcome(late), Resync{0, "again"}, Assignment{2, 0, 1}};
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&third)));
+  ASSERT_EQ(third.Said<Update>().size(), 1);
+  const double both = NormOf(*codec_, {GridDelta(1, 0), GridDelta(1, 1)}, third.Said<Update>()[0].message);
+  EXPECT_EQ(third.Said<Update>()[0].norm_code, NormCode(both));
+  EXPECT_NE(NormCode(both), code);
 }
 
 TEST_F(Session, TellsItsObserverNothingOfWhatIsNotStored) {

@@ -165,7 +165,16 @@ TEST_F(TersectlTest, ClientsAndEvents) {
   server_.clients.push_back(client);
   EXPECT_THAT(Ask({"clients"}).out, AllOf(HasSubstr("     0  alpha  yes        training"), HasSubstr("600"),
                                           HasSubstr("0.7500"), HasSubstr(": 10 failures in a row")));
-  EXPECT_EQ(json::parse(Ask({"clients", "--json"}).out)[0]["wire_bytes_up"], 1724320);
+  const json row = json::parse(Ask({"clients", "--json"}).out)[0];
+  EXPECT_EQ(row["wire_bytes_up"], 1724320);
+  EXPECT_TRUE(row["device"].is_null() && row["residual_norm"].is_null()) << row;
+  EXPECT_THAT(Ask({"clients"}).out, HasSubstr("device  residual"));
+  EXPECT_THAT(Ask({"clients"}).out, HasSubstr("  -              -  "));
+  server_.clients[0].set_device("cuda:0");
+  server_.clients[0].set_residual_norm(1.189207115);
+  EXPECT_THAT(Ask({"clients"}).out, HasSubstr("  cuda:0       1.2  "));
+  EXPECT_EQ(json::parse(Ask({"clients", "--json"}).out)[0]["device"], "cuda:0");
+  EXPECT_EQ(json::parse(Ask({"clients", "--json"}).out)[0]["residual_norm"], 1.189207115);
   server_.clients[0].set_version(77);
   server_.clients[0].set_steps_done(88);
   EXPECT_THAT(Ask({"clients"}).out, AllOf(HasSubstr(" 77 "), HasSubstr(" 88 ")));

@@ -61,6 +61,43 @@ TEST_F(Joining, AnUnknownProtocolVersionIsRefusedByName) {
   EXPECT_TRUE(fleet_.store()->Clients()->empty());
 }
 
+TEST_F(Joining, WhereAClientTrainsAndItsNormAreKnownOnceItHasSaidThem) {
+  ScriptedClient a = NewClient("a"), b = Joined("b");
+  ASSERT_EQ(a.SayCheckIn(), absl::OkStatus());
+  const auto view_of = [&](int64_t client) {
+    for (const SessionView& session : fleet_.engine()->View().sessions) {
+      if (session.client == client) return session;
+    }
+    return SessionView();
+  };
+  EXPECT_EQ(view_of(1).device, "") << "a client of an earlier release does not say it";
+  Ready ready{0, fleet_.engine()->View().head.model_hash, GridLayout().Hash(), 1};
+  ready.device = "cuda:0";
+  ASSERT_EQ(a.Say(ready), absl::OkStatus());
+  EXPECT_EQ(view_of(1).device, "cuda:0");
+  EXPECT_FALSE(view_of(1).residual_norm.has_value());
+  ready.device = "";
+  ASSERT_EQ(a.Say(ready), absl::OkStatus());
+  EXPECT_EQ(view_of(1).device, "cuda:0") << "as said before";
+  EXPECT_EQ(view_of(0).device, "");
+
+  Update update = a.MakeUpdate(1, 1, 1);
+  update.norm_code = 72;
+  ASSERT_EQ(a.Say(update), absl::OkStatus());
+  EXPECT_EQ(view_of(1).residual_norm, 4.0);
+  update.norm_code = absl::nullopt;
+  ASSERT_EQ(a.Say(update), absl::OkStatus());
+  EXPECT_EQ(view_of(1).residual_norm, 4.0) << "as said before";
+  // The client does not repeat what it said with an update that was refused.
+  update.message += "x";
+  update.norm_code = 0;
+  a.Say(update).IgnoreError();
+  EXPECT_FALSE(view_of(0).residual_norm.has_value());
+  ScriptedClient again = Joined("a", LastApplied(1));
+  EXPECT_EQ(view_of(1).device, "") << "said once a connection";
+  EXPECT_FALSE(view_of(1).residual_norm.has_value());
+}
+
 TEST_F(Joining, UnusableNamesAreRefused) {
   for (const std::string& name : {std::string(), std::string(".a"), std::string("a b"), std::string("a/b"),
                                   std::string("\0", 1), std::string(65, 'x'), std::string(1 << 20, '\n')}) {

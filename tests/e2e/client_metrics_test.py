@@ -6,6 +6,7 @@ usage: client_metrics_test.py --bin DIR --source DIR
 """
 import argparse
 import json
+import math
 import os
 import re
 import subprocess
@@ -121,7 +122,10 @@ class ClientMetrics(MeteredFleet):
         self.assertGreater(trained, trained_before)
         self.assertEqual(value("version"), booked["version"])
         self.assertEqual(value("connected"), 1)
+        # The coordinator heard of it in quarter powers of two, with the update that is applied now.
         self.assertGreater(value("residual_norm"), 0)
+        self.assertLess(abs(math.log2(booked["residual_norm"] / value("residual_norm"))), 0.126)
+        self.assertEqual(booked["device"], f"grid:{booked['index']}")
 
     def test_a_clients_numbers_are_the_coordinators(self):
         for name in self.urls:

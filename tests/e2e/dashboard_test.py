@@ -11,6 +11,7 @@ and dashboard-dark.png, taken at the end of the run.
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -174,6 +175,8 @@ class Dashboard(unittest.TestCase):
         wait_until(lambda: len(self.points("loss")) >= points + 3, "three more points")
         wait_until(lambda: len(self.points("accuracy")) >= 1, "an accuracy")
         wait_until(lambda: [row[0] for row in self.rows("clients")] == list(CLIENTS), "the clients")
+        wait_until(lambda: all(row[9] == "cpu" and re.fullmatch(r"[0-9.]*[1-9][0-9.]*", row[10]) for row in self.rows("clients")),
+                   "where they train and their residuals' norms")
         self.assertEqual(self.script("return performance.timeOrigin"), loaded, "the page was loaded again")
         self.assertEqual(self.text("state"), "active")
 
@@ -225,6 +228,7 @@ class Dashboard(unittest.TestCase):
         client = self.fleet.api("runs/digits/clients")["clients"][0]
         self.assertEqual(self.rows("clients")[0][5], str(client["updates_applied"]))
         self.assertEqual(client["updates_applied"], 40)
+        self.assertEqual(self.rows("clients")[0][9:11], ["–", "–"])  # nobody knows of a client that is away
         kinds = [row[3] for row in self.rows("events")]
         self.assertIn("client joined", kinds)
         self.assertIn("run created", kinds)

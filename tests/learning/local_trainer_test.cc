@@ -103,6 +103,7 @@ TEST(LocalTrainerTest, SamplesAreTheShardsExamples) {
   RunConfig config = AdamRun(16);
   config.data.partition = "all";
   EXPECT_EQ(TrainerOn(SmallGlyphs(), config, {1, 7}).value()->samples(), 6000);
+  EXPECT_EQ(TrainerOn(SmallGlyphs(), config, {1, 7}).value()->device(), "cpu");
 }
 
 TEST(LocalTrainerTest, MasksMomentumOnlyWhenTheRunSaysSo) {

@@ -85,6 +85,8 @@ TEST(SessionWire, ClientMessagesComeBack) {
   EXPECT_EQ(ready.layout_hash, Id("layout"));
   EXPECT_EQ(ready.samples, most);
   EXPECT_EQ(ready.history_hash, Id("history"));
+  EXPECT_EQ(ready.device, "");
+  EXPECT_EQ(RoundTrip(Ready{0, {}, {}, 1, {}, "cuda:0 (x)"}).device, "cuda:0 (x)");
   EXPECT_EQ(RoundTrip(Ready{0, Id("model"), Id("layout")}).version, 0);
   EXPECT_FALSE(RoundTrip(Ready{absl::nullopt, {}, Id("layout")}).version.has_value());
 
@@ -92,6 +94,32 @@ TEST(SessionWire, ClientMessagesComeBack) {
   EXPECT_EQ(progress.round, 3);
   EXPECT_EQ(progress.steps_done, 99);
   RoundTrip(Leaving{});
+}
+
+// docs/PROTOCOL.md says these numbers.
+TEST(SessionWire, WhatIsSaidOnceCostsItsBytesOnce) {
+  const auto bytes = [](const FromClient& message) { return ToWire(message)[0].ByteSizeLong(); };
+  Ready ready{7, Id("model"), Id("layout"), 600};
+  const size_t silent = bytes(ready);
+  ready.device = "cpu";
+  EXPECT_EQ(bytes(ready), silent + 5);
+  Update update{1, Id("u"), 5, 0.5f, Payload(50)};
+  const size_t before = bytes(update);
+  for (const int code : {0, 1, 64, 127}) {
+    update.norm_code = code;
+    EXPECT_EQ(bytes(update), before + 2) << code;
+  }
+}
+
+TEST(SessionWire, ANormBelongsToItsOwnUpdate) {
+  ClientMessageReader reader(100);
+  Update update{1, Id("u"), 5, 0.5f, Payload(60)};
+  for (const absl::optional<int> code : {absl::make_optional(127), absl::optional<int>(), absl::make_optional(0)}) {
+    update.norm_code = code;
+    absl::optional<FromClient> heard;
+    for (const v1::ClientMessage& chunk : ToWire(FromClient(update))) heard = *reader.Feed(chunk);
+    EXPECT_EQ(std::get<Update>(*heard).norm_code, code);
+  }
 }
 
 TEST(SessionWire, IdsThatAreZeroTakeNoBytes) {

@@ -50,6 +50,7 @@ class GridTrainer : public LocalTrainer {
     return starts_ ? GridInitialWeights(layout_) : std::vector<float>();
   }
   int64_t samples() const override { return GridSamples(client_); }
+  std::string device() const override { return "grid:" + std::to_string(client_); }
   absl::StatusOr<TrainResult> Train(absl::Span<const float> weights, const LocalPlan& plan,
                                     const std::function<bool()>& keep_going, absl::Span<float> delta) override;
   // As Train, whatever the plan.

@@ -14,6 +14,8 @@ const kClientColumns = [
   {title: "Not applied", key: (c) => c.updates_not_applied, text: (c) => c.updates_not_applied, kind: "number"},
   {title: "Resets", key: (c) => c.resets, text: (c) => c.resets, kind: "number", tone: (c) => (c.resets > 0 ? "bad" : "")},
   {title: "Reliability", key: (c) => c.reliability, text: (c) => decimal(c.reliability, 2), kind: "number"},
+  {title: "Device", key: (c) => c.device ?? "", text: (c) => c.device ?? "–", kind: "name"},
+  {title: "Residual", key: (c) => c.residual_norm ?? -1, text: (c) => norm(c.residual_norm), kind: "number"},
   {title: "Up", key: (c) => c.wire_bytes_up, text: (c) => bytes(c.wire_bytes_up), kind: "number"},
   {title: "Down", key: (c) => c.wire_bytes_down, text: (c) => bytes(c.wire_bytes_down), kind: "number"},
 ];
@@ -25,6 +27,11 @@ const kEventColumns = [
   {title: "Kind", text: (e) => e.kind.replaceAll("_", " ")},
   {title: "What", text: (e) => e.detail, kind: "detail"},
 ];
+
+// Known within 9.1%, so two digits.
+function norm(value) {
+  return value === null ? "–" : String(Number(value.toPrecision(2)));
+}
 
 function element(tag, text, classes) {
   const made = document.createElement(tag);
