@@ -263,16 +263,19 @@ TEST_F(Session, SaysItsResidualsNormWhereItsCodeHasChanged) {
   ASSERT_EQ(link.Said<Update>().size(), 1);
   EXPECT_EQ(link.Said<Update>()[0].norm_code, code);
 
-  // Another connection, of another process: said again with the same update, which is then sent a second time.
-  Restart();
+  // Another connection, of this process and then of another: said again with the same update, which is then sent a
+  // second time.
   const Verdict pending = {Outcome::kPending, link.Said<Update>()[0].update_id, {}, ""};
-  ScriptedCoordinator again = Joining({});
-  again.script = {MakeWelcome(pending), Resync{0, "again"}};
-  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&again)));
-  ASSERT_EQ(again.Said<Update>().size(), 2);
-  EXPECT_EQ(again.Said<Update>()[0].norm_code, code);
-  EXPECT_FALSE(again.Said<Update>()[1].norm_code.has_value());
-  EXPECT_EQ(again.Said<Update>()[1].message, EncodedDelta(0));
+  for (const bool restarts : {false, true}) {
+    if (restarts) Restart();
+    ScriptedCoordinator again = Joining({});
+    again.script = {MakeWelcome(pending), Resync{0, "again"}};
+    EXPECT_TRUE(absl::IsUnavailable(session_->Run(&again)));
+    ASSERT_EQ(again.Said<Update>().size(), 2);
+    EXPECT_EQ(again.Said<Update>()[0].norm_code, code) << restarts;
+    EXPECT_FALSE(again.Said<Update>()[1].norm_code.has_value()) << restarts;
+    EXPECT_EQ(again.Said<Update>()[1].message, EncodedDelta(0));
+  }
 
   // The residual of two rounds is another one.
   ScriptedCoordinator third = Joining({});
