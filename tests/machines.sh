@@ -73,9 +73,15 @@ enter_control_group() {
   done
 }
 
+# The machine's first process: systemd-nspawn has another child before it, which only prepares the machine.
 find_leader() {
-  machine_leader[$1]=$(pgrep --parent "${machine_container[$1]}" | head -n 1)
-  [[ -n "${machine_leader[$1]}" ]]
+  local child
+  for child in $(pgrep --parent "${machine_container[$1]}"); do
+    grep -qE '^NSpid:.*[[:space:]]1$' "/proc/$child/status" 2>/dev/null || continue
+    machine_leader[$1]=$child
+    return 0
+  done
+  return 1
 }
 
 # entrance NAME: sets `entry`, the command before commands that run in the machine, as root, with what a root shell has
