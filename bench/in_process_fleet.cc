@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<InProcessFleet>> InProcessFleet::Create(const Run
   TERSE_ASSIGN_OR_RETURN(fleet->rule_, MakeAggregationRule(run.aggregation));
   fleet->step_.resize(fleet->weights_.size());
   fleet->refused_.resize(run.rounds.clients);
-  const TrainerFactory make_trainer = MakeTrainerFactory(data, device);
+  TERSE_ASSIGN_OR_RETURN(const TrainerFactory make_trainer, MakeTrainerFactory(data, device));
   for (int64_t i = 0; i < run.rounds.clients; ++i) {
     Client client;
     TERSE_ASSIGN_OR_RETURN(client.trainer, make_trainer(run, Shard{i, run.rounds.clients}, ""));

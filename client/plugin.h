@@ -7,7 +7,7 @@
 //
 //   terse::DaemonOptions options;
 //   if (const int code = terse::ParseDaemonOptions(argc, argv, &options); code >= 0) return code;
-//   return terse::RunDaemon(options, MakeTrainer);  // a terse::TrainerFactory
+//   return terse::RunDaemon(options, MakeTrainer);  // a terse::TrainerFactory, or a status
 //
 // The coordinator is one of the component `coordinator` (coordinator/plugin.h); deploy/examples/cpp has both.
 #ifndef TERSE_CLIENT_PLUGIN_H_

@@ -352,7 +352,8 @@ class LoadedData {
 
 }  // namespace
 
-TrainerFactory MakeTrainerFactory(const std::string& data_dir, const std::string& device) {
+absl::StatusOr<TrainerFactory> MakeTrainerFactory(const std::string& data_dir, const std::string& device) {
+  TERSE_RETURN_IF_ERROR(ChooseDevice(device).status());
   return [data_dir, device, loaded = std::make_shared<LoadedData>()](
              const RunConfig& config, const Shard& shard,
              absl::string_view module) -> absl::StatusOr<std::unique_ptr<LocalTrainer>> {

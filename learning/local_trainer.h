@@ -27,7 +27,8 @@ absl::StatusOr<std::unique_ptr<LocalTrainer>> MakeLocalTrainer(const RunConfig& 
 
 // The factory that a client hands to its engine: loads the run's data set from `data_dir` once (LoadDataset) and makes
 // trainers as above. Copies share the loaded data. Thread-safe. Also returns what LoadDataset and MakeBlueprint return.
-TrainerFactory MakeTrainerFactory(const std::string& data_dir, const std::string& device);
+// A device that MakeLocalTrainer would not take is refused here already, as there.
+absl::StatusOr<TrainerFactory> MakeTrainerFactory(const std::string& data_dir, const std::string& device);
 
 }  // namespace terse
 

@@ -21,8 +21,7 @@ absl::StatusOr<c10::Device> ChooseDevice(absl::string_view name) {
   if (!has_cuda) {
     return absl::FailedPreconditionError(
         "device 'cuda': this LibTorch sees no CUDA device; use a CUDA build of LibTorch and a working driver, or "
-        "choose "
-        "cpu or auto");
+        "choose cpu or auto");
   }
   return c10::Device(c10::kCUDA, 0);
 }

@@ -15,6 +15,7 @@
 #include "bench/paper/thin_link.h"
 #include "client/rpc/connection_loop.h"
 #include "core/log/log.h"
+#include "core/status.h"
 #include "learning/local_trainer.h"
 #include "learning/runtime.h"
 
@@ -54,7 +55,7 @@ absl::StatusOr<int> ServeVirtualClients(const WorkerOptions& options) {
   ConfigureLog({LogFormat::kHuman, {LogLevel::kWarn}});
   ConfigureThreads(options.threads);
   ConfigureMalloc();
-  const TrainerFactory make_trainer = MakeTrainerFactory(options.data, options.device);
+  TERSE_ASSIGN_OR_RETURN(const TrainerFactory make_trainer, MakeTrainerFactory(options.data, options.device));
   std::vector<absl::Status> ended(options.count);
   std::vector<std::thread> threads;
   for (int64_t i = 0; i < options.count; ++i) {

@@ -155,9 +155,14 @@ int ParseDaemonOptions(int argc, char** argv, DaemonOptions* options) {
   return -1;
 }
 
-int RunDaemon(DaemonOptions options, TrainerFactory make_trainer) {
-  if (!options.sandbox_trainer.empty()) return ServeSandbox(make_trainer);
+int RunDaemon(DaemonOptions options, absl::StatusOr<TrainerFactory> make_trainer) {
+  // Without trainers there, the daemon has none either, and says why.
+  if (!options.sandbox_trainer.empty()) return make_trainer.ok() ? ServeSandbox(*make_trainer) : kExitFailed;
   ConfigureLog(options.log);
+  if (!make_trainer.ok()) {
+    Log(LogLevel::kError, kDaemonLog, {{}, 0, options.name}, make_trainer.status().message());
+    return kExitFailed;
+  }
   std::signal(SIGINT, OnSignal);
   std::signal(SIGTERM, OnSignal);
   std::signal(SIGPIPE, SIG_IGN);
@@ -174,18 +179,17 @@ int RunDaemon(DaemonOptions options, TrainerFactory make_trainer) {
     return kExitUsage;
   }
   if (options.sandbox) {
-    absl::StatusOr<TrainerFactory> sandboxed = SetUpSandbox(options, &stop_requested);
-    if (!sandboxed.ok()) {
+    make_trainer = SetUpSandbox(options, &stop_requested);
+    if (!make_trainer.ok()) {
       Log(LogLevel::kError, kDaemonLog, {options.run, 0, options.name},
-          absl::StrCat("--sandbox: ", sandboxed.status().message()));
+          absl::StrCat("--sandbox: ", make_trainer.status().message()));
       return kExitFailed;
     }
-    make_trainer = *std::move(sandboxed);
   }
   Log(LogLevel::kDebug, kDaemonLog, {options.run, 0, options.name},
       absl::StrCat("terse-client ", kVersion, ", state in ", options.state_directory, ", coordinator ",
                    options.coordinator));
-  const absl::Status status = ServeCoordinator(options, std::move(make_trainer), &stop_requested);
+  const absl::Status status = ServeCoordinator(options, *std::move(make_trainer), &stop_requested);
   if (status.ok()) return kExitFinished;
   if (absl::IsCancelled(status)) {
     Log(LogLevel::kInfo, kDaemonLog, {options.run, 0, options.name},

@@ -2,6 +2,7 @@
 #ifndef TERSE_CLIENT_RPC_DAEMON_H_
 #define TERSE_CLIENT_RPC_DAEMON_H_
 
+#include "absl/status/statusor.h"
 #include "client/rpc/connection_loop.h"
 
 namespace terse {
@@ -17,8 +18,9 @@ inline constexpr int kExitUsage = 2;
 int ParseDaemonOptions(int argc, char** argv, DaemonOptions* options);
 
 // Serves the coordinator until the run is finished, SIGINT or SIGTERM. A disk that is full or fails for now is waited
-// for; a sync that failed ends the process, so that the next one reads what the disk holds. Returns the exit code.
-int RunDaemon(DaemonOptions options, TrainerFactory make_trainer);
+// for; a sync that failed ends the process, so that the next one reads what the disk holds. An error in place of
+// trainers is reported before anything else is done. Returns the exit code.
+int RunDaemon(DaemonOptions options, absl::StatusOr<TrainerFactory> make_trainer);
 
 }  // namespace terse
 

@@ -60,7 +60,7 @@ TEST(InProcessFleet, TheModelTakesTheAverageAndResidualsKeepTheRest) {
   const RunConfig run = DigitsRun();
   const auto blueprint = *MakeBlueprint(run.model);
   const auto codec = *MakeCodec(run.codec, blueprint->layout());
-  const auto make_trainer = MakeTrainerFactory("", "cpu");
+  const auto make_trainer = MakeTrainerFactory("", "cpu").value();
   std::vector<float> weights = blueprint->StartWeights(run.seed);
   std::vector<float> residuals[2] = {std::vector<float>(weights.size()), std::vector<float>(weights.size())};
   const std::unique_ptr<LocalTrainer> trainers[2] = {*make_trainer(run, Shard{0, 2}, ""),

@@ -2,6 +2,7 @@
 // report about it agrees.
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -244,6 +245,15 @@ TEST_F(Product, EveryLineOfAClientsLogSaysWhatItIsAbout) {
     EXPECT_THAT(RoundsOf(log, "session", "the run is over"), SizeIs(1));
     EXPECT_THAT(RoundsOf(log, "link", "connection closed"), SizeIs(1));
   }
+}
+
+TEST_F(Product, ACardThatIsNotThereIsSaidWithoutACoordinator) {
+  if (std::filesystem::exists("/dev/nvidiactl")) GTEST_SKIP() << "there is a card";
+  Process client({TERSE_BIN "/terse-client", "--coordinator", "127.0.0.1:1", "--name", "a", "--state",
+                  fleet_->directory() / "unused", "--device", "cuda"},
+                 fleet_->directory() / "no-card.log");
+  EXPECT_EQ(client.Wait(absl::Seconds(30)), absl::optional<int>(1)) << client.Output();
+  EXPECT_THAT(client.Output(), HasSubstr("this LibTorch sees no CUDA device"));
 }
 
 TEST_F(Product, UnknownComponentOfTheLogIsAUsageError) {

@@ -88,7 +88,7 @@ TEST_P(DatasetTrainingTest, TrainsAStepAndIsScored) {
   config.train.batch_size = 2;
   config.train.optimizer = {"sgd", 0.1};
   GetParam().configure(&config);
-  const auto trainer = MakeTrainerFactory(folder.path(), "cpu")(config, {0, 1}, "").value();
+  const auto trainer = MakeTrainerFactory(folder.path(), "cpu").value()(config, {0, 1}, "").value();
   const auto blueprint = MakeBlueprint(config.model).value();
   const std::vector<float> weights = blueprint->StartWeights(1);
   std::vector<float> delta(weights.size());

@@ -213,8 +213,12 @@ TEST(MakeLocalTrainerTest, CudaWorksOrIsRefusedClearly) {
   for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-3) << i;
 }
 
+TEST(TrainerFactoryTest, RefusesADeviceBeforeThereIsARun) {
+  EXPECT_EQ(MakeTrainerFactory("", "tpu").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST(TrainerFactoryTest, LoadsTheDataOfTheRun) {
-  const TrainerFactory factory = MakeTrainerFactory("", "cpu");
+  const TrainerFactory factory = MakeTrainerFactory("", "cpu").value();
   const auto trainer = factory(AdamRun(16), {3, 4}, "").value();
   EXPECT_EQ(trainer->layout().size(), 431080);
   RunConfig config = AdamRun(16);
