@@ -81,6 +81,8 @@ class PosixLock final : public DirectoryLock {
   const ScopedFd fd_;
 };
 
+std::string LockPath(const std::string& directory) { return absl::StrCat(directory, "/lock"); }
+
 std::string ParentOf(const std::string& path) {
   const size_t slash = path.find_last_of('/');
   if (slash == std::string::npos) return ".";
@@ -187,7 +189,7 @@ absl::Status PosixFileSystem::MakeDirectory(const std::string& path) {
 }
 
 absl::StatusOr<std::unique_ptr<DirectoryLock>> PosixFileSystem::Lock(const std::string& directory) {
-  TERSE_ASSIGN_OR_RETURN(ScopedFd fd, OpenFd(absl::StrCat(directory, "/lock"), O_RDWR | O_CREAT, "open"));
+  TERSE_ASSIGN_OR_RETURN(ScopedFd fd, OpenFd(LockPath(directory), O_RDWR | O_CREAT, "open"));
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return ErrnoStatus(errno, "lock", directory);
     return absl::FailedPreconditionError(
@@ -208,6 +210,16 @@ absl::StatusOr<std::unique_ptr<WritableFile>> WriteUnsynced(FileSystem& files, c
 FileSystem& PosixFiles() {
   static auto* const files = new PosixFileSystem;
   return *files;
+}
+
+absl::StatusOr<bool> IsLocked(const std::string& directory) {
+  const absl::StatusOr<ScopedFd> fd = OpenFd(LockPath(directory), O_RDONLY, "open");
+  if (absl::IsNotFound(fd.status())) return false;
+  if (!fd.ok()) return fd.status();
+  // Shared, so that two who ask do not take each other for a holder.
+  if (flock(fd->get(), LOCK_SH | LOCK_NB) == 0) return false;
+  if (errno == EWOULDBLOCK) return true;
+  return ErrnoStatus(errno, "examine the lock of", directory);
 }
 
 absl::Status WriteFilesSynced(FileSystem& files, absl::Span<const FileContents> contents) {

@@ -79,6 +79,10 @@ class FileSystem {
 // The machine's own file system. Never destroyed.
 FileSystem& PosixFiles();
 
+// Whether a process of this machine holds the lock of a directory. Writes nothing and never waits; no lock, no holder.
+// Who takes the lock at this very moment may be refused. PERMISSION_DENIED and the like when DIR/lock cannot be opened.
+absl::StatusOr<bool> IsLocked(const std::string& directory);
+
 // Writes the concatenation of `parts` and syncs the file; the directory entry is not yet durable.
 absl::Status WriteFileSynced(FileSystem& files, const std::string& path, absl::Span<const absl::string_view> parts);
 

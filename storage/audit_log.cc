@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
+#include "storage/integrity.h"
 #include "storage/schema.h"
 #include "storage/sqlite_db.h"
 
@@ -108,19 +109,33 @@ absl::StatusOr<std::unique_ptr<SqliteDb>> OpenDatabase(const std::string& path, 
   return db;
 }
 
+// Nobody needs the log to go on.
+absl::Status WithRemedy(const absl::Status& status, const std::string& path) {
+  if (!absl::IsDataLoss(status)) return status;
+  return absl::DataLossError(absl::StrCat("the audit log ", path,
+                                          " is damaged; move it and what begins with its name away, and a new one is "
+                                          "made at the next start"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(const std::string& directory, int64_t max_records,
                                                          const std::string& vfs) {
   const std::string path = absl::StrCat(directory, "/", kAuditFile);
   absl::StatusOr<std::unique_ptr<SqliteDb>> db = OpenDatabase(path, vfs);
-  if (absl::IsDataLoss(db.status())) {
-    return absl::DataLossError(absl::StrCat("the audit log ", path,
-                                            " is damaged; move it and what begins with its name away, and a new one "
-                                            "is made at the next start"));
-  }
-  if (!db.ok()) return db.status();
+  if (!db.ok()) return WithRemedy(db.status(), path);
   return std::unique_ptr<AuditLog>(new AuditLog(*std::move(db), max_records));
+}
+
+absl::Status AuditLog::Check(const std::string& directory) {
+  const std::string path = absl::StrCat(directory, "/", kAuditFile);
+  {
+    absl::StatusOr<std::unique_ptr<SqliteDb>> db = OpenDatabase(path, "");
+    const absl::Status whole = db.ok() ? CheckPages(**db) : db.status();
+    if (!whole.ok()) return WithRemedy(whole, path);
+  }
+  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<AuditLog> log, Open(directory));
+  return WithRemedy(log->Newest(kMaxRecords).status(), path);
 }
 
 AuditLog::AuditLog(std::unique_ptr<SqliteDb> db, int64_t max_records) : max_records_(max_records), db_(std::move(db)) {}

@@ -48,6 +48,10 @@ class AuditLog {
                                                         const std::string& vfs = "");
   ~AuditLog();
 
+  // Whether Open opens the log, its pages fit together and each record is what was written, with the statuses of Open.
+  // Reads all of it, and may write.
+  static absl::Status Check(const std::string& directory);
+
   // Writes one that begins now, whose end is told later, and returns its id.
   absl::StatusOr<int64_t> Begin(const AuditRecord& record) ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends one that began and returns the whole record. NOT_FOUND when it is not there or has ended.

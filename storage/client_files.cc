@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -16,15 +17,15 @@
 namespace terse {
 namespace {
 
+constexpr absl::string_view kManifest = "MANIFEST";
+constexpr absl::string_view kModel = "model";
 constexpr absl::string_view kDense = "dense";
 constexpr absl::string_view kOutbox = "outbox";
 constexpr absl::string_view kTrainer = "trainer";
 constexpr absl::string_view kHistory = "history";
 
 absl::Status Damaged(const std::string& path, absl::string_view reason) {
-  return absl::DataLossError(absl::StrCat(path, " is damaged: ", reason,
-                                          "; start over with `terse-client --state DIR --reset-state`: the client's "
-                                          "residual is then lost, which is counted, and the run goes on"));
+  return absl::DataLossError(absl::StrCat(path, " is damaged: ", reason, kClientRemedy));
 }
 
 // A file that is missing or too long is damage; one that cannot be read now may be whole.
@@ -32,6 +33,8 @@ absl::Status DamagedUnlessDenied(const std::string& path, const absl::Status& st
   if (!absl::IsNotFound(status) && !absl::IsResourceExhausted(status)) return status;
   return Damaged(path, status.message());
 }
+
+std::string PathIn(const std::string& directory, absl::string_view name) { return absl::StrCat(directory, "/", name); }
 
 std::string BlobName(absl::string_view kind, int64_t generation) { return absl::StrCat(kind, ".", generation); }
 
@@ -65,54 +68,77 @@ std::vector<float> FloatsOf(absl::string_view bytes) {
 
 }  // namespace
 
-ClientFiles::ClientFiles(std::string directory, FileSystem& files, std::unique_ptr<DirectoryLock> lock)
-    : directory_(std::move(directory)), files_(files), lock_(std::move(lock)) {}
+bool IsClientFile(absl::string_view name) {
+  return name == kManifest || name == kModel || name == kModuleFile || IsBlobName(name) ||
+         absl::EndsWith(name, kTemporarySuffix);
+}
 
-std::string ClientFiles::PathOf(absl::string_view name) const { return absl::StrCat(directory_, "/", name); }
-
-absl::StatusOr<std::string> ClientFiles::ReadBlob(absl::string_view kind, const BlobRef& blob) const {
-  if (blob.empty()) return std::string();
-  const std::string path = PathOf(BlobName(kind, blob.generation));
-  absl::StatusOr<std::string> bytes = files_.Read(path, static_cast<int64_t>(blob.size));
-  if (!bytes.ok()) return DamagedUnlessDenied(path, bytes.status());
-  if (bytes->size() != blob.size) {
-    return Damaged(path, absl::StrCat("it has ", bytes->size(), " bytes instead of ", blob.size));
+std::vector<NamedBlob> BlobsOf(const Manifest& manifest) {
+  std::vector<NamedBlob> blobs;
+  const std::pair<absl::string_view, const BlobRef&> all[] = {
+      {kDense, manifest.dense}, {kOutbox, manifest.outbox}, {kTrainer, manifest.trainer}, {kHistory, manifest.history}};
+  for (const auto& [kind, blob] : all) {
+    if (!blob.empty()) blobs.push_back({BlobName(kind, blob.generation), blob});
   }
-  if (HashBytes(*bytes) != blob.hash) return Damaged(path, "it does not match its checksum");
+  return blobs;
+}
+
+absl::StatusOr<std::string> ReadBlob(FileSystem& files, const std::string& directory, const NamedBlob& named) {
+  const std::string path = PathIn(directory, named.name);
+  absl::StatusOr<std::string> bytes = files.Read(path, static_cast<int64_t>(named.blob.size));
+  if (!bytes.ok()) return DamagedUnlessDenied(path, bytes.status());
+  if (bytes->size() != named.blob.size) {
+    return Damaged(path, absl::StrCat("it has ", bytes->size(), " bytes instead of ", named.blob.size));
+  }
+  if (HashBytes(*bytes) != named.blob.hash) return Damaged(path, "it does not match its checksum");
   return bytes;
 }
 
-absl::Status ClientFiles::Load() {
-  const std::string path = PathOf("MANIFEST");
-  TERSE_RETURN_IF_ERROR(files_.Remove(absl::StrCat(path, kTemporarySuffix)));
-  absl::StatusOr<std::string> bytes = files_.Read(path, kLongManifestBytes);
+absl::StatusOr<Manifest> ReadManifest(FileSystem& files, const std::string& directory) {
+  const std::string path = PathIn(directory, kManifest);
+  absl::StatusOr<std::string> bytes = files.Read(path, kLongManifestBytes);
   if (absl::IsNotFound(bytes.status())) {
     // Begin writes the manifest before Seal writes the first blob.
-    TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> names, files_.List(directory_));
+    TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> names, files.List(directory));
     for (const std::string& name : names) {
       if (IsBlobName(name)) return Damaged(path, absl::StrCat("it is missing, though there is a ", name));
     }
-    return absl::OkStatus();
+    return Manifest();
   }
   if (!bytes.ok()) return DamagedUnlessDenied(path, bytes.status());
   absl::StatusOr<Manifest> manifest = ParseManifest(*bytes);
   if (!manifest.ok()) return Damaged(path, manifest.status().message());
-  manifest_ = *manifest;
+  return manifest;
+}
+
+ClientFiles::ClientFiles(std::string directory, FileSystem& files, std::unique_ptr<DirectoryLock> lock)
+    : directory_(std::move(directory)), files_(files), lock_(std::move(lock)) {}
+
+std::string ClientFiles::PathOf(absl::string_view name) const { return PathIn(directory_, name); }
+
+absl::StatusOr<std::string> ClientFiles::Contents(absl::string_view kind, const BlobRef& blob) const {
+  if (blob.empty()) return std::string();
+  return ReadBlob(files_, directory_, {BlobName(kind, blob.generation), blob});
+}
+
+absl::Status ClientFiles::Load() {
+  TERSE_RETURN_IF_ERROR(files_.Remove(absl::StrCat(PathOf(kManifest), kTemporarySuffix)));
+  TERSE_ASSIGN_OR_RETURN(manifest_, ReadManifest(files_, directory_));
   return absl::OkStatus();
 }
 
 absl::StatusOr<LargeState> ClientFiles::ReadLarge() const {
   LargeState large;
   {
-    TERSE_ASSIGN_OR_RETURN(const std::string dense, ReadBlob(kDense, manifest_.dense));
+    TERSE_ASSIGN_OR_RETURN(const std::string dense, Contents(kDense, manifest_.dense));
     large.dense = FloatsOf(dense);
   }
-  TERSE_ASSIGN_OR_RETURN(large.trainer_state, ReadBlob(kTrainer, manifest_.trainer));
-  TERSE_ASSIGN_OR_RETURN(large.history, ReadBlob(kHistory, manifest_.history));
+  TERSE_ASSIGN_OR_RETURN(large.trainer_state, Contents(kTrainer, manifest_.trainer));
+  TERSE_ASSIGN_OR_RETURN(large.history, Contents(kHistory, manifest_.history));
   return large;
 }
 
-absl::StatusOr<std::string> ClientFiles::ReadOutbox() const { return ReadBlob(kOutbox, manifest_.outbox); }
+absl::StatusOr<std::string> ClientFiles::ReadOutbox() const { return Contents(kOutbox, manifest_.outbox); }
 
 absl::Status ClientFiles::WriteBlobs(const SealedBlobs& sealed, Manifest* manifest) {
   TERSE_RETURN_IF_ERROR(broken_);
@@ -140,7 +166,7 @@ absl::Status ClientFiles::Watch(const absl::Status& status) {
 }
 
 bool ClientFiles::IsUnchanged() const {
-  const absl::StatusOr<std::string> bytes = files_.Read(PathOf("MANIFEST"), kLongManifestBytes);
+  const absl::StatusOr<std::string> bytes = files_.Read(PathOf(kManifest), kLongManifestBytes);
   if (manifest_.lineage.IsZero()) return absl::IsNotFound(bytes.status());
   return bytes.ok() && *bytes == SerializeManifest(manifest_);
 }
@@ -148,7 +174,7 @@ bool ClientFiles::IsUnchanged() const {
 absl::Status ClientFiles::Replace(const Manifest& manifest) {
   TERSE_RETURN_IF_ERROR(broken_);
   const std::string bytes = SerializeManifest(manifest);
-  absl::Status status = ReplaceFile(files_, PathOf("MANIFEST"), {bytes});
+  absl::Status status = ReplaceFile(files_, PathOf(kManifest), {bytes});
   // An error after the rename, or in it: the new manifest is there, and whether it stays is not known.
   if (!status.ok() && !IsUnchanged()) status = absl::UnknownError(status.message());
   TERSE_RETURN_IF_ERROR(Watch(status));
@@ -159,10 +185,7 @@ absl::Status ClientFiles::Replace(const Manifest& manifest) {
 
 void ClientFiles::RemoveUnnamed() const {
   std::set<std::string> named;
-  if (!manifest_.dense.empty()) named.insert(BlobName(kDense, manifest_.dense.generation));
-  if (!manifest_.outbox.empty()) named.insert(BlobName(kOutbox, manifest_.outbox.generation));
-  if (!manifest_.trainer.empty()) named.insert(BlobName(kTrainer, manifest_.trainer.generation));
-  if (!manifest_.history.empty()) named.insert(BlobName(kHistory, manifest_.history.generation));
+  for (const NamedBlob& blob : BlobsOf(manifest_)) named.insert(blob.name);
   const absl::StatusOr<std::vector<std::string>> names = files_.List(directory_);
   if (!names.ok()) return;
   for (const std::string& name : *names) {
@@ -173,11 +196,11 @@ void ClientFiles::RemoveUnnamed() const {
 absl::Status ClientFiles::SaveModel(const CachedModel& model) {
   TERSE_RETURN_IF_ERROR(broken_);
   const std::string bytes = SerializeWeights(kCachedModelMagic, model.version, model.lineage, model.weights);
-  return Watch(ReplaceFile(files_, PathOf("model"), {bytes}));
+  return Watch(ReplaceFile(files_, PathOf(kModel), {bytes}));
 }
 
 absl::optional<CachedModel> ClientFiles::LoadModel() const {
-  const absl::StatusOr<std::string> bytes = files_.Read(PathOf("model"));
+  const absl::StatusOr<std::string> bytes = files_.Read(PathOf(kModel));
   if (!bytes.ok()) return absl::nullopt;
   absl::StatusOr<WeightsFile> file = ParseWeights(kCachedModelMagic, *bytes);
   if (!file.ok()) return absl::nullopt;

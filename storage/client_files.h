@@ -18,6 +18,29 @@
 
 namespace terse {
 
+// What people can do about damaged files of a client.
+inline constexpr char kClientRemedy[] =
+    "; start over with `terse-client --state DIR --reset-state`: the client's residual is then lost, which is counted, "
+    "and the run goes on";
+
+// Whether a client makes files of this name in its state directory; its lock is none of them.
+bool IsClientFile(absl::string_view name);
+
+// The manifest in the directory; one with a zero lineage when neither it nor a blob is there. DATA_LOSS with the file
+// and the remedy when it is damaged or missing; otherwise as FileSystem::Read.
+absl::StatusOr<Manifest> ReadManifest(FileSystem& files, const std::string& directory);
+
+// A file that a manifest names.
+struct NamedBlob {
+  std::string name;  // "dense.7"
+  BlobRef blob;
+};
+// Those of the manifest that are not empty.
+std::vector<NamedBlob> BlobsOf(const Manifest& manifest);
+
+// The contents of a blob, which has at most as many bytes as the manifest says. Statuses of ReadManifest.
+absl::StatusOr<std::string> ReadBlob(FileSystem& files, const std::string& directory, const NamedBlob& blob);
+
 // What is as large as the model.
 struct LargeState {
   std::vector<float> dense;
@@ -66,7 +89,7 @@ class ClientFiles {
 
  private:
   std::string PathOf(absl::string_view name) const;
-  absl::StatusOr<std::string> ReadBlob(absl::string_view kind, const BlobRef& blob) const;
+  absl::StatusOr<std::string> Contents(absl::string_view kind, const BlobRef& blob) const;
   // Whether the manifest's file is still the one that manifest() describes.
   bool IsUnchanged() const;
   // Passes on the status of a write, and remembers a failed sync.

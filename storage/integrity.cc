@@ -68,4 +68,12 @@ absl::Status CheckRows(SqliteDb& db) {
   return absl::OkStatus();
 }
 
+absl::Status CheckReferences(SqliteDb& db) {
+  Statement missing = db.Prepare("PRAGMA foreign_key_check");
+  TERSE_ASSIGN_OR_RETURN(const bool any, missing.Step());
+  if (!any) return absl::OkStatus();
+  return Damaged(db, absl::StrCat("a row of its table ", missing.GetText(0), " refers to one of ", missing.GetText(2),
+                                  " that is not there"));
+}
+
 }  // namespace terse

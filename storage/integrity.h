@@ -15,6 +15,9 @@ absl::Status CheckPages(SqliteDb& db);
 // checksum. Reads everything. Statuses as above.
 absl::Status CheckRows(SqliteDb& db);
 
+// Whether every row that a row refers to is there. Statuses as above.
+absl::Status CheckReferences(SqliteDb& db);
+
 }  // namespace terse
 
 #endif  // TERSE_STORAGE_INTEGRITY_H_

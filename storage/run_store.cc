@@ -14,6 +14,7 @@
 #include "storage/integrity.h"
 #include "storage/schema.h"
 #include "storage/sqlite_run_store.h"
+#include "storage/state_directory.h"
 
 namespace terse {
 
@@ -52,7 +53,15 @@ int64_t NowUs() { return absl::GetCurrentTimeNanos() / 1000; }
 std::string CheckpointName(int64_t version) { return absl::StrFormat("%010d.ckpt", version); }
 std::string ServerStateName(int64_t version) { return absl::StrFormat("%010d.state", version); }
 
-std::string DatabasePath(const std::string& directory) { return absl::StrCat(directory, "/run.sqlite"); }
+std::string CheckpointPath(const std::string& directory, int64_t version) {
+  return absl::StrCat(directory, "/checkpoints/", CheckpointName(version));
+}
+
+std::string ServerStatePath(const std::string& directory, int64_t version) {
+  return absl::StrCat(directory, "/checkpoints/", ServerStateName(version));
+}
+
+std::string DatabasePath(const std::string& directory) { return absl::StrCat(directory, "/", kRunFile); }
 
 }  // namespace run_store_internal
 
@@ -212,14 +221,6 @@ absl::Status SqliteRunStore::Watch(const absl::Status& status) {
     writer_->Break(status);
   }
   return status;
-}
-
-std::string SqliteRunStore::CheckpointPath(const std::string& directory, int64_t version) {
-  return absl::StrCat(directory, "/checkpoints/", run_store_internal::CheckpointName(version));
-}
-
-std::string SqliteRunStore::ServerStatePath(const std::string& directory, int64_t version) {
-  return absl::StrCat(directory, "/checkpoints/", run_store_internal::ServerStateName(version));
 }
 
 }  // namespace terse

@@ -9,6 +9,10 @@
 #include "storage/weights_file.h"
 
 namespace terse {
+
+using run_store_internal::CheckpointPath;
+using run_store_internal::ServerStatePath;
+
 namespace {
 
 // Messages deleted in one transaction: a commit never waits for more than this.
@@ -30,7 +34,53 @@ absl::Status CheckCommitted(SqliteDb& db, const Checkpoint& checkpoint) {
                                                     committed.ToHex(), ", not ", checkpoint.model_hash.ToHex()));
 }
 
+absl::Status LoadServerState(FileSystem& files, const std::string& path, const RunStore::CheckpointFile& file,
+                             Checkpoint* checkpoint) {
+  TERSE_ASSIGN_OR_RETURN(const std::string bytes, files.Read(path, file.server_state_bytes));
+  absl::StatusOr<WeightsFile> state = ParseWeights(kServerStateMagic, bytes);
+  if (!state.ok()) return Annotate(state.status(), path);
+  if (state->version != file.version || state->id != file.model_hash) {
+    return absl::DataLossError(absl::StrCat(path, " is not the state that belongs to checkpoint ", file.version));
+  }
+  checkpoint->server_state = std::move(state->weights);
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+absl::StatusOr<std::vector<RunStore::CheckpointFile>> run_store_internal::SelectCheckpoints(
+    SqliteDb& db, const std::string& directory, bool also_damaged) {
+  std::vector<RunStore::CheckpointFile> files;
+  Statement rows = db.Prepare(
+      "SELECT version, model_hash, c.bytes, COALESCE(s.bytes, 0) FROM checkpoints AS c "
+      "LEFT JOIN server_states AS s USING (version) WHERE damaged <= ? ORDER BY version DESC");
+  rows.Int(also_damaged ? 1 : 0);
+  while (true) {
+    TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
+    if (!row) return files;
+    files.push_back(
+        {rows.GetInt(0), rows.GetId(1), CheckpointPath(directory, rows.GetInt(0)), rows.GetInt(2), rows.GetInt(3)});
+  }
+}
+
+absl::StatusOr<Checkpoint> run_store_internal::LoadCheckpoint(FileSystem& files, const std::string& directory,
+                                                              const RunStore::CheckpointFile& file) {
+  TERSE_ASSIGN_OR_RETURN(const std::string bytes, files.Read(file.path, file.bytes));
+  absl::StatusOr<Checkpoint> checkpoint = ParseCheckpoint(bytes);
+  if (!checkpoint.ok()) return Annotate(checkpoint.status(), file.path);
+  if (checkpoint->version != file.version || checkpoint->model_hash != file.model_hash) {
+    return absl::DataLossError(absl::StrCat(file.path, " is not the checkpoint that the database recorded"));
+  }
+  if (file.server_state_bytes > 0) {
+    TERSE_RETURN_IF_ERROR(LoadServerState(files, ServerStatePath(directory, file.version), file, &*checkpoint));
+  }
+  return checkpoint;
+}
+
+absl::Status run_store_internal::NoWholeCheckpoint(const std::string& directory, absl::string_view reason) {
+  return absl::DataLossError(
+      absl::StrCat(directory, "/checkpoints holds no whole checkpoint: ", reason, kDatabaseRemedy));
+}
 
 std::string SerializeCheckpoint(const Checkpoint& checkpoint) {
   return SerializeWeights(kCheckpointMagic, checkpoint.version, checkpoint.model_hash, checkpoint.weights);
@@ -154,41 +204,10 @@ absl::Status SqliteRunStore::Prune(absl::string_view table, int64_t up_to) {
 absl::StatusOr<std::vector<RunStore::CheckpointFile>> SqliteRunStore::CheckpointFiles(bool also_damaged) {
   std::vector<CheckpointFile> files;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
-    Statement rows = db.Prepare(
-        "SELECT version, model_hash, c.bytes, COALESCE(s.bytes, 0) FROM checkpoints AS c "
-        "LEFT JOIN server_states AS s USING (version) WHERE damaged <= ? ORDER BY version DESC");
-    rows.Int(also_damaged ? 1 : 0);
-    while (true) {
-      TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
-      if (!row) return absl::OkStatus();
-      files.push_back(
-          {rows.GetInt(0), rows.GetId(1), CheckpointPath(directory_, rows.GetInt(0)), rows.GetInt(2), rows.GetInt(3)});
-    }
+    TERSE_ASSIGN_OR_RETURN(files, run_store_internal::SelectCheckpoints(db, directory_, also_damaged));
+    return absl::OkStatus();
   }));
   return files;
-}
-
-absl::StatusOr<Checkpoint> SqliteRunStore::LoadCheckpoint(const CheckpointFile& file) const {
-  TERSE_ASSIGN_OR_RETURN(const std::string bytes, files_.Read(file.path, file.bytes));
-  absl::StatusOr<Checkpoint> checkpoint = ParseCheckpoint(bytes);
-  if (!checkpoint.ok()) return Annotate(checkpoint.status(), file.path);
-  if (checkpoint->version != file.version || checkpoint->model_hash != file.model_hash) {
-    return absl::DataLossError(absl::StrCat(file.path, " is not the checkpoint that the database recorded"));
-  }
-  if (file.server_state_bytes > 0) TERSE_RETURN_IF_ERROR(LoadServerState(file, &*checkpoint));
-  return checkpoint;
-}
-
-absl::Status SqliteRunStore::LoadServerState(const CheckpointFile& file, Checkpoint* checkpoint) const {
-  const std::string path = ServerStatePath(directory_, file.version);
-  TERSE_ASSIGN_OR_RETURN(const std::string bytes, files_.Read(path, file.server_state_bytes));
-  absl::StatusOr<WeightsFile> state = ParseWeights(kServerStateMagic, bytes);
-  if (!state.ok()) return Annotate(state.status(), path);
-  if (state->version != file.version || state->id != file.model_hash) {
-    return absl::DataLossError(absl::StrCat(path, " is not the state that belongs to checkpoint ", file.version));
-  }
-  checkpoint->server_state = std::move(state->weights);
-  return absl::OkStatus();
 }
 
 absl::Status SqliteRunStore::MarkCheckpoint(int64_t version, bool damaged, const std::string& why) {
@@ -215,13 +234,12 @@ absl::StatusOr<Checkpoint> SqliteRunStore::NewestWholeCheckpoint() {
   TERSE_ASSIGN_OR_RETURN(const std::vector<CheckpointFile> files, CheckpointFiles(true));
   std::string reason = "none is recorded";
   for (const CheckpointFile& file : files) {
-    absl::StatusOr<Checkpoint> checkpoint = LoadCheckpoint(file);
+    absl::StatusOr<Checkpoint> checkpoint = run_store_internal::LoadCheckpoint(files_, directory_, file);
     if (!checkpoint.ok()) reason = std::string(checkpoint.status().message());
     TERSE_RETURN_IF_ERROR(MarkCheckpoint(file.version, !checkpoint.ok(), reason));
     if (checkpoint.ok()) return checkpoint;
   }
-  return absl::DataLossError(
-      absl::StrCat(directory_, "/checkpoints holds no whole checkpoint: ", reason, kDatabaseRemedy));
+  return run_store_internal::NoWholeCheckpoint(directory_, reason);
 }
 
 absl::StatusOr<RunStore::CheckpointFile> SqliteRunStore::NewestCheckpointFile() {

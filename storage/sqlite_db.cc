@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "core/fault.h"
 #include "core/file_system.h"
 #include "core/status.h"
@@ -104,6 +105,24 @@ void Checksum(sqlite3_context* context, int count, sqlite3_value** values) {
   sqlite3_result_int64(context, static_cast<int64_t>(HashBytes(bytes).low));
 }
 
+int FlagsOf(SqliteDb::Mode mode) {
+  switch (mode) {
+    case SqliteDb::Mode::kWriter:
+      return SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    case SqliteDb::Mode::kReader:
+      return SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READWRITE;
+    case SqliteDb::Mode::kObserver:
+      return SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_READONLY | SQLITE_OPEN_URI;
+  }
+  return 0;
+}
+
+// SQLite takes settings of a connection's files from a URI alone.
+std::string ObserverUri(const std::string& path) {
+  return absl::StrCat("file:", absl::StrReplaceAll(path, {{"%", "%25"}, {"?", "%3f"}, {"#", "%23"}}),
+                      "?readonly_shm=1");
+}
+
 // A null pointer would bind NULL.
 const char* DataOf(absl::string_view value) { return value.data() == nullptr ? "" : value.data(); }
 
@@ -194,8 +213,8 @@ Id128 Statement::GetId(int column) const { return Id128::FromBytes(GetBlob(colum
 
 absl::StatusOr<std::unique_ptr<SqliteDb>> SqliteDb::Open(const std::string& path, Mode mode, const std::string& vfs) {
   sqlite3* raw = nullptr;
-  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (mode == Mode::kWriter ? SQLITE_OPEN_CREATE : 0);
-  const int result = sqlite3_open_v2(path.c_str(), &raw, flags, vfs.empty() ? nullptr : vfs.c_str());
+  const std::string name = mode == Mode::kObserver ? ObserverUri(path) : path;
+  const int result = sqlite3_open_v2(name.c_str(), &raw, FlagsOf(mode), vfs.empty() ? nullptr : vfs.c_str());
   if (raw == nullptr) return absl::ResourceExhaustedError(absl::StrCat(path, ": no memory to open the database"));
   std::unique_ptr<SqliteDb> db(new SqliteDb(path, raw));
   if (result != SQLITE_OK) return db->Error(result);
@@ -211,7 +230,7 @@ absl::StatusOr<std::unique_ptr<SqliteDb>> SqliteDb::Open(const std::string& path
       db->Script("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
                  "PRAGMA foreign_keys=ON; PRAGMA secure_delete=OFF;"));
   if (Mutated(Mutant::kSyncNormal)) TERSE_RETURN_IF_ERROR(db->Script("PRAGMA synchronous=NORMAL"));
-  if (mode == Mode::kReader) TERSE_RETURN_IF_ERROR(db->Script("PRAGMA query_only=ON;"));
+  if (mode != Mode::kWriter) TERSE_RETURN_IF_ERROR(db->Script("PRAGMA query_only=ON;"));
   return db;
 }
 

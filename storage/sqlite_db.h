@@ -79,7 +79,9 @@ class Statement {
 // Not thread-safe. Statements must not outlive it, and the same SQL must not be prepared twice at a time.
 class SqliteDb {
  public:
-  enum class Mode { kWriter, kReader };
+  // kObserver reads a database that another process has open, and changes no byte of its files, the index in shared
+  // memory included.
+  enum class Mode { kWriter, kReader, kObserver };
 
   // Opens or (writer) creates the file, on the disk of the VFS named `vfs` (empty: SQLite's default), with WAL,
   // synchronous=FULL, foreign keys, a busy timeout of five seconds and the SQL function terse_checksum(value, ...).

@@ -92,9 +92,6 @@ class SqliteRunStore final : public RunStore {
     int64_t weights = 0;
     int64_t server_state = 0;
   };
-  // Paths below a state directory.
-  static std::string CheckpointPath(const std::string& directory, int64_t version);
-  static std::string ServerStatePath(const std::string& directory, int64_t version);
   // Writes the files (not the tables' rows), the one that clients download last.
   absl::StatusOr<CheckpointBytes> WriteCheckpointFiles(const std::string& directory, const Checkpoint& checkpoint)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
@@ -107,8 +104,6 @@ class SqliteRunStore final : public RunStore {
   // `table` is keyed by version.
   absl::Status Prune(absl::string_view table, int64_t up_to) ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
   absl::StatusOr<std::vector<CheckpointFile>> CheckpointFiles(bool also_damaged);
-  absl::StatusOr<Checkpoint> LoadCheckpoint(const CheckpointFile& file) const;
-  absl::Status LoadServerState(const CheckpointFile& file, Checkpoint* checkpoint) const;
   absl::Status MarkCheckpoint(int64_t version, bool damaged, const std::string& why);
 
   const std::string directory_;
@@ -151,6 +146,18 @@ std::string DatabasePath(const std::string& directory);
 // Names of a checkpoint's files, without the directory.
 std::string CheckpointName(int64_t version);
 std::string ServerStateName(int64_t version);
+// Their paths below the run's directory.
+std::string CheckpointPath(const std::string& directory, int64_t version);
+std::string ServerStatePath(const std::string& directory, int64_t version);
+// The checkpoints that are recorded, newest first, with their paths below `directory`.
+absl::StatusOr<std::vector<RunStore::CheckpointFile>> SelectCheckpoints(SqliteDb& db, const std::string& directory,
+                                                                        bool also_damaged);
+// Reads a checkpoint's files, which have at most as many bytes as are recorded. DATA_LOSS, with the file, when they are
+// not what was recorded; otherwise as FileSystem::Read.
+absl::StatusOr<Checkpoint> LoadCheckpoint(FileSystem& files, const std::string& directory,
+                                          const RunStore::CheckpointFile& file);
+// DATA_LOSS of a run of which no checkpoint can be read.
+absl::Status NoWholeCheckpoint(const std::string& directory, absl::string_view reason);
 
 }  // namespace run_store_internal
 

@@ -18,7 +18,7 @@ std::string RunDirectory(const std::string& state_directory, const std::string& 
 
 bool HoldsRun(FileSystem& files, const std::string& directory) {
   const absl::StatusOr<std::vector<std::string>> names = files.List(directory);
-  return names.ok() && std::binary_search(names->begin(), names->end(), "run.sqlite");
+  return names.ok() && std::binary_search(names->begin(), names->end(), kRunFile);
 }
 
 absl::StatusOr<std::vector<std::string>> ListRunNames(FileSystem& files, const std::string& state_directory) {

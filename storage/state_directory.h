@@ -16,6 +16,9 @@
 
 namespace terse {
 
+// The database in a run's directory.
+inline constexpr char kRunFile[] = "run.sqlite";
+
 // Ends of the names of directories in DIR/runs that are not served: a run that a restore replaced, and one that is
 // being copied.
 inline constexpr char kReplacedSuffix[] = ".before-restore";

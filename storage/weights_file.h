@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -28,6 +29,13 @@ struct WeightsFile {
 // `magic` has four bytes.
 std::string SerializeWeights(absl::string_view magic, int64_t version, const Id128& id,
                              absl::Span<const float> weights);
+
+// Bytes before the values.
+constexpr size_t kWeightsHeaderBytes = 4 + 4 + 8 + 16 + 8;
+
+// DATA_LOSS, with the reason, unless `header`, the first bytes of a file, announces a file of that kind with
+// `file_bytes` bytes.
+absl::Status CheckWeightsHeader(absl::string_view magic, absl::string_view header, uint64_t file_bytes);
 
 // DATA_LOSS, with the reason, unless the bytes are a whole file of that kind. Memory is bounded by their length.
 absl::StatusOr<WeightsFile> ParseWeights(absl::string_view magic, absl::string_view bytes);

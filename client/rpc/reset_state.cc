@@ -3,22 +3,11 @@
 #include <memory>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
-#include "storage/module_file.h"
+#include "storage/client_files.h"
 
 namespace terse {
-namespace {
-
-// The names of storage/client_state.h, but for the lock.
-bool IsClientFile(const std::string& name) {
-  return name == "MANIFEST" || name == "model" || name == kModuleFile || absl::StartsWith(name, "dense.") ||
-         absl::StartsWith(name, "outbox.") || absl::StartsWith(name, "trainer.") ||
-         absl::EndsWith(name, kTemporarySuffix);
-}
-
-}  // namespace
 
 absl::StatusOr<RemovedState> RemoveClientState(FileSystem& files, const std::string& directory) {
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<DirectoryLock> lock, files.Lock(directory));

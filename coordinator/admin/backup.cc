@@ -166,18 +166,6 @@ absl::StatusOr<StateLock> LockState(const std::string& directory) {
   return state;
 }
 
-// The coordinator would not serve a run without its model.
-absl::Status CheckModule(const std::string& backup, const RunRecord& run) {
-  v1::RunConfig config;
-  if (!config.ParseFromString(run.config)) {
-    return absl::DataLossError(absl::StrCat(backup, " holds a run whose configuration cannot be read; take another"));
-  }
-  ModelSpec model;
-  model.name = config.model().name();
-  model.hash = config.model().hash();
-  return ReadModule(PosixFiles(), backup, model).status();
-}
-
 // Reads the copied run's own name and version.
 absl::Status Describe(const std::string& backup, const std::string& copy, RestoreResult* result) {
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<RunStore> store, RunStore::Open(copy));
@@ -207,6 +195,18 @@ absl::Status MakeRoom(const RestoreRequest& request, RestoreResult* result) {
 }
 
 }  // namespace
+
+absl::Status CheckModule(const std::string& directory, const RunRecord& run) {
+  v1::RunConfig config;
+  if (!config.ParseFromString(run.config)) {
+    return absl::DataLossError(
+        absl::StrCat(directory, " holds a run whose configuration cannot be read; restore another backup"));
+  }
+  ModelSpec model;
+  model.name = config.model().name();
+  model.hash = config.model().hash();
+  return ReadModule(PosixFiles(), directory, model).status();
+}
 
 absl::StatusOr<BackupResult> SaveBackup(AdminClient& client, const std::string& directory) {
   const std::string target = Absolute(directory);

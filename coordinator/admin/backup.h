@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "coordinator/admin/admin_client.h"
+#include "storage/run_store.h"
 
 namespace terse {
 
@@ -39,6 +41,10 @@ struct RestoreResult {
 // NOT_FOUND when `backup` holds no run, or not its TorchScript file; DATA_LOSS when it is damaged; those of the file
 // system. Nothing has changed after an error.
 absl::StatusOr<RestoreResult> RestoreBackup(const RestoreRequest& request);
+
+// Whether a run's directory has the TorchScript file that its configuration names, where it names one: no coordinator
+// serves it otherwise. NOT_FOUND, DATA_LOSS; those of the file system.
+absl::Status CheckModule(const std::string& directory, const RunRecord& run);
 
 }  // namespace terse
 

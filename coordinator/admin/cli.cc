@@ -195,8 +195,13 @@ void AddHelpers(CLI::App& app, Invocation* invocation) {
   CommandOptions& options = invocation->options;
   CLI::App* doctor =
       AddLocal(app, "doctor", "Check what may keep the fleet from working, and say what to do", Diagnose, invocation);
-  doctor->add_option("--pki", options.authority_directory,
-                     "The authority's folder: does the coordinator have its newest revocation list?");
+  CLI::Option* pki =
+      doctor->add_option("--pki", options.authority_directory,
+                         "The authority's folder: does the coordinator have its newest revocation list?");
+  doctor
+      ->add_option("--state", options.state_directory,
+                   "Look at this state directory, a coordinator's or a client's, and ask no coordinator")
+      ->excludes(pki);
   CLI::App* completion = app.add_subcommand("completion", "Completion of this command line, for a shell to source");
   completion->callback([=] { invocation->of_itself = PrintCompletion; });
   completion->add_option("SHELL", options.shell, "bash or zsh")

@@ -74,7 +74,7 @@ struct CommandOptions {
   std::string set_aside, readmit;  // clients: whom
   double set_aside_seconds = 600;
   std::string backup;           // restore: a directory that `backup` wrote
-  std::string state_directory;  // restore: the coordinator's
+  std::string state_directory;  // restore: the coordinator's; doctor: anybody's
   bool force = false;           // restore, run delete
   PkiOptions pki;
   std::string authority_directory;  // doctor: the authority's, when it is on this machine

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "coordinator/admin/doctor_state.h"
 #include "coordinator/admin/print.h"
 #include "coordinator/admin/text_table.h"
 #include "core/status.h"
@@ -54,34 +55,6 @@ Finding CheckKeyMode(const std::string& directory) {
   if ((mode & 077) == 0) return {"key", Health::kOk, detail, ""};
   return {"key", Health::kFailure, detail,
           absl::StrCat("others can read it: chmod 600 ", path, "; if they may have, make a new key (pki issue)")};
-}
-
-// What this machine shows to the others.
-void ExamineTls(const std::string& directory, std::vector<Finding>* findings) {
-  const std::vector<Role> any = {Role::kCoordinator, Role::kClient, Role::kObserver, Role::kOperator};
-  const absl::StatusOr<TlsDirectory> files = ReadTlsDirectory(directory, any);
-  if (!files.ok()) {
-    findings->push_back(Failed("TLS folder", files.status(), "docs/SECURITY.md, \"Commands\""));
-    return;
-  }
-  const CertificateFacts& facts = files->certificate;
-  findings->push_back({"TLS folder", Health::kOk,
-                       absl::StrCat(directory, ": ", RoleName(facts.identity.role), " ", facts.identity.name), ""});
-  findings->push_back(CheckKeyMode(directory));
-  const absl::Time now = absl::Now();
-  if (facts.not_before > now) {
-    findings->push_back({"certificate", Health::kFailure, absl::StrCat("it begins only at ", DayText(facts.not_before)),
-                         "set this machine's clock"});
-    return;
-  }
-  findings->push_back(CheckEnd("certificate", facts.not_after, now,
-                               absl::StrCat("renew it: tersectl pki issue ", RoleName(facts.identity.role), " ",
-                                            facts.identity.name, " --renew --out ", directory)));
-  // The authority's own time, which only the whole check knows.
-  const absl::Status whole = OpenTlsDirectory(directory, any, now).status();
-  if (!whole.ok() && facts.not_after > now) {
-    findings->push_back(Failed("authority", whole, "make a new authority (docs/SECURITY.md)"));
-  }
 }
 
 void ExamineRuns(const v1::RunsReply& reply, std::vector<Finding>* findings) {
@@ -147,6 +120,33 @@ void Print(const std::vector<Finding>& findings, bool json, const Terminal& term
 }
 
 }  // namespace
+
+void ExamineTls(const std::string& directory, std::vector<Finding>* findings) {
+  const std::vector<Role> any = {Role::kCoordinator, Role::kClient, Role::kObserver, Role::kOperator};
+  const absl::StatusOr<TlsDirectory> files = ReadTlsDirectory(directory, any);
+  if (!files.ok()) {
+    findings->push_back(Failed("TLS folder", files.status(), "docs/SECURITY.md, \"Commands\""));
+    return;
+  }
+  const CertificateFacts& facts = files->certificate;
+  findings->push_back({"TLS folder", Health::kOk,
+                       absl::StrCat(directory, ": ", RoleName(facts.identity.role), " ", facts.identity.name), ""});
+  findings->push_back(CheckKeyMode(directory));
+  const absl::Time now = absl::Now();
+  if (facts.not_before > now) {
+    findings->push_back({"certificate", Health::kFailure, absl::StrCat("it begins only at ", DayText(facts.not_before)),
+                         "set this machine's clock"});
+    return;
+  }
+  findings->push_back(CheckEnd("certificate", facts.not_after, now,
+                               absl::StrCat("renew it: tersectl pki issue ", RoleName(facts.identity.role), " ",
+                                            facts.identity.name, " --renew --out ", directory)));
+  // The authority's own time, which only the whole check knows.
+  const absl::Status whole = OpenTlsDirectory(directory, any, now).status();
+  if (!whole.ok() && facts.not_after > now) {
+    findings->push_back(Failed("authority", whole, "make a new authority (docs/SECURITY.md)"));
+  }
+}
 
 Finding CheckVersion(const v1::Coordinator& coordinator) {
   const std::string& theirs = coordinator.program_version();
@@ -221,7 +221,11 @@ Finding CheckRevocations(const v1::Coordinator& coordinator, absl::Time issued) 
 absl::Status Diagnose(const CommandOptions& options, const Terminal& terminal) {
   std::vector<Finding> findings;
   if (const std::string& tls = options.coordinator.transport.tls_directory; !tls.empty()) ExamineTls(tls, &findings);
-  ExamineCoordinator(options, &findings);
+  if (!options.state_directory.empty()) {
+    for (Finding& finding : ExamineState(options.state_directory, terminal)) findings.push_back(std::move(finding));
+  } else {
+    ExamineCoordinator(options, &findings);
+  }
   Print(findings, options.json, terminal);
   const auto failed = std::count_if(findings.begin(), findings.end(),
                                     [](const Finding& finding) { return finding.health == Health::kFailure; });

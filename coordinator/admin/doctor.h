@@ -34,8 +34,12 @@ Finding CheckEnd(const std::string& check, absl::Time end, absl::Time now, const
 // Whether the coordinator has the authority's newest list.
 Finding CheckRevocations(const v1::Coordinator& coordinator, absl::Time issued);
 
-// Looks at the coordinator at `options.coordinator`, at this machine's TLS folder and, where they are named, at the
-// authority's folder. Prints a line for each check, or with --json a list; FAILED_PRECONDITION when one failed.
+// The TLS folder and what is in it: its certificate, the authority's, and whether others can read the key.
+void ExamineTls(const std::string& directory, std::vector<Finding>* findings);
+
+// With `options.state_directory`, looks at that directory and asks nobody (doctor_state.h). Otherwise at the
+// coordinator at `options.coordinator` and, where it is named, at the authority's folder. Both times at the TLS folder
+// that is named. Prints a line for each check, or with --json a list; FAILED_PRECONDITION when one failed.
 absl::Status Diagnose(const CommandOptions& options, const Terminal& terminal);
 
 }  // namespace terse

@@ -15,6 +15,13 @@ target_compile_definitions(terse_admin_test PRIVATE TERSE_RUNS_DIR="${CMAKE_SOUR
   TERSE_GOLDEN_DIR="${CMAKE_CURRENT_SOURCE_DIR}/../golden" TERSE_TERSECTL="$<TARGET_FILE:tersectl>")
 add_dependencies(terse_admin_test tersectl)
 
+# With the helpers of the tests of storage/, which share a name with those above.
+terse_test(terse_doctor_test SRCS "${CMAKE_CURRENT_LIST_DIR}/admin_doctor_state_test.cc" DEPS terse_admin
+           LINK SQLite::SQLite3)
+target_compile_definitions(terse_doctor_test PRIVATE
+  TERSE_GOLDEN_DIR="${CMAKE_CURRENT_SOURCE_DIR}/../golden" TERSE_TERSECTL="$<TARGET_FILE:tersectl>")
+add_dependencies(terse_doctor_test tersectl)
+
 terse_test(terse_coordinator_rpc_test
   SRCS "${CMAKE_CURRENT_LIST_DIR}/acceptor_test.cc" "${CMAKE_CURRENT_LIST_DIR}/run_registry_test.cc"
   DEPS terse_coordinator_rpc terse_testing)

@@ -85,6 +85,8 @@ TEST(ClientErrors, ResetStateRemovesADamagedDirectoryAndSaysWhatIsLost) {
   int code = -1;
   RunCommand({"/bin/mkdir", directory / "a"}, &code);
   WriteText(directory / "a/MANIFEST", "this is no manifest");
+  for (const char* name : {"dense.7", "history.7", "outbox.7", "trainer.7"})
+    WriteText(directory / "a" + "/" + name, "x");
   WriteText(directory / "a/module.pt", "model");
   WriteText(directory / "a/notes.txt", "of the user");
   Process client({TERSE_BIN "/terse-client", "--coordinator", "127.0.0.1:1", "--name", "a", "--state", directory / "a",
@@ -92,8 +94,10 @@ TEST(ClientErrors, ResetStateRemovesADamagedDirectoryAndSaysWhatIsLost) {
                  directory / "log");
   EXPECT_TRUE(WaitUntil([&] { return absl::StrContains(client.Output(), "trying again in"); }, absl::Seconds(60)))
       << client.Output();
-  EXPECT_THAT(client.Output(), HasSubstr("removed 2 files, 24 bytes"));
-  EXPECT_THAT(client.Output(), HasSubstr("MANIFEST, module.pt; the residual that they held is lost"));
+  EXPECT_THAT(client.Output(), HasSubstr("removed 6 files, 28 bytes"));
+  EXPECT_THAT(
+      client.Output(),
+      HasSubstr("MANIFEST, dense.7, history.7, module.pt, outbox.7, trainer.7; the residual that they held is lost"));
   RunCommand({"/bin/cat", directory / "a/notes.txt"}, &code);
   EXPECT_EQ(code, 0) << "only the client's own files go";
 }
