@@ -15,9 +15,15 @@ source "$root/deploy/lib.sh"
 source "$root/tests/checks.sh"
 # shellcheck source=tests/machines.sh
 source "$root/tests/machines.sh"
+# shellcheck source=tests/docs/steps.sh
+source "$root/tests/docs/steps.sh"
 
 # Those that say on which machines their commands run (tests/docs/blocks.py tells how).
-readonly DOCUMENTS=(docs/tutorials/operator.md docs/tutorials/researcher.md docs/INSTALL.md)
+readonly DOCUMENTS=(docs/tutorials/operator.md docs/tutorials/researcher.md docs/tutorials/developer.md docs/INSTALL.md
+  docs/LOGS.md docs/SECURITY.md)
+# What developer.md has installed: everything that builds, and the fuzzers' compiler.
+readonly DEVELOPER_PACKAGES=("${TERSE_BUILD_PACKAGES[@]}" clang-14 libclang-rt-14-dev libcpp-httplib-dev python3)
+readonly READER_PACKAGES=(adduser curl openssl jq)
 
 usage() {
   cat <<USAGE
@@ -29,8 +35,9 @@ commands and what it took, and \`passed\` at the end. Needs root. The documents:
 
   --packages DIR  packages to use instead of making them (deploy/package.sh)
   --mirror URL    Debian mirror (default: http://deb.debian.org/debian)
-  --base DIR      a system to use instead of making one: a bare Debian 12 with systemd, dbus, curl, openssl and what
-                  \`deploy/packages.sh runtime --print\` lists; it is not changed
+  --base DIR      a system to use instead of making one: a bare Debian 12 with systemd, dbus, ${READER_PACKAGES[*]} and
+                  what \`deploy/packages.sh runtime --print\` lists, for the developer's tutorial also what \`build\`
+                  does, and ${DEVELOPER_PACKAGES[*]: -4}; it is not changed
 USAGE
 }
 
@@ -69,7 +76,7 @@ make_base() {
   [[ -z "$given" ]] || return 0
   printf 'deb %s bookworm main\n' "$mirror" >"$base/etc/apt/sources.list"
   chroot "$base" sh -c "apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -y -qq -o Dpkg::Use-Pty=0 install \
-    --no-install-recommends ${TERSE_RUNTIME_PACKAGES[*]} adduser curl openssl" >"$work/apt.log" 2>&1 ||
+    --no-install-recommends ${TERSE_RUNTIME_PACKAGES[*]} ${DEVELOPER_PACKAGES[*]} ${READER_PACKAGES[*]}" >"$work/apt.log" 2>&1 ||
     fail "apt-get failed, as above; check --mirror" "$work/apt.log"
 }
 
@@ -79,51 +86,9 @@ place() {
   printf '%s/root%s' "$work/${1%%:*}" "${path/#\~//root}"
 }
 
-# run_block STEP: where and how long.
-run_block() {
-  local machine shows log=$work/block.log begin=$SECONDS
-  machine=$(<"$1/machine") shows=$(<"$1/shows") where="$document:$(<"$1/line") on $machine"
-  cp "$1/text" "$(place "$machine:/run-block")"
-  if [[ -s "$1/until" ]]; then
-    run_until "$machine" "$(<"$1/until")" "$log"
-  else
-    within "$machine" timeout "$PATIENCE" bash -euo pipefail -c 'cd; source /run-block' >"$log" 2>&1 ||
-      fail "$where ended with $?: $(<"$1/text")" "$log"
-  fi
-  [[ -z "$shows" ]] || grep -qF -- "$shows" "$log" || fail "$where did not show '$shows'" "$log"
-  say "ok: $where, $((SECONDS - begin)) s"
-  sed 's/^/    /' "$log"
-}
-
-# run_until MACHINE TEXT LOG: interrupted, as with Ctrl-C, once TEXT is in LOG.
-run_until() {
-  local session deadline=$((SECONDS + PATIENCE))
-  entrance "$1"
-  # The shell's background jobs ignore Ctrl-C otherwise.
-  setsid env --default-signal=INT "${entry[@]}" bash -euo pipefail -c 'cd; source /run-block' >"$3" 2>&1 &
-  session=$!
-  until grep -qF -- "$2" "$3"; do
-    kill -0 "$session" 2>/dev/null || fail "$where ended before it showed '$2'" "$3"
-    [[ $SECONDS -lt $deadline ]] || fail "$where did not show '$2' in $PATIENCE s" "$3"
-    sleep 0.2
-  done
-  pkill -INT --session "$session" || true
-  wait "$session" || true
-}
-
-bring() {
-  local from to
-  { read -r from && read -r to; } <"$1/text"
-  cp -r --no-target-directory "$(place "$from")" "$(place "$to")" ||
-    fail "$document:$(<"$1/line"): could not bring $from to $to"
-  say "brought $from to $to"
-}
-
 run_document() {
-  local steps=$work/steps machine step begin=$SECONDS
-  document=$1
-  rm -rf "$steps"
-  python3 "$root/tests/docs/blocks.py" --steps "$steps" "$root/$document" || fail "$document is not one that can be run"
+  local machine begin=$SECONDS
+  read_steps "$1"
   mapfile -t machines <"$steps/machines"
   machines_network "${machines[@]}"
   for machine in "${machines[@]}"; do
@@ -132,16 +97,10 @@ run_document() {
     machine_boot "$machine"
   done
   step "the commands"
-  for step in "$steps"/[0-9]*; do
-    case "$(<"$step/kind")" in
-      run) run_block "$step" ;;
-      bring) bring "$step" ;;
-      skip) say "not run: $document:$(<"$step/line"), $(<"$step/text")" ;;
-    esac
-  done
+  run_steps
   step "shutdown"
   machines_shutdown
-  say "$document: $((SECONDS - begin)) s"
+  say "$1: $((SECONDS - begin)) s"
 }
 
 finish() {

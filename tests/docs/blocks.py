@@ -7,14 +7,18 @@ A document says it in comments of its own, which nobody sees who reads it render
 
 and above every block of shell commands one of
 
-    <!-- run: [on=NAME[,NAME...]] [shows=TEXT] [until=TEXT] -->
+    <!-- run: [on=NAME[,NAME...]] [shows=TEXT] [until=TEXT | stays=TEXT] [seconds=N] -->
     <!-- not run: REASON -->
 
-`on` is the machine; several run it one after the other. The block must end with 0 and, with `shows`, print TEXT. With
-`until` it goes on by itself: it is interrupted once it has printed TEXT. Commands that stand in the comment itself, on
-the lines below `run:`, are run and not shown. What a reader carries from one machine to another by hand is
+`on` is the machine; several run it one after the other. The block must end with 0 within `seconds` (300) and, with
+`shows`, print TEXT. With `until` it goes on by itself: it is interrupted once it has printed TEXT, or with `stays` left
+running. Commands that stand in the comment itself, on the lines below `run:`, are run and not shown. A machine called
+`tree` is none: it is the tree as it was built (tests/docs/tree.sh). tests/docs.sh boots the others. What a reader
+carries from one machine to another by hand is
 
     <!-- bring: from=NAME:PATH to=NAME:PATH -->
+
+where `source` in place of the first NAME is a clone of the tree that the document is in.
 """
 
 import argparse
@@ -25,11 +29,15 @@ import shlex
 import sys
 
 # `kind` is run, bring or skip; `line` counts from 1.
-Step = collections.namedtuple("Step", "kind line machine text shows until")
+Step = collections.namedtuple("Step", "kind line machine text shows until stays seconds", defaults=("", "", "", 0))
 
-KEYS = {"run": {"on", "shows", "until"}, "bring": {"from", "to"}}
+KEYS = {"run": {"on", "shows", "until", "stays", "seconds"}, "bring": {"from", "to"}}
+PATIENCE = 300  # seconds for a block
+SOURCE = "source"
+TREE = "tree"
 DIRECTIVE = re.compile(r"<!-- *(machines|run|not run|bring): *([^\n]*?) *(?:\n(.*?))? *-->\s*$", re.DOTALL)
 FENCE = re.compile(r"^( *)```(\w*)")
+SHELLS = ("sh", "bash", "shell", "console")
 
 
 class DocumentError(Exception):
@@ -60,7 +68,7 @@ def tokens(lines):
                 end += 1
             if end == len(lines):
                 raise DocumentError(f"{start}: this block has no end")
-            if fence.group(2) in ("sh", "bash", "console"):
+            if fence.group(2) in SHELLS:
                 indent = len(fence.group(1))
                 yield start, "block", "\n".join(one[indent:] for one in lines[number + 1:end]) + "\n"
             number = end
@@ -123,21 +131,29 @@ class Reader:
         _, kind, rest = self.pending
         self.pending = None
         if kind == "not run":
-            self.steps.append(Step("skip", line, "", rest, "", ""))
+            self.steps.append(Step("skip", line, "", rest))
         else:
             self._run(line, rest, body)
 
     def _run(self, line, values, commands):
+        seconds = values.get("seconds", str(PATIENCE))
+        if not re.fullmatch("[1-9][0-9]*", seconds):
+            raise DocumentError(f"{line}: 'seconds={seconds}' is not a positive number")
+        if "until" in values and "stays" in values:
+            raise DocumentError(f"{line}: 'until' ends it and 'stays' does not: one of them")
         for machine in values.get("on", self.machines[0] if self.machines else "").split(","):
             self._known(line, machine)
-            self.steps.append(Step("run", line, machine, commands, values.get("shows", ""), values.get("until", "")))
+            self.steps.append(Step("run", line, machine, commands, values.get("shows", ""), values.get("until", ""),
+                                   values.get("stays", ""), int(seconds)))
 
     def _bring(self, line, values):
         if len(values) != 2:
             raise DocumentError(f"{line}: 'bring' needs from= and to=")
-        for place in values.values():
-            self._known(line, place.partition(":")[0])
-        self.steps.append(Step("bring", line, "", f"{values['from']}\n{values['to']}\n", "", ""))
+        for key, place in values.items():
+            machine = place.partition(":")[0]
+            if key != "from" or machine != SOURCE:
+                self._known(line, machine)
+        self.steps.append(Step("bring", line, "", f"{values['from']}\n{values['to']}\n"))
 
     def _known(self, line, machine):
         if machine not in self.machines:
@@ -145,11 +161,18 @@ class Reader:
             raise DocumentError(f"{line}: no machine '{machine}'; the document has: {names}")
 
 
-def write(reader, folder):
-    """The steps as files, which tests/docs.sh reads: FOLDER/machines, and FOLDER/NNN/KEY for every key of a step."""
+def where(step):
+    """The machine of a step that is run, or the one to which something is brought."""
+    return step.machine or step.text.splitlines()[1].partition(":")[0]
+
+
+def write(reader, folder, tree=False):
+    """The steps in the tree, or those on machines, as files for tests/docs/steps.sh: FOLDER/NNN/KEY for every key of a
+    step, and FOLDER/machines."""
     folder.mkdir(parents=True)
-    (folder / "machines").write_text("".join(name + "\n" for name in reader.machines))
-    for number, step in enumerate(reader.steps):
+    (folder / "machines").write_text("".join(name + "\n" for name in reader.machines if name != TREE))
+    steps = [step for step in reader.steps if step.kind == "skip" or (where(step) == TREE) == tree]
+    for number, step in enumerate(steps):
         place = folder / f"{number:03}"
         place.mkdir()
         for key, value in step._asdict().items():
@@ -160,6 +183,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("documents", nargs="+", type=pathlib.Path, metavar="DOCUMENT")
     parser.add_argument("--steps", type=pathlib.Path, metavar="DIR", help="write the steps of the one document there")
+    parser.add_argument("--tree", action="store_true", help="those in the tree, not those on machines")
     arguments = parser.parse_args()
     if arguments.steps and len(arguments.documents) != 1:
         parser.error("--steps takes one document")
@@ -172,7 +196,7 @@ def main():
             failed = True
             continue
         if arguments.steps:
-            write(reader, arguments.steps)
+            write(reader, arguments.steps, arguments.tree)
         else:
             count = collections.Counter(step.kind for step in reader.steps)
             print(f"{document}: {count['run']} run, {count['skip']} not run")
