@@ -25,15 +25,11 @@ inline void SleepUnlessStopped(absl::Duration wait, const std::atomic<bool>& sto
 class Backoff {
  public:
   Backoff(absl::Duration first, uint64_t seed) : first_(first), random_(seed) {}
-  // After an attempt that was of use for `lasted`: begins anew, unless that was shorter than the wait before it. What
-  // breaks at once, again and again, is tried ever less often.
-  void OnServed(absl::Duration lasted) {
-    if (lasted >= wait_) base_ = first_;
-  }
+  void Reset() { base_ = first_; }
   absl::Duration Next() {
-    wait_ = base_ * random_.Uniform(0.5, 1.0);
+    const absl::Duration wait = base_ * random_.Uniform(0.5, 1.0);
     base_ = std::min(base_ * 2, kMost);
-    return wait_;
+    return wait;
   }
 
  private:
@@ -42,7 +38,6 @@ class Backoff {
   const absl::Duration first_;
   Random random_;
   absl::Duration base_ = first_;
-  absl::Duration wait_ = absl::ZeroDuration();  // the newest
 };
 
 }  // namespace terse

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "client/log_components.h"
 #include "client/rpc/backoff.h"
 #include "client/rpc/grpc_link.h"
@@ -94,19 +93,18 @@ class Workplace {
   std::unique_ptr<ClientSession> session_;
 };
 
-// One connection, from check-in to its end. Tells `backoff` when it was of use.
+// One connection, from check-in to its end.
 absl::Status ServeOnce(const DaemonOptions& options, const std::atomic<bool>* stop, ClientSession* session,
-                       ClientMetrics* metrics, Backoff* backoff) {
+                       ClientMetrics* metrics, bool* connected) {
   TERSE_ASSIGN_OR_RETURN(
       std::unique_ptr<GrpcLink> link,
       GrpcLink::Connect({options.coordinator, options.transport, options.keepalive_seconds}, kConnectTimeout, stop));
+  *connected = true;
   metrics->OnConnected([&link] { return link->Wire(); });
   Log(LogLevel::kDebug, kLinkLog, {session->run(), 0, options.name},
       absl::StrCat("connected to ", options.coordinator, options.transport.tls_directory.empty() ? "" : " over TLS"));
   const std::unique_ptr<CoordinatorLink> between = options.through ? options.through(link.get()) : nullptr;
-  const absl::Time begin = absl::Now();
   const absl::Status status = session->Run(between != nullptr ? between.get() : link.get());
-  if (session->joined()) backoff->OnServed(absl::Now() - begin);
   if (status.ok() || absl::IsCancelled(status)) link->Close();
   metrics->OnDisconnected();
   const WireBytes wire = link->Wire();
@@ -121,11 +119,13 @@ absl::Status Serve(const DaemonOptions& options, const std::atomic<bool>* stop, 
   const Id128 seed = Id128::Random();
   Backoff backoff(absl::Seconds(options.first_backoff_seconds), seed.low);
   while (!stop->load()) {
+    bool connected = false;
     absl::Status status = workplace->Open();
     const bool is_open = status.ok();
-    if (is_open) status = ServeOnce(options, stop, workplace->session(), metrics, &backoff);
+    if (is_open) status = ServeOnce(options, stop, workplace->session(), metrics, &connected);
     // A connection that is gone is UNAVAILABLE; a session turns all trouble with its disk into RESOURCE_EXHAUSTED.
     if (!IsDiskTrouble(status)) return status;
+    if (connected) backoff.Reset();
     const absl::Duration wait = backoff.Next();
     Log(LogLevel::kWarn, kLinkLog, {is_open ? workplace->session()->run() : options.run, 0, options.name},
         absl::StrFormat("%s; trying again in %.1f s", status.message(), absl::ToDoubleSeconds(wait)));
