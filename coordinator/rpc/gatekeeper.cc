@@ -35,7 +35,8 @@ class BookedCall : public grpc::experimental::Interceptor {
  private:
   void Book() {
     const absl::StatusOr<absl::optional<CertificateFacts>> peer = PeerCertificate(*call_->auth_context());
-    if (peer.ok() && peer->has_value()) gatekeeper_->Book(call_, method_, **peer);
+    if (!peer.ok() || !peer->has_value()) return;
+    if (!gatekeeper_->Book(call_, method_, **peer).ok()) call_->TryCancel();
   }
 
   const std::shared_ptr<Gatekeeper> gatekeeper_;
@@ -124,16 +125,13 @@ absl::Status Gatekeeper::CheckValid(const CertificateFacts& peer) const {
   return absl::OkStatus();
 }
 
-void Gatekeeper::Book(grpc::ServerContextBase* call, const std::string& method, const CertificateFacts& peer) {
-  {
-    absl::MutexLock lock(&mutex_);
-    if (CheckValid(peer).ok()) {
-      if (peer.identity.role == Role::kClient) budgets_.Opened(peer.identity.name);
-      open_calls_[call] = {method, peer};
-      return;
-    }
-  }
-  call->TryCancel();
+absl::Status Gatekeeper::Book(grpc::ServerContextBase* call, const std::string& method, const CertificateFacts& peer) {
+  absl::MutexLock lock(&mutex_);
+  absl::Status status = CheckValid(peer);
+  if (!status.ok()) return Refuse(&peer, method, std::move(status));
+  if (peer.identity.role == Role::kClient) budgets_.Opened(peer.identity.name);
+  open_calls_[call] = {method, peer};
+  return status;
 }
 
 void Gatekeeper::Strike(grpc::ServerContextBase* call) {

@@ -52,9 +52,9 @@ class Gatekeeper {
   // is used up.
   absl::Status Check(absl::string_view certificate_pem, absl::string_view method);
 
-  // Keeps an eye on a call until it is struck out, after which it is not touched again; cancels it at once if its
-  // certificate is not valid any more.
-  void Book(grpc::ServerContextBase* call, const std::string& method, const CertificateFacts& peer)
+  // Keeps an eye on a call until it is struck out, after which it is not touched again. UNAUTHENTICATED or
+  // PERMISSION_DENIED when its certificate has ceased to be valid since Check: whoever asked must end the call.
+  absl::Status Book(grpc::ServerContextBase* call, const std::string& method, const CertificateFacts& peer)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Strike(grpc::ServerContextBase* call) ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -1,4 +1,4 @@
-// Which addresses are local, and revocation lists that a gatekeeper does not take.
+// Which addresses are local, revocation lists that a gatekeeper does not take, and one that comes while a call begins.
 #include "coordinator/rpc/gatekeeper.h"
 
 #include <gtest/gtest.h>
@@ -6,7 +6,9 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "security/transport.h"
 #include "tests/coordinator/tersectl.h"
@@ -92,6 +94,29 @@ TEST_F(GatekeeperTest, AnOlderListReadmitsNobody) {
   absl::SleepFor(absl::Milliseconds(1500));
   EXPECT_EQ(Check(**gatekeeper, second).code(), absl::StatusCode::kPermissionDenied);
   EXPECT_EQ(Check(**gatekeeper, first).code(), absl::StatusCode::kPermissionDenied);
+}
+
+// Between the two the call is with gRPC; a revocation that comes then ends it, and is in the audit log.
+TEST_F(GatekeeperTest, ACallThatWasGoodWhenItWasCheckedIsRefusedWhenItIsBooked) {
+  const std::string former = fleet_.Issue(Role::kOperator, "former");
+  std::vector<std::string> refused;
+  const auto sink = [&](const CertificateFacts* peer, absl::string_view method, const absl::Status& why) {
+    refused.push_back(absl::StrCat(peer->identity.name, " ", method, " ", absl::StatusCodeToString(why.code())));
+  };
+  const auto gatekeeper = Gatekeeper::Open({fleet_.coordinator_tls(), &clock_, {}, sink});
+  ASSERT_TRUE(gatekeeper.ok()) << gatekeeper.status();
+  const absl::StatusOr<CertificateFacts> facts = ReadCertificate(Slurp(former + "/node.crt"));
+  ASSERT_TRUE(facts.ok()) << facts.status();
+  grpc::ServerContext before, after;
+  EXPECT_EQ((*gatekeeper)->Book(&before, "/x/Y", *facts), absl::OkStatus());
+  (*gatekeeper)->Strike(&before);
+  EXPECT_TRUE(refused.empty());
+  fleet_.Revoke("former");
+  ASSERT_TRUE(RefusesSoon(**gatekeeper, former));
+  refused.clear();
+  EXPECT_EQ((*gatekeeper)->Book(&after, "/x/Y", *facts).code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(refused, std::vector<std::string>({"former /x/Y PERMISSION_DENIED"}));
+  (*gatekeeper)->Strike(&after);
 }
 
 }  // namespace
