@@ -63,7 +63,7 @@ absl::Status ClientSession::Run(CoordinatorLink* link) {
 }
 
 absl::Status ClientSession::Converse(CoordinatorLink* link) {
-  said_device_ = false;
+  joined_ = said_device_ = false;
   said_norm_code_ = absl::nullopt;
   TERSE_RETURN_IF_ERROR(CheckInWith(link));
   while (true) {
@@ -129,6 +129,7 @@ absl::Status ClientSession::OnWelcome(CoordinatorLink* link, const Welcome& welc
   TERSE_RETURN_IF_ERROR(Adopt(link, welcome));
   if (welcome.verdict.has_value()) TERSE_RETURN_IF_ERROR(OnVerdict(*welcome.verdict));
   link->SetMaxDeltaBytes(MaxDownstreamBytes(work_->downstream_codecs(), work_->config->rounds.clients));
+  joined_ = true;
   return SendReady(link);
 }
 

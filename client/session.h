@@ -58,6 +58,8 @@ class ClientSession {
   // Saves what helps the next start (the model, and the state that relaxed durability kept in memory).
   absl::Status Flush();
 
+  // Whether it was welcomed on the newest connection, and could take part.
+  bool joined() const { return joined_; }
   // The run that it takes part in, or is to; empty while that is the coordinator's to say.
   const std::string& run() const { return work_.has_value() ? work_->config->name : options_.run; }
 
@@ -133,6 +135,7 @@ class ClientSession {
 
   const Options options_;
   uint32_t connections_ = 0;
+  bool joined_ = false;
   // What the coordinator has been told on this connection, and so need not be again.
   bool said_device_ = false;
   absl::optional<int> said_norm_code_;

@@ -25,6 +25,7 @@ inline void SleepUnlessStopped(absl::Duration wait, const std::atomic<bool>& sto
 class Backoff {
  public:
   Backoff(absl::Duration first, uint64_t seed) : first_(first), random_(seed) {}
+  // After an attempt that was of use.
   void Reset() { base_ = first_; }
   absl::Duration Next() {
     const absl::Duration wait = base_ * random_.Uniform(0.5, 1.0);

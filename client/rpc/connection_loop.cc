@@ -93,18 +93,18 @@ class Workplace {
   std::unique_ptr<ClientSession> session_;
 };
 
-// One connection, from check-in to its end.
+// One connection, from check-in to its end. `backoff` begins anew when it was of use.
 absl::Status ServeOnce(const DaemonOptions& options, const std::atomic<bool>* stop, ClientSession* session,
-                       ClientMetrics* metrics, bool* connected) {
+                       ClientMetrics* metrics, Backoff* backoff) {
   TERSE_ASSIGN_OR_RETURN(
       std::unique_ptr<GrpcLink> link,
       GrpcLink::Connect({options.coordinator, options.transport, options.keepalive_seconds}, kConnectTimeout, stop));
-  *connected = true;
   metrics->OnConnected([&link] { return link->Wire(); });
   Log(LogLevel::kDebug, kLinkLog, {session->run(), 0, options.name},
       absl::StrCat("connected to ", options.coordinator, options.transport.tls_directory.empty() ? "" : " over TLS"));
   const std::unique_ptr<CoordinatorLink> between = options.through ? options.through(link.get()) : nullptr;
   const absl::Status status = session->Run(between != nullptr ? between.get() : link.get());
+  if (session->joined()) backoff->Reset();
   if (status.ok() || absl::IsCancelled(status)) link->Close();
   metrics->OnDisconnected();
   const WireBytes wire = link->Wire();
@@ -119,13 +119,11 @@ absl::Status Serve(const DaemonOptions& options, const std::atomic<bool>* stop, 
   const Id128 seed = Id128::Random();
   Backoff backoff(absl::Seconds(options.first_backoff_seconds), seed.low);
   while (!stop->load()) {
-    bool connected = false;
     absl::Status status = workplace->Open();
     const bool is_open = status.ok();
-    if (is_open) status = ServeOnce(options, stop, workplace->session(), metrics, &connected);
+    if (is_open) status = ServeOnce(options, stop, workplace->session(), metrics, &backoff);
     // A connection that is gone is UNAVAILABLE; a session turns all trouble with its disk into RESOURCE_EXHAUSTED.
     if (!IsDiskTrouble(status)) return status;
-    if (connected) backoff.Reset();
     const absl::Duration wait = backoff.Next();
     Log(LogLevel::kWarn, kLinkLog, {is_open ? workplace->session()->run() : options.run, 0, options.name},
         absl::StrFormat("%s; trying again in %.1f s", status.message(), absl::ToDoubleSeconds(wait)));

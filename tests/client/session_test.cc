@@ -485,9 +485,12 @@ TEST_F(Session, EndsAsTheCoordinatorSays) {
   const absl::Status refused = session_->Run(&final_refusal);
   EXPECT_TRUE(absl::IsFailedPrecondition(refused));
   EXPECT_EQ(refused.message(), "go away");
-  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&retry)));
+  EXPECT_FALSE(session_->joined());
   EXPECT_EQ(session_->Run(&finished), absl::OkStatus());
   EXPECT_EQ(finished.Said<Leaving>().size(), 1);
+  EXPECT_TRUE(session_->joined());
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&retry)));
+  EXPECT_FALSE(session_->joined()) << "that was another connection";
 }
 
 TEST_F(Session, ACoordinatorThatSpeaksBeforeItsWelcomeIsLeft) {

@@ -1,5 +1,6 @@
 // Runs that an operator makes while the coordinator serves, with a model file that only trusting clients fetch.
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -67,6 +68,22 @@ TEST_F(Create, ClientsThatAllowItsModelFetchItAndTrain) {
     EXPECT_TRUE(ReadAll(fleet_.client_state(client) + "/module.pt") == ReadAll(model_));
   }
   EXPECT_EQ(QueryNumber(fleet_.database("made"), "SELECT count(*) FROM rounds WHERE state = 'committed'"), 10);
+}
+
+// The newest wait that a client's log tells of, in seconds; 0: none yet.
+double NewestWait(const std::string& log) {
+  static const std::string kWords = "trying again in ";
+  const size_t at = log.rfind(kWords);
+  return at == std::string::npos ? 0 : std::strtod(log.c_str() + at + kWords.size(), nullptr);
+}
+
+TEST_F(Create, WhoeverWaitsForARunAsksEverLessOften) {
+  fleet_.StartClient(0, {{}, "", {"--reconnect-after", "0.2"}});
+  const auto wait = [&] { return NewestWait(fleet_.client(0).Output()); };
+  EXPECT_TRUE(WaitUntil([&] { return wait() > 1; }, kPatience)) << fleet_.client(0).Output();
+  Made();
+  EXPECT_EQ(End(0), 1);
+  EXPECT_THAT(fleet_.client(0).Output(), HasSubstr("start the client with --allow-model"));
 }
 
 TEST_F(Create, ANameIsGivenOnceAlsoAfterARestart) {
