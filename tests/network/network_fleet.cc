@@ -27,7 +27,7 @@ std::string RunFile(const FleetShape& shape) {
                       shape.codec.name, "'\ndensity = ", shape.codec.density, "\nmean_precision = '",
                       shape.codec.mean_precision, "'\n[rounds]\ncount = 1000000\nclients = ", shape.clients,
                       "\nquorum = ", shape.quorum > 0 ? shape.quorum : shape.clients,
-                      "\ndeadline_seconds = ", shape.deadline_seconds,
+                      "\ndeadline_seconds = ", shape.deadline_seconds, "\ngrace_seconds = ", shape.grace_seconds,
                       "\nevaluate_every = 1000000\n[clients]\nset_aside_after = 0\n[checkpoints]\nevery = 1000000\n");
 }
 
@@ -38,6 +38,10 @@ std::vector<std::string> Keepalive(const FleetShape& shape) {
 
 std::string Tail(const std::string& text) {
   return text.size() > kLogTail ? text.substr(text.size() - kLogTail) : text;
+}
+
+void ExpectGoodEnd(Process* process) {
+  EXPECT_EQ(process->Wait(kPatience), absl::optional<int>(0)) << Tail(process->Output());
 }
 
 }  // namespace
@@ -71,6 +75,11 @@ void NetworkFleet::StartClients() {
   for (int i = 0; i < shape_.clients; ++i) StartClient(i);
 }
 
+void NetworkFleet::StopClient(int index) {
+  processes_.client(index).Signal(SIGTERM);
+  ExpectGoodEnd(&processes_.client(index));
+}
+
 int64_t NetworkFleet::Rounds() const {
   return QueryNumber(processes_.database(), "SELECT count(*) FROM rounds WHERE state = 'committed'");
 }
@@ -93,9 +102,7 @@ std::string NetworkFleet::Logs() {
 
 void NetworkFleet::Stop() {
   for (int i = 0; i < shape_.clients; ++i) processes_.client(i).Signal(SIGTERM);
-  for (int i = 0; i < shape_.clients; ++i) {
-    EXPECT_EQ(processes_.client(i).Wait(kPatience), absl::optional<int>(0)) << Tail(processes_.client(i).Output());
-  }
+  for (int i = 0; i < shape_.clients; ++i) ExpectGoodEnd(&processes_.client(i));
   processes_.coordinator().Signal(SIGTERM);
   EXPECT_EQ(processes_.coordinator().Wait(kPatience), absl::optional<int>(0)) << Logs();
 }
@@ -118,6 +125,10 @@ void NetworkFleet::CheckBooks() {
     const absl::Status conserved =
         CheckConservation(store->get(), **codec, client.id, *(*state)->Read(), /*baseline=*/{});
     EXPECT_TRUE(conserved.ok()) << conserved;
+    const absl::optional<CachedModel> model = (*state)->LoadModel();
+    EXPECT_TRUE(model.has_value()) << client.name << " has left in order, and keeps no model";
+    const absl::Status kept = CheckKeptModel(store->get(), model);
+    EXPECT_TRUE(kept.ok()) << client.name << ": " << kept;
   }
 }
 

@@ -23,6 +23,7 @@ struct FleetShape {
   int clients = 3;
   int quorum = 0;  // 0: all clients
   double deadline_seconds = 600;
+  double grace_seconds = 0;
   CodecSpec codec = {"sbc", 0.02, "bf16"};  // on a dyadic grid, where float additions are exact
   double keepalive_seconds = 0;             // of both ends; 0: as they come
   double reconnect_after = 0.05;            // seconds to a client's next attempt
@@ -41,6 +42,8 @@ class NetworkFleet {
   // Through the proxy, unless the place has an address.
   void StartClient(int index, Place place = {});
   void StartClients();
+  // In order: it keeps its model.
+  void StopClient(int index);
 
   int64_t Rounds() const;
   // Whether so many more rounds commit.

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "compression/codec.h"
 #include "compression/downstream.h"
 #include "core/run_config.h"
@@ -53,6 +54,10 @@ absl::StatusOr<int64_t> FirstNotSealed(RunStore* store, int64_t client, const St
 // I3: replaying the whole log from `initial` gives every logged hash and the head's.
 absl::Status CheckReplay(RunStore* store, const RunConfig& config, const DownstreamCodecs& codecs,
                          std::vector<float> initial);
+
+// I3 on a client: the model that it keeps on its disk is the one that the log names for its version. OK without a
+// model.
+absl::Status CheckKeptModel(RunStore* store, const absl::optional<CachedModel>& model);
 
 // I3 for a server with a state: repeating every round's step from the first gives every logged message. Needs the whole
 // log and all aggregates; nothing to check without a state.
