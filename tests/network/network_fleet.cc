@@ -126,8 +126,8 @@ void NetworkFleet::CheckBooks() {
         CheckConservation(store->get(), **codec, client.id, *(*state)->Read(), /*baseline=*/{});
     EXPECT_TRUE(conserved.ok()) << conserved;
     const absl::optional<CachedModel> model = (*state)->LoadModel();
-    EXPECT_TRUE(model.has_value()) << client.name << " has left in order, and keeps no model";
-    const absl::Status kept = CheckKeptModel(store->get(), model);
+    ASSERT_TRUE(model.has_value()) << client.name << " has left in order, and keeps no model";
+    const absl::Status kept = CheckKeptModel(store->get(), *model);
     EXPECT_TRUE(kept.ok()) << client.name << ": " << kept;
   }
 }

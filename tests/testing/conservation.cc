@@ -161,16 +161,15 @@ absl::Status CheckReplay(RunStore* store, const RunConfig& config, const Downstr
   return absl::OkStatus();
 }
 
-absl::Status CheckKeptModel(RunStore* store, const absl::optional<CachedModel>& model) {
-  if (!model.has_value()) return absl::OkStatus();
+absl::Status CheckKeptModel(RunStore* store, const CachedModel& model) {
   TERSE_ASSIGN_OR_RETURN(Id128 expected, store->StartHash());
-  if (model->version > 0) {
-    TERSE_ASSIGN_OR_RETURN(const std::vector<LogMessage> log, store->ReadLog(model->version - 1, model->version));
-    if (log.empty()) return absl::InternalError(absl::StrCat("the log has no version ", model->version));
+  if (model.version > 0) {
+    TERSE_ASSIGN_OR_RETURN(const std::vector<LogMessage> log, store->ReadLog(model.version - 1, model.version));
+    if (log.empty()) return absl::InternalError(absl::StrCat("the log has no version ", model.version));
     expected = log.back().model_hash;
   }
-  if (HashWeights(model->weights) == expected) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("the client's version ", model->version, " is another model"));
+  if (HashWeights(model.weights) == expected) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("the client's version ", model.version, " is another model"));
 }
 
 absl::Status CheckServerSteps(RunStore* store, const RunConfig& config, const DownstreamCodecs& codecs,

@@ -10,7 +10,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/optional.h"
 #include "compression/codec.h"
 #include "compression/downstream.h"
 #include "core/run_config.h"
@@ -55,9 +54,8 @@ absl::StatusOr<int64_t> FirstNotSealed(RunStore* store, int64_t client, const St
 absl::Status CheckReplay(RunStore* store, const RunConfig& config, const DownstreamCodecs& codecs,
                          std::vector<float> initial);
 
-// I3 on a client: the model that it keeps on its disk is the one that the log names for its version. OK without a
-// model.
-absl::Status CheckKeptModel(RunStore* store, const absl::optional<CachedModel>& model);
+// I3 on a client: the model that it keeps on its disk is the one that the log names for its version.
+absl::Status CheckKeptModel(RunStore* store, const CachedModel& model);
 
 // I3 for a server with a state: repeating every round's step from the first gives every logged message. Needs the whole
 // log and all aggregates; nothing to check without a state.
