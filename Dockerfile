@@ -33,15 +33,15 @@ COPY coordinator coordinator
 COPY client client
 # How many compilers at a time; each takes up to 1.5 GB.
 ARG JOBS=
-RUN cmake --preset release -DBUILD_TESTING=OFF -DTERSE_BENCH=OFF && \
-    ninja -C build/release ${JOBS:+-j "$JOBS"} terse-coordinator terse-client tersectl && \
-    strip build/release/bin/terse-coordinator build/release/bin/terse-client build/release/bin/tersectl
+RUN cmake --preset programs && \
+    ninja -C build/programs ${JOBS:+-j "$JOBS"} && \
+    strip build/programs/bin/terse-coordinator build/programs/bin/terse-client build/programs/bin/tersectl
 
 FROM packages AS tersectl
 RUN /usr/local/lib/terse/packages.sh tersectl && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/* && \
     groupadd --system --gid 10001 terse && \
     useradd --system --uid 10001 --gid terse --no-create-home --home-dir /state --shell /usr/sbin/nologin terse
-COPY --from=build /src/build/release/bin/tersectl /usr/local/bin/
+COPY --from=build /src/build/programs/bin/tersectl /usr/local/bin/
 COPY LICENSE /usr/share/doc/terse/LICENSE
 USER terse
 ENTRYPOINT ["tersectl"]
@@ -49,7 +49,7 @@ ENTRYPOINT ["tersectl"]
 # Only the libraries that the programs load: the packages of Debian's LibTorch bring LLVM, Mesa and others besides.
 FROM packages AS libraries
 RUN find /usr/lib >/tmp/base && /usr/local/lib/terse/packages.sh runtime
-COPY --from=build /src/build/release/bin/terse-coordinator /src/build/release/bin/terse-client /usr/local/bin/
+COPY --from=build /src/build/programs/bin/terse-coordinator /src/build/programs/bin/terse-client /usr/local/bin/
 RUN mkdir /libraries && for program in /usr/local/bin/terse-*; do ldd "$program"; done | \
     sed -n 's#.* => \(/usr\)\{0,1\}\(/lib/[^ ]*\) .*#/usr\2#p' | sort -u | grep -vxFf /tmp/base | \
     xargs cp --dereference --parents --target-directory /libraries
@@ -60,8 +60,8 @@ RUN ldconfig && \
     groupadd --system --gid 10001 terse && \
     useradd --system --uid 10001 --gid terse --no-create-home --home-dir /state --shell /usr/sbin/nologin terse && \
     install -d -o terse -g terse -m 0750 /state
-COPY --from=build /src/build/release/bin/terse-coordinator /src/build/release/bin/terse-client \
-  /src/build/release/bin/tersectl /usr/local/bin/
+COPY --from=build /src/build/programs/bin/terse-coordinator /src/build/programs/bin/terse-client \
+  /src/build/programs/bin/tersectl /usr/local/bin/
 COPY deploy/runs /etc/terse/runs
 COPY LICENSE /usr/share/doc/terse/LICENSE
 USER terse

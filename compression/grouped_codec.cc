@@ -39,7 +39,7 @@ Groups Merge(const Layout& layout, int64_t merge_below) {
   return groups;
 }
 
-int64_t CountBelow(const Layout& layout, int64_t merge_below) {
+int64_t SmallTensors(const Layout& layout, int64_t merge_below) {
   return std::count_if(layout.tensors().begin(), layout.tensors().end(),
                        [merge_below](const TensorSpec& tensor) { return tensor.size < merge_below; });
 }
@@ -57,7 +57,7 @@ absl::StatusOr<std::unique_ptr<const Codec>> GroupedCodec::Create(const CodecSpe
     return absl::InvalidArgumentError(
         absl::StrCat("codec.grouping is '", spec.grouping, "'; known groupings are per_tensor, merge_small, global"));
   }
-  if (CountBelow(layout, merge_below) < 2) return create(spec, layout);
+  if (SmallTensors(layout, merge_below) < 2) return create(spec, layout);
   Groups groups = Merge(layout, merge_below);
   TERSE_ASSIGN_OR_RETURN(const Layout inner_layout, Layout::Create(groups.entries));
   TERSE_ASSIGN_OR_RETURN(std::unique_ptr<const Codec> inner, create(spec, inner_layout));

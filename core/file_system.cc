@@ -207,6 +207,8 @@ absl::StatusOr<std::unique_ptr<WritableFile>> WriteUnsynced(FileSystem& files, c
 
 }  // namespace
 
+std::string FilePath(absl::string_view directory, absl::string_view name) { return absl::StrCat(directory, "/", name); }
+
 FileSystem& PosixFiles() {
   static auto* const files = new PosixFileSystem;
   return *files;

@@ -22,6 +22,9 @@ constexpr char kTemporarySuffix[] = ".tmp";
 
 inline constexpr int64_t kMaxFileBytes = int64_t{1} << 34;
 
+// DIRECTORY/NAME.
+std::string FilePath(absl::string_view directory, absl::string_view name);
+
 // Statuses of all operations, each naming the path:
 //   RESOURCE_EXHAUSTED  the disk is full, or the file is larger than allowed. What was there before is still there.
 //   UNAVAILABLE         an input/output error of the disk other than a failed sync. Trying again may help.

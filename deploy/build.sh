@@ -14,15 +14,16 @@ usage: deploy/build.sh [--preset NAME] [--jobs N] [--no-packages] [--verbose] [-
 
 Installs the Debian 12 packages that are missing, configures the CMake preset and builds it with ninja into build/NAME.
 
-  --preset NAME   release (default), dev, faults (with failpoints), asan, tsan, compression (the library alone), fuzz
-                  or fuzz-fast (with clang-14)
+  --preset NAME   release (default: all, with tests and benchmarks), programs (the three programs alone, in a third of
+                  the time), dev, faults (with failpoints), asan, tsan, compression (the library alone), fuzz or
+                  fuzz-fast (with clang-14)
   --jobs N        compilers at a time (default: the processors, less where memory is short)
   --no-packages   do not touch the machine's packages
   --verbose       show what CMake and ninja say
 
 Another LibTorch 2.x, for the first configuration of a build folder; of Python's package torch, or unpacked:
-  TERSE_TORCH=$(python3 -c 'import torch; print(*torch.__path__)') deploy/build.sh
-  CMAKE_PREFIX_PATH=/opt/libtorch deploy/build.sh
+  TERSE_TORCH=$(python3 -c 'import torch; print(*torch.__path__)') deploy/build.sh --preset programs
+  CMAKE_PREFIX_PATH=/opt/libtorch deploy/build.sh --preset programs
 USAGE
 }
 
@@ -57,8 +58,9 @@ parse_arguments() {
       *) fail "unknown argument '$1'; see deploy/build.sh --help" ;;
     esac
   done
-  [[ "$preset" =~ ^(release|dev|faults|asan|asan-all|tsan|compression|fuzz|fuzz-fast)$ ]] ||
-    fail "no preset '$preset'; the presets are release, dev, faults, asan, asan-all, tsan, compression, fuzz and fuzz-fast"
+  [[ "$preset" =~ ^(release|programs|dev|faults|asan|asan-all|tsan|compression|fuzz|fuzz-fast)$ ]] ||
+    fail "no preset '$preset'; the presets are release, programs, dev, faults, asan, asan-all, tsan, compression, fuzz and \
+fuzz-fast"
   [[ -n "$jobs" ]] || jobs=$(default_jobs)
   [[ "$jobs" =~ ^[1-9][0-9]*$ ]] || fail "--jobs must be a positive number, not '$jobs'"
 }
@@ -78,10 +80,51 @@ step() {
   fail "$name of preset '$preset' failed; the whole output is in $log"
 }
 
+# Sets package_sets to those that the preset is built with: tests and benchmarks have libraries of their own.
+choose_package_sets() {
+  package_sets=(build)
+  [[ "$preset" == programs ]] || package_sets+=(develop)
+}
+
+# While this script lives, one line on the terminal with ninja's steps and an estimate of the time left, from the log.
+show_progress() {
+  local begin=$SECONDS counts built total left
+  while kill -0 $$ 2>/dev/null; do
+    counts=$(tail -n 1 "$log" 2>/dev/null | sed -n 's|^\[\([0-9]*\)/\([0-9]*\)\].*|\1 \2|p')
+    if [[ -n "$counts" ]]; then
+      read -r built total <<<"$counts"
+      left=$(((SECONDS - begin) * (total - built) / (built > 0 ? built : 1)))
+      printf '\rbuild: step %d of %d, about %d s left \033[K' "$built" "$total" "$left"
+    fi
+    sleep 1
+  done
+}
+
+# Runs ninja as a step; on a terminal it shows how far it is.
+build() {
+  if [[ $verbose -eq 1 || ! -t 1 ]]; then
+    step build ninja -C "$folder" -j "$jobs"
+    return
+  fi
+  show_progress &
+  shower=$!
+  trap 'hide_progress' EXIT
+  step build ninja -C "$folder" -j "$jobs"
+  hide_progress
+  trap - EXIT
+}
+
+hide_progress() {
+  kill "$shower" 2>/dev/null || true
+  wait "$shower" 2>/dev/null || true
+  printf '\r\033[K'
+}
+
 main() {
   parse_arguments "$@"
+  choose_package_sets
   cd "$root"
-  [[ $packages -eq 0 ]] || terse_install_packages build
+  [[ $packages -eq 0 ]] || terse_install_packages "${package_sets[@]}"
   local folder=build/$preset begin=$SECONDS
   mkdir -p "$folder"
   log=$root/$folder/build.log
@@ -93,7 +136,7 @@ main() {
     return 0
   fi
   echo "build: $preset with $jobs jobs"
-  step build ninja -C "$folder" -j "$jobs"
+  build
   echo "build: $preset done in $((SECONDS - begin)) s"
 }
 

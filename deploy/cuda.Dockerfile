@@ -19,13 +19,13 @@ RUN apt-get update && apt-get install -y --no-install-recommends python3-pip && 
     python3 -m pip install --no-cache-dir --no-compile --target /opt/python "torch==${TORCH}"
 # Only what depends on LibTorch is built again.
 ARG JOBS=
-RUN cmake --preset release -DTERSE_TORCH=/opt/python/torch && \
-    ninja -C build/release ${JOBS:+-j "$JOBS"} terse-coordinator terse-client tersectl && \
-    strip build/release/bin/terse-coordinator build/release/bin/terse-client build/release/bin/tersectl
+RUN cmake --preset programs -DTERSE_TORCH=/opt/python/torch && \
+    ninja -C build/programs ${JOBS:+-j "$JOBS"} && \
+    strip build/programs/bin/terse-coordinator build/programs/bin/terse-client build/programs/bin/tersectl
 # Only the libraries that the programs load, and those of cuDNN and NVRTC, which LibTorch opens when it needs them.
 COPY --from=base /tmp/base /tmp/base
 RUN mkdir /libraries && \
-    { for program in build/release/bin/*; do ldd "$program"; done | sed -n 's#.* => \(/[^ ]*\) .*#\1#p'; \
+    { for program in build/programs/bin/*; do ldd "$program"; done | sed -n 's#.* => \(/[^ ]*\) .*#\1#p'; \
       ls /opt/python/nvidia/cudnn/lib/*.so* /opt/python/nvidia/cuda_nvrtc/lib/*.so* /opt/python/torch/lib/libcaffe2_nvrtc.so \
          /opt/python/torch/lib/libtorch_cuda_linalg.so; } | \
     sed 's#^/lib/#/usr/lib/#' | sort -u | grep -vxFf /tmp/base | \
@@ -37,8 +37,8 @@ RUN ldconfig && \
     groupadd --system --gid 10001 terse && \
     useradd --system --uid 10001 --gid terse --no-create-home --home-dir /state --shell /usr/sbin/nologin terse && \
     install -d -o terse -g terse -m 0750 /state
-COPY --from=build /src/build/release/bin/terse-coordinator /src/build/release/bin/terse-client \
-  /src/build/release/bin/tersectl /usr/local/bin/
+COPY --from=build /src/build/programs/bin/terse-coordinator /src/build/programs/bin/terse-client \
+  /src/build/programs/bin/tersectl /usr/local/bin/
 COPY runs /etc/terse/runs
 USER terse
 WORKDIR /state

@@ -15,7 +15,7 @@ usage() {
   cat <<'USAGE'
 usage: deploy/package.sh [--out DIR] [--revision N] [--no-packages] [--help]
 
-Builds the preset `release` and packs it for Debian 12:
+Builds the preset `programs` and packs it for Debian 12:
 
   terse-coordinator  the coordinator as a service, run files, rules and dashboards for Prometheus and Grafana
   terse-client       the client as a service
@@ -46,13 +46,13 @@ parse_arguments() {
 
 # The packages name Debian's LibTorch; another one has no package to name.
 check_torch() {
-  if grep -q '^TERSE_TORCH:PATH=.' "$root/build/release/CMakeCache.txt"; then
-    fail "build/release uses a LibTorch of its own, which no Debian package brings; remove build/release and try again"
+  if grep -q '^TERSE_TORCH:PATH=.' "$root/build/programs/CMakeCache.txt"; then
+    fail "build/programs uses a LibTorch of its own, which no Debian package brings; remove build/programs and try again"
   fi
 }
 
 pack() {
-  local folder=$root/build/release log=$root/build/release/package.log
+  local folder=$root/build/programs log=$root/build/programs/package.log
   rm -rf "$folder/packages"
   (cd "$folder" && cpack -G DEB -D CPACK_DEBIAN_PACKAGE_RELEASE="$revision") >"$log" 2>&1 </dev/null ||
     fail "cpack failed, as above; the whole output is in $log" "$log"
@@ -74,7 +74,7 @@ show() {
 main() {
   parse_arguments "$@"
   [[ $packages -eq 0 ]] || terse_install_packages build packaging
-  "$here/build.sh" --preset release --no-packages
+  "$here/build.sh" --preset programs --no-packages
   check_torch
   pack
   show

@@ -3,7 +3,8 @@
 # libraries. Run it, or source it and call terse_install_packages.
 set -euo pipefail
 
-# Compilers, tools and libraries that configure and build every target.
+# Compilers, tools and libraries that configure and build the three programs (preset `programs`), and nothing else: the
+# first command of the README installs these. tests/bare.sh tries the sets on a machine that has nothing else.
 # libopenblas0-openmp: the reference BLAS that libtorch-dev brings by default is about 2.4 times slower.
 TERSE_BUILD_PACKAGES=(
   g++ cmake ninja-build ccache mold pkg-config git ca-certificates
@@ -12,13 +13,16 @@ TERSE_BUILD_PACKAGES=(
   libsqlite3-dev libxxhash-dev libhwy-dev libssl-dev zlib1g-dev libpng-dev libturbojpeg0-dev
   libboost-dev libjs-chart.js prometheus-cpp-dev libsystemd-dev libseccomp-dev
   libcli11-dev libtoml11-dev libutfcpp-dev libspdlog-dev nlohmann-json3-dev
-  libgtest-dev libgmock-dev libbenchmark-dev
 )
-# What the tests need beside the binaries: an independent reader of every file that Terse writes, the fuzzers' compiler,
-# two hosts with a bad wire between them, a browser for the dashboard, a reader of metrics, what reads the manual
-# and the completions.
-TERSE_TEST_PACKAGES=(python3 python3-numpy python3-torch sqlite3 openssl clang-14 libclang-rt-14-dev iproute2
-  iptables groff-base zsh dpkg-dev file systemd libcpp-httplib-dev chromium chromium-driver python3-selenium python3-prometheus-client)
+# What the tests and benchmarks are compiled with, and the fuzzers' compiler: every other preset builds with `build` and
+# these.
+TERSE_DEVELOP_PACKAGES=(libgtest-dev libgmock-dev libbenchmark-dev libcpp-httplib-dev clang-14 libclang-rt-14-dev)
+# What the tests run with: an independent reader of every file that Terse writes, two hosts with a bad wire between them, a
+# browser for the dashboard, a reader of metrics, what reads the manual and the completions, and the bare machine of
+# tests/bare.sh.
+TERSE_TEST_PACKAGES=(python3 python3-numpy python3-torch sqlite3 openssl iproute2
+  iptables groff-base zsh dpkg-dev file systemd chromium chromium-driver python3-selenium python3-prometheus-client
+  debootstrap)
 # What bench/plot_*.py draw with.
 TERSE_BENCH_PACKAGES=(python3 python3-matplotlib)
 # What makes the Debian packages (deploy/package.sh), and the bare machine on which tests/packages.sh tries them.
@@ -32,13 +36,14 @@ TERSE_RUNTIME_PACKAGES=(
 
 terse_packages_usage() {
   cat <<'USAGE'
-usage: deploy/packages.sh [build] [test] [bench] [packaging] [runtime] [tersectl] [--print] [--help]
+usage: deploy/packages.sh [build] [develop] [test] [bench] [packaging] [runtime] [tersectl] [--print] [--help]
 
 Installs the Debian 12 packages of the named sets that are missing (default: build), with apt-get, through sudo when
 you are not root. Does nothing when all are there.
 
-  build      compilers, tools and libraries that build Terse
-  test       what tests/run.sh needs beside them
+  build      compilers, tools and libraries that build the three programs
+  develop    libraries and compilers of the tests, the benchmarks and the fuzzers, which need `build` too
+  test       what the tests run with; tests/run.sh needs `build` and `develop` too
   bench      what draws the figures of bench/RESULTS.md
   packaging  what deploy/package.sh and tests/packages.sh need beside `build`
   runtime    the libraries that the built executables need
@@ -58,12 +63,13 @@ terse_packages_of() {
   for set in "$@"; do
     case "$set" in
       build) printf '%s\n' "${TERSE_BUILD_PACKAGES[@]}" ;;
+      develop) printf '%s\n' "${TERSE_DEVELOP_PACKAGES[@]}" ;;
       test) printf '%s\n' "${TERSE_TEST_PACKAGES[@]}" ;;
       bench) printf '%s\n' "${TERSE_BENCH_PACKAGES[@]}" ;;
       packaging) printf '%s\n' "${TERSE_PACKAGING_PACKAGES[@]}" ;;
       runtime) printf '%s\n' "${TERSE_RUNTIME_PACKAGES[@]}" ;;
       tersectl) printf '%s\n' "${TERSE_TERSECTL_PACKAGES[@]}" ;;
-      *) terse_packages_fail "unknown package set '$set'; the sets are build, test, bench, packaging, runtime and tersectl" ;;
+      *) terse_packages_fail "unknown package set '$set'; the sets are build, develop, test, bench, packaging, runtime and tersectl" ;;
     esac
   done
 }
@@ -89,7 +95,7 @@ terse_require_debian_12() {
   fi
   [[ "$id" == debian && "$version" == 12 ]] && command -v apt-get >/dev/null && return 0
   terse_packages_fail "Terse's packages are those of Debian 12 (bookworm) and this is $pretty. Install the equivalents \
-of what 'deploy/packages.sh build test --print' lists, then set TERSE_SKIP_PACKAGES=1; or use the Dockerfile."
+of what 'deploy/packages.sh build develop test --print' lists, then set TERSE_SKIP_PACKAGES=1; or use the Dockerfile."
 }
 
 terse_require_root() {
@@ -172,7 +178,7 @@ terse_packages_main() {
     case "$argument" in
       -h | --help) terse_packages_usage && return 0 ;;
       --print) print=1 ;;
-      build | test | bench | packaging | runtime | tersectl) sets+=("$argument") ;;
+      build | develop | test | bench | packaging | runtime | tersectl) sets+=("$argument") ;;
       *) terse_packages_fail "unknown argument '$argument'; see deploy/packages.sh --help" ;;
     esac
   done

@@ -14,8 +14,8 @@ declare -A child_name=() child_log=()
 choose_executables() {
   bin=$1
   if [[ -z "$bin" ]]; then
-    "$root/deploy/build.sh"
-    bin=$root/build/release/bin
+    "$root/deploy/build.sh" --preset programs
+    bin=$root/build/programs/bin
   fi
   coordinator_program=${coordinator_program:-$bin/terse-coordinator}
   client_program=${client_program:-$bin/terse-client}

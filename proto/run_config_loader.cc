@@ -30,8 +30,6 @@ using Toml = toml::basic_value<toml::discard_comments, std::map, std::vector>;
 
 constexpr int64_t kMaxRunFileBytes = int64_t{1} << 20;
 
-const v1::FieldRule& RuleOf(const FieldDescriptor& field) { return field.options().GetExtension(v1::rule); }
-
 int64_t EditDistance(absl::string_view a, absl::string_view b) {
   std::vector<int64_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;

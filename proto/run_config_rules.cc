@@ -33,8 +33,6 @@ constexpr size_t kMaxRunName = 64;
 constexpr size_t kMaxPattern = 128;
 constexpr size_t kMaxDataPath = 1024;
 
-const v1::FieldRule& RuleOf(const FieldDescriptor& field) { return field.options().GetExtension(v1::rule); }
-
 // Nothing, or how `value` lies outside of the rule: "is below" or "is above". NaN is below everything.
 template <typename T>
 absl::string_view OutsideOf(const v1::FieldRule& rule, T value) {
@@ -202,6 +200,8 @@ std::optional<ConfigViolation> CheckServer(const v1::RunConfig& config) {
 }
 
 }  // namespace
+
+const v1::FieldRule& RuleOf(const FieldDescriptor& field) { return field.options().GetExtension(v1::rule); }
 
 std::string JoinKey(absl::string_view prefix, absl::string_view field) {
   return prefix.empty() ? std::string(field) : absl::StrCat(prefix, ".", field);

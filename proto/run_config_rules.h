@@ -20,6 +20,9 @@ struct ConfigViolation {
   std::string text;
 };
 
+// The rule that the proto file states for a field; an empty one where it states none.
+const v1::FieldRule& RuleOf(const google::protobuf::FieldDescriptor& field);
+
 // "train" and "local_steps" give "train.local_steps"; an empty prefix gives the field alone.
 std::string JoinKey(absl::string_view prefix, absl::string_view field);
 

@@ -31,7 +31,7 @@ constexpr char kKey[] = "ca.key";
 constexpr char kList[] = "crl.pem";
 constexpr char kIssued[] = "issued";
 constexpr char kLock[] = "lock";
-constexpr char kSuffix[] = ".crt";  // of the files in kIssued
+constexpr char kIssuedSuffix[] = ".crt";  // of the files in kIssued
 
 absl::StatusOr<std::string> ReadPem(const std::string& path) { return PosixFiles().Read(path, kMaxPemBytes); }
 
@@ -216,7 +216,7 @@ absl::StatusOr<std::string> Authority::Impl::Issue(absl::string_view request_pem
                          MakeCertificate(asked, public_key, validity, certificate_.get(), key_.get()));
   TERSE_ASSIGN_OR_RETURN(const std::string serial, SerialOf(made.get()));
   TERSE_ASSIGN_OR_RETURN(std::string pem, ToPem(*made));
-  TERSE_RETURN_IF_ERROR(ReplacePrivateFile(FilePath(directory_, kIssued), absl::StrCat(serial, kSuffix), pem));
+  TERSE_RETURN_IF_ERROR(ReplacePrivateFile(FilePath(directory_, kIssued), absl::StrCat(serial, kIssuedSuffix), pem));
   return pem;
 }
 
@@ -230,7 +230,7 @@ absl::StatusOr<Record> Authority::Impl::ReadIssued(const std::string& name) cons
   const bool ours = X509_verify(certificate.get(), key_.get()) == 1;
   ERR_clear_error();
   if (!ours) return Damaged(path, "this authority did not sign it");
-  if (absl::StrCat(facts->serial, kSuffix) != name) return Damaged(path, "its name is not its serial number");
+  if (absl::StrCat(facts->serial, kIssuedSuffix) != name) return Damaged(path, "its name is not its serial number");
   return Record{std::move(certificate), *std::move(facts)};
 }
 
@@ -238,7 +238,7 @@ absl::StatusOr<Record> Authority::Impl::ReadIssued(const std::string& name) cons
 absl::Status Authority::Impl::CheckNotRevoked(EVP_PKEY* key) const {
   TERSE_ASSIGN_OR_RETURN(const auto revoked, Revocations());
   for (const auto& [serial, time] : revoked) {
-    const std::string name = absl::StrCat(serial, kSuffix);
+    const std::string name = absl::StrCat(serial, kIssuedSuffix);
     const absl::StatusOr<Record> record = ReadIssued(name);
     if (absl::IsNotFound(record.status())) {
       return Damaged(FilePath(FilePath(directory_, kIssued), name),
@@ -275,7 +275,7 @@ absl::StatusOr<std::vector<IssuedCertificate>> Authority::Impl::List(KnownCertif
   std::vector<IssuedCertificate> issued;
   for (const std::string& name : names) {
     absl::string_view serial = name;
-    if (!absl::ConsumeSuffix(&serial, kSuffix)) continue;
+    if (!absl::ConsumeSuffix(&serial, kIssuedSuffix)) continue;
     const auto [one, is_new] = known->try_emplace(serial);
     if (is_new) {
       TERSE_ASSIGN_OR_RETURN(Record record, ReadIssued(name));
@@ -292,7 +292,7 @@ absl::StatusOr<std::vector<IssuedCertificate>> Authority::Impl::List(KnownCertif
 }
 
 absl::StatusOr<std::string> Authority::Impl::CertificatePem(const std::string& serial) const {
-  TERSE_ASSIGN_OR_RETURN(const Record record, ReadIssued(absl::StrCat(serial, kSuffix)));
+  TERSE_ASSIGN_OR_RETURN(const Record record, ReadIssued(absl::StrCat(serial, kIssuedSuffix)));
   return ToPem(*record.certificate);
 }
 

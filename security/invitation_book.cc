@@ -24,7 +24,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr char kFolder[] = "invitations";
-constexpr char kSuffix[] = ".json";
+constexpr char kRecordSuffix[] = ".json";
 constexpr size_t kIdDigits = 16;
 constexpr int64_t kMaxRecordBytes = 1 << 16;
 constexpr size_t kMostPatterns = 64;
@@ -115,12 +115,12 @@ absl::StatusOr<Invitation> InvitationBook::Invite(const std::string& address, co
     TERSE_RETURN_IF_ERROR(owner.status());
     TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(FilePath(folder_, record.id)));
   }
-  TERSE_RETURN_IF_ERROR(ReplacePrivateFile(folder_, absl::StrCat(record.id, kSuffix), RecordText(record)));
+  TERSE_RETURN_IF_ERROR(ReplacePrivateFile(folder_, absl::StrCat(record.id, kRecordSuffix), RecordText(record)));
   return invitation;
 }
 
 absl::StatusOr<InvitationRecord> InvitationBook::Read(const std::string& id) const {
-  const std::string path = FilePath(folder_, absl::StrCat(id, kSuffix));
+  const std::string path = FilePath(folder_, absl::StrCat(id, kRecordSuffix));
   TERSE_ASSIGN_OR_RETURN(const std::string text, PosixFiles().Read(path, kMaxRecordBytes));
   absl::optional<InvitationRecord> record = ParseRecord(text);
   if (!record.has_value() || record->secret_hash.substr(0, kIdDigits) != id) {
@@ -197,7 +197,7 @@ absl::StatusOr<std::vector<InvitationRecord>> InvitationBook::List() const {
   TERSE_RETURN_IF_ERROR(names.status());
   for (const std::string& name : *names) {
     absl::string_view id = name;
-    if (!absl::ConsumeSuffix(&id, kSuffix)) continue;
+    if (!absl::ConsumeSuffix(&id, kRecordSuffix)) continue;
     TERSE_ASSIGN_OR_RETURN(InvitationRecord record, Read(std::string(id)));
     records.push_back(std::move(record));
   }
@@ -209,7 +209,7 @@ absl::Status InvitationBook::Withdraw(const std::string& id) {
   if (absl::c_none_of(records, [&](const InvitationRecord& record) { return record.id == id; })) {
     return absl::NotFoundError(absl::StrCat("there is no invitation ", id, "; `tersectl pki invitations` lists them"));
   }
-  TERSE_RETURN_IF_ERROR(PosixFiles().Remove(FilePath(folder_, absl::StrCat(id, kSuffix))));
+  TERSE_RETURN_IF_ERROR(PosixFiles().Remove(FilePath(folder_, absl::StrCat(id, kRecordSuffix))));
   return PosixFiles().SyncDirectory(folder_);
 }
 

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
-#include "core/file_system.h"
 #include "core/status.h"
 
 namespace terse {
@@ -17,10 +16,6 @@ uid_t FileUser() { return static_cast<uid_t>(setfsuid(static_cast<uid_t>(-1))); 
 gid_t FileGroup() { return static_cast<gid_t>(setfsgid(static_cast<gid_t>(-1))); }
 
 }  // namespace
-
-std::string FilePath(const std::string& directory, absl::string_view name) {
-  return absl::StrCat(directory, "/", name);
-}
 
 AsOwner::AsOwner(const std::string& directory) {
   struct stat info;

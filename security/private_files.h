@@ -6,11 +6,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "core/file_system.h"
 
 namespace terse {
-
-// DIRECTORY/NAME.
-std::string FilePath(const std::string& directory, absl::string_view name);
 
 // Acts on files as the owner of a folder while it lives, when the process is root and the folder is somebody else's:
 // what root makes there would lock a service out of its own key, and a link that the owner left there must not lead

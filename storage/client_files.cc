@@ -34,8 +34,6 @@ absl::Status DamagedUnlessDenied(const std::string& path, const absl::Status& st
   return Damaged(path, status.message());
 }
 
-std::string PathIn(const std::string& directory, absl::string_view name) { return absl::StrCat(directory, "/", name); }
-
 std::string BlobName(absl::string_view kind, int64_t generation) { return absl::StrCat(kind, ".", generation); }
 
 // Files that only this class makes; everything else in the directory is left alone.
@@ -84,7 +82,7 @@ std::vector<NamedBlob> BlobsOf(const Manifest& manifest) {
 }
 
 absl::StatusOr<std::string> ReadBlob(FileSystem& files, const std::string& directory, const NamedBlob& named) {
-  const std::string path = PathIn(directory, named.name);
+  const std::string path = FilePath(directory, named.name);
   absl::StatusOr<std::string> bytes = files.Read(path, static_cast<int64_t>(named.blob.size));
   if (!bytes.ok()) return DamagedUnlessDenied(path, bytes.status());
   if (bytes->size() != named.blob.size) {
@@ -95,7 +93,7 @@ absl::StatusOr<std::string> ReadBlob(FileSystem& files, const std::string& direc
 }
 
 absl::StatusOr<Manifest> ReadManifest(FileSystem& files, const std::string& directory) {
-  const std::string path = PathIn(directory, kManifest);
+  const std::string path = FilePath(directory, kManifest);
   absl::StatusOr<std::string> bytes = files.Read(path, kLongManifestBytes);
   if (absl::IsNotFound(bytes.status())) {
     // Begin writes the manifest before Seal writes the first blob.
@@ -114,7 +112,7 @@ absl::StatusOr<Manifest> ReadManifest(FileSystem& files, const std::string& dire
 ClientFiles::ClientFiles(std::string directory, FileSystem& files, std::unique_ptr<DirectoryLock> lock)
     : directory_(std::move(directory)), files_(files), lock_(std::move(lock)) {}
 
-std::string ClientFiles::PathOf(absl::string_view name) const { return PathIn(directory_, name); }
+std::string ClientFiles::PathOf(absl::string_view name) const { return FilePath(directory_, name); }
 
 absl::StatusOr<std::string> ClientFiles::Contents(absl::string_view kind, const BlobRef& blob) const {
   if (blob.empty()) return std::string();

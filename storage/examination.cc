@@ -26,8 +26,6 @@ namespace {
 
 constexpr char kLogSuffix[] = "-wal";
 
-std::string PathIn(const std::string& directory, const std::string& name) { return absl::StrCat(directory, "/", name); }
-
 // 0 for a file that is not there.
 int64_t FileBytes(const std::string& path) {
   std::error_code error;
@@ -63,7 +61,7 @@ absl::Status CopyBusy(const std::string& from, const std::string& to) {
 
 // Copies DIRECTORY/NAME to TO/NAME, whether a process has it open or not.
 absl::Status CopyDatabase(const std::string& directory, const std::string& name, const std::string& to) {
-  const std::string from = PathIn(directory, name);
+  const std::string from = FilePath(directory, name);
   // Who opens it makes the index in shared memory; a crash leaves that behind, but not the lock.
   const auto is_busy = [&]() -> absl::StatusOr<bool> {
     TERSE_ASSIGN_OR_RETURN(const bool locked, IsLocked(directory));
@@ -74,7 +72,7 @@ absl::Status CopyDatabase(const std::string& directory, const std::string& name,
     RemoveTree(to);
     TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(to));
     TERSE_ASSIGN_OR_RETURN(const bool busy, is_busy());
-    const absl::Status status = busy ? CopyBusy(from, PathIn(to, name)) : CopyIdle(from, PathIn(to, name));
+    const absl::Status status = busy ? CopyBusy(from, FilePath(to, name)) : CopyIdle(from, FilePath(to, name));
     TERSE_ASSIGN_OR_RETURN(const bool still, is_busy());
     if (busy == still) return status;
   }
@@ -89,12 +87,12 @@ absl::Status OfOriginal(const absl::Status& status, const std::string& copy, con
 
 // An empty database is damage where there are checkpoints, so the copy gets the names of those.
 absl::Status NameCheckpoints(const std::string& directory, const std::string& copy) {
-  const absl::StatusOr<std::vector<std::string>> names = PosixFiles().List(PathIn(directory, "checkpoints"));
+  const absl::StatusOr<std::vector<std::string>> names = PosixFiles().List(FilePath(directory, "checkpoints"));
   if (absl::IsNotFound(names.status())) return absl::OkStatus();
   TERSE_RETURN_IF_ERROR(names.status());
-  TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(PathIn(copy, "checkpoints")));
+  TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(FilePath(copy, "checkpoints")));
   for (const std::string& name : *names) {
-    TERSE_RETURN_IF_ERROR(PosixFiles().Create(PathIn(copy, absl::StrCat("checkpoints/", name))).status());
+    TERSE_RETURN_IF_ERROR(PosixFiles().Create(FilePath(copy, absl::StrCat("checkpoints/", name))).status());
   }
   return absl::OkStatus();
 }
@@ -102,7 +100,7 @@ absl::Status NameCheckpoints(const std::string& directory, const std::string& co
 // What opening changes: the schema's version and the newest round.
 absl::Status LookBeforeOpening(const std::string& copy, RunExamination* found) {
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteDb> db,
-                         SqliteDb::Open(PathIn(copy, kRunFile), SqliteDb::Mode::kWriter));
+                         SqliteDb::Open(FilePath(copy, kRunFile), SqliteDb::Mode::kWriter));
   Statement version = db->Prepare("PRAGMA user_version");
   TERSE_RETURN_IF_ERROR(version.Step().status());
   found->schema_version = version.GetInt(0);
@@ -131,7 +129,7 @@ absl::Status LookInside(const std::string& directory, const std::string& copy, E
                         RunExamination* found) {
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<RunStore> store, RunStore::Open(copy));
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteDb> db,
-                         SqliteDb::Open(PathIn(copy, kRunFile), SqliteDb::Mode::kReader));
+                         SqliteDb::Open(FilePath(copy, kRunFile), SqliteDb::Mode::kReader));
   TERSE_RETURN_IF_ERROR(CheckReferences(*db));
   TERSE_ASSIGN_OR_RETURN(found->run, store->Run());
   TERSE_ASSIGN_OR_RETURN(found->head, store->GetHead());
@@ -151,13 +149,13 @@ absl::Status LookInside(const std::string& directory, const std::string& copy, E
 
 RunExamination ExamineOnce(const std::string& directory, const std::string& scratch, Examined examined) {
   RunExamination found;
-  const std::string path = PathIn(directory, kRunFile);
+  const std::string path = FilePath(directory, kRunFile);
   if (!Exists(path)) {
     found.database = absl::DataLossError(absl::StrCat(path, " is missing", kDatabaseRemedy));
     return found;
   }
   found.database_bytes = FileBytes(path) + FileBytes(absl::StrCat(path, kLogSuffix));
-  const TemporaryDirectory copy(PathIn(scratch, "run"));
+  const TemporaryDirectory copy(FilePath(scratch, "run"));
   found.database = CopyDatabase(directory, kRunFile, copy.path());
   examined(found.database_bytes);
   if (found.database.ok()) found.database = NameCheckpoints(directory, copy.path());
@@ -210,12 +208,12 @@ RunExamination ExamineRun(const std::string& directory, const std::string& scrat
 }
 
 int64_t CopyBytes(const std::string& directory, const std::string& name) {
-  const std::string path = PathIn(directory, name);
+  const std::string path = FilePath(directory, name);
   return 2 * (FileBytes(path) + FileBytes(absl::StrCat(path, kLogSuffix)));
 }
 
 absl::Status ExamineAudit(const std::string& directory, const std::string& scratch) {
-  const TemporaryDirectory copy(PathIn(scratch, "audit"));
+  const TemporaryDirectory copy(FilePath(scratch, "audit"));
   absl::Status status = CopyDatabase(directory, kAuditFile, copy.path());
   if (status.ok()) status = AuditLog::Check(copy.path());
   return OfOriginal(status, copy.path(), directory);
@@ -235,7 +233,7 @@ ClientExamination ExamineClient(const std::string& directory, Examined examined)
       examined(found.blobs.back().bytes);
       found.seal_bytes += static_cast<int64_t>(blob.blob.size);
     }
-    if (const std::string model = PathIn(directory, "model"); Exists(model)) {
+    if (const std::string model = FilePath(directory, "model"); Exists(model)) {
       found.model = FileExamination{"model", FileBytes(model), CheckCachedModel(model)};
       found.seal_bytes = std::max(found.seal_bytes, found.model->bytes);
     }

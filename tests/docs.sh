@@ -22,7 +22,7 @@ source "$root/tests/docs/steps.sh"
 readonly DOCUMENTS=(docs/tutorials/operator.md docs/tutorials/researcher.md docs/tutorials/developer.md docs/INSTALL.md
   docs/LOGS.md docs/SECURITY.md)
 # What developer.md has installed: everything that builds, and the fuzzers' compiler.
-readonly DEVELOPER_PACKAGES=("${TERSE_BUILD_PACKAGES[@]}" clang-14 libclang-rt-14-dev libcpp-httplib-dev python3)
+readonly DEVELOPER_PACKAGES=("${TERSE_BUILD_PACKAGES[@]}" "${TERSE_DEVELOP_PACKAGES[@]}" python3)
 readonly READER_PACKAGES=(adduser curl openssl jq)
 
 usage() {
@@ -37,7 +37,7 @@ commands and what it took, and \`passed\` at the end. Needs root. The documents:
   --mirror URL    Debian mirror (default: http://deb.debian.org/debian)
   --base DIR      a system to use instead of making one: a bare Debian 12 with systemd, dbus, ${READER_PACKAGES[*]} and
                   what \`deploy/packages.sh runtime --print\` lists, for the developer's tutorial also what \`build\`
-                  does, and ${DEVELOPER_PACKAGES[*]: -4}; it is not changed
+                  and \`develop\` do, and python3; it is not changed
 USAGE
 }
 

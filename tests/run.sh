@@ -10,16 +10,18 @@ source "$root/deploy/packages.sh"
 
 usage() {
   cat <<'USAGE'
-usage: tests/run.sh [--quick | --all] [--only REGEX] [--help]
+usage: tests/run.sh [--quick | --all] [--only REGEX] [--configure] [--help]
 
 Builds the preset `release` and runs every test through ctest; then those that need no LibTorch again with failpoints and
 mutants compiled in (preset faults: fleets are killed at every failpoint and simulated, tests/RELIABILITY.md), under
 ThreadSanitizer and under AddressSanitizer (presets tsan and asan); then every fuzzer for a few seconds (preset fuzz;
-TERSE_FUZZ_SECONDS, default 4, for each). Exits non-zero on the first failure.
+TERSE_FUZZ_SECONDS, default 4, for each). Before all that, as root and unless --quick or --only is given, the README's
+first command runs on a bare Debian 12 (tests/bare.sh). Exits non-zero on the first failure.
 
   --quick        the preset `release` only
   --all          AddressSanitizer also for the campaigns that kill processes and disturb networks (preset asan-all)
   --only REGEX   only the tests whose names match
+  --configure    install what is missing and configure every preset, and build nothing
 USAGE
 }
 
@@ -29,11 +31,12 @@ fail() {
 }
 
 parse_arguments() {
-  quick=0 address=asan only=''
+  quick=0 address=asan only='' configure=0
   while [[ $# -gt 0 ]]; do
     case "$1" in
       -h | --help) usage; exit 0 ;;
       --quick) quick=1; shift ;;
+      --configure) configure=1; shift ;;
       --all) address=asan-all; shift ;;
       --only)
         [[ $# -ge 2 && -n "$2" ]] || fail "--only needs a regular expression; see tests/run.sh --help"
@@ -57,6 +60,15 @@ run_preset() {
   [[ $rc -eq 0 ]] || fail "tests of '$preset' failed, as listed above; one alone: ctest --preset $preset -R NAME"
 }
 
+# The machine that runs the tests has had packages installed for long; only a bare one tells whether the sets are whole.
+run_bare() {
+  if [[ $EUID -ne 0 ]]; then
+    echo "tests: tests/bare.sh was not run, because it needs root"
+    return
+  fi
+  "$root/tests/bare.sh"
+}
+
 # What ctest says at its end, from "100% tests passed" on.
 closing_lines() {
   sed -n '/^[0-9]*% tests passed/,$p' "$root/build/$1/ctest.log"
@@ -64,11 +76,16 @@ closing_lines() {
 
 main() {
   parse_arguments "$@"
-  terse_install_packages build test
+  terse_install_packages build develop test
   local presets=(release) preset begin=$SECONDS
   [[ $quick -eq 1 ]] || presets+=(faults tsan "$address" fuzz)
   export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
   export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+  if [[ $configure -eq 1 ]]; then
+    for preset in "${presets[@]}"; do (cd "$root" && cmake --preset "$preset"); done
+    return
+  fi
+  [[ $quick -eq 1 || -n "$only" ]] || run_bare
   for preset in "${presets[@]}"; do run_preset "$preset"; done
   local logs=("${presets[@]/#/$root/build/}")
   grep -q '^[0-9]*% tests passed' "${logs[@]/%//ctest.log}" ||

@@ -20,6 +20,9 @@ struct RoundOutcome {
   int64_t duration_us = 0;  // from opening the round to committing it, a coordinator that was away included; at least 0
 };
 
+// Losses are bounded by this before a policy computes with them: a diverged run must not give it infinities.
+inline constexpr double kMostLoss = 1e6;
+
 // A pure function of the configuration and the outcomes so far: no clock, no randomness but the run's seed. After a
 // restart the committed rounds are observed again, in order, and the same plans follow. Not thread-safe.
 class Controller {

@@ -13,8 +13,6 @@
 namespace terse {
 namespace {
 
-constexpr double kMostLoss = 1e6;
-
 int64_t CeilOfRatio(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // The first iteration, at most `last`, before which the rate has decayed `decays` times.

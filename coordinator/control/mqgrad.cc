@@ -16,7 +16,6 @@ constexpr double kRewardScale = 300;  // gamma of equation (2)
 constexpr double kDiscount = 0.9;     // gamma of Algorithm 2
 constexpr double kEpsilon = 0.1;
 constexpr double kEta = 0.1;
-constexpr double kMostLoss = 1e6;
 
 static_assert(QNetwork::kInputs == kMqgradRounds, "a state has the losses of one action");
 static_assert(QNetwork::kOutputs == kMqgradMostBits - kMqgradFewestBits + 1, "an output for every number of bits");

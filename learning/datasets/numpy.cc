@@ -45,7 +45,7 @@ absl::StatusOr<Column> ReadFile(const std::string& folder, const Names& names) {
   return NoArray(folder, names, ".npy");
 }
 
-absl::StatusOr<ExamplePart> ReadPart(const std::string& path) {
+absl::StatusOr<ExamplePart> ReadNumpyPart(const std::string& path) {
   const Names features = {"x", "features"}, targets = {"y", "targets"};
   Column x, y;
   std::error_code error;
@@ -69,7 +69,7 @@ absl::StatusOr<ExamplePart> ReadPart(const std::string& path) {
 
 absl::StatusOr<Dataset> LoadNumpy(const DataSpec& spec, const std::string& data_dir) {
   TERSE_ASSIGN_OR_RETURN(const DataParts parts, FindDataParts(spec, data_dir));
-  return LoadExampleParts("NumPy arrays", parts, ReadPart);
+  return LoadExampleParts("NumPy arrays", parts, ReadNumpyPart);
 }
 
 }  // namespace terse

@@ -69,7 +69,7 @@ absl::StatusOr<Column> FindTensor(const c10::impl::GenericDict& dict, const std:
                                           there.empty() ? "none" : absl::StrJoin(there, ", ")));
 }
 
-absl::StatusOr<ExamplePart> ReadPart(const std::string& path) {
+absl::StatusOr<ExamplePart> ReadTensorPart(const std::string& path) {
   c10::IValue value;
   const absl::Status read = CatchTorch(absl::StrCat("reading ", path), [&] {
     caffe2::serialize::PyTorchStreamReader reader(path);
@@ -91,7 +91,7 @@ absl::StatusOr<ExamplePart> ReadPart(const std::string& path) {
 
 absl::StatusOr<Dataset> LoadTensors(const DataSpec& spec, const std::string& data_dir) {
   TERSE_ASSIGN_OR_RETURN(const DataParts parts, FindDataParts(spec, data_dir));
-  return LoadExampleParts("tensors", parts, ReadPart);
+  return LoadExampleParts("tensors", parts, ReadTensorPart);
 }
 
 }  // namespace terse

@@ -1,0 +1,163 @@
+#!/usr/bin/env bash
+# The README's two commands on a bare Debian 12, where nothing but what the project's own scripts install can help: the
+# first runs to its summary, for the second everything is configured.
+set -euo pipefail
+exec </dev/null
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+readonly root
+readonly TERSE_PROGRAM=tests/bare.sh
+# shellcheck source=deploy/packages.sh
+source "$root/deploy/packages.sh"
+# shellcheck source=deploy/lib.sh
+source "$root/deploy/lib.sh"
+
+usage() {
+  cat <<'USAGE'
+usage: tests/bare.sh [--cold] [--rounds N] [--mirror URL] [--cache DIR] [--help]
+
+Makes a bare Debian 12 with debootstrap, clones this tree's HEAD into it, runs deploy/demo.sh there with a short run file
+to its summary, then installs and configures what tests/run.sh needs (tests/run.sh --configure). Prints what each step
+took. The machine is a folder in namespaces of its own and is gone afterwards. Needs root and a Debian mirror.
+
+  --cold         share nothing with earlier runs: neither downloaded packages nor the compiler's cache
+  --rounds N     rounds of the demo (default: 3)
+  --mirror URL   Debian mirror (default: the one in /etc/apt)
+  --cache DIR    the bare system and the downloaded packages, kept between runs (default: ~/.cache/terse-bare)
+USAGE
+}
+
+parse_arguments() {
+  cold=0 rounds=3 mirror=$(mirror_of_apt) cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/terse-bare
+  while [[ $# -gt 0 ]]; do
+    case "$1" in
+      -h | --help) usage; exit 0 ;;
+      --cold) cold=1; shift ;;
+      --rounds) rounds=$(value_of "$@"); shift 2 ;;
+      --mirror) mirror=$(value_of "$@"); shift 2 ;;
+      --cache) cache=$(absolute "$(value_of "$@")"); shift 2 ;;
+      *) fail "unknown argument '$1'; see tests/bare.sh --help" ;;
+    esac
+  done
+  [[ "$rounds" =~ ^[1-9][0-9]*$ ]] || fail "--rounds must be a positive number, not '$rounds'"
+  [[ -n "$mirror" ]] || fail "/etc/apt names no Debian mirror; name one with --mirror"
+  [[ $EUID -eq 0 ]] || fail "debootstrap and namespaces need root; run it as root or through sudo"
+}
+
+# The first mirror in /etc/apt that has Debian itself, in either of APT's two formats.
+mirror_of_apt() {
+  cat /etc/apt/sources.list.d/*.sources /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null |
+    sed -nE 's#^(URIs:|deb( \[[^]]*\])?) +(https?://[^ ]*/debian/?)( .*)?$#\3#p' | head -n 1
+}
+
+# Mounts that are seen by this script alone and go with it.
+enter_namespaces() {
+  [[ -z "${TERSE_BARE_INSIDE:-}" ]] || return 0
+  TERSE_BARE_INSIDE=1 exec unshare --mount --pid --fork --kill-child --mount-proc "$root/tests/bare.sh" "$@"
+}
+
+# Sets base to a system that has what debootstrap calls minimal, made once and never written afterwards.
+make_base() {
+  base=$cache/bookworm
+  [[ ! -d "$base" ]] || return 0
+  local log=$work/debootstrap.log made
+  mkdir -p "$cache"
+  made=$(mktemp -d "$cache/bookworm.XXXXXX")
+  debootstrap --variant=minbase bookworm "$made" "$mirror" >"$log" 2>&1 ||
+    fail "debootstrap could not make a system from $mirror; check the network, or name another with --mirror" "$log"
+  mv --no-target-directory "$made" "$base"
+}
+
+# Sets system to the machine's disk: the base, and above it what the machine writes itself.
+make_machine() {
+  system=$work/system
+  mkdir -p "$work/upper" "$work/scratch" "$system"
+  mount -t overlay overlay -o "lowerdir=$base,upperdir=$work/upper,workdir=$work/scratch" "$system"
+  mount -t proc proc "$system/proc"
+  mount --rbind --make-rslave /dev "$system/dev"
+  cp /etc/resolv.conf "$system/etc/resolv.conf"
+  printf 'deb %s bookworm main\n' "$mirror" >"$system/etc/apt/sources.list"
+  git clone --quiet "$root" "$system/root/terse"
+  [[ $cold -eq 1 ]] || share_caches
+}
+
+# What was downloaded and compiled before comes from the machine that runs the tests.
+share_caches() {
+  local compiled
+  compiled=$(ccache --get-config cache_dir)
+  mkdir -p "$cache/archives/partial" "$compiled" "$system/root/.cache/ccache"
+  mount --bind "$cache/archives" "$system/var/cache/apt/archives"
+  mount --bind "$compiled" "$system/root/.cache/ccache"
+}
+
+# on_machine COMMAND...: as root on the bare machine, with what a root shell has in its environment.
+on_machine() {
+  env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 \
+    chroot "$system" sh -c 'cd /root/terse && exec "$@"' -- "$@"
+}
+
+# note NAME: the seconds since the step before was noted belong to NAME.
+note() {
+  took[$1]=$((SECONDS - noted))
+  noted=$SECONDS
+}
+
+# Passes the demo's lines on, each with its second, and notes when each of its steps has ended.
+watch_demo() {
+  local line
+  while IFS= read -r line; do
+    printf '%4d s  %s\n' $((SECONDS - begin)) "$line"
+    case "$line" in
+      'build: programs with '*) note packages ;;
+      'build: programs done '*) note build ;;
+      *" 1/$rounds "*) note round ;;
+      'demo: results in '*) note summary ;;
+      'demo.sh: exit '*) fail "deploy/demo.sh failed on a bare machine, as above (${line##* })" ;;
+    esac
+  done
+}
+
+run_demo() {
+  run_file_set "$root/deploy/runs/demo.toml" rounds count "$rounds" >"$system/root/short.toml"
+  begin=$SECONDS noted=$SECONDS
+  watch_demo < <(on_machine deploy/demo.sh --run /root/short.toml 2>&1 || echo "demo.sh: exit $?")
+  local name
+  for name in packages build round summary; do
+    [[ -n "${took[$name]:-}" ]] || fail "deploy/demo.sh ended and never said the line that ends its step '$name'"
+  done
+  say "first round after $((took[packages] + took[build] + took[round])) s: packages ${took[packages]} s, build \
+${took[build]} s, round ${took[round]} s; summary after ${took[summary]} s more"
+}
+
+configure_tests() {
+  local log=$work/configure.log
+  begin=$SECONDS
+  on_machine tests/run.sh --configure >"$log" 2>&1 ||
+    fail "the sets that tests/run.sh installs do not configure every preset on a bare machine, as above" "$log"
+  say "tests: packages and configuration $((SECONDS - begin)) s"
+}
+
+clean_up() {
+  [[ -z "${system:-}" ]] || umount --recursive --lazy "$system" || true
+  rm -rf --one-file-system "$work"
+}
+
+main() {
+  parse_arguments "$@"
+  enter_namespaces "$@"
+  terse_install_packages packaging
+  # On a real disk: what is installed here would fill a memory file system.
+  mkdir -p "$cache"
+  work=$(mktemp -d "$cache/work.XXXXXX")
+  trap clean_up EXIT
+  declare -gA took=()
+  begin=$SECONDS
+  make_base
+  make_machine
+  say "a bare Debian 12 $((SECONDS - begin)) s"
+  run_demo
+  configure_tests
+  say "passed"
+}
+
+main "$@"
