@@ -46,8 +46,8 @@ parse_arguments() {
 
 # The first mirror in /etc/apt that has Debian itself, in either of APT's two formats.
 mirror_of_apt() {
-  cat /etc/apt/sources.list.d/*.sources /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null |
-    sed -nE 's#^(URIs:|deb( \[[^]]*\])?) +(https?://[^ ]*/debian/?)( .*)?$#\3#p' | head -n 1
+  find /etc/apt \( -name '*.sources' -o -name '*.list' \) -exec \
+    sed -nE 's#^(URIs:|deb( \[[^]]*\])?) +(https?://[^ ]*/debian/?)( .*)?$#\3#p' {} + | sed -n 1p
 }
 
 # Mounts that are seen by this script alone and go with it.
