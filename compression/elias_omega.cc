@@ -42,7 +42,8 @@ void PutWord(const CodeWord& word, BitWriter* writer) {
   writer->Put(word.bits >> 32, word.length - 32);
 }
 
-// What a stream that continues with 8 given bits begins with; length 0 where the word is longer.
+// The code word that a stream begins with whose next kPeekBits bits are given; length 0 where the word is longer than
+// these bits.
 constexpr int kPeekBits = 8;
 struct ShortWord {
   uint8_t value;

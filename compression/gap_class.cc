@@ -127,7 +127,7 @@ uint32_t EncodeClasses(absl::Span<const uint32_t> positions, const Table& table,
   return state;
 }
 
-// What the reader looks up under the low bits of its state.
+// The entry that the reader looks up under the low bits of its state.
 struct Slot {
   uint16_t frequency;
   uint16_t offset;  // in the class's interval

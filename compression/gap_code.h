@@ -1,5 +1,5 @@
-// What the coders of gaps share. A gap is coded as its zeros: the number of elements that are skipped between the
-// position before (or the tensor's beginning) and the position.
+// The common part of the coders of gaps. A gap is coded as its zeros: the number of elements that are skipped between
+// the position before (or the tensor's beginning) and the position.
 #ifndef TERSE_COMPRESSION_GAP_CODE_H_
 #define TERSE_COMPRESSION_GAP_CODE_H_
 

@@ -23,8 +23,8 @@ class GroupedCodec : public Codec {
  public:
   using Factory = absl::StatusOr<std::unique_ptr<const Codec>> (*)(const CodecSpec& spec, const Layout& layout);
 
-  // What `create` makes, on the groups of spec.grouping; the plain codec where there is nothing to group.
-  // INVALID_ARGUMENT for an unknown grouping, or from `create`.
+  // Returns the codec that `create` makes for the groups of spec.grouping, or the plain codec where there is nothing to
+  // group. INVALID_ARGUMENT for an unknown grouping, or from `create`.
   static absl::StatusOr<std::unique_ptr<const Codec>> Create(const CodecSpec& spec, const Layout& layout,
                                                              Factory create);
 

@@ -28,7 +28,8 @@ CodecTraits McgqTraits() {
   return traits;
 }
 
-// What a tensor of finite values becomes, with the scale before its rounding; nothing for a tensor of zeros.
+// Returns the levels of a tensor of finite values and sets *scale to the scale before its rounding; a tensor of zeros
+// has no levels and the scale 0.
 SparseLevels Quantize(const TensorInput& input, double samples, double* scale) {
   *scale = 0;
   const auto zero = [](float value) { return value == 0; };

@@ -56,7 +56,7 @@ absl::optional<SharedModel> MakeModel(const PositionHistory& history, int64_t co
   return model;
 }
 
-// What the coder sees of a position.
+// A position as the coder sees it.
 struct Symbol {
   uint32_t windows;  // whole ones before it
   uint32_t slot;     // first of its slots in the last one
@@ -86,7 +86,7 @@ LaneDeal Deal(int64_t count, int64_t size) {
   return deal;
 }
 
-// Of positions from element `begin` on.
+// Returns the symbols of the positions, which lie at element `begin` or after it.
 std::vector<Symbol> MakeSymbols(const PositionHistory& history, int side, int64_t begin,
                                 absl::Span<const uint32_t> positions, const SharedModel& model) {
   std::vector<Symbol> symbols;
@@ -278,7 +278,7 @@ class Decoder {
     return words;
   }
 
-  // What the states have left over.
+  // Reads the last position of each lane, which is what its state has left over.
   absl::Status LastPositions() {
     for (int lane = 0; lane < deal_.lanes; ++lane) {
       const SharedLane& state = lanes_[lane];

@@ -131,7 +131,7 @@ HWY_INLINE uint32_t PopWindows(const SharedDecoding& decoding, Words* words, uin
   }
 }
 
-// What every position changes of a lane.
+// The part of a lane that every position changes.
 struct LaneState {
   uint32_t state;
   int64_t at;

@@ -53,7 +53,7 @@ struct SharedLane {
 
 enum class SharedStop { kDone, kEndsEarly, kNoElement, kPastTheEnd };
 
-// What the lanes of a tensor have in common.
+// The part of the decoding that the lanes of a tensor have in common.
 struct SharedDecoding {
   const SharedModel* model = nullptr;
   const uint8_t* windows = nullptr;     // that each of the kSharedScale low values of the state stands for

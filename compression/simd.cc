@@ -22,7 +22,7 @@ constexpr Named kNames[] = {
 };
 constexpr char kScalar[] = "scalar";
 
-// What was compiled and this processor has, as Highway's bits, before any target was chosen.
+// Returns the targets that were compiled and that this processor has, as Highway's bits, before any target was chosen.
 int64_t Available() {
   static const int64_t available = hwy::SupportedTargets() & HWY_TARGETS;
   return available;

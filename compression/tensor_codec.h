@@ -1,6 +1,7 @@
-// What all codecs share that code a model tensor by tensor into one bit stream: sizes and finite numbers checked, the
-// format byte, padding, the cursor. A codec adds how the tensors are written (EncodeTensors), what that costs
-// (TensorsBits) and how one is read (a TensorReader). Two families build on it: sparse_codec.h and quantized_codec.h.
+// The common part of all codecs that code a model tensor by tensor into one bit stream: the checks of sizes and of
+// finite numbers, the format byte, the padding, the cursor. A codec adds how the tensors are written (EncodeTensors),
+// what that costs (TensorsBits) and how one is read (a TensorReader). Two families build on it: sparse_codec.h and
+// quantized_codec.h.
 #ifndef TERSE_COMPRESSION_TENSOR_CODEC_H_
 #define TERSE_COMPRESSION_TENSOR_CODEC_H_
 
@@ -38,7 +39,7 @@ class TensorReader {
   // An independent reader at the same place.
   virtual std::unique_ptr<TensorReader> Clone() const = 0;
 
-  // What stands before the first tensor; nothing unless overridden.
+  // Reads the part of the message before the first tensor; there is none unless this is overridden.
   virtual absl::Status StartMessage(BitReader* stream) { return absl::OkStatus(); }
 
   // Begins tensor `tensor` at `stream`, which may be moved past its header.

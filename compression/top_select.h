@@ -26,8 +26,8 @@ struct SelectInput {
 struct TopEntries {
   std::vector<uint32_t> indices;  // increasing
   std::vector<float> values;      // the entries themselves, with their signs
-  // Of the magnitudes, in double: entry j is added to partial sum j mod 8 in the order of j, then the eight partial
-  // sums are added to zero in order. The same on every machine.
+  // The sum of the magnitudes, in double: entry j is added to partial sum j mod 8 in the order of j, then the eight
+  // partial sums are added to zero in order. The same on every machine.
   double sum = 0;
 };
 
@@ -45,10 +45,10 @@ class TopSelector {
   // The same for the `count` entries of largest magnitude, whatever their sign.
   absl::optional<int64_t> SelectLargest(const SelectInput& input, int64_t count);
 
-  // Of the last SelectTails.
+  // The entries of the last SelectTails.
   const TopEntries& positive() const { return positive_; }
   const TopEntries& negative() const { return negative_; }
-  // Of the last SelectLargest.
+  // The entries of the last SelectLargest.
   const TopEntries& largest() const { return largest_; }
 
  private:
