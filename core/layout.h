@@ -54,7 +54,8 @@ class Layout {
   std::vector<Range> WeightRanges() const;
   // The parameters alone.
   Layout WithoutBuffers() const;
-  // Of names, shapes and which tensors are buffers; two ends with different layouts refuse each other at check-in.
+  // Returns the hash of the names, the shapes and which tensors are buffers; two ends with different layouts refuse
+  // each other at check-in.
   Id128 Hash() const;
 
  private:

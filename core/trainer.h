@@ -23,7 +23,7 @@ struct TrainResult {
   int64_t samples = 0;  // seen, counting repeats
 };
 
-// What a round asks of a client.
+// The training that a round asks of a client.
 struct LocalPlan {
   int64_t steps = 1;            // n of SGD_n
   int64_t first_iteration = 0;  // of the run, for learning-rate schedules

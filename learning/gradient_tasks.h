@@ -1,4 +1,4 @@
-// What clients compute in runs with epochs (core/epochs.h): Yu, Wu, Huang, "Double Quantization for
+// The gradients that clients compute in runs with epochs (core/epochs.h): Yu, Wu, Huang, "Double Quantization for
 // Communication-Efficient Distributed Optimization" (NeurIPS 2019), Algorithm 1, steps 4 and 10. Includes LibTorch;
 // used inside learning/ only.
 //

@@ -1,5 +1,5 @@
-// What a run adds to the gradient of the loss before the optimizer sees it. Includes LibTorch; used inside learning/
-// only.
+// The terms that a run adds to the gradient of the loss before the optimizer sees it. Includes LibTorch; used inside
+// learning/ only.
 #ifndef TERSE_LEARNING_GRADIENT_TERMS_H_
 #define TERSE_LEARNING_GRADIENT_TERMS_H_
 

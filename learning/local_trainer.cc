@@ -37,7 +37,7 @@ Id128 HashOf(const Text& text) {
   return HashBytes({reinterpret_cast<const char*>(text.symbols.data()), text.symbols.size() * sizeof(text.symbols[0])});
 }
 
-// What a saved state belongs to; another identity is refused at RestoreState.
+// Returns the identity of the training that a saved state belongs to; RestoreState refuses a state with another one.
 Id128 StateIdentity(const RunConfig& config, const Shard& shard, const Layout& layout, const Dataset& dataset) {
   const OptimizerSpec& optimizer = config.train.optimizer;
   const Id128 targets = dataset.task == Task::kText ? HashOf(dataset.train_text) : dataset.train.targets.Hash();
@@ -224,7 +224,7 @@ class TorchLocalTrainer : public LocalTrainer {
     for (size_t i = 0; i < values.size(); ++i) parts_.model->local_buffers()[i].copy_(values[i]);
   }
 
-  // What the trainer remembers beside the optimizer: the buffers that stay here, and the hidden state.
+  // Returns the state that the trainer keeps beside the optimizer's: the buffers that stay here, and the hidden state.
   std::vector<at::Tensor> ExtraTensors() const {
     std::vector<at::Tensor> tensors = parts_.model->local_buffers();
     tensors.insert(tensors.end(), state_.begin(), state_.end());

@@ -22,7 +22,7 @@ constexpr uint64_t kPartitionSalt = 0x706172746974696fULL;
 constexpr uint64_t kDealSalt = 0x6465616c73686172ULL;
 constexpr uint64_t kSharesSalt = 0x6469726963686c65ULL;
 
-// What a row of the table works on.
+// The data that a row of the table cuts into shards, and for how many clients.
 struct Cut {
   const DataSpec& spec;
   const Dataset& dataset;

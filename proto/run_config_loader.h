@@ -31,7 +31,7 @@ v1::RunConfig WithLaterDefaults(v1::RunConfig config);
 // INVALID_ARGUMENT "run config: ..." names the field, its value and what is allowed.
 absl::Status ValidateRunConfig(const v1::RunConfig& config);
 
-// What a run file may say about one key.
+// One key of a run file, and what the file may say about it.
 struct RunConfigKey {
   std::string key;            // "train.local_steps"
   std::string type;           // "integer", "number", "string", "true or false" or "array of strings"

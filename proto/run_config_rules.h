@@ -32,7 +32,8 @@ std::string JoinIndex(absl::string_view key, int64_t index);
 // "integer", "number", "string", "true or false", "table", "array of strings" or "array of integers".
 std::string TypeText(const google::protobuf::FieldDescriptor& field);
 
-// What a field allows, without its type: "1 to 1000000", "above 0, at most 1", "'sbc' or 'dense'"; may be empty.
+// Returns the values that a field allows, without its type: "1 to 1000000", "above 0, at most 1", "'sbc' or 'dense'";
+// may be empty.
 std::string AllowedText(const google::protobuf::FieldDescriptor& field);
 
 // The shortest decimal form that reads back as the same double.

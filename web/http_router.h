@@ -22,7 +22,7 @@ struct HttpAnswer {
 // {"error": message}
 HttpAnswer ErrorAnswer(int code, absl::string_view message);
 
-// What Start's routes answer to. Thread-safe.
+// Answers requests with the routes that HttpServer::Start was given. Thread-safe.
 class HttpRouter {
  public:
   // Whether the holder of the connection's certificate may call a method; OK on a connection without.

@@ -26,7 +26,7 @@ std::string Gzip(const std::string& text) {
 }  // namespace
 
 std::shared_ptr<const PackedText> PackText(std::string text) {
-  // What fits into one packet anyway, and what zlib does not take in one piece.
+  // A shorter text fits into one packet anyway; zlib does not take a longer one in one piece.
   constexpr size_t kLeast = 1000, kMost = size_t{1} << 30;
   auto packed = std::make_shared<PackedText>();
   if (text.size() >= kLeast && text.size() <= kMost) packed->gzip = Gzip(text);

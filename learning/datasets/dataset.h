@@ -1,5 +1,5 @@
-// What training and evaluation read: labelled examples kept as the numbers they came in, or text as a row of symbols. A
-// batch becomes floats only when it is used. No LibTorch in here.
+// The data that training and evaluation read: labelled examples kept as the numbers they came in, or text as a row of
+// symbols. A batch becomes floats only when it is used. No LibTorch in here.
 #ifndef TERSE_LEARNING_DATASETS_DATASET_H_
 #define TERSE_LEARNING_DATASETS_DATASET_H_
 
@@ -60,7 +60,7 @@ class Column {
   std::shared_ptr<const void> owner_;
 };
 
-// What a model can learn from a data set, which decides the losses that fit.
+// The kind of prediction that a model can learn from a data set; it decides the losses that fit.
 enum class Task {
   kClasses,  // targets are whole numbers in 0..classes-1, one an example
   kValues,   // targets are floats of any shape

@@ -1,4 +1,4 @@
-// What a model is to Terse: its tensors, how they start, and one forward pass that training, evaluation and the
+// The description of a model: its tensors, how they start, and one forward pass that training, evaluation and the
 // exported file share.
 #ifndef TERSE_LEARNING_MODELS_MODEL_H_
 #define TERSE_LEARNING_MODELS_MODEL_H_
