@@ -1,4 +1,4 @@
-// What `terse-bench codec` is made of: jobs, each measuring a few figures. One file a kind of job.
+// The parts of `terse-bench codec`: jobs, each of which measures a few figures. One file a kind of job.
 #ifndef TERSE_BENCH_JOB_H_
 #define TERSE_BENCH_JOB_H_
 

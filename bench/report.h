@@ -1,4 +1,4 @@
-// What a benchmark found, as tables for people and JSON for programs.
+// The results of a benchmark, as tables for people and JSON for programs.
 #ifndef TERSE_BENCH_REPORT_H_
 #define TERSE_BENCH_REPORT_H_
 
@@ -8,7 +8,7 @@
 
 namespace terse {
 
-// What a figure should be; kNone when nothing is asked of it.
+// The target of a figure; kNone when nothing is asked of it.
 struct Target {
   enum Kind { kNone, kAtMost, kAtLeast };
   Kind kind = kNone;

@@ -29,7 +29,7 @@ class SbcClient {
 
   const Codec& codec() const { return *codec_; }
   const std::vector<float>& delta() const { return delta_; }
-  // Of the last Compress, until Settle.
+  // Returns the message of the last Compress, until Settle.
   const std::string& message() const { return feedback_->pending_message(); }
 
  private:

@@ -158,7 +158,7 @@ std::string BestFixedColumns(const PaperResult& result, const std::vector<PaperR
                          PerClient(result, "wire_bytes_up") / 1e3, payload, wire);
 }
 
-// What stands between a row's title and its iterations.
+// Returns the columns between a row's title and its iterations.
 std::string ColumnsOf(const PaperResult& result, const std::vector<PaperResult>& results) {
   if (result.row.table->columns == PaperColumns::kBits) return BitsColumns(result, results);
   const std::string metric = MetricText(MetricOf(result), IsPerplexity(result.row));

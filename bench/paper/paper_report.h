@@ -1,4 +1,4 @@
-// What the runs of a paper's table gave, for people, for programs and for the record.
+// The results of the runs of a paper's table, for people, for programs and for the record.
 #ifndef TERSE_BENCH_PAPER_PAPER_REPORT_H_
 #define TERSE_BENCH_PAPER_PAPER_REPORT_H_
 
