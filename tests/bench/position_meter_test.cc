@@ -1,4 +1,4 @@
-// What a whole run's positions cost, against sums that are made here from positions, gaps and histories.
+// Tests the cost of a whole run's positions against sums that are made here from positions, gaps and histories.
 #include "bench/position_meter.h"
 
 #include <gmock/gmock.h>

@@ -91,7 +91,7 @@ class SessionEpochs : public ::testing::Test {
     return link;
   }
 
-  // What is held at a version, and the message that says so.
+  // Return the model that a client holds at a version, and the message that leads to it.
   std::vector<float> Model(int64_t version) const {
     if (version == 0 || version == 1) return GridInitialWeights();
     if (version % 4 == 0) return GridDelta(7, version);

@@ -25,7 +25,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Of every stochastic message in the file.
+// The key of every stochastic message in the file.
 constexpr CodecKey kKey = {20180522, 3, 1};
 
 struct Case {

@@ -161,7 +161,7 @@ TEST(PositionHistoryState, RefusesFieldsThatNoHistoryHas) {
   expect_refused(With(state, kSentAt, uint64_t{1} << 40, 8), "more positions than elements");
 }
 
-// What is taken is safe, whatever it means: masses are 1 or more, and messages can be added.
+// A state that is accepted is safe to use, whatever it means: masses are 1 or more, and messages can be added.
 TEST(PositionHistoryState, IsSafeToUseHoweverItIsDamaged) {
   const std::string state = StateOf(WithThreeMessages());
   Random random(8);

@@ -158,7 +158,7 @@ TEST_F(CoordinatorDoctor, AllIsWell) {
   const CtlOutcome table = Invoke({"doctor", "--state", state_});
   EXPECT_THAT(table.out, Not(HasSubstr("->")));
   EXPECT_THAT(table.err, IsEmpty());
-  // What a restore replaced is served by nobody, whatever is in it.
+  // Nobody serves a directory that a restore replaced, whatever is in it.
   ASSERT_OK(PosixFiles().MakeDirectory(run_ + kReplacedSuffix));
   ExpectAllOk(Examine(state_, kExitOk));
   // A run's own directory, as a backup is, is a state directory too.
@@ -178,7 +178,7 @@ TEST_F(CoordinatorDoctor, LooksAtARunThatIsWritten) {
 
 TEST_F(CoordinatorDoctor, ACrashBetweenClosingAndCommitting) {
   ASSERT_OK(store_->CloseRound(7, {}, 7001));
-  // What a killed process leaves: the log is not in the database yet.
+  // The copy is as a killed process leaves it: the log is not in the database yet.
   const std::string crashed = directory_.Path("crashed");
   CopyDirectory(state_, crashed);
   Findings findings = Examine(crashed, kExitOk);

@@ -98,7 +98,7 @@ class TerminalSession {
     }
     return status;
   }
-  // What came behind the last thing looked for.
+  // Returns the output behind the last text that Comes found.
   std::string Rest() const { return output_.substr(seen_); }
   const std::string& output() const { return output_; }
   bool HasModesOfBefore() const {

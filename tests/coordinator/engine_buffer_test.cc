@@ -179,7 +179,7 @@ TEST(EngineBuffer, WhatComesBetweenRoundsIsAsStaleAsItIs) {
     crew.Deliver(0, 1);
     crew.Deliver(1, 1);
     ASSERT_EQ(crew.view().phase, "paused");
-    // Of the settled round: one version behind the head.
+    // The update belongs to the settled round: it is one version behind the head.
     const Update update = crew.MakeUpdate(2, 1);
     ASSERT_EQ(crew.at(2).Say(update), absl::OkStatus());
     if (bound == 0) {

@@ -31,7 +31,7 @@ RunConfig Joint(std::vector<int64_t> steps, int64_t iterations, double budget) {
   return config;
 }
 
-// What a message of this density has: an envelope, and positions that are dearer than their entropy.
+// Returns the size of a message of this density: an envelope, and positions that are dearer than their entropy.
 int64_t MessageBytes(double p) {
   const double entropy = -(p * std::log2(p) + (1 - p) * std::log2(1 - p));
   return 20 + std::llround(1.05 * kParameters * entropy / 8);

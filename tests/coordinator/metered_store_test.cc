@@ -1,4 +1,4 @@
-// What is counted, and when: after it is durable, and not when it failed.
+// Tests what is counted, and when: after it is durable, and not when it failed.
 #include "coordinator/web/metered_store.h"
 
 #include <gmock/gmock.h>

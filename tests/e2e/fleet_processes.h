@@ -31,7 +31,7 @@ class Process {
   void Signal(int signal);
   // SIGKILL and wait: what a power switch does to a process.
   void Kill();
-  // What it printed so far.
+  // Returns what the process has printed so far.
   std::string Output() const;
   pid_t pid() const { return pid_; }
 

@@ -29,7 +29,7 @@ constexpr int64_t kKillsBetweenChecks = 7;
 // Times that a new fleet dies before it has done anything, with a run and state directories that are half made.
 constexpr int kEarlyDeaths = 2;
 constexpr uint64_t kTraitTakesOneIn = 4;
-// Of all blows, those that hit both sides at once.
+// The share of all blows that hit both sides at once.
 constexpr double kBothSides = 0.3;
 
 // A member that is to die at a failpoint.

@@ -19,7 +19,7 @@
 namespace terse {
 namespace {
 
-// What a coordinator notes when it was sent something wrong, or found something wrong.
+// The kinds of events that a coordinator notes when it was sent something wrong, or found something wrong.
 constexpr absl::string_view kTroubleKinds[] = {"update_rejected",    "update_conflict", "message_refused",
                                                "client_refused",     "model_drift",     "evaluation_failed",
                                                "checkpoint_damaged", "update_misread"};
@@ -149,7 +149,8 @@ class Checker {
   }
 
  private:
-  // Of clients that drop what was not applied, and send their gradients whole.
+  // Checks clients that drop what was not applied and send their gradients whole: each applied update must be one that
+  // was sealed.
   void CheckSeals(const ClientRecord& record, const StoredClient& client, const StoredState& stored) {
     const auto sealed_as = [&](int64_t step, absl::string_view message) {
       std::vector<float> sent(codec_.layout().size(), 0.0f);
@@ -183,7 +184,7 @@ class Checker {
     return !unexpected;
   }
 
-  // What doubled updates do not explain is missing.
+  // Counts as lost updates the differences that doubled updates do not explain.
   void CountLost(const ClientRecord& record, const StoredClient& client, std::vector<double> difference) {
     for (const absl::string_view message : doubled_[record.id]) {
       std::vector<float> once(difference.size());

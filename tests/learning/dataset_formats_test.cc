@@ -1,4 +1,4 @@
-// What holds for every format of the table, whatever it looks like.
+// Tests what holds for every format of the table, whatever it looks like.
 #include <cstdlib>
 #include <map>
 

@@ -14,7 +14,8 @@ class TwoHosts {
  public:
   enum Host { kServer, kClients };
 
-  // What this machine lacks for the tests, in one line; empty when it has everything. Needs root, ip, tc and iptables.
+  // Returns what this machine lacks for the tests, in one line; empty when it has everything. Needs root, ip, tc and
+  // iptables.
   static std::string Missing();
 
   TwoHosts();
@@ -22,7 +23,8 @@ class TwoHosts {
   TwoHosts(const TwoHosts&) = delete;
   TwoHosts& operator=(const TwoHosts&) = delete;
 
-  // What stands in front of a command line so that it runs there; it dies with this process.
+  // Returns the words to put in front of a command line so that it runs on the host; the command dies with this
+  // process.
   std::vector<std::string> Launcher(Host host) const;
   static std::string AddressOf(Host host);
 

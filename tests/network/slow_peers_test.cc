@@ -85,7 +85,7 @@ TEST(SlowPeers, ClientThatDoesNotReadDelaysNobody) {
   fleet.FinishAndCheck();
 }
 
-// What waits for a client that does not read is bounded: 64 MiB and 8 models. Then its session ends, the others notice
+// The queue for a client that does not read is bounded: 64 MiB and 8 models. Then its session ends, the others notice
 // nothing, and it comes back.
 TEST(SlowPeers, QueueOfAClientThatDoesNotReadIsBounded) {
   FleetShape shape = ShapeWithQuorum();

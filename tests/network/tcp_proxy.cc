@@ -130,7 +130,7 @@ struct TcpProxy::Link {
   }
 };
 
-// What the loop waits for: `flag` becomes `value` when `fd` has one of the events.
+// An event that the loop waits for: `flag` becomes `value` when `fd` has one of the events.
 struct TcpProxy::Watched {
   int fd;
   short events;  // NOLINT: pollfd's type

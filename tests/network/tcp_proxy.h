@@ -21,7 +21,8 @@ namespace terse {
 
 inline constexpr int64_t kNeverBytes = std::numeric_limits<int64_t>::max();
 
-// What happens to the bytes of one direction of a connection. Counts are of bytes since the connection was made.
+// The script says what happens to the bytes of one direction of a connection. Counts are of bytes since the connection
+// was made.
 struct FlowScript {
   absl::Duration latency = absl::ZeroDuration();  // each byte arrives so much later; the first also connects so late
   int64_t bytes_per_second = kNeverBytes;         // 0: nothing is forwarded, and nothing is lost
@@ -39,7 +40,7 @@ struct LinkScript {
   absl::Duration forget_after = absl::InfiniteDuration();
 };
 
-// What a connection carried, for assertions and reports.
+// The counts of what a connection carried, for assertions and reports.
 struct LinkCount {
   int64_t up = 0;  // bytes delivered to the coordinator
   int64_t down = 0;
@@ -77,7 +78,7 @@ class TcpProxy {
   std::vector<LinkCount> Counts() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Sums of Counts().
   LinkCount Total() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // What connection `index` delivered, in full when the proxy records.
+  // Returns the bytes that connection `index` delivered, in full when the proxy records.
   std::string Delivered(int index, bool up) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -261,7 +261,7 @@ TEST_F(Tls, AnExpiredClientComesBackOnceItIsRenewed) {
   EXPECT_TRUE(WaitForRoundsBeyond(rounds));
 }
 
-// What an independent program agrees on with the coordinator: "TLSv1.3"; "" when they cannot.
+// Returns the version that an independent program agrees on with the coordinator: "TLSv1.3"; "" when they cannot.
 std::string Negotiate(const std::string& address, const std::string& folder, const std::string& version) {
   const std::string command =
       absl::StrCat("openssl s_client -connect ", address, " -alpn h2 -CAfile ", folder, "/ca.crt -cert ", folder,

@@ -31,7 +31,7 @@ class MemoryDiskTest : public testing::Test {
     return bytes.ok() ? *bytes : absl::StrCat("<", absl::StatusCodeToString(bytes.status().code()), ">");
   }
 
-  // What `path` holds after a power loss, over many: each starts from the same unsynced changes.
+  // Counts what `path` holds after a power loss, over many of them: each starts from the same unsynced changes.
   std::map<std::string, int> Outcomes(const std::function<void()>& prepare, const std::string& path) {
     std::map<std::string, int> outcomes;
     for (int i = 0; i < kLosses; ++i) {

@@ -152,7 +152,7 @@ class BothStores {
     Same([&](RunStore* store) { return store->CommitRound(commit, open_next); });
   }
 
-  // Of the round's clients; sometimes of one that it did not choose.
+  // Returns messages of the round's chosen clients, and sometimes of one that it did not choose.
   std::vector<HistoryMessage> HistoryMessages(int64_t round) {
     std::vector<HistoryMessage> messages;
     for (int64_t client = 0; client < 4; ++client) {

@@ -16,7 +16,7 @@ constexpr Table kTables[] = {{"runs", 7},   {"rounds", 11}, {"clients", 8},     
 class Migration : public ::testing::Test {
  protected:
   void SetUp() override { Fill(directory_.Path()); }
-  // What version 1 left of a run.
+  // Fills a directory with the files of a run as version 1 left them.
   static void Fill(const std::string& directory) {
     std::filesystem::create_directories(directory + "/checkpoints");
     std::filesystem::copy_file(absl::StrCat(TERSE_GOLDEN_DIR, "/run_version_1.sqlite"), directory + "/run.sqlite",

@@ -27,8 +27,8 @@ const Layout& WideGridLayout();
 const Layout& EnvironmentGridLayout();
 // Version 0 of a run on one of the layouts: multiples of 2^-10.
 std::vector<float> GridInitialWeights(const Layout& layout = GridLayout());
-// What the Train call number `step_index` (0, 1, ...) of client `client` gives, whatever the weights and local steps.
-// As in real models some rows move more than others, and they are each client's own: every fourth, the rest by a
+// Returns the delta of Train call number `step_index` (0, 1, ...) of client `client`, whatever the weights and local
+// steps. As in real models some rows move more than others, and they are each client's own: every fourth, the rest by a
 // sixteenth.
 std::vector<float> GridDelta(int64_t client, int64_t step_index, const Layout& layout = GridLayout());
 // The loss that goes with it; finite.
