@@ -46,11 +46,12 @@ std::vector<float> AveragingWeights(absl::Span<const int64_t> samples, int64_t t
 absl::Status AverageUpdates(const Codec& codec, absl::Span<const absl::string_view> messages,
                             absl::Span<const float> weights, int threads, absl::Span<float> average);
 
-// The same for messages that are indexed already, one index each.
+// Does the same for messages that are indexed already, one index each.
 absl::Status AverageIndexed(const Codec& codec, absl::Span<const UpdateIndex> indexes, absl::Span<const float> weights,
                             int threads, absl::Span<float> average);
 
-// How many threads are worth starting for these messages: 1 for small ones, otherwise as many as the machine has cores.
+// Returns how many threads are worth starting for these messages: 1 for small ones, otherwise as many as the machine
+// has cores.
 int AggregationThreads(absl::Span<const absl::string_view> messages);
 
 }  // namespace terse

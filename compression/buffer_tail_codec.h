@@ -53,7 +53,7 @@ class BufferTailCodec : public Codec {
   class Cursor;
 
   int64_t TailBytes() const { return 4 * (layout_.size() - layout_.parameters()); }
-  // How many bytes of the message are the codec's own. INVALID_ARGUMENT when the buffers are not behind them.
+  // Returns how many bytes of the message are the codec's own. INVALID_ARGUMENT when the buffers are not behind them.
   absl::StatusOr<size_t> ParameterBytes(absl::string_view message) const;
   // Returns the part of `options` that concerns the parameters. INVALID_ARGUMENT when it, or the update, does not fit
   // the layout.

@@ -76,7 +76,7 @@ class Costs {
     distance_ = 1;
   }
 
-  // After the last symbol.
+  // The lengths in bits of the two codes; valid after the last symbol.
   int64_t sparse() const { return sparse_ + (distance_ == 1 ? 0 : EliasOmegaBits(distance_)); }
   int64_t dense() const { return dense_; }
   bool IsDense() const { return dense() < sparse(); }

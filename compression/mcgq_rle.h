@@ -41,7 +41,7 @@ class RleReader {
   // a row, and, seen after the last token, headers that a shorter one would have served.
   absl::Status Next(absl::Span<uint32_t> positions, absl::Span<uint32_t> levels, int64_t* count);
 
-  // Behind the last token, once Next set a count of 0.
+  // The stream behind the last token, once Next has set a count of 0.
   const BitReader& stream() const { return stream_; }
 
  private:

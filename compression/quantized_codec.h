@@ -21,7 +21,7 @@
 
 namespace terse {
 
-// How a codec's messages look; the same at both ends.
+// The format of a codec's messages; the same at both ends.
 struct QuantizedFormat {
   int number = 0;         // first byte of the message
   int header_floats = 0;  // of a bucket; at most 2

@@ -63,8 +63,8 @@ struct Symbol {
   uint32_t slots;    // how many it has there
 };
 
-// How the positions are dealt out to lanes. The last position of each lane's stretch but the last is not coded but
-// written as it is: it says where the stretch ends.
+// The way in which the positions are dealt out to lanes. The last position of each lane's stretch but the last is not
+// coded but written as it is: it says where the stretch ends.
 struct LaneDeal {
   int lanes = 1;
   int end_bits = 0;                                    // of such a position
@@ -179,7 +179,7 @@ Encoded Encode(const PositionHistory& history, int side, absl::Span<const uint32
   return encoded;
 }
 
-// nullopt where Rice is as good.
+// Returns nullopt where Rice is as good.
 absl::optional<Encoded> EncodeIfShorter(const PositionHistory& history, int side, absl::Span<const uint32_t> positions,
                                         const SharedModel& model) {
   Encoded encoded = Encode(history, side, positions, model);
@@ -196,7 +196,7 @@ bool NextRun(const SharedDecoding& decoding, SharedLane* lane) {
   return run.count > 0;
 }
 
-// All positions of a tensor.
+// Decodes all positions of a tensor.
 class Decoder {
  public:
   Decoder(const PositionHistory& history, int side, const SharedModel& model, absl::Span<uint32_t> positions)
@@ -212,7 +212,7 @@ class Decoder {
     }
   }
 
-  // The stream behind the last word.
+  // Decodes the positions and returns the stream behind the last word.
   absl::StatusOr<BitReader> Decode(BitReader stream) {
     absl::Status status = ReadHeader(&stream);
     if (!status.ok()) return status;

@@ -52,7 +52,7 @@ struct SumsOf8 {
 
 HWY_INLINE void Sum(MassRun* run) { SumWith(SumsOf8(), run); }
 
-// How many of kLook sums are at most `wanted`.
+// Counts how many of kLook sums are at most `wanted`.
 struct CountUpTo {
   HWY_INLINE int64_t operator()(const int32_t* sums, int32_t wanted) const {
     int64_t count = 0;

@@ -22,8 +22,8 @@ struct SharedInterval {
   uint32_t begin = 0;
 };
 
-// How a number of positions is coded, whatever the masses: a gap is whole windows of 2^slot_bits mass, and a slot in
-// the last one.
+// The code of a number of positions, whatever the masses: a gap is whole windows of 2^slot_bits mass, and a slot in the
+// last one.
 struct SharedModel {
   int slot_bits = 0;
   std::array<SharedInterval, kSharedWindows> windows;

@@ -19,7 +19,7 @@
 
 namespace terse {
 
-// How the sent elements get their values.
+// The ways in which the sent elements get their values.
 enum class SparseValues {
   kCommon,          // one signed scale a tensor (sbc)
   kSigned,          // one positive scale a tensor, a sign bit an element (stc, adacomp, low_precision_sparse)
@@ -29,7 +29,7 @@ enum class SparseValues {
   kLevels,          // one positive scale a tensor, an integer multiple of it an element (mcgq)
 };
 
-// How a codec's messages look; the same at both ends.
+// The format of a codec's messages; the same at both ends.
 struct SparseFormat {
   int number = 0;  // first byte of the message
   SparseValues values = SparseValues::kCommon;

@@ -97,7 +97,7 @@ class TensorCodec : public Codec {
   int64_t max_message_bytes_ = 0;
 };
 
-// How many of these increasing positions are below `limit`. Without branches, which would be guessed wrong.
+// Returns how many of these increasing positions are below `limit`. It has no branches, which would be guessed wrong.
 int64_t CountBelow(const uint32_t* positions, int64_t count, int64_t limit);
 
 // "the message ends inside WHAT; send it whole"

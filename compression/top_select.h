@@ -42,7 +42,7 @@ class TopSelector {
   // there is none, and then `sum` is written completely.
   absl::optional<int64_t> SelectTails(const SelectInput& input, int64_t count);
 
-  // The same for the `count` entries of largest magnitude, whatever their sign.
+  // Finds likewise the `count` entries of largest magnitude, whatever their sign.
   absl::optional<int64_t> SelectLargest(const SelectInput& input, int64_t count);
 
   // The entries of the last SelectTails.
@@ -54,7 +54,7 @@ class TopSelector {
  private:
   class Side;
 
-  // Both selections: fills `sides`, one for each sign or one for both.
+  // Makes both selections: fills `sides`, one for each sign or one for both.
   absl::optional<int64_t> Select(const SelectInput& input, int64_t count, absl::Span<Side> sides);
   // Starts `sides` with bounds that about count, and seldom fewer, entries reach.
   void StartAboveSample(const SelectInput& input, int64_t count, absl::Span<Side> sides);
