@@ -37,7 +37,7 @@ inline constexpr int64_t kMostJointSteps = 16;
 // all others.
 absl::optional<int64_t> SentValueBits(const CodecSpec& codec);
 
-// Names of those that do.
+// The names of the codecs that have a density.
 std::vector<std::string> CodecsWithDensity();
 
 // The codings of the updates of a run with epochs, as indices into UpdateChoices.

@@ -117,7 +117,7 @@ class FailpointHook {
 };
 void SetThreadFailpointHook(FailpointHook* hook);
 
-// How often the process came by the failpoint, hook or not. Thread-safe.
+// Returns how often the process came by the failpoint, hook or not. Thread-safe.
 int64_t FailpointHits(int index);
 
 // Switches a mutant on for the whole process; kNone switches all off. Thread-safe.

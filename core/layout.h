@@ -45,8 +45,8 @@ class Layout {
   // Number of elements of all parameters: buffers are the flat elements from here on.
   int64_t parameters() const { return parameters_; }
   absl::Span<const TensorSpec> tensors() const { return tensors_; }
-  // Where weights lie that regularisation speaks of: the parameters with two dimensions or more, neither biases nor
-  // normalisation. Increasing; neighbours are one range.
+  // The ranges of the weights that regularisation concerns: the parameters with two dimensions or more, neither biases
+  // nor normalisation. Increasing; neighbours are one range.
   struct Range {
     int64_t begin = 0;
     int64_t size = 0;

@@ -132,7 +132,8 @@ absl::StatusOr<Partition> CutByLabelShards(const Cut& cut) {
   return partition;
 }
 
-// Where each client's share of `count` examples of a class ends: `count` times a growing sum of Dirichlet draws.
+// Returns the end of each client's share of `count` examples of a class: `count` times a growing sum of Dirichlet
+// draws.
 std::vector<int64_t> DirichletEnds(const Cut& cut, int64_t label, int64_t count) {
   Random random(cut.seed ^ kSharesSalt, label);
   std::vector<double> logs(cut.clients);

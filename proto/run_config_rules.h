@@ -26,7 +26,7 @@ const v1::FieldRule& RuleOf(const google::protobuf::FieldDescriptor& field);
 // "train" and "local_steps" give "train.local_steps"; an empty prefix gives the field alone.
 std::string JoinKey(absl::string_view prefix, absl::string_view field);
 
-// Entry `index` of an array: "clients.allow[0]".
+// Returns the key of entry `index` of an array: "clients.allow[0]".
 std::string JoinIndex(absl::string_view key, int64_t index);
 
 // "integer", "number", "string", "true or false", "table", "array of strings" or "array of integers".

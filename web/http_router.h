@@ -1,4 +1,4 @@
-// From a request's head to its reply, without a connection.
+// Finds the reply to a request from its head, without a connection.
 #ifndef TERSE_WEB_HTTP_ROUTER_H_
 #define TERSE_WEB_HTTP_ROUTER_H_
 

@@ -21,7 +21,7 @@ enum class LogLevel { kDebug, kInfo, kWarn, kError };
 // JSON: an object with time (RFC 3339, UTC, microseconds), level, component, run, round, client and message.
 enum class LogFormat { kHuman, kJson };
 
-// From which level on lines are written.
+// The levels from which on lines are written.
 struct LogLevels {
   LogLevel standard = LogLevel::kInfo;
   std::map<std::string, LogLevel, std::less<>> by_component = {};  // others than the standard one

@@ -94,7 +94,7 @@ struct Table {
   int64_t rows = 0;
 };
 
-// Where each of the schema's columns stands in the file.
+// Returns the place of each of the schema's columns in the file.
 absl::StatusOr<std::vector<size_t>> MatchHeader(const FileBytes& file, const Schema& schema, int64_t line,
                                                 const std::vector<std::string>& header) {
   std::vector<size_t> places;

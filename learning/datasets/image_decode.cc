@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kMostSamples = int64_t{1} << 24;
 
-// An empty image of that size.
+// Returns an empty image of that size.
 absl::StatusOr<Image> Sized(const FileBytes& file, int64_t channels, int64_t rows, int64_t columns) {
   if (rows < 1 || columns < 1 || rows > kMostSamples / channels / columns) {
     return file.Malformed(0, absl::StrCat("an image of ", columns, " x ", rows,

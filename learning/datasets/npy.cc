@@ -57,7 +57,7 @@ std::string ParseShape(absl::string_view value, std::vector<int64_t>* shape) {
   return "";
 }
 
-// As ParseShape, for the whole header.
+// Does as ParseShape does, for the whole header.
 std::string ParseHeader(absl::string_view text, Header* header) {
   absl::string_view type = ValueOf(text, "descr");
   if (type.size() != 5 || type[0] != type[4] || (type[0] != '\'' && type[0] != '"')) {
