@@ -18,7 +18,7 @@ namespace terse {
 
 // Processor time of the calling thread, in seconds: other work on the machine does not count.
 double ThreadSeconds();
-// The same of all threads of the program together.
+// Processor time of all threads of the program together, in seconds.
 double ProcessSeconds();
 // Time of day, in seconds since some start: for what runs on several threads.
 double WallSeconds();
@@ -56,7 +56,7 @@ struct Ratio {
 Ratio OverMemcpy(int repetitions, const std::vector<float>& tensor, const std::function<void()>& prepare,
                  const std::function<void()>& work);
 
-// For what cannot fail on a benchmark's own input: ends the program with the error.
+// Ends the program with the error; for calls that cannot fail on a benchmark's own input.
 inline void Must(const absl::Status& status) {
   if (status.ok()) return;
   std::fprintf(stderr, "terse-bench: %s\n", status.ToString().c_str());

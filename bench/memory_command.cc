@@ -155,7 +155,7 @@ absl::StatusOr<int64_t> MeasureBatch(const RunConfig& run, int64_t steps) {
   }
   ForgetPeak();
   ScriptModel::State state = model->InitialState(run.train.batch_size);
-  // As many steps as the client's, because the allocator's own losses grow with the first of them.
+  // This takes as many steps as the client does, because the allocator's own losses grow with the first of them.
   for (int64_t step = 0; step < steps; ++step) model->LossAndGradient(batches->Next(), *loss, &state);
   return PeakBytes();
 }

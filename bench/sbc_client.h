@@ -20,7 +20,7 @@ class SbcClient {
 
   // The next delta arrives, as from a trainer.
   void Train() { stream_->Next(&delta_); }
-  // Residual + delta, select, binarise, encode.
+  // Makes the message: residual + delta, select, binarise, encode.
   void Compress();
   // The update was applied: subtracts it from the residual.
   void Settle();
