@@ -19,7 +19,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Where gradients were taken.
+// The weights and the snapshot that a gradient was taken at.
 struct Taken {
   std::vector<float> weights, snapshot;
 };

@@ -41,10 +41,10 @@ sockaddr_storage Address(const std::string& text, int port = 0) {
   return address;
 }
 
-// A peer's end.
+// A peer's end of a connection.
 class Caller {
  public:
-  // From the loopback address `from`.
+  // Connects from the loopback address `from`.
   Caller(int port, const std::string& from = "127.0.0.1") : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     const sockaddr_storage own = Address(from), peer = Address("127.0.0.1", port);
     EXPECT_EQ(bind(fd_, reinterpret_cast<const sockaddr*>(&own), sizeof(sockaddr_in)), 0) << std::strerror(errno);
@@ -151,7 +151,7 @@ TEST_F(AcceptorTest, GoesOnAfterTheProcessHadNoFileToOpen) {
   const int caller = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const rlimit none = {static_cast<rlim_t>(caller) + 1, before.rlim_max};
   const sockaddr_storage peer = Address("127.0.0.1", port_);
-  // Without files even a sanitizer cannot do all its checks, so what was seen is judged afterwards.
+  // A sanitizer cannot do all its checks without files, so the test judges afterwards what it saw.
   const int limited = setrlimit(RLIMIT_NOFILE, &none);
   const int connected = connect(caller, reinterpret_cast<const sockaddr*>(&peer), sizeof(sockaddr_in));
   absl::SleepFor(absl::Milliseconds(300));

@@ -89,7 +89,7 @@ class StateDoctor : public ::testing::Test {
     EXPECT_EQ(Tree(directory), before);
     return ByCheck(outcome.out);
   }
-  // In a process of its own: SQLite's locks do not keep a process from itself.
+  // Examines in a process of its own: SQLite's locks do not keep a process from itself.
   Findings ExamineFromOutside(const std::string& directory, int code) {
     const auto before = Tree(directory);
     FILE* pipe = popen(absl::StrCat(TERSE_TERSECTL " doctor --json --state ", directory, " 2>/dev/null").c_str(), "r");

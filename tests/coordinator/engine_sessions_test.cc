@@ -1,4 +1,4 @@
-// How clients join: check-in, refusals, catching up, what becomes of a pending update.
+// Tests how clients join: check-in, refusals, catching up, what becomes of a pending update.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/fleet_simulation.h"

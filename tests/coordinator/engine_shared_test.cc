@@ -110,7 +110,7 @@ TEST_F(Shared, ACoordinatorThatStartsAgainGoesOnUnpacking) {
   FinishAndCheck();
 }
 
-// In memory another history than the one that was compared: an error of the coordinator's.
+// The coordinator holds in memory another history than the one that was compared: an error of its own.
 TEST_F(Shared, AnotherHistoryCostsASecondAttemptAndNothingElse) {
   RunTo(10);
   const HistoryRecord others = *fleet_.store()->ReadHistory(1);
@@ -337,7 +337,7 @@ TEST(SharedScripted, AHistoryIsReadOnceForAConnectionAndNotForWhoIsDistrusted) {
   EXPECT_EQ(reads, 1);
 }
 
-// Nobody asked for them: that is no difference of histories.
+// Nobody asked for packed updates here, so this is no difference of histories.
 TEST(SharedScripted, PackedUpdatesWithoutLeaveAreAFailure) {
   FleetSimulation fleet(SharedRunConfig(1), 0);
   ASSERT_EQ(fleet.StartCoordinator(), absl::OkStatus());

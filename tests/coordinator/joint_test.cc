@@ -225,7 +225,7 @@ TEST(Joint, NoiseIsNoRise) {
   for (const RoundPlan& plan : played.plans) EXPECT_EQ(plan.local_steps, plan.first_iteration < 7500 ? 10 : 5);
 }
 
-// With other local steps, losses are of other models: the mean over a round says more of its end when it is long.
+// Losses after other local steps belong to other models: the mean over a round says more of its end when it is long.
 TEST(Joint, LossesOfAnotherNAreNotCompared) {
   const RunConfig config = Joint({100, 20, 5}, 4000, 20'000);
   const Played played = Play(config, [](int64_t iteration) { return iteration < 3000 ? 1.0 : 2.0; });

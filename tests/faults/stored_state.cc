@@ -81,7 +81,7 @@ absl::Status CheckCheckpoint(RunStore* store) {
   return absl::InternalError(absl::StrCat("checkpoint ", checkpoint.version, " is not the model of that version"));
 }
 
-// How many updates it takes to explain that so many elements' sums are wrong.
+// Returns how many updates it takes to explain that so many elements' sums are wrong.
 int64_t UpdatesBehind(const Codec& codec, int64_t wrong_elements, const Applied& applied) {
   std::vector<float> one(codec.layout().size());
   if (applied.messages.empty() || !codec.AddDecoded(applied.messages.back(), 1, absl::MakeSpan(one)).ok()) return 1;
@@ -110,7 +110,8 @@ class Checker {
     if (const auto head = store_->GetHead(); Expect(head.status(), "the head")) findings_->rounds = head->version;
   }
 
-  // Before CheckBooks of any client: an update that is there twice leaves no client's books readable.
+  // Finds updates that are in the log twice; called before CheckBooks of any client, because such an update leaves no
+  // client's books readable.
   void FindDoubled(const ClientRecord& record, const StoredClient& client) {
     const Applied& applied = applied_[record.id];
     std::set<absl::string_view> seen;

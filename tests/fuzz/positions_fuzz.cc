@@ -12,7 +12,7 @@
 namespace terse {
 namespace {
 
-// Above what readers take at a time.
+// The most positions of an input: more than what readers take at a time.
 constexpr int64_t kMostPositions = 600;
 // The largest size of a tensor whose positions are written here: beyond it fixed16 writes nothing but counters that ran
 // full.

@@ -28,13 +28,13 @@ class TwoHosts {
   std::vector<std::string> Launcher(Host host) const;
   static std::string AddressOf(Host host);
 
-  // Both directions at `rate` ("256kbit"), as tc spells it.
+  // Limits both directions to `rate` ("256kbit"), as tc spells it.
   void LimitRate(const std::string& rate);
-  // Each packet that arrives on either host is dropped with this probability.
+  // Drops each packet that arrives on either host with this probability.
   void DropPackets(double probability);
-  // From now on every TCP packet that arrives at the host is answered with RST and goes no further.
+  // Answers every TCP packet that arrives at the host from now on with RST; it goes no further.
   void Reject(Host host);
-  // Ends that.
+  // Ends what Reject began.
   void Accept(Host host);
   // Packets that were rejected at the host since Reject.
   int64_t Rejected(Host host) const;

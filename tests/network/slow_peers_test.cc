@@ -21,7 +21,7 @@ FleetShape ShapeWithQuorum() {
   return shape;
 }
 
-// For the connection that comes first only.
+// Returns a plan that gives the script to the first connection alone.
 TcpProxy::Plan FirstConnection(const LinkScript& script) {
   return [script](int index) { return index == 0 ? script : LinkScript(); };
 }

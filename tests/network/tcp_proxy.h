@@ -60,10 +60,10 @@ class TcpProxy {
   // Resets what is open.
   ~TcpProxy();
 
-  // Where clients connect: "127.0.0.1:PORT".
+  // Returns the address to which clients connect: "127.0.0.1:PORT".
   std::string address() const;
 
-  // For the connections to come.
+  // Sets the plan for the connections to come.
   void SetPlan(Plan plan) ABSL_LOCKS_EXCLUDED(mutex_);
   // Changes the scripts of the connections that are open. `change` runs under the proxy's lock.
   void ForEachOpen(const std::function<void(int index, LinkScript* script)>& change) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -76,7 +76,7 @@ class TcpProxy {
 
   // One entry per connection, in the order in which they came.
   std::vector<LinkCount> Counts() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Sums of Counts().
+  // Returns the sums of Counts().
   LinkCount Total() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the bytes that connection `index` delivered, in full when the proxy records.
   std::string Delivered(int index, bool up) const ABSL_LOCKS_EXCLUDED(mutex_);

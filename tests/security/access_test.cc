@@ -22,7 +22,7 @@
 namespace terse {
 namespace {
 
-// By whom a method may be called, written down apart from the table that is tested.
+// Returns the roles that may call each method, written down apart from the table that is tested.
 const std::map<std::string, std::set<std::string>>& Allowed() {
   static const auto* const allowed = new std::map<std::string, std::set<std::string>>{
       {"/terse.v1.Fleet/Session", {"client"}},

@@ -20,7 +20,7 @@ struct Violation {
   bool found() const { return harm != Harm::kNone; }
 };
 
-// How far each round has come, as far as anyone could know: what was durable once stays so.
+// The state that each round has reached, as far as anyone could know: what was durable once stays so.
 using History = std::map<int64_t, RoundState>;
 
 // I2 and I3 on the coordinator's disk: one version for every committed round; each client's applied updates are a chain

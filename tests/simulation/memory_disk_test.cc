@@ -80,7 +80,7 @@ TEST_F(MemoryDiskTest, TearsUnsyncedWritesAtSectors) {
       },
       "/d/a");
   const std::string zero(kSectorBytes, '\0');
-  // Nothing, a short file, holes, a tail of zeros, everything.
+  // The outcomes are nothing, a short file, holes, a tail of zeros, and everything.
   for (const std::string& expected : {std::string(), one, absl::StrCat(zero, one), absl::StrCat(zero, zero, zero),
                                       absl::StrCat(one, zero, zero), absl::StrCat(one, one, one)}) {
     EXPECT_GT(outcomes.count(expected), 0) << expected.size();

@@ -101,7 +101,7 @@ class BothStores {
     return RoundPlan{1 + Client(), Client(), 10 * Client(), "why"};
   }
 
-  // The same code, whatever the words.
+  // Expects the same status code from both stores, whatever the words.
   void Same(const std::function<absl::Status(RunStore*)>& call) {
     const absl::Status real = call(real_.get()), memory = call(&memory_);
     EXPECT_EQ(real.code(), memory.code()) << real << " in the database, in memory " << memory;

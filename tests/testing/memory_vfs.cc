@@ -221,7 +221,7 @@ int ShmLock(sqlite3_file* file, int first, int count, int flags) {
   return connection.shared->LockSlots(&connection, first, count, flags);
 }
 
-// In the place of a fence, which ThreadSanitizer does not know.
+// This atomic stands in the place of a fence, which ThreadSanitizer does not know.
 void ShmBarrier(sqlite3_file*) {
   static std::atomic<uint32_t> barrier{0};
   barrier.fetch_add(1, std::memory_order_seq_cst);
