@@ -13,8 +13,8 @@
 namespace terse {
 namespace {
 
-// Elements a block: their sums stay in the second-level cache, and a message has enough of them to make a visit worth
-// it.
+// The number of elements of a block: their sums stay in the second-level cache, and a message has enough of them to
+// make a visit worth it.
 constexpr int64_t kBlock = int64_t{1} << 15;
 // Below so many bytes of messages, starting a thread takes longer than it saves.
 constexpr size_t kThreadBytes = size_t{1} << 18;

@@ -39,7 +39,7 @@ struct GapClass {
 using Counts = std::array<uint32_t, kClasses>;
 using Levels = std::array<uint8_t, kClasses>;
 
-// 2, 3, 4, 6, 8, 12, ..., 256 for levels 1 to 15, and 0 for level 0.
+// Returns 2, 3, 4, 6, 8, 12, ..., 256 for levels 1 to 15, and 0 for level 0.
 uint32_t Weight(int level) {
   if (level == 0) return 0;
   return (2 + ((level - 1) & 1)) << ((level - 1) / 2);

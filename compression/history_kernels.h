@@ -35,7 +35,7 @@ constexpr int kLevelSumShift = 2;
 constexpr int64_t kHistoryAhead = 4096;
 
 struct HistoryKernels {
-  // masses[i] of the elements 0..count-1.
+  // Writes masses[i] of the elements 0..count-1.
   void (*masses)(const HistoryTables& tables, const HistoryRow& row, int64_t count, uint8_t* masses);
 };
 

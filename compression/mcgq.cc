@@ -47,7 +47,7 @@ absl::Status CheckRate(const TensorInput& input, absl::string_view tensor) {
                                                  "; samples per element are above 0 and at most ", kMostSamples));
 }
 
-// spec.code = "positions".
+// The codec of spec.code = "positions".
 class SparseMcgqCodec : public SparseCodec {
  public:
   SparseMcgqCodec(const Layout& layout, SparseFormat format, double samples)
@@ -71,7 +71,7 @@ class SparseMcgqCodec : public SparseCodec {
   const double samples_;
 };
 
-// spec.code = "simple".
+// The codec of spec.code = "simple".
 class RleMcgqCodec : public TensorCodec {
  public:
   RleMcgqCodec(const Layout& layout, double samples) : TensorCodec(layout, kFormatNumber), samples_(samples) {

@@ -25,7 +25,7 @@ struct SparseLevels {
   std::vector<uint32_t> levels;     // one a position: SignedLevel of signed_level.h
 };
 
-// Exactly the bits that PutRle writes, both headers included. 1 <= size < 2^31, above all positions.
+// Returns exactly the number of bits that PutRle writes, both headers included. 1 <= size < 2^31, above all positions.
 int64_t RleBits(const SparseLevels& tensor, int64_t size);
 
 void PutRle(const SparseLevels& tensor, int64_t size, BitWriter* writer);

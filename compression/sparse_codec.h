@@ -48,7 +48,8 @@ struct SparsePart {
   // The scale of kCommon (with its sign), kSigned and kLevels (positive), as rounded by RoundScale; finite, and not 0
   // unless nothing is sent.
   float scale = 0;
-  // One a position, empty for kCommon: 1 for a negative element; the bits of its float32; or SignedLevel.
+  // One number for each position, none for kCommon: 1 for a negative element, else 0; the bits of its float32; or
+  // SignedLevel.
   std::vector<uint32_t> payload;
 };
 

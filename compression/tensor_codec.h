@@ -77,7 +77,7 @@ class TensorCodec : public Codec {
 
   // Writes every tensor of the message, in order. INVALID_ARGUMENT from NotFinite for NaN or infinity.
   virtual absl::Status EncodeTensors(absl::Span<const TensorInput> tensors, BitWriter* writer) const = 0;
-  // Exactly the bits that EncodeTensors writes, by formula.
+  // Returns exactly the number of bits that EncodeTensors writes, by formula.
   virtual absl::StatusOr<int64_t> TensorsBits(absl::Span<const TensorInput> tensors) const = 0;
   virtual std::unique_ptr<TensorReader> NewReader() const = 0;
 
@@ -85,7 +85,7 @@ class TensorCodec : public Codec {
   absl::Status NotFinite(int64_t tensor, int64_t index, float value) const {
     return NotFiniteError(this->tensor(tensor), index, value);
   }
-  // NotFinite for the first such element of the input's values, if there is one.
+  // Returns NotFinite for the first such element of the input's values, if there is one.
   absl::Status CheckFinite(const TensorInput& input) const;
 
  private:
@@ -100,7 +100,7 @@ class TensorCodec : public Codec {
 // Returns how many of these increasing positions are below `limit`. It has no branches, which would be guessed wrong.
 int64_t CountBelow(const uint32_t* positions, int64_t count, int64_t limit);
 
-// "the message ends inside WHAT; send it whole"
+// Returns the error "the message ends inside WHAT; send it whole".
 absl::Status TruncatedIn(absl::string_view what);
 
 }  // namespace terse

@@ -161,7 +161,7 @@ class TopSelector::Side {
 
 namespace {
 
-// One pass: appends the candidates of all sides. Returns the first index that is NaN or infinite.
+// In one pass, appends the candidates of all sides. Returns the first index that is NaN or infinite.
 template <typename Side>
 absl::optional<int64_t> Collect(const SelectInput& input, int64_t count, absl::Span<Side> sides) {
   const SelectKernels& kernels = GetSelectKernels();

@@ -30,7 +30,7 @@ class UpdateHistory {
   std::string Serialize() const;
   // Returns the hash of Serialize(): two ends with equal hashes hold equal histories.
   Id128 Hash() const { return HashBytes(Serialize()); }
-  // INVALID_ARGUMENT for bytes that are no history of this layout.
+  // Reads what Serialize wrote. INVALID_ARGUMENT for bytes that are no history of this layout.
   static absl::StatusOr<UpdateHistory> Parse(const Layout& layout, absl::string_view bytes);
 
  private:
