@@ -196,7 +196,7 @@ class TorchLocalTrainer : public LocalTrainer {
     return tasks.Step(parts_.model.get(), *parts_.loss, parts_.batches->Next(), plan, gradient);
   }
 
-  // Loss and gradient of the next batch.
+  // Computes the gradient of the next batch; returns its loss.
   float StepLoss() {
     const BatchStream::Position at = parts_.batches->position();
     const Batch batch = parts_.batches->Next();
@@ -206,7 +206,7 @@ class TorchLocalTrainer : public LocalTrainer {
     return parts_.model->LossAndGradient(batch, *parts_.loss, &state_);
   }
 
-  // delta = W_n - W_0; false, and no change, when one is not finite.
+  // Writes delta = W_n - W_0; returns false, and changes nothing, when an element is not finite.
   bool WriteDelta(absl::Span<const float> before, absl::Span<float> delta) {
     const at::Tensor after = parts_.model->weights().cpu();
     const float* trained = after.data_ptr<float>();
@@ -286,7 +286,7 @@ absl::StatusOr<std::unique_ptr<BatchSource>> MakeBatches(const RunConfig& config
                             shard.index, device);
 }
 
-// Null in a run without epochs.
+// Returns null in a run without epochs.
 absl::StatusOr<std::unique_ptr<const GradientTasks>> MakeGradientTasks(const RunConfig& config, const Shard& shard,
                                                                        const Layout& layout,
                                                                        std::shared_ptr<const Dataset> dataset,

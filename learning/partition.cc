@@ -244,7 +244,7 @@ absl::StatusOr<Partition> CutForShard(const DataSpec& spec, const Dataset& datas
       absl::StrCat("shard ", shard.index, " of ", shard.count, " does not exist; shards are numbered from 0"));
 }
 
-// "2 to 4, median 2".
+// Returns the spread of the numbers, as "2 to 4, median 2".
 std::string Spread(std::vector<int64_t> numbers) {
   std::sort(numbers.begin(), numbers.end());
   return absl::StrCat(numbers.front(), " to ", numbers.back(), ", median ", numbers[numbers.size() / 2]);

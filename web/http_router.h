@@ -19,7 +19,7 @@ struct HttpAnswer {
   HttpReply reply;
 };
 
-// {"error": message}
+// Returns the answer of an error: {"error": message}.
 HttpAnswer ErrorAnswer(int code, absl::string_view message);
 
 // Answers requests with the routes that HttpServer::Start was given. Thread-safe.

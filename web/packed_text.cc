@@ -7,7 +7,7 @@
 namespace terse {
 namespace {
 
-// Empty on failure, which is one of memory: the plain text does as well.
+// Returns an empty string on failure, which is one of memory: the plain text does as well.
 std::string Gzip(const std::string& text) {
   constexpr int kGzipFormat = 16 + MAX_WBITS, kUsualMemory = 8, kLevel = 5;
   z_stream stream = {};

@@ -110,7 +110,7 @@ absl::StatusOr<std::vector<size_t>> MatchHeader(const FileBytes& file, const Sch
                                                places.size(), "; the header is: ", absl::StrJoin(header, ",")));
 }
 
-// Empty when the cell is right, else what is wrong with it.
+// Appends the cell; returns an empty string when it is right, else what is wrong with it.
 std::string AppendCell(const SchemaColumn& column, const std::string& cell, Table* table) {
   if (column.kind == Kind::kSkip) return "";
   if (column.kind == Kind::kNumber || column.kind == Kind::kValue) {
