@@ -30,7 +30,7 @@ class PositionTally {
   void Add(const PositionTally& other) { Add(other.positions_, other.bits_); }
 
   int64_t positions() const { return positions_; }
-  // 0 for a coder that never came.
+  // Returns the bits of a coder; 0 for one that never came.
   double Bits(const std::string& coder) const;
 
   // A row of a table: the positions, and each coder's bits a position. None without positions.

@@ -24,7 +24,7 @@ class SbcClient {
   void Compress();
   // The update was applied: subtracts it from the residual.
   void Settle();
-  // Several rounds, after which the residual is that of a running client.
+  // Runs several rounds, after which the residual is that of a running client.
   void WarmUp();
 
   const Codec& codec() const { return *codec_; }

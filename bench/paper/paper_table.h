@@ -18,7 +18,7 @@ struct PaperFigures {
   double bits = 0;         // of all messages until the loss is reached; 0: the paper does not say
 };
 
-// How updates are made and sent. A method is the same for every workload of its table.
+// The way in which updates are made and sent. A method is the same for every workload of its table.
 struct PaperMethod {
   std::string name;             // "sbc1"
   std::string title;            // "SBC (1)"
