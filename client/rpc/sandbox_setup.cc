@@ -7,9 +7,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/log_components.h"
-#include "client/sandbox/sandbox.h"
 #include "core/log/log.h"
 #include "core/status.h"
+#include "sandbox/sandbox.h"
 
 namespace terse {
 namespace {

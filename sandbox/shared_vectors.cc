@@ -1,4 +1,4 @@
-#include "client/sandbox/shared_vectors.h"
+#include "sandbox/shared_vectors.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

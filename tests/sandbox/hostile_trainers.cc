@@ -1,4 +1,4 @@
-#include "tests/client/hostile_trainers.h"
+#include "tests/sandbox/hostile_trainers.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

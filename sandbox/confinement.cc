@@ -1,4 +1,4 @@
-#include "client/sandbox/confinement.h"
+#include "sandbox/confinement.h"
 
 #include <fcntl.h>
 #include <linux/landlock.h>
@@ -16,8 +16,8 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
-#include "client/sandbox/system_call_filter.h"
 #include "core/status.h"
+#include "sandbox/system_call_filter.h"
 
 namespace terse {
 namespace {

@@ -1,7 +1,7 @@
 // The vectors of a model in memory that the client and its sandboxed trainer share, so that they need not go through a
-// socket. Internal to client/sandbox.
-#ifndef TERSE_CLIENT_SANDBOX_SHARED_VECTORS_H_
-#define TERSE_CLIENT_SANDBOX_SHARED_VECTORS_H_
+// socket. Internal to sandbox.
+#ifndef TERSE_SANDBOX_SHARED_VECTORS_H_
+#define TERSE_SANDBOX_SHARED_VECTORS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -41,4 +41,4 @@ class SharedVectors {
 
 }  // namespace terse
 
-#endif  // TERSE_CLIENT_SANDBOX_SHARED_VECTORS_H_
+#endif  // TERSE_SANDBOX_SHARED_VECTORS_H_

@@ -1,6 +1,6 @@
 // Trainers as nobody wants them, for a sandboxed process: each does one thing, and says in its result what came of it.
-#ifndef TERSE_TESTS_CLIENT_HOSTILE_TRAINERS_H_
-#define TERSE_TESTS_CLIENT_HOSTILE_TRAINERS_H_
+#ifndef TERSE_TESTS_SANDBOX_HOSTILE_TRAINERS_H_
+#define TERSE_TESTS_SANDBOX_HOSTILE_TRAINERS_H_
 
 #include "core/trainer.h"
 
@@ -13,4 +13,4 @@ TrainerFactory HostileTrainerFactory();
 
 }  // namespace terse
 
-#endif  // TERSE_TESTS_CLIENT_HOSTILE_TRAINERS_H_
+#endif  // TERSE_TESTS_SANDBOX_HOSTILE_TRAINERS_H_

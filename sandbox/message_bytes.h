@@ -1,6 +1,6 @@
-// Plain structures as bytes and back, between two processes of one program. Internal to client/sandbox.
-#ifndef TERSE_CLIENT_SANDBOX_MESSAGE_BYTES_H_
-#define TERSE_CLIENT_SANDBOX_MESSAGE_BYTES_H_
+// Plain structures as bytes and back, between two processes of one program. Internal to sandbox.
+#ifndef TERSE_SANDBOX_MESSAGE_BYTES_H_
+#define TERSE_SANDBOX_MESSAGE_BYTES_H_
 
 #include <cstdint>
 #include <cstring>
@@ -114,4 +114,4 @@ bool DecodeMessage(absl::string_view bytes, T* value) {
 
 }  // namespace terse
 
-#endif  // TERSE_CLIENT_SANDBOX_MESSAGE_BYTES_H_
+#endif  // TERSE_SANDBOX_MESSAGE_BYTES_H_

@@ -1,4 +1,4 @@
-#include "client/sandbox/child_process.h"
+#include "sandbox/child_process.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -16,8 +16,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "client/sandbox/confinement.h"
-#include "client/sandbox/sandbox.h"
+#include "sandbox/confinement.h"
+#include "sandbox/sandbox.h"
 
 namespace terse {
 namespace {

@@ -1,5 +1,5 @@
 // Trainers in a process of their own. This program is that process too.
-#include "client/sandbox/sandbox.h"
+#include "sandbox/sandbox.h"
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -17,10 +17,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "client/sandbox/messages.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/client/hostile_trainers.h"
+#include "sandbox/messages.h"
+#include "tests/sandbox/hostile_trainers.h"
 #include "tests/testing/grid_trainer.h"
 #include "tests/testing/temp_directory.h"
 

@@ -1,4 +1,4 @@
-#include "client/sandbox/channel.h"
+#include "sandbox/channel.h"
 
 #include <poll.h>
 #include <sys/socket.h>

@@ -1,6 +1,6 @@
-// What a sandboxed trainer may not ask of the kernel. Internal to client/sandbox.
-#ifndef TERSE_CLIENT_SANDBOX_SYSTEM_CALL_FILTER_H_
-#define TERSE_CLIENT_SANDBOX_SYSTEM_CALL_FILTER_H_
+// What a sandboxed trainer may not ask of the kernel. Internal to sandbox.
+#ifndef TERSE_SANDBOX_SYSTEM_CALL_FILTER_H_
+#define TERSE_SANDBOX_SYSTEM_CALL_FILTER_H_
 
 #include "absl/status/status.h"
 
@@ -14,4 +14,4 @@ absl::Status DenySystemCalls();
 
 }  // namespace terse
 
-#endif  // TERSE_CLIENT_SANDBOX_SYSTEM_CALL_FILTER_H_
+#endif  // TERSE_SANDBOX_SYSTEM_CALL_FILTER_H_

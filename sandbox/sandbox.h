@@ -4,8 +4,8 @@
 //
 // The trainer's process is this program again, with the same command line and kSandboxFlag behind it. Its main must
 // then begin with EnterSandbox and come to ServeSandbox, with the same factory that it would train with.
-#ifndef TERSE_CLIENT_SANDBOX_SANDBOX_H_
-#define TERSE_CLIENT_SANDBOX_SANDBOX_H_
+#ifndef TERSE_SANDBOX_SANDBOX_H_
+#define TERSE_SANDBOX_SANDBOX_H_
 
 #include <cstdint>
 #include <functional>
@@ -70,4 +70,4 @@ int ServeSandbox(const TrainerFactory& make_trainer);
 
 }  // namespace terse
 
-#endif  // TERSE_CLIENT_SANDBOX_SANDBOX_H_
+#endif  // TERSE_SANDBOX_SANDBOX_H_

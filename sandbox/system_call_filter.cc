@@ -1,4 +1,4 @@
-#include "client/sandbox/system_call_filter.h"
+#include "sandbox/system_call_filter.h"
 
 #include <fcntl.h>
 #include <sched.h>

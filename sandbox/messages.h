@@ -1,16 +1,16 @@
 // What the client and its sandboxed trainer say to each other: the client asks, the trainer answers each request once.
-// Internal to client/sandbox.
-#ifndef TERSE_CLIENT_SANDBOX_MESSAGES_H_
-#define TERSE_CLIENT_SANDBOX_MESSAGES_H_
+// Internal to sandbox.
+#ifndef TERSE_SANDBOX_MESSAGES_H_
+#define TERSE_SANDBOX_MESSAGES_H_
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "client/sandbox/message_bytes.h"
 #include "core/layout.h"
 #include "core/run_config.h"
 #include "core/trainer.h"
+#include "sandbox/message_bytes.h"
 
 namespace terse {
 
@@ -155,4 +155,4 @@ void Fields(Io& io, Failure& value) {
 
 }  // namespace terse
 
-#endif  // TERSE_CLIENT_SANDBOX_MESSAGES_H_
+#endif  // TERSE_SANDBOX_MESSAGES_H_

@@ -1,6 +1,6 @@
-// Frames over one end of a socket pair. Internal to client/sandbox.
-#ifndef TERSE_CLIENT_SANDBOX_CHANNEL_H_
-#define TERSE_CLIENT_SANDBOX_CHANNEL_H_
+// Frames over one end of a socket pair. Internal to sandbox.
+#ifndef TERSE_SANDBOX_CHANNEL_H_
+#define TERSE_SANDBOX_CHANNEL_H_
 
 #include <cstdint>
 #include <functional>
@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "client/sandbox/messages.h"
+#include "sandbox/messages.h"
 
 namespace terse {
 
@@ -45,4 +45,4 @@ class Channel {
 
 }  // namespace terse
 
-#endif  // TERSE_CLIENT_SANDBOX_CHANNEL_H_
+#endif  // TERSE_SANDBOX_CHANNEL_H_

@@ -1,14 +1,14 @@
-// How a trainer's process locks itself in. Internal to client/sandbox.
-#ifndef TERSE_CLIENT_SANDBOX_CONFINEMENT_H_
-#define TERSE_CLIENT_SANDBOX_CONFINEMENT_H_
+// How a trainer's process locks itself in. Internal to sandbox.
+#ifndef TERSE_SANDBOX_CONFINEMENT_H_
+#define TERSE_SANDBOX_CONFINEMENT_H_
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/sandbox/message_bytes.h"
-#include "client/sandbox/sandbox.h"
+#include "sandbox/message_bytes.h"
+#include "sandbox/sandbox.h"
 
 namespace terse {
 
@@ -29,4 +29,4 @@ absl::StatusOr<Confinement> Confine(const std::vector<std::string>& readable, in
 
 }  // namespace terse
 
-#endif  // TERSE_CLIENT_SANDBOX_CONFINEMENT_H_
+#endif  // TERSE_SANDBOX_CONFINEMENT_H_

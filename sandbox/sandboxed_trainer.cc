@@ -13,13 +13,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "client/sandbox/channel.h"
-#include "client/sandbox/child_process.h"
-#include "client/sandbox/confinement.h"
-#include "client/sandbox/messages.h"
-#include "client/sandbox/sandbox.h"
-#include "client/sandbox/shared_vectors.h"
 #include "core/status.h"
+#include "sandbox/channel.h"
+#include "sandbox/child_process.h"
+#include "sandbox/confinement.h"
+#include "sandbox/messages.h"
+#include "sandbox/sandbox.h"
+#include "sandbox/shared_vectors.h"
 
 namespace terse {
 namespace {

@@ -1,6 +1,6 @@
-// The process of a sandboxed trainer, seen from the client. Internal to client/sandbox.
-#ifndef TERSE_CLIENT_SANDBOX_CHILD_PROCESS_H_
-#define TERSE_CLIENT_SANDBOX_CHILD_PROCESS_H_
+// The process of a sandboxed trainer, seen from the client. Internal to sandbox.
+#ifndef TERSE_SANDBOX_CHILD_PROCESS_H_
+#define TERSE_SANDBOX_CHILD_PROCESS_H_
 
 #include <sys/types.h>
 
@@ -40,4 +40,4 @@ class ChildProcess {
 
 }  // namespace terse
 
-#endif  // TERSE_CLIENT_SANDBOX_CHILD_PROCESS_H_
+#endif  // TERSE_SANDBOX_CHILD_PROCESS_H_
