@@ -55,7 +55,7 @@ struct Launch {
 
 [[noreturn]] void RunChild(const Launch& launch) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  setsid();  // Ctrl-C is for the client, which then asks the trainer to stop
+  setsid();  // Ctrl-C is for the parent, which then asks the child to stop
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -72,9 +72,10 @@ struct Launch {
   _exit(kExitNotStarted);
 }
 
-std::string HowItEnded(int status) {
+std::string HowItEnded(int status, absl::string_view memory_option) {
   if (WIFSIGNALED(status)) return absl::StrCat("was ended by signal ", WTERMSIG(status));
-  if (WEXITSTATUS(status) == kExitOutOfMemory) return "needed more memory than --sandbox-memory allows";
+  if (WEXITSTATUS(status) == kExitOutOfMemory)
+    return absl::StrCat("needed more memory than ", memory_option, " allows");
   if (WEXITSTATUS(status) == kExitNotStarted) return "could not be started";
   return absl::StrCat("exited with code ", WEXITSTATUS(status));
 }
@@ -93,7 +94,7 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const std::vec
   launch.shared_network.insert(launch.shared_network.end(), {&shared[0], nullptr});
   const pid_t pid = fork();
   if (pid == 0) RunChild(launch);
-  if (pid < 0) return absl::UnavailableError(absl::StrCat("no process for the trainer: ", std::strerror(errno)));
+  if (pid < 0) return absl::UnavailableError(absl::StrCat("no process for the sandbox: ", std::strerror(errno)));
   return std::unique_ptr<ChildProcess>(new ChildProcess(pid));
 }
 
@@ -103,7 +104,7 @@ ChildProcess::~ChildProcess() {
   waitpid(pid_, nullptr, 0);
 }
 
-std::string ChildProcess::End() {
+std::string ChildProcess::End(absl::string_view memory_option) {
   if (pid_ < 0) return ended_;
   int status = 0;
   const absl::Time until = absl::Now() + kLingers;
@@ -112,7 +113,7 @@ std::string ChildProcess::End() {
     absl::SleepFor(absl::Milliseconds(5));
   }
   pid_ = -1;
-  return ended_ = HowItEnded(status);
+  return ended_ = HowItEnded(status, memory_option);
 }
 
 }  // namespace terse

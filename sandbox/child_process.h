@@ -1,4 +1,4 @@
-// The process of a sandboxed trainer, seen from the client. Internal to sandbox.
+// A sandboxed process, seen from the one that started it. Internal to sandbox/.
 #ifndef TERSE_SANDBOX_CHILD_PROCESS_H_
 #define TERSE_SANDBOX_CHILD_PROCESS_H_
 
@@ -9,10 +9,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace terse {
 
-// Descriptors of the trainer's process: its end of the socket pair, and the memory file of SharedVectors.
+// Descriptors of the sandboxed process: its end of the socket pair, and the memory file of SharedVectors.
 inline constexpr int kSandboxSocket = 3;
 inline constexpr int kSandboxMemory = 4;
 
@@ -29,7 +30,8 @@ class ChildProcess {
   ChildProcess& operator=(const ChildProcess&) = delete;
 
   // Kills it unless it has ended, or does so within a second, and says how it ended: "exited with code 3".
-  std::string End();
+  // `memory_option` is the name of the option that limits its memory.
+  std::string End(absl::string_view memory_option);
 
  private:
   explicit ChildProcess(pid_t pid) : pid_(pid) {}

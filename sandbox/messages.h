@@ -1,5 +1,4 @@
-// What the client and its sandboxed trainer say to each other: the client asks, the trainer answers each request once.
-// Internal to sandbox.
+// The messages between a client or coordinator and its sandboxed process, which answers each request once.
 #ifndef TERSE_SANDBOX_MESSAGES_H_
 #define TERSE_SANDBOX_MESSAGES_H_
 
@@ -28,6 +27,9 @@ enum class FrameKind : uint32_t {
   kDone,    // what was asked for; the first one, which nobody asked for, is Confinement
   kFailed,  // Failure, in place of kDone
   kStep,    // nothing: may training go on? Any number of times before kDone
+  // From the coordinator, which also says kMake and kStart; a Shard says nothing there, and Made::samples is 0.
+  kEvaluate,  // nothing; the weights are in SharedVectors, kDone is EvaluateAnswer
+  kExport,    // nothing; the weights are in SharedVectors, kDone is a TorchScript file
 };
 
 struct MakeRequest {
@@ -51,6 +53,13 @@ struct StepAnswer {
 struct Failure {
   int32_t code = 0;  // absl::StatusCode
   std::string message;
+  std::string details = {};  // DetailsOf the status
+};
+struct EvaluateAnswer {
+  double accuracy = 0;
+  double loss = 0;
+  std::vector<double> top5 = {};  // one, or none where there is none
+  std::vector<double> perplexity = {};
 };
 
 template <typename Io>
@@ -150,7 +159,11 @@ void Fields(Io& io, StepAnswer& value) {
 }
 template <typename Io>
 void Fields(Io& io, Failure& value) {
-  TERSE_FIELDS(code, message);
+  TERSE_FIELDS(code, message, details);
+}
+template <typename Io>
+void Fields(Io& io, EvaluateAnswer& value) {
+  TERSE_FIELDS(accuracy, loss, top5, perplexity);
 }
 
 }  // namespace terse

@@ -1,9 +1,9 @@
-// Training in a process of its own, which cannot reach the network, other programs or this machine's secrets: for
-// models that are code, such as a run's TorchScript. docs/SECURITY.md, "Sandboxed training", says what holds it and
-// what not.
+// Work in a process of its own, which cannot reach the network, other programs or this machine's secrets: for models
+// that are code, such as a run's TorchScript. docs/SECURITY.md, "Sandboxed training", says what holds it and what not.
 //
-// The trainer's process is this program again, with the same command line and kSandboxFlag behind it. Its main must
-// then begin with EnterSandbox and come to ServeSandbox, with the same factory that it would train with.
+// The process is this program again, with the same command line and kSandboxFlag behind it. Its main must then begin
+// with EnterSandbox and come to what serves the other end: for a trainer ServeSandbox, with the same factory that it
+// would train with.
 #ifndef TERSE_SANDBOX_SANDBOX_H_
 #define TERSE_SANDBOX_SANDBOX_H_
 
@@ -12,15 +12,24 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "core/trainer.h"
 
 namespace terse {
 
-// Last on the command line of a trainer's process, and what follows it: whether the network namespace is its own.
-inline constexpr char kSandboxFlag[] = "--sandbox-trainer";
+// Last on the command line of a sandboxed process, and what follows it: whether the network namespace is its own.
+inline constexpr char kSandboxFlag[] = "--sandboxed";
 inline constexpr char kOwnNetwork[] = "own-network";
 inline constexpr char kSharedNetwork[] = "shared-network";
+
+// How messages name what they are about.
+struct SandboxWords {
+  std::string worker = "trainer";
+  std::string memory = "--sandbox-memory";  // the options that set the limits below
+  std::string seconds = "--sandbox-seconds";
+};
 
 struct SandboxOptions {
   std::vector<std::string> command_line;  // of this process, with its name
@@ -28,6 +37,7 @@ struct SandboxOptions {
   double seconds = 600;                   // that one call of a trainer, or making it, may last
   // Whether the process should stop, asked while a trainer works; it then has kStopGrace left. May be empty.
   std::function<bool()> stop;
+  SandboxWords words = {};
 };
 
 // Seconds from asking a trainer to stop to ending it.
@@ -43,6 +53,11 @@ struct Confinement {
 // Starts a trainer's process and ends it: what of the confinement is in force here. FAILED_PRECONDITION when the
 // essential parts are not (no sockets, programs and processes; limits); UNAVAILABLE when the process does not start.
 absl::StatusOr<Confinement> TrySandbox(const SandboxOptions& options);
+
+// FAILED_PRECONDITION when a file or folder of `secrets` is below `data`, which the sandbox may read; empty ones are
+// none. The message names `reader` ("sandboxed training") and, beside keeping the secret elsewhere, `remedy`.
+absl::Status CheckOutOfReach(const std::string& data, const std::vector<std::string>& secrets, absl::string_view reader,
+                             absl::string_view remedy);
 
 // Trainers that work in a process of their own, which is killed with them. Statuses of theirs are passed on, and beside
 // them every method that returns one may return

@@ -12,29 +12,19 @@
 #include "sandbox/confinement.h"
 #include "sandbox/messages.h"
 #include "sandbox/sandbox.h"
+#include "sandbox/service.h"
 #include "sandbox/shared_vectors.h"
 
 namespace terse {
 namespace {
-
-constexpr uint64_t kAnySize = UINT64_MAX;  // the client is trusted
-
-absl::Status Answer(const absl::StatusOr<std::string>& answer, Channel* channel) {
-  if (answer.ok()) return channel->Send(FrameKind::kDone, *answer, nullptr);
-  const Failure failure = {static_cast<int32_t>(answer.status().code()), std::string(answer.status().message())};
-  return channel->Send(FrameKind::kFailed, EncodeMessage(failure), nullptr);
-}
 
 class Server {
  public:
   explicit Server(const TrainerFactory& make_trainer) : make_trainer_(make_trainer), channel_(kSandboxSocket) {}
 
   // Until the client is gone.
-  absl::Status Serve() {
-    while (true) {
-      TERSE_ASSIGN_OR_RETURN(const Channel::Frame request, channel_.Receive(kAnySize, nullptr));
-      TERSE_RETURN_IF_ERROR(Answer(Do(request), &channel_));
-    }
+  void Serve() {
+    ServeFrames(&channel_, [this](const Channel::Frame& request) { return Do(request); });
   }
 
  private:
@@ -57,15 +47,13 @@ class Server {
         TERSE_RETURN_IF_ERROR(trainer_->RestoreState(request.body));
         return std::string();
       default:
-        return Unknown();
+        return UnknownRequest();
     }
   }
 
-  static absl::Status Unknown() { return absl::InternalError("the sandbox was asked for what it does not know"); }
-
   absl::StatusOr<std::string> Make(const std::string& body) {
     MakeRequest request;
-    if (!DecodeMessage(body, &request)) return Unknown();
+    if (!DecodeMessage(body, &request)) return UnknownRequest();
     TERSE_ASSIGN_OR_RETURN(trainer_, make_trainer_(request.config, request.shard, request.module));
     Made made;
     made.samples = trainer_->samples();
@@ -85,7 +73,7 @@ class Server {
 
   absl::StatusOr<std::string> Train(const std::string& body) {
     LocalPlan plan;
-    if (!DecodeMessage(body, &plan)) return Unknown();
+    if (!DecodeMessage(body, &plan)) return UnknownRequest();
     TERSE_RETURN_IF_ERROR(MapVectors());
     TERSE_ASSIGN_OR_RETURN(const TrainResult result,
                            trainer_->Train(
@@ -95,7 +83,7 @@ class Server {
 
   absl::StatusOr<std::string> Gradient(const std::string& body) {
     GradientRequest request;
-    if (!DecodeMessage(body, &request)) return Unknown();
+    if (!DecodeMessage(body, &request)) return UnknownRequest();
     TERSE_RETURN_IF_ERROR(MapVectors());
     GradientPlan plan = {vectors_.weights(), {}};
     if (request.has_snapshot) plan.snapshot = vectors_.snapshot();
@@ -128,14 +116,14 @@ class Server {
 absl::Status EnterSandbox(const SandboxChild& child) {
   const absl::StatusOr<Confinement> confinement = Confine(child.readable, child.memory_mb, child.own_network);
   Channel channel(dup(kSandboxSocket));
-  if (confinement.ok()) return Answer(EncodeMessage(*confinement), &channel);
-  Answer(confinement.status(), &channel).IgnoreError();
+  if (confinement.ok()) return AnswerFrame(EncodeMessage(*confinement), &channel);
+  AnswerFrame(confinement.status(), &channel).IgnoreError();
   return confinement.status();
 }
 
 int ServeSandbox(const TrainerFactory& make_trainer) {
   Server server(make_trainer);
-  server.Serve().IgnoreError();  // ends when the client is gone, which is how a trainer's process ends
+  server.Serve();
   return 0;
 }
 

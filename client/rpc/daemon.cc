@@ -9,6 +9,7 @@
 #include "client/log_components.h"
 #include "client/rpc/enrol_once.h"
 #include "client/rpc/sandbox_setup.h"
+#include "core/log/log_details.h"
 #include "core/log/log_options.h"
 #include "core/session_messages.h"
 #include "core/status.h"
@@ -196,6 +197,7 @@ int RunDaemon(DaemonOptions options, absl::StatusOr<TrainerFactory> make_trainer
         absl::StrCat("stopped; the state in ", options.state_directory, " is whole"));
     return kExitFinished;
   }
+  LogDetails(LogLevel::kError, kDaemonLog, {options.run, 0, options.name}, status);
   Log(LogLevel::kError, kDaemonLog, {options.run, 0, options.name}, status.message());
   return kExitFailed;
 }
