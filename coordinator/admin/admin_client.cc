@@ -3,9 +3,13 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
+#include <atomic>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 #include "core/status.h"
 #include "proto/backup_hash.h"
 #include "proto/session_wire.h"
@@ -103,7 +107,23 @@ absl::StatusOr<std::string> AdminClient::CreateRun(const v1::RunConfig& config, 
     going = writer->Write(request);
   }
   writer->WritesDone();
-  TERSE_RETURN_IF_ERROR(ToAbsl(writer->Finish()));
+  // The upload takes as long as it takes; checking the run does not.
+  absl::Notification answered;
+  std::atomic<bool> too_late{false};
+  std::thread patience([&] {
+    if (answered.WaitForNotificationWithTimeout(timeout_)) return;
+    too_late = true;
+    context->TryCancel();
+  });
+  const grpc::Status status = writer->Finish();
+  answered.Notify();
+  patience.join();
+  if (!status.ok() && too_late) {
+    return absl::DeadlineExceededError(absl::StrCat(
+        "the coordinator at ", peer_.address, " checks the run for more than the ", absl::FormatDuration(timeout_),
+        " of --timeout, and was told to give it up; give it more time, or ", "look at what the model's forward does"));
+  }
+  TERSE_RETURN_IF_ERROR(ToAbsl(status));
   return reply.state();
 }
 

@@ -180,7 +180,7 @@ grpc::Status AdminService::GetStatus(grpc::ServerContext*, const v1::StatusReque
   reply->set_version(view.head.version);
   reply->set_iterations(view.iterations);
   reply->set_model_hash(view.head.model_hash.ToBytes());
-  reply->set_parameters(record->parameters);
+  reply->set_parameters(run.codec().layout().parameters());
   reply->set_clients_connected(view.sessions.size());
   reply->set_clients_wanted(run.config().rounds.clients);
   *reply->mutable_config() = run.wire_config();

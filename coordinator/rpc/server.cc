@@ -160,7 +160,7 @@ void LogRuns(const RunRegistry& runs, const CoordinatorAddresses& addresses) {
   }
   for (const RunHost* run : runs.runs()) {
     Log(LogLevel::kInfo, kServerLog, {run->name()},
-        absl::StrCat("serving ", run->codec().layout().size(), " parameters, codec ", run->config().codec.name,
+        absl::StrCat("serving ", run->codec().layout().parameters(), " parameters, codec ", run->config().codec.name,
                      ", at version ", run->View().head.version));
   }
 }
