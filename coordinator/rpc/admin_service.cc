@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "coordinator/rpc/admin_reply.h"
+#include "coordinator/rpc/audit_trail.h"
 #include "coordinator/rpc/backup_stream.h"
 #include "core/status.h"
 #include "core/version.h"
@@ -128,9 +129,12 @@ grpc::Status AdminService::CreateRun(grpc::ServerContext* context, grpc::ServerR
   return MakeRun(context, config, module, paused, reply);
 }
 
-grpc::Status AdminService::MakeRun(grpc::ServerContext*, const v1::RunConfig& config, const std::string& module,
+grpc::Status AdminService::MakeRun(grpc::ServerContext* context, const v1::RunConfig& config, const std::string& module,
                                    bool paused, v1::CreateRunReply* reply) {
-  const absl::StatusOr<RunHost*> run = runs_->Create(config, module, paused);
+  const absl::Status allowed = module.empty() ? absl::OkStatus() : models_.Check(CallerOf(*context));
+  if (!allowed.ok()) return ToGrpc(allowed);
+  const absl::StatusOr<RunHost*> run =
+      runs_->Create(config, module, paused, [context] { return context->IsCancelled(); });
   if (!run.ok()) return ToGrpc(run.status());
   reply->set_run((*run)->name());
   reply->set_state(std::string(RunStateName(paused ? RunState::kPaused : RunState::kActive)));

@@ -10,6 +10,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "coordinator/rpc/admin_reply.h"
+#include "coordinator/rpc/model_policy.h"
 #include "coordinator/rpc/run_registry.h"
 #include "grpcpp/grpcpp.h"
 #include "terse/v1/admin.grpc.pb.h"
@@ -19,9 +20,10 @@ namespace terse {
 // Thread-safe; a call may block its thread (operators are few). Statuses are those that admin.proto names.
 class AdminService : public v1::Admin::Service {
  public:
-  // `shut_down` ends the process, soon. The registry must outlive the gRPC server that this is registered with.
-  AdminService(RunRegistry* runs, ProcessFacts process, std::function<void()> shut_down)
-      : runs_(runs), process_(std::move(process)), shut_down_(std::move(shut_down)) {}
+  // `shut_down` ends the process, soon. `models` says whose TorchScript modules are taken. The registry must outlive
+  // the gRPC server that this is registered with.
+  AdminService(RunRegistry* runs, ProcessFacts process, std::function<void()> shut_down, ModelPolicy models = {})
+      : runs_(runs), process_(std::move(process)), shut_down_(std::move(shut_down)), models_(std::move(models)) {}
   // Ends every Watch, so that the server can shut down.
   void Close() { closing_.store(true); }
 
@@ -61,6 +63,7 @@ class AdminService : public v1::Admin::Service {
   RunRegistry* const runs_;
   const ProcessFacts process_;
   const std::function<void()> shut_down_;
+  const ModelPolicy models_;
   std::atomic<bool> closing_{false};
 };
 

@@ -44,8 +44,9 @@ class RunHost {
  public:
   struct Options {
     RunPlan plan;
-    std::string data_directory;  // for evaluation; empty: the embedded data set
-    const RunLearningFactory* make_learning = nullptr;
+    // Makes the model of the run, whose TorchScript file is `module` where it has one.
+    std::function<absl::StatusOr<std::shared_ptr<RunLearning>>(const RunConfig& config, const std::string& module)>
+        make_learning;
     Clock* clock = nullptr;
     // Called in the run's thread after every change of condition().
     std::function<void(const RunHost&)> on_change;

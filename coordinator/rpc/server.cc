@@ -21,7 +21,10 @@
 #include "coordinator/rpc/audited_admin_service.h"
 #include "coordinator/rpc/fleet_service.h"
 #include "coordinator/rpc/listener.h"
+#include "coordinator/rpc/model_policy.h"
+#include "coordinator/rpc/model_sandbox.h"
 #include "coordinator/rpc/run_registry.h"
+#include "coordinator/rpc/sandboxed_learning.h"
 #include "coordinator/rpc/web_server.h"
 #include "core/file_system.h"
 #include "core/log/log_options.h"
@@ -186,13 +189,15 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFac
     Log(LogLevel::kInfo, kServerLog, {}, "stopping: an operator asked for it");
     ending->Decide(absl::OkStatus());
   };
+  TERSE_ASSIGN_OR_RETURN(ModelPolicy models, ModelPolicy::Parse(options.models.allow));
   Watchman watchman(ending);
   Metrics metrics;
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<AuditTrail> audit,
                          AuditTrail::Open({options.state_directory, options.audit_file, &clock, EndAtOnce}));
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<RunRegistry> runs,
-                         RunRegistry::Open({options.state_directory, options.data_directory, make_learning, &clock,
-                                            [&watchman] { watchman.OnChange(); }, EndAtOnce,
+                         RunRegistry::Open({options.state_directory, options.data_directory, make_learning,
+                                            SandboxedModuleLearning(options, [ending] { return ending->decided(); }),
+                                            &clock, [&watchman] { watchman.OnChange(); }, EndAtOnce,
                                             [&metrics](const std::string& run, std::unique_ptr<RunStore> store) {
                                               return metrics.Meter(run, std::move(store));
                                             }},
@@ -201,7 +206,7 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFac
   FleetService fleet_service(runs.get(), gatekeeper);
   AuditedAdminService admin_service(
       runs.get(), {options.state_directory, &clock, gatekeeper == nullptr ? nullptr : gatekeeper->files()},
-      end_in_order, audit.get());
+      end_in_order, std::move(models), audit.get());
   TERSE_ASSIGN_OR_RETURN(const Acceptor::Bounds bounds,
                          ConnectionBounds(options.max_connections, options.max_connections_per_address));
   TERSE_ASSIGN_OR_RETURN(Listener fleet, Listen({options.listen, "--listen", bounds, options.keepalive_seconds,
@@ -295,12 +300,15 @@ int ParseCoordinatorOptions(int argc, char** argv, CoordinatorOptions* options) 
   app.add_option("--audit-file", options->audit_file,
                  "file to append the audit log to, a JSON object a line; `tersectl audit` shows it without");
   app.add_option("--ready-file", options->ready_file, "JSON file to write once all addresses are served");
+  AddModelOptions(app, options);
   AddLogOptions(app, kCoordinatorLogs, &options->log);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kExitOk : kExitUsage;
   }
+  options->command_line.assign(argv, argv + argc);
+  if (!options->sandboxed.empty() && !EnterModelSandbox(*options).ok()) return kExitFailed;  // the coordinator says why
   return -1;
 }
 
@@ -326,6 +334,7 @@ absl::Status ServeRuns(const CoordinatorOptions& options, const RunLearningFacto
 }
 
 int RunCoordinator(const CoordinatorOptions& options, const RunLearningFactory& make_learning) {
+  if (!options.sandboxed.empty()) return ServeLearning(make_learning, options.data_directory);
   ConfigureLog(options.log);
   std::signal(SIGPIPE, SIG_IGN);
   CoordinatorEnding ending;

@@ -191,7 +191,7 @@ TEST(CoordinatorErrors, TooFewFilesForAnyConnection) {
 
 TEST(CoordinatorErrors, AModelFileThatIsNoTorchScript) {
   FleetProcesses fleet{TERSE_BIN "/terse-coordinator", TERSE_BIN "/terse-client"};
-  fleet.StartCoordinator(/*run_file=*/"");
+  fleet.StartCoordinator(/*run_file=*/"", {{}, "", {"--allow-models", "any"}});
   WriteText(fleet.directory() / "run.toml", absl::StrCat(kRun, "[model]\nname = 'torchscript'\n"));
   WriteText(fleet.directory() / "model.pt", "this is no TorchScript");
   int code = -1;
