@@ -24,7 +24,7 @@ namespace {
 constexpr uint64_t kMostFailureBytes = 16 << 10;
 constexpr size_t kMostMessage = 1000;
 
-// Of a text that the process wrote: without what a terminal would obey, and one line unless `lines` may stay.
+// Takes out of a text of the process what a terminal would obey, and line ends unless `lines` may stay.
 std::string Printable(absl::string_view text, bool lines) {
   std::string printable(text);
   for (char& c : printable) {
@@ -151,7 +151,7 @@ absl::StatusOr<std::string> SandboxProcess::Await(uint64_t most, const std::func
   }
 }
 
-// What the process says went wrong. Codes that the daemon acts on without looking further are not for it to give.
+// The process says what went wrong. Codes that the daemon acts on without looking further are not for it to give.
 absl::Status SandboxProcess::Failed(absl::string_view body, bool told_to_stop) {
   Failure failure;
   if (!DecodeMessage(body, &failure)) return Nonsense("with a failure that cannot be read");

@@ -1,4 +1,5 @@
-// Whose models a coordinator takes: `--allow-models` (docs/SECURITY.md, "Users' models in the coordinator").
+// Decides from whom a coordinator takes models: `--allow-models` (docs/SECURITY.md, "Users' models in the
+// coordinator").
 #ifndef TERSE_COORDINATOR_RPC_MODEL_POLICY_H_
 #define TERSE_COORDINATOR_RPC_MODEL_POLICY_H_
 

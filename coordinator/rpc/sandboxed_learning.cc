@@ -23,7 +23,7 @@
 namespace terse {
 namespace {
 
-// Of an exported file beside the module and the weights: what the archive itself takes.
+// The archive of an exported file takes this much beside the module and the weights.
 constexpr uint64_t kMostArchiveBytes = 16 << 20;
 
 bool AllFinite(absl::Span<const float> values) {

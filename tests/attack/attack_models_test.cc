@@ -88,7 +88,7 @@ class AttackModels : public testing::Test {
     argv.insert(argv.end(), create.begin(), create.end());
     return argv;
   }
-  // What `run create` says; it succeeds or fails as `succeeds` says.
+  // Returns what `run create` says; it succeeds or fails as `succeeds` says.
   std::string Create(const torch::jit::Module& module, bool succeeds, const std::string& name = "mine",
                      const std::vector<std::string>& options = {}) {
     std::vector<std::string> arguments = CreateArguments(module, name);

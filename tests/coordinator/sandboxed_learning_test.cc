@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 constexpr int64_t kMemoryMb = 256;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// Of the test and of its sandboxes: PROGRAM READABLE [FLAG NETWORK].
+// The test and its sandboxes are started so: PROGRAM READABLE [FLAG NETWORK].
 std::string* program = nullptr;
 
 [[noreturn]] void Loop() {
