@@ -43,7 +43,8 @@ void LogConfinement(const DaemonOptions& options, const Confinement& confinement
     Log(LogLevel::kInfo, kDaemonLog, fields,
         absl::StrCat("sandbox: of the files it reads ",
                      options.data_directory.empty() ? "no data" : options.data_directory,
-                     " and the system's libraries alone (Landlock)"));
+                     " and the system's libraries alone (Landlock)",
+                     confinement.signal_scope ? ", and the kernel too keeps its signals inside" : ""));
   } else {
     Log(LogLevel::kWarn, kDaemonLog, fields,
         absl::StrCat(

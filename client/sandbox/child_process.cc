@@ -6,12 +6,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <iterator>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -25,9 +24,13 @@ namespace {
 constexpr int kExitNotStarted = 127;
 constexpr absl::Duration kLingers = absl::Seconds(1);
 
-// The rest may hold secrets, and is none of a model's business.
+// All but these may hold secrets, and are none of a model's business.
 constexpr const char* kKeptVariables[] = {
     "OMP_", "GOMP_", "KMP_", "MKL_", "LD_LIBRARY_PATH=", "LC_", "LANG=", "TZ=", "TERSE_", "TORCH_", "ATEN_"};
+
+// With these an OpenMP ties each thread that it starts to a processor, by the thread's number, which the filter of
+// system calls cannot tell from another process's: it would end the trainer.
+constexpr const char* kDroppedVariables[] = {"OMP_PROC_BIND=", "OMP_PLACES=", "GOMP_CPU_AFFINITY=", "KMP_AFFINITY="};
 
 // An OpenBLAS with threads of its own starts them when it is loaded, before the process can be confined; what it then
 // has is set by those who train (learning/runtime.h).
@@ -36,9 +39,8 @@ char no_early_threads[] = "OPENBLAS_NUM_THREADS=1";
 std::vector<char*> KeptEnvironment() {
   std::vector<char*> kept = {no_early_threads};
   for (char** variable = environ; *variable != nullptr; ++variable) {
-    const bool keeps = std::any_of(std::begin(kKeptVariables), std::end(kKeptVariables),
-                                   [&](const char* prefix) { return absl::StartsWith(*variable, prefix); });
-    if (keeps) kept.push_back(*variable);
+    const auto begins = [&](const char* prefix) { return absl::StartsWith(*variable, prefix); };
+    if (absl::c_any_of(kKeptVariables, begins) && absl::c_none_of(kDroppedVariables, begins)) kept.push_back(*variable);
   }
   kept.push_back(nullptr);
   return kept;

@@ -87,6 +87,16 @@ absl::Status LimitResources(int64_t memory_mb, bool own_user_namespace) {
   return absl::OkStatus();
 }
 
+// The rights that this program handles, as the kernel's landlock_ruleset_attr has them since Linux 6.12. Older headers
+// end before the scopes, and an older kernel wants them to be zero.
+struct RulesetAttributes {
+  uint64_t files;
+  uint64_t network;
+  uint64_t scopes;
+};
+constexpr uint64_t kSignalScope = 1 << 1;  // LANDLOCK_SCOPE_SIGNAL
+constexpr long kFirstVersionWithScopes = 6;
+
 // A descriptor that closes itself.
 class Descriptor {
  public:
@@ -114,22 +124,22 @@ absl::Status AllowReading(int ruleset, const std::string& path) {
   return absl::ErrnoToStatus(errno, absl::StrCat("Landlock, ", path));
 }
 
-// Whether the kernel has Landlock; once it has, everything must work.
-absl::StatusOr<bool> ConfineFiles(const std::vector<std::string>& readable) {
-  landlock_ruleset_attr attributes = {};
-  attributes.handled_access_fs = kFirstRights;
+}  // namespace
+
+absl::StatusOr<LandlockParts> ConfineByLandlock(const std::vector<std::string>& readable) {
+  const long version = syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+  const bool has_scopes = version >= kFirstVersionWithScopes;
+  const RulesetAttributes attributes = {kFirstRights, 0, has_scopes ? kSignalScope : 0};
   const Descriptor ruleset(syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0));
-  if (ruleset.get() < 0) return false;
+  if (ruleset.get() < 0) return LandlockParts();
   for (const char* path : kSystemPaths) {
     const absl::Status allowed = AllowReading(ruleset.get(), path);
     if (!allowed.ok() && !absl::IsNotFound(allowed)) return allowed;
   }
   for (const std::string& path : readable) TERSE_RETURN_IF_ERROR(AllowReading(ruleset.get(), path));
-  if (syscall(SYS_landlock_restrict_self, ruleset.get(), 0) == 0) return true;
+  if (syscall(SYS_landlock_restrict_self, ruleset.get(), 0) == 0) return LandlockParts{true, has_scopes};
   return absl::ErrnoToStatus(errno, "Landlock");
 }
-
-}  // namespace
 
 absl::StatusOr<Confinement> Confine(const std::vector<std::string>& readable, int64_t memory_mb, bool own_network) {
   TERSE_RETURN_IF_ERROR(CheckOneThread());
@@ -137,9 +147,9 @@ absl::StatusOr<Confinement> Confine(const std::vector<std::string>& readable, in
     return absl::FailedPreconditionError("this kernel lets programs gain rights (no PR_SET_NO_NEW_PRIVS)");
   }
   TERSE_RETURN_IF_ERROR(LimitResources(memory_mb, own_network));
-  TERSE_ASSIGN_OR_RETURN(const bool landlock, ConfineFiles(readable));
+  TERSE_ASSIGN_OR_RETURN(const LandlockParts landlock, ConfineByLandlock(readable));
   TERSE_RETURN_IF_ERROR(DenySystemCalls());
-  return Confinement{own_network, landlock};
+  return Confinement{own_network, landlock.files, landlock.signals};
 }
 
 }  // namespace terse

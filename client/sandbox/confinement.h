@@ -17,7 +17,7 @@ inline constexpr int kExitOutOfMemory = 86;
 
 template <typename Io>
 void Fields(Io& io, Confinement& value) {
-  TERSE_FIELDS(own_network, landlock);
+  TERSE_FIELDS(own_network, landlock, signal_scope);
 }
 
 // Confines this process for good: resource limits, Landlock for the files where the kernel has it, and the filter of
@@ -26,6 +26,16 @@ void Fields(Io& io, Confinement& value) {
 // parts cannot be had, or when the process has a second thread, which would stay free; NOT_FOUND and
 // others of the system for a `readable` that cannot be opened.
 absl::StatusOr<Confinement> Confine(const std::vector<std::string>& readable, int64_t memory_mb, bool own_network);
+
+// The part of Confine that is the kernel's Landlock, for a thread that can gain no rights (PR_SET_NO_NEW_PRIVS) and
+// those that it starts. From here on it opens only files below `readable` and the system's, and where the kernel has a
+// scope for signals it signals no other process, whatever call it finds for that. Parts that the kernel lacks are
+// false. Statuses of Confine.
+struct LandlockParts {
+  bool files = false;
+  bool signals = false;
+};
+absl::StatusOr<LandlockParts> ConfineByLandlock(const std::vector<std::string>& readable);
 
 }  // namespace terse
 

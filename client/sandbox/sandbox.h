@@ -34,10 +34,12 @@ struct SandboxOptions {
 inline constexpr double kStopGraceSeconds = 5;
 
 // The parts of the confinement that a machine may lack. Without a network namespace there are still no sockets; without
-// Landlock a trainer may read, but not write, what this user can.
+// Landlock a trainer may read, but not write, what this user can. Without a scope for signals (Landlock of Linux 6.12)
+// the filter of system calls alone keeps it from signalling others.
 struct Confinement {
   bool own_network = false;
   bool landlock = false;
+  bool signal_scope = false;
 };
 
 // Starts a trainer's process and ends it: what of the confinement is in force here. FAILED_PRECONDITION when the

@@ -71,9 +71,18 @@ class Filter {
   int error_ = 0;
 };
 
-// Of the bits of `flags`, those of `mask` are `value`.
+// Holds when those bits of the argument that `mask` names are `value`.
 scmp_arg_cmp Bits(unsigned argument, uint64_t mask, uint64_t value) {
   return SCMP_CMP64(argument, SCMP_CMP_MASKED_EQ, mask, value);
+}
+
+// Holds for an argument that the kernel takes for an int. It looks at the lower half of the register only, so that a
+// comparison of all 64 bits would miss the same call with something in the upper half.
+scmp_arg_cmp Int(unsigned argument, uint32_t value) { return Bits(argument, UINT32_MAX, value); }
+
+// Holds for every int but `value`, and also for `value` with something in the upper half: nobody needs to write it so.
+scmp_arg_cmp NotInt(unsigned argument, uint32_t value) {
+  return SCMP_CMP64(argument, SCMP_CMP_NE, static_cast<uint64_t>(value));
 }
 
 void DenyByArguments(Filter* filter) {
@@ -84,14 +93,13 @@ void DenyByArguments(Filter* filter) {
     filter->Deny("openat", {Bits(2, writes, writes)});
   }
   // abort() signals itself; nobody else may be signalled, nor by way of who owns a descriptor.
-  filter->Deny("tgkill", {SCMP_CMP64(0, SCMP_CMP_NE, static_cast<uint64_t>(getpid()))});
-  for (const uint64_t command : {F_SETOWN, F_SETOWN_EX, F_SETSIG}) {
-    filter->Deny("fcntl", {SCMP_CMP64(1, SCMP_CMP_EQ, command)});
-  }
-  // Other processes of the same user: their limits and their processors.
-  filter->Deny("prlimit64", {SCMP_CMP64(0, SCMP_CMP_NE, 0)});
-  // That it dies with the client is not its to change.
-  filter->Deny("prctl", {SCMP_CMP64(0, SCMP_CMP_EQ, PR_SET_PDEATHSIG)});
+  filter->Deny("tgkill", {NotInt(0, getpid())});
+  for (const uint32_t command : {F_SETOWN, F_SETOWN_EX, F_SETSIG}) filter->Deny("fcntl", {Int(1, command)});
+  // Other processes of the same user: their limits and their processors. A thread that moves itself says 0; the numbers
+  // of threads that are yet to start are not known here.
+  for (const char* name : {"prlimit64", "sched_setaffinity"}) filter->Deny(name, {NotInt(0, 0)});
+  // That it dies with the client is not its to change, nor with whom others share a core.
+  for (const uint32_t option : {PR_SET_PDEATHSIG, PR_SCHED_CORE}) filter->Deny("prctl", {Int(0, option)});
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -74,6 +75,22 @@ bool RingsOfIo(const std::string&) {
 
 bool OwnsSignals(const std::string&) { return fcntl(3, F_SETOWN, Parent()) == 0; }
 
+// The kernel reads the lower half of an int's register; something in the upper half changes nothing for it.
+constexpr long kUpperHalf = 1L << 32;
+
+bool OwnsSignalsWide(const std::string&) { return syscall(SYS_fcntl, 3, kUpperHalf | F_SETOWN, Parent()) == 0; }
+
+bool OutlivesParentWide(const std::string&) {
+  return syscall(SYS_prctl, kUpperHalf | PR_SET_PDEATHSIG, 0, 0, 0, 0) == 0;
+}
+
+// Where the parent may run is not changed by it, but set.
+bool SetsProcessors(long pid) {
+  cpu_set_t processors;
+  return sched_getaffinity(0, sizeof processors, &processors) == 0 &&
+         syscall(SYS_sched_setaffinity, pid, sizeof processors, &processors) == 0;
+}
+
 bool LimitsParent(const std::string&) {
   rlimit now;
   return prlimit(Parent(), RLIMIT_NOFILE, nullptr, &now) == 0;
@@ -116,8 +133,14 @@ constexpr DeedRow kDeeds[] = {
     {"kill", [](const std::string&) { return kill(Parent(), 0) == 0; }},
     {"tgkill", [](const std::string&) { return syscall(SYS_tgkill, Parent(), Parent(), 0) == 0; }},
     {"own signals", OwnsSignals},
+    {"own signals, wide", OwnsSignalsWide},
     {"limit parent", LimitsParent},
+    {"move parent", [](const std::string&) { return SetsProcessors(Parent()); }},
+    {"move parent, wide", [](const std::string&) { return SetsProcessors(kUpperHalf | Parent()); }},
+    {"move itself", [](const std::string&) { return SetsProcessors(0); }},
+    {"share cores", [](const std::string&) { return prctl(PR_SCHED_CORE, 0, 0, 0, 0) == 0; }},
     {"outlive parent", [](const std::string&) { return prctl(PR_SET_PDEATHSIG, 0) == 0; }},
+    {"outlive parent, wide", OutlivesParentWide},
     {"io_uring", RingsOfIo},
     {"memory file", TakesMemoryFile},
     {"shared memory", [](const std::string&) { return shmget(IPC_PRIVATE, 4096, 0600) >= 0; }},

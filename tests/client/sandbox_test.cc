@@ -2,6 +2,7 @@
 #include "client/sandbox/sandbox.h"
 
 #include <netinet/in.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "client/sandbox/confinement.h"
 #include "client/sandbox/messages.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -215,9 +217,34 @@ TEST_F(Sandbox, StartsThreadsButNoProcesses) {
 }
 
 TEST_F(Sandbox, DoesNotTouchTheClient) {
-  for (const char* what : {"ptrace", "kill", "tgkill", "own signals", "limit parent", "outlive parent"}) {
+  for (const char* what :
+       {"ptrace", "kill", "tgkill", "own signals", "limit parent", "outlive parent", "move parent", "share cores"}) {
     ExpectDenied(what);
   }
+  EXPECT_EQ(Deed("move itself"), absl::OkStatus());
+}
+
+// An int fills half of a register: with something in the other half it is the same call to the kernel.
+TEST_F(Sandbox, DoesNotTouchTheClientByWiderArguments) {
+  for (const char* what : {"own signals, wide", "outlive parent, wide", "move parent, wide"}) ExpectDenied(what);
+}
+
+// Without the filter, so that it is the kernel's scope that answers.
+TEST_F(Sandbox, LandlockKeepsSignalsInside) {
+  if (!TrySandbox(Options())->signal_scope) GTEST_SKIP() << "this kernel's Landlock has no scope for signals";
+  const auto signal_parent = [] {
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (kill(getppid(), 0) != 0) return 1;
+    const absl::StatusOr<LandlockParts> parts = ConfineByLandlock({});
+    if (!parts.ok() || !parts->signals) return 2;
+    if (kill(getpid(), 0) != 0) return 3;
+    return kill(getppid(), 0) == -1 && errno == EPERM ? 0 : 4;
+  };
+  const pid_t child = fork();
+  if (child == 0) _exit(signal_parent());
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << "1: the parent could not be signalled before; 2: no scope; 3: not itself; 4: the parent";
 }
 
 TEST_F(Sandbox, InheritsNeitherDescriptorsNorVariables) {
@@ -228,6 +255,9 @@ TEST_F(Sandbox, InheritsNeitherDescriptorsNorVariables) {
   setenv("OMP_WAIT_POLICY", "passive", 1);
   ExpectDenied("variable", "CLOUD_TOKEN", "");
   EXPECT_EQ(Deed("variable", "OMP_WAIT_POLICY"), absl::OkStatus());
+  setenv("OMP_PROC_BIND", "true", 1);
+  ExpectDenied("variable", "OMP_PROC_BIND", "");
+  unsetenv("OMP_PROC_BIND");
 }
 
 TEST_F(Sandbox, EndsWithItsMemory) {
