@@ -1,6 +1,8 @@
 #include "storage/sqlite_db.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include <limits>
 #include <utility>
@@ -8,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "core/fault.h"
+#include "core/file_modes.h"
 #include "core/file_system.h"
 #include "core/status.h"
 #include "storage/byte_io.h"
@@ -123,6 +126,19 @@ std::string ObserverUri(const std::string& path) {
                       "?readonly_shm=1");
 }
 
+// SQLite makes a database readable for everybody whom the umask lets, and gives what it keeps beside it the same mode.
+// So the file is there, and private, before SQLite sees it. It is opened only when nobody can have it open: to close it
+// would drop the locks that this process has on it.
+absl::Status KeepPrivate(const std::string& path) {
+  if (path == ":memory:") return absl::OkStatus();
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd >= 0) close(fd);  // otherwise SQLite says why
+  for (const char* beside : {"", "-wal", "-shm", "-journal"}) {
+    TERSE_RETURN_IF_ERROR(MakePrivate(absl::StrCat(path, beside)));
+  }
+  return absl::OkStatus();
+}
+
 // A null pointer would bind NULL.
 const char* DataOf(absl::string_view value) { return value.data() == nullptr ? "" : value.data(); }
 
@@ -212,6 +228,7 @@ absl::string_view Statement::GetBlob(int column) const {
 Id128 Statement::GetId(int column) const { return Id128::FromBytes(GetBlob(column)).value_or(Id128{}); }
 
 absl::StatusOr<std::unique_ptr<SqliteDb>> SqliteDb::Open(const std::string& path, Mode mode, const std::string& vfs) {
+  if (mode == Mode::kWriter && vfs.empty()) TERSE_RETURN_IF_ERROR(KeepPrivate(path));
   sqlite3* raw = nullptr;
   const std::string name = mode == Mode::kObserver ? ObserverUri(path) : path;
   const int result = sqlite3_open_v2(name.c_str(), &raw, FlagsOf(mode), vfs.empty() ? nullptr : vfs.c_str());

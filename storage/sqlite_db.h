@@ -84,7 +84,9 @@ class SqliteDb {
   enum class Mode { kWriter, kReader, kObserver };
 
   // Opens or (writer) creates the file, on the disk of the VFS named `vfs` (empty: SQLite's default), with WAL,
-  // synchronous=FULL, foreign keys, a busy timeout of five seconds and the SQL function terse_checksum(value, ...).
+  // synchronous=FULL, foreign keys, a busy timeout of five seconds and the SQL function terse_checksum(value, ...). A
+  // writer's files, those that SQLite keeps beside the database too, are private to their owner (mode 0600), whatever
+  // the umask is and whoever made them.
   static absl::StatusOr<std::unique_ptr<SqliteDb>> Open(const std::string& path, Mode mode,
                                                         const std::string& vfs = "");
   ~SqliteDb();
