@@ -14,6 +14,7 @@
 #include "core/session_messages.h"
 #include "core/status.h"
 #include "core/version.h"
+#include "net/open_files.h"
 #include "proto/keepalive.h"
 #include "security/tls_directory.h"
 #include "security/transport.h"
@@ -162,6 +163,9 @@ int RunDaemon(DaemonOptions options, absl::StatusOr<TrainerFactory> make_trainer
   if (!make_trainer.ok()) {
     Log(LogLevel::kError, kDaemonLog, {{}, 0, options.name}, make_trainer.status().message());
     return kExitFailed;
+  }
+  if (const absl::StatusOr<int64_t> files = RaiseOpenFiles(); !files.ok()) {
+    Log(LogLevel::kWarn, kDaemonLog, {{}, 0, options.name}, files.status().message());
   }
   std::signal(SIGINT, OnSignal);
   std::signal(SIGTERM, OnSignal);

@@ -181,6 +181,9 @@ std::string AdminAddress(const CoordinatorOptions& options) {
 // Everything between a locked state directory and the end of the process, in the order in which it must go away again.
 absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFactory& make_learning,
                          CoordinatorEnding* ending, const CoordinatorReady& on_ready) {
+  // First, because it raises the number of files that everything after it may open.
+  TERSE_ASSIGN_OR_RETURN(const Acceptor::Bounds bounds,
+                         ConnectionBounds(options.max_connections, options.max_connections_per_address));
   SystemClock clock;
   const auto end_in_order = [ending] {
     Log(LogLevel::kInfo, kServerLog, {}, "stopping: an operator asked for it");
@@ -202,12 +205,10 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFac
   AuditedAdminService admin_service(
       runs.get(), {options.state_directory, &clock, gatekeeper == nullptr ? nullptr : gatekeeper->files()},
       end_in_order, audit.get());
-  TERSE_ASSIGN_OR_RETURN(const Acceptor::Bounds bounds,
-                         ConnectionBounds(options.max_connections, options.max_connections_per_address));
-  TERSE_ASSIGN_OR_RETURN(Listener fleet, Listen({options.listen, "--listen", bounds, options.keepalive_seconds,
-                                                 options.transport.insecure, gatekeeper},
+  TERSE_ASSIGN_OR_RETURN(Listener fleet, Listen({options.listen, "--listen", bounds, "--max-connections",
+                                                 options.keepalive_seconds, options.transport.insecure, gatekeeper},
                                                 &fleet_service));
-  TERSE_ASSIGN_OR_RETURN(Listener admin, Listen({AdminAddress(options), "--admin", kAdminBounds,
+  TERSE_ASSIGN_OR_RETURN(Listener admin, Listen({AdminAddress(options), "--admin", kAdminBounds, "",
                                                  options.keepalive_seconds, options.transport.insecure, gatekeeper},
                                                 &admin_service));
   TERSE_ASSIGN_OR_RETURN(std::unique_ptr<HttpServer> web,

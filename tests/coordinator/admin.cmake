@@ -23,5 +23,5 @@ target_compile_definitions(terse_doctor_test PRIVATE
 add_dependencies(terse_doctor_test tersectl)
 
 terse_test(terse_coordinator_rpc_test
-  SRCS "${CMAKE_CURRENT_LIST_DIR}/acceptor_test.cc" "${CMAKE_CURRENT_LIST_DIR}/run_registry_test.cc"
+  SRCS "${CMAKE_CURRENT_LIST_DIR}/run_registry_test.cc"
   DEPS terse_coordinator_rpc terse_testing)

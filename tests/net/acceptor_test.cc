@@ -1,5 +1,5 @@
 // Connections to a port of this machine, within bounds and beyond them.
-#include "coordinator/rpc/acceptor.h"
+#include "net/acceptor.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -184,13 +184,6 @@ TEST(Acceptor, AddressesThatAreNone) {
   }
   EXPECT_EQ(Acceptor::Listen({"192.0.2.1:0", {1, 1}}).status(),
             absl::UnavailableError("the address is not this machine's"));
-}
-
-TEST(Acceptor, WhoIsCountedTogether) {
-  EXPECT_NE(PeerOf(Address("192.0.2.1")), PeerOf(Address("192.0.2.2")));
-  EXPECT_EQ(PeerOf(Address("::ffff:192.0.2.1")), PeerOf(Address("192.0.2.1")));
-  EXPECT_EQ(PeerOf(Address("2001:db8:0:1::1")), PeerOf(Address("2001:db8:0:1:ffff::2")));
-  EXPECT_NE(PeerOf(Address("2001:db8:0:1::1")), PeerOf(Address("2001:db8:0:2::1")));
 }
 
 TEST(ConnectionBounds, LeaveFilesForOthers) {

@@ -1,8 +1,6 @@
 // Listens for TCP connections in gRPC's place, so that there is a bound to them.
-#ifndef TERSE_COORDINATOR_RPC_ACCEPTOR_H_
-#define TERSE_COORDINATOR_RPC_ACCEPTOR_H_
-
-#include <sys/socket.h>
+#ifndef TERSE_NET_ACCEPTOR_H_
+#define TERSE_NET_ACCEPTOR_H_
 
 #include <cstdint>
 #include <functional>
@@ -15,6 +13,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/log/log.h"
 
 namespace terse {
 
@@ -26,14 +26,17 @@ class Acceptor {
  public:
   struct Bounds {
     int64_t connections = 0;  // at a time
-    // Of these from one peer, as PeerOf has it. A network behind NAT is one peer.
-    int64_t per_address = 0;
+    int64_t per_address = 0;  // of these from one peer (net/peer.h)
     // Whether that bounds this machine's own loopback addresses too.
     bool loopback_too = false;
   };
   struct Options {
     std::string address;  // "host:port"; port 0 takes a free one
     Bounds bounds;
+    std::string option = {};  // of the command line, that sets the bounds, for the log; empty: none does
+    // Gets a line when connections are reset or cannot be taken, at most one of each kind a minute. Called by a thread
+    // of this object.
+    std::function<void(LogLevel, absl::string_view)> log = [](LogLevel, absl::string_view) {};
   };
   // Takes a connected socket over and closes it in the end.
   using Take = std::function<void(int listening, int connected)>;
@@ -58,7 +61,7 @@ class Acceptor {
   };
   using Peer = std::string;
 
-  Acceptor(Bounds bounds, std::vector<int> listening, std::string address);
+  Acceptor(Options options, std::vector<int> listening, std::string address);
   void AcceptUntilClosed();
   void AcceptAll(int listening);
   void Admit(int listening, int connected, const Peer& peer);
@@ -66,7 +69,7 @@ class Acceptor {
   // Forgets the connections that were closed.
   void Prune();
 
-  const Bounds bounds_;
+  const Options options_;
   const std::vector<int> listening_;
   const std::string address_;
   int wake_ = -1;  // an eventfd that ends the thread
@@ -79,10 +82,6 @@ class Acceptor {
   std::thread thread_;
 };
 
-// Whom a bound for each address counts together: an IPv4 address, also a mapped one, or an IPv6 network of 64 bits, of
-// which whoever has one address usually has all. Bytes, not text.
-std::string PeerOf(const sockaddr_storage& address);
-
 // Bounds that leave the process `kFilesForOthers` files, of as many as the system lets it open; the soft limit is
 // raised to the hard one. `connections` and `per_address` of 0 mean as many as that, and half of them. Listeners share
 // the process's files, so whoever has several divides. INVALID_ARGUMENT when the system does not allow as many.
@@ -91,4 +90,4 @@ inline constexpr int64_t kFilesForOthers = 512;
 
 }  // namespace terse
 
-#endif  // TERSE_COORDINATOR_RPC_ACCEPTOR_H_
+#endif  // TERSE_NET_ACCEPTOR_H_

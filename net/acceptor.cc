@@ -1,11 +1,10 @@
-#include "coordinator/rpc/acceptor.h"
+#include "net/acceptor.h"
 
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,10 +17,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
-#include "coordinator/log_components.h"
-#include "core/log/log.h"
 #include "core/status.h"
 #include "core/wire_meter.h"
+#include "net/open_files.h"
+#include "net/peer.h"
 
 namespace terse {
 namespace {
@@ -87,12 +86,6 @@ absl::StatusOr<int> ListenOn(const addrinfo& info, int port) {
   return fd;
 }
 
-bool IsLoopback(const sockaddr_storage& address) {
-  const std::string peer = PeerOf(address);
-  if (peer.size() == 4) return peer[0] == 127;
-  return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr) != 0;
-}
-
 // The peer hears at once that there is no place for it.
 void Reset(int fd) {
   const linger at_once = {1, 0};
@@ -126,11 +119,11 @@ absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Listen(const Options& option
   // A name may have an address that this machine lacks; a port that is taken on one of them is nobody's.
   if (listening.empty()) return status;
   const std::string host = options.address.substr(0, options.address.rfind(':'));
-  return std::unique_ptr<Acceptor>(new Acceptor(options.bounds, listening, absl::StrCat(host, ":", port)));
+  return std::unique_ptr<Acceptor>(new Acceptor(options, listening, absl::StrCat(host, ":", port)));
 }
 
-Acceptor::Acceptor(Bounds bounds, std::vector<int> listening, std::string address)
-    : bounds_(bounds),
+Acceptor::Acceptor(Options options, std::vector<int> listening, std::string address)
+    : options_(std::move(options)),
       listening_(std::move(listening)),
       address_(std::move(address)),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
@@ -167,7 +160,7 @@ void Acceptor::AcceptAll(int listening) {
     socklen_t size = sizeof(peer);
     const int connected = accept4(listening, reinterpret_cast<sockaddr*>(&peer), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (connected >= 0) {
-      const bool is_counted = bounds_.loopback_too || !IsLoopback(peer);
+      const bool is_counted = options_.bounds.loopback_too || !IsLoopback(peer);
       Admit(listening, connected, is_counted ? PeerOf(peer) : Peer());
       continue;
     }
@@ -175,8 +168,8 @@ void Acceptor::AcceptAll(int listening) {
     if (errno == EAGAIN) return;
     // Without a file to open or memory, what waits goes on waiting, and so does the end of this object.
     if (const int64_t now_us = NowUs(); now_us - failure_logged_us_ >= kLogIntervalUs) {
-      Log(LogLevel::kError, kServerLog, {},
-          absl::StrCat(address_, ": cannot take a connection: ", std::strerror(errno), "; trying again"));
+      options_.log(LogLevel::kError,
+                   absl::StrCat(address_, ": cannot take a connection: ", std::strerror(errno), "; trying again"));
       failure_logged_us_ = now_us;
     }
     pollfd wake = {wake_, POLLIN, 0};
@@ -202,18 +195,20 @@ void Acceptor::Admit(int listening, int connected, const Peer& peer) {
   Reset(connected);
   ++reset_;
   if (now_us - logged_us_ < kLogIntervalUs) return;
-  Log(LogLevel::kWarn, kServerLog, {},
-      absl::StrCat(reset_, " connection(s) to ", address_, " reset: there may be ", bounds_.connections,
-                   " at a time, and ", bounds_.per_address, " from one address; see --max-connections"));
+  options_.log(LogLevel::kWarn,
+               absl::StrCat(reset_, " connection(s) to ", address_, " reset: there may be ",
+                            options_.bounds.connections, " at a time, and ", options_.bounds.per_address,
+                            " from one address", options_.option.empty() ? "" : "; see ", options_.option));
   logged_us_ = now_us;
   reset_ = 0;
 }
 
 // Those that only the sum bounds are the empty peer.
 bool Acceptor::HasRoom(const Peer& peer) const {
-  if (count_ >= bounds_.connections) return false;
+  if (count_ >= options_.bounds.connections) return false;
   const auto found = taken_.find(peer);
-  return peer.empty() || found == taken_.end() || static_cast<int64_t>(found->second.size()) < bounds_.per_address;
+  return peer.empty() || found == taken_.end() ||
+         static_cast<int64_t>(found->second.size()) < options_.bounds.per_address;
 }
 
 void Acceptor::Prune() {
@@ -232,28 +227,13 @@ void Acceptor::Prune() {
   }
 }
 
-std::string PeerOf(const sockaddr_storage& address) {
-  if (address.ss_family != AF_INET6) {
-    const in_addr& v4 = reinterpret_cast<const sockaddr_in&>(address).sin_addr;
-    return std::string(reinterpret_cast<const char*>(&v4), sizeof(v4));
-  }
-  const in6_addr& v6 = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
-  const char* const bytes = reinterpret_cast<const char*>(&v6);
-  return IN6_IS_ADDR_V4MAPPED(&v6) ? std::string(bytes + 12, 4) : std::string(bytes, 8);
-}
-
 absl::StatusOr<Acceptor::Bounds> ConnectionBounds(int64_t connections, int64_t per_address) {
-  rlimit files = {};
-  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return SystemError();
-  files.rlim_cur = files.rlim_max;
-  if (setrlimit(RLIMIT_NOFILE, &files) != 0) return SystemError();
-  constexpr rlim_t kPlenty = 1'000'000;
-  const int64_t most = static_cast<int64_t>(std::min(files.rlim_max, kPlenty)) - kFilesForOthers;
+  TERSE_ASSIGN_OR_RETURN(const int64_t files, RaiseOpenFiles());
+  const int64_t most = files - kFilesForOthers;
   if (connections > most || most < 1) {
-    return absl::InvalidArgumentError(absl::StrCat("--max-connections ", connections, " needs ",
-                                                   std::max<int64_t>(1, connections) + kFilesForOthers,
-                                                   " open files, and the system allows ", files.rlim_max,
-                                                   "; raise that (ulimit -n, LimitNOFILE=) or ask for less"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--max-connections ", connections, " needs ", std::max<int64_t>(1, connections) + kFilesForOthers,
+        " open files, and the system allows ", files, "; raise that (ulimit -n, LimitNOFILE=) or ask for less"));
   }
   Acceptor::Bounds bounds;
   bounds.connections = connections == 0 ? most : connections;
