@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/log/plain_text.h"
 #include "core/status.h"
 #include "proto/backup_hash.h"
 #include "proto/session_wire.h"
@@ -74,18 +75,18 @@ void AdminClient::Cancel() {
 }
 
 absl::Status AdminClient::ToAbsl(const grpc::Status& status) const {
+  const std::string answer = PlainText(status.error_message());
   switch (status.error_code()) {
     case grpc::StatusCode::OK:
       return absl::OkStatus();
     case grpc::StatusCode::UNAVAILABLE:
     case grpc::StatusCode::DEADLINE_EXCEEDED:
-      return absl::UnavailableError(absl::StrCat("the coordinator at ", peer_.address, " does not answer (",
-                                                 status.error_message(),
+      return absl::UnavailableError(absl::StrCat("the coordinator at ", peer_.address, " does not answer (", answer,
                                                  "); check that it runs and give the address of its admin service with "
                                                  "--admin or TERSE_ADMIN"));
     default:
       return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
-                          absl::StrCat("the coordinator at ", peer_.address, " answers: ", status.error_message()));
+                          absl::StrCat("the coordinator at ", peer_.address, " answers: ", answer));
   }
 }
 

@@ -6,7 +6,7 @@ endif()
 terse_test(terse_admin_test
   SRCS "${CMAKE_CURRENT_LIST_DIR}/admin_backup_test.cc" "${CMAKE_CURRENT_LIST_DIR}/admin_cli_test.cc"
        "${CMAKE_CURRENT_LIST_DIR}/admin_create_test.cc" "${CMAKE_CURRENT_LIST_DIR}/admin_doctor_test.cc"
-       "${CMAKE_CURRENT_LIST_DIR}/admin_events_test.cc" "${CMAKE_CURRENT_LIST_DIR}/admin_pki_test.cc"
+       "${CMAKE_CURRENT_LIST_DIR}/admin_events_test.cc" "${CMAKE_CURRENT_LIST_DIR}/admin_pki_test.cc" "${CMAKE_CURRENT_LIST_DIR}/admin_plain_text_test.cc"
        "${CMAKE_CURRENT_LIST_DIR}/admin_report_test.cc" "${CMAKE_CURRENT_LIST_DIR}/admin_run_test.cc"
        "${CMAKE_CURRENT_LIST_DIR}/admin_screen_test.cc" "${CMAKE_CURRENT_LIST_DIR}/admin_shell_test.cc"
        "${CMAKE_CURRENT_LIST_DIR}/admin_tensorboard_test.cc" "${CMAKE_CURRENT_LIST_DIR}/admin_watch_test.cc"
