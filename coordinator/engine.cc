@@ -19,12 +19,13 @@ namespace {
 // Far above any data set, and low enough that the sum over a fleet does not overflow.
 constexpr int64_t kMaxSamples = int64_t{1} << 40;
 
+// Everything that is cheap to look at comes first.
 absl::Status ValidateUpdate(const Codec& codec, const Update& update) {
   if (update.round < 1 || update.train_us < 0 || !std::isfinite(update.loss)) {
     return absl::InvalidArgumentError("the header of the update has an impossible round, time or loss");
   }
   if (update.update_id.IsZero()) return absl::InvalidArgumentError("the update has no id");
-  return update.packed ? absl::OkStatus() : codec.Validate(update.message);
+  return update.packed || update.unread ? absl::OkStatus() : codec.Validate(update.message);
 }
 
 }  // namespace
@@ -38,13 +39,19 @@ absl::Status ValidateMessage(const Codec& codec, const FromClient& message) {
   return absl::OkStatus();
 }
 
-absl::Status TakeMessage(const Codec& codec, const UpdateHistories* histories, int64_t client, FromClient* message) {
+absl::Status TakeMessage(const Codec& codec, const UpdateHistories* histories, int64_t client, FromClient* message,
+                         bool is_due) {
   auto* const update = std::get_if<Update>(message);
+  if (update != nullptr) update->unread = !is_due;
   if (update != nullptr && update->packed) {
     if (histories == nullptr) {
       return absl::InvalidArgumentError("a packed update, and codec.positions of the run is not 'shared'");
     }
-    histories->Unpack(client, update);
+    if (is_due) {
+      histories->Unpack(client, update);
+    } else {
+      update->message.clear();  // as one that cannot be unpacked
+    }
   }
   return ValidateMessage(codec, *message);
 }
@@ -178,6 +185,7 @@ absl::Status Engine::Move(absl::optional<PhaseName> next) {
 }
 
 absl::Status Engine::Close() {
+  TERSE_RETURN_IF_ERROR(run_.NoteRepeated(/*all=*/true));
   if (run_.round == 0) return absl::OkStatus();
   BookWire(run_);
   return run_.store->AddLedger(run_.book.Take(run_.round));
@@ -193,7 +201,7 @@ void Engine::EndSessions(const std::string& reason) {
 
 int64_t Engine::NextDeadlineMicros() const {
   if (phase_->name() == PhaseName::kFinishing) return kNever;
-  return std::min({phase_->DeadlineMicros(run_), NextReadmissionMicros(run_),
+  return std::min({phase_->DeadlineMicros(run_), NextReadmissionMicros(run_), run_.repeated_events.NextMicros(),
                    TimeLimitMicros(run_.config->limits, run_.created_us)});
 }
 
@@ -264,7 +272,7 @@ Transition Engine::On(Misbehaved event) {
   if (it == run_.sessions.end() || it->second.refused) return absl::nullopt;
   Session& session = it->second;
   session.refused = true;
-  TERSE_RETURN_IF_ERROR(run_.Note("message_refused", session.client, event.reason));
+  TERSE_RETURN_IF_ERROR(run_.NoteMisbehaviour("message_refused", session.client, event.reason));
   if (session.client < 0) return absl::nullopt;
   TERSE_RETURN_IF_ERROR(RecordFailure(run_, session.client, event.reason));
   return phase_->OnLeft(run_);
@@ -299,6 +307,7 @@ Transition Engine::On(Tick event) {
   const std::string reason = TimeIsUp(run_.config->limits, run_.created_us, run_.Now());
   if (!reason.empty()) return End(RunState::kFinished, reason);
   TERSE_RETURN_IF_ERROR(ReadmitDue(run_));
+  TERSE_RETURN_IF_ERROR(run_.NoteRepeated(/*all=*/false));
   return phase_->OnTick(run_);
 }
 

@@ -49,7 +49,11 @@ absl::Status ValidateMessage(const Codec& codec, const FromClient& message);
 // ValidateMessage, after an update that client `client` packed was unpacked; one that cannot be stays packed, and the
 // engine asks for it as it is. `histories` is null in a run whose updates are not packed: there a packed one is
 // INVALID_ARGUMENT. Thread-safe.
-absl::Status TakeMessage(const Codec& codec, const UpdateHistories* histories, int64_t client, FromClient* message);
+//
+// An update that the session was not asked for (`is_due` is false) is not decoded, which is what costs: the engine
+// answers it as it answers every update that does not count, from its id alone.
+absl::Status TakeMessage(const Codec& codec, const UpdateHistories* histories, int64_t client, FromClient* message,
+                         bool is_due = true);
 
 class Engine {
  public:

@@ -17,6 +17,7 @@
 #include "coordinator/byte_book.h"
 #include "coordinator/control/controller.h"
 #include "coordinator/events.h"
+#include "coordinator/repeated_events.h"
 #include "coordinator/server_step.h"
 #include "coordinator/update_histories.h"
 #include "core/clock.h"
@@ -46,6 +47,7 @@ struct Session {
   int64_t set_aside_until_us = 0;  // 0: it may take part
   std::string device;              // where it trains; empty: it has not said
   absl::optional<int> norm_code;   // of what its newest update left behind; nullopt: it has not said
+  int drifts = 0;                  // how often the model that it says it holds was not the run's
   WireBytes booked;                // part of link->Wire() that is in the book
 };
 
@@ -113,6 +115,7 @@ struct RunContext {
   absl::btree_map<int64_t, HistoryLog> history_logs;
   bool histories_full = false;  // for some client there was no room, and the events say so
   ByteBook book;
+  RepeatedEvents repeated_events;
 
   const Layout& layout() const { return codec->layout(); }
   // What dense float32 communication after every local iteration would cost in one direction, per round and client.
@@ -130,6 +133,18 @@ struct RunContext {
   absl::Status Note(const std::string& kind, int64_t client, const std::string& detail) const {
     Tell(kind, client, detail);
     return store->AddEvent({Now(), kind, round, client, detail});
+  }
+  // The same for an event that a client can cause as often as it likes: repetitions are counted.
+  absl::Status NoteMisbehaviour(const std::string& kind, int64_t client, const std::string& detail) {
+    return repeated_events.Add({Now(), kind, round, client, detail}) ? Note(kind, client, detail) : absl::OkStatus();
+  }
+  // Writes what was counted and is due, or with `all` everything.
+  absl::Status NoteRepeated(bool all) {
+    for (const EventRecord& event : repeated_events.TakeDue(Now(), all)) {
+      if (on_event) on_event(event);
+      if (const absl::Status added = store->AddEvent(event); !added.ok()) return added;
+    }
+    return absl::OkStatus();
   }
   // The same for an event whose row the store adds by itself.
   void Tell(const std::string& kind, int64_t client, const std::string& detail) const {

@@ -153,9 +153,20 @@ absl::StatusOr<bool> HoldsOurs(RunContext& run, int64_t version, Id128 hash) {
   return version == file.version && hash == file.model_hash;
 }
 
-// Notes that a model that the coordinator holds for known is not what the client has.
-absl::Status NoteDrift(RunContext& run, const Session& session, const std::string& where) {
-  TERSE_RETURN_IF_ERROR(run.Note("model_drift", session.client, where));
+// An honest client's model drifts once, and it then loads a checkpoint.
+constexpr int kMostDrifts = 3;
+
+// Notes that a model that the coordinator holds for known is not what the client has. A session of which that is true
+// again and again is refused: each time costs a look at the store and a checkpoint.
+absl::Status NoteDrift(RunContext& run, Session& session, const std::string& where) {
+  TERSE_RETURN_IF_ERROR(run.NoteMisbehaviour("model_drift", session.client, where));
+  if (++session.drifts >= kMostDrifts) {
+    Refuse(session,
+           absl::StrCat("this session said ", session.drifts,
+                        " times that it holds a model which is not the run's; if that goes on, install the same "
+                        "release of Terse on both sides and start the client with --reset-state"),
+           /*retry=*/true);
+  }
   return RecordFailure(run, session.client, absl::StrCat("its model drifted ", where));
 }
 
@@ -242,7 +253,7 @@ absl::Status HandleCheckIn(RunContext& run, SessionId id, const CheckIn& message
   Session& session = run.sessions[id];
   if (const std::string objection = Objection(*run.config, message); !objection.empty()) {
     Refuse(session, objection, /*retry=*/false);
-    return run.Note("client_refused", -1, objection);
+    return run.NoteMisbehaviour("client_refused", -1, objection);
   }
   TERSE_ASSIGN_OR_RETURN(const ClientRecord record, run.store->RegisterClient(message.name, run.Now()));
   if (record.id >= run.config->rounds.clients && run.config->data.partition != "all") {
@@ -250,7 +261,7 @@ absl::Status HandleCheckIn(RunContext& run, SessionId id, const CheckIn& message
         absl::StrCat("run '", run.config->name, "' cuts its data into ", run.config->rounds.clients,
                      " shards and all of them have an owner; raise rounds.clients in a new run");
     Refuse(session, reason, /*retry=*/false);
-    return run.Note("client_refused", record.id, reason);
+    return run.NoteMisbehaviour("client_refused", record.id, reason);
   }
   TERSE_ASSIGN_OR_RETURN(absl::optional<Verdict> verdict, SettleAtCheckIn(run, record, message));
   const std::string lost = LostResidual(run, message, verdict);
@@ -286,12 +297,12 @@ absl::Status HandleReady(RunContext& run, SessionId id, const Ready& message) {
                         "' has other tensors on this client than on the "
                         "coordinator; install the same release of Terse on both sides"),
            /*retry=*/false);
-    return run.Note("client_refused", session.client, "model layout differs");
+    return run.NoteMisbehaviour("client_refused", session.client, "model layout differs");
   }
   if (LacksSamples(*run.config, message.samples)) {
     Refuse(session, "this run counts training samples and the client has none; give it data, or leave the run",
            /*retry=*/false);
-    return run.Note("client_refused", session.client, "no training samples");
+    return run.NoteMisbehaviour("client_refused", session.client, "no training samples");
   }
   TERSE_RETURN_IF_ERROR(KeepSamples(run, session, message.samples));
   if (!message.device.empty()) session.device = message.device;
@@ -302,6 +313,7 @@ absl::Status HandleReady(RunContext& run, SessionId id, const Ready& message) {
   if (!message.version.has_value()) {
     if (session.version.has_value()) {
       TERSE_RETURN_IF_ERROR(NoteDrift(run, session, absl::StrCat("on the way to version ", *session.version)));
+      if (session.refused) return absl::OkStatus();
     }
     return HasEpochs(*run.config) && SnapshotBefore(*run.config, run.head.version) > 0
                ? SendModels(run, session, -1)
@@ -314,6 +326,7 @@ absl::Status HandleReady(RunContext& run, SessionId id, const Ready& message) {
   TERSE_ASSIGN_OR_RETURN(const bool ours, HoldsOurs(run, version, message.model_hash));
   if (!ours) {
     TERSE_RETURN_IF_ERROR(NoteDrift(run, session, absl::StrCat("at version ", version)));
+    if (session.refused) return absl::OkStatus();
     return SendResync(run, session, "the model hash differs");
   }
   return CatchUp(run, session, version);

@@ -206,6 +206,8 @@ class RunStore {
   virtual absl::StatusOr<ClientRecord> RegisterClient(const std::string& name, int64_t now_us) = 0;
   // NOT_FOUND for a client that was never registered.
   virtual absl::StatusOr<ClientRecord> GetClient(int64_t client) = 0;
+  // The same by its name.
+  virtual absl::StatusOr<ClientRecord> ClientNamed(const std::string& name) = 0;
   // Counts an update that was validated or sent and will never be applied (late, surplus, aborted round).
   virtual absl::Status RecordNotApplied(int64_t client) = 0;
   // Counts a residual that was lost; the client's history is then that of no updates.

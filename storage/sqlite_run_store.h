@@ -38,6 +38,7 @@ class SqliteRunStore final : public RunStore {
   absl::StatusOr<Id128> StartHash() override;
   absl::StatusOr<ClientRecord> RegisterClient(const std::string& name, int64_t now_us) override;
   absl::StatusOr<ClientRecord> GetClient(int64_t client) override;
+  absl::StatusOr<ClientRecord> ClientNamed(const std::string& name) override;
   absl::Status RecordReset(int64_t client) override;
   absl::Status RecordNotApplied(int64_t client) override;
   absl::StatusOr<ClientRecord> RecordFailure(int64_t client) override;

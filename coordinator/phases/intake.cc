@@ -104,6 +104,12 @@ absl::Status AnswerRepeated(RunContext& run, Session& session, const Update& upd
 }
 
 absl::Status Accept(RunContext& run, Session& session, Update update, int64_t staleness) {
+  if (update.unread) {
+    // On its next connection the client says that the update is pending, and is then asked for it.
+    Refuse(session, absl::StrCat("nobody asked for an update of round ", update.round, " here; check in again"),
+           /*retry=*/true);
+    return absl::OkStatus();
+  }
   const Id128 id = update.update_id;
   run.book.AddUp(session.client, update.payload_bytes(), /*dense_bytes=*/0);
   run.received.emplace(session.client, ReceivedUpdate{std::move(update), session.samples, staleness});

@@ -52,7 +52,7 @@ absl::optional<Ending> EndAt(const RunContext& run, int64_t version) {
 absl::Status RefuseUpdate(RunContext& run, Session& session, const std::string& kind, const std::string& detail,
                           const std::string& answer) {
   Refuse(session, answer, /*retry=*/true);
-  TERSE_RETURN_IF_ERROR(run.Note(kind, session.client, detail));
+  TERSE_RETURN_IF_ERROR(run.NoteMisbehaviour(kind, session.client, detail));
   return RecordFailure(run, session.client, detail);
 }
 
@@ -68,7 +68,8 @@ absl::Status AnswerLate(RunContext& run, Session& session, const Update& update)
   if (verdict.outcome == Outcome::kNotApplied) {
     run.book.AddUp(session.client, update.payload_bytes(), /*dense_bytes=*/0);
     TERSE_RETURN_IF_ERROR(run.store->RecordNotApplied(session.client));
-    TERSE_RETURN_IF_ERROR(run.Note("update_late", session.client, absl::StrCat("for round ", update.round)));
+    TERSE_RETURN_IF_ERROR(
+        run.NoteMisbehaviour("update_late", session.client, absl::StrCat("for round ", update.round)));
   }
   session.link->Send(verdict);
   return absl::OkStatus();

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/allow_list.h"
 #include "core/file_system.h"
 #include "core/status.h"
 #include "proto/run_config_loader.h"
@@ -62,6 +63,24 @@ absl::StatusOr<std::vector<RunPlan>> PlanRuns(const std::string& state_directory
 
 std::string Names(const std::vector<RunHost*>& runs) {
   return absl::StrJoin(runs, ", ", [](std::string* out, const RunHost* run) { absl::StrAppend(out, run->name()); });
+}
+
+// As RunRegistry::Find, among `all`, for a caller who may hear of `heard`.
+absl::StatusOr<RunHost*> FindAmong(const std::vector<RunHost*>& all, const std::vector<RunHost*>& heard,
+                                   const std::string& name) {
+  if (name.empty() && heard.size() == 1) return heard.front();
+  if (all.empty()) {
+    return absl::NotFoundError("no run is served here yet; create one with `tersectl run create --run FILE`");
+  }
+  for (RunHost* run : all) {
+    if (run->name() == name) return run;
+  }
+  if (name.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("several runs are served here; name one with --run: ", Names(heard)));
+  }
+  return absl::NotFoundError(absl::StrCat("no run '", name, "' is served here",
+                                          heard.empty() ? "" : absl::StrCat("; there are: ", Names(heard))));
 }
 
 // What belongs together and came together.
@@ -168,17 +187,19 @@ absl::Status RunRegistry::Prepare(const v1::RunConfig& config, absl::string_view
 
 absl::StatusOr<RunHost*> RunRegistry::Find(const std::string& name) const {
   const std::vector<RunHost*> all = runs();
-  if (name.empty() && all.size() == 1) return all.front();
-  if (all.empty()) {
-    return absl::NotFoundError("no run is served here yet; create one with `tersectl run create --run FILE`");
-  }
+  return FindAmong(all, all, name);
+}
+
+absl::StatusOr<RunHost*> RunRegistry::FindFor(const std::string& client, const std::string& name) const {
+  const std::vector<RunHost*> all = runs();
+  std::vector<RunHost*> open;
   for (RunHost* run : all) {
-    if (run->name() == name) return run;
+    if (IsAllowed(run->config().clients.allow, client)) open.push_back(run);
   }
-  if (!name.empty()) {
-    return absl::NotFoundError(absl::StrCat("no run '", name, "' is served here; there are: ", Names(all)));
+  if (open.empty() && !all.empty() && name.empty()) {
+    return absl::NotFoundError(absl::StrCat("no run here admits client '", client, "' (clients.allow)"));
   }
-  return absl::InvalidArgumentError(absl::StrCat("several runs are served here; name one with --run: ", Names(all)));
+  return FindAmong(all, open, name);
 }
 
 RunHost* RunRegistry::FindLineage(Id128 lineage) const {

@@ -198,7 +198,7 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFac
                                             }},
                                            options.run_files));
   TERSE_ASSIGN_OR_RETURN(const std::shared_ptr<Gatekeeper> gatekeeper, OpenGate(options, &clock, audit.get()));
-  FleetService fleet_service(runs.get(), gatekeeper);
+  FleetService fleet_service(runs.get(), gatekeeper, absl::Seconds(options.unread_timeout_seconds));
   AuditedAdminService admin_service(
       runs.get(), {options.state_directory, &clock, gatekeeper == nullptr ? nullptr : gatekeeper->files()},
       end_in_order, audit.get());
@@ -265,6 +265,15 @@ void AddAddressOptions(CLI::App& app, CoordinatorOptions* options) {
       ->capture_default_str();
   app.add_option("--calls-at-once", options->budgets.calls_at_once, "of one client with a certificate")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}))
+      ->capture_default_str();
+  app.add_option("--sessions-at-once", options->budgets.sessions_at_once,
+                 "of one client with a certificate, among its calls: those that it has given up count until they end")
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}))
+      ->capture_default_str();
+  app.add_option("--unread-timeout", options->unread_timeout_seconds,
+                 "seconds that a client may leave what it is sent unread; then its session or download ends, and it "
+                 "comes back by itself")
+      ->check(CLI::Range(1.0, 86400.0))
       ->capture_default_str();
   app.add_option("--bytes-per-minute", options->budgets.bytes_per_minute,
                  "of one client with a certificate, both ways: 5MB, for example; who needs more waits. 0: no bound")

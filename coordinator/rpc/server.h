@@ -32,6 +32,7 @@ struct CoordinatorOptions {
   int64_t max_connections = 0;              // of clients at a time; 0: as many as the process may open files for
   int64_t max_connections_per_address = 0;  // 0: half of those
   BudgetOptions budgets;                    // of each client with a certificate
+  double unread_timeout_seconds = 120;      // how long a client may leave what it is sent unread
   std::string audit_file;                   // where to append the audit log as lines of JSON; empty: nowhere
   std::string ready_file;  // JSON with the two addresses and the dashboard's URL, written once all are served
   LogSettings log;
