@@ -150,6 +150,10 @@ void ClientSession::TellSettled(Outcome outcome) const {
 absl::Status ClientSession::OnVerdict(const Verdict& verdict) {
   TERSE_FAILPOINT("client.verdict.received");
   ClientState* state = options_.state;
+  const absl::optional<SealedUpdate>& sealed = state->state().sealed;
+  // A RESET that names no update answers a check-in that named none. Any other verdict is about an update that was
+  // settled before: what was sealed since then must not suffer for it.
+  if (verdict.update_id != (sealed.has_value() ? sealed->update_id : Id128{})) return absl::OkStatus();
   if (verdict.outcome == Outcome::kReset) {
     const double lost = work_->feedback->Reset();
     Log(LogLevel::kWarn, 0,
@@ -160,12 +164,10 @@ absl::Status ClientSession::OnVerdict(const Verdict& verdict) {
     TellSettled(Outcome::kReset);
     return absl::OkStatus();
   }
-  if (!state->state().sealed.has_value() || state->state().sealed->update_id != verdict.update_id) {
-    return absl::OkStatus();  // about an update that was settled before
-  }
-  if (verdict.outcome == Outcome::kPending) return absl::OkStatus();  // SendReady pushes it again
+  // SendReady pushes what is pending again.
+  if (!sealed.has_value() || verdict.outcome == Outcome::kPending) return absl::OkStatus();
   const bool applied = verdict.outcome == Outcome::kApplied;
-  const int64_t round = state->state().sealed->round;
+  const int64_t round = sealed->round;
   if (applied) {
     Log(LogLevel::kDebug, round, "the update was applied");
   } else {

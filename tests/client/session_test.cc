@@ -403,12 +403,29 @@ TEST_F(Session, AConnectionThatBreaksBeforeThePushLosesNothing) {
 
 TEST_F(Session, ResetDropsTheResidual) {
   const Id128 truth = HashBytes("what the coordinator applied last");
-  ScriptedCoordinator link = Joining({Assignment{1, 0, 2}, Verdict{Outcome::kReset, {}, truth, "rolled back"}});
+  const Id128 id = MakeUpdateId(lineage_, 1, 1, {}, EncodedDelta(0));
+  ScriptedCoordinator link = Joining({Assignment{1, 0, 2}, Verdict{Outcome::kReset, id, truth, "rolled back"}});
   EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
   EXPECT_FALSE(state_->state().has_dense);
   EXPECT_FALSE(state_->state().sealed.has_value());
   EXPECT_EQ(state_->state().prev_applied, truth);
   EXPECT_THAT(log_, HasSubstr("rolled back"));
+}
+
+// The coordinator refuses an update when it closes the round, and once more when the client sends that update again.
+TEST_F(Session, ASecondResetForOneUpdateSparesWhatFollowedTheFirst) {
+  const Id128 id = MakeUpdateId(lineage_, 1, 1, {}, EncodedDelta(0));
+  const Verdict refused = {Outcome::kReset, id, {}, "its update was refused"};
+  ScriptedCoordinator link = Joining({Assignment{1, 0, 2}, refused, Assignment{2, 0, 2}, refused});
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
+  ASSERT_TRUE(state_->state().sealed.has_value()) << "the second RESET took the update of round 2 along";
+  EXPECT_EQ(state_->state().sealed->round, 2);
+  EXPECT_EQ(state_->Read()->dense, GridDelta(1, 1));
+  // One that names no update speaks of a client that had none sealed when it checked in.
+  ScriptedCoordinator again;
+  again.script = {MakeWelcome(Verdict{Outcome::kReset, {}, {}, "rolled back"})};
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&again)));
+  EXPECT_TRUE(state_->state().sealed.has_value());
 }
 
 TEST_F(Session, DeltasApplyInOrderAndRepeatsAreIgnored) {
