@@ -290,6 +290,11 @@ absl::Status SqliteDb::CopyFrom(SqliteDb& source) {
   sqlite3_backup* backup = sqlite3_backup_init(db_, "main", source.db_, "main");
   if (backup == nullptr) return Error(sqlite3_extended_errcode(db_));
   const int copied = sqlite3_backup_step(backup, -1);
+absl::Status SqliteDb::PinSnapshot() {
+  TERSE_RETURN_IF_ERROR(Script("BEGIN"));
+  return Script("SELECT 1 FROM sqlite_schema LIMIT 1");  // a transaction begins to see with its first read
+}
+
   const int result = sqlite3_backup_finish(backup);  // forgets that a step was refused by a lock
   if (result == SQLITE_OK && copied == SQLITE_DONE) return absl::OkStatus();
   return Error(result != SQLITE_OK ? result : copied);

@@ -104,8 +104,10 @@ class SqliteDb {
   void Break(const absl::Status& sync_failure);
   // Moves the whole write-ahead log into the database and empties it.
   absl::Status FlushLog();
-  // Replaces everything in this database by what `source` holds at the moment, in one transaction. `source` may be
-  // written through other connections meanwhile.
+  // From now on this connection reads the database as it is now, whatever others write.
+  absl::Status PinSnapshot();
+  // Replaces everything in this database by what `source` holds at the moment, or held at its PinSnapshot, in one
+  // transaction. `source` may be written through other connections meanwhile.
   absl::Status CopyFrom(SqliteDb& source);
 
   // Rows that the last INSERT, UPDATE or DELETE changed.
