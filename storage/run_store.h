@@ -172,11 +172,16 @@ struct Checkpoint {
 };
 
 // Thread-safe. Writes go through one connection under a mutex, reads through another, so an administrator's query never
+// The most that one message in the store may have: SQLite refuses rows above 10^9 bytes.
+inline constexpr int64_t kMaxStoredBytes = 999'000'000;
+
 // waits for a commit. Every call that changes something is one transaction, unless it says otherwise, and durable when
 // it returns. Any call may return:
 //   RESOURCE_EXHAUSTED  the disk is full                     } IsDiskTrouble: nothing changed, and the same call may be
 //   UNAVAILABLE         another input/output error           } made again, on this store or on one opened afresh.
 //   UNKNOWN             a sync failed (IsSyncFailure): whether the change is on disk is not known. The store shows the
+//   UNIMPLEMENTED       a message is larger than a row may be (kMaxStoredBytes): nothing changed, and trying again
+//                       cannot help. Runs that would need such a message are refused when they are created.
 //                       state before it (or after it, when only moving SQLite's log into the database failed), refuses
 //                       every further write with UNKNOWN, and the process must end.
 //   DATA_LOSS           a file is damaged; the message names it and the command that repairs it

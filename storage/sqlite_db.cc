@@ -25,9 +25,10 @@ absl::StatusCode CodeOf(int result) {
   if (IsSyncError(result)) return absl::StatusCode::kUnknown;
   switch (result & 0xff) {
     case SQLITE_FULL:
-    case SQLITE_TOOBIG:
     case SQLITE_NOMEM:
       return absl::StatusCode::kResourceExhausted;
+    case SQLITE_TOOBIG:
+      return absl::StatusCode::kUnimplemented;
     case SQLITE_IOERR:
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
@@ -55,6 +56,9 @@ absl::string_view RemedyFor(absl::StatusCode code) {
       return "; check the disk, and that no other program has the file open";
     case absl::StatusCode::kUnknown:
       return "; what is on the disk is not known: check it, then start again";
+    case absl::StatusCode::kUnimplemented:
+      return "; a row of SQLite has at most 10^9 bytes, whatever room the disk has: stop this run, and make one whose "
+             "messages are smaller";
     case absl::StatusCode::kDataLoss:
       return kDatabaseRemedy;
     case absl::StatusCode::kPermissionDenied:
@@ -286,15 +290,15 @@ absl::Status SqliteDb::FlushLog() {
   return result == SQLITE_OK ? absl::OkStatus() : Error(result);
 }
 
-absl::Status SqliteDb::CopyFrom(SqliteDb& source) {
-  sqlite3_backup* backup = sqlite3_backup_init(db_, "main", source.db_, "main");
-  if (backup == nullptr) return Error(sqlite3_extended_errcode(db_));
-  const int copied = sqlite3_backup_step(backup, -1);
 absl::Status SqliteDb::PinSnapshot() {
   TERSE_RETURN_IF_ERROR(Script("BEGIN"));
   return Script("SELECT 1 FROM sqlite_schema LIMIT 1");  // a transaction begins to see with its first read
 }
 
+absl::Status SqliteDb::CopyFrom(SqliteDb& source) {
+  sqlite3_backup* backup = sqlite3_backup_init(db_, "main", source.db_, "main");
+  if (backup == nullptr) return Error(sqlite3_extended_errcode(db_));
+  const int copied = sqlite3_backup_step(backup, -1);
   const int result = sqlite3_backup_finish(backup);  // forgets that a step was refused by a lock
   if (result == SQLITE_OK && copied == SQLITE_DONE) return absl::OkStatus();
   return Error(result != SQLITE_OK ? result : copied);

@@ -2,7 +2,8 @@
 // Internal to storage/.
 //
 // Statuses of every call, with the database's path and SQLite's message:
-//   RESOURCE_EXHAUSTED   the disk is full (SQLITE_FULL), or a value is too large
+//   RESOURCE_EXHAUSTED   the disk is full (SQLITE_FULL), or there is no memory
+//   UNIMPLEMENTED        a value is larger than SQLite takes (SQLITE_TOOBIG): trying again cannot help
 //   UNAVAILABLE          an input/output error of the disk (SQLITE_IOERR), or another process keeps the database locked
 //   UNKNOWN              a sync failed, or a COMMIT in such a way that a restart may find the transaction or not
 //                        (core/file_system.h, IsSyncFailure); no transaction begins any more

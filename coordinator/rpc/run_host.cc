@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "compression/run_codecs.h"
 #include "coordinator/log_components.h"
+#include "coordinator/message_sizes.h"
 #include "coordinator/rpc/backup_stream.h"
 #include "coordinator/rpc/logged_store.h"
 #include "core/file_system.h"
@@ -93,6 +94,8 @@ absl::Status RunHost::Prepare(RunStore* store) {
   }
   TERSE_ASSIGN_OR_RETURN(downstream_codec_, MakeDownstreamCodec(config_, learning_->layout()));
   if (!stored.has_value()) {
+    TERSE_RETURN_IF_ERROR(Annotate(CheckMessageSizes(config_, {*codec_, downstream_codec_.get()}),
+                                   absl::StrCat("run '", config_.name, "' cannot work")));
     TERSE_RETURN_IF_ERROR(CreateRun(config_, wire_config_, *learning_, options_.clock, store));
     TERSE_ASSIGN_OR_RETURN(stored, store->Run());
   }

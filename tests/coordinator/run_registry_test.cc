@@ -194,6 +194,49 @@ TEST_F(RunRegistryTest, RefusesWhatDoesNotBelongTogetherOrBreaksARule) {
   EXPECT_FALSE(std::filesystem::exists(state_ + "/runs"));
 }
 
+TEST_F(RunRegistryTest, RefusesARunWhoseMessagesItCouldNotStore) {
+  ASSERT_EQ(setenv("TERSE_WIDE_GRID", "1", 1), 0);  // 78,400 parameters
+  v1::RunConfig config = Config("new");
+  config.mutable_codec()->set_name("dense");
+  config.mutable_rounds()->set_clients(5000);
+  const absl::Status refused = registry_->Create(config, "").status();
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("run 'new' cannot work: the downstream message of a round"));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("use codec.downstream = 'auto', or lower rounds.fraction"));
+  EXPECT_THAT(Directories(), IsEmpty());
+  config.mutable_codec()->set_downstream("auto");
+  EXPECT_EQ(registry_->Create(config, "").status(), absl::OkStatus());
+  // A server with momentum keeps the updates themselves, whatever it makes of them.
+  config.set_name("momentum");
+  config.mutable_codec()->set_downstream("dense");
+  config.mutable_server()->set_name("sgd");
+  config.mutable_server()->set_momentum(0.9);
+  const absl::Status kept = registry_->Create(config, "").status();
+  EXPECT_THAT(std::string(kept.message()), HasSubstr("keeps of a round's updates"));
+  ASSERT_EQ(unsetenv("TERSE_WIDE_GRID"), 0);
+}
+
+TEST_F(RunRegistryTest, ADeletedOneLeavesNoHistoriesInMemory) {
+  v1::RunConfig config = Config("new");
+  config.mutable_codec()->set_positions(std::string(kSharedPositions));
+  RunHost* const run = registry_->Create(config, "").value();
+  const auto link = std::make_shared<RecordingLink>();
+  const Head head = run->View().head;
+  const UpdateHistory none(*run->codec().PackedLayout());
+  ASSERT_EQ(run->Use([&](const RunHost::Live& live) {
+    live.loop->Post(Connected{1, link});
+    CheckIn check_in;
+    check_in.name = "a";
+    live.loop->Post(Received{1, check_in});
+    live.loop->Post(Received{1, Ready{head.version, head.model_hash, run->codec().layout().Hash(), 1, none.Hash()}});
+    return live.loop->Call([] {});
+  }),
+            absl::OkStatus());
+  ASSERT_TRUE(run->histories()->Holds(0));
+  ASSERT_EQ(registry_->Delete("new", true).status(), absl::OkStatus());
+  EXPECT_FALSE(run->histories()->Holds(0));
+}
+
 // As an operator who stops the run sees it.
 RunState StopAndWait(const RunHost& run) {
   const absl::Status stopped = run.Use([](const RunHost::Live& live) {

@@ -87,6 +87,15 @@ TEST_F(SqliteDbTest, AFullDiskIsResourceExhausted) {
   EXPECT_OK(db_->InTransaction([&] { return db_->Prepare("INSERT INTO t (b) VALUES (?)").Blob(large).Run(); }));
 }
 
+// No room on the disk helps, so this must not look like a full one, for which a run waits.
+TEST_F(SqliteDbTest, AValueThatIsTooLargeIsNoFullDisk) {
+  const absl::Status status = db_->InTransaction(
+      [&] { return db_->Prepare("INSERT INTO t (b) VALUES (zeroblob(?))").Int(1'000'000'001).Run(); });
+  EXPECT_CODE(status, kUnimplemented, "make one whose messages are smaller");
+  EXPECT_FALSE(IsDiskTrouble(status));
+  EXPECT_EQ(Count(), 0);
+}
+
 TEST_F(SqliteDbTest, CommitsAreSyncedAndTheReaderCannotWrite) {
   const auto pragma = [](SqliteDb& db, const char* sql) {
     Statement statement = db.Prepare(sql);
