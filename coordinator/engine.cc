@@ -141,6 +141,10 @@ absl::Status Engine::TakeState(const RunRecord& record) {
   run_.paused = record.state == RunState::kPaused;
   if (record.state == RunState::kFinished || record.state == RunState::kStopped) {
     run_.ending = Ending{
+  if (record.state == RunState::kStopping) {
+    run_.ending = Ending{RunState::kStopped, record.reason};
+    return absl::OkStatus();
+  }
         record.state, record.reason.empty() ? absl::StrCat("the run is ", RunStateName(record.state)) : record.reason};
     return absl::OkStatus();
   }
@@ -304,7 +308,11 @@ Transition Engine::On(Tick event) {
 
 Transition Engine::On(StopRequested event) {
   TERSE_RETURN_IF_ERROR(run_.Note("stop_requested", -1, "by the operator"));
-  return End(RunState::kStopped, "stopped by the operator");
+  if (run_.ending.has_value()) return absl::nullopt;
+  // The operator was told so: a process that dies before the last evaluation must not go on training.
+  const std::string reason = "stopped by the operator";
+  TERSE_RETURN_IF_ERROR(run_.store->SetRunState(RunState::kStopping, reason));
+  return End(RunState::kStopped, reason);
 }
 
 Transition Engine::End(RunState state, const std::string& reason) {

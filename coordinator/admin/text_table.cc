@@ -21,7 +21,7 @@ absl::string_view ColorOf(absl::string_view state) {
   for (const absl::string_view bad : {"aborted", "stopped", "away", "expired", "revoked", "failure"}) {
     if (state == bad) return "\033[31m";
   }
-  for (const absl::string_view under_way : {"open", "closed", "active", "warning"}) {
+  for (const absl::string_view under_way : {"open", "closed", "active", "stopping", "warning"}) {
     if (state == under_way) return "\033[33m";
   }
   return "";

@@ -244,7 +244,7 @@ RunState StopAndWait(const RunHost& run) {
     return live.loop->Call([] {});
   });
   EXPECT_EQ(stopped, absl::OkStatus());
-  for (int i = 0; i < 1000 && run.Record()->state == RunState::kActive; ++i) absl::SleepFor(absl::Milliseconds(10));
+  for (int i = 0; i < 1000 && run.Record()->state != RunState::kStopped; ++i) absl::SleepFor(absl::Milliseconds(10));
   return run.Record()->state;
 }
 
