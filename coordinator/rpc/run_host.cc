@@ -208,6 +208,8 @@ std::unique_ptr<RunHost::Live> RunHost::TakeLive() {
   last_view_ = live_->engine->View();
   absl::StatusOr<absl::optional<RunRecord>> record = live_->store->Run();
   if (record.ok() && record->has_value()) last_record_ = **std::move(record);
+  // Up to a gigabyte, which only the engine that has ended could use; the next one begins with none.
+  if (histories_ != nullptr) histories_->Clear();
   return std::move(live_);
 }
 
