@@ -46,11 +46,11 @@ absl::Status ClientSession::TrainAndSeal(CoordinatorLink* link, const Assignment
     return absl::UnavailableError(
         absl::StrCat("the assignment names coding ", assignment.choice, ", which the run has not"));
   }
-  const int64_t start = options_.clock->NowMicros();
+  const int64_t start = options_.clock->MonotonicMicros();
   int64_t reported = start;
   int64_t steps = 0;
   const auto keep_going = [&] {
-    const int64_t now = options_.clock->NowMicros();
+    const int64_t now = options_.clock->MonotonicMicros();
     if (now - reported >= kProgressEveryMicros) {
       reported = now;
       // A lost connection does not stop the training: its update is sealed and pushed on the next one.
@@ -61,7 +61,7 @@ absl::Status ClientSession::TrainAndSeal(CoordinatorLink* link, const Assignment
   };
   TERSE_ASSIGN_OR_RETURN(const TrainResult result, DoTask(assignment, keep_going));
   TERSE_FAILPOINT("client.train.done");
-  const int64_t train_us = options_.clock->NowMicros() - start;
+  const int64_t train_us = options_.clock->MonotonicMicros() - start;
   Log(LogLevel::kDebug, assignment.round,
       absl::StrFormat("trained %d steps from version %d in %.3f s, loss %.4g", assignment.local_steps,
                       assignment.base_version, static_cast<double>(train_us) * 1e-6, result.mean_loss));

@@ -74,7 +74,7 @@ absl::Status Engine::Recover(const Codec* downstream_codec) {
   if (!record.has_value()) return absl::FailedPreconditionError("the store holds no run");
   TERSE_ASSIGN_OR_RETURN(run_.server, ServerStep::Make(*run_.config, {*run_.codec, downstream_codec}));
   run_.lineage = record->lineage;
-  run_.created_us = record->created_us;
+  run_.created_us = run_.MonotonicNow() - (run_.Now() - record->created_us);
   TERSE_ASSIGN_OR_RETURN(run_.start_hash, run_.store->StartHash());
   TERSE_ASSIGN_OR_RETURN(run_.head, run_.store->GetHead());
   TERSE_ASSIGN_OR_RETURN(Checkpoint checkpoint, run_.store->ReadNewestCheckpoint());
@@ -150,7 +150,7 @@ absl::Status Engine::TakeState(const RunRecord& record) {
   }
   const RunLimits& limits = run_.config->limits;
   run_.ending = EndAt(run_, run_.head.version);
-  if (const std::string reason = TimeIsUp(limits, run_.created_us, run_.Now()); !reason.empty()) {
+  if (const std::string reason = TimeIsUp(limits, run_.created_us, run_.MonotonicNow()); !reason.empty()) {
     run_.ending = Ending{RunState::kFinished, reason};
   }
   if (limits.accuracy <= 0 && limits.loss <= 0) return absl::OkStatus();
@@ -300,7 +300,7 @@ Transition Engine::On(CheckpointWritten event) {
 }
 
 Transition Engine::On(Tick event) {
-  const std::string reason = TimeIsUp(run_.config->limits, run_.created_us, run_.Now());
+  const std::string reason = TimeIsUp(run_.config->limits, run_.created_us, run_.MonotonicNow());
   if (!reason.empty()) return End(RunState::kFinished, reason);
   TERSE_RETURN_IF_ERROR(ReadmitDue(run_));
   return phase_->OnTick(run_);

@@ -83,7 +83,7 @@ class Engine {
   void DropSessions(const std::string& reason);
   // Tells every session that the run is over, upon which its client leaves. Engine's thread only; the last call.
   void EndSessions(const std::string& reason);
-  // When to send the next Tick; kNever for not at all. Engine's thread only.
+  // When to send the next Tick, by the monotonic clock; kNever for not at all. Engine's thread only.
   int64_t NextDeadlineMicros() const;
   // The weights of the head, for an export. Engine's thread only.
   const std::vector<float>& weights() const { return run_.weights; }

@@ -50,7 +50,8 @@ absl::Status EventLoop::Call(std::function<void()> call) {
 
 EventLoop::Item EventLoop::Pop(int64_t deadline_us, bool* quit) {
   absl::MutexLock lock(&mutex_);
-  const int64_t wait_us = deadline_us == kNever ? kNever : std::max<int64_t>(0, deadline_us - clock_->NowMicros());
+  const int64_t wait_us =
+      deadline_us == kNever ? kNever : std::max<int64_t>(0, deadline_us - clock_->MonotonicMicros());
   const absl::Duration wait = wait_us == kNever ? absl::InfiniteDuration() : absl::Microseconds(wait_us);
   mutex_.AwaitWithTimeout(absl::Condition(this, &EventLoop::HasWork), wait);
   *quit = quit_;

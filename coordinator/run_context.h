@@ -3,6 +3,7 @@
 #ifndef TERSE_COORDINATOR_RUN_CONTEXT_H_
 #define TERSE_COORDINATOR_RUN_CONTEXT_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -43,7 +44,7 @@ struct Session {
   int64_t owes_round = 0;          // round of an update that it sealed on an earlier connection and will send again
   int64_t steps_done = 0;          // its last report of progress in assigned_round
   int64_t samples = 0;             // of its training data; 0: it has not said
-  int64_t set_aside_until_us = 0;  // 0: it may take part
+  int64_t set_aside_until_us = 0;  // by the monotonic clock; 0: it may take part
   std::string device;              // where it trains; empty: it has not said
   absl::optional<int> norm_code;   // of what its newest update left behind; nullopt: it has not said
   WireBytes booked;                // part of link->Wire() that is in the book
@@ -97,7 +98,7 @@ struct RunContext {
   int64_t round = 0;                       // the open round, or the last settled one
   bool round_open = false;
   int64_t round_opened_us = 0;
-  int64_t created_us = 0;          // of the run
+  int64_t created_us = 0;          // of the run; by the monotonic clock, so below 0 for one that is older than that
   int64_t unusable_rounds = 0;     // in a row, up to now: aborted because their updates gave no model
   bool paused = false;             // no round opens
   absl::optional<Ending> ending;   // set once the run is to end
@@ -126,7 +127,18 @@ struct RunContext {
   }
   // Whether it could be given work: it holds the head's weights too.
   bool CanWork(const Session& session) const { return session.version == head.version && IsFree(session); }
+  // Has the head's checkpoint written, unless one is being written.
+  void BeginCheckpoint() {
+    if (checkpoint_running) return;
+    checkpoint_running = true;
+    background->WriteCheckpoint(HeadCheckpoint());
+  }
+  // Unix time, for what is stored and shown.
   // Adds a row to the events table; `client` is -1 for none.
+  // For deadlines.
+  int64_t MonotonicNow() const { return clock->MonotonicMicros(); }
+  // When a point in Unix time comes, as far as the clock tells now; never 0.
+  int64_t MonotonicAt(int64_t unix_us) const { return std::max<int64_t>(1, MonotonicNow() + (unix_us - Now())); }
   absl::Status Note(const std::string& kind, int64_t client, const std::string& detail) const {
     Tell(kind, client, detail);
     return store->AddEvent({Now(), kind, round, client, detail});

@@ -188,14 +188,14 @@ absl::StatusOr<bool> IsCounted(RunContext& run, const absl::optional<Verdict>& v
 }
 
 // Fills the session from the client's row and this check-in.
-void Adopt(Session& session, const ClientRecord& record, const CheckIn& message) {
+void Adopt(const RunContext& run, Session& session, const ClientRecord& record, const CheckIn& message) {
   session.client = record.id;
   session.name = record.name;
   session.process = message.process;
   session.connection = message.connection;
   session.last_applied = record.last_applied;
   session.samples = record.samples;
-  session.set_aside_until_us = record.set_aside_until_us;
+  session.set_aside_until_us = record.set_aside_until_us == 0 ? 0 : run.MonotonicAt(record.set_aside_until_us);
 }
 
 }  // namespace

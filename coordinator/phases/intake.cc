@@ -72,7 +72,7 @@ Transition Intake::OnAbort(RunContext& run, const std::string& reason) {
 
 absl::Status Intake::Begin(RunContext& run, absl::FunctionRef<absl::Status(Session&)> assign) {
   TERSE_FAILPOINT("coordinator.round.opened");
-  entered_us_ = looked_us_ = run.Now();
+  entered_us_ = looked_us_ = run.MonotonicNow();
   bool first = true;
   for (auto& [id, session] : run.sessions) {
     TERSE_RETURN_IF_ERROR(assign(session));

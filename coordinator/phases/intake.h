@@ -24,7 +24,7 @@ class Intake : public Phase {
   }
   // Asks the clock: what may close a round at its deadline asks this first.
   bool DeadlinePassed(const RunContext& run) {
-    looked_us_ = run.Now();
+    looked_us_ = run.MonotonicNow();
     return looked_us_ >= Deadline(run);
   }
   static Transition Stay(const absl::Status& status) {

@@ -51,8 +51,8 @@ class Phase {
   virtual Transition OnAbort(RunContext& run, const std::string& reason) { return absl::nullopt; }
   // Evaluation or checkpoint came back.
   virtual Transition OnBackground(RunContext& run) { return absl::nullopt; }
-  // When OnTick should be called; kNever for not at all. It is also called at other times: when clients were set aside
-  // or readmitted, and when the run goes on after a pause.
+  // When OnTick should be called, by the monotonic clock; kNever for not at all. It is also called at other times: when
+  // clients were set aside or readmitted, and when the run goes on after a pause.
   virtual int64_t DeadlineMicros(const RunContext& run) const { return kNever; }
 };
 

@@ -16,7 +16,7 @@ class Selecting : public Phase {
   PhaseName name() const override { return PhaseName::kSelecting; }
 
   Transition Enter(RunContext& run) override {
-    since_us_ = run.Now();
+    since_us_ = run.MonotonicNow();
     FlushAll(run);
     if (run.ending.has_value()) return PhaseName::kFinishing;
     return TryOpen(run);

@@ -22,7 +22,7 @@ void ClientBudgets::Refill(int64_t now_us, Account* account) const {
 }
 
 ClientBudgets::Account& ClientBudgets::Find(const std::string& client) {
-  const int64_t now_us = clock_->NowMicros();
+  const int64_t now_us = clock_->MonotonicMicros();
   if (accounts_.size() >= sweep_at_) Sweep(now_us);
   const auto [it, is_new] = accounts_.try_emplace(client);
   Account& account = it->second;

@@ -293,7 +293,7 @@ void Schedule::Disarm(int64_t process) {
 void Schedule::PassTime() {
   if (Chance(0.3)) {
     ++result_.totals.clock_jumps;
-    fleet_.clock()->Advance(random_.Uniform(-60, 120));
+    fleet_.clock()->Set(random_.Uniform(-60, 120));
   }
   if (fleet_.coordinator_up()) Survive(fleet_.PassNextDeadline().status(), "a timer");
 }

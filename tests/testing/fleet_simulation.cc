@@ -193,7 +193,8 @@ absl::Status FleetSimulation::PassDeadline() {
 absl::StatusOr<bool> FleetSimulation::PassNextDeadline() {
   const int64_t deadline = engine_->NextDeadlineMicros();
   if (deadline == kNever) return false;
-  clock_.Advance(1e-6 * static_cast<double>(std::max<int64_t>(0, deadline - clock_.NowMicros()) + 1));
+  clock_.Advance(1e-6 * static_cast<double>(std::max<int64_t>(0, deadline - clock_.MonotonicMicros()) + 1));
+  const int64_t ticked_us = clock_.MonotonicMicros();
   TERSE_RETURN_IF_ERROR(Handle(Tick{}));
   return true;
 }
