@@ -494,6 +494,31 @@ TEST_F(Session, TheModelIsCachedAcrossProcesses) {
   EXPECT_EQ(again.Said<Ready>().at(0).version, 0);
 }
 
+// A process that dies has no orderly end at which to store its model.
+TEST_F(Session, TheModelIsStoredWhileTheRunGoesOn) {
+  const auto held_by_the_next_process = [this] {
+    Restart();
+    ScriptedCoordinator link;
+    link.script = {MakeWelcome()};
+    EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
+    return link.Said<Ready>().at(0).version;
+  };
+  ScriptedCoordinator downloads = Joining({});
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&downloads)));
+  EXPECT_EQ(held_by_the_next_process(), absl::optional<int64_t>(0)) << "it cost a download";
+  // Then at most once a minute.
+  ScriptedCoordinator soon;
+  soon.script = {MakeWelcome(), MakeDelta(1, EncodedDelta(5))};
+  const std::vector<float> version_1 = weights_;
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&soon)));
+  clock_.Advance(61);
+  ScriptedCoordinator later;
+  later.script = {MakeWelcome(), MakeDelta(2, EncodedDelta(6))};
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&later)));
+  EXPECT_EQ(state_->LoadModel()->weights, version_1) << "when it is due, the welcome is heard first";
+  EXPECT_EQ(held_by_the_next_process(), absl::optional<int64_t>(1));
+}
+
 TEST_F(Session, EndsAsTheCoordinatorSays) {
   ScriptedCoordinator final_refusal, retry, finished;
   final_refusal.script = {Refusal{"go away", false}};
