@@ -61,6 +61,7 @@ void TakeName(RunContext& run, Session& holder, const CheckIn& message) {
   holder.name.clear();
   holder.version = absl::nullopt;
 }
+  holder.set_aside_until_us = 0;  // readmitting is for who has the name: this session would be due for ever
 
 // Step 1: the server settles the pending update first; unless both ends agree about the past it answers RESET.
 absl::StatusOr<absl::optional<Verdict>> SettleAtCheckIn(RunContext& run, const ClientRecord& record,

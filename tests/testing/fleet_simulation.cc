@@ -196,7 +196,9 @@ absl::StatusOr<bool> FleetSimulation::PassNextDeadline() {
   clock_.Advance(1e-6 * static_cast<double>(std::max<int64_t>(0, deadline - clock_.MonotonicMicros()) + 1));
   const int64_t ticked_us = clock_.MonotonicMicros();
   TERSE_RETURN_IF_ERROR(Handle(Tick{}));
-  return true;
+  const int64_t next = engine_->NextDeadlineMicros();
+  if (next > ticked_us) return true;
+  return absl::InternalError(absl::StrCat("the timer is due again ", ticked_us - next, " us before it was asked"));
 }
 
 std::string FleetSimulation::client_name(int64_t i) const { return absl::StrCat("client-", i); }

@@ -94,7 +94,8 @@ class FleetSimulation {
   void hold_background(bool hold) { background_held_ = hold; }
   // Moves the clock past the phase's deadline.
   absl::Status PassDeadline();
-  // Moves the clock to when the engine next wants to hear of it; false when it wants nothing.
+  // Moves the clock to when the engine next wants to hear of it; false when it wants nothing. INTERNAL when the engine
+  // wants to hear at once of a time that had passed when it heard of it: such a timer fires for ever.
   absl::StatusOr<bool> PassNextDeadline();
 
   // Opens the state directory of client `i`, whose name is "client-i".
