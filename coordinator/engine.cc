@@ -119,6 +119,7 @@ absl::Status Engine::Replay(const LogMessage& message) {
 
 absl::Status Engine::Begin() {
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundRecord> round, run_.store->LastRound());
+  run_.resumed_us = run_.MonotonicNow();
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RunRecord> record, run_.store->Run());
   if (round.has_value()) {
     run_.round = round->id;

@@ -112,6 +112,8 @@ struct RunContext {
   absl::btree_map<int64_t, ReceivedUpdate> received;
   // Of the clients whose histories this engine compared with theirs, and goes on with.
   absl::btree_map<int64_t, HistoryLog> history_logs;
+  int64_t resumed_us = 0;                     // when this engine began, by the monotonic clock, as what follows
+  absl::btree_map<int64_t, int64_t> left_us;  // of clients that may come back soon: when they left (absence.h)
   bool histories_full = false;  // for some client there was no room, and the events say so
   ByteBook book;
 

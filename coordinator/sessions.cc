@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/absence.h"
 #include "coordinator/set_aside.h"
 #include "coordinator/staleness.h"
 #include "core/allow_list.h"
@@ -262,7 +263,8 @@ absl::Status HandleCheckIn(RunContext& run, SessionId id, const CheckIn& message
     }
     TakeName(run, holder->second, message);
   }
-  Adopt(session, record, message);
+  Adopt(run, session, record, message);
+  run.left_us.erase(record.id);
   TERSE_RETURN_IF_ERROR(ReadmitDue(run));
   if (verdict.has_value() && verdict->outcome == Outcome::kReset) run.received.erase(record.id);
   TERSE_ASSIGN_OR_RETURN(const bool counted, IsCounted(run, verdict));
@@ -349,3 +351,4 @@ absl::Status CloseSession(RunContext& run, SessionId id) {
 }
 
 }  // namespace terse
+  NoteAbsence(run, session);

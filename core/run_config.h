@@ -113,7 +113,7 @@ enum class Weighting { kUniform, kSamples };
 struct RoundPolicy {
   int64_t count = 0;            // rounds of the run
   int64_t clients = 0;          // the fleet; also the number of shards of an iid partition
-  int64_t quorum = 0;           // fewest updates that may close a round at its deadline
+  int64_t quorum = 0;           // fewest updates that may close a round without its cohort
   double deadline_seconds = 0;  // from opening a round to closing it
   Selection selection = Selection::kAll;
   int64_t cohort = 0;        // updates that close a round; the loader makes it from `fraction`

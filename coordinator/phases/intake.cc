@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/absence.h"
 #include "coordinator/sessions.h"
 #include "coordinator/set_aside.h"
 #include "coordinator/staleness.h"
@@ -68,6 +69,16 @@ Transition Intake::OnStop(RunContext& run) {
 Transition Intake::OnAbort(RunContext& run, const std::string& reason) {
   TERSE_RETURN_IF_ERROR(Abort(run, reason));
   return PhaseName::kSelecting;
+}
+
+int64_t Intake::CompleteMicros(const RunContext& run) const {
+  if (static_cast<int64_t>(run.received.size()) < run.config->rounds.quorum) return kNever;
+  const bool places = HasPlaces(run);
+  const auto wanted = [&](int64_t client) {
+    return !run.received.contains(client) && (places || run.invited.contains(client));
+  };
+  return NobodyComesMicros(
+      run, [&](const Session& session) { return wanted(session.client); }, wanted);
 }
 
 absl::Status Intake::Begin(RunContext& run, absl::FunctionRef<absl::Status(Session&)> assign) {

@@ -31,6 +31,14 @@ class Intake : public Phase {
     return status.ok() ? Transition(absl::nullopt) : Transition(status);
   }
 
+  // When the round closes without its cohort, before the deadline: a quorum is in, everyone else who is connected and
+  // could deliver has, and who lost its connection had time to come back. kNever while one of this is not so.
+  int64_t CompleteMicros(const RunContext& run) const;
+  // Whether it does. Asked after DeadlinePassed, whose look at the clock it takes.
+  bool IsComplete(const RunContext& run) const { return looked_us_ >= CompleteMicros(run); }
+  // Whether clients that were given no work in the round could be given some.
+  virtual bool HasPlaces(const RunContext& run) const { return true; }
+
   int64_t entered_us_ = 0;
   int64_t looked_us_ = 0;  // when it was last asked whether to close: time goes on until the timer is asked for
 };

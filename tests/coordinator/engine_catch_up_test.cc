@@ -50,10 +50,7 @@ TEST(CatchUp, ClientsThatMakeVersionZeroDownloadNothing) {
     ASSERT_EQ(fleet.Settle(), absl::OkStatus());
     ASSERT_EQ(fleet.PassDeadline(), absl::OkStatus());
     ASSERT_EQ(fleet.Settle(), absl::OkStatus());
-    ASSERT_EQ(fleet.PassDeadline(), absl::OkStatus());
-    ASSERT_EQ(fleet.Settle(), absl::OkStatus());
-    ASSERT_GT(fleet.engine()->View().head.version, 0);
-    ASSERT_LT(fleet.engine()->View().head.version, 6);
+    ASSERT_EQ(fleet.engine()->View().head.version, 1);
     ASSERT_EQ(fleet.StartClient(2), absl::OkStatus());
     fleet.Connect(2);
     ASSERT_EQ(fleet.Settle(), absl::OkStatus());
