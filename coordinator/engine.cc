@@ -58,6 +58,7 @@ Engine::Engine(Options options) {
   run_.on_event = std::move(options.on_event);
   run_.histories = options.histories;
   run_.catch_up_bytes = options.catch_up_bytes;
+  run_.most_log_bytes = options.most_log_bytes;
   if (run_.histories != nullptr) run_.histories->Clear();
 }
 
@@ -118,8 +119,8 @@ absl::Status Engine::Replay(const LogMessage& message) {
 }
 
 absl::Status Engine::Begin() {
-  TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundRecord> round, run_.store->LastRound());
   run_.resumed_us = run_.MonotonicNow();
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundRecord> round, run_.store->LastRound());
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RunRecord> record, run_.store->Run());
   if (round.has_value()) {
     run_.round = round->id;
@@ -140,12 +141,12 @@ absl::Status Engine::Begin() {
 // Whether the run is paused, was ended, or reached its end while no process looked.
 absl::Status Engine::TakeState(const RunRecord& record) {
   run_.paused = record.state == RunState::kPaused;
-  if (record.state == RunState::kFinished || record.state == RunState::kStopped) {
-    run_.ending = Ending{
   if (record.state == RunState::kStopping) {
     run_.ending = Ending{RunState::kStopped, record.reason};
     return absl::OkStatus();
   }
+  if (record.state == RunState::kFinished || record.state == RunState::kStopped) {
+    run_.ending = Ending{
         record.state, record.reason.empty() ? absl::StrCat("the run is ", RunStateName(record.state)) : record.reason};
     return absl::OkStatus();
   }
@@ -297,6 +298,9 @@ Transition Engine::On(CheckpointWritten event) {
   run_.checkpoint_running = false;
   if (!event.status.ok()) return Annotate(event.status, absl::StrCat("writing checkpoint ", event.version));
   run_.checkpoint_version = event.version;
+  for (auto& [id, session] : run_.sessions) {
+    if (session.awaits_checkpoint && !session.refused) TERSE_RETURN_IF_ERROR(BringUp(run_, session));
+  }
   return phase_->OnBackground(run_);
 }
 

@@ -66,6 +66,8 @@ class Engine {
     UpdateHistories* histories = nullptr;  // null: updates are not packed
     // Of the log, at a time and at least one message, to a client that catches up.
     int64_t catch_up_bytes = kCatchUpBytes;
+    // The most of the log to one client: one that lacks more gets a checkpoint.
+    int64_t most_log_bytes = kAnyLogBytes;
   };
 
   // Resumes the store's run: the head is the newest checkpoint plus the log, replayed and checked by its hash.

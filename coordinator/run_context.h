@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,6 +41,7 @@ struct Session {
   // Version of the weights that the client holds, or will hold once it has read what was sent; nullopt while it loads.
   absl::optional<int64_t> version;
   bool draining = false;           // a part of the log is on its way; the rest follows once it has left
+  bool awaits_checkpoint = false;  // it lacks more than the log gives it, and a checkpoint is being written
   int64_t assigned_round = 0;      // the round that it works for; 0 once its update came, and before
   int64_t owes_round = 0;          // round of an update that it sealed on an earlier connection and will send again
   int64_t steps_done = 0;          // its last report of progress in assigned_round
@@ -70,6 +72,9 @@ inline constexpr int64_t kMostUnusableRounds = 10;
 // Of the log for one client, at a time: a part of what a connection may hold back (RunHost::max_queued_bytes).
 inline constexpr int64_t kCatchUpBytes = int64_t{16} << 20;
 
+// The most of the log for one client: one that lacks more, be it a single message, gets a checkpoint.
+inline constexpr int64_t kAnyLogBytes = std::numeric_limits<int64_t>::max();
+
 // How a run ends or ended.
 struct Ending {
   RunState state = RunState::kFinished;
@@ -87,6 +92,7 @@ struct RunContext {
   Clock* clock = nullptr;
   UpdateHistories* histories = nullptr;  // null: updates are not packed
   int64_t catch_up_bytes = kCatchUpBytes;
+  int64_t most_log_bytes = kAnyLogBytes;
   std::function<void(const EventRecord&)> on_event;  // for the log
 
   Head head;
@@ -106,14 +112,14 @@ struct RunContext {
   bool checkpoint_running = false;
   absl::optional<int64_t> evaluating;  // newest round that was given to the evaluator and is not back
   absl::btree_map<SessionId, Session> sessions;
+  int64_t resumed_us = 0;                     // when this engine began, by the monotonic clock, as what follows
+  absl::btree_map<int64_t, int64_t> left_us;  // of clients that may come back soon: when they left (absence.h)
   // Clients that were given work in the open round, connected or not.
   absl::btree_set<int64_t> invited;
   // Validated updates of the open round by client index: the order of aggregation.
   absl::btree_map<int64_t, ReceivedUpdate> received;
   // Of the clients whose histories this engine compared with theirs, and goes on with.
   absl::btree_map<int64_t, HistoryLog> history_logs;
-  int64_t resumed_us = 0;                     // when this engine began, by the monotonic clock, as what follows
-  absl::btree_map<int64_t, int64_t> left_us;  // of clients that may come back soon: when they left (absence.h)
   bool histories_full = false;  // for some client there was no room, and the events say so
   ByteBook book;
 
@@ -121,14 +127,6 @@ struct RunContext {
   // What dense float32 communication after every local iteration would cost in one direction, per round and client.
   int64_t DenseBytesPerRound() const { return 4 * layout().size() * plan.local_steps; }
   Checkpoint HeadCheckpoint() const { return {head.version, head.model_hash, weights, server->state()}; }
-  int64_t Now() const { return clock->NowMicros(); }
-  // Whether the session works on nothing and is not set aside.
-  bool IsFree(const Session& session) const {
-    return session.assigned_round == 0 && session.owes_round == 0 && session.set_aside_until_us == 0 &&
-           !session.refused;
-  }
-  // Whether it could be given work: it holds the head's weights too.
-  bool CanWork(const Session& session) const { return session.version == head.version && IsFree(session); }
   // Has the head's checkpoint written, unless one is being written.
   void BeginCheckpoint() {
     if (checkpoint_running) return;
@@ -136,11 +134,19 @@ struct RunContext {
     background->WriteCheckpoint(HeadCheckpoint());
   }
   // Unix time, for what is stored and shown.
-  // Adds a row to the events table; `client` is -1 for none.
+  int64_t Now() const { return clock->NowMicros(); }
   // For deadlines.
   int64_t MonotonicNow() const { return clock->MonotonicMicros(); }
   // When a point in Unix time comes, as far as the clock tells now; never 0.
   int64_t MonotonicAt(int64_t unix_us) const { return std::max<int64_t>(1, MonotonicNow() + (unix_us - Now())); }
+  // Whether the session works on nothing and is not set aside.
+  bool IsFree(const Session& session) const {
+    return session.assigned_round == 0 && session.owes_round == 0 && session.set_aside_until_us == 0 &&
+           !session.refused;
+  }
+  // Whether it could be given work: it holds the head's weights too.
+  bool CanWork(const Session& session) const { return session.version == head.version && IsFree(session); }
+  // Adds a row to the events table; `client` is -1 for none.
   absl::Status Note(const std::string& kind, int64_t client, const std::string& detail) const {
     Tell(kind, client, detail);
     return store->AddEvent({Now(), kind, round, client, detail});

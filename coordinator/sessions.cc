@@ -61,8 +61,8 @@ void TakeName(RunContext& run, Session& holder, const CheckIn& message) {
   holder.client = -1;
   holder.name.clear();
   holder.version = absl::nullopt;
-}
   holder.set_aside_until_us = 0;  // readmitting is for who has the name: this session would be due for ever
+}
 
 // Step 1: the server settles the pending update first; unless both ends agree about the past it answers RESET.
 absl::StatusOr<absl::optional<Verdict>> SettleAtCheckIn(RunContext& run, const ClientRecord& record,
@@ -99,18 +99,24 @@ absl::Status SendResync(RunContext& run, Session& session, const std::string& re
   return absl::OkStatus();
 }
 
-// Whether the log leads from `version` to the head and is cheaper than a checkpoint and the log after that.
-absl::StatusOr<bool> LogIsBetter(RunContext& run, int64_t version) {
+// How a client gets from its version to the head.
+enum class Way { kLog, kCheckpoint, kNewerCheckpoint };
+
+// The log where it leads from `version` to the head and is cheaper than the newest checkpoint and the log after that.
+// Where either leaves more of the log than may be sent, a checkpoint of the head is to be written first.
+absl::StatusOr<Way> WayFrom(RunContext& run, int64_t version) {
   const absl::StatusOr<int64_t> log_bytes = run.store->LogBytes(version);
-  if (absl::IsOutOfRange(log_bytes.status())) return false;
-  if (!log_bytes.ok()) return log_bytes.status();
+  const bool has_log = !absl::IsOutOfRange(log_bytes.status());
+  if (has_log && !log_bytes.ok()) return log_bytes.status();
+  const bool may_send = has_log && *log_bytes <= run.most_log_bytes;
   TERSE_ASSIGN_OR_RETURN(const RunStore::CheckpointFile file, run.store->NewestCheckpointFile());
   // A client that already holds the checkpoint's version or a newer one gains nothing from downloading it.
-  if (version >= file.version) return true;
+  if (has_log && version >= file.version) return may_send ? Way::kLog : Way::kNewerCheckpoint;
   const absl::StatusOr<int64_t> log_after_file = run.store->LogBytes(file.version);
-  if (absl::IsOutOfRange(log_after_file.status())) return false;  // a newer checkpoint replaced it just now
+  if (absl::IsOutOfRange(log_after_file.status())) return Way::kCheckpoint;  // a newer one replaced it just now
   if (!log_after_file.ok()) return log_after_file.status();
-  return *log_bytes <= file.bytes + *log_after_file;
+  if (may_send && *log_bytes <= file.bytes + *log_after_file) return Way::kLog;
+  return *log_after_file <= run.most_log_bytes ? Way::kCheckpoint : Way::kNewerCheckpoint;
 }
 
 // In a run with epochs: the epoch's snapshot and the head, each where the client needs it; a `version` of -1 is none.
@@ -130,9 +136,16 @@ absl::Status SendModels(RunContext& run, Session& session, int64_t version) {
 }
 
 absl::Status CatchUp(RunContext& run, Session& session, int64_t version) {
+  session.awaits_checkpoint = false;
   if (HasEpochs(*run.config)) return SendModels(run, session, version);
-  TERSE_ASSIGN_OR_RETURN(const bool use_log, LogIsBetter(run, version));
-  if (use_log) {
+  TERSE_ASSIGN_OR_RETURN(const Way way, WayFrom(run, version));
+  if (way == Way::kNewerCheckpoint) {
+    session.version = version;
+    session.awaits_checkpoint = true;
+    run.BeginCheckpoint();
+    return absl::OkStatus();
+  }
+  if (way == Way::kLog) {
     const absl::Status sent = SendLog(run, session, version, run.head.version);
     // A checkpoint that was just written may have cut the log off in between.
     if (!absl::IsOutOfRange(sent)) return sent;
@@ -345,10 +358,10 @@ absl::Status CloseSession(RunContext& run, SessionId id) {
   const int64_t client = session.client;
   const std::string name = session.name;
   if (client >= 0) run.book.AddWire(client, session.link->Wire(), &session.booked);
+  NoteAbsence(run, session);
   run.sessions.erase(it);
   if (run.histories != nullptr && client >= 0) run.histories->Drop(client);
   return client < 0 ? absl::OkStatus() : run.Note("client_left", client, name);
 }
 
 }  // namespace terse
-  NoteAbsence(run, session);

@@ -46,7 +46,7 @@ class Committing : public Phase {
     run.head.version += 1;
     run.head.model_hash = commit.model_hash;
     TERSE_RETURN_IF_ERROR(AddToHistories(run));
-    Announce(run, std::move(commit.downstream));
+    TERSE_RETURN_IF_ERROR(Announce(run, std::move(commit.downstream)));
     run.received.clear();
     run.invited.clear();
     run.unusable_rounds = 0;
@@ -114,8 +114,8 @@ class Committing : public Phase {
   }
 
   // Verdicts and the new model, to everyone who held the old one and listens. They travel with what the next phase has
-  // to say.
-  static void Announce(RunContext& run, std::string downstream) {
+  // to say. A message that is too large to be sent goes to nobody: they get the checkpoint of this model.
+  static absl::Status Announce(RunContext& run, std::string downstream) {
     const auto message = std::make_shared<const std::string>(std::move(downstream));
     for (auto& [id, session] : run.sessions) {
       const auto it = run.received.find(session.client);
@@ -127,10 +127,15 @@ class Committing : public Phase {
       }
       if (run.config->rounds.buffered && !run.IsFree(session)) continue;  // BringUp, once it has delivered
       if (session.version != run.head.version - 1) continue;
+      if (static_cast<int64_t>(message->size()) > run.most_log_bytes) {
+        TERSE_RETURN_IF_ERROR(BringUp(run, session));
+        continue;
+      }
       run.book.AddDown(session.client, message->size(), run.DenseBytesPerRound());
       session.link->SendLater(Delta{run.head.version, run.head.model_hash, message});
       session.version = run.head.version;
     }
+    return absl::OkStatus();
   }
 
   // Off the round's path: evaluation and checkpoint.
@@ -140,10 +145,7 @@ class Committing : public Phase {
       run.background->Evaluate(round, run.weights);
     }
     const bool due = run.head.version - run.checkpoint_version >= run.config->checkpoint_every;
-    if (due && StandsAlone(*run.config, run.head.version) && !run.checkpoint_running) {
-      run.checkpoint_running = true;
-      run.background->WriteCheckpoint(run.HeadCheckpoint());
-    }
+    if (due && StandsAlone(*run.config, run.head.version)) run.BeginCheckpoint();
   }
 };
 

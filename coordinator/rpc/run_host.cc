@@ -121,9 +121,9 @@ absl::StatusOr<std::unique_ptr<RunHost::Live>> RunHost::Resume(std::unique_ptr<R
                                                         options_.on_sync_failure(written->status);
                                                       loop->Post(std::move(event));
                                                     });
-  TERSE_ASSIGN_OR_RETURN(live->engine,
-                         Engine::Resume({config_, codec_.get(), downstream_codec_.get(), live->store.get(),
-                                         live->worker.get(), options_.clock, log_event, histories_.get()}));
+  TERSE_ASSIGN_OR_RETURN(live->engine, Engine::Resume({config_, codec_.get(), downstream_codec_.get(),
+                                                       live->store.get(), live->worker.get(), options_.clock, log_event,
+                                                       histories_.get(), kCatchUpBytes, MostLogBytes()}));
   return live;
 }
 
@@ -267,6 +267,8 @@ bool RunHost::Sleep(absl::Duration wait) const {
   absl::MutexLock lock(&mutex_);
   return !mutex_.AwaitWithTimeout(absl::Condition(&stopping_), wait);
 }
+
+int64_t RunHost::MostLogBytes() const { return max_queued_bytes() / 2; }
 
 int64_t RunHost::max_queued_bytes() const {
   return kQueueBytesFloor + 8 * codec_->layout().size() * int64_t{sizeof(float)};

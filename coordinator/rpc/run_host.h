@@ -117,6 +117,9 @@ class RunHost {
   // Learns the configuration from the store and the plan, creates the run when there is none, and makes codec and
   // model.
   absl::Status Prepare(RunStore* store);
+  // The most of the log that goes to one client: two downstream messages of this size fit what may be queued for it, so
+  // that no session is cut for one of them.
+  int64_t MostLogBytes() const;
   // Takes an open store into service.
   absl::StatusOr<std::unique_ptr<Live>> Resume(std::unique_ptr<RunStore> store);
 

@@ -113,7 +113,7 @@ absl::Status FleetSimulation::OpenCoordinator() {
   background_ = std::make_unique<InlineBackground>(&evaluator_, store_.get(), config_.checkpoint_keep);
   TERSE_ASSIGN_OR_RETURN(
       engine_, Engine::Resume({config_, codec_.get(), downstream_codec_.get(), store_.get(), background_.get(), &clock_,
-                               nullptr, histories_.get(), catch_up_bytes_}));
+                               nullptr, histories_.get(), catch_up_bytes_, most_log_bytes_}));
   return absl::OkStatus();
 }
 

@@ -81,6 +81,8 @@ class FleetSimulation {
   int64_t history_room() const { return history_room_; }  // 0: the product's
   // Instead of the product's. Before the coordinator starts.
   void set_catch_up_bytes(int64_t bytes) { catch_up_bytes_ = bytes; }
+  // Most of the log to one client. Before the coordinator starts.
+  void set_most_log_bytes(int64_t bytes) { most_log_bytes_ = bytes; }
   DownstreamCodecs downstream_codecs() const { return {*codec_, downstream_codec_.get()}; }
   const RunConfig& config() const { return config_; }
   // On disk(kCoordinator).
@@ -230,6 +232,7 @@ class FleetSimulation {
   std::unique_ptr<UpdateHistories> histories_;
   int64_t history_room_ = 0;
   int64_t catch_up_bytes_ = kCatchUpBytes;
+  int64_t most_log_bytes_ = kAnyLogBytes;
   std::unique_ptr<FailingStore> store_;
   std::unique_ptr<InlineBackground> background_;
   std::unique_ptr<Engine> engine_;
