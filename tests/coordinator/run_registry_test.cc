@@ -209,7 +209,7 @@ TEST_F(RunRegistryTest, RefusesARunWhoseMessagesItCouldNotStore) {
   // A server with momentum keeps the updates themselves, whatever it makes of them.
   config.set_name("momentum");
   config.mutable_codec()->set_downstream("dense");
-  config.mutable_server()->set_name("sgd");
+  config.mutable_server()->set_optimizer("sgd");
   config.mutable_server()->set_momentum(0.9);
   const absl::Status kept = registry_->Create(config, "").status();
   EXPECT_THAT(std::string(kept.message()), HasSubstr("keeps of a round's updates"));
