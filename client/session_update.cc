@@ -170,8 +170,10 @@ absl::Status ClientSession::OnVerdict(const Verdict& verdict) {
     Log(LogLevel::kDebug, round, "the update was applied");
   } else {
     Log(LogLevel::kWarn, round,
-        absl::StrCat("the update of round ", round, " came too late and ",
-                     work_->feedback->folds_forward() ? "folds into the next one" : "is dropped"));
+        absl::StrCat(
+            "the update of round ", round,
+            verdict.reason.empty() ? " came too late" : absl::StrCat(" was not applied (", verdict.reason, ")"),
+            " and ", work_->feedback->folds_forward() ? "folds into the next one" : "is dropped"));
   }
   TERSE_RETURN_IF_ERROR(StoredStatus(state->Settle(applied)));
   if (applied && work_->history.has_value()) {

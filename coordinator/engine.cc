@@ -19,18 +19,20 @@ namespace {
 // Far above any data set, and low enough that the sum over a fleet does not overflow.
 constexpr int64_t kMaxSamples = int64_t{1} << 40;
 
-absl::Status ValidateUpdate(const Codec& codec, const Update& update) {
+absl::Status ValidateHeader(const Update& update) {
   if (update.round < 1 || update.train_us < 0 || !std::isfinite(update.loss)) {
     return absl::InvalidArgumentError("the header of the update has an impossible round, time or loss");
   }
-  if (update.update_id.IsZero()) return absl::InvalidArgumentError("the update has no id");
-  return update.packed ? absl::OkStatus() : codec.Validate(update.message);
+  return update.update_id.IsZero() ? absl::InvalidArgumentError("the update has no id") : absl::OkStatus();
 }
 
 }  // namespace
 
 absl::Status ValidateMessage(const Codec& codec, const FromClient& message) {
-  if (const auto* update = std::get_if<Update>(&message)) return ValidateUpdate(codec, *update);
+  if (const auto* update = std::get_if<Update>(&message)) {
+    TERSE_RETURN_IF_ERROR(ValidateHeader(*update));
+    return update->packed ? absl::OkStatus() : codec.Validate(update->message);
+  }
   const auto* ready = std::get_if<Ready>(&message);
   if (ready != nullptr && (ready->samples < 0 || ready->samples > kMaxSamples)) {
     return absl::InvalidArgumentError(absl::StrCat(ready->samples, " training samples are impossible"));
@@ -46,7 +48,12 @@ absl::Status TakeMessage(const Codec& codec, const UpdateHistories* histories, i
     }
     histories->Unpack(client, update);
   }
-  return ValidateMessage(codec, *message);
+  if (update == nullptr || update->packed) return ValidateMessage(codec, *message);
+  TERSE_RETURN_IF_ERROR(ValidateHeader(*update));
+  TERSE_ASSIGN_OR_RETURN(const UpdateSize size, codec.Measure(update->message));
+  update->norm = size.norm;
+  update->largest = size.largest;
+  return absl::OkStatus();
 }
 
 Engine::Engine(Options options) {
@@ -108,11 +115,15 @@ absl::Status Engine::Replay(const LogMessage& message) {
   if (run_.server->has_state()) {
     const absl::StatusOr<std::string> aggregate = run_.store->ReadAggregate(message.version);
     if (!aggregate.ok() && !absl::IsNotFound(aggregate.status())) return aggregate.status();
-    const absl::Status repeated =
-        aggregate.ok() ? run_.server->Repeat(message.version - 1, *aggregate, message.downstream) : aggregate.status();
+    absl::StatusOr<std::vector<float>> repeated =
+        aggregate.ok() ? run_.server->Repeat(message.version - 1, run_.weights, *aggregate, message.downstream)
+                       : aggregate.status();
     if (!repeated.ok()) {
-      return absl::DataLossError(absl::StrCat(repeated.message(), ": restore the state directory from a backup"));
+      return absl::DataLossError(
+          absl::StrCat(repeated.status().message(), ": restore the state directory from a backup"));
     }
+    run_.weights = *std::move(repeated);
+    return absl::OkStatus();
   }
   return run_.server->Apply(message.downstream, absl::MakeSpan(run_.weights));
 }
@@ -121,7 +132,7 @@ absl::Status Engine::Begin() {
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundRecord> round, run_.store->LastRound());
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RunRecord> record, run_.store->Run());
   if (round.has_value()) {
-    run_.round = round->id;
+    run_.round = run_.resumed_round = round->id;
     run_.round_open = round->state == RoundState::kOpen;
     run_.round_opened_us = round->opened_us;
   }
@@ -315,15 +326,14 @@ Transition Engine::End(RunState state, const std::string& reason) {
 
 Transition Engine::On(PauseRequested event) {
   if (run_.paused || run_.ending.has_value()) return absl::nullopt;
-  run_.paused = true;
-  TERSE_RETURN_IF_ERROR(run_.store->SetRunState(RunState::kPaused, event.reason));
-  TERSE_RETURN_IF_ERROR(run_.Note("run_paused", -1, event.reason));
+  TERSE_RETURN_IF_ERROR(Pause(run_, event.reason));
   return phase_->OnTick(run_);  // a buffered round without a quorum may be waiting beyond its deadline
 }
 
 Transition Engine::On(ResumeRequested event) {
   if (!run_.paused || run_.ending.has_value()) return absl::nullopt;
   run_.paused = false;
+  run_.unusable_rounds = 0;
   TERSE_RETURN_IF_ERROR(run_.store->SetRunState(RunState::kActive, ""));
   TERSE_RETURN_IF_ERROR(run_.Note("run_resumed", -1, "by the operator"));
   return phase_->OnTick(run_);

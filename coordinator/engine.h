@@ -47,8 +47,9 @@ struct EngineView {
 absl::Status ValidateMessage(const Codec& codec, const FromClient& message);
 
 // ValidateMessage, after an update that client `client` packed was unpacked; one that cannot be stays packed, and the
-// engine asks for it as it is. `histories` is null in a run whose updates are not packed: there a packed one is
-// INVALID_ARGUMENT. Thread-safe.
+// engine asks for it as it is. An update is measured in the same reading (Update::norm), so that nobody has to decode
+// it for its size. `histories` is null in a run whose updates are not packed: there a packed one is INVALID_ARGUMENT.
+// Thread-safe.
 absl::Status TakeMessage(const Codec& codec, const UpdateHistories* histories, int64_t client, FromClient* message);
 
 class Engine {

@@ -55,15 +55,29 @@ struct HistoryLog {
   int64_t bytes = 0;     // of those that are no part of its state yet
 };
 
+// What this process remembers of a client beyond its row and its session.
+struct ClientNotes {
+  // The oldest and the newest work that it was given since its last update came; 0: none. A client that says Ready
+  // while it works is given more, and delivers what it took up.
+  int64_t first_given = 0;
+  int64_t last_given = 0;
+  int64_t folded = 0;  // updates that were not applied since the last that was, or since the client was reset
+  // L2 norm of its newest applied update, with the local steps and the coding that led to it; below 0: none is known.
+  double norm = -1;
+  int64_t norm_steps = 0;
+  int64_t norm_choice = 0;
+};
+
 // An update of the open round.
 struct ReceivedUpdate {
   Update update;
+  Id128 prev_applied;     // the client's last applied update when this one was accepted: it was made after that one
   int64_t samples = 0;    // the client's when the update came
   int64_t staleness = 0;  // versions between the weights that it was made from and the head
   int64_t count = 1;      // how often it goes into the average; above 1 only under Mutant::kNoDeduplication
 };
 
-// A run whose updates give no model in so many rounds in a row is stopped.
+// A run whose updates give no model in so many rounds in a row is paused.
 inline constexpr int64_t kMostUnusableRounds = 10;
 
 // Of the log for one client, at a time: a part of what a connection may hold back (RunHost::max_queued_bytes).
@@ -109,6 +123,8 @@ struct RunContext {
   absl::btree_set<int64_t> invited;
   // Validated updates of the open round by client index: the order of aggregation.
   absl::btree_map<int64_t, ReceivedUpdate> received;
+  absl::btree_map<int64_t, ClientNotes> notes;  // by client index
+  int64_t resumed_round = 0;  // the newest round when this process began: who had work then is not known here
   // Of the clients whose histories this engine compared with theirs, and goes on with.
   absl::btree_map<int64_t, HistoryLog> history_logs;
   bool histories_full = false;  // for some client there was no room, and the events say so
@@ -123,6 +139,14 @@ struct RunContext {
   bool IsFree(const Session& session) const {
     return session.assigned_round == 0 && session.owes_round == 0 && session.set_aside_until_us == 0 &&
            !session.refused;
+  }
+  // Whether the client may owe the update of `round`: this process gave it that work, or an earlier one may have.
+  bool MayOwe(int64_t client, int64_t round) const { return round <= resumed_round || WasGiven(client, round); }
+  // Whether this process gave it that work, and no update of its came since.
+  bool WasGiven(int64_t client, int64_t round) const {
+    const auto it = notes.find(client);
+    return it != notes.end() && it->second.first_given != 0 && it->second.first_given <= round &&
+           round <= it->second.last_given;
   }
   // Whether it could be given work: it holds the head's weights too.
   bool CanWork(const Session& session) const { return session.version == head.version && IsFree(session); }

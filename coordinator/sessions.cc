@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "coordinator/set_aside.h"
 #include "coordinator/staleness.h"
+#include "coordinator/update_policy.h"
 #include "core/allow_list.h"
 #include "core/epochs.h"
 #include "core/fault.h"
@@ -271,7 +272,10 @@ absl::Status HandleCheckIn(RunContext& run, SessionId id, const CheckIn& message
     TERSE_RETURN_IF_ERROR(run.Note("residual_lost", record.id, lost));
   }
   session.owes_round = verdict.has_value() && verdict->outcome == Outcome::kPending ? message.pending_round : 0;
-  if (session.owes_round == run.round && run.round_open) run.invited.insert(record.id);
+  // What folded into its updates before this process began is not known here.
+  if (record.updates_not_applied > 0) run.notes.try_emplace(record.id, ClientNotes{0, 0, kMostFolded});
+  const bool owes = session.owes_round == run.round && run.round_open && run.MayOwe(record.id, run.round);
+  if (owes && session.set_aside_until_us == 0) run.invited.insert(record.id);
   TERSE_RETURN_IF_ERROR(run.Note("client_joined", record.id, session.name));
   TERSE_FAILPOINT("coordinator.checkin.settled");
   session.link->Send(Welcome{run.lineage, run.config, record.id, std::move(verdict), run.head.version, run.start_hash});

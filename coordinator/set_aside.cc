@@ -23,7 +23,7 @@ absl::Status SetAside(RunContext& run, int64_t client, int64_t until_us, const s
   TERSE_RETURN_IF_ERROR(known);
   TERSE_RETURN_IF_ERROR(run.store->SetAside(client, until_us, reason));
   run.Tell(until_us == 0 ? "client_readmitted" : "client_set_aside", client, reason);
-  if (until_us != 0) run.invited.erase(client);  // its place is free; what it began, it may still deliver
+  if (until_us != 0) run.invited.erase(client);  // its place is free, and what it began does not count any more
   for (auto& [id, session] : run.sessions) {
     if (session.client == client) session.set_aside_until_us = until_us;
   }

@@ -198,8 +198,10 @@ struct UpdatePolicy {
   double norm_bound = 0;  // largest L2 norm; 0: any
   double z_score = 0;     // of the norm, against the round's; 0: any
   double cosine = -1;     // least, against the sum of the others; -1: any
+  double norm_ratio = 8;  // largest norm, in medians of the round's; 0: any
 
-  bool refuses() const { return norm_bound > 0 || z_score > 0 || cosine > -1; }
+  // Whether there is more to it than norm_ratio, which is on unless it is switched off.
+  bool is_strict() const { return norm_bound > 0 || z_score > 0 || cosine > -1; }
 };
 
 struct RunConfig {

@@ -188,7 +188,8 @@ absl::StatusOr<RunConfig> ToCore(const v1::RunConfig& given) {
   run.checkpoint_every = config.checkpoints().every();
   run.checkpoint_keep = config.checkpoints().keep();
   run.aggregation = ToCore(config.aggregation());
-  run.policy = {config.policy().norm_bound(), config.policy().z_score(), config.policy().cosine()};
+  run.policy = {config.policy().norm_bound(), config.policy().z_score(), config.policy().cosine(),
+                config.policy().norm_ratio()};
   return run;
 }
 

@@ -105,7 +105,7 @@ void Fields(Io& io, AggregationSpec& value) {
 }
 template <typename Io>
 void Fields(Io& io, UpdatePolicy& value) {
-  TERSE_FIELDS(norm_bound, z_score, cosine);
+  TERSE_FIELDS(norm_bound, z_score, cosine, norm_ratio);
 }
 template <typename Io>
 void Fields(Io& io, RunConfig& value) {

@@ -41,6 +41,11 @@ class Collecting : public Intake {
       TERSE_RETURN_IF_ERROR(AnswerLate(run, session, update));
       return Stay(Invite(run));
     }
+    TERSE_ASSIGN_OR_RETURN(const std::string objection, WhyNotTaken(run, session, update));
+    if (!objection.empty()) {
+      TERSE_RETURN_IF_ERROR(TurnAway(run, session, update, objection));
+      return Stay(Invite(run));
+    }
     if (run.controller != nullptr && ChoiceOf(update.message) != run.plan.choice) {
       return Stay(RefuseUpdate(run, session, "update_rejected", "another coding than the round's",
                                "the update is not coded as its assignment said; check in again"));

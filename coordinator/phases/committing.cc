@@ -23,16 +23,14 @@ class Committing : public Phase {
 
   Transition Enter(RunContext& run) override {
     const Chosen chosen = ChosenOf(run);
-    if (chosen.messages.empty()) return GiveUp(run, "[policy] refused every update of the round");
-    absl::StatusOr<std::string> downstream =
-        run.server->Take(run.head.version, chosen.messages, chosen.samples, chosen.total, run.plan.choice);
-    if (absl::IsInvalidArgument(downstream.status())) return GiveUp(run, std::string(downstream.status().message()));
-    TERSE_RETURN_IF_ERROR(downstream.status());
-    std::vector<float> weights = run.weights;
-    TERSE_RETURN_IF_ERROR(run.server->Apply(*downstream, absl::MakeSpan(weights)));
+    if (chosen.messages.empty()) return GiveUp(run, "every update of the round was refused");
+    absl::StatusOr<ServerStep::Taken> taken =
+        run.server->Take(run.head.version, run.weights, chosen.messages, chosen.samples, chosen.total, run.plan.choice);
+    if (absl::IsInvalidArgument(taken.status())) return GiveUp(run, std::string(taken.status().message()));
+    TERSE_RETURN_IF_ERROR(taken.status());
     TERSE_FAILPOINT("coordinator.commit.aggregated");
 
-    Commit commit = MakeCommit(run, chosen, HashWeights(weights), *std::move(downstream));
+    Commit commit = MakeCommit(run, chosen, HashWeights(taken->weights), std::move(taken->downstream));
     TERSE_RETURN_IF_ERROR(ObserveCommit(run, commit.committed_us));
     absl::optional<Ending> ending = EndAt(run, run.head.version + 1);
     const bool last = ending.has_value();
@@ -42,11 +40,12 @@ class Committing : public Phase {
     TERSE_FAILPOINT("coordinator.commit.done");
 
     const int64_t round = run.round;
-    run.weights = std::move(weights);
+    run.weights = std::move(taken->weights);
     run.head.version += 1;
     run.head.model_hash = commit.model_hash;
     TERSE_RETURN_IF_ERROR(AddToHistories(run));
     Announce(run, std::move(commit.downstream));
+    TakeNotes(run);
     run.received.clear();
     run.invited.clear();
     run.unusable_rounds = 0;
@@ -62,14 +61,25 @@ class Committing : public Phase {
   }
 
  private:
-  // The updates give no model. Nothing is lost, but where training diverged, further rounds only cost traffic.
+  // The updates give no model. Nothing is lost, but where training diverged, further rounds only cost traffic. An
+  // operator decides: what made the rounds unusable may be over, or a client to set aside.
   static Transition GiveUp(RunContext& run, const std::string& reason) {
-    if (++run.unusable_rounds >= kMostUnusableRounds) {
-      run.ending =
-          Ending{RunState::kStopped, absl::StrCat(run.unusable_rounds, " rounds in a row gave no model: ", reason)};
-    }
     TERSE_RETURN_IF_ERROR(Abort(run, reason));
+    if (++run.unusable_rounds >= kMostUnusableRounds && !run.paused) {
+      TERSE_RETURN_IF_ERROR(Pause(run, absl::StrCat(run.unusable_rounds, " rounds in a row gave no model: ", reason)));
+    }
     return PhaseName::kSelecting;
+  }
+
+  // Of the updates that were applied.
+  static void TakeNotes(RunContext& run) {
+    for (const auto& [client, received] : run.received) {
+      ClientNotes& notes = run.notes[client];
+      notes.folded = 0;
+      notes.norm = received.update.norm;
+      notes.norm_steps = run.plan.local_steps;
+      notes.norm_choice = run.plan.choice;
+    }
   }
 
   // What a round is made of. The views are of run.received.

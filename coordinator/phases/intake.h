@@ -41,6 +41,13 @@ void Assign(RunContext& run, Session& session);
 // Answers an update of a client whose update is in the round already: a repetition once more, another with a refusal.
 absl::Status AnswerRepeated(RunContext& run, Session& session, const Update& update, ReceivedUpdate& known);
 
+// Why a valid update that follows the client's last one does not count: its client is set aside, or was not given the
+// work. Empty for one that does count.
+absl::StatusOr<std::string> WhyNotTaken(RunContext& run, const Session& session, const Update& update);
+
+// Answers such an update with NOT_APPLIED and the reason: nothing is lost, and the client is free.
+absl::Status TurnAway(RunContext& run, Session& session, const Update& update, const std::string& reason);
+
 // Adds a validated update that follows the client's last one to the round's, and sends its receipt.
 absl::Status Accept(RunContext& run, Session& session, Update update, int64_t staleness);
 

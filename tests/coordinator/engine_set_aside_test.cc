@@ -105,12 +105,14 @@ TEST_F(SetAsideTest, ItStaysAsideAfterARestart) {
 
 TEST_F(SetAsideTest, TheOperatorSetsAsideAndReadmits) {
   crew_.DeliverAll();
-  const int64_t until = crew_.fleet.clock()->NowMicros() + 5'000'000;
+  const int64_t until = crew_.fleet.clock()->NowMicros() + 50'000'000;
   ASSERT_EQ(crew_.fleet.Handle(SetAsideRequested{1, until, "its disk is being replaced"}), absl::OkStatus());
   EXPECT_EQ(crew_.Record(1).set_aside_reason, "its disk is being replaced");
-  EXPECT_EQ(crew_.StateOf(1), "training");  // what it began, it may finish
-  crew_.DeliverAll();
+  EXPECT_EQ(crew_.StateOf(1), "training");
+  crew_.DeliverAll();  // what it began does not count any more
   EXPECT_EQ(crew_.StateOf(1), "set aside");
+  EXPECT_EQ(crew_.at(1).All<Verdict>().back().outcome, Outcome::kNotApplied);
+  crew_.Pass(11);
   EXPECT_THAT(crew_.Working(3), ElementsAre(0, 2));
   ASSERT_EQ(crew_.fleet.Handle(SetAsideRequested{1, 0, "done"}), absl::OkStatus());
   EXPECT_THAT(crew_.Working(3), ElementsAre(0, 1, 2));  // at once
