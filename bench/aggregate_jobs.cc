@@ -29,7 +29,7 @@ struct Updates {
   std::vector<float> sum;
 };
 
-// One place for each thread, as AverageUpdates makes them.
+// Builds indexes with one place for each thread, as AverageUpdates makes them.
 std::vector<UpdateIndex> BuildIndexes(const Updates& updates, int threads) {
   const int64_t spacing = (updates.codec->layout().size() + threads - 1) / threads;
   std::vector<UpdateIndex> indexes;
@@ -58,17 +58,17 @@ std::vector<Metric> MeasureAggregation(const JobSetting& setting) {
   const std::string name = absl::StrCat(kUpdates, " updates, p=", kDensity, " n=", setting.large);
   const std::string threads = absl::StrCat(name, ", ", setting.threads, " threads");
   return {{"aggregate_updates_s", absl::StrCat(name, ", 1 thread"), kUpdates / one_thread.seconds, AtLeast(2500), {}},
-          // All of them together.
+          // The ratio is that of all updates together.
           {"aggregate_over_memcpy", absl::StrCat(name, ", 1 thread"), one_thread.ratio, {}, {}},
           {"aggregate_updates_s", threads, kUpdates / several, setting.threads == 2 ? AtLeast(4500) : Target(), {}},
-          // What it would be on an idle machine: other work does not count, imbalance of the threads neither.
+          // The figure of an idle machine: neither other work nor imbalance of the threads counts.
           {"aggregate_updates_cpu_s", threads, kUpdates / undisturbed, {}, {}},
           {"validate_us", name, 1e6 * validate / kUpdates, {}, {}},
           {"index_us", threads, 1e6 * index / kUpdates, {}, {}},
           {"index_over_validate", threads, index / validate, {}, {}}};
 }
 
-// What one update adds to a sum of the whole model.
+// Measures how long one update takes to be added to a sum of the whole model.
 std::vector<Metric> MeasureScatter(const JobSetting& setting) {
   UpdateStream stream(setting.large, 1);
   std::vector<float> sum(setting.large);

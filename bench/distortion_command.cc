@@ -34,7 +34,7 @@ double Energy(absl::Span<const float> values) {
   return energy;
 }
 
-// Of all updates together.
+// Returns the root mean square of the elements of all updates together.
 double RootMeanSquare(const Source& source) {
   double energy = 0;
   for (const std::vector<float>& update : source.updates) energy += Energy(update);

@@ -1,12 +1,13 @@
 #include "bench/in_process_fleet.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/memory/memory.h"
 #include "compression/codec_table.h"
 #include "compression/feedback_table.h"
 #include "coordinator/aggregation/aggregation_table.h"
-#include "coordinator/update_policy.h"
+#include "coordinator/aggregation/median.h"
 #include "core/status.h"
 #include "learning/blueprint.h"
 #include "learning/local_trainer.h"
@@ -53,15 +54,16 @@ absl::Status InProcessFleet::Round(const OnMessage& on_message, const OnDeltas& 
   ++round_;
   std::vector<absl::Span<float>> deltas;
   for (Client& client : clients_) {
-    TERSE_RETURN_IF_ERROR(Train(&client));
+    if (!client.aside) TERSE_RETURN_IF_ERROR(Train(&client));
     deltas.push_back(absl::MakeSpan(client.delta));
   }
   if (on_deltas) on_deltas(deltas);
-  std::vector<std::string> messages;
+  std::vector<std::string> messages(clients_.size());
   for (size_t i = 0; i < clients_.size(); ++i) {
+    if (clients_[i].aside) continue;
     TERSE_ASSIGN_OR_RETURN(std::string message, Compress(i));
     if (on_message) TERSE_RETURN_IF_ERROR(on_message(i, *clients_[i].feedback, message));
-    messages.push_back(std::move(message));
+    messages[i] = std::move(message);
   }
   return Step(messages);
 }
@@ -82,25 +84,43 @@ absl::StatusOr<std::string> InProcessFleet::Compress(int64_t index) {
 }
 
 absl::Status InProcessFleet::Step(const std::vector<std::string>& messages) {
-  const std::vector<absl::string_view> views(messages.begin(), messages.end());
-  std::vector<std::string> reasons(messages.size());
-  if (run_.policy.refuses()) {
-    TERSE_ASSIGN_OR_RETURN(reasons, JudgeUpdates(*codec_, views, run_.policy));
-  }
-  std::vector<absl::string_view> accepted;
+  std::vector<size_t> senders;
+  std::vector<MeasuredUpdate> updates;
   for (size_t i = 0; i < clients_.size(); ++i) {
-    if (reasons[i].empty()) {
-      accepted.push_back(views[i]);
-      TERSE_RETURN_IF_ERROR(clients_[i].feedback->Settle(true));
+    if (clients_[i].aside) continue;
+    TERSE_ASSIGN_OR_RETURN(const UpdateSize size, codec_->Measure(messages[i]));
+    senders.push_back(i);
+    updates.push_back({messages[i], size});
+  }
+  NoteRatios(updates);
+  TERSE_ASSIGN_OR_RETURN(const std::vector<Judgement> judgements, JudgeUpdates(*codec_, updates, run_.policy));
+  std::vector<absl::string_view> accepted;
+  for (size_t k = 0; k < senders.size(); ++k) {
+    Client& client = clients_[senders[k]];
+    if (judgements[k].reason.empty()) {
+      accepted.push_back(updates[k].message);
+      TERSE_RETURN_IF_ERROR(client.feedback->Settle(true));
     } else {
-      clients_[i].feedback->Reset();
-      ++refused_[i];
+      client.feedback->Reset();
+      client.aside = judgements[k].grave && run_.clients.set_aside_after > 0;
+      ++refused_[senders[k]];
     }
   }
   if (accepted.empty()) return absl::OkStatus();
   TERSE_RETURN_IF_ERROR(rule_->Aggregate(*codec_, accepted, {}, absl::MakeSpan(step_)));
   for (size_t i = 0; i < weights_.size(); ++i) weights_[i] += step_[i];
   return absl::OkStatus();
+}
+
+void InProcessFleet::NoteRatios(absl::Span<const MeasuredUpdate> updates) {
+  std::vector<double> norms;
+  for (const MeasuredUpdate& update : updates) norms.push_back(update.size.norm);
+  if (norms.empty()) return;
+  const double largest = *std::max_element(norms.begin(), norms.end());
+  const double median = MedianOf(absl::MakeSpan(norms));
+  if (median == 0 || largest / median <= largest_ratio_) return;
+  largest_ratio_ = largest / median;
+  largest_ratio_round_ = round_;
 }
 
 }  // namespace terse

@@ -13,14 +13,16 @@
 #include "compression/codec.h"
 #include "compression/feedback.h"
 #include "coordinator/aggregation/aggregation_rule.h"
+#include "coordinator/update_policy.h"
 #include "core/run_config.h"
 #include "core/trainer.h"
 
 namespace terse {
 
 // Synchronous rounds in which every client takes part, and the model takes the step that run.aggregation makes of the
-// updates that run.policy does not refuse. Every other update counts as applied. Not thread-safe; trains one client
-// after the other.
+// updates that run.policy does not refuse. Every other update counts as applied. Who would be set aside at once (unless
+// clients.set_aside_after is 0) takes no part any more, as in a run that is over before clients.set_aside_seconds are.
+// Not thread-safe; trains one client after the other.
 class InProcessFleet {
  public:
   // What a client sends in a round, while it is pending in its feedback.
@@ -42,20 +44,27 @@ class InProcessFleet {
   const std::vector<float>& weights() const { return weights_; }
   // Updates of each client that were refused.
   const std::vector<int64_t>& refused() const { return refused_; }
+  // The largest norm of an update in medians of its round's norms (policy.norm_ratio), so far, and in which round it
+  // was.
+  double largest_ratio() const { return largest_ratio_; }
+  int64_t largest_ratio_round() const { return largest_ratio_round_; }
 
  private:
   struct Client {
     std::unique_ptr<LocalTrainer> trainer;
     std::unique_ptr<Feedback> feedback;
     std::vector<float> delta;
+    bool aside = false;
   };
 
   explicit InProcessFleet(const RunConfig& run) : run_(run) {}
 
   absl::Status Train(Client* client);
   absl::StatusOr<std::string> Compress(int64_t index);
-  // Takes the step, and settles every client.
+  // Takes the step, and settles every client that has a message here.
   absl::Status Step(const std::vector<std::string>& messages);
+  // Keeps the largest ratio.
+  void NoteRatios(absl::Span<const MeasuredUpdate> updates);
 
   const RunConfig run_;
   int64_t round_ = 0;  // that is under way, from 1
@@ -65,6 +74,8 @@ class InProcessFleet {
   std::vector<float> step_;
   std::vector<Client> clients_;
   std::vector<int64_t> refused_;
+  double largest_ratio_ = 0;
+  int64_t largest_ratio_round_ = 0;
 };
 
 }  // namespace terse

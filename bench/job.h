@@ -1,4 +1,4 @@
-// What `terse-bench codec` is made of: jobs, each measuring a few figures. One file a kind of job.
+// The parts of `terse-bench codec`: jobs, each of which measures a few figures. One file a kind of job.
 #ifndef TERSE_BENCH_JOB_H_
 #define TERSE_BENCH_JOB_H_
 
@@ -18,7 +18,7 @@ struct JobSetting {
   int threads = 2;               // where several are used
   std::string simd;              // the target in use
 
-  // At least three.
+  // Returns the number of repetitions in this setting where `usual` is usual; at least three.
   int Repetitions(int usual) const;
 };
 
@@ -29,15 +29,16 @@ struct Job {
   std::function<std::vector<Metric>(const JobSetting&)> run;
 };
 
-// A client's whole step with SBC: residual + delta, selection, mean, positions, subtraction.
+// Returns the jobs that measure a client's whole step with SBC: residual + delta, selection, mean, positions,
+// subtraction.
 std::vector<Job> PipelineJobs();
-// The same step against one with at::topk; none in a build without LibTorch.
+// Returns the jobs that compare the same step with one that uses at::topk; a build without LibTorch has none.
 std::vector<Job> TopkJobs();
-// Position coders: speed, size.
+// Returns the jobs that measure the position coders: speed, size.
 std::vector<Job> PositionJobs();
-// Decoding and adding up.
+// Returns the jobs that measure decoding and adding up.
 std::vector<Job> AggregateJobs();
-// Every row of the codec table.
+// Returns the jobs that measure every row of the codec table.
 std::vector<Job> CodecTableJobs();
 
 }  // namespace terse

@@ -1,5 +1,5 @@
-// How the benchmarks take time: medians of repetitions, each beside a memcpy of the same tensor, so that a figure means
-// the same on a quiet machine and on a busy one.
+// The way in which the benchmarks take time: medians of repetitions, each beside a memcpy of the same tensor, so that a
+// figure means the same on a quiet machine and on a busy one.
 #ifndef TERSE_BENCH_MEASURE_H_
 #define TERSE_BENCH_MEASURE_H_
 
@@ -18,15 +18,15 @@ namespace terse {
 
 // Processor time of the calling thread, in seconds: other work on the machine does not count.
 double ThreadSeconds();
-// The same of all threads of the program together.
+// Processor time of all threads of the program together, in seconds.
 double ProcessSeconds();
 // Time of day, in seconds since some start: for what runs on several threads.
 double WallSeconds();
 
-// "AMD EPYC 9B45", from the operating system; "unknown" where it does not say.
+// Returns the processor's name, "AMD EPYC 9B45", from the operating system; "unknown" where it does not say.
 std::string CpuName();
 
-// The middle one, or the mean of the two in the middle. At least one value.
+// Returns the middle value, or the mean of the two in the middle. There is at least one value.
 double Median(std::vector<double> values);
 
 // Seconds of `work` by `clock`, each time after `prepare`, which is not timed; the median of `repetitions` >= 1.
@@ -56,7 +56,7 @@ struct Ratio {
 Ratio OverMemcpy(int repetitions, const std::vector<float>& tensor, const std::function<void()>& prepare,
                  const std::function<void()>& work);
 
-// For what cannot fail on a benchmark's own input: ends the program with the error.
+// Ends the program with the error; for calls that cannot fail on a benchmark's own input.
 inline void Must(const absl::Status& status) {
   if (status.ok()) return;
   std::fprintf(stderr, "terse-bench: %s\n", status.ToString().c_str());

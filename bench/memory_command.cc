@@ -34,7 +34,8 @@
 namespace terse {
 namespace {
 
-// What the allocator loses between live blocks differs by a tenth from process to process.
+// The number of processes that a figure is the median of: the memory that the allocator loses between live blocks
+// differs by a tenth from process to process.
 constexpr int kTrials = 5;
 
 struct MemoryOptions {
@@ -124,7 +125,7 @@ absl::StatusOr<int64_t> InProcess(const std::function<absl::StatusOr<int64_t>()>
   return value;
 }
 
-// Of several processes.
+// Returns the median of the results of `body` in kTrials processes.
 absl::StatusOr<int64_t> MedianOf(const std::function<absl::StatusOr<int64_t>()>& body) {
   std::vector<int64_t> results(kTrials);
   for (int64_t& result : results) {
@@ -154,7 +155,7 @@ absl::StatusOr<int64_t> MeasureBatch(const RunConfig& run, int64_t steps) {
   }
   ForgetPeak();
   ScriptModel::State state = model->InitialState(run.train.batch_size);
-  // As many steps as the client's, because the allocator's own losses grow with the first of them.
+  // This takes as many steps as the client does, because the allocator's own losses grow with the first of them.
   for (int64_t step = 0; step < steps; ++step) model->LossAndGradient(batches->Next(), *loss, &state);
   return PeakBytes();
 }

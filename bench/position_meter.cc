@@ -22,7 +22,7 @@ constexpr char kUnderRice[] = "shared under rice, %";
 constexpr char kRunTable[] = "bits per position";
 constexpr char kTensorTable[] = "bits per position, all rounds";
 
-// What a message has of one tensor, as SharedCoder wants it.
+// The positions that a message has of one tensor, as SharedCoder wants them.
 struct TensorPositions {
   std::vector<uint32_t> positions;  // from the tensor's first element
   int side = 0;

@@ -1,5 +1,5 @@
-// What the positions of a whole run cost: with Rice, with the coder "auto", with no more than what log2 C(n,k) asks
-// for, and with the shared coder, which knows what the client sent before (compression/shared_coder.h).
+// Measures the cost of the positions of a whole run: with Rice, with the coder "auto", with no more than what log2
+// C(n,k) asks for, and with the shared coder, which knows what the client sent before (compression/shared_coder.h).
 #ifndef TERSE_BENCH_POSITION_METER_H_
 #define TERSE_BENCH_POSITION_METER_H_
 
@@ -35,7 +35,7 @@ class PositionMeter {
   void Report(std::vector<Metric>* metrics) const;
 
  private:
-  // Of the first tenth, or of the rest.
+  // The sums of the first tenth of the rounds, or of the rest.
   struct Part {
     PositionTally tally;
     int64_t messages = 0;

@@ -1,4 +1,4 @@
-// What coders take for positions, added up over tensors, clients and rounds.
+// The bits that coders take for positions, added up over tensors, clients and rounds.
 #ifndef TERSE_BENCH_POSITION_TALLY_H_
 #define TERSE_BENCH_POSITION_TALLY_H_
 
@@ -14,7 +14,7 @@ namespace terse {
 // The column of the bound behind all coders that know only how many positions there are (PositionEntropy).
 constexpr char kPositionBound[] = "log2 C(n,k) / k";
 
-// Of the positions of one tensor, all of them together.
+// The bits that a coder takes for all positions of one tensor together.
 struct CoderBits {
   std::string coder;  // the column
   double bits = 0;
@@ -30,7 +30,7 @@ class PositionTally {
   void Add(const PositionTally& other) { Add(other.positions_, other.bits_); }
 
   int64_t positions() const { return positions_; }
-  // 0 for a coder that never came.
+  // Returns the bits of a coder; 0 for one that never came.
   double Bits(const std::string& coder) const;
 
   // A row of a table: the positions, and each coder's bits a position. None without positions.

@@ -59,7 +59,7 @@ std::vector<uint32_t> InTensor(const std::vector<uint32_t>& positions, const Ten
   return local;
 }
 
-// Of every coder in table order, and the bound behind them.
+// Returns the bits of every coder in table order, and the bound behind them.
 std::vector<CoderBits> AllCosts(const std::vector<uint32_t>& positions, int64_t size) {
   std::vector<PositionCost> costs = PositionCosts(positions, size);
   const auto count = static_cast<int64_t>(positions.size());

@@ -17,11 +17,11 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // `what` begins.
+  // Says that `what` begins.
   void Begin(const std::string& what);
-  // So much of the work is done.
+  // Says that so much of the work is done.
   void Advance(double work);
-  // So much was done before this process began: it says nothing about the time left.
+  // Says that so much was done before this process began, which tells nothing about the time left.
   void Skip(double work);
 
  private:

@@ -1,4 +1,4 @@
-// What a benchmark found, as tables for people and JSON for programs.
+// The results of a benchmark, as tables for people and JSON for programs.
 #ifndef TERSE_BENCH_REPORT_H_
 #define TERSE_BENCH_REPORT_H_
 
@@ -8,7 +8,7 @@
 
 namespace terse {
 
-// What a figure should be; kNone when nothing is asked of it.
+// The target of a figure; kNone when nothing is asked of it.
 struct Target {
   enum Kind { kNone, kAtMost, kAtLeast };
   Kind kind = kNone;
@@ -23,8 +23,8 @@ struct Metric {
   std::string setting;  // what it was measured on: "p=0.01 n=25600000 avx2"
   double value = 0;
   Target target;
-  // Not empty: a cell of the table of that title, in the column `name` of the row `setting`, instead of a line of its
-  // own.
+  // The title of a table: the figure is its cell in the column `name` of the row `setting`. Empty: the figure has a
+  // line of its own.
   std::string table;
 
   bool met() const;
@@ -38,7 +38,7 @@ struct Report {
 
   // Whether all figures are what they should be.
   bool met() const;
-  // Markdown.
+  // Prints the tables as Markdown.
   void PrintTables(std::ostream* out) const;
   void PrintJson(std::ostream* out) const;
 };

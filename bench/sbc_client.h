@@ -20,16 +20,16 @@ class SbcClient {
 
   // The next delta arrives, as from a trainer.
   void Train() { stream_->Next(&delta_); }
-  // Residual + delta, select, binarise, encode.
+  // Makes the message: residual + delta, select, binarise, encode.
   void Compress();
   // The update was applied: subtracts it from the residual.
   void Settle();
-  // Several rounds, after which the residual is that of a running client.
+  // Runs several rounds, after which the residual is that of a running client.
   void WarmUp();
 
   const Codec& codec() const { return *codec_; }
   const std::vector<float>& delta() const { return delta_; }
-  // Of the last Compress, until Settle.
+  // Returns the message of the last Compress, until Settle.
   const std::string& message() const { return feedback_->pending_message(); }
 
  private:

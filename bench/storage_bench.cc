@@ -1,5 +1,5 @@
-// What durability costs: one round's transactions on the coordinator, one seal and one verdict on a client. The numbers
-// are the disk's: set TMPDIR to the one that matters.
+// Measures the cost of durability: one round's transactions on the coordinator, one seal and one verdict on a client.
+// The numbers are the disk's: set TMPDIR to the one that matters.
 #include <benchmark/benchmark.h>
 #include <stdlib.h>
 

@@ -9,7 +9,7 @@
 namespace terse {
 namespace {
 
-// What is varied.
+// The setting that is varied along a curve.
 struct Knob {
   const char* name;
   std::vector<double> values;

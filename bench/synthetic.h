@@ -17,7 +17,7 @@ Layout OneTensor(int64_t size);
 // The eight tensors of LeNet5-Caffe, 431,080 elements.
 Layout LeNet5Tensors();
 
-// Normal, standard deviation 1.
+// Returns normal draws of standard deviation 1.
 std::vector<float> Gaussian(int64_t size, uint64_t seed);
 
 // Updates without end for a client: Laplace, the usual picture of weight updates, of mean magnitude 1. Each is the same

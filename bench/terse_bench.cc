@@ -9,6 +9,7 @@
 #include "bench/paper/worker.h"
 #include "bench/partition_command.h"
 #include "bench/positions_command.h"
+#include "bench/robust/norms_command.h"
 #include "bench/robust/robust_command.h"
 #include "bench/updates_command.h"
 #endif
@@ -30,6 +31,7 @@ int main(int argc, char** argv) {
   terse::AddUpdatesCommand(&app, &command);
   terse::AddPaperCommand(&app, &command);
   terse::AddRobustCommand(&app, &command);
+  terse::AddNormsCommand(&app, &command);
   terse::AddWorkerCommand(&app, &command);
 #endif
   try {

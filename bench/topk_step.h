@@ -19,7 +19,7 @@ class TopkStep {
   virtual const std::string& Run(absl::Span<const float> delta) = 0;
 };
 
-// For a tensor of `size` elements, `count` of which are sent.
+// Makes the step for a tensor of `size` elements, `count` of which are sent.
 std::unique_ptr<TopkStep> MakeTopkStep(int64_t size, int64_t count);
 
 }  // namespace terse

@@ -60,7 +60,7 @@ absl::StatusOr<Layout> ParseLayout(const nlohmann::json& header) {
   return Layout::Create(entries);
 }
 
-// One update from the front of `bytes`.
+// Takes one update from the front of `bytes`.
 absl::Status ParseUpdate(const nlohmann::json& described, int64_t size, absl::string_view* bytes,
                          RecordedUpdate* update) {
   uint64_t count = 0;

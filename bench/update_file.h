@@ -32,10 +32,11 @@ struct UpdateFile {
   std::vector<RecordedUpdate> updates;
 };
 
-// Statuses of core/file_system.h.
+// Writes the file; fails with the statuses of core/file_system.h.
 absl::Status WriteUpdateFile(const std::string& path, const UpdateFile& file);
 
-// Also INVALID_ARGUMENT, naming the path, for anything that WriteUpdateFile does not write.
+// Reads the file; fails likewise, and with INVALID_ARGUMENT, naming the path, for anything that WriteUpdateFile does
+// not write.
 absl::StatusOr<UpdateFile> ReadUpdateFile(const std::string& path);
 
 }  // namespace terse

@@ -32,6 +32,10 @@ void ClientSession::Work::Drop() {
   snapshot.clear();
 }
 
+int64_t ClientSession::Work::StandingVersion() const {
+  return HasEpochs(*config) ? SnapshotBefore(*config, *version) : *version;
+}
+
 bool ClientSession::Work::CanMoveTo(int64_t of_version) const {
   if (!HasEpochs(*config)) return version.has_value() && of_version == *version + 1;
   if (StandsAlone(*config, of_version)) return true;
@@ -52,7 +56,8 @@ absl::Status ClientSession::Work::MoveTo(int64_t of_version, const std::string& 
   return absl::OkStatus();
 }
 
-ClientSession::ClientSession(Options options) : options_(std::move(options)) {}
+ClientSession::ClientSession(Options options)
+    : options_(std::move(options)), save_due_us_(options_.clock->MonotonicMicros() + kSaveModelMicros) {}
 
 absl::Status ClientSession::Run(CoordinatorLink* link) {
   const absl::Status ended = Converse(link);
@@ -70,6 +75,7 @@ absl::Status ClientSession::Converse(CoordinatorLink* link) {
     absl::StatusOr<FromServer> message = link->Receive();
     if (!message.ok()) return message.status();
     if (Next next = OnMessage(link, *message); next.has_value()) return *next;
+    TERSE_RETURN_IF_ERROR(SaveModelIfDue());
   }
 }
 
@@ -171,6 +177,7 @@ absl::Status ClientSession::Adopt(CoordinatorLink* link, const Welcome& welcome)
   TERSE_RETURN_IF_ERROR(LoadWork(&work));
   if (!work.version.has_value() && !welcome.start_hash.IsZero()) StartFromScratch(welcome.start_hash, &work);
   work_ = std::move(work);  // only whole: what could not be read must not count as empty
+  saved_version_ = absl::nullopt;
   if (options_.observer != nullptr) {
     options_.observer->OnJoined(work_->feedback->pending(), work_->feedback->Norm());
   }
@@ -261,6 +268,7 @@ absl::Status ClientSession::OnResync(CoordinatorLink* link, const Resync& resync
     return absl::UnavailableError(absl::StrCat("the checkpoint of version ", checkpoint->version, " is no snapshot"));
   }
   work_->Hold(checkpoint->version, std::move(checkpoint->weights));
+  save_due_us_ = 0;  // it cost a download
   return SendReady(link);
 }
 
@@ -289,13 +297,25 @@ absl::Status ClientSession::OnDelta(CoordinatorLink* link, const Delta& delta) {
 absl::Status ClientSession::Flush() {
   TERSE_RETURN_IF_ERROR(options_.state->Flush());
   if (!work_.has_value() || !work_->version.has_value()) return absl::OkStatus();
-  // The version that stands alone; moved, because it is large.
-  const bool epochs = HasEpochs(*work_->config);
-  std::vector<float>& kept = epochs ? work_->snapshot : work_->weights;
-  const int64_t version = epochs ? SnapshotBefore(*work_->config, *work_->version) : *work_->version;
-  CachedModel model = {work_->lineage, version, std::move(kept)};
+  return SaveModel();
+}
+
+absl::Status ClientSession::SaveModelIfDue() {
+  if (!work_.has_value() || !work_->version.has_value()) return absl::OkStatus();
+  if (saved_version_ == work_->StandingVersion() || options_.clock->MonotonicMicros() < save_due_us_) {
+    return absl::OkStatus();
+  }
+  return StoredStatus(SaveModel());
+}
+
+absl::Status ClientSession::SaveModel() {
+  // Moved, because it is large.
+  std::vector<float>& kept = HasEpochs(*work_->config) ? work_->snapshot : work_->weights;
+  CachedModel model = {work_->lineage, work_->StandingVersion(), std::move(kept)};
   const absl::Status saved = options_.state->SaveModel(model);
   kept = std::move(model.weights);
+  if (saved.ok()) saved_version_ = model.version;
+  save_due_us_ = options_.clock->MonotonicMicros() + kSaveModelMicros;
   return saved;
 }
 

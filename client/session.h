@@ -55,8 +55,11 @@ class ClientSession {
   // directory and the run do not fit, the trainer's own error.
   absl::Status Run(CoordinatorLink* link);
 
-  // Saves what helps the next start (the model, and the state that relaxed durability kept in memory).
+  // Saves what helps the next start (the model, and the state that relaxed durability kept in memory). The model is
+  // stored meanwhile too, once it was downloaded and at most once in kSaveModelMicros, so that a process that dies need
+  // not download it again.
   absl::Status Flush();
+  static constexpr int64_t kSaveModelMicros = 60'000'000;
 
   // Whether it was welcomed on the newest connection, and could take part.
   bool joined() const { return joined_; }
@@ -85,6 +88,8 @@ class ClientSession {
     void Hold(int64_t of_version, std::vector<float> held);
     // Holds nothing any more.
     void Drop();
+    // The newest version that stands alone, of those held. One is held.
+    int64_t StandingVersion() const;
     // Whether the message of `of_version` can be applied.
     bool CanMoveTo(int64_t of_version) const;
     // Brings the weights to the version of the message.
@@ -111,6 +116,9 @@ class ClientSession {
   // Version 0 as this machine makes it, when that is the coordinator's.
   void StartFromScratch(Id128 start_hash, Work* work) const;
   absl::Status LoadState(Work* work) const;
+  // Stores the version that stands alone; SaveModelIfDue unless it is stored or that was a short time ago.
+  absl::Status SaveModel();
+  absl::Status SaveModelIfDue();
   absl::Status SendReady(CoordinatorLink* link);
   Next OnMessage(CoordinatorLink* link, const FromServer& message);
   absl::Status OnResync(CoordinatorLink* link, const Resync& resync);
@@ -140,6 +148,9 @@ class ClientSession {
   bool said_device_ = false;
   absl::optional<int> said_norm_code_;
   absl::optional<Work> work_;
+  // The version that this object stored; nullopt for none yet. When the next one is due, by the monotonic clock.
+  absl::optional<int64_t> saved_version_;
+  int64_t save_due_us_ = 0;
 };
 
 }  // namespace terse

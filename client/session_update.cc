@@ -46,11 +46,11 @@ absl::Status ClientSession::TrainAndSeal(CoordinatorLink* link, const Assignment
     return absl::UnavailableError(
         absl::StrCat("the assignment names coding ", assignment.choice, ", which the run has not"));
   }
-  const int64_t start = options_.clock->NowMicros();
+  const int64_t start = options_.clock->MonotonicMicros();
   int64_t reported = start;
   int64_t steps = 0;
   const auto keep_going = [&] {
-    const int64_t now = options_.clock->NowMicros();
+    const int64_t now = options_.clock->MonotonicMicros();
     if (now - reported >= kProgressEveryMicros) {
       reported = now;
       // A lost connection does not stop the training: its update is sealed and pushed on the next one.
@@ -61,7 +61,7 @@ absl::Status ClientSession::TrainAndSeal(CoordinatorLink* link, const Assignment
   };
   TERSE_ASSIGN_OR_RETURN(const TrainResult result, DoTask(assignment, keep_going));
   TERSE_FAILPOINT("client.train.done");
-  const int64_t train_us = options_.clock->NowMicros() - start;
+  const int64_t train_us = options_.clock->MonotonicMicros() - start;
   Log(LogLevel::kDebug, assignment.round,
       absl::StrFormat("trained %d steps from version %d in %.3f s, loss %.4g", assignment.local_steps,
                       assignment.base_version, static_cast<double>(train_us) * 1e-6, result.mean_loss));
@@ -150,6 +150,10 @@ void ClientSession::TellSettled(Outcome outcome) const {
 absl::Status ClientSession::OnVerdict(const Verdict& verdict) {
   TERSE_FAILPOINT("client.verdict.received");
   ClientState* state = options_.state;
+  const absl::optional<SealedUpdate>& sealed = state->state().sealed;
+  // A RESET that names no update answers a check-in that named none. Any other verdict is about an update that was
+  // settled before: what was sealed since then must not suffer for it.
+  if (verdict.update_id != (sealed.has_value() ? sealed->update_id : Id128{})) return absl::OkStatus();
   if (verdict.outcome == Outcome::kReset) {
     const double lost = work_->feedback->Reset();
     Log(LogLevel::kWarn, 0,
@@ -160,18 +164,18 @@ absl::Status ClientSession::OnVerdict(const Verdict& verdict) {
     TellSettled(Outcome::kReset);
     return absl::OkStatus();
   }
-  if (!state->state().sealed.has_value() || state->state().sealed->update_id != verdict.update_id) {
-    return absl::OkStatus();  // about an update that was settled before
-  }
-  if (verdict.outcome == Outcome::kPending) return absl::OkStatus();  // SendReady pushes it again
+  // SendReady pushes what is pending again.
+  if (!sealed.has_value() || verdict.outcome == Outcome::kPending) return absl::OkStatus();
   const bool applied = verdict.outcome == Outcome::kApplied;
-  const int64_t round = state->state().sealed->round;
+  const int64_t round = sealed->round;
   if (applied) {
     Log(LogLevel::kDebug, round, "the update was applied");
   } else {
     Log(LogLevel::kWarn, round,
-        absl::StrCat("the update of round ", round, " came too late and ",
-                     work_->feedback->folds_forward() ? "folds into the next one" : "is dropped"));
+        absl::StrCat(
+            "the update of round ", round,
+            verdict.reason.empty() ? " came too late" : absl::StrCat(" was not applied (", verdict.reason, ")"),
+            " and ", work_->feedback->folds_forward() ? "folds into the next one" : "is dropped"));
   }
   TERSE_RETURN_IF_ERROR(StoredStatus(state->Settle(applied)));
   if (applied && work_->history.has_value()) {

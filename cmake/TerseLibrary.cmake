@@ -5,29 +5,30 @@
 # headers only the sources include and that leave nothing to link, so that whoever uses an installed library need not
 # have them.
 #
-#   mains > rpc > engine > {compression, storage, learning} > core      security > proto > core and web > security, for rpc
-#                                                             and mains only
+#   mains > rpc > engine > {compression, storage, learning} > core      security > {proto, net} > core and web > security,
+#                                                             for rpc and mains only
 #
 # Compression, storage, security and learning never see each other; neither do the client and the coordinator.
 
 set(TERSE_ALLOWED_core "core")
 set(TERSE_ALLOWED_compression "core;compression")
 set(TERSE_ALLOWED_storage "core;storage")
-set(TERSE_ALLOWED_security "core;proto;security")
-set(TERSE_ALLOWED_web "core;security;web")
+set(TERSE_ALLOWED_net "core;net")
+set(TERSE_ALLOWED_security "core;net;proto;security")
+set(TERSE_ALLOWED_web "core;net;security;web")
 set(TERSE_ALLOWED_learning "core;learning")
 set(TERSE_ALLOWED_proto "core;proto")
 set(TERSE_ALLOWED_coordinator_engine "core;compression;storage;coordinator_engine")
 set(TERSE_ALLOWED_client_engine "core;compression;storage;client_engine")
-# A seam of the trainers alone.
-set(TERSE_ALLOWED_client_sandbox "core;client_sandbox")
-set(TERSE_ALLOWED_coordinator_rpc "core;compression;storage;security;proto;coordinator_engine;web;coordinator_rpc")
+# Work on core types in a process of its own, for the client and the coordinator.
+set(TERSE_ALLOWED_sandbox "core;sandbox")
+set(TERSE_ALLOWED_coordinator_rpc "core;compression;storage;net;security;proto;coordinator_engine;sandbox;web;coordinator_rpc")
 # Where the coordinator's seams and LibTorch meet.
 set(TERSE_ALLOWED_coordinator_learning "core;compression;storage;security;proto;learning;coordinator_engine;coordinator_rpc;coordinator_learning")
-set(TERSE_ALLOWED_client_rpc "core;compression;storage;security;proto;client_engine;client_sandbox;web;client_rpc")
+set(TERSE_ALLOWED_client_rpc "core;compression;storage;net;security;proto;client_engine;sandbox;web;client_rpc")
 # The restore of a backup works on files, without a coordinator.
 set(TERSE_ALLOWED_admin "core;proto;storage;security;admin")
-set(TERSE_ALLOWED_testing "core;compression;storage;security;learning;proto;coordinator_engine;coordinator_rpc;client_engine;client_rpc;testing")
+set(TERSE_ALLOWED_testing "core;compression;storage;security;learning;sandbox;proto;coordinator_engine;coordinator_rpc;client_engine;client_rpc;testing")
 
 function(terse_library NAME)
   cmake_parse_arguments(ARG "" "LAYER" "HDRS;SRCS;DEPS;LINK;INTERNAL" ${ARGN})

@@ -31,7 +31,7 @@
 
 namespace terse {
 
-// L_T.
+// The paper's L_T, for convolutions and for all other tensors.
 constexpr int64_t kAdaCompConvolutionBin = 50;
 constexpr int64_t kAdaCompBin = 500;
 

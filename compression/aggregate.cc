@@ -13,10 +13,10 @@
 namespace terse {
 namespace {
 
-// Elements a block: their sums stay in the second-level cache, and a message has enough of them to make a visit worth
-// it.
+// The number of elements of a block: their sums stay in the second-level cache, and a message has enough of them to
+// make a visit worth it.
 constexpr int64_t kBlock = int64_t{1} << 15;
-// Below this, starting a thread takes longer than it saves.
+// Below so many bytes of messages, starting a thread takes longer than it saves.
 constexpr size_t kThreadBytes = size_t{1} << 18;
 
 // Moves the cursor to the first element at or behind `position`.

@@ -1,6 +1,6 @@
-// Adding many updates up: SBC Algorithm 1, lines 18 and 19. Block by block of the model, so that the part of the sum
-// that is worked on stays in the cache, and over threads, each with its own blocks. An element is always summed in the
-// order of the messages, so the result is the same bit for bit with any number of threads and any block size.
+// Adds many updates up: SBC Algorithm 1, lines 18 and 19. This goes block by block of the model, so that the part of
+// the sum that is worked on stays in the cache, and over threads, each with its own blocks. An element is always summed
+// in the order of the messages, so the result is the same bit for bit with any number of threads and any block size.
 #ifndef TERSE_COMPRESSION_AGGREGATE_H_
 #define TERSE_COMPRESSION_AGGREGATE_H_
 
@@ -16,9 +16,9 @@
 
 namespace terse {
 
-// Where to enter a message: cursors at even distances of the model. Made while a message is validated, so it costs
-// nothing on the wire; a directory inside the message would cost 0.35% at p = 0.01. Immutable; safe to share. The
-// message must outlive it.
+// The places at which to enter a message: cursors at even distances of the model. They are made while a message is
+// validated, so it costs nothing on the wire; a directory inside the message would cost 0.35% at p = 0.01. Immutable;
+// safe to share. The message must outlive it.
 class UpdateIndex {
  public:
   // Validates the message (errors as Codec::Validate) and remembers a place at every multiple of `spacing` elements.
@@ -46,11 +46,12 @@ std::vector<float> AveragingWeights(absl::Span<const int64_t> samples, int64_t t
 absl::Status AverageUpdates(const Codec& codec, absl::Span<const absl::string_view> messages,
                             absl::Span<const float> weights, int threads, absl::Span<float> average);
 
-// The same for messages that are indexed already, one index each.
+// Does the same for messages that are indexed already, one index each.
 absl::Status AverageIndexed(const Codec& codec, absl::Span<const UpdateIndex> indexes, absl::Span<const float> weights,
                             int threads, absl::Span<float> average);
 
-// How many threads are worth starting for these messages: 1 for small ones, otherwise as many as the machine has cores.
+// Returns how many threads are worth starting for these messages: 1 for small ones, otherwise as many as the machine
+// has cores.
 int AggregationThreads(absl::Span<const absl::string_view> messages);
 
 }  // namespace terse

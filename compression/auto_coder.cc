@@ -12,7 +12,7 @@ namespace {
 constexpr char kName[] = "auto";
 constexpr int kOtherBits = 2;
 
-// Those behind a selector of 1 + kOtherBits bits.
+// The coders behind a selector of 1 + kOtherBits bits.
 constexpr const PositionCoder& (*kOthers[])() = {GolombCoder, GapClassCoder, EliasGammaCoder, EliasDeltaCoder};
 constexpr int kRice = -1;
 

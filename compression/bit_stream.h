@@ -42,7 +42,7 @@ inline void StoreLittle32(uint32_t word, char* bytes) {
   std::memcpy(bytes, &word, sizeof(word));
 }
 
-// Eight bytes.
+// Reads eight bytes, least significant first.
 inline uint64_t LoadLittle64(const char* bytes) {
   uint64_t word;
   std::memcpy(&word, bytes, sizeof(word));

@@ -53,9 +53,10 @@ class BufferTailCodec : public Codec {
   class Cursor;
 
   int64_t TailBytes() const { return 4 * (layout_.size() - layout_.parameters()); }
-  // How many bytes of the message are the codec's own. INVALID_ARGUMENT when the buffers are not behind them.
+  // Returns how many bytes of the message are the codec's own. INVALID_ARGUMENT when the buffers are not behind them.
   absl::StatusOr<size_t> ParameterBytes(absl::string_view message) const;
-  // What `options` says of the parameters. INVALID_ARGUMENT when it, or the update, does not fit the layout.
+  // Returns the part of `options` that concerns the parameters. INVALID_ARGUMENT when it, or the update, does not fit
+  // the layout.
   absl::StatusOr<EncodeOptions> ForParameters(size_t update, const EncodeOptions& options) const;
   // INVALID_ARGUMENT for the first element of a buffer that is NaN or infinite.
   absl::Status CheckBuffers(absl::Span<const float> update) const;

@@ -14,7 +14,7 @@ namespace {
 constexpr char kFormat = 0x1a;
 constexpr size_t kHeader = 2;
 
-// Of the choice that encoded last: what others would keep is not held for them.
+// The scratch of the choice that encoded last; the scratch of the other choices is not kept.
 struct ChoiceScratch : EncodeScratch {
   int64_t choice = -1;
   std::unique_ptr<EncodeScratch> of_choice;

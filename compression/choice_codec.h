@@ -23,8 +23,8 @@ namespace terse {
 // have, and `stochastic` and `uses_latest` when one has them.
 class ChoiceCodec : public Codec {
  public:
-  // One codec of codec_table an entry of `choices`; the plain codec, without the two bytes, for a single entry.
-  // INVALID_ARGUMENT for more than kMostCodecChoices of them or none, or from MakeCodec.
+  // Makes one codec of codec_table for each entry of `choices`; the plain codec, without the two bytes, for a single
+  // entry. INVALID_ARGUMENT for more than kMostCodecChoices of them or none, or from MakeCodec.
   static absl::StatusOr<std::unique_ptr<const Codec>> Create(absl::Span<const CodecSpec> choices, const Layout& layout);
 
   absl::string_view name() const override { return choices_[0]->name(); }
@@ -38,7 +38,7 @@ class ChoiceCodec : public Codec {
   absl::StatusOr<int64_t> CostBits(absl::Span<const float> update, const EncodeOptions& options) const override;
   absl::StatusOr<std::unique_ptr<UpdateCursor>> Open(absl::string_view message) const override;
   absl::StatusOr<absl::optional<std::vector<uint32_t>>> SentPositions(absl::string_view message) const override;
-  // One history for all choices: null, so that nothing can be packed, when they group tensors in different ways.
+  // All choices share one history; null, so that nothing can be packed, when they group tensors in different ways.
   const Layout* PackedLayout() const override;
   absl::StatusOr<std::string> Pack(absl::string_view message, const UpdateHistory& history) const override;
   absl::StatusOr<std::string> Unpack(absl::string_view packed, const UpdateHistory& history) const override;

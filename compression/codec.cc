@@ -1,6 +1,7 @@
 #include "compression/codec.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
@@ -61,6 +62,27 @@ void AddRunNear(const DecodedRun& run, float scale, int64_t base, float* accumul
 
 absl::Status Codec::Validate(absl::string_view message) const {
   return ForEachRun(*this, message, [](const DecodedRun&) {});
+}
+
+absl::StatusOr<UpdateSize> Codec::Measure(absl::string_view message) const {
+  UpdateSize size;
+  double squares = 0;
+  const int64_t parameters = layout().parameters();
+  TERSE_RETURN_IF_ERROR(ForEachRun(*this, message, [&](const DecodedRun& run) {
+    // Buffers lie behind all parameters.
+    const int64_t inside = run.positions == nullptr
+                               ? std::clamp(parameters - run.begin, int64_t{0}, run.count)
+                               : std::lower_bound(run.positions, run.positions + run.count, parameters) - run.positions;
+    const int64_t values = run.common ? 1 : run.count;
+    const int64_t squared = run.common ? std::min(inside, values) : inside;
+    double sum = 0;
+    for (int64_t i = 0; i < squared; ++i)
+      sum += static_cast<double>(run.values[i]) * static_cast<double>(run.values[i]);
+    squares += run.common ? sum * static_cast<double>(inside) : sum;
+    for (int64_t i = 0; i < values; ++i) size.largest = std::max(size.largest, std::abs(run.values[i]));
+  }));
+  size.norm = std::sqrt(squares);
+  return size;
 }
 
 absl::Status Codec::AddDecoded(absl::string_view message, float sign, absl::Span<float> accumulator) const {

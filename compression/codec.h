@@ -85,6 +85,12 @@ class UpdateCursor {
 // Decoded elements at a time: they stay in the first-level cache until they are applied.
 constexpr int64_t kDecodedRun = 512;
 
+// How large a decoded update is.
+struct UpdateSize {
+  double norm = 0;    // L2 norm of its parameters, summed in double in the order of positions; finite
+  float largest = 0;  // magnitude, of all its elements, buffers too
+};
+
 // Immutable after construction and safe to share between threads. Deterministic: the same input and key give the same
 // bytes on every machine. A decoder takes every size from its own layout, never from the message.
 class Codec {
@@ -123,6 +129,9 @@ class Codec {
   // the reason for bytes that Encode could not have made (truncated, trailing bytes, position out of range, NaN or
   // infinity).
   absl::Status Validate(absl::string_view message) const;
+
+  // Validate, and how large the update is, in the same reading.
+  absl::StatusOr<UpdateSize> Measure(absl::string_view message) const;
 
   // accumulator[i] += sign * decoded[i], once per element that the message names. `sign` is +1 or -1. On error the
   // accumulator may be partly changed, so callers validate first.

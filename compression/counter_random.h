@@ -24,7 +24,7 @@ class CounterRandom {
   // Fills `words` with the draws first, first + 1, ... of the stream; 0 <= first.
   void Fill(int64_t first, absl::Span<uint32_t> words) const;
 
-  // Draw `index` alone.
+  // Returns draw `index` alone.
   uint32_t At(int64_t index) const;
 
  private:

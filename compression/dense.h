@@ -22,11 +22,11 @@ namespace terse {
 // Appends the values, 4 bytes each, least significant byte first.
 void AppendFloats(absl::Span<const float> values, std::string* bytes);
 
-// OK when `bytes` holds layout.size() such values, all finite. INVALID_ARGUMENT otherwise, naming tensor and index of
-// the first that is not.
+// Returns OK when `bytes` holds layout.size() such values, all finite. INVALID_ARGUMENT otherwise, naming tensor and
+// index of the first that is not.
 absl::Status CheckFloats(const Layout& layout, absl::string_view bytes);
 
-// Value i of checked bytes.
+// Returns value i of checked bytes.
 inline float FloatAt(absl::string_view bytes, int64_t i) { return FloatFromBits(LoadLittle32(bytes.data() + 4 * i)); }
 
 // The tensor and the index in it of flat element i, for errors: "tensor 'fc1.bias', index 3".

@@ -1,7 +1,7 @@
 // Deep Gradient Compression: Lin, Han, Mao, Wang, Dally, "Deep Gradient Compression: Reducing the Communication
-// Bandwidth for Distributed Training" (ICLR 2018). Of each tensor the largest magnitudes are sent with their values.
-// What makes it work at a density of 0.001 are its memory and its schedule, momentum_correction.h; this file is only
-// the message.
+// Bandwidth for Distributed Training" (ICLR 2018). Each tensor sends its largest magnitudes with their values. This
+// file is only the message; the memory and the schedule that make the method work at a density of 0.001 are in
+// momentum_correction.h.
 //
 // Readings, where the paper leaves a choice:
 // - A density a tensor: EncodeOptions::rates (the warm-up), or spec.density without. It may change from message to

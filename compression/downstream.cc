@@ -160,13 +160,28 @@ absl::StatusOr<Forwarded> ParseForwarded(absl::string_view message) {
   return forwarded;
 }
 
-int64_t MaxDownstreamBytes(const DownstreamCodecs& codecs, int64_t updates) {
+int64_t MaxBytesOf(DownstreamMode mode, const DownstreamCodecs& codecs, int64_t updates) {
   const Codec& codec = codecs.updates;
-  const int64_t dense = 1 + 4 * codec.layout().size();
   const int64_t update = kMaxVarintBytes + VarintBytes(codec.MaxMessageBytes()) + codec.MaxMessageBytes();
   const int64_t forward = 1 + VarintBytes(updates) + kMaxVarintBytes + updates * update;
-  const int64_t coded = codecs.coded == nullptr ? 0 : 1 + codecs.coded->MaxMessageBytes();
-  return std::max({dense, forward, coded});
+  const int64_t dense = 1 + 4 * codec.layout().size();
+  switch (mode) {
+    case DownstreamMode::kForward:
+      return forward;
+    case DownstreamMode::kDense:
+      return dense;
+    case DownstreamMode::kAuto:
+      return std::min(forward, dense);
+    case DownstreamMode::kCoded:
+      break;
+  }
+  return codecs.coded == nullptr ? 0 : 1 + codecs.coded->MaxMessageBytes();
+}
+
+int64_t MaxDownstreamBytes(const DownstreamCodecs& codecs, int64_t updates) {
+  return std::max({MaxBytesOf(DownstreamMode::kForward, codecs, updates),
+                   MaxBytesOf(DownstreamMode::kDense, codecs, updates),
+                   MaxBytesOf(DownstreamMode::kCoded, codecs, updates)});
 }
 
 absl::Status ApplyDownstream(const DownstreamCodecs& codecs, absl::string_view message, std::vector<float>* scratch,

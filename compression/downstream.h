@@ -50,7 +50,9 @@ struct Forwarded {
 };
 absl::StatusOr<Forwarded> ParseForwarded(absl::string_view message);
 
-// The most bytes that a downstream message of `updates` updates can have, in any mode: what a receiver allows.
+// The most bytes that a downstream message of `updates` updates can have in one mode; 0 for kCoded without a codec.
+int64_t MaxBytesOf(DownstreamMode mode, const DownstreamCodecs& codecs, int64_t updates);
+// The same in any mode: what a receiver allows.
 int64_t MaxDownstreamBytes(const DownstreamCodecs& codecs, int64_t updates);
 
 // weights[i] += step[i]. INVALID_ARGUMENT for malformed bytes, with `weights` unchanged. `scratch` is resized to the

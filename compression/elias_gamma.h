@@ -9,7 +9,7 @@
 
 namespace terse {
 
-// Of value >= 1.
+// Returns floor(log2(value)); value >= 1.
 constexpr int FloorLog2(uint32_t value) { return 31 - __builtin_clz(value); }
 
 struct EliasGamma {

@@ -42,7 +42,8 @@ void PutWord(const CodeWord& word, BitWriter* writer) {
   writer->Put(word.bits >> 32, word.length - 32);
 }
 
-// What a stream that continues with 8 given bits begins with; length 0 where the word is longer.
+// The code word that a stream begins with whose next kPeekBits bits are given; length 0 where the word is longer than
+// these bits.
 constexpr int kPeekBits = 8;
 struct ShortWord {
   uint8_t value;
@@ -75,7 +76,7 @@ class Costs {
     distance_ = 1;
   }
 
-  // After the last symbol.
+  // The lengths in bits of the two codes; valid after the last symbol.
   int64_t sparse() const { return sparse_ + (distance_ == 1 ? 0 : EliasOmegaBits(distance_)); }
   int64_t dense() const { return dense_; }
   bool IsDense() const { return dense() < sparse(); }

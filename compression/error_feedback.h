@@ -1,6 +1,6 @@
 // Residual accumulation, SBC equation (2): R_t = R_{t-1} + delta_t - decode(message_t), with the verdict in between.
-// What a message does not carry is kept and joins the next delta, so nothing is lost. With a decay beta < 1 the
-// residual enters as beta * R_{t-1}: stale work fades, and conservation holds no longer.
+// The part of an update that its message does not carry is kept and joins the next delta, so nothing is lost. With a
+// decay beta < 1 the residual enters as beta * R_{t-1}: stale work fades, and conservation holds no longer.
 //
 // It makes biased codecs converge, and wraps any codec: it subtracts what was decoded, value by value. Accumulation
 // (accumulation.h) instead forgets all of an entry that was sampled; see there why that differs.

@@ -1,6 +1,6 @@
-// What a client remembers between rounds of what it has trained and not yet brought into the model. Every feedback
-// turns the new delta and its state into the update that is encoded, and takes out of the state what an applied message
-// carried. The table is feedback_table.h; one feedback, one file pair.
+// A feedback is the memory of a client between rounds: it holds the training that has not come into the model yet.
+// Every feedback turns the new delta and its state into the update that is encoded, and takes out of the state what an
+// applied message carried. The table is feedback_table.h; one feedback, one file pair.
 #ifndef TERSE_COMPRESSION_FEEDBACK_H_
 #define TERSE_COMPRESSION_FEEDBACK_H_
 
@@ -67,8 +67,8 @@ class Feedback {
   const std::string& pending_message() const { return pending_; }
   // L2 norm of the first vector of dense().
   double Norm() const;
-  // What Norm() will be once the pending update is settled as applied. *scratch has unspecified elements afterwards;
-  // spans of dense() end. FAILED_PRECONDITION when nothing is pending; an error as Settle's.
+  // Returns the value that Norm() will have once the pending update is settled as applied. *scratch has unspecified
+  // elements afterwards; spans of dense() end. FAILED_PRECONDITION when nothing is pending; an error as Settle's.
   absl::StatusOr<double> NormOnceApplied(std::vector<float>* scratch);
 
  protected:

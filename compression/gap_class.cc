@@ -39,7 +39,7 @@ struct GapClass {
 using Counts = std::array<uint32_t, kClasses>;
 using Levels = std::array<uint8_t, kClasses>;
 
-// 2, 3, 4, 6, 8, 12, ..., 256 for levels 1 to 15, and 0 for level 0.
+// Returns 2, 3, 4, 6, 8, 12, ..., 256 for levels 1 to 15, and 0 for level 0.
 uint32_t Weight(int level) {
   if (level == 0) return 0;
   return (2 + ((level - 1) & 1)) << ((level - 1) / 2);
@@ -127,7 +127,7 @@ uint32_t EncodeClasses(absl::Span<const uint32_t> positions, const Table& table,
   return state;
 }
 
-// What the reader looks up under the low bits of its state.
+// The entry that the reader looks up under the low bits of its state.
 struct Slot {
   uint16_t frequency;
   uint16_t offset;  // in the class's interval

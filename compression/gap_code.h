@@ -1,5 +1,5 @@
-// What the coders of gaps share. A gap is coded as its zeros: the number of elements that are skipped between the
-// position before (or the tensor's beginning) and the position.
+// The common part of the coders of gaps. A gap is coded as its zeros: the number of elements that are skipped between
+// the position before (or the tensor's beginning) and the position.
 #ifndef TERSE_COMPRESSION_GAP_CODE_H_
 #define TERSE_COMPRESSION_GAP_CODE_H_
 
@@ -32,7 +32,7 @@ void ForEachGap(absl::Span<const uint32_t> positions, Visit visit) {
 // lowest one of the prices 1, 1/2, 1/4, ... is taken.
 int64_t MaxGapBits(int64_t count, int64_t size, int (*cost)(int log2_gap));
 
-// INVALID_ARGUMENT for the positions of one tensor, in the one wording of all coders.
+// Returns INVALID_ARGUMENT for the positions of one tensor, in the one wording of all coders.
 absl::Status RefusePositions(absl::string_view coder, absl::string_view reason);
 absl::Status PositionsEndEarly(absl::string_view coder);
 absl::Status PositionPastTheEnd(absl::string_view coder);

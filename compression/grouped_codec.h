@@ -23,8 +23,8 @@ class GroupedCodec : public Codec {
  public:
   using Factory = absl::StatusOr<std::unique_ptr<const Codec>> (*)(const CodecSpec& spec, const Layout& layout);
 
-  // What `create` makes, on the groups of spec.grouping; the plain codec where there is nothing to group.
-  // INVALID_ARGUMENT for an unknown grouping, or from `create`.
+  // Returns the codec that `create` makes for the groups of spec.grouping, or the plain codec where there is nothing to
+  // group. INVALID_ARGUMENT for an unknown grouping, or from `create`.
   static absl::StatusOr<std::unique_ptr<const Codec>> Create(const CodecSpec& spec, const Layout& layout,
                                                              Factory create);
 
@@ -38,7 +38,7 @@ class GroupedCodec : public Codec {
                                            const EncodeOptions& options) const override;
   absl::StatusOr<int64_t> CostBits(absl::Span<const float> update, const EncodeOptions& options) const override;
   absl::StatusOr<std::unique_ptr<UpdateCursor>> Open(absl::string_view message) const override;
-  // Messages are the inner codec's: so are histories, of its groups.
+  // Messages are the inner codec's, and so are the histories, which are those of its groups.
   const Layout* PackedLayout() const override { return inner_->PackedLayout(); }
   absl::StatusOr<std::string> Pack(absl::string_view message, const UpdateHistory& history) const override {
     return inner_->Pack(message, history);
@@ -66,7 +66,7 @@ class GroupedCodec : public Codec {
   // The rates of the groups: that of the merged one is the mean of its members', weighted by their sizes.
   // INVALID_ARGUMENT when there is not one for each tensor of the model.
   absl::StatusOr<std::vector<double>> GroupRates(absl::Span<const double> rates) const;
-  // `call(codec, update, options)` with the inner codec and what belongs to its groups.
+  // Calls `call(codec, update, options)` with the inner codec and the update and options of its groups.
   template <typename Result, typename Call>
   Result WithGroups(absl::Span<const float> update, const EncodeOptions& options, Call call) const;
   // The inner codec's error, with the tensor and index of the whole model where a number is not finite.

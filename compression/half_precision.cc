@@ -11,7 +11,7 @@ constexpr uint32_t kFp16Infinity = 0x7c00;
 constexpr uint32_t kBf16Infinity = 0x7f80;
 constexpr uint32_t kSignBit = 0x8000;
 
-// bits / 2^count, to nearest, ties to even. 1 <= count <= 31, bits < 2^31.
+// Returns bits / 2^count, rounded to nearest, ties to even. 1 <= count <= 31, bits < 2^31.
 uint32_t ShiftRounded(uint32_t bits, int count) {
   return (bits + (uint32_t{1} << (count - 1)) - 1 + (bits >> count & 1)) >> count;
 }

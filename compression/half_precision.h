@@ -29,7 +29,7 @@ uint16_t ToFp16(float value);
 // The float32 that equals these bits, exactly; they are those of a finite number.
 float FromFp16(uint16_t bits);
 
-// The same for bfloat16.
+// The same two functions for bfloat16.
 uint16_t ToBf16(float value);
 float FromBf16(uint16_t bits);
 

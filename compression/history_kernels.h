@@ -10,7 +10,7 @@ constexpr int kHistoryAges = 3;
 constexpr int kHistoryBins = 1 + 2 * kHistoryAges;
 constexpr int kHistoryLevels = 16;
 
-// What a cell's mass depends on, and what becomes of it.
+// The tables that give an element's mass from its cell: the limits of the classes of age, and the mass of each cell.
 struct HistoryTables {
   // Ages in blocks, below 128: an element is in the first class whose limit is above its age, or in none (bin 0).
   uint8_t age_limits[kHistoryAges];
@@ -35,7 +35,7 @@ constexpr int kLevelSumShift = 2;
 constexpr int64_t kHistoryAhead = 4096;
 
 struct HistoryKernels {
-  // masses[i] of the elements 0..count-1.
+  // Writes masses[i] of the elements 0..count-1.
   void (*masses)(const HistoryTables& tables, const HistoryRow& row, int64_t count, uint8_t* masses);
 };
 

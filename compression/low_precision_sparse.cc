@@ -12,7 +12,7 @@
 namespace terse {
 namespace {
 
-// Draws at a time.
+// The number of draws that are made at a time.
 constexpr size_t kDraws = 1024;
 
 }  // namespace

@@ -28,7 +28,8 @@ CodecTraits McgqTraits() {
   return traits;
 }
 
-// What a tensor of finite values becomes, with the scale before its rounding; nothing for a tensor of zeros.
+// Returns the levels of a tensor of finite values and sets *scale to the scale before its rounding; a tensor of zeros
+// has no levels and the scale 0.
 SparseLevels Quantize(const TensorInput& input, double samples, double* scale) {
   *scale = 0;
   const auto zero = [](float value) { return value == 0; };
@@ -46,7 +47,7 @@ absl::Status CheckRate(const TensorInput& input, absl::string_view tensor) {
                                                  "; samples per element are above 0 and at most ", kMostSamples));
 }
 
-// spec.code = "positions".
+// The codec of spec.code = "positions".
 class SparseMcgqCodec : public SparseCodec {
  public:
   SparseMcgqCodec(const Layout& layout, SparseFormat format, double samples)
@@ -70,7 +71,7 @@ class SparseMcgqCodec : public SparseCodec {
   const double samples_;
 };
 
-// spec.code = "simple".
+// The codec of spec.code = "simple".
 class RleMcgqCodec : public TensorCodec {
  public:
   RleMcgqCodec(const Layout& layout, double samples) : TensorCodec(layout, kFormatNumber), samples_(samples) {

@@ -14,7 +14,7 @@ constexpr int kHeaderBits = 32;
 
 int BitLength(uint32_t value) { return value == 0 ? 0 : 32 - __builtin_clz(value); }
 
-// B_g and B_RLE.
+// The widths B_g and B_RLE.
 int LevelWidth(uint32_t largest_level) { return 1 + BitLength(largest_level); }
 int RunBits(uint32_t longest_run) { return BitLength(longest_run); }
 

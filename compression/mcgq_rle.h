@@ -25,7 +25,7 @@ struct SparseLevels {
   std::vector<uint32_t> levels;     // one a position: SignedLevel of signed_level.h
 };
 
-// Exactly the bits that PutRle writes, both headers included. 1 <= size < 2^31, above all positions.
+// Returns exactly the number of bits that PutRle writes, both headers included. 1 <= size < 2^31, above all positions.
 int64_t RleBits(const SparseLevels& tensor, int64_t size);
 
 void PutRle(const SparseLevels& tensor, int64_t size, BitWriter* writer);
@@ -41,7 +41,7 @@ class RleReader {
   // a row, and, seen after the last token, headers that a shorter one would have served.
   absl::Status Next(absl::Span<uint32_t> positions, absl::Span<uint32_t> levels, int64_t* count);
 
-  // Behind the last token, once Next set a count of 0.
+  // The stream behind the last token, once Next has set a count of 0.
   const BitReader& stream() const { return stream_; }
 
  private:

@@ -2,7 +2,8 @@
 // plain signSGD are defined. An update that was not applied still folds into the next one: its work was never in the
 // model.
 //
-// Or, for gradients, whose weights are out of date by the next one: what was not applied is dropped too.
+// Discard is for gradients, whose weights are out of date by the next one: it drops the updates that were not applied,
+// too.
 #ifndef TERSE_COMPRESSION_NO_FEEDBACK_H_
 #define TERSE_COMPRESSION_NO_FEEDBACK_H_
 

@@ -17,7 +17,7 @@ double MagnitudeIf(float value) {
   return static_cast<double>(FloatFromBits(MagnitudeBits(bits) & (kNegative ? negative : ~negative)));
 }
 
-// 0 for no elements.
+// Returns the mean, and 0 for no elements.
 float Mean(double sum, int64_t count) { return count == 0 ? 0 : NearestFloat(sum / static_cast<double>(count)); }
 
 }  // namespace

@@ -41,7 +41,7 @@ class PositionCoder {
   // The row of the position coder table.
   virtual absl::string_view name() const = 0;
 
-  // Exactly the number of bits that Put writes, without writing them.
+  // Returns exactly the number of bits that Put writes, without writing them.
   virtual int64_t Bits(absl::Span<const uint32_t> positions, int64_t size) const = 0;
 
   // The most bits that any 1..count positions below `size` take.

@@ -20,7 +20,7 @@ std::vector<std::string> PositionCoderNames();
 // INVALID_ARGUMENT for an unknown name, listing the known.
 absl::StatusOr<const PositionCoder*> FindPositionCoder(absl::string_view name);
 
-// What a coder takes for one tensor's positions, for tests and benchmarks.
+// The length of one tensor's positions in a coder's code, for tests and benchmarks.
 struct PositionCost {
   std::string coder;
   double bits_per_position;

@@ -98,7 +98,7 @@ HistoryTables PositionHistory::CellNumbers() const {
   return numbers;
 }
 
-// Before the message changes what the elements' cells are.
+// Counts the message in the cells of its elements; called before the message changes which cells these are.
 void PositionHistory::Learn(absl::Span<const uint32_t> positions, int side) {
   for (Cells* cells : {&sent_, &seen_}) {
     for (uint64_t& fading : *cells) fading -= fading >> kFadeCells;

@@ -1,7 +1,7 @@
-// What the two ends of a line know of the positions that one tensor sent before: how long ago each element was sent,
-// and which rows and columns are sent often, in messages of either side (of which the elements are positive, or
-// negative). From it both make the same integer mass for every element, in proportion to how likely it is to be sent
-// next, which shared_coder.h codes by. Arithmetic: compression/FORMAT.md, "Shared statistics".
+// The statistics that the two ends of a line keep of the positions that one tensor sent before: how long ago each
+// element was sent, and which rows and columns are sent often, in messages of either side (of which the elements are
+// positive, or negative). From it both make the same integer mass for every element, in proportion to how likely it is
+// to be sent next, which shared_coder.h codes by. Arithmetic: compression/FORMAT.md, "Shared statistics".
 #ifndef TERSE_COMPRESSION_POSITION_HISTORY_H_
 #define TERSE_COMPRESSION_POSITION_HISTORY_H_
 
@@ -69,12 +69,12 @@ class PositionHistory {
   void AddToLines(absl::Span<const uint32_t> positions, int side);
   void AddToAges(absl::Span<const uint32_t> positions, int side);
   void CloseBlock();
-  // What follows from the rest.
+  // These compute the fields that follow from the other ones.
   void UpdateTables();
   void UpdateBins();
   void UpdateMasses();
 
-  // What tables.masses has for the cells of the elements from `begin` on.
+  // Looks up the entries of tables.masses for the cells of the elements from `begin` on.
   void Look(const HistoryTables& tables, int side, int64_t begin, absl::Span<uint8_t> out) const;
   HistoryTables CellNumbers() const;
 

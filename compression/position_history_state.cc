@@ -10,7 +10,7 @@
 namespace terse {
 namespace {
 
-// What fields cannot exceed for a tensor of fewer than 2^31 elements: a message fades a cell by an eighth and adds at
+// The bounds of the fields for a tensor of fewer than 2^31 elements: a message fades a cell by an eighth and adds at
 // most 2^8 for every element and some. Sums and products of such numbers do not overflow.
 constexpr uint64_t kMostOfACell = uint64_t{1} << 44;
 constexpr uint64_t kMostMessages = uint64_t{1} << 48;

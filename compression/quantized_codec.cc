@@ -184,7 +184,7 @@ class QuantizedCodec::Reader : public TensorReader {
     return symbol_reader_->Finish();
   }
 
-  // Where the reader stands; plain data, so that a clone is a copy.
+  // The place where the reader stands; plain data, so that a clone is a copy.
   struct At {
     int64_t tensor = 0;
     BitReader stream;

@@ -1,7 +1,7 @@
-// What all codecs share whose messages speak of every element: a tensor is cut into buckets, a bucket is a header of
-// floats that its elements share and one small integer, a symbol, an element. A codec adds only its arithmetic: Measure
-// gives the header, Quantize the symbols, Dequantize the values back. Format: compression/FORMAT.md, "Quantized
-// messages".
+// The common part of all codecs whose messages speak of every element. A tensor is cut into buckets; a bucket is a
+// header of floats that its elements share, and one small integer for each element, its symbol. A codec adds only its
+// arithmetic: Measure gives the header, Quantize the symbols, Dequantize the values back. Format:
+// compression/FORMAT.md, "Quantized messages".
 //
 // Cost in bits: for each bucket of m elements, 32 * header floats + what the symbol coder takes for m symbols.
 #ifndef TERSE_COMPRESSION_QUANTIZED_CODEC_H_
@@ -21,7 +21,7 @@
 
 namespace terse {
 
-// How a codec's messages look; the same at both ends.
+// The format of a codec's messages; the same at both ends.
 struct QuantizedFormat {
   int number = 0;         // first byte of the message
   int header_floats = 0;  // of a bucket; at most 2

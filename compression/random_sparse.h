@@ -51,7 +51,7 @@ class RandomSparseCodec : public TensorCodec {
   absl::StatusOr<int64_t> TensorsBits(absl::Span<const TensorInput> tensors) const override;
   std::unique_ptr<TensorReader> NewReader() const override;
 
-  // What is sent for `value`.
+  // Returns the number that is sent for `value`.
   float Scaled(float value, int64_t tensor) const;
 
   const std::vector<int64_t> counts_;  // k of each tensor

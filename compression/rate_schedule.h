@@ -18,7 +18,7 @@ class RateSchedule {
   // EncodeOptions::rates for the encoding of that key; valid until the next call.
   virtual absl::Span<const double> Rates(const CodecKey& key) = 0;
 
-  // What was encoded with those rates, and the message.
+  // Tells the schedule the update that was encoded with those rates, and its message.
   virtual absl::Status Observe(const Codec& codec, absl::Span<const float> update, absl::string_view message) = 0;
 };
 

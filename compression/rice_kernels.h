@@ -35,7 +35,7 @@ struct RiceKernels {
                       uint32_t* positions);
 };
 
-// Those of the SIMD target in use.
+// Returns the kernels of the SIMD target in use.
 const RiceKernels& GetRiceKernels();
 
 }  // namespace terse

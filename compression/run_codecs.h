@@ -10,11 +10,12 @@
 
 namespace terse {
 
-// Of the clients' updates: config.codec, or a ChoiceCodec where a controller chooses. Fails as MakeCodec
-// (codec_table.h), and with INVALID_ARGUMENT where the updates are to be packed and the codec cannot (PackedLayout).
+// Returns the codec of the clients' updates: config.codec's, or a ChoiceCodec where a controller chooses. Fails as
+// MakeCodec (codec_table.h), and with INVALID_ARGUMENT where the updates are to be packed and the codec cannot
+// (PackedLayout).
 absl::StatusOr<std::unique_ptr<const Codec>> MakeUpdateCodec(const RunConfig& config, const Layout& layout);
 
-// Of the model's steps, likewise of config.downstream_codec; null unless the mode is kCoded.
+// Returns the codec of the model's steps, made likewise from config.downstream_codec; null unless the mode is kCoded.
 absl::StatusOr<std::unique_ptr<const Codec>> MakeDownstreamCodec(const RunConfig& config, const Layout& layout);
 
 }  // namespace terse

@@ -53,7 +53,8 @@ class SbcCodec : public SparseCodec {
 
   bool AddsResidual() const override { return true; }
   absl::Status Select(const TensorInput& input, TopSelector* selector, SparsePart* part) const override;
-  // What the last SelectTails, respectively SelectLargest, of the selector sends.
+  // Fill *part with the elements to send: OneSided from the selector's last SelectTails, TwoSided from its last
+  // SelectLargest.
   void OneSided(const TopSelector& selector, SparsePart* part) const;
   void TwoSided(const TopSelector& selector, SparsePart* part) const;
   double EnergyPerBit(const SparsePart& part, int64_t size) const;

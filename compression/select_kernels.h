@@ -6,9 +6,9 @@
 
 namespace terse {
 
-// Which floats a kernel takes: those whose key, (bits & mask) ^ flip as a signed integer, is at least `bound` >= 1.
-// With kPositive and kNegative the key of a float of that sign is its magnitude's bits, and other floats have none of 1
-// or more.
+// The rule by which a kernel takes floats: it takes those whose key, (bits & mask) ^ flip as a signed integer, is at
+// least `bound` >= 1. With kPositive and kNegative the key of a float of that sign is its magnitude's bits, and other
+// floats have none of 1 or more.
 struct KeyRule {
   uint32_t mask;
   uint32_t flip;
@@ -48,7 +48,7 @@ struct SelectKernels {
   void (*add_magnitudes)(const float* values, int64_t size, double* partial);
 };
 
-// Those of the SIMD target in use.
+// Returns the kernels of the SIMD target in use.
 const SelectKernels& GetSelectKernels();
 
 }  // namespace terse

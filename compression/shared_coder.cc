@@ -56,15 +56,15 @@ absl::optional<SharedModel> MakeModel(const PositionHistory& history, int64_t co
   return model;
 }
 
-// What the coder sees of a position.
+// A position as the coder sees it.
 struct Symbol {
   uint32_t windows;  // whole ones before it
   uint32_t slot;     // first of its slots in the last one
   uint32_t slots;    // how many it has there
 };
 
-// How the positions are dealt out to lanes. The last position of each lane's stretch but the last is not coded but
-// written as it is: it says where the stretch ends.
+// The way in which the positions are dealt out to lanes. The last position of each lane's stretch but the last is not
+// coded but written as it is: it says where the stretch ends.
 struct LaneDeal {
   int lanes = 1;
   int end_bits = 0;                                    // of such a position
@@ -86,7 +86,7 @@ LaneDeal Deal(int64_t count, int64_t size) {
   return deal;
 }
 
-// Of positions from element `begin` on.
+// Returns the symbols of the positions, which lie at element `begin` or after it.
 std::vector<Symbol> MakeSymbols(const PositionHistory& history, int side, int64_t begin,
                                 absl::Span<const uint32_t> positions, const SharedModel& model) {
   std::vector<Symbol> symbols;
@@ -179,7 +179,7 @@ Encoded Encode(const PositionHistory& history, int side, absl::Span<const uint32
   return encoded;
 }
 
-// nullopt where Rice is as good.
+// Returns nullopt where Rice is as good.
 absl::optional<Encoded> EncodeIfShorter(const PositionHistory& history, int side, absl::Span<const uint32_t> positions,
                                         const SharedModel& model) {
   Encoded encoded = Encode(history, side, positions, model);
@@ -196,7 +196,7 @@ bool NextRun(const SharedDecoding& decoding, SharedLane* lane) {
   return run.count > 0;
 }
 
-// All positions of a tensor.
+// Decodes all positions of a tensor.
 class Decoder {
  public:
   Decoder(const PositionHistory& history, int side, const SharedModel& model, absl::Span<uint32_t> positions)
@@ -212,7 +212,7 @@ class Decoder {
     }
   }
 
-  // The stream behind the last word.
+  // Decodes the positions and returns the stream behind the last word.
   absl::StatusOr<BitReader> Decode(BitReader stream) {
     absl::Status status = ReadHeader(&stream);
     if (!status.ok()) return status;
@@ -278,7 +278,7 @@ class Decoder {
     return words;
   }
 
-  // What the states have left over.
+  // Reads the last position of each lane, which is what its state has left over.
   absl::Status LastPositions() {
     for (int lane = 0; lane < deal_.lanes; ++lane) {
       const SharedLane& state = lanes_[lane];

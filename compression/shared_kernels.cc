@@ -52,7 +52,7 @@ struct SumsOf8 {
 
 HWY_INLINE void Sum(MassRun* run) { SumWith(SumsOf8(), run); }
 
-// How many of kLook sums are at most `wanted`.
+// Counts how many of kLook sums are at most `wanted`.
 struct CountUpTo {
   HWY_INLINE int64_t operator()(const int32_t* sums, int32_t wanted) const {
     int64_t count = 0;
@@ -131,7 +131,7 @@ HWY_INLINE uint32_t PopWindows(const SharedDecoding& decoding, Words* words, uin
   }
 }
 
-// What every position changes of a lane.
+// The part of a lane that every position changes.
 struct LaneState {
   uint32_t state;
   int64_t at;

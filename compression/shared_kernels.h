@@ -22,8 +22,8 @@ struct SharedInterval {
   uint32_t begin = 0;
 };
 
-// How a number of positions is coded, whatever the masses: a gap is whole windows of 2^slot_bits mass, and a slot in
-// the last one.
+// The code of a number of positions, whatever the masses: a gap is whole windows of 2^slot_bits mass, and a slot in the
+// last one.
 struct SharedModel {
   int slot_bits = 0;
   std::array<SharedInterval, kSharedWindows> windows;
@@ -53,7 +53,7 @@ struct SharedLane {
 
 enum class SharedStop { kDone, kEndsEarly, kNoElement, kPastTheEnd };
 
-// What the lanes of a tensor have in common.
+// The part of the decoding that the lanes of a tensor have in common.
 struct SharedDecoding {
   const SharedModel* model = nullptr;
   const uint8_t* windows = nullptr;     // that each of the kSharedScale low values of the state stands for

@@ -15,8 +15,8 @@ inline uint32_t SignedLevel(uint32_t magnitude, bool negative) { return 2 * magn
 // A positive number as the nearest float32, but never zero or infinity.
 float RoundToFiniteFloat(double positive);
 
-// What a SignedLevel decodes to: magnitude * scale, one product of doubles, rounded to float32; the largest float32
-// instead of infinity.
+// Returns the value that a SignedLevel decodes to: magnitude * scale, one product of doubles, rounded to float32; the
+// largest float32 instead of infinity.
 float LevelValue(float scale, uint32_t signed_level);
 
 // The Elias gamma code of the magnitude, then the sign: at most kMostLevelBits.

@@ -14,7 +14,7 @@ struct Named {
   const char* name;
 };
 
-// Fastest first.
+// The targets by name, the fastest first.
 constexpr Named kNames[] = {
     {HWY_AVX3_DL, "avx512_dl"}, {HWY_AVX3, "avx512"},       {HWY_AVX2, "avx2"}, {HWY_SSE4, "sse4"},
     {HWY_SSSE3, "ssse3"},       {HWY_SVE2_128, "sve2_128"}, {HWY_SVE2, "sve2"}, {HWY_SVE_256, "sve_256"},
@@ -22,7 +22,7 @@ constexpr Named kNames[] = {
 };
 constexpr char kScalar[] = "scalar";
 
-// What was compiled and this processor has, as Highway's bits, before any target was chosen.
+// Returns the targets that were compiled and that this processor has, as Highway's bits, before any target was chosen.
 int64_t Available() {
   static const int64_t available = hwy::SupportedTargets() & HWY_TARGETS;
   return available;

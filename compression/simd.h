@@ -1,5 +1,5 @@
-// Which SIMD instructions the library uses. All targets give identical bits; the fastest one that the processor has is
-// taken at run time (Google Highway).
+// The choice of the SIMD instructions that the library uses. All targets give identical bits; the fastest one that the
+// processor has is taken at run time (Google Highway).
 #ifndef TERSE_COMPRESSION_SIMD_H_
 #define TERSE_COMPRESSION_SIMD_H_
 

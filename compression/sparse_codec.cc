@@ -117,7 +117,7 @@ absl::Status SparseCodec::NotFinite(const TensorInput& input, int64_t index) con
 }
 
 struct SparseCodec::Scratch : EncodeScratch {
-  // That of an encoding's tensors, or `own` where the caller gave none.
+  // Returns the scratch of an encoding's tensors, or `own` where the caller gave none.
   static Scratch* Of(absl::Span<const TensorInput> tensors, Scratch* own) {
     Scratch* const given = dynamic_cast<Scratch*>(tensors.front().scratch);
     return given == nullptr ? own : given;

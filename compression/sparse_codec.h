@@ -1,5 +1,5 @@
-// What all codecs share that send some of a tensor's elements: how many, what they are worth, where they stand. A codec
-// adds only its selection (Select). Format: compression/FORMAT.md, "Sparse messages".
+// The common part of all codecs that send some of a tensor's elements: their number, their values and their positions.
+// A codec adds only its selection (Select). Format: compression/FORMAT.md, "Sparse messages".
 #ifndef TERSE_COMPRESSION_SPARSE_CODEC_H_
 #define TERSE_COMPRESSION_SPARSE_CODEC_H_
 
@@ -19,7 +19,7 @@
 
 namespace terse {
 
-// How the sent elements get their values.
+// The ways in which the sent elements get their values.
 enum class SparseValues {
   kCommon,          // one signed scale a tensor (sbc)
   kSigned,          // one positive scale a tensor, a sign bit an element (stc, adacomp, low_precision_sparse)
@@ -29,7 +29,7 @@ enum class SparseValues {
   kLevels,          // one positive scale a tensor, an integer multiple of it an element (mcgq)
 };
 
-// How a codec's messages look; the same at both ends.
+// The format of a codec's messages; the same at both ends.
 struct SparseFormat {
   int number = 0;  // first byte of the message
   SparseValues values = SparseValues::kCommon;
@@ -41,14 +41,15 @@ struct SparseFormat {
   const PositionCoder* coder = nullptr;
 };
 
-// What one tensor sends.
+// The elements that one tensor sends.
 struct SparsePart {
   std::vector<uint32_t> positions;  // increasing, in the tensor
   bool is_signed = false;           // kCommonOrSigned: which of the two
-  // Of kCommon (with its sign), kSigned and kLevels (positive), as rounded by RoundScale; finite and not 0 unless
-  // nothing is sent.
+  // The scale of kCommon (with its sign), kSigned and kLevels (positive), as rounded by RoundScale; finite, and not 0
+  // unless nothing is sent.
   float scale = 0;
-  // One a position, empty for kCommon: 1 for a negative element; the bits of its float32; or SignedLevel.
+  // One number for each position, none for kCommon: 1 for a negative element, else 0; the bits of its float32; or
+  // SignedLevel.
   std::vector<uint32_t> payload;
 };
 

@@ -11,7 +11,7 @@ constexpr int kPackedFormat = 0x1b;
 
 }  // namespace
 
-// What a message has of one tensor.
+// The part of a message that belongs to one tensor.
 struct SparseCodec::Part {
   int64_t tensor;
   BitReader head;  // what stands before the positions

@@ -70,9 +70,9 @@ class SparseCodec::Reader : public TensorReader {
     return absl::OkStatus();
   }
 
-  // Of the tensor that was started: elements that Next has not given yet.
+  // Returns the number of elements of the started tensor that Next has not given yet.
   int64_t left() const { return at_.left + at_.filled - at_.used; }
-  // If it sends anything: that of PositionHistory.
+  // Returns the side, as PositionHistory defines it, of the started tensor, if that sends anything.
   int side() const { return at_.scale < 0 ? 1 : 0; }
 
   absl::Status FinishTensor(BitReader* stream) override {

@@ -1,5 +1,5 @@
-// Coders of symbols: how a quantizer's small integers, one an element, travel. One coder, one file pair: here the plain
-// one; base_three.h and elias_omega.h hold the others.
+// Coders of symbols: the forms in which a quantizer's small integers, one an element, travel. One coder, one file pair:
+// here the plain one; base_three.h and elias_omega.h hold the others.
 #ifndef TERSE_COMPRESSION_SYMBOL_CODER_H_
 #define TERSE_COMPRESSION_SYMBOL_CODER_H_
 
@@ -49,7 +49,7 @@ class SymbolCoder {
   // The most bits of any `count` symbols; the bits of every such bucket if fixed_length().
   virtual int64_t MaxBits(int64_t count) const = 0;
 
-  // The bits of this bucket.
+  // Returns the bits of this bucket.
   virtual int64_t Bits(absl::Span<const uint32_t> symbols) const { return MaxBits(symbols.size()); }
 
   virtual void Put(absl::Span<const uint32_t> symbols, BitWriter* writer) const = 0;

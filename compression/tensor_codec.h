@@ -1,6 +1,7 @@
-// What all codecs share that code a model tensor by tensor into one bit stream: sizes and finite numbers checked, the
-// format byte, padding, the cursor. A codec adds how the tensors are written (EncodeTensors), what that costs
-// (TensorsBits) and how one is read (a TensorReader). Two families build on it: sparse_codec.h and quantized_codec.h.
+// The common part of all codecs that code a model tensor by tensor into one bit stream: the checks of sizes and of
+// finite numbers, the format byte, the padding, the cursor. A codec adds how the tensors are written (EncodeTensors),
+// what that costs (TensorsBits) and how one is read (a TensorReader). Two families build on it: sparse_codec.h and
+// quantized_codec.h.
 #ifndef TERSE_COMPRESSION_TENSOR_CODEC_H_
 #define TERSE_COMPRESSION_TENSOR_CODEC_H_
 
@@ -38,7 +39,7 @@ class TensorReader {
   // An independent reader at the same place.
   virtual std::unique_ptr<TensorReader> Clone() const = 0;
 
-  // What stands before the first tensor; nothing unless overridden.
+  // Reads the part of the message before the first tensor; there is none unless this is overridden.
   virtual absl::Status StartMessage(BitReader* stream) { return absl::OkStatus(); }
 
   // Begins tensor `tensor` at `stream`, which may be moved past its header.
@@ -76,7 +77,7 @@ class TensorCodec : public Codec {
 
   // Writes every tensor of the message, in order. INVALID_ARGUMENT from NotFinite for NaN or infinity.
   virtual absl::Status EncodeTensors(absl::Span<const TensorInput> tensors, BitWriter* writer) const = 0;
-  // Exactly the bits that EncodeTensors writes, by formula.
+  // Returns exactly the number of bits that EncodeTensors writes, by formula.
   virtual absl::StatusOr<int64_t> TensorsBits(absl::Span<const TensorInput> tensors) const = 0;
   virtual std::unique_ptr<TensorReader> NewReader() const = 0;
 
@@ -84,7 +85,7 @@ class TensorCodec : public Codec {
   absl::Status NotFinite(int64_t tensor, int64_t index, float value) const {
     return NotFiniteError(this->tensor(tensor), index, value);
   }
-  // NotFinite for the first such element of the input's values, if there is one.
+  // Returns NotFinite for the first such element of the input's values, if there is one.
   absl::Status CheckFinite(const TensorInput& input) const;
 
  private:
@@ -96,10 +97,10 @@ class TensorCodec : public Codec {
   int64_t max_message_bytes_ = 0;
 };
 
-// How many of these increasing positions are below `limit`. Without branches, which would be guessed wrong.
+// Returns how many of these increasing positions are below `limit`. It has no branches, which would be guessed wrong.
 int64_t CountBelow(const uint32_t* positions, int64_t count, int64_t limit);
 
-// "the message ends inside WHAT; send it whole"
+// Returns the error "the message ends inside WHAT; send it whole".
 absl::Status TruncatedIn(absl::string_view what);
 
 }  // namespace terse

@@ -1,6 +1,6 @@
 // Gradient Dropping: Aji, Heafield, "Sparse Communication for Distributed Gradient Descent" (EMNLP 2017), Algorithm 1.
-// Of each tensor the share R (spec.density here; the paper drops 99%) of largest magnitudes is sent with its values as
-// they are; what is dropped belongs into the residual.
+// Each tensor sends the share R (spec.density here; the paper drops 99%) of its elements that has the largest
+// magnitudes, with their values as they are; the dropped elements belong into the residual.
 //
 // Readings, where the paper leaves a choice:
 // - The threshold is each tensor's own (the paper's "local" one) and exact, not estimated from a sample: exactly k =

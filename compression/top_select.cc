@@ -28,7 +28,7 @@ struct Threshold {
   int64_t equal;  // how many are as large
 };
 
-// How many magnitudes of [low, high] fall in each bucket of 2^shift.
+// Counts how many magnitudes of [low, high] fall in each bucket of 2^shift.
 void CountBuckets(const float* values, int64_t size, uint32_t low, uint32_t high, int shift, uint32_t* buckets) {
   std::fill_n(buckets, ((high - low) >> shift) + 1, 0);
   for (int64_t i = 0; i < size; ++i) {
@@ -130,7 +130,7 @@ class TopSelector::Side {
   }
 
  private:
-  // Without the spare room that a vector makes when it grows, and without copying.
+  // Resizes the vector without the spare room that it makes when it grows, and without copying.
   template <typename T>
   static void Resize(int64_t size, std::vector<T>* vector) {
     if (static_cast<int64_t>(vector->capacity()) < size) std::vector<T>().swap(*vector);
@@ -161,7 +161,7 @@ class TopSelector::Side {
 
 namespace {
 
-// One pass: appends the candidates of all sides. Returns the first index that is NaN or infinite.
+// In one pass, appends the candidates of all sides. Returns the first index that is NaN or infinite.
 template <typename Side>
 absl::optional<int64_t> Collect(const SelectInput& input, int64_t count, absl::Span<Side> sides) {
   const SelectKernels& kernels = GetSelectKernels();

@@ -26,8 +26,8 @@ struct SelectInput {
 struct TopEntries {
   std::vector<uint32_t> indices;  // increasing
   std::vector<float> values;      // the entries themselves, with their signs
-  // Of the magnitudes, in double: entry j is added to partial sum j mod 8 in the order of j, then the eight partial
-  // sums are added to zero in order. The same on every machine.
+  // The sum of the magnitudes, in double: entry j is added to partial sum j mod 8 in the order of j, then the eight
+  // partial sums are added to zero in order. The same on every machine.
   double sum = 0;
 };
 
@@ -42,19 +42,19 @@ class TopSelector {
   // there is none, and then `sum` is written completely.
   absl::optional<int64_t> SelectTails(const SelectInput& input, int64_t count);
 
-  // The same for the `count` entries of largest magnitude, whatever their sign.
+  // Finds likewise the `count` entries of largest magnitude, whatever their sign.
   absl::optional<int64_t> SelectLargest(const SelectInput& input, int64_t count);
 
-  // Of the last SelectTails.
+  // The entries of the last SelectTails.
   const TopEntries& positive() const { return positive_; }
   const TopEntries& negative() const { return negative_; }
-  // Of the last SelectLargest.
+  // The entries of the last SelectLargest.
   const TopEntries& largest() const { return largest_; }
 
  private:
   class Side;
 
-  // Both selections: fills `sides`, one for each sign or one for both.
+  // Makes both selections: fills `sides`, one for each sign or one for both.
   absl::optional<int64_t> Select(const SelectInput& input, int64_t count, absl::Span<Side> sides);
   // Starts `sides` with bounds that about count, and seldom fewer, entries reach.
   void StartAboveSample(const SelectInput& input, int64_t count, absl::Span<Side> sides);

@@ -1,5 +1,6 @@
-// What the two ends of a line keep of the messages that one client sent and that were applied: a PositionHistory for
-// each tensor that its codec codes. Messages are packed by it on their way to the coordinator (Codec::Pack).
+// The record that the two ends of a line keep of the messages that one client sent and that were applied: a
+// PositionHistory for each tensor that its codec codes. Messages are packed by it on their way to the coordinator
+// (Codec::Pack).
 #ifndef TERSE_COMPRESSION_UPDATE_HISTORY_H_
 #define TERSE_COMPRESSION_UPDATE_HISTORY_H_
 
@@ -19,7 +20,7 @@ namespace terse {
 // threads that only read. Memory: a byte for every element of the layout, and little more.
 class UpdateHistory {
  public:
-  // Of no messages. `layout` is Codec::PackedLayout(). The rows of a tensor are its first dimension.
+  // The history of no messages. `layout` is Codec::PackedLayout(). The rows of a tensor are its first dimension.
   explicit UpdateHistory(const Layout& layout);
 
   absl::Span<const PositionHistory> tensors() const { return tensors_; }
@@ -27,9 +28,9 @@ class UpdateHistory {
 
   // A format byte and the states of the tensors, in order; always of the same length for one layout.
   std::string Serialize() const;
-  // Of Serialize: two ends with equal hashes hold equal histories.
+  // Returns the hash of Serialize(): two ends with equal hashes hold equal histories.
   Id128 Hash() const { return HashBytes(Serialize()); }
-  // INVALID_ARGUMENT for bytes that are no history of this layout.
+  // Reads what Serialize wrote. INVALID_ARGUMENT for bytes that are no history of this layout.
   static absl::StatusOr<UpdateHistory> Parse(const Layout& layout, absl::string_view bytes);
 
  private:

@@ -69,29 +69,53 @@ absl::Status AveragingStep::Restore(absl::Span<const float>, absl::Span<const fl
   return residual_floats() == 0 ? absl::OkStatus() : feedback_->Restore(state.subspan(optimizer_state_.size()), "", "");
 }
 
-absl::StatusOr<std::string> AveragingStep::Take(int64_t base_version, absl::Span<const absl::string_view> messages,
-                                                absl::Span<const int64_t> samples, int64_t total, int64_t choice) {
+absl::StatusOr<ServerStep::Taken> AveragingStep::Take(int64_t base_version, absl::Span<const float> weights,
+                                                      absl::Span<const absl::string_view> messages,
+                                                      absl::Span<const int64_t> samples, int64_t total,
+                                                      int64_t choice) {
   average_.resize(codecs_.updates.layout().size());
   TERSE_RETURN_IF_ERROR(
       rule_->Aggregate(codecs_.updates, messages, AveragingWeights(samples, total), absl::MakeSpan(average_)));
-  if (is_average() && feedback_ == nullptr)
-    return BuildDownstream(config_.downstream, messages, samples, average_, total);
-  TERSE_RETURN_IF_ERROR(Optimize());
-  return feedback_ == nullptr ? BuildDenseDownstream(average_) : Encode(base_version, choice);
+  TERSE_RETURN_IF_ERROR(CheckAverage());
+  const std::vector<float> before = state();
+  Taken taken;
+  TERSE_ASSIGN_OR_RETURN(taken.downstream, MakeMessage(base_version, messages, samples, total, choice));
+  taken.weights.resize(average_.size());
+  for (size_t i = 0; i < average_.size(); ++i) taken.weights[i] = weights[i] + average_[i];
+  const absl::Status status = CheckWeights(taken.weights);
+  if (status.ok()) return taken;
+  if (has_state()) TERSE_RETURN_IF_ERROR(Restore({}, before));
+  return status;
 }
 
-absl::Status AveragingStep::Optimize() {
+absl::StatusOr<std::string> AveragingStep::MakeMessage(int64_t base_version,
+                                                       absl::Span<const absl::string_view> messages,
+                                                       absl::Span<const int64_t> samples, int64_t total,
+                                                       int64_t choice) {
+  if (is_average() && feedback_ == nullptr)
+    return BuildDownstream(config_.downstream, messages, samples, average_, total);
+  Optimize();
+  if (feedback_ == nullptr) return BuildDenseDownstream(average_);
+  TERSE_ASSIGN_OR_RETURN(const std::string message, Encode(base_version, choice));
+  // Clients take the step that the message has, and the residual keeps the rest.
+  std::fill(average_.begin(), average_.end(), 0.0f);
+  TERSE_RETURN_IF_ERROR(codecs_.coded->AddDecoded(message, 1.0f, absl::MakeSpan(average_)));
+  return BuildCodedDownstream(message);
+}
+
+absl::Status AveragingStep::CheckAverage() const {
   float most = 0;
   for (float value : average_) most = std::max(most, std::abs(value));
-  if (most > kMostAverage) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the average of the updates reaches ", most, ", too large to go on with"));
-  }
-  if (optimizer_ == nullptr) return absl::OkStatus();
+  if (most <= kMostAverage) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the average of the updates reaches ", most, ", too large to go on with"));
+}
+
+void AveragingStep::Optimize() {
+  if (optimizer_ == nullptr) return;
   const size_t parameters = static_cast<size_t>(codecs_.updates.layout().parameters());
   // Buffers are a state, not a direction: they move by their average.
   optimizer_->Step(absl::MakeSpan(average_).subspan(0, parameters), absl::MakeSpan(optimizer_state_));
-  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> AveragingStep::Encode(int64_t base_version, int64_t choice) {
@@ -100,7 +124,7 @@ absl::StatusOr<std::string> AveragingStep::Encode(int64_t base_version, int64_t 
   if (!message.ok()) return absl::InternalError(absl::StrCat("the model's step: ", message.status().message()));
   // The residual is settled at once: it is only kept when the commit succeeds.
   TERSE_RETURN_IF_ERROR(feedback_->Settle(/*applied=*/true));
-  return BuildCodedDownstream(*message);
+  return *std::move(message);
 }
 
 absl::Status AveragingStep::Apply(absl::string_view downstream, absl::Span<float> weights) {

@@ -20,8 +20,8 @@
 
 namespace terse {
 
-// The contract is ServerStep's. The state is that of the optimizer, then the residual. Memory: the average, and
-// state_size() floats.
+// The contract is ServerStep's. The state is that of the optimizer, then the residual. Memory: the average,
+// state_size() floats, and in Take as many more, should its step have to be taken back.
 class AveragingStep : public ServerStep {
  public:
   static absl::StatusOr<std::unique_ptr<ServerStep>> Make(const RunConfig& config, const DownstreamCodecs& codecs);
@@ -30,8 +30,9 @@ class AveragingStep : public ServerStep {
   size_t state_size() const override;
   std::vector<float> state() const override;
   absl::Status Restore(absl::Span<const float> weights, absl::Span<const float> state) override;
-  absl::StatusOr<std::string> Take(int64_t base_version, absl::Span<const absl::string_view> messages,
-                                   absl::Span<const int64_t> samples, int64_t total, int64_t choice) override;
+  absl::StatusOr<Taken> Take(int64_t base_version, absl::Span<const float> weights,
+                             absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,
+                             int64_t total, int64_t choice) override;
   absl::Status Apply(absl::string_view downstream, absl::Span<float> weights) override;
 
  private:
@@ -41,8 +42,13 @@ class AveragingStep : public ServerStep {
   size_t residual_floats() const;
   // Whether a round's step is the average of its updates, so that these can tell it.
   bool is_average() const;
+  // INVALID_ARGUMENT when the average is too large to go on with.
+  absl::Status CheckAverage() const;
   // `average_` becomes the optimizer's step.
-  absl::Status Optimize();
+  void Optimize();
+  // Makes the message of the average, and moves the state and `average_`, which becomes the step that clients take.
+  absl::StatusOr<std::string> MakeMessage(int64_t base_version, absl::Span<const absl::string_view> messages,
+                                          absl::Span<const int64_t> samples, int64_t total, int64_t choice);
   absl::StatusOr<std::string> Encode(int64_t base_version, int64_t choice);
 
   const RunConfig config_;

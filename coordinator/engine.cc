@@ -19,18 +19,20 @@ namespace {
 // Far above any data set, and low enough that the sum over a fleet does not overflow.
 constexpr int64_t kMaxSamples = int64_t{1} << 40;
 
-absl::Status ValidateUpdate(const Codec& codec, const Update& update) {
+absl::Status ValidateHeader(const Update& update) {
   if (update.round < 1 || update.train_us < 0 || !std::isfinite(update.loss)) {
     return absl::InvalidArgumentError("the header of the update has an impossible round, time or loss");
   }
-  if (update.update_id.IsZero()) return absl::InvalidArgumentError("the update has no id");
-  return update.packed ? absl::OkStatus() : codec.Validate(update.message);
+  return update.update_id.IsZero() ? absl::InvalidArgumentError("the update has no id") : absl::OkStatus();
 }
 
 }  // namespace
 
 absl::Status ValidateMessage(const Codec& codec, const FromClient& message) {
-  if (const auto* update = std::get_if<Update>(&message)) return ValidateUpdate(codec, *update);
+  if (const auto* update = std::get_if<Update>(&message)) {
+    TERSE_RETURN_IF_ERROR(ValidateHeader(*update));
+    return update->packed ? absl::OkStatus() : codec.Validate(update->message);
+  }
   const auto* ready = std::get_if<Ready>(&message);
   if (ready != nullptr && (ready->samples < 0 || ready->samples > kMaxSamples)) {
     return absl::InvalidArgumentError(absl::StrCat(ready->samples, " training samples are impossible"));
@@ -38,15 +40,26 @@ absl::Status ValidateMessage(const Codec& codec, const FromClient& message) {
   return absl::OkStatus();
 }
 
-absl::Status TakeMessage(const Codec& codec, const UpdateHistories* histories, int64_t client, FromClient* message) {
+absl::Status TakeMessage(const Codec& codec, const UpdateHistories* histories, int64_t client, FromClient* message,
+                         bool is_due) {
   auto* const update = std::get_if<Update>(message);
-  if (update != nullptr && update->packed) {
-    if (histories == nullptr) {
-      return absl::InvalidArgumentError("a packed update, and codec.positions of the run is not 'shared'");
-    }
-    histories->Unpack(client, update);
+  if (update == nullptr) return ValidateMessage(codec, *message);
+  // Everything that is cheap to look at comes first.
+  TERSE_RETURN_IF_ERROR(ValidateHeader(*update));
+  if (update->packed && histories == nullptr) {
+    return absl::InvalidArgumentError("a packed update, and codec.positions of the run is not 'shared'");
   }
-  return ValidateMessage(codec, *message);
+  update->unread = !is_due;
+  if (update->unread) {
+    if (update->packed) update->message.clear();  // as one that cannot be unpacked
+    return absl::OkStatus();
+  }
+  if (update->packed) histories->Unpack(client, update);
+  if (update->packed) return absl::OkStatus();
+  TERSE_ASSIGN_OR_RETURN(const UpdateSize size, codec.Measure(update->message));
+  update->norm = size.norm;
+  update->largest = size.largest;
+  return absl::OkStatus();
 }
 
 Engine::Engine(Options options) {
@@ -58,6 +71,7 @@ Engine::Engine(Options options) {
   run_.on_event = std::move(options.on_event);
   run_.histories = options.histories;
   run_.catch_up_bytes = options.catch_up_bytes;
+  run_.most_log_bytes = options.most_log_bytes;
   if (run_.histories != nullptr) run_.histories->Clear();
 }
 
@@ -74,7 +88,7 @@ absl::Status Engine::Recover(const Codec* downstream_codec) {
   if (!record.has_value()) return absl::FailedPreconditionError("the store holds no run");
   TERSE_ASSIGN_OR_RETURN(run_.server, ServerStep::Make(*run_.config, {*run_.codec, downstream_codec}));
   run_.lineage = record->lineage;
-  run_.created_us = record->created_us;
+  run_.created_us = run_.MonotonicNow() - (run_.Now() - record->created_us);
   TERSE_ASSIGN_OR_RETURN(run_.start_hash, run_.store->StartHash());
   TERSE_ASSIGN_OR_RETURN(run_.head, run_.store->GetHead());
   TERSE_ASSIGN_OR_RETURN(Checkpoint checkpoint, run_.store->ReadNewestCheckpoint());
@@ -108,20 +122,25 @@ absl::Status Engine::Replay(const LogMessage& message) {
   if (run_.server->has_state()) {
     const absl::StatusOr<std::string> aggregate = run_.store->ReadAggregate(message.version);
     if (!aggregate.ok() && !absl::IsNotFound(aggregate.status())) return aggregate.status();
-    const absl::Status repeated =
-        aggregate.ok() ? run_.server->Repeat(message.version - 1, *aggregate, message.downstream) : aggregate.status();
+    absl::StatusOr<std::vector<float>> repeated =
+        aggregate.ok() ? run_.server->Repeat(message.version - 1, run_.weights, *aggregate, message.downstream)
+                       : aggregate.status();
     if (!repeated.ok()) {
-      return absl::DataLossError(absl::StrCat(repeated.message(), ": restore the state directory from a backup"));
+      return absl::DataLossError(
+          absl::StrCat(repeated.status().message(), ": restore the state directory from a backup"));
     }
+    run_.weights = *std::move(repeated);
+    return absl::OkStatus();
   }
   return run_.server->Apply(message.downstream, absl::MakeSpan(run_.weights));
 }
 
 absl::Status Engine::Begin() {
+  run_.resumed_us = run_.MonotonicNow();
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundRecord> round, run_.store->LastRound());
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RunRecord> record, run_.store->Run());
   if (round.has_value()) {
-    run_.round = round->id;
+    run_.round = run_.resumed_round = round->id;
     run_.round_open = round->state == RoundState::kOpen;
     run_.round_opened_us = round->opened_us;
   }
@@ -139,6 +158,10 @@ absl::Status Engine::Begin() {
 // Whether the run is paused, was ended, or reached its end while no process looked.
 absl::Status Engine::TakeState(const RunRecord& record) {
   run_.paused = record.state == RunState::kPaused;
+  if (record.state == RunState::kStopping) {
+    run_.ending = Ending{RunState::kStopped, record.reason};
+    return absl::OkStatus();
+  }
   if (record.state == RunState::kFinished || record.state == RunState::kStopped) {
     run_.ending = Ending{
         record.state, record.reason.empty() ? absl::StrCat("the run is ", RunStateName(record.state)) : record.reason};
@@ -146,7 +169,7 @@ absl::Status Engine::TakeState(const RunRecord& record) {
   }
   const RunLimits& limits = run_.config->limits;
   run_.ending = EndAt(run_, run_.head.version);
-  if (const std::string reason = TimeIsUp(limits, run_.created_us, run_.Now()); !reason.empty()) {
+  if (const std::string reason = TimeIsUp(limits, run_.created_us, run_.MonotonicNow()); !reason.empty()) {
     run_.ending = Ending{RunState::kFinished, reason};
   }
   if (limits.accuracy <= 0 && limits.loss <= 0) return absl::OkStatus();
@@ -178,6 +201,7 @@ absl::Status Engine::Move(absl::optional<PhaseName> next) {
 }
 
 absl::Status Engine::Close() {
+  TERSE_RETURN_IF_ERROR(run_.NoteRepeated(/*all=*/true));
   if (run_.round == 0) return absl::OkStatus();
   BookWire(run_);
   return run_.store->AddLedger(run_.book.Take(run_.round));
@@ -193,7 +217,7 @@ void Engine::EndSessions(const std::string& reason) {
 
 int64_t Engine::NextDeadlineMicros() const {
   if (phase_->name() == PhaseName::kFinishing) return kNever;
-  return std::min({phase_->DeadlineMicros(run_), NextReadmissionMicros(run_),
+  return std::min({phase_->DeadlineMicros(run_), NextReadmissionMicros(run_), run_.repeated_events.NextMicros(),
                    TimeLimitMicros(run_.config->limits, run_.created_us)});
 }
 
@@ -264,7 +288,7 @@ Transition Engine::On(Misbehaved event) {
   if (it == run_.sessions.end() || it->second.refused) return absl::nullopt;
   Session& session = it->second;
   session.refused = true;
-  TERSE_RETURN_IF_ERROR(run_.Note("message_refused", session.client, event.reason));
+  TERSE_RETURN_IF_ERROR(run_.NoteMisbehaviour("message_refused", session.client, event.reason));
   if (session.client < 0) return absl::nullopt;
   TERSE_RETURN_IF_ERROR(RecordFailure(run_, session.client, event.reason));
   return phase_->OnLeft(run_);
@@ -292,19 +316,27 @@ Transition Engine::On(CheckpointWritten event) {
   run_.checkpoint_running = false;
   if (!event.status.ok()) return Annotate(event.status, absl::StrCat("writing checkpoint ", event.version));
   run_.checkpoint_version = event.version;
+  for (auto& [id, session] : run_.sessions) {
+    if (session.awaits_checkpoint && !session.refused) TERSE_RETURN_IF_ERROR(BringUp(run_, session));
+  }
   return phase_->OnBackground(run_);
 }
 
 Transition Engine::On(Tick event) {
-  const std::string reason = TimeIsUp(run_.config->limits, run_.created_us, run_.Now());
+  const std::string reason = TimeIsUp(run_.config->limits, run_.created_us, run_.MonotonicNow());
   if (!reason.empty()) return End(RunState::kFinished, reason);
   TERSE_RETURN_IF_ERROR(ReadmitDue(run_));
+  TERSE_RETURN_IF_ERROR(run_.NoteRepeated(/*all=*/false));
   return phase_->OnTick(run_);
 }
 
 Transition Engine::On(StopRequested event) {
   TERSE_RETURN_IF_ERROR(run_.Note("stop_requested", -1, "by the operator"));
-  return End(RunState::kStopped, "stopped by the operator");
+  if (run_.ending.has_value()) return absl::nullopt;
+  // The operator was told so: a process that dies before the last evaluation must not go on training.
+  const std::string reason = "stopped by the operator";
+  TERSE_RETURN_IF_ERROR(run_.store->SetRunState(RunState::kStopping, reason));
+  return End(RunState::kStopped, reason);
 }
 
 Transition Engine::End(RunState state, const std::string& reason) {
@@ -315,15 +347,14 @@ Transition Engine::End(RunState state, const std::string& reason) {
 
 Transition Engine::On(PauseRequested event) {
   if (run_.paused || run_.ending.has_value()) return absl::nullopt;
-  run_.paused = true;
-  TERSE_RETURN_IF_ERROR(run_.store->SetRunState(RunState::kPaused, event.reason));
-  TERSE_RETURN_IF_ERROR(run_.Note("run_paused", -1, event.reason));
+  TERSE_RETURN_IF_ERROR(Pause(run_, event.reason));
   return phase_->OnTick(run_);  // a buffered round without a quorum may be waiting beyond its deadline
 }
 
 Transition Engine::On(ResumeRequested event) {
   if (!run_.paused || run_.ending.has_value()) return absl::nullopt;
   run_.paused = false;
+  run_.unusable_rounds = 0;
   TERSE_RETURN_IF_ERROR(run_.store->SetRunState(RunState::kActive, ""));
   TERSE_RETURN_IF_ERROR(run_.Note("run_resumed", -1, "by the operator"));
   return phase_->OnTick(run_);

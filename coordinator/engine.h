@@ -47,9 +47,14 @@ struct EngineView {
 absl::Status ValidateMessage(const Codec& codec, const FromClient& message);
 
 // ValidateMessage, after an update that client `client` packed was unpacked; one that cannot be stays packed, and the
-// engine asks for it as it is. `histories` is null in a run whose updates are not packed: there a packed one is
-// INVALID_ARGUMENT. Thread-safe.
-absl::Status TakeMessage(const Codec& codec, const UpdateHistories* histories, int64_t client, FromClient* message);
+// engine asks for it as it is. An update is measured in the same reading (Update::norm), so that nobody has to decode
+// it for its size. `histories` is null in a run whose updates are not packed: there a packed one is INVALID_ARGUMENT.
+// Thread-safe.
+//
+// An update that the session was not asked for (`is_due` is false) is not decoded, which is what costs: the engine
+// answers it as it answers every update that does not count, from its id alone.
+absl::Status TakeMessage(const Codec& codec, const UpdateHistories* histories, int64_t client, FromClient* message,
+                         bool is_due = true);
 
 class Engine {
  public:
@@ -66,6 +71,8 @@ class Engine {
     UpdateHistories* histories = nullptr;  // null: updates are not packed
     // Of the log, at a time and at least one message, to a client that catches up.
     int64_t catch_up_bytes = kCatchUpBytes;
+    // The most of the log to one client: one that lacks more gets a checkpoint.
+    int64_t most_log_bytes = kAnyLogBytes;
   };
 
   // Resumes the store's run: the head is the newest checkpoint plus the log, replayed and checked by its hash.
@@ -83,7 +90,7 @@ class Engine {
   void DropSessions(const std::string& reason);
   // Tells every session that the run is over, upon which its client leaves. Engine's thread only; the last call.
   void EndSessions(const std::string& reason);
-  // When to send the next Tick; kNever for not at all. Engine's thread only.
+  // When to send the next Tick, by the monotonic clock; kNever for not at all. Engine's thread only.
   int64_t NextDeadlineMicros() const;
   // The weights of the head, for an export. Engine's thread only.
   const std::vector<float>& weights() const { return run_.weights; }

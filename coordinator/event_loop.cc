@@ -48,24 +48,27 @@ absl::Status EventLoop::Call(std::function<void()> call) {
   return ran ? absl::OkStatus() : absl::CancelledError("the coordinator is shutting down");
 }
 
-EventLoop::Item EventLoop::Pop(int64_t deadline_us, bool* quit) {
+EventLoop::Item EventLoop::Pop(int64_t deadline_us, bool ticked, bool* quit) {
   absl::MutexLock lock(&mutex_);
-  const int64_t wait_us = deadline_us == kNever ? kNever : std::max<int64_t>(0, deadline_us - clock_->NowMicros());
+  const int64_t wait_us =
+      deadline_us == kNever ? kNever : std::max<int64_t>(0, deadline_us - clock_->MonotonicMicros());
   const absl::Duration wait = wait_us == kNever ? absl::InfiniteDuration() : absl::Microseconds(wait_us);
   mutex_.AwaitWithTimeout(absl::Condition(this, &EventLoop::HasWork), wait);
   *quit = quit_;
-  // A timer that was due already goes first: a queue that never empties must not hold it up.
-  if (quit_ || queue_.empty() || wait_us == 0) return nullptr;
+  // A timer that was due already goes first, every other time: a queue that never empties must not hold it up.
+  if (quit_ || queue_.empty() || (wait_us == 0 && !ticked)) return nullptr;
   Item item = std::move(queue_.front());
   queue_.pop_front();
   return item;
 }
 
 absl::Status EventLoop::Run(Engine* engine) {
+  bool ticked = false;  // the last time round
   while (true) {
     bool quit = false;
-    Item item = Pop(engine->NextDeadlineMicros(), &quit);
+    Item item = Pop(engine->NextDeadlineMicros(), ticked, &quit);
     if (quit) return absl::OkStatus();
+    ticked = item == nullptr;
     const absl::Status status = item != nullptr ? item(engine) : engine->Handle(Tick{});
     if (!status.ok()) {
       Quit();

@@ -39,8 +39,9 @@ class EventLoop {
  private:
   using Item = std::function<absl::Status(Engine*)>;
   void Push(Item item, Done done);
-  // The next item, or nullptr when `deadline_us` has passed or the loop should end.
-  Item Pop(int64_t deadline_us, bool* quit);
+  // The next item, or nullptr for a tick when `deadline_us` has passed, or when the loop should end. Once it has
+  // `ticked`, an item that waits goes first: a timer that is due again at once must not keep the queue waiting.
+  Item Pop(int64_t deadline_us, bool ticked, bool* quit);
   bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return quit_ || !queue_.empty(); }
 
   Clock* const clock_;

@@ -10,7 +10,8 @@
 
 namespace terse {
 
-// When a run that was created at `created_us` has used its time, in microseconds; the largest number for never.
+// When a run that was created at `created_us` has used its time, in microseconds of the same clock; the largest number
+// for never.
 int64_t TimeLimitMicros(const RunLimits& limits, int64_t created_us);
 
 // Why the run is over, one line for people; empty while it is not.

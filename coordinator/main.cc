@@ -8,5 +8,6 @@ int main(int argc, char** argv) {
   if (const int code = terse::ParseCoordinatorOptions(argc, argv, &options); code >= 0) return code;
   terse::ConfigureThreads(1);
   terse::ConfigureMalloc();
-  return terse::RunCoordinator(options, terse::TorchRunLearning());
+  // A sandbox takes the graphics card away.
+  return terse::RunCoordinator(options, terse::TorchRunLearning(options.sandboxed.empty() ? "auto" : "cpu"));
 }

@@ -3,8 +3,10 @@
 #ifndef TERSE_COORDINATOR_RUN_CONTEXT_H_
 #define TERSE_COORDINATOR_RUN_CONTEXT_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +19,7 @@
 #include "coordinator/byte_book.h"
 #include "coordinator/control/controller.h"
 #include "coordinator/events.h"
+#include "coordinator/repeated_events.h"
 #include "coordinator/server_step.h"
 #include "coordinator/update_histories.h"
 #include "core/clock.h"
@@ -39,13 +42,15 @@ struct Session {
   // Version of the weights that the client holds, or will hold once it has read what was sent; nullopt while it loads.
   absl::optional<int64_t> version;
   bool draining = false;           // a part of the log is on its way; the rest follows once it has left
+  bool awaits_checkpoint = false;  // it lacks more than the log gives it, and a checkpoint is being written
   int64_t assigned_round = 0;      // the round that it works for; 0 once its update came, and before
   int64_t owes_round = 0;          // round of an update that it sealed on an earlier connection and will send again
   int64_t steps_done = 0;          // its last report of progress in assigned_round
   int64_t samples = 0;             // of its training data; 0: it has not said
-  int64_t set_aside_until_us = 0;  // 0: it may take part
+  int64_t set_aside_until_us = 0;  // by the monotonic clock; 0: it may take part
   std::string device;              // where it trains; empty: it has not said
   absl::optional<int> norm_code;   // of what its newest update left behind; nullopt: it has not said
+  int drifts = 0;                  // how often the model that it says it holds was not the run's
   WireBytes booked;                // part of link->Wire() that is in the book
 };
 
@@ -55,19 +60,36 @@ struct HistoryLog {
   int64_t bytes = 0;     // of those that are no part of its state yet
 };
 
+// What this process remembers of a client beyond its row and its session.
+struct ClientNotes {
+  // The oldest and the newest work that it was given since its last update came; 0: none. A client that says Ready
+  // while it works is given more, and delivers what it took up.
+  int64_t first_given = 0;
+  int64_t last_given = 0;
+  int64_t folded = 0;  // updates that were not applied since the last that was, or since the client was reset
+  // L2 norm of its newest applied update, with the local steps and the coding that led to it; below 0: none is known.
+  double norm = -1;
+  int64_t norm_steps = 0;
+  int64_t norm_choice = 0;
+};
+
 // An update of the open round.
 struct ReceivedUpdate {
   Update update;
+  Id128 prev_applied;     // the client's last applied update when this one was accepted: it was made after that one
   int64_t samples = 0;    // the client's when the update came
   int64_t staleness = 0;  // versions between the weights that it was made from and the head
   int64_t count = 1;      // how often it goes into the average; above 1 only under Mutant::kNoDeduplication
 };
 
-// A run whose updates give no model in so many rounds in a row is stopped.
+// A run whose updates give no model in so many rounds in a row is paused.
 inline constexpr int64_t kMostUnusableRounds = 10;
 
 // Of the log for one client, at a time: a part of what a connection may hold back (RunHost::max_queued_bytes).
 inline constexpr int64_t kCatchUpBytes = int64_t{16} << 20;
+
+// The most of the log for one client: one that lacks more, be it a single message, gets a checkpoint.
+inline constexpr int64_t kAnyLogBytes = std::numeric_limits<int64_t>::max();
 
 // How a run ends or ended.
 struct Ending {
@@ -86,6 +108,7 @@ struct RunContext {
   Clock* clock = nullptr;
   UpdateHistories* histories = nullptr;  // null: updates are not packed
   int64_t catch_up_bytes = kCatchUpBytes;
+  int64_t most_log_bytes = kAnyLogBytes;
   std::function<void(const EventRecord&)> on_event;  // for the log
 
   Head head;
@@ -97,7 +120,7 @@ struct RunContext {
   int64_t round = 0;                       // the open round, or the last settled one
   bool round_open = false;
   int64_t round_opened_us = 0;
-  int64_t created_us = 0;          // of the run
+  int64_t created_us = 0;          // of the run; by the monotonic clock, so below 0 for one that is older than that
   int64_t unusable_rounds = 0;     // in a row, up to now: aborted because their updates gave no model
   bool paused = false;             // no round opens
   absl::optional<Ending> ending;   // set once the run is to end
@@ -105,24 +128,48 @@ struct RunContext {
   bool checkpoint_running = false;
   absl::optional<int64_t> evaluating;  // newest round that was given to the evaluator and is not back
   absl::btree_map<SessionId, Session> sessions;
+  int64_t resumed_us = 0;                     // when this engine began, by the monotonic clock, as what follows
+  absl::btree_map<int64_t, int64_t> left_us;  // of clients that may come back soon: when they left (absence.h)
   // Clients that were given work in the open round, connected or not.
   absl::btree_set<int64_t> invited;
   // Validated updates of the open round by client index: the order of aggregation.
   absl::btree_map<int64_t, ReceivedUpdate> received;
+  absl::btree_map<int64_t, ClientNotes> notes;  // by client index
+  int64_t resumed_round = 0;  // the newest round when this process began: who had work then is not known here
   // Of the clients whose histories this engine compared with theirs, and goes on with.
   absl::btree_map<int64_t, HistoryLog> history_logs;
   bool histories_full = false;  // for some client there was no room, and the events say so
   ByteBook book;
+  RepeatedEvents repeated_events;
 
   const Layout& layout() const { return codec->layout(); }
   // What dense float32 communication after every local iteration would cost in one direction, per round and client.
   int64_t DenseBytesPerRound() const { return 4 * layout().size() * plan.local_steps; }
   Checkpoint HeadCheckpoint() const { return {head.version, head.model_hash, weights, server->state()}; }
+  // Has the head's checkpoint written, unless one is being written.
+  void BeginCheckpoint() {
+    if (checkpoint_running) return;
+    checkpoint_running = true;
+    background->WriteCheckpoint(HeadCheckpoint());
+  }
+  // Unix time, for what is stored and shown.
   int64_t Now() const { return clock->NowMicros(); }
+  // For deadlines.
+  int64_t MonotonicNow() const { return clock->MonotonicMicros(); }
+  // When a point in Unix time comes, as far as the clock tells now; never 0.
+  int64_t MonotonicAt(int64_t unix_us) const { return std::max<int64_t>(1, MonotonicNow() + (unix_us - Now())); }
   // Whether the session works on nothing and is not set aside.
   bool IsFree(const Session& session) const {
     return session.assigned_round == 0 && session.owes_round == 0 && session.set_aside_until_us == 0 &&
            !session.refused;
+  }
+  // Whether the client may owe the update of `round`: this process gave it that work, or an earlier one may have.
+  bool MayOwe(int64_t client, int64_t round) const { return round <= resumed_round || WasGiven(client, round); }
+  // Whether this process gave it that work, and no update of its came since.
+  bool WasGiven(int64_t client, int64_t round) const {
+    const auto it = notes.find(client);
+    return it != notes.end() && it->second.first_given != 0 && it->second.first_given <= round &&
+           round <= it->second.last_given;
   }
   // Whether it could be given work: it holds the head's weights too.
   bool CanWork(const Session& session) const { return session.version == head.version && IsFree(session); }
@@ -130,6 +177,18 @@ struct RunContext {
   absl::Status Note(const std::string& kind, int64_t client, const std::string& detail) const {
     Tell(kind, client, detail);
     return store->AddEvent({Now(), kind, round, client, detail});
+  }
+  // The same for an event that a client can cause as often as it likes: repetitions are counted.
+  absl::Status NoteMisbehaviour(const std::string& kind, int64_t client, const std::string& detail) {
+    return repeated_events.Add({Now(), kind, round, client, detail}) ? Note(kind, client, detail) : absl::OkStatus();
+  }
+  // Writes what was counted and is due, or with `all` everything.
+  absl::Status NoteRepeated(bool all) {
+    for (const EventRecord& event : repeated_events.TakeDue(Now(), all)) {
+      if (on_event) on_event(event);
+      if (const absl::Status added = store->AddEvent(event); !added.ok()) return added;
+    }
+    return absl::OkStatus();
   }
   // The same for an event whose row the store adds by itself.
   void Tell(const std::string& kind, int64_t client, const std::string& detail) const {

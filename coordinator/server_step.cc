@@ -1,5 +1,7 @@
 #include "coordinator/server_step.h"
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -9,6 +11,17 @@
 #include "core/epochs.h"
 
 namespace terse {
+
+absl::Status CheckWeights(absl::Span<const float> weights) {
+  const auto is_bad = [](float weight) { return !(std::abs(weight) <= kMostWeight); };
+  bool bad = false;
+  for (const float weight : weights) bad |= is_bad(weight);  // without a branch: all are looked at in every round
+  if (!bad) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("a step takes a weight to ", *std::find_if(weights.begin(), weights.end(), is_bad),
+                   ", too far to go on with; if every client is honest, lower server.learning_rate or "
+                   "train.optimizer.learning_rate"));
+}
 
 absl::StatusOr<std::unique_ptr<ServerStep>> ServerStep::Make(const RunConfig& config, const DownstreamCodecs& codecs) {
   const Layout& layout = codecs.updates.layout();
@@ -30,13 +43,14 @@ std::string ServerStep::Aggregate(absl::Span<const absl::string_view> messages, 
   return has_state() ? BuildDownstream(DownstreamMode::kForward, messages, samples, {}, total) : std::string();
 }
 
-absl::Status ServerStep::Repeat(int64_t base_version, absl::string_view aggregate, absl::string_view downstream) {
+absl::StatusOr<std::vector<float>> ServerStep::Repeat(int64_t base_version, absl::Span<const float> weights,
+                                                      absl::string_view aggregate, absl::string_view downstream) {
   const absl::StatusOr<Forwarded> forwarded = ParseForwarded(aggregate);
   if (!forwarded.ok()) return absl::DataLossError(forwarded.status().message());
-  const absl::StatusOr<std::string> again =
-      Take(base_version, forwarded->updates, forwarded->samples, forwarded->total, CodedChoice(downstream));
+  absl::StatusOr<Taken> again =
+      Take(base_version, weights, forwarded->updates, forwarded->samples, forwarded->total, CodedChoice(downstream));
   if (!again.ok()) return absl::DataLossError(again.status().message());
-  if (*again == downstream) return absl::OkStatus();
+  if (again->downstream == downstream) return std::move(again->weights);
   return absl::DataLossError("the round's updates do not give the message that clients received");
 }
 

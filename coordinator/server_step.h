@@ -17,6 +17,13 @@
 
 namespace terse {
 
+// No round takes a weight further. Sums and differences of magnitudes up to here are far from the end of float32's
+// range.
+inline constexpr float kMostWeight = 1e15f;
+
+// INVALID_ARGUMENT for a weight that is not a number, or is beyond kMostWeight.
+absl::Status CheckWeights(absl::Span<const float> weights);
+
 // One per run. Not thread-safe. Its state belongs to the head, as the weights do: Commit makes it durable by the
 // round's updates (Aggregate), and a checkpoint has it whole. A restarted coordinator restores the checkpoint's and
 // repeats the rounds since; the same updates give the same bits on every machine.
@@ -38,18 +45,25 @@ class ServerStep {
   // DATA_LOSS when it does not fit.
   virtual absl::Status Restore(absl::Span<const float> weights, absl::Span<const float> state) = 0;
 
-  // The downstream message that leads from `base_version` to the next version. `messages` are validated; `samples` and
-  // `total` as at BuildDownstream, `choice` as RoundPlan's. INVALID_ARGUMENT, with the state unchanged, when the
-  // average overflows or is too large to go on with. INTERNAL when the message does not encode: the state is then of
-  // no use, and must be restored.
-  virtual absl::StatusOr<std::string> Take(int64_t base_version, absl::Span<const absl::string_view> messages,
-                                           absl::Span<const int64_t> samples, int64_t total, int64_t choice) = 0;
+  // One round's step.
+  struct Taken {
+    std::string downstream;      // the message that leads from `base_version` to the next version
+    std::vector<float> weights;  // of that version: bit for bit those that Apply makes of the message, as clients do
+  };
+  // `weights` are those of `base_version`. `messages` are validated; `samples` and `total` as at BuildDownstream,
+  // `choice` as RoundPlan's. INVALID_ARGUMENT, with the state unchanged, when the average overflows or is too large to
+  // go on with, or a weight would be (CheckWeights). INTERNAL when the message does not encode: the state is then of no
+  // use, and must be restored.
+  virtual absl::StatusOr<Taken> Take(int64_t base_version, absl::Span<const float> weights,
+                                     absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,
+                                     int64_t total, int64_t choice) = 0;
 
   // What Take needs to be repeated after a restart: the messages, as a kForward message. Empty when there is no state.
   std::string Aggregate(absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,
                         int64_t total = 0) const;
-  // Take for what Aggregate made. DATA_LOSS unless it gives `downstream` again.
-  absl::Status Repeat(int64_t base_version, absl::string_view aggregate, absl::string_view downstream);
+  // Take for what Aggregate made; returns the new weights. DATA_LOSS unless it gives `downstream` again.
+  absl::StatusOr<std::vector<float>> Repeat(int64_t base_version, absl::Span<const float> weights,
+                                            absl::string_view aggregate, absl::string_view downstream);
 
   // Brings the weights of the version before the message to that of it, with the operations of every client. A message
   // of Take may be applied until the next Take. Fails as ApplyDownstream or ApplyModel.

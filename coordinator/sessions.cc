@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/absence.h"
 #include "coordinator/set_aside.h"
 #include "coordinator/staleness.h"
+#include "coordinator/update_policy.h"
 #include "core/allow_list.h"
 #include "core/epochs.h"
 #include "core/fault.h"
@@ -60,6 +62,7 @@ void TakeName(RunContext& run, Session& holder, const CheckIn& message) {
   holder.client = -1;
   holder.name.clear();
   holder.version = absl::nullopt;
+  holder.set_aside_until_us = 0;  // readmitting is for who has the name: this session would be due for ever
 }
 
 // Step 1: the server settles the pending update first; unless both ends agree about the past it answers RESET.
@@ -97,18 +100,24 @@ absl::Status SendResync(RunContext& run, Session& session, const std::string& re
   return absl::OkStatus();
 }
 
-// Whether the log leads from `version` to the head and is cheaper than a checkpoint and the log after that.
-absl::StatusOr<bool> LogIsBetter(RunContext& run, int64_t version) {
+// How a client gets from its version to the head.
+enum class Way { kLog, kCheckpoint, kNewerCheckpoint };
+
+// The log where it leads from `version` to the head and is cheaper than the newest checkpoint and the log after that.
+// Where either leaves more of the log than may be sent, a checkpoint of the head is to be written first.
+absl::StatusOr<Way> WayFrom(RunContext& run, int64_t version) {
   const absl::StatusOr<int64_t> log_bytes = run.store->LogBytes(version);
-  if (absl::IsOutOfRange(log_bytes.status())) return false;
-  if (!log_bytes.ok()) return log_bytes.status();
+  const bool has_log = !absl::IsOutOfRange(log_bytes.status());
+  if (has_log && !log_bytes.ok()) return log_bytes.status();
+  const bool may_send = has_log && *log_bytes <= run.most_log_bytes;
   TERSE_ASSIGN_OR_RETURN(const RunStore::CheckpointFile file, run.store->NewestCheckpointFile());
   // A client that already holds the checkpoint's version or a newer one gains nothing from downloading it.
-  if (version >= file.version) return true;
+  if (has_log && version >= file.version) return may_send ? Way::kLog : Way::kNewerCheckpoint;
   const absl::StatusOr<int64_t> log_after_file = run.store->LogBytes(file.version);
-  if (absl::IsOutOfRange(log_after_file.status())) return false;  // a newer checkpoint replaced it just now
+  if (absl::IsOutOfRange(log_after_file.status())) return Way::kCheckpoint;  // a newer one replaced it just now
   if (!log_after_file.ok()) return log_after_file.status();
-  return *log_bytes <= file.bytes + *log_after_file;
+  if (may_send && *log_bytes <= file.bytes + *log_after_file) return Way::kLog;
+  return *log_after_file <= run.most_log_bytes ? Way::kCheckpoint : Way::kNewerCheckpoint;
 }
 
 // In a run with epochs: the epoch's snapshot and the head, each where the client needs it; a `version` of -1 is none.
@@ -128,9 +137,16 @@ absl::Status SendModels(RunContext& run, Session& session, int64_t version) {
 }
 
 absl::Status CatchUp(RunContext& run, Session& session, int64_t version) {
+  session.awaits_checkpoint = false;
   if (HasEpochs(*run.config)) return SendModels(run, session, version);
-  TERSE_ASSIGN_OR_RETURN(const bool use_log, LogIsBetter(run, version));
-  if (use_log) {
+  TERSE_ASSIGN_OR_RETURN(const Way way, WayFrom(run, version));
+  if (way == Way::kNewerCheckpoint) {
+    session.version = version;
+    session.awaits_checkpoint = true;
+    run.BeginCheckpoint();
+    return absl::OkStatus();
+  }
+  if (way == Way::kLog) {
     const absl::Status sent = SendLog(run, session, version, run.head.version);
     // A checkpoint that was just written may have cut the log off in between.
     if (!absl::IsOutOfRange(sent)) return sent;
@@ -153,9 +169,20 @@ absl::StatusOr<bool> HoldsOurs(RunContext& run, int64_t version, Id128 hash) {
   return version == file.version && hash == file.model_hash;
 }
 
-// Notes that a model that the coordinator holds for known is not what the client has.
-absl::Status NoteDrift(RunContext& run, const Session& session, const std::string& where) {
-  TERSE_RETURN_IF_ERROR(run.Note("model_drift", session.client, where));
+// An honest client's model drifts once, and it then loads a checkpoint.
+constexpr int kMostDrifts = 3;
+
+// Notes that a model that the coordinator holds for known is not what the client has. A session of which that is true
+// again and again is refused: each time costs a look at the store and a checkpoint.
+absl::Status NoteDrift(RunContext& run, Session& session, const std::string& where) {
+  TERSE_RETURN_IF_ERROR(run.NoteMisbehaviour("model_drift", session.client, where));
+  if (++session.drifts >= kMostDrifts) {
+    Refuse(session,
+           absl::StrCat("this session said ", session.drifts,
+                        " times that it holds a model which is not the run's; if that goes on, install the same "
+                        "release of Terse on both sides and start the client with --reset-state"),
+           /*retry=*/true);
+  }
   return RecordFailure(run, session.client, absl::StrCat("its model drifted ", where));
 }
 
@@ -188,14 +215,14 @@ absl::StatusOr<bool> IsCounted(RunContext& run, const absl::optional<Verdict>& v
 }
 
 // Fills the session from the client's row and this check-in.
-void Adopt(Session& session, const ClientRecord& record, const CheckIn& message) {
+void Adopt(const RunContext& run, Session& session, const ClientRecord& record, const CheckIn& message) {
   session.client = record.id;
   session.name = record.name;
   session.process = message.process;
   session.connection = message.connection;
   session.last_applied = record.last_applied;
   session.samples = record.samples;
-  session.set_aside_until_us = record.set_aside_until_us;
+  session.set_aside_until_us = record.set_aside_until_us == 0 ? 0 : run.MonotonicAt(record.set_aside_until_us);
 }
 
 }  // namespace
@@ -242,7 +269,7 @@ absl::Status HandleCheckIn(RunContext& run, SessionId id, const CheckIn& message
   Session& session = run.sessions[id];
   if (const std::string objection = Objection(*run.config, message); !objection.empty()) {
     Refuse(session, objection, /*retry=*/false);
-    return run.Note("client_refused", -1, objection);
+    return run.NoteMisbehaviour("client_refused", -1, objection);
   }
   TERSE_ASSIGN_OR_RETURN(const ClientRecord record, run.store->RegisterClient(message.name, run.Now()));
   if (record.id >= run.config->rounds.clients && run.config->data.partition != "all") {
@@ -250,7 +277,7 @@ absl::Status HandleCheckIn(RunContext& run, SessionId id, const CheckIn& message
         absl::StrCat("run '", run.config->name, "' cuts its data into ", run.config->rounds.clients,
                      " shards and all of them have an owner; raise rounds.clients in a new run");
     Refuse(session, reason, /*retry=*/false);
-    return run.Note("client_refused", record.id, reason);
+    return run.NoteMisbehaviour("client_refused", record.id, reason);
   }
   TERSE_ASSIGN_OR_RETURN(absl::optional<Verdict> verdict, SettleAtCheckIn(run, record, message));
   const std::string lost = LostResidual(run, message, verdict);
@@ -261,7 +288,8 @@ absl::Status HandleCheckIn(RunContext& run, SessionId id, const CheckIn& message
     }
     TakeName(run, holder->second, message);
   }
-  Adopt(session, record, message);
+  Adopt(run, session, record, message);
+  run.left_us.erase(record.id);
   TERSE_RETURN_IF_ERROR(ReadmitDue(run));
   if (verdict.has_value() && verdict->outcome == Outcome::kReset) run.received.erase(record.id);
   TERSE_ASSIGN_OR_RETURN(const bool counted, IsCounted(run, verdict));
@@ -271,7 +299,10 @@ absl::Status HandleCheckIn(RunContext& run, SessionId id, const CheckIn& message
     TERSE_RETURN_IF_ERROR(run.Note("residual_lost", record.id, lost));
   }
   session.owes_round = verdict.has_value() && verdict->outcome == Outcome::kPending ? message.pending_round : 0;
-  if (session.owes_round == run.round && run.round_open) run.invited.insert(record.id);
+  // What folded into its updates before this process began is not known here.
+  if (record.updates_not_applied > 0) run.notes.try_emplace(record.id, ClientNotes{0, 0, kMostFolded});
+  const bool owes = session.owes_round == run.round && run.round_open && run.MayOwe(record.id, run.round);
+  if (owes && session.set_aside_until_us == 0) run.invited.insert(record.id);
   TERSE_RETURN_IF_ERROR(run.Note("client_joined", record.id, session.name));
   TERSE_FAILPOINT("coordinator.checkin.settled");
   session.link->Send(Welcome{run.lineage, run.config, record.id, std::move(verdict), run.head.version, run.start_hash});
@@ -286,12 +317,12 @@ absl::Status HandleReady(RunContext& run, SessionId id, const Ready& message) {
                         "' has other tensors on this client than on the "
                         "coordinator; install the same release of Terse on both sides"),
            /*retry=*/false);
-    return run.Note("client_refused", session.client, "model layout differs");
+    return run.NoteMisbehaviour("client_refused", session.client, "model layout differs");
   }
   if (LacksSamples(*run.config, message.samples)) {
     Refuse(session, "this run counts training samples and the client has none; give it data, or leave the run",
            /*retry=*/false);
-    return run.Note("client_refused", session.client, "no training samples");
+    return run.NoteMisbehaviour("client_refused", session.client, "no training samples");
   }
   TERSE_RETURN_IF_ERROR(KeepSamples(run, session, message.samples));
   if (!message.device.empty()) session.device = message.device;
@@ -302,6 +333,7 @@ absl::Status HandleReady(RunContext& run, SessionId id, const Ready& message) {
   if (!message.version.has_value()) {
     if (session.version.has_value()) {
       TERSE_RETURN_IF_ERROR(NoteDrift(run, session, absl::StrCat("on the way to version ", *session.version)));
+      if (session.refused) return absl::OkStatus();
     }
     return HasEpochs(*run.config) && SnapshotBefore(*run.config, run.head.version) > 0
                ? SendModels(run, session, -1)
@@ -314,6 +346,7 @@ absl::Status HandleReady(RunContext& run, SessionId id, const Ready& message) {
   TERSE_ASSIGN_OR_RETURN(const bool ours, HoldsOurs(run, version, message.model_hash));
   if (!ours) {
     TERSE_RETURN_IF_ERROR(NoteDrift(run, session, absl::StrCat("at version ", version)));
+    if (session.refused) return absl::OkStatus();
     return SendResync(run, session, "the model hash differs");
   }
   return CatchUp(run, session, version);
@@ -342,6 +375,7 @@ absl::Status CloseSession(RunContext& run, SessionId id) {
   const int64_t client = session.client;
   const std::string name = session.name;
   if (client >= 0) run.book.AddWire(client, session.link->Wire(), &session.booked);
+  NoteAbsence(run, session);
   run.sessions.erase(it);
   if (run.histories != nullptr && client >= 0) run.histories->Drop(client);
   return client < 0 ? absl::OkStatus() : run.Note("client_left", client, name);

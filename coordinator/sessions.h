@@ -14,9 +14,10 @@ namespace terse {
 absl::StatusOr<Verdict> Settle(RunContext& run, int64_t client, Id128 last_applied, Id128 update_id, int64_t round,
                                Id128 prev_applied);
 
-// Brings a session that lags behind to the head: by the log, part by part, or by a checkpoint when that is shorter; in
-// a run with epochs by the newest snapshot and the head's model. In a buffered run who trains hears nothing until its
-// update is in, and is brought up then.
+// Brings a session that lags behind to the head: by the log, part by part, or by a checkpoint when that is shorter or
+// the log is more than may be sent; where that needs a newer checkpoint, the session waits for it (awaits_checkpoint).
+// In a run with epochs by the newest snapshot and the head's model. In a buffered run who trains hears nothing until
+// its update is in, and is brought up then.
 absl::Status BringUp(RunContext& run, Session& session);
 
 // Answers with Welcome, or refuses: an unknown protocol version, an unusable name, another run's, one that is not on

@@ -23,15 +23,16 @@ absl::Status SetAside(RunContext& run, int64_t client, int64_t until_us, const s
   TERSE_RETURN_IF_ERROR(known);
   TERSE_RETURN_IF_ERROR(run.store->SetAside(client, until_us, reason));
   run.Tell(until_us == 0 ? "client_readmitted" : "client_set_aside", client, reason);
-  if (until_us != 0) run.invited.erase(client);  // its place is free; what it began, it may still deliver
+  if (until_us != 0) run.invited.erase(client);  // its place is free, and what it began does not count any more
+  const int64_t until = until_us == 0 ? 0 : run.MonotonicAt(until_us);
   for (auto& [id, session] : run.sessions) {
-    if (session.client == client) session.set_aside_until_us = until_us;
+    if (session.client == client) session.set_aside_until_us = until;
   }
   return absl::OkStatus();
 }
 
 absl::Status ReadmitDue(RunContext& run) {
-  const int64_t now = run.Now();
+  const int64_t now = run.MonotonicNow();
   for (auto& [id, session] : run.sessions) {
     if (session.set_aside_until_us == 0 || session.set_aside_until_us > now) continue;
     TERSE_RETURN_IF_ERROR(SetAside(run, session.client, 0, "its time is over"));

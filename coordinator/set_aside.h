@@ -13,13 +13,13 @@ namespace terse {
 // other than OK is a failure of the store, here and below.
 absl::Status RecordFailure(RunContext& run, int64_t client, const std::string& reason);
 
-// Sets the client aside until then, or readmits it (0). No effect for a client that was never registered.
+// Sets the client aside until then (Unix time), or readmits it (0). No effect for a client that was never registered.
 absl::Status SetAside(RunContext& run, int64_t client, int64_t until_us, const std::string& reason);
 
 // Readmits the connected clients whose time is over.
 absl::Status ReadmitDue(RunContext& run);
 
-// When the next connected client is due; the largest number for never.
+// When the next connected client is due, by the monotonic clock; the largest number for never.
 int64_t NextReadmissionMicros(const RunContext& run);
 
 }  // namespace terse

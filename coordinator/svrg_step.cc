@@ -17,15 +17,6 @@
 namespace terse {
 namespace {
 
-// Sums and differences of magnitudes up to here are far from the end of float32's range.
-constexpr float kMostWeight = 1e15f;
-
-absl::Status CheckWeight(float weight) {
-  if (std::abs(weight) <= kMostWeight) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("a step takes a weight to ", weight, ", too far to go on with; lower server.learning_rate"));
-}
-
 float SoftThreshold(float value, float threshold) {
   const float magnitude = std::abs(value) - threshold;
   return magnitude > 0 ? std::copysign(magnitude, value) : 0.0f;
@@ -80,8 +71,18 @@ double SvrgStep::ThetaOf(int64_t version) const {
 
 double SvrgStep::StepSize(int64_t version) const { return config_.server.learning_rate / ThetaOf(version); }
 
-absl::StatusOr<std::string> SvrgStep::Take(int64_t base_version, absl::Span<const absl::string_view> messages,
-                                           absl::Span<const int64_t> samples, int64_t total, int64_t) {
+absl::StatusOr<ServerStep::Taken> SvrgStep::Take(int64_t base_version, absl::Span<const float> weights,
+                                                 absl::Span<const absl::string_view> messages,
+                                                 absl::Span<const int64_t> samples, int64_t total, int64_t) {
+  Taken taken;
+  TERSE_ASSIGN_OR_RETURN(taken.downstream, MakeMessage(base_version, messages, samples, total));
+  taken.weights.assign(weights.begin(), weights.end());
+  TERSE_RETURN_IF_ERROR(Apply(taken.downstream, absl::MakeSpan(taken.weights)));
+  return taken;
+}
+
+absl::StatusOr<std::string> SvrgStep::MakeMessage(int64_t base_version, absl::Span<const absl::string_view> messages,
+                                                  absl::Span<const int64_t> samples, int64_t total) {
   average_.resize(size());
   TERSE_RETURN_IF_ERROR(AverageUpdates(codecs_.updates, messages, AveragingWeights(samples, total),
                                        AggregationThreads(messages), absl::MakeSpan(average_)));
@@ -89,7 +90,10 @@ absl::StatusOr<std::string> SvrgStep::Take(int64_t base_version, absl::Span<cons
   if (StandsAlone(config_, base_version)) {
     // A gradient that no step can follow would hold the epoch up for good.
     const float step = static_cast<float>(StepSize(base_version));
-    for (size_t i = 0; i < size(); ++i) TERSE_RETURN_IF_ERROR(CheckWeight(point_[i] - step * average_[i]));
+    for (size_t i = 0; i < size(); ++i) {
+      const float weight = point_[i] - step * average_[i];
+      TERSE_RETURN_IF_ERROR(CheckWeights({&weight, 1}));
+    }
     full_gradient_.swap(average_);
     mean_.assign(accelerated_ ? size() : 0, 0.0f);
     SetModel(point_, theta);
@@ -113,7 +117,7 @@ absl::Status SvrgStep::Iterate(int64_t base_version) {
       average_[i] = SoftThreshold(average_[i], threshold);
     }
   }
-  for (const float value : average_) TERSE_RETURN_IF_ERROR(CheckWeight(value));
+  TERSE_RETURN_IF_ERROR(CheckWeights(average_));
   point_.swap(average_);
   const float share = 1.0f / static_cast<float>(base_version - SnapshotBefore(config_, base_version));
   for (size_t i = 0; i < mean_.size(); ++i) mean_[i] += share * (point_[i] - mean_[i]);

@@ -265,7 +265,8 @@ absl::Status RefuseMisread(RunContext& run, Session& session) {
   Refuse(session, answer, /*retry=*/true);
   run.histories->Distrust(session.client);
   run.history_logs.erase(session.client);
-  return run.Note("update_misread", session.client, "its updates come unpacked until the coordinator restarts");
+  return run.NoteMisbehaviour("update_misread", session.client,
+                              "its updates come unpacked until the coordinator restarts");
 }
 
 }  // namespace terse

@@ -6,6 +6,8 @@
 #include "absl/strings/str_format.h"
 #include "coordinator/aggregation/median.h"
 #include "coordinator/aggregation/update_blocks.h"
+#include "coordinator/server_optimizer/server_optimizer.h"
+#include "core/epochs.h"
 #include "core/status.h"
 
 namespace terse {
@@ -21,22 +23,28 @@ constexpr double kNothing = 1e-12;
 // The updates of one round and what is said against them.
 class Judge {
  public:
-  Judge(const Codec* codec, absl::Span<const absl::string_view> messages, const UpdatePolicy& policy)
-      : codec_(codec), messages_(messages), policy_(policy), reasons_(messages.size()) {}
+  Judge(const Codec* codec, absl::Span<const MeasuredUpdate> updates, const UpdatePolicy& policy,
+        absl::Span<const double> earlier)
+      : codec_(codec), updates_(updates), policy_(policy), earlier_(earlier), judgements_(updates.size()) {
+    for (const MeasuredUpdate& update : updates) norms_.push_back(update.size.norm);
+  }
 
-  absl::StatusOr<std::vector<std::string>> Run() {
-    TERSE_RETURN_IF_ERROR(MeasureNorms());
+  absl::StatusOr<std::vector<Judgement>> Run() {
+    CheckElements();
+    if (policy_.norm_ratio > 0) CheckRatios();
     if (policy_.norm_bound > 0) CheckBound();
     if (policy_.z_score > 0) CheckScores();
     if (policy_.cosine > -1) TERSE_RETURN_IF_ERROR(CheckDirections());
-    return std::move(reasons_);
+    return std::move(judgements_);
   }
 
  private:
   // Calls visit(block) for every block of the parameters.
   template <typename Visit>
   absl::Status ForEachBlock(const Visit& visit) const {
-    TERSE_ASSIGN_OR_RETURN(UpdateBlocks blocks, UpdateBlocks::Open(*codec_, messages_, codec_->layout().parameters()));
+    std::vector<absl::string_view> messages;
+    for (const MeasuredUpdate& update : updates_) messages.push_back(update.message);
+    TERSE_ASSIGN_OR_RETURN(UpdateBlocks blocks, UpdateBlocks::Open(*codec_, messages, codec_->layout().parameters()));
     while (true) {
       TERSE_ASSIGN_OR_RETURN(const bool more, blocks.Next());
       if (!more) return absl::OkStatus();
@@ -44,30 +52,49 @@ class Judge {
     }
   }
 
-  absl::Status MeasureNorms() {
-    norms_.assign(messages_.size(), 0);
-    TERSE_RETURN_IF_ERROR(ForEachBlock([&](const UpdateBlocks& block) {
-      for (size_t i = 0; i < norms_.size(); ++i) {
-        for (float value : block.parts()[i].values)
-          norms_[i] += static_cast<double>(value) * static_cast<double>(value);
-      }
-    }));
-    for (double& norm : norms_) norm = std::sqrt(norm);
-    return absl::OkStatus();
-  }
-
   std::vector<size_t> Left() const {
     std::vector<size_t> left;
-    for (size_t i = 0; i < reasons_.size(); ++i) {
-      if (reasons_[i].empty()) left.push_back(i);
+    for (size_t i = 0; i < judgements_.size(); ++i) {
+      if (judgements_[i].reason.empty()) left.push_back(i);
     }
     return left;
+  }
+
+  void CheckElements() {
+    for (size_t i = 0; i < updates_.size(); ++i) {
+      if (updates_[i].size.largest <= kMostAverage) continue;
+      judgements_[i] = {absl::StrFormat("it has an element of %.4g, and no update may have one beyond %.4g",
+                                        updates_[i].size.largest, kMostAverage),
+                        /*grave=*/true};
+    }
+  }
+
+  void CheckRatios() {
+    const std::vector<size_t> left = Left();
+    std::vector<double> known;
+    for (size_t i : left) known.push_back(norms_[i]);
+    const bool alone = known.size() >= kFewestCompared;
+    if (!alone) known.insert(known.end(), earlier_.begin(), earlier_.end());
+    if (known.size() < kFewestCompared) return;
+    const double median = MedianOf(absl::MakeSpan(known));
+    if (median == 0) return;
+    for (size_t i : left) {
+      const int64_t folded = std::min(updates_[i].folded, kMostFolded);
+      const double ratio = norms_[i] / median;
+      if (ratio <= policy_.norm_ratio * static_cast<double>(1 + folded)) continue;
+      judgements_[i] = {
+          absl::StrFormat("its norm of %.4g is %.4g times the median of %s, which is %.4g; policy.norm_ratio = "
+                          "%.4g allows %.4g times",
+                          norms_[i], ratio, alone ? "the round's" : "what clients sent last", median,
+                          policy_.norm_ratio, policy_.norm_ratio * static_cast<double>(1 + folded)),
+          /*grave=*/true};
+    }
   }
 
   void CheckBound() {
     for (size_t i = 0; i < norms_.size(); ++i) {
       if (norms_[i] <= policy_.norm_bound) continue;
-      reasons_[i] =
+      judgements_[i].reason =
           absl::StrFormat("its norm of %.4g is above policy.norm_bound = %.4g", norms_[i], policy_.norm_bound);
     }
   }
@@ -84,7 +111,7 @@ class Judge {
     for (size_t i : left) {
       const double score = (norms_[i] - median) / deviation;
       if (score <= policy_.z_score) continue;
-      reasons_[i] = absl::StrFormat(
+      judgements_[i].reason = absl::StrFormat(
           "its norm of %.4g is %.4g deviations above the round's median of %.4g, more than "
           "policy.z_score = %.4g",
           norms_[i], score, median, policy_.z_score);
@@ -116,24 +143,27 @@ class Judge {
       if (others <= kNothing) continue;
       const double cosine = (products[i] - 1) / std::sqrt(others);
       if (cosine >= policy_.cosine) continue;
-      reasons_[i] = absl::StrFormat("its cosine to the round's other updates is %.4g, below policy.cosine = %.4g",
-                                    cosine, policy_.cosine);
+      judgements_[i].reason = absl::StrFormat(
+          "its cosine to the round's other updates is %.4g, below policy.cosine = %.4g", cosine, policy_.cosine);
     }
     return absl::OkStatus();
   }
 
   const Codec* const codec_;
-  const absl::Span<const absl::string_view> messages_;
+  const absl::Span<const MeasuredUpdate> updates_;
   const UpdatePolicy& policy_;
+  const absl::Span<const double> earlier_;
   std::vector<double> norms_;
-  std::vector<std::string> reasons_;
+  std::vector<Judgement> judgements_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> JudgeUpdates(const Codec& codec, absl::Span<const absl::string_view> messages,
-                                                      const UpdatePolicy& policy) {
-  return Judge(&codec, messages, policy).Run();
+bool ComparesNorms(const RunConfig& config) { return config.policy.norm_ratio > 0 && !HasEpochs(config); }
+
+absl::StatusOr<std::vector<Judgement>> JudgeUpdates(const Codec& codec, absl::Span<const MeasuredUpdate> updates,
+                                                    const UpdatePolicy& policy, absl::Span<const double> earlier) {
+  return Judge(&codec, updates, policy, earlier).Run();
 }
 
 }  // namespace terse

@@ -1,4 +1,4 @@
-// Which names may join a run: clients.allow of the run's configuration.
+// The names that may join a run: clients.allow of the run's configuration.
 #ifndef TERSE_CORE_ALLOW_LIST_H_
 #define TERSE_CORE_ALLOW_LIST_H_
 

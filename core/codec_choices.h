@@ -15,15 +15,15 @@ namespace terse {
 // Number of stages of control.name = 'schedule'; 1 when nothing changes.
 int64_t StagesOf(const ControlSpec& control);
 
-// Of the clients' updates. One entry, config.codec, where the controller leaves the coding alone; else
+// Returns the codings of the clients' updates: config.codec alone where the controller leaves the coding as it is, else
 //   schedule  one a stage, with its density and its bits
 //   mqgrad    2 to 8 bits
 //   joint     one a density
 // In a run with epochs (core/epochs.h): kFullGradientChoice, which is dense, and kGradientStepChoice, config.codec.
 std::vector<CodecSpec> UpdateChoices(const RunConfig& config);
 
-// Of the model's steps (DownstreamMode::kCoded): as UpdateChoices for mqgrad; 2 bits to config.downstream_codec's where
-// server.precision_loss chooses them; and a single entry otherwise.
+// Returns the codings of the model's steps (DownstreamMode::kCoded): as UpdateChoices for mqgrad; 2 bits to
+// config.downstream_codec's where server.precision_loss chooses them; and a single entry otherwise.
 std::vector<CodecSpec> DownstreamChoices(const RunConfig& config);
 
 // The bits of MQGrad's choices: choice 0 has the fewest.
@@ -37,10 +37,10 @@ inline constexpr int64_t kMostJointSteps = 16;
 // all others.
 absl::optional<int64_t> SentValueBits(const CodecSpec& codec);
 
-// Names of those that do.
+// The names of the codecs that have a density.
 std::vector<std::string> CodecsWithDensity();
 
-// What the updates of a run with epochs are coded with.
+// The codings of the updates of a run with epochs, as indices into UpdateChoices.
 inline constexpr int64_t kFullGradientChoice = 0;
 inline constexpr int64_t kGradientStepChoice = 1;
 

@@ -36,7 +36,7 @@ inline bool StandsAlone(const RunConfig& config, int64_t version) {
 
 enum class ClientTask { kTrain, kFullGradient, kGradientStep };
 
-// What a client does from the weights of `base_version`.
+// Returns the task of a client that starts from the weights of `base_version`.
 inline ClientTask TaskFrom(const RunConfig& config, int64_t base_version) {
   if (!HasEpochs(config)) return ClientTask::kTrain;
   return StandsAlone(config, base_version) ? ClientTask::kFullGradient : ClientTask::kGradientStep;

@@ -33,7 +33,7 @@ inline constexpr absl::string_view kFailpoints[] = {
     "file.write.before_sync",
     "file.replace.before_rename",
     "file.replace.before_directory_sync",
-    // Client.
+    // The failpoints of the client.
     "client.restart.loaded",
     "client.checkin.before_send",
     "client.welcome.received",
@@ -53,7 +53,7 @@ inline constexpr absl::string_view kFailpoints[] = {
     "client.settle.before_manifest",
     "client.settle.done",
     "client.reset.done",
-    // Coordinator.
+    // The failpoints of the coordinator.
     "coordinator.restart.locked",
     "coordinator.restart.epoch_bumped",
     "coordinator.restart.replayed",
@@ -107,9 +107,9 @@ constexpr int FailpointIndex(absl::string_view name) {
 
 #ifdef TERSE_FAULTS
 
-// In the place of the environment, for simulations that run many processes' code in one process: asked at every
-// failpoint that the calling thread meets. An error makes the enclosing function return it. nullptr restores the
-// environment's. Not owned.
+// The hook takes the place of the environment, for simulations that run many processes' code in one process: it is
+// asked at every failpoint that the calling thread meets. An error makes the enclosing function return it. nullptr
+// restores the environment's. Not owned.
 class FailpointHook {
  public:
   virtual ~FailpointHook() = default;
@@ -117,7 +117,7 @@ class FailpointHook {
 };
 void SetThreadFailpointHook(FailpointHook* hook);
 
-// How often the process came by the failpoint, hook or not. Thread-safe.
+// Returns how often the process came by the failpoint, hook or not. Thread-safe.
 int64_t FailpointHits(int index);
 
 // Switches a mutant on for the whole process; kNone switches all off. Thread-safe.

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/fault.h"
+#include "core/file_modes.h"
 #include "core/status.h"
 
 namespace terse {
@@ -93,6 +94,7 @@ class PosixFileSystem final : public FileSystem {
  public:
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
     TERSE_ASSIGN_OR_RETURN(ScopedFd fd, OpenFd(path, O_WRONLY | O_CREAT | O_TRUNC, "create"));
+    TERSE_RETURN_IF_ERROR(MakePrivate(path));
     return std::make_unique<PosixFile>(std::move(fd), path);
   }
 
@@ -195,6 +197,7 @@ absl::StatusOr<std::unique_ptr<DirectoryLock>> PosixFileSystem::Lock(const std::
     return absl::FailedPreconditionError(
         absl::StrCat(directory, " is in use by another process; stop that one or name another directory"));
   }
+  TERSE_RETURN_IF_ERROR(MakePrivate(directory));
   return std::make_unique<PosixLock>(std::move(fd));
 }
 
@@ -222,6 +225,18 @@ absl::StatusOr<bool> IsLocked(const std::string& directory) {
   if (flock(fd->get(), LOCK_SH | LOCK_NB) == 0) return false;
   if (errno == EWOULDBLOCK) return true;
   return ErrnoStatus(errno, "examine the lock of", directory);
+}
+
+absl::Status MakePrivate(const std::string& path) {
+  constexpr mode_t kOthers = S_IRWXG | S_IRWXO;
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) return errno == ENOENT ? absl::OkStatus() : ErrnoStatus(errno, "examine", path);
+  const bool is_shared = S_ISDIR(info.st_mode) && (info.st_mode & S_ISVTX) != 0;
+  if ((!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) || is_shared) return absl::OkStatus();
+  if ((info.st_mode & kOthers) == 0) return absl::OkStatus();
+  const mode_t own = info.st_mode & static_cast<mode_t>(~S_IFMT) & ~kOthers;
+  if (chmod(path.c_str(), own) == 0 || errno == EPERM || errno == ENOENT) return absl::OkStatus();
+  return ErrnoStatus(errno, "make private", path);
 }
 
 absl::Status WriteFilesSynced(FileSystem& files, absl::Span<const FileContents> contents) {

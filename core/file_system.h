@@ -59,7 +59,7 @@ class FileSystem {
  public:
   virtual ~FileSystem() = default;
 
-  // Creates or empties `path`, mode 0600.
+  // Creates or empties `path`, mode 0600, whatever the mode of a file that is there (core/file_modes.h).
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) = 0;
   // The whole file. NOT_FOUND when there is none; RESOURCE_EXHAUSTED when it is larger than `max_bytes`.
   virtual absl::StatusOr<std::string> Read(const std::string& path, int64_t max_bytes = kMaxFileBytes) = 0;
@@ -73,7 +73,7 @@ class FileSystem {
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& path) = 0;
   // Creates `path` and its parents, mode 0700 for what it creates, durably. OK when it is there already.
   virtual absl::Status MakeDirectory(const std::string& path) = 0;
-  // Locks DIR/lock. FAILED_PRECONDITION naming the directory when somebody holds it.
+  // Locks DIR/lock and makes DIR private (core/file_modes.h). FAILED_PRECONDITION naming it when somebody holds it.
   virtual absl::StatusOr<std::unique_ptr<DirectoryLock>> Lock(const std::string& directory) = 0;
   // Name of the SQLite VFS whose files are on this disk; empty for SQLite's default.
   virtual std::string SqliteVfs() const = 0;

@@ -24,7 +24,7 @@ struct Id128 {
   std::string ToHex() const;
   // INVALID_ARGUMENT unless `bytes` has exactly 16 bytes (an empty string gives the zero id).
   static absl::StatusOr<Id128> FromBytes(absl::string_view bytes);
-  // Random, from the operating system's generator.
+  // Returns a random id, from the operating system's generator.
   static Id128 Random();
 
   friend bool operator==(const Id128& a, const Id128& b) { return a.high == b.high && a.low == b.low; }

@@ -45,8 +45,8 @@ class Layout {
   // Number of elements of all parameters: buffers are the flat elements from here on.
   int64_t parameters() const { return parameters_; }
   absl::Span<const TensorSpec> tensors() const { return tensors_; }
-  // Where weights lie that regularisation speaks of: the parameters with two dimensions or more, neither biases nor
-  // normalisation. Increasing; neighbours are one range.
+  // The ranges of the weights that regularisation concerns: the parameters with two dimensions or more, neither biases
+  // nor normalisation. Increasing; neighbours are one range.
   struct Range {
     int64_t begin = 0;
     int64_t size = 0;
@@ -54,7 +54,8 @@ class Layout {
   std::vector<Range> WeightRanges() const;
   // The parameters alone.
   Layout WithoutBuffers() const;
-  // Of names, shapes and which tensors are buffers; two ends with different layouts refuse each other at check-in.
+  // Returns the hash of the names, the shapes and which tensors are buffers; two ends with different layouts refuse
+  // each other at check-in.
   Id128 Hash() const;
 
  private:

@@ -13,7 +13,7 @@ int64_t DecaysBefore(const LearningRateSchedule& schedule, int64_t iteration) {
 
 double LearningRateAt(const TrainSpec& train, int64_t iteration) {
   double rate = train.optimizer.learning_rate;
-  // Not a power: products of the same factors are the same bits on every machine.
+  // This multiplies instead of taking a power: products of the same factors are the same bits on every machine.
   for (int64_t decays = DecaysBefore(train.schedule, iteration); decays > 0; --decays) rate *= train.schedule.factor;
   return rate;
 }

@@ -8,7 +8,7 @@
 
 namespace terse {
 
-// How often the rate has decayed when `iteration` (from 0) begins.
+// Returns how often the rate has decayed when `iteration` (from 0) begins.
 int64_t DecaysBefore(const LearningRateSchedule& schedule, int64_t iteration);
 
 // The rate of the optimizer step of that iteration: learning_rate * factor^decays. A round of several local steps may

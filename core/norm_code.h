@@ -11,8 +11,9 @@ inline constexpr int kMostNormCode = 127;
 // least 1 and at most kMostNormCode, also for what is not finite.
 int NormCode(double norm);
 
-// 0 for 0, else 2^((code - 64) / 4): within 9.1% (a factor of 2^(1/8)) of every norm from 2^-15.75 = 0.0000181 to
-// 2^15.75 = 55,100 that has this code; 1 and kMostNormCode also stand for what lies beyond. 0 <= code <= kMostNormCode.
+// Returns 0 for the code 0, else 2^((code - 64) / 4), which is within 9.1% (a factor of 2^(1/8)) of every norm from
+// 2^-15.75 = 0.0000181 to 2^15.75 = 55,100 that has this code; 1 and kMostNormCode also stand for what lies beyond.
+// `code` is in 0..kMostNormCode.
 double NormFrom(int code);
 
 }  // namespace terse

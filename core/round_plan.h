@@ -1,4 +1,4 @@
-// What a round asks of its clients beside their updates: how long to train, and which of the run's codings to use.
+// The plan of a round: how long its clients train, and which of the run's codings they use for their updates.
 #ifndef TERSE_CORE_ROUND_PLAN_H_
 #define TERSE_CORE_ROUND_PLAN_H_
 

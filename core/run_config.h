@@ -113,7 +113,7 @@ enum class Weighting { kUniform, kSamples };
 struct RoundPolicy {
   int64_t count = 0;            // rounds of the run
   int64_t clients = 0;          // the fleet; also the number of shards of an iid partition
-  int64_t quorum = 0;           // fewest updates that may close a round at its deadline
+  int64_t quorum = 0;           // fewest updates that may close a round without its cohort
   double deadline_seconds = 0;  // from opening a round to closing it
   Selection selection = Selection::kAll;
   int64_t cohort = 0;        // updates that close a round; the loader makes it from `fraction`
@@ -198,8 +198,10 @@ struct UpdatePolicy {
   double norm_bound = 0;  // largest L2 norm; 0: any
   double z_score = 0;     // of the norm, against the round's; 0: any
   double cosine = -1;     // least, against the sum of the others; -1: any
+  double norm_ratio = 8;  // largest norm, in medians of the round's; 0: any
 
-  bool refuses() const { return norm_bound > 0 || z_score > 0 || cosine > -1; }
+  // Whether there is more to it than norm_ratio, which is on unless it is switched off.
+  bool is_strict() const { return norm_bound > 0 || z_score > 0 || cosine > -1; }
 };
 
 struct RunConfig {

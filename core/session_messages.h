@@ -64,6 +64,10 @@ struct Update {
   // connection.
   absl::optional<int> norm_code = absl::nullopt;
   int64_t packed_bytes = 0;  // of what `message` was unpacked from; 0: it came as it is
+  bool unread = false;       // nobody asked for it, so the coordinator's edge did not decode it: it must not count
+  // The measures of the decoded message (Codec::Measure). The coordinator's edge measures it; nothing of this is sent.
+  double norm = 0;
+  float largest = 0;
 
   // Of what crossed the connection.
   int64_t payload_bytes() const { return packed_bytes > 0 ? packed_bytes : static_cast<int64_t>(message.size()); }

@@ -29,7 +29,7 @@
 
 namespace terse {
 
-// The same code with `context` put before the message ("opening run.toml: ...").
+// Returns the status with `context` put before its message ("opening run.toml: ...").
 inline absl::Status Annotate(const absl::Status& status, absl::string_view context) {
   if (status.ok()) return status;
   return absl::Status(status.code(), absl::StrCat(context, ": ", status.message()));

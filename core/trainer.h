@@ -23,7 +23,7 @@ struct TrainResult {
   int64_t samples = 0;  // seen, counting repeats
 };
 
-// What a round asks of a client.
+// The training that a round asks of a client.
 struct LocalPlan {
   int64_t steps = 1;            // n of SGD_n
   int64_t first_iteration = 0;  // of the run, for learning-rate schedules
@@ -48,8 +48,8 @@ class LocalTrainer {
   // Training samples that this client has: its weight under weighting and selection by samples. At least 1.
   virtual int64_t samples() const = 0;
 
-  // Where it trains, for people who look at the fleet: "cpu", "cuda:0". As IsDeviceName (core/session_messages.h);
-  // empty when it is not known.
+  // Returns the device that it trains on, for people who look at the fleet: "cpu", "cuda:0". The name fits IsDeviceName
+  // (core/session_messages.h); it is empty when the device is not known.
   virtual std::string device() const { return {}; }
 
   // Runs plan.steps optimizer steps from `weights` (W_0) and writes delta = W_n - W_0; both have layout().size()

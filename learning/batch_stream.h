@@ -10,7 +10,7 @@
 
 namespace terse {
 
-// Fisher-Yates, the same on every machine.
+// Shuffles by Fisher and Yates, the same on every machine.
 void Shuffle(Random random, std::vector<uint32_t>* values);
 
 // Endless mini-batches over a fixed set of examples. Every epoch is a fresh shuffle by (seed, shard index, epoch) and
@@ -30,7 +30,7 @@ class BatchStream {
   absl::Span<const uint32_t> Next();
 
   Position position() const { return position_; }
-  // Continues at `position`; false, and no change, when there is no such position in this stream.
+  // Continues at `position`; returns false, and changes nothing, when there is no such position in this stream.
   bool Seek(Position position);
   int64_t size() const { return static_cast<int64_t>(examples_.size()); }
 

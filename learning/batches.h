@@ -31,11 +31,11 @@ class BatchSource {
   virtual ~BatchSource() = default;
   virtual Batch Next() = 0;
   virtual BatchStream::Position position() const = 0;
-  // Continues at `position`; false, and no change, when there is no such position.
+  // Continues at `position`; returns false, and changes nothing, when there is no such position.
   virtual bool Seek(BatchStream::Position position) = 0;
-  // Examples, or symbols of a text: the client's weight.
+  // Returns the number of examples, or of symbols of a text: the client's weight.
   virtual int64_t samples() const = 0;
-  // Rows of a batch.
+  // Returns the number of rows of a batch.
   virtual int64_t rows() const = 0;
 };
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/status.h"
+#include "core/status_details.h"
 #include "learning/models/model_table.h"
 #include "learning/script_model.h"
 #include "learning/torch_edge.h"
@@ -98,8 +99,9 @@ absl::StatusOr<torch::jit::Module> LoadModule(absl::string_view bytes) {
   absl::StatusOr<torch::jit::Module> module =
       CatchTorch("reading the model's file", [&]() -> absl::StatusOr<torch::jit::Module> { return FromBytes(bytes); });
   if (module.ok()) return module;
-  return absl::InvalidArgumentError(
-      absl::StrCat(module.status().message(), "; save it with torch.jit.save(torch.jit.script(model), FILE)"));
+  return WithDetails(absl::InvalidArgumentError(absl::StrCat(
+                         module.status().message(), "; save it with torch.jit.save(torch.jit.script(model), FILE)")),
+                     DetailsOf(module.status()));
 }
 
 absl::Status CheckForward(const torch::jit::Module& module) {

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/status.h"
+#include "core/status_details.h"
 #include "learning/batches.h"
 #include "learning/blueprint.h"
 #include "learning/loss_table.h"
@@ -26,6 +27,7 @@ namespace {
 constexpr int64_t kMostExamples = 500;
 constexpr int64_t kMostNumbers = int64_t{1} << 22;  // of the features of a batch
 constexpr int64_t kTextRows = 20;
+constexpr int64_t kTriedExamples = 16;
 constexpr int64_t kAllBatches = std::numeric_limits<int64_t>::max();
 // Batches that buffers which the clients keep are estimated from.
 constexpr int64_t kCalibrationBatches = 8;
@@ -66,17 +68,21 @@ class TorchEvaluator : public Evaluator {
     });
   }
 
-  // One batch. INVALID_ARGUMENT when the model does not take this data, or gives what the loss does not take.
+  // One batch, evaluated and trained. INVALID_ARGUMENT when the model does not take this data, gives what the loss does
+  // not take, or has no gradient.
   absl::Status Try() {
-    const absl::Status tried = CatchTorch("a first batch", [&]() -> absl::Status {
+    absl::Status tried = CatchTorch("a first batch", [&]() -> absl::Status {
       const at::NoGradGuard no_grad;
       Score score;
       return dataset_->task == Task::kText ? ScoreText(1, &score) : ScoreExamples(1, &score);
     });
+    if (tried.ok()) tried = CatchTorch("a first step", [&] { return TryStep(); });
     if (tried.ok()) return tried;
-    return absl::InvalidArgumentError(absl::StrCat("the model does not fit ", dataset_->description, ": ",
-                                                   tried.message(), "; its forward is given ", InputText(),
-                                                   ", and its output must suit train.loss (", loss_->name, ")"));
+    return WithDetails(
+        absl::InvalidArgumentError(absl::StrCat("the model does not fit ", dataset_->description, ": ", tried.message(),
+                                                "; its forward is given ", InputText(),
+                                                ", and its output must suit train.loss (", loss_->name, ")")),
+        DetailsOf(tried));
   }
 
  private:
@@ -84,6 +90,37 @@ class TorchEvaluator : public Evaluator {
     if (dataset_->task == Task::kText) return "int64 [batch, time]";
     const std::vector<int64_t>& shape = dataset_->test.features.shape();
     return absl::StrCat("float32 [batch", shape.empty() ? "" : ", ", absl::StrJoin(shape, ", "), "]");
+  }
+
+  // On a model of its own, whose buffers it changes.
+  absl::Status TryStep() const {
+    const std::unique_ptr<ScriptModel> model = blueprint_->Make(device_);
+    model->SetTraining(true);
+    TERSE_ASSIGN_OR_RETURN(const Batch batch, dataset_->task == Task::kText ? FirstWindows() : FirstExamples());
+    ScriptModel::State state = model->InitialState(batch.x.size(0));
+    model->LossAndGradient(batch, *loss_, &state);
+    return absl::OkStatus();
+  }
+
+  // At least two, since normalisation over a batch of one has no variance.
+  absl::StatusOr<Batch> FirstExamples() const {
+    std::vector<uint32_t> indices(std::max<int64_t>(2, std::min(kTriedExamples, dataset_->test.count())));
+    for (size_t i = 0; i < indices.size(); ++i) indices[i] = i % dataset_->test.count();
+    return Batch{FeaturesOf(dataset_->test.features, indices, normalize_, device_),
+                 TargetsOf(dataset_->test.targets, indices, device_)};
+  }
+
+  absl::StatusOr<Batch> FirstWindows() const {
+    TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<BatchSource> windows, Windows());
+    return windows->Next();
+  }
+
+  // Rows of the test text side by side.
+  absl::StatusOr<std::unique_ptr<BatchSource>> Windows() const {
+    const int64_t symbols = dataset_->test_text.count();
+    const int64_t rows = std::max<int64_t>(1, std::min(kTextRows, symbols / (unroll_ + 1)));
+    const auto text = std::shared_ptr<const Text>(dataset_, &dataset_->test_text);
+    return MakeTextBatches(text, {0, symbols}, rows, unroll_, device_);
   }
 
   absl::Status ScoreExamples(int64_t batches, Score* score) {
@@ -102,14 +139,10 @@ class TorchEvaluator : public Evaluator {
   // Rows side by side, each from the empty state on; a rest that fills no row is left out.
   absl::Status ScoreText(int64_t batches, Score* score) {
     model_->SetTraining(false);
-    const int64_t symbols = dataset_->test_text.count();
-    const int64_t rows = std::max<int64_t>(1, std::min(kTextRows, symbols / (unroll_ + 1)));
-    const auto text = std::shared_ptr<const Text>(dataset_, &dataset_->test_text);
-    TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<BatchSource> windows,
-                           MakeTextBatches(text, {0, symbols}, rows, unroll_, device_));
+    TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<BatchSource> windows, Windows());
     for (; windows->position().epoch == 0 && batches > 0; --batches) {
       const Batch batch = windows->Next();
-      if (batch.fresh) state_ = model_->InitialState(rows);
+      if (batch.fresh) state_ = model_->InitialState(windows->rows());
       AddScore(*loss_, model_->Forward(batch.x, &state_), batch.target, score);
     }
     return absl::OkStatus();

@@ -12,7 +12,7 @@
 namespace terse {
 namespace {
 
-// Examples at a time: bounds memory, whatever the shard.
+// The number of examples at a time; it bounds memory, whatever the shard.
 constexpr int64_t kSlice = 512;
 
 TrainSpec SmoothPart(TrainSpec train) {

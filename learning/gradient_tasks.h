@@ -1,4 +1,4 @@
-// What clients compute in runs with epochs (core/epochs.h): Yu, Wu, Huang, "Double Quantization for
+// The gradients that clients compute in runs with epochs (core/epochs.h): Yu, Wu, Huang, "Double Quantization for
 // Communication-Efficient Distributed Optimization" (NeurIPS 2019), Algorithm 1, steps 4 and 10. Includes LibTorch;
 // used inside learning/ only.
 //
@@ -39,7 +39,8 @@ class GradientTasks {
   GradientTasks(const RunConfig& config, const Layout& layout, std::shared_ptr<const Dataset> dataset,
                 std::vector<uint32_t> indices, c10::Device device);
 
-  // Slices of the examples, one after the other; CANCELLED when `keep_going` says so before one of them.
+  // Computes the full gradient over slices of the examples, one after the other; CANCELLED when `keep_going` says so
+  // before one of them.
   absl::StatusOr<TrainResult> Full(ScriptModel* model, const Loss& loss, absl::Span<const float> weights,
                                    const std::function<bool()>& keep_going, absl::Span<float> gradient) const;
 

@@ -1,5 +1,5 @@
-// What a run adds to the gradient of the loss before the optimizer sees it. Includes LibTorch; used inside learning/
-// only.
+// The terms that a run adds to the gradient of the loss before the optimizer sees it. Includes LibTorch; used inside
+// learning/ only.
 #ifndef TERSE_LEARNING_GRADIENT_TERMS_H_
 #define TERSE_LEARNING_GRADIENT_TERMS_H_
 
@@ -12,7 +12,7 @@
 
 namespace terse {
 
-// In this order, each only where it is set:
+// Adds these terms in this order, each only where it is set:
 //   g += weight_decay * w         L2 regularisation, of tensors with two dimensions or more
 //   g += l1 * sign(w)             L1 regularisation, of the same tensors
 //   g += proximal * (w - W_0)     FedProx (Li et al. 2018, equation 2), of all parameters

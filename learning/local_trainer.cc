@@ -37,7 +37,7 @@ Id128 HashOf(const Text& text) {
   return HashBytes({reinterpret_cast<const char*>(text.symbols.data()), text.symbols.size() * sizeof(text.symbols[0])});
 }
 
-// What a saved state belongs to; another identity is refused at RestoreState.
+// Returns the identity of the training that a saved state belongs to; RestoreState refuses a state with another one.
 Id128 StateIdentity(const RunConfig& config, const Shard& shard, const Layout& layout, const Dataset& dataset) {
   const OptimizerSpec& optimizer = config.train.optimizer;
   const Id128 targets = dataset.task == Task::kText ? HashOf(dataset.train_text) : dataset.train.targets.Hash();
@@ -196,7 +196,7 @@ class TorchLocalTrainer : public LocalTrainer {
     return tasks.Step(parts_.model.get(), *parts_.loss, parts_.batches->Next(), plan, gradient);
   }
 
-  // Loss and gradient of the next batch.
+  // Computes the gradient of the next batch; returns its loss.
   float StepLoss() {
     const BatchStream::Position at = parts_.batches->position();
     const Batch batch = parts_.batches->Next();
@@ -206,7 +206,7 @@ class TorchLocalTrainer : public LocalTrainer {
     return parts_.model->LossAndGradient(batch, *parts_.loss, &state_);
   }
 
-  // delta = W_n - W_0; false, and no change, when one is not finite.
+  // Writes delta = W_n - W_0; returns false, and changes nothing, when an element is not finite.
   bool WriteDelta(absl::Span<const float> before, absl::Span<float> delta) {
     const at::Tensor after = parts_.model->weights().cpu();
     const float* trained = after.data_ptr<float>();
@@ -224,7 +224,7 @@ class TorchLocalTrainer : public LocalTrainer {
     for (size_t i = 0; i < values.size(); ++i) parts_.model->local_buffers()[i].copy_(values[i]);
   }
 
-  // What the trainer remembers beside the optimizer: the buffers that stay here, and the hidden state.
+  // Returns the state that the trainer keeps beside the optimizer's: the buffers that stay here, and the hidden state.
   std::vector<at::Tensor> ExtraTensors() const {
     std::vector<at::Tensor> tensors = parts_.model->local_buffers();
     tensors.insert(tensors.end(), state_.begin(), state_.end());
@@ -286,7 +286,7 @@ absl::StatusOr<std::unique_ptr<BatchSource>> MakeBatches(const RunConfig& config
                             shard.index, device);
 }
 
-// Null in a run without epochs.
+// Returns null in a run without epochs.
 absl::StatusOr<std::unique_ptr<const GradientTasks>> MakeGradientTasks(const RunConfig& config, const Shard& shard,
                                                                        const Layout& layout,
                                                                        std::shared_ptr<const Dataset> dataset,

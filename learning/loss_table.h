@@ -28,7 +28,7 @@ struct Score {
 struct Loss {
   const char* name;
   Task task;
-  // What training minimises: a scalar.
+  // The loss that training minimises: a scalar.
   at::Tensor (*train)(const at::Tensor& output, const at::Tensor& target);
   // Sum of the loss over all predictions: a scalar.
   at::Tensor (*sum)(const at::Tensor& output, const at::Tensor& target);

@@ -23,7 +23,7 @@
 
 namespace terse {
 
-// What an optimizer remembers between steps. Slot 0 is the first moment (sgd's or adam's), slot 1 adam's second moment.
+// The state of an optimizer between steps. Slot 0 is the first moment (sgd's or adam's), slot 1 adam's second moment.
 struct OptimizerState {
   int64_t step = 0;  // t, steps done
   std::vector<std::vector<float>> slots;

@@ -22,7 +22,7 @@ constexpr uint64_t kPartitionSalt = 0x706172746974696fULL;
 constexpr uint64_t kDealSalt = 0x6465616c73686172ULL;
 constexpr uint64_t kSharesSalt = 0x6469726963686c65ULL;
 
-// What a row of the table works on.
+// The data that a row of the table cuts into shards, and for how many clients.
 struct Cut {
   const DataSpec& spec;
   const Dataset& dataset;
@@ -132,7 +132,8 @@ absl::StatusOr<Partition> CutByLabelShards(const Cut& cut) {
   return partition;
 }
 
-// Where each client's share of `count` examples of a class ends: `count` times a growing sum of Dirichlet draws.
+// Returns the end of each client's share of `count` examples of a class: `count` times a growing sum of Dirichlet
+// draws.
 std::vector<int64_t> DirichletEnds(const Cut& cut, int64_t label, int64_t count) {
   Random random(cut.seed ^ kSharesSalt, label);
   std::vector<double> logs(cut.clients);
@@ -243,7 +244,7 @@ absl::StatusOr<Partition> CutForShard(const DataSpec& spec, const Dataset& datas
       absl::StrCat("shard ", shard.index, " of ", shard.count, " does not exist; shards are numbered from 0"));
 }
 
-// "2 to 4, median 2".
+// Returns the spread of the numbers, as "2 to 4, median 2".
 std::string Spread(std::vector<int64_t> numbers) {
   std::sort(numbers.begin(), numbers.end());
   return absl::StrCat(numbers.front(), " to ", numbers.back(), ", median ", numbers[numbers.size() / 2]);

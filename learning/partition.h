@@ -1,5 +1,5 @@
-// Which part of the training data belongs to which client. Everything follows from the data, the settings, the number
-// of clients and the seed, by operations that give the same bits on every machine: each client cuts its own part.
+// Divides the training data between the clients. Everything follows from the data, the settings, the number of clients
+// and the seed, by operations that give the same bits on every machine: each client cuts its own part.
 #ifndef TERSE_LEARNING_PARTITION_H_
 #define TERSE_LEARNING_PARTITION_H_
 
@@ -22,7 +22,7 @@ struct DataRange {
   friend bool operator==(const DataRange& a, const DataRange& b) { return a.begin == b.begin && a.end == b.end; }
 };
 
-// All clients' parts.
+// The parts of all clients.
 struct Partition {
   std::vector<uint32_t> order;                  // example numbers that `ranges` cuts; empty: in their own order
   std::vector<std::vector<DataRange>> clients;  // each client's ranges, none of them empty
@@ -63,7 +63,8 @@ absl::StatusOr<std::vector<uint32_t>> PartitionExamples(const DataSpec& spec, co
 absl::StatusOr<std::vector<DataRange>> PartitionText(const DataSpec& spec, const Dataset& dataset, const Shard& shard,
                                                      uint64_t seed);
 
-// For logs: "100 clients, examples of each: 480 to 720, median 600; labels of each: 2 to 4, median 2".
+// Describes a partition for logs: "100 clients, examples of each: 480 to 720, median 600; labels of each: 2 to 4,
+// median 2".
 std::string DescribePartition(const Partition& partition, const Dataset& dataset);
 
 }  // namespace terse

@@ -13,7 +13,7 @@ void ConfigureThreads(int n);
 // model, go back as soon as they are free.
 void ConfigureMalloc();
 
-// "1.13.1".
+// Returns LibTorch's version, as "1.13.1".
 const char* LibTorchVersion();
 
 }  // namespace terse

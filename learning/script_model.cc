@@ -169,6 +169,8 @@ at::Tensor ScriptModel::Run(const at::Tensor& x, State* state) {
 float ScriptModel::LossAndGradient(const Batch& batch, const Loss& loss, State* state) {
   const at::Tensor output = Run(batch.x, state);
   const at::Tensor value = loss.train(output, FitTargets(loss, output, batch.target));
+  TORCH_CHECK(value.requires_grad(), "the output of forward is detached from the parameters, so that nothing can be ",
+              "trained: take detach(), item() and no_grad() out of it");
   gradient_.zero_();
   value.backward();
   Reattach(/*take_values=*/true);  // the way back may need the values that forward saw

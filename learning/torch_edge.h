@@ -14,7 +14,8 @@
 
 namespace terse {
 
-// INTERNAL: "`doing`: LibTorch: message", without LibTorch's backtrace.
+// INTERNAL: "`doing`: LibTorch: message" in one line, without LibTorch's backtrace; what else a traceback of
+// TorchScript says are the status's details (core/status_details.h).
 absl::Status TorchFailure(absl::string_view doing, const std::exception& error);
 
 // Runs `body`, which returns a Status or StatusOr and may throw what LibTorch throws (c10::Error and other

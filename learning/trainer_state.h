@@ -24,8 +24,8 @@ namespace terse {
 struct TrainerState {
   BatchStream::Position position;
   OptimizerState optimizer;
-  // What else a client keeps from round to round: buffers that stay with it, the hidden state of its text. Each is a
-  // tensor's elements as they lie in memory.
+  // The tensors that a client keeps from round to round as well: buffers that stay with it, the hidden state of its
+  // text. Each is a tensor's elements as they lie in memory.
   std::vector<std::string> extras;
 };
 

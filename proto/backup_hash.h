@@ -1,4 +1,4 @@
-// What proves a backup's stream (terse.v1.BackupChunk) to be whole.
+// The hash that proves a backup's stream (terse.v1.BackupChunk) to be whole.
 #ifndef TERSE_PROTO_BACKUP_HASH_H_
 #define TERSE_PROTO_BACKUP_HASH_H_
 

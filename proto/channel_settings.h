@@ -7,13 +7,13 @@
 
 namespace terse {
 
-// How long a connection may take to be made. With 10 s each way TCP and HTTP/2 need 20.
+// The most time that making a connection may take. With 10 s each way TCP and HTTP/2 need 20.
 inline constexpr int kConnectTimeoutSeconds = 30;
 
-// For a client's channel to the coordinator. Keepalive (gRPC guide "Keepalive"): a ping after `keepalive_seconds` of
-// silence keeps NAT entries alive through long local training; without an answer for as long again, at most 30 s, the
-// connection ends. BDP probes are off: they would cost pings up the thin link for bandwidth that sparse updates never
-// use.
+// Returns the arguments of a client's channel to the coordinator. Keepalive (gRPC guide "Keepalive"): a ping after
+// `keepalive_seconds` of silence keeps NAT entries alive through long local training; without an answer for as long
+// again, at most 30 s, the connection ends. BDP probes are off: they would cost pings up the thin link for bandwidth
+// that sparse updates never use.
 grpc::ChannelArguments FleetChannelArguments(double keepalive_seconds = kDefaultKeepaliveSeconds);
 
 // The matching settings of the coordinator's port, which sends pings of its own. A client that pings more often than

@@ -10,7 +10,8 @@
 
 namespace terse {
 
-// Keys in the order of declaration; bytes as lower-case hexadecimal; an unset `optional` field as null.
+// Returns the message as JSON, with its keys in the order of declaration; bytes as lower-case hexadecimal; an unset
+// `optional` field as null.
 nlohmann::ordered_json ToJson(const google::protobuf::Message& message);
 
 // "a,b,c\n": the names of the fields, and the values of one message with the same texts as ToJson. An unset `optional`

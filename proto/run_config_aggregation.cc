@@ -61,8 +61,8 @@ std::optional<ConfigViolation> CheckLeast(const v1::RunConfig& config) {
 
 std::optional<ConfigViolation> CheckAggregation(const v1::RunConfig& config) {
   const v1::Policy& policy = config.policy();
-  const bool refuses = UpdatePolicy{policy.norm_bound(), policy.z_score(), policy.cosine()}.refuses();
-  if (refuses && config.server().epoch_length() > 0) {
+  const bool strict = UpdatePolicy{policy.norm_bound(), policy.z_score(), policy.cosine()}.is_strict();
+  if (strict && config.server().epoch_length() > 0) {
     return ConfigViolation{"policy",
                            "[policy] looks at updates, and clients of a run with epochs send gradients; leave it out"};
   }

@@ -12,7 +12,7 @@ namespace terse {
 // The table's settings as the engines know them.
 AggregationSpec ToCore(const v1::Aggregation& aggregation);
 
-// Part of CheckAcrossFields.
+// Returns the first contradiction, if there is one; part of CheckAcrossFields.
 std::optional<ConfigViolation> CheckAggregation(const v1::RunConfig& config);
 
 }  // namespace terse

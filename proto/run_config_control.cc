@@ -77,7 +77,7 @@ std::optional<ConfigViolation> CheckMqgrad(const v1::RunConfig& config) {
                                                           "'qsgd', 'low_precision', 'forward', 'dense' or 'auto'")};
 }
 
-// What joint chooses from.
+// Checks the local steps and the densities that joint chooses from.
 std::optional<ConfigViolation> CheckJointMenus(const v1::Control& control) {
   const auto& steps = control.local_steps();
   const auto& densities = control.density();
@@ -100,7 +100,7 @@ std::optional<ConfigViolation> CheckJointMenus(const v1::Control& control) {
                                                          kMostCodecChoices, " densities, increasing")};
 }
 
-// What joint spends, and how long.
+// Checks the budget or the price that joint plans with, and that the rounds last for limits.iterations.
 std::optional<ConfigViolation> CheckJointEnds(const v1::RunConfig& config) {
   const v1::Control& control = config.control();
   if ((control.budget() > 0) == (control.price() > 0)) {

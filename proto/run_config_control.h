@@ -8,7 +8,7 @@
 
 namespace terse {
 
-// The first contradiction, if any.
+// Returns the first contradiction, if there is one.
 std::optional<ConfigViolation> CheckControl(const v1::RunConfig& config);
 
 }  // namespace terse

@@ -102,14 +102,20 @@ Selection SelectionOf(const v1::Rounds& rounds) {
   return rounds.selection() == "samples" ? Selection::kSamples : Selection::kReliability;
 }
 
-RoundPolicy ToCore(const v1::Rounds& rounds) {
+// Half of the cohort, so that an absent client holds nobody up, and enough for the rule.
+int64_t QuorumOf(const v1::Rounds& rounds, const AggregationSpec& aggregation) {
+  if (rounds.quorum() != 0) return rounds.quorum();
+  return std::max((CohortSize(rounds) + 1) / 2, LeastUpdates(aggregation));
+}
+
+RoundPolicy ToCore(const v1::Rounds& rounds, const AggregationSpec& aggregation) {
   RoundPolicy policy;
   policy.count = rounds.count();
   policy.clients = rounds.clients();
   policy.selection = SelectionOf(rounds);
   policy.cohort = CohortSize(rounds);
   policy.invited = std::min(policy.clients, policy.cohort + CeilOf(rounds.over_selection(), policy.cohort));
-  policy.quorum = rounds.quorum() == 0 ? policy.cohort : rounds.quorum();
+  policy.quorum = QuorumOf(rounds, aggregation);
   policy.deadline_seconds = rounds.deadline_seconds();
   policy.grace_seconds = rounds.grace_seconds();
   policy.weighting = rounds.weighting() == "samples" ? Weighting::kSamples : Weighting::kUniform;
@@ -180,15 +186,16 @@ absl::StatusOr<RunConfig> ToCore(const v1::RunConfig& given) {
   }
   run.server = ToCore(config.server());
   run.control = ToCore(config.control());
-  run.rounds = ToCore(config.rounds());
+  run.aggregation = ToCore(config.aggregation());
+  run.rounds = ToCore(config.rounds(), run.aggregation);
   run.clients = ToCore(config.clients());
   run.limits = {config.limits().seconds(), config.limits().accuracy(), config.limits().loss(),
                 config.limits().iterations()};
   run.evaluate_every = config.rounds().evaluate_every();
   run.checkpoint_every = config.checkpoints().every();
   run.checkpoint_keep = config.checkpoints().keep();
-  run.aggregation = ToCore(config.aggregation());
-  run.policy = {config.policy().norm_bound(), config.policy().z_score(), config.policy().cosine()};
+  run.policy = {config.policy().norm_bound(), config.policy().z_score(), config.policy().cosine(),
+                config.policy().norm_ratio()};
   return run;
 }
 

@@ -8,7 +8,8 @@
 namespace terse {
 namespace {
 
-// What a run with epochs does not have: its clients take no steps of their own.
+// Checks the settings that a run with epochs does not have or has with one value alone: its clients take no steps of
+// their own.
 std::optional<ConfigViolation> CheckGradients(const v1::RunConfig& config) {
   const v1::Train& train = config.train();
   const v1::Optimizer& optimizer = train.optimizer();

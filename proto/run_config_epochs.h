@@ -8,7 +8,8 @@
 
 namespace terse {
 
-// What of the fields does not fit epochs, or is for them alone; part of CheckAcrossFields. Fields are in their ranges.
+// Returns the first field that does not fit epochs, or that is for epochs alone in a run without; part of
+// CheckAcrossFields. Fields are in their ranges.
 std::optional<ConfigViolation> CheckEpochs(const v1::RunConfig& config);
 
 }  // namespace terse

@@ -310,14 +310,15 @@ absl::StatusOr<v1::RunConfig> LoadRunConfig(const std::string& path) {
 
 v1::RunConfig WithLaterDefaults(v1::RunConfig config) {
   // What every configuration has had since a revision tells them apart.
-  const int64_t revision = !config.has_clients()             ? 0
-                           : config.train().loss().empty()   ? 1
-                           : !config.has_server()            ? 2
-                           : !config.has_control()           ? 3
-                           : config.codec().counts().empty() ? 4
-                           : !config.has_aggregation()       ? 5
-                                                             : 6;
-  if (revision < 6) FillLaterFields(revision, "", &config);
+  const int64_t revision = !config.has_clients()               ? 0
+                           : config.train().loss().empty()     ? 1
+                           : !config.has_server()              ? 2
+                           : !config.has_control()             ? 3
+                           : config.codec().counts().empty()   ? 4
+                           : !config.has_aggregation()         ? 5
+                           : !config.policy().has_norm_ratio() ? 6
+                                                               : 7;
+  if (revision < 7) FillLaterFields(revision, "", &config);
   return config;
 }
 

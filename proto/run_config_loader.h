@@ -19,7 +19,8 @@ namespace terse {
 // contradict each other. Thread-safe, like everything here.
 absl::StatusOr<v1::RunConfig> ParseRunConfig(absl::string_view text, absl::string_view filename);
 
-// The same for a file of at most 1 MiB. Also NOT_FOUND, RESOURCE_EXHAUSTED and what else reading a file may return.
+// Reads a run likewise from a file of at most 1 MiB. Also NOT_FOUND, RESOURCE_EXHAUSTED and what else reading a file
+// may return.
 absl::StatusOr<v1::RunConfig> LoadRunConfig(const std::string& path);
 
 // A configuration that an older program stored or sent, with the defaults of the fields that came after it; any other
@@ -31,7 +32,7 @@ v1::RunConfig WithLaterDefaults(v1::RunConfig config);
 // INVALID_ARGUMENT "run config: ..." names the field, its value and what is allowed.
 absl::Status ValidateRunConfig(const v1::RunConfig& config);
 
-// What a run file may say about one key.
+// One key of a run file, and what the file may say about it.
 struct RunConfigKey {
   std::string key;            // "train.local_steps"
   std::string type;           // "integer", "number", "string", "true or false" or "array of strings"
@@ -39,10 +40,10 @@ struct RunConfigKey {
   std::string allowed;        // "1 to 1000000"; may be empty
 };
 
-// Every key, in the order of the proto.
+// Returns every key, in the order of the proto.
 std::vector<RunConfigKey> RunConfigKeys();
 
-// The same as a text table.
+// Returns the same keys as a text table.
 std::string RunConfigReference();
 
 }  // namespace terse

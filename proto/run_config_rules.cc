@@ -150,7 +150,7 @@ std::optional<ConfigViolation> CheckRounds(const v1::Rounds& rounds) {
                                                           : absl::StrCat("the cohort: ", CohortSize(rounds), " of ",
                                                                          rounds.clients(), " clients");
     return ConfigViolation{"rounds.quorum", absl::StrCat("rounds.quorum = ", rounds.quorum(), " is more than ", whole,
-                                                         "; use at most as many, or 0 for all of them")};
+                                                         "; use at most as many, or 0 for half of them")};
   }
   return std::nullopt;
 }

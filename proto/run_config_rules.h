@@ -23,37 +23,40 @@ struct ConfigViolation {
 // The rule that the proto file states for a field; an empty one where it states none.
 const v1::FieldRule& RuleOf(const google::protobuf::FieldDescriptor& field);
 
-// "train" and "local_steps" give "train.local_steps"; an empty prefix gives the field alone.
+// Joins a key: "train" and "local_steps" give "train.local_steps"; an empty prefix gives the field alone.
 std::string JoinKey(absl::string_view prefix, absl::string_view field);
 
-// Entry `index` of an array: "clients.allow[0]".
+// Returns the key of entry `index` of an array: "clients.allow[0]".
 std::string JoinIndex(absl::string_view key, int64_t index);
 
-// "integer", "number", "string", "true or false", "table", "array of strings" or "array of integers".
+// Returns the type of a field: "integer", "number", "string", "true or false", "table", "array of strings" or "array of
+// integers".
 std::string TypeText(const google::protobuf::FieldDescriptor& field);
 
-// What a field allows, without its type: "1 to 1000000", "above 0, at most 1", "'sbc' or 'dense'"; may be empty.
+// Returns the values that a field allows, without its type: "1 to 1000000", "above 0, at most 1", "'sbc' or 'dense'";
+// may be empty.
 std::string AllowedText(const google::protobuf::FieldDescriptor& field);
 
-// The shortest decimal form that reads back as the same double.
+// Returns the shortest decimal form that reads back as the same double.
 std::string NumberText(double value);
 
-// The first field of `message`, in the order of declaration and depth first, whose value breaks its own rule. A table
-// that is absent counts as one of zeros and empty strings.
+// Returns the first field of `message`, in the order of declaration and depth first, whose value breaks its own rule. A
+// table that is absent counts as one of zeros and empty strings.
 std::optional<ConfigViolation> CheckFields(const google::protobuf::Message& message, absl::string_view prefix);
 
-// The rules that concern more than one field, and the form of names.
+// Checks the rules that concern more than one field, and the form of names.
 std::optional<ConfigViolation> CheckAcrossFields(const v1::RunConfig& config);
 
 // Whether a run may have this name, and the rule as text: "1 to 64 letters, ...".
 bool IsRunName(absl::string_view name);
 std::string RunNameForm();
 
-// fraction * count rounded up, for the decimal number that the run file gives: 0.07 of 100 are 7, although the double
-// nearest to 0.07 is above it. `fraction` is not negative.
+// Returns fraction * count rounded up, for the decimal number that the run file gives: 0.07 of 100 are 7, although the
+// double nearest to 0.07 is above it. `fraction` is not negative.
 int64_t CeilOf(double fraction, int64_t count);
 
-// Updates that close a round: rounds.fraction of rounds.clients. At least 1 when both obey their rules.
+// Returns the number of updates that close a round: rounds.fraction of rounds.clients. At least 1 when both obey their
+// rules.
 int64_t CohortSize(const v1::Rounds& rounds);
 
 }  // namespace terse

@@ -44,7 +44,7 @@ class ClientMessageReader {
  public:
   // `max_update_bytes` is Codec::MaxMessageBytes of the run.
   explicit ClientMessageReader(int64_t max_update_bytes) : max_update_bytes_(max_update_bytes) {}
-  // nullopt while a payload is incomplete. INVALID_ARGUMENT with the reason for a message that no client sends.
+  // Returns nullopt while a payload is incomplete. INVALID_ARGUMENT with the reason for a message that no client sends.
   absl::StatusOr<absl::optional<FromClient>> Feed(const v1::ClientMessage& message);
 
  private:

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
 #include "core/file_system.h"
 #include "core/session_messages.h"
 #include "core/status.h"
@@ -32,6 +33,7 @@ constexpr char kList[] = "crl.pem";
 constexpr char kIssued[] = "issued";
 constexpr char kLock[] = "lock";
 constexpr char kIssuedSuffix[] = ".crt";  // of the files in kIssued
+constexpr absl::Duration kLockPause = absl::Milliseconds(5);
 
 absl::StatusOr<std::string> ReadPem(const std::string& path) { return PosixFiles().Read(path, kMaxPemBytes); }
 
@@ -69,11 +71,21 @@ absl::Status CheckVacant(const std::string& directory) {
   return Damaged(directory, "it holds certificates that an authority issued, and no ca.crt");
 }
 
-// As the folder's owner, who must be able to lock it too.
-absl::StatusOr<std::unique_ptr<DirectoryLock>> LockFolder(const std::string& directory) {
+// As the folder's owner, who must be able to lock it too. Commands hold the lock for some milliseconds.
+absl::StatusOr<std::unique_ptr<DirectoryLock>> LockFolder(const std::string& directory, absl::Duration patience) {
   const AsOwner owner(directory);
   TERSE_RETURN_IF_ERROR(owner.status());
-  return PosixFiles().Lock(directory);
+  const absl::Time until = absl::Now() + patience;
+  while (true) {
+    absl::StatusOr<std::unique_ptr<DirectoryLock>> lock = PosixFiles().Lock(directory);
+    if (!absl::IsFailedPrecondition(lock.status())) return lock;
+    if (absl::Now() >= until) {
+      return absl::FailedPreconditionError(absl::StrCat(directory, ": another command has been at work there for ",
+                                                        absl::FormatDuration(patience),
+                                                        "; try again, or end that one"));
+    }
+    absl::SleepFor(kLockPause);
+  }
 }
 
 absl::Status PrepareFolder(const std::string& directory) {
@@ -115,8 +127,8 @@ class Authority::Impl {
  public:
   Impl(std::string directory, Clock* clock) : directory_(std::move(directory)), clock_(OrSystemClock(clock)) {}
 
-  absl::Status Create(const std::string& name, absl::Duration lifetime);
-  absl::Status Open();
+  absl::Status Create(const std::string& name, absl::Duration lifetime, absl::Duration patience);
+  absl::Status Open(absl::Duration patience);
   absl::StatusOr<std::string> Issue(absl::string_view request_pem, absl::Duration lifetime);
   absl::StatusOr<std::vector<CertificateFacts>> Revoke(const std::string& serial_or_name);
   absl::StatusOr<std::vector<IssuedCertificate>> List(KnownCertificates* known) const;
@@ -152,13 +164,13 @@ absl::Status Authority::Impl::TakeCertificate(CertificatePtr certificate) {
   return absl::OkStatus();
 }
 
-absl::Status Authority::Impl::Create(const std::string& name, absl::Duration lifetime) {
+absl::Status Authority::Impl::Create(const std::string& name, absl::Duration lifetime, absl::Duration patience) {
   TERSE_RETURN_IF_ERROR(Annotate(CheckClientName(name), "the authority's name"));
   const absl::Time now = Now();
   TERSE_ASSIGN_OR_RETURN(const absl::Time end, EndOf(now, lifetime));
   TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(directory_));
   TERSE_RETURN_IF_ERROR(CheckVacant(directory_));
-  TERSE_ASSIGN_OR_RETURN(lock_, LockFolder(directory_));
+  TERSE_ASSIGN_OR_RETURN(lock_, LockFolder(directory_, patience));
   TERSE_RETURN_IF_ERROR(CheckVacant(directory_));  // another may have made one until we had the lock
   TERSE_RETURN_IF_ERROR(PrepareFolder(directory_));
   TERSE_ASSIGN_OR_RETURN(const std::string key_pem, MakeKey());
@@ -171,7 +183,7 @@ absl::Status Authority::Impl::Create(const std::string& name, absl::Duration lif
   return ReplacePrivateFile(directory_, kCertificate, pem_);
 }
 
-absl::Status Authority::Impl::Open() {
+absl::Status Authority::Impl::Open(absl::Duration patience) {
   const std::string certificate_path = FilePath(directory_, kCertificate);
   absl::StatusOr<std::string> pem = ReadPem(certificate_path);
   if (absl::IsNotFound(pem.status())) {
@@ -179,7 +191,7 @@ absl::Status Authority::Impl::Open() {
                                             "; name its folder with --pki, or make one with `tersectl pki init`"));
   }
   TERSE_RETURN_IF_ERROR(pem.status());
-  TERSE_ASSIGN_OR_RETURN(lock_, LockFolder(directory_));
+  TERSE_ASSIGN_OR_RETURN(lock_, LockFolder(directory_, patience));
   absl::StatusOr<CertificatePtr> certificate = ParseCertificate(*pem, "a certificate");
   if (!certificate.ok()) return Damaged(certificate_path, certificate.status().message());
   TERSE_RETURN_IF_ERROR(TakeCertificate(*std::move(certificate)));
@@ -326,15 +338,17 @@ Authority::Authority(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Authority::~Authority() = default;
 
 absl::StatusOr<std::unique_ptr<Authority>> Authority::Create(const std::string& directory, const std::string& name,
-                                                             absl::Duration lifetime, Clock* clock) {
+                                                             absl::Duration lifetime, Clock* clock,
+                                                             absl::Duration patience) {
   auto impl = std::make_unique<Impl>(directory, clock);
-  TERSE_RETURN_IF_ERROR(impl->Create(name, lifetime));
+  TERSE_RETURN_IF_ERROR(impl->Create(name, lifetime, patience));
   return absl::WrapUnique(new Authority(std::move(impl)));
 }
 
-absl::StatusOr<std::unique_ptr<Authority>> Authority::Open(const std::string& directory, Clock* clock) {
+absl::StatusOr<std::unique_ptr<Authority>> Authority::Open(const std::string& directory, Clock* clock,
+                                                           absl::Duration patience) {
   auto impl = std::make_unique<Impl>(directory, clock);
-  TERSE_RETURN_IF_ERROR(impl->Open());
+  TERSE_RETURN_IF_ERROR(impl->Open(patience));
   return absl::WrapUnique(new Authority(std::move(impl)));
 }
 

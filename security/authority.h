@@ -26,9 +26,12 @@ struct IssuedCertificate {
 // What was read and checked of an authority's certificates, by serial: for who asks for the list again and again.
 using KnownCertificates = absl::flat_hash_map<std::string, IssuedCertificate>;
 
-// Not thread-safe; holds the lock on its folder while it lives, so that two commands at once are refused
-// (FAILED_PRECONDITION). What root writes into a folder of somebody else's belongs to that one. Statuses are
-// FileSystem's and those named below.
+// How long Open and Create wait for another command, or the enrolment desk, that works in the folder.
+inline constexpr absl::Duration kAuthorityPatience = absl::Seconds(10);
+
+// Not thread-safe; holds the lock on its folder while it lives, so that of two commands at once one waits for the
+// other. Who has waited for `patience` is refused (FAILED_PRECONDITION). What root writes into a folder of somebody
+// else's belongs to that one. Statuses are FileSystem's and those named below.
 class Authority {
  public:
   // Makes the folder, or takes an empty one and makes it private, with a new key and a certificate of its own that ends
@@ -36,9 +39,11 @@ class Authority {
   // FAILED_PRECONDITION when there is something else; INVALID_ARGUMENT for a bad name or lifetime. `clock` must outlive
   // the authority; nullptr: the system's.
   static absl::StatusOr<std::unique_ptr<Authority>> Create(const std::string& directory, const std::string& name,
-                                                           absl::Duration lifetime, Clock* clock = nullptr);
+                                                           absl::Duration lifetime, Clock* clock = nullptr,
+                                                           absl::Duration patience = kAuthorityPatience);
   // NOT_FOUND when there is none, with how to make it; DATA_LOSS when its files do not belong together.
-  static absl::StatusOr<std::unique_ptr<Authority>> Open(const std::string& directory, Clock* clock = nullptr);
+  static absl::StatusOr<std::unique_ptr<Authority>> Open(const std::string& directory, Clock* clock = nullptr,
+                                                         absl::Duration patience = kAuthorityPatience);
   ~Authority();
 
   const std::string& directory() const;

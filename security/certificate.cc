@@ -39,7 +39,19 @@ absl::StatusOr<CertificateFacts> ReadCertificate(absl::string_view pem) {
   TERSE_ASSIGN_OR_RETURN(const CertificatePtr certificate, ParseCertificate(pem, "a certificate"));
   absl::StatusOr<CertificateFacts> facts = Facts(*certificate);
   if (!facts.ok()) return Annotate(facts.status(), "the certificate cannot be used");
+  facts->pem = std::string(pem);
   return facts;
+}
+
+absl::Status CheckIssuedBy(absl::string_view certificate_pem, absl::string_view authority_pem) {
+  TERSE_ASSIGN_OR_RETURN(const CertificatePtr certificate, ParseCertificate(certificate_pem, "a certificate"));
+  TERSE_ASSIGN_OR_RETURN(const CertificatePtr authority, ParseCertificate(authority_pem, "the authority"));
+  ERR_clear_error();
+  EVP_PKEY* const key = X509_get0_pubkey(authority.get());
+  const bool is_signed = key != nullptr && X509_verify(certificate.get(), key) == 1;
+  ERR_clear_error();
+  return is_signed ? absl::OkStatus()
+                   : absl::PermissionDeniedError("the fleet's authority did not sign the certificate");
 }
 
 absl::Status CheckKeyPair(absl::string_view certificate_pem, absl::string_view key_pem) {

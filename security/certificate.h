@@ -25,11 +25,16 @@ struct CertificateFacts {
   absl::Time not_before;
   absl::Time not_after;
   std::vector<std::string> hosts;  // DNS names and IP addresses of the subject alternative names, in order
+  std::string pem;                 // what they were read from
 };
 
 // The first certificate of `pem`. INVALID_ARGUMENT when there is none, or when it has not exactly one URI of an
 // identity. Verifies nothing.
 absl::StatusOr<CertificateFacts> ReadCertificate(absl::string_view pem);
+
+// PERMISSION_DENIED unless the authority of `authority_pem` signed the certificate; INVALID_ARGUMENT when one of them
+// is unreadable. Says nothing about the time or the purpose.
+absl::Status CheckIssuedBy(absl::string_view certificate_pem, absl::string_view authority_pem);
 
 // FAILED_PRECONDITION unless the private key is the certificate's; INVALID_ARGUMENT when one of them is unreadable.
 absl::Status CheckKeyPair(absl::string_view certificate_pem, absl::string_view key_pem);

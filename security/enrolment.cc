@@ -42,9 +42,10 @@ absl::StatusOr<std::string> Ask(const Invitation& invitation, const std::string&
   message.set_request_pem(request);
   v1::EnrolReply reply;
   const absl::Status status = FromGrpc(v1::Enrolment::NewStub(channel)->Enrol(&context, message, &reply));
-  // gRPC's word where all its threads are at work.
+  // The desk's word for those whom it refused too often, and gRPC's where all its threads are at work.
   if (absl::IsResourceExhausted(status)) {
-    return absl::UnavailableError(absl::StrCat("the authority at ", invitation.address, " is busy; try again"));
+    return absl::UnavailableError(
+        absl::StrCat("the authority at ", invitation.address, " is busy (", status.message(), "); try again"));
   }
   if (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) {
     return Annotate(status, absl::StrCat("the authority at ", invitation.address,

@@ -5,14 +5,20 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/memory/memory.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "core/clock.h"
 #include "core/status.h"
 #include "grpcpp/grpcpp.h"
+#include "net/open_files.h"
+#include "net/peer.h"
+#include "net/rate_limit.h"
 #include "proto/grpc_status.h"
 #include "security/authority.h"
 #include "security/invitation_book.h"
+#include "security/tcp_server.h"
 #include "security/transport.h"
 #include "terse/v1/enrolment.grpc.pb.h"
 
@@ -23,17 +29,21 @@ constexpr int kMaxRequestBytes = 1 << 16;
 constexpr int kMostThreads = 8;
 constexpr absl::Duration kLifetime = absl::Hours(24 * 365);
 constexpr absl::Duration kPatience = absl::Seconds(5);  // with another command that works in the folder
-constexpr absl::Duration kPause = absl::Milliseconds(50);
+// A device connects, asks, and goes.
+constexpr ConnectionPatience kConnectionPatience = {absl::Seconds(10), absl::Seconds(10)};
+constexpr int64_t kConnections = 256;
+constexpr int64_t kFilesForOthers = 64;    // the authority's, gRPC's and the listening sockets
+constexpr int64_t kAddressesThatFill = 4;  // as many may take all connections, and not fewer
 
-// Waits for whoever works in the folder.
-absl::StatusOr<std::unique_ptr<Authority>> OpenPatiently(const std::string& directory) {
-  const absl::Time until = absl::Now() + kPatience;
-  while (true) {
-    absl::StatusOr<std::unique_ptr<Authority>> authority = Authority::Open(directory);
-    if (!absl::IsFailedPrecondition(authority.status())) return authority;
-    if (absl::Now() >= until) return absl::UnavailableError("the authority is busy; try again");
-    absl::SleepFor(kPause);
+absl::StatusOr<Acceptor::Bounds> DeskBounds() {
+  TERSE_ASSIGN_OR_RETURN(const int64_t files, RaiseOpenFiles());
+  const int64_t connections = std::min(kConnections, files - kFilesForOthers);
+  if (connections >= kAddressesThatFill) {
+    return Acceptor::Bounds{connections, connections / kAddressesThatFill, /*loopback_too=*/true};
   }
+  return absl::FailedPreconditionError(absl::StrCat("the system lets this process open ", files,
+                                                    " files, and it needs ", kFilesForOthers + kAddressesThatFill,
+                                                    "; raise that (ulimit -n, LimitNOFILE=)"));
 }
 
 // What a guest is told: refusals as they are, and of what is wrong with the authority only that something is.
@@ -45,6 +55,7 @@ absl::Status ForGuests(const absl::Status& status) {
     case absl::StatusCode::kAlreadyExists:
     case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kResourceExhausted:
       return status;
     default:
       return absl::InternalError("it cannot serve; its log says why");
@@ -57,9 +68,10 @@ class EnrolmentDesk::Impl : public v1::Enrolment::Service {
  public:
   explicit Impl(EnrolmentDeskOptions options) : options_(std::move(options)) {}
   ~Impl() override {
-    if (server_ == nullptr) return;
-    server_->Shutdown(absl::ToChronoTime(absl::Now() + kPatience));
-    server_->Wait();
+    if (tcp_.server == nullptr) return;
+    tcp_.acceptor.reset();
+    tcp_.server->Shutdown(absl::ToChronoTime(absl::Now() + kPatience));
+    tcp_.server->Wait();
   }
 
   absl::Status Start() {
@@ -68,49 +80,88 @@ class EnrolmentDesk::Impl : public v1::Enrolment::Service {
                            MakeRequest({{Role::kCoordinator, "enrolment"}, options_.hosts}, key));
     std::string certificate;
     {
-      TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Authority> authority, OpenPatiently(options_.authority));
+      TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Authority> authority, Authority::Open(options_.authority));
       const absl::Duration lifetime = std::min(kLifetime, authority->not_after() - authority->Now());
       TERSE_ASSIGN_OR_RETURN(certificate, authority->Issue(request, lifetime));
     }
     TERSE_ASSIGN_OR_RETURN(const CertificateFacts facts, ReadCertificate(certificate));
     not_after_ = facts.not_after;
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort(options_.listen, ListenForGuests(certificate, key), &port_);
-    builder.RegisterService(this);
-    builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
-    builder.SetResourceQuota(grpc::ResourceQuota("enrolment").SetMaxThreads(kMostThreads));
-    server_ = builder.BuildAndStart();
-    if (server_ != nullptr && port_ != 0) return absl::OkStatus();
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", options_.listen, ": it is in use, or no address of this machine"));
+    return Listen(ListenForGuests(certificate, key));
   }
 
   grpc::Status Enrol(grpc::ServerContext* context, const v1::EnrolRequest* request, v1::EnrolReply* reply) override {
-    absl::MutexLock lock(&mutex_);
+    const std::string peer = context->peer();
     const absl::StatusOr<std::string> certificate = Handle(*request);
     const auto facts = certificate.ok() ? ReadCertificate(*certificate) : certificate.status();
-    options_.log(facts.ok() ? absl::StrCat("enrolled client '", facts->identity.name, "' from ", context->peer(),
-                                           ", serial ", facts->serial)
-                            : absl::StrCat("refused ", context->peer(), ": ", facts.status().message()));
-    if (facts.ok()) reply->set_certificate_pem(*certificate);
-    return ToGrpc(ForGuests(facts.status()));
+    if (!facts.ok()) return ToGrpc(ForGuests(Refuse(peer, facts.status())));
+    Say(absl::StrCat("enrolled client '", facts->identity.name, "' from ", peer, ", serial ", facts->serial));
+    reply->set_certificate_pem(*certificate);
+    return grpc::Status::OK;
   }
 
-  int port() const { return port_; }
+  int port() const {
+    int port = 0;
+    return absl::SimpleAtoi(tcp_.address.substr(tcp_.address.rfind(':') + 1), &port) ? port : 0;
+  }
   absl::Time not_after() const { return not_after_; }
 
  private:
-  absl::StatusOr<std::string> Handle(const v1::EnrolRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Authority> authority, OpenPatiently(options_.authority));
-    return InvitationBook(authority.get(), &known_).Enrol(request.secret(), request.request_pem());
+  absl::Status Listen(std::shared_ptr<grpc::ServerCredentials> credentials) {
+    TERSE_ASSIGN_OR_RETURN(const Acceptor::Bounds bounds, DeskBounds());
+    Acceptor::Options acceptor{options_.listen, bounds};
+    acceptor.log = [this](LogLevel, absl::string_view line) { Say(line); };
+    grpc::ServerBuilder builder;
+    builder.RegisterService(this);
+    builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
+    builder.SetResourceQuota(grpc::ResourceQuota("enrolment").SetMaxThreads(kMostThreads));
+    absl::StatusOr<TcpServer> tcp = ServeTcp(acceptor, kConnectionPatience, std::move(credentials), &builder);
+    if (!tcp.ok()) return Annotate(tcp.status(), absl::StrCat("cannot listen on ", options_.listen));
+    tcp_ = *std::move(tcp);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::string> Handle(const v1::EnrolRequest& request) ABSL_LOCKS_EXCLUDED(mutex_) {
+    TERSE_RETURN_IF_ERROR(ExamineGuest(options_.authority, request.secret(), request.request_pem()).status());
+    absl::MutexLock lock(&mutex_);
+    const absl::StatusOr<std::unique_ptr<Authority>> authority =
+        Authority::Open(options_.authority, /*clock=*/nullptr, kPatience);
+    if (absl::IsFailedPrecondition(authority.status())) {
+      return absl::UnavailableError("the authority is busy; try again");
+    }
+    TERSE_RETURN_IF_ERROR(authority.status());
+    return InvitationBook(authority->get(), &known_).Enrol(request.secret(), request.request_pem());
+  }
+
+  // The refusal that the guest gets.
+  absl::Status Refuse(const std::string& peer, const absl::Status& why) ABSL_LOCKS_EXCLUDED(log_mutex_) {
+    const std::string address = PeerOfText(peer);
+    const absl::Duration wait = refusals_.Take(address);
+    if (wait == absl::ZeroDuration()) {
+      Say(absl::StrCat("refused ", peer, ": ", why.message()));
+      return why;
+    }
+    if (too_many_.Take(address) == absl::ZeroDuration()) {
+      Say(absl::StrCat("refused ", PeerText(address), " too often; it is told to wait, without a line each time. The ",
+                       "last: ", why.message()));
+    }
+    return absl::ResourceExhaustedError(absl::StrCat("too many of your requests were refused; the next is heard in ",
+                                                     absl::ToInt64Seconds(absl::Ceil(wait, absl::Seconds(1))), " s"));
+  }
+
+  void Say(absl::string_view line) ABSL_LOCKS_EXCLUDED(log_mutex_) {
+    absl::MutexLock lock(&log_mutex_);
+    options_.log(line);
   }
 
   const EnrolmentDeskOptions options_;
   absl::Time not_after_;
-  int port_ = 0;
-  absl::Mutex mutex_;
+  absl::Mutex mutex_;  // one guest at a time works with the authority
   KnownCertificates known_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<grpc::Server> server_;
+  absl::Mutex log_mutex_;
+  SystemClock clock_;
+  RateLimit refusals_{{kRefusalsPerMinute, kRefusalsAtOnce}, &clock_};
+  RateLimit too_many_{{1, 1}, &clock_};
+  TcpServer tcp_;
 };
 
 EnrolmentDesk::EnrolmentDesk(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

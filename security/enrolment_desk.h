@@ -18,17 +18,25 @@ struct EnrolmentDeskOptions {
   std::string authority;           // the authority's folder
   std::string listen;              // HOST:PORT; port 0 takes a free one
   std::vector<std::string> hosts;  // under which guests reach it, for its certificate
-  // Of what came of a request, one line, for a log. Called by gRPC's threads, one at a time.
+  // Gets one line about what came of a request, or about connections that were reset, for a log. Called by threads of
+  // the desk's and of gRPC's, one at a time.
   std::function<void(absl::string_view)> log = [](absl::string_view) {};
 };
 
-// Serves while it lives. The authority's folder is locked for a request only, so that other commands work meanwhile; a
-// request waits for them for a while, then it is UNAVAILABLE. Requests are handled one at a time, and few wait.
-// Thread-safe.
+// Refusals that an address gets with their reasons, and as many at once. Beyond them it is told to wait, and the log
+// says so once a minute. Who is not refused is never among them, so that a wrong neighbour behind the same address
+// keeps nobody out.
+inline constexpr double kRefusalsPerMinute = 12;
+inline constexpr double kRefusalsAtOnce = 12;
+
+// Serves while it lives. A secret and its request are checked without a lock; only for those that are good the
+// authority's folder is locked, one at a time, so that other commands work meanwhile. A request waits for them for a
+// while, then it is UNAVAILABLE. Connections are bounded, in all and for each address, also for this machine's own, and
+// none lasts that does not ask. Thread-safe.
 class EnrolmentDesk {
  public:
   // The desk's own certificate is a coordinator's, named "enrolment", for `hosts`; its key is never written. Statuses
-  // of Authority, and UNAVAILABLE when it cannot listen.
+  // of Authority, UNAVAILABLE when it cannot listen, and FAILED_PRECONDITION when the system allows too few open files.
   static absl::StatusOr<std::unique_ptr<EnrolmentDesk>> Start(EnrolmentDeskOptions options);
   ~EnrolmentDesk();
 

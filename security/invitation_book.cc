@@ -96,7 +96,44 @@ absl::Status Denied(absl::string_view why) {
   return absl::PermissionDeniedError(absl::StrCat(why, "; ask the fleet's operator for another invitation"));
 }
 
+absl::StatusOr<InvitationRecord> ReadRecord(const std::string& folder, const std::string& id) {
+  const std::string path = FilePath(folder, absl::StrCat(id, kRecordSuffix));
+  TERSE_ASSIGN_OR_RETURN(const std::string text, PosixFiles().Read(path, kMaxRecordBytes));
+  absl::optional<InvitationRecord> record = ParseRecord(text);
+  if (!record.has_value() || record->secret_hash.substr(0, kIdDigits) != id) {
+    return absl::DataLossError(
+        absl::StrCat(path, " is damaged; remove it, and invite those who have not come yet again"));
+  }
+  record->id = id;
+  TERSE_ASSIGN_OR_RETURN(record->keys, PosixFiles().List(FilePath(folder, id)));
+  const auto is_temporary = [](const std::string& name) { return absl::EndsWith(name, kTemporarySuffix); };
+  record->keys.erase(std::remove_if(record->keys.begin(), record->keys.end(), is_temporary), record->keys.end());
+  return *std::move(record);
+}
+
 }  // namespace
+
+absl::StatusOr<Guest> ExamineGuest(const std::string& authority_directory, absl::string_view secret,
+                                   absl::string_view request_pem) {
+  TERSE_ASSIGN_OR_RETURN(const std::string hash, Sha256Text(secret));
+  absl::StatusOr<InvitationRecord> record =
+      ReadRecord(FilePath(authority_directory, kFolder), hash.substr(0, kIdDigits));
+  if (absl::IsNotFound(record.status()) || (record.ok() && record->secret_hash != hash)) {
+    return Denied("the authority knows no such invitation, or has withdrawn it");
+  }
+  TERSE_RETURN_IF_ERROR(record.status());
+  TERSE_ASSIGN_OR_RETURN(const CertificateRequest asked, ReadRequest(request_pem));
+  TERSE_ASSIGN_OR_RETURN(std::string key_hash, RequestKeyHash(request_pem));
+  const std::string& name = asked.identity.name;
+  if (asked.identity.role != Role::kClient || !asked.hosts.empty()) {
+    return absl::PermissionDeniedError("an invitation is for clients, which need no hosts; others are issued by hand");
+  }
+  if (!IsAllowed(record->terms.names, name)) {
+    return Denied(
+        absl::StrCat("the invitation is for ", absl::StrJoin(record->terms.names, ", "), " and not for '", name, "'"));
+  }
+  return Guest{*std::move(record), asked.identity, std::move(key_hash)};
+}
 
 InvitationBook::InvitationBook(Authority* authority, KnownCertificates* known)
     : authority_(authority), known_(known), folder_(FilePath(authority->directory(), kFolder)) {}
@@ -117,21 +154,6 @@ absl::StatusOr<Invitation> InvitationBook::Invite(const std::string& address, co
   }
   TERSE_RETURN_IF_ERROR(ReplacePrivateFile(folder_, absl::StrCat(record.id, kRecordSuffix), RecordText(record)));
   return invitation;
-}
-
-absl::StatusOr<InvitationRecord> InvitationBook::Read(const std::string& id) const {
-  const std::string path = FilePath(folder_, absl::StrCat(id, kRecordSuffix));
-  TERSE_ASSIGN_OR_RETURN(const std::string text, PosixFiles().Read(path, kMaxRecordBytes));
-  absl::optional<InvitationRecord> record = ParseRecord(text);
-  if (!record.has_value() || record->secret_hash.substr(0, kIdDigits) != id) {
-    return absl::DataLossError(
-        absl::StrCat(path, " is damaged; remove it, and invite those who have not come yet again"));
-  }
-  record->id = id;
-  TERSE_ASSIGN_OR_RETURN(record->keys, PosixFiles().List(FilePath(folder_, id)));
-  const auto is_temporary = [](const std::string& name) { return absl::EndsWith(name, kTemporarySuffix); };
-  record->keys.erase(std::remove_if(record->keys.begin(), record->keys.end(), is_temporary), record->keys.end());
-  return *std::move(record);
 }
 
 absl::StatusOr<absl::optional<IssuedCertificate>> InvitationBook::FindValid(const Identity& identity) const {
@@ -163,31 +185,17 @@ absl::Status InvitationBook::Admit(const InvitationRecord& record, const std::st
 }
 
 absl::StatusOr<std::string> InvitationBook::Enrol(absl::string_view secret, absl::string_view request_pem) {
-  TERSE_ASSIGN_OR_RETURN(const std::string hash, Sha256Text(secret));
-  const absl::StatusOr<InvitationRecord> record = Read(hash.substr(0, kIdDigits));
-  if (absl::IsNotFound(record.status()) || (record.ok() && record->secret_hash != hash)) {
-    return Denied("the authority knows no such invitation, or has withdrawn it");
-  }
-  TERSE_RETURN_IF_ERROR(record.status());
-  TERSE_ASSIGN_OR_RETURN(const CertificateRequest asked, ReadRequest(request_pem));
-  TERSE_ASSIGN_OR_RETURN(const std::string key_hash, RequestKeyHash(request_pem));
-  const std::string& name = asked.identity.name;
-  if (asked.identity.role != Role::kClient || !asked.hosts.empty()) {
-    return absl::PermissionDeniedError("an invitation is for clients, which need no hosts; others are issued by hand");
-  }
-  if (!IsAllowed(record->terms.names, name)) {
-    return Denied(
-        absl::StrCat("the invitation is for ", absl::StrJoin(record->terms.names, ", "), " and not for '", name, "'"));
-  }
-  TERSE_ASSIGN_OR_RETURN(const absl::optional<IssuedCertificate> valid, FindValid(asked.identity));
-  if (valid.has_value() && valid->key_hash != key_hash) {
+  TERSE_ASSIGN_OR_RETURN(const Guest guest, ExamineGuest(authority_->directory(), secret, request_pem));
+  const std::string& name = guest.identity.name;
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<IssuedCertificate> valid, FindValid(guest.identity));
+  if (valid.has_value() && valid->key_hash != guest.key_hash) {
     return absl::AlreadyExistsError(
         absl::StrCat("another device is client '", name,
                      "'; take another name, or have its certificate revoked (tersectl pki revoke ", name, ")"));
   }
-  TERSE_RETURN_IF_ERROR(Admit(*record, name, key_hash, valid.has_value()));
+  TERSE_RETURN_IF_ERROR(Admit(guest.invitation, name, guest.key_hash, valid.has_value()));
   return valid.has_value() ? authority_->CertificatePem(valid->facts.serial)
-                           : authority_->Issue(request_pem, record->terms.lifetime);
+                           : authority_->Issue(request_pem, guest.invitation.terms.lifetime);
 }
 
 absl::StatusOr<std::vector<InvitationRecord>> InvitationBook::List() const {
@@ -198,7 +206,7 @@ absl::StatusOr<std::vector<InvitationRecord>> InvitationBook::List() const {
   for (const std::string& name : *names) {
     absl::string_view id = name;
     if (!absl::ConsumeSuffix(&id, kRecordSuffix)) continue;
-    TERSE_ASSIGN_OR_RETURN(InvitationRecord record, Read(std::string(id)));
+    TERSE_ASSIGN_OR_RETURN(InvitationRecord record, ReadRecord(folder_, std::string(id)));
     records.push_back(std::move(record));
   }
   return records;

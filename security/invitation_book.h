@@ -34,6 +34,20 @@ struct InvitationRecord {
   std::vector<std::string> keys;  // hashes of the keys of those who came
 };
 
+// A client who has shown a secret and a request that go together.
+struct Guest {
+  InvitationRecord invitation;
+  Identity identity;
+  std::string key_hash;
+};
+
+// Everything that can be said about a guest without the lock on the authority's folder, so that those who have no
+// invitation do not keep others out: whether there is an invitation of that secret, and whether it is for what is
+// asked. Thread-safe. PERMISSION_DENIED for a secret that is unknown, another role than client, or a name for which the
+// invitation is not; DATA_LOSS for a damaged record; statuses of ReadRequest.
+absl::StatusOr<Guest> ExamineGuest(const std::string& authority_directory, absl::string_view secret,
+                                   absl::string_view request_pem);
+
 // Not thread-safe. Statuses are FileSystem's and Authority's, and those named below.
 class InvitationBook {
  public:
@@ -46,9 +60,8 @@ class InvitationBook {
 
   // The certificate, PEM, of a client who shows the secret and a request. Each guest is written down before it gets
   // anything, and gets the same certificate when it asks again with the same key, as long as that is valid: an answer
-  // may be lost. PERMISSION_DENIED for a secret that is unknown, out of time or used up, another role than client, or a
-  // name for which the invitation is not; ALREADY_EXISTS when somebody else has a valid certificate of that name;
-  // statuses of ReadRequest.
+  // may be lost. PERMISSION_DENIED when the invitation is out of time or used up; ALREADY_EXISTS when somebody else has
+  // a valid certificate of that name; statuses of ExamineGuest.
   absl::StatusOr<std::string> Enrol(absl::string_view secret, absl::string_view request_pem);
 
   // By id. DATA_LOSS naming a file that is damaged.
@@ -57,7 +70,6 @@ class InvitationBook {
   absl::Status Withdraw(const std::string& id);
 
  private:
-  absl::StatusOr<InvitationRecord> Read(const std::string& id) const;
   absl::StatusOr<absl::optional<IssuedCertificate>> FindValid(const Identity& identity) const;
   // Writes the guest down, unless it is; PERMISSION_DENIED when there is no place.
   absl::Status Admit(const InvitationRecord& record, const std::string& name, const std::string& key_hash,

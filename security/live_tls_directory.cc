@@ -33,6 +33,7 @@ absl::Status LiveTlsDirectory::RefreshFiles() {
       files.key_pem == files_.key_pem) {
     return absl::OkStatus();
   }
+  if (files.authority_pem != files_.authority_pem) ++authorities_;
   files_ = std::move(files);
   ++generation_;
   return absl::OkStatus();
@@ -42,14 +43,23 @@ absl::Status LiveTlsDirectory::RefreshRevocations() {
   TERSE_ASSIGN_OR_RETURN(RevocationList list, ReadRevocations(path_));
   absl::MutexLock lock(&mutex_);
   for (const std::string& serial : revocations_.serials) {
-    if (list.serials.contains(serial)) continue;
+    if (list_authority_ != authorities_ || list.serials.contains(serial)) continue;
     return absl::FailedPreconditionError(
         absl::StrCat(path_, "/", kRevocationFile, " lacks the revocation of ", serial,
-                     ", so it is older than the one in force; copy the authority's newest one (with another authority, "
-                     "restart the coordinator)"));
+                     ", so it is older than the one in force; copy the authority's newest one"));
   }
   revocations_ = std::move(list);
+  list_authority_ = authorities_;
   return absl::OkStatus();
+}
+
+int64_t LiveTlsDirectory::authorities() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return authorities_;
+}
+
+absl::Status LiveTlsDirectory::CheckIssued(absl::string_view certificate_pem) const {
+  return CheckIssuedBy(certificate_pem, Files().authority_pem);
 }
 
 int64_t LiveTlsDirectory::generation() const {

@@ -22,12 +22,18 @@ class LiveTlsDirectory {
   static absl::StatusOr<std::shared_ptr<LiveTlsDirectory>> Open(const std::string& path, Clock* clock);
 
   // Reads the folder again and takes what is good. The statuses of Open for what is not, each part of which stays as it
-  // was; FAILED_PRECONDITION for a list that lacks a revocation that is in force.
+  // was; FAILED_PRECONDITION for a list of the same authority that lacks a revocation that is in force. With another
+  // authority its list is taken as it is: what the one before issued is good for nothing.
   absl::Status Refresh() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Counts the changes of what Files returns, from 1.
   int64_t generation() const ABSL_LOCKS_EXCLUDED(mutex_);
   TlsDirectory Files() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Counts the authorities of the folder, from 1. All peers of connections that were made while it is 1 have shown a
+  // certificate of the first one.
+  int64_t authorities() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // As CheckIssuedBy, of the authority that is in force.
+  absl::Status CheckIssued(absl::string_view certificate_pem) const ABSL_LOCKS_EXCLUDED(mutex_);
   bool IsRevoked(const std::string& serial) const ABSL_LOCKS_EXCLUDED(mutex_);
   // How many certificates the list that is in force takes back.
   int64_t revocations() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -45,6 +51,8 @@ class LiveTlsDirectory {
   mutable absl::Mutex mutex_;
   TlsDirectory files_ ABSL_GUARDED_BY(mutex_);
   int64_t generation_ ABSL_GUARDED_BY(mutex_) = 1;
+  int64_t authorities_ ABSL_GUARDED_BY(mutex_) = 1;
+  int64_t list_authority_ ABSL_GUARDED_BY(mutex_) = 1;  // of which the list in force is, by that number
   RevocationList revocations_ ABSL_GUARDED_BY(mutex_);
 };
 

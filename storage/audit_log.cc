@@ -1,9 +1,11 @@
 #include "storage/audit_log.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/status.h"
 #include "storage/integrity.h"
 #include "storage/schema.h"
@@ -44,6 +46,27 @@ absl::string_view Cut(absl::string_view text) {
   return text.substr(0, end);
 }
 
+// Kinds of records that others are counted in; beyond them all are forgotten, and counting begins anew.
+constexpr size_t kMaxCounting = 4096;
+constexpr int64_t kLeastShare = 64;
+constexpr int64_t kCountKeptEveryUs = int64_t{3600} * 1'000'000;
+
+// A caller's address without its port, which every connection has another of.
+absl::string_view HostOf(absl::string_view address) { return address.substr(0, address.rfind(':')); }
+
+// What records have in common that are counted together.
+std::string Likeness(const AuditRecord& record, bool coarsely) {
+  if (coarsely) {
+    return absl::StrJoin({absl::string_view("coarse"), absl::string_view(record.who), absl::string_view(record.action),
+                          absl::string_view(record.result).substr(0, record.result.find(':'))},
+                         "\n");
+  }
+  return absl::StrJoin({absl::string_view(record.who), absl::string_view(record.certificate), HostOf(record.address),
+                        absl::string_view(record.action), absl::string_view(record.run),
+                        absl::string_view(record.detail), absl::string_view(record.result)},
+                       "\n");
+}
+
 absl::StatusOr<AuditRecord> RecordOf(const Statement& row, const std::string& path) {
   if (row.GetInt(11) != 1) {
     return absl::DataLossError(absl::StrCat("record ", row.GetInt(0), " of ", path, " is damaged"));
@@ -73,7 +96,7 @@ absl::StatusOr<std::vector<AuditRecord>> AllRows(Statement& statement, const std
 absl::StatusOr<AuditRecord> FindRow(SqliteDb& db, int64_t id) {
   Statement statement = db.Prepare(absl::StrCat(kColumns, "WHERE id = ?"));
   TERSE_ASSIGN_OR_RETURN(std::vector<AuditRecord> found, AllRows(statement.Int(id), db.path()));
-  if (found.empty()) return absl::NotFoundError(absl::StrCat("the audit log has no record ", id));
+  if (found.empty()) return absl::NotFoundError(absl::StrCat("nothing with the id ", id, " is in the audit log"));
   return std::move(found.front());
 }
 
@@ -147,28 +170,85 @@ absl::StatusOr<int64_t> AuditLog::Begin(const AuditRecord& record) {
   AuditRecord begun = record;
   begun.ended_us = 0;
   begun.result.clear();
-  return Insert(*db_, begun, max_records_);
+  return Write(begun);
+}
+
+absl::StatusOr<int64_t> AuditLog::Write(const AuditRecord& record) {
+  TERSE_ASSIGN_OR_RETURN(const int64_t id, Insert(*db_, record, max_records_));
+  ++kept_[std::string(Cut(record.who))];
+  return id;
+}
+
+absl::StatusOr<bool> AuditLog::HasItsShare(const std::string& who, int64_t now_us) {
+  if (kept_since_us_ == 0 || now_us - kept_since_us_ >= kCountKeptEveryUs) {
+    std::map<std::string, int64_t> kept;
+    Statement rows = db_->Prepare("SELECT who, count(*) FROM audit WHERE time_us > ? GROUP BY who");
+    rows.Int(now_us - kKeptUs);
+    while (true) {
+      TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
+      if (!row) break;
+      kept[std::string(rows.GetText(0))] = rows.GetInt(1);
+    }
+    kept_ = std::move(kept);
+    kept_since_us_ = now_us;
+  }
+  return kept_[std::string(Cut(who))] > std::max(kLeastShare, max_records_ / kShareOfOne);
+}
+
+absl::optional<int64_t> AuditLog::CountingFor(const AuditRecord& record, bool coarsely) {
+  if (counting_.size() >= kMaxCounting) counting_.clear();
+  Counting& counting = counting_[Likeness(record, coarsely)];
+  // One that was pruned is no longer there to count in.
+  const bool is_there = counting.id > record.id - max_records_ / 2;
+  if (counting.id != 0 && is_there && record.time_us - counting.time_us < kCountedTogetherUs) return counting.id;
+  counting = {record.id, record.time_us};
+  return absl::nullopt;
+}
+
+absl::StatusOr<AuditRecord> AuditLog::Settle(const AuditRecord& record, absl::optional<int64_t> counted_in) {
+  SqliteDb& db = *db_;
+  const absl::Status settled = db.InTransaction([&]() -> absl::Status {
+    if (!counted_in.has_value()) {
+      return db.Prepare("UPDATE audit SET ended_us = ?, result = ? WHERE id = ?")
+          .Int(record.ended_us)
+          .Text(record.result)
+          .Int(record.id)
+          .RunForOne("the record is gone");
+    }
+    TERSE_RETURN_IF_ERROR(db.Prepare("UPDATE audit SET ended_us = ?, times = times + ? WHERE id = ?")
+                              .Int(record.ended_us)
+                              .Int(record.times)
+                              .Int(*counted_in)
+                              .RunForOne("the record that others are counted in is gone"));
+    return db.Prepare("DELETE FROM audit WHERE id = ?").Int(record.id).Run();
+  });
+  if (!settled.ok()) {
+    counting_.clear();  // what it says need not be in the file
+    return settled;
+  }
+  if (counted_in.has_value()) --kept_[record.who];
+  return FindRow(db, counted_in.value_or(record.id));
 }
 
 absl::StatusOr<AuditRecord> AuditLog::End(int64_t id, int64_t ended_us, absl::string_view result) {
   absl::MutexLock lock(&mutex_);
-  SqliteDb& db = *db_;
-  TERSE_RETURN_IF_ERROR(db.InTransaction([&]() -> absl::Status {
-    TERSE_RETURN_IF_ERROR(db.Prepare("UPDATE audit SET ended_us = ?, result = ? WHERE id = ? AND ended_us = 0")
-                              .Int(ended_us)
-                              .Text(Cut(result))
-                              .Int(id)
-                              .Run());
-    if (db.Changes() == 1) return absl::OkStatus();
+  TERSE_ASSIGN_OR_RETURN(AuditRecord record, FindRow(*db_, id));
+  if (record.ended_us != 0) {
     return absl::NotFoundError(absl::StrCat("nothing that began has the id ", id, " in the audit log"));
-  }));
-  return FindRow(db, id);
+  }
+  record.ended_us = ended_us;
+  record.result = std::string(Cut(result));
+  TERSE_ASSIGN_OR_RETURN(const bool coarsely, HasItsShare(record.who, record.time_us));
+  return Settle(record, CountingFor(record, coarsely));
 }
 
 absl::StatusOr<AuditRecord> AuditLog::Add(AuditRecord record) {
   absl::MutexLock lock(&mutex_);
-  TERSE_ASSIGN_OR_RETURN(const int64_t id, Insert(*db_, record, max_records_));
-  return FindRow(*db_, id);
+  TERSE_ASSIGN_OR_RETURN(const bool coarsely, HasItsShare(record.who, record.time_us));
+  TERSE_ASSIGN_OR_RETURN(record.id, Write(record));
+  const absl::optional<int64_t> counted_in = coarsely ? CountingFor(record, coarsely) : absl::nullopt;
+  if (!counted_in.has_value()) return FindRow(*db_, record.id);
+  return Settle(record, counted_in);
 }
 
 absl::StatusOr<std::vector<AuditRecord>> AuditLog::EndInterrupted(int64_t ended_us, absl::string_view result) {

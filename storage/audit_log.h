@@ -4,6 +4,7 @@
 #define TERSE_STORAGE_AUDIT_LOG_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/optional.h"
 
 namespace terse {
 
@@ -22,8 +24,8 @@ inline constexpr char kAuditFile[] = "audit.sqlite";
 
 struct AuditRecord {
   int64_t id = 0;           // the log gives it; greater than those of all earlier records
-  int64_t time_us = 0;      // when it began; of refusals that are counted together, the first
-  int64_t ended_us = 0;     // 0: it has not; of refusals that are counted together, the last
+  int64_t time_us = 0;      // when it began; of those that are counted together, the first
+  int64_t ended_us = 0;     // 0: it has not; of those that are counted together, the last
   std::string who;          // "operator ada"; "socket" and "cleartext" where there are no certificates
   std::string certificate;  // its serial number; empty: none
   std::string address;      // the caller's; empty: unknown
@@ -31,16 +33,21 @@ struct AuditRecord {
   std::string run;          // as the caller named it
   std::string detail;       // what else was asked for
   std::string result;       // "ok", or the error's code and text; empty: it has not ended
-  int64_t times = 1;        // more than one: refusals that are counted together
+  int64_t times = 1;        // more than one: so many are counted together
 };
 
-// Holds the newest `max_records`; what is older goes as new ones come. Each text is cut to kMaxTextBytes, so that the
-// file stays below some 200 MB. Thread-safe; every change is durable when its call returns. Statuses are those of
-// SqliteDb (storage/sqlite_db.h); after UNKNOWN, a failed sync, nothing is written any more.
+// Holds the newest `max_records`; what is older goes as new ones come. Nobody can push others' records out, or his own,
+// by noise: what the same caller does again with the same result within kCountedTogetherUs is counted in one record,
+// and who has kShareOfOne of the log within kKeptUs is counted so whatever else his calls say. Each text is cut to
+// kMaxTextBytes, so that the file stays below some 200 MB. Thread-safe; every change is durable when its call returns.
+// Statuses are those of SqliteDb (storage/sqlite_db.h); after UNKNOWN, a failed sync, nothing is written any more.
 class AuditLog {
  public:
   static constexpr int64_t kMaxRecords = 100'000;
   static constexpr size_t kMaxTextBytes = 256;
+  static constexpr int64_t kCountedTogetherUs = int64_t{3600} * 1'000'000;
+  static constexpr int64_t kKeptUs = int64_t{30} * 24 * 3600 * 1'000'000;
+  static constexpr int64_t kShareOfOne = 16;  // a sixteenth
 
   // Opens or makes the log. FAILED_PRECONDITION when a newer program wrote it; DATA_LOSS with what to do when it is
   // damaged. `vfs` as in SqliteDb::Open.
@@ -54,9 +61,11 @@ class AuditLog {
 
   // Writes one that begins now, whose end is told later, and returns its id.
   absl::StatusOr<int64_t> Begin(const AuditRecord& record) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends one that began and returns the whole record. NOT_FOUND when it is not there or has ended.
+  // Ends one that began and returns the whole record: one that began earlier, with its new number, when it is counted
+  // there, and then this one's id is free again. NOT_FOUND when it is not there or has ended.
   absl::StatusOr<AuditRecord> End(int64_t id, int64_t ended_us, absl::string_view result) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Writes one that has ended and returns it with its id.
+  // Writes one that has ended, which stands for others already, and returns it with its id; or as End, when the caller
+  // has his share.
   absl::StatusOr<AuditRecord> Add(AuditRecord record) ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends all that a process left begun and returns them, oldest first.
   absl::StatusOr<std::vector<AuditRecord>> EndInterrupted(int64_t ended_us, absl::string_view result)
@@ -66,10 +75,28 @@ class AuditLog {
   absl::StatusOr<std::vector<AuditRecord>> Newest(int64_t limit) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  // A record that others are counted in.
+  struct Counting {
+    int64_t id = 0;
+    int64_t time_us = 0;
+  };
+
   AuditLog(std::unique_ptr<SqliteDb> db, int64_t max_records);
+  // Inserts one and counts it.
+  absl::StatusOr<int64_t> Write(const AuditRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Ends one that is in the file, there or in the one that it is counted in.
+  absl::StatusOr<AuditRecord> Settle(const AuditRecord& record, absl::optional<int64_t> counted_in)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the caller has his share of the log.
+  absl::StatusOr<bool> HasItsShare(const std::string& who, int64_t now_us) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The record that one like this is counted in; remembers this one when there is none.
+  absl::optional<int64_t> CountingFor(const AuditRecord& record, bool coarsely) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const int64_t max_records_;
   absl::Mutex mutex_;
+  std::map<std::string, Counting> counting_ ABSL_GUARDED_BY(mutex_);  // by what makes records alike
+  std::map<std::string, int64_t> kept_ ABSL_GUARDED_BY(mutex_);       // records within kKeptUs, by who
+  int64_t kept_since_us_ ABSL_GUARDED_BY(mutex_) = 0;                 // when that was counted in the file
   const std::unique_ptr<SqliteDb> db_ ABSL_PT_GUARDED_BY(mutex_);
 };
 

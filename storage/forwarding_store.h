@@ -37,6 +37,9 @@ class ForwardingStore : public RunStore {
   absl::StatusOr<ClientRecord> GetClient(int64_t client) override {
     return Guard("GetClient", [&] { return store_->GetClient(client); });
   }
+  absl::StatusOr<ClientRecord> ClientNamed(const std::string& name) override {
+    return Guard("ClientNamed", [&] { return store_->ClientNamed(name); });
+  }
   absl::Status RecordNotApplied(int64_t client) override {
     return Guard("RecordNotApplied", [&] { return store_->RecordNotApplied(client); });
   }

@@ -24,6 +24,8 @@ absl::string_view RunStateName(RunState state) {
       return "active";
     case RunState::kPaused:
       return "paused";
+    case RunState::kStopping:
+      return "stopping";
     case RunState::kFinished:
       return "finished";
     case RunState::kStopped:

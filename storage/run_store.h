@@ -24,7 +24,8 @@
 namespace terse {
 
 // kPaused: the run goes on when an operator says so; no round opens until then.
-enum class RunState { kActive, kPaused, kFinished, kStopped };
+// kStopping: it was told to stop, and its last evaluation and checkpoint are to come.
+enum class RunState { kActive, kPaused, kStopping, kFinished, kStopped };
 enum class RoundState { kOpen, kClosed, kCommitted, kAborted };
 absl::string_view RunStateName(RunState state);      // "active" ...
 absl::string_view RoundStateName(RoundState state);  // "open" ...
@@ -171,11 +172,16 @@ struct Checkpoint {
   std::vector<float> server_state = {};  // that the next rounds need beside the weights; may be empty
 };
 
+// The most that one message in the store may have: SQLite refuses rows above 10^9 bytes.
+inline constexpr int64_t kMaxStoredBytes = 999'000'000;
+
 // Thread-safe. Writes go through one connection under a mutex, reads through another, so an administrator's query never
 // waits for a commit. Every call that changes something is one transaction, unless it says otherwise, and durable when
 // it returns. Any call may return:
 //   RESOURCE_EXHAUSTED  the disk is full                     } IsDiskTrouble: nothing changed, and the same call may be
 //   UNAVAILABLE         another input/output error           } made again, on this store or on one opened afresh.
+//   UNIMPLEMENTED       a message is larger than a row may be (kMaxStoredBytes): nothing changed, and trying again
+//                       cannot help. Runs that would need such a message are refused when they are created.
 //   UNKNOWN             a sync failed (IsSyncFailure): whether the change is on disk is not known. The store shows the
 //                       state before it (or after it, when only moving SQLite's log into the database failed), refuses
 //                       every further write with UNKNOWN, and the process must end.
@@ -206,6 +212,8 @@ class RunStore {
   virtual absl::StatusOr<ClientRecord> RegisterClient(const std::string& name, int64_t now_us) = 0;
   // NOT_FOUND for a client that was never registered.
   virtual absl::StatusOr<ClientRecord> GetClient(int64_t client) = 0;
+  // The same by its name.
+  virtual absl::StatusOr<ClientRecord> ClientNamed(const std::string& name) = 0;
   // Counts an update that was validated or sent and will never be applied (late, surplus, aborted round).
   virtual absl::Status RecordNotApplied(int64_t client) = 0;
   // Counts a residual that was lost; the client's history is then that of no updates.

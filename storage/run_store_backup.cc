@@ -43,27 +43,33 @@ absl::Status SqliteRunStore::Backup(const std::string& directory) {
   const std::string checkpoints = absl::StrCat(directory, "/checkpoints");
   TERSE_RETURN_IF_ERROR(ExpectNoFiles(files_, directory));
   TERSE_RETURN_IF_ERROR(Watch(files_.MakeDirectory(checkpoints)));
-  // No checkpoint is retired and no log pruned until the copy is whole.
-  absl::MutexLock lock(&checkpoint_mutex_);
   const absl::Status status = CopyInto(directory);
   if (!status.ok()) RemoveCopy(files_, directory);
   return Watch(status);
 }
 
+absl::StatusOr<SqliteRunStore::Pinned> SqliteRunStore::Pin() {
+  // Between the two no checkpoint is retired and no log pruned. What is done to the run afterwards concerns neither.
+  absl::MutexLock lock(&checkpoint_mutex_);
+  Pinned pinned;
+  TERSE_ASSIGN_OR_RETURN(pinned.checkpoint, NewestWholeCheckpoint());
+  // A connection of its own, so that neither commits nor an administrator's queries wait.
+  TERSE_ASSIGN_OR_RETURN(pinned.database, SqliteDb::Open(run_store_internal::DatabasePath(directory_),
+                                                         SqliteDb::Mode::kReader, files_.SqliteVfs()));
+  TERSE_RETURN_IF_ERROR(pinned.database->PinSnapshot());
+  return pinned;
+}
+
 absl::Status SqliteRunStore::CopyInto(const std::string& directory) {
   TERSE_RETURN_IF_ERROR(CopyModule(files_, directory_, directory));
-  TERSE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, NewestWholeCheckpoint());
+  TERSE_ASSIGN_OR_RETURN(Pinned pinned, Pin());
+  const Checkpoint& checkpoint = pinned.checkpoint;
   TERSE_RETURN_IF_ERROR(WriteCheckpointFiles(directory, checkpoint).status());
   TERSE_ASSIGN_OR_RETURN(
       const std::unique_ptr<SqliteDb> copy,
       SqliteDb::Open(run_store_internal::DatabasePath(directory), SqliteDb::Mode::kWriter, files_.SqliteVfs()));
-  {
-    // A connection of its own, so that neither commits nor an administrator's queries wait.
-    TERSE_ASSIGN_OR_RETURN(
-        const std::unique_ptr<SqliteDb> source,
-        SqliteDb::Open(run_store_internal::DatabasePath(directory_), SqliteDb::Mode::kReader, files_.SqliteVfs()));
-    TERSE_RETURN_IF_ERROR(copy->CopyFrom(*source));
-  }
+  TERSE_RETURN_IF_ERROR(copy->CopyFrom(*pinned.database));
+  pinned.database.reset();
   TERSE_RETURN_IF_ERROR(copy->InTransaction([&]() -> absl::Status {
     TERSE_RETURN_IF_ERROR(copy->Prepare("DELETE FROM checkpoints WHERE version <> ?").Int(checkpoint.version).Run());
     return copy->Prepare("DELETE FROM server_states WHERE version <> ?").Int(checkpoint.version).Run();

@@ -22,6 +22,17 @@ absl::StatusOr<ClientRecord> SqliteRunStore::RegisterClient(const std::string& n
   return client;
 }
 
+absl::StatusOr<ClientRecord> SqliteRunStore::ClientNamed(const std::string& name) {
+  ClientRecord record;
+  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+    Statement statement = db.Prepare("SELECT * FROM clients WHERE name = ?");
+    TERSE_ASSIGN_OR_RETURN(record, run_store_internal::SelectClient(statement.Text(name),
+                                                                    absl::StrCat("there is no client '", name, "'")));
+    return absl::OkStatus();
+  }));
+  return record;
+}
+
 absl::Status SqliteRunStore::RecordNotApplied(int64_t client) {
   return Write([&](SqliteDb& db) {
     return db.Prepare("UPDATE clients SET updates_not_applied = updates_not_applied + 1 WHERE id = ?")

@@ -33,7 +33,7 @@ RoundState RoundStateFromName(absl::string_view name) {
 }
 
 RunState RunStateFromName(absl::string_view name) {
-  for (RunState state : {RunState::kActive, RunState::kPaused, RunState::kFinished}) {
+  for (RunState state : {RunState::kActive, RunState::kPaused, RunState::kStopping, RunState::kFinished}) {
     if (name == RunStateName(state)) return state;
   }
   return RunState::kStopped;

@@ -313,8 +313,28 @@ CREATE TABLE refused (
 ) STRICT, WITHOUT ROWID;
 )sql";
 
+// A run can be told to stop and not have ended yet.
+constexpr char kVersion8[] = R"sql(
+CREATE TABLE runs_8 (
+  id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL,
+  lineage BLOB NOT NULL CHECK (length(lineage) = 16),
+  config BLOB NOT NULL,
+  parameters INTEGER NOT NULL CHECK (parameters >= 1),
+  state TEXT NOT NULL CHECK (state IN ('active', 'paused', 'stopping', 'finished', 'stopped')),
+  created_us INTEGER NOT NULL,
+  reason TEXT NOT NULL DEFAULT '',
+  checksum INTEGER NOT NULL AS (terse_checksum(
+    id, name, lineage, config, parameters, state, created_us, reason)) STORED
+) STRICT;
+INSERT INTO runs_8 SELECT id, name, lineage, config, parameters, state, created_us, reason FROM runs;
+DROP TABLE runs;
+ALTER TABLE runs_8 RENAME TO runs;
+)sql";
+
 // A step that was released never changes.
-constexpr const char* kMigrations[] = {kVersion1, kVersion2, kVersion3, kVersion4, kVersion5, kVersion6, kVersion7};
+constexpr const char* kMigrations[] = {kVersion1, kVersion2, kVersion3, kVersion4,
+                                       kVersion5, kVersion6, kVersion7, kVersion8};
 static_assert(std::size(kMigrations) == kSchemaVersion);
 
 absl::StatusOr<int64_t> UserVersion(SqliteDb& db) {

@@ -1,6 +1,8 @@
 #include "storage/sqlite_db.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include <limits>
 #include <utility>
@@ -8,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "core/fault.h"
+#include "core/file_modes.h"
 #include "core/file_system.h"
 #include "core/status.h"
 #include "storage/byte_io.h"
@@ -25,9 +28,10 @@ absl::StatusCode CodeOf(int result) {
   if (IsSyncError(result)) return absl::StatusCode::kUnknown;
   switch (result & 0xff) {
     case SQLITE_FULL:
-    case SQLITE_TOOBIG:
     case SQLITE_NOMEM:
       return absl::StatusCode::kResourceExhausted;
+    case SQLITE_TOOBIG:
+      return absl::StatusCode::kUnimplemented;
     case SQLITE_IOERR:
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
@@ -55,6 +59,9 @@ absl::string_view RemedyFor(absl::StatusCode code) {
       return "; check the disk, and that no other program has the file open";
     case absl::StatusCode::kUnknown:
       return "; what is on the disk is not known: check it, then start again";
+    case absl::StatusCode::kUnimplemented:
+      return "; a row of SQLite has at most 10^9 bytes, whatever room the disk has: stop this run, and make one whose "
+             "messages are smaller";
     case absl::StatusCode::kDataLoss:
       return kDatabaseRemedy;
     case absl::StatusCode::kPermissionDenied:
@@ -121,6 +128,19 @@ int FlagsOf(SqliteDb::Mode mode) {
 std::string ObserverUri(const std::string& path) {
   return absl::StrCat("file:", absl::StrReplaceAll(path, {{"%", "%25"}, {"?", "%3f"}, {"#", "%23"}}),
                       "?readonly_shm=1");
+}
+
+// SQLite makes a database readable for everybody whom the umask lets, and gives what it keeps beside it the same mode.
+// So the file is there, and private, before SQLite sees it. It is opened only when nobody can have it open: to close it
+// would drop the locks that this process has on it.
+absl::Status KeepPrivate(const std::string& path) {
+  if (path == ":memory:") return absl::OkStatus();
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd >= 0) close(fd);  // otherwise SQLite says why
+  for (const char* beside : {"", "-wal", "-shm", "-journal"}) {
+    TERSE_RETURN_IF_ERROR(MakePrivate(absl::StrCat(path, beside)));
+  }
+  return absl::OkStatus();
 }
 
 // A null pointer would bind NULL.
@@ -212,6 +232,7 @@ absl::string_view Statement::GetBlob(int column) const {
 Id128 Statement::GetId(int column) const { return Id128::FromBytes(GetBlob(column)).value_or(Id128{}); }
 
 absl::StatusOr<std::unique_ptr<SqliteDb>> SqliteDb::Open(const std::string& path, Mode mode, const std::string& vfs) {
+  if (mode == Mode::kWriter && vfs.empty()) TERSE_RETURN_IF_ERROR(KeepPrivate(path));
   sqlite3* raw = nullptr;
   const std::string name = mode == Mode::kObserver ? ObserverUri(path) : path;
   const int result = sqlite3_open_v2(name.c_str(), &raw, FlagsOf(mode), vfs.empty() ? nullptr : vfs.c_str());
@@ -284,6 +305,11 @@ void SqliteDb::Break(const absl::Status& sync_failure) {
 absl::Status SqliteDb::FlushLog() {
   const int result = sqlite3_wal_checkpoint_v2(db_, nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
   return result == SQLITE_OK ? absl::OkStatus() : Error(result);
+}
+
+absl::Status SqliteDb::PinSnapshot() {
+  TERSE_RETURN_IF_ERROR(Script("BEGIN"));
+  return Script("SELECT 1 FROM sqlite_schema LIMIT 1");  // a transaction begins to see with its first read
 }
 
 absl::Status SqliteDb::CopyFrom(SqliteDb& source) {

@@ -2,7 +2,8 @@
 // Internal to storage/.
 //
 // Statuses of every call, with the database's path and SQLite's message:
-//   RESOURCE_EXHAUSTED   the disk is full (SQLITE_FULL), or a value is too large
+//   RESOURCE_EXHAUSTED   the disk is full (SQLITE_FULL), or there is no memory
+//   UNIMPLEMENTED        a value is larger than SQLite takes (SQLITE_TOOBIG): trying again cannot help
 //   UNAVAILABLE          an input/output error of the disk (SQLITE_IOERR), or another process keeps the database locked
 //   UNKNOWN              a sync failed, or a COMMIT in such a way that a restart may find the transaction or not
 //                        (core/file_system.h, IsSyncFailure); no transaction begins any more
@@ -84,7 +85,9 @@ class SqliteDb {
   enum class Mode { kWriter, kReader, kObserver };
 
   // Opens or (writer) creates the file, on the disk of the VFS named `vfs` (empty: SQLite's default), with WAL,
-  // synchronous=FULL, foreign keys, a busy timeout of five seconds and the SQL function terse_checksum(value, ...).
+  // synchronous=FULL, foreign keys, a busy timeout of five seconds and the SQL function terse_checksum(value, ...). A
+  // writer's files, those that SQLite keeps beside the database too, are private to their owner (mode 0600), whatever
+  // the umask is and whoever made them.
   static absl::StatusOr<std::unique_ptr<SqliteDb>> Open(const std::string& path, Mode mode,
                                                         const std::string& vfs = "");
   ~SqliteDb();
@@ -104,8 +107,10 @@ class SqliteDb {
   void Break(const absl::Status& sync_failure);
   // Moves the whole write-ahead log into the database and empties it.
   absl::Status FlushLog();
-  // Replaces everything in this database by what `source` holds at the moment, in one transaction. `source` may be
-  // written through other connections meanwhile.
+  // From now on this connection reads the database as it is now, whatever others write.
+  absl::Status PinSnapshot();
+  // Replaces everything in this database by what `source` holds at the moment, or held at its PinSnapshot, in one
+  // transaction. `source` may be written through other connections meanwhile.
   absl::Status CopyFrom(SqliteDb& source);
 
   // Rows that the last INSERT, UPDATE or DELETE changed.

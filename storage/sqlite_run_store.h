@@ -38,6 +38,7 @@ class SqliteRunStore final : public RunStore {
   absl::StatusOr<Id128> StartHash() override;
   absl::StatusOr<ClientRecord> RegisterClient(const std::string& name, int64_t now_us) override;
   absl::StatusOr<ClientRecord> GetClient(int64_t client) override;
+  absl::StatusOr<ClientRecord> ClientNamed(const std::string& name) override;
   absl::Status RecordReset(int64_t client) override;
   absl::Status RecordNotApplied(int64_t client) override;
   absl::StatusOr<ClientRecord> RecordFailure(int64_t client) override;
@@ -93,12 +94,17 @@ class SqliteRunStore final : public RunStore {
     int64_t server_state = 0;
   };
   // Writes the files (not the tables' rows), the one that clients download last.
-  absl::StatusOr<CheckpointBytes> WriteCheckpointFiles(const std::string& directory, const Checkpoint& checkpoint)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
+  absl::StatusOr<CheckpointBytes> WriteCheckpointFiles(const std::string& directory, const Checkpoint& checkpoint);
   static absl::Status RecordCheckpoint(SqliteDb& db, const Checkpoint& checkpoint, const CheckpointBytes& bytes);
   absl::StatusOr<Checkpoint> NewestWholeCheckpoint() ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
-  // Backup, into a directory that is there; leaves what it made when it fails.
-  absl::Status CopyInto(const std::string& directory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
+  // The run at one moment: a checkpoint, and a snapshot of the database that has the log after it.
+  struct Pinned {
+    Checkpoint checkpoint;
+    std::unique_ptr<SqliteDb> database;
+  };
+  absl::StatusOr<Pinned> Pin() ABSL_LOCKS_EXCLUDED(checkpoint_mutex_);
+  // Backup, into a directory that is there; leaves what it made when it fails. Holds no lock while it copies.
+  absl::Status CopyInto(const std::string& directory) ABSL_LOCKS_EXCLUDED(checkpoint_mutex_);
   absl::Status RetireCheckpoints(int64_t keep) ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
   absl::StatusOr<int64_t> OldestCheapVersion(int64_t bytes);
   // `table` is keyed by version.

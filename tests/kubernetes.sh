@@ -49,6 +49,8 @@ main() {
   done
   check "there are two NetworkPolicies" test "$(objects NetworkPolicy)" = 2
   check "every object is as Kubernetes' schemas want it" validate
+  check "only the init container mounts the whole volume" test "$(grep -c 'mountPath: /terse$' "$work/all.yaml")" = 1
+  check "the authority's key is mounted in one container more" test "$(grep -c 'subPath: authority$' "$work/all.yaml")" = 1
   check "every container drops all capabilities" test "$(grep -c 'allowPrivilegeEscalation: false' "$work/all.yaml")" = \
     "$(grep -c 'image: terse:local' "$work/all.yaml")"
 }

@@ -9,7 +9,7 @@
 namespace terse {
 namespace {
 
-// From a call that finds its answer in memory to a disk that struggles.
+// The buckets reach from a call that finds its answer in memory to a disk that struggles.
 prometheus::Histogram::BucketBoundaries Buckets() {
   return {0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10};
 }

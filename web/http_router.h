@@ -1,4 +1,4 @@
-// From a request's head to its reply, without a connection.
+// Finds the reply to a request from its head, without a connection.
 #ifndef TERSE_WEB_HTTP_ROUTER_H_
 #define TERSE_WEB_HTTP_ROUTER_H_
 
@@ -19,10 +19,10 @@ struct HttpAnswer {
   HttpReply reply;
 };
 
-// {"error": message}
+// Returns the answer of an error: {"error": message}.
 HttpAnswer ErrorAnswer(int code, absl::string_view message);
 
-// What Start's routes answer to. Thread-safe.
+// Answers requests with the routes that HttpServer::Start was given. Thread-safe.
 class HttpRouter {
  public:
   // Whether the holder of the connection's certificate may call a method; OK on a connection without.

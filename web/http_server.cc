@@ -1,6 +1,6 @@
 #include "web/http_server.h"
 
-#include <atomic>
+#include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/ssl/context.hpp>
@@ -10,6 +10,8 @@
 #include <boost/beast/http.hpp>
 #include <boost/beast/ssl.hpp>
 #include <chrono>
+#include <cstring>
+#include <memory>
 #include <thread>
 #include <utility>
 
@@ -20,6 +22,8 @@
 #include "core/log/log.h"
 #include "core/status.h"
 #include "core/version.h"
+#include "net/peer.h"
+#include "net/peer_places.h"
 #include "security/https.h"
 #include "security/transport.h"
 #include "web/http_router.h"
@@ -37,6 +41,7 @@ using PlainStream = beast::tcp_stream;
 using TlsStream = beast::ssl_stream<beast::tcp_stream>;
 
 constexpr auto kPatience = std::chrono::seconds(kHttpPatienceSeconds);
+constexpr auto kFirstPatience = std::chrono::seconds(kHttpFirstSeconds);
 // After an accept that failed for want of files or memory.
 constexpr auto kAcceptPause = std::chrono::milliseconds(200);
 
@@ -49,7 +54,7 @@ struct Site {
   const HttpRouter router;
   const bool is_local;
   std::string url;
-  std::atomic<int> connections{0};
+  PeerPlaces places{kHttpConnections, kHttpConnectionsOfOne};
   asio::io_context io{1};
   asio::thread_pool handlers{kHttpHandlers};
 };
@@ -80,25 +85,25 @@ std::string Field(const http::fields& fields, absl::string_view name) {
 template <typename Stream>
 class Connection : public std::enable_shared_from_this<Connection<Stream>> {
  public:
-  Connection(Site* site, Stream stream) : site_(site), stream_(std::move(stream)) { ++site_->connections; }
-  ~Connection() { --site_->connections; }
+  Connection(Site* site, std::unique_ptr<PeerPlaces::Place> place, Stream stream)
+      : site_(site), place_(std::move(place)), stream_(std::move(stream)) {}
 
   void Begin() {
     if constexpr (std::is_same_v<Stream, TlsStream>) {
-      beast::get_lowest_layer(stream_).expires_after(kPatience);
+      beast::get_lowest_layer(stream_).expires_after(kFirstPatience);
       stream_.async_handshake(asio::ssl::stream_base::server, [self = this->shared_from_this()](error_code error) {
-        if (!error) self->Read();
+        if (!error) self->Read(kFirstPatience);
       });
     } else {
-      Read();
+      Read(kFirstPatience);
     }
   }
 
  private:
-  void Read() {
+  void Read(std::chrono::seconds patience) {
     parser_.emplace();
     parser_->header_limit(kHttpHeadBytes);
-    beast::get_lowest_layer(stream_).expires_after(kPatience);
+    beast::get_lowest_layer(stream_).expires_after(patience);
     http::async_read_header(stream_, buffer_, *parser_,
                             [self = this->shared_from_this()](error_code error, size_t) { self->OnHead(error); });
   }
@@ -172,7 +177,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     beast::get_lowest_layer(stream_).expires_after(kPatience);
     http::async_write(stream_, *serializer_, [self = this->shared_from_this(), keep](error_code error, size_t) {
       if (error) return;
-      return keep ? self->Read() : self->Close();
+      return keep ? self->Read(kPatience) : self->Close();
     });
   }
 
@@ -188,6 +193,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   }
 
   Site* const site_;
+  const std::unique_ptr<PeerPlaces::Place> place_;
   Stream stream_;
   beast::flat_buffer buffer_{kHttpHeadBytes};
   absl::optional<http::request_parser<http::empty_body>> parser_;
@@ -259,13 +265,19 @@ class BeastServer : public HttpServer {
   }
 
   void Welcome(tcp::socket socket) {
-    if (site_.connections >= kHttpConnections) return;
+    error_code gone;
+    const tcp::endpoint peer = socket.remote_endpoint(gone);
+    if (gone) return;
+    sockaddr_storage address = {};
+    std::memcpy(&address, peer.data(), std::min(peer.size(), sizeof address));
+    std::unique_ptr<PeerPlaces::Place> place = site_.places.Take(PeerOf(address));
+    if (place == nullptr) return;
     error_code ignored;
     socket.set_option(tcp::no_delay(true), ignored);
     if (tls_.has_value()) {
-      std::make_shared<Connection<TlsStream>>(&site_, TlsStream(std::move(socket), *tls_))->Begin();
+      std::make_shared<Connection<TlsStream>>(&site_, std::move(place), TlsStream(std::move(socket), *tls_))->Begin();
     } else {
-      std::make_shared<Connection<PlainStream>>(&site_, PlainStream(std::move(socket)))->Begin();
+      std::make_shared<Connection<PlainStream>>(&site_, std::move(place), PlainStream(std::move(socket)))->Begin();
     }
   }
 

@@ -48,7 +48,10 @@ struct HttpOptions {
 inline constexpr int kHttpHandlers = 2;           // requests that are answered at a time
 inline constexpr int kHttpConnections = 256;      // open at a time; more are closed at once
 inline constexpr int kHttpHeadBytes = 16 * 1024;  // of a request: its line and its headers
-inline constexpr int kHttpPatienceSeconds = 30;   // for a handshake, a request's head, a reply to be taken
+// Of the connections, for one peer (net/peer.h), this machine too: several are needed to leave no place for others.
+inline constexpr int kHttpConnectionsOfOne = 128;
+inline constexpr int kHttpFirstSeconds = 5;      // for a handshake, and for the head of the first request
+inline constexpr int kHttpPatienceSeconds = 30;  // for another request, for a reply to be taken
 
 // INVALID_ARGUMENT, with the name of the option that sets it, unless `address` is "host:port".
 absl::Status CheckHttpAddress(absl::string_view flag, const std::string& address);

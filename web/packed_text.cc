@@ -7,7 +7,7 @@
 namespace terse {
 namespace {
 
-// Empty on failure, which is one of memory: the plain text does as well.
+// Returns an empty string on failure, which is one of memory: the plain text does as well.
 std::string Gzip(const std::string& text) {
   constexpr int kGzipFormat = 16 + MAX_WBITS, kUsualMemory = 8, kLevel = 5;
   z_stream stream = {};
@@ -26,7 +26,7 @@ std::string Gzip(const std::string& text) {
 }  // namespace
 
 std::shared_ptr<const PackedText> PackText(std::string text) {
-  // What fits into one packet anyway, and what zlib does not take in one piece.
+  // A shorter text fits into one packet anyway; zlib does not take a longer one in one piece.
   constexpr size_t kLeast = 1000, kMost = size_t{1} << 30;
   auto packed = std::make_shared<PackedText>();
   if (text.size() >= kLeast && text.size() <= kMost) packed->gzip = Gzip(text);

@@ -31,7 +31,7 @@ ReplyCache::Body ReplyCache::FindOrBegin(const std::string& key) {
   absl::MutexLock lock(&mutex_);
   const auto is_settled = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return !making_.contains(key); };
   mutex_.Await(absl::Condition(&is_settled));
-  const int64_t now_us = clock_->NowMicros();
+  const int64_t now_us = clock_->MonotonicMicros();
   const auto found = replies_.find(key);
   // A clock that was set back makes everything stale.
   const bool is_fresh = found != replies_.end() && now_us >= found->second.made_us &&
@@ -47,19 +47,19 @@ void ReplyCache::End(const std::string& key, const Body& body, int64_t took_us) 
   making_.erase(key);
   if (body == nullptr || body->bytes() > kMostReplyBytes) return;
   MakeRoom(body->bytes());
-  replies_[key] = {body, clock_->NowMicros(), std::clamp(10 * took_us, kLeastMicros, kMostMicros)};
+  replies_[key] = {body, clock_->MonotonicMicros(), std::clamp(10 * took_us, kLeastMicros, kMostMicros)};
   bytes_ += body->bytes();
 }
 
 absl::StatusOr<ReplyCache::Body> ReplyCache::Get(const std::string& key,
                                                  absl::FunctionRef<absl::StatusOr<std::string>()> make) {
   if (Body body = FindOrBegin(key); body != nullptr) return body;
-  const int64_t begin_us = clock_->NowMicros();
+  const int64_t begin_us = clock_->MonotonicMicros();
   Body body;
   absl::Status status;
   {
     // Also when making it throws: others wait for it.
-    const auto end = absl::MakeCleanup([&] { End(key, body, clock_->NowMicros() - begin_us); });
+    const auto end = absl::MakeCleanup([&] { End(key, body, clock_->MonotonicMicros() - begin_us); });
     absl::StatusOr<std::string> made = make();
     status = made.status();
     if (made.ok()) body = PackText(*std::move(made));

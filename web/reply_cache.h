@@ -33,7 +33,7 @@ class ReplyCache {
   // `clock` must outlive the cache.
   explicit ReplyCache(Clock* clock) : clock_(clock) {}
 
-  // What `make` gave for this key a while ago, or gives now. Errors are not kept.
+  // Returns what `make` gave for this key a while ago, or gives now. Errors are not kept.
   absl::StatusOr<Body> Get(const std::string& key, absl::FunctionRef<absl::StatusOr<std::string>()> make)
       ABSL_LOCKS_EXCLUDED(mutex_);
 

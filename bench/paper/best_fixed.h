@@ -7,7 +7,7 @@
 
 namespace terse {
 
-// What a row gave.
+// The result of a row of a table.
 struct FixedPoint {
   bool fixed = true;  // one of the grid
   double metric = 0;

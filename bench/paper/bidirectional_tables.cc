@@ -38,7 +38,7 @@ std::vector<PaperMethod> Methods() {
   };
 }
 
-// That of SBC's Table II, whose figures are of other methods.
+// Returns the workload of SBC's Table II without its figures, which are those of other methods.
 PaperWorkload LeNet5(const std::string& name, int64_t clients) {
   PaperWorkload workload = LeNet5OnMnist();
   workload.name = name;

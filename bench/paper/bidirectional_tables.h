@@ -1,5 +1,5 @@
-// What a whole run costs a client, both directions together: no paper's table, but what federated averaging, updates
-// compressed upwards alone, and both directions compressed cost side by side.
+// The table of the cost of a whole run for a client, both directions together. It is no paper's table: it sets side by
+// side federated averaging, updates compressed upwards alone, and both directions compressed.
 #ifndef TERSE_BENCH_PAPER_BIDIRECTIONAL_TABLES_H_
 #define TERSE_BENCH_PAPER_BIDIRECTIONAL_TABLES_H_
 

@@ -10,9 +10,9 @@
 
 namespace terse {
 
-// From the losses at the snapshots, over all training examples, which clients report with the full gradient. Bits are
-// those of the payload of all messages of all clients, both ways, that were sent until the snapshot was made. Keys,
-// each null when it did not happen:
+// Computes the bits that a run took to reach a loss, from the losses at the snapshots, over all training examples,
+// which clients report with the full gradient. Bits are those of the payload of all messages of all clients, both ways,
+// that were sent until the snapshot was made. Keys, each null when it did not happen:
 //   bits           until the loss is `target`, linear between the snapshot before and the one after
 //   target_rounds  committed rounds until then, likewise
 //   snapshot_bits  until the first snapshot whose loss is below `target`

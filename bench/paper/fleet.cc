@@ -109,7 +109,7 @@ class StopWatch {
       }
     });
   }
-  // What `look` found.
+  // Ends the watch; returns what `look` found.
   absl::Status Finish() {
     if (!done_.HasBeenNotified()) done_.Notify();
     if (thread_.joinable()) thread_.join();

@@ -10,8 +10,8 @@ namespace {
 
 constexpr char kDense[] = "name = 'dense'\ndownstream = 'dense'\n";
 
-// With accumulated gradients and the code of section 3.4. The paper prints no K: these should come near its
-// compression.
+// Returns the settings of MCGQ with accumulated gradients and the code of section 3.4. The paper prints no K; the
+// `samples` used here should come near its compression.
 std::string Mcgq(const char* samples) {
   return absl::StrCat("name = 'mcgq'\nsamples = ", samples, "\ncode = 'simple'\ndownstream = 'forward'\n");
 }

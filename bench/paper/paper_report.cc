@@ -116,7 +116,7 @@ std::string BitsText(const Json& bits) {
   return bits.is_null() ? "not reached" : absl::StrFormat("%.3g", bits.get<double>());
 }
 
-// Beside the bits of the workload's first row, ours and the paper's.
+// Returns the columns that compare the bits with those of the workload's first row, ours and the paper's.
 std::string BitsColumns(const PaperResult& result, const std::vector<PaperResult>& results) {
   std::string rate = "-", paper = "-", paper_rate = "-";
   const auto first = std::find_if(results.begin(), results.end(), [&](const PaperResult& other) {
@@ -144,7 +144,8 @@ double MetricNumber(const PaperResult& result) {
   return metric.is_null() ? std::numeric_limits<double>::quiet_NaN() : metric.get<double>();
 }
 
-// Beside the row that sent the fewest bytes of those that change nothing and reach the target.
+// Returns the columns that compare a row with the one that sent the fewest bytes of those that change nothing and reach
+// the target.
 std::string BestFixedColumns(const PaperResult& result, const std::vector<PaperResult>& results) {
   std::string reaches = "-", payload = "-", wire = "-";
   if (const auto best = BestFixedOf(results, *result.row.workload); best.has_value()) {
@@ -158,7 +159,7 @@ std::string BestFixedColumns(const PaperResult& result, const std::vector<PaperR
                          PerClient(result, "wire_bytes_up") / 1e3, payload, wire);
 }
 
-// What stands between a row's title and its iterations.
+// Returns the columns between a row's title and its iterations.
 std::string ColumnsOf(const PaperResult& result, const std::vector<PaperResult>& results) {
   if (result.row.table->columns == PaperColumns::kBits) return BitsColumns(result, results);
   const std::string metric = MetricText(MetricOf(result), IsPerplexity(result.row));

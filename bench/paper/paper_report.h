@@ -1,4 +1,4 @@
-// What the runs of a paper's table gave, for people, for programs and for the record.
+// The results of the runs of a paper's table, for people, for programs and for the record.
 #ifndef TERSE_BENCH_PAPER_PAPER_REPORT_H_
 #define TERSE_BENCH_PAPER_PAPER_REPORT_H_
 
@@ -21,7 +21,8 @@ struct PaperResult {
 // Payload that a client sent, in bytes.
 double PayloadUpPerClient(const PaperResult& result);
 
-// Among the results of the workload, by their payload; BestFixed::row is an index in `results`.
+// Finds the best fixed row among the results of the workload, by their payload; BestFixed::row is an index in
+// `results`.
 std::optional<BestFixed> BestFixedOf(const std::vector<PaperResult>& results, const PaperWorkload& workload);
 
 // Keys: model method iterations accuracy perplexity compression_payload compression_wire wire_bytes_up wire_bytes_down

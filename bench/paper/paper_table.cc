@@ -50,7 +50,7 @@ std::string ControlKeys(const PaperWorkload& workload, const PaperMethod& method
                       "budget = ", std::llround(scale.budget), "\n");
 }
 
-// What no key of a run file says and results depend on.
+// Returns the comment on the link, which results depend on and which no key of a run file sets.
 std::string LinkText(const PaperWorkload& workload) {
   if (workload.link_bytes_per_second == 0) return "";
   return absl::StrCat("# Every client's link: ", workload.link_bytes_per_second, " bytes a second each way.\n");

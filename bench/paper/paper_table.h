@@ -11,14 +11,14 @@ namespace terse {
 
 enum class PaperMetric { kAccuracy, kPerplexity };
 
-// What the paper says about one method on one workload.
+// The figures that the paper gives for one method on one workload.
 struct PaperFigures {
   double metric = 0;       // accuracy 0..1, or perplexity
   double compression = 0;  // bits up per client, against 32 bits x parameters x iterations
   double bits = 0;         // of all messages until the loss is reached; 0: the paper does not say
 };
 
-// How updates are made and sent. A method is the same for every workload of its table.
+// The way in which updates are made and sent. A method is the same for every workload of its table.
 struct PaperMethod {
   std::string name;             // "sbc1"
   std::string title;            // "SBC (1)"
@@ -61,7 +61,7 @@ struct PaperWorkload {
   double tolerance = 0;                   // of kBestFixed: what may be lost against the best of the grid
 };
 
-// What a table shows beside the metric.
+// The columns that a table shows beside the metric.
 enum class PaperColumns {
   kCompression,     // of what goes up, beside the paper's
   kBothDirections,  // bytes on the wire per client, up and down, and against the row "fedavg"

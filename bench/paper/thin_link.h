@@ -14,7 +14,7 @@
 
 namespace terse {
 
-// What a ThinLink waits with.
+// The clock and the sleep that a ThinLink waits with.
 struct LinkTime {
   std::function<absl::Time()> now = absl::Now;
   std::function<void(absl::Duration)> sleep = absl::SleepFor;

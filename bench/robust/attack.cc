@@ -1,6 +1,11 @@
 #include "bench/robust/attack.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
+
+#include "compression/bit_stream.h"
+#include "core/random.h"
 
 namespace terse {
 namespace {
@@ -10,6 +15,8 @@ using Deltas = absl::Span<const absl::Span<float>>;
 constexpr float kScale = 100;
 constexpr float kFlip = -10;
 constexpr double kDeviations = 1.5;
+constexpr float kHuge = 3e38f;
+constexpr uint64_t kShuffleSeed = 0x5ca77e2;
 
 void Multiply(Deltas hostile, float factor) {
   for (const absl::Span<float> delta : hostile) {
@@ -30,6 +37,19 @@ void Collude(Deltas hostile) {
   }
 }
 
+void FillHuge(Deltas hostile) {
+  for (const absl::Span<float> delta : hostile) std::fill(delta.begin(), delta.end(), kHuge);
+}
+
+// What was trained is another every round, and seeds another shuffle.
+void Shuffle(Deltas hostile) {
+  for (const absl::Span<float> delta : hostile) {
+    if (delta.empty()) continue;
+    Random random(kShuffleSeed, FloatBits(delta[0]));
+    for (size_t i = delta.size() - 1; i > 0; --i) std::swap(delta[i], delta[random.Below(i + 1)]);
+  }
+}
+
 }  // namespace
 
 const std::vector<Attack>& Attacks() {
@@ -38,6 +58,8 @@ const std::vector<Attack>& Attacks() {
       {"scaled", "scaled x100", [](Deltas hostile) { Multiply(hostile, kScale); }},
       {"sign_flip", "sign flipped x10", [](Deltas hostile) { Multiply(hostile, kFlip); }},
       {"colluding", "colluding", Collude},
+      {"huge", "3e38 everywhere", FillHuge},
+      {"random", "random positions", Shuffle},
   };
   return attacks;
 }

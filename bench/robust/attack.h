@@ -24,6 +24,8 @@ struct Attack {
 // colluding   all send mean - 1.5 deviations of what they trained together, coordinate by coordinate (Baruch et al.
 // 2019,
 //             A Little Is Enough, Algorithm 3); deviations are those of a sample, 0 for one client
+// huge        3e38 everywhere, the largest that a message may carry
+// random      what was trained, each value at a random position
 const std::vector<Attack>& Attacks();
 
 }  // namespace terse

@@ -34,6 +34,7 @@ struct RobustOptions {
   std::string out = "out/robust";
   std::string results;
   std::vector<std::string> only;
+  std::vector<std::string> attacks;
   std::vector<int64_t> percent = {10, 20, 30};
   RobustSettings settings;
   bool json = false;
@@ -52,6 +53,8 @@ std::vector<Row> MakeRows(const RobustOptions& options) {
     if (!options.only.empty() && !absl::c_linear_search(options.only, defence.name)) continue;
     Row row = {&defence, {}};
     for (const Attack& attack : Attacks()) {
+      const bool wanted = options.attacks.empty() || absl::c_linear_search(options.attacks, attack.name);
+      if (!wanted && attack.name != "none") continue;
       for (int64_t percent : options.percent) {
         const int64_t hostile = clients * percent / 100;
         const bool none = attack.name == "none";
@@ -188,7 +191,8 @@ void AddRobustCommand(CLI::App* app, Command* command) {
   auto options = std::make_shared<RobustOptions>();
   options->settings.rounds = 100;
   CLI::App* robust = app->add_subcommand(
-      "robust", "Accuracy on MNIST of every rule of aggregation under scaled, sign-flipping and colluding clients");
+      "robust",
+      "Accuracy on MNIST of every rule of aggregation under clients that send something else than what they trained");
   robust
       ->add_option("--data", options->data,
                    "Directory of the data sets, as for `terse-bench paper`; without it rendered digits stand in for "
@@ -197,6 +201,10 @@ void AddRobustCommand(CLI::App* app, Command* command) {
   std::vector<std::string> names;
   for (const Defence& defence : Defences()) names.push_back(defence.name);
   robust->add_option("--only", options->only, "Only this row; may be given several times")->check(CLI::IsMember(names));
+  std::vector<std::string> attacks;
+  for (const Attack& attack : Attacks()) attacks.push_back(attack.name);
+  robust->add_option("--attack", options->attacks, "Only this attack, beside none; may be given several times")
+      ->check(CLI::IsMember(attacks));
   robust->add_option("--percent", options->percent, "Hostile clients, in percent")
       ->check(CLI::Range(int64_t{1}, int64_t{49}))
       ->capture_default_str();
@@ -208,6 +216,9 @@ void AddRobustCommand(CLI::App* app, Command* command) {
       ->capture_default_str();
   robust->add_option("--codec", options->settings.codec, "How clients send their updates")
       ->check(CLI::IsMember({"sbc", "stc", "top_k", "dense"}))
+      ->capture_default_str();
+  robust->add_option("--model", options->settings.model)
+      ->check(CLI::IsMember({"perceptron", "lenet5_caffe"}))
       ->capture_default_str();
   robust->add_option("--seed", options->settings.seed, "Of weights, partition and batches")->capture_default_str();
   robust

@@ -17,21 +17,24 @@ std::string Codec(const std::string& name) {
 
 }  // namespace
 
+// The check of norms that is on by default is off in all rows but one, so that the rules show what they do alone.
 const std::vector<Defence>& Defences() {
+  static const std::string alone = "norm_ratio = 0.0\n";
   static const auto& defences = *new std::vector<Defence>{
-      {"mean", Rule("mean")},
-      {"median", Rule("median", "share")},
-      {"median-skip", Rule("median", "skip")},
-      {"median-zero", Rule("median", "zero")},
-      {"trimmed_mean", Rule("trimmed_mean", "share")},
-      {"trimmed_mean-zero", Rule("trimmed_mean", "zero")},
-      {"krum", Rule("krum")},
-      {"multi_krum", Rule("multi_krum")},
-      {"bulyan", Rule("bulyan", "share")},
-      {"majority_vote", Rule("majority_vote", "share")},
-      {"majority_vote-skip", Rule("majority_vote", "skip")},
-      {"mean, z_score 3.5", Rule("mean"), "z_score = 3.5\n"},
-      {"mean, cosine 0", Rule("mean"), "cosine = 0.0\n"},
+      {"mean", Rule("mean"), alone},
+      {"mean, default", Rule("mean")},
+      {"median", Rule("median", "share"), alone},
+      {"median-skip", Rule("median", "skip"), alone},
+      {"median-zero", Rule("median", "zero"), alone},
+      {"trimmed_mean", Rule("trimmed_mean", "share"), alone},
+      {"trimmed_mean-zero", Rule("trimmed_mean", "zero"), alone},
+      {"krum", Rule("krum"), alone},
+      {"multi_krum", Rule("multi_krum"), alone},
+      {"bulyan", Rule("bulyan", "share"), alone},
+      {"majority_vote", Rule("majority_vote", "share"), alone},
+      {"majority_vote-skip", Rule("majority_vote", "skip"), alone},
+      {"mean, z_score 3.5", Rule("mean"), alone + "z_score = 3.5\n"},
+      {"mean, cosine 0", Rule("mean"), alone + "cosine = 0.0\n"},
   };
   return defences;
 }
@@ -42,7 +45,8 @@ RobustCell MakeRobustCell(const Defence& defence, const Attack& attack, int64_t 
   cell.key = absl::StrCat(defence.name, "-", attack.name, "-", hostile);
   for (char& c : cell.key) c = c == ' ' || c == ',' ? '_' : c;
   cell.run = absl::StrCat(
-      "name = 'robust'\nseed = ", settings.seed, "\n\n[model]\nname = 'perceptron'\n\n[data]\nname = 'mnist'\n",
+      "name = 'robust'\nseed = ", settings.seed, "\n\n[model]\nname = '", settings.model,
+      "'\n\n[data]\nname = 'mnist'\n",
       "\n[train]\nlocal_steps = 10\nbatch_size = 32\n\n[train.optimizer]\nname = 'adam'\nlearning_rate = 0.003\n",
       "\n[codec]\n", Codec(settings.codec), "\n[aggregation]\n", defence.aggregation, "byzantine = ", assumed,
       "\ntrim = ", static_cast<double>(assumed) / static_cast<double>(settings.clients), "\n\n[policy]\n",

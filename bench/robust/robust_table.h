@@ -23,6 +23,7 @@ struct RobustSettings {
   int64_t clients = 20;
   int64_t rounds = 0;
   std::string codec = "stc";
+  std::string model = "perceptron";
   uint64_t seed = 1;
 };
 
@@ -34,7 +35,7 @@ struct RobustCell {
   std::string run;      // a run file (TOML)
 };
 
-// Perceptron on MNIST, iid, 10 local steps a round. `assumed` is what the rule is told of hostile clients.
+// The model on MNIST, iid, 10 local steps a round. `assumed` is what the rule is told of hostile clients.
 RobustCell MakeRobustCell(const Defence& defence, const Attack& attack, int64_t hostile, int64_t assumed,
                           const RobustSettings& settings);
 

@@ -34,7 +34,7 @@ struct DaemonOptions {
   bool reset_state = false;               // a damaged state directory is emptied and started afresh
   double keepalive_seconds = kDefaultKeepaliveSeconds;
   TransportOptions transport;
-  bool sandbox = false;              // trainers work in processes of their own (client/sandbox)
+  bool sandbox = false;              // trainers work in processes of their own (sandbox/)
   int64_t sandbox_memory_mb = 4096;  // and have these limits
   double sandbox_seconds = 600;
   std::string sandbox_trainer;            // of such a process: whether its network namespace is its own; else empty

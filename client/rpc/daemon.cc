@@ -9,12 +9,14 @@
 #include "client/log_components.h"
 #include "client/rpc/enrol_once.h"
 #include "client/rpc/sandbox_setup.h"
-#include "client/sandbox/sandbox.h"
+#include "core/log/log_details.h"
 #include "core/log/log_options.h"
 #include "core/session_messages.h"
 #include "core/status.h"
 #include "core/version.h"
+#include "net/open_files.h"
 #include "proto/keepalive.h"
+#include "sandbox/sandbox.h"
 #include "security/tls_directory.h"
 #include "security/transport.h"
 #include "storage/module_file.h"
@@ -163,6 +165,9 @@ int RunDaemon(DaemonOptions options, absl::StatusOr<TrainerFactory> make_trainer
     Log(LogLevel::kError, kDaemonLog, {{}, 0, options.name}, make_trainer.status().message());
     return kExitFailed;
   }
+  if (const absl::StatusOr<int64_t> files = RaiseOpenFiles(); !files.ok()) {
+    Log(LogLevel::kWarn, kDaemonLog, {{}, 0, options.name}, files.status().message());
+  }
   std::signal(SIGINT, OnSignal);
   std::signal(SIGTERM, OnSignal);
   std::signal(SIGPIPE, SIG_IGN);
@@ -196,6 +201,7 @@ int RunDaemon(DaemonOptions options, absl::StatusOr<TrainerFactory> make_trainer
         absl::StrCat("stopped; the state in ", options.state_directory, " is whole"));
     return kExitFinished;
   }
+  LogDetails(LogLevel::kError, kDaemonLog, {options.run, 0, options.name}, status);
   Log(LogLevel::kError, kDaemonLog, {options.run, 0, options.name}, status.message());
   return kExitFailed;
 }

@@ -16,6 +16,14 @@ namespace {
 constexpr absl::Duration kStopCheck = absl::Milliseconds(200);
 constexpr absl::Duration kCloseTimeout = absl::Seconds(5);
 constexpr int kDownloadAttempts = 10;
+// So many bytes of downstream messages wait for the session at most before nothing more is read.
+constexpr int64_t kMaxInboxBytes = int64_t{16} << 20;
+
+// Bytes of the part of a message that may be large.
+int64_t BytesOf(const FromServer& message) {
+  const auto* delta = std::get_if<Delta>(&message);
+  return delta == nullptr ? 0 : static_cast<int64_t>(delta->message->size());
+}
 
 // Why a stream ended. A refused certificate is final, unless it has only expired: then the next connection may bring a
 // renewed one.
@@ -67,6 +75,7 @@ GrpcLink::GrpcLink(std::shared_ptr<grpc::Channel> channel, const std::atomic<boo
       stop_thread_([this] { CancelSoonAfterStop(); }) {}
 
 GrpcLink::~GrpcLink() {
+  Abandon();
   if (!closed_) context_.TryCancel();
   read_thread_.join();
   stop_thread_.join();
@@ -75,7 +84,10 @@ GrpcLink::~GrpcLink() {
 void GrpcLink::ReadLoop() {
   v1::ServerMessages messages;
   absl::Status unusable;
-  while (unusable.ok() && stream_->Read(&messages)) unusable = Accept(messages);
+  while (unusable.ok() && stream_->Read(&messages)) {
+    unusable = Accept(messages);
+    AwaitRoom();
+  }
   if (!unusable.ok()) context_.TryCancel();
   const grpc::Status finished = stream_->Finish();
   absl::MutexLock lock(&mutex_);
@@ -83,12 +95,26 @@ void GrpcLink::ReadLoop() {
   ended_ = true;
 }
 
+bool GrpcLink::HasRoom() const { return inbox_bytes_ <= kMaxInboxBytes || abandoned_; }
+
+void GrpcLink::AwaitRoom() {
+  absl::MutexLock lock(&mutex_);
+  mutex_.Await(absl::Condition(this, &GrpcLink::HasRoom));
+}
+
+void GrpcLink::Abandon() {
+  absl::MutexLock lock(&mutex_);
+  abandoned_ = true;
+}
+
 // A write waits for as long as the coordinator gives no window, and nothing else ends that wait.
 void GrpcLink::CancelSoonAfterStop() {
   absl::MutexLock lock(&mutex_);
   while (!mutex_.AwaitWithTimeout(absl::Condition(&ended_), kStopCheck) && !stopping_->load()) {
   }
-  if (!mutex_.AwaitWithTimeout(absl::Condition(&ended_), kCloseTimeout)) context_.TryCancel();
+  if (mutex_.AwaitWithTimeout(absl::Condition(&ended_), kCloseTimeout)) return;
+  abandoned_ = true;
+  context_.TryCancel();
 }
 
 absl::Status GrpcLink::Accept(const v1::ServerMessages& messages) {
@@ -99,7 +125,9 @@ absl::Status GrpcLink::Accept(const v1::ServerMessages& messages) {
       return absl::FailedPreconditionError(absl::StrCat(
           "the coordinator sent a message that this release does not understand: ", parsed.status().message()));
     }
-    if (parsed->has_value()) inbox_.push_back(**std::move(parsed));
+    if (!parsed->has_value() || abandoned_) continue;
+    inbox_bytes_ += BytesOf(**parsed);
+    inbox_.push_back(**std::move(parsed));
   }
   return absl::OkStatus();
 }
@@ -123,6 +151,7 @@ absl::StatusOr<FromServer> GrpcLink::Receive() {
   if (inbox_.empty()) return end_;
   FromServer message = std::move(inbox_.front());
   inbox_.pop_front();
+  inbox_bytes_ -= BytesOf(message);
   ReadWire();  // a look while the connection is surely open; a closed one keeps the last reading
   return message;
 }
@@ -195,6 +224,7 @@ absl::Status GrpcLink::DownloadRest(OpenFile open, int64_t max_bytes, std::strin
 void GrpcLink::Close() {
   if (closed_) return;
   closed_ = true;
+  Abandon();
   stream_->WritesDone();
   absl::MutexLock lock(&mutex_);
   const auto ended = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return ended_; };

@@ -21,8 +21,10 @@
 
 namespace terse {
 
-// One connection attempt and its stream. A thread reads, and one ends writes that a stalled network would keep from
-// noticing that the process should stop; everything else happens in the caller's thread.
+// One connection attempt and its stream. A thread reads, up to kMaxInboxBytes ahead: while the client trains, what the
+// coordinator has to say beyond that waits in the network and at the coordinator, which bounds it. Another thread ends
+// writes that a stalled network would keep from noticing that the process should stop; everything else happens in the
+// caller's thread.
 class GrpcLink : public CoordinatorLink {
  public:
   struct Peer {
@@ -53,9 +55,14 @@ class GrpcLink : public CoordinatorLink {
   GrpcLink(std::shared_ptr<grpc::Channel> channel, const std::atomic<bool>* stopping);
   void ReadLoop();
   void CancelSoonAfterStop();
+  // Waits until the inbox has room, or nobody takes from it any more.
+  void AwaitRoom() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool HasRoom() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // Adds the messages to the inbox. FAILED_PRECONDITION when one of them makes no sense.
   absl::Status Accept(const v1::ServerMessages& messages) ABSL_LOCKS_EXCLUDED(mutex_);
   WireBytes ReadWire() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // From now on everything that comes is read and dropped, so that the stream can end.
+  void Abandon() ABSL_LOCKS_EXCLUDED(mutex_);
   bool HasMessage() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return !inbox_.empty() || ended_; }
   // Starts the stream of a file's bytes from an offset on.
   using FileStream = std::unique_ptr<grpc::ClientReader<v1::FileChunk>>;
@@ -75,6 +82,8 @@ class GrpcLink : public CoordinatorLink {
   std::unique_ptr<WireMeter> meter_ ABSL_GUARDED_BY(mutex_);
   ServerMessageReader reader_ ABSL_GUARDED_BY(mutex_);
   std::deque<FromServer> inbox_ ABSL_GUARDED_BY(mutex_);
+  int64_t inbox_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of downstream messages
+  bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status end_ ABSL_GUARDED_BY(mutex_);  // why, once ended_
   bool closed_ = false;                       // caller's thread only

@@ -1,36 +1,15 @@
 #include "client/rpc/sandbox_setup.h"
 
-#include <filesystem>
 #include <string>
-#include <system_error>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/log_components.h"
-#include "client/sandbox/sandbox.h"
 #include "core/log/log.h"
 #include "core/status.h"
+#include "sandbox/sandbox.h"
 
 namespace terse {
 namespace {
-
-// What the trainer may read must not hold what it must not read.
-absl::Status CheckSecrets(const DaemonOptions& options) {
-  if (options.data_directory.empty()) return absl::OkStatus();
-  std::error_code ignored;  // a path that is not there yet stays as it is written
-  const auto resolve = [&](const std::string& path) {
-    return (std::filesystem::weakly_canonical(std::filesystem::absolute(path), ignored) / "").string();
-  };
-  const std::string data = resolve(options.data_directory);
-  for (const std::string& secret : {options.state_directory, options.transport.tls_directory, options.invitation}) {
-    if (!secret.empty() && absl::StartsWith(resolve(secret), data)) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("'", secret, "' is in --data ", options.data_directory,
-                       ", which sandboxed training reads; keep it elsewhere, or leave --sandbox away"));
-    }
-  }
-  return absl::OkStatus();
-}
 
 void LogConfinement(const DaemonOptions& options, const Confinement& confinement) {
   const LogFields fields = {options.run, 0, options.name};
@@ -43,7 +22,8 @@ void LogConfinement(const DaemonOptions& options, const Confinement& confinement
     Log(LogLevel::kInfo, kDaemonLog, fields,
         absl::StrCat("sandbox: of the files it reads ",
                      options.data_directory.empty() ? "no data" : options.data_directory,
-                     " and the system's libraries alone (Landlock)"));
+                     " and the system's libraries alone (Landlock)",
+                     confinement.signal_scope ? ", and the kernel too keeps its signals inside" : ""));
   } else {
     Log(LogLevel::kWarn, kDaemonLog, fields,
         absl::StrCat(
@@ -57,7 +37,9 @@ void LogConfinement(const DaemonOptions& options, const Confinement& confinement
 }  // namespace
 
 absl::StatusOr<TrainerFactory> SetUpSandbox(const DaemonOptions& options, const std::atomic<bool>* stop) {
-  TERSE_RETURN_IF_ERROR(CheckSecrets(options));
+  TERSE_RETURN_IF_ERROR(CheckOutOfReach(options.data_directory,
+                                        {options.state_directory, options.transport.tls_directory, options.invitation},
+                                        "sandboxed training", "leave --sandbox away"));
   SandboxOptions sandbox;
   sandbox.command_line = options.command_line;
   sandbox.memory_mb = options.sandbox_memory_mb;

@@ -1,4 +1,4 @@
-// The daemon's part of the sandbox (client/sandbox/sandbox.h): options, and what the log says.
+// The daemon's part of the sandbox (sandbox/sandbox.h): options, and what the log says.
 #ifndef TERSE_CLIENT_RPC_SANDBOX_SETUP_H_
 #define TERSE_CLIENT_RPC_SANDBOX_SETUP_H_
 

@@ -8,6 +8,7 @@
 #include "coordinator/admin/print.h"
 #include "coordinator/admin/text_table.h"
 #include "core/file_system.h"
+#include "core/log/plain_text.h"
 #include "core/status.h"
 #include "proto/run_config_loader.h"
 #include "storage/module_file.h"
@@ -43,7 +44,8 @@ absl::Status Confirm(AdminClient& client, const Terminal& terminal) {
     return absl::FailedPreconditionError(absl::StrCat("nobody is at a terminal to confirm that run ", status.run(),
                                                       " goes for good; say so with --yes"));
   }
-  *terminal.err << "run " << status.run() << " is " << status.state() << ", at version " << status.version()
+  *terminal.err << "run " << PlainText(status.run()) << " is " << PlainText(status.state()) << ", at version "
+                << status.version()
                 << ". Its model, its history and its checkpoints go for good\n(`tersectl backup` makes a copy). "
                 << "Type its name to delete it: " << std::flush;
   std::string typed;

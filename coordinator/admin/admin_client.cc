@@ -3,9 +3,14 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
+#include <atomic>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+#include "core/log/plain_text.h"
 #include "core/status.h"
 #include "proto/backup_hash.h"
 #include "proto/session_wire.h"
@@ -74,18 +79,18 @@ void AdminClient::Cancel() {
 }
 
 absl::Status AdminClient::ToAbsl(const grpc::Status& status) const {
+  const std::string answer = PlainText(status.error_message());
   switch (status.error_code()) {
     case grpc::StatusCode::OK:
       return absl::OkStatus();
     case grpc::StatusCode::UNAVAILABLE:
     case grpc::StatusCode::DEADLINE_EXCEEDED:
-      return absl::UnavailableError(absl::StrCat("the coordinator at ", peer_.address, " does not answer (",
-                                                 status.error_message(),
+      return absl::UnavailableError(absl::StrCat("the coordinator at ", peer_.address, " does not answer (", answer,
                                                  "); check that it runs and give the address of its admin service with "
                                                  "--admin or TERSE_ADMIN"));
     default:
       return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
-                          absl::StrCat("the coordinator at ", peer_.address, " answers: ", status.error_message()));
+                          absl::StrCat("the coordinator at ", peer_.address, " answers: ", answer));
   }
 }
 
@@ -103,7 +108,23 @@ absl::StatusOr<std::string> AdminClient::CreateRun(const v1::RunConfig& config, 
     going = writer->Write(request);
   }
   writer->WritesDone();
-  TERSE_RETURN_IF_ERROR(ToAbsl(writer->Finish()));
+  // The upload takes as long as it takes; checking the run does not.
+  absl::Notification answered;
+  std::atomic<bool> too_late{false};
+  std::thread patience([&] {
+    if (answered.WaitForNotificationWithTimeout(timeout_)) return;
+    too_late = true;
+    context->TryCancel();
+  });
+  const grpc::Status status = writer->Finish();
+  answered.Notify();
+  patience.join();
+  if (!status.ok() && too_late) {
+    return absl::DeadlineExceededError(absl::StrCat(
+        "the coordinator at ", peer_.address, " checks the run for more than the ", absl::FormatDuration(timeout_),
+        " of --timeout, and was told to give it up; give it more time, or ", "look at what the model's forward does"));
+  }
+  TERSE_RETURN_IF_ERROR(ToAbsl(status));
   return reply.state();
 }
 

@@ -12,6 +12,7 @@
 #include "coordinator/admin/man_page.h"
 #include "coordinator/admin/pki_commands.h"
 #include "coordinator/admin/run_group.h"
+#include "core/log/plain_text.h"
 #include "core/status.h"
 #include "core/version.h"
 #include "security/invitation_book.h"
@@ -278,7 +279,7 @@ int RunTersectl(int argc, const char* const* argv, const Terminal& terminal) {
   }
   const absl::Status status = Dispatch(app, invocation, terminal);
   terminal.out->flush();
-  if (!status.ok()) *terminal.err << "tersectl: " << status.message() << "\n";
+  if (!status.ok()) *terminal.err << "tersectl: " << PlainLines(status.message()) << "\n";
   return ExitCode(status, invocation);
 }
 

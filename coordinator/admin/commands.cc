@@ -11,6 +11,7 @@
 #include "coordinator/admin/report.h"
 #include "coordinator/admin/text_table.h"
 #include "coordinator/admin/watch.h"
+#include "core/log/plain_text.h"
 #include "core/status.h"
 #include "proto/proto_text.h"
 #include "proto/run_config_loader.h"
@@ -136,7 +137,7 @@ absl::Status ShowRounds(AdminClient& client, const CommandOptions& options, cons
     rounds.erase(rounds.begin(), rounds.end() - static_cast<ptrdiff_t>(options.newest));
   }
   if (options.csv) {
-    *terminal.out << RoundsCsv(rounds);
+    *terminal.out << PlainLines(RoundsCsv(rounds));
   } else if (options.json) {
     PrintJsonList(rounds, terminal);
   } else {

@@ -13,6 +13,7 @@
 #include "coordinator/admin/print.h"
 #include "coordinator/admin/text_table.h"
 #include "core/file_system.h"
+#include "core/log/plain_text.h"
 #include "core/status.h"
 #include "security/authority.h"
 #include "security/enrolment.h"
@@ -126,7 +127,8 @@ absl::Status ServeEnrolment(const CommandOptions& options, const Terminal& termi
   // A line each, so that a program can follow.
   const auto say = [&](absl::string_view line) {
     const Json json = {{"time_us", absl::ToUnixMicros(absl::Now())}, {"text", std::string(line)}};
-    *terminal.out << (options.json ? json.dump() : absl::StrCat(UtcText(absl::Now()), " ", line)) << std::endl;
+    if (options.json) return PrintJsonLine(json, terminal);
+    *terminal.out << UtcText(absl::Now()) << " " << PlainText(line) << std::endl;
   };
   desk_options.log = say;
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<EnrolmentDesk> desk, EnrolmentDesk::Start(std::move(desk_options)));

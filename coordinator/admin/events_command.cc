@@ -10,6 +10,7 @@
 #include "coordinator/admin/print.h"
 #include "coordinator/admin/restarts.h"
 #include "coordinator/admin/text_table.h"
+#include "core/log/plain_text.h"
 #include "core/status.h"
 #include "proto/proto_text.h"
 
@@ -34,10 +35,10 @@ class EventPrinter {
     for (const v1::Event& event : reply.events()) {
       last_ = event.id();
       if (options_.json) {
-        *terminal_.out << ToJson(event).dump() << "\n";
+        PrintJsonLine(ToJson(event), terminal_);
       } else {
-        *terminal_.out << absl::StrFormat(kRow, TimeText(event.time_us()), event.kind(), RoundText(event),
-                                          ClientText(event), event.detail());
+        *terminal_.out << absl::StrFormat(kRow, TimeText(event.time_us()), PlainText(event.kind()), RoundText(event),
+                                          ClientText(event), PlainText(event.detail()));
       }
     }
     *terminal_.out << std::flush;

@@ -3,16 +3,24 @@
 #define TERSE_COORDINATOR_ADMIN_PRINT_H_
 
 #include <nlohmann/json.hpp>
+#include <ostream>
 #include <string>
 #include <vector>
 
 #include "coordinator/admin/commands.h"
+#include "core/log/plain_text.h"
 #include "proto/proto_text.h"
 
 namespace terse {
 
+// The same JSON, without characters that a terminal would obey: JSON itself leaves some of them as they are.
 inline void PrintJson(const nlohmann::ordered_json& json, const Terminal& terminal) {
-  *terminal.out << json.dump(2) << "\n";
+  *terminal.out << PlainLines(json.dump(2)) << "\n";
+}
+
+// On one line, for those who follow.
+inline void PrintJsonLine(const nlohmann::ordered_json& json, const Terminal& terminal) {
+  *terminal.out << PlainText(json.dump()) << std::endl;
 }
 
 template <typename M>
@@ -29,7 +37,7 @@ void PrintOutcome(const CommandOptions& options, const char* key, const Value& v
   if (options.json) {
     PrintJson({{key, value}}, terminal);
   } else {
-    *terminal.out << text << "\n";
+    *terminal.out << PlainLines(text) << "\n";
   }
 }
 

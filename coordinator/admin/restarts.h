@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "coordinator/admin/commands.h"
+#include "core/log/plain_text.h"
 
 namespace terse {
 
@@ -19,7 +20,9 @@ absl::Status OutlastRestarts(AdminClient& client, const CommandOptions& options,
 
 // Where commands that print lines put such a remark.
 inline auto RemarksOf(const Terminal& terminal) {
-  return [&terminal](absl::string_view line) { *terminal.err << "tersectl: " << line << "\n" << std::flush; };
+  return [&terminal](absl::string_view line) {
+    *terminal.err << "tersectl: " << PlainText(line) << "\n" << std::flush;
+  };
 }
 
 // Whether a call failed with `status` because the run's disk is in trouble for now: the coordinator opens the run again

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "core/log/plain_text.h"
 
 namespace terse {
 namespace {
@@ -21,7 +22,7 @@ absl::string_view ColorOf(absl::string_view state) {
   for (const absl::string_view bad : {"aborted", "stopped", "away", "expired", "revoked", "failure"}) {
     if (state == bad) return "\033[31m";
   }
-  for (const absl::string_view under_way : {"open", "closed", "active", "warning"}) {
+  for (const absl::string_view under_way : {"open", "closed", "active", "stopping", "warning"}) {
     if (state == under_way) return "\033[33m";
   }
   return "";
@@ -34,8 +35,12 @@ std::string WithStateColor(absl::string_view text, absl::string_view state) {
   return color.empty() ? std::string(text) : absl::StrCat(color, text, kReset);
 }
 
+TextTable::TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {
+  for (Column& column : columns_) column.title = PlainText(column.title);
+}
+
 void TextTable::AddRow(std::vector<std::string> cells) {
-  for (std::string& cell : cells) std::replace_if(cell.begin(), cell.end(), absl::ascii_iscntrl, '?');
+  for (std::string& cell : cells) cell = PlainText(cell);
   rows_.push_back(std::move(cells));
 }
 

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -20,9 +19,10 @@ class TextTable {
     bool right = false;
   };
 
-  explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
+  // Titles and cells are shown as PlainText: a name or a reason cannot steer the terminal.
+  explicit TextTable(std::vector<Column> columns);
 
-  // One cell for each column. Control characters, with which a name or a reason could steer the terminal, become '?'.
+  // One cell for each column.
   void AddRow(std::vector<std::string> cells);
 
   // With `color`, titles are bold and words for states get the color of StateColor.

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "coordinator/admin/text_table.h"
+#include "core/log/plain_text.h"
 
 namespace terse {
 namespace {
@@ -57,7 +58,7 @@ double WatchLines::ShareDone() const {
 std::string WatchLines::Line(const v1::Round& round) const {
   const std::string position = absl::StrCat(done_, "/", total_);
   if (round.state() != "committed") {
-    return absl::StrFormat("%13s  round %d %s\n", position, round.id(), round.state());
+    return absl::StrFormat("%13s  round %d %s\n", position, round.id(), PlainText(round.state()));
   }
   const double rate = wire_bytes_up_ == 0 ? 0 : static_cast<double>(dense_bytes_up_) / wire_bytes_up_;
   const double seconds = static_cast<double>(round.committed_us() - round.opened_us()) / 1e6;
@@ -76,7 +77,7 @@ WatchLines ProgressOf(const v1::Status& status, const std::vector<v1::Round>& ro
 }
 
 std::string EndedText(const v1::Status& status, const WatchLines& lines) {
-  return absl::StrCat("run ", status.run(), " ended after ", lines.Progress(), "\n");
+  return absl::StrCat("run ", PlainText(status.run()), " ended after ", lines.Progress(), "\n");
 }
 
 }  // namespace terse

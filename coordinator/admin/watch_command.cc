@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "coordinator/admin/commands.h"
+#include "coordinator/admin/print.h"
 #include "coordinator/admin/restarts.h"
 #include "coordinator/admin/watch.h"
 #include "coordinator/admin/watch_view.h"
@@ -38,7 +39,7 @@ class RoundPrinter {
     lines_.Add(round);
     if (!print) return;
     if (options_.json) {
-      *terminal_.out << ToJson(round).dump() << std::endl;
+      PrintJsonLine(ToJson(round), terminal_);
       return;
     }
     if (!header_printed_) *terminal_.out << lines_.Header();

@@ -1,5 +1,6 @@
 // Collecting for buffered rounds: every free client has work, and the round closes with the first updates that fill the
 // buffer, whichever round they were begun in. Who trains on goes on.
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -20,7 +21,8 @@ class Buffering : public Intake {
     const bool full = IsFull(run);
     TERSE_RETURN_IF_ERROR(
         Begin(run, [&](Session& session) { return full ? absl::OkStatus() : Employ(run, session).status(); }));
-    return full ? CloseRound(run) : absl::nullopt;
+    // Updates that an aborted round left may be all that come.
+    return full || IsComplete(run) ? CloseRound(run) : absl::nullopt;
   }
 
   Transition OnReady(RunContext& run, Session& session) override { return Stay(EmployAll(run)); }
@@ -31,10 +33,11 @@ class Buffering : public Intake {
   }
 
   Transition OnTick(RunContext& run) override { return CloseOrEmploy(run); }
+  Transition OnLeft(RunContext& run) override { return CloseOrEmploy(run); }
 
   // After the deadline only an update can change anything, and a pause, which ticks.
   int64_t DeadlineMicros(const RunContext& run) const override {
-    return looked_us_ < Deadline(run) ? Deadline(run) : kNever;
+    return std::min(CompleteMicros(run), looked_us_ < Deadline(run) ? Deadline(run) : kNever);
   }
 
  private:
@@ -68,13 +71,13 @@ class Buffering : public Intake {
 
   static bool IsFull(const RunContext& run) { return static_cast<int64_t>(run.received.size()) >= Wanted(run); }
 
-  // With a full buffer at once; with a quorum from the deadline on. Without one the round stays open, unless the run is
-  // paused.
+  // With a full buffer at once, and with a quorum when nobody else is on the way; with one from the deadline on.
+  // Without one the round stays open, unless the run is paused.
   Transition CloseIfDue(RunContext& run) {
     const RoundPolicy& policy = run.config->rounds;
     if (IsFull(run)) return CloseRound(run);
     const int64_t received = static_cast<int64_t>(run.received.size());
-    if (!DeadlinePassed(run)) return absl::nullopt;
+    if (!DeadlinePassed(run)) return IsComplete(run) ? CloseRound(run) : absl::nullopt;
     if (received >= policy.quorum) return CloseRound(run);
     const std::string few =
         absl::StrCat(received, " of ", policy.quorum, " updates that the quorum needs came before ");

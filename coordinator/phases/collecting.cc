@@ -1,4 +1,5 @@
 // Collecting: hands out the round's work and gathers updates until the cohort's are in, or a quorum at the deadline.
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
@@ -28,7 +29,8 @@ class Collecting : public Intake {
   }
 
   Transition OnReady(RunContext& run, Session& session) override { return Stay(Invite(run)); }
-  Transition OnLeft(RunContext& run) override { return Stay(Invite(run)); }
+  // Nobody else may be left to wait for.
+  Transition OnLeft(RunContext& run) override { return CloseOrInvite(run); }
 
   Transition OnUpdate(RunContext& run, Session& session, Update update) override {
     if (update.round != run.round) {
@@ -41,6 +43,11 @@ class Collecting : public Intake {
       TERSE_RETURN_IF_ERROR(AnswerLate(run, session, update));
       return Stay(Invite(run));
     }
+    TERSE_ASSIGN_OR_RETURN(const std::string objection, WhyNotTaken(run, session, update));
+    if (!objection.empty()) {
+      TERSE_RETURN_IF_ERROR(TurnAway(run, session, update, objection));
+      return Stay(Invite(run));
+    }
     if (run.controller != nullptr && ChoiceOf(update.message) != run.plan.choice) {
       return Stay(RefuseUpdate(run, session, "update_rejected", "another coding than the round's",
                                "the update is not coded as its assignment said; check in again"));
@@ -49,17 +56,22 @@ class Collecting : public Intake {
     return CloseIfDue(run);
   }
 
-  Transition OnTick(RunContext& run) override {
-    // Who would be invited now could not deliver in time, and that would count as its failure.
+  Transition OnTick(RunContext& run) override { return CloseOrInvite(run); }
+
+  int64_t DeadlineMicros(const RunContext& run) const override {
+    return std::min(CompleteMicros(run), looked_us_ < Deadline(run) ? Deadline(run) : GraceEnd(run));
+  }
+
+ protected:
+  bool HasPlaces(const RunContext& run) const override { return FreePlaces(run) > 0; }
+
+ private:
+  // A client that was invited to a round that is due could not deliver in time, and that would count as its failure.
+  Transition CloseOrInvite(RunContext& run) {
     TERSE_ASSIGN_OR_RETURN(const absl::optional<PhaseName> next, CloseIfDue(run));
     return next.has_value() ? Transition(next) : Stay(Invite(run));
   }
 
-  int64_t DeadlineMicros(const RunContext& run) const override {
-    return looked_us_ < Deadline(run) ? Deadline(run) : GraceEnd(run);
-  }
-
- private:
   // Whether it did: the client is invited, has not delivered and can work.
   static bool AssignIfInvited(RunContext& run, Session& session) {
     const bool due = run.invited.contains(session.client) && !run.received.contains(session.client);
@@ -116,12 +128,13 @@ class Collecting : public Intake {
     return candidates;
   }
 
-  // With the cohort at once; with a quorum from the deadline on; without one it is given up when the grace is over.
+  // With the cohort at once, and with a quorum when nobody else is on the way; with one from the deadline on; without
+  // one it is given up when the grace is over.
   Transition CloseIfDue(RunContext& run) {
     const RoundPolicy& policy = run.config->rounds;
     const int64_t received = static_cast<int64_t>(run.received.size());
     if (received >= policy.cohort) return CloseRound(run);
-    if (!DeadlinePassed(run)) return absl::nullopt;
+    if (!DeadlinePassed(run)) return IsComplete(run) ? CloseRound(run) : absl::nullopt;
     const bool quorum = received >= policy.quorum;
     if (!quorum && looked_us_ < GraceEnd(run)) return absl::nullopt;
     const std::vector<int64_t> absent = Absent(run);

@@ -23,16 +23,14 @@ class Committing : public Phase {
 
   Transition Enter(RunContext& run) override {
     const Chosen chosen = ChosenOf(run);
-    if (chosen.messages.empty()) return GiveUp(run, "[policy] refused every update of the round");
-    absl::StatusOr<std::string> downstream =
-        run.server->Take(run.head.version, chosen.messages, chosen.samples, chosen.total, run.plan.choice);
-    if (absl::IsInvalidArgument(downstream.status())) return GiveUp(run, std::string(downstream.status().message()));
-    TERSE_RETURN_IF_ERROR(downstream.status());
-    std::vector<float> weights = run.weights;
-    TERSE_RETURN_IF_ERROR(run.server->Apply(*downstream, absl::MakeSpan(weights)));
+    if (chosen.messages.empty()) return GiveUp(run, "every update of the round was refused");
+    absl::StatusOr<ServerStep::Taken> taken =
+        run.server->Take(run.head.version, run.weights, chosen.messages, chosen.samples, chosen.total, run.plan.choice);
+    if (absl::IsInvalidArgument(taken.status())) return GiveUp(run, std::string(taken.status().message()));
+    TERSE_RETURN_IF_ERROR(taken.status());
     TERSE_FAILPOINT("coordinator.commit.aggregated");
 
-    Commit commit = MakeCommit(run, chosen, HashWeights(weights), *std::move(downstream));
+    Commit commit = MakeCommit(run, chosen, HashWeights(taken->weights), std::move(taken->downstream));
     TERSE_RETURN_IF_ERROR(ObserveCommit(run, commit.committed_us));
     absl::optional<Ending> ending = EndAt(run, run.head.version + 1);
     const bool last = ending.has_value();
@@ -42,11 +40,12 @@ class Committing : public Phase {
     TERSE_FAILPOINT("coordinator.commit.done");
 
     const int64_t round = run.round;
-    run.weights = std::move(weights);
+    run.weights = std::move(taken->weights);
     run.head.version += 1;
     run.head.model_hash = commit.model_hash;
     TERSE_RETURN_IF_ERROR(AddToHistories(run));
-    Announce(run, std::move(commit.downstream));
+    TERSE_RETURN_IF_ERROR(Announce(run, std::move(commit.downstream)));
+    TakeNotes(run);
     run.received.clear();
     run.invited.clear();
     run.unusable_rounds = 0;
@@ -62,14 +61,25 @@ class Committing : public Phase {
   }
 
  private:
-  // The updates give no model. Nothing is lost, but where training diverged, further rounds only cost traffic.
+  // The updates give no model. Nothing is lost, but where training diverged, further rounds only cost traffic. An
+  // operator decides: what made the rounds unusable may be over, or a client to set aside.
   static Transition GiveUp(RunContext& run, const std::string& reason) {
-    if (++run.unusable_rounds >= kMostUnusableRounds) {
-      run.ending =
-          Ending{RunState::kStopped, absl::StrCat(run.unusable_rounds, " rounds in a row gave no model: ", reason)};
-    }
     TERSE_RETURN_IF_ERROR(Abort(run, reason));
+    if (++run.unusable_rounds >= kMostUnusableRounds && !run.paused) {
+      TERSE_RETURN_IF_ERROR(Pause(run, absl::StrCat(run.unusable_rounds, " rounds in a row gave no model: ", reason)));
+    }
     return PhaseName::kSelecting;
+  }
+
+  // Of the updates that were applied.
+  static void TakeNotes(RunContext& run) {
+    for (const auto& [client, received] : run.received) {
+      ClientNotes& notes = run.notes[client];
+      notes.folded = 0;
+      notes.norm = received.update.norm;
+      notes.norm_steps = run.plan.local_steps;
+      notes.norm_choice = run.plan.choice;
+    }
   }
 
   // What a round is made of. The views are of run.received.
@@ -114,8 +124,8 @@ class Committing : public Phase {
   }
 
   // Verdicts and the new model, to everyone who held the old one and listens. They travel with what the next phase has
-  // to say.
-  static void Announce(RunContext& run, std::string downstream) {
+  // to say. A message that is too large to be sent goes to nobody: they get the checkpoint of this model.
+  static absl::Status Announce(RunContext& run, std::string downstream) {
     const auto message = std::make_shared<const std::string>(std::move(downstream));
     for (auto& [id, session] : run.sessions) {
       const auto it = run.received.find(session.client);
@@ -127,10 +137,15 @@ class Committing : public Phase {
       }
       if (run.config->rounds.buffered && !run.IsFree(session)) continue;  // BringUp, once it has delivered
       if (session.version != run.head.version - 1) continue;
+      if (static_cast<int64_t>(message->size()) > run.most_log_bytes) {
+        TERSE_RETURN_IF_ERROR(BringUp(run, session));
+        continue;
+      }
       run.book.AddDown(session.client, message->size(), run.DenseBytesPerRound());
       session.link->SendLater(Delta{run.head.version, run.head.model_hash, message});
       session.version = run.head.version;
     }
+    return absl::OkStatus();
   }
 
   // Off the round's path: evaluation and checkpoint.
@@ -140,10 +155,7 @@ class Committing : public Phase {
       run.background->Evaluate(round, run.weights);
     }
     const bool due = run.head.version - run.checkpoint_version >= run.config->checkpoint_every;
-    if (due && StandsAlone(*run.config, run.head.version) && !run.checkpoint_running) {
-      run.checkpoint_running = true;
-      run.background->WriteCheckpoint(run.HeadCheckpoint());
-    }
+    if (due && StandsAlone(*run.config, run.head.version)) run.BeginCheckpoint();
   }
 };
 

@@ -34,10 +34,7 @@ class Finishing : public Phase {
 
   Transition OnBackground(RunContext& run) override {
     const bool due = run.checkpoint_version < run.head.version && StandsAlone(*run.config, run.head.version);
-    if (due && !run.checkpoint_running) {
-      run.checkpoint_running = true;
-      run.background->WriteCheckpoint(run.HeadCheckpoint());
-    }
+    if (due) run.BeginCheckpoint();
     if (run.evaluating.has_value() || run.checkpoint_running || ended_) return absl::nullopt;
     ended_ = true;
     TERSE_ASSIGN_OR_RETURN(const absl::optional<RunRecord> record, run.store->Run());

@@ -24,12 +24,20 @@ class Intake : public Phase {
   }
   // Asks the clock: what may close a round at its deadline asks this first.
   bool DeadlinePassed(const RunContext& run) {
-    looked_us_ = run.Now();
+    looked_us_ = run.MonotonicNow();
     return looked_us_ >= Deadline(run);
   }
   static Transition Stay(const absl::Status& status) {
     return status.ok() ? Transition(absl::nullopt) : Transition(status);
   }
+
+  // When the round closes without its cohort, before the deadline: a quorum is in, everyone else who is connected and
+  // could deliver has, and who lost its connection had time to come back. kNever while one of this is not so.
+  int64_t CompleteMicros(const RunContext& run) const;
+  // Whether it does. Asked after DeadlinePassed, whose look at the clock it takes.
+  bool IsComplete(const RunContext& run) const { return looked_us_ >= CompleteMicros(run); }
+  // Whether clients that were given no work in the round could be given some.
+  virtual bool HasPlaces(const RunContext& run) const { return true; }
 
   int64_t entered_us_ = 0;
   int64_t looked_us_ = 0;  // when it was last asked whether to close: time goes on until the timer is asked for
@@ -40,6 +48,13 @@ void Assign(RunContext& run, Session& session);
 
 // Answers an update of a client whose update is in the round already: a repetition once more, another with a refusal.
 absl::Status AnswerRepeated(RunContext& run, Session& session, const Update& update, ReceivedUpdate& known);
+
+// Why a valid update that follows the client's last one does not count: its client is set aside, or was not given the
+// work. Empty for one that does count.
+absl::StatusOr<std::string> WhyNotTaken(RunContext& run, const Session& session, const Update& update);
+
+// Answers such an update with NOT_APPLIED and the reason: nothing is lost, and the client is free.
+absl::Status TurnAway(RunContext& run, Session& session, const Update& update, const std::string& reason);
 
 // Adds a validated update that follows the client's last one to the round's, and sends its receipt.
 absl::Status Accept(RunContext& run, Session& session, Update update, int64_t staleness);

@@ -49,10 +49,21 @@ absl::optional<Ending> EndAt(const RunContext& run, int64_t version) {
   return Ending{RunState::kFinished, reason};
 }
 
+absl::Status Pause(RunContext& run, const std::string& reason) {
+  run.paused = true;
+  TERSE_RETURN_IF_ERROR(run.store->SetRunState(RunState::kPaused, reason));
+  return run.Note("run_paused", -1, reason);
+}
+
+absl::Status CountNotApplied(RunContext& run, int64_t client) {
+  ++run.notes[client].folded;
+  return run.store->RecordNotApplied(client);
+}
+
 absl::Status RefuseUpdate(RunContext& run, Session& session, const std::string& kind, const std::string& detail,
                           const std::string& answer) {
   Refuse(session, answer, /*retry=*/true);
-  TERSE_RETURN_IF_ERROR(run.Note(kind, session.client, detail));
+  TERSE_RETURN_IF_ERROR(run.NoteMisbehaviour(kind, session.client, detail));
   return RecordFailure(run, session.client, detail);
 }
 
@@ -67,8 +78,9 @@ absl::Status AnswerLate(RunContext& run, Session& session, const Update& update)
                                                        update.round, session.last_applied));
   if (verdict.outcome == Outcome::kNotApplied) {
     run.book.AddUp(session.client, update.payload_bytes(), /*dense_bytes=*/0);
-    TERSE_RETURN_IF_ERROR(run.store->RecordNotApplied(session.client));
-    TERSE_RETURN_IF_ERROR(run.Note("update_late", session.client, absl::StrCat("for round ", update.round)));
+    TERSE_RETURN_IF_ERROR(CountNotApplied(run, session.client));
+    TERSE_RETURN_IF_ERROR(
+        run.NoteMisbehaviour("update_late", session.client, absl::StrCat("for round ", update.round)));
   }
   session.link->Send(verdict);
   return absl::OkStatus();
@@ -86,7 +98,7 @@ absl::Status Abort(RunContext& run, const std::string& reason) {
   run.invited.clear();
   const bool next_takes_them = run.config->rounds.buffered && state == RoundState::kOpen && !run.ending.has_value();
   if (next_takes_them) return absl::OkStatus();
-  for (const auto& [client, update] : run.received) TERSE_RETURN_IF_ERROR(run.store->RecordNotApplied(client));
+  for (const auto& [client, update] : run.received) TERSE_RETURN_IF_ERROR(CountNotApplied(run, client));
   for (auto& [id, session] : run.sessions) {
     const auto it = run.received.find(session.client);
     if (it == run.received.end()) continue;

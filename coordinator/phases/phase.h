@@ -3,7 +3,8 @@
 //   selecting  > collecting                 enough clients are here: the round opens
 //   collecting > committing | selecting     the cohort's updates, or a quorum late | no quorum: the round is aborted
 //   committing > collecting | finishing     the next round opens in the same transaction | that was the last
-//              > selecting                  the run is paused, or the updates give no model: the round is aborted
+//              > selecting                  the run is paused, or the updates give no model: the round is aborted, and
+//                                           after kMostUnusableRounds of them in a row the run is paused
 //   finishing  > (end)                      the last evaluation and checkpoint are written
 //
 // Selecting and collecting are left for finishing when the run is ended.
@@ -51,8 +52,8 @@ class Phase {
   virtual Transition OnAbort(RunContext& run, const std::string& reason) { return absl::nullopt; }
   // Evaluation or checkpoint came back.
   virtual Transition OnBackground(RunContext& run) { return absl::nullopt; }
-  // When OnTick should be called; kNever for not at all. It is also called at other times: when clients were set aside
-  // or readmitted, and when the run goes on after a pause.
+  // When OnTick should be called, by the monotonic clock; kNever for not at all. It is also called at other times: when
+  // clients were set aside or readmitted, and when the run goes on after a pause.
   virtual int64_t DeadlineMicros(const RunContext& run) const { return kNever; }
 };
 
@@ -62,6 +63,12 @@ std::unique_ptr<Phase> MakePhase(PhaseName name, const RoundPolicy& policy);
 // The end that version `version` of the model brings, once run.iterations counts those that led to it: it is the last
 // one, or there are iterations enough. nullopt while the run goes on.
 absl::optional<Ending> EndAt(const RunContext& run, int64_t version);
+
+// No round opens until an operator resumes the run; the open one goes on to its end. `reason` is one line for people.
+absl::Status Pause(RunContext& run, const std::string& reason);
+
+// Counts an update of the client that will never be applied and folds forward.
+absl::Status CountNotApplied(RunContext& run, int64_t client);
 
 // Answers an update that belongs to no open round: APPLIED, NOT_APPLIED or PENDING, as Settle says.
 absl::Status AnswerLate(RunContext& run, Session& session, const Update& update);

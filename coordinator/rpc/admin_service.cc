@@ -8,11 +8,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "coordinator/rpc/admin_reply.h"
+#include "coordinator/rpc/audit_trail.h"
 #include "coordinator/rpc/backup_stream.h"
 #include "core/status.h"
 #include "core/version.h"
+#include "net/peer.h"
 #include "proto/grpc_status.h"
 #include "proto/session_wire.h"
+#include "security/transport.h"
 #include "storage/module_file.h"
 
 namespace terse {
@@ -101,7 +104,24 @@ absl::StatusOr<int64_t> ClientNamed(const std::string& name, RunStore* store) {
       absl::StrCat("no client '", name, "' ever checked in; `tersectl clients` lists those that did"));
 }
 
+// Who has no certificate is known by its address; whoever uses the Unix socket is one.
+std::string CallerOf(const grpc::ServerContext& context) {
+  const absl::StatusOr<absl::optional<CertificateFacts>> facts = PeerCertificate(*context.auth_context());
+  if (facts.ok() && facts->has_value()) {
+    return absl::StrCat(RoleName((*facts)->identity.role), " ", (*facts)->identity.name);
+  }
+  return PeerOfText(context.peer());
+}
+
 }  // namespace
+
+grpc::Status AdminService::Stream(grpc::ServerContext* context, absl::FunctionRef<grpc::Status()> act) {
+  const std::unique_ptr<PeerPlaces::Place> place = streams_.Take(CallerOf(*context));
+  if (place != nullptr) return act();
+  return ToGrpc(absl::ResourceExhaustedError(
+      absl::StrCat("too many calls that last (watch, run create, backup, export) are under way: at most ",
+                   streams_.most(), " at a time, ", streams_.most_of_one(), " of one caller; end one of yours first")));
+}
 
 grpc::Status AdminService::With(const std::string& run,
                                 absl::FunctionRef<absl::Status(const RunHost::Live&)> use) const {
@@ -111,26 +131,31 @@ grpc::Status AdminService::With(const std::string& run,
 
 grpc::Status AdminService::CreateRun(grpc::ServerContext* context, grpc::ServerReader<v1::CreateRunRequest>* reader,
                                      v1::CreateRunReply* reply) {
-  v1::RunConfig config;
-  std::string module;
-  bool paused = false;
-  for (v1::CreateRunRequest request; reader->Read(&request);) {
-    if (request.has_config()) {
-      config = request.config();
-      paused = request.paused();
+  return Stream(context, [&] {
+    v1::RunConfig config;
+    std::string module;
+    bool paused = false;
+    for (v1::CreateRunRequest request; reader->Read(&request);) {
+      if (request.has_config()) {
+        config = request.config();
+        paused = request.paused();
+      }
+      if (module.size() + request.module().size() > static_cast<size_t>(kMaxModuleBytes)) {
+        return ToGrpc(absl::ResourceExhaustedError(
+            absl::StrCat("the TorchScript file is larger than ", kMaxModuleBytes, " bytes; make the model smaller")));
+      }
+      module.append(request.module());
     }
-    if (module.size() + request.module().size() > static_cast<size_t>(kMaxModuleBytes)) {
-      return ToGrpc(absl::ResourceExhaustedError(
-          absl::StrCat("the TorchScript file is larger than ", kMaxModuleBytes, " bytes; make the model smaller")));
-    }
-    module.append(request.module());
-  }
-  return MakeRun(context, config, module, paused, reply);
+    return MakeRun(context, config, module, paused, reply);
+  });
 }
 
-grpc::Status AdminService::MakeRun(grpc::ServerContext*, const v1::RunConfig& config, const std::string& module,
+grpc::Status AdminService::MakeRun(grpc::ServerContext* context, const v1::RunConfig& config, const std::string& module,
                                    bool paused, v1::CreateRunReply* reply) {
-  const absl::StatusOr<RunHost*> run = runs_->Create(config, module, paused);
+  const absl::Status allowed = module.empty() ? absl::OkStatus() : models_.Check(CallerOf(*context));
+  if (!allowed.ok()) return ToGrpc(allowed);
+  const absl::StatusOr<RunHost*> run =
+      runs_->Create(config, module, paused, [context] { return context->IsCancelled(); });
   if (!run.ok()) return ToGrpc(run.status());
   reply->set_run((*run)->name());
   reply->set_state(std::string(RunStateName(paused ? RunState::kPaused : RunState::kActive)));
@@ -180,7 +205,7 @@ grpc::Status AdminService::GetStatus(grpc::ServerContext*, const v1::StatusReque
   reply->set_version(view.head.version);
   reply->set_iterations(view.iterations);
   reply->set_model_hash(view.head.model_hash.ToBytes());
-  reply->set_parameters(record->parameters);
+  reply->set_parameters(run.codec().layout().parameters());
   reply->set_clients_connected(view.sessions.size());
   reply->set_clients_wanted(run.config().rounds.clients);
   *reply->mutable_config() = run.wire_config();
@@ -247,9 +272,14 @@ grpc::Status AdminService::ListEvents(grpc::ServerContext*, const v1::EventsRequ
 
 grpc::Status AdminService::Watch(grpc::ServerContext* context, const v1::WatchRequest* request,
                                  grpc::ServerWriter<v1::Round>* writer) {
-  const absl::StatusOr<RunHost*> run = runs_->Find(request->run());
+  return Stream(context, [&] { return WatchUntilItEnds(context, *request, writer); });
+}
+
+grpc::Status AdminService::WatchUntilItEnds(grpc::ServerContext* context, const v1::WatchRequest& request,
+                                            grpc::ServerWriter<v1::Round>* writer) const {
+  const absl::StatusOr<RunHost*> run = runs_->Find(request.run());
   if (!run.ok()) return ToGrpc(run.status());
-  int64_t next = First(request->first());
+  int64_t next = First(request.first());
   while (!context->IsCancelled() && !closing_.load()) {
     const absl::StatusOr<bool> ended = WatchOnce(**run, &next, writer);
     // A run that is suspended goes on by itself, and so does the watch.
@@ -328,26 +358,30 @@ grpc::Status AdminService::SetAside(grpc::ServerContext*, const v1::SetAsideRequ
   });
 }
 
-grpc::Status AdminService::Backup(grpc::ServerContext*, const v1::BackupRequest* request,
+grpc::Status AdminService::Backup(grpc::ServerContext* context, const v1::BackupRequest* request,
                                   grpc::ServerWriter<v1::BackupChunk>* writer) {
-  const absl::StatusOr<RunHost*> run = runs_->Find(request->run());
-  if (!run.ok()) return ToGrpc(run.status());
-  return ToGrpc(StreamBackup(**run, [writer](const v1::BackupChunk& chunk) { return writer->Write(chunk); }));
+  return Stream(context, [&] {
+    const absl::StatusOr<RunHost*> run = runs_->Find(request->run());
+    if (!run.ok()) return ToGrpc(run.status());
+    return ToGrpc(StreamBackup(**run, [writer](const v1::BackupChunk& chunk) { return writer->Write(chunk); }));
+  });
 }
 
-grpc::Status AdminService::Export(grpc::ServerContext*, const v1::ExportRequest* request,
+grpc::Status AdminService::Export(grpc::ServerContext* context, const v1::ExportRequest* request,
                                   grpc::ServerWriter<v1::ExportChunk>* writer) {
-  const absl::StatusOr<RunHost*> run = runs_->Find(request->run());
-  if (!run.ok()) return ToGrpc(run.status());
-  const absl::StatusOr<std::string> bytes = (*run)->Export(request->format());
-  if (!bytes.ok()) return ToGrpc(bytes.status());
-  for (size_t at = 0; at < bytes->size(); at += kChunkBytes) {
-    v1::ExportChunk chunk;
-    chunk.set_total(bytes->size());
-    chunk.set_data(bytes->substr(at, kChunkBytes));
-    if (!writer->Write(chunk)) return grpc::Status::CANCELLED;
-  }
-  return grpc::Status::OK;
+  return Stream(context, [&]() -> grpc::Status {
+    const absl::StatusOr<RunHost*> run = runs_->Find(request->run());
+    if (!run.ok()) return ToGrpc(run.status());
+    const absl::StatusOr<std::string> bytes = (*run)->Export(request->format());
+    if (!bytes.ok()) return ToGrpc(bytes.status());
+    for (size_t at = 0; at < bytes->size(); at += kChunkBytes) {
+      v1::ExportChunk chunk;
+      chunk.set_total(bytes->size());
+      chunk.set_data(bytes->substr(at, kChunkBytes));
+      if (!writer->Write(chunk)) return grpc::Status::CANCELLED;
+    }
+    return grpc::Status::OK;
+  });
 }
 
 }  // namespace terse

@@ -10,18 +10,26 @@
 
 #include "absl/functional/function_ref.h"
 #include "coordinator/rpc/admin_reply.h"
+#include "coordinator/rpc/model_policy.h"
 #include "coordinator/rpc/run_registry.h"
 #include "grpcpp/grpcpp.h"
+#include "net/peer_places.h"
 #include "terse/v1/admin.grpc.pb.h"
 
 namespace terse {
 
+// Calls that last (Watch, CreateRun, Backup, Export), each of which holds a thread: so many at a time, and so many of
+// them by one caller, by its certificate or else its address. Whoever wants more is RESOURCE_EXHAUSTED.
+inline constexpr int kAdminStreams = 64;
+inline constexpr int kAdminStreamsOfOne = 16;
+
 // Thread-safe; a call may block its thread (operators are few). Statuses are those that admin.proto names.
 class AdminService : public v1::Admin::Service {
  public:
-  // `shut_down` ends the process, soon. The registry must outlive the gRPC server that this is registered with.
-  AdminService(RunRegistry* runs, ProcessFacts process, std::function<void()> shut_down)
-      : runs_(runs), process_(std::move(process)), shut_down_(std::move(shut_down)) {}
+  // `shut_down` ends the process, soon. `models` says whose TorchScript modules are taken. The registry must outlive
+  // the gRPC server that this is registered with.
+  AdminService(RunRegistry* runs, ProcessFacts process, std::function<void()> shut_down, ModelPolicy models = {})
+      : runs_(runs), process_(std::move(process)), shut_down_(std::move(shut_down)), models_(std::move(models)) {}
   // Ends every Watch, so that the server can shut down.
   void Close() { closing_.store(true); }
 
@@ -53,6 +61,10 @@ class AdminService : public v1::Admin::Service {
                                bool paused, v1::CreateRunReply* reply);
 
  private:
+  // Does what lasts, when there is a place for it.
+  grpc::Status Stream(grpc::ServerContext* context, absl::FunctionRef<grpc::Status()> act);
+  grpc::Status WatchUntilItEnds(grpc::ServerContext* context, const v1::WatchRequest& request,
+                                grpc::ServerWriter<v1::Round>* writer) const;
   // Finds the run and calls `use` while its store is open.
   grpc::Status With(const std::string& run, absl::FunctionRef<absl::Status(const RunHost::Live&)> use) const;
   // Posts an event to a run that goes on, waits until it was handled and reports the run's state.
@@ -61,7 +73,9 @@ class AdminService : public v1::Admin::Service {
   RunRegistry* const runs_;
   const ProcessFacts process_;
   const std::function<void()> shut_down_;
+  const ModelPolicy models_;
   std::atomic<bool> closing_{false};
+  PeerPlaces streams_{kAdminStreams, kAdminStreamsOfOne};
 };
 
 }  // namespace terse

@@ -219,6 +219,8 @@ absl::Status AuditTrail::Append(const AuditRecord& record) const {
   return AppendLine(options_.file, absl::StrCat(ToJson(message).dump(-1, ' ', false, kReplace), "\n"));
 }
 
+std::string CallerOf(const grpc::ServerContextBase& call) { return CallOf(call).who; }
+
 void Fill(const AuditRecord& record, v1::AuditRecord* out) {
   out->set_id(record.id);
   out->set_time_us(record.time_us);

@@ -89,6 +89,9 @@ class AuditTrail {
   std::thread thread_;
 };
 
+// Who makes the call, as the log names it: role and name of the certificate, "socket" on the Unix socket, "cleartext".
+std::string CallerOf(const grpc::ServerContextBase& call);
+
 void Fill(const AuditRecord& record, v1::AuditRecord* out);
 
 }  // namespace terse

@@ -15,8 +15,9 @@ namespace terse {
 // look are not. The trail must outlive the gRPC server that this is registered with.
 class AuditedAdminService : public AdminService {
  public:
-  AuditedAdminService(RunRegistry* runs, ProcessFacts process, std::function<void()> shut_down, AuditTrail* audit)
-      : AdminService(runs, std::move(process), std::move(shut_down)), audit_(audit) {}
+  AuditedAdminService(RunRegistry* runs, ProcessFacts process, std::function<void()> shut_down, ModelPolicy models,
+                      AuditTrail* audit)
+      : AdminService(runs, std::move(process), std::move(shut_down), std::move(models)), audit_(audit) {}
 
   grpc::Status DeleteRun(grpc::ServerContext* context, const v1::DeleteRunRequest* request,
                          v1::DeleteRunReply* reply) override;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "core/status.h"
 
 namespace terse {
 namespace {
@@ -22,7 +23,7 @@ void ClientBudgets::Refill(int64_t now_us, Account* account) const {
 }
 
 ClientBudgets::Account& ClientBudgets::Find(const std::string& client) {
-  const int64_t now_us = clock_->NowMicros();
+  const int64_t now_us = clock_->MonotonicMicros();
   if (accounts_.size() >= sweep_at_) Sweep(now_us);
   const auto [it, is_new] = accounts_.try_emplace(client);
   Account& account = it->second;
@@ -47,13 +48,22 @@ void ClientBudgets::Sweep(int64_t now_us) {
   sweep_at_ = std::max<size_t>(1024, 2 * accounts_.size());
 }
 
-absl::Status ClientBudgets::BeginCall(const std::string& client) {
-  absl::MutexLock lock(&mutex_);
-  Account& account = Find(client);
+absl::Status ClientBudgets::CheckRoom(const Account& account, bool is_session) const {
   if (account.open >= options_.calls_at_once) {
     return absl::UnavailableError(absl::StrCat("this client has ", account.open, " calls open, of ",
                                                options_.calls_at_once, "; end one of them"));
   }
+  if (is_session && account.sessions >= options_.sessions_at_once) {
+    return absl::UnavailableError(absl::StrCat("this client has ", account.sessions, " sessions open, of ",
+                                               options_.sessions_at_once, "; end one of them"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ClientBudgets::BeginCall(const std::string& client, bool is_session) {
+  absl::MutexLock lock(&mutex_);
+  Account& account = Find(client);
+  TERSE_RETURN_IF_ERROR(CheckRoom(account, is_session));
   if (account.calls < 1) {
     const double wait_us = (1 - account.calls) / static_cast<double>(options_.calls_per_minute) * kUsPerMinute;
     return absl::UnavailableError(absl::StrCat("this client's budget of ", options_.calls_per_minute,
@@ -64,14 +74,20 @@ absl::Status ClientBudgets::BeginCall(const std::string& client) {
   return absl::OkStatus();
 }
 
-void ClientBudgets::Opened(const std::string& client) {
+absl::Status ClientBudgets::Opened(const std::string& client, bool is_session) {
   absl::MutexLock lock(&mutex_);
-  ++Find(client).open;
+  Account& account = Find(client);
+  TERSE_RETURN_IF_ERROR(CheckRoom(account, is_session));
+  ++account.open;
+  account.sessions += is_session;
+  return absl::OkStatus();
 }
 
-void ClientBudgets::Ended(const std::string& client) {
+void ClientBudgets::Ended(const std::string& client, bool is_session) {
   absl::MutexLock lock(&mutex_);
-  --Find(client).open;
+  Account& account = Find(client);
+  --account.open;
+  account.sessions -= is_session;
 }
 
 absl::Duration ClientBudgets::Spend(const std::string& client, int64_t bytes) {

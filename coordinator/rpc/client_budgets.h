@@ -22,6 +22,8 @@ struct BudgetOptions {
   // Of messages and files, both ways, before framing and TLS; that many may come at once after a pause too. Whoever
   // spends more is served more slowly. 0: no bound.
   int64_t bytes_per_minute = 0;
+  // Of the calls at once, sessions: a client has one, and for a while those that it has given up before it.
+  int64_t sessions_at_once = 4;
 };
 
 // Token buckets for each client, by the name in its certificate: without certificates nobody is known, and there are no
@@ -34,10 +36,10 @@ class ClientBudgets {
   ClientBudgets(const BudgetOptions& options, Clock* clock) : options_(options), clock_(clock) {}
 
   // Whether the client may make another call, which is then counted: UNAVAILABLE with the budget and the wait.
-  absl::Status BeginCall(const std::string& client) ABSL_LOCKS_EXCLUDED(mutex_);
-  // A call is open, and has ended. Between BeginCall and Opened another thread may let one more in.
-  void Opened(const std::string& client) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Ended(const std::string& client) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status BeginCall(const std::string& client, bool is_session = false) ABSL_LOCKS_EXCLUDED(mutex_);
+  // A call is open, and has ended. UNAVAILABLE, and nothing is open, when others were opened since its BeginCall.
+  absl::Status Opened(const std::string& client, bool is_session = false) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Ended(const std::string& client, bool is_session = false) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Counts bytes that were sent or received. How long to wait until the client may send or get more; zero while it has
   // some left.
@@ -52,11 +54,14 @@ class ClientBudgets {
     double calls = 0;  // left
     double bytes = 0;
     int64_t open = 0;
+    int64_t sessions = 0;  // of these
   };
 
   // The client's account as of now.
   Account& Find(const std::string& client) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Refill(int64_t now_us, Account* account) const;
+  // Whether the client may have one more open.
+  absl::Status CheckRoom(const Account& account, bool is_session) const;
   // Forgets those that say nothing.
   void Sweep(int64_t now_us) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "coordinator/rpc/metered_peer.h"
 #include "coordinator/rpc/session_reactor.h"
+#include "coordinator/rpc/write_watch.h"
+#include "core/allow_list.h"
 #include "core/status.h"
 #include "proto/grpc_status.h"
 #include "proto/session_wire.h"
@@ -35,17 +37,34 @@ absl::StatusOr<OpenFile> OpenAt(const std::string& path, uint64_t offset, const 
   return open;
 }
 
-// UNAVAILABLE while the run is not served: the client tries again.
-absl::StatusOr<RunHost*> FindServed(const RunRegistry& runs, const std::string& lineage) {
+// What holds for a session holds for every call: the client may join the run, by clients.allow, and it has.
+absl::Status CheckMember(const RunHost& run, const std::string& client) {
+  if (!IsAllowed(run.config().clients.allow, client)) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("client '", client, "' is not among those that this run admits (clients.allow)"));
+  }
+  const absl::Status known =
+      run.Use([&](const RunHost::Live& live) { return live.store->ClientNamed(client).status(); });
+  if (!absl::IsNotFound(known)) return known;
+  return absl::PermissionDeniedError(
+      absl::StrCat("client '", client, "' has not joined this run; check in before you ask for its files"));
+}
+
+// The run for a client's call. UNAVAILABLE while it is not served: the client tries again. PERMISSION_DENIED for who is
+// none of its clients.
+absl::StatusOr<RunHost*> FindServed(const RunRegistry& runs, const MeteredPeer& peer, const std::string& lineage) {
   TERSE_ASSIGN_OR_RETURN(const Id128 id, Id128::FromBytes(lineage));
   RunHost* const run = runs.FindLineage(id);
   if (run == nullptr) return absl::NotFoundError("another run is served here");
   TERSE_RETURN_IF_ERROR(run->Loop().status());
+  // In cleartext nobody is known.
+  if (peer.name().has_value()) TERSE_RETURN_IF_ERROR(CheckMember(*run, *peer.name()));
   return run;
 }
 
-absl::StatusOr<OpenFile> OpenCheckpoint(const RunRegistry& runs, const v1::CheckpointRequest& request) {
-  TERSE_ASSIGN_OR_RETURN(const RunHost* run, FindServed(runs, request.lineage()));
+absl::StatusOr<OpenFile> OpenCheckpoint(const RunRegistry& runs, const MeteredPeer& peer,
+                                        const v1::CheckpointRequest& request) {
+  TERSE_ASSIGN_OR_RETURN(const RunHost* run, FindServed(runs, peer, request.lineage()));
   absl::StatusOr<OpenFile> open = absl::InternalError("unset");
   TERSE_RETURN_IF_ERROR(run->Use([&](const RunHost::Live& live) -> absl::Status {
     TERSE_ASSIGN_OR_RETURN(const RunStore::CheckpointFile newest, live.store->NewestCheckpointFile());
@@ -59,20 +78,22 @@ absl::StatusOr<OpenFile> OpenCheckpoint(const RunRegistry& runs, const v1::Check
   return open;
 }
 
-absl::StatusOr<OpenFile> OpenModule(const RunRegistry& runs, const v1::ModuleRequest& request) {
-  TERSE_ASSIGN_OR_RETURN(const RunHost* run, FindServed(runs, request.lineage()));
+absl::StatusOr<OpenFile> OpenModule(const RunRegistry& runs, const MeteredPeer& peer,
+                                    const v1::ModuleRequest& request) {
+  TERSE_ASSIGN_OR_RETURN(const RunHost* run, FindServed(runs, peer, request.lineage()));
   if (run->config().model.name != kTorchScriptModel) {
     return absl::NotFoundError(absl::StrCat("run '", run->name(), "' trains a model of Terse's own"));
   }
   return OpenAt(absl::StrCat(run->directory(), "/", kModuleFile), request.offset(), "the module");
 }
 
-// Streams a file from an offset on. It stays readable when its name is removed meanwhile.
+// Streams a file from an offset on. It stays readable when its name is removed meanwhile. A peer that does not read is
+// ended.
 class FileReactor : public grpc::ServerWriteReactor<v1::FileChunk> {
  public:
-  FileReactor(absl::StatusOr<OpenFile> open, std::shared_ptr<Gatekeeper> gatekeeper,
+  FileReactor(absl::StatusOr<OpenFile> open, MeteredPeer peer, absl::Duration unread_timeout,
               grpc::CallbackServerContext* context)
-      : context_(context), peer_(std::move(gatekeeper), *context->auth_context()) {
+      : context_(context), peer_(std::move(peer)), watch_(std::make_shared<WriteWatch>(context, unread_timeout)) {
     if (!open.ok()) {
       Finish(ToGrpc(open.status()));
     } else {
@@ -81,8 +102,14 @@ class FileReactor : public grpc::ServerWriteReactor<v1::FileChunk> {
     }
   }
 
-  void OnWriteDone(bool ok) override { ok ? WriteSoon() : Finish(grpc::Status::CANCELLED); }
-  void OnDone() override { delete this; }
+  void OnWriteDone(bool ok) override {
+    watch_->Done();
+    ok ? WriteSoon() : Finish(grpc::Status::CANCELLED);
+  }
+  void OnDone() override {
+    watch_->Close();
+    delete this;
+  }
 
  private:
   // As soon as the client's budget allows it.
@@ -104,11 +131,13 @@ class FileReactor : public grpc::ServerWriteReactor<v1::FileChunk> {
     chunk_.set_offset(open_.offset);
     open_.offset += data->size();
     peer_.Spend(static_cast<int64_t>(data->size()));
+    watch_->Began();
     StartWrite(&chunk_);
   }
 
   grpc::CallbackServerContext* const context_;
   const MeteredPeer peer_;
+  const std::shared_ptr<WriteWatch> watch_;
   SlowDown slow_down_;
   OpenFile open_;
   v1::FileChunk chunk_;
@@ -118,17 +147,21 @@ class FileReactor : public grpc::ServerWriteReactor<v1::FileChunk> {
 
 grpc::ServerBidiReactor<v1::ClientMessage, v1::ServerMessages>* FleetService::Session(
     grpc::CallbackServerContext* context) {
-  return SessionReactor::Start(runs_, gatekeeper_, next_session_.fetch_add(1), context);
+  return SessionReactor::Start(runs_, gatekeeper_, unread_timeout_, next_session_.fetch_add(1), context);
 }
 
 grpc::ServerWriteReactor<v1::FileChunk>* FleetService::DownloadCheckpoint(grpc::CallbackServerContext* context,
                                                                           const v1::CheckpointRequest* request) {
-  return new FileReactor(OpenCheckpoint(*runs_, *request), gatekeeper_, context);
+  MeteredPeer peer(gatekeeper_, *context->auth_context());
+  absl::StatusOr<OpenFile> open = OpenCheckpoint(*runs_, peer, *request);
+  return new FileReactor(std::move(open), std::move(peer), unread_timeout_, context);
 }
 
 grpc::ServerWriteReactor<v1::FileChunk>* FleetService::DownloadModule(grpc::CallbackServerContext* context,
                                                                       const v1::ModuleRequest* request) {
-  return new FileReactor(OpenModule(*runs_, *request), gatekeeper_, context);
+  MeteredPeer peer(gatekeeper_, *context->auth_context());
+  absl::StatusOr<OpenFile> open = OpenModule(*runs_, peer, *request);
+  return new FileReactor(std::move(open), std::move(peer), unread_timeout_, context);
 }
 
 }  // namespace terse

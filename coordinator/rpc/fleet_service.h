@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/time/time.h"
 #include "coordinator/rpc/gatekeeper.h"
 #include "coordinator/rpc/run_registry.h"
 #include "grpcpp/grpcpp.h"
@@ -18,9 +19,10 @@ namespace terse {
 // Thread-safe. The registry must outlive the gRPC server that this is registered with.
 class FleetService : public v1::Fleet::CallbackService {
  public:
-  // `gatekeeper` is nullptr where clients come without certificates.
-  FleetService(const RunRegistry* runs, std::shared_ptr<Gatekeeper> gatekeeper)
-      : runs_(runs), gatekeeper_(std::move(gatekeeper)) {}
+  // `gatekeeper` is nullptr where clients come without certificates. Who leaves what it is sent unread for
+  // `unread_timeout` is ended.
+  FleetService(const RunRegistry* runs, std::shared_ptr<Gatekeeper> gatekeeper, absl::Duration unread_timeout)
+      : runs_(runs), gatekeeper_(std::move(gatekeeper)), unread_timeout_(unread_timeout) {}
 
   grpc::ServerBidiReactor<v1::ClientMessage, v1::ServerMessages>* Session(
       grpc::CallbackServerContext* context) override;
@@ -32,6 +34,7 @@ class FleetService : public v1::Fleet::CallbackService {
  private:
   const RunRegistry* const runs_;
   const std::shared_ptr<Gatekeeper> gatekeeper_;
+  const absl::Duration unread_timeout_;
   std::atomic<SessionId> next_session_{1};
 };
 

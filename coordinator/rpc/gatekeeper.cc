@@ -18,6 +18,8 @@ absl::string_view ClientOf(const CertificateFacts& peer) {
   return peer.identity.role == Role::kClient ? absl::string_view(peer.identity.name) : "";
 }
 
+bool IsSession(absl::string_view method) { return method == "/terse.v1.Fleet/Session"; }
+
 // Books a call from its first metadata to its end.
 class BookedCall : public grpc::experimental::Interceptor {
  public:
@@ -97,12 +99,14 @@ absl::Status Gatekeeper::Check(absl::string_view certificate_pem, absl::string_v
 }
 
 absl::Status Gatekeeper::CheckAccess(const CertificateFacts& peer, absl::string_view method) {
-  TERSE_RETURN_IF_ERROR(CheckValid(peer));
+  int64_t first = 1;
+  TERSE_RETURN_IF_ERROR(CheckValid(peer, &first));
   if (!MayCall(peer.identity.role, method)) {
     return absl::PermissionDeniedError(absl::StrCat("'", peer.identity.name, "' is ", RoleName(peer.identity.role),
                                                     " by its certificate, which may not call ", method));
   }
-  return peer.identity.role == Role::kClient ? budgets_.BeginCall(peer.identity.name) : absl::OkStatus();
+  if (peer.identity.role != Role::kClient) return absl::OkStatus();
+  return budgets_.BeginCall(peer.identity.name, IsSession(method));
 }
 
 // The log has what the sink makes of it: whoever tries again and again could fill it.
@@ -111,7 +115,16 @@ absl::Status Gatekeeper::Refuse(const CertificateFacts* peer, absl::string_view 
   return why;
 }
 
-absl::Status Gatekeeper::CheckValid(const CertificateFacts& peer) const {
+absl::Status Gatekeeper::CheckValid(const CertificateFacts& peer, int64_t* authority) const {
+  // The handshake has looked at the signature, but perhaps under an authority that has been replaced since.
+  if (const int64_t in_force = files_->authorities(); *authority != in_force) {
+    if (!files_->CheckIssued(peer.pem).ok()) {
+      return absl::UnauthenticatedError(absl::StrCat("the certificate ", peer.serial, " of '", peer.identity.name,
+                                                     "' is not of the fleet's authority any more; the fleet's "
+                                                     "operator can issue another one"));
+    }
+    *authority = in_force;
+  }
   if (files_->IsRevoked(peer.serial)) {
     return absl::PermissionDeniedError(absl::StrCat("the certificate ", peer.serial, " of '", peer.identity.name,
                                                     "' is revoked; the fleet's operator can issue another one"));
@@ -127,10 +140,12 @@ absl::Status Gatekeeper::CheckValid(const CertificateFacts& peer) const {
 
 absl::Status Gatekeeper::Book(grpc::ServerContextBase* call, const std::string& method, const CertificateFacts& peer) {
   absl::MutexLock lock(&mutex_);
-  absl::Status status = CheckValid(peer);
+  OpenCall opened{method, peer};
+  absl::Status status = CheckValid(peer, &opened.authority);
   if (!status.ok()) return Refuse(&peer, method, std::move(status));
-  if (peer.identity.role == Role::kClient) budgets_.Opened(peer.identity.name);
-  open_calls_[call] = {method, peer};
+  if (peer.identity.role == Role::kClient) status = budgets_.Opened(peer.identity.name, IsSession(method));
+  if (!status.ok()) return Refuse(&peer, method, std::move(status));
+  open_calls_[call] = std::move(opened);
   return status;
 }
 
@@ -144,7 +159,7 @@ void Gatekeeper::Strike(grpc::ServerContextBase* call) {
 
 void Gatekeeper::Erase(OpenCalls::iterator call) {
   const Identity& identity = call->second.peer.identity;
-  if (identity.role == Role::kClient) budgets_.Ended(identity.name);
+  if (identity.role == Role::kClient) budgets_.Ended(identity.name, IsSession(call->second.method));
   open_calls_.erase(call);
 }
 
@@ -184,8 +199,8 @@ void Gatekeeper::CancelInvalid() {
   std::vector<grpc::ServerContextBase*> invalid;
   {
     absl::MutexLock lock(&mutex_);
-    for (const auto& [call, open] : open_calls_) {
-      if (!CheckValid(open.peer).ok()) invalid.push_back(call);
+    for (auto& [call, open] : open_calls_) {
+      if (!CheckValid(open.peer, &open.authority).ok()) invalid.push_back(call);
     }
   }
   for (grpc::ServerContextBase* call : invalid) {
@@ -201,7 +216,7 @@ bool Gatekeeper::BeginCancelling(grpc::ServerContextBase* call) {
   const auto open = open_calls_.find(call);
   if (open == open_calls_.end()) return false;
   const CertificateFacts& peer = open->second.peer;
-  const absl::Status status = CheckValid(peer);
+  const absl::Status status = CheckValid(peer, &open->second.authority);
   if (status.ok()) return false;  // another call by now
   Log(LogLevel::kWarn, kTlsLog, {{}, 0, ClientOf(peer)},
       absl::StrCat("ending a call of '", peer.identity.name, "': ", status.message()));

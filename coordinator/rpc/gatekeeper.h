@@ -27,8 +27,8 @@ using RefusalSink =
     std::function<void(const CertificateFacts* peer, absl::string_view method, const absl::Status& why)>;
 
 // Decides about every call of a TLS connection when it begins, and ends those that are open when their certificate is
-// revoked or expires. A thread refreshes the TLS folder and looks at the clock every kTlsReloadSeconds; trouble with
-// the folder is an error in the log, once. Thread-safe.
+// revoked or expires, or when its authority is not the fleet's any more. A thread refreshes the TLS folder and looks at
+// the clock every kTlsReloadSeconds; trouble with the folder is an error in the log, once. Thread-safe.
 class Gatekeeper {
  public:
   struct Options {
@@ -47,13 +47,15 @@ class Gatekeeper {
   std::shared_ptr<const LiveTlsDirectory> files() const { return files_; }
   ClientBudgets* budgets() { return &budgets_; }
 
-  // A CallCheck. UNAUTHENTICATED for a certificate that names nobody of this fleet or has expired, which may be mended;
+  // A CallCheck. UNAUTHENTICATED for a certificate that names nobody of this fleet, has expired, or is another
+  // authority's than the one in force, which may be mended;
   // PERMISSION_DENIED for a revoked one and for a role that may not call the method. UNAVAILABLE when a client's budget
   // is used up.
   absl::Status Check(absl::string_view certificate_pem, absl::string_view method);
 
   // Keeps an eye on a call until it is struck out, after which it is not touched again. UNAUTHENTICATED or
-  // PERMISSION_DENIED when its certificate has ceased to be valid since Check: whoever asked must end the call.
+  // PERMISSION_DENIED when its certificate has ceased to be valid since Check, UNAVAILABLE when its client has opened
+  // as many calls as it may since: whoever asked must end the call.
   absl::Status Book(grpc::ServerContextBase* call, const std::string& method, const CertificateFacts& peer)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Strike(grpc::ServerContextBase* call) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -65,6 +67,7 @@ class Gatekeeper {
   struct OpenCall {
     std::string method;
     CertificateFacts peer;
+    int64_t authority = 1;  // that was last found to have issued the certificate, as LiveTlsDirectory counts them
   };
 
   Gatekeeper(std::shared_ptr<LiveTlsDirectory> files, const Options& options);
@@ -72,8 +75,8 @@ class Gatekeeper {
   void Erase(OpenCalls::iterator call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What is wrong with a certificate, or with a call by who has it.
   absl::Status CheckAccess(const CertificateFacts& peer, absl::string_view method);
-  // What is wrong with a certificate by itself.
-  absl::Status CheckValid(const CertificateFacts& peer) const;
+  // What is wrong with a certificate by itself. `authority` is the one that is known to have issued it.
+  absl::Status CheckValid(const CertificateFacts& peer, int64_t* authority) const;
   void WatchUntilClosed() ABSL_LOCKS_EXCLUDED(mutex_);
   void Refresh();
   void CancelInvalid() ABSL_LOCKS_EXCLUDED(mutex_);

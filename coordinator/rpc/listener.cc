@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/log_components.h"
+#include "core/log/log.h"
 #include "core/status.h"
 #include "proto/channel_settings.h"
 
@@ -17,10 +19,8 @@ namespace {
 
 // sun_path of the kernel's sockaddr_un, with its end.
 constexpr size_t kMaxSocketPath = 107;
-// A connection without a call.
-constexpr int kMaxIdleMilliseconds = 600'000;
-// Of TLS and HTTP/2. With 10 s each way they need some 60.
-constexpr int kHandshakeMilliseconds = 90'000;
+// With 10 s each way the handshakes need some 60.
+constexpr ConnectionPatience kConnectionPatience = {absl::Seconds(90), absl::Minutes(10)};
 
 // While it lives, new files are their owner's alone. For the start of a process, when no other thread makes files.
 class OwnerOnly {
@@ -63,9 +63,6 @@ absl::Status CannotListen(const ListenOptions& options, absl::string_view reason
 
 void SetOptions(const ListenOptions& options, grpc::ServerBuilder* builder) {
   SetFleetServerOptions(builder, options.keepalive_seconds);
-  // Of those that may not call anything any more, too.
-  builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kMaxIdleMilliseconds);
-  builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMilliseconds);
   if (options.gatekeeper == nullptr) return;
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> books;
   books.push_back(MakeCallBook(options.gatekeeper));
@@ -75,6 +72,7 @@ void SetOptions(const ListenOptions& options, grpc::ServerBuilder* builder) {
 absl::StatusOr<Listener> ListenOnSocket(const ListenOptions& options, grpc::ServerBuilder* builder,
                                         std::shared_ptr<grpc::ServerCredentials> credentials) {
   TERSE_RETURN_IF_ERROR(CheckSocket(options));
+  SetPatience(kConnectionPatience, builder);
   builder->AddListeningPort(options.address, std::move(credentials));
   const OwnerOnly owner_only;
   Listener listener{builder->BuildAndStart(), options.address, nullptr};
@@ -84,20 +82,11 @@ absl::StatusOr<Listener> ListenOnSocket(const ListenOptions& options, grpc::Serv
 
 absl::StatusOr<Listener> ListenOnTcp(const ListenOptions& options, grpc::ServerBuilder* builder,
                                      std::shared_ptr<grpc::ServerCredentials> credentials) {
-  absl::StatusOr<std::unique_ptr<Acceptor>> acceptor = Acceptor::Listen({options.address, options.bounds});
-  if (!acceptor.ok()) return CannotListen(options, acceptor.status().message());
-  using Type = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
-  const std::shared_ptr<grpc::experimental::ExternalConnectionAcceptor> door =
-      builder->experimental().AddExternalConnectionAcceptor(Type::FROM_FD, std::move(credentials));
-  Listener listener{builder->BuildAndStart(), (*acceptor)->address(), *std::move(acceptor)};
-  if (listener.server == nullptr) return absl::InternalError("gRPC does not start a server");
-  listener.acceptor->Start([door](int listening, int connected) {
-    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
-    connection.listener_fd = listening;
-    connection.fd = connected;
-    door->HandleNewConnection(&connection);
-  });
-  return listener;
+  Acceptor::Options acceptor{options.address, options.bounds, options.bounds_option};
+  acceptor.log = [](LogLevel level, absl::string_view line) { Log(level, kServerLog, {}, line); };
+  absl::StatusOr<TcpServer> server = ServeTcp(acceptor, kConnectionPatience, std::move(credentials), builder);
+  if (!server.ok() && !absl::IsInternal(server.status())) return CannotListen(options, server.status().message());
+  return server;
 }
 
 }  // namespace

@@ -6,23 +6,22 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "coordinator/rpc/acceptor.h"
 #include "coordinator/rpc/gatekeeper.h"
 #include "grpcpp/grpcpp.h"
+#include "net/acceptor.h"
+#include "security/tcp_server.h"
 #include "security/transport.h"
 
 namespace terse {
 
-struct Listener {
-  std::unique_ptr<grpc::Server> server;
-  std::string address;                 // with the port that was chosen
-  std::unique_ptr<Acceptor> acceptor;  // of TCP connections; goes before the server is shut down
-};
+// On a Unix socket there is no acceptor.
+using Listener = TcpServer;
 
 struct ListenOptions {
-  std::string address;      // "host:port", where port 0 takes a free one, or "unix:/path"
-  std::string option;       // of the command line, for errors
-  Acceptor::Bounds bounds;  // of TCP connections
+  std::string address;        // "host:port", where port 0 takes a free one, or "unix:/path"
+  std::string option;         // of the command line, for errors
+  Acceptor::Bounds bounds;    // of TCP connections
+  std::string bounds_option;  // of the command line, for the log; empty: there is none
   double keepalive_seconds = 0;
   bool insecure = false;                   // cleartext may reach other machines
   std::shared_ptr<Gatekeeper> gatekeeper;  // of connections with TLS; without TLS there is none
@@ -30,7 +29,7 @@ struct ListenOptions {
 
 // Serves `service`, which must outlive the listener. A Unix socket is made for its owner only; one that a process left
 // behind is replaced. UNAVAILABLE when the address cannot be listened on or is in use; statuses of ListenWith and
-// Acceptor::Listen.
+// ServeTcp.
 absl::StatusOr<Listener> Listen(const ListenOptions& options, grpc::Service* service);
 
 }  // namespace terse

@@ -29,6 +29,11 @@ class MeteredPeer {
     if (auto facts = PeerCertificate(context); facts.ok()) facts_ = *std::move(facts);
   }
 
+  // The name in the certificate; nullopt without one.
+  absl::optional<std::string> name() const {
+    return facts_.has_value() ? absl::make_optional(facts_->identity.name) : absl::nullopt;
+  }
+
   // As ClientBudgets::Spend.
   absl::Duration Spend(int64_t bytes) const {
     return facts_.has_value() ? gatekeeper_->budgets()->Spend(facts_->identity.name, bytes) : absl::ZeroDuration();

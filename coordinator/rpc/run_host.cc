@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "compression/run_codecs.h"
 #include "coordinator/log_components.h"
+#include "coordinator/message_sizes.h"
 #include "coordinator/rpc/backup_stream.h"
 #include "coordinator/rpc/logged_store.h"
 #include "core/file_system.h"
@@ -85,7 +86,7 @@ absl::Status RunHost::Prepare(RunStore* store) {
   TERSE_ASSIGN_OR_RETURN(wire_config_, ChooseConfig(options_.plan, stored));
   TERSE_ASSIGN_OR_RETURN(config_, ToCore(wire_config_));
   TERSE_ASSIGN_OR_RETURN(const std::string module, ReadModule(PosixFiles(), directory(), config_.model));
-  TERSE_ASSIGN_OR_RETURN(learning_, (*options_.make_learning)(config_, module, options_.data_directory));
+  TERSE_ASSIGN_OR_RETURN(learning_, options_.make_learning(config_, module));
   TERSE_ASSIGN_OR_RETURN(codec_, MakeUpdateCodec(config_, learning_->layout()));
   if (SharesHistory(config_)) {
     TERSE_RETURN_IF_ERROR(UpdateHistories::Check(*codec_));
@@ -93,6 +94,8 @@ absl::Status RunHost::Prepare(RunStore* store) {
   }
   TERSE_ASSIGN_OR_RETURN(downstream_codec_, MakeDownstreamCodec(config_, learning_->layout()));
   if (!stored.has_value()) {
+    TERSE_RETURN_IF_ERROR(Annotate(CheckMessageSizes(config_, {*codec_, downstream_codec_.get()}),
+                                   absl::StrCat("run '", config_.name, "' cannot work")));
     TERSE_RETURN_IF_ERROR(CreateRun(config_, wire_config_, *learning_, options_.clock, store));
     TERSE_ASSIGN_OR_RETURN(stored, store->Run());
   }
@@ -118,9 +121,9 @@ absl::StatusOr<std::unique_ptr<RunHost::Live>> RunHost::Resume(std::unique_ptr<R
                                                         options_.on_sync_failure(written->status);
                                                       loop->Post(std::move(event));
                                                     });
-  TERSE_ASSIGN_OR_RETURN(live->engine,
-                         Engine::Resume({config_, codec_.get(), downstream_codec_.get(), live->store.get(),
-                                         live->worker.get(), options_.clock, log_event, histories_.get()}));
+  TERSE_ASSIGN_OR_RETURN(live->engine, Engine::Resume({config_, codec_.get(), downstream_codec_.get(),
+                                                       live->store.get(), live->worker.get(), options_.clock, log_event,
+                                                       histories_.get(), kCatchUpBytes, MostLogBytes()}));
   return live;
 }
 
@@ -205,6 +208,8 @@ std::unique_ptr<RunHost::Live> RunHost::TakeLive() {
   last_view_ = live_->engine->View();
   absl::StatusOr<absl::optional<RunRecord>> record = live_->store->Run();
   if (record.ok() && record->has_value()) last_record_ = **std::move(record);
+  // Up to a gigabyte, which only the engine that has ended could use; the next one begins with none.
+  if (histories_ != nullptr) histories_->Clear();
   return std::move(live_);
 }
 
@@ -262,6 +267,8 @@ bool RunHost::Sleep(absl::Duration wait) const {
   absl::MutexLock lock(&mutex_);
   return !mutex_.AwaitWithTimeout(absl::Condition(&stopping_), wait);
 }
+
+int64_t RunHost::MostLogBytes() const { return max_queued_bytes() / 2; }
 
 int64_t RunHost::max_queued_bytes() const {
   return kQueueBytesFloor + 8 * codec_->layout().size() * int64_t{sizeof(float)};

@@ -44,8 +44,9 @@ class RunHost {
  public:
   struct Options {
     RunPlan plan;
-    std::string data_directory;  // for evaluation; empty: the embedded data set
-    const RunLearningFactory* make_learning = nullptr;
+    // Makes the model of the run, whose TorchScript file is `module` where it has one.
+    std::function<absl::StatusOr<std::shared_ptr<RunLearning>>(const RunConfig& config, const std::string& module)>
+        make_learning;
     Clock* clock = nullptr;
     // Called in the run's thread after every change of condition().
     std::function<void(const RunHost&)> on_change;
@@ -117,6 +118,9 @@ class RunHost {
   // Learns the configuration from the store and the plan, creates the run when there is none, and makes codec and
   // model.
   absl::Status Prepare(RunStore* store);
+  // The most of the log that goes to one client: two downstream messages of this size fit what may be queued for it, so
+  // that no session is cut for one of them.
+  int64_t MostLogBytes() const;
   // Takes an open store into service.
   absl::StatusOr<std::unique_ptr<Live>> Resume(std::unique_ptr<RunStore> store);
 

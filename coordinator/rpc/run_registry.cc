@@ -5,10 +5,15 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "coordinator/log_components.h"
+#include "core/allow_list.h"
 #include "core/file_system.h"
+#include "core/log/log_details.h"
 #include "core/status.h"
+#include "proto/run_config_convert.h"
 #include "proto/run_config_loader.h"
 #include "storage/module_file.h"
 #include "storage/state_directory.h"
@@ -64,6 +69,24 @@ std::string Names(const std::vector<RunHost*>& runs) {
   return absl::StrJoin(runs, ", ", [](std::string* out, const RunHost* run) { absl::StrAppend(out, run->name()); });
 }
 
+// As RunRegistry::Find, among `all`, for a caller who may hear of `heard`.
+absl::StatusOr<RunHost*> FindAmong(const std::vector<RunHost*>& all, const std::vector<RunHost*>& heard,
+                                   const std::string& name) {
+  if (name.empty() && heard.size() == 1) return heard.front();
+  if (all.empty()) {
+    return absl::NotFoundError("no run is served here yet; create one with `tersectl run create --run FILE`");
+  }
+  for (RunHost* run : all) {
+    if (run->name() == name) return run;
+  }
+  if (name.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("several runs are served here; name one with --run: ", Names(heard)));
+  }
+  return absl::NotFoundError(absl::StrCat("no run '", name, "' is served here",
+                                          heard.empty() ? "" : absl::StrCat("; there are: ", Names(heard))));
+}
+
 // What belongs together and came together.
 absl::Status CheckModule(const v1::Model& model, absl::string_view module) {
   if ((model.name() == kTorchScriptModel) == !module.empty() && (module.empty() || ModuleHash(module) == model.hash()))
@@ -91,13 +114,49 @@ absl::StatusOr<std::unique_ptr<RunRegistry>> RunRegistry::Open(Options options,
   return registry;
 }
 
-absl::StatusOr<std::unique_ptr<RunHost>> RunRegistry::OpenHost(RunPlan plan) const {
+absl::StatusOr<std::unique_ptr<RunHost>> RunRegistry::OpenHost(RunPlan plan,
+                                                               std::shared_ptr<RunLearning> checked) const {
   const std::string name = plan.name;
+  // The host keeps the function, and should not keep by it what it later lets go.
+  const auto given = std::make_shared<std::shared_ptr<RunLearning>>(std::move(checked));
+  const auto make_learning = [this, given](const RunConfig& config,
+                                           const std::string& module) -> absl::StatusOr<std::shared_ptr<RunLearning>> {
+    if (std::shared_ptr<RunLearning> learning = std::move(*given); learning != nullptr) return learning;
+    return MakeLearning(config, module, nullptr);
+  };
   absl::StatusOr<std::unique_ptr<RunHost>> run =
-      RunHost::Open({std::move(plan), options_.data_directory, &options_.make_learning, options_.clock,
-                     [this](const RunHost&) { options_.on_change(); }, options_.on_sync_failure, options_.wrap_store});
+      RunHost::Open({std::move(plan), make_learning, options_.clock, [this](const RunHost&) { options_.on_change(); },
+                     options_.on_sync_failure, options_.wrap_store});
   if (!run.ok()) return Annotate(run.status(), absl::StrCat("run '", name, "'"));
   return run;
+}
+
+absl::StatusOr<std::shared_ptr<RunLearning>> RunRegistry::MakeLearning(const RunConfig& config,
+                                                                       const std::string& module,
+                                                                       const std::function<bool()>& cancelled) const {
+  if (config.model.name != kTorchScriptModel || options_.make_module_learning == nullptr) {
+    return options_.make_learning(config, module, options_.data_directory);
+  }
+  absl::StatusOr<std::unique_ptr<RunLearning>> learning = options_.make_module_learning(config, module, cancelled);
+  LogDetails(LogLevel::kWarn, kRunLog, {config.name}, learning.status());
+  return learning;
+}
+
+absl::StatusOr<std::shared_ptr<RunLearning>> RunRegistry::CheckModel(const v1::RunConfig& config,
+                                                                     absl::string_view module,
+                                                                     const std::function<bool()>& cancelled) {
+  if (config.model().name() != kTorchScriptModel || options_.make_module_learning == nullptr) {
+    return std::shared_ptr<RunLearning>();
+  }
+  const absl::Cleanup ended = [this] { --checks_; };
+  if (++checks_ > kMostChecks) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(kMostChecks, " models are being checked already; try again when one of them is through"));
+  }
+  TERSE_ASSIGN_OR_RETURN(const RunConfig core, ToCore(config));
+  absl::StatusOr<std::shared_ptr<RunLearning>> learning = MakeLearning(core, std::string(module), cancelled);
+  if (!learning.ok()) return Annotate(learning.status(), absl::StrCat("run '", config.name(), "'"));
+  return learning;
 }
 
 void RunRegistry::Start() {
@@ -114,19 +173,30 @@ absl::Status RunRegistry::Stop() {
   return status;
 }
 
-absl::StatusOr<RunHost*> RunRegistry::Create(const v1::RunConfig& config, absl::string_view module, bool paused) {
+absl::Status RunRegistry::CheckNew(const v1::RunConfig& config) const {
+  if (!started_) return absl::UnavailableError("the coordinator is starting or shutting down");
+  std::error_code ignored;
+  if (!std::filesystem::exists(RunDirectory(options_.state_directory, config.name()), ignored) &&
+      !Find(config.name()).ok()) {
+    return absl::OkStatus();
+  }
+  return absl::AlreadyExistsError(
+      absl::StrCat("there is a run '", config.name(), "' already; choose another name for the new one"));
+}
+
+absl::StatusOr<RunHost*> RunRegistry::Create(const v1::RunConfig& config, absl::string_view module, bool paused,
+                                             const std::function<bool()>& cancelled) {
   TERSE_RETURN_IF_ERROR(ValidateRunConfig(config));
   TERSE_RETURN_IF_ERROR(CheckName(config));
   TERSE_RETURN_IF_ERROR(CheckModule(config.model(), module));
-  absl::MutexLock creation(&creation_mutex_);
-  if (!started_) return absl::UnavailableError("the coordinator is starting or shutting down");
-  const std::string directory = RunDirectory(options_.state_directory, config.name());
-  std::error_code ignored;
-  if (std::filesystem::exists(directory, ignored) || Find(config.name()).ok()) {
-    return absl::AlreadyExistsError(
-        absl::StrCat("there is a run '", config.name(), "' already; choose another name for the new one"));
+  {
+    absl::MutexLock creation(&creation_mutex_);
+    TERSE_RETURN_IF_ERROR(CheckNew(config));
   }
-  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<RunHost> run, Make(config, module, paused, directory));
+  TERSE_ASSIGN_OR_RETURN(const std::shared_ptr<RunLearning> checked, CheckModel(config, module, cancelled));
+  absl::MutexLock creation(&creation_mutex_);
+  TERSE_RETURN_IF_ERROR(CheckNew(config));  // while the model was checked, another may have been made
+  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<RunHost> run, Make(config, module, paused, checked));
   RunHost* const created = run.get();
   {
     absl::MutexLock lock(&mutex_);
@@ -138,13 +208,15 @@ absl::StatusOr<RunHost*> RunRegistry::Create(const v1::RunConfig& config, absl::
 }
 
 absl::StatusOr<std::unique_ptr<RunHost>> RunRegistry::Make(const v1::RunConfig& config, absl::string_view module,
-                                                           bool paused, const std::string& directory) const {
+                                                           bool paused,
+                                                           const std::shared_ptr<RunLearning>& checked) const {
+  const std::string directory = RunDirectory(options_.state_directory, config.name());
   const TemporaryDirectory partial(absl::StrCat(directory, kPartialSuffix));
-  TERSE_RETURN_IF_ERROR(Prepare(config, module, paused, partial.path()));
+  TERSE_RETURN_IF_ERROR(Prepare(config, module, paused, checked, partial.path()));
   TERSE_RETURN_IF_ERROR(PosixFiles().Rename(partial.path(), directory));
   const auto open = [&]() -> absl::StatusOr<std::unique_ptr<RunHost>> {
     TERSE_RETURN_IF_ERROR(PosixFiles().SyncDirectory(absl::StrCat(options_.state_directory, "/runs")));
-    return OpenHost({config.name(), directory, absl::nullopt, ""});
+    return OpenHost({config.name(), directory, absl::nullopt, ""}, checked);
   };
   absl::StatusOr<std::unique_ptr<RunHost>> run = open();
   // Otherwise a run that its operator believes refused would be served at the next start.
@@ -153,11 +225,11 @@ absl::StatusOr<std::unique_ptr<RunHost>> RunRegistry::Make(const v1::RunConfig& 
 }
 
 absl::Status RunRegistry::Prepare(const v1::RunConfig& config, absl::string_view module, bool paused,
-                                  const std::string& directory) const {
+                                  const std::shared_ptr<RunLearning>& checked, const std::string& directory) const {
   TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(directory));
   if (!module.empty()) TERSE_RETURN_IF_ERROR(WriteModule(PosixFiles(), directory, module));
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<RunHost> run,
-                         OpenHost({config.name(), directory, config, "the request"}));
+                         OpenHost({config.name(), directory, config, "the request"}, checked));
   if (!paused) return absl::OkStatus();
   return run->Use([&](const RunHost::Live& live) -> absl::Status {
     const std::string reason = absl::StrCat("made so; it begins with `tersectl run start ", config.name(), "`");
@@ -168,17 +240,19 @@ absl::Status RunRegistry::Prepare(const v1::RunConfig& config, absl::string_view
 
 absl::StatusOr<RunHost*> RunRegistry::Find(const std::string& name) const {
   const std::vector<RunHost*> all = runs();
-  if (name.empty() && all.size() == 1) return all.front();
-  if (all.empty()) {
-    return absl::NotFoundError("no run is served here yet; create one with `tersectl run create --run FILE`");
-  }
+  return FindAmong(all, all, name);
+}
+
+absl::StatusOr<RunHost*> RunRegistry::FindFor(const std::string& client, const std::string& name) const {
+  const std::vector<RunHost*> all = runs();
+  std::vector<RunHost*> open;
   for (RunHost* run : all) {
-    if (run->name() == name) return run;
+    if (IsAllowed(run->config().clients.allow, client)) open.push_back(run);
   }
-  if (!name.empty()) {
-    return absl::NotFoundError(absl::StrCat("no run '", name, "' is served here; there are: ", Names(all)));
+  if (open.empty() && !all.empty() && name.empty()) {
+    return absl::NotFoundError(absl::StrCat("no run here admits client '", client, "' (clients.allow)"));
   }
-  return absl::InvalidArgumentError(absl::StrCat("several runs are served here; name one with --run: ", Names(all)));
+  return FindAmong(all, open, name);
 }
 
 RunHost* RunRegistry::FindLineage(Id128 lineage) const {

@@ -2,6 +2,7 @@
 #ifndef TERSE_COORDINATOR_RPC_RUN_REGISTRY_H_
 #define TERSE_COORDINATOR_RPC_RUN_REGISTRY_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -18,10 +19,18 @@ namespace terse {
 // then, and who still has the pointer gets the status of a run that is down.
 class RunRegistry {
  public:
+  // TorchScript files that are checked at a time: each is a process with the run's data.
+  static constexpr int kMostChecks = 4;
+
   struct Options {
     std::string state_directory;
     std::string data_directory;  // for evaluation; empty: the embedded data set
     RunLearningFactory make_learning;
+    // Makes the learning of runs whose model is a TorchScript file instead, where that is not for this process to run.
+    // `cancelled` is asked while it works, and may be empty. Empty: make_learning has those too.
+    std::function<absl::StatusOr<std::unique_ptr<RunLearning>>(const RunConfig& config, const std::string& module,
+                                                               const std::function<bool()>& cancelled)>
+        make_module_learning;
     Clock* clock = nullptr;
     // Called in some thread after a run was added, deleted or changed its condition.
     std::function<void()> on_change;
@@ -43,8 +52,11 @@ class RunRegistry {
   // Makes a new run, whole or not at all, and serves it; a `paused` one opens no round until it is resumed. `module`
   // holds the TorchScript file of a run whose model is one. INVALID_ARGUMENT for a configuration that breaks a rule, a
   // file that is not the one of model.hash, and what a RunHost finds; ALREADY_EXISTS when there is a run of that name;
-  // UNAVAILABLE before Start and after Stop; those of FileSystem.
-  absl::StatusOr<RunHost*> Create(const v1::RunConfig& config, absl::string_view module, bool paused = false)
+  // UNAVAILABLE before Start and after Stop; those of FileSystem. A TorchScript file is checked first, at which nobody
+  // else waits: `cancelled`, which may be empty, ends that, and RESOURCE_EXHAUSTED says that kMostChecks others are
+  // being checked.
+  absl::StatusOr<RunHost*> Create(const v1::RunConfig& config, absl::string_view module, bool paused = false,
+                                  const std::function<bool()>& cancelled = nullptr)
       ABSL_LOCKS_EXCLUDED(mutex_, creation_mutex_);
 
   // Removes a run for good: with its directory, and with `force` also an active or paused one. Returns the bytes of the
@@ -57,19 +69,32 @@ class RunRegistry {
   // The run of that name; an empty name means the only one. NOT_FOUND for an unknown name and INVALID_ARGUMENT for an
   // empty one where there are several, both with the names.
   absl::StatusOr<RunHost*> Find(const std::string& name) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same for a client, which hears only the names of runs that it may join (clients.allow); an empty name means the
+  // only one of those. A run that it asks for by its name is found, and tells itself whom it admits.
+  absl::StatusOr<RunHost*> FindFor(const std::string& client, const std::string& name) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // nullptr when no run has this lineage.
   RunHost* FindLineage(Id128 lineage) const ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<RunHost*> runs() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   explicit RunRegistry(Options options) : options_(std::move(options)) {}
-  absl::StatusOr<std::unique_ptr<RunHost>> OpenHost(RunPlan plan) const;
+  // `checked` is what CheckModel made of the run's model, or nullptr.
+  absl::StatusOr<std::unique_ptr<RunHost>> OpenHost(RunPlan plan, std::shared_ptr<RunLearning> checked = nullptr) const;
+  absl::StatusOr<std::shared_ptr<RunLearning>> MakeLearning(const RunConfig& config, const std::string& module,
+                                                            const std::function<bool()>& cancelled) const;
+  // The learning of a new run whose model is a TorchScript file; nullptr for another one.
+  absl::StatusOr<std::shared_ptr<RunLearning>> CheckModel(const v1::RunConfig& config, absl::string_view module,
+                                                          const std::function<bool()>& cancelled)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether a run may be made now, and has a name that no other has.
+  absl::Status CheckNew(const v1::RunConfig& config) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(creation_mutex_);
   // The new run in its directory, open.
   absl::StatusOr<std::unique_ptr<RunHost>> Make(const v1::RunConfig& config, absl::string_view module, bool paused,
-                                                const std::string& directory) const;
+                                                const std::shared_ptr<RunLearning>& checked) const;
   // All files of the new run, in a directory that is not served.
   absl::Status Prepare(const v1::RunConfig& config, absl::string_view module, bool paused,
-                       const std::string& directory) const;
+                       const std::shared_ptr<RunLearning>& checked, const std::string& directory) const;
 
   // OK when the run may be deleted.
   absl::Status CheckDeletable(const RunHost& run, bool force) const;
@@ -82,6 +107,7 @@ class RunRegistry {
   const Options options_;
   absl::Mutex creation_mutex_;  // one creation or deletion at a time
   bool started_ ABSL_GUARDED_BY(creation_mutex_) = false;
+  std::atomic<int> checks_{0};
   mutable absl::Mutex mutex_ ABSL_ACQUIRED_AFTER(creation_mutex_);
   std::vector<std::unique_ptr<RunHost>> runs_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<RunHost>> deleted_ ABSL_GUARDED_BY(mutex_);

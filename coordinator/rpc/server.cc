@@ -21,7 +21,10 @@
 #include "coordinator/rpc/audited_admin_service.h"
 #include "coordinator/rpc/fleet_service.h"
 #include "coordinator/rpc/listener.h"
+#include "coordinator/rpc/model_policy.h"
+#include "coordinator/rpc/model_sandbox.h"
 #include "coordinator/rpc/run_registry.h"
+#include "coordinator/rpc/sandboxed_learning.h"
 #include "coordinator/rpc/web_server.h"
 #include "core/file_system.h"
 #include "core/log/log_options.h"
@@ -160,7 +163,7 @@ void LogRuns(const RunRegistry& runs, const CoordinatorAddresses& addresses) {
   }
   for (const RunHost* run : runs.runs()) {
     Log(LogLevel::kInfo, kServerLog, {run->name()},
-        absl::StrCat("serving ", run->codec().layout().size(), " parameters, codec ", run->config().codec.name,
+        absl::StrCat("serving ", run->codec().layout().parameters(), " parameters, codec ", run->config().codec.name,
                      ", at version ", run->View().head.version));
   }
 }
@@ -181,33 +184,36 @@ std::string AdminAddress(const CoordinatorOptions& options) {
 // Everything between a locked state directory and the end of the process, in the order in which it must go away again.
 absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFactory& make_learning,
                          CoordinatorEnding* ending, const CoordinatorReady& on_ready) {
+  // First, because it raises the number of files that everything after it may open.
+  TERSE_ASSIGN_OR_RETURN(const Acceptor::Bounds bounds,
+                         ConnectionBounds(options.max_connections, options.max_connections_per_address));
   SystemClock clock;
   const auto end_in_order = [ending] {
     Log(LogLevel::kInfo, kServerLog, {}, "stopping: an operator asked for it");
     ending->Decide(absl::OkStatus());
   };
+  TERSE_ASSIGN_OR_RETURN(ModelPolicy models, ModelPolicy::Parse(options.models.allow));
   Watchman watchman(ending);
   Metrics metrics;
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<AuditTrail> audit,
                          AuditTrail::Open({options.state_directory, options.audit_file, &clock, EndAtOnce}));
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<RunRegistry> runs,
-                         RunRegistry::Open({options.state_directory, options.data_directory, make_learning, &clock,
-                                            [&watchman] { watchman.OnChange(); }, EndAtOnce,
+                         RunRegistry::Open({options.state_directory, options.data_directory, make_learning,
+                                            SandboxedModuleLearning(options, [ending] { return ending->decided(); }),
+                                            &clock, [&watchman] { watchman.OnChange(); }, EndAtOnce,
                                             [&metrics](const std::string& run, std::unique_ptr<RunStore> store) {
                                               return metrics.Meter(run, std::move(store));
                                             }},
                                            options.run_files));
   TERSE_ASSIGN_OR_RETURN(const std::shared_ptr<Gatekeeper> gatekeeper, OpenGate(options, &clock, audit.get()));
-  FleetService fleet_service(runs.get(), gatekeeper);
+  FleetService fleet_service(runs.get(), gatekeeper, absl::Seconds(options.unread_timeout_seconds));
   AuditedAdminService admin_service(
       runs.get(), {options.state_directory, &clock, gatekeeper == nullptr ? nullptr : gatekeeper->files()},
-      end_in_order, audit.get());
-  TERSE_ASSIGN_OR_RETURN(const Acceptor::Bounds bounds,
-                         ConnectionBounds(options.max_connections, options.max_connections_per_address));
-  TERSE_ASSIGN_OR_RETURN(Listener fleet, Listen({options.listen, "--listen", bounds, options.keepalive_seconds,
-                                                 options.transport.insecure, gatekeeper},
+      end_in_order, std::move(models), audit.get());
+  TERSE_ASSIGN_OR_RETURN(Listener fleet, Listen({options.listen, "--listen", bounds, "--max-connections",
+                                                 options.keepalive_seconds, options.transport.insecure, gatekeeper},
                                                 &fleet_service));
-  TERSE_ASSIGN_OR_RETURN(Listener admin, Listen({AdminAddress(options), "--admin", kAdminBounds,
+  TERSE_ASSIGN_OR_RETURN(Listener admin, Listen({AdminAddress(options), "--admin", kAdminBounds, "",
                                                  options.keepalive_seconds, options.transport.insecure, gatekeeper},
                                                 &admin_service));
   TERSE_ASSIGN_OR_RETURN(std::unique_ptr<HttpServer> web,
@@ -266,6 +272,15 @@ void AddAddressOptions(CLI::App& app, CoordinatorOptions* options) {
   app.add_option("--calls-at-once", options->budgets.calls_at_once, "of one client with a certificate")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}))
       ->capture_default_str();
+  app.add_option("--sessions-at-once", options->budgets.sessions_at_once,
+                 "of one client with a certificate, among its calls: those that it has given up count until they end")
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}))
+      ->capture_default_str();
+  app.add_option("--unread-timeout", options->unread_timeout_seconds,
+                 "seconds that a client may leave what it is sent unread; then its session or download ends, and it "
+                 "comes back by itself")
+      ->check(CLI::Range(1.0, 86400.0))
+      ->capture_default_str();
   app.add_option("--bytes-per-minute", options->budgets.bytes_per_minute,
                  "of one client with a certificate, both ways: 5MB, for example; who needs more waits. 0: no bound")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
@@ -295,12 +310,15 @@ int ParseCoordinatorOptions(int argc, char** argv, CoordinatorOptions* options) 
   app.add_option("--audit-file", options->audit_file,
                  "file to append the audit log to, a JSON object a line; `tersectl audit` shows it without");
   app.add_option("--ready-file", options->ready_file, "JSON file to write once all addresses are served");
+  AddModelOptions(app, options);
   AddLogOptions(app, kCoordinatorLogs, &options->log);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kExitOk : kExitUsage;
   }
+  options->command_line.assign(argv, argv + argc);
+  if (!options->sandboxed.empty() && !EnterModelSandbox(*options).ok()) return kExitFailed;  // the coordinator says why
   return -1;
 }
 
@@ -326,6 +344,7 @@ absl::Status ServeRuns(const CoordinatorOptions& options, const RunLearningFacto
 }
 
 int RunCoordinator(const CoordinatorOptions& options, const RunLearningFactory& make_learning) {
+  if (!options.sandboxed.empty()) return ServeLearning(make_learning, options.data_directory);
   ConfigureLog(options.log);
   std::signal(SIGPIPE, SIG_IGN);
   CoordinatorEnding ending;

@@ -21,6 +21,13 @@ namespace terse {
 
 inline constexpr char kAdminSocket[] = "admin.sock";
 
+// Users' models, which are TorchScript and run in a process of their own (docs/SECURITY.md).
+struct ModelOptions {
+  std::string allow = "socket";  // whose are taken, as ModelPolicy::Parse
+  int64_t memory_mb = 4096;      // that such a process may take beyond the program itself, in units of 2^20 bytes
+  double seconds = 300;          // that checking one, an evaluation or an export may last
+};
+
 struct CoordinatorOptions {
   std::vector<std::string> run_files;  // TOML; none: every run that the state directory holds
   std::string state_directory;
@@ -32,13 +39,18 @@ struct CoordinatorOptions {
   int64_t max_connections = 0;              // of clients at a time; 0: as many as the process may open files for
   int64_t max_connections_per_address = 0;  // 0: half of those
   BudgetOptions budgets;                    // of each client with a certificate
+  double unread_timeout_seconds = 120;      // how long a client may leave what it is sent unread
   std::string audit_file;                   // where to append the audit log as lines of JSON; empty: nowhere
   std::string ready_file;  // JSON with the two addresses and the dashboard's URL, written once all are served
   LogSettings log;
   double keepalive_seconds = kDefaultKeepaliveSeconds;
+  ModelOptions models;
+  std::vector<std::string> command_line;  // of this process, which starts itself again as a model's sandbox
+  std::string sandboxed;                  // not empty in such a process: whether its network namespace is its own
 };
 
-// Parses argv. Returns an exit code when the process should end at once (--help, a usage error), else -1.
+// Parses argv. Returns an exit code when the process should end at once (--help, a usage error), else -1. A process
+// that is a model's sandbox is confined when this returns, so a main calls it before it starts a thread.
 int ParseCoordinatorOptions(int argc, char** argv, CoordinatorOptions* options);
 
 // The end of a coordinator, which the first of several causes decides. Thread-safe.
@@ -46,6 +58,10 @@ class CoordinatorEnding {
  public:
   void Decide(const absl::Status& status);
   absl::Status Wait();
+  bool decided() {
+    absl::ReaderMutexLock lock(&mutex_);
+    return IsDecided();
+  }
 
  private:
   bool IsDecided() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return status_.has_value(); }
@@ -70,6 +86,8 @@ using CoordinatorReady = std::function<void(const CoordinatorAddresses&)>;
 absl::Status ServeRuns(const CoordinatorOptions& options, const RunLearningFactory& make_learning,
                        CoordinatorEnding* ending, const CoordinatorReady& on_ready = nullptr);
 
+// In a process that is a model's sandbox: serves the coordinator that started it. Otherwise:
+//
 // Serves until an operator shuts the process down, SIGINT, SIGTERM or no run can go on. Returns the exit code: 0 in
 // order, 1 on a failure, which is on stderr in one line.
 int RunCoordinator(const CoordinatorOptions& options, const RunLearningFactory& make_learning);

@@ -1,8 +1,10 @@
 #include "coordinator/rpc/session_reactor.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "coordinator/log_components.h"
 #include "coordinator/rpc/session_lines.h"
 #include "core/log/log.h"
@@ -16,17 +18,19 @@ constexpr size_t kMaxCheckInBytes = 1024;
 
 }  // namespace
 
-SessionReactor::SessionReactor(const RunRegistry* runs, std::shared_ptr<Gatekeeper> gatekeeper, SessionId id,
-                               grpc::CallbackServerContext* context)
+SessionReactor::SessionReactor(const RunRegistry* runs, std::shared_ptr<Gatekeeper> gatekeeper,
+                               absl::Duration unread_timeout, SessionId id, grpc::CallbackServerContext* context)
     : runs_(runs),
       id_(id),
       context_(context),
       peer_(std::move(gatekeeper), *context->auth_context()),
+      watch_(std::make_shared<WriteWatch>(context, unread_timeout)),
       meter_(context->peer()) {}
 
-SessionReactor* SessionReactor::Start(const RunRegistry* runs, std::shared_ptr<Gatekeeper> gatekeeper, SessionId id,
+SessionReactor* SessionReactor::Start(const RunRegistry* runs, std::shared_ptr<Gatekeeper> gatekeeper,
+                                      absl::Duration unread_timeout, SessionId id,
                                       grpc::CallbackServerContext* context) {
-  std::shared_ptr<SessionReactor> reactor(new SessionReactor(runs, std::move(gatekeeper), id, context));
+  std::shared_ptr<SessionReactor> reactor(new SessionReactor(runs, std::move(gatekeeper), unread_timeout, id, context));
   reactor->self_ = reactor;
   reactor->ReadNext();
   return reactor.get();
@@ -42,11 +46,18 @@ void SessionReactor::OnReadDone(bool ok) {
 }
 
 void SessionReactor::ReadNext() {
-  const absl::Duration wait = peer_.Spend(0);
+  const absl::Duration wait = ReadingPause();
   if (wait > absl::ZeroDuration()) return slow_down_.Then(wait, [self = shared_from_this()] { self->ReadNext(); });
   absl::MutexLock lock(&mutex_);
   // A refused session is not read any further: it ends once the refusal is written.
   if (!refused_ && !finished_) StartRead(&incoming_);
+}
+
+absl::Duration SessionReactor::ReadingPause() {
+  const absl::Duration bytes = peer_.Spend(0);
+  absl::MutexLock lock(&mutex_);
+  // A session that ends has nothing to wait for.
+  return refused_ || finished_ || read_closed_ ? absl::ZeroDuration() : std::max(bytes, budget_.Wait(absl::Now()));
 }
 
 bool SessionReactor::Accept() {
@@ -58,6 +69,10 @@ bool SessionReactor::Accept() {
     return false;
   }
   if (!message->has_value()) return false;
+  {
+    absl::MutexLock lock(&mutex_);
+    budget_.Take(absl::Now());
+  }
   loop_->Post(Received{id_, **std::move(message)}, [self = self_](bool handled) { self->OnHandled(handled); });
   return true;
 }
@@ -72,7 +87,7 @@ absl::StatusOr<absl::optional<FromClient>> SessionReactor::Bind() {
   const CheckIn& check_in = std::get<CheckIn>(*message);
   name_ = check_in.name;
   TERSE_RETURN_IF_ERROR(peer_.CheckName(check_in.name));
-  const absl::StatusOr<RunHost*> run = runs_->Find(check_in.run);
+  const absl::StatusOr<RunHost*> run = runs_->FindFor(check_in.name, check_in.run);
   if (!run.ok()) {
     // The daemons of a fleet may be there before its first run.
     if (runs_->runs().empty()) return absl::UnavailableError(run.status().message());
@@ -82,6 +97,10 @@ absl::StatusOr<absl::optional<FromClient>> SessionReactor::Bind() {
   TERSE_ASSIGN_OR_RETURN(loop_, (*run)->Loop());
   run_ = *run;
   LogReceived(*message);
+  {
+    absl::MutexLock lock(&mutex_);
+    due_.OnReceived(check_in);
+  }
   reader_.emplace(run_->codec().MaxMessageBytes());
   loop_->Post(Connected{id_, self_});
   return message;
@@ -90,7 +109,9 @@ absl::StatusOr<absl::optional<FromClient>> SessionReactor::Bind() {
 absl::StatusOr<absl::optional<FromClient>> SessionReactor::Parse() {
   TERSE_ASSIGN_OR_RETURN(absl::optional<FromClient> message, reader_->Feed(incoming_));
   if (message.has_value()) {
-    TERSE_RETURN_IF_ERROR(TakeMessage(run_->codec(), run_->histories(), Client(), &*message));
+    const auto* const update = std::get_if<Update>(&*message);
+    const bool is_due = update == nullptr || IsDue(*update);
+    TERSE_RETURN_IF_ERROR(TakeMessage(run_->codec(), run_->histories(), Client(), &*message, is_due));
     LogReceived(*message);
   }
   return message;
@@ -159,6 +180,11 @@ int64_t SessionReactor::Client() {
   return client_;
 }
 
+bool SessionReactor::IsDue(const Update& update) {
+  absl::MutexLock lock(&mutex_);
+  return due_.Take(update);
+}
+
 bool SessionReactor::IsOver() {
   absl::MutexLock lock(&mutex_);
   return over_;
@@ -173,6 +199,14 @@ void SessionReactor::Enqueue(const FromServer& message, std::vector<v1::ServerMe
   if (finished_ || refused_ || read_closed_) return;
   LogSent(message);
   refused_ = std::holds_alternative<Refusal>(message);
+  if (refused_) {
+    // Nothing that waits is of use to a client that has to begin anew, and a peer that does not read would hold it.
+    outbox_.clear();
+    queued_bytes_ = 0;
+    watch_->Hurry();
+  }
+  due_.OnSent(message);
+  if (const auto* assignment = std::get_if<Assignment>(&message)) budget_.OnAssigned(assignment->round);
   over_ = over_ || std::holds_alternative<Finished>(message);
   if (const auto* welcome = std::get_if<Welcome>(&message)) client_ = welcome->client_index;
   for (v1::ServerMessage& chunk : chunks) {
@@ -200,12 +234,14 @@ void SessionReactor::WriteNext() {
   queued_bytes_ -= bytes;
   peer_.Spend(bytes);
   writing_ = true;
+  watch_->Began();
   StartWrite(&outgoing_);
 }
 
 void SessionReactor::OnWriteDone(bool ok) {
   absl::MutexLock lock(&mutex_);
   writing_ = false;
+  watch_->Done();
   if (!ok || read_closed_) {
     FinishOnce();
   } else {
@@ -235,6 +271,7 @@ void SessionReactor::FinishOnce() {
 }
 
 void SessionReactor::OnDone() {
+  watch_->Close();
   WriteLine(0, "its connection has ended");
   if (loop_ != nullptr) loop_->Post(Disconnected{id_});
   {

@@ -11,9 +11,12 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/optional.h"
 #include "coordinator/client_link.h"
+#include "coordinator/rpc/due_updates.h"
 #include "coordinator/rpc/fleet_service.h"
+#include "coordinator/rpc/message_budget.h"
 #include "coordinator/rpc/metered_peer.h"
 #include "coordinator/rpc/session_lines.h"
+#include "coordinator/rpc/write_watch.h"
 #include "proto/session_wire.h"
 
 namespace terse {
@@ -23,14 +26,17 @@ namespace terse {
 //
 // The first message, a check-in, binds the session to a run. From then on each message goes to the run's loop, and the
 // next one is read once it was handled: a peer that sends faster than the engine works waits, and has one message in
-// memory.
+// memory. What it sends without being asked is read at the pace of its MessageBudget, and an update that is not due is
+// not decoded.
+//
+// A peer that does not read is ended (WriteWatch). A refusal takes the place of all that waits to be written.
 class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::ServerMessages>,
                        public ClientLink,
                        public std::enable_shared_from_this<SessionReactor> {
  public:
   // Starts reading. The pointer is for gRPC; the registry must outlive the stream.
-  static SessionReactor* Start(const RunRegistry* runs, std::shared_ptr<Gatekeeper> gatekeeper, SessionId id,
-                               grpc::CallbackServerContext* context);
+  static SessionReactor* Start(const RunRegistry* runs, std::shared_ptr<Gatekeeper> gatekeeper,
+                               absl::Duration unread_timeout, SessionId id, grpc::CallbackServerContext* context);
 
   void Send(FromServer message) override ABSL_LOCKS_EXCLUDED(mutex_);
   void SendLater(FromServer message) override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -43,8 +49,8 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::Ser
   void OnDone() override;
 
  private:
-  SessionReactor(const RunRegistry* runs, std::shared_ptr<Gatekeeper> gatekeeper, SessionId id,
-                 grpc::CallbackServerContext* context);
+  SessionReactor(const RunRegistry* runs, std::shared_ptr<Gatekeeper> gatekeeper, absl::Duration unread_timeout,
+                 SessionId id, grpc::CallbackServerContext* context);
   // Reads the next message as soon as the client's budget allows it, unless the session ends.
   void ReadNext() ABSL_LOCKS_EXCLUDED(mutex_);
   // Parses and validates what was read and posts it; on bad bytes refuses the session. Whether reading has to wait for
@@ -62,6 +68,8 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::Ser
   void LogReceived(const FromClient& message) ABSL_LOCKS_EXCLUDED(mutex_);
   void LogSent(const FromServer& message) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WriteLine(int64_t round, absl::string_view text) const;
+  // Whether the update is one that the session was asked for, as DueUpdates::Take.
+  bool IsDue(const Update& update) ABSL_LOCKS_EXCLUDED(mutex_);
   // Whose session it is; -1 before its welcome.
   int64_t Client() ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether the client was told that the run is over: it leaves by itself, and a refusal would overtake that.
@@ -72,6 +80,8 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::Ser
   // Starts the next write, unless one is under way, with as many queued messages as fit a chunk.
   void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FinishOnce() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Until the budgets allow the next message to be read; zero: at once.
+  absl::Duration ReadingPause() ABSL_LOCKS_EXCLUDED(mutex_);
   // Posts Drained if somebody waits for it and nothing waits to be sent.
   void TellIfDrained() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -80,6 +90,7 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::Ser
   grpc::CallbackServerContext* const context_;
   const MeteredPeer peer_;
   SlowDown slow_down_;  // of reading
+  const std::shared_ptr<WriteWatch> watch_;
   // Reader's side; reactions for reads come one at a time. Set once, by Bind: name_, run_, loop_ and reader_, which
   // others see from Connected on.
   v1::ClientMessage incoming_;
@@ -93,6 +104,8 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::Ser
   int64_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   v1::ServerMessages outgoing_ ABSL_GUARDED_BY(mutex_);  // owned by gRPC while writing_
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  MessageBudget budget_ ABSL_GUARDED_BY(mutex_);
+  DueUpdates due_ ABSL_GUARDED_BY(mutex_);
   bool tell_when_drained_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t client_ ABSL_GUARDED_BY(mutex_) = -1;
   bool refused_ ABSL_GUARDED_BY(mutex_) = false;      // finish once the outbox is empty

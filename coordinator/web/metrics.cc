@@ -70,7 +70,7 @@ std::vector<prometheus::MetricFamily> Metrics::Collect(const std::vector<RunSamp
   for (const RunSample& sample : samples) {
     const prometheus::Labels run = {{"run", sample.run}};
     state_->serving.Add(run).Set(sample.serving ? 1 : 0);
-    for (const char* state : {"active", "paused", "finished", "stopped"}) {
+    for (const char* state : {"active", "paused", "stopping", "finished", "stopped"}) {
       state_->states.Add({{"run", sample.run}, {"state", state}}).Set(sample.state == state ? 1 : 0);
     }
     state_->version.Add(run).Set(static_cast<double>(sample.version));

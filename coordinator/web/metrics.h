@@ -22,7 +22,7 @@ namespace terse {
 struct RunSample {
   std::string run;
   bool serving = false;
-  std::string state;  // "active", "paused", "finished", "stopped"; empty: not known
+  std::string state;  // "active", "paused", "stopping", "finished", "stopped"; empty: not known
   int64_t version = 0;
   int64_t rounds_planned = 0;
   std::map<std::string, int64_t> clients;  // connected ones, by state

@@ -1,8 +1,5 @@
 #include "core/log/log.h"
 
-#include <utf8.h>
-
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -11,10 +8,10 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "core/log/plain_text.h"
 #include "core/status.h"
 #include "spdlog/pattern_formatter.h"
 #include "spdlog/sinks/ostream_sink.h"
@@ -87,35 +84,9 @@ Output& Current() {
   return *output;
 }
 
-// What a terminal or a reader of lines could take for something else than text: control characters, separators of
-// lines, and marks that turn the direction of writing.
-bool IsText(char32_t point) {
-  const bool control = point < 0x20 || (point >= 0x7f && point < 0xa0);
-  const bool separator = point == 0x2028 || point == 0x2029;
-  const bool turn = (point >= 0x202a && point <= 0x202e) || (point >= 0x2066 && point <= 0x2069);
-  return !control && !separator && !turn;
-}
-
-std::string Escaped(absl::string_view text) {
-  std::string valid, escaped;
-  utf8::replace_invalid(text.begin(), text.end(), std::back_inserter(valid));
-  for (auto at = valid.begin(); at != valid.end();) {
-    const auto begin = at;
-    const char32_t point = utf8::unchecked::next(at);
-    if (IsText(point)) {
-      escaped.append(begin, at);
-    } else if (point == '\n') {
-      escaped += "\\n";
-    } else {
-      absl::StrAppendFormat(&escaped, "\\u%04x", static_cast<uint32_t>(point));
-    }
-  }
-  return escaped;
-}
-
 // A value that could be read as several, or as the end of them, stands in quotes.
 std::string Value(absl::string_view text) {
-  const std::string escaped = Escaped(text);
+  const std::string escaped = PlainText(text);
   if (escaped.find_first_of(" =]\"") == std::string::npos) return escaped;
   return absl::StrCat("\"", absl::StrReplaceAll(escaped, {{"\"", "\\\""}}), "\"");
 }
@@ -130,7 +101,7 @@ std::string HumanText(absl::string_view component, const LogFields& fields, absl
     known.push_back(absl::StrCat("client=", fields.client_index));
   }
   const std::string about = known.empty() ? "" : absl::StrCat(" [", absl::StrJoin(known, " "), "]");
-  return absl::StrCat(component, about, ": ", Escaped(message));
+  return absl::StrCat(component, about, ": ", PlainText(message));
 }
 
 std::string JsonText(absl::string_view component, const LogFields& fields, absl::string_view message) {

@@ -1,6 +1,6 @@
 // The daemons' log: one line an entry on standard error, for people or as JSON (docs/LOGS.md). What a peer wrote cannot
 // begin a line, nor make one unreadable: in both formats line breaks and control characters are escaped, and bytes that
-// are no UTF-8 are replaced by U+FFFD. Whoever writes keeps keys, invitations and weights out.
+// are no UTF-8 are replaced by U+FFFD. The callers keep keys, invitations and weights out.
 #ifndef TERSE_CORE_LOG_LOG_H_
 #define TERSE_CORE_LOG_LOG_H_
 
@@ -21,7 +21,7 @@ enum class LogLevel { kDebug, kInfo, kWarn, kError };
 // JSON: an object with time (RFC 3339, UTC, microseconds), level, component, run, round, client and message.
 enum class LogFormat { kHuman, kJson };
 
-// From which level on lines are written.
+// The levels from which on lines are written.
 struct LogLevels {
   LogLevel standard = LogLevel::kInfo;
   std::map<std::string, LogLevel, std::less<>> by_component = {};  // others than the standard one
@@ -34,7 +34,7 @@ struct LogSettings {
   LogLevels levels;
 };
 
-// What a line is about; whatever is not known stays away. A client goes by its name, else by its index.
+// The subject of a line; a field that is not known is left out of it. A client goes by its name, else by its index.
 struct LogFields {
   absl::string_view run = {};
   int64_t round = 0;  // 1, 2, ...; 0: none

@@ -94,7 +94,7 @@ struct Table {
   int64_t rows = 0;
 };
 
-// Where each of the schema's columns stands in the file.
+// Returns the place of each of the schema's columns in the file.
 absl::StatusOr<std::vector<size_t>> MatchHeader(const FileBytes& file, const Schema& schema, int64_t line,
                                                 const std::vector<std::string>& header) {
   std::vector<size_t> places;
@@ -110,7 +110,7 @@ absl::StatusOr<std::vector<size_t>> MatchHeader(const FileBytes& file, const Sch
                                                places.size(), "; the header is: ", absl::StrJoin(header, ",")));
 }
 
-// Empty when the cell is right, else what is wrong with it.
+// Appends the cell; returns an empty string when it is right, else what is wrong with it.
 std::string AppendCell(const SchemaColumn& column, const std::string& cell, Table* table) {
   if (column.kind == Kind::kSkip) return "";
   if (column.kind == Kind::kNumber || column.kind == Kind::kValue) {

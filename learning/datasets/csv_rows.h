@@ -19,7 +19,7 @@ class CsvRows {
   // The next row's cells, without their quotes; false at the end of the file. Lines without a character are passed
   // over. INVALID_ARGUMENT for a quote that does not end or stands inside a cell.
   absl::StatusOr<bool> Next(std::vector<std::string>* cells);
-  // Where the row that Next returned begins, counted from 1.
+  // The line on which the row that Next returned begins, counted from 1.
   int64_t line() const { return row_line_; }
 
  private:

@@ -1,5 +1,5 @@
-// Where a run's data lies below the data directory. Names come from the run, so from another machine: they never lead
-// out of the directory.
+// Finds a run's data below the data directory. Names come from the run, so from another machine: they never lead out of
+// the directory.
 #ifndef TERSE_LEARNING_DATASETS_DATA_FILES_H_
 #define TERSE_LEARNING_DATASETS_DATA_FILES_H_
 

@@ -1,5 +1,5 @@
-// What training and evaluation read: labelled examples kept as the numbers they came in, or text as a row of symbols. A
-// batch becomes floats only when it is used. No LibTorch in here.
+// The data that training and evaluation read: labelled examples kept as the numbers they came in, or text as a row of
+// symbols. A batch becomes floats only when it is used. No LibTorch in here.
 #ifndef TERSE_LEARNING_DATASETS_DATASET_H_
 #define TERSE_LEARNING_DATASETS_DATASET_H_
 
@@ -15,9 +15,9 @@ namespace terse {
 
 enum class Element { kByte, kFloat, kInt32, kInt64 };
 
-// 1, 4, 4, 8.
+// Returns the bytes of an element, in the order of the enum: 1, 4, 4, 8.
 int64_t BytesOf(Element element);
-// "byte", "float", "int32", "int64".
+// Returns "byte", "float", "int32" or "int64".
 const char* NameOf(Element element);
 
 // The same number of values, of one type, for each of many examples: features or targets. The values of example i
@@ -45,7 +45,7 @@ class Column {
   void Gather(absl::Span<const uint32_t> indices, char* out) const;
   // The first number of an example, whatever its type.
   double Number(int64_t example) const;
-  // The same values in another shape with as many elements.
+  // Returns the same values in another shape with as many elements.
   Column Reshaped(std::vector<int64_t> shape) const;
   // Examples [first, first + count).
   Column Slice(int64_t first, int64_t count) const;
@@ -60,7 +60,7 @@ class Column {
   std::shared_ptr<const void> owner_;
 };
 
-// What a model can learn from a data set, which decides the losses that fit.
+// The kind of prediction that a model can learn from a data set; it decides the losses that fit.
 enum class Task {
   kClasses,  // targets are whole numbers in 0..classes-1, one an example
   kValues,   // targets are floats of any shape
@@ -90,8 +90,8 @@ struct Dataset {
   Examples test;
   Text train_text;
   Text test_text;
-  // Where the source itself divides the training set, one entry per file, each the first example or symbol of it: for
-  // the partition "by_file". Empty when there is one file.
+  // The places where the source itself divides the training set, one entry per file, each the first example or symbol
+  // of it: for the partition "by_file". Empty when there is one file.
   std::vector<int64_t> file_starts;
 
   int64_t train_count() const { return task == Task::kText ? train_text.count() : train.count(); }

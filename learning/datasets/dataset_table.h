@@ -22,7 +22,8 @@ std::vector<std::string> DatasetNames();
 // settings that the data set does not take. Each data set's header says more.
 absl::StatusOr<Dataset> LoadDataset(const DataSpec& spec, const std::string& data_dir);
 
-// Equal for the specs that load the same data: name, files and how they are read, without partition and preparation.
+// Returns a key that is equal for the specs that load the same data: name, files and how they are read, without
+// partition and preparation.
 std::string DatasetKey(const DataSpec& spec);
 
 }  // namespace terse

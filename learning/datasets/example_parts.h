@@ -1,5 +1,5 @@
-// What the readers of labelled examples share: what they found becomes a data set, or is refused before a model sees
-// it.
+// The common part of the readers of labelled examples: it makes a data set of the examples that they found, or refuses
+// them before a model sees them.
 #ifndef TERSE_LEARNING_DATASETS_EXAMPLE_PARTS_H_
 #define TERSE_LEARNING_DATASETS_EXAMPLE_PARTS_H_
 

@@ -35,9 +35,9 @@ class FileBytes {
   // Keeps bytes() alive.
   const std::shared_ptr<const void>& owner() const { return owner_; }
 
-  // INVALID_ARGUMENT: file, offset, reason, remedy.
+  // Returns INVALID_ARGUMENT with file, offset, reason and remedy.
   absl::Status Malformed(int64_t offset, absl::string_view reason) const;
-  // The same for texts, with a line, counted from 1.
+  // Returns the same for texts, with a line, counted from 1, instead of the offset.
   absl::Status MalformedLine(int64_t line, absl::string_view reason) const;
 
  private:

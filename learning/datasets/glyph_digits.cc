@@ -21,7 +21,7 @@ using Canvas = std::array<float, kPixels>;  // 0 paper to 1 ink
 
 float Between(Random* random, double low, double high) { return static_cast<float>(random->Uniform(low, high)); }
 
-// From glyph coordinates to pixels.
+// Maps glyph coordinates to pixels.
 struct Affine {
   float xx, xy, yx, yy, x0, y0;
   GlyphPoint operator()(GlyphPoint p) const { return {xx * p.x + xy * p.y + x0, yx * p.x + yy * p.y + y0}; }

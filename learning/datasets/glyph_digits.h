@@ -15,7 +15,7 @@ namespace terse {
 struct GlyphDigitsOptions {
   int64_t train = 12000;
   int64_t test = 2000;
-  // Not the run's seed: all members of a fleet draw the same images.
+  // This is not the run's seed: all members of a fleet draw the same images.
   uint64_t seed = 28;
 };
 

@@ -67,7 +67,7 @@ std::string LabelsPath(const std::string& images_path) {
   return path;
 }
 
-// That path, or the one that differs in being compressed.
+// Returns that path if there is such a file, or the path of its compressed or uncompressed form.
 std::string OrOtherCompression(std::string path) {
   std::error_code error;
   if (std::filesystem::exists(path, error)) return path;

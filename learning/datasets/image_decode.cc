@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kMostSamples = int64_t{1} << 24;
 
-// An empty image of that size.
+// Returns an empty image of that size.
 absl::StatusOr<Image> Sized(const FileBytes& file, int64_t channels, int64_t rows, int64_t columns) {
   if (rows < 1 || columns < 1 || rows > kMostSamples / channels / columns) {
     return file.Malformed(0, absl::StrCat("an image of ", columns, " x ", rows,
@@ -27,7 +27,7 @@ absl::StatusOr<Image> Sized(const FileBytes& file, int64_t channels, int64_t row
   return Image{channels, rows, columns, std::vector<uint8_t>(channels * rows * columns)};
 }
 
-// Pixel by pixel, as decoders give it, to plane by plane.
+// Splits the image, which decoders give pixel by pixel, into planes.
 void Split(const uint8_t* pixels, Image* image) {
   const int64_t plane = image->rows * image->columns;
   for (int64_t i = 0; i < plane; ++i) {

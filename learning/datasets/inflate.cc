@@ -17,7 +17,7 @@ class Stream {
  public:
   Stream(absl::string_view compressed, Compression compression) : end_(compressed.data() + compressed.size()) {
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(compressed.data()));
-    // 16 more than the window's bits: gzip; less than zero: a bare stream.
+    // 16 more than the window's bits means gzip; a number less than zero means a bare stream.
     usable_ = inflateInit2(&stream_, compression == Compression::kGzip ? 15 + 16 : -15) == Z_OK;
   }
   ~Stream() { inflateEnd(&stream_); }

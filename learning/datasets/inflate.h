@@ -1,4 +1,4 @@
-// Decompression of what zlib compressed, into memory that grows with what really comes out.
+// Decompresses what zlib compressed, into memory that grows with what really comes out.
 #ifndef TERSE_LEARNING_DATASETS_INFLATE_H_
 #define TERSE_LEARNING_DATASETS_INFLATE_H_
 

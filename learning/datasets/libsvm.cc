@@ -54,7 +54,7 @@ std::string AppendFeature(absl::string_view word, int64_t row_start, Rows* rows)
   return "";
 }
 
-// As AppendFeature, for a line that is not empty.
+// Does as AppendFeature does, for a whole line, which is not empty.
 std::string AppendRow(absl::string_view line, Rows* rows) {
   const absl::string_view word = NextWord(&line);
   double label = 0;
@@ -109,7 +109,7 @@ absl::StatusOr<Examples> Spread(const Rows& rows, int64_t width, int64_t file_by
   return PairExamples(Column::FromFloats({width}, std::move(dense)), Column::FromInt64s({}, std::move(labels)), path);
 }
 
-// *width 0 becomes the largest feature.
+// Reads the files; a *width of 0 becomes the largest feature.
 absl::StatusOr<ExamplePart> ReadFiles(const std::string& path, int64_t* width) {
   TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListDataFiles(path, ".libsvm"));
   ExamplePart part;

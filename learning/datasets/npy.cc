@@ -40,7 +40,7 @@ absl::string_view ValueOf(absl::string_view header, absl::string_view key) {
   return "";
 }
 
-// Empty when the shape is right, else what is wrong with it.
+// Reads the shape; returns an empty string when it is right, else what is wrong with it.
 std::string ParseShape(absl::string_view value, std::vector<int64_t>* shape) {
   if (!absl::ConsumePrefix(&value, "(") || !absl::ConsumeSuffix(&value, ")")) return "the shape is no tuple";
   const std::vector<absl::string_view> sizes = absl::StrSplit(value, ',');
@@ -57,7 +57,7 @@ std::string ParseShape(absl::string_view value, std::vector<int64_t>* shape) {
   return "";
 }
 
-// As ParseShape, for the whole header.
+// Does as ParseShape does, for the whole header.
 std::string ParseHeader(absl::string_view text, Header* header) {
   absl::string_view type = ValueOf(text, "descr");
   if (type.size() != 5 || type[0] != type[4] || (type[0] != '\'' && type[0] != '"')) {
@@ -81,14 +81,14 @@ std::vector<To> Converted(absl::string_view bytes) {
   return values;
 }
 
-// Values in memory of their own.
+// Returns the values in memory of their own.
 template <typename T>
 Column Owned(Element element, std::vector<int64_t> shape, int64_t count, std::vector<T> values) {
   const auto owner = std::make_shared<const std::vector<T>>(std::move(values));
   return Column::Shared(element, std::move(shape), count, owner->data(), owner);
 }
 
-// Values where they are, or a copy when they are not aligned there.
+// Returns the values where they are, or a copy when they are not aligned there.
 Column InPlace(Element element, std::vector<int64_t> shape, int64_t count, absl::string_view bytes,
                const FileBytes& file) {
   if (reinterpret_cast<uintptr_t>(bytes.data()) % BytesOf(element) == 0) {
@@ -98,7 +98,7 @@ Column InPlace(Element element, std::vector<int64_t> shape, int64_t count, absl:
   return Owned(element, std::move(shape), count, std::vector<char>(bytes.begin(), bytes.end()));
 }
 
-// Bytes of a value; 0 for a type that is not read.
+// Returns the bytes of a value; 0 for a type that is not read.
 int64_t SizeOf(absl::string_view type) {
   if (type == "u1" || type == "b1") return 1;
   if (type == "f4" || type == "i4") return 4;

@@ -1,4 +1,4 @@
-// From the bytes of a text to numbered symbols.
+// Makes numbered symbols from the bytes of a text.
 #ifndef TERSE_LEARNING_DATASETS_SYMBOLS_H_
 #define TERSE_LEARNING_DATASETS_SYMBOLS_H_
 

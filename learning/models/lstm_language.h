@@ -7,7 +7,7 @@
 
 namespace terse {
 
-// Each reads spec.classes (symbols) and spec.dropout.
+// Each model reads spec.classes (symbols) and spec.dropout.
 
 // SBC's WordLSTM (Sattler et al. 2018, supplement VII-C): TensorFlow's Penn Treebank tutorial, configuration "medium".
 // Embedding of 650, two layers of 650, dropout 0.5 before, between and after them, all weights uniform in +-0.05.

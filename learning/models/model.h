@@ -1,4 +1,4 @@
-// What a model is to Terse: its tensors, how they start, and one forward pass that training, evaluation and the
+// The description of a model: its tensors, how they start, and one forward pass that training, evaluation and the
 // exported file share.
 #ifndef TERSE_LEARNING_MODELS_MODEL_H_
 #define TERSE_LEARNING_MODELS_MODEL_H_
@@ -13,7 +13,7 @@
 
 namespace terse {
 
-// How a tensor starts. fan_in is size / shape[0], fan_out size / shape[1] (for a convolution both with its window).
+// The start of a tensor. fan_in is size / shape[0], fan_out size / shape[1] (for a convolution both with its window).
 struct Start {
   enum class Rule {
     kConstant,       // `value` everywhere
@@ -37,7 +37,7 @@ struct ModelTensor {
 
 struct ModelDefinition {
   std::string name;
-  // In the order of the flat vector: parameters, then buffers.
+  // The tensors in the order of the flat vector: parameters, then buffers.
   std::vector<ModelTensor> tensors;
   // TorchScript methods, among them
   //   def forward(self, x):  logits or values of a batch, [batch, ...]

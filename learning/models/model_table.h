@@ -26,7 +26,7 @@ absl::StatusOr<Layout> LayoutOf(const ModelDefinition& model, bool with_buffers 
 // The weights that a model starts from: one float an element of LayoutOf(model, with_buffers), which depend on the
 // definition and the seed alone and are the same bits on every machine. Tensor i draws from stream i of the seed.
 std::vector<float> StartWeights(const ModelDefinition& model, uint64_t seed, bool with_buffers = true);
-// The same for a row of the table. NOT_FOUND as above.
+// The same weights for a row of the table. NOT_FOUND as above.
 absl::StatusOr<std::vector<float>> InitialWeights(const ModelSpec& spec, uint64_t seed, bool with_buffers = true);
 
 }  // namespace terse

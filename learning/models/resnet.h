@@ -7,7 +7,7 @@
 
 namespace terse {
 
-// Each reads spec.classes.
+// Each model reads spec.classes.
 
 // ResNet32 of SBC's CIFAR-10 experiments (Sattler et al. 2018, supplement VII-C): TensorFlow's official network of
 // 2018. Three stages of five blocks with 16, 32 and 64 maps; normalisation and ReLU stand before each convolution

@@ -33,7 +33,7 @@ class ScriptNet {
       : kernels_(kernels), matrices_(matrices), normalisation_(normalisation) {}
   ScriptNet(Start kernels, Start matrices) : ScriptNet(kernels, matrices, Normalisation()) {}
 
-  // One line of forward's body.
+  // Adds one line to forward's body.
   void Line(absl::string_view text);
   // `to` = convolution of `from`: [N, in, R, C] -> [N, out, R', C'].
   void Conv(absl::string_view name, int64_t in, int64_t out, Window window, absl::string_view from,
@@ -47,7 +47,7 @@ class ScriptNet {
   // A tensor that lines of the caller's read as self.NAME.
   void Parameter(absl::string_view name, std::vector<int64_t> shape, Start start);
 
-  // forward(self, x) of the lines so far, which returns `result`.
+  // Finishes the model: its forward(self, x) has the lines so far and returns `result`.
   ModelDefinition Finish(absl::string_view name, Element input, std::vector<int64_t> input_shape, int64_t classes,
                          absl::string_view result = "x") &&;
 

@@ -122,6 +122,7 @@ std::unique_ptr<InProcessFleet> WithHostile(const RunConfig& run, float factor, 
 TEST(InProcessFleet, ARuleTakesThePlaceOfTheAverage) {
   RunConfig run = DigitsRun();
   run.rounds.clients = 3;
+  run.policy.norm_ratio = 0;
   run.codec.name = "dense";
   const auto mean = WithHostile(run, -1000)->weights();
   run.aggregation.rule = "median";
@@ -138,12 +139,25 @@ TEST(InProcessFleet, ARuleTakesThePlaceOfTheAverage) {
 TEST(InProcessFleet, ARefusedUpdateIsLeftOutAndItsClientStartsAfresh) {
   RunConfig run = DigitsRun();
   run.rounds.clients = 3;
+  run.policy.norm_ratio = 0;
   run.policy.z_score = 50;  // honest norms differ, by some deviations of three
   const auto fleet = WithHostile(run, -1000), worse = WithHostile(run, -2000);
   EXPECT_EQ(fleet->refused(), (std::vector<int64_t>{0, 2, 0}));
   EXPECT_EQ(fleet->weights(), worse->weights());
   // Nothing of a refused update is in the next one.
   EXPECT_EQ(WithHostile(run, -1000, 1)->refused(), (std::vector<int64_t>{0, 1, 0}));
+}
+
+TEST(InProcessFleet, WhoIsSetAsideAtOnceTakesNoPartAnyMore) {
+  RunConfig run = DigitsRun();
+  run.rounds.clients = 3;
+  run.clients.set_aside_after = 10;
+  const auto fleet = WithHostile(run, -1000), worse = WithHostile(run, -2000);
+  EXPECT_EQ(fleet->refused(), (std::vector<int64_t>{0, 1, 0}));
+  EXPECT_EQ(fleet->weights(), worse->weights());
+  EXPECT_GT(fleet->largest_ratio(), 100);
+  EXPECT_EQ(fleet->largest_ratio_round(), 1);
+  EXPECT_LT(WithHostile(run, 1)->largest_ratio(), 3);
 }
 
 TEST(InProcessFleet, RefusesRunsThatAskForMore) {

@@ -106,7 +106,7 @@ TEST(PaperTable, JointGetsABudgetAndAllIterations) {
     EXPECT_EQ(fixed.codec().positions(), joint.codec().positions());
     EXPECT_EQ(fixed.codec().density(), 0.1);
   }
-  // Nothing that a fixed pair of the grid does not have too.
+  // The controller chooses nothing that a fixed pair of the grid does not have too.
   const std::set<int64_t> grid = {1, 10, 30, 100};
   for (const PaperWorkload& workload : table.workloads) {
     const v1::RunConfig joint = ConfigOf(MakePaperRow(table, workload, 16, {0.5, 1, 1}));

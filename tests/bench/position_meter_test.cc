@@ -1,4 +1,4 @@
-// What a whole run's positions cost, against sums that are made here from positions, gaps and histories.
+// Tests the cost of a whole run's positions against sums that are made here from positions, gaps and histories.
 #include "bench/position_meter.h"
 
 #include <gmock/gmock.h>
@@ -76,7 +76,7 @@ struct Sums {
   double positions = 0, rice = 0, automatic = 0, bound = 0, shared = 0, messages = 0, plain_bytes = 0, sent_bytes = 0;
 };
 
-// The same run, measured the long way: a tensor's positions are found in the flat ones, its side in the update.
+// Measures the same run the long way: a tensor's positions are found in the flat ones, its side in the update.
 class Expected {
  public:
   explicit Expected(const Codec* codec) : codec_(codec) {

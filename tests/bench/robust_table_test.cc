@@ -39,6 +39,16 @@ TEST(Attack, ColludersSendTheSame) {
   EXPECT_THAT(Attacked("colluding", {}), ElementsAre());
 }
 
+TEST(Attack, HugeOnesSendTheLargestAndRandomOnesKeepTheirValues) {
+  EXPECT_THAT(Attacked("huge", {{1, -2}}), ElementsAre(Vector{3e38f, 3e38f}));
+  Vector many(100);
+  for (size_t i = 0; i < many.size(); ++i) many[i] = static_cast<float>(i);
+  Vector shuffled = Attacked("random", {many})[0];
+  EXPECT_NE(shuffled, many);
+  std::sort(shuffled.begin(), shuffled.end());
+  EXPECT_EQ(shuffled, many);
+}
+
 TEST(RobustTable, EveryCellIsARunOrSaysWhyNot) {
   RobustSettings settings;
   settings.rounds = 3;
@@ -52,7 +62,10 @@ TEST(RobustTable, EveryCellIsARunOrSaysWhyNot) {
       ASSERT_TRUE(file.ok()) << cell.key << file.status();
       EXPECT_EQ(ToCore(*file)->aggregation.byzantine, 2);
       EXPECT_EQ(ToCore(*file)->aggregation.trim, 0.1);
-      EXPECT_EQ(ToCore(*file)->policy.refuses(), !defence.policy.empty());
+      const UpdatePolicy policy = ToCore(*file)->policy;
+      EXPECT_EQ(policy.norm_ratio > 0, defence.name == "mean, default");
+      EXPECT_EQ(policy.is_strict(), defence.policy.find("_score") != std::string::npos ||
+                                        defence.policy.find("cosine") != std::string::npos);
     }
   }
   std::sort(keys.begin(), keys.end());

@@ -1,4 +1,4 @@
-// What a client's metrics say, as they are scraped.
+// Tests the values of a client's metrics, as they are scraped.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <httplib.h>

@@ -19,7 +19,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Where gradients were taken.
+// The weights and the snapshot that a gradient was taken at.
 struct Taken {
   std::vector<float> weights, snapshot;
 };
@@ -91,7 +91,7 @@ class SessionEpochs : public ::testing::Test {
     return link;
   }
 
-  // What is held at a version, and the message that says so.
+  // Return the model that a client holds at a version, and the message that leads to it.
   std::vector<float> Model(int64_t version) const {
     if (version == 0 || version == 1) return GridInitialWeights();
     if (version % 4 == 0) return GridDelta(7, version);

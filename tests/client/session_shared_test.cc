@@ -88,14 +88,14 @@ class SessionShared : public ::testing::Test {
       EXPECT_EQ(update.message, sealed.message);
     }
   }
-  // Rounds that count.
+  // Runs so many rounds, each of which counts.
   void Go(int rounds) {
     for (int i = 0; i < rounds; ++i) {
       ExpectRead(Train());
       Hear(Outcome::kApplied);
     }
   }
-  // Rounds until an update comes packed, which stays sealed.
+  // Runs rounds until an update comes packed, which stays sealed.
   Update GoUntilPacked() {
     for (int i = 0; i < 50; ++i) {
       const Update update = Train();
@@ -190,7 +190,7 @@ TEST_F(SessionShared, TheCoordinatorBeginsItAnew) {
   Go(10);
   Restart();
   Go(10);
-  // Not heard of before the next start: told again then.
+  // The client does not hear of it before its next start, and is told again then.
   Connect(absl::nullopt, {BeginHistory{}});
   Restart();
   Connect(absl::nullopt, {BeginHistory{}});
@@ -200,7 +200,7 @@ TEST_F(SessionShared, TheCoordinatorBeginsItAnew) {
   EXPECT_GT(packed_, 3);
 }
 
-// As an update of the program may leave it.
+// An update of the program may leave a history that cannot be read.
 TEST_F(SessionShared, AHistoryThatCannotBeReadIsThatOfNoUpdates) {
   Go(5);
   Train();

@@ -403,12 +403,29 @@ TEST_F(Session, AConnectionThatBreaksBeforeThePushLosesNothing) {
 
 TEST_F(Session, ResetDropsTheResidual) {
   const Id128 truth = HashBytes("what the coordinator applied last");
-  ScriptedCoordinator link = Joining({Assignment{1, 0, 2}, Verdict{Outcome::kReset, {}, truth, "rolled back"}});
+  const Id128 id = MakeUpdateId(lineage_, 1, 1, {}, EncodedDelta(0));
+  ScriptedCoordinator link = Joining({Assignment{1, 0, 2}, Verdict{Outcome::kReset, id, truth, "rolled back"}});
   EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
   EXPECT_FALSE(state_->state().has_dense);
   EXPECT_FALSE(state_->state().sealed.has_value());
   EXPECT_EQ(state_->state().prev_applied, truth);
   EXPECT_THAT(log_, HasSubstr("rolled back"));
+}
+
+// The coordinator refuses an update when it closes the round, and once more when the client sends that update again.
+TEST_F(Session, ASecondResetForOneUpdateSparesWhatFollowedTheFirst) {
+  const Id128 id = MakeUpdateId(lineage_, 1, 1, {}, EncodedDelta(0));
+  const Verdict refused = {Outcome::kReset, id, {}, "its update was refused"};
+  ScriptedCoordinator link = Joining({Assignment{1, 0, 2}, refused, Assignment{2, 0, 2}, refused});
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
+  ASSERT_TRUE(state_->state().sealed.has_value()) << "the second RESET took the update of round 2 along";
+  EXPECT_EQ(state_->state().sealed->round, 2);
+  EXPECT_EQ(state_->Read()->dense, GridDelta(1, 1));
+  // One that names no update speaks of a client that had none sealed when it checked in.
+  ScriptedCoordinator again;
+  again.script = {MakeWelcome(Verdict{Outcome::kReset, {}, {}, "rolled back"})};
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&again)));
+  EXPECT_TRUE(state_->state().sealed.has_value());
 }
 
 TEST_F(Session, DeltasApplyInOrderAndRepeatsAreIgnored) {
@@ -475,6 +492,31 @@ TEST_F(Session, TheModelIsCachedAcrossProcesses) {
   again.script = {MakeWelcome()};
   EXPECT_TRUE(absl::IsUnavailable(session_->Run(&again)));
   EXPECT_EQ(again.Said<Ready>().at(0).version, 0);
+}
+
+// A process that dies has no orderly end at which to store its model.
+TEST_F(Session, TheModelIsStoredWhileTheRunGoesOn) {
+  const auto held_by_the_next_process = [this] {
+    Restart();
+    ScriptedCoordinator link;
+    link.script = {MakeWelcome()};
+    EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
+    return link.Said<Ready>().at(0).version;
+  };
+  ScriptedCoordinator downloads = Joining({});
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&downloads)));
+  EXPECT_EQ(held_by_the_next_process(), absl::optional<int64_t>(0)) << "it cost a download";
+  // Then at most once a minute.
+  ScriptedCoordinator soon;
+  soon.script = {MakeWelcome(), MakeDelta(1, EncodedDelta(5))};
+  const std::vector<float> version_1 = weights_;
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&soon)));
+  clock_.Advance(61);
+  ScriptedCoordinator later;
+  later.script = {MakeWelcome(), MakeDelta(2, EncodedDelta(6))};
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&later)));
+  EXPECT_EQ(state_->LoadModel()->weights, version_1) << "when it is due, the welcome is heard first";
+  EXPECT_EQ(held_by_the_next_process(), absl::optional<int64_t>(1));
 }
 
 TEST_F(Session, EndsAsTheCoordinatorSays) {

@@ -46,7 +46,7 @@ TEST(AdaComp, HasOneMagnitudeATensorTheMeanOverBins) {
   EXPECT_EQ(decoded, expected);
 }
 
-// The same 100 numbers: one bin of 500, two of 50.
+// The same 100 numbers are in one bin of 500, or in two of 50.
 TEST(AdaComp, HasLongBinsForAllButConvolutions) {
   std::vector<float> update(100, 0.0f);
   update[0] = 1;

@@ -1,4 +1,4 @@
-// What the choice between coders is for: figures on random and on clustered positions.
+// Tests the purpose of the choice between coders: figures on random and on clustered positions.
 #include "compression/auto_coder.h"
 
 #include <gtest/gtest.h>

@@ -105,7 +105,7 @@ TEST(ChoiceCodec, RefusesEveryTruncation) {
   }
 }
 
-// What was sealed under one choice and what comes after it under another add up to what was trained.
+// The update that was sealed under one choice and those that come after it under another add up to the trained deltas.
 TEST(ChoiceCodec, AFeedbackKeepsEverythingAcrossChoices) {
   const Layout layout = MakeLayout({200, 9});
   const std::vector<CodecSpec> choices = {SparseSpec("sbc", 0.02), SparseSpec("sbc", 0.2), SparseSpec("top_k", 0.05)};
@@ -179,7 +179,7 @@ TEST(RunCodecs, AreThoseOfTheController) {
   EXPECT_EQ(UpdateChoices(config)[1].bits, 4);
 }
 
-// What makes codec.positions = "shared" impossible is said where the codec is made.
+// The reason that makes codec.positions = "shared" impossible is given where the codec is made.
 TEST(RunCodecs, HistoriesNeedPositionsInEveryCoding) {
   RunConfig config;
   config.codec.positions = std::string(kSharedPositions);

@@ -78,6 +78,16 @@ class CodecConformance : public ::testing::TestWithParam<CodecCase> {
     ASSERT_TRUE(codec.AddDecoded(message, -1.0f, absl::MakeSpan(back)).ok());
     for (float value : back) EXPECT_EQ(value, 0);
     for (float value : values) ASSERT_TRUE(std::isfinite(value));
+    double squares = 0;
+    float largest = 0;
+    for (int64_t i = 0; i < codec.layout().size(); ++i) {
+      if (i < codec.layout().parameters()) squares += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+      largest = std::max(largest, std::abs(values[i]));
+    }
+    const auto size = codec.Measure(message);
+    ASSERT_TRUE(size.ok()) << size.status();
+    EXPECT_NEAR(size->norm, std::sqrt(squares), 1e-9 * std::sqrt(squares));
+    EXPECT_EQ(size->largest, largest);
     const auto sent = codec.SentPositions(message);
     ASSERT_TRUE(sent.ok());
     ASSERT_EQ(sent->has_value(), !codec.traits().carries_all);
@@ -98,6 +108,7 @@ class CodecConformance : public ::testing::TestWithParam<CodecCase> {
     std::vector<float> values(codec.layout().size());
     EXPECT_EQ(codec.AddDecoded(message, 1.0f, absl::MakeSpan(values)), status);
     EXPECT_EQ(codec.SentPositions(message).status(), status);
+    EXPECT_EQ(codec.Measure(message).status(), status);
   }
 };
 

@@ -36,7 +36,7 @@ class Downstream : public ::testing::Test {
     ASSERT_TRUE(AverageUpdates(*codec_, views_, AveragingWeights(samples_), 1, absl::MakeSpan(average_)).ok());
   }
 
-  // The same, as shares of more than all samples.
+  // Fills the message likewise, with weights that are shares of more than all samples.
   void FillShares(const std::string& codec_name, double density, int count) {
     Fill(codec_name, density, count, /*weighted=*/true);
     total_ = int64_t{1} << 40;

@@ -103,7 +103,7 @@ TEST(EliasOmega, RefusesWhatIsCutOffOrTooLarge) {
   EXPECT_FALSE(GetEliasOmega(0xffffffffu, &reader, &value));
 }
 
-// Both codes of appendix A.2 and A.3 on strings, with the readings of elias_omega.h.
+// These two write the codes of appendix A.2 and A.3 as strings, with the readings of elias_omega.h.
 std::string PaperSparse(const std::vector<uint32_t>& symbols) {
   std::string bits;
   int64_t last = -1;

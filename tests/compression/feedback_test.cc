@@ -400,7 +400,7 @@ TEST(Discard, DropsWhatWasNotAppliedToo) {
     ASSERT_TRUE(feedback->Settle(applied).ok());
     EXPECT_THAT(feedback->dense(), Each(0)) << applied;
   }
-  // What is stored of an update that was not applied looks like a residual.
+  // The stored state of an update that was not applied looks like a residual.
   ASSERT_TRUE(feedback->Restore({3, -4}, "", "").ok());
   EXPECT_THAT(feedback->dense(), Each(0));
   const std::string message = *codec->Encode(std::vector<float>{3, -4});

@@ -40,7 +40,7 @@ TEST(GapClass, TakesNoBitsForGapsOfOneClass) {
 }
 
 TEST(GapClass, RefusesTablesThatTheEncoderWouldNotMake) {
-  // The same frequencies from other levels: twice the weights, half of them, and an unused class.
+  // These levels give the same frequencies: twice the weights, half of them, and an unused class.
   EXPECT_FALSE(ReadExample(ExampleBits("0111 0000 0000 0011 0000 0011", 4251648)).ok());
   EXPECT_FALSE(ReadExample(absl::StrCat("011000", kLevels, "0000", Field(4251648, 32), "0")).ok());
   EXPECT_FALSE(ReadExample(absl::StrCat("011111", std::string(63 * 4, '1'), Field(4251648, 32), "0")).ok());
@@ -53,7 +53,7 @@ TEST(GapClass, RefusesStatesThatTheEncoderDoesNotReach) {
   EXPECT_FALSE(ReadExample(ExampleBits(kLevels, 4251649)).ok());
   EXPECT_FALSE(ReadExample(ExampleBits(kLevels, 4251648 + 4096)).ok());
   EXPECT_FALSE(ReadExample(ExampleBits(kLevels, 0xffff) + std::string(200, '0')).ok());
-  // Below the lowest state, but back at it with a word of zeros.
+  // This state is below the lowest one, but returns to it with a word of zeros.
   EXPECT_FALSE(
       ReadPositionBits(GapClassCoder(), 1, 10, absl::StrCat("000000 1111", Field(1, 32), std::string(16, '0'))).ok());
   // One class takes nothing from the state, so only its value tells.

@@ -1,4 +1,4 @@
-// What the tests of golden files share.
+// Helpers that the tests of golden files share.
 #ifndef TERSE_TESTS_COMPRESSION_GOLDEN_FILES_H_
 #define TERSE_TESTS_COMPRESSION_GOLDEN_FILES_H_
 

@@ -25,7 +25,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Of every stochastic message in the file.
+// The key of every stochastic message in the file.
 constexpr CodecKey kKey = {20180522, 3, 1};
 
 struct Case {
@@ -209,7 +209,7 @@ TEST(Golden, TheDocumentShowsTheBytesOfItsExample) {
   ASSERT_TRUE(AverageUpdates(*codec, views, {}, 1, absl::MakeSpan(average)).ok());
   const auto with_buffers = NewCodec("sbc", 0.3, "fp32", MakeLayout({6, 3, 2}, /*buffers=*/1));
   const std::string buffers = *with_buffers->Encode({0.5, -4, 3, 0, 2.5, 1, 0, 0, 0, 0.125, -2});
-  // With a history of no messages.
+  // The message is packed with a history of no messages.
   const std::string packed = *with_buffers->Pack(buffers, UpdateHistory(*with_buffers->PackedLayout()));
   for (const std::string& bytes :
        {message, buffers, packed, BuildDownstream(DownstreamMode::kForward, views, {}, average),

@@ -57,7 +57,7 @@ TEST(Bf16, KeepsEveryNumberOfItsOwn) {
   }
 }
 
-// Between each two neighbours: a little below the middle, the middle, a little above.
+// Checks three numbers between each two neighbours: a little below the middle, the middle, a little above.
 template <typename Value, typename Convert>
 void ExpectNearest(uint32_t infinity, Value value, Convert convert) {
   for (uint32_t bits = 0; bits + 1 < infinity; ++bits) {

@@ -53,7 +53,7 @@ TEST(LowPrecisionLoss, IsTheExpectedSquaredError) {
   EXPECT_DOUBLE_EQ(LowPrecisionLoss({2, -14, 1, 4.5}, 4), 4 * (0.25 + 3.0 / 16));
   EXPECT_EQ(LowPrecisionLoss({0, 0}, 4), 0);
   EXPECT_EQ(LowPrecisionLoss({}, 4), 0);
-  // And the mean over many keys.
+  // The mean over many keys agrees.
   Random random(3);
   std::vector<float> values(200);
   for (float& value : values) value = static_cast<float>(random.Uniform(-1, 1));

@@ -255,7 +255,7 @@ TEST(Mcgq, DecodesFiniteNumbersEverywhere) {
 
 TEST(Mcgq, CostsWhatItsHeaderSays) {
   const std::vector<float> update = {1, 0, -2, 1, 0, 0, 0, 0};
-  // Of N = 4 samples whatever xi: levels 1, -2, 1.
+  // The levels of N = 4 samples are 1, -2, 1, whatever xi is.
   const auto simple = *MakeCodec(Spec(0.5, "simple"), MakeLayout({4, 4}));
   std::vector<double> rates = {1, 1};
   EncodeOptions options;

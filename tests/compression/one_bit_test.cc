@@ -26,7 +26,7 @@ TEST(OneBit, HasTheBytesOfItsFormat) {
 TEST(OneBit, SendsTheMeanOfEachSide) {
   EXPECT_THAT(RoundTrip(*New({4}), {1, -2, 3, 0}), ElementsAre(4 / 3.0f, -2, 4 / 3.0f, 4 / 3.0f));
   EXPECT_THAT(RoundTrip(*New({4}), {-1, -0.0f, -3, -2}), ElementsAre(-2, 0, -2, -2));
-  // Of two sides, no other pair of values has a smaller squared error.
+  // No other pair of values for the two sides has a smaller squared error.
   Random random(1);
   const std::vector<float> update = RandomUpdate(100, &random);
   const std::vector<float> decoded = RoundTrip(*New({100}), update);

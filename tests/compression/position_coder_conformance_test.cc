@@ -1,4 +1,4 @@
-// What every row of the table of position coders must do. A new coder is tested by being a row.
+// The contract that every row of the table of position coders must keep. A new coder is tested by being a row.
 #include <gtest/gtest.h>
 
 #include <algorithm>

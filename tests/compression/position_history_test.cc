@@ -74,7 +74,7 @@ TEST(PositionHistory, TellsTheSidesApart) {
   EXPECT_GT(MassesOf(history, 1)[510], 4 * MassesOf(history, 1)[10]);
 }
 
-// Each message sends what was not sent for longest.
+// Each message sends the elements that were not sent for the longest time.
 TEST(PositionHistory, LearnsThatWhatWasSentDoesNotReturnSoon) {
   PositionHistory history(1, 10000);
   for (int message = 0; message < 150; ++message) {
@@ -119,7 +119,7 @@ TEST(PositionHistory, IsTheSameOnEveryTarget) {
   ASSERT_TRUE(UseSimdTarget("").ok());
 }
 
-// Where the fields of a state begin (FORMAT.md, "State of a history").
+// The offsets of the fields of a state (FORMAT.md, "State of a history").
 constexpr size_t kNowAt = 0, kFadeAt = 8, kMessagesAt = 16, kBlocksAt = 24, kSentAt = kBlocksAt + 4 * 128;
 constexpr size_t kCells = 7 * 16, kSeenAt = kSentAt + 8 * kCells;
 
@@ -161,7 +161,7 @@ TEST(PositionHistoryState, RefusesFieldsThatNoHistoryHas) {
   expect_refused(With(state, kSentAt, uint64_t{1} << 40, 8), "more positions than elements");
 }
 
-// What is taken is safe, whatever it means: masses are 1 or more, and messages can be added.
+// A state that is accepted is safe to use, whatever it means: masses are 1 or more, and messages can be added.
 TEST(PositionHistoryState, IsSafeToUseHoweverItIsDamaged) {
   const std::string state = StateOf(WithThreeMessages());
   Random random(8);

@@ -80,7 +80,7 @@ class ExactBytes {
   size_t size_;
 };
 
-// What Put writes behind `lead` ones, and `trailer` (14 bits) behind that.
+// Returns the bytes that Put writes behind `lead` ones, with `trailer` (14 bits) behind them.
 inline std::string EncodePositions(const PositionCoder& coder, const Positions& positions, int64_t size, int lead = 0,
                                    uint32_t trailer = 0) {
   std::string bytes;
@@ -92,7 +92,7 @@ inline std::string EncodePositions(const PositionCoder& coder, const Positions& 
   return bytes;
 }
 
-// What Put writes, one character a bit.
+// Returns the bits that Put writes, one character a bit.
 inline std::string PositionBits(const PositionCoder& coder, const Positions& positions, int64_t size) {
   const std::string bytes = EncodePositions(coder, positions, size);
   std::string bits(coder.Bits(positions, size), '0');
@@ -100,7 +100,7 @@ inline std::string PositionBits(const PositionCoder& coder, const Positions& pos
   return bits;
 }
 
-// The other way round; other characters than 0 and 1 are for the eye.
+// Returns the bytes of such bits; other characters than 0 and 1 are for the eye.
 inline std::string BytesOfBits(absl::string_view bits) {
   std::string bytes;
   BitWriter writer(&bytes);

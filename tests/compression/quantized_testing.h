@@ -1,4 +1,4 @@
-// What the tests of quantizing codecs share.
+// Helpers that the tests of quantizing codecs share.
 #ifndef TERSE_TESTS_COMPRESSION_QUANTIZED_TESTING_H_
 #define TERSE_TESTS_COMPRESSION_QUANTIZED_TESTING_H_
 
@@ -31,7 +31,7 @@ inline std::vector<float> RoundTrip(const Codec& codec, const std::vector<float>
   return Decode(codec, *codec.Encode(update, WithKey(run)));
 }
 
-// What decodes after encoding under many keys.
+// The statistics of the values that an update decodes to when it is encoded under many keys.
 struct Decoded {
   std::vector<double> mean;
   double squared_error = 0;  // mean over keys of ||decoded - update||^2

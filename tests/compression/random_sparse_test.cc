@@ -29,7 +29,8 @@ EncodeOptions KeyOfRound(uint64_t round) {
   return options;
 }
 
-// Each of the 10 pairs of 5 elements: 30,000 draws, 5 standard deviations of a binomial around 3,000.
+// Each of the 10 pairs of 5 elements comes equally often: 30,000 draws, 5 standard deviations of a binomial around
+// 3,000.
 TEST(RandomSparse, ChoosesEverySetEquallyOften) {
   std::map<std::vector<uint32_t>, int> seen;
   for (uint64_t seed = 0; seed < 30000; ++seed) ++seen[ChoosePositions(seed, 1, 2, 5)];

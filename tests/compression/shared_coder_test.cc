@@ -171,8 +171,8 @@ TEST(SharedCoder, RefusesEveryTruncation) {
   }
 }
 
-// What is decoded from the bits is what they are the encoding of, unless Rice would have been shorter. Counts why bits
-// are refused.
+// Expects that positions decoded from the bits encode to the same bits, unless Rice would have been shorter, or that
+// the bits are refused; counts the reasons.
 void ExpectRefusedOrCanonical(const Line& line, const std::string& bytes, std::map<std::string, int>* refused) {
   const SharedCoder coder = line.coder();
   const ExactBytes exact(bytes);

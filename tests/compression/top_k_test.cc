@@ -21,7 +21,7 @@ std::vector<float> RoundTrip(double density, const std::vector<float>& values) {
   return Decode(*codec, *codec->Encode(values));
 }
 
-// By sorting everything.
+// Selects the elements by sorting all of them.
 std::vector<float> NaiveTopK(const std::vector<float>& values, int64_t count) {
   std::vector<size_t> order(values.size());
   std::iota(order.begin(), order.end(), 0);

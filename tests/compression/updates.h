@@ -135,7 +135,7 @@ inline std::vector<CodecCase> AllCodecCases() {
   return cases;
 }
 
-// The same, and every row of the table with each grouping on layouts with buffers.
+// Returns the same cases, and every row of the table with each grouping on layouts with buffers.
 inline std::vector<CodecCase> AllCodecCasesAndBuffers() {
   std::vector<CodecCase> cases = AllCodecCases();
   for (const std::string& name : CodecNames()) {

@@ -6,7 +6,7 @@ endif()
 terse_test(terse_admin_test
   SRCS "${CMAKE_CURRENT_LIST_DIR}/admin_backup_test.cc" "${CMAKE_CURRENT_LIST_DIR}/admin_cli_test.cc"
        "${CMAKE_CURRENT_LIST_DIR}/admin_create_test.cc" "${CMAKE_CURRENT_LIST_DIR}/admin_doctor_test.cc"
-       "${CMAKE_CURRENT_LIST_DIR}/admin_events_test.cc" "${CMAKE_CURRENT_LIST_DIR}/admin_pki_test.cc"
+       "${CMAKE_CURRENT_LIST_DIR}/admin_events_test.cc" "${CMAKE_CURRENT_LIST_DIR}/admin_pki_test.cc" "${CMAKE_CURRENT_LIST_DIR}/admin_plain_text_test.cc"
        "${CMAKE_CURRENT_LIST_DIR}/admin_report_test.cc" "${CMAKE_CURRENT_LIST_DIR}/admin_run_test.cc"
        "${CMAKE_CURRENT_LIST_DIR}/admin_screen_test.cc" "${CMAKE_CURRENT_LIST_DIR}/admin_shell_test.cc"
        "${CMAKE_CURRENT_LIST_DIR}/admin_tensorboard_test.cc" "${CMAKE_CURRENT_LIST_DIR}/admin_watch_test.cc"
@@ -23,5 +23,11 @@ target_compile_definitions(terse_doctor_test PRIVATE
 add_dependencies(terse_doctor_test tersectl)
 
 terse_test(terse_coordinator_rpc_test
-  SRCS "${CMAKE_CURRENT_LIST_DIR}/acceptor_test.cc" "${CMAKE_CURRENT_LIST_DIR}/run_registry_test.cc"
+  SRCS "${CMAKE_CURRENT_LIST_DIR}/model_policy_test.cc"
+       "${CMAKE_CURRENT_LIST_DIR}/run_registry_test.cc"
+  DEPS terse_coordinator_rpc terse_testing)
+
+# A program of its own, which is its sandbox too.
+terse_test(terse_sandboxed_learning_test
+  SRCS "${CMAKE_CURRENT_LIST_DIR}/sandboxed_learning_test.cc"
   DEPS terse_coordinator_rpc terse_testing)

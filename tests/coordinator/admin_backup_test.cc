@@ -35,7 +35,7 @@ v1::BackupChunk FileChunk(const std::string& name, uint64_t size, const std::str
 
 class BackupTest : public ::testing::Test {
  protected:
-  // What the coordinator sends, and behind it the hash.
+  // Runs `tersectl backup` against a coordinator that sends the chunks and then their hash.
   CtlOutcome BackUp(std::vector<v1::BackupChunk> chunks) {
     BackupHash hash;
     for (const v1::BackupChunk& chunk : chunks) hash.Add(chunk);

@@ -89,7 +89,7 @@ class StateDoctor : public ::testing::Test {
     EXPECT_EQ(Tree(directory), before);
     return ByCheck(outcome.out);
   }
-  // In a process of its own: SQLite's locks do not keep a process from itself.
+  // Examines in a process of its own: SQLite's locks do not keep a process from itself.
   Findings ExamineFromOutside(const std::string& directory, int code) {
     const auto before = Tree(directory);
     FILE* pipe = popen(absl::StrCat(TERSE_TERSECTL " doctor --json --state ", directory, " 2>/dev/null").c_str(), "r");
@@ -152,13 +152,13 @@ TEST_F(CoordinatorDoctor, AllIsWell) {
   EXPECT_EQ(findings["audit log"].detail, "whole");
   EXPECT_EQ(findings["run mnist"].detail,
             absl::StrCat("active, version 6, round 7 open, 1 clients, lineage ", Id128{7, 7}.ToHex()));
-  EXPECT_THAT(findings["run mnist: database"].detail, HasSubstr("whole, schema version 7"));
+  EXPECT_THAT(findings["run mnist: database"].detail, HasSubstr("whole, schema version 8"));
   EXPECT_EQ(findings["run mnist: checkpoints"].detail, "2 whole, the newest 0000000006.ckpt with 72 B");
   EXPECT_THAT(findings["disk"].detail, HasSubstr("the next checkpoint of all runs takes 72 B"));
   const CtlOutcome table = Invoke({"doctor", "--state", state_});
   EXPECT_THAT(table.out, Not(HasSubstr("->")));
   EXPECT_THAT(table.err, IsEmpty());
-  // What a restore replaced is served by nobody, whatever is in it.
+  // Nobody serves a directory that a restore replaced, whatever is in it.
   ASSERT_OK(PosixFiles().MakeDirectory(run_ + kReplacedSuffix));
   ExpectAllOk(Examine(state_, kExitOk));
   // A run's own directory, as a backup is, is a state directory too.
@@ -178,7 +178,7 @@ TEST_F(CoordinatorDoctor, LooksAtARunThatIsWritten) {
 
 TEST_F(CoordinatorDoctor, ACrashBetweenClosingAndCommitting) {
   ASSERT_OK(store_->CloseRound(7, {}, 7001));
-  // What a killed process leaves: the log is not in the database yet.
+  // The copy is as a killed process leaves it: the log is not in the database yet.
   const std::string crashed = directory_.Path("crashed");
   CopyDirectory(state_, crashed);
   Findings findings = Examine(crashed, kExitOk);
@@ -217,7 +217,7 @@ TEST_F(CoordinatorDoctor, ANewerSchema) {
   Stop();
   Execute(database_, "PRAGMA user_version=99");
   ExpectFailure(Examine(state_, kExitFailed), "run mnist: database",
-                absl::StrCat(database_, " has schema version 99 and this program knows versions up to 7"),
+                absl::StrCat(database_, " has schema version 99 and this program knows versions up to 8"),
                 "use the program that wrote it, or a newer one");
 }
 
@@ -230,7 +230,7 @@ TEST_F(CoordinatorDoctor, AnOlderSchemaIsNotMigratedHere) {
   Execute(database_, "DELETE FROM runs; DELETE FROM checkpoints");
   const Findings findings = Examine(state_, kExitOk);
   EXPECT_THAT(findings.at("run mnist: database").detail,
-              HasSubstr("schema version 1, which its next start brings to 7"));
+              HasSubstr("schema version 1, which its next start brings to 8"));
   EXPECT_EQ(findings.at("run mnist").health, Health::kWarning) << "no run";
 }
 

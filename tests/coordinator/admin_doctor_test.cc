@@ -106,7 +106,7 @@ class DoctorTest : public ::testing::Test {
     server_.coordinator.set_disk_free_bytes(5'000'000'000);
     server_.coordinator.set_disk_bytes(10'000'000'000);
   }
-  // The results by check.
+  // Returns the results by check.
   std::map<std::string, std::string> Examine(std::vector<std::string> arguments, int code) {
     arguments.insert(arguments.begin(), {"doctor", "--json", "--admin", server_.address()});
     const CtlOutcome outcome = Invoke(arguments);

@@ -30,7 +30,7 @@ class RunGroupTest : public ::testing::Test {
     arguments.insert(arguments.begin(), {"--admin", server_.address()});
     return Invoke(arguments);
   }
-  // Which run the coordinator heard of in a command that works.
+  // Returns the run that the coordinator was asked about by a command that works.
   std::string AskedRun(const std::vector<std::string>& arguments) {
     server_.asked_run = "none was asked for";
     const CtlOutcome outcome = Ask(arguments);
@@ -171,7 +171,7 @@ TEST_F(DiffTest, OfRunsOfTheCoordinatorWithLaterDefaults) {
   *server_.status.mutable_config() = config;
   EXPECT_EQ(Ask({"run", "diff", "demo", file}).code, kExitOk) << "a name is no setting";
   EXPECT_EQ(server_.asked_run, "demo");
-  // As a coordinator of an earlier release sends it.
+  // A coordinator of an earlier release sends it like this.
   server_.status.mutable_config()->clear_aggregation();
   EXPECT_EQ(Ask({"run", "diff", file, "demo"}).code, kExitOk);
   server_.status.mutable_config()->mutable_rounds()->set_count(4);

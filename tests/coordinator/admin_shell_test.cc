@@ -1,5 +1,5 @@
-// What tersectl makes of its own command line: completion, which a real bash runs, and the manual page, which groff
-// sets.
+// Tests the files that tersectl makes from its own command line: the completion, which a real bash runs, and the manual
+// page, which groff sets.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -27,7 +27,7 @@ using ::testing::StartsWith;
 
 class ShellTest : public ::testing::Test {
  protected:
-  // What a shell command prints on both streams; fails the test when it fails.
+  // Returns what a shell command prints on both streams; fails the test when the command fails.
   std::string Run(const std::string& command) {
     FILE* const pipe = popen(absl::StrCat("exec 2>&1; ", command).c_str(), "r");
     std::string output;
@@ -47,7 +47,7 @@ class ShellTest : public ::testing::Test {
     std::ofstream(path) << outcome.out;
     return path;
   }
-  // What bash offers for the last word, after the others.
+  // Returns the words that bash offers for the last word, after the others.
   std::vector<std::string> Complete(const std::vector<std::string>& words) {
     const std::string script = File("tersectl.bash", {"completion", "bash"});
     const std::string quoted = absl::StrCat("tersectl '", absl::StrJoin(words, "' '"), "'");

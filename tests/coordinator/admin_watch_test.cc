@@ -85,7 +85,7 @@ class TerminalSession {
     close(master_);
     master_ = -1;
   }
-  // Its wait status; -1 after ten seconds.
+  // Returns the wait status of the command once it ends; -1 after ten seconds.
   int End() {
     const absl::Time deadline = absl::Now() + absl::Seconds(10);
     int status = -1;
@@ -98,7 +98,7 @@ class TerminalSession {
     }
     return status;
   }
-  // What came behind the last thing looked for.
+  // Returns the output behind the last text that Comes found.
   std::string Rest() const { return output_.substr(seen_); }
   const std::string& output() const { return output_; }
   bool HasModesOfBefore() const {

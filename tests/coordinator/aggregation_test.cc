@@ -138,7 +138,7 @@ TEST(Aggregation, TheExamplesOfTheHeaders) {
   EXPECT_THAT(*updates.Aggregate(Spec("majority_vote", "skip")), ElementsAre(4, 0));
 }
 
-// Of nine updates one sent the coordinate, then three.
+// Nine updates, of which first one sent the coordinate, then three.
 TEST(Aggregation, WhatACoordinateCountsAsThatWasNotSent) {
   const std::vector<float> alone = {0, 0, 0, 8, 0, 0, 0, 0, 0}, three = {6, 0, 0, 7, 0, 0, 0, 0, 9};
   EXPECT_EQ(One(Spec("median", "zero"), alone), 0);

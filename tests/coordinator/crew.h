@@ -81,7 +81,7 @@ class Crew {
   }
   RoundState RoundStateOf(int64_t round) { return **fleet.store()->GetRoundState(round); }
   double SecondsToDeadline() {
-    return static_cast<double>(fleet.engine()->NextDeadlineMicros() - fleet.clock()->NowMicros()) * 1e-6;
+    return static_cast<double>(fleet.engine()->NextDeadlineMicros() - fleet.clock()->MonotonicMicros()) * 1e-6;
   }
   // Time passes and the timer is asked.
   void Pass(double seconds) {

@@ -58,7 +58,7 @@ TEST(EngineBuffer, AStaleUpdateCountsLess) {
   const Forwarded second = LogOf(crew, 2);
   EXPECT_THAT(second.samples, ElementsAre(StaleShare(1)));
   EXPECT_EQ(second.total, kFreshShare);
-  // By hand: the float nearest to the share, times the decoded update.
+  // The expected step is made by hand: the float nearest to the share, times the decoded update.
   std::vector<float> expected = GridInitialWeights(), step(expected.size(), 0.0f);
   ASSERT_EQ(crew.fleet.codec().AddDecoded(crew.MakeUpdate(0, 1).message, 1, absl::MakeSpan(expected)),
             absl::OkStatus());
@@ -179,7 +179,7 @@ TEST(EngineBuffer, WhatComesBetweenRoundsIsAsStaleAsItIs) {
     crew.Deliver(0, 1);
     crew.Deliver(1, 1);
     ASSERT_EQ(crew.view().phase, "paused");
-    // Of the settled round: one version behind the head.
+    // The update belongs to the settled round: it is one version behind the head.
     const Update update = crew.MakeUpdate(2, 1);
     ASSERT_EQ(crew.at(2).Say(update), absl::OkStatus());
     if (bound == 0) {

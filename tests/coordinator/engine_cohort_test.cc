@@ -196,6 +196,21 @@ TEST(EngineCohort, ADeadlineThatPassedUnseenStillComes) {
   EXPECT_EQ(crew.RoundStateOf(3), RoundState::kOpen);
 }
 
+// Time synchronisation, an operator, or a virtual machine that was asleep.
+TEST(EngineCohort, WhoSetsTheMachinesClockMovesNoDeadline) {
+  Crew crew(QuorumWithGrace(), 3);
+  crew.Deliver(0, 1);
+  crew.Deliver(2, 1);
+  for (const double seconds : {86400.0, -2 * 86400.0}) {
+    crew.fleet.clock()->Set(seconds);
+    crew.Pass(0);
+    EXPECT_EQ(crew.RoundStateOf(1), RoundState::kOpen) << seconds;
+    EXPECT_DOUBLE_EQ(crew.SecondsToDeadline(), 10) << seconds;
+  }
+  crew.Pass(10);
+  EXPECT_EQ(crew.RoundStateOf(1), RoundState::kCommitted);
+}
+
 TEST(EngineCohort, AfterTheGraceTheRoundIsAborted) {
   Crew crew(QuorumWithGrace(), 3);
   crew.Deliver(0, 1);

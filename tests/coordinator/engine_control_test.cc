@@ -162,7 +162,7 @@ TEST(EngineControl, AnUpdateOfAnotherCodingIsRefused) {
   EXPECT_EQ(crew.RoundStateOf(3), RoundState::kCommitted);
 }
 
-// What a policy learns from, the losses and the time of its rounds, is what the store gives a restarted one.
+// A restarted policy gets from the store what it learns from: the losses and the times of its rounds.
 TEST(EngineControl, MqgradLearnsTheSameAcrossRestarts) {
   FleetSimulation fleet(MqgradRun(2, 150), 2);
   ASSERT_EQ(fleet.StartAll(), absl::OkStatus());

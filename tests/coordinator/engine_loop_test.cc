@@ -2,6 +2,7 @@
 #include <atomic>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "coordinator/background.h"
 #include "coordinator/event_loop.h"
@@ -155,6 +156,34 @@ TEST_F(LoopWithARound, AQueueThatNeverEmptiesDoesNotHoldTheTimerUp) {
   caller.join();
   EXPECT_EQ(Join(), absl::OkStatus());
   EXPECT_EQ(phase_at_first_item, "waiting for clients");
+}
+
+// On a machine so slow that every look at the clock finds the next deadline passed, each tick gives one client's round
+// up and opens the next client's.
+TEST(SlowLoop, ATimerThatIsAlwaysDueDoesNotHoldTheQueueUp) {
+  RunConfig config = GridRunConfig(20, 1000);
+  config.rounds.selection = Selection::kRandom;
+  config.rounds.cohort = config.rounds.invited = config.rounds.quorum = 1;
+  FleetSimulation fleet(config, 0);
+  ASSERT_EQ(fleet.StartCoordinator(), absl::OkStatus());
+  std::vector<std::unique_ptr<ScriptedClient>> clients;
+  for (SessionId id = 1; id <= 20; ++id) {
+    clients.push_back(std::make_unique<ScriptedClient>(&fleet, absl::StrCat("c", id), id));
+    ASSERT_EQ(clients.back()->SayCheckIn(), absl::OkStatus());
+    ASSERT_EQ(clients.back()->SayReady(), absl::OkStatus());
+  }
+  ASSERT_EQ(fleet.engine()->View().round, 1);
+  fleet.clock()->Advance(config.rounds.deadline_seconds + 1);
+  fleet.clock()->set_step(100);
+  EventLoop loop(fleet.clock());
+  int64_t round = 0;
+  // Hears that it was handled when the loop lets go of it, which is soon enough to look.
+  loop.Post(Received{1, Progress{1, 1}}, [&](bool handled) {
+    round = fleet.engine()->View().round;
+    loop.Quit();
+  });
+  EXPECT_EQ(loop.Run(fleet.engine()), absl::OkStatus());
+  EXPECT_EQ(round, 2) << "one tick, then what waits";
 }
 
 TEST_F(LoopWithARound, AnErrorOfTheEngineEndsTheLoop) {

@@ -52,6 +52,26 @@ TEST_F(Operated, APauseSurvivesARestartAndEndsWithResume) {
   EXPECT_EQ(EventsOf(crew_.fleet, "run_resumed").size(), 1);
 }
 
+// The operator was told that it stops, and its last evaluation may take long.
+TEST_F(Operated, AStopSurvivesADeathBeforeTheLastEvaluation) {
+  crew_.DeliverAll();
+  crew_.fleet.hold_background(true);
+  Handle(StopRequested{});
+  EXPECT_EQ(Run().state, RunState::kStopping);
+  crew_.Restart();
+  crew_.Join(0);
+  crew_.Join(1);
+  EXPECT_TRUE(crew_.view().ending);
+  EXPECT_EQ(crew_.at(0).Count<Finished>(), 1);
+  EXPECT_EQ(crew_.at(0).Count<Assignment>(), 0);
+  crew_.fleet.hold_background(false);
+  Handle(Tick{});
+  EXPECT_TRUE(crew_.view().ended);
+  EXPECT_EQ(Run().state, RunState::kStopped);
+  EXPECT_EQ(Run().reason, "stopped by the operator");
+  EXPECT_EQ(EventsOf(crew_.fleet, "run_ended").size(), 1);
+}
+
 TEST_F(Operated, AnOpenRoundGoesOnAfterARestartInAPause) {
   Handle(PauseRequested{"maintenance"});
   crew_.Restart();

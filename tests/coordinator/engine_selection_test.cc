@@ -23,7 +23,7 @@ std::vector<Candidate> Fleet(int64_t size) {
   return fleet;
 }
 
-// How often each client is drawn in `rounds` rounds.
+// Counts how often each client is drawn in `rounds` rounds.
 std::map<int64_t, int64_t> Counts(Selection selection, const std::vector<Candidate>& fleet, int64_t count,
                                   int64_t rounds, uint64_t seed = 7) {
   std::map<int64_t, int64_t> counts;

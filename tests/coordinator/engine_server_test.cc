@@ -68,7 +68,7 @@ class ServerRestart : public ::testing::Test {
  protected:
   ServerRestart() : fleet_(ServerRun("sgd", "sbc"), 3) { EXPECT_EQ(fleet_.StartAll(), absl::OkStatus()); }
 
-  // Until some version of at least `version` is the head.
+  // Runs until a version of at least `version` is the head.
   void RunTo(int64_t version) {
     while (fleet_.engine()->View().head.version < version) {
       ASSERT_TRUE(*fleet_.DeliverAny(nullptr));

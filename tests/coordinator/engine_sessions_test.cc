@@ -1,4 +1,4 @@
-// How clients join: check-in, refusals, catching up, what becomes of a pending update.
+// Tests how clients join: check-in, refusals, catching up, what becomes of a pending update.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/fleet_simulation.h"
@@ -139,7 +139,7 @@ TEST_F(Joining, ANewerConnectionReplacesTheOlder) {
   EXPECT_THAT(first.All<Refusal>()[0].reason, HasSubstr("'a'"));
   EXPECT_EQ(second.All<Welcome>().at(0).client_index, 0);
   EXPECT_EQ(fleet_.engine()->View().sessions.size(), 1);
-  // What the older one still says is not the client's word any more, and its end is not the client's.
+  // Messages of the older session are not the client's any more, and its end does not mean that the client left.
   const int64_t receipts = second.Count<Receipt>();
   ScriptedClient b = Joined("b");
   ASSERT_EQ(first.Say(first.MakeUpdate(1, 0, 0)), absl::OkStatus());

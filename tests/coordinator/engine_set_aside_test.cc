@@ -76,7 +76,11 @@ TEST_F(SetAsideTest, ItGetsNoWorkAndAllTheNews) {
 
 TEST_F(SetAsideTest, TimeReadmitsIt) {
   Misbehave(3);
-  for (int k = 0; k < 9; ++k) CommitWithoutClient2();  // 11 seconds each
+  for (int k = 0; k < 11; ++k) {
+    CommitWithoutClient2();
+    crew_.fleet.clock()->Advance(9);
+  }
+  CommitWithoutClient2();
   EXPECT_EQ(crew_.StateOf(2), "set aside");
   EXPECT_LT(crew_.SecondsToDeadline(), 2);  // its time is over before the round's
   crew_.Pass(2);
@@ -84,6 +88,38 @@ TEST_F(SetAsideTest, TimeReadmitsIt) {
   EXPECT_EQ(crew_.Record(2).failures, 0);
   EXPECT_EQ(crew_.Record(2).set_aside_until_us, 0);
   EXPECT_EQ(EventsOf(crew_.fleet, "client_readmitted").size(), 1);
+}
+
+// The connection that lost its name still stands in the engine's books, until the network says that it is gone.
+TEST_F(SetAsideTest, WhoseNameIsTakenOverIsNotReadmittedForEver) {
+  Misbehave(3);  // each time a newer connection takes the name
+  crew_.Pass(101);
+  EXPECT_EQ(EventsOf(crew_.fleet, "client_readmitted").size(), 1);
+  EXPECT_GT(crew_.SecondsToDeadline(), 0) << "the timer is due again at once, and will be for ever";
+}
+
+// The same with a real client whose old connection hangs when the new one checks in.
+TEST(SetAsideFleet, TheTimerOfAConnectionThatWasReplacedDoesNotFireForEver) {
+  FleetSimulation fleet(Config(2, 1, 3), 2);
+  ASSERT_EQ(fleet.StartAll(), absl::OkStatus());
+  const int64_t until = fleet.clock()->NowMicros() + 5'000'000;
+  ASSERT_EQ(fleet.Handle(SetAsideRequested{1, until, "the test says so"}), absl::OkStatus());
+  fleet.Cut(1, 0);  // the coordinator does not hear of it
+  fleet.Connect(1);
+  ASSERT_EQ(fleet.DeliverUp(1).value(), true);
+  while (fleet.clock()->NowMicros() < until) ASSERT_EQ(fleet.PassNextDeadline().status(), absl::OkStatus());
+  EXPECT_EQ(EventsOf(fleet, "client_readmitted").size(), 1);
+}
+
+TEST_F(SetAsideTest, WhoSetsTheMachinesClockDoesNotReadmitIt) {
+  Misbehave(3);
+  for (const double seconds : {86400.0, -2 * 86400.0}) {
+    crew_.fleet.clock()->Set(seconds);
+    crew_.Pass(0);
+    EXPECT_EQ(crew_.StateOf(2), "set aside") << seconds;
+  }
+  crew_.Pass(101);
+  EXPECT_NE(crew_.StateOf(2), "set aside");
 }
 
 TEST_F(SetAsideTest, TimeReadmitsItWhileItIsAway) {
@@ -105,12 +141,14 @@ TEST_F(SetAsideTest, ItStaysAsideAfterARestart) {
 
 TEST_F(SetAsideTest, TheOperatorSetsAsideAndReadmits) {
   crew_.DeliverAll();
-  const int64_t until = crew_.fleet.clock()->NowMicros() + 5'000'000;
+  const int64_t until = crew_.fleet.clock()->NowMicros() + 50'000'000;
   ASSERT_EQ(crew_.fleet.Handle(SetAsideRequested{1, until, "its disk is being replaced"}), absl::OkStatus());
   EXPECT_EQ(crew_.Record(1).set_aside_reason, "its disk is being replaced");
-  EXPECT_EQ(crew_.StateOf(1), "training");  // what it began, it may finish
-  crew_.DeliverAll();
+  EXPECT_EQ(crew_.StateOf(1), "training");
+  crew_.DeliverAll();  // what it began does not count any more
   EXPECT_EQ(crew_.StateOf(1), "set aside");
+  EXPECT_EQ(crew_.at(1).All<Verdict>().back().outcome, Outcome::kNotApplied);
+  crew_.Pass(11);
   EXPECT_THAT(crew_.Working(3), ElementsAre(0, 2));
   ASSERT_EQ(crew_.fleet.Handle(SetAsideRequested{1, 0, "done"}), absl::OkStatus());
   EXPECT_THAT(crew_.Working(3), ElementsAre(0, 1, 2));  // at once

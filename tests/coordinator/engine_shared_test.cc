@@ -20,7 +20,7 @@ RunConfig SharedRunConfig(int64_t clients) {
   return config;
 }
 
-// What the chosen updates are without packing, from the rounds' downstream messages of mode forward.
+// Returns the bytes of the chosen updates without packing, from the rounds' downstream messages of mode forward.
 int64_t CanonicalBytes(FleetSimulation& fleet) {
   int64_t bytes = 0;
   const std::vector<LogMessage> log = *fleet.store()->ReadLog(0, fleet.store()->GetHead()->version);
@@ -110,7 +110,7 @@ TEST_F(Shared, ACoordinatorThatStartsAgainGoesOnUnpacking) {
   FinishAndCheck();
 }
 
-// In memory another history than the one that was compared: an error of the coordinator's.
+// The coordinator holds in memory another history than the one that was compared: an error of its own.
 TEST_F(Shared, AnotherHistoryCostsASecondAttemptAndNothingElse) {
   RunTo(10);
   const HistoryRecord others = *fleet_.store()->ReadHistory(1);
@@ -337,7 +337,7 @@ TEST(SharedScripted, AHistoryIsReadOnceForAConnectionAndNotForWhoIsDistrusted) {
   EXPECT_EQ(reads, 1);
 }
 
-// Nobody asked for them: that is no difference of histories.
+// Nobody asked for packed updates here, so this is no difference of histories.
 TEST(SharedScripted, PackedUpdatesWithoutLeaveAreAFailure) {
   FleetSimulation fleet(SharedRunConfig(1), 0);
   ASSERT_EQ(fleet.StartCoordinator(), absl::OkStatus());
@@ -356,7 +356,7 @@ TEST(SharedScripted, PackedUpdatesWithoutLeaveAreAFailure) {
   EXPECT_EQ(fleet.store()->GetClient(0)->failures, 2);
 }
 
-// What an engine without histories is sent: a run whose updates are not packed has no use for them.
+// An engine without histories cannot read a packed update: a run whose updates are not packed has no use for them.
 TEST(SharedOff, APackedUpdateIsRefusedForGood) {
   FleetSimulation fleet(GridRunConfig(1, 5), 0);
   ASSERT_EQ(fleet.StartCoordinator(), absl::OkStatus());

@@ -132,9 +132,12 @@ TEST_F(HttpServerTest, TextsArePackedForThoseWhoTakeIt) {
 // A connection without a library, which says what a test wants.
 class RawConnection {
  public:
-  explicit RawConnection(const std::string& url) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
+  // From the loopback address 127.0.0.`own`.
+  explicit RawConnection(const std::string& url, uint32_t own = 1) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
     sockaddr_in address = {};
     address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl((INADDR_LOOPBACK & ~0xffu) | own);
+    EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     address.sin_port = htons(static_cast<uint16_t>(std::stoi(url.substr(url.rfind(':') + 1))));
     const timeval patience = {20, 0};
@@ -217,7 +220,7 @@ TEST_F(HttpServerTest, ManyViewersStayConnectedAndAllAreAnswered) {
 TEST_F(HttpServerTest, ConnectionsHaveABoundThatOthersLeaveAgain) {
   std::vector<std::unique_ptr<RawConnection>> idle;
   for (int i = 0; i < kHttpConnections; ++i) {
-    idle.push_back(std::make_unique<RawConnection>(server_->url()));
+    idle.push_back(std::make_unique<RawConnection>(server_->url(), 2 + i / kHttpConnectionsOfOne));
     idle.back()->Say("GET /hello HTTP/1.1\r\nHost: localhost\r\n\r\n");
     ASSERT_THAT(idle.back()->Hear("hello"), HasSubstr("200 OK"));
   }
@@ -229,6 +232,31 @@ TEST_F(HttpServerTest, ConnectionsHaveABoundThatOthersLeaveAgain) {
     reply = Get("/hello");
   }
   EXPECT_TRUE(reply);
+}
+
+TEST_F(HttpServerTest, AnAddressLeavesPlacesForOthers) {
+  std::vector<std::unique_ptr<RawConnection>> slow;
+  for (int i = 0; i < kHttpConnections; ++i) {
+    slow.push_back(std::make_unique<RawConnection>(server_->url(), 2));
+    slow.back()->Say("GET /hello HTTP/1.1\r\nX: ");
+  }
+  EXPECT_EQ(slow.back()->Hear(), "") << "beyond the bound of one address it is closed at once";
+  const httplib::Result reply = Get("/hello");
+  ASSERT_TRUE(reply) << "another address has a place";
+  EXPECT_EQ(reply->body, "hello");
+}
+
+TEST_F(HttpServerTest, AFirstRequestHasLessTimeThanAnother) {
+  RawConnection silent(server_->url()), drips(server_->url()), knows(server_->url());
+  drips.Say("GET /hello HTTP/1.1\r\nX: ");
+  knows.Say("GET /hello HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_THAT(knows.Hear("hello"), HasSubstr("200 OK"));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(silent.Hear(), "");
+  EXPECT_EQ(drips.Hear(), "");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(kHttpPatienceSeconds / 2));
+  knows.Say("GET /hello HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_THAT(knows.Hear("hello"), HasSubstr("200 OK"));
 }
 
 // Handlers are few, so that looking does not take the machine.

@@ -31,7 +31,7 @@ RunConfig Joint(std::vector<int64_t> steps, int64_t iterations, double budget) {
   return config;
 }
 
-// What a message of this density has: an envelope, and positions that are dearer than their entropy.
+// Returns the size of a message of this density: an envelope, and positions that are dearer than their entropy.
 int64_t MessageBytes(double p) {
   const double entropy = -(p * std::log2(p) + (1 - p) * std::log2(1 - p));
   return 20 + std::llround(1.05 * kParameters * entropy / 8);
@@ -225,7 +225,7 @@ TEST(Joint, NoiseIsNoRise) {
   for (const RoundPlan& plan : played.plans) EXPECT_EQ(plan.local_steps, plan.first_iteration < 7500 ? 10 : 5);
 }
 
-// With other local steps, losses are of other models: the mean over a round says more of its end when it is long.
+// Losses after other local steps belong to other models: the mean over a round says more of its end when it is long.
 TEST(Joint, LossesOfAnotherNAreNotCompared) {
   const RunConfig config = Joint({100, 20, 5}, 4000, 20'000);
   const Played played = Play(config, [](int64_t iteration) { return iteration < 3000 ? 1.0 : 2.0; });

@@ -1,4 +1,4 @@
-// What is counted, and when: after it is durable, and not when it failed.
+// Tests what is counted, and when: after it is durable, and not when it failed.
 #include "coordinator/web/metered_store.h"
 
 #include <gmock/gmock.h>
@@ -157,7 +157,7 @@ TEST_F(MeteredStoreTest, AnAbortedRoundWhoseUpdateWasRefused) {
 
 TEST_F(MeteredStoreTest, ARoundOfAnEarlierProcessHasNoBeginning) {
   ASSERT_TRUE(store_->OpenRound(1, 0, 2'000'000).ok());
-  // As after a restart: another store in front of the same state.
+  // This is as after a restart: another store stands in front of the same state.
   prometheus::Registry registry;
   MeteredStore later("r", std::make_unique<FailingStore>(std::move(store_)), &registry);
   ChosenUpdate update;

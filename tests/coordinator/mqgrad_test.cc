@@ -172,7 +172,7 @@ std::vector<RoundOutcome> Play(const Toy& toy, int64_t rounds, MqgradController*
   return outcomes;
 }
 
-// Enough bits make it fall, and too few make it rise.
+// Returns a toy whose loss falls with enough bits and rises with too few.
 Toy NeedsBits() {
   return {[](int64_t bits) { return bits < 5 ? -0.005 : 0.01; }, [](int64_t bits) { return 50.0 * bits; }};
 }
@@ -351,7 +351,7 @@ TEST(MqgradTest, ExploresInATenthOfTheActions) {
   EXPECT_NEAR(explored / double{kRounds}, 0.1, 0.01);  // 4.7 standard deviations
 }
 
-// Where Q prefers one more, exploration is to keep.
+// Where Q prefers one bit more, exploration keeps the bits.
 TEST(MqgradTest, ExploresTheOtherActionWhicheverItIs) {
   MqgradController controller(33, 1);
   ObserveAction(2, 2, 10, &controller);
@@ -426,7 +426,7 @@ TEST(MqgradTest, ValuesStayNearTheReturnsWhateverTheLoss) {
   }
 }
 
-// The same losses; only what a round takes tells bits apart.
+// The losses are the same; only the time of a round tells the bits apart.
 TEST(MqgradTest, LearnsThatMoreBitsPay) {
   const Toy toy = {[](int64_t bits) { return 1e-5; }, [](int64_t bits) { return 800.0 / (bits * bits); }};
   for (uint64_t seed = 1; seed <= 8; ++seed) {

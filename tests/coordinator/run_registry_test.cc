@@ -58,7 +58,7 @@ class RunRegistryTest : public ::testing::Test {
     options.clock = &clock_;
     options.make_learning = [this](const RunConfig& config, const std::string& module, const std::string& data) {
       before_learning_(config, module);
-      return learning_.ok() ? GridLearningFactory()(config, module, data) : learning_;
+      return learning_.ok() ? GridLearningFactory(*layout_)(config, module, data) : learning_;
     };
     options.on_change = [this] { ++changes_; };
     options.on_sync_failure = [](const absl::Status& status) { ADD_FAILURE() << status; };
@@ -80,6 +80,7 @@ class RunRegistryTest : public ::testing::Test {
   const std::string state_ = directory_.path() + "/state";
   FakeClock clock_;
   absl::Status learning_;
+  const Layout* layout_ = &GridLayout();  // of the models that the learning has
   std::atomic<int> changes_{0};
   std::function<void(const RunConfig&, const std::string& module)> before_learning_ = [](const auto&, const auto&) {};
   std::unique_ptr<RunRegistry> registry_;
@@ -194,6 +195,48 @@ TEST_F(RunRegistryTest, RefusesWhatDoesNotBelongTogetherOrBreaksARule) {
   EXPECT_FALSE(std::filesystem::exists(state_ + "/runs"));
 }
 
+TEST_F(RunRegistryTest, RefusesARunWhoseMessagesItCouldNotStore) {
+  layout_ = &WideGridLayout();  // 78,400 parameters
+  v1::RunConfig config = Config("new");
+  config.mutable_codec()->set_name("dense");
+  config.mutable_rounds()->set_clients(5000);
+  const absl::Status refused = registry_->Create(config, "").status();
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("run 'new' cannot work: the downstream message of a round"));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("use codec.downstream = 'auto', or lower rounds.fraction"));
+  EXPECT_THAT(Directories(), IsEmpty());
+  config.mutable_codec()->set_downstream("auto");
+  EXPECT_EQ(registry_->Create(config, "").status(), absl::OkStatus());
+  // A server with momentum keeps the updates themselves, whatever it makes of them.
+  config.set_name("momentum");
+  config.mutable_codec()->set_downstream("dense");
+  config.mutable_server()->set_optimizer("sgd");
+  config.mutable_server()->set_momentum(0.9);
+  const absl::Status kept = registry_->Create(config, "").status();
+  EXPECT_THAT(std::string(kept.message()), HasSubstr("keeps of a round's updates"));
+}
+
+TEST_F(RunRegistryTest, ADeletedOneLeavesNoHistoriesInMemory) {
+  v1::RunConfig config = Config("new");
+  config.mutable_codec()->set_positions(std::string(kSharedPositions));
+  RunHost* const run = registry_->Create(config, "").value();
+  const auto link = std::make_shared<RecordingLink>();
+  const Head head = run->View().head;
+  const UpdateHistory none(*run->codec().PackedLayout());
+  ASSERT_EQ(run->Use([&](const RunHost::Live& live) {
+    live.loop->Post(Connected{1, link});
+    CheckIn check_in;
+    check_in.name = "a";
+    live.loop->Post(Received{1, check_in});
+    live.loop->Post(Received{1, Ready{head.version, head.model_hash, run->codec().layout().Hash(), 1, none.Hash()}});
+    return live.loop->Call([] {});
+  }),
+            absl::OkStatus());
+  ASSERT_TRUE(run->histories()->Holds(0));
+  ASSERT_EQ(registry_->Delete("new", true).status(), absl::OkStatus());
+  EXPECT_FALSE(run->histories()->Holds(0));
+}
+
 // As an operator who stops the run sees it.
 RunState StopAndWait(const RunHost& run) {
   const absl::Status stopped = run.Use([](const RunHost::Live& live) {
@@ -201,7 +244,7 @@ RunState StopAndWait(const RunHost& run) {
     return live.loop->Call([] {});
   });
   EXPECT_EQ(stopped, absl::OkStatus());
-  for (int i = 0; i < 1000 && run.Record()->state == RunState::kActive; ++i) absl::SleepFor(absl::Milliseconds(10));
+  for (int i = 0; i < 1000 && run.Record()->state != RunState::kStopped; ++i) absl::SleepFor(absl::Milliseconds(10));
   return run.Record()->state;
 }
 

@@ -57,11 +57,12 @@ class Server {
   void Round(int64_t round) {
     const std::vector<std::string> messages = Messages(round);
     const std::vector<absl::string_view> views(messages.begin(), messages.end());
-    absl::StatusOr<std::string> downstream = step_->Take(round, views, {}, 0, 0);
-    ASSERT_EQ(downstream.status(), absl::OkStatus());
-    ASSERT_EQ(step_->Apply(*downstream, absl::MakeSpan(weights_)), absl::OkStatus());
+    absl::StatusOr<ServerStep::Taken> taken = step_->Take(round, weights_, views, {}, 0, 0);
+    ASSERT_EQ(taken.status(), absl::OkStatus());
+    ASSERT_EQ(step_->Apply(taken->downstream, absl::MakeSpan(weights_)), absl::OkStatus());
+    ASSERT_EQ(HashWeights(taken->weights), HashWeights(weights_)) << "what clients make of the message";
     aggregates.push_back(step_->Aggregate(views, {}));
-    sent.push_back(*std::move(downstream));
+    sent.push_back(std::move(taken->downstream));
   }
 
   std::vector<std::string> sent;
@@ -120,24 +121,29 @@ TEST(ServerStep, RepeatsItsRoundsFromAnyCheckpoint) {
   for (const RunConfig& config : Stateful()) {
     Server server(config);
     ASSERT_TRUE(server.step().has_state()) << NameOf(config);
-    std::vector<float> state;
+    std::vector<float> state, weights;
     for (int64_t round = 0; round < kRounds; ++round) {
-      if (round == kCheckpoint) state = server.step().state();
+      if (round == kCheckpoint) state = server.step().state(), weights = server.weights();
       server.Round(round);
     }
     ASSERT_EQ(state.size(), server.step().state_size()) << NameOf(config);
     Server restarted(config);
     ASSERT_EQ(restarted.step().Restore({}, state), absl::OkStatus());
     for (int64_t round = kCheckpoint; round < kRounds; ++round) {
-      EXPECT_EQ(restarted.step().Repeat(round, server.aggregates[round], server.sent[round]), absl::OkStatus())
-          << NameOf(config) << " " << round;
+      const auto repeated = restarted.step().Repeat(round, weights, server.aggregates[round], server.sent[round]);
+      ASSERT_EQ(repeated.status(), absl::OkStatus()) << NameOf(config) << " " << round;
+      weights = *repeated;
     }
+    EXPECT_EQ(weights, server.weights()) << NameOf(config);
     EXPECT_EQ(restarted.step().state(), server.step().state()) << NameOf(config);
     if (NameOf(config) == "average fp16") continue;  // holds nothing back: the grid's values have few bits
     // Without the checkpoint's state the rounds after it come out differently, and that is noticed.
-    EXPECT_EQ(
-        Server(config).step().Repeat(kCheckpoint, server.aggregates[kCheckpoint], server.sent[kCheckpoint]).code(),
-        absl::StatusCode::kDataLoss)
+    EXPECT_EQ(Server(config)
+                  .step()
+                  .Repeat(kCheckpoint, GridInitialWeights(), server.aggregates[kCheckpoint], server.sent[kCheckpoint])
+                  .status()
+                  .code(),
+              absl::StatusCode::kDataLoss)
         << NameOf(config);
   }
 }
@@ -194,9 +200,10 @@ TEST(ServerStep, BuffersMoveByTheirAverageAndLeaveNoResidual) {
   std::vector<float> weights(8, 0.0f);
   for (int64_t round = 0; round < 3; ++round) {
     const std::string message = *codec->Encode(std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8});
-    const auto downstream = step->Take(round, {absl::string_view(message)}, {}, 0, 0);
-    ASSERT_EQ(downstream.status(), absl::OkStatus());
-    ASSERT_EQ(step->Apply(*downstream, absl::MakeSpan(weights)), absl::OkStatus());
+    const auto taken = step->Take(round, weights, {absl::string_view(message)}, {}, 0, 0);
+    ASSERT_EQ(taken.status(), absl::OkStatus());
+    ASSERT_EQ(step->Apply(taken->downstream, absl::MakeSpan(weights)), absl::OkStatus());
+    ASSERT_EQ(taken->weights, weights);
   }
   EXPECT_EQ(weights[6], 21);
   EXPECT_EQ(weights[7], 24);
@@ -215,7 +222,7 @@ TEST(ServerStep, AbsurdAveragesAreRefusedAndChangeNothing) {
   std::vector<float> absurd(GridLayout().size(), 0.0f);
   absurd[3] = 2e15f;
   const std::string message = *server.codec().Encode(absurd);
-  const absl::Status status = server.step().Take(1, {absl::string_view(message)}, {}, 0, 0).status();
+  const absl::Status status = server.step().Take(1, server.weights(), {absl::string_view(message)}, {}, 0, 0).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(status.message(), HasSubstr("too large to go on with"));
   EXPECT_EQ(server.step().state(), before);

@@ -58,11 +58,12 @@ class Master {
     const bool full = TaskFrom(config_, version_) == ClientTask::kFullGradient;
     options.choice = full ? kFullGradientChoice : kGradientStepChoice;
     const std::string message = *updates_->Encode(gradient, options);
-    absl::StatusOr<std::string> downstream = step_->Take(version_, {absl::string_view(message)}, {}, 0, 0);
-    if (!downstream.ok()) return downstream.status();
-    EXPECT_EQ(step_->Apply(*downstream, absl::MakeSpan(weights_)), absl::OkStatus());
+    absl::StatusOr<ServerStep::Taken> taken = step_->Take(version_, weights_, {absl::string_view(message)}, {}, 0, 0);
+    if (!taken.ok()) return taken.status();
+    EXPECT_EQ(step_->Apply(taken->downstream, absl::MakeSpan(weights_)), absl::OkStatus());
+    EXPECT_EQ(taken->weights, weights_) << "what clients make of the message";
     aggregates.push_back(step_->Aggregate({absl::string_view(message)}, {}, 0));
-    sent.push_back(*std::move(downstream));
+    sent.push_back(std::move(taken->downstream));
     ++version_;
     return absl::OkStatus();
   }
@@ -150,11 +151,15 @@ TEST(SvrgStep, GoesOnFromASnapshotAndTheRoundsSince) {
       Master restarted(config, Tiny(), {1, 2, 3});
       ASSERT_EQ(restarted.step().Restore(weights, state), absl::OkStatus());
       for (int64_t version = 8; version < 11; ++version) {
-        EXPECT_EQ(restarted.step().Repeat(version, master.aggregates[version], master.sent[version]), absl::OkStatus());
+        const auto repeated =
+            restarted.step().Repeat(version, weights, master.aggregates[version], master.sent[version]);
+        ASSERT_EQ(repeated.status(), absl::OkStatus());
         ASSERT_EQ(restarted.step().Apply(master.sent[version], absl::MakeSpan(weights)), absl::OkStatus());
+        EXPECT_EQ(*repeated, weights);
       }
       EXPECT_EQ(weights, master.weights());
-      EXPECT_EQ(restarted.step().Repeat(8, master.aggregates[4], master.sent[8]).code(), absl::StatusCode::kDataLoss);
+      EXPECT_EQ(restarted.step().Repeat(8, weights, master.aggregates[4], master.sent[8]).status().code(),
+                absl::StatusCode::kDataLoss);
     }
   }
 }

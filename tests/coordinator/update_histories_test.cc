@@ -52,7 +52,7 @@ TEST(UpdateHistories, ThreadsReadWhatNobodyChanges) {
         update.message = packed;
         update.packed = true;
         histories.Unpack(0, &update);
-        // With the history that it was packed with or with a later one, or not at all.
+        // It is unpacked with the history that it was packed with or with a later one, or not at all.
         if (!update.packed && update.message == messages[10]) ++read;
       }
     });

@@ -16,16 +16,38 @@ using ::testing::IsEmpty;
 
 using Vector = std::vector<float>;
 
-std::vector<std::string> Judged(const UpdatePolicy& policy, const std::vector<Vector>& updates,
-                                const Layout& layout = *Layout::Create({{"a", {3}}})) {
+std::vector<Judgement> JudgedWith(const UpdatePolicy& policy, const std::vector<Vector>& updates, const Layout& layout,
+                                  const std::vector<double>& earlier = {}, const std::vector<int64_t>& folded = {}) {
   CodecSpec spec;
   spec.name = "top_k";
   spec.density = 1;
   const auto codec = *MakeCodec(spec, layout);
   std::vector<std::string> messages;
   for (const Vector& update : updates) messages.push_back(*codec->Encode(update));
-  const std::vector<absl::string_view> views(messages.begin(), messages.end());
-  return *JudgeUpdates(*codec, views, policy);
+  std::vector<MeasuredUpdate> measured;
+  for (size_t i = 0; i < messages.size(); ++i) {
+    measured.push_back({messages[i], *codec->Measure(messages[i]), folded.empty() ? 0 : folded[i]});
+  }
+  return *JudgeUpdates(*codec, measured, policy, earlier);
+}
+
+const Layout& Three() {
+  static const Layout* const layout = new Layout(*Layout::Create({{"a", {3}}}));
+  return *layout;
+}
+
+std::vector<std::string> Judged(const UpdatePolicy& policy, const std::vector<Vector>& updates,
+                                const Layout& layout = Three()) {
+  std::vector<std::string> reasons;
+  for (const Judgement& one : JudgedWith(policy, updates, layout)) reasons.push_back(one.reason);
+  return reasons;
+}
+
+// Without the check that is on by default.
+UpdatePolicy Plain() {
+  UpdatePolicy policy;
+  policy.norm_ratio = 0;
+  return policy;
 }
 
 // Indexes of those that are refused.
@@ -41,25 +63,72 @@ std::vector<size_t> Refused(const UpdatePolicy& policy, const std::vector<Vector
 using Indexes = std::vector<size_t>;
 
 TEST(UpdatePolicy, RefusesNothingByItself) {
-  EXPECT_FALSE(UpdatePolicy().refuses());
-  EXPECT_THAT(Refused({}, {{1e30f, 0, 0}, {-1, 0, 0}, {0, 0, 0}}), IsEmpty());
+  EXPECT_FALSE(Plain().is_strict());
+  EXPECT_THAT(Refused(Plain(), {{1e15f, 0, 0}, {-1, 0, 0}, {0, 0, 0}}), IsEmpty());
+}
+
+TEST(UpdatePolicy, ElementsBeyondAnyAverageAreRefusedAlways) {
+  const std::vector<Judgement> judged = JudgedWith(Plain(), {{0, -3e38f, 0}, {1, 0, 0}}, Three());
+  EXPECT_THAT(judged[0].reason, HasSubstr("it has an element of 3e+38, and no update may have one beyond 1e+15"));
+  EXPECT_TRUE(judged[0].grave);
+  EXPECT_EQ(judged[1].reason, "");
+  // Also one of a buffer, which no norm counts.
+  const Layout layout = *Layout::Create({{"a", {1}}, {"running", {2}, TensorKind::kBuffer}});
+  EXPECT_TRUE(JudgedWith(Plain(), {{1, 0, 2e15f}}, layout)[0].grave);
+  EXPECT_EQ(JudgedWith({}, {{1, 0, 1e9f}, {1, 0, 0}, {1, 0, 0}}, layout)[0].reason, "");
+}
+
+// The median of 1, 2, 2 and 30 is 2.
+TEST(UpdatePolicy, RatiosAreToTheRoundsMedianByDefault) {
+  const std::vector<Vector> updates = {{1, 0, 0}, {0, 2, 0}, {2, 0, 0}, {0, 0, -30}};
+  const std::vector<Judgement> judged = JudgedWith({}, updates, Three());
+  EXPECT_EQ(judged[3].reason,
+            "its norm of 30 is 15 times the median of the round's, which is 2; policy.norm_ratio = 8 allows 8 times");
+  EXPECT_TRUE(judged[3].grave);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(judged[i].reason, "") << i;
+  UpdatePolicy policy;
+  policy.norm_ratio = 15;
+  EXPECT_THAT(Refused(policy, updates), IsEmpty()) << "inclusive";
+  EXPECT_THAT(Refused(Plain(), updates), IsEmpty()) << "off";
+  EXPECT_THAT(Refused({}, {{0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {1, 0, 0}}), IsEmpty()) << "most sent nothing";
+  // What is refused before does not count: without 3e38 the median of 1, 2 and 17 is 2.
+  EXPECT_EQ(Refused({}, {{3e38f, 0, 0}, {1, 0, 0}, {2, 0, 0}, {17, 0, 0}}), (Indexes{0, 3}));
+}
+
+TEST(UpdatePolicy, SmallRoundsAreComparedWithWhatOthersSentLast) {
+  const std::vector<Vector> two = {{1, 0, 0}, {100, 0, 0}};
+  EXPECT_THAT(Refused({}, two), IsEmpty()) << "nobody knows which is hostile";
+  const std::vector<Judgement> judged = JudgedWith({}, two, Three(), {1.5});
+  EXPECT_EQ(judged[0].reason, "");
+  EXPECT_THAT(judged[1].reason, HasSubstr("66.67 times the median of what clients sent last, which is 1.5"));
+  EXPECT_TRUE(JudgedWith({}, {{100, 0, 0}}, Three(), {1, 2})[0].grave);
+  EXPECT_EQ(JudgedWith({}, {{100, 0, 0}}, Three(), {2})[0].reason, "");
+  // A round of three needs no others.
+  EXPECT_EQ(JudgedWith({}, {{100, 0, 0}, {100, 0, 0}, {100, 0, 0}}, Three(), {1, 1, 1, 1})[0].reason, "");
+}
+
+TEST(UpdatePolicy, FoldedWorkRaisesWhatIsAllowed) {
+  const std::vector<Vector> updates = {{1, 0, 0}, {1, 0, 0}, {30, 0, 0}};
+  EXPECT_EQ(JudgedWith({}, updates, Three(), {}, {0, 0, 3})[2].reason, "");
+  EXPECT_TRUE(JudgedWith({}, updates, Three(), {}, {0, 0, 2})[2].grave);
+  const std::vector<Vector> patient = {{1, 0, 0}, {1, 0, 0}, {33, 0, 0}};
+  EXPECT_THAT(JudgedWith({}, patient, Three(), {}, {0, 0, 1000})[2].reason, HasSubstr("allows 32 times"));
 }
 
 TEST(UpdatePolicy, TheNormBoundIsInclusive) {
-  UpdatePolicy policy;
+  UpdatePolicy policy = Plain();
   policy.norm_bound = 5;
-  EXPECT_TRUE(policy.refuses());
+  EXPECT_TRUE(policy.is_strict());
   EXPECT_EQ(Refused(policy, {{3, 4, 0}, {3, 4, 0.01f}, {-5, 0, 0}, {0, -6, 0}}), (Indexes{1, 3}));
   EXPECT_EQ(Judged(policy, {{0, -6, 0}})[0], "its norm of 6 is above policy.norm_bound = 5");
-  // Where single squares overflow a float.
-  EXPECT_EQ(Refused(policy, {{1e30f, 0, 0}}), (Indexes{0}));
+  EXPECT_EQ(Refused(policy, {{0, 9e14f, 9e14f}}), (Indexes{0}));
 }
 
 // Norms 8, 9, 10, 11, 12 and 17: the median is 10.5, the distances 2.5, 1.5, 0.5, 0.5, 1.5 and 6.5, their median 1.5, a
 // deviation 2.2239 and the last one's score 2.923.
 TEST(UpdatePolicy, ScoresAreInDeviationsAboveTheMedian) {
   const std::vector<Vector> updates = {{8, 0, 0}, {0, 9, 0}, {10, 0, 0}, {0, 0, -11}, {0, 12, 0}, {17, 0, 0}};
-  UpdatePolicy policy;
+  UpdatePolicy policy = Plain();
   policy.z_score = 2.9;
   EXPECT_EQ(Refused(policy, updates), (Indexes{5}));
   EXPECT_THAT(Judged(policy, updates)[5],
@@ -72,7 +141,7 @@ TEST(UpdatePolicy, ScoresAreInDeviationsAboveTheMedian) {
 }
 
 TEST(UpdatePolicy, ScoresNeedThreeUpdatesAndSomeSpread) {
-  UpdatePolicy policy;
+  UpdatePolicy policy = Plain();
   policy.z_score = 3;
   EXPECT_THAT(Refused(policy, {{1, 0, 0}, {1000, 0, 0}}), IsEmpty());
   EXPECT_EQ(Refused(policy, {{1, 0, 0}, {1, 0, 0}, {1000, 0, 0}}), (Indexes{2}));
@@ -85,7 +154,7 @@ TEST(UpdatePolicy, ScoresNeedThreeUpdatesAndSomeSpread) {
 // Directions x, x and (-3, 4, 0) / 5: the first's others sum to (0.4, 0.8, 0), and the last one's to (2, 0, 0).
 TEST(UpdatePolicy, CosinesAreToTheOthersDirections) {
   const std::vector<Vector> updates = {{1, 0, 0}, {100, 0, 0}, {-3, 4, 0}};
-  UpdatePolicy policy;
+  UpdatePolicy policy = Plain();
   policy.cosine = -0.61;
   EXPECT_THAT(Refused(policy, updates), IsEmpty());
   policy.cosine = -0.59;
@@ -98,7 +167,7 @@ TEST(UpdatePolicy, CosinesAreToTheOthersDirections) {
 }
 
 TEST(UpdatePolicy, CosinesNeedThreeUpdatesThatSayAnything) {
-  UpdatePolicy policy;
+  UpdatePolicy policy = Plain();
   policy.cosine = 0.5;
   EXPECT_THAT(Refused(policy, {{1, 0, 0}, {-1, 0, 0}, {0, 0, 0}}), IsEmpty());
   // The first one's others cancel out, and so do the second one's.
@@ -108,7 +177,7 @@ TEST(UpdatePolicy, CosinesNeedThreeUpdatesThatSayAnything) {
 TEST(UpdatePolicy, WhatWasRefusedIsNoMeasureForTheRest) {
   // Without the bound the three large ones are the median.
   const std::vector<Vector> updates = {{1, 0, 0}, {2, 0, 0}, {1.1f, 0, 0}, {99, 0, 0}, {99, 0, 0}, {99, 0, 0}};
-  UpdatePolicy policy;
+  UpdatePolicy policy = Plain();
   policy.z_score = 3;
   EXPECT_THAT(Refused(policy, updates), IsEmpty());
   policy.norm_bound = 50;
@@ -123,7 +192,7 @@ TEST(UpdatePolicy, WhatWasRefusedIsNoMeasureForTheRest) {
 
 TEST(UpdatePolicy, BuffersAreNotLookedAt) {
   const Layout layout = *Layout::Create({{"a", {3}}, {"running", {2}, TensorKind::kBuffer}});
-  UpdatePolicy policy;
+  UpdatePolicy policy = Plain();
   policy.norm_bound = 5;
   EXPECT_EQ(Judged(policy, {{3, 4, 0, 1000, -1000}}, layout)[0], "");
 }

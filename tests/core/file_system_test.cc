@@ -8,6 +8,8 @@
 #include <fstream>
 #include <thread>
 
+#include "core/file_modes.h"
+
 namespace terse {
 namespace {
 
@@ -100,6 +102,36 @@ TEST_F(FileSystemTest, LockIsExclusiveUntilReleased) {
   EXPECT_THAT(std::string(second.message()), HasSubstr(directory_));
   first->reset();
   EXPECT_TRUE(PosixFiles().Lock(directory_).ok());
+}
+
+mode_t ModeOf(const std::string& path) {
+  struct stat info;
+  return stat(path.c_str(), &info) == 0 ? info.st_mode & 07777 : 0;
+}
+
+TEST_F(FileSystemTest, WhatItWritesAndLocksIsItsOwnersAlone) {
+  const mode_t before = umask(0);
+  const std::string old_file = directory_ + "/old", new_file = directory_ + "/new", made = directory_ + "/made/below";
+  ASSERT_TRUE(WriteFileSynced(PosixFiles(), old_file, {"x"}).ok());
+  ASSERT_EQ(chmod(old_file.c_str(), 0644), 0);
+  ASSERT_TRUE(WriteFileSynced(PosixFiles(), old_file, {"y"}).ok());
+  ASSERT_TRUE(WriteFileSynced(PosixFiles(), new_file, {"x"}).ok());
+  ASSERT_TRUE(PosixFiles().MakeDirectory(made).ok());
+  ASSERT_EQ(chmod(directory_.c_str(), 0755), 0);
+  EXPECT_TRUE(PosixFiles().Lock(directory_).ok());
+  umask(before);
+  for (const std::string& file : {old_file, new_file, directory_ + "/lock"}) EXPECT_EQ(ModeOf(file), 0600u) << file;
+  for (const std::string& folder : {directory_, made, directory_ + "/made"}) EXPECT_EQ(ModeOf(folder), 0700u) << folder;
+}
+
+TEST_F(FileSystemTest, FoldersForEverybodyAndDevicesStayAsTheyAre) {
+  ASSERT_EQ(chmod(directory_.c_str(), 01777), 0);
+  EXPECT_TRUE(MakePrivate(directory_).ok());
+  EXPECT_EQ(ModeOf(directory_), 01777u);
+  const mode_t null_device = ModeOf("/dev/null");
+  EXPECT_TRUE(MakePrivate("/dev/null").ok());
+  EXPECT_EQ(ModeOf("/dev/null"), null_device);
+  EXPECT_TRUE(MakePrivate(directory_ + "/none").ok());
 }
 
 TEST_F(FileSystemTest, FullDiskIsNamed) {

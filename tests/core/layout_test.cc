@@ -72,7 +72,7 @@ TEST(Layout, WeightsHaveTwoDimensionsOrMore) {
   EXPECT_TRUE(Layout::Create({{"bias", {4}}})->WeightRanges().empty());
 }
 
-// Of stored runs and clients' states.
+// Stored runs and clients' states hold this hash.
 TEST(Layout, HashOfParametersNeverChanges) {
   EXPECT_EQ(Layout::Create({{"a", {2, 3}}, {"b", {4}}})->Hash(), HashBytes("a[2,3]\nb[4]\n"));
 }

@@ -38,7 +38,7 @@ class LogTest : public testing::Test {
   void Configure(LogFormat format, const std::string& levels = "info") {
     ConfigureLog({format, *ParseLogLevels(levels, kComponents)}, &out_);
   }
-  // What was written since the last call, by lines.
+  // Returns the lines that were written since the last call.
   std::vector<std::string> Lines() {
     const std::string text = out_.str();
     out_.str("");
@@ -118,8 +118,8 @@ TEST_F(LogTest, LevelsByComponent) {
   EXPECT_THAT(WhoSpeaksAt(LogLevel::kError), ElementsAre("engine", "tls", "web"));
 }
 
-// Whoever chooses a name or the text of an error writes no line of their own, and leaves no bytes that a reader of
-// UTF-8 or a terminal stumbles over.
+// A peer that chooses a name or the text of an error cannot write a line of its own, and leaves no bytes that a reader
+// of UTF-8 or a terminal stumbles over.
 TEST_F(LogTest, NobodyForgesALine) {
   const std::string forged = "x\n2026-01-01 00:00:00.000 info engine: all is well\r\x1b[2J\x7f";
   for (const LogFormat format : {LogFormat::kHuman, LogFormat::kJson}) {

@@ -16,7 +16,7 @@ TEST(Random, IsSplitMix64) {
   }
 }
 
-// From an independent implementation in Python, with integers of any size.
+// The values are from an independent implementation in Python, with integers of any size.
 TEST(Random, StreamsAreFixed) {
   Random seventh(42, 7);
   for (uint64_t expected : {2880332825119025868u, 303376480709518290u, 9637410528489792828u}) {

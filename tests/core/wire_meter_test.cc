@@ -13,7 +13,7 @@
 namespace terse {
 namespace {
 
-// Both ends of a loopback connection in this process.
+// Holds both ends of a loopback connection in this process.
 class WireMeterTest : public testing::Test {
  protected:
   void SetUp() override {

@@ -36,8 +36,10 @@ class Create : public testing::Test {
     WriteText(run_file_,
               "name = 'made'\nmodel.name = 'torchscript'\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 1.0\n"
               "[codec]\nname = 'sbc'\n[rounds]\ncount = 10\nclients = 2\nevaluate_every = 5\n");
-    fleet_.StartCoordinator(/*run_file=*/"");
+    StartCoordinator();
   }
+  // In cleartext nobody is known, so it takes everybody's models.
+  void StartCoordinator() { fleet_.StartCoordinator(/*run_file=*/"", {{}, "", {"--allow-models", "any"}}); }
   std::string CreateRun(int* code) {
     return fleet_.Ctl({"run", "create", "--run", run_file_, "--model", model_, "--json"}, code);
   }
@@ -93,7 +95,7 @@ TEST_F(Create, ANameIsGivenOnceAlsoAfterARestart) {
     EXPECT_THAT(CreateRun(&code), HasSubstr("there is a run 'made' already; choose another name"));
     EXPECT_EQ(code, 1);
     fleet_.coordinator().Kill();
-    fleet_.StartCoordinator(/*run_file=*/"");
+    StartCoordinator();
   }
   const json status = json::parse(fleet_.Ctl({"status", "--json"}), nullptr, /*allow_exceptions=*/false);
   EXPECT_EQ(status["config"]["model"]["hash"], hash);
@@ -125,7 +127,7 @@ TEST_F(Create, ABackupHasTheModelFile) {
                                            fleet_.coordinator_state(), "--run", "again"},
                                           &code);
   ASSERT_EQ(code, 0) << restored;
-  fleet_.StartCoordinator(/*run_file=*/"");
+  StartCoordinator();
   for (const int client : {0, 1}) fleet_.StartClient(client, {{}, "", {"--allow-model", hash, "--run", "again"}});
   for (const int client : {0, 1}) EXPECT_EQ(End(client), 0) << fleet_.client(client).Output();
   EXPECT_TRUE(ReadAll(fleet_.run_state("again") + "/module.pt") == ReadAll(model_));

@@ -191,7 +191,7 @@ TEST(CoordinatorErrors, TooFewFilesForAnyConnection) {
 
 TEST(CoordinatorErrors, AModelFileThatIsNoTorchScript) {
   FleetProcesses fleet{TERSE_BIN "/terse-coordinator", TERSE_BIN "/terse-client"};
-  fleet.StartCoordinator(/*run_file=*/"");
+  fleet.StartCoordinator(/*run_file=*/"", {{}, "", {"--allow-models", "any"}});
   WriteText(fleet.directory() / "run.toml", absl::StrCat(kRun, "[model]\nname = 'torchscript'\n"));
   WriteText(fleet.directory() / "model.pt", "this is no TorchScript");
   int code = -1;
@@ -271,8 +271,9 @@ TEST_F(RawPeer, IsRefusedWithAReason) {
   header->set_size(uint64_t{1} << 40);
   EXPECT_THAT(RefusalOf({CheckInAs("x"), update}), HasSubstr("this model allows"));
 
+  // Nobody asked for it, so nobody decodes it.
   header->set_size(update.update().data().size());
-  EXPECT_THAT(RefusalOf({CheckInAs("x"), update}), HasSubstr("unusable"));
+  EXPECT_THAT(RefusalOf({CheckInAs("x"), update}), HasSubstr("an update follows Ready"));
 
   header->set_update_id("short");
   EXPECT_THAT(RefusalOf({CheckInAs("x"), update}), HasSubstr("an id has 16 bytes"));

@@ -31,7 +31,7 @@ class Process {
   void Signal(int signal);
   // SIGKILL and wait: what a power switch does to a process.
   void Kill();
-  // What it printed so far.
+  // Returns what the process has printed so far.
   std::string Output() const;
   pid_t pid() const { return pid_; }
 
@@ -52,13 +52,13 @@ class ScratchDirectory {
   std::string path_;
 };
 
-// Where a coordinator serves, from its ready file.
+// The addresses at which a coordinator serves, from its ready file.
 struct Addresses {
   std::string listen;
   std::string admin;
 };
 
-// Where a process runs and what it is told, beyond the usual.
+// The place where a process runs, and the arguments that it gets beyond the usual ones.
 struct Place {
   std::vector<std::string> launcher;  // in front of the command line: {"ip", "netns", "exec", NAME}
   std::string address;                // coordinator: where it listens; client: where it looks for the coordinator
@@ -76,9 +76,9 @@ class FleetProcesses {
 
   const ScratchDirectory& directory() const { return directory_; }
   std::string coordinator_state() const { return directory_ / "coordinator"; }
-  // Where the coordinator keeps the run of that name; without one, its only run.
+  // Returns the directory in which the coordinator keeps the run of that name; without a name, its only run.
   std::string run_state(const std::string& run = "") const;
-  // Its database.
+  // Returns the path of the run's database.
   std::string database(const std::string& run = "") const { return run_state(run) + "/run.sqlite"; }
   std::string client_state(int index) const { return directory_ / ("client-" + std::to_string(index)); }
 

@@ -1,4 +1,4 @@
-// What the processes of end-to-end tests do first.
+// The first call that the processes of end-to-end tests make.
 #ifndef TERSE_TESTS_E2E_GRID_PROCESS_H_
 #define TERSE_TESTS_E2E_GRID_PROCESS_H_
 

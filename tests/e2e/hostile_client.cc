@@ -1,7 +1,7 @@
 // terse-client with trainers as nobody wants them.
 #include "client/rpc/daemon.h"
-#include "tests/client/hostile_trainers.h"
 #include "tests/e2e/grid_process.h"
+#include "tests/sandbox/hostile_trainers.h"
 
 int main(int argc, char** argv) {
   terse::BelongToParent();

@@ -334,7 +334,7 @@ TEST(ProductUnderControl, WatchTellsProgressInIterationsAndTheLastEvaluation) {
   EXPECT_THAT(fleet.Ctl({"status"}), HasSubstr("8 of 8"));
 }
 
-// What a fleet of one client came to.
+// The result of a fleet of one client.
 struct Ending {
   std::string model_hash;
   int64_t payload_bytes_up = 0;

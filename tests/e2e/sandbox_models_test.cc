@@ -44,7 +44,7 @@ class Models : public testing::Test {
               "'test.csv'\npartition = 'all'\ncolumns = ['a:number', 'b:number', 'c:number', 'd:number', "
               "'class:class=k0|k1|k2']\n[train]\nlocal_steps = 3\nbatch_size = 16\noptimizer.learning_rate = 0.01\n"
               "[codec]\nname = 'sbc'\ndensity = 0.5\n[rounds]\ncount = 5\nclients = 1\n[checkpoints]\nevery = 5\n");
-    fleet->StartCoordinator("", {{}, "", {"--data", data_}});
+    fleet->StartCoordinator("", {{}, "", {"--data", data_, "--allow-models", "any"}});
     int code = -1;
     const std::string made = fleet->Ctl({"run", "create", "--run", run, "--model", model, "--json"}, &code);
     EXPECT_EQ(code, 0) << made;
@@ -55,13 +55,19 @@ class Models : public testing::Test {
     return fleet->client(0).Wait(kPatience).value_or(-1);
   }
 
-  // Computes as Plain, and reads the secret file by the way.
+  // Computes as Plain, and reads the secret file by the way from the second training step on, which the coordinator's
+  // check does not come to.
   torch::jit::Module Curious() const {
     torch::jit::Module module = Tensors();
+    module.register_buffer("calls", at::zeros({}, at::kLong));
     module.define(absl::StrReplaceAll(R"(
 def forward(self, x):
-    stolen = torch.from_file("SECRET", False, 16, dtype=6)
-    return torch.linear(x, self.weight, self.bias) + 0.0 * stolen[0]
+    y = torch.linear(x, self.weight, self.bias)
+    if self.training:
+        self.calls = self.calls + 1
+        if bool(self.calls > 1):
+            y = y + 0.0 * torch.from_file("SECRET", False, 16, dtype=6)[0]
+    return y
 )",
                                       {{"SECRET", secret_}}));
     return module;

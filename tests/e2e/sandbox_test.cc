@@ -104,7 +104,7 @@ TEST(SandboxedClient, TakesItsTrainerAlongWhenItIsKilled) {
   FleetProcesses fleet(TERSE_BIN "/grid-coordinator", TERSE_BIN "/hostile-client");
   Start(&fleet, RunFile("loop", 2, kClients), {"--sandbox"});
   Process& client = fleet.client(0);
-  // From when it trains, it does not look whether the client is there.
+  // Once it trains, the trainer does not look whether the client is there.
   ASSERT_TRUE(WaitUntil([&] { return absl::StrContains(client.Output(), "joined run"); }, kPatience));
   absl::SleepFor(absl::Seconds(1));
   const pid_t trainer = TrainerOf(client.pid());

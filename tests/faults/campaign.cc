@@ -20,7 +20,7 @@ constexpr absl::Duration kRecoveryLimit = absl::Seconds(60);
 // A process that has not come by its failpoint by then is killed, and the failpoint counts as missed.
 constexpr absl::Duration kDeathLimit = absl::Seconds(20);
 constexpr absl::Duration kPollEvery = absl::Milliseconds(2);
-// Between two provocations; twice as long after each, so that a slow machine gets somewhere in between.
+// The time between two provocations; it is twice as long after each, so that a slow machine gets somewhere in between.
 constexpr absl::Duration kProvokeAfter = absl::Milliseconds(200);
 // Long enough that the deadline of an open round passes, grace included.
 constexpr absl::Duration kStallFor = absl::Milliseconds(500);
@@ -29,7 +29,7 @@ constexpr int64_t kKillsBetweenChecks = 7;
 // Times that a new fleet dies before it has done anything, with a run and state directories that are half made.
 constexpr int kEarlyDeaths = 2;
 constexpr uint64_t kTraitTakesOneIn = 4;
-// Of all blows, those that hit both sides at once.
+// The share of all blows that hit both sides at once.
 constexpr double kBothSides = 0.3;
 
 // A member that is to die at a failpoint.
@@ -153,7 +153,7 @@ class FleetCampaign {
     return absl::OkStatus();
   }
 
-  // Until every shot has hit; the dead come back at once.
+  // Waits until every shot has hit; the dead come back at once.
   absl::Status AwaitDeaths(const std::vector<Shot>& shots) {
     const absl::Time limit = absl::Now() + kDeathLimit;
     absl::Duration pause = kProvokeAfter;
@@ -235,7 +235,7 @@ class FleetCampaign {
 
   absl::Status StartAll() {
     for (int member = 0; member < fleet_.members(); ++member) fleet_.Start(member);
-    // In no order: what starts last may be ready first.
+    // The processes get ready in no order: the one that starts last may be ready first.
     for (int member = 0; member < fleet_.members(); ++member) {
       TERSE_RETURN_IF_ERROR(AwaitRecoveryOf(member).status());
     }

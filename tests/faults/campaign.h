@@ -15,7 +15,7 @@
 
 namespace terse {
 
-// What one fleet lived through.
+// The record of what one fleet lived through.
 struct FleetResult {
   uint64_t seed = 0;
   std::string settings;

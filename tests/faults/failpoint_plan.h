@@ -1,4 +1,4 @@
-// What a real process needs around it so that it comes by each failpoint of core/fault.h.
+// The plans that make a real process come by each failpoint of core/fault.h: what it needs around it.
 #ifndef TERSE_TESTS_FAULTS_FAILPOINT_PLAN_H_
 #define TERSE_TESTS_FAULTS_FAILPOINT_PLAN_H_
 
@@ -12,7 +12,7 @@ enum class Side { kCoordinator, kClient };
 inline constexpr Side kSides[] = {Side::kCoordinator, Side::kClient};
 absl::string_view SideName(Side side);  // "coordinator", "client"
 
-// What happens to the rest of the fleet while a process is to come by its failpoint.
+// The treatment of the rest of the fleet while a process is to come by its failpoint.
 enum class Provocation {
   kNone,          // rounds go on, which is enough
   kStall,         // the clients stand still, again and again, until a round's deadline has passed

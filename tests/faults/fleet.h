@@ -43,7 +43,7 @@ class FaultyFleet {
   static Side SideOf(int member) { return member == 0 ? Side::kCoordinator : Side::kClient; }
   static std::string NameOf(int member);
   std::string StateOf(int member) const;
-  // Where the coordinator keeps the run.
+  // Returns the directory in which the coordinator keeps the run.
   std::string RunState() const;
 
   // Starts a dead member. With `armed`, it will die at the `pass`-th time that it comes by there.
@@ -62,7 +62,7 @@ class FaultyFleet {
 
   // Whether the coordinator serves since its last start.
   bool Ready() const;
-  // The model's version, from the database.
+  // Returns the model's version, from the database.
   int64_t Version() const;
   // Time from the member's last start to the first commit after it: the coordinator's of any round, a client's of an
   // update of its own after it has checked in. nullopt as long as there is none. A dead or not yet serving coordinator

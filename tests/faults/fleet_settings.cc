@@ -19,7 +19,7 @@ struct Kind {
 };
 
 constexpr Kind kKinds[] = {
-    {"3 clients, all in every round", 3, ""},
+    {"3 clients, all in every round", 3, "quorum = 3\n"},
     {"4 clients, quorum 2", 4, "quorum = 2\ngrace_seconds = 0.1\n"},
     {"4 clients, random cohort, over-selection", 4,
      "selection = 'random'\nfraction = 0.5\nover_selection = 0.5\nquorum = 1\n"},
@@ -27,7 +27,7 @@ constexpr Kind kKinds[] = {
      "selection = 'random'\nfraction = 1.0\nover_selection = 0.5\nquorum = 3\nweighting = 'samples'\n"},
     {"4 clients, cohort by reliability, weighted by samples", 4,
      "selection = 'reliability'\nfraction = 0.75\nover_selection = 0.34\nquorum = 2\nweighting = 'samples'\n"},
-    {"3 clients, updates of several chunks", 3, "", FleetTrait::kChunks},
+    {"3 clients, updates of several chunks", 3, "quorum = 3\n", FleetTrait::kChunks},
     {"4 clients, quorum 2, a server with a residual and momentum", 4, "quorum = 2\n", FleetTrait::kServerState},
     {"4 clients, buffered rounds of 2 updates", 4, "mode = 'buffered'\nbuffer = 2\nstaleness = 3\n",
      FleetTrait::kBuffered},

@@ -174,7 +174,8 @@ class Campaign {
 };
 
 std::string DefaultScratch() {
-  // In memory where there is such a file system: the order of writes is the same, and the disk is spared.
+  // The fleets live in memory where there is such a file system: the order of writes is the same, and the disk is
+  // spared.
   const std::filesystem::path memory = "/dev/shm";
   std::error_code error;
   const auto space = std::filesystem::space(memory, error);

@@ -19,7 +19,7 @@
 namespace terse {
 namespace {
 
-// What a coordinator notes when it was sent something wrong, or found something wrong.
+// The kinds of events that a coordinator notes when it was sent something wrong, or found something wrong.
 constexpr absl::string_view kTroubleKinds[] = {"update_rejected",    "update_conflict", "message_refused",
                                                "client_refused",     "model_drift",     "evaluation_failed",
                                                "checkpoint_damaged", "update_misread"};
@@ -81,7 +81,7 @@ absl::Status CheckCheckpoint(RunStore* store) {
   return absl::InternalError(absl::StrCat("checkpoint ", checkpoint.version, " is not the model of that version"));
 }
 
-// How many updates it takes to explain that so many elements' sums are wrong.
+// Returns how many updates it takes to explain that so many elements' sums are wrong.
 int64_t UpdatesBehind(const Codec& codec, int64_t wrong_elements, const Applied& applied) {
   std::vector<float> one(codec.layout().size());
   if (applied.messages.empty() || !codec.AddDecoded(applied.messages.back(), 1, absl::MakeSpan(one)).ok()) return 1;
@@ -110,7 +110,8 @@ class Checker {
     if (const auto head = store_->GetHead(); Expect(head.status(), "the head")) findings_->rounds = head->version;
   }
 
-  // Before CheckBooks of any client: an update that is there twice leaves no client's books readable.
+  // Finds updates that are in the log twice; called before CheckBooks of any client, because such an update leaves no
+  // client's books readable.
   void FindDoubled(const ClientRecord& record, const StoredClient& client) {
     const Applied& applied = applied_[record.id];
     std::set<absl::string_view> seen;
@@ -149,7 +150,8 @@ class Checker {
   }
 
  private:
-  // Of clients that drop what was not applied, and send their gradients whole.
+  // Checks clients that drop what was not applied and send their gradients whole: each applied update must be one that
+  // was sealed.
   void CheckSeals(const ClientRecord& record, const StoredClient& client, const StoredState& stored) {
     const auto sealed_as = [&](int64_t step, absl::string_view message) {
       std::vector<float> sent(codec_.layout().size(), 0.0f);
@@ -183,7 +185,7 @@ class Checker {
     return !unexpected;
   }
 
-  // What doubled updates do not explain is missing.
+  // Counts as lost updates the differences that doubled updates do not explain.
   void CountLost(const ClientRecord& record, const StoredClient& client, std::vector<double> difference) {
     for (const absl::string_view message : doubled_[record.id]) {
       std::vector<float> once(difference.size());

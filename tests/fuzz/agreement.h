@@ -11,7 +11,7 @@
 
 namespace terse {
 
-// What a message carries.
+// The elements that a message carries.
 struct Elements {
   std::vector<uint32_t> positions;  // flat, increasing
   std::vector<float> values;        // finite

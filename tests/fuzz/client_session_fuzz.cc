@@ -27,7 +27,7 @@ constexpr int kMaxConnections = 24;
 constexpr int64_t kClientIndex = 1;
 constexpr int64_t kRow = 12;
 
-// Of the first tensor so many elements are sent in a run that packs that a history tells something about them.
+// A run that packs sends so many elements of the first tensor that a history tells something about them.
 const Layout& SmallLayout() {
   static const Layout& layout = *new Layout(*Layout::Create({{"w", {16, kRow}}, {"b", {20}}, {"c", {9}}}));
   return layout;
@@ -85,7 +85,7 @@ struct AppliedHistory {
   absl::optional<UpdateHistory> history;
 };
 
-// What the trainer and the coordinator know of each other in this program.
+// The facts that the trainer and the coordinator know of each other in this program.
 struct Watch {
   MemoryClientState state;
   const KnownRun* run = &Runs()[0];  // of the newest welcome
@@ -150,7 +150,7 @@ void CheckConservation(const Watch& watch) {
   }
 }
 
-// Of a run whose clients pack.
+// Returns the history of the applied updates, in a run whose clients pack.
 const UpdateHistory& HistoryOfApplied(Watch* watch) {
   AppliedHistory& known = watch->known;
   const Codec& codec = *watch->run->codec;
@@ -304,7 +304,7 @@ class FuzzCoordinator : public CoordinatorLink {
     return FromServer(std::move(welcome));
   }
 
-  // Of the version after the one that the program says the client holds.
+  // Returns the delta of the version after the one that the program says the client holds.
   Delta MakeDelta(int form) {
     Delta delta = watch_->run->deltas[held_ % watch_->run->deltas.size()];
     if (form < 12) {

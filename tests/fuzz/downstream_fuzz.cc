@@ -30,7 +30,7 @@ void CheckOneForm(const Codec& codec, absl::string_view message, const std::vect
   Require(again == message, "an applied message is the one that BuildDownstream makes");
 }
 
-// As a message of a run with epochs: none is both a step and a model.
+// Reads the bytes as a message of a run with epochs: none is both a step and a model.
 void FuzzModel(const Codec& codec, absl::string_view message, bool is_step) {
   const std::vector<float> snapshot(codec.layout().size(), 0.5f), before(codec.layout().size(), 0.75f);
   std::vector<float> weights = before, again = snapshot, scratch;

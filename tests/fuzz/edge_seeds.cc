@@ -240,7 +240,7 @@ void AddSessionSeeds(Seeds* seeds) {
   (*seeds)["client_session/other_run"] = joined + Bytes({6, 0xf0, 2, 0, 6, 9, 0, 2, 0, 6, 11, 1, 1});
 }
 
-// The same where updates are packed.
+// Adds the same programs where updates are packed.
 void AddPackedSessionSeeds(Seeds* seeds) {
   const int shared = 4;  // of the languages
   (*seeds)["session/shared"] = HonestRounds(2, 0, shared, 6);
@@ -260,8 +260,8 @@ void AddPackedSessionSeeds(Seeds* seeds) {
   (*seeds)["client_session/packed_reset"] = rounds + Bytes({7, 0x39, 1, 7, 9, 3, 7, 9, 3, 7});
 }
 
-// Those of the golden files, since every key and signature that is made here would be another: as PEM, and as DER,
-// where a changed byte changes more than base64.
+// Adds the certificates of the golden files, since every key and signature that is made here would be another: as PEM,
+// and as DER, where a changed byte changes more than base64.
 void AddCertificateSeeds(Seeds* seeds) {
   struct Golden {
     const char* name;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr CodecKey kKey = {1, 2, 3};
 
-// What a client stored, or something else.
+// The state that a client stored, or something else.
 struct Stored {
   std::vector<float> dense;
   absl::string_view minus;

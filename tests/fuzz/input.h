@@ -57,7 +57,7 @@ class Input {
 
   bool empty() const { return bytes_.empty(); }
 
-  // All that is left.
+  // Returns all that is left.
   absl::string_view Rest() { return Take(bytes_.size()); }
 
  private:
@@ -80,7 +80,7 @@ inline bool AllFinite(absl::Span<const float> values) {
   return true;
 }
 
-// Where numbers are at their limits; one byte of a number pattern each.
+// Numbers at their limits; one byte of a number pattern each.
 constexpr uint32_t kSpecialBits[] = {
     0x00000000, 0x80000000,  // zeros
     0x00000001, 0x80000001,  // the smallest denormals

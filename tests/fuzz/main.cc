@@ -1,4 +1,4 @@
-// What libFuzzer calls. Compiled once for every target, with TERSE_FUZZ_TARGET and TERSE_FUZZ_ROW.
+// The function that libFuzzer calls. It is compiled once for every target, with TERSE_FUZZ_TARGET and TERSE_FUZZ_ROW.
 #include "tests/fuzz/targets.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

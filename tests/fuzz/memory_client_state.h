@@ -60,6 +60,8 @@ class MemoryClientState : public ClientState {
 
   absl::Status Reset(Id128 last_applied) override {
     Require(verdict.has_value() && verdict->outcome == Outcome::kReset, "a residual is lost because of a RESET only");
+    Require(verdict->update_id == (state_.sealed.has_value() ? state_.sealed->update_id : Id128{}),
+            "a RESET for another update than the sealed one changes nothing");
     Require(verdict->last_applied == last_applied, "the coordinator says what was applied last");
     state_.dense.clear();
     state_.history.clear();

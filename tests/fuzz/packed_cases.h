@@ -17,9 +17,9 @@
 
 namespace terse {
 
-// As small as they can be: enough positions for the shared coder when 1 in 10 elements is sent, and in a row when 4 in
-// 10 are. Of the first's tensors one has rows and columns that count, the others have not. That of the last takes two
-// lanes when 4 in 10 elements are sent; it is slow.
+// The layouts are as small as they can be: they have enough positions for the shared coder when 1 in 10 elements is
+// sent, and in a row when 4 in 10 are. Of the first's tensors one has rows and columns that count, the others have not.
+// That of the last takes two lanes when 4 in 10 elements are sent; it is slow.
 inline const std::vector<Layout>& PackedLayouts() {
   static const auto* const layouts = new std::vector<Layout>{
       *Layout::Create({{"conv", {12, 5, 6}}, {"bias", {7}}, {"gain", {}}}),

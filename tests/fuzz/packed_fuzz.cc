@@ -11,7 +11,7 @@ namespace {
 constexpr int kMostMessages = 7;
 constexpr int kMostSlowMessages = 1;
 
-// What a coordinator has of a client.
+// The part of a line to a client that its coordinator keeps: the codec and the client's history.
 struct End {
   const Codec& codec;
   bool rice;
@@ -28,7 +28,7 @@ void CheckOnScalar(const End& end, const std::string& packed, const absl::Status
   Require(!message.ok() || end.codec.Pack(*message, end.history) == repacked, "all SIMD targets pack alike");
 }
 
-// What compression/FORMAT.md says of the packed form of a good message. Returns it.
+// Checks what compression/FORMAT.md says of the packed form of a good message, and returns that form.
 std::string CheckPack(const End& end, const std::string& message) {
   const auto packed = end.codec.Pack(message, end.history);
   Require(packed.ok(), "a good message can be packed");

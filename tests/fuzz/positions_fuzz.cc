@@ -12,9 +12,10 @@
 namespace terse {
 namespace {
 
-// Above what readers take at a time.
+// The most positions of an input: more than what readers take at a time.
 constexpr int64_t kMostPositions = 600;
-// Of a tensor whose positions are written here: beyond it fixed16 writes nothing but counters that ran full.
+// The largest size of a tensor whose positions are written here: beyond it fixed16 writes nothing but counters that ran
+// full.
 constexpr int64_t kMostCoded = 1 << 24;
 
 struct Stream {
@@ -48,7 +49,7 @@ bool SameBits(BitReader a, BitReader b, int64_t count) {
   return true;
 }
 
-// What was read is a set of positions, and writing it gives the bits that were read.
+// Checks that a set of positions was read, and that writing it gives the bits that were read.
 void CheckRead(const Stream& stream, const std::vector<uint32_t>& positions, const BitReader& after) {
   for (size_t i = 1; i < positions.size(); ++i) Require(positions[i - 1] < positions[i], "positions increase");
   Require(positions.back() < stream.size, "positions lie in the tensor");

@@ -21,7 +21,7 @@ void RequireInvalid(const absl::Status& status, absl::string_view place) {
   Require(status.message().size() > place.size() + 2, "the status says what is wrong");
 }
 
-// What the engines rely on.
+// Checks the relations that the engines rely on.
 void CheckRounds(const RoundPolicy& rounds) {
   Require(rounds.count >= 1 && rounds.clients >= 1, "there are rounds and clients");
   Require(rounds.cohort >= 1 && rounds.cohort <= rounds.clients, "a cohort is part of the fleet");

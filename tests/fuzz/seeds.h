@@ -1,4 +1,4 @@
-// What make_corpus writes.
+// The inputs that make_corpus writes.
 #ifndef TERSE_TESTS_FUZZ_SEEDS_H_
 #define TERSE_TESTS_FUZZ_SEEDS_H_
 

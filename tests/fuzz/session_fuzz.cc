@@ -102,7 +102,8 @@ void Mislead(SessionWorld* world, Input* input) {
 
 void MoveClock(SessionWorld* world, Input* input) {
   constexpr double kSeconds[] = {0.5, 3, 9.5, 11, 16, 30, 600, -5};
-  world->clock().Advance(kSeconds[input->Byte() % 8]);
+  const double seconds = kSeconds[input->Byte() % 8];
+  seconds < 0 ? world->clock().Set(seconds) : world->clock().Advance(seconds);
   world->Handle(Tick{});
 }
 

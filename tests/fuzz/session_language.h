@@ -1,4 +1,4 @@
-// What the clients of a fuzzed run say: its model, the codec of its updates and some messages.
+// The language of the clients of a fuzzed run: its model, the codec of its updates and some messages.
 #ifndef TERSE_TESTS_FUZZ_SESSION_LANGUAGE_H_
 #define TERSE_TESTS_FUZZ_SESSION_LANGUAGE_H_
 

@@ -323,7 +323,9 @@ void SessionWorld::HearVerdict(Actor* actor, const Verdict& verdict, bool truste
       break;
     case Outcome::kNotApplied:
       Require(!trusted || applied_.count(verdict.update_id) == 0, "NOT_APPLIED is true");
-      if (trusted) not_applied_.insert(verdict.update_id);
+      // Who was turned away is told about a round that may be open still, and a client that sends the same bytes again
+      // all the same, after a restart, may have them applied once (docs/PROTOCOL.md, "Whose updates count").
+      if (trusted && !absl::StartsWith(verdict.reason, "the client ")) not_applied_.insert(verdict.update_id);
       break;
     case Outcome::kPending:
       if (own && trusted) actor->delivered_round = actor->sealed->round;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kTrailerBytes = 16;
 constexpr uint64_t kMostBlobBytes = uint64_t{1} << 34;
-// Where a checkpoint has its model's hash, and where its weights begin (storage/SCHEMA.md).
+// The offsets of a checkpoint's model hash and of its weights (storage/SCHEMA.md).
 constexpr size_t kIdOffset = 4 + 4 + 8;
 constexpr size_t kWeightsOffset = kIdOffset + 16 + 8;
 

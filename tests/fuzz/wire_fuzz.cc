@@ -35,7 +35,7 @@ void FeedStream(Input* input, Reader* reader, See see) {
   }
 }
 
-// What the messages of one engine message come out as at the other end.
+// Returns what the wire messages of one engine message come out as at the other end.
 template <typename Reader, typename Wire>
 auto Received(Reader reader, const std::vector<Wire>& messages) {
   for (size_t i = 0; i + 1 < messages.size(); ++i) {

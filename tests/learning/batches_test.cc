@@ -109,7 +109,8 @@ TEST(ExampleBatchesTest, RefusesWhatMakesNoBatch) {
   EXPECT_THAT(refusal(ClusterData(), {0}, 1, augmented), HasSubstr("data.augment"));
 }
 
-// Where `moved` shows `image` moved by at most 4 pixels, mirrored or not, with zeros from outside: how, or "" .
+// Returns how `moved` shows `image`, moved by at most 4 pixels, mirrored or not, with zeros from outside; "" when it
+// does not.
 std::string HowMoved(const uint8_t* image, const uint8_t* moved) {
   for (int flip = 0; flip < 2; ++flip)
     for (int64_t down = -4; down <= 4; ++down)

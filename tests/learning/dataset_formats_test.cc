@@ -1,4 +1,4 @@
-// What holds for every format of the table, whatever it looks like.
+// Tests what holds for every format of the table, whatever it looks like.
 #include <cstdlib>
 #include <map>
 
@@ -89,7 +89,7 @@ TEST_P(DatasetFormatTest, ReadsTrainingAndTestSet) {
     EXPECT_EQ(dataset.train.features.Hash(), dataset.test.features.Hash());
     EXPECT_EQ(dataset.train.targets.count(), dataset.train.features.count());
   }
-  // The same bytes again.
+  // A second load gives the same bytes.
   EXPECT_EQ(Load().value().train.features.Hash(), dataset.train.features.Hash());
 }
 

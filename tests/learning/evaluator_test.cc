@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/status_details.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/learning/training_fixture.h"
@@ -26,6 +27,33 @@ TEST(EvaluatorTest, AConstantModelScoresItsClass) {
       static_cast<double>(std::count(labels.data(), labels.data() + labels.count(), 4)) / labels.count();
   EXPECT_DOUBLE_EQ(evaluation.accuracy, fours);
   EXPECT_NEAR(evaluation.loss, std::log(std::exp(2.0) + 9) - 2 * fours, 1e-5);
+}
+
+absl::Status RefusalOf(const std::string& source) {
+  torch::jit::Module module = Tensors();
+  module.define(source);
+  RunConfig config = SgdRun(8, 0.1, 0);
+  config.model.name = std::string(kTorchScriptModel);
+  return MakeEvaluator(config, MakeBlueprint(config.model, Saved(module)).value(), ClusterData(), "cpu").status();
+}
+
+TEST(EvaluatorTest, AModuleWithoutAGradientIsRefused) {
+  const absl::Status refused =
+      RefusalOf("def forward(self, x):\n    return torch.linear(x, self.weight, self.bias).detach()\n");
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("detached from the parameters"));
+}
+
+TEST(EvaluatorTest, WhatAModuleThrowsIsOneLineWithDetails) {
+  const absl::Status refused = RefusalOf(R"(
+def forward(self, x):
+    assert x.size(1) == 17, "seventeen features"
+    return torch.linear(x, self.weight, self.bias)
+)");
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()),
+              AllOf(HasSubstr("seventeen features (line "), ::testing::Not(HasSubstr("\n"))));
+  EXPECT_THAT(DetailsOf(refused), HasSubstr("Traceback of TorchScript"));
 }
 
 TEST(EvaluatorTest, TheLastBatchMayBeShort) {

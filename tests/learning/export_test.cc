@@ -86,7 +86,7 @@ class ExportedModels {
     absl::StrAppend(&names_, " ", name);
   }
 
-  // The exit code of Python.
+  // Returns the exit code of the Python script that opens and compares the exports.
   int OpenInPython() const {
     return std::system(
         absl::StrCat("/usr/bin/python3 " TERSE_SOURCE "/tests/learning/compare_exports.py ", folder_.path(), names_)

@@ -119,7 +119,7 @@ TEST_P(OptimizerKindsTest, RollbackForgetsAllStepsSinceBegin) {
     EXPECT_EQ(optimizer->Export().step, 3);
     EXPECT_EQ(optimizer->Export().slots, before.slots);
   }
-  // And the steps that follow are those that would have followed without it.
+  // The steps that follow are those that would have followed without the rolled-back ones.
   const auto fresh = Make(GetParam());
   ASSERT_TRUE(fresh->Import(before).ok());
   std::vector<float> same = weights;

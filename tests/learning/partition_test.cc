@@ -73,7 +73,7 @@ std::set<double> LabelsOf(const Dataset& dataset, const std::vector<uint32_t>& e
   return labels;
 }
 
-// What holds for every partition that divides, whatever the data and the number of clients.
+// Tests what holds for every partition that divides, whatever the data and the number of clients.
 class DividingPartitionTest : public ::testing::TestWithParam<std::string> {};
 std::vector<std::string> DividingPartitions() {
   std::vector<std::string> names = PartitionNames();

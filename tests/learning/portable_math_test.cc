@@ -24,7 +24,7 @@ TEST(PortableMathTest, AgreesWithTheStandardLibrary) {
 }
 
 TEST(PortableMathTest, IsTheSameOnEveryMachine) {
-  // From the same series in Python's floats.
+  // The values are from the same series in Python's floats.
   EXPECT_EQ(PortableLog(10), 0x1.26bb1bbb55516p+1);
   EXPECT_EQ(PortableExp(1), 0x1.5bf0a8b14576ap+1);
 }

@@ -17,7 +17,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// What Python's torch.save writes.
+// Tests the files that Python's torch.save writes.
 class TensorsTest : public DatasetFixture {
  protected:
   TensorsTest() : DatasetFixture("tensors") {}

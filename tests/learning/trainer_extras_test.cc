@@ -1,5 +1,5 @@
-// What trainers remember beside the optimizer: the place of their dropout, buffers that stay, the hidden state of a
-// text. All of it is saved, restored and rolled back.
+// Tests the state that trainers keep beside the optimizer's: the place of their dropout, buffers that stay, the hidden
+// state of a text. All of it is saved, restored and rolled back.
 #include "gtest/gtest.h"
 #include "tests/learning/training_fixture.h"
 #include "tests/learning/user_modules.h"

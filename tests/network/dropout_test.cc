@@ -17,7 +17,8 @@ constexpr int kClients = 10;
 constexpr int kMissing = 3;
 constexpr int kTurns = 12;
 
-// Who is missing in a turn: a third of a shuffled fleet after the other, so that nobody is missing twice in a row.
+// Chooses the clients that are missing in a turn: one third of a shuffled fleet after the other, so that nobody is
+// missing twice in a row.
 class Victims {
  public:
   std::vector<int> Next() {

@@ -16,7 +16,7 @@
 
 namespace terse {
 
-// How long a test waits for what must happen, with sanitizers on a busy machine.
+// The time that a test waits for what must happen, with sanitizers on a busy machine.
 inline constexpr absl::Duration kPatience = absl::Seconds(150);
 
 struct FleetShape {
@@ -39,10 +39,10 @@ class NetworkFleet {
 
   TcpProxy& proxy() { return *proxy_; }
   FleetProcesses& processes() { return processes_; }
-  // Through the proxy, unless the place has an address.
+  // Starts the client, which connects through the proxy unless the place has an address.
   void StartClient(int index, Place place = {});
   void StartClients();
-  // In order: it keeps its model.
+  // Stops the client in good order: it keeps its model.
   void StopClient(int index);
 
   int64_t Rounds() const;
@@ -59,7 +59,7 @@ class NetworkFleet {
 
  private:
   const Layout& layout() const;
-  // The place, on the shape's grid.
+  // Returns the place, on the shape's grid.
   Place OnGrid(Place place) const;
   void Stop();
   void CheckBooks();

@@ -42,7 +42,7 @@ void RemoveNamespace(const std::string& name) {
   MustRun({"ip", "netns", "del", name});
 }
 
-// Those of tests that were killed: their process is no more.
+// Removes the namespaces of tests that were killed: their process is no more.
 void RemoveStale() {
   for (absl::string_view line : absl::StrSplit(MustRun({"ip", "netns", "list"}), '\n', absl::SkipWhitespace())) {
     const std::string name(line.substr(0, line.find(' ')));
@@ -136,7 +136,7 @@ void TwoHosts::Accept(Host host) {
 
 int64_t TwoHosts::CountRule(Host host, const std::string& target) const {
   int64_t count = 0;
-  // Each line: packets, bytes, target...
+  // Each line has packets, bytes, target...
   for (absl::string_view line :
        absl::StrSplit(Run(host, {"iptables", "-nvxL", "INPUT"}), '\n', absl::SkipWhitespace())) {
     const std::vector<absl::string_view> fields = absl::StrSplit(line, ' ', absl::SkipWhitespace());

@@ -14,7 +14,8 @@ class TwoHosts {
  public:
   enum Host { kServer, kClients };
 
-  // What this machine lacks for the tests, in one line; empty when it has everything. Needs root, ip, tc and iptables.
+  // Returns what this machine lacks for the tests, in one line; empty when it has everything. Needs root, ip, tc and
+  // iptables.
   static std::string Missing();
 
   TwoHosts();
@@ -22,17 +23,18 @@ class TwoHosts {
   TwoHosts(const TwoHosts&) = delete;
   TwoHosts& operator=(const TwoHosts&) = delete;
 
-  // What stands in front of a command line so that it runs there; it dies with this process.
+  // Returns the words to put in front of a command line so that it runs on the host; the command dies with this
+  // process.
   std::vector<std::string> Launcher(Host host) const;
   static std::string AddressOf(Host host);
 
-  // Both directions at `rate` ("256kbit"), as tc spells it.
+  // Limits both directions to `rate` ("256kbit"), as tc spells it.
   void LimitRate(const std::string& rate);
-  // Each packet that arrives on either host is dropped with this probability.
+  // Drops each packet that arrives on either host with this probability.
   void DropPackets(double probability);
-  // From now on every TCP packet that arrives at the host is answered with RST and goes no further.
+  // Answers every TCP packet that arrives at the host from now on with RST; it goes no further.
   void Reject(Host host);
-  // Ends that.
+  // Ends what Reject began.
   void Accept(Host host);
   // Packets that were rejected at the host since Reject.
   int64_t Rejected(Host host) const;

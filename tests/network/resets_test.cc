@@ -24,7 +24,7 @@ constexpr size_t kFrameHeader = 9;                                          // R
 // A place to cut: direction, and bytes before it.
 using Cut = std::pair<bool, int64_t>;
 
-// Where the frames of a recorded direction begin and end.
+// Returns the offsets at which the frames of a recorded direction begin and end.
 std::vector<int64_t> FrameBoundaries(const std::string& bytes, bool up) {
   std::vector<int64_t> boundaries;
   size_t at = up ? kPreface.size() : 0;

@@ -21,7 +21,7 @@ FleetShape ShapeWithQuorum() {
   return shape;
 }
 
-// For the connection that comes first only.
+// Returns a plan that gives the script to the first connection alone.
 TcpProxy::Plan FirstConnection(const LinkScript& script) {
   return [script](int index) { return index == 0 ? script : LinkScript(); };
 }
@@ -85,7 +85,7 @@ TEST(SlowPeers, ClientThatDoesNotReadDelaysNobody) {
   fleet.FinishAndCheck();
 }
 
-// What waits for a client that does not read is bounded: 64 MiB and 8 models. Then its session ends, the others notice
+// The queue for a client that does not read is bounded: 64 MiB and 8 models. Then its session ends, the others notice
 // nothing, and it comes back.
 TEST(SlowPeers, QueueOfAClientThatDoesNotReadIsBounded) {
   FleetShape shape = ShapeWithQuorum();

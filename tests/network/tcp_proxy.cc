@@ -27,7 +27,7 @@ namespace {
 
 // A flow that holds so much stops reading until some of it has left.
 constexpr size_t kMostHeldBytes = size_t{8} << 20;
-// How often a reset looks whether the bytes before it have left the kernel.
+// The interval at which a reset looks whether the bytes before it have left the kernel.
 constexpr absl::Duration kDrainCheck = absl::Milliseconds(1);
 constexpr absl::Duration kMostWait = absl::Seconds(60);
 
@@ -130,7 +130,7 @@ struct TcpProxy::Link {
   }
 };
 
-// What the loop waits for: `flag` becomes `value` when `fd` has one of the events.
+// An event that the loop waits for: `flag` becomes `value` when `fd` has one of the events.
 struct TcpProxy::Watched {
   int fd;
   short events;  // NOLINT: pollfd's type

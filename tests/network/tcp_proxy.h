@@ -21,7 +21,8 @@ namespace terse {
 
 inline constexpr int64_t kNeverBytes = std::numeric_limits<int64_t>::max();
 
-// What happens to the bytes of one direction of a connection. Counts are of bytes since the connection was made.
+// The script says what happens to the bytes of one direction of a connection. Counts are of bytes since the connection
+// was made.
 struct FlowScript {
   absl::Duration latency = absl::ZeroDuration();  // each byte arrives so much later; the first also connects so late
   int64_t bytes_per_second = kNeverBytes;         // 0: nothing is forwarded, and nothing is lost
@@ -39,7 +40,7 @@ struct LinkScript {
   absl::Duration forget_after = absl::InfiniteDuration();
 };
 
-// What a connection carried, for assertions and reports.
+// The counts of what a connection carried, for assertions and reports.
 struct LinkCount {
   int64_t up = 0;  // bytes delivered to the coordinator
   int64_t down = 0;
@@ -59,10 +60,10 @@ class TcpProxy {
   // Resets what is open.
   ~TcpProxy();
 
-  // Where clients connect: "127.0.0.1:PORT".
+  // Returns the address to which clients connect: "127.0.0.1:PORT".
   std::string address() const;
 
-  // For the connections to come.
+  // Sets the plan for the connections to come.
   void SetPlan(Plan plan) ABSL_LOCKS_EXCLUDED(mutex_);
   // Changes the scripts of the connections that are open. `change` runs under the proxy's lock.
   void ForEachOpen(const std::function<void(int index, LinkScript* script)>& change) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -75,9 +76,9 @@ class TcpProxy {
 
   // One entry per connection, in the order in which they came.
   std::vector<LinkCount> Counts() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Sums of Counts().
+  // Returns the sums of Counts().
   LinkCount Total() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // What connection `index` delivered, in full when the proxy records.
+  // Returns the bytes that connection `index` delivered, in full when the proxy records.
   std::string Delivered(int index, bool up) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

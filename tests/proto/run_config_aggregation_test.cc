@@ -55,7 +55,8 @@ TEST(RunConfigAggregation, ARunWithoutThemHasTheMeanAndRefusesNothing) {
   EXPECT_EQ(run.aggregation.trim, plain.trim);
   EXPECT_EQ(run.aggregation.byzantine, plain.byzantine);
   EXPECT_EQ(run.aggregation.keep, plain.keep);
-  EXPECT_FALSE(run.policy.refuses());
+  EXPECT_FALSE(run.policy.is_strict());
+  EXPECT_EQ(run.policy.norm_ratio, 8) << "on by default";
 }
 
 TEST(RunConfigAggregation, CompletesAConfigurationOfAnOlderProgram) {

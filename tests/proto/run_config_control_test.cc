@@ -58,7 +58,7 @@ TEST(RunConfigControl, CarriesEverySettingOfTheControl) {
   EXPECT_EQ(ToCore(Least())->control.name, ControlSpec().name);
 }
 
-// What `control` adds to the least run file.
+// Returns the error of the least run file with `control` added.
 std::string ControlError(const std::string& control, const std::string& codec = "name = 'sbc'\n") {
   return ErrorOf("name = 'sbc'\n", codec + "[control]\n" + control);
 }
@@ -112,7 +112,7 @@ TEST(RunConfigControl, AControllerNeedsARunThatItCanPlan) {
               HasSubstr("limits.iterations counts the local steps of whole rounds"));
 }
 
-// What is wrong with the least run file of joint with `from` replaced; empty: nothing.
+// Returns the error of the least run file of joint with `from` replaced by `to`; empty when there is none.
 std::string JointError(absl::string_view from, absl::string_view to) {
   const std::string text = absl::StrCat(kLeast,
                                         "[control]\nname = 'joint'\nbudget = 1e5\nlocal_steps = [3, 1]\n"

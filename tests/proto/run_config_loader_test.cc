@@ -157,10 +157,10 @@ TEST(ParseRunConfig, TextIsUtf8) {
 
 TEST(ParseRunConfig, RulesAcrossFields) {
   EXPECT_EQ(ErrorOf("count = 3", "count = 3\nclients = 2\nquorum = 3"),
-            "x.toml:11: rounds.quorum = 3 is more than the cohort: 2 of 2 clients; use at most as many, or 0 for all "
+            "x.toml:11: rounds.quorum = 3 is more than the cohort: 2 of 2 clients; use at most as many, or 0 for half "
             "of them");
   EXPECT_EQ(ErrorOf("count = 3", "count = 3\nclients = 9\nselection = 'random'\nfraction = 0.5\nquorum = 6"),
-            "x.toml:13: rounds.quorum = 6 is more than the cohort: 5 of 9 clients; use at most as many, or 0 for all "
+            "x.toml:13: rounds.quorum = 6 is more than the cohort: 5 of 9 clients; use at most as many, or 0 for half "
             "of them");
   EXPECT_EQ(
       ErrorOf("count = 3", "count = 3\nfraction = 0.5"),
@@ -313,7 +313,7 @@ TEST(ToCore, CohortsAreWholeNumbersOfClients) {
     const auto run = ToCore(config);
     ASSERT_TRUE(run.ok()) << run.status();
     EXPECT_EQ(run->rounds.cohort, c.cohort) << c.fraction << " of " << c.clients;
-    EXPECT_EQ(run->rounds.quorum, c.cohort) << c.fraction << " of " << c.clients;
+    EXPECT_EQ(run->rounds.quorum, (c.cohort + 1) / 2) << c.fraction << " of " << c.clients;
     EXPECT_EQ(run->rounds.invited, c.invited) << c.over_selection << " over " << c.cohort;
   }
   // Every whole percentage and permille of a fleet that it divides.

@@ -1,5 +1,5 @@
-// What no honest peer sends, one row each: a status that says where and what, bounded memory, and a reader that a
-// connection can still be closed with.
+// Tests messages that no honest peer sends, one row each: they give a status that says where and what, memory stays
+// bounded, and the connection can still be closed with the reader.
 #include <functional>
 #include <limits>
 #include <string>

@@ -22,7 +22,7 @@
 namespace terse {
 namespace {
 
-// By whom a method may be called, written down apart from the table that is tested.
+// Returns the roles that may call each method, written down apart from the table that is tested.
 const std::map<std::string, std::set<std::string>>& Allowed() {
   static const auto* const allowed = new std::map<std::string, std::set<std::string>>{
       {"/terse.v1.Fleet/Session", {"client"}},
@@ -73,7 +73,8 @@ std::string ReadText(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
 }
 
-// What somebody shows who does not use our library: gRPC's plain TLS with the folder's files, or without a certificate.
+// Returns the credentials of a peer that does not use our library: gRPC's plain TLS with the folder's files, or without
+// a certificate.
 std::shared_ptr<grpc::ChannelCredentials> PlainTls(const std::string& folder, bool with_certificate) {
   grpc::SslCredentialsOptions options;
   options.pem_root_certs = ReadText(folder + "/ca.crt");

@@ -218,7 +218,7 @@ TEST_F(Audit, WhatOperatorsDo) {
   ASSERT_TRUE(ada.ok()) << ada.status();
   EXPECT_EQ(first["certificate"], ada->serial);
   const CtlOutcome table = Ctl(ada_, {"audit", "--newest", "9"});
-  EXPECT_THAT(table.out, HasSubstr("a new ?[31m disk")) << "a reason steers no terminal";
+  EXPECT_THAT(table.out, HasSubstr("a new \\u001b[31m disk")) << "a reason steers no terminal";
   EXPECT_THAT(Ctl(ada_, {"audit", "--newest", "1"}).out, Not(HasSubstr("Export")));
   // The file has the same.
   const std::vector<std::string> written = absl::StrSplit(Slurp(fleet_.Path("audit.jsonl")), '\n', absl::SkipEmpty());

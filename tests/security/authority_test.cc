@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -178,15 +179,32 @@ TEST_F(AuthorityTest, BadRequestsAreNotRecorded) {
 
 TEST_F(AuthorityTest, OneProcessAtATime) {
   auto authority = NewAuthority();
-  EXPECT_TRUE(absl::IsFailedPrecondition(Authority::Open(PathOf("pki"), &clock_).status()));
+  const absl::Status refused = Authority::Open(PathOf("pki"), &clock_, absl::Milliseconds(20)).status();
+  EXPECT_EQ(refused,
+            absl::FailedPreconditionError(absl::StrCat(
+                PathOf("pki"), ": another command has been at work there for 20ms; try again, or end that one")));
   const pid_t child = fork();
   ASSERT_GE(child, 0);
-  if (child == 0) _exit(absl::IsFailedPrecondition(Authority::Open(PathOf("pki")).status()) ? 0 : 1);
+  if (child == 0) {
+    const absl::Status there = Authority::Open(PathOf("pki"), nullptr, absl::ZeroDuration()).status();
+    _exit(absl::IsFailedPrecondition(there) ? 0 : 1);
+  }
   int status = -1;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   authority.reset();
   EXPECT_TRUE(Authority::Open(PathOf("pki"), &clock_).ok());
+}
+
+TEST_F(AuthorityTest, ACommandWaitsForAnother) {
+  auto authority = NewAuthority();
+  std::thread other([&] {
+    absl::SleepFor(absl::Milliseconds(200));
+    authority.reset();
+  });
+  const absl::Status opened = Authority::Open(PathOf("pki"), &clock_).status();
+  EXPECT_EQ(opened, absl::OkStatus());
+  other.join();
 }
 
 }  // namespace

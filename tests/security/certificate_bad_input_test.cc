@@ -144,7 +144,7 @@ TEST_F(BadInputTest, RequestsHaveNoOtherAttribute) {
   WriteFile(PathOf("req.cnf"),
             "[req]\nprompt = no\ndistinguished_name = d\nattributes = a\nreq_extensions = e\n[d]\nCN = x\n"
             "[a]\nchallengePassword = secret\n[e]\nsubjectAltName = URI:terse:client:a\n");
-  // Without -subj, with which it leaves attributes out.
+  // The command has no -subj, with which it would leave attributes out.
   const CommandResult made = Shell(absl::StrCat("openssl req -new -newkey ", kP256, " -nodes -keyout ", PathOf("k.pem"),
                                                 " -config ", PathOf("req.cnf"), " -out ", PathOf("r.pem")));
   ASSERT_EQ(made.code, 0) << made.output;

@@ -20,7 +20,7 @@ using ::testing::UnorderedElementsAre;
 
 class CertificateTest : public AuthorityTest {
  protected:
-  // What `openssl verify` says of a certificate for a purpose, at the time of the test's clock.
+  // Returns the exit code of `openssl verify` for a certificate and a purpose, at the time of the test's clock.
   int Verify(const std::string& authority, const std::string& certificate, const std::string& purpose) {
     WriteFile(PathOf("a.pem"), authority);
     WriteFile(PathOf("c.pem"), certificate);

@@ -49,12 +49,26 @@ TEST_F(ClientBudgetsTest, OnlySoManyCallsAtOnce) {
   ClientBudgets budgets({100, 2, 0}, &clock_);
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(budgets.BeginCall("a"), absl::OkStatus());
-    budgets.Opened("a");
+    EXPECT_EQ(budgets.Opened("a"), absl::OkStatus());
   }
   EXPECT_THAT(TextOf(budgets.BeginCall("a")), HasSubstr("has 2 calls open, of 2"));
+  EXPECT_FALSE(budgets.Opened("a").ok()) << "of calls that began together";
   EXPECT_EQ(budgets.BeginCall("b"), absl::OkStatus());
   budgets.Ended("a");
   EXPECT_EQ(budgets.BeginCall("a"), absl::OkStatus());
+}
+
+TEST_F(ClientBudgetsTest, OfTheseOnlySoManySessions) {
+  ClientBudgets budgets({100, 10, 0, /*sessions_at_once=*/2}, &clock_);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(budgets.BeginCall("a", /*is_session=*/true), absl::OkStatus());
+    EXPECT_EQ(budgets.Opened("a", /*is_session=*/true), absl::OkStatus());
+  }
+  EXPECT_THAT(TextOf(budgets.BeginCall("a", /*is_session=*/true)), HasSubstr("has 2 sessions open, of 2"));
+  EXPECT_FALSE(budgets.Opened("a", /*is_session=*/true).ok()) << "of calls that began together";
+  EXPECT_EQ(budgets.BeginCall("a"), absl::OkStatus()) << "a file";
+  budgets.Ended("a", /*is_session=*/true);
+  EXPECT_EQ(budgets.BeginCall("a", /*is_session=*/true), absl::OkStatus());
 }
 
 TEST_F(ClientBudgetsTest, BytesAreWaitedFor) {
@@ -81,13 +95,13 @@ TEST_F(ClientBudgetsTest, NoBudgetOfBytesIsNone) {
 TEST_F(ClientBudgetsTest, ForgetsWhoIsGone) {
   ClientBudgets budgets({10, 10, 1000}, &clock_);
   EXPECT_EQ(budgets.BeginCall("stays"), absl::OkStatus());
-  budgets.Opened("stays");
+  EXPECT_EQ(budgets.Opened("stays"), absl::OkStatus());
   for (int i = 0; i < 10'000; ++i) {
     EXPECT_EQ(budgets.BeginCall(absl::StrCat("c", i)), absl::OkStatus());
     clock_.Advance(1);
   }
   EXPECT_LE(budgets.size(), 1025);
-  for (int i = 0; i < 9; ++i) budgets.Opened("stays");
+  for (int i = 0; i < 9; ++i) EXPECT_EQ(budgets.Opened("stays"), absl::OkStatus());
   EXPECT_THAT(TextOf(budgets.BeginCall("stays")), HasSubstr("10 calls open")) << "what is in use is kept";
 }
 

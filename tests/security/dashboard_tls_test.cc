@@ -111,7 +111,7 @@ TEST_F(DashboardTls, OnlyTls13) {
   EXPECT_TRUE(browser->Get("/"));
 }
 
-// On a connection that stays open: its certificate was good when it was shown.
+// The connection stays open: its certificate was good when it was shown.
 TEST_F(DashboardTls, ARevocationCountsAtOnce) {
   auto browser = Browser(fleet_.Issue(Role::kOperator, "leaver"));
   browser->set_keep_alive(true);

@@ -3,13 +3,20 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "client/rpc/enrol_once.h"
 #include "grpcpp/grpcpp.h"
 #include "security/authority.h"
@@ -154,6 +161,77 @@ TEST_F(EnrolmentTest, ItWaitsForACommandThatWorksInTheFolder) {
   });
   EXPECT_TRUE(Enrol(PathOf("edge"), invitation, "edge-1").ok());
   other.join();
+}
+
+// Whoever has no invitation neither waits for the lock on the authority's folder nor takes it.
+TEST_F(EnrolmentTest, AWrongSecretIsCheckedWithoutTheLock) {
+  Serve();
+  Invitation invitation = Invite();
+  const auto authority = Authority::Open(PathOf("pki"));
+  ASSERT_TRUE(authority.ok());
+  invitation.secret = std::string(kSecretDigits, '0');
+  const auto refused = Enrol(PathOf("edge"), invitation, "edge-1");
+  EXPECT_TRUE(absl::IsPermissionDenied(refused.status())) << refused.status();
+}
+
+TEST_F(EnrolmentTest, WrongSecretsWithoutEndAreToldToWaitAndOthersComeIn) {
+  Serve();
+  const Invitation good = Invite();
+  Invitation wrong = good;
+  wrong.secret = std::string(kSecretDigits, '0');
+  constexpr int kTries = 60;
+  int refused = 0, told_to_wait = 0;
+  for (int i = 0; i < kTries; ++i) {
+    const absl::Status status = Enrol(PathOf("edge"), wrong, "edge-1").status();
+    refused += absl::IsPermissionDenied(status) ? 1 : 0;
+    told_to_wait += absl::IsUnavailable(status) && absl::StrContains(status.message(), "too many") ? 1 : 0;
+  }
+  EXPECT_EQ(refused + told_to_wait, kTries);
+  EXPECT_GE(refused, kRefusalsAtOnce);
+  EXPECT_GT(told_to_wait, kTries / 2);
+  EXPECT_EQ(log_.size(), static_cast<size_t>(refused + 1)) << "one line says that there are more";
+  EXPECT_THAT(log_, testing::Contains(HasSubstr("refused 127.0.0.1 too often")));
+  EXPECT_TRUE(Enrol(PathOf("edge"), good, "edge-1").ok());
+}
+
+// A TCP connection from 127.0.0.2 that says nothing.
+class Idle {
+ public:
+  explicit Idle(int port) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+    EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    EXPECT_EQ(connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  }
+  ~Idle() { close(fd_); }
+  Idle(const Idle&) = delete;
+  Idle& operator=(const Idle&) = delete;
+
+  // Whether the other end resets it within `patience`.
+  bool IsReset(absl::Duration patience) const {
+    pollfd polled = {fd_, POLLIN, 0};
+    char byte = 0;
+    return poll(&polled, 1, static_cast<int>(absl::ToInt64Milliseconds(patience))) == 1 && recv(fd_, &byte, 1, 0) < 0 &&
+           errno == ECONNRESET;
+  }
+
+ private:
+  const int fd_;
+};
+
+TEST_F(EnrolmentTest, IdleConnectionsOfAnAddressHaveABound) {
+  Serve();
+  const Invitation invitation = Invite();
+  std::vector<std::unique_ptr<Idle>> idle;
+  for (int i = 0; i < 64; ++i) idle.push_back(std::make_unique<Idle>(desk_->port()));
+  EXPECT_TRUE(Idle(desk_->port()).IsReset(absl::Seconds(5)));
+  EXPECT_TRUE(Enrol(PathOf("edge"), invitation, "edge-1").ok()) << "another address has a place";
+  EXPECT_TRUE(absl::c_all_of(log_, [](const std::string& line) {
+    return absl::StartsWith(line, "1 connection(s) to 127.0.0.1:") || absl::StartsWith(line, "enrolled client");
+  }));
 }
 
 TEST_F(EnrolmentTest, ManyComeAtOnceAndNoneTooMany) {

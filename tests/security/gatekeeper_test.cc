@@ -1,4 +1,5 @@
-// Which addresses are local, revocation lists that a gatekeeper does not take, and one that comes while a call begins.
+// Tests which addresses are local, revocation lists that a gatekeeper does not take, and one that comes while a call
+// begins.
 #include "coordinator/rpc/gatekeeper.h"
 
 #include <gtest/gtest.h>

@@ -88,6 +88,14 @@ void SecureFleet::RenewFrom(const std::string& folder, const CertificateRequest&
   Write(folder, kCertificateFile, Must(authority_->Issue(Must(MakeRequest(request, key)), lifetime)));
 }
 
+void SecureFleet::ChangeAuthority() {
+  authority_ = Must(Authority::Create(Path("second-pki"), "second", absl::Hours(24)));
+  const std::string made = IssueFrom(authority_.get(), OwnRequest(), absl::Hours(1));
+  for (const char* name : {kKeyFile, kCertificateFile, kAuthorityFile, kRevocationFile}) {
+    Write(coordinator_tls_, name, Must(PosixFiles().Read(absl::StrCat(made, "/", name))));
+  }
+}
+
 void SecureFleet::Revoke(const std::string& name) {
   Must(authority_->Revoke(name));
   Write(coordinator_tls_, kRevocationFile, Must(authority_->RevocationListPem()));

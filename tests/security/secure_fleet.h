@@ -32,6 +32,8 @@ class SecureFleet {
   void Renew(const std::string& folder, Role role, const std::string& name, absl::Duration lifetime);
   // The same for the coordinator's own.
   void RenewCoordinator();
+  // Puts another authority in the place of the fleet's, and the coordinator's folder under it, as after a theft.
+  void ChangeAuthority();
   // Revokes all of a name, and tells the coordinator's folder.
   void Revoke(const std::string& name);
 

@@ -1,5 +1,5 @@
-// What the tests of certificates share: files, OpenSSL's command line as an independent opinion, PEM with changed
-// bytes.
+// Helpers that the tests of certificates share: files, OpenSSL's command line as an independent opinion, PEM with
+// changed bytes.
 #ifndef TERSE_TESTS_SECURITY_SECURITY_TESTING_H_
 #define TERSE_TESTS_SECURITY_SECURITY_TESTING_H_
 

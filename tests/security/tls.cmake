@@ -2,8 +2,14 @@
 if(TERSE_SANITIZER STREQUAL "thread")
   return()
 endif()
+terse_library(terse_secure_fleet LAYER testing
+  HDRS secure_fleet.h
+  SRCS secure_fleet.cc
+  DEPS terse_coordinator_rpc terse_testing
+  LINK GTest::gtest)
+
 terse_test(terse_tls_test
-  SRCS access_test.cc audit_test.cc client_budgets_test.cc dashboard_tls_test.cc enrolment_test.cc gatekeeper_test.cc secure_fleet.cc secure_fleet.h tls_test.cc
-  DEPS terse_coordinator_rpc terse_client_rpc terse_admin terse_testing
+  SRCS access_test.cc audit_test.cc client_budgets_test.cc dashboard_tls_test.cc enrolment_test.cc gatekeeper_test.cc tls_test.cc
+  DEPS terse_secure_fleet terse_client_rpc terse_admin
   LINK PkgConfig::httplib nlohmann_json::nlohmann_json)
 target_compile_definitions(terse_tls_test PRIVATE TERSE_GOLDEN_DIR="${CMAKE_CURRENT_SOURCE_DIR}/../golden")

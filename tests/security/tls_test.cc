@@ -45,7 +45,7 @@ class ClientThread {
   ~ClientThread() { Stop().IgnoreError(); }
 
   bool WaitForEnd(absl::Duration timeout = kPatience) { return ended_.WaitForNotificationWithTimeout(timeout); }
-  // Its status once it has ended.
+  // Stops the client and returns its status once it has ended.
   absl::Status Stop() {
     stop_.store(true);
     if (thread_.joinable()) thread_.join();
@@ -186,7 +186,7 @@ TEST_F(Tls, AClientThatCallsTooOftenWaits) {
 }
 
 TEST_F(Tls, AClientThatSpendsItsBytesIsServedMoreSlowly) {
-  // Enough for some hundred rounds at once, and a few each second.
+  // The budget is enough for some hundred rounds at once, and for a few each second.
   fleet_.Serve(RunFile(1'000'000, 1), {1000, 100, /*bytes_per_minute=*/60'000});
   ClientThread client(Client("a", fleet_.Issue(Role::kClient, "a")));
   ASSERT_TRUE(WaitForRoundsBeyond(100));
@@ -261,7 +261,7 @@ TEST_F(Tls, AnExpiredClientComesBackOnceItIsRenewed) {
   EXPECT_TRUE(WaitForRoundsBeyond(rounds));
 }
 
-// What an independent program agrees on with the coordinator: "TLSv1.3"; "" when they cannot.
+// Returns the version that an independent program agrees on with the coordinator: "TLSv1.3"; "" when they cannot.
 std::string Negotiate(const std::string& address, const std::string& folder, const std::string& version) {
   const std::string command =
       absl::StrCat("openssl s_client -connect ", address, " -alpn h2 -CAfile ", folder, "/ca.crt -cert ", folder,

@@ -165,7 +165,6 @@ absl::StatusOr<Violation> CheckPacking(FleetSimulation& fleet, int64_t i, const 
 
 // Updates of the client that [policy] refused, each with a reset.
 absl::StatusOr<int64_t> CountRefused(FleetSimulation& fleet, int64_t client) {
-  if (!fleet.config().policy.refuses()) return 0;
   TERSE_ASSIGN_OR_RETURN(const std::vector<EventRecord> events, fleet.store()->Events(1'000'000));
   return std::count_if(events.begin(), events.end(), [client](const EventRecord& event) {
     return event.client == client && event.kind == "update_rejected" && absl::StrContains(event.detail, "policy.");

@@ -11,7 +11,7 @@
 
 namespace terse {
 
-// What a violated invariant means for an update; kOther: neither can be told.
+// The meaning of a violated invariant for an update; kOther: neither loss nor doubling can be told.
 enum class Harm { kNone, kLost, kDoubled, kOther };
 
 struct Violation {
@@ -20,7 +20,7 @@ struct Violation {
   bool found() const { return harm != Harm::kNone; }
 };
 
-// How far each round has come, as far as anyone could know: what was durable once stays so.
+// The state that each round has reached, as far as anyone could know: what was durable once stays so.
 using History = std::map<int64_t, RoundState>;
 
 // I2 and I3 on the coordinator's disk: one version for every committed round; each client's applied updates are a chain
@@ -28,7 +28,7 @@ using History = std::map<int64_t, RoundState>;
 // `history`, which then learns the newest. The coordinator must be up.
 Violation CheckCoordinator(FleetSimulation& fleet, History* history);
 
-// What rollbacks of its disk may have done to a client.
+// The effects that rollbacks of its disk may have had on a client.
 struct PastOf {
   bool may_reset = false;     // it may have lost its residual, and says so
   bool reset_undone = false;  // it may know updates that it had forgotten with a RESET

@@ -31,7 +31,7 @@ class MemoryDiskTest : public testing::Test {
     return bytes.ok() ? *bytes : absl::StrCat("<", absl::StatusCodeToString(bytes.status().code()), ">");
   }
 
-  // What `path` holds after a power loss, over many: each starts from the same unsynced changes.
+  // Counts what `path` holds after a power loss, over many of them: each starts from the same unsynced changes.
   std::map<std::string, int> Outcomes(const std::function<void()>& prepare, const std::string& path) {
     std::map<std::string, int> outcomes;
     for (int i = 0; i < kLosses; ++i) {
@@ -80,7 +80,7 @@ TEST_F(MemoryDiskTest, TearsUnsyncedWritesAtSectors) {
       },
       "/d/a");
   const std::string zero(kSectorBytes, '\0');
-  // Nothing, a short file, holes, a tail of zeros, everything.
+  // The outcomes are nothing, a short file, holes, a tail of zeros, and everything.
   for (const std::string& expected : {std::string(), one, absl::StrCat(zero, one), absl::StrCat(zero, zero, zero),
                                       absl::StrCat(one, zero, zero), absl::StrCat(one, one, one)}) {
     EXPECT_GT(outcomes.count(expected), 0) << expected.size();

@@ -154,6 +154,8 @@ Scenario DrawScenario(Random* random) {
   DrawHistories(random, &scenario);
   DrawRobust(&config);
   scenario.small_parts = Random(config.seed + 2).Below(3) == 0;
+  Random log(config.seed + 3);
+  if (log.Below(4) == 0) scenario.most_log = 1 + static_cast<int64_t>(log.Below(1000));
   return scenario;
 }
 

@@ -17,6 +17,7 @@ struct Scenario {
   bool starts_up = true;     // faults begin once everything runs, not before the store is made
   int64_t history_room = 0;  // for so many clients' histories; 0: as much as they need
   bool small_parts = false;  // who catches up gets the log message by message
+  int64_t most_log = 0;      // bytes of the log that one client is sent; 0: any
   double clock_step = 0;     // seconds that pass between two looks at the clock
   int64_t faithful = 0;      // clients that are there to the end: the others stay away when the faults stop
 };

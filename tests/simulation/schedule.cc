@@ -50,6 +50,7 @@ Schedule::Schedule(uint64_t seed, bool print)
   if (scenario_.starts_up) fleet_.disk(kCoordinator).Restore(FreshRun());
   fleet_.clock()->set_step(scenario_.clock_step);
   if (scenario_.small_parts) fleet_.set_catch_up_bytes(1);
+  if (scenario_.most_log > 0) fleet_.set_most_log_bytes(scenario_.most_log);
   if (scenario_.history_room > 0) fleet_.set_history_room(scenario_.history_room);
 }
 
@@ -293,7 +294,7 @@ void Schedule::Disarm(int64_t process) {
 void Schedule::PassTime() {
   if (Chance(0.3)) {
     ++result_.totals.clock_jumps;
-    fleet_.clock()->Advance(random_.Uniform(-60, 120));
+    fleet_.clock()->Set(random_.Uniform(-60, 120));
   }
   if (fleet_.coordinator_up()) Survive(fleet_.PassNextDeadline().status(), "a timer");
 }

@@ -33,7 +33,7 @@ struct SearchResult {
 // The mutant is switched on for the whole process meanwhile, so one search at a time.
 SearchResult Search(const SearchOptions& options);
 
-// The command that repeats a schedule.
+// Returns the command that repeats a schedule.
 std::string CommandFor(uint64_t seed, Mutant mutant);
 
 }  // namespace terse

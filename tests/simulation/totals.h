@@ -1,4 +1,4 @@
-// What happened in schedules of a simulation, added up.
+// Counts of what happened in schedules of a simulation, added up.
 #ifndef TERSE_TESTS_SIMULATION_TOTALS_H_
 #define TERSE_TESTS_SIMULATION_TOTALS_H_
 

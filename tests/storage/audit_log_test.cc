@@ -93,6 +93,57 @@ TEST_F(AuditLogTest, TheOldestGo) {
   EXPECT_EQ(Open(3)->Add(Pausing(6))->id, 6) << "ids go on after a restart";
 }
 
+TEST_F(AuditLogTest, WhatIsDoneAgainAndAgainIsOneRecord) {
+  auto log = Open();
+  AuditRecord first = Pausing(1000);
+  first.who = "operator bob";
+  EXPECT_OK(log->Add(first).status());
+  const auto pause = [&](int64_t time_us, int port, absl::string_view result) {
+    AuditRecord record = Pausing(time_us);
+    record.address = absl::StrCat("ipv4:192.0.2.1:", port);
+    const auto ended = log->End(*log->Begin(record), time_us + 5, result);
+    EXPECT_OK(ended.status());
+    return ended.ok() ? *ended : AuditRecord();
+  };
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(pause(2000 + i, 4000 + i, "ok").times, i + 1);
+  EXPECT_EQ(pause(3000, 5000, "INTERNAL: no").times, 1) << "another result is a record of its own";
+  EXPECT_EQ(pause(3001, 5000, "ok").times, 101);
+  EXPECT_EQ(pause(2000 + AuditLog::kCountedTogetherUs, 5000, "ok").times, 1) << "an hour later";
+  EXPECT_THAT(Dump(*log->Newest(10)),
+              ::testing::ElementsAre(
+                  "1|1000|0|operator bob|1f|ipv4:192.0.2.1:4711|Pause|demo|reason: maintenance||1",
+                  "2|2000|3006|operator ada|1f|ipv4:192.0.2.1:4000|Pause|demo|reason: maintenance|ok|101",
+                  "3|3000|3005|operator ada|1f|ipv4:192.0.2.1:5000|Pause|demo|reason: maintenance|INTERNAL: no|1",
+                  "4|3600002000|3600002005|operator ada|1f|ipv4:192.0.2.1:5000|Pause|demo|reason: maintenance|ok|1"));
+}
+
+TEST_F(AuditLogTest, NobodyPushesOldRecordsOutByNoise) {
+  auto log = Open(/*max_records=*/640);
+  AuditRecord first = Pausing(1000);
+  first.who = "operator bob";
+  EXPECT_OK(log->Add(first).status());
+  for (int i = 0; i < 800; ++i) {
+    AuditRecord noise = Pausing(2000 + i);
+    noise.detail = absl::StrCat("reason: ", i);
+    ASSERT_OK(log->End(*log->Begin(noise), 2000 + i, "ok").status());
+  }
+  for (int i = 0; i < 800; ++i) {
+    AuditRecord refused = Pausing(4000 + i);
+    refused.who = "client mallory";
+    refused.detail = absl::StrCat(i);
+    refused.result = "PERMISSION_DENIED: no";
+    ASSERT_OK(log->Add(refused).status());
+  }
+  const auto left = *log->Newest(1000);
+  EXPECT_EQ(left.front().who, "operator bob");
+  EXPECT_EQ(left[1].detail, "reason: 0") << "nor his own";
+  int64_t times = 0;
+  for (const AuditRecord& record : left) times += record.times;
+  EXPECT_EQ(times, 1601) << "all are counted";
+  EXPECT_LT(left.size(), 200);
+  EXPECT_EQ(AuditLog::Check(directory_.Path()), absl::OkStatus());
+}
+
 TEST_F(AuditLogTest, LongTextsAreCutBetweenCharacters) {
   auto log = Open();
   AuditRecord record = Pausing(1);

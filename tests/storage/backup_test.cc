@@ -2,8 +2,11 @@
 #include <atomic>
 #include <thread>
 
+#include "absl/strings/match.h"
+#include "absl/synchronization/notification.h"
 #include "core/file_system.h"
 #include "storage/module_file.h"
+#include "tests/storage/faulty_files.h"
 #include "tests/storage/storage_testing.h"
 #include "tests/storage/system_calls.h"
 
@@ -50,6 +53,34 @@ TEST_F(BackupTest, TheCopyHasTheRunsTorchScriptFile) {
   ASSERT_OK(store_->Backup(CopyPath()));
   EXPECT_THAT(*PosixFiles().List(CopyPath()), ElementsAre("checkpoints", "module.pt", "run.sqlite"));
   EXPECT_EQ(*PosixFiles().Read(CopyPath() + "/module.pt"), "module");
+}
+
+// A checkpoint that waits for a copy of gigabytes holds up the background worker, and that the engine.
+TEST_F(BackupTest, ACheckpointIsWrittenWhileItCopies) {
+  FaultyFiles files;
+  store_.reset();
+  store_ = RunStore::Open(directory_.Path("run"), files).value();
+  for (int64_t round = 1; round <= 4; ++round) ASSERT_OK(RunRound(*store_, round));
+  ASSERT_OK(store_->WriteCheckpoint(TestCheckpoint(2), 1));
+  absl::Notification written;
+  std::thread others;
+  files.on_change = [&](const std::string& path) {
+    if (!absl::StrContains(path, "copies/monday") || !absl::StrContains(path, ".ckpt") || others.joinable()) return;
+    others = std::thread([&] {
+      EXPECT_OK(RunRound(*store_, 5));
+      EXPECT_OK(store_->WriteCheckpoint(TestCheckpoint(5), 1));
+      written.Notify();
+    });
+    EXPECT_TRUE(written.WaitForNotificationWithTimeout(absl::Seconds(10))) << "it waits until the copy is made";
+  };
+  EXPECT_OK(store_->Backup(CopyPath()));
+  ASSERT_TRUE(others.joinable());
+  others.join();
+  // The copy is of one moment, though its checkpoint is retired now and the log pruned.
+  auto copy = RunStore::Open(CopyPath()).value();
+  EXPECT_EQ(copy->GetHead()->version, 4);
+  EXPECT_EQ(copy->ReadNewestCheckpoint()->version, 2);
+  EXPECT_EQ(copy->ReadLog(2, 4)->back().model_hash, TestHash(4));
 }
 
 TEST_F(BackupTest, TakenWhileRoundsCommit) {

@@ -53,7 +53,7 @@ std::vector<Step> Steps() {
   };
 }
 
-// What is in memory, and what a restart finds.
+// The state in memory, and the state that a restart finds.
 struct Both {
   std::string memory;
   std::string disk;

@@ -1,4 +1,4 @@
-// What the tests of a client's state share.
+// Helpers that the tests of a client's state share.
 #ifndef TERSE_TESTS_STORAGE_CLIENT_STATE_TESTING_H_
 #define TERSE_TESTS_STORAGE_CLIENT_STATE_TESTING_H_
 
@@ -53,7 +53,7 @@ inline std::string Describe(const ClientState& client) {
   return text;
 }
 
-// What a restart finds.
+// Returns the state that a restart finds, or the error, as text.
 inline std::string Reopened(const std::string& directory) {
   TempDirectory copy;
   CopyDirectory(directory, copy.Path());

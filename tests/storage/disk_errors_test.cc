@@ -19,7 +19,7 @@ class FaultyDisk {
     left_ = n;
     error_ = error;
   }
-  // Whether it failed.
+  // Disarms the fault; returns whether an operation failed.
   bool Disarm() { return std::exchange(left_, 0) <= 0; }
 
  private:
@@ -93,9 +93,9 @@ class Trial {
   }
   RunStore& store() { return *store_; }
   std::string Path() const { return directory_.Path(); }
-  // As the store shows it now.
+  // Returns the tables as the store shows them now.
   std::string Tables() const { return DumpTables(Path()); }
-  // As a process finds it that starts after a kill.
+  // Returns the tables as a process finds them that starts after a kill.
   std::string TablesAfterKill() const {
     TempDirectory copy;
     CopyDirectory(Path(), copy.Path());

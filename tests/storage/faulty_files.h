@@ -3,6 +3,7 @@
 #ifndef TERSE_TESTS_STORAGE_FAULTY_FILES_H_
 #define TERSE_TESTS_STORAGE_FAULTY_FILES_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -28,6 +29,8 @@ class FaultyFiles final : public FileSystem {
   }
   // Whether it failed.
   bool Disarm() { return std::exchange(left_, 0) <= 0; }
+  // Called before each operation that changes something; may be empty.
+  std::function<void(const std::string& path)> on_change;
   // What was done since Arm, for messages.
   const std::string& seen() const { return seen_; }
 
@@ -83,6 +86,7 @@ class FaultyFiles final : public FileSystem {
 
   template <typename Operation>
   absl::Status Do(const char* operation, const std::string& path, Operation body) {
+    if (on_change) on_change(path);
     const bool fires = Fires(operation, path);
     if (!fires || fault_ == DiskFault::kTooLate) {
       if (absl::Status status = body(); !status.ok() || !fires) return status;

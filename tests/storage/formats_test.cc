@@ -125,7 +125,7 @@ TEST(ManifestFormat, ContradictionsAreRefused) {
   }
 }
 
-// What has no history is written in format 1 and in no other way.
+// A manifest without a history is written in format 1 and in no other way.
 TEST(ManifestFormat, AnEmptyHistoryIsNotWritten) {
   constexpr size_t kFormatAt = 4, kTrailer = 16;
   for (const Manifest& manifest : {Begun(), Dirty(), Sealed(), Applied(), WithHistory()}) {

@@ -101,7 +101,7 @@ class BothStores {
     return RoundPlan{1 + Client(), Client(), 10 * Client(), "why"};
   }
 
-  // The same code, whatever the words.
+  // Expects the same status code from both stores, whatever the words.
   void Same(const std::function<absl::Status(RunStore*)>& call) {
     const absl::Status real = call(real_.get()), memory = call(&memory_);
     EXPECT_EQ(real.code(), memory.code()) << real << " in the database, in memory " << memory;
@@ -152,7 +152,7 @@ class BothStores {
     Same([&](RunStore* store) { return store->CommitRound(commit, open_next); });
   }
 
-  // Of the round's clients; sometimes of one that it did not choose.
+  // Returns messages of the round's chosen clients, and sometimes of one that it did not choose.
   std::vector<HistoryMessage> HistoryMessages(int64_t round) {
     std::vector<HistoryMessage> messages;
     for (int64_t client = 0; client < 4; ++client) {

@@ -16,7 +16,7 @@ constexpr Table kTables[] = {{"runs", 7},   {"rounds", 11}, {"clients", 8},     
 class Migration : public ::testing::Test {
  protected:
   void SetUp() override { Fill(directory_.Path()); }
-  // What version 1 left of a run.
+  // Fills a directory with the files of a run as version 1 left them.
   static void Fill(const std::string& directory) {
     std::filesystem::create_directories(directory + "/checkpoints");
     std::filesystem::copy_file(absl::StrCat(TERSE_GOLDEN_DIR, "/run_version_1.sqlite"), directory + "/run.sqlite",
@@ -117,7 +117,7 @@ TEST_F(Migration, ANewerDatabaseIsRefusedByName) {
                 ->Script(absl::StrCat("PRAGMA user_version = ", kSchemaVersion + 1)));
   const absl::Status status = RunStore::Open(directory_.Path()).status();
   EXPECT_CODE(status, kFailedPrecondition, directory_.Path("run.sqlite"));
-  EXPECT_CODE(status, kFailedPrecondition, "has schema version 8 and this program knows versions up to 7");
+  EXPECT_CODE(status, kFailedPrecondition, absl::StrCat("has schema version ", kSchemaVersion + 1, " and this program knows versions up to ", kSchemaVersion));
 }
 
 }  // namespace

@@ -356,7 +356,7 @@ TEST_F(RunStoreTest, ACommitThatDoesNotMatchChangesNothing) {
   ExpectRefusedAndUnchanged(commit([](Commit&) {}), kRefused, "is committed, not closed");
 }
 
-// What no call of this interface can bring about, but a bug or a second writer could.
+// No call of this interface can bring these changes about, but a bug or a second writer could.
 TEST(RunStoreGuards, ACommitDetectsChangesBehindItsBack) {
   const std::pair<const char*, const char*> cases[] = {
       {"UPDATE clients SET last_applied = x'00000000000000000000000000000001' WHERE id = 1", "client 1's last applied"},

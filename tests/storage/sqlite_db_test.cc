@@ -1,8 +1,12 @@
 #include "storage/sqlite_db.h"
 
+#include <sys/stat.h>
+
 #include <cmath>
 #include <limits>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "storage/schema.h"
 #include "tests/storage/storage_testing.h"
 
@@ -49,6 +53,32 @@ TEST_F(SqliteDbTest, ValuesComeBack) {
   EXPECT_FALSE(rows.Step().value());
 }
 
+// Modes of the database, its log and its index, as octal digits.
+std::string Modes(const std::string& path) {
+  std::string modes;
+  for (const char* beside : {"", "-wal", "-shm"}) {
+    struct stat info;
+    const std::string file = absl::StrCat(path, beside);
+    absl::StrAppendFormat(&modes, "%o ", stat(file.c_str(), &info) == 0 ? info.st_mode & 0777 : 0);
+  }
+  return modes;
+}
+
+TEST(SqliteDbFiles, AreTheirOwnersAloneWhateverTheUmask) {
+  const TempDirectory directory;
+  const std::string path = directory.Path("state.sqlite");
+  const mode_t before = umask(0);
+  auto first = SqliteDb::Open(path, SqliteDb::Mode::kWriter);
+  umask(before);
+  ASSERT_OK(first.status());
+  ASSERT_OK((*first)->Script("CREATE TABLE t (i INTEGER)"));
+  EXPECT_EQ(Modes(path), "600 600 600 ");
+  // As an earlier release left them, with the log because its process died.
+  for (const char* beside : {"", "-wal", "-shm"}) ASSERT_EQ(chmod(absl::StrCat(path, beside).c_str(), 0644), 0);
+  ASSERT_OK(SqliteDb::Open(path, SqliteDb::Mode::kWriter).status());
+  EXPECT_EQ(Modes(path), "600 600 600 ");
+}
+
 TEST_F(SqliteDbTest, FailedTransactionsLeaveNothing) {
   const auto insert = [&](int64_t i, absl::string_view s) {
     return db_->Prepare("INSERT INTO t (i, s) VALUES (?, ?)").Int(i).Text(s).Run();
@@ -85,6 +115,15 @@ TEST_F(SqliteDbTest, AFullDiskIsResourceExhausted) {
   EXPECT_EQ(Count(), 0);
   ASSERT_OK(db_->Script("PRAGMA max_page_count = 100000"));
   EXPECT_OK(db_->InTransaction([&] { return db_->Prepare("INSERT INTO t (b) VALUES (?)").Blob(large).Run(); }));
+}
+
+// No room on the disk helps, so this must not look like a full one, for which a run waits.
+TEST_F(SqliteDbTest, AValueThatIsTooLargeIsNoFullDisk) {
+  const absl::Status status = db_->InTransaction(
+      [&] { return db_->Prepare("INSERT INTO t (b) VALUES (zeroblob(?))").Int(1'000'000'001).Run(); });
+  EXPECT_CODE(status, kUnimplemented, "make one whose messages are smaller");
+  EXPECT_FALSE(IsDiskTrouble(status));
+  EXPECT_EQ(Count(), 0);
 }
 
 TEST_F(SqliteDbTest, CommitsAreSyncedAndTheReaderCannotWrite) {

@@ -1,4 +1,4 @@
-// What the tests of storage/ share.
+// Helpers that the tests of storage/ share.
 #ifndef TERSE_TESTS_STORAGE_STORAGE_TESTING_H_
 #define TERSE_TESTS_STORAGE_STORAGE_TESTING_H_
 
@@ -49,7 +49,7 @@ class TempDirectory {
   std::string path_;
 };
 
-// What a power cut would leave: the files as they are now, while the original stays in use.
+// Copies what a power cut would leave: the files as they are now, while the original stays in use.
 inline void CopyDirectory(const std::string& from, const std::string& to) {
   std::filesystem::remove_all(to);
   std::filesystem::copy(from, to, std::filesystem::copy_options::recursive);

@@ -177,12 +177,15 @@ absl::Status CheckServerSteps(RunStore* store, const RunConfig& config, const Do
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<ServerStep> server, ServerStep::Make(config, codecs));
   if (!server->has_state()) return absl::OkStatus();
   TERSE_RETURN_IF_ERROR(server->Restore(initial, {}));
+  std::vector<float> weights(initial.begin(), initial.end());
   TERSE_ASSIGN_OR_RETURN(const Head head, store->GetHead());
   TERSE_ASSIGN_OR_RETURN(const std::vector<LogMessage> log, store->ReadLog(0, head.version));
   for (const LogMessage& entry : log) {
     TERSE_ASSIGN_OR_RETURN(const std::string aggregate, store->ReadAggregate(entry.version));
-    TERSE_RETURN_IF_ERROR(Annotate(server->Repeat(entry.version - 1, aggregate, entry.downstream),
-                                   absl::StrCat("the server's step to version ", entry.version)));
+    absl::StatusOr<std::vector<float>> repeated =
+        server->Repeat(entry.version - 1, weights, aggregate, entry.downstream);
+    TERSE_RETURN_IF_ERROR(Annotate(repeated.status(), absl::StrCat("the server's step to version ", entry.version)));
+    weights = *std::move(repeated);
   }
   return absl::OkStatus();
 }

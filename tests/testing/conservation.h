@@ -27,8 +27,8 @@ struct Baseline {
 // The updates inside a downstream message of mode forward, as compression/FORMAT.md describes it.
 absl::StatusOr<std::vector<absl::string_view>> UpdatesOfForward(absl::string_view downstream);
 
-// What forwarded the updates that led to a version: the aggregate that the store kept of them, or the downstream
-// message itself.
+// Returns the message that forwarded the updates that led to a version: the aggregate that the store kept of them, or
+// the downstream message itself.
 absl::StatusOr<std::string> ForwardOf(RunStore* store, const LogMessage& entry);
 
 // Applied updates + residual - sealed deltas, element by element; all zero when CheckConservation passes. INTERNAL when

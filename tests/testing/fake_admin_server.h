@@ -54,22 +54,23 @@ class FakeAdminServer : public v1::Admin::Service {
     backup_ = std::move(chunks);
   }
 
-  // What a follower of the events gets: the statuses of its calls, the last of which says that the run has finished,
-  // and the events that happened since its first call.
+  // Sets what a follower of the events gets: the statuses of its calls, the last of which says that the run has
+  // finished, and the events that happened since its first call.
   void SetFollowed(std::deque<grpc::Status> answers, std::vector<v1::Event> events) {
     absl::MutexLock lock(&mutex_);
     event_answers_ = std::move(answers);
     events_to_come_ = std::move(events);
   }
 
-  // What the calls answer that a follower begins with: anything but OK, and it is as if the coordinator was not there.
+  // The status of the calls that a follower begins with: with anything but OK it is as if the coordinator was not
+  // there.
   std::atomic<grpc::StatusCode> presence{grpc::StatusCode::OK};
   std::atomic<bool> finished{false};  // GetStatus says so, whatever `status` has
 
   std::atomic<int> page_calls{0};
   std::atomic<bool> stopped{false};
   std::atomic<bool> shut_down{false};
-  // What CreateRun was told; what it answers.
+  // The requests of CreateRun and DeleteRun, and the answers to them.
   v1::RunConfig created;
   std::string created_module;
   int created_pieces = 0;
@@ -78,7 +79,7 @@ class FakeAdminServer : public v1::Admin::Service {
   std::string created_state = "active";
   v1::DeleteRunRequest asked_deletion;
   grpc::Status deletion;
-  // What the last command said; read when it has returned.
+  // The request of the last command; read it when the command has returned.
   std::string asked_run;
   std::string asked_reason;
   v1::SetAsideRequest asked_set_aside;

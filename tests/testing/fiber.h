@@ -24,7 +24,7 @@ class Fiber {
   void Start(std::function<void()> body);
   // Goes on after a Wait, until the next one or the end.
   void Resume();
-  // From within the body: back to whoever called Start or Resume.
+  // Called from within the body: goes back to the caller of Start or Resume.
   void Wait();
   bool running() const { return body_ != nullptr; }
 

@@ -113,7 +113,7 @@ absl::Status FleetSimulation::OpenCoordinator() {
   background_ = std::make_unique<InlineBackground>(&evaluator_, store_.get(), config_.checkpoint_keep);
   TERSE_ASSIGN_OR_RETURN(
       engine_, Engine::Resume({config_, codec_.get(), downstream_codec_.get(), store_.get(), background_.get(), &clock_,
-                               nullptr, histories_.get(), catch_up_bytes_}));
+                               nullptr, histories_.get(), catch_up_bytes_, most_log_bytes_}));
   return absl::OkStatus();
 }
 
@@ -193,9 +193,12 @@ absl::Status FleetSimulation::PassDeadline() {
 absl::StatusOr<bool> FleetSimulation::PassNextDeadline() {
   const int64_t deadline = engine_->NextDeadlineMicros();
   if (deadline == kNever) return false;
-  clock_.Advance(1e-6 * static_cast<double>(std::max<int64_t>(0, deadline - clock_.NowMicros()) + 1));
+  clock_.Advance(1e-6 * static_cast<double>(std::max<int64_t>(0, deadline - clock_.MonotonicMicros()) + 1));
+  const int64_t ticked_us = clock_.MonotonicMicros();
   TERSE_RETURN_IF_ERROR(Handle(Tick{}));
-  return true;
+  const int64_t next = engine_->NextDeadlineMicros();
+  if (next > ticked_us) return true;
+  return absl::InternalError(absl::StrCat("the timer is due again ", ticked_us - next, " us before it was asked"));
 }
 
 std::string FleetSimulation::client_name(int64_t i) const { return absl::StrCat("client-", i); }

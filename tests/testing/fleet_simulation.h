@@ -81,6 +81,8 @@ class FleetSimulation {
   int64_t history_room() const { return history_room_; }  // 0: the product's
   // Instead of the product's. Before the coordinator starts.
   void set_catch_up_bytes(int64_t bytes) { catch_up_bytes_ = bytes; }
+  // Most of the log to one client. Before the coordinator starts.
+  void set_most_log_bytes(int64_t bytes) { most_log_bytes_ = bytes; }
   DownstreamCodecs downstream_codecs() const { return {*codec_, downstream_codec_.get()}; }
   const RunConfig& config() const { return config_; }
   // On disk(kCoordinator).
@@ -94,7 +96,8 @@ class FleetSimulation {
   void hold_background(bool hold) { background_held_ = hold; }
   // Moves the clock past the phase's deadline.
   absl::Status PassDeadline();
-  // Moves the clock to when the engine next wants to hear of it; false when it wants nothing.
+  // Moves the clock to when the engine next wants to hear of it; false when it wants nothing. INTERNAL when the engine
+  // wants to hear at once of a time that had passed when it heard of it: such a timer fires for ever.
   absl::StatusOr<bool> PassNextDeadline();
 
   // Opens the state directory of client `i`, whose name is "client-i".
@@ -229,6 +232,7 @@ class FleetSimulation {
   std::unique_ptr<UpdateHistories> histories_;
   int64_t history_room_ = 0;
   int64_t catch_up_bytes_ = kCatchUpBytes;
+  int64_t most_log_bytes_ = kAnyLogBytes;
   std::unique_ptr<FailingStore> store_;
   std::unique_ptr<InlineBackground> background_;
   std::unique_ptr<Engine> engine_;

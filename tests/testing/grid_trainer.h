@@ -23,12 +23,12 @@ namespace terse {
 const Layout& GridLayout();
 // One tensor, 78,400 parameters: a dense update fills more than one chunk of the wire.
 const Layout& WideGridLayout();
-// For the processes of end-to-end tests: the wide one where TERSE_WIDE_GRID is in the environment.
+// Returns the layout for the processes of end-to-end tests: the wide one where TERSE_WIDE_GRID is in the environment.
 const Layout& EnvironmentGridLayout();
 // Version 0 of a run on one of the layouts: multiples of 2^-10.
 std::vector<float> GridInitialWeights(const Layout& layout = GridLayout());
-// What the Train call number `step_index` (0, 1, ...) of client `client` gives, whatever the weights and local steps.
-// As in real models some rows move more than others, and they are each client's own: every fourth, the rest by a
+// Returns the delta of Train call number `step_index` (0, 1, ...) of client `client`, whatever the weights and local
+// steps. As in real models some rows move more than others, and they are each client's own: every fourth, the rest by a
 // sixteenth.
 std::vector<float> GridDelta(int64_t client, int64_t step_index, const Layout& layout = GridLayout());
 // The loss that goes with it; finite.
@@ -53,7 +53,7 @@ class GridTrainer : public LocalTrainer {
   std::string device() const override { return "grid:" + std::to_string(client_); }
   absl::StatusOr<TrainResult> Train(absl::Span<const float> weights, const LocalPlan& plan,
                                     const std::function<bool()>& keep_going, absl::Span<float> delta) override;
-  // As Train, whatever the plan.
+  // Gives what Train gives, whatever the plan.
   absl::StatusOr<TrainResult> Gradient(const GradientPlan& plan, const std::function<bool()>& keep_going,
                                        absl::Span<float> gradient) override;
   void MaskMomentum(absl::Span<const uint32_t> positions) override {}
@@ -69,7 +69,7 @@ class GridTrainer : public LocalTrainer {
 
 // `layout` must outlive the trainers. `starts`: they make version 0 by themselves.
 TrainerFactory GridTrainerFactory(const Layout& layout = GridLayout(), bool starts = false);
-// For the processes of end-to-end tests: as TERSE_GRID_STARTS is in the environment or not.
+// Returns whether TERSE_GRID_STARTS is in the environment, for the processes of end-to-end tests.
 bool EnvironmentGridStarts();
 
 // Accuracy is a pure function of the weights, in 0..1.

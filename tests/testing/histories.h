@@ -12,8 +12,9 @@
 
 namespace terse {
 
-// Of a client with index `client`, whose process may be down. OK where there is nothing to compare: the client did not
-// hear yet what became of its last update or of its residual. INTERNAL when they differ.
+// Checks that the coordinator and the client with index `client`, whose process may be down, keep the same history of
+// its updates. OK where there is nothing to compare: the client did not hear yet what became of its last update or of
+// its residual. INTERNAL when they differ.
 absl::Status CheckHistories(RunStore* store, const Codec& codec, int64_t client, const ClientState& state);
 
 }  // namespace terse

@@ -301,8 +301,8 @@ int MemoryDisk::MakeOneDirectory(const std::string& path) {
   return 0;
 }
 
-// As PosixFiles does: the name of a directory that is there already is synced too, because its maker may have died or
-// failed before that.
+// This does as PosixFiles does: the name of a directory that is there already is synced too, because its maker may have
+// died or failed before that.
 absl::Status MemoryDisk::MakeDirectory(const std::string& path) {
   if (PartsOf(path).empty()) return absl::OkStatus();
   const std::string parent = ParentOf(path);

@@ -85,7 +85,7 @@ class MemoryDisk final : public FileSystem {
   void Start();
   bool running() const;
 
-  // Not while an operation runs. nullptr: nothing fails.
+  // Sets the fault; not while an operation runs. nullptr: nothing fails.
   void set_fault(DiskFault fault) { fault_ = std::move(fault); }
   // Writes beyond so many bytes, all files together, fail with ENOSPC.
   void set_capacity(int64_t bytes);
@@ -107,7 +107,7 @@ class MemoryDisk final : public FileSystem {
   class Handle;
   class Lease;
 
-  // Where a path ends: its directory, and the name in it.
+  // The end of a path: its directory, and the name in it.
   struct Place {
     std::shared_ptr<MemoryDirectory> directory;  // null when a part of the path is missing
     std::string name;

@@ -53,7 +53,7 @@ class MemoryLink {
   // It breaks by itself at the client's `sends`-th Send from now on; that message arrives or not as `arrives` says.
   void CutAtSend(int64_t sends, bool arrives);
   bool cut() const { return cut_; }
-  // Whose link it is, as the coordinator welcomed it; -1 before.
+  // Returns the index of the link's client, as the coordinator welcomed it; -1 before.
   int64_t client() const { return client_; }
   // The client's process is gone: it hears nothing more. What it sent is still under way.
   void EndClient();

@@ -5,7 +5,7 @@
 namespace terse {
 namespace {
 
-// How likely one unsynced change arrives: now and then all or none, so that whole and empty outcomes are common.
+// Draws how likely one unsynced change arrives: now and then all or none, so that whole and empty outcomes are common.
 double DrawArrival(Random* random) {
   switch (random->Below(5)) {
     case 0:

@@ -1,5 +1,5 @@
-// What lies on a MemoryDisk: each file and directory as programs see it, and as it is on the platter, with the changes
-// in between. The disk's internals.
+// The contents of a MemoryDisk: each file and directory as programs see it, and as it is on the platter, with the
+// changes in between. The disk's internals.
 #ifndef TERSE_TESTS_TESTING_MEMORY_NODE_H_
 #define TERSE_TESTS_TESTING_MEMORY_NODE_H_
 

@@ -77,6 +77,13 @@ absl::Status MemoryRunStore::ChangeClient(int64_t client, Change change) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<ClientRecord> MemoryRunStore::ClientNamed(const std::string& name) {
+  for (const ClientRecord& client : clients_) {
+    if (client.name == name) return client;
+  }
+  return absl::NotFoundError(absl::StrCat("there is no client '", name, "'"));
+}
+
 absl::StatusOr<ClientRecord> MemoryRunStore::GetClient(int64_t client) {
   const ClientRecord* record = FindClient(client);
   if (record == nullptr) return absl::NotFoundError(absl::StrCat("there is no client ", client));

@@ -30,6 +30,7 @@ class MemoryRunStore : public RunStore {
   absl::StatusOr<Id128> StartHash() override { return start_hash_; }
   absl::StatusOr<ClientRecord> RegisterClient(const std::string& name, int64_t now_us) override;
   absl::StatusOr<ClientRecord> GetClient(int64_t client) override;
+  absl::StatusOr<ClientRecord> ClientNamed(const std::string& name) override;
   absl::Status RecordNotApplied(int64_t client) override;
   absl::Status RecordReset(int64_t client) override;
   absl::StatusOr<ClientRecord> RecordFailure(int64_t client) override;

@@ -137,7 +137,7 @@ void MemoryVfs::Shared::Unmap(Connection* me) {
 
 namespace {
 
-// What SQLite allocates for an open file.
+// The record that SQLite allocates for an open file.
 struct VfsFile {
   sqlite3_file base;
   Connection* connection;
@@ -221,7 +221,7 @@ int ShmLock(sqlite3_file* file, int first, int count, int flags) {
   return connection.shared->LockSlots(&connection, first, count, flags);
 }
 
-// In the place of a fence, which ThreadSanitizer does not know.
+// This atomic stands in the place of a fence, which ThreadSanitizer does not know.
 void ShmBarrier(sqlite3_file*) {
   static std::atomic<uint32_t> barrier{0};
   barrier.fetch_add(1, std::memory_order_seq_cst);
@@ -297,7 +297,7 @@ int Randomness(sqlite3_vfs*, int size, char* out) {
   return system->xRandomness(system, size, out);
 }
 
-// Whoever holds a lock runs in the same thread, so waiting would not help.
+// The holder of a lock runs in the same thread, so waiting would not help.
 int Sleep(sqlite3_vfs*, int microseconds) { return microseconds; }
 
 int CurrentTime(sqlite3_vfs*, sqlite3_int64* now) {

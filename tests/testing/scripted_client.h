@@ -18,7 +18,7 @@ class RecordingLink : public ClientLink {
     Flush();
     sent.push_back(std::move(message));
   }
-  // What may wait does wait, so that a Flush that is missing shows.
+  // Messages that may wait do wait, so that a Flush that is missing shows.
   void SendLater(FromServer message) override { later_.push_back(std::move(message)); }
   void Flush() override {
     for (FromServer& message : later_) sent.push_back(std::move(message));
@@ -83,7 +83,7 @@ class ScriptedClient {
     return update;
   }
 
-  // What the engine sent has left; says so if it asked to hear.
+  // The messages that the engine sent have left; tells the engine so if it asked to hear.
   absl::Status Drain() {
     if (!std::exchange(link_->tell_when_drained, false)) return absl::OkStatus();
     return fleet_->Handle(Drained{session_});
@@ -108,7 +108,7 @@ class ScriptedClient {
   RecordingLink& link() { return *link_; }
 
   absl::Status status;  // of connecting
-  // What SayCheckIn says of the client's process; zero: nothing.
+  // The client's process, as SayCheckIn names it; zero: it names none.
   Id128 process;
   uint32_t connection = 0;
 

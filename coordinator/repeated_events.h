@@ -1,0 +1,42 @@
+// Events that a client can cause as often as it likes: repetitions become one row.
+#ifndef TERSE_COORDINATOR_REPEATED_EVENTS_H_
+#define TERSE_COORDINATOR_REPEATED_EVENTS_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "storage/run_store.h"
+
+namespace terse {
+
+// Of one kind and client the first kWrittenAtOnce events are written as they come, and those that follow within a
+// minute of the first as one with their number and the newest one's detail. So for each kind of misbehaviour a client
+// costs a few rows a minute. A value type.
+class RepeatedEvents {
+ public:
+  static constexpr int64_t kWrittenAtOnce = 3;
+
+  // Whether the event is to be written now; otherwise it was counted.
+  bool Add(const EventRecord& event);
+  // Rows for what was counted and is due at `now_us`, or with `all` for everything, which are forgotten here.
+  std::vector<EventRecord> TakeDue(int64_t now_us, bool all);
+  // When the next of them is due; the largest number for never.
+  int64_t NextMicros() const;
+
+ private:
+  struct Counted {
+    int64_t begun_us = 0;  // when the first came
+    int64_t written = 0;   // as they came
+    int64_t times = 0;     // of those that are not written yet
+    EventRecord newest;    // of those
+  };
+  std::map<std::pair<std::string, int64_t>, Counted> counted_;  // by kind and client; only of the last minute
+};
+
+}  // namespace terse
+
+#endif  // TERSE_COORDINATOR_REPEATED_EVENTS_H_

@@ -1,0 +1,191 @@
+// The coordinator's side. What the process answers is not believed.
+#include "coordinator/rpc/sandboxed_learning.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "coordinator/log_components.h"
+#include "core/log/log_details.h"
+#include "core/status.h"
+#include "sandbox/messages.h"
+#include "sandbox/sandbox_process.h"
+#include "sandbox/shared_vectors.h"
+
+namespace terse {
+namespace {
+
+// The archive of an exported file takes this much beside the module and the weights.
+constexpr uint64_t kMostArchiveBytes = 16 << 20;
+
+bool AllFinite(absl::Span<const float> values) {
+  return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
+}
+
+bool IsFraction(double value) { return value >= 0 && value <= 1; }
+
+absl::optional<double> OneOrNone(const std::vector<double>& values) {
+  return values.empty() ? absl::nullopt : absl::make_optional(values.front());
+}
+
+// UNAVAILABLE would say to a caller that the coordinator is away, and not that the model's process ended.
+absl::Status NotAway(const absl::Status& status, absl::StatusCode code) {
+  return absl::IsUnavailable(status) ? absl::Status(code, status.message()) : status;
+}
+
+// A process that has made the model, and the thread with which it dies.
+class ModelProcess {
+ public:
+  // Statuses of MakeSandboxedLearning.
+  static absl::StatusOr<std::unique_ptr<ModelProcess>> Start(const SandboxOptions& options,
+                                                             const MakeRequest& request) {
+    TERSE_ASSIGN_OR_RETURN(std::unique_ptr<SandboxProcess> sandbox, SandboxProcess::Start(options));
+    if (!sandbox->confinement().landlock) {
+      return absl::FailedPreconditionError(
+          "there is no Landlock here (Linux 5.13, and allowed to this process), so a user's model could read every "
+          "file of the coordinator, its key too: it is not loaded; serve such runs on a machine that has Landlock");
+    }
+    TERSE_ASSIGN_OR_RETURN(const std::string answer,
+                           sandbox->Call(FrameKind::kMake, EncodeMessage(request), SandboxProcess::kMostLayoutBytes));
+    Made made;
+    if (!DecodeMessage(answer, &made)) return sandbox->Nonsense("with a model that cannot be read");
+    TERSE_ASSIGN_OR_RETURN(Layout layout, sandbox->TakeLayout(made.layout));
+    std::unique_ptr<ModelProcess> process(new ModelProcess(std::move(sandbox), std::move(layout)));
+    TERSE_RETURN_IF_ERROR(process->vectors_.Create(process->sandbox_->memory(), process->layout_.size()));
+    return process;
+  }
+
+  const Layout& layout() const { return layout_; }
+  bool usable() const { return !sandbox_->lost() && thread_ == syscall(SYS_gettid); }
+
+  void StopWhen(const std::function<bool()>& stop) { sandbox_->StopWhen(stop); }
+
+  // The answer to a request about these weights.
+  absl::StatusOr<std::string> Ask(FrameKind kind, absl::Span<const float> weights, uint64_t most) {
+    std::copy(weights.begin(), weights.end(), vectors_.weights().begin());
+    return sandbox_->Call(kind, "", most);
+  }
+
+  absl::StatusOr<std::vector<float>> StartWeights() {
+    TERSE_ASSIGN_OR_RETURN(const std::string answer,
+                           sandbox_->Call(FrameKind::kStart, "", SandboxProcess::kMostResultBytes));
+    StartAnswer start;
+    if (!DecodeMessage(answer, &start) || !start.has_weights)
+      return Nonsense("without the weights that it starts from");
+    std::vector<float> weights(vectors_.result().begin(), vectors_.result().end());
+    if (AllFinite(weights)) return weights;
+    return absl::InvalidArgumentError("the model's file has weights that are not finite; save a sound one");
+  }
+
+  absl::Status Nonsense(absl::string_view answer) { return sandbox_->Nonsense(answer); }
+
+ private:
+  ModelProcess(std::unique_ptr<SandboxProcess> sandbox, Layout layout)
+      : sandbox_(std::move(sandbox)), layout_(std::move(layout)), thread_(syscall(SYS_gettid)) {}
+
+  const std::unique_ptr<SandboxProcess> sandbox_;
+  const Layout layout_;
+  const int64_t thread_;
+  SharedVectors vectors_;
+};
+
+class SandboxedLearning : public RunLearning, private Evaluator {
+ public:
+  SandboxedLearning(SandboxOptions options, MakeRequest request, std::unique_ptr<ModelProcess> process)
+      : options_(std::move(options)),
+        request_(std::move(request)),
+        layout_(process->layout()),
+        process_(std::move(process)) {}
+
+  const Layout& layout() const override { return layout_; }
+  Evaluator* evaluator() override { return this; }
+
+  absl::StatusOr<std::vector<float>> InitialWeights() const override {
+    absl::MutexLock lock(&mutex_);
+    TERSE_ASSIGN_OR_RETURN(ModelProcess* const process, UsableProcess());
+    return process->StartWeights();
+  }
+
+  absl::StatusOr<std::string> ExportTorchScript(absl::Span<const float> weights) const override {
+    TERSE_RETURN_IF_ERROR(CheckSize(weights));
+    absl::MutexLock lock(&export_mutex_);
+    const absl::StatusOr<std::unique_ptr<ModelProcess>> process = StartAgain();
+    if (!process.ok()) return NotAway(process.status(), absl::StatusCode::kFailedPrecondition);
+    const uint64_t most = weights.size() * sizeof(float) + 2 * request_.module.size() + kMostArchiveBytes;
+    absl::StatusOr<std::string> file = (*process)->Ask(FrameKind::kExport, weights, most);
+    if (!file.ok()) return NotAway(file.status(), absl::StatusCode::kFailedPrecondition);
+    return file;
+  }
+
+ private:
+  absl::StatusOr<Evaluation> Evaluate(absl::Span<const float> weights) override {
+    absl::StatusOr<Evaluation> evaluation = TryEvaluate(weights);
+    LogDetails(LogLevel::kWarn, kRunLog, {request_.config.name}, evaluation.status());
+    return evaluation;
+  }
+
+  absl::StatusOr<Evaluation> TryEvaluate(absl::Span<const float> weights) {
+    TERSE_RETURN_IF_ERROR(CheckSize(weights));
+    absl::MutexLock lock(&mutex_);
+    TERSE_ASSIGN_OR_RETURN(ModelProcess* const process, UsableProcess());
+    TERSE_ASSIGN_OR_RETURN(const std::string bytes,
+                           process->Ask(FrameKind::kEvaluate, weights, SandboxProcess::kMostResultBytes));
+    EvaluateAnswer answer;
+    const bool is_whole = DecodeMessage(bytes, &answer) && IsFraction(answer.accuracy) && answer.top5.size() <= 1 &&
+                          answer.perplexity.size() <= 1 &&
+                          std::all_of(answer.top5.begin(), answer.top5.end(), IsFraction);
+    if (!is_whole) return process->Nonsense("with a score that cannot be");
+    return Evaluation{answer.accuracy, answer.loss, OneOrNone(answer.top5), OneOrNone(answer.perplexity)};
+  }
+
+  // The process that evaluates, of this thread.
+  absl::StatusOr<ModelProcess*> UsableProcess() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (process_ == nullptr || !process_->usable()) {
+      process_ = nullptr;  // before another takes memory
+      TERSE_ASSIGN_OR_RETURN(process_, StartAgain());
+    }
+    return process_.get();
+  }
+
+  absl::StatusOr<std::unique_ptr<ModelProcess>> StartAgain() const {
+    TERSE_ASSIGN_OR_RETURN(std::unique_ptr<ModelProcess> process, ModelProcess::Start(options_, request_));
+    if (process->layout().Hash() == layout_.Hash()) return process;
+    return process->Nonsense("with another model than before");
+  }
+
+  absl::Status CheckSize(absl::Span<const float> weights) const {
+    if (static_cast<int64_t>(weights.size()) == layout_.size()) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("the model has ", layout_.size(), " weights, got ", weights.size()));
+  }
+
+  const SandboxOptions options_;
+  const MakeRequest request_;
+  const Layout layout_;
+  mutable absl::Mutex export_mutex_;
+  mutable absl::Mutex mutex_;
+  mutable std::unique_ptr<ModelProcess> process_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RunLearning>> MakeSandboxedLearning(const SandboxOptions& options,
+                                                                   const RunConfig& config, const std::string& module,
+                                                                   const std::function<bool()>& cancelled) {
+  MakeRequest request = {config, {}, module};
+  SandboxOptions cancellable = options;
+  cancellable.stop = [&] { return (cancelled && cancelled()) || (options.stop && options.stop()); };
+  absl::StatusOr<std::unique_ptr<ModelProcess>> process = ModelProcess::Start(cancellable, request);
+  if (!process.ok()) return NotAway(process.status(), absl::StatusCode::kInvalidArgument);
+  (*process)->StopWhen(options.stop);  // who may cancel this call does not outlive it
+  return std::make_unique<SandboxedLearning>(options, std::move(request), *std::move(process));
+}
+
+}  // namespace terse

@@ -1,0 +1,82 @@
+// Ends a call whose peer does not read.
+#ifndef TERSE_COORDINATOR_RPC_WRITE_WATCH_H_
+#define TERSE_COORDINATOR_RPC_WRITE_WATCH_H_
+
+#include <memory>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "coordinator/log_components.h"
+#include "coordinator/rpc/metered_peer.h"
+#include "core/log/log.h"
+#include "grpcpp/grpcpp.h"
+
+namespace terse {
+
+// A write is done when the peer's stream has room for it. A peer that answers pings but reads nothing would hold the
+// write, and what waits behind it, for ever: after `patience` its call is cancelled. While nothing is written this
+// costs nothing. Thread-safe; make it with std::make_shared.
+class WriteWatch : public std::enable_shared_from_this<WriteWatch> {
+ public:
+  // After a tenth of its patience a call ends that has nothing more to say than why it ends.
+  static constexpr int kHurry = 10;
+
+  WriteWatch(grpc::CallbackServerContext* call, absl::Duration patience) : patience_(patience), call_(call) {}
+
+  // A write began, and is done.
+  void Began() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    since_ = absl::Now();
+    writing_ = true;
+    if (!std::exchange(looking_, true)) LookIn(patience_);
+  }
+  void Done() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    writing_ = false;
+  }
+  // What is written now has a tenth of the patience from here on.
+  void Hurry() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    since_ = absl::Now();
+    patience_ = patience_ / kHurry;
+  }
+  // Before gRPC lets go of the call.
+  void Close() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    call_ = nullptr;
+  }
+
+ private:
+  // At the latest in a second, as SlowDown has it.
+  void LookIn(absl::Duration wait) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    alarm_.Then(wait, [self = shared_from_this()] { self->Look(); });
+  }
+
+  void Look() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    looking_ = writing_ && call_ != nullptr;
+    if (!looking_) return;
+    const absl::Duration left = since_ + patience_ - absl::Now();
+    if (left > absl::ZeroDuration()) return LookIn(left);
+    looking_ = false;
+    Log(LogLevel::kWarn, kSessionLog, {},
+        absl::StrCat("ending a call from ", call_->peer(), ", which leaves what it is sent unread"));
+    call_->TryCancel();
+  }
+
+  SlowDown alarm_;  // one wait at a time: while looking_
+  absl::Mutex mutex_;
+  absl::Duration patience_ ABSL_GUARDED_BY(mutex_);
+  grpc::CallbackServerContext* call_ ABSL_GUARDED_BY(mutex_);  // nullptr once it ends
+  absl::Time since_ ABSL_GUARDED_BY(mutex_);
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool looking_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace terse
+
+#endif  // TERSE_COORDINATOR_RPC_WRITE_WATCH_H_

@@ -1,0 +1,16 @@
+// The details of a status (core/status_details.h) in the log.
+#ifndef TERSE_CORE_LOG_LOG_DETAILS_H_
+#define TERSE_CORE_LOG_LOG_DETAILS_H_
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "core/log/log.h"
+
+namespace terse {
+
+// Writes every line of the details as a line of the log. Without details it writes nothing. Thread-safe.
+void LogDetails(LogLevel level, absl::string_view component, const LogFields& fields, const absl::Status& status);
+
+}  // namespace terse
+
+#endif  // TERSE_CORE_LOG_LOG_DETAILS_H_

@@ -1,0 +1,171 @@
+// The messages between a client or coordinator and its sandboxed process, which answers each request once.
+#ifndef TERSE_SANDBOX_MESSAGES_H_
+#define TERSE_SANDBOX_MESSAGES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/layout.h"
+#include "core/run_config.h"
+#include "core/trainer.h"
+#include "sandbox/message_bytes.h"
+
+namespace terse {
+
+enum class FrameKind : uint32_t {
+  // From the client.
+  kMake = 1,    // MakeRequest; kDone is Made
+  kStart,       // nothing; kDone is StartAnswer, and the weights are in SharedVectors::result
+  kTrain,       // LocalPlan; the vectors are in SharedVectors, kDone is TrainResult
+  kGradient,    // GradientRequest; as kTrain
+  kMask,        // positions, 4 bytes each; kDone is empty
+  kSave,        // nothing; kDone is the state
+  kRestore,     // the state; kDone is empty
+  kStepAnswer,  // StepAnswer
+  // From the trainer.
+  kDone,    // what was asked for; the first one, which nobody asked for, is Confinement
+  kFailed,  // Failure, in place of kDone
+  kStep,    // nothing: may training go on? Any number of times before kDone
+  // From the coordinator, which also says kMake and kStart; a Shard says nothing there, and Made::samples is 0.
+  kEvaluate,  // nothing; the weights are in SharedVectors, kDone is EvaluateAnswer
+  kExport,    // nothing; the weights are in SharedVectors, kDone is a TorchScript file
+};
+
+struct MakeRequest {
+  RunConfig config;
+  Shard shard;
+  std::string module;
+};
+struct Made {
+  std::vector<Layout::Entry> layout;
+  int64_t samples = 0;
+};
+struct StartAnswer {
+  bool has_weights = false;
+};
+struct GradientRequest {
+  bool has_snapshot = false;
+};
+struct StepAnswer {
+  bool go_on = false;
+};
+struct Failure {
+  int32_t code = 0;  // absl::StatusCode
+  std::string message;
+  std::string details = {};  // DetailsOf the status
+};
+struct EvaluateAnswer {
+  double accuracy = 0;
+  double loss = 0;
+  std::vector<double> top5 = {};  // one, or none where there is none
+  std::vector<double> perplexity = {};
+};
+
+template <typename Io>
+void Fields(Io& io, CodecSpec& value) {
+  TERSE_FIELDS(name, density, mean_precision, positions, grouping, merge_below, bits, code, bucket, threshold, samples,
+               sampling_step, feedback, decay, momentum, clip, warmup_rounds, counts);
+}
+template <typename Io>
+void Fields(Io& io, ModelSpec& value) {
+  TERSE_FIELDS(name, classes, inputs, dropout, buffers, hash);
+}
+template <typename Io>
+void Fields(Io& io, DataSpec& value) {
+  TERSE_FIELDS(name, partition, train, test, columns, level, vocabulary, features, normalize, augment, alpha,
+               labels_each, exponent, examples);
+}
+template <typename Io>
+void Fields(Io& io, OptimizerSpec& value) {
+  TERSE_FIELDS(name, learning_rate, momentum, beta1, beta2, epsilon, masking, nesterov, weight_decay, l1, clip_norm);
+}
+template <typename Io>
+void Fields(Io& io, LearningRateSchedule& value) {
+  TERSE_FIELDS(factor, at, from, every);
+}
+template <typename Io>
+void Fields(Io& io, TrainSpec& value) {
+  TERSE_FIELDS(local_steps, batch_size, optimizer, schedule, loss, proximal, unroll);
+}
+template <typename Io>
+void Fields(Io& io, RoundPolicy& value) {
+  TERSE_FIELDS(count, clients, quorum, deadline, selection, cohort, invited, grace, weighting, buffered, staleness);
+}
+template <typename Io>
+void Fields(Io& io, ClientPolicy& value) {
+  TERSE_FIELDS(allow, set_aside_after, set_aside_seconds);
+}
+template <typename Io>
+void Fields(Io& io, RunLimits& value) {
+  TERSE_FIELDS(seconds, accuracy, loss, iterations);
+}
+template <typename Io>
+void Fields(Io& io, ServerOptimizerSpec& value) {
+  TERSE_FIELDS(name, learning_rate, momentum, nesterov, beta1, beta2, tau, epoch_length, precision_loss, centering);
+}
+template <typename Io>
+void Fields(Io& io, ControlSpec& value) {
+  TERSE_FIELDS(name, by, at, patience, local_steps, density, bits, budget, price);
+}
+template <typename Io>
+void Fields(Io& io, AggregationSpec& value) {
+  TERSE_FIELDS(rule, absent, trim, byzantine, keep);
+}
+template <typename Io>
+void Fields(Io& io, UpdatePolicy& value) {
+  TERSE_FIELDS(norm_bound, z_score, cosine, norm_ratio);
+}
+template <typename Io>
+void Fields(Io& io, RunConfig& value) {
+  TERSE_FIELDS(name, seed, durability, model, data, train, codec, downstream, downstream_codec, server, control, rounds,
+               clients, limits, evaluate_every, checkpoint_every, checkpoint_keep, aggregation, policy);
+}
+template <typename Io>
+void Fields(Io& io, Shard& value) {
+  TERSE_FIELDS(index, count);
+}
+template <typename Io>
+void Fields(Io& io, MakeRequest& value) {
+  TERSE_FIELDS(config, shard, module);
+}
+template <typename Io>
+void Fields(Io& io, Layout::Entry& value) {
+  TERSE_FIELDS(name, shape, kind);
+}
+template <typename Io>
+void Fields(Io& io, Made& value) {
+  TERSE_FIELDS(layout, samples);
+}
+template <typename Io>
+void Fields(Io& io, LocalPlan& value) {
+  TERSE_FIELDS(steps, first_iteration);
+}
+template <typename Io>
+void Fields(Io& io, TrainResult& value) {
+  TERSE_FIELDS(mean_loss, samples);
+}
+template <typename Io>
+void Fields(Io& io, StartAnswer& value) {
+  TERSE_FIELDS(has_weights);
+}
+template <typename Io>
+void Fields(Io& io, GradientRequest& value) {
+  TERSE_FIELDS(has_snapshot);
+}
+template <typename Io>
+void Fields(Io& io, StepAnswer& value) {
+  TERSE_FIELDS(go_on);
+}
+template <typename Io>
+void Fields(Io& io, Failure& value) {
+  TERSE_FIELDS(code, message, details);
+}
+template <typename Io>
+void Fields(Io& io, EvaluateAnswer& value) {
+  TERSE_FIELDS(accuracy, loss, top5, perplexity);
+}
+
+}  // namespace terse
+
+#endif  // TERSE_SANDBOX_MESSAGES_H_
