@@ -44,14 +44,13 @@ bool ComparesNorms(const RunConfig& config);
 //               the norms of `updates`, when these are 3 or more, or else of these and `earlier`, which are the newest
 //               accepted norms of other clients, when all are 3 or more. With fewer, or a median of 0, it refuses none.
 //   norm_bound  refuses |u| > norm_bound.
-//   z_score     refuses |u| - median > z_score * max(1.4826 MAD, median / 100), with median and MAD, the median
-//   distance
-//               from it, of the norms (Iglewicz and Hoaglin 1993, section 3.3, one-sided: a small update does no harm).
-//               The hundredth is for rounds whose norms hardly differ.
-//   cosine      refuses cos(u, sum of the others / their norms) < cosine. Each counts by its direction, so a long
-//   update
-//               does not decide what the others look like. Not for an update that is zero. A reference that a run would
-//               keep, such as its last step, would have to survive restarts, and there is none in the first round.
+//   z_score     refuses |u| - median > z_score * max(1.4826 MAD, median / 100), with the norms' median and MAD, the
+//               median distance from it (Iglewicz and Hoaglin 1993, section 3.3, one-sided: a small update does no
+//               harm). The hundredth is for rounds whose norms hardly differ.
+//   cosine      refuses cos(u, sum of the others / their norms) < cosine. Each counts by its direction, so that a long
+//               update does not decide what the others look like. An update that is zero is not refused. A reference
+//               that a run would keep, such as its last step, would have to survive restarts, and there is none in the
+//               first round.
 //
 // The last two need 3 updates and otherwise refuse none. What compares is of use while fewer than half of what it
 // compares is hostile. INVALID_ARGUMENT for a message that does not decode. Only `cosine` decodes the updates: twice,
