@@ -250,7 +250,7 @@ TEST(WithLaterDefaults, CompletesAConfigurationOfAnOlderProgram) {
   EXPECT_EQ(run->rounds.selection, Selection::kAll);
   EXPECT_EQ(run->rounds.cohort, 4);
   EXPECT_EQ(run->rounds.invited, 4);
-  EXPECT_EQ(run->rounds.quorum, 4);
+  EXPECT_EQ(run->rounds.quorum, 2);
   EXPECT_EQ(run->rounds.weighting, Weighting::kUniform);
   EXPECT_EQ(run->clients.set_aside_after, 10);
   EXPECT_EQ(run->clients.set_aside_seconds, 600);
