@@ -15,7 +15,6 @@
 #include "net/peer.h"
 #include "proto/grpc_status.h"
 #include "proto/session_wire.h"
-#include "security/transport.h"
 #include "storage/module_file.h"
 
 namespace terse {
@@ -104,19 +103,16 @@ absl::StatusOr<int64_t> ClientNamed(const std::string& name, RunStore* store) {
       absl::StrCat("no client '", name, "' ever checked in; `tersectl clients` lists those that did"));
 }
 
-// Who has no certificate is known by its address; whoever uses the Unix socket is one.
-std::string CallerOf(const grpc::ServerContext& context) {
-  const absl::StatusOr<absl::optional<CertificateFacts>> facts = PeerCertificate(*context.auth_context());
-  if (facts.ok() && facts->has_value()) {
-    return absl::StrCat(RoleName((*facts)->identity.role), " ", (*facts)->identity.name);
-  }
-  return PeerOfText(context.peer());
+// The name under which a caller's streams are counted: in cleartext, where nobody has a name, that of its address.
+std::string StreamerOf(const grpc::ServerContext& context) {
+  const std::string caller = CallerOf(context);
+  return caller == kCleartextCaller ? PeerOfText(context.peer()) : caller;
 }
 
 }  // namespace
 
 grpc::Status AdminService::Stream(grpc::ServerContext* context, absl::FunctionRef<grpc::Status()> act) {
-  const std::unique_ptr<PeerPlaces::Place> place = streams_.Take(CallerOf(*context));
+  const std::unique_ptr<PeerPlaces::Place> place = streams_.Take(StreamerOf(*context));
   if (place != nullptr) return act();
   return ToGrpc(absl::ResourceExhaustedError(
       absl::StrCat("too many calls that last (watch, run create, backup, export) are under way: at most ",

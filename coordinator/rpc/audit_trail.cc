@@ -45,7 +45,7 @@ AuditRecord CallOf(const grpc::ServerContextBase& call) {
     record.who = WhoIs(**peer);
     record.certificate = (*peer)->serial;
   } else {
-    record.who = absl::StartsWith(record.address, "unix:") ? "socket" : "cleartext";
+    record.who = absl::StartsWith(record.address, "unix:") ? kSocketCaller : kCleartextCaller;
   }
   return record;
 }

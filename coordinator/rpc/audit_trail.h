@@ -89,7 +89,11 @@ class AuditTrail {
   std::thread thread_;
 };
 
-// Who makes the call, as the log names it: role and name of the certificate, "socket" on the Unix socket, "cleartext".
+// The names of callers without a certificate: on the Unix socket, and over TCP.
+inline constexpr char kSocketCaller[] = "socket";
+inline constexpr char kCleartextCaller[] = "cleartext";
+
+// Returns the caller as the log names it: role and name of the certificate, or one of the two above.
 std::string CallerOf(const grpc::ServerContextBase& call);
 
 void Fill(const AuditRecord& record, v1::AuditRecord* out);

@@ -3,25 +3,21 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "coordinator/rpc/audit_trail.h"
 #include "core/session_messages.h"
 
 namespace terse {
-namespace {
-
-constexpr char kSocketCaller[] = "socket";
-
-}  // namespace
 
 absl::StatusOr<ModelPolicy> ModelPolicy::Parse(absl::string_view text) {
   ModelPolicy policy;
-  if (text == "socket") return policy;
+  if (text == kSocketCaller) return policy;
   if (text == "none" || text == "any") {
     policy.kind_ = text == "any" ? Kind::kAny : Kind::kNone;
     return policy;
   }
   policy.kind_ = Kind::kNames;
   for (const absl::string_view name : absl::StrSplit(text, ',')) {
-    const bool is_word = name == "socket" || name == "none" || name == "any";
+    const bool is_word = name == kSocketCaller || name == "none" || name == "any";
     if (is_word || !CheckClientName(name).ok()) {
       return absl::InvalidArgumentError(absl::StrCat(
           "'", text, "' is neither socket, none nor any, nor names of operators with commas between them: '", name,
