@@ -12,9 +12,9 @@ constexpr int64_t kCountedTogetherUs = 60'000'000;
 
 }  // namespace
 
-bool RepeatedEvents::Add(const EventRecord& event) {
+bool RepeatedEvents::Add(const EventRecord& event, int64_t now_us) {
   Counted& counted = counted_[{event.kind, event.client}];
-  if (counted.written == 0) counted.begun_us = event.time_us;
+  if (counted.written == 0) counted.begun_us = now_us;
   if (counted.written < kWrittenAtOnce) {
     ++counted.written;
     return true;

@@ -20,11 +20,12 @@ class RepeatedEvents {
  public:
   static constexpr int64_t kWrittenAtOnce = 3;
 
-  // Whether the event is to be written now; otherwise it was counted.
-  bool Add(const EventRecord& event);
-  // Rows for what was counted and is due at `now_us`, or with `all` for everything, which are forgotten here.
+  // Returns whether the event is to be written now; otherwise it was counted. `now_us` is of the monotonic clock, as
+  // everywhere here: the event's own time is for people.
+  bool Add(const EventRecord& event, int64_t now_us);
+  // Returns rows for what was counted and is due, or with `all` for everything, which are forgotten here.
   std::vector<EventRecord> TakeDue(int64_t now_us, bool all);
-  // When the next of them is due; the largest number for never.
+  // Returns when the next of them is due; the largest number for never.
   int64_t NextMicros() const;
 
  private:

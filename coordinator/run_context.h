@@ -180,11 +180,12 @@ struct RunContext {
   }
   // The same for an event that a client can cause as often as it likes: repetitions are counted.
   absl::Status NoteMisbehaviour(const std::string& kind, int64_t client, const std::string& detail) {
-    return repeated_events.Add({Now(), kind, round, client, detail}) ? Note(kind, client, detail) : absl::OkStatus();
+    const bool is_new = repeated_events.Add({Now(), kind, round, client, detail}, MonotonicNow());
+    return is_new ? Note(kind, client, detail) : absl::OkStatus();
   }
   // Writes what was counted and is due, or with `all` everything.
   absl::Status NoteRepeated(bool all) {
-    for (const EventRecord& event : repeated_events.TakeDue(Now(), all)) {
+    for (const EventRecord& event : repeated_events.TakeDue(MonotonicNow(), all)) {
       if (on_event) on_event(event);
       if (const absl::Status added = store->AddEvent(event); !added.ok()) return added;
     }

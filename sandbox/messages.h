@@ -15,7 +15,7 @@ namespace terse {
 
 enum class FrameKind : uint32_t {
   // From the client.
-  kMake = 1,    // MakeRequest; kDone is Made
+  kMake = 1,    // LearningRequest; kDone is Made
   kStart,       // nothing; kDone is StartAnswer, and the weights are in SharedVectors::result
   kTrain,       // LocalPlan; the vectors are in SharedVectors, kDone is TrainResult
   kGradient,    // GradientRequest; as kTrain
@@ -32,7 +32,7 @@ enum class FrameKind : uint32_t {
   kExport,    // nothing; the weights are in SharedVectors, kDone is a TorchScript file
 };
 
-struct MakeRequest {
+struct LearningRequest {
   RunConfig config;
   Shard shard;
   std::string module;
@@ -126,7 +126,7 @@ void Fields(Io& io, Shard& value) {
   TERSE_FIELDS(index, count);
 }
 template <typename Io>
-void Fields(Io& io, MakeRequest& value) {
+void Fields(Io& io, LearningRequest& value) {
   TERSE_FIELDS(config, shard, module);
 }
 template <typename Io>

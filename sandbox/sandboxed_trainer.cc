@@ -26,7 +26,7 @@ bool AllFinite(absl::Span<const float> values) {
 class SandboxedTrainer : public LocalTrainer {
  public:
   static absl::StatusOr<std::unique_ptr<LocalTrainer>> Make(std::unique_ptr<SandboxProcess> sandbox,
-                                                            MakeRequest request) {
+                                                            LearningRequest request) {
     TERSE_ASSIGN_OR_RETURN(const std::string answer, sandbox->Call(FrameKind::kMake, EncodeMessage(std::move(request)),
                                                                    SandboxProcess::kMostLayoutBytes));
     Made made;

@@ -52,7 +52,7 @@ class Server {
   }
 
   absl::StatusOr<std::string> Make(const std::string& body) {
-    MakeRequest request;
+    LearningRequest request;
     if (!DecodeMessage(body, &request)) return UnknownRequest();
     TERSE_ASSIGN_OR_RETURN(trainer_, make_trainer_(request.config, request.shard, request.module));
     Made made;

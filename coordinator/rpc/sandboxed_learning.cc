@@ -46,7 +46,7 @@ class ModelProcess {
  public:
   // Statuses of MakeSandboxedLearning.
   static absl::StatusOr<std::unique_ptr<ModelProcess>> Start(const SandboxOptions& options,
-                                                             const MakeRequest& request) {
+                                                             const LearningRequest& request) {
     TERSE_ASSIGN_OR_RETURN(std::unique_ptr<SandboxProcess> sandbox, SandboxProcess::Start(options));
     if (!sandbox->confinement().landlock) {
       return absl::FailedPreconditionError(
@@ -99,7 +99,7 @@ class ModelProcess {
 
 class SandboxedLearning : public RunLearning, private Evaluator {
  public:
-  SandboxedLearning(SandboxOptions options, MakeRequest request, std::unique_ptr<ModelProcess> process)
+  SandboxedLearning(SandboxOptions options, LearningRequest request, std::unique_ptr<ModelProcess> process)
       : options_(std::move(options)),
         request_(std::move(request)),
         layout_(process->layout()),
@@ -167,7 +167,7 @@ class SandboxedLearning : public RunLearning, private Evaluator {
   }
 
   const SandboxOptions options_;
-  const MakeRequest request_;
+  const LearningRequest request_;
   const Layout layout_;
   mutable absl::Mutex export_mutex_;
   mutable absl::Mutex mutex_;
@@ -179,7 +179,7 @@ class SandboxedLearning : public RunLearning, private Evaluator {
 absl::StatusOr<std::unique_ptr<RunLearning>> MakeSandboxedLearning(const SandboxOptions& options,
                                                                    const RunConfig& config, const std::string& module,
                                                                    const std::function<bool()>& cancelled) {
-  MakeRequest request = {config, {}, module};
+  LearningRequest request = {config, {}, module};
   SandboxOptions cancellable = options;
   cancellable.stop = [&] { return (cancelled && cancelled()) || (options.stop && options.stop()); };
   absl::StatusOr<std::unique_ptr<ModelProcess>> process = ModelProcess::Start(cancellable, request);

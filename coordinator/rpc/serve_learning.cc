@@ -42,7 +42,7 @@ class LearningServer {
 
  private:
   absl::StatusOr<std::string> Make(const std::string& body) {
-    MakeRequest request;
+    LearningRequest request;
     if (!DecodeMessage(body, &request)) return UnknownRequest();
     TERSE_ASSIGN_OR_RETURN(learning_, make_learning_(request.config, request.module, data_directory_));
     Made made;

@@ -1,4 +1,5 @@
 // What a session may cost: messages that nobody asked for, updates that need no decoding, events that repeat.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -83,23 +84,23 @@ EventRecord Event(int64_t time_us, const std::string& kind, int64_t client) {
 
 TEST(RepeatedEvents, CountsThoseOfAMinuteInOneRow) {
   RepeatedEvents events;
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(events.Add(Event(i, "model_drift", 0)));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(events.Add(Event(i, "model_drift", 0), i));
   EXPECT_EQ(events.NextMicros(), std::numeric_limits<int64_t>::max()) << "nothing is counted";
-  for (int i = 3; i < 1000; ++i) EXPECT_FALSE(events.Add(Event(i, "model_drift", 0)));
-  EXPECT_TRUE(events.Add(Event(5, "model_drift", 1))) << "another client's";
-  EXPECT_TRUE(events.Add(Event(5, "update_conflict", 0))) << "another kind";
+  for (int i = 3; i < 1000; ++i) EXPECT_FALSE(events.Add(Event(i, "model_drift", 0), i));
+  EXPECT_TRUE(events.Add(Event(5, "model_drift", 1), 5)) << "another client's";
+  EXPECT_TRUE(events.Add(Event(5, "update_conflict", 0), 5)) << "another kind";
   EXPECT_TRUE(events.TakeDue(59'999'999, /*all=*/false).empty());
   EXPECT_EQ(events.NextMicros(), 60'000'000);
   const std::vector<EventRecord> due = events.TakeDue(60'000'000, /*all=*/false);
   ASSERT_EQ(due.size(), 1);
   EXPECT_EQ(due[0].detail, "detail 999 (997 times within a minute)");
   EXPECT_EQ(due[0].client, 0);
-  EXPECT_TRUE(events.Add(Event(60'000'001, "model_drift", 0))) << "and begins anew";
+  EXPECT_TRUE(events.Add(Event(60'000'001, "model_drift", 0), 60'000'001)) << "and begins anew";
 }
 
 TEST(RepeatedEvents, TakesAllAtTheEnd) {
   RepeatedEvents events;
-  for (int i = 0; i < 4; ++i) events.Add(Event(i, "client_refused", -1));
+  for (int i = 0; i < 4; ++i) events.Add(Event(i, "client_refused", -1), i);
   const std::vector<EventRecord> due = events.TakeDue(10, /*all=*/true);
   ASSERT_EQ(due.size(), 1);
   EXPECT_EQ(due[0].detail, "detail 3") << "one needs no number";
@@ -126,6 +127,11 @@ TEST_F(SessionBudgets, DriftAgainAndAgainIsRefusedAndCounted) {
     ASSERT_EQ(client.Disconnect(), absl::OkStatus());
   }
   EXPECT_EQ(EventsOf(fleet_, "model_drift").size(), 3) << "12 of them";
+  // The engine asks to be woken for the row of those that were counted.
+  const int64_t minute_us = fleet_.clock()->MonotonicMicros() + 60'000'000;
+  while (fleet_.clock()->MonotonicMicros() < minute_us && *fleet_.PassNextDeadline()) continue;
+  ASSERT_EQ(EventsOf(fleet_, "model_drift").size(), 4);
+  EXPECT_THAT(EventsOf(fleet_, "model_drift").back().detail, testing::EndsWith(" (9 times within a minute)"));
 }
 
 TEST_F(SessionBudgets, AnUpdateThatWasNotDecodedNeverCounts) {

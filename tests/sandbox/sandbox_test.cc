@@ -368,7 +368,7 @@ void ExpectWholeOnly(const T& value) {
 }
 
 TEST(SandboxMessages, AreReadWholeOrNotAtAll) {
-  MakeRequest request;
+  LearningRequest request;
   request.config.name = "a run";
   request.config.data.columns = {"x:number", "", "y:label"};
   request.config.train.optimizer.momentum_masking = true;
@@ -380,7 +380,7 @@ TEST(SandboxMessages, AreReadWholeOrNotAtAll) {
   ExpectWholeOnly(Made{{{"w", {3, 4}, TensorKind::kParameter}, {"mean", {3}, TensorKind::kBuffer}}, 12});
   ExpectWholeOnly(TrainResult{0.5f, 7});
   ExpectWholeOnly(Failure{13, "why"});
-  MakeRequest decoded;
+  LearningRequest decoded;
   ASSERT_TRUE(DecodeMessage(EncodeMessage(request), &decoded));
   EXPECT_EQ(decoded.config.data.columns, request.config.data.columns);
   EXPECT_TRUE(decoded.config.train.optimizer.momentum_masking);
