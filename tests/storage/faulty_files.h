@@ -1,5 +1,5 @@
 // A FileSystem whose n-th change fails. Syncs that succeed do nothing: nothing that uses it looks at a disk after a
-// power cut.
+// power cut. Safe from several threads, but for on_change, which is set before there are others.
 #ifndef TERSE_TESTS_STORAGE_FAULTY_FILES_H_
 #define TERSE_TESTS_STORAGE_FAULTY_FILES_H_
 
@@ -9,7 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/optional.h"
 #include "core/file_system.h"
 
 namespace terse {
@@ -23,16 +26,23 @@ enum class DiskFault {
 class FaultyFiles final : public FileSystem {
  public:
   void Arm(int n, DiskFault fault) {
+    absl::MutexLock lock(&mutex_);
     left_ = n;
     fault_ = fault;
     seen_.clear();
   }
   // Whether it failed.
-  bool Disarm() { return std::exchange(left_, 0) <= 0; }
+  bool Disarm() {
+    absl::MutexLock lock(&mutex_);
+    return std::exchange(left_, 0) <= 0;
+  }
   // Called before each operation that changes something; may be empty.
   std::function<void(const std::string& path)> on_change;
   // What was done since Arm, for messages.
-  const std::string& seen() const { return seen_; }
+  std::string seen() const {
+    absl::MutexLock lock(&mutex_);
+    return seen_;
+  }
 
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
     std::unique_ptr<WritableFile> file;
@@ -79,33 +89,36 @@ class FaultyFiles final : public FileSystem {
     const std::unique_ptr<WritableFile> base_;
   };
 
-  bool Fires(const char* operation, const std::string& path) {
+  // The fault that this operation meets, if any.
+  absl::optional<DiskFault> NextFault(const char* operation, const std::string& path) {
+    absl::MutexLock lock(&mutex_);
     absl::StrAppend(&seen_, operation, " ", path.substr(path.find_last_of('/') + 1), ", ");
-    return left_ > 0 && --left_ == 0;
+    if (left_ <= 0 || --left_ > 0) return absl::nullopt;
+    return fault_;
   }
 
   template <typename Operation>
   absl::Status Do(const char* operation, const std::string& path, Operation body) {
     if (on_change) on_change(path);
-    const bool fires = Fires(operation, path);
-    if (!fires || fault_ == DiskFault::kTooLate) {
-      if (absl::Status status = body(); !status.ok() || !fires) return status;
+    const absl::optional<DiskFault> fault = NextFault(operation, path);
+    if (!fault.has_value() || fault == DiskFault::kTooLate) {
+      if (absl::Status status = body(); !status.ok() || !fault.has_value()) return status;
     }
-    const auto code =
-        fault_ == DiskFault::kFull ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kUnavailable;
+    const auto code = fault == DiskFault::kFull ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kUnavailable;
     return absl::Status(code, absl::StrCat("cannot ", operation, " ", path));
   }
 
   absl::Status Sync(const std::string& path) {
-    if (!Fires("sync", path)) return absl::OkStatus();
-    if (fault_ == DiskFault::kFull) return absl::OkStatus();
+    const absl::optional<DiskFault> fault = NextFault("sync", path);
+    if (!fault.has_value() || fault == DiskFault::kFull) return absl::OkStatus();
     return absl::UnknownError(absl::StrCat("cannot sync ", path));
   }
 
   FileSystem& base_ = PosixFiles();
-  int left_ = 0;
-  DiskFault fault_ = DiskFault::kError;
-  std::string seen_;
+  mutable absl::Mutex mutex_;
+  int left_ ABSL_GUARDED_BY(mutex_) = 0;
+  DiskFault fault_ ABSL_GUARDED_BY(mutex_) = DiskFault::kError;
+  std::string seen_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace terse
