@@ -8,9 +8,8 @@
 
 namespace terse {
 
-// Validates and converts, after WithLaterDefaults. A quorum of 0 becomes half of the cohort, or what the rule of aggregation
-// needs. INVALID_ARGUMENT as
-// ValidateRunConfig.
+// Validates and converts, after WithLaterDefaults. A quorum of 0 becomes half of the cohort, or what the rule of
+// aggregation needs. INVALID_ARGUMENT as ValidateRunConfig.
 absl::StatusOr<RunConfig> ToCore(const v1::RunConfig& config);
 
 }  // namespace terse

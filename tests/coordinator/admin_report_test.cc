@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "proto/proto_text.h"
 #include "coordinator/admin/report.h"
 #include "coordinator/admin/svg_plot.h"
 #include "coordinator/admin/text_table.h"
 #include "coordinator/admin/watch.h"
+#include "proto/proto_text.h"
 
 namespace terse {
 namespace {

@@ -117,7 +117,9 @@ TEST_F(Migration, ANewerDatabaseIsRefusedByName) {
                 ->Script(absl::StrCat("PRAGMA user_version = ", kSchemaVersion + 1)));
   const absl::Status status = RunStore::Open(directory_.Path()).status();
   EXPECT_CODE(status, kFailedPrecondition, directory_.Path("run.sqlite"));
-  EXPECT_CODE(status, kFailedPrecondition, absl::StrCat("has schema version ", kSchemaVersion + 1, " and this program knows versions up to ", kSchemaVersion));
+  EXPECT_CODE(status, kFailedPrecondition,
+              absl::StrCat("has schema version ", kSchemaVersion + 1, " and this program knows versions up to ",
+                           kSchemaVersion));
 }
 
 }  // namespace
