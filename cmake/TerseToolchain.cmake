@@ -6,8 +6,10 @@ endif()
 
 find_program(TERSE_CCACHE ccache)
 if(TERSE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Paths relative to the checkout: every clone hits the cache that another one filled.
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" "${TERSE_CCACHE}")
+  # Paths relative to the checkout: every clone hits the cache that another one filled. With the compiler's own list of
+  # headers (which Ninja asks for anyway) a source that is not in the cache is not preprocessed a second time for it.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+    "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_DEPEND=1 "${TERSE_CCACHE}")
   set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
 endif()
 # Binaries name no folder of the machine that built them.

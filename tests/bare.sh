@@ -77,7 +77,7 @@ make_machine() {
   mount --rbind --make-rslave /dev "$system/dev"
   cp /etc/resolv.conf "$system/etc/resolv.conf"
   printf 'deb %s bookworm main\n' "$mirror" >"$system/etc/apt/sources.list"
-  git clone --quiet "$root" "$system/root/terse"
+  git -c advice.detachedHead=false clone --quiet "$root" "$system/root/terse"
   [[ $cold -eq 1 ]] || share_caches
 }
 
