@@ -122,8 +122,8 @@ struct LedgerEntry {
 // Row of `events`.
 struct EventRecord {
   int64_t time_us = 0;
-  std::string kind;   // "run_created", "round_aborted", "client_joined", "client_left", "update_rejected", "reset", ...
-  int64_t round = 0;  // 0 when it belongs to none
+  std::string kind;     // of storage/event_kinds.h
+  int64_t round = 0;    // 0 when it belongs to none
   int64_t client = -1;  // -1 when it belongs to none
   std::string detail;   // one line for people
   int64_t id = 0;       // given by the store: greater than those of all earlier events

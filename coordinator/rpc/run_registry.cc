@@ -15,6 +15,7 @@
 #include "core/status.h"
 #include "proto/run_config_convert.h"
 #include "proto/run_config_loader.h"
+#include "storage/event_kinds.h"
 #include "storage/module_file.h"
 #include "storage/state_directory.h"
 #include "storage/temporary_directory.h"
@@ -234,7 +235,7 @@ absl::Status RunRegistry::Prepare(const v1::RunConfig& config, absl::string_view
   return run->Use([&](const RunHost::Live& live) -> absl::Status {
     const std::string reason = absl::StrCat("made so; it begins with `tersectl run start ", config.name(), "`");
     TERSE_RETURN_IF_ERROR(live.store->SetRunState(RunState::kPaused, reason));
-    return live.store->AddEvent({options_.clock->NowMicros(), "run_paused", 0, -1, reason});
+    return live.store->AddEvent({options_.clock->NowMicros(), event::kRunPaused, 0, -1, reason});
   });
 }
 
