@@ -52,7 +52,8 @@ class ClientSession {
   // help, CANCELLED when the process should stop, RESOURCE_EXHAUSTED when the disk of the state directory is full or
   // fails for now: a new session on the state, opened again, can go on later. Anything else is final:
   // FAILED_PRECONDITION when the coordinator refuses this client, UNKNOWN when a sync failed, DATA_LOSS when the state
-  // directory and the run do not fit, the trainer's own error.
+  // directory and the run do not fit, the trainer's own error. But for a refusal the coordinator was told why, if the
+  // connection still holds.
   absl::Status Run(CoordinatorLink* link);
 
   // Saves what helps the next start (the model, and the state that relaxed durability kept in memory). The model is
@@ -103,6 +104,9 @@ class ClientSession {
     DownstreamCodecs downstream_codecs() const { return {*codec, downstream_codec.get()}; }
   };
 
+  // Says that a client whose connection was lost is back.
+  void TellReturn();
+
   // Handlers of one message each; nullopt to go on, a status to end Run.
   using Next = absl::optional<absl::Status>;
 
@@ -144,6 +148,8 @@ class ClientSession {
   const Options options_;
   uint32_t connections_ = 0;
   bool joined_ = false;
+  // When the connection was lost, by the monotonic clock; nullopt unless the client is on its way back.
+  absl::optional<int64_t> lost_us_;
   // What the coordinator has been told on this connection, and so need not be again.
   bool said_device_ = false;
   absl::optional<int> said_norm_code_;

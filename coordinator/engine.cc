@@ -265,8 +265,11 @@ Transition Engine::OnMessage(SessionId id, Session& session, FromClient message)
     return phase_->OnUpdate(run_, session, std::move(*update));
   } else if (auto* progress = std::get_if<Progress>(&message)) {
     if (progress->round == session.assigned_round) session.steps_done = progress->steps_done;
+  } else if (const auto* leaving = std::get_if<Leaving>(&message); leaving != nullptr && !leaving->reason.empty()) {
+    session.refused = true;  // it said its last word
+    TERSE_RETURN_IF_ERROR(run_.NoteMisbehaviour(event::kClientFailed, session.client, leaving->reason));
   }
-  return absl::nullopt;  // Leaving: the connection ends by itself
+  return absl::nullopt;  // after Leaving the connection ends by itself
 }
 
 Transition Engine::On(Disconnected event) {

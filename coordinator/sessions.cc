@@ -199,10 +199,18 @@ absl::Status KeepSamples(RunContext& run, Session& session, int64_t samples) {
   return run.store->SetSamples(session.client, samples);
 }
 
-// What the client lost since it spoke last, for people; empty when nothing.
-std::string LostResidual(const RunContext& run, const CheckIn& message, const absl::optional<Verdict>& verdict) {
+// Whether nothing that the client did for this run can be lost yet.
+bool IsNewHere(const ClientRecord& record) {
+  return record.last_applied.IsZero() && record.updates_applied == 0 && record.updates_not_applied == 0 &&
+         record.resets == 0;
+}
+
+// Why work of the client for this run is lost since it spoke last, for people; empty when none is.
+std::string LostResidual(const RunContext& run, const ClientRecord& record, const CheckIn& message,
+                         const absl::optional<Verdict>& verdict) {
   if (!message.lineage.IsZero() && message.lineage != run.lineage) {
-    return "what the client holds belongs to another run and is dropped";
+    // A client leaves the rest of its work behind when it moves on from a run that has ended.
+    return IsNewHere(record) ? "" : "what the client holds belongs to another run and is dropped";
   }
   if (verdict.has_value() && verdict->outcome == Outcome::kReset) return verdict->reason;
   return message.residual_lost ? "the client starts afresh: it was reset, or died under relaxed durability" : "";
@@ -281,7 +289,7 @@ absl::Status HandleCheckIn(RunContext& run, SessionId id, const CheckIn& message
     return run.NoteMisbehaviour(event::kClientRefused, record.id, reason);
   }
   TERSE_ASSIGN_OR_RETURN(absl::optional<Verdict> verdict, SettleAtCheckIn(run, record, message));
-  const std::string lost = LostResidual(run, message, verdict);
+  const std::string lost = LostResidual(run, record, message, verdict);
   if (const auto holder = HolderOf(run, id, message.name); holder != run.sessions.end()) {
     if (KeepsName(holder->first, holder->second, id, message, /*lose=*/!lost.empty())) {
       Refuse(session, absl::StrCat("another connection has the name '", message.name, "'"), /*retry=*/true);

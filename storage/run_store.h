@@ -71,8 +71,8 @@ struct RoundRecord {
   RoundState state = RoundState::kOpen;
   int64_t base_version = 0;
   int64_t opened_us = 0;
-  int64_t closed_us = 0;
-  int64_t committed_us = 0;         // or aborted
+  int64_t closed_us = 0;            // 0 before that
+  int64_t committed_us = 0;         // or aborted; 0 before that
   int64_t updates = 0;              // chosen
   int64_t update_bytes = 0;         // payload of the chosen updates
   int64_t train_us_max = 0;         // training time of the slowest chosen client
@@ -117,16 +117,18 @@ struct LedgerEntry {
   int64_t dense_bytes = 0;
   int64_t payload_bytes = 0;
   int64_t wire_bytes = 0;
+  std::string client_name = {};  // filled in where entries are read
 };
 
 // Row of `events`.
 struct EventRecord {
   int64_t time_us = 0;
-  std::string kind;     // of storage/event_kinds.h
-  int64_t round = 0;    // 0 when it belongs to none
-  int64_t client = -1;  // -1 when it belongs to none
-  std::string detail;   // one line for people
-  int64_t id = 0;       // given by the store: greater than those of all earlier events
+  std::string kind;              // of storage/event_kinds.h
+  int64_t round = 0;             // 0 when it belongs to none
+  int64_t client = -1;           // -1 when it belongs to none
+  std::string detail;            // one line for people
+  int64_t id = 0;                // given by the store: greater than those of all earlier events
+  std::string client_name = {};  // filled in where events are read; empty when it belongs to no client
 };
 
 // Of one client, what its packed updates are unpacked with: its updates that were applied since its last reset, of

@@ -14,9 +14,9 @@ namespace terse {
 namespace {
 
 constexpr absl::string_view kTroubles[] = {
-    event::kClientRefused, event::kClientSetAside, event::kEvaluationFailed, event::kMessageRefused,
-    event::kModelDrift,    event::kResidualLost,   event::kRoundAborted,     event::kUpdateConflict,
-    event::kUpdateMisread, event::kUpdateRejected,
+    event::kClientFailed,   event::kClientRefused, event::kClientSetAside, event::kEvaluationFailed,
+    event::kMessageRefused, event::kModelDrift,    event::kResidualLost,   event::kRoundAborted,
+    event::kUpdateConflict, event::kUpdateMisread, event::kUpdateRejected,
 };
 
 }  // namespace
