@@ -11,7 +11,6 @@
 #include "compression/run_codecs.h"
 #include "core/epochs.h"
 #include "core/fault.h"
-#include "core/file_system.h"
 #include "core/log/plain_text.h"
 #include "core/status.h"
 #include "storage/module_file.h"
@@ -22,11 +21,6 @@ namespace {
 
 // A checkpoint file is the weights and less than this around them.
 constexpr int64_t kCheckpointEnvelope = 4096;
-
-// Whether neither another connection nor a disk that works again can help, and nobody asked the client to stop.
-bool IsFinal(const absl::Status& status) {
-  return !status.ok() && !absl::IsCancelled(status) && !IsDiskTrouble(status);
-}
 
 // One line of UTF-8, whatever a trainer wrote, cut between characters.
 std::string ReasonOf(const absl::Status& status) {
@@ -88,7 +82,7 @@ absl::Status ClientSession::Run(CoordinatorLink* link) {
 }
 
 absl::Status ClientSession::Converse(CoordinatorLink* link) {
-  joined_ = said_device_ = false;
+  joined_ = said_device_ = said_why_ = false;
   said_norm_code_ = absl::nullopt;
   TERSE_RETURN_IF_ERROR(CheckInWith(link));
   while (true) {
@@ -147,7 +141,7 @@ ClientSession::Next ClientSession::OnMessage(CoordinatorLink* link, const FromSe
   if (options_.observer != nullptr) {
     options_.observer->OnVersion(work_.has_value() ? work_->version : absl::nullopt);
   }
-  if (IsFinal(status)) link->Send(Leaving{ReasonOf(status)}).IgnoreError();
+  if (!status.ok() && !absl::IsCancelled(status)) said_why_ = link->Send(Leaving{ReasonOf(status)}).ok();
   return status.ok() ? Next() : Next(std::move(status));
 }
 

@@ -83,7 +83,7 @@ struct Progress {
 inline constexpr size_t kMostReasonBytes = 512;
 
 struct Leaving {
-  std::string reason = {};  // why the client cannot go on, in UTF-8; empty: it leaves in order
+  std::string reason = {};  // the error for which it leaves, in UTF-8; empty: it leaves in order
 };
 
 using FromClient = std::variant<CheckIn, Ready, Update, Progress, Leaving>;

@@ -23,7 +23,7 @@ inline constexpr char kHistoriesFull[] = "histories_full";
 // One client each.
 inline constexpr char kClientJoined[] = "client_joined";
 inline constexpr char kClientLeft[] = "client_left";
-inline constexpr char kClientFailed[] = "client_failed";    // it ended with an error, and said why
+inline constexpr char kClientFailed[] = "client_failed";    // it met an error, and said why
 inline constexpr char kClientRefused[] = "client_refused";  // it may not take part
 inline constexpr char kClientSetAside[] = "client_set_aside";
 inline constexpr char kClientReadmitted[] = "client_readmitted";

@@ -325,6 +325,10 @@ class RunStore {
   virtual absl::StatusOr<std::vector<EventRecord>> EventsAfter(int64_t id, int64_t limit) = 0;
 };
 
+// Whether the directory holds a run that is neither finished nor stopped, without its lock and without a check of the
+// whole database. No process may have the store open. NOT_FOUND and the other statuses of SqliteDb::Open.
+absl::StatusOr<bool> HoldsUnfinishedRun(const std::string& directory);
+
 // Makes a copied run (RunStore::Backup, or a copy of a stopped coordinator's directory) a run of its own: a new
 // lineage, no client with a past. Clients that trained on after the copy was made start with a zero residual, which is
 // counted, instead of anything counting twice. The store must not be open. NOT_FOUND when the directory holds no run.

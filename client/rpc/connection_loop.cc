@@ -105,8 +105,7 @@ absl::Status ServeOnce(const DaemonOptions& options, const std::atomic<bool>* st
   const std::unique_ptr<CoordinatorLink> between = options.through ? options.through(link.get()) : nullptr;
   const absl::Status status = session->Run(between != nullptr ? between.get() : link.get());
   if (session->joined()) backoff->Reset();
-  // What was said last arrives only on a connection that is closed in order; of a broken one nothing is left to close.
-  if (!IsDiskTrouble(status)) link->Close();
+  if (status.ok() || absl::IsCancelled(status) || session->said_why()) link->Close();
   metrics->OnDisconnected();
   const WireBytes wire = link->Wire();
   Log(LogLevel::kInfo, kLinkLog, {session->run(), 0, options.name},
