@@ -1,14 +1,17 @@
 #include "client/session.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "compression/downstream_model.h"
 #include "compression/feedback_table.h"
 #include "compression/run_codecs.h"
 #include "core/epochs.h"
 #include "core/fault.h"
+#include "core/log/plain_text.h"
 #include "core/status.h"
 #include "storage/module_file.h"
 #include "storage/run_store.h"
@@ -18,6 +21,16 @@ namespace {
 
 // A checkpoint file is the weights and less than this around them.
 constexpr int64_t kCheckpointEnvelope = 4096;
+
+// One line of UTF-8, whatever a trainer wrote, cut between characters.
+std::string ReasonOf(const absl::Status& status) {
+  std::string reason = PlainText(status.message());
+  if (reason.empty()) reason = absl::StatusCodeToString(status.code());
+  size_t end = std::min(reason.size(), kMostReasonBytes);
+  while (end < reason.size() && end > 0 && (static_cast<unsigned char>(reason[end]) & 0xC0) == 0x80) --end;
+  reason.resize(end);
+  return reason;
+}
 
 }  // namespace
 
@@ -61,6 +74,7 @@ ClientSession::ClientSession(Options options)
 
 absl::Status ClientSession::Run(CoordinatorLink* link) {
   const absl::Status ended = Converse(link);
+  if (joined_ && absl::IsUnavailable(ended)) lost_us_ = options_.clock->MonotonicMicros();
   if (Mutated(Mutant::kTimeoutIsReject) && work_.has_value() && options_.state->state().sealed.has_value()) {
     TERSE_RETURN_IF_ERROR(OnVerdict({Outcome::kNotApplied, options_.state->state().sealed->update_id, {}, ""}));
   }
@@ -68,7 +82,7 @@ absl::Status ClientSession::Run(CoordinatorLink* link) {
 }
 
 absl::Status ClientSession::Converse(CoordinatorLink* link) {
-  joined_ = said_device_ = false;
+  joined_ = said_device_ = said_why_ = false;
   said_norm_code_ = absl::nullopt;
   TERSE_RETURN_IF_ERROR(CheckInWith(link));
   while (true) {
@@ -127,7 +141,15 @@ ClientSession::Next ClientSession::OnMessage(CoordinatorLink* link, const FromSe
   if (options_.observer != nullptr) {
     options_.observer->OnVersion(work_.has_value() ? work_->version : absl::nullopt);
   }
+  if (!status.ok() && !absl::IsCancelled(status)) said_why_ = link->Send(Leaving{ReasonOf(status)}).ok();
   return status.ok() ? Next() : Next(std::move(status));
+}
+
+void ClientSession::TellReturn() {
+  if (!lost_us_.has_value()) return;
+  const int64_t away_us = options_.clock->MonotonicMicros() - *lost_us_;
+  lost_us_ = absl::nullopt;
+  Log(LogLevel::kInfo, 0, absl::StrFormat("connected again after %.1f s", static_cast<double>(away_us) * 1e-6));
 }
 
 absl::Status ClientSession::OnWelcome(CoordinatorLink* link, const Welcome& welcome) {
@@ -136,6 +158,7 @@ absl::Status ClientSession::OnWelcome(CoordinatorLink* link, const Welcome& welc
   if (welcome.verdict.has_value()) TERSE_RETURN_IF_ERROR(OnVerdict(*welcome.verdict));
   link->SetMaxDeltaBytes(MaxDownstreamBytes(work_->downstream_codecs(), work_->config->rounds.clients));
   joined_ = true;
+  TellReturn();
   return SendReady(link);
 }
 
@@ -160,6 +183,11 @@ absl::Status ClientSession::Adopt(CoordinatorLink* link, const Welcome& welcome)
   const bool ours = options_.state->state().lineage == welcome.lineage;
   if (ours && work_.has_value() && work_->lineage == welcome.lineage) return absl::OkStatus();
   TERSE_ASSIGN_OR_RETURN(const std::string module, FetchModule(link, welcome));
+  if (!ours && !options_.state->state().lineage.IsZero()) {
+    Log(LogLevel::kInfo, 0,
+        absl::StrCat("run '", welcome.config->name, "' is another one than before: what was kept of the earlier run, ",
+                     "with the rest of its work, is dropped"));
+  }
   TERSE_RETURN_IF_ERROR(StoredStatus(options_.state->Begin(welcome.lineage, welcome.config->durability)));
   Work work;
   work.lineage = welcome.lineage;

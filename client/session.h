@@ -52,7 +52,8 @@ class ClientSession {
   // help, CANCELLED when the process should stop, RESOURCE_EXHAUSTED when the disk of the state directory is full or
   // fails for now: a new session on the state, opened again, can go on later. Anything else is final:
   // FAILED_PRECONDITION when the coordinator refuses this client, UNKNOWN when a sync failed, DATA_LOSS when the state
-  // directory and the run do not fit, the trainer's own error.
+  // directory and the run do not fit, the trainer's own error. The coordinator is told of every error that is not its
+  // own word, if the connection still holds.
   absl::Status Run(CoordinatorLink* link);
 
   // Saves what helps the next start (the model, and the state that relaxed durability kept in memory). The model is
@@ -63,6 +64,8 @@ class ClientSession {
 
   // Whether it was welcomed on the newest connection, and could take part.
   bool joined() const { return joined_; }
+  // Whether it left the newest connection with a word about its error, which only an orderly close brings across.
+  bool said_why() const { return said_why_; }
   // The run that it takes part in, or is to; empty while that is the coordinator's to say.
   const std::string& run() const { return work_.has_value() ? work_->config->name : options_.run; }
 
@@ -102,6 +105,9 @@ class ClientSession {
 
     DownstreamCodecs downstream_codecs() const { return {*codec, downstream_codec.get()}; }
   };
+
+  // Says that a client whose connection was lost is back.
+  void TellReturn();
 
   // Handlers of one message each; nullopt to go on, a status to end Run.
   using Next = absl::optional<absl::Status>;
@@ -144,6 +150,9 @@ class ClientSession {
   const Options options_;
   uint32_t connections_ = 0;
   bool joined_ = false;
+  bool said_why_ = false;
+  // When the connection was lost, by the monotonic clock; nullopt unless the client is on its way back.
+  absl::optional<int64_t> lost_us_;
   // What the coordinator has been told on this connection, and so need not be again.
   bool said_device_ = false;
   absl::optional<int> said_norm_code_;

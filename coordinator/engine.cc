@@ -12,6 +12,7 @@
 #include "core/fault.h"
 #include "core/norm_code.h"
 #include "core/status.h"
+#include "storage/event_kinds.h"
 
 namespace terse {
 namespace {
@@ -264,8 +265,11 @@ Transition Engine::OnMessage(SessionId id, Session& session, FromClient message)
     return phase_->OnUpdate(run_, session, std::move(*update));
   } else if (auto* progress = std::get_if<Progress>(&message)) {
     if (progress->round == session.assigned_round) session.steps_done = progress->steps_done;
+  } else if (const auto* leaving = std::get_if<Leaving>(&message); leaving != nullptr && !leaving->reason.empty()) {
+    session.refused = true;  // it said its last word
+    TERSE_RETURN_IF_ERROR(run_.NoteMisbehaviour(event::kClientFailed, session.client, leaving->reason));
   }
-  return absl::nullopt;  // Leaving: the connection ends by itself
+  return absl::nullopt;  // after Leaving the connection ends by itself
 }
 
 Transition Engine::On(Disconnected event) {
@@ -288,7 +292,7 @@ Transition Engine::On(Misbehaved event) {
   if (it == run_.sessions.end() || it->second.refused) return absl::nullopt;
   Session& session = it->second;
   session.refused = true;
-  TERSE_RETURN_IF_ERROR(run_.NoteMisbehaviour("message_refused", session.client, event.reason));
+  TERSE_RETURN_IF_ERROR(run_.NoteMisbehaviour(event::kMessageRefused, session.client, event.reason));
   if (session.client < 0) return absl::nullopt;
   TERSE_RETURN_IF_ERROR(RecordFailure(run_, session.client, event.reason));
   return phase_->OnLeft(run_);
@@ -307,7 +311,7 @@ Transition Engine::On(Evaluated event) {
     const std::string reason = TargetReached(run_.config->limits, event.round, *event.result);
     if (!reason.empty() && !run_.ending.has_value()) return End(RunState::kFinished, reason);
   } else {
-    TERSE_RETURN_IF_ERROR(run_.Note("evaluation_failed", -1, std::string(event.result.status().message())));
+    TERSE_RETURN_IF_ERROR(run_.Note(event::kEvaluationFailed, -1, std::string(event.result.status().message())));
   }
   return phase_->OnBackground(run_);
 }
@@ -331,7 +335,7 @@ Transition Engine::On(Tick event) {
 }
 
 Transition Engine::On(StopRequested event) {
-  TERSE_RETURN_IF_ERROR(run_.Note("stop_requested", -1, "by the operator"));
+  TERSE_RETURN_IF_ERROR(run_.Note(event::kStopRequested, -1, "by the operator"));
   if (run_.ending.has_value()) return absl::nullopt;
   // The operator was told so: a process that dies before the last evaluation must not go on training.
   const std::string reason = "stopped by the operator";
@@ -356,7 +360,7 @@ Transition Engine::On(ResumeRequested event) {
   run_.paused = false;
   run_.unusable_rounds = 0;
   TERSE_RETURN_IF_ERROR(run_.store->SetRunState(RunState::kActive, ""));
-  TERSE_RETURN_IF_ERROR(run_.Note("run_resumed", -1, "by the operator"));
+  TERSE_RETURN_IF_ERROR(run_.Note(event::kRunResumed, -1, "by the operator"));
   return phase_->OnTick(run_);
 }
 

@@ -11,6 +11,7 @@
 #include "core/epochs.h"
 #include "core/fault.h"
 #include "core/status.h"
+#include "storage/event_kinds.h"
 
 namespace terse {
 namespace {
@@ -175,7 +176,7 @@ constexpr int kMostDrifts = 3;
 // Notes that a model that the coordinator holds for known is not what the client has. A session of which that is true
 // again and again is refused: each time costs a look at the store and a checkpoint.
 absl::Status NoteDrift(RunContext& run, Session& session, const std::string& where) {
-  TERSE_RETURN_IF_ERROR(run.NoteMisbehaviour("model_drift", session.client, where));
+  TERSE_RETURN_IF_ERROR(run.NoteMisbehaviour(event::kModelDrift, session.client, where));
   if (++session.drifts >= kMostDrifts) {
     Refuse(session,
            absl::StrCat("this session said ", session.drifts,
@@ -198,10 +199,18 @@ absl::Status KeepSamples(RunContext& run, Session& session, int64_t samples) {
   return run.store->SetSamples(session.client, samples);
 }
 
-// What the client lost since it spoke last, for people; empty when nothing.
-std::string LostResidual(const RunContext& run, const CheckIn& message, const absl::optional<Verdict>& verdict) {
+// Whether nothing that the client did for this run can be lost yet.
+bool IsNewHere(const ClientRecord& record) {
+  return record.last_applied.IsZero() && record.updates_applied == 0 && record.updates_not_applied == 0 &&
+         record.resets == 0;
+}
+
+// Why work of the client for this run is lost since it spoke last, for people; empty when none is.
+std::string LostResidual(const RunContext& run, const ClientRecord& record, const CheckIn& message,
+                         const absl::optional<Verdict>& verdict) {
   if (!message.lineage.IsZero() && message.lineage != run.lineage) {
-    return "what the client holds belongs to another run and is dropped";
+    // A client leaves the rest of its work behind when it moves on from a run that has ended.
+    return IsNewHere(record) ? "" : "what the client holds belongs to another run and is dropped";
   }
   if (verdict.has_value() && verdict->outcome == Outcome::kReset) return verdict->reason;
   return message.residual_lost ? "the client starts afresh: it was reset, or died under relaxed durability" : "";
@@ -269,7 +278,7 @@ absl::Status HandleCheckIn(RunContext& run, SessionId id, const CheckIn& message
   Session& session = run.sessions[id];
   if (const std::string objection = Objection(*run.config, message); !objection.empty()) {
     Refuse(session, objection, /*retry=*/false);
-    return run.NoteMisbehaviour("client_refused", -1, objection);
+    return run.NoteMisbehaviour(event::kClientRefused, -1, objection);
   }
   TERSE_ASSIGN_OR_RETURN(const ClientRecord record, run.store->RegisterClient(message.name, run.Now()));
   if (record.id >= run.config->rounds.clients && run.config->data.partition != "all") {
@@ -277,10 +286,10 @@ absl::Status HandleCheckIn(RunContext& run, SessionId id, const CheckIn& message
         absl::StrCat("run '", run.config->name, "' cuts its data into ", run.config->rounds.clients,
                      " shards and all of them have an owner; raise rounds.clients in a new run");
     Refuse(session, reason, /*retry=*/false);
-    return run.NoteMisbehaviour("client_refused", record.id, reason);
+    return run.NoteMisbehaviour(event::kClientRefused, record.id, reason);
   }
   TERSE_ASSIGN_OR_RETURN(absl::optional<Verdict> verdict, SettleAtCheckIn(run, record, message));
-  const std::string lost = LostResidual(run, message, verdict);
+  const std::string lost = LostResidual(run, record, message, verdict);
   if (const auto holder = HolderOf(run, id, message.name); holder != run.sessions.end()) {
     if (KeepsName(holder->first, holder->second, id, message, /*lose=*/!lost.empty())) {
       Refuse(session, absl::StrCat("another connection has the name '", message.name, "'"), /*retry=*/true);
@@ -296,14 +305,14 @@ absl::Status HandleCheckIn(RunContext& run, SessionId id, const CheckIn& message
   if (counted) BeginHistoryAnew(run, record.id);
   if (!lost.empty() && !counted) {
     TERSE_RETURN_IF_ERROR(ResetClient(run, record.id));
-    TERSE_RETURN_IF_ERROR(run.Note("residual_lost", record.id, lost));
+    TERSE_RETURN_IF_ERROR(run.Note(event::kResidualLost, record.id, lost));
   }
   session.owes_round = verdict.has_value() && verdict->outcome == Outcome::kPending ? message.pending_round : 0;
   // What folded into its updates before this process began is not known here.
   if (record.updates_not_applied > 0) run.notes.try_emplace(record.id, ClientNotes{0, 0, kMostFolded});
   const bool owes = session.owes_round == run.round && run.round_open && run.MayOwe(record.id, run.round);
   if (owes && session.set_aside_until_us == 0) run.invited.insert(record.id);
-  TERSE_RETURN_IF_ERROR(run.Note("client_joined", record.id, session.name));
+  TERSE_RETURN_IF_ERROR(run.Note(event::kClientJoined, record.id, session.name));
   TERSE_FAILPOINT("coordinator.checkin.settled");
   session.link->Send(Welcome{run.lineage, run.config, record.id, std::move(verdict), run.head.version, run.start_hash});
   return absl::OkStatus();
@@ -317,12 +326,12 @@ absl::Status HandleReady(RunContext& run, SessionId id, const Ready& message) {
                         "' has other tensors on this client than on the "
                         "coordinator; install the same release of Terse on both sides"),
            /*retry=*/false);
-    return run.NoteMisbehaviour("client_refused", session.client, "model layout differs");
+    return run.NoteMisbehaviour(event::kClientRefused, session.client, "model layout differs");
   }
   if (LacksSamples(*run.config, message.samples)) {
     Refuse(session, "this run counts training samples and the client has none; give it data, or leave the run",
            /*retry=*/false);
-    return run.NoteMisbehaviour("client_refused", session.client, "no training samples");
+    return run.NoteMisbehaviour(event::kClientRefused, session.client, "no training samples");
   }
   TERSE_RETURN_IF_ERROR(KeepSamples(run, session, message.samples));
   if (!message.device.empty()) session.device = message.device;
@@ -378,7 +387,7 @@ absl::Status CloseSession(RunContext& run, SessionId id) {
   NoteAbsence(run, session);
   run.sessions.erase(it);
   if (run.histories != nullptr && client >= 0) run.histories->Drop(client);
-  return client < 0 ? absl::OkStatus() : run.Note("client_left", client, name);
+  return client < 0 ? absl::OkStatus() : run.Note(event::kClientLeft, client, name);
 }
 
 }  // namespace terse

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
+#include "storage/event_kinds.h"
 
 namespace terse {
 
@@ -22,7 +23,7 @@ absl::Status SetAside(RunContext& run, int64_t client, int64_t until_us, const s
   if (absl::IsNotFound(known)) return absl::OkStatus();
   TERSE_RETURN_IF_ERROR(known);
   TERSE_RETURN_IF_ERROR(run.store->SetAside(client, until_us, reason));
-  run.Tell(until_us == 0 ? "client_readmitted" : "client_set_aside", client, reason);
+  run.Tell(until_us == 0 ? event::kClientReadmitted : event::kClientSetAside, client, reason);
   if (until_us != 0) run.invited.erase(client);  // its place is free, and what it began does not count any more
   const int64_t until = until_us == 0 ? 0 : run.MonotonicAt(until_us);
   for (auto& [id, session] : run.sessions) {

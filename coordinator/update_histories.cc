@@ -12,6 +12,7 @@
 #include "coordinator/sessions.h"
 #include "core/fault.h"
 #include "core/status.h"
+#include "storage/event_kinds.h"
 
 namespace terse {
 
@@ -176,7 +177,7 @@ absl::Status GoOnWithout(RunContext& run, const Session& session) {
   TERSE_RETURN_IF_ERROR(run.store->ForgetHistory(session.client));
   if (run.histories->Distrusts(session.client) || run.histories_full) return absl::OkStatus();
   run.histories_full = true;
-  return run.Note("histories_full", session.client,
+  return run.Note(event::kHistoriesFull, session.client,
                   "there is no memory for the histories of more clients: their updates come unpacked");
 }
 
@@ -192,8 +193,8 @@ absl::Status HoldHistory(RunContext& run, Session& session, Id128 theirs) {
   if (!history.has_value()) {
     // Where the coordinator has none, the client's directory was away for a time, or there was no room for it.
     if (log.messages > 0) {
-      TERSE_RETURN_IF_ERROR(
-          run.Note("history_differs", session.client, "what its updates are packed with begins anew, here and there"));
+      TERSE_RETURN_IF_ERROR(run.Note(event::kHistoryDiffers, session.client,
+                                     "what its updates are packed with begins anew, here and there"));
     }
     TERSE_RETURN_IF_ERROR(run.store->ForgetHistory(session.client));
     session.link->Send(BeginHistory{});
@@ -260,12 +261,13 @@ absl::Status RefuseMisread(RunContext& run, Session& session) {
       "the packed update does not fit what the coordinator knows of this client; check in again and send it as it is";
   // Nobody asked for it.
   if (run.histories == nullptr || !run.histories->Holds(session.client)) {
-    return RefuseUpdate(run, session, "update_rejected", "packed, and the coordinator holds no history of it", answer);
+    return RefuseUpdate(run, session, event::kUpdateRejected, "packed, and the coordinator holds no history of it",
+                        answer);
   }
   Refuse(session, answer, /*retry=*/true);
   run.histories->Distrust(session.client);
   run.history_logs.erase(session.client);
-  return run.NoteMisbehaviour("update_misread", session.client,
+  return run.NoteMisbehaviour(event::kUpdateMisread, session.client,
                               "its updates come unpacked until the coordinator restarts");
 }
 

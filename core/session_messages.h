@@ -3,6 +3,7 @@
 #ifndef TERSE_CORE_SESSION_MESSAGES_H_
 #define TERSE_CORE_SESSION_MESSAGES_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -78,7 +79,12 @@ struct Progress {
   int64_t steps_done = 0;
 };
 
-struct Leaving {};
+// The most bytes of Leaving::reason.
+inline constexpr size_t kMostReasonBytes = 512;
+
+struct Leaving {
+  std::string reason = {};  // the error for which it leaves, in UTF-8; empty: it leaves in order
+};
 
 using FromClient = std::variant<CheckIn, Ready, Update, Progress, Leaving>;
 

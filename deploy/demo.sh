@@ -18,7 +18,7 @@ usage: deploy/demo.sh [--run FILE] [--data DIR] [--clients N] [--name NAME] [--o
 
 Trains a model with a coordinator and N client processes on this machine, each with one thread, over gRPC on the
 loopback interface. Installs the Debian packages that are missing and builds Terse first. Ends with a summary table and
-leaves
+with what to do next, and leaves
   runs/NAME/  run.toml  coordinator/ (the database and the checkpoints)  clients/  logs/
               model.pt  model.safetensors  model.npz  rounds.csv  accuracy_vs_bytes.svg  summary.json
 
@@ -81,6 +81,32 @@ finish() {
   stop_coordinator
 }
 
+# quoted WORD...: the words as a shell reads them again.
+quoted() {
+  local words
+  words=$(printf ' %q' "$@")
+  printf '%s' "${words# }"
+}
+
+# Commands that work as they stand, for the run that has ended.
+what_next() {
+  cat <<NEXT
+
+What next
+  The dashboard again, at http://127.0.0.1:7780/ until Ctrl-C:
+    $(quoted "$coordinator_program" --state "$run_folder/coordinator" ${data:+--data "$data"}) \\
+      --listen 127.0.0.1:0 --admin 127.0.0.1:7701 --http 127.0.0.1:7780
+  Meanwhile, in another terminal, every round, and the model and the curves in all formats:
+    $(quoted "$bin/tersectl") --admin 127.0.0.1:7701 rounds
+    $(quoted "$bin/tersectl") --admin 127.0.0.1:7701 export --format all --out $(quoted "$run_folder/export")
+  A run of your own, from a copy of this run's file that you may edit ("tersectl config" lists every key):
+    $(quoted cp "$run_folder/run.toml" my-run.toml) &&
+      $(quoted "$root/deploy/demo.sh" --run my-run.toml --name my-run --bin "$bin" ${data:+--data "$data"})
+  A model of your own (docs/MODELS.md), as in this example, which needs a Python with torch and numpy:
+    $(quoted "$root/deploy/examples/python/run.sh" --bin "$bin")
+NEXT
+}
+
 main() {
   parse_arguments "$@"
   trap 'interrupted 130' INT
@@ -97,6 +123,7 @@ main() {
   follow
   finish
   say "results in $run_folder"
+  what_next
 }
 
 main "$@"

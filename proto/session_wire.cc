@@ -242,7 +242,7 @@ std::vector<v1::ClientMessage> ToWire(const FromClient& message) {
     out[0].mutable_progress()->set_round(progress->round);
     out[0].mutable_progress()->set_steps_done(progress->steps_done);
   } else {
-    out[0].mutable_leaving();
+    out[0].mutable_leaving()->set_reason(std::get<Leaving>(message).reason);
   }
   return out;
 }
@@ -292,7 +292,10 @@ absl::StatusOr<absl::optional<FromClient>> ClientMessageReader::Feed(const v1::C
       return absl::make_optional(FromClient(progress));
     }
     case v1::ClientMessage::kLeaving:
-      return absl::make_optional(FromClient(Leaving{}));
+      if (message.leaving().reason().size() > kMostReasonBytes) {
+        return absl::InvalidArgumentError(absl::StrCat("a reason to leave of more than ", kMostReasonBytes, " bytes"));
+      }
+      return absl::make_optional(FromClient(Leaving{message.leaving().reason()}));
     case v1::ClientMessage::kUpdate:
       return FeedUpdate(message.update());
     case v1::ClientMessage::BODY_NOT_SET:

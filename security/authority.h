@@ -19,7 +19,7 @@ namespace terse {
 
 struct IssuedCertificate {
   CertificateFacts facts;
-  std::string key_hash;  // as CertificateKeyHash
+  std::string key_hash;  // of its public key, as RequestKeyHash
   absl::optional<absl::Time> revoked;
 };
 

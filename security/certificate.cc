@@ -77,9 +77,4 @@ absl::StatusOr<std::string> MakeKey() {
   return std::string(data, static_cast<size_t>(size));
 }
 
-absl::StatusOr<std::string> CertificateKeyHash(absl::string_view certificate_pem) {
-  TERSE_ASSIGN_OR_RETURN(const CertificatePtr certificate, ParseCertificate(certificate_pem, "a certificate"));
-  return KeyHash(X509_get0_pubkey(certificate.get()));
-}
-
 }  // namespace terse

@@ -70,7 +70,6 @@ absl::Status CheckRequestKey(absl::string_view request_pem, absl::string_view ke
 
 // SHA-256 of the public key (SubjectPublicKeyInfo, DER), in hexadecimal digits. INVALID_ARGUMENT when it is unreadable.
 absl::StatusOr<std::string> RequestKeyHash(absl::string_view request_pem);
-absl::StatusOr<std::string> CertificateKeyHash(absl::string_view certificate_pem);
 
 }  // namespace terse
 

@@ -34,6 +34,13 @@ absl::string_view RunStateName(RunState state) {
   return "unknown";
 }
 
+absl::StatusOr<bool> HoldsUnfinishedRun(const std::string& directory) {
+  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteDb> db,
+                         SqliteDb::Open(run_store_internal::DatabasePath(directory), SqliteDb::Mode::kReader));
+  Statement unfinished = db->Prepare("SELECT 1 FROM runs WHERE state NOT IN (?, ?)");
+  return unfinished.Text(RunStateName(RunState::kFinished)).Text(RunStateName(RunState::kStopped)).Step();
+}
+
 absl::string_view RoundStateName(RoundState state) {
   switch (state) {
     case RoundState::kOpen:

@@ -71,8 +71,8 @@ struct RoundRecord {
   RoundState state = RoundState::kOpen;
   int64_t base_version = 0;
   int64_t opened_us = 0;
-  int64_t closed_us = 0;
-  int64_t committed_us = 0;         // or aborted
+  int64_t closed_us = 0;            // 0 before that
+  int64_t committed_us = 0;         // or aborted; 0 before that
   int64_t updates = 0;              // chosen
   int64_t update_bytes = 0;         // payload of the chosen updates
   int64_t train_us_max = 0;         // training time of the slowest chosen client
@@ -117,16 +117,18 @@ struct LedgerEntry {
   int64_t dense_bytes = 0;
   int64_t payload_bytes = 0;
   int64_t wire_bytes = 0;
+  std::string client_name = {};  // filled in where entries are read
 };
 
 // Row of `events`.
 struct EventRecord {
   int64_t time_us = 0;
-  std::string kind;   // "run_created", "round_aborted", "client_joined", "client_left", "update_rejected", "reset", ...
-  int64_t round = 0;  // 0 when it belongs to none
-  int64_t client = -1;  // -1 when it belongs to none
-  std::string detail;   // one line for people
-  int64_t id = 0;       // given by the store: greater than those of all earlier events
+  std::string kind;              // of storage/event_kinds.h
+  int64_t round = 0;             // 0 when it belongs to none
+  int64_t client = -1;           // -1 when it belongs to none
+  std::string detail;            // one line for people
+  int64_t id = 0;                // given by the store: greater than those of all earlier events
+  std::string client_name = {};  // filled in where events are read; empty when it belongs to no client
 };
 
 // Of one client, what its packed updates are unpacked with: its updates that were applied since its last reset, of
@@ -322,6 +324,10 @@ class RunStore {
   // The first `limit` events with a greater id, in order.
   virtual absl::StatusOr<std::vector<EventRecord>> EventsAfter(int64_t id, int64_t limit) = 0;
 };
+
+// Whether the directory holds a run that is neither finished nor stopped, without its lock and without a check of the
+// whole database. No process may have the store open. NOT_FOUND and the other statuses of SqliteDb::Open.
+absl::StatusOr<bool> HoldsUnfinishedRun(const std::string& directory);
 
 // Makes a copied run (RunStore::Backup, or a copy of a stopped coordinator's directory) a run of its own: a new
 // lineage, no client with a past. Clients that trained on after the copy was made start with a zero residual, which is

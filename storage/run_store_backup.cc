@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
+#include "storage/event_kinds.h"
 #include "storage/module_file.h"
 #include "storage/sqlite_run_store.h"
 #include "storage/state_directory.h"
@@ -86,7 +87,7 @@ absl::Status StartNewLineage(const std::string& directory, FileSystem& files) {
   SqliteDb& db = *owned.db;
   EventRecord event;
   event.time_us = run_store_internal::NowUs();
-  event.kind = "lineage_started";
+  event.kind = event::kLineageStarted;
   event.detail = "the run goes on from a copy; every client starts without a past";
   return db.InTransaction([&]() -> absl::Status {
     TERSE_RETURN_IF_ERROR(db.Prepare("UPDATE runs SET lineage = ? WHERE id = 1").Id(Id128::Random()).Run());

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/fault.h"
 #include "core/status.h"
+#include "storage/event_kinds.h"
 #include "storage/sqlite_run_store.h"
 #include "storage/weights_file.h"
 
@@ -219,7 +220,7 @@ absl::Status SqliteRunStore::MarkCheckpoint(int64_t version, bool damaged, const
     if (db.Changes() == 0 || !damaged) return absl::OkStatus();
     EventRecord event;
     event.time_us = run_store_internal::NowUs();
-    event.kind = "checkpoint_damaged";
+    event.kind = event::kCheckpointDamaged;
     event.detail = why;
     return run_store_internal::InsertEvent(db, event);
   });

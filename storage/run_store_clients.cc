@@ -1,6 +1,7 @@
 // What changes the rows of clients, one transaction each.
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
+#include "storage/event_kinds.h"
 #include "storage/sqlite_run_store.h"
 
 namespace terse {
@@ -57,7 +58,7 @@ absl::Status SqliteRunStore::SetAside(int64_t client, int64_t until_us, const st
   const bool readmitted = until_us == 0;
   EventRecord event;
   event.time_us = run_store_internal::NowUs();
-  event.kind = readmitted ? "client_readmitted" : "client_set_aside";
+  event.kind = readmitted ? event::kClientReadmitted : event::kClientSetAside;
   event.client = client;
   event.detail = reason;
   return Write([&](SqliteDb& db) -> absl::Status {

@@ -109,7 +109,7 @@ absl::StatusOr<std::vector<EventRecord>> StepEvents(Statement& rows) {
     TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
     if (!row) return events;
     events.push_back({rows.GetInt(0), std::string(rows.GetText(1)), rows.GetInt(2), rows.GetInt(3),
-                      std::string(rows.GetText(4)), rows.GetInt(5)});
+                      std::string(rows.GetText(4)), rows.GetInt(5), std::string(rows.GetText(6))});
   }
 }
 
@@ -346,7 +346,8 @@ absl::StatusOr<std::vector<LedgerEntry>> SqliteRunStore::ReadLedger(const char* 
       TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
       if (!row) return absl::OkStatus();
       const Direction direction = rows.GetInt(2) != 0 ? Direction::kUp : Direction::kDown;
-      entries.push_back({rows.GetInt(0), rows.GetInt(1), direction, rows.GetInt(3), rows.GetInt(4), rows.GetInt(5)});
+      entries.push_back({rows.GetInt(0), rows.GetInt(1), direction, rows.GetInt(3), rows.GetInt(4), rows.GetInt(5),
+                         std::string(rows.GetText(6))});
     }
   }));
   return entries;
@@ -355,15 +356,17 @@ absl::StatusOr<std::vector<LedgerEntry>> SqliteRunStore::ReadLedger(const char* 
 absl::StatusOr<std::vector<LedgerEntry>> SqliteRunStore::Ledger(int64_t first_round, int64_t last_round) {
   // 'up' before 'down', as in the enumeration.
   return ReadLedger(
-      "SELECT round, client, direction = 'up', dense_bytes, payload_bytes, wire_bytes FROM ledger "
-      "WHERE round BETWEEN ? AND ? ORDER BY round, client, direction DESC",
+      "SELECT l.round, l.client, l.direction = 'up', l.dense_bytes, l.payload_bytes, l.wire_bytes, c.name "
+      "FROM ledger l JOIN clients c ON c.id = l.client "
+      "WHERE l.round BETWEEN ? AND ? ORDER BY l.round, l.client, l.direction DESC",
       first_round, last_round);
 }
 
 absl::StatusOr<std::vector<LedgerEntry>> SqliteRunStore::LedgerByClient(int64_t first_round, int64_t last_round) {
   return ReadLedger(
-      "SELECT 0, client, direction = 'up', SUM(dense_bytes), SUM(payload_bytes), SUM(wire_bytes) FROM ledger "
-      "WHERE round BETWEEN ? AND ? GROUP BY client, direction ORDER BY client, direction DESC",
+      "SELECT 0, l.client, l.direction = 'up', SUM(l.dense_bytes), SUM(l.payload_bytes), SUM(l.wire_bytes), c.name "
+      "FROM ledger l JOIN clients c ON c.id = l.client "
+      "WHERE l.round BETWEEN ? AND ? GROUP BY l.client, l.direction ORDER BY l.client, l.direction DESC",
       first_round, last_round);
 }
 
@@ -371,8 +374,8 @@ absl::StatusOr<std::vector<EventRecord>> SqliteRunStore::Events(int64_t newest) 
   std::vector<EventRecord> events;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
     Statement rows = db.Prepare(
-        "SELECT time_us, kind, round, client, detail, id FROM (SELECT * FROM events ORDER BY id DESC LIMIT ?) "
-        "ORDER BY id");
+        "SELECT e.time_us, e.kind, e.round, e.client, e.detail, e.id, COALESCE(c.name, '') "
+        "FROM (SELECT * FROM events ORDER BY id DESC LIMIT ?) e LEFT JOIN clients c ON c.id = e.client ORDER BY e.id");
     TERSE_ASSIGN_OR_RETURN(events, StepEvents(rows.Int(std::max<int64_t>(newest, 0))));
     return absl::OkStatus();
   }));
@@ -382,8 +385,9 @@ absl::StatusOr<std::vector<EventRecord>> SqliteRunStore::Events(int64_t newest) 
 absl::StatusOr<std::vector<EventRecord>> SqliteRunStore::EventsAfter(int64_t id, int64_t limit) {
   std::vector<EventRecord> events;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
-    Statement rows =
-        db.Prepare("SELECT time_us, kind, round, client, detail, id FROM events WHERE id > ? ORDER BY id LIMIT ?");
+    Statement rows = db.Prepare(
+        "SELECT e.time_us, e.kind, e.round, e.client, e.detail, e.id, COALESCE(c.name, '') "
+        "FROM events e LEFT JOIN clients c ON c.id = e.client WHERE e.id > ? ORDER BY e.id LIMIT ?");
     TERSE_ASSIGN_OR_RETURN(events, StepEvents(rows.Int(id).Int(std::max<int64_t>(limit, 0))));
     return absl::OkStatus();
   }));

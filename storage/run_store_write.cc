@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/fault.h"
 #include "core/status.h"
+#include "storage/event_kinds.h"
 #include "storage/sqlite_run_store.h"
 
 namespace terse {
@@ -47,7 +48,7 @@ absl::Status run_store_internal::MarkAborted(SqliteDb& db, int64_t round, const 
           .RunForOne(absl::StrCat("round ", round, " is neither open nor closed and cannot be aborted")));
   EventRecord event;
   event.time_us = now_us;
-  event.kind = "round_aborted";
+  event.kind = event::kRoundAborted;
   event.round = round;
   event.detail = reason;
   return InsertEvent(db, event);
@@ -132,7 +133,7 @@ absl::Status InsertRefused(SqliteDb& db, int64_t round, const RefusedUpdate& upd
                             .Int(update.client)
                             .Text(update.reason)
                             .Run());
-  return InsertEvent(db, {now_us, "update_rejected", round, update.client, update.reason});
+  return InsertEvent(db, {now_us, event::kUpdateRejected, round, update.client, update.reason});
 }
 
 absl::Status InsertChosen(SqliteDb& db, int64_t round, const ChosenUpdate& update) {

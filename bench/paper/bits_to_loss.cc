@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace terse {
 namespace {
@@ -18,7 +19,8 @@ std::vector<Snapshot> SnapshotsOf(const std::vector<v1::Round>& rounds, int64_t 
   for (const v1::Round& round : rounds) {
     const auto version = static_cast<int64_t>(round.base_version());
     if (round.state() == "committed" && version % (epoch_length + 1) == 0) {
-      snapshots.push_back({bits, version, round.train_loss()});
+      const double no_loss = std::numeric_limits<double>::quiet_NaN();
+      snapshots.push_back({bits, version, round.has_train_loss() ? round.train_loss() : no_loss});
     }
     bits += 8 * static_cast<int64_t>(round.payload_bytes_up() + round.payload_bytes_down());
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <sstream>
@@ -80,11 +81,12 @@ absl::optional<nlohmann::ordered_json> KnownSummary(const PaperRow& row, const s
   return summary;
 }
 
-// Mean over the last tenth of the committed rounds.
+// Mean over the last tenth of the committed rounds; NaN when one of them has none.
 double LastTrainLoss(const std::vector<v1::Round>& rounds) {
   std::vector<double> losses;
   for (const v1::Round& round : rounds) {
-    if (round.state() == "committed") losses.push_back(round.train_loss());
+    if (round.state() != "committed") continue;
+    losses.push_back(round.has_train_loss() ? round.train_loss() : std::numeric_limits<double>::quiet_NaN());
   }
   const size_t count = std::max<size_t>(1, losses.size() / 10);
   if (losses.empty()) return 0;

@@ -105,7 +105,7 @@ absl::Status ServeOnce(const DaemonOptions& options, const std::atomic<bool>* st
   const std::unique_ptr<CoordinatorLink> between = options.through ? options.through(link.get()) : nullptr;
   const absl::Status status = session->Run(between != nullptr ? between.get() : link.get());
   if (session->joined()) backoff->Reset();
-  if (status.ok() || absl::IsCancelled(status)) link->Close();
+  if (status.ok() || absl::IsCancelled(status) || session->said_why()) link->Close();
   metrics->OnDisconnected();
   const WireBytes wire = link->Wire();
   Log(LogLevel::kInfo, kLinkLog, {session->run(), 0, options.name},

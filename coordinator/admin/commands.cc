@@ -21,10 +21,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string Rate(uint64_t dense, uint64_t sent) {
-  return RateText(sent == 0 ? 0 : static_cast<double>(dense) / static_cast<double>(sent));
-}
-
 std::string Seconds(int64_t from_us, int64_t to_us) {
   return to_us <= from_us ? "-" : DurationText(static_cast<double>(to_us - from_us) / 1e6);
 }
@@ -41,7 +37,7 @@ std::string LocalStepsText(const v1::RunConfig& config) {
 }
 
 // Clients report it with their updates.
-std::string TrainLoss(const v1::Round& round) { return round.closed_us() == 0 ? "" : DecimalText(round.train_loss()); }
+std::string TrainLoss(const v1::Round& round) { return round.has_train_loss() ? DecimalText(round.train_loss()) : ""; }
 
 void PrintPlans(const std::vector<v1::Round>& rounds, const Terminal& terminal) {
   TextTable table({{"round", true},
@@ -70,13 +66,14 @@ void PrintRoundTable(const std::vector<v1::Round>& rounds, const Terminal& termi
                    {"up", true},
                    {"down", true},
                    {"compression", true},
+                   {"both ways", true},
                    {"training", true},
                    {"time", true}});
   for (const v1::Round& round : rounds) {
-    table.AddRow({absl::StrCat(round.id()), round.state(), absl::StrCat(round.updates()), TrainLoss(round),
-                  round.has_accuracy() ? DecimalText(round.accuracy()) : "",
+    table.AddRow({absl::StrCat(round.id()), round.state(), round.has_updates() ? absl::StrCat(round.updates()) : "",
+                  TrainLoss(round), round.has_accuracy() ? DecimalText(round.accuracy()) : "",
                   round.has_test_loss() ? DecimalText(round.test_loss()) : "", BytesText(round.wire_bytes_up()),
-                  BytesText(round.wire_bytes_down()), Rate(round.dense_bytes_up(), round.wire_bytes_up()),
+                  BytesText(round.wire_bytes_down()), CompressionUpText(round), CompressionBothText(round),
                   Seconds(0, round.train_us_max()), Seconds(round.opened_us(), round.committed_us())});
   }
   *terminal.out << table.Render(terminal.color);
@@ -192,10 +189,9 @@ absl::Status ShowLedger(AdminClient& client, const CommandOptions& options, cons
     PrintJsonList(rows, terminal);
     return absl::OkStatus();
   }
-  TextTable table(
-      {{"round", true}, {"client", true}, {"direction"}, {"dense", true}, {"payload", true}, {"wire", true}});
+  TextTable table({{"round", true}, {"client"}, {"direction"}, {"dense", true}, {"payload", true}, {"wire", true}});
   for (const v1::LedgerRow& row : rows) {
-    table.AddRow({absl::StrCat(row.round()), absl::StrCat(row.client()), row.direction(),
+    table.AddRow({absl::StrCat(row.round()), ClientText(row.client(), row.client_name()), row.direction(),
                   absl::StrCat(row.dense_bytes()), absl::StrCat(row.payload_bytes()), absl::StrCat(row.wire_bytes())});
   }
   *terminal.out << table.Render(terminal.color);

@@ -20,10 +20,9 @@ namespace {
 constexpr absl::Duration kInterval = absl::Milliseconds(500);
 constexpr uint32_t kEventsPerCall = 1000;
 // Wide enough for the kinds that there are; a follower does not know the widest cell to come.
-constexpr char kRow[] = "%-19s  %-18s  %8s  %6s  %s\n";
+constexpr char kRow[] = "%-19s  %-18s  %8s  %-16s  %s\n";
 
 std::string RoundText(const v1::Event& event) { return event.round() == 0 ? "" : absl::StrCat(event.round()); }
-std::string ClientText(const v1::Event& event) { return event.client() < 0 ? "" : absl::StrCat(event.client()); }
 
 // Prints events once each, as they come.
 class EventPrinter {
@@ -38,7 +37,8 @@ class EventPrinter {
         PrintJsonLine(ToJson(event), terminal_);
       } else {
         *terminal_.out << absl::StrFormat(kRow, TimeText(event.time_us()), PlainText(event.kind()), RoundText(event),
-                                          ClientText(event), PlainText(event.detail()));
+                                          PlainText(ClientText(event.client(), event.client_name())),
+                                          PlainText(event.detail()));
       }
     }
     *terminal_.out << std::flush;
@@ -88,9 +88,10 @@ absl::Status ShowEvents(AdminClient& client, const CommandOptions& options, cons
     PrintJsonList(std::vector<v1::Event>(reply.events().begin(), reply.events().end()), terminal);
     return absl::OkStatus();
   }
-  TextTable table({{"time"}, {"kind"}, {"round", true}, {"client", true}, {"detail"}});
+  TextTable table({{"time"}, {"kind"}, {"round", true}, {"client"}, {"detail"}});
   for (const v1::Event& event : reply.events()) {
-    table.AddRow({TimeText(event.time_us()), event.kind(), RoundText(event), ClientText(event), event.detail()});
+    table.AddRow({TimeText(event.time_us()), event.kind(), RoundText(event),
+                  ClientText(event.client(), event.client_name()), event.detail()});
   }
   *terminal.out << table.Render(terminal.color);
   return absl::OkStatus();

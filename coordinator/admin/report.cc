@@ -4,15 +4,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "coordinator/admin/text_table.h"
+#include "core/compression_rate.h"
 #include "proto/proto_text.h"
 
 namespace terse {
 namespace {
-
-std::optional<double> Ratio(uint64_t dense, uint64_t sent) {
-  if (sent == 0) return std::nullopt;
-  return static_cast<double>(dense) / static_cast<double>(sent);
-}
 
 std::optional<double> Median(std::vector<double> values) {
   if (values.empty()) return std::nullopt;
@@ -33,6 +29,7 @@ void AddBytes(const v1::Round& round, Summary* summary) {
   summary->dense_bytes_up += round.dense_bytes_up();
   summary->payload_bytes_up += round.payload_bytes_up();
   summary->wire_bytes_up += round.wire_bytes_up();
+  summary->dense_bytes_down += round.dense_bytes_down();
   summary->payload_bytes_down += round.payload_bytes_down();
   summary->wire_bytes_down += round.wire_bytes_down();
 }
@@ -74,8 +71,10 @@ Summary Summarize(const v1::Status& status, const std::vector<v1::Round>& rounds
   }
   // Without a controller a round does not say how long its clients trained.
   if (summary.iterations == 0) summary.iterations = IterationsOf(status.config(), summary.rounds);
-  summary.compression_up_wire = Ratio(summary.dense_bytes_up, summary.wire_bytes_up);
-  summary.compression_up_payload = Ratio(summary.dense_bytes_up, summary.payload_bytes_up);
+  summary.compression_up_wire = CompressionRate(summary.dense_bytes_up, summary.wire_bytes_up);
+  summary.compression_up_payload = CompressionRate(summary.dense_bytes_up, summary.payload_bytes_up);
+  summary.compression_both_wire = CompressionRate(summary.dense_bytes_up + summary.dense_bytes_down,
+                                                  summary.wire_bytes_up + summary.wire_bytes_down);
   summary.round_overhead_ms_p50 = Median(std::move(overheads_ms));
   if (summary.rounds > 0) summary.seconds = static_cast<double>(last_committed_us - first_opened_us) / 1e6;
   return summary;
@@ -96,10 +95,12 @@ nlohmann::ordered_json SummaryJson(const Summary& summary) {
   json["dense_bytes_up"] = summary.dense_bytes_up;
   json["payload_bytes_up"] = summary.payload_bytes_up;
   json["wire_bytes_up"] = summary.wire_bytes_up;
+  json["dense_bytes_down"] = summary.dense_bytes_down;
   json["payload_bytes_down"] = summary.payload_bytes_down;
   json["wire_bytes_down"] = summary.wire_bytes_down;
   json["compression_up_wire"] = OrNull(summary.compression_up_wire);
   json["compression_up_payload"] = OrNull(summary.compression_up_payload);
+  json["compression_both_wire"] = OrNull(summary.compression_both_wire);
   json["round_overhead_ms_p50"] = OrNull(summary.round_overhead_ms_p50);
   json["seconds"] = summary.seconds;
   return json;
@@ -118,14 +119,26 @@ std::string SummaryTable(const Summary& summary, bool color) {
   table.AddRow({"up, dense", ExactBytes(summary.dense_bytes_up)});
   table.AddRow({"up, payload", ExactBytes(summary.payload_bytes_up)});
   table.AddRow({"up, on the wire", ExactBytes(summary.wire_bytes_up)});
+  table.AddRow({"down, dense", ExactBytes(summary.dense_bytes_down)});
   table.AddRow({"down, payload", ExactBytes(summary.payload_bytes_down)});
   table.AddRow({"down, on the wire", ExactBytes(summary.wire_bytes_down)});
   table.AddRow({"compression up, wire", OrDash(summary.compression_up_wire, RateText)});
   table.AddRow({"compression up, payload", OrDash(summary.compression_up_payload, RateText)});
+  table.AddRow({"compression both ways, wire", OrDash(summary.compression_both_wire, RateText)});
   table.AddRow({"overhead per round, median",
                 OrDash(summary.round_overhead_ms_p50, [](double ms) { return DurationText(ms / 1e3); })});
   table.AddRow({"time", DurationText(summary.seconds)});
   return table.Render(color);
+}
+
+std::string CompressionUpText(const v1::Round& round) {
+  return OrDash(CompressionRate(round.dense_bytes_up(), round.wire_bytes_up()), RateText);
+}
+
+std::string CompressionBothText(const v1::Round& round) {
+  return OrDash(CompressionRate(round.dense_bytes_up() + round.dense_bytes_down(),
+                                round.wire_bytes_up() + round.wire_bytes_down()),
+                RateText);
 }
 
 std::string RoundsCsv(const std::vector<v1::Round>& rounds) {

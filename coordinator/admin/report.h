@@ -16,6 +16,7 @@ namespace terse {
 // rate is that of SBC, Tables I and II: 32 bits x parameters x iterations over the bits that were sent up, per client.
 // The ledger's dense bytes already are 4 x parameters x local steps for every update that went into the model, so the
 // rate of all clients together is dense_bytes_up / wire_bytes_up (or payload_bytes_up: the codec's messages alone).
+// Beside it stands the rate of both ways together, on the wire.
 struct Summary {
   std::string run;
   std::string state;
@@ -28,9 +29,10 @@ struct Summary {
                                            // buffered run the average
   uint64_t parameters = 0;
   uint64_t dense_bytes_up = 0, payload_bytes_up = 0, wire_bytes_up = 0;
-  uint64_t payload_bytes_down = 0, wire_bytes_down = 0;
+  uint64_t dense_bytes_down = 0, payload_bytes_down = 0, wire_bytes_down = 0;
   std::optional<double> compression_up_wire;  // nothing before anything was sent
   std::optional<double> compression_up_payload;
+  std::optional<double> compression_both_wire;
   // Median over the committed rounds of the time from opening to commit without the slowest client's training. Nothing
   // for a buffered run, whose clients train across rounds.
   std::optional<double> round_overhead_ms_p50;
@@ -44,6 +46,10 @@ nlohmann::ordered_json SummaryJson(const Summary& summary);
 
 // One line a figure, for people.
 std::string SummaryTable(const Summary& summary, bool color);
+
+// Compression of one round on the wire, of the way up and of both ways together: "x3491"; "-" where nothing was sent.
+std::string CompressionUpText(const v1::Round& round);
+std::string CompressionBothText(const v1::Round& round);
 
 // One line a round; the columns are the fields of terse.v1.Round in their order.
 std::string RoundsCsv(const std::vector<v1::Round>& rounds);

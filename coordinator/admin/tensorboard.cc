@@ -8,6 +8,8 @@
 #include <cstring>
 #include <functional>
 
+#include "core/compression_rate.h"
+
 namespace terse {
 namespace {
 
@@ -95,7 +97,8 @@ class Scalars {
 
 // Of all rounds until one.
 struct RoundTotals {
-  uint64_t dense_bytes_up = 0, payload_bytes_up = 0, wire_bytes_up = 0, wire_bytes_down = 0;
+  uint64_t dense_bytes_up = 0, payload_bytes_up = 0, wire_bytes_up = 0;
+  uint64_t dense_bytes_down = 0, wire_bytes_down = 0;
 };
 
 Scalars ScalarsOf(const v1::Round& round, const RoundTotals& so_far) {
@@ -104,20 +107,20 @@ Scalars ScalarsOf(const v1::Round& round, const RoundTotals& so_far) {
   if (round.has_test_loss()) scalars.Add("test/loss", round.test_loss());
   if (round.has_top5()) scalars.Add("test/top5", round.top5());
   if (round.has_perplexity()) scalars.Add("test/perplexity", round.perplexity());
-  scalars.Add("train/loss", round.train_loss());
+  if (round.has_train_loss()) scalars.Add("train/loss", round.train_loss());
   scalars.Add("bytes/up_payload", static_cast<double>(round.payload_bytes_up()));
   scalars.Add("bytes/up_wire", static_cast<double>(round.wire_bytes_up()));
   scalars.Add("bytes/down_payload", static_cast<double>(round.payload_bytes_down()));
   scalars.Add("bytes/down_wire", static_cast<double>(round.wire_bytes_down()));
   scalars.Add("bytes_total/up_wire", static_cast<double>(so_far.wire_bytes_up));
   scalars.Add("bytes_total/down_wire", static_cast<double>(so_far.wire_bytes_down));
-  const double dense = static_cast<double>(so_far.dense_bytes_up);
-  if (so_far.payload_bytes_up > 0) {
-    scalars.Add("compression/up_payload", dense / static_cast<double>(so_far.payload_bytes_up));
-  }
-  if (so_far.wire_bytes_up > 0) {
-    scalars.Add("compression/up_wire", dense / static_cast<double>(so_far.wire_bytes_up));
-  }
+  const auto add_rate = [&scalars](const char* tag, uint64_t dense, uint64_t sent) {
+    if (const auto rate = CompressionRate(dense, sent); rate.has_value()) scalars.Add(tag, *rate);
+  };
+  add_rate("compression/up_payload", so_far.dense_bytes_up, so_far.payload_bytes_up);
+  add_rate("compression/up_wire", so_far.dense_bytes_up, so_far.wire_bytes_up);
+  add_rate("compression/both_wire", so_far.dense_bytes_up + so_far.dense_bytes_down,
+           so_far.wire_bytes_up + so_far.wire_bytes_down);
   scalars.Add("time/round_seconds", static_cast<double>(round.committed_us() - round.opened_us()) / 1e6);
   return scalars;
 }
@@ -134,6 +137,7 @@ std::string TensorBoardEvents(const v1::Status& status, const std::vector<v1::Ro
     so_far.dense_bytes_up += round.dense_bytes_up();
     so_far.payload_bytes_up += round.payload_bytes_up();
     so_far.wire_bytes_up += round.wire_bytes_up();
+    so_far.dense_bytes_down += round.dense_bytes_down();
     so_far.wire_bytes_down += round.wire_bytes_down();
     if (round.state() != "committed") continue;
     file += Record(ScalarsOf(round, so_far).EventAt(round.id(), round.committed_us()));

@@ -101,4 +101,9 @@ std::string RateText(double rate) {
   return absl::StrFormat("x%.*f", rate < 9.995 ? 2 : rate < 99.95 ? 1 : 0, rate);
 }
 
+std::string ClientText(int64_t index, const std::string& name) {
+  if (index < 0) return "";
+  return name.empty() ? absl::StrCat("#", index) : name;
+}
+
 }  // namespace terse

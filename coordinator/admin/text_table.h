@@ -47,6 +47,9 @@ std::string TimeText(int64_t unix_us);
 std::string DecimalText(double value);
 // "x3491", "x12.3"; "-" for 0.
 std::string RateText(double rate);
+// A client by its name, by its index ("#3") where a coordinator of an earlier release does not tell the name; empty for
+// an index below 0, which is no client.
+std::string ClientText(int64_t index, const std::string& name);
 
 }  // namespace terse
 

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "coordinator/admin/report.h"
 #include "coordinator/admin/text_table.h"
 #include "core/log/plain_text.h"
 
@@ -9,7 +10,7 @@ namespace terse {
 namespace {
 
 constexpr size_t kRecentRounds = 16;
-constexpr char kRow[] = "%13s  %8s  %10s  %8s  %8s  %11s  %8s  %8s\n";
+constexpr char kRow[] = "%13s  %8s  %10s  %8s  %8s  %11s  %9s  %8s  %8s\n";
 
 }  // namespace
 
@@ -21,8 +22,6 @@ WatchLines::WatchLines(const v1::Status& status)
       local_steps_(static_cast<uint64_t>(status.config().train().local_steps())) {}
 
 void WatchLines::Add(const v1::Round& round) {
-  dense_bytes_up_ += round.dense_bytes_up();
-  wire_bytes_up_ += round.wire_bytes_up();
   if (round.state() != "committed") return;
   const uint64_t steps = round.has_local_steps() ? round.local_steps() : local_steps_;
   const uint64_t done = by_iterations_ ? steps : 1;
@@ -34,7 +33,7 @@ void WatchLines::Add(const v1::Round& round) {
 
 std::string WatchLines::Header() const {
   return absl::StrFormat(kRow, by_iterations_ ? "iteration" : "round", "accuracy", "train loss", "up", "down",
-                         "compression", "time", "left");
+                         "compression", "both ways", "time", "left");
 }
 
 double WatchLines::SecondsLeft() const {
@@ -60,11 +59,11 @@ std::string WatchLines::Line(const v1::Round& round) const {
   if (round.state() != "committed") {
     return absl::StrFormat("%13s  round %d %s\n", position, round.id(), PlainText(round.state()));
   }
-  const double rate = wire_bytes_up_ == 0 ? 0 : static_cast<double>(dense_bytes_up_) / wire_bytes_up_;
   const double seconds = static_cast<double>(round.committed_us() - round.opened_us()) / 1e6;
   return absl::StrFormat(kRow, position, round.has_accuracy() ? DecimalText(round.accuracy()) : "",
-                         DecimalText(round.train_loss()), BytesText(round.wire_bytes_up()),
-                         BytesText(round.wire_bytes_down()), RateText(rate), DurationText(seconds),
+                         round.has_train_loss() ? DecimalText(round.train_loss()) : "",
+                         BytesText(round.wire_bytes_up()), BytesText(round.wire_bytes_down()), CompressionUpText(round),
+                         CompressionBothText(round), DurationText(seconds),
                          done_ < total_ ? DurationText(SecondsLeft()) : "-");
 }
 

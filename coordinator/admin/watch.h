@@ -26,8 +26,8 @@ class WatchLines {
   // Titles above the lines.
   std::string Header() const;
   // The line of `round`, which was added last: progress, accuracy when evaluated, training loss, bytes on the
-  // wire up and down, compression on the wire so far, duration of the round and time left at the pace of the last
-  // rounds.
+  // wire up and down, compression on the wire of the way up and of both, duration of the round and time left at the
+  // pace of the last rounds.
   std::string Line(const v1::Round& round) const;
 
   // Estimate from the last rounds; negative when there is no basis for one.
@@ -49,8 +49,6 @@ class WatchLines {
   const uint64_t local_steps_;  // of a round that no controller planned
   uint64_t done_ = 0;           // rounds or iterations
   uint64_t committed_ = 0;
-  uint64_t dense_bytes_up_ = 0;
-  uint64_t wire_bytes_up_ = 0;
   std::deque<Span> recent_;  // committed rounds
 };
 

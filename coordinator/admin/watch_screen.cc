@@ -89,7 +89,8 @@ void PutFigures(const WatchView& view, ScreenPage* page) {
   row.Add(absl::StrCat("up ", BytesText(summary.wire_bytes_up), "  down ", BytesText(summary.wire_bytes_down),
                        "  compression "));
   row.Add(rate(summary.compression_up_wire), Ink::kBold);
-  row.Add(absl::StrCat(" on the wire, ", rate(summary.compression_up_payload), " payload"));
+  row.Add(absl::StrCat(" up, ", rate(summary.compression_both_wire), " both ways, payload ",
+                       rate(summary.compression_up_payload)));
   page->Put(row);
 }
 
@@ -116,11 +117,11 @@ std::vector<Cell> RoundCells(const v1::Round& round, int64_t now_us) {
   return {{absl::StrCat(round.id()), 6, true},
           {round.state(), 9, false},
           {where(round.has_accuracy(), DecimalText(round.accuracy())), 8, true},
-          {where(is_committed, DecimalText(round.train_loss())), 10, true},
+          {where(round.has_train_loss(), DecimalText(round.train_loss())), 10, true},
           {where(has_time, AgeText(round.opened_us(), end_us)), 8, true},
           {BytesText(round.wire_bytes_up()), 8, true},
           {BytesText(round.wire_bytes_down()), 8, true},
-          {where(is_committed, absl::StrCat(round.updates())), 7, true}};
+          {where(round.has_updates(), absl::StrCat(round.updates())), 7, true}};
 }
 
 void PutRounds(const WatchView& view, size_t rows, ScreenPage* page) {
@@ -193,7 +194,7 @@ void PutEvents(const WatchView& view, size_t rows, ScreenPage* page) {
     row.Add(" ago  ");
     row.Add(event.kind(), Ink::kBold);
     if (event.round() != 0) row.Add(absl::StrCat("  round ", event.round()));
-    if (event.client() >= 0) row.Add(absl::StrCat("  client ", event.client()));
+    if (event.client() >= 0) row.Add(absl::StrCat("  ", ClientText(event.client(), event.client_name())));
     row.Add(absl::StrCat("  ", event.detail()), Ink::kDim);
     page->Put(row);
   }
@@ -202,7 +203,7 @@ void PutEvents(const WatchView& view, size_t rows, ScreenPage* page) {
 void PutHelp(ScreenPage* page) {
   for (const char* line : {"q, Ctrl-C         leave; the run goes on", "j, k, down, up    scroll the clients",
                            "?                 back to the tables", "",
-                           "compression       what dense updates would take, over what was sent up",
+                           "compression       what dense updates would take, over what was sent on the wire",
                            "waits for         clients of the open round that have not delivered",
                            "tersectl watch --lines prints a line for each round instead."}) {
     ScreenRow row = page->NewRow();

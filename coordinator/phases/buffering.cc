@@ -10,6 +10,7 @@
 #include "coordinator/sessions.h"
 #include "core/epochs.h"
 #include "core/status.h"
+#include "storage/event_kinds.h"
 
 namespace terse {
 namespace {
@@ -83,7 +84,7 @@ class Buffering : public Intake {
         absl::StrCat(received, " of ", policy.quorum, " updates that the quorum needs came before ");
     if (run.paused) return OnAbort(run, absl::StrCat(few, "the pause"));
     if (!std::exchange(noted_, true))
-      TERSE_RETURN_IF_ERROR(run.Note("round_waits", -1, absl::StrCat(few, "the deadline")));
+      TERSE_RETURN_IF_ERROR(run.Note(event::kRoundWaits, -1, absl::StrCat(few, "the deadline")));
     return absl::nullopt;
   }
 

@@ -14,6 +14,7 @@
 #include "coordinator/set_aside.h"
 #include "core/fault.h"
 #include "core/status.h"
+#include "storage/event_kinds.h"
 
 namespace terse {
 namespace {
@@ -49,7 +50,7 @@ class Collecting : public Intake {
       return Stay(Invite(run));
     }
     if (run.controller != nullptr && ChoiceOf(update.message) != run.plan.choice) {
-      return Stay(RefuseUpdate(run, session, "update_rejected", "another coding than the round's",
+      return Stay(RefuseUpdate(run, session, event::kUpdateRejected, "another coding than the round's",
                                "the update is not coded as its assignment said; check in again"));
     }
     TERSE_RETURN_IF_ERROR(Accept(run, session, std::move(update), /*staleness=*/0));

@@ -6,6 +6,7 @@
 #include "coordinator/sessions.h"
 #include "core/epochs.h"
 #include "core/status.h"
+#include "storage/event_kinds.h"
 
 namespace terse {
 namespace {
@@ -40,7 +41,7 @@ class Finishing : public Phase {
     TERSE_ASSIGN_OR_RETURN(const absl::optional<RunRecord> record, run.store->Run());
     if (record->state == run.ending->state) return absl::nullopt;  // ended by an earlier process
     TERSE_RETURN_IF_ERROR(run.store->SetRunState(run.ending->state, run.ending->reason));
-    TERSE_RETURN_IF_ERROR(run.Note("run_ended", -1, run.ending->reason));
+    TERSE_RETURN_IF_ERROR(run.Note(event::kRunEnded, -1, run.ending->reason));
     return absl::nullopt;
   }
 

@@ -13,6 +13,7 @@
 #include "core/epochs.h"
 #include "core/fault.h"
 #include "core/status.h"
+#include "storage/event_kinds.h"
 
 namespace terse {
 namespace {
@@ -75,7 +76,7 @@ absl::Status DropRefused(RunContext& run, const Refused& refused) {
   const ClientPolicy& policy = run.config->clients;
   const bool aside = refused.grave && policy.set_aside_after > 0;
   const std::string reason = absl::StrCat("its update was refused: ", update.reason);
-  run.Tell("update_rejected", update.client, update.reason);
+  run.Tell(event::kUpdateRejected, update.client, update.reason);
   run.received.erase(update.client);
   run.notes[update.client].folded = 0;
   BeginHistoryAnew(run, update.client);
@@ -142,7 +143,7 @@ void Assign(RunContext& run, Session& session) {
 // was to travel on, and is told at once.
 absl::Status AnswerRepeated(RunContext& run, Session& session, const Update& update, ReceivedUpdate& known) {
   if (known.update.update_id != update.update_id) {
-    return RefuseUpdate(run, session, "update_conflict", absl::StrCat("two updates for round ", update.round),
+    return RefuseUpdate(run, session, event::kUpdateConflict, absl::StrCat("two updates for round ", update.round),
                         "another update of this client for this round was accepted before; wait for its verdict");
   }
   if (Mutated(Mutant::kNoDeduplication)) ++known.count;
@@ -169,7 +170,7 @@ absl::Status TurnAway(RunContext& run, Session& session, const Update& update, c
   run.book.AddUp(session.client, update.payload_bytes(), /*dense_bytes=*/0);
   // Work that nobody asked for raises no bound of the next update's norm.
   TERSE_RETURN_IF_ERROR(given ? CountNotApplied(run, session.client) : run.store->RecordNotApplied(session.client));
-  TERSE_RETURN_IF_ERROR(run.NoteMisbehaviour("update_turned_away", session.client, reason));
+  TERSE_RETURN_IF_ERROR(run.NoteMisbehaviour(event::kUpdateTurnedAway, session.client, reason));
   session.link->Send(Verdict{Outcome::kNotApplied, update.update_id, session.last_applied, reason});
   return session.set_aside_until_us != 0 ? absl::OkStatus() : RecordFailure(run, session.client, reason);
 }

@@ -6,6 +6,7 @@
 #include "coordinator/set_aside.h"
 #include "core/fault.h"
 #include "core/status.h"
+#include "storage/event_kinds.h"
 
 namespace terse {
 
@@ -52,7 +53,7 @@ absl::optional<Ending> EndAt(const RunContext& run, int64_t version) {
 absl::Status Pause(RunContext& run, const std::string& reason) {
   run.paused = true;
   TERSE_RETURN_IF_ERROR(run.store->SetRunState(RunState::kPaused, reason));
-  return run.Note("run_paused", -1, reason);
+  return run.Note(event::kRunPaused, -1, reason);
 }
 
 absl::Status CountNotApplied(RunContext& run, int64_t client) {
@@ -70,7 +71,7 @@ absl::Status RefuseUpdate(RunContext& run, Session& session, const std::string& 
 absl::Status AnswerLate(RunContext& run, Session& session, const Update& update) {
   // The predecessor is part of the id, so an id that can be made again from ours shows that both ends agree about it.
   if (update.update_id != session.last_applied && !Follows(run, session, update)) {
-    return RefuseUpdate(run, session, "update_rejected", "update id does not fit its content",
+    return RefuseUpdate(run, session, event::kUpdateRejected, "update id does not fit its content",
                         "the update does not follow the last applied one or is damaged; check in again");
   }
   if (session.owes_round == update.round) session.owes_round = 0;
@@ -80,7 +81,7 @@ absl::Status AnswerLate(RunContext& run, Session& session, const Update& update)
     run.book.AddUp(session.client, update.payload_bytes(), /*dense_bytes=*/0);
     TERSE_RETURN_IF_ERROR(CountNotApplied(run, session.client));
     TERSE_RETURN_IF_ERROR(
-        run.NoteMisbehaviour("update_late", session.client, absl::StrCat("for round ", update.round)));
+        run.NoteMisbehaviour(event::kUpdateLate, session.client, absl::StrCat("for round ", update.round)));
   }
   session.link->Send(verdict);
   return absl::OkStatus();
@@ -91,7 +92,7 @@ absl::Status Abort(RunContext& run, const std::string& reason) {
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundState> state, run.store->GetRoundState(run.round));
   TERSE_RETURN_IF_ERROR(run.store->AbortRound(run.round, reason, run.Now()));
   TERSE_FAILPOINT("coordinator.abort.done");
-  run.Tell("round_aborted", -1, reason);
+  run.Tell(event::kRoundAborted, -1, reason);
   run.round_open = false;
   BookWire(run);
   TERSE_RETURN_IF_ERROR(run.store->AddLedger(run.book.Take(run.round)));

@@ -1,10 +1,12 @@
 #include "coordinator/rpc/admin_reply.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <system_error>
 
 #include "absl/time/time.h"
+#include "core/compression_rate.h"
 #include "core/version.h"
 
 namespace terse {
@@ -14,11 +16,13 @@ void Fill(const RoundRecord& round, v1::Round* out) {
   out->set_state(std::string(RoundStateName(round.state)));
   out->set_base_version(round.base_version);
   out->set_opened_us(round.opened_us);
-  out->set_closed_us(round.closed_us);
-  out->set_committed_us(round.committed_us);
-  out->set_updates(round.updates);
-  out->set_train_us_max(round.train_us_max);
-  out->set_train_loss(round.train_loss);
+  if (round.closed_us != 0) {
+    out->set_closed_us(round.closed_us);
+    out->set_updates(round.updates);
+    out->set_train_us_max(round.train_us_max);
+    if (std::isfinite(round.train_loss)) out->set_train_loss(round.train_loss);
+  }
+  if (round.committed_us != 0) out->set_committed_us(round.committed_us);
   if (round.accuracy.has_value()) out->set_accuracy(*round.accuracy);
   if (round.top5.has_value()) out->set_top5(*round.top5);
   if (round.perplexity.has_value()) out->set_perplexity(*round.perplexity);
@@ -34,6 +38,11 @@ void Fill(const RoundRecord& round, v1::Round* out) {
   out->set_dense_bytes_down(round.dense_bytes_down);
   out->set_payload_bytes_down(round.payload_bytes_down);
   out->set_wire_bytes_down(round.wire_bytes_down);
+  const auto up = CompressionRate(round.dense_bytes_up, round.wire_bytes_up);
+  if (up.has_value()) out->set_compression_up_wire(*up);
+  const auto both =
+      CompressionRate(round.dense_bytes_up + round.dense_bytes_down, round.wire_bytes_up + round.wire_bytes_down);
+  if (both.has_value()) out->set_compression_both_wire(*both);
 }
 
 void Fill(const ClientRecord& client, v1::Client* out) {
@@ -60,6 +69,7 @@ void Fill(const LedgerEntry& entry, v1::LedgerRow* out) {
   out->set_dense_bytes(entry.dense_bytes);
   out->set_payload_bytes(entry.payload_bytes);
   out->set_wire_bytes(entry.wire_bytes);
+  out->set_client_name(entry.client_name);
 }
 
 void Fill(const EventRecord& event, v1::Event* out) {
@@ -69,6 +79,7 @@ void Fill(const EventRecord& event, v1::Event* out) {
   out->set_client(event.client);
   out->set_detail(event.detail);
   out->set_id(event.id);
+  out->set_client_name(event.client_name);
 }
 
 void AddSession(const SessionView& session, v1::Client* out) {

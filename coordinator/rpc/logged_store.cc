@@ -8,13 +8,15 @@
 #include "coordinator/log_components.h"
 #include "core/log/log.h"
 #include "core/status.h"
+#include "storage/event_kinds.h"
 
 namespace terse {
 namespace {
 
 constexpr absl::string_view kTroubles[] = {
-    "client_refused", "client_set_aside", "evaluation_failed", "message_refused", "model_drift",
-    "residual_lost",  "round_aborted",    "update_conflict",   "update_misread",  "update_rejected",
+    event::kClientFailed,   event::kClientRefused, event::kClientSetAside, event::kEvaluationFailed,
+    event::kMessageRefused, event::kModelDrift,    event::kResidualLost,   event::kRoundAborted,
+    event::kUpdateConflict, event::kUpdateMisread, event::kUpdateRejected,
 };
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "core/status.h"
 #include "proto/run_config_convert.h"
 #include "proto/run_config_loader.h"
+#include "storage/event_kinds.h"
 #include "storage/model_files.h"
 #include "storage/module_file.h"
 
@@ -61,7 +62,7 @@ absl::Status CreateRun(const RunConfig& config, const v1::RunConfig& wire, const
   record.parameters = weights.size();
   record.created_us = clock->NowMicros();
   TERSE_RETURN_IF_ERROR(store->CreateRun(record, weights));
-  return store->AddEvent({record.created_us, "run_created", 0, -1, config.name});
+  return store->AddEvent({record.created_us, event::kRunCreated, 0, -1, config.name});
 }
 
 }  // namespace
@@ -243,7 +244,7 @@ absl::StatusOr<RunHost::Live*> RunHost::Reopen(absl::Time since) {
   TERSE_ASSIGN_OR_RETURN(std::unique_ptr<RunStore> store, RunStore::Open(directory()));
   const std::string lasted = absl::FormatDuration(absl::Trunc(absl::Now() - since, absl::Milliseconds(1)));
   TERSE_RETURN_IF_ERROR(
-      store->AddEvent({options_.clock->NowMicros(), "run_suspended", 0, -1, absl::StrCat("for ", lasted)}));
+      store->AddEvent({options_.clock->NowMicros(), event::kRunSuspended, 0, -1, absl::StrCat("for ", lasted)}));
   TERSE_ASSIGN_OR_RETURN(std::unique_ptr<Live> live, Resume(std::move(store)));
   Log(LogLevel::kInfo, kRunLog, {name()}, absl::StrCat("the run is served again, after ", lasted));
   absl::MutexLock lock(&mutex_);

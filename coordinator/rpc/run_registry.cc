@@ -15,6 +15,7 @@
 #include "core/status.h"
 #include "proto/run_config_convert.h"
 #include "proto/run_config_loader.h"
+#include "storage/event_kinds.h"
 #include "storage/module_file.h"
 #include "storage/state_directory.h"
 #include "storage/temporary_directory.h"
@@ -38,6 +39,33 @@ absl::Status CheckName(const v1::RunConfig& config) {
                                                  "choose another name"));
 }
 
+// Every run that the state directory holds; `in_place` as NameOfRunInPlace.
+absl::StatusOr<std::vector<RunPlan>> HeldRuns(const std::string& state_directory, const std::string& in_place) {
+  std::vector<RunPlan> held;
+  if (!in_place.empty()) held.push_back({in_place, state_directory, absl::nullopt, ""});
+  TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListRunNames(PosixFiles(), state_directory));
+  for (const std::string& name : names) {
+    if (name != in_place) held.push_back({name, RunDirectory(state_directory, name), absl::nullopt, ""});
+  }
+  return held;
+}
+
+// Run files name what is served: says which unfinished runs the operator may have forgotten.
+void WarnOfUnserved(const std::string& state_directory, const std::vector<RunPlan>& held,
+                    const std::vector<RunPlan>& served) {
+  std::vector<std::string> names;
+  for (const RunPlan& run : held) {
+    const auto same = [&run](const RunPlan& plan) { return plan.name == run.name; };
+    if (std::any_of(served.begin(), served.end(), same)) continue;
+    // One that cannot be read is not known to be finished.
+    if (HoldsUnfinishedRun(run.directory).value_or(true)) names.push_back(run.name);
+  }
+  if (names.empty()) return;
+  Log(LogLevel::kWarn, kRunLog, {},
+      absl::StrCat(state_directory, " holds unfinished runs that are not served, because --run names others: ",
+                   absl::StrJoin(names, ", "), "; start without --run to serve all runs"));
+}
+
 // Plans for the runs of a state directory: those of the run files, or without run files all that it holds.
 absl::StatusOr<std::vector<RunPlan>> PlanRuns(const std::string& state_directory,
                                               const std::vector<std::string>& run_files) {
@@ -54,13 +82,9 @@ absl::StatusOr<std::vector<RunPlan>> PlanRuns(const std::string& state_directory
     plans.push_back({config.name(), "", std::move(config), file});
   }
   TERSE_ASSIGN_OR_RETURN(const std::string in_place, NameOfRunInPlace(state_directory));
-  if (run_files.empty()) {
-    if (!in_place.empty()) plans.push_back({in_place, "", absl::nullopt, ""});
-    TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListRunNames(PosixFiles(), state_directory));
-    for (const std::string& name : names) {
-      if (name != in_place) plans.push_back({name, "", absl::nullopt, ""});
-    }
-  }
+  TERSE_ASSIGN_OR_RETURN(std::vector<RunPlan> held, HeldRuns(state_directory, in_place));
+  if (run_files.empty()) return held;
+  WarnOfUnserved(state_directory, held, plans);
   for (RunPlan& plan : plans) plan.directory = RunDirectory(state_directory, plan.name == in_place ? "" : plan.name);
   return plans;
 }
@@ -234,7 +258,7 @@ absl::Status RunRegistry::Prepare(const v1::RunConfig& config, absl::string_view
   return run->Use([&](const RunHost::Live& live) -> absl::Status {
     const std::string reason = absl::StrCat("made so; it begins with `tersectl run start ", config.name(), "`");
     TERSE_RETURN_IF_ERROR(live.store->SetRunState(RunState::kPaused, reason));
-    return live.store->AddEvent({options_.clock->NowMicros(), "run_paused", 0, -1, reason});
+    return live.store->AddEvent({options_.clock->NowMicros(), event::kRunPaused, 0, -1, reason});
   });
 }
 

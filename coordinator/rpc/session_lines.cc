@@ -27,7 +27,9 @@ SessionLine Line(const Progress& message) {
   return {message.round, absl::StrCat("did ", message.steps_done, " steps")};
 }
 
-SessionLine Line(const Leaving&) { return {0, "leaves"}; }
+SessionLine Line(const Leaving& message) {
+  return {0, message.reason.empty() ? "leaves" : absl::StrCat("leaves with an error: ", message.reason)};
+}
 
 absl::string_view OutcomeName(Outcome outcome) {
   switch (outcome) {

@@ -89,6 +89,7 @@ class Session : public ::testing::Test {
     options.make_trainer = [this](const RunConfig& config, const Shard& shard,
                                   absl::string_view module) -> absl::StatusOr<std::unique_ptr<LocalTrainer>> {
       trained_modules_.emplace_back(module);
+      if (make_trainer_) return make_trainer_(shard.index);
       return std::make_unique<RecordingTrainer>(shard.index, makes_start_, &plans_);
     };
     options.allow_models = allow_models_;
@@ -134,6 +135,7 @@ class Session : public ::testing::Test {
   bool keep_going_ = true;
   bool makes_start_ = false;
   uint64_t processes_ = 0;
+  std::function<std::unique_ptr<LocalTrainer>(int64_t client)> make_trainer_;  // empty: RecordingTrainer
   std::vector<std::string> allow_models_;
   std::vector<LocalPlan> plans_;              // of every training
   std::vector<std::string> trained_modules_;  // what each trainer was made with
@@ -533,6 +535,79 @@ TEST_F(Session, EndsAsTheCoordinatorSays) {
   EXPECT_TRUE(session_->joined());
   EXPECT_TRUE(absl::IsUnavailable(session_->Run(&retry)));
   EXPECT_FALSE(session_->joined()) << "that was another connection";
+}
+
+// Fails as the code of users does.
+class FailingTrainer : public GridTrainer {
+ public:
+  FailingTrainer(int64_t client, absl::Status why) : GridTrainer(client), why_(std::move(why)) {}
+  absl::StatusOr<TrainResult> Train(absl::Span<const float>, const LocalPlan&, const std::function<bool()>&,
+                                    absl::Span<float>) override {
+    return why_;
+  }
+
+ private:
+  const absl::Status why_;
+};
+
+TEST_F(Session, SaysWhyItLeaves) {
+  std::string long_text = "x";
+  while (long_text.size() < 2 * kMostReasonBytes) long_text += "\xc3\xa4";  // of two bytes each
+  const struct {
+    absl::Status why;
+    std::string said;
+  } cases[] = {{absl::InternalError("training diverged"), "training diverged"},
+               {absl::UnavailableError("the trainer was ended by signal 9"), "the trainer was ended by signal 9"},
+               {absl::InternalError("line 1\nline 2 \xff"), "line 1\\nline 2 \xef\xbf\xbd"},
+               {absl::DataLossError(""), "DATA_LOSS"},
+               {absl::InternalError(long_text), long_text.substr(0, kMostReasonBytes - 1)}};
+  for (const auto& c : cases) {
+    make_trainer_ = [&c](int64_t client) { return std::make_unique<FailingTrainer>(client, c.why); };
+    Restart();
+    ScriptedCoordinator link = Joining({Assignment{1, 0, 1}});
+    EXPECT_EQ(session_->Run(&link), c.why);
+    ASSERT_EQ(link.Said<Leaving>().size(), 1);
+    EXPECT_EQ(link.Said<Leaving>()[0].reason, c.said);
+    EXPECT_TRUE(session_->said_why());
+  }
+  // Neither a lost connection nor a refusal is a reason that the coordinator does not know.
+  for (const std::vector<FromServer>& then : {std::vector<FromServer>{}, {Refusal{"later", true}}}) {
+    make_trainer_ = nullptr;
+    Restart();
+    ScriptedCoordinator link = Joining(then);
+    EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
+    EXPECT_TRUE(link.Said<Leaving>().empty());
+    EXPECT_FALSE(session_->said_why());
+  }
+}
+
+TEST_F(Session, SaysOnceThatItIsConnectedAgain) {
+  ScriptedCoordinator first = Joining({});
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&first)));
+  EXPECT_THAT(log_, Not(HasSubstr("connected again")));
+  clock_.Advance(3);
+  ScriptedCoordinator nobody;
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&nobody)));
+  EXPECT_THAT(log_, Not(HasSubstr("connected again")));
+  clock_.Advance(4.5);
+  ScriptedCoordinator again;
+  again.script = {MakeWelcome(), MakeWelcome()};
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&again)));
+  EXPECT_THAT(log_, HasSubstr("connected again after 7.5 s\n"));
+  EXPECT_EQ(log_.find("connected again"), log_.rfind("connected again"));
+}
+
+TEST_F(Session, LeavesWhatItKeptOfAnEarlierRunBehind) {
+  ScriptedCoordinator link = Joining({Assignment{1, 0, 1}});
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
+  Restart();
+  log_.clear();
+  ScriptedCoordinator other;
+  other.script = {Welcome{HashBytes("another run"), config_, 1, absl::nullopt, 0}};
+  EXPECT_TRUE(absl::IsUnavailable(session_->Run(&other)));
+  EXPECT_THAT(log_, HasSubstr("is another one than before"));
+  EXPECT_THAT(log_, Not(HasSubstr("lost")));
+  EXPECT_TRUE(other.Said<Update>().empty());
 }
 
 TEST_F(Session, ACoordinatorThatSpeaksBeforeItsWelcomeIsLeft) {

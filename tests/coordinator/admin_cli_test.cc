@@ -102,8 +102,52 @@ TEST_F(TersectlTest, AnOpenRoundHasNoLossYet) {
   round.set_state("open");
   server_.rounds = {round};
   EXPECT_THAT(Ask({"rounds"}).out, Not(HasSubstr("0.0000")));
-  server_.rounds[0].set_closed_us(1);
+  const json open = json::parse(Ask({"rounds", "--json"}).out)[0];
+  for (const char* key : {"closed_us", "committed_us", "updates", "train_us_max", "train_loss", "compression_up_wire",
+                          "compression_both_wire"}) {
+    EXPECT_TRUE(open.at(key).is_null()) << key;
+  }
+  EXPECT_THAT(Ask({"rounds", "--csv"}).out, HasSubstr("\n4,open,0,0,,,,,,,,0,"));
+  server_.rounds[0].set_train_loss(0);
   EXPECT_THAT(Ask({"rounds"}).out, HasSubstr("0.0000"));
+}
+
+TEST_F(TersectlTest, RoundsAndWatchShowTheSameCompression) {
+  SetRounds(2);
+  for (v1::Round& round : server_.rounds) {
+    round.set_dense_bytes_up(160000 * round.id());
+    round.set_wire_bytes_up(100);
+    round.set_dense_bytes_down(80000 * round.id());
+    round.set_wire_bytes_down(300);
+  }
+  EXPECT_THAT(Ask({"rounds"}).out, HasSubstr("compression  both ways"));
+  for (const char* command : {"rounds", "watch"}) {
+    const std::string out = Ask({command}).out;
+    EXPECT_THAT(out, ::testing::ContainsRegex("x1600 +x600 ")) << command;
+    EXPECT_THAT(out, ::testing::ContainsRegex("x3200 +x1200 ")) << command;
+  }
+  EXPECT_THAT(Ask({"summary"}).out, HasSubstr("compression both ways, wire    x900\n"));
+}
+
+TEST_F(TersectlTest, EventsAndLedgersNameClients) {
+  v1::Event event;
+  event.set_kind("client_joined");
+  event.set_client(3);
+  event.set_client_name("berlin-1");
+  event.set_detail("berlin-1");
+  server_.events = {event};
+  v1::LedgerRow row;
+  row.set_round(1);
+  row.set_client(3);
+  row.set_client_name("berlin-1");
+  row.set_direction("up");
+  server_.ledger = {row};
+  EXPECT_THAT(Ask({"events"}).out, HasSubstr("  berlin-1  berlin-1\n"));
+  EXPECT_EQ(json::parse(Ask({"events", "--json"}).out)[0]["client_name"], "berlin-1");
+  EXPECT_THAT(Ask({"ledger"}).out, HasSubstr("    1  berlin-1  up "));
+  EXPECT_EQ(json::parse(Ask({"ledger", "--json"}).out)[0]["client_name"], "berlin-1");
+  server_.events[0].clear_client_name();  // a coordinator of an earlier release
+  EXPECT_THAT(Ask({"events"}).out, HasSubstr("  #3 "));
 }
 
 TEST_F(TersectlTest, RoundsSayWhy) {

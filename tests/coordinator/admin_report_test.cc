@@ -40,9 +40,11 @@ v1::Round MakeRound(uint64_t id, const std::string& state, int64_t overhead_ms) 
   round.set_opened_us(static_cast<int64_t>(id) * 1000000);
   round.set_committed_us(round.opened_us() + 900000);
   round.set_train_us_max(900000 - overhead_ms * 1000);
+  round.set_train_loss(0);
   round.set_dense_bytes_up(state == "committed" ? 160000 : 0);
   round.set_payload_bytes_up(50);
   round.set_wire_bytes_up(100);
+  round.set_dense_bytes_down(round.dense_bytes_up());
   round.set_payload_bytes_down(200);
   round.set_wire_bytes_down(300);
   return round;
@@ -69,10 +71,12 @@ TEST(Summarize, FiguresOfTheRun) {
   EXPECT_EQ(summary.dense_bytes_up, 480000u);
   EXPECT_EQ(summary.payload_bytes_up, 200u);  // the aborted round's bytes were sent too
   EXPECT_EQ(summary.wire_bytes_up, 400u);
+  EXPECT_EQ(summary.dense_bytes_down, 480000u);
   EXPECT_EQ(summary.payload_bytes_down, 800u);
   EXPECT_EQ(summary.wire_bytes_down, 1200u);
   EXPECT_EQ(summary.compression_up_wire, 1200);
   EXPECT_EQ(summary.compression_up_payload, 2400);
+  EXPECT_EQ(summary.compression_both_wire, 600);
   EXPECT_EQ(summary.round_overhead_ms_p50, 10);  // of 5, 10 and 30: an aborted round has no overhead
   EXPECT_DOUBLE_EQ(summary.seconds, 3.9);
 }
@@ -99,6 +103,7 @@ TEST(Summarize, NothingIsKnownBeforeTheFirstRound) {
   const Summary summary = Summarize(RunStatus(), {});
   EXPECT_FALSE(summary.accuracy.has_value());
   EXPECT_FALSE(summary.compression_up_wire.has_value());
+  EXPECT_FALSE(summary.compression_both_wire.has_value());
   const nlohmann::ordered_json json = SummaryJson(summary);
   EXPECT_TRUE(json["accuracy"].is_null());
   EXPECT_TRUE(json["compression_up_payload"].is_null());
@@ -113,8 +118,8 @@ TEST(SummaryJson, HasTheseKeys) {
   for (const auto& item : json.items()) keys.push_back(item.key());
   EXPECT_THAT(keys, ElementsAre("run", "state", "accuracy", "loss", "top5", "perplexity", "rounds", "clients",
                                 "iterations", "parameters", "dense_bytes_up", "payload_bytes_up", "wire_bytes_up",
-                                "payload_bytes_down", "wire_bytes_down", "compression_up_wire",
-                                "compression_up_payload", "round_overhead_ms_p50", "seconds"));
+                                "dense_bytes_down", "payload_bytes_down", "wire_bytes_down", "compression_up_wire",
+                                "compression_up_payload", "compression_both_wire", "round_overhead_ms_p50", "seconds"));
   EXPECT_EQ(json["compression_up_wire"].dump(), "1200.0");
   EXPECT_EQ(json["wire_bytes_up"].dump(), "400");
 }
@@ -126,6 +131,7 @@ TEST(RoundsCsv, EveryFieldInOrderAndDigitByDigit) {
   round.set_opened_us(std::numeric_limits<int64_t>::min());
   round.set_train_loss(0.1);
   round.set_wire_bytes_up(9007199254740993);  // 2^53 + 1: lost by anything that goes through a double
+  round.set_compression_up_wire(1.5);
   v1::Round evaluated;
   evaluated.set_accuracy(0);
   evaluated.set_top5(0.9);
@@ -136,10 +142,11 @@ TEST(RoundsCsv, EveryFieldInOrderAndDigitByDigit) {
   EXPECT_EQ(lines[0],
             "id,state,base_version,opened_us,closed_us,committed_us,updates,train_us_max,train_loss,accuracy,test_loss,"
             "dense_bytes_up,payload_bytes_up,wire_bytes_up,dense_bytes_down,payload_bytes_down,wire_bytes_down,top5,"
-            "perplexity,local_steps,choice,why");
+            "perplexity,local_steps,choice,why,compression_up_wire,compression_both_wire");
   EXPECT_EQ(lines[1],
-            "18446744073709551615,committed,0,-9223372036854775808,0,0,0,0,0.1,,,0,0,9007199254740993,0,0,0,,,,,");
-  EXPECT_EQ(lines[2], "0,,0,0,0,0,0,0,0.0,0.0,,0,0,0,0,0,0,0.9,7.5,,,\"kept, \"\"Q\"\" 1\"");
+            "18446744073709551615,committed,0,-9223372036854775808,,,,,0.1,,,0,0,9007199254740993,0,0,0,,,,,,1.5,");
+  EXPECT_EQ(lines[2], "0,,0,0,,,,,,0.0,,0,0,0,0,0,0,0.9,7.5,,,\"kept, \"\"Q\"\" 1\",,")
+      << "what an open round does not know yet is empty, not 0";
   EXPECT_EQ(lines[3], "");
 }
 
@@ -156,7 +163,7 @@ TEST(ToJson, NumbersTextsBytesAndTables) {
   event.set_detail("a \"quoted\", thing");
   event.set_id(7);
   EXPECT_EQ(ToJson(event)["client"].dump(), "-1");
-  EXPECT_EQ(CsvRow(event), "0,,0,-1,\"a \"\"quoted\"\", thing\",7\n");
+  EXPECT_EQ(CsvRow(event), "0,,0,-1,\"a \"\"quoted\"\", thing\",7,\n");
 }
 
 TEST(EvaluatedPoints, BytesAddUpOverAllRounds) {
@@ -204,6 +211,12 @@ TEST(TextTable, AlignsWithAndWithoutColor) {
   EXPECT_THAT(table.Render(true), HasSubstr("\033[31maborted\033[0m  10\n"));
 }
 
+TEST(TextTable, ClientsByName) {
+  EXPECT_EQ(ClientText(3, "berlin-1"), "berlin-1");
+  EXPECT_EQ(ClientText(3, ""), "#3");
+  EXPECT_EQ(ClientText(-1, ""), "");
+}
+
 TEST(TextTable, Units) {
   EXPECT_EQ(BytesText(0), "0 B");
   EXPECT_EQ(BytesText(999), "999 B");
@@ -222,7 +235,7 @@ TEST(TextTable, Units) {
   EXPECT_EQ(RateText(12.34), "x12.3");
 }
 
-TEST(WatchLines, CumulativeFiguresAndTimeLeft) {
+TEST(WatchLines, FiguresOfTheRoundAndTimeLeft) {
   v1::Status status;
   status.set_rounds_total(5);
   WatchLines lines(status);
@@ -230,13 +243,13 @@ TEST(WatchLines, CumulativeFiguresAndTimeLeft) {
   const std::vector<v1::Round> rounds = FourRounds();
   lines.Add(rounds[0]);
   EXPECT_EQ(lines.Line(rounds[0]),
-            "          1/5    0.5000      0.0000     100 B     300 B        x1600    900 ms     3.6 s\n");
+            "          1/5    0.5000      0.0000     100 B     300 B        x1600       x800    900 ms     3.6 s\n");
   lines.Add(rounds[1]);
   EXPECT_EQ(lines.Line(rounds[1]), "          1/5  round 2 aborted\n");
   lines.Add(rounds[2]);
-  // 320,000 dense bytes over 300: the aborted round's bytes count. Two rounds took 2.9 s, so three more take 4.35 s.
+  // As in `rounds`, the rates are the round's own. Two rounds took 2.9 s, so three more take 4.35 s.
   EXPECT_EQ(lines.Line(rounds[2]),
-            "          2/5    0.7500      0.0000     100 B     300 B        x1067    900 ms     4.3 s\n");
+            "          2/5    0.7500      0.0000     100 B     300 B        x1600       x800    900 ms     4.3 s\n");
   EXPECT_EQ(lines.Header().size(), lines.Line(rounds[2]).size());
 }
 
@@ -252,7 +265,7 @@ TEST(WatchLines, ProgressInIterationsWhereTheyEndTheRun) {
   lines.Add(rounds[0]);
   // 900 ms for 100 iterations, and 900 more.
   EXPECT_EQ(lines.Line(rounds[0]),
-            "     100/1000    0.5000      0.0000     100 B     300 B        x1600    900 ms     8.1 s\n");
+            "     100/1000    0.5000      0.0000     100 B     300 B        x1600       x800    900 ms     8.1 s\n");
   lines.Add(rounds[2]);  // no controller planned it
   EXPECT_THAT(lines.Line(rounds[2]), StartsWith("     140/1000 "));
   EXPECT_NEAR(lines.SecondsLeft(), 2.9 / 140 * 860, 1e-9);

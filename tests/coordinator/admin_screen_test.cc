@@ -67,6 +67,7 @@ v1::Event MakeEvent(uint64_t id, const std::string& kind, int64_t client, const 
   event.set_time_us(static_cast<int64_t>(id) * 40 * kSecond);
   event.set_kind(kind);
   event.set_client(client);
+  if (client >= 0) event.set_client_name("lima-1");
   event.set_round(id);
   event.set_detail(detail);
   return event;

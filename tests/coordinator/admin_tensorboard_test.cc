@@ -31,6 +31,7 @@ v1::Round MakeRound(uint64_t id, const std::string& state) {
   round.set_dense_bytes_up(state == "committed" ? 400000 : 0);
   round.set_payload_bytes_up(state == "committed" ? 1000 : 500);
   round.set_wire_bytes_up(state == "committed" ? 1600 : 800);
+  round.set_dense_bytes_down(state == "committed" ? 80000 : 0);
   round.set_payload_bytes_down(state == "committed" ? 3000 : 0);
   round.set_wire_bytes_down(state == "committed" ? 3200 : 0);
   return round;
@@ -90,7 +91,8 @@ TEST(TensorBoardTest, BeforeAnythingWasSentThereIsNoCompression) {
   round.set_payload_bytes_up(0);
   round.set_wire_bytes_up(0);
   const std::string file = TensorBoardEvents(RunStatus(), {round});
-  EXPECT_EQ(file.find("compression"), std::string::npos);
+  EXPECT_EQ(file.find("compression/up"), std::string::npos);
+  EXPECT_NE(file.find("compression/both_wire"), std::string::npos) << "the way down";
   EXPECT_NE(file.find("train/loss"), std::string::npos);
 }
 

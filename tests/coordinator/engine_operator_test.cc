@@ -289,16 +289,31 @@ TEST(EngineAdmission, ACheckInForAnotherRunIsRefused) {
   }
 }
 
-TEST(EngineAdmission, AnotherRunsResidualIsCountedAsLost) {
-  Crew crew(GridRunConfig(2, 10), 0);
+CheckIn FromAnotherRun() {
   CheckIn message;
   message.name = "c0";
   message.lineage = HashBytes("another run");
   message.prev_applied = HashBytes("its last update");
   message.pending_update_id = HashBytes("its pending update");
   message.pending_round = 1;
+  return message;
+}
+
+TEST(EngineAdmission, AClientThatComesFromAnEndedRunLostNothing) {
+  Crew crew(GridRunConfig(2, 10), 0);
   ScriptedClient client(&crew.fleet, "c0", 2001);
-  ASSERT_EQ(client.Say(message), absl::OkStatus());
+  ASSERT_EQ(client.Say(FromAnotherRun()), absl::OkStatus());
+  EXPECT_FALSE(client.All<Welcome>().at(0).verdict.has_value());
+  EXPECT_EQ(crew.Record(0).resets, 0);
+  EXPECT_TRUE(EventsOf(crew.fleet, "residual_lost").empty());
+}
+
+TEST(EngineAdmission, WorkForThisRunIsLostWhenItsClientComesWithAnotherRunsState) {
+  Crew crew(GridRunConfig(2, 10), 0);
+  ASSERT_EQ(crew.fleet.store()->RegisterClient("c0", 1).status(), absl::OkStatus());
+  ASSERT_EQ(crew.fleet.store()->RecordNotApplied(0), absl::OkStatus());  // it folded into the residual
+  ScriptedClient client(&crew.fleet, "c0", 2001);
+  ASSERT_EQ(client.Say(FromAnotherRun()), absl::OkStatus());
   EXPECT_FALSE(client.All<Welcome>().at(0).verdict.has_value());
   EXPECT_EQ(crew.Record(0).resets, 1);
   ASSERT_EQ(EventsOf(crew.fleet, "residual_lost").size(), 1);

@@ -134,6 +134,26 @@ TEST_F(SessionBudgets, DriftAgainAndAgainIsRefusedAndCounted) {
   EXPECT_THAT(EventsOf(fleet_, "model_drift").back().detail, testing::EndsWith(" (9 times within a minute)"));
 }
 
+TEST_F(SessionBudgets, WhyClientsLeaveIsBookedAndCounted) {
+  for (SessionId id = 1001; id <= 1006; ++id) {
+    ScriptedClient client(&fleet_, "a", id);
+    ASSERT_EQ(client.SayCheckIn(), absl::OkStatus());
+    ASSERT_EQ(client.Say(Leaving{"training diverged"}), absl::OkStatus());
+    ASSERT_EQ(client.Say(Leaving{"nobody hears this"}), absl::OkStatus());
+    ASSERT_EQ(client.Disconnect(), absl::OkStatus());
+  }
+  const std::vector<EventRecord> events = EventsOf(fleet_, "client_failed");
+  ASSERT_EQ(events.size(), 3) << "the others of the minute are counted";
+  for (const EventRecord& event : events) {
+    EXPECT_EQ(event.client_name, "a");
+    EXPECT_EQ(event.detail, "training diverged");
+  }
+  ScriptedClient in_order(&fleet_, "b", 1007);
+  ASSERT_EQ(in_order.SayCheckIn(), absl::OkStatus());
+  ASSERT_EQ(in_order.Say(Leaving{}), absl::OkStatus());
+  EXPECT_EQ(EventsOf(fleet_, "client_failed").size(), 3) << "it left in order";
+}
+
 TEST_F(SessionBudgets, AnUpdateThatWasNotDecodedNeverCounts) {
   ScriptedClient a(&fleet_, "a", 1001), b(&fleet_, "b", 1002);
   for (ScriptedClient* client : {&a, &b}) {

@@ -315,6 +315,24 @@ TEST_F(Runs, ARunThatAnEarlierReleaseKeptInTheDirectoryItselfGoesOnThere) {
   EXPECT_FALSE(std::filesystem::exists(state / "runs"));
 }
 
+TEST_F(Runs, ANewRunBesideAnUnfinishedOneSaysSo) {
+  fleet_.StartCoordinator(WriteRun("early", kForever));
+  EXPECT_THAT(fleet_.coordinator().Output(), testing::Not(HasSubstr("not served")));
+  StopCoordinator();
+  fleet_.StartCoordinator(WriteRun("late", kForever));
+  EXPECT_THAT(fleet_.coordinator().Output(),
+              HasSubstr("holds unfinished runs that are not served, because --run names others: early; start without "
+                        "--run to serve all runs"));
+  EXPECT_EQ(Ask({"runs"}).size(), 1u);
+  fleet_.Ctl({"stop"});
+  const auto is_stopped = [&] { return Ask({"runs"})[0]["state"] == "stopped"; };
+  ASSERT_TRUE(WaitUntil(is_stopped, kPatience));
+  StopCoordinator();
+  fleet_.StartCoordinator(WriteRun("early", kForever));
+  EXPECT_THAT(fleet_.coordinator().Output(), testing::Not(HasSubstr("not served"))) << "the other run has ended";
+  StopCoordinator();
+}
+
 TEST_F(Runs, ACoordinatorWithoutARunSaysHowToMakeOneAndItsClientsWait) {
   fleet_.StartCoordinator(/*run_file=*/"");
   EXPECT_THAT(fleet_.coordinator().Output(), HasSubstr("no run yet: create one with `tersectl run create --run FILE`"));

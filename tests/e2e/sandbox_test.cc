@@ -71,6 +71,12 @@ TEST(SandboxedClient, TrainsTheSameModelAlsoWhenItsTrainersAreKilled) {
   EXPECT_THAT(fleet.client(0).Output(), AllOf(HasSubstr("sandbox: training makes no sockets"),
                                               HasSubstr("the sandboxed trainer was ended by signal 9; trying again")));
   EXPECT_TRUE(LastCheckpoint(fleet) == ModelWithoutSandbox());
+  EXPECT_GE(
+      QueryNumber(fleet.database(),
+                  "SELECT count(*) FROM events e JOIN clients c ON c.id = e.client WHERE e.kind = 'client_failed' "
+                  "AND c.name = 'client-0' AND e.detail = 'the sandboxed trainer was ended by signal 9'"),
+      1)
+      << "the coordinator hears why";
 }
 
 TEST(SandboxedClient, OutlivesTrainersThatEndThemselvesOrDoNotEnd) {

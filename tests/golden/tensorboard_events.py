@@ -52,12 +52,13 @@ def golden():
         ("test/accuracy", 0.5), ("test/loss", 1.25), ("test/top5", 0.875), ("test/perplexity", 3.5), ("train/loss", 2),
         ("bytes/up_payload", 1000), ("bytes/up_wire", 1600), ("bytes/down_payload", 3000), ("bytes/down_wire", 3200),
         ("bytes_total/up_wire", 1600), ("bytes_total/down_wire", 3200), ("compression/up_payload", 400),
-        ("compression/up_wire", 250), ("time/round_seconds", 1.5)]))
+        ("compression/up_wire", 250), ("compression/both_wire", 100), ("time/round_seconds", 1.5)]))
     # Round 2 was aborted, and what it sent counts.
     out += record(event(1700000031, 300, [
         ("train/loss", 0.75), ("bytes/up_payload", 1000), ("bytes/up_wire", 1600), ("bytes/down_payload", 3000),
         ("bytes/down_wire", 3200), ("bytes_total/up_wire", 4000), ("bytes_total/down_wire", 6400),
-        ("compression/up_payload", 320), ("compression/up_wire", 200), ("time/round_seconds", 1)]))
+        ("compression/up_payload", 320), ("compression/up_wire", 200), ("compression/both_wire", 960000 / 10400),
+        ("time/round_seconds", 1)]))
     return out
 
 

@@ -93,7 +93,16 @@ TEST(SessionWire, ClientMessagesComeBack) {
   const Progress progress = RoundTrip(Progress{3, 99});
   EXPECT_EQ(progress.round, 3);
   EXPECT_EQ(progress.steps_done, 99);
-  RoundTrip(Leaving{});
+  EXPECT_EQ(RoundTrip(Leaving{}).reason, "");
+  EXPECT_EQ(RoundTrip(Leaving{"training diverged"}).reason, "training diverged");
+}
+
+TEST(SessionWire, AReasonToLeaveIsBounded) {
+  ClientMessageReader reader(0);
+  for (const size_t bytes : {kMostReasonBytes, kMostReasonBytes + 1}) {
+    const auto read = reader.Feed(ToWire(Leaving{std::string(bytes, 'x')})[0]);
+    EXPECT_EQ(read.ok(), bytes == kMostReasonBytes) << read.status();
+  }
 }
 
 // docs/PROTOCOL.md says these numbers.

@@ -237,6 +237,7 @@ class BothStores {
       EXPECT_EQ(real_sums[i].client, memory_sums[i].client);
       EXPECT_EQ(real_sums[i].direction, memory_sums[i].direction);
       EXPECT_EQ(real_sums[i].wire_bytes, memory_sums[i].wire_bytes);
+      EXPECT_EQ(real_sums[i].client_name, memory_sums[i].client_name);
     }
   }
 

@@ -399,6 +399,7 @@ TEST_F(RunStoreTest, LedgerAddsUpAndEqualsTheRounds) {
   EXPECT_EQ(ledger[1].direction, Direction::kUp);
   EXPECT_EQ(ledger[2].direction, Direction::kDown);
   EXPECT_EQ(ledger[2].wire_bytes, 66);
+  EXPECT_EQ(ledger[2].client_name, store_->GetClient(ledger[2].client)->name);
   EXPECT_EQ(store_->Ledger(1, 1)->size(), 3);
   const std::vector<LedgerEntry> sums = *store_->LedgerByClient(1, 100);
   ASSERT_EQ(sums.size(), 4);
@@ -408,6 +409,7 @@ TEST_F(RunStoreTest, LedgerAddsUpAndEqualsTheRounds) {
   EXPECT_THAT(std::make_tuple(sums[1].client, sums[1].direction, sums[1].wire_bytes),
               testing::FieldsAre(0, Direction::kDown, 66));
   EXPECT_EQ(sums[3].client, 2);
+  EXPECT_EQ(sums[3].client_name, store_->GetClient(2)->name);
   EXPECT_EQ(sums[3].direction, Direction::kUp);
   const std::vector<RoundRecord> rounds = *store_->Rounds(1, 100);
   ASSERT_EQ(rounds.size(), 2);
@@ -475,6 +477,18 @@ TEST_F(RunStoreTest, EventsComeNewestLast) {
   EXPECT_EQ(events->at(1).detail, "it's \"quoted\"");
   EXPECT_EQ(store_->Events(0)->size(), 0);
   EXPECT_EQ(store_->Events(-1)->size(), 0);
+}
+
+TEST_F(RunStoreTest, EventsNameTheirClients) {
+  CreateRun();
+  const int64_t client = store_->RegisterClient("berlin-1", 5)->id;
+  ASSERT_OK(store_->AddEvent({1, "client_joined", 0, client, ""}));
+  ASSERT_OK(store_->AddEvent({2, "run_paused", 0, -1, ""}));
+  for (const auto& events : {store_->Events(2), store_->EventsAfter(0, 2)}) {
+    ASSERT_EQ(events->size(), 2u);
+    EXPECT_EQ(events->at(0).client_name, "berlin-1");
+    EXPECT_EQ(events->at(1).client_name, "");
+  }
 }
 
 TEST_F(RunStoreTest, EventsAfterOneAreThoseThatCameLater) {

@@ -409,10 +409,17 @@ absl::StatusOr<std::vector<RoundRecord>> MemoryRunStore::Rounds(int64_t first, i
   return found;
 }
 
+std::string MemoryRunStore::NameOf(int64_t client) const {
+  const bool known = client >= 0 && client < static_cast<int64_t>(clients_.size());
+  return known ? clients_[client].name : "";
+}
+
 absl::StatusOr<std::vector<LedgerEntry>> MemoryRunStore::Ledger(int64_t first_round, int64_t last_round) {
   std::vector<LedgerEntry> found;
   for (const LedgerEntry& entry : ledger_) {
-    if (entry.round >= first_round && entry.round <= last_round) found.push_back(entry);
+    if (entry.round < first_round || entry.round > last_round) continue;
+    found.push_back(entry);
+    found.back().client_name = NameOf(entry.client);
   }
   return found;
 }
@@ -427,7 +434,8 @@ absl::StatusOr<std::vector<LedgerEntry>> MemoryRunStore::LedgerByClient(int64_t 
            entry.direction,
            sum.dense_bytes + entry.dense_bytes,
            sum.payload_bytes + entry.payload_bytes,
-           sum.wire_bytes + entry.wire_bytes};
+           sum.wire_bytes + entry.wire_bytes,
+           NameOf(entry.client)};
   }
   std::vector<LedgerEntry> rows;
   for (const auto& sum : sums) rows.push_back(sum.second);
@@ -436,13 +444,17 @@ absl::StatusOr<std::vector<LedgerEntry>> MemoryRunStore::LedgerByClient(int64_t 
 
 absl::StatusOr<std::vector<EventRecord>> MemoryRunStore::Events(int64_t newest) {
   const size_t count = std::min(events_.size(), static_cast<size_t>(std::max<int64_t>(newest, 0)));
-  return std::vector<EventRecord>(events_.end() - static_cast<std::ptrdiff_t>(count), events_.end());
+  std::vector<EventRecord> found(events_.end() - static_cast<std::ptrdiff_t>(count), events_.end());
+  for (EventRecord& event : found) event.client_name = NameOf(event.client);
+  return found;
 }
 
 absl::StatusOr<std::vector<EventRecord>> MemoryRunStore::EventsAfter(int64_t id, int64_t limit) {
   std::vector<EventRecord> found;
   for (const EventRecord& event : events_) {
-    if (event.id > id && static_cast<int64_t>(found.size()) < limit) found.push_back(event);
+    if (event.id <= id || static_cast<int64_t>(found.size()) >= limit) continue;
+    found.push_back(event);
+    found.back().client_name = NameOf(event.client);
   }
   return found;
 }

@@ -78,6 +78,8 @@ class MemoryRunStore : public RunStore {
   absl::Status CheckOpen(int64_t round, int64_t base_version, const Head& head, const RoundRecord* last) const;
   absl::Status CheckCommit(const Commit& commit, bool open_next) const;
   absl::Status CheckLedger(absl::Span<const LedgerEntry> entries) const;
+  // Empty for no client.
+  std::string NameOf(int64_t client) const;
   // From which the log to the head has at most so many bytes; it is kept, however old.
   int64_t OldestCheapVersion(int64_t bytes) const;
   const Round* FindRound(int64_t round) const;

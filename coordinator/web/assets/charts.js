@@ -22,8 +22,9 @@ const kCharts = [
   {
     id: "compression",
     lines: [
-      {label: "up", color: "--up", of: (round) => compression(round.dense_bytes_up, round.wire_bytes_up)},
+      {label: "up", color: "--up", of: (round) => round.compression_up_wire},
       {label: "down", color: "--down", of: (round) => compression(round.dense_bytes_down, round.wire_bytes_down)},
+      {label: "both ways", color: "--accent", of: (round) => round.compression_both_wire},
     ],
   },
   {

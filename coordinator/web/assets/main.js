@@ -170,7 +170,7 @@ class Page {
     // Tables that stay as they are keep what is selected in them.
     if (clients !== this.shown) {
       this.clients.show(clients, Date.now() + ahead);
-      this.events.show(events, new Map(clients.map((client) => [client.index, client.name])));
+      this.events.show(events);
       this.shown = clients;
     }
     showCohort(clients, rounds.at(-1)?.local_steps ?? status.config.train.local_steps);

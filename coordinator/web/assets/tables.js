@@ -23,7 +23,7 @@ const kClientColumns = [
 const kEventColumns = [
   {title: "Time", text: (e) => clock(e.time_us)},
   {title: "Round", text: (e) => (e.round > 0 ? e.round : ""), kind: "number"},
-  {title: "Client", text: (e, names) => (e.client >= 0 ? names.get(e.client) ?? `#${e.client}` : ""), kind: "name"},
+  {title: "Client", text: (e) => (e.client >= 0 ? e.client_name || `#${e.client}` : ""), kind: "name"},
   {title: "Kind", text: (e) => e.kind.replaceAll("_", " ")},
   {title: "What", text: (e) => e.detail, kind: "detail"},
 ];
@@ -125,9 +125,9 @@ export class EventTable {
     this.table.tHead.replaceChildren(row);
   }
 
-  // Newest last, as served; shown newest first. `names` are clients' by index.
-  show(events, names) {
-    this.table.tBodies[0].replaceChildren(...[...events].reverse().map((event) => rowOf(kEventColumns, event, names)));
+  // Newest last, as served; shown newest first.
+  show(events) {
+    this.table.tBodies[0].replaceChildren(...[...events].reverse().map((event) => rowOf(kEventColumns, event)));
   }
 }
 
