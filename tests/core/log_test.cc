@@ -14,7 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "core/log/log_options.h"
+#include "core/cli/log_options.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
