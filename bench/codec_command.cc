@@ -106,9 +106,9 @@ void AddCodecCommand(CLI::App* app, Command* chosen) {
   sub->add_flag("--check", options->check, "Exit with 1 when a target is missed");
   sub->add_flag("--quick", options->quick, "A small tensor, three repetitions, no targets: does everything run?");
   sub->add_option("--threads", options->threads, "Threads, where several are used")
-      ->check(CLI::Range(1, 1024))
+      ->check(WholeNumber(1, 1024))
       ->capture_default_str();
-  sub->add_option("--simd", options->simd, "SIMD target; default: the fastest")->check(CLI::IsMember(SimdTargets()));
+  sub->add_option("--simd", options->simd, "SIMD target; default: the fastest")->check(OneOf(SimdTargets()));
   sub->add_option("--only", options->only, "Only figures whose name contains this");
   sub->callback([=] { *chosen = [options] { return RunCodecCommand(*options); }; });
 }

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "absl/status/statusor.h"
+#include "core/cli/checks.h"
 
 namespace terse {
 

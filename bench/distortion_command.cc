@@ -98,7 +98,7 @@ void AddDistortionCommand(CLI::App* app, Command* chosen) {
   const auto updates = std::make_shared<std::string>();
   const auto out = std::make_shared<std::string>();
   sub->add_option("--updates", *updates, "File of `terse-bench updates`, beside Gaussian numbers")
-      ->check(CLI::ExistingFile);
+      ->check(ExistingFile());
   sub->add_option("--out", *out, "Directory to write to")->required();
   sub->callback([=] { *chosen = [updates, out] { return RunDistortionCommand(*updates, *out); }; });
 }

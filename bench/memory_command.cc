@@ -231,21 +231,21 @@ void AddMemoryCommand(CLI::App* app, Command* chosen) {
       app->add_subcommand("memory", "What a client's process takes at its peak, as a multiple of the model");
   const auto options = std::make_shared<MemoryOptions>();
   sub->add_option("--model", options->model, "Row of the model table")->capture_default_str();
-  sub->add_option("--batch", options->batch, "Examples of a batch")
-      ->check(CLI::Range(int64_t{1}, int64_t{4096}))
-      ->capture_default_str();
+  sub->add_option("--batch", options->batch, "Examples of a batch")->check(WholeNumber(1, 4096))->capture_default_str();
   sub->add_option("--optimizer", options->optimizer, "sgd or adam")
-      ->check(CLI::IsMember({"sgd", "adam"}))
+      ->check(OneOf({"sgd", "adam"}))
       ->capture_default_str();
-  sub->add_option("--momentum", options->momentum, "Of sgd")->check(CLI::Range(0.0, 0.999))->capture_default_str();
+  sub->add_option("--momentum", options->momentum, "Of sgd")->check(Number(0.0, 0.999))->capture_default_str();
   sub->add_option("--codec", options->codec, "Row of the codec table")->capture_default_str();
   sub->add_option("--durability", options->durability, "strict or relaxed")
-      ->check(CLI::IsMember({"strict", "relaxed"}))
+      ->check(OneOf({"strict", "relaxed"}))
       ->capture_default_str();
   sub->add_option("--rounds", options->rounds, "Rounds of two local steps")
-      ->check(CLI::Range(int64_t{1}, int64_t{1000}))
+      ->check(WholeNumber(1, 1000))
       ->capture_default_str();
-  sub->add_option("--limit", options->limit, "Exit with 1 above this multiple; 0: never")->capture_default_str();
+  sub->add_option("--limit", options->limit, "Exit with 1 above this multiple; 0: never")
+      ->check(Number(0))
+      ->capture_default_str();
   sub->callback([=] { *chosen = [options] { return RunMemoryCommand(*options); }; });
 }
 

@@ -78,11 +78,9 @@ absl::StatusOr<int> RunPartition(const PartitionOptions& options) {
 void AddPartitionCommand(CLI::App* app, Command* chosen) {
   CLI::App* sub = app->add_subcommand("partition", "How the training data of a run is shared among its clients");
   const auto options = std::make_shared<PartitionOptions>();
-  sub->add_option("--run", options->run, "Run file (TOML)")->required()->check(CLI::ExistingFile);
-  sub->add_option("--data", options->data, "Directory of the data, as the clients have it")
-      ->check(CLI::ExistingDirectory);
-  sub->add_option("--clients", options->clients, "Instead of the run's rounds.clients")
-      ->check(CLI::Range(int64_t{1}, int64_t{1000000}));
+  sub->add_option("--run", options->run, "Run file (TOML)")->required()->check(ExistingFile());
+  sub->add_option("--data", options->data, "Directory of the data, as the clients have it")->check(ExistingFolder());
+  sub->add_option("--clients", options->clients, "Instead of the run's rounds.clients")->check(WholeNumber(1, 1000000));
   sub->add_flag("--json", options->json, "JSON for programs");
   sub->callback([=] { *chosen = [options] { return RunPartition(*options); }; });
 }

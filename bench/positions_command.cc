@@ -162,23 +162,21 @@ void AddRunOptions(CLI::App* sub, PositionsOptions* options, CLI::Option* model)
   const auto add = [sub, model](const std::string& name, auto* value, const std::string& text) {
     return sub->add_option(name, *value, text)->needs(model);
   };
-  const CLI::Range positive(int64_t{1}, int64_t{1000000});
+  const CLI::Validator positive = WholeNumber(1, 1000000);
   add("--data", &options->data,
       "Directory of the data sets, as for `terse-bench paper`; without it rendered digits stand in for MNIST")
-      ->check(CLI::ExistingDirectory);
+      ->check(ExistingFolder());
   add("--steps", &options->steps, "n: local steps a round")->check(positive)->capture_default_str();
   add("--density", &options->density, "p: fraction of each tensor that is sent")
-      ->check(CLI::Range(1e-6, 1.0))
+      ->check(Number(1e-6, 1.0))
       ->capture_default_str();
   add("--scale", &options->scale.scale, "Fraction of the paper's iterations, with its schedule shortened alike")
-      ->check(CLI::Range(1e-6, 1.0))
+      ->check(Number(1e-6, 1.0))
       ->capture_default_str();
   add("--rounds", &options->rounds, "Only so many rounds from the run's beginning")->check(positive);
   add("--clients", &options->clients, "Instead of the paper's four")->check(positive);
-  add("--seed", &options->scale.seed, "Of weights, partition and batches")->capture_default_str();
-  add("--device", &options->device, "Where to train")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
-      ->capture_default_str();
+  add("--seed", &options->scale.seed, "Of weights, partition and batches")->check(WholeNumber())->capture_default_str();
+  add("--device", &options->device, "Where to train")->check(OneOf({"auto", "cpu", "cuda"}))->capture_default_str();
 }
 
 }  // namespace
@@ -190,10 +188,10 @@ void AddPositionsCommand(CLI::App* app, Command* chosen) {
   for (const PaperWorkload& workload : SbcWorkloads()) models.push_back(workload.name);
   CLI::Option_group* source = sub->add_option_group("Source", "What is measured");
   source->add_option("--updates", options->updates, "Every coder, on a file of `terse-bench updates`")
-      ->check(CLI::ExistingFile);
+      ->check(ExistingFile());
   CLI::Option* model =
       source->add_option("--model", options->model, "Rice, auto and the shared coder, over a run made here")
-          ->check(CLI::IsMember(models));
+          ->check(OneOf(models));
   source->require_option(1);
   AddRunOptions(sub, options.get(), model);
   sub->add_flag("--json", options->json, "JSON for programs");

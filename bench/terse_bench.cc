@@ -12,7 +12,9 @@
 #include "bench/robust/norms_command.h"
 #include "bench/robust/robust_command.h"
 #include "bench/updates_command.h"
+#include "security/connection_failure.h"
 #endif
+#include "core/cli/command_line.h"
 #include "core/version.h"
 
 int main(int argc, char** argv) {
@@ -34,11 +36,10 @@ int main(int argc, char** argv) {
   terse::AddNormsCommand(&app, &command);
   terse::AddWorkerCommand(&app, &command);
 #endif
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  if (const absl::optional<int> code = terse::ReadCommandLine(app, argc, argv); code.has_value()) return *code;
+#ifdef TERSE_BENCH_LEARNING
+  terse::QuietGrpc();
+#endif
   const absl::StatusOr<int> code = command();
   if (code.ok()) return *code;
   std::fprintf(stderr, "terse-bench: %s\n", std::string(code.status().message()).c_str());

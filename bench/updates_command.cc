@@ -74,16 +74,14 @@ absl::StatusOr<int> RunUpdatesCommand(const UpdatesOptions& options) {
 void AddUpdatesCommand(CLI::App* app, Command* chosen) {
   CLI::App* sub = app->add_subcommand("updates", "Train LeNet5 on MNIST with four clients and record their updates");
   const auto options = std::make_shared<UpdatesOptions>();
-  sub->add_option("--data", options->data, "Directory with MNIST's IDX files")
-      ->required()
-      ->check(CLI::ExistingDirectory);
+  sub->add_option("--data", options->data, "Directory with MNIST's IDX files")->required()->check(ExistingFolder());
   sub->add_option("--out", options->out, "File to write")->required();
   sub->add_option("--iterations", options->iterations, "Record after these iterations of every client")
       ->delimiter(',')
-      ->check(CLI::Range(int64_t{1}, int64_t{1000000}))
+      ->check(WholeNumber(1, 1000000))
       ->capture_default_str();
   sub->add_option("--density", options->density, "Fraction of each tensor that is sent")
-      ->check(CLI::Range(1e-6, 1.0))
+      ->check(Number(1e-6, 1.0))
       ->capture_default_str();
   sub->callback([=] { *chosen = [options] { return RunUpdatesCommand(*options); }; });
 }

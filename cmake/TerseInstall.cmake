@@ -28,7 +28,7 @@ function(terse_install_package)
   terse_install_targets(Compression terse_core terse_compression)
   install(DIRECTORY "${CMAKE_SOURCE_DIR}/core" "${CMAKE_SOURCE_DIR}/compression"
     DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/terse" COMPONENT dev FILES_MATCHING PATTERN "*.h"
-    PATTERN "core/log" EXCLUDE)
+    PATTERN "core/cli" EXCLUDE PATTERN "core/log" EXCLUDE)
   install(FILES "${CMAKE_SOURCE_DIR}/LICENSE" "${CMAKE_SOURCE_DIR}/compression/README.md"
     "${CMAKE_SOURCE_DIR}/compression/FORMAT.md" DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/terse" COMPONENT dev)
   configure_package_config_file("${CMAKE_SOURCE_DIR}/cmake/TerseConfig.cmake.in" "${CMAKE_BINARY_DIR}/TerseConfig.cmake"
@@ -44,7 +44,7 @@ function(terse_install_plugin_components)
   set_target_properties(terse_client_rpc PROPERTIES EXPORT_NAME client)
   set_target_properties(terse_coordinator_rpc PROPERTIES EXPORT_NAME coordinator)
   terse_install_targets(Plugin
-    terse_log terse_net terse_storage terse_security terse_transport terse_enrolment terse_https terse_web terse_proto_gen terse_run_config_loader terse_session_wire
+    terse_cli terse_log terse_log_options terse_net terse_storage terse_security terse_transport terse_enrolment terse_https terse_web terse_proto_gen terse_run_config_loader terse_session_wire
     terse_proto_text terse_client_engine terse_sandbox terse_client_rpc terse_coordinator_engine terse_coordinator_web
     terse_coordinator_rpc)
   foreach(header client/plugin.h client/rpc/connection_loop.h client/rpc/daemon.h coordinator/plugin.h coordinator/rpc/client_budgets.h coordinator/rpc/run_learning.h

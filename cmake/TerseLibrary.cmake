@@ -11,6 +11,8 @@
 # Compression, storage, security and learning never see each other; neither do the client and the coordinator.
 
 set(TERSE_ALLOWED_core "core")
+# Command lines: for those layers that have an entry of a program.
+set(TERSE_ALLOWED_cli "core;cli")
 set(TERSE_ALLOWED_compression "core;compression")
 set(TERSE_ALLOWED_storage "core;storage")
 set(TERSE_ALLOWED_net "core;net")
@@ -22,12 +24,12 @@ set(TERSE_ALLOWED_coordinator_engine "core;compression;storage;coordinator_engin
 set(TERSE_ALLOWED_client_engine "core;compression;storage;client_engine")
 # Work on core types in a process of its own, for the client and the coordinator.
 set(TERSE_ALLOWED_sandbox "core;sandbox")
-set(TERSE_ALLOWED_coordinator_rpc "core;compression;storage;net;security;proto;coordinator_engine;sandbox;web;coordinator_rpc")
+set(TERSE_ALLOWED_coordinator_rpc "core;cli;compression;storage;net;security;proto;coordinator_engine;sandbox;web;coordinator_rpc")
 # Where the coordinator's seams and LibTorch meet.
 set(TERSE_ALLOWED_coordinator_learning "core;compression;storage;security;proto;learning;coordinator_engine;coordinator_rpc;coordinator_learning")
-set(TERSE_ALLOWED_client_rpc "core;compression;storage;net;security;proto;client_engine;sandbox;web;client_rpc")
+set(TERSE_ALLOWED_client_rpc "core;cli;compression;storage;net;security;proto;client_engine;sandbox;web;client_rpc")
 # The restore of a backup works on files, without a coordinator.
-set(TERSE_ALLOWED_admin "core;proto;storage;security;admin")
+set(TERSE_ALLOWED_admin "core;cli;proto;storage;security;admin")
 set(TERSE_ALLOWED_testing "core;compression;storage;security;learning;sandbox;proto;coordinator_engine;coordinator_rpc;client_engine;client_rpc;testing")
 
 # terse_unity(TARGET): with TERSE_UNITY, its sources are compiled 24 at a time.

@@ -13,10 +13,9 @@
 #include <cstring>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "core/host_port.h"
 #include "core/status.h"
 #include "core/wire_meter.h"
 #include "net/open_files.h"
@@ -30,22 +29,6 @@ constexpr int kBacklog = 1024;
 constexpr int64_t kPruneIntervalUs = 100'000;
 constexpr int64_t kLogIntervalUs = 60'000'000;
 constexpr int kPauseMilliseconds = 100;
-
-struct HostPort {
-  std::string host, port;
-};
-
-absl::StatusOr<HostPort> Split(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  int port = 0;
-  if (colon == std::string::npos || colon == 0 || !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 0 ||
-      port > 65535) {
-    return absl::InvalidArgumentError(absl::StrCat("'", address, "' is no address; give host:port or [IPv6]:port"));
-  }
-  absl::string_view host = absl::string_view(address).substr(0, colon);
-  if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
-  return HostPort{std::string(host), absl::StrCat(port)};
-}
 
 absl::Status SystemError() {
   switch (errno) {
@@ -98,12 +81,12 @@ int64_t NowUs() { return absl::GetCurrentTimeNanos() / 1000; }
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Listen(const Options& options) {
-  TERSE_ASSIGN_OR_RETURN(const HostPort where, Split(options.address));
+  TERSE_ASSIGN_OR_RETURN(HostPort where, ParseHostPort(options.address));
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
   addrinfo* found = nullptr;
-  const int error = getaddrinfo(where.host.c_str(), where.port.c_str(), &hints, &found);
+  const int error = getaddrinfo(where.host.c_str(), absl::StrCat(where.port).c_str(), &hints, &found);
   if (error != 0) return absl::UnavailableError(absl::StrCat(where.host, ": ", gai_strerror(error)));
   const absl::Cleanup free_it = [found] { freeaddrinfo(found); };
   std::vector<int> listening;
@@ -118,8 +101,8 @@ absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Listen(const Options& option
   }
   // A name may have an address that this machine lacks; a port that is taken on one of them is nobody's.
   if (listening.empty()) return status;
-  const std::string host = options.address.substr(0, options.address.rfind(':'));
-  return std::unique_ptr<Acceptor>(new Acceptor(options, listening, absl::StrCat(host, ":", port)));
+  where.port = port;
+  return std::unique_ptr<Acceptor>(new Acceptor(options, listening, HostPortText(where)));
 }
 
 Acceptor::Acceptor(Options options, std::vector<int> listening, std::string address)

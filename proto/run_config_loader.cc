@@ -3,7 +3,6 @@
 #include <google/protobuf/message.h>
 #include <utf8.h>
 
-#include <algorithm>
 #include <exception>
 #include <map>
 #include <optional>
@@ -15,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "core/closest_word.h"
 #include "core/file_system.h"
 #include "core/status.h"
 #include "proto/run_config_rules.h"
@@ -30,34 +30,38 @@ using Toml = toml::basic_value<toml::discard_comments, std::map, std::vector>;
 
 constexpr int64_t kMaxRunFileBytes = int64_t{1} << 20;
 
-int64_t EditDistance(absl::string_view a, absl::string_view b) {
-  std::vector<int64_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 0; i < a.size(); ++i) {
-    int64_t diagonal = row[0];
-    row[0] = i + 1;
-    for (size_t j = 0; j < b.size(); ++j) {
-      const int64_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+// Keys of the tables below, as they are written in `table`: "optimizer.learning_rate".
+void KeysBelow(const Descriptor& table, const std::string& prefix, std::vector<std::string>* keys) {
+  for (int i = 0; i < table.field_count(); ++i) {
+    const FieldDescriptor& field = *table.field(i);
+    const std::string key = JoinKey(prefix, field.name());
+    if (field.message_type() != nullptr) {
+      KeysBelow(*field.message_type(), key, keys);
+    } else if (!prefix.empty()) {
+      keys->push_back(key);
     }
   }
-  return row.back();
+}
+
+// Of the table's own keys the one that was meant; else the one below it of this very name, or of these initials.
+std::string KeyMeant(const Descriptor& table, const std::string& key, const std::vector<std::string>& known) {
+  std::string meant = ClosestWord(key, known);
+  if (!meant.empty()) return meant;
+  std::vector<std::string> below;
+  KeysBelow(table, "", &below);
+  for (const std::string& path : below) {
+    const std::string name = path.substr(path.rfind('.') + 1);
+    if (name == key || IsInitialsOf(key, name)) return path;
+  }
+  return "";
 }
 
 ConfigViolation UnknownKey(const Descriptor& table, absl::string_view prefix, const std::string& key) {
   std::vector<std::string> known;
-  std::string closest;
-  int64_t best = 1 + static_cast<int64_t>(key.size()) / 3;
-  for (int i = 0; i < table.field_count(); ++i) {
-    known.push_back(table.field(i)->name());
-    const int64_t distance = EditDistance(key, known.back());
-    if (distance > best) continue;
-    best = distance;
-    closest = known.back();
-  }
+  for (int i = 0; i < table.field_count(); ++i) known.push_back(table.field(i)->name());
+  const std::string meant = KeyMeant(table, key, known);
   const std::string path = JoinKey(prefix, key);
-  const std::string hint = closest.empty() ? "; " : absl::StrCat("; did you mean '", closest, "'? ");
+  const std::string hint = meant.empty() ? "; " : absl::StrCat("; did you mean '", meant, "'? ");
   const std::string where = prefix.empty() ? "at the top" : absl::StrCat("in [", prefix, "]");
   return {path, absl::StrCat(path, " is not a known key", hint, "known ", where, ": ", absl::StrJoin(known, ", "))};
 }

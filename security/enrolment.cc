@@ -9,6 +9,7 @@
 #include "core/status.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/grpc_status.h"
+#include "security/connection_failure.h"
 #include "security/pki_folder.h"
 #include "security/private_files.h"
 #include "security/tls_directory.h"
@@ -48,8 +49,11 @@ absl::StatusOr<std::string> Ask(const Invitation& invitation, const std::string&
         absl::StrCat("the authority at ", invitation.address, " is busy (", status.message(), "); try again"));
   }
   if (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) {
-    return Annotate(status, absl::StrCat("the authority at ", invitation.address,
-                                         " does not answer (does `tersectl pki serve` run there, for that host?)"));
+    return absl::Status(
+        status.code(),
+        absl::StrCat("the authority at ", invitation.address, " does not answer (",
+                     ConnectionFailureText(status.message(), /*with_tls=*/true),
+                     "); `tersectl pki serve` must run there, with --host for the host of that address"));
   }
   if (!status.ok()) return Annotate(status, absl::StrCat("the authority at ", invitation.address));
   return reply.certificate_pem();

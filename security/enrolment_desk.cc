@@ -5,11 +5,11 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/memory/memory.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "core/clock.h"
+#include "core/host_port.h"
 #include "core/status.h"
 #include "grpcpp/grpcpp.h"
 #include "net/open_files.h"
@@ -100,8 +100,8 @@ class EnrolmentDesk::Impl : public v1::Enrolment::Service {
   }
 
   int port() const {
-    int port = 0;
-    return absl::SimpleAtoi(tcp_.address.substr(tcp_.address.rfind(':') + 1), &port) ? port : 0;
+    const absl::StatusOr<HostPort> address = ParseHostPort(tcp_.address);
+    return address.ok() ? address->port : 0;
   }
   absl::Time not_after() const { return not_after_; }
 

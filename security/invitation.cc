@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "core/host_port.h"
 #include "core/status.h"
 #include "security/openssl_types.h"
 
@@ -39,7 +40,7 @@ absl::StatusOr<Invitation> ReadInvitation(absl::string_view text) {
   if (!json.is_object()) return Bad("it is no JSON object");
   if (TextAt(json, "format") != kFormat) return Bad(absl::StrCat("its format is not ", kFormat));
   const Invitation invitation = {TextAt(json, "address"), TextAt(json, "secret"), TextAt(json, "authority")};
-  if (invitation.address.find(':') == std::string::npos) return Bad("its address is not HOST:PORT");
+  if (!ParseHostPort(invitation.address).ok()) return Bad("its address is not HOST:PORT");
   if (invitation.secret.size() != kSecretDigits ||
       invitation.secret.find_first_not_of("0123456789abcdef") != std::string::npos) {
     return Bad(absl::StrCat("its secret is not ", kSecretDigits, " hexadecimal digits"));

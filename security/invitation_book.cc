@@ -13,6 +13,7 @@
 #include "absl/strings/strip.h"
 #include "core/allow_list.h"
 #include "core/file_system.h"
+#include "core/host_port.h"
 #include "core/session_messages.h"
 #include "core/status.h"
 #include "security/openssl_types.h"
@@ -36,10 +37,7 @@ absl::StatusOr<std::string> NewSecret() {
 }
 
 absl::Status CheckTerms(const std::string& address, const InvitationTerms& terms) {
-  const size_t colon = address.rfind(':');
-  if (colon == std::string::npos || colon == 0 || colon + 1 == address.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("'", address, "' is not HOST:PORT"));
-  }
+  TERSE_RETURN_IF_ERROR(CheckDialAddress(address));
   if (terms.guests < 1 || terms.guests > kMostGuests) {
     return absl::InvalidArgumentError(absl::StrCat("an invitation is for 1 to ", kMostGuests, " clients"));
   }

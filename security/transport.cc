@@ -8,7 +8,6 @@
 #include "absl/base/call_once.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "core/percent_code.h"
@@ -18,13 +17,6 @@ namespace terse {
 namespace {
 
 constexpr char kUnixScheme[] = "unix:";
-
-// Host of "host:port" and of "[host]:port"; an IPv6 address stays in its brackets.
-std::string HostOf(const std::string& address) { return address.substr(0, address.rfind(':')); }
-
-bool IsCleartext(const TransportOptions& options, const std::string& address) {
-  return IsUnixSocket(address) || options.tls_directory.empty();
-}
 
 // gRPC 1.51 asks for TLS 1.2 or newer and has no option for more; only its list of ciphers is open. This one has none
 // that TLS 1.2 could agree on with our keys, which are ECDSA. Read by gRPC once, before its first TLS connection.
@@ -38,8 +30,6 @@ void AllowOnlyTls13() {
 }
 
 }  // namespace
-
-bool IsUnixSocket(const std::string& address) { return absl::StartsWith(address, kUnixScheme); }
 
 std::string UnixSocketAddress(absl::string_view path) {
   std::string address = kUnixScheme;
@@ -68,10 +58,17 @@ absl::StatusOr<std::string> UnixSocketPath(const std::string& address) {
 }
 
 bool IsLocalAddress(const std::string& address) {
-  const std::string host = HostOf(address);
+  if (IsUnixSocket(address)) return true;
+  const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
+  if (!parsed.ok()) return false;
+  const std::string& host = parsed->host;
   in_addr ipv4 = {};
   const bool is_loopback = inet_pton(AF_INET, host.c_str(), &ipv4) == 1 && (ntohl(ipv4.s_addr) >> 24) == IN_LOOPBACKNET;
-  return IsUnixSocket(address) || host == "localhost" || is_loopback || host == "[::1]";
+  return host == "localhost" || is_loopback || host == "::1";
+}
+
+bool IsCleartext(const TransportOptions& options, const std::string& address) {
+  return IsUnixSocket(address) || options.tls_directory.empty();
 }
 
 absl::Status CheckCleartext(bool insecure, const std::string& address) {
@@ -103,6 +100,8 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> ConnectWith(const Tran
                                                                       const std::string& address,
                                                                       const std::vector<Role>& roles,
                                                                       grpc::ChannelArguments* arguments) {
+  // gRPC would take the port modulo 2^16.
+  if (!IsUnixSocket(address)) TERSE_RETURN_IF_ERROR(CheckDialAddress(address));
   if (IsCleartext(options, address)) {
     TERSE_RETURN_IF_ERROR(CheckCleartext(options.insecure, address));
     // A proxy of the environment would be another machine.

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "core/host_port.h"
 #include "grpcpp/grpcpp.h"
 #include "security/certificate.h"
 #include "security/live_tls_directory.h"
@@ -25,11 +26,13 @@ namespace terse {
 inline constexpr int kTlsReloadSeconds = 1;
 
 // A Unix socket: "unix:/path", where gRPC wants what is special in a URI as %XX.
-bool IsUnixSocket(const std::string& address);
 std::string UnixSocketAddress(absl::string_view path);
 // INVALID_ARGUMENT when `address` is no Unix socket or has a % that is not the start of %XX.
 absl::StatusOr<std::string> UnixSocketPath(const std::string& address);
-// Whether only this machine reaches the address: a Unix socket, "localhost", 127.0.0.0/8, [::1].
+// Whether a connection to the address is without TLS.
+bool IsCleartext(const TransportOptions& options, const std::string& address);
+// Whether only this machine reaches the address: a Unix socket, "localhost", 127.0.0.0/8, [::1]; not an address that
+// ParseHostPort refuses.
 bool IsLocalAddress(const std::string& address);
 // FAILED_PRECONDITION for an address that other machines reach, unless `insecure`.
 absl::Status CheckCleartext(bool insecure, const std::string& address);
@@ -47,7 +50,7 @@ absl::Status CheckConnectWith(const TransportOptions& options, const std::string
                               const std::vector<Role>& roles);
 // Credentials for calling `address` as one of `roles`, and what they need of the channel's `arguments`. The peer must
 // have a coordinator's certificate for that host, or for `server_name`. The files are read once: who renews them
-// connects again. Statuses of CheckConnectWith and OpenTlsDirectory.
+// connects again. INVALID_ARGUMENT for an address that is none; statuses of CheckConnectWith and OpenTlsDirectory.
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> ConnectWith(const TransportOptions& options,
                                                                       const std::string& address,
                                                                       const std::vector<Role>& roles,

@@ -16,9 +16,9 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "core/host_port.h"
 #include "core/log/log.h"
 #include "core/status.h"
 #include "core/version.h"
@@ -203,16 +203,14 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
 };
 
 absl::StatusOr<tcp::endpoint> Resolve(asio::io_context& io, const HttpOptions& options) {
-  const std::string& address = options.address;
-  TERSE_RETURN_IF_ERROR(CheckHttpAddress(options.flag, address));
-  const size_t colon = address.rfind(':');
-  std::string host = address.substr(0, colon);
-  if (host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  const absl::StatusOr<HostPort> address = ParseHostPort(options.address);
+  if (!address.ok()) return Annotate(address.status(), options.flag);
   error_code error;
-  const auto found = tcp::resolver(io).resolve(host, address.substr(colon + 1), tcp::resolver::passive, error);
+  const auto found =
+      tcp::resolver(io).resolve(address->host, absl::StrCat(address->port), tcp::resolver::passive, error);
   if (error || found.empty()) {
     return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", address, ": no such host; choose another with ", options.flag));
+        absl::StrCat("cannot listen on ", options.address, ": no such host; choose another with ", options.flag));
   }
   return found.begin()->endpoint();
 }
@@ -245,8 +243,9 @@ class BeastServer : public HttpServer {
       return absl::UnavailableError(absl::StrCat("cannot listen on ", site_.options.address, ": ", error.message(),
                                                  "; choose another with ", site_.options.flag));
     }
-    const std::string host = site_.options.address.substr(0, site_.options.address.rfind(':'));
-    site_.url = absl::StrCat(is_https ? "https" : "http", "://", host, ":", acceptor_.local_endpoint().port());
+    TERSE_ASSIGN_OR_RETURN(HostPort address, ParseHostPort(site_.options.address));
+    address.port = acceptor_.local_endpoint().port();
+    site_.url = absl::StrCat(is_https ? "https" : "http", "://", HostPortText(address));
     Accept();
     thread_ = std::thread([this] { site_.io.run(); });
     return absl::OkStatus();
@@ -298,15 +297,6 @@ class BeastServer : public HttpServer {
 };
 
 }  // namespace
-
-absl::Status CheckHttpAddress(absl::string_view flag, const std::string& address) {
-  int port = 0;
-  const size_t colon = address.rfind(':');
-  const bool has_port = colon != std::string::npos && absl::SimpleAtoi(address.substr(colon + 1), &port);
-  if (has_port && colon != 0 && !IsUnixSocket(address) && port >= 0 && port <= 65535) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(flag, " must be HOST:PORT, for example 127.0.0.1:7780, not '", address, "'"));
-}
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpOptions& options,
                                                               std::vector<HttpRoute> routes) {

@@ -53,9 +53,6 @@ inline constexpr int kHttpConnectionsOfOne = 128;
 inline constexpr int kHttpFirstSeconds = 5;      // for a handshake, and for the head of the first request
 inline constexpr int kHttpPatienceSeconds = 30;  // for another request, for a reply to be taken
 
-// INVALID_ARGUMENT, with the name of the option that sets it, unless `address` is "host:port".
-absl::Status CheckHttpAddress(absl::string_view flag, const std::string& address);
-
 // Serves from Start to its end. On a loopback address: cleartext, for whoever is on this machine, and only under a
 // loopback name and not for pages of other sites, so that none reads it, or keeps it busy, through the browser of
 // somebody here. Elsewhere: mutual TLS 1.3, or cleartext when that is allowed. Requests have no body.

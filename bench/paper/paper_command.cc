@@ -205,18 +205,20 @@ void AddPaperCommand(CLI::App* app, Command* command) {
       app->add_subcommand("paper", "Reruns a table or figure of a paper with real fleets on this machine");
   std::vector<std::string> names;
   for (const PaperTable& table : PaperTables()) names.push_back(table.name);
-  paper->add_option("TABLE", options->table, "Which")->required()->check(CLI::IsMember(names));
+  paper->add_option("TABLE", options->table, "Which")->required()->check(OneOf(names));
   paper
       ->add_option(
           "--data", options->data,
           "Directory of the data sets (mnist, cifar10, a9a, ptb, shakespeare); without it rendered digits stand in "
           "for MNIST, for a try")
-      ->check(CLI::ExistingDirectory);
+      ->check(ExistingFolder());
   paper->add_option("--scale", options->scale.scale, "Fraction of the paper's iterations")
-      ->check(CLI::Range(1e-6, 1.0))
+      ->check(Number(1e-6, 1.0))
       ->capture_default_str();
   paper->add_option("--only", options->only, "Only this model, method or MODEL-METHOD; may be given several times");
-  paper->add_option("--seed", options->scale.seed, "Of weights, partition and batches")->capture_default_str();
+  paper->add_option("--seed", options->scale.seed, "Of weights, partition and batches")
+      ->check(WholeNumber())
+      ->capture_default_str();
   paper
       ->add_option("--out", options->out,
                    "Where runs are kept: what was stopped goes on, what is done is not run again")
@@ -224,10 +226,10 @@ void AddPaperCommand(CLI::App* app, Command* command) {
   paper->add_option("--results", options->results, "Markdown file that the result is appended to; '' for none")
       ->capture_default_str();
   paper->add_option("--workers", options->workers, "Processes that share the clients")
-      ->check(CLI::Range(1, 1024))
+      ->check(WholeNumber(1, 1024))
       ->capture_default_str();
   paper->add_option("--device", options->device, "Where to train")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
+      ->check(OneOf({"auto", "cpu", "cuda"}))
       ->capture_default_str();
   paper->add_flag("--json", options->json, "JSON for programs");
   paper->add_flag("--list", options->list, "Only list the rows");

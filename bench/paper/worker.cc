@@ -88,15 +88,15 @@ void AddWorkerCommand(CLI::App* app, Command* command) {
   auto options = std::make_shared<WorkerOptions>();
   CLI::App* worker = app->add_subcommand("virtual-clients", "Serves several clients of a fleet");
   worker->group("");
-  worker->add_option("--coordinator", options->coordinator, "host:port")->required();
+  worker->add_option("--coordinator", options->coordinator, "host:port")->required()->check(DialAddress());
   worker->add_option("--state", options->state, "folder of the clients' states")->required();
   worker->add_option("--data", options->data, "directory of the data set");
   worker->add_option("--device", options->device, "auto, cpu or cuda");
-  worker->add_option("--first", options->first, "number of the first client");
-  worker->add_option("--count", options->count, "clients")->check(CLI::Range(1, 10000));
-  worker->add_option("--threads", options->threads, "threads of LibTorch")->check(CLI::Range(1, 1024));
+  worker->add_option("--first", options->first, "number of the first client")->check(WholeNumber(0, 1000000));
+  worker->add_option("--count", options->count, "clients")->check(WholeNumber(1, 10000));
+  worker->add_option("--threads", options->threads, "threads of LibTorch")->check(WholeNumber(1, 1024));
   worker->add_option("--link", options->link_bytes_per_second, "bytes a second of each client's link; 0: any")
-      ->check(CLI::NonNegativeNumber);
+      ->check(Number(0));
   worker->callback([options, command] { *command = [options] { return ServeVirtualClients(*options); }; });
 }
 

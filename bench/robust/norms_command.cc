@@ -94,13 +94,13 @@ void AddNormsCommand(CLI::App* app, Command* command) {
   const auto options = std::make_shared<NormsOptions>();
   CLI::App* norms = app->add_subcommand(
       "norms", "The largest norm of an honest update in medians of its round, beside what policy.norm_ratio allows");
-  norms->add_option("run", options->runs, "Run files (TOML)")->required()->check(CLI::ExistingFile);
+  norms->add_option("run", options->runs, "Run files (TOML)")->required()->check(ExistingFile());
   norms
       ->add_option("--data", options->data,
                    "Directory of the data sets, as the clients have it; without it rendered digits stand in for MNIST")
-      ->check(CLI::ExistingDirectory);
+      ->check(ExistingFolder());
   norms->add_option("--rounds", options->rounds, "At most so many of each run")
-      ->check(CLI::Range(int64_t{1}, int64_t{1000000}))
+      ->check(WholeNumber(1, 1000000))
       ->capture_default_str();
   norms->add_flag("--json", options->json, "JSON for programs");
   norms->callback([options, command] { *command = [options] { return RunNorms(*options); }; });

@@ -197,30 +197,30 @@ void AddRobustCommand(CLI::App* app, Command* command) {
       ->add_option("--data", options->data,
                    "Directory of the data sets, as for `terse-bench paper`; without it rendered digits stand in for "
                    "MNIST, for a try")
-      ->check(CLI::ExistingDirectory);
+      ->check(ExistingFolder());
   std::vector<std::string> names;
   for (const Defence& defence : Defences()) names.push_back(defence.name);
-  robust->add_option("--only", options->only, "Only this row; may be given several times")->check(CLI::IsMember(names));
+  robust->add_option("--only", options->only, "Only this row; may be given several times")->check(OneOf(names));
   std::vector<std::string> attacks;
   for (const Attack& attack : Attacks()) attacks.push_back(attack.name);
   robust->add_option("--attack", options->attacks, "Only this attack, beside none; may be given several times")
-      ->check(CLI::IsMember(attacks));
+      ->check(OneOf(attacks));
   robust->add_option("--percent", options->percent, "Hostile clients, in percent")
-      ->check(CLI::Range(int64_t{1}, int64_t{49}))
+      ->check(WholeNumber(1, 49))
       ->capture_default_str();
-  robust->add_option("--clients", options->settings.clients)
-      ->check(CLI::Range(int64_t{3}, int64_t{1000}))
-      ->capture_default_str();
+  robust->add_option("--clients", options->settings.clients)->check(WholeNumber(3, 1000))->capture_default_str();
   robust->add_option("--rounds", options->settings.rounds, "Of 10 local steps")
-      ->check(CLI::Range(int64_t{1}, int64_t{1000000}))
+      ->check(WholeNumber(1, 1000000))
       ->capture_default_str();
   robust->add_option("--codec", options->settings.codec, "How clients send their updates")
-      ->check(CLI::IsMember({"sbc", "stc", "top_k", "dense"}))
+      ->check(OneOf({"sbc", "stc", "top_k", "dense"}))
       ->capture_default_str();
   robust->add_option("--model", options->settings.model)
-      ->check(CLI::IsMember({"perceptron", "lenet5_caffe"}))
+      ->check(OneOf({"perceptron", "lenet5_caffe"}))
       ->capture_default_str();
-  robust->add_option("--seed", options->settings.seed, "Of weights, partition and batches")->capture_default_str();
+  robust->add_option("--seed", options->settings.seed, "Of weights, partition and batches")
+      ->check(WholeNumber())
+      ->capture_default_str();
   robust
       ->add_option("--out", options->out, "Where cells are kept; what is done with the same settings is not run again")
       ->capture_default_str();

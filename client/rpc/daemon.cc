@@ -9,14 +9,17 @@
 #include "client/log_components.h"
 #include "client/rpc/enrol_once.h"
 #include "client/rpc/sandbox_setup.h"
+#include "core/cli/checks.h"
+#include "core/cli/command_line.h"
+#include "core/cli/log_options.h"
 #include "core/log/log_details.h"
-#include "core/log/log_options.h"
 #include "core/session_messages.h"
 #include "core/status.h"
 #include "core/version.h"
 #include "net/open_files.h"
 #include "proto/keepalive.h"
 #include "sandbox/sandbox.h"
+#include "security/connection_failure.h"
 #include "security/tls_directory.h"
 #include "security/transport.h"
 #include "storage/module_file.h"
@@ -32,8 +35,6 @@ void OnSignal(int) { stop_requested.store(true); }
 // A client's certificate is none that a server could show, so there is no HTTPS here.
 void CheckMetricsAddress(const DaemonOptions& options) {
   if (options.metrics.empty()) return;
-  const absl::Status address = CheckHttpAddress("--metrics", options.metrics);
-  if (!address.ok()) throw CLI::ValidationError(std::string(address.message()));
   if (options.transport.insecure || IsLocalAddress(options.metrics)) return;
   throw CLI::ValidationError(
       "--metrics", absl::StrCat("other machines would read ", options.metrics,
@@ -48,7 +49,7 @@ void CheckTogether(const DaemonOptions& options) {
     throw CLI::ValidationError("--sandbox", "takes the graphics card away; leave it or --device cuda away");
   }
   const std::string& folder = options.transport.tls_directory;
-  if (options.invitation.empty() && !folder.empty() && !CLI::ExistingDirectory(folder).empty()) {
+  if (options.invitation.empty() && !folder.empty() && !ExistingFolder()(folder).empty()) {
     throw CLI::ValidationError("--tls", absl::StrCat("there is no folder '", folder, "'; --enrol FILE makes it"));
   }
   if (options.name.empty() && folder.empty()) throw CLI::RequiredError("--name");
@@ -61,18 +62,18 @@ void AddSandboxOptions(CLI::App* app, DaemonOptions* options) {
       "train in a process of its own, on the CPU: without network, programs, and files beyond --data and the system's");
   app->add_option("--sandbox-memory", options->sandbox_memory_mb, "MB that it may take beyond the program itself")
       ->needs(sandbox)
-      ->check(CLI::Range(64, 1 << 24))
+      ->check(WholeNumber(64, 1 << 24))
       ->capture_default_str();
   app->add_option("--sandbox-seconds", options->sandbox_seconds,
                   "seconds that a round's training, or reading the data, may take")
       ->needs(sandbox)
-      ->check(CLI::Range(1.0, 604800.0))
+      ->check(Number(1.0, 604800.0))
       ->capture_default_str();
   // The daemon gives it, not people.
   app->add_option(kSandboxFlag, options->sandbox_trainer)
       ->group("")
       ->needs(sandbox)
-      ->check(CLI::IsMember({kOwnNetwork, kSharedNetwork}));
+      ->check(OneOf({kOwnNetwork, kSharedNetwork}));
 }
 
 // The connection's protection and the name, before the state directory is touched. With TLS a name is the
@@ -95,9 +96,12 @@ absl::Status CheckWhoIAm(DaemonOptions* options) {
 }  // namespace
 
 int ParseDaemonOptions(int argc, char** argv, DaemonOptions* options) {
-  CLI::App app("terse-client: trains on this machine's data and streams compressed updates to a coordinator.");
+  CLI::App app("Trains on this machine's data and streams compressed updates to a coordinator.");
+  app.name("terse-client");
   app.set_version_flag("--version", kVersion);
-  app.add_option("--coordinator", options->coordinator, "host:port of the coordinator")->required();
+  app.add_option("--coordinator", options->coordinator, "host:port of the coordinator")
+      ->required()
+      ->check(DialAddress(UnixSockets::kAllowed));
   app.add_option("--name", options->name,
                  "name of this client, unique in the fleet; with --tls, that of its certificate");
   CLI::Option* tls = app.add_option("--tls", options->transport.tls_directory,
@@ -126,31 +130,28 @@ int ParseDaemonOptions(int argc, char** argv, DaemonOptions* options) {
   app.add_flag("--reset-state", options->reset_state,
                "when --state is damaged, remove what is in it and start afresh; the lost residual is counted");
   app.add_option("--data", options->data_directory, "directory of the data set; without it, an embedded one")
-      ->check(CLI::ExistingDirectory);
+      ->check(ExistingFolder());
   app.add_option("--device", options->device, "where to train")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
+      ->check(OneOf({"auto", "cpu", "cuda"}))
       ->capture_default_str();
   AddSandboxOptions(&app, options);
   app.add_option("--threads", options->threads, "threads of LibTorch")
-      ->check(CLI::Range(1, 1024))
+      ->check(WholeNumber(1, 1024))
       ->capture_default_str();
   app.add_option("--reconnect-after", options->first_backoff_seconds,
                  "seconds from a lost connection to the next attempt; doubles up to 60 while attempts fail")
-      ->check(CLI::Range(0.001, 60.0))
+      ->check(Number(0.001, 60.0))
       ->capture_default_str();
   app.add_option("--keepalive", options->keepalive_seconds,
                  "seconds of silence after which the connection is probed; below 60 the coordinator needs it too")
-      ->check(CLI::Range(kLeastKeepaliveSeconds, 86400.0))
+      ->check(Number(kLeastKeepaliveSeconds, 86400.0))
       ->capture_default_str();
   app.add_option("--metrics", options->metrics,
-                 "host:port where this client's metrics are served at /metrics, for Prometheus; without it, nowhere");
+                 "host:port where this client's metrics are served at /metrics, for Prometheus; without it, nowhere")
+      ->check(ListenAddress());
   AddLogOptions(app, kClientLogs, &options->log);
   app.callback([&] { CheckTogether(*options); });
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kExitFinished : kExitUsage;
-  }
+  if (const absl::optional<int> code = ReadCommandLine(app, argc, argv); code.has_value()) return *code;
   options->command_line.assign(argv, argv + argc);
   if (options->sandbox) options->device = "cpu";
   if (!options->sandbox_trainer.empty() && !EnterSandbox(*options).ok()) return kExitFailed;  // the daemon says why
@@ -160,6 +161,7 @@ int ParseDaemonOptions(int argc, char** argv, DaemonOptions* options) {
 int RunDaemon(DaemonOptions options, absl::StatusOr<TrainerFactory> make_trainer) {
   // Without trainers there, the daemon has none either, and says why.
   if (!options.sandbox_trainer.empty()) return make_trainer.ok() ? ServeSandbox(*make_trainer) : kExitFailed;
+  QuietGrpc();
   ConfigureLog(options.log);
   if (!make_trainer.ok()) {
     Log(LogLevel::kError, kDaemonLog, {{}, 0, options.name}, make_trainer.status().message());

@@ -32,8 +32,8 @@ class GrpcLink : public CoordinatorLink {
     TransportOptions transport;
     double keepalive_seconds = kDefaultKeepaliveSeconds;  // as FleetChannelArguments
   };
-  // UNAVAILABLE naming the address and gRPC's reason when nobody whom the TLS folder trusts answers within `timeout`,
-  // or when ConnectWith refuses. `stopping` ends every wait and must outlive the link.
+  // UNAVAILABLE naming the address and the reason (ConnectionFailureText) when nobody whom the TLS folder trusts
+  // answers within `timeout`, or when ConnectWith refuses. `stopping` ends every wait and must outlive the link.
   static absl::StatusOr<std::unique_ptr<GrpcLink>> Connect(const Peer& peer, absl::Duration timeout,
                                                            const std::atomic<bool>* stopping);
   ~GrpcLink() override;
@@ -52,7 +52,7 @@ class GrpcLink : public CoordinatorLink {
   WireBytes Wire() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  GrpcLink(std::shared_ptr<grpc::Channel> channel, const std::atomic<bool>* stopping);
+  GrpcLink(std::shared_ptr<grpc::Channel> channel, bool with_tls, const std::atomic<bool>* stopping);
   void ReadLoop();
   void CancelSoonAfterStop();
   // Waits until the inbox has room, or nobody takes from it any more.
@@ -72,6 +72,7 @@ class GrpcLink : public CoordinatorLink {
   absl::Status DownloadRest(OpenFile open, int64_t max_bytes, std::string* bytes);
 
   const std::shared_ptr<grpc::Channel> channel_;
+  const bool with_tls_;
   const std::unique_ptr<v1::Fleet::Stub> stub_;
   const std::atomic<bool>* const stopping_;
   grpc::ClientContext context_;

@@ -1,6 +1,7 @@
 #include "coordinator/admin/cli.h"
 
 #include <CLI/CLI.hpp>
+#include <iterator>
 #include <map>
 #include <string>
 #include <vector>
@@ -12,9 +13,13 @@
 #include "coordinator/admin/man_page.h"
 #include "coordinator/admin/pki_commands.h"
 #include "coordinator/admin/run_group.h"
+#include "core/cli/checks.h"
+#include "core/cli/command_line.h"
+#include "core/host_port.h"
 #include "core/log/plain_text.h"
 #include "core/status.h"
 #include "core/version.h"
+#include "security/connection_failure.h"
 #include "security/invitation_book.h"
 
 namespace terse {
@@ -27,7 +32,7 @@ void AddClients(CLI::App& app, Invocation* invocation) {
       clients->add_option("--set-aside", options.set_aside, "Give no work to the client of this name for a time");
   clients->add_option("--readmit", options.readmit, "Let the client of this name take part again")->excludes(set_aside);
   clients->add_option("--for", options.set_aside_seconds, "Seconds that it is set aside")
-      ->check(CLI::PositiveNumber)
+      ->check(NumberAboveZero())
       ->needs(set_aside)
       ->capture_default_str();
   clients->add_option("--reason", options.reason, "Why, for those who ask")->needs(set_aside);
@@ -46,34 +51,48 @@ void AddBackups(CLI::App& app, Invocation* invocation) {
 
 void AddPatience(CLI::App* command, double* seconds) {
   command->add_option("--patience", *seconds, "Seconds that the coordinator may be away")
-      ->check(CLI::NonNegativeNumber)
+      ->check(Number(0))
       ->capture_default_str();
 }
 
 void AddQueries(CLI::App& app, Invocation* invocation) {
   CommandOptions& options = invocation->options;
   CLI::App* rounds = AddRemote(app, "rounds", "Rounds with loss, accuracy, bytes and times", ShowRounds, invocation);
-  rounds->add_option("--first", options.first, "First round")->check(CLI::NonNegativeNumber);
-  rounds->add_option("--last", options.last, "Last round; 0: the newest")->check(CLI::NonNegativeNumber);
-  rounds->add_option("--newest", options.newest, "Only the newest so many; 0: all")->check(CLI::NonNegativeNumber);
+  rounds->add_option("--first", options.first, "First round")->check(WholeNumber());
+  rounds->add_option("--last", options.last, "Last round; 0: the newest")->check(WholeNumber());
+  rounds->add_option("--newest", options.newest, "Only the newest so many; 0: all")->check(WholeNumber());
   rounds->add_flag("--csv", options.csv, "Comma-separated, every field");
   rounds->add_flag("--why", options.why, "What the run's controller decided for each round, and why");
   AddClients(app, invocation);
   CLI::App* events =
       AddRemote(app, "events", "What happened: joins, aborts, rejections, resets", ShowEvents, invocation);
   events->add_option("--newest", options.newest_events, "The newest so many")
-      ->check(CLI::Range(uint32_t{1}, uint32_t{10000}))
+      ->check(WholeNumber(1, 10000))
       ->capture_default_str();
   events->add_flag("-f,--follow", options.follow, "Go on with what happens from now on, until the run ends");
   AddPatience(events, &options.patience_seconds);
   CLI::App* audit = AddRemote(app, "audit", "Who did what and who was refused, of all runs", ShowAudit, invocation);
   audit->add_option("--newest", options.newest_records, "The newest so many")
-      ->check(CLI::Range(uint32_t{1}, uint32_t{10000}))
+      ->check(WholeNumber(1, 10000))
       ->capture_default_str();
   CLI::App* ledger = AddRemote(app, "ledger", "Bytes by round, client and direction", ShowLedger, invocation);
-  ledger->add_option("--first", options.first, "First round")->check(CLI::NonNegativeNumber);
-  ledger->add_option("--last", options.last, "Last round; 0: the newest")->check(CLI::NonNegativeNumber);
+  ledger->add_option("--first", options.first, "First round")->check(WholeNumber());
+  ledger->add_option("--last", options.last, "Last round; 0: the newest")->check(WholeNumber());
   AddRemote(app, "summary", "Accuracy, bytes, compression and time of the whole run", ShowSummary, invocation);
+}
+
+void AddFormat(CLI::App* command, ExportFormat* format) {
+  static const std::map<std::string, ExportFormat> kFormats = {{"torchscript", ExportFormat::kTorchScript},
+                                                               {"state", ExportFormat::kState},
+                                                               {"npz", ExportFormat::kNpz},
+                                                               {"tensorboard", ExportFormat::kTensorBoard},
+                                                               {"all", ExportFormat::kAll}};
+  command
+      ->add_option_function<std::string>(
+          "--format", [format](const std::string& name) { *format = kFormats.at(name); },
+          "torchscript (model.pt), state (model.safetensors), npz (model.npz), tensorboard (curves), all")
+      ->check(OneOf({"torchscript", "state", "npz", "tensorboard", "all"}))
+      ->default_str("all");
 }
 
 void AddActions(CLI::App& app, Invocation* invocation) {
@@ -83,22 +102,16 @@ void AddActions(CLI::App& app, Invocation* invocation) {
   watch->add_flag("--lines", options.lines,
                   "A line for every settled round instead, as without a terminal and with --json");
   watch->add_option("--first", options.first, "Lines from this round on; default: ten rounds back")
-      ->check(CLI::NonNegativeNumber);
+      ->check(WholeNumber());
   AddPatience(watch, &options.patience_seconds);
   CLI::App* files =
       AddRemote(app, "export", "Write the model and the report of the run as files", ExportFiles, invocation);
   files->add_option("--out", options.directory, "Directory to write to")->required();
-  static const std::map<std::string, ExportFormat> kFormats = {{"torchscript", ExportFormat::kTorchScript},
-                                                               {"state", ExportFormat::kState},
-                                                               {"npz", ExportFormat::kNpz},
-                                                               {"tensorboard", ExportFormat::kTensorBoard},
-                                                               {"all", ExportFormat::kAll}};
-  files
-      ->add_option("--format", options.format,
-                   "torchscript (model.pt), state (model.safetensors), npz (model.npz), tensorboard (curves), all")
-      ->transform(CLI::CheckedTransformer(kFormats));
+  AddFormat(files, &options.format);
   AddLocal(app, "config", "Every key of a run file: type, default, what is allowed", ShowConfigReference, invocation);
 }
+
+const char* const kRoles[] = {"coordinator", "client", "observer", "operator"};
 
 // An option that may be given several times.
 void AddList(CLI::App* command, const char* name, std::vector<std::string>* list, const char* help) {
@@ -107,10 +120,9 @@ void AddList(CLI::App* command, const char* name, std::vector<std::string>* list
 
 // Who a certificate is for.
 void AddSubject(CLI::App* command, PkiOptions* options) {
-  static const std::vector<std::string> kRoles = {"coordinator", "client", "observer", "operator"};
   command->add_option("ROLE", options->role, "coordinator, client, observer or operator")
       ->required()
-      ->check(CLI::IsMember(kRoles));
+      ->check(OneOf({std::begin(kRoles), std::end(kRoles)}));
   command->add_option("NAME", options->name, "Its name; a client's is that of terse-client --name")->required();
   AddList(command, "--host", &options->hosts,
           "DNS name or IP address under which a coordinator is reached; repeatable");
@@ -118,22 +130,22 @@ void AddSubject(CLI::App* command, PkiOptions* options) {
 }
 
 void AddDays(CLI::App* command, int64_t* days) {
-  command->add_option("--days", *days, "Days that it is valid")
-      ->check(CLI::Range(int64_t{1}, int64_t{36500}))
-      ->capture_default_str();
+  command->add_option("--days", *days, "Days that it is valid")->check(WholeNumber(1, 36500))->capture_default_str();
 }
 
 void AddEnrolment(CLI::App& pki, Invocation* invocation) {
   PkiOptions* const options = &invocation->options.pki;
   CLI::App* invite = AddLocal(pki, "invite", "Let clients enrol themselves, with a file", InviteClients, invocation);
-  invite->add_option("--address", options->address, "host:port where they reach `serve`")->required();
+  invite->add_option("--address", options->address, "host:port where they reach `serve`")
+      ->required()
+      ->check(DialAddress());
   invite->add_option("--out", options->out, "The file to write: give it to the devices, and to nobody else")
       ->required();
   invite->add_option("--guests", options->guests, "How many clients may come by it")
-      ->check(CLI::Range(int64_t{1}, kMostGuests))
+      ->check(WholeNumber(1, kMostGuests))
       ->capture_default_str();
   invite->add_option("--hours", options->open_hours, "How long they may come")
-      ->check(CLI::Range(0.01, 87600.0))
+      ->check(Number(0.01, 87600.0))
       ->capture_default_str();
   AddList(invite, "--names", &options->patterns,
           "Pattern of their names, where * is any text; repeatable; default: any");
@@ -144,7 +156,7 @@ void AddEnrolment(CLI::App& pki, Invocation* invocation) {
   withdraw->add_option("ID", options->invitation, "As `invitations` lists it")->required();
   CLI::App* serve =
       AddLocal(pki, "serve", "Answer those who have an invitation, until Ctrl-C", ServeEnrolment, invocation);
-  serve->add_option("--listen", options->listen, "Address to listen on")->capture_default_str();
+  serve->add_option("--listen", options->listen, "Address to listen on")->check(ListenAddress())->capture_default_str();
   AddList(serve, "--host", &options->hosts, "DNS name or IP address under which devices reach it; repeatable");
   CLI::App* enrol =
       AddLocal(pki, "enrol", "On a device: a key, and a certificate by invitation", EnrolDevice, invocation);
@@ -172,7 +184,8 @@ void AddPki(CLI::App& app, Invocation* invocation) {
   CLI::App* sign = AddLocal(*pki, "sign", "Sign a request that `request` made", SignRequest, invocation);
   sign->add_option("FILE", options->request, "The request")->required();
   AddDays(sign, &options->days);
-  sign->add_option("--role", options->role, "The role that it asks for; needed for others than clients");
+  sign->add_option("--role", options->role, "The role that it asks for; needed for others than clients")
+      ->check(OneOf({std::begin(kRoles), std::end(kRoles)}));
   sign->add_option("--out", options->out, "Folder to write to")->required();
   CLI::App* revoke = AddLocal(*pki, "revoke", "Take certificates back", RevokeCertificates, invocation);
   revoke->add_option("SERIAL|NAME", options->name, "One certificate, or all valid ones of a name")->required();
@@ -205,9 +218,7 @@ void AddHelpers(CLI::App& app, Invocation* invocation) {
       ->excludes(pki);
   CLI::App* completion = app.add_subcommand("completion", "Completion of this command line, for a shell to source");
   completion->callback([=] { invocation->of_itself = PrintCompletion; });
-  completion->add_option("SHELL", options.shell, "bash or zsh")
-      ->required()
-      ->check(CLI::IsMember(std::vector<std::string>{"bash", "zsh"}));
+  completion->add_option("SHELL", options.shell, "bash or zsh")->required()->check(OneOf({"bash", "zsh"}));
   app.add_subcommand("man", "The manual page tersectl(1), for troff")->callback([=] {
     invocation->of_itself = PrintManPage;
   });
@@ -233,9 +244,10 @@ void Configure(CLI::App& app, Invocation* invocation) {
                "Talk in cleartext to another machine too, because something else protects the network")
       ->excludes(tls);
   app.add_option("--timeout", invocation->options.timeout_seconds, "Seconds to wait for an answer")
-      ->check(CLI::Range(0.001, 86400.0))
+      ->check(Number(0.001, 86400.0))
       ->capture_default_str();
-  app.add_option("--run", invocation->options.run, "Which run; needed when the coordinator has several");
+  app.add_option("--run", invocation->options.run, "Which run; needed when the coordinator has several")
+      ->type_name(kRunType);
   app.add_flag("--json", invocation->options.json, "JSON for programs");
   app.footer("Exit codes: 0 ok, 1 failed, 2 wrong usage, 3 coordinator not reachable, 4 invalid run file.");
   AddRuns(app, invocation);
@@ -244,6 +256,7 @@ void Configure(CLI::App& app, Invocation* invocation) {
   AddActions(app, invocation);
   AddPki(app, invocation);
   AddHelpers(app, invocation);
+  AddHelpCommand(app);
 }
 
 absl::Status Dispatch(const CLI::App& app, const Invocation& invocation, const Terminal& terminal) {
@@ -253,6 +266,11 @@ absl::Status Dispatch(const CLI::App& app, const Invocation& invocation, const T
                          AdminClient::Make(invocation.options.coordinator,
                                            absl::Seconds(invocation.options.timeout_seconds), invocation.options.run));
   return invocation.remote(client, invocation.options, terminal);
+}
+
+// Not when the command line is read: TERSE_ADMIN must not keep commands on files from working.
+absl::Status CheckAdminAddress(const std::string& address) {
+  return IsUnixSocket(address) ? absl::OkStatus() : CheckDialAddress(address);
 }
 
 int ExitCode(const absl::Status& status, const Invocation& invocation) {
@@ -271,11 +289,14 @@ int RunTersectl(int argc, const char* const* argv, const Terminal& terminal) {
   Invocation invocation;
   CLI::App app("Looks at a Terse coordinator, and steers, exports and backs up its runs");
   Configure(app, &invocation);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    // Prints help or the error with the way to get help.
-    return app.exit(error, *terminal.out, *terminal.err) == 0 ? kExitOk : kExitUsage;
+  const absl::optional<int> ended = ReadCommandLine(app, argc, argv, *terminal.out, *terminal.err);
+  if (ended.has_value()) return *ended;
+  QuietGrpc();
+  const std::string& address = invocation.options.coordinator.address;
+  if (const absl::Status usage = invocation.remote == nullptr ? absl::OkStatus() : CheckAdminAddress(address);
+      !usage.ok()) {
+    *terminal.err << "tersectl: --admin: " << usage.message() << "\n";
+    return kExitUsage;
   }
   const absl::Status status = Dispatch(app, invocation, terminal);
   terminal.out->flush();

@@ -87,6 +87,10 @@ absl::Status ShowRuns(AdminClient& client, const CommandOptions& options, const 
     PrintJsonList(std::vector<v1::Run>(reply.runs().begin(), reply.runs().end()), terminal);
     return absl::OkStatus();
   }
+  if (options.names) {
+    for (const v1::Run& run : reply.runs()) *terminal.out << PlainText(run.name()) << "\n";
+    return absl::OkStatus();
+  }
   TextTable table({{"run"}, {"state"}, {"rounds", true}, {"clients", true}, {"phase"}});
   for (const v1::Run& run : reply.runs()) {
     table.AddRow({run.name(), run.state(), absl::StrCat(run.version(), "/", run.rounds_total()),

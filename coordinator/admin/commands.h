@@ -59,7 +59,8 @@ struct CommandOptions {
   bool follow = false;            // events
   bool lines = false;             // watch
   bool csv = false;
-  bool why = false;  // rounds
+  bool names = false;  // runs
+  bool why = false;    // rounds
   bool shutdown = false;
   double patience_seconds = 30;  // watch, events: how long a coordinator may be away
   std::string directory;

@@ -111,7 +111,7 @@ void Print(const std::vector<Finding>& findings, bool json, const Terminal& term
     PrintJson(list, terminal);
     return;
   }
-  TextTable table({{"check"}, {"result"}, {"found"}});
+  TextTable table({{"check"}, {"result"}, {"detail"}});
   for (const Finding& finding : findings) {
     table.AddRow({finding.check, HealthName(finding.health), finding.detail});
     if (!finding.remedy.empty()) table.AddRow({"", "", absl::StrCat("-> ", finding.remedy)});

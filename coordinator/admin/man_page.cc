@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "coordinator/admin/command_tree.h"
+#include "core/cli/command_tree.h"
 #include "core/version.h"
 
 namespace terse {

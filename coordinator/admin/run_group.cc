@@ -2,6 +2,9 @@
 
 #include <string>
 
+#include "coordinator/admin/completion.h"
+#include "core/cli/checks.h"
+
 namespace terse {
 namespace {
 
@@ -34,9 +37,16 @@ CLI::App* AddVerb(CLI::App& app, const RunVerb& verb, Invocation* invocation) {
 CLI::Option* AddRunName(const CLI::App& program, CLI::App* sub, Invocation* invocation) {
   const CLI::Option* const option = program.get_option("--run");
   // Not `excludes`: it would be in the help of --run, once for every command.
-  return sub->add_option("NAME", invocation->options.run, "Which run, as --run")->each([option](const std::string&) {
-    if (option->count() > 0) throw CLI::ExcludesError("NAME", "--run");
-  });
+  return sub->add_option("NAME", invocation->options.run, "Which run, as --run")
+      ->type_name(kRunType)
+      ->each([option](const std::string&) {
+        if (option->count() > 0) throw CLI::ExcludesError("NAME", "--run");
+      });
+}
+
+void AddRunList(CLI::App& app, const char* name, Invocation* invocation) {
+  AddRemote(app, name, kListHelp, ShowRuns, invocation)
+      ->add_flag("--names", invocation->options.names, "Only the names, one a line");
 }
 
 void AddValidate(CLI::App& app, Invocation* invocation) {
@@ -49,7 +59,7 @@ void AddCreate(CLI::App& group, Invocation* invocation) {
   CLI::App* create = AddRemote(group, "create", "Make a run, which is served at once", CreateRun, invocation);
   create->add_option("--run", options.file, "Run file (TOML)")->required();
   create->add_option("--model", options.model_file, "TorchScript file (torch.jit.save) that the run trains")
-      ->check(CLI::ExistingFile);
+      ->check(ExistingFile());
   create->add_flag("--paused", options.paused, "Open no round until `run start`");
 }
 
@@ -64,8 +74,8 @@ void AddDelete(const CLI::App& program, CLI::App& group, Invocation* invocation)
 void AddDiff(CLI::App& group, Invocation* invocation) {
   CommandOptions& options = invocation->options;
   CLI::App* diff = AddLocal(group, "diff", "In which settings two runs differ", CompareRuns, invocation);
-  diff->add_option("A", options.diff_a, "Run of the coordinator, or a run file")->required();
-  diff->add_option("B", options.diff_b, "The other")->required();
+  diff->add_option("A", options.diff_a, "Run of the coordinator, or a run file")->required()->type_name(kRunType);
+  diff->add_option("B", options.diff_b, "The other")->required()->type_name(kRunType);
 }
 
 void AddGroup(CLI::App& program, Invocation* invocation) {
@@ -73,7 +83,7 @@ void AddGroup(CLI::App& program, Invocation* invocation) {
   group->require_subcommand(1);
   AddCreate(*group, invocation);
   AddValidate(*group, invocation);
-  AddRemote(*group, "list", kListHelp, ShowRuns, invocation);
+  AddRunList(*group, "list", invocation);
   AddRunName(program, AddVerb(*group, kStart, invocation), invocation);
   for (const RunVerb& verb : kVerbs) AddRunName(program, AddVerb(*group, verb, invocation), invocation);
   AddRunName(program, AddVerb(*group, kStop, invocation), invocation);
@@ -84,7 +94,7 @@ void AddGroup(CLI::App& program, Invocation* invocation) {
 }  // namespace
 
 void AddRuns(CLI::App& program, Invocation* invocation) {
-  AddRemote(program, "runs", kListHelp, ShowRuns, invocation);
+  AddRunList(program, "runs", invocation);
   AddGroup(program, invocation);
   for (const RunVerb& verb : kVerbs) AddVerb(program, verb, invocation);
   AddVerb(program, kStop, invocation)

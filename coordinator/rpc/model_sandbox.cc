@@ -4,6 +4,7 @@
 
 #include "coordinator/rpc/model_policy.h"
 #include "coordinator/rpc/sandboxed_learning.h"
+#include "core/cli/checks.h"
 #include "core/status.h"
 #include "sandbox/sandbox.h"
 
@@ -18,14 +19,14 @@ void AddModelOptions(CLI::App& app, CoordinatorOptions* options) {
       ->capture_default_str();
   app.add_option("--models-memory", models.memory_mb,
                  "MB that the process of such a model may take beyond the program itself, its test data included")
-      ->check(CLI::Range(64, 1 << 24))
+      ->check(WholeNumber(64, 1 << 24))
       ->capture_default_str();
   app.add_option("--models-seconds", models.seconds,
                  "seconds that checking such a model, one evaluation or one export of it may last")
-      ->check(CLI::Range(1.0, 604800.0))
+      ->check(Number(1.0, 604800.0))
       ->capture_default_str();
   // The coordinator gives it, not people.
-  app.add_option(kSandboxFlag, options->sandboxed)->group("")->check(CLI::IsMember({kOwnNetwork, kSharedNetwork}));
+  app.add_option(kSandboxFlag, options->sandboxed)->group("")->check(OneOf({kOwnNetwork, kSharedNetwork}));
 }
 
 ModuleLearningFactory SandboxedModuleLearning(const CoordinatorOptions& options, std::function<bool()> stop) {

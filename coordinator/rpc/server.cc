@@ -26,12 +26,15 @@
 #include "coordinator/rpc/run_registry.h"
 #include "coordinator/rpc/sandboxed_learning.h"
 #include "coordinator/rpc/web_server.h"
+#include "core/cli/checks.h"
+#include "core/cli/command_line.h"
+#include "core/cli/log_options.h"
 #include "core/file_system.h"
-#include "core/log/log_options.h"
 #include "core/status.h"
 #include "core/version.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
+#include "security/connection_failure.h"
 #include "security/transport.h"
 #include "storage/state_directory.h"
 
@@ -40,7 +43,6 @@ namespace {
 
 constexpr int kExitOk = 0;
 constexpr int kExitFailed = 1;
-constexpr int kExitUsage = 2;
 
 // Operators are few, and their files are among kFilesForOthers.
 constexpr Acceptor::Bounds kAdminBounds = {64, 32};
@@ -245,45 +247,49 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFac
 }
 
 void AddAddressOptions(CLI::App& app, CoordinatorOptions* options) {
-  app.add_option("--listen", options->listen, "address for clients; port 0 takes a free one")->capture_default_str();
+  app.add_option("--listen", options->listen, "address for clients; port 0 takes a free one")
+      ->check(ListenAddress(UnixSockets::kAllowed))
+      ->capture_default_str();
   app.add_option("--admin", options->admin,
-                 absl::StrCat("address for operators: host:port, or unix:PATH [unix:STATE/", kAdminSocket, "]"));
+                 absl::StrCat("address for operators: host:port, or unix:PATH [unix:STATE/", kAdminSocket, "]"))
+      ->check(ListenAddress(UnixSockets::kAllowed));
   app.add_option(
-      "--http", options->http,
-      "address of the dashboard, its JSON API and the metrics, for example 127.0.0.1:7780; without it there is none");
+         "--http", options->http,
+         "address of the dashboard, its JSON API and the metrics, for example 127.0.0.1:7780; without it there is none")
+      ->check(ListenAddress());
   CLI::Option* tls = app.add_option("--tls", options->transport.tls_directory,
                                     "folder with this coordinator's certificate, which `tersectl pki issue` makes: "
                                     "connections over TCP then need certificates on both ends")
-                         ->check(CLI::ExistingDirectory);
+                         ->check(ExistingFolder());
   app.add_option("--max-connections", options->max_connections,
                  "of clients at a time; those beyond are reset. 0: as many as the system lets the process open files "
                  "for, less some for itself")
-      ->check(CLI::Range(0, 1'000'000))
+      ->check(WholeNumber(0, 1'000'000))
       ->capture_default_str();
   app.add_option(
          "--max-connections-per-address", options->max_connections_per_address,
          "of these from one IP address, or one IPv6 network of 64 bits, other than this machine; 0: half of them")
-      ->check(CLI::Range(0, 1'000'000))
+      ->check(WholeNumber(0, 1'000'000))
       ->capture_default_str();
   app.add_option("--calls-per-minute", options->budgets.calls_per_minute,
                  "of one client with a certificate: each connection's session, each download")
-      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}))
+      ->check(WholeNumber(1, 1'000'000))
       ->capture_default_str();
   app.add_option("--calls-at-once", options->budgets.calls_at_once, "of one client with a certificate")
-      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}))
+      ->check(WholeNumber(1, 1'000'000))
       ->capture_default_str();
   app.add_option("--sessions-at-once", options->budgets.sessions_at_once,
                  "of one client with a certificate, among its calls: those that it has given up count until they end")
-      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}))
+      ->check(WholeNumber(1, 1'000'000))
       ->capture_default_str();
   app.add_option("--unread-timeout", options->unread_timeout_seconds,
                  "seconds that a client may leave what it is sent unread; then its session or download ends, and it "
                  "comes back by itself")
-      ->check(CLI::Range(1.0, 86400.0))
+      ->check(Number(1.0, 86400.0))
       ->capture_default_str();
   app.add_option("--bytes-per-minute", options->budgets.bytes_per_minute,
                  "of one client with a certificate, both ways: 5MB, for example; who needs more waits. 0: no bound")
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
+      ->transform(AmountOfBytes())
       ->capture_default_str();
   app.add_flag("--insecure", options->transport.insecure,
                "listen in cleartext for other machines too, because something else protects the network")
@@ -293,30 +299,27 @@ void AddAddressOptions(CLI::App& app, CoordinatorOptions* options) {
 }  // namespace
 
 int ParseCoordinatorOptions(int argc, char** argv, CoordinatorOptions* options) {
-  CLI::App app("terse-coordinator: runs the rounds of one federated training run.");
+  CLI::App app("Runs the rounds of one federated training run.");
+  app.name("terse-coordinator");
   app.set_version_flag("--version", kVersion);
   app.add_option("--run", options->run_files,
                  "TOML file of a run, may be given several times; without it, every run in --state goes on")
-      ->check(CLI::ExistingFile);
+      ->check(ExistingFile());
   app.add_option("--state", options->state_directory, "directory that holds the runs")->required();
   app.add_option("--data", options->data_directory,
                  "directory of the data set for evaluation; without it, an embedded one")
-      ->check(CLI::ExistingDirectory);
+      ->check(ExistingFolder());
   AddAddressOptions(app, options);
   app.add_option("--keepalive", options->keepalive_seconds,
                  "seconds of silence after which a connection is probed; clients may probe twice as often")
-      ->check(CLI::Range(kLeastKeepaliveSeconds, 86400.0))
+      ->check(Number(kLeastKeepaliveSeconds, 86400.0))
       ->capture_default_str();
   app.add_option("--audit-file", options->audit_file,
                  "file to append the audit log to, a JSON object a line; `tersectl audit` shows it without");
   app.add_option("--ready-file", options->ready_file, "JSON file to write once all addresses are served");
   AddModelOptions(app, options);
   AddLogOptions(app, kCoordinatorLogs, &options->log);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kExitOk : kExitUsage;
-  }
+  if (const absl::optional<int> code = ReadCommandLine(app, argc, argv); code.has_value()) return *code;
   options->command_line.assign(argv, argv + argc);
   if (!options->sandboxed.empty() && !EnterModelSandbox(*options).ok()) return kExitFailed;  // the coordinator says why
   return -1;
@@ -335,8 +338,7 @@ absl::Status CoordinatorEnding::Wait() {
 
 absl::Status ServeRuns(const CoordinatorOptions& options, const RunLearningFactory& make_learning,
                        CoordinatorEnding* ending, const CoordinatorReady& on_ready) {
-  // What gRPC would print about a busy port is in our own message.
-  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
+  QuietGrpc();
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<DirectoryLock> lock, LockState(options.state_directory));

@@ -295,6 +295,8 @@ TEST_F(TersectlTest, RunsAndTheRunThatIsMeant) {
   server_.runs[1].set_name("other");
   EXPECT_THAT(Ask({"runs"}).out, HasSubstr("lenet5  active    7/20        0  suspended: the disk is full\n"));
   EXPECT_EQ(json::parse(Ask({"runs", "--json"}).out)[1]["name"], "other");
+  EXPECT_EQ(Ask({"runs", "--names"}).out, "lenet5\nother\n");
+  EXPECT_EQ(Ask({"run", "list", "--names"}).out, "lenet5\nother\n");
   Ask({"status", "--run", "other"});
   EXPECT_EQ(server_.asked_run, "other");
   Ask({"--run", "lenet5", "pause"});
@@ -383,7 +385,19 @@ TEST(Tersectl, NoCoordinator) {
   EXPECT_EQ(outcome.code, kExitUnreachable);
   EXPECT_THAT(outcome.out, IsEmpty());
   EXPECT_THAT(outcome.err, StartsWith("tersectl: the coordinator at 127.0.0.1:1 does not answer"));
+  EXPECT_THAT(outcome.err, HasSubstr("does not answer (nobody listens there); check"));
   EXPECT_THAT(outcome.err, HasSubstr("--admin or TERSE_ADMIN"));
+  EXPECT_THAT(Invoke({"--admin", "unix:/none/x.sock", "status"}).err, HasSubstr("(there is no such socket)"));
+}
+
+TEST(Tersectl, AddressesThatAreNone) {
+  for (const char* bad : {"127.0.0.1:99999", "127.0.0.1", "127.0.0.1:0"}) {
+    const CtlOutcome outcome = Invoke({"--admin", bad, "status"});
+    EXPECT_EQ(outcome.code, kExitUsage) << bad;
+    EXPECT_THAT(outcome.err, StartsWith("tersectl: --admin: ")) << bad;
+    EXPECT_EQ(Invoke({"--admin", bad, "config"}).code, kExitOk) << "which asks no coordinator";
+  }
+  EXPECT_EQ(Invoke({"--admin", "127.0.0.1:99999", "run", "create", "--run", "x"}).code, kExitUsage);
 }
 
 TEST(Tersectl, AddressFromTheEnvironment) {
@@ -394,11 +408,23 @@ TEST(Tersectl, AddressFromTheEnvironment) {
 }
 
 TEST(Tersectl, WrongUsage) {
-  EXPECT_EQ(Invoke({}).code, kExitUsage);
+  const CtlOutcome bare = Invoke({});
+  EXPECT_EQ(bare.code, kExitUsage);
+  EXPECT_THAT(bare.err, AllOf(HasSubstr("Usage: tersectl"), HasSubstr("summary")));
+  EXPECT_EQ(Invoke({"help"}).code, kExitOk);
+  EXPECT_EQ(Invoke({"help", "pki", "issue"}).out, Invoke({"pki", "issue", "--help"}).out);
   EXPECT_EQ(Invoke({"rounds", "--first", "x"}).code, kExitUsage);
-  EXPECT_EQ(Invoke({"rounds", "--newest", "-1"}).code, kExitUsage);
+  EXPECT_EQ(Invoke({"rounds", "--newest", "-1"}).err,
+            "tersectl: --newest: -1 is too small; give a whole number, 0 or more\n");
+  EXPECT_EQ(Invoke({"events", "--newest", "10001"}).err,
+            "tersectl: --newest: 10001 is too large; give a whole number, from 1 to 10000\n");
   EXPECT_EQ(Invoke({"export"}).code, kExitUsage);
-  EXPECT_EQ(Invoke({"export", "--out", "x", "--format", "onnx"}).code, kExitUsage);
+  const CtlOutcome format = Invoke({"export", "--out", "x", "--format", "onnx"});
+  EXPECT_EQ(format.code, kExitUsage);
+  EXPECT_EQ(format.err,
+            "tersectl: --format: 'onnx' is not allowed; give torchscript, state, npz, tensorboard or all\n");
+  EXPECT_EQ(Invoke({"statsu"}).err,
+            "tersectl: there is no command 'statsu'; did you mean 'status'? see `tersectl --help`\n");
   const CtlOutcome unknown = Invoke({"frobnicate"});
   EXPECT_EQ(unknown.code, kExitUsage);
   EXPECT_THAT(unknown.err, HasSubstr("--help"));

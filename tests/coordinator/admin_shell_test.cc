@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "coordinator/admin/cli.h"
 #include "tests/coordinator/tersectl.h"
+#include "tests/testing/fake_admin_server.h"
 #include "tests/testing/temp_directory.h"
 
 namespace terse {
@@ -48,10 +50,10 @@ class ShellTest : public ::testing::Test {
     return path;
   }
   // Returns the words that bash offers for the last word, after the others.
-  std::vector<std::string> Complete(const std::vector<std::string>& words) {
+  std::vector<std::string> Complete(const std::vector<std::string>& words, const std::string& setup = "") {
     const std::string script = File("tersectl.bash", {"completion", "bash"});
     const std::string quoted = absl::StrCat("tersectl '", absl::StrJoin(words, "' '"), "'");
-    std::ofstream(script, std::ios::app) << "COMP_WORDS=(" << quoted << ")\nCOMP_CWORD=" << words.size()
+    std::ofstream(script, std::ios::app) << setup << "\nCOMP_WORDS=(" << quoted << ")\nCOMP_CWORD=" << words.size()
                                          << "\n_tersectl\nprintf '%s\\n' \"${COMPREPLY[@]}\"\n";
     return absl::StrSplit(Run(absl::StrCat("bash -euo pipefail ", script, " || test $? = 1")), '\n', absl::SkipEmpty());
   }
@@ -73,6 +75,31 @@ TEST_F(ShellTest, BashTakesAnOptionsValueForNoCommand) {
   EXPECT_THAT(Complete({"--run", "events", "--follo"}), IsEmpty());
   EXPECT_THAT(Complete({"--run", "pki", "events", "--follo"}), ElementsAre("--follow"));
   EXPECT_THAT(Complete({"--run", "ev"}), IsEmpty()) << "files are offered there";
+}
+
+TEST_F(ShellTest, BashKnowsWhatAnOptionAllows) {
+  EXPECT_THAT(Complete({"export", "--format", "t"}), ElementsAre("torchscript", "tensorboard"));
+  EXPECT_THAT(Complete({"export", "--format", "=", "n"}), ElementsAre("npz")) << "as bash splits --format=n";
+  EXPECT_THAT(Complete({"pki", "issue", "o"}), ElementsAre("observer", "operator"));
+  EXPECT_THAT(Complete({"pki", "issue", "client", "o"}), IsEmpty()) << "that is a name";
+  EXPECT_THAT(Complete({"completion", ""}), Contains("zsh"));
+  EXPECT_THAT(Complete({"help", "do"}), ElementsAre("doctor"));
+}
+
+TEST_F(ShellTest, BashAsksForTheRuns) {
+  FakeAdminServer server;
+  for (const char* name : {"demo", "digits-2", "$(touch owned)", "other"}) server.runs.emplace_back().set_name(name);
+  const std::string programs = std::filesystem::path(TERSE_TERSECTL).parent_path();
+  const std::string found = absl::StrCat("PATH=", programs, ":$PATH\n");
+  const std::string typed = absl::StrCat(found, "COMP_LINE='tersectl --admin ", server.address(), " '");
+  const std::string environment = absl::StrCat(found, "export TERSE_ADMIN=", server.address());
+  EXPECT_THAT(Complete({"run", "pause", "d"}, typed), ElementsAre("demo", "digits-2"));
+  EXPECT_THAT(Complete({"run", "pause", "d"}, environment), ElementsAre("demo", "digits-2"));
+  EXPECT_THAT(Complete({"--run", "o"}, environment), ElementsAre("other"));
+  EXPECT_THAT(Complete({"--admin", "127.0.0.1", ":", "1", "run", "delete", "de"}, environment), ElementsAre("demo"));
+  EXPECT_THAT(Complete({"run", "status", "$"}, environment), IsEmpty()) << "a shell would run it";
+  EXPECT_THAT(Complete({"run", "create", "--run", ""}, environment), IsEmpty()) << "files are offered there";
+  EXPECT_THAT(Complete({"run", "pause", "d"}, absl::StrCat(found, "export TERSE_ADMIN=127.0.0.1:1")), IsEmpty());
 }
 
 // Every word that the help of a command names is completed after it.

@@ -14,7 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "core/log/log_options.h"
+#include "core/cli/log_options.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -201,7 +201,8 @@ TEST(LogOptions, ErrorsNameWhatThereIs) {
   EXPECT_THAT(Parse({"--log-level", "=debug"}, &settings), HasSubstr("there is no component ''"));
   EXPECT_THAT(Parse({"--log-level", "info,warn"}, &settings), HasSubstr("two levels for all components"));
   EXPECT_THAT(Parse({"--log-level", "tls=info,tls=warn"}, &settings), HasSubstr("two levels for tls"));
-  EXPECT_THAT(Parse({"--log-format", "xml"}, &settings), AllOf(HasSubstr("--log-format"), HasSubstr("human,json")));
+  EXPECT_THAT(Parse({"--log-format", "xml"}, &settings),
+              AllOf(HasSubstr("--log-format"), HasSubstr("give human or json")));
   EXPECT_EQ(settings.levels.standard, LogLevel::kInfo) << "an error changes nothing";
 }
 

@@ -181,7 +181,7 @@ class ClientMetrics(MeteredFleet):
         self.assertRegex(said, r"--metrics: other machines would read 0\.0\.0\.0:7781 in cleartext: .*127\.0\.0\.1:7781")
         code, said = self.refusal("--metrics", "7781")
         self.assertEqual(code, 2)
-        self.assertIn("--metrics must be HOST:PORT", said)
+        self.assertIn("terse-client: --metrics: '7781' is no address; give HOST:PORT", said)
         self.assertFalse(os.path.exists(f"{self.folder}/c"), "refused before anything is touched")
 
     def test_a_port_that_is_in_use(self):

@@ -86,6 +86,10 @@ TEST(ParseRunConfig, UnknownKeyNamesTheKnownOnes) {
   EXPECT_EQ(ErrorOf("local_steps", "local_step"),
             "x.toml:3: train.local_step is not a known key; did you mean 'local_steps'? known in [train]: local_steps, "
             "batch_size, optimizer, loss, proximal, unroll, schedule");
+  EXPECT_THAT(ErrorOf("learning_rate = 0.5", "lr = 0.5"),
+              StartsWith("x.toml:5: train.optimizer.lr is not a known key; did you mean 'learning_rate'? known in"));
+  EXPECT_THAT(ErrorOf("local_steps = 10", "lr = 0.5\nlocal_steps = 10"),
+              StartsWith("x.toml:3: train.lr is not a known key; did you mean 'optimizer.learning_rate'? known in"));
   EXPECT_THAT(ErrorOf("[rounds]", "[wheels]"),
               StartsWith("x.toml:8: wheels is not a known key; known at the top: name, seed, durability, model"));
 }

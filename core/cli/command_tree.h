@@ -1,6 +1,6 @@
-// The commands and options of a command line, for what is made of them: completion and the manual page.
-#ifndef TERSE_COORDINATOR_ADMIN_COMMAND_TREE_H_
-#define TERSE_COORDINATOR_ADMIN_COMMAND_TREE_H_
+// The commands and options of a command line, for what is made of them: completion, the manual page and suggestions.
+#ifndef TERSE_CORE_CLI_COMMAND_TREE_H_
+#define TERSE_CORE_CLI_COMMAND_TREE_H_
 
 #include <CLI/CLI.hpp>
 #include <string>
@@ -23,7 +23,9 @@ std::vector<const CLI::App*> SubcommandsOf(const CLI::App& app);
 std::vector<const CLI::Option*> OptionsOf(const Command& command);
 // "-f", "--follow".
 std::vector<std::string> NamesOf(const CLI::Option& option);
+// The values that OneOf (core/cli/checks.h) allows; none where anything may stand.
+std::vector<std::string> AllowedValues(const CLI::Option& option);
 
 }  // namespace terse
 
-#endif  // TERSE_COORDINATOR_ADMIN_COMMAND_TREE_H_
+#endif  // TERSE_CORE_CLI_COMMAND_TREE_H_

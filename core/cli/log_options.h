@@ -1,6 +1,6 @@
 // The options with which a daemon's log is set: --log-format and --log-level.
-#ifndef TERSE_CORE_LOG_LOG_OPTIONS_H_
-#define TERSE_CORE_LOG_LOG_OPTIONS_H_
+#ifndef TERSE_CORE_CLI_LOG_OPTIONS_H_
+#define TERSE_CORE_CLI_LOG_OPTIONS_H_
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -18,4 +18,4 @@ void AddLogOptions(CLI::App& app, absl::Span<const absl::string_view> components
 
 }  // namespace terse
 
-#endif  // TERSE_CORE_LOG_LOG_OPTIONS_H_
+#endif  // TERSE_CORE_CLI_LOG_OPTIONS_H_

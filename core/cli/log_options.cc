@@ -1,11 +1,11 @@
-#include "core/log/log_options.h"
+#include "core/cli/log_options.h"
 
-#include <map>
+#include <CLI/CLI.hpp>
 #include <string>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/cli/checks.h"
 
 namespace terse {
 
@@ -16,7 +16,7 @@ void AddLogOptions(CLI::App& app, absl::Span<const absl::string_view> components
            settings->format = name == "json" ? LogFormat::kJson : LogFormat::kHuman;
          },
          "lines for people, or a JSON object a line")
-      ->check(CLI::IsMember({"human", "json"}))
+      ->check(OneOf({"human", "json"}))
       ->default_str("human");
   app.add_option_function<std::string>(
          "--log-level",

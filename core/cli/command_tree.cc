@@ -1,8 +1,9 @@
-#include "coordinator/admin/command_tree.h"
+#include "core/cli/command_tree.h"
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
 namespace terse {
 namespace {
@@ -45,6 +46,14 @@ std::vector<std::string> NamesOf(const CLI::Option& option) {
   for (const std::string& name : option.get_snames()) names.push_back(absl::StrCat("-", name));
   for (const std::string& name : option.get_lnames()) names.push_back(absl::StrCat("--", name));
   return names;
+}
+
+std::vector<std::string> AllowedValues(const CLI::Option& option) {
+  // CLI11 keeps of a check only its function and this text.
+  const std::string type = option.get_type_name();
+  const size_t begin = type.find('{'), end = type.rfind('}');
+  if (begin == std::string::npos || end == std::string::npos || end < begin) return {};
+  return absl::StrSplit(type.substr(begin + 1, end - begin - 1), ',');
 }
 
 }  // namespace terse
