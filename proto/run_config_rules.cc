@@ -21,6 +21,7 @@
 #include "proto/run_config_aggregation.h"
 #include "proto/run_config_control.h"
 #include "proto/run_config_epochs.h"
+#include "proto/run_config_fit.h"
 
 namespace terse {
 namespace {
@@ -219,6 +220,7 @@ const std::vector<AcrossRule>& AcrossRules() {
       {CheckAggregation, {"aggregation", "policy", "server", "codec.downstream", "rounds"}},
       {CheckEpochs, {"server", "train", "rounds.mode", "data.augment", "codec", "downstream"}},
       {CheckControl, {"control", "codec", "limits.iterations", "rounds.mode", "rounds.count"}},
+      {CheckFit, {"model", "data", "train.loss"}},
       {CheckAllowed, {"clients.allow"}},
   };
   return rules;

@@ -76,6 +76,14 @@ void AddQueries(CLI::App& app, Invocation* invocation) {
   AddRemote(app, "summary", "Accuracy, bytes, compression and time of the whole run", ShowSummary, invocation);
 }
 
+void AddConfig(CLI::App& app, Invocation* invocation) {
+  CommandOptions& options = invocation->options;
+  CLI::App* config = AddLocal(app, "config", "Every key of a run file: type, default, what is allowed, what it does",
+                              ShowConfigReference, invocation);
+  CLI::Option* key = config->add_option("KEY", options.config_key, "Only this key, or the keys of this table");
+  config->add_flag("--markdown", options.markdown, "As a document: docs/RUN_FILE.md")->excludes(key);
+}
+
 void AddActions(CLI::App& app, Invocation* invocation) {
   CommandOptions& options = invocation->options;
   CLI::App* watch =
@@ -97,7 +105,7 @@ void AddActions(CLI::App& app, Invocation* invocation) {
       ->add_option("--format", options.format,
                    "torchscript (model.pt), state (model.safetensors), npz (model.npz), tensorboard (curves), all")
       ->transform(CLI::CheckedTransformer(kFormats));
-  AddLocal(app, "config", "Every key of a run file: type, default, what is allowed", ShowConfigReference, invocation);
+  AddConfig(app, invocation);
 }
 
 // An option that may be given several times.
@@ -259,7 +267,7 @@ int ExitCode(const absl::Status& status, const Invocation& invocation) {
   if (status.ok()) return kExitOk;
   const bool compares = invocation.local == CompareRuns;
   if ((invocation.remote != nullptr || compares) && absl::IsUnavailable(status)) return kExitUnreachable;
-  const bool validates = invocation.local == CheckRunFile || invocation.remote == CreateRun || compares;
+  const bool validates = invocation.local == ValidateRunFile || invocation.remote == CreateRun || compares;
   if (validates && absl::IsInvalidArgument(status)) return kExitInvalidRun;
   // As diff(1): 1 means that they differ, and only that.
   return compares && !absl::IsAborted(status) ? kExitUsage : kExitFailed;

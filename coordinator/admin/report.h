@@ -45,6 +45,9 @@ nlohmann::ordered_json SummaryJson(const Summary& summary);
 // One line a figure, for people.
 std::string SummaryTable(const Summary& summary, bool color);
 
+// The run's local steps, with its controller where there is one.
+std::string LocalStepsText(const v1::RunConfig& config);
+
 // One line a round; the columns are the fields of terse.v1.Round in their order.
 std::string RoundsCsv(const std::vector<v1::Round>& rounds);
 

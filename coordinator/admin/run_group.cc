@@ -40,7 +40,7 @@ CLI::Option* AddRunName(const CLI::App& program, CLI::App* sub, Invocation* invo
 }
 
 void AddValidate(CLI::App& app, Invocation* invocation) {
-  CLI::App* validate = AddLocal(app, "validate", "Check a run file", CheckRunFile, invocation);
+  CLI::App* validate = AddLocal(app, "validate", "Check a run file", ValidateRunFile, invocation);
   validate->add_option("FILE", invocation->options.file, "Run file (TOML)")->required();
 }
 
