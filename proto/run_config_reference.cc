@@ -92,9 +92,7 @@ std::string Wrapped(absl::string_view text) {
 }
 
 // Text as it stands in the cell of a Markdown table.
-std::string Cell(absl::string_view text) {
-  return absl::StrReplaceAll(text, {{"|", "\\|"}, {"*", "\\*"}, {"_", "\\_"}, {"<", "&lt;"}});
-}
+std::string Cell(absl::string_view text) { return absl::StrReplaceAll(text, {{"|", "\\|"}}); }
 
 void AppendTable(const Descriptor& descriptor, const std::string& prefix, std::string* text) {
   const std::string title = prefix.empty() ? "At the top" : absl::StrCat("[", prefix, "]");
