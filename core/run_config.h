@@ -1,5 +1,5 @@
 // What a run is: the plain form of proto/terse/v1/run_config.proto, which holds the defaults, ranges and documentation
-// of every field. proto/run_config_loader makes it from a TOML file, proto/convert from the wire.
+// of every field. proto/run_config_loader makes it from a TOML file, proto/run_config_convert from the wire.
 #ifndef TERSE_CORE_RUN_CONFIG_H_
 #define TERSE_CORE_RUN_CONFIG_H_
 
@@ -59,7 +59,7 @@ struct ModelSpec {
 // has.
 struct DataSpec {
   std::string name = "";          // row of learning/datasets/dataset_table
-  std::string partition = "iid";  // row of learning/partition_table: how the training data is cut into clients
+  std::string partition = "iid";  // row of learning/partition: how the training data is cut into clients
   std::string train = "";         // file, folder or several, relative to the data directory, for the formats
   std::string test = "";
   std::vector<std::string> columns = {};  // csv: "name:kind", one a column

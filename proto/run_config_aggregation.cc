@@ -9,7 +9,7 @@ namespace terse {
 namespace {
 
 // What a rule other than the mean cannot be combined with.
-std::optional<ConfigViolation> CheckRule(const v1::RunConfig& config) {
+void CheckRule(const v1::RunConfig& config, ConfigViolations* violations) {
   const std::tuple<const char*, bool, const char*> wants[] = {
       {"codec.downstream", config.codec().downstream() != "forward",
        "makes more of a round than the average of its updates, which is all that codec.downstream = 'forward' sends; "
@@ -25,58 +25,55 @@ std::optional<ConfigViolation> CheckRule(const v1::RunConfig& config) {
   };
   for (const auto& [key, fits, text] : wants) {
     if (!fits) {
-      return ConfigViolation{key, absl::StrCat("aggregation.rule = '", config.aggregation().rule(), "' ", text)};
+      violations->push_back({key, absl::StrCat("aggregation.rule = '", config.aggregation().rule(), "' ", text)});
     }
   }
-  return std::nullopt;
 }
 
 // Every round that may close must be large enough for the rule.
-std::optional<ConfigViolation> CheckLeast(const v1::RunConfig& config) {
+void CheckLeast(const v1::RunConfig& config, ConfigViolations* violations) {
   const int64_t least = LeastUpdates(ToCore(config.aggregation()));
   const int64_t cohort = CohortSize(config.rounds());
   const std::string rule = absl::StrCat("aggregation.rule = '", config.aggregation().rule(),
                                         "' with byzantine = ", config.aggregation().byzantine(), " needs ", least,
                                         " updates in every round, and ");
   if (cohort < least) {
-    return ConfigViolation{"aggregation.byzantine",
-                           absl::StrCat(rule, "a round has ", cohort, "; raise rounds.clients or lower byzantine")};
+    violations->push_back({"aggregation.byzantine",
+                           absl::StrCat(rule, "a round has ", cohort, "; raise rounds.clients or lower byzantine")});
   }
   if (least > 1 && cohort > kMostComparedUpdates) {
-    return ConfigViolation{
-        "aggregation.rule",
-        absl::StrCat("aggregation.rule = '", config.aggregation().rule(),
-                     "' compares every update of a round with every ", "other, at most ", kMostComparedUpdates,
-                     " of them, and a round has ", cohort, "; lower rounds.fraction, or use another rule")};
+    violations->push_back(
+        {"aggregation.rule",
+         absl::StrCat("aggregation.rule = '", config.aggregation().rule(),
+                      "' compares every update of a round with every ", "other, at most ", kMostComparedUpdates,
+                      " of them, and a round has ", cohort, "; lower rounds.fraction, or use another rule")});
   }
   const int64_t quorum = config.rounds().quorum();
   if (quorum != 0 && quorum < least) {
-    return ConfigViolation{"rounds.quorum", absl::StrCat(rule, "rounds.quorum = ", quorum,
-                                                         " closes one with fewer; use at least as many, or 0")};
+    violations->push_back({"rounds.quorum", absl::StrCat(rule, "rounds.quorum = ", quorum,
+                                                         " closes one with fewer; use at least as many, or 0")});
   }
-  return std::nullopt;
 }
 
 }  // namespace
 
-std::optional<ConfigViolation> CheckAggregation(const v1::RunConfig& config) {
+void CheckAggregation(const v1::RunConfig& config, ConfigViolations* violations) {
   const v1::Policy& policy = config.policy();
   const bool strict = UpdatePolicy{policy.norm_bound(), policy.z_score(), policy.cosine()}.is_strict();
   if (strict && config.server().epoch_length() > 0) {
-    return ConfigViolation{"policy",
-                           "[policy] looks at updates, and clients of a run with epochs send gradients; leave it out"};
+    violations->push_back(
+        {"policy", "[policy] looks at updates, and clients of a run with epochs send gradients; leave it out"});
   }
   const v1::Aggregation& aggregation = config.aggregation();
-  if (aggregation.rule() == "mean") return std::nullopt;
-  std::optional<ConfigViolation> violation = CheckRule(config);
-  if (!violation.has_value()) violation = CheckLeast(config);
-  if (violation.has_value() || aggregation.rule() != "multi_krum") return violation;
+  if (aggregation.rule() == "mean") return;
+  CheckRule(config, violations);
+  CheckLeast(config, violations);
   const int64_t honest = CohortSize(config.rounds()) - aggregation.byzantine();
-  if (aggregation.keep() <= honest) return std::nullopt;
-  return ConfigViolation{"aggregation.keep",
-                         absl::StrCat("aggregation.keep = ", aggregation.keep(), " is more than the ", honest,
-                                      " updates that are left without byzantine = ", aggregation.byzantine(),
-                                      "; use at most as many, or 0")};
+  if (aggregation.rule() != "multi_krum" || honest < 1 || aggregation.keep() <= honest) return;
+  violations->push_back(
+      {"aggregation.keep", absl::StrCat("aggregation.keep = ", aggregation.keep(), " is more than the ", honest,
+                                        " updates that are left without byzantine = ", aggregation.byzantine(),
+                                        "; use at most as many, or 0")});
 }
 
 }  // namespace terse

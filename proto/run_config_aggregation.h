@@ -2,8 +2,6 @@
 #ifndef TERSE_PROTO_RUN_CONFIG_AGGREGATION_H_
 #define TERSE_PROTO_RUN_CONFIG_AGGREGATION_H_
 
-#include <optional>
-
 #include "core/run_config.h"
 #include "proto/run_config_rules.h"
 
@@ -12,8 +10,8 @@ namespace terse {
 // The table's settings as the engines know them.
 AggregationSpec ToCore(const v1::Aggregation& aggregation);
 
-// Returns the first contradiction, if there is one; part of CheckAcrossFields.
-std::optional<ConfigViolation> CheckAggregation(const v1::RunConfig& config);
+// Appends every contradiction; part of CheckAcrossFields. Fields are in their ranges.
+void CheckAggregation(const v1::RunConfig& config, ConfigViolations* violations);
 
 }  // namespace terse
 

@@ -2,14 +2,12 @@
 #ifndef TERSE_PROTO_RUN_CONFIG_CONTROL_H_
 #define TERSE_PROTO_RUN_CONFIG_CONTROL_H_
 
-#include <optional>
-
 #include "proto/run_config_rules.h"
 
 namespace terse {
 
-// Returns the first contradiction, if there is one.
-std::optional<ConfigViolation> CheckControl(const v1::RunConfig& config);
+// Appends every contradiction; part of CheckAcrossFields. Fields are in their ranges.
+void CheckControl(const v1::RunConfig& config, ConfigViolations* violations);
 
 }  // namespace terse
 

@@ -2,15 +2,13 @@
 #ifndef TERSE_PROTO_RUN_CONFIG_EPOCHS_H_
 #define TERSE_PROTO_RUN_CONFIG_EPOCHS_H_
 
-#include <optional>
-
 #include "proto/run_config_rules.h"
 
 namespace terse {
 
-// Returns the first field that does not fit epochs, or that is for epochs alone in a run without; part of
+// Appends every field that does not fit epochs, or that is for epochs alone in a run without; part of
 // CheckAcrossFields. Fields are in their ranges.
-std::optional<ConfigViolation> CheckEpochs(const v1::RunConfig& config);
+void CheckEpochs(const v1::RunConfig& config, ConfigViolations* violations);
 
 }  // namespace terse
 

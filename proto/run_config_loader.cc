@@ -119,26 +119,28 @@ const Toml& DefaultOf(const FieldDescriptor& field) {
 class TableReader {
  public:
   // Fills `out`, whose tables may be absent in the file (`table` is null): then every field takes its default.
-  std::optional<ConfigViolation> Read(const Toml* table, const std::string& prefix, Message* out) {
+  void Read(const Toml* table, const std::string& prefix, Message* out) {
     const Descriptor& descriptor = *out->GetDescriptor();
     if (table != nullptr) {
       for (const auto& [key, value] : table->as_table(std::nothrow)) {
         lines_[JoinKey(prefix, key)] = value.location().line();
-        if (descriptor.FindFieldByName(key) == nullptr) return UnknownKey(descriptor, prefix, key);
+        if (descriptor.FindFieldByName(key) == nullptr) violations_.push_back(UnknownKey(descriptor, prefix, key));
       }
     }
     for (int i = 0; i < descriptor.field_count(); ++i) {
       const FieldDescriptor& field = *descriptor.field(i);
-      std::optional<ConfigViolation> violation = ReadField(Find(table, field.name()), prefix, field, out);
-      if (violation.has_value()) return violation;
+      ReadField(Find(table, field.name()), prefix, field, out);
     }
-    return std::nullopt;
   }
 
   // Sets a field that the file does not have.
-  std::optional<ConfigViolation> SetDefault(const std::string& key, const FieldDescriptor& field, Message* out) {
-    return SetField(DefaultOf(field), key, field, out);
+  void SetDefault(const std::string& key, const FieldDescriptor& field, Message* out) {
+    SetField(DefaultOf(field), key, field, out);
   }
+
+  // What is wrong with the keys that were read and with their types. A field without a usable value has its default, or
+  // none.
+  const ConfigViolations& violations() const { return violations_; }
 
   // Line of a key, or of the table that it would be in, or 0.
   int64_t LineOf(std::string key) const {
@@ -159,33 +161,31 @@ class TableReader {
     return found == entries.end() ? nullptr : &found->second;
   }
 
-  std::optional<ConfigViolation> ReadField(const Toml* value, const std::string& prefix, const FieldDescriptor& field,
-                                           Message* out) {
+  void ReadField(const Toml* value, const std::string& prefix, const FieldDescriptor& field, Message* out) {
     const std::string key = JoinKey(prefix, field.name());
     if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
-      if (value != nullptr && !value->is_table()) return WrongType(*value, key, field);
+      if (value != nullptr && !value->is_table()) return AddWrongType(*value, key, field);
       return Read(value, key, out->GetReflection()->MutableMessage(out, &field));
     }
     if (value != nullptr) return SetField(*value, key, field, out);
-    if (!RuleOf(field).has_default_value()) {
-      return ConfigViolation{key, absl::StrCat(key, " is missing; give ", WantedText(field))};
-    }
-    return SetDefault(key, field, out);
+    if (RuleOf(field).has_default_value()) return SetDefault(key, field, out);
+    violations_.push_back({key, absl::StrCat(key, " is missing; give ", WantedText(field))});
   }
 
-  std::optional<ConfigViolation> SetField(const Toml& value, const std::string& key, const FieldDescriptor& field,
-                                          Message* out) {
-    if (!field.is_repeated()) return SetScalar(value, key, field, out);
-    if (!value.is_array()) return WrongType(value, key, field);
-    for (const Toml& entry : value.as_array(std::nothrow)) {
-      const std::string entry_key = JoinIndex(key, out->GetReflection()->FieldSize(*out, &field));
-      lines_[entry_key] = entry.location().line();
-      if (!AddEntry(entry, field, out)) {
-        const absl::string_view wanted = IsInteger(field) ? "an integer" : IsNumber(field) ? "a number" : "a string";
-        return ConfigViolation{entry_key, absl::StrCat(entry_key, " is ", TomlTypeText(entry), "; give ", wanted)};
-      }
+  void SetField(const Toml& value, const std::string& key, const FieldDescriptor& field, Message* out) {
+    if (!field.is_repeated()) {
+      if (!SetScalar(value, field, out)) AddWrongType(value, key, field);
+      return;
     }
-    return std::nullopt;
+    if (!value.is_array()) return AddWrongType(value, key, field);
+    int64_t index = 0;
+    for (const Toml& entry : value.as_array(std::nothrow)) {
+      const std::string entry_key = JoinIndex(key, index++);
+      lines_[entry_key] = entry.location().line();
+      if (AddEntry(entry, field, out) || violations_.size() >= kMostViolations) continue;
+      const absl::string_view wanted = IsInteger(field) ? "an integer" : IsNumber(field) ? "a number" : "a string";
+      violations_.push_back({entry_key, absl::StrCat(entry_key, " is ", TomlTypeText(entry), "; give ", wanted)});
+    }
   }
 
   static bool IsInteger(const FieldDescriptor& field) { return field.cpp_type() == FieldDescriptor::CPPTYPE_INT64; }
@@ -206,12 +206,11 @@ class TableReader {
     return true;
   }
 
-  static ConfigViolation WrongType(const Toml& value, const std::string& key, const FieldDescriptor& field) {
-    return {key, absl::StrCat(key, " is ", TomlTypeText(value), "; give ", WantedText(field))};
+  void AddWrongType(const Toml& value, const std::string& key, const FieldDescriptor& field) {
+    violations_.push_back({key, absl::StrCat(key, " is ", TomlTypeText(value), "; give ", WantedText(field))});
   }
 
-  static std::optional<ConfigViolation> SetScalar(const Toml& value, const std::string& key,
-                                                  const FieldDescriptor& field, Message* out) {
+  static bool SetScalar(const Toml& value, const FieldDescriptor& field, Message* out) {
     const auto& reflection = *out->GetReflection();
     const FieldDescriptor::CppType type = field.cpp_type();
     if (type == FieldDescriptor::CPPTYPE_INT64 && value.is_integer()) {
@@ -225,25 +224,30 @@ class TableReader {
     } else if (type == FieldDescriptor::CPPTYPE_STRING && value.is_string()) {
       reflection.SetString(out, &field, value.as_string().str);
     } else {
-      return WrongType(value, key, field);
+      return false;
     }
-    return std::nullopt;
+    return true;
   }
 
   std::map<std::string, int64_t> lines_;  // dotted key -> line, 1-based
+  ConfigViolations violations_;
 };
 
-absl::Status At(absl::string_view filename, int64_t line, absl::string_view text) {
-  return absl::InvalidArgumentError(line > 0 ? absl::StrCat(filename, ":", line, ": ", text)
-                                             : absl::StrCat(filename, ": ", text));
+// The first of several errors, and how many there are: a status travels in one line of a log and in a gRPC header.
+absl::Status FirstOf(const std::vector<RunFileError>& errors, absl::string_view filename, absl::string_view remedy) {
+  if (errors.empty()) return absl::OkStatus();
+  const std::string first = RunFileErrorText(errors.front(), filename);
+  if (errors.size() == 1) return absl::InvalidArgumentError(first);
+  return absl::InvalidArgumentError(absl::StrCat(first, " (and ", errors.size() - 1, " more", remedy, ")"));
 }
 
 // TOML is UTF-8. toml11 3.7 relies on it: where a literal string is not, its error message reads outside of the text.
-absl::Status CheckUtf8(absl::string_view text, absl::string_view filename) {
+std::optional<RunFileError> CheckUtf8(absl::string_view text) {
   const char* const bad = utf8::find_invalid(text.begin(), text.end());
-  if (bad == text.end()) return absl::OkStatus();
-  return At(filename, 1 + std::count(text.begin(), bad, '\n'),
-            absl::StrFormat("byte 0x%02x is not UTF-8; save the file in that encoding", static_cast<uint8_t>(*bad)));
+  if (bad == text.end()) return std::nullopt;
+  return RunFileError{
+      "", 1 + std::count(text.begin(), bad, '\n'),
+      absl::StrFormat("byte 0x%02x is not UTF-8; save the file in that encoding", static_cast<uint8_t>(*bad))};
 }
 
 // The first line of toml11's message without its tags: "[error] toml::parse_key: an invalid key" -> "an invalid key".
@@ -254,14 +258,24 @@ std::string SyntaxText(absl::string_view what) {
   return std::string(colon == absl::string_view::npos ? what : what.substr(colon + 2));
 }
 
-absl::StatusOr<v1::RunConfig> FromToml(const Toml& document, absl::string_view filename) {
-  v1::RunConfig config;
+CheckedRun FromToml(const Toml& document) {
+  CheckedRun run;
   TableReader reader;
-  std::optional<ConfigViolation> violation = reader.Read(&document, "", &config);
-  if (!violation.has_value()) violation = CheckFields(config, "");
-  if (!violation.has_value()) violation = CheckAcrossFields(config);
-  if (violation.has_value()) return At(filename, reader.LineOf(violation->key), violation->text);
-  return config;
+  reader.Read(&document, "", &run.config);
+  ConfigViolations violations = reader.violations();
+  ConfigViolations of_values;
+  CheckFields(run.config, "", &of_values);
+  for (ConfigViolation& violation : of_values) {
+    // A key that is missing or of the wrong type has a violation already, and no value.
+    const bool known = std::any_of(violations.begin(), violations.end(),
+                                   [&](const ConfigViolation& other) { return IsWithin(violation.key, other.key); });
+    if (!known) violations.push_back(std::move(violation));
+  }
+  CheckAcrossFields(run.config, &violations);
+  for (const ConfigViolation& violation : violations) {
+    run.errors.push_back({violation.key, reader.LineOf(violation.key), violation.text});
+  }
+  return run;
 }
 
 // Gives every field that came after `revision` its default. Defaults obey the schema.
@@ -278,33 +292,35 @@ void FillLaterFields(int64_t revision, const std::string& prefix, Message* messa
   }
 }
 
-void AppendKeys(const Descriptor& descriptor, const std::string& prefix, std::vector<RunConfigKey>* keys) {
-  for (int i = 0; i < descriptor.field_count(); ++i) {
-    const FieldDescriptor& field = *descriptor.field(i);
-    const std::string key = JoinKey(prefix, field.name());
-    if (field.message_type() != nullptr) {
-      AppendKeys(*field.message_type(), key, keys);
-      continue;
-    }
-    const v1::FieldRule& rule = RuleOf(field);
-    keys->push_back(
-        {key, TypeText(field), rule.has_default_value() ? rule.default_value() : "required", AllowedText(field)});
+}  // namespace
+
+std::string RunFileErrorText(const RunFileError& error, absl::string_view filename) {
+  return error.line > 0 ? absl::StrCat(filename, ":", error.line, ": ", error.reason)
+                        : absl::StrCat(filename, ": ", error.reason);
+}
+
+CheckedRun CheckRunText(absl::string_view text, absl::string_view filename) {
+  if (std::optional<RunFileError> error = CheckUtf8(text)) return {{}, {*std::move(error)}};
+  try {
+    std::istringstream stream{std::string(text)};
+    return FromToml(toml::parse<toml::discard_comments, std::map, std::vector>(stream, std::string(filename)));
+  } catch (const toml::exception& error) {
+    return {{}, {{"", static_cast<int64_t>(error.location().line()), SyntaxText(error.what())}}};
+  } catch (const std::exception& error) {
+    return {{}, {{"", 0, absl::StrCat("not TOML: ", error.what())}}};
   }
 }
 
-}  // namespace
+absl::StatusOr<CheckedRun> CheckRunFile(const std::string& path) {
+  TERSE_ASSIGN_OR_RETURN(const std::string text, PosixFiles().Read(path, kMaxRunFileBytes));
+  return CheckRunText(text, path);
+}
 
 absl::StatusOr<v1::RunConfig> ParseRunConfig(absl::string_view text, absl::string_view filename) {
-  TERSE_RETURN_IF_ERROR(CheckUtf8(text, filename));
-  try {
-    std::istringstream stream{std::string(text)};
-    return FromToml(toml::parse<toml::discard_comments, std::map, std::vector>(stream, std::string(filename)),
-                    filename);
-  } catch (const toml::exception& error) {
-    return At(filename, error.location().line(), SyntaxText(error.what()));
-  } catch (const std::exception& error) {
-    return At(filename, 0, absl::StrCat("not TOML: ", error.what()));
-  }
+  CheckedRun run = CheckRunText(text, filename);
+  TERSE_RETURN_IF_ERROR(
+      FirstOf(run.errors, filename, absl::StrCat("; `tersectl run validate ", filename, "` lists them all")));
+  return std::move(run.config);
 }
 
 absl::StatusOr<v1::RunConfig> LoadRunConfig(const std::string& path) {
@@ -327,27 +343,12 @@ v1::RunConfig WithLaterDefaults(v1::RunConfig config) {
 }
 
 absl::Status ValidateRunConfig(const v1::RunConfig& config) {
-  std::optional<ConfigViolation> violation = CheckFields(config, "");
-  if (!violation.has_value()) violation = CheckAcrossFields(config);
-  return violation.has_value() ? At("run config", 0, violation->text) : absl::OkStatus();
-}
-
-std::vector<RunConfigKey> RunConfigKeys() {
-  std::vector<RunConfigKey> keys;
-  AppendKeys(*v1::RunConfig::descriptor(), "", &keys);
-  return keys;
-}
-
-std::string RunConfigReference() {
-  std::vector<RunConfigKey> rows = RunConfigKeys();
-  rows.insert(rows.begin(), {"KEY", "TYPE", "DEFAULT", "ALLOWED"});
-  std::string text;
-  for (const RunConfigKey& row : rows) {
-    absl::StrAppendFormat(&text, "%-34s %-16s %-15s %s", row.key, row.type, row.default_value, row.allowed);
-    while (!text.empty() && text.back() == ' ') text.pop_back();
-    text.push_back('\n');
-  }
-  return text;
+  ConfigViolations violations;
+  CheckFields(config, "", &violations);
+  CheckAcrossFields(config, &violations);
+  std::vector<RunFileError> errors;
+  for (ConfigViolation& violation : violations) errors.push_back({violation.key, 0, std::move(violation.text)});
+  return FirstOf(errors, "run config", "");
 }
 
 }  // namespace terse

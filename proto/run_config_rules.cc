@@ -21,6 +21,7 @@
 #include "proto/run_config_aggregation.h"
 #include "proto/run_config_control.h"
 #include "proto/run_config_epochs.h"
+#include "proto/run_config_fit.h"
 
 namespace terse {
 namespace {
@@ -47,156 +48,190 @@ ConfigViolation OutOfRange(const FieldDescriptor& field, const std::string& key,
   return {key, absl::StrCat(key, " = ", value, " ", how, " the allowed range ", AllowedText(field))};
 }
 
-std::optional<ConfigViolation> CheckString(const FieldDescriptor& field, const std::string& key,
-                                           const std::string& value) {
+void CheckString(const FieldDescriptor& field, const std::string& key, const std::string& value,
+                 ConfigViolations* violations) {
   const v1::FieldRule& rule = RuleOf(field);
-  if (rule.one_of().empty()) return std::nullopt;
-  for (const std::string& allowed : rule.one_of()) {
-    if (value == allowed) return std::nullopt;
-  }
-  return ConfigViolation{key, absl::StrCat(key, " = '", value, "' is not allowed; use ", AllowedText(field))};
+  if (rule.one_of().empty() || absl::c_linear_search(rule.one_of(), value)) return;
+  violations->push_back({key, absl::StrCat(key, " = '", value, "' is not allowed; use ", AllowedText(field))});
 }
 
-std::optional<ConfigViolation> CheckInteger(const FieldDescriptor& field, const std::string& key, int64_t value) {
+void CheckInteger(const FieldDescriptor& field, const std::string& key, int64_t value, ConfigViolations* violations) {
   const absl::string_view how = OutsideOf(RuleOf(field), value);
-  if (how.empty()) return std::nullopt;
-  return OutOfRange(field, key, absl::StrCat(value), how);
+  if (!how.empty()) violations->push_back(OutOfRange(field, key, absl::StrCat(value), how));
 }
 
-std::optional<ConfigViolation> CheckNumber(const FieldDescriptor& field, const std::string& key, double value) {
+void CheckNumber(const FieldDescriptor& field, const std::string& key, double value, ConfigViolations* violations) {
   const absl::string_view how = OutsideOf(RuleOf(field), value);
-  if (how.empty()) return std::nullopt;
-  return OutOfRange(field, key, NumberText(value), how);
+  if (!how.empty()) violations->push_back(OutOfRange(field, key, NumberText(value), how));
 }
 
-std::optional<ConfigViolation> CheckField(const Message& message, const FieldDescriptor& field,
-                                          const std::string& key) {
+void CheckEntries(const Message& message, const FieldDescriptor& field, const std::string& key,
+                  ConfigViolations* violations) {
   const auto& reflection = *message.GetReflection();
+  for (int i = 0; i < reflection.FieldSize(message, &field) && violations->size() < kMostViolations; ++i) {
+    if (field.cpp_type() == FieldDescriptor::CPPTYPE_INT64) {
+      CheckInteger(field, JoinIndex(key, i), reflection.GetRepeatedInt64(message, &field, i), violations);
+    } else if (field.cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE) {
+      CheckNumber(field, JoinIndex(key, i), reflection.GetRepeatedDouble(message, &field, i), violations);
+    }  // CheckAcrossFields looks at the entries of arrays of strings
+  }
+}
+
+void CheckField(const Message& message, const FieldDescriptor& field, const std::string& key,
+                ConfigViolations* violations) {
+  const auto& reflection = *message.GetReflection();
+  if (field.is_repeated()) return CheckEntries(message, field, key, violations);
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_MESSAGE:
-      return CheckFields(reflection.GetMessage(message, &field), key);
+      return CheckFields(reflection.GetMessage(message, &field), key, violations);
     case FieldDescriptor::CPPTYPE_INT64:
-      if (!field.is_repeated()) return CheckInteger(field, key, reflection.GetInt64(message, &field));
-      for (int i = 0; i < reflection.FieldSize(message, &field); ++i) {
-        std::optional<ConfigViolation> violation =
-            CheckInteger(field, JoinIndex(key, i), reflection.GetRepeatedInt64(message, &field, i));
-        if (violation.has_value()) return violation;
-      }
-      return std::nullopt;
+      return CheckInteger(field, key, reflection.GetInt64(message, &field), violations);
     case FieldDescriptor::CPPTYPE_DOUBLE:
-      if (!field.is_repeated()) return CheckNumber(field, key, reflection.GetDouble(message, &field));
-      for (int i = 0; i < reflection.FieldSize(message, &field); ++i) {
-        std::optional<ConfigViolation> violation =
-            CheckNumber(field, JoinIndex(key, i), reflection.GetRepeatedDouble(message, &field, i));
-        if (violation.has_value()) return violation;
-      }
-      return std::nullopt;
+      return CheckNumber(field, key, reflection.GetDouble(message, &field), violations);
     case FieldDescriptor::CPPTYPE_STRING:
-      if (field.is_repeated()) return std::nullopt;  // CheckAcrossFields looks at the entries of arrays
-      return CheckString(field, key, reflection.GetString(message, &field));
+      return CheckString(field, key, reflection.GetString(message, &field), violations);
     default:
-      return std::nullopt;  // a bool is always in range; no other type is in the schema
+      return;  // a bool is always in range; no other type is in the schema
   }
 }
 
 bool IsNameCharacter(char c) { return absl::ascii_isalnum(c) || c == '-' || c == '_' || c == '.'; }
 
-std::optional<ConfigViolation> CheckAllowed(const v1::Clients& clients) {
-  for (int i = 0; i < clients.allow_size(); ++i) {
+void CheckAllowed(const v1::RunConfig& config, ConfigViolations* violations) {
+  const v1::Clients& clients = config.clients();
+  for (int i = 0; i < clients.allow_size() && violations->size() < kMostViolations; ++i) {
     const std::string& pattern = clients.allow(i);
     const bool good = !pattern.empty() && pattern.size() <= kMaxPattern &&
                       absl::c_all_of(pattern, [](char c) { return c == '*' || IsNameCharacter(c); });
     if (good) continue;
     const std::string key = JoinIndex("clients.allow", i);
-    return ConfigViolation{
-        key, absl::StrCat(key, " = '", absl::CHexEscape(absl::string_view(pattern).substr(0, kMaxPattern)),
-                          "' names no client; use 1 to ", kMaxPattern,
-                          " letters, digits, '-', '_', '.' and '*', which stands for any characters")};
+    violations->push_back(
+        {key, absl::StrCat(key, " = '", absl::CHexEscape(absl::string_view(pattern).substr(0, kMaxPattern)),
+                           "' names no client; use 1 to ", kMaxPattern,
+                           " letters, digits, '-', '_', '.' and '*', which stands for any characters")});
   }
-  return std::nullopt;
 }
 
-std::optional<ConfigViolation> CheckRounds(const v1::Rounds& rounds) {
+void CheckRounds(const v1::RunConfig& config, ConfigViolations* violations) {
+  const v1::Rounds& rounds = config.rounds();
   constexpr absl::string_view kChoose = "; choose rounds.selection = 'random', 'samples' or 'reliability', or ";
   if (rounds.selection() == "all" && rounds.fraction() < 1) {
-    return ConfigViolation{"rounds.fraction",
-                           absl::StrCat("rounds.fraction = ", NumberText(rounds.fraction()),
-                                        " contradicts rounds.selection = 'all'", kChoose, "a fraction of 1")};
+    violations->push_back(
+        {"rounds.fraction", absl::StrCat("rounds.fraction = ", NumberText(rounds.fraction()),
+                                         " contradicts rounds.selection = 'all'", kChoose, "a fraction of 1")});
   }
   if (rounds.selection() == "all" && rounds.over_selection() > 0) {
-    return ConfigViolation{
-        "rounds.over_selection",
-        absl::StrCat("rounds.over_selection = ", NumberText(rounds.over_selection()),
-                     " has no one left to give work: rounds.selection = 'all'", kChoose, "an over-selection of 0")};
+    violations->push_back(
+        {"rounds.over_selection",
+         absl::StrCat("rounds.over_selection = ", NumberText(rounds.over_selection()),
+                      " has no one left to give work: rounds.selection = 'all'", kChoose, "an over-selection of 0")});
   }
   if (rounds.mode() == "buffered" && (rounds.selection() != "all" || rounds.weighting() != "uniform")) {
-    return ConfigViolation{
-        "rounds.mode",
-        "rounds.mode = 'buffered' gives work to every client that is free, and weighs updates by their "
-        "staleness; use rounds.selection = 'all' and rounds.weighting = 'uniform'"};
+    violations->push_back(
+        {"rounds.mode",
+         "rounds.mode = 'buffered' gives work to every client that is free, and weighs updates by their "
+         "staleness; use rounds.selection = 'all' and rounds.weighting = 'uniform'"});
   }
   if (rounds.mode() == "buffered" && rounds.buffer() > rounds.clients()) {
-    return ConfigViolation{"rounds.buffer",
-                           absl::StrCat("rounds.buffer = ", rounds.buffer(), " is more than the fleet of ",
-                                        rounds.clients(), " clients; use at most as many")};
+    violations->push_back(
+        {"rounds.buffer", absl::StrCat("rounds.buffer = ", rounds.buffer(), " is more than the fleet of ",
+                                       rounds.clients(), " clients; use at most as many")});
   }
   if (rounds.mode() == "buffered" && rounds.grace_seconds() > 0) {
-    return ConfigViolation{"rounds.grace_seconds",
+    violations->push_back({"rounds.grace_seconds",
                            "rounds.grace_seconds is for rounds that are given up without a quorum; those of "
-                           "rounds.mode = 'buffered' wait for it. Set it to 0"};
+                           "rounds.mode = 'buffered' wait for it. Set it to 0"});
   }
   if (rounds.quorum() > CohortSize(rounds)) {
     const std::string whole = rounds.mode() == "buffered" ? absl::StrCat("the buffer: ", CohortSize(rounds), " updates")
                                                           : absl::StrCat("the cohort: ", CohortSize(rounds), " of ",
                                                                          rounds.clients(), " clients");
-    return ConfigViolation{"rounds.quorum", absl::StrCat("rounds.quorum = ", rounds.quorum(), " is more than ", whole,
-                                                         "; use at most as many, or 0 for half of them")};
+    violations->push_back({"rounds.quorum", absl::StrCat("rounds.quorum = ", rounds.quorum(), " is more than ", whole,
+                                                         "; use at most as many, or 0 for half of them")});
   }
-  return std::nullopt;
 }
 
 // Names of files that come with a run must not lead out of the data directory.
-std::optional<ConfigViolation> CheckDataFile(const std::string& key, const std::string& path) {
+void CheckDataFile(const std::string& key, const std::string& path, ConfigViolations* violations) {
   const std::vector<std::string> parts = absl::StrSplit(path, '/');
   const bool leaves = absl::StartsWith(path, "/") || absl::c_linear_search(parts, "..");
-  if (!leaves && path.size() <= kMaxDataPath && !absl::StrContains(path, '\0')) return std::nullopt;
-  return ConfigViolation{key,
-                         absl::StrCat(key, " = '", absl::CHexEscape(absl::string_view(path).substr(0, kMaxDataPath)),
-                                      "' is not below the data directory; give a relative path without '..'")};
+  if (!leaves && path.size() <= kMaxDataPath && !absl::StrContains(path, '\0')) return;
+  violations->push_back(
+      {key, absl::StrCat(key, " = '", absl::CHexEscape(absl::string_view(path).substr(0, kMaxDataPath)),
+                         "' is not below the data directory; give a relative path without '..'")});
 }
 
-std::optional<ConfigViolation> CheckModel(const v1::Model& model) {
-  if (model.hash().empty() || (model.name() == kTorchScriptModel && IsModuleHash(model.hash()))) return std::nullopt;
-  return ConfigViolation{
-      "model.hash", absl::StrCat("model.hash = '", absl::CHexEscape(absl::string_view(model.hash()).substr(0, 64)),
-                                 "' is for name = 'torchscript': the 64 digits 0-9 and a-f of the file's SHA-256; ",
-                                 "leave it out, and `tersectl run create --model FILE` fills it in")};
+void CheckModel(const v1::RunConfig& config, ConfigViolations* violations) {
+  const v1::Model& model = config.model();
+  if (model.hash().empty() || (model.name() == kTorchScriptModel && IsModuleHash(model.hash()))) return;
+  violations->push_back(
+      {"model.hash", absl::StrCat("model.hash = '", absl::CHexEscape(absl::string_view(model.hash()).substr(0, 64)),
+                                  "' is for name = 'torchscript': the 64 digits 0-9 and a-f of the file's SHA-256; ",
+                                  "leave it out, and `tersectl run create --model FILE` fills it in")});
 }
 
-std::optional<ConfigViolation> CheckTraining(const v1::RunConfig& config) {
+void CheckTraining(const v1::RunConfig& config, ConfigViolations* violations) {
   const v1::Optimizer& optimizer = config.train().optimizer();
   if (optimizer.nesterov() && (optimizer.name() != "sgd" || optimizer.momentum() == 0)) {
-    return ConfigViolation{"train.optimizer.nesterov",
-                           "train.optimizer.nesterov is for name = 'sgd' with a momentum above 0; set it to false"};
+    violations->push_back({"train.optimizer.nesterov",
+                           "train.optimizer.nesterov is for name = 'sgd' with a momentum above 0; set it to false"});
   }
-  std::optional<ConfigViolation> violation = CheckDataFile("data.train", config.data().train());
-  return violation.has_value() ? violation : CheckDataFile("data.test", config.data().test());
+  CheckDataFile("data.train", config.data().train(), violations);
+  CheckDataFile("data.test", config.data().test(), violations);
 }
 
 // The updates themselves only tell clients their average.
-std::optional<ConfigViolation> CheckServer(const v1::RunConfig& config) {
+void CheckServer(const v1::RunConfig& config, ConfigViolations* violations) {
   const v1::Server& server = config.server();
   if (server.optimizer() != "average" && config.codec().downstream() == "forward") {
-    return ConfigViolation{"server.optimizer",
-                           absl::StrCat("server.optimizer = '", server.optimizer(),
-                                        "' makes more of a round than the average of its updates, which is all that "
-                                        "codec.downstream = 'forward' sends; use 'auto', 'dense' or a codec")};
+    violations->push_back(
+        {"server.optimizer", absl::StrCat("server.optimizer = '", server.optimizer(),
+                                          "' makes more of a round than the average of its updates, which is all that "
+                                          "codec.downstream = 'forward' sends; use 'auto', 'dense' or a codec")});
   }
   if (server.nesterov() && (server.optimizer() != "sgd" || server.momentum() == 0)) {
-    return ConfigViolation{"server.nesterov",
-                           "server.nesterov is for optimizer = 'sgd' with a momentum above 0; set it to false"};
+    violations->push_back(
+        {"server.nesterov", "server.nesterov is for optimizer = 'sgd' with a momentum above 0; set it to false"});
   }
-  return std::nullopt;
+}
+
+void CheckName(const v1::RunConfig& config, ConfigViolations* violations) {
+  if (IsRunName(config.name())) return;
+  violations->push_back(
+      {"name", absl::StrCat("name = '", absl::CHexEscape(absl::string_view(config.name()).substr(0, kMaxRunName + 1)),
+                            "' is not a name of a run; use ", RunNameForm())});
+}
+
+// A check, and the keys or tables that it reads.
+struct AcrossRule {
+  void (*check)(const v1::RunConfig&, ConfigViolations*);
+  std::vector<absl::string_view> reads;
+};
+
+const std::vector<AcrossRule>& AcrossRules() {
+  static const auto& rules = *new std::vector<AcrossRule>{
+      {CheckName, {"name"}},
+      {CheckRounds,
+       {"rounds.selection", "rounds.fraction", "rounds.over_selection", "rounds.mode", "rounds.weighting",
+        "rounds.buffer", "rounds.clients", "rounds.grace_seconds", "rounds.quorum"}},
+      {CheckModel, {"model"}},
+      {CheckTraining, {"train.optimizer.name", "train.optimizer.momentum", "train.optimizer.nesterov", "data"}},
+      {CheckServer, {"server", "codec.downstream"}},
+      {CheckAggregation, {"aggregation", "policy", "server", "codec.downstream", "rounds"}},
+      {CheckEpochs, {"server", "train", "rounds.mode", "data.augment", "codec", "downstream"}},
+      {CheckControl, {"control", "codec", "limits.iterations", "rounds.mode", "rounds.count"}},
+      {CheckFit, {"model", "data", "train.loss"}},
+      {CheckAllowed, {"clients.allow"}},
+  };
+  return rules;
+}
+
+bool ReadsBroken(const AcrossRule& rule, const ConfigViolations& broken) {
+  return absl::c_any_of(rule.reads, [&](absl::string_view read) {
+    return absl::c_any_of(broken, [&](const ConfigViolation& violation) {
+      return IsWithin(violation.key, read) || IsWithin(read, violation.key);
+    });
+  });
 }
 
 }  // namespace
@@ -205,6 +240,11 @@ const v1::FieldRule& RuleOf(const FieldDescriptor& field) { return field.options
 
 std::string JoinKey(absl::string_view prefix, absl::string_view field) {
   return prefix.empty() ? std::string(field) : absl::StrCat(prefix, ".", field);
+}
+
+bool IsWithin(absl::string_view inner, absl::string_view outer) {
+  return absl::StartsWith(inner, outer) &&
+         (inner.size() == outer.size() || inner[outer.size()] == '.' || inner[outer.size()] == '[');
 }
 
 std::string JoinIndex(absl::string_view key, int64_t index) { return absl::StrCat(key, "[", index, "]"); }
@@ -254,29 +294,19 @@ std::string AllowedText(const FieldDescriptor& field) {
   return rule.has_max() ? absl::StrCat("at most ", NumberText(rule.max())) : "";
 }
 
-std::optional<ConfigViolation> CheckFields(const Message& message, absl::string_view prefix) {
+void CheckFields(const Message& message, absl::string_view prefix, ConfigViolations* violations) {
   const auto& descriptor = *message.GetDescriptor();
   for (int i = 0; i < descriptor.field_count(); ++i) {
     const FieldDescriptor& field = *descriptor.field(i);
-    std::optional<ConfigViolation> violation = CheckField(message, field, JoinKey(prefix, field.name()));
-    if (violation.has_value()) return violation;
+    CheckField(message, field, JoinKey(prefix, field.name()), violations);
   }
-  return std::nullopt;
 }
 
-std::optional<ConfigViolation> CheckAcrossFields(const v1::RunConfig& config) {
-  if (!IsRunName(config.name())) {
-    return ConfigViolation{"name",
-                           absl::StrCat("name = '", config.name(), "' is not a name of a run; use ", RunNameForm())};
+void CheckAcrossFields(const v1::RunConfig& config, ConfigViolations* violations) {
+  const ConfigViolations before = *violations;
+  for (const AcrossRule& rule : AcrossRules()) {
+    if (!ReadsBroken(rule, before)) rule.check(config, violations);
   }
-  std::optional<ConfigViolation> violation = CheckRounds(config.rounds());
-  if (!violation.has_value()) violation = CheckModel(config.model());
-  if (!violation.has_value()) violation = CheckTraining(config);
-  if (!violation.has_value()) violation = CheckServer(config);
-  if (!violation.has_value()) violation = CheckAggregation(config);
-  if (!violation.has_value()) violation = CheckEpochs(config);
-  if (!violation.has_value()) violation = CheckControl(config);
-  return violation.has_value() ? violation : CheckAllowed(config.clients());
 }
 
 // A name becomes part of file names, so it must not be "..", hidden or a path.

@@ -6,8 +6,8 @@
 #include <google/protobuf/message.h>
 
 #include <cstdint>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "terse/v1/run_config.pb.h"
@@ -20,6 +20,12 @@ struct ConfigViolation {
   std::string text;
 };
 
+// The broken rules of one configuration, in the order in which they were found.
+using ConfigViolations = std::vector<ConfigViolation>;
+
+// A list that has this many takes no further entries of an array: a message off the wire may have millions of them.
+inline constexpr size_t kMostViolations = 100;
+
 // The rule that the proto file states for a field; an empty one where it states none.
 const v1::FieldRule& RuleOf(const google::protobuf::FieldDescriptor& field);
 
@@ -28,6 +34,9 @@ std::string JoinKey(absl::string_view prefix, absl::string_view field);
 
 // Returns the key of entry `index` of an array: "clients.allow[0]".
 std::string JoinIndex(absl::string_view key, int64_t index);
+
+// Whether a key is `outer`, or a key in the table or an entry of the array of that name.
+bool IsWithin(absl::string_view inner, absl::string_view outer);
 
 // Returns the type of a field: "integer", "number", "string", "true or false", "table", "array of strings" or "array of
 // integers".
@@ -40,12 +49,13 @@ std::string AllowedText(const google::protobuf::FieldDescriptor& field);
 // Returns the shortest decimal form that reads back as the same double.
 std::string NumberText(double value);
 
-// Returns the first field of `message`, in the order of declaration and depth first, whose value breaks its own rule. A
+// Appends every field of `message`, in the order of declaration and depth first, whose value breaks its own rule. A
 // table that is absent counts as one of zeros and empty strings.
-std::optional<ConfigViolation> CheckFields(const google::protobuf::Message& message, absl::string_view prefix);
+void CheckFields(const google::protobuf::Message& message, absl::string_view prefix, ConfigViolations* violations);
 
-// Checks the rules that concern more than one field, and the form of names.
-std::optional<ConfigViolation> CheckAcrossFields(const v1::RunConfig& config);
+// Appends every broken rule that concerns more than one field, or the form of names. A rule is skipped when
+// `violations` already has a key that it reads, because it would judge a value that is about to change.
+void CheckAcrossFields(const v1::RunConfig& config, ConfigViolations* violations);
 
 // Whether a run may have this name, and the rule as text: "1 to 64 letters, ...".
 bool IsRunName(absl::string_view name);

@@ -12,6 +12,13 @@ bool IsNotServed(absl::string_view name) {
          absl::EndsWith(name, kDeletedSuffix);
 }
 
+absl::Status CheckServedName(absl::string_view name) {
+  if (!IsNotServed(name)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("name = '", name, "' ends with ", kPartialSuffix, " or ",
+                                                 kReplacedSuffix, ", which marks directories that are not served; ",
+                                                 "choose another name"));
+}
+
 std::string RunDirectory(const std::string& state_directory, const std::string& name) {
   return name.empty() ? state_directory : absl::StrCat(state_directory, "/runs/", name);
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "core/file_system.h"
@@ -29,6 +30,10 @@ inline constexpr char kDeletedSuffix[] = "~deleted";
 
 // Whether a directory of that name is one of those.
 bool IsNotServed(absl::string_view name);
+
+// INVALID_ARGUMENT for the name of a run whose directory would be one of those: the run would be gone at the next
+// start.
+absl::Status CheckServedName(absl::string_view name);
 
 // DIR/runs/NAME, or DIR for an empty name.
 std::string RunDirectory(const std::string& state_directory, const std::string& name);

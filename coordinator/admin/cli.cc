@@ -95,6 +95,14 @@ void AddFormat(CLI::App* command, ExportFormat* format) {
       ->default_str("all");
 }
 
+void AddConfig(CLI::App& app, Invocation* invocation) {
+  CommandOptions& options = invocation->options;
+  CLI::App* config = AddLocal(app, "config", "Every key of a run file: type, default, what is allowed, what it does",
+                              ShowConfigReference, invocation);
+  CLI::Option* key = config->add_option("KEY", options.config_key, "Only this key, or the keys of this table");
+  config->add_flag("--markdown", options.markdown, "As a document: docs/RUN_FILE.md")->excludes(key);
+}
+
 void AddActions(CLI::App& app, Invocation* invocation) {
   CommandOptions& options = invocation->options;
   CLI::App* watch =
@@ -108,7 +116,7 @@ void AddActions(CLI::App& app, Invocation* invocation) {
       AddRemote(app, "export", "Write the model and the report of the run as files", ExportFiles, invocation);
   files->add_option("--out", options.directory, "Directory to write to")->required();
   AddFormat(files, &options.format);
-  AddLocal(app, "config", "Every key of a run file: type, default, what is allowed", ShowConfigReference, invocation);
+  AddConfig(app, invocation);
 }
 
 const char* const kRoles[] = {"coordinator", "client", "observer", "operator"};
@@ -277,7 +285,7 @@ int ExitCode(const absl::Status& status, const Invocation& invocation) {
   if (status.ok()) return kExitOk;
   const bool compares = invocation.local == CompareRuns;
   if ((invocation.remote != nullptr || compares) && absl::IsUnavailable(status)) return kExitUnreachable;
-  const bool validates = invocation.local == CheckRunFile || invocation.remote == CreateRun || compares;
+  const bool validates = invocation.local == ValidateRunFile || invocation.remote == CreateRun || compares;
   if (validates && absl::IsInvalidArgument(status)) return kExitInvalidRun;
   // As diff(1): 1 means that they differ, and only that.
   return compares && !absl::IsAborted(status) ? kExitUsage : kExitFailed;

@@ -14,7 +14,6 @@
 #include "core/log/plain_text.h"
 #include "core/status.h"
 #include "proto/proto_text.h"
-#include "proto/run_config_loader.h"
 
 namespace terse {
 namespace {
@@ -28,12 +27,6 @@ std::string Seconds(int64_t from_us, int64_t to_us) {
 std::string SetAsideText(const v1::Client& client) {
   if (client.set_aside_until_us() == 0) return "";
   return absl::StrCat("until ", TimeText(client.set_aside_until_us()), ": ", client.set_aside_reason());
-}
-
-std::string LocalStepsText(const v1::RunConfig& config) {
-  const std::string steps = absl::StrCat(config.train().local_steps());
-  const bool fixed = config.control().name().empty() || config.control().name() == "fixed";
-  return fixed ? steps : absl::StrCat(steps, " (controller: ", config.control().name(), ")");
 }
 
 // Clients report it with their updates.
@@ -222,32 +215,6 @@ absl::Status ExportFiles(AdminClient& client, const CommandOptions& options, con
   }
   *terminal.out << SummaryTable(result.summary, terminal.color) << "\n";
   for (const std::string& file : result.files) *terminal.out << file << "\n";
-  return absl::OkStatus();
-}
-
-absl::Status CheckRunFile(const CommandOptions& options, const Terminal& terminal) {
-  TERSE_ASSIGN_OR_RETURN(const v1::RunConfig config, LoadRunConfig(options.file));
-  if (options.json) {
-    PrintJson(Json{{"file", options.file}, {"config", ToJson(config)}}, terminal);
-  } else {
-    *terminal.out << options.file << ": valid; run " << config.name() << ", " << config.rounds().count()
-                  << " rounds of " << LocalStepsText(config) << " local steps, " << config.rounds().clients()
-                  << " clients, codec " << config.codec().name() << "\n";
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ShowConfigReference(const CommandOptions& options, const Terminal& terminal) {
-  if (!options.json) {
-    *terminal.out << RunConfigReference();
-    return absl::OkStatus();
-  }
-  Json list = Json::array();
-  for (const RunConfigKey& key : RunConfigKeys()) {
-    list.push_back(
-        Json{{"key", key.key}, {"type", key.type}, {"default", key.default_value}, {"allowed", key.allowed}});
-  }
-  PrintJson(list, terminal);
   return absl::OkStatus();
 }
 

@@ -66,6 +66,8 @@ struct CommandOptions {
   std::string directory;
   ExportFormat format = ExportFormat::kAll;
   std::string file;                // validate, run create: the run file
+  std::string config_key;          // config: a key or a table; empty: all
+  bool markdown = false;           // config
   std::string model_file;          // run create: TorchScript
   bool paused = false;             // run create
   bool yes = false;                // run delete: asks nobody
@@ -111,9 +113,11 @@ absl::Status ExportFiles(AdminClient& client, const CommandOptions& options, con
 // INVALID_ARGUMENT as LoadRunConfig; otherwise what kept it from reading one.
 absl::Status CompareRuns(const CommandOptions& options, const Terminal& terminal);
 
-// These need no coordinator. Checking returns INVALID_ARGUMENT with file, line and rule.
+// These need no coordinator. Validating returns INVALID_ARGUMENT with every error of the file, one a line with file,
+// line and rule; with --json they are printed, and the status has their number.
 absl::Status Restore(const CommandOptions& options, const Terminal& terminal);
-absl::Status CheckRunFile(const CommandOptions& options, const Terminal& terminal);
+absl::Status ValidateRunFile(const CommandOptions& options, const Terminal& terminal);
+// The keys of run files: all, those that `config_key` names (NOT_FOUND when there are none), or the document.
 absl::Status ShowConfigReference(const CommandOptions& options, const Terminal& terminal);
 
 }  // namespace terse

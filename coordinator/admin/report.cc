@@ -141,6 +141,12 @@ std::string CompressionBothText(const v1::Round& round) {
                 RateText);
 }
 
+std::string LocalStepsText(const v1::RunConfig& config) {
+  const std::string steps = absl::StrCat(config.train().local_steps());
+  const bool fixed = config.control().name().empty() || config.control().name() == "fixed";
+  return fixed ? steps : absl::StrCat(steps, " (controller: ", config.control().name(), ")");
+}
+
 std::string RoundsCsv(const std::vector<v1::Round>& rounds) {
   std::string csv = CsvHeader(*v1::Round::descriptor());
   for (const v1::Round& round : rounds) csv += CsvRow(round);

@@ -51,6 +51,9 @@ std::string SummaryTable(const Summary& summary, bool color);
 std::string CompressionUpText(const v1::Round& round);
 std::string CompressionBothText(const v1::Round& round);
 
+// The run's local steps, with its controller where there is one.
+std::string LocalStepsText(const v1::RunConfig& config);
+
 // One line a round; the columns are the fields of terse.v1.Round in their order.
 std::string RoundsCsv(const std::vector<v1::Round>& rounds);
 

@@ -15,6 +15,7 @@
 #include "core/status.h"
 #include "proto/proto_text.h"
 #include "proto/run_config_loader.h"
+#include "proto/run_config_reference.h"
 
 namespace terse {
 namespace {

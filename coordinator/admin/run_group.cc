@@ -50,7 +50,7 @@ void AddRunList(CLI::App& app, const char* name, Invocation* invocation) {
 }
 
 void AddValidate(CLI::App& app, Invocation* invocation) {
-  CLI::App* validate = AddLocal(app, "validate", "Check a run file", CheckRunFile, invocation);
+  CLI::App* validate = AddLocal(app, "validate", "Check a run file", ValidateRunFile, invocation);
   validate->add_option("FILE", invocation->options.file, "Run file (TOML)")->required();
 }
 

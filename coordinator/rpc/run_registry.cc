@@ -31,14 +31,6 @@ absl::StatusOr<std::string> NameOfRunInPlace(const std::string& state_directory)
   return run.has_value() ? run->name : std::string();
 }
 
-// A run in a directory of such a name would be gone at the next start.
-absl::Status CheckName(const v1::RunConfig& config) {
-  if (!IsNotServed(config.name())) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("name = '", config.name(), "' ends with ", kPartialSuffix, " or ",
-                                                 kReplacedSuffix, ", which marks directories that are not served; ",
-                                                 "choose another name"));
-}
-
 // Every run that the state directory holds; `in_place` as NameOfRunInPlace.
 absl::StatusOr<std::vector<RunPlan>> HeldRuns(const std::string& state_directory, const std::string& in_place) {
   std::vector<RunPlan> held;
@@ -72,7 +64,7 @@ absl::StatusOr<std::vector<RunPlan>> PlanRuns(const std::string& state_directory
   std::vector<RunPlan> plans;
   for (const std::string& file : run_files) {
     TERSE_ASSIGN_OR_RETURN(v1::RunConfig config, LoadRunConfig(file));
-    if (const absl::Status status = CheckName(config); !status.ok()) return Annotate(status, file);
+    if (const absl::Status status = CheckServedName(config.name()); !status.ok()) return Annotate(status, file);
     const auto same =
         std::find_if(plans.begin(), plans.end(), [&](const RunPlan& plan) { return plan.name == config.name(); });
     if (same != plans.end()) {
@@ -211,7 +203,7 @@ absl::Status RunRegistry::CheckNew(const v1::RunConfig& config) const {
 absl::StatusOr<RunHost*> RunRegistry::Create(const v1::RunConfig& config, absl::string_view module, bool paused,
                                              const std::function<bool()>& cancelled) {
   TERSE_RETURN_IF_ERROR(ValidateRunConfig(config));
-  TERSE_RETURN_IF_ERROR(CheckName(config));
+  TERSE_RETURN_IF_ERROR(CheckServedName(config.name()));
   TERSE_RETURN_IF_ERROR(CheckModule(config.model(), module));
   {
     absl::MutexLock creation(&creation_mutex_);

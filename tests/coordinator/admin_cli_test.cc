@@ -438,6 +438,7 @@ TEST(Tersectl, ValidateAndConfig) {
   EXPECT_EQ(valid.code, kExitOk) << valid.err;
   EXPECT_THAT(valid.out, HasSubstr("200 rounds of 10 local steps, 4 clients, codec sbc"));
   EXPECT_EQ(json::parse(Invoke({"validate", "--json", good}).out)["config"]["codec"]["density"], 0.01);
+  EXPECT_EQ(json::parse(Invoke({"validate", "--json", good}).out)["valid"], true);
   const TempDirectory directory;
   const std::string bad = directory.path() + "/bad.toml";
   std::ofstream(bad) << "name = 'r'\nseeds = 1\n";
@@ -445,9 +446,50 @@ TEST(Tersectl, ValidateAndConfig) {
   EXPECT_EQ(invalid.code, kExitInvalidRun);
   EXPECT_THAT(invalid.err, StartsWith("tersectl: " + bad + ":2: seeds is not a known key; did you mean 'seed'?"));
   EXPECT_EQ(Invoke({"validate", directory.path() + "/none.toml"}).code, kExitFailed);
+}
+
+TEST(Tersectl, ValidateListsEveryError) {
+  const TempDirectory directory;
+  const std::string bad = directory.path() + "/bad.toml";
+  std::ofstream(bad) << "name = 'r.partial'\nseeds = 1\n[model]\nname = 'word_lstm'\n[train]\nlocal_steps = 'ten'\n"
+                        "[train.optimizer]\nlearning_rate = 0\n[codec]\nname = 'sbc'\n[rounds]\ncount = 3\n"
+                        "clients = 2\nquorum = 3\n";
+  const CtlOutcome invalid = Invoke({"run", "validate", bad});
+  EXPECT_EQ(invalid.code, kExitInvalidRun);
+  for (const char* place :
+       {":2: seeds is not", ":6: train.local_steps is a string", ":8: train.optimizer.learning_rate",
+        ":14: rounds.quorum = 3", ":4: model.name = 'word_lstm' takes texts", ": name = 'r.partial' ends with .partial",
+        ": 6 errors\n"}) {
+    EXPECT_THAT(invalid.err, HasSubstr(bad + place));
+  }
+  const CtlOutcome listed = Invoke({"run", "validate", "--json", bad});
+  EXPECT_EQ(listed.code, kExitInvalidRun);
+  const json reply = json::parse(listed.out);
+  EXPECT_EQ(reply["valid"], false);
+  ASSERT_EQ(reply["errors"].size(), 6u);
+  EXPECT_EQ(reply["errors"][0]["key"], "seeds");
+  EXPECT_EQ(reply["errors"][0]["line"], 2);
+  const CtlOutcome absent = Invoke({"run", "validate", "--json", directory.path() + "/none.toml"});
+  EXPECT_EQ(absent.code, kExitFailed);
+  EXPECT_EQ(json::parse(absent.out)["valid"], false);
+}
+
+TEST(Tersectl, ConfigDescribesKeys) {
   EXPECT_THAT(Invoke({"config"}).out, HasSubstr("codec.density"));
   const json keys = json::parse(Invoke({"config", "--json"}).out);
-  EXPECT_EQ(keys[0], json({{"key", "name"}, {"type", "string"}, {"default", "required"}, {"allowed", ""}}));
+  EXPECT_EQ(keys[0], json({{"key", "name"},
+                           {"type", "string"},
+                           {"default", "required"},
+                           {"allowed", ""},
+                           {"description", "Name of the run: letters, digits, '-', '_' and '.', at most 64."}}));
+  EXPECT_EQ(json::parse(Invoke({"config", "checkpoints", "--json"}).out).size(), 2u);
+  const std::string one = Invoke({"config", "checkpoints.keep"}).out;
+  EXPECT_THAT(one, HasSubstr("\n    Checkpoint files to keep.\n"));
+  EXPECT_THAT(one, ::testing::Not(HasSubstr("checkpoints.every")));
+  const CtlOutcome unknown = Invoke({"config", "wheels"});
+  EXPECT_EQ(unknown.code, kExitFailed);
+  EXPECT_THAT(unknown.err, HasSubstr("'wheels' is neither a key nor a table"));
+  EXPECT_THAT(Invoke({"config", "--markdown"}).out, StartsWith("# Run files\n"));
 }
 
 }  // namespace

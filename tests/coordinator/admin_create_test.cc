@@ -60,16 +60,16 @@ TEST_F(CreateTest, SendsTheConfigurationWithTheHashAndTheFileInPieces) {
 }
 
 TEST_F(CreateTest, SendsARunOfABuiltInModelWithoutAFile) {
-  const CtlOutcome created = Create({"--run", RunWith("name = 'logistic'")});
+  const CtlOutcome created = Create({"--run", RunWith("name = 'perceptron'")});
   EXPECT_EQ(created.out, "run mine is served\n") << created.err;
-  EXPECT_EQ(server_.created.model().name(), "logistic");
+  EXPECT_EQ(server_.created.model().name(), "perceptron");
   EXPECT_EQ(server_.created.model().hash(), "");
   EXPECT_EQ(server_.created_module, "");
 }
 
 TEST_F(CreateTest, APausedOneWaitsForItsStart) {
   server_.created_state = "paused";
-  const std::string run = RunWith("name = 'logistic'");
+  const std::string run = RunWith("name = 'perceptron'");
   EXPECT_EQ(Create({"--run", run, "--paused"}).out,
             "run mine is served\nit opens no round until\n  tersectl run start mine\n");
   EXPECT_TRUE(server_.created_paused);
@@ -91,8 +91,8 @@ TEST_F(CreateTest, WhatDoesNotBelongTogetherIsNotSent) {
     EXPECT_EQ(refused.code, kExitInvalidRun) << in_model;
     return refused.err;
   };
-  EXPECT_THAT(refusal("name = 'logistic'", {"--model", model}),
-              HasSubstr("trains model 'logistic'; to train " + model + " set model.name = 'torchscript'"));
+  EXPECT_THAT(refusal("name = 'perceptron'", {"--model", model}),
+              HasSubstr("trains model 'perceptron'; to train " + model + " set model.name = 'torchscript'"));
   EXPECT_THAT(refusal("name = 'torchscript'", {}), HasSubstr("give its file with --model"));
   EXPECT_THAT(
       refusal(absl::StrCat("name = 'torchscript'\nhash = '", ModuleHash("other"), "'"), {"--model", model}),
@@ -107,12 +107,12 @@ TEST_F(CreateTest, WhatDoesNotBelongTogetherIsNotSent) {
 
 TEST_F(CreateTest, SaysWhatTheCoordinatorAnswers) {
   server_.creation = grpc::Status(grpc::StatusCode::ALREADY_EXISTS, "there is a run 'mine' already");
-  const CtlOutcome twice = Create({"--run", RunWith("name = 'logistic'")});
+  const CtlOutcome twice = Create({"--run", RunWith("name = 'perceptron'")});
   EXPECT_EQ(twice.code, kExitFailed);
   EXPECT_THAT(twice.err, HasSubstr("answers: there is a run 'mine' already"));
   server_.creation = grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "no TorchScript");
-  EXPECT_EQ(Create({"--run", RunWith("name = 'logistic'")}).code, kExitInvalidRun);
-  EXPECT_EQ(Invoke({"--admin", "127.0.0.1:1", "run", "create", "--run", RunWith("name = 'logistic'")}).code,
+  EXPECT_EQ(Create({"--run", RunWith("name = 'perceptron'")}).code, kExitInvalidRun);
+  EXPECT_EQ(Invoke({"--admin", "127.0.0.1:1", "run", "create", "--run", RunWith("name = 'perceptron'")}).code,
             kExitUnreachable);
 }
 

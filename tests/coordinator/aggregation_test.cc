@@ -16,7 +16,7 @@
 #include "coordinator/aggregation/update_blocks.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "proto/run_config_loader.h"
+#include "proto/run_config_reference.h"
 
 namespace terse {
 namespace {

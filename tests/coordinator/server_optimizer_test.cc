@@ -8,7 +8,7 @@
 #include "coordinator/server_optimizer/server_optimizer_table.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "proto/run_config_loader.h"
+#include "proto/run_config_reference.h"
 
 namespace terse {
 namespace {

@@ -1,0 +1,57 @@
+// The facts about models and data sets in proto/run_config_fit agree with those of learning.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "learning/models/model_table.h"
+#include "proto/run_config_fit.h"
+
+namespace terse {
+namespace {
+
+struct KnownData {
+  const char* name;
+  bool is_text;
+  std::vector<int64_t> shape;
+  int64_t classes;
+};
+
+int64_t Numbers(const std::vector<int64_t>& shape) {
+  int64_t numbers = 1;
+  for (const int64_t each : shape) numbers *= each;
+  return numbers;
+}
+
+// As the blueprint of a built-in model decides (learning/blueprint.cc).
+bool Fits(const ModelDefinition& model, const KnownData& data) {
+  const bool reads_text = model.input == Element::kInt32;
+  if (reads_text || data.is_text) return reads_text == data.is_text;
+  const bool shaped = model.input_shape.size() == 1 ? Numbers(model.input_shape) == Numbers(data.shape)
+                                                    : model.input_shape == data.shape;
+  return shaped && (data.classes <= model.classes || (model.classes == 1 && data.classes == 2));
+}
+
+TEST(RunFileFit, AgreesWithTheModels) {
+  const std::vector<KnownData> known = {{"mnist", false, {1, 28, 28}, 10},
+                                        {"cifar10", false, {3, 32, 32}, 10},
+                                        {"a9a", false, {123}, 2},
+                                        {"ptb", true, {}, 0}};
+  for (const std::string& name : ModelNames()) {
+    for (const KnownData& data : known) {
+      v1::RunConfig config;
+      config.mutable_model()->set_name(name);
+      config.mutable_data()->set_name(data.name);
+      config.mutable_train()->set_loss("auto");
+      ConfigViolations violations;
+      CheckFit(config, &violations);
+      ModelSpec spec;
+      spec.name = name;
+      EXPECT_EQ(violations.empty(), Fits(FindModel(spec).value(), data)) << name << " on " << data.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace terse
