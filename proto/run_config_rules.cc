@@ -199,6 +199,15 @@ std::optional<ConfigViolation> CheckServer(const v1::RunConfig& config) {
   return std::nullopt;
 }
 
+// With the loss 'auto' only the data tell, which the coordinator then looks at.
+std::optional<ConfigViolation> CheckTarget(const v1::RunConfig& config) {
+  if (config.limits().accuracy() == 0 || config.train().loss() != "mse") return std::nullopt;
+  return ConfigViolation{"limits.accuracy",
+                         absl::StrCat("limits.accuracy = ", NumberText(config.limits().accuracy()),
+                                      " can never be reached: with train.loss = 'mse' no prediction is right or wrong; "
+                                      "use limits.loss")};
+}
+
 }  // namespace
 
 const v1::FieldRule& RuleOf(const FieldDescriptor& field) { return field.options().GetExtension(v1::rule); }
@@ -274,6 +283,7 @@ std::optional<ConfigViolation> CheckAcrossFields(const v1::RunConfig& config) {
   if (!violation.has_value()) violation = CheckTraining(config);
   if (!violation.has_value()) violation = CheckServer(config);
   if (!violation.has_value()) violation = CheckAggregation(config);
+  if (!violation.has_value()) violation = CheckTarget(config);
   if (!violation.has_value()) violation = CheckEpochs(config);
   if (!violation.has_value()) violation = CheckControl(config);
   return violation.has_value() ? violation : CheckAllowed(config.clients());

@@ -56,10 +56,11 @@ struct Failure {
   std::string details = {};  // DetailsOf the status
 };
 struct EvaluateAnswer {
-  double accuracy = 0;
-  double loss = 0;
-  std::vector<double> top5 = {};  // one, or none where there is none
+  // One, or none where there is none.
+  std::vector<double> accuracy = {};
+  std::vector<double> top5 = {};
   std::vector<double> perplexity = {};
+  double loss = 0;
 };
 
 template <typename Io>
@@ -163,7 +164,7 @@ void Fields(Io& io, Failure& value) {
 }
 template <typename Io>
 void Fields(Io& io, EvaluateAnswer& value) {
-  TERSE_FIELDS(accuracy, loss, top5, perplexity);
+  TERSE_FIELDS(accuracy, top5, perplexity, loss);
 }
 
 }  // namespace terse

@@ -56,9 +56,10 @@ absl::StatusOr<ExportResult> ExportRun(AdminClient& client, const std::string& d
   result.summary = Summarize(status, rounds);
   files.push_back({"rounds.csv", RoundsCsv(rounds)});
   files.push_back({"summary.json", SummaryJson(result.summary).dump(2) + "\n"});
-  files.push_back(
-      {"accuracy_vs_bytes.svg", AccuracyPlot(absl::StrCat(result.summary.run, ": accuracy against bytes sent"),
-                                             PlotSubtitle(result.summary), EvaluatedPoints(rounds))});
+  const std::vector<EvaluatedPoint> points = EvaluatedPoints(rounds);
+  const std::string title =
+      absl::StrCat(result.summary.run, HasLossAlone(points) ? ": test loss" : ": accuracy", " against bytes sent");
+  files.push_back({"accuracy_vs_bytes.svg", AccuracyPlot(title, PlotSubtitle(result.summary), points)});
   TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(directory));
   if (format == ExportFormat::kAll || format == ExportFormat::kTensorBoard) {
     // Always this name: a second export replaces the first, and TensorBoard, which looks for "tfevents", shows no curve

@@ -30,7 +30,9 @@ bool AllFinite(absl::Span<const float> values) {
   return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
 }
 
-bool IsFraction(double value) { return value >= 0 && value <= 1; }
+bool IsFractionOrNone(const std::vector<double>& values) {
+  return values.empty() || (values.size() == 1 && values[0] >= 0 && values[0] <= 1);
+}
 
 absl::optional<double> OneOrNone(const std::vector<double>& values) {
   return values.empty() ? absl::nullopt : absl::make_optional(values.front());
@@ -139,11 +141,10 @@ class SandboxedLearning : public RunLearning, private Evaluator {
     TERSE_ASSIGN_OR_RETURN(const std::string bytes,
                            process->Ask(FrameKind::kEvaluate, weights, SandboxProcess::kMostResultBytes));
     EvaluateAnswer answer;
-    const bool is_whole = DecodeMessage(bytes, &answer) && IsFraction(answer.accuracy) && answer.top5.size() <= 1 &&
-                          answer.perplexity.size() <= 1 &&
-                          std::all_of(answer.top5.begin(), answer.top5.end(), IsFraction);
+    const bool is_whole = DecodeMessage(bytes, &answer) && IsFractionOrNone(answer.accuracy) &&
+                          IsFractionOrNone(answer.top5) && answer.perplexity.size() <= 1;
     if (!is_whole) return process->Nonsense("with a score that cannot be");
-    return Evaluation{answer.accuracy, answer.loss, OneOrNone(answer.top5), OneOrNone(answer.perplexity)};
+    return Evaluation{OneOrNone(answer.accuracy), answer.loss, OneOrNone(answer.top5), OneOrNone(answer.perplexity)};
   }
 
   // The process that evaluates, of this thread.

@@ -62,7 +62,7 @@ class LearningServer {
   absl::StatusOr<std::string> Evaluate() {
     TERSE_ASSIGN_OR_RETURN(const Evaluation scores, learning_->evaluator()->Evaluate(vectors_.weights()));
     return EncodeMessage(
-        EvaluateAnswer{scores.accuracy, scores.loss, NoneOrOne(scores.top5), NoneOrOne(scores.perplexity)});
+        EvaluateAnswer{NoneOrOne(scores.accuracy), NoneOrOne(scores.top5), NoneOrOne(scores.perplexity), scores.loss});
   }
 
   const RunLearningFactory& make_learning_;

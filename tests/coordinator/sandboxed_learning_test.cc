@@ -61,6 +61,7 @@ class HostileLearning : public GridLearning, private Evaluator {
     if (what_ == "score exits") _exit(3);
     if (what_ == "score is no number") return Evaluation{kNan, 0};
     if (what_ == "score is above all") return Evaluation{1.5, 0};
+    if (what_ == "score is a loss alone") return Evaluation{absl::nullopt, 2.5};
     if (what_ == "score reads") {
       const int fd = open(target_.c_str(), O_RDONLY);
       return fd >= 0 ? absl::StatusOr<Evaluation>(Evaluation{1, 1}) : absl::NotFoundError(std::strerror(errno));
@@ -132,6 +133,10 @@ TEST_F(SandboxedLearning, AnswersAsWithoutIt) {
   EXPECT_EQ(evaluation.perplexity, expected.perplexity);
   EXPECT_EQ(boxed->ExportTorchScript(weights).value(), absl::StrCat("a file of ", weights.size(), " weights"));
   EXPECT_TRUE(absl::IsInvalidArgument(boxed->ExportTorchScript({1, 2}).status()));
+
+  const Evaluation alone = Make("score is a loss alone")->evaluator()->Evaluate(weights).value();
+  EXPECT_EQ(alone.accuracy, absl::nullopt);
+  EXPECT_EQ(alone.loss, 2.5);
 }
 
 TEST_F(SandboxedLearning, GoesOnInAnotherThread) {
