@@ -15,6 +15,9 @@ namespace {
 // A model file holds each parameter as float32 once, and names, shapes, code and padding beside it.
 uint64_t MostModelBytes(uint64_t parameters) { return 8 * parameters + (uint64_t{64} << 20); }
 
+// With every byte of a symbol escaped.
+constexpr uint64_t kMostVocabularyBytes = uint64_t{512} << 20;
+
 std::string PlotSubtitle(const Summary& summary) {
   std::string text = absl::StrCat(summary.rounds, " rounds, ", summary.clients, " clients, ",
                                   BytesText(summary.wire_bytes_up), " sent up");
@@ -51,6 +54,11 @@ absl::StatusOr<ExportResult> ExportRun(AdminClient& client, const std::string& d
     if (format != ExportFormat::kAll && format != model.chosen_by) continue;
     TERSE_ASSIGN_OR_RETURN(std::string bytes, client.Export(model.format, most));
     files.push_back({model.name, std::move(bytes)});
+  }
+  if (format != ExportFormat::kTensorBoard) {
+    TERSE_ASSIGN_OR_RETURN(std::string symbols,
+                           client.Export(v1::ExportRequest::FORMAT_VOCABULARY, kMostVocabularyBytes));
+    if (!symbols.empty()) files.push_back({"vocabulary.json", std::move(symbols)});
   }
   ExportResult result;
   result.summary = Summarize(status, rounds);
