@@ -150,7 +150,7 @@ class SandboxedLearning : public RunLearning, private Evaluator {
  private:
   absl::StatusOr<Evaluation> Evaluate(absl::Span<const float> weights) override {
     absl::StatusOr<Evaluation> evaluation = TryEvaluate(weights);
-    LogDetails(LogLevel::kWarn, kRunLog, {request_.config.name}, evaluation.status());
+    LogDetails(kRunLog, {request_.config.name}, evaluation.status());
     return evaluation;
   }
 
