@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -176,8 +177,9 @@ absl::Status Engine::TakeState(const RunRecord& record) {
   if (limits.accuracy <= 0 && limits.loss <= 0) return absl::OkStatus();
   TERSE_ASSIGN_OR_RETURN(const std::vector<RoundRecord> rounds, run_.store->Rounds(1, run_.round));
   for (const RoundRecord& round : rounds) {
-    if (!round.accuracy.has_value() || !round.test_loss.has_value()) continue;
-    const std::string reason = TargetReached(limits, round.id, {*round.accuracy, *round.test_loss});
+    if (!round.evaluated()) continue;
+    const double loss = round.test_loss.value_or(std::numeric_limits<double>::quiet_NaN());
+    const std::string reason = TargetReached(limits, round.id, {round.accuracy, loss});
     if (!reason.empty()) run_.ending = Ending{RunState::kFinished, reason};
   }
   return absl::OkStatus();

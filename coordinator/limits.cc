@@ -23,8 +23,8 @@ std::string IterationsDone(const RunLimits& limits, int64_t iterations) {
 }
 
 std::string TargetReached(const RunLimits& limits, int64_t round, const Evaluation& evaluation) {
-  if (limits.accuracy > 0 && evaluation.accuracy >= limits.accuracy) {
-    return absl::StrFormat("target accuracy %g reached: %.4f after round %d", limits.accuracy, evaluation.accuracy,
+  if (limits.accuracy > 0 && evaluation.accuracy.has_value() && *evaluation.accuracy >= limits.accuracy) {
+    return absl::StrFormat("target accuracy %g reached: %.4f after round %d", limits.accuracy, *evaluation.accuracy,
                            round);
   }
   if (limits.loss > 0 && evaluation.loss <= limits.loss) {

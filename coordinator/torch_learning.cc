@@ -13,8 +13,9 @@ namespace {
 
 class TorchLearning : public RunLearning {
  public:
-  TorchLearning(uint64_t seed, std::shared_ptr<const Blueprint> blueprint, std::unique_ptr<Evaluator> evaluator)
-      : seed_(seed), blueprint_(std::move(blueprint)), evaluator_(std::move(evaluator)) {}
+  TorchLearning(uint64_t seed, std::shared_ptr<const Blueprint> blueprint, std::shared_ptr<const Dataset> dataset,
+                std::unique_ptr<Evaluator> evaluator)
+      : seed_(seed), blueprint_(std::move(blueprint)), dataset_(std::move(dataset)), evaluator_(std::move(evaluator)) {}
 
   const Layout& layout() const override { return blueprint_->layout(); }
   absl::StatusOr<std::vector<float>> InitialWeights() const override { return blueprint_->StartWeights(seed_); }
@@ -23,30 +24,31 @@ class TorchLearning : public RunLearning {
   absl::StatusOr<std::string> ExportTorchScript(absl::Span<const float> weights) const override {
     return terse::ExportTorchScript(*blueprint_, weights);
   }
+  absl::StatusOr<std::vector<std::string>> Vocabulary() const override { return dataset_->vocabulary; }
 
  private:
   const uint64_t seed_;
   const std::shared_ptr<const Blueprint> blueprint_;
+  const std::shared_ptr<const Dataset> dataset_;
   const std::unique_ptr<Evaluator> evaluator_;
 };
 
 }  // namespace
 
 RunLearningFactory TorchRunLearning(std::string device) {
-  return
-      [device = std::move(device)](const RunConfig& config, const std::string& module,
-                                   const std::string& data_directory) -> absl::StatusOr<std::unique_ptr<RunLearning>> {
-        TERSE_ASSIGN_OR_RETURN(std::shared_ptr<const Blueprint> blueprint, MakeBlueprint(config.model, module));
-        TERSE_ASSIGN_OR_RETURN(Dataset dataset, LoadDataset(config.data, data_directory));
-        if (config.model.buffers != "local") {
-          dataset.train = Examples();
-          dataset.train_text = Text();
-        }
-        TERSE_ASSIGN_OR_RETURN(
-            std::unique_ptr<Evaluator> evaluator,
-            MakeEvaluator(config, blueprint, std::make_shared<const Dataset>(std::move(dataset)), device));
-        return std::make_unique<TorchLearning>(config.seed, std::move(blueprint), std::move(evaluator));
-      };
+  return [device = std::move(device)](
+             const RunConfig& config, const std::string& module,
+             const std::string& data_directory) -> absl::StatusOr<std::unique_ptr<RunLearning>> {
+    TERSE_ASSIGN_OR_RETURN(std::shared_ptr<const Blueprint> blueprint, MakeBlueprint(config.model, module));
+    TERSE_ASSIGN_OR_RETURN(Dataset dataset, LoadDataset(config.data, data_directory));
+    if (config.model.buffers != "local") {
+      dataset.train = Examples();
+      dataset.train_text = Text();
+    }
+    auto shared = std::make_shared<const Dataset>(std::move(dataset));
+    TERSE_ASSIGN_OR_RETURN(std::unique_ptr<Evaluator> evaluator, MakeEvaluator(config, blueprint, shared, device));
+    return std::make_unique<TorchLearning>(config.seed, std::move(blueprint), std::move(shared), std::move(evaluator));
+  };
 }
 
 }  // namespace terse

@@ -77,7 +77,9 @@ class LocalTrainer {
 };
 
 struct Evaluation {
-  double accuracy = 0;               // fraction of the test set's predictions that are right, 0..1
+  // Fraction of the test set's predictions that are right, 0..1; nullopt where none is right or wrong, as in
+  // regression.
+  absl::optional<double> accuracy = {};
   double loss = 0;                   // mean over the test set's predictions
   absl::optional<double> top5 = {};  // fraction whose class is among the five largest outputs; of classes and symbols
   absl::optional<double> perplexity = {};  // exp of the mean cross-entropy, of texts

@@ -13,8 +13,8 @@ source "$here/processes.sh"
 
 usage() {
   cat <<'USAGE'
-usage: deploy/demo.sh [--run FILE] [--data DIR] [--clients N] [--name NAME] [--out DIR] [--device auto|cpu|cuda]
-                      [--listen ADDR] [--admin ADDR] [--http ADDR] [--bin DIR] [--help]
+usage: deploy/demo.sh [--run FILE] [--data DIR] [--model FILE] [--clients N] [--name NAME] [--out DIR]
+                      [--device auto|cpu|cuda] [--listen ADDR] [--admin ADDR] [--http ADDR] [--bin DIR] [--help]
 
 Trains a model with a coordinator and N client processes on this machine, each with one thread, over gRPC on the
 loopback interface. Installs the Debian packages that are missing and builds Terse first. Ends with a summary table and
@@ -24,6 +24,9 @@ with what to do next, and leaves
 
   --run FILE      the run (default: deploy/runs/demo.toml)
   --data DIR      folder of the data set (default: the digits that are built in, no download)
+  --model FILE    train this TorchScript module (torch.jit.save) in place of the run file's model; docs/EXTEND.md says
+                  what it must have. It is code, which the clients are told to trust, and which the coordinator runs in
+                  a sandbox; it then takes such modules from whoever reaches its --admin address
   --clients N     number of clients (default: rounds.clients of the run file, 4 when it says nothing)
   --name NAME     name of the run and of its folder (default: the run file's)
   --out DIR       where run folders go (default: runs)
@@ -33,19 +36,20 @@ with what to do next, and leaves
   --http ADDR     the dashboard's address (default: 127.0.0.1:0, a free port)
   --bin DIR       run the executables in DIR; installs and builds nothing
 
-An unfinished run of the same name, file and data is resumed; anything else of that name is kept, and the new run
+An unfinished run of the same name, file, data and model is resumed; anything else of that name is kept, and the new run
 becomes NAME-2. Stop with Ctrl-C; the same command goes on from there.
 USAGE
 }
 
 parse_arguments() {
-  run_file=$root/deploy/runs/demo.toml data='' clients='' name='' out=$root/runs device=auto
+  run_file=$root/deploy/runs/demo.toml data='' model='' clients='' name='' out=$root/runs device=auto
   listen=127.0.0.1:0 admin=127.0.0.1:0 http=127.0.0.1:0 bin=''
   while [[ $# -gt 0 ]]; do
     case "$1" in
       -h | --help) usage; exit 0 ;;
       --run) run_file=$(value_of "$@"); shift 2 ;;
       --data) data=$(value_of "$@"); shift 2 ;;
+      --model) model=$(value_of "$@"); shift 2 ;;
       --clients) clients=$(value_of "$@"); shift 2 ;;
       --name) name=$(value_of "$@"); shift 2 ;;
       --out) out=$(value_of "$@"); shift 2 ;;
@@ -58,6 +62,8 @@ parse_arguments() {
     esac
   done
   check_inputs "$run_file" "$data" "$clients"
+  [[ -z "$model" || (-f "$model" && -r "$model") ]] ||
+    fail "--model: no file '$model'; torch.jit.script(module).save(FILE) writes one in Python"
   [[ "$device" =~ ^(auto|cpu|cuda)$ ]] || fail "--device must be auto, cpu or cuda, not '$device'"
   [[ -z "$data" ]] || data=$(absolute "$data")
   out=$(absolute "$out")
@@ -71,6 +77,18 @@ interrupted() {
   echo >&2
   printf '%s: stopped; the same command resumes the run in %s\n' "$TERSE_PROGRAM" "${run_folder:-its folder}" >&2
   exit "$1"
+}
+
+# The coordinator takes a module with the run that it is for. A run that is resumed has it.
+serve_run() {
+  if [[ -z "$model" ]]; then
+    start_coordinator --run "$run_folder/run.toml" ${data:+--data "$data"}
+    return 0
+  fi
+  # On a port of this machine nobody is known by name.
+  start_coordinator --allow-models any ${data:+--data "$data"}
+  ctl status >/dev/null 2>&1 || create_run "$run_folder/run.toml" "$model"
+  model_hash=$(run_file_value "$run_folder/run.toml" model hash)
 }
 
 finish() {
@@ -113,13 +131,19 @@ main() {
   trap 'interrupted 143' TERM
   trap stop_children EXIT
   choose_executables "$bin"
-  open_run_folder "$out" "$name" "$run_file" "$clients" "$data"
+  local file=$run_file
+  if [[ -n "$model" ]]; then
+    file=$(mktemp -t terse-run.XXXXXX)
+    run_file_with_model "$run_file" "$model" >"$file"
+  fi
+  open_run_folder "$out" "$name" "$file" "$clients" "$data"
+  [[ -z "$model" ]] || rm -f "$file"
   mkdir -p "$run_folder/logs" "$run_folder/clients"
   # One thread a process: four clients on two cores gain nothing from more.
   export OMP_NUM_THREADS=1
-  start_coordinator --run "$run_folder/run.toml" ${data:+--data "$data"}
-  start_clients "$clients" ${data:+--data "$data"} --device "$device"
-  say "$clients clients train '$run_name' with ${data:-the built-in digits}; dashboard: $dashboard"
+  serve_run
+  start_clients "$clients" ${data:+--data "$data"} ${model:+--allow-model "$model_hash"} --device "$device"
+  say "$clients clients train '$run_name' ${model:+($(basename "$model")) }with ${data:-the built-in digits}; dashboard: $dashboard"
   follow
   finish
   say "results in $run_folder"

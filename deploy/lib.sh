@@ -75,6 +75,14 @@ adjusted_run_file() {
   printf '%s\n' "$text"
 }
 
+# run_file_with_model FILE MODEL: FILE as one that trains the TorchScript module MODEL.
+run_file_with_model() {
+  local hash text
+  hash=$(sha256sum <"$2" | cut -d ' ' -f 1)
+  text=$(run_file_set "$1" model name '"torchscript"') || fail "'$1' has no table [model]; add one"
+  run_file_set <(printf '%s\n' "$text") model hash "\"$hash\""
+}
+
 # open_run_folder OUT NAME FILE CLIENTS DATA: sets run_folder and run_name, and says which folder it is. A folder of
 # that name is resumed when it holds the same run, unfinished and of nobody else; otherwise NAME-2, NAME-3 ... is taken.
 # The folder stays locked until this process and its children end.

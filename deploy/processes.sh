@@ -97,6 +97,14 @@ ctl() {
   "$bin/tersectl" --admin "$admin" "$@" </dev/null
 }
 
+# create_run RUN_FILE MODEL: makes the run, which trains the TorchScript module MODEL. Sets model_hash, by which clients
+# are told to trust it.
+create_run() {
+  local log=$run_folder/logs/create.log
+  ctl run create --run "$1" --model "$2" --json >"$log" 2>&1 || fail "tersectl could not make the run" "$log"
+  model_hash=$(json_value model_hash <"$log")
+}
+
 # start_clients COUNT [ARGUMENT...]: client-1 to client-COUNT, one thread each.
 start_clients() {
   local count=$1 k

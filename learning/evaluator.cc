@@ -201,6 +201,14 @@ class TorchEvaluator : public Evaluator {
   ScriptModel::State state_;
 };
 
+// A target that no evaluation can reach would let the run go on to its last round.
+absl::Status CheckTarget(const RunLimits& limits, const Loss& loss) {
+  if (limits.accuracy <= 0 || loss.right != nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("limits.accuracy = ", limits.accuracy,
+                                                 " can never be reached: with train.loss = '", loss.name,
+                                                 "' no prediction is right or wrong; use limits.loss"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Evaluator>> MakeEvaluator(const RunConfig& config,
@@ -213,6 +221,7 @@ absl::StatusOr<std::unique_ptr<Evaluator>> MakeEvaluator(const RunConfig& config
   }
   TERSE_ASSIGN_OR_RETURN(const Loss* loss,
                          FindLoss(config.train.loss, dataset->task, dataset->classes, blueprint->outputs()));
+  TERSE_RETURN_IF_ERROR(CheckTarget(config.limits, *loss));
   return CatchTorch("preparing the model", [&]() -> absl::StatusOr<std::unique_ptr<Evaluator>> {
     TERSE_ASSIGN_OR_RETURN(const c10::Device where, ChooseDevice(device));
     auto evaluator = std::make_unique<TorchEvaluator>(config, blueprint, std::move(dataset), loss, where);

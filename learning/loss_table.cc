@@ -103,7 +103,7 @@ Evaluation ToEvaluation(const Loss& loss, const Score& score) {
   if (score.count == 0) return {};
   const double count = static_cast<double>(score.count);
   Evaluation evaluation;
-  evaluation.accuracy = score.correct / count;
+  if (loss.right != nullptr) evaluation.accuracy = score.correct / count;
   evaluation.loss = score.loss / count;
   if (loss.task != Task::kValues) evaluation.top5 = score.top5 / count;
   if (loss.task == Task::kText) evaluation.perplexity = std::exp(evaluation.loss);

@@ -57,7 +57,7 @@ at::Tensor FitTargets(const Loss& loss, const at::Tensor& output, const at::Tens
 // Adds a batch to `score`. May throw c10::Error.
 void AddScore(const Loss& loss, const at::Tensor& output, const at::Tensor& target, Score* score);
 
-// Means over the predictions; zeros without any.
+// Means over the predictions; without any, a loss of 0 and nothing else.
 Evaluation ToEvaluation(const Loss& loss, const Score& score);
 
 }  // namespace terse

@@ -202,6 +202,15 @@ void CheckName(const v1::RunConfig& config, ConfigViolations* violations) {
                             "' is not a name of a run; use ", RunNameForm())});
 }
 
+// With the loss 'auto' only the data tell, which the coordinator then looks at.
+void CheckTarget(const v1::RunConfig& config, ConfigViolations* violations) {
+  if (config.limits().accuracy() == 0 || config.train().loss() != "mse") return;
+  violations->push_back({"limits.accuracy",
+                         absl::StrCat("limits.accuracy = ", NumberText(config.limits().accuracy()),
+                                      " can never be reached: with train.loss = 'mse' no prediction is right or wrong; "
+                                      "use limits.loss")});
+}
+
 // A check, and the keys or tables that it reads.
 struct AcrossRule {
   void (*check)(const v1::RunConfig&, ConfigViolations*);
@@ -221,6 +230,7 @@ const std::vector<AcrossRule>& AcrossRules() {
       {CheckEpochs, {"server", "train", "rounds.mode", "data.augment", "codec", "downstream"}},
       {CheckControl, {"control", "codec", "limits.iterations", "rounds.mode", "rounds.count"}},
       {CheckFit, {"model", "data", "train.loss"}},
+      {CheckTarget, {"limits.accuracy", "train.loss"}},
       {CheckAllowed, {"clients.allow"}},
   };
   return rules;

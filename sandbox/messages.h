@@ -28,8 +28,9 @@ enum class FrameKind : uint32_t {
   kFailed,  // Failure, in place of kDone
   kStep,    // nothing: may training go on? Any number of times before kDone
   // From the coordinator, which also says kMake and kStart; a Shard says nothing there, and Made::samples is 0.
-  kEvaluate,  // nothing; the weights are in SharedVectors, kDone is EvaluateAnswer
-  kExport,    // nothing; the weights are in SharedVectors, kDone is a TorchScript file
+  kEvaluate,    // nothing; the weights are in SharedVectors, kDone is EvaluateAnswer
+  kExport,      // nothing; the weights are in SharedVectors, kDone is a TorchScript file
+  kVocabulary,  // nothing; kDone is VocabularyAnswer
 };
 
 struct LearningRequest {
@@ -56,10 +57,15 @@ struct Failure {
   std::string details = {};  // DetailsOf the status
 };
 struct EvaluateAnswer {
-  double accuracy = 0;
-  double loss = 0;
-  std::vector<double> top5 = {};  // one, or none where there is none
+  // One, or none where there is none.
+  std::vector<double> accuracy = {};
+  std::vector<double> top5 = {};
   std::vector<double> perplexity = {};
+  double loss = 0;
+};
+
+struct VocabularyAnswer {
+  std::vector<std::string> symbols;
 };
 
 template <typename Io>
@@ -162,8 +168,12 @@ void Fields(Io& io, Failure& value) {
   TERSE_FIELDS(code, message, details);
 }
 template <typename Io>
+void Fields(Io& io, VocabularyAnswer& value) {
+  TERSE_FIELDS(symbols);
+}
+template <typename Io>
 void Fields(Io& io, EvaluateAnswer& value) {
-  TERSE_FIELDS(accuracy, loss, top5, perplexity);
+  TERSE_FIELDS(accuracy, top5, perplexity, loss);
 }
 
 }  // namespace terse

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
@@ -143,6 +144,10 @@ absl::StatusOr<std::string> ExportNpz(const Layout& layout, absl::Span<const flo
     zip.Add(absl::StrCat(tensor.name, ".npy"), NpyHeader(tensor.shape), values);
   }
   return std::move(zip).Finish();
+}
+
+std::string ExportVocabulary(const std::vector<std::string>& symbols) {
+  return nlohmann::json(symbols).dump(0, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace terse

@@ -3,6 +3,7 @@
 #define TERSE_STORAGE_MODEL_FILES_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -20,6 +21,10 @@ absl::StatusOr<std::string> ExportSafetensors(const Layout& layout, absl::Span<c
 // order) a tensor, under the tensor's name. INVALID_ARGUMENT for weights of the wrong length, or more than 2 GiB of
 // them, which this form of archive does not hold.
 absl::StatusOr<std::string> ExportNpz(const Layout& layout, absl::Span<const float> weights);
+
+// A JSON array of a text run's symbols, one a line: the element n is the symbol that the model knows as the number n.
+// Bytes that are not UTF-8 become U+FFFD.
+std::string ExportVocabulary(const std::vector<std::string>& symbols);
 
 }  // namespace terse
 

@@ -71,13 +71,15 @@ struct RoundRecord {
   RoundState state = RoundState::kOpen;
   int64_t base_version = 0;
   int64_t opened_us = 0;
-  int64_t closed_us = 0;            // 0 before that
-  int64_t committed_us = 0;         // or aborted; 0 before that
-  int64_t updates = 0;              // chosen
-  int64_t update_bytes = 0;         // payload of the chosen updates
-  int64_t train_us_max = 0;         // training time of the slowest chosen client
-  double train_loss = 0;            // mean over the chosen clients
-  absl::optional<double> accuracy;  // test set, when this round's model was evaluated
+  int64_t closed_us = 0;     // 0 before that
+  int64_t committed_us = 0;  // or aborted; 0 before that
+  int64_t updates = 0;       // chosen
+  int64_t update_bytes = 0;  // payload of the chosen updates
+  int64_t train_us_max = 0;  // training time of the slowest chosen client
+  double train_loss = 0;     // mean over the chosen clients
+  // Of the test set, when this round's model was evaluated and where it has them; a loss that is no number has no
+  // value.
+  absl::optional<double> accuracy;
   absl::optional<double> top5;
   absl::optional<double> perplexity;
   absl::optional<double> test_loss;
@@ -85,6 +87,9 @@ struct RoundRecord {
   // Sums of this round's ledger rows over the clients.
   int64_t dense_bytes_up = 0, payload_bytes_up = 0, wire_bytes_up = 0;
   int64_t dense_bytes_down = 0, payload_bytes_down = 0, wire_bytes_down = 0;
+
+  // Regression has a loss and no accuracy; a classifier that diverged has an accuracy and no loss.
+  bool evaluated() const { return test_loss.has_value() || accuracy.has_value(); }
 };
 
 // Row of `updates`: an update that a CLOSE chose.

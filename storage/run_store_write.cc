@@ -319,19 +319,19 @@ absl::Status SqliteRunStore::AbortRound(int64_t round, const std::string& reason
 }
 
 absl::Status SqliteRunStore::SetEvaluation(int64_t round, const Evaluation& evaluation) {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();  // which SQLite stores as NULL
   return Write([&](SqliteDb& db) -> absl::Status {
     TERSE_RETURN_IF_ERROR(
         db.Prepare("UPDATE rounds SET accuracy = ?, test_loss = ? WHERE id = ? AND state = 'committed'")
-            .Real(evaluation.accuracy)
+            .Real(evaluation.accuracy.value_or(kNone))
             .Real(evaluation.loss)
             .Int(round)
             .RunForOne(absl::StrCat("round ", round, " is not committed and has no model to evaluate")));
     if (!evaluation.top5.has_value() && !evaluation.perplexity.has_value()) return absl::OkStatus();
-    // SQLite stores a number that is none as NULL.
     return db.Prepare("INSERT OR REPLACE INTO scores (round, top5, perplexity) VALUES (?, ?, ?)")
         .Int(round)
-        .Real(evaluation.top5.value_or(std::numeric_limits<double>::quiet_NaN()))
-        .Real(evaluation.perplexity.value_or(std::numeric_limits<double>::quiet_NaN()))
+        .Real(evaluation.top5.value_or(kNone))
+        .Real(evaluation.perplexity.value_or(kNone))
         .Run();
   });
 }

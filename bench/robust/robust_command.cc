@@ -82,7 +82,8 @@ absl::StatusOr<double> Accuracy(const RunConfig& run, const std::string& data, c
   const auto shared = std::make_shared<const Dataset>(std::move(dataset));
   TERSE_ASSIGN_OR_RETURN(const auto evaluator, MakeEvaluator(run, blueprint, shared, "cpu"));
   TERSE_ASSIGN_OR_RETURN(const Evaluation evaluation, evaluator->Evaluate(weights));
-  return evaluation.accuracy;
+  if (evaluation.accuracy.has_value()) return *evaluation.accuracy;
+  return absl::InvalidArgumentError("the run has no accuracy to compare; use one that tells classes apart");
 }
 
 // Trains to the end, or to the round whose training or aggregation fails. What the run file may not say (too few

@@ -203,7 +203,7 @@ int RunDaemon(DaemonOptions options, absl::StatusOr<TrainerFactory> make_trainer
         absl::StrCat("stopped; the state in ", options.state_directory, " is whole"));
     return kExitFinished;
   }
-  LogDetails(LogLevel::kError, kDaemonLog, {options.run, 0, options.name}, status);
+  LogDetails(kDaemonLog, {options.run, 0, options.name}, status);
   Log(LogLevel::kError, kDaemonLog, {options.run, 0, options.name}, status.message());
   return kExitFailed;
 }

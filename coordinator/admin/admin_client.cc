@@ -329,7 +329,8 @@ absl::StatusOr<std::string> AdminClient::Export(v1::ExportRequest::Format format
                                             " bytes of the model file; export again"));
   }
   TERSE_RETURN_IF_ERROR(ToAbsl(reader->Finish()));
-  if (file.empty() || file.size() != total) {
+  const bool may_be_none = format == v1::ExportRequest::FORMAT_VOCABULARY;
+  if ((file.empty() && !may_be_none) || file.size() != total) {
     return absl::DataLossError(absl::StrCat("the coordinator at ", peer_.address, " sent ", file.size(), " of ", total,
                                             " bytes of the model file; export again"));
   }

@@ -39,10 +39,11 @@ void PutCurves(const std::vector<EvaluatedPoint>& points, size_t rows, ScreenPag
   std::vector<Curve> curves = {{"accuracy", {}, {}}, {"test loss", {}, {}}};
   for (const EvaluatedPoint& point : points) {
     const double round = static_cast<double>(point.round);
-    curves[0].points.emplace_back(round, point.accuracy);
+    if (point.accuracy.has_value()) curves[0].points.emplace_back(round, *point.accuracy);
     if (point.test_loss.has_value()) curves[1].points.emplace_back(round, *point.test_loss);
   }
-  if (page->size.width < kWidthOfTwo) curves.resize(1);
+  if (HasLossAlone(points)) curves.erase(curves.begin());
+  if (page->size.width < kWidthOfTwo) curves.erase(curves.begin() + 1, curves.end());
   const size_t column = page->size.width / curves.size();
   for (Curve& curve : curves) {
     curve.chart = DrawChart(curve.points, column > kAxis + 3 ? column - kAxis - 3 : 0, rows - 1);

@@ -15,6 +15,9 @@ namespace {
 // A model file holds each parameter as float32 once, and names, shapes, code and padding beside it.
 uint64_t MostModelBytes(uint64_t parameters) { return 8 * parameters + (uint64_t{64} << 20); }
 
+// With every byte of a symbol escaped.
+constexpr uint64_t kMostVocabularyBytes = uint64_t{512} << 20;
+
 std::string PlotSubtitle(const Summary& summary) {
   std::string text = absl::StrCat(summary.rounds, " rounds, ", summary.clients, " clients, ",
                                   BytesText(summary.wire_bytes_up), " sent up");
@@ -52,13 +55,19 @@ absl::StatusOr<ExportResult> ExportRun(AdminClient& client, const std::string& d
     TERSE_ASSIGN_OR_RETURN(std::string bytes, client.Export(model.format, most));
     files.push_back({model.name, std::move(bytes)});
   }
+  if (format != ExportFormat::kTensorBoard) {
+    TERSE_ASSIGN_OR_RETURN(std::string symbols,
+                           client.Export(v1::ExportRequest::FORMAT_VOCABULARY, kMostVocabularyBytes));
+    if (!symbols.empty()) files.push_back({"vocabulary.json", std::move(symbols)});
+  }
   ExportResult result;
   result.summary = Summarize(status, rounds);
   files.push_back({"rounds.csv", RoundsCsv(rounds)});
   files.push_back({"summary.json", SummaryJson(result.summary).dump(2) + "\n"});
-  files.push_back(
-      {"accuracy_vs_bytes.svg", AccuracyPlot(absl::StrCat(result.summary.run, ": accuracy against bytes sent"),
-                                             PlotSubtitle(result.summary), EvaluatedPoints(rounds))});
+  const std::vector<EvaluatedPoint> points = EvaluatedPoints(rounds);
+  const std::string title =
+      absl::StrCat(result.summary.run, HasLossAlone(points) ? ": test loss" : ": accuracy", " against bytes sent");
+  files.push_back({"accuracy_vs_bytes.svg", AccuracyPlot(title, PlotSubtitle(result.summary), points)});
   TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(directory));
   if (format == ExportFormat::kAll || format == ExportFormat::kTensorBoard) {
     // Always this name: a second export replaces the first, and TensorBoard, which looks for "tfevents", shows no curve

@@ -108,7 +108,8 @@ nlohmann::ordered_json SummaryJson(const Summary& summary) {
 
 std::string SummaryTable(const Summary& summary, bool color) {
   TextTable table({{absl::StrCat("run ", summary.run), false}, {summary.state, false}});
-  table.AddRow({"accuracy", OrDash(summary.accuracy, DecimalText)});
+  const bool has_loss_alone = summary.loss.has_value() && !summary.accuracy.has_value();
+  if (!has_loss_alone) table.AddRow({"accuracy", OrDash(summary.accuracy, DecimalText)});
   table.AddRow({"test loss", OrDash(summary.loss, DecimalText)});
   if (summary.top5.has_value()) table.AddRow({"top-5 accuracy", DecimalText(*summary.top5)});
   if (summary.perplexity.has_value()) table.AddRow({"perplexity", DecimalText(*summary.perplexity)});
@@ -153,13 +154,19 @@ std::string RoundsCsv(const std::vector<v1::Round>& rounds) {
   return csv;
 }
 
+bool HasLossAlone(const std::vector<EvaluatedPoint>& points) {
+  return !points.empty() && std::none_of(points.begin(), points.end(),
+                                         [](const EvaluatedPoint& point) { return point.accuracy.has_value(); });
+}
+
 std::vector<EvaluatedPoint> EvaluatedPoints(const std::vector<v1::Round>& rounds) {
   std::vector<EvaluatedPoint> points;
   uint64_t sent = 0;
   for (const v1::Round& round : rounds) {
     sent += round.wire_bytes_up();
-    if (!round.has_accuracy()) continue;
-    EvaluatedPoint point{round.id(), sent, round.accuracy(), std::nullopt};
+    if (!round.has_accuracy() && !round.has_test_loss()) continue;
+    EvaluatedPoint point{round.id(), sent, std::nullopt, std::nullopt};
+    if (round.has_accuracy()) point.accuracy = round.accuracy();
     if (round.has_test_loss()) point.test_loss = round.test_loss();
     points.push_back(point);
   }

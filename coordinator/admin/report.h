@@ -20,7 +20,7 @@ namespace terse {
 struct Summary {
   std::string run;
   std::string state;
-  std::optional<double> accuracy;          // of the last evaluated round; nothing when none was
+  std::optional<double> accuracy;          // of the last evaluated round; nothing when none was, or in regression
   std::optional<double> loss;              // test loss, likewise
   std::optional<double> top5, perplexity;  // likewise, where they mean something
   uint64_t rounds = 0;                     // committed
@@ -60,10 +60,13 @@ std::string RoundsCsv(const std::vector<v1::Round>& rounds);
 // A round that was evaluated, with what all clients had sent until it was settled.
 struct EvaluatedPoint {
   uint64_t round = 0;
-  uint64_t wire_bytes_up = 0;  // cumulative
-  double accuracy = 0;
+  uint64_t wire_bytes_up = 0;      // cumulative
+  std::optional<double> accuracy;  // nothing in regression
   std::optional<double> test_loss;
 };
+
+// Whether the run has been evaluated and still has no accuracy, as in regression: then its loss says how good it is.
+bool HasLossAlone(const std::vector<EvaluatedPoint>& points);
 
 // In the order of `rounds`.
 std::vector<EvaluatedPoint> EvaluatedPoints(const std::vector<v1::Round>& rounds);

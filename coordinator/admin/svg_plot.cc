@@ -167,32 +167,38 @@ std::string Open(double height, absl::string_view title, absl::string_view subti
   return svg;
 }
 
+bool IsFinite(const std::optional<double>& value) { return value.has_value() && std::isfinite(*value); }
+
 }  // namespace
 
 std::string AccuracyPlot(absl::string_view title, absl::string_view subtitle,
                          const std::vector<EvaluatedPoint>& all_points) {
+  const bool has_accuracy = !HasLossAlone(all_points);
   std::vector<EvaluatedPoint> points;
   bool has_loss = true;
   for (const EvaluatedPoint& point : all_points) {
     // A logarithm needs bytes, a coordinate a finite value.
-    if (point.wire_bytes_up == 0 || !std::isfinite(point.accuracy)) continue;
+    if (point.wire_bytes_up == 0 || !IsFinite(has_accuracy ? point.accuracy : point.test_loss)) continue;
     points.push_back(point);
-    has_loss = has_loss && point.test_loss.has_value() && std::isfinite(*point.test_loss);
+    has_loss = has_loss && IsFinite(point.test_loss);
   }
   if (points.empty()) {
     return Open(120, title, subtitle) +
            absl::StrFormat("<text x=\"%.0f\" y=\"90\">No round has been evaluated yet.</text>\n</svg>\n", kLeft);
   }
-  const double bottom = has_loss ? kLossBottom : kAccuracyBottom;
+  const double bottom = has_accuracy && has_loss ? kLossBottom : kAccuracyBottom;
   const Axis x = ByteAxis(points.front().wire_bytes_up, points.back().wire_bytes_up);
   std::string svg = Open(bottom + 64, title, subtitle);
-  std::vector<Panel> panels = {MakePanel(
-      "accuracy", "test accuracy", kAccuracyTop, kAccuracyBottom, 6,
-      [](const EvaluatedPoint& point) { return point.accuracy; }, false, points)};
+  std::vector<Panel> panels;
+  if (has_accuracy) {
+    panels.push_back(MakePanel(
+        "accuracy", "test accuracy", kAccuracyTop, kAccuracyBottom, 6,
+        [](const EvaluatedPoint& point) { return *point.accuracy; }, false, points));
+  }
   if (has_loss) {
     panels.push_back(MakePanel(
-        "loss", "test loss", kLossTop, kLossBottom, 3, [](const EvaluatedPoint& point) { return *point.test_loss; },
-        true, points));
+        "loss", "test loss", has_accuracy ? kLossTop : kAccuracyTop, bottom, has_accuracy ? 3 : 6,
+        [](const EvaluatedPoint& point) { return *point.test_loss; }, true, points));
   }
   for (const Panel& panel : panels) {
     AppendGrid(panel, x, &svg);

@@ -1,4 +1,4 @@
-// The picture of a run: test accuracy, and test loss below it, against what the clients sent.
+// The picture of a run: test accuracy, and test loss below it or, in regression, alone, against what the clients sent.
 #ifndef TERSE_COORDINATOR_ADMIN_SVG_PLOT_H_
 #define TERSE_COORDINATOR_ADMIN_SVG_PLOT_H_
 

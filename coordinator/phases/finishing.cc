@@ -18,7 +18,7 @@ class Finishing : public Phase {
   Transition Enter(RunContext& run) override {
     // A run that was ended early, or that ended while its process was down, lacks the last evaluation.
     TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundRecord> round, RoundOfHead(run));
-    if (round.has_value() && !round->accuracy.has_value() && run.evaluating != round->id) {
+    if (round.has_value() && !round->evaluated() && run.evaluating != round->id) {
       run.evaluating = round->id;
       run.background->Evaluate(round->id, run.weights);
     }

@@ -52,7 +52,9 @@ absl::Status LoggedStore::CommitRound(const Commit& commit, bool open_next) {
 
 absl::Status LoggedStore::SetEvaluation(int64_t round, const Evaluation& evaluation) {
   TERSE_RETURN_IF_ERROR(ForwardingStore::SetEvaluation(round, evaluation));
-  LogRound(round, absl::StrFormat("round evaluated: accuracy %.4f, loss %.4g", evaluation.accuracy, evaluation.loss));
+  const std::string accuracy =
+      evaluation.accuracy.has_value() ? absl::StrFormat("accuracy %.4f, ", *evaluation.accuracy) : "";
+  LogRound(round, absl::StrCat("round evaluated: ", accuracy, absl::StrFormat("loss %.4g", evaluation.loss)));
   return absl::OkStatus();
 }
 

@@ -326,8 +326,13 @@ absl::StatusOr<std::string> RunHost::Export(v1::ExportRequest::Format format) co
       return ExportSafetensors(codec_->layout(), weights);
     case v1::ExportRequest::FORMAT_NPZ:
       return ExportNpz(codec_->layout(), weights);
+    case v1::ExportRequest::FORMAT_VOCABULARY: {
+      TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> symbols, learning->Vocabulary());
+      return symbols.empty() ? std::string() : ExportVocabulary(symbols);
+    }
     default:
-      return absl::InvalidArgumentError("unknown export format; known are torchscript, safetensors and npz");
+      return absl::InvalidArgumentError(
+          "unknown export format; known are torchscript, safetensors, npz and vocabulary");
   }
 }
 

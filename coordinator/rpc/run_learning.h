@@ -32,6 +32,8 @@ class RunLearning {
     return absl::UnimplementedError(
         "the model of this run has no TorchScript; export its weights with --format state or npz");
   }
+  // The symbols of a text in the order of their numbers; empty where the model reads no text.
+  virtual absl::StatusOr<std::vector<std::string>> Vocabulary() const { return std::vector<std::string>(); }
 };
 
 // Makes it for a run. `module` holds the bytes of the run's TorchScript file when config.model.name is "torchscript",

@@ -154,7 +154,7 @@ absl::StatusOr<std::shared_ptr<RunLearning>> RunRegistry::MakeLearning(const Run
     return options_.make_learning(config, module, options_.data_directory);
   }
   absl::StatusOr<std::unique_ptr<RunLearning>> learning = options_.make_module_learning(config, module, cancelled);
-  LogDetails(LogLevel::kWarn, kRunLog, {config.name}, learning.status());
+  LogDetails(kRunLog, {config.name}, learning.status());
   return learning;
 }
 

@@ -25,12 +25,15 @@ namespace {
 
 // The archive of an exported file takes this much beside the module and the weights.
 constexpr uint64_t kMostArchiveBytes = 16 << 20;
+constexpr uint64_t kMostVocabularyBytes = 64 << 20;
 
 bool AllFinite(absl::Span<const float> values) {
   return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
 }
 
-bool IsFraction(double value) { return value >= 0 && value <= 1; }
+bool IsFractionOrNone(const std::vector<double>& values) {
+  return values.empty() || (values.size() == 1 && values[0] >= 0 && values[0] <= 1);
+}
 
 absl::optional<double> OneOrNone(const std::vector<double>& values) {
   return values.empty() ? absl::nullopt : absl::make_optional(values.front());
@@ -72,6 +75,13 @@ class ModelProcess {
   absl::StatusOr<std::string> Ask(FrameKind kind, absl::Span<const float> weights, uint64_t most) {
     std::copy(weights.begin(), weights.end(), vectors_.weights().begin());
     return sandbox_->Call(kind, "", most);
+  }
+
+  absl::StatusOr<std::vector<std::string>> Vocabulary() {
+    TERSE_ASSIGN_OR_RETURN(const std::string answer, sandbox_->Call(FrameKind::kVocabulary, "", kMostVocabularyBytes));
+    VocabularyAnswer vocabulary;
+    if (!DecodeMessage(answer, &vocabulary)) return Nonsense("with a vocabulary that cannot be read");
+    return std::move(vocabulary.symbols);
   }
 
   absl::StatusOr<std::vector<float>> StartWeights() {
@@ -125,10 +135,22 @@ class SandboxedLearning : public RunLearning, private Evaluator {
     return file;
   }
 
+  // Asked once, since the answer stays and a process of its own reads the data for it.
+  absl::StatusOr<std::vector<std::string>> Vocabulary() const override {
+    absl::MutexLock lock(&export_mutex_);
+    if (vocabulary_.has_value()) return *vocabulary_;
+    const absl::StatusOr<std::unique_ptr<ModelProcess>> process = StartAgain();
+    if (!process.ok()) return NotAway(process.status(), absl::StatusCode::kFailedPrecondition);
+    absl::StatusOr<std::vector<std::string>> symbols = (*process)->Vocabulary();
+    if (!symbols.ok()) return NotAway(symbols.status(), absl::StatusCode::kFailedPrecondition);
+    vocabulary_ = *symbols;
+    return symbols;
+  }
+
  private:
   absl::StatusOr<Evaluation> Evaluate(absl::Span<const float> weights) override {
     absl::StatusOr<Evaluation> evaluation = TryEvaluate(weights);
-    LogDetails(LogLevel::kWarn, kRunLog, {request_.config.name}, evaluation.status());
+    LogDetails(kRunLog, {request_.config.name}, evaluation.status());
     return evaluation;
   }
 
@@ -139,11 +161,10 @@ class SandboxedLearning : public RunLearning, private Evaluator {
     TERSE_ASSIGN_OR_RETURN(const std::string bytes,
                            process->Ask(FrameKind::kEvaluate, weights, SandboxProcess::kMostResultBytes));
     EvaluateAnswer answer;
-    const bool is_whole = DecodeMessage(bytes, &answer) && IsFraction(answer.accuracy) && answer.top5.size() <= 1 &&
-                          answer.perplexity.size() <= 1 &&
-                          std::all_of(answer.top5.begin(), answer.top5.end(), IsFraction);
+    const bool is_whole = DecodeMessage(bytes, &answer) && IsFractionOrNone(answer.accuracy) &&
+                          IsFractionOrNone(answer.top5) && answer.perplexity.size() <= 1;
     if (!is_whole) return process->Nonsense("with a score that cannot be");
-    return Evaluation{answer.accuracy, answer.loss, OneOrNone(answer.top5), OneOrNone(answer.perplexity)};
+    return Evaluation{OneOrNone(answer.accuracy), answer.loss, OneOrNone(answer.top5), OneOrNone(answer.perplexity)};
   }
 
   // The process that evaluates, of this thread.
@@ -170,6 +191,7 @@ class SandboxedLearning : public RunLearning, private Evaluator {
   const LearningRequest request_;
   const Layout layout_;
   mutable absl::Mutex export_mutex_;
+  mutable absl::optional<std::vector<std::string>> vocabulary_ ABSL_GUARDED_BY(export_mutex_);
   mutable absl::Mutex mutex_;
   mutable std::unique_ptr<ModelProcess> process_ ABSL_GUARDED_BY(mutex_);
 };

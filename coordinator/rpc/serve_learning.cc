@@ -35,6 +35,8 @@ class LearningServer {
         return Evaluate();
       case FrameKind::kExport:
         return learning_->ExportTorchScript(vectors_.weights());
+      case FrameKind::kVocabulary:
+        return Vocabulary();
       default:
         return UnknownRequest();
     }
@@ -62,7 +64,12 @@ class LearningServer {
   absl::StatusOr<std::string> Evaluate() {
     TERSE_ASSIGN_OR_RETURN(const Evaluation scores, learning_->evaluator()->Evaluate(vectors_.weights()));
     return EncodeMessage(
-        EvaluateAnswer{scores.accuracy, scores.loss, NoneOrOne(scores.top5), NoneOrOne(scores.perplexity)});
+        EvaluateAnswer{NoneOrOne(scores.accuracy), NoneOrOne(scores.top5), NoneOrOne(scores.perplexity), scores.loss});
+  }
+
+  absl::StatusOr<std::string> Vocabulary() {
+    TERSE_ASSIGN_OR_RETURN(std::vector<std::string> symbols, learning_->Vocabulary());
+    return EncodeMessage(VocabularyAnswer{std::move(symbols)});
   }
 
   const RunLearningFactory& make_learning_;

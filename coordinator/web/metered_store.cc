@@ -165,7 +165,9 @@ absl::Status MeteredStore::AddLedger(absl::Span<const LedgerEntry> entries) {
 
 absl::Status MeteredStore::SetEvaluation(int64_t round, const Evaluation& evaluation) {
   TERSE_RETURN_IF_ERROR(ForwardingStore::SetEvaluation(round, evaluation));
-  counters_->accuracy.Add({{"run", counters_->run}}).Set(evaluation.accuracy);
+  if (evaluation.accuracy.has_value()) {
+    counters_->accuracy.Add({{"run", counters_->run}}).Set(*evaluation.accuracy);
+  }
   counters_->test_loss.Add({{"run", counters_->run}}).Set(evaluation.loss);
   return absl::OkStatus();
 }

@@ -7,10 +7,10 @@
 
 namespace terse {
 
-void LogDetails(LogLevel level, absl::string_view component, const LogFields& fields, const absl::Status& status) {
+void LogDetails(absl::string_view component, const LogFields& fields, const absl::Status& status) {
   const std::string details = DetailsOf(status);
   for (const absl::string_view line : absl::StrSplit(details, '\n', absl::SkipWhitespace())) {
-    Log(level, component, fields, line);
+    Log(LogLevel::kDebug, component, fields, line);
   }
 }
 

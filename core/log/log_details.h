@@ -8,8 +8,9 @@
 
 namespace terse {
 
-// Writes every line of the details as a line of the log. Without details it writes nothing. Thread-safe.
-void LogDetails(LogLevel level, absl::string_view component, const LogFields& fields, const absl::Status& status);
+// Writes every line of the details as a line of the log, at level debug: the status has what most people need. Without
+// details it writes nothing. Thread-safe.
+void LogDetails(absl::string_view component, const LogFields& fields, const absl::Status& status);
 
 }  // namespace terse
 

@@ -209,7 +209,7 @@ TEST_F(AttackModels, ThoseWhoAreNotNamedBringNone) {
 }
 
 TEST_F(AttackModels, AModelThatCannotBeTrainedIsRefusedInOneLine) {
-  Serve();
+  Serve({"--allow-models", "anna", "--log-level", "run=debug"});
   const std::string detached = Create(Defined(R"(
 def forward(self, x):
     return torch.linear(x, self.weight, self.bias).detach()

@@ -349,6 +349,20 @@ TEST_F(TersectlTest, ExportWritesEveryFile) {
   EXPECT_THAT(exported.out, HasSubstr(out + "/model.pt\n"));
 }
 
+TEST_F(TersectlTest, ExportOfATextHasItsVocabulary) {
+  server_.vocabulary = "[\n\"a\"\n]\n";
+  for (const std::string format : {"all", "torchscript", "state", "npz"}) {
+    const TempDirectory directory;
+    const CtlOutcome exported = Ask({"export", "--out", directory.path(), "--format", format});
+    EXPECT_EQ(exported.code, kExitOk) << exported.err;
+    EXPECT_EQ(Slurp(directory.path() + "/vocabulary.json"), server_.vocabulary) << format;
+  }
+  server_.vocabulary.clear();
+  const TempDirectory directory;
+  EXPECT_EQ(Ask({"export", "--out", directory.path()}).code, kExitOk);
+  EXPECT_FALSE(std::filesystem::exists(directory.path() + "/vocabulary.json"));
+}
+
 TEST_F(TersectlTest, ExportOfOneFormat) {
   const TempDirectory directory;
   server_.torchscript.clear();  // the coordinator cannot make this one

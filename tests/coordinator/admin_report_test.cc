@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 namespace terse {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -201,6 +203,44 @@ TEST(AccuracyPlot, FewPointsAndOddValues) {
   EXPECT_THAT(AccuracyPlot("t", "s", {{1, 5, 1, nan}}), Not(HasSubstr("test loss")));
   const uint64_t most = std::numeric_limits<uint64_t>::max();
   EXPECT_THAT(AccuracyPlot("t", "s", {{1, 1, 0, 1e300}, {2, most, 1, 0.0}}), HasSubstr("EB"));
+}
+
+// Of regression, in whose rounds nothing was right or wrong.
+std::vector<v1::Round> RoundsWithLossAlone() {
+  std::vector<v1::Round> rounds = FourRounds();
+  for (v1::Round& round : rounds) round.clear_accuracy();
+  rounds[0].set_test_loss(0.5);
+  return rounds;
+}
+
+TEST(Regression, HasNoAccuracyInAnyReport) {
+  const std::vector<v1::Round> rounds = RoundsWithLossAlone();
+  const Summary summary = Summarize(RunStatus(), rounds);
+  EXPECT_TRUE(SummaryJson(summary)["accuracy"].is_null());
+  EXPECT_EQ(SummaryJson(summary)["loss"], 0.25);
+  EXPECT_THAT(SummaryTable(summary, false), AllOf(HasSubstr("test loss"), Not(HasSubstr("accuracy"))));
+  EXPECT_THAT(SummaryTable(Summarize(RunStatus(), {}), false), HasSubstr("accuracy")) << "it may still have one";
+  const std::vector<std::string> header = absl::StrSplit(RoundsCsv(rounds), ',');
+  const std::vector<std::string> row =
+      absl::StrSplit(std::vector<std::string>(absl::StrSplit(RoundsCsv(rounds), '\n'))[1], ',');
+  const size_t column = std::find(header.begin(), header.end(), "accuracy") - header.begin();
+  ASSERT_LT(column, row.size());
+  EXPECT_EQ(row[column], "");
+}
+
+TEST(Regression, ThePictureShowsTheLossAlone) {
+  const std::vector<EvaluatedPoint> points = EvaluatedPoints(RoundsWithLossAlone());
+  ASSERT_EQ(points.size(), 2u);
+  EXPECT_TRUE(HasLossAlone(points));
+  EXPECT_FALSE(HasLossAlone(EvaluatedPoints(FourRounds())));
+  EXPECT_FALSE(HasLossAlone({}));
+  const std::string svg = AccuracyPlot("t", "s", points);
+  EXPECT_THAT(svg, HasSubstr("<g class=\"loss\">"));
+  EXPECT_THAT(svg, HasSubstr("<title>round 3, 300 B: 0.2500</title>"));
+  EXPECT_THAT(svg, Not(HasSubstr("test accuracy")));
+  EXPECT_THAT(svg, HasSubstr("viewBox=\"0 0 860 428\"")) << "one panel";
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THAT(AccuracyPlot("t", "s", {{1, 10, {}, nan}}), HasSubstr("No round has been evaluated yet"));
 }
 
 TEST(TextTable, AlignsWithAndWithoutColor) {

@@ -112,6 +112,16 @@ TEST(WatchScreenTest, WholeScreens) {
   EXPECT_EQ(Text(DrawWatch(view, {80, 24}, false)), Golden("help"));
 }
 
+TEST(WatchScreenTest, RegressionHasACurveOfTheLossAlone) {
+  WatchView view = RunUnderWay();
+  for (v1::Round& round : view.rounds) round.clear_accuracy();
+  for (const size_t width : {size_t{60}, size_t{80}}) {
+    const std::string text = Text(DrawWatch(view, {width, 24}, false));
+    EXPECT_THAT(text, HasSubstr("\ntest loss  0.1636  rounds 1 to 11")) << width;
+    EXPECT_THAT(text, Not(HasSubstr("not evaluated yet"))) << width;
+  }
+}
+
 TEST(WatchScreenTest, ARunThatHasNotBegun) {
   WatchView view;
   view.status.set_run("r");

@@ -260,6 +260,25 @@ TEST(EngineLimits, ATargetIsNotForgottenWhenTheProcessDies) {
   EXPECT_THAT((*crew.fleet.store()->Run())->reason, HasSubstr("target accuracy"));
 }
 
+// Of regression only the loss says that a round was evaluated.
+TEST(EngineLimits, ATargetLossNeedsNoAccuracy) {
+  Crew crew(Limited(0, 0.5, 1), 2);
+  crew.fleet.evaluator()->has_accuracy = false;
+  crew.fleet.store()->fault = [](absl::string_view call, bool after) {
+    return call == "AbortRound" && !after ? absl::InternalError("the process ends here") : absl::OkStatus();
+  };
+  crew.Deliver(0, 1);
+  EXPECT_TRUE(absl::IsInternal(crew.at(1).Say(crew.MakeUpdate(1, 1))));
+  const RoundRecord round = (*crew.fleet.store()->Rounds(1, 1))[0];
+  EXPECT_FALSE(round.accuracy.has_value());
+  EXPECT_TRUE(round.test_loss.has_value());
+  crew.Restart();
+  crew.Pass(0);  // the last checkpoint is written
+  EXPECT_TRUE(crew.view().ended);
+  EXPECT_THAT((*crew.fleet.store()->Run())->reason, HasSubstr("target loss"));
+  EXPECT_TRUE(crew.fleet.background()->evaluated_rounds.empty()) << "the round was evaluated already";
+}
+
 TEST(EngineAdmission, OnlyNamesOnTheListJoin) {
   RunConfig config = GridRunConfig(2, 10);
   config.clients.allow = {"c0", "lab-*"};

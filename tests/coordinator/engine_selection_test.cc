@@ -194,6 +194,8 @@ TEST(Limits, TargetsNameWhatWasReached) {
   EXPECT_EQ(TargetReached(limits, 7, {0.5, 0.0432}), "target loss 0.05 reached: 0.0432 after round 7");
   EXPECT_EQ(TargetReached(limits, 7, {0.5, 0.06}), "");
   EXPECT_EQ(TargetReached(limits, 7, {std::nan(""), std::nan("")}), "");
+  EXPECT_EQ(TargetReached(limits, 7, {absl::nullopt, 0.06}), "");
+  EXPECT_THAT(TargetReached(limits, 7, {absl::nullopt, 0.04}), ::testing::HasSubstr("target loss"));
 }
 
 }  // namespace

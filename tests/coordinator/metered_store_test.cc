@@ -213,5 +213,14 @@ TEST_F(MeteredStoreTest, TheNewestEvaluation) {
   EXPECT_EQ(Value("terse_test_loss{run=\"r\"}"), 0.5);
 }
 
+TEST_F(MeteredStoreTest, RegressionHasNoAccuracy) {
+  ASSERT_TRUE(store_->OpenRound(1, 0, 2'000'000).ok());
+  ASSERT_TRUE(Close(10'000'000).ok());
+  ASSERT_TRUE(store_->CommitRound(MakeCommit(), false).ok());
+  ASSERT_TRUE(store_->SetEvaluation(1, {absl::nullopt, 0.5}).ok());
+  EXPECT_EQ(Value("terse_test_loss{run=\"r\"}"), 0.5);
+  EXPECT_EQ(Value("terse_accuracy{run=\"r\"}"), -1) << "there is none";
+}
+
 }  // namespace
 }  // namespace terse

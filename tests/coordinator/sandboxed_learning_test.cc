@@ -54,6 +54,10 @@ class HostileLearning : public GridLearning, private Evaluator {
     if (what_ == "export is large") return std::string(64 << 20, 'x');
     return absl::StrCat("a file of ", weights.size(), " weights");
   }
+  absl::StatusOr<std::vector<std::string>> Vocabulary() const override {
+    if (what_ == "vocabulary is large") return std::vector<std::string>{std::string(65 << 20, 'x')};
+    return std::vector<std::string>{"e", "\n", "\xff"};
+  }
 
  private:
   absl::StatusOr<Evaluation> Evaluate(absl::Span<const float> weights) override {
@@ -61,6 +65,7 @@ class HostileLearning : public GridLearning, private Evaluator {
     if (what_ == "score exits") _exit(3);
     if (what_ == "score is no number") return Evaluation{kNan, 0};
     if (what_ == "score is above all") return Evaluation{1.5, 0};
+    if (what_ == "score is a loss alone") return Evaluation{absl::nullopt, 2.5};
     if (what_ == "score reads") {
       const int fd = open(target_.c_str(), O_RDONLY);
       return fd >= 0 ? absl::StatusOr<Evaluation>(Evaluation{1, 1}) : absl::NotFoundError(std::strerror(errno));
@@ -132,6 +137,11 @@ TEST_F(SandboxedLearning, AnswersAsWithoutIt) {
   EXPECT_EQ(evaluation.perplexity, expected.perplexity);
   EXPECT_EQ(boxed->ExportTorchScript(weights).value(), absl::StrCat("a file of ", weights.size(), " weights"));
   EXPECT_TRUE(absl::IsInvalidArgument(boxed->ExportTorchScript({1, 2}).status()));
+  for (int i = 0; i < 2; ++i) EXPECT_THAT(boxed->Vocabulary().value(), ::testing::ElementsAre("e", "\n", "\xff"));
+
+  const Evaluation alone = Make("score is a loss alone")->evaluator()->Evaluate(weights).value();
+  EXPECT_EQ(alone.accuracy, absl::nullopt);
+  EXPECT_EQ(alone.loss, 2.5);
 }
 
 TEST_F(SandboxedLearning, GoesOnInAnotherThread) {
@@ -197,6 +207,7 @@ TEST_F(SandboxedLearning, IsNotBelieved) {
   EXPECT_TRUE(absl::IsInvalidArgument(Make("start with no number")->InitialWeights().status()));
   const std::vector<float> weights = GridInitialWeights(GridLayout());
   EXPECT_TRUE(absl::IsInternal(Make("export is large")->ExportTorchScript(weights).status()));
+  EXPECT_TRUE(absl::IsInternal(Make("vocabulary is large")->Vocabulary().status()));
 }
 
 TEST_F(SandboxedLearning, NeedsItsOwnCommandLine) {

@@ -25,7 +25,7 @@ TEST(EvaluatorTest, AConstantModelScoresItsClass) {
   const Column& labels = SmallGlyphs()->test.targets;
   const double fours =
       static_cast<double>(std::count(labels.data(), labels.data() + labels.count(), 4)) / labels.count();
-  EXPECT_DOUBLE_EQ(evaluation.accuracy, fours);
+  EXPECT_DOUBLE_EQ(evaluation.accuracy.value(), fours);
   EXPECT_NEAR(evaluation.loss, std::log(std::exp(2.0) + 9) - 2 * fours, 1e-5);
 }
 
@@ -65,7 +65,7 @@ TEST(EvaluatorTest, TheLastBatchMayBeShort) {
   const std::vector<float> zeros(431080, 0.0f);
   const auto evaluator = EvaluatorOn(dataset, AdamRun(16)).value();
   const Evaluation evaluation = evaluator->Evaluate(zeros).value();
-  EXPECT_DOUBLE_EQ(evaluation.accuracy, 500.0 / 501);
+  EXPECT_DOUBLE_EQ(evaluation.accuracy.value(), 500.0 / 501);
   EXPECT_NEAR(evaluation.loss, std::log(10.0), 1e-5);
 }
 
@@ -82,14 +82,14 @@ TEST(EvaluatorTest, LocalBuffersAreEstimatedWhateverTheirMomentum) {
   std::vector<float> weights = whole->StartWeights(1);
   TrainInto(trainer.get(), 900, &weights);  // long enough for running statistics with a momentum of 0.01
   const Evaluation reference = MakeEvaluator(averaged, whole, dataset, "cpu").value()->Evaluate(weights).value();
-  EXPECT_GT(reference.accuracy, 0.9);
+  EXPECT_GT(reference.accuracy.value(), 0.9);
 
   std::shared_ptr<const Blueprint> bare = MakeBlueprint(local.model, module).value();
   weights.resize(bare->layout().size());
   const auto evaluator = MakeEvaluator(local, bare, dataset, "cpu").value();
   const Evaluation estimated = evaluator->Evaluate(weights).value();
   EXPECT_NEAR(estimated.loss, reference.loss, 0.02);
-  EXPECT_NEAR(estimated.accuracy, reference.accuracy, 0.02);
+  EXPECT_NEAR(estimated.accuracy.value(), reference.accuracy.value(), 0.02);
   EXPECT_TRUE(evaluator->Evaluate(std::vector<float>(weights.size(), 1.0f)).ok());
   EXPECT_EQ(evaluator->Evaluate(weights).value().loss, estimated.loss) << "what was evaluated before has no part in it";
 
@@ -131,6 +131,29 @@ TEST(EvaluatorTest, AModuleThatDoesNotFitTheDataIsRefusedBeforeItIsUsed) {
   torch::jit::Module narrow = Tensors();
   narrow.define("def forward(self, x):\n    return torch.linear(x, self.weight, self.bias).sum(1)\n");
   EXPECT_THAT(refusal(narrow, ClusterData()), HasSubstr("its output must suit train.loss (cross_entropy)"));
+}
+
+TEST(EvaluatorTest, ATargetAccuracyNeedsALossThatHasOne) {
+  RunConfig run = SgdRun(4, 1, 0);
+  run.model.name = std::string(kTorchScriptModel);
+  run.limits.accuracy = 0.9;
+  const auto blueprint = MakeBlueprint(run.model, Saved(Plain())).value();
+  EXPECT_TRUE(MakeEvaluator(run, blueprint, ClusterData(), "cpu").ok());
+  auto values = std::make_shared<Dataset>();
+  values->description = "values";
+  values->task = Task::kValues;
+  values->test = {Column::FromFloats({kFeatures}, RandomFloats(8 * kFeatures, 1)),
+                  Column::FromFloats({kClasses}, RandomFloats(8 * kClasses, 2))};
+  const absl::Status refused = MakeEvaluator(run, blueprint, values, "cpu").status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(refused.message(),
+            "limits.accuracy = 0.9 can never be reached: with train.loss = 'mse' no prediction is right or wrong; use "
+            "limits.loss");
+  run.limits = {};
+  const auto evaluator = MakeEvaluator(run, blueprint, values, "cpu").value();
+  const Evaluation evaluation = evaluator->Evaluate(blueprint->StartWeights(1)).value();
+  EXPECT_FALSE(evaluation.accuracy.has_value());
+  EXPECT_GT(evaluation.loss, 0);
 }
 
 TEST(EvaluatorTest, RefusesWhatDoesNotFit) {

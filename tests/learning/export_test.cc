@@ -12,6 +12,7 @@
 #include "core/random.h"
 #include "gtest/gtest.h"
 #include "learning/blueprint.h"
+#include "learning/datasets/dataset_table.h"
 #include "learning/models/model_table.h"
 #include "learning/script_model.h"
 #include "storage/model_files.h"
@@ -86,6 +87,20 @@ class ExportedModels {
     absl::StrAppend(&names_, " ", name);
   }
 
+  // A model of the characters of a text, which is given its beginning.
+  void AddText(const std::string& name, const std::string& text) {
+    DataSpec data;
+    data.name = "text";
+    data.train = data.test = folder_.Write(name + ".txt", text);
+    const Dataset dataset = LoadDataset(data, folder_.path()).value();
+    ModelSpec model = {"char_lstm"};
+    model.classes = dataset.classes;
+    const std::vector<int32_t>& symbols = dataset.train_text.symbols;
+    Add(name, *MakeBlueprint(model).value(),
+        at::tensor(std::vector<int64_t>(symbols.begin(), symbols.begin() + 12)).view({1, 12}));
+    folder_.Write(name + ".vocabulary.json", ExportVocabulary(dataset.vocabulary));
+  }
+
   // Returns the exit code of the Python script that opens and compares the exports.
   int OpenInPython() const {
     return std::system(
@@ -116,6 +131,7 @@ TEST(ExportTest, PythonOpensEveryFormAndComputesTheSame) {
   models.Add("local", *MakeBlueprint(local).value(), RandomTensor({2, 3, 32, 32}, 1));
   models.Add("lstm", *MakeBlueprint({"char_lstm"}).value(), at::arange(12, at::kLong).view({2, 6}));
   models.Add("user", *MakeBlueprint(module, Saved(Normalising())).value(), RandomTensor({5, kFeatures}, 1));
+  models.AddText("text", "\"\xc3\x89t\xc3\xa9\"\tno\\yes\n\xf0\x9f\x99\x82 and so on\n");
   EXPECT_EQ(models.OpenInPython(), 0);
 }
 

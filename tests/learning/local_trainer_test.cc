@@ -25,7 +25,7 @@ TEST(LocalTrainerTest, LearnsToReadRenderedDigits) {
   for (int round = 0; round < 12; ++round) last = TrainInto(trainer.get(), 10, &weights);
   EXPECT_LT(last, 0.4 * first);
   const auto evaluator = EvaluatorOn(SmallGlyphs(), AdamRun(16)).value();
-  EXPECT_GT(evaluator->Evaluate(weights).value().accuracy, 0.85);
+  EXPECT_GT(evaluator->Evaluate(weights).value().accuracy.value(), 0.85);
 }
 
 TEST(LocalTrainerTest, ReportsWhatItDid) {

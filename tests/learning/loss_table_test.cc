@@ -47,7 +47,7 @@ TEST(LossTableTest, CrossEntropyIsTheMeanOverTheBatch) {
   AddScore(loss, logits, labels, &score);
   const Evaluation mean = ToEvaluation(loss, score);
   EXPECT_NEAR(mean.loss, sum / 6, 1e-5);
-  EXPECT_DOUBLE_EQ(mean.accuracy, right / 6);
+  EXPECT_DOUBLE_EQ(mean.accuracy.value(), right / 6);
   EXPECT_DOUBLE_EQ(mean.top5.value(), top5 / 6);
   EXPECT_GT(top5, right);
   EXPECT_LT(top5, 6);
@@ -57,7 +57,7 @@ TEST(LossTableTest, CrossEntropyIsTheMeanOverTheBatch) {
   Score same;
   AddScore(nll, logits.log_softmax(1), labels, &same);
   EXPECT_NEAR(ToEvaluation(nll, same).loss, sum / 6, 1e-5);
-  EXPECT_DOUBLE_EQ(ToEvaluation(nll, same).accuracy, right / 6);
+  EXPECT_DOUBLE_EQ(ToEvaluation(nll, same).accuracy.value(), right / 6);
 }
 
 TEST(LossTableTest, FewClassesAreAllAmongTheFirstFive) {
@@ -82,7 +82,7 @@ TEST(LossTableTest, BinaryCrossEntropyTakesTwoClassesOrValues) {
     Score score;
     AddScore(loss, logits, targets, &score);
     EXPECT_NEAR(ToEvaluation(loss, score).loss, sum / 4, 1e-6);
-    EXPECT_DOUBLE_EQ(ToEvaluation(loss, score).accuracy, 0.5);
+    EXPECT_DOUBLE_EQ(ToEvaluation(loss, score).accuracy.value(), 0.5);
     EXPECT_EQ(ToEvaluation(loss, score).top5, absl::nullopt);
   }
 }
@@ -93,7 +93,7 @@ TEST(LossTableTest, SeveralLogitsOfAnExampleAreSeveralPredictions) {
   Score score;
   const Loss& loss = Named("bce_with_logits", Task::kValues);
   AddScore(loss, logits, targets, &score);
-  EXPECT_DOUBLE_EQ(ToEvaluation(loss, score).accuracy, 5.0 / 6);
+  EXPECT_DOUBLE_EQ(ToEvaluation(loss, score).accuracy.value(), 5.0 / 6);
 }
 
 TEST(LossTableTest, SquaredErrorIsTheMeanOverBatchAndValues) {
@@ -109,7 +109,7 @@ TEST(LossTableTest, SquaredErrorIsTheMeanOverBatchAndValues) {
   AddScore(loss, output.narrow(0, 0, 3), target.narrow(0, 0, 3), &score);
   AddScore(loss, output.narrow(0, 3, 2), target.narrow(0, 3, 2), &score);
   EXPECT_NEAR(ToEvaluation(loss, score).loss, sum / 10, 1e-6);
-  EXPECT_EQ(ToEvaluation(loss, score).accuracy, 0);
+  EXPECT_FALSE(ToEvaluation(loss, score).accuracy.has_value()) << "no value is right or wrong";
 }
 
 TEST(LossTableTest, LanguageLossesAreOverSymbolsOrWholeSequences) {
@@ -126,7 +126,7 @@ TEST(LossTableTest, LanguageLossesAreOverSymbolsOrWholeSequences) {
     EXPECT_EQ(score.count, 6);
     EXPECT_NEAR(ToEvaluation(loss, score).loss, sum / 6, 1e-5)
         << "the logarithm of the perplexity, whatever is trained";
-    EXPECT_GE(ToEvaluation(loss, score).top5.value(), ToEvaluation(loss, score).accuracy);
+    EXPECT_GE(ToEvaluation(loss, score).top5.value(), ToEvaluation(loss, score).accuracy.value());
   }
 }
 

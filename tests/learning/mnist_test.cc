@@ -27,7 +27,7 @@ TEST(MnistTest, LoadsAndLearns) {
   std::vector<float> weights = InitialWeights({"lenet5_caffe"}, 1).value();
   TrainInto(trainer.get(), 150, &weights);
   const auto evaluator = EvaluatorOn(dataset, AdamRun(16)).value();
-  EXPECT_GT(evaluator->Evaluate(weights).value().accuracy, 0.95);
+  EXPECT_GT(evaluator->Evaluate(weights).value().accuracy.value(), 0.95);
 }
 
 }  // namespace

@@ -261,6 +261,19 @@ TEST(LoadRunConfig, RunsOfThePaper) {
   }
 }
 
+TEST(ValidateRunConfig, RegressionHasNoTargetAccuracy) {
+  v1::RunConfig config = Least();
+  config.mutable_limits()->set_accuracy(0.9);
+  EXPECT_TRUE(ValidateRunConfig(config).ok());
+  config.mutable_train()->set_loss("mse");
+  EXPECT_EQ(ValidateRunConfig(config).message(),
+            "run config: limits.accuracy = 0.9 can never be reached: with train.loss = 'mse' no prediction is right or "
+            "wrong; use limits.loss");
+  config.mutable_limits()->set_accuracy(0);
+  config.mutable_limits()->set_loss(0.1);
+  EXPECT_TRUE(ValidateRunConfig(config).ok());
+}
+
 TEST(ValidateRunConfig, AppliesTheRulesToAMessage) {
   v1::RunConfig config = Least();
   EXPECT_TRUE(ValidateRunConfig(config).ok());

@@ -57,10 +57,9 @@ class BothStores {
       }
       case 8: {
         const int64_t round = Near(round_);
-        const double accuracy = random_.Below(2) == 0 ? 0.5 : std::numeric_limits<double>::quiet_NaN();
-        return Same([&](RunStore* store) {
-          return store->SetEvaluation(round, {accuracy, 1, accuracy / 2, absl::nullopt});
-        });
+        const double top5 = random_.Below(2) == 0 ? 0.5 : std::numeric_limits<double>::quiet_NaN();
+        const absl::optional<double> accuracy = random_.Below(2) == 0 ? absl::nullopt : absl::make_optional(top5);
+        return Same([&](RunStore* store) { return store->SetEvaluation(round, {accuracy, 1, top5, absl::nullopt}); });
       }
       case 9: {
         const auto state = static_cast<RunState>(random_.Below(4));

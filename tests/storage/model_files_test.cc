@@ -51,6 +51,14 @@ TEST(ExportSafetensorsTest, RefusesBadInput) {
   EXPECT_CODE(ExportSafetensors(SomeLayout(), {1.0f}).status(), kInvalidArgument, "has 19 weights, got 1");
 }
 
+TEST(ExportVocabularyTest, ASymbolALineInTheOrderOfItsNumber) {
+  const std::vector<std::string> symbols = {"e", "\n", "\"", "\xc3\xa9", "<unk>"};
+  const std::string bytes = ExportVocabulary(symbols);
+  EXPECT_EQ(nlohmann::json::parse(bytes).get<std::vector<std::string>>(), symbols);
+  EXPECT_EQ(bytes, "[\n\"e\",\n\"\\n\",\n\"\\\"\",\n\"\xc3\xa9\",\n\"<unk>\"\n]\n");
+  EXPECT_EQ(nlohmann::json::parse(ExportVocabulary({"\xff"})).at(0), "\xef\xbf\xbd");
+}
+
 // tests/e2e opens such a file with NumPy; here are the offsets that it does not look at.
 TEST(ExportNpzTest, TheDirectoryLeadsToEveryArray) {
   const Layout layout = SomeLayout();

@@ -431,6 +431,20 @@ TEST_F(RunStoreTest, LedgerAddsUpAndEqualsTheRounds) {
   }
 }
 
+TEST_F(RunStoreTest, AnEvaluationMayHaveNoAccuracyOrALossThatIsNoNumber) {
+  CloseFirstRound();
+  ASSERT_OK(store_->CommitRound(TestCommit(1), false));
+  EXPECT_FALSE((*store_->LastRound())->evaluated());
+  ASSERT_OK(store_->SetEvaluation(1, {absl::nullopt, 1.5}));
+  EXPECT_EQ((*store_->LastRound())->accuracy, absl::nullopt);
+  EXPECT_EQ((*store_->LastRound())->test_loss, 1.5);
+  EXPECT_TRUE((*store_->LastRound())->evaluated());
+  ASSERT_OK(store_->SetEvaluation(1, {0.25, std::numeric_limits<double>::quiet_NaN()}));
+  EXPECT_EQ((*store_->LastRound())->accuracy, 0.25);
+  EXPECT_EQ((*store_->LastRound())->test_loss, absl::nullopt);
+  EXPECT_TRUE((*store_->LastRound())->evaluated());
+}
+
 TEST_F(RunStoreTest, EvaluationBelongsToCommittedRounds) {
   CloseFirstRound();
   ExpectRefusedAndUnchanged([&] { return store_->SetEvaluation(1, {0.5, 1}); }, kRefused, "not committed");

@@ -70,6 +70,7 @@ class FleetSimulation {
   // Valid while the coordinator is up.
   FailingStore* store() { return store_.get(); }
   InlineBackground* background() { return background_.get(); }
+  GridEvaluator* evaluator() { return &evaluator_; }
   FakeClock* clock() { return &clock_; }
   const Codec& codec() const { return *codec_; }
   // That came packed, and were read.

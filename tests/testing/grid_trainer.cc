@@ -114,7 +114,7 @@ absl::StatusOr<Evaluation> GridEvaluator::Evaluate(absl::Span<const float> weigh
   double sum = 0;
   for (float weight : weights) sum += weight;
   const double accuracy = 0.5 + 0.5 * std::sin(sum);
-  return Evaluation{accuracy, 1.0 - accuracy};
+  return Evaluation{has_accuracy ? absl::make_optional(accuracy) : absl::nullopt, 1.0 - accuracy};
 }
 
 }  // namespace terse

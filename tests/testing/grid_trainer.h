@@ -76,6 +76,8 @@ bool EnvironmentGridStarts();
 class GridEvaluator : public Evaluator {
  public:
   absl::StatusOr<Evaluation> Evaluate(absl::Span<const float> weights) override;
+
+  bool has_accuracy = true;  // false: as in regression
 };
 
 }  // namespace terse

@@ -38,6 +38,11 @@ const kCharts = [
   {id: "updates", fromZero: true, lines: [{label: "updates", color: "--accent", of: (round) => round.updates}]},
 ];
 
+// Regression has a loss and no accuracy.
+export function isEvaluated(round) {
+  return round.accuracy !== null || round.test_loss !== null;
+}
+
 function between(begin, end) {
   return end > begin ? (end - begin) / 1e6 : null;
 }
@@ -119,7 +124,7 @@ export class Charts {
 
   // Committed rounds in order. Draws when there is something new.
   show(run, rounds) {
-    const shown = `${run} ${rounds.length} ${rounds.filter((round) => round.accuracy !== null).length}`;
+    const shown = `${run} ${rounds.length} ${rounds.filter(isEvaluated).length}`;
     if (shown === this.shown) return;
     this.shown = shown;
     let up = 0, down = 0;

@@ -1,5 +1,5 @@
 // Asks the API again and again and shows what it says.
-import {Charts} from "./charts.js";
+import {Charts, isEvaluated} from "./charts.js";
 import {bytes, decimal, ratio, seconds} from "./format.js";
 import {ClientTable, EventTable, showCohort} from "./tables.js";
 
@@ -69,7 +69,7 @@ class Watched {
   // round may still get bytes.
   countSettled() {
     const every = Math.max(1, this.status.config.rounds.evaluate_every);
-    const evaluated = this.rounds.findLastIndex((round) => round.accuracy !== null);
+    const evaluated = this.rounds.findLastIndex(isEvaluated);
     const isSettled = (round, i) => {
       if (round.state === "aborted") return true;
       if (round.state !== "committed") return false;
@@ -200,11 +200,15 @@ class Page {
 
   showTiles(status, committed, clients) {
     const sum = (key) => committed.reduce((total, round) => total + round[key], 0);
-    const evaluated = committed.filter((round) => round.accuracy !== null);
-    const best = evaluated.reduce((most, round) => Math.max(most, round.accuracy), 0);
+    const evaluated = committed.filter(isEvaluated);
+    const rated = evaluated.filter((round) => round.accuracy !== null);
+    const best = rated.reduce((most, round) => Math.max(most, round.accuracy), 0);
     const last = committed.at(-1);
-    setText("accuracy", decimal(evaluated.at(-1)?.accuracy, 4));
-    setText("accuracy-note", evaluated.length > 0 ? `round ${evaluated.at(-1).id}, best ${decimal(best, 4)}` : "not evaluated yet");
+    for (const element of document.querySelectorAll("[data-of-accuracy]")) {
+      element.hidden = evaluated.length > 0 && rated.length === 0;
+    }
+    setText("accuracy", decimal(rated.at(-1)?.accuracy, 4));
+    setText("accuracy-note", rated.length > 0 ? `round ${rated.at(-1).id}, best ${decimal(best, 4)}` : "not evaluated yet");
     setText("loss", decimal(evaluated.at(-1)?.test_loss, 4));
     setText("loss-note", last ? `training ${decimal(last.train_loss, 4)}` : "");
     for (const way of ["up", "down"]) {

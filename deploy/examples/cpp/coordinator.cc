@@ -17,15 +17,13 @@ class LogisticLearning : public terse::RunLearning, private terse::Evaluator {
 
  private:
   absl::StatusOr<terse::Evaluation> Evaluate(absl::Span<const float> weights) override {
-    terse::Evaluation score;
+    double right = 0, loss = 0;
     for (const Point& point : test_) {
       const float probability = Predict(weights, point);
-      score.accuracy += (probability > 0.5f) == (point.label > 0);
-      score.loss += LossOf(probability, point.label);
+      right += (probability > 0.5f) == (point.label > 0);
+      loss += LossOf(probability, point.label);
     }
-    score.accuracy /= test_.size();
-    score.loss /= test_.size();
-    return score;
+    return terse::Evaluation{right / test_.size(), loss / test_.size()};
   }
 
   const terse::Layout layout_ = LogisticLayout();

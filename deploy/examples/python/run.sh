@@ -54,14 +54,6 @@ choose_python() {
   fail "'$python' has no torch and numpy; install python3-torch and python3-numpy, or name another with --python"
 }
 
-create_run() {
-  local log=$run_folder/logs/create.log
-  adjusted_run_file "$here/run.toml" python-example "$clients" >"$run_folder/run.toml"
-  ctl run create --run "$run_folder/run.toml" --model "$run_folder/model.pt" --json >"$log" 2>&1 ||
-    fail "tersectl could not make the run" "$log"
-  model_hash=$(json_value model_hash <"$log")
-}
-
 main() {
   parse_arguments "$@"
   trap stop_children EXIT
@@ -75,7 +67,8 @@ main() {
   "$python" "$here/export_model.py" "$run_folder"
   # On a port of this machine nobody is known by name.
   start_coordinator --data "$run_folder/data" --allow-models any
-  create_run
+  adjusted_run_file "$here/run.toml" python-example "$clients" >"$run_folder/run.toml"
+  create_run "$run_folder/run.toml" "$run_folder/model.pt"
   # A TorchScript model is code: each client says which one it trusts.
   start_clients "$clients" --data "$run_folder/data" --allow-model "$model_hash"
   follow
