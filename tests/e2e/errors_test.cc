@@ -240,7 +240,7 @@ TEST_F(OwnData, ThatDoesNotFitTheModelEndsAClientWithOneLineBeforeItIsReady) {
   EXPECT_THAT(output,
               HasSubstr(own + "/train.csv, example 0: the example has 3 numbers, and model 'perceptron' takes 2"));
   EXPECT_THAT(output, ::testing::Not(HasSubstr("LibTorch")));
-  EXPECT_EQ(std::count(output.begin(), output.end(), '\n'), 1) << output;
+  EXPECT_EQ(std::count(output.begin(), output.end(), '\n'), 2) << "the connection ends, and the reason: " << output;
 }
 
 TEST_F(OwnData, AMisspeltTestSetIsNamedWithWhatIsThere) {
