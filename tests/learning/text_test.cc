@@ -115,7 +115,7 @@ TEST_F(TextTest, EveryMemberNeedsTheTrainingText) {
   folder_.Write("test.txt", "ab");
   const absl::Status status = Load().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("the vocabulary comes from it"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the vocabulary comes from this text"));
 }
 
 TEST_F(TextTest, RefusesWhatIsNoText) {
