@@ -2,15 +2,13 @@
 
 #include <torch/csrc/jit/serialization/import.h>
 
-#include <functional>
-#include <numeric>
 #include <sstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "core/status.h"
 #include "core/status_details.h"
+#include "learning/data_fit.h"
 #include "learning/models/model_table.h"
 #include "learning/script_model.h"
 #include "learning/torch_edge.h"
@@ -19,10 +17,6 @@ namespace terse {
 namespace {
 
 bool WithBuffers(const ModelSpec& spec) { return spec.buffers != "local"; }
-
-int64_t Product(const std::vector<int64_t>& shape) {
-  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<int64_t>());
-}
 
 class TableBlueprint : public Blueprint {
  public:
@@ -39,34 +33,11 @@ class TableBlueprint : public Blueprint {
   }
 
   absl::Status CheckFit(const Dataset& dataset) const override {
-    if ((dataset.task == Task::kText) != (definition_.input == Element::kInt32)) {
-      return absl::InvalidArgumentError(absl::StrCat("model '", definition_.name, "' takes ",
-                                                     definition_.input == Element::kInt32 ? "texts" : "examples",
-                                                     ", and ", dataset.description, " is none of that kind"));
-    }
-    if (dataset.task == Task::kText) return CheckWidth(dataset);
-    const Column& features = (dataset.train.count() > 0 ? dataset.train : dataset.test).features;
-    const bool fits = definition_.input_shape.size() == 1
-                          ? features.elements_each() == Product(definition_.input_shape)  // it flattens
-                          : features.shape() == definition_.input_shape;
-    if (fits) return CheckWidth(dataset);
-    return absl::InvalidArgumentError(absl::StrCat("model '", definition_.name, "' takes examples of [",
-                                                   absl::StrJoin(definition_.input_shape, ", "), "], and those of ",
-                                                   dataset.description, " are [", absl::StrJoin(features.shape(), ", "),
-                                                   "]; choose a model and a data set that fit"));
+    TERSE_RETURN_IF_ERROR(CheckInput(definition_, dataset));
+    return CheckOutputs(absl::StrCat("model '", definition_.name, "'"), definition_.classes, dataset);
   }
 
  private:
-  // Two classes may be told apart by one logit.
-  absl::Status CheckWidth(const Dataset& dataset) const {
-    if (dataset.classes <= definition_.classes || (definition_.classes == 1 && dataset.classes == 2)) {
-      return absl::OkStatus();
-    }
-    return absl::InvalidArgumentError(absl::StrCat("model '", definition_.name, "' tells ", definition_.classes,
-                                                   " classes or symbols apart, and ", dataset.description, " has ",
-                                                   dataset.classes, "; set model.classes"));
-  }
-
   const ModelDefinition definition_;
   const bool with_buffers_;
 };

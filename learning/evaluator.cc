@@ -215,10 +215,11 @@ absl::StatusOr<std::unique_ptr<Evaluator>> MakeEvaluator(const RunConfig& config
                                                          std::shared_ptr<const Blueprint> blueprint,
                                                          std::shared_ptr<const Dataset> dataset,
                                                          absl::string_view device) {
-  TERSE_RETURN_IF_ERROR(blueprint->CheckFit(*dataset));
   if (dataset->test_count() == 0) {
-    return absl::InvalidArgumentError(absl::StrCat(dataset->description, " has no test set to evaluate on"));
+    return absl::InvalidArgumentError(absl::StrCat("there is no test set to evaluate on: ",
+                                                   dataset->no_test.empty() ? dataset->description : dataset->no_test));
   }
+  TERSE_RETURN_IF_ERROR(blueprint->CheckFit(*dataset));
   TERSE_ASSIGN_OR_RETURN(const Loss* loss,
                          FindLoss(config.train.loss, dataset->task, dataset->classes, blueprint->outputs()));
   TERSE_RETURN_IF_ERROR(CheckTarget(config.limits, *loss));

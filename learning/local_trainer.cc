@@ -15,7 +15,9 @@
 #include "core/status.h"
 #include "learning/batches.h"
 #include "learning/blueprint.h"
+#include "learning/data_fit.h"
 #include "learning/datasets/dataset_table.h"
+#include "learning/first_batch.h"
 #include "learning/gradient_tasks.h"
 #include "learning/gradient_terms.h"
 #include "learning/loss_table.h"
@@ -262,6 +264,18 @@ class TorchLocalTrainer : public LocalTrainer {
   ScriptModel::State state_;
 };
 
+absl::Status CheckTrainingData(const Blueprint& blueprint, const Dataset& dataset) {
+  if (dataset.train_count() > 0) return blueprint.CheckFit(dataset);
+  return absl::InvalidArgumentError(
+      absl::StrCat("there is no training data: ", dataset.no_train.empty() ? dataset.description : dataset.no_train));
+}
+
+absl::StatusOr<const Loss*> FittingLoss(const RunConfig& config, const Blueprint& blueprint, const Dataset& dataset) {
+  const auto loss = FindLoss(config.train.loss, dataset.task, dataset.classes, blueprint.outputs());
+  if (loss.ok()) return loss;
+  return absl::Status(loss.status().code(), absl::StrCat(loss.status().message(), "; ", DataKind(dataset)));
+}
+
 // A client with several files of text reads them as one.
 std::shared_ptr<const Text> Joined(const Text& text, const std::vector<DataRange>& ranges) {
   auto joined = std::make_shared<Text>();
@@ -307,16 +321,16 @@ absl::StatusOr<std::unique_ptr<LocalTrainer>> MakeLocalTrainer(const RunConfig& 
                                                                std::shared_ptr<const Blueprint> blueprint,
                                                                std::shared_ptr<const Dataset> dataset,
                                                                absl::string_view device) {
-  TERSE_RETURN_IF_ERROR(blueprint->CheckFit(*dataset));
+  TERSE_RETURN_IF_ERROR(CheckTrainingData(*blueprint, *dataset));
   TorchLocalTrainer::Parts parts;
-  TERSE_ASSIGN_OR_RETURN(parts.loss,
-                         FindLoss(config.train.loss, dataset->task, dataset->classes, blueprint->outputs()));
+  TERSE_ASSIGN_OR_RETURN(parts.loss, FittingLoss(config, *blueprint, *dataset));
   TERSE_ASSIGN_OR_RETURN(parts.slots, OptimizerSlots(config.train.optimizer));
   parts.identity = StateIdentity(config, shard, blueprint->layout(), *dataset);
   parts.seed = config.seed;
   parts.draw_seed = Random(config.seed ^ kDropoutSalt, shard.index).Next();
   return CatchTorch("preparing the model", [&]() -> absl::StatusOr<std::unique_ptr<LocalTrainer>> {
     TERSE_ASSIGN_OR_RETURN(const c10::Device where, ChooseDevice(device));
+    if (blueprint->outputs() == 0) TERSE_RETURN_IF_ERROR(TryTrainingData(config, *blueprint, dataset, where));
     TERSE_ASSIGN_OR_RETURN(parts.gradients, MakeGradientTasks(config, shard, blueprint->layout(), dataset, where));
     TERSE_ASSIGN_OR_RETURN(parts.batches, MakeBatches(config, shard, std::move(dataset), where));
     const int64_t size = blueprint->layout().parameters();

@@ -18,8 +18,9 @@ namespace terse {
 // training data. On the same machine, with the same LibTorch and one thread, the same calls give the same bits, also
 // after SaveState and RestoreState in another process. `device` is "auto", "cpu" or "cuda"; with CUDA weights, gradient
 // and optimizer state stay on it. INVALID_ARGUMENT for an unknown optimizer, loss, partition or device, a batch size
-// below 1, a shard that does not exist, or examples that do not fit the model; FAILED_PRECONDITION for "cuda" where
-// there is none; INTERNAL when LibTorch fails.
+// below 1, a shard that does not exist, no training data, or, with file and example, data that do not fit the model
+// (their shape, the range and kind of their targets); FAILED_PRECONDITION for "cuda" where there is none; INTERNAL when
+// LibTorch fails.
 absl::StatusOr<std::unique_ptr<LocalTrainer>> MakeLocalTrainer(const RunConfig& config, const Shard& shard,
                                                                std::shared_ptr<const Blueprint> blueprint,
                                                                std::shared_ptr<const Dataset> dataset,

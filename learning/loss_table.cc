@@ -59,7 +59,7 @@ constexpr Loss kLosses[] = {
 bool IsBinary(const Loss& loss) { return loss.right == SignIsTarget; }
 
 bool Fits(const Loss& loss, Task task, int64_t classes, int64_t outputs) {
-  if (task == Task::kClasses && IsBinary(loss)) return classes == 2 && outputs <= 1;
+  if (task == Task::kClasses && IsBinary(loss)) return classes <= 2 && outputs <= 1;
   return loss.task == task && !(task == Task::kClasses && outputs == 1);
 }
 

@@ -34,7 +34,7 @@ absl::Status Append(const FileBytes& file, int largest_label, std::vector<uint8_
   return absl::OkStatus();
 }
 
-absl::StatusOr<ExamplePart> ReadBatches(const std::vector<std::string>& paths, int largest_label) {
+absl::StatusOr<Examples> ReadBatches(const std::vector<std::string>& paths, int largest_label) {
   std::vector<FileBytes> files;
   int64_t size = 0;
   for (const std::string& path : paths) {
@@ -42,15 +42,15 @@ absl::StatusOr<ExamplePart> ReadBatches(const std::vector<std::string>& paths, i
     size += file.size();
     files.push_back(std::move(file));
   }
-  ExamplePart part;
+  std::vector<DataFile> places;
   std::vector<uint8_t> images, labels;
   images.reserve(size);
   for (const FileBytes& file : files) {
-    part.file_starts.push_back(labels.size());
+    places.push_back({file.name(), static_cast<int64_t>(labels.size())});
     TERSE_RETURN_IF_ERROR(Append(file, largest_label, &images, &labels));
   }
-  part.examples = {Column::FromBytes({3, 32, 32}, std::move(images)), Column::FromBytes({}, std::move(labels))};
-  return part;
+  return Examples{Column::FromBytes({3, 32, 32}, std::move(images)), Column::FromBytes({}, std::move(labels)),
+                  std::move(places)};
 }
 
 }  // namespace
@@ -64,7 +64,9 @@ absl::StatusOr<Dataset> LoadCifar10(const DataSpec& spec, const std::string& dat
   }
   const std::string test = paths.back();
   paths.pop_back();
-  const DataParts parts = {data_dir, test};
+  DataParts parts;
+  parts.train = data_dir;
+  parts.test = test;
   TERSE_ASSIGN_OR_RETURN(Dataset dataset, LoadExampleParts("CIFAR-10", parts, [&](const std::string& path) {
                            return ReadBatches(path == test ? std::vector<std::string>{test} : paths, 9);
                          }));
@@ -74,7 +76,7 @@ absl::StatusOr<Dataset> LoadCifar10(const DataSpec& spec, const std::string& dat
 
 absl::StatusOr<Dataset> LoadCifar(const DataSpec& spec, const std::string& data_dir) {
   TERSE_ASSIGN_OR_RETURN(const DataParts parts, FindDataParts(spec, data_dir));
-  return LoadExampleParts("CIFAR images", parts, [](const std::string& path) -> absl::StatusOr<ExamplePart> {
+  return LoadExampleParts("CIFAR images", parts, [](const std::string& path) -> absl::StatusOr<Examples> {
     TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> files, ListDataFiles(path, ".bin"));
     return ReadBatches(files, kAnyByte);
   });

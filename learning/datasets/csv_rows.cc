@@ -8,9 +8,7 @@
 
 namespace terse {
 
-CsvRows::CsvRows(const FileBytes& file) : file_(file), left_(file.bytes()) {
-  absl::ConsumePrefix(&left_, "\xef\xbb\xbf");  // the byte order mark of some programs
-}
+CsvRows::CsvRows(const FileBytes& file) : file_(file), left_(file.text()) {}
 
 absl::StatusOr<bool> CsvRows::Next(std::vector<std::string>* cells) {
   while (absl::ConsumePrefix(&left_, "\n") || absl::ConsumePrefix(&left_, "\r\n")) ++line_;

@@ -13,6 +13,8 @@
 namespace terse {
 namespace {
 
+constexpr size_t kNamedFiles = 8;  // in messages
+
 bool IsFile(const std::string& path) {
   std::error_code error;
   return std::filesystem::is_regular_file(path, error);
@@ -28,6 +30,37 @@ std::string PlainOrGzip(const std::string& path) {
 std::string FileOrFolder(const std::string& path) {
   std::error_code error;
   return std::filesystem::is_directory(path, error) ? path : PlainOrGzip(path);
+}
+
+absl::Status CheckFolder(const std::string& data_dir) {
+  std::error_code error;
+  if (std::filesystem::is_directory(data_dir, error)) return absl::OkStatus();
+  return absl::NotFoundError(
+      absl::StrCat("there is no folder ", data_dir, ", which --data names; make it, or name another one"));
+}
+
+// "the folder DIR holds a.csv, b.csv": the folder nearest to `path` that is there.
+std::string Neighbours(const std::string& path) {
+  std::error_code error;
+  std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  while (!std::filesystem::is_directory(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
+  std::vector<std::string> names;
+  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    std::string name = it->path().filename().string();
+    if (name[0] != '.') names.push_back(std::move(name));
+  }
+  std::sort(names.begin(), names.end());
+  const size_t more = names.size() > kNamedFiles ? names.size() - kNamedFiles : 0;
+  names.resize(names.size() - more);
+  return absl::StrCat("the folder ", folder.string(), " holds ", names.empty() ? "nothing" : absl::StrJoin(names, ", "),
+                      more > 0 ? absl::StrCat(" and ", more, " more") : "");
+}
+
+// Why there is nothing for `field` of the run at `path`; empty when there is.
+std::string Absence(absl::string_view field, const std::string& name, const std::string& path) {
+  if (name.empty()) return absl::StrCat(field, " is not set");
+  if (!FileOrFolder(path).empty()) return "";
+  return absl::StrCat(field, " is '", name, "', and there is neither ", path, " nor ", path, ".gz; ", Neighbours(path));
 }
 
 // The path of what `field` of the run names; empty for an empty name.
@@ -49,6 +82,7 @@ absl::StatusOr<DataParts> FindDataParts(const DataSpec& spec, const std::string&
     return absl::InvalidArgumentError(
         absl::StrCat("data set '", spec.name, "' needs files and there is no data directory; give one with --data"));
   }
+  TERSE_RETURN_IF_ERROR(CheckFolder(data_dir));
   TERSE_ASSIGN_OR_RETURN(const std::string train, NamedPath(data_dir, "data.train", spec.train));
   TERSE_ASSIGN_OR_RETURN(const std::string test, NamedPath(data_dir, "data.test", spec.test));
   if (train.empty() && test.empty()) {
@@ -59,14 +93,15 @@ absl::StatusOr<DataParts> FindDataParts(const DataSpec& spec, const std::string&
   DataParts parts;
   if (!train.empty()) parts.train = FileOrFolder(train);
   if (!test.empty()) parts.test = FileOrFolder(test);
+  parts.no_train = Absence("data.train", spec.train, train);
+  parts.no_test = Absence("data.test", spec.test, test);
   if (!parts.train.empty() || !parts.test.empty()) return parts;
-  return absl::NotFoundError(absl::StrCat("neither data.train nor data.test is there; looked for ",
-                                          absl::StrJoin({train, test}, " and "),
-                                          ", plain and with .gz; check the names and --data"));
+  return absl::NotFoundError(absl::StrCat(parts.no_train, "; ", parts.no_test, "; check the names and --data"));
 }
 
 absl::StatusOr<std::string> FindDataFile(const std::string& data_dir, absl::Span<const absl::string_view> folders,
                                          absl::string_view name, absl::string_view remedy) {
+  TERSE_RETURN_IF_ERROR(CheckFolder(data_dir));
   std::vector<std::string> places = {data_dir};
   for (const absl::string_view folder : folders) places.push_back(absl::StrCat(data_dir, "/", folder));
   for (const std::string& place : places) {

@@ -13,19 +13,24 @@
 namespace terse {
 
 // The paths that data.train and data.test name, both optional: a coordinator may have only the test set, a client only
-// its own training set. Empty where the run names nothing or nothing is there.
+// its own training set. Empty where the run names nothing or nothing is there; `no_train` and `no_test` then say so,
+// with the key, the path and what is in the folder.
 struct DataParts {
   std::string train;
   std::string test;
+  std::string no_train;
+  std::string no_test;
 };
 
 // A name stands for the file or folder of that name in `data_dir`, or the file with .gz after it.
 // INVALID_ARGUMENT for an empty data_dir, a name that is absolute or has a ".." in it, or when the run names neither;
-// NOT_FOUND, with the places looked at, when nothing is there of what it names.
+// NOT_FOUND when there is no folder data_dir, and, with the places looked at and what is there, when nothing is there
+// of what it names.
 absl::StatusOr<DataParts> FindDataParts(const DataSpec& spec, const std::string& data_dir);
 
 // The first file that is there: each name, plain or with .gz, in data_dir and then in each of `folders` below it.
-// NOT_FOUND, with the places looked at and `remedy` ("put MNIST's four IDX files there").
+// NOT_FOUND when there is no folder data_dir, or with the places looked at and `remedy` ("put MNIST's four IDX files
+// there").
 absl::StatusOr<std::string> FindDataFile(const std::string& data_dir, absl::Span<const absl::string_view> folders,
                                          absl::string_view name, absl::string_view remedy);
 

@@ -1,6 +1,8 @@
 #include "learning/datasets/dataset.h"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -113,6 +115,14 @@ Column Column::Reshaped(std::vector<int64_t> shape) const {
 
 Column Column::Slice(int64_t first, int64_t count) const {
   return Shared(element_, shape_, count, data_ + first * bytes_each(), owner_);
+}
+
+std::string Examples::Place(int64_t example) const {
+  const auto after = std::upper_bound(files.begin(), files.end(), example,
+                                      [](int64_t number, const DataFile& file) { return number < file.first; });
+  if (after == files.begin()) return absl::StrCat("example ", example);
+  const DataFile& file = *std::prev(after);
+  return absl::StrCat(file.name, ", example ", example - file.first);
 }
 
 Id128 Column::Hash() const {

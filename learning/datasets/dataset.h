@@ -67,10 +67,19 @@ enum class Task {
   kText,     // the next symbol of a text
 };
 
+// A file of several examples, and the number of the first of them.
+struct DataFile {
+  std::string name;
+  int64_t first = 0;
+};
+
 struct Examples {
   Column features;
   Column targets;
+  std::vector<DataFile> files = {};  // where they come from, in order; empty for examples that no file holds
   int64_t count() const { return features.count(); }
+  // The place of an example for messages, counted from 0 in its file: "/data/b.csv, example 17".
+  std::string Place(int64_t example) const;
 };
 
 // Symbols of a text, numbers below the data set's `classes`.
@@ -93,6 +102,10 @@ struct Dataset {
   // The places where the source itself divides the training set, one entry per file, each the first example or symbol
   // of it: for the partition "by_file". Empty when there is one file.
   std::vector<int64_t> file_starts;
+  // Why there is no training set or no test set, for messages: the key, the path and what is there in its place. Empty
+  // where there is one, or nobody looked for it.
+  std::string no_train;
+  std::string no_test;
 
   int64_t train_count() const { return task == Task::kText ? train_text.count() : train.count(); }
   int64_t test_count() const { return task == Task::kText ? test_text.count() : test.count(); }

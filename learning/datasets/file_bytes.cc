@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "learning/datasets/inflate.h"
 
 namespace terse {
@@ -45,6 +46,8 @@ absl::StatusOr<FileBytes> FileBytes::Open(const std::string& path) {
   const absl::string_view bytes = *inflated.bytes;
   return FileBytes(path, bytes, std::move(inflated.bytes));
 }
+
+absl::string_view FileBytes::text() const { return absl::StripPrefix(bytes_, "\xef\xbb\xbf"); }
 
 absl::Status FileBytes::Malformed(int64_t offset, absl::string_view reason) const {
   return absl::InvalidArgumentError(absl::StrCat(name_, ", offset ", offset, ": ", reason, kRemedy));

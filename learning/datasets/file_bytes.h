@@ -31,6 +31,8 @@ class FileBytes {
 
   const std::string& name() const { return name_; }
   absl::string_view bytes() const { return bytes_; }
+  // The contents of a text: without the byte order mark that some programs put before UTF-8.
+  absl::string_view text() const;
   int64_t size() const { return static_cast<int64_t>(bytes_.size()); }
   // Keeps bytes() alive.
   const std::shared_ptr<const void>& owner() const { return owner_; }

@@ -111,15 +111,14 @@ absl::StatusOr<Examples> ReadIdxExamples(const std::string& images_path, const s
 
 absl::StatusOr<Dataset> LoadIdx(const DataSpec& spec, const std::string& data_dir) {
   TERSE_ASSIGN_OR_RETURN(const DataParts parts, FindDataParts(spec, data_dir));
-  return LoadExampleParts("IDX", parts, [](const std::string& path) -> absl::StatusOr<ExamplePart> {
+  return LoadExampleParts("IDX", parts, [](const std::string& path) -> absl::StatusOr<Examples> {
     const std::string labels = LabelsPath(path);
     if (labels.empty()) {
       return absl::InvalidArgumentError(absl::StrCat(path,
                                                      ": the name of a file of images has \"images\" and \"idx3\" "
                                                      "in it, so that its labels can be found; rename both files"));
     }
-    TERSE_ASSIGN_OR_RETURN(Examples examples, ReadIdxExamples(path, OrOtherCompression(labels), 0));
-    return ExamplePart{std::move(examples), {}};
+    return ReadIdxExamples(path, OrOtherCompression(labels), 0);
   });
 }
 

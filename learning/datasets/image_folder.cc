@@ -65,7 +65,7 @@ absl::Status AppendClass(const std::string& folder, int64_t label, Images* image
 }
 
 // The first call decides which classes there are.
-absl::StatusOr<ExamplePart> ReadFolder(const std::string& path, std::vector<std::string>* classes) {
+absl::StatusOr<Examples> ReadFolder(const std::string& path, std::vector<std::string>* classes) {
   TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> names, List(path, /*folders=*/true));
   if (classes->empty() && names.size() < 2) {
     return absl::InvalidArgumentError(
@@ -81,10 +81,8 @@ absl::StatusOr<ExamplePart> ReadFolder(const std::string& path, std::vector<std:
     }
     TERSE_RETURN_IF_ERROR(AppendClass(absl::StrCat(path, "/", name), found - classes->begin(), &images));
   }
-  TERSE_ASSIGN_OR_RETURN(Examples examples,
-                         PairExamples(Column::FromBytes(std::move(images.shape), std::move(images.samples)),
-                                      Column::FromInt64s({}, std::move(images.labels)), path));
-  return ExamplePart{std::move(examples), {}};
+  return PairExamples(Column::FromBytes(std::move(images.shape), std::move(images.samples)),
+                      Column::FromInt64s({}, std::move(images.labels)), path);
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ std::string AppendRow(absl::string_view line, Rows* rows) {
 }
 
 absl::Status AppendFile(const FileBytes& file, Rows* rows) {
-  absl::string_view left = file.bytes();
+  absl::string_view left = file.text();
   for (int64_t number = 1; !left.empty(); ++number) {
     absl::string_view line = left.substr(0, left.find('\n'));
     left.remove_prefix(std::min(left.size(), line.size() + 1));
@@ -110,20 +110,21 @@ absl::StatusOr<Examples> Spread(const Rows& rows, int64_t width, int64_t file_by
 }
 
 // Reads the files; a *width of 0 becomes the largest feature.
-absl::StatusOr<ExamplePart> ReadFiles(const std::string& path, int64_t* width) {
+absl::StatusOr<Examples> ReadFiles(const std::string& path, int64_t* width) {
   TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListDataFiles(path, ".libsvm"));
-  ExamplePart part;
+  std::vector<DataFile> files;
   Rows rows;
   int64_t bytes = 0;
   for (const std::string& name : paths) {
     TERSE_ASSIGN_OR_RETURN(const FileBytes file, FileBytes::Open(name));
-    part.file_starts.push_back(rows.labels.size());
+    files.push_back({name, static_cast<int64_t>(rows.labels.size())});
     TERSE_RETURN_IF_ERROR(AppendFile(file, &rows));
     bytes += file.size();
   }
   if (*width == 0) *width = rows.width;
-  TERSE_ASSIGN_OR_RETURN(part.examples, Spread(rows, *width, bytes, path));
-  return part;
+  TERSE_ASSIGN_OR_RETURN(Examples examples, Spread(rows, *width, bytes, path));
+  examples.files = std::move(files);
+  return examples;
 }
 
 absl::StatusOr<Dataset> Load(const std::string& format, const DataParts& parts, int64_t width) {

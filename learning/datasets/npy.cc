@@ -26,6 +26,31 @@ struct Header {
   std::vector<int64_t> shape;
 };
 
+// A type that NumPy writes and this reader does not take, by how its code begins.
+struct OtherType {
+  absl::string_view code;
+  absl::string_view name;
+  absl::string_view remedy;
+};
+
+constexpr absl::string_view kToInt32 = "save array.astype(numpy.int32)";
+constexpr absl::string_view kToInt64 = "save array.astype(numpy.int64)";
+constexpr absl::string_view kToFloat = "save array.astype(numpy.float32)";
+constexpr absl::string_view kToNumbers = "number the texts with numpy.unique(array, return_inverse=True)[1]";
+constexpr OtherType kOtherTypes[] = {
+    {"i1", "int8", kToInt32},
+    {"i2", "int16", kToInt32},
+    {"u2", "uint16", kToInt32},
+    {"u4", "uint32", kToInt64},
+    {"u8", "uint64", kToInt64},
+    {"f2", "float16", kToFloat},
+    {"f16", "longdouble", kToFloat},
+    {"O", "object", "make an array of numbers with numpy.array(rows, dtype=numpy.float32), all rows of one length"},
+    {"U", "str", kToNumbers},
+    {"S", "bytes", kToNumbers},
+};
+constexpr absl::string_view kTypesRead = "uint8, float32, float64, int32, int64 and bool are read";
+
 // The text between a key of the header's dictionary and the comma or bracket that ends its value.
 absl::string_view ValueOf(absl::string_view header, absl::string_view key) {
   for (const absl::string_view quote : {"'", "\""}) {
@@ -51,23 +76,57 @@ std::string ParseShape(absl::string_view value, std::vector<int64_t>* shape) {
     if (!absl::SimpleAtoi(size, &number) || number < 0) return absl::StrCat("the shape has '", size.substr(0, 40), "'");
     shape->push_back(number);
   }
-  if (shape->empty() || shape->size() > kMostDimensions) {
-    return "the array has no dimension or more than 32; its first dimension counts the examples";
-  }
   return "";
 }
 
-// Does as ParseShape does, for the whole header.
-std::string ParseHeader(absl::string_view text, Header* header) {
-  absl::string_view type = ValueOf(text, "descr");
-  if (type.size() != 5 || type[0] != type[4] || (type[0] != '\'' && type[0] != '"')) {
-    return absl::StrCat("the type is ", type.substr(0, 40), "; save an array of u1, f4, f8, i4, i8 or b1");
+// Returns the bytes of a value; 0 for a type that is not read.
+int64_t SizeOf(absl::string_view type) {
+  if (type == "u1" || type == "b1") return 1;
+  if (type == "f4" || type == "i4") return 4;
+  return type == "f8" || type == "i8" ? 8 : 0;
+}
+
+// The file is whole, and holds what is not read.
+absl::Status NotRead(const FileBytes& file, absl::string_view what, absl::string_view remedy) {
+  return absl::InvalidArgumentError(absl::StrCat(file.name(), ": ", what, "; ", remedy));
+}
+
+absl::Status TypeNotRead(const FileBytes& file, absl::string_view type) {
+  for (const OtherType& other : kOtherTypes) {
+    if (!absl::StartsWith(type, other.code)) continue;
+    return NotRead(file, absl::StrCat("the array's dtype is ", other.name, "; ", kTypesRead), other.remedy);
   }
-  header->type = std::string(type.substr(2, 2));
-  if (type[1] == '>') return "the values are big-endian; save them as little-endian";
+  return NotRead(file, absl::StrCat("the array's dtype is ", type.substr(0, 40), "; ", kTypesRead), kToFloat);
+}
+
+// Takes the type out of "'<f4'". A list stands there for arrays whose values have several fields.
+absl::Status ParseType(const FileBytes& file, int64_t start, absl::string_view value, std::string* type) {
+  if (absl::StartsWith(value, "[")) {
+    return NotRead(file, absl::StrCat("the array's dtype has fields; ", kTypesRead),
+                   "save numpy.lib.recfunctions.structured_to_unstructured(array)");
+  }
+  const absl::string_view quote = value.substr(0, 1);
+  if ((quote != "'" && quote != "\"") || !absl::ConsumePrefix(&value, quote) || !absl::ConsumeSuffix(&value, quote) ||
+      value.size() < 2) {
+    return file.Malformed(start, "the header names no type");
+  }
+  *type = std::string(value.substr(1));
+  if (SizeOf(*type) == 0) return TypeNotRead(file, *type);
+  if (value[0] != '>') return absl::OkStatus();
+  return NotRead(file, "the values are big-endian", absl::StrCat("save array.astype('<", *type, "')"));
+}
+
+// `start` is where `text`, the header, begins in the file.
+absl::Status ParseHeader(const FileBytes& file, int64_t start, absl::string_view text, Header* header) {
+  TERSE_RETURN_IF_ERROR(ParseType(file, start, ValueOf(text, "descr"), &header->type));
   const absl::string_view order = ValueOf(text, "fortran_order");
-  if (order != "False") return absl::StrCat("fortran_order is ", order.substr(0, 40), "; save it in C order");
-  return ParseShape(ValueOf(text, "shape"), &header->shape);
+  if (order == "True") return NotRead(file, "the array is in Fortran order", "save numpy.ascontiguousarray(array)");
+  if (order != "False") return file.Malformed(start, absl::StrCat("fortran_order is ", order.substr(0, 40)));
+  const std::string wrong = ParseShape(ValueOf(text, "shape"), &header->shape);
+  if (!wrong.empty()) return file.Malformed(start, wrong);
+  if (!header->shape.empty() && header->shape.size() <= kMostDimensions) return absl::OkStatus();
+  return NotRead(file, absl::StrCat("the array has ", header->shape.size(), " dimensions"),
+                 absl::StrCat("save one with 1 to ", kMostDimensions, "; the first counts the examples"));
 }
 
 template <typename From, typename To>
@@ -98,13 +157,6 @@ Column InPlace(Element element, std::vector<int64_t> shape, int64_t count, absl:
   return Owned(element, std::move(shape), count, std::vector<char>(bytes.begin(), bytes.end()));
 }
 
-// Returns the bytes of a value; 0 for a type that is not read.
-int64_t SizeOf(absl::string_view type) {
-  if (type == "u1" || type == "b1") return 1;
-  if (type == "f4" || type == "i4") return 4;
-  return type == "f8" || type == "i8" ? 8 : 0;
-}
-
 // The header, with the reader behind it.
 absl::StatusOr<Header> TakeHeader(const FileBytes& file, ByteReader* reader) {
   TERSE_ASSIGN_OR_RETURN(const absl::string_view magic, reader->Take(kMagic.size(), "the magic string"));
@@ -124,11 +176,7 @@ absl::StatusOr<Header> TakeHeader(const FileBytes& file, ByteReader* reader) {
   const int64_t start = reader->offset();
   TERSE_ASSIGN_OR_RETURN(const absl::string_view text, reader->Take(length, "the header"));
   Header header;
-  std::string wrong = ParseHeader(text, &header);
-  if (wrong.empty() && SizeOf(header.type) == 0) {
-    wrong = absl::StrCat("the type is ", header.type, "; save an array of u1, f4, f8, i4, i8 or b1");
-  }
-  if (!wrong.empty()) return file.Malformed(start, wrong);
+  TERSE_RETURN_IF_ERROR(ParseHeader(file, start, text, &header));
   return header;
 }
 

@@ -12,9 +12,9 @@
 namespace terse {
 
 // The first dimension counts the examples. Values of type u1, f4, i4 and i8 stay where they are as long as they are
-// aligned there; f8 becomes float, b1 int32. INVALID_ARGUMENT, with file, offset, reason and remedy, for another type
-// or byte order, Fortran order, an array without a dimension, or a file whose length is not the one that the header
-// promises.
+// aligned there; f8 becomes float, b1 int32. INVALID_ARGUMENT, with file, reason and the call of NumPy that helps, for
+// another type or byte order, Fortran order, or an array without a dimension; with file, offset, reason and remedy for
+// a file whose header is none, or whose length is not the one that the header promises.
 absl::StatusOr<Column> ReadNpy(const FileBytes& file);
 
 }  // namespace terse

@@ -45,7 +45,7 @@ absl::StatusOr<Column> ReadFile(const std::string& folder, const Names& names) {
   return NoArray(folder, names, ".npy");
 }
 
-absl::StatusOr<ExamplePart> ReadNumpyPart(const std::string& path) {
+absl::StatusOr<Examples> ReadNumpyPart(const std::string& path) {
   const Names features = {"x", "features"}, targets = {"y", "targets"};
   Column x, y;
   std::error_code error;
@@ -61,8 +61,7 @@ absl::StatusOr<ExamplePart> ReadNumpyPart(const std::string& path) {
     TERSE_ASSIGN_OR_RETURN(x, ReadMember(path, archive, features));
     TERSE_ASSIGN_OR_RETURN(y, ReadMember(path, archive, targets));
   }
-  TERSE_ASSIGN_OR_RETURN(Examples examples, PairExamples(std::move(x), std::move(y), path));
-  return ExamplePart{std::move(examples), {}};
+  return PairExamples(std::move(x), std::move(y), path);
 }
 
 }  // namespace

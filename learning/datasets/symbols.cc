@@ -29,7 +29,7 @@ size_t CharacterSize(char first) {
   return byte < 0x80 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
 }
 
-// Calls take(symbol, offset) until it returns false.
+// Calls take(symbol, offset in `text`) until it returns false.
 template <typename Take>
 void ForEachCharacter(absl::string_view text, const Take& take) {
   for (size_t at = 0; at < text.size();) {
@@ -62,9 +62,9 @@ template <typename Take>
 absl::Status ForEachSymbol(const FileBytes& file, TextLevel level, const Take& take) {
   TERSE_RETURN_IF_ERROR(CheckUtf8(file));
   if (level == TextLevel::kChar) {
-    ForEachCharacter(file.bytes(), take);
+    ForEachCharacter(file.text(), take);
   } else {
-    ForEachWord(file.bytes(), take);
+    ForEachWord(file.text(), take);
   }
   return absl::OkStatus();
 }
@@ -117,7 +117,7 @@ absl::Status SymbolCounter::Number(const FileBytes& file, std::vector<int32_t>* 
       return true;
     }
     unknown = absl::InvalidArgumentError(
-        absl::StrCat(file.name(), ", offset ", offset, ": '", symbol.substr(0, 40),
+        absl::StrCat(file.name(), ", offset ", file.size() - file.text().size() + offset, ": '", symbol.substr(0, 40),
                      "' is not in the training text; set data.vocabulary, so that such symbols become <unk>"));
     return false;
   }));

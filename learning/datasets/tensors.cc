@@ -69,7 +69,7 @@ absl::StatusOr<Column> FindTensor(const c10::impl::GenericDict& dict, const std:
                                           there.empty() ? "none" : absl::StrJoin(there, ", ")));
 }
 
-absl::StatusOr<ExamplePart> ReadTensorPart(const std::string& path) {
+absl::StatusOr<Examples> ReadTensorPart(const std::string& path) {
   c10::IValue value;
   const absl::Status read = CatchTorch(absl::StrCat("reading ", path), [&] {
     caffe2::serialize::PyTorchStreamReader reader(path);
@@ -78,12 +78,11 @@ absl::StatusOr<ExamplePart> ReadTensorPart(const std::string& path) {
   });
   if (!read.ok()) return Malformed(path, read.message());
   if (!value.isGenericDict()) return Malformed(path, "it holds no dictionary");
-  return CatchTorch(absl::StrCat("reading ", path), [&]() -> absl::StatusOr<ExamplePart> {
+  return CatchTorch(absl::StrCat("reading ", path), [&]() -> absl::StatusOr<Examples> {
     const c10::impl::GenericDict dict = value.toGenericDict();
     TERSE_ASSIGN_OR_RETURN(Column x, FindTensor(dict, path, {"x", "features"}));
     TERSE_ASSIGN_OR_RETURN(Column y, FindTensor(dict, path, {"y", "targets"}));
-    TERSE_ASSIGN_OR_RETURN(Examples examples, PairExamples(std::move(x), std::move(y), path));
-    return ExamplePart{std::move(examples), {}};
+    return PairExamples(std::move(x), std::move(y), path);
   });
 }
 

@@ -94,6 +94,21 @@ TEST(ExampleBatchesTest, AugmentationFollowsSeedShardAndPositionAlone) {
   EXPECT_FALSE(Examples(dataset, {}, 4)->Next().x.equal(seen[0]));
 }
 
+// docs/DATA.md, "numpy": whole numbers come to a model as float32, and are not scaled as bytes are.
+TEST(ExampleBatchesTest, WholeNumbersReachTheModelAsFloats) {
+  const int32_t small[] = {-3, 255};
+  const Column int32s = Column::Shared(Element::kInt32, {1}, 2, small, nullptr);
+  const Column int64s = Column::FromInt64s({1}, {-3, int64_t{1} << 24});
+  for (const std::string normalize : {"unit", "standardize"}) {
+    const at::Tensor x = FeaturesOf(int32s, {0, 1}, normalize, c10::kCPU);
+    EXPECT_EQ(x.scalar_type(), at::kFloat);
+    EXPECT_EQ(x[0].item<float>(), -3);
+    EXPECT_EQ(x[1].item<float>(), 255);
+    EXPECT_EQ(FeaturesOf(int64s, {0, 1}, normalize, c10::kCPU)[1].item<float>(), 16777216);
+  }
+  EXPECT_EQ(TargetsOf(int32s, {0, 1}, c10::kCPU).scalar_type(), at::kLong);
+}
+
 TEST(ExampleBatchesTest, RefusesWhatMakesNoBatch) {
   const auto dataset = NumberedImages(2);
   const auto refusal = [](const std::shared_ptr<const Dataset>& data, std::vector<uint32_t> indices, int64_t size,

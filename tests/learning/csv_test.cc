@@ -62,6 +62,43 @@ TEST_F(CsvTest, AFolderHasAStartForEachFile) {
   EXPECT_TRUE(dataset.train.targets.shape().empty());
 }
 
+TEST_F(CsvTest, APatternStandsForColumnsInTheFilesOrder) {
+  spec_.columns = {"y:value", "x*:number", "x_note:skip", "*_kind:category=a|b"};
+  folder_.Write("train.csv", "x2,x_note,first_kind,x10,y,x1\n1,free,b,2,7,3\n");
+  const Dataset dataset = Load().value();
+  EXPECT_THAT(Floats(dataset.train.features), ElementsAre(1, 2, 3, 0, 1));
+  EXPECT_THAT(Floats(dataset.train.targets), ElementsAre(7));
+}
+
+TEST_F(CsvTest, FilesAfterTheFirstMayHaveTheColumnsInAnotherOrder) {
+  spec_.columns = {"pixel_*:number", "y:value"};
+  spec_.test = "test.csv";
+  folder_.Write("train.csv", "pixel_a,pixel_b,y\n1,2,0\n");
+  folder_.Write("test.csv", "y,pixel_b,pixel_a\n0,4,3\n");
+  EXPECT_THAT(Floats(Load().value().test.features), ElementsAre(3, 4));
+  folder_.Write("test.csv", "y,pixel_b,pixel_c\n0,4,3\n");
+  EXPECT_THAT(Refusal(),
+              HasSubstr("/test.csv, line 1: the header has no column 'pixel_a' of data.columns; it is: y,pix"));
+}
+
+TEST_F(CsvTest, RefusesPatternsThatDoNotFit) {
+  const std::pair<std::vector<std::string>, const char*> cases[] = {
+      {{"x*:number", "z*:skip", "y:value"}, "line 1: no column fits 'z*' of data.columns; the header is: x1,x2,y;"},
+      {{"x*:number", "y:value", "*:skip"}, "no column fits '*' of data.columns"},
+      {{"x1:number", "y:value", "x1*:skip"}, "no column fits 'x1*'"},
+      {{"y:number", "x*:class=1|2"}, "1 features, 2 class columns"},
+      {{"y*:value", "x1*:number"}, "the header has 3 columns and data.columns 2; the header is: x1,x2,y"},
+  };
+  folder_.Write("train.csv", "x1,x2,y\n1,2,3\n");
+  for (const auto& [columns, message] : cases) {
+    spec_.columns = columns;
+    EXPECT_THAT(Refusal(), HasSubstr(message));
+  }
+  spec_.columns = {"x*:number", "y:value"};
+  folder_.Write("train.csv", "x1,x1,y\n1,2,3\n");
+  EXPECT_THAT(Refusal(), HasSubstr("the header has 3 columns and data.columns 2"));
+}
+
 TEST_F(CsvTest, NamesFileLineAndReason) {
   const std::pair<std::string, const char*> cases[] = {
       {"", "line 1: the file has no header line"},
@@ -119,6 +156,33 @@ TEST_F(CsvTest, NamesDoNotLeadOutOfTheDataDirectory) {
   spec_.train = "..csv";
   EXPECT_EQ(Load().status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(LoadDataset(spec_, "").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(CsvTest, AMissingDataDirectoryIsNamed) {
+  spec_.train = "train.csv";
+  const absl::Status status = LoadDataset(spec_, folder_.path() + "/none").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(status.message(),
+            "there is no folder " + folder_.path() + "/none, which --data names; make it, or name another one");
+  DataSpec mnist;
+  mnist.name = "mnist";
+  EXPECT_EQ(LoadDataset(mnist, folder_.path() + "/none").status(), status);
+}
+
+TEST_F(CsvTest, AMisspeltNameIsShownWithWhatIsThere) {
+  spec_.columns = {"x:number", "y:value"};
+  folder_.Write("train.csv", "x,y\n1,2\n");
+  folder_.Write(".hidden", "");
+  EXPECT_EQ(Load().value().no_test, "data.test is not set");
+  EXPECT_EQ(Load().value().no_train, "");
+  spec_.test = "tset.csv";
+  const std::string path = folder_.path() + "/tset.csv";
+  EXPECT_EQ(Load().value().no_test, "data.test is 'tset.csv', and there is neither " + path + " nor " + path +
+                                        ".gz; the folder " + folder_.path() + " holds train.csv");
+  spec_.test = "no/such/file";
+  for (char name = 'a'; name < 'm'; ++name) folder_.Write(std::string(1, name), "");
+  EXPECT_THAT(Load().value().no_test,
+              HasSubstr("the folder " + folder_.path() + " holds a, b, c, d, e, f, g, h and 5 more"));
 }
 
 TEST_F(CsvTest, EitherPartMayBeAbsent) {

@@ -53,6 +53,16 @@ TEST(ColumnTest, ViewsOutliveTheColumn) {
   EXPECT_TRUE(watch.expired());
 }
 
+TEST(ExamplesTest, PlacesAreCountedInTheirFile) {
+  Examples examples;
+  EXPECT_EQ(examples.Place(3), "example 3");
+  examples.files = {{"/a.csv", 0}, {"/empty.csv", 2}, {"/b.csv", 2}};
+  EXPECT_EQ(examples.Place(0), "/a.csv, example 0");
+  EXPECT_EQ(examples.Place(1), "/a.csv, example 1");
+  EXPECT_EQ(examples.Place(2), "/b.csv, example 0");
+  EXPECT_EQ(examples.Place(9), "/b.csv, example 7");
+}
+
 TEST(ColumnTest, HashesTypeShapeAndValues) {
   const Column column = Column::FromBytes({2}, {1, 2, 3, 4});
   EXPECT_EQ(column.Hash(), Column::FromBytes({2}, {1, 2, 3, 4}).Hash());

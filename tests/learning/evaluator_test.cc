@@ -157,7 +157,11 @@ TEST(EvaluatorTest, ATargetAccuracyNeedsALossThatHasOne) {
 }
 
 TEST(EvaluatorTest, RefusesWhatDoesNotFit) {
-  EXPECT_EQ(EvaluatorOn(std::make_shared<Dataset>(), AdamRun(16)).status().code(), absl::StatusCode::kInvalidArgument);
+  const auto empty = std::make_shared<Dataset>();
+  EXPECT_EQ(EvaluatorOn(empty, AdamRun(16)).status().code(), absl::StatusCode::kInvalidArgument);
+  empty->no_test = "data.test is 'tset.csv', and so on";
+  EXPECT_EQ(EvaluatorOn(empty, AdamRun(16)).status().message(),
+            "there is no test set to evaluate on: data.test is 'tset.csv', and so on");
   const auto evaluator = EvaluatorOn(SmallGlyphs(), AdamRun(16)).value();
   EXPECT_EQ(evaluator->Evaluate({1.0f}).status().code(), absl::StatusCode::kInvalidArgument);
 }

@@ -35,6 +35,12 @@ TEST_F(LibsvmTest, ReadsSparseRows) {
   EXPECT_EQ(Numbers(dataset.test.targets), std::vector<double>{1});
 }
 
+TEST_F(LibsvmTest, AByteOrderMarkIsNoPartOfTheLabel) {
+  spec_.test = "";
+  folder_.Write("train", "\xef\xbb\xbf+1 1:0.5\n-1 1:2\n");
+  EXPECT_EQ(Numbers(Load().value().train.targets), (std::vector<double>{1, 0}));
+}
+
 TEST_F(LibsvmTest, LabelsMayBeClassNumbers) {
   folder_.Write("train", "0 1:1\n4 1:1\n2.0 1:1\n");
   const Dataset dataset = Load().value();

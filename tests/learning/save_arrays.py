@@ -21,6 +21,8 @@ if kind == "numpy":
     np.save(f"{folder}/big.npy", x.astype(">f4"))
     np.save(f"{folder}/scalar.npy", np.float32(1))
     np.save(f"{folder}/complex.npy", x.astype(np.complex64))
+    np.save(f"{folder}/short.npy", x.astype(np.int16))
+    np.save(f"{folder}/text.npy", np.array(["oak", "elm"]))
     np.save(f"{folder}/object.npy", np.array([None, 1], dtype=object))
     np.save(f"{folder}/record.npy", np.zeros(3, dtype=[("a", "<f4"), ("b", "<i4")]))
 else:

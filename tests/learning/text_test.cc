@@ -40,6 +40,20 @@ TEST_F(TextTest, CharactersAreCodePoints) {
   EXPECT_THAT(dataset.train_text.symbols, ElementsAre(0, 1, 0, 2));
 }
 
+TEST_F(TextTest, AByteOrderMarkIsNoSymbol) {
+  const std::string mark = "\xef\xbb\xbf";
+  folder_.Write("train.txt", mark + "ab" + mark);  // only the first says how the file is coded
+  folder_.Write("test.txt", mark + "ba");
+  EXPECT_THAT(Load().value().vocabulary, ElementsAre("a", "b", mark));
+  EXPECT_THAT(Load().value().test_text.symbols, ElementsAre(1, 0));
+  folder_.Write("test.txt", mark + "bz");
+  EXPECT_THAT(Refusal(), HasSubstr("/test.txt, offset 4: 'z' is not in the training text"));
+  spec_.level = "word";
+  folder_.Write("train.txt", mark + "the cat\n");
+  folder_.Write("test.txt", "the\n");
+  EXPECT_THAT(Load().value().vocabulary, ElementsAre("<eos>", "cat", "the"));
+}
+
 TEST_F(TextTest, WordsEndLinesWithASymbol) {
   spec_.level = "word";
   folder_.Write("train.txt.gz", Gzip(" the cat \n\n\tsaw the\r\ndog"));
@@ -101,7 +115,7 @@ TEST_F(TextTest, EveryMemberNeedsTheTrainingText) {
   folder_.Write("test.txt", "ab");
   const absl::Status status = Load().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("the vocabulary comes from it"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the vocabulary comes from this text"));
 }
 
 TEST_F(TextTest, RefusesWhatIsNoText) {

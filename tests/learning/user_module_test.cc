@@ -1,8 +1,10 @@
 // TorchScript modules that a user made, from the bytes of their files to a step and an evaluation.
 #include <torch/csrc/jit/serialization/import.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "core/status_details.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "learning/export.h"
@@ -13,8 +15,10 @@ namespace terse {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 using MadeBlueprint = absl::StatusOr<std::shared_ptr<const Blueprint>>;
 
@@ -251,14 +255,53 @@ def forward(self, x):
   EXPECT_TRUE(trainer->Train(weights, {1}, nullptr, absl::MakeSpan(delta)).ok()) << "the second call";
 }
 
-TEST(UserModuleTest, OutputsThatDoNotFitAreAnError) {
-  torch::jit::Module module = Tensors();
-  module.define("def forward(self, x):\n    return torch.linear(x[:, :2], self.weight, self.bias)\n");
-  const auto blueprint = From(module);
-  const auto trainer = MakeLocalTrainer(SgdRun(8, 0.1, 0), {0, 1}, blueprint, ClusterData(), "cpu").value();
-  std::vector<float> delta(15);
-  EXPECT_EQ(trainer->Train(blueprint->StartWeights(1), {1}, nullptr, absl::MakeSpan(delta)).status().code(),
-            absl::StatusCode::kInternal);
+// Why a trainer of the module on these examples is refused.
+absl::Status Misfit(const torch::jit::Module& module, const Examples& train) {
+  auto dataset = std::make_shared<Dataset>();
+  for (int64_t i = 0; i < train.count(); ++i) {
+    dataset->classes = std::max(dataset->classes, static_cast<int64_t>(train.targets.Number(i)) + 1);
+  }
+  dataset->train = train;
+  dataset->train.files = {{"/data/train.npz", 0}};
+  const absl::Status status = MakeLocalTrainer(SgdRun(8, 0.1, 0), {0, 1}, From(module), dataset, "cpu").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_THAT(std::string(status.message()), Not(AnyOf(HasSubstr("LibTorch"), HasSubstr("\n"))));
+  return status;
+}
+
+TEST(UserModuleTest, ExamplesThatForwardDoesNotTakeAreShownBeforeTraining) {
+  const Examples wide = {Column::FromFloats({5}, RandomFloats(100, 1)), Clusters(20, 1).targets};
+  const absl::Status status = Misfit(Plain(), wide);
+  EXPECT_EQ(
+      status.message(),
+      "/data/train.npz, example 0: the run's model does not take the example, float32 [5]; bring the data into the "
+      "form that the model was made for, or correct [data]");
+  EXPECT_THAT(DetailsOf(status), HasSubstr("LibTorch: "));
+}
+
+TEST(UserModuleTest, LabelsThatTheOutputDoesNotHaveAreShownBeforeTraining) {
+  Examples examples = Clusters(20, 1);
+  std::vector<int64_t> labels(20, 1);
+  labels[17] = kClasses;
+  examples.targets = Column::FromInt64s({}, labels);
+  EXPECT_THAT(
+      std::string(Misfit(Plain(), examples).message()),
+      HasSubstr("/data/train.npz, example 17: label 3 is not in 0..2, the classes that the run's model tells apart"));
+}
+
+TEST(UserModuleTest, AClientWithoutTrainingDataIsToldWhy) {
+  auto dataset = std::make_shared<Dataset>(*ClusterData());
+  dataset->train = {};
+  dataset->no_train = "data.train is 'a.npz', and so on";
+  EXPECT_EQ(MakeLocalTrainer(SgdRun(8, 0.1, 0), {0, 1}, From(Plain()), dataset, "cpu").status().message(),
+            "there is no training data: data.train is 'a.npz', and so on");
+}
+
+TEST(UserModuleTest, ALossForOtherTargetsIsRefusedWithTheirKind) {
+  RunConfig config = SgdRun(8, 0.1, 0);
+  config.train.loss = "mse";
+  EXPECT_THAT(std::string(MakeLocalTrainer(config, {0, 1}, From(Plain()), ClusterData(), "cpu").status().message()),
+              AllOf(HasSubstr("loss 'mse' does not fit"), HasSubstr("the data (clusters) have classes as targets")));
 }
 
 }  // namespace
