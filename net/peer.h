@@ -21,6 +21,17 @@ std::string PeerOfText(absl::string_view text);
 // For people: "192.0.2.1", "2001:db8:0:1::/64"; "this machine" for an empty peer.
 std::string PeerText(absl::string_view peer);
 
+// The host alone, "192.0.2.1" or "2001:db8::1", an IPv4 address also where it is mapped: each connection has another
+// port. Of a peer as gRPC writes it; "this machine" for a Unix socket's and for whatever is no address.
+std::string HostText(const sockaddr_storage& address);
+std::string HostTextOf(absl::string_view text);
+
+// The bytes of PeerOf for such a host; empty for whatever is no address.
+std::string NetworkOfHost(absl::string_view host);
+
+// The host at the other end of a connected socket; "this machine" when the connection has gone or is none of TCP's.
+std::string HostOfSocket(int fd);
+
 // Whether the address is this machine's own.
 bool IsLoopback(const sockaddr_storage& address);
 

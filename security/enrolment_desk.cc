@@ -1,6 +1,7 @@
 #include "security/enrolment_desk.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -19,6 +20,7 @@
 #include "security/authority.h"
 #include "security/invitation_book.h"
 #include "security/tcp_server.h"
+#include "security/tls_connections.h"
 #include "security/transport.h"
 #include "terse/v1/enrolment.grpc.pb.h"
 
@@ -33,6 +35,7 @@ constexpr absl::Duration kPatience = absl::Seconds(5);  // with another command 
 constexpr ConnectionPatience kConnectionPatience = {absl::Seconds(10), absl::Seconds(10)};
 constexpr int64_t kConnections = 256;
 constexpr int64_t kFilesForOthers = 64;    // the authority's, gRPC's and the listening sockets
+constexpr double kFailuresPerMinute = 30;  // handshakes, of all addresses, that get a line
 constexpr int64_t kAddressesThatFill = 4;  // as many may take all connections, and not fewer
 
 absl::StatusOr<Acceptor::Bounds> DeskBounds() {
@@ -68,10 +71,12 @@ class EnrolmentDesk::Impl : public v1::Enrolment::Service {
  public:
   explicit Impl(EnrolmentDeskOptions options) : options_(std::move(options)) {}
   ~Impl() override {
-    if (tcp_.server == nullptr) return;
-    tcp_.acceptor.reset();
-    tcp_.server->Shutdown(absl::ToChronoTime(absl::Now() + kPatience));
-    tcp_.server->Wait();
+    if (tcp_.server != nullptr) {
+      tcp_.acceptor.reset();
+      tcp_.server->Shutdown(absl::ToChronoTime(absl::Now() + kPatience));
+      tcp_.server->Wait();
+    }
+    connections_->Close();
   }
 
   absl::Status Start() {
@@ -114,7 +119,8 @@ class EnrolmentDesk::Impl : public v1::Enrolment::Service {
     builder.RegisterService(this);
     builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
     builder.SetResourceQuota(grpc::ResourceQuota("enrolment").SetMaxThreads(kMostThreads));
-    absl::StatusOr<TcpServer> tcp = ServeTcp(acceptor, kConnectionPatience, std::move(credentials), &builder);
+    absl::StatusOr<TcpServer> tcp =
+        ServeTcp(acceptor, kConnectionPatience, std::move(credentials), connections_, &builder);
     if (!tcp.ok()) return Annotate(tcp.status(), absl::StrCat("cannot listen on ", options_.listen));
     tcp_ = *std::move(tcp);
     return absl::OkStatus();
@@ -148,6 +154,18 @@ class EnrolmentDesk::Impl : public v1::Enrolment::Service {
                                                      absl::ToInt64Seconds(absl::Ceil(wait, absl::Seconds(1))), " s"));
   }
 
+  void HandshakeFailed(const std::string& host, const std::string& reason) ABSL_LOCKS_EXCLUDED(log_mutex_) {
+    const bool is_said = failures_.Take(NetworkOfHost(host)) == absl::ZeroDuration() &&
+                         all_failures_.Take("all") == absl::ZeroDuration();
+    if (!is_said) {
+      ++unsaid_failures_;
+      return;
+    }
+    const int64_t more = unsaid_failures_.exchange(0);
+    Say(absl::StrCat("TLS handshake of ", host, " failed: ", reason,
+                     more == 0 ? "" : absl::StrCat("; before it ", more, " that no line tells of")));
+  }
+
   void Say(absl::string_view line) ABSL_LOCKS_EXCLUDED(log_mutex_) {
     absl::MutexLock lock(&log_mutex_);
     options_.log(line);
@@ -161,6 +179,11 @@ class EnrolmentDesk::Impl : public v1::Enrolment::Service {
   SystemClock clock_;
   RateLimit refusals_{{kRefusalsPerMinute, kRefusalsAtOnce}, &clock_};
   RateLimit too_many_{{1, 1}, &clock_};
+  RateLimit failures_{{1, 1}, &clock_}, all_failures_{{kFailuresPerMinute, kFailuresPerMinute}, &clock_};
+  std::atomic<int64_t> unsaid_failures_{0};
+  // gRPC lets go of connections when it likes, so it is closed before the rest goes.
+  const std::shared_ptr<TlsConnections> connections_ = std::make_shared<TlsConnections>(
+      [this](const std::string& host, const std::string& reason) { HandshakeFailed(host, reason); });
   TcpServer tcp_;
 };
 

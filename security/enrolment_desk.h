@@ -18,8 +18,8 @@ struct EnrolmentDeskOptions {
   std::string authority;           // the authority's folder
   std::string listen;              // HOST:PORT; port 0 takes a free one
   std::vector<std::string> hosts;  // under which guests reach it, for its certificate
-  // Gets one line about what came of a request, or about connections that were reset, for a log. Called by threads of
-  // the desk's and of gRPC's, one at a time.
+  // Gets one line about what came of a request, about connections that were reset, or about TLS handshakes that failed,
+  // one a minute for each address, for a log. Called by threads of the desk's and of gRPC's, one at a time.
   std::function<void(absl::string_view)> log = [](absl::string_view) {};
 };
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/status.h"
+#include "net/peer.h"
 
 namespace terse {
 
@@ -14,7 +15,8 @@ void SetPatience(const ConnectionPatience& patience, grpc::ServerBuilder* builde
 }
 
 absl::StatusOr<TcpServer> ServeTcp(const Acceptor::Options& options, const ConnectionPatience& patience,
-                                   std::shared_ptr<grpc::ServerCredentials> credentials, grpc::ServerBuilder* builder) {
+                                   std::shared_ptr<grpc::ServerCredentials> credentials,
+                                   std::shared_ptr<TlsConnections> connections, grpc::ServerBuilder* builder) {
   TERSE_ASSIGN_OR_RETURN(std::unique_ptr<Acceptor> acceptor, Acceptor::Listen(options));
   SetPatience(patience, builder);
   using Type = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
@@ -22,7 +24,9 @@ absl::StatusOr<TcpServer> ServeTcp(const Acceptor::Options& options, const Conne
       builder->experimental().AddExternalConnectionAcceptor(Type::FROM_FD, std::move(credentials));
   TcpServer server{builder->BuildAndStart(), acceptor->address(), std::move(acceptor)};
   if (server.server == nullptr) return absl::InternalError("gRPC does not start a server");
-  server.acceptor->Start([door](int listening, int connected) {
+  server.acceptor->Start([door, connections = std::move(connections)](int listening, int connected) {
+    // gRPC makes the TLS object of the connection before it returns.
+    const TlsConnections::Beginning begins(connections, HostOfSocket(connected));
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
     connection.listener_fd = listening;
     connection.fd = connected;

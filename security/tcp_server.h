@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "grpcpp/grpcpp.h"
 #include "net/acceptor.h"
+#include "security/tls_connections.h"
 
 namespace terse {
 
@@ -24,10 +25,12 @@ struct ConnectionPatience {
   absl::Duration idle;       // without a call
 };
 
-// Serves what is registered with `builder`, to which it adds a port and `patience`. UNAVAILABLE with the reason when
-// nobody can listen there; INVALID_ARGUMENT when the address is none; INTERNAL when gRPC does not start.
+// Serves what is registered with `builder`, to which it adds a port and `patience`. `connections`, which may be
+// nullptr, watches the handshakes. UNAVAILABLE with the reason when nobody can listen there; INVALID_ARGUMENT when the
+// address is none; INTERNAL when gRPC does not start.
 absl::StatusOr<TcpServer> ServeTcp(const Acceptor::Options& options, const ConnectionPatience& patience,
-                                   std::shared_ptr<grpc::ServerCredentials> credentials, grpc::ServerBuilder* builder);
+                                   std::shared_ptr<grpc::ServerCredentials> credentials,
+                                   std::shared_ptr<TlsConnections> connections, grpc::ServerBuilder* builder);
 
 // Sets `patience` for all connections of a server, those of Unix sockets too.
 void SetPatience(const ConnectionPatience& patience, grpc::ServerBuilder* builder);

@@ -51,9 +51,6 @@ constexpr size_t kMaxCounting = 4096;
 constexpr int64_t kLeastShare = 64;
 constexpr int64_t kCountKeptEveryUs = int64_t{3600} * 1'000'000;
 
-// A caller's address without its port, which every connection has another of.
-absl::string_view HostOf(absl::string_view address) { return address.substr(0, address.rfind(':')); }
-
 // What records have in common that are counted together.
 std::string Likeness(const AuditRecord& record, bool coarsely) {
   if (coarsely) {
@@ -61,10 +58,11 @@ std::string Likeness(const AuditRecord& record, bool coarsely) {
                           absl::string_view(record.result).substr(0, record.result.find(':'))},
                          "\n");
   }
-  return absl::StrJoin({absl::string_view(record.who), absl::string_view(record.certificate), HostOf(record.address),
-                        absl::string_view(record.action), absl::string_view(record.run),
-                        absl::string_view(record.detail), absl::string_view(record.result)},
-                       "\n");
+  return absl::StrJoin(
+      {absl::string_view(record.who), absl::string_view(record.certificate), absl::string_view(record.address),
+       absl::string_view(record.action), absl::string_view(record.run), absl::string_view(record.detail),
+       absl::string_view(record.result)},
+      "\n");
 }
 
 absl::StatusOr<AuditRecord> RecordOf(const Statement& row, const std::string& path) {

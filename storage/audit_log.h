@@ -28,7 +28,7 @@ struct AuditRecord {
   int64_t ended_us = 0;     // 0: it has not; of those that are counted together, the last
   std::string who;          // "operator ada"; "socket" and "cleartext" where there are no certificates
   std::string certificate;  // its serial number; empty: none
-  std::string address;      // the caller's; empty: unknown
+  std::string address;      // the caller's host, without its port, which each connection has another of; empty: unknown
   std::string action;       // the method, without its service
   std::string run;          // as the caller named it
   std::string detail;       // what else was asked for

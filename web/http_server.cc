@@ -274,6 +274,7 @@ class BeastServer : public HttpServer {
     error_code ignored;
     socket.set_option(tcp::no_delay(true), ignored);
     if (tls_.has_value()) {
+      const TlsConnections::Beginning begins(site_.options.connections, HostText(address));
       std::make_shared<Connection<TlsStream>>(&site_, std::move(place), TlsStream(std::move(socket), *tls_))->Begin();
     } else {
       std::make_shared<Connection<PlainStream>>(&site_, std::move(place), PlainStream(std::move(socket)))->Begin();

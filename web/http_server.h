@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "security/live_tls_directory.h"
 #include "security/server_credentials.h"
+#include "security/tls_connections.h"
 #include "web/packed_text.h"
 
 namespace terse {
@@ -41,8 +42,9 @@ struct HttpOptions {
   bool insecure = false;  // cleartext may reach other machines
   // With them, connections from other machines are HTTPS and need a certificate; without them there is only cleartext.
   std::shared_ptr<const LiveTlsDirectory> files;
-  CallCheck check;              // of the certificate, for the route's method
-  std::string flag = "--http";  // the command line's option that sets the address, for errors
+  CallCheck check;                                   // of the certificate, for the route's method
+  std::shared_ptr<TlsConnections> connections = {};  // watches the handshakes; may be nullptr
+  std::string flag = "--http";                       // the command line's option that sets the address, for errors
 };
 
 inline constexpr int kHttpHandlers = 2;           // requests that are answered at a time

@@ -28,10 +28,10 @@ absl::Status ShowAudit(AdminClient& client, const CommandOptions& options, const
     PrintJsonList(records, terminal);
     return absl::OkStatus();
   }
-  TextTable table({{"record", true}, {"time"}, {"who"}, {"action"}, {"run"}, {"detail"}, {"result"}});
+  TextTable table({{"record", true}, {"time"}, {"who"}, {"from"}, {"action"}, {"run"}, {"detail"}, {"result"}});
   for (const v1::AuditRecord& record : records) {
-    table.AddRow({absl::StrCat(record.id()), TimeText(record.time_us()), WhoText(record), record.action(), record.run(),
-                  record.detail(), ResultText(record)});
+    table.AddRow({absl::StrCat(record.id()), TimeText(record.time_us()), WhoText(record), record.address(),
+                  record.action(), record.run(), record.detail(), ResultText(record)});
   }
   *terminal.out << table.Render(terminal.color);
   return absl::OkStatus();

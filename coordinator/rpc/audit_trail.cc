@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -18,6 +19,7 @@
 #include "core/file_system.h"
 #include "core/log/log.h"
 #include "core/status.h"
+#include "net/peer.h"
 #include "proto/grpc_status.h"
 #include "proto/proto_text.h"
 #include "security/transport.h"
@@ -26,9 +28,12 @@ namespace terse {
 namespace {
 
 constexpr absl::Duration kLook = absl::Seconds(1);
-constexpr int64_t kCountedTogetherUs = 60'000'000;
-// Kinds of refusals at a time: certificates are the authority's to give, so a fleet has few.
-constexpr size_t kMaxKinds = 4096;
+// Kinds of refused calls at a time: certificates are the authority's to give, so a fleet has few.
+constexpr size_t kMaxCallKinds = 2048;
+// A handshake fails for whoever reaches the port, from as many addresses as he has.
+constexpr size_t kMaxHandshakeKinds = 256;
+constexpr char kNobody[] = "nobody of this fleet";
+constexpr char kHandshake[] = "TLS handshake";
 
 // Texts of errors may hold what a caller sent.
 constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
@@ -39,13 +44,13 @@ std::string WhoIs(const CertificateFacts& peer) {
 
 AuditRecord CallOf(const grpc::ServerContextBase& call) {
   AuditRecord record;
-  record.address = call.peer();
+  record.address = HostTextOf(call.peer());
   const absl::StatusOr<absl::optional<CertificateFacts>> peer = PeerCertificate(*call.auth_context());
   if (peer.ok() && peer->has_value()) {
     record.who = WhoIs(**peer);
     record.certificate = (*peer)->serial;
   } else {
-    record.who = absl::StartsWith(record.address, "unix:") ? kSocketCaller : kCleartextCaller;
+    record.who = absl::StartsWith(call.peer(), "unix:") ? kSocketCaller : kCleartextCaller;
   }
   return record;
 }
@@ -65,11 +70,12 @@ std::string MethodName(absl::string_view method) {
 
 // As seldom as it is written down.
 void LogRefusal(const AuditRecord& record) {
+  const std::string from = record.address.empty() ? "" : absl::StrCat(" from ", record.address);
   const std::string often = record.times == 1 ? "" : absl::StrCat(" ", record.times, " times");
   absl::string_view client = record.who;
   if (!absl::ConsumePrefix(&client, "client ")) client = "";
   Log(LogLevel::kWarn, kTlsLog, {{}, 0, client},
-      absl::StrCat("refused ", record.action, " of ", record.who, often, ": ", record.result));
+      absl::StrCat("refused ", record.action, " of ", record.who, from, often, ": ", record.result));
 }
 
 absl::Status AppendLine(const std::string& path, absl::string_view line) {
@@ -101,7 +107,11 @@ absl::StatusOr<std::unique_ptr<AuditTrail>> AuditTrail::Open(Options options) {
 }
 
 AuditTrail::AuditTrail(Options options, std::unique_ptr<AuditLog> log)
-    : options_(std::move(options)), log_(std::move(log)), thread_([this] { WriteRefusalsUntilClosed(); }) {}
+    : options_(std::move(options)),
+      log_(std::move(log)),
+      calls_(kMaxCallKinds),
+      handshakes_(kMaxHandshakeKinds),
+      thread_([this] { WriteRefusalsUntilClosed(); }) {}
 
 AuditTrail::~AuditTrail() {
   {
@@ -131,65 +141,51 @@ grpc::Status AuditTrail::Carry(const grpc::ServerContextBase& call, const Audite
   return status;
 }
 
-void AuditTrail::Refused(const CertificateFacts* peer, absl::string_view method, const absl::Status& why) {
+void AuditTrail::Refused(const CertificateFacts* peer, absl::string_view method, const std::string& host,
+                         const absl::Status& why) {
   AuditRecord record;
   record.time_us = record.ended_us = options_.clock->NowMicros();
-  record.who = peer == nullptr ? "nobody of this fleet" : WhoIs(*peer);
+  record.who = peer == nullptr ? kNobody : WhoIs(*peer);
   if (peer != nullptr) record.certificate = peer->serial;
   record.action = MethodName(method);
+  record.address = host;
   record.result = ResultOf(why);
-  const Kind kind =
+  const std::string what =
       absl::StrJoin({record.who, record.certificate, record.action, absl::StatusCodeToString(why.code())}, "\n");
   absl::MutexLock lock(&mutex_);
-  const auto found = refusals_.find(kind);
-  if (found == refusals_.end()) {
-    // Whoever manages that many kinds is in those that are there.
-    if (refusals_.size() < kMaxKinds) refusals_[kind].record = std::move(record);
-  } else if (found->second.record.times == 0) {
-    found->second.record = std::move(record);
-  } else {
-    found->second.record.ended_us = record.ended_us;
-    ++found->second.record.times;
-  }
+  calls_.Count(what, std::move(record));
 }
 
-std::map<AuditTrail::Kind, AuditRecord> AuditTrail::TakeDue(bool all) {
-  const int64_t now_us = options_.clock->NowMicros();
-  std::map<Kind, AuditRecord> due;
+void AuditTrail::HandshakeFailed(const std::string& host, const std::string& reason) {
+  AuditRecord record;
+  record.time_us = record.ended_us = options_.clock->NowMicros();
+  record.who = kNobody;
+  record.action = kHandshake;
+  record.address = host;
+  record.result = ResultOf(absl::UnauthenticatedError(reason));
   absl::MutexLock lock(&mutex_);
-  for (auto it = refusals_.begin(); it != refusals_.end();) {
-    Counted& counted = it->second;
-    const bool is_due = all || now_us - counted.written_us >= kCountedTogetherUs;
-    if (is_due && counted.record.times == 0) {
-      it = refusals_.erase(it);
-      continue;
-    }
-    if (is_due) {
-      due[it->first] = counted.record;
-      counted.record.times = 0;
-      counted.written_us = now_us;
-    }
-    ++it;
-  }
-  return due;
+  handshakes_.Count(reason, std::move(record));
 }
 
 void AuditTrail::WriteRefusals(bool all) {
-  for (const auto& [kind, record] : TakeDue(all)) {
+  WriteDue(&calls_, all);
+  WriteDue(&handshakes_, all);
+}
+
+void AuditTrail::WriteDue(CountedRecords* counted, bool all) {
+  std::map<CountedRecords::Kind, AuditRecord> due;
+  {
+    absl::MutexLock lock(&mutex_);
+    due = counted->TakeDue(options_.clock->NowMicros(), all);
+  }
+  for (const auto& [kind, record] : due) {
     LogRefusal(record);
     const absl::StatusOr<AuditRecord> written = log_->Add(record);
     Examine(written.ok() ? Append(*written) : written.status());
-    if (!written.ok()) PutBack(kind, record);
+    if (written.ok()) continue;
+    absl::MutexLock lock(&mutex_);
+    counted->PutBack(kind, record);
   }
-}
-
-void AuditTrail::PutBack(const Kind& kind, const AuditRecord& record) {
-  absl::MutexLock lock(&mutex_);
-  AuditRecord& counted = refusals_[kind].record;
-  const AuditRecord since = std::exchange(counted, record);
-  if (since.times == 0) return;
-  counted.ended_us = since.ended_us;
-  counted.times += since.times;
 }
 
 void AuditTrail::WriteRefusalsUntilClosed() {

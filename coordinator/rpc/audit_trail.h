@@ -3,7 +3,6 @@
 #define TERSE_COORDINATOR_RPC_AUDIT_TRAIL_H_
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -14,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "coordinator/rpc/counted_records.h"
 #include "core/clock.h"
 #include "grpcpp/grpcpp.h"
 #include "security/certificate.h"
@@ -29,9 +29,10 @@ struct AuditedAction {
   std::string detail;  // for people; no secrets
 };
 
-// One for the process. Refusals are written by a thread of its own: the first of a kind (caller, method, code) within a
-// second or so, and those that follow within a minute as one record with their number, so that a device that tries
-// again and again does not push everything else out. Thread-safe.
+// One for the process. Refusals are written by a thread of its own: the first of a kind (caller, method, code and
+// network of the address, or for handshakes the reason and that network) within a second or so, and those that follow
+// within a minute as one record with their number, so that a device that tries again and again does not push everything
+// else out. Thread-safe.
 class AuditTrail {
  public:
   struct Options {
@@ -54,27 +55,22 @@ class AuditTrail {
                      absl::FunctionRef<grpc::Status()> act);
 
   // A call that was refused, or ended because of its certificate. `peer` is nullptr for one that names nobody of this
-  // fleet. `method` as gRPC has it, "/terse.v1.Admin/Pause". Never waits for the disk.
-  void Refused(const CertificateFacts* peer, absl::string_view method, const absl::Status& why)
+  // fleet. `method` as gRPC has it, "/terse.v1.Admin/Pause"; `host` is the caller's, empty where it is unknown. Never
+  // waits for the disk.
+  void Refused(const CertificateFacts* peer, absl::string_view method, const std::string& host, const absl::Status& why)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // A connection whose TLS handshake failed (security/tls_connections.h). Never waits for the disk.
+  void HandshakeFailed(const std::string& host, const std::string& reason) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The newest `limit`, oldest first, without refusals that are still being counted. Statuses of AuditLog.
   absl::StatusOr<std::vector<AuditRecord>> Newest(int64_t limit) const { return log_->Newest(limit); }
 
  private:
-  struct Counted {
-    AuditRecord record;      // of those that are not written yet; times is 0 when there are none
-    int64_t written_us = 0;  // when one of this kind was written last; 0: never
-  };
-  using Kind = std::string;
-
   AuditTrail(Options options, std::unique_ptr<AuditLog> log);
   void WriteRefusalsUntilClosed() ABSL_LOCKS_EXCLUDED(mutex_);
-  // What is to be written now, or with `all` everything that was counted.
-  std::map<Kind, AuditRecord> TakeDue(bool all) ABSL_LOCKS_EXCLUDED(mutex_);
   void WriteRefusals(bool all) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Of a record that could not be written: it is counted on and tried again in a minute.
-  void PutBack(const Kind& kind, const AuditRecord& record) ABSL_LOCKS_EXCLUDED(mutex_);
+  // One of the two below.
+  void WriteDue(CountedRecords* counted, bool all) ABSL_LOCKS_EXCLUDED(mutex_);
   // Looks at an error of the log: a sync that failed ends the process, everything else is in the process's log, once.
   void Examine(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Append(const AuditRecord& record) const;
@@ -83,7 +79,8 @@ class AuditTrail {
   const std::unique_ptr<AuditLog> log_;
 
   absl::Mutex mutex_;
-  std::map<Kind, Counted> refusals_ ABSL_GUARDED_BY(mutex_);
+  CountedRecords calls_ ABSL_GUARDED_BY(mutex_);
+  CountedRecords handshakes_ ABSL_GUARDED_BY(mutex_);
   std::string trouble_ ABSL_GUARDED_BY(mutex_);  // as it was logged last
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;

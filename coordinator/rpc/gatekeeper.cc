@@ -8,6 +8,7 @@
 #include "coordinator/rpc/access.h"
 #include "core/log/log.h"
 #include "core/status.h"
+#include "net/peer.h"
 #include "security/transport.h"
 
 namespace terse {
@@ -71,6 +72,7 @@ Gatekeeper::Gatekeeper(std::shared_ptr<LiveTlsDirectory> files, const Options& o
       files_(std::move(files)),
       clock_(options.clock),
       on_refusal_(options.on_refusal),
+      connections_(std::make_shared<TlsConnections>(options.on_failed_handshake)),
       budgets_(options.budgets, options.clock),
       thread_([this] { WatchUntilClosed(); }) {}
 
@@ -80,17 +82,19 @@ void Gatekeeper::Close() {
     closing_ = true;
   }
   if (thread_.joinable()) thread_.join();
+  connections_->Close();
 }
 
 absl::Status Gatekeeper::Check(absl::string_view certificate_pem, absl::string_view method) {
   const absl::StatusOr<CertificateFacts> peer = ReadCertificate(certificate_pem);
   if (!peer.ok()) {
-    return Refuse(nullptr, method,
-                  absl::UnauthenticatedError(
-                      absl::StrCat("the certificate is not one of this fleet: ", peer.status().message())));
+    absl::Status why =
+        absl::UnauthenticatedError(absl::StrCat("the certificate is not one of this fleet: ", peer.status().message()));
+    Tell(nullptr, method, connections_->HostsOf(certificate_pem), why);
+    return why;
   }
   absl::Status status = CheckAccess(*peer, method);
-  if (!status.ok()) return Refuse(&*peer, method, std::move(status));
+  if (!status.ok()) return Refuse(*peer, method, std::move(status));
   if (IsLogged(LogLevel::kDebug, kTlsLog)) {
     Log(LogLevel::kDebug, kTlsLog, {{}, 0, ClientOf(*peer)},
         absl::StrCat("'", peer->identity.name, "', ", RoleName(peer->identity.role), ", calls ", method));
@@ -110,8 +114,13 @@ absl::Status Gatekeeper::CheckAccess(const CertificateFacts& peer, absl::string_
 }
 
 // The log has what the sink makes of it: whoever tries again and again could fill it.
-absl::Status Gatekeeper::Refuse(const CertificateFacts* peer, absl::string_view method, absl::Status why) const {
-  if (on_refusal_) on_refusal_(peer, method, why);
+void Gatekeeper::Tell(const CertificateFacts* peer, absl::string_view method, const std::string& host,
+                      const absl::Status& why) const {
+  if (on_refusal_) on_refusal_(peer, method, host, why);
+}
+
+absl::Status Gatekeeper::Refuse(const CertificateFacts& peer, absl::string_view method, absl::Status why) const {
+  Tell(&peer, method, connections_->HostsOf(peer.pem), why);
   return why;
 }
 
@@ -140,12 +149,16 @@ absl::Status Gatekeeper::CheckValid(const CertificateFacts& peer, int64_t* autho
 
 absl::Status Gatekeeper::Book(grpc::ServerContextBase* call, const std::string& method, const CertificateFacts& peer) {
   absl::MutexLock lock(&mutex_);
-  OpenCall opened{method, peer};
+  OpenCall opened{method, peer, HostTextOf(call->peer())};
   absl::Status status = CheckValid(peer, &opened.authority);
-  if (!status.ok()) return Refuse(&peer, method, std::move(status));
-  if (peer.identity.role == Role::kClient) status = budgets_.Opened(peer.identity.name, IsSession(method));
-  if (!status.ok()) return Refuse(&peer, method, std::move(status));
-  open_calls_[call] = std::move(opened);
+  if (status.ok() && peer.identity.role == Role::kClient) {
+    status = budgets_.Opened(peer.identity.name, IsSession(method));
+  }
+  if (status.ok()) {
+    open_calls_[call] = std::move(opened);
+  } else {
+    Tell(&peer, method, opened.host, status);
+  }
   return status;
 }
 
@@ -220,7 +233,7 @@ bool Gatekeeper::BeginCancelling(grpc::ServerContextBase* call) {
   if (status.ok()) return false;  // another call by now
   Log(LogLevel::kWarn, kTlsLog, {{}, 0, ClientOf(peer)},
       absl::StrCat("ending a call of '", peer.identity.name, "': ", status.message()));
-  Refuse(&peer, open->second.method, status).IgnoreError();
+  Tell(&peer, open->second.method, open->second.host, status);
   cancelling_ = call;
   Erase(open);
   return true;

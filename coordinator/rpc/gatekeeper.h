@@ -18,13 +18,14 @@
 #include "grpcpp/grpcpp.h"
 #include "security/certificate.h"
 #include "security/live_tls_directory.h"
+#include "security/tls_connections.h"
 
 namespace terse {
 
 // A call that was refused, or ended before its own end: whose it was, nullptr for a certificate that names nobody, the
-// method and why. Called in gRPC's threads, so it must not wait.
-using RefusalSink =
-    std::function<void(const CertificateFacts* peer, absl::string_view method, const absl::Status& why)>;
+// method, the caller's host, empty where it is unknown, and why. Called in gRPC's threads, so it must not wait.
+using RefusalSink = std::function<void(const CertificateFacts* peer, absl::string_view method, const std::string& host,
+                                       const absl::Status& why)>;
 
 // Decides about every call of a TLS connection when it begins, and ends those that are open when their certificate is
 // revoked or expires, or when its authority is not the fleet's any more. A thread refreshes the TLS folder and looks at
@@ -34,17 +35,20 @@ class Gatekeeper {
   struct Options {
     std::string tls_directory;
     Clock* clock = nullptr;
-    BudgetOptions budgets = {};        // of each client
-    RefusalSink on_refusal = nullptr;  // may be empty
+    BudgetOptions budgets = {};                   // of each client
+    RefusalSink on_refusal = nullptr;             // may be empty
+    HandshakeSink on_failed_handshake = nullptr;  // likewise
   };
 
-  // Statuses of LiveTlsDirectory::Open. The clock and what `on_refusal` uses must live until Close.
+  // Statuses of LiveTlsDirectory::Open. The clock and what the sinks use must live until Close.
   static absl::StatusOr<std::shared_ptr<Gatekeeper>> Open(Options options);
   ~Gatekeeper() { Close(); }
   // Ends the thread, once no server calls any more: what gRPC still holds of this looks at nothing then.
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);
 
   std::shared_ptr<const LiveTlsDirectory> files() const { return files_; }
+  // The TLS connections of the servers that this decides for, once they are told to watch them.
+  const std::shared_ptr<TlsConnections>& connections() const { return connections_; }
   ClientBudgets* budgets() { return &budgets_; }
 
   // A CallCheck. UNAUTHENTICATED for a certificate that names nobody of this fleet, has expired, or is another
@@ -60,17 +64,21 @@ class Gatekeeper {
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Strike(grpc::ServerContextBase* call) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Tells the sink of a refusal, if there is one, and returns `why`.
-  absl::Status Refuse(const CertificateFacts* peer, absl::string_view method, absl::Status why) const;
+  // Tells the sink of a refusal, if there is one, and returns `why`. The host is that of the connections with this
+  // certificate.
+  absl::Status Refuse(const CertificateFacts& peer, absl::string_view method, absl::Status why) const;
 
  private:
   struct OpenCall {
     std::string method;
     CertificateFacts peer;
+    std::string host;
     int64_t authority = 1;  // that was last found to have issued the certificate, as LiveTlsDirectory counts them
   };
 
   Gatekeeper(std::shared_ptr<LiveTlsDirectory> files, const Options& options);
+  void Tell(const CertificateFacts* peer, absl::string_view method, const std::string& host,
+            const absl::Status& why) const;
   using OpenCalls = absl::flat_hash_map<grpc::ServerContextBase*, OpenCall>;
   void Erase(OpenCalls::iterator call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What is wrong with a certificate, or with a call by who has it.
@@ -87,6 +95,7 @@ class Gatekeeper {
   const std::shared_ptr<LiveTlsDirectory> files_;
   Clock* const clock_;
   const RefusalSink on_refusal_;
+  const std::shared_ptr<TlsConnections> connections_;
   ClientBudgets budgets_;
   std::string trouble_;  // with the folder, as it was logged last; the thread's own
 

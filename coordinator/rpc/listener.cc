@@ -84,7 +84,10 @@ absl::StatusOr<Listener> ListenOnTcp(const ListenOptions& options, grpc::ServerB
                                      std::shared_ptr<grpc::ServerCredentials> credentials) {
   Acceptor::Options acceptor{options.address, options.bounds, options.bounds_option};
   acceptor.log = [](LogLevel level, absl::string_view line) { Log(level, kServerLog, {}, line); };
-  absl::StatusOr<TcpServer> server = ServeTcp(acceptor, kConnectionPatience, std::move(credentials), builder);
+  const std::shared_ptr<TlsConnections> connections =
+      options.gatekeeper == nullptr ? nullptr : options.gatekeeper->connections();
+  absl::StatusOr<TcpServer> server =
+      ServeTcp(acceptor, kConnectionPatience, std::move(credentials), connections, builder);
   if (!server.ok() && !absl::IsInternal(server.status())) return CannotListen(options, server.status().message());
   return server;
 }

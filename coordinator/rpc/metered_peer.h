@@ -42,7 +42,7 @@ class MeteredPeer {
   // Status of CheckClaimedName; who claims another's name is in the audit log.
   absl::Status CheckName(const std::string& name) const {
     absl::Status status = CheckClaimedName(facts_, name);
-    return status.ok() ? status : gatekeeper_->Refuse(&*facts_, "/terse.v1.Fleet/Session", std::move(status));
+    return status.ok() ? status : gatekeeper_->Refuse(*facts_, "/terse.v1.Fleet/Session", std::move(status));
   }
 
  private:

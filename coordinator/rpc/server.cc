@@ -174,8 +174,12 @@ absl::StatusOr<std::shared_ptr<Gatekeeper>> OpenGate(const CoordinatorOptions& o
                                                      AuditTrail* audit) {
   if (options.transport.tls_directory.empty()) return std::shared_ptr<Gatekeeper>();
   const RefusalSink on_refusal = [audit](const CertificateFacts* peer, absl::string_view method,
-                                         const absl::Status& why) { audit->Refused(peer, method, why); };
-  return Gatekeeper::Open({options.transport.tls_directory, clock, options.budgets, on_refusal});
+                                         const std::string& host,
+                                         const absl::Status& why) { audit->Refused(peer, method, host, why); };
+  const HandshakeSink on_failed_handshake = [audit](const std::string& host, const std::string& reason) {
+    audit->HandshakeFailed(host, reason);
+  };
+  return Gatekeeper::Open({options.transport.tls_directory, clock, options.budgets, on_refusal, on_failed_handshake});
 }
 
 std::string AdminAddress(const CoordinatorOptions& options) {

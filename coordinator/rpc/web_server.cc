@@ -30,9 +30,12 @@ RunSample SampleOf(const RunHost& run) {
 
 absl::StatusOr<std::unique_ptr<HttpServer>> StartWebServer(const WebServerOptions& options) {
   if (options.address.empty()) return std::unique_ptr<HttpServer>();
-  HttpOptions http{options.address, options.insecure, nullptr, nullptr};
+  HttpOptions http;
+  http.address = options.address;
+  http.insecure = options.insecure;
   if (const std::shared_ptr<Gatekeeper> gatekeeper = options.gatekeeper; gatekeeper != nullptr) {
     http.files = gatekeeper->files();
+    http.connections = gatekeeper->connections();
     http.check = [gatekeeper](absl::string_view certificate, absl::string_view method) {
       return gatekeeper->Check(certificate, method);
     };

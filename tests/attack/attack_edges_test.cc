@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -46,6 +47,9 @@ class Idle {
   ~Idle() { close(fd_); }
   Idle(const Idle&) = delete;
   Idle& operator=(const Idle&) = delete;
+
+ protected:
+  int fd() const { return fd_; }
 
  private:
   const int fd_;
@@ -148,6 +152,42 @@ TEST(OperatorAttack, StreamsOfOneOperatorHaveABound) {
   int code = -1;
   EXPECT_THAT(fleet.Ctl({"status"}, &code), HasSubstr("attacked"));
   EXPECT_EQ(code, 0);
+}
+
+// A TCP connection of 127.0.0.`own` that speaks to the dashboard.
+class Visitor : public Idle {
+ public:
+  using Idle::Idle;
+  void Say(const std::string& text) { (void)send(fd(), text.data(), text.size(), MSG_NOSIGNAL); }
+  // What is answered to that, up to `last`, or to the end of the connection or of 10 s.
+  std::string Hear(const std::string& last) {
+    const timeval patience = {10, 0};
+    setsockopt(fd(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    std::string heard;
+    char bytes[1024];
+    while (!absl::StrContains(heard, last)) {
+      const ssize_t size = recv(fd(), bytes, sizeof bytes, 0);
+      if (size <= 0) break;
+      heard.append(bytes, static_cast<size_t>(size));
+    }
+    return heard;
+  }
+};
+
+TEST(DashboardAttack, SlowConnectionsOfOneAddressDoNotShutIt) {
+  AttackedFleet fleet;
+  fleet.Serve(kRun, {"--http", "127.0.0.1:0"});
+  const std::string& url = fleet.processes().addresses().http;
+  int port = 0;
+  ASSERT_TRUE(absl::SimpleAtoi(url.substr(url.rfind(':') + 1), &port)) << url;
+  std::vector<std::unique_ptr<Visitor>> slow;
+  for (int i = 0; i < 256; ++i) {
+    slow.push_back(std::make_unique<Visitor>(port, 2));
+    slow.back()->Say("GET / HTTP/1.1\r\nX: ");
+  }
+  Visitor other(port, 1);
+  other.Say("GET /api/v1/runs HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+  EXPECT_THAT(other.Hear("attacked"), HasSubstr("200 OK"));
 }
 
 }  // namespace

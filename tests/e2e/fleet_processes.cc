@@ -133,7 +133,7 @@ void FleetProcesses::StartCoordinator(const std::string& run_file, const Place& 
     ASSERT_FALSE(coordinator_->Wait(absl::Milliseconds(20)).has_value()) << coordinator_->Output();
   }
   const nlohmann::json json = nlohmann::json::parse(std::ifstream(ready));
-  addresses_ = {json.at("listen"), json.at("admin")};
+  addresses_ = {json.at("listen"), json.at("admin"), json.at("http")};
 }
 
 void FleetProcesses::StartClient(int index, const Place& place) {

@@ -56,6 +56,7 @@ class ScratchDirectory {
 struct Addresses {
   std::string listen;
   std::string admin;
+  std::string http;  // URL of the dashboard; empty: there is none
 };
 
 // The place where a process runs, and the arguments that it gets beyond the usual ones.

@@ -155,7 +155,7 @@ TEST_F(Secure, TheLogSaysWhoIsRefusedAndWhy) {
   EXPECT_EQ(client->Wait(kPatience), absl::optional<int>(1)) << client->Output();
   // Refusals that come between two looks are one line.
   EXPECT_TRUE(
-      says("warn tls \\[client=berlin-1\\]: refused Session of client berlin-1( [0-9]+ times)?: "
+      says("warn tls \\[client=berlin-1\\]: refused Session of client berlin-1 from 127.0.0.1( [0-9]+ times)?: "
            "PERMISSION_DENIED: the certificate "))
       << coordinator_->Output();
 }

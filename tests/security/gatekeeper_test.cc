@@ -101,7 +101,8 @@ TEST_F(GatekeeperTest, AnOlderListReadmitsNobody) {
 TEST_F(GatekeeperTest, ACallThatWasGoodWhenItWasCheckedIsRefusedWhenItIsBooked) {
   const std::string former = fleet_.Issue(Role::kOperator, "former");
   std::vector<std::string> refused;
-  const auto sink = [&](const CertificateFacts* peer, absl::string_view method, const absl::Status& why) {
+  const auto sink = [&](const CertificateFacts* peer, absl::string_view method, const std::string&,
+                        const absl::Status& why) {
     refused.push_back(absl::StrCat(peer->identity.name, " ", method, " ", absl::StatusCodeToString(why.code())));
   };
   const auto gatekeeper = Gatekeeper::Open({fleet_.coordinator_tls(), &clock_, {}, sink});
