@@ -76,7 +76,7 @@ main() {
   if [[ $format -eq 1 ]]; then check_format; fi
   [[ $tidy -eq 1 ]] || return 0
   prepare_tidy
-  tests/tidy.py build/tidy "${options[@]}" || fail "clang-tidy has findings, as above; see tests/lint.sh --help"
+  tests/lint/tidy.py build/tidy "${options[@]}" || fail "clang-tidy has findings, as above; see tests/lint.sh --help"
 }
 
 main "$@"

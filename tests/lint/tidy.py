@@ -21,7 +21,6 @@ import subprocess
 import sys
 import time
 
-# `name` is for people, `path` the file that is examined, `sources` those that it holds, `flags` of the compiler.
 SOURCES_A_UNIT = 16
 PACKED = ("tests/", "bench/")
 STAMP_DAYS = 60
@@ -34,6 +33,8 @@ FINDING = re.compile(r"^(?=/[^\n]*:\d+:\d+: (?:warning|error): )", re.MULTILINE)
 
 
 class Unit:
+    """`name` is for people, `path` the file that is examined, `flags` the compiler's, `sources` those that it holds."""
+
     def __init__(self, name, path, flags, sources):
         self.name, self.path, self.flags, self.sources = name, path, flags, sources
 
@@ -123,7 +124,8 @@ class Examiner:
         run = subprocess.run([self.options.tidy, "--quiet", f"--config-file={self.root}/.clang-tidy",
                               f"--checks={self.options.checks}", unit.path, "--", *unit.flags],
                              capture_output=True, text=True, check=False)
-        return run.returncode, run.stdout if run.stdout.strip() or run.returncode == 0 else run.stderr
+        text = run.stdout if run.stdout.strip() else run.stderr
+        return run.returncode, text if text.strip() else f"{unit.name}: clang-tidy ended with {run.returncode}\n"
 
     def examine(self, unit):
         """(seconds, whether the cache knew it, what clang-tidy said against it)."""
@@ -166,6 +168,8 @@ def parse_arguments():
     parser.add_argument("--only", default="", metavar="REGEX", help="units with a source that matches")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="units at a time (default: the processors)")
     parser.add_argument("--cache", type=pathlib.Path, default=cache, help="default: %(default)s")
+    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2],
+                        help="folder of the tree, which has .clang-tidy (default: %(default)s)")
     parser.add_argument("--times", action="store_true", help="say what each unit took")
     parser.add_argument("--tidy", default="clang-tidy-14")
     parser.add_argument("--compiler", default="clang++-14")
@@ -174,15 +178,14 @@ def parse_arguments():
 
 def main():
     options = parse_arguments()
-    root = pathlib.Path(__file__).resolve().parent.parent
-    options.build = options.build.resolve()
+    root, options.build = options.root.resolve(), options.build.resolve()
     options.cache.mkdir(parents=True, exist_ok=True)
     drop_old_stamps(options.cache)
     examiner, begin = Examiner(options, root), time.monotonic()
     units = [unit for unit in units_of(root, options.build)
              if any(re.search(options.only, os.path.relpath(source, root)) for source in unit.sources)]
     if not units:
-        sys.exit(f"tests/tidy.py: no source of {options.build} matches '{options.only}'")
+        sys.exit(f"tests/lint/tidy.py: no source of {options.build} matches '{options.only}'")
     printed, findings, known = set(), 0, 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for unit, (seconds, was_known, text) in zip(units, pool.map(examiner.examine, units)):
