@@ -72,7 +72,6 @@ class Judge {
   void CheckRatios() {
     const std::vector<size_t> left = Left();
     std::vector<double> known;
-    known.reserve(left.size());
     for (size_t i : left) known.push_back(norms_[i]);
     const bool alone = known.size() >= kFewestCompared;
     if (!alone) known.insert(known.end(), earlier_.begin(), earlier_.end());

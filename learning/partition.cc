@@ -90,7 +90,6 @@ absl::StatusOr<Partition> CutByPowerLaw(const Cut& cut) {
   const double total = std::accumulate(shares.begin(), shares.end(), 0.0);
   const int64_t spare = cut.count() - least * cut.clients;
   std::vector<int64_t> sizes;
-  sizes.reserve(shares.size());
   for (const double share : shares) sizes.push_back(least + static_cast<int64_t>(spare * (share / total)));
   // Rounding down leaves less than one example a client.
   int64_t left = cut.count() - std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
@@ -142,10 +141,8 @@ std::vector<int64_t> DirichletEnds(const Cut& cut, int64_t label, int64_t count)
   const double largest = *std::max_element(logs.begin(), logs.end());
   std::vector<double> sums;
   double sum = 0;
-  sums.reserve(logs.size());
   for (const double log : logs) sums.push_back(sum += PortableExp(log - largest));
   std::vector<int64_t> ends;
-  ends.reserve(sums.size());
   for (const double upto : sums) ends.push_back(static_cast<int64_t>(count * (upto / sum)));
   return ends;
 }

@@ -180,7 +180,6 @@ float ScriptModel::LossAndGradient(const Batch& batch, const Loss& loss, State* 
 
 std::vector<at::Tensor> CloneAll(const std::vector<at::Tensor>& tensors) {
   std::vector<at::Tensor> clones;
-  clones.reserve(tensors.size());
   for (const at::Tensor& tensor : tensors) clones.push_back(tensor.clone());
   return clones;
 }

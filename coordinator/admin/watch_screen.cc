@@ -151,7 +151,6 @@ std::string FleetText(const WatchView& view) {
 // Those that train first, then the others that are here.
 std::vector<const v1::Client*> InOrder(const std::vector<v1::Client>& clients) {
   std::vector<const v1::Client*> order;
-  order.reserve(clients.size());
   for (const v1::Client& client : clients) order.push_back(&client);
   const auto rank = [](const v1::Client* client) {
     return client->state() == "training" ? 0 : client->connected() ? 1 : 2;

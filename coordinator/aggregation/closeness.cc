@@ -77,7 +77,6 @@ std::vector<size_t> Closeness::ByScore(int64_t byzantine) const {
   }
   std::sort(scores.begin(), scores.end());
   std::vector<size_t> order;
-  order.reserve(scores.size());
   for (const auto& [score, i] : scores) order.push_back(i);
   return order;
 }

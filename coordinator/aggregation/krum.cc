@@ -18,7 +18,6 @@ absl::Status KrumRule::Aggregate(const Codec& codec, absl::Span<const absl::stri
   chosen.resize(std::min(chosen.size(), static_cast<size_t>(keep_ == 0 ? most : keep_)));
   std::sort(chosen.begin(), chosen.end());
   std::vector<absl::string_view> kept;
-  kept.reserve(chosen.size());
   for (size_t i : chosen) kept.push_back(messages[i]);
   return AverageUpdates(codec, kept, {}, AggregationThreads(kept), step);
 }

@@ -47,7 +47,6 @@ struct Case {
 
 std::vector<float> ReadFloats(const std::vector<std::string>& digits) {
   std::vector<float> values;
-  values.reserve(digits.size());
   for (const std::string& one : digits) {
     values.push_back(FloatFromBits(static_cast<uint32_t>(std::stoul(one, nullptr, 16))));
   }

@@ -110,7 +110,6 @@ class TerminalSession {
  private:
   static std::vector<char*> Pointers(std::vector<std::string>& texts) {
     std::vector<char*> pointers;
-    pointers.reserve(texts.size() + 1);
     for (std::string& text : texts) pointers.push_back(&text[0]);
     pointers.push_back(nullptr);
     return pointers;

@@ -271,7 +271,6 @@ TEST_F(HttpServerTest, FewRequestsAreAnsweredAtATime) {
             return Text("done");
           }}});
   std::vector<std::thread> viewers;
-  viewers.reserve(20);
   for (int i = 0; i < 20; ++i) {
     viewers.emplace_back([&] {
       const httplib::Result reply = Get("/slow");

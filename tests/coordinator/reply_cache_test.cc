@@ -196,7 +196,6 @@ TEST_F(ReplyCacheTest, ManyViewersShareOneAnswer) {
     return std::string("shared");
   };
   std::vector<std::thread> viewers;
-  viewers.reserve(8);
   for (int i = 0; i < 8; ++i) viewers.emplace_back([&] { EXPECT_EQ((*cache_.Get("runs", make))->plain, "shared"); });
   for (std::thread& viewer : viewers) viewer.join();
   EXPECT_EQ(calls, 1);

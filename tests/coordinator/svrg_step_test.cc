@@ -113,7 +113,6 @@ TEST(SvrgStep, FollowsAlgorithm3) {
   std::vector<double> snapshot = {1, 2, 3}, y = snapshot, g(3), mean(3);
   for (int64_t version = 0; version < 16; ++version) {
     std::vector<float> gradient;
-    gradient.reserve(3);
     for (int k = 0; k < 3; ++k) gradient.push_back(static_cast<float>(random.Uniform(-1, 1)));
     ASSERT_EQ(master.Give(gradient), absl::OkStatus());
     const int64_t t = version % 4;

@@ -45,7 +45,6 @@ TEST(UpdateHistories, ThreadsReadWhatNobodyChanges) {
   std::atomic<bool> done{false};
   std::atomic<int64_t> read{0};
   std::vector<std::thread> readers;
-  readers.reserve(3);
   for (int t = 0; t < 3; ++t) {
     readers.emplace_back([&] {
       while (!done) {

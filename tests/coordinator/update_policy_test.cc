@@ -23,7 +23,6 @@ std::vector<Judgement> JudgedWith(const UpdatePolicy& policy, const std::vector<
   spec.density = 1;
   const auto codec = *MakeCodec(spec, layout);
   std::vector<std::string> messages;
-  messages.reserve(updates.size());
   for (const Vector& update : updates) messages.push_back(*codec->Encode(update));
   std::vector<MeasuredUpdate> measured;
   for (size_t i = 0; i < messages.size(); ++i) {

@@ -188,7 +188,9 @@ def main():
         sys.exit(f"tests/lint/tidy.py: no source of {options.build} matches '{options.only}'")
     printed, findings, known = set(), 0, 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for unit, (seconds, was_known, text) in zip(units, pool.map(examiner.examine, units)):
+        examined = {pool.submit(examiner.examine, unit): unit for unit in units}
+        for done in concurrent.futures.as_completed(examined):
+            unit, (seconds, was_known, text) = examined[done], done.result()
             if options.times:
                 print(f"tidy: {seconds:.1f} s {unit.name.replace(f'{root}/', '')}", flush=True)
             known += was_known

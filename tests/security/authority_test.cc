@@ -22,7 +22,6 @@ using ::testing::IsEmpty;
 
 std::vector<std::string> Names(const std::vector<CertificateFacts>& facts) {
   std::vector<std::string> names;
-  names.reserve(facts.size());
   for (const CertificateFacts& one : facts) names.push_back(ToUri(one.identity));
   return names;
 }

@@ -430,7 +430,6 @@ absl::StatusOr<std::vector<LedgerEntry>> MemoryRunStore::LedgerByClient(int64_t 
            sum.wire_bytes + entry.wire_bytes};
   }
   std::vector<LedgerEntry> rows;
-  rows.reserve(sums.size());
   for (const auto& sum : sums) rows.push_back(sum.second);
   return rows;
 }
