@@ -11,6 +11,7 @@ checks stay what they were: a file in the cache is named by the hash of these.
 
 import argparse
 import concurrent.futures
+import functools
 import hashlib
 import json
 import os
@@ -27,6 +28,7 @@ STAMP_DAYS = 60
 TOP_LEVEL = re.compile(r"^(?![\s}]|TEST|INSTANTIATE|MATCHER|BENCHMARK|using |namespace |return |#|//)"
                        r"(?:(?:class|struct|enum class|enum|union) (?P<type>\w+)|[\w:<>*&,\[\] ]+?[ *&](?P<name>\w+)(?:\(| =|\{|\[|;))",
                        re.MULTILINE)
+INCLUDE = re.compile(r'^#include "(.*\.h)"', re.MULTILINE)
 MACRO = re.compile(r"^#define (\w+)", re.MULTILINE)
 ALIAS = re.compile(r"^using (\w+) =", re.MULTILINE)
 FINDING = re.compile(r"^(?=/[^\n]*:\d+:\d+: (?:warning|error): )", re.MULTILINE)
@@ -60,26 +62,43 @@ def sources_of(path):
     return re.findall(r'^#include "(.*)"', pathlib.Path(path).read_text(), re.MULTILINE)
 
 
-def names_of(source):
-    text = pathlib.Path(source).read_text()
+@functools.lru_cache(maxsize=None)
+def names_of(path):
+    """The names that a file has at its top level."""
+    text = path.read_text()
     names = {match["type"] or match["name"] for match in TOP_LEVEL.finditer(text)}
-    return names | set(MACRO.findall(text)) | set(ALIAS.findall(text))
+    return frozenset(names | set(MACRO.findall(text)) | set(ALIAS.findall(text)))
 
 
-def pack(sources, folder, flags):
-    """Units of the sources, which are compiled with the same flags, no name twice in any of them."""
+def headers_of(path, root, found):
+    """Adds the project's headers that the file includes, themselves or by another, to `found`."""
+    for name in INCLUDE.findall(path.read_text()):
+        header = next((one for one in (root / name, path.parent / name) if one.is_file()), None)
+        if header is not None and header not in found:
+            found.add(header)
+            headers_of(header, root, found)
+    return found
+
+
+def pack(sources, root, folder, flags):
+    """Units of the sources, which are compiled with the same flags. No source of a unit has a name that another one or its
+    headers have too."""
     packs = []
     for source in sources:
-        names = names_of(source)
-        for held, taken in packs:
-            if len(held) < SOURCES_A_UNIT and not taken & names:
+        names = names_of(pathlib.Path(source))
+        foreign = frozenset().union(*map(names_of, headers_of(pathlib.Path(source), root, set())))
+        own = names - foreign  # without what it defines for its headers
+        for held, taken, theirs, around in packs:
+            if len(held) < SOURCES_A_UNIT and not names & taken and not own & around and not foreign & theirs:
                 held.append(source)
                 taken |= names
+                theirs |= own
+                around |= foreign
                 break
         else:
-            packs.append(([source], names))
+            packs.append(([source], set(names), set(own), set(foreign)))
     units = []
-    for held, _ in packs:
+    for held, *_ in packs:
         text = "".join(f'#include "{source}"\n' for source in held)
         path = folder / (hashlib.sha256((text + repr(flags)).encode()).hexdigest()[:16] + ".cc")
         path.write_text(text)
@@ -103,7 +122,7 @@ def units_of(root, build):
         else:
             units.append(Unit(os.path.relpath(entry["file"], build), entry["file"], flags, held))
     for flags, sources in alike.items():
-        units += pack(sources, folder, flags)
+        units += pack(sources, root, folder, flags)
     return units
 
 
