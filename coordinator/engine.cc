@@ -186,7 +186,7 @@ absl::Status Engine::TakeState(const RunRecord& record) {
 }
 
 absl::Status Engine::Handle(Event event) {
-  Transition next = std::visit([this](auto&& one) { return On(std::move(one)); }, std::move(event));
+  Transition next = std::visit([this](auto&& one) { return On(std::forward<decltype(one)>(one)); }, std::move(event));
   if (!next.ok()) return next.status();
   TERSE_RETURN_IF_ERROR(Move(*next));
   PublishView();

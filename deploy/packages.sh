@@ -14,9 +14,10 @@ TERSE_BUILD_PACKAGES=(
   libboost-dev libjs-chart.js prometheus-cpp-dev libsystemd-dev libseccomp-dev
   libcli11-dev libtoml11-dev libutfcpp-dev libspdlog-dev nlohmann-json3-dev
 )
-# What the tests and benchmarks are compiled with, and the fuzzers' compiler: every other preset builds with `build` and
-# these.
-TERSE_DEVELOP_PACKAGES=(libgtest-dev libgmock-dev libbenchmark-dev libcpp-httplib-dev clang-14 libclang-rt-14-dev)
+# What the tests and benchmarks are compiled with, the fuzzers' compiler, and what tests/lint.sh checks sources with: every
+# other preset builds with `build` and these.
+TERSE_DEVELOP_PACKAGES=(libgtest-dev libgmock-dev libbenchmark-dev libcpp-httplib-dev clang-14 libclang-rt-14-dev
+  clang-format-14 clang-tidy-14 python3)
 # What the tests run with: an independent reader of every file that Terse writes, two hosts with a bad wire between them, a
 # browser for the dashboard, a reader of metrics, what reads the manual and the completions, and the bare machine of
 # tests/bare.sh.
@@ -42,7 +43,8 @@ Installs the Debian 12 packages of the named sets that are missing (default: bui
 you are not root. Does nothing when all are there.
 
   build      compilers, tools and libraries that build the three programs
-  develop    libraries and compilers of the tests, the benchmarks and the fuzzers, which need `build` too
+  develop    libraries and compilers of the tests, the benchmarks and the fuzzers, and what tests/lint.sh checks sources
+             with; they need `build` too
   test       what the tests run with; tests/run.sh needs `build` and `develop` too
   bench      what draws the figures of bench/RESULTS.md
   packaging  what deploy/package.sh and tests/packages.sh need beside `build`

@@ -83,7 +83,7 @@ ScriptModel::ScriptModel(const ModelDefinition& definition, const Layout& layout
     : ScriptModel(Compile(definition), layout, device) {}
 
 ScriptModel::ScriptModel(torch::jit::Module module, const Layout& layout, c10::Device device)
-    : device_(device), module_(std::move(module)) {
+    : device_(device), module_(module) {
   const at::NoGradGuard no_grad;
   const auto options = at::TensorOptions().dtype(at::kFloat).device(device_);
   weights_ = at::zeros({layout.size()}, options);
@@ -139,7 +139,7 @@ torch::jit::Module ScriptModel::Detached() && {
   const auto part = [](at::Tensor tensor) { tensor.set_data(tensor.clone()); };
   for (const auto& parameter : module_.named_parameters()) part(parameter.value);
   for (const auto& buffer : module_.named_buffers()) part(buffer.value);
-  return std::move(module_);
+  return module_;
 }
 
 void ScriptModel::SetTraining(bool training) { module_.train(training); }

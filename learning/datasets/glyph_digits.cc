@@ -108,6 +108,7 @@ void DrawImage(Random random, uint8_t* pixels, uint8_t* label) {
   const double noise = random.Uniform(0.05, 0.3);
   for (int i = 0; i < kPixels; ++i) {
     const float value = contrast * canvas[i] + Between(&random, -noise, noise);
+    // NOLINTNEXTLINE(bugprone-incorrect-roundings): never negative
     pixels[i] = static_cast<uint8_t>(255 * std::clamp(value, 0.0f, 1.0f) + 0.5f);
   }
 }

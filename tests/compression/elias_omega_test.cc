@@ -17,7 +17,7 @@ std::string PaperWord(uint64_t n) {
   while (n > 1) {
     std::string digits;
     for (uint64_t rest = n; rest > 0; rest >>= 1) digits.insert(digits.begin(), (rest & 1) != 0 ? '1' : '0');
-    word = digits + word;
+    word.insert(0, digits);
     n = digits.size() - 1;
   }
   return word;

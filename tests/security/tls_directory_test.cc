@@ -108,7 +108,7 @@ TEST_F(TlsDirectoryTest, APurposeThatIsNotTheRolesIsRefused) {
 
 TEST_F(TlsDirectoryTest, MissingAndDamagedFilesAreNamed) {
   for (const std::string name : {"ca.crt", "node.crt", "node.key"}) {
-    const std::string path = MakeFolder("of-" + name, Role::kClient), file = path + "/" + name;
+    const std::string path = MakeFolder("of-" + name, Role::kClient), file = absl::StrCat(path, "/", name);
     const std::string good = ReadFile(file);
     WriteFile(file, good.substr(0, good.size() / 2));
     ExpectRefusal(Opened(path, Role::kClient), absl::StatusCode::kInvalidArgument, file, "");

@@ -48,8 +48,9 @@ class FaultyFiles final : public FileSystem {
     std::unique_ptr<WritableFile> file;
     const absl::Status status = Do("create", path, [&]() -> absl::Status {
       auto created = base_.Create(path);
-      if (created.ok()) file = std::make_unique<File>(this, path, *std::move(created));
-      return created.status();
+      if (!created.ok()) return created.status();
+      file = std::make_unique<File>(this, path, *std::move(created));
+      return absl::OkStatus();
     });
     if (!status.ok()) return status;
     return file;

@@ -27,6 +27,7 @@ Fiber::Fiber() : stack_(new char[kStackBytes]) {}
 Fiber::~Fiber() = default;
 
 void Fiber::Enter(unsigned high, unsigned low) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): makecontext passes ints
   auto* self = reinterpret_cast<Fiber*>(static_cast<uintptr_t>(high) << 32 | low);
 #ifdef __SANITIZE_ADDRESS__
   __sanitizer_finish_switch_fiber(nullptr, &self->outside_stack_, &self->outside_stack_bytes_);
