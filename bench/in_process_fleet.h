@@ -25,9 +25,10 @@ namespace terse {
 // Not thread-safe; trains one client after the other.
 class InProcessFleet {
  public:
-  // What a client sends in a round, while it is pending in its feedback.
+  // Receives the message that a client sends in a round, while that is pending in the client's feedback.
   using OnMessage = std::function<absl::Status(int64_t client, const Feedback& feedback, const std::string& message)>;
-  // What all clients have trained in a round, before any of it is compressed: hostile ones put something else there.
+  // Receives what all clients trained in a round, before any of it is compressed. It may overwrite the deltas, as
+  // hostile clients do.
   using OnDeltas = std::function<void(absl::Span<const absl::Span<float>> deltas)>;
 
   // `run.rounds.clients` clients; `data` and `device` as for MakeTrainerFactory, whose
