@@ -19,12 +19,13 @@
 
 namespace terse {
 
-// Last on the command line of a sandboxed process, and what follows it: whether the network namespace is its own.
+// The flag that ends the command line of a sandboxed process, and the word that follows it: whether the process has a
+// network namespace of its own.
 inline constexpr char kSandboxFlag[] = "--sandboxed";
 inline constexpr char kOwnNetwork[] = "own-network";
 inline constexpr char kSharedNetwork[] = "shared-network";
 
-// How messages name what they are about.
+// The words with which messages name their subject.
 struct SandboxWords {
   std::string worker = "trainer";
   std::string memory = "--sandbox-memory";  // the options that set the limits below
@@ -70,7 +71,7 @@ absl::Status CheckOutOfReach(const std::string& data, const std::vector<std::str
 // StartWeights of a lost trainer is empty. The process dies with the thread that made the trainer.
 TrainerFactory SandboxedTrainerFactory(SandboxOptions options);
 
-// What a trainer's process needs to know.
+// The settings of a trainer's process.
 struct SandboxChild {
   std::vector<std::string> readable;  // folders and files that training reads, beside the system's libraries
   int64_t memory_mb = 4096;

@@ -1,4 +1,4 @@
-// What a sandboxed trainer may not ask of the kernel. Internal to sandbox.
+// The system calls that are denied to a sandboxed trainer. Internal to sandbox.
 #ifndef TERSE_SANDBOX_SYSTEM_CALL_FILTER_H_
 #define TERSE_SANDBOX_SYSTEM_CALL_FILTER_H_
 
