@@ -54,7 +54,7 @@ constexpr int64_t kCountKeptEveryUs = int64_t{3600} * 1'000'000;
 // A caller's address without its port, which every connection has another of.
 absl::string_view HostOf(absl::string_view address) { return address.substr(0, address.rfind(':')); }
 
-// What records have in common that are counted together.
+// Returns a key that is the same for all records that are counted together.
 std::string Likeness(const AuditRecord& record, bool coarsely) {
   if (coarsely) {
     return absl::StrJoin({absl::string_view("coarse"), absl::string_view(record.who), absl::string_view(record.action),

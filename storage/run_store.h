@@ -129,8 +129,8 @@ struct EventRecord {
   int64_t id = 0;       // given by the store: greater than those of all earlier events
 };
 
-// Of one client, what its packed updates are unpacked with: its updates that were applied since its last reset, of
-// which the first are a state already.
+// The record from which one client's packed updates are unpacked: its updates that were applied since its last reset,
+// the first of them merged into a state.
 struct HistoryRecord {
   int64_t messages = 0;          // that `state` was made of
   std::string state;             // UpdateHistory::Serialize; empty while `messages` is 0
@@ -232,7 +232,7 @@ class RunStore {
   virtual absl::StatusOr<bool> WasChosen(int64_t round, int64_t client) = 0;
   // The version whose weights the round began with; nullopt for a round that was never opened.
   virtual absl::StatusOr<absl::optional<int64_t>> BaseVersionOf(int64_t round) = 0;
-  // What became of an update: the newest round that chose it, or the one that refused it; nullopt when none did.
+  // The fate of an update: the newest round that chose it, or the one that refused it; nullopt when none did.
   struct Fate {
     int64_t client = 0;
     RoundState state = RoundState::kClosed;  // of that round: never OPEN
@@ -275,7 +275,7 @@ class RunStore {
   // Commit::aggregate of the round that led to `version`; kept as long as a checkpoint may need it. NOT_FOUND for none.
   virtual absl::StatusOr<std::string> ReadAggregate(int64_t version) = 0;
 
-  // Of no updates for a client that has none.
+  // Returns the history of no updates for a client that has none.
   virtual absl::StatusOr<HistoryRecord> ReadHistory(int64_t client) = 0;
   // Puts the state after all of the client's `messages` updates in the place of what is stored of them.
   // FAILED_PRECONDITION when it has another number of them, or none.
@@ -312,7 +312,7 @@ class RunStore {
   // directory holds files.
   virtual absl::Status Backup(const std::string& directory) = 0;
 
-  // For the administrator: rows in id order, ids in [first, last].
+  // Reads for the administrator: rows in id order, ids in [first, last].
   virtual absl::StatusOr<std::vector<RoundRecord>> Rounds(int64_t first, int64_t last) = 0;
   virtual absl::StatusOr<std::vector<ClientRecord>> Clients() = 0;
   virtual absl::StatusOr<std::vector<LedgerEntry>> Ledger(int64_t first_round, int64_t last_round) = 0;
