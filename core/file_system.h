@@ -82,8 +82,9 @@ class FileSystem {
 // The machine's own file system. Never destroyed.
 FileSystem& PosixFiles();
 
-// Whether a process of this machine holds the lock of a directory. Writes nothing and never waits; no lock, no holder.
-// Who takes the lock at this very moment may be refused. PERMISSION_DENIED and the like when DIR/lock cannot be opened.
+// Whether a process of this machine holds the lock of a directory. Writes nothing and never waits; false without a lock
+// file. A process that takes the lock at this very moment may be refused. PERMISSION_DENIED and the like when DIR/lock
+// cannot be opened.
 absl::StatusOr<bool> IsLocked(const std::string& directory);
 
 // Writes the concatenation of `parts` and syncs the file; the directory entry is not yet durable.

@@ -1,5 +1,5 @@
-// What a client and the coordinator say to each other, as the engines see it: no gRPC, no protobuf, no chunks.
-// proto/session_convert turns these into the wire messages of proto/terse/v1/fleet.proto, which documents the fields.
+// The messages between a client and the coordinator, as the engines see them: no gRPC, no protobuf, no chunks.
+// proto/session_wire turns them into the wire messages of proto/terse/v1/fleet.proto, which documents the fields.
 #ifndef TERSE_CORE_SESSION_MESSAGES_H_
 #define TERSE_CORE_SESSION_MESSAGES_H_
 
@@ -69,7 +69,7 @@ struct Update {
   double norm = 0;
   float largest = 0;
 
-  // Of what crossed the connection.
+  // Returns the bytes of the update that crossed the connection.
   int64_t payload_bytes() const { return packed_bytes > 0 ? packed_bytes : static_cast<int64_t>(message.size()); }
 };
 
@@ -109,7 +109,7 @@ struct Assignment {
   int64_t base_version = 0;
   int64_t local_steps = 0;
   int64_t choice = 0;  // of UpdateChoices (core/codec_choices.h)
-  // With which the training begins, of the run; nullopt where every round has train.local_steps of them.
+  // The run's iteration with which the training begins; nullopt where every round has train.local_steps iterations.
   absl::optional<int64_t> first_iteration = absl::nullopt;
   bool packed = false;  // the update may come packed: the coordinator holds the client's history
 };
