@@ -19,7 +19,7 @@ class CoordinatorLink {
   virtual absl::Status Send(const FromClient& message) = 0;
   // Waits for the next message. UNAVAILABLE when the connection is gone.
   virtual absl::StatusOr<FromServer> Receive() = 0;
-  // What a downstream message may have at most, once the run is known.
+  // Sets the most bytes that a downstream message may have. Called once the run is known.
   virtual void SetMaxDeltaBytes(int64_t bytes) = 0;
 
   // The bytes of the checkpoint file of `version`, at most `max_bytes`. Goes on after a broken transfer where it
