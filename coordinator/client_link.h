@@ -16,7 +16,7 @@ class ClientLink {
   // Queues a message; order is kept. A Refusal or Finished is the last one: the link then closes. Without effect on a
   // closed link (the engine hears Disconnected).
   virtual void Send(FromServer message) = 0;
-  // As Send, but the message may wait for the next Send or Flush and then travels in the same packet.
+  // Queues a message that may wait for the next Send or Flush, and then travels in the same packet.
   virtual void SendLater(FromServer message) { Send(std::move(message)); }
   virtual void Flush() {}
   // Once, when what was queued so far is with the transport: the engine hears Drained, unless the link closed before.

@@ -1,4 +1,4 @@
-// What happens between the updates of a round and the message that clients receive. averaging_step is SBC Algorithm 1,
+// The step between the updates of a round and the message that clients receive. averaging_step is SBC Algorithm 1,
 // lines 18 to 20, with a server optimizer and a codec of the downstream direction; svrg_step is for runs with epochs.
 #ifndef TERSE_COORDINATOR_SERVER_STEP_H_
 #define TERSE_COORDINATOR_SERVER_STEP_H_
@@ -35,7 +35,7 @@ class ServerStep {
   // for settings that the tables refuse.
   static absl::StatusOr<std::unique_ptr<ServerStep>> Make(const RunConfig& config, const DownstreamCodecs& codecs);
 
-  // Whether rounds leave anything behind that Repeat must bring back after a restart.
+  // Whether rounds leave a state behind that Repeat must bring back after a restart.
   virtual bool has_state() const = 0;
   // Numbers of state(), which a checkpoint has beside the weights. Both are of a version that StandsAlone
   // (core/epochs.h).
@@ -58,7 +58,8 @@ class ServerStep {
                                      absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,
                                      int64_t total, int64_t choice) = 0;
 
-  // What Take needs to be repeated after a restart: the messages, as a kForward message. Empty when there is no state.
+  // Returns the messages, as a kForward message, from which Take is repeated after a restart. Empty when there is no
+  // state.
   std::string Aggregate(absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,
                         int64_t total = 0) const;
   // Take for what Aggregate made; returns the new weights. DATA_LOSS unless it gives `downstream` again.

@@ -198,7 +198,7 @@ absl::Status KeepSamples(RunContext& run, Session& session, int64_t samples) {
   return run.store->SetSamples(session.client, samples);
 }
 
-// What the client lost since it spoke last, for people; empty when nothing.
+// Returns the reason for which the client lost its residual since it spoke last, for people; empty when it lost none.
 std::string LostResidual(const RunContext& run, const CheckIn& message, const absl::optional<Verdict>& verdict) {
   if (!message.lineage.IsZero() && message.lineage != run.lineage) {
     return "what the client holds belongs to another run and is dropped";
@@ -299,7 +299,7 @@ absl::Status HandleCheckIn(RunContext& run, SessionId id, const CheckIn& message
     TERSE_RETURN_IF_ERROR(run.Note("residual_lost", record.id, lost));
   }
   session.owes_round = verdict.has_value() && verdict->outcome == Outcome::kPending ? message.pending_round : 0;
-  // What folded into its updates before this process began is not known here.
+  // This process does not know how many updates folded into the next one before it began, so it assumes the most.
   if (record.updates_not_applied > 0) run.notes.try_emplace(record.id, ClientNotes{0, 0, kMostFolded});
   const bool owes = session.owes_round == run.round && run.round_open && run.MayOwe(record.id, run.round);
   if (owes && session.set_aside_until_us == 0) run.invited.insert(record.id);

@@ -31,7 +31,7 @@ struct Judgement {
 // is late on purpose could save up for one update that undoes a run.
 inline constexpr int64_t kMostFolded = 3;
 
-// Whether norm_ratio is looked at: not in a run with epochs, whose clients send gradients and differences of gradients,
+// Whether norm_ratio applies: not in a run with epochs, whose clients send gradients and differences of gradients,
 // which are zero where an epoch begins.
 bool ComparesNorms(const RunConfig& config);
 

@@ -45,7 +45,7 @@ struct Refused {
   bool grave = false;  // its client is set aside at once
 };
 
-// Of the received updates, those that are refused.
+// Returns the received updates that are refused.
 absl::StatusOr<std::vector<Refused>> FindRefused(const RunContext& run) {
   UpdatePolicy policy = run.config->policy;
   if (!ComparesNorms(*run.config)) policy.norm_ratio = 0;

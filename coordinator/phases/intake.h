@@ -1,4 +1,4 @@
-// What collecting and buffering do alike: hand out work, take an update in, close the round.
+// The base of collecting and buffering: hand out work, take an update in, close the round.
 #ifndef TERSE_COORDINATOR_PHASES_INTAKE_H_
 #define TERSE_COORDINATOR_PHASES_INTAKE_H_
 
