@@ -93,7 +93,7 @@ class Scalars {
   std::string summary_;
 };
 
-// Of all rounds until one.
+// The totals of all rounds until one.
 struct RoundTotals {
   uint64_t dense_bytes_up = 0, payload_bytes_up = 0, wire_bytes_up = 0, wire_bytes_down = 0;
 };
