@@ -54,7 +54,7 @@ std::string ResultOf(const absl::Status& status) {
   return status.ok() ? "ok" : absl::StrCat(absl::StatusCodeToString(status.code()), ": ", status.message());
 }
 
-// Of a method that nobody serves the caller has chosen the name.
+// Returns the method's name. The caller chooses the name of a method that nobody serves, so that is not repeated.
 std::string MethodName(absl::string_view method) {
   const absl::Span<const MethodAccess> table = AccessTable();
   const bool is_known =
@@ -143,7 +143,7 @@ void AuditTrail::Refused(const CertificateFacts* peer, absl::string_view method,
   absl::MutexLock lock(&mutex_);
   const auto found = refusals_.find(kind);
   if (found == refusals_.end()) {
-    // Whoever manages that many kinds is in those that are there.
+    // There is no place for another kind; a caller that makes so many is named by those that are counted already.
     if (refusals_.size() < kMaxKinds) refusals_[kind].record = std::move(record);
   } else if (found->second.record.times == 0) {
     found->second.record = std::move(record);

@@ -1,4 +1,4 @@
-// Who did what and who was refused, in the audit log (docs/SECURITY.md, "Audit log").
+// Writes the audit log: which caller did what, and which was refused (docs/SECURITY.md, "Audit log").
 #ifndef TERSE_COORDINATOR_RPC_AUDIT_TRAIL_H_
 #define TERSE_COORDINATOR_RPC_AUDIT_TRAIL_H_
 
@@ -22,7 +22,7 @@
 
 namespace terse {
 
-// What a caller asked for.
+// The action that a caller asked for.
 struct AuditedAction {
   std::string method;  // "Pause"
   std::string run;     // as the caller named it
@@ -70,10 +70,10 @@ class AuditTrail {
 
   AuditTrail(Options options, std::unique_ptr<AuditLog> log);
   void WriteRefusalsUntilClosed() ABSL_LOCKS_EXCLUDED(mutex_);
-  // What is to be written now, or with `all` everything that was counted.
+  // Takes the records that are due, or with `all` everything that was counted.
   std::map<Kind, AuditRecord> TakeDue(bool all) ABSL_LOCKS_EXCLUDED(mutex_);
   void WriteRefusals(bool all) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Of a record that could not be written: it is counted on and tried again in a minute.
+  // Puts back a record that could not be written: it is counted on and tried again in a minute.
   void PutBack(const Kind& kind, const AuditRecord& record) ABSL_LOCKS_EXCLUDED(mutex_);
   // Looks at an error of the log: a sync that failed ends the process, everything else is in the process's log, once.
   void Examine(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -18,7 +18,8 @@
 
 namespace terse {
 
-// Of a call without a certificate nothing is known and nothing is counted. As thread-safe as ClientBudgets.
+// The caller of one call, with its budgets. Nothing is known or counted without a certificate. As thread-safe as
+// ClientBudgets.
 class MeteredPeer {
  public:
   // `gatekeeper` may be nullptr.

@@ -70,11 +70,11 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::Ser
   void WriteLine(int64_t round, absl::string_view text) const;
   // Whether the update is one that the session was asked for, as DueUpdates::Take.
   bool IsDue(const Update& update) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whose session it is; -1 before its welcome.
+  // Returns the client of the session; -1 before its welcome.
   int64_t Client() ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether the client was told that the run is over: it leaves by itself, and a refusal would overtake that.
   bool IsOver() ABSL_LOCKS_EXCLUDED(mutex_);
-  // What a Welcome sends; an empty one before the session is bound.
+  // Returns the configuration that a Welcome sends; an empty one before the session is bound.
   const v1::RunConfig& Config() const;
   void Enqueue(const FromServer& message, std::vector<v1::ServerMessage> chunks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Starts the next write, unless one is under way, with as many queued messages as fit a chunk.

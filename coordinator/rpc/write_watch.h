@@ -38,7 +38,7 @@ class WriteWatch : public std::enable_shared_from_this<WriteWatch> {
     absl::MutexLock lock(&mutex_);
     writing_ = false;
   }
-  // What is written now has a tenth of the patience from here on.
+  // Gives the present write a tenth of the patience from here on.
   void Hurry() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     since_ = absl::Now();
