@@ -19,19 +19,19 @@ namespace terse {
 
 struct IssuedCertificate {
   CertificateFacts facts;
-  std::string key_hash;  // as CertificateKeyHash
+  std::string key_hash;  // as RequestKeyHash
   absl::optional<absl::Time> revoked;
 };
 
-// What was read and checked of an authority's certificates, by serial: for who asks for the list again and again.
+// An authority's certificates that were read and checked before, by serial: for callers that list them again and again.
 using KnownCertificates = absl::flat_hash_map<std::string, IssuedCertificate>;
 
-// How long Open and Create wait for another command, or the enrolment desk, that works in the folder.
+// The time that Open and Create wait for another command, or the enrolment desk, that works in the folder.
 inline constexpr absl::Duration kAuthorityPatience = absl::Seconds(10);
 
 // Not thread-safe; holds the lock on its folder while it lives, so that of two commands at once one waits for the
-// other. Who has waited for `patience` is refused (FAILED_PRECONDITION). What root writes into a folder of somebody
-// else's belongs to that one. Statuses are FileSystem's and those named below.
+// other. A command that has waited for `patience` is refused (FAILED_PRECONDITION). Files that root writes into another
+// user's folder belong to that user. Statuses are FileSystem's and those named below.
 class Authority {
  public:
   // Makes the folder, or takes an empty one and makes it private, with a new key and a certificate of its own that ends

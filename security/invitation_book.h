@@ -25,7 +25,7 @@ struct InvitationTerms {
   absl::Duration lifetime = absl::Hours(24 * 365);  // of the certificates
 };
 
-// What the authority keeps of an invitation: not the secret, only its hash.
+// The authority's record of an invitation: not the secret, only its hash.
 struct InvitationRecord {
   std::string id;  // the first 16 digits of the secret's SHA-256
   std::string secret_hash;
@@ -64,9 +64,9 @@ class InvitationBook {
   // a valid certificate of that name; statuses of ExamineGuest.
   absl::StatusOr<std::string> Enrol(absl::string_view secret, absl::string_view request_pem);
 
-  // By id. DATA_LOSS naming a file that is damaged.
+  // Returns all invitations, sorted by id. DATA_LOSS naming a file that is damaged.
   absl::StatusOr<std::vector<InvitationRecord>> List() const;
-  // Nobody comes by it from now on; who came stays. NOT_FOUND.
+  // Lets nobody else come by the invitation; those who came stay. NOT_FOUND.
   absl::Status Withdraw(const std::string& id);
 
  private:

@@ -32,12 +32,12 @@ class LiveTlsDirectory {
   // Counts the authorities of the folder, from 1. All peers of connections that were made while it is 1 have shown a
   // certificate of the first one.
   int64_t authorities() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // As CheckIssuedBy, of the authority that is in force.
+  // Checks, as CheckIssuedBy, that the authority in force issued the certificate.
   absl::Status CheckIssued(absl::string_view certificate_pem) const ABSL_LOCKS_EXCLUDED(mutex_);
   bool IsRevoked(const std::string& serial) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // How many certificates the list that is in force takes back.
+  // Returns the number of certificates that the list in force revokes.
   int64_t revocations() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // When it was issued.
+  // Returns when the list in force was issued.
   absl::Time RevocationsIssued() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -22,7 +22,7 @@ inline constexpr char kRevocationFile[] = "crl.pem";    // a coordinator's
 struct TlsDirectory {
   std::string path;
   CertificateFacts certificate;
-  // What the three files held when they were checked.
+  // The contents of the three files when they were checked.
   std::string authority_pem, certificate_pem, key_pem;
 };
 

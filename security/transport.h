@@ -1,5 +1,4 @@
-// What protects a connection: mutual TLS 1.3 with the certificates of a TLS folder, or nothing, which is for one
-// machine.
+// Protects connections: mutual TLS 1.3 with the certificates of a TLS folder, or nothing, which is for one machine.
 #ifndef TERSE_SECURITY_TRANSPORT_H_
 #define TERSE_SECURITY_TRANSPORT_H_
 
@@ -20,8 +19,8 @@
 
 namespace terse {
 
-// How often a coordinator looks for renewed files in its TLS folder, and at its calls' certificates. The others read
-// theirs for every connection.
+// The seconds between a coordinator's looks for renewed files in its TLS folder, and at its calls' certificates. The
+// other programs read their files for every connection.
 inline constexpr int kTlsReloadSeconds = 1;
 
 // A Unix socket: "unix:/path", where gRPC wants what is special in a URI as %XX.
@@ -29,7 +28,7 @@ bool IsUnixSocket(const std::string& address);
 std::string UnixSocketAddress(absl::string_view path);
 // INVALID_ARGUMENT when `address` is no Unix socket or has a % that is not the start of %XX.
 absl::StatusOr<std::string> UnixSocketPath(const std::string& address);
-// Whether only this machine reaches the address: a Unix socket, "localhost", 127.0.0.0/8, [::1].
+// Whether the address is reached from this machine alone: a Unix socket, "localhost", 127.0.0.0/8, [::1].
 bool IsLocalAddress(const std::string& address);
 // FAILED_PRECONDITION for an address that other machines reach, unless `insecure`.
 absl::Status CheckCleartext(bool insecure, const std::string& address);
@@ -41,7 +40,7 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ListenWith(const std::s
                                                                     std::shared_ptr<const LiveTlsDirectory> files,
                                                                     CallCheck check);
 
-// Whether ConnectWith has what it needs but for the time, which may come or be mended. FAILED_PRECONDITION for
+// Checks that ConnectWith has what it needs but for the time, which may come or be mended. FAILED_PRECONDITION for
 // cleartext to another machine, unless `insecure`; statuses of ReadTlsDirectory.
 absl::Status CheckConnectWith(const TransportOptions& options, const std::string& address,
                               const std::vector<Role>& roles);
