@@ -8,7 +8,7 @@
 namespace terse {
 namespace {
 
-// What a rule other than the mean cannot be combined with.
+// Refuses settings with which a rule other than the mean cannot be combined.
 std::optional<ConfigViolation> CheckRule(const v1::RunConfig& config) {
   const std::tuple<const char*, bool, const char*> wants[] = {
       {"codec.downstream", config.codec().downstream() != "forward",
