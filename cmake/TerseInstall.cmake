@@ -1,7 +1,7 @@
-# What `cmake --install` leaves behind: the CMake package `Terse` (cmake/TerseConfig.cmake.in) with the component
-# `compression`, the same from every build, and unless only that is built, `client` and `coordinator`, for those who
-# bring their own model. None needs LibTorch. Nothing of this build's flags reaches the user: all arithmetic that both
-# ends must agree on is in the libraries, not in their headers, so -ffp-contract=off has done its work here.
+# `cmake --install` installs the CMake package `Terse` (cmake/TerseConfig.cmake.in) with the component `compression`,
+# the same from every build, and unless only that is built, `client` and `coordinator`, for those who bring their own
+# model. None needs LibTorch. Nothing of this build's flags reaches the user: all arithmetic that both ends must agree
+# on is in the libraries, not in their headers, so -ffp-contract=off has done its work here.
 
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)

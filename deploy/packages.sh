@@ -14,20 +14,20 @@ TERSE_BUILD_PACKAGES=(
   libboost-dev libjs-chart.js prometheus-cpp-dev libsystemd-dev libseccomp-dev
   libcli11-dev libtoml11-dev libutfcpp-dev libspdlog-dev nlohmann-json3-dev
 )
-# What the tests and benchmarks are compiled with, and the fuzzers' compiler: every other preset builds with `build` and
+# The tests, the benchmarks and the fuzzers are compiled with these: every preset but `programs` builds with `build` and
 # these.
 TERSE_DEVELOP_PACKAGES=(libgtest-dev libgmock-dev libbenchmark-dev libcpp-httplib-dev clang-14 libclang-rt-14-dev)
-# What the tests run with: an independent reader of every file that Terse writes, two hosts with a bad wire between them, a
-# browser for the dashboard, a reader of metrics, what reads the manual and the completions, and the bare machine of
-# tests/bare.sh.
+# The tests run with these: an independent reader of every file that Terse writes, two hosts with a bad wire between
+# them, a browser for the dashboard, a reader of metrics, readers of the manual and the completions, and the bare
+# machine of tests/bare.sh.
 TERSE_TEST_PACKAGES=(python3 python3-numpy python3-torch sqlite3 openssl iproute2
   iptables groff-base zsh dpkg-dev file systemd chromium chromium-driver python3-selenium python3-prometheus-client
   debootstrap)
-# What bench/plot_*.py draw with.
+# bench/plot_*.py draw with these.
 TERSE_BENCH_PACKAGES=(python3 python3-matplotlib)
-# What makes the Debian packages (deploy/package.sh), and the bare machine on which tests/packages.sh tries them.
+# deploy/package.sh makes the Debian packages with these, and tests/packages.sh the bare machine on which it tries them.
 TERSE_PACKAGING_PACKAGES=(dpkg-dev file debootstrap systemd-container python3)
-# What tersectl needs to run, and what the three executables do: nothing else (the container images).
+# tersectl needs these to run; the three executables need the list below. The container images have nothing else.
 TERSE_TERSECTL_PACKAGES=(libgrpc++1.51 libprotobuf32 libabsl20220623 libsqlite3-0 libssl3)
 TERSE_RUNTIME_PACKAGES=(
   "${TERSE_TERSECTL_PACKAGES[@]}" libtorch1.13 libopenblas0-openmp libprometheus-cpp-core1.0 libxxhash0 libhwy1
