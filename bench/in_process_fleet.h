@@ -20,9 +20,9 @@
 namespace terse {
 
 // Synchronous rounds in which every client takes part, and the model takes the step that run.aggregation makes of the
-// updates that run.policy does not refuse. Every other update counts as applied. Who would be set aside at once (unless
-// clients.set_aside_after is 0) takes no part any more, as in a run that is over before clients.set_aside_seconds are.
-// Not thread-safe; trains one client after the other.
+// updates that run.policy does not refuse. Every other update counts as applied. A client that would be set aside at
+// once (unless clients.set_aside_after is 0) takes no part any more, as in a run that is over before
+// clients.set_aside_seconds are. Not thread-safe; trains one client after the other.
 class InProcessFleet {
  public:
   // Receives the message that a client sends in a round, while that is pending in the client's feedback.

@@ -25,7 +25,7 @@ class CoordinatorLink {
   // The bytes of the checkpoint file of `version`, at most `max_bytes`. Goes on after a broken transfer where it
   // stopped; UNAVAILABLE when that does not help. NOT_FOUND when the coordinator has replaced that checkpoint.
   virtual absl::StatusOr<std::string> DownloadCheckpoint(Id128 lineage, int64_t version, int64_t max_bytes) = 0;
-  // The same for the run's TorchScript file.
+  // Returns the bytes of the run's TorchScript file, in the same way.
   virtual absl::StatusOr<std::string> DownloadModule(Id128 lineage, int64_t max_bytes) = 0;
 };
 

@@ -39,7 +39,8 @@ function(terse_install_package)
     DESTINATION "${TERSE_PACKAGE_FOLDER}" COMPONENT dev)
 endfunction()
 
-# The components that need more than Abseil and Highway. Of their headers only those go along that a plug-in includes.
+# The components that need more than Abseil and Highway. Only the headers that a plug-in includes are installed with
+# them.
 function(terse_install_plugin_components)
   set_target_properties(terse_client_rpc PROPERTIES EXPORT_NAME client)
   set_target_properties(terse_coordinator_rpc PROPERTIES EXPORT_NAME coordinator)

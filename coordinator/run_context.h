@@ -180,7 +180,7 @@ struct RunContext {
     Tell(kind, client, detail);
     return store->AddEvent({Now(), kind, round, client, detail});
   }
-  // The same for an event that a client can cause as often as it likes: repetitions are counted.
+  // Notes an event that a client can cause as often as it likes: repetitions are counted.
   absl::Status NoteMisbehaviour(const std::string& kind, int64_t client, const std::string& detail) {
     const bool is_new = repeated_events.Add({Now(), kind, round, client, detail}, MonotonicNow());
     return is_new ? Note(kind, client, detail) : absl::OkStatus();
@@ -193,7 +193,7 @@ struct RunContext {
     }
     return absl::OkStatus();
   }
-  // The same for an event whose row the store adds by itself.
+  // Tells on_event about an event whose row the store adds by itself.
   void Tell(const std::string& kind, int64_t client, const std::string& detail) const {
     if (on_event) on_event({Now(), kind, round, client, detail});
   }

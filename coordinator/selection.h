@@ -15,7 +15,7 @@ struct Candidate {
   double reliability = 1;  // 0..1
 };
 
-// At most `count` of the candidates, in the order of their ids; kAll takes all of them whatever `count` says.
+// Returns at most `count` of the candidates, in the order of their ids; kAll takes all of them whatever `count` says.
 //
 // Weighted sampling without replacement by Efraimidis and Spirakis, "Weighted random sampling with a reservoir" (2006),
 // algorithm A-Res: every candidate draws u in (0, 1) and the largest u^(1/w) win. The weight w is 1 for kRandom, the

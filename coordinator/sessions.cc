@@ -44,9 +44,9 @@ bool SameProcess(const Session& holder, const CheckIn& message) {
   return !message.process.IsZero() && holder.process == message.process;
 }
 
-// Whether who has the name keeps it against the check-in of session `id`: against late words of a connection that its
-// client has given up, and against another client under this name that would `lose` the residual. Who is right after
-// all comes back when the holder is gone.
+// Whether the session that has the name keeps it against the check-in of session `id`: against late words of a
+// connection that its client has given up, and against another client under this name that would `lose` the residual.
+// The rightful client comes back when the holder is gone.
 bool KeepsName(SessionId holder_id, const Session& holder, SessionId id, const CheckIn& message, bool lose) {
   if (SameProcess(holder, message)) return holder.connection > message.connection;
   return lose || holder_id > id;

@@ -101,7 +101,8 @@ class UpdateHistories {
 absl::Status HoldHistory(RunContext& run, Session& session, Id128 theirs);
 // Counts a residual of the client's as lost, with its history.
 absl::Status ResetClient(RunContext& run, int64_t client);
-// The same in memory alone, for a client whose reset the store has counted; its next updates may come packed at once.
+// Resets the history in memory alone, for a client whose reset the store has counted; its next updates may come packed
+// at once.
 void BeginHistoryAnew(RunContext& run, int64_t client);
 // Returns the messages that the commit of run.received adds to the stored histories, for Commit::history.
 std::vector<HistoryMessage> MessagesForHistories(const RunContext& run);

@@ -1,5 +1,5 @@
 // Which updates of a round are refused when it closes: [policy] of proto/terse/v1/run_config.proto, and what is refused
-// in every run. What a refusal means for the client is in docs/PROTOCOL.md, "Refused updates".
+// in every run. docs/PROTOCOL.md, "Refused updates", says what a refusal means for the client.
 #ifndef TERSE_COORDINATOR_UPDATE_POLICY_H_
 #define TERSE_COORDINATOR_UPDATE_POLICY_H_
 

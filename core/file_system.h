@@ -95,7 +95,7 @@ struct FileContents {
   std::vector<absl::string_view> parts;
 };
 
-// As WriteFileSynced for each, but all are written before the first sync, so that the disk works on them at once.
+// Acts as WriteFileSynced for each file, but writes all before the first sync, so that the disk works on them at once.
 absl::Status WriteFilesSynced(FileSystem& files, absl::Span<const FileContents> contents);
 
 // Replaces `path` atomically and durably: temporary file, sync, rename, sync of the directory. After a crash the file

@@ -27,7 +27,7 @@ enum class FrameKind : uint32_t {
   kDone,    // what was asked for; the first one, which nobody asked for, is Confinement
   kFailed,  // Failure, in place of kDone
   kStep,    // nothing: may training go on? Any number of times before kDone
-  // From the coordinator, which also says kMake and kStart; a Shard says nothing there, and Made::samples is 0.
+  // Sent by the coordinator, which also says kMake and kStart; a Shard says nothing there, and Made::samples is 0.
   kEvaluate,  // nothing; the weights are in SharedVectors, kDone is EvaluateAnswer
   kExport,    // nothing; the weights are in SharedVectors, kDone is a TorchScript file
 };

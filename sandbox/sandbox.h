@@ -78,12 +78,13 @@ struct SandboxChild {
   bool own_network = false;
 };
 
-// In the trainer's process: confines it for good, and tells the client. The process should end unless that is OK:
-// FAILED_PRECONDITION as TrySandbox, and when the process has a second thread already; ABORTED when the client is gone.
+// Confines the trainer's process, from inside it and for good, and tells the client. The process should end unless that
+// is OK: FAILED_PRECONDITION as TrySandbox, and when the process has a second thread already; ABORTED when the client
+// is gone.
 absl::Status EnterSandbox(const SandboxChild& child);
 
-// In the trainer's process, after EnterSandbox: makes the trainer that it is asked for, and serves it until the client
-// is gone. Returns its exit code.
+// Runs in the trainer's process, after EnterSandbox: makes the trainer that it is asked for, and serves it until the
+// client is gone. Returns its exit code.
 int ServeSandbox(const TrainerFactory& make_trainer);
 
 }  // namespace terse

@@ -62,8 +62,8 @@ class Authority {
   // those that it revoked. NOT_FOUND when there is none, RESOURCE_EXHAUSTED when the list would be longer than
   // kMaxPemBytes. The new list is on disk when it returns.
   absl::StatusOr<std::vector<CertificateFacts>> Revoke(const std::string& serial_or_name);
-  // By the second in which they were issued, then by serial. DATA_LOSS naming a file that this authority did not sign.
-  // Files of `known` are not read again, and those that are get into it.
+  // Returns all certificates, sorted by the second in which they were issued, then by serial. DATA_LOSS naming a file
+  // that this authority did not sign. Files of `known` are not read again, and those that are get into it.
   absl::StatusOr<std::vector<IssuedCertificate>> List(KnownCertificates* known = nullptr) const;
   // A certificate that it issued, PEM. NOT_FOUND, and DATA_LOSS as of List.
   absl::StatusOr<std::string> CertificatePem(const std::string& serial) const;

@@ -212,7 +212,7 @@ class RunStore {
   virtual absl::StatusOr<ClientRecord> RegisterClient(const std::string& name, int64_t now_us) = 0;
   // NOT_FOUND for a client that was never registered.
   virtual absl::StatusOr<ClientRecord> GetClient(int64_t client) = 0;
-  // The same by its name.
+  // Finds the client by its name. NOT_FOUND as above.
   virtual absl::StatusOr<ClientRecord> ClientNamed(const std::string& name) = 0;
   // Counts an update that was validated or sent and will never be applied (late, surplus, aborted round).
   virtual absl::Status RecordNotApplied(int64_t client) = 0;
@@ -316,7 +316,7 @@ class RunStore {
   virtual absl::StatusOr<std::vector<RoundRecord>> Rounds(int64_t first, int64_t last) = 0;
   virtual absl::StatusOr<std::vector<ClientRecord>> Clients() = 0;
   virtual absl::StatusOr<std::vector<LedgerEntry>> Ledger(int64_t first_round, int64_t last_round) = 0;
-  // The same rows summed by client and direction, in that order; `round` is 0 in them.
+  // Returns the ledger's rows summed by client and direction, in that order; `round` is 0 in them.
   virtual absl::StatusOr<std::vector<LedgerEntry>> LedgerByClient(int64_t first_round, int64_t last_round) = 0;
   virtual absl::StatusOr<std::vector<EventRecord>> Events(int64_t newest) = 0;
   // The first `limit` events with a greater id, in order.

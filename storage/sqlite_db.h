@@ -57,7 +57,7 @@ class Statement {
   absl::StatusOr<bool> Step();
   // Runs a statement that returns no rows.
   absl::Status Run();
-  // As Run; FAILED_PRECONDITION with `otherwise` unless exactly one row changed.
+  // Acts as Run, and returns FAILED_PRECONDITION with `otherwise` unless exactly one row changed.
   absl::Status RunForOne(absl::string_view otherwise);
 
   // Columns of the current row, from 0. The views live until the next Step.

@@ -26,7 +26,7 @@ std::vector<Finding> CheckRunFiles(const std::string& name, const RunExamination
 std::vector<Finding> CheckClientFiles(const ClientExamination& client, bool held);
 
 // Looks at a coordinator's or a client's directory and writes nothing into it; copies of databases go to the machine's
-// temporary folder. What takes longer than two seconds says on terminal.err how far it is.
+// temporary folder. A check that takes longer than two seconds says on terminal.err how far it is.
 std::vector<Finding> ExamineState(const std::string& directory, const Terminal& terminal);
 
 }  // namespace terse

@@ -18,9 +18,9 @@
 // budget is earned: so many bytes for each unit that the training loss has fallen by.
 //
 // Density: the densest that the round can pay for. A message is taken to cost its positions' entropy and its values,
-// times the median of what the newest kJointWindow rounds cost above that. What a coarse list leaves unspent goes to
-// later rounds. Where even the least density is too dear for n_k, n is the next larger one that can pay for it; where
-// the densest leaves bytes, n is the next smaller one unless that spends fewer.
+// times the median of what the newest kJointWindow rounds cost above that. Bytes that a coarse list leaves unspent go
+// to later rounds. Where even the least density is too dear for n_k, n is the next larger one that can pay for it;
+// where the densest leaves bytes, n is the next smaller one unless that spends fewer.
 //
 // Rising loss. A large n lets the clients' models drift apart, and a residual that waits too long outruns the model:
 // the training loss rises. When the mean of the newest kJointWindow losses is above that of as many before by

@@ -138,8 +138,8 @@ void Assign(RunContext& run, Session& session) {
                                      run.histories != nullptr && run.histories->Holds(session.client)});
 }
 
-// A repeated update is answered again and counted once. Whoever sends again has lost the connection that the receipt
-// was to travel on, and is told at once.
+// A repeated update is answered again and counted once. A client that sends again has lost the connection that the
+// receipt was to travel on, and is told at once.
 absl::Status AnswerRepeated(RunContext& run, Session& session, const Update& update, ReceivedUpdate& known) {
   if (known.update.update_id != update.update_id) {
     return RefuseUpdate(run, session, "update_conflict", absl::StrCat("two updates for round ", update.round),

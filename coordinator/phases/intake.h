@@ -31,10 +31,11 @@ class Intake : public Phase {
     return status.ok() ? Transition(absl::nullopt) : Transition(status);
   }
 
-  // When the round closes without its cohort, before the deadline: a quorum is in, everyone else who is connected and
-  // could deliver has, and who lost its connection had time to come back. kNever while one of this is not so.
+  // Returns when the round closes without its cohort, before the deadline: a quorum is in, every other connected client
+  // that could deliver has, and those that lost their connection had time to come back. kNever while one of these is
+  // not so.
   int64_t CompleteMicros(const RunContext& run) const;
-  // Whether it does. Asked after DeadlinePassed, whose look at the clock it takes.
+  // Whether the round closes so now. Asked after DeadlinePassed, whose look at the clock it takes.
   bool IsComplete(const RunContext& run) const { return looked_us_ >= CompleteMicros(run); }
   // Whether clients that were given no work in the round could be given some.
   virtual bool HasPlaces(const RunContext& run) const { return true; }
@@ -59,7 +60,7 @@ absl::Status TurnAway(RunContext& run, Session& session, const Update& update, c
 // Adds a validated update that follows the client's last one to the round's, and sends its receipt.
 absl::Status Accept(RunContext& run, Session& session, Update update, int64_t staleness);
 
-// In a buffered run, whether a round is open or not: accepts an update that may still be chosen, or answers it.
+// Accepts an update that may still be chosen, or answers it. For buffered runs, whether a round is open or not.
 absl::Status TakeIn(RunContext& run, Session& session, Update update);
 
 // Closes the round with what was received, but for what [policy] refuses (update_policy.h).

@@ -19,7 +19,7 @@
 namespace terse {
 
 // Calls that last (Watch, CreateRun, Backup, Export), each of which holds a thread: so many at a time, and so many of
-// them by one caller, by its certificate or else its address. Whoever wants more is RESOURCE_EXHAUSTED.
+// them by one caller, by its certificate or else its address. A further call is RESOURCE_EXHAUSTED.
 inline constexpr int kAdminStreams = 64;
 inline constexpr int kAdminStreamsOfOne = 16;
 

@@ -48,8 +48,8 @@ class AuditTrail {
   // Writes the refusals that were counted.
   ~AuditTrail();
 
-  // Writes down that the caller does this, does it, and writes down what came of it. What cannot be written down is not
-  // done: FAILED_PRECONDITION with the reason.
+  // Writes down that the caller does this, does it, and writes down what came of it. An action that cannot be written
+  // down is not done: FAILED_PRECONDITION with the reason.
   grpc::Status Carry(const grpc::ServerContextBase& call, const AuditedAction& action,
                      absl::FunctionRef<grpc::Status()> act);
 

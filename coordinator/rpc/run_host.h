@@ -104,7 +104,7 @@ class RunHost {
   // The stored row of the run, as of now or as it was known last.
   absl::StatusOr<RunRecord> Record() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // For a session to post to. UNAVAILABLE with the reason unless the run is served.
+  // Returns the loop that a session posts to. UNAVAILABLE with the reason unless the run is served.
   absl::StatusOr<std::shared_ptr<EventLoop>> Loop() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Runs `use` while the store is open and keeps it open until `use` returns. FAILED_PRECONDITION with the reason
   // unless the run is served; otherwise what `use` returns.

@@ -1,4 +1,4 @@
-// The daemons' log: one line an entry on standard error, for people or as JSON (docs/LOGS.md). What a peer wrote cannot
+// The daemons' log: one line an entry on standard error, for people or as JSON (docs/LOGS.md). A peer's text cannot
 // begin a line, nor make one unreadable: in both formats line breaks and control characters are escaped, and bytes that
 // are no UTF-8 are replaced by U+FFFD. The callers keep keys, invitations and weights out.
 #ifndef TERSE_CORE_LOG_LOG_H_
