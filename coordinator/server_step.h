@@ -37,7 +37,7 @@ class ServerStep {
 
   // Whether rounds leave a state behind that Repeat must bring back after a restart.
   virtual bool has_state() const = 0;
-  // Numbers of state(), which a checkpoint has beside the weights. Both are of a version that StandsAlone
+  // The number of floats of state(), which a checkpoint has beside the weights. Both are of a version that StandsAlone
   // (core/epochs.h).
   virtual size_t state_size() const = 0;
   virtual std::vector<float> state() const = 0;
@@ -62,7 +62,7 @@ class ServerStep {
   // state.
   std::string Aggregate(absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,
                         int64_t total = 0) const;
-  // Take for what Aggregate made; returns the new weights. DATA_LOSS unless it gives `downstream` again.
+  // Repeats Take from Aggregate's result, and returns the new weights. DATA_LOSS unless it gives `downstream` again.
   absl::StatusOr<std::vector<float>> Repeat(int64_t base_version, absl::Span<const float> weights,
                                             absl::string_view aggregate, absl::string_view downstream);
 
@@ -71,8 +71,8 @@ class ServerStep {
   virtual absl::Status Apply(absl::string_view downstream, absl::Span<float> weights) = 0;
 };
 
-// The server, beside the clients' indexes, in the keys of stochastic codecs: of the message that leads from
-// `base_version` to the next version.
+// Returns the key with which stochastic codecs make the server's message, distinct from all keys of clients: the
+// message that leads from `base_version` to the next version.
 CodecKey ServerKey(const RunConfig& config, int64_t base_version);
 
 }  // namespace terse

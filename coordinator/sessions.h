@@ -9,9 +9,10 @@
 
 namespace terse {
 
-// The verdict on update `update_id` of `round`, whose predecessor the client says is `prev_applied`: APPLIED when it is
-// the client's last applied one, RESET when the predecessors differ, it was refused or it is another client's,
-// NOT_APPLIED when the round that chose it was aborted or no round can choose it any more (staleness.h), else PENDING.
+// Returns the verdict on update `update_id` of `round`, whose predecessor the client says is `prev_applied`: APPLIED
+// when it is the client's last applied one, RESET when the predecessors differ, it was refused or it is another
+// client's, NOT_APPLIED when the round that chose it was aborted or no round can choose it any more (staleness.h), else
+// PENDING.
 absl::StatusOr<Verdict> Settle(RunContext& run, int64_t client, Id128 last_applied, Id128 update_id, int64_t round,
                                Id128 prev_applied);
 

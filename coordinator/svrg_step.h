@@ -60,7 +60,7 @@ class SvrgStep : public ServerStep {
   double ThetaOf(int64_t version) const;
   // eta_s of the version's epoch.
   double StepSize(int64_t version) const;
-  // Take without the weights that come of it.
+  // Does the work of Take, but for the new weights.
   absl::StatusOr<std::string> MakeMessage(int64_t base_version, absl::Span<const absl::string_view> messages,
                                           absl::Span<const int64_t> samples, int64_t total);
   // One inner iteration from `base_version`, with the average of its updates in average_.

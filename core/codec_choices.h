@@ -34,8 +34,8 @@ inline constexpr int64_t kMqgradMostBits = 8;
 // The most local steps that joint chooses from.
 inline constexpr int64_t kMostJointSteps = 16;
 
-// Bits of an element's value beside its position, of codecs that send the share `density` of the elements; nullopt for
-// all others.
+// Returns the bits of an element's value beside its position, of codecs that send the share `density` of the elements;
+// nullopt for all others.
 absl::optional<int64_t> SentValueBits(const CodecSpec& codec);
 
 // The names of the codecs that have a density.

@@ -131,7 +131,7 @@ struct ClientPolicy {
   double set_aside_seconds = 0;
 };
 
-// 0: no limit.
+// The limits that end a run early. 0: no limit.
 struct RunLimits {
   double seconds = 0;   // since the run was created
   double accuracy = 0;  // of the test set, 0..1
@@ -194,7 +194,7 @@ inline int64_t LeastUpdates(const AggregationSpec& spec) {
   return spec.rule == "bulyan" ? 4 * spec.byzantine + 3 : 1;
 }
 
-// Which updates are refused at the close of their round (coordinator/update_policy).
+// The checks that refuse updates at the close of their round (coordinator/update_policy).
 struct UpdatePolicy {
   double norm_bound = 0;  // largest L2 norm; 0: any
   double z_score = 0;     // of the norm, against the round's; 0: any

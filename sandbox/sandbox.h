@@ -1,5 +1,6 @@
 // Work in a process of its own, which cannot reach the network, other programs or this machine's secrets: for models
-// that are code, such as a run's TorchScript. docs/SECURITY.md, "Sandboxed training", says what holds it and what not.
+// that are code, such as a run's TorchScript. docs/SECURITY.md, "Sandboxed training", says what the sandbox guards
+// against, and what it does not.
 //
 // The process is this program again, with the same command line and kSandboxFlag behind it. Its main must then begin
 // with EnterSandbox and come to what serves the other end: for a trainer ServeSandbox, with the same factory that it
@@ -53,8 +54,9 @@ struct Confinement {
   bool signal_scope = false;
 };
 
-// Starts a trainer's process and ends it: what of the confinement is in force here. FAILED_PRECONDITION when the
-// essential parts are not (no sockets, programs and processes; limits); UNAVAILABLE when the process does not start.
+// Starts a trainer's process and ends it, and returns the parts of the confinement that are in force on this machine.
+// FAILED_PRECONDITION when the essential parts are not (no sockets, programs and processes; limits); UNAVAILABLE when
+// the process does not start.
 absl::StatusOr<Confinement> TrySandbox(const SandboxOptions& options);
 
 // FAILED_PRECONDITION when a file or folder of `secrets` is below `data`, which the sandbox may read; empty ones are

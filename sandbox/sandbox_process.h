@@ -1,4 +1,5 @@
-// A process that works in the sandbox and the talk with it, seen from the one who asks, which does not believe it.
+// A process that works in the sandbox, and the dialogue with it, for the process that asks and does not believe the
+// answers.
 #ifndef TERSE_SANDBOX_SANDBOX_PROCESS_H_
 #define TERSE_SANDBOX_SANDBOX_PROCESS_H_
 

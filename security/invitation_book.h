@@ -1,4 +1,5 @@
-// The invitations of an authority, in its folder, and who came by them. docs/SECURITY.md describes the files.
+// The invitations of an authority, in its folder, with the guests who came by them. docs/SECURITY.md describes the
+// files.
 #ifndef TERSE_SECURITY_INVITATION_BOOK_H_
 #define TERSE_SECURITY_INVITATION_BOOK_H_
 
@@ -17,7 +18,7 @@ namespace terse {
 
 inline constexpr int64_t kMostGuests = 100000;  // of one invitation
 
-// Whom an invitation lets in.
+// The terms of an invitation: the guests that it lets in.
 struct InvitationTerms {
   std::vector<std::string> names;  // patterns (core/allow_list.h) of the clients' names; empty: any
   int64_t guests = 1;              // how many clients, at most kMostGuests
@@ -41,10 +42,10 @@ struct Guest {
   std::string key_hash;
 };
 
-// Everything that can be said about a guest without the lock on the authority's folder, so that those who have no
-// invitation do not keep others out: whether there is an invitation of that secret, and whether it is for what is
-// asked. Thread-safe. PERMISSION_DENIED for a secret that is unknown, another role than client, or a name for which the
-// invitation is not; DATA_LOSS for a damaged record; statuses of ReadRequest.
+// Checks everything about a guest that needs no lock on the authority's folder, so that guests without an invitation do
+// not keep others out: there is an invitation of that secret, and it is for what is asked. Thread-safe.
+// PERMISSION_DENIED for a secret that is unknown, another role than client, or a name for which the invitation is not;
+// DATA_LOSS for a damaged record; statuses of ReadRequest.
 absl::StatusOr<Guest> ExamineGuest(const std::string& authority_directory, absl::string_view secret,
                                    absl::string_view request_pem);
 

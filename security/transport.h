@@ -23,7 +23,7 @@ namespace terse {
 // other programs read their files for every connection.
 inline constexpr int kTlsReloadSeconds = 1;
 
-// A Unix socket: "unix:/path", where gRPC wants what is special in a URI as %XX.
+// A Unix socket: "unix:/path", where gRPC wants special characters of a URI as %XX.
 bool IsUnixSocket(const std::string& address);
 std::string UnixSocketAddress(absl::string_view path);
 // INVALID_ARGUMENT when `address` is no Unix socket or has a % that is not the start of %XX.
@@ -45,8 +45,8 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ListenWith(const std::s
 absl::Status CheckConnectWith(const TransportOptions& options, const std::string& address,
                               const std::vector<Role>& roles);
 // Credentials for calling `address` as one of `roles`, and what they need of the channel's `arguments`. The peer must
-// have a coordinator's certificate for that host, or for `server_name`. The files are read once: who renews them
-// connects again. Statuses of CheckConnectWith and OpenTlsDirectory.
+// have a coordinator's certificate for that host, or for `server_name`. The files are read once: a process that renews
+// them connects again. Statuses of CheckConnectWith and OpenTlsDirectory.
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> ConnectWith(const TransportOptions& options,
                                                                       const std::string& address,
                                                                       const std::vector<Role>& roles,

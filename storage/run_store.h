@@ -122,8 +122,8 @@ struct LedgerEntry {
 // Row of `events`.
 struct EventRecord {
   int64_t time_us = 0;
-  std::string kind;   // "run_created", "round_aborted", "client_joined", "client_left", "update_rejected", "reset", ...
-  int64_t round = 0;  // 0 when it belongs to none
+  std::string kind;     // "run_created", "round_aborted", "client_joined", "client_left", "update_rejected", ...
+  int64_t round = 0;    // 0 when it belongs to none
   int64_t client = -1;  // -1 when it belongs to none
   std::string detail;   // one line for people
   int64_t id = 0;       // given by the store: greater than those of all earlier events
@@ -218,10 +218,10 @@ class RunStore {
   virtual absl::Status RecordNotApplied(int64_t client) = 0;
   // Counts a residual that was lost; the client's history is then that of no updates.
   virtual absl::Status RecordReset(int64_t client) = 0;
-  // One more failure in a row, and less reliability. Returns the row afterwards.
+  // Counts one more failure in a row, and lowers the reliability. Returns the row afterwards.
   virtual absl::StatusOr<ClientRecord> RecordFailure(int64_t client) = 0;
-  // Keeps the client from getting work until then, and the event "client_set_aside"; 0 readmits it with no failures in
-  // a row, and the event "client_readmitted". `reason` is one line for people.
+  // Keeps the client from getting work until then, and adds the event "client_set_aside"; 0 readmits it with no
+  // failures in a row, and adds the event "client_readmitted". `reason` is one line for people.
   virtual absl::Status SetAside(int64_t client, int64_t until_us, const std::string& reason) = 0;
   virtual absl::Status SetSamples(int64_t client, int64_t samples) = 0;
 
@@ -267,7 +267,7 @@ class RunStore {
   absl::StatusOr<std::vector<LogMessage>> ReadLog(int64_t after, int64_t up_to) {
     return ReadLogPart(after, up_to, std::numeric_limits<int64_t>::max());
   }
-  // The first of them: as many as have `max_bytes` together, but at least one.
+  // Reads the first of them: as many as have `max_bytes` together, but at least one.
   virtual absl::StatusOr<std::vector<LogMessage>> ReadLogPart(int64_t after, int64_t up_to, int64_t max_bytes) = 0;
   // Bytes of the log messages in (after, head]; OUT_OF_RANGE as ReadLog.
   virtual absl::StatusOr<int64_t> LogBytes(int64_t after) = 0;

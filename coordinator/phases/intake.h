@@ -22,7 +22,7 @@ class Intake : public Phase {
   int64_t Deadline(const RunContext& run) const {
     return entered_us_ + static_cast<int64_t>(run.config->rounds.deadline_seconds * 1e6);
   }
-  // Asks the clock: what may close a round at its deadline asks this first.
+  // Asks the clock. Every handler that may close a round at its deadline calls this first.
   bool DeadlinePassed(const RunContext& run) {
     looked_us_ = run.MonotonicNow();
     return looked_us_ >= Deadline(run);
@@ -50,8 +50,8 @@ void Assign(RunContext& run, Session& session);
 // Answers an update of a client whose update is in the round already: a repetition once more, another with a refusal.
 absl::Status AnswerRepeated(RunContext& run, Session& session, const Update& update, ReceivedUpdate& known);
 
-// Why a valid update that follows the client's last one does not count: its client is set aside, or was not given the
-// work. Empty for one that does count.
+// Returns why a valid update that follows the client's last one does not count: its client is set aside, or was not
+// given the work. Empty for one that does count.
 absl::StatusOr<std::string> WhyNotTaken(RunContext& run, const Session& session, const Update& update);
 
 // Answers such an update with NOT_APPLIED and the reason: nothing is lost, and the client is free.
@@ -63,7 +63,7 @@ absl::Status Accept(RunContext& run, Session& session, Update update, int64_t st
 // Accepts an update that may still be chosen, or answers it. For buffered runs, whether a round is open or not.
 absl::Status TakeIn(RunContext& run, Session& session, Update update);
 
-// Closes the round with what was received, but for what [policy] refuses (update_policy.h).
+// Closes the round with the received updates, but for those that [policy] refuses (update_policy.h).
 Transition CloseRound(RunContext& run);
 
 }  // namespace terse

@@ -51,7 +51,7 @@ absl::StatusOr<LogLevels> ParseLogLevels(absl::string_view text, absl::Span<cons
 // another thread logs: a program calls it first.
 void ConfigureLog(const LogSettings& settings, std::ostream* out = nullptr);
 
-// Whether such a line would be written: for those that are expensive to make. Thread-safe.
+// Whether such a line would be written. Asked before an expensive line is made. Thread-safe.
 bool IsLogged(LogLevel level, absl::string_view component);
 
 // Writes a line, unless its component's level is higher. Thread-safe.
