@@ -20,14 +20,15 @@
 namespace terse {
 
 // Synchronous rounds in which every client takes part, and the model takes the step that run.aggregation makes of the
-// updates that run.policy does not refuse. Every other update counts as applied. Who would be set aside at once (unless
-// clients.set_aside_after is 0) takes no part any more, as in a run that is over before clients.set_aside_seconds are.
-// Not thread-safe; trains one client after the other.
+// updates that run.policy does not refuse. Every other update counts as applied. A client that would be set aside at
+// once (unless clients.set_aside_after is 0) takes no part any more, as in a run that is over before
+// clients.set_aside_seconds are. Not thread-safe; trains one client after the other.
 class InProcessFleet {
  public:
-  // What a client sends in a round, while it is pending in its feedback.
+  // Receives the message that a client sends in a round, while that is pending in the client's feedback.
   using OnMessage = std::function<absl::Status(int64_t client, const Feedback& feedback, const std::string& message)>;
-  // What all clients have trained in a round, before any of it is compressed: hostile ones put something else there.
+  // Receives what all clients trained in a round, before any of it is compressed. It may overwrite the deltas, as
+  // hostile clients do.
   using OnDeltas = std::function<void(absl::Span<const absl::Span<float>> deltas)>;
 
   // `run.rounds.clients` clients; `data` and `device` as for MakeTrainerFactory, whose

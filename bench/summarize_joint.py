@@ -50,7 +50,7 @@ def summarize(model, seeds):
     def mean(method, key):
         return statistics.mean(of(method, key))
 
-    # What did not converge has no metric.
+    # A pair that did not converge has no metric.
     pairs = [m for m in sorted(methods - {"joint"}) if None not in of(m, metric)]
     if not pairs or None in of("joint", metric):
         raise SystemExit(f"{model}: joint and at least one fixed pair must have converged in every file")

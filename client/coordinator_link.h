@@ -19,13 +19,13 @@ class CoordinatorLink {
   virtual absl::Status Send(const FromClient& message) = 0;
   // Waits for the next message. UNAVAILABLE when the connection is gone.
   virtual absl::StatusOr<FromServer> Receive() = 0;
-  // What a downstream message may have at most, once the run is known.
+  // Sets the most bytes that a downstream message may have. Called once the run is known.
   virtual void SetMaxDeltaBytes(int64_t bytes) = 0;
 
   // The bytes of the checkpoint file of `version`, at most `max_bytes`. Goes on after a broken transfer where it
   // stopped; UNAVAILABLE when that does not help. NOT_FOUND when the coordinator has replaced that checkpoint.
   virtual absl::StatusOr<std::string> DownloadCheckpoint(Id128 lineage, int64_t version, int64_t max_bytes) = 0;
-  // The same for the run's TorchScript file.
+  // Returns the bytes of the run's TorchScript file, in the same way.
   virtual absl::StatusOr<std::string> DownloadModule(Id128 lineage, int64_t max_bytes) = 0;
 };
 

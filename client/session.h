@@ -62,7 +62,7 @@ class ClientSession {
   absl::Status Flush();
   static constexpr int64_t kSaveModelMicros = 60'000'000;
 
-  // Whether it was welcomed on the newest connection, and could take part.
+  // Whether the coordinator welcomed this client on the newest connection, so that it could take part.
   bool joined() const { return joined_; }
   // Whether it left the newest connection with a word about its error, which only an orderly close brings across.
   bool said_why() const { return said_why_; }
@@ -81,9 +81,9 @@ class ClientSession {
     std::unique_ptr<Feedback> feedback;
     absl::optional<int64_t> version;  // of weights; nullopt while none are held
     std::vector<float> weights;
-    // Of the version's epoch (core/epochs.h); empty while none is held, and in a run without epochs.
+    // The snapshot of the version's epoch (core/epochs.h); empty while none is held, and in a run without epochs.
     std::vector<float> snapshot;
-    // Of the client's applied updates; nullopt in a run whose updates are not packed.
+    // The history of the client's applied updates; nullopt in a run whose updates are not packed.
     absl::optional<UpdateHistory> history;
     std::vector<float> scratch;  // what a downstream message carries, then the delta or the gradient
 
@@ -98,9 +98,9 @@ class ClientSession {
     // Brings the weights to the version of the message.
     absl::Status MoveTo(int64_t of_version, const std::string& message);
 
-    // Of no updates.
+    // Begins a history of no updates.
     void BeginHistory();
-    // From what was stored of it.
+    // Restores the history from what was stored of it.
     absl::Status RestoreHistory(const StoredState& stored);
 
     DownstreamCodecs downstream_codecs() const { return {*codec, downstream_codec.get()}; }
@@ -136,7 +136,7 @@ class ClientSession {
   // just sealed: what did not arrive whole, or was refused, comes again as it is.
   absl::Status Push(CoordinatorLink* link, bool may_pack);
   absl::Status TrainAndSeal(CoordinatorLink* link, const Assignment& assignment);
-  // What the assignment asks of the trainer, into work_->scratch.
+  // Does the work that the assignment asks of the trainer, into work_->scratch.
   absl::StatusOr<TrainResult> DoTask(const Assignment& assignment, const std::function<bool()>& keep_going);
   void TellSettled(Outcome outcome) const;
   absl::Status SealUpdate(const Assignment& assignment, std::string message, int64_t train_us, float loss);

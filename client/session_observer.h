@@ -1,4 +1,4 @@
-// What a session tells whoever counts its work.
+// The interface through which a session tells what it did, for metrics.
 #ifndef TERSE_CLIENT_SESSION_OBSERVER_H_
 #define TERSE_CLIENT_SESSION_OBSERVER_H_
 
@@ -16,8 +16,8 @@ struct SealedWork {
   float loss = 0;        // their mean
 };
 
-// Told in the session's thread, which waits for it, and of nothing before it is durable (with relaxed durability:
-// before it is the state's).
+// Called in the session's thread, which waits for it, and only for what is durable already (with relaxed durability:
+// for what is in the state already).
 class SessionObserver {
  public:
   virtual ~SessionObserver() = default;
@@ -25,7 +25,7 @@ class SessionObserver {
   // A run was adopted, with what was stored of it: whether an update is sealed, and the L2 norm of the residual, which
   // a sealed update is still part of.
   virtual void OnJoined(bool sealed, double residual_norm) = 0;
-  // Of the model that is held; nullopt while there is none. Also told when it did not change.
+  // The version of the model that is held; nullopt while there is none. Also called when it did not change.
   virtual void OnVersion(absl::optional<int64_t> version) = 0;
   virtual void OnSealed(const SealedWork& work) = 0;
   // The sealed update was APPLIED or NOT_APPLIED, or everything was RESET; and the L2 norm of the residual then.

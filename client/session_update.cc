@@ -17,8 +17,8 @@ namespace {
 
 constexpr int64_t kProgressEveryMicros = 20'000'000;
 
-// Of the run: every version was one round of everybody's local steps, in a buffered run of as many clients' as the
-// buffer holds.
+// Returns the run's iteration at which the version begins: every version was one round of everybody's local steps, in a
+// buffered run of as many clients' as the buffer holds.
 int64_t FirstIteration(const RunConfig& config, int64_t base_version) {
   const int64_t versions =
       config.rounds.buffered ? base_version * config.rounds.cohort / config.rounds.clients : base_version;
@@ -35,8 +35,8 @@ absl::Status ClientSession::OnAssignment(CoordinatorLink* link, const Assignment
     return absl::OkStatus();
   }
   const absl::Status sealed = TrainAndSeal(link, assignment);
-  // What was not sealed never happened: the next connection starts from what is stored. A cancelled training has put
-  // its trainer back by itself.
+  // An update that was not sealed never happened: the next connection starts from what is stored. A cancelled training
+  // has put its trainer back by itself.
   if (!sealed.ok() && !absl::IsCancelled(sealed)) work_ = absl::nullopt;
   return sealed.ok() ? Push(link, assignment.packed) : sealed;
 }

@@ -1,7 +1,7 @@
-# What `cmake --install` leaves behind: the CMake package `Terse` (cmake/TerseConfig.cmake.in) with the component
-# `compression`, the same from every build, and unless only that is built, `client` and `coordinator`, for those who
-# bring their own model. None needs LibTorch. Nothing of this build's flags reaches the user: all arithmetic that both
-# ends must agree on is in the libraries, not in their headers, so -ffp-contract=off has done its work here.
+# `cmake --install` installs the CMake package `Terse` (cmake/TerseConfig.cmake.in) with the component `compression`,
+# the same from every build, and unless only that is built, `client` and `coordinator`, for those who bring their own
+# model. None needs LibTorch. Nothing of this build's flags reaches the user: all arithmetic that both ends must agree
+# on is in the libraries, not in their headers, so -ffp-contract=off has done its work here.
 
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
@@ -39,7 +39,8 @@ function(terse_install_package)
     DESTINATION "${TERSE_PACKAGE_FOLDER}" COMPONENT dev)
 endfunction()
 
-# The components that need more than Abseil and Highway. Of their headers only those go along that a plug-in includes.
+# The components that need more than Abseil and Highway. Only the headers that a plug-in includes are installed with
+# them.
 function(terse_install_plugin_components)
   set_target_properties(terse_client_rpc PROPERTIES EXPORT_NAME client)
   set_target_properties(terse_coordinator_rpc PROPERTIES EXPORT_NAME coordinator)

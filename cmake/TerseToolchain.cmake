@@ -50,7 +50,8 @@ if(TERSE_FUZZ)
   # most of what is tested.
   if(TERSE_FUZZ_FAST)
     set(_sanitizers undefined,float-cast-overflow)
-    # What AddressSanitizer's build checks as well, and what makes every access to a member a branch.
+    # These checks are left out: AddressSanitizer's build makes them too, and some make each access to a member a
+    # branch.
     set(_left_out vptr,null,alignment,object-size,pointer-overflow)
     set(_ignored "${CMAKE_SOURCE_DIR}/tests/fuzz/fast_ignored.txt")
     add_compile_options(-fsanitize-coverage=inline-8bit-counters,pc-table -fsanitize=${_sanitizers}

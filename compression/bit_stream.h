@@ -78,8 +78,7 @@ class BitWriter {
     if (bytes > out_->capacity()) out_->reserve(std::max(bytes, 2 * out_->size()));
   }
 
-  // The first `count` bits of `bytes`, of which whole groups of eight can be read. What lies behind them does not
-  // matter.
+  // The first `count` bits of `bytes`, of which whole groups of eight can be read. The bits behind them do not matter.
   void PutBits(const char* bytes, int64_t count) {
     const size_t at = out_->size();
     out_->resize(at + 8 * (count / 64));

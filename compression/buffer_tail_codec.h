@@ -1,7 +1,7 @@
-// Model buffers in a message. What a run averages beside the trainable parameters, such as the running statistics of
-// BatchNorm (Ioffe, Szegedy, 2015), is a state and no sum of small steps: sparsified or rounded at random it would stop
-// being a mean or a variance, and it is a small part of a model. So parameters go through the codec of the run, and the
-// change of every buffer travels whole beside them.
+// Model buffers in a message. A buffer, which a run averages beside the trainable parameters, such as the running
+// statistics of BatchNorm (Ioffe, Szegedy, 2015), is a state and no sum of small steps: sparsified or rounded at random
+// it would stop being a mean or a variance, and it is a small part of a model. So parameters go through the codec of
+// the run, and the change of every buffer travels whole beside them.
 //
 // Message: the codec's own for the layout of the parameters alone, then the float32 of every buffer element in the
 // layout's order, least significant byte first, at no alignment. The layout knows how many those are, so nothing says

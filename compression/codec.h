@@ -48,7 +48,7 @@ struct EncodeOptions {
   int64_t choice = 0;
 };
 
-// What a codec promises; printed by tools, tested by the conformance suite.
+// The promises of a codec; printed by tools, tested by the conformance suite.
 struct CodecTraits {
   bool lossless = false;     // decoding gives the update bit for bit; buffers always come so (buffer_tail_codec.h)
   bool unbiased = false;     // the mean over keys of what decodes is the update

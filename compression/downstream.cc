@@ -19,7 +19,7 @@ constexpr char kWeightedForwardNumber = static_cast<char>(0x83);
 constexpr char kCodedNumber = static_cast<char>(0x84);
 constexpr char kSharedForwardNumber = static_cast<char>(0x85);
 
-// Of a varint for a number that fits int64.
+// The most bytes of a varint for a number that fits int64.
 constexpr int64_t kMaxVarintBytes = 9;
 
 // LEB128: seven bits a byte, least significant first, the high bit on all but the last.

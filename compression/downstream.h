@@ -18,7 +18,7 @@
 
 namespace terse {
 
-// What reads downstream messages. Both codecs have the same layout and outlive this.
+// The codecs that read downstream messages. Both have the same layout and outlive this.
 struct DownstreamCodecs {
   // Implicit: without a coded mode one codec is all there is.
   DownstreamCodecs(const Codec& updates_in, const Codec* coded_in = nullptr) : updates(updates_in), coded(coded_in) {}
@@ -42,7 +42,7 @@ std::string BuildCodedDownstream(absl::string_view message);
 // The choice (choice_codec.h) of the message of kCoded; 0 for any other message.
 int64_t CodedChoice(absl::string_view message);
 
-// What a kForward message carries, in order; the views point into it. INVALID_ARGUMENT for anything else.
+// The contents of a kForward message, in order; the views point into it. INVALID_ARGUMENT for anything else.
 struct Forwarded {
   std::vector<absl::string_view> updates;
   std::vector<int64_t> samples;  // empty: the plain average

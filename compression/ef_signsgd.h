@@ -1,5 +1,5 @@
 // EF-signSGD: Karimireddy, Rebjock, Stich, Jaggi, "Error Feedback Fixes SignSGD and other Gradient Compression Schemes"
-// (ICML 2019), Algorithm 1. Of p = gamma * g + e, the step and what was left over before, the client sends
+// (ICML 2019), Algorithm 1. With p = gamma * g + e, the step and the residual of earlier ones, the client sends
 //
 //   Delta = (||p||_1 / d) * sgn(p)
 //

@@ -1,7 +1,7 @@
 // The sparsification of Sparse-AsyLPG: Yu, Wu, Huang, "Double Quantization for Communication-Efficient Distributed
 // Optimization" (NeurIPS 2019), section 4.2, equation (3) with the optimal probabilities of Lemma 2: element i is kept
 // with p_i = |a_i| * phi / ||a||_1 and then sent as a_i / p_i, for a budget phi <= ||a||_1 / ||a||_inf of expected
-// elements. Of all unbiased choices with that budget this has the least variance: E ||b||^2 = ||a||_1^2 / phi.
+// elements. No unbiased choice with that budget has less variance: E ||b||^2 = ||a||_1^2 / phi.
 //
 // Every a_i / p_i is +-||a||_1 / phi, so one scale a tensor, a sign bit and a coded position an element reproduce b
 // exactly, where the paper quantizes b to b bits a value and spends log2(d) on a position.

@@ -1,5 +1,5 @@
 // Random sparsification with a shared seed: the random mask of Konecny, McMahan, Yu, Richtarik, Suresh, Bacon,
-// "Federated Learning: Strategies for Improving Communication Efficiency" (2016), section 2. Of each tensor k = max(1,
+// "Federated Learning: Strategies for Improving Communication Efficiency" (2016), section 2. For each tensor k = max(1,
 // density * n rounded to nearest, halves up) elements are sent, chosen uniformly without looking at their values.
 // Positions do not travel: the message carries the seed that both ends draw them from.
 //

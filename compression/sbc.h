@@ -1,6 +1,6 @@
 // Sparse Binary Compression: Sattler, Wiedemann, Mueller, Samek, "Sparse Binary Compression: Towards Distributed Deep
-// Learning with minimal Communication" (2018), Algorithm 2. Of each tensor only the k = p * n largest entries of one
-// sign are sent, all with the same value, their mean. Its relative `stc`, Sparse Ternary Compression (Sattler et al.,
+// Learning with minimal Communication" (2018), Algorithm 2. Only the k = p * n largest entries of one sign of each
+// tensor are sent, all with the same value, their mean. Its relative `stc`, Sparse Ternary Compression (Sattler et al.,
 // "Robust and Communication-Efficient Federated Learning from Non-IID Data", 2019, Algorithm 1), sends the k largest of
 // both signs as plus or minus the mean of their magnitudes, for one more bit an entry; `sbc_or_stc` takes, tensor by
 // tensor, the one that keeps more energy for its bits.

@@ -40,7 +40,7 @@ class AveragingStep : public ServerStep {
 
   size_t optimizer_floats() const;
   size_t residual_floats() const;
-  // Whether a round's step is the average of its updates, so that these can tell it.
+  // Whether a round's step is exactly the average of its updates, so that clients can compute it from the updates.
   bool is_average() const;
   // INVALID_ARGUMENT when the average is too large to go on with.
   absl::Status CheckAverage() const;

@@ -16,7 +16,7 @@
 
 namespace terse {
 
-// What the engine asks for; the answer comes back as an event.
+// Slow work that the engine asks for. The answer comes back as an event.
 class Background {
  public:
   virtual ~Background() = default;

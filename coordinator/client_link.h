@@ -16,10 +16,11 @@ class ClientLink {
   // Queues a message; order is kept. A Refusal or Finished is the last one: the link then closes. Without effect on a
   // closed link (the engine hears Disconnected).
   virtual void Send(FromServer message) = 0;
-  // As Send, but the message may wait for the next Send or Flush and then travels in the same packet.
+  // Queues a message that may wait for the next Send or Flush, and then travels in the same packet.
   virtual void SendLater(FromServer message) { Send(std::move(message)); }
   virtual void Flush() {}
-  // Once, when what was queued so far is with the transport: the engine hears Drained, unless the link closed before.
+  // Lets the engine hear Drained, once, when the messages queued so far are with the transport, unless the link closed
+  // before.
   virtual void TellWhenDrained() = 0;
   // Cumulative bytes of the connection, from the coordinator's point of view.
   virtual WireBytes Wire() = 0;

@@ -256,10 +256,10 @@ Transition Engine::OnMessage(SessionId id, Session& session, FromClient message)
     }
     // The client will not repeat it, whatever becomes of the update.
     if (update->norm_code.has_value()) session.norm_code = update->norm_code;
-    // What it was given since, it let pass: a client takes no work while its own update has no verdict.
+    // The session drops the work that it was given since: a client takes no work while its own update has no verdict.
     session.assigned_round = 0;
     if (IsMisread(run_, session, *update)) {
-      // What comes again after its verdict needs no reading.
+      // An update that is sent again after its verdict needs no reading.
       const bool applied = update->update_id == session.last_applied;
       TERSE_RETURN_IF_ERROR(applied ? AnswerLate(run_, session, *update) : RefuseMisread(run_, session));
       return absl::nullopt;

@@ -26,7 +26,7 @@ struct SessionView {
   std::string state;  // "training", "waiting", "syncing", "set aside"
   int64_t version = -1;
   int64_t steps_done = 0;
-  // As it last said on this connection.
+  // The client's own statements on this connection.
   std::string device;                    // empty: it has not
   absl::optional<double> residual_norm;  // NormFrom its code; nullopt: it has not
 };
@@ -46,13 +46,13 @@ struct EngineView {
 // engine's. INVALID_ARGUMENT with what is wrong. Thread-safe.
 absl::Status ValidateMessage(const Codec& codec, const FromClient& message);
 
-// ValidateMessage, after an update that client `client` packed was unpacked; one that cannot be stays packed, and the
-// engine asks for it as it is. An update is measured in the same reading (Update::norm), so that nobody has to decode
-// it for its size. `histories` is null in a run whose updates are not packed: there a packed one is INVALID_ARGUMENT.
-// Thread-safe.
+// Calls ValidateMessage, after it unpacked an update that client `client` packed. An update that cannot be unpacked
+// stays packed, and the engine asks for it as it is. An update is measured in the same reading (Update::norm), so that
+// nobody has to decode it for its size. `histories` is null in a run whose updates are not packed: there a packed one
+// is INVALID_ARGUMENT. Thread-safe.
 //
-// An update that the session was not asked for (`is_due` is false) is not decoded, which is what costs: the engine
-// answers it as it answers every update that does not count, from its id alone.
+// An update that the session was not asked for (`is_due` is false) is not decoded, because decoding is what costs: the
+// engine answers it as it answers every update that does not count, from its id alone.
 absl::Status TakeMessage(const Codec& codec, const UpdateHistories* histories, int64_t client, FromClient* message,
                          bool is_due = true);
 
@@ -69,9 +69,9 @@ class Engine {
     // Hears every event that goes into the events table; may be empty.
     std::function<void(const EventRecord&)> on_event;
     UpdateHistories* histories = nullptr;  // null: updates are not packed
-    // Of the log, at a time and at least one message, to a client that catches up.
+    // The bytes of the log that are sent at a time to a client that catches up; at least one message is sent.
     int64_t catch_up_bytes = kCatchUpBytes;
-    // The most of the log to one client: one that lacks more gets a checkpoint.
+    // The most bytes of the log that go to one client. A client that lacks more gets a checkpoint.
     int64_t most_log_bytes = kAnyLogBytes;
   };
 
@@ -90,7 +90,7 @@ class Engine {
   void DropSessions(const std::string& reason);
   // Tells every session that the run is over, upon which its client leaves. Engine's thread only; the last call.
   void EndSessions(const std::string& reason);
-  // When to send the next Tick, by the monotonic clock; kNever for not at all. Engine's thread only.
+  // Returns when to send the next Tick, by the monotonic clock; kNever for not at all. Engine's thread only.
   int64_t NextDeadlineMicros() const;
   // The weights of the head, for an export. Engine's thread only.
   const std::vector<float>& weights() const { return run_.weights; }

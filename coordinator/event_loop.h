@@ -18,7 +18,7 @@ class EventLoop {
   // `clock` must outlive the loop.
   explicit EventLoop(Clock* clock) : clock_(clock) {}
 
-  // Hears once, in some thread, that its event was handled (true) or dropped because the loop has ended (false).
+  // Called once, in some thread, when its event was handled (true) or dropped because the loop has ended (false).
   using Done = std::function<void(bool handled)>;
 
   // Thread-safe, never blocks. Events posted before Run wait for it. A poster that waits for `done` before it posts
@@ -33,7 +33,7 @@ class EventLoop {
   absl::Status Run(Engine* engine);
   // Ends Run after the event in hand. Thread-safe.
   void Quit();
-  // Events that wait. Thread-safe.
+  // Returns the number of events that wait. Thread-safe.
   int64_t waiting() const;
 
  private:

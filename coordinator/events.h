@@ -32,12 +32,12 @@ struct Disconnected {
   SessionId session = 0;
 };
 
-// Everything that the session's link was given has left, as it was asked to tell with TellWhenDrained.
+// All messages that the session's link was given have left. TellWhenDrained asks for this event.
 struct Drained {
   SessionId session = 0;
 };
 
-// The session sent what ValidateMessage refuses, or bytes that are no message; the connection's edge has refused it.
+// The session sent a message that ValidateMessage refuses, or bytes that are no message; the gRPC edge has refused it.
 struct Misbehaved {
   SessionId session = 0;
   std::string reason;  // one line for people

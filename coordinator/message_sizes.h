@@ -1,4 +1,4 @@
-// How large the messages of a run can become, against what its store can hold.
+// Bounds the size of a run's messages by what its store can hold.
 #ifndef TERSE_COORDINATOR_MESSAGE_SIZES_H_
 #define TERSE_COORDINATOR_MESSAGE_SIZES_H_
 

@@ -3,7 +3,7 @@
 //   find_package(Terse REQUIRED COMPONENTS coordinator)
 //   target_link_libraries(mine PRIVATE terse::coordinator)
 //
-// Of the model the coordinator needs the layout, the initial weights and a score, never the training: implement
+// The coordinator needs the model's layout, its initial weights and a score, but never trains it: implement
 // terse::RunLearning, and in main:
 //
 //   terse::CoordinatorOptions options;

@@ -13,9 +13,9 @@
 
 namespace terse {
 
-// Of one kind and client the first kWrittenAtOnce events are written as they come, and those that follow within a
-// minute of the first as one with their number and the newest one's detail. So for each kind of misbehaviour a client
-// costs a few rows a minute. A value type.
+// Merges repeated events. The first kWrittenAtOnce events of one kind and client are written as they come. Those that
+// follow within a minute of the first are written as one event, with their number and the detail of the newest. So for
+// each kind of misbehaviour a client costs a few rows a minute. A value type.
 class RepeatedEvents {
  public:
   static constexpr int64_t kWrittenAtOnce = 3;

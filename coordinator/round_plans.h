@@ -18,7 +18,7 @@ absl::Status ResumePlans(RunContext& run);
 // The plan of the round after run.round; nullopt without a controller.
 absl::optional<RoundPlan> NextPlan(const RunContext& run);
 
-// run.round opened with it.
+// Takes the plan with which run.round opened.
 void TakePlan(RunContext& run, absl::optional<RoundPlan> plan);
 
 // Counts the iterations of the closed round run.round, which is about to be committed at `now_us`, and shows it to the

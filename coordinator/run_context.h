@@ -1,5 +1,5 @@
-// What the phases of a run share: configuration, seams, the head's weights and the connected sessions. Owned by the
-// Engine and used only from its thread.
+// The state that the phases of a run share: configuration, seams, the head's weights and the connected sessions. Owned
+// by the Engine and used only from its thread.
 #ifndef TERSE_COORDINATOR_RUN_CONTEXT_H_
 #define TERSE_COORDINATOR_RUN_CONTEXT_H_
 
@@ -54,16 +54,16 @@ struct Session {
   WireBytes booked;                // part of link->Wire() that is in the book
 };
 
-// Of a client's history in the store.
+// The size of a client's history in the store.
 struct HistoryLog {
   int64_t messages = 0;  // applied updates since the last reset
   int64_t bytes = 0;     // of those that are no part of its state yet
 };
 
-// What this process remembers of a client beyond its row and its session.
+// The facts that this process remembers of a client beyond its row and its session.
 struct ClientNotes {
-  // The oldest and the newest work that it was given since its last update came; 0: none. A client that says Ready
-  // while it works is given more, and delivers what it took up.
+  // The oldest and the newest round whose work the client was given since its last update came; 0: none. A client that
+  // says Ready while it works is given more, and delivers what it took up.
   int64_t first_given = 0;
   int64_t last_given = 0;
   int64_t folded = 0;  // updates that were not applied since the last that was, or since the client was reset
@@ -85,13 +85,15 @@ struct ReceivedUpdate {
 // A run whose updates give no model in so many rounds in a row is paused.
 inline constexpr int64_t kMostUnusableRounds = 10;
 
-// Of the log for one client, at a time: a part of what a connection may hold back (RunHost::max_queued_bytes).
+// The bytes of the log that are sent to one client at a time: a part of the bytes that may be queued for it
+// (RunHost::max_queued_bytes).
 inline constexpr int64_t kCatchUpBytes = int64_t{16} << 20;
 
-// The most of the log for one client: one that lacks more, be it a single message, gets a checkpoint.
+// No limit for the log to one client. Under a smaller one, a client that lacks more, be it a single message, gets a
+// checkpoint.
 inline constexpr int64_t kAnyLogBytes = std::numeric_limits<int64_t>::max();
 
-// How a run ends or ended.
+// The end of a run, planned or reached.
 struct Ending {
   RunState state = RunState::kFinished;
   std::string reason;  // one line for people
@@ -136,14 +138,14 @@ struct RunContext {
   absl::btree_map<int64_t, ReceivedUpdate> received;
   absl::btree_map<int64_t, ClientNotes> notes;  // by client index
   int64_t resumed_round = 0;  // the newest round when this process began: who had work then is not known here
-  // Of the clients whose histories this engine compared with theirs, and goes on with.
+  // The stored histories of the clients whose own history this engine found equal, and goes on with.
   absl::btree_map<int64_t, HistoryLog> history_logs;
   bool histories_full = false;  // for some client there was no room, and the events say so
   ByteBook book;
   RepeatedEvents repeated_events;
 
   const Layout& layout() const { return codec->layout(); }
-  // What dense float32 communication after every local iteration would cost in one direction, per round and client.
+  // The bytes of dense float32 communication after every local iteration, in one direction, per round and client.
   int64_t DenseBytesPerRound() const { return 4 * layout().size() * plan.local_steps; }
   Checkpoint HeadCheckpoint() const { return {head.version, head.model_hash, weights, server->state()}; }
   // Has the head's checkpoint written, unless one is being written.
@@ -154,9 +156,9 @@ struct RunContext {
   }
   // Unix time, for what is stored and shown.
   int64_t Now() const { return clock->NowMicros(); }
-  // For deadlines.
+  // The monotonic clock, for deadlines.
   int64_t MonotonicNow() const { return clock->MonotonicMicros(); }
-  // When a point in Unix time comes, as far as the clock tells now; never 0.
+  // Converts a point in Unix time to the monotonic clock, as far as the clock tells now; never 0.
   int64_t MonotonicAt(int64_t unix_us) const { return std::max<int64_t>(1, MonotonicNow() + (unix_us - Now())); }
   // Whether the session works on nothing and is not set aside.
   bool IsFree(const Session& session) const {
@@ -165,20 +167,20 @@ struct RunContext {
   }
   // Whether the client may owe the update of `round`: this process gave it that work, or an earlier one may have.
   bool MayOwe(int64_t client, int64_t round) const { return round <= resumed_round || WasGiven(client, round); }
-  // Whether this process gave it that work, and no update of its came since.
+  // Whether this process gave the client that round's work, and no update of the client came since.
   bool WasGiven(int64_t client, int64_t round) const {
     const auto it = notes.find(client);
     return it != notes.end() && it->second.first_given != 0 && it->second.first_given <= round &&
            round <= it->second.last_given;
   }
-  // Whether it could be given work: it holds the head's weights too.
+  // Whether the session is free and holds the head's weights, so that it can be given work.
   bool CanWork(const Session& session) const { return session.version == head.version && IsFree(session); }
   // Adds a row to the events table; `client` is -1 for none.
   absl::Status Note(const std::string& kind, int64_t client, const std::string& detail) const {
     Tell(kind, client, detail);
     return store->AddEvent({Now(), kind, round, client, detail});
   }
-  // The same for an event that a client can cause as often as it likes: repetitions are counted.
+  // Notes an event that a client can cause as often as it likes: repetitions are counted.
   absl::Status NoteMisbehaviour(const std::string& kind, int64_t client, const std::string& detail) {
     const bool is_new = repeated_events.Add({Now(), kind, round, client, detail}, MonotonicNow());
     return is_new ? Note(kind, client, detail) : absl::OkStatus();
@@ -191,7 +193,7 @@ struct RunContext {
     }
     return absl::OkStatus();
   }
-  // The same for an event whose row the store adds by itself.
+  // Tells on_event about an event whose row the store adds by itself.
   void Tell(const std::string& kind, int64_t client, const std::string& detail) const {
     if (on_event) on_event({Now(), kind, round, client, detail});
   }

@@ -1,4 +1,4 @@
-// What happens between the updates of a round and the message that clients receive. averaging_step is SBC Algorithm 1,
+// The step between the updates of a round and the message that clients receive. averaging_step is SBC Algorithm 1,
 // lines 18 to 20, with a server optimizer and a codec of the downstream direction; svrg_step is for runs with epochs.
 #ifndef TERSE_COORDINATOR_SERVER_STEP_H_
 #define TERSE_COORDINATOR_SERVER_STEP_H_
@@ -35,9 +35,9 @@ class ServerStep {
   // for settings that the tables refuse.
   static absl::StatusOr<std::unique_ptr<ServerStep>> Make(const RunConfig& config, const DownstreamCodecs& codecs);
 
-  // Whether rounds leave anything behind that Repeat must bring back after a restart.
+  // Whether rounds leave a state behind that Repeat must bring back after a restart.
   virtual bool has_state() const = 0;
-  // Numbers of state(), which a checkpoint has beside the weights. Both are of a version that StandsAlone
+  // The number of floats of state(), which a checkpoint has beside the weights. Both are of a version that StandsAlone
   // (core/epochs.h).
   virtual size_t state_size() const = 0;
   virtual std::vector<float> state() const = 0;
@@ -58,10 +58,11 @@ class ServerStep {
                                      absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,
                                      int64_t total, int64_t choice) = 0;
 
-  // What Take needs to be repeated after a restart: the messages, as a kForward message. Empty when there is no state.
+  // Returns the messages, as a kForward message, from which Take is repeated after a restart. Empty when there is no
+  // state.
   std::string Aggregate(absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,
                         int64_t total = 0) const;
-  // Take for what Aggregate made; returns the new weights. DATA_LOSS unless it gives `downstream` again.
+  // Repeats Take from Aggregate's result, and returns the new weights. DATA_LOSS unless it gives `downstream` again.
   absl::StatusOr<std::vector<float>> Repeat(int64_t base_version, absl::Span<const float> weights,
                                             absl::string_view aggregate, absl::string_view downstream);
 
@@ -70,8 +71,8 @@ class ServerStep {
   virtual absl::Status Apply(absl::string_view downstream, absl::Span<float> weights) = 0;
 };
 
-// The server, beside the clients' indexes, in the keys of stochastic codecs: of the message that leads from
-// `base_version` to the next version.
+// Returns the key with which stochastic codecs make the server's message, distinct from all keys of clients: the
+// message that leads from `base_version` to the next version.
 CodecKey ServerKey(const RunConfig& config, int64_t base_version);
 
 }  // namespace terse

@@ -45,9 +45,9 @@ bool SameProcess(const Session& holder, const CheckIn& message) {
   return !message.process.IsZero() && holder.process == message.process;
 }
 
-// Whether who has the name keeps it against the check-in of session `id`: against late words of a connection that its
-// client has given up, and against another client under this name that would `lose` the residual. Who is right after
-// all comes back when the holder is gone.
+// Whether the session that has the name keeps it against the check-in of session `id`: against late words of a
+// connection that its client has given up, and against another client under this name that would `lose` the residual.
+// The rightful client comes back when the holder is gone.
 bool KeepsName(SessionId holder_id, const Session& holder, SessionId id, const CheckIn& message, bool lose) {
   if (SameProcess(holder, message)) return holder.connection > message.connection;
   return lose || holder_id > id;
@@ -308,7 +308,7 @@ absl::Status HandleCheckIn(RunContext& run, SessionId id, const CheckIn& message
     TERSE_RETURN_IF_ERROR(run.Note(event::kResidualLost, record.id, lost));
   }
   session.owes_round = verdict.has_value() && verdict->outcome == Outcome::kPending ? message.pending_round : 0;
-  // What folded into its updates before this process began is not known here.
+  // This process does not know how many updates folded into the next one before it began, so it assumes the most.
   if (record.updates_not_applied > 0) run.notes.try_emplace(record.id, ClientNotes{0, 0, kMostFolded});
   const bool owes = session.owes_round == run.round && run.round_open && run.MayOwe(record.id, run.round);
   if (owes && session.set_aside_until_us == 0) run.invited.insert(record.id);

@@ -19,7 +19,7 @@ absl::Status SetAside(RunContext& run, int64_t client, int64_t until_us, const s
 // Readmits the connected clients whose time is over.
 absl::Status ReadmitDue(RunContext& run);
 
-// When the next connected client is due, by the monotonic clock; the largest number for never.
+// Returns when the next connected client is to be readmitted, by the monotonic clock; the largest number for never.
 int64_t NextReadmissionMicros(const RunContext& run);
 
 }  // namespace terse

@@ -9,7 +9,7 @@
 namespace terse {
 
 absl::StatusOr<absl::optional<int64_t>> StalenessOf(const RunContext& run, int64_t round) {
-  // Of an open round. A settled one is behind the head, also the last one.
+  // An update of the open round is fresh. A settled round is behind the head, also the last one.
   if (run.round_open && round == run.round) return absl::make_optional<int64_t>(0);
   TERSE_ASSIGN_OR_RETURN(const absl::optional<int64_t> base, run.store->BaseVersionOf(round));
   if (!base.has_value()) return absl::optional<int64_t>();

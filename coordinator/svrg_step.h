@@ -15,7 +15,7 @@
 // eta * l1. zeta_t is the average of a round's updates: with a buffer of one, Algorithm 1's. Full gradients are
 // weighted by the clients' training samples.
 //
-// What clients receive (compression/downstream_model.h): snapshots in float32; inner iterates in float32, or through
+// Clients receive snapshots in float32 (compression/downstream_model.h); inner iterates in float32, or through
 // codec.downstream (step 7). Their bits are fixed, or with mu = server.precision_loss > 0 the fewest, from 2 to
 // downstream.bits, with E ||Q(x) - x||^2 <= theta_s * mu * ||x - x~||^2 (conditions (2) and (4); theta_s = 1 in
 // Algorithm 1): the left side is known exactly. Close to x~, where none are enough, they are downstream.bits; where x =
@@ -60,7 +60,7 @@ class SvrgStep : public ServerStep {
   double ThetaOf(int64_t version) const;
   // eta_s of the version's epoch.
   double StepSize(int64_t version) const;
-  // Take without the weights that come of it.
+  // Does the work of Take, but for the new weights.
   absl::StatusOr<std::string> MakeMessage(int64_t base_version, absl::Span<const absl::string_view> messages,
                                           absl::Span<const int64_t> samples, int64_t total);
   // One inner iteration from `base_version`, with the average of its updates in average_.

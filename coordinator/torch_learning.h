@@ -9,7 +9,7 @@
 
 namespace terse {
 
-// The factory of terse-coordinator: evaluates on `device` ("auto", "cpu" or "cuda"). Of the data set only the test set
+// The factory of terse-coordinator: evaluates on `device` ("auto", "cpu" or "cuda"). Only the test set of the data
 // stays in memory, unless buffers that the clients keep must be estimated from training examples. Statuses of
 // LoadDataset, MakeBlueprint and MakeEvaluator.
 RunLearningFactory TorchRunLearning(std::string device = "auto");

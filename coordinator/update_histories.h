@@ -1,5 +1,5 @@
-// What the coordinator knows of its clients' applied updates, for packed ones (compression/update_history.h): in memory
-// for the clients that are connected, in the store for all. It moves exactly where last_applied moves.
+// The coordinator's histories of its clients' applied updates, for packed ones (compression/update_history.h): in
+// memory for the clients that are connected, in the store for all. A history changes exactly where last_applied does.
 #ifndef TERSE_COORDINATOR_UPDATE_HISTORIES_H_
 #define TERSE_COORDINATOR_UPDATE_HISTORIES_H_
 
@@ -30,9 +30,10 @@ struct Session;
 // held sends its updates as they are (Assignment::packed), so nothing depends on which are.
 class UpdateHistories {
  public:
-  // Of all of a run together: each has a byte for every parameter.
+  // The most bytes of all histories of a run together. Each history has a byte for every parameter.
   static constexpr int64_t kMostBytes = int64_t{1} << 30;
-  // Memory for decoding, 8 bytes for each position that a message claims, is taken by so many updates at a time.
+  // The number of updates that may be decoded at a time: each takes 8 bytes of memory for each position that its
+  // message claims.
   static constexpr int kUnpackingsAtOnce = 2;
 
   // INVALID_ARGUMENT when the codec's messages cannot be packed, or there would not be room for two clients.
@@ -47,23 +48,24 @@ class UpdateHistories {
   // Thread-safe.
   bool Holds(int64_t client) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // From here on for the engine's thread only.
+  // The functions below are for the engine's thread only.
 
-  // What the record is of. INVALID_ARGUMENT when it is none of this model, or one of another release.
+  // Returns the history that the record describes. INVALID_ARGUMENT when it is none of this model, or one of another
+  // release.
   absl::StatusOr<UpdateHistory> Build(const HistoryRecord& record) const;
-  // Of a history, whatever it is of: Serialize's.
+  // The bytes of any history's serialized state (UpdateHistory::Serialize).
   int64_t state_bytes() const { return state_bytes_; }
-  // Whether there is room for the client's, and it is not distrusted.
+  // Whether there is room for the client's history, and the client is not distrusted.
   bool MayHold(int64_t client) const ABSL_LOCKS_EXCLUDED(mutex_);
   bool Distrusts(int64_t client) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Holds it, in the place of one that is held. MayHold it.
+  // Holds the client's history, in the place of an older one. Needs MayHold.
   void Hold(int64_t client, UpdateHistory history) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Serialize of the client's; empty where none is held.
+  // Returns the serialized history of the client; empty where none is held.
   std::string StateOf(int64_t client) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // One more update of the client, where a history is held.
+  // Adds one more update of the client, where a history is held.
   absl::Status Add(int64_t client, absl::string_view message) ABSL_LOCKS_EXCLUDED(mutex_);
   void Drop(int64_t client) ABSL_LOCKS_EXCLUDED(mutex_);
-  // What the client packs is not what it says it holds: nothing is held for it until Trust.
+  // Marks a client whose packed updates are not what it sealed: no history is held for it until Trust.
   void Distrust(int64_t client) ABSL_LOCKS_EXCLUDED(mutex_);
   void Trust(int64_t client) ABSL_LOCKS_EXCLUDED(mutex_);
   void Clear() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -83,8 +85,8 @@ class UpdateHistories {
   mutable absl::Mutex turns_mutex_;
   mutable int unpacking_ ABSL_GUARDED_BY(turns_mutex_) = 0;
 
-  // Whoever reads a history has a share of it, taken and given back under the mutex; one that has other shares is
-  // copied before it changes.
+  // A reader takes a share of a history, and gives it back, under the mutex. A history with other shares is copied
+  // before it changes.
   mutable absl::Mutex mutex_;
   std::map<int64_t, Share> held_ ABSL_GUARDED_BY(mutex_);
   std::set<int64_t> distrusted_ ABSL_GUARDED_BY(mutex_);
@@ -93,20 +95,21 @@ class UpdateHistories {
 // The engine's part. All are without effect in a run that packs nothing (RunContext::histories is null). A status other
 // than OK is a failure of the store.
 
-// The client's first Ready on this connection, with the hash of its history. Where that is the coordinator's, its
-// history is held and goes on; otherwise it is told to begin anew, and the coordinator's begins anew too. Where none
-// can be held, what is stored is given up: it would not go on.
+// Handles the client's first Ready on this connection, with the hash of its history. Where that is the coordinator's,
+// its history is held and goes on; otherwise it is told to begin anew, and the coordinator's begins anew too. Where
+// none can be held, the stored history is given up, because it would not go on.
 absl::Status HoldHistory(RunContext& run, Session& session, Id128 theirs);
 // Counts a residual of the client's as lost, with its history.
 absl::Status ResetClient(RunContext& run, int64_t client);
-// The same in memory alone, for a client whose reset the store has counted; its next updates may come packed at once.
+// Resets the history in memory alone, for a client whose reset the store has counted; its next updates may come packed
+// at once.
 void BeginHistoryAnew(RunContext& run, int64_t client);
-// What the commit of run.received adds to the stored histories, for Commit::history.
+// Returns the messages that the commit of run.received adds to the stored histories, for Commit::history.
 std::vector<HistoryMessage> MessagesForHistories(const RunContext& run);
-// After that commit: the same in memory.
+// Adds the same messages to the histories in memory, after that commit.
 absl::Status AddToHistories(RunContext& run);
-// Where the client's log has grown to a quarter of a state, its history as a state takes its place: O(parameters).
-// Called when its update came, while others train, and not at the commit, for which all wait.
+// Replaces the client's log by a state where the log has grown to a quarter of a state: O(parameters). Called when the
+// client's update came, while others train, and not at the commit, for which all wait.
 absl::Status CompactHistoryIfDue(RunContext& run, int64_t client);
 // Whether the update came packed and was not what the client sealed: both ends' histories differ, or it was damaged.
 bool IsMisread(const RunContext& run, const Session& session, const Update& update);

@@ -17,7 +17,7 @@ constexpr size_t kFewestCompared = 3;
 // A normal distribution's deviation, in median distances from its median.
 constexpr double kDeviation = 1.4826;
 constexpr double kLeastDeviation = 0.01;  // of the median
-// What is left of the others' sum is rounding alone.
+// A sum of the others' directions below this is rounding alone.
 constexpr double kNothing = 1e-12;
 
 // The updates of one round and what is said against them.

@@ -1,5 +1,5 @@
-// Which updates of a round are refused when it closes: [policy] of proto/terse/v1/run_config.proto, and what is refused
-// in every run. What a refusal means for the client is in docs/PROTOCOL.md, "Refused updates".
+// Decides which updates of a round are refused when it closes, by [policy] of proto/terse/v1/run_config.proto and by
+// the check that holds in every run. docs/PROTOCOL.md, "Refused updates", says what a refusal means for the client.
 #ifndef TERSE_COORDINATOR_UPDATE_POLICY_H_
 #define TERSE_COORDINATOR_UPDATE_POLICY_H_
 
@@ -31,12 +31,13 @@ struct Judgement {
 // is late on purpose could save up for one update that undoes a run.
 inline constexpr int64_t kMostFolded = 3;
 
-// Whether norm_ratio is looked at: not in a run with epochs, whose clients send gradients and differences of gradients,
+// Whether norm_ratio applies: not in a run with epochs, whose clients send gradients and differences of gradients,
 // which are zero where an epoch begins.
 bool ComparesNorms(const RunConfig& config);
 
-// One judgement for each of `updates`, which are in the order of their clients. A pure function of its arguments, of
-// the updates' parameters alone but for the first check. In turn, each among those that the ones before left:
+// Returns one judgement for each of `updates`, which are in the order of their clients. A pure function of its
+// arguments, of the updates' parameters alone but for the first check. In turn, each among those that the ones before
+// left:
 //
 //   (always)    refuses an element, also of a buffer, above kMostAverage (server_optimizer.h); grave. What is left can
 //               be averaged by any rule without an overflow.

@@ -9,10 +9,10 @@
 
 namespace terse {
 
-// Whether the pattern is the name, where `*` stands for any characters, also none. Time O(name x pattern).
+// Whether the name matches the pattern, in which `*` stands for any characters, also none. Time O(name x pattern).
 bool MatchesPattern(absl::string_view pattern, absl::string_view name);
 
-// Whether a pattern matches; an empty list allows everyone.
+// Whether the name matches one of the patterns; an empty list allows everyone.
 bool IsAllowed(const std::vector<std::string>& patterns, absl::string_view name);
 
 }  // namespace terse

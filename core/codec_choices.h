@@ -19,7 +19,8 @@ int64_t StagesOf(const ControlSpec& control);
 //   schedule  one a stage, with its density and its bits
 //   mqgrad    2 to 8 bits
 //   joint     one a density
-// In a run with epochs (core/epochs.h): kFullGradientChoice, which is dense, and kGradientStepChoice, config.codec.
+// In a run with epochs (core/epochs.h) they are kFullGradientChoice, which is dense, and kGradientStepChoice,
+// config.codec.
 std::vector<CodecSpec> UpdateChoices(const RunConfig& config);
 
 // Returns the codings of the model's steps (DownstreamMode::kCoded): as UpdateChoices for mqgrad; 2 bits to
@@ -33,8 +34,8 @@ inline constexpr int64_t kMqgradMostBits = 8;
 // The most local steps that joint chooses from.
 inline constexpr int64_t kMostJointSteps = 16;
 
-// Bits of an element's value beside its position, of codecs that send the share `density` of the elements; nullopt for
-// all others.
+// Returns the bits of an element's value beside its position, of codecs that send the share `density` of the elements;
+// nullopt for all others.
 absl::optional<int64_t> SentValueBits(const CodecSpec& codec);
 
 // The names of the codecs that have a density.

@@ -28,8 +28,8 @@ inline int64_t SnapshotBefore(const RunConfig& config, int64_t version) {
   return version - version % VersionsOfEpoch(config);
 }
 
-// Whether the weights of the version are all that a client needs to hold it: of every version in a run without epochs,
-// of snapshots in one with them. Only such versions have checkpoints.
+// Whether a client needs nothing but its weights to hold the version: true of every version in a run without epochs,
+// and of snapshots in one with them. Only such versions have checkpoints.
 inline bool StandsAlone(const RunConfig& config, int64_t version) {
   return !HasEpochs(config) || SnapshotBefore(config, version) == version;
 }
@@ -42,8 +42,8 @@ inline ClientTask TaskFrom(const RunConfig& config, int64_t base_version) {
   return StandsAlone(config, base_version) ? ClientTask::kFullGradient : ClientTask::kGradientStep;
 }
 
-// Whether an update that was made from the weights of `base_version` still means something at version `head`, however
-// few versions lie between: a gradient belongs to one epoch, and a full one to its snapshot. Once false, false for
+// Whether an update that was made from the weights of `base_version` is still of use at version `head`, however few
+// versions lie between: a gradient belongs to one epoch, and a full one to its snapshot. Once false, it stays false for
 // every later head.
 inline bool IsOfSameUse(const RunConfig& config, int64_t base_version, int64_t head) {
   if (!HasEpochs(config)) return true;

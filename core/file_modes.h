@@ -1,4 +1,4 @@
-// Who may read the files of a process.
+// The permissions of a process's files.
 #ifndef TERSE_CORE_FILE_MODES_H_
 #define TERSE_CORE_FILE_MODES_H_
 

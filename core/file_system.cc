@@ -173,7 +173,8 @@ absl::Status PosixFileSystem::MakeOneDirectory(const std::string& path) {
   if (!S_ISDIR(info.st_mode)) {
     return absl::FailedPreconditionError(absl::StrCat(path, " is not a directory; name another one"));
   }
-  // Whoever made it may have died before its name was durable. A parent that may not be opened is not ours to sync.
+  // The process that made it may have died before its name was durable. A parent that may not be opened is not ours to
+  // sync.
   const absl::Status synced = SyncDirectory(ParentOf(path));
   return absl::IsPermissionDenied(synced) ? absl::OkStatus() : synced;
 }

@@ -63,13 +63,13 @@ class FileSystem {
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) = 0;
   // The whole file. NOT_FOUND when there is none; RESOURCE_EXHAUSTED when it is larger than `max_bytes`.
   virtual absl::StatusOr<std::string> Read(const std::string& path, int64_t max_bytes = kMaxFileBytes) = 0;
-  // Replaces `to` if it is there. Durable only after SyncDirectory.
+  // Renames `from` to `to`, and replaces `to` if it is there. Durable only after SyncDirectory.
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
   // Makes the new, renamed and removed names in a directory durable.
   virtual absl::Status SyncDirectory(const std::string& path) = 0;
-  // OK when there is none.
+  // Removes a file. OK when there is none.
   virtual absl::Status Remove(const std::string& path) = 0;
-  // Names of what a directory holds, sorted, without "." and "..".
+  // Returns the names of a directory's entries, sorted, without "." and "..".
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& path) = 0;
   // Creates `path` and its parents, mode 0700 for what it creates, durably. OK when it is there already.
   virtual absl::Status MakeDirectory(const std::string& path) = 0;
@@ -82,8 +82,9 @@ class FileSystem {
 // The machine's own file system. Never destroyed.
 FileSystem& PosixFiles();
 
-// Whether a process of this machine holds the lock of a directory. Writes nothing and never waits; no lock, no holder.
-// Who takes the lock at this very moment may be refused. PERMISSION_DENIED and the like when DIR/lock cannot be opened.
+// Whether a process of this machine holds the lock of a directory. Writes nothing and never waits; false without a lock
+// file. A process that takes the lock at this very moment may be refused. PERMISSION_DENIED and the like when DIR/lock
+// cannot be opened.
 absl::StatusOr<bool> IsLocked(const std::string& directory);
 
 // Writes the concatenation of `parts` and syncs the file; the directory entry is not yet durable.
@@ -94,7 +95,7 @@ struct FileContents {
   std::vector<absl::string_view> parts;
 };
 
-// As WriteFileSynced for each, but all are written before the first sync, so that the disk works on them at once.
+// Acts as WriteFileSynced for each file, but writes all before the first sync, so that the disk works on them at once.
 absl::Status WriteFilesSynced(FileSystem& files, absl::Span<const FileContents> contents);
 
 // Replaces `path` atomically and durably: temporary file, sync, rename, sync of the directory. After a crash the file

@@ -12,7 +12,7 @@ inline constexpr int kMostNormCode = 127;
 int NormCode(double norm);
 
 // Returns 0 for the code 0, else 2^((code - 64) / 4), which is within 9.1% (a factor of 2^(1/8)) of every norm from
-// 2^-15.75 = 0.0000181 to 2^15.75 = 55,100 that has this code; 1 and kMostNormCode also stand for what lies beyond.
+// 2^-15.75 = 0.0000181 to 2^15.75 = 55,100 that has this code; 1 and kMostNormCode also stand for the norms beyond.
 // `code` is in 0..kMostNormCode.
 double NormFrom(int code);
 

@@ -40,7 +40,7 @@ inline constexpr absl::string_view kSharedPositions = "shared";
 
 // ModelSpec::name of a TorchScript module that came with the run.
 inline constexpr absl::string_view kTorchScriptModel = "torchscript";
-// Whether `text` may be such a module's hash: the 64 hexadecimal digits of a SHA-256, in lower case.
+// Whether `text` has the form of a module's hash: the 64 hexadecimal digits of a SHA-256, in lower case.
 inline bool IsModuleHash(absl::string_view text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == absl::string_view::npos;
 }
@@ -55,8 +55,8 @@ struct ModelSpec {
   std::string hash = "";             // "torchscript": SHA-256 of the module's file, in hexadecimal digits
 };
 
-// Settings of learning/datasets/dataset_table and learning/partition; each data set and partition reads the ones it
-// has.
+// Settings of learning/datasets/dataset_table and the table of partitions (learning/partition.h); each data set and
+// partition reads the ones it has.
 struct DataSpec {
   std::string name = "";          // row of learning/datasets/dataset_table
   std::string partition = "iid";  // row of learning/partition: how the training data is cut into clients
@@ -130,7 +130,7 @@ struct ClientPolicy {
   double set_aside_seconds = 0;
 };
 
-// 0: no limit.
+// The limits that end a run early. 0: no limit.
 struct RunLimits {
   double seconds = 0;   // since the run was created
   double accuracy = 0;  // of the test set, 0..1
@@ -142,7 +142,7 @@ enum class Durability { kStrict, kRelaxed };
 // kForward, kDense and kAuto lose nothing; kCoded sends the model's step through a codec and keeps the rest.
 enum class DownstreamMode { kForward, kDense, kAuto, kCoded };
 
-// How the average of a round's updates becomes the step that the model takes: a row of
+// The rule by which a round's average becomes the step that the model takes: a row of
 // coordinator/server_optimizer/server_optimizer_table, or "svrg" or "acc_svrg" (coordinator/svrg_step). Each reads the
 // settings that it has.
 struct ServerOptimizerSpec {
@@ -153,13 +153,13 @@ struct ServerOptimizerSpec {
   double beta1 = 0.9;     // adam, yogi, adagrad
   double beta2 = 0.99;    // adam, yogi
   double tau = 0.001;     // adam, yogi, adagrad: adaptivity
-  // Of svrg and acc_svrg (core/epochs.h).
+  // The following settings are those of svrg and acc_svrg (core/epochs.h).
   int64_t epoch_length = 0;    // m: inner iterations between two snapshots; 0: the run has no epochs
   double precision_loss = 0;   // mu of condition (2), which chooses the bits of the models that are sent; 0: fixed bits
   bool bit_centering = false;  // HALP: models are sent as their difference from the snapshot
 };
 
-// Who decides how long clients train and how their updates are coded, round by round: a row of
+// The controller, which decides round by round how long clients train and how their updates are coded: a row of
 // coordinator/control/controller_table. Each reads the settings that it has.
 struct ControlSpec {
   std::string name = "fixed";
@@ -174,8 +174,8 @@ struct ControlSpec {
   double price = 0;                // joint: bytes for each unit that the training loss has fallen by
 };
 
-// How the updates of a round become one step: a row of coordinator/aggregation/aggregation_table. Each reads the
-// settings that it has.
+// The rule by which the updates of a round become one step: a row of coordinator/aggregation/aggregation_table. Each
+// reads the settings that it has.
 struct AggregationSpec {
   std::string rule = "mean";
   std::string absent = "share";  // a coordinate that an update did not send: "share", "skip" or "zero"
@@ -193,14 +193,14 @@ inline int64_t LeastUpdates(const AggregationSpec& spec) {
   return spec.rule == "bulyan" ? 4 * spec.byzantine + 3 : 1;
 }
 
-// Which updates are refused at the close of their round (coordinator/update_policy).
+// The checks that refuse updates at the close of their round (coordinator/update_policy).
 struct UpdatePolicy {
   double norm_bound = 0;  // largest L2 norm; 0: any
   double z_score = 0;     // of the norm, against the round's; 0: any
   double cosine = -1;     // least, against the sum of the others; -1: any
   double norm_ratio = 8;  // largest norm, in medians of the round's; 0: any
 
-  // Whether there is more to it than norm_ratio, which is on unless it is switched off.
+  // Whether a check beside norm_ratio is on. (norm_ratio is on unless it is switched off.)
   bool is_strict() const { return norm_bound > 0 || z_score > 0 || cosine > -1; }
 };
 

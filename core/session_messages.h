@@ -70,7 +70,7 @@ struct Update {
   double norm = 0;
   float largest = 0;
 
-  // Of what crossed the connection.
+  // Returns the bytes of the update that crossed the connection.
   int64_t payload_bytes() const { return packed_bytes > 0 ? packed_bytes : static_cast<int64_t>(message.size()); }
 };
 
@@ -115,7 +115,7 @@ struct Assignment {
   int64_t base_version = 0;
   int64_t local_steps = 0;
   int64_t choice = 0;  // of UpdateChoices (core/codec_choices.h)
-  // With which the training begins, of the run; nullopt where every round has train.local_steps of them.
+  // The run's iteration with which the training begins; nullopt where every round has train.local_steps iterations.
   absl::optional<int64_t> first_iteration = absl::nullopt;
   bool packed = false;  // the update may come packed: the coordinator holds the client's history
 };

@@ -42,10 +42,11 @@ class LocalTrainer {
   virtual ~LocalTrainer() = default;
 
   virtual const Layout& layout() const = 0;
-  // The weights that the run starts from, as this machine makes them, layout().size() of them: what saves the download
-  // of version 0 where they are the coordinator's. Empty when this trainer cannot tell.
+  // Returns the weights that the run starts from, as this machine makes them, layout().size() of them. Where they are
+  // the coordinator's, version 0 need not be downloaded. Empty when this trainer cannot tell.
   virtual std::vector<float> StartWeights() const { return {}; }
-  // Training samples that this client has: its weight under weighting and selection by samples. At least 1.
+  // Returns the number of training samples that this client has: its weight under weighting and selection by samples.
+  // At least 1.
   virtual int64_t samples() const = 0;
 
   // Returns the device that it trains on, for people who look at the fleet: "cpu", "cuda:0". The name fits IsDeviceName
@@ -70,7 +71,7 @@ class LocalTrainer {
   // Momentum masking (SBC supplement VII-A): zeroes the first-moment state of the given flat positions.
   virtual void MaskMomentum(absl::Span<const uint32_t> positions) = 0;
 
-  // Optimizer state and position in the data, as bytes that RestoreState accepts in another process.
+  // Returns the optimizer's state and the position in the data, as bytes that RestoreState accepts in another process.
   virtual absl::StatusOr<std::string> SaveState() = 0;
   // DATA_LOSS when the bytes are not from SaveState of the same model, optimizer and data.
   virtual absl::Status RestoreState(absl::string_view state) = 0;

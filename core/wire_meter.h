@@ -12,8 +12,9 @@
 
 namespace terse {
 
-// The number of the socket behind a descriptor, which no other open one has: who keeps both knows later whether the
-// descriptor was closed and given to something else meanwhile. nullopt when it is no socket, or closed.
+// Returns the number of the socket behind a descriptor, which no other open socket has. With both, a caller can tell
+// later whether the descriptor was closed and given to something else meanwhile. nullopt when it is no socket, or
+// closed.
 absl::optional<uint64_t> SocketInode(int fd);
 
 struct WireBytes {
@@ -28,7 +29,7 @@ class WireMeter {
   // `peer` as gRPC prints it: "ipv4:127.0.0.1:4455" or "ipv6:[::1]:4455".
   explicit WireMeter(std::string peer);
 
-  // Cumulative since the connections were opened. Linux only; elsewhere zero.
+  // Returns the bytes since the connections were opened. Linux only; elsewhere zero.
   WireBytes Read();
 
  private:

@@ -50,8 +50,8 @@ check_tools() {
   [[ -z "$apt_conf" || -r "$apt_conf" ]] || fail "--apt-conf: cannot read '$apt_conf'"
 }
 
-# What debian:bookworm-slim also leaves out or sets: no documentation, no package caches, no recommended packages, no
-# syncs while packages are unpacked.
+# Writes the settings of debian:bookworm-slim: no documentation, no package caches, no recommended packages, no syncs
+# while packages are unpacked.
 write_configuration() {
   local root=$1
   cat >"$root/etc/dpkg/dpkg.cfg.d/slim" <<'CONF'

@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# What deploy/demo.sh, deploy/fleet.sh and the examples share: messages, run files and run folders. Sourced, never run.
+# Functions that deploy/demo.sh, deploy/fleet.sh and the examples share: messages, run files and run folders. Sourced,
+# never run.
 # The script that sources this sets TERSE_PROGRAM, the name in front of its messages.
 
 # fail TEXT [LOG]: one clear line, after the end of LOG, and out.

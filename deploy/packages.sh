@@ -24,11 +24,11 @@ TERSE_DEVELOP_PACKAGES=(libgtest-dev libgmock-dev libbenchmark-dev libcpp-httpli
 TERSE_TEST_PACKAGES=(python3 python3-numpy python3-torch sqlite3 openssl iproute2
   iptables groff-base zsh dpkg-dev file systemd chromium chromium-driver python3-selenium python3-prometheus-client
   debootstrap)
-# What bench/plot_*.py draw with.
+# bench/plot_*.py draw with these.
 TERSE_BENCH_PACKAGES=(python3 python3-matplotlib)
-# What makes the Debian packages (deploy/package.sh), and the bare machine on which tests/packages.sh tries them.
+# deploy/package.sh makes the Debian packages with these, and tests/packages.sh the bare machine on which it tries them.
 TERSE_PACKAGING_PACKAGES=(dpkg-dev file debootstrap systemd-container python3)
-# What tersectl needs to run, and what the three executables do: nothing else (the container images).
+# tersectl needs these to run; the three executables need the list below. The container images have nothing else.
 TERSE_TERSECTL_PACKAGES=(libgrpc++1.51 libprotobuf32 libabsl20220623 libsqlite3-0 libssl3)
 TERSE_RUNTIME_PACKAGES=(
   "${TERSE_TERSECTL_PACKAGES[@]}" libtorch1.13 libopenblas0-openmp libprometheus-cpp-core1.0 libxxhash0 libhwy1

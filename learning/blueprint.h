@@ -1,5 +1,5 @@
-// What a run trains: a row of the model table, or a TorchScript module that a user made. Includes
-// only the name of LibTorch's devices.
+// The model that a run trains: a row of the model table, or a TorchScript module that a user made. Includes only the
+// name of LibTorch's devices.
 #ifndef TERSE_LEARNING_BLUEPRINT_H_
 #define TERSE_LEARNING_BLUEPRINT_H_
 
@@ -25,7 +25,7 @@ class Blueprint {
  public:
   virtual ~Blueprint() = default;
 
-  // Of the flat weight vector: parameters, and the buffers unless spec.buffers is "local".
+  // The layout of the flat weight vector: parameters, and the buffers unless spec.buffers is "local".
   const Layout& layout() const { return layout_; }
   // The weights that a run starts from, layout().size() of them: drawn with the seed for a row of the table, the
   // module's own for a user's.

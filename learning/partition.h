@@ -46,7 +46,7 @@ struct Partition {
 //                 (i + 1)^-data.exponent
 //
 // All but "all" are disjoint and cover everything, or, with data.examples above 0, so many examples that the seed
-// draws. Of a text iid and power_law cut contiguous pieces, in its order.
+// draws. For a text, iid and power_law cut contiguous pieces, in its order.
 std::vector<std::string> PartitionNames();
 
 // INVALID_ARGUMENT, with reason and remedy, for another name, less than one client, fewer examples than clients (less

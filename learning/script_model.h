@@ -80,9 +80,9 @@ class ScriptModel {
 
 std::vector<at::Tensor> CloneAll(const std::vector<at::Tensor>& tensors);
 
-// What of a user's module is trained: its parameters that require a gradient, and its buffers of float32, each with the
-// module's own path as its name. Tensors that appear twice (tied weights) count once. INVALID_ARGUMENT for parameters
-// that are not float32.
+// Returns the tensors of a user's module that are trained: its parameters that require a gradient, and its buffers of
+// float32, each with the module's own path as its name. Tensors that appear twice (tied weights) count once.
+// INVALID_ARGUMENT for parameters that are not float32.
 absl::StatusOr<std::vector<ModelTensor>> ModuleTensors(const torch::jit::Module& module);
 
 }  // namespace terse

@@ -24,7 +24,7 @@
 namespace terse {
 namespace {
 
-// What waits for us meanwhile waits in the kernel; more of them come again by themselves.
+// Connections that are not accepted yet wait in the kernel. Beyond this number clients try again by themselves.
 constexpr int kBacklog = 1024;
 constexpr int64_t kPruneIntervalUs = 100'000;
 constexpr int64_t kLogIntervalUs = 60'000'000;

@@ -53,8 +53,7 @@ class Acceptor {
   const std::string& address() const { return address_; }
 
  private:
-  // A connection that was taken. Whoever took it closes it without a word to us: it is open as long as SocketInode says
-  // so.
+  // A connection that was taken. Its taker closes it without a word to us: it is open as long as SocketInode says so.
   struct Taken {
     int fd;
     uint64_t inode;

@@ -65,7 +65,7 @@ DataSpec ToCore(const v1::Data& data) {
   return spec;
 }
 
-// What the two directions' codecs have in common.
+// Converts the settings that the two directions' codecs have in common.
 template <typename Settings>
 CodecSpec ToCodecSpec(const std::string& name, const Settings& settings) {
   CodecSpec spec;

@@ -104,7 +104,8 @@ void ParseDefaults(const Descriptor& table, std::map<std::string, Toml>* default
   }
 }
 
-// Of a field that has one. Parsed once: parsing takes longer than all else that reading a run file does.
+// Returns the default of a field that has one. All are parsed once: that takes longer than the rest of reading a run
+// file.
 const Toml& DefaultOf(const FieldDescriptor& field) {
   static const auto& defaults = *[] {
     auto* parsed = new std::map<std::string, Toml>;
@@ -329,7 +330,7 @@ absl::StatusOr<v1::RunConfig> LoadRunConfig(const std::string& path) {
 }
 
 v1::RunConfig WithLaterDefaults(v1::RunConfig config) {
-  // What every configuration has had since a revision tells them apart.
+  // The revision shows in the fields that are set: each revision brought one that every later configuration has.
   const int64_t revision = !config.has_clients()               ? 0
                            : config.train().loss().empty()     ? 1
                            : !config.has_server()              ? 2

@@ -22,7 +22,7 @@ struct Header {
 
 absl::Status Gone() { return absl::AbortedError("the other end is gone"); }
 
-// Of a call that would have waited, or was interrupted.
+// Whether the failed call would have waited, or was interrupted, so that it may be made again.
 bool MayTryAgain() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
 }  // namespace

@@ -14,7 +14,7 @@
 namespace terse {
 
 // Not thread-safe. Both directions wait for the other end no longer than `patience` says: it is asked at least ten
-// times a second, and what it returns ends the call unless it is OK.
+// times a second, and a status of it that is not OK ends the call.
 class Channel {
  public:
   using Patience = std::function<absl::Status()>;

@@ -46,7 +46,7 @@ std::vector<char*> KeptEnvironment() {
   return kept;
 }
 
-// What exec needs, made before fork: after it, only calls that are safe in a signal handler may be made.
+// The arguments of exec, made before fork: after it, only calls that are safe in a signal handler may be made.
 struct Launch {
   int socket;
   int memory;

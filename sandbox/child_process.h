@@ -17,7 +17,7 @@ namespace terse {
 inline constexpr int kSandboxSocket = 3;
 inline constexpr int kSandboxMemory = 4;
 
-// Killed and awaited with the object. Not thread-safe.
+// A process that is killed and awaited when the object goes. Not thread-safe.
 class ChildProcess {
  public:
   // Starts this program again, with kSandboxFlag behind `command_line`, in namespaces of its own where that is allowed,

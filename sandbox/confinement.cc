@@ -25,8 +25,8 @@ namespace {
 constexpr rlim_t kOpenFiles = 256;
 constexpr rlim_t kThreads = 512;
 
-// What a program and its libraries read after they have started: code that is loaded late, the clock's zone, what the
-// machine is. Where one is not there, nobody needs it.
+// The files that a program and its libraries read after they have started: code that is loaded late, the clock's zone,
+// facts about the machine. A path that does not exist here is skipped.
 constexpr const char* kSystemPaths[] = {"/usr",
                                         "/lib",
                                         "/lib64",

@@ -1,4 +1,4 @@
-// How a trainer's process locks itself in. Internal to sandbox.
+// Locks a trainer's process in, from inside it. Internal to sandbox.
 #ifndef TERSE_SANDBOX_CONFINEMENT_H_
 #define TERSE_SANDBOX_CONFINEMENT_H_
 

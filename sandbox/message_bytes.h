@@ -53,7 +53,7 @@ class MessageWriter {
   std::string bytes_;
 };
 
-// Of bytes that anybody may have written: takes no more memory than a small multiple of their number.
+// Reads bytes that anybody may have written, and takes no more memory than a small multiple of their number.
 class MessageReader {
  public:
   explicit MessageReader(absl::string_view bytes) : bytes_(bytes) {}

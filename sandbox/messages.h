@@ -14,7 +14,7 @@
 namespace terse {
 
 enum class FrameKind : uint32_t {
-  // From the client.
+  // Sent by the client.
   kMake = 1,    // LearningRequest; kDone is Made
   kStart,       // nothing; kDone is StartAnswer, and the weights are in SharedVectors::result
   kTrain,       // LocalPlan; the vectors are in SharedVectors, kDone is TrainResult
@@ -23,7 +23,7 @@ enum class FrameKind : uint32_t {
   kSave,        // nothing; kDone is the state
   kRestore,     // the state; kDone is empty
   kStepAnswer,  // StepAnswer
-  // From the trainer.
+  // Sent by the trainer.
   kDone,    // what was asked for; the first one, which nobody asked for, is Confinement
   kFailed,  // Failure, in place of kDone
   kStep,    // nothing: may training go on? Any number of times before kDone

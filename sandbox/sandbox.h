@@ -1,5 +1,6 @@
 // Work in a process of its own, which cannot reach the network, other programs or this machine's secrets: for models
-// that are code, such as a run's TorchScript. docs/SECURITY.md, "Sandboxed training", says what holds it and what not.
+// that are code, such as a run's TorchScript. docs/SECURITY.md, "Sandboxed training", says what the sandbox guards
+// against, and what it does not.
 //
 // The process is this program again, with the same command line and kSandboxFlag behind it. Its main must then begin
 // with EnterSandbox and come to what serves the other end: for a trainer ServeSandbox, with the same factory that it
@@ -19,12 +20,13 @@
 
 namespace terse {
 
-// Last on the command line of a sandboxed process, and what follows it: whether the network namespace is its own.
+// The flag that ends the command line of a sandboxed process, and the word that follows it: whether the process has a
+// network namespace of its own.
 inline constexpr char kSandboxFlag[] = "--sandboxed";
 inline constexpr char kOwnNetwork[] = "own-network";
 inline constexpr char kSharedNetwork[] = "shared-network";
 
-// How messages name what they are about.
+// The words with which messages name their subject.
 struct SandboxWords {
   std::string worker = "trainer";
   std::string memory = "--sandbox-memory";  // the options that set the limits below
@@ -52,8 +54,9 @@ struct Confinement {
   bool signal_scope = false;
 };
 
-// Starts a trainer's process and ends it: what of the confinement is in force here. FAILED_PRECONDITION when the
-// essential parts are not (no sockets, programs and processes; limits); UNAVAILABLE when the process does not start.
+// Starts a trainer's process and ends it, and returns the parts of the confinement that are in force on this machine.
+// FAILED_PRECONDITION when the essential parts are not (no sockets, programs and processes; limits); UNAVAILABLE when
+// the process does not start.
 absl::StatusOr<Confinement> TrySandbox(const SandboxOptions& options);
 
 // FAILED_PRECONDITION when a file or folder of `secrets` is below `data`, which the sandbox may read; empty ones are
@@ -70,19 +73,20 @@ absl::Status CheckOutOfReach(const std::string& data, const std::vector<std::str
 // StartWeights of a lost trainer is empty. The process dies with the thread that made the trainer.
 TrainerFactory SandboxedTrainerFactory(SandboxOptions options);
 
-// What a trainer's process needs to know.
+// The settings of a trainer's process.
 struct SandboxChild {
   std::vector<std::string> readable;  // folders and files that training reads, beside the system's libraries
   int64_t memory_mb = 4096;
   bool own_network = false;
 };
 
-// In the trainer's process: confines it for good, and tells the client. The process should end unless that is OK:
-// FAILED_PRECONDITION as TrySandbox, and when the process has a second thread already; ABORTED when the client is gone.
+// Confines the trainer's process, from inside it and for good, and tells the client. The process should end unless that
+// is OK: FAILED_PRECONDITION as TrySandbox, and when the process has a second thread already; ABORTED when the client
+// is gone.
 absl::Status EnterSandbox(const SandboxChild& child);
 
-// In the trainer's process, after EnterSandbox: makes the trainer that it is asked for, and serves it until the client
-// is gone. Returns its exit code.
+// Runs in the trainer's process, after EnterSandbox: makes the trainer that it is asked for, and serves it until the
+// client is gone. Returns its exit code.
 int ServeSandbox(const TrainerFactory& make_trainer);
 
 }  // namespace terse

@@ -1,4 +1,5 @@
-// A process that works in the sandbox and the talk with it, seen from the one who asks, which does not believe it.
+// A process that works in the sandbox, and the dialogue with it, for the process that asks and does not believe the
+// answers.
 #ifndef TERSE_SANDBOX_SANDBOX_PROCESS_H_
 #define TERSE_SANDBOX_SANDBOX_PROCESS_H_
 
@@ -20,7 +21,7 @@
 
 namespace terse {
 
-// Killed with the object, and with the thread that started it. Not thread-safe.
+// A trainer's process. It is killed with this object, and with the thread that started it. Not thread-safe.
 class SandboxProcess {
  public:
   // Most bytes of an answer that holds a layout, and of one that holds a few numbers.
@@ -36,9 +37,9 @@ class SandboxProcess {
   const Confinement& confinement() const { return confinement_; }
   // The memory file of SharedVectors.
   int memory() const { return memory_; }
-  // From now on, `stop` is asked in place of that of the options.
+  // From now on `stop` is asked in place of the options' own function.
   void StopWhen(std::function<bool()> stop) { options_.stop = std::move(stop); }
-  // Whether it was lost: every call then returns why.
+  // Whether the process was lost. Every call then returns the reason.
   bool lost() const { return !lost_.ok(); }
 
   // Asks, and waits for the answer, of at most `most` bytes. `keep_going`, where it may be asked, answers the steps in

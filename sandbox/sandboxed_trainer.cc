@@ -15,7 +15,8 @@ namespace terse {
 namespace {
 
 constexpr uint64_t kMostResultBytes = SandboxProcess::kMostResultBytes;
-// Of a saved state: optimizers have up to two moments for each element, and there may be a hidden state beside them.
+// Bounds a saved state: optimizers have up to two moments for each element, and there may be a hidden state beside
+// them.
 constexpr uint64_t kMostStateBytes = 64 << 20;
 constexpr uint64_t kMostStateBytesPerElement = 64;
 

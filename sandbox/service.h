@@ -12,7 +12,7 @@
 
 namespace terse {
 
-// For Channel::Receive: whoever started the process is trusted.
+// The limit of Channel::Receive where the process that started this one is trusted with messages of any size.
 inline constexpr uint64_t kAnySize = UINT64_MAX;
 
 // Sends `answer`: kDone with its bytes, or kFailed with its status and details. ABORTED when the other end is gone.

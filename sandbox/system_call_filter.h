@@ -1,4 +1,4 @@
-// What a sandboxed trainer may not ask of the kernel. Internal to sandbox.
+// The system calls that are denied to a sandboxed trainer. Internal to sandbox.
 #ifndef TERSE_SANDBOX_SYSTEM_CALL_FILTER_H_
 #define TERSE_SANDBOX_SYSTEM_CALL_FILTER_H_
 
@@ -6,11 +6,11 @@
 
 namespace terse {
 
-// From here on, and for good, calls of this process fail with EPERM that make sockets, programs or processes (threads
-// are allowed), open files for writing, change the file system, look into or signal other processes, or change what the
-// machine, or the limits and processors of others, are. A list of what is denied: what LibTorch calls differs with its
-// version and libraries. Calls of another architecture end the process. FAILED_PRECONDITION when the kernel cannot
-// filter.
+// Filters the system calls of this process, for good. Calls fail with EPERM that make sockets, programs or processes
+// (threads are allowed), open files for writing, change the file system, look into or signal other processes, or change
+// what the machine, or the limits and processors of others, are. A list of what is denied: what LibTorch calls differs
+// with its version and libraries. Calls of another architecture end the process. FAILED_PRECONDITION when the kernel
+// cannot filter.
 absl::Status DenySystemCalls();
 
 }  // namespace terse

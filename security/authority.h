@@ -23,15 +23,15 @@ struct IssuedCertificate {
   absl::optional<absl::Time> revoked;
 };
 
-// What was read and checked of an authority's certificates, by serial: for who asks for the list again and again.
+// An authority's certificates that were read and checked before, by serial: for callers that list them again and again.
 using KnownCertificates = absl::flat_hash_map<std::string, IssuedCertificate>;
 
-// How long Open and Create wait for another command, or the enrolment desk, that works in the folder.
+// The time that Open and Create wait for another command, or the enrolment desk, that works in the folder.
 inline constexpr absl::Duration kAuthorityPatience = absl::Seconds(10);
 
 // Not thread-safe; holds the lock on its folder while it lives, so that of two commands at once one waits for the
-// other. Who has waited for `patience` is refused (FAILED_PRECONDITION). What root writes into a folder of somebody
-// else's belongs to that one. Statuses are FileSystem's and those named below.
+// other. A command that has waited for `patience` is refused (FAILED_PRECONDITION). Files that root writes into another
+// user's folder belong to that user. Statuses are FileSystem's and those named below.
 class Authority {
  public:
   // Makes the folder, or takes an empty one and makes it private, with a new key and a certificate of its own that ends
@@ -62,8 +62,8 @@ class Authority {
   // those that it revoked. NOT_FOUND when there is none, RESOURCE_EXHAUSTED when the list would be longer than
   // kMaxPemBytes. The new list is on disk when it returns.
   absl::StatusOr<std::vector<CertificateFacts>> Revoke(const std::string& serial_or_name);
-  // By the second in which they were issued, then by serial. DATA_LOSS naming a file that this authority did not sign.
-  // Files of `known` are not read again, and those that are get into it.
+  // Returns all certificates, sorted by the second in which they were issued, then by serial. DATA_LOSS naming a file
+  // that this authority did not sign. Files of `known` are not read again, and those that are get into it.
   absl::StatusOr<std::vector<IssuedCertificate>> List(KnownCertificates* known = nullptr) const;
   // A certificate that it issued, PEM. NOT_FOUND, and DATA_LOSS as of List.
   absl::StatusOr<std::string> CertificatePem(const std::string& serial) const;

@@ -53,7 +53,7 @@ absl::StatusOr<RevocationList> ReadRevocationList(absl::string_view crl_pem, abs
 // A new P-256 key, PKCS #8 in PEM.
 absl::StatusOr<std::string> MakeKey();
 
-// What a certificate is asked for.
+// The contents of a request for a certificate.
 struct CertificateRequest {
   Identity identity;
   std::vector<std::string> hosts;  // where a coordinator is reached: DNS names or IP addresses; others need none
@@ -65,7 +65,7 @@ absl::StatusOr<std::string> MakeRequest(const CertificateRequest& request, absl:
 // Checks the signature: PERMISSION_DENIED when it is not the request's own key's. INVALID_ARGUMENT for anything else
 // that MakeRequest does not write, but for the subject, which nobody looks at.
 absl::StatusOr<CertificateRequest> ReadRequest(absl::string_view request_pem);
-// As CheckKeyPair, of a request.
+// Checks, as CheckKeyPair, that the key is the request's.
 absl::Status CheckRequestKey(absl::string_view request_pem, absl::string_view key_pem);
 
 // SHA-256 of the public key (SubjectPublicKeyInfo, DER), in hexadecimal digits. INVALID_ARGUMENT when it is unreadable.

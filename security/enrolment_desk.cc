@@ -49,7 +49,7 @@ absl::StatusOr<Acceptor::Bounds> DeskBounds() {
                                                     "; raise that (ulimit -n, LimitNOFILE=)"));
 }
 
-// What a guest is told: refusals as they are, and of what is wrong with the authority only that something is.
+// Returns the status that a guest is told: refusals as they are, and trouble of the authority without its details.
 absl::Status ForGuests(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kOk:

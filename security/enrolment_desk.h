@@ -24,7 +24,7 @@ struct EnrolmentDeskOptions {
 };
 
 // Refusals that an address gets with their reasons, and as many at once. Beyond them it is told to wait, and the log
-// says so once a minute. Who is not refused is never among them, so that a wrong neighbour behind the same address
+// says so once a minute. A guest that is not refused never waits, so that a wrong neighbour behind the same address
 // keeps nobody out.
 inline constexpr double kRefusalsPerMinute = 12;
 inline constexpr double kRefusalsAtOnce = 12;

@@ -1,4 +1,4 @@
-// Who a certificate speaks for: a role and a name, as one URI in its subject alternative names.
+// The identity in a certificate: a role and a name, as one URI in its subject alternative names.
 #ifndef TERSE_SECURITY_IDENTITY_H_
 #define TERSE_SECURITY_IDENTITY_H_
 
@@ -9,8 +9,8 @@
 
 namespace terse {
 
-// What the holder of a certificate may do (docs/SECURITY.md): a coordinator serves; a client trains; an observer
-// looks at runs; an operator also changes them.
+// The role of a certificate's holder (docs/SECURITY.md): a coordinator serves; a client trains; an observer looks at
+// runs; an operator also changes them.
 enum class Role { kCoordinator, kClient, kObserver, kOperator };
 
 absl::string_view RoleName(Role role);  // "coordinator", "client", "observer", "operator"

@@ -10,7 +10,7 @@
 
 namespace terse {
 
-// Who has the secret may come in: the file is kept as a key is.
+// An invitation to the fleet. Everyone who has the secret may come in, so the file is kept as a key is.
 struct Invitation {
   std::string address;    // HOST:PORT where the authority answers (`tersectl pki serve`)
   std::string secret;     // kSecretDigits hexadecimal digits in lower case

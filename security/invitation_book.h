@@ -1,4 +1,5 @@
-// The invitations of an authority, in its folder, and who came by them. docs/SECURITY.md describes the files.
+// The invitations of an authority, in its folder, with the guests who came by them. docs/SECURITY.md describes the
+// files.
 #ifndef TERSE_SECURITY_INVITATION_BOOK_H_
 #define TERSE_SECURITY_INVITATION_BOOK_H_
 
@@ -17,7 +18,7 @@ namespace terse {
 
 inline constexpr int64_t kMostGuests = 100000;  // of one invitation
 
-// Whom an invitation lets in.
+// The terms of an invitation: the guests that it lets in.
 struct InvitationTerms {
   std::vector<std::string> names;  // patterns (core/allow_list.h) of the clients' names; empty: any
   int64_t guests = 1;              // how many clients, at most kMostGuests
@@ -25,7 +26,7 @@ struct InvitationTerms {
   absl::Duration lifetime = absl::Hours(24 * 365);  // of the certificates
 };
 
-// What the authority keeps of an invitation: not the secret, only its hash.
+// The authority's record of an invitation: not the secret, only its hash.
 struct InvitationRecord {
   std::string id;  // the first 16 digits of the secret's SHA-256
   std::string secret_hash;
@@ -41,10 +42,10 @@ struct Guest {
   std::string key_hash;
 };
 
-// Everything that can be said about a guest without the lock on the authority's folder, so that those who have no
-// invitation do not keep others out: whether there is an invitation of that secret, and whether it is for what is
-// asked. Thread-safe. PERMISSION_DENIED for a secret that is unknown, another role than client, or a name for which the
-// invitation is not; DATA_LOSS for a damaged record; statuses of ReadRequest.
+// Checks everything about a guest that needs no lock on the authority's folder, so that guests without an invitation do
+// not keep others out: there is an invitation of that secret, and it is for what is asked. Thread-safe.
+// PERMISSION_DENIED for a secret that is unknown, another role than client, or a name for which the invitation is not;
+// DATA_LOSS for a damaged record; statuses of ReadRequest.
 absl::StatusOr<Guest> ExamineGuest(const std::string& authority_directory, absl::string_view secret,
                                    absl::string_view request_pem);
 
@@ -64,9 +65,9 @@ class InvitationBook {
   // a valid certificate of that name; statuses of ExamineGuest.
   absl::StatusOr<std::string> Enrol(absl::string_view secret, absl::string_view request_pem);
 
-  // By id. DATA_LOSS naming a file that is damaged.
+  // Returns all invitations, sorted by id. DATA_LOSS naming a file that is damaged.
   absl::StatusOr<std::vector<InvitationRecord>> List() const;
-  // Nobody comes by it from now on; who came stays. NOT_FOUND.
+  // Lets nobody else come by the invitation; those who came stay. NOT_FOUND.
   absl::Status Withdraw(const std::string& id);
 
  private:

@@ -1,4 +1,4 @@
-// The TLS folder of a coordinator that runs: what it held when it was last whole.
+// The TLS folder of a running coordinator, with the contents of its last whole state.
 #ifndef TERSE_SECURITY_LIVE_TLS_DIRECTORY_H_
 #define TERSE_SECURITY_LIVE_TLS_DIRECTORY_H_
 
@@ -21,9 +21,9 @@ class LiveTlsDirectory {
   // Statuses of OpenTlsDirectory and ReadRevocations. `clock` must outlive the object.
   static absl::StatusOr<std::shared_ptr<LiveTlsDirectory>> Open(const std::string& path, Clock* clock);
 
-  // Reads the folder again and takes what is good. The statuses of Open for what is not, each part of which stays as it
-  // was; FAILED_PRECONDITION for a list of the same authority that lacks a revocation that is in force. With another
-  // authority its list is taken as it is: what the one before issued is good for nothing.
+  // Reads the folder again and takes the parts that are good. Returns the statuses of Open for the others, which stay
+  // as they were; FAILED_PRECONDITION for a list of the same authority that lacks a revocation that is in force. With
+  // another authority its list is taken as it is: certificates of the one before are good for nothing.
   absl::Status Refresh() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Counts the changes of what Files returns, from 1.
@@ -32,12 +32,12 @@ class LiveTlsDirectory {
   // Counts the authorities of the folder, from 1. All peers of connections that were made while it is 1 have shown a
   // certificate of the first one.
   int64_t authorities() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // As CheckIssuedBy, of the authority that is in force.
+  // Checks, as CheckIssuedBy, that the authority in force issued the certificate.
   absl::Status CheckIssued(absl::string_view certificate_pem) const ABSL_LOCKS_EXCLUDED(mutex_);
   bool IsRevoked(const std::string& serial) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // How many certificates the list that is in force takes back.
+  // Returns the number of certificates that the list in force revokes.
   int64_t revocations() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // When it was issued.
+  // Returns when the list in force was issued.
   absl::Time RevocationsIssued() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -57,14 +57,14 @@ absl::StatusOr<std::string> ToPem(const X509_CRL& list);
 
 // SHA-256, in hexadecimal digits.
 absl::StatusOr<std::string> Sha256Text(absl::string_view bytes);
-// As RequestKeyHash.
+// Returns the hash of a public key, as RequestKeyHash.
 absl::StatusOr<std::string> KeyHash(EVP_PKEY* public_key);
 
 // Whole seconds. INVALID_ARGUMENT for a time that is written wrongly.
 absl::StatusOr<absl::Time> FromAsn1(const ASN1_TIME* time);
 absl::StatusOr<TimePtr> ToAsn1(absl::Time time);
 
-// As CertificateFacts::serial. INVALID_ARGUMENT unless it is positive and of at most 20 bytes.
+// Returns a serial number, as CertificateFacts::serial. INVALID_ARGUMENT unless it is positive and of at most 20 bytes.
 absl::StatusOr<std::string> SerialText(const ASN1_INTEGER* serial);
 
 }  // namespace terse

@@ -1,4 +1,4 @@
-// Files of which a service lives: written so that whoever owns the folder owns them, whoever writes them.
+// The files that a service needs, written so that the owner of the folder owns them, whoever writes them.
 #ifndef TERSE_SECURITY_PRIVATE_FILES_H_
 #define TERSE_SECURITY_PRIVATE_FILES_H_
 
@@ -10,9 +10,9 @@
 
 namespace terse {
 
-// Acts on files as the owner of a folder while it lives, when the process is root and the folder is somebody else's:
-// what root makes there would lock a service out of its own key, and a link that the owner left there must not lead
-// root to a file that the owner may not touch. Without effect for others than root. For the thread that made it.
+// Acts on files as the owner of a folder while it lives, when the process is root and the folder is somebody else's: a
+// file that root makes there would lock a service out of its own key, and a link that the owner left there must not
+// lead root to a file that the owner may not touch. Without effect for others than root. For the thread that made it.
 class AsOwner {
  public:
   explicit AsOwner(const std::string& directory);

@@ -8,8 +8,8 @@
 namespace terse {
 namespace {
 
-// Of a list that covers only a part, what it leaves out would count as not revoked. Such lists say so in critical
-// extensions (RFC 5280, 5.2), and so does everything that must not be ignored.
+// Refuses a list that covers only a part, because what it leaves out would count as not revoked. Such lists say so in
+// critical extensions (RFC 5280, 5.2), and so does everything that must not be ignored.
 absl::Status CheckComplete(const X509_CRL& list) {
   for (int i = 0; i < X509_CRL_get_ext_count(&list); ++i) {
     if (X509_EXTENSION_get_critical(X509_CRL_get_ext(&list, i)) != 0) {

@@ -11,7 +11,7 @@
 namespace terse {
 namespace {
 
-// What gRPC's callbacks work on. gRPC destroys it with the credentials.
+// The state of gRPC's callbacks. gRPC destroys it with the credentials.
 struct State {
   std::shared_ptr<const LiveTlsDirectory> files;
   CallCheck check;

@@ -38,7 +38,7 @@ absl::Status AddExtension(X509* certificate, X509* issuer, int nid, const char* 
   return absl::OkStatus();
 }
 
-// What both kinds of certificate have.
+// Makes the parts that both kinds of certificate have.
 absl::StatusOr<CertificatePtr> NewCertificate(const std::string& common_name, EVP_PKEY* public_key,
                                               const Validity& validity) {
   TERSE_ASSIGN_OR_RETURN(const IntegerPtr serial, RandomSerial());

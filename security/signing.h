@@ -1,4 +1,4 @@
-// What an authority signs. For the sources of security/ only.
+// Signs what an authority issues. For the sources of security/ only.
 #ifndef TERSE_SECURITY_SIGNING_H_
 #define TERSE_SECURITY_SIGNING_H_
 

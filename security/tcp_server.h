@@ -19,7 +19,7 @@ struct TcpServer {
   std::unique_ptr<Acceptor> acceptor;  // goes before the server is shut down
 };
 
-// How long a connection may last that does nothing.
+// The time that a connection may last without doing anything.
 struct ConnectionPatience {
   absl::Duration handshake;  // of TLS and HTTP/2
   absl::Duration idle;       // without a call

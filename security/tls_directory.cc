@@ -33,7 +33,7 @@ absl::StatusOr<std::string> ReadTlsFile(const std::string& directory, absl::stri
 
 std::string Day(absl::Time time) { return absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", time, absl::UTCTimeZone()); }
 
-// What an error of OpenSSL's verification means here.
+// Turns an error of OpenSSL's verification into a status with the reason and the remedy.
 absl::Status Explain(int error, const std::string& directory, const CertificateFacts& facts) {
   const std::string certificate = FilePath(directory, kCertificateFile);
   switch (error) {

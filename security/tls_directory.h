@@ -1,4 +1,4 @@
-// The folder that `--tls` names: what one process of the fleet shows to the others, and whom it trusts.
+// The folder that `--tls` names: the certificate that a process shows to others, and the authority that it trusts.
 #ifndef TERSE_SECURITY_TLS_DIRECTORY_H_
 #define TERSE_SECURITY_TLS_DIRECTORY_H_
 
@@ -22,7 +22,7 @@ inline constexpr char kRevocationFile[] = "crl.pem";    // a coordinator's
 struct TlsDirectory {
   std::string path;
   CertificateFacts certificate;
-  // What the three files held when they were checked.
+  // The contents of the three files when they were checked.
   std::string authority_pem, certificate_pem, key_pem;
 };
 
@@ -32,7 +32,8 @@ struct TlsDirectory {
 // there must not be another: INVALID_ARGUMENT.
 absl::StatusOr<TlsDirectory> ReadTlsDirectory(const std::string& path, const std::vector<Role>& roles);
 
-// The same, and FAILED_PRECONDITION unless the certificate and its authority are within their time at `now`.
+// Acts as ReadTlsDirectory, and returns FAILED_PRECONDITION unless the certificate and its authority are within their
+// time at `now`.
 absl::StatusOr<TlsDirectory> OpenTlsDirectory(const std::string& path, const std::vector<Role>& roles,
                                               absl::Time now = absl::Now());
 

@@ -1,5 +1,4 @@
-// What protects a connection: mutual TLS 1.3 with the certificates of a TLS folder, or nothing, which is for one
-// machine.
+// Protects connections: mutual TLS 1.3 with the certificates of a TLS folder, or nothing, which is for one machine.
 #ifndef TERSE_SECURITY_TRANSPORT_H_
 #define TERSE_SECURITY_TRANSPORT_H_
 
@@ -21,8 +20,8 @@
 
 namespace terse {
 
-// How often a coordinator looks for renewed files in its TLS folder, and at its calls' certificates. The others read
-// theirs for every connection.
+// The seconds between a coordinator's looks for renewed files in its TLS folder, and at its calls' certificates. The
+// other programs read their files for every connection.
 inline constexpr int kTlsReloadSeconds = 1;
 
 // A Unix socket: "unix:/path", where gRPC wants what is special in a URI as %XX.
@@ -44,7 +43,7 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ListenWith(const std::s
                                                                     std::shared_ptr<const LiveTlsDirectory> files,
                                                                     CallCheck check);
 
-// Whether ConnectWith has what it needs but for the time, which may come or be mended. FAILED_PRECONDITION for
+// Checks that ConnectWith has what it needs but for the time, which may come or be mended. FAILED_PRECONDITION for
 // cleartext to another machine, unless `insecure`; statuses of ReadTlsDirectory.
 absl::Status CheckConnectWith(const TransportOptions& options, const std::string& address,
                               const std::vector<Role>& roles);

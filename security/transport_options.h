@@ -1,4 +1,5 @@
-// How a program's connections are protected, as its command line says: for headers that have nothing to do with gRPC.
+// The protection of a program's connections, as its command line sets it: for headers that have nothing to do with
+// gRPC.
 #ifndef TERSE_SECURITY_TRANSPORT_OPTIONS_H_
 #define TERSE_SECURITY_TRANSPORT_OPTIONS_H_
 

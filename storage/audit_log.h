@@ -36,11 +36,12 @@ struct AuditRecord {
   int64_t times = 1;        // more than one: so many are counted together
 };
 
-// Holds the newest `max_records`; what is older goes as new ones come. Nobody can push others' records out, or his own,
-// by noise: what the same caller does again with the same result within kCountedTogetherUs is counted in one record,
-// and who has kShareOfOne of the log within kKeptUs is counted so whatever else his calls say. Each text is cut to
-// kMaxTextBytes, so that the file stays below some 200 MB. Thread-safe; every change is durable when its call returns.
-// Statuses are those of SqliteDb (storage/sqlite_db.h); after UNKNOWN, a failed sync, nothing is written any more.
+// Holds the newest `max_records`; older ones go as new ones come. No caller can push records out by noise: a call that
+// is repeated with the same result within kCountedTogetherUs is counted in one record, and a caller with its share of
+// the log (kShareOfOne) within kKeptUs has its calls counted together by action and kind of result alone. Each text is
+// cut to kMaxTextBytes, so that the file stays below some 200 MB. Thread-safe; every change is durable when its call
+// returns. Statuses are those of SqliteDb (storage/sqlite_db.h); after UNKNOWN, a failed sync, nothing is written any
+// more.
 class AuditLog {
  public:
   static constexpr int64_t kMaxRecords = 100'000;
@@ -59,19 +60,19 @@ class AuditLog {
   // Reads all of it, and may write.
   static absl::Status Check(const std::string& directory);
 
-  // Writes one that begins now, whose end is told later, and returns its id.
+  // Writes a record that begins now, whose end is told later, and returns its id.
   absl::StatusOr<int64_t> Begin(const AuditRecord& record) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends one that began and returns the whole record: one that began earlier, with its new number, when it is counted
-  // there, and then this one's id is free again. NOT_FOUND when it is not there or has ended.
+  // Ends a record that began and returns it whole. A record that is counted in an earlier one frees its id, and the
+  // earlier one is returned, with its new number. NOT_FOUND when it is not there or has ended.
   absl::StatusOr<AuditRecord> End(int64_t id, int64_t ended_us, absl::string_view result) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Writes one that has ended, which stands for others already, and returns it with its id; or as End, when the caller
-  // has his share.
+  // Writes a record that has ended, and may stand for several calls, and returns it with its id. When the caller has
+  // its share of the log, the record is counted as at End.
   absl::StatusOr<AuditRecord> Add(AuditRecord record) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends all that a process left begun and returns them, oldest first.
+  // Ends all records that an earlier process left begun and returns them, oldest first.
   absl::StatusOr<std::vector<AuditRecord>> EndInterrupted(int64_t ended_us, absl::string_view result)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The newest `limit`, oldest first. DATA_LOSS when a record is not what was written.
+  // Returns the newest `limit` records, oldest first. DATA_LOSS when a record is not what was written.
   absl::StatusOr<std::vector<AuditRecord>> Newest(int64_t limit) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -82,14 +83,14 @@ class AuditLog {
   };
 
   AuditLog(std::unique_ptr<SqliteDb> db, int64_t max_records);
-  // Inserts one and counts it.
+  // Inserts a record and counts it.
   absl::StatusOr<int64_t> Write(const AuditRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Ends one that is in the file, there or in the one that it is counted in.
+  // Ends a record of the file, in its own row or in the record that it is counted in.
   absl::StatusOr<AuditRecord> Settle(const AuditRecord& record, absl::optional<int64_t> counted_in)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether the caller has his share of the log.
+  // Whether the caller has its share of the log.
   absl::StatusOr<bool> HasItsShare(const std::string& who, int64_t now_us) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The record that one like this is counted in; remembers this one when there is none.
+  // Returns the record that one like this is counted in; remembers this one when there is none.
   absl::optional<int64_t> CountingFor(const AuditRecord& record, bool coarsely) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const int64_t max_records_;

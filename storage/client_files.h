@@ -18,12 +18,12 @@
 
 namespace terse {
 
-// What people can do about damaged files of a client.
+// The advice at the end of an error about a client's damaged files.
 inline constexpr char kClientRemedy[] =
     "; start over with `terse-client --state DIR --reset-state`: the client's residual is then lost, which is counted, "
     "and the run goes on";
 
-// Whether a client makes files of this name in its state directory; its lock is none of them.
+// Whether a client makes files of this name in its state directory. The lock file does not count.
 bool IsClientFile(absl::string_view name);
 
 // The manifest in the directory; one with a zero lineage when neither it nor a blob is there. DATA_LOSS with the file
@@ -41,14 +41,14 @@ std::vector<NamedBlob> BlobsOf(const Manifest& manifest);
 // The contents of a blob, which has at most as many bytes as the manifest says. Statuses of ReadManifest.
 absl::StatusOr<std::string> ReadBlob(FileSystem& files, const std::string& directory, const NamedBlob& blob);
 
-// What is as large as the model.
+// The parts of a client's state that may be as large as the model.
 struct LargeState {
   std::vector<float> dense;
   std::string trainer_state;
   std::string history;
 };
 
-// What a seal writes; views.
+// The contents of the blobs that a seal writes. Views.
 struct SealedBlobs {
   absl::Span<const float> dense;
   absl::string_view outbox;

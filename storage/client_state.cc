@@ -119,7 +119,7 @@ absl::Status FileClientState::Begin(Id128 lineage, Durability durability) {
   const bool relaxed = durability == Durability::kRelaxed;
   const bool fresh = lineage != state_.lineage;
   const bool on_disk = files_.manifest().lineage == lineage && !files_.manifest().dirty;
-  // What the next manifest does not name must be in memory before.
+  // A blob that the next manifest does not name must be read into memory first.
   const bool moves = fresh || (!large_.has_value() && (relaxed || !on_disk));
   StoredHead head = state_;
   absl::optional<LargeState> large;

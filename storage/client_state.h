@@ -32,7 +32,7 @@ struct SealedUpdate {
   std::string message;
 };
 
-// What a client is in the middle of, without what is as large as the model.
+// The small part of a client's state: everything but what is as large as the model.
 struct StoredHead {
   Id128 lineage;           // zero: the directory is fresh
   int64_t generation = 0;  // number of updates sealed so far; the next update has this number
@@ -47,8 +47,8 @@ struct StoredHead {
 struct StoredState : StoredHead {
   std::vector<float> dense;   // empty: all zero
   std::string trainer_state;  // empty before the first seal
-  // Of the applied updates, for packing: UpdateHistory::Serialize without the newest one, which is `minus`; while an
-  // update is sealed, with it. Empty: of none.
+  // The history of the applied updates, for packing: UpdateHistory::Serialize without the newest one, which is `minus`;
+  // while an update is sealed, with it. Empty: no update was applied.
   std::string history;
 };
 
@@ -78,8 +78,8 @@ class ClientState {
                                                            FileSystem& files = PosixFiles());
 
   virtual const StoredHead& state() const = 0;
-  // With strict durability the rest is on the disk alone, and read from there. DATA_LOSS with the file and the remedy
-  // when it is damaged; otherwise fails as FileSystem::Read does.
+  // Returns the whole state. With strict durability the large parts are on the disk alone, and are read from there.
+  // DATA_LOSS with the file and the remedy when it is damaged; otherwise fails as FileSystem::Read does.
   virtual absl::StatusOr<StoredState> Read() const = 0;
   // The previous process had a residual in memory (relaxed) and did not exit in order. Cleared by Begin and Reset.
   virtual bool lost() const = 0;

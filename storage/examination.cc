@@ -45,14 +45,14 @@ absl::Status CopyFile(const std::string& from, const std::string& to) {
   return absl::ErrnoToStatus(error.value(), absl::StrCat("cannot copy ", from, " to ", to));
 }
 
-// Of a database that no process has open.
+// Copies a database that no process has open.
 absl::Status CopyIdle(const std::string& from, const std::string& to) {
   TERSE_RETURN_IF_ERROR(CopyFile(from, to));
   const std::string log = absl::StrCat(from, kLogSuffix);
   return Exists(log) ? CopyFile(log, absl::StrCat(to, kLogSuffix)) : absl::OkStatus();
 }
 
-// Of one that is being written: as it is at one moment.
+// Copies a database that a process writes, as it is at one moment.
 absl::Status CopyBusy(const std::string& from, const std::string& to) {
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteDb> source, SqliteDb::Open(from, SqliteDb::Mode::kObserver));
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteDb> copy, SqliteDb::Open(to, SqliteDb::Mode::kWriter));
@@ -62,7 +62,7 @@ absl::Status CopyBusy(const std::string& from, const std::string& to) {
 // Copies DIRECTORY/NAME to TO/NAME, whether a process has it open or not.
 absl::Status CopyDatabase(const std::string& directory, const std::string& name, const std::string& to) {
   const std::string from = FilePath(directory, name);
-  // Who opens it makes the index in shared memory; a crash leaves that behind, but not the lock.
+  // Every process that opens the database makes an index in shared memory. A crash leaves the index, but not the lock.
   const auto is_busy = [&]() -> absl::StatusOr<bool> {
     TERSE_ASSIGN_OR_RETURN(const bool locked, IsLocked(directory));
     return locked && Exists(absl::StrCat(from, "-shm"));
@@ -97,7 +97,7 @@ absl::Status NameCheckpoints(const std::string& directory, const std::string& co
   return absl::OkStatus();
 }
 
-// What opening changes: the schema's version and the newest round.
+// Reads what opening the store would change: the schema's version and the newest round.
 absl::Status LookBeforeOpening(const std::string& copy, RunExamination* found) {
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteDb> db,
                          SqliteDb::Open(FilePath(copy, kRunFile), SqliteDb::Mode::kWriter));

@@ -18,7 +18,7 @@
 
 namespace terse {
 
-// Called with the bytes that another step has read, for those who wait: of a run's database twice, of a file once.
+// Called with the number of bytes that a step has read, to show progress. A run's database is read twice, a file once.
 using Examined = absl::FunctionRef<void(int64_t bytes)>;
 
 struct FileExamination {
@@ -33,7 +33,7 @@ struct RunExamination {
   int64_t schema_version = 0;
   int64_t next_schema_version = kSchemaVersion;  // after the next opening
   int64_t database_bytes = 0;                    // with its write-ahead log
-  // As it is on disk: a CLOSED round is one that the next opening aborts. Nothing of it when `database` failed.
+  // The state as it is on disk: a CLOSED round is one that the next opening aborts. Empty when `database` failed.
   absl::optional<RunRecord> run;
   Head head;
   int64_t clients = 0;
@@ -45,8 +45,8 @@ struct RunExamination {
 // `scratch` is a directory for the copy, which is gone afterwards; it takes up to CopyBytes there.
 RunExamination ExamineRun(const std::string& directory, const std::string& scratch, Examined examined);
 
-// What an examination writes for a database DIRECTORY/NAME at most: a copy of it and of its log may pass through a log
-// of their own.
+// The most bytes that an examination writes for a database DIRECTORY/NAME: a copy of it and of its log may pass through
+// a log of their own.
 int64_t CopyBytes(const std::string& directory, const std::string& name);
 
 // AuditLog::Check of DIRECTORY/audit.sqlite. `scratch` as above.

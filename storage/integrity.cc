@@ -32,7 +32,7 @@ absl::StatusOr<std::vector<std::string>> SchemaText(SqliteDb& db) {
                 "FROM sqlite_schema) ORDER BY concat");
 }
 
-// What the migrations make of an empty database.
+// Returns the schema that the migrations make of an empty database.
 absl::StatusOr<std::vector<std::string>> MakeSchema() {
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteDb> fresh, SqliteDb::Open(":memory:", SqliteDb::Mode::kWriter));
   TERSE_RETURN_IF_ERROR(MigrateSchema(*fresh));

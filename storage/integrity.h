@@ -1,4 +1,4 @@
-// Whether a database is whole. Internal to storage/; what is found and what is not is in storage/SCHEMA.md.
+// Checks that a database is whole. Internal to storage/; storage/SCHEMA.md says what is found and what is not.
 #ifndef TERSE_STORAGE_INTEGRITY_H_
 #define TERSE_STORAGE_INTEGRITY_H_
 
@@ -7,15 +7,15 @@
 
 namespace terse {
 
-// Whether pages, rows and indexes fit together, whatever the schema. DATA_LOSS with the file, what is wrong and what to
-// do; otherwise as SqliteDb.
+// Checks that pages, rows and indexes fit together, whatever the schema. DATA_LOSS with the file, the damage and the
+// remedy; otherwise as SqliteDb.
 absl::Status CheckPages(SqliteDb& db);
 
-// For a database of the newest schema: whether its tables are the ones that this program makes, and every row has its
+// Checks a database of the newest schema: its tables are the ones that this program makes, and every row has its
 // checksum. Reads everything. Statuses as above.
 absl::Status CheckRows(SqliteDb& db);
 
-// Whether every row that a row refers to is there. Statuses as above.
+// Checks that every row that another row refers to is there. Statuses as above.
 absl::Status CheckReferences(SqliteDb& db);
 
 }  // namespace terse

@@ -32,7 +32,7 @@ bool IsSound(const BlobRef& blob) {
   return blob.generation >= 0 && blob.size <= uint64_t{1} << 34;
 }
 
-// What no program writes, though the checksum holds.
+// Returns false for a manifest that no program writes, though its checksum holds.
 bool IsSound(const Manifest& manifest) {
   for (const BlobRef* blob : {&manifest.dense, &manifest.outbox, &manifest.trainer, &manifest.history}) {
     if (!IsSound(*blob)) return false;

@@ -31,7 +31,7 @@ struct Manifest {
   BlobRef outbox;
   BlobRef trainer;
   BlobRef history;  // without `outbox`, sealed or applied
-  // Of the sealed update; all zero otherwise.
+  // The following fields describe the sealed update; they are all zero when none is sealed.
   Id128 update_id;
   int64_t round = 0;
   int64_t base_version = 0;

@@ -172,7 +172,7 @@ absl::StatusOr<OwnedDatabase> run_store_internal::OpenDatabase(const std::string
   TERSE_ASSIGN_OR_RETURN(owned.lock, files.Lock(directory));
   TERSE_FAILPOINT("coordinator.restart.locked");
   absl::StatusOr<std::unique_ptr<SqliteDb>> db = OpenWhole(directory, files);
-  // What this program makes, it can open; an error of another kind is not the file's.
+  // A valid database that this program made can always be opened, so an internal error means that the file is damaged.
   if (absl::IsInternal(db.status())) return absl::DataLossError(absl::StrCat(db.status().message(), kDatabaseRemedy));
   TERSE_RETURN_IF_ERROR(db.status());
   owned.db = *std::move(db);

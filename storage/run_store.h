@@ -136,8 +136,8 @@ struct EventRecord {
   std::string client_name = {};  // filled in where events are read; empty when it belongs to no client
 };
 
-// Of one client, what its packed updates are unpacked with: its updates that were applied since its last reset, of
-// which the first are a state already.
+// The record from which one client's packed updates are unpacked: its updates that were applied since its last reset,
+// the first of them merged into a state.
 struct HistoryRecord {
   int64_t messages = 0;          // that `state` was made of
   std::string state;             // UpdateHistory::Serialize; empty while `messages` is 0
@@ -219,16 +219,16 @@ class RunStore {
   virtual absl::StatusOr<ClientRecord> RegisterClient(const std::string& name, int64_t now_us) = 0;
   // NOT_FOUND for a client that was never registered.
   virtual absl::StatusOr<ClientRecord> GetClient(int64_t client) = 0;
-  // The same by its name.
+  // Finds the client by its name. NOT_FOUND as above.
   virtual absl::StatusOr<ClientRecord> ClientNamed(const std::string& name) = 0;
   // Counts an update that was validated or sent and will never be applied (late, surplus, aborted round).
   virtual absl::Status RecordNotApplied(int64_t client) = 0;
   // Counts a residual that was lost; the client's history is then that of no updates.
   virtual absl::Status RecordReset(int64_t client) = 0;
-  // One more failure in a row, and less reliability. Returns the row afterwards.
+  // Counts one more failure in a row, and lowers the reliability. Returns the row afterwards.
   virtual absl::StatusOr<ClientRecord> RecordFailure(int64_t client) = 0;
-  // Keeps the client from getting work until then, and the event "client_set_aside"; 0 readmits it with no failures in
-  // a row, and the event "client_readmitted". `reason` is one line for people.
+  // Keeps the client from getting work until then, and adds the event "client_set_aside"; 0 readmits it with no
+  // failures in a row, and adds the event "client_readmitted". `reason` is one line for people.
   virtual absl::Status SetAside(int64_t client, int64_t until_us, const std::string& reason) = 0;
   virtual absl::Status SetSamples(int64_t client, int64_t samples) = 0;
 
@@ -239,7 +239,7 @@ class RunStore {
   virtual absl::StatusOr<bool> WasChosen(int64_t round, int64_t client) = 0;
   // The version whose weights the round began with; nullopt for a round that was never opened.
   virtual absl::StatusOr<absl::optional<int64_t>> BaseVersionOf(int64_t round) = 0;
-  // What became of an update: the newest round that chose it, or the one that refused it; nullopt when none did.
+  // The fate of an update: the newest round that chose it, or the one that refused it; nullopt when none did.
   struct Fate {
     int64_t client = 0;
     RoundState state = RoundState::kClosed;  // of that round: never OPEN
@@ -274,7 +274,7 @@ class RunStore {
   absl::StatusOr<std::vector<LogMessage>> ReadLog(int64_t after, int64_t up_to) {
     return ReadLogPart(after, up_to, std::numeric_limits<int64_t>::max());
   }
-  // The first of them: as many as have `max_bytes` together, but at least one.
+  // Reads the first of them: as many as have `max_bytes` together, but at least one.
   virtual absl::StatusOr<std::vector<LogMessage>> ReadLogPart(int64_t after, int64_t up_to, int64_t max_bytes) = 0;
   // Bytes of the log messages in (after, head]; OUT_OF_RANGE as ReadLog.
   virtual absl::StatusOr<int64_t> LogBytes(int64_t after) = 0;
@@ -282,7 +282,7 @@ class RunStore {
   // Commit::aggregate of the round that led to `version`; kept as long as a checkpoint may need it. NOT_FOUND for none.
   virtual absl::StatusOr<std::string> ReadAggregate(int64_t version) = 0;
 
-  // Of no updates for a client that has none.
+  // Returns the history of no updates for a client that has none.
   virtual absl::StatusOr<HistoryRecord> ReadHistory(int64_t client) = 0;
   // Puts the state after all of the client's `messages` updates in the place of what is stored of them.
   // FAILED_PRECONDITION when it has another number of them, or none.
@@ -319,11 +319,11 @@ class RunStore {
   // directory holds files.
   virtual absl::Status Backup(const std::string& directory) = 0;
 
-  // For the administrator: rows in id order, ids in [first, last].
+  // Reads for the administrator: rows in id order, ids in [first, last].
   virtual absl::StatusOr<std::vector<RoundRecord>> Rounds(int64_t first, int64_t last) = 0;
   virtual absl::StatusOr<std::vector<ClientRecord>> Clients() = 0;
   virtual absl::StatusOr<std::vector<LedgerEntry>> Ledger(int64_t first_round, int64_t last_round) = 0;
-  // The same rows summed by client and direction, in that order; `round` is 0 in them.
+  // Returns the ledger's rows summed by client and direction, in that order; `round` is 0 in them.
   virtual absl::StatusOr<std::vector<LedgerEntry>> LedgerByClient(int64_t first_round, int64_t last_round) = 0;
   virtual absl::StatusOr<std::vector<EventRecord>> Events(int64_t newest) = 0;
   // The first `limit` events with a greater id, in order.

@@ -50,7 +50,7 @@ absl::Status SqliteRunStore::Backup(const std::string& directory) {
 }
 
 absl::StatusOr<SqliteRunStore::Pinned> SqliteRunStore::Pin() {
-  // Between the two no checkpoint is retired and no log pruned. What is done to the run afterwards concerns neither.
+  // Between the two no checkpoint is retired and no log pruned. Later changes of the run concern neither.
   absl::MutexLock lock(&checkpoint_mutex_);
   Pinned pinned;
   TERSE_ASSIGN_OR_RETURN(pinned.checkpoint, NewestWholeCheckpoint());

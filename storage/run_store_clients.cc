@@ -1,4 +1,4 @@
-// What changes the rows of clients, one transaction each.
+// The changes to the rows of clients, one transaction each.
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
 #include "storage/event_kinds.h"

@@ -1,4 +1,4 @@
-// What the coordinator keeps of a client's applied updates, to unpack the next one with.
+// The stored histories of clients' applied updates, from which the next packed update is unpacked.
 #include <string>
 #include <utility>
 

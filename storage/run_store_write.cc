@@ -1,4 +1,4 @@
-// What changes the run, its rounds, ledger and events, one transaction each.
+// The changes to the run, its rounds, ledger and events, one transaction each.
 #include <algorithm>
 #include <limits>
 #include <utility>

@@ -247,8 +247,8 @@ CREATE TABLE scores (
 ) STRICT;
 )sql";
 
-// What a server with a state of its own repeats after a restart, and where checkpoints keep that state; and the hash of
-// version 0.
+// Version 4 stores the aggregates that a server with a state repeats after a restart, the files of that state beside
+// checkpoints, and the hash of version 0.
 constexpr char kVersion4[] = R"sql(
 CREATE INDEX updates_by_id ON updates (update_id);
 
@@ -272,7 +272,7 @@ CREATE TABLE server_states (
 ) STRICT;
 )sql";
 
-// What a run's controller decided.
+// Version 5 stores the decisions of a run's controller.
 constexpr char kVersion5[] = R"sql(
 CREATE TABLE plans (
   round INTEGER PRIMARY KEY REFERENCES rounds (id),
@@ -284,7 +284,7 @@ CREATE TABLE plans (
 ) STRICT;
 )sql";
 
-// What a packed update is unpacked with.
+// Version 6 stores the histories from which packed updates are unpacked.
 constexpr char kVersion6[] = R"sql(
 CREATE TABLE histories (
   client INTEGER PRIMARY KEY REFERENCES clients (id),

@@ -14,7 +14,7 @@ constexpr int kSchemaVersion = 8;
 // Brings the database to the version after the last of `steps`, one transaction for each: the SQL of step i leads from
 // version i to i + 1. FAILED_PRECONDITION when a newer program wrote it; otherwise as SqliteDb.
 absl::Status Migrate(SqliteDb& db, absl::Span<const char* const> steps);
-// The same for run.sqlite, to kSchemaVersion.
+// Migrates run.sqlite to kSchemaVersion, as Migrate.
 absl::Status MigrateSchema(SqliteDb& db);
 
 }  // namespace terse

@@ -30,7 +30,7 @@ struct sqlite3_stmt;
 
 namespace terse {
 
-// What people can do about a damaged database.
+// The advice at the end of an error about a damaged database.
 inline constexpr char kDatabaseRemedy[] =
     "; restore a backup with `tersectl restore BACKUP --state DIR`, or name an empty directory to start a new run";
 
@@ -55,9 +55,9 @@ class Statement {
 
   // True: there is a row, read with the Get functions. False: done.
   absl::StatusOr<bool> Step();
-  // For statements without rows.
+  // Runs a statement that returns no rows.
   absl::Status Run();
-  // As Run; FAILED_PRECONDITION with `otherwise` unless exactly one row changed.
+  // Acts as Run, and returns FAILED_PRECONDITION with `otherwise` unless exactly one row changed.
   absl::Status RunForOne(absl::string_view otherwise);
 
   // Columns of the current row, from 0. The views live until the next Step.

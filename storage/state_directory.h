@@ -1,4 +1,4 @@
-// Where a coordinator keeps its runs below its state directory.
+// The names of the directories in which a coordinator keeps its runs, below its state directory.
 //
 //   DIR/lock              one coordinator a directory
 //   DIR/runs/NAME/...     one run each, as storage/run_store.h describes
@@ -20,15 +20,14 @@ namespace terse {
 // The database in a run's directory.
 inline constexpr char kRunFile[] = "run.sqlite";
 
-// Ends of the names of directories in DIR/runs that are not served: a run that a restore replaced, and one that is
-// being copied.
+// Endings of the directories in DIR/runs that are not served: a run that a restore replaced, and one that is being
+// copied.
 inline constexpr char kReplacedSuffix[] = ".before-restore";
 inline constexpr char kPartialSuffix[] = ".partial";
-// And that of a run which was deleted and of which something is left: it may be removed. No run's name ends so
-// (RunNameForm).
+// The ending of a deleted run of which something is left, which may be removed. No run's name ends so (RunNameForm).
 inline constexpr char kDeletedSuffix[] = "~deleted";
 
-// Whether a directory of that name is one of those.
+// Whether a directory of that name has one of these endings.
 bool IsNotServed(absl::string_view name);
 
 // INVALID_ARGUMENT for the name of a run whose directory would be one of those: the run would be gone at the next

@@ -11,7 +11,7 @@ namespace terse {
 void RemoveTree(const std::string& path);
 
 // The name of a directory that is gone with everything in it when the object goes, unless it was renamed until then.
-// What an earlier process left under that name goes first. Making the directory is the user's affair.
+// The constructor removes what an earlier process left under that name. The caller makes the directory.
 class TemporaryDirectory {
  public:
   explicit TemporaryDirectory(std::string path) : path_(std::move(path)) { RemoveTree(path_); }

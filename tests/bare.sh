@@ -81,7 +81,7 @@ make_machine() {
   [[ $cold -eq 1 ]] || share_caches
 }
 
-# What was downloaded and compiled before comes from the machine that runs the tests.
+# Mounts the downloads and compiled objects of earlier runs, which the machine that runs the tests keeps.
 share_caches() {
   local compiled
   compiled=$(ccache --get-config cache_dir)

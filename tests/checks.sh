@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154  # `work` is set by the script that sources this
-# What the tests that are scripts share: steps that are timed, and checks. Sourced after deploy/lib.sh, never run. The
+# Functions that the tests in shell share: steps that are timed, and checks. Sourced after deploy/lib.sh, never run. The
 # script that sources this sets `work`, a scratch folder.
 
 readonly PATIENCE=300  # seconds for anything that must happen

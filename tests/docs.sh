@@ -21,7 +21,7 @@ source "$root/tests/docs/steps.sh"
 # Those that say on which machines their commands run (tests/docs/blocks.py tells how).
 readonly DOCUMENTS=(docs/tutorials/operator.md docs/tutorials/researcher.md docs/tutorials/developer.md docs/INSTALL.md
   docs/LOGS.md docs/SECURITY.md)
-# What developer.md has installed: everything that builds, and the fuzzers' compiler.
+# The packages that developer.md has installed: everything that builds, and the fuzzers' compiler.
 readonly DEVELOPER_PACKAGES=("${TERSE_BUILD_PACKAGES[@]}" "${TERSE_DEVELOP_PACKAGES[@]}" python3)
 readonly READER_PACKAGES=(adduser curl openssl jq)
 

@@ -18,7 +18,7 @@ source "$root/tests/checks.sh"
 source "$root/tests/machines.sh"
 
 readonly ROUNDS=200
-# What `systemd-analyze security` may find at most: 0 is sealed off, 10 is open.
+# The most that `systemd-analyze security` may find: 0 is sealed off, 10 is open.
 readonly EXPOSURE=2.5
 
 usage() {

@@ -70,7 +70,7 @@ run_bare() {
   "$root/tests/bare.sh"
 }
 
-# What ctest says at its end, from "100% tests passed" on.
+# Prints the end of ctest's output, from "100% tests passed" on.
 closing_lines() {
   sed -n '/^[0-9]*% tests passed/,$p' "$root/build/$1/ctest.log"
 }

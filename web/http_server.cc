@@ -45,7 +45,7 @@ constexpr auto kFirstPatience = std::chrono::seconds(kHttpFirstSeconds);
 // After an accept that failed for want of files or memory.
 constexpr auto kAcceptPause = std::chrono::milliseconds(200);
 
-// What the connections share. Its threads end before it does.
+// The state that all connections share. Its threads end before it does.
 struct Site {
   Site(const HttpOptions& options, std::vector<HttpRoute> routes)
       : options(options), router(std::move(routes)), is_local(IsLocalAddress(options.address)) {}
@@ -129,7 +129,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     });
   }
 
-  // Of requests that no route answers, whatever they ask for.
+  // Returns the answer to a request that is refused before any route is asked; nullopt for one that a route answers.
   absl::optional<HttpAnswer> Refusal(const http::request<http::empty_body>& request) const {
     if (request.method() != http::verb::get && request.method() != http::verb::head) {
       return ErrorAnswer(405, "only GET: what is served here is for looking");

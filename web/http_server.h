@@ -50,7 +50,7 @@ struct HttpOptions {
 inline constexpr int kHttpHandlers = 2;           // requests that are answered at a time
 inline constexpr int kHttpConnections = 256;      // open at a time; more are closed at once
 inline constexpr int kHttpHeadBytes = 16 * 1024;  // of a request: its line and its headers
-// Of the connections, for one peer (net/peer.h), this machine too: several are needed to leave no place for others.
+// The connections of one peer (net/peer.h), this machine too: it takes several peers to leave no place for others.
 inline constexpr int kHttpConnectionsOfOne = 128;
 inline constexpr int kHttpFirstSeconds = 5;      // for a handshake, and for the head of the first request
 inline constexpr int kHttpPatienceSeconds = 30;  // for another request, for a reply to be taken

@@ -27,9 +27,9 @@ std::optional<BestFixed> BestFixedOf(const std::vector<PaperResult>& results, co
 
 // Keys: model method iterations accuracy perplexity compression_payload compression_wire wire_bytes_up wire_bytes_down
 // (per client) seconds train_loss (mean of the last tenth of the rounds) paper_metric paper_compression; null where
-// there is none. Of kBits in the place of the last two: bits target_rounds snapshot_bits least_loss (bits_to_loss.h)
-// target_loss paper_bits. Of kBestFixed: payload_bytes_up (per client) target tolerance best_fixed (this row
-// is it) reaches_target against_best_fixed (payload, a ratio).
+// there is none. For kBits the last two are replaced by: bits target_rounds snapshot_bits least_loss (bits_to_loss.h)
+// target_loss paper_bits. For kBestFixed these follow: payload_bytes_up (per client) target tolerance best_fixed (this
+// row is it) reaches_target against_best_fixed (payload, a ratio).
 nlohmann::ordered_json PaperJson(const std::vector<PaperResult>& results, const PaperScale& scale);
 
 // One Markdown table a workload, our figures beside the paper's.

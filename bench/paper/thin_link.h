@@ -21,9 +21,9 @@ struct LinkTime {
 };
 
 // Passes everything on to another link, later: every update, downstream message and checkpoint waits until a
-// full-duplex link of so many bytes a second, which nobody else uses, would have carried its payload. What comes
-// down counts from when it is received. Small messages wait for nothing. The waiting is the sender's or the receiver's
-// own, so clients in threads of one process wait beside each other. Thread safety as CoordinatorLink.
+// full-duplex link of so many bytes a second, which nobody else uses, would have carried its payload. The wait of a
+// message that comes down begins when it is received. Small messages wait for nothing. The waiting is the sender's or
+// the receiver's own, so clients in threads of one process wait beside each other. Thread safety as CoordinatorLink.
 class ThinLink : public CoordinatorLink {
  public:
   // `link` must outlive this; bytes_per_second > 0.

@@ -41,7 +41,7 @@ void FillHuge(Deltas hostile) {
   for (const absl::Span<float> delta : hostile) std::fill(delta.begin(), delta.end(), kHuge);
 }
 
-// What was trained is another every round, and seeds another shuffle.
+// The seed is a trained value, which differs from round to round, so every round is shuffled differently.
 void Shuffle(Deltas hostile) {
   for (const absl::Span<float> delta : hostile) {
     if (delta.empty()) continue;

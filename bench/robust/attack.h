@@ -1,5 +1,5 @@
-// What hostile clients send in the place of what they trained (docs/ROBUSTNESS.md, "Measured"). An attack changes the
-// delta before it is compressed, so that the codec, the residual and the validation are those of any client.
+// The attacks of hostile clients, which replace what they trained (docs/ROBUSTNESS.md, "Measured"). An attack changes
+// the delta before it is compressed, so that the codec, the residual and the validation are those of any client.
 #ifndef TERSE_BENCH_ROBUST_ATTACK_H_
 #define TERSE_BENCH_ROBUST_ATTACK_H_
 

@@ -86,8 +86,8 @@ absl::StatusOr<double> Accuracy(const RunConfig& run, const std::string& data, c
   return absl::InvalidArgumentError("the run has no accuracy to compare; use one that tells classes apart");
 }
 
-// Trains to the end, or to the round whose training or aggregation fails. What the run file may not say (too few
-// clients for a rule) and what ends it early are the cell's "note".
+// Trains to the end, or to the round whose training or aggregation fails. The cell's "note" says what the run file may
+// not ask for (too few clients for a rule), or what ended the run early.
 absl::StatusOr<Json> RunCell(const RobustOptions& options, const RobustCell& cell, Progress* progress) {
   Json result = {{"key", cell.key}, {"accuracy", Json()}, {"refused_hostile", 0}, {"refused_honest", 0}, {"note", ""}};
   const absl::StatusOr<v1::RunConfig> file = ParseRunConfig(cell.run, "run");

@@ -10,7 +10,8 @@
 
 namespace terse {
 
-// What defends the run. Rules get the true number of hostile clients, or the largest of the table where there are none.
+// A defence of the run. A rule is told the true number of hostile clients, or the largest of the table where there are
+// none.
 struct Defence {
   std::string name;         // "median-skip"
   std::string aggregation;  // keys of [aggregation] beside byzantine and trim

@@ -43,7 +43,7 @@ void CheckMetricsAddress(const DaemonOptions& options) {
                                 "network"));
 }
 
-// What a parser of options cannot say: which of them need each other.
+// Checks what a parser of options cannot: which options need or exclude each other.
 void CheckTogether(const DaemonOptions& options) {
   if (options.sandbox && options.device == "cuda") {
     throw CLI::ValidationError("--sandbox", "takes the graphics card away; leave it or --device cuda away");

@@ -12,8 +12,8 @@
 
 namespace terse {
 
-// Hands every call on. What reads or writes the disk is timed as terse_client_state_seconds, its failures are counted
-// as terse_client_state_errors_total. `registry` must outlive it. Not thread-safe, as ClientState.
+// Hands every call on. Calls that read or write the disk are timed as terse_client_state_seconds, and their failures
+// are counted as terse_client_state_errors_total. `registry` must outlive it. Not thread-safe, as ClientState.
 class MeteredState : public ClientState {
  public:
   MeteredState(std::unique_ptr<ClientState> state, prometheus::Registry* registry);

@@ -1,4 +1,4 @@
-// What Prometheus scrapes from a client with --metrics: docs/METRICS.md lists the names.
+// The metrics that Prometheus scrapes from a client with --metrics: docs/METRICS.md lists the names.
 #ifndef TERSE_CLIENT_RPC_METRICS_H_
 #define TERSE_CLIENT_RPC_METRICS_H_
 

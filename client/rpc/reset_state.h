@@ -10,7 +10,7 @@
 
 namespace terse {
 
-// What a damaged state directory held.
+// The files that were removed from a damaged state directory.
 struct RemovedState {
   std::string names;  // "MANIFEST, dense.7"
   int64_t files = 0;

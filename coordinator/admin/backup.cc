@@ -141,7 +141,7 @@ absl::Status CopyRun(const std::string& from, const std::string& to) {
   return absl::OkStatus();
 }
 
-// What keeps every coordinator away from a state directory, and the name of the run that is kept in it directly.
+// The lock that keeps every coordinator away from a state directory, and the run that is kept in it directly.
 struct StateLock {
   std::unique_ptr<DirectoryLock> lock;
   std::unique_ptr<RunStore> in_place;

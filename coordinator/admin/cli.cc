@@ -126,7 +126,7 @@ void AddList(CLI::App* command, const char* name, std::vector<std::string>* list
   command->add_option(name, *list, help)->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-// Who a certificate is for.
+// Adds the options that say for whom a certificate is.
 void AddSubject(CLI::App* command, PkiOptions* options) {
   command->add_option("ROLE", options->role, "coordinator, client, observer or operator")
       ->required()

@@ -24,7 +24,7 @@ struct Terminal {
   bool full_screen = false;    // standard input and output are a terminal that takes ANSI's sequences
 };
 
-// What the command line said to `pki` (coordinator/admin/pki_commands.h).
+// The options of `pki` and its commands (coordinator/admin/pki_commands.h).
 struct PkiOptions {
   std::string authority = "pki";         // the authority's folder
   std::string authority_name = "fleet";  // init
@@ -46,7 +46,7 @@ struct PkiOptions {
   std::string listen = "0.0.0.0:7701";   // serve
 };
 
-// What the command line said.
+// The options that the command line gave, for all commands.
 struct CommandOptions {
   AdminClient::Peer coordinator = {"unix:/var/lib/terse/admin.sock", {}};
   double timeout_seconds = 30;

@@ -160,7 +160,7 @@ Finding CheckVersion(const v1::Coordinator& coordinator) {
 Finding CheckClock(const v1::Coordinator& coordinator, absl::Time sent, absl::Time received) {
   const absl::Duration half = (received - sent) / 2;
   const absl::Duration off = absl::FromUnixMicros(coordinator.now_us()) - (sent + half);
-  // What is certain, whenever within the call the coordinator looked at its clock.
+  // The least difference, whenever within the call the coordinator looked at its clock.
   const absl::Duration least = absl::AbsDuration(off) - half;
   const std::string detail = absl::StrCat(
       "the coordinator's is ", DurationText(absl::ToDoubleSeconds(absl::AbsDuration(off))),

@@ -85,7 +85,7 @@ int64_t BytesBelow(const std::vector<Entry>& entries, const std::string& folder)
   return bytes;
 }
 
-// Who may read or change the files. Those of several users are what a start as root leaves to a service.
+// Checks who may read or change the files. A start as root leaves files of several users to a service.
 void CheckOwners(const std::string& directory, const std::vector<Entry>& entries, std::vector<Finding>* findings) {
   if (entries.empty()) return;
   const unsigned mode = entries.front().info.st_mode & 0777;
@@ -178,7 +178,7 @@ std::vector<RunFolder> FindRuns(const std::string& directory, const std::vector<
   return runs;
 }
 
-// What the run's next checkpoint takes.
+// Returns the bytes that the run's next checkpoint takes.
 int64_t NextCheckpoint(const RunExamination& run) {
   if (!run.checkpoints.empty()) return run.checkpoints.front().bytes;
   return run.run.has_value() ? run.run->parameters * static_cast<int64_t>(sizeof(float)) : 0;

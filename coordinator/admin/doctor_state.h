@@ -14,18 +14,19 @@ namespace terse {
 
 // The checks, as pure functions of what was found out.
 
-// Our errors say what is wrong, a semicolon, and what to do.
+// Makes a finding of an error, which says what is wrong, a semicolon, and what to do.
 Finding FindingOf(const std::string& check, const absl::Status& status, Health health);
-// Of `free` bytes of a disk with `size`, the next checkpoint or seal takes `next`. A failure when it does not fit, and
-// a warning when the one after it might not.
+// Checks whether the next checkpoint or seal, of `next` bytes, fits the `free` bytes of a disk of `size` bytes. A
+// failure when it does not, and a warning when the one after it might not.
 Finding CheckRoom(uint64_t free, uint64_t size, uint64_t next, const std::string& what, const std::string& directory);
-// What the run's directory says of itself: state, database, checkpoints.
+// Checks the run's directory: state, database, checkpoints.
 std::vector<Finding> CheckRunFiles(const std::string& name, const RunExamination& run);
-// What is sealed or lost, the manifest and the files that it names. `held`: a process works with them.
+// Checks a client's sealed update and losses, the manifest and the files that it names. `held`: a process works with
+// them.
 std::vector<Finding> CheckClientFiles(const ClientExamination& client, bool held);
 
 // Looks at a coordinator's or a client's directory and writes nothing into it; copies of databases go to the machine's
-// temporary folder. What takes longer than two seconds says on terminal.err how far it is.
+// temporary folder. A check that takes longer than two seconds says on terminal.err how far it is.
 std::vector<Finding> ExamineState(const std::string& directory, const Terminal& terminal);
 
 }  // namespace terse

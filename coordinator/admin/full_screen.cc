@@ -25,7 +25,7 @@ void OnSignal(int signal) {
   if (signal != SIGWINCH) signal_to_end = signal;
 }
 
-// Of the sequence that begins behind an ESC: its last byte, where it is a key's. Takes the sequence off `rest`.
+// Takes the sequence that begins behind an ESC off `rest`, and returns its last byte when it is a key's, otherwise 0.
 char TakeSequence(absl::string_view* rest) {
   if (rest->empty() || (rest->front() != '[' && rest->front() != 'O')) return 0;
   size_t end = 1;

@@ -20,7 +20,7 @@ namespace terse {
 
 enum class Key { kQuit, kUp, kDown, kHelp };
 
-// What `bytes` from a terminal mean, in their order; other keys are left out.
+// Returns the keys that `bytes` from a terminal stand for, in their order; other keys are left out.
 std::vector<Key> KeysOf(absl::string_view bytes);
 
 // Shows the alternate screen without a cursor, and takes keys as they come. The destructor brings back what was there:

@@ -1,4 +1,4 @@
-// What the command line of tersectl is parsed into, and how a command comes to be part of it.
+// The parsed command line of tersectl, and the functions that add a command to it.
 #ifndef TERSE_COORDINATOR_ADMIN_INVOCATION_H_
 #define TERSE_COORDINATOR_ADMIN_INVOCATION_H_
 

@@ -1,4 +1,4 @@
-// What the commands about certificates print alike.
+// The output that the commands about certificates have in common.
 #ifndef TERSE_COORDINATOR_ADMIN_PKI_PRINT_H_
 #define TERSE_COORDINATOR_ADMIN_PKI_PRINT_H_
 
@@ -22,7 +22,7 @@ std::string WhoText(const Identity& identity);
 std::string FactsText(const CertificateFacts& facts);
 nlohmann::ordered_json FactsJson(const CertificateFacts& facts);
 void PrintWritten(const std::vector<std::string>& written, const Terminal& terminal);
-// What a certificate is, where it was written, and what comes next.
+// Prints the certificate's facts, the files that were written, and the next step.
 void PrintFacts(const CommandOptions& options, const CertificateFacts& facts, const std::vector<std::string>& written,
                 const std::string& next, const Terminal& terminal);
 

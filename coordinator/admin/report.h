@@ -1,4 +1,4 @@
-// What a run achieved and what it cost, computed from what the coordinator serves. Pure functions.
+// A run's results and costs, computed from the coordinator's replies. Pure functions.
 #ifndef TERSE_COORDINATOR_ADMIN_REPORT_H_
 #define TERSE_COORDINATOR_ADMIN_REPORT_H_
 

@@ -1,4 +1,4 @@
-// What the commands that follow a run do when the coordinator goes away.
+// Lets the commands that follow a run outlast a restart of the coordinator.
 #ifndef TERSE_COORDINATOR_ADMIN_RESTARTS_H_
 #define TERSE_COORDINATOR_ADMIN_RESTARTS_H_
 
@@ -29,7 +29,7 @@ inline auto RemarksOf(const Terminal& terminal) {
 // by itself.
 bool IsSuspended(AdminClient& client, const absl::Status& status);
 
-// Of a state as in Run.state.
+// Whether a run of that state (Run.state) has ended.
 bool HasEnded(absl::string_view state);
 
 }  // namespace terse

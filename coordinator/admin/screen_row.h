@@ -25,7 +25,7 @@ enum class Ink {
 // One row, built from left to right, that never takes more than its width. Text is UTF-8; control characters and bytes
 // that are no UTF-8 are shown as U+FFFD, so that a client's name can neither move the cursor nor change colors, and
 // characters without a width (combining marks, marks of direction) are left out, because terminals do not agree on
-// them. What does not fit is cut, and ends with an ellipsis.
+// them. Text that does not fit is cut, and ends with an ellipsis.
 class ScreenRow {
  public:
   // Without `color` the row has no escape sequence at all.

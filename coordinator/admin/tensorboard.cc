@@ -95,7 +95,7 @@ class Scalars {
   std::string summary_;
 };
 
-// Of all rounds until one.
+// The totals of all rounds until one.
 struct RoundTotals {
   uint64_t dense_bytes_up = 0, payload_bytes_up = 0, wire_bytes_up = 0;
   uint64_t dense_bytes_down = 0, wire_bytes_down = 0;

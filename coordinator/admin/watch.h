@@ -35,7 +35,7 @@ class WatchLines {
 
   // "3 of 5 rounds", or "3 rounds, 600 of 2000 iterations".
   std::string Progress() const;
-  // Of the run, 0 to 1.
+  // Returns the share of the run that is done, 0 to 1.
   double ShareDone() const;
 
  private:
@@ -52,10 +52,10 @@ class WatchLines {
   std::deque<Span> recent_;  // committed rounds
 };
 
-// Of a run with these rounds, settled or not.
+// Returns the lines that have counted these rounds of a run; rounds that are not settled do not count.
 WatchLines ProgressOf(const v1::Status& status, const std::vector<v1::Round>& rounds);
 
-// What `watch` says at the end of the run.
+// Returns the text that `watch` ends with at the end of the run.
 std::string EndedText(const v1::Status& status, const WatchLines& lines);
 
 }  // namespace terse

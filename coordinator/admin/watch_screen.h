@@ -1,4 +1,4 @@
-// What `tersectl watch` shows on a whole screen, as text. Pure functions.
+// Renders the whole screen of `tersectl watch` as text. Pure functions.
 #ifndef TERSE_COORDINATOR_ADMIN_WATCH_SCREEN_H_
 #define TERSE_COORDINATOR_ADMIN_WATCH_SCREEN_H_
 

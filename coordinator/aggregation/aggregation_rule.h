@@ -1,4 +1,4 @@
-// What the coordinator makes of a round's updates: one vector, which the server optimizer turns into the step that the
+// An aggregation rule makes one vector of a round's updates, which the server optimizer turns into the step that the
 // model takes. The mean is that of SBC Algorithm 1, line 18; the others bound what some hostile clients can do to it.
 // One paper, one file pair; the table is aggregation_table.h, and docs/ROBUSTNESS.md says what each means for sparse
 // updates.

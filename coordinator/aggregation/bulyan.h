@@ -5,8 +5,8 @@
 //
 // Readings: among r that are left a score has r - f - 2 neighbours, at least 1, because the last selections have fewer
 // left than Krum needs; two that are each other's only neighbour tie, and the one that is closer to all that are left
-// comes first. Of m < theta votes (AbsentVotes) m - 2 f count, at least 1. Of two votes that are as far from
-// the median the smaller one counts.
+// comes first. Where only m < theta votes are there (AbsentVotes), m - 2 f count, at least 1. Where two votes are as
+// far from the median, the smaller one counts.
 #ifndef TERSE_COORDINATOR_AGGREGATION_BULYAN_H_
 #define TERSE_COORDINATOR_AGGREGATION_BULYAN_H_
 

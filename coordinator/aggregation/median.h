@@ -1,5 +1,5 @@
 // The coordinate-wise median: Yin et al. 2018, Byzantine-Robust Distributed Learning, Definition 1 and Algorithm 1
-// (option I). Of an even number of votes it is the mean of the two in the middle. While fewer than half of a
+// (option I). For an even number of votes it is the mean of the two in the middle. While fewer than half of a
 // coordinate's votes are hostile it lies within the honest ones.
 //
 //   votes 1, 5, 100 -> 5;  votes 1, 5 -> 3

@@ -1,5 +1,5 @@
 // The coordinate-wise trimmed mean: Yin et al. 2018, Byzantine-Robust Distributed Learning, Definition 2 and Algorithm
-// 1 (option II). Of m votes the beta m largest and the beta m smallest are left out, and the others averaged. The paper
+// 1 (option II). The beta m largest and the beta m smallest of m votes are left out, and the others averaged. The paper
 // takes beta m for whole; here it is rounded up, but one vote (of an odd m) or two (of an even one) always stay. Robust
 // while no more than beta m of a coordinate's votes are hostile.
 //

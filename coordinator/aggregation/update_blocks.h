@@ -14,7 +14,7 @@
 
 namespace terse {
 
-// What an update has in the block: its elements in increasing position.
+// The part of an update that lies in the block: its elements in increasing position.
 struct UpdatePart {
   std::vector<uint32_t> positions;  // from the block's first coordinate
   std::vector<float> values;        // finite; a value of 0 was sent too
@@ -32,7 +32,7 @@ class UpdateBlocks {
   // does not decode.
   absl::StatusOr<bool> Next();
 
-  // Of the block that Next moved to.
+  // The block that Next moved to.
   int64_t begin() const { return begin_; }
   int64_t size() const { return block_end_ - begin_; }
   const std::vector<UpdatePart>& parts() const { return parts_; }  // one an update

@@ -12,8 +12,8 @@
 
 namespace terse {
 
-// What an update that did not send a coordinate does there (AggregationSpec::absent). With m of n updates that sent it
-// and R what the rule makes of their votes:
+// The effect of an update at a coordinate that it did not send (AggregationSpec::absent). With m of n updates that sent
+// it and R what the rule makes of their votes:
 enum class AbsentVotes {
   kShare,  // R * m / n: nobody's vote weighs more than in an average
   kSkip,   // R: who alone sent a coordinate decides it

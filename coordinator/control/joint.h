@@ -3,7 +3,7 @@
 // p), that the first does better while the learning rate is high and the second after it fell, and leaves open how to
 // adapt them while training.
 //
-// What is chosen from: `control.local_steps`, n_0 >= n_1 >= ..., and `control.density`, p_0 < p_1 < ...
+// The choices: `control.local_steps`, n_0 >= n_1 >= ..., and `control.density`, p_0 < p_1 < ...
 //
 // Phases. There are as many as local steps: phase k trains with n_k. Where the learning rate decays, phases begin with
 // decays, evenly chosen among them when there are more than needed. A phase that no decay begins comes after three
@@ -18,9 +18,9 @@
 // budget is earned: so many bytes for each unit that the training loss has fallen by.
 //
 // Density: the densest that the round can pay for. A message is taken to cost its positions' entropy and its values,
-// times the median of what the newest kJointWindow rounds cost above that. What a coarse list leaves unspent goes to
-// later rounds. Where even the least density is too dear for n_k, n is the next larger one that can pay for it; where
-// the densest leaves bytes, n is the next smaller one unless that spends fewer.
+// times the median of what the newest kJointWindow rounds cost above that. Bytes that a coarse list leaves unspent go
+// to later rounds. Where even the least density is too dear for n_k, n is the next larger one that can pay for it;
+// where the densest leaves bytes, n is the next smaller one unless that spends fewer.
 //
 // Rising loss. A large n lets the clients' models drift apart, and a residual that waits too long outruns the model:
 // the training loss rises. When the mean of the newest kJointWindow losses is above that of as many before by
@@ -79,7 +79,7 @@ class JointController : public Controller {
   // Iterations with which phase `phase` begins and ends.
   int64_t BeginOf(int64_t phase) const { return phase == 0 ? 0 : turns_[phase - 1]; }
   int64_t EndOf(int64_t phase) const;
-  // What phases 0 to `phase` may spend together, as a share of the budget.
+  // Returns the share of the budget that phases 0 to `phase` may spend together.
   double ShareUntil(int64_t phase) const;
   // The round that begins at `iteration` with n = local_steps[level].
   Round CutAt(int64_t iteration, int64_t phase, int64_t level) const;
@@ -91,7 +91,7 @@ class JointController : public Controller {
   // The densest choice that costs at most `bytes`; -1 for none.
   int64_t DensestFor(double bytes) const;
   double Budget() const;
-  // What each of the rounds left in the phase may cost; may be below 0.
+  // Returns the bytes that each of the rounds left in the phase may cost; may be below 0.
   double AllowedOf(const Round& round, int64_t phase) const;
   Round Choose(int64_t iteration, int64_t phase) const;
   std::string PhaseText(int64_t phase) const;

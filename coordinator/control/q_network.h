@@ -3,7 +3,7 @@
 //
 //   h = max(0, W1 x + b1),   Q = W2 h + b2.
 //
-// What the inputs and outputs stand for is MqgradController's affair (mqgrad.h).
+// MqgradController (mqgrad.h) gives the inputs and outputs their meaning.
 //
 // Readings, where the paper is silent:
 // - Both layers have biases. They start at zero, and so does W2: every Q is 0 before there is evidence, so no output is

@@ -1,5 +1,5 @@
 // Collecting for buffered rounds: every free client has work, and the round closes with the first updates that fill the
-// buffer, whichever round they were begun in. Who trains on goes on.
+// buffer, whichever round they were begun in. Clients that still train go on.
 #include <algorithm>
 #include <string>
 #include <utility>

@@ -71,7 +71,7 @@ class Committing : public Phase {
     return PhaseName::kSelecting;
   }
 
-  // Of the updates that were applied.
+  // Takes notes of the updates that were applied.
   static void TakeNotes(RunContext& run) {
     for (const auto& [client, received] : run.received) {
       ClientNotes& notes = run.notes[client];
@@ -82,7 +82,7 @@ class Committing : public Phase {
     }
   }
 
-  // What a round is made of. The views are of run.received.
+  // The inputs of a round's step. The views are of run.received.
   struct Chosen {
     std::vector<absl::string_view> messages;
     std::vector<int64_t> samples;  // empty: the plain average

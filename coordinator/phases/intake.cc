@@ -46,7 +46,7 @@ struct Refused {
   bool grave = false;  // its client is set aside at once
 };
 
-// Of the received updates, those that are refused.
+// Returns the received updates that are refused.
 absl::StatusOr<std::vector<Refused>> FindRefused(const RunContext& run) {
   UpdatePolicy policy = run.config->policy;
   if (!ComparesNorms(*run.config)) policy.norm_ratio = 0;
@@ -139,8 +139,8 @@ void Assign(RunContext& run, Session& session) {
                                      run.histories != nullptr && run.histories->Holds(session.client)});
 }
 
-// A repeated update is answered again and counted once. Whoever sends again has lost the connection that the receipt
-// was to travel on, and is told at once.
+// A repeated update is answered again and counted once. A client that sends again has lost the connection that the
+// receipt was to travel on, and is told at once.
 absl::Status AnswerRepeated(RunContext& run, Session& session, const Update& update, ReceivedUpdate& known) {
   if (known.update.update_id != update.update_id) {
     return RefuseUpdate(run, session, event::kUpdateConflict, absl::StrCat("two updates for round ", update.round),

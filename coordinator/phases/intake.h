@@ -1,4 +1,4 @@
-// What collecting and buffering do alike: hand out work, take an update in, close the round.
+// The base of collecting and buffering: hand out work, take an update in, close the round.
 #ifndef TERSE_COORDINATOR_PHASES_INTAKE_H_
 #define TERSE_COORDINATOR_PHASES_INTAKE_H_
 
@@ -22,7 +22,7 @@ class Intake : public Phase {
   int64_t Deadline(const RunContext& run) const {
     return entered_us_ + static_cast<int64_t>(run.config->rounds.deadline_seconds * 1e6);
   }
-  // Asks the clock: what may close a round at its deadline asks this first.
+  // Asks the clock. Every handler that may close a round at its deadline calls this first.
   bool DeadlinePassed(const RunContext& run) {
     looked_us_ = run.MonotonicNow();
     return looked_us_ >= Deadline(run);
@@ -31,10 +31,11 @@ class Intake : public Phase {
     return status.ok() ? Transition(absl::nullopt) : Transition(status);
   }
 
-  // When the round closes without its cohort, before the deadline: a quorum is in, everyone else who is connected and
-  // could deliver has, and who lost its connection had time to come back. kNever while one of this is not so.
+  // Returns when the round closes without its cohort, before the deadline: a quorum is in, every other connected client
+  // that could deliver has, and those that lost their connection had time to come back. kNever while one of these is
+  // not so.
   int64_t CompleteMicros(const RunContext& run) const;
-  // Whether it does. Asked after DeadlinePassed, whose look at the clock it takes.
+  // Whether the round closes so now. Asked after DeadlinePassed, whose look at the clock it takes.
   bool IsComplete(const RunContext& run) const { return looked_us_ >= CompleteMicros(run); }
   // Whether clients that were given no work in the round could be given some.
   virtual bool HasPlaces(const RunContext& run) const { return true; }
@@ -49,8 +50,8 @@ void Assign(RunContext& run, Session& session);
 // Answers an update of a client whose update is in the round already: a repetition once more, another with a refusal.
 absl::Status AnswerRepeated(RunContext& run, Session& session, const Update& update, ReceivedUpdate& known);
 
-// Why a valid update that follows the client's last one does not count: its client is set aside, or was not given the
-// work. Empty for one that does count.
+// Returns why a valid update that follows the client's last one does not count: its client is set aside, or was not
+// given the work. Empty for one that does count.
 absl::StatusOr<std::string> WhyNotTaken(RunContext& run, const Session& session, const Update& update);
 
 // Answers such an update with NOT_APPLIED and the reason: nothing is lost, and the client is free.
@@ -59,10 +60,10 @@ absl::Status TurnAway(RunContext& run, Session& session, const Update& update, c
 // Adds a validated update that follows the client's last one to the round's, and sends its receipt.
 absl::Status Accept(RunContext& run, Session& session, Update update, int64_t staleness);
 
-// In a buffered run, whether a round is open or not: accepts an update that may still be chosen, or answers it.
+// Accepts an update that may still be chosen, or answers it. For buffered runs, whether a round is open or not.
 absl::Status TakeIn(RunContext& run, Session& session, Update update);
 
-// Closes the round with what was received, but for what [policy] refuses (update_policy.h).
+// Closes the round with the received updates, but for those that [policy] refuses (update_policy.h).
 Transition CloseRound(RunContext& run);
 
 }  // namespace terse

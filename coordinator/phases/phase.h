@@ -25,7 +25,7 @@ namespace terse {
 
 enum class PhaseName { kSelecting, kCollecting, kCommitting, kFinishing };
 
-// For people: "waiting for clients", "collecting updates", ...
+// Returns the phase's name for people: "waiting for clients", "collecting updates", ...
 absl::string_view PhaseTitle(PhaseName phase);
 
 // The successor, or nullopt to stay. An error is a failure of the store and ends the coordinator.
@@ -52,8 +52,8 @@ class Phase {
   virtual Transition OnAbort(RunContext& run, const std::string& reason) { return absl::nullopt; }
   // Evaluation or checkpoint came back.
   virtual Transition OnBackground(RunContext& run) { return absl::nullopt; }
-  // When OnTick should be called, by the monotonic clock; kNever for not at all. It is also called at other times: when
-  // clients were set aside or readmitted, and when the run goes on after a pause.
+  // Returns when OnTick should be called, by the monotonic clock; kNever for not at all. OnTick is also called at other
+  // times: when clients were set aside or readmitted, and when the run goes on after a pause.
   virtual int64_t DeadlineMicros(const RunContext& run) const { return kNever; }
 };
 

@@ -31,7 +31,7 @@ absl::Span<const MethodAccess> AccessTable() {
         // The model is what the fleet's data became: who looks at a run does not get it.
         {"/terse.v1.Admin/Backup", acts},
         {"/terse.v1.Admin/Export", acts},
-        // Who the others are is for those who answer for them.
+        // The audit log names the other callers, so it is for operators.
         {"/terse.v1.Admin/ListAudit", acts},
         {"/grpc.health.v1.Health/Check", all},
         {"/grpc.health.v1.Health/Watch", all},

@@ -25,14 +25,14 @@ void Fill(const RoundRecord& round, v1::Round* out);
 void Fill(const ClientRecord& client, v1::Client* out);
 void Fill(const LedgerEntry& entry, v1::LedgerRow* out);
 void Fill(const EventRecord& event, v1::Event* out);
-// With the time and the disk as they are now.
+// Also fills in the time and the disk as they are now.
 void Fill(const ProcessFacts& process, v1::Coordinator* out);
 
-// What is only known of a client that is connected, and its sums of the ledger.
+// Add what only a connected client has, and the client's sums of the ledger.
 void AddSession(const SessionView& session, v1::Client* out);
 void AddBytes(const LedgerEntry& entry, v1::Client* out);
 
-// What a run is doing, for people: the engine's phase, "ended", or why it is not served.
+// Returns the run's phase for people: the engine's phase, "ended", or the reason for which it is not served.
 std::string PhaseOf(const RunHost& run, const RunRecord& record, const EngineView& view);
 
 }  // namespace terse

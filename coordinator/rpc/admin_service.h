@@ -19,7 +19,7 @@
 namespace terse {
 
 // Calls that last (Watch, CreateRun, Backup, Export), each of which holds a thread: so many at a time, and so many of
-// them by one caller, by its certificate or else its address. Whoever wants more is RESOURCE_EXHAUSTED.
+// them by one caller, by its certificate or else its address. A further call is RESOURCE_EXHAUSTED.
 inline constexpr int kAdminStreams = 64;
 inline constexpr int kAdminStreamsOfOne = 16;
 
@@ -56,12 +56,12 @@ class AdminService : public v1::Admin::Service {
                       grpc::ServerWriter<v1::ExportChunk>* writer) override;
 
  protected:
-  // What CreateRun does with the whole request.
+  // Does the work of CreateRun, once the whole request has arrived.
   virtual grpc::Status MakeRun(grpc::ServerContext* context, const v1::RunConfig& config, const std::string& module,
                                bool paused, v1::CreateRunReply* reply);
 
  private:
-  // Does what lasts, when there is a place for it.
+  // Runs a call that lasts, when there is a place for it.
   grpc::Status Stream(grpc::ServerContext* context, absl::FunctionRef<grpc::Status()> act);
   grpc::Status WatchUntilItEnds(grpc::ServerContext* context, const v1::WatchRequest& request,
                                 grpc::ServerWriter<v1::Round>* writer) const;

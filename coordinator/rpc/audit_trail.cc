@@ -59,7 +59,7 @@ std::string ResultOf(const absl::Status& status) {
   return status.ok() ? "ok" : absl::StrCat(absl::StatusCodeToString(status.code()), ": ", status.message());
 }
 
-// Of a method that nobody serves the caller has chosen the name.
+// Returns the method's name. The caller chooses the name of a method that nobody serves, so that is not repeated.
 std::string MethodName(absl::string_view method) {
   const absl::Span<const MethodAccess> table = AccessTable();
   const bool is_known =

@@ -1,4 +1,4 @@
-// Who did what and who was refused, in the audit log (docs/SECURITY.md, "Audit log").
+// Writes the audit log: which caller did what, and which was refused (docs/SECURITY.md, "Audit log").
 #ifndef TERSE_COORDINATOR_RPC_AUDIT_TRAIL_H_
 #define TERSE_COORDINATOR_RPC_AUDIT_TRAIL_H_
 
@@ -22,7 +22,7 @@
 
 namespace terse {
 
-// What a caller asked for.
+// The action that a caller asked for.
 struct AuditedAction {
   std::string method;  // "Pause"
   std::string run;     // as the caller named it
@@ -49,8 +49,8 @@ class AuditTrail {
   // Writes the refusals that were counted.
   ~AuditTrail();
 
-  // Writes down that the caller does this, does it, and writes down what came of it. What cannot be written down is not
-  // done: FAILED_PRECONDITION with the reason.
+  // Writes down that the caller does this, does it, and writes down what came of it. An action that cannot be written
+  // down is not done: FAILED_PRECONDITION with the reason.
   grpc::Status Carry(const grpc::ServerContextBase& call, const AuditedAction& action,
                      absl::FunctionRef<grpc::Status()> act);
 

@@ -1,4 +1,4 @@
-// What one client may ask of the coordinator: calls, calls at a time, bytes (docs/SECURITY.md, "Budgets").
+// Bounds what one client may ask of the coordinator: calls, calls at a time, bytes (docs/SECURITY.md, "Budgets").
 #ifndef TERSE_COORDINATOR_RPC_CLIENT_BUDGETS_H_
 #define TERSE_COORDINATOR_RPC_CLIENT_BUDGETS_H_
 
@@ -19,10 +19,10 @@ struct BudgetOptions {
   // many may come at once after a pause.
   int64_t calls_per_minute = 120;
   int64_t calls_at_once = 16;
-  // Of messages and files, both ways, before framing and TLS; that many may come at once after a pause too. Whoever
-  // spends more is served more slowly. 0: no bound.
+  // The bytes of messages and files, both ways, before framing and TLS; as many may come at once after a pause. A
+  // client that spends more is served more slowly. 0: no bound.
   int64_t bytes_per_minute = 0;
-  // Of the calls at once, sessions: a client has one, and for a while those that it has given up before it.
+  // The most sessions among the calls at once: a client has one, and for a while those that it has given up before it.
   int64_t sessions_at_once = 4;
 };
 

@@ -8,10 +8,10 @@
 
 namespace terse {
 
-// Of one session, from what both ends said on it. Decoding an update costs far more than sending one, so each
-// assignment pays for one decoding, and so does an update that was pending at the check-in. A client sends an update
-// again on the same connection only after it was decoded there, and the answer to that needs its id alone. A value
-// type.
+// Decides which updates of one session are decoded, from the messages of both ends. Decoding an update costs far more
+// than sending one, so each assignment pays for one decoding, and so does an update that was pending at the check-in. A
+// client sends an update again on the same connection only after it was decoded there, and the answer to that needs its
+// id alone. A value type.
 class DueUpdates {
  public:
   void OnReceived(const CheckIn& message) {

@@ -37,7 +37,7 @@ absl::StatusOr<OpenFile> OpenAt(const std::string& path, uint64_t offset, const 
   return open;
 }
 
-// What holds for a session holds for every call: the client may join the run, by clients.allow, and it has.
+// Checks the rule of a session for every other call: the client may join the run, by clients.allow, and has joined it.
 absl::Status CheckMember(const RunHost& run, const std::string& client) {
   if (!IsAllowed(run.config().clients.allow, client)) {
     return absl::PermissionDeniedError(

@@ -19,7 +19,7 @@ namespace terse {
 // Thread-safe. The registry must outlive the gRPC server that this is registered with.
 class FleetService : public v1::Fleet::CallbackService {
  public:
-  // `gatekeeper` is nullptr where clients come without certificates. Who leaves what it is sent unread for
+  // `gatekeeper` is nullptr where clients come without certificates. A session that leaves its messages unread for
   // `unread_timeout` is ended.
   FleetService(const RunRegistry* runs, std::shared_ptr<Gatekeeper> gatekeeper, absl::Duration unread_timeout)
       : runs_(runs), gatekeeper_(std::move(gatekeeper)), unread_timeout_(unread_timeout) {}

@@ -1,4 +1,5 @@
-// Who may call what, and for how long: certificates of open calls against roles, revocations and time.
+// Decides which callers may call what, and for how long: checks certificates of open calls against roles, revocations
+// and time.
 #ifndef TERSE_COORDINATOR_RPC_GATEKEEPER_H_
 #define TERSE_COORDINATOR_RPC_GATEKEEPER_H_
 
@@ -81,9 +82,9 @@ class Gatekeeper {
             const absl::Status& why) const;
   using OpenCalls = absl::flat_hash_map<grpc::ServerContextBase*, OpenCall>;
   void Erase(OpenCalls::iterator call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // What is wrong with a certificate, or with a call by who has it.
+  // Returns what is wrong with a certificate, or with its holder's call of the method.
   absl::Status CheckAccess(const CertificateFacts& peer, absl::string_view method);
-  // What is wrong with a certificate by itself. `authority` is the one that is known to have issued it.
+  // Returns what is wrong with a certificate by itself. Updates `authority`, the one that is known to have issued it.
   absl::Status CheckValid(const CertificateFacts& peer, int64_t* authority) const;
   void WatchUntilClosed() ABSL_LOCKS_EXCLUDED(mutex_);
   void Refresh();

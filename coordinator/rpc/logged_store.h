@@ -9,7 +9,7 @@
 
 namespace terse {
 
-// Of component "run": the run's rounds at level debug, once what they say is durable, and its events. Thread-safe.
+// Writes the log of component "run": rounds at level debug, once they are durable, and the run's events. Thread-safe.
 class LoggedStore : public ForwardingStore {
  public:
   LoggedStore(std::string run, std::unique_ptr<RunStore> store);

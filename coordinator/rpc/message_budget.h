@@ -1,4 +1,4 @@
-// How many messages a session may send (docs/SECURITY.md, "Budgets").
+// Bounds the messages that a session may send (docs/SECURITY.md, "Budgets").
 #ifndef TERSE_COORDINATOR_RPC_MESSAGE_BUDGET_H_
 #define TERSE_COORDINATOR_RPC_MESSAGE_BUDGET_H_
 
@@ -11,8 +11,8 @@ namespace terse {
 
 // A token bucket. An honest client says little that it is not asked for: Ready after a check-in and after a checkpoint,
 // progress every 20 seconds. Its updates are paid for by the rounds that it is given, so a fleet may be as fast as it
-// can. Who has nothing left is read more slowly, and nothing is refused. Whole messages count: an update in many chunks
-// is one. A value type.
+// can. A session with nothing left is read more slowly, and nothing is refused. Whole messages count: an update in many
+// chunks is one. A value type.
 class MessageBudget {
  public:
   static constexpr double kAtOnce = 60;
@@ -31,7 +31,7 @@ class MessageBudget {
     round_ = round;
     left_ = std::min(kAtOnce, left_ + kPerRound);
   }
-  // How long to wait before the next message is read; zero while the session has some left.
+  // Returns the time to wait before the next message is read; zero while the session has some left.
   absl::Duration Wait(absl::Time now) {
     Refill(now);
     return left_ >= 0 ? absl::ZeroDuration() : absl::Seconds(-left_ / kPerSecond);

@@ -18,7 +18,8 @@
 
 namespace terse {
 
-// Of a call without a certificate nothing is known and nothing is counted. As thread-safe as ClientBudgets.
+// The caller of one call, with its budgets. Nothing is known or counted without a certificate. As thread-safe as
+// ClientBudgets.
 class MeteredPeer {
  public:
   // `gatekeeper` may be nullptr.
@@ -51,7 +52,7 @@ class MeteredPeer {
 };
 
 // Calls `go_on` at once, or in a thread of gRPC's after the wait, or a second of it, so that a call that was ended
-// meanwhile is noticed. At most one wait at a time. What `go_on` uses must live until it was called.
+// meanwhile is noticed. At most one wait at a time. Objects that `go_on` uses must live until it was called.
 class SlowDown {
  public:
   void Then(absl::Duration wait, std::function<void()> go_on) {

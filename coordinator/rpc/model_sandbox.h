@@ -1,5 +1,5 @@
-// How a coordinator process is told about users' models, and what it does with them: options, and the sandbox in which
-// they are loaded and run (sandboxed_learning.h).
+// Users' models in a coordinator's process: the options about them, and the sandbox in which they are loaded and run
+// (sandboxed_learning.h).
 #ifndef TERSE_COORDINATOR_RPC_MODEL_SANDBOX_H_
 #define TERSE_COORDINATOR_RPC_MODEL_SANDBOX_H_
 
@@ -18,13 +18,14 @@ namespace terse {
 
 void AddModelOptions(CLI::App& app, CoordinatorOptions* options);
 
-// For RunRegistry::Options::make_module_learning. `stop` says whether the process should end. Statuses of
-// MakeSandboxedLearning; FAILED_PRECONDITION when --data, which the model may read, holds the state or the certificate.
+// Returns the factory for RunRegistry::Options::make_module_learning. `stop` says whether the process should end.
+// Statuses of MakeSandboxedLearning; FAILED_PRECONDITION when --data, which the model may read, holds the state or the
+// certificate.
 using ModuleLearningFactory = std::function<absl::StatusOr<std::unique_ptr<RunLearning>>(
     const RunConfig& config, const std::string& module, const std::function<bool()>& cancelled)>;
 ModuleLearningFactory SandboxedModuleLearning(const CoordinatorOptions& options, std::function<bool()> stop);
 
-// For a process that is such a sandbox, before it does anything else. Statuses of EnterSandbox.
+// Confines a process that is such a sandbox; it calls this before anything else. Statuses of EnterSandbox.
 absl::Status EnterModelSandbox(const CoordinatorOptions& options);
 
 }  // namespace terse

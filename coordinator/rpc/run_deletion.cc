@@ -19,7 +19,7 @@ namespace {
 
 constexpr char kDeleted[] = "it was deleted by an operator";
 
-// Of the files below a directory, as far as they can be seen; 0 when it is gone.
+// Returns the bytes of the files below a directory, as far as they can be seen; 0 when it is gone.
 uint64_t BytesBelow(const std::string& directory) {
   uint64_t bytes = 0;
   std::error_code error;

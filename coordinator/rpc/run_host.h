@@ -57,7 +57,7 @@ class RunHost {
 
   enum class Condition { kServing, kSuspended, kDown };
 
-  // What serves the run while its condition is kServing.
+  // The parts that serve the run while its condition is kServing.
   struct Live {
     std::unique_ptr<RunStore> store;
     std::shared_ptr<EventLoop> loop;  // shared with sessions, which may outlive it
@@ -99,12 +99,12 @@ class RunHost {
   Condition condition() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Why the condition is not kServing: "suspended: REASON" or "down: REASON"; empty while it is.
   std::string Trouble() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // What the engine showed last.
+  // Returns the view that the engine published last.
   EngineView View() const ABSL_LOCKS_EXCLUDED(mutex_);
   // The stored row of the run, as of now or as it was known last.
   absl::StatusOr<RunRecord> Record() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // For a session to post to. UNAVAILABLE with the reason unless the run is served.
+  // Returns the loop that a session posts to. UNAVAILABLE with the reason unless the run is served.
   absl::StatusOr<std::shared_ptr<EventLoop>> Loop() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Runs `use` while the store is open and keeps it open until `use` returns. FAILED_PRECONDITION with the reason
   // unless the run is served; otherwise what `use` returns.
@@ -127,7 +127,7 @@ class RunHost {
   // The thread: serves, and after trouble with the disk serves again. It alone replaces what `live` points to, and
   // takes no lock to get at it: callers hold a reader's share while they wait for its event loop.
   void Supervise(Live* live) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whoever reads through the store has ended; what is known of the run last is kept.
+  // Takes the parts out of service, and keeps what is known of the run last. Nobody may be reading through the store.
   std::unique_ptr<Live> TakeLive() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Sends the clients away and closes the store.
   void TakeDown(Condition condition, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -149,7 +149,7 @@ class RunHost {
   std::unique_ptr<UpdateHistories> histories_;     // changed by the engine that serves
   std::shared_ptr<RunLearning> learning_;          // dropped by Retire, under mutex_
 
-  // Whoever reads through the store or asks the engine holds a reader's share, so that both stay.
+  // A thread that reads through the store or asks the engine holds a reader's share, so that both stay.
   mutable absl::Mutex mutex_;
   std::unique_ptr<Live> live_ ABSL_GUARDED_BY(mutex_);
   Condition condition_ ABSL_GUARDED_BY(mutex_) = Condition::kServing;

@@ -1,4 +1,4 @@
-// What the coordinator needs of a learning library for one run. The engine itself needs none.
+// The interface through which the coordinator uses a learning library for one run. The engine itself needs none.
 #ifndef TERSE_COORDINATOR_RPC_RUN_LEARNING_H_
 #define TERSE_COORDINATOR_RPC_RUN_LEARNING_H_
 

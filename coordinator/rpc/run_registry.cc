@@ -103,7 +103,7 @@ absl::StatusOr<RunHost*> FindAmong(const std::vector<RunHost*>& all, const std::
                                           heard.empty() ? "" : absl::StrCat("; there are: ", Names(heard))));
 }
 
-// What belongs together and came together.
+// Checks that the TorchScript file belongs to the run, and is there if and only if the run needs one.
 absl::Status CheckModule(const v1::Model& model, absl::string_view module) {
   if ((model.name() == kTorchScriptModel) == !module.empty() && (module.empty() || ModuleHash(module) == model.hash()))
     return absl::OkStatus();

@@ -69,8 +69,8 @@ class RunRegistry {
   // The run of that name; an empty name means the only one. NOT_FOUND for an unknown name and INVALID_ARGUMENT for an
   // empty one where there are several, both with the names.
   absl::StatusOr<RunHost*> Find(const std::string& name) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // The same for a client, which hears only the names of runs that it may join (clients.allow); an empty name means the
-  // only one of those. A run that it asks for by its name is found, and tells itself whom it admits.
+  // Finds the run for a client, which hears only the names of runs that it may join (clients.allow); an empty name
+  // means the only one of those. A run that it asks for by its name is found, and tells itself whom it admits.
   absl::StatusOr<RunHost*> FindFor(const std::string& client, const std::string& name) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   // nullptr when no run has this lineage.

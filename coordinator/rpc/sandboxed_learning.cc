@@ -1,4 +1,4 @@
-// The coordinator's side. What the process answers is not believed.
+// The coordinator's side. The process's answers are not believed.
 #include "coordinator/rpc/sandboxed_learning.h"
 
 #include <sys/syscall.h>

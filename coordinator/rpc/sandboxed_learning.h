@@ -16,8 +16,8 @@ namespace terse {
 
 // Makes the learning of a run in a process of its own, which checks the model, and keeps it there. Its evaluator starts
 // the process again when it was lost, or when another thread evaluates than before, because the process dies with the
-// thread that started it; an export has a process to itself, one export at a time. What is known of the model never
-// changes: a process that answers another layout is not believed.
+// thread that started it; an export has a process to itself, one export at a time. The facts about the model never
+// change: a process that answers another layout is not believed.
 //
 // Statuses are those of the factory that the process serves (ServeLearning), with details (core/status_details.h), and
 //   INVALID_ARGUMENT     the process ended, was out of memory or time, or was told to stop: by options.stop, or by
@@ -31,7 +31,7 @@ absl::StatusOr<std::unique_ptr<RunLearning>> MakeSandboxedLearning(const Sandbox
                                                                    const RunConfig& config, const std::string& module,
                                                                    const std::function<bool()>& cancelled = nullptr);
 
-// In the sandboxed process, after EnterSandbox: makes the learning that it is asked for with `make_learning`, and
+// Runs in the sandboxed process, after EnterSandbox: makes the learning that it is asked for with `make_learning`, and
 // serves it until the coordinator is gone. Returns its exit code.
 int ServeLearning(const RunLearningFactory& make_learning, const std::string& data_directory);
 

@@ -91,7 +91,7 @@ absl::Status WriteReadyFile(const std::string& path, const CoordinatorAddresses&
   return ReplaceFile(PosixFiles(), path, {json});
 }
 
-// What the runs' conditions mean for the process: its health, and its end when no run can go on.
+// Turns the runs' conditions into the process's health, and ends the process when no run can go on.
 class Watchman {
  public:
   explicit Watchman(CoordinatorEnding* ending) : ending_(ending) {}
@@ -229,7 +229,7 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFac
   watchman.Watch(runs.get(), fleet.server->GetHealthCheckService());
   LogRuns(*runs, addresses);
   runs->Start();
-  // Whoever has read that file may create a run.
+  // A process that has read the ready file may create a run, so the runs are started before.
   const absl::Status ready = WriteReadyFile(options.ready_file, addresses);
   if (!ready.ok()) ending->Decide(ready);
   if (on_ready) on_ready(addresses);

@@ -1,4 +1,4 @@
-// What the log says about the messages of a session.
+// Describes the messages of a session, as lines for the log.
 #ifndef TERSE_COORDINATOR_RPC_SESSION_LINES_H_
 #define TERSE_COORDINATOR_RPC_SESSION_LINES_H_
 

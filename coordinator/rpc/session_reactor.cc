@@ -152,7 +152,7 @@ void SessionReactor::Refuse(const absl::Status& why) {
 }
 
 void SessionReactor::OnHandled(bool handled) {
-  // What was dropped is on the client's disk; a run that is served again soon asks for it.
+  // A dropped message is still on the client's disk; a run that is served again soon asks for it.
   if (!handled && !IsOver()) Send(Refusal{"the run is not served at the moment", /*retry=*/true});
   ReadNext();
 }

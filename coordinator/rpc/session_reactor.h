@@ -26,7 +26,7 @@ namespace terse {
 //
 // The first message, a check-in, binds the session to a run. From then on each message goes to the run's loop, and the
 // next one is read once it was handled: a peer that sends faster than the engine works waits, and has one message in
-// memory. What it sends without being asked is read at the pace of its MessageBudget, and an update that is not due is
+// memory. Messages that nobody asked for are read at the pace of its MessageBudget, and an update that is not due is
 // not decoded.
 //
 // A peer that does not read is ended (WriteWatch). A refusal takes the place of all that waits to be written.
@@ -70,17 +70,17 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::Ser
   void WriteLine(int64_t round, absl::string_view text) const;
   // Whether the update is one that the session was asked for, as DueUpdates::Take.
   bool IsDue(const Update& update) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whose session it is; -1 before its welcome.
+  // Returns the client of the session; -1 before its welcome.
   int64_t Client() ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether the client was told that the run is over: it leaves by itself, and a refusal would overtake that.
   bool IsOver() ABSL_LOCKS_EXCLUDED(mutex_);
-  // What a Welcome sends; an empty one before the session is bound.
+  // Returns the configuration that a Welcome sends; an empty one before the session is bound.
   const v1::RunConfig& Config() const;
   void Enqueue(const FromServer& message, std::vector<v1::ServerMessage> chunks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Starts the next write, unless one is under way, with as many queued messages as fit a chunk.
   void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FinishOnce() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Until the budgets allow the next message to be read; zero: at once.
+  // Returns the time until the budgets allow the next message to be read; zero: at once.
   absl::Duration ReadingPause() ABSL_LOCKS_EXCLUDED(mutex_);
   // Posts Drained if somebody waits for it and nothing waits to be sent.
   void TellIfDrained() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -22,7 +22,7 @@ namespace terse {
 // costs nothing. Thread-safe; make it with std::make_shared.
 class WriteWatch : public std::enable_shared_from_this<WriteWatch> {
  public:
-  // After a tenth of its patience a call ends that has nothing more to say than why it ends.
+  // A call that has nothing more to say than why it ends is ended after a tenth of its patience.
   static constexpr int kHurry = 10;
 
   WriteWatch(grpc::CallbackServerContext* call, absl::Duration patience) : patience_(patience), call_(call) {}
@@ -38,20 +38,20 @@ class WriteWatch : public std::enable_shared_from_this<WriteWatch> {
     absl::MutexLock lock(&mutex_);
     writing_ = false;
   }
-  // What is written now has a tenth of the patience from here on.
+  // Gives the present write a tenth of the patience from here on.
   void Hurry() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     since_ = absl::Now();
     patience_ = patience_ / kHurry;
   }
-  // Before gRPC lets go of the call.
+  // Forgets the call. Must be called before gRPC lets go of it.
   void Close() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     call_ = nullptr;
   }
 
  private:
-  // At the latest in a second, as SlowDown has it.
+  // Looks again after `wait`, and at the latest in a second, as SlowDown does.
   void LookIn(absl::Duration wait) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     alarm_.Then(wait, [self = shared_from_this()] { self->Look(); });
   }

@@ -1,6 +1,6 @@
 // Gradient descent with momentum on the server: Hsu et al. 2019 (FedAvgM), section 4.3; with Nesterov's momentum the
 // outer optimizer of Douillard et al. 2023 (DiLoCo), section 2, where a learning rate of 0.7 and a momentum of 0.9 did
-// best. What earlier rounds add fades by the momentum each round:
+// best. The part of earlier rounds fades by the momentum each round:
 //
 //   m_t = momentum * m_{t-1} + average
 //   step = learning_rate * m_t, or with Nesterov's learning_rate * (average + momentum * m_t)

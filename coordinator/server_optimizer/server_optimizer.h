@@ -1,6 +1,6 @@
-// What the coordinator makes of a round's average before the model takes it: the average is a pseudo-gradient, and the
-// server an optimizer of its own (Reddi et al. 2021, Adaptive Federated Optimization, Algorithm 1). One paper, one file
-// pair; the table is server_optimizer_table.h.
+// A server optimizer makes the model's step of a round's average: the average is a pseudo-gradient, and the server has
+// an optimizer of its own (Reddi et al. 2021, Adaptive Federated Optimization, Algorithm 1). One paper, one file pair;
+// the table is server_optimizer_table.h.
 #ifndef TERSE_COORDINATOR_SERVER_OPTIMIZER_SERVER_OPTIMIZER_H_
 #define TERSE_COORDINATOR_SERVER_OPTIMIZER_SERVER_OPTIMIZER_H_
 
@@ -20,7 +20,7 @@ class ServerOptimizer {
   virtual absl::string_view name() const = 0;
   virtual int vectors() const = 0;
 
-  // What `state` is before the first round.
+  // Sets `state` to its values before the first round.
   virtual void Begin(absl::Span<float> state) const = 0;
 
   // Turns the average of a round's updates into the step that the model takes (added to it, not subtracted), in place.

@@ -1,4 +1,4 @@
-// What the admin service says about runs, as JSON over HTTP: docs/DASHBOARD.md lists the paths.
+// Serves the admin service's view of runs as JSON over HTTP: docs/DASHBOARD.md lists the paths.
 #ifndef TERSE_COORDINATOR_WEB_API_H_
 #define TERSE_COORDINATOR_WEB_API_H_
 
@@ -10,10 +10,10 @@
 
 namespace terse {
 
-// Who may call this may look at the page and the metrics.
+// The method whose callers may look at the page and the metrics.
 inline constexpr char kListRunsMethod[] = "/terse.v1.Admin/ListRuns";
 
-// A reply has so many rounds at most; who wants more asks again from the next one on.
+// The most rounds of a reply. The next request asks for those that follow.
 inline constexpr int64_t kMostRoundsOfReply = 1000;
 
 // The routes below /api/v1. The service's reading methods are called without a context, from several threads. Both must

@@ -19,7 +19,7 @@ struct WebAsset {
 // Every file of the page. Made by CMake from assets/ and Chart.js.
 absl::Span<const WebAsset> WebAssets();
 
-// Whoever may list the runs may have the page.
+// The routes of the page, for everyone who may list the runs.
 std::vector<HttpRoute> DashboardRoutes();
 
 }  // namespace terse

@@ -39,7 +39,7 @@ class MeteredStore : public ForwardingStore {
   void Count(absl::Span<const LedgerEntry> entries);
 
   const std::unique_ptr<Counters> counters_;
-  // Of the round in hand, which one thread at a time drives. 0: this store has not seen it open.
+  // The round in hand, which one thread at a time drives. 0: this store has not seen it open.
   std::atomic<int64_t> opened_us_{0}, closed_us_{0}, chosen_{0}, slowest_us_{0};
 };
 

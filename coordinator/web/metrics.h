@@ -1,4 +1,4 @@
-// What Prometheus scrapes at /metrics: docs/METRICS.md lists the names.
+// The metrics that Prometheus scrapes at /metrics: docs/METRICS.md lists the names.
 #ifndef TERSE_COORDINATOR_WEB_METRICS_H_
 #define TERSE_COORDINATOR_WEB_METRICS_H_
 
@@ -18,7 +18,7 @@
 
 namespace terse {
 
-// What is known of a run at the moment of a scrape.
+// The facts about a run at the moment of a scrape.
 struct RunSample {
   std::string run;
   bool serving = false;

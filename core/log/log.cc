@@ -55,7 +55,7 @@ std::unique_ptr<spdlog::formatter> MakeFormatter(LogFormat format) {
   const bool json = format == LogFormat::kJson;
   auto formatter = std::make_unique<spdlog::pattern_formatter>(json ? spdlog::pattern_time_type::utc
                                                                     : spdlog::pattern_time_type::local);
-  // Of an object, the payload is all that follows the level.
+  // In JSON the payload supplies everything after the level, the closing brace too.
   formatter->add_flag<LevelFlag>('*').set_pattern(json ? R"({"time":"%Y-%m-%dT%H:%M:%S.%fZ","level":"%*",%v)"
                                                        : "%Y-%m-%d %H:%M:%S.%e %^%*%$ %v");
   return formatter;

@@ -1,4 +1,4 @@
-// The daemons' log: one line an entry on standard error, for people or as JSON (docs/LOGS.md). What a peer wrote cannot
+// The daemons' log: one line an entry on standard error, for people or as JSON (docs/LOGS.md). A peer's text cannot
 // begin a line, nor make one unreadable: in both formats line breaks and control characters are escaped, and bytes that
 // are no UTF-8 are replaced by U+FFFD. The callers keep keys, invitations and weights out.
 #ifndef TERSE_CORE_LOG_LOG_H_
@@ -51,7 +51,7 @@ absl::StatusOr<LogLevels> ParseLogLevels(absl::string_view text, absl::Span<cons
 // another thread logs: a program calls it first.
 void ConfigureLog(const LogSettings& settings, std::ostream* out = nullptr);
 
-// Whether such a line would be written: for those that are expensive to make. Thread-safe.
+// Whether such a line would be written. Asked before an expensive line is made. Thread-safe.
 bool IsLogged(LogLevel level, absl::string_view component);
 
 // Writes a line, unless its component's level is higher. Thread-safe.

@@ -55,7 +55,7 @@ parse_arguments() {
   [[ -n "$clients" ]] || clients=$(run_file_value "$run_file" rounds clients)
 }
 
-# What is issued in the container, whose root gives it to the image's user.
+# Prints the script that issues all certificates in the container, whose root gives them to the image's user.
 issue_all() {
   cat <<'SCRIPT'
 set -eu

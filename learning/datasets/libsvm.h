@@ -1,5 +1,5 @@
 // LIBSVM's text format (Chang, Lin 2011): a line an example, "LABEL FEATURE:VALUE FEATURE:VALUE ...". Features are
-// numbered from 1 and grow along the line; the ones left out are 0. What follows a # is a comment.
+// numbered from 1 and grow along the line; the ones left out are 0. Text behind a # is a comment.
 #ifndef TERSE_LEARNING_DATASETS_LIBSVM_H_
 #define TERSE_LEARNING_DATASETS_LIBSVM_H_
 

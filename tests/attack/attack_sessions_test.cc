@@ -124,7 +124,7 @@ TEST(AttackSessions, AnUpdateThatNobodyAskedForIsNotDecoded) {
   const absl::optional<Verdict> unknown = session->Await<Verdict>();
   ASSERT_TRUE(unknown.has_value()) << session->Refusal();
   EXPECT_EQ(unknown->outcome, Outcome::kPending);
-  // What it was asked for is, and once.
+  // An update for the assigned round is decoded, and is found to be unusable.
   const absl::optional<Assignment> work = session->Await<Assignment>();
   ASSERT_TRUE(work.has_value());
   ASSERT_TRUE(session->Say(session->MakeUpdate(work->round, "no message of any codec")));

@@ -20,7 +20,7 @@ inline constexpr absl::Duration kAttackPatience = absl::Seconds(60);
 
 class AttackedFleet {
  public:
-  // Of the grid trainer's small model, or with `wide` of its wide one: 78,400 parameters. Other executables than the
+  // Uses the grid trainer's small model, or with `wide` its wide one of 78,400 parameters. Other executables than the
   // grid trainer's come with a layout of their own.
   explicit AttackedFleet(bool wide = false);
   AttackedFleet(std::string coordinator, std::string client, const Layout& layout);
@@ -52,9 +52,9 @@ class AttackedFleet {
 
   // Whether the coordinator runs.
   bool IsServing() { return !processes_.coordinator().Wait(absl::ZeroDuration()).has_value(); }
-  // What the coordinator holds in memory now.
+  // Returns the bytes that the coordinator holds in memory now.
   int64_t ResidentBytes();
-  // Processor time that it used so far, of all its threads.
+  // Returns the processor time that all its threads have used so far.
   absl::Duration ProcessorTime();
 
   FleetProcesses& processes() { return processes_; }

@@ -61,7 +61,7 @@ class HostileSession {
   // Checks in under the certificate's name, as a client without a past, and waits for the answer. False when it was
   // refused.
   bool CheckIn(const std::string& run = "");
-  // What CheckIn was answered.
+  // The answer to CheckIn.
   const Welcome& welcome() const { return *welcome_; }
   // Says that it holds `version`; a `hash` of zero is that of version 0.
   bool SayReady(int64_t version = 0, Id128 hash = {}, int64_t samples = 1);

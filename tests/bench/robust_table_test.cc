@@ -1,4 +1,4 @@
-// What hostile clients send in `terse-bench robust`, and which runs its table is made of.
+// Tests the attacks of `terse-bench robust`, and the runs that its table is made of.
 #include "bench/robust/robust_table.h"
 
 #include <cmath>

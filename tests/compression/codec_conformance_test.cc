@@ -1,4 +1,4 @@
-// What every row of the codec table must do, whatever it keeps of an update.
+// Tests that every row of the codec table keeps the contract of Codec, whatever part of an update it sends.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

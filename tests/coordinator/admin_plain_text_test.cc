@@ -1,4 +1,4 @@
-// What tersectl prints of a coordinator whose texts were written for the terminal, not for its reader.
+// Tests that tersectl escapes the texts of a coordinator that contain control sequences for the terminal.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

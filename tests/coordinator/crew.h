@@ -52,7 +52,7 @@ class Crew {
   }
   ClientRecord Record(int64_t i) { return *fleet.store()->GetClient(i); }
 
-  // Who was given work in the round, among those connected.
+  // Returns the connected clients that were given work in the round.
   std::set<int64_t> Working(int64_t round) {
     std::set<int64_t> working;
     for (const auto& [i, member] : members_) {

@@ -253,7 +253,7 @@ TEST_F(Weighted, TheAverageIsBySamples) {
       absl::OkStatus());
   for (size_t i = 0; i < weights.size(); ++i) weights[i] += expected[i];
   crew_.Deliver(0, 1);
-  // What counts is what it had when its update came.
+  // An update is weighted by the samples that its client had when the update came.
   ASSERT_EQ(crew_.at(0).SayReady(1000), absl::OkStatus());
   EXPECT_EQ(crew_.Record(0).samples, 1000);
   crew_.Deliver(1, 1);

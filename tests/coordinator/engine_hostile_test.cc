@@ -37,7 +37,7 @@ class HostileTest : public ::testing::Test {
         MakeUpdateId((*crew_.fleet.store()->Run())->lineage, round, i, crew_.LastApplied(i), update.message);
     return update;
   }
-  // What client i would send honestly, times `factor`.
+  // The update that client i would send honestly, times `factor`.
   Update MakeScaled(int64_t i, int64_t round, float factor) {
     std::vector<float> delta = GridDelta(i, round);
     for (float& value : delta) value *= factor;

@@ -1,4 +1,5 @@
-// What operators and limits do to a run: pause, resume, abort, ends before the last round; who may join.
+// Tests how operators and limits steer a run: pause, resume, abort, an end before the last round, and the list of
+// clients.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/coordinator/crew.h"

@@ -73,7 +73,7 @@ TEST_F(PolicyTest, ARefusedUpdateIsResetAndTheOthersCommit) {
   EXPECT_EQ(events[0].client, 2);
   EXPECT_EQ(events[0].round, 1);
   EXPECT_THAT(events[0].detail, HasSubstr("above policy.norm_bound"));
-  // What it sent is booked, and saves no dense bytes.
+  // The bytes of a refused update are booked, and count no dense bytes as saved.
   const std::vector<LedgerEntry> ledger = *crew_.fleet.store()->Ledger(1, 1);
   for (const LedgerEntry& entry : ledger) {
     if (entry.direction != Direction::kUp) continue;

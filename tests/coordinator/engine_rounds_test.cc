@@ -317,7 +317,7 @@ TEST(EngineRounds, AQuorumStartsOnceItHasWaitedLongEnough) {
   EXPECT_EQ(fleet.engine()->View().head.version, 1);
 }
 
-// What was compared when an update came is what the close hands to the store, which compares it with its own.
+// The close hands the store the predecessor that was compared when the update came; the store compares it with its own.
 TEST(EngineRounds, ThePredecessorTravelsWithItsUpdate) {
   Crew crew(GridRunConfig(2, 3), 2);
   crew.DeliverAll();

@@ -148,7 +148,7 @@ class RawConnection {
 
   // Whether the other end still listens.
   bool Say(const std::string& bytes) { return send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) > 0; }
-  // What comes until `end` or the end of the connection.
+  // Returns what comes until `end`, or until the connection ends.
   std::string Hear(const std::string& end = "") {
     std::string heard;
     char block[4096];
@@ -189,7 +189,7 @@ TEST_F(HttpServerTest, GarbageEndsItsOwnConnectionOnly) {
   }
 }
 
-// What follows a body that is not read would be taken for a request.
+// A body is not read, so the bytes that follow it could be taken for another request.
 TEST_F(HttpServerTest, ABodyEndsItsConnection) {
   for (const char* method : {"POST", "GET"}) {
     RawConnection connection(server_->url());

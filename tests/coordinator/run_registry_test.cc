@@ -262,7 +262,7 @@ TEST_F(RunRegistryTest, ADeletedOneIsGoneAndItsNameIsFree) {
   EXPECT_TRUE(absl::IsNotFound(registry_->Find("gone").status()));
   EXPECT_EQ(registry_->FindLineage(gone->lineage()), nullptr);
   EXPECT_TRUE(absl::IsNotFound(registry_->Delete("gone", true).status()));
-  // Whoever found it before.
+  // A caller that found the run before its deletion is told about it.
   const absl::Status late = gone->Use([](const RunHost::Live&) { return absl::OkStatus(); });
   EXPECT_TRUE(absl::IsFailedPrecondition(late));
   EXPECT_THAT(std::string(late.message()), HasSubstr("it was deleted by an operator"));
@@ -349,7 +349,7 @@ TEST_F(RunRegistryTest, WhatADeletionLeftGoesAtTheNextStart) {
   registry_->Start();
   EXPECT_THAT(Served(), ElementsAre("kept"));
   EXPECT_THAT(Directories(), ElementsAre("kept"));
-  // What could not be removed is in nobody's way.
+  // The remains of a deletion that failed are in nobody's way.
   ASSERT_EQ(PosixFiles().MakeDirectory(state_ + "/runs/kept~deleted/checkpoints"), absl::OkStatus());
   EXPECT_EQ(registry_->Delete("kept", true).status(), absl::OkStatus());
   EXPECT_THAT(Directories(), IsEmpty());

@@ -1,4 +1,4 @@
-// What a session may cost: messages that nobody asked for, updates that need no decoding, events that repeat.
+// Tests the bounds on a session's cost: unrequested messages, updates that need no decoding, and repeated events.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -91,7 +91,7 @@ TEST(UpdatePolicy, RatiosAreToTheRoundsMedianByDefault) {
   EXPECT_THAT(Refused(policy, updates), IsEmpty()) << "inclusive";
   EXPECT_THAT(Refused(Plain(), updates), IsEmpty()) << "off";
   EXPECT_THAT(Refused({}, {{0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {1, 0, 0}}), IsEmpty()) << "most sent nothing";
-  // What is refused before does not count: without 3e38 the median of 1, 2 and 17 is 2.
+  // An update that an earlier check refused does not count: without 3e38 the median of 1, 2 and 17 is 2.
   EXPECT_EQ(Refused({}, {{3e38f, 0, 0}, {1, 0, 0}, {2, 0, 0}, {17, 0, 0}}), (Indexes{0, 3}));
 }
 

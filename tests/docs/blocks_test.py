@@ -14,7 +14,7 @@ from blocks import PATIENCE, TREE, DocumentError, Reader, Step, where, write
 
 SOURCE = pathlib.Path(sys.argv[1])
 HEAD = "<!-- machines: one two -->\n"
-# Whose commands are for readers. What makes the tables of bench/RESULTS.md and tests/RELIABILITY.md takes hours.
+# The documents whose commands are for readers. The commands of bench/RESULTS.md and tests/RELIABILITY.md take hours.
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", "compression/README.md", *sorted(
     str(path.relative_to(SOURCE)) for folder, name in [("docs", "*.md"), ("deploy", "README*")]
     for path in (SOURCE / folder).rglob(name))]

@@ -29,7 +29,7 @@ density = 0.02
 count = 1000000
 clients = 2
 """
-# Of a connection that idles: window updates and acknowledgements of what was booked at the last commit.
+# Bytes of an idle connection that are not booked yet: window updates and acknowledgements since the last commit.
 UNBOOKED = 300
 OPTIONS = None
 

@@ -1,4 +1,4 @@
-// What goes wrong around a client: each gives one clear line that says what to do, and loses nothing.
+// Tests the troubles around a client: each gives one clear line that says what to do, and loses nothing.
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -60,7 +60,7 @@ class Metrics(MeteredFleet):
         self.assertEqual(self.value("terse_rounds_total", outcome="committed"), len(rounds))
         self.assertEqual(self.value("terse_rounds_total", outcome="aborted"), 0)
         self.assertEqual(self.value("terse_updates_total", verdict="applied"), sum(r["updates"] for r in rounds))
-        # What belongs to no round is booked as round 0, which only the counters have.
+        # Bytes that belong to no round are booked as round 0, which only the counters have.
         for counted in ("dense", "payload"):
             for way in ("up", "down"):
                 self.assertEqual(self.value("terse_bytes_total", counted=counted, direction=way),

@@ -13,7 +13,7 @@
 
 namespace terse {
 
-// What only some fleets come by.
+// A trait that only some of the campaign's fleets have.
 enum class FleetTrait {
   kNone,
   kChunks,       // updates of several chunks
@@ -31,7 +31,7 @@ struct FleetSettings {
   std::string run_file;  // TOML
 
   const Layout& layout() const;
-  // What the run file says.
+  // Parses the run file.
   absl::StatusOr<RunConfig> config() const;
 };
 

@@ -160,7 +160,7 @@ def main(arguments):
     command = arguments[1]
     totals = load(path)
     if command == "add-fleets":
-        # Whoever interrupts the campaign wants what it has done so far.
+        # A person who interrupts the campaign wants what it has done so far.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         for line in sys.stdin:
             add_fleet(totals, json.loads(line))

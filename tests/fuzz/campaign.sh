@@ -85,7 +85,7 @@ take_turn() {
   done
 }
 
-# What ends the fuzzers early; take_turn then counts what they had done.
+# Ends the fuzzers early; take_turn then counts what they had done.
 stop() {
   stopping=1
   [[ ${#children[@]} -eq 0 ]] || kill -TERM "${children[@]}" 2>/dev/null || true

@@ -15,7 +15,7 @@ int64_t CountOf(absl::string_view message) {
   return forwarded.ok() ? static_cast<int64_t>(forwarded->updates.size()) : 1;
 }
 
-// Building the message again from what was applied gives the same bytes. Of a coded message only the codec knows.
+// Building the message again from what was applied gives the same bytes. For a coded message only the codec can tell.
 void CheckOneForm(const Codec& codec, absl::string_view message, const std::vector<float>& average) {
   Require(static_cast<int64_t>(message.size()) <= MaxDownstreamBytes({codec, &codec}, CountOf(message)),
           "no message is above MaxDownstreamBytes");

@@ -18,8 +18,8 @@
 namespace terse {
 
 // The layouts are as small as they can be: they have enough positions for the shared coder when 1 in 10 elements is
-// sent, and in a row when 4 in 10 are. Of the first's tensors one has rows and columns that count, the others have not.
-// That of the last takes two lanes when 4 in 10 elements are sent; it is slow.
+// sent, and in a row when 4 in 10 are. One tensor of the first layout has rows and columns that count, its others have
+// not. The tensor of the last takes two lanes when 4 in 10 elements are sent; it is slow.
 inline const std::vector<Layout>& PackedLayouts() {
   static const auto* const layouts = new std::vector<Layout>{
       *Layout::Create({{"conv", {12, 5, 6}}, {"bias", {7}}, {"gain", {}}}),

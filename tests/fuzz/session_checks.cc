@@ -1,4 +1,4 @@
-// What must hold after every step of a session program.
+// The invariants that are checked after every step of a session program.
 #include "absl/strings/str_cat.h"
 #include "coordinator/staleness.h"
 #include "tests/fuzz/session_world.h"

@@ -323,8 +323,8 @@ void SessionWorld::HearVerdict(Actor* actor, const Verdict& verdict, bool truste
       break;
     case Outcome::kNotApplied:
       Require(!trusted || applied_.count(verdict.update_id) == 0, "NOT_APPLIED is true");
-      // Who was turned away is told about a round that may be open still, and a client that sends the same bytes again
-      // all the same, after a restart, may have them applied once (docs/PROTOCOL.md, "Whose updates count").
+      // A client that was turned away is told so about a round that may still be open. If it sends the same bytes again
+      // after a restart, they may be applied once (docs/PROTOCOL.md, "Whose updates count").
       if (trusted && !absl::StartsWith(verdict.reason, "the client ")) not_applied_.insert(verdict.update_id);
       break;
     case Outcome::kPending:

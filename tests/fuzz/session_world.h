@@ -20,7 +20,7 @@
 
 namespace terse {
 
-// What the engine told one connection, in order.
+// Records the messages of the engine to one connection, in order.
 class FuzzLink : public ClientLink {
  public:
   void Send(FromServer message) override {
@@ -114,7 +114,7 @@ class SessionWorld {
   void HearWelcome(Actor* actor, const Welcome& welcome);
   void HearVerdict(Actor* actor, const Verdict& verdict, bool trusted);
   void HearAssignment(Actor* actor, const Assignment& assignment);
-  // Of an update that the engine has accepted, in this step or before.
+  // Returns the round of an update that the engine has accepted, in this step or before.
   int64_t RoundOf(const Id128& update_id) const;
   void ForgetHistory(Actor* actor);
   void CheckStore();

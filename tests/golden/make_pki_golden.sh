@@ -12,7 +12,7 @@ Writes pki_authority.pem, pki_certificate.pem, pki_request.pem and pki_crl.pem i
 USAGE
 }
 
-# What `openssl ca` needs to make a revocation list of one serial number.
+# Writes the settings with which `openssl ca` makes a revocation list of one serial number.
 write_settings() {
   local work=$1
   : >"$work/index.txt"

@@ -1,4 +1,4 @@
-// What a run may train: modules of users, and those that are refused.
+// Tests which models a run may train: modules of users that are taken, and those that are refused.
 #include "learning/blueprint.h"
 
 #include <ATen/ATen.h>

@@ -289,7 +289,7 @@ TEST(ValidateRunConfig, AppliesTheRulesToAMessage) {
   EXPECT_FALSE(ValidateRunConfig(v1::RunConfig()).ok());
 }
 
-// What a program wrote before cohorts, weighting, [clients] and [limits] existed: their fields are not there.
+// A configuration of a release that had no cohorts, weighting, [clients] and [limits]: their fields are not set.
 v1::RunConfig WrittenBefore() {
   v1::RunConfig config = Least();
   config.clear_clients();
@@ -561,7 +561,7 @@ TEST(RunConfigSchema, CarriesEverySettingOfTheServer) {
   EXPECT_EQ(run.server.tau, 0.3);
 }
 
-// What depends on a client's own past, or is a mode by itself, is no codec of the server.
+// Codecs that depend on a client's own past, or that are modes by themselves, are no codecs of the server.
 TEST(RunConfigSchema, EveryOtherCodecCanGoDown) {
   std::vector<std::string> names = {"forward", "auto"};
   for (const std::string& name : CodecNames()) {

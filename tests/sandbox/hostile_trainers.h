@@ -6,9 +6,9 @@
 
 namespace terse {
 
-// What the trainer does is config.name: the name of a row of the table in hostile_trainers.cc, "grid" for one that is
-// honest. config.data.name is what it does it to: a path, a port. Train returns FAILED_PRECONDITION with the reason
-// when the deed failed, and OK when it was done.
+// Makes trainers that do what config.name says: the name of a row of the table in hostile_trainers.cc, or "grid" for an
+// honest one. config.data.name is the target of the deed: a path, a port. Train returns FAILED_PRECONDITION with the
+// reason when the deed failed, and OK when it was done.
 TrainerFactory HostileTrainerFactory();
 
 }  // namespace terse

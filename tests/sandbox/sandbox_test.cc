@@ -34,7 +34,7 @@ using ::testing::HasSubstr;
 constexpr int64_t kMemoryMb = 256;
 constexpr char kSecretName[] = "/node.key";
 
-// Of the test and of its trainers: PROGRAM READABLE [FLAG NETWORK].
+// The path of this program, which is the test and its trainers: PROGRAM READABLE [FLAG NETWORK].
 std::string* program = nullptr;
 
 const auto kGoOn = [] { return true; };
@@ -79,7 +79,7 @@ class Sandbox : public testing::Test {
     const std::vector<float> weights(GridLayout().size());
     return trainer->Train(weights, {3, 0}, keep_going, absl::MakeSpan(delta_)).status();
   }
-  // What comes of a deed: OK when it could be done.
+  // Returns OK when the deed could be done, and otherwise the reason.
   absl::Status Deed(const std::string& what, const std::string& target = "") {
     const std::unique_ptr<LocalTrainer> trainer = Make(what, target);
     return trainer != nullptr ? Train(trainer.get()) : absl::UnavailableError("no trainer");

@@ -99,7 +99,7 @@ TEST_F(EnrolmentTest, RefusalsReachTheDevice) {
   EXPECT_THAT(log_, ElementsAre(StartsWith("refused ipv4:127.0.0.1")));
 }
 
-// What is wrong with the authority is for its own log.
+// A guest is not told what is wrong with the authority; the authority's own log says it.
 TEST_F(EnrolmentTest, DamageIsNotTold) {
   Serve();
   const Invitation invitation = Invite();
@@ -163,7 +163,7 @@ TEST_F(EnrolmentTest, ItWaitsForACommandThatWorksInTheFolder) {
   other.join();
 }
 
-// Whoever has no invitation neither waits for the lock on the authority's folder nor takes it.
+// A caller without an invitation neither waits for the lock on the authority's folder nor takes it.
 TEST_F(EnrolmentTest, AWrongSecretIsCheckedWithoutTheLock) {
   Serve();
   Invitation invitation = Invite();

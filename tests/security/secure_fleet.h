@@ -46,7 +46,7 @@ class SecureFleet {
   // Makes a path in the fleet's own directory.
   std::string Path(const std::string& name) const { return directory_.path() + "/" + name; }
   const std::string& coordinator_tls() const { return coordinator_tls_; }
-  // What a client needs to reach it: the certificate is for the address that it listens on.
+  // Returns the options with which a client reaches it: the certificate is for the address that it listens on.
   TransportOptions Transport(const std::string& folder) const;
 
  private:

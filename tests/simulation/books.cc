@@ -129,7 +129,7 @@ absl::StatusOr<absl::optional<ClientRecord>> FindClient(FleetSimulation& fleet, 
   return absl::optional<ClientRecord>();
 }
 
-// Of a client that drops what was not applied: DrawEpochs has it send its gradients whole.
+// Checks a client whose updates drop what was not applied: with DrawEpochs it sends its gradients whole.
 absl::StatusOr<Violation> CheckDiscarding(FleetSimulation& fleet, int64_t i, int64_t client, const StoredState& state) {
   const auto sealed_as = [&](int64_t step, absl::string_view message) {
     std::vector<float> sent(fleet.codec().layout().size(), 0.0f);
@@ -145,8 +145,8 @@ absl::StatusOr<Violation> CheckDiscarding(FleetSimulation& fleet, int64_t i, int
 // explains it.
 absl::StatusOr<Violation> CheckPacking(FleetSimulation& fleet, int64_t i, const ClientRecord& record,
                                        bool reset_undone) {
-  // Of more clients than there is room for, some are not kept, and who does not hear that its begins anew is told
-  // again.
+  // Where there are more clients than histories are kept, some are not kept, and a client that misses the notice that
+  // its history begins anew is told again.
   const bool one_history = !reset_undone && fleet.history_room() == 0;
   TERSE_ASSIGN_OR_RETURN(const std::vector<EventRecord> events, fleet.store()->Events(1'000'000));
   for (const EventRecord& event : events) {

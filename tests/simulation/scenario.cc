@@ -53,7 +53,8 @@ void DrawBuffer(Random* random, RoundPolicy* rounds) {
   rounds->staleness = static_cast<int64_t>(random->Below(5));
 }
 
-// Clients that send gradients, and receive models. What they send is whole, so that it can be told which seal it was.
+// Clients that send gradients, and receive models. They send their gradients whole, so that each seal can be told from
+// the others.
 void DrawEpochs(Random* random, RunConfig* config) {
   if (!config->rounds.buffered || random->Below(2) == 0) return;
   config->train.local_steps = 1;

@@ -1,4 +1,4 @@
-// What a simulated run looks like: drawn anew for every schedule.
+// A simulated run, drawn anew for every schedule.
 #ifndef TERSE_TESTS_SIMULATION_SCENARIO_H_
 #define TERSE_TESTS_SIMULATION_SCENARIO_H_
 

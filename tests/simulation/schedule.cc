@@ -284,7 +284,7 @@ void Schedule::ArmDisk(int64_t process, DiskTrap trap) {
   victim.operations_failing = Chance(0.7) ? 1 : static_cast<int64_t>(random_.Below(60));
 }
 
-// What already happened to the process still explains how it ends.
+// An error that already happened to the process still explains how it ends, so `hurt` is kept.
 void Schedule::Disarm(int64_t process) {
   const bool hurt = Explained(process);
   VictimOf(process) = Victim();

@@ -37,7 +37,7 @@ class Schedule : private FleetFaults {
 
  private:
   enum class DiskTrap { kNone, kDeath, kError, kFull };
-  // What is to happen to a process, and what did.
+  // The faults that are planned for a process, and those that it has had.
   struct Victim {
     bool hurt = false;             // an error since its start is explained
     int64_t failpoints_left = -1;  // it dies at the so many-th failpoint from now

@@ -173,7 +173,7 @@ TEST_F(AuditLogTest, OpensNeitherANewerNorADamagedOne) {
   EXPECT_CODE(AuditLog::Open(directory_.Path()).status(), kDataLoss, "move it and what begins with its name away");
 }
 
-// What the first release wrote (tests/golden/make_storage_golden.py).
+// Opens a log that the first release wrote (tests/golden/make_storage_golden.py).
 TEST_F(AuditLogTest, GoldenFile) {
   std::filesystem::copy_file(absl::StrCat(TERSE_GOLDEN_DIR, "/audit_version_1.sqlite"), directory_.Path(kAuditFile));
   auto log = Open();

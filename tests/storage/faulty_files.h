@@ -38,7 +38,7 @@ class FaultyFiles final : public FileSystem {
   }
   // Called before each operation that changes something; may be empty.
   std::function<void(const std::string& path)> on_change;
-  // What was done since Arm, for messages.
+  // Returns the operations since Arm, for messages.
   std::string seen() const {
     absl::MutexLock lock(&mutex_);
     return seen_;

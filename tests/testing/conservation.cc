@@ -64,7 +64,7 @@ absl::StatusOr<std::vector<std::string>> AppliedUpdates(RunStore* store, int64_t
   return applied;
 }
 
-// What the client will still send: dense - decode(minus), or less the sealed update that is in the model already.
+// Adds what the client will still send: dense - decode(minus), or less the sealed update that is in the model already.
 absl::Status AddResidual(const Codec& codec, const StoredState& state, Id128 last_applied, std::vector<double>* sum) {
   for (size_t i = 0; i < state.dense.size(); ++i) (*sum)[i] += state.dense[i];
   if (!state.sealed.has_value()) {

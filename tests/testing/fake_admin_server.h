@@ -20,8 +20,8 @@
 
 namespace terse {
 
-// Set the public members before the first call; they are read without a lock. What a call sends whose client goes
-// before its end has a setter: such a call may still run when the next one begins.
+// Set the public members before the first call; they are read without a lock. The replies of a call whose client goes
+// before its end have a setter: such a call may still run when the next one begins.
 class FakeAdminServer : public v1::Admin::Service {
  public:
   FakeAdminServer() {

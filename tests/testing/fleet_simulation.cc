@@ -37,7 +37,7 @@ class FleetSimulation::Hook : public FailpointHook {
   explicit Hook(FleetSimulation* fleet) : fleet_(fleet) {}
   absl::Status OnFailpoint(absl::string_view name) override {
     if (fleet_->acting_ == kNobody) return absl::OkStatus();
-    // What was under way when a connection broke can have the client seal its next update before anyone looks.
+    // Noted here, because work that was under way when a connection broke may seal the next update before anyone looks.
     if (name == "client.reset.done") fleet_->NoteBaseline(fleet_->acting_);
     return fleet_->faults_->OnFailpoint(fleet_->acting_, name);
   }

@@ -45,7 +45,7 @@ class FleetFaults {
   virtual int OnDisk(int64_t process, DiskOp op, const std::string& path) { return 0; }
   // How many of the coordinator's last messages still reach a client when the coordinator dies.
   virtual int64_t LastWords(int64_t client) { return 0; }
-  // What happens, for a trace: `what` names it, `detail` tells two of a kind apart.
+  // Hears of an event, for a trace: `what` names it, and `detail` tells two of a kind apart.
   virtual void OnEvent(absl::string_view what, int64_t process, uint64_t detail) {}
 };
 
@@ -186,7 +186,7 @@ class FleetSimulation {
     std::shared_ptr<MemoryLink> link;
     SessionId session_id;
   };
-  // Whose code runs, for as long as it lives.
+  // Says which process's code runs, for as long as the object lives.
   class Acting {
    public:
     Acting(FleetSimulation* fleet, int64_t process) : fleet_(fleet), before_(fleet->acting_) {

@@ -47,17 +47,17 @@ class MemoryLink {
   int64_t up_waiting() const { return static_cast<int64_t>(up_.size()); }
   int64_t down_waiting() const { return static_cast<int64_t>(down_.size()); }
 
-  // The connection breaks; the client must then get control. Of the messages under way the first `up_survivors` still
-  // reach the coordinator, and the first `down_survivors` the client.
+  // The connection breaks; the client must then get control. The first `up_survivors` messages under way still reach
+  // the coordinator, and the first `down_survivors` the client.
   void Cut(int64_t up_survivors, int64_t down_survivors = 0);
   // It breaks by itself at the client's `sends`-th Send from now on; that message arrives or not as `arrives` says.
   void CutAtSend(int64_t sends, bool arrives);
   bool cut() const { return cut_; }
   // Returns the index of the link's client, as the coordinator welcomed it; -1 before.
   int64_t client() const { return client_; }
-  // The client's process is gone: it hears nothing more. What it sent is still under way.
+  // The client's process is gone: it hears nothing more. Its messages are still under way.
   void EndClient();
-  // The coordinator's process is gone: it sends nothing more. What it sent is still under way.
+  // The coordinator's process is gone: it sends nothing more. Its messages are still under way.
   void SilenceCoordinator();
 
  private:

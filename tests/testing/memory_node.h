@@ -72,7 +72,7 @@ class MemoryDirectory {
   // One change: both names or neither.
   void Rename(const std::string& from, const std::string& to);
   void Sync();
-  // The synced names and some of the later changes. Of the files and directories below as well.
+  // Keeps the synced names and some of the later changes, in the files and directories below too.
   void LosePower(Random* random);
   // A copy in which everything that programs see is synced.
   std::shared_ptr<MemoryDirectory> Copy() const;

@@ -16,7 +16,7 @@ namespace terse {
 // thread-safe.
 class MemoryRunStore : public RunStore {
  public:
-  // What RunStore::Open does to a store that another process left: a new epoch, and a CLOSED round is ABORTED.
+  // Acts as RunStore::Open on a store that another process left: begins a new epoch, and aborts a CLOSED round.
   void Reopen();
   // How often the events table grew, and the newest of them; older ones are forgotten.
   int64_t event_count() const { return event_count_; }

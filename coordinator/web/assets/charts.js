@@ -51,7 +51,7 @@ function color(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-// What the horizontal axis shows of a round; the bytes are those up to its end.
+// The values of a round on the horizontal axis; bytes are those up to the round's end.
 const kAxes = {
   rounds: {title: "rounds", of: (point) => point.round.id},
   up: {title: "bytes up, all clients", of: (point) => point.up, format: bytes},

@@ -149,7 +149,7 @@ class Page {
     this.timer = setTimeout(() => this.tick(), this.wait);
   }
 
-  // What is known of a run whose disk is in trouble is its state, so that is shown first.
+  // A run whose disk is in trouble may answer with its state alone, so the state is shown first.
   async refreshOne(watched) {
     await watched.refreshStatus();
     if (watched === this.watched) this.showHead(watched.status, watched.rounds);

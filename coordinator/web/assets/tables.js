@@ -131,7 +131,7 @@ export class EventTable {
   }
 }
 
-// Who works for the open round, the slowest first.
+// Shows the clients that work for the open round, the slowest first.
 export function showCohort(clients, localSteps) {
   const kMost = 60;
   const working = clients.filter((client) => client.state === "training");

@@ -1,4 +1,4 @@
-// What client and coordinator of this example share: logistic regression, and points that it can tell apart.
+// The part that client and coordinator of this example share: logistic regression, and points that it can tell apart.
 #ifndef TERSE_EXAMPLE_LOGISTIC_H_
 #define TERSE_EXAMPLE_LOGISTIC_H_
 
