@@ -153,7 +153,7 @@ class ClientSession {
   bool said_why_ = false;
   // When the connection was lost, by the monotonic clock; nullopt unless the client is on its way back.
   absl::optional<int64_t> lost_us_;
-  // What the coordinator has been told on this connection, and so need not be again.
+  // The coordinator has been told this on the present connection and need not be told again.
   bool said_device_ = false;
   absl::optional<int> said_norm_code_;
   absl::optional<Work> work_;

@@ -1,5 +1,6 @@
-// What a run is: the plain form of proto/terse/v1/run_config.proto, which holds the defaults, ranges and documentation
-// of every field. proto/run_config_loader makes it from a TOML file, proto/run_config_convert from the wire.
+// Describes a run: the plain form of proto/terse/v1/run_config.proto, which holds the defaults, ranges and
+// documentation of every field. proto/run_config_loader makes it from a TOML file, proto/run_config_convert from the
+// wire.
 #ifndef TERSE_CORE_RUN_CONFIG_H_
 #define TERSE_CORE_RUN_CONFIG_H_
 

@@ -1,4 +1,4 @@
-// What a client and the coordinator say to each other, as the engines see it: no gRPC, no protobuf, no chunks.
+// The messages that a client and the coordinator exchange, as the engines see it: no gRPC, no protobuf, no chunks.
 // proto/session_wire turns these into the wire messages of proto/terse/v1/fleet.proto, which documents the fields.
 #ifndef TERSE_CORE_SESSION_MESSAGES_H_
 #define TERSE_CORE_SESSION_MESSAGES_H_

@@ -8,7 +8,7 @@
 namespace terse {
 namespace {
 
-// What a rule other than the mean cannot be combined with.
+// Settings that cannot be combined with a rule other than the mean.
 void CheckRule(const v1::RunConfig& config, ConfigViolations* violations) {
   const std::tuple<const char*, bool, const char*> wants[] = {
       {"codec.downstream", config.codec().downstream() != "forward",

@@ -43,7 +43,8 @@ void KeysBelow(const Descriptor& table, const std::string& prefix, std::vector<s
   }
 }
 
-// Of the table's own keys the one that was meant; else the one below it of this very name, or of these initials.
+// Returns the key of the table that was meant; else the one below the table with this very name, or with these
+// initials.
 std::string KeyMeant(const Descriptor& table, const std::string& key, const std::vector<std::string>& known) {
   std::string meant = ClosestWord(key, known);
   if (!meant.empty()) return meant;
@@ -139,7 +140,7 @@ class TableReader {
     SetField(DefaultOf(field), key, field, out);
   }
 
-  // What is wrong with the keys that were read and with their types. A field without a usable value has its default, or
+  // Errors of the keys that were read and of their types. A field without a usable value has its default, or
   // none.
   const ConfigViolations& violations() const { return violations_; }
 

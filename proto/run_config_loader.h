@@ -18,7 +18,7 @@ namespace terse {
 // a number is wanted. INVALID_ARGUMENT "FILENAME:LINE: ..." for text that is not TOML, a key given twice, an unknown
 // key (with the known ones), a missing key without a default, a wrong type, a value out of range and for values that
 // contradict each other. Thread-safe, like everything here.
-// Of several errors the status holds the first and the number of the others; CheckRunText has them all.
+// Where there are several errors, the status holds the first and the number of the others; CheckRunText has them all.
 absl::StatusOr<v1::RunConfig> ParseRunConfig(absl::string_view text, absl::string_view filename);
 
 // Reads a run likewise from a file of at most 1 MiB. Also NOT_FOUND, RESOURCE_EXHAUSTED and what else reading a file

@@ -1,4 +1,4 @@
-// What gRPC says about a connection that failed, in words for people.
+// Puts gRPC's texts about failed connections in words for people.
 #ifndef TERSE_SECURITY_CONNECTION_FAILURE_H_
 #define TERSE_SECURITY_CONNECTION_FAILURE_H_
 

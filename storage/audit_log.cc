@@ -51,7 +51,7 @@ constexpr size_t kMaxCounting = 4096;
 constexpr int64_t kLeastShare = 64;
 constexpr int64_t kCountKeptEveryUs = int64_t{3600} * 1'000'000;
 
-// What records have in common that are counted together.
+// The fields that records counted together have in common.
 std::string Likeness(const AuditRecord& record, bool coarsely) {
   if (coarsely) {
     return absl::StrJoin({absl::string_view("coarse"), absl::string_view(record.who), absl::string_view(record.action),

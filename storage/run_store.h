@@ -77,8 +77,8 @@ struct RoundRecord {
   int64_t update_bytes = 0;  // payload of the chosen updates
   int64_t train_us_max = 0;  // training time of the slowest chosen client
   double train_loss = 0;     // mean over the chosen clients
-  // Of the test set, when this round's model was evaluated and where it has them; a loss that is no number has no
-  // value.
+  // Results on the test set, present when this round's model was evaluated and where the model has them; a loss that is
+  // no number has no value.
   absl::optional<double> accuracy;
   absl::optional<double> top5;
   absl::optional<double> perplexity;

@@ -20,7 +20,7 @@ void CountedRecords::Count(absl::string_view what, AuditRecord record) {
   }
   const auto found = kinds_.find(kind);
   if (found == kinds_.end()) {
-    // Whoever manages that many kinds is in those that are there.
+    // A caller that manages this many kinds is counted in those that are there.
     if (kinds_.size() < 2 * max_with_host_) kinds_[kind].record = std::move(record);
   } else if (found->second.record.times == 0) {
     found->second.record = std::move(record);

@@ -205,7 +205,7 @@ TEST(AccuracyPlot, FewPointsAndOddValues) {
   EXPECT_THAT(AccuracyPlot("t", "s", {{1, 1, 0, 1e300}, {2, most, 1, 0.0}}), HasSubstr("EB"));
 }
 
-// Of regression, in whose rounds nothing was right or wrong.
+// A run of regression, in whose rounds nothing was right or wrong.
 std::vector<v1::Round> RoundsWithLossAlone() {
   std::vector<v1::Round> rounds = FourRounds();
   for (v1::Round& round : rounds) round.clear_accuracy();

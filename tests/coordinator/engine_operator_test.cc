@@ -261,7 +261,7 @@ TEST(EngineLimits, ATargetIsNotForgottenWhenTheProcessDies) {
   EXPECT_THAT((*crew.fleet.store()->Run())->reason, HasSubstr("target accuracy"));
 }
 
-// Of regression only the loss says that a round was evaluated.
+// In regression only the loss says that a round was evaluated.
 TEST(EngineLimits, ATargetLossNeedsNoAccuracy) {
   Crew crew(Limited(0, 0.5, 1), 2);
   crew.fleet.evaluator()->has_accuracy = false;

@@ -1,4 +1,4 @@
-// What a member's own data must be for a model, found before it takes part.
+// Checks that a member's own data fit the model, before it takes part.
 #include "learning/data_fit.h"
 
 #include <algorithm>

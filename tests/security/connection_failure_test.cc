@@ -1,4 +1,4 @@
-// What people read of connections that fail: gRPC's texts as they were recorded, and those of real servers.
+// Tests the words for connections that fail: gRPC's texts as they were recorded, and those of real servers.
 #include "security/connection_failure.h"
 
 #include <gmock/gmock.h>
