@@ -331,7 +331,7 @@ class RunStore {
 };
 
 // Whether the directory holds a run that is neither finished nor stopped, without its lock and without a check of the
-// whole database. No process may have the store open. NOT_FOUND and the other statuses of SqliteDb::Open.
+// whole database. No process may have the store open. Statuses of SqliteDb::Open.
 absl::StatusOr<bool> HoldsUnfinishedRun(const std::string& directory);
 
 // Makes a copied run (RunStore::Backup, or a copy of a stopped coordinator's directory) a run of its own: a new

@@ -126,7 +126,7 @@ TEST_F(TersectlTest, RoundsAndWatchShowTheSameCompression) {
     EXPECT_THAT(out, ::testing::ContainsRegex("x1600 +x600 ")) << command;
     EXPECT_THAT(out, ::testing::ContainsRegex("x3200 +x1200 ")) << command;
   }
-  EXPECT_THAT(Ask({"summary"}).out, HasSubstr("compression both ways, wire    x900\n"));
+  EXPECT_THAT(Ask({"summary"}).out, HasSubstr("compression both ways, wire  x900\n"));
 }
 
 TEST_F(TersectlTest, EventsAndLedgersNameClients) {

@@ -111,7 +111,7 @@ TEST(Summarize, NothingIsKnownBeforeTheFirstRound) {
   EXPECT_TRUE(json["compression_up_payload"].is_null());
   EXPECT_TRUE(json["round_overhead_ms_p50"].is_null());
   EXPECT_EQ(json["rounds"], 0);
-  EXPECT_THAT(SummaryTable(summary, false), HasSubstr("accuracy                    -\n"));
+  EXPECT_THAT(SummaryTable(summary, false), HasSubstr("accuracy                     -\n"));
 }
 
 TEST(SummaryJson, HasTheseKeys) {
