@@ -172,7 +172,7 @@ std::string ErrorOfAllow(absl::string_view value) {
 
 TEST(ParseRunConfig, WrongArraysOfStrings) {
   EXPECT_EQ(ErrorOfAllow("'edge'"), "x.toml:11: clients.allow is a string; give an array of strings");
-  EXPECT_EQ(ErrorOfAllow("[1, 2]"), "x.toml:11: clients.allow[0] is an integer; give a string");
+  EXPECT_EQ(ErrorOfAllow("[1, 'b']"), "x.toml:11: clients.allow[0] is an integer; give a string");
   EXPECT_EQ(ErrorOfAllow("[['a']]"), "x.toml:11: clients.allow[0] is an array; give a string");
   EXPECT_EQ(ErrorOfAllow("['a', 2]"), "x.toml:11: clients.allow[1] is an integer; give a string");
   constexpr char kForm[] =
