@@ -1,4 +1,4 @@
-// What a member's own data must be for a model, found before it takes part.
+// Data that a model takes, and data that are refused with file and example.
 #include "learning/data_fit.h"
 
 #include <algorithm>
