@@ -1,4 +1,4 @@
-// Checks that a member's own data fit the model, before it takes part.
+// Data that a model takes, and data that are refused with file and example.
 #include "learning/data_fit.h"
 
 #include <algorithm>

@@ -1,0 +1,69 @@
+// Data that do not fit the run, on either side: one line says which file and what to do.
+#include <algorithm>
+#include <filesystem>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/e2e/fleet_processes.h"
+
+namespace terse {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr absl::Duration kPatience = absl::Seconds(60);
+constexpr char kRun[] =
+    "name = 'errors'\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 0.001\n[codec]\nname = 'sbc'\n"
+    "[rounds]\ncount = 1000000\nclients = 2\n";
+
+// A run on CSV files of two features and three classes, with a coordinator whose data fit.
+class OwnData : public testing::Test {
+ protected:
+  void SetUp() override {
+    WriteText(run_file_,
+              absl::StrCat(kRun,
+                           "[model]\nname = 'perceptron'\ninputs = 2\nclasses = 3\n[data]\nname = 'csv'\ntrain = "
+                           "'train.csv'\ntest = 'test.csv'\npartition = 'all'\n"
+                           "columns = ['x*:number', 'kind:class=a|b|c']\n"));
+    std::filesystem::create_directories(data_);
+  }
+  std::string CoordinatorOutput(int* code) {
+    return RunCommand({TERSE_BIN "/terse-coordinator", "--run", run_file_, "--state", fleet_.coordinator_state(),
+                       "--data", data_, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
+                      code);
+  }
+
+  FleetProcesses fleet_{TERSE_BIN "/terse-coordinator", TERSE_BIN "/terse-client"};
+  const std::string run_file_ = fleet_.directory() / "run.toml";
+  const std::string data_ = fleet_.directory() / "data";
+};
+
+TEST_F(OwnData, ThatDoesNotFitTheModelEndsAClientWithOneLineBeforeItIsReady) {
+  WriteText(data_ + "/test.csv", "x1,x2,kind\n1,2,a\n3,4,c\n");
+  fleet_.StartCoordinator(run_file_, {{}, "", {"--data", data_}});
+  const std::string own = fleet_.directory() / "own";
+  std::filesystem::create_directories(own);
+  WriteText(own + "/train.csv", "x1,x2,x3,kind\n1,2,3,a\n");
+  fleet_.StartClient(0, {{}, "", {"--data", own}});
+  EXPECT_EQ(fleet_.client(0).Wait(kPatience), absl::optional<int>(1));
+  const std::string output = fleet_.client(0).Output();
+  EXPECT_THAT(output,
+              HasSubstr(own + "/train.csv, example 0: the example has 3 numbers, and model 'perceptron' takes 2"));
+  EXPECT_THAT(output, ::testing::Not(HasSubstr("LibTorch")));
+  EXPECT_EQ(std::count(output.begin(), output.end(), '\n'), 2) << "the connection ends, and the reason: " << output;
+}
+
+TEST_F(OwnData, AMisspeltTestSetIsNamedWithWhatIsThere) {
+  WriteText(data_ + "/tset.csv", "x1,x2,kind\n1,2,a\n");
+  WriteText(data_ + "/train.csv", "x1,x2,kind\n1,2,a\n");
+  int code = -1;
+  EXPECT_THAT(CoordinatorOutput(&code),
+              HasSubstr("there is no test set to evaluate on: data.test is 'test.csv', and there is neither " + data_ +
+                        "/test.csv nor " + data_ + "/test.csv.gz; the folder " + data_ + " holds train.csv, tset.csv"));
+  EXPECT_EQ(code, 1);
+}
+
+}  // namespace
+}  // namespace terse
