@@ -13,7 +13,7 @@
 namespace terse {
 namespace {
 
-// Of one certificate; more are counted, not named.
+// Hosts that are named for one certificate; more are only counted.
 constexpr size_t kMostHosts = 4;
 // The first byte of every TLS record that a handshake has, alerts included, is one of these.
 constexpr uint8_t kLeastRecordType = SSL3_RT_CHANGE_CIPHER_SPEC, kLargestRecordType = SSL3_RT_HANDSHAKE;
