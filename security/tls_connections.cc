@@ -20,7 +20,7 @@ constexpr uint8_t kLeastRecordType = SSL3_RT_CHANGE_CIPHER_SPEC, kLargestRecordT
 
 thread_local const TlsConnections::Beginning* beginning = nullptr;
 
-// What is known of a connection. Its TLS object owns it, and only the thread that works with that object touches it.
+// The facts about a connection. Its TLS object owns it, and only the thread that works with that object touches it.
 struct Watched {
   std::shared_ptr<TlsConnections> connections;
   std::string host;
