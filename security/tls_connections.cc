@@ -13,15 +13,14 @@
 namespace terse {
 namespace {
 
-// Hosts that a message names of one certificate; further ones are counted.
+// Hosts that are named for one certificate; more are only counted.
 constexpr size_t kMostHosts = 4;
 // The first byte of every TLS record that a handshake has, alerts included, is one of these.
 constexpr uint8_t kLeastRecordType = SSL3_RT_CHANGE_CIPHER_SPEC, kLargestRecordType = SSL3_RT_HANDSHAKE;
 
 thread_local const TlsConnections::Beginning* beginning = nullptr;
 
-// The facts known about one connection. Its TLS object owns it, and only the thread that works with that object touches
-// it.
+// The facts about a connection. Its TLS object owns it, and only the thread that works with that object touches it.
 struct Watched {
   std::shared_ptr<TlsConnections> connections;
   std::string host;

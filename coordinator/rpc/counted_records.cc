@@ -13,7 +13,9 @@ constexpr int64_t kCountedTogetherUs = 60'000'000;
 }  // namespace
 
 void CountedRecords::Count(absl::string_view what, AuditRecord record) {
-  Kind kind = absl::StrCat(what, "\n", NetworkOfHost(record.address));
+  // Several hosts are no address; they are told apart by their text.
+  const std::string network = NetworkOfHost(record.address);
+  Kind kind = absl::StrCat(what, "\n", network.empty() ? record.address : network);
   if (kinds_.count(kind) == 0 && kinds_.size() >= max_with_host_) {
     kind = absl::StrCat(what, "\nmany");
     record.address.clear();

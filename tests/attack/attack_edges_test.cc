@@ -159,7 +159,7 @@ class Visitor : public Idle {
  public:
   using Idle::Idle;
   void Say(const std::string& text) { (void)send(fd(), text.data(), text.size(), MSG_NOSIGNAL); }
-  // Returns the answer to that, up to `last`, or to the end of the connection or of 10 s.
+  // Returns the answer, up to `last`, or to the end of the connection or of 10 s.
   std::string Hear(const std::string& last) {
     const timeval patience = {10, 0};
     setsockopt(fd(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);

@@ -1,5 +1,5 @@
-// Tests the traces that an attack leaves behind: records that nobody pushes out, who was refused and from where,
-// handshakes that failed, texts that steer no terminal, and files that others cannot read (docs/SECURITY.md).
+// The traces of an attack: records that nobody pushes out, who was refused and from where, handshakes that failed,
+// texts that steer no terminal, and files that others cannot read (docs/SECURITY.md).
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

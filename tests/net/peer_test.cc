@@ -48,5 +48,16 @@ TEST(Peer, KnowsThisMachine) {
   for (const char* other : {"128.0.0.1", "192.0.2.1", "::2"}) EXPECT_FALSE(IsLoopback(Address(other))) << other;
 }
 
+TEST(Hosts, AreAddressesWithoutPorts) {
+  EXPECT_EQ(HostTextOf("ipv4:192.0.2.1:4455"), "192.0.2.1");
+  EXPECT_EQ(HostTextOf("ipv6:%5B2001:db8::1%5D:4455"), "2001:db8::1");
+  EXPECT_EQ(HostTextOf("ipv6:[::ffff:192.0.2.1]:4455"), "192.0.2.1");
+  EXPECT_EQ(HostTextOf("unix:/run/terse"), "this machine");
+  EXPECT_EQ(HostOfSocket(-1), "this machine");
+  EXPECT_EQ(NetworkOfHost("192.0.2.1"), PeerOfText("ipv4:192.0.2.1:1"));
+  EXPECT_EQ(NetworkOfHost("2001:db8::1"), PeerOfText("ipv6:[2001:db8::2]:1"));
+  EXPECT_EQ(NetworkOfHost("192.0.2.1 or 192.0.2.2"), "");
+}
+
 }  // namespace
 }  // namespace terse

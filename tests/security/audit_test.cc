@@ -112,7 +112,8 @@ TEST_F(AuditTrailTest, RefusalsOfAHostAreCountedTogether) {
   }
   const auto trail = Open();
   std::vector<std::string> counted;
-  for (const AuditRecord& record : *(*trail)->Newest(100)) {
+  const std::vector<AuditRecord> records = *(*trail)->Newest(100);
+  for (const AuditRecord& record : records) {
     counted.push_back(absl::StrCat(record.address, " x", record.times));
   }
   EXPECT_THAT(counted, ::testing::UnorderedElementsAre(" x1", "192.0.2.1 x2", "192.0.2.2 x1", "2001:db8::1 x2"))
@@ -132,7 +133,8 @@ TEST_F(AuditTrailTest, HandshakesOfAddressesWithoutEndPushNobodyOut) {
   const auto trail = Open();
   int64_t times = 0, records = 0;
   bool has_edge = false;
-  for (const AuditRecord& record : *(*trail)->Newest(10'000)) {
+  const std::vector<AuditRecord> newest = *(*trail)->Newest(10'000);
+  for (const AuditRecord& record : newest) {
     has_edge |= record.who == "client edge" && record.address == "192.0.2.1";
     if (record.action != "TLS handshake") continue;
     ++records;
