@@ -81,7 +81,7 @@ int64_t ClientIndex(const std::string& database, int process) {
 }
 
 void ExpectConservation(const FleetProcesses& fleet, const std::string& positions) {
-  const Layout layout = GridLayout();
+  const Layout& layout = GridLayout();
   const auto codec = MakeCodec({"sbc", 0.05, "bf16", positions}, layout);
   ASSERT_TRUE(codec.ok()) << codec.status();
   const std::vector<std::vector<double>> applied = AppliedByClient(**codec, fleet.run_state());

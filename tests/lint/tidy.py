@@ -63,11 +63,17 @@ def sources_of(path):
 
 
 @functools.lru_cache(maxsize=None)
-def names_of(path):
-    """The names that a file has at its top level."""
+def types_of(path):
+    """The types that a file has at its top level."""
     text = path.read_text()
-    names = {match["type"] or match["name"] for match in TOP_LEVEL.finditer(text)}
-    return frozenset(names | set(MACRO.findall(text)) | set(ALIAS.findall(text)))
+    return frozenset({match["type"] for match in TOP_LEVEL.finditer(text)} - {None} | set(ALIAS.findall(text)))
+
+
+@functools.lru_cache(maxsize=None)
+def names_of(path):
+    """All names that a file has at its top level."""
+    text = path.read_text()
+    return types_of(path) | {match["name"] for match in TOP_LEVEL.finditer(text)} - {None} | set(MACRO.findall(text))
 
 
 def headers_of(path, root, found):
@@ -87,7 +93,8 @@ def pack(sources, root, folder, flags):
     for source in sources:
         names = names_of(pathlib.Path(source))
         foreign = frozenset().union(*map(names_of, headers_of(pathlib.Path(source), root, set())))
-        own = names - foreign  # without what it defines for its headers
+        # Without the functions that it defines for its headers. A type is either the header's or, hiding it, its own.
+        own = names - foreign | types_of(pathlib.Path(source))
         for held, taken, theirs, around in packs:
             if len(held) < SOURCES_A_UNIT and not names & taken and not own & around and not foreign & theirs:
                 held.append(source)
