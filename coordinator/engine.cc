@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -178,8 +177,7 @@ absl::Status Engine::TakeState(const RunRecord& record) {
   TERSE_ASSIGN_OR_RETURN(const std::vector<RoundRecord> rounds, run_.store->Rounds(1, run_.round));
   for (const RoundRecord& round : rounds) {
     if (!round.evaluated()) continue;
-    const double loss = round.test_loss.value_or(std::numeric_limits<double>::quiet_NaN());
-    const std::string reason = TargetReached(limits, round.id, {round.accuracy, loss});
+    const std::string reason = TargetReached(limits, round.id, {round.accuracy, round.test_loss.value_or(NAN)});
     if (!reason.empty()) run_.ending = Ending{RunState::kFinished, reason};
   }
   return absl::OkStatus();
