@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "coordinator/log_components.h"
+#include "coordinator/message_checks.h"
 #include "coordinator/rpc/session_lines.h"
 #include "core/log/log.h"
 #include "core/status.h"

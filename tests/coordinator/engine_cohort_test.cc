@@ -3,6 +3,7 @@
 
 #include "compression/aggregate.h"
 #include "compression/downstream.h"
+#include "coordinator/message_checks.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/coordinator/crew.h"

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/message_checks.h"
 #include "coordinator/repeated_events.h"
 #include "coordinator/rpc/due_updates.h"
 #include "coordinator/rpc/message_budget.h"

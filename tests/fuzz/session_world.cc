@@ -4,6 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "coordinator/message_checks.h"
 #include "tests/fuzz/session_language.h"
 
 namespace terse {

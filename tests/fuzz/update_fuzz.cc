@@ -5,6 +5,7 @@
 #include "compression/aggregate.h"
 #include "compression/downstream.h"
 #include "coordinator/engine.h"
+#include "coordinator/message_checks.h"
 #include "tests/fuzz/codec_cases.h"
 #include "tests/fuzz/targets.h"
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compression/run_codecs.h"
+#include "coordinator/message_checks.h"
 #include "core/file_system.h"
 #include "core/status.h"
 

@@ -1,0 +1,59 @@
+#include "coordinator/message_checks.h"
+
+#include <cmath>
+#include <variant>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "core/status.h"
+
+namespace terse {
+namespace {
+
+// Far above any data set, and low enough that the sum over a fleet does not overflow.
+constexpr int64_t kMaxSamples = int64_t{1} << 40;
+
+absl::Status ValidateHeader(const Update& update) {
+  if (update.round < 1 || update.train_us < 0 || !std::isfinite(update.loss)) {
+    return absl::InvalidArgumentError("the header of the update has an impossible round, time or loss");
+  }
+  return update.update_id.IsZero() ? absl::InvalidArgumentError("the update has no id") : absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ValidateMessage(const Codec& codec, const FromClient& message) {
+  if (const auto* update = std::get_if<Update>(&message)) {
+    TERSE_RETURN_IF_ERROR(ValidateHeader(*update));
+    return update->packed ? absl::OkStatus() : codec.Validate(update->message);
+  }
+  const auto* ready = std::get_if<Ready>(&message);
+  if (ready != nullptr && (ready->samples < 0 || ready->samples > kMaxSamples)) {
+    return absl::InvalidArgumentError(absl::StrCat(ready->samples, " training samples are impossible"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TakeMessage(const Codec& codec, const UpdateHistories* histories, int64_t client, FromClient* message,
+                         bool is_due) {
+  auto* const update = std::get_if<Update>(message);
+  if (update == nullptr) return ValidateMessage(codec, *message);
+  // Everything that is cheap to look at comes first.
+  TERSE_RETURN_IF_ERROR(ValidateHeader(*update));
+  if (update->packed && histories == nullptr) {
+    return absl::InvalidArgumentError("a packed update, and codec.positions of the run is not 'shared'");
+  }
+  update->unread = !is_due;
+  if (update->unread) {
+    if (update->packed) update->message.clear();  // as one that cannot be unpacked
+    return absl::OkStatus();
+  }
+  if (update->packed) histories->Unpack(client, update);
+  if (update->packed) return absl::OkStatus();
+  TERSE_ASSIGN_OR_RETURN(const UpdateSize size, codec.Measure(update->message));
+  update->norm = size.norm;
+  update->largest = size.largest;
+  return absl::OkStatus();
+}
+
+}  // namespace terse
