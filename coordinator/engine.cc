@@ -9,6 +9,7 @@
 #include "coordinator/sessions.h"
 #include "coordinator/set_aside.h"
 #include "core/fault.h"
+#include "core/norm_code.h"
 #include "core/status.h"
 #include "storage/event_kinds.h"
 

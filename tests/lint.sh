@@ -11,7 +11,7 @@ source "$root/deploy/packages.sh"
 # shellcheck source=deploy/lib.sh
 source "$root/deploy/lib.sh"
 
-# Those that .clang-tidy leaves out because of the time they take.
+# Checks that .clang-tidy leaves out because of the time they take.
 readonly DEEP_CHECKS='clang-analyzer-*,bugprone-reserved-identifier,bugprone-stringview-nullptr,performance-unnecessary-value-param'
 
 usage() {
@@ -61,7 +61,7 @@ check_format() {
   say "$(all_sources | tr -dc '\0' | wc -c) files are formatted"
 }
 
-# What is generated and included must be there; it is all that is built.
+# Generates the sources that others include, which is all that clang-tidy needs built.
 prepare_tidy() {
   local log=$root/build/tidy/configure.log
   mkdir -p "$root/build/tidy"

@@ -189,7 +189,7 @@ absl::Status ShowLedger(AdminClient& client, const CommandOptions& options, cons
   TextTable table({{"round", true}, {"client"}, {"direction"}, {"dense", true}, {"payload", true}, {"wire", true}});
   for (const v1::LedgerRow& row : rows) {
     table.AddRow({absl::StrCat(row.round()), ClientText(row.client(), row.client_name()), row.direction(),
-                  absl::StrCat(row.dense_bytes()), absl::StrCat(row.payload_bytes()), absl::StrCat(row.wire_bytes())});
+                  BytesText(row.dense_bytes()), BytesText(row.payload_bytes()), BytesText(row.wire_bytes())});
   }
   *terminal.out << table.Render(terminal.color);
   return absl::OkStatus();

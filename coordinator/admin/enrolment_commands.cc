@@ -128,7 +128,7 @@ absl::Status ServeEnrolment(const CommandOptions& options, const Terminal& termi
   const auto say = [&](absl::string_view line) {
     const Json json = {{"time_us", absl::ToUnixMicros(absl::Now())}, {"text", std::string(line)}};
     if (options.json) return PrintJsonLine(json, terminal);
-    *terminal.out << UtcText(absl::Now()) << " " << PlainText(line) << std::endl;
+    *terminal.out << TimeText(absl::Now()) << " " << PlainText(line) << std::endl;
   };
   desk_options.log = say;
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<EnrolmentDesk> desk, EnrolmentDesk::Start(std::move(desk_options)));

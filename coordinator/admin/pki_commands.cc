@@ -101,7 +101,7 @@ void PrintRevoked(const CertificateFacts& facts, const Terminal& terminal) {
   *terminal.out << "revoked: " << WhoText(facts.identity) << ", serial " << facts.serial << "\n";
   if (!Unenforced(facts)) return;
   *terminal.out << "  But clients read no revocation lists: they go on trusting whoever has its key until "
-                << UtcText(facts.not_after) << ".\n  If the key may be in other hands, make a new authority.\n";
+                << TimeText(facts.not_after) << ".\n  If the key may be in other hands, make a new authority.\n";
 }
 
 // A folder that is not a coordinator's of this authority would be left with a list that it cannot use.
@@ -127,7 +127,7 @@ absl::Status InitAuthority(const CommandOptions& options, const Terminal& termin
     return absl::OkStatus();
   }
   *terminal.out << "authority '" << pki.authority_name << "' in " << pki.authority << ", valid until "
-                << UtcText(authority->not_after()) << "\n"
+                << TimeText(authority->not_after()) << "\n"
                 << "Whoever has this folder can let anybody into the fleet: keep it on a machine of its own, with a "
                    "backup.\n"
                 << "Next: tersectl pki issue coordinator NAME --host HOST --out DIR --pki " << pki.authority << "\n";

@@ -11,8 +11,6 @@ using Json = nlohmann::ordered_json;
 
 absl::Duration Days(int64_t days) { return days * absl::Hours(24); }
 
-std::string UtcText(absl::Time time) { return TimeText(absl::ToUnixMicros(time)); }
-
 std::string LeftText(absl::Duration left) {
   if (left <= absl::ZeroDuration()) return "-";
   const int64_t days = left / absl::Hours(24);
@@ -26,7 +24,7 @@ std::string WhoText(const Identity& identity) {
 std::string FactsText(const CertificateFacts& facts) {
   const std::string hosts = facts.hosts.empty() ? "" : absl::StrCat(", reached as ", absl::StrJoin(facts.hosts, ", "));
   return absl::StrCat(WhoText(facts.identity), hosts, ", serial ", facts.serial, ", valid until ",
-                      UtcText(facts.not_after));
+                      TimeText(facts.not_after));
 }
 
 Json FactsJson(const CertificateFacts& facts) {

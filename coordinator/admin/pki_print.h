@@ -14,7 +14,6 @@
 namespace terse {
 
 absl::Duration Days(int64_t days);
-std::string UtcText(absl::Time time);
 // "3 days", "5h 03m"; "-" when nothing is left.
 std::string LeftText(absl::Duration left);
 // "client 'berlin-1'".

@@ -40,7 +40,8 @@ TextTable::TextTable(std::vector<Column> columns) : columns_(std::move(columns))
 }
 
 void TextTable::AddRow(std::vector<std::string> cells) {
-  for (std::string& cell : cells) cell = PlainText(cell);
+  for (size_t i = 0; i < cells.size(); ++i)
+    cells[i] = cells[i].empty() && columns_[i].right ? "-" : PlainText(cells[i]);
   rows_.push_back(std::move(cells));
 }
 
@@ -93,6 +94,8 @@ std::string TimeText(int64_t unix_us) {
   if (unix_us == 0) return "-";
   return absl::FormatTime("%Y-%m-%d %H:%M:%S", absl::FromUnixMicros(unix_us), absl::LocalTimeZone());
 }
+
+std::string TimeText(absl::Time time) { return TimeText(absl::ToUnixMicros(time)); }
 
 std::string DecimalText(double value) { return absl::StrFormat("%.4f", value); }
 

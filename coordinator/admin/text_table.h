@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 
 namespace terse {
 
@@ -22,7 +23,7 @@ class TextTable {
   // Titles and cells are shown as PlainText: a name or a reason cannot steer the terminal.
   explicit TextTable(std::vector<Column> columns);
 
-  // One cell for each column.
+  // One cell for each column. An empty one in a column that is aligned to the right is unknown and shown as "-".
   void AddRow(std::vector<std::string> cells);
 
   // With `color`, titles are bold and words for states get the color of StateColor.
@@ -43,6 +44,7 @@ std::string BytesText(uint64_t bytes);
 std::string DurationText(double seconds);
 // "2024-05-01 12:00:03" in the local time zone; "-" for 0.
 std::string TimeText(int64_t unix_us);
+std::string TimeText(absl::Time time);
 // Four decimals.
 std::string DecimalText(double value);
 // "x3491", "x12.3"; "-" for 0.
