@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "coordinator/message_checks.h"
 #include "tests/testing/fleet_simulation.h"
 
 namespace terse {
