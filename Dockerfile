@@ -71,7 +71,7 @@ ENV OMP_NUM_THREADS=1 TERSE_ADMIN=unix:/state/admin.sock
 EXPOSE 7700
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
   CMD ["tersectl", "status"]
-CMD ["terse-coordinator", "--run", "/etc/terse/runs/demo.toml", "--state", "/state", "--listen", "0.0.0.0:7700", \
+CMD ["terse-coordinator", "--run-file", "/etc/terse/runs/demo.toml", "--state", "/state", "--listen", "0.0.0.0:7700", \
   "--tls", "/etc/terse/tls"]
 
 # Begins as root to shape the container's link, and trains as the user that the first image has.

@@ -24,7 +24,7 @@ absl::Status CheckRun(const RunConfig& run) {
   return absl::UnimplementedError(
       "a fleet in one process takes all clients alike in every round and applies what comes of their updates: it has "
       "no cohorts, weights or buffer, no coded downstream, no server optimizer and no controller. Run a real fleet: "
-      "terse-coordinator --run, or terse-bench paper");
+      "terse-coordinator --run-file, or terse-bench paper");
 }
 
 }  // namespace

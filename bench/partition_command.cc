@@ -78,7 +78,7 @@ absl::StatusOr<int> RunPartition(const PartitionOptions& options) {
 void AddPartitionCommand(CLI::App* app, Command* chosen) {
   CLI::App* sub = app->add_subcommand("partition", "How the training data of a run is shared among its clients");
   const auto options = std::make_shared<PartitionOptions>();
-  sub->add_option("--run", options->run, "Run file (TOML)")->required()->check(ExistingFile());
+  sub->add_option("--run-file", options->run, "Run file (TOML)")->required()->check(ExistingFile());
   sub->add_option("--data", options->data, "Directory of the data, as the clients have it")->check(ExistingFolder());
   sub->add_option("--clients", options->clients, "Instead of the run's rounds.clients")->check(WholeNumber(1, 1000000));
   sub->add_flag("--json", options->json, "JSON for programs");

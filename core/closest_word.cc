@@ -2,10 +2,17 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace terse {
+namespace {
+
+constexpr absl::string_view kSeparators = "_-.";
+
+}  // namespace
 
 size_t EditDistance(absl::string_view a, absl::string_view b) {
   std::vector<size_t> before_last(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
@@ -26,10 +33,15 @@ size_t EditDistance(absl::string_view a, absl::string_view b) {
 
 bool IsInitialsOf(absl::string_view word, absl::string_view name) {
   std::string initials;
-  for (const absl::string_view part : absl::StrSplit(name, absl::ByAnyChar("_-."), absl::SkipEmpty())) {
+  for (const absl::string_view part : absl::StrSplit(name, absl::ByAnyChar(kSeparators), absl::SkipEmpty())) {
     initials.push_back(part.front());
   }
   return initials.size() > 1 && word == initials;
+}
+
+bool IsBeginningOf(absl::string_view word, absl::string_view name) {
+  return !word.empty() && absl::ConsumePrefix(&name, word) && !name.empty() &&
+         absl::StrContains(kSeparators, name.front());
 }
 
 std::string ClosestWord(absl::string_view word, const std::vector<std::string>& known) {
@@ -42,9 +54,12 @@ std::string ClosestWord(absl::string_view word, const std::vector<std::string>& 
     closest = candidate;
   }
   if (!closest.empty()) return closest;
-  const auto named = std::find_if(known.begin(), known.end(),
-                                  [word](const std::string& candidate) { return IsInitialsOf(word, candidate); });
-  return named == known.end() ? "" : *named;
+  for (const auto is_meant : {IsInitialsOf, IsBeginningOf}) {
+    const auto meant = std::find_if(known.begin(), known.end(),
+                                    [&](const std::string& candidate) { return is_meant(word, candidate); });
+    if (meant != known.end()) return *meant;
+  }
+  return "";
 }
 
 std::string DidYouMean(absl::string_view word, const std::vector<std::string>& known) {

@@ -18,8 +18,12 @@ size_t EditDistance(absl::string_view a, absl::string_view b);
 // separated by '_', '-' or '.', and there are at least two.
 bool IsInitialsOf(absl::string_view word, absl::string_view name);
 
+// Whether `name` is `word` and further words behind it, as "run-file" is for "run". Words are separated as above.
+bool IsBeginningOf(absl::string_view word, absl::string_view name);
+
 // The one of `known` that `word` was probably meant to be: the first of the least EditDistance, if that is at most a
-// third of the word's length, or else the first that it has the initials of. Empty when there is none. Pure.
+// third of the word's length, or else the first that it has the initials of, or else the first that it is the beginning
+// of. Empty when there is none. Pure.
 std::string ClosestWord(absl::string_view word, const std::vector<std::string>& known);
 
 // "did you mean 'status'? " when ClosestWord has an answer, else "".

@@ -13,7 +13,7 @@ source "$here/processes.sh"
 
 usage() {
   cat <<'USAGE'
-usage: deploy/demo.sh [--run FILE] [--data DIR] [--model FILE] [--clients N] [--name NAME] [--out DIR]
+usage: deploy/demo.sh [--run-file FILE] [--data DIR] [--model FILE] [--clients N] [--name NAME] [--out DIR]
                       [--device auto|cpu|cuda] [--listen ADDR] [--admin ADDR] [--http ADDR] [--bin DIR] [--help]
 
 Trains a model with a coordinator and N client processes on this machine, each with one thread, over gRPC on the
@@ -22,7 +22,7 @@ with what to do next, and leaves
   runs/NAME/  run.toml  coordinator/ (the database and the checkpoints)  clients/  logs/
               model.pt  model.safetensors  model.npz  rounds.csv  accuracy_vs_bytes.svg  summary.json
 
-  --run FILE      the run (default: deploy/runs/demo.toml)
+  --run-file FILE the run (default: deploy/runs/demo.toml)
   --data DIR      folder of the data set (default: the digits that are built in, no download)
   --model FILE    train this TorchScript module (torch.jit.save) in place of the run file's model; docs/EXTEND.md says
                   what it must have. It is code, which the clients are told to trust, and which the coordinator runs in
@@ -47,7 +47,7 @@ parse_arguments() {
   while [[ $# -gt 0 ]]; do
     case "$1" in
       -h | --help) usage; exit 0 ;;
-      --run) run_file=$(value_of "$@"); shift 2 ;;
+      --run-file) run_file=$(value_of "$@"); shift 2 ;;
       --data) data=$(value_of "$@"); shift 2 ;;
       --model) model=$(value_of "$@"); shift 2 ;;
       --clients) clients=$(value_of "$@"); shift 2 ;;
@@ -58,7 +58,7 @@ parse_arguments() {
       --admin) admin=$(value_of "$@"); shift 2 ;;
       --http) http=$(value_of "$@"); shift 2 ;;
       --bin) bin=$(value_of "$@"); shift 2 ;;
-      *) fail "unknown argument '$1'; see deploy/demo.sh --help" ;;
+      *) unknown_argument "$1" ;;
     esac
   done
   check_inputs "$run_file" "$data" "$clients"
@@ -82,7 +82,7 @@ interrupted() {
 # The coordinator takes a module with the run that it is for. A run that is resumed has it.
 serve_run() {
   if [[ -z "$model" ]]; then
-    start_coordinator --run "$run_folder/run.toml" ${data:+--data "$data"}
+    start_coordinator --run-file "$run_folder/run.toml" ${data:+--data "$data"}
     return 0
   fi
   # On a port of this machine nobody is known by name.
@@ -119,7 +119,7 @@ What next
     $(quoted "$bin/tersectl") --admin 127.0.0.1:7701 export --format all --out $(quoted "$run_folder/export")
   A run of your own, from a copy of this run's file that you may edit ("tersectl config" lists every key):
     $(quoted cp "$run_folder/run.toml" my-run.toml) &&
-      $(quoted "$root/deploy/demo.sh" --run my-run.toml --name my-run --bin "$bin" ${data:+--data "$data"})
+      $(quoted "$root/deploy/demo.sh" --run-file my-run.toml --name my-run --bin "$bin" ${data:+--data "$data"})
   A model of your own (docs/MODELS.md), as in this example, which needs a Python with torch and numpy:
     $(quoted "$root/deploy/examples/python/run.sh" --bin "$bin")
 NEXT

@@ -13,7 +13,7 @@ readonly base_image=debian:bookworm-slim prometheus_image=terse-prometheus:local
 
 usage() {
   cat <<'USAGE'
-usage: deploy/fleet.sh [--run FILE] [--data DIR] [--clients N] [--links CLASSES] [--name NAME] [--out DIR]
+usage: deploy/fleet.sh [--run-file FILE] [--data DIR] [--clients N] [--links CLASSES] [--name NAME] [--out DIR]
                        [--image NAME:TAG] [--no-build] [--help]
 
 Trains a model with an authority, a coordinator, Prometheus and N clients in containers of this machine; the clients enrol
@@ -22,7 +22,7 @@ docker-compose (Debian: apt-get install docker.io docker-compose). Ends with a s
   runs/NAME/  run.toml  coordinator/ (the database and the checkpoints)  logs/
               model.pt  model.safetensors  model.npz  rounds.csv  accuracy_vs_bytes.svg  summary.json
 
-  --run FILE         the run (default: deploy/runs/demo.toml)
+  --run-file FILE    the run (default: deploy/runs/demo.toml)
   --data DIR         folder of the data set, readable by everyone (default: the digits that are built in)
   --clients N        number of client containers (default: rounds.clients of the run file, 4 when it says nothing)
   --links CLASSES    classes of the clients' links, in turn: fast, 4g, 3g, flaky (default: "fast 4g 3g flaky")
@@ -42,7 +42,7 @@ parse_arguments() {
   while [[ $# -gt 0 ]]; do
     case "$1" in
       -h | --help) usage; exit 0 ;;
-      --run) run_file=$(value_of "$@"); shift 2 ;;
+      --run-file) run_file=$(value_of "$@"); shift 2 ;;
       --data) data=$(value_of "$@"); shift 2 ;;
       --clients) clients=$(value_of "$@"); shift 2 ;;
       --links) links=$(value_of "$@"); shift 2 ;;
@@ -50,7 +50,7 @@ parse_arguments() {
       --out) out=$(value_of "$@"); shift 2 ;;
       --image) image=$(value_of "$@"); shift 2 ;;
       --no-build) build=0; shift ;;
-      *) fail "unknown argument '$1'; see deploy/fleet.sh --help" ;;
+      *) unknown_argument "$1" ;;
     esac
   done
   check_inputs "$run_file" "$data" "$clients"
@@ -234,7 +234,7 @@ main() {
   trap 'interrupted 130' INT
   trap 'interrupted 143' TERM
   trap remove_fleet EXIT
-  "$here/compose/prepare.sh" --run "$run_folder/run.toml" --clients "$clients" --image "$image" "$fleet"
+  "$here/compose/prepare.sh" --run-file "$run_folder/run.toml" --clients "$clients" --image "$image" "$fleet"
   start_fleet
   say "$clients client containers train '$run_name' with ${data:-the built-in digits}"
   follow

@@ -24,6 +24,13 @@ value_of() {
   printf '%s' "$2"
 }
 
+# unknown_argument WORD: out, with the option that was probably meant.
+unknown_argument() {
+  [[ "$1" != --run && "$1" != --run=* ]] ||
+    fail "there is no option --run; did you mean '--run-file'? see $TERSE_PROGRAM --help"
+  fail "unknown argument '$1'; see $TERSE_PROGRAM --help"
+}
+
 # absolute PATH: without a link to resolve, and whether it exists or not.
 absolute() {
   realpath -ms -- "$1"
@@ -58,7 +65,7 @@ run_file_set() {
 
 # check_inputs RUN_FILE DATA CLIENTS: what a user can get wrong, before anything is built or started.
 check_inputs() {
-  [[ -f "$1" && -r "$1" ]] || fail "--run: no run file '$1'; those that come with Terse are in deploy/runs"
+  [[ -f "$1" && -r "$1" ]] || fail "--run-file: no run file '$1'; those that come with Terse are in deploy/runs"
   [[ -z "$2" || -d "$2" ]] || fail "--data: no folder '$2'; leave --data out to use the embedded digits"
   [[ -z "$3" || "$3" =~ ^[1-9][0-9]{0,4}$ ]] || fail "--clients must be a number from 1 to 99999, not '$3'"
 }

@@ -101,7 +101,7 @@ ctl() {
 # are told to trust it.
 create_run() {
   local log=$run_folder/logs/create.log
-  ctl run create --run "$1" --model "$2" --json >"$log" 2>&1 || fail "tersectl could not make the run" "$log"
+  ctl run create --run-file "$1" --model "$2" --json >"$log" 2>&1 || fail "tersectl could not make the run" "$log"
   model_hash=$(json_value model_hash <"$log")
 }
 

@@ -36,9 +36,10 @@ absl::StatusOr<std::string> ReadModule(FileSystem& files, const std::string& dir
   if (model.name != kTorchScriptModel) return std::string();
   absl::StatusOr<std::string> bytes = files.Read(PathOf(directory), kMaxModuleBytes);
   if (absl::IsNotFound(bytes.status())) {
-    return absl::NotFoundError(absl::StrCat("there is no ", PathOf(directory), ", the model of this run; make a new ",
-                                            "run with `tersectl run create --run FILE --model FILE`, or put the file ",
-                                            "with the SHA-256 ", model.hash, " there"));
+    return absl::NotFoundError(
+        absl::StrCat("there is no ", PathOf(directory), ", the model of this run; make a new ",
+                     "run with `tersectl run create --run-file FILE --model FILE`, or put the file ",
+                     "with the SHA-256 ", model.hash, " there"));
   }
   if (!bytes.ok()) return bytes;
   if (const std::string hash = ModuleHash(*bytes); hash != model.hash) {

@@ -120,7 +120,7 @@ watch_demo() {
 run_demo() {
   run_file_set "$root/deploy/runs/demo.toml" rounds count "$rounds" >"$system/root/short.toml"
   begin=$SECONDS noted=$SECONDS
-  watch_demo < <(on_machine deploy/demo.sh --run /root/short.toml 2>&1 || echo "demo.sh: exit $?")
+  watch_demo < <(on_machine deploy/demo.sh --run-file /root/short.toml 2>&1 || echo "demo.sh: exit $?")
   local name
   for name in packages build round summary; do
     [[ -n "${took[$name]:-}" ]] || fail "deploy/demo.sh ended and never said the line that ends its step '$name'"

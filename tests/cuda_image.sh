@@ -55,7 +55,7 @@ terse() {
 run_on() {
   terse timeout $PATIENCE bash -c "
     sed 's/^count = .*/count = $rounds/; s/^clients = .*/clients = 2/' /etc/terse/runs/demo.toml >run.toml
-    terse-coordinator --run run.toml --state /state/coordinator --listen 127.0.0.1:7700 &
+    terse-coordinator --run-file run.toml --state /state/coordinator --listen 127.0.0.1:7700 &
     coordinator=\$!
     for name in one two; do
       terse-client --coordinator 127.0.0.1:7700 --name \$name --state /state/\$name --device $1 &

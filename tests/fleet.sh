@@ -121,7 +121,7 @@ is_over() {
 
 start_fleet() {
   run_file fleet-test >"$work/run.toml"
-  "$root/deploy/compose/prepare.sh" --run "$work/run.toml" --image "$image" "$TERSE_FLEET"
+  "$root/deploy/compose/prepare.sh" --run-file "$work/run.toml" --image "$image" "$TERSE_FLEET"
   compose up --detach --no-build --scale "client=$clients" >>"$work/compose.log" || fail "it did not start" "$work/compose.log"
   coordinator=$(compose ps -q coordinator)
   mapfile -t members < <(compose ps -q client)
@@ -277,7 +277,7 @@ find_coordinator() {
 try_swarm() {
   export TERSE_FLEET=$work/stack TERSE_CLIENTS=4
   run_file stack-test | sed "s/^clients = .*/clients = 4/; s/^quorum = .*/quorum = 3/" >"$work/run.toml"
-  "$root/deploy/compose/prepare.sh" --run "$work/run.toml" --image "$image" "$TERSE_FLEET"
+  "$root/deploy/compose/prepare.sh" --run-file "$work/run.toml" --image "$image" "$TERSE_FLEET"
   docker swarm init --advertise-addr 127.0.0.1
   in_swarm=1
   docker stack deploy --resolve-image never -c "$root/deploy/compose/fleet.yml" -c "$root/deploy/compose/swarm.yml" "$project"

@@ -150,7 +150,7 @@ check_run() {
   soon "tersectl reaches it where it looks by itself" within machine tersectl runs
   within machine sed 's/^count = .*/count = '$ROUNDS'/; s/^clients = .*/clients = 1/' /usr/share/terse/runs/demo.toml \
     >"$work/machine/root/var/tmp/run.toml"
-  check "a run is made" within machine tersectl run create --run /var/tmp/run.toml
+  check "a run is made" within machine tersectl run create --run-file /var/tmp/run.toml
   check "the client starts" within machine systemctl enable --now --quiet terse-client
   soon "rounds commit" at_least 5
   check "the dashboard answers" \

@@ -54,10 +54,14 @@ void AddValidate(CLI::App& app, Invocation* invocation) {
   validate->add_option("FILE", invocation->options.file, "Run file (TOML)")->required();
 }
 
-void AddCreate(CLI::App& group, Invocation* invocation) {
+void AddCreate(CLI::App& program, CLI::App& group, Invocation* invocation) {
   CommandOptions& options = invocation->options;
   CLI::App* create = AddRemote(group, "create", "Make a run, which is served at once", CreateRun, invocation);
-  create->add_option("--run", options.file, "Run file (TOML)")->required();
+  create->add_option("--run-file", options.file, "Run file (TOML)")->required();
+  // The program's option may stand behind the command, too.
+  program.get_option("--run")->check([create](const std::string&) -> std::string {
+    return create->parsed() ? "this is a run's name, and `run create` takes a file; did you mean '--run-file'?" : "";
+  });
   create->add_option("--model", options.model_file, "TorchScript file (torch.jit.save) that the run trains")
       ->check(ExistingFile());
   create->add_flag("--paused", options.paused, "Open no round until `run start`");
@@ -81,7 +85,7 @@ void AddDiff(CLI::App& group, Invocation* invocation) {
 void AddGroup(CLI::App& program, Invocation* invocation) {
   CLI::App* group = program.add_subcommand("run", "Make, steer, compare and delete runs");
   group->require_subcommand(1);
-  AddCreate(*group, invocation);
+  AddCreate(program, *group, invocation);
   AddValidate(*group, invocation);
   AddRunList(*group, "list", invocation);
   AddRunName(program, AddVerb(*group, kStart, invocation), invocation);

@@ -35,7 +35,7 @@ absl::StatusOr<v1::RunConfig> ChooseConfig(const RunPlan& plan, const absl::opti
   if (!stored.has_value()) {
     if (plan.wanted.has_value()) return *plan.wanted;
     return absl::InvalidArgumentError(
-        absl::StrCat(plan.directory, " holds no run yet; give its file with --run, or remove the directory"));
+        absl::StrCat(plan.directory, " holds no run yet; give its file with --run-file, or remove the directory"));
   }
   v1::RunConfig kept;
   if (!kept.ParseFromString(stored->config)) {
@@ -47,7 +47,7 @@ absl::StatusOr<v1::RunConfig> ChooseConfig(const RunPlan& plan, const absl::opti
   if (plan.wanted.has_value() && plan.wanted->SerializeAsString() != kept.SerializeAsString()) {
     return absl::FailedPreconditionError(absl::StrCat(plan.directory, " holds run '", kept.name(),
                                                       "' with other settings than ", plan.run_file,
-                                                      "; resume it without --run, or choose another --state"));
+                                                      "; resume it without --run-file, or choose another --state"));
   }
   return kept;
 }

@@ -54,8 +54,8 @@ void WarnOfUnserved(const std::string& state_directory, const std::vector<RunPla
   }
   if (names.empty()) return;
   Log(LogLevel::kWarn, kRunLog, {},
-      absl::StrCat(state_directory, " holds unfinished runs that are not served, because --run names others: ",
-                   absl::StrJoin(names, ", "), "; start without --run to serve all runs"));
+      absl::StrCat(state_directory, " holds unfinished runs that are not served, because --run-file names others: ",
+                   absl::StrJoin(names, ", "), "; start without --run-file to serve all runs"));
 }
 
 // Plans for the runs of a state directory: those of the run files, or without run files all that it holds.
@@ -90,7 +90,7 @@ absl::StatusOr<RunHost*> FindAmong(const std::vector<RunHost*>& all, const std::
                                    const std::string& name) {
   if (name.empty() && heard.size() == 1) return heard.front();
   if (all.empty()) {
-    return absl::NotFoundError("no run is served here yet; create one with `tersectl run create --run FILE`");
+    return absl::NotFoundError("no run is served here yet; create one with `tersectl run create --run-file FILE`");
   }
   for (RunHost* run : all) {
     if (run->name() == name) return run;
@@ -110,7 +110,7 @@ absl::Status CheckModule(const v1::Model& model, absl::string_view module) {
   return absl::InvalidArgumentError(absl::StrCat(
       "the TorchScript file and the run do not belong together: model.name = '", model.name(), "', model.hash = '",
       model.hash(), "', and the file has ", module.size(), " bytes", module.empty() ? "" : " and the SHA-256 ",
-      module.empty() ? "" : ModuleHash(module), "; `tersectl run create --run FILE --model FILE` sets both"));
+      module.empty() ? "" : ModuleHash(module), "; `tersectl run create --run-file FILE --model FILE` sets both"));
 }
 
 }  // namespace

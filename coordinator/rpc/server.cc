@@ -161,7 +161,7 @@ void LogRuns(const RunRegistry& runs, const CoordinatorAddresses& addresses) {
       absl::StrCat("terse-coordinator ", kVersion, "; clients: ", addresses.fleet, ", operators: ", addresses.admin));
   if (!addresses.http.empty()) Log(LogLevel::kInfo, kServerLog, {}, absl::StrCat("dashboard: ", addresses.http));
   if (runs.runs().empty()) {
-    Log(LogLevel::kWarn, kServerLog, {}, "no run yet: create one with `tersectl run create --run FILE`");
+    Log(LogLevel::kWarn, kServerLog, {}, "no run yet: create one with `tersectl run create --run-file FILE`");
   }
   for (const RunHost* run : runs.runs()) {
     Log(LogLevel::kInfo, kServerLog, {run->name()},
@@ -306,7 +306,7 @@ int ParseCoordinatorOptions(int argc, char** argv, CoordinatorOptions* options) 
   CLI::App app("Runs the rounds of one federated training run.");
   app.name("terse-coordinator");
   app.set_version_flag("--version", kVersion);
-  app.add_option("--run", options->run_files,
+  app.add_option("--run-file", options->run_files,
                  "TOML file of a run, may be given several times; without it, every run in --state goes on")
       ->check(ExistingFile());
   app.add_option("--state", options->state_directory, "directory that holds the runs")->required();

@@ -12,7 +12,7 @@ readonly user=10001  # of the image
 
 usage() {
   cat <<'USAGE'
-usage: deploy/compose/prepare.sh [--run FILE] [--clients N] [--image NAME:TAG] [--host NAME]... [--help] DIR
+usage: deploy/compose/prepare.sh [--run-file FILE] [--clients N] [--image NAME:TAG] [--host NAME]... [--help] DIR
 
 Makes DIR for deploy/compose/fleet.yml, with tersectl in the image:
 
@@ -25,7 +25,7 @@ Makes DIR for deploy/compose/fleet.yml, with tersectl in the image:
 
 All of it belongs to the user of the image (10001) and is nobody else's to read. Needs a Docker Engine.
 
-  --run FILE         the run file (default: deploy/runs/demo.toml)
+  --run-file FILE    the run file (default: deploy/runs/demo.toml)
   --clients N        rounds.clients of the run (default: the run file's)
   --image NAME:TAG   (default: terse-fleet:local)
   --host NAME        name or address under which the coordinator is reached from outside; repeatable (always:
@@ -38,11 +38,11 @@ parse_arguments() {
   while [[ $# -gt 0 ]]; do
     case "$1" in
       -h | --help) usage; exit 0 ;;
-      --run) run_file=$(value_of "$@"); shift 2 ;;
+      --run-file) run_file=$(value_of "$@"); shift 2 ;;
       --clients) clients=$(value_of "$@"); shift 2 ;;
       --image) image=$(value_of "$@"); shift 2 ;;
       --host) hosts+=("$(value_of "$@")"); shift 2 ;;
-      -*) fail "unknown argument '$1'; see $TERSE_PROGRAM --help" ;;
+      -*) unknown_argument "$1" ;;
       *)
         [[ -z "$folder" ]] || fail "one folder: '$folder' or '$1'?"
         folder=$(absolute "$1")

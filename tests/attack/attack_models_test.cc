@@ -78,7 +78,7 @@ class AttackModels : public testing::Test {
     const std::string model = directory_ / (name + ".pt"), run = directory_ / (name + ".toml");
     WriteText(model, Saved(module));
     WriteText(run, absl::StrReplaceAll(kRun, {{"NAME", name}}));
-    return {"run", "create", "--run", run, "--model", model};
+    return {"run", "create", "--run-file", run, "--model", model};
   }
   // The same as a command line of its own.
   std::vector<std::string> CreateCommand(const torch::jit::Module& module, const std::string& name) {

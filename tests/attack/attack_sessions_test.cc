@@ -155,7 +155,7 @@ TEST(AttackSessions, AClientHearsOnlyOfRunsThatItMayJoin) {
   WriteText(other,
             "name = 'merger-plans'\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 1.0\n[codec]\n"
             "name = 'sbc'\n[rounds]\ncount = 1\n[clients]\nallow = ['board-*']\n");
-  fleet.Serve(kRun, {"--run", other});
+  fleet.Serve(kRun, {"--run-file", other});
   const auto mallory = fleet.Hostile("mallory");
   const auto asks = mallory->Open();
   EXPECT_FALSE(asks->CheckIn("no-such-run"));

@@ -411,7 +411,7 @@ TEST(Tersectl, AddressesThatAreNone) {
     EXPECT_THAT(outcome.err, StartsWith("tersectl: --admin: ")) << bad;
     EXPECT_EQ(Invoke({"--admin", bad, "config"}).code, kExitOk) << "which asks no coordinator";
   }
-  EXPECT_EQ(Invoke({"--admin", "127.0.0.1:99999", "run", "create", "--run", "x"}).code, kExitUsage);
+  EXPECT_EQ(Invoke({"--admin", "127.0.0.1:99999", "run", "create", "--run-file", "x"}).code, kExitUsage);
 }
 
 TEST(Tersectl, AddressFromTheEnvironment) {

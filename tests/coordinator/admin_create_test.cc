@@ -46,7 +46,7 @@ TEST_F(CreateTest, SendsTheConfigurationWithTheHashAndTheFileInPieces) {
   std::string module(600'000, 'm');
   for (size_t i = 0; i < module.size(); i += 997) module[i] = static_cast<char>(i);
   const std::string run = RunWith("name = 'torchscript'"), model = Write("model.pt", module);
-  const CtlOutcome created = Create({"--run", run, "--model", model});
+  const CtlOutcome created = Create({"--run-file", run, "--model", model});
   EXPECT_EQ(created.code, kExitOk) << created.err;
   EXPECT_THAT(created.out, StartsWith("run mine is served\n"));
   EXPECT_THAT(created.out, HasSubstr("--allow-model " + ModuleHash(module)));
@@ -55,12 +55,12 @@ TEST_F(CreateTest, SendsTheConfigurationWithTheHashAndTheFileInPieces) {
   EXPECT_EQ(server_.created.model().hash(), ModuleHash(module));
   EXPECT_TRUE(server_.created_module == module);
   EXPECT_EQ(server_.created_pieces, 3);
-  const json reply = json::parse(Create({"--run", run, "--model", model, "--json"}).out);
+  const json reply = json::parse(Create({"--run-file", run, "--model", model, "--json"}).out);
   EXPECT_EQ(reply, (json{{"run", "mine"}, {"model_hash", ModuleHash(module)}, {"paused", false}}));
 }
 
 TEST_F(CreateTest, SendsARunOfABuiltInModelWithoutAFile) {
-  const CtlOutcome created = Create({"--run", RunWith("name = 'perceptron'")});
+  const CtlOutcome created = Create({"--run-file", RunWith("name = 'perceptron'")});
   EXPECT_EQ(created.out, "run mine is served\n") << created.err;
   EXPECT_EQ(server_.created.model().name(), "perceptron");
   EXPECT_EQ(server_.created.model().hash(), "");
@@ -70,23 +70,23 @@ TEST_F(CreateTest, SendsARunOfABuiltInModelWithoutAFile) {
 TEST_F(CreateTest, APausedOneWaitsForItsStart) {
   server_.created_state = "paused";
   const std::string run = RunWith("name = 'perceptron'");
-  EXPECT_EQ(Create({"--run", run, "--paused"}).out,
+  EXPECT_EQ(Create({"--run-file", run, "--paused"}).out,
             "run mine is served\nit opens no round until\n  tersectl run start mine\n");
   EXPECT_TRUE(server_.created_paused);
-  EXPECT_EQ(json::parse(Create({"--run", run, "--paused", "--json"}).out)["paused"], true);
+  EXPECT_EQ(json::parse(Create({"--run-file", run, "--paused", "--json"}).out)["paused"], true);
   server_.created_state = "";
-  const CtlOutcome earlier = Create({"--run", run, "--paused"});
+  const CtlOutcome earlier = Create({"--run-file", run, "--paused"});
   EXPECT_EQ(earlier.code, kExitFailed);
   EXPECT_THAT(earlier.err, HasSubstr("opens rounds"));
   EXPECT_THAT(earlier.err, HasSubstr("`tersectl run pause mine`"));
-  EXPECT_EQ(Create({"--run", run}).code, kExitOk);
+  EXPECT_EQ(Create({"--run-file", run}).code, kExitOk);
   EXPECT_FALSE(server_.created_paused);
 }
 
 TEST_F(CreateTest, WhatDoesNotBelongTogetherIsNotSent) {
   const std::string model = Write("model.pt", "module");
   const auto refusal = [&](const std::string& in_model, std::vector<std::string> more) {
-    more.insert(more.begin(), {"--run", RunWith(in_model)});
+    more.insert(more.begin(), {"--run-file", RunWith(in_model)});
     const CtlOutcome refused = Create(more);
     EXPECT_EQ(refused.code, kExitInvalidRun) << in_model;
     return refused.err;
@@ -100,19 +100,34 @@ TEST_F(CreateTest, WhatDoesNotBelongTogetherIsNotSent) {
   EXPECT_THAT(refusal("name = 'torchscript'", {"--model", Write("empty.pt", "")}), HasSubstr("empty.pt is empty"));
   EXPECT_THAT(refusal("name = 'no such'", {}), HasSubstr("run.toml:3: model.name = 'no such'"));
   EXPECT_EQ(server_.created.name(), "");
-  EXPECT_EQ(Create({"--run", RunWith("name = 'torchscript'"), "--model", directory_.path() + "/none.pt"}).code,
+  EXPECT_EQ(Create({"--run-file", RunWith("name = 'torchscript'"), "--model", directory_.path() + "/none.pt"}).code,
             kExitUsage);
   EXPECT_EQ(Create({}).code, kExitUsage);
 }
 
+TEST_F(CreateTest, TheNameOfARunIsNoRunFile) {
+  const std::string run = RunWith("name = 'perceptron'");
+  const std::string line =
+      "tersectl: --run: this is a run's name, and `run create` takes a file; did you mean '--run-file'?\n";
+  const auto expect_refusal = [&line](const CtlOutcome& refused) {
+    EXPECT_EQ(refused.code, kExitUsage);
+    EXPECT_EQ(refused.err, line);
+  };
+  expect_refusal(Create({"--run", run}));
+  expect_refusal(Create({"--run=" + run}));
+  expect_refusal(Create({"--run-file", run, "--run", "other"}));
+  expect_refusal(Invoke({"--admin", server_.address(), "--run", "other", "run", "create", "--run-file", run}));
+  EXPECT_EQ(server_.created.name(), "");
+}
+
 TEST_F(CreateTest, SaysWhatTheCoordinatorAnswers) {
   server_.creation = grpc::Status(grpc::StatusCode::ALREADY_EXISTS, "there is a run 'mine' already");
-  const CtlOutcome twice = Create({"--run", RunWith("name = 'perceptron'")});
+  const CtlOutcome twice = Create({"--run-file", RunWith("name = 'perceptron'")});
   EXPECT_EQ(twice.code, kExitFailed);
   EXPECT_THAT(twice.err, HasSubstr("answers: there is a run 'mine' already"));
   server_.creation = grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "no TorchScript");
-  EXPECT_EQ(Create({"--run", RunWith("name = 'perceptron'")}).code, kExitInvalidRun);
-  EXPECT_EQ(Invoke({"--admin", "127.0.0.1:1", "run", "create", "--run", RunWith("name = 'perceptron'")}).code,
+  EXPECT_EQ(Create({"--run-file", RunWith("name = 'perceptron'")}).code, kExitInvalidRun);
+  EXPECT_EQ(Invoke({"--admin", "127.0.0.1:1", "run", "create", "--run-file", RunWith("name = 'perceptron'")}).code,
             kExitUnreachable);
 }
 

@@ -98,7 +98,7 @@ TEST_F(ShellTest, BashAsksForTheRuns) {
   EXPECT_THAT(Complete({"--run", "o"}, environment), ElementsAre("other"));
   EXPECT_THAT(Complete({"--admin", "127.0.0.1", ":", "1", "run", "delete", "de"}, environment), ElementsAre("demo"));
   EXPECT_THAT(Complete({"run", "status", "$"}, environment), IsEmpty()) << "a shell would run it";
-  EXPECT_THAT(Complete({"run", "create", "--run", ""}, environment), IsEmpty()) << "files are offered there";
+  EXPECT_THAT(Complete({"run", "create", "--run-file", ""}, environment), IsEmpty()) << "files are offered there";
   EXPECT_THAT(Complete({"run", "pause", "d"}, absl::StrCat(found, "export TERSE_ADMIN=127.0.0.1:1")), IsEmpty());
 }
 

@@ -47,6 +47,13 @@ TEST(ClosestWord, KnowsInitials) {
   EXPECT_FALSE(IsInitialsOf("", "_"));
 }
 
+TEST(ClosestWord, KnowsBeginnings) {
+  EXPECT_EQ(ClosestWord("run", {"state", "runway", "run-file"}), "run-file");
+  EXPECT_EQ(ClosestWord("run", {"run-file", "ruin"}), "ruin") << "one letter away is closer";
+  EXPECT_EQ(ClosestWord("run", {"runway"}), "");
+  EXPECT_EQ(ClosestWord("", {"-file"}), "");
+}
+
 TEST(DidYouMean, AsksOrSaysNothing) {
   EXPECT_EQ(DidYouMean("statsu", kCommands), "did you mean 'status'? ");
   EXPECT_EQ(DidYouMean("frobnicate", kCommands), "");

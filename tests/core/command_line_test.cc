@@ -37,6 +37,7 @@ struct Program {
     show->add_option("--format", format)->check(OneOf({"torchscript", "state", "npz"}));
     show->add_option("--bytes", bytes)->transform(AmountOfBytes());
     show->add_option("--file", file)->check(ExistingFile());
+    show->add_option("--run-file", file);
     show->add_option("--folder", file)->check(ExistingFolder());
     show->add_option("--listen", address)->check(ListenAddress(UnixSockets::kAllowed));
     CLI::App* group = app.add_subcommand("pki", "Certificates");
@@ -150,6 +151,10 @@ TEST(CommandLine, UnknownWordsGetASuggestion) {
             "prog: there is no option --jsno; did you mean '--json'? see `prog status --help`\n")
       << "the program's options, too";
   EXPECT_THAT(Refused({"status", "--frmat=npz"}), HasSubstr("there is no option --frmat; did you mean '--format'?"));
+  for (const char* word : {"--run", "--run=x.toml"}) {
+    EXPECT_EQ(Refused({"status", word, "x.toml"}),
+              "prog: there is no option --run; did you mean '--run-file'? see `prog status --help`\n");
+  }
   EXPECT_EQ(Refused({"status", "-x"}), "prog: there is no option -x; see `prog status --help`\n");
   EXPECT_EQ(Refused({"status", "more"}),
             "prog: `prog status` takes no further word, and got 'more'; see `prog status --help`\n");

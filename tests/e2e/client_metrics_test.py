@@ -71,7 +71,7 @@ class ClientMetrics(MeteredFleet):
         ready = f"{cls.folder}/ready.json"
         if os.path.exists(ready):
             os.remove(ready)
-        cls.start(f"{OPTIONS.bin}/grid-coordinator", "--run", f"{cls.folder}/run.toml", "--state", f"{cls.folder}/state",
+        cls.start(f"{OPTIONS.bin}/grid-coordinator", "--run-file", f"{cls.folder}/run.toml", "--state", f"{cls.folder}/state",
                   "--listen", listen, "--http", "127.0.0.1:0", "--ready-file", ready)
         cls.wait(lambda: os.path.exists(ready), "the coordinator")
         with open(ready, encoding="utf-8") as file:

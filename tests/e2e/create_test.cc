@@ -41,7 +41,7 @@ class Create : public testing::Test {
   // In cleartext nobody is known, so it takes everybody's models.
   void StartCoordinator() { fleet_.StartCoordinator(/*run_file=*/"", {{}, "", {"--allow-models", "any"}}); }
   std::string CreateRun(int* code) {
-    return fleet_.Ctl({"run", "create", "--run", run_file_, "--model", model_, "--json"}, code);
+    return fleet_.Ctl({"run", "create", "--run-file", run_file_, "--model", model_, "--json"}, code);
   }
   // The hash of the model of the run, which is made.
   std::string Made() {

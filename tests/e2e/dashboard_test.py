@@ -78,7 +78,7 @@ class Fleet:
         ready = f"{self.folder}/ready.json"
         if os.path.exists(ready):
             os.remove(ready)
-        self.start("coordinator", f"{OPTIONS.bin}/terse-coordinator", "--run", f"{self.folder}/run.toml", "--state",
+        self.start("coordinator", f"{OPTIONS.bin}/terse-coordinator", "--run-file", f"{self.folder}/run.toml", "--state",
                    f"{self.folder}/state", "--listen", self.listen, "--http", self.http, "--ready-file", ready)
         wait_until(lambda: os.path.exists(ready), "the coordinator's ready file")
         with open(ready, encoding="utf-8") as file:

@@ -30,7 +30,7 @@ class OwnData : public testing::Test {
     std::filesystem::create_directories(data_);
   }
   std::string CoordinatorOutput(int* code) {
-    return RunCommand({TERSE_BIN "/terse-coordinator", "--run", run_file_, "--state", fleet_.coordinator_state(),
+    return RunCommand({TERSE_BIN "/terse-coordinator", "--run-file", run_file_, "--state", fleet_.coordinator_state(),
                        "--data", data_, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
                       code);
   }

@@ -1,5 +1,5 @@
 """deploy/demo.sh --model with the real programs: it trains a user's module to the summary, resumes it, and says in one
-line why a module does not fit.
+line why a module does not fit, or which option takes the run file.
 
 usage: demo_model_test.py --bin DIR --source DIR
 """
@@ -76,7 +76,7 @@ class DemoModelTest(unittest.TestCase):
         with open(self.path("run.toml"), "w", encoding="utf-8") as file:
             file.write(RUN.format(count=count))
         return subprocess.Popen(
-            [f"{OPTIONS.source}/deploy/demo.sh", "--bin", OPTIONS.bin, "--run", self.path("run.toml"), "--out",
+            [f"{OPTIONS.source}/deploy/demo.sh", "--bin", OPTIONS.bin, "--run-file", self.path("run.toml"), "--out",
              self.path("runs"), "--device", "cpu", *arguments],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
@@ -131,6 +131,16 @@ class DemoModelTest(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertEqual(len(said.splitlines()), 1, said)
         self.assertIn("--model: no file", said)
+
+    def test_the_run_file_has_an_option_of_its_own(self):
+        for script in ("demo.sh", "fleet.sh", "compose/prepare.sh"):
+            for words in (["--run", "x.toml"], ["--run=x.toml"]):
+                answer = subprocess.run([f"{OPTIONS.source}/deploy/{script}", *words], stdin=subprocess.DEVNULL,
+                                        capture_output=True, text=True, timeout=60, check=False)
+                self.assertEqual(answer.returncode, 1, answer)
+                self.assertEqual(answer.stdout, "")
+                self.assertEqual(answer.stderr, f"deploy/{script}: there is no option --run; did you mean "
+                                                f"'--run-file'? see deploy/{script} --help\n")
 
 
 if __name__ == "__main__":

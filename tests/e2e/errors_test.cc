@@ -114,20 +114,33 @@ TEST(CoordinatorErrors, TruncatedIdxFile) {
     WriteText(directory / absl::StrCat("data/", name), std::string("\0\0\x08\x03\0\0", 6));
   }
   const std::string output =
-      RunCommand({TERSE_BIN "/terse-coordinator", "--run", directory / "run.toml", "--state", directory / "state",
+      RunCommand({TERSE_BIN "/terse-coordinator", "--run-file", directory / "run.toml", "--state", directory / "state",
                   "--data", directory / "data", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
                  &code);
   EXPECT_EQ(code, 1);
   EXPECT_THAT(output, HasSubstr("idx3-ubyte"));
 }
 
-TEST(CoordinatorErrors, UnknownKeyInTheRunFile) {
+TEST(CoordinatorErrors, TheNameOfARunIsNoRunFile) {
   ScratchDirectory directory;
-  WriteText(directory / "run.toml", absl::StrCat(kRun, "quroum = 3\n"));
+  WriteText(directory / "run.toml", kRun);
   int code = -1;
   const std::string output = RunCommand({TERSE_BIN "/terse-coordinator", "--run", directory / "run.toml", "--state",
                                          directory / "state", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
                                         &code);
+  EXPECT_EQ(code, 2);
+  EXPECT_EQ(output,
+            "terse-coordinator: there is no option --run; did you mean '--run-file'? see `terse-coordinator --help`\n");
+}
+
+TEST(CoordinatorErrors, UnknownKeyInTheRunFile) {
+  ScratchDirectory directory;
+  WriteText(directory / "run.toml", absl::StrCat(kRun, "quroum = 3\n"));
+  int code = -1;
+  const std::string output =
+      RunCommand({TERSE_BIN "/terse-coordinator", "--run-file", directory / "run.toml", "--state", directory / "state",
+                  "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
+                 &code);
   EXPECT_EQ(code, 1);
   EXPECT_THAT(output, HasSubstr("run.toml:10"));
   EXPECT_THAT(output, HasSubstr("quroum"));
@@ -196,7 +209,8 @@ TEST(CoordinatorErrors, AModelFileThatIsNoTorchScript) {
   WriteText(fleet.directory() / "model.pt", "this is no TorchScript");
   int code = -1;
   const std::string refused = fleet.Ctl(
-      {"run", "create", "--run", fleet.directory() / "run.toml", "--model", fleet.directory() / "model.pt"}, &code);
+      {"run", "create", "--run-file", fleet.directory() / "run.toml", "--model", fleet.directory() / "model.pt"},
+      &code);
   EXPECT_EQ(code, 4);
   EXPECT_THAT(refused, HasSubstr("run 'errors': reading the model's file"));
   EXPECT_THAT(refused, HasSubstr("torch.jit.save"));

@@ -125,7 +125,7 @@ void FleetProcesses::StartCoordinator(const std::string& run_file, const Place& 
                                    addresses_.admin.empty() ? "127.0.0.1:0" : addresses_.admin,
                                    "--ready-file",
                                    ready};
-  if (!run_file.empty()) argv.insert(argv.end(), {"--run", run_file});
+  if (!run_file.empty()) argv.insert(argv.end(), {"--run-file", run_file});
   if (!place.address.empty()) argv.push_back("--insecure");  // another host's
   argv.insert(argv.end(), extra_.begin(), extra_.end());
   coordinator_ = std::make_unique<Process>(CommandLine(place, argv), directory_ / "coordinator.log");

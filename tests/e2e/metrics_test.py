@@ -36,7 +36,7 @@ class Metrics(MeteredFleet):
         with open(f"{cls.folder}/run.toml", "w", encoding="utf-8") as file:
             file.write(RUN)
         ready = f"{cls.folder}/ready.json"
-        cls.start(f"{OPTIONS.bin}/grid-coordinator", "--run", f"{cls.folder}/run.toml", "--state", f"{cls.folder}/state",
+        cls.start(f"{OPTIONS.bin}/grid-coordinator", "--run-file", f"{cls.folder}/run.toml", "--state", f"{cls.folder}/state",
                   "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--ready-file", ready)
         cls.wait(lambda: os.path.exists(ready), "the coordinator")
         with open(ready, encoding="utf-8") as file:

@@ -285,7 +285,7 @@ TEST_F(Product, StatusSpeaksOfAFinishedRun) {
 TEST_F(Product, BusyPortIsOneClearLine) {
   int code = -1;
   const std::string output =
-      RunCommand({TERSE_BIN "/terse-coordinator", "--run", run_file_, "--state", fleet_->directory() / "second",
+      RunCommand({TERSE_BIN "/terse-coordinator", "--run-file", run_file_, "--state", fleet_->directory() / "second",
                   "--listen", fleet_->addresses().listen, "--admin", "127.0.0.1:0"},
                  &code);
   EXPECT_EQ(code, 1);
@@ -296,7 +296,7 @@ TEST_F(Product, BusyPortIsOneClearLine) {
 TEST_F(Product, SecondCoordinatorOnOneDirectoryIsRefused) {
   int code = -1;
   const std::string output =
-      RunCommand({TERSE_BIN "/terse-coordinator", "--run", run_file_, "--state", fleet_->coordinator_state(),
+      RunCommand({TERSE_BIN "/terse-coordinator", "--run-file", run_file_, "--state", fleet_->coordinator_state(),
                   "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
                  &code);
   EXPECT_EQ(code, 1);

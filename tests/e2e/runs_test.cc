@@ -66,7 +66,7 @@ class Runs : public testing::Test {
 
 TEST_F(Runs, TwoSideBySideEachWithItsOwnClients) {
   const std::string first = WriteRun("first", 30), second = WriteRun("second", 40);
-  fleet_.StartCoordinator(first, {{}, "", {"--run", second}});
+  fleet_.StartCoordinator(first, {{}, "", {"--run-file", second}});
   for (int i = 0; i < 4; ++i) fleet_.StartClient(i, {{}, "", {"--run", i < 2 ? "first" : "second"}});
   for (int i = 0; i < 4; ++i) {
     EXPECT_EQ(fleet_.client(i).Wait(kPatience), absl::optional<int>(0)) << fleet_.client(i).Output();
@@ -98,9 +98,10 @@ TEST_F(Runs, TwoSideBySideEachWithItsOwnClients) {
   EXPECT_EQ(Ask({"runs"}).size(), 2u) << "without run files every run is served";
   StopCoordinator();
   int ends = -1;
-  const std::string twice = RunCommand({TERSE_BIN "/grid-coordinator", "--state", fleet_.coordinator_state(), "--run",
-                                        first, "--run", first, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
-                                       &ends);
+  const std::string twice =
+      RunCommand({TERSE_BIN "/grid-coordinator", "--state", fleet_.coordinator_state(), "--run-file", first,
+                  "--run-file", first, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
+                 &ends);
   EXPECT_EQ(ends, 1);
   EXPECT_THAT(twice, HasSubstr("both name run 'first'"));
 }
@@ -235,7 +236,7 @@ TEST_F(Runs, ABackupOfARunningRunIsRestoredWithANewLineage) {
 
 TEST_F(Runs, ADeletedRunIsGoneWhileTheOtherGoesOn) {
   const std::string kept = WriteRun("kept", kForever), gone = WriteRun("gone", kForever);
-  fleet_.StartCoordinator(kept, {{}, "", {"--run", gone}});
+  fleet_.StartCoordinator(kept, {{}, "", {"--run-file", gone}});
   for (int i = 0; i < 4; ++i) fleet_.StartClient(i, {{}, "", {"--run", i < 2 ? "kept" : "gone"}});
   ASSERT_TRUE(fleet_.WaitForRounds(5, kPatience, "kept") && fleet_.WaitForRounds(5, kPatience, "gone"));
   const std::string lineage = Ask({"status", "--run", "gone"})["lineage"];
@@ -261,7 +262,7 @@ TEST_F(Runs, ADeletedRunIsGoneWhileTheOtherGoesOn) {
   ASSERT_EQ(runs.size(), 1u) << runs;
   EXPECT_EQ(runs[0]["name"], "kept");
   // A run of that name again, with a client of the deleted one.
-  Ask({"run", "create", "--run", WriteRun("gone", 3)});
+  Ask({"run", "create", "--run-file", WriteRun("gone", 3)});
   EXPECT_NE(Ask({"run", "status", "gone"})["lineage"], lineage);
   for (int i : {2, 3}) fleet_.StartClient(i, {{}, "", {"--run", "gone"}});
   for (int i : {2, 3}) {
@@ -272,7 +273,7 @@ TEST_F(Runs, ADeletedRunIsGoneWhileTheOtherGoesOn) {
 
 TEST_F(Runs, APausedOneWaitsForItsStart) {
   fleet_.StartCoordinator(/*run_file=*/"");
-  EXPECT_EQ(Ask({"run", "create", "--paused", "--run", WriteRun("later", 5)})["paused"], true);
+  EXPECT_EQ(Ask({"run", "create", "--paused", "--run-file", WriteRun("later", 5)})["paused"], true);
   for (int i = 0; i < 2; ++i) fleet_.StartClient(i);
   const auto both_are_there = [this] { return Ask({"status"})["clients_connected"] == 2; };
   ASSERT_TRUE(WaitUntil(both_are_there, kPatience));
@@ -289,8 +290,8 @@ TEST_F(Runs, ASecondCoordinatorOnTheDirectoryIsRefused) {
   fleet_.StartCoordinator(run_file);
   int code = -1;
   const std::string output =
-      RunCommand({TERSE_BIN "/grid-coordinator", "--run", WriteRun("two", 10), "--state", fleet_.coordinator_state(),
-                  "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
+      RunCommand({TERSE_BIN "/grid-coordinator", "--run-file", WriteRun("two", 10), "--state",
+                  fleet_.coordinator_state(), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
                  &code);
   EXPECT_EQ(code, 1);
   EXPECT_THAT(output, HasSubstr(fleet_.coordinator_state() + " is in use by another process"));
@@ -320,9 +321,10 @@ TEST_F(Runs, ANewRunBesideAnUnfinishedOneSaysSo) {
   EXPECT_THAT(fleet_.coordinator().Output(), testing::Not(HasSubstr("not served")));
   StopCoordinator();
   fleet_.StartCoordinator(WriteRun("late", kForever));
-  EXPECT_THAT(fleet_.coordinator().Output(),
-              HasSubstr("holds unfinished runs that are not served, because --run names others: early; start without "
-                        "--run to serve all runs"));
+  EXPECT_THAT(
+      fleet_.coordinator().Output(),
+      HasSubstr("holds unfinished runs that are not served, because --run-file names others: early; start without "
+                "--run-file to serve all runs"));
   EXPECT_EQ(Ask({"runs"}).size(), 1u);
   fleet_.Ctl({"stop"});
   const auto is_stopped = [&] { return Ask({"runs"})[0]["state"] == "stopped"; };
@@ -335,17 +337,18 @@ TEST_F(Runs, ANewRunBesideAnUnfinishedOneSaysSo) {
 
 TEST_F(Runs, ACoordinatorWithoutARunSaysHowToMakeOneAndItsClientsWait) {
   fleet_.StartCoordinator(/*run_file=*/"");
-  EXPECT_THAT(fleet_.coordinator().Output(), HasSubstr("no run yet: create one with `tersectl run create --run FILE`"));
+  EXPECT_THAT(fleet_.coordinator().Output(),
+              HasSubstr("no run yet: create one with `tersectl run create --run-file FILE`"));
   EXPECT_TRUE(Ask({"runs"}).empty());
   EXPECT_THAT(fleet_.Ctl({"doctor"}), testing::ContainsRegex("free for .*/coordinator\n"));
   EXPECT_THAT(fleet_.Ctl({"doctor"}), HasSubstr("runs         ok "));
   int code = -1;
-  EXPECT_THAT(fleet_.Ctl({"status"}, &code), HasSubstr("create one with `tersectl run create --run FILE`"));
+  EXPECT_THAT(fleet_.Ctl({"status"}, &code), HasSubstr("create one with `tersectl run create --run-file FILE`"));
   EXPECT_EQ(code, 1);
   for (int i = 0; i < 2; ++i) fleet_.StartClient(i);
   const auto waits = [&] { return absl::StrContains(fleet_.client(0).Output(), "no run is served here yet"); };
   EXPECT_TRUE(WaitUntil(waits, kPatience)) << fleet_.client(0).Output();
-  Ask({"run", "create", "--run", WriteRun("late", 5)});
+  Ask({"run", "create", "--run-file", WriteRun("late", 5)});
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(fleet_.client(i).Wait(kPatience), absl::optional<int>(0)) << fleet_.client(i).Output();
   }

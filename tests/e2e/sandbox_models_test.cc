@@ -46,7 +46,7 @@ class Models : public testing::Test {
               "[codec]\nname = 'sbc'\ndensity = 0.5\n[rounds]\ncount = 5\nclients = 1\n[checkpoints]\nevery = 5\n");
     fleet->StartCoordinator("", {{}, "", {"--data", data_, "--allow-models", "any"}});
     int code = -1;
-    const std::string made = fleet->Ctl({"run", "create", "--run", run, "--model", model, "--json"}, &code);
+    const std::string made = fleet->Ctl({"run", "create", "--run-file", run, "--model", model, "--json"}, &code);
     EXPECT_EQ(code, 0) << made;
     const std::string hash =
         nlohmann::json::parse(made, nullptr, /*allow_exceptions=*/false).value("model_hash", std::string());

@@ -49,7 +49,7 @@ class Secure : public testing::Test {
   void StartCoordinator(const std::string& admin) {
     const std::string ready = directory_ / "ready.json";
     std::vector<std::string> argv = {TERSE_BIN "/grid-coordinator",
-                                     "--run",
+                                     "--run-file",
                                      directory_ / "run.toml",
                                      "--state",
                                      directory_ / "state",
@@ -184,8 +184,8 @@ TEST_F(Secure, TheNameIsTheCertificates) {
 
 TEST_F(Secure, NoProxySeesCleartext) {
   const std::string ready = directory_ / "ready.json";
-  Process coordinator({TERSE_BIN "/grid-coordinator", "--run", directory_ / "run.toml", "--state", directory_ / "state",
-                       "--listen", "127.0.0.1:0", "--ready-file", ready},
+  Process coordinator({TERSE_BIN "/grid-coordinator", "--run-file", directory_ / "run.toml", "--state",
+                       directory_ / "state", "--listen", "127.0.0.1:0", "--ready-file", ready},
                       directory_ / "coordinator.log");
   ASSERT_TRUE(WaitUntil([&] { return std::filesystem::exists(ready); }, kPatience)) << coordinator.Output();
   const std::string listen = nlohmann::json::parse(std::ifstream(ready)).at("listen");

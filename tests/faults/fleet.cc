@@ -55,7 +55,7 @@ std::vector<std::string> FaultyFleet::CommandLine(int member) const {
   const std::string listen = options_.address + ":7700";
   if (member == 0) {
     return {options_.coordinator,
-            "--run",
+            "--run-file",
             run_file_,
             "--state",
             StateOf(0),

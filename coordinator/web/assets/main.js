@@ -137,7 +137,7 @@ class Page {
         await this.refreshOne(this.watched);
         byId("trouble").hidden = true;
       } else {
-        this.complain("No run yet: create one with `tersectl run create --run FILE`.");
+        this.complain("No run yet: create one with `tersectl run create --run-file FILE`.");
       }
       this.wait = kStatusMs;
     } catch (error) {

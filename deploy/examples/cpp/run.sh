@@ -59,7 +59,7 @@ main() {
   choose_executables "$bin"
   [[ ! -e "$run_folder" ]] || fail "'$run_folder' is there already; remove it or name another with --out"
   mkdir -p "$run_folder/logs"
-  start_coordinator --run "$here/run.toml"
+  start_coordinator --run-file "$here/run.toml"
   start_clients "$(run_file_value "$here/run.toml" rounds clients)"
   follow
   wait_for_clients
