@@ -32,12 +32,7 @@ set(TERSE_ALLOWED_client_rpc "core;cli;compression;storage;net;security;proto;cl
 set(TERSE_ALLOWED_admin "core;cli;proto;storage;security;admin")
 set(TERSE_ALLOWED_testing "core;compression;storage;security;learning;sandbox;proto;coordinator_engine;coordinator_rpc;client_engine;client_rpc;testing")
 
-# terse_unity(TARGET): with TERSE_UNITY, its sources are compiled 24 at a time.
-function(terse_unity TARGET)
-  if(TERSE_UNITY)
-    set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 24)
-  endif()
-endfunction()
+set(TERSE_GRPC_LAYERS admin coordinator_rpc client_rpc)
 
 function(terse_library NAME)
   cmake_parse_arguments(ARG "" "LAYER" "HDRS;SRCS;DEPS;LINK;INTERNAL" ${ARGN})
@@ -59,8 +54,13 @@ function(terse_library NAME)
   endforeach()
   add_library(${NAME} STATIC ${ARG_HDRS} ${ARG_SRCS})
   set_target_properties(${NAME} PROPERTIES TERSE_LAYER ${ARG_LAYER} LINKER_LANGUAGE CXX)
-  if(NOT ARG_LAYER STREQUAL "testing")
-    terse_unity(${NAME})
+  if(TERSE_UNITY AND NOT ARG_LAYER STREQUAL "testing")
+    # More at a time where the headers of gRPC are most of the work.
+    set(batch 12)
+    if(ARG_LAYER IN_LIST TERSE_GRPC_LAYERS)
+      set(batch 24)
+    endif()
+    set_target_properties(${NAME} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${batch})
   endif()
   # Warnings are this build's own affair: what is installed does not mention them.
   list(TRANSFORM ARG_INTERNAL REPLACE "(.+)" "$<BUILD_INTERFACE:\\1>")

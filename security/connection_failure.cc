@@ -25,8 +25,10 @@ constexpr Phrase kAttempts[] = {
     {"timed out", "it did not answer in time"},
     {"imeout", "it did not answer in time"},
     {"is not in peer certificate", "its certificate is for another host; --server-name HOST names that one"},
-    {"certificate verify failed", "its certificate has expired or is of another authority than this TLS folder's"},
-    {"CERTIFICATE_VERIFY_FAILED", "its certificate has expired or is of another authority than this TLS folder's"},
+    {"certificate verify failed",
+     "its certificate has expired, is of another authority than this TLS folder's, or is for another purpose"},
+    {"CERTIFICATE_VERIFY_FAILED",
+     "its certificate has expired, is of another authority than this TLS folder's, or is for another purpose"},
     {"wrong version number", "it speaks no TLS there; leave --tls away, or give the address where it does"},
     {"WRONG_VERSION_NUMBER", "it speaks no TLS there; leave --tls away, or give the address where it does"},
 };

@@ -85,7 +85,8 @@ TEST_F(AttackTraces, CallsThatChangeNothingFlushNothing) {
   EXPECT_EQ(failed, 0);
   EXPECT_EQ(Audit("SELECT count(*) FROM audit WHERE who = 'operator anna' AND detail = 'maintenance'"), 1);
   EXPECT_EQ(Audit("SELECT sum(times) FROM audit WHERE who = 'operator mallory'"), kThreads * (kSame + kOthers));
-  EXPECT_EQ(Audit("SELECT max(times) FROM audit WHERE detail = 'noise'"), kThreads * kSame);
+  // Repeats are one row for as long as they are counted together, which a slow machine may begin anew.
+  EXPECT_LE(Audit("SELECT count(*) FROM audit WHERE detail = 'noise'"), kThreads);
   // A sixteenth of the log, with the calls under way and the first of those that are counted coarsely.
   EXPECT_LE(Audit("SELECT count(*) FROM audit WHERE who = 'operator mallory'"), 100'000 / 16 + 2 * kThreads + 2);
 }

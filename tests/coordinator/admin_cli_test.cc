@@ -193,7 +193,7 @@ TEST_F(TersectlTest, LedgerOfAWideFleetComesRoundByRound) {
   ASSERT_EQ(json::parse(all.out).size(), 3u);
   EXPECT_THAT(all.out, HasSubstr("\"wire_bytes\": 9007199254740993"));
   EXPECT_EQ(json::parse(Ask({"ledger", "--json", "--first", "2", "--last", "3"}).out).size(), 2u);
-  EXPECT_THAT(Ask({"ledger"}).out, HasSubstr("    1       0  up           0 B      0 B  9.01 PB\n"));
+  EXPECT_THAT(Ask({"ledger"}).out, HasSubstr("    1  #0      up           0 B      0 B  9.01 PB\n"));
 }
 
 TEST_F(TersectlTest, ClientsAndEvents) {

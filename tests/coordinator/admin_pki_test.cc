@@ -204,14 +204,16 @@ TEST_F(TersectlPkiTest, NobodyGetsARoleByAsking) {
   for (const std::string role : {"operator", "observer", "coordinator"}) {
     const std::string folder = "r-" + role, request = PathOf(folder + "/node.csr");
     ASSERT_EQ(Pki({"request", role, "eve", "--host", "localhost", "--out", PathOf(folder)}).code, kExitOk);
-    for (const std::vector<std::string>& more :
-         std::vector<std::vector<std::string>>{{}, {"--role", "client"}, {"--role", "Operator"}}) {
+    for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{{}, {"--role", "client"}}) {
       std::vector<std::string> arguments = {"sign", request, "--out", PathOf("signed-" + role)};
       arguments.insert(arguments.end(), more.begin(), more.end());
       const CtlOutcome refused = Pki(arguments);
       EXPECT_EQ(refused.code, kExitFailed);
       EXPECT_THAT(refused.err, HasSubstr(absl::StrCat("asks for a certificate of ", role, " 'eve'")));
     }
+    const CtlOutcome misspelt = Pki({"sign", request, "--role", "Operator", "--out", PathOf("signed-" + role)});
+    EXPECT_EQ(misspelt.code, kExitUsage);
+    EXPECT_THAT(misspelt.err, HasSubstr("'Operator' is not allowed; did you mean 'operator'?"));
     EXPECT_FALSE(Has("signed-" + role));
     const CtlOutcome given = Pki({"sign", request, "--role", role, "--out", PathOf("signed-" + role)});
     EXPECT_EQ(given.code, kExitOk) << given.err;

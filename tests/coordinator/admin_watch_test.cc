@@ -233,7 +233,7 @@ TEST_F(WatchTest, WaitsForACoordinatorThatRestartsAndSaysSo) {
   server_->presence = grpc::StatusCode::UNAVAILABLE;
   ASSERT_TRUE(session.Comes("the coordinator went away; calling again")) << session.output();
   server_->presence = grpc::StatusCode::OK;
-  ASSERT_TRUE(session.Comes("payload\033[4;1H\033[2Kaccuracy")) << session.output();
+  ASSERT_TRUE(session.Comes("payload -\033[4;1H\033[2Kaccuracy")) << session.output();
   server_->finished = true;
   EXPECT_EQ(session.End(), 0) << session.output();
   ExpectRestored(session);

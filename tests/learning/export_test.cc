@@ -91,7 +91,8 @@ class ExportedModels {
   void AddText(const std::string& name, const std::string& text) {
     DataSpec data;
     data.name = "text";
-    data.train = data.test = folder_.Write(name + ".txt", text);
+    folder_.Write(name + ".txt", text);
+    data.train = data.test = name + ".txt";
     const Dataset dataset = LoadDataset(data, folder_.path()).value();
     ModelSpec model = {"char_lstm"};
     model.classes = dataset.classes;

@@ -41,7 +41,8 @@ TEST(ConnectionFailureText, SaysGrpcsTextsInWords) {
                "its certificate is for another host; --server-name HOST names that one"},
            Row{"UNKNOWN: ipv4:127.0.0.1:1: Ssl handshake failed: SSL_ERROR_SSL: error:0A000086:SSL "
                "routines::certificate verify failed",
-               "its certificate has expired or is of another authority than this TLS folder's"},
+               "its certificate has expired, is of another authority than this TLS folder's, or is for another "
+               "purpose"},
            Row{"UNKNOWN: ipv4:127.0.0.1:1: Ssl handshake failed: SSL_ERROR_SSL: error:0A000410:SSL "
                "routines::sslv3 alert handshake failure",
                "the TLS handshake failed (sslv3 alert handshake failure)"},
