@@ -73,8 +73,8 @@ TEST_F(AttackTraces, CallsThatChangeNothingFlushNothing) {
   std::atomic<int> failed{0};
   std::vector<std::thread> callers;
   for (int i = 0; i < kThreads; ++i) {
-    callers.emplace_back([&, i] {
-      const auto stub = Operator("mallory");
+    // Connected here: the authority that issues the certificate serves one thread.
+    callers.emplace_back([&failed, i, stub = Operator("mallory")] {
       for (int call = 0; call < kSame; ++call) failed += Pause(stub.get(), "noise").ok() ? 0 : 1;
       for (int call = 0; call < kOthers; ++call) {
         failed += Pause(stub.get(), absl::StrCat("noise ", i, "-", call)).ok() ? 0 : 1;
