@@ -13,7 +13,7 @@
 namespace terse {
 namespace {
 
-constexpr absl::string_view kTroubles[] = {
+constexpr const char* kTroubles[] = {
     event::kClientFailed,   event::kClientRefused, event::kClientSetAside, event::kEvaluationFailed,
     event::kMessageRefused, event::kModelDrift,    event::kResidualLost,   event::kRoundAborted,
     event::kUpdateConflict, event::kUpdateMisread, event::kUpdateRejected,
