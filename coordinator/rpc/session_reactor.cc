@@ -197,7 +197,7 @@ void SessionReactor::Flush() {
 }
 
 void SessionReactor::Enqueue(const FromServer& message, std::vector<v1::ServerMessage> chunks) {
-  if (finished_ || refused_ || read_closed_) return;
+  if (finished_ || refused_ || overflowed_ || read_closed_) return;
   LogSent(message);
   refused_ = std::holds_alternative<Refusal>(message);
   if (refused_) {
@@ -214,7 +214,12 @@ void SessionReactor::Enqueue(const FromServer& message, std::vector<v1::ServerMe
     queued_bytes_ += chunk.ByteSizeLong();
     outbox_.push_back(std::move(chunk));
   }
-  if (run_ != nullptr && queued_bytes_ > run_->max_queued_bytes()) context_->TryCancel();
+  overflowed_ = run_ != nullptr && queued_bytes_ > run_->max_queued_bytes();
+  if (overflowed_) {
+    watch_->EndNow(absl::StrCat("for which ", queued_bytes_, " bytes wait unread"));
+    outbox_.clear();
+    queued_bytes_ = 0;
+  }
 }
 
 void SessionReactor::WriteNext() {

@@ -109,6 +109,7 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::Ser
   bool tell_when_drained_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t client_ ABSL_GUARDED_BY(mutex_) = -1;
   bool refused_ ABSL_GUARDED_BY(mutex_) = false;      // finish once the outbox is empty
+  bool overflowed_ ABSL_GUARDED_BY(mutex_) = false;   // more waited than may: the call is cancelled
   bool over_ ABSL_GUARDED_BY(mutex_) = false;         // IsOver
   bool read_closed_ ABSL_GUARDED_BY(mutex_) = false;  // the client half-closed or is gone
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;

@@ -7,6 +7,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -44,6 +45,11 @@ class WriteWatch : public std::enable_shared_from_this<WriteWatch> {
     since_ = absl::Now();
     patience_ = patience_ / kHurry;
   }
+  // Ends the call now, because of `why`, which completes the sentence "ending a call from PEER, ..." of the log.
+  void EndNow(absl::string_view why) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    if (call_ != nullptr) End(why);
+  }
   // Forgets the call. Must be called before gRPC lets go of it.
   void Close() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
@@ -63,8 +69,10 @@ class WriteWatch : public std::enable_shared_from_this<WriteWatch> {
     const absl::Duration left = since_ + patience_ - absl::Now();
     if (left > absl::ZeroDuration()) return LookIn(left);
     looking_ = false;
-    Log(LogLevel::kWarn, kSessionLog, {},
-        absl::StrCat("ending a call from ", call_->peer(), ", which leaves what it is sent unread"));
+    End("which leaves what it is sent unread");
+  }
+  void End(absl::string_view why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    Log(LogLevel::kWarn, kSessionLog, {}, absl::StrCat("ending a call from ", call_->peer(), ", ", why));
     call_->TryCancel();
   }
 

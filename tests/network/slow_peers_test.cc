@@ -101,6 +101,7 @@ TEST(SlowPeers, QueueOfAClientThatDoesNotReadIsBounded) {
   EXPECT_TRUE(
       WaitUntil([&] { return absl::StrContains(fleet.processes().coordinator().Output(), "client_left"); }, kPatience))
       << fleet.Logs();
+  EXPECT_TRUE(absl::StrContains(fleet.processes().coordinator().Output(), "bytes wait unread")) << fleet.Logs();
   const std::string note = absl::StrCat("coordinator's peak memory ", PeakMemory(fleet.processes().coordinator()));
   EXPECT_TRUE(fleet.Commits(3)) << fleet.Logs();
   fleet.proxy().ForEachOpen([](int, LinkScript* script) { *script = {}; });
