@@ -31,6 +31,7 @@ struct PaperOptions {
   std::vector<std::string> only;
   std::string out = "out/paper";
   std::string results;
+  std::string run_files;
   std::string device = "auto";
   int workers = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   bool json = false;
@@ -149,6 +150,19 @@ absl::Status SetBudget(const std::vector<PaperResult>& results, PaperScale scale
   return absl::OkStatus();
 }
 
+// One run file a row, for other commands. A row with a share of what another one sends has none before that has run.
+absl::Status WriteRunFiles(const std::vector<PaperRow>& rows, const std::string& directory) {
+  TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(directory));
+  for (const PaperRow& row : rows) {
+    if (row.method->budget_share > 0) {
+      std::cerr << "terse-bench: left out " << row.key << ", whose budget is known once the fixed rows have run\n";
+      continue;
+    }
+    TERSE_RETURN_IF_ERROR(ReplaceFile(PosixFiles(), absl::StrCat(directory, "/", row.key, ".toml"), {row.run}));
+  }
+  return absl::OkStatus();
+}
+
 std::string CommandLine(const PaperOptions& options) {
   std::string line = absl::StrCat("build/release/bin/terse-bench paper ", options.table, " --data DIR");
   if (options.scale.scale < 1) absl::StrAppend(&line, " --scale ", options.scale.scale);
@@ -169,13 +183,17 @@ absl::Status Record(const PaperOptions& options, const std::vector<PaperResult>&
 
 absl::StatusOr<int> RunPaper(const PaperOptions& options) {
   const PaperTable& table = *FindTable(options.table);
-  if (options.data.empty())
-    std::cerr << "terse-bench: without --data these are rendered digits, not the paper's data\n";
   TERSE_ASSIGN_OR_RETURN(std::vector<PaperRow> rows, ChooseRows(table, options));
   if (options.list) {
     for (const PaperRow& row : rows) std::cout << row.key << "\n";
     return 0;
   }
+  if (!options.run_files.empty()) {
+    TERSE_RETURN_IF_ERROR(WriteRunFiles(rows, options.run_files));
+    return 0;
+  }
+  if (options.data.empty())
+    std::cerr << "terse-bench: without --data these are rendered digits, not the paper's data\n";
   std::vector<PaperResult> results;
   {
     double work = 0;
@@ -233,6 +251,8 @@ void AddPaperCommand(CLI::App* app, Command* command) {
       ->capture_default_str();
   paper->add_flag("--json", options->json, "JSON for programs");
   paper->add_flag("--list", options->list, "Only list the rows");
+  paper->add_option("--run-files", options->run_files,
+                    "Only write the rows' run files into this folder, for other commands");
   paper->callback([options, command] { *command = [options] { return RunPaper(*options); }; });
 }
 

@@ -11,6 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "bench/in_process_fleet.h"
 #include "bench/progress.h"
 #include "coordinator/admin/text_table.h"
@@ -28,6 +30,7 @@ struct NormsOptions {
   std::vector<std::string> runs;
   std::string data;
   int64_t rounds = 100;
+  int64_t seconds = 0;  // for each run file; 0: as long as the rounds take
   bool json = false;
 };
 
@@ -45,15 +48,20 @@ absl::StatusOr<Json> RunFile(const NormsOptions& options, const std::string& pat
   const auto fleet = InProcessFleet::Create(run, options.data, "cpu");
   if (absl::IsUnimplemented(fleet.status())) {
     result["note"] = std::string(fleet.status().message());
+    progress->Skip(static_cast<double>(options.rounds));
     return result;
   }
   TERSE_RETURN_IF_ERROR(fleet.status());
   const int64_t rounds = std::min(options.rounds, run.rounds.count);
-  for (int64_t round = 0; round < rounds; ++round) {
-    TERSE_RETURN_IF_ERROR(Annotate((*fleet)->Round({}), absl::StrCat(path, ", round ", round + 1)));
+  const absl::Time end = options.seconds > 0 ? absl::Now() + absl::Seconds(options.seconds) : absl::InfiniteFuture();
+  int64_t done = 0;
+  while (done < rounds && absl::Now() < end) {
+    TERSE_RETURN_IF_ERROR(Annotate((*fleet)->Round({}), absl::StrCat(path, ", round ", done + 1)));
     progress->Advance(1);
+    ++done;
   }
-  result["rounds"] = rounds;
+  progress->Skip(static_cast<double>(options.rounds - done));
+  result["rounds"] = done;
   result["largest_ratio"] = (*fleet)->largest_ratio();
   result["in_round"] = (*fleet)->largest_ratio_round();
   return result;
@@ -101,6 +109,11 @@ void AddNormsCommand(CLI::App* app, Command* command) {
       ->check(ExistingFolder());
   norms->add_option("--rounds", options->rounds, "At most so many of each run")
       ->check(WholeNumber(1, 1000000))
+      ->capture_default_str();
+  norms
+      ->add_option("--seconds", options->seconds,
+                   "Begin no further round of a run file after so many seconds; 0: do all of --rounds")
+      ->check(WholeNumber())
       ->capture_default_str();
   norms->add_flag("--json", options->json, "JSON for programs");
   norms->callback([options, command] { *command = [options] { return RunNorms(*options); }; });
