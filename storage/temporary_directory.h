@@ -5,6 +5,9 @@
 #include <string>
 #include <utility>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
 namespace terse {
 
 // Removes `path` and everything in it, best effort.
@@ -24,6 +27,10 @@ class TemporaryDirectory {
  private:
   const std::string path_;
 };
+
+// Returns the path of PREFIX-RANDOM in the folder for temporary files, which nothing has yet. UNAVAILABLE when there is
+// no such folder.
+absl::StatusOr<std::string> NewTemporaryName(absl::string_view prefix);
 
 }  // namespace terse
 

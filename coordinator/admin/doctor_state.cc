@@ -15,7 +15,7 @@
 #include "coordinator/admin/backup.h"
 #include "coordinator/admin/text_table.h"
 #include "core/file_system.h"
-#include "core/id128.h"
+#include "core/status.h"
 #include "security/tls_directory.h"
 #include "storage/audit_log.h"
 #include "storage/client_files.h"
@@ -130,19 +130,16 @@ void ExamineDisk(const std::string& directory, int64_t next, const std::string& 
 
 // A place for copies of databases, with as many bytes as the largest needs.
 absl::StatusOr<std::string> ScratchFolder(int64_t bytes) {
+  TERSE_ASSIGN_OR_RETURN(std::string scratch, NewTemporaryName("terse-doctor"));
+  const fs::path folder = fs::path(scratch).parent_path();
   std::error_code error;
-  const fs::path folder = fs::temp_directory_path(error);
-  const fs::space_info disk = error ? fs::space_info{} : fs::space(folder, error);
-  if (error) {
-    return absl::UnavailableError(
-        absl::StrCat("there is no temporary folder: ", error.message(), "; name one with TMPDIR"));
-  }
-  if (disk.available < static_cast<uint64_t>(bytes)) {
-    return absl::ResourceExhaustedError(absl::StrCat(folder.string(), " has ", BytesText(disk.available),
+  const fs::space_info disk = fs::space(folder, error);
+  if (error || disk.available < static_cast<uint64_t>(bytes)) {
+    return absl::ResourceExhaustedError(absl::StrCat(folder.string(), " has ", BytesText(error ? 0 : disk.available),
                                                      " free, and copies of the databases need ", BytesText(bytes),
                                                      "; name a larger folder with TMPDIR"));
   }
-  return absl::StrCat(folder.string(), "/terse-doctor-", Id128::Random().ToHex());
+  return scratch;
 }
 
 // Names come sorted.

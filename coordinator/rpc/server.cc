@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <functional>
+#include <iostream>
 #include <memory>
 #include <set>
 #include <thread>
@@ -23,6 +24,7 @@
 #include "coordinator/rpc/listener.h"
 #include "coordinator/rpc/model_policy.h"
 #include "coordinator/rpc/model_sandbox.h"
+#include "coordinator/rpc/run_check.h"
 #include "coordinator/rpc/run_registry.h"
 #include "coordinator/rpc/sandboxed_learning.h"
 #include "coordinator/rpc/web_server.h"
@@ -250,6 +252,13 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFac
   return status;
 }
 
+// Says why, where something failed.
+int ExitCode(const absl::Status& status) {
+  if (status.ok()) return kExitOk;
+  Log(LogLevel::kError, kServerLog, {}, status.message());
+  return kExitFailed;
+}
+
 void AddAddressOptions(CLI::App& app, CoordinatorOptions* options) {
   app.add_option("--listen", options->listen, "address for clients; port 0 takes a free one")
       ->check(ListenAddress(UnixSockets::kAllowed))
@@ -306,10 +315,20 @@ int ParseCoordinatorOptions(int argc, char** argv, CoordinatorOptions* options) 
   CLI::App app("Runs the rounds of one federated training run.");
   app.name("terse-coordinator");
   app.set_version_flag("--version", kVersion);
-  app.add_option("--run-file", options->run_files,
-                 "TOML file of a run, may be given several times; without it, every run in --state goes on")
-      ->check(ExistingFile());
-  app.add_option("--state", options->state_directory, "directory that holds the runs")->required();
+  CLI::Option* run_files =
+      app.add_option("--run-file", options->run_files,
+                     "TOML file of a run, may be given several times; without it, every run in --state goes on")
+          ->check(ExistingFile());
+  const CLI::Option* state =
+      app.add_option("--state", options->state_directory, "directory that holds the runs; required, but with --check");
+  const CLI::Option* check = app.add_flag("--check", options->check,
+                                          "only say whether the runs of --run-file could be served with the data of "
+                                          "--data: sizes, models and codecs are checked as at a first start, and "
+                                          "nothing is kept")
+                                 ->needs(run_files);
+  app.final_callback([state, check] {
+    if (state->count() + check->count() == 0) throw CLI::RequiredError("--state");
+  });
   app.add_option("--data", options->data_directory,
                  "directory of the data set for evaluation; without it, an embedded one")
       ->check(ExistingFolder());
@@ -353,6 +372,7 @@ int RunCoordinator(const CoordinatorOptions& options, const RunLearningFactory& 
   if (!options.sandboxed.empty()) return ServeLearning(make_learning, options.data_directory);
   ConfigureLog(options.log);
   std::signal(SIGPIPE, SIG_IGN);
+  if (options.check) return ExitCode(CheckRuns(options, make_learning, std::cout));
   CoordinatorEnding ending;
   SignalWaiter signals([&ending] {
     Log(LogLevel::kInfo, kServerLog, {}, "stopping: a signal asked for it");
@@ -363,10 +383,8 @@ int RunCoordinator(const CoordinatorOptions& options, const RunLearningFactory& 
   const absl::Status status = ServeRuns(options, make_learning, &ending, tell_service_manager);
   if (status.ok()) {
     Log(LogLevel::kInfo, kServerLog, {}, absl::StrCat("stopped; the runs in ", options.state_directory, " are whole"));
-    return kExitOk;
   }
-  Log(LogLevel::kError, kServerLog, {}, status.message());
-  return kExitFailed;
+  return ExitCode(status);
 }
 
 }  // namespace terse

@@ -30,6 +30,7 @@ struct ModelOptions {
 
 struct CoordinatorOptions {
   std::vector<std::string> run_files;  // TOML; none: every run that the state directory holds
+  bool check = false;                  // say whether they can be served (run_check.h), and end
   std::string state_directory;
   std::string data_directory;  // for evaluation; empty: the embedded data set
   std::string listen = "127.0.0.1:7700";
@@ -86,7 +87,8 @@ using CoordinatorReady = std::function<void(const CoordinatorAddresses&)>;
 absl::Status ServeRuns(const CoordinatorOptions& options, const RunLearningFactory& make_learning,
                        CoordinatorEnding* ending, const CoordinatorReady& on_ready = nullptr);
 
-// In a process that is a model's sandbox: serves the coordinator that started it. Otherwise:
+// In a process that is a model's sandbox: serves the coordinator that started it. With `options.check`: CheckRuns on
+// standard output, and 0 when every run can be served. Otherwise:
 //
 // Serves until an operator shuts the process down, SIGINT, SIGTERM or no run can go on. Returns the exit code: 0 in
 // order, 1 on a failure, which is on stderr in one line.

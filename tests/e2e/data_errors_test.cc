@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -12,6 +13,7 @@ namespace terse {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 constexpr absl::Duration kPatience = absl::Seconds(60);
 constexpr char kRun[] =
@@ -34,10 +36,19 @@ class OwnData : public testing::Test {
                        "--data", data_, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
                       code);
   }
+  // With a folder for temporary files that is the test's own.
+  std::string CheckOutput(int* code, const std::vector<std::string>& data) {
+    std::filesystem::create_directories(temporary_);
+    std::vector<std::string> command = {"/usr/bin/env", "TMPDIR=" + temporary_, TERSE_BIN "/terse-coordinator",
+                                        "--check",      "--run-file",           run_file_};
+    command.insert(command.end(), data.begin(), data.end());
+    return RunCommand(command, code);
+  }
 
   FleetProcesses fleet_{TERSE_BIN "/terse-coordinator", TERSE_BIN "/terse-client"};
   const std::string run_file_ = fleet_.directory() / "run.toml";
   const std::string data_ = fleet_.directory() / "data";
+  const std::string temporary_ = fleet_.directory() / "temporary";
 };
 
 TEST_F(OwnData, ThatDoesNotFitTheModelEndsAClientWithOneLineBeforeItIsReady) {
@@ -63,6 +74,33 @@ TEST_F(OwnData, AMisspeltTestSetIsNamedWithWhatIsThere) {
               HasSubstr("there is no test set to evaluate on: data.test is 'test.csv', and there is neither " + data_ +
                         "/test.csv nor " + data_ + "/test.csv.gz; the folder " + data_ + " holds train.csv, tset.csv"));
   EXPECT_EQ(code, 1);
+}
+
+TEST_F(OwnData, IsCheckedByACoordinatorThatServesNobody) {
+  int code = -1;
+  EXPECT_THAT(CheckOutput(&code, {"--data", data_}), HasSubstr("there is no test set to evaluate on"));
+  EXPECT_EQ(code, 1);
+  WriteText(data_ + "/test.csv", "x1,x2,kind\n1,2,a\n3,4,c\n");
+  EXPECT_THAT(CheckOutput(&code, {"--data", data_}), StartsWith("run errors can be served: "));
+  EXPECT_EQ(code, 0);
+  EXPECT_TRUE(std::filesystem::is_empty(temporary_));
+}
+
+TEST_F(OwnData, TheCheckFindsMessagesThatTheStoreCannotHold) {
+  WriteText(run_file_,
+            "name = 'errors'\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 0.001\n[model]\n"
+            "name = 'perceptron'\n[codec]\nname = 'dense'\n[rounds]\ncount = 1\nclients = 50000\n");
+  int code = -1;
+  EXPECT_THAT(CheckOutput(&code, {}), HasSubstr("cannot work: the downstream message of a round may have"));
+  EXPECT_EQ(code, 1);
+}
+
+TEST_F(OwnData, TheCheckNeedsARunFileAndTheStartAStateDirectory) {
+  int code = -1;
+  EXPECT_THAT(RunCommand({TERSE_BIN "/terse-coordinator", "--check"}, &code), HasSubstr("--run-file"));
+  EXPECT_EQ(code, 2);
+  EXPECT_THAT(RunCommand({TERSE_BIN "/terse-coordinator", "--run-file", run_file_}, &code), HasSubstr("--state"));
+  EXPECT_EQ(code, 2);
 }
 
 }  // namespace

@@ -1,0 +1,20 @@
+// Whether a coordinator could serve a run, found out before a fleet waits for it.
+#ifndef TERSE_COORDINATOR_RPC_RUN_CHECK_H_
+#define TERSE_COORDINATOR_RPC_RUN_CHECK_H_
+
+#include <ostream>
+
+#include "absl/status/status.h"
+#include "coordinator/rpc/server.h"
+
+namespace terse {
+
+// Opens the runs of `options.run_files` as a coordinator with these options would at its first start: reads the data,
+// makes the models, and checks codecs and the sizes of messages. The runs are made in a temporary
+// directory, which is gone when this returns; nobody can connect. Writes a line for each run to `out`. Returns the
+// status with which that start would have failed.
+absl::Status CheckRuns(const CoordinatorOptions& options, const RunLearningFactory& make_learning, std::ostream& out);
+
+}  // namespace terse
+
+#endif  // TERSE_COORDINATOR_RPC_RUN_CHECK_H_
