@@ -15,7 +15,9 @@ namespace {
 using Row = std::vector<std::string>;
 
 // Four digits, and all those before the point.
-std::string Digits(double value) { return absl::StrFormat(value >= 1000 ? "%.0f" : "%.4g", value); }
+std::string Digits(double value) {
+  return value >= 1000 ? absl::StrFormat("%.0f", value) : absl::StrFormat("%.4g", value);
+}
 
 std::string Asked(const Target& target) {
   if (target.kind == Target::kNone) return "";

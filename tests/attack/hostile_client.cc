@@ -95,8 +95,9 @@ bool HostileSession::CheckIn(const std::string& run) {
   if (!Say(message) || !Await<Welcome>().has_value()) return false;
   absl::StatusOr<std::unique_ptr<const Codec>> codec = MakeUpdateCodec(*welcome_->config, layout_);
   EXPECT_TRUE(codec.ok()) << codec.status();
-  if (codec.ok()) codec_ = *std::move(codec);
-  return codec.ok();
+  if (!codec.ok()) return false;
+  codec_ = *std::move(codec);
+  return true;
 }
 
 bool HostileSession::SayReady(int64_t version, Id128 hash, int64_t samples) {

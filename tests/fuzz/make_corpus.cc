@@ -125,15 +125,15 @@ void AddFeedbackSeeds(Seeds* seeds) {
     const Codec& codec = cases.Pick(i, 0);
     const std::string message = EncodeOrFail(codec, RandomUpdate(codec.layout().size(), &random), 1);
     const int flags = i % 2 == 0 ? 8 + 2 : 8 + 4;
-    (*seeds)["feedback/" + cases.cases()[i].name] =
-        Bytes({static_cast<int>(i), static_cast<int>(i % feedbacks), flags, static_cast<int>(pattern.size()), 0}) +
-        pattern + message;
+    (*seeds)["feedback/" + cases.cases()[i].name] = absl::StrCat(
+        Bytes({static_cast<int>(i), static_cast<int>(i % feedbacks), flags, static_cast<int>(pattern.size()), 0}),
+        pattern, message);
   }
   const Codec& codec = cases.Pick(0, FuzzLayouts().size() - 1);
   const std::string message = EncodeOrFail(codec, RandomUpdate(codec.layout().size(), &random), 1);
   for (int i = 0; i < static_cast<int>(feedbacks); ++i) {
     (*seeds)["feedback/buffers_" + FeedbackNames()[i]] =
-        Bytes({0, i, 16 + 8 + 4, static_cast<int>(pattern.size()), 0}) + pattern + message;
+        absl::StrCat(Bytes({0, i, 16 + 8 + 4, static_cast<int>(pattern.size()), 0}), pattern, message);
   }
 }
 
@@ -163,9 +163,11 @@ void AddPackedSeeds(Seeds* seeds) {
     const auto packed = codec.Pack(messages.Next(), history);
     Require(packed.ok(), packed.status().ToString());
     // A large one may not fit into an input; there is its form as changes.
-    if (packed->size() < 900) (*seeds)[absl::StrCat("packed/", name)] = head + Bytes({2, 5}) + tail + *packed;
-    (*seeds)[absl::StrCat("packed/", name, "_changed")] = head + Bytes({5, 16}) + tail + Bytes({9, 0, 2, 5, 1, 7});
-    (*seeds)[absl::StrCat("history/", name)] = head + Bytes({number % 2}) + tail;
+    if (packed->size() < 900)
+      (*seeds)[absl::StrCat("packed/", name)] = absl::StrCat(head, Bytes({2, 5}), tail, *packed);
+    (*seeds)[absl::StrCat("packed/", name, "_changed")] =
+        absl::StrCat(head, Bytes({5, 16}), tail, Bytes({9, 0, 2, 5, 1, 7}));
+    (*seeds)[absl::StrCat("history/", name)] = absl::StrCat(head, Bytes({number % 2}), tail);
   }
   // Counters, blocks, cells and elements that no message leaves so; and one byte.
   const std::string tail = Bytes({3, 5, static_cast<int>(numbers.size())}) + numbers, head = Bytes({0, 0, 1}) + tail;
