@@ -15,9 +15,9 @@ usage: tests/run.sh [--quick | --all] [--only REGEX] [--configure] [--help]
 Builds the preset `release` and runs every test through ctest; then those that need no LibTorch again with failpoints and
 mutants compiled in (preset faults: fleets are killed at every failpoint and simulated, tests/RELIABILITY.md), under
 ThreadSanitizer and under AddressSanitizer (presets tsan and asan); then every fuzzer for a few seconds (preset fuzz;
-TERSE_FUZZ_SECONDS, default 4, for each). Before all that the formatting of every source is checked (tests/lint.sh), and,
-as root and unless --quick or --only is given, the README's first command runs on a bare Debian 12 (tests/bare.sh). Exits
-non-zero on the first failure.
+TERSE_FUZZ_SECONDS, default 4, for each). Before all that the formatting of every source is checked, and, unless --quick
+or --only is given, the README's first command runs on a bare Debian 12 (tests/bare.sh, as root) and clang-tidy examines
+every source (tests/lint.sh, preset tidy). Exits non-zero on the first failure.
 
   --quick        the formatting and the preset `release` only
   --all          AddressSanitizer also for the campaigns that kill processes and disturb networks (preset asan-all)
@@ -87,7 +87,10 @@ main() {
     return
   fi
   "$root/tests/lint.sh" --format
-  [[ $quick -eq 1 || -n "$only" ]] || run_bare
+  if [[ $quick -eq 0 && -z "$only" ]]; then
+    run_bare
+    "$root/tests/lint.sh" --tidy
+  fi
   for preset in "${presets[@]}"; do run_preset "$preset"; done
   local logs=("${presets[@]/#/$root/build/}")
   grep -q '^[0-9]*% tests passed' "${logs[@]/%//ctest.log}" ||

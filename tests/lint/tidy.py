@@ -31,6 +31,7 @@ TOP_LEVEL = re.compile(r"^(?![\s}]|TEST|INSTANTIATE|MATCHER|BENCHMARK|using |nam
 INCLUDE = re.compile(r'^#include "(.*\.h)"', re.MULTILINE)
 MACRO = re.compile(r"^#define (\w+)", re.MULTILINE)
 ALIAS = re.compile(r"^using (\w+) =", re.MULTILINE)
+COUNT = re.compile(r"^\d+ warnings? generated\.\n", re.MULTILINE)  # also of those that are not shown
 FINDING = re.compile(r"^(?=/[^\n]*:\d+:\d+: (?:warning|error): )", re.MULTILINE)
 
 
@@ -150,7 +151,7 @@ class Examiner:
         run = subprocess.run([self.options.tidy, "--quiet", f"--config-file={self.root}/.clang-tidy",
                               f"--checks={self.options.checks}", unit.path, "--", *unit.flags],
                              capture_output=True, text=True, check=False)
-        text = run.stdout if run.stdout.strip() else run.stderr
+        text = run.stdout if run.stdout.strip() else COUNT.sub("", run.stderr)
         return run.returncode, text if text.strip() else f"{unit.name}: clang-tidy ended with {run.returncode}\n"
 
     def examine(self, unit):
