@@ -10,8 +10,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "tests/attack/attacked_fleet.h"
+#include "tests/testing/grid_trainer.h"
 
 namespace terse {
 namespace {
@@ -41,9 +43,9 @@ Verdict SayUntilDecided(HostileSession* session, const std::vector<float>& value
   return {};
 }
 
-void ExpectRefusedAndTheRunGoesOn(AttackedFleet& fleet, const Verdict& verdict) {
+void ExpectRefusedAndTheRunGoesOn(AttackedFleet& fleet, const Verdict& verdict, const std::string& reason) {
   EXPECT_EQ(verdict.outcome, Outcome::kReset);
-  EXPECT_THAT(verdict.reason, HasSubstr("it has an element of "));
+  EXPECT_THAT(verdict.reason, HasSubstr(reason));
   EXPECT_EQ(fleet.CountEvents("update_rejected", "mallory"), 1);
   EXPECT_EQ(fleet.CountEvents("client_set_aside", "mallory"), 1);
   EXPECT_TRUE(fleet.WaitForMoreRounds(3));
@@ -52,6 +54,8 @@ void ExpectRefusedAndTheRunGoesOn(AttackedFleet& fleet, const Verdict& verdict) 
   EXPECT_EQ(fleet.Query("SELECT sum(failures) FROM clients WHERE name != 'mallory'"), 0);
 }
 
+constexpr char kTooLarge[] = "it has an element of ";
+
 TEST(AttackUpdates, MeansOf3e38AreRefusedAndWhoIsSetAsideIsToldSo) {
   AttackedFleet fleet;
   fleet.Serve(RunFile(3));
@@ -59,7 +63,8 @@ TEST(AttackUpdates, MeansOf3e38AreRefusedAndWhoIsSetAsideIsToldSo) {
   const auto mallory = fleet.Hostile("mallory");
   const auto session = mallory->Open();
   ASSERT_TRUE(session->Join()) << session->Refusal();
-  ExpectRefusedAndTheRunGoesOn(fleet, SayUntilDecided(session.get(), std::vector<float>(fleet.layout().size(), 3e38f)));
+  ExpectRefusedAndTheRunGoesOn(fleet, SayUntilDecided(session.get(), std::vector<float>(fleet.layout().size(), 3e38f)),
+                               kTooLarge);
 
   // It is set aside, has no work, and sends for the open round all the same.
   std::string reason;
@@ -76,6 +81,21 @@ TEST(AttackUpdates, MeansOf3e38AreRefusedAndWhoIsSetAsideIsToldSo) {
   EXPECT_EQ(fleet.Query("SELECT updates_applied FROM clients WHERE name = 'mallory'"), 0);
 }
 
+// What an honest client would send, the other way and ten times as large. The updates are whole, because honest norms of
+// sparse ones grow with the residuals.
+TEST(AttackUpdates, AFlippedSignTenTimesAsLargeIsRefused) {
+  AttackedFleet fleet;
+  fleet.Serve(
+      absl::StrReplaceAll(RunFile(4, "downstream = 'dense'\n"), {{"name = 'sbc'\ndensity = 0.02", "name = 'dense'"}}));
+  fleet.StartHonest(3);
+  const auto mallory = fleet.Hostile("mallory");
+  const auto session = mallory->Open();
+  ASSERT_TRUE(session->Join()) << session->Refusal();
+  std::vector<float> flipped = GridDelta(3, 0, fleet.layout());
+  for (float& value : flipped) value *= -10;
+  ExpectRefusedAndTheRunGoesOn(fleet, SayUntilDecided(session.get(), flipped), "times the median of ");
+}
+
 class AttackVotes : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(AttackVotes, ALoneVoteOf3e38IsRefusedAndTheRunGoesOn) {
@@ -87,7 +107,7 @@ TEST_P(AttackVotes, ALoneVoteOf3e38IsRefusedAndTheRunGoesOn) {
   ASSERT_TRUE(session->Join()) << session->Refusal();
   std::vector<float> lone(fleet.layout().size(), 0.0f);
   lone[5] = 3e38f;
-  ExpectRefusedAndTheRunGoesOn(fleet, SayUntilDecided(session.get(), lone));
+  ExpectRefusedAndTheRunGoesOn(fleet, SayUntilDecided(session.get(), lone), kTooLarge);
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, AttackVotes, ::testing::Values("median", "trimmed_mean"),
