@@ -81,8 +81,8 @@ TEST(AttackUpdates, MeansOf3e38AreRefusedAndWhoIsSetAsideIsToldSo) {
   EXPECT_EQ(fleet.Query("SELECT updates_applied FROM clients WHERE name = 'mallory'"), 0);
 }
 
-// What an honest client would send, the other way and ten times as large. The updates are whole, because honest norms of
-// sparse ones grow with the residuals.
+// Sends the change that an honest client would, the other way and ten times as large. The updates are whole, because
+// honest norms of sparse ones grow with the residuals.
 TEST(AttackUpdates, AFlippedSignTenTimesAsLargeIsRefused) {
   AttackedFleet fleet;
   fleet.Serve(
