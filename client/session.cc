@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compression/downstream_model.h"
@@ -22,8 +23,12 @@ namespace {
 // A checkpoint file is the weights and less than this around them.
 constexpr int64_t kCheckpointEnvelope = 4096;
 
-// One line of UTF-8, whatever a trainer wrote, cut between characters.
+// Marks an error whose text may quote the client's data.
+constexpr char kOfData[] = "terse.of_data";
+
+// One line of UTF-8, whatever a trainer wrote, cut between characters. The client's data stay out of it.
 std::string ReasonOf(const absl::Status& status) {
+  if (status.GetPayload(kOfData).has_value()) return "its trainer refused the run or its data; its own log says why";
   std::string reason = PlainText(status.message());
   if (reason.empty()) reason = absl::StatusCodeToString(status.code());
   size_t end = std::min(reason.size(), kMostReasonBytes);
@@ -195,7 +200,14 @@ absl::Status ClientSession::Adopt(CoordinatorLink* link, const Welcome& welcome)
   work.client_index = welcome.client_index;
   const Shard shard =
       welcome.config->data.partition != "all" ? Shard{welcome.client_index, welcome.config->rounds.clients} : Shard{};
-  TERSE_ASSIGN_OR_RETURN(work.trainer, options_.make_trainer(*welcome.config, shard, module));
+  auto trainer = options_.make_trainer(*welcome.config, shard, module);
+  if (!trainer.ok()) {
+    // A reader of data names files and quotes what it cannot read.
+    absl::Status refused = trainer.status();
+    refused.SetPayload(kOfData, absl::Cord());
+    return refused;
+  }
+  work.trainer = *std::move(trainer);
   if (const std::string device = work.trainer->device(); !device.empty() && !IsDeviceName(device)) {
     return absl::InvalidArgumentError("the trainer's device() must be empty or 1 to 64 printable characters of ASCII");
   }

@@ -89,6 +89,7 @@ class Session : public ::testing::Test {
     options.make_trainer = [this](const RunConfig& config, const Shard& shard,
                                   absl::string_view module) -> absl::StatusOr<std::unique_ptr<LocalTrainer>> {
       trained_modules_.emplace_back(module);
+      if (!no_trainer_.ok()) return no_trainer_;
       if (make_trainer_) return make_trainer_(shard.index);
       return std::make_unique<RecordingTrainer>(shard.index, makes_start_, &plans_);
     };
@@ -136,6 +137,7 @@ class Session : public ::testing::Test {
   bool makes_start_ = false;
   uint64_t processes_ = 0;
   std::function<std::unique_ptr<LocalTrainer>(int64_t client)> make_trainer_;  // empty: RecordingTrainer
+  absl::Status no_trainer_;  // the error of every attempt to make a trainer
   std::vector<std::string> allow_models_;
   std::vector<LocalPlan> plans_;              // of every training
   std::vector<std::string> trained_modules_;  // what each trainer was made with
@@ -579,6 +581,15 @@ TEST_F(Session, SaysWhyItLeaves) {
     EXPECT_TRUE(link.Said<Leaving>().empty());
     EXPECT_FALSE(session_->said_why());
   }
+}
+
+TEST_F(Session, ItsDataStayOutOfTheReason) {
+  no_trainer_ = absl::InvalidArgumentError("/data/train.csv, line 2: 'Anna Smith' in column 'name' is not a number");
+  Restart();
+  ScriptedCoordinator link = Joining({});
+  EXPECT_EQ(session_->Run(&link).message(), no_trainer_.message());
+  ASSERT_EQ(link.Said<Leaving>().size(), 1);
+  EXPECT_EQ(link.Said<Leaving>()[0].reason, "its trainer refused the run or its data; its own log says why");
 }
 
 TEST_F(Session, SaysOnceThatItIsConnectedAgain) {

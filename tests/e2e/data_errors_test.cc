@@ -64,6 +64,12 @@ TEST_F(OwnData, ThatDoesNotFitTheModelEndsAClientWithOneLineBeforeItIsReady) {
               HasSubstr(own + "/train.csv, example 0: the example has 3 numbers, and model 'perceptron' takes 2"));
   EXPECT_THAT(output, ::testing::Not(HasSubstr("LibTorch")));
   EXPECT_EQ(std::count(output.begin(), output.end(), '\n'), 2) << "the connection ends, and the reason: " << output;
+  // The coordinator hears that it failed, and nothing of its data.
+  const auto events = [this](const std::string& condition) {
+    return QueryNumber(fleet_.database(), "SELECT count(*) FROM events WHERE kind = 'client_failed'" + condition);
+  };
+  EXPECT_TRUE(WaitUntil([&] { return events("") == 1; }, kPatience));
+  EXPECT_EQ(events(" AND detail = 'its trainer refused the run or its data; its own log says why'"), 1);
 }
 
 TEST_F(OwnData, AMisspeltTestSetIsNamedWithWhatIsThere) {
