@@ -15,8 +15,17 @@ struct Phrase {
   const char* words;
 };
 
+struct Attempt {
+  const char* part;
+  const char* words;
+  const char* remedy = "";  // for those who chose the options of the connection
+};
+
+constexpr char kNotBelieved[] = "its certificate has expired, is of another authority, or is for another purpose";
+constexpr char kLeaveTls[] = "; leave --tls away, or give the address where it does";
+
 // Parts of what gRPC, OpenSSL and the system say of an attempt to connect. The first that is found counts.
-constexpr Phrase kAttempts[] = {
+constexpr Attempt kAttempts[] = {
     {"Connection refused", "nobody listens there"},
     {"No such file or directory", "there is no such socket"},
     {"Permission denied", "this user may not open the socket"},
@@ -24,13 +33,11 @@ constexpr Phrase kAttempts[] = {
     {"Network is unreachable", "no network leads there"},
     {"timed out", "it did not answer in time"},
     {"imeout", "it did not answer in time"},
-    {"is not in peer certificate", "its certificate is for another host; --server-name HOST names that one"},
-    {"certificate verify failed",
-     "its certificate has expired, is of another authority than this TLS folder's, or is for another purpose"},
-    {"CERTIFICATE_VERIFY_FAILED",
-     "its certificate has expired, is of another authority than this TLS folder's, or is for another purpose"},
-    {"wrong version number", "it speaks no TLS there; leave --tls away, or give the address where it does"},
-    {"WRONG_VERSION_NUMBER", "it speaks no TLS there; leave --tls away, or give the address where it does"},
+    {"is not in peer certificate", "its certificate is for another host", "; --server-name HOST names that one"},
+    {"certificate verify failed", kNotBelieved},
+    {"CERTIFICATE_VERIFY_FAILED", kNotBelieved},
+    {"wrong version number", "it speaks no TLS there", kLeaveTls},
+    {"WRONG_VERSION_NUMBER", "it speaks no TLS there", kLeaveTls},
 };
 
 // Beginnings of what gRPC says of calls.
@@ -61,19 +68,21 @@ bool WasCutOff(absl::string_view reason) {
 }
 
 // `attempt` is "CODE: ADDRESS: REASON", of the last address that was tried.
-std::string AttemptText(absl::string_view attempt, bool with_tls) {
+std::string AttemptText(absl::string_view attempt, Spoke spoke) {
   const size_t code_end = attempt.find(": ");
   absl::string_view reason = code_end == absl::string_view::npos ? attempt : attempt.substr(code_end + 2);
   const bool is_unix = IsUnixSocket(reason);
   const size_t address_end = reason.find(": ");
   if (address_end != absl::string_view::npos) reason = reason.substr(address_end + 2);
   if (WasCutOff(reason)) {
-    if (with_tls) return "it closes the connection at once, as one that does not take this certificate";
-    return is_unix ? "it closes the connection at once"
-                   : "it closes the connection at once; if it speaks TLS, give --tls DIR";
+    if (spoke == Spoke::kTls) return "it closes the connection at once, as one that does not take this certificate";
+    return is_unix || spoke == Spoke::kTlsAsGuest
+               ? "it closes the connection at once"
+               : "it closes the connection at once; if it speaks TLS, give --tls DIR";
   }
-  for (const Phrase& phrase : kAttempts) {
-    if (absl::StrContains(reason, phrase.part)) return phrase.words;
+  for (const Attempt& known : kAttempts) {
+    if (!absl::StrContains(reason, known.part)) continue;
+    return absl::StrCat(known.words, spoke == Spoke::kTlsAsGuest ? "" : known.remedy);
   }
   // OpenSSL's reason stands behind the number of its error.
   if (absl::ConsumePrefix(&reason, "Ssl handshake failed")) {
@@ -84,10 +93,10 @@ std::string AttemptText(absl::string_view attempt, bool with_tls) {
 
 }  // namespace
 
-std::string ConnectionFailureText(absl::string_view grpc_text, bool with_tls) {
+std::string ConnectionFailureText(absl::string_view grpc_text, Spoke spoke) {
   absl::string_view attempt = grpc_text;
   if (absl::ConsumePrefix(&attempt, "failed to connect to all addresses; last error: ")) {
-    return AttemptText(attempt, with_tls);
+    return AttemptText(attempt, spoke);
   }
   for (const Phrase& phrase : kCalls) {
     if (absl::StartsWith(grpc_text, phrase.part)) return phrase.words;

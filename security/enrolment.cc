@@ -52,7 +52,7 @@ absl::StatusOr<std::string> Ask(const Invitation& invitation, const std::string&
     return absl::Status(
         status.code(),
         absl::StrCat("the authority at ", invitation.address, " does not answer (",
-                     ConnectionFailureText(status.message(), /*with_tls=*/true),
+                     ConnectionFailureText(status.message(), Spoke::kTlsAsGuest),
                      "); `tersectl pki serve` must run there, with --host for the host of that address"));
   }
   if (!status.ok()) return Annotate(status, absl::StrCat("the authority at ", invitation.address));

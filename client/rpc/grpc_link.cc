@@ -28,22 +28,22 @@ int64_t BytesOf(const FromServer& message) {
 
 // Why a stream ended. A refused certificate is final, unless it has only expired: then the next connection may bring a
 // renewed one.
-absl::Status EndOf(const grpc::Status& status, bool with_tls) {
+absl::Status EndOf(const grpc::Status& status, Spoke spoke) {
   if (status.error_code() == grpc::StatusCode::PERMISSION_DENIED) {
     return absl::PermissionDeniedError(absl::StrCat("the coordinator refuses this client: ", status.error_message()));
   }
-  return absl::UnavailableError(absl::StrCat(
-      "the connection to the coordinator ended: ",
-      status.error_message().empty() ? "closed" : ConnectionFailureText(status.error_message(), with_tls)));
+  return absl::UnavailableError(
+      absl::StrCat("the connection to the coordinator ended: ",
+                   status.error_message().empty() ? "closed" : ConnectionFailureText(status.error_message(), spoke)));
 }
 
 // Why a channel has no connection, which gRPC says only to a call.
-absl::Status NoAnswer(const std::string& address, const std::shared_ptr<grpc::Channel>& channel, bool with_tls) {
+absl::Status NoAnswer(const std::string& address, const std::shared_ptr<grpc::Channel>& channel, Spoke spoke) {
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(absl::Now() + kStopCheck));
   const grpc::Status status = v1::Fleet::NewStub(channel)->Session(&context)->Finish();
-  return absl::UnavailableError(absl::StrCat("no coordinator answers at ", address, ": ",
-                                             ConnectionFailureText(status.error_message(), with_tls)));
+  return absl::UnavailableError(
+      absl::StrCat("no coordinator answers at ", address, ": ", ConnectionFailureText(status.error_message(), spoke)));
 }
 
 }  // namespace
@@ -56,23 +56,23 @@ absl::StatusOr<std::unique_ptr<GrpcLink>> GrpcLink::Connect(const Peer& peer, ab
   // A certificate that ran out may be renewed any time.
   if (!credentials.ok()) return absl::UnavailableError(credentials.status().message());
   std::shared_ptr<grpc::Channel> channel = grpc::CreateCustomChannel(peer.address, *credentials, arguments);
-  const bool with_tls = !IsCleartext(peer.transport, peer.address);
+  const Spoke spoke = IsCleartext(peer.transport, peer.address) ? Spoke::kCleartext : Spoke::kTls;
   const absl::Time deadline = absl::Now() + timeout;
   grpc_connectivity_state state = channel->GetState(/*try_to_connect=*/true);
   for (; state != GRPC_CHANNEL_READY; state = channel->GetState(/*try_to_connect=*/true)) {
     if (stopping->load()) return absl::CancelledError("stopping");
     // After a refusal gRPC would wait by a clock of its own; the caller has a better one.
     if (state == GRPC_CHANNEL_TRANSIENT_FAILURE || absl::Now() >= deadline) {
-      return NoAnswer(peer.address, channel, with_tls);
+      return NoAnswer(peer.address, channel, spoke);
     }
     channel->WaitForStateChange(state, absl::ToChronoTime(absl::Now() + kStopCheck));
   }
-  return std::unique_ptr<GrpcLink>(new GrpcLink(std::move(channel), with_tls, stopping));
+  return std::unique_ptr<GrpcLink>(new GrpcLink(std::move(channel), spoke, stopping));
 }
 
-GrpcLink::GrpcLink(std::shared_ptr<grpc::Channel> channel, bool with_tls, const std::atomic<bool>* stopping)
+GrpcLink::GrpcLink(std::shared_ptr<grpc::Channel> channel, Spoke spoke, const std::atomic<bool>* stopping)
     : channel_(std::move(channel)),
-      with_tls_(with_tls),
+      spoke_(spoke),
       stub_(v1::Fleet::NewStub(channel_)),
       stopping_(stopping),
       stream_(stub_->Session(&context_)),
@@ -96,7 +96,7 @@ void GrpcLink::ReadLoop() {
   if (!unusable.ok()) context_.TryCancel();
   const grpc::Status finished = stream_->Finish();
   absl::MutexLock lock(&mutex_);
-  end_ = unusable.ok() ? EndOf(finished, with_tls_) : unusable;
+  end_ = unusable.ok() ? EndOf(finished, spoke_) : unusable;
   ended_ = true;
 }
 
@@ -222,7 +222,7 @@ absl::Status GrpcLink::DownloadRest(OpenFile open, int64_t max_bytes, std::strin
   }
   const grpc::Status status = stream->Finish();
   if (status.error_code() == grpc::StatusCode::NOT_FOUND) return absl::NotFoundError(status.error_message());
-  if (!status.ok()) return EndOf(status, with_tls_);
+  if (!status.ok()) return EndOf(status, spoke_);
   return total > 0 && bytes->size() == total ? absl::OkStatus() : absl::UnavailableError("the download ended early");
 }
 

@@ -16,6 +16,7 @@
 #include "grpcpp/grpcpp.h"
 #include "proto/keepalive.h"
 #include "proto/session_wire.h"
+#include "security/connection_failure.h"
 #include "security/transport.h"
 #include "terse/v1/fleet.grpc.pb.h"
 
@@ -52,7 +53,7 @@ class GrpcLink : public CoordinatorLink {
   WireBytes Wire() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  GrpcLink(std::shared_ptr<grpc::Channel> channel, bool with_tls, const std::atomic<bool>* stopping);
+  GrpcLink(std::shared_ptr<grpc::Channel> channel, Spoke spoke, const std::atomic<bool>* stopping);
   void ReadLoop();
   void CancelSoonAfterStop();
   // Waits until the inbox has room, or nobody takes from it any more.
@@ -72,7 +73,7 @@ class GrpcLink : public CoordinatorLink {
   absl::Status DownloadRest(OpenFile open, int64_t max_bytes, std::string* bytes);
 
   const std::shared_ptr<grpc::Channel> channel_;
-  const bool with_tls_;
+  const Spoke spoke_;
   const std::unique_ptr<v1::Fleet::Stub> stub_;
   const std::atomic<bool>* const stopping_;
   grpc::ClientContext context_;

@@ -86,11 +86,11 @@ absl::Status AdminClient::ToAbsl(const grpc::Status& status) const {
       return absl::OkStatus();
     case grpc::StatusCode::UNAVAILABLE:
     case grpc::StatusCode::DEADLINE_EXCEEDED:
-      return absl::UnavailableError(
-          absl::StrCat("the coordinator at ", peer_.address, " does not answer (",
-                       ConnectionFailureText(answer, !IsCleartext(peer_.transport, peer_.address)),
-                       "); check that it runs and give the address of its admin service with "
-                       "--admin or TERSE_ADMIN"));
+      return absl::UnavailableError(absl::StrCat(
+          "the coordinator at ", peer_.address, " does not answer (",
+          ConnectionFailureText(answer, IsCleartext(peer_.transport, peer_.address) ? Spoke::kCleartext : Spoke::kTls),
+          "); check that it runs and give the address of its admin service with "
+          "--admin or TERSE_ADMIN"));
     default:
       return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
                           absl::StrCat("the coordinator at ", peer_.address, " answers: ", answer));

@@ -41,34 +41,36 @@ TEST(ConnectionFailureText, SaysGrpcsTextsInWords) {
                "its certificate is for another host; --server-name HOST names that one"},
            Row{"UNKNOWN: ipv4:127.0.0.1:1: Ssl handshake failed: SSL_ERROR_SSL: error:0A000086:SSL "
                "routines::certificate verify failed",
-               "its certificate has expired, is of another authority than this TLS folder's, or is for another "
+               "its certificate has expired, is of another authority, or is for another "
                "purpose"},
            Row{"UNKNOWN: ipv4:127.0.0.1:1: Ssl handshake failed: SSL_ERROR_SSL: error:0A000410:SSL "
                "routines::sslv3 alert handshake failure",
                "the TLS handshake failed (sslv3 alert handshake failure)"},
            Row{"UNKNOWN: ipv4:127.0.0.1:1: something new", "something new"},
        }) {
-    EXPECT_EQ(ConnectionFailureText(absl::StrCat(kAttempt, row.text), true), row.words);
+    EXPECT_EQ(ConnectionFailureText(absl::StrCat(kAttempt, row.text), Spoke::kTls), row.words);
   }
-  EXPECT_EQ(ConnectionFailureText("Socket closed", false), "the other side closed it");
-  EXPECT_EQ(ConnectionFailureText("recvmsg:Connection reset by peer", false), "the other side closed it");
-  EXPECT_EQ(ConnectionFailureText("Deadline Exceeded", false), "it did not answer in time");
-  EXPECT_EQ(ConnectionFailureText("DNS resolution failed for h:1: C-ares status is not ARES_SUCCESS", false),
-            "the host's name is not known");
+  EXPECT_EQ(ConnectionFailureText("Socket closed", Spoke::kCleartext), "the other side closed it");
+  EXPECT_EQ(ConnectionFailureText("recvmsg:Connection reset by peer", Spoke::kCleartext), "the other side closed it");
+  EXPECT_EQ(ConnectionFailureText("Deadline Exceeded", Spoke::kCleartext), "it did not answer in time");
+  EXPECT_EQ(
+      ConnectionFailureText("DNS resolution failed for h:1: C-ares status is not ARES_SUCCESS", Spoke::kCleartext),
+      "the host's name is not known");
 }
 
 TEST(ConnectionFailureText, LeavesThePeersOwnWords) {
   for (const char* own : {"the coordinator is shutting down", "cannot write /x: Permission denied", ""}) {
-    EXPECT_EQ(ConnectionFailureText(own, false), own);
+    EXPECT_EQ(ConnectionFailureText(own, Spoke::kCleartext), own);
   }
 }
 
 TEST(ConnectionFailureText, HintsAtTlsWhereItIsMissing) {
   const std::string closed = absl::StrCat(kAttempt, "UNAVAILABLE: ipv4:127.0.0.1:1: Socket closed");
-  EXPECT_THAT(ConnectionFailureText(closed, false), HasSubstr("if it speaks TLS, give --tls DIR"));
-  EXPECT_THAT(ConnectionFailureText(closed, true), Not(HasSubstr("--tls")));
+  EXPECT_THAT(ConnectionFailureText(closed, Spoke::kCleartext), HasSubstr("if it speaks TLS, give --tls DIR"));
+  EXPECT_THAT(ConnectionFailureText(closed, Spoke::kTls), Not(HasSubstr("--tls")));
+  EXPECT_EQ(ConnectionFailureText(closed, Spoke::kTlsAsGuest), "it closes the connection at once");
   const std::string on_socket = absl::StrCat(kAttempt, "UNAVAILABLE: unix:/run/x.sock: Socket closed");
-  EXPECT_EQ(ConnectionFailureText(on_socket, false), "it closes the connection at once");
+  EXPECT_EQ(ConnectionFailureText(on_socket, Spoke::kCleartext), "it closes the connection at once");
 }
 
 // A server that has no service, with the credentials of a test.
@@ -100,7 +102,7 @@ class Server {
 
 // Why a call there fails, in words.
 std::string Failure(const std::string& address, const std::shared_ptr<grpc::ChannelCredentials>& credentials,
-                    bool with_tls) {
+                    Spoke spoke) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   grpc::GenericStub stub(grpc::CreateCustomChannel(address, credentials, arguments));
@@ -117,7 +119,7 @@ std::string Failure(const std::string& address, const std::shared_ptr<grpc::Chan
   bool ok = false;
   EXPECT_TRUE(queue.Next(&tag, &ok));
   EXPECT_FALSE(status.ok());
-  return ConnectionFailureText(status.error_message(), with_tls);
+  return ConnectionFailureText(status.error_message(), spoke);
 }
 
 class RealServers : public ::testing::Test {
@@ -136,26 +138,27 @@ class RealServers : public ::testing::Test {
 
 TEST_F(RealServers, TlsMetWithoutTls) {
   const Server server(ListenForGuests(certificate_, key_));
-  EXPECT_THAT(Failure(server.address(), grpc::InsecureChannelCredentials(), false),
+  EXPECT_THAT(Failure(server.address(), grpc::InsecureChannelCredentials(), Spoke::kCleartext),
               HasSubstr("if it speaks TLS, give --tls DIR"));
 }
 
 TEST_F(RealServers, CleartextMetWithTls) {
   const Server server(grpc::InsecureServerCredentials());
-  EXPECT_THAT(Failure(server.address(), ConnectAsGuest(authority_->certificate()), true),
+  EXPECT_THAT(Failure(server.address(), ConnectAsGuest(authority_->certificate()), Spoke::kTls),
               HasSubstr("it speaks no TLS there; leave --tls away"));
 }
 
 TEST_F(RealServers, AnotherAuthority) {
   const auto other = Authority::Create(directory_.path() + "/other", "other", absl::Hours(24)).value();
   const Server server(ListenForGuests(certificate_, key_));
-  EXPECT_THAT(Failure(server.address(), ConnectAsGuest(other->certificate()), true),
-              HasSubstr("of another authority than this TLS folder's"));
+  EXPECT_THAT(Failure(server.address(), ConnectAsGuest(other->certificate()), Spoke::kTls),
+              HasSubstr("of another authority"));
 }
 
 TEST_F(RealServers, Nobody) {
-  EXPECT_EQ(Failure("127.0.0.1:1", grpc::InsecureChannelCredentials(), false), "nobody listens there");
-  EXPECT_EQ(Failure(absl::StrCat("unix:", directory_.path(), "/x.sock"), grpc::InsecureChannelCredentials(), false),
+  EXPECT_EQ(Failure("127.0.0.1:1", grpc::InsecureChannelCredentials(), Spoke::kCleartext), "nobody listens there");
+  EXPECT_EQ(Failure(absl::StrCat("unix:", directory_.path(), "/x.sock"), grpc::InsecureChannelCredentials(),
+                    Spoke::kCleartext),
             "there is no such socket");
 }
 
