@@ -1,5 +1,6 @@
 #include "proto/run_config_fit.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -14,9 +15,10 @@ enum class Kind { kText, kExamples };
 struct ModelTraits {
   const char* name;
   Kind takes;
-  const char* shape;  // of an example; "": any, of `inputs` numbers
-  int64_t inputs;     // model.inputs = 0
-  int64_t classes;    // model.classes = 0
+  const char* shape;   // of an example; "": any, of `inputs` numbers
+  int64_t inputs;      // model.inputs = 0
+  int64_t classes;     // model.classes = 0
+  bool widens = true;  // whether model.classes changes that
 };
 
 // As learning/models has them.
@@ -32,7 +34,7 @@ constexpr ModelTraits kModelTraits[] = {
     {"char_lstm", Kind::kText, "", 0, 98},
     {"ptb_lstm_1500", Kind::kText, "", 0, 10000},
     {"char_rnn_512", Kind::kText, "", 0, 65},
-    {"logistic", Kind::kExamples, "", 123, 1},
+    {"logistic", Kind::kExamples, "", 123, 1, false},
     {"perceptron", Kind::kExamples, "", 784, 10},
 };
 
@@ -54,9 +56,11 @@ constexpr DataTraits kDataTraits[] = {
     {"text", Kind::kText, "", 0, 0},
     {"idx", Kind::kExamples, "", 0, 0},
     {"cifar", Kind::kExamples, "3 x 32 x 32", 3072, 0},
-    {"libsvm", Kind::kExamples, "", 0, 2},
+    {"libsvm", Kind::kExamples, "", 0, 0},
     {"csv", Kind::kExamples, "", 0, 0},
     {"images", Kind::kExamples, "", 0, 0},
+    {"numpy", Kind::kExamples, "", 0, 0},
+    {"tensors", Kind::kExamples, "", 0, 0},
 };
 
 template <typename Table>
@@ -88,11 +92,15 @@ void CheckShape(const v1::RunConfig& config, const ModelTraits& model, const Dat
 // Two classes may be told apart by one logit.
 void CheckClasses(const v1::RunConfig& config, const ModelTraits& model, const DataTraits& data,
                   ConfigViolations* violations) {
-  const int64_t width = config.model().classes() > 0 ? config.model().classes() : model.classes;
+  const int64_t asked = model.widens ? config.model().classes() : 0;
+  const int64_t width = asked > 0 ? asked : model.classes;
   if (data.classes <= width || (width == 1 && data.classes == 2)) return;
-  violations->push_back({"model.classes", absl::StrCat("model.name = '", model.name, "' tells ", width,
-                                                       " classes apart, and data.name = '", data.name, "' has ",
-                                                       data.classes, "; set model.classes = ", data.classes)});
+  const std::string remedy =
+      model.widens ? absl::StrCat("set model.classes = ", data.classes) : "choose a model and a data set that fit";
+  violations->push_back(
+      {model.widens ? "model.classes" : "model.name",
+       absl::StrCat("model.name = '", model.name, "' tells ", std::max<int64_t>(width, 2),
+                    " classes apart, and data.name = '", data.name, "' has ", data.classes, "; ", remedy)});
 }
 
 void CheckLoss(const std::string& loss, const DataTraits& data, ConfigViolations* violations) {
@@ -104,6 +112,11 @@ void CheckLoss(const std::string& loss, const DataTraits& data, ConfigViolations
 }
 
 }  // namespace
+
+bool ReadsExamples(const v1::RunConfig& config) {
+  const DataTraits* const data = RowOf(kDataTraits, config.data().name());
+  return data != nullptr && data->kind == Kind::kExamples;
+}
 
 void CheckFit(const v1::RunConfig& config, ConfigViolations* violations) {
   const DataTraits* const data = RowOf(kDataTraits, config.data().name());

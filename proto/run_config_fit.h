@@ -6,10 +6,14 @@
 
 namespace terse {
 
-// Appends every contradiction between [model], [data] and train.loss; part of CheckAcrossFields. It knows the models
+// Appends every contradiction between [model], [data] and train.loss; part of CheckNewRun. It knows the models
 // and data sets of Terse's own (learning/models, learning/datasets); what a module, a plugin or a file brings is judged
 // by whoever reads it.
 void CheckFit(const v1::RunConfig& config, ConfigViolations* violations);
+
+// Whether the run's data set is one of Terse's own that is made of examples; false for texts and for what a plugin
+// reads.
+bool ReadsExamples(const v1::RunConfig& config);
 
 }  // namespace terse
 

@@ -243,6 +243,13 @@ absl::Status FirstOf(const std::vector<RunFileError>& errors, absl::string_view 
   return absl::InvalidArgumentError(absl::StrCat(first, " (and ", errors.size() - 1, " more", remedy, ")"));
 }
 
+// The same of a message, which has no lines.
+absl::Status FirstOf(ConfigViolations violations) {
+  std::vector<RunFileError> errors;
+  for (ConfigViolation& violation : violations) errors.push_back({violation.key, 0, std::move(violation.text)});
+  return FirstOf(errors, "run config", "");
+}
+
 // TOML is UTF-8. toml11 3.7 relies on it: where a literal string is not, its error message reads outside of the text.
 std::optional<RunFileError> CheckUtf8(absl::string_view text) {
   const char* const bad = utf8::find_invalid(text.begin(), text.end());
@@ -260,6 +267,13 @@ std::string SyntaxText(absl::string_view what) {
   return std::string(colon == absl::string_view::npos ? what : what.substr(colon + 2));
 }
 
+// Whether both are entries of one array: "control.bits[0]" and "control.bits[2]".
+bool IsSameArray(absl::string_view one, absl::string_view other) {
+  const size_t bracket = one.find('[');
+  return bracket != absl::string_view::npos && one.substr(0, bracket) == other.substr(0, other.find('[')) &&
+         other.size() > bracket;
+}
+
 CheckedRun FromToml(const Toml& document) {
   CheckedRun run;
   TableReader reader;
@@ -268,15 +282,19 @@ CheckedRun FromToml(const Toml& document) {
   ConfigViolations of_values;
   CheckFields(run.config, "", &of_values);
   for (ConfigViolation& violation : of_values) {
-    // A key that is missing or of the wrong type has a violation already, and no value.
-    const bool known = std::any_of(violations.begin(), violations.end(),
-                                   [&](const ConfigViolation& other) { return IsWithin(violation.key, other.key); });
+    // A key that is missing or of the wrong type has a violation already, and no value. Where an entry of an array is
+    // of the wrong type, the others are not numbered as in the file.
+    const bool known = std::any_of(violations.begin(), violations.end(), [&](const ConfigViolation& other) {
+      return IsWithin(violation.key, other.key) || IsSameArray(violation.key, other.key);
+    });
     if (!known) violations.push_back(std::move(violation));
   }
   CheckAcrossFields(run.config, &violations);
+  CheckNewRun(run.config, &violations);
   for (const ConfigViolation& violation : violations) {
     run.errors.push_back({violation.key, reader.LineOf(violation.key), violation.text});
   }
+  run.name_line = reader.LineOf("name");
   return run;
 }
 
@@ -348,9 +366,15 @@ absl::Status ValidateRunConfig(const v1::RunConfig& config) {
   ConfigViolations violations;
   CheckFields(config, "", &violations);
   CheckAcrossFields(config, &violations);
-  std::vector<RunFileError> errors;
-  for (ConfigViolation& violation : violations) errors.push_back({violation.key, 0, std::move(violation.text)});
-  return FirstOf(errors, "run config", "");
+  return FirstOf(std::move(violations));
+}
+
+absl::Status ValidateNewRun(const v1::RunConfig& config) {
+  ConfigViolations violations;
+  CheckFields(config, "", &violations);
+  CheckAcrossFields(config, &violations);
+  CheckNewRun(config, &violations);
+  return FirstOf(std::move(violations));
 }
 
 }  // namespace terse

@@ -39,6 +39,7 @@ std::string RunFileErrorText(const RunFileError& error, absl::string_view filena
 struct CheckedRun {
   v1::RunConfig config;
   std::vector<RunFileError> errors;
+  int64_t name_line = 0;  // where the name stands; 0 where it is not given
 };
 
 // Reads a run as ParseRunConfig does, and goes on after an error: all errors of keys, types and values, and of the
@@ -57,6 +58,9 @@ v1::RunConfig WithLaterDefaults(v1::RunConfig config);
 // INVALID_ARGUMENT "run config: ..." names the field, its value and what is allowed; of several broken rules it has the
 // first and the number of the others.
 absl::Status ValidateRunConfig(const v1::RunConfig& config);
+
+// The same, and the rules for a run that is about to be made (CheckNewRun). Run files are read by these.
+absl::Status ValidateNewRun(const v1::RunConfig& config);
 
 }  // namespace terse
 

@@ -229,9 +229,15 @@ const std::vector<AcrossRule>& AcrossRules() {
       {CheckAggregation, {"aggregation", "policy", "server", "codec.downstream", "rounds"}},
       {CheckEpochs, {"server", "train", "rounds.mode", "data.augment", "codec", "downstream"}},
       {CheckControl, {"control", "codec", "limits.iterations", "rounds.mode", "rounds.count"}},
+      {CheckAllowed, {"clients.allow"}},
+  };
+  return rules;
+}
+
+const std::vector<AcrossRule>& NewRunRules() {
+  static const auto& rules = *new std::vector<AcrossRule>{
       {CheckFit, {"model", "data", "train.loss"}},
       {CheckTarget, {"limits.accuracy", "train.loss"}},
-      {CheckAllowed, {"clients.allow"}},
   };
   return rules;
 }
@@ -242,6 +248,13 @@ bool ReadsBroken(const AcrossRule& rule, const ConfigViolations& broken) {
       return IsWithin(violation.key, read) || IsWithin(read, violation.key);
     });
   });
+}
+
+void Apply(const std::vector<AcrossRule>& rules, const v1::RunConfig& config, ConfigViolations* violations) {
+  const ConfigViolations before = *violations;
+  for (const AcrossRule& rule : rules) {
+    if (!ReadsBroken(rule, before)) rule.check(config, violations);
+  }
 }
 
 }  // namespace
@@ -313,10 +326,11 @@ void CheckFields(const Message& message, absl::string_view prefix, ConfigViolati
 }
 
 void CheckAcrossFields(const v1::RunConfig& config, ConfigViolations* violations) {
-  const ConfigViolations before = *violations;
-  for (const AcrossRule& rule : AcrossRules()) {
-    if (!ReadsBroken(rule, before)) rule.check(config, violations);
-  }
+  Apply(AcrossRules(), config, violations);
+}
+
+void CheckNewRun(const v1::RunConfig& config, ConfigViolations* violations) {
+  Apply(NewRunRules(), config, violations);
 }
 
 // A name becomes part of file names, so it must not be "..", hidden or a path.

@@ -57,6 +57,10 @@ void CheckFields(const google::protobuf::Message& message, absl::string_view pre
 // `violations` already has a key that it reads, because it would judge a value that is about to change.
 void CheckAcrossFields(const v1::RunConfig& config, ConfigViolations* violations);
 
+// Appends likewise why a run that is about to be made could not end well: what CheckFit finds, and a target that no
+// evaluation can reach. A run that is stored may be older than these rules, and goes on.
+void CheckNewRun(const v1::RunConfig& config, ConfigViolations* violations);
+
 // Whether a run may have this name, and the rule as text: "1 to 64 letters, ...".
 bool IsRunName(absl::string_view name);
 std::string RunNameForm();

@@ -87,7 +87,10 @@ absl::Status RunHost::Prepare(RunStore* store) {
   TERSE_ASSIGN_OR_RETURN(wire_config_, ChooseConfig(options_.plan, stored));
   TERSE_ASSIGN_OR_RETURN(config_, ToCore(wire_config_));
   TERSE_ASSIGN_OR_RETURN(const std::string module, ReadModule(PosixFiles(), directory(), config_.model));
-  TERSE_ASSIGN_OR_RETURN(learning_, options_.make_learning(config_, module));
+  RunConfig learned = config_;
+  // Whether an evaluation can reach the target is asked when a run is made: earlier releases did not ask.
+  if (stored.has_value()) learned.limits.accuracy = 0;
+  TERSE_ASSIGN_OR_RETURN(learning_, options_.make_learning(learned, module));
   TERSE_ASSIGN_OR_RETURN(codec_, MakeUpdateCodec(config_, learning_->layout()));
   if (SharesHistory(config_)) {
     TERSE_RETURN_IF_ERROR(UpdateHistories::Check(*codec_));

@@ -202,7 +202,7 @@ absl::Status RunRegistry::CheckNew(const v1::RunConfig& config) const {
 
 absl::StatusOr<RunHost*> RunRegistry::Create(const v1::RunConfig& config, absl::string_view module, bool paused,
                                              const std::function<bool()>& cancelled) {
-  TERSE_RETURN_IF_ERROR(ValidateRunConfig(config));
+  TERSE_RETURN_IF_ERROR(ValidateNewRun(config));
   TERSE_RETURN_IF_ERROR(CheckServedName(config.name()));
   TERSE_RETURN_IF_ERROR(CheckModule(config.model(), module));
   {

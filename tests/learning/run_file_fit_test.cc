@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "learning/datasets/dataset_table.h"
 #include "learning/models/model_table.h"
 #include "proto/run_config_fit.h"
 
@@ -50,6 +51,32 @@ TEST(RunFileFit, AgreesWithTheModels) {
       spec.name = name;
       EXPECT_EQ(violations.empty(), Fits(FindModel(spec).value(), data)) << name << " on " << data.name;
     }
+  }
+}
+
+v1::RunConfig WithLoss(const std::string& data, const char* loss) {
+  v1::RunConfig config;
+  config.mutable_data()->set_name(data);
+  config.mutable_train()->set_loss(loss);
+  return config;
+}
+
+bool IsRefused(const v1::RunConfig& config) {
+  ConfigViolations violations;
+  CheckFit(config, &violations);
+  return !violations.empty();
+}
+
+// One that it does not know would pass with everything.
+TEST(RunFileFit, KnowsEveryDataSetAndModel) {
+  for (const std::string& name : DatasetNames()) {
+    EXPECT_NE(IsRefused(WithLoss(name, "cross_entropy")), IsRefused(WithLoss(name, "lm_cross_entropy"))) << name;
+  }
+  for (const std::string& name : ModelNames()) {
+    v1::RunConfig on_text = WithLoss("ptb", "auto"), on_images = WithLoss("images", "auto");
+    on_text.mutable_model()->set_name(name);
+    on_images.mutable_model()->set_name(name);
+    EXPECT_NE(IsRefused(on_text), IsRefused(on_images)) << name;
   }
 }
 

@@ -40,6 +40,14 @@ TEST(CheckRunText, SkipsRulesThatReadABrokenKey) {
   EXPECT_THAT(keys, ElementsAre("codec", "rounds.clients"));
 }
 
+// The entries behind one of a wrong type have other numbers in the message than in the file.
+TEST(CheckRunText, AnArrayWithAnEntryOfAWrongTypeHasThatErrorAlone) {
+  const std::string text = absl::StrCat(kLeast, "[control]\nbits = ['x', 4, 99]\n");
+  std::vector<std::string> errors;
+  for (const RunFileError& error : CheckRunText(text, "x.toml").errors) errors.push_back(error.reason);
+  EXPECT_THAT(errors, ElementsAre("control.bits[0] is a string; give an integer"));
+}
+
 TEST(CheckRunText, ArraysHaveABound) {
   v1::RunConfig config = Least();
   for (int i = 0; i < 100000; ++i) config.mutable_control()->add_bits(0);
@@ -58,6 +66,9 @@ TEST(ParseRunConfig, ModelDataAndLossFit) {
   EXPECT_THAT(with("[model]\nname = 'logistic'\n[data]\nname = 'libsvm'\nfeatures = 7\n"),
               HasSubstr("set model.inputs = 7"));
   EXPECT_THAT(with("[model]\nclasses = 3\n"), HasSubstr("tells 3 classes apart, and data.name = 'mnist' has 10"));
+  EXPECT_THAT(
+      with("[model]\nname = 'logistic'\ninputs = 784\nclasses = 10\n"),
+      HasSubstr("tells 2 classes apart, and data.name = 'mnist' has 10; choose a model and a data set that fit"));
   EXPECT_THAT(ErrorOf("local_steps = 10", "local_steps = 10\nloss = 'lm_cross_entropy'"), HasSubstr("is for texts"));
   const std::string plugin = absl::StrReplaceAll(kLeast, {{"[train]\n", "[data]\nname = 'plugin'\n[train]\n"}});
   EXPECT_TRUE(ParseRunConfig(plugin, "x").ok());
