@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -23,7 +24,8 @@ absl::StatusOr<CheckedRun> ReadAndCheck(const std::string& file) {
   TERSE_ASSIGN_OR_RETURN(CheckedRun run, CheckRunFile(file));
   // The coordinator keeps a run in a directory of its name.
   const absl::Status served = CheckServedName(run.config.name());
-  if (!served.ok()) run.errors.push_back({"name", 0, std::string(served.message())});
+  const bool is_known = absl::c_any_of(run.errors, [](const RunFileError& error) { return error.key == "name"; });
+  if (!served.ok() && !is_known) run.errors.push_back({"name", run.name_line, std::string(served.message())});
   return run;
 }
 

@@ -2,6 +2,7 @@
 #ifndef TERSE_COORDINATOR_RPC_RUN_CHECK_H_
 #define TERSE_COORDINATOR_RPC_RUN_CHECK_H_
 
+#include <functional>
 #include <ostream>
 
 #include "absl/status/status.h"
@@ -11,9 +12,12 @@ namespace terse {
 
 // Opens the runs of `options.run_files` as a coordinator with these options would at its first start: reads the data,
 // makes the models, and checks codecs and the sizes of messages. The runs are made in a temporary
-// directory, which is gone when this returns; nobody can connect. Writes a line for each run to `out`. Returns the
-// status with which that start would have failed.
-absl::Status CheckRuns(const CoordinatorOptions& options, const RunLearningFactory& make_learning, std::ostream& out);
+// directory, which is gone when this returns; nobody can connect. `cancelled` is asked between two runs. Writes a line
+// for each run to `out`. Returns CANCELLED when it was cancelled, the
+// status with which that start would have failed, and INVALID_ARGUMENT for a run whose model is a TorchScript file:
+// that comes with `tersectl run create`, which checks both.
+absl::Status CheckRuns(const CoordinatorOptions& options, const RunLearningFactory& make_learning,
+                       const std::function<bool()>& cancelled, std::ostream& out);
 
 }  // namespace terse
 

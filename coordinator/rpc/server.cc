@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "CLI/CLI.hpp"
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "coordinator/log_components.h"
@@ -214,6 +215,10 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFac
                                             }},
                                            options.run_files));
   TERSE_ASSIGN_OR_RETURN(const std::shared_ptr<Gatekeeper> gatekeeper, OpenGate(options, &clock, audit.get()));
+  // gRPC lets go of it when it likes, and the clock and the audit log are ours.
+  const absl::Cleanup close_gate = [&gatekeeper] {
+    if (gatekeeper != nullptr) gatekeeper->Close();
+  };
   FleetService fleet_service(runs.get(), gatekeeper, absl::Seconds(options.unread_timeout_seconds));
   AuditedAdminService admin_service(
       runs.get(), {options.state_directory, &clock, gatekeeper == nullptr ? nullptr : gatekeeper->files()},
@@ -247,8 +252,6 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFac
   admin.server->Shutdown(deadline);
   fleet.server->Wait();
   admin.server->Wait();
-  // gRPC lets go of it when it likes, and the clock is ours.
-  if (gatekeeper != nullptr) gatekeeper->Close();
   return status;
 }
 
@@ -361,7 +364,6 @@ absl::Status CoordinatorEnding::Wait() {
 
 absl::Status ServeRuns(const CoordinatorOptions& options, const RunLearningFactory& make_learning,
                        CoordinatorEnding* ending, const CoordinatorReady& on_ready) {
-  QuietGrpc();
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<DirectoryLock> lock, LockState(options.state_directory));
@@ -371,13 +373,16 @@ absl::Status ServeRuns(const CoordinatorOptions& options, const RunLearningFacto
 int RunCoordinator(const CoordinatorOptions& options, const RunLearningFactory& make_learning) {
   if (!options.sandboxed.empty()) return ServeLearning(make_learning, options.data_directory);
   ConfigureLog(options.log);
+  QuietGrpc();
   std::signal(SIGPIPE, SIG_IGN);
-  if (options.check) return ExitCode(CheckRuns(options, make_learning, std::cout));
   CoordinatorEnding ending;
   SignalWaiter signals([&ending] {
     Log(LogLevel::kInfo, kServerLog, {}, "stopping: a signal asked for it");
     ending.Decide(absl::OkStatus());
   });
+  if (options.check)
+    return ExitCode(CheckRuns(
+        options, make_learning, [&] { return ending.decided(); }, std::cout));
   // To systemd, which waits for it (Type=notify) before it starts what needs this one; to nobody where there is none.
   const CoordinatorReady tell_service_manager = [](const CoordinatorAddresses&) { sd_notify(0, "READY=1"); };
   const absl::Status status = ServeRuns(options, make_learning, &ending, tell_service_manager);

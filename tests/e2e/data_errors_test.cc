@@ -84,7 +84,7 @@ TEST_F(OwnData, AMisspeltTestSetIsNamedWithWhatIsThere) {
 
 TEST_F(OwnData, IsCheckedByACoordinatorThatServesNobody) {
   int code = -1;
-  EXPECT_THAT(CheckOutput(&code, {"--data", data_}), HasSubstr("there is no test set to evaluate on"));
+  EXPECT_THAT(CheckOutput(&code, {"--data", data_}), HasSubstr("data.test is 'test.csv', and there is neither"));
   EXPECT_EQ(code, 1);
   WriteText(data_ + "/test.csv", "x1,x2,kind\n1,2,a\n3,4,c\n");
   EXPECT_THAT(CheckOutput(&code, {"--data", data_}), StartsWith("run errors can be served: "));
@@ -98,6 +98,13 @@ TEST_F(OwnData, TheCheckFindsMessagesThatTheStoreCannotHold) {
             "name = 'perceptron'\n[codec]\nname = 'dense'\n[rounds]\ncount = 1\nclients = 50000\n");
   int code = -1;
   EXPECT_THAT(CheckOutput(&code, {}), HasSubstr("cannot work: the downstream message of a round may have"));
+  EXPECT_EQ(code, 1);
+}
+
+TEST_F(OwnData, ARunWithAModuleIsCheckedWhenItIsCreated) {
+  WriteText(run_file_, absl::StrCat(kRun, "[model]\nname = 'torchscript'\n"));
+  int code = -1;
+  EXPECT_THAT(CheckOutput(&code, {}), HasSubstr("checked together with its module, by `tersectl run create"));
   EXPECT_EQ(code, 1);
 }
 
