@@ -8,6 +8,7 @@
 #include "coordinator/admin/text_table.h"
 #include "core/file_system.h"
 #include "core/status.h"
+#include "proto/run_config_fit.h"
 
 namespace terse {
 namespace {
@@ -55,10 +56,11 @@ absl::StatusOr<ExportResult> ExportRun(AdminClient& client, const std::string& d
     TERSE_ASSIGN_OR_RETURN(std::string bytes, client.Export(model.format, most));
     files.push_back({model.name, std::move(bytes)});
   }
-  if (format != ExportFormat::kTensorBoard) {
-    TERSE_ASSIGN_OR_RETURN(std::string symbols,
-                           client.Export(v1::ExportRequest::FORMAT_VOCABULARY, kMostVocabularyBytes));
-    if (!symbols.empty()) files.push_back({"vocabulary.json", std::move(symbols)});
+  if (format != ExportFormat::kTensorBoard && !ReadsExamples(status.config())) {
+    absl::StatusOr<std::string> symbols = client.Export(v1::ExportRequest::FORMAT_VOCABULARY, kMostVocabularyBytes);
+    // A coordinator of an earlier release does not know the format.
+    if (!symbols.ok() && !absl::IsInvalidArgument(symbols.status())) return symbols.status();
+    if (symbols.ok() && !symbols->empty()) files.push_back({"vocabulary.json", *std::move(symbols)});
   }
   ExportResult result;
   result.summary = Summarize(status, rounds);

@@ -363,6 +363,14 @@ TEST_F(TersectlTest, ExportOfATextHasItsVocabulary) {
   EXPECT_FALSE(std::filesystem::exists(directory.path() + "/vocabulary.json"));
 }
 
+TEST_F(TersectlTest, ExportFromAnEarlierCoordinatorHasNoVocabulary) {
+  server_.knows_vocabulary = false;
+  const TempDirectory directory;
+  const CtlOutcome exported = Ask({"export", "--out", directory.path()});
+  EXPECT_EQ(exported.code, kExitOk) << exported.err;
+  EXPECT_EQ(Slurp(directory.path() + "/model.npz"), server_.npz);
+}
+
 TEST_F(TersectlTest, ExportOfOneFormat) {
   const TempDirectory directory;
   server_.torchscript.clear();  // the coordinator cannot make this one
@@ -472,8 +480,8 @@ TEST(Tersectl, ValidateListsEveryError) {
   EXPECT_EQ(invalid.code, kExitInvalidRun);
   for (const char* place :
        {":2: seeds is not", ":6: train.local_steps is a string", ":8: train.optimizer.learning_rate",
-        ":14: rounds.quorum = 3", ":4: model.name = 'word_lstm' takes texts", ": name = 'r.partial' ends with .partial",
-        ": 6 errors\n"}) {
+        ":14: rounds.quorum = 3", ":4: model.name = 'word_lstm' takes texts",
+        ":1: name = 'r.partial' ends with .partial", ": 6 errors\n"}) {
     EXPECT_THAT(invalid.err, HasSubstr(bad + place));
   }
   const CtlOutcome listed = Invoke({"run", "validate", "--json", bad});
@@ -483,6 +491,9 @@ TEST(Tersectl, ValidateListsEveryError) {
   ASSERT_EQ(reply["errors"].size(), 6u);
   EXPECT_EQ(reply["errors"][0]["key"], "seeds");
   EXPECT_EQ(reply["errors"][0]["line"], 2);
+  const CtlOutcome odd = Invoke({"run", "validate", "--json", directory.path() + "/l\xe4uft.toml"});
+  EXPECT_EQ(odd.code, kExitFailed);
+  EXPECT_EQ(json::parse(odd.out)["file"], directory.path() + "/l\xef\xbf\xbduft.toml") << "a name that is not UTF-8";
   const CtlOutcome absent = Invoke({"run", "validate", "--json", directory.path() + "/none.toml"});
   EXPECT_EQ(absent.code, kExitFailed);
   EXPECT_EQ(json::parse(absent.out)["valid"], false);

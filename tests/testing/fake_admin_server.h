@@ -45,6 +45,7 @@ class FakeAdminServer : public v1::Admin::Service {
   std::string safetensors = "safetensors bytes";
   std::string npz = "npz bytes";
   std::string vocabulary;         // empty: the run reads no text
+  bool knows_vocabulary = true;   // as every coordinator since that format came
   uint64_t announced_beyond = 0;  // added to the size that Export announces
   int watch_breaks = 0;           // Watch ends so many times with UNAVAILABLE after one round
 
@@ -208,6 +209,9 @@ class FakeAdminServer : public v1::Admin::Service {
   grpc::Status Export(grpc::ServerContext*, const v1::ExportRequest* request,
                       grpc::ServerWriter<v1::ExportChunk>* writer) override {
     const std::string& file = FileOf(request->format());
+    if (&file == &vocabulary && !knows_vocabulary) {
+      return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "unknown export format 4");
+    }
     if (file.empty() && &file != &vocabulary) {
       return grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "no exporter for this format");
     }
