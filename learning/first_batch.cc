@@ -12,6 +12,7 @@
 #include "core/status_details.h"
 #include "learning/batches.h"
 #include "learning/data_fit.h"
+#include "learning/loss_table.h"
 #include "learning/script_model.h"
 #include "learning/torch_edge.h"
 
@@ -53,6 +54,17 @@ int64_t WidthOf(const at::Tensor& output, const at::Tensor& input, bool text) {
   return output.numel() / predictions;
 }
 
+// The loss was chosen before the width of a user's module was known.
+absl::Status CheckLoss(const RunConfig& config, const Dataset& dataset, int64_t known_width, int64_t width) {
+  TERSE_ASSIGN_OR_RETURN(const Loss* loss, FindLoss(config.train.loss, dataset.task, dataset.classes, known_width));
+  if (FindLoss(loss->name, dataset.task, dataset.classes, width).ok()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(kModel, " has ", width, width == 1 ? " output" : " outputs", " for an example, and the loss '",
+                   loss->name, "' takes ", width == 1 ? "two or more" : "one", "; ",
+                   width == 1 ? "set train.loss = 'bce_with_logits', or give the model an output for each class"
+                              : "set train.loss = 'auto'"));
+}
+
 }  // namespace
 
 absl::Status TryTrainingData(const RunConfig& config, const Blueprint& blueprint,
@@ -69,7 +81,9 @@ absl::Status TryTrainingData(const RunConfig& config, const Blueprint& blueprint
     return absl::OkStatus();
   });
   if (!taken.ok()) return NotTaken(*dataset, taken);
-  return CheckOutputs(kModel, WidthOf(output, input, dataset->task == Task::kText), *dataset);
+  const int64_t width = WidthOf(output, input, dataset->task == Task::kText);
+  TERSE_RETURN_IF_ERROR(CheckOutputs(kModel, width, *dataset));
+  return CheckLoss(config, *dataset, blueprint.outputs(), width);
 }
 
 }  // namespace terse

@@ -289,6 +289,21 @@ TEST(UserModuleTest, LabelsThatTheOutputDoesNotHaveAreShownBeforeTraining) {
       HasSubstr("/data/train.npz, example 17: label 3 is not in 0..2, the classes that the run's model tells apart"));
 }
 
+TEST(UserModuleTest, AnOutputThatTheLossDoesNotTakeIsShownBeforeTraining) {
+  torch::jit::Module module = Tensors();
+  module.define(R"(
+def forward(self, x):
+    return torch.linear(x, self.weight, self.bias)[:, :1]
+)");
+  Examples examples = Clusters(20, 1);
+  std::vector<int64_t> labels(20, 0);
+  labels[17] = 1;
+  examples.targets = Column::FromInt64s({}, labels);
+  EXPECT_THAT(std::string(Misfit(module, examples).message()),
+              HasSubstr("has 1 output for an example, and the loss 'cross_entropy' takes two or more; set train.loss = "
+                        "'bce_with_logits'"));
+}
+
 TEST(UserModuleTest, AClientWithoutTrainingDataIsToldWhy) {
   auto dataset = std::make_shared<Dataset>(*ClusterData());
   dataset->train = {};
