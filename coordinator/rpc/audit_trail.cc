@@ -30,8 +30,8 @@ namespace {
 constexpr absl::Duration kLook = absl::Seconds(1);
 // Kinds of refused calls at a time: certificates are the authority's to give, so a fleet has few.
 constexpr size_t kMaxCallKinds = 2048;
-// A handshake fails for whoever reaches the port, from as many addresses as he has.
-constexpr size_t kMaxHandshakeKinds = 256;
+// A handshake fails for whoever reaches the port, from as many addresses as he has: so few a minute leave the log room.
+constexpr size_t kMaxHandshakeKinds = 32;
 constexpr char kNobody[] = "nobody of this fleet";
 constexpr char kHandshake[] = "TLS handshake";
 

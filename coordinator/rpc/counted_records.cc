@@ -17,7 +17,7 @@ void CountedRecords::Count(absl::string_view what, AuditRecord record) {
   const std::string network = NetworkOfHost(record.address);
   Kind kind = absl::StrCat(what, "\n", network.empty() ? record.address : network);
   if (kinds_.count(kind) == 0 && kinds_.size() >= max_with_host_) {
-    kind = absl::StrCat(what, "\nmany");
+    kind = absl::StrCat(what, "\n(many)");
     record.address.clear();
   }
   const auto found = kinds_.find(kind);
