@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "coordinator/admin/pki_print.h"
 #include "coordinator/admin/print.h"
@@ -124,8 +125,10 @@ absl::Status ServeEnrolment(const CommandOptions& options, const Terminal& termi
   }
   Signals signals;
   EnrolmentDeskOptions desk_options = {pki.authority, pki.listen, pki.hosts};
+  absl::Mutex mutex;  // the desk speaks in threads of its own
   // A line each, so that a program can follow.
   const auto say = [&](absl::string_view line) {
+    absl::MutexLock lock(&mutex);
     const Json json = {{"time_us", absl::ToUnixMicros(absl::Now())}, {"text", std::string(line)}};
     if (options.json) return PrintJsonLine(json, terminal);
     *terminal.out << TimeText(absl::Now()) << " " << PlainText(line) << std::endl;

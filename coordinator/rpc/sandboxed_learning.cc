@@ -26,6 +26,7 @@ namespace {
 // The archive of an exported file takes this much beside the module and the weights.
 constexpr uint64_t kMostArchiveBytes = 16 << 20;
 constexpr uint64_t kMostVocabularyBytes = 64 << 20;
+constexpr size_t kMostSymbols = 1 << 20;
 
 bool AllFinite(absl::Span<const float> values) {
   return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
@@ -80,7 +81,9 @@ class ModelProcess {
   absl::StatusOr<std::vector<std::string>> Vocabulary() {
     TERSE_ASSIGN_OR_RETURN(const std::string answer, sandbox_->Call(FrameKind::kVocabulary, "", kMostVocabularyBytes));
     VocabularyAnswer vocabulary;
-    if (!DecodeMessage(answer, &vocabulary)) return Nonsense("with a vocabulary that cannot be read");
+    if (!DecodeMessage(answer, &vocabulary) || vocabulary.symbols.size() > kMostSymbols) {
+      return Nonsense("with a vocabulary that cannot be read");
+    }
     return std::move(vocabulary.symbols);
   }
 

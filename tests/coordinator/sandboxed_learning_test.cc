@@ -56,6 +56,7 @@ class HostileLearning : public GridLearning, private Evaluator {
   }
   absl::StatusOr<std::vector<std::string>> Vocabulary() const override {
     if (what_ == "vocabulary is large") return std::vector<std::string>{std::string(65 << 20, 'x')};
+    if (what_ == "vocabulary is long") return std::vector<std::string>((1 << 20) + 1);
     return std::vector<std::string>{"e", "\n", "\xff"};
   }
 
@@ -208,6 +209,7 @@ TEST_F(SandboxedLearning, IsNotBelieved) {
   const std::vector<float> weights = GridInitialWeights(GridLayout());
   EXPECT_TRUE(absl::IsInternal(Make("export is large")->ExportTorchScript(weights).status()));
   EXPECT_TRUE(absl::IsInternal(Make("vocabulary is large")->Vocabulary().status()));
+  EXPECT_TRUE(absl::IsInternal(Make("vocabulary is long")->Vocabulary().status()));
 }
 
 TEST_F(SandboxedLearning, NeedsItsOwnCommandLine) {
