@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -45,6 +46,9 @@ CLI::Validator PathCheck(std::filesystem::file_type type, const std::string& kin
         const bool is_folder = found == std::filesystem::file_type::directory;
         const bool exists = found != std::filesystem::file_type::not_found && !error;
         if (exists && is_folder == (type == std::filesystem::file_type::directory)) return std::string();
+        if (found == std::filesystem::file_type::none) {
+          return absl::StrCat("'", path, "' cannot be looked at: ", error.message());
+        }
         if (exists) return absl::StrCat("'", path, "' is ", is_folder ? "a folder" : "no folder", "; give a ", kind);
         return absl::StrCat("there is no ", kind, " '", path, "'; give one that exists");
       },
@@ -107,9 +111,11 @@ CLI::Validator AmountOfBytes() {
   return CLI::Validator(
       [](std::string& text) {
         std::string bytes = text;
+        // CLI11 would read 010 as an octal number.
+        const bool is_octal = text.size() > 1 && text[0] == '0' && absl::ascii_isdigit(text[1]);
         try {
           const std::string refused = CLI::AsSizeValue(/*kb_is_1000=*/true)(bytes);
-          if (refused.empty() && bytes.find('-') == std::string::npos) {
+          if (refused.empty() && !is_octal && bytes.find('-') == std::string::npos) {
             text = bytes;
             return std::string();
           }

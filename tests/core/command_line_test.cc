@@ -111,7 +111,7 @@ TEST(CommandLine, NumbersOutOfTheirRange) {
   for (const char* text : {"0", "-1", "inf", "x"}) {
     EXPECT_THAT(Refused({"status", "--for", text}), HasSubstr("is no number above 0; give one")) << text;
   }
-  for (const char* text : {"x", "-5", "5XB"}) {
+  for (const char* text : {"x", "-5", "5XB", "010MB", "007"}) {
     EXPECT_THAT(Refused({"status", "--bytes", text}), HasSubstr("is no amount of bytes; give a whole number")) << text;
   }
 }
@@ -135,6 +135,9 @@ TEST(CommandLine, AddressesThatAreNone) {
 TEST(CommandLine, FilesThatAreNotThere) {
   EXPECT_EQ(Refused({"status", "--file", "/none"}), "prog: --file: there is no file '/none'; give one that exists\n");
   EXPECT_EQ(Refused({"status", "--file", "/"}), "prog: --file: '/' is a folder; give a file\n");
+  const std::string long_name = "/" + std::string(300, 'x');
+  EXPECT_EQ(Refused({"status", "--file", long_name.c_str()}),
+            "prog: --file: '" + long_name + "' cannot be looked at: File name too long\n");
   EXPECT_EQ(Refused({"status", "--folder", "/none"}),
             "prog: --folder: there is no folder '/none'; give one that exists\n");
   EXPECT_EQ(Refused({"status", "--folder", "/dev/null"}), "prog: --folder: '/dev/null' is no folder; give a folder\n");
