@@ -66,6 +66,8 @@ parse_arguments() {
     fail "--model: no file '$model'; torch.jit.script(module).save(FILE) writes one in Python"
   [[ "$device" =~ ^(auto|cpu|cuda)$ ]] || fail "--device must be auto, cpu or cuda, not '$device'"
   [[ -z "$data" ]] || data=$(absolute "$data")
+  [[ -z "$model" ]] || model=$(absolute "$model")
+  [[ -z "$bin" ]] || bin=$(absolute "$bin")
   out=$(absolute "$out")
   [[ -n "$clients" ]] || clients=$(run_file_value "$run_file" rounds clients)
   [[ -n "$name" ]] || name=$(run_file_value "$run_file" '' name)
@@ -119,7 +121,7 @@ What next
     $(quoted "$bin/tersectl") --admin 127.0.0.1:7701 export --format all --out $(quoted "$run_folder/export")
   A run of your own, from a copy of this run's file that you may edit ("tersectl config" lists every key):
     $(quoted cp "$run_folder/run.toml" my-run.toml) &&
-      $(quoted "$root/deploy/demo.sh" --run-file my-run.toml --name my-run --bin "$bin" ${data:+--data "$data"})
+      $(quoted "$root/deploy/demo.sh" --run-file my-run.toml --name my-run --out "$out" --bin "$bin" ${data:+--data "$data"} ${model:+--model "$model"})
   A model of your own (docs/MODELS.md), as in this example, which needs a Python with torch and numpy:
     $(quoted "$root/deploy/examples/python/run.sh" --bin "$bin")
 NEXT

@@ -98,6 +98,12 @@ class DemoModelTest(unittest.TestCase):
         with torch.no_grad():
             self.assertEqual(tuple(trained(torch.rand(2, 1, 28, 28)).shape), (2, 10))
         self.assertIn("layer.weight", numpy.load(self.path("runs/own/model.npz")))
+        # The run of one's own that it proposes, word for word.
+        own = re.search(r"A run of your own.*\n((?: {4}.*\n)+)", said).group(1)
+        answer = subprocess.run(["bash", "-c", own], cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True,
+                                text=True, timeout=240, check=False)
+        self.assertEqual(answer.returncode, 0, f"{own}{answer.stdout}{answer.stderr}")
+        self.assertTrue(os.path.exists(self.path("runs/my-run/model.pt")), answer.stdout)
 
     def test_it_goes_on_where_it_stopped(self):
         arguments = ["--model", self.save("flat.pt", Flat())]
