@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -134,11 +135,11 @@ TEST(OperatorAttack, StreamsOfOneOperatorHaveABound) {
   const auto stub = v1::Admin::NewStub(grpc::CreateCustomChannel(admin, *credentials, arguments));
   constexpr int kStreams = 100;
   std::atomic<int> refused{0};
+  std::array<grpc::ClientContext, kStreams> contexts;
   std::vector<std::thread> watchers;
-  for (int i = 0; i < kStreams; ++i) {
-    watchers.emplace_back([&] {
-      grpc::ClientContext context;
-      context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(5)));
+  for (grpc::ClientContext& context : contexts) {
+    watchers.emplace_back([&stub, &refused, &context] {
+      context.set_deadline(absl::ToChronoTime(absl::Now() + kAttackPatience));
       const auto stream = stub->Watch(&context, v1::WatchRequest());
       for (v1::Round round; stream->Read(&round);) continue;
       const grpc::Status status = stream->Finish();
@@ -147,6 +148,8 @@ TEST(OperatorAttack, StreamsOfOneOperatorHaveABound) {
       EXPECT_THAT(status.error_message(), HasSubstr("16 of one caller; end one of yours first"));
     });
   }
+  EXPECT_TRUE(WaitUntil([&] { return refused == kStreams - 16; }, kAttackPatience));
+  for (grpc::ClientContext& context : contexts) context.TryCancel();
   for (std::thread& watcher : watchers) watcher.join();
   EXPECT_EQ(refused, kStreams - 16);
   int code = -1;

@@ -148,15 +148,6 @@ void FleetProcesses::StartClient(int index, const Place& place) {
       std::make_unique<Process>(CommandLine(place, argv), directory_ / absl::StrCat("client-", index, ".log"));
 }
 
-bool WaitUntil(const std::function<bool()>& condition, absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
-  while (!condition()) {
-    if (absl::Now() > deadline) return false;
-    absl::SleepFor(absl::Milliseconds(2));
-  }
-  return true;
-}
-
 std::string FleetProcesses::run_state(const std::string& run) const {
   const std::string runs = coordinator_state() + "/runs/";
   if (!run.empty()) return runs + run;

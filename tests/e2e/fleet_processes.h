@@ -11,6 +11,7 @@
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "tests/testing/wait_until.h"
 
 namespace terse {
 
@@ -65,9 +66,6 @@ struct Place {
   std::string address;                // coordinator: where it listens; client: where it looks for the coordinator
   std::vector<std::string> extra;     // behind it
 };
-
-// Asks `condition` again and again until it is true or `timeout` has passed; what it said last.
-bool WaitUntil(const std::function<bool()>& condition, absl::Duration timeout);
 
 // One fleet in one scratch directory: DIR/coordinator, DIR/client-N, logs beside them.
 class FleetProcesses {

@@ -14,8 +14,12 @@
 
 namespace terse {
 
-// The bytes of the newest checkpoint of the coordinator's only run.
+// The bytes of the newest checkpoint of the coordinator's only run, once that has ended: clients may go before the last
+// evaluation and checkpoint, with which a run ends.
 inline std::string LastCheckpoint(const FleetProcesses& fleet) {
+  EXPECT_TRUE(WaitUntil(
+      [&] { return QueryNumber(fleet.database(), "SELECT count(*) FROM events WHERE kind = 'run_ended'") == 1; },
+      absl::Seconds(120)));
   std::vector<std::string> paths;
   for (const auto& entry : std::filesystem::directory_iterator(fleet.run_state() + "/checkpoints")) {
     paths.push_back(entry.path());

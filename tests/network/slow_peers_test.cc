@@ -92,7 +92,7 @@ TEST(SlowPeers, QueueOfAClientThatDoesNotReadIsBounded) {
   shape.deadline_seconds = 0.2;
   shape.codec = {"dense"};
   shape.wide = true;
-  NetworkFleet fleet(shape);
+  NetworkFleet fleet(shape, nullptr, {{}, "", {"--unread-timeout", "600"}});
   fleet.StartClient(0);
   ASSERT_TRUE(WaitUntil([&] { return Joined(fleet, 0); }, kPatience));
   for (int i = 1; i < 4; ++i) fleet.StartClient(i);

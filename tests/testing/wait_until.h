@@ -1,0 +1,24 @@
+// Waits for what other processes and threads do.
+#ifndef TERSE_TESTS_TESTING_WAIT_UNTIL_H_
+#define TERSE_TESTS_TESTING_WAIT_UNTIL_H_
+
+#include <functional>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
+namespace terse {
+
+// Asks again and again until `condition` holds, and returns whether it did within `timeout`.
+inline bool WaitUntil(const std::function<bool()>& condition, absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  while (!condition()) {
+    if (absl::Now() > deadline) return false;
+    absl::SleepFor(absl::Milliseconds(2));
+  }
+  return true;
+}
+
+}  // namespace terse
+
+#endif  // TERSE_TESTS_TESTING_WAIT_UNTIL_H_
