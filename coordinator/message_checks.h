@@ -15,10 +15,10 @@ namespace terse {
 // engine's. INVALID_ARGUMENT with what is wrong. Thread-safe.
 absl::Status ValidateMessage(const Codec& codec, const FromClient& message);
 
-// Calls ValidateMessage, after it unpacked an update that client `client` packed. An update that cannot be unpacked
-// stays packed, and the engine asks for it as it is. An update is measured in the same reading (Update::norm), so that
-// nobody has to decode it for its size. `histories` is null in a run whose updates are not packed: there a packed one
-// is INVALID_ARGUMENT. Thread-safe.
+// Does the same for a message that came off the wire, and unpacks an update that client `client` packed. An update that
+// cannot be unpacked stays packed, and the engine asks for it as it is. An update is measured in the same reading
+// (Update::norm), so that nobody has to decode it for its size. `histories` is null in a run whose updates are not
+// packed: there a packed one is INVALID_ARGUMENT. Thread-safe.
 //
 // An update that the session was not asked for (`is_due` is false) is not decoded, because decoding is what costs: the
 // engine answers it as it answers every update that does not count, from its id alone.

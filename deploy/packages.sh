@@ -14,11 +14,11 @@ TERSE_BUILD_PACKAGES=(
   libboost-dev libjs-chart.js prometheus-cpp-dev libsystemd-dev libseccomp-dev
   libcli11-dev libtoml11-dev libutfcpp-dev libspdlog-dev nlohmann-json3-dev
 )
-# What the tests and benchmarks are compiled with, the fuzzers' compiler, and what tests/lint.sh checks sources with: every
-# other preset builds with `build` and these.
+# Libraries of the tests and benchmarks, the compiler of the fuzzers, and the tools of tests/lint.sh: every other preset
+# builds with `build` and these.
 TERSE_DEVELOP_PACKAGES=(libgtest-dev libgmock-dev libbenchmark-dev libcpp-httplib-dev clang-14 libclang-rt-14-dev
   clang-format-14 clang-tidy-14 python3)
-# What the tests run with: an independent reader of every file that Terse writes, two hosts with a bad wire between them, a
+# Programs that the tests run with: an independent reader of every file that Terse writes, two hosts with a bad wire between them, a
 # browser for the dashboard, a reader of metrics, what reads the manual and the completions, and the bare machine of
 # tests/bare.sh.
 TERSE_TEST_PACKAGES=(python3 python3-numpy python3-torch sqlite3 openssl iproute2

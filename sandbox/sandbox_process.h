@@ -21,7 +21,8 @@
 
 namespace terse {
 
-// A trainer's process. It is killed with this object, and with the thread that started it. Not thread-safe.
+// The confined process of a client's trainer, or of a model that a coordinator serves. It is killed with this object,
+// and with the thread that started it. Not thread-safe.
 class SandboxProcess {
  public:
   // Most bytes of an answer that holds a layout, and of one that holds a few numbers.
