@@ -12,7 +12,6 @@
 #include "storage/temporary_directory.h"
 
 namespace terse {
-
 namespace {
 
 // The module of a run comes with `tersectl run create`, which has it checked in the sandbox.

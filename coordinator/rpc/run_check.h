@@ -10,12 +10,11 @@
 
 namespace terse {
 
-// Opens the runs of `options.run_files` as a coordinator with these options would at its first start: reads the data,
-// makes the models, and checks codecs and the sizes of messages. The runs are made in a temporary
-// directory, which is gone when this returns; nobody can connect. `cancelled` is asked between two runs. Writes a line
-// for each run to `out`. Returns CANCELLED when it was cancelled, the
-// status with which that start would have failed, and INVALID_ARGUMENT for a run whose model is a TorchScript file:
-// that comes with `tersectl run create`, which checks both.
+// Opens each run of `options.run_files`, by itself, as a coordinator with these options would at its first start: reads
+// the data, makes the model, and checks codecs and the sizes of messages. The run is made in a temporary directory,
+// which is gone when this returns; nobody can connect. Writes a line for each run to `out`. `cancelled` is asked
+// between two runs: CANCELLED. INVALID_ARGUMENT for a run whose model is a TorchScript file: that comes with `tersectl
+// run create`, which checks both. Otherwise the status with which the start would have failed.
 absl::Status CheckRuns(const CoordinatorOptions& options, const RunLearningFactory& make_learning,
                        const std::function<bool()>& cancelled, std::ostream& out);
 

@@ -322,8 +322,8 @@ int ParseCoordinatorOptions(int argc, char** argv, CoordinatorOptions* options) 
       app.add_option("--run-file", options->run_files,
                      "TOML file of a run, may be given several times; without it, every run in --state goes on")
           ->check(ExistingFile());
-  const CLI::Option* state =
-      app.add_option("--state", options->state_directory, "directory that holds the runs; required, but with --check");
+  const CLI::Option* state = app.add_option("--state", options->state_directory,
+                                            "directory that holds the runs; required unless --check is given");
   const CLI::Option* check = app.add_flag("--check", options->check,
                                           "only say whether the runs of --run-file could be served with the data of "
                                           "--data: sizes, models and codecs are checked as at a first start, and "
@@ -380,9 +380,8 @@ int RunCoordinator(const CoordinatorOptions& options, const RunLearningFactory& 
     Log(LogLevel::kInfo, kServerLog, {}, "stopping: a signal asked for it");
     ending.Decide(absl::OkStatus());
   });
-  if (options.check)
-    return ExitCode(CheckRuns(
-        options, make_learning, [&] { return ending.decided(); }, std::cout));
+  const auto stopped = [&ending] { return ending.decided(); };
+  if (options.check) return ExitCode(CheckRuns(options, make_learning, stopped, std::cout));
   // To systemd, which waits for it (Type=notify) before it starts what needs this one; to nobody where there is none.
   const CoordinatorReady tell_service_manager = [](const CoordinatorAddresses&) { sd_notify(0, "READY=1"); };
   const absl::Status status = ServeRuns(options, make_learning, &ending, tell_service_manager);
