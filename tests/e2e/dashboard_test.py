@@ -243,6 +243,10 @@ class Dashboard(unittest.TestCase):
             self.assertEqual(width, 390 if how == "phone" else 1280)
             self.assertLessEqual(self.script("return document.documentElement.scrollWidth"), width, how)
             self.assertEqual(background() == light, how != "dark")
+            for chart in ("loss", "bytes", "compression", "duration"):
+                colours = self.script("return Chart.getChart(arguments[0]).data.datasets.map((line) => line.borderColor)",
+                                      f"chart-{chart}")
+                self.assertEqual(len(set(colours)), len(colours), f"lines of {chart} are told apart: {colours}")
             if OPTIONS.screenshots:
                 self.browser.save_screenshot(f"{OPTIONS.screenshots}/dashboard-{how}.png")
         grid = "return Chart.getChart('chart-loss').options.scales.x.grid.color"

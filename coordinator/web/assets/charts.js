@@ -24,7 +24,7 @@ const kCharts = [
     lines: [
       {label: "up", color: "--up", of: (round) => round.compression_up_wire},
       {label: "down", color: "--down", of: (round) => compression(round.dense_bytes_down, round.wire_bytes_down)},
-      {label: "both ways", color: "--accent", of: (round) => round.compression_both_wire},
+      {label: "both ways", color: "--both", of: (round) => round.compression_both_wire},
     ],
   },
   {
