@@ -18,9 +18,9 @@ TERSE_BUILD_PACKAGES=(
 # builds with `build` and these.
 TERSE_DEVELOP_PACKAGES=(libgtest-dev libgmock-dev libbenchmark-dev libcpp-httplib-dev clang-14 libclang-rt-14-dev
   clang-format-14 clang-tidy-14 python3)
-# Programs that the tests run with: an independent reader of every file that Terse writes, two hosts with a bad wire between them, a
-# browser for the dashboard, a reader of metrics, what reads the manual and the completions, and the bare machine of
-# tests/bare.sh.
+# Programs that the tests run with: an independent reader of every file that Terse writes, two hosts with a bad wire
+# between them, a browser for the dashboard, a reader of metrics, what reads the manual and the completions, and the bare
+# machine of tests/bare.sh.
 TERSE_TEST_PACKAGES=(python3 python3-numpy python3-torch sqlite3 openssl iproute2
   iptables groff-base zsh dpkg-dev file systemd chromium chromium-driver python3-selenium python3-prometheus-client
   debootstrap)

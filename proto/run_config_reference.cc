@@ -156,9 +156,9 @@ std::string RunConfigMarkdown() {
   std::string text =
       "# Run files\n\n"
       "A run file is TOML and says what is trained and how. This is every key, as `tersectl config` shows them "
-      "too. `tersectl run validate FILE` checks a file by itself; `terse-coordinator --check --run-file FILE --data "
-      "DIR` "
-      "checks it with the data and the built-in model as well. The text is that of `proto/terse/v1/run_config.proto`: "
+      "too. `tersectl run validate FILE` checks a file by itself; "
+      "`terse-coordinator --check --run-file FILE --data DIR` checks it with the data and the built-in model as well. "
+      "The text is that of `proto/terse/v1/run_config.proto`: "
       "`tersectl config --markdown` writes this document.\n";
   AppendTable(*v1::RunConfig::descriptor(), "", &text);
   return text;

@@ -150,7 +150,8 @@ absl::Status SetBudget(const std::vector<PaperResult>& results, PaperScale scale
   return absl::OkStatus();
 }
 
-// One run file a row, for other commands. A row with a share of what another one sends has none before that has run.
+// Writes a run file for each row, for other commands. A row with a share of what another one sends has none before that
+// has run.
 absl::Status WriteRunFiles(const std::vector<PaperRow>& rows, const std::string& directory) {
   TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(directory));
   for (const PaperRow& row : rows) {
