@@ -2,9 +2,12 @@
 #ifndef TERSE_STORAGE_FORWARDING_STORE_H_
 #define TERSE_STORAGE_FORWARDING_STORE_H_
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,6 +22,23 @@ class ForwardingStore : public RunStore {
  public:
   explicit ForwardingStore(std::unique_ptr<RunStore> store) : store_(std::move(store)) {}
 
+  absl::Status BeginBatch() override {
+    const absl::Status status = Guard("BeginBatch", [&] { return store_->BeginBatch(); });
+    if (status.ok()) batch_thread_ = std::this_thread::get_id();
+    return status;
+  }
+  absl::Status CommitBatch() override {
+    const absl::Status status = Guard("CommitBatch", [&] { return store_->CommitBatch(); });
+    const auto untold = EndBatch();
+    if (status.ok()) {
+      for (const auto& tell : untold) tell();
+    }
+    return status;
+  }
+  void DropBatch() override {
+    EndBatch();
+    store_->DropBatch();
+  }
   absl::StatusOr<absl::optional<RunRecord>> Run() override {
     return Guard("Run", [&] { return store_->Run(); });
   }
@@ -146,6 +166,13 @@ class ForwardingStore : public RunStore {
   }
 
  protected:
+  // Runs `tell` once what was changed so far is durable: at the end of the calling thread's batch, or at once when it
+  // has none. Never when the batch fails.
+  void OnceDurable(std::function<void()> tell) {
+    if (batch_thread_.load() != std::this_thread::get_id()) return tell();
+    untold_.push_back(std::move(tell));
+  }
+
   // Makes the call of this name, in the caller's thread. Its status is what the caller gets, with the call's value when
   // it is OK.
   virtual absl::Status Around(absl::string_view name, absl::FunctionRef<absl::Status()> call) = 0;
@@ -168,7 +195,16 @@ class ForwardingStore : public RunStore {
     return result;
   }
 
+  std::vector<std::function<void()>> EndBatch() {
+    if (batch_thread_.load() != std::this_thread::get_id()) return {};
+    std::vector<std::function<void()>> untold = std::exchange(untold_, {});
+    batch_thread_ = std::thread::id();
+    return untold;
+  }
+
   const std::unique_ptr<RunStore> store_;
+  std::atomic<std::thread::id> batch_thread_{std::thread::id()};  // the thread that has a batch
+  std::vector<std::function<void()>> untold_;                     // of that thread
 };
 
 }  // namespace terse

@@ -202,28 +202,6 @@ SqliteRunStore::SqliteRunStore(const std::string& directory, FileSystem& files, 
       writer_(std::move(owned.db)),
       reader_(std::move(reader)) {}
 
-absl::Status SqliteRunStore::Write(absl::FunctionRef<absl::Status(SqliteDb&)> body) {
-  absl::MutexLock lock(&write_mutex_);
-  SqliteDb& db = *writer_;
-  return db.InTransaction([&]() -> absl::Status {
-    TERSE_ASSIGN_OR_RETURN(const Head head, run_store_internal::SelectHead(db));
-    if (head.epoch != epoch_) {
-      return absl::FailedPreconditionError(absl::StrCat(db.path(), " was taken over by another coordinator (epoch ",
-                                                        head.epoch, ", ours is ", epoch_, "); stop one of the two"));
-    }
-    return body(db);
-  });
-}
-
-absl::Status SqliteRunStore::Read(absl::FunctionRef<absl::Status(SqliteDb&)> body) {
-  absl::MutexLock lock(&read_mutex_);
-  SqliteDb& db = *reader_;
-  TERSE_RETURN_IF_ERROR(db.Prepare("BEGIN").Run());
-  const absl::Status status = body(db);
-  const absl::Status end = db.Prepare("ROLLBACK").Run();
-  return status.ok() ? end : status;
-}
-
 absl::Status SqliteRunStore::Watch(const absl::Status& status) {
   if (IsSyncFailure(status)) {
     absl::MutexLock lock(&write_mutex_);

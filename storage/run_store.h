@@ -65,6 +65,9 @@ struct ClientRecord {
   std::string set_aside_reason;
 };
 
+// The reliability of a client after a round that applied its update; the store's own rows move so too.
+inline double ReliabilityAfterDelivery(double before) { return 0.9 * before + 0.1; }
+
 // Row of `rounds`.
 struct RoundRecord {
   int64_t id = 0;  // 1, 2, ...
@@ -184,7 +187,7 @@ inline constexpr int64_t kMaxStoredBytes = 999'000'000;
 
 // Thread-safe. Writes go through one connection under a mutex, reads through another, so an administrator's query never
 // waits for a commit. Every call that changes something is one transaction, unless it says otherwise, and durable when
-// it returns. Any call may return:
+// it returns; those of a batch are one transaction together. Any call may return:
 //   RESOURCE_EXHAUSTED  the disk is full                     } IsDiskTrouble: nothing changed, and the same call may be
 //   UNAVAILABLE         another input/output error           } made again, on this store or on one opened afresh.
 //   UNIMPLEMENTED       a message is larger than a row may be (kMaxStoredBytes): nothing changed, and trying again
@@ -205,6 +208,18 @@ class RunStore {
   // checkpoint files that the database does not know. FAILED_PRECONDITION when another coordinator holds the directory
   // or a newer program wrote it; DATA_LOSS with the file's name and what to do when the database is damaged.
   static absl::StatusOr<std::unique_ptr<RunStore>> Open(const std::string& directory, FileSystem& files = PosixFiles());
+
+  // Begins a batch of the calling thread: what it changes up to CommitBatch becomes durable there, all or nothing, and
+  // what it reads meanwhile includes that, on the connection of its own that writes. Other threads see the state before
+  // the batch, and their changes wait for its end: a thread must not wait for them within a batch, nor write a
+  // checkpoint or a backup. One batch at a time: a second thread waits, the same one gets FAILED_PRECONDITION. A batch
+  // in which nothing was changed costs no sync.
+  virtual absl::Status BeginBatch() = 0;
+  // Ends the batch. After an error of it, or of a call that changes something within it, nothing of the batch has
+  // happened, but for the cases of UNKNOWN; the status is that error.
+  virtual absl::Status CommitBatch() = 0;
+  // Ends the calling thread's batch, if it has one: nothing of it has happened.
+  virtual void DropBatch() = 0;
 
   // nullopt when the store is new.
   virtual absl::StatusOr<absl::optional<RunRecord>> Run() = 0;

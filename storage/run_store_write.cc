@@ -264,7 +264,7 @@ absl::Status SqliteRunStore::CloseRound(int64_t round, absl::Span<const ChosenUp
     train_us_max = std::max(train_us_max, update.train_us);
     loss += update.loss / static_cast<double>(chosen.size());
   }
-  return Write([&](SqliteDb& db) -> absl::Status {
+  TERSE_RETURN_IF_ERROR(Write([&](SqliteDb& db) -> absl::Status {
     TERSE_RETURN_IF_ERROR(ExpectRoundState(db, round, RoundState::kOpen));
     for (const ChosenUpdate& update : chosen) TERSE_RETURN_IF_ERROR(InsertChosen(db, round, update));
     for (const RefusedUpdate& update : refused) TERSE_RETURN_IF_ERROR(InsertRefused(db, round, update, now_us));
@@ -278,7 +278,9 @@ absl::Status SqliteRunStore::CloseRound(int64_t round, absl::Span<const ChosenUp
         .Real(loss)
         .Int(round)
         .Run();
-  });
+  }));
+  // Only a round that was closed by itself can be opened again.
+  return Mutated(Mutant::kReopenClosed) ? SplitBatch() : absl::OkStatus();
 }
 
 absl::Status SqliteRunStore::CommitRound(const Commit& commit, bool open_next) {
@@ -306,6 +308,7 @@ absl::Status SqliteRunStore::CommitRound(const Commit& commit, bool open_next) {
   };
   if (Mutated(Mutant::kSplitTransaction)) {
     TERSE_RETURN_IF_ERROR(Write(settle_round));
+    TERSE_RETURN_IF_ERROR(SplitBatch());
     return Write(advance);
   }
   return Write([&](SqliteDb& db) -> absl::Status {

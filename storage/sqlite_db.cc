@@ -278,9 +278,16 @@ absl::Status SqliteDb::Script(const std::string& sql) {
 }
 
 absl::Status SqliteDb::InTransaction(absl::FunctionRef<absl::Status()> body) {
+  TERSE_RETURN_IF_ERROR(Begin());
+  return End(body());
+}
+
+absl::Status SqliteDb::Begin() {
   TERSE_RETURN_IF_ERROR(broken_);
-  TERSE_RETURN_IF_ERROR(Prepare("BEGIN IMMEDIATE").Run());
-  absl::Status status = body();
+  return Prepare("BEGIN IMMEDIATE").Run();
+}
+
+absl::Status SqliteDb::End(absl::Status status) {
   if (status.ok()) status = Commit();
   if (IsSyncFailure(status)) Break(status);
   // SQLite has already rolled back after some errors; a second ROLLBACK would then fail.

@@ -99,9 +99,12 @@ class SqliteDb {
   // Runs statements that need neither parameters nor speed.
   absl::Status Script(const std::string& sql);
 
-  // BEGIN IMMEDIATE, `body`, COMMIT; when any of them fails everything is rolled back and the error returned. After
-  // UNKNOWN the connection refuses every further transaction until the database is opened again. UNKNOWN may also come
-  // from moving the log into the database after a COMMIT that succeeded.
+  // BEGIN IMMEDIATE. After UNKNOWN the connection refuses every further transaction until the database is opened again.
+  absl::Status Begin();
+  // COMMIT when `status` is OK; otherwise, and when that fails, everything since Begin is rolled back, and the error
+  // returned. UNKNOWN may also come from moving the log into the database after a COMMIT that succeeded.
+  absl::Status End(absl::Status status);
+  // Begin, `body`, End.
   absl::Status InTransaction(absl::FunctionRef<absl::Status()> body);
   // Refuses every further transaction with this status, which is UNKNOWN: a sync of a file beside the database failed.
   void Break(const absl::Status& sync_failure);

@@ -1,11 +1,13 @@
 // RunStore on SQLite. Internal to storage/: others use storage/run_store.h. The definitions are in run_store.cc
-// (opening), run_store_write.cc, run_store_read.cc, run_store_history.cc, run_store_checkpoint.cc and
-// run_store_backup.cc.
+// (opening), run_store_write.cc, run_store_read.cc, run_store_batch.cc, run_store_history.cc,
+// run_store_checkpoint.cc and run_store_backup.cc.
 #ifndef TERSE_STORAGE_SQLITE_RUN_STORE_H_
 #define TERSE_STORAGE_SQLITE_RUN_STORE_H_
 
+#include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -31,6 +33,9 @@ class SqliteRunStore final : public RunStore {
  public:
   static absl::StatusOr<std::unique_ptr<RunStore>> Open(const std::string& directory, FileSystem& files);
 
+  absl::Status BeginBatch() override;
+  absl::Status CommitBatch() override;
+  void DropBatch() override;
   absl::StatusOr<absl::optional<RunRecord>> Run() override;
   absl::Status CreateRun(const RunRecord& run, absl::Span<const float> initial_weights) override;
   absl::Status SetRunState(RunState state, const std::string& reason) override;
@@ -79,11 +84,23 @@ class SqliteRunStore final : public RunStore {
   SqliteRunStore(const std::string& directory, FileSystem& files, run_store_internal::OwnedDatabase owned,
                  std::unique_ptr<SqliteDb> reader);
 
-  // One transaction on the writing connection, refused when another coordinator opened the store after this one.
+  // One transaction on the writing connection, refused when another coordinator opened the store after this one; in the
+  // thread that has a batch, a part of the batch's transaction.
   absl::Status Write(absl::FunctionRef<absl::Status(SqliteDb&)> body) ABSL_LOCKS_EXCLUDED(write_mutex_);
+  // FAILED_PRECONDITION when another coordinator opened the store after this one.
+  absl::Status CheckEpoch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  // Whether the calling thread has a batch.
+  bool InBatch() const { return batch_thread_.load() == std::this_thread::get_id(); }
+  bool IsUnbatched() const { return batch_thread_.load() == std::thread::id(); }
+  // Begins the batch's transaction, at its first call.
+  absl::Status OpenBatch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  // Ends it, with COMMIT if `status` and all calls so far are OK. The batch goes on.
+  absl::Status CloseBatch(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
+  // For mutants: makes the batch so far durable by itself.
+  absl::Status SplitBatch() ABSL_LOCKS_EXCLUDED(write_mutex_);
   // Passes on the status of work on files beside the database; after a failed sync nothing is written any more.
   absl::Status Watch(const absl::Status& status) ABSL_LOCKS_EXCLUDED(write_mutex_);
-  // One snapshot on the reading connection.
+  // One snapshot on the reading connection; in the thread that has a batch, on the writing one.
   absl::Status Read(absl::FunctionRef<absl::Status(SqliteDb&)> body) ABSL_LOCKS_EXCLUDED(read_mutex_);
   // `select` gives the columns of LedgerEntry for rounds between its two parameters.
   absl::StatusOr<std::vector<LedgerEntry>> ReadLedger(const char* select, int64_t first_round, int64_t last_round);
@@ -121,6 +138,10 @@ class SqliteRunStore final : public RunStore {
   absl::Mutex checkpoint_mutex_ ABSL_ACQUIRED_BEFORE(write_mutex_, read_mutex_);
   absl::Mutex write_mutex_;
   const std::unique_ptr<SqliteDb> writer_ ABSL_PT_GUARDED_BY(write_mutex_);
+  // The thread that has a batch; no thread: there is none. Set under write_mutex_.
+  std::atomic<std::thread::id> batch_thread_{std::thread::id()};
+  bool batch_open_ ABSL_GUARDED_BY(write_mutex_) = false;    // its transaction has begun
+  absl::Status batch_status_ ABSL_GUARDED_BY(write_mutex_);  // the first error of a call within it
   absl::Mutex read_mutex_;
   const std::unique_ptr<SqliteDb> reader_ ABSL_PT_GUARDED_BY(read_mutex_);
 };

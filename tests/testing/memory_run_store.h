@@ -23,6 +23,10 @@ class MemoryRunStore : public RunStore {
   // The updates of every committed round, in order.
   const std::vector<ChosenUpdate>& applied() const { return applied_; }
 
+  // It never fails, so what is done needs no taking back.
+  absl::Status BeginBatch() override { return absl::OkStatus(); }
+  absl::Status CommitBatch() override { return absl::OkStatus(); }
+  void DropBatch() override {}
   absl::StatusOr<absl::optional<RunRecord>> Run() override { return run_; }
   absl::Status CreateRun(const RunRecord& run, absl::Span<const float> initial_weights) override;
   absl::Status SetRunState(RunState state, const std::string& reason) override;
