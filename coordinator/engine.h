@@ -11,12 +11,15 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/btree_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "coordinator/catch_up.h"
+#include "coordinator/engine_state.h"
 #include "coordinator/events.h"
 #include "coordinator/phases/phase.h"
-#include "coordinator/run_context.h"
 
 namespace terse {
 
@@ -65,9 +68,12 @@ class Engine {
   // DATA_LOSS when it does not match; FAILED_PRECONDITION when the store has no run yet.
   static absl::StatusOr<std::unique_ptr<Engine>> Resume(Options options);
 
-  // Handles one event and all transitions that follow. Engine's thread only. After an error the engine is of no use any
-  // more: the store failed, and what the engine believes may not be what is stored. Where IsDiskTrouble says that the
-  // disk may recover, the caller drops this engine's sessions and later resumes a new one from the store.
+  // Handles a batch of events in order, each with all transitions that follow: decides all of them, makes that durable
+  // in one transaction, and only then speaks. Engine's thread only. After an error nothing of the batch has happened or
+  // was said, but for what failed after the commit, and the engine is of no use any more: what it believes may not be
+  // what is stored. Where IsDiskTrouble says that the disk may recover, the caller drops this engine's sessions and
+  // later resumes a new one from the store.
+  absl::Status Handle(std::vector<Event> events);
   absl::Status Handle(Event event);
   // Books what crossed the connections since the last settled round, when the process stops in order. Engine's thread
   // only; the last call.
@@ -79,18 +85,21 @@ class Engine {
   // Returns when to send the next Tick, by the monotonic clock; kNever for not at all. Engine's thread only.
   int64_t NextDeadlineMicros() const;
   // The weights of the head, for an export. Engine's thread only.
-  const std::vector<float>& weights() const { return run_.weights; }
+  const std::vector<float>& weights() const { return run_.model.weights(); }
+
+  // Whether the rooms agree with each other and with themselves, by looking at everything: for tests. Engine's thread
+  // only.
+  bool IsConsistent() const;
 
   // Thread-safe.
   EngineView View() const;
 
  private:
   explicit Engine(Options options);
-  absl::Status Recover(const Codec* downstream_codec);
-  // Brings weights and the server's state from the version before the message to that of it.
-  absl::Status Replay(const LogMessage& message);
-  absl::Status Begin();
+  absl::Status Begin(const Codec* downstream_codec);
   absl::Status TakeState(const RunRecord& record);
+  // Runs `decide` as one batch.
+  absl::Status InBatch(absl::FunctionRef<absl::Status()> decide);
 
   // Handlers of one kind of event each.
   Transition On(Connected event);
@@ -106,7 +115,8 @@ class Engine {
   Transition On(ResumeRequested event);
   Transition On(AbortRequested event);
   Transition On(SetAsideRequested event);
-  Transition OnMessage(SessionId id, Session& session, FromClient message);
+  Transition OnMessage(Session& session, FromClient message);
+  Transition OnSent(Session& session, Update update);
 
   // Ends the run, unless something ended it before.
   Transition End(RunState state, const std::string& reason);
@@ -114,12 +124,14 @@ class Engine {
   absl::Status Move(absl::optional<PhaseName> next);
   absl::Status FlushLedger();
   void PublishView();
+  SessionView ViewOf(const Session& session) const;
 
-  RunContext run_;
+  EngineState run_;
   std::unique_ptr<Phase> phase_;
 
   mutable absl::Mutex view_mutex_;
-  EngineView view_ ABSL_GUARDED_BY(view_mutex_);
+  EngineView view_ ABSL_GUARDED_BY(view_mutex_);  // without its sessions
+  absl::btree_map<int64_t, SessionView> session_views_ ABSL_GUARDED_BY(view_mutex_);  // by client
 };
 
 }  // namespace terse

@@ -2,74 +2,105 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/synchronization/notification.h"
+#include "absl/types/optional.h"
 
 namespace terse {
 
-void EventLoop::Push(Item item, Done done) {
-  // Tells `done` when the queue lets go of the item, whether it ran or was dropped.
-  struct Delivery {
-    ~Delivery() {
-      if (done != nullptr) done(ran);
-    }
-    Done done;
-    bool ran = false;
-  };
-  auto delivery = std::make_shared<Delivery>();
-  delivery->done = std::move(done);
-  Item whole = [delivery, item = std::move(item)](Engine* engine) {
-    delivery->ran = true;
-    return item(engine);
-  };
-  delivery.reset();
+class EventLoop::Item {
+ public:
+  Item(Event event, Done done) : event_(std::move(event)), done_(std::move(done)) {}
+  Item(std::function<void()> call, Done done) : call_(std::move(call)), done_(std::move(done)) {}
+  ~Item() {
+    if (done_ != nullptr) done_(handled_);
+  }
+  Item(const Item&) = delete;
+  Item& operator=(const Item&) = delete;
+
+  bool is_call() const { return call_ != nullptr; }
+  // Once.
+  Event TakeEvent() {
+    handled_ = true;
+    return *std::move(event_);
+  }
+  void Call() {
+    handled_ = true;
+    call_();
+  }
+
+ private:
+  absl::optional<Event> event_;
+  std::function<void()> call_;
+  const Done done_;
+  bool handled_ = false;
+};
+
+EventLoop::EventLoop(Clock* clock) : clock_(clock) {}
+
+EventLoop::~EventLoop() = default;
+
+void EventLoop::Push(std::unique_ptr<Item> item) {
   absl::MutexLock lock(&mutex_);
-  if (!quit_) queue_.push_back(std::move(whole));
+  if (quit_) return;  // the item is dropped once the lock is released
+  queue_.push_back(std::move(item));
 }
 
-void EventLoop::Post(Event event, Done done) {
-  auto shared = std::make_shared<Event>(std::move(event));
-  Push([shared](Engine* engine) { return engine->Handle(std::move(*shared)); }, std::move(done));
-}
+void EventLoop::Post(Event event, Done done) { Push(std::make_unique<Item>(std::move(event), std::move(done))); }
 
 absl::Status EventLoop::Call(std::function<void()> call) {
   absl::Notification done;
   bool ran = false;
-  Push(
-      [call = std::move(call)](Engine*) {
-        call();
-        return absl::OkStatus();
-      },
-      [&](bool has_run) {
-        ran = has_run;
-        done.Notify();
-      });
+  Push(std::make_unique<Item>(std::move(call), [&](bool has_run) {
+    ran = has_run;
+    done.Notify();
+  }));
   done.WaitForNotification();
   return ran ? absl::OkStatus() : absl::CancelledError("the coordinator is shutting down");
 }
 
-EventLoop::Item EventLoop::Pop(int64_t deadline_us, bool ticked, bool* quit) {
+EventLoop::Batch EventLoop::Pop(int64_t deadline_us) {
   absl::MutexLock lock(&mutex_);
   const int64_t wait_us =
       deadline_us == kNever ? kNever : std::max<int64_t>(0, deadline_us - clock_->MonotonicMicros());
   const absl::Duration wait = wait_us == kNever ? absl::InfiniteDuration() : absl::Microseconds(wait_us);
-  mutex_.AwaitWithTimeout(absl::Condition(this, &EventLoop::HasWork), wait);
-  *quit = quit_;
-  // A timer that was due already goes first, every other time: a queue that never empties must not hold it up.
-  if (quit_ || queue_.empty() || (wait_us == 0 && !ticked)) return nullptr;
-  Item item = std::move(queue_.front());
-  queue_.pop_front();
-  return item;
+  Batch batch;
+  batch.ticks = !mutex_.AwaitWithTimeout(absl::Condition(this, &EventLoop::HasWork), wait) || wait_us == 0;
+  batch.quit = quit_;
+  if (quit_) return batch;
+  while (!queue_.empty() && batch.items.size() < kMostEvents) {
+    // A call is alone in its batch.
+    const bool is_call = queue_.front()->is_call();
+    if (is_call && !batch.items.empty()) break;
+    batch.items.push_back(std::move(queue_.front()));
+    queue_.pop_front();
+    if (is_call) break;
+  }
+  return batch;
+}
+
+absl::Status EventLoop::Handle(Engine* engine, Batch batch) {
+  std::vector<Event> events;
+  if (batch.ticks) events.push_back(Tick{});
+  for (const std::unique_ptr<Item>& item : batch.items) {
+    if (!item->is_call()) events.push_back(item->TakeEvent());
+  }
+  if (!events.empty()) {
+    const absl::Status status = engine->Handle(std::move(events));
+    if (!status.ok()) return status;
+  }
+  for (const std::unique_ptr<Item>& item : batch.items) {
+    if (item->is_call()) item->Call();
+  }
+  return absl::OkStatus();
 }
 
 absl::Status EventLoop::Run(Engine* engine) {
-  bool ticked = false;  // the last time round
   while (true) {
-    bool quit = false;
-    Item item = Pop(engine->NextDeadlineMicros(), ticked, &quit);
-    if (quit) return absl::OkStatus();
-    ticked = item == nullptr;
-    const absl::Status status = item != nullptr ? item(engine) : engine->Handle(Tick{});
+    Batch batch = Pop(engine->NextDeadlineMicros());
+    if (batch.quit) return absl::OkStatus();
+    const absl::Status status = Handle(engine, std::move(batch));
     if (!status.ok()) {
       Quit();
       return status;
@@ -83,7 +114,7 @@ int64_t EventLoop::waiting() const {
 }
 
 void EventLoop::Quit() {
-  std::deque<Item> dropped;
+  std::deque<std::unique_ptr<Item>> dropped;
   absl::MutexLock lock(&mutex_);
   quit_ = true;
   dropped.swap(queue_);

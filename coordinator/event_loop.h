@@ -1,5 +1,5 @@
-// Drives an Engine: a queue that any thread may post to and one thread that handles events in order and keeps the
-// timer.
+// Drives an Engine: a queue that any thread may post to and one thread that handles what waits, batch by batch in order,
+// and keeps the timer.
 #ifndef TERSE_COORDINATOR_EVENT_LOOP_H_
 #define TERSE_COORDINATOR_EVENT_LOOP_H_
 
@@ -15,8 +15,12 @@ namespace terse {
 
 class EventLoop {
  public:
+  // The most events of a batch. Those who come meanwhile wait for its commit.
+  static constexpr size_t kMostEvents = 1024;
+
   // `clock` must outlive the loop.
-  explicit EventLoop(Clock* clock) : clock_(clock) {}
+  explicit EventLoop(Clock* clock);
+  ~EventLoop();
 
   // Called once, in some thread, when its event was handled (true) or dropped because the loop has ended (false).
   using Done = std::function<void(bool handled)>;
@@ -25,28 +29,35 @@ class EventLoop {
   // again has one event in the queue at most.
   void Post(Event event, Done done = nullptr);
 
-  // Runs `call` in the loop's thread, between two events, and waits for it. Not from the loop's own thread. CANCELLED
+  // Runs `call` in the loop's thread, between two batches, and waits for it. Not from the loop's own thread. CANCELLED
   // when the loop has ended.
   absl::Status Call(std::function<void()> call);
 
   // Handles events until Quit or an error of the engine, which it returns.
   absl::Status Run(Engine* engine);
-  // Ends Run after the event in hand. Thread-safe.
+  // Ends Run after the batch in hand. Thread-safe.
   void Quit();
   // Returns the number of events that wait. Thread-safe.
   int64_t waiting() const;
 
  private:
-  using Item = std::function<absl::Status(Engine*)>;
-  void Push(Item item, Done done);
-  // The next item, or nullptr for a tick when `deadline_us` has passed, or when the loop should end. Once it has
-  // `ticked`, an item that waits goes first: a timer that is due again at once must not keep the queue waiting.
-  Item Pop(int64_t deadline_us, bool ticked, bool* quit);
+  // Something that was posted: an event, or a call. Tells `done`, at its end, whether it was handled.
+  class Item;
+  struct Batch {
+    std::deque<std::unique_ptr<Item>> items;  // events, or one call
+    bool ticks = false;                       // the timer is due, before them
+    bool quit = false;
+  };
+
+  void Push(std::unique_ptr<Item> item);
+  // Waits for something to do: the events that wait, up to kMostEvents, or a call, or nothing but the timer.
+  Batch Pop(int64_t deadline_us);
+  static absl::Status Handle(Engine* engine, Batch batch);
   bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return quit_ || !queue_.empty(); }
 
   Clock* const clock_;
   mutable absl::Mutex mutex_;
-  std::deque<Item> queue_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::unique_ptr<Item>> queue_ ABSL_GUARDED_BY(mutex_);
   bool quit_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

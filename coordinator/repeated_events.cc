@@ -13,40 +13,41 @@ constexpr int64_t kCountedTogetherUs = 60'000'000;
 }  // namespace
 
 bool RepeatedEvents::Add(const EventRecord& event, int64_t now_us) {
-  Counted& counted = counted_[{event.kind, event.client}];
-  if (counted.written == 0) counted.begun_us = now_us;
+  const Key key = {event.kind, event.client};
+  const auto [it, is_new] = counted_.try_emplace(key);
+  Counted& counted = it->second;
+  if (is_new) {
+    counted.begun_us = now_us;
+    begun_.insert({now_us, key});
+  }
   if (counted.written < kWrittenAtOnce) {
     ++counted.written;
     return true;
   }
   counted.newest = event;
-  ++counted.times;
+  if (++counted.times == 1) unwritten_.insert({counted.begun_us, key});
   return false;
 }
 
 std::vector<EventRecord> RepeatedEvents::TakeDue(int64_t now_us, bool all) {
   std::vector<EventRecord> due;
-  for (auto it = counted_.begin(); it != counted_.end();) {
-    const Counted& counted = it->second;
-    if (!all && now_us < counted.begun_us + kCountedTogetherUs) {
-      ++it;
-      continue;
+  while (!begun_.empty() && (all || begun_.begin()->first + kCountedTogetherUs <= now_us)) {
+    const auto oldest = *begun_.begin();
+    const auto it = counted_.find(oldest.second);
+    if (it->second.times > 0) {
+      due.push_back(std::move(it->second.newest));
+      if (it->second.times > 1) absl::StrAppend(&due.back().detail, " (", it->second.times, " times within a minute)");
     }
-    if (counted.times > 0) {
-      due.push_back(counted.newest);
-      if (counted.times > 1) absl::StrAppend(&due.back().detail, " (", counted.times, " times within a minute)");
-    }
-    it = counted_.erase(it);
+    counted_.erase(it);
+    begun_.erase(oldest);
+    unwritten_.erase(oldest);
   }
   return due;
 }
 
 int64_t RepeatedEvents::NextMicros() const {
-  int64_t next = std::numeric_limits<int64_t>::max();
-  for (const auto& [key, counted] : counted_) {
-    if (counted.times > 0) next = std::min(next, counted.begun_us + kCountedTogetherUs);
-  }
-  return next;
+  if (unwritten_.empty()) return std::numeric_limits<int64_t>::max();
+  return unwritten_.begin()->first + kCountedTogetherUs;
 }
 
 }  // namespace terse

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,7 +36,11 @@ class RepeatedEvents {
     int64_t times = 0;     // of those that are not written yet
     EventRecord newest;    // of those
   };
-  std::map<std::pair<std::string, int64_t>, Counted> counted_;  // by kind and client; only of the last minute
+  using Key = std::pair<std::string, int64_t>;  // kind and client
+
+  std::map<Key, Counted> counted_;            // only of the last minute
+  std::set<std::pair<int64_t, Key>> begun_;   // the same, by Counted::begun_us
+  std::set<std::pair<int64_t, Key>> unwritten_;  // those with something to write
 };
 
 }  // namespace terse

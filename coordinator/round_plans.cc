@@ -27,16 +27,17 @@ absl::StatusOr<RoundOutcome> OutcomeOf(const RoundRecord& round, int64_t committ
   return RoundOutcome{round.id, std::move(plan), round.updates, round.update_bytes, round.train_loss, duration};
 }
 
-absl::Status ObserveStored(RunContext& run) {
-  for (int64_t first = 1; first <= run.round; first += kPage) {
-    const int64_t last = std::min(run.round, first + kPage - 1);
-    TERSE_ASSIGN_OR_RETURN(const std::vector<RoundRecord> rounds, run.store->Rounds(first, last));
+absl::Status ObserveStored(EngineState& run) {
+  for (int64_t first = 1; first <= run.round.number(); first += kPage) {
+    const int64_t last = std::min(run.round.number(), first + kPage - 1);
+    TERSE_ASSIGN_OR_RETURN(const std::vector<RoundRecord> rounds, run.store()->Rounds(first, last));
     for (const RoundRecord& round : rounds) {
-      TERSE_ASSIGN_OR_RETURN(run.plan, PlanOf(round));
+      TERSE_ASSIGN_OR_RETURN(RoundPlan plan, PlanOf(round));
+      run.round.SetPlan(std::move(plan));
       if (round.state != RoundState::kCommitted) continue;
       TERSE_ASSIGN_OR_RETURN(const RoundOutcome outcome, OutcomeOf(round, round.committed_us));
-      if (!Mutated(Mutant::kForgetRounds)) run.controller->Observe(outcome);
-      run.iterations += outcome.plan.local_steps;
+      if (!Mutated(Mutant::kForgetRounds)) run.course.controller->Observe(outcome);
+      run.course.iterations += outcome.plan.local_steps;
     }
   }
   return absl::OkStatus();
@@ -44,35 +45,33 @@ absl::Status ObserveStored(RunContext& run) {
 
 }  // namespace
 
-absl::Status ResumePlans(RunContext& run) {
-  run.plan = {};
-  run.plan.local_steps = run.config->train.local_steps;
-  run.iterations = 0;
-  TERSE_ASSIGN_OR_RETURN(run.controller, MakeController(*run.config, run.layout().size()));
-  if (run.controller != nullptr) return ObserveStored(run);
-  run.iterations = run.head.version * run.plan.local_steps;
+absl::Status ResumePlans(EngineState& run) {
+  RoundPlan plan;
+  plan.local_steps = run.config->train.local_steps;
+  run.round.SetPlan(std::move(plan));
+  run.course.iterations = 0;
+  TERSE_ASSIGN_OR_RETURN(run.course.controller, MakeController(*run.config, run.model.layout().size()));
+  if (run.course.controller != nullptr) return ObserveStored(run);
+  run.course.iterations = run.model.head().version * run.round.plan().local_steps;
   return absl::OkStatus();
 }
 
-absl::optional<RoundPlan> NextPlan(const RunContext& run) {
-  if (run.controller == nullptr) return absl::nullopt;
-  return run.controller->Decide(run.round + 1, run.iterations);
+absl::optional<RoundPlan> NextPlan(const EngineState& run) {
+  if (run.course.controller == nullptr) return absl::nullopt;
+  return run.course.controller->Decide(run.round.number() + 1, run.course.iterations);
 }
 
-void TakePlan(RunContext& run, absl::optional<RoundPlan> plan) {
-  if (plan.has_value()) run.plan = *std::move(plan);
-}
-
-absl::Status ObserveCommit(RunContext& run, int64_t now_us) {
-  if (run.controller == nullptr) {
-    run.iterations += run.plan.local_steps;
+absl::Status ObserveCommit(EngineState& run, int64_t now_us) {
+  if (run.course.controller == nullptr) {
+    run.course.iterations += run.round.plan().local_steps;
     return absl::OkStatus();
   }
-  TERSE_ASSIGN_OR_RETURN(const std::vector<RoundRecord> rounds, run.store->Rounds(run.round, run.round));
-  if (rounds.empty()) return absl::DataLossError(absl::StrCat("round ", run.round, " has no row"));
+  const int64_t number = run.round.number();
+  TERSE_ASSIGN_OR_RETURN(const std::vector<RoundRecord> rounds, run.store()->Rounds(number, number));
+  if (rounds.empty()) return absl::DataLossError(absl::StrCat("round ", number, " has no row"));
   TERSE_ASSIGN_OR_RETURN(const RoundOutcome outcome, OutcomeOf(rounds.front(), now_us));
-  run.controller->Observe(outcome);
-  run.iterations += outcome.plan.local_steps;
+  run.course.controller->Observe(outcome);
+  run.course.iterations += outcome.plan.local_steps;
   return absl::OkStatus();
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/container/btree_set.h"
 #include "core/random.h"
 
 namespace terse {
@@ -45,9 +46,47 @@ struct Draw {
   }
 };
 
+// A cohort of more than an eighth of the candidates is drawn from all of them.
+constexpr int64_t kSmallShare = 8;
+
+uint64_t MostWeight(const Lottery& lottery) {
+  return WeightOf(lottery.selection, {0, lottery.most_samples, /*reliability=*/1});
+}
+
+// Draws one by one until `count` are drawn, or it took as many attempts as there are candidates.
+absl::btree_set<int64_t> DrawSome(const Lottery& lottery, int64_t count, Random random) {
+  absl::btree_set<int64_t> drawn;
+  const uint64_t most = MostWeight(lottery);
+  for (int64_t left = lottery.candidates; left > 0 && static_cast<int64_t>(drawn.size()) < count; --left) {
+    const int64_t client = static_cast<int64_t>(random.Below(static_cast<uint64_t>(lottery.clients)));
+    const absl::optional<Candidate> candidate = lottery.candidate(client);
+    const bool taken = candidate.has_value() && random.Below(most) < WeightOf(lottery.selection, *candidate);
+    if (taken) drawn.insert(client);
+  }
+  return drawn;
+}
+
 }  // namespace
 
-std::vector<int64_t> DrawCohort(Selection selection, const std::vector<Candidate>& candidates, int64_t count,
+std::vector<int64_t> DrawCohort(const Lottery& lottery, int64_t count, uint64_t seed, int64_t round) {
+  if (lottery.selection == Selection::kAll) return lottery.all();
+  absl::btree_set<int64_t> drawn;
+  if (count < lottery.candidates / kSmallShare) {
+    drawn = DrawSome(lottery, count, Random(seed, static_cast<uint64_t>(round)));
+  }
+  const int64_t missing = count - static_cast<int64_t>(drawn.size());
+  if (missing > 0) {
+    std::vector<Candidate> others;
+    for (int64_t client : lottery.all()) {
+      if (!drawn.contains(client)) others.push_back(*lottery.candidate(client));
+    }
+    const std::vector<int64_t> rest = DrawRanked(lottery.selection, others, missing, seed, round);
+    drawn.insert(rest.begin(), rest.end());
+  }
+  return std::vector<int64_t>(drawn.begin(), drawn.end());
+}
+
+std::vector<int64_t> DrawRanked(Selection selection, const std::vector<Candidate>& candidates, int64_t count,
                                 uint64_t seed, int64_t round) {
   const uint64_t round_seed = Random(seed, static_cast<uint64_t>(round)).Next();
   std::vector<Draw> draws;

@@ -8,25 +8,25 @@
 
 namespace terse {
 
-absl::StatusOr<absl::optional<int64_t>> StalenessOf(const RunContext& run, int64_t round) {
+absl::StatusOr<absl::optional<int64_t>> StalenessOf(const EngineState& run, int64_t round) {
   // An update of the open round is fresh. A settled round is behind the head, also the last one.
-  if (run.round_open && round == run.round) return absl::make_optional<int64_t>(0);
-  TERSE_ASSIGN_OR_RETURN(const absl::optional<int64_t> base, run.store->BaseVersionOf(round));
+  if (run.round.open() && round == run.round.number()) return absl::make_optional<int64_t>(0);
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<int64_t> base, run.store()->BaseVersionOf(round));
   if (!base.has_value()) return absl::optional<int64_t>();
-  return absl::make_optional(run.head.version - *base);
+  return absl::make_optional(run.model.head().version - *base);
 }
 
-bool IsUsable(const RunContext& run, int64_t staleness) {
+bool IsUsable(const EngineState& run, int64_t staleness) {
   return staleness <= run.config->rounds.staleness &&
-         IsOfSameUse(*run.config, run.head.version - staleness, run.head.version);
+         IsOfSameUse(*run.config, run.model.head().version - staleness, run.model.head().version);
 }
 
-absl::StatusOr<bool> IsOver(const RunContext& run, int64_t round) {
+absl::StatusOr<bool> IsOver(const EngineState& run, int64_t round) {
   if (!run.config->rounds.buffered) {
-    TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundState> state, run.store->GetRoundState(round));
+    TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundState> state, run.store()->GetRoundState(round));
     return state.has_value() && *state != RoundState::kOpen;
   }
-  if (run.ending.has_value()) return true;  // no round follows
+  if (run.course.ending.has_value()) return true;  // no round follows
   TERSE_ASSIGN_OR_RETURN(const absl::optional<int64_t> staleness, StalenessOf(run, round));
   return staleness.has_value() && !IsUsable(run, *staleness);
 }

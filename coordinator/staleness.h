@@ -7,20 +7,20 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "coordinator/run_context.h"
+#include "coordinator/engine_state.h"
 
 namespace terse {
 
 // Returns the versions between the weights that `round` began with and the head; nullopt for a round that never was.
-absl::StatusOr<absl::optional<int64_t>> StalenessOf(const RunContext& run, int64_t round);
+absl::StatusOr<absl::optional<int64_t>> StalenessOf(const EngineState& run, int64_t round);
 
 // Whether an update of that staleness may still be chosen: it is within rounds.staleness and, in a run with epochs,
 // still of use to the head's epoch (core/epochs.h).
-bool IsUsable(const RunContext& run, int64_t staleness);
+bool IsUsable(const EngineState& run, int64_t staleness);
 
 // Whether an update of `round` that no round chose can no longer be chosen: in a synchronous run once its round was
 // closed or aborted, in a buffered one once it is not usable or the run is to end. This never becomes false again.
-absl::StatusOr<bool> IsOver(const RunContext& run, int64_t round);
+absl::StatusOr<bool> IsOver(const EngineState& run, int64_t round);
 
 // FedBuff, section 3: an update counts by 1 / sqrt(1 + staleness) of kFreshShare, rounded down. The same on every
 // machine.

@@ -23,9 +23,6 @@
 
 namespace terse {
 
-struct RunContext;
-struct Session;
-
 // The histories in memory. The threads that receive read them, the engine's changes them. A client whose history is not
 // held sends its updates as they are (Assignment::packed), so nothing depends on which are.
 class UpdateHistories {
@@ -91,30 +88,6 @@ class UpdateHistories {
   std::map<int64_t, Share> held_ ABSL_GUARDED_BY(mutex_);
   std::set<int64_t> distrusted_ ABSL_GUARDED_BY(mutex_);
 };
-
-// The engine's part. All are without effect in a run that packs nothing (RunContext::histories is null). A status other
-// than OK is a failure of the store.
-
-// Handles the client's first Ready on this connection, with the hash of its history. Where that is the coordinator's,
-// its history is held and goes on; otherwise it is told to begin anew, and the coordinator's begins anew too. Where
-// none can be held, the stored history is given up, because it would not go on.
-absl::Status HoldHistory(RunContext& run, Session& session, Id128 theirs);
-// Counts a residual of the client's as lost, with its history.
-absl::Status ResetClient(RunContext& run, int64_t client);
-// Resets the history in memory alone, for a client whose reset the store has counted; its next updates may come packed
-// at once.
-void BeginHistoryAnew(RunContext& run, int64_t client);
-// Returns the messages that the commit of run.received adds to the stored histories, for Commit::history.
-std::vector<HistoryMessage> MessagesForHistories(const RunContext& run);
-// Adds the same messages to the histories in memory, after that commit.
-absl::Status AddToHistories(RunContext& run);
-// Replaces the client's log by a state where the log has grown to a quarter of a state: O(parameters). Called when the
-// client's update came, while others train, and not at the commit, for which all wait.
-absl::Status CompactHistoryIfDue(RunContext& run, int64_t client);
-// Whether the update came packed and was not what the client sealed: both ends' histories differ, or it was damaged.
-bool IsMisread(const RunContext& run, const Session& session, const Update& update);
-// Refuses such an update: the client comes back and sends it as it is, and from then on all of them.
-absl::Status RefuseMisread(RunContext& run, Session& session);
 
 }  // namespace terse
 

@@ -68,6 +68,8 @@ inline constexpr absl::string_view kFailpoints[] = {
     "coordinator.commit.aggregated",
     "coordinator.commit.in_transaction",
     "coordinator.commit.done",
+    "coordinator.batch.decided",
+    "coordinator.batch.committed",
     "coordinator.announce.first",
     "coordinator.abort.before",
     "coordinator.abort.done",
@@ -90,12 +92,13 @@ enum class Mutant {
   kForgetServerState,   // a restart begins with a fresh residual and optimizer of the server
   kForgetRounds,        // a restarted coordinator's controller has not seen the rounds before
   kForgetHistory,       // a restarted client begins with a history of no updates
-  kKeepHistory          // a RESET leaves the coordinator the client's history
+  kKeepHistory,         // a RESET leaves the coordinator the client's history
+  kSpeakBeforeCommit    // what a batch decides is said before it is durable
 };
 inline constexpr absl::string_view kMutantNames[] = {
     "none",          "settle_on_receipt", "rename_before_sync", "timeout_is_reject",    "split_transaction",
     "no_dedupe",     "sync_normal",       "reopen_closed",      "no_predecessor_check", "forget_server_state",
-    "forget_rounds", "forget_history",    "keep_history",
+    "forget_rounds", "forget_history",    "keep_history",       "speak_before_commit",
 };
 
 constexpr int FailpointIndex(absl::string_view name) {

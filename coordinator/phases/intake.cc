@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "coordinator/absence.h"
+#include "coordinator/client_histories.h"
 #include "coordinator/sessions.h"
 #include "coordinator/set_aside.h"
 #include "coordinator/staleness.h"
@@ -19,8 +19,8 @@ namespace terse {
 namespace {
 
 // Which of UpdateChoices codes an update from the head.
-int64_t ChoiceFor(const RunContext& run) {
-  switch (TaskFrom(*run.config, run.head.version)) {
+int64_t ChoiceFor(const EngineState& run) {
+  switch (TaskFrom(*run.config, run.model.head().version)) {
     case ClientTask::kFullGradient:
       return kFullGradientChoice;
     case ClientTask::kGradientStep:
@@ -28,15 +28,17 @@ int64_t ChoiceFor(const RunContext& run) {
     case ClientTask::kTrain:
       break;
   }
-  return run.plan.choice;
+  return run.round.plan().choice;
 }
 
 // Norms to compare a small round with: those that the other clients' newest updates had under the same plan.
-std::vector<double> EarlierNorms(const RunContext& run) {
+std::vector<double> EarlierNorms(const EngineState& run) {
   std::vector<double> norms;
-  for (const auto& [client, notes] : run.notes) {
-    const bool alike = notes.norm_steps == run.plan.local_steps && notes.norm_choice == run.plan.choice;
-    if (notes.norm >= 0 && alike && !run.received.contains(client)) norms.push_back(notes.norm);
+  const RoundPlan& plan = run.round.plan();
+  for (int64_t client = 0; client < run.fleet.size(); ++client) {
+    const absl::optional<ClientNotes>& notes = run.fleet.at(client).notes;
+    if (!notes.has_value() || notes->norm < 0 || run.round.Has(client)) continue;
+    if (notes->norm_steps == plan.local_steps && notes->norm_choice == plan.choice) norms.push_back(notes->norm);
   }
   return norms;
 }
@@ -47,21 +49,21 @@ struct Refused {
 };
 
 // Returns the received updates that are refused.
-absl::StatusOr<std::vector<Refused>> FindRefused(const RunContext& run) {
+absl::StatusOr<std::vector<Refused>> FindRefused(const EngineState& run) {
   UpdatePolicy policy = run.config->policy;
   if (!ComparesNorms(*run.config)) policy.norm_ratio = 0;
   std::vector<MeasuredUpdate> updates;
-  for (const auto& [client, received] : run.received) {
-    const auto notes = run.notes.find(client);
+  for (const auto& [client, received] : run.round.updates()) {
+    const absl::optional<ClientNotes>& notes = run.fleet.at(client).notes;
     updates.push_back({received.update.message,
                        {received.update.norm, received.update.largest},
-                       notes == run.notes.end() ? 0 : notes->second.folded});
+                       notes.has_value() ? notes->folded : 0});
   }
   TERSE_ASSIGN_OR_RETURN(const std::vector<Judgement> judgements,
-                         JudgeUpdates(*run.codec, updates, policy, EarlierNorms(run)));
+                         JudgeUpdates(run.model.codec(), updates, policy, EarlierNorms(run)));
   std::vector<Refused> refused;
   auto judgement = judgements.begin();
-  for (const auto& [client, received] : run.received) {
+  for (const auto& [client, received] : run.round.updates()) {
     if (!judgement->reason.empty()) {
       refused.push_back({{client, received.update.update_id, judgement->reason}, judgement->grave});
     }
@@ -71,155 +73,146 @@ absl::StatusOr<std::vector<Refused>> FindRefused(const RunContext& run) {
 }
 
 // After the close that refused it. A client that does not hear it now is told when it checks in.
-absl::Status DropRefused(RunContext& run, const Refused& refused) {
+absl::Status DropRefused(EngineState& run, const Refused& refused) {
   const RefusedUpdate& update = refused.update;
   const ClientPolicy& policy = run.config->clients;
   const bool aside = refused.grave && policy.set_aside_after > 0;
   const std::string reason = absl::StrCat("its update was refused: ", update.reason);
   run.Tell(event::kUpdateRejected, update.client, update.reason);
-  run.received.erase(update.client);
-  run.notes[update.client].folded = 0;
+  run.RemoveUpdate(update.client);
+  run.fleet.NotesOf(update.client).folded = 0;
   BeginHistoryAnew(run, update.client);
-  for (auto& [id, session] : run.sessions) {
-    if (session.client != update.client) continue;
+  if (const Session* const session = run.fleet.Of(update.client)) {
     const std::string pause =
         aside ? absl::StrCat("; the client is set aside for ", policy.set_aside_seconds, " s") : "";
-    session.link->SendLater(
-        Verdict{Outcome::kReset, update.update_id, session.last_applied, absl::StrCat(reason, pause)});
+    run.SayLater(*session, Verdict{Outcome::kReset, update.update_id, session->last_applied,
+                                   absl::StrCat(reason, pause)});
   }
   TERSE_RETURN_IF_ERROR(RecordFailure(run, update.client, reason));
   if (!aside) return absl::OkStatus();
   const int64_t until = run.Now() + static_cast<int64_t>(policy.set_aside_seconds * 1e6);
-  TERSE_ASSIGN_OR_RETURN(const ClientRecord record, run.store->GetClient(update.client));
+  TERSE_ASSIGN_OR_RETURN(const ClientRecord record, run.store()->GetClient(update.client));
   return record.set_aside_until_us >= until ? absl::OkStatus() : SetAside(run, update.client, until, reason);
 }
 
 }  // namespace
 
-Transition Intake::OnStop(RunContext& run) {
-  TERSE_RETURN_IF_ERROR(Abort(run, run.ending->reason));
+Transition Intake::OnStop(EngineState& run) {
+  TERSE_RETURN_IF_ERROR(Abort(run, run.course.ending->reason));
   return PhaseName::kFinishing;
 }
 
-Transition Intake::OnAbort(RunContext& run, const std::string& reason) {
+Transition Intake::OnAbort(EngineState& run, const std::string& reason) {
   TERSE_RETURN_IF_ERROR(Abort(run, reason));
   return PhaseName::kSelecting;
 }
 
-int64_t Intake::CompleteMicros(const RunContext& run) const {
-  if (static_cast<int64_t>(run.received.size()) < run.config->rounds.quorum) return kNever;
+int64_t Intake::CompleteMicros(const EngineState& run) const {
+  if (run.round.size() < run.config->rounds.quorum) return kNever;
   const bool places = HasPlaces(run);
-  const auto wanted = [&](int64_t client) {
-    return !run.received.contains(client) && (places || run.invited.contains(client));
-  };
-  return NobodyComesMicros(
-      run, [&](const Session& session) { return wanted(session.client); }, wanted);
+  const auto wanted = [places](Standing s) { return !s.delivered && (places || s.invited); };
+  return run.fleet.NobodyComesMicros(wanted, wanted);
 }
 
-absl::Status Intake::Begin(RunContext& run, absl::FunctionRef<absl::Status(Session&)> assign) {
+absl::Status Intake::Begin(EngineState& run) {
   TERSE_FAILPOINT("coordinator.round.opened");
   entered_us_ = looked_us_ = run.MonotonicNow();
-  bool first = true;
-  for (auto& [id, session] : run.sessions) {
-    TERSE_RETURN_IF_ERROR(assign(session));
-    session.link->Flush();  // also what the round before had to say
-    if (std::exchange(first, false)) TERSE_FAILPOINT("coordinator.announce.first");
-  }
+  run.FlushAll();
   return absl::OkStatus();
 }
 
-void Assign(RunContext& run, Session& session) {
-  session.assigned_round = run.round;
-  ClientNotes& notes = run.notes[session.client];
-  if (notes.first_given == 0) notes.first_given = run.round;
-  notes.last_given = run.round;
+void Assign(EngineState& run, Session& session) {
+  run.fleet.SetAssigned(session, run.round.number());
+  ClientNotes& notes = run.fleet.NotesOf(session.client());
+  if (notes.first_given == 0) notes.first_given = run.round.number();
+  notes.last_given = run.round.number();
   session.steps_done = 0;
-  session.link->SendLater(Assignment{run.round, run.head.version, run.plan.local_steps, ChoiceFor(run),
-                                     run.controller == nullptr ? absl::optional<int64_t>() : run.plan.first_iteration,
-                                     run.histories != nullptr && run.histories->Holds(session.client)});
+  const RoundPlan& plan = run.round.plan();
+  const auto first = run.course.controller == nullptr ? absl::nullopt : absl::make_optional(plan.first_iteration);
+  run.SayLater(session, Assignment{run.round.number(), run.model.head().version, plan.local_steps, ChoiceFor(run), first,
+                                   run.histories.Holds(session.client())});
 }
 
 // A repeated update is answered again and counted once. A client that sends again has lost the connection that the
 // receipt was to travel on, and is told at once.
-absl::Status AnswerRepeated(RunContext& run, Session& session, const Update& update, ReceivedUpdate& known) {
+absl::Status AnswerRepeated(EngineState& run, Session& session, const Update& update, ReceivedUpdate& known) {
   if (known.update.update_id != update.update_id) {
     return RefuseUpdate(run, session, event::kUpdateConflict, absl::StrCat("two updates for round ", update.round),
                         "another update of this client for this round was accepted before; wait for its verdict");
   }
   if (Mutated(Mutant::kNoDeduplication)) ++known.count;
-  session.owes_round = 0;
-  session.link->Send(Receipt{update.update_id});
+  run.fleet.SetOwed(session, 0);
+  run.Say(session, Receipt{update.update_id});
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> WhyNotTaken(RunContext& run, const Session& session, const Update& update) {
-  if (session.set_aside_until_us != 0) {
-    TERSE_ASSIGN_OR_RETURN(const ClientRecord record, run.store->GetClient(session.client));
+absl::StatusOr<std::string> WhyNotTaken(EngineState& run, const Session& session, const Update& update) {
+  if (session.set_aside_until_us() != 0) {
+    TERSE_ASSIGN_OR_RETURN(const ClientRecord record, run.store()->GetClient(session.client()));
     return absl::StrCat("the client is set aside (", record.set_aside_reason,
                         "), and its updates do not count until it is readmitted");
   }
-  const bool owed = session.owes_round == update.round && run.MayOwe(session.client, update.round);
-  if (owed || run.WasGiven(session.client, update.round)) return std::string();
+  const bool owed = session.owes_round() == update.round && run.MayOwe(session.client(), update.round);
+  if (owed || run.WasGiven(session.client(), update.round)) return std::string();
   return absl::StrCat("the client was not given the work of round ", update.round);
 }
 
-absl::Status TurnAway(RunContext& run, Session& session, const Update& update, const std::string& reason) {
-  const bool given = run.WasGiven(session.client, update.round);
-  if (given) run.notes[session.client].first_given = 0;
-  if (session.owes_round == update.round) session.owes_round = 0;
-  run.book.AddUp(session.client, update.payload_bytes(), /*dense_bytes=*/0);
+absl::Status TurnAway(EngineState& run, Session& session, const Update& update, const std::string& reason) {
+  const bool given = run.WasGiven(session.client(), update.round);
+  if (given) run.fleet.NotesOf(session.client()).first_given = 0;
+  if (session.owes_round() == update.round) run.fleet.SetOwed(session, 0);
+  run.book().AddUp(session.client(), update.payload_bytes(), /*dense_bytes=*/0);
   // Work that nobody asked for raises no bound of the next update's norm.
-  TERSE_RETURN_IF_ERROR(given ? CountNotApplied(run, session.client) : run.store->RecordNotApplied(session.client));
-  TERSE_RETURN_IF_ERROR(run.NoteMisbehaviour(event::kUpdateTurnedAway, session.client, reason));
-  session.link->Send(Verdict{Outcome::kNotApplied, update.update_id, session.last_applied, reason});
-  return session.set_aside_until_us != 0 ? absl::OkStatus() : RecordFailure(run, session.client, reason);
+  TERSE_RETURN_IF_ERROR(given ? CountNotApplied(run, session.client()) : run.store()->RecordNotApplied(session.client()));
+  TERSE_RETURN_IF_ERROR(run.NoteMisbehaviour(event::kUpdateTurnedAway, session.client(), reason));
+  run.Say(session, Verdict{Outcome::kNotApplied, update.update_id, session.last_applied, reason});
+  return session.set_aside_until_us() != 0 ? absl::OkStatus() : RecordFailure(run, session.client(), reason);
 }
 
-absl::Status Accept(RunContext& run, Session& session, Update update, int64_t staleness) {
+absl::Status Accept(EngineState& run, Session& session, Update update, int64_t staleness) {
   if (update.unread) {
     // On its next connection the client says that the update is pending, and is then asked for it.
-    Refuse(session, absl::StrCat("nobody asked for an update of round ", update.round, " here; check in again"),
+    Refuse(run, session, absl::StrCat("nobody asked for an update of round ", update.round, " here; check in again"),
            /*retry=*/true);
     return absl::OkStatus();
   }
   const Id128 id = update.update_id;
-  run.book.AddUp(session.client, update.payload_bytes(), /*dense_bytes=*/0);
-  run.received.emplace(session.client,
-                       ReceivedUpdate{std::move(update), session.last_applied, session.samples, staleness});
-  run.notes[session.client].first_given = 0;
+  run.book().AddUp(session.client(), update.payload_bytes(), /*dense_bytes=*/0);
+  run.AddUpdate(session.client(), ReceivedUpdate{std::move(update), session.last_applied, session.samples, staleness});
+  run.fleet.NotesOf(session.client()).first_given = 0;
   TERSE_FAILPOINT("coordinator.update.accepted");
-  TERSE_RETURN_IF_ERROR(CompactHistoryIfDue(run, session.client));
+  TERSE_RETURN_IF_ERROR(CompactHistoryIfDue(run, session.client()));
   // On the connection that carried the update first, the receipt can wait for what follows.
-  const bool sent_again = session.owes_round != 0;
-  session.owes_round = 0;
-  sent_again ? session.link->Send(Receipt{id}) : session.link->SendLater(Receipt{id});
+  const bool sent_again = session.owes_round() != 0;
+  run.fleet.SetOwed(session, 0);
+  sent_again ? run.Say(session, Receipt{id}) : run.SayLater(session, Receipt{id});
   return absl::OkStatus();
 }
 
-absl::Status TakeIn(RunContext& run, Session& session, Update update) {
-  const auto existing = run.received.find(session.client);
-  if (existing != run.received.end()) return AnswerRepeated(run, session, update, existing->second);
+absl::Status TakeIn(EngineState& run, Session& session, Update update) {
+  ReceivedUpdate* const existing = run.round.Find(session.client());
+  if (existing != nullptr) return AnswerRepeated(run, session, update, *existing);
   if (!Follows(run, session, update)) return AnswerLate(run, session, update);
   TERSE_ASSIGN_OR_RETURN(const absl::optional<int64_t> staleness, StalenessOf(run, update.round));
   const bool usable = staleness.has_value() && IsUsable(run, *staleness);
   // An update that a round chose has its verdict from that round.
-  TERSE_ASSIGN_OR_RETURN(const absl::optional<RunStore::Fate> fate, run.store->FateOf(update.update_id));
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<RunStore::Fate> fate, run.store()->FateOf(update.update_id));
   if (!usable || fate.has_value()) return AnswerLate(run, session, update);
   TERSE_ASSIGN_OR_RETURN(const std::string objection, WhyNotTaken(run, session, update));
   if (!objection.empty()) return TurnAway(run, session, update, objection);
   // Receivers of a downstream message allow for so many updates in it. Only a pause lets them become more.
-  if (static_cast<int64_t>(run.received.size()) >= run.config->rounds.clients) {
-    Refuse(session, "as many updates wait for the next round as one may have; try again later", /*retry=*/true);
+  if (run.round.size() >= run.config->rounds.clients) {
+    Refuse(run, session, "as many updates wait for the next round as one may have; try again later", /*retry=*/true);
     return absl::OkStatus();
   }
   return Accept(run, session, std::move(update), *staleness);
 }
 
-Transition CloseRound(RunContext& run) {
+Transition CloseRound(EngineState& run) {
   TERSE_ASSIGN_OR_RETURN(const std::vector<Refused> refused, FindRefused(run));
   std::vector<RefusedUpdate> records;
   std::vector<ChosenUpdate> chosen;
-  for (const auto& [client, received] : run.received) {
+  for (const auto& [client, received] : run.round.updates()) {
     if (records.size() < refused.size() && refused[records.size()].update.client == client) {
       records.push_back(refused[records.size()].update);
       continue;
@@ -229,7 +222,7 @@ Transition CloseRound(RunContext& run) {
                       update.payload_bytes(), update.train_us, update.loss, received.samples});
   }
   TERSE_FAILPOINT("coordinator.close.before");
-  TERSE_RETURN_IF_ERROR(run.store->CloseRound(run.round, chosen, run.Now(), records));
+  TERSE_RETURN_IF_ERROR(run.store()->CloseRound(run.round.number(), chosen, run.Now(), records));
   TERSE_FAILPOINT("coordinator.close.done");
   for (const Refused& one : refused) TERSE_RETURN_IF_ERROR(DropRefused(run, one));
   return PhaseName::kCommitting;

@@ -38,74 +38,74 @@ std::unique_ptr<Phase> MakePhase(PhaseName name, const RoundPolicy& policy) {
   return nullptr;
 }
 
-Transition Phase::OnUpdate(RunContext& run, Session& session, Update update) {
+Transition Phase::OnUpdate(EngineState& run, Session& session, Update update) {
   TERSE_RETURN_IF_ERROR(AnswerLate(run, session, update));
   return absl::nullopt;
 }
 
-absl::optional<Ending> EndAt(const RunContext& run, int64_t version) {
+absl::optional<Ending> EndAt(const EngineState& run, int64_t version) {
   if (version >= run.config->rounds.count) return Ending{RunState::kFinished, "all rounds are done"};
-  const std::string reason = IterationsDone(run.config->limits, run.iterations);
+  const std::string reason = IterationsDone(run.config->limits, run.course.iterations);
   if (reason.empty()) return absl::nullopt;
   return Ending{RunState::kFinished, reason};
 }
 
-absl::Status Pause(RunContext& run, const std::string& reason) {
-  run.paused = true;
-  TERSE_RETURN_IF_ERROR(run.store->SetRunState(RunState::kPaused, reason));
+absl::Status Pause(EngineState& run, const std::string& reason) {
+  run.course.paused = true;
+  TERSE_RETURN_IF_ERROR(run.store()->SetRunState(RunState::kPaused, reason));
   return run.Note(event::kRunPaused, -1, reason);
 }
 
-absl::Status CountNotApplied(RunContext& run, int64_t client) {
-  ++run.notes[client].folded;
-  return run.store->RecordNotApplied(client);
+absl::Status CountNotApplied(EngineState& run, int64_t client) {
+  ++run.fleet.NotesOf(client).folded;
+  return run.store()->RecordNotApplied(client);
 }
 
-absl::Status RefuseUpdate(RunContext& run, Session& session, const std::string& kind, const std::string& detail,
+absl::Status RefuseUpdate(EngineState& run, Session& session, const std::string& kind, const std::string& detail,
                           const std::string& answer) {
-  Refuse(session, answer, /*retry=*/true);
-  TERSE_RETURN_IF_ERROR(run.NoteMisbehaviour(kind, session.client, detail));
-  return RecordFailure(run, session.client, detail);
+  Refuse(run, session, answer, /*retry=*/true);
+  TERSE_RETURN_IF_ERROR(run.NoteMisbehaviour(kind, session.client(), detail));
+  return RecordFailure(run, session.client(), detail);
 }
 
-absl::Status AnswerLate(RunContext& run, Session& session, const Update& update) {
+absl::Status AnswerLate(EngineState& run, Session& session, const Update& update) {
   // The predecessor is part of the id, so an id that can be made again from ours shows that both ends agree about it.
   if (update.update_id != session.last_applied && !Follows(run, session, update)) {
     return RefuseUpdate(run, session, event::kUpdateRejected, "update id does not fit its content",
                         "the update does not follow the last applied one or is damaged; check in again");
   }
-  if (session.owes_round == update.round) session.owes_round = 0;
-  TERSE_ASSIGN_OR_RETURN(const Verdict verdict, Settle(run, session.client, session.last_applied, update.update_id,
-                                                       update.round, session.last_applied));
+  if (session.owes_round() == update.round) run.fleet.SetOwed(session, 0);
+  TERSE_ASSIGN_OR_RETURN(const Verdict verdict, VerdictOn(run, session.client(), session.last_applied,
+                                                          update.update_id, update.round, session.last_applied));
   if (verdict.outcome == Outcome::kNotApplied) {
-    run.book.AddUp(session.client, update.payload_bytes(), /*dense_bytes=*/0);
-    TERSE_RETURN_IF_ERROR(CountNotApplied(run, session.client));
+    run.book().AddUp(session.client(), update.payload_bytes(), /*dense_bytes=*/0);
+    TERSE_RETURN_IF_ERROR(CountNotApplied(run, session.client()));
     TERSE_RETURN_IF_ERROR(
-        run.NoteMisbehaviour(event::kUpdateLate, session.client, absl::StrCat("for round ", update.round)));
+        run.NoteMisbehaviour(event::kUpdateLate, session.client(), absl::StrCat("for round ", update.round)));
   }
-  session.link->Send(verdict);
+  run.Say(session, verdict);
   return absl::OkStatus();
 }
 
-absl::Status Abort(RunContext& run, const std::string& reason) {
+absl::Status Abort(EngineState& run, const std::string& reason) {
   TERSE_FAILPOINT("coordinator.abort.before");
-  TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundState> state, run.store->GetRoundState(run.round));
-  TERSE_RETURN_IF_ERROR(run.store->AbortRound(run.round, reason, run.Now()));
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundState> state, run.store()->GetRoundState(run.round.number()));
+  TERSE_RETURN_IF_ERROR(run.store()->AbortRound(run.round.number(), reason, run.Now()));
   TERSE_FAILPOINT("coordinator.abort.done");
   run.Tell(event::kRoundAborted, -1, reason);
-  run.round_open = false;
   BookWire(run);
-  TERSE_RETURN_IF_ERROR(run.store->AddLedger(run.book.Take(run.round)));
-  run.invited.clear();
-  const bool next_takes_them = run.config->rounds.buffered && state == RoundState::kOpen && !run.ending.has_value();
-  if (next_takes_them) return absl::OkStatus();
-  for (const auto& [client, update] : run.received) TERSE_RETURN_IF_ERROR(CountNotApplied(run, client));
-  for (auto& [id, session] : run.sessions) {
-    const auto it = run.received.find(session.client);
-    if (it == run.received.end()) continue;
-    session.link->Send(Verdict{Outcome::kNotApplied, it->second.update.update_id, session.last_applied, reason});
+  TERSE_RETURN_IF_ERROR(run.store()->AddLedger(run.book().Take(run.round.number())));
+  const bool next_takes_them =
+      run.config->rounds.buffered && state == RoundState::kOpen && !run.course.ending.has_value();
+  if (!next_takes_them) {
+    for (const auto& [client, received] : run.round.updates()) {
+      TERSE_RETURN_IF_ERROR(CountNotApplied(run, client));
+      const Session* const session = run.fleet.Of(client);
+      if (session == nullptr) continue;
+      run.Say(*session, Verdict{Outcome::kNotApplied, received.update.update_id, session->last_applied, reason});
+    }
   }
-  run.received.clear();
+  run.SettleRound(/*keep_updates=*/next_takes_them);
   return absl::OkStatus();
 }
 

@@ -19,7 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
-#include "coordinator/run_context.h"
+#include "coordinator/engine_state.h"
 
 namespace terse {
 
@@ -38,48 +38,48 @@ class Phase {
  public:
   virtual ~Phase() = default;
   virtual PhaseName name() const = 0;
-  virtual Transition Enter(RunContext& run) = 0;
+  virtual Transition Enter(EngineState& run) = 0;
   // The session holds the head's weights, or will once it has read what was sent.
-  virtual Transition OnReady(RunContext& run, Session& session) { return absl::nullopt; }
+  virtual Transition OnReady(EngineState& run, Session& session) { return absl::nullopt; }
   // A validated update of an accepted session.
-  virtual Transition OnUpdate(RunContext& run, Session& session, Update update);
-  virtual Transition OnTick(RunContext& run) { return absl::nullopt; }
+  virtual Transition OnUpdate(EngineState& run, Session& session, Update update);
+  virtual Transition OnTick(EngineState& run) { return absl::nullopt; }
   // A session ended or was refused.
-  virtual Transition OnLeft(RunContext& run) { return absl::nullopt; }
-  // run.ending was set.
-  virtual Transition OnStop(RunContext& run) { return absl::nullopt; }
+  virtual Transition OnLeft(EngineState& run) { return absl::nullopt; }
+  // run.course.ending was set.
+  virtual Transition OnStop(EngineState& run) { return absl::nullopt; }
   // An operator gives the open round up.
-  virtual Transition OnAbort(RunContext& run, const std::string& reason) { return absl::nullopt; }
+  virtual Transition OnAbort(EngineState& run, const std::string& reason) { return absl::nullopt; }
   // Evaluation or checkpoint came back.
-  virtual Transition OnBackground(RunContext& run) { return absl::nullopt; }
+  virtual Transition OnBackground(EngineState& run) { return absl::nullopt; }
   // Returns when OnTick should be called, by the monotonic clock; kNever for not at all. OnTick is also called at other
   // times: when clients were set aside or readmitted, and when the run goes on after a pause.
-  virtual int64_t DeadlineMicros(const RunContext& run) const { return kNever; }
+  virtual int64_t DeadlineMicros(const EngineState& run) const { return kNever; }
 };
 
 // One row a phase.
 std::unique_ptr<Phase> MakePhase(PhaseName name, const RoundPolicy& policy);
 
-// The end that version `version` of the model brings, once run.iterations counts those that led to it: it is the last
+// The end that version `version` of the model brings, once run.course.iterations counts those that led to it: it is the last
 // one, or there are iterations enough. nullopt while the run goes on.
-absl::optional<Ending> EndAt(const RunContext& run, int64_t version);
+absl::optional<Ending> EndAt(const EngineState& run, int64_t version);
 
 // No round opens until an operator resumes the run; the open one goes on to its end. `reason` is one line for people.
-absl::Status Pause(RunContext& run, const std::string& reason);
+absl::Status Pause(EngineState& run, const std::string& reason);
 
 // Counts an update of the client that will never be applied and folds forward.
-absl::Status CountNotApplied(RunContext& run, int64_t client);
+absl::Status CountNotApplied(EngineState& run, int64_t client);
 
 // Answers an update that belongs to no open round: APPLIED, NOT_APPLIED or PENDING, as Settle says.
-absl::Status AnswerLate(RunContext& run, Session& session, const Update& update);
+absl::Status AnswerLate(EngineState& run, Session& session, const Update& update);
 
 // Refuses an update and ends its session, which should check in again: an event, and a failure of the client.
-absl::Status RefuseUpdate(RunContext& run, Session& session, const std::string& kind, const std::string& detail,
+absl::Status RefuseUpdate(EngineState& run, Session& session, const std::string& kind, const std::string& detail,
                           const std::string& answer);
 
 // Gives the open or closed round up: its updates are NOT_APPLIED and fold forward in their clients' residuals. In a
 // buffered run, what an open round received goes to the next one, if there will be one.
-absl::Status Abort(RunContext& run, const std::string& reason);
+absl::Status Abort(EngineState& run, const std::string& reason);
 
 }  // namespace terse
 

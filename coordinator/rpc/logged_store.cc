@@ -60,22 +60,25 @@ absl::Status LoggedStore::SetEvaluation(int64_t round, const Evaluation& evaluat
 
 absl::Status LoggedStore::Around(absl::string_view, absl::FunctionRef<absl::Status()> call) { return call(); }
 
-void LoggedStore::LogOpened(int64_t round, int64_t base_version) const {
+void LoggedStore::LogOpened(int64_t round, int64_t base_version) {
   LogRound(round, absl::StrCat("round opened at version ", base_version));
 }
 
-void LoggedStore::LogRound(int64_t round, absl::string_view message) const {
-  Log(LogLevel::kDebug, kRunLog, {run_, round}, message);
+void LoggedStore::LogRound(int64_t round, std::string message) {
+  if (!IsLogged(LogLevel::kDebug, kRunLog)) return;
+  OnceDurable([this, round, message = std::move(message)] { Log(LogLevel::kDebug, kRunLog, {run_, round}, message); });
 }
 
 void LoggedStore::LogEvent(const EventRecord& event) {
   const LogLevel level = absl::c_linear_search(kTroubles, event.kind) ? LogLevel::kWarn : LogLevel::kInfo;
   if (!IsLogged(level, kRunLog)) return;
-  const absl::StatusOr<ClientRecord> client =
-      event.client >= 0 ? GetClient(event.client) : absl::NotFoundError("it is about no client");
-  // Where the disk is in trouble, the index has to do.
-  Log(level, kRunLog, {run_, event.round, client.ok() ? client->name : "", event.client},
-      absl::StrCat(event.kind, ": ", event.detail));
+  std::string name = event.client_name;
+  if (name.empty() && event.client >= 0) {
+    // A client that was not let in. Where the disk is in trouble, the index has to do.
+    const absl::StatusOr<ClientRecord> client = GetClient(event.client);
+    if (client.ok()) name = client->name;
+  }
+  Log(level, kRunLog, {run_, event.round, name, event.client}, absl::StrCat(event.kind, ": ", event.detail));
 }
 
 }  // namespace terse

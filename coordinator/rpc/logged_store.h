@@ -21,15 +21,15 @@ class LoggedStore : public ForwardingStore {
   absl::Status CommitRound(const Commit& commit, bool open_next) override;
   absl::Status SetEvaluation(int64_t round, const Evaluation& evaluation) override;
 
-  // Tells of an event, by its client's name as it is stored: a warning where work, or a client, is lost.
+  // Tells of an event: a warning where work, or a client, is lost.
   void LogEvent(const EventRecord& event);
 
  protected:
   absl::Status Around(absl::string_view name, absl::FunctionRef<absl::Status()> call) override;
 
  private:
-  void LogOpened(int64_t round, int64_t base_version) const;
-  void LogRound(int64_t round, absl::string_view message) const;
+  void LogOpened(int64_t round, int64_t base_version);
+  void LogRound(int64_t round, std::string message);
 
   const std::string run_;
 };

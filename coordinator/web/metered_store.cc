@@ -5,6 +5,7 @@
 #include <prometheus/histogram.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "core/status.h"
@@ -18,7 +19,7 @@ using prometheus::Gauge;
 using prometheus::Histogram;
 using prometheus::Labels;
 
-constexpr const char* kWatchedCalls[] = {"OpenRound", "CloseRound", "CommitRound", "WriteCheckpoint"};
+constexpr const char* kWatchedCalls[] = {"OpenRound", "CloseRound", "CommitRound", "CommitBatch", "WriteCheckpoint"};
 
 // From a test's round to one that waits half a day for its clients.
 Histogram::BucketBoundaries RoundBuckets() {
@@ -104,56 +105,63 @@ absl::Status MeteredStore::Around(absl::string_view name, absl::FunctionRef<absl
 absl::Status MeteredStore::OpenRound(int64_t round, int64_t base_version, int64_t now_us,
                                      const absl::optional<RoundPlan>& plan) {
   TERSE_RETURN_IF_ERROR(ForwardingStore::OpenRound(round, base_version, now_us, plan));
-  opened_us_ = now_us;
+  OnceDurable([this, now_us] { opened_us_ = now_us; });
   return absl::OkStatus();
 }
 
 absl::Status MeteredStore::CloseRound(int64_t round, absl::Span<const ChosenUpdate> chosen, int64_t now_us,
                                       absl::Span<const RefusedUpdate> refused) {
   TERSE_RETURN_IF_ERROR(ForwardingStore::CloseRound(round, chosen, now_us, refused));
-  counters_->refused.Increment(static_cast<double>(refused.size()));
-  closed_us_ = now_us;
-  chosen_ = static_cast<int64_t>(chosen.size());
-  slowest_us_ = 0;
-  for (const ChosenUpdate& update : chosen) slowest_us_ = std::max(slowest_us_.load(), update.train_us);
+  int64_t slowest_us = 0;
+  for (const ChosenUpdate& update : chosen) slowest_us = std::max(slowest_us, update.train_us);
+  OnceDurable([this, now_us, slowest_us, count = chosen.size(), refusals = refused.size()] {
+    counters_->refused.Increment(static_cast<double>(refusals));
+    closed_us_ = now_us;
+    chosen_ = static_cast<int64_t>(count);
+    slowest_us_ = slowest_us;
+  });
   return absl::OkStatus();
 }
 
 absl::Status MeteredStore::CommitRound(const Commit& commit, bool open_next) {
   TERSE_RETURN_IF_ERROR(ForwardingStore::CommitRound(commit, open_next));
-  counters_->committed.Increment();
-  counters_->applied.Increment(static_cast<double>(chosen_.load()));
-  // A round that an earlier process opened has no beginning here.
-  if (opened_us_ != 0) counters_->collecting.Observe(Seconds(closed_us_ - opened_us_));
-  counters_->training.Observe(Seconds(slowest_us_));
-  counters_->committing.Observe(Seconds(commit.committed_us - closed_us_));
-  opened_us_ = open_next ? commit.committed_us : 0;
+  OnceDurable([this, open_next, committed_us = commit.committed_us] {
+    counters_->committed.Increment();
+    counters_->applied.Increment(static_cast<double>(chosen_.load()));
+    // A round that an earlier process opened has no beginning here.
+    if (opened_us_ != 0) counters_->collecting.Observe(Seconds(closed_us_ - opened_us_));
+    counters_->training.Observe(Seconds(slowest_us_));
+    counters_->committing.Observe(Seconds(committed_us - closed_us_));
+    opened_us_ = open_next ? committed_us : 0;
+  });
   Count(commit.ledger);
   return absl::OkStatus();
 }
 
 absl::Status MeteredStore::AbortRound(int64_t round, const std::string& reason, int64_t now_us) {
   TERSE_RETURN_IF_ERROR(ForwardingStore::AbortRound(round, reason, now_us));
-  counters_->aborted.Increment();
-  opened_us_ = 0;
+  OnceDurable([this] {
+    counters_->aborted.Increment();
+    opened_us_ = 0;
+  });
   return absl::OkStatus();
 }
 
 absl::Status MeteredStore::RecordNotApplied(int64_t client) {
   TERSE_RETURN_IF_ERROR(ForwardingStore::RecordNotApplied(client));
-  counters_->not_applied.Increment();
+  OnceDurable([this] { counters_->not_applied.Increment(); });
   return absl::OkStatus();
 }
 
 absl::Status MeteredStore::RecordReset(int64_t client) {
   TERSE_RETURN_IF_ERROR(ForwardingStore::RecordReset(client));
-  counters_->resets.Increment();
+  OnceDurable([this] { counters_->resets.Increment(); });
   return absl::OkStatus();
 }
 
 absl::StatusOr<ClientRecord> MeteredStore::RecordFailure(int64_t client) {
   absl::StatusOr<ClientRecord> record = ForwardingStore::RecordFailure(client);
-  if (record.ok()) counters_->failures.Increment();
+  if (record.ok()) OnceDurable([this] { counters_->failures.Increment(); });
   return record;
 }
 
@@ -165,20 +173,28 @@ absl::Status MeteredStore::AddLedger(absl::Span<const LedgerEntry> entries) {
 
 absl::Status MeteredStore::SetEvaluation(int64_t round, const Evaluation& evaluation) {
   TERSE_RETURN_IF_ERROR(ForwardingStore::SetEvaluation(round, evaluation));
-  if (evaluation.accuracy.has_value()) {
-    counters_->accuracy.Add({{"run", counters_->run}}).Set(*evaluation.accuracy);
-  }
-  counters_->test_loss.Add({{"run", counters_->run}}).Set(evaluation.loss);
+  OnceDurable([this, evaluation] {
+    if (evaluation.accuracy.has_value()) {
+      counters_->accuracy.Add({{"run", counters_->run}}).Set(*evaluation.accuracy);
+    }
+    counters_->test_loss.Add({{"run", counters_->run}}).Set(evaluation.loss);
+  });
   return absl::OkStatus();
 }
 
 void MeteredStore::Count(absl::Span<const LedgerEntry> entries) {
+  std::array<std::array<double, 3>, 2> sums = {};
   for (const LedgerEntry& entry : entries) {
-    Counter* const* const row = counters_->bytes[entry.direction == Direction::kUp];
-    row[0]->Increment(static_cast<double>(entry.dense_bytes));
-    row[1]->Increment(static_cast<double>(entry.payload_bytes));
-    row[2]->Increment(static_cast<double>(entry.wire_bytes));
+    std::array<double, 3>& sum = sums[entry.direction == Direction::kUp ? 1 : 0];
+    sum[0] += static_cast<double>(entry.dense_bytes);
+    sum[1] += static_cast<double>(entry.payload_bytes);
+    sum[2] += static_cast<double>(entry.wire_bytes);
   }
+  OnceDurable([this, sums] {
+    for (size_t up = 0; up < sums.size(); ++up) {
+      for (size_t i = 0; i < sums[up].size(); ++i) counters_->bytes[up][i]->Increment(sums[up][i]);
+    }
+  });
 }
 
 }  // namespace terse

@@ -141,6 +141,7 @@ TEST(EngineCohort, ReliabilityDecidesWhoIsDrawn) {
   Crew crew(Cohort(5, 1, 1, Selection::kReliability), 4);
   for (int64_t i = 0; i < 4; ++i) {
     for (int k = 0; k < 80; ++k) ASSERT_EQ(crew.fleet.store()->RecordFailure(i).status(), absl::OkStatus());
+    crew.Join(i);  // the engine looks at the row again
   }
   crew.Join(4);
   int64_t drawn = 0;

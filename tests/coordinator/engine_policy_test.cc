@@ -132,21 +132,21 @@ TEST_F(PolicyTest, ARepetitionAfterTheCloseIsResetAgainBeforeNewWork) {
   EXPECT_EQ(crew_.Record(2).resets, 1);
 }
 
-TEST_F(PolicyTest, ARefusalOutlivesACrashAfterTheClose) {
+TEST_F(PolicyTest, ARefusalOutlivesACrashBeforeItIsTold) {
   const Update refused = MakeHostile(2, 1), honest = crew_.MakeUpdate(0, 1);
-  crew_.fleet.store()->fault = [](absl::string_view call, bool after) {
-    return call == "CloseRound" && after ? absl::InternalError("gone") : absl::OkStatus();
-  };
   DeliverHostile(2, 1);
   crew_.Deliver(0, 1);
+  crew_.fleet.store()->fault = [](absl::string_view call, bool after) {
+    return call == "CommitBatch" && after ? absl::InternalError("gone") : absl::OkStatus();
+  };
   EXPECT_FALSE(crew_.at(1).Say(crew_.MakeUpdate(1, 1)).ok());
   crew_.Restart();
-  EXPECT_EQ(crew_.RoundStateOf(1), RoundState::kAborted);
+  EXPECT_EQ(crew_.RoundStateOf(1), RoundState::kCommitted);
   ScriptedClient hostile(&crew_.fleet, "c2", 5000), other(&crew_.fleet, "c0", 5001);
   ASSERT_EQ(hostile.SayCheckIn({}, refused.update_id, 1), absl::OkStatus());
   ASSERT_EQ(other.SayCheckIn({}, honest.update_id, 1), absl::OkStatus());
   EXPECT_EQ(hostile.All<Welcome>().back().verdict->outcome, Outcome::kReset);
-  EXPECT_EQ(other.All<Welcome>().back().verdict->outcome, Outcome::kNotApplied) << "its work folds forward";
+  EXPECT_EQ(other.All<Welcome>().back().verdict->outcome, Outcome::kApplied);
   EXPECT_EQ(crew_.Record(2).resets, 1);
   EXPECT_EQ(crew_.Record(0).resets, 0);
 }

@@ -65,6 +65,9 @@ INSTANTIATE_TEST_SUITE_P(EngineRestart, RestartAt,
                                            Boundary{"CloseRound", false, 3}, Boundary{"CloseRound", true, 3},
                                            Boundary{"CommitRound", false, 1}, Boundary{"CommitRound", true, 1},
                                            Boundary{"CommitRound", false, 5}, Boundary{"CommitRound", true, 5},
+                                           Boundary{"CommitBatch", false, 1}, Boundary{"CommitBatch", true, 1},
+                                           Boundary{"CommitBatch", false, 9}, Boundary{"CommitBatch", true, 9},
+                                           Boundary{"CommitBatch", false, 20}, Boundary{"CommitBatch", true, 20},
                                            Boundary{"WriteCheckpoint", false, 1}, Boundary{"WriteCheckpoint", true, 1},
                                            Boundary{"SetEvaluation", false, 1}, Boundary{"SetRunState", false, 1},
                                            Boundary{"SetRunState", true, 1}, Boundary{"AddLedger", false, 1}),
@@ -100,17 +103,18 @@ TEST_F(Restart, AnOpenRoundContinues) {
   EXPECT_EQ((*fleet_.store()->LastRound())->id, kRounds);  // no round was lost
 }
 
-TEST_F(Restart, AClosedRoundIsAborted) {
+// Closing and committing are one transaction, so nothing of either is left.
+TEST_F(Restart, ARoundThatWasNotCommittedIsStillOpen) {
   RunTo(1);
   fleet_.store()->fault = [](absl::string_view call, bool after) {
     return call == "CommitRound" && !after ? absl::InternalError("here") : absl::OkStatus();
   };
   EXPECT_TRUE(absl::IsInternal(fleet_.Settle()));
   ASSERT_EQ(fleet_.StartCoordinator(), absl::OkStatus());
-  EXPECT_EQ(**fleet_.store()->GetRoundState(2), RoundState::kAborted);
+  EXPECT_EQ(**fleet_.store()->GetRoundState(2), RoundState::kOpen);
   EXPECT_EQ(fleet_.engine()->View().head.version, 1);
   FinishAndCheck(fleet_);
-  EXPECT_EQ((*fleet_.store()->LastRound())->id, kRounds + 1);
+  EXPECT_EQ((*fleet_.store()->LastRound())->id, kRounds);
 }
 
 TEST_F(Restart, TheHeadIsTheCheckpointPlusTheLog) {

@@ -28,20 +28,20 @@ std::map<int64_t, int64_t> Counts(Selection selection, const std::vector<Candida
                                   int64_t rounds, uint64_t seed = 7) {
   std::map<int64_t, int64_t> counts;
   for (int64_t round = 1; round <= rounds; ++round) {
-    for (int64_t client : DrawCohort(selection, fleet, count, seed, round)) ++counts[client];
+    for (int64_t client : DrawRanked(selection, fleet, count, seed, round)) ++counts[client];
   }
   return counts;
 }
 
 TEST(Selection, AllTakesEveryoneInOrder) {
-  EXPECT_THAT(DrawCohort(Selection::kAll, {{4}, {0}, {9}}, 1, 1, 1), ElementsAre(0, 4, 9));
-  EXPECT_THAT(DrawCohort(Selection::kAll, {}, 1, 1, 1), IsEmpty());
+  EXPECT_THAT(DrawRanked(Selection::kAll, {{4}, {0}, {9}}, 1, 1, 1), ElementsAre(0, 4, 9));
+  EXPECT_THAT(DrawRanked(Selection::kAll, {}, 1, 1, 1), IsEmpty());
 }
 
 TEST(Selection, TakesAsManyAsAskedForAndThereAre) {
   for (Selection selection : {Selection::kRandom, Selection::kSamples, Selection::kReliability}) {
     for (int64_t count : {-1, 0, 1, 5, 9}) {
-      EXPECT_EQ(DrawCohort(selection, Fleet(5), count, 3, 1).size(), std::clamp<int64_t>(count, 0, 5));
+      EXPECT_EQ(DrawRanked(selection, Fleet(5), count, 3, 1).size(), std::clamp<int64_t>(count, 0, 5));
     }
   }
 }
@@ -54,9 +54,9 @@ TEST(Selection, DrawsAreTheSameOnEveryMachine) {
     candidate.samples = 1 + candidate.client * candidate.client;
     candidate.reliability = 1.0 / static_cast<double>(1 + candidate.client);
   }
-  EXPECT_THAT(DrawCohort(Selection::kRandom, fleet, 5, 1, 1), ElementsAre(10, 21, 26, 31, 36));
-  EXPECT_THAT(DrawCohort(Selection::kSamples, fleet, 5, 1, 1), ElementsAre(26, 30, 31, 33, 36));
-  EXPECT_THAT(DrawCohort(Selection::kReliability, fleet, 5, 1, 1), ElementsAre(0, 4, 8, 10, 31));
+  EXPECT_THAT(DrawRanked(Selection::kRandom, fleet, 5, 1, 1), ElementsAre(10, 21, 26, 31, 36));
+  EXPECT_THAT(DrawRanked(Selection::kSamples, fleet, 5, 1, 1), ElementsAre(26, 30, 31, 33, 36));
+  EXPECT_THAT(DrawRanked(Selection::kReliability, fleet, 5, 1, 1), ElementsAre(0, 4, 8, 10, 31));
 }
 
 TEST(Selection, TheOrderOfTheCandidatesDoesNotMatter) {
@@ -64,30 +64,30 @@ TEST(Selection, TheOrderOfTheCandidatesDoesNotMatter) {
   for (Candidate& candidate : fleet) candidate.samples = 1 + candidate.client % 4;
   std::vector<Candidate> reversed(fleet.rbegin(), fleet.rend());
   for (int64_t round = 1; round <= 50; ++round) {
-    EXPECT_EQ(DrawCohort(Selection::kSamples, fleet, 7, 5, round),
-              DrawCohort(Selection::kSamples, reversed, 7, 5, round));
+    EXPECT_EQ(DrawRanked(Selection::kSamples, fleet, 7, 5, round),
+              DrawRanked(Selection::kSamples, reversed, 7, 5, round));
   }
 }
 
 TEST(Selection, WhoIsDrawnIsDrawnFromEverySubset) {
   const std::vector<Candidate> fleet = Fleet(30);
   for (int64_t round = 1; round <= 50; ++round) {
-    const std::vector<int64_t> all = DrawCohort(Selection::kRandom, fleet, 6, 5, round);
+    const std::vector<int64_t> all = DrawRanked(Selection::kRandom, fleet, 6, 5, round);
     std::vector<Candidate> half;
     for (const Candidate& candidate : fleet) {
       if (candidate.client % 2 == 0) half.push_back(candidate);
     }
-    const std::vector<int64_t> of_half = DrawCohort(Selection::kRandom, half, 6, 5, round);
+    const std::vector<int64_t> of_half = DrawRanked(Selection::kRandom, half, 6, 5, round);
     for (int64_t client : all) EXPECT_EQ(std::count(of_half.begin(), of_half.end(), client), client % 2 == 0 ? 1 : 0);
   }
 }
 
 TEST(Selection, RoundsAndSeedsDrawAfresh) {
   const std::vector<Candidate> fleet = Fleet(100);
-  const std::vector<int64_t> first = DrawCohort(Selection::kRandom, fleet, 10, 1, 1);
-  EXPECT_EQ(DrawCohort(Selection::kRandom, fleet, 10, 1, 1), first);
-  EXPECT_NE(DrawCohort(Selection::kRandom, fleet, 10, 1, 2), first);
-  EXPECT_NE(DrawCohort(Selection::kRandom, fleet, 10, 2, 1), first);
+  const std::vector<int64_t> first = DrawRanked(Selection::kRandom, fleet, 10, 1, 1);
+  EXPECT_EQ(DrawRanked(Selection::kRandom, fleet, 10, 1, 1), first);
+  EXPECT_NE(DrawRanked(Selection::kRandom, fleet, 10, 1, 2), first);
+  EXPECT_NE(DrawRanked(Selection::kRandom, fleet, 10, 2, 1), first);
 }
 
 // 10 of 50 in 20,000 rounds: 4,000 draws each with a standard deviation of 57.
@@ -101,7 +101,7 @@ TEST(Selection, RandomGivesEveryoneTheSameChance) {
 TEST(Selection, PairsMeetAsOftenAsChanceSays) {
   int64_t met = 0;
   for (int64_t round = 1; round <= 20'000; ++round) {
-    const std::vector<int64_t> drawn = DrawCohort(Selection::kRandom, Fleet(50), 10, 3, round);
+    const std::vector<int64_t> drawn = DrawRanked(Selection::kRandom, Fleet(50), 10, 3, round);
     met += std::count(drawn.begin(), drawn.end(), 3) == 1 && std::count(drawn.begin(), drawn.end(), 4) == 1;
   }
   EXPECT_NEAR(met, 20'000 * 10.0 / 50 * 9 / 49, 5 * 27);
@@ -129,10 +129,85 @@ TEST(Selection, TwoDrawsFollowTheWeightsThatAreLeft) {
   constexpr int64_t kRounds = 40'000;
   const std::vector<Candidate> fleet = {{0, 1, 1}, {1, 1, 1}, {2, 2, 1}};
   std::map<std::vector<int64_t>, int64_t> pairs;
-  for (int64_t round = 1; round <= kRounds; ++round) ++pairs[DrawCohort(Selection::kSamples, fleet, 2, 11, round)];
+  for (int64_t round = 1; round <= kRounds; ++round) ++pairs[DrawRanked(Selection::kSamples, fleet, 2, 11, round)];
   EXPECT_NEAR((pairs[{0, 1}]), kRounds / 6.0, 5 * std::sqrt(kRounds * 5.0 / 36));
   EXPECT_NEAR((pairs[{0, 2}]), kRounds * 5 / 12.0, 5 * std::sqrt(kRounds * 35.0 / 144));
   EXPECT_NEAR((pairs[{1, 2}]), kRounds * 5 / 12.0, 5 * std::sqrt(kRounds * 35.0 / 144));
+}
+
+Lottery LotteryOf(Selection selection, const std::vector<Candidate>& fleet, int64_t clients, int64_t* asked) {
+  Lottery lottery;
+  lottery.selection = selection;
+  lottery.clients = clients;
+  lottery.candidates = static_cast<int64_t>(fleet.size());
+  for (const Candidate& one : fleet) lottery.most_samples = std::max(lottery.most_samples, one.samples);
+  lottery.candidate = [&fleet, asked](int64_t client) -> absl::optional<Candidate> {
+    ++*asked;
+    const auto it = std::find_if(fleet.begin(), fleet.end(), [&](const Candidate& one) { return one.client == client; });
+    return it == fleet.end() ? absl::nullopt : absl::make_optional(*it);
+  };
+  lottery.all = [&fleet, asked] {
+    std::vector<int64_t> clients;
+    for (const Candidate& one : fleet) clients.push_back(one.client);
+    *asked += static_cast<int64_t>(clients.size());
+    return clients;
+  };
+  return lottery;
+}
+
+TEST(Cohort, AllAreTakenWhereNobodyIsDrawn) {
+  int64_t asked = 0;
+  const std::vector<Candidate> fleet = {{0}, {4}, {9}};
+  EXPECT_THAT(DrawCohort(LotteryOf(Selection::kAll, fleet, 10, &asked), 1, 1, 1), ElementsAre(0, 4, 9));
+}
+
+TEST(Cohort, TakesAsManyAsAskedForAndThereAre) {
+  int64_t asked = 0;
+  const std::vector<Candidate> fleet = Fleet(60);
+  for (Selection selection : {Selection::kRandom, Selection::kSamples, Selection::kReliability}) {
+    for (int64_t count : {-1, 0, 1, 5, 7, 8, 50, 60, 90}) {
+      const std::vector<int64_t> drawn = DrawCohort(LotteryOf(selection, fleet, 100, &asked), count, 3, 1);
+      EXPECT_EQ(drawn.size(), std::clamp<int64_t>(count, 0, 60)) << count;
+      EXPECT_TRUE(std::is_sorted(drawn.begin(), drawn.end()));
+      EXPECT_EQ(std::adjacent_find(drawn.begin(), drawn.end()), drawn.end());
+    }
+  }
+}
+
+// A cohort of a large fleet costs what the cohort costs, and one of a fleet that works no more than its candidates.
+TEST(Cohort, TheCostFollowsTheCohort) {
+  int64_t asked = 0;
+  const std::vector<Candidate> large = Fleet(20'000);
+  DrawCohort(LotteryOf(Selection::kRandom, large, 20'000, &asked), 100, 1, 1);
+  EXPECT_LT(asked, 200);
+  asked = 0;
+  const std::vector<Candidate> few = Fleet(50);
+  DrawCohort(LotteryOf(Selection::kRandom, few, 20'000, &asked), 5, 1, 1);
+  EXPECT_LE(asked, 3 * 50);
+}
+
+// 3 of 40 of which one has ten times the weight of the others, among clients that are no candidates: the frequencies of
+// both ways to draw are those of the same distribution, within five standard deviations.
+TEST(Cohort, SmallSharesFollowTheWeightsToo) {
+  constexpr int64_t kRounds = 20'000;
+  std::vector<Candidate> fleet = Fleet(40);
+  for (Candidate& one : fleet) {
+    one.samples = one.client == 7 ? 10 : 1;
+    one.reliability = one.client == 7 ? 1.0 : 0.1;
+  }
+  for (Selection selection : {Selection::kSamples, Selection::kReliability}) {
+    int64_t asked = 0, heavy = 0, light = 0, ranked = 0;
+    const Lottery lottery = LotteryOf(selection, fleet, 100, &asked);
+    for (int64_t round = 1; round <= kRounds; ++round) {
+      for (int64_t client : DrawCohort(lottery, 3, 7, round)) {
+        heavy += client == 7;
+        light += client == 30;
+      }
+      for (int64_t client : DrawRanked(selection, fleet, 3, 9, round)) ranked += client == 7;
+    }
+    EXPECT_NEAR(heavy, ranked, 5 * std::sqrt(2 * kRounds * 0.25));
+    EXPECT_NEAR(light, (3.0 * kRounds - static_cast<double>(ranked)) / 39, 5 * std::sqrt(kRounds * 0.065));
+  }
 }
 
 TEST(Selection, ExtremeWeightsAreHandled) {

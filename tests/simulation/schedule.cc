@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -85,7 +86,7 @@ absl::Status Schedule::OnFailpoint(int64_t process, absl::string_view name) {
   if (!fleet_.disk(process).running()) return absl::AbortedError("the process is dead");
   OnEvent(name, process, 0);
   ++result_.totals.failpoints[FailpointIndex(name)];
-  NoteRound(name);
+  if (name == "coordinator.batch.committed") NoteRounds();
   Victim& victim = VictimOf(process);
   const bool counted = victim.failpoints_left >= 0 && victim.failpoints_left-- == 0;
   if (!faults_on_ || (!counted && victim.failpoint != name)) return absl::OkStatus();
@@ -95,16 +96,12 @@ absl::Status Schedule::OnFailpoint(int64_t process, absl::string_view name) {
   return absl::AbortedError(absl::StrCat("died at ", name));
 }
 
-void Schedule::NoteRound(absl::string_view failpoint) {
-  const bool closed = failpoint == "coordinator.close.done", committed = failpoint == "coordinator.commit.done";
-  if (!fleet_.coordinator_up() || (!closed && !committed && failpoint != "coordinator.abort.done")) return;
-  // One event can open a round and close it, so the engine's view may be about an earlier one.
-  const RoundRecord last = **fleet_.Quietly([&] { return fleet_.store()->LastRound(); });
-  if (committed) {
-    history_[last.state == RoundState::kCommitted ? last.id : last.id - 1] = RoundState::kCommitted;
-  } else {
-    history_[last.id] = closed ? RoundState::kClosed : RoundState::kAborted;
-  }
+void Schedule::NoteRounds() {
+  if (!fleet_.coordinator_up()) return;
+  const int64_t first = history_.empty() ? 1 : history_.rbegin()->first;
+  const std::vector<RoundRecord> rounds =
+      *fleet_.Quietly([&] { return fleet_.store()->Rounds(first, std::numeric_limits<int64_t>::max()); });
+  for (const RoundRecord& round : rounds) history_[round.id] = round.state;
 }
 
 int Schedule::OnDisk(int64_t process, DiskOp op, const std::string& path) {

@@ -75,8 +75,8 @@ class Schedule : private FleetFaults {
   void CheckInOnce(int64_t i);
   void CheckEverything();
   void Count();
-  // Remembers what this failpoint says of the round in hand.
-  void NoteRound(absl::string_view failpoint);
+  // Remembers the rounds as they are durable now.
+  void NoteRounds();
 
   Victim& VictimOf(int64_t process) { return victims_[process + 1]; }
   bool Explained(int64_t process) { return VictimOf(process).hurt; }

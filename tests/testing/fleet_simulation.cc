@@ -164,7 +164,7 @@ absl::Status FleetSimulation::HandleAll(Event event) {
     if (!done.has_value()) break;
     TERSE_RETURN_IF_ERROR(engine_->Handle(*std::move(done)));
   }
-  return absl::OkStatus();
+  return engine_->IsConsistent() ? absl::OkStatus() : absl::InternalError("the engine's rooms do not agree");
 }
 
 absl::Status FleetSimulation::Handle(Event event) {

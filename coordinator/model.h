@@ -1,0 +1,76 @@
+// The model of a run: the head, its weights, the server's step and the checkpoints of it. A room of the engine
+// (engine_state.h) that knows neither the fleet nor the round.
+#ifndef TERSE_COORDINATOR_MODEL_H_
+#define TERSE_COORDINATOR_MODEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "compression/codec.h"
+#include "coordinator/round_inputs.h"
+#include "coordinator/server_step.h"
+#include "core/run_config.h"
+#include "storage/run_store.h"
+
+namespace terse {
+
+// Invariants: weights and the server's state are those of head().version, and the weights have the head's hash. Used
+// from the engine's thread only.
+class Model {
+ public:
+  // `codec` must outlive the object.
+  explicit Model(const Codec* codec) : codec_(codec) {}
+
+  // The newest checkpoint and the log after it give the head. `downstream_codec` is null unless the downstream mode is
+  // coded. DATA_LOSS when they do not; errors of the store and of ServerStep::Make.
+  absl::Status Recover(const RunConfig& config, const Codec* downstream_codec, RunStore* store);
+
+  const Head& head() const { return head_; }
+  // Of version 0; zero: not known.
+  Id128 start_hash() const { return start_hash_; }
+  const std::vector<float>& weights() const { return weights_; }
+  const Layout& layout() const { return codec_->layout(); }
+  const Codec& codec() const { return *codec_; }
+  ServerStep& server() { return *server_; }
+
+  // The server's step from the head, which stays: ServerStep::Take.
+  absl::StatusOr<ServerStep::Taken> Take(const RoundInputs& inputs, int64_t choice);
+  // The head moves to the version that Take made, whose weights have this hash.
+  void Advance(std::vector<float> weights, Id128 hash);
+
+  // The head, to be written as a checkpoint; nullopt while one is being written. OnWritten ends that.
+  absl::optional<Checkpoint> BeginCheckpoint();
+  void OnWritten() { checkpoint_running_ = false; }
+  void SetCheckpointVersion(int64_t version) { checkpoint_version_ = version; }
+  bool checkpoint_running() const { return checkpoint_running_; }
+  // Of the newest checkpoint file.
+  int64_t checkpoint_version() const { return checkpoint_version_; }
+
+  // The newest round that was given to the evaluator and is not back.
+  absl::optional<int64_t> evaluating() const { return evaluating_; }
+  void BeginEvaluation(int64_t round) { evaluating_ = round; }
+  void EndEvaluation(int64_t round) {
+    if (evaluating_ == round) evaluating_ = absl::nullopt;
+  }
+
+ private:
+  // Brings weights and the server's state from the version before the message to that of it.
+  absl::Status Replay(const LogMessage& message, RunStore* store);
+
+  const Codec* const codec_;
+  Head head_;
+  Id128 start_hash_;
+  std::vector<float> weights_;
+  std::unique_ptr<ServerStep> server_;
+  int64_t checkpoint_version_ = 0;
+  bool checkpoint_running_ = false;
+  absl::optional<int64_t> evaluating_;
+};
+
+}  // namespace terse
+
+#endif  // TERSE_COORDINATOR_MODEL_H_
