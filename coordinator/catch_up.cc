@@ -12,15 +12,41 @@
 namespace terse {
 namespace {
 
+// The messages that lead from version `after` towards `up_to`: as many as have run.catch_up_bytes together, but at least
+// one. OUT_OF_RANGE when the log does not reach back so far.
+absl::StatusOr<std::vector<Delta>> ReadLog(EngineState& run, int64_t after, int64_t up_to) {
+  std::vector<Delta> log;
+  if (run.model.recent().ReachesBackTo(after)) {
+    int64_t room = run.catch_up_bytes;
+    for (int64_t version = after + 1; version <= up_to; ++version) {
+      const RecentLog::Entry& entry = run.model.recent().At(version);
+      const int64_t bytes = static_cast<int64_t>(entry.message->size());
+      if (!log.empty() && bytes > room) break;
+      room -= bytes;
+      log.push_back({version, entry.model_hash, entry.message});
+    }
+    return log;
+  }
+  TERSE_ASSIGN_OR_RETURN(std::vector<LogMessage> stored, run.store()->ReadLogPart(after, up_to, run.catch_up_bytes));
+  for (LogMessage& one : stored) {
+    log.push_back({one.version, one.model_hash, std::make_shared<const std::string>(std::move(one.downstream))});
+  }
+  return log;
+}
+
+absl::StatusOr<int64_t> LogBytes(EngineState& run, int64_t after) {
+  if (run.model.recent().ReachesBackTo(after)) return run.model.recent().BytesAfter(after);
+  return run.store()->LogBytes(after);
+}
+
 // The log of the versions after `after` up to `up_to`, or its first part: what waits for one client is bounded, and
 // more of it follows when that has left (BringUp).
 absl::Status SendLog(EngineState& run, Session& session, int64_t after, int64_t up_to) {
-  TERSE_ASSIGN_OR_RETURN(std::vector<LogMessage> log, run.store()->ReadLogPart(after, up_to, run.catch_up_bytes));
+  TERSE_ASSIGN_OR_RETURN(const std::vector<Delta> log, ReadLog(run, after, up_to));
   run.fleet.SetVersion(session, log.empty() ? up_to : log.back().version);
-  for (LogMessage& entry : log) {
-    run.book().AddDown(session.client(), entry.downstream.size(), 0);
-    run.Say(session, Delta{entry.version, entry.model_hash,
-                           std::make_shared<const std::string>(std::move(entry.downstream))});
+  for (const Delta& delta : log) {
+    run.book().AddDown(session.client(), static_cast<int64_t>(delta.message->size()), 0);
+    run.Say(session, delta);
   }
   run.fleet.SetDraining(session, session.version() < up_to);
   if (session.draining()) run.journal.TellWhenDrained(session.link);
@@ -33,14 +59,14 @@ enum class Way { kLog, kCheckpoint, kNewerCheckpoint };
 // The log where it leads from `version` to the head and is cheaper than the newest checkpoint and the log after that.
 // Where either leaves more of the log than may be sent, a checkpoint of the head is to be written first.
 absl::StatusOr<Way> WayFrom(EngineState& run, int64_t version) {
-  const absl::StatusOr<int64_t> log_bytes = run.store()->LogBytes(version);
+  const absl::StatusOr<int64_t> log_bytes = LogBytes(run, version);
   const bool has_log = !absl::IsOutOfRange(log_bytes.status());
   if (has_log && !log_bytes.ok()) return log_bytes.status();
   const bool may_send = has_log && *log_bytes <= run.most_log_bytes;
   TERSE_ASSIGN_OR_RETURN(const RunStore::CheckpointFile file, run.store()->NewestCheckpointFile());
   // A client that already holds the checkpoint's version or a newer one gains nothing from downloading it.
   if (has_log && version >= file.version) return may_send ? Way::kLog : Way::kNewerCheckpoint;
-  const absl::StatusOr<int64_t> log_after_file = run.store()->LogBytes(file.version);
+  const absl::StatusOr<int64_t> log_after_file = LogBytes(run, file.version);
   if (absl::IsOutOfRange(log_after_file.status())) return Way::kCheckpoint;  // a newer one replaced it just now
   if (!log_after_file.ok()) return log_after_file.status();
   if (may_send && *log_bytes <= file.bytes + *log_after_file) return Way::kLog;

@@ -60,10 +60,11 @@ absl::StatusOr<ServerStep::Taken> Model::Take(const RoundInputs& inputs, int64_t
   return server_->Take(head_.version, weights_, inputs.messages, inputs.samples, inputs.total, choice);
 }
 
-void Model::Advance(std::vector<float> weights, Id128 hash) {
+void Model::Advance(std::vector<float> weights, Id128 hash, std::shared_ptr<const std::string> message) {
   weights_ = std::move(weights);
   head_.version += 1;
   head_.model_hash = hash;
+  recent_.Add(head_.version, hash, std::move(message));
 }
 
 absl::optional<Checkpoint> Model::BeginCheckpoint() {

@@ -5,12 +5,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "compression/codec.h"
+#include "coordinator/recent_log.h"
 #include "coordinator/round_inputs.h"
 #include "coordinator/server_step.h"
 #include "core/run_config.h"
@@ -39,8 +41,9 @@ class Model {
 
   // The server's step from the head, which stays: ServerStep::Take.
   absl::StatusOr<ServerStep::Taken> Take(const RoundInputs& inputs, int64_t choice);
-  // The head moves to the version that Take made, whose weights have this hash.
-  void Advance(std::vector<float> weights, Id128 hash);
+  // The head moves to the version that Take made, whose weights have this hash and to which `message` leads.
+  void Advance(std::vector<float> weights, Id128 hash, std::shared_ptr<const std::string> message);
+  const RecentLog& recent() const { return recent_; }
 
   // The head, to be written as a checkpoint; nullopt while one is being written. OnWritten ends that.
   absl::optional<Checkpoint> BeginCheckpoint();
@@ -66,6 +69,7 @@ class Model {
   Id128 start_hash_;
   std::vector<float> weights_;
   std::unique_ptr<ServerStep> server_;
+  RecentLog recent_;
   int64_t checkpoint_version_ = 0;
   bool checkpoint_running_ = false;
   absl::optional<int64_t> evaluating_;

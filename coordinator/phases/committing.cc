@@ -40,9 +40,10 @@ class Committing : public Phase {
     TERSE_FAILPOINT("coordinator.commit.done");
 
     const int64_t round = run.round.number();
-    run.model.Advance(std::move(taken->weights), commit.model_hash);
+    const auto message = std::make_shared<const std::string>(std::move(commit.downstream));
+    run.model.Advance(std::move(taken->weights), commit.model_hash, message);
     TERSE_RETURN_IF_ERROR(AddToHistories(run));
-    TERSE_RETURN_IF_ERROR(Announce(run, std::move(commit.downstream)));
+    TERSE_RETURN_IF_ERROR(Announce(run, message));
     run.course.unusable_rounds = 0;
     if (open_next) run.round.Open(commit.committed_us, std::move(commit.next_plan));
     if (last) run.course.ending = std::move(ending);
@@ -98,11 +99,10 @@ class Committing : public Phase {
 
   // Verdicts and the new model, to everyone who held the old one and listens, and the round is over. They travel with
   // what the next phase has to say.
-  static absl::Status Announce(EngineState& run, std::string downstream) {
+  static absl::Status Announce(EngineState& run, const std::shared_ptr<const std::string>& message) {
     const Fleet::Bulk bulk(&run.fleet);
     run.fleet.SetHead(run.model.head().version);
     for (const auto& [client, received] : run.round.updates()) TakeNotes(run, client, received.update);
-    const auto message = std::make_shared<const std::string>(std::move(downstream));
     for (const auto& [id, session] : run.fleet.sessions()) {
       if (run.config->rounds.buffered && !session->IsFree()) continue;  // BringUp, once it has delivered
       if (session->version() == run.model.head().version - 1) TERSE_RETURN_IF_ERROR(SendModel(run, *session, message));

@@ -48,6 +48,8 @@ constexpr FailpointPlan kPlans[] = {
     {"coordinator.commit.aggregated", kCoordinator},
     {"coordinator.commit.in_transaction", kCoordinator},
     {"coordinator.commit.done", kCoordinator},
+    {"coordinator.batch.decided", kCoordinator, 20},
+    {"coordinator.batch.committed", kCoordinator, 20},
     {"coordinator.announce.first", kCoordinator},
     {"coordinator.abort.before", kCoordinator, 2, Provocation::kStall},
     {"coordinator.abort.done", kCoordinator, 2, Provocation::kStall},

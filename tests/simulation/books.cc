@@ -22,10 +22,13 @@ struct AppliedUpdate {
   Id128 prev_applied;
 };
 
+absl::StatusOr<std::unique_ptr<SqliteDb>> OpenReader(FleetSimulation& fleet) {
+  return SqliteDb::Open(fleet.store_directory() + "/run.sqlite", SqliteDb::Mode::kReader,
+                        fleet.disk(kCoordinator).SqliteVfs());
+}
+
 absl::StatusOr<std::vector<AppliedUpdate>> ReadApplied(FleetSimulation& fleet) {
-  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDb> db,
-                         SqliteDb::Open(fleet.store_directory() + "/run.sqlite", SqliteDb::Mode::kReader,
-                                        fleet.disk(kCoordinator).SqliteVfs()));
+  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDb> db, OpenReader(fleet));
   Statement rows = db->Prepare(
       "SELECT u.round, u.client, u.update_id, u.prev_applied FROM updates u JOIN rounds r ON r.id = u.round "
       "WHERE r.state = 'committed' ORDER BY u.round, u.client");
@@ -36,6 +39,17 @@ absl::StatusOr<std::vector<AppliedUpdate>> ReadApplied(FleetSimulation& fleet) {
     updates.push_back({rows.GetInt(0), rows.GetInt(1), rows.GetId(2), rows.GetId(3)});
   }
 }
+
+}  // namespace
+
+absl::StatusOr<bool> IsDurablyClosed(FleetSimulation& fleet) {
+  return fleet.Quietly([&]() -> absl::StatusOr<bool> {
+    TERSE_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDb> db, OpenReader(fleet));
+    return db->Prepare("SELECT 1 FROM rounds WHERE state = 'closed'").Step();
+  });
+}
+
+namespace {
 
 Violation CheckLedger(const std::vector<AppliedUpdate>& updates, const std::vector<ClientRecord>& clients) {
   std::set<Id128> seen;

@@ -23,6 +23,9 @@ struct Violation {
 // The state that each round has reached, as far as anyone could know: what was durable once stays so.
 using History = std::map<int64_t, RoundState>;
 
+// Whether a round is closed on the coordinator's disk, whatever its process has in hand.
+absl::StatusOr<bool> IsDurablyClosed(FleetSimulation& fleet);
+
 // I2 and I3 on the coordinator's disk: one version for every committed round; each client's applied updates are a chain
 // that ends at its last_applied, each in it once; the replayed log gives every recorded hash; no round went back behind
 // `history`, which then learns the newest. The coordinator must be up.

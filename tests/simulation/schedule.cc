@@ -87,6 +87,10 @@ absl::Status Schedule::OnFailpoint(int64_t process, absl::string_view name) {
   OnEvent(name, process, 0);
   ++result_.totals.failpoints[FailpointIndex(name)];
   if (name == "coordinator.batch.committed") NoteRounds();
+  // Closed and committed in one transaction, it is never closed by itself. A mutant makes it so.
+  if (name == "coordinator.close.done" && *IsDurablyClosed(fleet_)) {
+    history_[fleet_.engine()->View().round] = RoundState::kClosed;
+  }
   Victim& victim = VictimOf(process);
   const bool counted = victim.failpoints_left >= 0 && victim.failpoints_left-- == 0;
   if (!faults_on_ || (!counted && victim.failpoint != name)) return absl::OkStatus();

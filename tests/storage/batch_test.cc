@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "absl/time/clock.h"
+#include "core/status.h"
 #include "storage/forwarding_store.h"
 #include "storage/run_store.h"
 #include "tests/storage/storage_testing.h"
