@@ -82,7 +82,8 @@ int64_t DenseBytes(size_t elements) { return 1 + 4 * static_cast<int64_t>(elemen
 // The sparse step as a message of fewer than `most_bytes` bytes; empty where it takes more.
 std::string BuildSparse(absl::Span<const float> step, int64_t most_bytes) {
   std::string out(1, kSparseNumber);
-  return AppendSparseStep(step, most_bytes - 1, &out) ? out : std::string();
+  if (!AppendSparseStep(step, most_bytes - 1, &out)) out.clear();
+  return out;
 }
 
 // *step = what the message of a step carries.

@@ -26,6 +26,21 @@ constexpr int kCountBits = 17;
 
 int64_t BlockSize(int64_t begin, int64_t size) { return std::min(kSparseStepBlock, size - begin); }
 
+// Elements that are looked at together, so that the zeros of sparse steps pass at the speed of memory.
+constexpr size_t kGroup = 16;
+
+// Calls visit(begin, end) for every group of neighbours that are not all +0, in order.
+template <typename Visit>
+void ForGroups(absl::Span<const float> elements, const Visit& visit) {
+  size_t begin = 0;
+  for (; begin + kGroup <= elements.size(); begin += kGroup) {
+    uint32_t any = 0;
+    for (size_t i = 0; i < kGroup; ++i) any |= FloatBits(elements[begin + i]);
+    if (any != 0) visit(begin, begin + kGroup);
+  }
+  if (begin < elements.size()) visit(begin, elements.size());
+}
+
 // The symbols of the code, increasing, and how often each occurs.
 struct Symbols {
   int low_bits = kFractionBits;
@@ -51,11 +66,13 @@ Symbols OctavesOf(absl::Span<const float> step) {
   constexpr size_t kLanes = 4;
   std::vector<uint64_t> lanes(kLanes * kOctaves);
   uint64_t zeros = 0;
-  for (size_t i = 0; i < step.size(); ++i) {
-    const uint32_t bits = FloatBits(step[i]);
-    ++lanes[(i % kLanes) * kOctaves + (bits >> kFractionBits)];
-    zeros += static_cast<uint64_t>(bits == 0);
-  }
+  ForGroups(step, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      const uint32_t bits = FloatBits(step[i]);
+      ++lanes[(i % kLanes) * kOctaves + (bits >> kFractionBits)];
+      zeros += static_cast<uint64_t>(bits == 0);
+    }
+  });
   Symbols symbols;
   for (uint32_t octave = 0; octave < kOctaves; ++octave) {
     uint64_t count = 0;
@@ -119,8 +136,10 @@ class ValueCounter {
 // Whole values as symbols, or none where too many differ, which shows after little more than so many elements.
 Symbols ValuesOf(absl::Span<const float> step) {
   ValueCounter counter;
-  const bool few = std::all_of(step.begin(), step.end(),
-                               [&](float value) { return FloatBits(value) == 0 || counter.Add(FloatBits(value)); });
+  bool few = true;
+  ForGroups(step, [&](size_t begin, size_t end) {
+    for (size_t i = begin; few && i < end; ++i) few = FloatBits(step[i]) == 0 || counter.Add(FloatBits(step[i]));
+  });
   return few ? counter.TakeSymbols() : Symbols();
 }
 
@@ -185,35 +204,46 @@ void PutSymbols(const Symbols& symbols, BitWriter* writer) {
   for (uint8_t length : symbols.lengths) writer->Put(length, kLengthBits);
 }
 
-// The elements of one block, sorted into those that are listed and the others.
+// The elements of one block that are listed.
 struct Block {
-  std::vector<uint32_t> listed = std::vector<uint32_t>(kSparseStepBlock + 1);
-  std::vector<uint32_t> others = std::vector<uint32_t>(kSparseStepBlock + 1);
+  std::vector<uint32_t> positions = std::vector<uint32_t>(kSparseStepBlock + 1);
   std::vector<uint32_t> values = std::vector<uint32_t>(kSparseStepBlock + 1);
   size_t count = 0;
 
-  void Sort(absl::Span<const float> elements) {
-    count = 0;
-    size_t zeros = 0;
-    for (uint32_t i = 0; i < elements.size(); ++i) {
-      const uint32_t bits = FloatBits(elements[i]);
-      listed[count] = i;
-      values[count] = bits;
-      others[zeros] = i;
-      count += static_cast<size_t>(bits != 0);
-      zeros += static_cast<size_t>(bits == 0);
-    }
+  void Collect(absl::Span<const float> elements) {
+    size_t found = 0;  // without a branch: what is not listed is overwritten
+    ForGroups(elements, [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) {
+        const uint32_t bits = FloatBits(elements[i]);
+        positions[found] = static_cast<uint32_t>(i);
+        values[found] = bits;
+        found += static_cast<size_t>(bits != 0);
+      }
+    });
+    count = found;
   }
 };
 
-void PutBlock(const Block& block, size_t size, ValueWriter* values, BitWriter* writer) {
+// The positions below `size` that are not among those.
+std::vector<uint32_t> OthersOf(absl::Span<const uint32_t> positions, uint32_t size) {
+  std::vector<uint32_t> others(size - positions.size());
+  auto to = others.begin();
+  uint32_t next = 0;
+  const auto take_until = [&](uint32_t end) {
+    for (; next < end; ++next) *to++ = next;
+    ++next;
+  };
+  for (uint32_t position : positions) take_until(position);
+  take_until(size);
+  return others;
+}
+
+void PutBlock(const Block& block, uint32_t size, ValueWriter* values, BitWriter* writer) {
   writer->Put(block.count, kCountBits);
-  const bool lists = 2 * block.count <= size;
-  const size_t coded = lists ? block.count : size - block.count;
-  if (coded > 0) {
-    const std::vector<uint32_t>& positions = lists ? block.listed : block.others;
-    RiceCoder().Put(absl::MakeSpan(positions.data(), coded), static_cast<int64_t>(size), writer);
-  }
+  const absl::Span<const uint32_t> listed = absl::MakeSpan(block.positions.data(), block.count);
+  const std::vector<uint32_t> others = 2 * block.count <= size ? std::vector<uint32_t>() : OthersOf(listed, size);
+  const absl::Span<const uint32_t> coded = 2 * block.count <= size ? listed : absl::MakeConstSpan(others);
+  if (!coded.empty()) RiceCoder().Put(coded, size, writer);
   values->Write(absl::MakeSpan(block.values.data(), block.count), writer);
 }
 
@@ -266,17 +296,7 @@ absl::Status ReadPositions(uint32_t count, uint32_t size, BitReader* reader, std
     TERSE_RETURN_IF_ERROR(rice->Next(absl::MakeSpan(coded)));
     TERSE_ASSIGN_OR_RETURN(*reader, rice->Finish());
   }
-  if (lists) {
-    *positions = std::move(coded);
-    return absl::OkStatus();
-  }
-  positions->clear();
-  uint32_t next = 0;
-  coded.push_back(size);
-  for (uint32_t other : coded) {
-    for (; next < other; ++next) positions->push_back(next);
-    ++next;
-  }
+  *positions = lists ? std::move(coded) : OthersOf(coded, size);
   return absl::OkStatus();
 }
 
@@ -311,8 +331,8 @@ bool AppendSparseStep(absl::Span<const float> step, int64_t most_bytes, std::str
   ValueWriter values(symbols);
   Block block;
   for (int64_t begin = 0; begin < size; begin += kSparseStepBlock) {
-    const size_t elements = static_cast<size_t>(BlockSize(begin, size));
-    block.Sort(step.subspan(begin, elements));
+    const uint32_t elements = static_cast<uint32_t>(BlockSize(begin, size));
+    block.Collect(step.subspan(begin, elements));
     PutBlock(block, elements, &values, &writer);
   }
   writer.Finish();
