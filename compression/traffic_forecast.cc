@@ -39,16 +39,22 @@ constexpr double kFewestListed = 64;
 // normal magnitudes take 2.7 bits for their exponents.
 constexpr double kValueBits = 26.6;
 
-// By how much sizes may differ from one distribution of values to the other for the codec to have a size of its own.
+// By how much sizes may differ from one distribution of values to another: of a codec's messages, which then have a
+// size of their own, and of averages.
 constexpr double kSameSize = 0.03;
+constexpr double kSimilarSize = 0.1;
 
-// Normal numbers; or their cubes, much smaller: few are large.
-std::vector<float> Values(int64_t count, bool heavy_tails, Random* random) {
+// The distributions of values: normal; its cubes, much smaller, of which few are large; and uniform.
+enum class Shape { kNormal, kHeavyTails, kUniform };
+
+std::vector<float> Values(int64_t count, Shape shape, Random* random) {
   std::vector<float> values(count);
   for (float& value : values) {
-    const double radius = std::sqrt(-2 * std::log(1 - random->Uniform()));
-    const double normal = radius * std::cos(2 * M_PI * random->Uniform());
-    value = static_cast<float>(heavy_tails ? 1e-3 * normal * normal * normal : normal);
+    const double uniform = random->Uniform();
+    const double normal = std::sqrt(-2 * std::log(1 - uniform)) * std::cos(2 * M_PI * random->Uniform());
+    value = static_cast<float>(shape == Shape::kNormal       ? normal
+                               : shape == Shape::kHeavyTails ? 1e-3 * normal * normal * normal
+                                                             : 2 * uniform - 1);
   }
   return values;
 }
@@ -69,18 +75,22 @@ absl::StatusOr<Measured> MeasureCodec(const Codec& codec, int64_t choice) {
   options.choice = choice;
   Random random(1);
   std::vector<float> decoded(codec.layout().size());
-  double bits[2];
+  double first = 0, farthest = 0;
   Measured measured;
-  for (const bool heavy_tails : {false, true}) {
+  for (const Shape shape : {Shape::kNormal, Shape::kHeavyTails, Shape::kUniform}) {
     TERSE_ASSIGN_OR_RETURN(const std::string message,
-                           codec.Encode(Values(codec.layout().size(), heavy_tails, &random), options));
-    bits[heavy_tails] = 8.0 * static_cast<double>(message.size()) / static_cast<double>(decoded.size());
-    if (heavy_tails) break;
+                           codec.Encode(Values(codec.layout().size(), shape, &random), options));
+    const double bits = 8.0 * static_cast<double>(message.size()) / static_cast<double>(decoded.size());
+    if (shape != Shape::kNormal) {
+      farthest = std::max(farthest, std::abs(bits - first));
+      continue;
+    }
+    first = bits;
     TERSE_RETURN_IF_ERROR(codec.AddDecoded(message, 1.0f, absl::MakeSpan(decoded)));
     const auto listed = std::count_if(decoded.begin(), decoded.end(), [](float value) { return value != 0; });
     measured.density = static_cast<double>(listed) / static_cast<double>(decoded.size());
   }
-  if (std::abs(bits[1] - bits[0]) <= kSameSize * bits[0]) measured.bits = bits[0];
+  if (farthest <= kSameSize * first) measured.bits = first;
   return measured;
 }
 
@@ -92,10 +102,10 @@ double SparseBits(double density, int64_t updates) {
 }
 
 // The same of a round that is imitated with the run's codec, for few elements.
-absl::StatusOr<double> ImitatedBits(const CodecSpec& spec, int64_t updates, int64_t elements, bool heavy_tails) {
+absl::StatusOr<double> ImitatedBits(const CodecSpec& spec, int64_t updates, int64_t elements, Shape shape) {
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<const Codec> codec, MakeCodec(spec, OneTensorOf(elements)));
   Random random(2);
-  const std::vector<float> values = Values(elements, heavy_tails, &random);
+  const std::vector<float> values = Values(elements, shape, &random);
   std::vector<float> update(elements);
   std::vector<std::string> messages;
   for (int64_t i = 0; i < std::min(updates, kMostImitated); ++i) {
@@ -134,10 +144,10 @@ absl::StatusOr<Downward> AverageBits(const RunConfig& config, const Measured& up
     return Downward{std::min(SparseBits(up.density, updates), others)};
   }
   const CodecSpec codec = UpdateChoices(config)[Choice(config)];
-  TERSE_ASSIGN_OR_RETURN(const double sparse, ImitatedBits(codec, updates, imitated, /*heavy_tails=*/false));
-  TERSE_ASSIGN_OR_RETURN(const double heavy, ImitatedBits(codec, updates, imitated, /*heavy_tails=*/true));
+  TERSE_ASSIGN_OR_RETURN(const double sparse, ImitatedBits(codec, updates, imitated, Shape::kNormal));
+  TERSE_ASSIGN_OR_RETURN(const double heavy, ImitatedBits(codec, updates, imitated, Shape::kHeavyTails));
   if (std::min(sparse, heavy) >= others) return Downward{others};
-  if (std::abs(heavy - sparse) > kSameSize * sparse) return Downward{others, /*at_most=*/true};
+  if (std::abs(heavy - sparse) > kSimilarSize * sparse) return Downward{others, /*at_most=*/true};
   return Downward{std::min(sparse, others)};
 }
 

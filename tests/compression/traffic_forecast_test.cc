@@ -73,8 +73,8 @@ TEST(TrafficForecast, FitsTheUpdatesOfEveryCodecOfAFixedSize) {
       const RealRound real = RunRound(config, layout);
       EXPECT_NEAR(*forecast.up_bits / real.up_bits, 1, 0.03) << name << " " << layout.size();
       const double down = *forecast.down_bits / real.down_bits;
-      EXPECT_GT(down, 0.95) << name << " " << layout.size();
-      EXPECT_TRUE(forecast.down_at_most || down < 1.05) << name << " " << layout.size() << ": " << down;
+      EXPECT_GT(down, 0.92) << name << " " << layout.size();
+      EXPECT_TRUE(forecast.down_at_most || down < 1.08) << name << " " << layout.size() << ": " << down;
     }
   }
   EXPECT_GE(fixed, 2 * 13);
@@ -82,7 +82,7 @@ TEST(TrafficForecast, FitsTheUpdatesOfEveryCodecOfAFixedSize) {
 
 TEST(TrafficForecast, SaysWhereTheDataDecide) {
   const Layout layout = MakeLayout(kPerceptron);
-  for (const char* name : {"strom", "adacomp", "mcgq"}) {
+  for (const char* name : {"strom", "adacomp", "mcgq", "sbc_or_stc"}) {
     const TrafficForecast forecast = Forecast(RunOf(name, 0.01, 4), layout);
     EXPECT_FALSE(forecast.up_bits.has_value()) << name;
     EXPECT_FALSE(forecast.down_bits.has_value()) << name;
@@ -106,7 +106,7 @@ TEST(TrafficForecast, FitsWhatRoundsReallySendDown) {
     const RealRound real = RunRound(config, layout);
     const TrafficForecast forecast = Forecast(config, layout);
     ASSERT_TRUE(forecast.down_bits.has_value() && !forecast.down_at_most) << config.codec.name;
-    EXPECT_NEAR(*forecast.down_bits / real.down_bits, 1, 0.05)
+    EXPECT_NEAR(*forecast.down_bits / real.down_bits, 1, 0.08)
         << config.codec.name << " " << config.codec.density << " " << config.rounds.cohort << " " << layout.size();
   };
   for (const int64_t updates : {1, 4, 10, 100}) {
