@@ -97,7 +97,8 @@ absl::Status AdminClient::ToAbsl(const grpc::Status& status) const {
   }
 }
 
-absl::StatusOr<v1::CreateRunReply> AdminClient::CreateRun(const v1::RunConfig& config, absl::string_view module, bool paused) {
+absl::StatusOr<v1::CreateRunReply> AdminClient::CreateRun(const v1::RunConfig& config, absl::string_view module,
+                                                          bool paused) {
   const auto context = NewContext(false);
   v1::CreateRunReply reply;
   const auto writer = stub_->CreateRun(context.get(), &reply);
