@@ -30,7 +30,7 @@ struct Round {
   std::vector<float> average;
 };
 
-// Clients whose updates lie at random positions and are of different sizes, as means of real ones are.
+// Clients whose updates lie at random positions and are of different sizes and signs, as means of real ones are.
 Round MakeRound(const Codec& codec, int64_t clients) {
   Round round;
   round.average.resize(codec.layout().size());
@@ -38,7 +38,7 @@ Round MakeRound(const Codec& codec, int64_t clients) {
   Random sizes(2);
   for (int64_t i = 0; i < clients; ++i) {
     stream.Next(&round.average);
-    const float size = static_cast<float>(std::exp(sizes.Uniform(-0.5, 0.5)));
+    const float size = static_cast<float>(std::exp(sizes.Uniform(-0.5, 0.5)) * (sizes.Below(2) == 0 ? 1 : -1));
     for (float& value : round.average) value *= size;
     round.messages.push_back(Must(codec.Encode(round.average, {})));
   }

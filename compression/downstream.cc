@@ -128,7 +128,8 @@ std::string BuildDownstream(DownstreamMode mode, absl::Span<const absl::string_v
 
 std::string BuildStepDownstream(DownstreamMode mode, absl::Span<const float> step) {
   std::string sparse = mode == DownstreamMode::kAuto ? BuildSparse(step, DenseBytes(step.size())) : std::string();
-  return sparse.empty() ? BuildDenseDownstream(step) : sparse;
+  if (!sparse.empty()) return sparse;
+  return BuildDenseDownstream(step);
 }
 
 bool IsStepDownstream(absl::string_view message) {
