@@ -34,7 +34,8 @@ struct CodecOptions {
 
 std::vector<Job> AllJobs() {
   std::vector<Job> all;
-  for (const auto& jobs : {PipelineJobs(), TopkJobs(), PositionJobs(), AggregateJobs(), CodecTableJobs()}) {
+  for (const auto& jobs :
+       {PipelineJobs(), TopkJobs(), PositionJobs(), AggregateJobs(), DownstreamJobs(), CodecTableJobs()}) {
     all.insert(all.end(), jobs.begin(), jobs.end());
   }
   return all;

@@ -38,6 +38,8 @@ std::vector<Job> TopkJobs();
 std::vector<Job> PositionJobs();
 // Returns the jobs that measure decoding and adding up.
 std::vector<Job> AggregateJobs();
+// Returns the jobs that compare the exact forms of a downstream message: size, and speed of the sparse step.
+std::vector<Job> DownstreamJobs();
 // Returns the jobs that measure every row of the codec table.
 std::vector<Job> CodecTableJobs();
 

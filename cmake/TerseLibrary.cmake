@@ -29,7 +29,7 @@ set(TERSE_ALLOWED_coordinator_rpc "core;cli;compression;storage;net;security;pro
 set(TERSE_ALLOWED_coordinator_learning "core;compression;storage;security;proto;learning;coordinator_engine;coordinator_rpc;coordinator_learning")
 set(TERSE_ALLOWED_client_rpc "core;cli;compression;storage;net;security;proto;client_engine;sandbox;web;client_rpc")
 # The restore of a backup works on files, without a coordinator.
-set(TERSE_ALLOWED_admin "core;cli;proto;storage;security;admin")
+set(TERSE_ALLOWED_admin "core;cli;compression;proto;storage;security;admin")
 set(TERSE_ALLOWED_testing "core;compression;storage;security;learning;sandbox;proto;coordinator_engine;coordinator_rpc;client_engine;client_rpc;testing")
 
 set(TERSE_GRPC_LAYERS admin coordinator_rpc client_rpc)

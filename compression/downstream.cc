@@ -8,6 +8,7 @@
 #include "compression/aggregate.h"
 #include "compression/choice_codec.h"
 #include "compression/dense.h"
+#include "compression/sparse_step.h"
 #include "core/status.h"
 
 namespace terse {
@@ -18,6 +19,7 @@ constexpr char kDenseNumber = static_cast<char>(0x82);
 constexpr char kWeightedForwardNumber = static_cast<char>(0x83);
 constexpr char kCodedNumber = static_cast<char>(0x84);
 constexpr char kSharedForwardNumber = static_cast<char>(0x85);
+constexpr char kSparseNumber = static_cast<char>(0x89);  // 0x86 to 0x88: downstream_model.cc
 
 // The most bytes of a varint for a number that fits int64.
 constexpr int64_t kMaxVarintBytes = 9;
@@ -75,6 +77,27 @@ std::string BuildForward(absl::Span<const absl::string_view> messages, absl::Spa
   return out;
 }
 
+int64_t DenseBytes(size_t elements) { return 1 + 4 * static_cast<int64_t>(elements); }
+
+// The sparse step as a message of fewer than `most_bytes` bytes; empty where it takes more.
+std::string BuildSparse(absl::Span<const float> step, int64_t most_bytes) {
+  std::string out(1, kSparseNumber);
+  if (!AppendSparseStep(step, most_bytes - 1, &out)) out.clear();
+  return out;
+}
+
+// *step = what the message of a step carries.
+absl::Status ReadStep(const Layout& layout, absl::string_view message, absl::Span<float> step) {
+  const absl::string_view body = message.substr(1);
+  if (message[0] == kSparseNumber) {
+    if (static_cast<int64_t>(message.size()) < DenseBytes(step.size())) return ReadSparseStep(layout, body, step);
+    return absl::InvalidArgumentError("a sparse step that is longer than a dense one");
+  }
+  TERSE_RETURN_IF_ERROR(CheckFloats(layout, body));
+  for (size_t i = 0; i < step.size(); ++i) step[i] = FloatAt(body, i);
+  return absl::OkStatus();
+}
+
 absl::Status EndsIn(uint64_t update) {
   return absl::InvalidArgumentError(absl::StrCat("downstream message ends in update ", update, "; fetch it again"));
 }
@@ -95,10 +118,22 @@ absl::StatusOr<int64_t> TakeSamples(uint64_t update, absl::string_view* body, ui
 
 std::string BuildDownstream(DownstreamMode mode, absl::Span<const absl::string_view> messages,
                             absl::Span<const int64_t> samples, absl::Span<const float> average, int64_t total) {
-  const int64_t dense_bytes = 1 + 4 * static_cast<int64_t>(average.size());
-  const bool forward = mode == DownstreamMode::kForward ||
-                       (mode == DownstreamMode::kAuto && ForwardBytes(messages, samples, total) <= dense_bytes);
-  return forward ? BuildForward(messages, samples, total) : BuildDenseDownstream(average);
+  if (mode == DownstreamMode::kForward) return BuildForward(messages, samples, total);
+  if (mode == DownstreamMode::kDense) return BuildDenseDownstream(average);
+  const int64_t forward = ForwardBytes(messages, samples, total);
+  std::string sparse = BuildSparse(average, std::min(forward, DenseBytes(average.size())));
+  if (!sparse.empty()) return sparse;
+  return forward <= DenseBytes(average.size()) ? BuildForward(messages, samples, total) : BuildDenseDownstream(average);
+}
+
+std::string BuildStepDownstream(DownstreamMode mode, absl::Span<const float> step) {
+  std::string sparse = mode == DownstreamMode::kAuto ? BuildSparse(step, DenseBytes(step.size())) : std::string();
+  if (!sparse.empty()) return sparse;
+  return BuildDenseDownstream(step);
+}
+
+bool IsStepDownstream(absl::string_view message) {
+  return !message.empty() && (message[0] == kDenseNumber || message[0] == kSparseNumber);
 }
 
 std::string BuildDenseDownstream(absl::Span<const float> step) {
@@ -164,14 +199,14 @@ int64_t MaxBytesOf(DownstreamMode mode, const DownstreamCodecs& codecs, int64_t 
   const Codec& codec = codecs.updates;
   const int64_t update = kMaxVarintBytes + VarintBytes(codec.MaxMessageBytes()) + codec.MaxMessageBytes();
   const int64_t forward = 1 + VarintBytes(updates) + kMaxVarintBytes + updates * update;
-  const int64_t dense = 1 + 4 * codec.layout().size();
+  const int64_t dense = DenseBytes(static_cast<size_t>(codec.layout().size()));
   switch (mode) {
     case DownstreamMode::kForward:
       return forward;
     case DownstreamMode::kDense:
       return dense;
     case DownstreamMode::kAuto:
-      return std::min(forward, dense);
+      return dense;  // also of a step that is no average, which is never forwarded
     case DownstreamMode::kCoded:
       break;
   }
@@ -198,10 +233,8 @@ absl::Status ApplyDownstream(const DownstreamCodecs& codecs, absl::string_view m
         Annotate(AverageUpdates(codec, forwarded.updates, AveragingWeights(forwarded.samples, forwarded.total), 1,
                                 absl::MakeSpan(*scratch)),
                  "downstream message"));
-  } else if (!message.empty() && message[0] == kDenseNumber) {
-    const absl::string_view values = message.substr(1);
-    TERSE_RETURN_IF_ERROR(Annotate(CheckFloats(codec.layout(), values), "downstream message"));
-    for (int64_t i = 0; i < size; ++i) (*scratch)[i] = FloatAt(values, i);
+  } else if (IsStepDownstream(message)) {
+    TERSE_RETURN_IF_ERROR(Annotate(ReadStep(codec.layout(), message, absl::MakeSpan(*scratch)), "downstream message"));
   } else if (codecs.coded != nullptr && !message.empty() && message[0] == kCodedNumber) {
     std::fill(scratch->begin(), scratch->end(), 0.0f);
     TERSE_RETURN_IF_ERROR(

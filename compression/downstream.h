@@ -28,15 +28,21 @@ struct DownstreamCodecs {
 };
 
 // For the modes that lose nothing. kForward carries the messages themselves, kDense the averaged float32 values, kAuto
-// whichever is smaller. `samples` are the clients' training samples for an average that is weighted by them (one
-// positive number a message, their sum fits int64), or empty for the plain average; `total` is what they are shares of
-// when that is more than their sum, and otherwise 0. `average` is AverageUpdates (aggregate.h) of `messages` with
-// AveragingWeights(samples, total).
+// the messages or the shortest form of the average (BuildStepDownstream), whichever is smaller. `samples` are the
+// clients' training samples for an average that is weighted by them (one positive number a message, their sum fits
+// int64), or empty for the plain average; `total` is what they are shares of when that is more than their sum, and
+// otherwise 0. `average` is AverageUpdates (aggregate.h) of `messages` with AveragingWeights(samples, total).
 std::string BuildDownstream(DownstreamMode mode, absl::Span<const absl::string_view> messages,
                             absl::Span<const int64_t> samples, absl::Span<const float> average, int64_t total = 0);
 
-// The message of kDense for any step, and that of kCoded for a message of its codec.
+// For any finite step, whatever it was made of: the shorter of the two messages that carry it exactly, as a sparse step
+// (sparse_step.h) or in float32. kDense takes float32 always; other modes have no such message.
+std::string BuildStepDownstream(DownstreamMode mode, absl::Span<const float> step);
 std::string BuildDenseDownstream(absl::Span<const float> step);
+// Whether BuildStepDownstream makes such messages.
+bool IsStepDownstream(absl::string_view message);
+
+// The message of kCoded for a message of its codec.
 std::string BuildCodedDownstream(absl::string_view message);
 
 // The choice (choice_codec.h) of the message of kCoded; 0 for any other message.

@@ -95,7 +95,7 @@ absl::StatusOr<std::string> AveragingStep::MakeMessage(int64_t base_version,
   if (is_average() && feedback_ == nullptr)
     return BuildDownstream(config_.downstream, messages, samples, average_, total);
   Optimize();
-  if (feedback_ == nullptr) return BuildDenseDownstream(average_);
+  if (feedback_ == nullptr) return BuildStepDownstream(config_.downstream, average_);
   TERSE_ASSIGN_OR_RETURN(const std::string message, Encode(base_version, choice));
   // Clients take the step that the message has, and the residual keeps the rest.
   std::fill(average_.begin(), average_.end(), 0.0f);

@@ -62,7 +62,8 @@ class ServerStep {
   // state.
   std::string Aggregate(absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,
                         int64_t total = 0) const;
-  // Repeats Take from Aggregate's result, and returns the new weights. DATA_LOSS unless it gives `downstream` again.
+  // Repeats Take from Aggregate's result, and returns the new weights. DATA_LOSS unless it gives `downstream` again, or
+  // the same weights by another form of an exact step: an earlier release may have chosen among fewer.
   absl::StatusOr<std::vector<float>> Repeat(int64_t base_version, absl::Span<const float> weights,
                                             absl::string_view aggregate, absl::string_view downstream);
 

@@ -140,7 +140,8 @@ struct RunLimits {
 };
 
 enum class Durability { kStrict, kRelaxed };
-// kForward, kDense and kAuto lose nothing; kCoded sends the model's step through a codec and keeps the rest.
+// kForward, kDense and kAuto, the shortest of all exact forms, lose nothing; kCoded sends the model's step through a
+// codec and keeps the rest.
 enum class DownstreamMode { kForward, kDense, kAuto, kCoded };
 
 // The rule by which a round's average becomes the step that the model takes: a row of
@@ -213,7 +214,7 @@ struct RunConfig {
   DataSpec data;
   TrainSpec train;
   CodecSpec codec;
-  DownstreamMode downstream = DownstreamMode::kForward;
+  DownstreamMode downstream = DownstreamMode::kAuto;
   CodecSpec downstream_codec;  // of kCoded
   ServerOptimizerSpec server;
   ControlSpec control;

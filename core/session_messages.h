@@ -17,8 +17,9 @@
 
 namespace terse {
 
-// The protocol version that this build speaks.
-inline constexpr uint32_t kProtocolVersion = 2;
+// The protocol version that this build speaks. Version 3 brought sparse steps (compression/sparse_step.h), which a
+// client must read in every run whose downstream is `auto`.
+inline constexpr uint32_t kProtocolVersion = 3;
 
 enum class Outcome { kApplied, kNotApplied, kPending, kReset };
 

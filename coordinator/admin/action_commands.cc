@@ -7,6 +7,7 @@
 #include "coordinator/admin/commands.h"
 #include "coordinator/admin/print.h"
 #include "coordinator/admin/text_table.h"
+#include "coordinator/admin/traffic.h"
 #include "core/file_system.h"
 #include "core/log/plain_text.h"
 #include "core/status.h"
@@ -65,17 +66,19 @@ absl::Status CreateRun(AdminClient& client, const CommandOptions& options, const
   TERSE_ASSIGN_OR_RETURN(v1::RunConfig config, LoadRunConfig(options.file));
   const std::string hash = module.empty() ? "" : ModuleHash(module);
   TERSE_RETURN_IF_ERROR(NameModule(options, hash, config.mutable_model()));
-  TERSE_ASSIGN_OR_RETURN(const std::string state, client.CreateRun(config, module, options.paused));
-  if (options.paused && state != RunStateName(RunState::kPaused)) {
+  TERSE_ASSIGN_OR_RETURN(const v1::CreateRunReply made, client.CreateRun(config, module, options.paused));
+  if (options.paused && made.state() != RunStateName(RunState::kPaused)) {
     return absl::FailedPreconditionError(
         absl::StrCat("run ", config.name(), " is made, but opens rounds: the coordinator is of an earlier release, ",
                      "which makes no paused runs; pause it with `tersectl run pause ", config.name(), "`"));
   }
+  TERSE_ASSIGN_OR_RETURN(const TrafficReport traffic, ReportTraffic(config, static_cast<int64_t>(made.elements())));
   if (options.json) {
-    PrintJson({{"run", config.name()}, {"model_hash", hash}, {"paused", options.paused}}, terminal);
+    PrintJson({{"run", config.name()}, {"model_hash", hash}, {"paused", options.paused}, {"traffic", traffic.json}},
+              terminal);
     return absl::OkStatus();
   }
-  *terminal.out << "run " << config.name() << " is served\n";
+  *terminal.out << "run " << config.name() << " is served\n" << traffic.text;
   if (options.paused) *terminal.out << "it opens no round until\n  tersectl run start " << config.name() << "\n";
   if (!hash.empty())
     *terminal.out << "clients train its model when they are started with\n  --allow-model " << hash << "\n";

@@ -97,7 +97,8 @@ absl::Status AdminClient::ToAbsl(const grpc::Status& status) const {
   }
 }
 
-absl::StatusOr<std::string> AdminClient::CreateRun(const v1::RunConfig& config, absl::string_view module, bool paused) {
+absl::StatusOr<v1::CreateRunReply> AdminClient::CreateRun(const v1::RunConfig& config, absl::string_view module,
+                                                          bool paused) {
   const auto context = NewContext(false);
   v1::CreateRunReply reply;
   const auto writer = stub_->CreateRun(context.get(), &reply);
@@ -128,7 +129,7 @@ absl::StatusOr<std::string> AdminClient::CreateRun(const v1::RunConfig& config, 
         " of --timeout, and was told to give it up; give it more time, or ", "look at what the model's forward does"));
   }
   TERSE_RETURN_IF_ERROR(ToAbsl(status));
-  return reply.state();
+  return reply;
 }
 
 absl::StatusOr<uint64_t> AdminClient::DeleteRun(bool force) {

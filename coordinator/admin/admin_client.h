@@ -36,10 +36,10 @@ class AdminClient {
   // Ends the calls that are under way, and those to come at once. While Reconnect runs, too.
   void Cancel();
 
-  // `module`: the TorchScript file of a run whose model is one. Returns the state of the new run, which is empty of a
-  // coordinator of an earlier release: such a one knows no `paused`. DEADLINE_EXCEEDED when
-  // it does not answer within the timeout after the upload, which itself has none: the run is then given up.
-  absl::StatusOr<std::string> CreateRun(const v1::RunConfig& config, absl::string_view module, bool paused);
+  // `module`: the TorchScript file of a run whose model is one. The state in the reply is empty of a coordinator
+  // of an earlier release: such a one knows no `paused`. DEADLINE_EXCEEDED when it does not answer within the timeout
+  // after the upload, which itself has none: the run is then given up.
+  absl::StatusOr<v1::CreateRunReply> CreateRun(const v1::RunConfig& config, absl::string_view module, bool paused);
   // Returns the bytes that are free now. No timeout: what the run's store is about to finish comes first.
   absl::StatusOr<uint64_t> DeleteRun(bool force);
   absl::StatusOr<v1::RunsReply> ListRuns();

@@ -9,6 +9,7 @@
 #include "coordinator/admin/commands.h"
 #include "coordinator/admin/print.h"
 #include "coordinator/admin/report.h"
+#include "coordinator/admin/traffic.h"
 #include "core/status.h"
 #include "proto/proto_text.h"
 #include "proto/run_config_loader.h"
@@ -61,12 +62,15 @@ absl::Status ValidateRunFile(const CommandOptions& options, const Terminal& term
   }
   if (!run->errors.empty()) return Refused(options, run->errors, terminal);
   const v1::RunConfig& config = run->config;
+  TERSE_ASSIGN_OR_RETURN(const TrafficReport traffic, ReportTraffic(config, /*parameters=*/0));
   if (options.json) {
-    PrintJson(Json{{"file", options.file}, {"valid", true}, {"config", ToJson(config)}}, terminal);
+    PrintJson(Json{{"file", options.file}, {"valid", true}, {"config", ToJson(config)}, {"traffic", traffic.json}},
+              terminal);
   } else {
     *terminal.out << options.file << ": valid; run " << config.name() << ", " << config.rounds().count()
                   << " rounds of " << LocalStepsText(config) << " local steps, " << config.rounds().clients()
-                  << " clients, codec " << config.codec().name() << "\n";
+                  << " clients, codec " << config.codec().name() << "\n"
+                  << traffic.text;
   }
   return absl::OkStatus();
 }

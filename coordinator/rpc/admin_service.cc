@@ -155,6 +155,7 @@ grpc::Status AdminService::MakeRun(grpc::ServerContext* context, const v1::RunCo
   if (!run.ok()) return ToGrpc(run.status());
   reply->set_run((*run)->name());
   reply->set_state(std::string(RunStateName(paused ? RunState::kPaused : RunState::kActive)));
+  reply->set_elements(static_cast<uint64_t>((*run)->codec().layout().size()));
   return grpc::Status::OK;
 }
 

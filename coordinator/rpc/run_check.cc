@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "compression/traffic_forecast.h"
 #include "coordinator/rpc/run_registry.h"
 #include "core/file_system.h"
 #include "core/status.h"
@@ -46,6 +47,8 @@ absl::Status CheckRuns(const CoordinatorOptions& options, const RunLearningFacto
     const RunHost& run = *runs->runs().front();
     out << "run " << run.name() << " can be served: " << run.codec().layout().parameters() << " parameters, codec "
         << run.config().codec.name << "\n";
+    TERSE_ASSIGN_OR_RETURN(const TrafficForecast traffic, ForecastTraffic(run.config(), run.codec().layout()));
+    out << TrafficText(traffic, /*per_million=*/false);
   }
   return absl::OkStatus();
 }

@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "compression/run_codecs.h"
+#include "compression/traffic_forecast.h"
 #include "coordinator/log_components.h"
 #include "coordinator/message_sizes.h"
 #include "coordinator/rpc/backup_stream.h"
@@ -65,6 +67,16 @@ absl::Status CreateRun(const RunConfig& config, const v1::RunConfig& wire, const
   return store->AddEvent({record.created_us, event::kRunCreated, 0, -1, config.name});
 }
 
+// A run that is made is served whether or not its traffic can be foretold.
+void LogTraffic(const RunConfig& config, const Layout& layout) {
+  const absl::StatusOr<TrafficForecast> traffic = ForecastTraffic(config, layout);
+  if (!traffic.ok()) return;
+  const std::string text = TrafficText(*traffic, /*per_million=*/false);
+  for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    Log(LogLevel::kInfo, kRunLog, {config.name}, line);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RunHost>> RunHost::Open(Options options) {
@@ -101,6 +113,7 @@ absl::Status RunHost::Prepare(RunStore* store) {
     TERSE_RETURN_IF_ERROR(Annotate(CheckMessageSizes(config_, {*codec_, downstream_codec_.get()}),
                                    absl::StrCat("run '", config_.name, "' cannot work")));
     TERSE_RETURN_IF_ERROR(CreateRun(config_, wire_config_, *learning_, options_.clock, store));
+    LogTraffic(config_, learning_->layout());
     TERSE_ASSIGN_OR_RETURN(stored, store->Run());
   }
   lineage_ = stored->lineage;

@@ -38,6 +38,7 @@ TEST(AttackSessions, AnIdleHostileSessionStopsNobody) {
 // A run whose downstream log has 600 KB a round.
 constexpr char kWideRun[] =
     "name = 'attacked'\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 1.0\n[codec]\nname = 'dense'\n"
+    "downstream = 'forward'\n"
     "[rounds]\ncount = 1000000\nclients = 3\nevaluate_every = 1000000\nselection = 'random'\nfraction = 0.6\n"
     "over_selection = 0.5\n[checkpoints]\nevery = 1000000\n";
 

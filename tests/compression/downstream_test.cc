@@ -45,14 +45,16 @@ class Downstream : public ::testing::Test {
 
   std::string Build(DownstreamMode mode) const { return BuildDownstream(mode, views_, samples_, average_, total_); }
 
-  // The four forms of a message of `count` updates.
+  // The five forms of a message of `count` updates.
   std::vector<std::string> Forms(const std::string& codec_name, int count) {
     Fill(codec_name, 0.05, count);
     const std::string forward = Build(DownstreamMode::kForward), dense = Build(DownstreamMode::kDense);
+    const std::string sparse = BuildStepDownstream(DownstreamMode::kAuto, average_);
+    EXPECT_EQ(sparse[0], '\x89');
     Fill(codec_name, 0.05, count, true);
     const std::string weighted = Build(DownstreamMode::kForward);
     FillShares(codec_name, 0.05, count);
-    return {forward, dense, weighted, Build(DownstreamMode::kForward)};
+    return {forward, dense, sparse, weighted, Build(DownstreamMode::kForward)};
   }
 
   std::vector<float> Apply(const std::string& message) const {
@@ -80,11 +82,18 @@ class Downstream : public ::testing::Test {
   std::vector<float> average_;
 };
 
-TEST_F(Downstream, ForwardAndDenseGiveTheSameWeights) {
+TEST_F(Downstream, AllExactFormsGiveTheSameWeights) {
   const auto check = [&](const std::string& what) {
-    const std::vector<float> forward = Apply(Build(DownstreamMode::kForward));
-    const std::vector<float> dense = Apply(Build(DownstreamMode::kDense));
-    EXPECT_EQ(std::memcmp(forward.data(), dense.data(), 4 * forward.size()), 0) << what;
+    const std::string forward = Build(DownstreamMode::kForward), dense = Build(DownstreamMode::kDense);
+    const std::string any = Build(DownstreamMode::kAuto), step = BuildStepDownstream(DownstreamMode::kAuto, average_);
+    const std::vector<float> expected = Apply(forward);
+    for (const std::string& message : {dense, any, step}) {
+      const std::vector<float> weights = Apply(message);
+      EXPECT_EQ(std::memcmp(weights.data(), expected.data(), 4 * expected.size()), 0) << what;
+    }
+    EXPECT_EQ(any.size(), std::min(forward.size(), step.size())) << what;
+    EXPECT_LE(step.size(), dense.size()) << what;
+    EXPECT_EQ(IsStepDownstream(step) && IsStepDownstream(dense) && !IsStepDownstream(forward), true) << what;
   };
   for (const std::string& name : CodecNames()) {
     for (int count : {1, 3, 7, 150}) {
@@ -172,25 +181,55 @@ TEST_F(Downstream, AverageNamesWhatIsWrong) {
               HasSubstr("tensor 't0', index 0: the sum of the updates overflows"));
 }
 
-TEST_F(Downstream, AutoTakesTheSmaller) {
+TEST_F(Downstream, AutoTakesTheShortest) {
   for (bool weighted : {false, true}) {
     Fill("sbc", 0.05, 2, weighted);
     EXPECT_EQ(Build(DownstreamMode::kAuto), Build(DownstreamMode::kForward));
-    Fill("sbc", 0.05, 100, weighted);
-    EXPECT_EQ(Build(DownstreamMode::kAuto), Build(DownstreamMode::kDense));
+    // Many updates of all elements: their average takes less than they do, and its octaves less than float32.
+    Fill("fp16", 1, 20, weighted);
+    EXPECT_EQ(Build(DownstreamMode::kAuto)[0], '\x89');
+    EXPECT_LT(Build(DownstreamMode::kAuto).size(), 0.95 * Build(DownstreamMode::kDense).size());
   }
+  // A few values of any size are best as they are.
+  codec_ = NewCodec("dense", 1, "fp32", MakeLayout({3}));
+  const std::string update = *codec_->Encode({1e-30f, -3e8f, 0.25f});
+  EXPECT_EQ(BuildDownstream(DownstreamMode::kAuto, {update, update}, {}, {1e-30f, -3e8f, 0.25f})[0], '\x82');
 }
 
 TEST_F(Downstream, AutoCountsTheBytesOfTheSamples) {
-  codec_ = NewCodec("dense", 1, "fp32", MakeLayout({8}));
-  const std::string update = *codec_->Encode(std::vector<float>(8, 0.5f));
+  codec_ = NewCodec("dense", 1, "fp32", MakeLayout({3}));
+  const std::vector<float> average = {1e-30f, -3e8f, 0.25f};
+  const std::string update = *codec_->Encode(average);
   const std::string shorter = update.substr(0, update.size() - 3);  // only its length matters here
-  const std::vector<float> average(8, 0.5f);
   EXPECT_EQ(BuildDownstream(DownstreamMode::kAuto, {shorter}, {}, average)[0], '\x81');
   EXPECT_EQ(BuildDownstream(DownstreamMode::kAuto, {shorter}, {5}, average)[0], '\x82');
   const std::string shortest = update.substr(0, update.size() - 4);
   EXPECT_EQ(BuildDownstream(DownstreamMode::kAuto, {shortest}, {5}, average)[0], '\x83');
   EXPECT_EQ(BuildDownstream(DownstreamMode::kAuto, {shortest}, {5}, average, 6)[0], '\x82');
+}
+
+TEST_F(Downstream, AStepThatLosesToDenseIsNotSparse) {
+  Fill("sbc", 0.05, 1);
+  EXPECT_EQ(BuildStepDownstream(DownstreamMode::kDense, average_), BuildDenseDownstream(average_));
+  EXPECT_EQ(BuildStepDownstream(DownstreamMode::kAuto, average_)[0], '\x89');
+  // A sparse step of as many bytes as a dense one is none that is ever made.
+  std::string sparse = BuildStepDownstream(DownstreamMode::kAuto, average_);
+  sparse.resize(BuildDenseDownstream(average_).size());
+  EXPECT_THAT(Refusal(sparse), HasSubstr("longer than a dense one"));
+}
+
+// An element that no update names is +0 on both sides, which takes a weight of -0 to +0; an average of -0 keeps it.
+TEST_F(Downstream, SparseStepsTreatNegativeZerosAsTheCoordinatorDoes) {
+  Fill("sbc", 0.05, 3);
+  average_[0] = -0.0f;
+  average_[1] = 0.0f;
+  const std::string message = BuildStepDownstream(DownstreamMode::kAuto, average_);
+  ASSERT_EQ(message[0], '\x89');
+  std::vector<float> weights(average_.size(), -0.0f), scratch;
+  ASSERT_TRUE(ApplyDownstream(*codec_, message, &scratch, absl::MakeSpan(weights)).ok());
+  for (size_t i = 0; i < weights.size(); ++i) ASSERT_EQ(FloatBits(weights[i]), FloatBits(-0.0f + average_[i])) << i;
+  EXPECT_EQ(FloatBits(weights[0]), FloatBits(-0.0f));
+  EXPECT_EQ(FloatBits(weights[1]), FloatBits(0.0f));
 }
 
 TEST_F(Downstream, TheLongestMessageIsAllowedAndNoLonger) {

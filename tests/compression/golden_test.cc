@@ -40,6 +40,7 @@ struct Case {
   int64_t total = 0;
   std::string forward;
   std::string average;
+  std::string step;
   std::string coded;
   std::vector<float> snapshot;
   std::vector<std::pair<std::string, std::vector<std::string>>> models;  // a message, and the bits of what is then held
@@ -86,6 +87,8 @@ void ReadLine(absl::string_view key, const std::vector<std::string>& fields, Cas
     into->total = std::stoll(fields[0]);
   } else if (key == "forward") {
     into->forward = absl::HexStringToBytes(fields[0]);
+  } else if (key == "step") {
+    into->step = absl::HexStringToBytes(fields[0]);
   } else if (key == "average") {
     into->average = absl::HexStringToBytes(fields[0]);
   } else if (key == "snapshot") {
@@ -149,7 +152,7 @@ TEST(Golden, UpdatesBecomeTheirMessages) {
 }
 
 TEST(Golden, DownstreamMessagesAreTheirBytes) {
-  int checked = 0;
+  int checked = 0, sparse = 0;
   for (const Case& golden : ReadCases()) {
     if (golden.forward.empty()) continue;
     SCOPED_TRACE(golden.name);
@@ -164,6 +167,9 @@ TEST(Golden, DownstreamMessagesAreTheirBytes) {
     EXPECT_EQ(build(DownstreamMode::kForward), golden.forward);
     EXPECT_EQ(build(DownstreamMode::kDense), golden.average);
     EXPECT_EQ(BuildDenseDownstream(average), golden.average);
+    EXPECT_EQ(absl::BytesToHexString(BuildStepDownstream(DownstreamMode::kAuto, average)),
+              absl::BytesToHexString(golden.step));
+    sparse += static_cast<int>(golden.step[0] == '\x89');
     EXPECT_EQ(BuildCodedDownstream(golden.messages[0]), golden.coded);
     const auto forwarded = ParseForwarded(golden.forward);
     ASSERT_TRUE(forwarded.ok()) << forwarded.status();
@@ -172,7 +178,8 @@ TEST(Golden, DownstreamMessagesAreTheirBytes) {
     EXPECT_EQ(forwarded->total, golden.total);
     ++checked;
   }
-  EXPECT_EQ(checked, 9);
+  EXPECT_EQ(checked, 11);
+  EXPECT_EQ(sparse, 11);
 }
 
 TEST(Golden, ModelsAreTheirBytes) {
@@ -215,7 +222,8 @@ TEST(Golden, TheDocumentShowsTheBytesOfItsExample) {
        {message, buffers, packed, BuildDownstream(DownstreamMode::kForward, views, {}, average),
         BuildDownstream(DownstreamMode::kForward, views, {600, 200}, average),
         BuildDownstream(DownstreamMode::kForward, views, {600, 200}, average, 1000),
-        BuildDownstream(DownstreamMode::kDense, views, {}, average), BuildCodedDownstream(message)}) {
+        BuildDownstream(DownstreamMode::kDense, views, {}, average), BuildCodedDownstream(message),
+        BuildStepDownstream(DownstreamMode::kAuto, average)}) {
     EXPECT_THAT(document, HasSubstr(absl::StrCat("\n    ", Spaced(bytes), "\n")));
   }
 }

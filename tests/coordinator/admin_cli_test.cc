@@ -460,7 +460,10 @@ TEST(Tersectl, ValidateAndConfig) {
   EXPECT_EQ(valid.code, kExitOk) << valid.err;
   EXPECT_THAT(valid.out, HasSubstr("200 rounds of 10 local steps, 4 clients, codec sbc"));
   EXPECT_EQ(json::parse(Invoke({"validate", "--json", good}).out)["config"]["codec"]["density"], 0.01);
-  EXPECT_EQ(json::parse(Invoke({"validate", "--json", good}).out)["valid"], true);
+  const json reply = json::parse(Invoke({"validate", "--json", good}).out);
+  EXPECT_EQ(reply["valid"], true);
+  EXPECT_EQ(reply["traffic"]["per_million_parameters"], true);
+  EXPECT_GT(reply["traffic"]["bytes_up_per_client_round"].get<double>(), 0);
   const TempDirectory directory;
   const std::string bad = directory.path() + "/bad.toml";
   std::ofstream(bad) << "name = 'r'\nseeds = 1\n";

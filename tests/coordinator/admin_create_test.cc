@@ -18,6 +18,7 @@ namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 using ::testing::StartsWith;
 
 class CreateTest : public ::testing::Test {
@@ -55,23 +56,48 @@ TEST_F(CreateTest, SendsTheConfigurationWithTheHashAndTheFileInPieces) {
   EXPECT_EQ(server_.created.model().hash(), ModuleHash(module));
   EXPECT_TRUE(server_.created_module == module);
   EXPECT_EQ(server_.created_pieces, 3);
-  const json reply = json::parse(Create({"--run-file", run, "--model", model, "--json"}).out);
+  json reply = json::parse(Create({"--run-file", run, "--model", model, "--json"}).out);
+  EXPECT_EQ(reply["traffic"]["per_million_parameters"], true) << "an earlier release does not say how large it is";
+  reply.erase("traffic");
   EXPECT_EQ(reply, (json{{"run", "mine"}, {"model_hash", ModuleHash(module)}, {"paused", false}}));
 }
 
 TEST_F(CreateTest, SendsARunOfABuiltInModelWithoutAFile) {
   const CtlOutcome created = Create({"--run-file", RunWith("name = 'perceptron'")});
-  EXPECT_EQ(created.out, "run mine is served\n") << created.err;
+  EXPECT_THAT(created.out, MatchesRegex("run mine is served\na client sends about [^\n]*million parameters [^\n]*\n"))
+      << created.err;
   EXPECT_EQ(server_.created.model().name(), "perceptron");
   EXPECT_EQ(server_.created.model().hash(), "");
   EXPECT_EQ(server_.created_module, "");
 }
 
+TEST_F(CreateTest, SaysWhatARoundWillCost) {
+  server_.created_elements = 79510;
+  const std::string run =
+      Write("large.toml",
+            absl::StrCat("name = 'mine'\n[train]\nlocal_steps = 1\n[train.optimizer]\n",
+                         "learning_rate = 0.1\n[codec]\nname = 'sbc'\n", "[rounds]\ncount = 1\nclients = 100\n"));
+  EXPECT_THAT(
+      Create({"--run-file", run}).out,
+      MatchesRegex("run mine is served\na client sends about 8[0-9][0-9] B and receives about 8[0-9].[0-9] kB a round "
+                   "\\(of 100 updates\\)\nwith codec.downstream = 'stc' with downstream.density = 0.01 it would "
+                   "receive about 9[0-9][0-9] B, 1/[89][0-9] of that\n"));
+  const json traffic = json::parse(Create({"--run-file", run, "--json"}).out)["traffic"];
+  EXPECT_EQ(traffic["parameters"], 79510);
+  EXPECT_EQ(traffic["updates_per_round"], 100);
+  EXPECT_NEAR(traffic["bytes_up_per_client_round"].get<double>(), 810, 30);
+  EXPECT_NEAR(traffic["bytes_down_per_client_round"].get<double>(), 81000, 3000);
+  EXPECT_EQ(traffic["down_is_at_most"], false);
+  EXPECT_THAT(traffic["cheaper_setting"].get<std::string>(), HasSubstr("stc"));
+  EXPECT_NEAR(traffic["cheaper_bytes_down"].get<double>(), 920, 40);
+}
+
 TEST_F(CreateTest, APausedOneWaitsForItsStart) {
   server_.created_state = "paused";
   const std::string run = RunWith("name = 'perceptron'");
+  const std::string created = Create({"--run-file", run}).out;
   EXPECT_EQ(Create({"--run-file", run, "--paused"}).out,
-            "run mine is served\nit opens no round until\n  tersectl run start mine\n");
+            absl::StrCat(created, "it opens no round until\n  tersectl run start mine\n"));
   EXPECT_TRUE(server_.created_paused);
   EXPECT_EQ(json::parse(Create({"--run-file", run, "--paused", "--json"}).out)["paused"], true);
   server_.created_state = "";

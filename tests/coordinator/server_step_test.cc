@@ -83,13 +83,16 @@ std::vector<RunConfig> Stateful() {
       configs.push_back(Config(DownstreamMode::kCoded, optimizer, coded));
     }
     if (configs.back().server.name != "average") configs.push_back(Config(DownstreamMode::kDense, optimizer));
+    if (configs.back().server.name != "average") configs.push_back(Config(DownstreamMode::kAuto, optimizer));
   }
   return configs;
 }
 
 std::string NameOf(const RunConfig& config) {
   return absl::StrCat(config.server.name, " ",
-                      config.downstream == DownstreamMode::kCoded ? config.downstream_codec.name : "dense");
+                      config.downstream == DownstreamMode::kCoded  ? config.downstream_codec.name
+                      : config.downstream == DownstreamMode::kAuto ? "auto"
+                                                                   : "dense");
 }
 
 TEST(ServerStep, ModelAndResidualTogetherMoveByTheAverages) {
@@ -146,6 +149,25 @@ TEST(ServerStep, RepeatsItsRoundsFromAnyCheckpoint) {
               absl::StatusCode::kDataLoss)
         << NameOf(config);
   }
+}
+
+// A release that knew fewer forms logged a step as float32 that is sent as a sparse step today.
+TEST(ServerStep, RepeatsWhatAnEarlierReleaseSentInAnotherForm) {
+  const RunConfig config = Config(DownstreamMode::kAuto, "sgd");
+  Server server(config);
+  server.Round(0);
+  ASSERT_EQ(server.sent[0][0], '\x89');
+  const std::vector<float> initial = GridInitialWeights();
+  std::vector<float> step, scratch = initial;
+  ASSERT_EQ(ApplyDownstream(server.codec(), server.sent[0], &step, absl::MakeSpan(scratch)), absl::OkStatus());
+  Server again(config), other(config);
+  const auto repeated = again.step().Repeat(0, initial, server.aggregates[0], BuildDenseDownstream(step));
+  ASSERT_EQ(repeated.status(), absl::OkStatus());
+  EXPECT_EQ(*repeated, server.weights());
+  EXPECT_EQ(again.step().state(), server.step().state());
+  step[0] += 1;
+  EXPECT_EQ(other.step().Repeat(0, initial, server.aggregates[0], BuildDenseDownstream(step)).status().code(),
+            absl::StatusCode::kDataLoss);
 }
 
 TEST(ServerStep, PlainAveragesLeaveNothingBehind) {

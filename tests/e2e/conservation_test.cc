@@ -32,6 +32,7 @@ std::string RunFile(const std::string& durability, const std::string& positions 
   return absl::StrCat(
       "name = 'conservation'\ndurability = '", durability,
       "'\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 1.0\n[codec]\nname = 'sbc'\ndensity = 0.05\n"
+      "downstream = 'forward'\n"
       "mean_precision = 'bf16'\npositions = '",
       positions, "'\n[rounds]\ncount = ", kRounds, "\nclients = ", kClients,
       "\nevaluate_every = 1000\n[checkpoints]\nevery = 1000000\n");

@@ -93,9 +93,10 @@ TEST_F(OwnData, IsCheckedByACoordinatorThatServesNobody) {
 }
 
 TEST_F(OwnData, TheCheckFindsMessagesThatTheStoreCannotHold) {
-  WriteText(run_file_,
-            "name = 'errors'\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 0.001\n[model]\n"
-            "name = 'perceptron'\n[codec]\nname = 'dense'\n[rounds]\ncount = 1\nclients = 50000\n");
+  WriteText(
+      run_file_,
+      "name = 'errors'\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 0.001\n[model]\n"
+      "name = 'perceptron'\n[codec]\nname = 'dense'\ndownstream = 'forward'\n[rounds]\ncount = 1\nclients = 50000\n");
   int code = -1;
   EXPECT_THAT(CheckOutput(&code, {}), HasSubstr("cannot work: the downstream message of a round may have"));
   EXPECT_EQ(code, 1);

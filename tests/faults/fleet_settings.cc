@@ -37,29 +37,31 @@ constexpr Kind kKinds[] = {
 };
 static_assert(std::size(kKinds) == kSettingsKinds);
 
-// With bf16 means, or plain float32, all values of clients stay on a dyadic grid, on which float additions are exact.
+// Where updates are forwarded, the log says whose they were. With bf16 means, or plain float32, all values of clients
+// stay on a dyadic grid, on which float additions are exact.
 const char* CodecLines(FleetTrait trait) {
   switch (trait) {
     case FleetTrait::kChunks:
-      return "name = 'dense'\n";
+      return "name = 'dense'\ndownstream = 'forward'\n";
     case FleetTrait::kServerState:
       return "name = 'sbc'\ndensity = 0.02\nmean_precision = 'bf16'\ndownstream = 'stc'\n"
              "[downstream]\ndensity = 0.05\n[server]\noptimizer = 'sgd'\nlearning_rate = 0.5\n";
     case FleetTrait::kPlanned:
       // The fleet's losses are as good as random, so stages go by for as long as there are some.
-      return "name = 'sbc'\nmean_precision = 'bf16'\n[control]\nname = 'schedule'\nby = 'plateau'\npatience = 2\n"
+      return "name = 'sbc'\nmean_precision = 'bf16'\ndownstream = 'forward'\n[control]\nname = 'schedule'\nby = "
+             "'plateau'\npatience = 2\n"
              "density = [0.02, 0.1, 0.005, 0.05, 0.02, 0.1, 0.005, 0.05, 0.02, 0.1, 0.005, 0.05, 0.02, 0.1, 0.005]\n"
              "local_steps = [1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3]\n";
     case FleetTrait::kEpochs:
       return "name = 'dense'\nfeedback = 'discard'\ndownstream = 'low_precision'\n"
              "[downstream]\nbits = 8\n[server]\noptimizer = 'acc_svrg'\nlearning_rate = 0.01\nepoch_length = 4\n";
     case FleetTrait::kPacked:
-      return "name = 'sbc'\ndensity = 0.1\nmean_precision = 'bf16'\npositions = 'shared'\n";
+      return "name = 'sbc'\ndensity = 0.1\nmean_precision = 'bf16'\npositions = 'shared'\ndownstream = 'forward'\n";
     case FleetTrait::kNone:
     case FleetTrait::kBuffered:
       break;
   }
-  return "name = 'sbc'\ndensity = 0.02\nmean_precision = 'bf16'\n";
+  return "name = 'sbc'\ndensity = 0.02\nmean_precision = 'bf16'\ndownstream = 'forward'\n";
 }
 
 }  // namespace

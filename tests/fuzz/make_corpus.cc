@@ -85,6 +85,8 @@ void AddDownstreamSeeds(Seeds* seeds) {
       (*seeds)[absl::StrCat("downstream/", cases.cases()[i].name, mode == DownstreamMode::kDense ? "_dense" : "")] =
           Bytes({static_cast<int>(i)}) + BuildDownstream(mode, messages, /*samples=*/{}, average);
     }
+    (*seeds)[absl::StrCat("downstream/", cases.cases()[i].name, "_sparse")] =
+        Bytes({static_cast<int>(i)}) + BuildStepDownstream(DownstreamMode::kAuto, average);
     (*seeds)[absl::StrCat("downstream/", cases.cases()[i].name, "_weighted")] =
         Bytes({static_cast<int>(i)}) + BuildDownstream(DownstreamMode::kForward, messages, {600, 1}, average);
     (*seeds)[absl::StrCat("downstream/", cases.cases()[i].name, "_shares")] =

@@ -1,9 +1,11 @@
-"""The downstream messages of compression/FORMAT.md, "0x81 to 0x85" and "0x86 to 0x88", in Python, written from that text alone.
+"""The downstream messages of compression/FORMAT.md, "0x81 to 0x85 and 0x89" and "0x86 to 0x88", in Python, written from that text
+alone.
 
 `samples` has one number an update, or none for the plain average.
 
   forward(updates, samples, total=0) -> bytes; `total` where the samples are shares of more than their sum
   dense(decoded, samples, total=0) -> bytes, of decoded updates (lists of floats)
+  step(values) -> bytes: the shorter one of the dense and the sparse step
   coded(message) -> bytes, of a message of the downstream codec
   whole_model(values), coded_model(message), centered_model(message) -> bytes; the snapshot is centered_model(b'')
   centered(snapshot, decoded) -> the model, of lists of floats
@@ -11,7 +13,8 @@
 """
 import struct
 
-from common import f32
+from common import bits_of, f32, field, pack
+from position_coders import rice
 
 
 def varint(value):
@@ -41,6 +44,72 @@ def average(decoded, samples, total):
 
 def dense(decoded, samples, total=0):
     return b'\x82' + b''.join(struct.pack('<f', x) for x in average(decoded, samples, total))
+
+
+def code_lengths(weights):
+    """Of the code words of symbols that occur so often, in the symbols' order."""
+    if len(weights) == 1:
+        return [0]
+    while True:
+        # A root: its weight, whether it was joined, its place among its kind, and the depths of its symbols.
+        roots = [(weight, 0, i, {i: 0}) for i, weight in enumerate(weights)]
+        joined = 0
+        while len(roots) > 1:
+            roots.sort(key=lambda root: root[:3])
+            (first, _, _, left), (second, _, _, right) = roots[:2]
+            depths = {symbol: depth + 1 for symbol, depth in {**left, **right}.items()}
+            roots = roots[2:] + [(first + second, 1, joined, depths)]
+            joined += 1
+        depths = [roots[0][3][i] for i in range(len(weights))]
+        if max(depths) <= 15:
+            return depths
+        weights = [(weight + 1) // 2 for weight in weights]
+
+
+def code_words(lengths):
+    """Lists of bits, the first one first."""
+    words, word, before = {}, 0, 0
+    for length, i in sorted((length, i) for i, length in enumerate(lengths)):
+        word <<= length - before
+        words[i] = [word >> bit & 1 for bit in reversed(range(length))]
+        word, before = word + 1, length
+    return [words[i] for i in range(len(lengths))]
+
+
+def sparse_values(listed, s):
+    """The bits of the symbols and lengths, and a function from a value's bits to those of the value."""
+    symbols = sorted({value >> s for value in listed})
+    weights = [sum(value >> s == symbol for value in listed) for symbol in symbols]
+    lengths = code_lengths(weights) if symbols else []
+    head = field(int(s == 0), 1) + field(len(symbols), 15)
+    for symbol in symbols:
+        head += field(symbol, 32 - s)
+    for length in lengths if len(symbols) > 1 else []:
+        head += field(length, 4)
+    words = dict(zip(symbols, code_words(lengths)))
+    size = len(head) + sum(len(words[value >> s]) + s for value in listed)
+    return size, head, lambda value: words[value >> s] + field(value & (2**s - 1), s)
+
+
+def sparse(values):
+    every = [bits_of(value) for value in values]
+    listed = [bits for bits in every if bits]
+    octaves, whole = sparse_values(listed, 23), sparse_values(listed, 0)
+    fewest = whole if len(set(listed)) <= 16384 and whole[0] < octaves[0] else octaves
+    _, bits, of_value = fewest
+    for begin in range(0, len(every), 65536):
+        block = every[begin:begin + 65536]
+        count = sum(value != 0 for value in block)
+        positions = [i for i, value in enumerate(block) if (value != 0) == (2 * count <= len(block))]
+        bits = bits + field(count, 17) + (rice(positions, len(block)) if positions else [])
+        for value in block:
+            bits += of_value(value) if value else []
+    return pack(0x89, bits)
+
+
+def step(values):
+    forms = b'\x82' + b''.join(struct.pack('<f', x) for x in values), sparse(values)
+    return forms[len(forms[1]) < len(forms[0])]
 
 
 def coded(message):

@@ -198,6 +198,8 @@ def downstream_cases():
     yield 'downstream-shares', {'name': 'dense'}, [2**20, 741455, 2**19], 3 * 2**20
     yield 'downstream-shares-sbc', sbc, [1, 1, 1], 2**63 - 1
     yield 'downstream-shares-one-less', sbc, [127, 128, 2**14], 2**14 + 256
+    yield 'downstream-signs', {'name': 'signsgd'}, [], 0
+    yield 'downstream-most-listed', {'name': 'stc', 'density': 0.3, 'positions': 'rice'}, [3, 5, 1, 1, 9], 0
 
 
 def downstream_case(name, spec, updates, samples, total):
@@ -210,7 +212,8 @@ def downstream_case(name, spec, updates, samples, total):
              f'layout {len(updates[0])}'] + [f'message {message.hex()}' for message in messages]
     lines += ['samples ' + ' '.join(map(str, samples))] if samples else []
     lines += [f'total {total}'] if total else []
-    return lines + [f'forward {forward.hex()}', f'average {downstream.dense(decoded, samples, total).hex()}',
+    step = downstream.step(downstream.average(decoded, samples, total))
+    return lines + [f'forward {forward.hex()}', f'step {step.hex()}', f'average {downstream.dense(decoded, samples, total).hex()}',
                     f'coded {downstream.coded(messages[0]).hex()}']
 
 

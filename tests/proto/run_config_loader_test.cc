@@ -292,6 +292,18 @@ TEST(WithLaterDefaults, CompletesAConfigurationWithoutCounts) {
   EXPECT_EQ(ToCore(before)->codec.counts, "proportional");
 }
 
+// Every configuration has had codec.downstream, so the default of today is none of an older run's.
+TEST(WithLaterDefaults, LeavesAnOlderRunItsForwardDownstream) {
+  EXPECT_EQ(ToCore(Least())->downstream, DownstreamMode::kAuto);
+  v1::RunConfig before = Least();
+  before.mutable_codec()->set_downstream("forward");
+  before.clear_clients();
+  before.clear_server();
+  before.clear_control();
+  EXPECT_EQ(WithLaterDefaults(before).codec().downstream(), "forward");
+  EXPECT_EQ(ToCore(before)->downstream, DownstreamMode::kForward);
+}
+
 TEST(WithLaterDefaults, LeavesZerosThatWereGiven) {
   v1::RunConfig config = Least();
   config.mutable_clients()->set_set_aside_after(0);
@@ -536,7 +548,7 @@ TEST(RunConfigSchema, EveryOtherCodecCanGoDown) {
 }
 
 TEST(RunConfigSchema, ForwardHasNoPlaceForAServerOptimizer) {
-  EXPECT_THAT(ErrorOf("name = 'sbc'\n", "name = 'sbc'\n[server]\noptimizer = 'adam'\n"),
+  EXPECT_THAT(ErrorOf("name = 'sbc'\n", "name = 'sbc'\ndownstream = 'forward'\n[server]\noptimizer = 'adam'\n"),
               HasSubstr("server.optimizer = 'adam' makes more of a round than the average"));
   EXPECT_THAT(ErrorOf("name = 'sbc'\n", "name = 'sbc'\ndownstream = 'auto'\n[server]\nnesterov = true\n"),
               HasSubstr("server.nesterov is for optimizer = 'sgd'"));

@@ -38,7 +38,9 @@ void DrawServer(Random* random, RunConfig* config) {
   config->downstream_codec.name = kCodecs[random->Below(4)];
   config->downstream_codec.density = 0.05;
   config->downstream_codec.feedback = "error_feedback";
-  if (config->server.name != "average" && random->Below(3) == 0) config->downstream = DownstreamMode::kDense;
+  if (config->server.name != "average" && random->Below(3) == 0) {
+    config->downstream = config->seed % 2 == 0 ? DownstreamMode::kDense : DownstreamMode::kAuto;
+  }
 }
 
 // Clients that do not wait for each other.

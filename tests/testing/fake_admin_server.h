@@ -79,6 +79,7 @@ class FakeAdminServer : public v1::Admin::Service {
   bool created_paused = false;
   grpc::Status creation;
   std::string created_state = "active";
+  uint64_t created_elements = 0;  // 0: as of an earlier release
   v1::DeleteRunRequest asked_deletion;
   grpc::Status deletion;
   // The request of the last command; read it when the command has returned.
@@ -100,6 +101,7 @@ class FakeAdminServer : public v1::Admin::Service {
     }
     reply->set_run(created.name());
     reply->set_state(created_state);
+    reply->set_elements(created_elements);
     return creation;
   }
 
