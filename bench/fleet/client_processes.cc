@@ -100,7 +100,7 @@ absl::Status ClientProcesses::Hear(Process* process, const std::string& line) {
   int64_t version = 0;
   if (absl::ConsumePrefix(&rest, "error ")) return absl::UnavailableError(absl::StrCat("the clients ended: ", rest));
   if (absl::ConsumePrefix(&rest, "version ") && absl::SimpleAtoi(rest, &version)) {
-    if (version > newest_) versions_.push_back(newest_ = version);
+    newest_ = std::max(newest_, version);
   } else if (absl::ConsumePrefix(&rest, "done ")) {
     Add(nlohmann::json::parse(std::string(rest)), &counts_);
     process->done = true;
@@ -113,11 +113,9 @@ absl::Status ClientProcesses::Hear(Process* process, const std::string& line) {
 }
 
 absl::StatusOr<absl::optional<int64_t>> ClientProcesses::AwaitVersion(absl::Duration timeout) {
-  if (versions_.empty()) TERSE_RETURN_IF_ERROR(Listen(timeout));
-  if (versions_.empty()) return absl::optional<int64_t>();
-  const int64_t version = versions_.front();
-  versions_.pop_front();
-  return absl::optional<int64_t>(version);
+  TERSE_RETURN_IF_ERROR(Listen(newest_ == returned_ ? timeout : absl::ZeroDuration()));
+  if (newest_ == returned_) return absl::optional<int64_t>();
+  return absl::optional<int64_t>(returned_ = newest_);
 }
 
 absl::StatusOr<LoadCounts> ClientProcesses::Finish(absl::Duration timeout) {

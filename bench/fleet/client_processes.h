@@ -3,7 +3,6 @@
 #define TERSE_BENCH_FLEET_CLIENT_PROCESSES_H_
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -38,8 +37,8 @@ class ClientProcesses {
 
   // Lets them connect.
   absl::Status Go();
-  // Waits for the next version that a client has all of, as the first client of all: its number, or nullopt after
-  // `timeout`. UNAVAILABLE as Start.
+  // Waits until a client has all of a version that none had when this was last called. Returns the newest such, or
+  // nullopt after `timeout`. UNAVAILABLE as Start.
   absl::StatusOr<absl::optional<int64_t>> AwaitVersion(absl::Duration timeout);
   // Waits until the run is over for every client. DEADLINE_EXCEEDED after `timeout`; UNAVAILABLE as Start.
   absl::StatusOr<LoadCounts> Finish(absl::Duration timeout);
@@ -59,7 +58,7 @@ class ClientProcesses {
 
   std::vector<Process> processes_;
   int64_t newest_ = 0;
-  std::deque<int64_t> versions_;  // not yet returned
+  int64_t returned_ = 0;  // the newest that AwaitVersion returned
   LoadCounts counts_;
 };
 

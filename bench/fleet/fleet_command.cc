@@ -28,6 +28,7 @@ nlohmann::ordered_json Settings(const LoadOptions& options, const LoadFigures& f
 nlohmann::ordered_json LoadItself(const LoadFigures& figures) {
   return {{"wire_bytes_up_per_client_round", figures.wire_up_per_client_round},
           {"wire_bytes_down_per_client_round", figures.wire_down_per_client_round},
+          {"syncs_before_rounds", figures.syncs_before_rounds},
           {"updates_applied", figures.updates_applied},
           {"updates_not_applied", figures.updates_not_applied},
           {"resets", figures.resets},
@@ -76,10 +77,12 @@ void PrintTable(const LoadOptions& options, const LoadFigures& figures) {
                       figures.bytes_down_per_client_round));
   row("on the wire", absl::StrFormat("%.1f bytes up, %.1f bytes down", figures.wire_up_per_client_round,
                                      figures.wire_down_per_client_round));
-  row("coordinator's syncs", absl::StrFormat("%.1f a round", figures.syncs_per_round));
+  row("coordinator's syncs",
+      absl::StrFormat("%.1f a round; %d until the first commit", figures.syncs_per_round, figures.syncs_before_rounds));
   row("an event of the coordinator's engine",
       figures.event_us_p50.has_value() ? absl::StrFormat("p50 %.2f us", *figures.event_us_p50) : "not told");
-  row("updates", absl::StrFormat("%d applied, %d not applied, %d resets", figures.updates_applied,
+  // The end of the run gives up the round that is open then.
+  row("updates", absl::StrFormat("%d applied, %d not applied with the end's round, %d resets", figures.updates_applied,
                                  figures.updates_not_applied, figures.resets));
   row("connections, downloads of the model", absl::StrFormat("%d, %d", figures.connections, figures.downloads));
   row("models compared with the coordinator's", absl::StrFormat("%d, all equal", figures.models_checked));

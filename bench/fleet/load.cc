@@ -31,9 +31,10 @@ constexpr absl::Duration kAdminPatience = absl::Minutes(5);
 
 using Sample = LoadedCoordinator::Sample;
 
-// Between them lie the rounds after the first.
+// Rounds may go by before this process is given a processor, so a sample is of the version that is the newest by then.
 struct Samples {
   Sample first, last;
+  int64_t rounds = 0;  // between them
 };
 
 absl::Status NoVersion(const LoadOptions& options, int64_t version, const absl::StatusOr<Sample>& sample) {
@@ -48,7 +49,7 @@ absl::Status NoVersion(const LoadOptions& options, int64_t version, const absl::
 absl::StatusOr<Samples> AwaitRounds(const LoadOptions& options, ClientProcesses* clients,
                                     LoadedCoordinator* coordinator) {
   Samples samples;
-  int64_t version = 0;
+  int64_t version = 0, first = 0;
   absl::Time deadline = absl::Now() + absl::Seconds(options.patience_seconds);
   while (true) {
     TERSE_ASSIGN_OR_RETURN(const absl::optional<int64_t> next, clients->AwaitVersion(absl::Seconds(1)));
@@ -59,9 +60,11 @@ absl::StatusOr<Samples> AwaitRounds(const LoadOptions& options, ClientProcesses*
     }
     deadline = absl::Now() + absl::Seconds(options.patience_seconds);
     version = *next;
-    if (version == 1) {
+    if (first == 0) {
+      first = version;
       TERSE_ASSIGN_OR_RETURN(samples.first, coordinator->Take());
-    } else if (version == options.rounds) {
+    } else if (version >= options.rounds) {
+      samples.rounds = version - first;
       TERSE_ASSIGN_OR_RETURN(samples.last, coordinator->Take());
       return samples;
     }
@@ -105,11 +108,12 @@ absl::Status ReadRounds(const LoadOptions& options, const std::vector<v1::Round>
 }
 
 void ReadSamples(const LoadOptions& options, const Samples& samples, LoadFigures* figures) {
-  const auto rounds = static_cast<double>(options.rounds - 1);
+  const auto rounds = static_cast<double>(samples.rounds);
   figures->coordinator_cpu_us_per_client_round =
       absl::ToDoubleMicroseconds(samples.last.processor - samples.first.processor) /
       (rounds * static_cast<double>(options.clients));
   figures->coordinator_peak_mib = static_cast<double>(samples.last.memory.peak_kib) / kKibPerMib;
+  figures->syncs_before_rounds = samples.first.syncs;
   figures->syncs_per_round = static_cast<double>(samples.last.syncs - samples.first.syncs) / rounds;
 }
 

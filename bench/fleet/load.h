@@ -36,6 +36,7 @@ struct LoadFigures {
   double bytes_up_per_client_round = 0, bytes_down_per_client_round = 0;
   double wire_up_per_client_round = 0, wire_down_per_client_round = 0;
   double syncs_per_round = 0;
+  int64_t syncs_before_rounds = 0;      // from the coordinator's start to the first commit: joining is in it
   absl::optional<double> event_us_p50;  // since the coordinator's start
   // Of the clients.
   int64_t updates_applied = 0, updates_not_applied = 0, resets = 0;

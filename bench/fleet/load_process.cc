@@ -65,6 +65,10 @@ absl::Status CheckOpenFiles(int64_t clients) {
 class LoadClients {
  public:
   LoadClients(const LoadProcessOptions& options, const LoadShare* share);
+  // Ends the sessions that are left after an error.
+  ~LoadClients();
+  LoadClients(const LoadClients&) = delete;
+  LoadClients& operator=(const LoadClients&) = delete;
 
   // Until the run is finished for every client. Final statuses of a client, with its name.
   absl::Status Serve();
@@ -103,6 +107,19 @@ LoadClients::LoadClients(const LoadProcessOptions& options, const LoadShare* sha
     : options_(options), share_(share), clients_(options.count), backoff_(absl::Milliseconds(500), options.first) {
   for (int64_t i = 0; i < options.count; ++i) {
     clients_[i].protocol = std::make_unique<LoadProtocol>(share, LoadClientName(options.first + i), /*leads=*/i == 0);
+  }
+}
+
+LoadClients::~LoadClients() {
+  due_.clear();
+  int64_t open = 0;
+  for (Client& client : clients_) {
+    if (client.session == nullptr) continue;
+    client.session->Cancel();
+    ++open;
+  }
+  while (open > 0) {
+    if (const absl::optional<News> news = Await(); news.has_value()) open -= news->news == SessionNews::kEnded;
   }
 }
 

@@ -44,6 +44,9 @@ class LoadSession : public grpc::ClientBidiReactor<v1::ClientMessage, v1::Server
   // Downloads the newest checkpoint over the same connection, and answers with it. Waits for it.
   void Download() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Ends it soon.
+  void Cancel() { context_.TryCancel(); }
+
   // Returns why it has ended: OK after the run's end, UNAVAILABLE when coming back can help.
   absl::Status end() const ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -14,7 +14,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "bench/fleet/event_times.h"
+#include "bench/fleet/metrics_page.h"
 #include "core/file_system.h"
 #include "core/status.h"
 #include "net/open_files.h"

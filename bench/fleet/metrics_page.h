@@ -1,6 +1,6 @@
-// The time that a coordinator's engine takes for an event, from what the coordinator tells Prometheus.
-#ifndef TERSE_BENCH_FLEET_EVENT_TIMES_H_
-#define TERSE_BENCH_FLEET_EVENT_TIMES_H_
+// The figures that a coordinator tells Prometheus.
+#ifndef TERSE_BENCH_FLEET_METRICS_PAGE_H_
+#define TERSE_BENCH_FLEET_METRICS_PAGE_H_
 
 #include <string>
 
@@ -19,4 +19,4 @@ absl::optional<double> MedianOfHistogram(absl::string_view page, absl::string_vi
 
 }  // namespace terse
 
-#endif  // TERSE_BENCH_FLEET_EVENT_TIMES_H_
+#endif  // TERSE_BENCH_FLEET_METRICS_PAGE_H_

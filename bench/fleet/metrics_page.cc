@@ -1,4 +1,4 @@
-#include "bench/fleet/event_times.h"
+#include "bench/fleet/metrics_page.h"
 
 #include <netinet/in.h>
 #include <sys/socket.h>
