@@ -4,6 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -20,6 +23,8 @@ namespace {
 
 constexpr absl::Duration kPreparePatience = absl::Minutes(30);
 
+std::atomic<bool> stop_requested{false};
+
 void Add(const nlohmann::json& counts, LoadCounts* sum) {
   sum->applied += counts.at("applied").get<int64_t>();
   sum->not_applied += counts.at("not_applied").get<int64_t>();
@@ -33,6 +38,7 @@ void Add(const nlohmann::json& counts, LoadCounts* sum) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ClientProcesses>> ClientProcesses::Start(const Options& options) {
+  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, [](int) { stop_requested.store(true); });
   auto all = std::make_unique<ClientProcesses>();
   int64_t first = 0;
   const int64_t processes = std::min(options.processes, options.clients);
@@ -78,7 +84,9 @@ absl::Status ClientProcesses::Listen(absl::Duration timeout) {
     ends.push_back({process.child->output(), POLLIN, 0});
     speakers.push_back(&process);
   }
-  poll(ends.data(), ends.size(), static_cast<int>(absl::ToInt64Milliseconds(timeout)));
+  const int heard = poll(ends.data(), ends.size(), static_cast<int>(absl::ToInt64Milliseconds(timeout)));
+  if (stop_requested.load()) return absl::CancelledError("stopped");
+  if (heard < 0) return absl::ErrnoToStatus(errno, "poll");
   for (size_t i = 0; i < ends.size(); ++i) {
     if (ends[i].revents == 0) continue;
     char bytes[4096];

@@ -22,7 +22,7 @@ struct LoadCounts {
   int64_t memory_kib = 0;
 };
 
-// Not thread-safe.
+// From SIGINT or SIGTERM on, every wait returns CANCELLED: who waits then takes its processes along. Not thread-safe.
 class ClientProcesses {
  public:
   struct Options {
