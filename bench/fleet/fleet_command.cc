@@ -115,7 +115,7 @@ void AddFleetCommand(CLI::App* app, Command* command) {
       ->capture_default_str();
   sub->add_option("--parameters", load.parameters,
                   "Parameters of the model: 431080 is lenet5_caffe; otherwise the perceptron that comes nearest")
-      ->check(WholeNumber(1, 2'000'000'000))
+      ->check(WholeNumber(1, 1'677'000'000))
       ->capture_default_str();
   sub->add_option("--density", load.density, "Of the updates, which are SBC's, and of a downstream codec")
       ->check(Number(1e-9, 1))

@@ -45,6 +45,9 @@ struct LoadProcessOptions {
   int64_t count = 1;
 };
 
+// Ten thousand clients are to fit into little memory beside their connections.
+static_assert(sizeof(LoadProtocol) + sizeof(LoadSession) < 2000);
+
 // One line on standard output, whole, from whatever thread.
 void Report(const std::string& line) {
   static absl::Mutex* const mutex = new absl::Mutex;

@@ -37,7 +37,7 @@ struct LoadShare {
   std::function<void(int64_t version)> on_version;  // a client has all of a version's message; thread-safe
 };
 
-// Over any number of connections. Its state is some 400 bytes: the model is the process's, and of a downstream message
+// Over any number of connections. Its state is under 300 bytes: the model is the process's, and of a downstream message
 // all clients but the leader count the bytes alone. Not thread-safe.
 class LoadProtocol {
  public:

@@ -62,11 +62,10 @@ std::string RunText(const LoadRunOptions& options, const ModelSpec& model) {
   return text;
 }
 
-// Every label of the model must be there.
-std::string OneOfEachClass() {
-  std::string text;
-  for (int64_t label = 0; label < kClasses; ++label) absl::StrAppend(&text, label, " 1:1\n");
-  return text;
+// One example, of the last class. LIBSVM's reader takes no more than 256 numbers for a byte of the file, so a comment
+// makes it long enough.
+std::string OneExample(int64_t inputs) {
+  return absl::StrCat(kClasses - 1, " 1:1\n#", std::string(inputs / 256 + 1, ' '), "\n");
 }
 
 absl::Status WriteText(const std::string& path, absl::string_view text) {
@@ -85,7 +84,7 @@ absl::StatusOr<LoadRun> WriteLoadRun(const LoadRunOptions& options, const std::s
   run.data = FilePath(directory, "data");
   TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(run.data));
   TERSE_RETURN_IF_ERROR(WriteText(run.run_file, RunText(options, model)));
-  TERSE_RETURN_IF_ERROR(WriteText(FilePath(run.data, kTestFile), OneOfEachClass()));
+  TERSE_RETURN_IF_ERROR(WriteText(FilePath(run.data, kTestFile), OneExample(model.inputs)));
   TERSE_ASSIGN_OR_RETURN(const v1::RunConfig config, LoadRunConfig(run.run_file));
   TERSE_RETURN_IF_ERROR(ToCore(config).status());
   return run;
