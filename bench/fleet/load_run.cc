@@ -81,10 +81,12 @@ absl::StatusOr<LoadRun> WriteLoadRun(const LoadRunOptions& options, const std::s
   run.model = model.name;
   TERSE_ASSIGN_OR_RETURN(run.parameters, ParametersOf(model));
   run.run_file = FilePath(directory, "load.toml");
-  run.data = FilePath(directory, "data");
-  TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(run.data));
   TERSE_RETURN_IF_ERROR(WriteText(run.run_file, RunText(options, model)));
-  TERSE_RETURN_IF_ERROR(WriteText(FilePath(run.data, kTestFile), OneExample(model.inputs)));
+  if (model.name != kExact) {
+    run.data = FilePath(directory, "data");
+    TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(run.data));
+    TERSE_RETURN_IF_ERROR(WriteText(FilePath(run.data, kTestFile), OneExample(model.inputs)));
+  }
   TERSE_ASSIGN_OR_RETURN(const v1::RunConfig config, LoadRunConfig(run.run_file));
   TERSE_RETURN_IF_ERROR(ToCore(config).status());
   return run;

@@ -19,16 +19,16 @@ struct LoadRunOptions {
 
 struct LoadRun {
   std::string run_file;
-  std::string data;        // the coordinator's data directory
+  std::string data;        // the coordinator's data directory; empty: the embedded data set is enough
   std::string model;       // name of its row in the model table
   int64_t parameters = 0;  // that it has
 };
 
 // Writes run file and data into `directory`, which is there. The model is the row of the model table that has just so
-// many parameters, lenet5_caffe's 431,080, or else a perceptron, with as many inputs as come nearest. Its data are one
-// example; nothing is evaluated while the load lasts. All other settings are the product's defaults, but for a deadline
-// of a day: a slow round is to be measured, not cut. Statuses of FileSystem, and INVALID_ARGUMENT for settings that the
-// product refuses.
+// many parameters, lenet5_caffe's 431,080, or else a perceptron, with as many inputs as come nearest. The
+// perceptron's data are one example; nothing is evaluated while the load lasts. All other settings are the product's
+// defaults, but for a deadline of a day: a slow round is to be measured, not cut. Statuses of FileSystem, and
+// INVALID_ARGUMENT for settings that the product refuses.
 absl::StatusOr<LoadRun> WriteLoadRun(const LoadRunOptions& options, const std::string& directory);
 
 }  // namespace terse

@@ -50,14 +50,13 @@ absl::StatusOr<std::unique_ptr<LoadedCoordinator>> LoadedCoordinator::Start(cons
                        options.run_file,
                        "--state",
                        FilePath(options.directory, "coordinator"),
-                       "--data",
-                       options.data,
                        "--listen",
                        "127.0.0.1:0",
                        "--http",
                        "127.0.0.1:0",
                        "--ready-file",
                        FilePath(options.directory, "ready.json")};
+  if (!options.data.empty()) process.arguments.insert(process.arguments.end(), {"--data", options.data});
   if (!options.tls_folder.empty()) process.arguments.insert(process.arguments.end(), {"--tls", options.tls_folder});
   process.environment = {absl::StrCat("LD_PRELOAD=", BesideThisProgram(kSyncCounterLibrary)),
                          absl::StrCat(kSyncCountVariable, "=", FilePath(options.directory, "syncs"))};

@@ -21,7 +21,7 @@ class LoadedCoordinator {
   struct Options {
     std::string directory;  // is there; of the state, the log and what else it needs
     std::string run_file;
-    std::string data;
+    std::string data;        // as LoadRun::data
     std::string tls_folder;  // empty: cleartext
     int64_t clients = 0;
   };

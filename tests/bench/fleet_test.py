@@ -14,15 +14,15 @@ FIGURES = ["join_s", "round_s_p50", "round_s_p99", "coordinator_cpu_us_per_clien
            "event_us_p50"]
 
 
-def load(*arguments):
+def load(*arguments, parameters=5000):
     command = [f"{OPTIONS.bin}/terse-bench", "fleet", "--clients", str(CLIENTS), "--processes", str(PROCESSES),
-               "--rounds", str(ROUNDS), "--parameters", "5000", *arguments]
+               "--rounds", str(ROUNDS), "--parameters", str(parameters), *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=240)
 
 
 class FleetTest(unittest.TestCase):
-    def figures(self, *arguments):
-        done = load("--json", *arguments)
+    def figures(self, *arguments, **options):
+        done = load("--json", *arguments, **options)
         self.assertEqual(done.returncode, 0, done.stderr)
         figures = json.loads(done.stdout)
         self.assertEqual(list(figures), ["settings", *FIGURES, "load"])
@@ -61,6 +61,12 @@ class FleetTest(unittest.TestCase):
         self.check_run(figures)
         self.assertGreater(figures["load"]["certificates_s"], 0)
         self.assertLess(figures["bytes_down_per_client_round"], 2 * figures["bytes_up_per_client_round"])
+
+    def test_other_models(self):
+        """The row of the table with just that size, and more inputs than the reader of a short file would take."""
+        for wanted, model, parameters in ((431080, "lenet5_caffe", 431080), (300000, "perceptron", 2989 * 100 + 1110)):
+            settings = self.figures(parameters=wanted)["settings"]
+            self.assertEqual((settings["model"], settings["parameters"]), (model, parameters))
 
     def test_the_table_has_the_settings(self):
         done = load()
