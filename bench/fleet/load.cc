@@ -133,6 +133,9 @@ absl::Status Drive(const LoadOptions& options, LoadedCoordinator* coordinator, C
   TERSE_ASSIGN_OR_RETURN(const Sample base, coordinator->Take());
   figures->coordinator_base_mib = static_cast<double>(base.memory.resident_kib) / kKibPerMib;
   TERSE_ASSIGN_OR_RETURN(AdminClient admin, AdminClient::Make({coordinator->admin(), {}}, kAdminPatience));
+  // This connects it: a coordinator that is busy with its clients may leave a new connection alone for too long.
+  TERSE_ASSIGN_OR_RETURN(const v1::Status status, admin.GetStatus());
+  figures->downstream = status.config().codec().downstream();
   const absl::Time began = absl::Now();
   TERSE_RETURN_IF_ERROR(clients->Go());
   TERSE_ASSIGN_OR_RETURN(const Samples samples, AwaitRounds(options, clients, coordinator));
@@ -143,8 +146,6 @@ absl::Status Drive(const LoadOptions& options, LoadedCoordinator* coordinator, C
   TERSE_RETURN_IF_ERROR(admin.Stop(/*shutdown=*/false).status());
   TERSE_ASSIGN_OR_RETURN(const LoadCounts counts, clients->Finish(kEndPatience));
   ReadCounts(options, counts, figures);
-  TERSE_ASSIGN_OR_RETURN(const v1::Status status, admin.GetStatus());
-  figures->downstream = status.config().codec().downstream();
   TERSE_ASSIGN_OR_RETURN(const std::vector<v1::Round> rounds, admin.ListRounds(1, options.rounds));
   TERSE_RETURN_IF_ERROR(ReadRounds(options, rounds, began, figures));
   return coordinator->Stop();
