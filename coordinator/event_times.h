@@ -9,7 +9,7 @@
 
 namespace terse {
 
-// What was recorded so far.
+// The events that were recorded so far.
 struct EventTimeCounts {
   int64_t events = 0;
   double seconds = 0;            // of all together

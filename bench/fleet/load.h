@@ -28,7 +28,7 @@ struct LoadFigures {
   std::string downstream;     // as the coordinator has it
   double certificates_s = 0;  // that making them took, before anything else; 0 without TLS
   double join_s = 0;          // from the first connection to the opening of round 1
-  // Of the rounds after the first, from commit to commit, by the coordinator's clock and rows.
+  // Seconds of the rounds after the first, from commit to commit, by the coordinator's clock and rows.
   double round_s_p50 = 0, round_s_p99 = 0;
   double coordinator_cpu_us_per_client_round = 0;
   double coordinator_base_mib = 0, coordinator_peak_mib = 0;
@@ -38,7 +38,7 @@ struct LoadFigures {
   double syncs_per_round = 0;
   int64_t syncs_before_rounds = 0;      // from the coordinator's start to the first commit: joining is in it
   absl::optional<double> event_us_p50;  // since the coordinator's start
-  // Of the clients.
+  // The clients count these from the first connection to the last.
   int64_t updates_applied = 0, updates_not_applied = 0, resets = 0;
   int64_t connections = 0, downloads = 0;
   int64_t models_checked = 0;  // versions that a process made itself and whose hash was the coordinator's

@@ -55,9 +55,9 @@ class LoadProtocol {
   };
   // UNAVAILABLE when coming back can help; other errors are final.
   absl::StatusOr<Reaction> On(const v1::ServerMessage& message);
-  // What to say once the checkpoint is there. DATA_LOSS when it does not fit the run.
+  // Returns the answer to a checkpoint that was downloaded. DATA_LOSS when it does not fit the run.
   absl::StatusOr<std::vector<v1::ClientMessage>> OnCheckpoint(absl::string_view bytes);
-  // What to say when the checkpoint was replaced before it was downloaded.
+  // Returns what is to be said when the checkpoint was replaced before it was downloaded.
   std::vector<v1::ClientMessage> AskAgain();
 
   const std::string& name() const { return name_; }

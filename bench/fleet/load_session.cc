@@ -96,7 +96,7 @@ void LoadSession::OnDone(const grpc::Status& status) {
                           absl::StrCat("the connection ended: ", status.error_message()));
     }
   }
-  // Whoever hears of the end may destroy the session before the call returns.
+  // Those who hear of the end may destroy the session before the call returns.
   const OnSessionNews on_news = on_news_;
   on_news(SessionNews::kEnded);
 }

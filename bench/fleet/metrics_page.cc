@@ -54,7 +54,7 @@ absl::StatusOr<std::string> FetchPage(const std::string& url, absl::string_view 
 }
 
 absl::optional<double> MedianOfHistogram(absl::string_view page, absl::string_view name) {
-  std::map<double, double> below;  // what lies at or under each bound
+  std::map<double, double> below;  // the counts at or under each bound
   const std::string prefix = absl::StrCat(name, "_bucket{");
   for (absl::string_view line : absl::StrSplit(page, '\n')) {
     if (!absl::ConsumePrefix(&line, prefix)) continue;

@@ -1,4 +1,4 @@
-// What the kernel knows about a process.
+// Memory and processor time of a process, from the kernel.
 #ifndef TERSE_BENCH_FLEET_PROCESS_FACTS_H_
 #define TERSE_BENCH_FLEET_PROCESS_FACTS_H_
 

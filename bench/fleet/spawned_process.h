@@ -37,7 +37,7 @@ class SpawnedProcess {
   int input() const { return input_; }    // the pipe's end to write to; -1: there is none
   int output() const { return output_; }  // the pipe's end to read from; -1: there is none
 
-  // What waitpid says of it; nullopt while it still runs after `timeout`.
+  // Returns the status that waitpid gives for it; nullopt while it still runs after `timeout`.
   absl::optional<int> Wait(absl::Duration timeout);
   void Signal(int signal);
 
