@@ -4,6 +4,8 @@
 #include "bench/codec_command.h"
 #include "bench/distortion_command.h"
 #ifdef TERSE_BENCH_LEARNING
+#include "bench/fleet/fleet_command.h"
+#include "bench/fleet/load_process.h"
 #include "bench/memory_command.h"
 #include "bench/paper/paper_command.h"
 #include "bench/paper/worker.h"
@@ -27,6 +29,8 @@ int main(int argc, char** argv) {
   terse::AddCodecCommand(&app, &command);
   terse::AddDistortionCommand(&app, &command);
 #ifdef TERSE_BENCH_LEARNING
+  terse::AddFleetCommand(&app, &command);
+  terse::AddLoadProcessCommand(&app, &command);
   terse::AddMemoryCommand(&app, &command);
   terse::AddPartitionCommand(&app, &command);
   terse::AddPositionsCommand(&app, &command);

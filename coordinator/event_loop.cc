@@ -1,6 +1,7 @@
 #include "coordinator/event_loop.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -100,7 +101,11 @@ absl::Status EventLoop::Run(Engine* engine) {
   while (true) {
     Batch batch = Pop(engine->NextDeadlineMicros());
     if (batch.quit) return absl::OkStatus();
+    const int64_t events = static_cast<int64_t>(batch.items.size()) + (batch.ticks ? 1 : 0);
+    // Simulations set clock_, and what an event costs is real time in them too.
+    const auto began = std::chrono::steady_clock::now();
     const absl::Status status = Handle(engine, std::move(batch));
+    times_.Record(std::chrono::nanoseconds(std::chrono::steady_clock::now() - began).count(), events);
     if (!status.ok()) {
       Quit();
       return status;

@@ -10,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "coordinator/engine.h"
+#include "coordinator/event_times.h"
 
 namespace terse {
 
@@ -39,6 +40,8 @@ class EventLoop {
   void Quit();
   // Returns the number of events that wait. Thread-safe.
   int64_t waiting() const;
+  // Returns the times that the engine took for events, ticks and calls. Thread-safe.
+  const EventTimes& times() const { return times_; }
 
  private:
   // Something that was posted: an event, or a call. Tells `done`, at its end, whether it was handled.
@@ -56,6 +59,7 @@ class EventLoop {
   bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return quit_ || !queue_.empty(); }
 
   Clock* const clock_;
+  EventTimes times_;
   mutable absl::Mutex mutex_;
   std::deque<std::unique_ptr<Item>> queue_ ABSL_GUARDED_BY(mutex_);
   bool quit_ ABSL_GUARDED_BY(mutex_) = false;

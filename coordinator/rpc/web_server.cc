@@ -22,7 +22,10 @@ RunSample SampleOf(const RunHost& run) {
   // Those that nobody is in now are none, not unknown.
   for (const char* state : {"training", "waiting", "syncing", "set aside"}) sample.clients[state] = 0;
   for (const SessionView& session : view.sessions) ++sample.clients[session.state];
-  if (const auto loop = run.Loop(); loop.ok()) sample.queued_events = (*loop)->waiting();
+  if (const auto loop = run.Loop(); loop.ok()) {
+    sample.queued_events = (*loop)->waiting();
+    sample.event_times = (*loop)->times().Counts();
+  }
   return sample;
 }
 

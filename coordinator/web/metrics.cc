@@ -20,6 +20,26 @@ prometheus::Family<Gauge>& MakeFamily(prometheus::Registry* registry, const char
   return prometheus::BuildGauge().Name(name).Help(help).Register(*registry);
 }
 
+// The engines' own histograms, whose counts are taken as they are.
+prometheus::MetricFamily EventSeconds(const std::vector<RunSample>& samples) {
+  prometheus::MetricFamily family;
+  family.name = "terse_event_seconds";
+  family.help = "Time that the run's engine took for an event";
+  family.type = prometheus::MetricType::Histogram;
+  for (const RunSample& sample : samples) {
+    prometheus::ClientMetric metric;
+    metric.label = {{"run", sample.run}};
+    metric.histogram.sample_count = sample.event_times.events;
+    metric.histogram.sample_sum = sample.event_times.seconds;
+    for (size_t i = 0; i < sample.event_times.bounds.size(); ++i) {
+      metric.histogram.bucket.push_back(
+          {static_cast<uint64_t>(sample.event_times.at_most[i]), sample.event_times.bounds[i]});
+    }
+    family.metric.push_back(std::move(metric));
+  }
+  return family;
+}
+
 // Without the series of runs that are there no more.
 std::vector<prometheus::MetricFamily> OfRuns(std::vector<prometheus::MetricFamily> families,
                                              const std::vector<RunSample>& samples) {
@@ -80,7 +100,9 @@ std::vector<prometheus::MetricFamily> Metrics::Collect(const std::vector<RunSamp
       state_->clients.Add({{"run", sample.run}, {"state", state}}).Set(static_cast<double>(count));
     }
   }
-  return OfRuns(state_->registry.Collect(), samples);
+  std::vector<prometheus::MetricFamily> families = OfRuns(state_->registry.Collect(), samples);
+  families.push_back(EventSeconds(samples));
+  return families;
 }
 
 }  // namespace terse

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "coordinator/event_times.h"
 #include "core/clock.h"
 #include "storage/run_store.h"
 #include "web/http_server.h"
@@ -27,6 +28,7 @@ struct RunSample {
   int64_t rounds_planned = 0;
   std::map<std::string, int64_t> clients;  // connected ones, by state
   int64_t queued_events = 0;               // that the engine has not handled yet
+  EventTimeCounts event_times;             // of its events since it was opened
 };
 
 // The counters of a coordinator process, from its start on. Thread-safe.

@@ -193,6 +193,26 @@ TEST_F(MeteredStoreTest, TheSeriesOfARunEndWithIt) {
   EXPECT_THAT(later, HasSubstr("terse_build_info{version="));
 }
 
+TEST(MetricsTest, TheEngineTellsTheTimesOfItsEvents) {
+  Metrics metrics;
+  EventTimes times;
+  times.Record(1'200);
+  times.Record(3'000'000'000);
+  FakeClock clock;
+  const auto sample = [&times] {
+    RunSample run;
+    run.run = "r";
+    run.event_times = times.Counts();
+    return std::vector<RunSample>{run};
+  };
+  const std::string text = metrics.Route(sample, &clock).handler(HttpRequest()).value().body->plain;
+  EXPECT_THAT(text, testing::AllOf(HasSubstr("# TYPE terse_event_seconds histogram\n"),
+                                   HasSubstr("terse_event_seconds_count{run=\"r\"} 2\n"),
+                                   HasSubstr("terse_event_seconds_bucket{run=\"r\",le=\"1e-06\"} 0\n"),
+                                   HasSubstr("terse_event_seconds_bucket{run=\"r\",le=\"1.414e-06\"} 1\n"),
+                                   HasSubstr("terse_event_seconds_bucket{run=\"r\",le=\"+Inf\"} 2\n")));
+}
+
 TEST_F(MeteredStoreTest, EveryCallIsTimed) {
   const std::string count = "terse_store_seconds_count{call=\"GetHead\",run=\"r\"}";
   EXPECT_EQ(Value(count), -1);

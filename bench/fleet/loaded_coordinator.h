@@ -1,0 +1,67 @@
+// The coordinator that a load is for, in a process of its own.
+#ifndef TERSE_BENCH_FLEET_LOADED_COORDINATOR_H_
+#define TERSE_BENCH_FLEET_LOADED_COORDINATOR_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "bench/fleet/process_facts.h"
+#include "bench/fleet/spawned_process.h"
+#include "bench/fleet/sync_counter.h"
+
+namespace terse {
+
+// The program terse-coordinator beside this one, with its own defaults. Not thread-safe.
+class LoadedCoordinator {
+ public:
+  struct Options {
+    std::string directory;  // is there; of the state, the log and what else it needs
+    std::string run_file;
+    std::string data;        // as LoadRun::data
+    std::string tls_folder;  // empty: cleartext
+    int64_t clients = 0;
+  };
+  // Returns once it serves. RESOURCE_EXHAUSTED when it may not open enough files for the clients; UNAVAILABLE with the
+  // end of its log when it does not start.
+  static absl::StatusOr<std::unique_ptr<LoadedCoordinator>> Start(const Options& options);
+  ~LoadedCoordinator();
+
+  const std::string& address() const { return address_; }  // of clients
+  const std::string& admin() const { return admin_; }
+
+  // The figures at one moment.
+  struct Sample {
+    absl::Duration processor;
+    int64_t syncs = 0;
+    ProcessMemory memory;
+  };
+  // UNAVAILABLE with the end of its log when it has ended.
+  absl::StatusOr<Sample> Take();
+  // Median of the time that its engine took for an event since the start; nullopt where it does not say: over TLS,
+  // which its metrics have then too, and with releases that have no such metric.
+  absl::optional<absl::Duration> EventTime() const;
+
+  // UNAVAILABLE with the end of its log when it has ended.
+  absl::Status CheckRuns();
+  // Asks it to end, and waits. UNKNOWN with the end of its log unless that went in order.
+  absl::Status Stop();
+
+ private:
+  explicit LoadedCoordinator(const Options& options) : options_(options) {}
+  absl::Status MapSyncCount();
+  absl::Status AwaitReady();
+  std::string EndOfLog() const;
+
+  const Options options_;
+  std::string address_, admin_, http_;
+  SyncCount* syncs_ = nullptr;  // of this and the other process
+  std::unique_ptr<SpawnedProcess> process_;
+};
+
+}  // namespace terse
+
+#endif  // TERSE_BENCH_FLEET_LOADED_COORDINATOR_H_
