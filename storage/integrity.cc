@@ -156,11 +156,11 @@ absl::Status CheckRecent(SqliteDb& db) {
 }
 
 absl::Status NoteVerified(SqliteDb& db) {
-  return db
-      .Prepare(
-          "UPDATE verified SET round = (SELECT COALESCE(MAX(id), 0) FROM rounds), "
-          "event = (SELECT COALESCE(MAX(id), 0) FROM events), version = (SELECT version FROM head)")
-      .RunForOne(absl::StrCat(db.path(), " does not say up to where it was verified", kDatabaseRemedy));
+  TERSE_RETURN_IF_ERROR(
+      db.Prepare("UPDATE verified SET round = (SELECT COALESCE(MAX(id), 0) FROM rounds), "
+                 "event = (SELECT COALESCE(MAX(id), 0) FROM events), version = (SELECT version FROM head)")
+          .Run());
+  return db.Changes() == 1 ? absl::OkStatus() : Damaged(db, "it does not say up to where it was verified");
 }
 
 std::string HasChecksum(absl::string_view table, absl::string_view alias) {

@@ -65,6 +65,12 @@ absl::Status CreateRun(const RunConfig& config, const v1::RunConfig& wire, const
   return store->AddEvent({record.created_us, event::kRunCreated, 0, -1, config.name});
 }
 
+// A buffered run answers about updates that are so many versions older than the round that chose them.
+Retention RetentionOf(const RunConfig& config) {
+  const int64_t rounds = config.ledger_keep_rounds;
+  return {rounds == 0 ? 0 : std::max(rounds, config.rounds.staleness), config.events_keep};
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RunHost>> RunHost::Open(Options options) {
@@ -103,6 +109,7 @@ absl::Status RunHost::Prepare(RunStore* store) {
     TERSE_RETURN_IF_ERROR(CreateRun(config_, wire_config_, *learning_, options_.clock, store));
     TERSE_ASSIGN_OR_RETURN(stored, store->Run());
   }
+  TERSE_RETURN_IF_ERROR(store->SetRetention(RetentionOf(config_)));
   lineage_ = stored->lineage;
   absl::MutexLock lock(&mutex_);
   last_record_ = *std::move(stored);
