@@ -205,7 +205,9 @@ TEST_F(Damage, OfARowThatACrashLeftIsFoundAtOpening) {
     Write(copy.Path("run.sqlite"), bytes);
     const absl::Status status = RunStore::Open(copy.Path()).status();
     EXPECT_EQ(status.ok(), !crashed) << status;
-    if (crashed) EXPECT_CODE(status, kDataLoss, "a row of its table downstream_log");
+    if (crashed) {
+      EXPECT_CODE(status, kDataLoss, "a row of its table downstream_log");
+    }
   }
 }
 
