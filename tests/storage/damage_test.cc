@@ -96,16 +96,24 @@ class Damage : public ::testing::Test {
     }
     const absl::Status read = ReadEverything(**store);
     store->reset();
-    const bool same = WithoutEpoch(DumpTables(copy.Path())) == WithoutEpoch(tables_);
-    if (read.ok() && same) return Where::kNowhere;
     if (!read.ok()) {
       ExpectGoodError(read, copy, what);
       return Where::kReading;
     }
+    if (HasSameTables(copy)) return Where::kNowhere;
     const absl::Status whole = OpenWith(directory_, bytes, copy, RunStore::Depth::kEverything).status();
     ExpectGoodError(whole, copy, what);
     EXPECT_FALSE(whole.ok()) << what;
     return Where::kFullCheck;
+  }
+
+  // Reads without checksums; damage that SQLite itself meets is a difference.
+  bool HasSameTables(const TempDirectory& copy) const {
+    try {
+      return WithoutEpoch(DumpTables(copy.Path())) == WithoutEpoch(tables_);
+    } catch (const absl::BadStatusOrAccess&) {
+      return false;
+    }
   }
 
   static void ExpectGoodError(const absl::Status& status, const TempDirectory& copy, const std::string& what) {
