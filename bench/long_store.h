@@ -21,8 +21,8 @@ struct LongRun {
 // Plays the rounds one by one, in a store that holds a run (RunStore::CreateRun) and no round yet.
 absl::Status PlayRounds(RunStore& store, const LongRun& run);
 
-// Writes into the store of `directory`, which nobody has open, the rows that PlayRounds leaves there, in seconds and not
-// in hours. tests/storage/long_store_test.cc compares them.
+// Writes into the store of `directory`, which nobody has open, the rows that PlayRounds leaves there, in seconds and
+// not in hours. tests/storage/long_store_test.cc compares them.
 absl::Status FillRounds(const std::string& directory, const LongRun& run);
 
 }  // namespace terse

@@ -69,8 +69,8 @@ absl::Status Run(const std::string& directory, const LongRun& run) {
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<RunStore> store, RunStore::Open(directory));
   TERSE_RETURN_IF_ERROR(Measure("Clients", [&] { return store->Clients().status(); }));
   TERSE_RETURN_IF_ERROR(Measure("ClientTotals", [&] { return store->ClientTotals().status(); }));
-  TERSE_RETURN_IF_ERROR(Measure("Rounds, the newest 1000",
-                                [&] { return store->Rounds(run.rounds - 999, run.rounds).status(); }));
+  TERSE_RETURN_IF_ERROR(
+      Measure("Rounds, the newest 1000", [&] { return store->Rounds(run.rounds - 999, run.rounds).status(); }));
   TERSE_RETURN_IF_ERROR(Measure("Rounds, all", [&] { return store->Rounds(1, run.rounds).status(); }));
   return Measure("Events, the newest 1000", [&] { return store->Events(1000).status(); });
 }
@@ -83,7 +83,10 @@ int main(int argc, char** argv) {
   const bool understood =
       argc == 2 || (argc == 4 && absl::SimpleAtoi(argv[2], &run.rounds) && absl::SimpleAtoi(argv[3], &run.clients));
   if (!understood) {
-    std::fprintf(stderr, "usage: %s DIR [ROUNDS CLIENTS]\nDIR: a new directory, or a run's; one that has rounds is only measured\n", argv[0]);
+    std::fprintf(
+        stderr,
+        "usage: %s DIR [ROUNDS CLIENTS]\nDIR: a new directory, or a run's; one that has rounds is only measured\n",
+        argv[0]);
     return 2;
   }
   const absl::Status status = terse::Run(argv[1], run);

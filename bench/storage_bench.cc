@@ -59,9 +59,8 @@ void BM_CloseAndCommit(benchmark::State& state) {
 }
 BENCHMARK(BM_CloseAndCommit)->Arg(2800)->Arg(1 << 20)->Unit(benchmark::kMillisecond)->UseRealTime();
 
-// Argument: clients of the round. One iteration closes and commits a round of all of them, with a message of 2,800 bytes
-// and both directions of the ledger, in a run that
-// has had twice as many rounds as it keeps row by row.
+// Argument: clients of the round. One iteration closes and commits a round of all of them, with a message of 2,800
+// bytes and both directions of the ledger, in a run that has had twice as many rounds as it keeps row by row.
 void BM_CommitOfARound(benchmark::State& state) {
   const int64_t clients = state.range(0);
   const ScratchDirectory directory;

@@ -40,7 +40,8 @@ struct CoveredColumns {
   absl::string_view columns;
 };
 constexpr CoveredColumns kCoveredColumns[] = {
-    {"rounds", "id,state,base_version,opened_us,closed_us,settled_us,updates,train_us_max,train_loss,accuracy,test_loss"},
+    {"rounds",
+     "id,state,base_version,opened_us,closed_us,settled_us,updates,train_us_max,train_loss,accuracy,test_loss"},
     {"round_totals", "round,update_bytes,dense_up,payload_up,wire_up,dense_down,payload_down,wire_down"},
     {"scores", "round,top5,perplexity"},
     {"plans", "round,local_steps,choice,first_iteration,why"},

@@ -85,10 +85,12 @@ absl::StatusOr<Limits> ReadLimits(SqliteDb& db) {
 // - r is COMMITTED and p is not zero: none. The commit moved c's last_applied from p on, and it never returns to an id
 //   that it had, so c hears APPLIED while it is u, and RESET for its predecessor afterwards. A clone of c's directory
 //   under another name d hears RESET for its predecessor too: last_applied of d is zero or an id made for d, never p.
-// - r is COMMITTED and p is zero, the first update of c: a clone under a new name d, whose last_applied is zero, comes as
+// - r is COMMITTED and p is zero, the first update of c: a clone under a new name d, whose last_applied is zero, comes
+// as
 //   far as asking for the fate, and must hear RESET, because the update is in the model as c's. Such rows stay: one for
 //   each client and lineage.
-// - r is ABORTED: the fate is NOT_APPLIED for everybody. Without the row IsOver (coordinator/staleness.cc) decides about
+// - r is ABORTED: the fate is NOT_APPLIED for everybody. Without the row IsOver (coordinator/staleness.cc) decides
+// about
 //   the round q <= r for which u was made. It is settled, because r is, so a synchronous run answers NOT_APPLIED. A
 //   buffered run does when the head is more than rounds.staleness versions ahead of the weights of q. Those are not
 //   newer than the weights of r, of which the head is more than Retention::rounds versions ahead, and that is at least

@@ -13,16 +13,16 @@
 namespace terse {
 namespace run_store_internal {
 
-// Adds to the ledger's rows, and to the sums of their rounds and clients. A round that was folded has only sums. Entries
-// of one client that follow each other cost one change of its sums.
+// Adds to the ledger's rows, and to the sums of their rounds and clients. A round that was folded has only sums.
+// Entries of one client that follow each other cost one change of its sums.
 absl::Status AddLedgerRows(SqliteDb& db, absl::Span<const LedgerEntry> entries);
 
 // Notes the payload of all updates that the round chose.
 absl::Status SetUpdateBytes(SqliteDb& db, int64_t round, int64_t bytes);
 
-// Folds rounds that Retention::rounds no longer covers now that `version` is the head: deletes their rows of the ledger,
-// and of `updates` those that no answer of the update protocol needs. At most kFoldedAtOnce of them, so that a commit
-// does a bounded piece of work also after the setting was lowered.
+// Folds rounds that Retention::rounds no longer covers now that `version` is the head: deletes their rows of the
+// ledger, and of `updates` those that no answer of the update protocol needs. At most kFoldedAtOnce of them, so that a
+// commit does a bounded piece of work also after the setting was lowered.
 absl::Status FoldOldRounds(SqliteDb& db, int64_t version);
 inline constexpr int kFoldedAtOnce = 4;
 

@@ -4,8 +4,7 @@
 
 namespace terse {
 
-ReaderPool::ReaderPool(std::unique_ptr<SqliteDb> first, std::string vfs)
-    : path_(first->path()), vfs_(std::move(vfs)) {
+ReaderPool::ReaderPool(std::unique_ptr<SqliteDb> first, std::string vfs) : path_(first->path()), vfs_(std::move(vfs)) {
   idle_.push_back(std::move(first));
 }
 

@@ -174,8 +174,7 @@ absl::Status RemoveOrphans(SqliteDb& db, FileSystem& files, const std::string& d
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<RunStore>> RunStore::Open(const std::string& directory, FileSystem& files,
-                                                          Depth depth) {
+absl::StatusOr<std::unique_ptr<RunStore>> RunStore::Open(const std::string& directory, FileSystem& files, Depth depth) {
   return SqliteRunStore::Open(directory, files, depth);
 }
 
@@ -197,7 +196,7 @@ absl::StatusOr<OwnedDatabase> run_store_internal::OpenDatabase(const std::string
 }
 
 absl::StatusOr<std::unique_ptr<RunStore>> SqliteRunStore::Open(const std::string& directory, FileSystem& files,
-                                                                Depth depth) {
+                                                               Depth depth) {
   const std::string checkpoints = absl::StrCat(directory, "/checkpoints");
   TERSE_RETURN_IF_ERROR(files.MakeDirectory(checkpoints));
   TERSE_ASSIGN_OR_RETURN(OwnedDatabase owned, run_store_internal::OpenDatabase(directory, files, depth));

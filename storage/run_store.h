@@ -113,8 +113,8 @@ struct RefusedUpdate {
 
 // How much of a long run is kept row by row. 0: everything.
 struct Retention {
-  // Committed rounds whose ledger and chosen updates are kept, and what was aborted between them. Of older ones the sums
-  // stay for ever. At least rounds.staleness in a buffered run, whose updates may be older than their round.
+  // Committed rounds whose ledger and chosen updates are kept, and what was aborted between them. Of older ones the
+  // sums stay for ever. At least rounds.staleness in a buffered run, whose updates may be older than their round.
   int64_t rounds = 0;
   int64_t events = 0;  // the newest
 };
@@ -190,10 +190,10 @@ struct Checkpoint {
 // The most that one message in the store may have: SQLite refuses rows above 10^9 bytes.
 inline constexpr int64_t kMaxStoredBytes = 999'000'000;
 
-// Thread-safe. Writes go through one connection under a mutex, reads through others, of which each has one call at a time:
-// no read waits for a commit or for another read. A row that is read is verified by its checksum, where opening may have
-// left it out. Every call that changes something is one transaction, unless it says otherwise, and durable when
-// it returns. Any call may return:
+// Thread-safe. Writes go through one connection under a mutex, reads through others, of which each has one call at a
+// time: no read waits for a commit or for another read. A row that is read is verified by its checksum, where opening
+// may have left it out. Every call that changes something is one transaction, unless it says otherwise, and durable
+// when it returns. Any call may return:
 //   RESOURCE_EXHAUSTED  the disk is full                     } IsDiskTrouble: nothing changed, and the same call may be
 //   UNAVAILABLE         another input/output error           } made again, on this store or on one opened afresh.
 //   UNIMPLEMENTED       a message is larger than a row may be (kMaxStoredBytes): nothing changed, and trying again
@@ -213,9 +213,10 @@ class RunStore {
   // that does not grow with the run's length (CheckRecent, storage/integrity.h), or everything. A database of an older
   // schema is verified whole before it is migrated.
   enum class Depth { kRecent, kEverything };
-  // Opens or creates DIR, takes its lock, verifies the database, migrates it, bumps the epoch, turns a CLOSED round into ABORTED (its updates were only in memory; event "round_aborted"), and removes
-  // checkpoint files that the database does not know. FAILED_PRECONDITION when another coordinator holds the directory
-  // or a newer program wrote it; DATA_LOSS with the file's name and what to do when the database is damaged.
+  // Opens or creates DIR, takes its lock, verifies the database, migrates it, bumps the epoch, turns a CLOSED round
+  // into ABORTED (its updates were only in memory; event "round_aborted"), and removes checkpoint files that the
+  // database does not know. FAILED_PRECONDITION when another coordinator holds the directory or a newer program wrote
+  // it; DATA_LOSS with the file's name and what to do when the database is damaged.
   static absl::StatusOr<std::unique_ptr<RunStore>> Open(const std::string& directory, FileSystem& files = PosixFiles(),
                                                         Depth depth = Depth::kRecent);
 
@@ -342,8 +343,8 @@ class RunStore {
   virtual absl::StatusOr<std::vector<ClientRecord>> Clients() = 0;
   // Rounds that are no longer kept (Retention) have no rows.
   virtual absl::StatusOr<std::vector<LedgerEntry>> Ledger(int64_t first_round, int64_t last_round) = 0;
-  // Returns the bytes of all rounds by client and direction, in that order; `round` is 0 in them, and a direction without
-  // bytes has none. Costs the number of clients, however long the run is.
+  // Returns the bytes of all rounds by client and direction, in that order; `round` is 0 in them, and a direction
+  // without bytes has none. Costs the number of clients, however long the run is.
   virtual absl::StatusOr<std::vector<LedgerEntry>> ClientTotals() = 0;
   virtual absl::StatusOr<std::vector<EventRecord>> Events(int64_t newest) = 0;
   // The first `limit` events with a greater id, in order.

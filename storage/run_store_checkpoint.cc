@@ -28,8 +28,9 @@ absl::Status CheckCommitted(SqliteDb& db, const Checkpoint& checkpoint) {
         absl::StrCat("version ", checkpoint.version, " is not committed; the head is ", head.version));
   }
   Id128 committed = checkpoint.version == head.version ? head.model_hash : checkpoint.model_hash;
-  static const auto& query = *new std::string(absl::StrCat(
-      "SELECT model_hash, ", HasChecksum("downstream_log", "downstream_log"), " FROM downstream_log WHERE version = ?"));
+  static const auto& query =
+      *new std::string(absl::StrCat("SELECT model_hash, ", HasChecksum("downstream_log", "downstream_log"),
+                                    " FROM downstream_log WHERE version = ?"));
   Statement statement = db.Prepare(query);
   TERSE_ASSIGN_OR_RETURN(const bool logged, statement.Int(checkpoint.version).Step());
   if (logged) {

@@ -64,9 +64,9 @@ absl::StatusOr<HistoryRecord> SqliteRunStore::ReadHistory(int64_t client) {
       history.messages = row.GetInt(0);
       history.state = std::string(row.GetBlob(1));
     }
-    static const auto& log_query = *new std::string(absl::StrCat(
-        "SELECT number, message, ", HasChecksum("history_log", "history_log"),
-        " FROM history_log WHERE client = ? ORDER BY number"));
+    static const auto& log_query =
+        *new std::string(absl::StrCat("SELECT number, message, ", HasChecksum("history_log", "history_log"),
+                                      " FROM history_log WHERE client = ? ORDER BY number"));
     Statement log = db.Prepare(log_query);
     log.Int(client);
     while (true) {

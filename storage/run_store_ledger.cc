@@ -58,8 +58,13 @@ absl::StatusOr<std::vector<LedgerEntry>> SqliteRunStore::ClientTotals() {
       if (!row) return absl::OkStatus();
       for (const Direction direction : {Direction::kUp, Direction::kDown}) {
         const int first = direction == Direction::kUp ? 1 : 4;
-        LedgerEntry total{0, rows.GetInt(0), direction, rows.GetInt(first), rows.GetInt(first + 1),
-                          rows.GetInt(first + 2), std::string(rows.GetText(7))};
+        LedgerEntry total{0,
+                          rows.GetInt(0),
+                          direction,
+                          rows.GetInt(first),
+                          rows.GetInt(first + 1),
+                          rows.GetInt(first + 2),
+                          std::string(rows.GetText(7))};
         const bool any = total.dense_bytes != 0 || total.payload_bytes != 0 || total.wire_bytes != 0;
         if (any) totals.push_back(std::move(total));
       }

@@ -18,15 +18,15 @@ std::string AbsentOrWhole(absl::string_view table, absl::string_view alias) {
 // Bounds come last.
 std::string RoundsQuery() {
   return absl::StrCat(
-    "SELECT r.id, r.state, r.base_version, r.opened_us, r.closed_us, r.settled_us, r.updates, r.train_us_max, "
-    "r.train_loss, r.accuracy, r.test_loss, "
-    "COALESCE(t.dense_up, 0), COALESCE(t.payload_up, 0), COALESCE(t.wire_up, 0), COALESCE(t.dense_down, 0), "
-    "COALESCE(t.payload_down, 0), COALESCE(t.wire_down, 0), s.top5, s.perplexity, COALESCE(t.update_bytes, 0), "
-    "p.local_steps, p.choice, p.first_iteration, p.why, ",
-    HasChecksum("rounds", "r"), " AND ", AbsentOrWhole("round_totals", "t"), " AND ", AbsentOrWhole("scores", "s"),
-    " AND ", AbsentOrWhole("plans", "p"),
-    " FROM rounds r LEFT JOIN round_totals t ON t.round = r.id LEFT JOIN scores s ON s.round = r.id "
-    "LEFT JOIN plans p ON p.round = r.id WHERE r.id BETWEEN ? AND ? ORDER BY r.id");
+      "SELECT r.id, r.state, r.base_version, r.opened_us, r.closed_us, r.settled_us, r.updates, r.train_us_max, "
+      "r.train_loss, r.accuracy, r.test_loss, "
+      "COALESCE(t.dense_up, 0), COALESCE(t.payload_up, 0), COALESCE(t.wire_up, 0), COALESCE(t.dense_down, 0), "
+      "COALESCE(t.payload_down, 0), COALESCE(t.wire_down, 0), s.top5, s.perplexity, COALESCE(t.update_bytes, 0), "
+      "p.local_steps, p.choice, p.first_iteration, p.why, ",
+      HasChecksum("rounds", "r"), " AND ", AbsentOrWhole("round_totals", "t"), " AND ", AbsentOrWhole("scores", "s"),
+      " AND ", AbsentOrWhole("plans", "p"),
+      " FROM rounds r LEFT JOIN round_totals t ON t.round = r.id LEFT JOIN scores s ON s.round = r.id "
+      "LEFT JOIN plans p ON p.round = r.id WHERE r.id BETWEEN ? AND ? ORDER BY r.id");
 }
 
 // The schema's CHECK allows only the names of the enumerators.
@@ -272,10 +272,9 @@ absl::StatusOr<absl::optional<RunStore::Fate>> SqliteRunStore::FateOf(Id128 upda
 absl::StatusOr<std::vector<LogMessage>> SqliteRunStore::ReadLogPart(int64_t after, int64_t up_to, int64_t max_bytes) {
   std::vector<LogMessage> messages;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
-    static const auto& query =
-        *new std::string(absl::StrCat("SELECT version, model_hash, message, ",
-                                      HasChecksum("downstream_log", "downstream_log"),
-                                      " FROM downstream_log WHERE version > ? AND version <= ? ORDER BY version"));
+    static const auto& query = *new std::string(
+        absl::StrCat("SELECT version, model_hash, message, ", HasChecksum("downstream_log", "downstream_log"),
+                     " FROM downstream_log WHERE version > ? AND version <= ? ORDER BY version"));
     Statement rows = db.Prepare(query);
     rows.Int(after).Int(up_to);
     int64_t last = after;
@@ -308,8 +307,8 @@ absl::StatusOr<Id128> SqliteRunStore::StartHash() {
 absl::StatusOr<std::string> SqliteRunStore::ReadAggregate(int64_t version) {
   std::string aggregate;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
-    static const auto& query = *new std::string(
-        absl::StrCat("SELECT message, ", HasChecksum("aggregates", "aggregates"), " FROM aggregates WHERE version = ?"));
+    static const auto& query = *new std::string(absl::StrCat(
+        "SELECT message, ", HasChecksum("aggregates", "aggregates"), " FROM aggregates WHERE version = ?"));
     Statement row = db.Prepare(query);
     TERSE_ASSIGN_OR_RETURN(const bool found, row.Int(version).Step());
     if (!found) return absl::NotFoundError(absl::StrCat("the updates that led to version ", version, " are not kept"));

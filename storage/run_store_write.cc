@@ -26,8 +26,8 @@ absl::Status run_store_internal::InsertEvent(SqliteDb& db, const EventRecord& ev
                             .Int(event.client)
                             .Text(event.detail)
                             .Run());
-  // Ids have no gaps, so the ones to forget are the first of the table. The newest event stays, and with it the order of
-  // ids. One event forgets several, so a limit that was lowered is reached without a long transaction.
+  // Ids have no gaps, so the ones to forget are the first of the table. The newest event stays, and with it the order
+  // of ids. One event forgets several, so a limit that was lowered is reached without a long transaction.
   return db
       .Prepare(
           "DELETE FROM events WHERE id IN (SELECT e.id FROM retention r CROSS JOIN events e "

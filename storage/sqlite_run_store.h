@@ -1,6 +1,6 @@
 // RunStore on SQLite. Internal to storage/: others use storage/run_store.h. The definitions are in run_store.cc
-// (opening), run_store_write.cc, run_store_read.cc, run_store_ledger.cc, run_store_history.cc, run_store_checkpoint.cc and
-// run_store_backup.cc.
+// (opening), run_store_write.cc, run_store_read.cc, run_store_ledger.cc, run_store_history.cc, run_store_checkpoint.cc
+// and run_store_backup.cc.
 #ifndef TERSE_STORAGE_SQLITE_RUN_STORE_H_
 #define TERSE_STORAGE_SQLITE_RUN_STORE_H_
 

@@ -224,8 +224,8 @@ TEST_F(Damage, EveryChecksumIsComputedFromItsColumns) {
   const auto db = SqliteDb::Open(database_, SqliteDb::Mode::kReader).value();
   for (const char* table : {"rounds", "round_totals", "scores", "plans", "updates", "refused", "ledger", "events",
                             "downstream_log", "aggregates", "histories", "history_log"}) {
-    Statement columns = db->Prepare(
-        absl::StrCat("SELECT group_concat('t.' || name, ', ') FROM pragma_table_info('", table, "')"));
+    Statement columns =
+        db->Prepare(absl::StrCat("SELECT group_concat('t.' || name, ', ') FROM pragma_table_info('", table, "')"));
     ASSERT_TRUE(columns.Step().value());
     EXPECT_EQ(HasChecksum(table, "t"), absl::StrCat("t.checksum IS terse_checksum(", columns.GetText(0), ")"));
   }

@@ -304,9 +304,8 @@ TEST_P(Verdicts, AreTheSameWithoutTheRowsOfOldRounds) {
   EXPECT_EQ(Count(few_directory_.Path(), "refused"), Count(all_directory_.Path(), "refused"));
 }
 
-INSTANTIATE_TEST_SUITE_P(OfRuns, Verdicts, ::testing::Values(false, true), [](const auto& info) {
-  return info.param ? "Buffered" : "Synchronous";
-});
+INSTANTIATE_TEST_SUITE_P(OfRuns, Verdicts, ::testing::Values(false, true),
+                         [](const auto& info) { return info.param ? "Buffered" : "Synchronous"; });
 
 }  // namespace
 }  // namespace terse

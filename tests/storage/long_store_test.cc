@@ -1,5 +1,6 @@
 // The store that bench/long_store.h writes at once is the one that so many rounds leave.
 #include "bench/long_store.h"
+
 #include "tests/storage/storage_testing.h"
 #include "tests/storage/system_calls.h"
 

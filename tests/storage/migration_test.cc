@@ -113,10 +113,11 @@ TEST_F(Migration, IsWholeOrNotAtAll) {
 
 // Makes of a database what version 8 had: version 9 only added tables.
 void TakeBackToVersion8(const std::string& directory) {
-  ASSERT_OK(SqliteDb::Open(directory + "/run.sqlite", SqliteDb::Mode::kWriter)
-                .value()
-                ->Script("DROP TABLE round_totals; DROP TABLE client_totals; DROP TABLE retention; DROP TABLE verified; "
-                         "PRAGMA user_version = 8"));
+  ASSERT_OK(
+      SqliteDb::Open(directory + "/run.sqlite", SqliteDb::Mode::kWriter)
+          .value()
+          ->Script("DROP TABLE round_totals; DROP TABLE client_totals; DROP TABLE retention; DROP TABLE verified; "
+                   "PRAGMA user_version = 8"));
 }
 
 TEST(MigrationFromVersion8, SumsEveryRowOfTheLedger) {
