@@ -14,6 +14,7 @@ namespace terse {
 namespace {
 
 constexpr size_t kLeNet5 = 431080;
+constexpr int64_t kKeptRounds = 30;
 
 class ScratchDirectory {
  public:
@@ -57,6 +58,42 @@ void BM_CloseAndCommit(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations());
 }
 BENCHMARK(BM_CloseAndCommit)->Arg(2800)->Arg(1 << 20)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+// Argument: clients of the round. One iteration closes and commits a round of all of them, with a message of 2,800
+// bytes and both directions of the ledger, in a run that has had twice as many rounds as it keeps row by row.
+void BM_CommitOfARound(benchmark::State& state) {
+  const int64_t clients = state.range(0);
+  const ScratchDirectory directory;
+  auto store = RunStore::Open(directory.path()).value();
+  RunRecord run;
+  run.lineage = Id128{1, 1};
+  run.parameters = 1;
+  if (!store->CreateRun(run, {0.0f}).ok() || !store->OpenRound(1, 0, 0).ok()) abort();
+  std::vector<ChosenUpdate> chosen(static_cast<size_t>(clients));
+  Commit commit;
+  commit.downstream = std::string(2800, 'd');
+  for (int64_t i = 0; i < clients; ++i) {
+    chosen[i].client = store->RegisterClient(absl::StrCat("client ", i), 0)->id;
+    commit.ledger.push_back({0, i, Direction::kUp, 1000, 100, 110});
+    commit.ledger.push_back({0, i, Direction::kDown, 1000, 400, 410});
+  }
+  if (!store->SetRetention({kKeptRounds, 1000}).ok()) abort();
+  const auto next_round = [&] {
+    ++commit.round;
+    commit.base_version = commit.round - 1;
+    commit.model_hash = Id128{1, static_cast<uint64_t>(commit.round)};
+    for (ChosenUpdate& update : chosen) {
+      update.prev_applied = update.update_id;
+      update.update_id = HashBytes(absl::StrCat(commit.round, " ", update.client));
+    }
+    for (LedgerEntry& entry : commit.ledger) entry.round = commit.round;
+    if (!store->CloseRound(commit.round, chosen, 0).ok() || !store->CommitRound(commit, true).ok()) abort();
+  };
+  for (int64_t i = 0; i < 2 * kKeptRounds; ++i) next_round();
+  for (auto _ : state) next_round();
+  state.SetItemsProcessed(state.iterations() * clients);
+}
+BENCHMARK(BM_CommitOfARound)->Arg(1000)->Arg(10000)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 // LeNet5 with Adam: 1.7 MB of residual, 3.4 MB of trainer state, 1 KB of message.
 void BM_StrictSeal(benchmark::State& state) {

@@ -226,6 +226,8 @@ struct RunConfig {
   int64_t checkpoint_keep = 0;   // files
   AggregationSpec aggregation;
   UpdatePolicy policy;
+  int64_t ledger_keep_rounds = 0;  // committed rounds whose rows are kept; 0: all
+  int64_t events_keep = 0;         // events; 0: all
 };
 
 // Whether clients may send updates packed.

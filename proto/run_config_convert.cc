@@ -194,6 +194,8 @@ absl::StatusOr<RunConfig> ToCore(const v1::RunConfig& given) {
   run.evaluate_every = config.rounds().evaluate_every();
   run.checkpoint_every = config.checkpoints().every();
   run.checkpoint_keep = config.checkpoints().keep();
+  run.ledger_keep_rounds = config.ledger().keep_rounds();
+  run.events_keep = config.events().keep();
   run.policy = {config.policy().norm_bound(), config.policy().z_score(), config.policy().cosine(),
                 config.policy().norm_ratio()};
   return run;

@@ -357,8 +357,9 @@ v1::RunConfig WithLaterDefaults(v1::RunConfig config) {
                            : config.codec().counts().empty()   ? 4
                            : !config.has_aggregation()         ? 5
                            : !config.policy().has_norm_ratio() ? 6
-                                                               : 7;
-  if (revision < 7) FillLaterFields(revision, "", &config);
+                           : !config.has_ledger()              ? 7
+                                                               : 8;
+  if (revision < 8) FillLaterFields(revision, "", &config);
   return config;
 }
 

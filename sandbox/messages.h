@@ -125,7 +125,8 @@ void Fields(Io& io, UpdatePolicy& value) {
 template <typename Io>
 void Fields(Io& io, RunConfig& value) {
   TERSE_FIELDS(name, seed, durability, model, data, train, codec, downstream, downstream_codec, server, control, rounds,
-               clients, limits, evaluate_every, checkpoint_every, checkpoint_keep, aggregation, policy);
+               clients, limits, evaluate_every, checkpoint_every, checkpoint_keep, aggregation, policy,
+               ledger_keep_rounds, events_keep);
 }
 template <typename Io>
 void Fields(Io& io, Shard& value) {

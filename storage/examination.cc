@@ -127,7 +127,8 @@ absl::Status CheckLog(RunStore& store, const std::string& directory,
 
 absl::Status LookInside(const std::string& directory, const std::string& copy, Examined examined,
                         RunExamination* found) {
-  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<RunStore> store, RunStore::Open(copy));
+  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<RunStore> store,
+                         RunStore::Open(copy, PosixFiles(), RunStore::Depth::kEverything));
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteDb> db,
                          SqliteDb::Open(FilePath(copy, kRunFile), SqliteDb::Mode::kReader));
   TERSE_RETURN_IF_ERROR(CheckReferences(*db));

@@ -113,6 +113,9 @@ class ForwardingStore : public RunStore {
   absl::Status AddEvent(const EventRecord& event) override {
     return Guard("AddEvent", [&] { return store_->AddEvent(event); });
   }
+  absl::Status SetRetention(const Retention& retention) override {
+    return Guard("SetRetention", [&] { return store_->SetRetention(retention); });
+  }
   absl::StatusOr<std::vector<LogMessage>> ReadLogPart(int64_t after, int64_t up_to, int64_t max_bytes) override {
     return Guard("ReadLog", [&] { return store_->ReadLogPart(after, up_to, max_bytes); });
   }
@@ -155,8 +158,8 @@ class ForwardingStore : public RunStore {
   absl::StatusOr<std::vector<LedgerEntry>> Ledger(int64_t first_round, int64_t last_round) override {
     return Guard("Ledger", [&] { return store_->Ledger(first_round, last_round); });
   }
-  absl::StatusOr<std::vector<LedgerEntry>> LedgerByClient(int64_t first_round, int64_t last_round) override {
-    return Guard("LedgerByClient", [&] { return store_->LedgerByClient(first_round, last_round); });
+  absl::StatusOr<std::vector<LedgerEntry>> ClientTotals() override {
+    return Guard("ClientTotals", [&] { return store_->ClientTotals(); });
   }
   absl::StatusOr<std::vector<EventRecord>> Events(int64_t newest) override {
     return Guard("Events", [&] { return store_->Events(newest); });

@@ -1,15 +1,58 @@
 #include "storage/integrity.h"
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "core/status.h"
 #include "storage/schema.h"
 
 namespace terse {
 namespace {
+
+// Tables that grow with the run, by the column of `verified` that says up to where their rows were verified. Rows that
+// are read with their checksum whenever they are needed, and by nothing but their key, have none.
+struct GrowingTable {
+  absl::string_view name;
+  const char* key;
+  const char* verified;
+};
+constexpr GrowingTable kGrowingTables[] = {{"rounds", "id", "round"},
+                                           {"round_totals", "round", "round"},
+                                           {"scores", "round", "round"},
+                                           {"plans", "round", "round"},
+                                           {"updates", "round", "round"},
+                                           {"ledger", "round", "round"},
+                                           {"events", "id", "event"},
+                                           {"downstream_log", "version", "version"},
+                                           {"aggregates", "version", "version"},
+                                           {"histories", nullptr, nullptr},
+                                           {"history_log", nullptr, nullptr}};
+
+// The columns that a checksum covers, for the tables whose rows are read with it.
+struct CoveredColumns {
+  absl::string_view table;
+  absl::string_view columns;
+};
+constexpr CoveredColumns kCoveredColumns[] = {
+    {"rounds",
+     "id,state,base_version,opened_us,closed_us,settled_us,updates,train_us_max,train_loss,accuracy,test_loss"},
+    {"round_totals", "round,update_bytes,dense_up,payload_up,wire_up,dense_down,payload_down,wire_down"},
+    {"scores", "round,top5,perplexity"},
+    {"plans", "round,local_steps,choice,first_iteration,why"},
+    {"updates", "round,client,update_id,prev_applied,content_hash,payload_bytes,train_us,loss,samples"},
+    {"refused", "update_id,round,client,reason"},
+    {"ledger", "round,client,direction,dense_bytes,payload_bytes,wire_bytes"},
+    {"events", "id,time_us,kind,round,client,detail"},
+    {"downstream_log", "version,model_hash,message"},
+    {"aggregates", "version,message"},
+    {"histories", "client,messages,state"},
+    {"history_log", "client,number,message"}};
 
 absl::Status Damaged(const SqliteDb& db, absl::string_view what) {
   return absl::DataLossError(absl::StrCat(db.path(), " is damaged: ", what, kDatabaseRemedy));
@@ -39,33 +82,101 @@ absl::StatusOr<std::vector<std::string>> MakeSchema() {
   return SchemaText(*fresh);
 }
 
-}  // namespace
-
-absl::Status CheckPages(SqliteDb& db) {
-  TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> findings, Column(db, "PRAGMA integrity_check(1)"));
-  if (findings.size() == 1 && findings[0] == "ok") return absl::OkStatus();
-  return Damaged(db, findings.empty() ? "its integrity check has no answer" : findings[0]);
+absl::StatusOr<std::vector<std::string>> TableNames(SqliteDb& db) {
+  return Column(db, "SELECT name FROM sqlite_schema WHERE type = 'table'");
 }
 
-absl::Status CheckRows(SqliteDb& db) {
+// Checks that the tables are the ones that this program makes.
+absl::Status CheckTables(SqliteDb& db) {
   // The same for as long as the program runs.
   static const auto* const expected = new absl::StatusOr<std::vector<std::string>>(MakeSchema());
   TERSE_RETURN_IF_ERROR(expected->status());
   TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> found, SchemaText(db));
-  if (found != **expected) return Damaged(db, "its tables are not the ones that this program makes");
-  TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> tables,
-                         Column(db, "SELECT name FROM sqlite_schema WHERE type = 'table'"));
-  for (const std::string& table : tables) {
-    // table_info leaves generated columns out, which is what the checksum covers.
-    TERSE_ASSIGN_OR_RETURN(
-        const std::vector<std::string> columns,
-        Column(db, absl::StrCat("SELECT group_concat(name, ', ') FROM pragma_table_info('", table, "')")));
-    Statement wrong = db.Prepare(
-        absl::StrCat("SELECT 1 FROM ", table, " WHERE checksum IS NOT terse_checksum(", columns.at(0), ") LIMIT 1"));
-    TERSE_ASSIGN_OR_RETURN(const bool found_one, wrong.Step());
-    if (found_one) return Damaged(db, absl::StrCat("a row of its table ", table, " does not match its checksum"));
-  }
+  return found == **expected ? absl::OkStatus() : Damaged(db, "its tables are not the ones that this program makes");
+}
+
+absl::Status WrongChecksum(const SqliteDb& db, absl::string_view table) {
+  return Damaged(db, absl::StrCat("a row of its table ", table, " does not match its checksum"));
+}
+
+// Checks the rows for which `condition` holds.
+absl::Status CheckRowsOf(SqliteDb& db, absl::string_view table, absl::string_view condition) {
+  // table_info leaves generated columns out, which is what the checksum covers.
+  TERSE_ASSIGN_OR_RETURN(
+      const std::vector<std::string> columns,
+      Column(db, absl::StrCat("SELECT group_concat(name, ', ') FROM pragma_table_info('", table, "')")));
+  Statement wrong = db.Prepare(absl::StrCat("SELECT 1 FROM ", table, " WHERE checksum IS NOT terse_checksum(",
+                                            columns.at(0), ") AND (", condition, ") LIMIT 1"));
+  TERSE_ASSIGN_OR_RETURN(const bool found, wrong.Step());
+  return found ? WrongChecksum(db, table) : absl::OkStatus();
+}
+
+// Runs SQLite's integrity check of the database, or of one table and its indexes.
+absl::Status RunIntegrityCheck(SqliteDb& db, absl::string_view argument) {
+  TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> findings,
+                         Column(db, absl::StrCat("PRAGMA integrity_check(", argument, ")")));
+  if (findings.size() == 1 && findings[0] == "ok") return absl::OkStatus();
+  return Damaged(db, findings.empty() ? "its integrity check has no answer" : findings[0]);
+}
+
+const GrowingTable* FindGrowing(absl::string_view table) {
+  const auto* found = std::find_if(std::begin(kGrowingTables), std::end(kGrowingTables),
+                                   [table](const GrowingTable& growing) { return growing.name == table; });
+  return found == std::end(kGrowingTables) ? nullptr : found;
+}
+
+}  // namespace
+
+absl::Status CheckPages(SqliteDb& db) { return RunIntegrityCheck(db, "1"); }
+
+absl::Status CheckRows(SqliteDb& db) {
+  TERSE_RETURN_IF_ERROR(CheckTables(db));
+  TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> tables, TableNames(db));
+  for (const std::string& table : tables) TERSE_RETURN_IF_ERROR(CheckRowsOf(db, table, "true"));
   return absl::OkStatus();
+}
+
+absl::Status CheckRecent(SqliteDb& db) {
+  TERSE_RETURN_IF_ERROR(CheckTables(db));
+  TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> tables, TableNames(db));
+  for (const std::string& table : tables) {
+    if (FindGrowing(table) != nullptr) continue;
+    TERSE_RETURN_IF_ERROR(RunIntegrityCheck(db, table));
+    TERSE_RETURN_IF_ERROR(CheckRowsOf(db, table, "true"));
+  }
+  // Fates are found by an index of this table, and a page of it that is damaged would hide them.
+  TERSE_RETURN_IF_ERROR(RunIntegrityCheck(db, "updates"));
+  for (const GrowingTable& table : kGrowingTables) {
+    if (table.key == nullptr) continue;
+    // The newest rows may have changed since.
+    TERSE_RETURN_IF_ERROR(
+        CheckRowsOf(db, table.name, absl::StrCat(table.key, " >= (SELECT ", table.verified, " FROM verified)")));
+  }
+  // So may the traffic that belongs to no round.
+  return CheckRowsOf(db, "ledger", "round = 0");
+}
+
+absl::Status NoteVerified(SqliteDb& db) {
+  TERSE_RETURN_IF_ERROR(
+      db.Prepare("UPDATE verified SET round = (SELECT COALESCE(MAX(id), 0) FROM rounds), "
+                 "event = (SELECT COALESCE(MAX(id), 0) FROM events), version = (SELECT version FROM head)")
+          .Run());
+  return db.Changes() == 1 ? absl::OkStatus() : Damaged(db, "it does not say up to where it was verified");
+}
+
+std::string HasChecksum(absl::string_view table, absl::string_view alias) {
+  for (const CoveredColumns& covered : kCoveredColumns) {
+    if (covered.table != table) continue;
+    const std::string columns = absl::StrJoin(
+        absl::StrSplit(covered.columns, ','), ", ",
+        [alias](std::string* out, absl::string_view column) { absl::StrAppend(out, alias, ".", column); });
+    return absl::StrCat(alias, ".checksum IS terse_checksum(", columns, ")");
+  }
+  return "false";  // so that no row of a table without an entry is believed
+}
+
+absl::Status ExpectChecksum(const SqliteDb& db, const Statement& row, int column, absl::string_view table) {
+  return row.GetInt(column) == 1 ? absl::OkStatus() : WrongChecksum(db, table);
 }
 
 absl::Status CheckReferences(SqliteDb& db) {

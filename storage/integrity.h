@@ -2,7 +2,10 @@
 #ifndef TERSE_STORAGE_INTEGRITY_H_
 #define TERSE_STORAGE_INTEGRITY_H_
 
+#include <string>
+
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "storage/sqlite_db.h"
 
 namespace terse {
@@ -15,8 +18,22 @@ absl::Status CheckPages(SqliteDb& db);
 // checksum. Reads everything. Statuses as above.
 absl::Status CheckRows(SqliteDb& db);
 
+// Checks a database of the newest schema as far as an opening needs: its tables, all that a run answers clients from
+// (with the indexes that lead to it), and of the tables that grow with the run the rows that came or changed since
+// NoteVerified. Costs the fleet and those rows, not the length of the run. What it leaves out is checked where it is
+// read (ExpectChecksum) and by CheckPages and CheckRows. Statuses as above.
+absl::Status CheckRecent(SqliteDb& db);
+// Notes, in the caller's transaction, that the database is verified up to its newest rows: a CheckRecent was OK, or
+// this process wrote them and closes the database in order.
+absl::Status NoteVerified(SqliteDb& db);
+
 // Checks that every row that another row refers to is there. Statuses as above.
 absl::Status CheckReferences(SqliteDb& db);
+
+// SQL that is 1 where the row of `table`, which the query calls `alias`, has its checksum.
+std::string HasChecksum(absl::string_view table, absl::string_view alias);
+// DATA_LOSS, as CheckRows would say it, unless this column of the row, a HasChecksum, is 1.
+absl::Status ExpectChecksum(const SqliteDb& db, const Statement& row, int column, absl::string_view table);
 
 }  // namespace terse
 

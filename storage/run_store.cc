@@ -107,15 +107,25 @@ absl::Status RewriteLog(FileSystem& files, const std::string& path) {
   return log->empty() ? absl::OkStatus() : ReplaceFile(files, path, {*log});
 }
 
-absl::StatusOr<std::unique_ptr<SqliteDb>> OpenWhole(const std::string& directory, FileSystem& files) {
+absl::StatusOr<int64_t> SchemaVersion(SqliteDb& db) {
+  Statement version = db.Prepare("PRAGMA user_version");
+  TERSE_RETURN_IF_ERROR(version.Step().status());
+  return version.GetInt(0);
+}
+
+absl::StatusOr<std::unique_ptr<SqliteDb>> OpenWhole(const std::string& directory, FileSystem& files,
+                                                    RunStore::Depth depth) {
   const std::string path = run_store_internal::DatabasePath(directory);
   TERSE_RETURN_IF_ERROR(RewriteLog(files, absl::StrCat(path, "-wal")));
   TERSE_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDb> db,
                          SqliteDb::Open(path, SqliteDb::Mode::kWriter, files.SqliteVfs()));
-  TERSE_RETURN_IF_ERROR(CheckPages(*db));
+  // A migration copies rows, so it is made of what is known to be whole.
+  TERSE_ASSIGN_OR_RETURN(const int64_t version, SchemaVersion(*db));
+  const bool whole = depth == RunStore::Depth::kEverything || version != kSchemaVersion;
+  if (whole) TERSE_RETURN_IF_ERROR(CheckPages(*db));
   TERSE_RETURN_IF_ERROR(ExpectNoCheckpoints(*db, files, directory));
   TERSE_RETURN_IF_ERROR(MigrateSchema(*db));
-  TERSE_RETURN_IF_ERROR(CheckRows(*db));
+  TERSE_RETURN_IF_ERROR(whole ? CheckRows(*db) : CheckRecent(*db));
   return db;
 }
 
@@ -138,7 +148,8 @@ absl::StatusOr<int64_t> TakeOver(SqliteDb& db) {
         db.Prepare("UPDATE head SET epoch = epoch + 1").RunForOne(absl::StrCat(db.path(), " has no head row")));
     TERSE_ASSIGN_OR_RETURN(const Head head, run_store_internal::SelectHead(db));
     epoch = head.epoch;
-    return AbortClosedRounds(db);
+    TERSE_RETURN_IF_ERROR(AbortClosedRounds(db));
+    return NoteVerified(db);
   }));
   return epoch;
 }
@@ -163,15 +174,16 @@ absl::Status RemoveOrphans(SqliteDb& db, FileSystem& files, const std::string& d
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<RunStore>> RunStore::Open(const std::string& directory, FileSystem& files) {
-  return SqliteRunStore::Open(directory, files);
+absl::StatusOr<std::unique_ptr<RunStore>> RunStore::Open(const std::string& directory, FileSystem& files, Depth depth) {
+  return SqliteRunStore::Open(directory, files, depth);
 }
 
-absl::StatusOr<OwnedDatabase> run_store_internal::OpenDatabase(const std::string& directory, FileSystem& files) {
+absl::StatusOr<OwnedDatabase> run_store_internal::OpenDatabase(const std::string& directory, FileSystem& files,
+                                                               RunStore::Depth depth) {
   OwnedDatabase owned;
   TERSE_ASSIGN_OR_RETURN(owned.lock, files.Lock(directory));
   TERSE_FAILPOINT("coordinator.restart.locked");
-  absl::StatusOr<std::unique_ptr<SqliteDb>> db = OpenWhole(directory, files);
+  absl::StatusOr<std::unique_ptr<SqliteDb>> db = OpenWhole(directory, files, depth);
   // A valid database that this program made can always be opened, so an internal error means that the file is damaged.
   if (absl::IsInternal(db.status())) return absl::DataLossError(absl::StrCat(db.status().message(), kDatabaseRemedy));
   TERSE_RETURN_IF_ERROR(db.status());
@@ -183,10 +195,11 @@ absl::StatusOr<OwnedDatabase> run_store_internal::OpenDatabase(const std::string
   return owned;
 }
 
-absl::StatusOr<std::unique_ptr<RunStore>> SqliteRunStore::Open(const std::string& directory, FileSystem& files) {
+absl::StatusOr<std::unique_ptr<RunStore>> SqliteRunStore::Open(const std::string& directory, FileSystem& files,
+                                                               Depth depth) {
   const std::string checkpoints = absl::StrCat(directory, "/checkpoints");
   TERSE_RETURN_IF_ERROR(files.MakeDirectory(checkpoints));
-  TERSE_ASSIGN_OR_RETURN(OwnedDatabase owned, run_store_internal::OpenDatabase(directory, files));
+  TERSE_ASSIGN_OR_RETURN(OwnedDatabase owned, run_store_internal::OpenDatabase(directory, files, depth));
   TERSE_RETURN_IF_ERROR(RemoveOrphans(*owned.db, files, checkpoints));
   TERSE_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDb> reader,
                          SqliteDb::Open(owned.db->path(), SqliteDb::Mode::kReader, files.SqliteVfs()));
@@ -200,7 +213,10 @@ SqliteRunStore::SqliteRunStore(const std::string& directory, FileSystem& files, 
       lock_(std::move(owned.lock)),
       epoch_(owned.epoch),
       writer_(std::move(owned.db)),
-      reader_(std::move(reader)) {}
+      readers_(std::move(reader), files.SqliteVfs()) {}
+
+// A store that cannot note it is verified from further back at its next opening.
+SqliteRunStore::~SqliteRunStore() { Write(NoteVerified).IgnoreError(); }
 
 absl::Status SqliteRunStore::Watch(const absl::Status& status) {
   if (IsSyncFailure(status)) {

@@ -87,7 +87,7 @@ struct RoundRecord {
   absl::optional<double> perplexity;
   absl::optional<double> test_loss;
   absl::optional<RoundPlan> plan;  // of the run's controller; nullopt when it has none
-  // Sums of this round's ledger rows over the clients.
+  // Sums of this round's ledger rows over the clients; they stay when the rows are gone.
   int64_t dense_bytes_up = 0, payload_bytes_up = 0, wire_bytes_up = 0;
   int64_t dense_bytes_down = 0, payload_bytes_down = 0, wire_bytes_down = 0;
 
@@ -112,6 +112,14 @@ struct RefusedUpdate {
   int64_t client = 0;
   Id128 update_id;
   std::string reason;  // one line for people
+};
+
+// How much of a long run is kept row by row. 0: everything.
+struct Retention {
+  // Committed rounds whose ledger and chosen updates are kept, and what was aborted between them. Of older ones the
+  // sums stay for ever. At least rounds.staleness in a buffered run, whose updates may be older than their round.
+  int64_t rounds = 0;
+  int64_t events = 0;  // the newest
 };
 
 enum class Direction { kUp, kDown };
@@ -185,9 +193,10 @@ struct Checkpoint {
 // The most that one message in the store may have: SQLite refuses rows above 10^9 bytes.
 inline constexpr int64_t kMaxStoredBytes = 999'000'000;
 
-// Thread-safe. Writes go through one connection under a mutex, reads through another, so an administrator's query never
-// waits for a commit. Every call that changes something is one transaction, unless it says otherwise, and durable when
-// it returns; those of a batch are one transaction together. Any call may return:
+// Thread-safe. Writes go through one connection under a mutex, reads through others, of which each has one call at a
+// time: no read waits for a commit or for another read. A row that is read is verified by its checksum, where opening
+// may have left it out. Every call that changes something is one transaction, unless it says otherwise, and durable
+// when it returns; those of a batch are one transaction together. Any call may return:
 //   RESOURCE_EXHAUSTED  the disk is full                     } IsDiskTrouble: nothing changed, and the same call may be
 //   UNAVAILABLE         another input/output error           } made again, on this store or on one opened afresh.
 //   UNIMPLEMENTED       a message is larger than a row may be (kMaxStoredBytes): nothing changed, and trying again
@@ -203,11 +212,16 @@ class RunStore {
  public:
   virtual ~RunStore() = default;
 
-  // Opens or creates DIR, takes its lock, checks the database's integrity and every row's checksum, migrates it, bumps
-  // the epoch, turns a CLOSED round into ABORTED (its updates were only in memory; event "round_aborted"), and removes
-  // checkpoint files that the database does not know. FAILED_PRECONDITION when another coordinator holds the directory
-  // or a newer program wrote it; DATA_LOSS with the file's name and what to do when the database is damaged.
-  static absl::StatusOr<std::unique_ptr<RunStore>> Open(const std::string& directory, FileSystem& files = PosixFiles());
+  // How much of the database an opening verifies: what changed since it was last closed in order or opened, with all
+  // that does not grow with the run's length (CheckRecent, storage/integrity.h), or everything. A database of an older
+  // schema is verified whole before it is migrated.
+  enum class Depth { kRecent, kEverything };
+  // Opens or creates DIR, takes its lock, verifies the database, migrates it, bumps the epoch, turns a CLOSED round
+  // into ABORTED (its updates were only in memory; event "round_aborted"), and removes checkpoint files that the
+  // database does not know. FAILED_PRECONDITION when another coordinator holds the directory or a newer program wrote
+  // it; DATA_LOSS with the file's name and what to do when the database is damaged.
+  static absl::StatusOr<std::unique_ptr<RunStore>> Open(const std::string& directory, FileSystem& files = PosixFiles(),
+                                                        Depth depth = Depth::kRecent);
 
   // Begins a batch of the calling thread: what it changes up to CommitBatch becomes durable there, all or nothing, and
   // what it reads meanwhile includes that, on the connection of its own that writes. Other threads see the state before
@@ -251,10 +265,12 @@ class RunStore {
   virtual absl::StatusOr<absl::optional<RoundRecord>> LastRound() = 0;
   // nullopt for a round that was never opened.
   virtual absl::StatusOr<absl::optional<RoundState>> GetRoundState(int64_t round) = 0;
+  // False also for most updates of a round that is no longer kept (Retention).
   virtual absl::StatusOr<bool> WasChosen(int64_t round, int64_t client) = 0;
   // The version whose weights the round began with; nullopt for a round that was never opened.
   virtual absl::StatusOr<absl::optional<int64_t>> BaseVersionOf(int64_t round) = 0;
-  // The fate of an update: the newest round that chose it, or the one that refused it; nullopt when none did.
+  // The fate of an update: the newest round that chose it, or the one that refused it; nullopt when none did, or when
+  // the round is no longer kept and the verdict about the update is the same without its fate (storage/ledger_rows.cc).
   struct Fate {
     int64_t client = 0;
     RoundState state = RoundState::kClosed;  // of that round: never OPEN
@@ -283,6 +299,9 @@ class RunStore {
   // Adds to the ledger rows (creates them when missing).
   virtual absl::Status AddLedger(absl::Span<const LedgerEntry> entries) = 0;
   virtual absl::Status AddEvent(const EventRecord& event) = 0;
+  // Is stored, and holds from the next commit and the next event on: each of them removes a few rows too many. Writes
+  // nothing where it was the same before.
+  virtual absl::Status SetRetention(const Retention& retention) = 0;
 
   // Log messages with version in (after, up_to], in order. OUT_OF_RANGE when the log no longer reaches back to `after`;
   // INVALID_ARGUMENT for versions that never were.
@@ -337,9 +356,11 @@ class RunStore {
   // Reads for the administrator: rows in id order, ids in [first, last].
   virtual absl::StatusOr<std::vector<RoundRecord>> Rounds(int64_t first, int64_t last) = 0;
   virtual absl::StatusOr<std::vector<ClientRecord>> Clients() = 0;
+  // Rounds that are no longer kept (Retention) have no rows.
   virtual absl::StatusOr<std::vector<LedgerEntry>> Ledger(int64_t first_round, int64_t last_round) = 0;
-  // Returns the ledger's rows summed by client and direction, in that order; `round` is 0 in them.
-  virtual absl::StatusOr<std::vector<LedgerEntry>> LedgerByClient(int64_t first_round, int64_t last_round) = 0;
+  // Returns the bytes of all rounds by client and direction, in that order; `round` is 0 in them, and a direction
+  // without bytes has none. Costs the number of clients, however long the run is.
+  virtual absl::StatusOr<std::vector<LedgerEntry>> ClientTotals() = 0;
   virtual absl::StatusOr<std::vector<EventRecord>> Events(int64_t newest) = 0;
   // The first `limit` events with a greater id, in order.
   virtual absl::StatusOr<std::vector<EventRecord>> EventsAfter(int64_t id, int64_t limit) = 0;

@@ -83,7 +83,7 @@ absl::Status StartNewLineage(const std::string& directory, FileSystem& files) {
   const absl::Status no_run = absl::NotFoundError(absl::StrCat(directory, " holds no run; name a backup's directory"));
   if (!HoldsRun(files, directory)) return no_run;
   TERSE_ASSIGN_OR_RETURN(const run_store_internal::OwnedDatabase owned,
-                         run_store_internal::OpenDatabase(directory, files));
+                         run_store_internal::OpenDatabase(directory, files, RunStore::Depth::kRecent));
   SqliteDb& db = *owned.db;
   EventRecord event;
   event.time_us = run_store_internal::NowUs();

@@ -35,8 +35,8 @@ absl::Status SqliteRunStore::Read(absl::FunctionRef<absl::Status(SqliteDb&)> bod
     TERSE_RETURN_IF_ERROR(OpenBatch());
     return body(*writer_);
   }
-  absl::MutexLock lock(&read_mutex_);
-  SqliteDb& db = *reader_;
+  TERSE_ASSIGN_OR_RETURN(const ReaderPool::Lease lease, readers_.Take());
+  SqliteDb& db = lease.db();
   TERSE_RETURN_IF_ERROR(db.Prepare("BEGIN").Run());
   const absl::Status status = body(db);
   const absl::Status end = db.Prepare("ROLLBACK").Run();

@@ -6,6 +6,7 @@
 #include "core/fault.h"
 #include "core/status.h"
 #include "storage/event_kinds.h"
+#include "storage/integrity.h"
 #include "storage/sqlite_run_store.h"
 #include "storage/weights_file.h"
 
@@ -27,9 +28,15 @@ absl::Status CheckCommitted(SqliteDb& db, const Checkpoint& checkpoint) {
         absl::StrCat("version ", checkpoint.version, " is not committed; the head is ", head.version));
   }
   Id128 committed = checkpoint.version == head.version ? head.model_hash : checkpoint.model_hash;
-  Statement statement = db.Prepare("SELECT model_hash FROM downstream_log WHERE version = ?");
+  static const auto& query =
+      *new std::string(absl::StrCat("SELECT model_hash, ", HasChecksum("downstream_log", "downstream_log"),
+                                    " FROM downstream_log WHERE version = ?"));
+  Statement statement = db.Prepare(query);
   TERSE_ASSIGN_OR_RETURN(const bool logged, statement.Int(checkpoint.version).Step());
-  if (logged) committed = statement.GetId(0);
+  if (logged) {
+    TERSE_RETURN_IF_ERROR(ExpectChecksum(db, statement, 1, "downstream_log"));
+    committed = statement.GetId(0);
+  }
   if (committed == checkpoint.model_hash) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat("version ", checkpoint.version, " was committed with hash ",
                                                     committed.ToHex(), ", not ", checkpoint.model_hash.ToHex()));

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/fault.h"
 #include "core/status.h"
+#include "storage/integrity.h"
 #include "storage/sqlite_run_store.h"
 
 namespace terse {
@@ -54,17 +55,24 @@ absl::Status SqliteRunStore::RecordReset(int64_t client) {
 absl::StatusOr<HistoryRecord> SqliteRunStore::ReadHistory(int64_t client) {
   HistoryRecord history;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
-    Statement row = db.Prepare("SELECT messages, state FROM histories WHERE client = ?");
+    static const auto& state_query = *new std::string(absl::StrCat(
+        "SELECT messages, state, ", HasChecksum("histories", "histories"), " FROM histories WHERE client = ?"));
+    Statement row = db.Prepare(state_query);
     TERSE_ASSIGN_OR_RETURN(const bool compacted, row.Int(client).Step());
     if (compacted) {
+      TERSE_RETURN_IF_ERROR(ExpectChecksum(db, row, 2, "histories"));
       history.messages = row.GetInt(0);
       history.state = std::string(row.GetBlob(1));
     }
-    Statement log = db.Prepare("SELECT number, message FROM history_log WHERE client = ? ORDER BY number");
+    static const auto& log_query =
+        *new std::string(absl::StrCat("SELECT number, message, ", HasChecksum("history_log", "history_log"),
+                                      " FROM history_log WHERE client = ? ORDER BY number"));
+    Statement log = db.Prepare(log_query);
     log.Int(client);
     while (true) {
       TERSE_ASSIGN_OR_RETURN(const bool more, log.Step());
       if (!more) return absl::OkStatus();
+      TERSE_RETURN_IF_ERROR(ExpectChecksum(db, log, 2, "history_log"));
       if (log.GetInt(0) != history.count() + 1) {
         return absl::DataLossError(absl::StrCat(db.path(), " is damaged: update ", history.count() + 1, " of client ",
                                                 client, "'s history is missing", kDatabaseRemedy));

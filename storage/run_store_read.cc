@@ -4,25 +4,30 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
+#include "storage/integrity.h"
 #include "storage/sqlite_run_store.h"
 
 namespace terse {
 namespace {
 
-// Bounds come last; sums are over the round's ledger rows.
-constexpr char kRounds[] =
-    "SELECT r.id, r.state, r.base_version, r.opened_us, r.closed_us, r.settled_us, r.updates, r.train_us_max, "
-    "r.train_loss, r.accuracy, r.test_loss, "
-    "COALESCE(SUM(l.dense_bytes) FILTER (WHERE l.direction = 'up'), 0), "
-    "COALESCE(SUM(l.payload_bytes) FILTER (WHERE l.direction = 'up'), 0), "
-    "COALESCE(SUM(l.wire_bytes) FILTER (WHERE l.direction = 'up'), 0), "
-    "COALESCE(SUM(l.dense_bytes) FILTER (WHERE l.direction = 'down'), 0), "
-    "COALESCE(SUM(l.payload_bytes) FILTER (WHERE l.direction = 'down'), 0), "
-    "COALESCE(SUM(l.wire_bytes) FILTER (WHERE l.direction = 'down'), 0), s.top5, s.perplexity, "
-    "(SELECT COALESCE(SUM(u.payload_bytes), 0) FROM updates u WHERE u.round = r.id), "
-    "p.local_steps, p.choice, p.first_iteration, p.why "
-    "FROM rounds r LEFT JOIN ledger l ON l.round = r.id LEFT JOIN scores s ON s.round = r.id "
-    "LEFT JOIN plans p ON p.round = r.id WHERE r.id BETWEEN ? AND ? GROUP BY r.id ORDER BY r.id";
+// A row of `table` that is not there, or has its checksum.
+std::string AbsentOrWhole(absl::string_view table, absl::string_view alias) {
+  return absl::StrCat("(", alias, ".round IS NULL OR ", HasChecksum(table, alias), ")");
+}
+
+// Bounds come last.
+std::string RoundsQuery() {
+  return absl::StrCat(
+      "SELECT r.id, r.state, r.base_version, r.opened_us, r.closed_us, r.settled_us, r.updates, r.train_us_max, "
+      "r.train_loss, r.accuracy, r.test_loss, "
+      "COALESCE(t.dense_up, 0), COALESCE(t.payload_up, 0), COALESCE(t.wire_up, 0), COALESCE(t.dense_down, 0), "
+      "COALESCE(t.payload_down, 0), COALESCE(t.wire_down, 0), s.top5, s.perplexity, COALESCE(t.update_bytes, 0), "
+      "p.local_steps, p.choice, p.first_iteration, p.why, ",
+      HasChecksum("rounds", "r"), " AND ", AbsentOrWhole("round_totals", "t"), " AND ", AbsentOrWhole("scores", "s"),
+      " AND ", AbsentOrWhole("plans", "p"),
+      " FROM rounds r LEFT JOIN round_totals t ON t.round = r.id LEFT JOIN scores s ON s.round = r.id "
+      "LEFT JOIN plans p ON p.round = r.id WHERE r.id BETWEEN ? AND ? ORDER BY r.id");
+}
 
 // The schema's CHECK allows only the names of the enumerators.
 RoundState RoundStateFromName(absl::string_view name) {
@@ -94,23 +99,33 @@ ClientRecord ClientFromRow(const Statement& row) {
 
 absl::StatusOr<std::vector<RoundRecord>> SelectRounds(SqliteDb& db, int64_t first, int64_t last) {
   std::vector<RoundRecord> rounds;
-  Statement rows = db.Prepare(kRounds);
+  static const auto& query = *new std::string(RoundsQuery());
+  Statement rows = db.Prepare(query);
   rows.Int(first).Int(last);
   while (true) {
     TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
     if (!row) return rounds;
+    TERSE_RETURN_IF_ERROR(ExpectChecksum(db, rows, 24, "rounds"));
     rounds.push_back(RoundFromRow(rows));
   }
 }
 
-absl::StatusOr<std::vector<EventRecord>> StepEvents(Statement& rows) {
+// `rows` are prepared on `db`.
+absl::StatusOr<std::vector<EventRecord>> StepEvents(SqliteDb& db, Statement& rows) {
   std::vector<EventRecord> events;
   while (true) {
     TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
     if (!row) return events;
+    TERSE_RETURN_IF_ERROR(ExpectChecksum(db, rows, 7, "events"));
     events.push_back({rows.GetInt(0), std::string(rows.GetText(1)), rows.GetInt(2), rows.GetInt(3),
                       std::string(rows.GetText(4)), rows.GetInt(5), std::string(rows.GetText(6))});
   }
+}
+
+// Of `events`, called e, and `clients`, called c.
+std::string EventColumns() {
+  return absl::StrCat("SELECT e.time_us, e.kind, e.round, e.client, e.detail, e.id, COALESCE(c.name, ''), ",
+                      HasChecksum("events", "e"), " ");
 }
 
 // Why (after, up_to] is not in the log.
@@ -145,9 +160,12 @@ absl::StatusOr<Head> run_store_internal::SelectHead(SqliteDb& db) {
 }
 
 absl::StatusOr<absl::optional<RoundState>> run_store_internal::SelectRoundState(SqliteDb& db, int64_t round) {
-  Statement statement = db.Prepare("SELECT state FROM rounds WHERE id = ?");
+  static const auto& query =
+      *new std::string(absl::StrCat("SELECT state, ", HasChecksum("rounds", "rounds"), " FROM rounds WHERE id = ?"));
+  Statement statement = db.Prepare(query);
   TERSE_ASSIGN_OR_RETURN(const bool row, statement.Int(round).Step());
   if (!row) return absl::optional<RoundState>();
+  TERSE_RETURN_IF_ERROR(ExpectChecksum(db, statement, 1, "rounds"));
   return absl::make_optional(RoundStateFromName(statement.GetText(0)));
 }
 
@@ -220,10 +238,13 @@ absl::StatusOr<bool> SqliteRunStore::WasChosen(int64_t round, int64_t client) {
 absl::StatusOr<absl::optional<int64_t>> SqliteRunStore::BaseVersionOf(int64_t round) {
   absl::optional<int64_t> version;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
-    Statement row = db.Prepare("SELECT base_version FROM rounds WHERE id = ?");
+    static const auto& query = *new std::string(
+        absl::StrCat("SELECT base_version, ", HasChecksum("rounds", "rounds"), " FROM rounds WHERE id = ?"));
+    Statement row = db.Prepare(query);
     TERSE_ASSIGN_OR_RETURN(const bool found, row.Int(round).Step());
-    if (found) version = row.GetInt(0);
-    return absl::OkStatus();
+    if (!found) return absl::OkStatus();
+    version = row.GetInt(0);
+    return ExpectChecksum(db, row, 1, "rounds");
   }));
   return version;
 }
@@ -231,11 +252,14 @@ absl::StatusOr<absl::optional<int64_t>> SqliteRunStore::BaseVersionOf(int64_t ro
 absl::StatusOr<absl::optional<RunStore::Fate>> SqliteRunStore::FateOf(Id128 update_id) {
   absl::optional<Fate> fate;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
-    Statement statement = db.Prepare(
-        "SELECT client, round, reason FROM refused WHERE update_id = ?1 UNION ALL "
-        "SELECT * FROM (SELECT client, round, '' FROM updates WHERE update_id = ?1 ORDER BY round DESC LIMIT 1)");
+    static const auto& query = *new std::string(absl::StrCat(
+        "SELECT client, round, reason, ", HasChecksum("refused", "refused"),
+        " FROM refused WHERE update_id = ?1 UNION ALL SELECT * FROM (SELECT client, round, '', ",
+        HasChecksum("updates", "updates"), " FROM updates WHERE update_id = ?1 ORDER BY round DESC LIMIT 1)"));
+    Statement statement = db.Prepare(query);
     TERSE_ASSIGN_OR_RETURN(const bool found, statement.Id(update_id).Step());
     if (!found) return absl::OkStatus();
+    TERSE_RETURN_IF_ERROR(ExpectChecksum(db, statement, 3, "updates or refused"));
     const int64_t round = statement.GetInt(1);
     TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundState> state, run_store_internal::SelectRoundState(db, round));
     if (!state.has_value()) return absl::DataLossError(absl::StrCat("round ", round, " has updates and no row"));
@@ -248,8 +272,10 @@ absl::StatusOr<absl::optional<RunStore::Fate>> SqliteRunStore::FateOf(Id128 upda
 absl::StatusOr<std::vector<LogMessage>> SqliteRunStore::ReadLogPart(int64_t after, int64_t up_to, int64_t max_bytes) {
   std::vector<LogMessage> messages;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
-    Statement rows = db.Prepare(
-        "SELECT version, model_hash, message FROM downstream_log WHERE version > ? AND version <= ? ORDER BY version");
+    static const auto& query = *new std::string(
+        absl::StrCat("SELECT version, model_hash, message, ", HasChecksum("downstream_log", "downstream_log"),
+                     " FROM downstream_log WHERE version > ? AND version <= ? ORDER BY version"));
+    Statement rows = db.Prepare(query);
     rows.Int(after).Int(up_to);
     int64_t last = after;
     while (true) {
@@ -258,6 +284,7 @@ absl::StatusOr<std::vector<LogMessage>> SqliteRunStore::ReadLogPart(int64_t afte
       const absl::string_view message = rows.GetBlob(2);
       const int64_t bytes = static_cast<int64_t>(message.size());
       if (!messages.empty() && bytes > max_bytes) return absl::OkStatus();
+      TERSE_RETURN_IF_ERROR(ExpectChecksum(db, rows, 3, "downstream_log"));
       max_bytes -= bytes;
       messages.push_back({++last, rows.GetId(1), std::string(message)});
     }
@@ -280,11 +307,13 @@ absl::StatusOr<Id128> SqliteRunStore::StartHash() {
 absl::StatusOr<std::string> SqliteRunStore::ReadAggregate(int64_t version) {
   std::string aggregate;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
-    Statement row = db.Prepare("SELECT message FROM aggregates WHERE version = ?");
+    static const auto& query = *new std::string(absl::StrCat(
+        "SELECT message, ", HasChecksum("aggregates", "aggregates"), " FROM aggregates WHERE version = ?"));
+    Statement row = db.Prepare(query);
     TERSE_ASSIGN_OR_RETURN(const bool found, row.Int(version).Step());
     if (!found) return absl::NotFoundError(absl::StrCat("the updates that led to version ", version, " are not kept"));
     aggregate = std::string(row.GetBlob(0));
-    return absl::OkStatus();
+    return ExpectChecksum(db, row, 1, "aggregates");
   }));
   return aggregate;
 }
@@ -336,47 +365,14 @@ absl::StatusOr<std::vector<ClientRecord>> SqliteRunStore::Clients() {
   return clients;
 }
 
-absl::StatusOr<std::vector<LedgerEntry>> SqliteRunStore::ReadLedger(const char* select, int64_t first_round,
-                                                                    int64_t last_round) {
-  std::vector<LedgerEntry> entries;
-  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
-    Statement rows = db.Prepare(select);
-    rows.Int(first_round).Int(last_round);
-    while (true) {
-      TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
-      if (!row) return absl::OkStatus();
-      const Direction direction = rows.GetInt(2) != 0 ? Direction::kUp : Direction::kDown;
-      entries.push_back({rows.GetInt(0), rows.GetInt(1), direction, rows.GetInt(3), rows.GetInt(4), rows.GetInt(5),
-                         std::string(rows.GetText(6))});
-    }
-  }));
-  return entries;
-}
-
-absl::StatusOr<std::vector<LedgerEntry>> SqliteRunStore::Ledger(int64_t first_round, int64_t last_round) {
-  // 'up' before 'down', as in the enumeration.
-  return ReadLedger(
-      "SELECT l.round, l.client, l.direction = 'up', l.dense_bytes, l.payload_bytes, l.wire_bytes, c.name "
-      "FROM ledger l JOIN clients c ON c.id = l.client "
-      "WHERE l.round BETWEEN ? AND ? ORDER BY l.round, l.client, l.direction DESC",
-      first_round, last_round);
-}
-
-absl::StatusOr<std::vector<LedgerEntry>> SqliteRunStore::LedgerByClient(int64_t first_round, int64_t last_round) {
-  return ReadLedger(
-      "SELECT 0, l.client, l.direction = 'up', SUM(l.dense_bytes), SUM(l.payload_bytes), SUM(l.wire_bytes), c.name "
-      "FROM ledger l JOIN clients c ON c.id = l.client "
-      "WHERE l.round BETWEEN ? AND ? GROUP BY l.client, l.direction ORDER BY l.client, l.direction DESC",
-      first_round, last_round);
-}
-
 absl::StatusOr<std::vector<EventRecord>> SqliteRunStore::Events(int64_t newest) {
   std::vector<EventRecord> events;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
-    Statement rows = db.Prepare(
-        "SELECT e.time_us, e.kind, e.round, e.client, e.detail, e.id, COALESCE(c.name, '') "
-        "FROM (SELECT * FROM events ORDER BY id DESC LIMIT ?) e LEFT JOIN clients c ON c.id = e.client ORDER BY e.id");
-    TERSE_ASSIGN_OR_RETURN(events, StepEvents(rows.Int(std::max<int64_t>(newest, 0))));
+    static const auto& query = *new std::string(absl::StrCat(
+        EventColumns(),
+        "FROM (SELECT * FROM events ORDER BY id DESC LIMIT ?) e LEFT JOIN clients c ON c.id = e.client ORDER BY e.id"));
+    Statement rows = db.Prepare(query);
+    TERSE_ASSIGN_OR_RETURN(events, StepEvents(db, rows.Int(std::max<int64_t>(newest, 0))));
     return absl::OkStatus();
   }));
   return events;
@@ -385,10 +381,10 @@ absl::StatusOr<std::vector<EventRecord>> SqliteRunStore::Events(int64_t newest) 
 absl::StatusOr<std::vector<EventRecord>> SqliteRunStore::EventsAfter(int64_t id, int64_t limit) {
   std::vector<EventRecord> events;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
-    Statement rows = db.Prepare(
-        "SELECT e.time_us, e.kind, e.round, e.client, e.detail, e.id, COALESCE(c.name, '') "
-        "FROM events e LEFT JOIN clients c ON c.id = e.client WHERE e.id > ? ORDER BY e.id LIMIT ?");
-    TERSE_ASSIGN_OR_RETURN(events, StepEvents(rows.Int(id).Int(std::max<int64_t>(limit, 0))));
+    static const auto& query = *new std::string(absl::StrCat(
+        EventColumns(), "FROM events e LEFT JOIN clients c ON c.id = e.client WHERE e.id > ? ORDER BY e.id LIMIT ?"));
+    Statement rows = db.Prepare(query);
+    TERSE_ASSIGN_OR_RETURN(events, StepEvents(db, rows.Int(id).Int(std::max<int64_t>(limit, 0))));
     return absl::OkStatus();
   }));
   return events;

@@ -7,21 +7,31 @@
 #include "core/fault.h"
 #include "core/status.h"
 #include "storage/event_kinds.h"
+#include "storage/ledger_rows.h"
 #include "storage/sqlite_run_store.h"
 
 namespace terse {
 
+using run_store_internal::AddLedgerRows;
+using run_store_internal::FoldOldRounds;
 using run_store_internal::InsertEvent;
 using run_store_internal::SelectHead;
 using run_store_internal::SelectRoundState;
 
 absl::Status run_store_internal::InsertEvent(SqliteDb& db, const EventRecord& event) {
-  return db.Prepare("INSERT INTO events (time_us, kind, round, client, detail) VALUES (?, ?, ?, ?, ?)")
-      .Int(event.time_us)
-      .Text(event.kind)
-      .Int(event.round)
-      .Int(event.client)
-      .Text(event.detail)
+  TERSE_RETURN_IF_ERROR(db.Prepare("INSERT INTO events (time_us, kind, round, client, detail) VALUES (?, ?, ?, ?, ?)")
+                            .Int(event.time_us)
+                            .Text(event.kind)
+                            .Int(event.round)
+                            .Int(event.client)
+                            .Text(event.detail)
+                            .Run());
+  // Ids have no gaps, so the ones to forget are the first of the table. The newest event stays, and with it the order
+  // of ids. One event forgets several, so a limit that was lowered is reached without a long transaction.
+  return db
+      .Prepare(
+          "DELETE FROM events WHERE id IN (SELECT e.id FROM retention r CROSS JOIN events e "
+          "WHERE r.events > 0 AND e.id <= last_insert_rowid() - r.events ORDER BY e.id LIMIT 16)")
       .Run();
 }
 
@@ -55,24 +65,6 @@ absl::Status run_store_internal::MarkAborted(SqliteDb& db, int64_t round, const 
 }
 
 namespace {
-
-absl::string_view DirectionName(Direction direction) { return direction == Direction::kUp ? "up" : "down"; }
-
-absl::Status InsertLedger(SqliteDb& db, const LedgerEntry& entry) {
-  return db
-      .Prepare(
-          "INSERT INTO ledger (round, client, direction, dense_bytes, payload_bytes, wire_bytes) "
-          "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (round, client, direction) DO UPDATE SET "
-          "dense_bytes = dense_bytes + excluded.dense_bytes, payload_bytes = payload_bytes + excluded.payload_bytes, "
-          "wire_bytes = wire_bytes + excluded.wire_bytes")
-      .Int(entry.round)
-      .Int(entry.client)
-      .Text(DirectionName(entry.direction))
-      .Int(entry.dense_bytes)
-      .Int(entry.payload_bytes)
-      .Int(entry.wire_bytes)
-      .Run();
-}
 
 absl::Status ExpectRoundState(SqliteDb& db, int64_t round, RoundState expected) {
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundState> state, SelectRoundState(db, round));
@@ -259,8 +251,10 @@ absl::Status SqliteRunStore::OpenRound(int64_t round, int64_t base_version, int6
 absl::Status SqliteRunStore::CloseRound(int64_t round, absl::Span<const ChosenUpdate> chosen, int64_t now_us,
                                         absl::Span<const RefusedUpdate> refused) {
   int64_t train_us_max = 0;
+  int64_t bytes = 0;
   double loss = 0;
   for (const ChosenUpdate& update : chosen) {
+    bytes += update.payload_bytes;
     train_us_max = std::max(train_us_max, update.train_us);
     loss += update.loss / static_cast<double>(chosen.size());
   }
@@ -268,6 +262,7 @@ absl::Status SqliteRunStore::CloseRound(int64_t round, absl::Span<const ChosenUp
     TERSE_RETURN_IF_ERROR(ExpectRoundState(db, round, RoundState::kOpen));
     for (const ChosenUpdate& update : chosen) TERSE_RETURN_IF_ERROR(InsertChosen(db, round, update));
     for (const RefusedUpdate& update : refused) TERSE_RETURN_IF_ERROR(InsertRefused(db, round, update, now_us));
+    TERSE_RETURN_IF_ERROR(run_store_internal::SetUpdateBytes(db, round, bytes));
     return db
         .Prepare(
             "UPDATE rounds SET state = 'closed', closed_us = ?, updates = ?, train_us_max = ?, train_loss = ? "
@@ -302,7 +297,8 @@ absl::Status SqliteRunStore::CommitRound(const Commit& commit, bool open_next) {
   const auto advance = [&](SqliteDb& db) -> absl::Status {
     TERSE_FAILPOINT("coordinator.commit.in_transaction");
     TERSE_RETURN_IF_ERROR(AdvanceHead(db, commit, epoch_));
-    for (const LedgerEntry& entry : commit.ledger) TERSE_RETURN_IF_ERROR(InsertLedger(db, entry));
+    TERSE_RETURN_IF_ERROR(AddLedgerRows(db, commit.ledger));
+    TERSE_RETURN_IF_ERROR(FoldOldRounds(db, commit.base_version + 1));
     if (!open_next) return absl::OkStatus();
     return InsertRound(db, commit.round + 1, commit.base_version + 1, commit.committed_us, commit.next_plan);
   };
@@ -341,10 +337,7 @@ absl::Status SqliteRunStore::SetEvaluation(int64_t round, const Evaluation& eval
 
 absl::Status SqliteRunStore::AddLedger(absl::Span<const LedgerEntry> entries) {
   if (entries.empty()) return absl::OkStatus();
-  return Write([&](SqliteDb& db) -> absl::Status {
-    for (const LedgerEntry& entry : entries) TERSE_RETURN_IF_ERROR(InsertLedger(db, entry));
-    return absl::OkStatus();
-  });
+  return Write([&](SqliteDb& db) { return AddLedgerRows(db, entries); });
 }
 
 absl::Status SqliteRunStore::AddEvent(const EventRecord& event) {

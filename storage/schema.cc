@@ -332,9 +332,75 @@ DROP TABLE runs;
 ALTER TABLE runs_8 RENAME TO runs;
 )sql";
 
+// Sums that outlive the rows that they are made of, how many of those are kept, and up to which rows the database was
+// verified.
+constexpr char kVersion9[] = R"sql(
+CREATE TABLE round_totals (
+  round INTEGER PRIMARY KEY CHECK (round >= 1),
+  update_bytes INTEGER NOT NULL DEFAULT 0,
+  dense_up INTEGER NOT NULL DEFAULT 0,
+  payload_up INTEGER NOT NULL DEFAULT 0,
+  wire_up INTEGER NOT NULL DEFAULT 0,
+  dense_down INTEGER NOT NULL DEFAULT 0,
+  payload_down INTEGER NOT NULL DEFAULT 0,
+  wire_down INTEGER NOT NULL DEFAULT 0,
+  checksum INTEGER NOT NULL AS (terse_checksum(
+    round, update_bytes, dense_up, payload_up, wire_up, dense_down, payload_down, wire_down)) STORED
+) STRICT;
+INSERT INTO round_totals SELECT round,
+    COALESCE((SELECT SUM(u.payload_bytes) FROM updates u WHERE u.round = l.round), 0),
+    COALESCE(SUM(dense_bytes) FILTER (WHERE direction = 'up'), 0),
+    COALESCE(SUM(payload_bytes) FILTER (WHERE direction = 'up'), 0),
+    COALESCE(SUM(wire_bytes) FILTER (WHERE direction = 'up'), 0),
+    COALESCE(SUM(dense_bytes) FILTER (WHERE direction = 'down'), 0),
+    COALESCE(SUM(payload_bytes) FILTER (WHERE direction = 'down'), 0),
+    COALESCE(SUM(wire_bytes) FILTER (WHERE direction = 'down'), 0)
+  FROM ledger l WHERE round >= 1 GROUP BY round;
+INSERT INTO round_totals (round, update_bytes)
+  SELECT round, SUM(payload_bytes) FROM updates WHERE round NOT IN (SELECT round FROM round_totals) GROUP BY round;
+
+CREATE TABLE client_totals (
+  client INTEGER PRIMARY KEY REFERENCES clients (id),
+  dense_up INTEGER NOT NULL,
+  payload_up INTEGER NOT NULL,
+  wire_up INTEGER NOT NULL,
+  dense_down INTEGER NOT NULL,
+  payload_down INTEGER NOT NULL,
+  wire_down INTEGER NOT NULL,
+  checksum INTEGER NOT NULL AS (terse_checksum(
+    client, dense_up, payload_up, wire_up, dense_down, payload_down, wire_down)) STORED
+) STRICT;
+INSERT INTO client_totals SELECT client,
+    COALESCE(SUM(dense_bytes) FILTER (WHERE direction = 'up'), 0),
+    COALESCE(SUM(payload_bytes) FILTER (WHERE direction = 'up'), 0),
+    COALESCE(SUM(wire_bytes) FILTER (WHERE direction = 'up'), 0),
+    COALESCE(SUM(dense_bytes) FILTER (WHERE direction = 'down'), 0),
+    COALESCE(SUM(payload_bytes) FILTER (WHERE direction = 'down'), 0),
+    COALESCE(SUM(wire_bytes) FILTER (WHERE direction = 'down'), 0)
+  FROM ledger WHERE round >= 1 GROUP BY client;
+
+CREATE TABLE retention (
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  rounds INTEGER NOT NULL CHECK (rounds >= 0),
+  events INTEGER NOT NULL CHECK (events >= 0),
+  folded_round INTEGER NOT NULL CHECK (folded_round >= 0),
+  checksum INTEGER NOT NULL AS (terse_checksum(id, rounds, events, folded_round)) STORED
+) STRICT;
+INSERT INTO retention VALUES (1, 0, 0, 0);
+
+CREATE TABLE verified (
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  round INTEGER NOT NULL CHECK (round >= 0),
+  event INTEGER NOT NULL CHECK (event >= 0),
+  version INTEGER NOT NULL CHECK (version >= 0),
+  checksum INTEGER NOT NULL AS (terse_checksum(id, round, event, version)) STORED
+) STRICT;
+INSERT INTO verified VALUES (1, 0, 0, 0);
+)sql";
+
 // A step that was released never changes.
-constexpr const char* kMigrations[] = {kVersion1, kVersion2, kVersion3, kVersion4,
-                                       kVersion5, kVersion6, kVersion7, kVersion8};
+constexpr const char* kMigrations[] = {kVersion1, kVersion2, kVersion3, kVersion4, kVersion5,
+                                       kVersion6, kVersion7, kVersion8, kVersion9};
 static_assert(std::size(kMigrations) == kSchemaVersion);
 
 absl::StatusOr<int64_t> UserVersion(SqliteDb& db) {

@@ -1,5 +1,5 @@
 // RunStore on SQLite. Internal to storage/: others use storage/run_store.h. The definitions are in run_store.cc
-// (opening), run_store_write.cc, run_store_read.cc, run_store_batch.cc, run_store_history.cc,
+// (opening), run_store_write.cc, run_store_read.cc, run_store_batch.cc, run_store_ledger.cc, run_store_history.cc,
 // run_store_checkpoint.cc and run_store_backup.cc.
 #ifndef TERSE_STORAGE_SQLITE_RUN_STORE_H_
 #define TERSE_STORAGE_SQLITE_RUN_STORE_H_
@@ -14,6 +14,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
 #include "core/file_system.h"
+#include "storage/reader_pool.h"
 #include "storage/run_store.h"
 #include "storage/sqlite_db.h"
 
@@ -31,7 +32,8 @@ struct OwnedDatabase {
 
 class SqliteRunStore final : public RunStore {
  public:
-  static absl::StatusOr<std::unique_ptr<RunStore>> Open(const std::string& directory, FileSystem& files);
+  static absl::StatusOr<std::unique_ptr<RunStore>> Open(const std::string& directory, FileSystem& files, Depth depth);
+  ~SqliteRunStore() override;
 
   absl::Status BeginBatch() override;
   absl::Status CommitBatch() override;
@@ -63,6 +65,7 @@ class SqliteRunStore final : public RunStore {
   absl::Status SetEvaluation(int64_t round, const Evaluation& evaluation) override;
   absl::Status AddLedger(absl::Span<const LedgerEntry> entries) override;
   absl::Status AddEvent(const EventRecord& event) override;
+  absl::Status SetRetention(const Retention& retention) override;
   absl::StatusOr<std::vector<LogMessage>> ReadLogPart(int64_t after, int64_t up_to, int64_t max_bytes) override;
   absl::StatusOr<int64_t> LogBytes(int64_t after) override;
   absl::StatusOr<std::string> ReadAggregate(int64_t version) override;
@@ -76,7 +79,7 @@ class SqliteRunStore final : public RunStore {
   absl::StatusOr<std::vector<RoundRecord>> Rounds(int64_t first, int64_t last) override;
   absl::StatusOr<std::vector<ClientRecord>> Clients() override;
   absl::StatusOr<std::vector<LedgerEntry>> Ledger(int64_t first_round, int64_t last_round) override;
-  absl::StatusOr<std::vector<LedgerEntry>> LedgerByClient(int64_t first_round, int64_t last_round) override;
+  absl::StatusOr<std::vector<LedgerEntry>> ClientTotals() override;
   absl::StatusOr<std::vector<EventRecord>> Events(int64_t newest) override;
   absl::StatusOr<std::vector<EventRecord>> EventsAfter(int64_t id, int64_t limit) override;
 
@@ -100,10 +103,9 @@ class SqliteRunStore final : public RunStore {
   absl::Status SplitBatch() ABSL_LOCKS_EXCLUDED(write_mutex_);
   // Passes on the status of work on files beside the database; after a failed sync nothing is written any more.
   absl::Status Watch(const absl::Status& status) ABSL_LOCKS_EXCLUDED(write_mutex_);
-  // One snapshot on the reading connection; in the thread that has a batch, on the writing one.
-  absl::Status Read(absl::FunctionRef<absl::Status(SqliteDb&)> body) ABSL_LOCKS_EXCLUDED(read_mutex_);
-  // `select` gives the columns of LedgerEntry for rounds between its two parameters.
-  absl::StatusOr<std::vector<LedgerEntry>> ReadLedger(const char* select, int64_t first_round, int64_t last_round);
+  // One snapshot on a reading connection that nobody else uses meanwhile; in the thread that has a batch, on the writing
+  // one.
+  absl::Status Read(absl::FunctionRef<absl::Status(SqliteDb&)> body);
 
   // Sizes of a checkpoint's files; 0 for no file.
   struct CheckpointBytes {
@@ -135,22 +137,21 @@ class SqliteRunStore final : public RunStore {
   const int64_t epoch_;
 
   // Held for the whole of a checkpoint, across several short transactions.
-  absl::Mutex checkpoint_mutex_ ABSL_ACQUIRED_BEFORE(write_mutex_, read_mutex_);
+  absl::Mutex checkpoint_mutex_ ABSL_ACQUIRED_BEFORE(write_mutex_);
   absl::Mutex write_mutex_;
   const std::unique_ptr<SqliteDb> writer_ ABSL_PT_GUARDED_BY(write_mutex_);
   // The thread that has a batch; no thread: there is none. Set under write_mutex_.
   std::atomic<std::thread::id> batch_thread_{std::thread::id()};
   bool batch_open_ ABSL_GUARDED_BY(write_mutex_) = false;    // its transaction has begun
   absl::Status batch_status_ ABSL_GUARDED_BY(write_mutex_);  // the first error of a call within it
-  absl::Mutex read_mutex_;
-  const std::unique_ptr<SqliteDb> reader_ ABSL_PT_GUARDED_BY(read_mutex_);
+  ReaderPool readers_;
 };
 
 // Pieces that more than one of the .cc files needs.
 namespace run_store_internal {
 
 // Everything that RunStore::Open does with the database.
-absl::StatusOr<OwnedDatabase> OpenDatabase(const std::string& directory, FileSystem& files);
+absl::StatusOr<OwnedDatabase> OpenDatabase(const std::string& directory, FileSystem& files, RunStore::Depth depth);
 absl::Status InsertEvent(SqliteDb& db, const EventRecord& event);
 // RunStore::RecordReset.
 absl::Status ResetClient(SqliteDb& db, int64_t client);

@@ -168,7 +168,8 @@ absl::StatusOr<StateLock> LockState(const std::string& directory) {
 
 // Reads the copied run's own name and version.
 absl::Status Describe(const std::string& backup, const std::string& copy, RestoreResult* result) {
-  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<RunStore> store, RunStore::Open(copy));
+  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<RunStore> store,
+                         RunStore::Open(copy, PosixFiles(), RunStore::Depth::kEverything));
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RunRecord> run, store->Run());
   if (!run.has_value()) return absl::NotFoundError("the backup holds no run");
   TERSE_RETURN_IF_ERROR(CheckModule(backup, *run));

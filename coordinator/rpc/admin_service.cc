@@ -229,7 +229,7 @@ grpc::Status AdminService::ListClients(grpc::ServerContext*, const v1::ClientsRe
                                        v1::ClientsReply* reply) {
   return With(request->run(), [&](const RunHost::Live& live) -> absl::Status {
     TERSE_ASSIGN_OR_RETURN(const std::vector<ClientRecord> clients, live.store->Clients());
-    TERSE_ASSIGN_OR_RETURN(const std::vector<LedgerEntry> ledger, live.store->LedgerByClient(1, LastOrAll(0)));
+    TERSE_ASSIGN_OR_RETURN(const std::vector<LedgerEntry> ledger, live.store->ClientTotals());
     absl::flat_hash_map<int64_t, v1::Client*> by_id;
     for (const ClientRecord& client : clients) {
       v1::Client* out = reply->add_clients();

@@ -77,6 +77,12 @@ void LogTraffic(const RunConfig& config, const Layout& layout) {
   }
 }
 
+// A buffered run answers about updates that are so many versions older than the round that chose them.
+Retention RetentionOf(const RunConfig& config) {
+  const int64_t rounds = config.ledger_keep_rounds;
+  return {rounds == 0 ? 0 : std::max(rounds, config.rounds.staleness), config.events_keep};
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RunHost>> RunHost::Open(Options options) {
@@ -116,6 +122,7 @@ absl::Status RunHost::Prepare(RunStore* store) {
     LogTraffic(config_, learning_->layout());
     TERSE_ASSIGN_OR_RETURN(stored, store->Run());
   }
+  TERSE_RETURN_IF_ERROR(store->SetRetention(RetentionOf(config_)));
   lineage_ = stored->lineage;
   absl::MutexLock lock(&mutex_);
   last_record_ = *std::move(stored);

@@ -152,7 +152,7 @@ TEST_F(CoordinatorDoctor, AllIsWell) {
   EXPECT_EQ(findings["audit log"].detail, "whole");
   EXPECT_EQ(findings["run mnist"].detail,
             absl::StrCat("active, version 6, round 7 open, 1 clients, lineage ", Id128{7, 7}.ToHex()));
-  EXPECT_THAT(findings["run mnist: database"].detail, HasSubstr("whole, schema version 8"));
+  EXPECT_THAT(findings["run mnist: database"].detail, HasSubstr("whole, schema version 9"));
   EXPECT_EQ(findings["run mnist: checkpoints"].detail, "2 whole, the newest 0000000006.ckpt with 72 B");
   EXPECT_THAT(findings["disk"].detail, HasSubstr("the next checkpoint of all runs takes 72 B"));
   const CtlOutcome table = Invoke({"doctor", "--state", state_});
@@ -217,7 +217,7 @@ TEST_F(CoordinatorDoctor, ANewerSchema) {
   Stop();
   Execute(database_, "PRAGMA user_version=99");
   ExpectFailure(Examine(state_, kExitFailed), "run mnist: database",
-                absl::StrCat(database_, " has schema version 99 and this program knows versions up to 8"),
+                absl::StrCat(database_, " has schema version 99 and this program knows versions up to 9"),
                 "use the program that wrote it, or a newer one");
 }
 
@@ -230,7 +230,7 @@ TEST_F(CoordinatorDoctor, AnOlderSchemaIsNotMigratedHere) {
   Execute(database_, "DELETE FROM runs; DELETE FROM checkpoints");
   const Findings findings = Examine(state_, kExitOk);
   EXPECT_THAT(findings.at("run mnist: database").detail,
-              HasSubstr("schema version 1, which its next start brings to 8"));
+              HasSubstr("schema version 1, which its next start brings to 9"));
   EXPECT_EQ(findings.at("run mnist").health, Health::kWarning) << "no run";
 }
 

@@ -304,6 +304,15 @@ TEST(WithLaterDefaults, LeavesAnOlderRunItsForwardDownstream) {
   EXPECT_EQ(ToCore(before)->downstream, DownstreamMode::kForward);
 }
 
+TEST(WithLaterDefaults, CompletesAConfigurationWithoutLimitsOfItsStore) {
+  v1::RunConfig before = Least();
+  before.clear_ledger();
+  before.clear_events();
+  EXPECT_EQ(WithLaterDefaults(before).SerializeAsString(), Least().SerializeAsString());
+  EXPECT_EQ(ToCore(Least())->ledger_keep_rounds, 1000);
+  EXPECT_EQ(ToCore(Least())->events_keep, 1'000'000);
+}
+
 TEST(WithLaterDefaults, LeavesZerosThatWereGiven) {
   v1::RunConfig config = Least();
   config.mutable_clients()->set_set_aside_after(0);
@@ -378,6 +387,8 @@ TEST(ToCore, ConvertsEveryField) {
   config.mutable_rounds()->set_evaluate_every(11);
   config.mutable_checkpoints()->set_every(12);
   config.mutable_checkpoints()->set_keep(13);
+  config.mutable_ledger()->set_keep_rounds(21);
+  config.mutable_events()->set_keep(22);
   config.mutable_rounds()->set_quorum(2);
   config.mutable_rounds()->set_grace_seconds(14);
   config.mutable_rounds()->set_weighting("samples");
@@ -427,6 +438,8 @@ TEST(ToCore, ConvertsEveryField) {
   EXPECT_EQ(run->evaluate_every, 11);
   EXPECT_EQ(run->checkpoint_every, 12);
   EXPECT_EQ(run->checkpoint_keep, 13);
+  EXPECT_EQ(run->ledger_keep_rounds, 21);
+  EXPECT_EQ(run->events_keep, 22);
   config.mutable_rounds()->set_clients(0);
   EXPECT_FALSE(ToCore(config).ok());
 }

@@ -1,9 +1,12 @@
 // Flipped and truncated databases and checkpoints: refused by name, with what to do, or nothing that is stored differs.
+// What opening does not look at is refused when it is read, and what no read meets is found by the full check.
 #include <fstream>
 #include <functional>
+#include <map>
 
 #include "core/file_system.h"
 #include "core/random.h"
+#include "storage/integrity.h"
 #include "tests/storage/storage_testing.h"
 #include "tests/storage/system_calls.h"
 
@@ -40,25 +43,88 @@ class Damage : public ::testing::Test {
     tables_ = DumpTables(directory_.Path());
   }
 
-  // Opens the store with these bytes as its database. Returns whether it was refused.
-  bool Refused(const std::string& bytes, const std::string& what) {
-    TempDirectory copy;
-    CopyDirectory(directory_.Path(), copy.Path());
+  // The first error of reading all that the store has.
+  static absl::Status ReadEverything(RunStore& store) {
+    absl::Status first;
+    const auto note = [&first](const absl::Status& status) { first.Update(status); };
+    note(store.Run().status());
+    note(store.GetHead().status());
+    note(store.StartHash().status());
+    note(store.Clients().status());
+    note(store.ClientTotals().status());
+    note(store.Rounds(0, 100).status());
+    note(store.Ledger(0, 100).status());
+    note(store.Events(100).status());
+    note(store.EventsAfter(0, 100).status());
+    note(store.ReadLog(0, 6).status());
+    for (int64_t client = 0; client < 3; ++client) note(store.ReadHistory(client).status());
+    for (int64_t round = 1; round <= 6; ++round) {
+      note(store.GetRoundState(round).status());
+      note(store.BaseVersionOf(round).status());
+      const auto fate = store.FateOf(TestUpdate(0, round, Id128()).update_id);
+      note(fate.status());
+      EXPECT_TRUE(!fate.ok() || fate->has_value()) << "a fate is hidden";
+    }
+    note(store.NewestCheckpointFile().status());
+    return first;
+  }
+
+  // Where the damaged database is refused. kNowhere: nothing that is stored differs.
+  enum class Where { kNowhere, kOpening, kReading, kFullCheck };
+
+  // Puts these bytes in the place of the database and opens the store.
+  static absl::StatusOr<std::unique_ptr<RunStore>> OpenWith(const TempDirectory& original, const std::string& bytes,
+                                                            const TempDirectory& copy, RunStore::Depth depth) {
+    CopyDirectory(original.Path(), copy.Path());
     Write(copy.Path("run.sqlite"), bytes);
-    const absl::Status status = RunStore::Open(copy.Path()).status();
-    if (status.ok()) {
-      EXPECT_EQ(WithoutEpoch(DumpTables(copy.Path())), WithoutEpoch(tables_)) << what;
+    return RunStore::Open(copy.Path(), PosixFiles(), depth);
+  }
+
+  // Returns whether the store with these bytes as its database is refused, and counts where.
+  bool Refused(const std::string& bytes, const std::string& what) {
+    const Where where = WhereRefused(bytes, what);
+    ++count_[where];
+    return where != Where::kNowhere;
+  }
+
+  Where WhereRefused(const std::string& bytes, const std::string& what) {
+    TempDirectory copy;
+    auto store = OpenWith(directory_, bytes, copy, RunStore::Depth::kRecent);
+    if (!store.ok()) {
+      ExpectGoodError(store.status(), copy, what);
+      return Where::kOpening;
+    }
+    const absl::Status read = ReadEverything(**store);
+    store->reset();
+    if (!read.ok()) {
+      ExpectGoodError(read, copy, what);
+      return Where::kReading;
+    }
+    if (HasSameTables(copy)) return Where::kNowhere;
+    const absl::Status whole = OpenWith(directory_, bytes, copy, RunStore::Depth::kEverything).status();
+    ExpectGoodError(whole, copy, what);
+    EXPECT_FALSE(whole.ok()) << what;
+    return Where::kFullCheck;
+  }
+
+  // Reads without checksums; damage that SQLite itself meets is a difference.
+  bool HasSameTables(const TempDirectory& copy) const {
+    try {
+      return WithoutEpoch(DumpTables(copy.Path())) == WithoutEpoch(tables_);
+    } catch (const absl::BadStatusOrAccess&) {
       return false;
     }
+  }
+
+  static void ExpectGoodError(const absl::Status& status, const TempDirectory& copy, const std::string& what) {
     // As far as one can see, another program's: of a newer schema, or in a format that SQLite may only read.
     if (absl::IsFailedPrecondition(status)) {
       EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("schema version")) << what;
-      return true;
+      return;
     }
-    if (what == "flip at 18" && absl::IsPermissionDenied(status)) return true;
+    if (what == "flip at 18" && absl::IsPermissionDenied(status)) return;
     EXPECT_CODE(status, kDataLoss, copy.Path("run.sqlite")) << what;
     EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("tersectl restore BACKUP --state DIR")) << what;
-    return true;
   }
 
   // Opening counts the epoch up, which changes the head's row.
@@ -69,6 +135,7 @@ class Damage : public ::testing::Test {
   }
 
   const SystemCallWatch watch_{kNoSync};
+  std::map<Where, int> count_;
   TempDirectory directory_;
   const std::string database_ = directory_.Path("run.sqlite");
   std::string whole_, tables_;
@@ -89,9 +156,9 @@ TEST_F(Damage, AFlippedBitOfTheDatabaseIsRefusedOrChangesNothing) {
   for (size_t at = 100; at < whole_.size(); at += 1 + random.Below(300)) {
     if (whole_[at] != 0) flip(at);  // zeros are mostly space that nothing uses
   }
-  RecordProperty("flips", flips);
-  RecordProperty("refused", refused);
   EXPECT_GT(refused, flips / 4);
+  EXPECT_GT(count_[Where::kOpening], flips / 8);
+  EXPECT_GT(count_[Where::kReading], 0);
 }
 
 TEST_F(Damage, EveryStoredValueIsCovered) {
@@ -100,7 +167,7 @@ TEST_F(Damage, EveryStoredValueIsCovered) {
   for (const std::string& value :
        {std::string("mnist"), std::string("config\0bytes", 12), TestHash(6).ToBytes(), TestHash(2).ToBytes(),
         TestUpdate(0, 6, Id128()).update_id.ToBytes(), TestUpdate(0, 4, Id128()).update_id.ToBytes(),
-        std::string("message 5"), std::string("it failed"), std::string("client_set_aside")}) {
+        std::string("message 5"), std::string("it failed"), std::string("client_set_aside"), std::string("update 3")}) {
     SCOPED_TRACE(++at);
     int found = 0;
     for (size_t i = whole_.find(value); i != std::string::npos; i = whole_.find(value, i + 1)) {
@@ -109,6 +176,58 @@ TEST_F(Damage, EveryStoredValueIsCovered) {
       found += Refused(bytes, value) ? 1 : 0;
     }
     EXPECT_GT(found, 0);
+  }
+}
+
+// The rows of an old round are not looked at when a store is opened that was closed in order.
+TEST_F(Damage, OfAnOldRowIsFoundWhenItIsReadAndByTheFullCheck) {
+  TempDirectory copy;
+  std::string bytes = whole_;
+  const size_t at = bytes.find("message 2");
+  ASSERT_NE(at, std::string::npos);
+  bytes[at] = static_cast<char>(bytes[at] ^ 1);
+  const auto store = OpenWith(directory_, bytes, copy, RunStore::Depth::kRecent).value();
+  EXPECT_OK(store->ReadLog(2, 6).status());
+  const absl::Status read = store->ReadLog(0, 6).status();
+  EXPECT_CODE(read, kDataLoss, copy.Path("run.sqlite") + " is damaged: a row of its table downstream_log");
+  EXPECT_CODE(read, kDataLoss, "tersectl restore BACKUP --state DIR");
+  TempDirectory other;
+  EXPECT_CODE(OpenWith(directory_, bytes, other, RunStore::Depth::kEverything).status(), kDataLoss,
+              "a row of its table downstream_log");
+}
+
+// After a crash nothing says that the rows since the last opening were verified.
+TEST_F(Damage, OfARowThatACrashLeftIsFoundAtOpening) {
+  for (const bool crashed : {true, false}) {
+    TempDirectory original, copy;
+    auto store = RunStore::Open(original.Path()).value();
+    ASSERT_OK(store->CreateRun(TestRun(4), TestWeights(0)));
+    for (int64_t round = 1; round <= 4; ++round) ASSERT_OK(RunRound(*store, round));
+    if (!crashed) store.reset();
+    CopyDirectory(original.Path(), copy.Path());
+    ASSERT_OK(SqliteDb::Open(copy.Path("run.sqlite"), SqliteDb::Mode::kWriter).value()->FlushLog());
+    std::string bytes = Bytes(copy.Path("run.sqlite"));
+    const size_t at = bytes.find("message 2");
+    ASSERT_NE(at, std::string::npos);
+    bytes[at] = static_cast<char>(bytes[at] ^ 1);
+    Write(copy.Path("run.sqlite"), bytes);
+    const absl::Status status = RunStore::Open(copy.Path()).status();
+    EXPECT_EQ(status.ok(), !crashed) << status;
+    if (crashed) {
+      EXPECT_CODE(status, kDataLoss, "a row of its table downstream_log");
+    }
+  }
+}
+
+// Each table that reads verify by themselves names the columns that its checksum covers.
+TEST_F(Damage, EveryChecksumIsComputedFromItsColumns) {
+  const auto db = SqliteDb::Open(database_, SqliteDb::Mode::kReader).value();
+  for (const char* table : {"rounds", "round_totals", "scores", "plans", "updates", "refused", "ledger", "events",
+                            "downstream_log", "aggregates", "histories", "history_log"}) {
+    Statement columns =
+        db->Prepare(absl::StrCat("SELECT group_concat('t.' || name, ', ') FROM pragma_table_info('", table, "')"));
+    ASSERT_TRUE(columns.Step().value());
+    EXPECT_EQ(HasChecksum(table, "t"), absl::StrCat("t.checksum IS terse_checksum(", columns.GetText(0), ")"));
   }
 }
 

@@ -229,8 +229,8 @@ class BothStores {
     }
     round_ = rounds.empty() ? 1 : rounds.back().id;
     EXPECT_EQ((*real_->Ledger(0, 9)).size(), (*memory_.Ledger(0, 9)).size());
-    const std::vector<LedgerEntry> real_sums = *real_->LedgerByClient(0, 9);
-    const std::vector<LedgerEntry> memory_sums = *memory_.LedgerByClient(0, 9);
+    const std::vector<LedgerEntry> real_sums = *real_->ClientTotals();
+    const std::vector<LedgerEntry> memory_sums = *memory_.ClientTotals();
     ASSERT_EQ(real_sums.size(), memory_sums.size());
     for (size_t i = 0; i < real_sums.size(); ++i) {
       EXPECT_EQ(real_sums[i].client, memory_sums[i].client);

@@ -111,6 +111,88 @@ TEST_F(Migration, IsWholeOrNotAtAll) {
   EXPECT_GT(failures, 3);
 }
 
+// Makes of a database what version 8 had: version 9 only added tables.
+void TakeBackToVersion8(const std::string& directory) {
+  ASSERT_OK(
+      SqliteDb::Open(directory + "/run.sqlite", SqliteDb::Mode::kWriter)
+          .value()
+          ->Script("DROP TABLE round_totals; DROP TABLE client_totals; DROP TABLE retention; DROP TABLE verified; "
+                   "PRAGMA user_version = 8"));
+}
+
+TEST(MigrationFromVersion8, SumsEveryRowOfTheLedger) {
+  const SystemCallWatch watch(
+      [](absl::string_view call, const std::string&) { return call == "sync" ? kSkipCall : 0; });
+  constexpr int64_t kRounds = 150, kClients = 20;
+  TempDirectory directory;
+  std::vector<LedgerEntry> clients_before;
+  std::vector<RoundRecord> rounds_before;
+  {
+    const auto store = RunStore::Open(directory.Path()).value();
+    ASSERT_OK(store->CreateRun(TestRun(4), TestWeights(0)));
+    ASSERT_OK(store->RegisterClient("a", 1).status());
+    for (int64_t i = 1; i < kClients; ++i) ASSERT_OK(store->RegisterClient(absl::StrCat("c", i), 1).status());
+    for (int64_t round = 1; round <= kRounds; ++round) {
+      ASSERT_OK(RunRound(*store, round));
+      std::vector<LedgerEntry> entries = {{0, 1, Direction::kUp, 5, 6, 7}};
+      for (int64_t client = 0; client < kClients; ++client) {
+        const int64_t bytes = round * 1000 + client;
+        entries.push_back({round, client, Direction::kUp, 4 * bytes, bytes, bytes + 50});
+        if (client % 7 != 3) entries.push_back({round, client, Direction::kDown, 4 * bytes, 2 * bytes, 2 * bytes + 5});
+      }
+      if (round % 10 == 0) continue;
+      ASSERT_OK(store->AddLedger(entries));
+    }
+    clients_before = *store->ClientTotals();
+    rounds_before = *store->Rounds(1, kRounds);
+    ASSERT_GT(store->Ledger(0, kRounds)->size(), 4000u);
+  }
+  TakeBackToVersion8(directory.Path());
+  const auto store = RunStore::Open(directory.Path()).value();
+  const std::vector<LedgerEntry> clients = *store->ClientTotals();
+  ASSERT_EQ(clients.size(), clients_before.size());
+  for (size_t i = 0; i < clients.size(); ++i) {
+    EXPECT_EQ(clients[i].client, clients_before[i].client);
+    EXPECT_EQ(clients[i].direction, clients_before[i].direction);
+    EXPECT_EQ(clients[i].dense_bytes, clients_before[i].dense_bytes);
+    EXPECT_EQ(clients[i].payload_bytes, clients_before[i].payload_bytes);
+    EXPECT_EQ(clients[i].wire_bytes, clients_before[i].wire_bytes);
+  }
+  const std::vector<RoundRecord> rounds = *store->Rounds(1, kRounds);
+  ASSERT_EQ(rounds.size(), rounds_before.size());
+  for (size_t i = 0; i < rounds.size(); ++i) {
+    EXPECT_EQ(rounds[i].update_bytes, 100);
+    EXPECT_EQ(rounds[i].dense_bytes_up, rounds_before[i].dense_bytes_up);
+    EXPECT_EQ(rounds[i].payload_bytes_up, rounds_before[i].payload_bytes_up);
+    EXPECT_EQ(rounds[i].wire_bytes_up, rounds_before[i].wire_bytes_up);
+    EXPECT_EQ(rounds[i].dense_bytes_down, rounds_before[i].dense_bytes_down);
+    EXPECT_EQ(rounds[i].payload_bytes_down, rounds_before[i].payload_bytes_down);
+    EXPECT_EQ(rounds[i].wire_bytes_down, rounds_before[i].wire_bytes_down);
+  }
+  // Commits fold what the run does not keep any more, a few rounds each.
+  ASSERT_OK(store->SetRetention({10, 0}));
+  for (int64_t round = kRounds + 1; round <= kRounds + 50; ++round) ASSERT_OK(RunRound(*store, round));
+  EXPECT_EQ(store->Ledger(1, kRounds)->size(), 0u);
+  EXPECT_EQ(store->Rounds(1, 1)->front().wire_bytes_up, rounds_before[0].wire_bytes_up);
+  EXPECT_EQ(store->ClientTotals()->at(3).wire_bytes, clients_before[3].wire_bytes);
+}
+
+TEST(MigrationFromVersion8, RefusesDamageOfAnyRow) {
+  TempDirectory directory;
+  {
+    const auto store = RunStore::Open(directory.Path()).value();
+    ASSERT_OK(store->CreateRun(TestRun(4), TestWeights(0)));
+    for (int64_t round = 1; round <= 5; ++round) ASSERT_OK(RunRound(*store, round));
+  }
+  TakeBackToVersion8(directory.Path());
+  std::string bytes = PosixFiles().Read(directory.Path("run.sqlite")).value();
+  const size_t at = bytes.find("message 2");
+  ASSERT_NE(at, std::string::npos);
+  bytes[at] = static_cast<char>(bytes[at] ^ 1);
+  ASSERT_OK(WriteFileSynced(PosixFiles(), directory.Path("run.sqlite"), {bytes}));
+  EXPECT_CODE(RunStore::Open(directory.Path()).status(), kDataLoss, "a row of its table downstream_log");
+}
+
 TEST_F(Migration, ANewerDatabaseIsRefusedByName) {
   ASSERT_OK(SqliteDb::Open(directory_.Path("run.sqlite"), SqliteDb::Mode::kWriter)
                 .value()

@@ -401,7 +401,7 @@ TEST_F(RunStoreTest, LedgerAddsUpAndEqualsTheRounds) {
   EXPECT_EQ(ledger[2].wire_bytes, 66);
   EXPECT_EQ(ledger[2].client_name, store_->GetClient(ledger[2].client)->name);
   EXPECT_EQ(store_->Ledger(1, 1)->size(), 3);
-  const std::vector<LedgerEntry> sums = *store_->LedgerByClient(1, 100);
+  const std::vector<LedgerEntry> sums = *store_->ClientTotals();
   ASSERT_EQ(sums.size(), 4);
   EXPECT_THAT(std::make_tuple(sums[0].round, sums[0].client, sums[0].direction, sums[0].dense_bytes,
                               sums[0].payload_bytes, sums[0].wire_bytes),

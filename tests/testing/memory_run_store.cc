@@ -424,10 +424,10 @@ absl::StatusOr<std::vector<LedgerEntry>> MemoryRunStore::Ledger(int64_t first_ro
   return found;
 }
 
-absl::StatusOr<std::vector<LedgerEntry>> MemoryRunStore::LedgerByClient(int64_t first_round, int64_t last_round) {
+absl::StatusOr<std::vector<LedgerEntry>> MemoryRunStore::ClientTotals() {
   std::map<std::pair<int64_t, Direction>, LedgerEntry> sums;
   for (const LedgerEntry& entry : ledger_) {
-    if (entry.round < first_round || entry.round > last_round) continue;
+    if (entry.round < 1) continue;
     LedgerEntry& sum = sums[{entry.client, entry.direction}];
     sum = {0,
            entry.client,

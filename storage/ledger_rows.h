@@ -1,0 +1,32 @@
+// The ledger, the sums that outlive its rows, and which rows of old rounds a run keeps. Internal to storage/; every
+// function is part of its caller's transaction, and returns the statuses of SqliteDb.
+#ifndef TERSE_STORAGE_LEDGER_ROWS_H_
+#define TERSE_STORAGE_LEDGER_ROWS_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "storage/run_store.h"
+#include "storage/sqlite_db.h"
+
+namespace terse {
+namespace run_store_internal {
+
+// Adds to the ledger's rows, and to the sums of their rounds and clients. A round that was folded has only sums.
+// Entries of one client that follow each other cost one change of its sums.
+absl::Status AddLedgerRows(SqliteDb& db, absl::Span<const LedgerEntry> entries);
+
+// Notes the payload of all updates that the round chose.
+absl::Status SetUpdateBytes(SqliteDb& db, int64_t round, int64_t bytes);
+
+// Folds rounds that Retention::rounds no longer covers now that `version` is the head: deletes their rows of the
+// ledger, and of `updates` those that no answer of the update protocol needs. At most kFoldedAtOnce of them, so that a
+// commit does a bounded piece of work also after the setting was lowered.
+absl::Status FoldOldRounds(SqliteDb& db, int64_t version);
+inline constexpr int kFoldedAtOnce = 4;
+
+}  // namespace run_store_internal
+}  // namespace terse
+
+#endif  // TERSE_STORAGE_LEDGER_ROWS_H_

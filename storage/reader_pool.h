@@ -1,0 +1,56 @@
+// Reading connections to one database. Internal to storage/.
+#ifndef TERSE_STORAGE_READER_POOL_H_
+#define TERSE_STORAGE_READER_POOL_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "storage/sqlite_db.h"
+
+namespace terse {
+
+// Lends connections, each to one caller at a time. When all are lent it opens another, so no reader waits for another
+// one: an administrator who reads the whole ledger holds up neither the engine nor the dashboard. Keeps up to
+// kMostIdle connections that nobody uses. Thread-safe.
+class ReaderPool {
+ public:
+  // A connection, which goes back when this is destroyed. The pool outlives it.
+  class Lease {
+   public:
+    Lease(ReaderPool* pool, std::unique_ptr<SqliteDb> db) : pool_(pool), db_(std::move(db)) {}
+    ~Lease() {
+      if (db_ != nullptr) pool_->Return(std::move(db_));
+    }
+    Lease(Lease&&) = default;
+    SqliteDb& db() const { return *db_; }
+
+   private:
+    ReaderPool* pool_;
+    std::unique_ptr<SqliteDb> db_;
+  };
+
+  // `first` is a reader of the database; others are opened on the VFS of this name (SqliteDb::Open).
+  ReaderPool(std::unique_ptr<SqliteDb> first, std::string vfs);
+
+  // Statuses of SqliteDb::Open.
+  absl::StatusOr<Lease> Take() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  static constexpr size_t kMostIdle = 4;
+
+  void Return(std::unique_ptr<SqliteDb> db) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const std::string path_;
+  const std::string vfs_;
+  absl::Mutex mutex_;
+  std::vector<std::unique_ptr<SqliteDb>> idle_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace terse
+
+#endif  // TERSE_STORAGE_READER_POOL_H_

@@ -1,0 +1,311 @@
+// Rows of old rounds go, their sums stay, and no client hears another answer about an update for it.
+#include <map>
+#include <tuple>
+
+#include "core/random.h"
+#include "storage/ledger_rows.h"
+#include "tests/storage/storage_testing.h"
+#include "tests/storage/system_calls.h"
+
+namespace terse {
+namespace {
+
+const SystemCallHook kNoSync = [](absl::string_view call, const std::string&) {
+  return call == "sync" ? kSkipCall : 0;
+};
+
+int64_t Count(const std::string& directory, const std::string& rows) {
+  const auto db = SqliteDb::Open(directory + "/run.sqlite", SqliteDb::Mode::kReader).value();
+  Statement count = db->Prepare("SELECT count(*) FROM " + rows);
+  EXPECT_TRUE(count.Step().value());
+  return count.GetInt(0);
+}
+
+using Sums = std::tuple<int64_t, int64_t, int64_t>;
+
+std::map<std::pair<int64_t, Direction>, Sums> ByClient(RunStore& store) {
+  std::map<std::pair<int64_t, Direction>, Sums> sums;
+  for (const LedgerEntry& total : *store.ClientTotals()) {
+    sums[{total.client, total.direction}] = {total.dense_bytes, total.payload_bytes, total.wire_bytes};
+  }
+  return sums;
+}
+
+// Two stores of the same run: one keeps everything, the other three rounds.
+class LedgerTest : public ::testing::Test {
+ protected:
+  static constexpr int64_t kKept = 3;
+
+  LedgerTest() {
+    for (const auto& store : {all_.get(), few_.get()}) {
+      EXPECT_OK(store->CreateRun(TestRun(4), TestWeights(0)));
+      for (const char* name : {"a", "b", "c", "d"}) EXPECT_OK(store->RegisterClient(name, 1).status());
+    }
+    EXPECT_OK(few_->SetRetention({kKept, 0}));
+  }
+
+  // Makes the same call on both.
+  template <typename Call>
+  void Both(Call call) {
+    ASSERT_OK(call(*all_));
+    ASSERT_OK(call(*few_));
+  }
+
+  std::vector<LedgerEntry> Entries(int64_t round) {
+    std::vector<LedgerEntry> entries;
+    for (int64_t client = 0; client < 4; ++client) {
+      if (random_.Below(4) == 0) continue;
+      const auto bytes = [this] { return static_cast<int64_t>(random_.Below(1000)); };
+      entries.push_back({round, client, Direction::kUp, bytes(), bytes(), bytes()});
+      if (random_.Below(4) != 0) entries.push_back({round, client, Direction::kDown, bytes(), bytes(), bytes()});
+    }
+    return entries;
+  }
+
+  void PlayRound(int64_t round, int64_t version) {
+    Both([&](RunStore& store) { return store.OpenRound(round, version, 1); });
+    const Id128 last = all_->GetClient(round % 4)->last_applied;
+    Both([&](RunStore& store) { return store.CloseRound(round, {TestUpdate(round % 4, round, last)}, 2); });
+    Commit commit = TestCommit(round);
+    commit.base_version = version;
+    commit.ledger = Entries(round);
+    Both([&](RunStore& store) { return store.CommitRound(commit, false); });
+  }
+
+  void ExpectSameSums() {
+    EXPECT_EQ(ByClient(*all_), ByClient(*few_));
+    const std::vector<RoundRecord> all = *all_->Rounds(1, 1000), few = *few_->Rounds(1, 1000);
+    ASSERT_EQ(all.size(), few.size());
+    for (size_t i = 0; i < all.size(); ++i) {
+      const auto sums = [](const RoundRecord& round) {
+        return std::make_tuple(round.id, round.update_bytes, round.dense_bytes_up, round.payload_bytes_up,
+                               round.wire_bytes_up, round.dense_bytes_down, round.payload_bytes_down,
+                               round.wire_bytes_down);
+      };
+      EXPECT_EQ(sums(all[i]), sums(few[i]));
+      // The sums of the store that has every row are those of its rows.
+      Sums up, down;
+      for (const LedgerEntry& row : *all_->Ledger(all[i].id, all[i].id)) {
+        Sums& sum = row.direction == Direction::kUp ? up : down;
+        sum = {std::get<0>(sum) + row.dense_bytes, std::get<1>(sum) + row.payload_bytes,
+               std::get<2>(sum) + row.wire_bytes};
+      }
+      EXPECT_EQ(up, Sums(all[i].dense_bytes_up, all[i].payload_bytes_up, all[i].wire_bytes_up));
+      EXPECT_EQ(down, Sums(all[i].dense_bytes_down, all[i].payload_bytes_down, all[i].wire_bytes_down));
+    }
+  }
+
+  const SystemCallWatch watch_{kNoSync};
+  TempDirectory all_directory_, few_directory_;
+  std::unique_ptr<RunStore> all_ = RunStore::Open(all_directory_.Path()).value();
+  std::unique_ptr<RunStore> few_ = RunStore::Open(few_directory_.Path()).value();
+  Random random_{7};
+};
+
+TEST_F(LedgerTest, OldRoundsKeepTheirSums) {
+  for (int64_t round = 1; round <= 20; ++round) {
+    PlayRound(round, round - 1);
+    // Bytes that come late belong to their round, folded or not.
+    Both([&, late = Entries(std::max<int64_t>(1, round - 5))](RunStore& store) { return store.AddLedger(late); });
+    Both([&](RunStore& store) { return store.AddLedger({{0, 1, Direction::kUp, 1, 2, 3}}); });
+  }
+  ExpectSameSums();
+  EXPECT_EQ(few_->Ledger(1, 20 - kKept)->size(), 0u);
+  EXPECT_GT(few_->Ledger(20 - kKept + 1, 20)->size(), 0u);
+  EXPECT_EQ(few_->Ledger(20 - kKept + 1, 20)->size(), all_->Ledger(20 - kKept + 1, 20)->size());
+  EXPECT_EQ(few_->Ledger(0, 0)->size(), 1u) << "traffic of no round stays";
+  few_ = nullptr;
+  few_ = RunStore::Open(few_directory_.Path(), PosixFiles(), RunStore::Depth::kEverything).value();
+  ExpectSameSums();
+}
+
+TEST_F(LedgerTest, ALimitThatWasLoweredIsReachedInBoundedSteps) {
+  ASSERT_OK(few_->SetRetention({0, 0}));
+  for (int64_t round = 1; round <= 20; ++round) PlayRound(round, round - 1);
+  EXPECT_EQ(few_->Ledger(1, 20)->size(), all_->Ledger(1, 20)->size());
+  ASSERT_OK(few_->SetRetention({kKept, 0}));
+  for (int64_t round = 21; round <= 30; ++round) {
+    PlayRound(round, round - 1);
+    const int64_t folded = std::min(round - kKept, (round - 20) * run_store_internal::kFoldedAtOnce);
+    EXPECT_EQ(few_->Ledger(1, folded)->size(), 0u);
+    EXPECT_EQ(few_->Ledger(folded + 1, round)->size(), all_->Ledger(folded + 1, round)->size());
+  }
+  ExpectSameSums();
+}
+
+TEST_F(LedgerTest, RoundsThatWereAbortedGoWithThoseAroundThem) {
+  int64_t version = 0;
+  for (int64_t round = 1; round <= 24; ++round) {
+    if (round % 3 != 0) {
+      PlayRound(round, version++);
+      continue;
+    }
+    Both([&](RunStore& store) { return store.OpenRound(round, version, 1); });
+    Both([&, entries = Entries(round)](RunStore& store) { return store.AddLedger(entries); });
+    Both([&](RunStore& store) { return store.AbortRound(round, "why", 2); });
+  }
+  ExpectSameSums();
+  // Kept are the newest three that were committed (20, 22 and 23), and 21 and 24.
+  EXPECT_EQ(few_->Ledger(1, 19)->size(), 0u);
+  EXPECT_EQ(few_->Ledger(20, 24)->size(), all_->Ledger(20, 24)->size());
+}
+
+TEST_F(LedgerTest, EventsHaveALimit) {
+  ASSERT_OK(few_->SetRetention({0, 10}));
+  for (int64_t i = 0; i < 50; ++i) {
+    ASSERT_OK(few_->AddEvent({i, "client_joined", 0, -1, absl::StrCat("event ", i)}));
+    const std::vector<EventRecord> newest = *few_->Events(100);
+    EXPECT_EQ(newest.size(), static_cast<size_t>(std::min<int64_t>(i + 1, 10)));
+    EXPECT_EQ(newest.back().detail, absl::StrCat("event ", i));
+    EXPECT_EQ(newest.back().id, i + 1) << "ids go on";
+  }
+  // Who follows the events and was away gets those that are there.
+  EXPECT_EQ(few_->EventsAfter(3, 100)->front().id, 41);
+  EXPECT_EQ(few_->EventsAfter(45, 100)->front().id, 46);
+  few_ = nullptr;
+  few_ = RunStore::Open(few_directory_.Path()).value();
+  ASSERT_OK(few_->SetRetention({0, 1}));
+  ASSERT_OK(few_->AddEvent({0, "client_left", 0, -1, "last"}));
+  ASSERT_EQ(few_->Events(100)->size(), 1u);
+  EXPECT_EQ(few_->Events(100)->front().id, 51);
+  ASSERT_OK(few_->AddEvent({0, "client_left", 0, -1, "last"}));
+  EXPECT_EQ(few_->Events(100)->front().id, 52);
+}
+
+TEST_F(LedgerTest, TheSettingIsStoredAndWrittenOnce) {
+  few_ = nullptr;
+  few_ = RunStore::Open(few_directory_.Path()).value();
+  int writes = 0;
+  {
+    const SystemCallWatch watch([&](absl::string_view call, const std::string&) {
+      writes += call == "write" ? 1 : 0;
+      return call == "sync" ? kSkipCall : 0;
+    });
+    ASSERT_OK(few_->SetRetention({kKept, 0}));
+    EXPECT_EQ(writes, 0) << "it is so already";
+    ASSERT_OK(few_->SetRetention({kKept, 5}));
+    EXPECT_GT(writes, 0);
+  }
+  EXPECT_CODE(few_->SetRetention({-1, 0}), kInvalidArgument, "negative");
+}
+
+// A sealed update as it lies in a state directory, which may be copied and may come back at any time.
+struct Sealed {
+  int64_t maker = 0;
+  Id128 id, prev_applied;
+  int64_t round = 0;
+};
+
+// The verdict of docs/PROTOCOL.md, as Settle (coordinator/sessions.cc) finds it, for a directory that comes under the
+// name of `client`.
+std::string VerdictOn(RunStore& store, const Sealed& sealed, int64_t client, absl::optional<int64_t> staleness) {
+  const Id128 last_applied = store.GetClient(client)->last_applied;
+  if (sealed.id == last_applied) return "applied";
+  if (sealed.prev_applied != last_applied) return "reset: another past";
+  const absl::optional<RunStore::Fate> fate = *store.FateOf(sealed.id);
+  if (!fate.has_value()) {
+    const bool over = staleness.has_value()
+                          ? store.GetHead()->version - **store.BaseVersionOf(sealed.round) > *staleness
+                          : **store.GetRoundState(sealed.round) != RoundState::kOpen;
+    return over ? "not applied" : "pending";
+  }
+  if (!fate->refused.empty() && fate->client == client) return "reset: refused";
+  if (fate->state == RoundState::kAborted) return "not applied";
+  if (fate->client == client && fate->state == RoundState::kClosed) return "pending";
+  return "reset: another's";
+}
+
+// Plays random rounds on both stores, which agree about every verdict after each step.
+class Verdicts : public LedgerTest, public ::testing::WithParamInterface<bool> {
+ protected:
+  static constexpr int64_t kNewcomer = 4;
+
+  absl::optional<int64_t> Staleness() const { return GetParam() ? absl::make_optional(kKept) : absl::nullopt; }
+
+  void Compare(const std::string& when) {
+    for (const Sealed& sealed : sealed_) {
+      for (int64_t client = 0; client <= kNewcomer; ++client) {
+        const std::string verdict = VerdictOn(*all_, sealed, client, Staleness());
+        ASSERT_EQ(VerdictOn(*few_, sealed, client, Staleness()), verdict)
+            << when << ": update of round " << sealed.round << " of client " << sealed.maker << ", which comes as "
+            << client;
+        ++heard_[verdict];
+      }
+    }
+  }
+
+  void Train(int64_t round) {
+    for (int64_t client = 0; client < 4; ++client) {
+      if (pending_.count(client) > 0 || random_.Below(3) == 0) continue;
+      // The last client's first update comes late, when the rounds before it are folded.
+      if (client == 3 && round < 20) continue;
+      const Sealed sealed{client, HashBytes(absl::StrCat(round, " ", client)), all_->GetClient(client)->last_applied,
+                          round};
+      pending_[client] = sealed;
+      sealed_.push_back(sealed);
+    }
+  }
+
+  void Close(int64_t round) {
+    chosen_.clear();
+    std::vector<RefusedUpdate> refused;
+    for (auto it = pending_.begin(); it != pending_.end();) {
+      const Sealed& sealed = it->second;
+      const bool is_old = head_ - **all_->BaseVersionOf(sealed.round) > Staleness().value_or(0);
+      const uint64_t draw = is_old ? 3 : random_.Below(10);
+      if (draw == 0) {
+        refused.push_back({sealed.maker, sealed.id, "too large"});
+      } else if (draw > 3) {
+        ChosenUpdate update = TestUpdate(sealed.maker, round, sealed.prev_applied);
+        update.update_id = sealed.id;
+        chosen_.push_back(update);
+      }
+      const bool stays = draw != 0 && draw <= 3 && !is_old && GetParam();
+      it = stays ? std::next(it) : pending_.erase(it);
+    }
+    Both([&](RunStore& store) { return store.CloseRound(round, chosen_, 2, refused); });
+  }
+
+  void Settle(int64_t round) {
+    if (random_.Below(4) == 0) {
+      Both([&](RunStore& store) { return store.AbortRound(round, "why", 3); });
+      return;
+    }
+    Commit commit = TestCommit(round);
+    commit.base_version = head_++;
+    commit.ledger = Entries(round);
+    Both([&](RunStore& store) { return store.CommitRound(commit, false); });
+  }
+
+  std::map<int64_t, Sealed> pending_;  // by client
+  std::vector<Sealed> sealed_;         // all that ever were
+  std::vector<ChosenUpdate> chosen_;
+  std::map<std::string, int64_t> heard_;
+  int64_t head_ = 0;
+};
+
+TEST_P(Verdicts, AreTheSameWithoutTheRowsOfOldRounds) {
+  Both([](RunStore& store) { return store.RegisterClient("newcomer", 1).status(); });
+  constexpr int64_t kRounds = 60;
+  for (int64_t round = 1; round <= kRounds; ++round) {
+    Both([&](RunStore& store) { return store.OpenRound(round, head_, 1); });
+    Train(round);
+    Close(round);
+    Compare("closed");
+    Settle(round);
+    Compare("settled");
+    if (HasFatalFailure()) return;
+  }
+  ExpectSameSums();
+  EXPECT_EQ(heard_.size(), 6u) << "every verdict was heard";
+  // A row for the first update of every client that had one applied, and those of the rounds that are kept.
+  EXPECT_LT(Count(few_directory_.Path(), "updates"), Count(all_directory_.Path(), "updates") / 3);
+  EXPECT_EQ(Count(few_directory_.Path(), "updates u JOIN retention r WHERE u.round <= r.folded_round"), 4);
+  EXPECT_EQ(Count(few_directory_.Path(), "refused"), Count(all_directory_.Path(), "refused"));
+}
+
+INSTANTIATE_TEST_SUITE_P(OfRuns, Verdicts, ::testing::Values(false, true),
+                         [](const auto& info) { return info.param ? "Buffered" : "Synchronous"; });
+
+}  // namespace
+}  // namespace terse
