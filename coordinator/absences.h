@@ -3,8 +3,8 @@
 #ifndef TERSE_COORDINATOR_ABSENCES_H_
 #define TERSE_COORDINATOR_ABSENCES_H_
 
-#include <array>
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <utility>
 

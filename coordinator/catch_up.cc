@@ -12,8 +12,8 @@
 namespace terse {
 namespace {
 
-// The messages that lead from version `after` towards `up_to`: as many as have run.catch_up_bytes together, but at least
-// one. OUT_OF_RANGE when the log does not reach back so far.
+// The messages that lead from version `after` towards `up_to`: as many as have run.catch_up_bytes together, but at
+// least one. OUT_OF_RANGE when the log does not reach back so far.
 absl::StatusOr<std::vector<Delta>> ReadLog(EngineState& run, int64_t after, int64_t up_to) {
   std::vector<Delta> log;
   if (run.model.recent().ReachesBackTo(after)) {

@@ -100,7 +100,8 @@ absl::Status AddToHistories(EngineState& run) {
 
 absl::Status CompactHistoryIfDue(EngineState& run, int64_t client) {
   const auto log = run.histories.logs.find(client);
-  if (log == run.histories.logs.end() || 4 * log->second.bytes < run.histories.cache->state_bytes()) return absl::OkStatus();
+  if (log == run.histories.logs.end() || 4 * log->second.bytes < run.histories.cache->state_bytes())
+    return absl::OkStatus();
   const std::string state = run.histories.cache->StateOf(client);
   if (state.empty()) return absl::OkStatus();
   TERSE_RETURN_IF_ERROR(run.store()->CompactHistory(client, log->second.messages, state));

@@ -130,7 +130,7 @@ class Engine {
   std::unique_ptr<Phase> phase_;
 
   mutable absl::Mutex view_mutex_;
-  EngineView view_ ABSL_GUARDED_BY(view_mutex_);  // without its sessions
+  EngineView view_ ABSL_GUARDED_BY(view_mutex_);                                      // without its sessions
   absl::btree_map<int64_t, SessionView> session_views_ ABSL_GUARDED_BY(view_mutex_);  // by client
 };
 

@@ -78,9 +78,7 @@ struct EngineState {
   // Whether the session is free and holds the head's weights, so that it can be given work.
   bool CanWork(const Session& session) const { return session.version() == model.head().version && session.IsFree(); }
   // Whether the client may owe the update of that round: this process gave it the work, or an earlier one may have.
-  bool MayOwe(int64_t client, int64_t number) const {
-    return number <= round.resumed() || WasGiven(client, number);
-  }
+  bool MayOwe(int64_t client, int64_t number) const { return number <= round.resumed() || WasGiven(client, number); }
   // Whether this process gave the client that round's work, and no update of the client came since.
   bool WasGiven(int64_t client, int64_t number) const {
     const absl::optional<ClientNotes>& notes = fleet.at(client).notes;
@@ -95,7 +93,8 @@ struct EngineState {
   }
   // Has the head's checkpoint written, unless one is being written.
   void BeginCheckpoint() {
-    if (absl::optional<Checkpoint> checkpoint = model.BeginCheckpoint()) journal.WriteCheckpoint(*std::move(checkpoint));
+    if (absl::optional<Checkpoint> checkpoint = model.BeginCheckpoint())
+      journal.WriteCheckpoint(*std::move(checkpoint));
   }
   // Has the head evaluated, for that round.
   void BeginEvaluation(int64_t number) {

@@ -1,5 +1,5 @@
-// Drives an Engine: a queue that any thread may post to and one thread that handles what waits, batch by batch in order,
-// and keeps the timer.
+// Drives an Engine: a queue that any thread may post to and one thread that handles what waits, batch by batch in
+// order, and keeps the timer.
 #ifndef TERSE_COORDINATOR_EVENT_LOOP_H_
 #define TERSE_COORDINATOR_EVENT_LOOP_H_
 

@@ -75,10 +75,10 @@ class Journal {
   const std::function<void(const EventRecord&)> on_event_;
   ByteBook book_;
   RepeatedEvents repeated_events_;
-  std::vector<Outgoing> outgoing_;                       // in the order in which the first was said
-  absl::flat_hash_map<ClientLink*, size_t> place_;       // in outgoing_
-  std::vector<std::function<void(Background*)>> jobs_;   // for the background worker
-  std::vector<EventRecord> told_;                        // for the log
+  std::vector<Outgoing> outgoing_;                      // in the order in which the first was said
+  absl::flat_hash_map<ClientLink*, size_t> place_;      // in outgoing_
+  std::vector<std::function<void(Background*)>> jobs_;  // for the background worker
+  std::vector<EventRecord> told_;                       // for the log
 };
 
 }  // namespace terse

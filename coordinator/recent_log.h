@@ -41,9 +41,7 @@ class RecentLog {
     return after >= entries_.back().version ? 0 : end_ - (At(after + 1).end - SizeOf(At(after + 1)));
   }
   // Needs ReachesBackTo(version - 1), and a version that was added.
-  const Entry& At(int64_t version) const {
-    return entries_[static_cast<size_t>(version - entries_.front().version)];
-  }
+  const Entry& At(int64_t version) const { return entries_[static_cast<size_t>(version - entries_.front().version)]; }
 
  private:
   static int64_t SizeOf(const Entry& entry) { return static_cast<int64_t>(entry.message->size()); }

@@ -38,8 +38,8 @@ class RepeatedEvents {
   };
   using Key = std::pair<std::string, int64_t>;  // kind and client
 
-  std::map<Key, Counted> counted_;            // only of the last minute
-  std::set<std::pair<int64_t, Key>> begun_;   // the same, by Counted::begun_us
+  std::map<Key, Counted> counted_;               // only of the last minute
+  std::set<std::pair<int64_t, Key>> begun_;      // the same, by Counted::begun_us
   std::set<std::pair<int64_t, Key>> unwritten_;  // those with something to write
 };
 

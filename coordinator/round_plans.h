@@ -11,16 +11,16 @@
 namespace terse {
 
 // Makes the run's controller, shows it every committed round of the store, counts the iterations up to the head, and
-// sets the round's plan to that of the last round. INVALID_ARGUMENT from MakeController; DATA_LOSS for a round without a
-// plan; errors of the store.
+// sets the round's plan to that of the last round. INVALID_ARGUMENT from MakeController; DATA_LOSS for a round without
+// a plan; errors of the store.
 absl::Status ResumePlans(EngineState& run);
 
 // The plan of the round after this one; nullopt without a controller.
 absl::optional<RoundPlan> NextPlan(const EngineState& run);
 
-// Counts the iterations of the closed round, which is about to be committed at `now_us`, and shows it to the controller.
-// Nothing may come between but the commit, and when that fails, or this does (DATA_LOSS, errors of the store), the run
-// is resumed anew.
+// Counts the iterations of the closed round, which is about to be committed at `now_us`, and shows it to the
+// controller. Nothing may come between but the commit, and when that fails, or this does (DATA_LOSS, errors of the
+// store), the run is resumed anew.
 absl::Status ObserveCommit(EngineState& run, int64_t now_us);
 
 }  // namespace terse

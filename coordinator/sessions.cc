@@ -57,7 +57,7 @@ void TakeName(EngineState& run, Session& holder, const CheckIn& message) {
 
 // Step 1: the server settles the pending update first; unless both ends agree about the past it answers RESET.
 absl::StatusOr<absl::optional<Verdict>> VerdictAtCheckIn(EngineState& run, const ClientRecord& record,
-                                                        const CheckIn& message) {
+                                                         const CheckIn& message) {
   const bool ours = message.lineage == run.lineage;
   const Id128 prev_applied = ours ? message.prev_applied : Id128{};
   const Id128 pending = ours ? message.pending_update_id : Id128{};
@@ -149,7 +149,7 @@ void Adopt(EngineState& run, Session& session, const ClientRecord& record, const
 }  // namespace
 
 absl::StatusOr<Verdict> VerdictOn(EngineState& run, int64_t client, Id128 last_applied, Id128 update_id, int64_t round,
-                               Id128 prev_applied) {
+                                  Id128 prev_applied) {
   if (!update_id.IsZero() && update_id == last_applied) return Verdict{Outcome::kApplied, update_id, last_applied, ""};
   if (prev_applied != last_applied && !Mutated(Mutant::kNoPredecessorCheck)) {
     return Verdict{

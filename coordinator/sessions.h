@@ -21,8 +21,8 @@ absl::StatusOr<Verdict> VerdictOn(EngineState& run, int64_t client, Id128 last_a
 // failure of the store.
 absl::Status HandleCheckIn(EngineState& run, Session& session, const CheckIn& message);
 
-// Takes note of what the client holds, and brings it to the head (catch_up.h). Refuses another model layout, and a client
-// without data where samples count.
+// Takes note of what the client holds, and brings it to the head (catch_up.h). Refuses another model layout, and a
+// client without data where samples count.
 absl::Status HandleReady(EngineState& run, Session& session, const Ready& message);
 
 // Whether the update is whole and follows the client's last applied one: its id is recomputed from the coordinator's

@@ -97,6 +97,9 @@ absl::Status NameCheckpoints(const std::string& directory, const std::string& co
   return absl::OkStatus();
 }
 
+// Rows have checksums since, and are read with them.
+constexpr int64_t kFirstSchemaWithChecksums = 2;
+
 // Reads what opening the store would change: the schema's version and the newest round.
 absl::Status LookBeforeOpening(const std::string& copy, RunExamination* found) {
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteDb> db,
@@ -108,6 +111,7 @@ absl::Status LookBeforeOpening(const std::string& copy, RunExamination* found) {
   // Without tables, or with those of another program, opening tells what is wrong.
   if (!newest.Step().ok()) return absl::OkStatus();
   found->round = newest.GetInt(0);
+  if (found->schema_version < kFirstSchemaWithChecksums) return absl::OkStatus();
   TERSE_ASSIGN_OR_RETURN(found->round_state, run_store_internal::SelectRoundState(*db, found->round));
   return absl::OkStatus();
 }

@@ -1,6 +1,6 @@
 #include "storage/reader_pool.h"
 
-#include "core/status.h"
+#include "absl/status/statusor.h"
 
 namespace terse {
 
@@ -8,23 +8,25 @@ ReaderPool::ReaderPool(std::unique_ptr<SqliteDb> first, std::string vfs) : path_
   idle_.push_back(std::move(first));
 }
 
-absl::StatusOr<ReaderPool::Lease> ReaderPool::Take() {
-  {
-    absl::MutexLock lock(&mutex_);
-    if (!idle_.empty()) {
-      // The one that was used last has its pages in memory.
-      std::unique_ptr<SqliteDb> db = std::move(idle_.back());
-      idle_.pop_back();
-      return Lease(this, std::move(db));
+ReaderPool::Lease ReaderPool::Take() {
+  absl::MutexLock lock(&mutex_);
+  if (idle_.empty() && open_ < kMost) {
+    absl::StatusOr<std::unique_ptr<SqliteDb>> another = SqliteDb::Open(path_, SqliteDb::Mode::kReader, vfs_);
+    if (another.ok()) {
+      ++open_;
+      return Lease(this, *std::move(another));
     }
   }
-  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDb> db, SqliteDb::Open(path_, SqliteDb::Mode::kReader, vfs_));
+  mutex_.Await(absl::Condition(this, &ReaderPool::IsIdle));
+  // The one that was used last has its pages in memory.
+  std::unique_ptr<SqliteDb> db = std::move(idle_.back());
+  idle_.pop_back();
   return Lease(this, std::move(db));
 }
 
 void ReaderPool::Return(std::unique_ptr<SqliteDb> db) {
   absl::MutexLock lock(&mutex_);
-  if (idle_.size() < kMostIdle) idle_.push_back(std::move(db));
+  idle_.push_back(std::move(db));
 }
 
 }  // namespace terse

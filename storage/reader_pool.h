@@ -14,9 +14,9 @@
 
 namespace terse {
 
-// Lends connections, each to one caller at a time. When all are lent it opens another, so no reader waits for another
-// one: an administrator who reads the whole ledger holds up neither the engine nor the dashboard. Keeps up to
-// kMostIdle connections that nobody uses. Thread-safe.
+// Lends connections, each to one caller at a time: an administrator who reads the whole ledger does not hold up the
+// dashboard. It opens up to kMost of them as they are needed; beyond that, and where the database cannot be opened any
+// more because its directory was renamed, a reader waits for another one. Thread-safe.
 class ReaderPool {
  public:
   // A connection, which goes back when this is destroyed. The pool outlives it.
@@ -37,18 +37,19 @@ class ReaderPool {
   // `first` is a reader of the database; others are opened on the VFS of this name (SqliteDb::Open).
   ReaderPool(std::unique_ptr<SqliteDb> first, std::string vfs);
 
-  // Statuses of SqliteDb::Open.
-  absl::StatusOr<Lease> Take() ABSL_LOCKS_EXCLUDED(mutex_);
+  Lease Take() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  static constexpr size_t kMostIdle = 4;
+  static constexpr int kMost = 8;
 
+  bool IsIdle() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return !idle_.empty(); }
   void Return(std::unique_ptr<SqliteDb> db) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string path_;
   const std::string vfs_;
   absl::Mutex mutex_;
   std::vector<std::unique_ptr<SqliteDb>> idle_ ABSL_GUARDED_BY(mutex_);
+  int open_ ABSL_GUARDED_BY(mutex_) = 1;  // idle or lent
 };
 
 }  // namespace terse

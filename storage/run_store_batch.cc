@@ -35,7 +35,7 @@ absl::Status SqliteRunStore::Read(absl::FunctionRef<absl::Status(SqliteDb&)> bod
     TERSE_RETURN_IF_ERROR(OpenBatch());
     return body(*writer_);
   }
-  TERSE_ASSIGN_OR_RETURN(const ReaderPool::Lease lease, readers_.Take());
+  const ReaderPool::Lease lease = readers_.Take();
   SqliteDb& db = lease.db();
   TERSE_RETURN_IF_ERROR(db.Prepare("BEGIN").Run());
   const absl::Status status = body(db);

@@ -103,8 +103,8 @@ class SqliteRunStore final : public RunStore {
   absl::Status SplitBatch() ABSL_LOCKS_EXCLUDED(write_mutex_);
   // Passes on the status of work on files beside the database; after a failed sync nothing is written any more.
   absl::Status Watch(const absl::Status& status) ABSL_LOCKS_EXCLUDED(write_mutex_);
-  // One snapshot on a reading connection that nobody else uses meanwhile; in the thread that has a batch, on the writing
-  // one.
+  // One snapshot on a reading connection that nobody else uses meanwhile; in the thread that has a batch, on the
+  // writing one.
   absl::Status Read(absl::FunctionRef<absl::Status(SqliteDb&)> body);
 
   // Sizes of a checkpoint's files; 0 for no file.

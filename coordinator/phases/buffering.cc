@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/catch_up.h"
 #include "coordinator/phases/intake.h"
 #include "coordinator/phases/phases.h"
-#include "coordinator/catch_up.h"
 #include "core/epochs.h"
 #include "core/status.h"
 #include "storage/event_kinds.h"

@@ -76,7 +76,8 @@ class Collecting : public Intake {
   // Places that nobody holds: a client that was invited holds its place while it is connected, or once it delivered.
   static int64_t FreePlaces(const EngineState& run) {
     if (run.config->rounds.selection == Selection::kAll) return std::numeric_limits<int64_t>::max();
-    const int64_t waited_for = run.fleet.groups().Count([](Standing s) { return s.active && s.invited && !s.delivered; });
+    const int64_t waited_for =
+        run.fleet.groups().Count([](Standing s) { return s.active && s.invited && !s.delivered; });
     return run.config->rounds.invited - run.round.size() - waited_for;
   }
 
@@ -88,8 +89,7 @@ class Collecting : public Intake {
         run.fleet.SetInvited(client, true);
       }
     }
-    for (int64_t client :
-         run.fleet.groups().Select([](Standing s) { return s.idle && s.invited && !s.delivered; })) {
+    for (int64_t client : run.fleet.groups().Select([](Standing s) { return s.idle && s.invited && !s.delivered; })) {
       Session& session = *run.fleet.Of(client);
       Assign(run, session);
       run.journal.Flush(session.link);

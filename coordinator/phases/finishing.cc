@@ -2,8 +2,8 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/phases/phases.h"
 #include "coordinator/catch_up.h"
+#include "coordinator/phases/phases.h"
 #include "core/epochs.h"
 #include "core/status.h"
 #include "storage/event_kinds.h"

@@ -85,8 +85,8 @@ absl::Status DropRefused(EngineState& run, const Refused& refused) {
   if (const Session* const session = run.fleet.Of(update.client)) {
     const std::string pause =
         aside ? absl::StrCat("; the client is set aside for ", policy.set_aside_seconds, " s") : "";
-    run.SayLater(*session, Verdict{Outcome::kReset, update.update_id, session->last_applied,
-                                   absl::StrCat(reason, pause)});
+    run.SayLater(*session,
+                 Verdict{Outcome::kReset, update.update_id, session->last_applied, absl::StrCat(reason, pause)});
   }
   TERSE_RETURN_IF_ERROR(RecordFailure(run, update.client, reason));
   if (!aside) return absl::OkStatus();
@@ -129,8 +129,8 @@ void Assign(EngineState& run, Session& session) {
   session.steps_done = 0;
   const RoundPlan& plan = run.round.plan();
   const auto first = run.course.controller == nullptr ? absl::nullopt : absl::make_optional(plan.first_iteration);
-  run.SayLater(session, Assignment{run.round.number(), run.model.head().version, plan.local_steps, ChoiceFor(run), first,
-                                   run.histories.Holds(session.client())});
+  run.SayLater(session, Assignment{run.round.number(), run.model.head().version, plan.local_steps, ChoiceFor(run),
+                                   first, run.histories.Holds(session.client())});
 }
 
 // A repeated update is answered again and counted once. A client that sends again has lost the connection that the
@@ -163,7 +163,8 @@ absl::Status TurnAway(EngineState& run, Session& session, const Update& update, 
   if (session.owes_round() == update.round) run.fleet.SetOwed(session, 0);
   run.book().AddUp(session.client(), update.payload_bytes(), /*dense_bytes=*/0);
   // Work that nobody asked for raises no bound of the next update's norm.
-  TERSE_RETURN_IF_ERROR(given ? CountNotApplied(run, session.client()) : run.store()->RecordNotApplied(session.client()));
+  TERSE_RETURN_IF_ERROR(given ? CountNotApplied(run, session.client())
+                              : run.store()->RecordNotApplied(session.client()));
   TERSE_RETURN_IF_ERROR(run.NoteMisbehaviour(event::kUpdateTurnedAway, session.client(), reason));
   run.Say(session, Verdict{Outcome::kNotApplied, update.update_id, session.last_applied, reason});
   return session.set_aside_until_us() != 0 ? absl::OkStatus() : RecordFailure(run, session.client(), reason);

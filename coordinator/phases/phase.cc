@@ -75,8 +75,8 @@ absl::Status AnswerLate(EngineState& run, Session& session, const Update& update
                         "the update does not follow the last applied one or is damaged; check in again");
   }
   if (session.owes_round() == update.round) run.fleet.SetOwed(session, 0);
-  TERSE_ASSIGN_OR_RETURN(const Verdict verdict, VerdictOn(run, session.client(), session.last_applied,
-                                                          update.update_id, update.round, session.last_applied));
+  TERSE_ASSIGN_OR_RETURN(const Verdict verdict, VerdictOn(run, session.client(), session.last_applied, update.update_id,
+                                                          update.round, session.last_applied));
   if (verdict.outcome == Outcome::kNotApplied) {
     run.book().AddUp(session.client(), update.payload_bytes(), /*dense_bytes=*/0);
     TERSE_RETURN_IF_ERROR(CountNotApplied(run, session.client()));

@@ -60,8 +60,8 @@ class Phase {
 // One row a phase.
 std::unique_ptr<Phase> MakePhase(PhaseName name, const RoundPolicy& policy);
 
-// The end that version `version` of the model brings, once run.course.iterations counts those that led to it: it is the last
-// one, or there are iterations enough. nullopt while the run goes on.
+// The end that version `version` of the model brings, once run.course.iterations counts those that led to it: it is the
+// last one, or there are iterations enough. nullopt while the run goes on.
 absl::optional<Ending> EndAt(const EngineState& run, int64_t version);
 
 // No round opens until an operator resumes the run; the open one goes on to its end. `reason` is one line for people.

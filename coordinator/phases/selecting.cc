@@ -28,7 +28,7 @@ class Selecting : public Phase {
     TERSE_RETURN_IF_ERROR(run.config->rounds.buffered ? TakeIn(run, session, std::move(update))
                                                       : AnswerLate(run, session, update));
     run.journal.Flush(session.link);  // the receipt has nothing to wait for
-    return TryOpen(run);                      // the client is free for new work
+    return TryOpen(run);              // the client is free for new work
   }
   Transition OnTick(EngineState& run) override { return TryOpen(run); }
   Transition OnLeft(EngineState& run) override { return TryOpen(run); }

@@ -197,7 +197,7 @@ TEST_F(CoordinatorDoctor, AFlippedByteOfTheDatabase) {
   ExpectFailure(findings, "run mnist: database", absl::StrCat(database_, " is damaged: a row of its table"), kRestore);
   EXPECT_EQ(findings.count("run mnist"), 0u) << "nothing is known of it";
   // The words of the store itself.
-  const std::string message(RunStore::Open(run_).status().message());
+  const std::string message(RunStore::Open(run_, PosixFiles(), RunStore::Depth::kEverything).status().message());
   const Finding& finding = findings.at("run mnist: database");
   EXPECT_EQ(absl::StrCat(finding.detail, "; ", finding.remedy), message);
 }

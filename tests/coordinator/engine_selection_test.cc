@@ -143,7 +143,8 @@ Lottery LotteryOf(Selection selection, const std::vector<Candidate>& fleet, int6
   for (const Candidate& one : fleet) lottery.most_samples = std::max(lottery.most_samples, one.samples);
   lottery.candidate = [&fleet, asked](int64_t client) -> absl::optional<Candidate> {
     ++*asked;
-    const auto it = std::find_if(fleet.begin(), fleet.end(), [&](const Candidate& one) { return one.client == client; });
+    const auto it =
+        std::find_if(fleet.begin(), fleet.end(), [&](const Candidate& one) { return one.client == client; });
     return it == fleet.end() ? absl::nullopt : absl::make_optional(*it);
   };
   lottery.all = [&fleet, asked] {

@@ -367,6 +367,9 @@ TEST_F(CatchingUp, TheCheckpointServesWhoHoldsNothing) {
 }
 
 TEST_F(CatchingUp, ALogThatIsCutOffMeanwhileLeadsToTheCheckpoint) {
+  // A new process has no recent messages in memory.
+  fleet_.KillCoordinator();
+  ASSERT_EQ(fleet_.StartCoordinator(), absl::OkStatus());
   fleet_.store()->fault = [](absl::string_view call, bool after) {
     return call == "ReadLog" && !after ? absl::OutOfRangeError("pruned") : absl::OkStatus();
   };

@@ -199,6 +199,7 @@ TEST_F(RunRegistryTest, RefusesARunWhoseMessagesItCouldNotStore) {
   layout_ = &WideGridLayout();  // 78,400 parameters
   v1::RunConfig config = Config("new");
   config.mutable_codec()->set_name("dense");
+  config.mutable_codec()->set_downstream("forward");
   config.mutable_rounds()->set_clients(5000);
   const absl::Status refused = registry_->Create(config, "").status();
   EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;

@@ -79,13 +79,13 @@ FleetSettings SettingsOf(uint64_t seed) {
   settings.title = kind.title;
   settings.clients = kind.clients;
   settings.trait = kind.trait;
-  // Checkpoints are kept, so that the log keeps every update.
-  settings.run_file =
-      absl::StrCat("name = '", kCampaignRun, "'\nseed = ", seed % 1000000,
-                   "\n[train]\nlocal_steps = 1\noptimizer = {name = 'sgd', momentum = 0.0, learning_rate = 1.0}\n",
-                   "[codec]\n", CodecLines(kind.trait), "[rounds]\ncount = 100000000\nclients = ", kind.clients,
-                   "\ndeadline_seconds = ", kDeadlineSeconds, "\nevaluate_every = 50\n", kind.rounds,
-                   "[clients]\nset_aside_after = 0\n[checkpoints]\nevery = 10\nkeep = 1000\n");
+  // Checkpoints and rounds are kept, so that the log and its rows have every update.
+  settings.run_file = absl::StrCat(
+      "name = '", kCampaignRun, "'\nseed = ", seed % 1000000,
+      "\n[train]\nlocal_steps = 1\noptimizer = {name = 'sgd', momentum = 0.0, learning_rate = 1.0}\n", "[codec]\n",
+      CodecLines(kind.trait), "[rounds]\ncount = 100000000\nclients = ", kind.clients,
+      "\ndeadline_seconds = ", kDeadlineSeconds, "\nevaluate_every = 50\n", kind.rounds,
+      "[clients]\nset_aside_after = 0\n[ledger]\nkeep_rounds = 0\n[checkpoints]\nevery = 10\nkeep = 1000\n");
   return settings;
 }
 

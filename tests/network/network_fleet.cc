@@ -25,10 +25,12 @@ std::string ClientName(int index) { return absl::StrCat("client-", index); }
 std::string RunFile(const FleetShape& shape) {
   return absl::StrCat("name = 'network'\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 1.0\n[codec]\nname = '",
                       shape.codec.name, "'\ndensity = ", shape.codec.density, "\nmean_precision = '",
-                      shape.codec.mean_precision, "'\n[rounds]\ncount = 1000000\nclients = ", shape.clients,
+                      shape.codec.mean_precision,
+                      "'\ndownstream = 'forward'\n[rounds]\ncount = 1000000\nclients = ", shape.clients,
                       "\nquorum = ", shape.quorum > 0 ? shape.quorum : shape.clients,
                       "\ndeadline_seconds = ", shape.deadline_seconds, "\ngrace_seconds = ", shape.grace_seconds,
-                      "\nevaluate_every = 1000000\n[clients]\nset_aside_after = 0\n[checkpoints]\nevery = 1000000\n");
+                      "\nevaluate_every = 1000000\n[clients]\nset_aside_after = 0\n[ledger]\nkeep_rounds = "
+                      "0\n[checkpoints]\nevery = 1000000\n");
 }
 
 std::vector<std::string> Keepalive(const FleetShape& shape) {
