@@ -47,7 +47,7 @@ Round MakeRound(const Codec& codec, int64_t clients) {
   return round;
 }
 
-// What the clients' random positions alone need, all forwarded: log2 C(n,k) for every tensor and client.
+// The entropy of the clients' random positions alone, all forwarded: log2 C(n,k) for every tensor and client.
 double ForwardEntropyBytes(const Layout& layout, int64_t clients) {
   double bits = 0;
   for (const TensorSpec& tensor : layout.tensors()) {
@@ -57,7 +57,7 @@ double ForwardEntropyBytes(const Layout& layout, int64_t clients) {
   return bits * static_cast<double>(clients) / 8;
 }
 
-// What the elements of the step need: log2 C(n,c) for their positions, and the entropy of their values, either whole or
+// The entropy of the elements of the step: log2 C(n,c) for their positions, and the entropy of their values, either whole or
 // of sign and exponent, whichever is less; neither tables of symbols nor headers count.
 double StepEntropyBytes(absl::Span<const float> step) {
   std::map<uint32_t, double> values, octaves;

@@ -53,7 +53,7 @@ struct Symbols {
     if (!values.empty()) lengths = PrefixLengths(counts);
   }
 
-  // What the code and all values take in the stream.
+  // The bits that the code and all values take in the stream.
   int64_t Bits() const {
     int64_t bits = static_cast<int64_t>(values.size()) * (32 - low_bits + (values.size() > 1 ? kLengthBits : 0));
     for (size_t i = 0; i < values.size(); ++i) bits += static_cast<int64_t>(counts[i]) * (lengths[i] + low_bits);

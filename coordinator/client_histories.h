@@ -1,4 +1,4 @@
-// What the engine does with the histories of its clients' applied updates (update_histories.h): which are held, which
+// The engine's use of the histories of its clients' applied updates (update_histories.h): which are held, which
 // begin anew, and when the stored ones are made shorter.
 #ifndef TERSE_COORDINATOR_CLIENT_HISTORIES_H_
 #define TERSE_COORDINATOR_CLIENT_HISTORIES_H_

@@ -1,4 +1,4 @@
-// What the engine has decided and not yet told: what is to be written, and what is to be said once it is durable. A
+// Everything that the engine has decided and not yet told: what is to be written, and what is to be said once it is durable. A
 // room of the engine (engine_state.h) that knows neither the fleet nor the round nor the model.
 #ifndef TERSE_COORDINATOR_JOURNAL_H_
 #define TERSE_COORDINATOR_JOURNAL_H_
@@ -59,7 +59,7 @@ class Journal {
   void Tell(const EventRecord& event);
 
  private:
-  // What waits for one client.
+  // The messages that wait for one client.
   struct Outgoing {
     std::shared_ptr<ClientLink> link;
     std::vector<FromServer> messages;

@@ -32,7 +32,7 @@ class Model {
   absl::Status Recover(const RunConfig& config, const Codec* downstream_codec, RunStore* store);
 
   const Head& head() const { return head_; }
-  // Of version 0; zero: not known.
+  // The hash of version 0; zero: not known.
   Id128 start_hash() const { return start_hash_; }
   const std::vector<float>& weights() const { return weights_; }
   const Layout& layout() const { return codec_->layout(); }
@@ -50,7 +50,7 @@ class Model {
   void OnWritten() { checkpoint_running_ = false; }
   void SetCheckpointVersion(int64_t version) { checkpoint_version_ = version; }
   bool checkpoint_running() const { return checkpoint_running_; }
-  // Of the newest checkpoint file.
+  // The version of the newest checkpoint file.
   int64_t checkpoint_version() const { return checkpoint_version_; }
 
   // The newest round that was given to the evaluator and is not back.

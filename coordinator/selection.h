@@ -17,7 +17,7 @@ struct Candidate {
   double reliability = 1;  // 0..1
 };
 
-// Who may be drawn.
+// Those who may be drawn.
 struct Lottery {
   Selection selection = Selection::kAll;
   int64_t clients = 0;       // 0, 1, ... up to here are asked about

@@ -37,7 +37,7 @@ class Session {
   SessionId id() const { return id_; }
   // -1 until its check-in was accepted, and after another connection took its name.
   int64_t client() const { return client_; }
-  // What it still says is not heard.
+  // Whatever it still says is not heard.
   bool refused() const { return refused_; }
   // Version of the weights that the client holds, or will hold once it has read what was sent; nullopt while it loads.
   absl::optional<int64_t> version() const { return version_; }

@@ -1,4 +1,4 @@
-// What decides whether a client can take part in the open round, or in the next one, as a handful of facts; and clients
+// The facts that decide whether a client can take part in the open round, or in the next one; and clients
 // grouped by them.
 #ifndef TERSE_COORDINATOR_STANDING_H_
 #define TERSE_COORDINATOR_STANDING_H_

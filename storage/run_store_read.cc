@@ -122,7 +122,7 @@ absl::StatusOr<std::vector<EventRecord>> StepEvents(SqliteDb& db, Statement& row
   }
 }
 
-// Of `events`, called e, and `clients`, called c.
+// Columns of `events`, called e, and `clients`, called c.
 std::string EventColumns() {
   return absl::StrCat("SELECT e.time_us, e.kind, e.round, e.client, e.detail, e.id, COALESCE(c.name, ''), ",
                       HasChecksum("events", "e"), " ");

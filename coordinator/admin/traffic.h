@@ -1,4 +1,4 @@
-// What a run will cost on the wire, as the commands that check and make runs print it.
+// The cost of a run on the wire, as the commands that check and make runs print it.
 #ifndef TERSE_COORDINATOR_ADMIN_TRAFFIC_H_
 #define TERSE_COORDINATOR_ADMIN_TRAFFIC_H_
 

@@ -35,7 +35,7 @@ TrafficForecast Forecast(const RunConfig& config, const Layout& layout) {
   return *std::move(forecast);
 }
 
-// What a round of other updates than the forecast's really takes: bits an element, up and down.
+// The bytes that a round of other updates than the forecast's really takes: bits an element, up and down.
 struct RealRound {
   double up_bits;
   double down_bits;
@@ -140,7 +140,7 @@ TEST(TrafficForecast, NamesWhatCostsATenth) {
   EXPECT_LT(large.cheaper_bits, *large.down_bits / 10);
   EXPECT_THAT(TrafficText(large, false),
               HasSubstr("\nwith codec.downstream = 'stc' with downstream.density = 0.01 it "));
-  // Of those that lose nothing one is enough.
+  // One of those that lose nothing is enough.
   EXPECT_EQ(Forecast(RunOf("sbc", 0.001, 4, DownstreamMode::kDense), layout).cheaper, "codec.downstream = 'auto'");
 }
 

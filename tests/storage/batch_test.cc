@@ -26,7 +26,7 @@ class BatchTest : public ::testing::Test {
     ASSERT_OK(store.status());
     store_ = *std::move(store);
   }
-  // What another thread finds.
+  // The state that another thread finds.
   RunState StateElsewhere() {
     RunState state = RunState::kActive;
     std::thread([&] { state = (*store_->Run())->state; }).join();

@@ -1,5 +1,6 @@
 // Flipped and truncated databases and checkpoints: refused by name, with what to do, or nothing that is stored differs.
-// What opening does not look at is refused when it is read, and what no read meets is found by the full check.
+// Damage that opening does not look at is refused when it is read, and damage that no read meets is found by the full
+// check.
 #include <fstream>
 #include <functional>
 #include <map>

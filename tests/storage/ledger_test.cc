@@ -159,7 +159,7 @@ TEST_F(LedgerTest, EventsHaveALimit) {
     EXPECT_EQ(newest.back().detail, absl::StrCat("event ", i));
     EXPECT_EQ(newest.back().id, i + 1) << "ids go on";
   }
-  // Who follows the events and was away gets those that are there.
+  // A follower of the events that was away gets those that are there.
   EXPECT_EQ(few_->EventsAfter(3, 100)->front().id, 41);
   EXPECT_EQ(few_->EventsAfter(45, 100)->front().id, 46);
   few_ = nullptr;
