@@ -57,8 +57,8 @@ double ForwardEntropyBytes(const Layout& layout, int64_t clients) {
   return bits * static_cast<double>(clients) / 8;
 }
 
-// The entropy of the elements of the step: log2 C(n,c) for their positions, and the entropy of their values, either whole or
-// of sign and exponent, whichever is less; neither tables of symbols nor headers count.
+// The entropy of the elements of the step: log2 C(n,c) for their positions, and the entropy of their values, either
+// whole or of sign and exponent, whichever is less; neither tables of symbols nor headers count.
 double StepEntropyBytes(absl::Span<const float> step) {
   std::map<uint32_t, double> values, octaves;
   double listed = 0;

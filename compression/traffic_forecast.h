@@ -1,5 +1,5 @@
-// Foretells the cost of a run's rounds on the wire, before it begins: the bytes of one client in both directions, and the
-// setting that would cost far less where there is one. Sizes come from messages that the run's own codecs make of
+// Foretells the cost of a run's rounds on the wire, before it begins: the bytes of one client in both directions, and
+// the setting that would cost far less where there is one. Sizes come from messages that the run's own codecs make of
 // random updates; those of an average of updates from its expected density, 1 - (1 - p)^K for K updates that each
 // change a share p of the elements, at random positions. Real updates overlap more, so that is the most to expect.
 #ifndef TERSE_COMPRESSION_TRAFFIC_FORECAST_H_

@@ -1,5 +1,5 @@
-// Everything that the engine has decided and not yet told: what is to be written, and what is to be said once it is durable. A
-// room of the engine (engine_state.h) that knows neither the fleet nor the round nor the model.
+// Everything that the engine has decided and not yet told: what is to be written, and what is to be said once it is
+// durable. A room of the engine (engine_state.h) that knows neither the fleet nor the round nor the model.
 #ifndef TERSE_COORDINATOR_JOURNAL_H_
 #define TERSE_COORDINATOR_JOURNAL_H_
 
