@@ -119,7 +119,7 @@ absl::Status RunHost::Prepare(RunStore* store) {
     TERSE_RETURN_IF_ERROR(Annotate(CheckMessageSizes(config_, {*codec_, downstream_codec_.get()}),
                                    absl::StrCat("run '", config_.name, "' cannot work")));
     TERSE_RETURN_IF_ERROR(CreateRun(config_, wire_config_, *learning_, options_.clock, store));
-    LogTraffic(config_, learning_->layout());
+    is_new_ = true;
     TERSE_ASSIGN_OR_RETURN(stored, store->Run());
   }
   TERSE_RETURN_IF_ERROR(store->SetRetention(RetentionOf(config_)));
@@ -152,6 +152,7 @@ absl::StatusOr<std::unique_ptr<RunHost::Live>> RunHost::Resume(std::unique_ptr<R
 }
 
 void RunHost::Start() {
+  if (is_new_) LogTraffic(config_, codec_->layout());
   // A reader's share: who asks the engine already holds one, and waits for the thread.
   absl::ReaderMutexLock lock(&mutex_);
   thread_ = std::thread(&RunHost::Supervise, this, live_.get());

@@ -141,6 +141,7 @@ class RunHost {
 
   const Options options_;
   // Set by Open, constant from then on.
+  bool is_new_ = false;  // the run was made by this object
   v1::RunConfig wire_config_;
   RunConfig config_;
   Id128 lineage_;
