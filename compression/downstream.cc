@@ -204,9 +204,8 @@ int64_t MaxBytesOf(DownstreamMode mode, const DownstreamCodecs& codecs, int64_t 
     case DownstreamMode::kForward:
       return forward;
     case DownstreamMode::kDense:
+    case DownstreamMode::kAuto:  // also of a step that is no average, which is never forwarded
       return dense;
-    case DownstreamMode::kAuto:
-      return dense;  // also of a step that is no average, which is never forwarded
     case DownstreamMode::kCoded:
       break;
   }

@@ -24,6 +24,7 @@ absl::Status SqliteRunStore::Write(absl::FunctionRef<absl::Status(SqliteDb&)> bo
   }
   write_mutex_.Await(absl::Condition(this, &SqliteRunStore::IsUnbatched));
   return writer_->InTransaction([&]() -> absl::Status {
+    write_mutex_.AssertHeld();
     TERSE_RETURN_IF_ERROR(CheckEpoch());
     return body(*writer_);
   });

@@ -25,7 +25,8 @@ using Sums = std::tuple<int64_t, int64_t, int64_t>;
 
 std::map<std::pair<int64_t, Direction>, Sums> ByClient(RunStore& store) {
   std::map<std::pair<int64_t, Direction>, Sums> sums;
-  for (const LedgerEntry& total : *store.ClientTotals()) {
+  const std::vector<LedgerEntry> totals = store.ClientTotals().value();
+  for (const LedgerEntry& total : totals) {
     sums[{total.client, total.direction}] = {total.dense_bytes, total.payload_bytes, total.wire_bytes};
   }
   return sums;
@@ -85,7 +86,8 @@ class LedgerTest : public ::testing::Test {
       EXPECT_EQ(sums(all[i]), sums(few[i]));
       // The sums of the store that has every row are those of its rows.
       Sums up, down;
-      for (const LedgerEntry& row : *all_->Ledger(all[i].id, all[i].id)) {
+      const std::vector<LedgerEntry> rows = all_->Ledger(all[i].id, all[i].id).value();
+      for (const LedgerEntry& row : rows) {
         Sums& sum = row.direction == Direction::kUp ? up : down;
         sum = {std::get<0>(sum) + row.dense_bytes, std::get<1>(sum) + row.payload_bytes,
                std::get<2>(sum) + row.wire_bytes};
