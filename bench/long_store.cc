@@ -33,7 +33,7 @@ int64_t SettledUs(int64_t round) { return 1000 * round + 3; }
 
 std::string Message() { return std::string(kDown, 'd'); }
 
-// Whose weights never change: what is measured does not depend on them.
+// Returns version 0 of a run without rounds. Later versions take its weights, on which nothing that is measured depends.
 absl::StatusOr<Checkpoint> ReadFirst(RunStore& store) {
   TERSE_ASSIGN_OR_RETURN(Checkpoint first, store.ReadNewestCheckpoint());
   if (first.version == 0) return first;

@@ -17,7 +17,7 @@
 namespace terse {
 
 Engine::Engine(Options options)
-    : run_{std::make_shared<const RunConfig>(std::move(options.config)),
+    : run_{std::make_shared<const RunConfig>(options.config),
            Id128{},
            options.clock,
            options.catch_up_bytes,
