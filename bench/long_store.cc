@@ -33,7 +33,7 @@ int64_t SettledUs(int64_t round) { return 1000 * round + 3; }
 
 std::string Message() { return std::string(kDown, 'd'); }
 
-// Returns version 0 of a run without rounds. Later versions take its weights, on which nothing that is measured depends.
+// Returns version 0 of a run without rounds. Later versions take its weights: nothing that is measured depends on it.
 absl::StatusOr<Checkpoint> ReadFirst(RunStore& store) {
   TERSE_ASSIGN_OR_RETURN(Checkpoint first, store.ReadNewestCheckpoint());
   if (first.version == 0) return first;
