@@ -326,7 +326,7 @@ bool AppendSparseStep(absl::Span<const float> step, int64_t most_bytes, std::str
   if (bits / 8 >= most_bytes) return false;
   const size_t before = out->size();
   BitWriter writer(out);
-  writer.Reserve(std::min(8 * most_bytes, bits + size));
+  writer.Reserve(8 * std::min(most_bytes, (bits + size) / 8 + 1));
   PutSymbols(symbols, &writer);
   ValueWriter values(symbols);
   Block block;

@@ -198,7 +198,7 @@ struct Sealed {
   int64_t round = 0;
 };
 
-// The verdict of docs/PROTOCOL.md, as Settle (coordinator/sessions.cc) finds it, for a directory that comes under the
+// The verdict of docs/PROTOCOL.md, as VerdictOn (coordinator/sessions.cc) finds it, for a directory that comes under the
 // name of `client`.
 std::string VerdictOn(RunStore& store, const Sealed& sealed, int64_t client, absl::optional<int64_t> staleness) {
   const Id128 last_applied = store.GetClient(client)->last_applied;

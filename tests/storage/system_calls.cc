@@ -14,11 +14,17 @@ namespace terse {
 namespace {
 
 std::mutex mutex;
-SystemCallHook* hook = nullptr;  // null: nobody listens
+const SystemCallHook* hook = nullptr;  // null: nobody listens
 
 int Ask(absl::string_view call, const std::string& path) {
   const std::lock_guard<std::mutex> lock(mutex);
   return hook == nullptr ? 0 : (*hook)(call, path);
+}
+
+// Asks `next` from now on; returns whom it asked before.
+const SystemCallHook* Listen(const SystemCallHook* next) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  return std::exchange(hook, next);
 }
 
 std::string PathOf(int fd) {
@@ -39,15 +45,9 @@ long Through(absl::string_view name, const std::string& path, long skipped, Call
 
 }  // namespace
 
-SystemCallWatch::SystemCallWatch(SystemCallHook new_hook) {
-  const std::lock_guard<std::mutex> lock(mutex);
-  hook = new SystemCallHook(std::move(new_hook));
-}
+SystemCallWatch::SystemCallWatch(SystemCallHook own) : hook_(std::move(own)), outer_(Listen(&hook_)) {}
 
-SystemCallWatch::~SystemCallWatch() {
-  const std::lock_guard<std::mutex> lock(mutex);
-  delete std::exchange(hook, nullptr);
-}
+SystemCallWatch::~SystemCallWatch() { Listen(outer_); }
 
 }  // namespace terse
 

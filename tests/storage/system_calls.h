@@ -17,13 +17,17 @@ constexpr int kSkipCall = -1;
 // other number: it fails with that errno and does nothing.
 using SystemCallHook = std::function<int(absl::string_view call, const std::string& path)>;
 
-// Hooks the whole program's calls while it lives; one at a time.
+// Hooks the whole program's calls while it lives. Of several, the newest alone is asked; they end in the reverse order.
 class SystemCallWatch {
  public:
   explicit SystemCallWatch(SystemCallHook hook);
   ~SystemCallWatch();
   SystemCallWatch(const SystemCallWatch&) = delete;
   SystemCallWatch& operator=(const SystemCallWatch&) = delete;
+
+ private:
+  const SystemCallHook hook_;
+  const SystemCallHook* const outer_;  // null: nobody was asked before
 };
 
 }  // namespace terse
