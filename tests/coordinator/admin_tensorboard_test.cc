@@ -21,7 +21,7 @@ using nlohmann::json;
 
 constexpr int64_t kBegun = 1'700'000'000'250'000;
 
-v1::Round MakeRound(uint64_t id, const std::string& state) {
+v1::Round RoundAt(uint64_t id, const std::string& state) {
   v1::Round round;
   round.set_id(id);
   round.set_state(state);
@@ -39,8 +39,8 @@ v1::Round MakeRound(uint64_t id, const std::string& state) {
 
 // Two committed rounds with an aborted one between them, and an open one.
 std::vector<v1::Round> Rounds() {
-  std::vector<v1::Round> rounds = {MakeRound(1, "committed"), MakeRound(2, "aborted"), MakeRound(300, "committed"),
-                                   MakeRound(301, "open")};
+  std::vector<v1::Round> rounds = {RoundAt(1, "committed"), RoundAt(2, "aborted"), RoundAt(300, "committed"),
+                                   RoundAt(301, "open")};
   rounds[0].set_accuracy(0.5);
   rounds[0].set_test_loss(1.25);
   rounds[0].set_top5(0.875);
@@ -65,7 +65,7 @@ TEST(TensorBoardTest, AReaderWithChecksumsOfItsOwnFindsTheScalars) {
   const TempDirectory directory;
   const std::string path = directory.path() + "/events";
   std::vector<v1::Round> rounds;
-  for (uint64_t id = 1; id <= 100; ++id) rounds.push_back(MakeRound(id, "committed"));
+  for (uint64_t id = 1; id <= 100; ++id) rounds.push_back(RoundAt(id, "committed"));
   rounds[41].set_accuracy(0.25);
   std::ofstream(path, std::ios::binary) << TensorBoardEvents(RunStatus(), rounds);
   FILE* const pipe = popen(absl::StrCat("python3 " TERSE_GOLDEN_DIR "/tensorboard_events.py read ", path).c_str(), "r");
@@ -87,7 +87,7 @@ TEST(TensorBoardTest, AReaderWithChecksumsOfItsOwnFindsTheScalars) {
 }
 
 TEST(TensorBoardTest, BeforeAnythingWasSentThereIsNoCompression) {
-  v1::Round round = MakeRound(1, "committed");
+  v1::Round round = RoundAt(1, "committed");
   round.set_payload_bytes_up(0);
   round.set_wire_bytes_up(0);
   const std::string file = TensorBoardEvents(RunStatus(), {round});

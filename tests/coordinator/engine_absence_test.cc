@@ -9,7 +9,7 @@ namespace {
 using ::testing::ElementsAre;
 
 // Three clients, of which two are a quorum, and a deadline that is far away.
-RunConfig Config() {
+RunConfig AbsenceConfig() {
   RunConfig config = GridRunConfig(3, 1000);
   config.rounds.quorum = 2;
   config.rounds.deadline_seconds = 600;
@@ -18,7 +18,7 @@ RunConfig Config() {
 
 class Absence : public ::testing::Test {
  protected:
-  explicit Absence(const RunConfig& config = Config()) : crew_(config, 3) {}
+  explicit Absence(const RunConfig& config = AbsenceConfig()) : crew_(config, 3) {}
 
   // Everyone delivers, then client 2 goes and the others deliver for the next round, which stays open.
   void LoseClient2() {
@@ -117,7 +117,7 @@ TEST_F(Absence, ARoundOpensWithoutThem) {
 }
 
 TEST(AbsenceBeforeTheFirstRound, TheWholeFleetIsWaitedFor) {
-  Crew crew(Config(), 2);
+  Crew crew(AbsenceConfig(), 2);
   crew.Pass(599);
   EXPECT_EQ(crew.view().round, 0);
   crew.Pass(1);
@@ -125,7 +125,7 @@ TEST(AbsenceBeforeTheFirstRound, TheWholeFleetIsWaitedFor) {
 }
 
 RunConfig Drawn() {
-  RunConfig config = Config();
+  RunConfig config = AbsenceConfig();
   config.rounds.selection = Selection::kRandom;
   return config;
 }
@@ -163,7 +163,7 @@ TEST(AbsenceOfACohort, WhoHoldsNoPlaceIsNotWaitedFor) {
 }
 
 TEST(AbsenceInABufferedRun, AFullBufferIsNotWaitedForInVain) {
-  RunConfig config = Config();
+  RunConfig config = AbsenceConfig();
   config.rounds.buffered = true;
   config.rounds.staleness = 10;
   Crew crew(config, 3);
@@ -182,7 +182,7 @@ TEST(AbsenceInABufferedRun, AFullBufferIsNotWaitedForInVain) {
 
 // An aborted round leaves its updates to the next one, for which nobody else may come.
 TEST(AbsenceInABufferedRun, WhatAnAbortedRoundLeftIsNotHeldUp) {
-  RunConfig config = Config();
+  RunConfig config = AbsenceConfig();
   config.rounds.buffered = true;
   config.rounds.staleness = 10;
   Crew crew(config, 3);

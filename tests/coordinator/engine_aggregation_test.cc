@@ -28,12 +28,6 @@ RunConfig RobustRun(const std::string& rule, const std::string& downstream) {
   return config;
 }
 
-void ConnectAll(FleetSimulation& fleet) {
-  for (int64_t i = 0; i < fleet.size(); ++i) {
-    if (!fleet.connected(i)) fleet.Connect(i);
-  }
-}
-
 class EngineAggregation : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {};
 
 // Restarts repeat the rule's steps bit for bit, and the books of every client balance: what a rule made no use of was
@@ -45,7 +39,7 @@ TEST_P(EngineAggregation, RunsToTheEndOverRestarts) {
     for (int64_t step = 0; step < 71 + kill; ++step) ASSERT_EQ(fleet.DeliverAny(nullptr).status(), absl::OkStatus());
     fleet.KillCoordinator();
     ASSERT_EQ(fleet.StartCoordinator(), absl::OkStatus()) << kill;
-    ConnectAll(fleet);
+    fleet.ConnectAll();
   }
   ASSERT_EQ(fleet.Settle(), absl::OkStatus());
   EXPECT_EQ(fleet.engine()->View().head.version, kRounds);

@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kAway = 200;
 
 // One client works in each round; the checkpoints are those of a long run. `density` decides what a round costs.
-RunConfig Config(double density, const std::string& grouping) {
+RunConfig CatchUpConfig(double density, const std::string& grouping) {
   RunConfig config = GridRunConfig(2, 1000);
   config.codec.density = density;
   config.codec.grouping = grouping;
@@ -184,7 +184,7 @@ class Away {
 };
 
 TEST(EngineCatchUp, TheLogServesWhoWasAwayFor200CheapRounds) {
-  Away away(Config(0.0005, "global"));  // one position in a round
+  Away away(CatchUpConfig(0.0005, "global"));  // one position in a round
   const Return result = away.ComeBack();
   EXPECT_EQ(result.resyncs, 0);
   EXPECT_GE(result.deltas, kAway);
@@ -195,7 +195,7 @@ TEST(EngineCatchUp, TheLogServesWhoWasAwayFor200CheapRounds) {
 }
 
 TEST(EngineCatchUp, TheCheckpointServesWhoWasAwayFor200DearRounds) {
-  Away away(Config(0.1, "per_tensor"));
+  Away away(CatchUpConfig(0.1, "per_tensor"));
   const int64_t from = 4, head = away.fleet().engine()->View().head.version;
   const Return result = away.ComeBack();
   EXPECT_EQ(result.resyncs, 1);

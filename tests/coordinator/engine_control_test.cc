@@ -42,12 +42,6 @@ RunConfig JointRun(int64_t clients, int64_t rounds) {
   return config;
 }
 
-void ConnectAll(FleetSimulation& fleet) {
-  for (int64_t i = 0; i < fleet.size(); ++i) {
-    if (!fleet.connected(i)) fleet.Connect(i);
-  }
-}
-
 TEST(EngineControl, TellsClientsTheRoundsPlan) {
   Crew crew(StagedRun(2, 6), 2);
   const std::vector<int64_t> steps = {3, 3, 1, 1, 5, 5}, choices = {0, 0, 1, 1, 2, 2}, first = {0, 3, 6, 7, 8, 13};
@@ -110,7 +104,7 @@ TEST_P(EngineControlled, GoesOnWithTheSamePolicyAfterEveryRestart) {
     fleet.KillCoordinator();
     ASSERT_EQ(fleet.StartCoordinator(), absl::OkStatus()) << kill;
     EXPECT_EQ(CheckPlans(fleet.store(), fleet.config()), absl::OkStatus()) << kill;
-    ConnectAll(fleet);
+    fleet.ConnectAll();
   }
   ASSERT_EQ(fleet.Settle(), absl::OkStatus());
   EXPECT_EQ(fleet.engine()->View().head.version, 11);
@@ -172,7 +166,7 @@ TEST(EngineControl, MqgradLearnsTheSameAcrossRestarts) {
     if (step % 101 != 100) continue;
     fleet.KillCoordinator();
     ASSERT_EQ(fleet.StartCoordinator(), absl::OkStatus());
-    ConnectAll(fleet);
+    fleet.ConnectAll();
   }
   EXPECT_EQ(CheckPlans(fleet.store(), fleet.config()), absl::OkStatus());
   std::set<std::string> reasons;
@@ -197,7 +191,7 @@ TEST(EngineControl, JointSpendsItsBudgetAcrossRestarts) {
     if (step % 23 != 0) continue;
     fleet.KillCoordinator();
     ASSERT_EQ(fleet.StartCoordinator(), absl::OkStatus());
-    ConnectAll(fleet);
+    fleet.ConnectAll();
   }
   EXPECT_EQ(CheckPlans(fleet.store(), fleet.config()), absl::OkStatus());
   int64_t iterations = 0, bytes = 0;

@@ -17,7 +17,7 @@ using ::testing::StartsWith;
 
 constexpr int64_t kHostile = 3;  // client 3, after three honest ones
 
-RunConfig Config(int64_t clients = 4) {
+RunConfig HostileConfig(int64_t clients = 4) {
   RunConfig config = GridRunConfig(clients, 1000);
   config.rounds.quorum = clients - 1;
   config.clients.set_aside_after = 10;
@@ -27,7 +27,7 @@ RunConfig Config(int64_t clients = 4) {
 
 class HostileTest : public ::testing::Test {
  protected:
-  explicit HostileTest(const RunConfig& config = Config()) : crew_(config, config.rounds.clients) {}
+  explicit HostileTest(const RunConfig& config = HostileConfig()) : crew_(config, config.rounds.clients) {}
 
   // An update of client i with that content.
   Update MakeFrom(int64_t i, int64_t round, const std::vector<float>& delta) {
@@ -103,7 +103,7 @@ TEST_F(HostileTest, TheDefaultMeetsNoHonestClient) {
 class NobodyIsSetAside : public HostileTest {
  protected:
   static RunConfig Never() {
-    RunConfig config = Config();
+    RunConfig config = HostileConfig();
     config.clients.set_aside_after = 0;
     return config;
   }
@@ -121,7 +121,7 @@ TEST_F(NobodyIsSetAside, WhereTheRunSaysNever) {
 class VotesTest : public HostileTest, public ::testing::WithParamInterface<std::string> {
  protected:
   static RunConfig Votes(const std::string& rule) {
-    RunConfig config = Config(5);
+    RunConfig config = HostileConfig(5);
     config.downstream = DownstreamMode::kDense;
     config.aggregation.rule = rule;
     return config;
@@ -142,7 +142,7 @@ INSTANTIATE_TEST_SUITE_P(Rules, VotesTest, ::testing::Values("median", "trimmed_
 // Two clients, whose updates nobody can compare, and which each may send no more than the bound at a time.
 class UnusableTest : public HostileTest {
  protected:
-  UnusableTest() : HostileTest(Config(2)) {}
+  UnusableTest() : HostileTest(HostileConfig(2)) {}
 
   void DeliverFarOut() {
     const int64_t round = crew_.view().round;
@@ -188,7 +188,7 @@ TEST_F(UnusableTest, TenSuchRoundsInARowPauseTheRunAndItCanBeResumed) {
 class LoneUpdates : public HostileTest {
  protected:
   static RunConfig Buffered() {
-    RunConfig config = Config();
+    RunConfig config = HostileConfig();
     config.rounds.buffered = true;
     config.rounds.cohort = config.rounds.quorum = 1;
     config.rounds.staleness = 10;
@@ -278,7 +278,7 @@ TEST_F(AsideTest, AClaimToOweAnUpdateDoesNotHelp) {
 class CohortTest : public HostileTest {
  protected:
   static RunConfig Two() {
-    RunConfig config = Config();
+    RunConfig config = HostileConfig();
     config.rounds.selection = Selection::kRandom;
     config.rounds.cohort = config.rounds.invited = config.rounds.quorum = 2;
     return config;

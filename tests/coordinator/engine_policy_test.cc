@@ -16,7 +16,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-RunConfig Config(int64_t clients) {
+RunConfig PolicyConfig(int64_t clients) {
   RunConfig config = GridRunConfig(clients, 1000);
   config.policy.norm_bound = 50;  // an honest update's is below 10
   config.policy.norm_ratio = 0;
@@ -25,7 +25,7 @@ RunConfig Config(int64_t clients) {
 
 class PolicyTest : public ::testing::Test {
  protected:
-  explicit PolicyTest(const RunConfig& config = Config(3)) : crew_(config, config.rounds.clients) {}
+  explicit PolicyTest(const RunConfig& config = PolicyConfig(3)) : crew_(config, config.rounds.clients) {}
 
   Update MakeHostile(int64_t i, int64_t round) {
     Update update = crew_.MakeUpdate(i, round);
@@ -181,7 +181,7 @@ TEST_F(PolicyTest, ARoundOfRefusalsIsGivenUpAndTenPauseTheRun) {
 class PolicySetAside : public PolicyTest {
  protected:
   static RunConfig Quick() {
-    RunConfig config = Config(3);
+    RunConfig config = PolicyConfig(3);
     config.rounds.quorum = 2;
     config.clients.set_aside_after = 3;
     config.clients.set_aside_seconds = 100;
@@ -200,7 +200,7 @@ TEST_F(PolicySetAside, WhoIsRefusedAgainAndAgain) {
 class PolicyKrum : public PolicyTest {
  protected:
   static RunConfig Robust() {
-    RunConfig config = Config(5);
+    RunConfig config = PolicyConfig(5);
     config.downstream = DownstreamMode::kDense;
     config.aggregation.rule = "krum";
     config.aggregation.byzantine = 1;

@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int64_t kRounds = 5;
+constexpr int64_t kRestartRounds = 5;
 
 void ReconnectAll(FleetSimulation& fleet) {
   for (int64_t i = 0; i < fleet.size(); ++i) {
@@ -24,7 +24,7 @@ void ReconnectAll(FleetSimulation& fleet) {
 void FinishAndCheck(FleetSimulation& fleet) {
   ReconnectAll(fleet);
   ASSERT_EQ(fleet.Settle(), absl::OkStatus());
-  EXPECT_EQ(fleet.engine()->View().head.version, kRounds);
+  EXPECT_EQ(fleet.engine()->View().head.version, kRestartRounds);
   EXPECT_TRUE(fleet.engine()->View().ended);
   EXPECT_EQ(CheckReplay(fleet.store(), fleet.config(), fleet.downstream_codecs(), GridInitialWeights()),
             absl::OkStatus());
@@ -43,7 +43,7 @@ struct Boundary {
 class RestartAt : public ::testing::TestWithParam<Boundary> {};
 
 TEST_P(RestartAt, TheRunGoesOnAndNothingIsLost) {
-  FleetSimulation fleet(GridRunConfig(3, kRounds), 3);
+  FleetSimulation fleet(GridRunConfig(3, kRestartRounds), 3);
   ASSERT_EQ(fleet.StartAll(), absl::OkStatus());
   fleet.store()->fault = [left = GetParam().nth](absl::string_view call, bool after) mutable {
     const bool here = call == GetParam().call && after == GetParam().after;
@@ -75,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(EngineRestart, RestartAt,
 
 class Restart : public ::testing::Test {
  protected:
-  Restart() : fleet_(GridRunConfig(2, kRounds), 2) { EXPECT_EQ(fleet_.StartAll(), absl::OkStatus()); }
+  Restart() : fleet_(GridRunConfig(2, kRestartRounds), 2) { EXPECT_EQ(fleet_.StartAll(), absl::OkStatus()); }
 
   void RunTo(int64_t version) {
     while (fleet_.engine()->View().head.version < version) ASSERT_TRUE(*fleet_.DeliverAny(nullptr));
@@ -100,7 +100,7 @@ TEST_F(Restart, AnOpenRoundContinues) {
   EXPECT_EQ(fleet_.engine()->View().round, round);
   EXPECT_EQ(fleet_.engine()->View().phase, "collecting updates");
   FinishAndCheck(fleet_);
-  EXPECT_EQ((*fleet_.store()->LastRound())->id, kRounds);  // no round was lost
+  EXPECT_EQ((*fleet_.store()->LastRound())->id, kRestartRounds);  // no round was lost
 }
 
 // Closing and committing are one transaction, so nothing of either is left.
@@ -114,7 +114,7 @@ TEST_F(Restart, ARoundThatWasNotCommittedIsStillOpen) {
   EXPECT_EQ(**fleet_.store()->GetRoundState(2), RoundState::kOpen);
   EXPECT_EQ(fleet_.engine()->View().head.version, 1);
   FinishAndCheck(fleet_);
-  EXPECT_EQ((*fleet_.store()->LastRound())->id, kRounds);
+  EXPECT_EQ((*fleet_.store()->LastRound())->id, kRestartRounds);
 }
 
 TEST_F(Restart, TheHeadIsTheCheckpointPlusTheLog) {
@@ -168,7 +168,7 @@ TEST_F(Restart, AFinishedRunStaysFinished) {
   fleet_.Connect(0);
   ASSERT_EQ(fleet_.Settle(), absl::OkStatus());
   EXPECT_EQ(fleet_.last_result(0), absl::OkStatus());
-  EXPECT_EQ(fleet_.engine()->View().head.version, kRounds);
+  EXPECT_EQ(fleet_.engine()->View().head.version, kRestartRounds);
 }
 
 TEST(EngineRestart, AStoreWithoutARunIsRefused) {

@@ -9,10 +9,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int64_t kRounds = 11;
+constexpr int64_t kServerRounds = 11;
 
 RunConfig ServerRun(const std::string& optimizer, const std::string& coded) {
-  RunConfig config = GridRunConfig(3, kRounds);
+  RunConfig config = GridRunConfig(3, kServerRounds);
   config.server.name = optimizer;
   config.server.learning_rate = 0.5;
   config.downstream = coded == "dense" ? DownstreamMode::kDense : DownstreamMode::kCoded;
@@ -20,12 +20,6 @@ RunConfig ServerRun(const std::string& optimizer, const std::string& coded) {
   config.downstream_codec.density = 0.05;
   config.downstream_codec.feedback = "error_feedback";
   return config;
-}
-
-void ConnectAll(FleetSimulation& fleet) {
-  for (int64_t i = 0; i < fleet.size(); ++i) {
-    if (!fleet.connected(i)) fleet.Connect(i);
-  }
 }
 
 void ExpectSound(FleetSimulation& fleet) {
@@ -49,10 +43,10 @@ TEST_P(EngineServer, GoesOnWithTheSameStateAfterEveryRestart) {
     for (int64_t step = 0; step < 17 + kill; ++step) ASSERT_EQ(fleet.DeliverAny(nullptr).status(), absl::OkStatus());
     fleet.KillCoordinator();
     ASSERT_EQ(fleet.StartCoordinator(), absl::OkStatus()) << kill;
-    ConnectAll(fleet);
+    fleet.ConnectAll();
   }
   ASSERT_EQ(fleet.Settle(), absl::OkStatus());
-  EXPECT_EQ(fleet.engine()->View().head.version, kRounds);
+  EXPECT_EQ(fleet.engine()->View().head.version, kServerRounds);
   ExpectSound(fleet);
 }
 
@@ -107,9 +101,9 @@ TEST_F(ServerRestart, ADamagedStateFileIsSkippedWithItsCheckpoint) {
   Damage(StatePath("8"));
   ASSERT_EQ(fleet_.StartCoordinator(), absl::OkStatus());  // from version 4
   EXPECT_EQ(fleet_.store()->NewestCheckpointFile()->version, 4);
-  ConnectAll(fleet_);
+  fleet_.ConnectAll();
   ASSERT_EQ(fleet_.Settle(), absl::OkStatus());
-  EXPECT_EQ(fleet_.engine()->View().head.version, kRounds);
+  EXPECT_EQ(fleet_.engine()->View().head.version, kServerRounds);
   ExpectSound(fleet_);
 }
 
@@ -134,7 +128,7 @@ TEST_F(ServerRestart, OldStatesAndUpdatesAreRemovedWithTheirCheckpoints) {
   EXPECT_EQ(fleet_.store()->ReadAggregate(5).status(), absl::OkStatus());
   ASSERT_EQ(fleet_.store()->WriteCheckpoint(*fleet_.store()->ReadNewestCheckpoint(), /*keep=*/1), absl::OkStatus());
   EXPECT_EQ(Bytes(StatePath("8")).status().code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(fleet_.store()->ReadAggregate(kRounds).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(fleet_.store()->ReadAggregate(kServerRounds).status().code(), absl::StatusCode::kNotFound);
   fleet_.KillCoordinator();
   EXPECT_EQ(fleet_.StartCoordinator(), absl::OkStatus());
 }

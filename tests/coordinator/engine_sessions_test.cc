@@ -12,7 +12,7 @@ using ::testing::HasSubstr;
 // The verdict that came with the welcome; PENDING about nothing when there was none.
 Verdict FirstVerdict(const ScriptedClient& client) { return client.All<Welcome>().at(0).verdict.value_or(Verdict{}); }
 
-RunConfig Config(int64_t clients, int64_t quorum) {
+RunConfig SessionsConfig(int64_t clients, int64_t quorum) {
   RunConfig config = GridRunConfig(clients, 1000);
   config.rounds.quorum = quorum;
   return config;
@@ -20,7 +20,7 @@ RunConfig Config(int64_t clients, int64_t quorum) {
 
 class Joining : public ::testing::Test {
  protected:
-  explicit Joining(RunConfig config = Config(2, 1)) : fleet_(std::move(config), 0) {
+  explicit Joining(RunConfig config = SessionsConfig(2, 1)) : fleet_(std::move(config), 0) {
     EXPECT_EQ(fleet_.StartCoordinator(), absl::OkStatus());
   }
 
@@ -234,7 +234,7 @@ class JoiningWithoutShards : public Joining {
  protected:
   JoiningWithoutShards() : Joining(WithoutShards()) {}
   static RunConfig WithoutShards() {
-    RunConfig config = Config(2, 1);
+    RunConfig config = SessionsConfig(2, 1);
     config.data.partition = "all";
     return config;
   }
@@ -264,7 +264,7 @@ TEST_F(Joining, VersionsThatNeverWereLeadToAResync) {
 }
 
 RunConfig ShortLog() {
-  RunConfig config = Config(2, 1);
+  RunConfig config = SessionsConfig(2, 1);
   config.checkpoint_every = 3;
   config.checkpoint_keep = 1;
   return config;

@@ -9,7 +9,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-RunConfig Config(int64_t clients, int64_t quorum, int64_t after) {
+RunConfig SetAsideConfig(int64_t clients, int64_t quorum, int64_t after) {
   RunConfig config = GridRunConfig(clients, 1000);
   config.rounds.quorum = quorum;
   config.clients.set_aside_after = after;
@@ -20,7 +20,7 @@ RunConfig Config(int64_t clients, int64_t quorum, int64_t after) {
 // Two of three clients carry the run; client 2 is the one that fails.
 class SetAsideTest : public ::testing::Test {
  protected:
-  explicit SetAsideTest(int64_t after = 3) : crew_(Config(3, 2, after), 3) {}
+  explicit SetAsideTest(int64_t after = 3) : crew_(SetAsideConfig(3, 2, after), 3) {}
 
   void Misbehave(int64_t times) {
     for (int64_t k = 0; k < times; ++k) {
@@ -100,7 +100,7 @@ TEST_F(SetAsideTest, WhoseNameIsTakenOverIsNotReadmittedForEver) {
 
 // The same with a real client whose old connection hangs when the new one checks in.
 TEST(SetAsideFleet, TheTimerOfAConnectionThatWasReplacedDoesNotFireForEver) {
-  FleetSimulation fleet(Config(2, 1, 3), 2);
+  FleetSimulation fleet(SetAsideConfig(2, 1, 3), 2);
   ASSERT_EQ(fleet.StartAll(), absl::OkStatus());
   const int64_t until = fleet.clock()->NowMicros() + 5'000'000;
   ASSERT_EQ(fleet.Handle(SetAsideRequested{1, until, "the test says so"}), absl::OkStatus());

@@ -11,10 +11,10 @@
 namespace terse {
 namespace {
 
-constexpr int64_t kRounds = 96;
+constexpr int64_t kSharedRounds = 96;
 
 RunConfig SharedRunConfig(int64_t clients) {
-  RunConfig config = GridRunConfig(clients, kRounds);
+  RunConfig config = GridRunConfig(clients, kSharedRounds);
   config.codec.density = 0.1;
   config.codec.positions = std::string(kSharedPositions);
   return config;
@@ -66,7 +66,7 @@ class Shared : public ::testing::Test {
 
   void FinishAndCheck() {
     ASSERT_EQ(fleet_.Settle(), absl::OkStatus());
-    EXPECT_EQ(fleet_.engine()->View().head.version, kRounds);
+    EXPECT_EQ(fleet_.engine()->View().head.version, kSharedRounds);
     EXPECT_EQ(CheckReplay(fleet_.store(), fleet_.config(), fleet_.downstream_codecs(), GridInitialWeights()),
               absl::OkStatus());
     for (int64_t i = 0; i < fleet_.size(); ++i) {
@@ -91,7 +91,7 @@ TEST_F(Shared, UpdatesCostLessAndBothEndsKeepOneHistory) {
   EXPECT_LE(compactions * fleet_.histories()->state_bytes() / 4, CanonicalBytes(fleet_));
   EXPECT_LT(PayloadBytes(fleet_), CanonicalBytes(fleet_));
   const HistoryRecord history = *fleet_.store()->ReadHistory(0);
-  EXPECT_EQ(history.count(), kRounds);
+  EXPECT_EQ(history.count(), kSharedRounds);
   EXPECT_GT(history.messages, 0);
   EXPECT_LT(LoggedBytes(0), fleet_.histories()->state_bytes() / 2);
 }
@@ -122,12 +122,12 @@ TEST_F(Shared, AnotherHistoryCostsASecondAttemptAndNothingElse) {
   fleet_.Connect(0);
   const int64_t packed = fleet_.updates_packed();
   ASSERT_EQ(fleet_.Settle(), absl::OkStatus());
-  EXPECT_EQ(fleet_.engine()->View().head.version, kRounds);
+  EXPECT_EQ(fleet_.engine()->View().head.version, kSharedRounds);
   EXPECT_EQ(EventsOf(fleet_, "update_misread").size(), 1);
   EXPECT_EQ(EventsOf(fleet_, "update_rejected").size(), 0);
   EXPECT_EQ(fleet_.store()->GetClient(0)->resets, 0);
   // Only the other one's from then on, and nothing is kept that would not go on.
-  EXPECT_LE(fleet_.updates_packed() - packed, kRounds - 10);
+  EXPECT_LE(fleet_.updates_packed() - packed, kSharedRounds - 10);
   EXPECT_FALSE(fleet_.histories()->Holds(0));
   EXPECT_EQ(fleet_.store()->ReadHistory(0)->count(), 0);
   EXPECT_EQ(CheckConservation(fleet_.store(), fleet_.codec(), 0, *fleet_.state(0)->Read(), {}), absl::OkStatus());
@@ -198,7 +198,7 @@ TEST_F(Shared, AnUpdateThatIsAppliedDuringACheckInIsNoDifference) {
 }
 
 TEST_F(Shared, TheLogStaysBoundedThroughRestarts) {
-  for (int64_t version = 4; version < kRounds; version += 4) {
+  for (int64_t version = 4; version < kSharedRounds; version += 4) {
     RunTo(version);
     RestartCoordinator();
   }
@@ -241,8 +241,8 @@ TEST_F(Shared, AResetBeginsBothHistoriesAnew) {
   fleet_.Connect(0);
   ASSERT_EQ(fleet_.Settle(), absl::OkStatus());
   EXPECT_EQ(fleet_.store()->GetClient(0)->resets, 1);
-  EXPECT_LT(fleet_.store()->ReadHistory(0)->count(), kRounds - 11);
-  EXPECT_EQ(fleet_.store()->ReadHistory(1)->count(), kRounds);
+  EXPECT_LT(fleet_.store()->ReadHistory(0)->count(), kSharedRounds - 11);
+  EXPECT_EQ(fleet_.store()->ReadHistory(1)->count(), kSharedRounds);
   FinishAndCheck();
 }
 
@@ -265,7 +265,7 @@ TEST_F(SharedBuffered, HistoriesMoveWithTheUpdatesThatCount) {
   RestartCoordinator();
   FinishAndCheck();
   EXPECT_GT(fleet_.updates_packed(), 0);
-  EXPECT_EQ(fleet_.store()->ReadHistory(0)->count() + fleet_.store()->ReadHistory(1)->count(), kRounds);
+  EXPECT_EQ(fleet_.store()->ReadHistory(0)->count() + fleet_.store()->ReadHistory(1)->count(), kSharedRounds);
 }
 
 // One of two has room at a time; who has none sends its updates as they are, and nothing is stored for it.

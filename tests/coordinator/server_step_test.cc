@@ -17,7 +17,7 @@ using ::testing::IsEmpty;
 
 constexpr int64_t kClients = 4;
 
-RunConfig Config(DownstreamMode mode, const std::string& optimizer, const std::string& coded = "sbc") {
+RunConfig StepConfig(DownstreamMode mode, const std::string& optimizer, const std::string& coded = "sbc") {
   RunConfig config;
   config.seed = 11;
   config.codec.name = "sbc";
@@ -80,10 +80,10 @@ std::vector<RunConfig> Stateful() {
   std::vector<RunConfig> configs;
   for (const char* optimizer : {"average", "sgd", "adam", "yogi", "adagrad"}) {
     for (const char* coded : {"sbc", "stc", "qsgd", "fp16", "mcgq"}) {
-      configs.push_back(Config(DownstreamMode::kCoded, optimizer, coded));
+      configs.push_back(StepConfig(DownstreamMode::kCoded, optimizer, coded));
     }
-    if (configs.back().server.name != "average") configs.push_back(Config(DownstreamMode::kDense, optimizer));
-    if (configs.back().server.name != "average") configs.push_back(Config(DownstreamMode::kAuto, optimizer));
+    if (configs.back().server.name != "average") configs.push_back(StepConfig(DownstreamMode::kDense, optimizer));
+    if (configs.back().server.name != "average") configs.push_back(StepConfig(DownstreamMode::kAuto, optimizer));
   }
   return configs;
 }
@@ -96,7 +96,7 @@ std::string NameOf(const RunConfig& config) {
 }
 
 TEST(ServerStep, ModelAndResidualTogetherMoveByTheAverages) {
-  Server server(Config(DownstreamMode::kCoded, "average"));
+  Server server(StepConfig(DownstreamMode::kCoded, "average"));
   // Multiples of a quarter of the grid's: all sums are exact in double.
   const std::vector<float> initial = GridInitialWeights();
   std::vector<double> expected(initial.begin(), initial.end());
@@ -153,7 +153,7 @@ TEST(ServerStep, RepeatsItsRoundsFromAnyCheckpoint) {
 
 // A release that knew fewer forms logged a step as float32 that is sent as a sparse step today.
 TEST(ServerStep, RepeatsWhatAnEarlierReleaseSentInAnotherForm) {
-  const RunConfig config = Config(DownstreamMode::kAuto, "sgd");
+  const RunConfig config = StepConfig(DownstreamMode::kAuto, "sgd");
   Server server(config);
   server.Round(0);
   ASSERT_EQ(server.sent[0][0], '\x89');
@@ -172,7 +172,7 @@ TEST(ServerStep, RepeatsWhatAnEarlierReleaseSentInAnotherForm) {
 
 TEST(ServerStep, PlainAveragesLeaveNothingBehind) {
   for (const DownstreamMode mode : {DownstreamMode::kForward, DownstreamMode::kDense, DownstreamMode::kAuto}) {
-    Server server(Config(mode, "average"));
+    Server server(StepConfig(mode, "average"));
     EXPECT_FALSE(server.step().has_state());
     server.Round(0);
     EXPECT_THAT(server.step().state(), IsEmpty());
@@ -183,7 +183,7 @@ TEST(ServerStep, PlainAveragesLeaveNothingBehind) {
 // As on clients, where their own feedback is none: a residual would be amplified from round to round.
 TEST(ServerStep, CodecsThatAreRightOnAverageKeepNoResidual) {
   for (const char* name : {"qsgd", "terngrad", "low_precision", "low_precision_sparse"}) {
-    RunConfig config = Config(DownstreamMode::kCoded, "average", name);
+    RunConfig config = StepConfig(DownstreamMode::kCoded, "average", name);
     config.downstream_codec.feedback = "own";
     Server server(config);
     server.Round(0);
@@ -197,13 +197,13 @@ TEST(ServerStep, CodecsThatAreRightOnAverageKeepNoResidual) {
     ASSERT_EQ(restarted.step().Restore({}, with_momentum.step().state()), absl::OkStatus()) << name;
     EXPECT_EQ(restarted.step().state(), with_momentum.step().state()) << name;
   }
-  RunConfig sparse = Config(DownstreamMode::kCoded, "average", "sbc");
+  RunConfig sparse = StepConfig(DownstreamMode::kCoded, "average", "sbc");
   sparse.downstream_codec.feedback = "own";
   EXPECT_TRUE(Server(sparse).step().has_state());
 }
 
 TEST(ServerStep, BufferedRoundsRefuseModelsWithAveragedBuffers) {
-  RunConfig config = Config(DownstreamMode::kForward, "average");
+  RunConfig config = StepConfig(DownstreamMode::kForward, "average");
   config.rounds.buffered = true;
   const auto codec =
       *MakeCodec(config.codec, *Layout::Create({{"weight", {6}}, {"running", {2}, TensorKind::kBuffer}}));
@@ -213,7 +213,7 @@ TEST(ServerStep, BufferedRoundsRefuseModelsWithAveragedBuffers) {
 }
 
 TEST(ServerStep, BuffersMoveByTheirAverageAndLeaveNoResidual) {
-  RunConfig config = Config(DownstreamMode::kCoded, "adam");
+  RunConfig config = StepConfig(DownstreamMode::kCoded, "adam");
   config.codec.name = "dense";
   const Layout layout = *Layout::Create({{"weight", {6}}, {"running", {2}, TensorKind::kBuffer}});
   const auto codec = *MakeCodec(config.codec, layout);
@@ -236,7 +236,7 @@ TEST(ServerStep, BuffersMoveByTheirAverageAndLeaveNoResidual) {
 }
 
 TEST(ServerStep, AbsurdAveragesAreRefusedAndChangeNothing) {
-  RunConfig config = Config(DownstreamMode::kCoded, "sgd");
+  RunConfig config = StepConfig(DownstreamMode::kCoded, "sgd");
   config.codec.name = "dense";
   Server server(config);
   server.Round(0);
@@ -251,14 +251,14 @@ TEST(ServerStep, AbsurdAveragesAreRefusedAndChangeNothing) {
 }
 
 TEST(ServerStep, AStateOfAnotherSizeIsDamage) {
-  Server server(Config(DownstreamMode::kCoded, "adam"));
+  Server server(StepConfig(DownstreamMode::kCoded, "adam"));
   std::vector<float> state(server.step().state_size() + 1, 0.0f);
   EXPECT_EQ(server.step().Restore({}, state).code(), absl::StatusCode::kDataLoss);
 }
 
 TEST(ServerStep, ForwardCannotTellAnOptimizersStep) {
-  const auto codec = *MakeCodec(Config(DownstreamMode::kForward, "adam").codec, GridLayout());
-  EXPECT_EQ(ServerStep::Make(Config(DownstreamMode::kForward, "adam"), *codec).status().code(),
+  const auto codec = *MakeCodec(StepConfig(DownstreamMode::kForward, "adam").codec, GridLayout());
+  EXPECT_EQ(ServerStep::Make(StepConfig(DownstreamMode::kForward, "adam"), *codec).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 

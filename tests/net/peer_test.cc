@@ -1,23 +1,11 @@
 #include "net/peer.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 
-#include <string>
+#include "tests/net/address.h"
 
 namespace terse {
 namespace {
-
-sockaddr_storage Address(const std::string& text) {
-  sockaddr_storage address = {};
-  const bool is_v4 = text.find(':') == std::string::npos;
-  address.ss_family = is_v4 ? AF_INET : AF_INET6;
-  void* const bytes = is_v4 ? static_cast<void*>(&reinterpret_cast<sockaddr_in&>(address).sin_addr)
-                            : static_cast<void*>(&reinterpret_cast<sockaddr_in6&>(address).sin6_addr);
-  EXPECT_EQ(inet_pton(address.ss_family, text.c_str(), bytes), 1) << text;
-  return address;
-}
 
 TEST(Peer, WhoIsCountedTogether) {
   EXPECT_NE(PeerOf(Address("192.0.2.1")), PeerOf(Address("192.0.2.2")));

@@ -18,6 +18,7 @@
 #include "tests/coordinator/tersectl.h"
 #include "tests/security/secure_fleet.h"
 #include "tests/testing/fake_clock.h"
+#include "tests/testing/wait_until.h"
 
 namespace terse {
 namespace {
@@ -28,18 +29,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
-
-constexpr absl::Duration kPatience = absl::Seconds(60);
-
-// Waits until `done` says so.
-template <typename Done>
-bool Soon(Done done) {
-  for (const absl::Time deadline = absl::Now() + kPatience; absl::Now() < deadline;) {
-    if (done()) return true;
-    absl::SleepFor(absl::Milliseconds(20));
-  }
-  return false;
-}
 
 class AuditTrailTest : public testing::Test {
  protected:

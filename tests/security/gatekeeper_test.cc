@@ -14,11 +14,10 @@
 #include "security/transport.h"
 #include "tests/coordinator/tersectl.h"
 #include "tests/security/secure_fleet.h"
+#include "tests/testing/wait_until.h"
 
 namespace terse {
 namespace {
-
-constexpr absl::Duration kPatience = absl::Seconds(60);
 
 TEST(Transport, KnowsWhatIsLocal) {
   for (const char* local : {"unix:/run/x.sock", "localhost:1", "127.0.0.1:1", "127.9.9.9:1", "[::1]:1"}) {
@@ -47,12 +46,7 @@ class GatekeeperTest : public testing::Test {
     return gatekeeper.Check(Slurp(folder + "/node.crt"), "/terse.v1.Admin/GetStatus");
   }
   bool RefusesSoon(Gatekeeper& gatekeeper, const std::string& folder) {
-    const absl::Time deadline = absl::Now() + kPatience;
-    while (Check(gatekeeper, folder).ok()) {
-      if (absl::Now() > deadline) return false;
-      absl::SleepFor(absl::Milliseconds(20));
-    }
-    return true;
+    return Soon([&] { return !Check(gatekeeper, folder).ok(); });
   }
 
   SecureFleet fleet_;

@@ -24,6 +24,7 @@
 #include "tests/security/secure_fleet.h"
 #include "tests/testing/grid_learning.h"
 #include "tests/testing/grid_trainer.h"
+#include "tests/testing/wait_until.h"
 
 namespace terse {
 namespace {
@@ -31,8 +32,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-constexpr absl::Duration kPatience = absl::Seconds(60);
 
 // A client daemon in a thread of the test.
 class ClientThread {
@@ -92,20 +91,13 @@ class Tls : public testing::Test {
   }
   // A line of the audit log that is like this.
   bool WaitForAudit(const testing::Matcher<const std::string&>& line) {
-    for (const absl::Time deadline = absl::Now() + kPatience; absl::Now() < deadline;) {
+    return Soon([&] {
       const std::vector<std::string> lines = absl::StrSplit(Ctl(operator_, {"audit"}).out, '\n');
-      if (testing::Value(lines, testing::Contains(line))) return true;
-      absl::SleepFor(absl::Milliseconds(50));
-    }
-    return false;
+      return testing::Value(lines, testing::Contains(line));
+    });
   }
   bool WaitForRoundsBeyond(int64_t rounds) {
-    const absl::Time deadline = absl::Now() + kPatience;
-    while (Committed() <= rounds) {
-      if (absl::Now() > deadline) return false;
-      absl::SleepFor(absl::Milliseconds(50));
-    }
-    return true;
+    return Soon([&] { return Committed() > rounds; });
   }
 
   // `tersectl watch` in a thread of the test.

@@ -14,10 +14,6 @@
 namespace terse {
 namespace {
 
-const SystemCallHook kNoSync = [](absl::string_view call, const std::string&) {
-  return call == "sync" ? kSkipCall : 0;
-};
-
 std::string Bytes(const std::string& path) { return PosixFiles().Read(path).value(); }
 
 void Write(const std::string& path, const std::string& bytes) {
@@ -135,7 +131,7 @@ class Damage : public ::testing::Test {
     return dump.erase(model_hash + 17, dump.find("rounds\n") - model_hash - 17);
   }
 
-  const SystemCallWatch watch_{kNoSync};
+  const SystemCallWatch watch_{SkipSync};
   std::map<Where, int> count_;
   TempDirectory directory_;
   const std::string database_ = directory_.Path("run.sqlite");

@@ -41,7 +41,7 @@ std::unique_ptr<RunStore> OpenStore(const std::string& directory) {
   return *std::move(store);
 }
 
-struct Step {
+struct StoreCall {
   const char* name;
   std::function<absl::Status(RunStore&)> prepare;
   std::function<absl::Status(RunStore&)> call;
@@ -58,7 +58,7 @@ Commit CommitWithHistory() {
   return commit;
 }
 
-std::vector<Step> Steps() {
+std::vector<StoreCall> StoreCalls() {
   const auto nothing = [](RunStore&) { return absl::OkStatus(); };
   const auto first_round = [](RunStore& store) { return RunRound(store, 1); };
   const auto open = [](RunStore& store) { return store.OpenRound(1, 0, 1); };
@@ -83,9 +83,9 @@ std::vector<Step> Steps() {
 }
 
 // One store for each trial, prepared for the step.
-class Trial {
+class DiskTrial {
  public:
-  explicit Trial(const Step& step) {
+  explicit DiskTrial(const StoreCall& step) {
     store_ = OpenStore(Path());
     EXPECT_OK(store_->CreateRun(TestRun(4), TestWeights(0)));
     EXPECT_OK(store_->RegisterClient("a", 1).status());
@@ -113,13 +113,13 @@ class Trial {
 };
 
 // Runs `body` with the n-th call failing, for n = 1, 2, ... until there are fewer calls than that.
-void ForEveryCall(FaultyDisk& disk, const Step& step, absl::string_view call, int error,
-                  const std::function<void(Trial&, const absl::Status&)>& check) {
+void ForEveryCall(FaultyDisk& disk, const StoreCall& step, absl::string_view call, int error,
+                  const std::function<void(DiskTrial&, const absl::Status&)>& check) {
   int n = 0;
   for (bool fired = true; fired;) {
     SCOPED_TRACE(absl::StrCat(step.name, ", ", call, " number ", ++n, ", errno ", error));
     ASSERT_LT(n, 100);
-    Trial trial(step);
+    DiskTrial trial(step);
     disk.Arm(call, n, error);
     const absl::Status status = step.call(trial.store());
     fired = disk.Disarm();
@@ -134,13 +134,13 @@ void ForEveryCall(FaultyDisk& disk, const Step& step, absl::string_view call, in
 
 TEST(DiskErrors, AFailedWriteChangesNothingAndTheSameCallWorksLater) {
   FaultyDisk disk;
-  for (const Step& step : Steps()) {
-    Trial reference(step);
+  for (const StoreCall& step : StoreCalls()) {
+    DiskTrial reference(step);
     const std::string before = reference.Tables();
     { ASSERT_OK(step.call(reference.store())); }
     const std::string after = reference.Tables();
     for (int error : {EIO, ENOSPC}) {
-      ForEveryCall(disk, step, "write", error, [&](Trial& trial, const absl::Status& status) {
+      ForEveryCall(disk, step, "write", error, [&](DiskTrial& trial, const absl::Status& status) {
         EXPECT_EQ(status.code(), error == EIO ? absl::StatusCode::kUnavailable : absl::StatusCode::kResourceExhausted)
             << status;
         EXPECT_TRUE(IsDiskTrouble(status));
@@ -163,12 +163,12 @@ TEST(DiskErrors, AFailedWriteChangesNothingAndTheSameCallWorksLater) {
 
 TEST(DiskErrors, AFailedSyncStopsTheStore) {
   FaultyDisk disk;
-  for (const Step& step : Steps()) {
-    Trial reference(step);
+  for (const StoreCall& step : StoreCalls()) {
+    DiskTrial reference(step);
     const std::string before = reference.Tables();
     { ASSERT_OK(step.call(reference.store())); }
     const std::string after = reference.Tables();
-    ForEveryCall(disk, step, "sync", EIO, [&](Trial& trial, const absl::Status& status) {
+    ForEveryCall(disk, step, "sync", EIO, [&](DiskTrial& trial, const absl::Status& status) {
       EXPECT_TRUE(IsSyncFailure(status)) << status;
       const std::string shown = trial.Tables();
       EXPECT_CODE(step.call(trial.store()), kUnknown, "restart the coordinator");

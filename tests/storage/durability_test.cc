@@ -1,6 +1,7 @@
 // The order of fsyncs and renames, which no look at the files afterwards can show.
 #include "core/file_system.h"
 #include "storage/client_state.h"
+#include "tests/storage/client_state_testing.h"
 #include "tests/storage/storage_testing.h"
 #include "tests/storage/system_calls.h"
 
@@ -23,13 +24,6 @@ std::vector<std::string> CallsOf(const TempDirectory& directory, Body body) {
   });
   body();
   return seen;
-}
-
-SealedUpdate Update(uint64_t n) {
-  SealedUpdate update;
-  update.update_id = Id128{2, n};
-  update.message = "message";
-  return update;
 }
 
 TEST(DurabilityOrder, ASealSyncsItsBlobsBeforeTheManifestNamesThem) {

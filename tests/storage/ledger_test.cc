@@ -10,10 +10,6 @@
 namespace terse {
 namespace {
 
-const SystemCallHook kNoSync = [](absl::string_view call, const std::string&) {
-  return call == "sync" ? kSkipCall : 0;
-};
-
 int64_t Count(const std::string& directory, const std::string& rows) {
   const auto db = SqliteDb::Open(directory + "/run.sqlite", SqliteDb::Mode::kReader).value();
   Statement count = db->Prepare("SELECT count(*) FROM " + rows);
@@ -97,7 +93,7 @@ class LedgerTest : public ::testing::Test {
     }
   }
 
-  const SystemCallWatch watch_{kNoSync};
+  const SystemCallWatch watch_{SkipSync};
   TempDirectory all_directory_, few_directory_;
   std::unique_ptr<RunStore> all_ = RunStore::Open(all_directory_.Path()).value();
   std::unique_ptr<RunStore> few_ = RunStore::Open(few_directory_.Path()).value();
@@ -192,15 +188,16 @@ TEST_F(LedgerTest, TheSettingIsStoredAndWrittenOnce) {
 }
 
 // A sealed update as it lies in a state directory, which may be copied and may come back at any time.
-struct Sealed {
+struct SealedDirectory {
   int64_t maker = 0;
   Id128 id, prev_applied;
   int64_t round = 0;
 };
 
-// The verdict of docs/PROTOCOL.md, as VerdictOn (coordinator/sessions.cc) finds it, for a directory that comes under the
-// name of `client`.
-std::string VerdictOn(RunStore& store, const Sealed& sealed, int64_t client, absl::optional<int64_t> staleness) {
+// The verdict of docs/PROTOCOL.md, as VerdictOn (coordinator/sessions.cc) finds it, for a directory that comes under
+// the name of `client`.
+std::string VerdictOn(RunStore& store, const SealedDirectory& sealed, int64_t client,
+                      absl::optional<int64_t> staleness) {
   const Id128 last_applied = store.GetClient(client)->last_applied;
   if (sealed.id == last_applied) return "applied";
   if (sealed.prev_applied != last_applied) return "reset: another past";
@@ -225,7 +222,7 @@ class Verdicts : public LedgerTest, public ::testing::WithParamInterface<bool> {
   absl::optional<int64_t> Staleness() const { return GetParam() ? absl::make_optional(kKept) : absl::nullopt; }
 
   void Compare(const std::string& when) {
-    for (const Sealed& sealed : sealed_) {
+    for (const SealedDirectory& sealed : sealed_) {
       for (int64_t client = 0; client <= kNewcomer; ++client) {
         const std::string verdict = VerdictOn(*all_, sealed, client, Staleness());
         ASSERT_EQ(VerdictOn(*few_, sealed, client, Staleness()), verdict)
@@ -241,8 +238,8 @@ class Verdicts : public LedgerTest, public ::testing::WithParamInterface<bool> {
       if (pending_.count(client) > 0 || random_.Below(3) == 0) continue;
       // The last client's first update comes late, when the rounds before it are folded.
       if (client == 3 && round < 20) continue;
-      const Sealed sealed{client, HashBytes(absl::StrCat(round, " ", client)), all_->GetClient(client)->last_applied,
-                          round};
+      const SealedDirectory sealed{client, HashBytes(absl::StrCat(round, " ", client)),
+                                   all_->GetClient(client)->last_applied, round};
       pending_[client] = sealed;
       sealed_.push_back(sealed);
     }
@@ -252,7 +249,7 @@ class Verdicts : public LedgerTest, public ::testing::WithParamInterface<bool> {
     chosen_.clear();
     std::vector<RefusedUpdate> refused;
     for (auto it = pending_.begin(); it != pending_.end();) {
-      const Sealed& sealed = it->second;
+      const SealedDirectory& sealed = it->second;
       const bool is_old = head_ - **all_->BaseVersionOf(sealed.round) > Staleness().value_or(0);
       const uint64_t draw = is_old ? 3 : random_.Below(10);
       if (draw == 0) {
@@ -279,8 +276,8 @@ class Verdicts : public LedgerTest, public ::testing::WithParamInterface<bool> {
     Both([&](RunStore& store) { return store.CommitRound(commit, false); });
   }
 
-  std::map<int64_t, Sealed> pending_;  // by client
-  std::vector<Sealed> sealed_;         // all that ever were
+  std::map<int64_t, SealedDirectory> pending_;  // by client
+  std::vector<SealedDirectory> sealed_;         // all that ever were
   std::vector<ChosenUpdate> chosen_;
   std::map<std::string, int64_t> heard_;
   int64_t head_ = 0;

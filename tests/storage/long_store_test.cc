@@ -7,10 +7,6 @@
 namespace terse {
 namespace {
 
-const SystemCallHook kNoSync = [](absl::string_view call, const std::string&) {
-  return call == "sync" ? kSkipCall : 0;
-};
-
 // Without the epochs, of which the two stores had different numbers.
 std::string Tables(const std::string& directory) {
   std::string dump = DumpTables(directory);
@@ -19,7 +15,7 @@ std::string Tables(const std::string& directory) {
 }
 
 TEST(LongStore, IsThatOfSoManyRounds) {
-  const SystemCallWatch watch(kNoSync);
+  const SystemCallWatch watch(SkipSync);
   for (const Retention& retention : {Retention{5, 7}, Retention{0, 0}, Retention{100, 100}}) {
     const LongRun run{23, 3, 40, retention};
     TempDirectory played, filled;

@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "storage/run_store.h"
 #include "storage/sqlite_db.h"
+#include "tests/testing/temp_directory.h"
 
 #define EXPECT_OK(expression) EXPECT_EQ((expression), ::absl::OkStatus())
 #define ASSERT_OK(expression) ASSERT_EQ((expression), ::absl::OkStatus())
@@ -31,23 +32,6 @@ inline ::testing::AssertionResult HasCode(const absl::Status& status, absl::Stat
   return ::testing::AssertionFailure() << "got " << status << ", not " << absl::StatusCodeToString(code) << " with '"
                                        << part << "'";
 }
-
-// A directory that lives as long as the object.
-class TempDirectory {
- public:
-  TempDirectory() {
-    path_ = ::testing::TempDir() + "/terse_storage_XXXXXX";
-    EXPECT_NE(mkdtemp(&path_[0]), nullptr);
-  }
-  ~TempDirectory() { std::filesystem::remove_all(path_); }
-  TempDirectory(const TempDirectory&) = delete;
-  TempDirectory& operator=(const TempDirectory&) = delete;
-
-  std::string Path(const std::string& name = "") const { return name.empty() ? path_ : path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 // Copies what a power cut would leave: the files as they are now, while the original stays in use.
 inline void CopyDirectory(const std::string& from, const std::string& to) {

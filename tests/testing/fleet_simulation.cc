@@ -272,6 +272,12 @@ absl::StatusOr<std::string> FleetSimulation::Download(Id128 lineage, int64_t ver
   return bytes.ok() ? std::move(bytes) : absl::UnavailableError(bytes.status().message());
 }
 
+void FleetSimulation::ConnectAll() {
+  for (int64_t i = 0; i < size(); ++i) {
+    if (!connected(i)) Connect(i);
+  }
+}
+
 void FleetSimulation::Connect(int64_t i) {
   Client& client = *clients_[i];
   client.link =

@@ -131,6 +131,8 @@ class FleetSimulation {
 
   // The coordinator accepts the connection with its first message, so one that broke before may be the later one to it.
   void Connect(int64_t i);
+  // Connects every client that is not.
+  void ConnectAll();
   bool connected(int64_t i) const { return clients_[i]->link != nullptr; }
   MemoryLink* link(int64_t i) { return clients_[i]->link.get(); }
   std::shared_ptr<MemoryLink> shared_link(int64_t i) { return clients_[i]->link; }

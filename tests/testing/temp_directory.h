@@ -24,6 +24,9 @@ class TempDirectory {
 
   const std::string& path() const { return path_; }
 
+  // What is called `name` in it.
+  std::string Path(const std::string& name = "") const { return name.empty() ? path_ : path_ + "/" + name; }
+
  private:
   std::string path_;
 };

@@ -19,6 +19,9 @@ inline bool WaitUntil(const std::function<bool()>& condition, absl::Duration tim
   return true;
 }
 
+// Longer than anything that is waited for takes on a slow machine.
+inline bool Soon(const std::function<bool()>& condition) { return WaitUntil(condition, absl::Minutes(1)); }
+
 }  // namespace terse
 
 #endif  // TERSE_TESTS_TESTING_WAIT_UNTIL_H_
