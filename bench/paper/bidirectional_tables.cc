@@ -8,8 +8,6 @@
 namespace terse {
 namespace {
 
-constexpr char kDense[] = "name = 'dense'\ndownstream = 'dense'\n";
-
 // SBC at p = 0.01 upwards, with the delay n, and something else downwards.
 PaperMethod Sbc(const std::string& name, const std::string& title, int64_t steps, const std::string& downstream) {
   return {name,
@@ -25,10 +23,10 @@ std::string Coded(const std::string& codec, const std::string& density) {
                       "\nmean_precision = 'bf16'\ngrouping = 'merge_small'\n");
 }
 
-std::vector<PaperMethod> Methods() {
+std::vector<PaperMethod> BidirectionalMethods() {
   return {
-      {"baseline", "Baseline, dense, n = 1", "", kDense, 1, 50},
-      {"fedavg", "Federated averaging, dense, n = 100", "", kDense, 100, 50},
+      {"baseline", "Baseline, dense, n = 1", "", kDenseRun, 1, 50},
+      {"fedavg", "Federated averaging, dense, n = 100", "", kDenseRun, 100, 50},
       Sbc("up10", "SBC up, dense down, n = 10", 10, "downstream = 'dense'\n"),
       Sbc("forward10", "SBC up, updates forwarded, n = 10", 10, "downstream = 'forward'\n"),
       Sbc("both10", "SBC up, STC down, n = 10", 10, Coded("stc", "0.02")),
@@ -52,7 +50,7 @@ PaperWorkload LeNet5(const std::string& name, int64_t clients) {
 PaperTable BidirectionalTable() {
   return {"bidirectional",
           "Both directions: bytes per client, up and down",
-          Methods(),
+          BidirectionalMethods(),
           {LeNet5("lenet5", 4), LeNet5("lenet5-32", 32)},
           PaperColumns::kBothDirections};
 }

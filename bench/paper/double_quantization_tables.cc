@@ -28,7 +28,7 @@ PaperMethod Method(const std::string& name, const std::string& title, const std:
   return method;
 }
 
-std::vector<PaperMethod> Methods() {
+std::vector<PaperMethod> DoubleQuantizationMethods() {
   const std::string dense = "dense", low = "low_precision", sparse = "low_precision_sparse";
   const std::string plain = "optimizer = 'svrg'\n", accelerated = "optimizer = 'acc_svrg'\n";
   return {
@@ -93,7 +93,7 @@ PaperWorkload Mnist() {
 PaperTable DoubleQuantizationTable() {
   return {"double-quantization",
           "Yu et al. 2019, Double Quantization, Figures 3 and 4 and Table 1",
-          Methods(),
+          DoubleQuantizationMethods(),
           {A9a(), Mnist()},
           PaperColumns::kBits};
 }

@@ -13,7 +13,7 @@ std::string Sbc(const std::string& density) {
   return absl::StrCat("name = 'sbc'\ndensity = ", density, "\npositions = 'rice'\ndownstream = 'forward'\n");
 }
 
-std::vector<PaperMethod> Methods() {
+std::vector<PaperMethod> JointMethods() {
   std::vector<PaperMethod> methods;
   for (const int64_t steps : {1, 10, 30, 100}) {
     for (const char* density : {"0.001", "0.005", "0.02", "0.1"}) {
@@ -43,7 +43,7 @@ PaperWorkload Within(PaperWorkload workload, double tolerance, const std::string
 PaperTable JointTable() {
   return {"joint",
           "Local steps and density while training: joint against the best fixed pair",
-          Methods(),
+          JointMethods(),
           {Within(LeNet5OnMnist(), 0.003, "local_steps = [100, 30, 10]\n"),
            Within(CharLstmOnShakespeare(), 0.02, "local_steps = [10, 1]\n")},
           PaperColumns::kBestFixed};

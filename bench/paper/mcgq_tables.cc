@@ -8,8 +8,6 @@
 namespace terse {
 namespace {
 
-constexpr char kDense[] = "name = 'dense'\ndownstream = 'dense'\n";
-
 // Returns the settings of MCGQ with accumulated gradients and the code of section 3.4. The paper prints no K; the
 // `samples` used here should come near its compression.
 std::string Mcgq(const char* samples) {
@@ -45,7 +43,7 @@ PaperTable McgqTable3() {
   words.figures = {{82.03, 1}, {81.82, 1218}, {77.73, 469}, {72.24, 462}};
   return {"mcgq-table3",
           "Mordido et al. 2020, Monte Carlo Gradient Quantization, Table 3",
-          {{"baseline", "Baseline", "", kDense, 1, 5},
+          {{"baseline", "Baseline", "", kDenseRun, 1, 5},
            {"mcgq_low", "MCGQ, K = 0.002", "", Mcgq("0.002"), 1, 50},
            {"mcgq_high", "MCGQ, K = 0.0055", "", Mcgq("0.0055"), 1, 50},
            {"dgc", "DGC", "", "name = 'dgc'\ndensity = 0.001\nmomentum = 0.0\ndownstream = 'forward'\n", 1, 50}},
@@ -65,7 +63,7 @@ PaperTable McgqTable4() {
   characters.figures = {{4.845, 1}, {4.943, 520}, {4.768, 215}, {4.943, 200}};
   return {"mcgq-table4",
           "Mordido et al. 2020, Monte Carlo Gradient Quantization, Table 4",
-          {{"baseline", "Baseline", "", kDense, 1, 5},
+          {{"baseline", "Baseline", "", kDenseRun, 1, 5},
            {"mcgq_low", "MCGQ, K = 0.0046", "", Mcgq("0.0046"), 1, 50},
            {"mcgq_high", "MCGQ, K = 0.0125", "", Mcgq("0.0125"), 1, 50},
            {"adacomp", "AdaComp", "", "name = 'adacomp'\ndownstream = 'forward'\n", 1, 50}},

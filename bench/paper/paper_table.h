@@ -9,6 +9,9 @@
 
 namespace terse {
 
+// [codec] of a baseline: dense in both directions.
+constexpr char kDenseRun[] = "name = 'dense'\ndownstream = 'dense'\n";
+
 enum class PaperMetric { kAccuracy, kPerplexity };
 
 // The figures that the paper gives for one method on one workload.

@@ -13,12 +13,11 @@ constexpr char kMasking[] = "momentum_masking = true\n";
 // Gradient Dropping sends 32-bit values at distances of 16 bits (Table I); the momentum nets use momentum factor
 // masking with it (section IV-B), as SBC does (supplement VII-A).
 std::vector<PaperMethod> SbcMethods() {
-  constexpr char kDense[] = "name = 'dense'\ndownstream = 'dense'\n";
   return {
-      {"baseline", "Baseline", "", kDense, 1, 5},
+      {"baseline", "Baseline", "", kDenseRun, 1, 5},
       {"gradient_dropping", "Gradient Dropping", kMasking,
        "name = 'top_k'\ndensity = 0.001\npositions = 'fixed16'\ndownstream = 'forward'\n", 1, 50},
-      {"fedavg", "Federated Averaging", "", kDense, 0, 5},
+      {"fedavg", "Federated Averaging", "", kDenseRun, 0, 5},
       SbcMethod("sbc1", "SBC (1)", 1, "0.001"),
       SbcMethod("sbc2", "SBC (2)", 10, "0.01"),
       SbcMethod("sbc3", "SBC (3)", 100, "0.01"),

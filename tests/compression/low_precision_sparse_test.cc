@@ -16,7 +16,7 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::vector<float> RoundTrip(const Codec& codec, const std::vector<float>& update, uint64_t round) {
+std::vector<float> DecodedRound(const Codec& codec, const std::vector<float>& update, uint64_t round) {
   EncodeOptions options;
   options.key = {8, round, 9};
   return Decode(codec, *codec.Encode(update, options));
@@ -32,7 +32,7 @@ Moments Measure(const Codec& codec, const std::vector<float>& update, int keys) 
   Moments moments;
   moments.means.resize(update.size());
   for (int round = 0; round < keys; ++round) {
-    const std::vector<float> decoded = RoundTrip(codec, update, round);
+    const std::vector<float> decoded = DecodedRound(codec, update, round);
     for (size_t i = 0; i < update.size(); ++i) {
       moments.means[i] += decoded[i] / static_cast<double>(keys);
       moments.square += static_cast<double>(decoded[i]) * decoded[i] / keys;
@@ -73,18 +73,18 @@ TEST(LowPrecisionSparse, SendsOneMagnitude) {
   const auto paper = NewCodec("low_precision_sparse", 1, "fp32", MakeLayout({4}));
   const auto less = NewCodec("low_precision_sparse", 0.25, "fp32", MakeLayout({4}));
   for (uint64_t round = 0; round < 50; ++round) {
-    const std::vector<float> decoded = RoundTrip(*paper, update, round);
+    const std::vector<float> decoded = DecodedRound(*paper, update, round);
     EXPECT_EQ(decoded[0], 4) << "the largest is always kept";
     for (size_t i = 1; i < 4; ++i) EXPECT_THAT(decoded[i], ::testing::AnyOf(0, std::copysign(4.0f, update[i])));
-    const std::vector<float> sparser = RoundTrip(*less, update, round);
+    const std::vector<float> sparser = DecodedRound(*less, update, round);
     for (size_t i = 0; i < 4; ++i) EXPECT_THAT(sparser[i], ::testing::AnyOf(0, std::copysign(8.0f, update[i])));
   }
 }
 
 TEST(LowPrecisionSparse, SendsConstantsExactlyAndNoZeros) {
   const auto codec = NewCodec("low_precision_sparse", 1, "fp32", MakeLayout({3}));
-  EXPECT_THAT(RoundTrip(*codec, {-0.3f, -0.3f, -0.3f}, 1), Each(-0.3f));
-  EXPECT_THAT(RoundTrip(*codec, {0, -0.0f, 0}, 1), Each(0));
+  EXPECT_THAT(DecodedRound(*codec, {-0.3f, -0.3f, -0.3f}, 1), Each(-0.3f));
+  EXPECT_THAT(DecodedRound(*codec, {0, -0.0f, 0}, 1), Each(0));
   EXPECT_EQ(*codec->Encode({0, 0, 0}), std::string("\x17\x00", 2));
   EXPECT_THAT(**codec->SentPositions(*codec->Encode({0, 7, 0})), ElementsAre(1));
 }
@@ -93,10 +93,10 @@ TEST(LowPrecisionSparse, KnowsTheWholeRangeOfFloat32) {
   const float smallest = std::numeric_limits<float>::denorm_min();
   const float largest = std::numeric_limits<float>::max();
   const auto paper = NewCodec("low_precision_sparse", 1, "fp32", MakeLayout({3}));
-  EXPECT_THAT(RoundTrip(*paper, {smallest, smallest, -smallest}, 1), ElementsAre(smallest, smallest, -smallest));
+  EXPECT_THAT(DecodedRound(*paper, {smallest, smallest, -smallest}, 1), ElementsAre(smallest, smallest, -smallest));
   // ||a||_1 / phi would be 300 times the largest number; with that one itself as the scale, all are kept.
   const auto sparse = NewCodec("low_precision_sparse", 0.001, "fp32", MakeLayout({300}));
-  EXPECT_THAT(RoundTrip(*sparse, std::vector<float>(300, -largest), 1), Each(-largest));
+  EXPECT_THAT(DecodedRound(*sparse, std::vector<float>(300, -largest), 1), Each(-largest));
 }
 
 TEST(LowPrecisionSparse, CostsWhatItsHeaderSays) {

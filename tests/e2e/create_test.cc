@@ -12,14 +12,13 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/e2e/fleet_processes.h"
+#include "tests/testing/wait_until.h"
 
 namespace terse {
 namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
-
-constexpr absl::Duration kPatience = absl::Seconds(120);
 
 std::string ReadAll(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

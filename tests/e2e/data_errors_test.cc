@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/e2e/fleet_processes.h"
+#include "tests/testing/wait_until.h"
 
 namespace terse {
 namespace {
@@ -15,8 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr absl::Duration kPatience = absl::Seconds(60);
-constexpr char kRun[] =
+constexpr char kDataRun[] =
     "name = 'errors'\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 0.001\n[codec]\nname = 'sbc'\n"
     "[rounds]\ncount = 1000000\nclients = 2\n";
 
@@ -25,7 +25,7 @@ class OwnData : public testing::Test {
  protected:
   void SetUp() override {
     WriteText(run_file_,
-              absl::StrCat(kRun,
+              absl::StrCat(kDataRun,
                            "[model]\nname = 'perceptron'\ninputs = 2\nclasses = 3\n[data]\nname = 'csv'\ntrain = "
                            "'train.csv'\ntest = 'test.csv'\npartition = 'all'\n"
                            "columns = ['x*:number', 'kind:class=a|b|c']\n"));
@@ -103,7 +103,7 @@ TEST_F(OwnData, TheCheckFindsMessagesThatTheStoreCannotHold) {
 }
 
 TEST_F(OwnData, ARunWithAModuleIsCheckedWhenItIsCreated) {
-  WriteText(run_file_, absl::StrCat(kRun, "[model]\nname = 'torchscript'\n"));
+  WriteText(run_file_, absl::StrCat(kDataRun, "[model]\nname = 'torchscript'\n"));
   int code = -1;
   EXPECT_THAT(CheckOutput(&code, {}), HasSubstr("checked together with its module, by `tersectl run create"));
   EXPECT_EQ(code, 1);

@@ -11,14 +11,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/e2e/fleet_processes.h"
+#include "tests/testing/wait_until.h"
 
 namespace terse {
 namespace {
 
 using testing::HasSubstr;
 using testing::Not;
-
-constexpr absl::Duration kPatience = absl::Seconds(60);
 
 constexpr char kRun[] = R"(name = 'r'
 [train]

@@ -21,13 +21,13 @@
 #include "terse/v1/fleet.grpc.pb.h"
 #include "tests/e2e/fleet_processes.h"
 #include "tests/e2e/health.h"
+#include "tests/testing/wait_until.h"
 
 namespace terse {
 namespace {
 
 using ::testing::HasSubstr;
 
-constexpr absl::Duration kPatience = absl::Seconds(60);
 constexpr char kRun[] =
     "name = 'errors'\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 0.001\n[codec]\nname = 'sbc'\n"
     "[rounds]\ncount = 1000000\nclients = 2\n";

@@ -16,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "tests/e2e/fleet_processes.h"
 #include "tests/e2e/health.h"
+#include "tests/testing/wait_until.h"
 
 namespace terse {
 namespace {
@@ -24,7 +25,6 @@ using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-constexpr absl::Duration kPatience = absl::Seconds(120);
 constexpr int64_t kForever = 1'000'000;
 
 std::string RunFile(const std::string& name, int64_t rounds) {

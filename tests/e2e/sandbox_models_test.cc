@@ -9,13 +9,12 @@
 #include "gmock/gmock.h"
 #include "tests/e2e/sandboxed_fleet.h"
 #include "tests/learning/user_modules.h"
+#include "tests/testing/wait_until.h"
 
 namespace terse {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr absl::Duration kPatience = absl::Seconds(120);
 
 // One client's run of a module, from the file to the model that came of it.
 class Models : public testing::Test {

@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "tests/e2e/sandboxed_fleet.h"
+#include "tests/testing/wait_until.h"
 
 namespace terse {
 namespace {
@@ -23,8 +24,6 @@ using ::testing::HasSubstr;
 
 constexpr int kClients = 2;
 constexpr int kRounds = 30;
-constexpr absl::Duration kPatience = absl::Seconds(120);
-
 std::string RunFile(const std::string& name, int rounds, int clients) {
   return absl::StrCat("name = '", name, "'\n[train]\nlocal_steps = 2\noptimizer.learning_rate = 1.0\n[codec]\n",
                       "name = 'sbc'\ndensity = 0.1\n[rounds]\ncount = ", rounds, "\nclients = ", clients,

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "tests/e2e/fleet_processes.h"
+#include "tests/testing/wait_until.h"
 
 namespace terse {
 namespace {
@@ -23,7 +24,6 @@ using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr absl::Duration kPatience = absl::Seconds(120);
 constexpr char kRun[] =
     "name = 'secure'\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 1.0\n[codec]\nname = 'sbc'\ndensity = 0.02\n"
     "[rounds]\ncount = 20\nclients = 1\nevaluate_every = 1000000\n";

@@ -32,8 +32,8 @@ std::shared_ptr<const Dataset> NumberedImages(int64_t count) {
   return dataset;
 }
 
-std::unique_ptr<BatchSource> Examples(const std::shared_ptr<const Dataset>& dataset, const DataSpec& spec,
-                                      int64_t batch_size, uint64_t seed = 1, int64_t shard = 0) {
+std::unique_ptr<BatchSource> BatchesOf(const std::shared_ptr<const Dataset>& dataset, const DataSpec& spec,
+                                       int64_t batch_size, uint64_t seed = 1, int64_t shard = 0) {
   std::vector<uint32_t> indices(dataset->train_count());
   std::iota(indices.begin(), indices.end(), 0u);
   return MakeExampleBatches(dataset, indices, spec, batch_size, seed, shard, c10::kCPU).value();
@@ -41,7 +41,7 @@ std::unique_ptr<BatchSource> Examples(const std::shared_ptr<const Dataset>& data
 
 TEST(ExampleBatchesTest, AnEpochShowsEveryExampleWithItsLabel) {
   const auto dataset = NumberedImages(12);
-  const auto batches = Examples(dataset, {}, 4);
+  const auto batches = BatchesOf(dataset, {}, 4);
   EXPECT_EQ(batches->samples(), 12);
   EXPECT_EQ(batches->rows(), 4);
   std::vector<int> seen(12, 0);
@@ -62,7 +62,7 @@ TEST(ExampleBatchesTest, AnEpochShowsEveryExampleWithItsLabel) {
 TEST(ExampleBatchesTest, StandardizedImagesHaveMeanZeroAndDeviationOne) {
   DataSpec spec;
   spec.normalize = "standardize";
-  const at::Tensor x = Examples(NumberedImages(3), spec, 3)->Next().x;
+  const at::Tensor x = BatchesOf(NumberedImages(3), spec, 3)->Next().x;
   EXPECT_LT(x.mean({1, 2, 3}).abs().max().item<float>(), 1e-5);
   EXPECT_LT((x.flatten(1).std(1, /*unbiased=*/false) - 1).abs().max().item<float>(), 1e-5);
 }
@@ -74,7 +74,7 @@ TEST(ExampleBatchesTest, AnEvenImageIsDividedByTheLeastDeviation) {
   dataset->train.features = Column::FromBytes({kChannels, kRows, kColumns}, pixels);
   DataSpec spec;
   spec.normalize = "standardize";
-  const at::Tensor x = Examples(dataset, spec, 1)->Next().x.flatten();
+  const at::Tensor x = BatchesOf(dataset, spec, 1)->Next().x.flatten();
   const double difference = 1 / 255.0 * std::sqrt(kPixels);
   EXPECT_NEAR((x[0] - x[1]).item<float>(), difference, 1e-5);
 }
@@ -83,15 +83,15 @@ TEST(ExampleBatchesTest, AugmentationFollowsSeedShardAndPositionAlone) {
   const auto dataset = NumberedImages(10);
   DataSpec spec;
   spec.augment = "pad_crop_flip";
-  const auto one = Examples(dataset, spec, 4), same = Examples(dataset, spec, 4);
+  const auto one = BatchesOf(dataset, spec, 4), same = BatchesOf(dataset, spec, 4);
   std::vector<at::Tensor> seen;
   for (int i = 0; i < 6; ++i) seen.push_back(one->Next().x);
   ASSERT_TRUE(same->Seek({0, 8}));  // after two batches, in the middle of the first epoch
   for (int i = 2; i < 6; ++i) EXPECT_TRUE(same->Next().x.equal(seen[i])) << i;
   EXPECT_FALSE(same->Seek({0, 10}));
-  EXPECT_FALSE(Examples(dataset, spec, 4, 2)->Next().x.equal(seen[0]));
-  EXPECT_FALSE(Examples(dataset, spec, 4, 1, 1)->Next().x.equal(seen[0]));
-  EXPECT_FALSE(Examples(dataset, {}, 4)->Next().x.equal(seen[0]));
+  EXPECT_FALSE(BatchesOf(dataset, spec, 4, 2)->Next().x.equal(seen[0]));
+  EXPECT_FALSE(BatchesOf(dataset, spec, 4, 1, 1)->Next().x.equal(seen[0]));
+  EXPECT_FALSE(BatchesOf(dataset, {}, 4)->Next().x.equal(seen[0]));
 }
 
 // docs/DATA.md, "numpy": whole numbers come to a model as float32, and are not scaled as bytes are.

@@ -8,7 +8,7 @@
 namespace terse {
 namespace {
 
-std::vector<float> Start() { return InitialWeights({"lenet5_caffe"}, 1).value(); }
+std::vector<float> Initial() { return InitialWeights({"lenet5_caffe"}, 1).value(); }
 
 std::vector<float> Delta(LocalTrainer* trainer, const std::vector<float>& weights, const LocalPlan& plan) {
   std::vector<float> delta(weights.size());
@@ -45,21 +45,21 @@ TEST(ScheduleTest, ARoundThatSpansADecayIsTwoRoundsOfTheRightRates) {
   scheduled.train.schedule = {0.1, {10}, 0, 0};
   tenth.train.optimizer.learning_rate = 0.005;
   const auto spanning = MakeTrainer(scheduled), before = MakeTrainer(full), after = MakeTrainer(tenth);
-  const std::vector<float> delta = Delta(spanning.get(), Start(), {4, 8});
+  const std::vector<float> delta = Delta(spanning.get(), Initial(), {4, 8});
 
-  const std::vector<float> first = Delta(before.get(), Start(), {2, 0});
+  const std::vector<float> first = Delta(before.get(), Initial(), {2, 0});
   ASSERT_TRUE(after->RestoreState(before->SaveState().value()).ok());
-  const std::vector<float> second = Delta(after.get(), Sum(Start(), first), {2, 0});
+  const std::vector<float> second = Delta(after.get(), Sum(Initial(), first), {2, 0});
   EXPECT_LT(LargestDifference(delta, Sum(first, second)), 1e-6);
   EXPECT_EQ(spanning->SaveState().value().substr(0, 48), after->SaveState().value().substr(0, 48));
 
   const auto unscheduled = MakeTrainer(full);
-  EXPECT_GT(LargestDifference(delta, Delta(unscheduled.get(), Start(), {4, 8})), 1e-4);
+  EXPECT_GT(LargestDifference(delta, Delta(unscheduled.get(), Initial(), {4, 8})), 1e-4);
 }
 
 TEST(ScheduleTest, TheTrainerAppliesTheTermsOfTheRun) {
   // After one step of rate 1 without terms the delta is minus the gradient; with terms, minus the terms as well.
-  const std::vector<float> start = Start();
+  const std::vector<float> start = Initial();
   const Layout layout = ModelLayout({"lenet5_caffe"}).value();
   RunConfig plain = SgdRun(16, 1, 0), decayed = plain, clipped = plain;
   decayed.train.optimizer.weight_decay = 0.5;
@@ -82,7 +82,7 @@ TEST(ScheduleTest, TheProximalTermPullsBackToTheStartOfTheRound) {
   RunConfig plain = SgdRun(16, 0.1, 0), proximal = plain;
   proximal.train.proximal = 1;
   const auto far = MakeTrainer(plain), near = MakeTrainer(proximal);
-  const std::vector<float> start = Start();
+  const std::vector<float> start = Initial();
   EXPECT_EQ(Delta(far.get(), start, {1}), Delta(near.get(), start, {1})) << "the first step has nothing to pull";
   // Two steps from one start: w2 = w1 - rate * (g + mu * (w1 - w0)), and w1 is the same for both.
   const auto one = MakeTrainer(plain), two = MakeTrainer(plain), pulled = MakeTrainer(proximal);

@@ -18,13 +18,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "tests/net/address.h"
+#include "tests/testing/wait_until.h"
 
 namespace terse {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr absl::Duration kPatience = absl::Seconds(30);
 
 // A peer's end of a connection.
 class Caller {

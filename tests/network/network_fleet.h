@@ -13,11 +13,9 @@
 #include "core/run_config.h"
 #include "tests/e2e/fleet_processes.h"
 #include "tests/network/tcp_proxy.h"
+#include "tests/testing/wait_until.h"
 
 namespace terse {
-
-// The time that a test waits for what must happen, with sanitizers on a busy machine.
-inline constexpr absl::Duration kPatience = absl::Seconds(150);
 
 struct FleetShape {
   int clients = 3;

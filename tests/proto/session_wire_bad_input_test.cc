@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int64_t kMaxPayload = 100;
+constexpr int64_t kSmallPayload = 100;
 constexpr uint64_t kTooLarge = std::numeric_limits<uint64_t>::max();
 
 std::string Id() { return HashBytes("id").ToBytes(); }
@@ -64,12 +64,12 @@ v1::ServerMessage GoodDelta() {
 }
 
 absl::Status Answer(const v1::ClientMessage& message) {
-  return ClientMessageReader(kMaxPayload).Feed(message).status();
+  return ClientMessageReader(kSmallPayload).Feed(message).status();
 }
 
 absl::Status Answer(const v1::ServerMessage& message) {
   ServerMessageReader reader;
-  reader.set_max_delta_bytes(kMaxPayload);
+  reader.set_max_delta_bytes(kSmallPayload);
   return reader.Feed(message).status();
 }
 
@@ -128,7 +128,7 @@ TEST(SessionWireBadInput, UpdatesAreHeldToTheirHeader) {
   const auto header = [](Wire* m) { return m->mutable_update()->mutable_header(); };
   ExpectRefused<Wire>(
       {
-          {"size above limit", [&](Wire* m) { header(m)->set_size(kMaxPayload + 1); }, {"101", "1 to 100"}},
+          {"size above limit", [&](Wire* m) { header(m)->set_size(kSmallPayload + 1); }, {"101", "1 to 100"}},
           {"size of the world", [&](Wire* m) { header(m)->set_size(kTooLarge); }, {"18446744073709551615"}},
           {"no size", [&](Wire* m) { header(m)->set_size(0); }, {"0 bytes"}},
           {"more than announced", [&](Wire* m) { header(m)->set_size(2); }, {"chunk of 3", "2 are still to come"}},
@@ -211,7 +211,7 @@ TEST(SessionWireBadInput, NamesThatAreNotUtf8DoNotParse) {
 // Chunks of one payload do not mix with another's, and one that came whole may come again: the engine, not the reader,
 // knows a replay.
 TEST(SessionWireBadInput, PayloadsDoNotMix) {
-  ClientMessageReader reader(kMaxPayload);
+  ClientMessageReader reader(kSmallPayload);
   v1::ClientMessage first = GoodUpdate();
   first.mutable_update()->mutable_header()->set_size(6);
   ASSERT_EQ(reader.Feed(first).status(), absl::OkStatus());
@@ -219,7 +219,7 @@ TEST(SessionWireBadInput, PayloadsDoNotMix) {
   EXPECT_TRUE(absl::IsInvalidArgument(second));
   EXPECT_THAT(std::string(second.message()), HasSubstr("before the one before it ended"));
 
-  ClientMessageReader again(kMaxPayload);
+  ClientMessageReader again(kSmallPayload);
   for (int i = 0; i < 2; ++i) {
     const auto fed = again.Feed(GoodUpdate());
     ASSERT_EQ(fed.status(), absl::OkStatus());

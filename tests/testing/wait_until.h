@@ -9,6 +9,9 @@
 
 namespace terse {
 
+// Longer than anything that is waited for takes on a slow machine.
+constexpr absl::Duration kPatience = absl::Minutes(2);
+
 // Asks again and again until `condition` holds, and returns whether it did within `timeout`.
 inline bool WaitUntil(const std::function<bool()>& condition, absl::Duration timeout) {
   const absl::Time deadline = absl::Now() + timeout;
@@ -19,8 +22,7 @@ inline bool WaitUntil(const std::function<bool()>& condition, absl::Duration tim
   return true;
 }
 
-// Longer than anything that is waited for takes on a slow machine.
-inline bool Soon(const std::function<bool()>& condition) { return WaitUntil(condition, absl::Minutes(1)); }
+inline bool Soon(const std::function<bool()>& condition) { return WaitUntil(condition, kPatience); }
 
 }  // namespace terse
 
