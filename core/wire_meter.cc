@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -51,32 +52,65 @@ bool HasFin(const tcp_info& info) {
 
 }  // namespace
 
-absl::optional<uint64_t> SocketInode(int fd) {
+absl::optional<WireSocket> SocketOf(int fd) {
   struct stat info;
   if (fstat(fd, &info) != 0 || !S_ISSOCK(info.st_mode)) return absl::nullopt;
-  return info.st_ino;
+  return WireSocket{fd, info.st_ino};
+}
+
+bool IsOpen(const WireSocket& socket) {
+  const absl::optional<WireSocket> now = SocketOf(socket.fd);
+  return now.has_value() && now->inode == socket.inode;
+}
+
+void AcceptedSockets::Add(int fd) {
+  const absl::optional<WireSocket> socket = SocketOf(fd);
+  std::string peer = PeerOf(fd);
+  if (!socket.has_value() || peer.empty()) return;
+  absl::MutexLock lock(&mutex_);
+  by_peer_[std::move(peer)] = *socket;
+  if (by_peer_.size() > most_) ForgetClosed();
+}
+
+void AcceptedSockets::ForgetClosed() {
+  absl::erase_if(by_peer_, [](const auto& entry) { return !IsOpen(entry.second); });
+  most_ = std::max(most_, 2 * by_peer_.size());
+}
+
+absl::optional<WireSocket> AcceptedSockets::Find(const std::string& peer) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = by_peer_.find(peer);
+  return found == by_peer_.end() ? absl::nullopt : absl::make_optional(found->second);
+}
+
+int64_t AcceptedSockets::size() const {
+  absl::MutexLock lock(&mutex_);
+  return static_cast<int64_t>(by_peer_.size());
 }
 
 // gRPC percent-encodes the brackets of an IPv6 peer.
-WireMeter::WireMeter(std::string peer) : peer_(absl::StrReplaceAll(peer, {{"%5B", "["}, {"%5D", "]"}})) {}
+WireMeter::WireMeter(std::string peer, const AcceptedSockets* accepted)
+    : peer_(absl::StrReplaceAll(peer, {{"%5B", "["}, {"%5D", "]"}})), accepted_(accepted) {}
 
 void WireMeter::Find() {
+  if (accepted_ != nullptr) {
+    if (const absl::optional<WireSocket> socket = accepted_->Find(peer_)) sockets_.push_back(*socket);
+    return;
+  }
   std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir("/proc/self/fd"), closedir);
   if (directory == nullptr) return;
   while (const dirent* entry = readdir(directory.get())) {
     if (entry->d_name[0] == '.') continue;
-    const int fd = std::atoi(entry->d_name);
-    const absl::optional<uint64_t> inode = SocketInode(fd);
-    if (inode.has_value() && PeerOf(fd) == peer_) sockets_.push_back({fd, *inode});
+    const absl::optional<WireSocket> socket = SocketOf(std::atoi(entry->d_name));
+    if (socket.has_value() && PeerOf(socket->fd) == peer_) sockets_.push_back(*socket);
   }
 }
 
 WireBytes WireMeter::Read() {
   if (sockets_.empty()) Find();
   WireBytes now;
-  for (const Socket& socket : sockets_) {
-    // A descriptor may have been closed and given to another connection since it was found.
-    if (SocketInode(socket.fd) != absl::optional<uint64_t>(socket.inode)) continue;
+  for (const WireSocket& socket : sockets_) {
+    if (!IsOpen(socket)) continue;
     tcp_info info;
     std::memset(&info, 0, sizeof info);
     socklen_t length = sizeof info;

@@ -17,7 +17,6 @@
 #include "absl/time/clock.h"
 #include "core/host_port.h"
 #include "core/status.h"
-#include "core/wire_meter.h"
 #include "net/open_files.h"
 #include "net/peer.h"
 
@@ -168,8 +167,9 @@ void Acceptor::Admit(int listening, int connected, const Peer& peer) {
     pruned_us_ = now_us;
   }
   if (HasRoom(peer)) {
-    taken_[peer].push_back({connected, SocketInode(connected).value_or(0)});
+    taken_[peer].push_back(SocketOf(connected).value_or(WireSocket()));
     ++count_;
+    if (options_.accepted != nullptr) options_.accepted->Add(connected);
     const int yes = 1;
     setsockopt(connected, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
     take_(listening, connected);
@@ -197,10 +197,9 @@ bool Acceptor::HasRoom(const Peer& peer) const {
 void Acceptor::Prune() {
   count_ = 0;
   for (auto it = taken_.begin(); it != taken_.end();) {
-    std::vector<Taken>& taken = it->second;
-    taken.erase(
-        std::remove_if(taken.begin(), taken.end(), [](const Taken& one) { return SocketInode(one.fd) != one.inode; }),
-        taken.end());
+    std::vector<WireSocket>& taken = it->second;
+    taken.erase(std::remove_if(taken.begin(), taken.end(), [](const WireSocket& one) { return !IsOpen(one); }),
+                taken.end());
     count_ += static_cast<int64_t>(taken.size());
     if (taken.empty()) {
       taken_.erase(it++);

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "core/log/log.h"
+#include "core/wire_meter.h"
 
 namespace terse {
 
@@ -34,6 +35,8 @@ class Acceptor {
     std::string address;  // "host:port"; port 0 takes a free one
     Bounds bounds;
     std::string option = {};  // of the command line, that sets the bounds, for the log; empty: none does
+    // Learns of every connection that is taken; may be null.
+    std::shared_ptr<AcceptedSockets> accepted = nullptr;
     // Gets a line when connections are reset or cannot be taken, at most one of each kind a minute. Called by a thread
     // of this object.
     std::function<void(LogLevel, absl::string_view)> log = [](LogLevel, absl::string_view) {};
@@ -53,11 +56,6 @@ class Acceptor {
   const std::string& address() const { return address_; }
 
  private:
-  // A connection that was taken. Its taker closes it without a word to us: it is open as long as SocketInode says so.
-  struct Taken {
-    int fd;
-    uint64_t inode;
-  };
   using Peer = std::string;
 
   Acceptor(Options options, std::vector<int> listening, std::string address);
@@ -73,8 +71,8 @@ class Acceptor {
   const std::string address_;
   int wake_ = -1;  // an eventfd that ends the thread
   Take take_;
-  // The thread's own.
-  absl::flat_hash_map<Peer, std::vector<Taken>> taken_;
+  // The thread's own. Who takes a connection closes it without a word to us: it is open as long as IsOpen says so.
+  absl::flat_hash_map<Peer, std::vector<WireSocket>> taken_;
   int64_t count_ = 0;
   int64_t reset_ = 0;  // since that was logged
   int64_t pruned_us_ = 0, logged_us_ = 0, failure_logged_us_ = 0;

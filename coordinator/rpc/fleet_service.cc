@@ -147,21 +147,21 @@ class FileReactor : public grpc::ServerWriteReactor<v1::FileChunk> {
 
 grpc::ServerBidiReactor<v1::ClientMessage, v1::ServerMessages>* FleetService::Session(
     grpc::CallbackServerContext* context) {
-  return SessionReactor::Start(runs_, gatekeeper_, unread_timeout_, next_session_.fetch_add(1), context);
+  return SessionReactor::Start(edge_, next_session_.fetch_add(1), context);
 }
 
 grpc::ServerWriteReactor<v1::FileChunk>* FleetService::DownloadCheckpoint(grpc::CallbackServerContext* context,
                                                                           const v1::CheckpointRequest* request) {
-  MeteredPeer peer(gatekeeper_, *context->auth_context());
-  absl::StatusOr<OpenFile> open = OpenCheckpoint(*runs_, peer, *request);
-  return new FileReactor(std::move(open), std::move(peer), unread_timeout_, context);
+  MeteredPeer peer(edge_.gatekeeper, *context->auth_context());
+  absl::StatusOr<OpenFile> open = OpenCheckpoint(*edge_.runs, peer, *request);
+  return new FileReactor(std::move(open), std::move(peer), edge_.unread_timeout, context);
 }
 
 grpc::ServerWriteReactor<v1::FileChunk>* FleetService::DownloadModule(grpc::CallbackServerContext* context,
                                                                       const v1::ModuleRequest* request) {
-  MeteredPeer peer(gatekeeper_, *context->auth_context());
-  absl::StatusOr<OpenFile> open = OpenModule(*runs_, peer, *request);
-  return new FileReactor(std::move(open), std::move(peer), unread_timeout_, context);
+  MeteredPeer peer(edge_.gatekeeper, *context->auth_context());
+  absl::StatusOr<OpenFile> open = OpenModule(*edge_.runs, peer, *request);
+  return new FileReactor(std::move(open), std::move(peer), edge_.unread_timeout, context);
 }
 
 }  // namespace terse

@@ -11,18 +11,24 @@
 #include "absl/time/time.h"
 #include "coordinator/rpc/gatekeeper.h"
 #include "coordinator/rpc/run_registry.h"
+#include "core/wire_meter.h"
 #include "grpcpp/grpcpp.h"
 #include "terse/v1/fleet.grpc.pb.h"
 
 namespace terse {
 
-// Thread-safe. The registry must outlive the gRPC server that this is registered with.
+// For all calls of clients. What the pointers name must outlive the gRPC server.
+struct FleetEdge {
+  const RunRegistry* runs;
+  std::shared_ptr<Gatekeeper> gatekeeper;  // null where clients come without certificates
+  const AcceptedSockets* accepted;         // the server's TCP connections
+  absl::Duration unread_timeout;           // who leaves messages unread for so long is ended
+};
+
+// Thread-safe.
 class FleetService : public v1::Fleet::CallbackService {
  public:
-  // `gatekeeper` is nullptr where clients come without certificates. A session that leaves its messages unread for
-  // `unread_timeout` is ended.
-  FleetService(const RunRegistry* runs, std::shared_ptr<Gatekeeper> gatekeeper, absl::Duration unread_timeout)
-      : runs_(runs), gatekeeper_(std::move(gatekeeper)), unread_timeout_(unread_timeout) {}
+  explicit FleetService(FleetEdge edge) : edge_(std::move(edge)) {}
 
   grpc::ServerBidiReactor<v1::ClientMessage, v1::ServerMessages>* Session(
       grpc::CallbackServerContext* context) override;
@@ -32,9 +38,7 @@ class FleetService : public v1::Fleet::CallbackService {
                                                           const v1::ModuleRequest* request) override;
 
  private:
-  const RunRegistry* const runs_;
-  const std::shared_ptr<Gatekeeper> gatekeeper_;
-  const absl::Duration unread_timeout_;
+  const FleetEdge edge_;
   std::atomic<SessionId> next_session_{1};
 };
 

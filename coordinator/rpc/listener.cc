@@ -82,7 +82,7 @@ absl::StatusOr<Listener> ListenOnSocket(const ListenOptions& options, grpc::Serv
 
 absl::StatusOr<Listener> ListenOnTcp(const ListenOptions& options, grpc::ServerBuilder* builder,
                                      std::shared_ptr<grpc::ServerCredentials> credentials) {
-  Acceptor::Options acceptor{options.address, options.bounds, options.bounds_option};
+  Acceptor::Options acceptor{options.address, options.bounds, options.bounds_option, options.accepted};
   acceptor.log = [](LogLevel level, absl::string_view line) { Log(level, kServerLog, {}, line); };
   const std::shared_ptr<TlsConnections> connections =
       options.gatekeeper == nullptr ? nullptr : options.gatekeeper->connections();

@@ -23,8 +23,9 @@ struct ListenOptions {
   Acceptor::Bounds bounds;    // of TCP connections
   std::string bounds_option;  // of the command line, for the log; empty: there is none
   double keepalive_seconds = 0;
-  bool insecure = false;                   // cleartext may reach other machines
-  std::shared_ptr<Gatekeeper> gatekeeper;  // of connections with TLS; without TLS there is none
+  bool insecure = false;                                // cleartext may reach other machines
+  std::shared_ptr<Gatekeeper> gatekeeper;               // of connections with TLS; without TLS there is none
+  std::shared_ptr<AcceptedSockets> accepted = nullptr;  // learns of TCP connections; null: nobody meters them
 };
 
 // Serves `service`, which must outlive the listener. A Unix socket is made for its owner only; one that a process left

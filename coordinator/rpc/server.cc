@@ -219,13 +219,15 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFac
   const absl::Cleanup close_gate = [&gatekeeper] {
     if (gatekeeper != nullptr) gatekeeper->Close();
   };
-  FleetService fleet_service(runs.get(), gatekeeper, absl::Seconds(options.unread_timeout_seconds));
+  const auto accepted = std::make_shared<AcceptedSockets>();
+  FleetService fleet_service({runs.get(), gatekeeper, accepted.get(), absl::Seconds(options.unread_timeout_seconds)});
   AuditedAdminService admin_service(
       runs.get(), {options.state_directory, &clock, gatekeeper == nullptr ? nullptr : gatekeeper->files()},
       end_in_order, std::move(models), audit.get());
-  TERSE_ASSIGN_OR_RETURN(Listener fleet, Listen({options.listen, "--listen", bounds, "--max-connections",
-                                                 options.keepalive_seconds, options.transport.insecure, gatekeeper},
-                                                &fleet_service));
+  TERSE_ASSIGN_OR_RETURN(Listener fleet,
+                         Listen({options.listen, "--listen", bounds, "--max-connections", options.keepalive_seconds,
+                                 options.transport.insecure, gatekeeper, accepted},
+                                &fleet_service));
   TERSE_ASSIGN_OR_RETURN(Listener admin, Listen({AdminAddress(options), "--admin", kAdminBounds, "",
                                                  options.keepalive_seconds, options.transport.insecure, gatekeeper},
                                                 &admin_service));

@@ -19,19 +19,16 @@ constexpr size_t kMaxCheckInBytes = 1024;
 
 }  // namespace
 
-SessionReactor::SessionReactor(const RunRegistry* runs, std::shared_ptr<Gatekeeper> gatekeeper,
-                               absl::Duration unread_timeout, SessionId id, grpc::CallbackServerContext* context)
-    : runs_(runs),
+SessionReactor::SessionReactor(const FleetEdge& edge, SessionId id, grpc::CallbackServerContext* context)
+    : runs_(edge.runs),
       id_(id),
       context_(context),
-      peer_(std::move(gatekeeper), *context->auth_context()),
-      watch_(std::make_shared<WriteWatch>(context, unread_timeout)),
-      meter_(context->peer()) {}
+      peer_(edge.gatekeeper, *context->auth_context()),
+      watch_(std::make_shared<WriteWatch>(context, edge.unread_timeout)),
+      meter_(context->peer(), edge.accepted) {}
 
-SessionReactor* SessionReactor::Start(const RunRegistry* runs, std::shared_ptr<Gatekeeper> gatekeeper,
-                                      absl::Duration unread_timeout, SessionId id,
-                                      grpc::CallbackServerContext* context) {
-  std::shared_ptr<SessionReactor> reactor(new SessionReactor(runs, std::move(gatekeeper), unread_timeout, id, context));
+SessionReactor* SessionReactor::Start(const FleetEdge& edge, SessionId id, grpc::CallbackServerContext* context) {
+  std::shared_ptr<SessionReactor> reactor(new SessionReactor(edge, id, context));
   reactor->self_ = reactor;
   reactor->ReadNext();
   return reactor.get();

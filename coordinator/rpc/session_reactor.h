@@ -34,9 +34,8 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::Ser
                        public ClientLink,
                        public std::enable_shared_from_this<SessionReactor> {
  public:
-  // Starts reading. The pointer is for gRPC; the registry must outlive the stream.
-  static SessionReactor* Start(const RunRegistry* runs, std::shared_ptr<Gatekeeper> gatekeeper,
-                               absl::Duration unread_timeout, SessionId id, grpc::CallbackServerContext* context);
+  // Starts reading. The pointer is for gRPC; what the edge names must outlive the stream.
+  static SessionReactor* Start(const FleetEdge& edge, SessionId id, grpc::CallbackServerContext* context);
 
   void Send(FromServer message) override ABSL_LOCKS_EXCLUDED(mutex_);
   void SendLater(FromServer message) override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -49,8 +48,7 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::Ser
   void OnDone() override;
 
  private:
-  SessionReactor(const RunRegistry* runs, std::shared_ptr<Gatekeeper> gatekeeper, absl::Duration unread_timeout,
-                 SessionId id, grpc::CallbackServerContext* context);
+  SessionReactor(const FleetEdge& edge, SessionId id, grpc::CallbackServerContext* context);
   // Reads the next message as soon as the client's budget allows it, unless the session ends.
   void ReadNext() ABSL_LOCKS_EXCLUDED(mutex_);
   // Parses and validates what was read and posts it; on bad bytes refuses the session. Whether reading has to wait for

@@ -77,6 +77,33 @@ TEST_F(WireMeterTest, AClosedConnectionKeepsItsLastReading) {
   EXPECT_EQ(meter.Read().received, 1000);
 }
 
+TEST_F(WireMeterTest, WithAcceptedSocketsItLooksAmongThemAlone) {
+  AcceptedSockets accepted;
+  WireMeter meter(peer_of_server_, &accepted);
+  Transfer(client_, server_, 1000);
+  EXPECT_EQ(meter.Read().received, 0);
+  accepted.Add(server_);
+  EXPECT_EQ(meter.Read().received, 1000);
+}
+
+TEST_F(WireMeterTest, AcceptedSocketsForgetWhatWasClosed) {
+  AcceptedSockets accepted;
+  const int idle = socket(AF_INET, SOCK_STREAM, 0);
+  accepted.Add(idle);
+  EXPECT_EQ(accepted.size(), 0) << "it has no peer";
+  close(idle);
+  for (int i = 0; i < 2000; ++i) {
+    accepted.Add(server_);
+    const std::string peer = peer_of_server_;
+    EXPECT_TRUE(accepted.Find(peer).has_value());
+    EXPECT_TRUE(IsOpen(*accepted.Find(peer)));
+    TearDown();
+    EXPECT_FALSE(IsOpen(*accepted.Find(peer)));
+    SetUp();
+  }
+  EXPECT_LE(accepted.size(), 1024);
+}
+
 TEST(WireMeterWithoutConnection, ReadsZero) {
   EXPECT_EQ(WireMeter("ipv4:127.0.0.1:1").Read().sent, 0);
   EXPECT_EQ(WireMeter("unix:/nowhere").Read().received, 0);
