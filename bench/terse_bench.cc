@@ -17,9 +17,11 @@
 #include "security/connection_failure.h"
 #endif
 #include "core/cli/command_line.h"
+#include "core/lock_order.h"
 #include "core/version.h"
 
 int main(int argc, char** argv) {
+  terse::SkipLockOrderChecks();
   CLI::App app("Measures Terse: speed and size of compression, what is lost, and the tables of papers");
   app.name("terse-bench");
   app.require_subcommand(1);

@@ -51,19 +51,20 @@ class MeteredPeer {
   absl::optional<CertificateFacts> facts_;
 };
 
-// Calls `go_on` at once, or in a thread of gRPC's after the wait, or a second of it, so that a call that was ended
+// Calls `go_on` at once, or in a thread of gRPC's after the wait, or `longest` of it, so that a call that was ended
 // meanwhile is noticed. At most one wait at a time. Objects that `go_on` uses must live until it was called.
 class SlowDown {
  public:
-  void Then(absl::Duration wait, std::function<void()> go_on) {
+  void Then(absl::Duration wait, std::function<void()> go_on, absl::Duration longest = absl::Seconds(1)) {
     if (wait <= absl::ZeroDuration()) return go_on();
-    alarm_.Set(absl::ToChronoTime(absl::Now() + std::min(wait, absl::Seconds(1))),
-               [go_on = std::move(go_on)](bool) mutable {
-                 // The next wait replaces what the alarm calls, while it is being called.
-                 const std::function<void()> now = std::move(go_on);
-                 now();
-               });
+    alarm_.Set(absl::ToChronoTime(absl::Now() + std::min(wait, longest)), [go_on = std::move(go_on)](bool) mutable {
+      // The next wait replaces what the alarm calls, while it is being called.
+      const std::function<void()> now = std::move(go_on);
+      now();
+    });
   }
+  // Ends the present wait: `go_on` is called soon. Does nothing when there is none.
+  void EndWait() { alarm_.Cancel(); }
 
  private:
   grpc::Alarm alarm_;

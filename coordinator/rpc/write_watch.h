@@ -19,8 +19,8 @@
 namespace terse {
 
 // A write is done when the peer's stream has room for it. A peer that answers pings but reads nothing would hold the
-// write, and what waits behind it, for ever: after `patience` its call is cancelled. While nothing is written this
-// costs nothing. Thread-safe; make it with std::make_shared.
+// write, and what waits behind it, for ever: after `patience` its call is cancelled. A look at the clock in that time
+// is all that this costs, however many writes there are. Thread-safe; make it with std::make_shared.
 class WriteWatch : public std::enable_shared_from_this<WriteWatch> {
  public:
   // A call that has nothing more to say than why it ends is ended after a tenth of its patience.
@@ -44,6 +44,7 @@ class WriteWatch : public std::enable_shared_from_this<WriteWatch> {
     absl::MutexLock lock(&mutex_);
     since_ = absl::Now();
     patience_ = patience_ / kHurry;
+    alarm_.EndWait();
   }
   // Ends the call now, because of `why`, which completes the sentence "ending a call from PEER, ..." of the log.
   void EndNow(absl::string_view why) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -54,12 +55,13 @@ class WriteWatch : public std::enable_shared_from_this<WriteWatch> {
   void Close() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     call_ = nullptr;
+    alarm_.EndWait();
   }
 
  private:
-  // Looks again after `wait`, and at the latest in a second, as SlowDown does.
   void LookIn(absl::Duration wait) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    alarm_.Then(wait, [self = shared_from_this()] { self->Look(); });
+    alarm_.Then(
+        wait, [self = shared_from_this()] { self->Look(); }, wait);
   }
 
   void Look() ABSL_LOCKS_EXCLUDED(mutex_) {
