@@ -5,6 +5,9 @@
 #include <malloc.h>
 #include <torch/version.h>
 
+#include <algorithm>
+#include <thread>
+
 namespace terse {
 
 void ConfigureThreads(int n) {
@@ -18,6 +21,7 @@ void ConfigureThreads(int n) {
 void ConfigureMalloc() {
   mallopt(M_MMAP_THRESHOLD, 64 << 20);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  mallopt(M_ARENA_MAX, static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
 }
 
 const char* LibTorchVersion() { return TORCH_VERSION; }
