@@ -82,14 +82,6 @@ absl::StatusOr<int64_t> Number(uint64_t value, absl::string_view field) {
   return static_cast<int64_t>(value);
 }
 
-// Cuts `payload` into chunks: `add` returns the message of the next chunk, whose data is filled in here.
-template <typename AddChunk>
-void CutIntoChunks(const std::string& payload, AddChunk add) {
-  for (size_t at = 0; at < payload.size(); at += kChunkBytes) {
-    add()->set_data(payload.substr(at, std::min<size_t>(kChunkBytes, payload.size() - at)));
-  }
-}
-
 void Fill(const Welcome& welcome, const v1::RunConfig& config, v1::Welcome* out) {
   out->set_lineage(welcome.lineage.ToBytes());
   *out->mutable_config() = config;
@@ -100,18 +92,16 @@ void Fill(const Welcome& welcome, const v1::RunConfig& config, v1::Welcome* out)
 }
 
 std::vector<v1::ServerMessage> DeltaToWire(const Delta& delta) {
-  std::vector<v1::ServerMessage> chunks;
-  CutIntoChunks(*delta.message, [&chunks] { return chunks.emplace_back().mutable_delta(); });
-  v1::DeltaHeader* header = chunks.front().mutable_delta()->mutable_header();
-  header->set_version(delta.version);
-  header->set_model_hash(delta.model_hash.ToBytes());
-  header->set_size(delta.message->size());
-  return chunks;
+  std::vector<v1::ServerMessage> out;
+  for (DeltaChunks chunks(delta); chunks.left() > 0;) out.push_back(chunks.Next());
+  return out;
 }
 
 std::vector<v1::ClientMessage> UpdateToWire(const Update& update) {
   std::vector<v1::ClientMessage> chunks;
-  CutIntoChunks(update.message, [&chunks] { return chunks.emplace_back().mutable_update(); });
+  for (size_t at = 0; at < update.message.size(); at += kChunkBytes) {
+    chunks.emplace_back().mutable_update()->set_data(update.message.substr(at, kChunkBytes));
+  }
   v1::UpdateHeader* header = chunks.front().mutable_update()->mutable_header();
   header->set_round(update.round);
   header->set_update_id(update.update_id.ToBytes());
@@ -183,6 +173,20 @@ absl::StatusOr<FromServer> ParseWelcome(const v1::Welcome& wire) {
 }
 
 }  // namespace
+
+v1::ServerMessage DeltaChunks::Next() {
+  v1::ServerMessage out;
+  v1::DeltaChunk* const chunk = out.mutable_delta();
+  if (at_ == 0) {
+    v1::DeltaHeader* const header = chunk->mutable_header();
+    header->set_version(delta_.version);
+    header->set_model_hash(delta_.model_hash.ToBytes());
+    header->set_size(delta_.message->size());
+  }
+  chunk->set_data(delta_.message->data() + at_, static_cast<size_t>(next()));
+  at_ += next();
+  return out;
+}
 
 std::vector<v1::ServerMessage> ToWire(const FromServer& message, const v1::RunConfig& config) {
   if (const auto* delta = std::get_if<Delta>(&message)) return DeltaToWire(*delta);

@@ -3,8 +3,10 @@
 #ifndef TERSE_PROTO_SESSION_WIRE_H_
 #define TERSE_PROTO_SESSION_WIRE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -18,6 +20,22 @@ namespace terse {
 inline constexpr int64_t kChunkBytes = 256 * 1024 - 256;
 // gRPC's message limit on both ends.
 inline constexpr int kMaxMessageBytes = 2 * 1024 * 1024;
+
+// The chunks of a downstream message, each made when it is sent: what waits costs a reference to the message that all
+// sessions share. Not thread-safe.
+class DeltaChunks {
+ public:
+  explicit DeltaChunks(Delta delta) : delta_(std::move(delta)) {}
+  // Bytes of payload that are still to come, and of them in the next chunk; 0 after the last.
+  int64_t left() const { return static_cast<int64_t>(delta_.message->size()) - at_; }
+  int64_t next() const { return std::min(left(), kChunkBytes); }
+  // The next chunk, of which there must be one.
+  v1::ServerMessage Next();
+
+ private:
+  const Delta delta_;
+  int64_t at_ = 0;
+};
 
 // The messages that carry `message`: one, or one a chunk. `config` is what Welcome sends.
 std::vector<v1::ServerMessage> ToWire(const FromServer& message, const v1::RunConfig& config);

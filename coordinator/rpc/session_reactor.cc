@@ -156,16 +156,14 @@ void SessionReactor::OnHandled(bool handled) {
 }
 
 void SessionReactor::Send(FromServer message) {
-  std::vector<v1::ServerMessage> chunks = ToWire(message, Config());
   absl::MutexLock lock(&mutex_);
-  Enqueue(message, std::move(chunks));
+  Enqueue(message);
   WriteNext();
 }
 
 void SessionReactor::SendLater(FromServer message) {
-  std::vector<v1::ServerMessage> chunks = ToWire(message, Config());
   absl::MutexLock lock(&mutex_);
-  Enqueue(message, std::move(chunks));
+  Enqueue(message);
 }
 
 const v1::RunConfig& SessionReactor::Config() const {
@@ -193,49 +191,35 @@ void SessionReactor::Flush() {
   WriteNext();
 }
 
-void SessionReactor::Enqueue(const FromServer& message, std::vector<v1::ServerMessage> chunks) {
+void SessionReactor::Enqueue(const FromServer& message) {
   if (finished_ || refused_ || overflowed_ || read_closed_) return;
   LogSent(message);
   refused_ = std::holds_alternative<Refusal>(message);
   if (refused_) {
     // Nothing that waits is of use to a client that has to begin anew, and a peer that does not read would hold it.
-    outbox_.clear();
-    queued_bytes_ = 0;
+    outbox_.Clear();
     watch_->Hurry();
   }
   due_.OnSent(message);
   if (const auto* assignment = std::get_if<Assignment>(&message)) budget_.OnAssigned(assignment->round);
   over_ = over_ || std::holds_alternative<Finished>(message);
   if (const auto* welcome = std::get_if<Welcome>(&message)) client_ = welcome->client_index;
-  for (v1::ServerMessage& chunk : chunks) {
-    queued_bytes_ += chunk.ByteSizeLong();
-    outbox_.push_back(std::move(chunk));
-  }
-  overflowed_ = run_ != nullptr && queued_bytes_ > run_->max_queued_bytes();
+  outbox_.Add(message, Config());
+  overflowed_ = run_ != nullptr && outbox_.bytes() > run_->max_queued_bytes();
   if (overflowed_) {
-    watch_->EndNow(absl::StrCat("for which ", queued_bytes_, " bytes wait unread"));
-    outbox_.clear();
-    queued_bytes_ = 0;
+    watch_->EndNow(absl::StrCat("for which ", outbox_.bytes(), " bytes wait unread"));
+    outbox_.Clear();
   }
 }
 
 void SessionReactor::WriteNext() {
   if (writing_ || finished_) return;
   outgoing_.Clear();
-  int64_t bytes = 0;
-  while (!outbox_.empty()) {
-    const int64_t next = outbox_.front().ByteSizeLong();
-    if (bytes > 0 && bytes + next > kChunkBytes) break;
-    bytes += next;
-    *outgoing_.add_messages() = std::move(outbox_.front());
-    outbox_.pop_front();
-  }
-  if (bytes == 0) {
+  if (!outbox_.TakeBatch(&outgoing_)) {
     if (refused_) FinishOnce();
     return;
   }
-  queued_bytes_ -= bytes;
-  peer_.Spend(bytes);
+  peer_.Spend(static_cast<int64_t>(outgoing_.ByteSizeLong()));
   writing_ = true;
   watch_->Began();
   StartWrite(&outgoing_);

@@ -2,7 +2,6 @@
 #ifndef TERSE_COORDINATOR_RPC_SESSION_REACTOR_H_
 #define TERSE_COORDINATOR_RPC_SESSION_REACTOR_H_
 
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "coordinator/rpc/fleet_service.h"
 #include "coordinator/rpc/message_budget.h"
 #include "coordinator/rpc/metered_peer.h"
+#include "coordinator/rpc/outbox.h"
 #include "coordinator/rpc/session_lines.h"
 #include "coordinator/rpc/write_watch.h"
 #include "proto/session_wire.h"
@@ -74,7 +74,7 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::Ser
   bool IsOver() ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the configuration that a Welcome sends; an empty one before the session is bound.
   const v1::RunConfig& Config() const;
-  void Enqueue(const FromServer& message, std::vector<v1::ServerMessage> chunks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Enqueue(const FromServer& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Starts the next write, unless one is under way, with as many queued messages as fit a chunk.
   void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FinishOnce() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -98,8 +98,7 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::Ser
   absl::optional<ClientMessageReader> reader_;
 
   absl::Mutex mutex_;
-  std::deque<v1::ServerMessage> outbox_ ABSL_GUARDED_BY(mutex_);
-  int64_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  Outbox outbox_ ABSL_GUARDED_BY(mutex_);
   v1::ServerMessages outgoing_ ABSL_GUARDED_BY(mutex_);  // owned by gRPC while writing_
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   MessageBudget budget_ ABSL_GUARDED_BY(mutex_);

@@ -24,6 +24,7 @@ add_dependencies(terse_doctor_test tersectl)
 
 terse_test(terse_coordinator_rpc_test
   SRCS "${CMAKE_CURRENT_LIST_DIR}/model_policy_test.cc"
+       "${CMAKE_CURRENT_LIST_DIR}/outbox_test.cc"
        "${CMAKE_CURRENT_LIST_DIR}/run_registry_test.cc"
   DEPS terse_coordinator_rpc terse_testing)
 
