@@ -39,7 +39,7 @@ class AcceptedSockets {
   void Add(int fd);
   // The newest with this peer, as gRPC prints it, that may be closed by now.
   absl::optional<WireSocket> Find(const std::string& peer) const;
-  // Of those that are kept, at most twice the open ones and some.
+  // Connections that are kept: at most twice the open ones, or 1,024.
   int64_t size() const;
 
  private:

@@ -10,7 +10,7 @@ void ConfigureThreads(int n);
 
 // Keeps blocks of up to 64 MiB in the allocator instead of returning them to the system after every step, which would
 // fault their pages in again. Costs memory that stays with the process. Larger blocks, such as the vectors of a large
-// model, go back as soon as they are free. There is one arena a core: a burst of messages, each taken by another thread,
+// model, go back as soon as they are free. There is one arena a core: bursts of messages, each taken by another thread,
 // would fill each of glibc's eight a core. For the start of a program, before it has threads.
 void ConfigureMalloc();
 

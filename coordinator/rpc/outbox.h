@@ -1,4 +1,4 @@
-// What waits to be sent in one session.
+// The messages of one session that wait to be sent.
 #ifndef TERSE_COORDINATOR_RPC_OUTBOX_H_
 #define TERSE_COORDINATOR_RPC_OUTBOX_H_
 

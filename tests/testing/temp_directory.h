@@ -24,7 +24,7 @@ class TempDirectory {
 
   const std::string& path() const { return path_; }
 
-  // What is called `name` in it.
+  // The path of `name` in it; its own without a name.
   std::string Path(const std::string& name = "") const { return name.empty() ? path_ : path_ + "/" + name; }
 
  private:
