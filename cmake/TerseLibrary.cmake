@@ -78,12 +78,13 @@ function(terse_executable NAME)
   set_target_properties(${NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
 endfunction()
 
-# terse_test(NAME SRCS ... DEPS ... [LINK ...] [LABELS ...]): a GoogleTest binary under ctest.
+# terse_test(NAME SRCS ... DEPS ... [LINK ...] [LABELS ...] [UNITY]): a GoogleTest binary under ctest. UNITY: with
+# TERSE_UNITY eight sources are compiled at a time, whose names tests/lint/unity_names.py compares.
 function(terse_test NAME)
-  cmake_parse_arguments(ARG "" "" "SRCS;DEPS;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "UNITY" "" "SRCS;DEPS;LINK;LABELS" ${ARGN})
   add_executable(${NAME} ${ARG_SRCS})
   target_link_libraries(${NAME} PRIVATE ${ARG_DEPS} ${ARG_LINK} GTest::gmock GTest::gtest GTest::gtest_main terse_flags)
-  if(TERSE_UNITY)
+  if(TERSE_UNITY AND ARG_UNITY)
     set_target_properties(${NAME} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   endif()
   add_test(NAME ${NAME} COMMAND ${NAME})

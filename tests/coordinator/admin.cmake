@@ -3,7 +3,7 @@
 if(TERSE_SANITIZER STREQUAL "thread")
   return()
 endif()
-terse_test(terse_admin_test
+terse_test(terse_admin_test UNITY
   SRCS "${CMAKE_CURRENT_LIST_DIR}/admin_backup_test.cc" "${CMAKE_CURRENT_LIST_DIR}/admin_cli_test.cc"
        "${CMAKE_CURRENT_LIST_DIR}/admin_create_test.cc" "${CMAKE_CURRENT_LIST_DIR}/admin_doctor_test.cc"
        "${CMAKE_CURRENT_LIST_DIR}/admin_events_test.cc" "${CMAKE_CURRENT_LIST_DIR}/admin_pki_test.cc" "${CMAKE_CURRENT_LIST_DIR}/admin_plain_text_test.cc"

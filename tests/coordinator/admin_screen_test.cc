@@ -27,7 +27,7 @@ using ::testing::Not;
 
 constexpr int64_t kSecond = 1000000;
 
-v1::Round MakeRound(uint64_t id, const std::string& state) {
+v1::Round ScreenRound(uint64_t id, const std::string& state) {
   v1::Round round;
   round.set_id(id);
   round.set_state(state);
@@ -84,8 +84,8 @@ WatchView RunUnderWay() {
   view.status.set_clients_wanted(3);
   view.status.set_parameters(431080);
   view.status.mutable_config()->mutable_train()->set_local_steps(10);
-  for (uint64_t id = 1; id <= 11; ++id) view.rounds.push_back(MakeRound(id, id == 6 ? "aborted" : "committed"));
-  view.rounds.push_back(MakeRound(12, "open"));
+  for (uint64_t id = 1; id <= 11; ++id) view.rounds.push_back(ScreenRound(id, id == 6 ? "aborted" : "committed"));
+  view.rounds.push_back(ScreenRound(12, "open"));
   view.clients = {MakeClient(0, "berlin-1", "waiting"), MakeClient(1, "oslo-1", "training"),
                   MakeClient(2, "東京-1", "training"), MakeClient(3, "lima-1", "set aside"),
                   MakeClient(4, "cairo-1", "away")};

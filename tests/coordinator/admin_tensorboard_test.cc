@@ -51,14 +51,14 @@ std::vector<v1::Round> Rounds() {
   return rounds;
 }
 
-v1::Status RunStatus() {
+v1::Status StatusOfRun() {
   v1::Status status;
   status.set_created_us(kBegun);
   return status;
 }
 
 TEST(TensorBoardTest, IsTheGoldenFile) {
-  EXPECT_EQ(TensorBoardEvents(RunStatus(), Rounds()), Slurp(TERSE_GOLDEN_DIR "/tensorboard_events.bin"));
+  EXPECT_EQ(TensorBoardEvents(StatusOfRun(), Rounds()), Slurp(TERSE_GOLDEN_DIR "/tensorboard_events.bin"));
 }
 
 TEST(TensorBoardTest, AReaderWithChecksumsOfItsOwnFindsTheScalars) {
@@ -67,7 +67,7 @@ TEST(TensorBoardTest, AReaderWithChecksumsOfItsOwnFindsTheScalars) {
   std::vector<v1::Round> rounds;
   for (uint64_t id = 1; id <= 100; ++id) rounds.push_back(RoundAt(id, "committed"));
   rounds[41].set_accuracy(0.25);
-  std::ofstream(path, std::ios::binary) << TensorBoardEvents(RunStatus(), rounds);
+  std::ofstream(path, std::ios::binary) << TensorBoardEvents(StatusOfRun(), rounds);
   FILE* const pipe = popen(absl::StrCat("python3 " TERSE_GOLDEN_DIR "/tensorboard_events.py read ", path).c_str(), "r");
   std::string output;
   char buffer[4096];
@@ -90,7 +90,7 @@ TEST(TensorBoardTest, BeforeAnythingWasSentThereIsNoCompression) {
   v1::Round round = RoundAt(1, "committed");
   round.set_payload_bytes_up(0);
   round.set_wire_bytes_up(0);
-  const std::string file = TensorBoardEvents(RunStatus(), {round});
+  const std::string file = TensorBoardEvents(StatusOfRun(), {round});
   EXPECT_EQ(file.find("compression/up"), std::string::npos);
   EXPECT_NE(file.find("compression/both_wire"), std::string::npos) << "the way down";
   EXPECT_NE(file.find("train/loss"), std::string::npos);

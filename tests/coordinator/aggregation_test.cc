@@ -60,7 +60,7 @@ class Updates {
   std::vector<absl::string_view> views_;
 };
 
-AggregationSpec Spec(const std::string& rule, const std::string& absent = "share", int64_t byzantine = 2) {
+AggregationSpec RuleOf(const std::string& rule, const std::string& absent = "share", int64_t byzantine = 2) {
   AggregationSpec spec;
   spec.rule = rule;
   spec.absent = absent;
@@ -71,12 +71,12 @@ AggregationSpec Spec(const std::string& rule, const std::string& absent = "share
 std::vector<AggregationSpec> AllSpecs() {
   std::vector<AggregationSpec> specs;
   for (const std::string& rule : AggregationRuleNames()) {
-    for (const char* absent : {"share", "skip", "zero"}) specs.push_back(Spec(rule, absent));
+    for (const char* absent : {"share", "skip", "zero"}) specs.push_back(RuleOf(rule, absent));
   }
   return specs;
 }
 
-std::string NameOf(const AggregationSpec& spec) { return absl::StrCat(spec.rule, " ", spec.absent); }
+std::string RuleText(const AggregationSpec& spec) { return absl::StrCat(spec.rule, " ", spec.absent); }
 
 // One coordinate, votes in the order of the updates.
 float One(const AggregationSpec& spec, const std::vector<float>& votes, const std::string& codec = "top_k") {
@@ -118,7 +118,7 @@ TEST(Aggregation, FollowsTheDefinitionsOfThePapers) {
       updates.emplace_back(values.begin(), values.end());
       continue;
     }
-    const auto step = Updates(TwoTensors(5, 7), updates).Aggregate(Spec(first, absent));
+    const auto step = Updates(TwoTensors(5, 7), updates).Aggregate(RuleOf(first, absent));
     ASSERT_TRUE(step.ok()) << step.status();
     for (size_t i = 0; i < values.size(); ++i) {
       EXPECT_NEAR((*step)[i], values[i], 1e-6) << first << " " << absent << " element " << i;
@@ -130,31 +130,31 @@ TEST(Aggregation, FollowsTheDefinitionsOfThePapers) {
 }
 
 TEST(Aggregation, TheExamplesOfTheHeaders) {
-  EXPECT_EQ(One(Spec("median"), {1, 5, 100}), 5);
-  EXPECT_EQ(One(Spec("median"), {1, 5}), 3);
-  EXPECT_EQ(One(Spec("trimmed_mean"), {-9, 1, 2, 3, 50}), 2);
-  EXPECT_EQ(One(Spec("krum", "share", 1), {0, 1, 2, 3, 100}), 1);
+  EXPECT_EQ(One(RuleOf("median"), {1, 5, 100}), 5);
+  EXPECT_EQ(One(RuleOf("median"), {1, 5}), 3);
+  EXPECT_EQ(One(RuleOf("trimmed_mean"), {-9, 1, 2, 3, 50}), 2);
+  EXPECT_EQ(One(RuleOf("krum", "share", 1), {0, 1, 2, 3, 100}), 1);
   const Updates updates(*Layout::Create({{"a", {2}}}), {{2, -2}, {4, 4}, {-6, 0}});
-  EXPECT_THAT(*updates.Aggregate(Spec("majority_vote", "skip")), ElementsAre(4, 0));
+  EXPECT_THAT(*updates.Aggregate(RuleOf("majority_vote", "skip")), ElementsAre(4, 0));
 }
 
 // Nine updates, of which first one sent the coordinate, then three.
 TEST(Aggregation, WhatACoordinateCountsAsThatWasNotSent) {
   const std::vector<float> alone = {0, 0, 0, 8, 0, 0, 0, 0, 0}, three = {6, 0, 0, 7, 0, 0, 0, 0, 9};
-  EXPECT_EQ(One(Spec("median", "zero"), alone), 0);
-  EXPECT_EQ(One(Spec("median", "skip"), alone), 8);
-  EXPECT_FLOAT_EQ(One(Spec("median", "share"), alone), 8.0f / 9);
-  EXPECT_EQ(One(Spec("median", "zero"), three), 0);
-  EXPECT_EQ(One(Spec("median", "skip"), three), 7);
-  EXPECT_FLOAT_EQ(One(Spec("median", "share"), three), 7.0f * 3 / 9);
-  EXPECT_FLOAT_EQ(One(Spec("mean"), three), 22.0f / 9);
-  EXPECT_EQ(One(Spec("majority_vote", "zero"), three), 0);
+  EXPECT_EQ(One(RuleOf("median", "zero"), alone), 0);
+  EXPECT_EQ(One(RuleOf("median", "skip"), alone), 8);
+  EXPECT_FLOAT_EQ(One(RuleOf("median", "share"), alone), 8.0f / 9);
+  EXPECT_EQ(One(RuleOf("median", "zero"), three), 0);
+  EXPECT_EQ(One(RuleOf("median", "skip"), three), 7);
+  EXPECT_FLOAT_EQ(One(RuleOf("median", "share"), three), 7.0f * 3 / 9);
+  EXPECT_FLOAT_EQ(One(RuleOf("mean"), three), 22.0f / 9);
+  EXPECT_EQ(One(RuleOf("majority_vote", "zero"), three), 0);
   // A zero that was sent is a vote.
-  EXPECT_EQ(One(Spec("median", "skip"), three, "dense"), 0);
+  EXPECT_EQ(One(RuleOf("median", "skip"), three, "dense"), 0);
 }
 
 TEST(Aggregation, TrimsRoundedUpButNeverAll) {
-  AggregationSpec spec = Spec("trimmed_mean", "skip");
+  AggregationSpec spec = RuleOf("trimmed_mean", "skip");
   EXPECT_EQ(One(spec, {1, 3}), 2);
   EXPECT_EQ(One(spec, {1, 2, 30}), 2) << "0.2 of 3 is 1";
   spec.trim = 0;
@@ -172,7 +172,7 @@ TEST(Aggregation, KrumKeepsAsManyAsItIsTold) {
   std::vector<Vector> updates;
   for (float value : {1.0f, 2.0f, 3.0f, 4.0f, 100.0f, 5.0f, 6.0f}) updates.push_back({value, 0});
   const Updates round(TwoTensors(1, 1), updates);
-  AggregationSpec spec = Spec("multi_krum", "share", 2);
+  AggregationSpec spec = RuleOf("multi_krum", "share", 2);
   EXPECT_EQ((*round.Aggregate(spec))[0], 2) << "7 updates less 2 f + 3 are none, so one is kept: the first of four";
   spec.keep = 3;
   EXPECT_EQ((*round.Aggregate(spec))[0], 3);
@@ -183,9 +183,9 @@ TEST(Aggregation, KrumKeepsAsManyAsItIsTold) {
 TEST(Aggregation, TiesGoToTheLowestIndex) {
   // Four pairs of equal updates; every score is zero.
   const std::vector<Vector> updates = {{4, 1}, {4, 1}, {4, 1}, {9, 1}, {9, 1}, {9, 1}, {9, 1}};
-  EXPECT_EQ((*Updates(TwoTensors(1, 1), {{4, 1}, {9, 1}, {4, 1}, {9, 1}}).Aggregate(Spec("krum", "share", 0)))[0], 4);
-  EXPECT_EQ((*Updates(TwoTensors(1, 1), {{9, 1}, {4, 1}, {9, 1}, {4, 1}}).Aggregate(Spec("krum", "share", 0)))[0], 9);
-  EXPECT_EQ((*Updates(TwoTensors(1, 1), updates).Aggregate(Spec("krum", "share", 2)))[0], 9);
+  EXPECT_EQ((*Updates(TwoTensors(1, 1), {{4, 1}, {9, 1}, {4, 1}, {9, 1}}).Aggregate(RuleOf("krum", "share", 0)))[0], 4);
+  EXPECT_EQ((*Updates(TwoTensors(1, 1), {{9, 1}, {4, 1}, {9, 1}, {4, 1}}).Aggregate(RuleOf("krum", "share", 0)))[0], 9);
+  EXPECT_EQ((*Updates(TwoTensors(1, 1), updates).Aggregate(RuleOf("krum", "share", 2)))[0], 9);
 }
 
 TEST(Aggregation, EqualUpdatesGiveThatUpdate) {
@@ -194,7 +194,7 @@ TEST(Aggregation, EqualUpdatesGiveThatUpdate) {
   for (const AggregationSpec& spec : AllSpecs()) {
     const auto step = Updates(TwoTensors(3, 4), std::vector<Vector>(16, update)).Aggregate(spec);
     ASSERT_TRUE(step.ok()) << step.status();
-    EXPECT_EQ(*step, update) << NameOf(spec);
+    EXPECT_EQ(*step, update) << RuleText(spec);
   }
 }
 
@@ -207,8 +207,8 @@ TEST(Aggregation, TheOrderOfTheUpdatesDoesNotShow) {
       std::shuffle(updates.begin(), updates.end(), random);
       const Vector again = *Updates(TwoTensors(40, 60), updates).Aggregate(spec);
       for (size_t k = 0; k < step.size(); ++k) {
-        ASSERT_EQ(step[k], again[k]) << NameOf(spec);
-        ASSERT_EQ(std::signbit(step[k]), std::signbit(again[k])) << NameOf(spec);
+        ASSERT_EQ(step[k], again[k]) << RuleText(spec);
+        ASSERT_EQ(std::signbit(step[k]), std::signbit(again[k])) << RuleText(spec);
       }
     }
   }
@@ -219,8 +219,8 @@ TEST(Aggregation, NoStepIsTheNegativeZero) {
   for (const AggregationSpec& spec : AllSpecs()) {
     const Updates round(TwoTensors(1, 1), std::vector<Vector>(11, Vector{-0.0f, 1}), "dense");
     const Vector step = *round.Aggregate(spec);
-    EXPECT_EQ(step[0], 0) << NameOf(spec);
-    EXPECT_FALSE(std::signbit(step[0])) << NameOf(spec);
+    EXPECT_EQ(step[0], 0) << RuleText(spec);
+    EXPECT_FALSE(std::signbit(step[0])) << RuleText(spec);
   }
 }
 
@@ -246,8 +246,8 @@ TEST(Aggregation, AFewHostileUpdatesStayWithinTheHonestOnes) {
         EXPECT_GT(step[k], 0.5f);  // a size of the tensor: within all of its honest ones
         EXPECT_LT(step[k], 1.5f);
       } else {
-        EXPECT_GE(step[k], low[k]) << NameOf(spec);
-        EXPECT_LE(step[k], high[k]) << NameOf(spec);
+        EXPECT_GE(step[k], low[k]) << RuleText(spec);
+        EXPECT_LE(step[k], high[k]) << RuleText(spec);
       }
     }
   }
@@ -256,8 +256,8 @@ TEST(Aggregation, AFewHostileUpdatesStayWithinTheHonestOnes) {
 TEST(Aggregation, NobodysCoordinateStays) {
   for (const AggregationSpec& spec : AllSpecs()) {
     const Vector step = *Updates(TwoTensors(2, 3), std::vector<Vector>(12, Vector(5))).Aggregate(spec);
-    EXPECT_THAT(step, Each(Eq(0.0f))) << NameOf(spec);
-    for (float value : step) EXPECT_FALSE(std::signbit(value)) << NameOf(spec);
+    EXPECT_THAT(step, Each(Eq(0.0f))) << RuleText(spec);
+    for (float value : step) EXPECT_FALSE(std::signbit(value)) << RuleText(spec);
   }
 }
 
@@ -266,7 +266,7 @@ TEST(Aggregation, BlocksDoNotShow) {
   const int64_t size = 60'000;
   const std::vector<Vector> updates = RandomUpdates(40, size, 11);
   const Updates round(TwoTensors(25'000, 35'000), updates);
-  const Vector step = *round.Aggregate(Spec("median", "skip"));
+  const Vector step = *round.Aggregate(RuleOf("median", "skip"));
   for (int64_t k = 0; k < size; ++k) {
     Vector votes;
     for (const Vector& update : updates) {
@@ -301,7 +301,7 @@ TEST(Aggregation, ReadsEveryCodec) {
     ASSERT_EQ(codec->AddDecoded(message, 1, absl::MakeSpan(expected)), absl::OkStatus());
     const std::vector<absl::string_view> views(5, message);
     for (const char* rule : {"median", "krum"}) {
-      const auto made = *MakeAggregationRule(Spec(rule, "share", 1));
+      const auto made = *MakeAggregationRule(RuleOf(rule, "share", 1));
       ASSERT_EQ(made->Aggregate(*codec, views, {}, absl::MakeSpan(step)), absl::OkStatus());
       EXPECT_EQ(step, expected) << name << " " << rule;
     }
@@ -317,9 +317,9 @@ TEST(Aggregation, BuffersTakeTheRulesValueButNoVote) {
     if (spec.rule == "majority_vote") {
       EXPECT_THAT(std::string(step.status().message()), HasSubstr("cannot vote on a model's buffers"));
     } else if (spec.rule == "median") {
-      EXPECT_THAT(*step, ElementsAre(1, 1, 3, 4)) << NameOf(spec);
+      EXPECT_THAT(*step, ElementsAre(1, 1, 3, 4)) << RuleText(spec);
     } else {
-      EXPECT_TRUE(step.ok()) << NameOf(spec);
+      EXPECT_TRUE(step.ok()) << RuleText(spec);
     }
   }
   const Updates round(layout, updates);
@@ -330,14 +330,14 @@ TEST(Aggregation, TooFewUpdatesAreNoRound) {
   for (const AggregationSpec& spec : AllSpecs()) {
     const int64_t least = LeastUpdates(spec);
     const std::vector<Vector> updates = RandomUpdates(least, 10, 1);
-    EXPECT_TRUE(Updates(TwoTensors(4, 6), updates).Aggregate(spec).ok()) << NameOf(spec);
+    EXPECT_TRUE(Updates(TwoTensors(4, 6), updates).Aggregate(spec).ok()) << RuleText(spec);
     const auto fewer = Updates(TwoTensors(4, 6), {updates.begin(), updates.end() - 1}).Aggregate(spec);
-    EXPECT_EQ(fewer.status().code(), absl::StatusCode::kInvalidArgument) << NameOf(spec);
+    EXPECT_EQ(fewer.status().code(), absl::StatusCode::kInvalidArgument) << RuleText(spec);
     if (least == 1) continue;
-    EXPECT_THAT(fewer.status().message(), HasSubstr(absl::StrCat("needs ", least, " updates"))) << NameOf(spec);
+    EXPECT_THAT(fewer.status().message(), HasSubstr(absl::StrCat("needs ", least, " updates"))) << RuleText(spec);
   }
-  EXPECT_EQ(LeastUpdates(Spec("krum")), 7);
-  EXPECT_EQ(LeastUpdates(Spec("bulyan")), 11);
+  EXPECT_EQ(LeastUpdates(RuleOf("krum")), 7);
+  EXPECT_EQ(LeastUpdates(RuleOf("bulyan")), 11);
 }
 
 TEST(Aggregation, OnlyTheMeanTakesWeights) {
@@ -348,7 +348,7 @@ TEST(Aggregation, OnlyTheMeanTakesWeights) {
     if (spec.rule == "mean") {
       EXPECT_TRUE(step.ok());
     } else {
-      EXPECT_THAT(std::string(step.status().message()), HasSubstr("counts all updates alike")) << NameOf(spec);
+      EXPECT_THAT(std::string(step.status().message()), HasSubstr("counts all updates alike")) << RuleText(spec);
     }
   }
 }
@@ -360,8 +360,8 @@ TEST(Aggregation, DamagedMessagesAreNamed) {
   Vector step(10);
   for (const AggregationSpec& spec : AllSpecs()) {
     const absl::Status status = (*MakeAggregationRule(spec))->Aggregate(round.codec(), views, {}, absl::MakeSpan(step));
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << NameOf(spec);
-    EXPECT_THAT(std::string(status.message()), HasSubstr("update 3")) << NameOf(spec);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << RuleText(spec);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("update 3")) << RuleText(spec);
   }
 }
 
@@ -373,15 +373,15 @@ TEST(AggregationTable, TheSchemaKnowsEveryRow) {
   EXPECT_EQ(allowed, "'mean', 'median', 'trimmed_mean', 'krum', 'multi_krum', 'bulyan' or 'majority_vote'");
   EXPECT_THAT(AggregationRuleNames(),
               ElementsAre("mean", "median", "trimmed_mean", "krum", "multi_krum", "bulyan", "majority_vote"));
-  for (const std::string& name : AggregationRuleNames()) EXPECT_EQ((*MakeAggregationRule(Spec(name)))->name(), name);
+  for (const std::string& name : AggregationRuleNames()) EXPECT_EQ((*MakeAggregationRule(RuleOf(name)))->name(), name);
 }
 
 TEST(AggregationTable, UnknownNamesAreAnsweredWithTheKnownOnes) {
-  EXPECT_THAT(std::string(MakeAggregationRule(Spec("mode")).status().message()),
+  EXPECT_THAT(std::string(MakeAggregationRule(RuleOf("mode")).status().message()),
               HasSubstr("'mode'; known ones are mean, median,"));
-  EXPECT_THAT(std::string(MakeAggregationRule(Spec("median", "none")).status().message()),
+  EXPECT_THAT(std::string(MakeAggregationRule(RuleOf("median", "none")).status().message()),
               HasSubstr("'none'; known ones are share, skip, zero"));
-  AggregationSpec spec = Spec("trimmed_mean");
+  AggregationSpec spec = RuleOf("trimmed_mean");
   spec.trim = 0.6;
   EXPECT_FALSE(MakeAggregationRule(spec).ok());
 }

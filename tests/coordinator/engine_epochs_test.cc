@@ -44,7 +44,7 @@ std::vector<int64_t> VersionsSent(const ScriptedClient& client) {
   return versions;
 }
 
-std::vector<Outcome> Outcomes(const ScriptedClient& client) {
+std::vector<Outcome> OutcomesOf(const ScriptedClient& client) {
   std::vector<Outcome> outcomes;
   for (const Verdict& verdict : client.All<Verdict>()) outcomes.push_back(verdict.outcome);
   return outcomes;
@@ -124,7 +124,7 @@ TEST(EngineEpochs, AStepOfTheEpochBeforeIsNotApplied) {
   EXPECT_EQ(crew.at(0).All<Delta>().back().message->at(0), static_cast<char>(0x86)) << "the snapshot, whole";
   EXPECT_EQ(crew.Working(4), (std::set<int64_t>{0}));
   crew.Deliver(1, 2);
-  EXPECT_THAT(Outcomes(crew.at(1)), ElementsAre(Outcome::kApplied, Outcome::kNotApplied));
+  EXPECT_THAT(OutcomesOf(crew.at(1)), ElementsAre(Outcome::kApplied, Outcome::kNotApplied));
   EXPECT_EQ(crew.view().head.version, 3);
   EXPECT_EQ(crew.Working(4), (std::set<int64_t>{0, 1}));
   EXPECT_EQ(crew.at(1).All<Assignment>().back().choice, kFullGradientChoice);
@@ -138,7 +138,7 @@ TEST(EngineEpochs, AGradientThatIsTooLateIsNotApplied) {
   crew.Pass(crew.fleet.config().rounds.deadline_seconds + 1);
   ASSERT_EQ(crew.view().head.version, 1) << "a quorum is enough at the deadline";
   crew.Deliver(2, 1);
-  EXPECT_THAT(Outcomes(crew.at(2)), ElementsAre(Outcome::kNotApplied));
+  EXPECT_THAT(OutcomesOf(crew.at(2)), ElementsAre(Outcome::kNotApplied));
   EXPECT_EQ(crew.Working(2), (std::set<int64_t>{0, 1, 2}));
 }
 
@@ -232,7 +232,7 @@ TEST(EngineEpochs, GradientsThatAreDroppedAreCountedInTheLedger) {
   ASSERT_EQ(crew.view().head.version, 3);
   const Update dropped = crew.MakeUpdate(1, 2);
   ASSERT_EQ(crew.at(1).Say(dropped), absl::OkStatus());
-  EXPECT_THAT(Outcomes(crew.at(1)), ElementsAre(Outcome::kApplied, Outcome::kNotApplied));
+  EXPECT_THAT(OutcomesOf(crew.at(1)), ElementsAre(Outcome::kApplied, Outcome::kNotApplied));
   crew.Deliver(2, 2);
   const int64_t full = static_cast<int64_t>(crew.MakeUpdate(1, 4).message.size());
   crew.DeliverAll();

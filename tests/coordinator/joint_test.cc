@@ -44,7 +44,7 @@ struct Played {
 };
 
 // Trains to the end; `loss` is that of the round that begins at an iteration.
-Played Play(const RunConfig& config, const std::function<double(int64_t)>& loss) {
+Played PlayJoint(const RunConfig& config, const std::function<double(int64_t)>& loss) {
   JointController controller(config, kParameters);
   Played played;
   while (played.iterations < config.limits.iterations && played.plans.size() < 10'000) {
@@ -97,7 +97,7 @@ TEST(JointTurns, WithoutDecaysAfterThreeQuartersOfWhatIsLeft) {
 
 TEST(Joint, TemporalSparsityFirstAndGradientSparsityAtTheEnd) {
   const RunConfig config = Joint({100, 10}, 2000, 14'000);
-  const Played played = Play(config, Falling);
+  const Played played = PlayJoint(config, Falling);
   EXPECT_EQ(played.iterations, 2000);
   EXPECT_LE(played.bytes, 14'000);
   EXPECT_GT(played.bytes, 13'000);
@@ -114,14 +114,14 @@ TEST(Joint, TemporalSparsityFirstAndGradientSparsityAtTheEnd) {
 TEST(Joint, PhasesEndWhereTheNextBegins) {
   RunConfig config = Joint({100, 10}, 300, 2'000);
   config.train.schedule = Decays({130});
-  const Played played = Play(config, Falling);
+  const Played played = PlayJoint(config, Falling);
   EXPECT_EQ(played.plans[0].local_steps, 65);
   EXPECT_EQ(played.plans[1].local_steps, 65);
   EXPECT_EQ(played.plans[2].local_steps, 10);
 }
 
 TEST(Joint, NeverStalls) {
-  const Played played = Play(Joint({100, 10}, 2000, 1), Falling);
+  const Played played = PlayJoint(Joint({100, 10}, 2000, 1), Falling);
   ASSERT_EQ(played.plans.size(), 20u);
   for (const RoundPlan& plan : played.plans) {
     EXPECT_EQ(plan.local_steps, 100);
@@ -132,7 +132,7 @@ TEST(Joint, NeverStalls) {
 
 TEST(Joint, TakesALargerNWhereTheLeastDensityIsTooDear) {
   // The last phase has 125 iterations and some 5 messages.
-  const Played played = Play(Joint({100, 50, 10}, 2000, 30 * MessageBytes(0.001)), Falling);
+  const Played played = PlayJoint(Joint({100, 50, 10}, 2000, 30 * MessageBytes(0.001)), Falling);
   EXPECT_LE(played.bytes, 30 * MessageBytes(0.001));
   for (const RoundPlan& plan : played.plans) {
     EXPECT_GT(plan.local_steps, 10);
@@ -141,7 +141,7 @@ TEST(Joint, TakesALargerNWhereTheLeastDensityIsTooDear) {
 }
 
 TEST(Joint, MoreThanItCanSpendBuysFewerSteps) {
-  const Played played = Play(Joint({100, 10}, 2000, 1e12), Falling);
+  const Played played = PlayJoint(Joint({100, 10}, 2000, 1e12), Falling);
   EXPECT_EQ(played.plans.size(), 200u);
   for (const RoundPlan& plan : played.plans) {
     EXPECT_EQ(plan.choice, 6);
@@ -153,7 +153,7 @@ TEST(Joint, MoreThanItCanSpendBuysFewerSteps) {
 TEST(Joint, BytesThatTheLargestDensityLeavesBuyFewerSteps) {
   // 15 messages of 100 steps at the largest density take half of what the first phase has; 150 shorter ones take more.
   const double budget = 200 * MessageBytes(0.02);
-  const Played played = Play(Joint({100, 10}, 2000, budget), Falling);
+  const Played played = PlayJoint(Joint({100, 10}, 2000, budget), Falling);
   EXPECT_EQ(played.plans.size(), 200u);
   EXPECT_LE(played.bytes, budget);
   EXPECT_GT(played.bytes, 0.8 * budget);
@@ -164,11 +164,11 @@ TEST(Joint, BytesThatTheLargestDensityLeavesBuyFewerSteps) {
 TEST(Joint, FewerStepsThatWouldSpendLessAreNotTaken) {
   const double largest = static_cast<double>(MessageBytes(0.1) - 20) / 1.05;
   // 15 messages of 100 steps leave a little of the first phase's bytes; of 16 none could have the largest density.
-  const RoundPlan few = Play(Joint({100, 99}, 2000, 15.5 * largest / 0.6), Falling).plans[0];
+  const RoundPlan few = PlayJoint(Joint({100, 99}, 2000, 15.5 * largest / 0.6), Falling).plans[0];
   EXPECT_EQ(few.local_steps, 100);
   EXPECT_EQ(few.choice, 6);
   // 3 messages of 1000 steps leave a little too, which 3000 messages cannot live on.
-  const RoundPlan least = Play(Joint({1000, 1}, 4000, 3.1 * largest / 0.6), Falling).plans[0];
+  const RoundPlan least = PlayJoint(Joint({1000, 1}, 4000, 3.1 * largest / 0.6), Falling).plans[0];
   EXPECT_EQ(least.local_steps, 1000);
   EXPECT_EQ(least.choice, 6);
 }
@@ -176,18 +176,18 @@ TEST(Joint, FewerStepsThatWouldSpendLessAreNotTaken) {
 TEST(Joint, SaysWhyItDoesNotDoAsThePhaseSays) {
   RunConfig config = Joint({100, 10}, 300, 2'000);
   config.train.schedule = Decays({130});
-  const Played decays = Play(config, Falling);
+  const Played decays = PlayJoint(config, Falling);
   EXPECT_THAT(decays.plans[0].why, StartsWith("phase 1 of 2: 65 steps, density "));
   EXPECT_THAT(decays.plans[2].why, StartsWith("phase 2 of 2 from iteration 130, where the rate decays: 10 steps"));
-  const Played none = Play(Joint({100, 10}, 400, 2'000), Falling);
+  const Played none = PlayJoint(Joint({100, 10}, 400, 2'000), Falling);
   EXPECT_THAT(none.plans.back().why, StartsWith("phase 2 of 2 from iteration 300: 10 steps"));
-  const Played dear = Play(Joint({100, 50, 10}, 2000, 30 * MessageBytes(0.001)), Falling);
+  const Played dear = PlayJoint(Joint({100, 50, 10}, 2000, 30 * MessageBytes(0.001)), Falling);
   EXPECT_THAT(dear.plans.back().why, HasSubstr("more steps since shorter rounds cost too much"));
 }
 
 TEST(Joint, ALossThatRisesBuysFewerSteps) {
   const RunConfig config = Joint({100, 50, 10}, 6000, 50'000);
-  const Played played = Play(config, [](int64_t iteration) {
+  const Played played = PlayJoint(config, [](int64_t iteration) {
     return iteration < 1000 ? Falling(iteration) : Falling(1000) + static_cast<double>(iteration - 1000) / 100;
   });
   const auto first = [&](int64_t steps) {
@@ -210,35 +210,35 @@ TEST(Joint, ALossThatRisesBuysFewerSteps) {
 
 TEST(Joint, ALossThatRisesSkipsEqualSteps) {
   const auto rising = [](int64_t iteration) { return iteration < 1600 ? 1.0 : 1.0 + (iteration - 1600) / 1000.0; };
-  const Played played = Play(Joint({100, 100, 10}, 6000, 20'000), rising);
+  const Played played = PlayJoint(Joint({100, 100, 10}, 6000, 20'000), rising);
   const auto fewer = std::find_if(played.plans.begin(), played.plans.end(),
                                   [](const RoundPlan& plan) { return plan.local_steps == 10; });
   ASSERT_NE(fewer, played.plans.end());
   EXPECT_LT(fewer->first_iteration, 3000) << "one rise is enough";
-  const Played alone = Play(Joint({10}, 600, 50'000), rising);
+  const Played alone = PlayJoint(Joint({10}, 600, 50'000), rising);
   for (const RoundPlan& plan : alone.plans) EXPECT_THAT(plan.why, Not(HasSubstr("since the loss rose")));
 }
 
 TEST(Joint, NoiseIsNoRise) {
   Random random(7);
-  const Played played = Play(Joint({10, 5}, 10'000, 1e5), [&](int64_t) { return random.Uniform(0.8, 1.2); });
+  const Played played = PlayJoint(Joint({10, 5}, 10'000, 1e5), [&](int64_t) { return random.Uniform(0.8, 1.2); });
   for (const RoundPlan& plan : played.plans) EXPECT_EQ(plan.local_steps, plan.first_iteration < 7500 ? 10 : 5);
 }
 
 // Losses after other local steps belong to other models: the mean over a round says more of its end when it is long.
 TEST(Joint, LossesOfAnotherNAreNotCompared) {
   const RunConfig config = Joint({100, 20, 5}, 4000, 20'000);
-  const Played played = Play(config, [](int64_t iteration) { return iteration < 3000 ? 1.0 : 2.0; });
+  const Played played = PlayJoint(config, [](int64_t iteration) { return iteration < 3000 ? 1.0 : 2.0; });
   for (const RoundPlan& plan : played.plans) EXPECT_THAT(plan.why, Not(HasSubstr("since the loss rose")));
 }
 
 TEST(Joint, APriceIsPaidForWhatTheLossHasFallenBy) {
   RunConfig config = Joint({100, 10}, 2000, 0);
   config.control.price = 10'000;
-  const Played flat = Play(config, [](int64_t) { return 1.0; });
+  const Played flat = PlayJoint(config, [](int64_t) { return 1.0; });
   EXPECT_EQ(flat.plans.size(), 20u);
   EXPECT_EQ(flat.bytes, 20 * MessageBytes(0.001));
-  const Played falling = Play(config, Falling);
+  const Played falling = PlayJoint(config, Falling);
   EXPECT_GT(falling.bytes, 2 * flat.bytes);
   EXPECT_LE(falling.bytes, 2 * 10'000);
 }
@@ -290,7 +290,7 @@ TEST(Joint, AnImpossibleLossPaysNoMoreThanAPerfectOne) {
   RunConfig config = Joint({100, 10}, 2000, 0);
   config.control.price = 10'000;
   const auto from = [&](double low) {
-    return Play(config, [&](int64_t iteration) { return iteration < 500 ? 1.0 : low; });
+    return PlayJoint(config, [&](int64_t iteration) { return iteration < 500 ? 1.0 : low; });
   };
   EXPECT_EQ(from(-1e300).bytes, from(0).bytes);
   EXPECT_LE(from(-1e300).bytes, 10'000);

@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 
 const std::vector<std::vector<float>> kAverages = {{1, -0.5f, 0}, {0.25f, -2, 0.125f}, {-0.75f, 1, 4}};
 
-ServerOptimizerSpec Spec(const std::string& name) {
+ServerOptimizerSpec OptimizerOf(const std::string& name) {
   ServerOptimizerSpec spec;
   spec.name = name;
   spec.learning_rate = 0.5;
@@ -51,7 +51,7 @@ TEST(ServerOptimizers, FollowTheFormulasOfTheirPapers) {
   const auto golden = Golden();
   ASSERT_EQ(golden.size(), 5);
   for (const auto& [name, expected] : golden) {
-    ServerOptimizerSpec spec = Spec(name == "nesterov" ? "sgd" : name);
+    ServerOptimizerSpec spec = OptimizerOf(name == "nesterov" ? "sgd" : name);
     spec.nesterov = name == "nesterov";
     const auto optimizer = *MakeServerOptimizer(spec);
     EXPECT_EQ(optimizer->name(), spec.name);
@@ -68,7 +68,7 @@ TEST(ServerOptimizers, FollowTheFormulasOfTheirPapers) {
 }
 
 TEST(ServerOptimizers, WithoutMomentumOnlyTheLearningRateIsLeft) {
-  ServerOptimizerSpec spec = Spec("sgd");
+  ServerOptimizerSpec spec = OptimizerOf("sgd");
   spec.momentum = 0;
   const auto optimizer = *MakeServerOptimizer(spec);
   EXPECT_EQ(optimizer->vectors(), 0);
@@ -79,7 +79,7 @@ TEST(ServerOptimizers, WithoutMomentumOnlyTheLearningRateIsLeft) {
 
 TEST(ServerOptimizers, StayFiniteForTheLargestAverages) {
   for (const std::string& name : ServerOptimizerNames()) {
-    ServerOptimizerSpec spec = Spec(name);
+    ServerOptimizerSpec spec = OptimizerOf(name);
     spec.learning_rate = 1000;
     spec.momentum = spec.beta1 = 0.9999;
     spec.beta2 = 0;
@@ -107,7 +107,7 @@ TEST(ServerOptimizers, TheSchemaKnowsEveryRow) {
 }
 
 TEST(ServerOptimizers, AnUnknownNameIsAnsweredWithTheKnownOnes) {
-  const absl::Status status = MakeServerOptimizer(Spec("lion")).status();
+  const absl::Status status = MakeServerOptimizer(OptimizerOf("lion")).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(status.message(), HasSubstr("'lion'; known ones are average, sgd, adam, yogi, adagrad"));
 }

@@ -35,7 +35,7 @@ class FaultyDisk {
   const SystemCallWatch watch_{[this](absl::string_view call, const std::string& path) { return OnCall(call, path); }};
 };
 
-std::unique_ptr<RunStore> OpenStore(const std::string& directory) {
+std::unique_ptr<RunStore> OpenForTrial(const std::string& directory) {
   auto store = RunStore::Open(directory);
   EXPECT_OK(store.status());
   return *std::move(store);
@@ -86,7 +86,7 @@ std::vector<StoreCall> StoreCalls() {
 class DiskTrial {
  public:
   explicit DiskTrial(const StoreCall& step) {
-    store_ = OpenStore(Path());
+    store_ = OpenForTrial(Path());
     EXPECT_OK(store_->CreateRun(TestRun(4), TestWeights(0)));
     EXPECT_OK(store_->RegisterClient("a", 1).status());
     EXPECT_OK(step.prepare(*store_));
@@ -104,7 +104,7 @@ class DiskTrial {
   }
   void Reopen() {
     store_.reset();
-    store_ = OpenStore(Path());
+    store_ = OpenForTrial(Path());
   }
 
  private:
@@ -184,7 +184,7 @@ TEST(DiskErrors, AFailedSyncStopsTheStore) {
 // The move of the log into the database, which follows a commit when the log is long.
 class LongLog : public ::testing::Test {
  protected:
-  LongLog() : store_(OpenStore(directory_.Path())) {
+  LongLog() : store_(OpenForTrial(directory_.Path())) {
     EXPECT_OK(store_->CreateRun(TestRun(4), TestWeights(0)));
     EXPECT_OK(store_->RegisterClient("a", 1).status());
     EXPECT_OK(CloseFirst(*store_));
@@ -203,7 +203,7 @@ TEST_F(LongLog, AFailedSyncOfTheDatabaseStopsTheStore) {
   EXPECT_TRUE(disk_.Disarm());
   EXPECT_CODE(store_->RecordReset(0), kUnknown, "restart the coordinator");
   store_.reset();
-  store_ = OpenStore(directory_.Path());
+  store_ = OpenForTrial(directory_.Path());
   EXPECT_EQ(store_->GetHead()->version, 1);
 }
 
@@ -215,7 +215,7 @@ TEST_F(LongLog, AFailedWriteToTheDatabaseCanWait) {
   }
   EXPECT_OK(store_->RecordReset(0));
   store_.reset();
-  store_ = OpenStore(directory_.Path());
+  store_ = OpenForTrial(directory_.Path());
   EXPECT_EQ(store_->GetHead()->version, 1);
 }
 
@@ -262,7 +262,7 @@ TEST(DiskErrors, OpeningFailsWholeOrNotAtAll) {
       if (!status.ok()) {
         EXPECT_TRUE(IsDiskTrouble(status) || IsSyncFailure(status)) << status;
       }
-      const auto store = OpenStore(directory.Path());
+      const auto store = OpenForTrial(directory.Path());
       EXPECT_OK(store->CreateRun(TestRun(4), TestWeights(0)));
     }
   }

@@ -18,7 +18,7 @@ Id128 Counting(char first) {
   return Id128::FromBytes(bytes).value();
 }
 
-const std::vector<float>& Weights() {
+const std::vector<float>& FormatWeights() {
   static const auto* weights = new std::vector<float>{1.0f, -2.5f, 0.125f};
   return *weights;
 }
@@ -36,7 +36,7 @@ Manifest Sealed() {
   manifest.sealed = true;
   manifest.generation = 7;
   manifest.prev_applied = Counting(16);
-  manifest.dense = Ref(absl::string_view(reinterpret_cast<const char*>(Weights().data()), 12));
+  manifest.dense = Ref(absl::string_view(reinterpret_cast<const char*>(FormatWeights().data()), 12));
   manifest.outbox = Ref("message");
   manifest.trainer = Ref("trainer");
   manifest.update_id = Counting(32);
@@ -140,14 +140,14 @@ TEST(ManifestFormat, AnEmptyHistoryIsNotWritten) {
 }
 
 TEST(CheckpointFormat, MatchesGoldenBytesBothWays) {
-  const Checkpoint checkpoint{12, HashWeights(Weights()), Weights()};
+  const Checkpoint checkpoint{12, HashWeights(FormatWeights()), FormatWeights()};
   EXPECT_EQ(SerializeCheckpoint(checkpoint), Golden("checkpoint.bin"));
   const auto parsed = ParseCheckpoint(Golden("checkpoint.bin"));
   ASSERT_OK(parsed.status());
   EXPECT_EQ(parsed->version, 12);
   EXPECT_EQ(parsed->model_hash, checkpoint.model_hash);
-  EXPECT_EQ(parsed->weights, Weights());
-  EXPECT_EQ(SerializeWeights(kCachedModelMagic, 12, Counting(0), Weights()), Golden("cached_model.bin"));
+  EXPECT_EQ(parsed->weights, FormatWeights());
+  EXPECT_EQ(SerializeWeights(kCachedModelMagic, 12, Counting(0), FormatWeights()), Golden("cached_model.bin"));
 }
 
 TEST(CheckpointFormat, TruncationAndEveryFlipIsRefused) {
@@ -169,8 +169,10 @@ TEST(CheckpointFormat, AnAbsurdCountAllocatesNothing) {
 }
 
 TEST(CheckpointFormat, TheModelHashIsChecked) {
-  EXPECT_CODE(ParseCheckpoint(SerializeCheckpoint({1, Id128{1, 1}, Weights()})).status(), kDataLoss, "model hash");
-  EXPECT_CODE(ParseCheckpoint(SerializeCheckpoint({-1, HashWeights(Weights()), Weights()})).status(), kDataLoss, "-1");
+  EXPECT_CODE(ParseCheckpoint(SerializeCheckpoint({1, Id128{1, 1}, FormatWeights()})).status(), kDataLoss,
+              "model hash");
+  EXPECT_CODE(ParseCheckpoint(SerializeCheckpoint({-1, HashWeights(FormatWeights()), FormatWeights()})).status(),
+              kDataLoss, "-1");
 }
 
 }  // namespace
