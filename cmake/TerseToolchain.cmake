@@ -68,9 +68,12 @@ endif()
 if(TERSE_SANITIZER)
   set(_san -fsanitize=${TERSE_SANITIZER} -fno-omit-frame-pointer)
   if(TERSE_SANITIZER STREQUAL "address")
-    # The checks left out double the time that compiling takes; the fuzzers' build makes them.
-    list(APPEND _san -fsanitize=undefined -fno-sanitize=vptr,null,alignment,object-size,pointer-overflow
-      -fno-sanitize-recover=undefined)
+    list(APPEND _san -fsanitize=undefined)
+    # These double the time that compiling takes. The fuzzers' build and the preset asan-all make them.
+    if(NOT TERSE_UBSAN_ALL)
+      list(APPEND _san -fno-sanitize=vptr,null,alignment,object-size,pointer-overflow)
+    endif()
+    list(APPEND _san -fno-sanitize-recover=undefined)
   endif()
   add_compile_options(${_san} -g1)
   add_link_options(${_san})
