@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "coordinator/admin/text_table.h"
+#include "tersectl/text_table.h"
 #include "core/status.h"
 #include "learning/datasets/dataset_table.h"
 #include "learning/partition.h"

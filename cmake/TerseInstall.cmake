@@ -72,7 +72,7 @@ endfunction()
 
 # The manual page and the completion of tersectl, which it prints itself.
 function(terse_install_manual)
-  set(made "${CMAKE_BINARY_DIR}/coordinator/admin")
+  set(made "${CMAKE_BINARY_DIR}/tersectl")
   install(FILES "${made}/tersectl.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT tersectl)
   install(FILES "${made}/tersectl.bash" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions"
     RENAME tersectl COMPONENT tersectl)

@@ -17,7 +17,7 @@
 #include "bench/fleet/load_certificates.h"
 #include "bench/fleet/load_run.h"
 #include "bench/fleet/loaded_coordinator.h"
-#include "coordinator/admin/admin_client.h"
+#include "tersectl/admin_client.h"
 #include "core/file_system.h"
 #include "core/status.h"
 

@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-#include "coordinator/admin/admin_client.h"
+#include "tersectl/admin_client.h"
 #include "coordinator/rpc/coordinator_thread.h"
 #include "coordinator/torch_learning.h"
 #include "core/file_system.h"

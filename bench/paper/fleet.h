@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "coordinator/admin/report.h"
+#include "tersectl/report.h"
 
 namespace terse {
 

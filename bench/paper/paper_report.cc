@@ -13,7 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
-#include "coordinator/admin/text_table.h"
+#include "tersectl/text_table.h"
 #include "core/version.h"
 #include "learning/runtime.h"
 

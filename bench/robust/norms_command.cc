@@ -15,7 +15,7 @@
 #include "absl/time/time.h"
 #include "bench/in_process_fleet.h"
 #include "bench/progress.h"
-#include "coordinator/admin/text_table.h"
+#include "tersectl/text_table.h"
 #include "core/status.h"
 #include "learning/runtime.h"
 #include "proto/run_config_convert.h"

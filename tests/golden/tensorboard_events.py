@@ -4,7 +4,7 @@
     tests/golden/tensorboard_events.py write                    makes the golden file beside this script
     tests/golden/tensorboard_events.py read FILE                prints its events, a JSON object a line
 
-The rounds are those of tests/coordinator/admin_tensorboard_test.cc. Reading fails at the first checksum or length that is
+The rounds are those of tests/tersectl/tensorboard_test.cc. Reading fails at the first checksum or length that is
 wrong.
 """
 

@@ -20,7 +20,7 @@
 #include "client/rpc/grpc_link.h"
 #include "security/transport.h"
 #include "terse/v1/fleet.grpc.pb.h"
-#include "tests/coordinator/tersectl.h"
+#include "tests/tersectl/run_tersectl.h"
 #include "tests/security/secure_fleet.h"
 #include "tests/testing/grid_learning.h"
 #include "tests/testing/grid_trainer.h"

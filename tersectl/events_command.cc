@@ -1,0 +1,100 @@
+// `tersectl events`, with --follow until the run ends.
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "tersectl/commands.h"
+#include "tersectl/print.h"
+#include "tersectl/restarts.h"
+#include "tersectl/text_table.h"
+#include "core/log/plain_text.h"
+#include "core/status.h"
+#include "proto/proto_text.h"
+
+namespace terse {
+namespace {
+
+constexpr absl::Duration kInterval = absl::Milliseconds(500);
+constexpr uint32_t kEventsPerCall = 1000;
+// Wide enough for the kinds that there are; a follower does not know the widest cell to come.
+constexpr char kRow[] = "%-19s  %-18s  %8s  %-16s  %s\n";
+
+std::string RoundText(const v1::Event& event) { return event.round() == 0 ? "" : absl::StrCat(event.round()); }
+
+// Prints events once each, as they come.
+class EventPrinter {
+ public:
+  EventPrinter(const CommandOptions& options, const Terminal& terminal) : options_(options), terminal_(terminal) {
+    if (!options.json) *terminal_.out << absl::StrFormat(kRow, "time", "kind", "round", "client", "detail");
+  }
+  void Add(const v1::EventsReply& reply) {
+    for (const v1::Event& event : reply.events()) {
+      last_ = event.id();
+      if (options_.json) {
+        PrintJsonLine(ToJson(event), terminal_);
+      } else {
+        *terminal_.out << absl::StrFormat(kRow, TimeText(event.time_us()), PlainText(event.kind()), RoundText(event),
+                                          PlainText(ClientText(event.client(), event.client_name())),
+                                          PlainText(event.detail()));
+      }
+    }
+    *terminal_.out << std::flush;
+  }
+  // Id of the newest event that was printed.
+  uint64_t last() const { return last_; }
+
+ private:
+  const CommandOptions& options_;
+  const Terminal& terminal_;
+  uint64_t last_ = 0;
+};
+
+// Prints what comes until the run has ended or a call fails.
+absl::Status PrintNewEvents(AdminClient& client, EventPrinter* printer, absl::FunctionRef<void()> heard) {
+  while (true) {
+    const absl::StatusOr<v1::EventsReply> reply = client.ListEventsAfter(printer->last(), kEventsPerCall);
+    const bool is_suspended = !reply.ok() && IsSuspended(client, reply.status());
+    if (!reply.ok() && !is_suspended) return reply.status();
+    heard();
+    if (reply.ok()) printer->Add(*reply);
+    const bool is_all = is_suspended || reply->events_size() < static_cast<int>(kEventsPerCall);
+    if (reply.ok() && is_all && HasEnded(reply->state())) return absl::OkStatus();
+    if (is_all) absl::SleepFor(kInterval);
+  }
+}
+
+absl::Status FollowEvents(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+  std::optional<EventPrinter> printer;  // once the newest events are there
+  return OutlastRestarts(client, options, RemarksOf(terminal), [&](absl::FunctionRef<void()> heard) -> absl::Status {
+    if (!printer.has_value()) {
+      TERSE_ASSIGN_OR_RETURN(const v1::EventsReply newest, client.ListEvents(options.newest_events));
+      heard();
+      printer.emplace(options, terminal).Add(newest);
+      if (HasEnded(newest.state())) return absl::OkStatus();
+    }
+    return PrintNewEvents(client, &*printer, heard);
+  });
+}
+
+}  // namespace
+
+absl::Status ShowEvents(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+  if (options.follow) return FollowEvents(client, options, terminal);
+  TERSE_ASSIGN_OR_RETURN(const v1::EventsReply reply, client.ListEvents(options.newest_events));
+  if (options.json) {
+    PrintJsonList(std::vector<v1::Event>(reply.events().begin(), reply.events().end()), terminal);
+    return absl::OkStatus();
+  }
+  TextTable table({{"time"}, {"kind"}, {"round", true}, {"client"}, {"detail"}});
+  for (const v1::Event& event : reply.events()) {
+    table.AddRow({TimeText(event.time_us()), event.kind(), RoundText(event),
+                  ClientText(event.client(), event.client_name()), event.detail()});
+  }
+  *terminal.out << table.Render(terminal.color);
+  return absl::OkStatus();
+}
+
+}  // namespace terse

@@ -1,0 +1,110 @@
+#include "tersectl/run_group.h"
+
+#include <string>
+
+#include "tersectl/completion.h"
+#include "core/cli/checks.h"
+
+namespace terse {
+namespace {
+
+// A command about one run, in the group and without it.
+struct RunVerb {
+  const char* name;
+  const char* help;
+  Remote command;
+  bool has_reason;
+};
+
+constexpr RunVerb kStop = {"stop", "End the run for good; the open round is given up", StopRun, false};
+constexpr RunVerb kVerbs[] = {
+    {"status", "State of the run", ShowStatus, false},
+    {"pause", "Open no new round until `resume`", PauseRun, true},
+    {"resume", "Go on after `pause`", ResumeRun, false},
+    {"abort", "Give the open round up; the run goes on", AbortOpenRound, true},
+};
+constexpr RunVerb kStart = {"start", "Begin with a run that was made with --paused; the same as `resume`", ResumeRun,
+                            false};
+constexpr char kListHelp[] = "The runs of the coordinator";
+
+CLI::App* AddVerb(CLI::App& app, const RunVerb& verb, Invocation* invocation) {
+  CLI::App* sub = AddRemote(app, verb.name, verb.help, verb.command, invocation);
+  if (verb.has_reason) sub->add_option("--reason", invocation->options.reason, "Why, for those who ask");
+  return sub;
+}
+
+// In the group the run may stand behind the command, instead of --run.
+CLI::Option* AddRunName(const CLI::App& program, CLI::App* sub, Invocation* invocation) {
+  const CLI::Option* const option = program.get_option("--run");
+  // Not `excludes`: it would be in the help of --run, once for every command.
+  return sub->add_option("NAME", invocation->options.run, "Which run, as --run")
+      ->type_name(kRunType)
+      ->each([option](const std::string&) {
+        if (option->count() > 0) throw CLI::ExcludesError("NAME", "--run");
+      });
+}
+
+void AddRunList(CLI::App& app, const char* name, Invocation* invocation) {
+  AddRemote(app, name, kListHelp, ShowRuns, invocation)
+      ->add_flag("--names", invocation->options.names, "Only the names, one a line");
+}
+
+void AddValidate(CLI::App& app, Invocation* invocation) {
+  CLI::App* validate = AddLocal(app, "validate", "Check a run file", ValidateRunFile, invocation);
+  validate->add_option("FILE", invocation->options.file, "Run file (TOML)")->required();
+}
+
+void AddCreate(CLI::App& program, CLI::App& group, Invocation* invocation) {
+  CommandOptions& options = invocation->options;
+  CLI::App* create = AddRemote(group, "create", "Make a run, which is served at once", CreateRun, invocation);
+  create->add_option("--run-file", options.file, "Run file (TOML)")->required();
+  // The program's option may stand behind the command, too.
+  program.get_option("--run")->check([create](const std::string&) -> std::string {
+    return create->parsed() ? "this is a run's name, and `run create` takes a file; did you mean '--run-file'?" : "";
+  });
+  create->add_option("--model", options.model_file, "TorchScript file (torch.jit.save) that the run trains")
+      ->check(ExistingFile());
+  create->add_flag("--paused", options.paused, "Open no round until `run start`");
+}
+
+void AddDelete(const CLI::App& program, CLI::App& group, Invocation* invocation) {
+  CommandOptions& options = invocation->options;
+  CLI::App* remove = AddRemote(group, "delete", "Remove a run for good, with its files", DeleteRun, invocation);
+  AddRunName(program, remove, invocation)->required();
+  remove->add_flag("--force", options.force, "Also one that is active or paused");
+  remove->add_flag("--yes", options.yes, "Ask nobody");
+}
+
+void AddDiff(CLI::App& group, Invocation* invocation) {
+  CommandOptions& options = invocation->options;
+  CLI::App* diff = AddLocal(group, "diff", "In which settings two runs differ", CompareRuns, invocation);
+  diff->add_option("A", options.diff_a, "Run of the coordinator, or a run file")->required()->type_name(kRunType);
+  diff->add_option("B", options.diff_b, "The other")->required()->type_name(kRunType);
+}
+
+void AddGroup(CLI::App& program, Invocation* invocation) {
+  CLI::App* group = program.add_subcommand("run", "Make, steer, compare and delete runs");
+  group->require_subcommand(1);
+  AddCreate(program, *group, invocation);
+  AddValidate(*group, invocation);
+  AddRunList(*group, "list", invocation);
+  AddRunName(program, AddVerb(*group, kStart, invocation), invocation);
+  for (const RunVerb& verb : kVerbs) AddRunName(program, AddVerb(*group, verb, invocation), invocation);
+  AddRunName(program, AddVerb(*group, kStop, invocation), invocation);
+  AddDelete(program, *group, invocation);
+  AddDiff(*group, invocation);
+}
+
+}  // namespace
+
+void AddRuns(CLI::App& program, Invocation* invocation) {
+  AddRunList(program, "runs", invocation);
+  AddGroup(program, invocation);
+  for (const RunVerb& verb : kVerbs) AddVerb(program, verb, invocation);
+  AddVerb(program, kStop, invocation)
+      ->add_flag("--shutdown", invocation->options.shutdown,
+                 "End the coordinator process instead; its runs go on at its next start");
+  AddValidate(program, invocation);
+}
+
+}  // namespace terse

@@ -1,0 +1,21 @@
+// The picture of a run: test accuracy, and test loss below it or, in regression, alone, against what the clients sent.
+#ifndef TERSE_TERSECTL_SVG_PLOT_H_
+#define TERSE_TERSECTL_SVG_PLOT_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "tersectl/report.h"
+
+namespace terse {
+
+// A self-contained SVG file, light or dark as the viewer prefers. The horizontal axis is logarithmic: bytes on the
+// wire, cumulative over rounds and clients. The loss has a panel when every point has one. Without points the file says
+// so. `title` and `subtitle` are plain text.
+std::string AccuracyPlot(absl::string_view title, absl::string_view subtitle,
+                         const std::vector<EvaluatedPoint>& points);
+
+}  // namespace terse
+
+#endif  // TERSE_TERSECTL_SVG_PLOT_H_
