@@ -21,7 +21,7 @@ class ScriptedCoordinator : public CoordinatorLink {
 
   absl::Status Send(const FromClient& message) override;
   absl::StatusOr<FromServer> Receive() override;
-  void SetMaxDeltaBytes(int64_t) override {}
+  void SetMaxDownstreamBytes(int64_t) override {}
   absl::StatusOr<std::string> DownloadCheckpoint(Id128 lineage, int64_t version, int64_t max_bytes) override;
   absl::StatusOr<std::string> DownloadModule(Id128 lineage, int64_t max_bytes) override;
 

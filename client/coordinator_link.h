@@ -10,7 +10,7 @@
 
 namespace terse {
 
-// One connection. Used from one thread; CANCELLED from every call once the process was asked to stop.
+// One connection. Used from one thread. A call that waits ends with CANCELLED once the process was asked to stop.
 class CoordinatorLink {
  public:
   virtual ~CoordinatorLink() = default;
@@ -20,7 +20,7 @@ class CoordinatorLink {
   // Waits for the next message. UNAVAILABLE when the connection is gone.
   virtual absl::StatusOr<FromServer> Receive() = 0;
   // Sets the most bytes that a downstream message may have. Called once the run is known.
-  virtual void SetMaxDeltaBytes(int64_t bytes) = 0;
+  virtual void SetMaxDownstreamBytes(int64_t bytes) = 0;
 
   // The bytes of the checkpoint file of `version`, at most `max_bytes`. Goes on after a broken transfer where it
   // stopped; UNAVAILABLE when that does not help. NOT_FOUND when the coordinator has replaced that checkpoint.

@@ -132,8 +132,8 @@ ClientSession::Next ClientSession::OnMessage(CoordinatorLink* link, const FromSe
     status = absl::UnavailableError("the coordinator spoke before its welcome");
   } else if (const auto* resync = std::get_if<Resync>(&message)) {
     status = OnResync(link, *resync);
-  } else if (const auto* delta = std::get_if<Delta>(&message)) {
-    status = OnDelta(link, *delta);
+  } else if (const auto* downstream = std::get_if<Downstream>(&message)) {
+    status = OnDownstream(link, *downstream);
   } else if (const auto* assignment = std::get_if<Assignment>(&message)) {
     status = OnAssignment(link, *assignment);
   } else if (const auto* verdict = std::get_if<Verdict>(&message)) {
@@ -161,7 +161,7 @@ absl::Status ClientSession::OnWelcome(CoordinatorLink* link, const Welcome& welc
   TERSE_FAILPOINT("client.welcome.received");
   TERSE_RETURN_IF_ERROR(Adopt(link, welcome));
   if (welcome.verdict.has_value()) TERSE_RETURN_IF_ERROR(OnVerdict(*welcome.verdict));
-  link->SetMaxDeltaBytes(MaxDownstreamBytes(work_->downstream_codecs(), work_->config->rounds.clients));
+  link->SetMaxDownstreamBytes(MaxDownstreamBytes(work_->downstream_codecs(), work_->config->rounds.clients));
   joined_ = true;
   TellReturn();
   return SendReady(link);
@@ -312,23 +312,24 @@ absl::Status ClientSession::OnResync(CoordinatorLink* link, const Resync& resync
   return SendReady(link);
 }
 
-absl::Status ClientSession::OnDelta(CoordinatorLink* link, const Delta& delta) {
+absl::Status ClientSession::OnDownstream(CoordinatorLink* link, const Downstream& downstream) {
   // Without a model a resync is on its way; only a version that stands alone can take its place.
   const bool held = work_->version.has_value();
-  if (held ? delta.version <= *work_->version : !work_->CanMoveTo(delta.version)) return absl::OkStatus();
-  if (!work_->CanMoveTo(delta.version)) {
+  if (held ? downstream.version <= *work_->version : !work_->CanMoveTo(downstream.version)) return absl::OkStatus();
+  if (!work_->CanMoveTo(downstream.version)) {
     return absl::UnavailableError(
-        absl::StrCat("a downstream message for version ", delta.version, " at version ", *work_->version));
+        absl::StrCat("a downstream message for version ", downstream.version, " at version ", *work_->version));
   }
   TERSE_FAILPOINT("client.delta.before_apply");
-  const absl::Status applied = work_->MoveTo(delta.version, *delta.message);
-  if (applied.ok() && HashWeights(work_->weights) == delta.model_hash) {
+  const absl::Status applied = work_->MoveTo(downstream.version, *downstream.message);
+  if (applied.ok() && HashWeights(work_->weights) == downstream.model_hash) {
     TERSE_FAILPOINT("client.delta.applied");
-    Log(LogLevel::kDebug, 0, absl::StrCat("at version ", delta.version, ", by ", delta.message->size(), " bytes"));
+    Log(LogLevel::kDebug, 0,
+        absl::StrCat("at version ", downstream.version, ", by ", downstream.message->size(), " bytes"));
     return absl::OkStatus();
   }
   Log(LogLevel::kWarn, 0,
-      absl::StrCat("version ", delta.version, " does not match the coordinator's model hash: full resync. ",
+      absl::StrCat("version ", downstream.version, " does not match the coordinator's model hash: full resync. ",
                    applied.message()));
   work_->Drop();
   return SendReady(link);

@@ -39,7 +39,7 @@ class ClientSession {
     // SHA-256 (module_file.h) of the TorchScript files that this client trains. They are code: others are refused.
     std::vector<std::string> allow_models;
     Clock* clock = nullptr;
-    // Asked between local steps and between messages; false ends Run with CANCELLED.
+    // Asked between local steps; false ends Run with CANCELLED. Between messages the link says so (CoordinatorLink).
     std::function<bool()> keep_going;
     // A line for the log; of its fields, the run and the round are set where they are known.
     std::function<void(LogLevel level, const LogFields& about, const std::string& line)> log;
@@ -128,7 +128,7 @@ class ClientSession {
   absl::Status SendReady(CoordinatorLink* link);
   Next OnMessage(CoordinatorLink* link, const FromServer& message);
   absl::Status OnResync(CoordinatorLink* link, const Resync& resync);
-  absl::Status OnDelta(CoordinatorLink* link, const Delta& delta);
+  absl::Status OnDownstream(CoordinatorLink* link, const Downstream& delta);
   absl::Status OnAssignment(CoordinatorLink* link, const Assignment& assignment);
   absl::Status OnReceipt(const Receipt& receipt);
   absl::Status OnVerdict(const Verdict& verdict);

@@ -14,8 +14,8 @@ namespace {
 
 // The messages that lead from version `after` towards `up_to`: as many as have run.catch_up_bytes together, but at
 // least one. OUT_OF_RANGE when the log does not reach back so far.
-absl::StatusOr<std::vector<Delta>> ReadLog(EngineState& run, int64_t after, int64_t up_to) {
-  std::vector<Delta> log;
+absl::StatusOr<std::vector<Downstream>> ReadLog(EngineState& run, int64_t after, int64_t up_to) {
+  std::vector<Downstream> log;
   if (run.model.recent().ReachesBackTo(after)) {
     int64_t room = run.catch_up_bytes;
     for (int64_t version = after + 1; version <= up_to; ++version) {
@@ -42,11 +42,11 @@ absl::StatusOr<int64_t> LogBytes(EngineState& run, int64_t after) {
 // The log of the versions after `after` up to `up_to`, or its first part: what waits for one client is bounded, and
 // more of it follows when that has left (BringUp).
 absl::Status SendLog(EngineState& run, Session& session, int64_t after, int64_t up_to) {
-  TERSE_ASSIGN_OR_RETURN(const std::vector<Delta> log, ReadLog(run, after, up_to));
+  TERSE_ASSIGN_OR_RETURN(const std::vector<Downstream> log, ReadLog(run, after, up_to));
   run.fleet.SetVersion(session, log.empty() ? up_to : log.back().version);
-  for (const Delta& delta : log) {
-    run.book().AddDown(session.client(), static_cast<int64_t>(delta.message->size()), 0);
-    run.Say(session, delta);
+  for (const Downstream& downstream : log) {
+    run.book().AddDown(session.client(), static_cast<int64_t>(downstream.message->size()), 0);
+    run.Say(session, downstream);
   }
   run.fleet.SetDraining(session, session.version() < up_to);
   if (session.draining()) run.journal.TellWhenDrained(session.link);

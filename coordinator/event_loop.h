@@ -23,7 +23,8 @@ class EventLoop {
   explicit EventLoop(Clock* clock);
   ~EventLoop();
 
-  // Called once, in some thread, when its event was handled (true) or dropped because the loop has ended (false).
+  // Called once, in some thread: true when the engine had its event, with what it decided durable unless the engine
+  // failed and ends; false when the event was dropped because the loop has ended.
   using Done = std::function<void(bool handled)>;
 
   // Thread-safe, never blocks. Events posted before Run wait for it. A poster that waits for `done` before it posts

@@ -22,7 +22,8 @@ struct Connected {
   std::shared_ptr<ClientLink> link;
 };
 
-// A message that passed ValidateMessage.
+// A message that passed TakeMessage. An update that was not due, or whose history the coordinator lacks, was not
+// decoded.
 struct Received {
   SessionId session = 0;
   FromClient message;
@@ -37,7 +38,7 @@ struct Drained {
   SessionId session = 0;
 };
 
-// The session sent a message that ValidateMessage refuses, or bytes that are no message; the gRPC edge has refused it.
+// The session sent a message that TakeMessage refuses, or bytes that are no message; the gRPC edge has refused it.
 struct Misbehaved {
   SessionId session = 0;
   std::string reason;  // one line for people

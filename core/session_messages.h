@@ -105,7 +105,7 @@ struct Resync {
   std::string reason;
 };
 
-struct Delta {
+struct Downstream {
   int64_t version = 0;
   Id128 model_hash;
   std::shared_ptr<const std::string> message;  // shared: one copy serves the whole cohort
@@ -137,7 +137,8 @@ struct Finished {
 // Answers a Ready whose history is not the coordinator's: the client's history is that of no updates from here on.
 struct BeginHistory {};
 
-using FromServer = std::variant<Welcome, Resync, Delta, Assignment, Receipt, Verdict, Refusal, Finished, BeginHistory>;
+using FromServer =
+    std::variant<Welcome, Resync, Downstream, Assignment, Receipt, Verdict, Refusal, Finished, BeginHistory>;
 
 // H(lineage, round, client index, predecessor, message): identifies an update, proves its integrity and that both ends
 // agree about the client's last applied update, so neither the predecessor nor a checksum travels with it.

@@ -91,9 +91,9 @@ void Fill(const Welcome& welcome, const v1::RunConfig& config, v1::Welcome* out)
   if (!welcome.start_hash.IsZero()) out->set_start_hash(welcome.start_hash.ToBytes());
 }
 
-std::vector<v1::ServerMessage> DeltaToWire(const Delta& delta) {
+std::vector<v1::ServerMessage> DownstreamToWire(const Downstream& downstream) {
   std::vector<v1::ServerMessage> out;
-  for (DeltaChunks chunks(delta); chunks.left() > 0;) out.push_back(chunks.Next());
+  for (DownstreamChunks chunks(downstream); chunks.left() > 0;) out.push_back(chunks.Next());
   return out;
 }
 
@@ -174,22 +174,22 @@ absl::StatusOr<FromServer> ParseWelcome(const v1::Welcome& wire) {
 
 }  // namespace
 
-v1::ServerMessage DeltaChunks::Next() {
+v1::ServerMessage DownstreamChunks::Next() {
   v1::ServerMessage out;
-  v1::DeltaChunk* const chunk = out.mutable_delta();
+  v1::DownstreamChunk* const chunk = out.mutable_downstream();
   if (at_ == 0) {
-    v1::DeltaHeader* const header = chunk->mutable_header();
-    header->set_version(delta_.version);
-    header->set_model_hash(delta_.model_hash.ToBytes());
-    header->set_size(delta_.message->size());
+    v1::DownstreamHeader* const header = chunk->mutable_header();
+    header->set_version(downstream_.version);
+    header->set_model_hash(downstream_.model_hash.ToBytes());
+    header->set_size(downstream_.message->size());
   }
-  chunk->set_data(delta_.message->data() + at_, static_cast<size_t>(next()));
+  chunk->set_data(downstream_.message->data() + at_, static_cast<size_t>(next()));
   at_ += next();
   return out;
 }
 
 std::vector<v1::ServerMessage> ToWire(const FromServer& message, const v1::RunConfig& config) {
-  if (const auto* delta = std::get_if<Delta>(&message)) return DeltaToWire(*delta);
+  if (const auto* downstream = std::get_if<Downstream>(&message)) return DownstreamToWire(*downstream);
   std::vector<v1::ServerMessage> out(1);
   if (const auto* welcome = std::get_if<Welcome>(&message)) {
     Fill(*welcome, config, out[0].mutable_welcome());
@@ -338,8 +338,8 @@ absl::StatusOr<absl::optional<FromServer>> ServerMessageReader::Feed(const v1::S
       resync.reason = message.resync().reason();
       return absl::make_optional(FromServer(std::move(resync)));
     }
-    case v1::ServerMessage::kDelta:
-      return FeedDelta(message.delta());
+    case v1::ServerMessage::kDownstream:
+      return FeedDownstream(message.downstream());
     case v1::ServerMessage::kAssignment: {
       Assignment assignment;
       TERSE_ASSIGN_OR_RETURN(assignment.round, Number(message.assignment().round(), "round"));
@@ -379,16 +379,16 @@ absl::StatusOr<absl::optional<FromServer>> ServerMessageReader::Feed(const v1::S
   return absl::InvalidArgumentError("an empty message, or one of a newer protocol");
 }
 
-absl::StatusOr<absl::optional<FromServer>> ServerMessageReader::FeedDelta(const v1::DeltaChunk& chunk) {
+absl::StatusOr<absl::optional<FromServer>> ServerMessageReader::FeedDownstream(const v1::DownstreamChunk& chunk) {
   if (chunk.has_header()) {
-    TERSE_RETURN_IF_ERROR(assembly_.Begin(chunk.header().size(), max_delta_bytes_, "the downstream message"));
-    TERSE_ASSIGN_OR_RETURN(delta_.version, Number(chunk.header().version(), "version"));
-    TERSE_ASSIGN_OR_RETURN(delta_.model_hash, ReadId(chunk.header().model_hash(), "model_hash"));
+    TERSE_RETURN_IF_ERROR(assembly_.Begin(chunk.header().size(), max_downstream_bytes_, "the downstream message"));
+    TERSE_ASSIGN_OR_RETURN(downstream_.version, Number(chunk.header().version(), "version"));
+    TERSE_ASSIGN_OR_RETURN(downstream_.model_hash, ReadId(chunk.header().model_hash(), "model_hash"));
   }
   TERSE_RETURN_IF_ERROR(assembly_.Append(chunk.data()));
   if (!assembly_.complete()) return absl::optional<FromServer>();
-  delta_.message = std::make_shared<const std::string>(assembly_.Take());
-  return absl::make_optional(FromServer(delta_));
+  downstream_.message = std::make_shared<const std::string>(assembly_.Take());
+  return absl::make_optional(FromServer(std::exchange(downstream_, {})));
 }
 
 }  // namespace terse

@@ -23,17 +23,17 @@ inline constexpr int kMaxMessageBytes = 2 * 1024 * 1024;
 
 // The chunks of a downstream message, each made when it is sent: what waits costs a reference to the message that all
 // sessions share. Not thread-safe.
-class DeltaChunks {
+class DownstreamChunks {
  public:
-  explicit DeltaChunks(Delta delta) : delta_(std::move(delta)) {}
+  explicit DownstreamChunks(Downstream downstream) : downstream_(std::move(downstream)) {}
   // Bytes of payload that are still to come, and of them in the next chunk; 0 after the last.
-  int64_t left() const { return static_cast<int64_t>(delta_.message->size()) - at_; }
+  int64_t left() const { return static_cast<int64_t>(downstream_.message->size()) - at_; }
   int64_t next() const { return std::min(left(), kChunkBytes); }
   // The next chunk, of which there must be one.
   v1::ServerMessage Next();
 
  private:
-  const Delta delta_;
+  const Downstream downstream_;
   int64_t at_ = 0;
 };
 
@@ -76,15 +76,15 @@ class ClientMessageReader {
 // Turns the coordinator's wire messages into FromServer, one stream per object. Not thread-safe.
 class ServerMessageReader {
  public:
-  // The limit follows from the run once it is known; before the first delta it does not matter.
-  void set_max_delta_bytes(int64_t bytes) { max_delta_bytes_ = bytes; }
+  // The limit follows from the run once it is known; before the first downstream message it does not matter.
+  void set_max_downstream_bytes(int64_t bytes) { max_downstream_bytes_ = bytes; }
   absl::StatusOr<absl::optional<FromServer>> Feed(const v1::ServerMessage& message);
 
  private:
-  absl::StatusOr<absl::optional<FromServer>> FeedDelta(const v1::DeltaChunk& chunk);
+  absl::StatusOr<absl::optional<FromServer>> FeedDownstream(const v1::DownstreamChunk& chunk);
 
-  int64_t max_delta_bytes_ = 0;
-  Delta delta_;
+  int64_t max_downstream_bytes_ = 0;
+  Downstream downstream_;
   Assembly assembly_;
 };
 

@@ -77,7 +77,7 @@ absl::StatusOr<Limits> ReadLimits(SqliteDb& db) {
 }
 
 // A coordinator asks for the fate of an update only when it is not its client's last applied one, and when the client's
-// prev_applied is that client's last_applied (Settle, coordinator/sessions.cc). Call the row (round r, client c,
+// prev_applied is that client's last_applied (VerdictOn, coordinator/sessions.cc). Call the row (round r, client c,
 // update_id u, prev_applied p). An id is a hash over its client, its predecessor and its message, and CLOSE checks that
 // p is the last_applied of c; so p is zero or an id that was made for c, and whoever holds u sealed has p for its
 // prev_applied. Which answers change when the row is gone:

@@ -1,4 +1,4 @@
-// The changes to the run, its rounds, ledger and events, one transaction each.
+// The changes to the run, its rounds, ledger and events: one transaction each, or in a batch one for all.
 #include <algorithm>
 #include <limits>
 #include <utility>

@@ -43,7 +43,7 @@ v1::ClientMessage LoadProtocol::CheckIn() {
 absl::StatusOr<LoadProtocol::Reaction> LoadProtocol::On(const v1::ServerMessage& message) {
   Reaction reaction;
   if (message.has_delta()) {
-    TERSE_RETURN_IF_ERROR(OnDelta(message.delta()));
+    TERSE_RETURN_IF_ERROR(OnDownstream(message.downstream()));
     return reaction;
   }
   ServerMessageReader reader;  // it keeps state for downstream messages alone
@@ -107,7 +107,7 @@ void LoadProtocol::SayUpdate(std::vector<v1::ClientMessage>* say) {
   Say(update, say);
 }
 
-absl::Status LoadProtocol::OnDelta(const v1::DeltaChunk& chunk) {
+absl::Status LoadProtocol::OnDownstream(const v1::DownstreamChunk& chunk) {
   if (chunk.has_header()) {
     if (arrived_ != size_) return absl::InternalError("a downstream message began before the one before was whole");
     next_.version = static_cast<int64_t>(chunk.header().version());
@@ -115,9 +115,10 @@ absl::Status LoadProtocol::OnDelta(const v1::DeltaChunk& chunk) {
     size_ = static_cast<int64_t>(chunk.header().size());
     arrived_ = 0;
     message_.clear();
-    if (size_ > share_->model->max_delta_bytes()) {
+    if (size_ > share_->model->max_downstream_bytes()) {
       return absl::InternalError(absl::StrCat("a downstream message announces ", size_,
-                                              " bytes; the run's have at most ", share_->model->max_delta_bytes()));
+                                              " bytes; the run's have at most ",
+                                              share_->model->max_downstream_bytes()));
     }
     if (leads_) message_.reserve(size_);
   }

@@ -72,7 +72,7 @@ class LoadProtocol {
   };
 
   Reaction OnWelcome(const Welcome& welcome);
-  absl::Status OnDelta(const v1::DeltaChunk& chunk);
+  absl::Status OnDownstream(const v1::DownstreamChunk& chunk);
   absl::Status OnWholeDelta();
   void OnVerdict(const Verdict& verdict);
   void OnAssignment(const Assignment& assignment, Reaction* reaction);

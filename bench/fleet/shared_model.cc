@@ -19,7 +19,7 @@ absl::StatusOr<std::unique_ptr<SharedModel>> SharedModel::Make(const RunConfig& 
 SharedModel::SharedModel(std::unique_ptr<const Codec> codec, std::unique_ptr<const Codec> downstream, int64_t clients)
     : codec_(std::move(codec)),
       downstream_codec_(std::move(downstream)),
-      max_delta_bytes_(MaxDownstreamBytes({*codec_, downstream_codec_.get()}, clients)) {}
+      max_downstream_bytes_(MaxDownstreamBytes({*codec_, downstream_codec_.get()}, clients)) {}
 
 absl::optional<HeldVersion> SharedModel::held() const {
   absl::MutexLock lock(&mutex_);

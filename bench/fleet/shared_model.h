@@ -35,7 +35,7 @@ class SharedModel {
 
   const Codec& codec() const { return *codec_; }
   // The most bytes that a downstream message of the run may have.
-  int64_t max_delta_bytes() const { return max_delta_bytes_; }
+  int64_t max_downstream_bytes() const { return max_downstream_bytes_; }
   // The newest version; nullopt before Hold.
   absl::optional<HeldVersion> held() const ABSL_LOCKS_EXCLUDED(mutex_);
   // The number of versions that Apply reached.
@@ -52,7 +52,7 @@ class SharedModel {
 
   const std::unique_ptr<const Codec> codec_;
   const std::unique_ptr<const Codec> downstream_codec_;  // null unless the downstream mode is coded
-  const int64_t max_delta_bytes_;
+  const int64_t max_downstream_bytes_;
   mutable absl::Mutex mutex_;
   absl::optional<HeldVersion> held_ ABSL_GUARDED_BY(mutex_);
   int64_t applied_ ABSL_GUARDED_BY(mutex_) = 0;

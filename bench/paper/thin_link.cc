@@ -18,7 +18,7 @@ absl::Status ThinLink::Send(const FromClient& message) {
 absl::StatusOr<FromServer> ThinLink::Receive() {
   absl::StatusOr<FromServer> message = link_->Receive();
   if (!message.ok()) return message;
-  if (const auto* delta = std::get_if<Delta>(&*message)) Carry(delta->message->size(), &down_free_);
+  if (const auto* downstream = std::get_if<Downstream>(&*message)) Carry(downstream->message->size(), &down_free_);
   return message;
 }
 

@@ -22,8 +22,8 @@ constexpr int64_t kMaxInboxBytes = int64_t{16} << 20;
 
 // Bytes of the part of a message that may be large.
 int64_t BytesOf(const FromServer& message) {
-  const auto* delta = std::get_if<Delta>(&message);
-  return delta == nullptr ? 0 : static_cast<int64_t>(delta->message->size());
+  const auto* downstream = std::get_if<Downstream>(&message);
+  return downstream == nullptr ? 0 : static_cast<int64_t>(downstream->message->size());
 }
 
 // Why a stream ended. A refused certificate is final, unless it has only expired: then the next connection may bring a
@@ -161,9 +161,9 @@ absl::StatusOr<FromServer> GrpcLink::Receive() {
   return message;
 }
 
-void GrpcLink::SetMaxDeltaBytes(int64_t bytes) {
+void GrpcLink::SetMaxDownstreamBytes(int64_t bytes) {
   absl::MutexLock lock(&mutex_);
-  reader_.set_max_delta_bytes(bytes);
+  reader_.set_max_downstream_bytes(bytes);
 }
 
 absl::StatusOr<std::string> GrpcLink::DownloadCheckpoint(Id128 lineage, int64_t version, int64_t max_bytes) {

@@ -40,10 +40,10 @@ class GrpcLink : public CoordinatorLink {
   ~GrpcLink() override;
 
   absl::Status Send(const FromClient& message) override;
-  // Once the stream has ended: PERMISSION_DENIED when the coordinator refuses this client's certificate, else
-  // UNAVAILABLE.
+  // Once the stream has ended: PERMISSION_DENIED when the coordinator refuses this client's certificate,
+  // FAILED_PRECONDITION when it sent something that this client does not understand, else UNAVAILABLE.
   absl::StatusOr<FromServer> Receive() override;
-  void SetMaxDeltaBytes(int64_t bytes) override;
+  void SetMaxDownstreamBytes(int64_t bytes) override;
   absl::StatusOr<std::string> DownloadCheckpoint(Id128 lineage, int64_t version, int64_t max_bytes) override;
   absl::StatusOr<std::string> DownloadModule(Id128 lineage, int64_t max_bytes) override;
 

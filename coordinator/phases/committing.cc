@@ -1,4 +1,4 @@
-// Committing: aggregates the chosen updates, makes the new head durable, and only then announces it.
+// Committing: aggregates the chosen updates, writes the new head, and prepares what is said of it once that is durable.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -131,7 +131,7 @@ class Committing : public Phase {
     if (static_cast<int64_t>(message->size()) > run.most_log_bytes) return BringUp(run, session);
     const Head& head = run.model.head();
     run.book().AddDown(session.client(), static_cast<int64_t>(message->size()), run.DenseBytesPerRound());
-    run.SayLater(session, Delta{head.version, head.model_hash, message});
+    run.SayLater(session, Downstream{head.version, head.model_hash, message});
     run.fleet.SetVersion(session, head.version);
     return absl::OkStatus();
   }

@@ -56,7 +56,8 @@ absl::StatusOr<std::string> WhyNotTaken(EngineState& run, const Session& session
 // Answers such an update with NOT_APPLIED and the reason: nothing is lost, and the client is free.
 absl::Status TurnAway(EngineState& run, Session& session, const Update& update, const std::string& reason);
 
-// Adds a validated update that follows the client's last one to the round's, and sends its receipt.
+// Adds a validated update that follows the client's last one to the round's. Its receipt leaves with the next message,
+// or at once where the client had to send again. Refuses the session when the update was not decoded.
 absl::Status Accept(EngineState& run, Session& session, Update update, int64_t staleness);
 
 // Accepts an update that may still be chosen, or answers it. For buffered runs, whether a round is open or not.

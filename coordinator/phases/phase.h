@@ -70,7 +70,7 @@ absl::Status Pause(EngineState& run, const std::string& reason);
 // Counts an update of the client that will never be applied and folds forward.
 absl::Status CountNotApplied(EngineState& run, int64_t client);
 
-// Answers an update that belongs to no open round: APPLIED, NOT_APPLIED or PENDING, as Settle says.
+// Answers an update that belongs to no open round with the verdict on it (VerdictOn, coordinator/sessions.cc).
 absl::Status AnswerLate(EngineState& run, Session& session, const Update& update);
 
 // Refuses an update and ends its session, which should check in again: an event, and a failure of the client.

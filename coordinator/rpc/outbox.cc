@@ -5,9 +5,9 @@
 namespace terse {
 
 void Outbox::Add(const FromServer& message, const v1::RunConfig& config) {
-  if (const auto* delta = std::get_if<Delta>(&message)) {
-    bytes_ += static_cast<int64_t>(delta->message->size());
-    waiting_.emplace_back(DeltaChunks(*delta));
+  if (const auto* downstream = std::get_if<Downstream>(&message)) {
+    bytes_ += static_cast<int64_t>(downstream->message->size());
+    waiting_.emplace_back(DownstreamChunks(*downstream));
     return;
   }
   for (v1::ServerMessage& wire : ToWire(message, config)) {
@@ -19,7 +19,7 @@ void Outbox::Add(const FromServer& message, const v1::RunConfig& config) {
 bool Outbox::TakeBatch(v1::ServerMessages* batch) {
   int64_t taken = 0;
   while (!waiting_.empty()) {
-    auto* const chunks = std::get_if<DeltaChunks>(&waiting_.front());
+    auto* const chunks = std::get_if<DownstreamChunks>(&waiting_.front());
     auto* const whole = std::get_if<v1::ServerMessage>(&waiting_.front());
     const int64_t next = chunks != nullptr ? chunks->next() : static_cast<int64_t>(whole->ByteSizeLong());
     if (taken > 0 && taken + next > kChunkBytes) break;

@@ -25,7 +25,7 @@ class Outbox {
   int64_t bytes() const { return bytes_; }
 
  private:
-  std::deque<std::variant<v1::ServerMessage, DeltaChunks>> waiting_;
+  std::deque<std::variant<v1::ServerMessage, DownstreamChunks>> waiting_;
   int64_t bytes_ = 0;
 };
 

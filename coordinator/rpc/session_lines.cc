@@ -63,7 +63,7 @@ SessionLine Line(const Resync& message) {
   return {0, absl::StrCat("is to download checkpoint ", message.checkpoint_version, ": ", message.reason)};
 }
 
-SessionLine Line(const Delta& message) {
+SessionLine Line(const Downstream& message) {
   return {0, absl::StrCat("is sent version ", message.version, ": ", message.message->size(), " bytes")};
 }
 

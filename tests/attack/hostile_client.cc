@@ -32,7 +32,7 @@ HostileSession::HostileSession(v1::Fleet::Stub* stub, std::string name, const La
     : name_(std::move(name)), layout_(layout) {
   SetPatience(patience, &context_);
   stream_ = stub->Session(&context_);
-  reader_.set_max_delta_bytes(kMaxDeltaBytes);
+  reader_.set_max_downstream_bytes(kMaxDeltaBytes);
 }
 
 bool HostileSession::Say(const FromClient& message) {
@@ -62,7 +62,7 @@ void HostileSession::Notice(const FromServer& message) {
     welcome_ = *welcome;
     if (welcome->verdict.has_value()) verdict = &*welcome_->verdict;
   }
-  if (const auto* delta = std::get_if<Delta>(&message)) version_ = delta->version;
+  if (const auto* delta = std::get_if<Downstream>(&message)) version_ = delta->version;
   if (verdict == nullptr) return;
   if (verdict->outcome == Outcome::kApplied) last_applied_ = verdict->update_id;
   if (verdict->outcome == Outcome::kReset) last_applied_ = verdict->last_applied;

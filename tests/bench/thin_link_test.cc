@@ -17,19 +17,19 @@ class InstantLink : public CoordinatorLink {
     return absl::OkStatus();
   }
   absl::StatusOr<FromServer> Receive() override { return next; }
-  void SetMaxDeltaBytes(int64_t bytes) override { max_delta_bytes = bytes; }
+  void SetMaxDownstreamBytes(int64_t bytes) override { max_downstream_bytes = bytes; }
   absl::StatusOr<std::string> DownloadCheckpoint(Id128, int64_t, int64_t) override { return file; }
   absl::StatusOr<std::string> DownloadModule(Id128, int64_t) override { return file; }
 
   int sent = 0;
-  int64_t max_delta_bytes = 0;
+  int64_t max_downstream_bytes = 0;
   FromServer next = Receipt{};
   std::string file = std::string(20000, 'f');
 };
 
 class ThinLinkTest : public ::testing::Test {
  protected:
-  ThinLinkTest() { link_.SetMaxDeltaBytes(7); }
+  ThinLinkTest() { link_.SetMaxDownstreamBytes(7); }
 
   // Seconds of the clock that `call` waited.
   template <typename Call>
@@ -53,11 +53,11 @@ TEST_F(ThinLinkTest, AnUpdateTakesItsTime) {
   EXPECT_DOUBLE_EQ(Waited([&] { EXPECT_EQ(SendUpdate(20000), absl::OkStatus()); }), 0.2);
   EXPECT_DOUBLE_EQ(Waited([&] { EXPECT_EQ(SendUpdate(5000), absl::OkStatus()); }), 0.05);
   EXPECT_EQ(inner_.sent, 2);
-  EXPECT_EQ(inner_.max_delta_bytes, 7);
+  EXPECT_EQ(inner_.max_downstream_bytes, 7);
 }
 
 TEST_F(ThinLinkTest, ADownstreamMessageAndFilesTakeTheirTime) {
-  inner_.next = Delta{1, {}, std::make_shared<const std::string>(15000, 'd')};
+  inner_.next = Downstream{1, {}, std::make_shared<const std::string>(15000, 'd')};
   EXPECT_DOUBLE_EQ(Waited([&] { EXPECT_TRUE(link_.Receive().ok()); }), 0.15);
   EXPECT_DOUBLE_EQ(Waited([&] { EXPECT_EQ(*link_.DownloadCheckpoint({}, 1, 1), inner_.file); }), 0.2);
   EXPECT_DOUBLE_EQ(Waited([&] { EXPECT_EQ(*link_.DownloadModule({}, 1), inner_.file); }), 0.2);

@@ -26,7 +26,7 @@ class Talkative final : public v1::Fleet::Service {
     if (!stream->Read(&check_in)) return grpc::Status::OK;
     const auto payload = std::make_shared<const std::string>(kMessageBytes, 'x');
     for (int64_t version = 1; version <= kMessages; ++version) {
-      for (v1::ServerMessage& chunk : ToWire(Delta{version, HashBytes("model"), payload}, {})) {
+      for (v1::ServerMessage& chunk : ToWire(Downstream{version, HashBytes("model"), payload}, {})) {
         v1::ServerMessages messages;
         *messages.add_messages() = std::move(chunk);
         if (!stream->Write(messages)) return grpc::Status::OK;
@@ -50,7 +50,7 @@ class GrpcLinkTest : public ::testing::Test {
     builder.RegisterService(&service_);
     server_ = builder.BuildAndStart();
     link_ = GrpcLink::Connect({absl::StrCat("127.0.0.1:", port), {}}, absl::Seconds(30), &stopping_).value();
-    link_->SetMaxDeltaBytes(kMessageBytes);
+    link_->SetMaxDownstreamBytes(kMessageBytes);
     CheckIn message;
     message.name = "a";
     EXPECT_EQ(link_->Send(message), absl::OkStatus());
@@ -81,7 +81,7 @@ TEST_F(GrpcLinkTest, WhoTrainsDoesNotReadWithoutEnd) {
   for (int64_t version = 1; version <= kMessages; ++version) {
     const absl::StatusOr<FromServer> message = link_->Receive();
     ASSERT_EQ(message.status(), absl::OkStatus()) << version;
-    EXPECT_EQ(std::get<Delta>(*message).version, version);
+    EXPECT_EQ(std::get<Downstream>(*message).version, version);
   }
 }
 

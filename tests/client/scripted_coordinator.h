@@ -27,7 +27,7 @@ class ScriptedCoordinator : public CoordinatorLink {
     if (std::holds_alternative<Assignment>(message) && lose_after_assignment) lose_sends = true;
     return message;
   }
-  void SetMaxDeltaBytes(int64_t bytes) override { max_delta_bytes = bytes; }
+  void SetMaxDownstreamBytes(int64_t bytes) override { max_downstream_bytes = bytes; }
   absl::StatusOr<std::string> DownloadCheckpoint(Id128, int64_t version, int64_t max_bytes) override {
     downloads.push_back(version);
     return download;
@@ -52,7 +52,7 @@ class ScriptedCoordinator : public CoordinatorLink {
   absl::StatusOr<std::string> download = absl::NotFoundError("none");
   int module_downloads = 0;
   absl::StatusOr<std::string> module = absl::NotFoundError("none");
-  int64_t max_delta_bytes = 0;
+  int64_t max_downstream_bytes = 0;
   bool lose_sends = false;
   bool lose_after_assignment = false;
 };

@@ -105,7 +105,7 @@ class SessionEpochs : public ::testing::Test {
     if (version % 4 == 0) return BuildModelDownstream(GridDelta(7, version));
     return BuildCodedModelDownstream(*models_->Encode(GridDelta(7, version)));
   }
-  Delta DeltaOf(int64_t version) const {
+  Downstream DeltaOf(int64_t version) const {
     return {version, HashWeights(Model(version)), std::make_shared<const std::string>(MessageOf(version))};
   }
   std::string Coded(int64_t step, int64_t choice, uint64_t round) const {
@@ -161,7 +161,7 @@ TEST_F(SessionEpochs, AModelOfAnotherEpochEndsTheConnection) {
 }
 
 TEST_F(SessionEpochs, ASnapshotTakesThePlaceOfAResync) {
-  Delta wrong = DeltaOf(2);
+  Downstream wrong = DeltaOf(2);
   wrong.model_hash = HashBytes("another model");
   ScriptedCoordinator link = Speak({wrong, DeltaOf(2), DeltaOf(4), DeltaOf(5), Asked(6, 5, kGradientStepChoice)});
   ASSERT_EQ(link.Said<Ready>().size(), 3);

@@ -108,14 +108,14 @@ class Session : public ::testing::Test {
     return SerializeCheckpoint({version, HashWeights(weights_), weights_});
   }
   // The downstream message that applies `update` alone, and moves the coordinator's weights.
-  Delta MakeDelta(int64_t version, const std::string& update) {
+  Downstream MakeDelta(int64_t version, const std::string& update) {
     std::vector<float> average(weights_.size());
     EXPECT_EQ(AverageUpdates(*codec_, {update}, {}, 1, absl::MakeSpan(average)), absl::OkStatus());
     auto message =
         std::make_shared<const std::string>(BuildDownstream(DownstreamMode::kForward, {update}, {}, average));
     std::vector<float> scratch;
     EXPECT_EQ(ApplyDownstream(*codec_, *message, &scratch, absl::MakeSpan(weights_)), absl::OkStatus());
-    return Delta{version, HashWeights(weights_), message};
+    return Downstream{version, HashWeights(weights_), message};
   }
   std::string EncodedDelta(int64_t step) const { return *codec_->Encode(GridDelta(1, step)); }
   // A connection on which the client joins and holds version 0.
@@ -158,7 +158,7 @@ TEST_F(Session, JoinsTrainsSealsPushesAndSettles) {
   EXPECT_FALSE(link.Said<Ready>()[0].version.has_value());
   EXPECT_EQ(link.Said<Ready>()[1].version, 0);
   EXPECT_EQ(link.Said<Ready>()[1].model_hash, HashWeights(weights_));
-  EXPECT_GT(link.max_delta_bytes, 4 * GridLayout().size());
+  EXPECT_GT(link.max_downstream_bytes, 4 * GridLayout().size());
   ASSERT_EQ(link.Said<Update>().size(), 1);
   EXPECT_EQ(link.Said<Update>()[0].update_id, id);
   EXPECT_EQ(link.Said<Update>()[0].message, EncodedDelta(0));
@@ -433,8 +433,8 @@ TEST_F(Session, ASecondResetForOneUpdateSparesWhatFollowedTheFirst) {
 }
 
 TEST_F(Session, DeltasApplyInOrderAndRepeatsAreIgnored) {
-  const Delta first = MakeDelta(1, EncodedDelta(5));
-  const Delta second = MakeDelta(2, EncodedDelta(6));
+  const Downstream first = MakeDelta(1, EncodedDelta(5));
+  const Downstream second = MakeDelta(2, EncodedDelta(6));
   ScriptedCoordinator link;
   link.download = SerializeCheckpoint({0, HashWeights(GridInitialWeights()), GridInitialWeights()});
   link.script = {MakeWelcome(), Resync{0, ""}, first, first, second, first, Assignment{3, 2, 2}};
@@ -452,10 +452,10 @@ TEST_F(Session, AGapInTheDeltasEndsTheConnection) {
 }
 
 TEST_F(Session, ADeltaThatDoesNotFitLeadsToAFullResync) {
-  Delta wrong_hash = MakeDelta(1, EncodedDelta(5));
+  Downstream wrong_hash = MakeDelta(1, EncodedDelta(5));
   wrong_hash.model_hash = HashBytes("another model");
-  const Delta garbage{1, HashBytes("x"), std::make_shared<const std::string>("garbage")};
-  for (const Delta& bad : {wrong_hash, garbage}) {
+  const Downstream garbage{1, HashBytes("x"), std::make_shared<const std::string>("garbage")};
+  for (const Downstream& bad : {wrong_hash, garbage}) {
     Restart();
     ScriptedCoordinator link;
     link.download = CheckpointBytes(0);
@@ -624,7 +624,7 @@ TEST_F(Session, LeavesWhatItKeptOfAnEarlierRunBehind) {
 TEST_F(Session, ACoordinatorThatSpeaksBeforeItsWelcomeIsLeft) {
   for (const FromServer& message :
        std::vector<FromServer>{Resync{0, ""}, Assignment{1, 0, 1}, Receipt{}, Verdict{Outcome::kReset, {}, {}, ""},
-                               Delta{1, {}, std::make_shared<const std::string>("x")}}) {
+                               Downstream{1, {}, std::make_shared<const std::string>("x")}}) {
     ScriptedCoordinator link;
     link.script = {message};
     EXPECT_TRUE(absl::IsUnavailable(session_->Run(&link)));
@@ -711,7 +711,7 @@ class SessionFailpoint : public Session, public ::testing::WithParamInterface<co
 
 TEST_P(SessionFailpoint, ChangesNothingThatCounts) {
   const Id128 id = MakeUpdateId(lineage_, 1, 1, {}, EncodedDelta(0));
-  const Delta delta = MakeDelta(1, EncodedDelta(5));
+  const Downstream delta = MakeDelta(1, EncodedDelta(5));
   weights_ = GridInitialWeights();
   FailAt failing(GetParam());
   for (int connection = 0; connection < 3 && state_->state().prev_applied != id; ++connection) {

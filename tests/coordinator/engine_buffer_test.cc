@@ -220,10 +220,10 @@ TEST(EngineBuffer, TheEndOfTheRunSettlesWhatWasNotChosen) {
 TEST(EngineBuffer, WhoTrainsHearsOfTheNewVersionsAfterwards) {
   Crew crew(Buffered(2, 1, 9), 2);
   for (int64_t round = 1; round <= 3; ++round) crew.Deliver(0, round);
-  EXPECT_EQ(crew.at(1).Count<Delta>(), 0);
+  EXPECT_EQ(crew.at(1).Count<Downstream>(), 0);
   crew.Deliver(1, 1);
   ASSERT_EQ(crew.view().head.version, 4);
-  EXPECT_EQ(crew.at(1).Count<Delta>(), 4);
+  EXPECT_EQ(crew.at(1).Count<Downstream>(), 4);
   EXPECT_EQ(crew.Working(5), (std::set<int64_t>{1})) << "client 0 is still at round 4";
 }
 

@@ -82,7 +82,7 @@ TEST(CatchUp, AMessageThatIsTooLargeIsReplacedByACheckpoint) {
     ASSERT_EQ(fleet.Settle(), absl::OkStatus());
     EXPECT_EQ(fleet.engine()->View().head.version, 6) << "it goes on without any timer";
     for (int64_t i = 0; i < 3; ++i) {
-      for (const FromServer& message : fleet.heard(i)) EXPECT_FALSE(std::holds_alternative<Delta>(message)) << i;
+      for (const FromServer& message : fleet.heard(i)) EXPECT_FALSE(std::holds_alternative<Downstream>(message)) << i;
       EXPECT_GE(ResyncsOf(fleet, i), 5) << i;
       EXPECT_EQ(fleet.last_result(i), absl::OkStatus());
     }
@@ -151,7 +151,7 @@ class Away {
     Return result;
     for (size_t k = heard; k < fleet_.heard(1).size(); ++k) {
       const FromServer& message = fleet_.heard(1)[k];
-      const auto* delta = std::get_if<Delta>(&message);
+      const auto* delta = std::get_if<Downstream>(&message);
       result.deltas += delta != nullptr;
       result.bytes += delta != nullptr ? delta->message->size() : 0;
       if (!std::holds_alternative<Resync>(message)) continue;

@@ -40,7 +40,7 @@ RunConfig EpochsRun(int64_t clients, int64_t epoch_length, int64_t rounds, const
 
 std::vector<int64_t> VersionsSent(const ScriptedClient& client) {
   std::vector<int64_t> versions;
-  for (const Delta& delta : client.All<Delta>()) versions.push_back(delta.version);
+  for (const Downstream& delta : client.All<Downstream>()) versions.push_back(delta.version);
   return versions;
 }
 
@@ -121,7 +121,7 @@ TEST(EngineEpochs, AStepOfTheEpochBeforeIsNotApplied) {
   crew.Deliver(0, 3);
   ASSERT_EQ(crew.view().head.version, 3);
   EXPECT_THAT(VersionsSent(crew.at(0)), ElementsAre(1, 2, 3));
-  EXPECT_EQ(crew.at(0).All<Delta>().back().message->at(0), static_cast<char>(0x86)) << "the snapshot, whole";
+  EXPECT_EQ(crew.at(0).All<Downstream>().back().message->at(0), static_cast<char>(0x86)) << "the snapshot, whole";
   EXPECT_EQ(crew.Working(4), (std::set<int64_t>{0}));
   crew.Deliver(1, 2);
   EXPECT_THAT(OutcomesOf(crew.at(1)), ElementsAre(Outcome::kApplied, Outcome::kNotApplied));
@@ -182,7 +182,7 @@ TEST(EngineEpochs, ANewcomerGetsTheSnapshotAndTheNewestModel) {
     if (pruned) {
       ASSERT_EQ(again.Count<Resync>(), 1);
       EXPECT_EQ(again.All<Resync>()[0].checkpoint_version, 5);
-      EXPECT_EQ(again.Count<Delta>(), 0);
+      EXPECT_EQ(again.Count<Downstream>(), 0);
       const Id128 hash = crew.fleet.store()->NewestCheckpointFile()->model_hash;
       ASSERT_EQ(again.Say(Ready{5, hash, GridLayout().Hash(), 1}), absl::OkStatus());
       EXPECT_THAT(VersionsSent(again), ElementsAre(7));
@@ -218,7 +218,7 @@ TEST(EngineEpochs, WhoHoldsAnotherSnapshotLoadsThisOne) {
     ScriptedClient again(&crew.fleet, "c1", 2001);
     ASSERT_EQ(again.SayCheckIn(crew.LastApplied(1)), absl::OkStatus());
     ASSERT_EQ(again.Say(Ready{version, HashBytes("another past"), GridLayout().Hash(), 1}), absl::OkStatus());
-    EXPECT_EQ(again.Count<Delta>(), 0);
+    EXPECT_EQ(again.Count<Downstream>(), 0);
     ASSERT_EQ(again.Count<Resync>(), 1) << version;
     EXPECT_EQ(EventsOf(crew.fleet, "model_drift").size(), 1);
   }

@@ -28,7 +28,7 @@ TEST_F(Operated, APausedRunFinishesItsRoundAndOpensNone) {
   EXPECT_EQ((*crew_.fleet.store()->LastRound())->id, 1);
   // The clients hear what became of their work all the same.
   EXPECT_EQ(crew_.at(0).Count<Verdict>(), 1);
-  EXPECT_EQ(crew_.at(0).Count<Delta>(), 1);
+  EXPECT_EQ(crew_.at(0).Count<Downstream>(), 1);
   EXPECT_EQ(crew_.StateOf(0), "waiting");
   EXPECT_EQ(Run().state, RunState::kPaused);
   EXPECT_EQ(Run().reason, "maintenance of the rack");

@@ -352,7 +352,7 @@ TEST(EngineRounds, TheLedgerHoldsEveryByte) {
     EXPECT_EQ(wire_down, links[i]->coordinator_end()->Wire().sent);
     int64_t heard = 0;
     for (const FromServer& message : fleet.heard(i)) {
-      if (const auto* delta = std::get_if<Delta>(&message)) heard += delta->message->size();
+      if (const auto* delta = std::get_if<Downstream>(&message)) heard += delta->message->size();
       // The first download of version 0 is booked as payload too.
       if (std::holds_alternative<Resync>(message)) heard += fleet.checkpoint_bytes();
     }

@@ -147,7 +147,7 @@ TEST_F(Joining, ANewerConnectionReplacesTheOlder) {
   EXPECT_EQ(second.Count<Receipt>(), receipts);
   EXPECT_TRUE(EventsOf(fleet_, "client_left").empty());
   CommitRound(second, b);
-  EXPECT_EQ(second.Count<Delta>(), 1);
+  EXPECT_EQ(second.Count<Downstream>(), 1);
 }
 
 // The coordinator may accept two connections of a client in the other order than the client began them.
@@ -288,17 +288,17 @@ class CatchingUp : public Joining {
 TEST_F(CatchingUp, TheLogServesWhoIsNear) {
   const ScriptedClient client = At(3);
   EXPECT_EQ(client.Count<Resync>(), 0);
-  ASSERT_EQ(client.Count<Delta>(), 2);
-  EXPECT_EQ(client.All<Delta>()[0].version, 4);
-  EXPECT_EQ(client.All<Delta>()[1].version, 5);
-  EXPECT_EQ(client.All<Delta>()[1].model_hash, fleet_.engine()->View().head.model_hash);
+  ASSERT_EQ(client.Count<Downstream>(), 2);
+  EXPECT_EQ(client.All<Downstream>()[0].version, 4);
+  EXPECT_EQ(client.All<Downstream>()[1].version, 5);
+  EXPECT_EQ(client.All<Downstream>()[1].model_hash, fleet_.engine()->View().head.model_hash);
   EXPECT_EQ(client.Count<Assignment>(), 1);
 }
 
 TEST_F(CatchingUp, TheLogServesWhoIsBehindTheCheckpointWhereItIsCheaper) {
   const ScriptedClient client = At(0);
   EXPECT_EQ(client.Count<Resync>(), 0);
-  EXPECT_EQ(client.Count<Delta>(), 5);
+  EXPECT_EQ(client.Count<Downstream>(), 5);
   EXPECT_EQ(client.Count<Assignment>(), 1);
 }
 
@@ -314,12 +314,12 @@ class CatchingUpInParts : public CatchingUp {
 TEST_F(CatchingUpInParts, TheNextFollowsWhenOneHasLeft) {
   ScriptedClient client = At(0);
   for (int64_t version = 1; version <= 5; ++version) {
-    ASSERT_EQ(client.Count<Delta>(), version);
-    EXPECT_EQ(client.All<Delta>().back().version, version);
+    ASSERT_EQ(client.Count<Downstream>(), version);
+    EXPECT_EQ(client.All<Downstream>().back().version, version);
     EXPECT_EQ(client.Count<Assignment>(), version == 5);
     ASSERT_EQ(client.Drain(), absl::OkStatus());
   }
-  EXPECT_EQ(client.Count<Delta>(), 5);
+  EXPECT_EQ(client.Count<Downstream>(), 5);
   EXPECT_FALSE(client.link().tell_when_drained);
 }
 
@@ -329,12 +329,12 @@ TEST_F(CatchingUpInParts, NewVersionsWaitForTheirTurn) {
   ASSERT_EQ(b.Say(b.MakeUpdate(6, 1, 6, LastApplied(1))), absl::OkStatus());
   ASSERT_EQ(fleet_.PassDeadline(), absl::OkStatus());
   ASSERT_EQ(fleet_.engine()->View().head.version, 6);
-  EXPECT_EQ(behind.Count<Delta>(), 1);
+  EXPECT_EQ(behind.Count<Downstream>(), 1);
   ASSERT_EQ(behind.Drain(), absl::OkStatus());
-  EXPECT_EQ(behind.Count<Delta>(), 2);
+  EXPECT_EQ(behind.Count<Downstream>(), 2);
   ASSERT_EQ(behind.Drain(), absl::OkStatus());
-  ASSERT_EQ(behind.Count<Delta>(), 3);
-  EXPECT_EQ(behind.All<Delta>().back().version, 6);
+  ASSERT_EQ(behind.Count<Downstream>(), 3);
+  EXPECT_EQ(behind.All<Downstream>().back().version, 6);
   EXPECT_EQ(behind.Count<Assignment>(), 1);
 }
 
@@ -342,7 +342,7 @@ TEST_F(CatchingUpInParts, TheEndWaitsToo) {
   ScriptedClient client = At(0);
   ASSERT_EQ(fleet_.Handle(StopRequested{}), absl::OkStatus());
   for (int64_t version = 1; version <= 5; ++version) {
-    ASSERT_EQ(client.Count<Delta>(), version);
+    ASSERT_EQ(client.Count<Downstream>(), version);
     EXPECT_EQ(client.Count<Finished>(), version == 5);
     ASSERT_EQ(client.Drain(), absl::OkStatus());
   }
@@ -352,18 +352,18 @@ TEST_F(CatchingUpInParts, TheEndWaitsToo) {
 // It may ask again before all of it has left: what was on its way is of no use to it then.
 TEST_F(CatchingUpInParts, ReadyBeginsAnew) {
   ScriptedClient client = At(0);
-  ASSERT_EQ(client.Count<Delta>(), 1);
+  ASSERT_EQ(client.Count<Downstream>(), 1);
   ASSERT_EQ(client.Say(Ready{absl::nullopt, {}, GridLayout().Hash()}), absl::OkStatus());
   EXPECT_EQ(client.Count<Resync>(), 1);
   ASSERT_EQ(client.Drain(), absl::OkStatus());
-  EXPECT_EQ(client.Count<Delta>(), 1);
+  EXPECT_EQ(client.Count<Downstream>(), 1);
 }
 
 TEST_F(CatchingUp, TheCheckpointServesWhoHoldsNothing) {
   const ScriptedClient client = At(absl::nullopt);
   ASSERT_EQ(client.Count<Resync>(), 1);
   EXPECT_EQ(client.All<Resync>()[0].checkpoint_version, 3);
-  EXPECT_EQ(client.Count<Delta>() + client.Count<Assignment>(), 0);
+  EXPECT_EQ(client.Count<Downstream>() + client.Count<Assignment>(), 0);
 }
 
 TEST_F(CatchingUp, ALogThatIsCutOffMeanwhileLeadsToTheCheckpoint) {
@@ -419,7 +419,7 @@ TEST_F(Joining, AClientThatDownloadsHearsItsVerdictAtOnce) {
   ASSERT_EQ(a.Count<Resync>(), 1);
   ASSERT_EQ(b.Say(b.MakeUpdate(1, 1, 0)), absl::OkStatus());
   ASSERT_EQ(a.Count<Verdict>(), 1);  // though nothing else is sent that it could travel with
-  EXPECT_EQ(a.Count<Delta>(), 0);
+  EXPECT_EQ(a.Count<Downstream>(), 0);
 }
 
 TEST_F(Joining, AnAbortedRoundsUpdateIsNotAppliedAtCheckIn) {

@@ -70,7 +70,7 @@ TEST_F(SetAsideTest, ItGetsNoWorkAndAllTheNews) {
   crew_.at(2).Forget();
   CommitWithoutClient2();
   EXPECT_THAT(crew_.Working(2), ElementsAre(0, 1));
-  EXPECT_EQ(crew_.at(2).Count<Delta>(), 1);
+  EXPECT_EQ(crew_.at(2).Count<Downstream>(), 1);
   EXPECT_EQ(crew_.Record(2).failures, 3);
 }
 

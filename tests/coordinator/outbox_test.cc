@@ -13,7 +13,7 @@
 namespace terse {
 namespace {
 
-Delta DeltaOf(int64_t version, int64_t bytes) {
+Downstream DeltaOf(int64_t version, int64_t bytes) {
   std::string message(bytes, '\0');
   for (int64_t i = 0; i < bytes; ++i) message[i] = static_cast<char>(i * 2654435761u >> 13);
   return {version, Id128{7, 8}, std::make_shared<const std::string>(std::move(message))};
@@ -25,7 +25,7 @@ class OutboxTest : public testing::Test {
   // Takes everything; each batch stays near a chunk's size.
   std::vector<FromServer> TakeAll(Outbox* outbox) {
     ServerMessageReader reader;
-    reader.set_max_delta_bytes(int64_t{1} << 30);
+    reader.set_max_downstream_bytes(int64_t{1} << 30);
     std::vector<FromServer> all;
     batches_ = 0;
     for (v1::ServerMessages batch; outbox->TakeBatch(&batch); batch.Clear()) {
@@ -46,7 +46,7 @@ class OutboxTest : public testing::Test {
 
 TEST_F(OutboxTest, ADownstreamMessageIsSharedUntilItsChunksLeave) {
   constexpr int kSessions = 64;
-  const Delta delta = DeltaOf(3, 3 * kChunkBytes + 17);
+  const Downstream delta = DeltaOf(3, 3 * kChunkBytes + 17);
   std::vector<Outbox> boxes(kSessions);
   for (Outbox& box : boxes) box.Add(delta, {});
   EXPECT_EQ(delta.message.use_count(), 1 + kSessions) << "each holds a reference and no copy";
@@ -64,15 +64,15 @@ TEST_F(OutboxTest, ADownstreamMessageIsSharedUntilItsChunksLeave) {
 TEST_F(OutboxTest, EverythingArrivesInOrderAndWhole) {
   for (const int64_t bytes : {int64_t{1}, kChunkBytes - 1, kChunkBytes, kChunkBytes + 1, 5 * kChunkBytes}) {
     Outbox outbox;
-    const Delta delta = DeltaOf(4, bytes);
+    const Downstream delta = DeltaOf(4, bytes);
     outbox.Add(Receipt{Id128{1, 2}}, {});
     outbox.Add(delta, {});
     outbox.Add(Finished{"done"}, {});
     const std::vector<FromServer> all = TakeAll(&outbox);
     ASSERT_EQ(all.size(), 3u) << bytes;
     EXPECT_EQ(std::get<Receipt>(all[0]).update_id, (Id128{1, 2}));
-    EXPECT_EQ(std::get<Delta>(all[1]).version, 4);
-    EXPECT_EQ(*std::get<Delta>(all[1]).message, *delta.message);
+    EXPECT_EQ(std::get<Downstream>(all[1]).version, 4);
+    EXPECT_EQ(*std::get<Downstream>(all[1]).message, *delta.message);
     EXPECT_EQ(std::get<Finished>(all[2]).reason, "done");
   }
 }

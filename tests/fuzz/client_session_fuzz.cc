@@ -38,7 +38,7 @@ struct KnownRun {
   Id128 lineage;
   std::shared_ptr<const RunConfig> config;
   std::unique_ptr<const Codec> codec;
-  std::vector<Delta> deltas;             // deltas[i] leads from version i to i + 1
+  std::vector<Downstream> deltas;        // deltas[i] leads from version i to i + 1
   std::vector<std::string> checkpoints;  // files of versions 0, 1, ...
 };
 
@@ -208,7 +208,7 @@ class FuzzCoordinator : public CoordinatorLink {
     return Next();
   }
 
-  void SetMaxDeltaBytes(int64_t bytes) override { Require(bytes > 0, "a downstream message has a size"); }
+  void SetMaxDownstreamBytes(int64_t bytes) override { Require(bytes > 0, "a downstream message has a size"); }
 
   absl::StatusOr<std::string> DownloadModule(Id128, int64_t) override {
     Require(false, "no client of this target may train a module");
@@ -305,8 +305,8 @@ class FuzzCoordinator : public CoordinatorLink {
   }
 
   // Returns the delta of the version after the one that the program says the client holds.
-  Delta MakeDelta(int form) {
-    Delta delta = watch_->run->deltas[held_ % watch_->run->deltas.size()];
+  Downstream MakeDelta(int form) {
+    Downstream delta = watch_->run->deltas[held_ % watch_->run->deltas.size()];
     if (form < 12) {
       held_ = delta.version;
     } else if (form == 12) {

@@ -172,7 +172,7 @@ void AddServerMessageSeeds(Seeds* seeds) {
   welcome.client_index = 3;
   welcome.verdict = Verdict{Outcome::kReset, kId, kId, "another past"};
   welcome.head_version = 17;
-  const Delta delta{18, kId, std::make_shared<const std::string>("message")};
+  const Downstream delta{18, kId, std::make_shared<const std::string>("message")};
   (*seeds)["server_message/welcome"] = limit + framed(welcome);
   (*seeds)["server_message/round"] = limit + framed(delta) + framed(Assignment{1, 18, 10}) + framed(Receipt{kId}) +
                                      framed(Verdict{Outcome::kApplied, kId, {}, ""}) + framed(Resync{17, "too old"});

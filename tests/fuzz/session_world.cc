@@ -276,11 +276,11 @@ void SessionWorld::Hear(Actor* actor, const FromServer& message) {
     Require(newest.ok() && newest->version >= resync->checkpoint_version, "the checkpoint is there");
     actor->version = newest->version;
     actor->model_hash = newest->model_hash;
-  } else if (const auto* delta = std::get_if<Delta>(&message)) {
-    Require(delta->version <= head_.version, "a delta is announced once it is durable");
-    if (actor->version != delta->version - 1) return;
-    actor->version = delta->version;
-    actor->model_hash = delta->model_hash;
+  } else if (const auto* downstream = std::get_if<Downstream>(&message)) {
+    Require(downstream->version <= head_.version, "a version is announced once it is durable");
+    if (actor->version != downstream->version - 1) return;
+    actor->version = downstream->version;
+    actor->model_hash = downstream->model_hash;
   } else if (std::holds_alternative<BeginHistory>(message)) {
     Require(histories_ != nullptr, "only in a run that packs do histories begin");
     ForgetHistory(actor);

@@ -80,13 +80,13 @@ void FuzzServerMessage(const char*, const uint8_t* data, size_t size) {
   Input input(data, size);
   const int64_t limit = input.Word16();
   ServerMessageReader reader;
-  reader.set_max_delta_bytes(limit);
+  reader.set_max_downstream_bytes(limit);
   uint64_t announced = 0;
   FeedStream<v1::ServerMessage>(&input, &reader, [&](const v1::ServerMessage& wire, const auto& read) {
-    if (wire.delta().has_header()) announced = wire.delta().header().size();
+    if (wire.downstream().has_header()) announced = wire.downstream().header().size();
     if (!read.has_value()) return;
-    if (const auto* delta = std::get_if<Delta>(&*read)) {
-      Require(delta->message->size() == announced, "a payload is as long as its header says");
+    if (const auto* downstream = std::get_if<Downstream>(&*read)) {
+      Require(downstream->message->size() == announced, "a payload is as long as its header says");
       Require(static_cast<int64_t>(announced) <= limit, "a payload is no longer than the limit");
     } else if (const auto* assignment = std::get_if<Assignment>(&*read)) {
       Require(assignment->packed == wire.assignment().packed(), "an update may be packed when its assignment says so");
@@ -94,7 +94,7 @@ void FuzzServerMessage(const char*, const uint8_t* data, size_t size) {
     const v1::RunConfig& config = wire.welcome().config();
     const std::vector<v1::ServerMessage> sent = ToWire(*read, config);
     ServerMessageReader again;
-    again.set_max_delta_bytes(limit);
+    again.set_max_downstream_bytes(limit);
     Require(Bytes(ToWire(Received(std::move(again), sent), config)) == Bytes(sent), "a message has one form");
   });
 }

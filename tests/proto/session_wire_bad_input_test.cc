@@ -55,11 +55,11 @@ v1::ServerMessage GoodWelcome() {
 
 v1::ServerMessage GoodDelta() {
   v1::ServerMessage message;
-  v1::DeltaHeader* header = message.mutable_delta()->mutable_header();
+  v1::DownstreamHeader* header = message.mutable_downstream()->mutable_header();
   header->set_version(1);
   header->set_model_hash(Id());
   header->set_size(3);
-  message.mutable_delta()->set_data("abc");
+  message.mutable_downstream()->set_data("abc");
   return message;
 }
 
@@ -69,7 +69,7 @@ absl::Status Answer(const v1::ClientMessage& message) {
 
 absl::Status Answer(const v1::ServerMessage& message) {
   ServerMessageReader reader;
-  reader.set_max_delta_bytes(kSmallPayload);
+  reader.set_max_downstream_bytes(kSmallPayload);
   return reader.Feed(message).status();
 }
 
@@ -170,11 +170,15 @@ TEST(SessionWireBadInput, TheCoordinatorsFieldsAreNamed) {
   ExpectRefused<Wire>(
       {
           {"size above limit",
-           [](Wire* m) { m->mutable_delta()->mutable_header()->set_size(101); },
+           [](Wire* m) { m->mutable_downstream()->mutable_header()->set_size(101); },
            {"downstream message", "101"}},
-          {"more than announced", [](Wire* m) { m->mutable_delta()->mutable_header()->set_size(1); }, {"chunk of 3"}},
-          {"hash", [](Wire* m) { m->mutable_delta()->mutable_header()->set_model_hash("x"); }, {"model_hash", "got 1"}},
-          {"version", [](Wire* m) { m->mutable_delta()->mutable_header()->set_version(kTooLarge); }, {"version"}},
+          {"more than announced",
+           [](Wire* m) { m->mutable_downstream()->mutable_header()->set_size(1); },
+           {"chunk of 3"}},
+          {"hash",
+           [](Wire* m) { m->mutable_downstream()->mutable_header()->set_model_hash("x"); },
+           {"model_hash", "got 1"}},
+          {"version", [](Wire* m) { m->mutable_downstream()->mutable_header()->set_version(kTooLarge); }, {"version"}},
           {"resync", [](Wire* m) { m->mutable_resync()->set_checkpoint_version(kTooLarge); }, {"checkpoint_version"}},
           {"no such coding",
            [](Wire* m) {

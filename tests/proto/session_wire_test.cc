@@ -51,7 +51,7 @@ T RoundTrip(const T& message) {
 template <typename T>
 T ServerRoundTrip(const T& message, const v1::RunConfig& config = {}) {
   ServerMessageReader reader;
-  reader.set_max_delta_bytes(kMaxPayload);
+  reader.set_max_downstream_bytes(kMaxPayload);
   absl::optional<FromServer> result;
   for (const v1::ServerMessage& wire : ToWire(FromServer(message), config)) {
     EXPECT_FALSE(result.has_value());
@@ -224,9 +224,10 @@ TEST_P(Chunks, UpdatesAndDeltasComeBackWhole) {
   EXPECT_EQ(back.message, update.message);
   EXPECT_EQ(back.packed, update.packed);
 
-  const Delta delta{std::numeric_limits<int64_t>::max(), Id("m"), std::make_shared<const std::string>(Payload(size))};
+  const Downstream delta{std::numeric_limits<int64_t>::max(), Id("m"),
+                         std::make_shared<const std::string>(Payload(size))};
   EXPECT_EQ(ToWire(FromServer(delta), {}).size(), expected);
-  const Delta delta_back = ServerRoundTrip(delta);
+  const Downstream delta_back = ServerRoundTrip(delta);
   EXPECT_EQ(delta_back.version, delta.version);
   EXPECT_EQ(delta_back.model_hash, delta.model_hash);
   EXPECT_EQ(*delta_back.message, *delta.message);
@@ -291,14 +292,14 @@ TEST(SessionWire, SizesAreHeldToTheLimitAndToTheAnnouncement) {
 
 TEST(SessionWire, DeltasAreHeldToTheirLimitToo) {
   v1::ServerMessage message;
-  message.mutable_delta()->mutable_header()->set_size(11);
-  message.mutable_delta()->mutable_header()->set_model_hash(Id("m").ToBytes());
-  message.mutable_delta()->set_data("x");
+  message.mutable_downstream()->mutable_header()->set_size(11);
+  message.mutable_downstream()->mutable_header()->set_model_hash(Id("m").ToBytes());
+  message.mutable_downstream()->set_data("x");
   ServerMessageReader reader;
   EXPECT_TRUE(absl::IsInvalidArgument(reader.Feed(message).status()));  // nothing is allowed before the run is known
-  reader.set_max_delta_bytes(10);
+  reader.set_max_downstream_bytes(10);
   EXPECT_TRUE(absl::IsInvalidArgument(reader.Feed(message).status()));
-  message.mutable_delta()->mutable_header()->set_size(10);
+  message.mutable_downstream()->mutable_header()->set_size(10);
   EXPECT_EQ(reader.Feed(message).status(), absl::OkStatus());
 }
 
@@ -341,7 +342,7 @@ TEST(SessionWire, AnythingElseIsAStatusAndNotACrash) {
     v1::ServerMessage from_server;
     ClientMessageReader client_reader(100);
     ServerMessageReader server_reader;
-    server_reader.set_max_delta_bytes(100);
+    server_reader.set_max_downstream_bytes(100);
     if (from_client.ParseFromString(bytes)) parsed += client_reader.Feed(from_client).ok();
     if (from_server.ParseFromString(bytes)) parsed += server_reader.Feed(from_server).ok();
   }

@@ -23,7 +23,7 @@ int64_t PretendWireBytes(const FromClient& message) {
 }
 
 int64_t PretendWireBytes(const FromServer& message) {
-  const auto* delta = std::get_if<Delta>(&message);
+  const auto* delta = std::get_if<Downstream>(&message);
   return kEnvelope + (delta != nullptr ? delta->message->size() : 0);
 }
 

@@ -66,7 +66,7 @@ class MemoryLink {
     explicit ClientEnd(MemoryLink* link) : link_(link) {}
     absl::Status Send(const FromClient& message) override { return link_->SendUp(message); }
     absl::StatusOr<FromServer> Receive() override { return link_->Receive(); }
-    void SetMaxDeltaBytes(int64_t bytes) override {}
+    void SetMaxDownstreamBytes(int64_t bytes) override {}
     absl::StatusOr<std::string> DownloadCheckpoint(Id128 lineage, int64_t version, int64_t max_bytes) override;
     absl::StatusOr<std::string> DownloadModule(Id128, int64_t) override {
       return absl::NotFoundError("the runs here have no TorchScript file");
