@@ -3,24 +3,24 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "tersectl/backup.h"
-#include "tersectl/commands.h"
-#include "tersectl/print.h"
-#include "tersectl/text_table.h"
-#include "tersectl/traffic.h"
 #include "core/file_system.h"
 #include "core/log/plain_text.h"
 #include "core/status.h"
 #include "proto/run_config_loader.h"
 #include "storage/module_file.h"
 #include "storage/run_store.h"
+#include "tersectl/backup.h"
+#include "tersectl/commands.h"
+#include "tersectl/print.h"
+#include "tersectl/text_table.h"
+#include "tersectl/traffic.h"
 
 namespace terse {
 
 namespace {
 
 // Puts the hash of the file that came with a run into its configuration.
-absl::Status NameModule(const CommandOptions& options, const std::string& hash, v1::Model* model) {
+absl::Status NameModule(const CreateOptions& options, const std::string& hash, v1::Model* model) {
   const bool wants_module = model->name() == kTorchScriptModel;
   if (wants_module && hash.empty()) {
     return absl::InvalidArgumentError(
@@ -57,7 +57,7 @@ absl::Status Confirm(AdminClient& client, const Terminal& terminal) {
 
 }  // namespace
 
-absl::Status CreateRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+absl::Status CreateRun(AdminClient& client, const CreateOptions& options, const Terminal& terminal) {
   std::string module;
   if (!options.model_file.empty()) {
     TERSE_ASSIGN_OR_RETURN(module, PosixFiles().Read(options.model_file, kMaxModuleBytes));
@@ -85,7 +85,7 @@ absl::Status CreateRun(AdminClient& client, const CommandOptions& options, const
   return absl::OkStatus();
 }
 
-absl::Status DeleteRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+absl::Status DeleteRun(AdminClient& client, const DeleteOptions& options, const Terminal& terminal) {
   if (!options.yes) TERSE_RETURN_IF_ERROR(Confirm(client, terminal));
   TERSE_ASSIGN_OR_RETURN(const uint64_t bytes, client.DeleteRun(options.force));
   if (options.json) {
@@ -96,31 +96,31 @@ absl::Status DeleteRun(AdminClient& client, const CommandOptions& options, const
   return absl::OkStatus();
 }
 
-absl::Status StopRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+absl::Status StopRun(AdminClient& client, const SteerOptions& options, const Terminal& terminal) {
   TERSE_ASSIGN_OR_RETURN(const std::string state, client.Stop(options.shutdown));
   PrintOutcome(options, "state", state, state, terminal);
   return absl::OkStatus();
 }
 
-absl::Status PauseRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+absl::Status PauseRun(AdminClient& client, const SteerOptions& options, const Terminal& terminal) {
   TERSE_ASSIGN_OR_RETURN(const std::string state, client.Pause(options.reason));
   PrintOutcome(options, "state", state, state, terminal);
   return absl::OkStatus();
 }
 
-absl::Status ResumeRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+absl::Status ResumeRun(AdminClient& client, const SteerOptions& options, const Terminal& terminal) {
   TERSE_ASSIGN_OR_RETURN(const std::string state, client.Resume());
   PrintOutcome(options, "state", state, state, terminal);
   return absl::OkStatus();
 }
 
-absl::Status AbortOpenRound(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+absl::Status AbortOpenRound(AdminClient& client, const SteerOptions& options, const Terminal& terminal) {
   TERSE_ASSIGN_OR_RETURN(const uint64_t round, client.AbortRound(options.reason));
   PrintOutcome(options, "round", round, absl::StrCat("round ", round, " is given up; the run goes on"), terminal);
   return absl::OkStatus();
 }
 
-absl::Status ChangeClient(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+absl::Status ChangeClient(AdminClient& client, const ClientsOptions& options, const Terminal& terminal) {
   const bool readmits = !options.readmit.empty();
   const std::string& name = readmits ? options.readmit : options.set_aside;
   TERSE_ASSIGN_OR_RETURN(const int64_t until_us,
@@ -132,7 +132,7 @@ absl::Status ChangeClient(AdminClient& client, const CommandOptions& options, co
   return absl::OkStatus();
 }
 
-absl::Status BackUp(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+absl::Status BackUp(AdminClient& client, const BackupOptions& options, const Terminal& terminal) {
   TERSE_ASSIGN_OR_RETURN(const BackupResult result, SaveBackup(client, options.directory));
   if (options.json) {
     PrintJson({{"directory", options.directory}, {"files", result.files}, {"bytes", result.bytes}}, terminal);
@@ -142,7 +142,7 @@ absl::Status BackUp(AdminClient& client, const CommandOptions& options, const Te
   return absl::OkStatus();
 }
 
-absl::Status Restore(const CommandOptions& options, const Terminal& terminal) {
+absl::Status Restore(const RestoreOptions& options, const Terminal& terminal) {
   TERSE_ASSIGN_OR_RETURN(const RestoreResult result,
                          RestoreBackup({options.backup, options.state_directory, options.run, options.force}));
   if (options.json) {

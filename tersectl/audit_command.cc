@@ -2,10 +2,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/status.h"
 #include "tersectl/commands.h"
 #include "tersectl/print.h"
 #include "tersectl/text_table.h"
-#include "core/status.h"
 
 namespace terse {
 namespace {
@@ -22,8 +22,8 @@ std::string ResultText(const v1::AuditRecord& record) {
 
 }  // namespace
 
-absl::Status ShowAudit(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
-  TERSE_ASSIGN_OR_RETURN(const std::vector<v1::AuditRecord> records, client.ListAudit(options.newest_records));
+absl::Status ShowAudit(AdminClient& client, const AuditOptions& options, const Terminal& terminal) {
+  TERSE_ASSIGN_OR_RETURN(const std::vector<v1::AuditRecord> records, client.ListAudit(options.newest));
   if (options.json) {
     PrintJsonList(records, terminal);
     return absl::OkStatus();

@@ -7,8 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "tersectl/admin_client.h"
 #include "storage/run_store.h"
+#include "tersectl/admin_client.h"
 
 namespace terse {
 

@@ -7,13 +7,13 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "core/log/plain_text.h"
+#include "core/status.h"
+#include "proto/proto_text.h"
 #include "tersectl/print.h"
 #include "tersectl/report.h"
 #include "tersectl/text_table.h"
 #include "tersectl/watch.h"
-#include "core/log/plain_text.h"
-#include "core/status.h"
-#include "proto/proto_text.h"
 
 namespace terse {
 namespace {
@@ -74,7 +74,7 @@ void PrintRoundTable(const std::vector<v1::Round>& rounds, const Terminal& termi
 
 }  // namespace
 
-absl::Status ShowRuns(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+absl::Status ShowRuns(AdminClient& client, const RunsOptions& options, const Terminal& terminal) {
   TERSE_ASSIGN_OR_RETURN(const v1::RunsReply reply, client.ListRuns());
   if (options.json) {
     PrintJsonList(std::vector<v1::Run>(reply.runs().begin(), reply.runs().end()), terminal);
@@ -93,7 +93,7 @@ absl::Status ShowRuns(AdminClient& client, const CommandOptions& options, const 
   return absl::OkStatus();
 }
 
-absl::Status ShowStatus(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+absl::Status ShowStatus(AdminClient& client, const SteerOptions& options, const Terminal& terminal) {
   TERSE_ASSIGN_OR_RETURN(const v1::Status status, client.GetStatus());
   if (options.json) {
     PrintJson(ToJson(status), terminal);
@@ -120,7 +120,7 @@ absl::Status ShowStatus(AdminClient& client, const CommandOptions& options, cons
   return absl::OkStatus();
 }
 
-absl::Status ShowRounds(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+absl::Status ShowRounds(AdminClient& client, const RoundsOptions& options, const Terminal& terminal) {
   uint64_t first = options.first;
   if (options.newest > 0) {
     TERSE_ASSIGN_OR_RETURN(const v1::Status status, client.GetStatus());
@@ -140,7 +140,7 @@ absl::Status ShowRounds(AdminClient& client, const CommandOptions& options, cons
   return absl::OkStatus();
 }
 
-absl::Status ShowClients(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+absl::Status ShowClients(AdminClient& client, const ClientsOptions& options, const Terminal& terminal) {
   if (!options.set_aside.empty() || !options.readmit.empty()) return ChangeClient(client, options, terminal);
   TERSE_ASSIGN_OR_RETURN(const std::vector<v1::Client> clients, client.ListClients());
   if (options.json) {
@@ -180,7 +180,7 @@ absl::Status ShowClients(AdminClient& client, const CommandOptions& options, con
   return absl::OkStatus();
 }
 
-absl::Status ShowLedger(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+absl::Status ShowLedger(AdminClient& client, const LedgerOptions& options, const Terminal& terminal) {
   TERSE_ASSIGN_OR_RETURN(const std::vector<v1::LedgerRow> rows, client.ListLedger(options.first, options.last));
   if (options.json) {
     PrintJsonList(rows, terminal);
@@ -207,7 +207,7 @@ absl::Status ShowSummary(AdminClient& client, const CommandOptions& options, con
   return absl::OkStatus();
 }
 
-absl::Status ExportFiles(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+absl::Status ExportFiles(AdminClient& client, const ExportOptions& options, const Terminal& terminal) {
   TERSE_ASSIGN_OR_RETURN(const ExportResult result, ExportRun(client, options.directory, options.format));
   if (options.json) {
     PrintJson(Json{{"files", result.files}, {"summary", SummaryJson(result.summary)}}, terminal);

@@ -10,12 +10,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "tersectl/doctor_state.h"
-#include "tersectl/print.h"
-#include "tersectl/text_table.h"
 #include "core/status.h"
 #include "core/version.h"
 #include "security/tls_directory.h"
+#include "tersectl/doctor_state.h"
+#include "tersectl/print.h"
+#include "tersectl/text_table.h"
 
 namespace terse {
 namespace {
@@ -65,7 +65,7 @@ void ExamineRuns(const v1::RunsReply& reply, std::vector<Finding>* findings) {
 }
 
 // The coordinator, as far as it answers.
-void ExamineCoordinator(const CommandOptions& options, std::vector<Finding>* findings) {
+void ExamineCoordinator(const DoctorOptions& options, std::vector<Finding>* findings) {
   const std::string& address = options.coordinator.address;
   absl::StatusOr<AdminClient> client = AdminClient::Make(options.coordinator, absl::Seconds(options.timeout_seconds));
   const absl::Time sent = absl::Now();
@@ -218,7 +218,7 @@ Finding CheckRevocations(const v1::Coordinator& coordinator, absl::Time issued) 
           "who was revoked meanwhile is let in: bring crl.pem to the coordinator's TLS folder"};
 }
 
-absl::Status Diagnose(const CommandOptions& options, const Terminal& terminal) {
+absl::Status Diagnose(const DoctorOptions& options, const Terminal& terminal) {
   std::vector<Finding> findings;
   if (const std::string& tls = options.coordinator.transport.tls_directory; !tls.empty()) ExamineTls(tls, &findings);
   if (!options.state_directory.empty()) {

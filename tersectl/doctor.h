@@ -40,7 +40,12 @@ void ExamineTls(const std::string& directory, std::vector<Finding>* findings);
 // With `options.state_directory`, looks at that directory and asks nobody (doctor_state.h). Otherwise at the
 // coordinator at `options.coordinator` and, where it is named, at the authority's folder. Both times at the TLS folder
 // that is named. Prints a line for each check, or with --json a list; FAILED_PRECONDITION when one failed.
-absl::Status Diagnose(const CommandOptions& options, const Terminal& terminal);
+struct DoctorOptions : CommandOptions {
+  std::string authority_directory;  // the authority's, when it is on this machine
+  std::string state_directory;      // anybody's; empty: the coordinator is asked
+};
+
+absl::Status Diagnose(const DoctorOptions& options, const Terminal& terminal);
 
 }  // namespace terse
 

@@ -12,8 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "tersectl/backup.h"
-#include "tersectl/text_table.h"
 #include "core/file_system.h"
 #include "core/status.h"
 #include "security/tls_directory.h"
@@ -22,6 +20,8 @@
 #include "storage/module_file.h"
 #include "storage/state_directory.h"
 #include "storage/temporary_directory.h"
+#include "tersectl/backup.h"
+#include "tersectl/text_table.h"
 
 namespace terse {
 namespace {

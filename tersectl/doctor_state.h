@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "tersectl/doctor.h"
 #include "storage/examination.h"
+#include "tersectl/doctor.h"
 
 namespace terse {
 

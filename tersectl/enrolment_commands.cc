@@ -10,9 +10,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
-#include "tersectl/pki_print.h"
-#include "tersectl/print.h"
-#include "tersectl/text_table.h"
 #include "core/file_system.h"
 #include "core/log/plain_text.h"
 #include "core/status.h"
@@ -22,6 +19,9 @@
 #include "security/invitation_book.h"
 #include "security/private_files.h"
 #include "security/tls_directory.h"
+#include "tersectl/pki_print.h"
+#include "tersectl/print.h"
+#include "tersectl/text_table.h"
 
 namespace terse {
 namespace {
@@ -67,31 +67,32 @@ class Signals {
 
 }  // namespace
 
-absl::Status InviteClients(const CommandOptions& options, const Terminal& terminal) {
-  const PkiOptions& pki = options.pki;
-  const InvitationTerms terms = {pki.patterns, pki.guests, absl::Hours(pki.open_hours), Days(pki.days)};
-  TERSE_RETURN_IF_ERROR(CheckNew(pki.out));
-  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Authority> authority, Authority::Open(pki.authority));
+absl::Status InviteClients(const InviteOptions& options, const Terminal& terminal) {
+  const InvitationTerms terms = {options.patterns, options.guests, absl::Hours(options.open_hours), Days(options.days)};
+  TERSE_RETURN_IF_ERROR(CheckNew(options.out));
+  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Authority> authority, Authority::Open(options.authority));
   InvitationBook book(authority.get());
-  TERSE_ASSIGN_OR_RETURN(const Invitation invitation, book.Invite(pki.address, terms));
-  TERSE_RETURN_IF_ERROR(ReplaceFile(PosixFiles(), pki.out, {InvitationText(invitation)}));
+  TERSE_ASSIGN_OR_RETURN(const Invitation invitation, book.Invite(options.address, terms));
+  TERSE_RETURN_IF_ERROR(ReplaceFile(PosixFiles(), options.out, {InvitationText(invitation)}));
   if (options.json) {
-    PrintJson({{"file", pki.out}, {"guests", pki.guests}, {"until_us", absl::ToUnixMicros(absl::Now() + terms.open)}},
-              terminal);
+    PrintJson(
+        {{"file", options.out}, {"guests", options.guests}, {"until_us", absl::ToUnixMicros(absl::Now() + terms.open)}},
+        terminal);
     return absl::OkStatus();
   }
-  *terminal.out << "invitation for " << pki.guests << (pki.guests == 1 ? " client" : " clients") << " named "
+  *terminal.out << "invitation for " << options.guests << (options.guests == 1 ? " client" : " clients") << " named "
                 << NamesText(terms) << ", open for " << LeftText(terms.open) << "\n"
-                << "written: " << pki.out << "\n"
+                << "written: " << options.out << "\n"
                 << "Whoever has the file can join the fleet: bring it to the devices on a way that nobody else can "
                    "read.\n"
-                << "Next: tersectl pki serve --host HOST --pki " << pki.authority << "   # HOST as in " << pki.address
-                << "\nand on a device\n  terse-client --enrol " << pki.out << " --tls DIR --name NAME ...\n";
+                << "Next: tersectl pki serve --host HOST --pki " << options.authority << "   # HOST as in "
+                << options.address << "\nand on a device\n  terse-client --enrol " << options.out
+                << " --tls DIR --name NAME ...\n";
   return absl::OkStatus();
 }
 
 absl::Status ListInvitations(const CommandOptions& options, const Terminal& terminal) {
-  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Authority> authority, Authority::Open(options.pki.authority));
+  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Authority> authority, Authority::Open(options.authority));
   TERSE_ASSIGN_OR_RETURN(const std::vector<InvitationRecord> records, InvitationBook(authority.get()).List());
   Json list = Json::array();
   TextTable table({{"invitation"}, {"names"}, {"came", true}, {"of", true}, {"open for", true}});
@@ -108,23 +109,22 @@ absl::Status ListInvitations(const CommandOptions& options, const Terminal& term
   return absl::OkStatus();
 }
 
-absl::Status WithdrawInvitation(const CommandOptions& options, const Terminal& terminal) {
-  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Authority> authority, Authority::Open(options.pki.authority));
-  TERSE_RETURN_IF_ERROR(InvitationBook(authority.get()).Withdraw(options.pki.invitation));
-  PrintOutcome(options, "withdrawn", options.pki.invitation,
-               absl::StrCat("nobody comes by invitation ", options.pki.invitation,
+absl::Status WithdrawInvitation(const WithdrawOptions& options, const Terminal& terminal) {
+  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Authority> authority, Authority::Open(options.authority));
+  TERSE_RETURN_IF_ERROR(InvitationBook(authority.get()).Withdraw(options.invitation));
+  PrintOutcome(options, "withdrawn", options.invitation,
+               absl::StrCat("nobody comes by invitation ", options.invitation,
                             " from now on; to turn out who came: tersectl pki revoke NAME"),
                terminal);
   return absl::OkStatus();
 }
 
-absl::Status ServeEnrolment(const CommandOptions& options, const Terminal& terminal) {
-  const PkiOptions& pki = options.pki;
-  if (pki.hosts.empty()) {
+absl::Status ServeEnrolment(const ServeOptions& options, const Terminal& terminal) {
+  if (options.hosts.empty()) {
     return absl::InvalidArgumentError("say with --host under which name or address the devices reach this machine");
   }
   Signals signals;
-  EnrolmentDeskOptions desk_options = {pki.authority, pki.listen, pki.hosts};
+  EnrolmentDeskOptions desk_options = {options.authority, options.listen, options.hosts};
   absl::Mutex mutex;  // the desk speaks in threads of its own
   // A line each, so that a program can follow.
   const auto say = [&](absl::string_view line) {
@@ -135,21 +135,21 @@ absl::Status ServeEnrolment(const CommandOptions& options, const Terminal& termi
   };
   desk_options.log = say;
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<EnrolmentDesk> desk, EnrolmentDesk::Start(std::move(desk_options)));
-  say(absl::StrCat("answers invitations on port ", desk->port(), " as ", absl::StrJoin(pki.hosts, ", "),
+  say(absl::StrCat("answers invitations on port ", desk->port(), " as ", absl::StrJoin(options.hosts, ", "),
                    "; its certificate ends in ", LeftText(desk->not_after() - absl::Now()),
                    ": start it again before; Ctrl-C ends it"));
   signals.Wait();
   return absl::OkStatus();
 }
 
-absl::Status EnrolDevice(const CommandOptions& options, const Terminal& terminal) {
-  const PkiOptions& pki = options.pki;
-  TERSE_ASSIGN_OR_RETURN(const Invitation invitation, ReadInvitationFile(pki.invitation));
-  TERSE_ASSIGN_OR_RETURN(const CertificateFacts facts, Enrol(pki.out, invitation, pki.name));
-  PrintFacts(options, facts,
-             {FilePath(pki.out, kKeyFile), FilePath(pki.out, kAuthorityFile), FilePath(pki.out, kCertificateFile)},
-             absl::StrCat("Next: terse-client --tls ", pki.out, " ...; the invitation has done its work: remove it"),
-             terminal);
+absl::Status EnrolDevice(const EnrolOptions& options, const Terminal& terminal) {
+  TERSE_ASSIGN_OR_RETURN(const Invitation invitation, ReadInvitationFile(options.invitation));
+  TERSE_ASSIGN_OR_RETURN(const CertificateFacts facts, Enrol(options.out, invitation, options.name));
+  PrintFacts(
+      options, facts,
+      {FilePath(options.out, kKeyFile), FilePath(options.out, kAuthorityFile), FilePath(options.out, kCertificateFile)},
+      absl::StrCat("Next: terse-client --tls ", options.out, " ...; the invitation has done its work: remove it"),
+      terminal);
   return absl::OkStatus();
 }
 

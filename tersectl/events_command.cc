@@ -6,13 +6,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "core/log/plain_text.h"
+#include "core/status.h"
+#include "proto/proto_text.h"
 #include "tersectl/commands.h"
 #include "tersectl/print.h"
 #include "tersectl/restarts.h"
 #include "tersectl/text_table.h"
-#include "core/log/plain_text.h"
-#include "core/status.h"
-#include "proto/proto_text.h"
 
 namespace terse {
 namespace {
@@ -27,7 +27,7 @@ std::string RoundText(const v1::Event& event) { return event.round() == 0 ? "" :
 // Prints events once each, as they come.
 class EventPrinter {
  public:
-  EventPrinter(const CommandOptions& options, const Terminal& terminal) : options_(options), terminal_(terminal) {
+  EventPrinter(const EventsOptions& options, const Terminal& terminal) : options_(options), terminal_(terminal) {
     if (!options.json) *terminal_.out << absl::StrFormat(kRow, "time", "kind", "round", "client", "detail");
   }
   void Add(const v1::EventsReply& reply) {
@@ -47,7 +47,7 @@ class EventPrinter {
   uint64_t last() const { return last_; }
 
  private:
-  const CommandOptions& options_;
+  const EventsOptions& options_;
   const Terminal& terminal_;
   uint64_t last_ = 0;
 };
@@ -66,11 +66,11 @@ absl::Status PrintNewEvents(AdminClient& client, EventPrinter* printer, absl::Fu
   }
 }
 
-absl::Status FollowEvents(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+absl::Status FollowEvents(AdminClient& client, const EventsOptions& options, const Terminal& terminal) {
   std::optional<EventPrinter> printer;  // once the newest events are there
   return OutlastRestarts(client, options, RemarksOf(terminal), [&](absl::FunctionRef<void()> heard) -> absl::Status {
     if (!printer.has_value()) {
-      TERSE_ASSIGN_OR_RETURN(const v1::EventsReply newest, client.ListEvents(options.newest_events));
+      TERSE_ASSIGN_OR_RETURN(const v1::EventsReply newest, client.ListEvents(options.newest));
       heard();
       printer.emplace(options, terminal).Add(newest);
       if (HasEnded(newest.state())) return absl::OkStatus();
@@ -81,9 +81,9 @@ absl::Status FollowEvents(AdminClient& client, const CommandOptions& options, co
 
 }  // namespace
 
-absl::Status ShowEvents(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+absl::Status ShowEvents(AdminClient& client, const EventsOptions& options, const Terminal& terminal) {
   if (options.follow) return FollowEvents(client, options, terminal);
-  TERSE_ASSIGN_OR_RETURN(const v1::EventsReply reply, client.ListEvents(options.newest_events));
+  TERSE_ASSIGN_OR_RETURN(const v1::EventsReply reply, client.ListEvents(options.newest));
   if (options.json) {
     PrintJsonList(std::vector<v1::Event>(reply.events().begin(), reply.events().end()), terminal);
     return absl::OkStatus();

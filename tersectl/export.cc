@@ -3,12 +3,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tersectl/svg_plot.h"
-#include "tersectl/tensorboard.h"
-#include "tersectl/text_table.h"
 #include "core/file_system.h"
 #include "core/status.h"
 #include "proto/run_config_fit.h"
+#include "tersectl/svg_plot.h"
+#include "tersectl/tensorboard.h"
+#include "tersectl/text_table.h"
 
 namespace terse {
 namespace {

@@ -8,15 +8,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
-#include "tersectl/pki_print.h"
-#include "tersectl/print.h"
-#include "tersectl/text_table.h"
 #include "core/file_system.h"
 #include "core/status.h"
 #include "security/authority.h"
 #include "security/pki_folder.h"
 #include "security/private_files.h"
 #include "security/tls_directory.h"
+#include "tersectl/pki_print.h"
+#include "tersectl/print.h"
+#include "tersectl/text_table.h"
 
 namespace terse {
 namespace {
@@ -38,7 +38,7 @@ std::string StartText(Role role, const std::string& folder) {
 }
 
 // The folder must not be somebody else's. A renewal keeps the hosts of its certificate unless others are given.
-absl::StatusOr<CertificateRequest> Wanted(const PkiOptions& options, const PkiFolder& folder) {
+absl::StatusOr<CertificateRequest> Wanted(const SubjectOptions& options, const PkiFolder& folder) {
   CertificateRequest request;
   TERSE_ASSIGN_OR_RETURN(request.identity.role, ParseRole(options.role));
   request.identity.name = options.name;
@@ -72,7 +72,7 @@ absl::string_view StateOf(const IssuedCertificate& one, absl::Time now) {
 }
 
 // The request's role must be a client's, or repeated on the command line.
-absl::Status CheckRole(const PkiOptions& options, const Identity& identity) {
+absl::Status CheckRole(const SignOptions& options, const Identity& identity) {
   const absl::string_view role = RoleName(identity.role);
   if (options.role.empty() ? identity.role == Role::kClient : options.role == role) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(options.request, " asks for a certificate of ", WhoText(identity),
@@ -80,7 +80,7 @@ absl::Status CheckRole(const PkiOptions& options, const Identity& identity) {
 }
 
 // Writes the authority's list to every folder of --into.
-absl::Status Spread(const PkiOptions& options, const Authority& authority, std::vector<std::string>* written) {
+absl::Status Spread(const RevokeOptions& options, const Authority& authority, std::vector<std::string>* written) {
   TERSE_ASSIGN_OR_RETURN(const std::string list, authority.RevocationListPem());
   for (const std::string& path : options.into) {
     TERSE_RETURN_IF_ERROR(PkiFolder(path).Write(kRevocationFile, list, written));
@@ -105,7 +105,7 @@ void PrintRevoked(const CertificateFacts& facts, const Terminal& terminal) {
 }
 
 // A folder that is not a coordinator's of this authority would be left with a list that it cannot use.
-absl::Status CheckTargets(const PkiOptions& options, const Authority& authority) {
+absl::Status CheckTargets(const RevokeOptions& options, const Authority& authority) {
   for (const std::string& path : options.into) {
     TERSE_ASSIGN_OR_RETURN(const absl::optional<std::string> trusted, PkiFolder(path).Read(kAuthorityFile));
     if (!trusted.has_value() || *trusted != authority.certificate()) {
@@ -118,35 +118,34 @@ absl::Status CheckTargets(const PkiOptions& options, const Authority& authority)
 
 }  // namespace
 
-absl::Status InitAuthority(const CommandOptions& options, const Terminal& terminal) {
-  const PkiOptions& pki = options.pki;
+absl::Status InitAuthority(const InitOptions& options, const Terminal& terminal) {
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Authority> authority,
-                         Authority::Create(pki.authority, pki.authority_name, Days(pki.authority_days)));
+                         Authority::Create(options.authority, options.name, Days(options.days)));
   if (options.json) {
-    PrintJson({{"directory", pki.authority}, {"expires_us", absl::ToUnixMicros(authority->not_after())}}, terminal);
+    PrintJson({{"directory", options.authority}, {"expires_us", absl::ToUnixMicros(authority->not_after())}}, terminal);
     return absl::OkStatus();
   }
-  *terminal.out << "authority '" << pki.authority_name << "' in " << pki.authority << ", valid until "
+  *terminal.out << "authority '" << options.name << "' in " << options.authority << ", valid until "
                 << TimeText(authority->not_after()) << "\n"
                 << "Whoever has this folder can let anybody into the fleet: keep it on a machine of its own, with a "
                    "backup.\n"
-                << "Next: tersectl pki issue coordinator NAME --host HOST --out DIR --pki " << pki.authority << "\n";
+                << "Next: tersectl pki issue coordinator NAME --host HOST --out DIR --pki " << options.authority
+                << "\n";
   return absl::OkStatus();
 }
 
-absl::Status IssueCertificate(const CommandOptions& options, const Terminal& terminal) {
-  const PkiOptions& pki = options.pki;
-  const PkiFolder folder(pki.out);
-  TERSE_ASSIGN_OR_RETURN(const CertificateRequest wanted, Wanted(pki, folder));
-  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Authority> authority, Authority::Open(pki.authority));
-  TERSE_ASSIGN_OR_RETURN(const std::string key, folder.Key(pki.renew));
+absl::Status IssueCertificate(const IssueOptions& options, const Terminal& terminal) {
+  const PkiFolder folder(options.out);
+  TERSE_ASSIGN_OR_RETURN(const CertificateRequest wanted, Wanted(options, folder));
+  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Authority> authority, Authority::Open(options.authority));
+  TERSE_ASSIGN_OR_RETURN(const std::string key, folder.Key(options.renew));
   TERSE_RETURN_IF_ERROR(folder.CheckAuthority(authority->certificate()));
   TERSE_ASSIGN_OR_RETURN(const std::string request, MakeRequest(wanted, key));
   TERSE_RETURN_IF_ERROR(folder.Prepare());
-  TERSE_ASSIGN_OR_RETURN(const std::string certificate, authority->Issue(request, Days(pki.days)));
+  TERSE_ASSIGN_OR_RETURN(const std::string certificate, authority->Issue(request, Days(options.days)));
   TERSE_ASSIGN_OR_RETURN(const CertificateFacts facts, ReadCertificate(certificate));
   std::vector<std::string> written;
-  if (pki.renew) {
+  if (options.renew) {
     TERSE_RETURN_IF_ERROR(folder.Write(kCertificateFile, certificate, &written));
     PrintFacts(options, facts, written,
                "A process that runs with the folder takes it up within a second; nothing needs a restart.", terminal);
@@ -155,50 +154,49 @@ absl::Status IssueCertificate(const CommandOptions& options, const Terminal& ter
   TERSE_RETURN_IF_ERROR(WriteCertificate(folder, *authority, wanted.identity.role, certificate, &written));
   // Last: until it is there, the command can be given again.
   TERSE_RETURN_IF_ERROR(folder.Write(kKeyFile, key, &written));
-  PrintFacts(options, facts, written,
-             absl::StrCat("Next: bring ", pki.out, " to its machine on a way that nobody else can read, and there\n  ",
-                          StartText(wanted.identity.role, pki.out)),
-             terminal);
+  PrintFacts(
+      options, facts, written,
+      absl::StrCat("Next: bring ", options.out, " to its machine on a way that nobody else can read, and there\n  ",
+                   StartText(wanted.identity.role, options.out)),
+      terminal);
   return absl::OkStatus();
 }
 
-absl::Status RequestCertificate(const CommandOptions& options, const Terminal& terminal) {
-  const PkiOptions& pki = options.pki;
-  const PkiFolder folder(pki.out);
-  TERSE_ASSIGN_OR_RETURN(const CertificateRequest wanted, Wanted(pki, folder));
-  TERSE_ASSIGN_OR_RETURN(const std::string key, folder.Key(pki.renew));
+absl::Status RequestCertificate(const SubjectOptions& options, const Terminal& terminal) {
+  const PkiFolder folder(options.out);
+  TERSE_ASSIGN_OR_RETURN(const CertificateRequest wanted, Wanted(options, folder));
+  TERSE_ASSIGN_OR_RETURN(const std::string key, folder.Key(options.renew));
   TERSE_ASSIGN_OR_RETURN(const std::string request, MakeRequest(wanted, key));
   TERSE_RETURN_IF_ERROR(folder.Prepare());
   std::vector<std::string> written;
   TERSE_RETURN_IF_ERROR(folder.Write(kRequestFile, request, &written));
-  if (!pki.renew) TERSE_RETURN_IF_ERROR(folder.Write(kKeyFile, key, &written));
+  if (!options.renew) TERSE_RETURN_IF_ERROR(folder.Write(kKeyFile, key, &written));
   if (options.json) {
-    PrintJson({{"role", pki.role}, {"name", pki.name}, {"hosts", wanted.hosts}, {"files", written}}, terminal);
+    PrintJson({{"role", options.role}, {"name", options.name}, {"hosts", wanted.hosts}, {"files", written}}, terminal);
     return absl::OkStatus();
   }
   const bool client = wanted.identity.role == Role::kClient;
   *terminal.out << "request of " << WhoText(wanted.identity) << "\n";
   PrintWritten(written, terminal);
   *terminal.out << "Next: bring " << folder.PathOf(kRequestFile) << ", and not the key, to the authority, and there\n"
-                << "  tersectl pki sign " << kRequestFile << (client ? "" : absl::StrCat(" --role ", pki.role))
-                << " --out " << pki.name << "\n";
+                << "  tersectl pki sign " << kRequestFile << (client ? "" : absl::StrCat(" --role ", options.role))
+                << " --out " << options.name << "\n";
   return absl::OkStatus();
 }
 
-absl::Status SignRequest(const CommandOptions& options, const Terminal& terminal) {
-  const PkiOptions& pki = options.pki;
-  const PkiFolder folder(pki.out);
-  TERSE_ASSIGN_OR_RETURN(const std::string request, PosixFiles().Read(pki.request, kMaxPemBytes));
+absl::Status SignRequest(const SignOptions& options, const Terminal& terminal) {
+  const PkiFolder folder(options.out);
+  TERSE_ASSIGN_OR_RETURN(const std::string request, PosixFiles().Read(options.request, kMaxPemBytes));
   absl::StatusOr<CertificateRequest> asked = ReadRequest(request);
-  if (!asked.ok()) return Annotate(asked.status(), pki.request);
-  TERSE_RETURN_IF_ERROR(CheckRole(pki, asked->identity));
-  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Authority> authority, Authority::Open(pki.authority));
+  if (!asked.ok()) return Annotate(asked.status(), options.request);
+  TERSE_RETURN_IF_ERROR(CheckRole(options, asked->identity));
+  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Authority> authority, Authority::Open(options.authority));
   TERSE_RETURN_IF_ERROR(folder.CheckAuthority(authority->certificate()));
   TERSE_RETURN_IF_ERROR(folder.CertificateOf(asked->identity).status());
   TERSE_ASSIGN_OR_RETURN(const absl::optional<std::string> key, folder.Read(kKeyFile));
   if (key.has_value()) TERSE_RETURN_IF_ERROR(Annotate(CheckRequestKey(request, *key), folder.PathOf(kKeyFile)));
   TERSE_RETURN_IF_ERROR(folder.Prepare());
-  TERSE_ASSIGN_OR_RETURN(const std::string certificate, authority->Issue(request, Days(pki.days)));
+  TERSE_ASSIGN_OR_RETURN(const std::string certificate, authority->Issue(request, Days(options.days)));
   TERSE_ASSIGN_OR_RETURN(const CertificateFacts facts, ReadCertificate(certificate));
   std::vector<std::string> written;
   TERSE_RETURN_IF_ERROR(WriteCertificate(folder, *authority, asked->identity.role, certificate, &written));
@@ -209,14 +207,13 @@ absl::Status SignRequest(const CommandOptions& options, const Terminal& terminal
   return absl::OkStatus();
 }
 
-absl::Status RevokeCertificates(const CommandOptions& options, const Terminal& terminal) {
-  const PkiOptions& pki = options.pki;
-  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Authority> authority, Authority::Open(pki.authority));
-  TERSE_RETURN_IF_ERROR(CheckTargets(pki, *authority));
-  const absl::StatusOr<std::vector<CertificateFacts>> revoked = authority->Revoke(pki.name);
+absl::Status RevokeCertificates(const RevokeOptions& options, const Terminal& terminal) {
+  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Authority> authority, Authority::Open(options.authority));
+  TERSE_RETURN_IF_ERROR(CheckTargets(options, *authority));
+  const absl::StatusOr<std::vector<CertificateFacts>> revoked = authority->Revoke(options.name);
   if (!revoked.ok() && !absl::IsNotFound(revoked.status())) return revoked.status();
-  std::vector<std::string> written = {FilePath(pki.authority, kRevocationFile)};
-  TERSE_RETURN_IF_ERROR(Spread(pki, *authority, &written));
+  std::vector<std::string> written = {FilePath(options.authority, kRevocationFile)};
+  TERSE_RETURN_IF_ERROR(Spread(options, *authority, &written));
   TERSE_RETURN_IF_ERROR(revoked.status());
   if (options.json) {
     Json list = Json::array();
@@ -231,14 +228,14 @@ absl::Status RevokeCertificates(const CommandOptions& options, const Terminal& t
   return absl::OkStatus();
 }
 
-absl::Status ListCertificates(const CommandOptions& options, const Terminal& terminal) {
-  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Authority> authority, Authority::Open(options.pki.authority));
+absl::Status ListCertificates(const CertificatesOptions& options, const Terminal& terminal) {
+  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Authority> authority, Authority::Open(options.authority));
   TERSE_ASSIGN_OR_RETURN(const std::vector<IssuedCertificate> issued, authority->List());
   const absl::Time now = absl::Now();
   Json list = Json::array();
   TextTable table({{"role"}, {"name"}, {"serial"}, {"expires in", true}, {"state"}});
   for (const IssuedCertificate& one : issued) {
-    if (options.pki.revoked && !one.revoked.has_value()) continue;
+    if (options.revoked && !one.revoked.has_value()) continue;
     const absl::string_view state = StateOf(one, now);
     list.push_back(IssuedJson(one, state));
     table.AddRow({std::string(RoleName(one.facts.identity.role)), one.facts.identity.name, one.facts.serial,

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "tersectl/commands.h"
 #include "security/certificate.h"
+#include "tersectl/commands.h"
 
 namespace terse {
 

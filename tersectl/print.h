@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "tersectl/commands.h"
 #include "core/log/plain_text.h"
 #include "proto/proto_text.h"
+#include "tersectl/commands.h"
 
 namespace terse {
 

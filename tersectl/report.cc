@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "tersectl/text_table.h"
 #include "core/compression_rate.h"
 #include "proto/proto_text.h"
+#include "tersectl/text_table.h"
 
 namespace terse {
 namespace {

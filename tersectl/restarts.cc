@@ -17,7 +17,7 @@ bool MayComeBack(const absl::Status& status) {
 
 }  // namespace
 
-absl::Status OutlastRestarts(AdminClient& client, const CommandOptions& options,
+absl::Status OutlastRestarts(AdminClient& client, const FollowOptions& options,
                              absl::FunctionRef<void(absl::string_view line)> remark,
                              absl::FunctionRef<absl::Status(absl::FunctionRef<void()> heard)> call) {
   absl::Time last_heard = absl::Now();

@@ -5,8 +5,8 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "tersectl/commands.h"
 #include "core/log/plain_text.h"
+#include "tersectl/commands.h"
 
 namespace terse {
 
@@ -14,7 +14,7 @@ namespace terse {
 // certificate is renewed. `call` says with `heard` that the coordinator answers. `remark` gets one line when the
 // coordinator goes, or is not there at the start. Returns what `call` returned last: anything else, or that once
 // nothing was heard for `options.patience_seconds`.
-absl::Status OutlastRestarts(AdminClient& client, const CommandOptions& options,
+absl::Status OutlastRestarts(AdminClient& client, const FollowOptions& options,
                              absl::FunctionRef<void(absl::string_view line)> remark,
                              absl::FunctionRef<absl::Status(absl::FunctionRef<void()> heard)> call);
 

@@ -9,13 +9,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "tersectl/commands.h"
-#include "tersectl/print.h"
-#include "tersectl/text_table.h"
 #include "core/status.h"
 #include "proto/proto_text.h"
 #include "proto/run_config_loader.h"
 #include "proto/run_config_reference.h"
+#include "tersectl/commands.h"
+#include "tersectl/print.h"
+#include "tersectl/text_table.h"
 
 namespace terse {
 namespace {
@@ -36,9 +36,11 @@ bool NamesFile(const std::string& text) {
 // Every setting of a run file, or of a run of the coordinator.
 absl::StatusOr<v1::RunConfig> ConfigOf(const std::string& run, const CommandOptions& options) {
   if (NamesFile(run)) return LoadRunConfig(run);
-  TERSE_ASSIGN_OR_RETURN(AdminClient client,
-                         AdminClient::Make(options.coordinator, absl::Seconds(options.timeout_seconds), run));
-  TERSE_ASSIGN_OR_RETURN(const v1::Status status, client.GetStatus());
+  absl::StatusOr<AdminClient> client =
+      AdminClient::Make(options.coordinator, absl::Seconds(options.timeout_seconds), run);
+  // Not INVALID_ARGUMENT, which is a run file's.
+  if (!client.ok()) return absl::FailedPreconditionError(client.status().message());
+  TERSE_ASSIGN_OR_RETURN(const v1::Status status, client->GetStatus());
   return WithLaterDefaults(status.config());
 }
 
@@ -55,7 +57,7 @@ std::vector<std::string> ComparedKeys() {
   return keys;
 }
 
-void Print(const std::vector<Difference>& differences, const CommandOptions& options, const Terminal& terminal) {
+void Print(const std::vector<Difference>& differences, const DiffOptions& options, const Terminal& terminal) {
   if (options.json) {
     Json list = Json::array();
     for (const Difference& row : differences) list.push_back({{"key", row.key}, {"a", row.a}, {"b", row.b}});
@@ -66,16 +68,16 @@ void Print(const std::vector<Difference>& differences, const CommandOptions& opt
     *terminal.out << "no setting differs\n";
     return;
   }
-  TextTable table({{"key"}, {options.diff_a}, {options.diff_b}});
+  TextTable table({{"key"}, {options.a}, {options.b}});
   for (const Difference& row : differences) table.AddRow({row.key, row.a.dump(), row.b.dump()});
   *terminal.out << table.Render(terminal.color);
 }
 
 }  // namespace
 
-absl::Status CompareRuns(const CommandOptions& options, const Terminal& terminal) {
-  TERSE_ASSIGN_OR_RETURN(const v1::RunConfig config_a, ConfigOf(options.diff_a, options));
-  TERSE_ASSIGN_OR_RETURN(const v1::RunConfig config_b, ConfigOf(options.diff_b, options));
+absl::Status CompareRuns(const DiffOptions& options, const Terminal& terminal) {
+  TERSE_ASSIGN_OR_RETURN(const v1::RunConfig config_a, ConfigOf(options.a, options));
+  TERSE_ASSIGN_OR_RETURN(const v1::RunConfig config_b, ConfigOf(options.b, options));
   const Json a = ToJson(config_a), b = ToJson(config_b);
   const std::vector<std::string> keys = ComparedKeys();
   std::vector<Difference> differences;

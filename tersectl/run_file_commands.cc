@@ -6,15 +6,15 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "tersectl/commands.h"
-#include "tersectl/print.h"
-#include "tersectl/report.h"
-#include "tersectl/traffic.h"
 #include "core/status.h"
 #include "proto/proto_text.h"
 #include "proto/run_config_loader.h"
 #include "proto/run_config_reference.h"
 #include "storage/state_directory.h"
+#include "tersectl/commands.h"
+#include "tersectl/print.h"
+#include "tersectl/report.h"
+#include "tersectl/traffic.h"
 
 namespace terse {
 namespace {
@@ -30,7 +30,7 @@ absl::StatusOr<CheckedRun> ReadAndCheck(const std::string& file) {
   return run;
 }
 
-void PrintErrors(const CommandOptions& options, const std::vector<RunFileError>& errors, const Terminal& terminal) {
+void PrintErrors(const ValidateOptions& options, const std::vector<RunFileError>& errors, const Terminal& terminal) {
   Json list = Json::array();
   for (const RunFileError& error : errors) {
     list.push_back(Json{{"key", error.key.empty() ? Json() : Json(error.key)},
@@ -40,7 +40,8 @@ void PrintErrors(const CommandOptions& options, const std::vector<RunFileError>&
   PrintJson(Json{{"file", options.file}, {"valid", false}, {"errors", list}}, terminal);
 }
 
-absl::Status Refused(const CommandOptions& options, const std::vector<RunFileError>& errors, const Terminal& terminal) {
+absl::Status Refused(const ValidateOptions& options, const std::vector<RunFileError>& errors,
+                     const Terminal& terminal) {
   const std::string number = absl::StrCat(errors.size(), errors.size() == 1 ? " error" : " errors");
   if (options.json) {
     PrintErrors(options, errors, terminal);
@@ -54,7 +55,7 @@ absl::Status Refused(const CommandOptions& options, const std::vector<RunFileErr
 
 }  // namespace
 
-absl::Status ValidateRunFile(const CommandOptions& options, const Terminal& terminal) {
+absl::Status ValidateRunFile(const ValidateOptions& options, const Terminal& terminal) {
   const absl::StatusOr<CheckedRun> run = ReadAndCheck(options.file);
   if (!run.ok()) {
     if (options.json) PrintErrors(options, {{"", 0, std::string(run.status().message())}}, terminal);
@@ -75,14 +76,14 @@ absl::Status ValidateRunFile(const CommandOptions& options, const Terminal& term
   return absl::OkStatus();
 }
 
-absl::Status ShowConfigReference(const CommandOptions& options, const Terminal& terminal) {
+absl::Status ShowConfigReference(const ConfigOptions& options, const Terminal& terminal) {
   if (options.markdown) {
     *terminal.out << RunConfigMarkdown();
     return absl::OkStatus();
   }
   std::vector<RunConfigKey> keys = RunConfigKeys();
-  if (!options.config_key.empty()) {
-    TERSE_ASSIGN_OR_RETURN(keys, FindRunConfigKeys(options.config_key));
+  if (!options.key.empty()) {
+    TERSE_ASSIGN_OR_RETURN(keys, FindRunConfigKeys(options.key));
   }
   if (!options.json) {
     *terminal.out << RunConfigReference(keys);

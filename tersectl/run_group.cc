@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "tersectl/completion.h"
 #include "core/cli/checks.h"
+#include "tersectl/completion.h"
 
 namespace terse {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 struct RunVerb {
   const char* name;
   const char* help;
-  Remote command;
+  RemoteCommand<SteerOptions> command;
   bool has_reason;
 };
 
@@ -27,10 +27,10 @@ constexpr RunVerb kStart = {"start", "Begin with a run that was made with --paus
                             false};
 constexpr char kListHelp[] = "The runs of the coordinator";
 
-CLI::App* AddVerb(CLI::App& app, const RunVerb& verb, Invocation* invocation) {
-  CLI::App* sub = AddRemote(app, verb.name, verb.help, verb.command, invocation);
-  if (verb.has_reason) sub->add_option("--reason", invocation->options.reason, "Why, for those who ask");
-  return sub;
+AddedCommand<SteerOptions> AddVerb(CLI::App& app, const RunVerb& verb, Invocation* invocation) {
+  const auto added = AddRemote(app, verb.name, verb.help, verb.command, invocation);
+  if (verb.has_reason) added.app->add_option("--reason", added.options->reason, "Why, for those who ask");
+  return added;
 }
 
 // In the group the run may stand behind the command, instead of --run.
@@ -45,41 +45,42 @@ CLI::Option* AddRunName(const CLI::App& program, CLI::App* sub, Invocation* invo
 }
 
 void AddRunList(CLI::App& app, const char* name, Invocation* invocation) {
-  AddRemote(app, name, kListHelp, ShowRuns, invocation)
-      ->add_flag("--names", invocation->options.names, "Only the names, one a line");
+  const auto [list, options] = AddRemote(app, name, kListHelp, ShowRuns, invocation);
+  list->add_flag("--names", options->names, "Only the names, one a line");
 }
 
 void AddValidate(CLI::App& app, Invocation* invocation) {
-  CLI::App* validate = AddLocal(app, "validate", "Check a run file", ValidateRunFile, invocation);
-  validate->add_option("FILE", invocation->options.file, "Run file (TOML)")->required();
+  const auto [validate, options] =
+      AddLocal(app, "validate", "Check a run file", ValidateRunFile, invocation, kValidateCodes);
+  validate->add_option("FILE", options->file, "Run file (TOML)")->required();
 }
 
 void AddCreate(CLI::App& program, CLI::App& group, Invocation* invocation) {
-  CommandOptions& options = invocation->options;
-  CLI::App* create = AddRemote(group, "create", "Make a run, which is served at once", CreateRun, invocation);
-  create->add_option("--run-file", options.file, "Run file (TOML)")->required();
+  const auto [create, options] =
+      AddRemote(group, "create", "Make a run, which is served at once", CreateRun, invocation, kCreateCodes);
+  create->add_option("--run-file", options->file, "Run file (TOML)")->required();
   // The program's option may stand behind the command, too.
-  program.get_option("--run")->check([create](const std::string&) -> std::string {
+  program.get_option("--run")->check([create = create](const std::string&) -> std::string {
     return create->parsed() ? "this is a run's name, and `run create` takes a file; did you mean '--run-file'?" : "";
   });
-  create->add_option("--model", options.model_file, "TorchScript file (torch.jit.save) that the run trains")
+  create->add_option("--model", options->model_file, "TorchScript file (torch.jit.save) that the run trains")
       ->check(ExistingFile());
-  create->add_flag("--paused", options.paused, "Open no round until `run start`");
+  create->add_flag("--paused", options->paused, "Open no round until `run start`");
 }
 
 void AddDelete(const CLI::App& program, CLI::App& group, Invocation* invocation) {
-  CommandOptions& options = invocation->options;
-  CLI::App* remove = AddRemote(group, "delete", "Remove a run for good, with its files", DeleteRun, invocation);
+  const auto [remove, options] =
+      AddRemote(group, "delete", "Remove a run for good, with its files", DeleteRun, invocation);
   AddRunName(program, remove, invocation)->required();
-  remove->add_flag("--force", options.force, "Also one that is active or paused");
-  remove->add_flag("--yes", options.yes, "Ask nobody");
+  remove->add_flag("--force", options->force, "Also one that is active or paused");
+  remove->add_flag("--yes", options->yes, "Ask nobody");
 }
 
 void AddDiff(CLI::App& group, Invocation* invocation) {
-  CommandOptions& options = invocation->options;
-  CLI::App* diff = AddLocal(group, "diff", "In which settings two runs differ", CompareRuns, invocation);
-  diff->add_option("A", options.diff_a, "Run of the coordinator, or a run file")->required()->type_name(kRunType);
-  diff->add_option("B", options.diff_b, "The other")->required()->type_name(kRunType);
+  const auto [diff, options] =
+      AddLocal(group, "diff", "In which settings two runs differ", CompareRuns, invocation, kDiffCodes);
+  diff->add_option("A", options->a, "Run of the coordinator, or a run file")->required()->type_name(kRunType);
+  diff->add_option("B", options->b, "The other")->required()->type_name(kRunType);
 }
 
 void AddGroup(CLI::App& program, Invocation* invocation) {
@@ -88,9 +89,9 @@ void AddGroup(CLI::App& program, Invocation* invocation) {
   AddCreate(program, *group, invocation);
   AddValidate(*group, invocation);
   AddRunList(*group, "list", invocation);
-  AddRunName(program, AddVerb(*group, kStart, invocation), invocation);
-  for (const RunVerb& verb : kVerbs) AddRunName(program, AddVerb(*group, verb, invocation), invocation);
-  AddRunName(program, AddVerb(*group, kStop, invocation), invocation);
+  AddRunName(program, AddVerb(*group, kStart, invocation).app, invocation);
+  for (const RunVerb& verb : kVerbs) AddRunName(program, AddVerb(*group, verb, invocation).app, invocation);
+  AddRunName(program, AddVerb(*group, kStop, invocation).app, invocation);
   AddDelete(program, *group, invocation);
   AddDiff(*group, invocation);
 }
@@ -101,8 +102,8 @@ void AddRuns(CLI::App& program, Invocation* invocation) {
   AddRunList(program, "runs", invocation);
   AddGroup(program, invocation);
   for (const RunVerb& verb : kVerbs) AddVerb(program, verb, invocation);
-  AddVerb(program, kStop, invocation)
-      ->add_flag("--shutdown", invocation->options.shutdown,
+  const auto [stop, options] = AddVerb(program, kStop, invocation);
+  stop->add_flag("--shutdown", options->shutdown,
                  "End the coordinator process instead; its runs go on at its next start");
   AddValidate(program, invocation);
 }

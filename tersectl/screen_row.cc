@@ -8,13 +8,13 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "tersectl/ansi.h"
 #include "tersectl/text_table.h"
 
 namespace terse {
 namespace {
 
 constexpr char kEllipsis[] = "\u2026";
-constexpr char kReset[] = "\033[0m";
 
 // As C.UTF-8 has it, which comes with the C library: what is drawn must not depend on the user's locale. Negative for
 // control characters.
@@ -57,13 +57,13 @@ std::string Inked(absl::string_view text, absl::string_view meaning, Ink ink) {
     case Ink::kPlain:
       return std::string(text);
     case Ink::kBold:
-      return absl::StrCat("\033[1m", text, kReset);
+      return absl::StrCat(ansi::kBold, text, ansi::kReset);
     case Ink::kDim:
-      return absl::StrCat("\033[2m", text, kReset);
+      return absl::StrCat(ansi::kDim, text, ansi::kReset);
     case Ink::kGraph:
-      return absl::StrCat("\033[36m", text, kReset);
+      return absl::StrCat(ansi::kCyan, text, ansi::kReset);
     case Ink::kAlarm:
-      return absl::StrCat("\033[1;31m", text, kReset);
+      return absl::StrCat(ansi::kBoldRed, text, ansi::kReset);
     case Ink::kState:
       return WithStateColor(text, meaning);
   }

@@ -8,22 +8,20 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "core/log/plain_text.h"
+#include "tersectl/ansi.h"
 
 namespace terse {
 namespace {
 
-constexpr char kBold[] = "\033[1m";
-constexpr char kReset[] = "\033[0m";
-
 absl::string_view ColorOf(absl::string_view state) {
   for (const absl::string_view good : {"committed", "finished", "connected", "training", "valid", "ok"}) {
-    if (state == good) return "\033[32m";
+    if (state == good) return ansi::kGreen;
   }
   for (const absl::string_view bad : {"aborted", "stopped", "away", "expired", "revoked", "failure"}) {
-    if (state == bad) return "\033[31m";
+    if (state == bad) return ansi::kRed;
   }
   for (const absl::string_view under_way : {"open", "closed", "active", "stopping", "warning"}) {
-    if (state == under_way) return "\033[33m";
+    if (state == under_way) return ansi::kYellow;
   }
   return "";
 }
@@ -32,7 +30,7 @@ absl::string_view ColorOf(absl::string_view state) {
 
 std::string WithStateColor(absl::string_view text, absl::string_view state) {
   const absl::string_view color = ColorOf(state);
-  return color.empty() ? std::string(text) : absl::StrCat(color, text, kReset);
+  return color.empty() ? std::string(text) : absl::StrCat(color, text, ansi::kReset);
 }
 
 TextTable::TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {
@@ -62,7 +60,8 @@ std::string TextTable::Render(bool color) const {
     }
   };
   for (size_t i = 0; i < columns_.size(); ++i) {
-    append(i, columns_[i].title, color ? absl::StrCat(kBold, columns_[i].title, kReset) : columns_[i].title);
+    append(i, columns_[i].title,
+           color ? absl::StrCat(ansi::kBold, columns_[i].title, ansi::kReset) : columns_[i].title);
   }
   for (const auto& row : rows_) {
     for (size_t i = 0; i < columns_.size(); ++i) append(i, row[i], color ? WithStateColor(row[i], row[i]) : row[i]);

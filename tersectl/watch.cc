@@ -2,9 +2,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "core/log/plain_text.h"
 #include "tersectl/report.h"
 #include "tersectl/text_table.h"
-#include "core/log/plain_text.h"
 
 namespace terse {
 namespace {

@@ -3,13 +3,13 @@
 #include <string>
 #include <vector>
 
+#include "core/status.h"
+#include "proto/proto_text.h"
 #include "tersectl/commands.h"
 #include "tersectl/print.h"
 #include "tersectl/restarts.h"
 #include "tersectl/watch.h"
 #include "tersectl/watch_view.h"
-#include "core/status.h"
-#include "proto/proto_text.h"
 
 namespace terse {
 namespace {
@@ -29,7 +29,7 @@ uint64_t NewestSettled(const std::vector<v1::Round>& rounds) {
 // Prints settled rounds once each, in the order of their ids.
 class RoundPrinter {
  public:
-  RoundPrinter(const v1::Status& status, const CommandOptions& options, const Terminal& terminal)
+  RoundPrinter(const v1::Status& status, const WatchOptions& options, const Terminal& terminal)
       : status_(status), lines_(status), options_(options), terminal_(terminal) {}
 
   void Add(const v1::Round& round, bool print) {
@@ -54,7 +54,7 @@ class RoundPrinter {
  private:
   const v1::Status status_;
   WatchLines lines_;
-  const CommandOptions& options_;
+  const WatchOptions& options_;
   const Terminal& terminal_;
   uint64_t next_ = 0;
   bool header_printed_ = false;
@@ -69,7 +69,7 @@ void AddRounds(const std::vector<v1::Round>& rounds, uint64_t first, RoundPrinte
   }
 }
 
-absl::Status PrintLines(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+absl::Status PrintLines(AdminClient& client, const WatchOptions& options, const Terminal& terminal) {
   std::optional<RoundPrinter> printer;  // once the run is known
   const auto follow = [&](absl::FunctionRef<void()> heard) -> absl::Status {
     if (!printer.has_value()) {
@@ -90,7 +90,7 @@ absl::Status PrintLines(AdminClient& client, const CommandOptions& options, cons
 
 }  // namespace
 
-absl::Status WatchRun(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+absl::Status WatchRun(AdminClient& client, const WatchOptions& options, const Terminal& terminal) {
   const bool has_lines = options.lines || options.json || options.first > 0;
   return terminal.full_screen && !has_lines ? WatchOnScreen(client, options, terminal)
                                             : PrintLines(client, options, terminal);

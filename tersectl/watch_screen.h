@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "tersectl/screen_row.h"
 #include "terse/v1/admin.pb.h"
+#include "tersectl/screen_row.h"
 
 namespace terse {
 

@@ -15,11 +15,11 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "core/status.h"
 #include "tersectl/full_screen.h"
 #include "tersectl/restarts.h"
 #include "tersectl/watch.h"
 #include "tersectl/watch_screen.h"
-#include "core/status.h"
 
 namespace terse {
 namespace {
@@ -33,7 +33,7 @@ constexpr uint64_t kRoundsAgain = 16;
 // Follows a run on a thread of its own and keeps what it saw last. Thread-safe.
 class RunFollower {
  public:
-  RunFollower(AdminClient& client, const CommandOptions& options, v1::Status status)
+  RunFollower(AdminClient& client, const WatchOptions& options, v1::Status status)
       : client_(client), options_(options) {
     view_.status = std::move(status);
     thread_ = std::thread([this] {
@@ -122,7 +122,7 @@ class RunFollower {
   }
 
   AdminClient& client_;
-  const CommandOptions& options_;
+  const WatchOptions& options_;
   absl::Notification stop_;
   absl::Mutex mutex_;
   WatchView view_ ABSL_GUARDED_BY(mutex_);
@@ -179,7 +179,7 @@ absl::Status ShowRun(RunFollower& follower, FullScreen& screen, bool color) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::Status> FirstStatus(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+absl::StatusOr<v1::Status> FirstStatus(AdminClient& client, const WatchOptions& options, const Terminal& terminal) {
   v1::Status status;
   TERSE_RETURN_IF_ERROR(
       OutlastRestarts(client, options, RemarksOf(terminal), [&](absl::FunctionRef<void()>) -> absl::Status {
@@ -191,7 +191,7 @@ absl::StatusOr<v1::Status> FirstStatus(AdminClient& client, const CommandOptions
 
 }  // namespace
 
-absl::Status WatchOnScreen(AdminClient& client, const CommandOptions& options, const Terminal& terminal) {
+absl::Status WatchOnScreen(AdminClient& client, const WatchOptions& options, const Terminal& terminal) {
   TERSE_ASSIGN_OR_RETURN(v1::Status first, FirstStatus(client, options, terminal));
   TERSE_ASSIGN_OR_RETURN(std::unique_ptr<FullScreen> screen, FullScreen::Enter(STDIN_FILENO, STDOUT_FILENO));
   RunFollower follower(client, options, std::move(first));

@@ -9,7 +9,7 @@ namespace terse {
 
 // Returns when the run has ended, after a line about it, when the user has enough, or with the error that ended it; the
 // terminal is then as it was. CANCELLED when a signal that would have ended the process is ignored.
-absl::Status WatchOnScreen(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
+absl::Status WatchOnScreen(AdminClient& client, const WatchOptions& options, const Terminal& terminal);
 
 }  // namespace terse
 

@@ -420,6 +420,7 @@ TEST(Tersectl, AddressesThatAreNone) {
     EXPECT_EQ(Invoke({"--admin", bad, "config"}).code, kExitOk) << "which asks no coordinator";
   }
   EXPECT_EQ(Invoke({"--admin", "127.0.0.1:99999", "run", "create", "--run-file", "x"}).code, kExitUsage);
+  EXPECT_EQ(Invoke({"--admin", "127.0.0.1:99999", "run", "diff", "a", "b"}).code, kExitUsage);
 }
 
 TEST(Tersectl, AddressFromTheEnvironment) {
