@@ -42,7 +42,7 @@ absl::StatusOr<std::unique_ptr<InProcessFleet>> InProcessFleet::Create(const Run
   TERSE_ASSIGN_OR_RETURN(const TrainerFactory make_trainer, MakeTrainerFactory(data, device));
   for (int64_t i = 0; i < run.rounds.clients; ++i) {
     Client client;
-    TERSE_ASSIGN_OR_RETURN(client.trainer, make_trainer(run, Shard{i, run.rounds.clients}, ""));
+    TERSE_ASSIGN_OR_RETURN(client.trainer, make_trainer(run, Shard{i, ShardsOf(run).value_or(1)}, ""));
     TERSE_ASSIGN_OR_RETURN(client.feedback, MakeFeedback(run.codec, fleet->codec_.get()));
     client.delta.resize(fleet->weights_.size());
     fleet->clients_.push_back(std::move(client));

@@ -198,8 +198,8 @@ absl::Status ClientSession::Adopt(CoordinatorLink* link, const Welcome& welcome)
   work.lineage = welcome.lineage;
   work.config = welcome.config;
   work.client_index = welcome.client_index;
-  const Shard shard =
-      welcome.config->data.partition != "all" ? Shard{welcome.client_index, welcome.config->rounds.clients} : Shard{};
+  const absl::optional<int64_t> shards = ShardsOf(*welcome.config);
+  const Shard shard = shards.has_value() ? Shard{welcome.client_index, *shards} : Shard{};
   auto trainer = options_.make_trainer(*welcome.config, shard, module);
   if (!trainer.ok()) {
     // A reader of data names files and quotes what it cannot read.
@@ -222,9 +222,9 @@ absl::Status ClientSession::Adopt(CoordinatorLink* link, const Welcome& welcome)
     options_.observer->OnJoined(work_->feedback->pending(), work_->feedback->Norm());
   }
   Log(LogLevel::kInfo, 0,
-      absl::StrCat("joined run '", welcome.config->name, "' as client ", welcome.client_index, " of ",
-                   welcome.config->rounds.clients, ", codec ", welcome.config->codec.name, ", ",
-                   welcome.config->train.local_steps, " local steps a round"));
+      absl::StrCat("joined run '", welcome.config->name, "' as client ", welcome.client_index,
+                   shards.has_value() ? absl::StrCat(" with one of ", *shards, " shards") : "", ", codec ",
+                   welcome.config->codec.name, ", ", welcome.config->train.local_steps, " local steps a round"));
   return absl::OkStatus();
 }
 

@@ -192,10 +192,9 @@ absl::Status HandleCheckIn(EngineState& run, Session& session, const CheckIn& me
     return run.NoteMisbehaviour(event::kClientRefused, -1, objection);
   }
   TERSE_ASSIGN_OR_RETURN(const ClientRecord record, run.store()->RegisterClient(message.name, run.Now()));
-  if (record.id >= run.config->rounds.clients && run.config->data.partition != "all") {
-    const std::string reason =
-        absl::StrCat("run '", run.config->name, "' cuts its data into ", run.config->rounds.clients,
-                     " shards and all of them have an owner; raise rounds.clients in a new run");
+  if (const absl::optional<int64_t> shards = ShardsOf(*run.config); shards.has_value() && record.id >= *shards) {
+    const std::string reason = absl::StrCat("run '", run.config->name, "' cuts its data into ", *shards,
+                                            " shards and all of them have an owner; raise data.shards in a new run");
     Refuse(run, session, reason, /*retry=*/false);
     return run.NoteMisbehaviour(event::kClientRefused, record.id, reason);
   }

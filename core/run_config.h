@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 
 namespace terse {
 
@@ -73,6 +74,7 @@ struct DataSpec {
   int64_t labels_each = 2;         // label_shards: pieces of equal labels that a client gets
   double exponent = 1;             // power_law: client i gets a share of (i + 1)^-exponent
   int64_t examples = 0;            // of the training set that are used, drawn with the seed; 0: all
+  int64_t shards = 0;              // all but "all": parts of the data; 0: rounds.clients
 };
 
 struct OptimizerSpec {
@@ -113,7 +115,7 @@ enum class Weighting { kUniform, kSamples };
 
 struct RoundPolicy {
   int64_t count = 0;            // rounds of the run
-  int64_t clients = 0;          // the fleet; also the number of shards of an iid partition
+  int64_t clients = 0;          // the fleet
   int64_t quorum = 0;           // fewest updates that may close a round without its cohort
   double deadline_seconds = 0;  // from opening a round to closing it
   Selection selection = Selection::kAll;
@@ -229,6 +231,12 @@ struct RunConfig {
   int64_t ledger_keep_rounds = 0;  // committed rounds whose rows are kept; 0: all
   int64_t events_keep = 0;         // events; 0: all
 };
+
+// The parts that the training data is cut into, or nullopt where every client has all of it.
+inline absl::optional<int64_t> ShardsOf(const RunConfig& config) {
+  if (config.data.partition == "all") return absl::nullopt;
+  return config.data.shards != 0 ? config.data.shards : config.rounds.clients;
+}
 
 // Whether clients may send updates packed.
 inline bool SharesHistory(const RunConfig& config) { return config.codec.positions == kSharedPositions; }

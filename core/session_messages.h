@@ -18,8 +18,8 @@
 namespace terse {
 
 // The protocol version that this build speaks. Version 3 brought sparse steps (compression/sparse_step.h), which a
-// client must read in every run whose downstream is `auto`.
-inline constexpr uint32_t kProtocolVersion = 3;
+// client must read in every run whose downstream is `auto`; version 4 data.shards, by which a client cuts its data.
+inline constexpr uint32_t kProtocolVersion = 4;
 
 enum class Outcome { kApplied, kNotApplied, kPending, kReset };
 

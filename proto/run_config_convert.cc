@@ -62,6 +62,7 @@ DataSpec ToCore(const v1::Data& data) {
   spec.labels_each = data.labels_each();
   spec.exponent = data.exponent();
   spec.examples = data.examples();
+  spec.shards = data.shards();
   return spec;
 }
 

@@ -161,6 +161,19 @@ void CheckDataFile(const std::string& key, const std::string& path, ConfigViolat
                          "' is not below the data directory; give a relative path without '..'")});
 }
 
+void CheckShards(const v1::RunConfig& config, ConfigViolations* violations) {
+  const int64_t shards = config.data().shards(), clients = config.rounds().clients();
+  if (shards == 0) return;
+  if (config.data().partition() == "all") {
+    violations->push_back({"data.shards", absl::StrCat("data.shards = ", shards,
+                                                       " cuts nothing: with data.partition = "
+                                                       "'all' every client has everything. Set it to 0")});
+  } else if (shards < clients) {
+    violations->push_back({"data.shards", absl::StrCat("data.shards = ", shards, " is less than the fleet of ", clients,
+                                                       " clients (rounds.clients); use at least as many, or 0")});
+  }
+}
+
 void CheckModel(const v1::RunConfig& config, ConfigViolations* violations) {
   const v1::Model& model = config.model();
   if (model.hash().empty() || (model.name() == kTorchScriptModel && IsModuleHash(model.hash()))) return;
@@ -223,6 +236,7 @@ const std::vector<AcrossRule>& AcrossRules() {
       {CheckRounds,
        {"rounds.selection", "rounds.fraction", "rounds.over_selection", "rounds.mode", "rounds.weighting",
         "rounds.buffer", "rounds.clients", "rounds.grace_seconds", "rounds.quorum"}},
+      {CheckShards, {"data.shards", "data.partition", "rounds.clients"}},
       {CheckModel, {"model"}},
       {CheckTraining, {"train.optimizer.name", "train.optimizer.momentum", "train.optimizer.nesterov", "data"}},
       {CheckServer, {"server", "codec.downstream"}},

@@ -80,7 +80,7 @@ void Fields(Io& io, ModelSpec& value) {
 template <typename Io>
 void Fields(Io& io, DataSpec& value) {
   TERSE_FIELDS(name, partition, train, test, columns, level, vocabulary, features, normalize, augment, alpha,
-               labels_each, exponent, examples);
+               labels_each, exponent, examples, shards);
 }
 template <typename Io>
 void Fields(Io& io, OptimizerSpec& value) {

@@ -117,7 +117,7 @@ TEST_F(Joining, AFullCohortTakesNoMore) {
   EXPECT_EQ(c.Count<Welcome>(), 0);
   ASSERT_EQ(c.Count<Refusal>(), 1);
   EXPECT_FALSE(c.All<Refusal>()[0].retry);
-  EXPECT_THAT(c.All<Refusal>()[0].reason, HasSubstr("rounds.clients"));
+  EXPECT_THAT(c.All<Refusal>()[0].reason, HasSubstr("data.shards"));
   EXPECT_EQ(fleet_.engine()->View().sessions.size(), 2);
 }
 
@@ -252,6 +252,37 @@ TEST_F(JoiningWithoutShards, AStateDirectoryUnderAnotherNameDoesNotCountTwice) {
   ASSERT_TRUE(verdict.has_value());
   EXPECT_EQ(verdict->outcome, Outcome::kReset);
   EXPECT_THAT(verdict->reason, HasSubstr("another name"));
+}
+
+class JoiningWithMoreShards : public Joining {
+ protected:
+  JoiningWithMoreShards() : Joining(WithShards(3)) {}
+  static RunConfig WithShards(int64_t shards) {
+    RunConfig config = SessionsConfig(2, 1);
+    config.data.partition = "iid";
+    config.data.shards = shards;
+    return config;
+  }
+};
+
+// A fleet of two grows while the run goes on, shrinks, and has who left back.
+TEST_F(JoiningWithMoreShards, AClientJoinsLaterAndGetsWork) {
+  ScriptedClient a = Joined("a"), b = Joined("b");
+  CommitRound(a, b);
+  ScriptedClient c = Joined("c");
+  EXPECT_EQ(c.All<Welcome>().at(0).client_index, 2);
+  ASSERT_EQ(b.Disconnect(), absl::OkStatus());
+  ASSERT_EQ(a.Say(a.MakeUpdate(2, 0, 1, LastApplied(0))), absl::OkStatus());
+  ASSERT_EQ(c.Say(c.MakeUpdate(2, 2, 1)), absl::OkStatus());
+  EXPECT_EQ(fleet_.engine()->View().head.version, 2);
+  ASSERT_EQ(c.Count<Verdict>(), 1);
+  EXPECT_EQ(c.All<Verdict>()[0].outcome, Outcome::kApplied);
+  ScriptedClient again = Joined("b", LastApplied(1));
+  EXPECT_EQ(again.All<Welcome>().at(0).client_index, 1) << "its shard is still its own";
+  ScriptedClient d = NewClient("d");
+  ASSERT_EQ(d.SayCheckIn(), absl::OkStatus());
+  ASSERT_EQ(d.Count<Refusal>(), 1);
+  EXPECT_THAT(d.All<Refusal>()[0].reason, HasSubstr("into 3 shards"));
 }
 
 TEST_F(Joining, VersionsThatNeverWereLeadToAResync) {

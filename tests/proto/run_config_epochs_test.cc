@@ -49,7 +49,7 @@ TEST(RunConfigEpochs, CarriesEverySetting) {
 TEST(RunConfigEpochs, ARunWithoutThemHasNone) {
   const auto config = ParseRunConfig(
       "name = 'r'\n[train]\nlocal_steps = 1\n[train.optimizer]\nlearning_rate = 1.0\n[codec]\nname = 'sbc'\n"
-      "[rounds]\ncount = 3\n[data]\nexamples = 70\n",
+      "[rounds]\ncount = 3\n[data]\nexamples = 70\nshards = 9\n",
       "x.toml");
   ASSERT_TRUE(config.ok()) << config.status();
   const RunConfig run = *ToCore(*config);
@@ -57,6 +57,8 @@ TEST(RunConfigEpochs, ARunWithoutThemHasNone) {
   EXPECT_EQ(run.server.precision_loss, ServerOptimizerSpec().precision_loss);
   EXPECT_EQ(run.server.bit_centering, ServerOptimizerSpec().bit_centering);
   EXPECT_EQ(run.data.examples, 70);
+  EXPECT_EQ(run.data.shards, 9);
+  EXPECT_EQ(ShardsOf(run), 9);
 }
 
 TEST(RunConfigEpochs, TakeOneGradientAtATime) {

@@ -175,6 +175,12 @@ TEST(ParseRunConfig, RulesAcrossFields) {
   EXPECT_EQ(ErrorOf("count = 3", "count = 3\nover_selection = 0.25"),
             "x.toml:10: rounds.over_selection = 0.25 has no one left to give work: rounds.selection = 'all'; choose "
             "rounds.selection = 'random', 'samples' or 'reliability', or an over-selection of 0");
+  EXPECT_EQ(
+      ErrorOf("count = 3", "count = 3\nclients = 9\n[data]\nshards = 8"),
+      "x.toml:12: data.shards = 8 is less than the fleet of 9 clients (rounds.clients); use at least as many, or 0");
+  EXPECT_EQ(
+      ErrorOf("count = 3", "count = 3\n[data]\npartition = 'all'\nshards = 8"),
+      "x.toml:12: data.shards = 8 cuts nothing: with data.partition = 'all' every client has everything. Set it to 0");
   EXPECT_THAT(ErrorOf("name = 'r'", "name = 'a/b'"),
               StartsWith("x.toml:1: name = 'a/b' is not a name of a run; use 1 to 64"));
   EXPECT_THAT(ErrorOf("name = 'r'", "name = '..'"), HasSubstr("not starting with '.'"));
