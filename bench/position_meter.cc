@@ -35,7 +35,7 @@ absl::StatusOr<TensorPositions> ReadTensor(const TensorSpec& tensor, UpdateCurso
     TERSE_RETURN_IF_ERROR(cursor->Next(tensor.offset + tensor.size, &run));
     if (run.count > 0) read.side = run.values[0] < 0 ? 1 : 0;
     for (int64_t i = 0; i < run.count; ++i) {
-      read.positions.push_back(run.positions[i] - static_cast<uint32_t>(tensor.offset));
+      read.positions.push_back(static_cast<uint32_t>(run.PositionOf(i) - tensor.offset));
     }
   } while (run.count > 0);
   return read;

@@ -58,8 +58,9 @@ absl::StatusOr<int> RunUpdatesCommand(const UpdatesOptions& options) {
     const auto on_message = [&](int64_t client, const Feedback& feedback, const std::string& message) -> absl::Status {
       if (!record) return absl::OkStatus();
       const absl::Span<const float> encoded = feedback.dense();
-      TERSE_ASSIGN_OR_RETURN(auto positions, fleet->codec().SentPositions(message));
-      file.updates.push_back({round, client, {encoded.begin(), encoded.end()}, *std::move(positions)});
+      TERSE_ASSIGN_OR_RETURN(const auto positions, fleet->codec().SentPositions(message));
+      file.updates.push_back(
+          {round, client, {encoded.begin(), encoded.end()}, {positions->begin(), positions->end()}});
       return absl::OkStatus();
     };
     TERSE_RETURN_IF_ERROR(fleet->Round(on_message));

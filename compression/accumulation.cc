@@ -8,13 +8,13 @@
 namespace terse {
 
 absl::Status ForgetSent(const Codec& codec, absl::string_view message, absl::Span<float> state) {
-  TERSE_ASSIGN_OR_RETURN(const absl::optional<std::vector<uint32_t>> sent, codec.SentPositions(message));
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<std::vector<int64_t>> sent, codec.SentPositions(message));
   if (!sent.has_value()) {
     std::fill(state.begin(), state.end(), 0.0f);
     return absl::OkStatus();
   }
   for (size_t vector = 0; vector < state.size(); vector += codec.layout().size()) {
-    for (uint32_t position : *sent) state[vector + position] = 0;
+    for (int64_t position : *sent) state[vector + position] = 0;
   }
   return absl::OkStatus();
 }

@@ -118,7 +118,7 @@ absl::StatusOr<std::unique_ptr<UpdateCursor>> ChoiceCodec::Open(absl::string_vie
   return codec->Open(message.substr(kHeader));
 }
 
-absl::StatusOr<absl::optional<std::vector<uint32_t>>> ChoiceCodec::SentPositions(absl::string_view message) const {
+absl::StatusOr<absl::optional<std::vector<int64_t>>> ChoiceCodec::SentPositions(absl::string_view message) const {
   TERSE_ASSIGN_OR_RETURN(const Codec* const codec, Named(message));
   return codec->SentPositions(message.substr(kHeader));
 }

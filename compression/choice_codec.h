@@ -37,7 +37,7 @@ class ChoiceCodec : public Codec {
                                            const EncodeOptions& options) const override;
   absl::StatusOr<int64_t> CostBits(absl::Span<const float> update, const EncodeOptions& options) const override;
   absl::StatusOr<std::unique_ptr<UpdateCursor>> Open(absl::string_view message) const override;
-  absl::StatusOr<absl::optional<std::vector<uint32_t>>> SentPositions(absl::string_view message) const override;
+  absl::StatusOr<absl::optional<std::vector<int64_t>>> SentPositions(absl::string_view message) const override;
   // All choices share one history; null, so that nothing can be packed, when they group tensors in different ways.
   const Layout* PackedLayout() const override;
   absl::StatusOr<std::string> Pack(absl::string_view message, const UpdateHistory& history) const override;

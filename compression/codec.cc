@@ -35,10 +35,11 @@ absl::Status NothingToPack(const Codec& codec) {
 
 void AddRun(const DecodedRun& run, float scale, int64_t base, float* accumulator) {
   if (run.positions == nullptr) return AddRunNear(run, scale, base, accumulator);
+  const int64_t shift = run.begin - base;
   for (int64_t done = 0; done < run.count; done += kPrefetchAhead) {
     const int64_t end = std::min(run.count, done + 2 * kPrefetchAhead);
     for (int64_t i = done + (done == 0 ? 0 : kPrefetchAhead); i < end; ++i) {
-      __builtin_prefetch(accumulator + (run.positions[i] - base), 1);
+      __builtin_prefetch(accumulator + shift + run.positions[i], 1);
     }
     DecodedRun part = run;
     part.positions += done;
@@ -49,14 +50,14 @@ void AddRun(const DecodedRun& run, float scale, int64_t base, float* accumulator
 }
 
 void AddRunNear(const DecodedRun& run, float scale, int64_t base, float* accumulator) {
+  const int64_t shift = run.begin - base;
   if (run.positions == nullptr) {
-    float* to = accumulator + (run.begin - base);
-    for (int64_t i = 0; i < run.count; ++i) to[i] += scale * run.values[i];
+    for (int64_t i = 0; i < run.count; ++i) accumulator[shift + i] += scale * run.values[i];
   } else if (run.common) {
     const float term = scale * run.values[0];
-    for (int64_t i = 0; i < run.count; ++i) accumulator[run.positions[i] - base] += term;
+    for (int64_t i = 0; i < run.count; ++i) accumulator[shift + run.positions[i]] += term;
   } else {
-    for (int64_t i = 0; i < run.count; ++i) accumulator[run.positions[i] - base] += scale * run.values[i];
+    for (int64_t i = 0; i < run.count; ++i) accumulator[shift + run.positions[i]] += scale * run.values[i];
   }
 }
 
@@ -70,9 +71,10 @@ absl::StatusOr<UpdateSize> Codec::Measure(absl::string_view message) const {
   const int64_t parameters = layout().parameters();
   TERSE_RETURN_IF_ERROR(ForEachRun(*this, message, [&](const DecodedRun& run) {
     // Buffers lie behind all parameters.
-    const int64_t inside = run.positions == nullptr
-                               ? std::clamp(parameters - run.begin, int64_t{0}, run.count)
-                               : std::lower_bound(run.positions, run.positions + run.count, parameters) - run.positions;
+    const int64_t inside =
+        run.positions == nullptr
+            ? std::clamp(parameters - run.begin, int64_t{0}, run.count)
+            : std::lower_bound(run.positions, run.positions + run.count, parameters - run.begin) - run.positions;
     const int64_t values = run.common ? 1 : run.count;
     const int64_t squared = run.common ? std::min(inside, values) : inside;
     double sum = 0;
@@ -93,14 +95,15 @@ absl::Status Codec::AddDecoded(absl::string_view message, float sign, absl::Span
   return ForEachRun(*this, message, [&](const DecodedRun& run) { AddRun(run, sign, 0, accumulator.data()); });
 }
 
-absl::StatusOr<absl::optional<std::vector<uint32_t>>> Codec::SentPositions(absl::string_view message) const {
-  std::vector<uint32_t> sent;
+absl::StatusOr<absl::optional<std::vector<int64_t>>> Codec::SentPositions(absl::string_view message) const {
+  std::vector<int64_t> sent;
   const bool all = traits().carries_all;
   TERSE_RETURN_IF_ERROR(ForEachRun(*this, message, [&sent, all](const DecodedRun& run) {
     // Where not all parameters travel, only buffers come as consecutive positions.
-    if (!all && run.positions != nullptr) sent.insert(sent.end(), run.positions, run.positions + run.count);
+    if (all || run.positions == nullptr) return;
+    for (int64_t i = 0; i < run.count; ++i) sent.push_back(run.PositionOf(i));
   }));
-  if (all) return absl::optional<std::vector<uint32_t>>();
+  if (all) return absl::optional<std::vector<int64_t>>();
   return absl::make_optional(std::move(sent));
 }
 

@@ -61,10 +61,13 @@ struct CodecTraits {
 // its next call.
 struct DecodedRun {
   int64_t count = 0;
-  const uint32_t* positions = nullptr;  // flat; null for `begin`, `begin` + 1, ...
-  int64_t begin = 0;
-  const float* values = nullptr;  // finite
-  bool common = false;            // whether all of them are values[0]
+  const uint32_t* positions = nullptr;  // from `begin`; null for 0, 1, ...
+  int64_t begin = 0;                    // a flat position: a model may have more elements than 32 bits can tell apart
+  const float* values = nullptr;        // finite
+  bool common = false;                  // whether all of them are values[0]
+
+  // The flat position of an element.
+  int64_t PositionOf(int64_t i) const { return begin + (positions == nullptr ? i : positions[i]); }
 };
 
 // Reads one message from its first element to its last. Not thread-safe; the message must outlive it.
@@ -139,7 +142,7 @@ class Codec {
 
   // The flat positions of the parameters that the message carries, increasing; nullopt when it carries all of them.
   // Buffers travel with every message and are not among them: who masks momentum by these positions has none there.
-  virtual absl::StatusOr<absl::optional<std::vector<uint32_t>>> SentPositions(absl::string_view message) const;
+  virtual absl::StatusOr<absl::optional<std::vector<int64_t>>> SentPositions(absl::string_view message) const;
 
   // A message in another form, with its positions coded by a history of messages that both ends have
   // (update_history.h). Packing a message and unpacking it with an equal history gives the message back. The history
@@ -156,8 +159,8 @@ class Codec {
   virtual absl::Status AddToHistory(absl::string_view message, UpdateHistory* history) const;
 };
 
-// accumulator[p - base] += scale * value for every element of the run, both operations in float32. All p are at least
-// `base`.
+// accumulator[p - base] += scale * value for every element of the run, where p is its flat position; both operations in
+// float32. All p are at least `base`.
 //
 // AddRun expects an accumulator in main memory and fetches ahead, AddRunNear one that is in a cache.
 void AddRun(const DecodedRun& run, float scale, int64_t base, float* accumulator);

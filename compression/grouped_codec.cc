@@ -59,6 +59,11 @@ absl::StatusOr<std::unique_ptr<const Codec>> GroupedCodec::Create(const CodecSpe
   }
   if (SmallTensors(layout, merge_below) < 2) return create(spec, layout);
   Groups groups = Merge(layout, merge_below);
+  if (groups.merged_size > Layout::kMostTensorElements) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("codec.grouping = '", spec.grouping, "' would make one tensor of ", groups.merged_size,
+                     " elements, and a tensor has at most ", Layout::kMostTensorElements, "; use 'per_tensor'"));
+  }
   TERSE_ASSIGN_OR_RETURN(const Layout inner_layout, Layout::Create(groups.entries));
   TERSE_ASSIGN_OR_RETURN(std::unique_ptr<const Codec> inner, create(spec, inner_layout));
   return absl::WrapUnique<const Codec>(
@@ -168,7 +173,7 @@ class GroupedCodec::Cursor : public UpdateCursor {
       UpdateCursor* cursor = inner_offset < codec_->merged_size_ ? merged_.get() : other_.get();
       TERSE_RETURN_IF_ERROR(cursor->Next(inner_offset + below, run));
       if (run->count > 0) {
-        Translate(tensor.offset - inner_offset, run);
+        run->begin += tensor.offset - inner_offset;
         return absl::OkStatus();
       }
       if (below < tensor.size) return absl::OkStatus();
@@ -179,18 +184,10 @@ class GroupedCodec::Cursor : public UpdateCursor {
   }
 
  private:
-  void Translate(int64_t shift, DecodedRun* run) {
-    run->begin += shift;
-    if (run->positions == nullptr) return;
-    for (int64_t i = 0; i < run->count; ++i) positions_[i] = static_cast<uint32_t>(run->positions[i] + shift);
-    run->positions = positions_;
-  }
-
   const GroupedCodec* const codec_;
   std::unique_ptr<UpdateCursor> merged_;
   std::unique_ptr<UpdateCursor> other_;
   size_t tensor_ = 0;
-  uint32_t positions_[kDecodedRun];
 };
 
 absl::StatusOr<std::unique_ptr<UpdateCursor>> GroupedCodec::Open(absl::string_view message) const {

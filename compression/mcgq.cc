@@ -128,7 +128,6 @@ class RleMcgqCodec::Reader : public TensorReader {
   std::unique_ptr<TensorReader> Clone() const override { return std::make_unique<Reader>(*this); }
 
   absl::Status StartTensor(int64_t tensor, BitReader* stream) override {
-    offset_ = codec_->tensor(tensor).offset;
     filled_ = used_ = 0;
     any_level_ = false;
     uint32_t bits = 0;
@@ -143,10 +142,10 @@ class RleMcgqCodec::Reader : public TensorReader {
 
   absl::Status Next(int64_t limit, DecodedRun* run) override {
     if (used_ == filled_) TERSE_RETURN_IF_ERROR(Fill());
-    const int64_t end = offset_ + limit;
     const uint32_t* const from = positions_ + used_;
-    run->count = CountBelow(from, filled_ - used_, end);
+    run->count = CountBelow(from, filled_ - used_, limit);
     run->positions = from;
+    run->begin = 0;
     run->values = values_ + used_;
     used_ += run->count;
     return absl::OkStatus();
@@ -165,16 +164,12 @@ class RleMcgqCodec::Reader : public TensorReader {
     used_ = 0;
     TERSE_RETURN_IF_ERROR(rle_.Next(absl::MakeSpan(positions_), absl::MakeSpan(levels), &filled_));
     any_level_ = any_level_ || filled_ > 0;
-    for (int64_t i = 0; i < filled_; ++i) {
-      positions_[i] += static_cast<uint32_t>(offset_);
-      values_[i] = LevelValue(scale_, levels[i]);
-    }
+    for (int64_t i = 0; i < filled_; ++i) values_[i] = LevelValue(scale_, levels[i]);
     return absl::OkStatus();
   }
 
   const RleMcgqCodec* codec_;
   RleReader rle_;
-  int64_t offset_ = 0;
   float scale_ = 0;
   bool any_level_ = false;
   int64_t filled_ = 0;  // of the buffer

@@ -127,7 +127,7 @@ class QuantizedCodec::Reader : public TensorReader {
     if (at_.used == at_.filled) TERSE_RETURN_IF_ERROR(Fill());
     run->count = std::min(limit - at_.begin, at_.filled) - at_.used;
     run->positions = nullptr;
-    run->begin = codec_->tensor(at_.tensor).offset + at_.begin + at_.used;
+    run->begin = at_.begin + at_.used;
     run->values = at_.values + at_.used;
     at_.used += run->count;
     return absl::OkStatus();

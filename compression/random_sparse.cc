@@ -146,9 +146,7 @@ class RandomSparseCodec::Reader : public TensorReader {
   absl::Status StartTensor(int64_t tensor, BitReader* stream) override {
     const TensorSpec& spec = codec_->tensor(tensor);
     std::vector<uint32_t> positions = ChoosePositions(seed_, tensor, codec_->counts_[tensor], spec.size);
-    for (uint32_t& position : positions) position += static_cast<uint32_t>(spec.offset);
     positions_ = std::make_shared<const std::vector<uint32_t>>(std::move(positions));
-    offset_ = spec.offset;
     used_ = 0;
     stream_ = *stream;
     return absl::OkStatus();
@@ -156,7 +154,7 @@ class RandomSparseCodec::Reader : public TensorReader {
 
   absl::Status Next(int64_t limit, DecodedRun* run) override {
     const int64_t left = static_cast<int64_t>(positions_->size() - used_);
-    run->count = CountBelow(positions_->data() + used_, std::min(left, kDecodedRun), offset_ + limit);
+    run->count = CountBelow(positions_->data() + used_, std::min(left, kDecodedRun), limit);
     for (int64_t i = 0; i < run->count; ++i) {
       uint32_t bits = 0;
       stream_.Get(kValueBits, &bits);  // StartMessage saw that they are all there
@@ -166,6 +164,7 @@ class RandomSparseCodec::Reader : public TensorReader {
       values_[i] = FloatFromBits(bits);
     }
     run->positions = positions_->data() + used_;
+    run->begin = 0;
     run->values = values_;
     used_ += run->count;
     return absl::OkStatus();
@@ -179,8 +178,7 @@ class RandomSparseCodec::Reader : public TensorReader {
  private:
   const RandomSparseCodec* codec_;
   uint64_t seed_ = 0;
-  std::shared_ptr<const std::vector<uint32_t>> positions_;  // flat, of the tensor that is being read
-  int64_t offset_ = 0;
+  std::shared_ptr<const std::vector<uint32_t>> positions_;  // in the tensor that is being read
   size_t used_ = 0;
   BitReader stream_;
   float values_[kDecodedRun];

@@ -53,9 +53,7 @@ absl::Status SparseCodec::ForEachPart(absl::string_view message, const UpdateHis
       DecodedRun run;
       do {
         TERSE_RETURN_IF_ERROR(reader.Next(spec.size, &run));
-        for (int64_t i = 0; i < run.count; ++i) {
-          part.positions.push_back(run.positions[i] - static_cast<uint32_t>(spec.offset));
-        }
+        part.positions.insert(part.positions.end(), run.positions, run.positions + run.count);
       } while (run.count > 0);
       return reader.FinishTensor(&stream);
     };

@@ -57,13 +57,13 @@ class SparseCodec::Reader : public TensorReader {
   absl::Status Next(int64_t limit, DecodedRun* run) override {
     run->count = 0;
     if (at_.used == at_.filled) TERSE_RETURN_IF_ERROR(Fill());
-    const int64_t end = codec_->tensor(at_.tensor).offset + limit;
     int64_t until = at_.filled;
-    if (at_.used < at_.filled && at_.positions[at_.filled - 1] >= end) {
-      until = at_.used + CountBelow(at_.positions + at_.used, at_.filled - at_.used, end);
+    if (at_.used < at_.filled && at_.positions[at_.filled - 1] >= limit) {
+      until = at_.used + CountBelow(at_.positions + at_.used, at_.filled - at_.used, limit);
     }
     run->count = until - at_.used;
     run->positions = at_.positions + at_.used;
+    run->begin = 0;
     run->values = at_.values + at_.used;
     run->common = codec_->ElementBits(at_.is_signed) == 0;
     at_.used = until;
@@ -150,8 +150,6 @@ class SparseCodec::Reader : public TensorReader {
     at_.left -= at_.filled;
     if (at_.filled == 0) return absl::OkStatus();
     TERSE_RETURN_IF_ERROR(reader_->Next(absl::MakeSpan(at_.positions, at_.filled)));
-    const uint32_t offset = static_cast<uint32_t>(codec_->tensor(at_.tensor).offset);
-    for (int64_t i = 0; i < at_.filled; ++i) at_.positions[i] += offset;
     switch (codec_->ElementBits(at_.is_signed)) {
       case 0:
         return absl::OkStatus();

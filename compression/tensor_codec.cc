@@ -45,6 +45,7 @@ class TensorCursor : public UpdateCursor {
     if (!started_) TERSE_RETURN_IF_ERROR(reader_->StartTensor(static_cast<int64_t>(tensor_), &stream_));
     started_ = true;
     TERSE_RETURN_IF_ERROR(reader_->Next(std::min(limit - tensor.offset, tensor.size), run));
+    run->begin += tensor.offset;
     if (run->count == 0 && limit - tensor.offset >= tensor.size) {
       TERSE_RETURN_IF_ERROR(reader_->FinishTensor(&stream_));
       started_ = false;

@@ -80,9 +80,9 @@ absl::StatusOr<ServerStep::Taken> AveragingStep::Take(int64_t base_version, absl
   const std::vector<float> before = state();
   Taken taken;
   TERSE_ASSIGN_OR_RETURN(taken.downstream, MakeMessage(base_version, messages, samples, total, choice));
-  taken.weights.resize(average_.size());
-  for (size_t i = 0; i < average_.size(); ++i) taken.weights[i] = weights[i] + average_[i];
-  const absl::Status status = CheckWeights(taken.weights);
+  for (size_t i = 0; i < average_.size(); ++i) average_[i] += weights[i];
+  const absl::Status status = CheckWeights(average_);
+  taken.weights = std::move(average_);
   if (status.ok()) return taken;
   if (has_state()) TERSE_RETURN_IF_ERROR(Restore({}, before));
   return status;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -33,6 +34,7 @@ class AveragingStep : public ServerStep {
   absl::StatusOr<Taken> Take(int64_t base_version, absl::Span<const float> weights,
                              absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,
                              int64_t total, int64_t choice) override;
+  void GiveBuffer(std::vector<float> weights) override { average_ = std::move(weights); }
   absl::Status Apply(absl::string_view downstream, absl::Span<float> weights) override;
 
  private:
@@ -58,7 +60,7 @@ class AveragingStep : public ServerStep {
   std::unique_ptr<const ServerOptimizer> optimizer_;  // null: the average is the step
   std::unique_ptr<Feedback> feedback_;                // of kCoded
   std::vector<float> optimizer_state_;
-  std::vector<float> average_;
+  std::vector<float> average_;  // then the step, and the new weights
 };
 
 }  // namespace terse

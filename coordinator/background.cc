@@ -15,13 +15,13 @@ BackgroundWorker::~BackgroundWorker() {
   thread_.join();
 }
 
-void BackgroundWorker::Evaluate(int64_t round, std::vector<float> weights) {
-  Enqueue([this, round, weights = std::move(weights)] { post_(Evaluated{round, evaluator_->Evaluate(weights)}); });
+void BackgroundWorker::Evaluate(int64_t round, SharedWeights weights) {
+  Enqueue([this, round, weights = std::move(weights)] { post_(Evaluated{round, evaluator_->Evaluate(*weights)}); });
 }
 
-void BackgroundWorker::WriteCheckpoint(Checkpoint checkpoint) {
+void BackgroundWorker::WriteCheckpoint(HeldCheckpoint checkpoint) {
   Enqueue([this, checkpoint = std::move(checkpoint)] {
-    post_(CheckpointWritten{checkpoint.version, store_->WriteCheckpoint(checkpoint, keep_)});
+    post_(CheckpointWritten{checkpoint.version, store_->WriteCheckpoint(checkpoint.View(), keep_)});
   });
 }
 

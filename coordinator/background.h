@@ -16,17 +16,30 @@
 
 namespace terse {
 
+// Weights that nobody changes any more, and that live for as long as somebody holds them.
+using SharedWeights = std::shared_ptr<const std::vector<float>>;
+
+// A checkpoint that shares the model's weights.
+struct HeldCheckpoint {
+  int64_t version = 0;
+  Id128 model_hash;
+  SharedWeights weights;
+  std::vector<float> server_state = {};
+
+  CheckpointView View() const { return {version, model_hash, *weights, server_state}; }
+};
+
 // Slow work that the engine asks for. The answer comes back as an event.
 class Background {
  public:
   virtual ~Background() = default;
   // Answered by Evaluated.
-  virtual void Evaluate(int64_t round, std::vector<float> weights) = 0;
+  virtual void Evaluate(int64_t round, SharedWeights weights) = 0;
   // Answered by CheckpointWritten.
-  virtual void WriteCheckpoint(Checkpoint checkpoint) = 0;
+  virtual void WriteCheckpoint(HeldCheckpoint checkpoint) = 0;
 };
 
-// One thread, first come, first served. At most kMaxQueued jobs wait (each holds a copy of the model); a checkpoint or
+// One thread, first come, first served. At most kMaxQueued jobs wait (each holds one version of the model); a checkpoint or
 // an evaluation beyond that waits for its turn in the caller. Thread-safe.
 class BackgroundWorker : public Background {
  public:
@@ -37,8 +50,8 @@ class BackgroundWorker : public Background {
   // Finishes the queued jobs.
   ~BackgroundWorker() override;
 
-  void Evaluate(int64_t round, std::vector<float> weights) override;
-  void WriteCheckpoint(Checkpoint checkpoint) override;
+  void Evaluate(int64_t round, SharedWeights weights) override;
+  void WriteCheckpoint(HeldCheckpoint checkpoint) override;
 
  private:
   void Enqueue(std::function<void()> job);

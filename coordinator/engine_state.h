@@ -93,13 +93,13 @@ struct EngineState {
   }
   // Has the head's checkpoint written, unless one is being written.
   void BeginCheckpoint() {
-    if (absl::optional<Checkpoint> checkpoint = model.BeginCheckpoint())
+    if (absl::optional<HeldCheckpoint> checkpoint = model.BeginCheckpoint())
       journal.WriteCheckpoint(*std::move(checkpoint));
   }
   // Has the head evaluated, for that round.
   void BeginEvaluation(int64_t number) {
     model.BeginEvaluation(number);
-    journal.Evaluate(number, model.weights());
+    journal.Evaluate(number, model.shared_weights());
   }
 
   // Adds or removes a client's update of the open round.

@@ -44,13 +44,13 @@ void Journal::Flush(const std::shared_ptr<ClientLink>& link) { To(link).flush = 
 
 void Journal::TellWhenDrained(const std::shared_ptr<ClientLink>& link) { To(link).tell_when_drained = true; }
 
-void Journal::Evaluate(int64_t round, std::vector<float> weights) {
+void Journal::Evaluate(int64_t round, SharedWeights weights) {
   jobs_.push_back([round, weights = std::move(weights)](Background* background) mutable {
     background->Evaluate(round, std::move(weights));
   });
 }
 
-void Journal::WriteCheckpoint(Checkpoint checkpoint) {
+void Journal::WriteCheckpoint(HeldCheckpoint checkpoint) {
   jobs_.push_back([checkpoint = std::move(checkpoint)](Background* background) mutable {
     background->WriteCheckpoint(std::move(checkpoint));
   });

@@ -44,8 +44,8 @@ class Journal {
   void Flush(const std::shared_ptr<ClientLink>& link);
   void TellWhenDrained(const std::shared_ptr<ClientLink>& link);
   // To the background worker.
-  void Evaluate(int64_t round, std::vector<float> weights);
-  void WriteCheckpoint(Checkpoint checkpoint);
+  void Evaluate(int64_t round, SharedWeights weights);
+  void WriteCheckpoint(HeldCheckpoint checkpoint);
 
   // Adds a row to the events table, and tells the log.
   absl::Status Note(const EventRecord& event);

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "compression/codec.h"
+#include "coordinator/background.h"
 #include "coordinator/recent_log.h"
 #include "coordinator/round_inputs.h"
 #include "coordinator/server_step.h"
@@ -34,7 +35,8 @@ class Model {
   const Head& head() const { return head_; }
   // The hash of version 0; zero: not known.
   Id128 start_hash() const { return start_hash_; }
-  const std::vector<float>& weights() const { return weights_; }
+  const std::vector<float>& weights() const { return *weights_; }
+  SharedWeights shared_weights() const { return weights_; }
   const Layout& layout() const { return codec_->layout(); }
   const Codec& codec() const { return *codec_; }
   ServerStep& server() { return *server_; }
@@ -46,7 +48,7 @@ class Model {
   const RecentLog& recent() const { return recent_; }
 
   // The head, to be written as a checkpoint; nullopt while one is being written. OnWritten ends that.
-  absl::optional<Checkpoint> BeginCheckpoint();
+  absl::optional<HeldCheckpoint> BeginCheckpoint();
   void OnWritten() { checkpoint_running_ = false; }
   void SetCheckpointVersion(int64_t version) { checkpoint_version_ = version; }
   bool checkpoint_running() const { return checkpoint_running_; }
@@ -67,7 +69,7 @@ class Model {
   const Codec* const codec_;
   Head head_;
   Id128 start_hash_;
-  std::vector<float> weights_;
+  std::shared_ptr<std::vector<float>> weights_ = std::make_shared<std::vector<float>>();
   std::unique_ptr<ServerStep> server_;
   RecentLog recent_;
   int64_t checkpoint_version_ = 0;

@@ -58,6 +58,10 @@ class ServerStep {
                                      absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,
                                      int64_t total, int64_t choice) = 0;
 
+  // Takes the weights of a version that nobody needs any more, to build the next ones in: two models then take turns,
+  // and no round allocates one.
+  virtual void GiveBuffer(std::vector<float> weights) {}
+
   // Returns the messages, as a kForward message, from which Take is repeated after a restart. Empty when there is no
   // state.
   std::string Aggregate(absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,

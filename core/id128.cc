@@ -2,6 +2,8 @@
 
 #include <sys/random.h>
 
+#include <memory>
+
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
@@ -19,6 +21,11 @@ uint64_t GetBigEndian(const char* in) {
   uint64_t value = 0;
   for (int i = 0; i < 8; ++i) value = value << 8 | static_cast<unsigned char>(in[i]);
   return value;
+}
+
+Id128 NotZero(const XXH128_hash_t& hash) {
+  if (hash.high64 == 0 && hash.low64 == 0) return Id128{0, 1};
+  return Id128{hash.high64, hash.low64};
 }
 
 }  // namespace
@@ -50,10 +57,14 @@ Id128 Id128::Random() {
   return id;
 }
 
-Id128 HashBytes(absl::string_view bytes) {
-  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
-  if (hash.high64 == 0 && hash.low64 == 0) return Id128{0, 1};
-  return Id128{hash.high64, hash.low64};
+Id128 HashBytes(absl::string_view bytes) { return NotZero(XXH3_128bits(bytes.data(), bytes.size())); }
+
+Id128 HashBytes(absl::Span<const absl::string_view> parts) {
+  const std::unique_ptr<XXH3_state_t, void (*)(XXH3_state_t*)> state(XXH3_createState(),
+                                                                     [](XXH3_state_t* made) { XXH3_freeState(made); });
+  XXH3_128bits_reset(state.get());
+  for (absl::string_view part : parts) XXH3_128bits_update(state.get(), part.data(), part.size());
+  return NotZero(XXH3_128bits_digest(state.get()));
 }
 
 Id128 HashWeights(absl::Span<const float> weights) {

@@ -34,6 +34,8 @@ struct Id128 {
 
 // XXH3-128 of the bytes; never the zero id. Guards against corruption and drift, not against an adversary.
 Id128 HashBytes(absl::string_view bytes);
+// The hash of the parts' bytes, one after the other.
+Id128 HashBytes(absl::Span<const absl::string_view> parts);
 // The hash of a model's weights: XXH3-128 over the little-endian float32 values.
 Id128 HashWeights(absl::Span<const float> weights);
 

@@ -1,7 +1,6 @@
 #include "core/layout.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
@@ -12,7 +11,6 @@ namespace terse {
 absl::StatusOr<Layout> Layout::Create(absl::Span<const Entry> entries) {
   Layout layout;
   absl::flat_hash_set<std::string> names;
-  constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
   for (const Entry& entry : entries) {
     if (!names.insert(entry.name).second) {
       return absl::InvalidArgumentError(absl::StrCat("tensor '", entry.name, "' appears twice"));
@@ -23,14 +21,14 @@ absl::StatusOr<Layout> Layout::Create(absl::Span<const Entry> entries) {
     }
     int64_t size = 1;
     for (int64_t dimension : entry.shape) {
-      if (dimension < 1 || size > kMax / dimension) {
+      if (dimension < 1 || size > kMostTensorElements / dimension) {
         return absl::InvalidArgumentError(
             absl::StrCat("tensor '", entry.name, "' has the unusable shape [", absl::StrJoin(entry.shape, ", "), "]"));
       }
       size *= dimension;
     }
-    if (layout.size_ > kMax - size) {
-      return absl::InvalidArgumentError(absl::StrCat("the model has more than ", kMax, " elements"));
+    if (layout.size_ > kMostElements - size) {
+      return absl::InvalidArgumentError(absl::StrCat("the model has more than ", kMostElements, " elements"));
     }
     layout.tensors_.push_back({entry.name, entry.shape, layout.size_, size, entry.kind});
     layout.size_ += size;

@@ -29,6 +29,11 @@ struct TensorSpec {
 // so sizes never travel with an update.
 class Layout {
  public:
+  // Positions in a tensor have 31 bits on the wire and 32 in memory; those in a model have 64.
+  static constexpr int64_t kMostTensorElements = (int64_t{1} << 31) - 1;
+  // So that sizes in bits, for thousands of updates, fit int64.
+  static constexpr int64_t kMostElements = int64_t{1} << 40;
+
   struct Entry {
     std::string name;
     std::vector<int64_t> shape;
@@ -37,7 +42,7 @@ class Layout {
 
   Layout() = default;
   // INVALID_ARGUMENT for a list without parameters, a parameter behind a buffer, a dimension below 1, a repeated name,
-  // or more than 2^31 - 1 elements in all.
+  // more than kMostTensorElements in one tensor, or more than kMostElements in all.
   static absl::StatusOr<Layout> Create(absl::Span<const Entry> entries);
 
   // Number of elements of the whole model.

@@ -69,7 +69,7 @@ class LocalTrainer {
   }
 
   // Momentum masking (SBC supplement VII-A): zeroes the first-moment state of the given flat positions.
-  virtual void MaskMomentum(absl::Span<const uint32_t> positions) = 0;
+  virtual void MaskMomentum(absl::Span<const int64_t> positions) = 0;
 
   // Returns the optimizer's state and the position in the data, as bytes that RestoreState accepts in another process.
   virtual absl::StatusOr<std::string> SaveState() = 0;

@@ -102,7 +102,7 @@ class TorchLocalTrainer : public LocalTrainer {
     return result;
   }
 
-  void MaskMomentum(absl::Span<const uint32_t> positions) override {
+  void MaskMomentum(absl::Span<const int64_t> positions) override {
     if (config_.optimizer.momentum_masking) parts_.optimizer->MaskFirstMoment(positions);
   }
 

@@ -91,9 +91,9 @@ class HostOptimizer : public Optimizer {
     saved_others_ = {};
   }
 
-  void MaskFirstMoment(absl::Span<const uint32_t> positions) override {
+  void MaskFirstMoment(absl::Span<const int64_t> positions) override {
     if (state_.slots.empty()) return;
-    for (const uint32_t position : positions) {
+    for (const int64_t position : positions) {
       if (position < size_) state_.slots[0][position] = 0.0f;
     }
   }

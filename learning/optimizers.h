@@ -44,7 +44,7 @@ class Optimizer {
   virtual void Rollback() = 0;
 
   // Between transactions only: sets the first moment to zero at these positions; positions beyond the size are ignored.
-  virtual void MaskFirstMoment(absl::Span<const uint32_t> positions) = 0;
+  virtual void MaskFirstMoment(absl::Span<const int64_t> positions) = 0;
   // The committed state, valid until the next call. Import wants as many slots of the same size as Export gave:
   // INVALID_ARGUMENT and no change otherwise.
   virtual const OptimizerState& Export() = 0;

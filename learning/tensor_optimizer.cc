@@ -45,10 +45,10 @@ class TensorOptimizer : public Optimizer {
     slots_ = std::exchange(saved_slots_, {});
   }
 
-  void MaskFirstMoment(absl::Span<const uint32_t> positions) override {
+  void MaskFirstMoment(absl::Span<const int64_t> positions) override {
     if (slots_.empty()) return;
     std::vector<int64_t> inside;
-    for (const uint32_t position : positions) {
+    for (const int64_t position : positions) {
       if (position < size_) inside.push_back(position);
     }
     slots_[0].index_fill_(0, at::tensor(inside, at::kLong).to(options_.device()), 0.0);

@@ -69,8 +69,8 @@ class SandboxedTrainer : public LocalTrainer {
   }
 
   // One that fails is seen at the next call, since the trainer is lost.
-  void MaskMomentum(absl::Span<const uint32_t> positions) override {
-    const absl::string_view bytes(reinterpret_cast<const char*>(positions.data()), positions.size() * 4);
+  void MaskMomentum(absl::Span<const int64_t> positions) override {
+    const absl::string_view bytes(reinterpret_cast<const char*>(positions.data()), positions.size() * sizeof(int64_t));
     sandbox_->Call(FrameKind::kMask, bytes, 0).status().IgnoreError();
   }
 

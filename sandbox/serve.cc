@@ -39,7 +39,8 @@ class Server {
       case FrameKind::kGradient:
         return Gradient(request.body);
       case FrameKind::kMask:
-        trainer_->MaskMomentum({reinterpret_cast<const uint32_t*>(request.body.data()), request.body.size() / 4});
+        trainer_->MaskMomentum(
+            {reinterpret_cast<const int64_t*>(request.body.data()), request.body.size() / sizeof(int64_t)});
         return std::string();
       case FrameKind::kSave:
         return trainer_->SaveState();

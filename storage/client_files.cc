@@ -193,8 +193,8 @@ void ClientFiles::RemoveUnnamed() const {
 
 absl::Status ClientFiles::SaveModel(const CachedModel& model) {
   TERSE_RETURN_IF_ERROR(broken_);
-  const std::string bytes = SerializeWeights(kCachedModelMagic, model.version, model.lineage, model.weights);
-  return Watch(ReplaceFile(files_, PathOf(kModel), {bytes}));
+  const WeightsBytes bytes(kCachedModelMagic, model.version, model.lineage, model.weights);
+  return Watch(ReplaceFile(files_, PathOf(kModel), bytes.parts()));
 }
 
 absl::optional<CachedModel> ClientFiles::LoadModel() const {

@@ -137,7 +137,7 @@ class ForwardingStore : public RunStore {
   absl::Status ForgetHistory(int64_t client) override {
     return Guard("ForgetHistory", [&] { return store_->ForgetHistory(client); });
   }
-  absl::Status WriteCheckpoint(const Checkpoint& checkpoint, int64_t keep) override {
+  absl::Status WriteCheckpoint(const CheckpointView& checkpoint, int64_t keep) override {
     return Guard("WriteCheckpoint", [&] { return store_->WriteCheckpoint(checkpoint, keep); });
   }
   absl::StatusOr<Checkpoint> ReadNewestCheckpoint() override {

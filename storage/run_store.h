@@ -190,6 +190,20 @@ struct Checkpoint {
   std::vector<float> server_state = {};  // that the next rounds need beside the weights; may be empty
 };
 
+// A checkpoint whose numbers are elsewhere: who writes one need not copy the model.
+struct CheckpointView {
+  CheckpointView(int64_t version, Id128 model_hash, absl::Span<const float> weights,
+                 absl::Span<const float> server_state = {})
+      : version(version), model_hash(model_hash), weights(weights), server_state(server_state) {}
+  CheckpointView(const Checkpoint& checkpoint)  // NOLINT(google-explicit-constructor): as absl::Span of a vector
+      : CheckpointView(checkpoint.version, checkpoint.model_hash, checkpoint.weights, checkpoint.server_state) {}
+
+  int64_t version;
+  Id128 model_hash;
+  absl::Span<const float> weights;
+  absl::Span<const float> server_state;
+};
+
 // The most that one message in the store may have: SQLite refuses rows above 10^9 bytes.
 inline constexpr int64_t kMaxStoredBytes = 999'000'000;
 
@@ -331,7 +345,7 @@ class RunStore {
   // then can it be the cheaper way for a client that was away. So what lies before the oldest checkpoint never takes
   // more than one checkpoint's bytes. FAILED_PRECONDITION for a version that was not committed with this hash. Safe to
   // call from another thread than the commits.
-  virtual absl::Status WriteCheckpoint(const Checkpoint& checkpoint, int64_t keep) = 0;
+  virtual absl::Status WriteCheckpoint(const CheckpointView& checkpoint, int64_t keep) = 0;
   // The newest checkpoint whose file is whole. DATA_LOSS when there is none; a damaged file is skipped and becomes
   // the event "checkpoint_damaged".
   virtual absl::StatusOr<Checkpoint> ReadNewestCheckpoint() = 0;
@@ -377,7 +391,7 @@ absl::Status StartNewLineage(const std::string& directory, FileSystem& files = P
 
 // A checkpoint file's bytes. Parsing: DATA_LOSS when they are not whole or a hash does not match.
 absl::StatusOr<Checkpoint> ParseCheckpoint(absl::string_view bytes);
-std::string SerializeCheckpoint(const Checkpoint& checkpoint);
+std::string SerializeCheckpoint(const CheckpointView& checkpoint);
 
 }  // namespace terse
 

@@ -21,7 +21,7 @@ namespace {
 constexpr int64_t kPruneBatch = 16;
 
 // Whether `version` was committed with this hash. A version that is older than the log is believed.
-absl::Status CheckCommitted(SqliteDb& db, const Checkpoint& checkpoint) {
+absl::Status CheckCommitted(SqliteDb& db, const CheckpointView& checkpoint) {
   TERSE_ASSIGN_OR_RETURN(const Head head, run_store_internal::SelectHead(db));
   if (checkpoint.version < 0 || checkpoint.version > head.version || head.model_hash.IsZero()) {
     return absl::FailedPreconditionError(
@@ -90,7 +90,7 @@ absl::Status run_store_internal::NoWholeCheckpoint(const std::string& directory,
       absl::StrCat(directory, "/checkpoints holds no whole checkpoint: ", reason, kDatabaseRemedy));
 }
 
-std::string SerializeCheckpoint(const Checkpoint& checkpoint) {
+std::string SerializeCheckpoint(const CheckpointView& checkpoint) {
   return SerializeWeights(kCheckpointMagic, checkpoint.version, checkpoint.model_hash, checkpoint.weights);
 }
 
@@ -108,22 +108,21 @@ absl::StatusOr<Checkpoint> ParseCheckpoint(absl::string_view bytes) {
 }
 
 absl::StatusOr<SqliteRunStore::CheckpointBytes> SqliteRunStore::WriteCheckpointFiles(const std::string& directory,
-                                                                                     const Checkpoint& checkpoint) {
+                                                                                     const CheckpointView& checkpoint) {
   CheckpointBytes sizes;
   if (!checkpoint.server_state.empty()) {
-    const std::string state =
-        SerializeWeights(kServerStateMagic, checkpoint.version, checkpoint.model_hash, checkpoint.server_state);
-    TERSE_RETURN_IF_ERROR(Watch(ReplaceFile(files_, ServerStatePath(directory, checkpoint.version), {state})));
+    const WeightsBytes state(kServerStateMagic, checkpoint.version, checkpoint.model_hash, checkpoint.server_state);
+    TERSE_RETURN_IF_ERROR(Watch(ReplaceFile(files_, ServerStatePath(directory, checkpoint.version), state.parts())));
     sizes.server_state = static_cast<int64_t>(state.size());
     TERSE_FAILPOINT("coordinator.checkpoint.state_written");
   }
-  const std::string weights = SerializeCheckpoint(checkpoint);
-  TERSE_RETURN_IF_ERROR(Watch(ReplaceFile(files_, CheckpointPath(directory, checkpoint.version), {weights})));
+  const WeightsBytes weights(kCheckpointMagic, checkpoint.version, checkpoint.model_hash, checkpoint.weights);
+  TERSE_RETURN_IF_ERROR(Watch(ReplaceFile(files_, CheckpointPath(directory, checkpoint.version), weights.parts())));
   sizes.weights = static_cast<int64_t>(weights.size());
   return sizes;
 }
 
-absl::Status SqliteRunStore::RecordCheckpoint(SqliteDb& db, const Checkpoint& checkpoint,
+absl::Status SqliteRunStore::RecordCheckpoint(SqliteDb& db, const CheckpointView& checkpoint,
                                               const CheckpointBytes& bytes) {
   TERSE_RETURN_IF_ERROR(db.Prepare("INSERT OR REPLACE INTO checkpoints (version, model_hash, bytes) VALUES (?, ?, ?)")
                             .Int(checkpoint.version)
@@ -139,7 +138,7 @@ absl::Status SqliteRunStore::RecordCheckpoint(SqliteDb& db, const Checkpoint& ch
       .Run();
 }
 
-absl::Status SqliteRunStore::WriteCheckpoint(const Checkpoint& checkpoint, int64_t keep) {
+absl::Status SqliteRunStore::WriteCheckpoint(const CheckpointView& checkpoint, int64_t keep) {
   if (keep < 1) return absl::InvalidArgumentError(absl::StrCat("cannot keep ", keep, " checkpoints; at least 1"));
   if (HashWeights(checkpoint.weights) != checkpoint.model_hash) {
     return absl::InvalidArgumentError(

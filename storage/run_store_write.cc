@@ -209,9 +209,7 @@ absl::Status SqliteRunStore::CreateRun(const RunRecord& run, absl::Span<const fl
     return absl::AlreadyExistsError(
         absl::StrCat(directory_, " holds run '", existing->name, "'; continue it or name an empty directory"));
   }
-  Checkpoint first;
-  first.model_hash = HashWeights(initial_weights);
-  first.weights.assign(initial_weights.begin(), initial_weights.end());
+  const CheckpointView first(0, HashWeights(initial_weights), initial_weights);
 
   absl::MutexLock lock(&checkpoint_mutex_);
   TERSE_ASSIGN_OR_RETURN(const CheckpointBytes bytes, WriteCheckpointFiles(directory_, first));

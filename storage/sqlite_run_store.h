@@ -72,7 +72,7 @@ class SqliteRunStore final : public RunStore {
   absl::StatusOr<HistoryRecord> ReadHistory(int64_t client) override;
   absl::Status CompactHistory(int64_t client, int64_t messages, absl::string_view state) override;
   absl::Status ForgetHistory(int64_t client) override;
-  absl::Status WriteCheckpoint(const Checkpoint& checkpoint, int64_t keep) override;
+  absl::Status WriteCheckpoint(const CheckpointView& checkpoint, int64_t keep) override;
   absl::StatusOr<Checkpoint> ReadNewestCheckpoint() override;
   absl::StatusOr<CheckpointFile> NewestCheckpointFile() override;
   absl::Status Backup(const std::string& directory) override;
@@ -113,8 +113,8 @@ class SqliteRunStore final : public RunStore {
     int64_t server_state = 0;
   };
   // Writes the files (not the tables' rows), the one that clients download last.
-  absl::StatusOr<CheckpointBytes> WriteCheckpointFiles(const std::string& directory, const Checkpoint& checkpoint);
-  static absl::Status RecordCheckpoint(SqliteDb& db, const Checkpoint& checkpoint, const CheckpointBytes& bytes);
+  absl::StatusOr<CheckpointBytes> WriteCheckpointFiles(const std::string& directory, const CheckpointView& checkpoint);
+  static absl::Status RecordCheckpoint(SqliteDb& db, const CheckpointView& checkpoint, const CheckpointBytes& bytes);
   absl::StatusOr<Checkpoint> NewestWholeCheckpoint() ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
   // The run at one moment: a checkpoint, and a snapshot of the database that has the log after it.
   struct Pinned {

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/status.h"
 #include "storage/byte_io.h"
 
@@ -14,19 +15,18 @@ constexpr size_t kTrailerBytes = 16;
 
 }  // namespace
 
+WeightsBytes::WeightsBytes(absl::string_view magic, int64_t version, const Id128& id, absl::Span<const float> weights)
+    : header_(magic), values_(BytesOf(weights)) {
+  PutField(&header_, kFormat);
+  PutField(&header_, version);
+  PutField(&header_, id);
+  PutField(&header_, static_cast<uint64_t>(weights.size()));
+  PutField(&trailer_, HashBytes({header_, values_}));
+}
+
 std::string SerializeWeights(absl::string_view magic, int64_t version, const Id128& id,
                              absl::Span<const float> weights) {
-  std::string bytes;
-  bytes.reserve(kWeightsHeaderBytes + weights.size() * sizeof(float) + kTrailerBytes);
-  absl::StrAppend(&bytes, magic);
-  PutField(&bytes, kFormat);
-  PutField(&bytes, version);
-  PutField(&bytes, id);
-  PutField(&bytes, static_cast<uint64_t>(weights.size()));
-  const absl::string_view values = BytesOf(weights);
-  bytes.append(values.data(), values.size());
-  PutField(&bytes, HashBytes(bytes));
-  return bytes;
+  return absl::StrJoin(WeightsBytes(magic, version, id, weights).parts(), "");
 }
 
 absl::Status CheckWeightsHeader(absl::string_view magic, absl::string_view header, uint64_t file_bytes) {

@@ -26,7 +26,22 @@ struct WeightsFile {
   std::vector<float> weights;
 };
 
-// `magic` has four bytes.
+// The bytes of a file, in the order of its parts: a checkpoint of a large model is never copied to be written. The
+// weights must outlive it.
+class WeightsBytes {
+ public:
+  // `magic` has four bytes.
+  WeightsBytes(absl::string_view magic, int64_t version, const Id128& id, absl::Span<const float> weights);
+  std::vector<absl::string_view> parts() const { return {header_, values_, trailer_}; }
+  size_t size() const { return header_.size() + values_.size() + trailer_.size(); }
+
+ private:
+  std::string header_;
+  absl::string_view values_;
+  std::string trailer_;
+};
+
+// The same, in one piece.
 std::string SerializeWeights(absl::string_view magic, int64_t version, const Id128& id,
                              absl::Span<const float> weights);
 

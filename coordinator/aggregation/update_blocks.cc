@@ -50,8 +50,7 @@ absl::Status UpdateBlocks::Fill(UpdateCursor* cursor, UpdatePart* part) const {
     TERSE_RETURN_IF_ERROR(cursor->Next(block_end_, &run));
     if (run.count == 0) return absl::OkStatus();
     for (int64_t i = 0; i < run.count; ++i) {
-      const int64_t position = run.positions == nullptr ? run.begin + i : run.positions[i];
-      part->positions.push_back(static_cast<uint32_t>(position - begin_));
+      part->positions.push_back(static_cast<uint32_t>(run.PositionOf(i) - begin_));
     }
     if (run.common) {
       part->values.insert(part->values.end(), run.count, run.values[0]);

@@ -89,15 +89,15 @@ class Expected {
   }
 
   void Add(int64_t round, int64_t client, const std::string& message) {
-    const std::vector<uint32_t> flat = **codec_->SentPositions(message);
+    const std::vector<int64_t> flat = **codec_->SentPositions(message);
     std::vector<float> decoded(codec_->layout().size());
     ASSERT_TRUE(codec_->AddDecoded(message, 1, absl::MakeSpan(decoded)).ok());
     const std::string part = round <= 2 ? "first tenth" : "rest";
     for (size_t t = 0; t < histories_[client].size(); ++t) {
       const TensorSpec& spec = codec_->PackedLayout()->tensors()[t];
       std::vector<uint32_t> local;
-      for (const uint32_t p : flat) {
-        if (p >= spec.offset && p < spec.offset + spec.size) local.push_back(p - static_cast<uint32_t>(spec.offset));
+      for (const int64_t p : flat) {
+        if (p >= spec.offset && p < spec.offset + spec.size) local.push_back(static_cast<uint32_t>(p - spec.offset));
       }
       ASSERT_FALSE(local.empty());
       const int side = decoded[spec.offset + local[0]] < 0 ? 1 : 0;

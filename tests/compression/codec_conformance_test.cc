@@ -267,7 +267,7 @@ TEST_P(CodecConformance, ReadsInAnyPieces) {
       do {
         ASSERT_EQ(cursor->Next(limit, &run), absl::OkStatus());
         if (run.count > 0) {
-          ASSERT_LT(run.positions == nullptr ? run.begin + run.count - 1 : run.positions[run.count - 1], limit);
+          ASSERT_LT(run.PositionOf(run.count - 1), limit);
         }
         ASSERT_LE(run.count, kDecodedRun);
         AddRun(run, 1.0f, 0, values.data());

@@ -128,7 +128,7 @@ std::vector<std::string> DecodedBits(const Codec& codec, const std::string& mess
   do {
     EXPECT_EQ(cursor->Next(codec.layout().size(), &run), absl::OkStatus());
     for (int64_t i = 0; i < run.count; ++i) {
-      const int64_t at = run.positions == nullptr ? run.begin + i : run.positions[i];
+      const int64_t at = run.PositionOf(i);
       decoded[at] = absl::StrCat(absl::Hex(FloatBits(run.values[i]), absl::kZeroPad8));
     }
   } while (run.count > 0);

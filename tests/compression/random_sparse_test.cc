@@ -72,10 +72,10 @@ TEST(RandomSparse, SendsValuesAsTheyAreOrScaled) {
   const auto simple = *MakeCodec(Spec(0.5, "simple"), layout);
   const auto unbiased = *MakeCodec(Spec(0.5, "unbiased"), layout);
   for (uint64_t round = 0; round < 20; ++round) {
-    const std::vector<uint32_t> sent = **simple->SentPositions(*simple->Encode(update, KeyOfRound(round)));
+    const std::vector<int64_t> sent = **simple->SentPositions(*simple->Encode(update, KeyOfRound(round)));
     ASSERT_EQ(sent.size(), 2u);
     std::vector<float> expected(4, 0.0f);
-    for (uint32_t position : sent) expected[position] = update[position];
+    for (int64_t position : sent) expected[position] = update[position];
     EXPECT_EQ(Decode(*simple, *simple->Encode(update, KeyOfRound(round))), expected);
     for (float& value : expected) value *= 2;
     EXPECT_EQ(Decode(*unbiased, *unbiased->Encode(update, KeyOfRound(round))), expected);

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
 namespace terse {
 namespace {
 
@@ -53,14 +57,28 @@ TEST(Layout, RefusesWhatCannotBeAModel) {
       {{{"a", {-1}}}, "[-1]"},
       {{{"a", {int64_t{1} << 31}}}, "unusable shape"},
       {{{"a", {int64_t{1} << 62, 4}}}, "unusable shape"},
-      {{{"a", {int64_t{1} << 30}}, {"b", {int64_t{1} << 30}}}, "more than 2147483647 elements"},
   };
   for (const auto& test : cases) {
     const absl::Status status = Layout::Create(test.entries).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << test.reason;
     EXPECT_THAT(std::string(status.message()), HasSubstr(test.reason));
   }
-  EXPECT_TRUE(Layout::Create({{"a", {(int64_t{1} << 31) - 1}}}).ok());
+  EXPECT_TRUE(Layout::Create({{"a", {Layout::kMostTensorElements}}}).ok());
+}
+
+TEST(Layout, HasAsManyElementsAsSixtyFourBitsTellApart) {
+  std::vector<Layout::Entry> entries;
+  for (int64_t left = Layout::kMostElements; left > 0;) {
+    const int64_t size = std::min(left, Layout::kMostTensorElements);
+    entries.push_back({absl::StrCat("t", entries.size()), {size}});
+    left -= size;
+  }
+  const absl::StatusOr<Layout> layout = Layout::Create(entries);
+  ASSERT_TRUE(layout.ok()) << layout.status();
+  EXPECT_EQ(layout->size(), Layout::kMostElements);
+  EXPECT_EQ(layout->tensors().back().offset + layout->tensors().back().size, Layout::kMostElements);
+  entries.push_back({"one", {1}});
+  EXPECT_THAT(std::string(Layout::Create(entries).status().message()), HasSubstr("more than 1099511627776 elements"));
 }
 
 TEST(Layout, WeightsHaveTwoDimensionsOrMore) {

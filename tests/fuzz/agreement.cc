@@ -23,7 +23,7 @@ void RequireRefused(const absl::Status& status, absl::string_view what) {
 void Append(const DecodedRun& run, int64_t limit, Elements* elements) {
   Require(run.count <= kDecodedRun, "a run has at most kDecodedRun elements");
   for (int64_t i = 0; i < run.count; ++i) {
-    const int64_t position = run.positions == nullptr ? run.begin + i : run.positions[i];
+    const int64_t position = run.PositionOf(i);
     Require(position >= 0 && position < limit, "a run ends below the limit");
     Require(elements->positions.empty() || position > elements->positions.back(), "positions increase");
     Require(IsFinite(run.values[i]), "decoded values are finite");

@@ -124,7 +124,7 @@ class SmallTrainer : public LocalTrainer {
     }
     return TrainResult{0.5f, plan.steps};
   }
-  void MaskMomentum(absl::Span<const uint32_t> positions) override {}
+  void MaskMomentum(absl::Span<const int64_t> positions) override {}
   absl::StatusOr<std::string> SaveState() override { return std::string(1, static_cast<char>(calls_)); }
   absl::Status RestoreState(absl::string_view state) override {
     if (state.size() != 1) return absl::DataLossError("not the trainer's state");

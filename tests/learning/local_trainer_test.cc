@@ -127,7 +127,7 @@ TEST(LocalTrainerTest, MaskedWeightsForgetTheirMomentum) {
   TrainInto(trainer.get(), 3, &weights);
   const auto unmasked = MakeTrainer(config);
   ASSERT_TRUE(unmasked->RestoreState(trainer->SaveState().value()).ok());
-  const std::vector<uint32_t> positions = {3, 30000, 431075};
+  const std::vector<int64_t> positions = {3, 30000, 431075};
   trainer->MaskMomentum(positions);
   std::vector<float> a(weights.size()), b(weights.size());
   ASSERT_TRUE(trainer->Train(weights, {1}, nullptr, absl::MakeSpan(a)).ok());

@@ -56,7 +56,7 @@ class GridTrainer : public LocalTrainer {
   // Gives what Train gives, whatever the plan.
   absl::StatusOr<TrainResult> Gradient(const GradientPlan& plan, const std::function<bool()>& keep_going,
                                        absl::Span<float> gradient) override;
-  void MaskMomentum(absl::Span<const uint32_t> positions) override {}
+  void MaskMomentum(absl::Span<const int64_t> positions) override {}
   absl::StatusOr<std::string> SaveState() override;
   absl::Status RestoreState(absl::string_view state) override;
 

@@ -18,16 +18,16 @@ class InlineBackground : public Background {
   InlineBackground(Evaluator* evaluator, RunStore* store, int64_t keep)
       : evaluator_(evaluator), store_(store), keep_(keep) {}
 
-  void Evaluate(int64_t round, std::vector<float> weights) override {
+  void Evaluate(int64_t round, SharedWeights weights) override {
     evaluated_rounds.push_back(round);
     jobs_.push_back([this, round, weights = std::move(weights)] {
-      return Event(Evaluated{round, evaluator_->Evaluate(weights)});
+      return Event(Evaluated{round, evaluator_->Evaluate(*weights)});
     });
   }
 
-  void WriteCheckpoint(Checkpoint checkpoint) override {
+  void WriteCheckpoint(HeldCheckpoint checkpoint) override {
     jobs_.push_back([this, checkpoint = std::move(checkpoint)] {
-      return Event(CheckpointWritten{checkpoint.version, store_->WriteCheckpoint(checkpoint, keep_)});
+      return Event(CheckpointWritten{checkpoint.version, store_->WriteCheckpoint(checkpoint.View(), keep_)});
     });
   }
 

@@ -19,7 +19,7 @@ bool Settled(RoundState state) { return state == RoundState::kCommitted || state
 
 // Serving a file's size does not need the file.
 int64_t FileBytes(const Checkpoint& checkpoint) {
-  return static_cast<int64_t>(SerializeCheckpoint({}).size() + checkpoint.weights.size() * sizeof(float));
+  return static_cast<int64_t>(SerializeCheckpoint(Checkpoint{}).size() + checkpoint.weights.size() * sizeof(float));
 }
 
 }  // namespace
@@ -367,7 +367,7 @@ int64_t MemoryRunStore::OldestCheapVersion(int64_t bytes) const {
   return version;
 }
 
-absl::Status MemoryRunStore::WriteCheckpoint(const Checkpoint& checkpoint, int64_t keep) {
+absl::Status MemoryRunStore::WriteCheckpoint(const CheckpointView& checkpoint, int64_t keep) {
   if (keep < 1 || HashWeights(checkpoint.weights) != checkpoint.model_hash) {
     return absl::InvalidArgumentError("a checkpoint needs its hash and is kept");
   }
@@ -378,7 +378,10 @@ absl::Status MemoryRunStore::WriteCheckpoint(const Checkpoint& checkpoint, int64
   const bool known = checkpoint.version == head_.version || logged != log_.end();
   const Id128 committed = logged != log_.end() ? logged->second.model_hash : head_.model_hash;
   if (known && committed != checkpoint.model_hash) return Broken("the version was committed with another hash");
-  checkpoints_[checkpoint.version] = checkpoint;
+  checkpoints_[checkpoint.version] = {checkpoint.version,
+                                      checkpoint.model_hash,
+                                      {checkpoint.weights.begin(), checkpoint.weights.end()},
+                                      {checkpoint.server_state.begin(), checkpoint.server_state.end()}};
   while (static_cast<int64_t>(checkpoints_.size()) > keep) checkpoints_.erase(checkpoints_.begin());
   aggregates_.erase(aggregates_.begin(), aggregates_.upper_bound(checkpoints_.begin()->first));
   const int64_t cheap = OldestCheapVersion(FileBytes(checkpoints_.rbegin()->second));

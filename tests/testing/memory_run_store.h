@@ -62,7 +62,7 @@ class MemoryRunStore : public RunStore {
   absl::StatusOr<HistoryRecord> ReadHistory(int64_t client) override;
   absl::Status CompactHistory(int64_t client, int64_t messages, absl::string_view state) override;
   absl::Status ForgetHistory(int64_t client) override;
-  absl::Status WriteCheckpoint(const Checkpoint& checkpoint, int64_t keep) override;
+  absl::Status WriteCheckpoint(const CheckpointView& checkpoint, int64_t keep) override;
   absl::StatusOr<Checkpoint> ReadNewestCheckpoint() override;
   absl::StatusOr<CheckpointFile> NewestCheckpointFile() override;
   absl::Status Backup(const std::string& directory) override;

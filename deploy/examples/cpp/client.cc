@@ -31,7 +31,7 @@ class LogisticTrainer : public terse::LocalTrainer {
     return terse::TrainResult{loss, plan.steps * train_.batch_size};
   }
 
-  void MaskMomentum(absl::Span<const uint32_t>) override {}  // gradient descent has none
+  void MaskMomentum(absl::Span<const int64_t>) override {}  // gradient descent has none
 
   absl::StatusOr<std::string> SaveState() override { return absl::StrCat(next_); }
   absl::Status RestoreState(absl::string_view state) override {
