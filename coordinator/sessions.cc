@@ -146,6 +146,20 @@ void Adopt(EngineState& run, Session& session, const ClientRecord& record, const
   if (record.set_aside_until_us != 0) run.fleet.SetAside(session, run.MonotonicAt(record.set_aside_until_us));
 }
 
+// Whether the client has one of the run's shards, or one is left for it. A client without is not registered, or names
+// would fill the store.
+absl::StatusOr<bool> HasShard(const EngineState& run, const std::string& name) {
+  const absl::optional<int64_t> shards = ShardsOf(*run.config);
+  if (!shards.has_value()) return true;
+  const absl::Status last = run.store()->GetClient(*shards - 1).status();
+  if (absl::IsNotFound(last)) return true;
+  TERSE_RETURN_IF_ERROR(last);
+  const absl::StatusOr<ClientRecord> known = run.store()->ClientNamed(name);
+  if (absl::IsNotFound(known.status())) return false;
+  TERSE_RETURN_IF_ERROR(known.status());
+  return known->id < *shards;
+}
+
 }  // namespace
 
 absl::StatusOr<Verdict> VerdictOn(EngineState& run, int64_t client, Id128 last_applied, Id128 update_id, int64_t round,
@@ -191,13 +205,14 @@ absl::Status HandleCheckIn(EngineState& run, Session& session, const CheckIn& me
     Refuse(run, session, objection, /*retry=*/false);
     return run.NoteMisbehaviour(event::kClientRefused, -1, objection);
   }
-  TERSE_ASSIGN_OR_RETURN(const ClientRecord record, run.store()->RegisterClient(message.name, run.Now()));
-  if (const absl::optional<int64_t> shards = ShardsOf(*run.config); shards.has_value() && record.id >= *shards) {
-    const std::string reason = absl::StrCat("run '", run.config->name, "' cuts its data into ", *shards,
+  TERSE_ASSIGN_OR_RETURN(const bool has_shard, HasShard(run, message.name));
+  if (!has_shard) {
+    const std::string reason = absl::StrCat("run '", run.config->name, "' cuts its data into ", *ShardsOf(*run.config),
                                             " shards and all of them have an owner; raise data.shards in a new run");
     Refuse(run, session, reason, /*retry=*/false);
-    return run.NoteMisbehaviour(event::kClientRefused, record.id, reason);
+    return run.NoteMisbehaviour(event::kClientRefused, -1, reason);
   }
+  TERSE_ASSIGN_OR_RETURN(const ClientRecord record, run.store()->RegisterClient(message.name, run.Now()));
   TERSE_ASSIGN_OR_RETURN(absl::optional<Verdict> verdict, VerdictAtCheckIn(run, record, message));
   const std::string lost = LostResidual(run, record, message, verdict);
   if (Session* const holder = run.fleet.Of(record.id)) {

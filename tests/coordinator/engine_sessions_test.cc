@@ -283,6 +283,7 @@ TEST_F(JoiningWithMoreShards, AClientJoinsLaterAndGetsWork) {
   ASSERT_EQ(d.SayCheckIn(), absl::OkStatus());
   ASSERT_EQ(d.Count<Refusal>(), 1);
   EXPECT_THAT(d.All<Refusal>()[0].reason, HasSubstr("into 3 shards"));
+  EXPECT_EQ(fleet_.store()->Clients()->size(), 3) << "names of clients that get nothing do not fill the store";
 }
 
 TEST_F(Joining, VersionsThatNeverWereLeadToAResync) {
