@@ -69,21 +69,21 @@ absl::Status AveragingStep::Restore(absl::Span<const float>, absl::Span<const fl
   return residual_floats() == 0 ? absl::OkStatus() : feedback_->Restore(state.subspan(optimizer_state_.size()), "", "");
 }
 
-absl::StatusOr<ServerStep::Taken> AveragingStep::Take(int64_t base_version, absl::Span<const float> weights,
-                                                      absl::Span<const absl::string_view> messages,
-                                                      absl::Span<const int64_t> samples, int64_t total,
-                                                      int64_t choice) {
+absl::StatusOr<ServerStep::Result> AveragingStep::MakeStep(int64_t base_version, absl::Span<const float> weights,
+                                                           absl::Span<const absl::string_view> messages,
+                                                           absl::Span<const int64_t> samples, int64_t total,
+                                                           int64_t choice) {
   average_.resize(codecs_.updates.layout().size());
   TERSE_RETURN_IF_ERROR(
       rule_->Aggregate(codecs_.updates, messages, AveragingWeights(samples, total), absl::MakeSpan(average_)));
   TERSE_RETURN_IF_ERROR(CheckAverage());
   const std::vector<float> before = state();
-  Taken taken;
-  TERSE_ASSIGN_OR_RETURN(taken.downstream, MakeMessage(base_version, messages, samples, total, choice));
+  Result result;
+  TERSE_ASSIGN_OR_RETURN(result.downstream, MakeMessage(base_version, messages, samples, total, choice));
   for (size_t i = 0; i < average_.size(); ++i) average_[i] += weights[i];
   const absl::Status status = CheckWeights(average_);
-  taken.weights = std::move(average_);
-  if (status.ok()) return taken;
+  result.weights = std::move(average_);
+  if (status.ok()) return result;
   if (has_state()) TERSE_RETURN_IF_ERROR(Restore({}, before));
   return status;
 }

@@ -22,7 +22,7 @@
 namespace terse {
 
 // The contract is ServerStep's. The state is that of the optimizer, then the residual. Memory: the average,
-// state_size() floats, and in Take as many more, should its step have to be taken back.
+// state_size() floats, and in MakeStep as many more, should its step have to be taken back.
 class AveragingStep : public ServerStep {
  public:
   static absl::StatusOr<std::unique_ptr<ServerStep>> Make(const RunConfig& config, const DownstreamCodecs& codecs);
@@ -31,9 +31,9 @@ class AveragingStep : public ServerStep {
   size_t state_size() const override;
   std::vector<float> state() const override;
   absl::Status Restore(absl::Span<const float> weights, absl::Span<const float> state) override;
-  absl::StatusOr<Taken> Take(int64_t base_version, absl::Span<const float> weights,
-                             absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,
-                             int64_t total, int64_t choice) override;
+  absl::StatusOr<Result> MakeStep(int64_t base_version, absl::Span<const float> weights,
+                                  absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,
+                                  int64_t total, int64_t choice) override;
   void GiveBuffer(std::vector<float> weights) override { average_ = std::move(weights); }
   absl::Status Apply(absl::string_view downstream, absl::Span<float> weights) override;
 

@@ -56,10 +56,6 @@ absl::Status Model::Replay(const LogMessage& message, RunStore* store) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<ServerStep::Taken> Model::Take(const RoundInputs& inputs, int64_t choice) {
-  return server_->Take(head_.version, weights(), inputs.messages, inputs.samples, inputs.total, choice);
-}
-
 void Model::Advance(std::vector<float> weights, Id128 hash, std::shared_ptr<const std::string> message) {
   const auto before = std::exchange(weights_, std::make_shared<std::vector<float>>(std::move(weights)));
   // Unless an evaluation or a checkpoint still has them.

@@ -14,7 +14,6 @@
 #include "compression/codec.h"
 #include "coordinator/background.h"
 #include "coordinator/recent_log.h"
-#include "coordinator/round_inputs.h"
 #include "coordinator/server_step.h"
 #include "core/run_config.h"
 #include "storage/run_store.h"
@@ -41,9 +40,8 @@ class Model {
   const Codec& codec() const { return *codec_; }
   ServerStep& server() { return *server_; }
 
-  // The server's step from the head, which stays: ServerStep::Take.
-  absl::StatusOr<ServerStep::Taken> Take(const RoundInputs& inputs, int64_t choice);
-  // The head moves to the version that Take made, whose weights have this hash and to which `message` leads.
+  // The head moves to the version that a step of server() makes, whose weights have this hash and to which `message`
+  // leads.
   void Advance(std::vector<float> weights, Id128 hash, std::shared_ptr<const std::string> message);
   const RecentLog& recent() const { return recent_; }
 

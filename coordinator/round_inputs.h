@@ -9,7 +9,7 @@
 
 namespace terse {
 
-// Views of the round's updates, which must not change meanwhile; as at ServerStep::Take.
+// Views of the round's updates, which must not change meanwhile; as at ServerStep::MakeStep.
 struct RoundInputs {
   std::vector<absl::string_view> messages;
   std::vector<int64_t> samples;  // empty: the plain average

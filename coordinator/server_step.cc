@@ -39,8 +39,8 @@ absl::StatusOr<std::unique_ptr<ServerStep>> ServerStep::Make(const RunConfig& co
   return HasEpochs(config) ? SvrgStep::Make(config, codecs) : AveragingStep::Make(config, codecs);
 }
 
-std::string ServerStep::Aggregate(absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,
-                                  int64_t total) const {
+std::string ServerStep::RoundMessages(absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,
+                                      int64_t total) const {
   return has_state() ? BuildDownstream(DownstreamMode::kForward, messages, samples, {}, total) : std::string();
 }
 
@@ -48,8 +48,8 @@ absl::StatusOr<std::vector<float>> ServerStep::Repeat(int64_t base_version, absl
                                                       absl::string_view aggregate, absl::string_view downstream) {
   const absl::StatusOr<Forwarded> forwarded = ParseForwarded(aggregate);
   if (!forwarded.ok()) return absl::DataLossError(forwarded.status().message());
-  absl::StatusOr<Taken> again =
-      Take(base_version, weights, forwarded->updates, forwarded->samples, forwarded->total, CodedChoice(downstream));
+  absl::StatusOr<Result> again = MakeStep(base_version, weights, forwarded->updates, forwarded->samples,
+                                          forwarded->total, CodedChoice(downstream));
   if (!again.ok()) return absl::DataLossError(again.status().message());
   if (again->downstream == downstream) return std::move(again->weights);
   if (IsStepDownstream(again->downstream) && IsStepDownstream(downstream)) {

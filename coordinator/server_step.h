@@ -25,7 +25,7 @@ inline constexpr float kMostWeight = 1e15f;
 absl::Status CheckWeights(absl::Span<const float> weights);
 
 // One per run. Not thread-safe. Its state belongs to the head, as the weights do: Commit makes it durable by the
-// round's updates (Aggregate), and a checkpoint has it whole. A restarted coordinator restores the checkpoint's and
+// round's updates (RoundMessages), and a checkpoint has it whole. A restarted coordinator restores the checkpoint's and
 // repeats the rounds since; the same updates give the same bits on every machine.
 class ServerStep {
  public:
@@ -46,7 +46,7 @@ class ServerStep {
   virtual absl::Status Restore(absl::Span<const float> weights, absl::Span<const float> state) = 0;
 
   // One round's step.
-  struct Taken {
+  struct Result {
     std::string downstream;      // the message that leads from `base_version` to the next version
     std::vector<float> weights;  // of that version: bit for bit those that Apply makes of the message, as clients do
   };
@@ -54,25 +54,26 @@ class ServerStep {
   // `choice` as RoundPlan's. INVALID_ARGUMENT, with the state unchanged, when the average overflows or is too large to
   // go on with, or a weight would be (CheckWeights). INTERNAL when the message does not encode: the state is then of no
   // use, and must be restored.
-  virtual absl::StatusOr<Taken> Take(int64_t base_version, absl::Span<const float> weights,
-                                     absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,
-                                     int64_t total, int64_t choice) = 0;
+  virtual absl::StatusOr<Result> MakeStep(int64_t base_version, absl::Span<const float> weights,
+                                          absl::Span<const absl::string_view> messages,
+                                          absl::Span<const int64_t> samples, int64_t total, int64_t choice) = 0;
 
   // Takes the weights of a version that nobody needs any more, to build the next ones in: two models then take turns,
   // and no round allocates one.
   virtual void GiveBuffer(std::vector<float> weights) {}
 
-  // Returns the messages, as a kForward message, from which Take is repeated after a restart. Empty when there is no
-  // state.
-  std::string Aggregate(absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,
-                        int64_t total = 0) const;
-  // Repeats Take from Aggregate's result, and returns the new weights. DATA_LOSS unless it gives `downstream` again, or
-  // the same weights by another form of an exact step: an earlier release may have chosen among fewer.
+  // Returns the messages, as a kForward message, from which MakeStep is repeated after a restart. Empty when there is
+  // no state.
+  std::string RoundMessages(absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,
+                            int64_t total = 0) const;
+  // Repeats MakeStep from the result of RoundMessages, and returns the new weights. DATA_LOSS unless it gives
+  // `downstream` again, or the same weights by another form of an exact step: an earlier release may have chosen among
+  // fewer.
   absl::StatusOr<std::vector<float>> Repeat(int64_t base_version, absl::Span<const float> weights,
                                             absl::string_view aggregate, absl::string_view downstream);
 
   // Brings the weights of the version before the message to that of it, with the operations of every client. A message
-  // of Take may be applied until the next Take. Fails as ApplyDownstream or ApplyModel.
+  // of MakeStep may be applied until the next MakeStep. Fails as ApplyDownstream or ApplyModel.
   virtual absl::Status Apply(absl::string_view downstream, absl::Span<float> weights) = 0;
 };
 

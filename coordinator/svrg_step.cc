@@ -71,14 +71,14 @@ double SvrgStep::ThetaOf(int64_t version) const {
 
 double SvrgStep::StepSize(int64_t version) const { return config_.server.learning_rate / ThetaOf(version); }
 
-absl::StatusOr<ServerStep::Taken> SvrgStep::Take(int64_t base_version, absl::Span<const float> weights,
-                                                 absl::Span<const absl::string_view> messages,
-                                                 absl::Span<const int64_t> samples, int64_t total, int64_t) {
-  Taken taken;
-  TERSE_ASSIGN_OR_RETURN(taken.downstream, MakeMessage(base_version, messages, samples, total));
-  taken.weights.assign(weights.begin(), weights.end());
-  TERSE_RETURN_IF_ERROR(Apply(taken.downstream, absl::MakeSpan(taken.weights)));
-  return taken;
+absl::StatusOr<ServerStep::Result> SvrgStep::MakeStep(int64_t base_version, absl::Span<const float> weights,
+                                                      absl::Span<const absl::string_view> messages,
+                                                      absl::Span<const int64_t> samples, int64_t total, int64_t) {
+  Result result;
+  TERSE_ASSIGN_OR_RETURN(result.downstream, MakeMessage(base_version, messages, samples, total));
+  result.weights.assign(weights.begin(), weights.end());
+  TERSE_RETURN_IF_ERROR(Apply(result.downstream, absl::MakeSpan(result.weights)));
+  return result;
 }
 
 absl::StatusOr<std::string> SvrgStep::MakeMessage(int64_t base_version, absl::Span<const absl::string_view> messages,

@@ -47,9 +47,9 @@ class SvrgStep : public ServerStep {
   size_t state_size() const override { return accelerated_ ? size() : 0; }
   std::vector<float> state() const override;
   absl::Status Restore(absl::Span<const float> weights, absl::Span<const float> state) override;
-  absl::StatusOr<Taken> Take(int64_t base_version, absl::Span<const float> weights,
-                             absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,
-                             int64_t total, int64_t choice) override;
+  absl::StatusOr<Result> MakeStep(int64_t base_version, absl::Span<const float> weights,
+                                  absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,
+                                  int64_t total, int64_t choice) override;
   absl::Status Apply(absl::string_view downstream, absl::Span<float> weights) override;
 
  private:
@@ -60,7 +60,7 @@ class SvrgStep : public ServerStep {
   double ThetaOf(int64_t version) const;
   // eta_s of the version's epoch.
   double StepSize(int64_t version) const;
-  // Does the work of Take, but for the new weights.
+  // Does the work of MakeStep, but for the new weights.
   absl::StatusOr<std::string> MakeMessage(int64_t base_version, absl::Span<const absl::string_view> messages,
                                           absl::Span<const int64_t> samples, int64_t total);
   // One inner iteration from `base_version`, with the average of its updates in average_.

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "coordinator/catch_up.h"
 #include "coordinator/phases/phases.h"
+#include "coordinator/round_inputs.h"
 #include "coordinator/round_plans.h"
 #include "coordinator/sessions.h"
 #include "coordinator/staleness.h"
@@ -25,12 +26,14 @@ class Committing : public Phase {
   Transition Enter(EngineState& run) override {
     const RoundInputs inputs = InputsOf(run);
     if (inputs.messages.empty()) return GiveUp(run, "every update of the round was refused");
-    absl::StatusOr<ServerStep::Taken> taken = run.model.Take(inputs, run.round.plan().choice);
-    if (absl::IsInvalidArgument(taken.status())) return GiveUp(run, std::string(taken.status().message()));
-    TERSE_RETURN_IF_ERROR(taken.status());
+    absl::StatusOr<ServerStep::Result> step =
+        run.model.server().MakeStep(run.model.head().version, run.model.weights(), inputs.messages, inputs.samples,
+                                    inputs.total, run.round.plan().choice);
+    if (absl::IsInvalidArgument(step.status())) return GiveUp(run, std::string(step.status().message()));
+    TERSE_RETURN_IF_ERROR(step.status());
     TERSE_FAILPOINT("coordinator.commit.aggregated");
 
-    Commit commit = MakeCommit(run, inputs, HashWeights(taken->weights), std::move(taken->downstream));
+    Commit commit = MakeCommit(run, inputs, HashWeights(step->weights), std::move(step->downstream));
     TERSE_RETURN_IF_ERROR(ObserveCommit(run, commit.committed_us));
     absl::optional<Ending> ending = EndAt(run, run.model.head().version + 1);
     const bool last = ending.has_value();
@@ -41,7 +44,7 @@ class Committing : public Phase {
 
     const int64_t round = run.round.number();
     const auto message = std::make_shared<const std::string>(std::move(commit.downstream));
-    run.model.Advance(std::move(taken->weights), commit.model_hash, message);
+    run.model.Advance(std::move(step->weights), commit.model_hash, message);
     TERSE_RETURN_IF_ERROR(AddToHistories(run));
     TERSE_RETURN_IF_ERROR(Announce(run, message));
     run.course.unusable_rounds = 0;
@@ -90,7 +93,7 @@ class Committing : public Phase {
     commit.base_version = run.model.head().version;
     commit.model_hash = model_hash;
     commit.downstream = std::move(downstream);
-    commit.aggregate = run.model.server().Aggregate(inputs.messages, inputs.samples, inputs.total);
+    commit.aggregate = run.model.server().RoundMessages(inputs.messages, inputs.samples, inputs.total);
     commit.committed_us = run.Now();
     commit.ledger = run.book().Take(run.round.number());
     commit.history = MessagesForHistories(run);

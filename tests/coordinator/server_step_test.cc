@@ -57,12 +57,12 @@ class Server {
   void Round(int64_t round) {
     const std::vector<std::string> messages = Messages(round);
     const std::vector<absl::string_view> views(messages.begin(), messages.end());
-    absl::StatusOr<ServerStep::Taken> taken = step_->Take(round, weights_, views, {}, 0, 0);
-    ASSERT_EQ(taken.status(), absl::OkStatus());
-    ASSERT_EQ(step_->Apply(taken->downstream, absl::MakeSpan(weights_)), absl::OkStatus());
-    ASSERT_EQ(HashWeights(taken->weights), HashWeights(weights_)) << "what clients make of the message";
-    aggregates.push_back(step_->Aggregate(views, {}));
-    sent.push_back(std::move(taken->downstream));
+    absl::StatusOr<ServerStep::Result> made = step_->MakeStep(round, weights_, views, {}, 0, 0);
+    ASSERT_EQ(made.status(), absl::OkStatus());
+    ASSERT_EQ(step_->Apply(made->downstream, absl::MakeSpan(weights_)), absl::OkStatus());
+    ASSERT_EQ(HashWeights(made->weights), HashWeights(weights_)) << "what clients make of the message";
+    aggregates.push_back(step_->RoundMessages(views, {}));
+    sent.push_back(std::move(made->downstream));
   }
 
   std::vector<std::string> sent;
@@ -222,10 +222,10 @@ TEST(ServerStep, BuffersMoveByTheirAverageAndLeaveNoResidual) {
   std::vector<float> weights(8, 0.0f);
   for (int64_t round = 0; round < 3; ++round) {
     const std::string message = *codec->Encode(std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8});
-    const auto taken = step->Take(round, weights, {absl::string_view(message)}, {}, 0, 0);
-    ASSERT_EQ(taken.status(), absl::OkStatus());
-    ASSERT_EQ(step->Apply(taken->downstream, absl::MakeSpan(weights)), absl::OkStatus());
-    ASSERT_EQ(taken->weights, weights);
+    const auto made = step->MakeStep(round, weights, {absl::string_view(message)}, {}, 0, 0);
+    ASSERT_EQ(made.status(), absl::OkStatus());
+    ASSERT_EQ(step->Apply(made->downstream, absl::MakeSpan(weights)), absl::OkStatus());
+    ASSERT_EQ(made->weights, weights);
   }
   EXPECT_EQ(weights[6], 21);
   EXPECT_EQ(weights[7], 24);
@@ -244,7 +244,8 @@ TEST(ServerStep, AbsurdAveragesAreRefusedAndChangeNothing) {
   std::vector<float> absurd(GridLayout().size(), 0.0f);
   absurd[3] = 2e15f;
   const std::string message = *server.codec().Encode(absurd);
-  const absl::Status status = server.step().Take(1, server.weights(), {absl::string_view(message)}, {}, 0, 0).status();
+  const absl::Status status =
+      server.step().MakeStep(1, server.weights(), {absl::string_view(message)}, {}, 0, 0).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(status.message(), HasSubstr("too large to go on with"));
   EXPECT_EQ(server.step().state(), before);

@@ -58,12 +58,13 @@ class Master {
     const bool full = TaskFrom(config_, version_) == ClientTask::kFullGradient;
     options.choice = full ? kFullGradientChoice : kGradientStepChoice;
     const std::string message = *updates_->Encode(gradient, options);
-    absl::StatusOr<ServerStep::Taken> taken = step_->Take(version_, weights_, {absl::string_view(message)}, {}, 0, 0);
-    if (!taken.ok()) return taken.status();
-    EXPECT_EQ(step_->Apply(taken->downstream, absl::MakeSpan(weights_)), absl::OkStatus());
-    EXPECT_EQ(taken->weights, weights_) << "what clients make of the message";
-    aggregates.push_back(step_->Aggregate({absl::string_view(message)}, {}, 0));
-    sent.push_back(std::move(taken->downstream));
+    absl::StatusOr<ServerStep::Result> made =
+        step_->MakeStep(version_, weights_, {absl::string_view(message)}, {}, 0, 0);
+    if (!made.ok()) return made.status();
+    EXPECT_EQ(step_->Apply(made->downstream, absl::MakeSpan(weights_)), absl::OkStatus());
+    EXPECT_EQ(made->weights, weights_) << "what clients make of the message";
+    aggregates.push_back(step_->RoundMessages({absl::string_view(message)}, {}, 0));
+    sent.push_back(std::move(made->downstream));
     ++version_;
     return absl::OkStatus();
   }

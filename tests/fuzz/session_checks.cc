@@ -35,9 +35,9 @@ void SessionWorld::CheckCommit(absl::Span<const ChosenUpdate> chosen) {
   }
   int64_t total = 0;
   if (config_.rounds.buffered) total = CountStale(chosen, &samples);
-  const auto taken = server_->Take(head_.version, weights_, messages, samples, total, 0);
-  Require(taken.ok(), "what was applied has an average");
-  Require(server_->Apply(taken->downstream, absl::MakeSpan(weights_)).ok(), "what was made is applied");
+  const auto made = server_->MakeStep(head_.version, weights_, messages, samples, total, 0);
+  Require(made.ok(), "what was applied has an average");
+  Require(server_->Apply(made->downstream, absl::MakeSpan(weights_)).ok(), "what was made is applied");
   Require(FloatsAsBits(weights_) == FloatsAsBits(engine_->weights()), "the model moved by the server's step");
 }
 
