@@ -42,7 +42,7 @@ v1::ClientMessage LoadProtocol::CheckIn() {
 
 absl::StatusOr<LoadProtocol::Reaction> LoadProtocol::On(const v1::ServerMessage& message) {
   Reaction reaction;
-  if (message.has_delta()) {
+  if (message.has_downstream()) {
     TERSE_RETURN_IF_ERROR(OnDownstream(message.downstream()));
     return reaction;
   }

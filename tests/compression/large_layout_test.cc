@@ -84,7 +84,7 @@ TEST(LargeLayout, ACursorStopsAndGoesOnAtLimitsBeyondThirtyTwoBits) {
   ASSERT_EQ(cursor->Next(limit + 1000, &run), absl::OkStatus());
   AddRun(run, -1.0f, limit, window.data());
   ASSERT_EQ(run.count, 1);
-  EXPECT_EQ(window[0], -4.0f);
+  EXPECT_EQ(window[0], -5.0f);
   std::vector<float> end(3);
   ASSERT_EQ(cursor->Next(layout.size(), &run), absl::OkStatus());
   ASSERT_EQ(run.count, 1);

@@ -231,13 +231,13 @@ TEST(BackgroundWorkerTest, WorksInOrderAndFinishesItsQueue) {
   RunRecord record;
   record.lineage = HashBytes("run");
   record.parameters = 2;
-  const std::vector<float> weights = {1, 2};
-  ASSERT_EQ(store->CreateRun(record, weights), absl::OkStatus());
+  const auto weights = std::make_shared<const std::vector<float>>(std::vector<float>{1, 2});
+  ASSERT_EQ(store->CreateRun(record, *weights), absl::OkStatus());
   Posted posted;
   {
     BackgroundWorker worker(&evaluator, store.get(), 1, [&](Event event) { posted.Add(std::move(event)); });
     for (int64_t round = 1; round <= 10; ++round) worker.Evaluate(round, weights);
-    worker.WriteCheckpoint({0, HashWeights(weights), weights});
+    worker.WriteCheckpoint({0, HashWeights(*weights), weights});
     worker.Evaluate(11, weights);
   }
   EXPECT_THAT(posted.rounds(), ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0, 11));
@@ -250,7 +250,7 @@ TEST(BackgroundWorkerTest, HoldsNoMoreThanItsLimit) {
   std::atomic<int> queued{0};
   std::thread caller([&] {
     for (int64_t round = 1; round <= BackgroundWorker::kMaxQueued + 3; ++round) {
-      worker.Evaluate(round, {0.5f});
+      worker.Evaluate(round, std::make_shared<const std::vector<float>>(std::vector<float>{0.5f}));
       queued.fetch_add(1);
     }
   });
