@@ -9,7 +9,7 @@ int main(int argc, char** argv) {
   if (const int code = terse::ParseCoordinatorOptions(argc, argv, &options); code >= 0) return code;
   terse::SkipLockOrderChecks();
   terse::ConfigureThreads(1);
-  terse::ConfigureMalloc();
+  terse::ConfigureMalloc(/*kept_mib=*/1);
   // A sandbox takes the graphics card away.
   return terse::RunCoordinator(options, terse::TorchRunLearning(options.sandboxed.empty() ? "auto" : "cpu"));
 }

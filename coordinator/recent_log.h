@@ -16,7 +16,7 @@ namespace terse {
 // there. Not thread-safe; the messages themselves are shared by all sessions that are sent them.
 class RecentLog {
  public:
-  static constexpr int64_t kMostBytes = int64_t{32} << 20;
+  static constexpr int64_t kMostBytes = int64_t{16} << 20;
 
   struct Entry {
     int64_t version = 0;  // the message leads from version - 1 to version

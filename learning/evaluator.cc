@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/status.h"
@@ -47,21 +49,19 @@ class TorchEvaluator : public Evaluator {
         blueprint_(std::move(blueprint)),
         dataset_(std::move(dataset)),
         loss_(loss),
-        device_(device),
-        model_(blueprint_->Make(device)),
-        start_(CloneAll(model_->local_buffers())) {}
+        device_(device) {}
 
   absl::StatusOr<Evaluation> Evaluate(absl::Span<const float> weights) override {
     const int64_t size = blueprint_->layout().size();
     if (static_cast<int64_t>(weights.size()) != size) {
       return absl::InvalidArgumentError(absl::StrCat("the model has ", size, " weights, got ", weights.size()));
     }
-    return CatchTorch("evaluating", [&]() -> absl::StatusOr<Evaluation> {
+    return WithModel("evaluating", [&]() -> absl::StatusOr<Evaluation> {
       AdoptThreadCount();
       const at::NoGradGuard no_grad;
       model_->SetWeights(weights);
       const bool is_text = dataset_->task == Task::kText;
-      if (!is_text && std::any_of(start_.begin(), start_.end(), IsStatistic)) Calibrate();
+      if (!is_text && absl::c_any_of(model_->local_buffers(), IsStatistic)) Calibrate();
       Score score;
       TERSE_RETURN_IF_ERROR(is_text ? ScoreText(kAllBatches, &score) : ScoreExamples(kAllBatches, &score));
       return ToEvaluation(*loss_, score);
@@ -71,7 +71,7 @@ class TorchEvaluator : public Evaluator {
   // One batch, evaluated and trained. INVALID_ARGUMENT when the model does not take this data, gives what the loss does
   // not take, or has no gradient.
   absl::Status Try() {
-    absl::Status tried = CatchTorch("a first batch", [&]() -> absl::Status {
+    absl::Status tried = WithModel("a first batch", [&]() -> absl::Status {
       const at::NoGradGuard no_grad;
       Score score;
       return dataset_->task == Task::kText ? ScoreText(1, &score) : ScoreExamples(1, &score);
@@ -86,6 +86,16 @@ class TorchEvaluator : public Evaluator {
   }
 
  private:
+  // Runs `body` with a model that lives no longer: between evaluations it would take as much memory as the weights.
+  template <typename Body>
+  auto WithModel(absl::string_view doing, const Body& body) -> decltype(body()) {
+    const absl::Cleanup drop = [this] { model_ = nullptr; };
+    return CatchTorch(doing, [&]() -> decltype(body()) {
+      model_ = blueprint_->Make(device_);
+      return body();
+    });
+  }
+
   std::string InputText() const {
     if (dataset_->task == Task::kText) return "int64 [batch, time]";
     const std::vector<int64_t>& shape = dataset_->test.features.shape();
@@ -152,18 +162,19 @@ class TorchEvaluator : public Evaluator {
   // keep * start + (1 - keep) * mean after a pass, with a `keep` that only the model knows and that may be close to 1:
   // a second pass from another start tells it.
   void Calibrate() {
-    const std::vector<at::Tensor> first = CalibrationPass(start_);
-    std::vector<at::Tensor> moved = start_;
+    const std::vector<at::Tensor> start = CloneAll(model_->local_buffers());
+    const std::vector<at::Tensor> first = CalibrationPass(start);
+    std::vector<at::Tensor> moved = start;
     for (size_t i = 0; i < first.size(); ++i) {
       if (!IsStatistic(first[i])) continue;
-      const at::Tensor change = first[i] - start_[i];
-      moved[i] = start_[i] + change.ne(0) * (1 + change.abs());
+      const at::Tensor change = first[i] - start[i];
+      moved[i] = start[i] + change.ne(0) * (1 + change.abs());
     }
     const std::vector<at::Tensor> second = CalibrationPass(moved);
     for (size_t i = 0; i < first.size(); ++i) {
       if (!IsStatistic(first[i])) continue;
-      const at::Tensor keep = (second[i] - first[i]) / (moved[i] - start_[i]);
-      const at::Tensor mean = (first[i] - keep * start_[i]) / (1 - keep);
+      const at::Tensor keep = (second[i] - first[i]) / (moved[i] - start[i]);
+      const at::Tensor mean = (first[i] - keep * start[i]) / (1 - keep);
       model_->local_buffers()[i].copy_(at::where(keep.lt(1 - kLeastForgotten), mean, first[i]));
     }
   }
@@ -196,8 +207,7 @@ class TorchEvaluator : public Evaluator {
   const std::shared_ptr<const Dataset> dataset_;
   const Loss* const loss_;
   const c10::Device device_;
-  const std::unique_ptr<ScriptModel> model_;
-  const std::vector<at::Tensor> start_;  // local buffers of the model as it was made
+  std::unique_ptr<ScriptModel> model_;  // within WithModel
   ScriptModel::State state_;
 };
 

@@ -18,9 +18,9 @@ void ConfigureThreads(int n) {
   }
 }
 
-void ConfigureMalloc() {
-  mallopt(M_MMAP_THRESHOLD, 64 << 20);
-  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+void ConfigureMalloc(int kept_mib) {
+  mallopt(M_MMAP_THRESHOLD, kept_mib << 20);
+  mallopt(M_TRIM_THRESHOLD, kept_mib << 24);
   mallopt(M_ARENA_MAX, static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
 }
 

@@ -4,15 +4,18 @@
 
 namespace terse {
 
+inline constexpr int kTrainingKeepsMib = 64;
+
 // Number of threads inside one LibTorch operation, n >= 1, in whatever thread it is called from here on. Use 1 for
 // several trainers in one process or on one machine: results are then also independent of the number of cores.
 void ConfigureThreads(int n);
 
-// Keeps blocks of up to 64 MiB in the allocator instead of returning them to the system after every step, which would
-// fault their pages in again. Costs memory that stays with the process. Larger blocks, such as the vectors of a large
-// model, go back as soon as they are free. There is one arena a core: bursts of messages, each taken by another thread,
+// Keeps free blocks of up to `kept_mib` MiB, and 16 times as much at the end of the heap, in the allocator. Larger
+// blocks go back to the system as soon as they are free. Training takes and frees the same blocks in every step, and
+// would fault their pages in again; a coordinator takes a message of another size in every round, and what it kept of
+// them would be memory that nobody uses. There is one arena a core: bursts of messages, each taken by another thread,
 // would fill each of glibc's eight a core. For the start of a program, before it has threads.
-void ConfigureMalloc();
+void ConfigureMalloc(int kept_mib = kTrainingKeepsMib);
 
 // Returns LibTorch's version, as "1.13.1".
 const char* LibTorchVersion();

@@ -87,7 +87,6 @@ ScriptModel::ScriptModel(torch::jit::Module module, const Layout& layout, c10::D
   const at::NoGradGuard no_grad;
   const auto options = at::TensorOptions().dtype(at::kFloat).device(device_);
   weights_ = at::zeros({layout.size()}, options);
-  gradient_ = at::zeros({layout.parameters()}, options);
   std::map<std::string, const TensorSpec*> specs;
   for (const TensorSpec& spec : layout.tensors()) specs.emplace(spec.name, &spec);
   const std::vector<NamedTensor> tensors = TensorsOf(module_);  // before the move, which would part tied ones
@@ -115,7 +114,19 @@ void ScriptModel::PlaceInLayout(const TensorSpec& spec, at::Tensor tensor) {
   place.copy_(tensor);
   tensor.set_data(place);
   if (spec.kind == TensorKind::kBuffer) return;
-  tensor.mutable_grad() = gradient_.narrow(0, spec.offset, spec.size).view(spec.shape);
+  parameters_.push_back({tensor, spec.offset});
+}
+
+at::Tensor& ScriptModel::gradient() {
+  if (gradient_.defined()) return gradient_;
+  int64_t size = 0;
+  for (const Parameter& parameter : parameters_) size += parameter.tensor.numel();
+  gradient_ = at::zeros({size}, weights_.options());
+  for (Parameter& parameter : parameters_) {
+    parameter.tensor.mutable_grad() =
+        gradient_.narrow(0, parameter.offset, parameter.tensor.numel()).view(parameter.tensor.sizes());
+  }
+  return gradient_;
 }
 
 void ScriptModel::Reattach(bool take_values) {
@@ -171,7 +182,7 @@ float ScriptModel::LossAndGradient(const Batch& batch, const Loss& loss, State* 
   const at::Tensor value = loss.train(output, FitTargets(loss, output, batch.target));
   TORCH_CHECK(value.requires_grad(), "the output of forward is detached from the parameters, so that nothing can be ",
               "trained: take detach(), item() and no_grad() out of it");
-  gradient_.zero_();
+  gradient().zero_();
   value.backward();
   Reattach(/*take_values=*/true);  // the way back may need the values that forward saw
   for (at::Tensor& carried : *state) carried = carried.detach();

@@ -38,8 +38,9 @@ class ScriptModel {
   void SetWeights(absl::Span<const float> weights);
   // float32 [layout.size()] on the device.
   at::Tensor& weights() { return weights_; }
-  // float32 [layout.parameters()] on the device.
-  at::Tensor& gradient() { return gradient_; }
+  // float32 [layout.parameters()] on the device. The first call, or LossAndGradient, takes its memory: who evaluates
+  // needs none.
+  at::Tensor& gradient();
   // Buffers that the layout does not have, of any type; write to them in place.
   const std::vector<at::Tensor>& local_buffers() const { return local_buffers_; }
 
@@ -64,6 +65,12 @@ class ScriptModel {
     std::string attribute;
   };
 
+  // A parameter and its place in the layout.
+  struct Parameter {
+    at::Tensor tensor;
+    int64_t offset;
+  };
+
   void PlaceInLayout(const TensorSpec& spec, at::Tensor tensor);
   at::Tensor Run(const at::Tensor& x, State* state);
   // Brings every buffer back to its place in the module, with the values that a script put there if wanted.
@@ -72,7 +79,8 @@ class ScriptModel {
   const c10::Device device_;
   torch::jit::Module module_;
   at::Tensor weights_;
-  at::Tensor gradient_;
+  at::Tensor gradient_;  // undefined until it is asked for
+  std::vector<Parameter> parameters_;
   std::vector<at::Tensor> local_buffers_;
   std::vector<Buffer> buffers_;
   bool carries_state_ = false;
