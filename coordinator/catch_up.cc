@@ -46,7 +46,7 @@ absl::Status SendLog(EngineState& run, Session& session, int64_t after, int64_t 
   run.fleet.SetVersion(session, log.empty() ? up_to : log.back().version);
   for (const Downstream& downstream : log) {
     run.book().AddDown(session.client(), static_cast<int64_t>(downstream.message->size()), 0);
-    run.Say(session, downstream);
+    run.journal.Say(session.link, downstream);
   }
   run.fleet.SetDraining(session, session.version() < up_to);
   if (session.draining()) run.journal.TellWhenDrained(session.link);
@@ -79,7 +79,7 @@ absl::Status SendResync(EngineState& run, Session& session, const std::string& r
   TERSE_ASSIGN_OR_RETURN(const RunStore::CheckpointFile file, run.store()->NewestCheckpointFile());
   run.fleet.SetVersion(session, absl::nullopt);
   run.book().AddDown(session.client(), file.bytes, 0);
-  run.Say(session, Resync{file.version, reason});
+  run.journal.Say(session.link, Resync{file.version, reason});
   return absl::OkStatus();
 }
 

@@ -53,7 +53,7 @@ absl::Status HoldHistory(EngineState& run, Session& session, Id128 theirs) {
                                      "what its updates are packed with begins anew, here and there"));
     }
     TERSE_RETURN_IF_ERROR(run.store()->ForgetHistory(session.client()));
-    run.Say(session, BeginHistory{});
+    run.journal.Say(session.link, BeginHistory{});
     log = {};
     history.emplace(*run.model.codec().PackedLayout());
   }
@@ -107,10 +107,6 @@ absl::Status CompactHistoryIfDue(EngineState& run, int64_t client) {
   TERSE_RETURN_IF_ERROR(run.store()->CompactHistory(client, log->second.messages, state));
   log->second.bytes = 0;
   return absl::OkStatus();
-}
-
-bool IsMisread(const EngineState& run, const Session& session, const Update& update) {
-  return update.packed || (update.packed_bytes > 0 && !Follows(run, session, update));
 }
 
 absl::Status RefuseMisread(EngineState& run, Session& session) {

@@ -50,9 +50,8 @@ absl::Status AddToHistories(EngineState& run);
 // Replaces the client's log by a state where the log has grown to a quarter of a state: O(parameters). Called when the
 // client's update came, while others train, and not at the commit, for which all wait.
 absl::Status CompactHistoryIfDue(EngineState& run, int64_t client);
-// Whether the update came packed and was not what the client sealed: both ends' histories differ, or it was damaged.
-bool IsMisread(const EngineState& run, const Session& session, const Update& update);
-// Refuses such an update: the client comes back and sends it as it is, and from then on all of them.
+// Refuses an update that came packed and was not what the client sealed: both ends' histories differ, or it was
+// damaged. The client comes back and sends it as it is, and from then on all of them.
 absl::Status RefuseMisread(EngineState& run, Session& session);
 
 }  // namespace terse

@@ -2,26 +2,30 @@
 #ifndef TERSE_COORDINATOR_CLIENT_LINK_H_
 #define TERSE_COORDINATOR_CLIENT_LINK_H_
 
-#include <utility>
+#include <vector>
 
 #include "core/session_messages.h"
 #include "core/wire_meter.h"
 
 namespace terse {
 
+// Everything that the engine says to one client at a time.
+struct ToClient {
+  std::vector<FromServer> messages;
+  // They may wait for the next Send whose messages may not, and then travel in the same packet.
+  bool may_wait = false;
+  // The engine hears Drained, once, when all that was queued up to here is with the transport, unless the link closed
+  // before.
+  bool tell_when_drained = false;
+};
+
 // Thread-safe. No call blocks.
 class ClientLink {
  public:
   virtual ~ClientLink() = default;
-  // Queues a message; order is kept. A Refusal or Finished is the last one: the link then closes. Without effect on a
-  // closed link (the engine hears Disconnected).
-  virtual void Send(FromServer message) = 0;
-  // Queues a message that may wait for the next Send or Flush, and then travels in the same packet.
-  virtual void SendLater(FromServer message) { Send(std::move(message)); }
-  virtual void Flush() {}
-  // Lets the engine hear Drained, once, when the messages queued so far are with the transport, unless the link closed
-  // before.
-  virtual void TellWhenDrained() = 0;
+  // Queues the messages; order is kept. A Refusal or Finished is the last one: the link then closes. Without effect on
+  // a closed link (the engine hears Disconnected).
+  virtual void Send(ToClient words) = 0;
   // Cumulative bytes of the connection, from the coordinator's point of view.
   virtual WireBytes Wire() = 0;
 };

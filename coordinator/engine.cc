@@ -15,6 +15,18 @@
 #include "storage/event_kinds.h"
 
 namespace terse {
+namespace {
+
+// Whether the update is whole and follows the client's last applied one. The predecessor is part of the id, so an id
+// that can be made again from the coordinator's record shows that both ends agree about it.
+bool Follows(const EngineState& run, const Session& session, const Update& update) {
+  if (update.packed) return false;  // it could not be read
+  if (Mutated(Mutant::kNoPredecessorCheck)) return true;
+  return update.update_id ==
+         MakeUpdateId(run.lineage, update.round, session.client(), session.last_applied, update.message);
+}
+
+}  // namespace
 
 Engine::Engine(Options options)
     : run_{std::make_shared<const RunConfig>(options.config),
@@ -131,12 +143,12 @@ absl::Status Engine::Close() {
 void Engine::DropSessions(const std::string& reason) {
   for (const auto& [id, session] : run_.fleet.sessions()) {
     run_.fleet.Refuse(*session);
-    session->link->Send(Refusal{reason, /*retry=*/true});
+    session->link->Send({{Refusal{reason, /*retry=*/true}}});
   }
 }
 
 void Engine::EndSessions(const std::string& reason) {
-  for (const auto& [id, session] : run_.fleet.sessions()) session->link->Send(Finished{reason});
+  for (const auto& [id, session] : run_.fleet.sessions()) session->link->Send({{Finished{reason}}});
 }
 
 int64_t Engine::NextDeadlineMicros() const {
@@ -190,11 +202,16 @@ Transition Engine::OnSent(Session& session, Update update) {
   if (update.norm_code.has_value()) session.norm_code = update.norm_code;
   // The session drops the work that it was given since: a client takes no work while its own update has no verdict.
   run_.fleet.SetAssigned(session, 0);
-  if (!IsMisread(run_, session, update)) return phase_->OnUpdate(run_, session, std::move(update));
-  // An update that is sent again after its verdict needs no reading.
-  const bool applied = update.update_id == session.last_applied;
-  TERSE_RETURN_IF_ERROR(applied ? AnswerLate(run_, session, update) : RefuseMisread(run_, session));
-  return absl::nullopt;
+  // One that is sent again after its verdict is known by its id.
+  if (update.update_id == session.last_applied || Follows(run_, session, update)) {
+    return phase_->OnUpdate(run_, session, std::move(update));
+  }
+  const bool came_packed = update.packed || update.packed_bytes > 0;
+  TERSE_RETURN_IF_ERROR(
+      came_packed ? RefuseMisread(run_, session)
+                  : RefuseUpdate(run_, session, event::kUpdateRejected, "update id does not fit its content",
+                                 "the update does not follow the last applied one or is damaged; check in again"));
+  return phase_->OnLeft(run_);
 }
 
 Transition Engine::On(Disconnected event) {

@@ -85,12 +85,6 @@ struct EngineState {
     return notes.has_value() && notes->first_given != 0 && notes->first_given <= number && number <= notes->last_given;
   }
 
-  void Say(const Session& session, FromServer message) { journal.Say(session.link, std::move(message)); }
-  void SayLater(const Session& session, FromServer message) { journal.SayLater(session.link, std::move(message)); }
-  // Sends what waits on any connection.
-  void FlushAll() {
-    for (const auto& [id, session] : fleet.sessions()) journal.Flush(session->link);
-  }
   // Has the head's checkpoint written, unless one is being written.
   void BeginCheckpoint() {
     if (absl::optional<HeldCheckpoint> checkpoint = model.BeginCheckpoint())

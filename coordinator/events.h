@@ -33,7 +33,7 @@ struct Disconnected {
   SessionId session = 0;
 };
 
-// All messages that the session's link was given have left. TellWhenDrained asks for this event.
+// All messages that the session's link was given have left. ToClient::tell_when_drained asks for this event.
 struct Drained {
   SessionId session = 0;
 };

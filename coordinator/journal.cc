@@ -24,25 +24,23 @@ void Journal::Drop() {
   told_.clear();
 }
 
-Journal::Outgoing& Journal::To(const std::shared_ptr<ClientLink>& link) {
+ToClient& Journal::To(const std::shared_ptr<ClientLink>& link) {
   const auto [place, is_new] = place_.try_emplace(link.get(), outgoing_.size());
-  if (is_new) outgoing_.push_back({link, {}});
-  return outgoing_[place->second];
+  if (is_new) outgoing_.push_back({link, {{}, /*may_wait=*/true}});
+  return outgoing_[place->second].words;
 }
 
-void Journal::Say(const std::shared_ptr<ClientLink>& link, FromServer message) {
-  Outgoing& outgoing = To(link);
-  outgoing.messages.push_back(std::move(message));
-  outgoing.flush = true;
+void Journal::Say(const std::shared_ptr<ClientLink>& link, FromServer message, bool may_wait) {
+  ToClient& words = To(link);
+  words.messages.push_back(std::move(message));
+  words.may_wait = words.may_wait && may_wait;
 }
 
-void Journal::SayLater(const std::shared_ptr<ClientLink>& link, FromServer message) {
-  To(link).messages.push_back(std::move(message));
+void Journal::TellWhenDrained(const std::shared_ptr<ClientLink>& link) {
+  ToClient& words = To(link);
+  words.tell_when_drained = true;
+  words.may_wait = false;
 }
-
-void Journal::Flush(const std::shared_ptr<ClientLink>& link) { To(link).flush = true; }
-
-void Journal::TellWhenDrained(const std::shared_ptr<ClientLink>& link) { To(link).tell_when_drained = true; }
 
 void Journal::Evaluate(int64_t round, SharedWeights weights) {
   jobs_.push_back([round, weights = std::move(weights)](Background* background) mutable {
@@ -61,9 +59,7 @@ absl::Status Journal::Speak() {
   place_.clear();
   bool first = true;
   for (Outgoing& one : std::exchange(outgoing_, {})) {
-    for (FromServer& message : one.messages) one.link->SendLater(std::move(message));
-    if (one.flush) one.link->Flush();
-    if (one.tell_when_drained) one.link->TellWhenDrained();
+    one.link->Send(std::move(one.words));
     if (std::exchange(first, false)) TERSE_FAILPOINT("coordinator.announce.first");
   }
   for (auto& job : std::exchange(jobs_, {})) job(background_);

@@ -38,10 +38,9 @@ class Journal {
   // Nothing of the batch has happened, and nothing that waits is ever said.
   void Drop();
 
-  // To a client, in order. ClientLink has the differences.
-  void Say(const std::shared_ptr<ClientLink>& link, FromServer message);
-  void SayLater(const std::shared_ptr<ClientLink>& link, FromServer message);
-  void Flush(const std::shared_ptr<ClientLink>& link);
+  // To a client, in order. A message that `may_wait` waits for the client's next one that may not.
+  void Say(const std::shared_ptr<ClientLink>& link, FromServer message, bool may_wait = false);
+  // Lets the engine hear Drained once all that was said to the client has left.
   void TellWhenDrained(const std::shared_ptr<ClientLink>& link);
   // To the background worker.
   void Evaluate(int64_t round, SharedWeights weights);
@@ -59,15 +58,13 @@ class Journal {
   void Tell(const EventRecord& event);
 
  private:
-  // The messages that wait for one client.
   struct Outgoing {
     std::shared_ptr<ClientLink> link;
-    std::vector<FromServer> messages;
-    bool flush = false;
-    bool tell_when_drained = false;
+    ToClient words;
   };
 
-  Outgoing& To(const std::shared_ptr<ClientLink>& link);
+  // Returns what waits for one client.
+  ToClient& To(const std::shared_ptr<ClientLink>& link);
   absl::Status Speak();
 
   RunStore* const store_;

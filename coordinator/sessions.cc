@@ -188,15 +188,9 @@ absl::StatusOr<Verdict> VerdictOn(EngineState& run, int64_t client, Id128 last_a
                  "the client's update counts under another name: its state directory belongs to another client"};
 }
 
-bool Follows(const EngineState& run, const Session& session, const Update& update) {
-  if (Mutated(Mutant::kNoPredecessorCheck)) return true;
-  return update.update_id ==
-         MakeUpdateId(run.lineage, update.round, session.client(), session.last_applied, update.message);
-}
-
 void Refuse(EngineState& run, Session& session, const std::string& reason, bool retry) {
   run.fleet.Refuse(session);
-  run.Say(session, Refusal{reason, retry});
+  run.journal.Say(session.link, Refusal{reason, retry});
 }
 
 absl::Status HandleCheckIn(EngineState& run, Session& session, const CheckIn& message) {
@@ -240,8 +234,8 @@ absl::Status HandleCheckIn(EngineState& run, Session& session, const CheckIn& me
   if (owes && session.set_aside_until_us() == 0) run.fleet.SetInvited(record.id, true);
   TERSE_RETURN_IF_ERROR(run.Note(event::kClientJoined, record.id, session.name));
   TERSE_FAILPOINT("coordinator.checkin.settled");
-  run.Say(session, Welcome{run.lineage, run.config, record.id, std::move(verdict), run.model.head().version,
-                           run.model.start_hash()});
+  run.journal.Say(session.link, Welcome{run.lineage, run.config, record.id, std::move(verdict),
+                                        run.model.head().version, run.model.start_hash()});
   return absl::OkStatus();
 }
 

@@ -25,10 +25,6 @@ absl::Status HandleCheckIn(EngineState& run, Session& session, const CheckIn& me
 // client without data where samples count.
 absl::Status HandleReady(EngineState& run, Session& session, const Ready& message);
 
-// Whether the update is whole and follows the client's last applied one: its id is recomputed from the coordinator's
-// record.
-bool Follows(const EngineState& run, const Session& session, const Update& update);
-
 // Refuses the session; it ends when the connection does.
 void Refuse(EngineState& run, Session& session, const std::string& reason, bool retry);
 

@@ -28,25 +28,18 @@ class Buffering : public Intake {
 
   Transition OnReady(EngineState& run, Session& session) override { return Stay(EmployAll(run)); }
 
-  Transition OnUpdate(EngineState& run, Session& session, Update update) override {
-    TERSE_RETURN_IF_ERROR(TakeIn(run, session, std::move(update)));
-    return CloseOrEmploy(run);
-  }
-
-  Transition OnTick(EngineState& run) override { return CloseOrEmploy(run); }
-  Transition OnLeft(EngineState& run) override { return CloseOrEmploy(run); }
-
   // After the deadline only an update can change anything, and a pause, which ticks.
   int64_t DeadlineMicros(const EngineState& run) const override {
     return std::min(CompleteMicros(run), looked_us_ < Deadline(run) ? Deadline(run) : kNever);
   }
 
- private:
-  Transition CloseOrEmploy(EngineState& run) {
+ protected:
+  Transition Proceed(EngineState& run) override {
     TERSE_ASSIGN_OR_RETURN(const absl::optional<PhaseName> next, CloseIfDue(run));
     return next.has_value() ? Transition(next) : Stay(EmployAll(run));
   }
 
+ private:
   // Gives the clients work that are free and have not delivered.
   static absl::Status EmployAll(EngineState& run) {
     const auto clients = run.fleet.groups().Select([](Standing s) { return s.spare && !s.delivered; });
@@ -55,7 +48,6 @@ class Buffering : public Intake {
       TERSE_RETURN_IF_ERROR(BringUp(run, session));
       if (!run.CanWork(session)) continue;  // it loads a checkpoint first
       Assign(run, session);
-      run.journal.Flush(session.link);
     }
     return absl::OkStatus();
   }

@@ -5,15 +5,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "compression/choice_codec.h"
 #include "coordinator/phases/intake.h"
 #include "coordinator/phases/phases.h"
 #include "coordinator/selection.h"
-#include "coordinator/sessions.h"
 #include "coordinator/set_aside.h"
 #include "core/fault.h"
 #include "core/status.h"
-#include "storage/event_kinds.h"
 
 namespace terse {
 namespace {
@@ -26,34 +23,6 @@ class Collecting : public Intake {
   }
 
   Transition OnReady(EngineState& run, Session& session) override { return Stay(Invite(run)); }
-  // Nobody else may be left to wait for.
-  Transition OnLeft(EngineState& run) override { return CloseOrInvite(run); }
-
-  Transition OnUpdate(EngineState& run, Session& session, Update update) override {
-    if (update.round != run.round.number()) {
-      TERSE_RETURN_IF_ERROR(AnswerLate(run, session, update));
-      return Stay(Invite(run));  // the client is free for new work
-    }
-    ReceivedUpdate* const existing = run.round.Find(session.client());
-    if (existing != nullptr) return Stay(AnswerRepeated(run, session, update, *existing));
-    if (!Follows(run, session, update)) {
-      TERSE_RETURN_IF_ERROR(AnswerLate(run, session, update));
-      return Stay(Invite(run));
-    }
-    TERSE_ASSIGN_OR_RETURN(const std::string objection, WhyNotTaken(run, session, update));
-    if (!objection.empty()) {
-      TERSE_RETURN_IF_ERROR(TurnAway(run, session, update, objection));
-      return Stay(Invite(run));
-    }
-    if (run.course.controller != nullptr && ChoiceOf(update.message) != run.round.plan().choice) {
-      return Stay(RefuseUpdate(run, session, event::kUpdateRejected, "another coding than the round's",
-                               "the update is not coded as its assignment said; check in again"));
-    }
-    TERSE_RETURN_IF_ERROR(Accept(run, session, std::move(update), /*staleness=*/0));
-    return CloseIfDue(run);
-  }
-
-  Transition OnTick(EngineState& run) override { return CloseOrInvite(run); }
 
   int64_t DeadlineMicros(const EngineState& run) const override {
     return std::min(CompleteMicros(run), looked_us_ < Deadline(run) ? Deadline(run) : GraceEnd(run));
@@ -62,13 +31,13 @@ class Collecting : public Intake {
  protected:
   bool HasPlaces(const EngineState& run) const override { return FreePlaces(run) > 0; }
 
- private:
   // A client that was invited to a round that is due could not deliver in time, and that would count as its failure.
-  Transition CloseOrInvite(EngineState& run) {
+  Transition Proceed(EngineState& run) override {
     TERSE_ASSIGN_OR_RETURN(const absl::optional<PhaseName> next, CloseIfDue(run));
     return next.has_value() ? Transition(next) : Stay(Invite(run));
   }
 
+ private:
   int64_t GraceEnd(const EngineState& run) const {
     return Deadline(run) + static_cast<int64_t>(run.config->rounds.grace_seconds * 1e6);
   }
@@ -90,9 +59,7 @@ class Collecting : public Intake {
       }
     }
     for (int64_t client : run.fleet.groups().Select([](Standing s) { return s.idle && s.invited && !s.delivered; })) {
-      Session& session = *run.fleet.Of(client);
-      Assign(run, session);
-      run.journal.Flush(session.link);
+      Assign(run, *run.fleet.Of(client));
     }
     return absl::OkStatus();
   }

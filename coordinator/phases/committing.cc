@@ -126,7 +126,7 @@ class Committing : public Phase {
     if (session == nullptr) return;
     session->last_applied = update.update_id;
     session->applied_unheard = session->applied_unheard || !session->said_ready;
-    run.SayLater(*session, Verdict{Outcome::kApplied, update.update_id, update.update_id, ""});
+    run.journal.Say(session->link, Verdict{Outcome::kApplied, update.update_id, update.update_id, ""});
   }
 
   // A message that is too large to be sent goes to nobody: they get the checkpoint of this model.
@@ -134,7 +134,7 @@ class Committing : public Phase {
     if (static_cast<int64_t>(message->size()) > run.most_log_bytes) return BringUp(run, session);
     const Head& head = run.model.head();
     run.book().AddDown(session.client(), static_cast<int64_t>(message->size()), run.DenseBytesPerRound());
-    run.SayLater(session, Downstream{head.version, head.model_hash, message});
+    run.journal.Say(session.link, Downstream{head.version, head.model_hash, message});
     run.fleet.SetVersion(session, head.version);
     return absl::OkStatus();
   }

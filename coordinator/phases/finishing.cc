@@ -20,13 +20,13 @@ class Finishing : public Phase {
     TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundRecord> round, RoundOfHead(run));
     if (round.has_value() && !round->evaluated() && run.model.evaluating() != round->id) run.BeginEvaluation(round->id);
     for (const auto& [id, session] : run.fleet.sessions()) TERSE_RETURN_IF_ERROR(OnReady(run, *session).status());
-    run.FlushAll();
     return OnBackground(run);
   }
 
   Transition OnReady(EngineState& run, Session& session) override {
     TERSE_RETURN_IF_ERROR(BringUp(run, session));
-    if (session.version() == run.model.head().version) run.Say(session, Finished{run.course.ending->reason});
+    if (session.version() == run.model.head().version)
+      run.journal.Say(session.link, Finished{run.course.ending->reason});
     return absl::nullopt;
   }
 

@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "compression/choice_codec.h"
 #include "coordinator/client_histories.h"
 #include "coordinator/sessions.h"
 #include "coordinator/set_aside.h"
@@ -85,14 +87,89 @@ absl::Status DropRefused(EngineState& run, const Refused& refused) {
   if (const Session* const session = run.fleet.Of(update.client)) {
     const std::string pause =
         aside ? absl::StrCat("; the client is set aside for ", policy.set_aside_seconds, " s") : "";
-    run.SayLater(*session,
-                 Verdict{Outcome::kReset, update.update_id, session->last_applied, absl::StrCat(reason, pause)});
+    run.journal.Say(session->link,
+                    Verdict{Outcome::kReset, update.update_id, session->last_applied, absl::StrCat(reason, pause)});
   }
   TERSE_RETURN_IF_ERROR(RecordFailure(run, update.client, reason));
   if (!aside) return absl::OkStatus();
   const int64_t until = run.Now() + static_cast<int64_t>(policy.set_aside_seconds * 1e6);
   TERSE_ASSIGN_OR_RETURN(const ClientRecord record, run.store()->GetClient(update.client));
   return record.set_aside_until_us >= until ? absl::OkStatus() : SetAside(run, update.client, until, reason);
+}
+
+// Answers an update of a client whose update is in the round already. A repeated one is answered again and counted
+// once: its client has lost the connection that the receipt was to travel on, and is told at once. Another one is
+// refused.
+absl::Status AnswerRepeated(EngineState& run, Session& session, const Update& update, ReceivedUpdate& known) {
+  if (known.update.update_id != update.update_id) {
+    return RefuseUpdate(run, session, event::kUpdateConflict, absl::StrCat("two updates for round ", update.round),
+                        "another update of this client for this round was accepted before; wait for its verdict");
+  }
+  if (Mutated(Mutant::kNoDeduplication)) ++known.count;
+  run.fleet.SetOwed(session, 0);
+  run.journal.Say(session.link, Receipt{update.update_id});
+  return absl::OkStatus();
+}
+
+// Returns why a valid update that follows the client's last one does not count: its client is set aside, or was not
+// given the work. Empty for one that does count.
+absl::StatusOr<std::string> WhyNotTaken(EngineState& run, const Session& session, const Update& update) {
+  if (session.set_aside_until_us() != 0) {
+    TERSE_ASSIGN_OR_RETURN(const ClientRecord record, run.store()->GetClient(session.client()));
+    return absl::StrCat("the client is set aside (", record.set_aside_reason,
+                        "), and its updates do not count until it is readmitted");
+  }
+  const bool owed = session.owes_round() == update.round && run.MayOwe(session.client(), update.round);
+  if (owed || run.WasGiven(session.client(), update.round)) return std::string();
+  return absl::StrCat("the client was not given the work of round ", update.round);
+}
+
+// Answers such an update with NOT_APPLIED and the reason: nothing is lost, and the client is free.
+absl::Status TurnAway(EngineState& run, Session& session, const Update& update, const std::string& reason) {
+  const bool given = run.WasGiven(session.client(), update.round);
+  if (given) run.fleet.NotesOf(session.client()).first_given = 0;
+  if (session.owes_round() == update.round) run.fleet.SetOwed(session, 0);
+  run.book().AddUp(session.client(), update.payload_bytes(), /*dense_bytes=*/0);
+  // Work that nobody asked for raises no bound of the next update's norm.
+  TERSE_RETURN_IF_ERROR(given ? CountNotApplied(run, session.client())
+                              : run.store()->RecordNotApplied(session.client()));
+  TERSE_RETURN_IF_ERROR(run.NoteMisbehaviour(event::kUpdateTurnedAway, session.client(), reason));
+  run.journal.Say(session.link, Verdict{Outcome::kNotApplied, update.update_id, session.last_applied, reason});
+  return session.set_aside_until_us() != 0 ? absl::OkStatus() : RecordFailure(run, session.client(), reason);
+}
+
+// Adds an update to the round's. Refuses the session when the update was not decoded.
+absl::Status Accept(EngineState& run, Session& session, Update update, int64_t staleness) {
+  if (update.unread) {
+    // On its next connection the client says that the update is pending, and is then asked for it.
+    Refuse(run, session, absl::StrCat("nobody asked for an update of round ", update.round, " here; check in again"),
+           /*retry=*/true);
+    return absl::OkStatus();
+  }
+  const Id128 id = update.update_id;
+  run.book().AddUp(session.client(), update.payload_bytes(), /*dense_bytes=*/0);
+  run.AddUpdate(session.client(), ReceivedUpdate{std::move(update), session.last_applied, session.samples, staleness});
+  run.fleet.NotesOf(session.client()).first_given = 0;
+  TERSE_FAILPOINT("coordinator.update.accepted");
+  TERSE_RETURN_IF_ERROR(CompactHistoryIfDue(run, session.client()));
+  // On the connection that carried the update first, the receipt can wait for the verdict, if a round is open.
+  const bool may_wait = session.owes_round() == 0 && run.round.open();
+  run.fleet.SetOwed(session, 0);
+  run.journal.Say(session.link, Receipt{id}, may_wait);
+  return absl::OkStatus();
+}
+
+bool IsOfOpenRound(const EngineState& run, const Update& update) {
+  return run.round.open() && update.round == run.round.number();
+}
+
+// Returns the staleness of an update that the next close may choose; nullopt for one that has its verdict already.
+absl::StatusOr<absl::optional<int64_t>> UsableStaleness(const EngineState& run, const Update& update) {
+  if (IsOfOpenRound(run, update)) return absl::make_optional<int64_t>(0);
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<int64_t> staleness, StalenessOf(run, update.round));
+  if (!staleness.has_value() || !IsUsable(run, *staleness)) return absl::optional<int64_t>();
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<RunStore::Fate> fate, run.store()->FateOf(update.update_id));
+  return fate.has_value() ? absl::optional<int64_t>() : staleness;
 }
 
 }  // namespace
@@ -107,6 +184,11 @@ Transition Intake::OnAbort(EngineState& run, const std::string& reason) {
   return PhaseName::kSelecting;
 }
 
+Transition Intake::OnUpdate(EngineState& run, Session& session, Update update) {
+  TERSE_RETURN_IF_ERROR(TakeIn(run, session, std::move(update)));
+  return Proceed(run);
+}
+
 int64_t Intake::CompleteMicros(const EngineState& run) const {
   if (run.round.size() < run.config->rounds.quorum) return kNever;
   const bool places = HasPlaces(run);
@@ -117,7 +199,6 @@ int64_t Intake::CompleteMicros(const EngineState& run) const {
 absl::Status Intake::Begin(EngineState& run) {
   TERSE_FAILPOINT("coordinator.round.opened");
   entered_us_ = looked_us_ = run.MonotonicNow();
-  run.FlushAll();
   return absl::OkStatus();
 }
 
@@ -129,78 +210,25 @@ void Assign(EngineState& run, Session& session) {
   session.steps_done = 0;
   const RoundPlan& plan = run.round.plan();
   const auto first = run.course.controller == nullptr ? absl::nullopt : absl::make_optional(plan.first_iteration);
-  run.SayLater(session, Assignment{run.round.number(), run.model.head().version, plan.local_steps, ChoiceFor(run),
-                                   first, run.histories.Holds(session.client())});
-}
-
-// A repeated update is answered again and counted once. A client that sends again has lost the connection that the
-// receipt was to travel on, and is told at once.
-absl::Status AnswerRepeated(EngineState& run, Session& session, const Update& update, ReceivedUpdate& known) {
-  if (known.update.update_id != update.update_id) {
-    return RefuseUpdate(run, session, event::kUpdateConflict, absl::StrCat("two updates for round ", update.round),
-                        "another update of this client for this round was accepted before; wait for its verdict");
-  }
-  if (Mutated(Mutant::kNoDeduplication)) ++known.count;
-  run.fleet.SetOwed(session, 0);
-  run.Say(session, Receipt{update.update_id});
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::string> WhyNotTaken(EngineState& run, const Session& session, const Update& update) {
-  if (session.set_aside_until_us() != 0) {
-    TERSE_ASSIGN_OR_RETURN(const ClientRecord record, run.store()->GetClient(session.client()));
-    return absl::StrCat("the client is set aside (", record.set_aside_reason,
-                        "), and its updates do not count until it is readmitted");
-  }
-  const bool owed = session.owes_round() == update.round && run.MayOwe(session.client(), update.round);
-  if (owed || run.WasGiven(session.client(), update.round)) return std::string();
-  return absl::StrCat("the client was not given the work of round ", update.round);
-}
-
-absl::Status TurnAway(EngineState& run, Session& session, const Update& update, const std::string& reason) {
-  const bool given = run.WasGiven(session.client(), update.round);
-  if (given) run.fleet.NotesOf(session.client()).first_given = 0;
-  if (session.owes_round() == update.round) run.fleet.SetOwed(session, 0);
-  run.book().AddUp(session.client(), update.payload_bytes(), /*dense_bytes=*/0);
-  // Work that nobody asked for raises no bound of the next update's norm.
-  TERSE_RETURN_IF_ERROR(given ? CountNotApplied(run, session.client())
-                              : run.store()->RecordNotApplied(session.client()));
-  TERSE_RETURN_IF_ERROR(run.NoteMisbehaviour(event::kUpdateTurnedAway, session.client(), reason));
-  run.Say(session, Verdict{Outcome::kNotApplied, update.update_id, session.last_applied, reason});
-  return session.set_aside_until_us() != 0 ? absl::OkStatus() : RecordFailure(run, session.client(), reason);
-}
-
-absl::Status Accept(EngineState& run, Session& session, Update update, int64_t staleness) {
-  if (update.unread) {
-    // On its next connection the client says that the update is pending, and is then asked for it.
-    Refuse(run, session, absl::StrCat("nobody asked for an update of round ", update.round, " here; check in again"),
-           /*retry=*/true);
-    return absl::OkStatus();
-  }
-  const Id128 id = update.update_id;
-  run.book().AddUp(session.client(), update.payload_bytes(), /*dense_bytes=*/0);
-  run.AddUpdate(session.client(), ReceivedUpdate{std::move(update), session.last_applied, session.samples, staleness});
-  run.fleet.NotesOf(session.client()).first_given = 0;
-  TERSE_FAILPOINT("coordinator.update.accepted");
-  TERSE_RETURN_IF_ERROR(CompactHistoryIfDue(run, session.client()));
-  // On the connection that carried the update first, the receipt can wait for what follows.
-  const bool sent_again = session.owes_round() != 0;
-  run.fleet.SetOwed(session, 0);
-  sent_again ? run.Say(session, Receipt{id}) : run.SayLater(session, Receipt{id});
-  return absl::OkStatus();
+  run.journal.Say(session.link, Assignment{run.round.number(), run.model.head().version, plan.local_steps,
+                                           ChoiceFor(run), first, run.histories.Holds(session.client())});
 }
 
 absl::Status TakeIn(EngineState& run, Session& session, Update update) {
+  // A synchronous round takes its own updates alone.
+  const bool may_count = run.config->rounds.buffered || IsOfOpenRound(run, update);
+  if (!may_count || update.update_id == session.last_applied) return AnswerLate(run, session, update);
   ReceivedUpdate* const existing = run.round.Find(session.client());
   if (existing != nullptr) return AnswerRepeated(run, session, update, *existing);
-  if (!Follows(run, session, update)) return AnswerLate(run, session, update);
-  TERSE_ASSIGN_OR_RETURN(const absl::optional<int64_t> staleness, StalenessOf(run, update.round));
-  const bool usable = staleness.has_value() && IsUsable(run, *staleness);
-  // An update that a round chose has its verdict from that round.
-  TERSE_ASSIGN_OR_RETURN(const absl::optional<RunStore::Fate> fate, run.store()->FateOf(update.update_id));
-  if (!usable || fate.has_value()) return AnswerLate(run, session, update);
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<int64_t> staleness, UsableStaleness(run, update));
+  if (!staleness.has_value()) return AnswerLate(run, session, update);
   TERSE_ASSIGN_OR_RETURN(const std::string objection, WhyNotTaken(run, session, update));
   if (!objection.empty()) return TurnAway(run, session, update, objection);
+  if (!run.config->rounds.buffered && run.course.controller != nullptr &&
+      ChoiceOf(update.message) != run.round.plan().choice) {
+    return RefuseUpdate(run, session, event::kUpdateRejected, "another coding than the round's",
+                        "the update is not coded as its assignment said; check in again");
+  }
   // Receivers of a downstream message allow for so many updates in it. Only a pause lets them become more.
   if (run.round.size() >= run.config->rounds.clients) {
     Refuse(run, session, "as many updates wait for the next round as one may have; try again later", /*retry=*/true);

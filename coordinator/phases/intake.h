@@ -12,12 +12,17 @@ namespace terse {
 class Intake : public Phase {
  public:
   PhaseName name() const override { return PhaseName::kCollecting; }
+  Transition OnUpdate(EngineState& run, Session& session, Update update) override;
+  Transition OnTick(EngineState& run) override { return Proceed(run); }
+  // Nobody else may be left to wait for.
+  Transition OnLeft(EngineState& run) override { return Proceed(run); }
   Transition OnStop(EngineState& run) override;
   Transition OnAbort(EngineState& run, const std::string& reason) override;
 
  protected:
-  // Begins: sends everyone what waits for them, with what they are given in this batch.
   absl::Status Begin(EngineState& run);
+  // Closes the round if that is due, and otherwise gives work to clients that can work for it.
+  virtual Transition Proceed(EngineState& run) = 0;
   int64_t Deadline(const EngineState& run) const {
     return entered_us_ + static_cast<int64_t>(run.config->rounds.deadline_seconds * 1e6);
   }
@@ -46,21 +51,9 @@ class Intake : public Phase {
 // Gives the session, which can work, the open round's work.
 void Assign(EngineState& run, Session& session);
 
-// Answers an update of a client whose update is in the round already: a repetition once more, another with a refusal.
-absl::Status AnswerRepeated(EngineState& run, Session& session, const Update& update, ReceivedUpdate& known);
-
-// Returns why a valid update that follows the client's last one does not count: its client is set aside, or was not
-// given the work. Empty for one that does count.
-absl::StatusOr<std::string> WhyNotTaken(EngineState& run, const Session& session, const Update& update);
-
-// Answers such an update with NOT_APPLIED and the reason: nothing is lost, and the client is free.
-absl::Status TurnAway(EngineState& run, Session& session, const Update& update, const std::string& reason);
-
-// Adds a validated update that follows the client's last one to the round's. Its receipt leaves with the next message,
-// or at once where the client had to send again. Refuses the session when the update was not decoded.
-absl::Status Accept(EngineState& run, Session& session, Update update, int64_t staleness);
-
-// Accepts an update that may still be chosen, or answers it. For buffered runs, whether a round is open or not.
+// Decides about an update as Phase::OnUpdate has it: adds it to the round's if it counts, and answers it. The receipt
+// of one that counts leaves with the verdict, or at once where the client had to send again or no round is open. A
+// synchronous run takes none in while no round is open.
 absl::Status TakeIn(EngineState& run, Session& session, Update update);
 
 // Closes the round with the received updates, but for those that [policy] refuses (update_policy.h).

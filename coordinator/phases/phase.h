@@ -41,7 +41,8 @@ class Phase {
   virtual Transition Enter(EngineState& run) = 0;
   // The session holds the head's weights, or will once it has read what was sent.
   virtual Transition OnReady(EngineState& run, Session& session) { return absl::nullopt; }
-  // A validated update of an accepted session.
+  // A validated update of an accepted session. It follows the client's last applied one, or is that one again, of which
+  // nothing but the id may be read.
   virtual Transition OnUpdate(EngineState& run, Session& session, Update update);
   virtual Transition OnTick(EngineState& run) { return absl::nullopt; }
   // A session ended or was refused.

@@ -18,17 +18,14 @@ class Selecting : public Phase {
 
   Transition Enter(EngineState& run) override {
     since_us_ = run.MonotonicNow();
-    run.FlushAll();
     if (run.course.ending.has_value()) return PhaseName::kFinishing;
     return TryOpen(run);
   }
 
   Transition OnReady(EngineState& run, Session& session) override { return TryOpen(run); }
   Transition OnUpdate(EngineState& run, Session& session, Update update) override {
-    TERSE_RETURN_IF_ERROR(run.config->rounds.buffered ? TakeIn(run, session, std::move(update))
-                                                      : AnswerLate(run, session, update));
-    run.journal.Flush(session.link);  // the receipt has nothing to wait for
-    return TryOpen(run);              // the client is free for new work
+    TERSE_RETURN_IF_ERROR(TakeIn(run, session, std::move(update)));
+    return TryOpen(run);  // the client is free for new work
   }
   Transition OnTick(EngineState& run) override { return TryOpen(run); }
   Transition OnLeft(EngineState& run) override { return TryOpen(run); }

@@ -141,29 +141,27 @@ void SessionReactor::Refuse(const absl::Status& why) {
         absl::StrCat("refused a client at ", context_->peer(), ": ", why.message()));
   }
   if (!absl::IsInvalidArgument(why)) {
-    Send(Refusal{std::string(why.message()), /*retry=*/absl::IsUnavailable(why)});
+    Send({{Refusal{std::string(why.message()), /*retry=*/absl::IsUnavailable(why)}}});
     return;
   }
   const std::string reason = absl::StrCat("this session sent something unusable: ", why.message());
   if (run_ != nullptr) loop_->Post(Misbehaved{id_, reason});
-  Send(Refusal{reason, /*retry=*/false});
+  Send({{Refusal{reason, /*retry=*/false}}});
 }
 
 void SessionReactor::OnHandled(bool handled) {
   // A dropped message is still on the client's disk; a run that is served again soon asks for it.
-  if (!handled && !IsOver()) Send(Refusal{"the run is not served at the moment", /*retry=*/true});
+  if (!handled && !IsOver()) Send({{Refusal{"the run is not served at the moment", /*retry=*/true}}});
   ReadNext();
 }
 
-void SessionReactor::Send(FromServer message) {
+void SessionReactor::Send(ToClient words) {
   absl::MutexLock lock(&mutex_);
-  Enqueue(message);
+  for (const FromServer& message : words.messages) Enqueue(message);
+  tell_when_drained_ = tell_when_drained_ || words.tell_when_drained;
+  if (words.may_wait) return;
   WriteNext();
-}
-
-void SessionReactor::SendLater(FromServer message) {
-  absl::MutexLock lock(&mutex_);
-  Enqueue(message);
+  TellIfDrained();
 }
 
 const v1::RunConfig& SessionReactor::Config() const {
@@ -184,11 +182,6 @@ bool SessionReactor::IsDue(const Update& update) {
 bool SessionReactor::IsOver() {
   absl::MutexLock lock(&mutex_);
   return over_;
-}
-
-void SessionReactor::Flush() {
-  absl::MutexLock lock(&mutex_);
-  WriteNext();
 }
 
 void SessionReactor::Enqueue(const FromServer& message) {
@@ -235,13 +228,6 @@ void SessionReactor::OnWriteDone(bool ok) {
     WriteNext();
     TellIfDrained();
   }
-}
-
-void SessionReactor::TellWhenDrained() {
-  absl::MutexLock lock(&mutex_);
-  tell_when_drained_ = true;
-  WriteNext();
-  TellIfDrained();
 }
 
 void SessionReactor::TellIfDrained() {

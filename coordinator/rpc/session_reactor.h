@@ -37,10 +37,7 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::Ser
   // Starts reading. The pointer is for gRPC; what the edge names must outlive the stream.
   static SessionReactor* Start(const FleetEdge& edge, SessionId id, grpc::CallbackServerContext* context);
 
-  void Send(FromServer message) override ABSL_LOCKS_EXCLUDED(mutex_);
-  void SendLater(FromServer message) override ABSL_LOCKS_EXCLUDED(mutex_);
-  void Flush() override ABSL_LOCKS_EXCLUDED(mutex_);
-  void TellWhenDrained() override ABSL_LOCKS_EXCLUDED(mutex_);
+  void Send(ToClient words) override ABSL_LOCKS_EXCLUDED(mutex_);
   WireBytes Wire() override ABSL_LOCKS_EXCLUDED(mutex_);
 
   void OnReadDone(bool ok) override;

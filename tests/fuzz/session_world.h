@@ -23,13 +23,15 @@ namespace terse {
 // Records the messages of the engine to one connection, in order.
 class FuzzLink : public ClientLink {
  public:
-  void Send(FromServer message) override {
-    if (closed) return;
-    closed = std::holds_alternative<Refusal>(message) || std::holds_alternative<Finished>(message);
-    sent.push_back(std::move(message));
-  }
   // Takes whatever it is given.
-  void TellWhenDrained() override { drained = true; }
+  void Send(ToClient words) override {
+    drained = drained || words.tell_when_drained;
+    for (FromServer& message : words.messages) {
+      if (closed) return;
+      closed = std::holds_alternative<Refusal>(message) || std::holds_alternative<Finished>(message);
+      sent.push_back(std::move(message));
+    }
+  }
   WireBytes Wire() override {
     wire.sent += 100;
     wire.received += 10;

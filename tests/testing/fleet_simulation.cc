@@ -356,7 +356,7 @@ absl::Status FleetSimulation::Deliver(SessionId id, MemoryLink* link, FromClient
   const auto* const update = std::get_if<Update>(&message);
   if (valid.ok() && update != nullptr && update->packed_bytes > 0) ++updates_packed_;
   if (valid.ok()) return Handle(Received{id, std::move(message)});
-  link->coordinator_end()->Send(Refusal{std::string(valid.message()), false});
+  link->coordinator_end()->Send({{Refusal{std::string(valid.message()), false}}});
   return Handle(Misbehaved{id, std::string(valid.message())});
 }
 

@@ -96,15 +96,15 @@ absl::StatusOr<FromServer> MemoryLink::Receive() {
   return message;
 }
 
-void MemoryLink::SendDown(FromServer message, bool now) {
-  if (cut_ || silent_) return;
-  silent_ = std::holds_alternative<Refusal>(message);
-  if (const auto* welcome = std::get_if<Welcome>(&message)) client_ = welcome->client_index;
-  later_.push_back(std::move(message));
-  if (now) ReleaseLater();
-}
-
-void MemoryLink::ReleaseLater() {
+void MemoryLink::SendDown(ToClient words) {
+  tell_when_drained_ = tell_when_drained_ || words.tell_when_drained;
+  for (FromServer& message : words.messages) {
+    if (cut_ || silent_) break;
+    silent_ = std::holds_alternative<Refusal>(message);
+    if (const auto* welcome = std::get_if<Welcome>(&message)) client_ = welcome->client_index;
+    later_.push_back(std::move(message));
+  }
+  if (words.may_wait) return;
   for (FromServer& message : later_) {
     wire_.sent += PretendWireBytes(message);
     down_.push_back(std::move(message));

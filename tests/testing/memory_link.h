@@ -78,11 +78,9 @@ class MemoryLink {
   class CoordinatorEnd : public ClientLink {
    public:
     explicit CoordinatorEnd(MemoryLink* link) : link_(link) {}
-    void Send(FromServer message) override { link_->SendDown(std::move(message), /*now=*/true); }
-    // Stays with the coordinator until something makes it travel: a Flush that is missing shows as a standstill.
-    void SendLater(FromServer message) override { link_->SendDown(std::move(message), /*now=*/false); }
-    void Flush() override { link_->ReleaseLater(); }
-    void TellWhenDrained() override { link_->tell_when_drained_ = true; }
+    // What may wait stays with the coordinator until something else makes it travel: what must not wait, and does,
+    // shows as a standstill.
+    void Send(ToClient words) override { link_->SendDown(std::move(words)); }
     WireBytes Wire() override { return link_->wire_; }
 
    private:
@@ -91,8 +89,7 @@ class MemoryLink {
 
   absl::Status SendUp(const FromClient& message);
   absl::StatusOr<FromServer> Receive();
-  void SendDown(FromServer message, bool now);
-  void ReleaseLater();
+  void SendDown(ToClient words);
 
   const Download download_;
   const std::function<void()> wait_;

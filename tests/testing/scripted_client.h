@@ -15,17 +15,14 @@ namespace terse {
 // Keeps what the engine sends.
 class RecordingLink : public ClientLink {
  public:
-  void Send(FromServer message) override {
-    Flush();
-    sent.push_back(std::move(message));
-  }
-  // Messages that may wait do wait, so that a Flush that is missing shows.
-  void SendLater(FromServer message) override { later_.push_back(std::move(message)); }
-  void Flush() override {
+  // Messages that may wait do wait, so that one that must not shows.
+  void Send(ToClient words) override {
+    tell_when_drained = tell_when_drained || words.tell_when_drained;
+    for (FromServer& message : words.messages) later_.push_back(std::move(message));
+    if (words.may_wait) return;
     for (FromServer& message : later_) sent.push_back(std::move(message));
     later_.clear();
   }
-  void TellWhenDrained() override { tell_when_drained = true; }
   WireBytes Wire() override { return wire; }
 
   std::vector<FromServer> sent;
