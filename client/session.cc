@@ -218,9 +218,9 @@ absl::Status ClientSession::Adopt(CoordinatorLink* link, const Welcome& welcome)
   if (!work.version.has_value() && !welcome.start_hash.IsZero()) StartFromScratch(welcome.start_hash, &work);
   work_ = std::move(work);  // only whole: what could not be read must not count as empty
   saved_version_ = absl::nullopt;
-  if (options_.observer != nullptr) {
-    options_.observer->OnJoined(work_->feedback->pending(), work_->feedback->Norm());
-  }
+  const double norm = work_->feedback->Norm();
+  if (!work_->feedback->pending()) work_->residual_norm = norm;
+  if (options_.observer != nullptr) options_.observer->OnJoined(work_->feedback->pending(), norm);
   Log(LogLevel::kInfo, 0,
       absl::StrCat("joined run '", welcome.config->name, "' as client ", welcome.client_index,
                    shards.has_value() ? absl::StrCat(" with one of ", *shards, " shards") : "", ", codec ",

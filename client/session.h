@@ -79,6 +79,8 @@ class ClientSession {
     std::unique_ptr<const Codec> codec;
     std::unique_ptr<const Codec> downstream_codec;  // null unless the downstream mode is coded
     std::unique_ptr<Feedback> feedback;
+    // The residual's L2 norm after the newest verdict; nullopt while an update waits that an earlier process sealed.
+    absl::optional<double> residual_norm;
     absl::optional<int64_t> version;  // of weights; nullopt while none are held
     std::vector<float> weights;
     // The snapshot of the version's epoch (core/epochs.h); empty while none is held, and in a run without epochs.
@@ -138,7 +140,8 @@ class ClientSession {
   absl::Status TrainAndSeal(CoordinatorLink* link, const Assignment& assignment);
   // Does the work that the assignment asks of the trainer, into work_->scratch.
   absl::StatusOr<TrainResult> DoTask(const Assignment& assignment, const std::function<bool()>& keep_going);
-  void TellSettled(Outcome outcome) const;
+  // The residual is what the verdict has left of it.
+  void NoteSettled(Outcome outcome);
   absl::Status SealUpdate(const Assignment& assignment, std::string message, int64_t train_us, float loss);
   // A state directory that fails is not a connection that failed: connecting again cannot help.
   static absl::Status StoredStatus(const absl::Status& status) {

@@ -121,8 +121,8 @@ absl::Status ClientSession::Push(CoordinatorLink* link, bool may_pack) {
     update.packed = packed.size() < sealed.message.size();
     if (update.packed) update.message = std::move(packed);
   }
-  TERSE_ASSIGN_OR_RETURN(const double left, work_->feedback->NormOnceApplied(&work_->scratch));
-  const absl::optional<int> norm_code = NormCode(left);
+  absl::optional<int> norm_code;
+  if (work_->residual_norm.has_value()) norm_code = NormCode(*work_->residual_norm);
   if (said_norm_code_ != norm_code) update.norm_code = norm_code;
   TERSE_RETURN_IF_ERROR(link->Send(update));
   said_norm_code_ = norm_code;
@@ -143,8 +143,9 @@ absl::Status ClientSession::OnReceipt(const Receipt& receipt) {
   return OnVerdict({Outcome::kApplied, receipt.update_id, receipt.update_id, ""});
 }
 
-void ClientSession::TellSettled(Outcome outcome) const {
-  if (options_.observer != nullptr) options_.observer->OnSettled(outcome, work_->feedback->Norm());
+void ClientSession::NoteSettled(Outcome outcome) {
+  work_->residual_norm = work_->feedback->Norm();
+  if (options_.observer != nullptr) options_.observer->OnSettled(outcome, *work_->residual_norm);
 }
 
 absl::Status ClientSession::OnVerdict(const Verdict& verdict) {
@@ -161,7 +162,7 @@ absl::Status ClientSession::OnVerdict(const Verdict& verdict) {
                         lost));
     TERSE_RETURN_IF_ERROR(StoredStatus(state->Reset(verdict.last_applied)));
     work_->BeginHistory();
-    TellSettled(Outcome::kReset);
+    NoteSettled(Outcome::kReset);
     return absl::OkStatus();
   }
   // SendReady pushes what is pending again.
@@ -182,7 +183,7 @@ absl::Status ClientSession::OnVerdict(const Verdict& verdict) {
     TERSE_RETURN_IF_ERROR(work_->codec->AddToHistory(state->state().minus, &*work_->history));
   }
   TERSE_RETURN_IF_ERROR(work_->feedback->Settle(applied));
-  TellSettled(verdict.outcome);
+  NoteSettled(verdict.outcome);
   return absl::OkStatus();
 }
 

@@ -122,14 +122,4 @@ double Feedback::Norm() const {
   return std::sqrt(squares);
 }
 
-absl::StatusOr<double> Feedback::NormOnceApplied(std::vector<float>* scratch) {
-  if (!pending()) return absl::FailedPreconditionError("no update is pending, so none can be applied");
-  *scratch = dense_;
-  const absl::Status taken = TakeOut(pending_);
-  const double norm = Norm();
-  dense_.swap(*scratch);
-  if (!taken.ok()) return taken;
-  return norm;
-}
-
 }  // namespace terse

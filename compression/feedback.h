@@ -67,9 +67,6 @@ class Feedback {
   const std::string& pending_message() const { return pending_; }
   // L2 norm of the first vector of dense().
   double Norm() const;
-  // Returns the value that Norm() will have once the pending update is settled as applied. *scratch has unspecified
-  // elements afterwards; spans of dense() end. FAILED_PRECONDITION when nothing is pending; an error as Settle's.
-  absl::StatusOr<double> NormOnceApplied(std::vector<float>* scratch);
 
  protected:
   // `codec` must outlive this object. The state starts at zero; `vectors` >= 1; 0 <= decay <= 1; `schedule` may be

@@ -30,7 +30,7 @@ class Session {
   int64_t samples = 0;            // of its training data; 0: it has not said
   int64_t steps_done = 0;         // its last report of progress in assigned_round()
   std::string device;             // where it trains; empty: it has not said
-  absl::optional<int> norm_code;  // of what its newest update left behind; nullopt: it has not said
+  absl::optional<int> norm_code;  // as its newest update said it; nullopt: none has
   int drifts = 0;                 // how often the model that it says it holds was not the run's
   WireBytes booked;               // part of link->Wire() that is in the book
 

@@ -62,8 +62,8 @@ struct Update {
   std::string message;
   // The message is in the form of Codec::Pack. The coordinator's edge unpacks it (coordinator/update_histories.h).
   bool packed = false;
-  // NormCode (core/norm_code.h) of what stays in the residual once this is applied; nullopt: as said before on this
-  // connection.
+  // NormCode (core/norm_code.h) of the residual as the client's newest verdict left it; nullopt: as said before on this
+  // connection, or not known.
   absl::optional<int> norm_code = absl::nullopt;
   int64_t packed_bytes = 0;  // of what `message` was unpacked from; 0: it came as it is
   bool unread = false;       // nobody asked for it, so the coordinator's edge did not decode it: it must not count
