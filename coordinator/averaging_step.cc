@@ -1,7 +1,6 @@
 #include "coordinator/averaging_step.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -76,7 +75,6 @@ absl::StatusOr<ServerStep::Result> AveragingStep::MakeStep(int64_t base_version,
   average_.resize(codecs_.updates.layout().size());
   TERSE_RETURN_IF_ERROR(
       rule_->Aggregate(codecs_.updates, messages, AveragingWeights(samples, total), absl::MakeSpan(average_)));
-  TERSE_RETURN_IF_ERROR(CheckAverage());
   const std::vector<float> before = state();
   Result result;
   TERSE_ASSIGN_OR_RETURN(result.downstream, MakeMessage(base_version, messages, samples, total, choice));
@@ -101,14 +99,6 @@ absl::StatusOr<std::string> AveragingStep::MakeMessage(int64_t base_version,
   std::fill(average_.begin(), average_.end(), 0.0f);
   TERSE_RETURN_IF_ERROR(codecs_.coded->AddDecoded(message, 1.0f, absl::MakeSpan(average_)));
   return BuildCodedDownstream(message);
-}
-
-absl::Status AveragingStep::CheckAverage() const {
-  float most = 0;
-  for (float value : average_) most = std::max(most, std::abs(value));
-  if (most <= kMostAverage) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("the average of the updates reaches ", most, ", too large to go on with"));
 }
 
 void AveragingStep::Optimize() {

@@ -44,8 +44,6 @@ class AveragingStep : public ServerStep {
   size_t residual_floats() const;
   // Whether a round's step is exactly the average of its updates, so that clients can compute it from the updates.
   bool is_average() const;
-  // INVALID_ARGUMENT when the average is too large to go on with.
-  absl::Status CheckAverage() const;
   // `average_` becomes the optimizer's step.
   void Optimize();
   // Makes the message of the average, and moves the state and `average_`, which becomes the step that clients take.

@@ -4,6 +4,7 @@
 #include "compression/aggregate.h"
 #include "compression/codec_table.h"
 #include "compression/run_codecs.h"
+#include "coordinator/server_optimizer/server_optimizer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/grid_trainer.h"
@@ -235,19 +236,19 @@ TEST(ServerStep, BuffersMoveByTheirAverageAndLeaveNoResidual) {
   EXPECT_EQ(state[19], 0);
 }
 
-TEST(ServerStep, AbsurdAveragesAreRefusedAndChangeNothing) {
-  RunConfig config = StepConfig(DownstreamMode::kCoded, "sgd");
+TEST(ServerStep, AbsurdWeightsAreRefusedAndChangeNothing) {
+  RunConfig config = StepConfig(DownstreamMode::kDense, "sgd");
   config.codec.name = "dense";
   Server server(config);
   server.Round(0);
   const std::vector<float> before = server.step().state();
-  std::vector<float> absurd(GridLayout().size(), 0.0f);
-  absurd[3] = 2e15f;
-  const std::string message = *server.codec().Encode(absurd);
-  const absl::Status status =
-      server.step().MakeStep(1, server.weights(), {absl::string_view(message)}, {}, 0, 0).status();
+  std::vector<float> weights = server.weights();
+  std::vector<float> update(GridLayout().size(), 0.0f);
+  weights[3] = update[3] = kMostAverage;  // the most that is not refused before
+  const std::string message = *server.codec().Encode(update);
+  const absl::Status status = server.step().MakeStep(1, weights, {absl::string_view(message)}, {}, 0, 0).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(status.message(), HasSubstr("too large to go on with"));
+  EXPECT_THAT(status.message(), HasSubstr("too far to go on with"));
   EXPECT_EQ(server.step().state(), before);
 }
 
