@@ -93,7 +93,7 @@ void Fill(const Welcome& welcome, const v1::RunConfig& config, v1::Welcome* out)
 
 std::vector<v1::ServerMessage> DownstreamToWire(const Downstream& downstream) {
   std::vector<v1::ServerMessage> out;
-  for (DownstreamChunks chunks(downstream); chunks.left() > 0;) out.push_back(chunks.Next());
+  for (DownstreamChunks chunks(downstream); chunks.left() > 0;) out.push_back(chunks.Next(kChunkBytes));
   return out;
 }
 
@@ -174,7 +174,8 @@ absl::StatusOr<FromServer> ParseWelcome(const v1::Welcome& wire) {
 
 }  // namespace
 
-v1::ServerMessage DownstreamChunks::Next() {
+v1::ServerMessage DownstreamChunks::Next(int64_t most) {
+  const int64_t bytes = std::min(left(), most);
   v1::ServerMessage out;
   v1::DownstreamChunk* const chunk = out.mutable_downstream();
   if (at_ == 0) {
@@ -183,8 +184,8 @@ v1::ServerMessage DownstreamChunks::Next() {
     header->set_model_hash(downstream_.model_hash.ToBytes());
     header->set_size(downstream_.message->size());
   }
-  chunk->set_data(downstream_.message->data() + at_, static_cast<size_t>(next()));
-  at_ += next();
+  chunk->set_data(downstream_.message->data() + at_, static_cast<size_t>(bytes));
+  at_ += bytes;
   return out;
 }
 

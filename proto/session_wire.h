@@ -26,11 +26,10 @@ inline constexpr int kMaxMessageBytes = 2 * 1024 * 1024;
 class DownstreamChunks {
  public:
   explicit DownstreamChunks(Downstream downstream) : downstream_(std::move(downstream)) {}
-  // Bytes of payload that are still to come, and of them in the next chunk; 0 after the last.
+  // Bytes of payload that are still to come; 0 after the last chunk.
   int64_t left() const { return static_cast<int64_t>(downstream_.message->size()) - at_; }
-  int64_t next() const { return std::min(left(), kChunkBytes); }
-  // The next chunk, of which there must be one.
-  v1::ServerMessage Next();
+  // The next chunk, of which there must be one: with all that is left, or `most` bytes of it, at least 1.
+  v1::ServerMessage Next(int64_t most);
 
  private:
   const Downstream downstream_;

@@ -91,9 +91,12 @@ absl::StatusOr<OpenFile> OpenModule(const RunRegistry& runs, const MeteredPeer& 
 // ended.
 class FileReactor : public grpc::ServerWriteReactor<v1::FileChunk> {
  public:
-  FileReactor(absl::StatusOr<OpenFile> open, MeteredPeer peer, absl::Duration unread_timeout,
+  FileReactor(absl::StatusOr<OpenFile> open, MeteredPeer peer, const FleetEdge& edge,
               grpc::CallbackServerContext* context)
-      : context_(context), peer_(std::move(peer)), watch_(std::make_shared<WriteWatch>(context, unread_timeout)) {
+      : context_(context),
+        peer_(std::move(peer)),
+        watch_(std::make_shared<WriteWatch>(context, edge.unread_timeout)),
+        writes_(edge.writes) {
     if (!open.ok()) {
       Finish(ToGrpc(open.status()));
     } else {
@@ -104,6 +107,7 @@ class FileReactor : public grpc::ServerWriteReactor<v1::FileChunk> {
 
   void OnWriteDone(bool ok) override {
     watch_->Done();
+    share_ = {};
     ok ? WriteSoon() : Finish(grpc::Status::CANCELLED);
   }
   void OnDone() override {
@@ -123,7 +127,8 @@ class FileReactor : public grpc::ServerWriteReactor<v1::FileChunk> {
   void WriteNext() {
     if (open_.offset == open_.total) return Finish(grpc::Status::OK);
     std::string* data = chunk_.mutable_data();
-    data->resize(std::min<uint64_t>(kChunkBytes, open_.total - open_.offset));
+    share_ = writes_->Take(static_cast<int64_t>(open_.total - open_.offset));
+    data->resize(static_cast<size_t>(share_.bytes()));
     if (!open_.file.read(&(*data)[0], static_cast<std::streamsize>(data->size()))) {
       return Finish(grpc::Status(grpc::StatusCode::DATA_LOSS, "the file cannot be read"));
     }
@@ -138,6 +143,8 @@ class FileReactor : public grpc::ServerWriteReactor<v1::FileChunk> {
   grpc::CallbackServerContext* const context_;
   const MeteredPeer peer_;
   const std::shared_ptr<WriteWatch> watch_;
+  WriteBudget* const writes_;
+  WriteBudget::Share share_;  // of the write that is under way
   SlowDown slow_down_;
   OpenFile open_;
   v1::FileChunk chunk_;
@@ -154,14 +161,14 @@ grpc::ServerWriteReactor<v1::FileChunk>* FleetService::DownloadCheckpoint(grpc::
                                                                           const v1::CheckpointRequest* request) {
   MeteredPeer peer(edge_.gatekeeper, *context->auth_context());
   absl::StatusOr<OpenFile> open = OpenCheckpoint(*edge_.runs, peer, *request);
-  return new FileReactor(std::move(open), std::move(peer), edge_.unread_timeout, context);
+  return new FileReactor(std::move(open), std::move(peer), edge_, context);
 }
 
 grpc::ServerWriteReactor<v1::FileChunk>* FleetService::DownloadModule(grpc::CallbackServerContext* context,
                                                                       const v1::ModuleRequest* request) {
   MeteredPeer peer(edge_.gatekeeper, *context->auth_context());
   absl::StatusOr<OpenFile> open = OpenModule(*edge_.runs, peer, *request);
-  return new FileReactor(std::move(open), std::move(peer), edge_.unread_timeout, context);
+  return new FileReactor(std::move(open), std::move(peer), edge_, context);
 }
 
 }  // namespace terse

@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "coordinator/rpc/gatekeeper.h"
 #include "coordinator/rpc/run_registry.h"
+#include "coordinator/rpc/write_budget.h"
 #include "core/wire_meter.h"
 #include "grpcpp/grpcpp.h"
 #include "terse/v1/fleet.grpc.pb.h"
@@ -23,6 +24,7 @@ struct FleetEdge {
   std::shared_ptr<Gatekeeper> gatekeeper;  // null where clients come without certificates
   const AcceptedSockets* accepted;         // the server's TCP connections
   absl::Duration unread_timeout;           // who leaves messages unread for so long is ended
+  WriteBudget* writes;                     // of the process
 };
 
 // Thread-safe.

@@ -1,5 +1,6 @@
 #include "coordinator/rpc/outbox.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace terse {
@@ -16,14 +17,14 @@ void Outbox::Add(const FromServer& message, const v1::RunConfig& config) {
   }
 }
 
-bool Outbox::TakeBatch(v1::ServerMessages* batch) {
+bool Outbox::TakeBatch(int64_t most, v1::ServerMessages* batch) {
   int64_t taken = 0;
   while (!waiting_.empty()) {
     auto* const chunks = std::get_if<DownstreamChunks>(&waiting_.front());
     auto* const whole = std::get_if<v1::ServerMessage>(&waiting_.front());
-    const int64_t next = chunks != nullptr ? chunks->next() : static_cast<int64_t>(whole->ByteSizeLong());
-    if (taken > 0 && taken + next > kChunkBytes) break;
-    *batch->add_messages() = chunks != nullptr ? chunks->Next() : std::move(*whole);
+    const int64_t next = chunks != nullptr ? std::min(chunks->left(), most) : static_cast<int64_t>(whole->ByteSizeLong());
+    if (taken > 0 && taken + next > most) break;
+    *batch->add_messages() = chunks != nullptr ? chunks->Next(next) : std::move(*whole);
     if (chunks == nullptr || chunks->left() == 0) waiting_.pop_front();
     taken += next;
   }

@@ -18,8 +18,9 @@ class Outbox {
  public:
   // `config` as for ToWire.
   void Add(const FromServer& message, const v1::RunConfig& config);
-  // Adds what comes next to `batch`: messages of about kChunkBytes in all. Returns whether there was anything.
-  bool TakeBatch(v1::ServerMessages* batch);
+  // Adds what comes next to `batch`: messages of about `most` bytes in all, at least one. Returns whether there was
+  // anything.
+  bool TakeBatch(int64_t most, v1::ServerMessages* batch);
   void Clear();
   // That wait; of a downstream message its payload.
   int64_t bytes() const { return bytes_; }

@@ -220,7 +220,9 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFac
     if (gatekeeper != nullptr) gatekeeper->Close();
   };
   const auto accepted = std::make_shared<AcceptedSockets>();
-  FleetService fleet_service({runs.get(), gatekeeper, accepted.get(), absl::Seconds(options.unread_timeout_seconds)});
+  WriteBudget writes;
+  FleetService fleet_service(
+      {runs.get(), gatekeeper, accepted.get(), absl::Seconds(options.unread_timeout_seconds), &writes});
   AuditedAdminService admin_service(
       runs.get(), {options.state_directory, &clock, gatekeeper == nullptr ? nullptr : gatekeeper->files()},
       end_in_order, std::move(models), audit.get());

@@ -25,6 +25,7 @@ SessionReactor::SessionReactor(const FleetEdge& edge, SessionId id, grpc::Callba
       context_(context),
       peer_(edge.gatekeeper, *context->auth_context()),
       watch_(std::make_shared<WriteWatch>(context, edge.unread_timeout)),
+      writes_(edge.writes),
       meter_(context->peer(), edge.accepted) {}
 
 SessionReactor* SessionReactor::Start(const FleetEdge& edge, SessionId id, grpc::CallbackServerContext* context) {
@@ -208,7 +209,8 @@ void SessionReactor::Enqueue(const FromServer& message) {
 void SessionReactor::WriteNext() {
   if (writing_ || finished_) return;
   outgoing_.Clear();
-  if (!outbox_.TakeBatch(&outgoing_)) {
+  share_ = writes_->Take(outbox_.bytes());
+  if (!outbox_.TakeBatch(share_.bytes(), &outgoing_)) {
     if (refused_) FinishOnce();
     return;
   }
@@ -221,6 +223,7 @@ void SessionReactor::WriteNext() {
 void SessionReactor::OnWriteDone(bool ok) {
   absl::MutexLock lock(&mutex_);
   writing_ = false;
+  share_ = {};
   watch_->Done();
   if (!ok || read_closed_) {
     FinishOnce();

@@ -16,6 +16,7 @@
 #include "coordinator/rpc/metered_peer.h"
 #include "coordinator/rpc/outbox.h"
 #include "coordinator/rpc/session_lines.h"
+#include "coordinator/rpc/write_budget.h"
 #include "coordinator/rpc/write_watch.h"
 #include "proto/session_wire.h"
 
@@ -86,6 +87,7 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::Ser
   const MeteredPeer peer_;
   SlowDown slow_down_;  // of reading
   const std::shared_ptr<WriteWatch> watch_;
+  WriteBudget* const writes_;
   // Reader's side; reactions for reads come one at a time. Set once, by Bind: name_, run_, loop_ and reader_, which
   // others see from Connected on.
   v1::ClientMessage incoming_;
@@ -97,6 +99,7 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::Ser
   absl::Mutex mutex_;
   Outbox outbox_ ABSL_GUARDED_BY(mutex_);
   v1::ServerMessages outgoing_ ABSL_GUARDED_BY(mutex_);  // owned by gRPC while writing_
+  WriteBudget::Share share_ ABSL_GUARDED_BY(mutex_);     // of what is being written
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   MessageBudget budget_ ABSL_GUARDED_BY(mutex_);
   DueUpdates due_ ABSL_GUARDED_BY(mutex_);

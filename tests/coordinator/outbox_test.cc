@@ -28,7 +28,7 @@ class OutboxTest : public testing::Test {
     reader.set_max_downstream_bytes(int64_t{1} << 30);
     std::vector<FromServer> all;
     batches_ = 0;
-    for (v1::ServerMessages batch; outbox->TakeBatch(&batch); batch.Clear()) {
+    for (v1::ServerMessages batch; outbox->TakeBatch(kChunkBytes, &batch); batch.Clear()) {
       ++batches_;
       EXPECT_LE(batch.ByteSizeLong(), static_cast<size_t>(kMaxMessageBytes) / 4);
       for (const v1::ServerMessage& wire : batch.messages()) {
@@ -52,7 +52,7 @@ TEST_F(OutboxTest, ADownstreamMessageIsSharedUntilItsChunksLeave) {
   EXPECT_EQ(delta.message.use_count(), 1 + kSessions) << "each holds a reference and no copy";
   EXPECT_EQ(boxes[0].bytes(), 3 * kChunkBytes + 17);
   v1::ServerMessages batch;
-  EXPECT_TRUE(boxes[0].TakeBatch(&batch));
+  EXPECT_TRUE(boxes[0].TakeBatch(kChunkBytes, &batch));
   EXPECT_EQ(boxes[0].bytes(), 2 * kChunkBytes + 17);
   for (Outbox& box : boxes) {
     box.Clear();
@@ -75,6 +75,26 @@ TEST_F(OutboxTest, EverythingArrivesInOrderAndWhole) {
     EXPECT_EQ(*std::get<Downstream>(all[1]).message, *delta.message);
     EXPECT_EQ(std::get<Finished>(all[2]).reason, "done");
   }
+}
+
+TEST_F(OutboxTest, SmallBatchesCarryTheSameMessage) {
+  Outbox outbox;
+  const Downstream delta = DeltaOf(4, kChunkBytes + 17);
+  outbox.Add(delta, {});
+  ServerMessageReader reader;
+  reader.set_max_downstream_bytes(kChunkBytes + 17);
+  absl::optional<FromServer> message;
+  int64_t batches = 0;
+  for (v1::ServerMessages batch; outbox.TakeBatch(1000, &batch); batch.Clear(), ++batches) {
+    ASSERT_EQ(batch.messages_size(), 1);
+    EXPECT_LE(batch.messages(0).downstream().data().size(), 1000u);
+    auto read = reader.Feed(batch.messages(0));
+    ASSERT_TRUE(read.ok()) << read.status();
+    if (read->has_value()) message = **std::move(read);
+  }
+  EXPECT_EQ(batches, (kChunkBytes + 17 + 999) / 1000);
+  ASSERT_TRUE(message.has_value());
+  EXPECT_EQ(*std::get<Downstream>(*message).message, *delta.message);
 }
 
 TEST_F(OutboxTest, SmallMessagesLeaveTogether) {
