@@ -28,18 +28,21 @@ class WriteBudget {
     Share() = default;
     Share(Share&& other) noexcept { *this = std::move(other); }
     Share& operator=(Share&& other) noexcept {
-      if (held_ > 0) budget_->left_ += held_;
+      GiveBack();
       budget_ = other.budget_;
       bytes_ = std::exchange(other.bytes_, 0);
       held_ = std::exchange(other.held_, 0);
       return *this;
     }
-    ~Share() { *this = Share(nullptr, 0, 0); }
+    ~Share() { GiveBack(); }
     int64_t bytes() const { return bytes_; }
 
    private:
     friend class WriteBudget;
     Share(WriteBudget* budget, int64_t bytes, int64_t held) : budget_(budget), bytes_(bytes), held_(held) {}
+    void GiveBack() {
+      if (held_ > 0) budget_->left_ += held_;
+    }
 
     WriteBudget* budget_ = nullptr;
     int64_t bytes_ = 0;
