@@ -13,6 +13,7 @@
 #include "compression/codec_table.h"
 #include "compression/downstream.h"
 #include "compression/run_codecs.h"
+#include "core/aggregation_facts.h"
 #include "core/codec_choices.h"
 #include "core/epochs.h"
 #include "core/random.h"
@@ -153,7 +154,7 @@ absl::StatusOr<Downward> AverageBits(const RunConfig& config, const Measured& up
 
 // Whether a round's step is the plain or weighted average of its updates.
 bool IsAverage(const RunConfig& config) {
-  return config.server.name == "average" && config.aggregation.rule == "mean" && !HasEpochs(config);
+  return config.server.name == "average" && FactsOf(config.aggregation.rule).is_average && !HasEpochs(config);
 }
 
 // Sets what would cost a tenth. Both settings work with every run that has neither epochs nor a controller of bits.

@@ -8,6 +8,7 @@
 #include "compression/feedback_table.h"
 #include "coordinator/aggregation/aggregation_table.h"
 #include "coordinator/server_optimizer/server_optimizer_table.h"
+#include "core/aggregation_facts.h"
 #include "core/codec_choices.h"
 #include "core/status.h"
 
@@ -36,7 +37,7 @@ size_t AveragingStep::optimizer_floats() const {
   return optimizer_ == nullptr ? 0 : optimizer_->vectors() * static_cast<size_t>(codecs_.updates.layout().parameters());
 }
 
-bool AveragingStep::is_average() const { return optimizer_ == nullptr && rule_->name() == "mean"; }
+bool AveragingStep::is_average() const { return optimizer_ == nullptr && FactsOf(rule_->name()).is_average; }
 
 // The server's messages are always applied.
 size_t AveragingStep::residual_floats() const {

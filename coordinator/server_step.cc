@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "coordinator/averaging_step.h"
 #include "coordinator/svrg_step.h"
+#include "core/aggregation_facts.h"
 #include "core/epochs.h"
 #include "core/id128.h"
 
@@ -31,10 +32,10 @@ absl::StatusOr<std::unique_ptr<ServerStep>> ServerStep::Make(const RunConfig& co
         absl::StrCat("rounds.mode = 'buffered' cannot average the buffers of model '", config.model.name,
                      "': changes of different weights' statistics do not add up; set model.buffers = 'local'"));
   }
-  if (config.aggregation.rule == "majority_vote" && layout.parameters() != layout.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("aggregation.rule = 'majority_vote' cannot vote on the buffers of model '", config.model.name,
-                     "': their values are no directions; set model.buffers = 'local', or use another rule"));
+  if (!FactsOf(config.aggregation.rule).takes_buffers && layout.parameters() != layout.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "aggregation.rule = '", config.aggregation.rule, "' cannot vote on the buffers of model '", config.model.name,
+        "': their values are no directions; set model.buffers = 'local', or use another rule"));
   }
   return HasEpochs(config) ? SvrgStep::Make(config, codecs) : AveragingStep::Make(config, codecs);
 }

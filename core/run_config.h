@@ -191,12 +191,6 @@ struct AggregationSpec {
 // Most updates of a round that krum, multi_krum and bulyan compare with each other: a matrix of their distances.
 inline constexpr int64_t kMostComparedUpdates = 2048;
 
-// Fewest updates that a rule can be given: Blanchard et al. 2017 and El Mhamdi et al. 2018 say what theirs need.
-inline int64_t LeastUpdates(const AggregationSpec& spec) {
-  if (spec.rule == "krum" || spec.rule == "multi_krum") return 2 * spec.byzantine + 3;
-  return spec.rule == "bulyan" ? 4 * spec.byzantine + 3 : 1;
-}
-
 // The checks that refuse updates at the close of their round (coordinator/update_policy).
 struct UpdatePolicy {
   double norm_bound = 0;  // largest L2 norm; 0: any

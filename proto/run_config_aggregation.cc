@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "core/aggregation_facts.h"
 
 namespace terse {
 namespace {
@@ -65,7 +66,7 @@ void CheckAggregation(const v1::RunConfig& config, ConfigViolations* violations)
         {"policy", "[policy] looks at updates, and clients of a run with epochs send gradients; leave it out"});
   }
   const v1::Aggregation& aggregation = config.aggregation();
-  if (aggregation.rule() == "mean") return;
+  if (FactsOf(aggregation.rule()).is_average) return;
   CheckRule(config, violations);
   CheckLeast(config, violations);
   const int64_t honest = CohortSize(config.rounds()) - aggregation.byzantine();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/aggregation_facts.h"
 #include "core/status.h"
 #include "proto/run_config_loader.h"
 #include "proto/run_config_rules.h"

@@ -1,5 +1,5 @@
-// The one table of aggregation rules. Adding one is a file pair, a row in aggregation_table.cc and its name in
-// proto/terse/v1/run_config.proto; a rule that needs more than one update is also known to LeastUpdates.
+// The one table of aggregation rules. Adding one is a file pair, a row in aggregation_table.cc, one in
+// core/aggregation_facts.h, and its name in proto/terse/v1/run_config.proto.
 #ifndef TERSE_COORDINATOR_AGGREGATION_AGGREGATION_TABLE_H_
 #define TERSE_COORDINATOR_AGGREGATION_AGGREGATION_TABLE_H_
 

@@ -53,7 +53,7 @@ float MeanAroundMedian(int64_t byzantine, absl::Span<float> votes) {
 
 absl::Status BulyanRule::Aggregate(const Codec& codec, absl::Span<const absl::string_view> messages,
                                    absl::Span<const float> weights, absl::Span<float> step) const {
-  TERSE_RETURN_IF_ERROR(CheckRound(name(), codec, messages, weights, 4 * byzantine_ + 3, step));
+  TERSE_RETURN_IF_ERROR(CheckRound(name(), codec, messages, weights, byzantine_, step));
   std::vector<absl::string_view> selected;
   {
     TERSE_ASSIGN_OR_RETURN(const Closeness closeness, Closeness::Measure(codec, messages));

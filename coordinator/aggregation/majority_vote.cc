@@ -76,10 +76,7 @@ absl::StatusOr<std::vector<float>> MajorityVoteRule::SizesOf(const Codec& codec,
 
 absl::Status MajorityVoteRule::Aggregate(const Codec& codec, absl::Span<const absl::string_view> messages,
                                          absl::Span<const float> weights, absl::Span<float> step) const {
-  TERSE_RETURN_IF_ERROR(CheckRound(name(), codec, messages, weights, /*least=*/1, step));
-  if (codec.layout().parameters() != codec.layout().size()) {
-    return absl::InvalidArgumentError("aggregation.rule = 'majority_vote' cannot vote on a model's buffers");
-  }
+  TERSE_RETURN_IF_ERROR(CheckRound(name(), codec, messages, weights, /*byzantine=*/0, step));
   TERSE_ASSIGN_OR_RETURN(const std::vector<float> sizes, SizesOf(codec, messages));
   TensorWalk walk(&codec.layout());
   return AggregateVotes(

@@ -23,7 +23,7 @@ double MedianOf(absl::Span<double> values) { return Median(values); }
 
 absl::Status MedianRule::Aggregate(const Codec& codec, absl::Span<const absl::string_view> messages,
                                    absl::Span<const float> weights, absl::Span<float> step) const {
-  TERSE_RETURN_IF_ERROR(CheckRound(name(), codec, messages, weights, /*least=*/1, step));
+  TERSE_RETURN_IF_ERROR(CheckRound(name(), codec, messages, weights, /*byzantine=*/0, step));
   return AggregateVotes(
       codec, messages, absent_, [](int64_t, absl::Span<float> votes) { return MedianOf(votes); }, step);
 }

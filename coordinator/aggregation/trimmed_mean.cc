@@ -25,7 +25,7 @@ float TrimmedMean(double beta, absl::Span<float> votes) {
 
 absl::Status TrimmedMeanRule::Aggregate(const Codec& codec, absl::Span<const absl::string_view> messages,
                                         absl::Span<const float> weights, absl::Span<float> step) const {
-  TERSE_RETURN_IF_ERROR(CheckRound(name(), codec, messages, weights, /*least=*/1, step));
+  TERSE_RETURN_IF_ERROR(CheckRound(name(), codec, messages, weights, /*byzantine=*/0, step));
   return AggregateVotes(
       codec, messages, absent_, [this](int64_t, absl::Span<float> votes) { return TrimmedMean(beta_, votes); }, step);
 }

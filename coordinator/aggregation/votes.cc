@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coordinator/aggregation/update_blocks.h"
+#include "core/aggregation_facts.h"
 #include "core/status.h"
 
 namespace terse {
@@ -64,7 +65,8 @@ absl::Status AggregateVotes(const Codec& codec, absl::Span<const absl::string_vi
 }
 
 absl::Status CheckRound(absl::string_view rule, const Codec& codec, absl::Span<const absl::string_view> messages,
-                        absl::Span<const float> weights, int64_t least, absl::Span<const float> step) {
+                        absl::Span<const float> weights, int64_t byzantine, absl::Span<const float> step) {
+  const int64_t least = LeastUpdates(rule, byzantine);
   if (static_cast<int64_t>(messages.size()) < least) {
     return absl::InvalidArgumentError(absl::StrCat("aggregation.rule = '", rule, "' needs ", least,
                                                    " updates with these settings, and the round has ",
@@ -72,6 +74,9 @@ absl::Status CheckRound(absl::string_view rule, const Codec& codec, absl::Span<c
   }
   if (!weights.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("aggregation.rule = '", rule, "' counts all updates alike"));
+  }
+  if (!FactsOf(rule).takes_buffers && codec.layout().parameters() != codec.layout().size()) {
+    return absl::InvalidArgumentError(absl::StrCat("aggregation.rule = '", rule, "' cannot vote on a model's buffers"));
   }
   if (step.size() == static_cast<size_t>(codec.layout().size())) return absl::OkStatus();
   return absl::InvalidArgumentError(

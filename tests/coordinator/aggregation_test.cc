@@ -14,6 +14,7 @@
 #include "coordinator/aggregation/aggregation_table.h"
 #include "coordinator/aggregation/closeness.h"
 #include "coordinator/aggregation/update_blocks.h"
+#include "core/aggregation_facts.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/run_config_reference.h"
@@ -345,7 +346,7 @@ TEST(Aggregation, OnlyTheMeanTakesWeights) {
   const std::vector<float> weights(11, 1.0f / 11);
   for (const AggregationSpec& spec : AllSpecs()) {
     const auto step = Updates(TwoTensors(4, 6), updates).Aggregate(spec, weights);
-    if (spec.rule == "mean") {
+    if (FactsOf(spec.rule).is_average) {
       EXPECT_TRUE(step.ok());
     } else {
       EXPECT_THAT(std::string(step.status().message()), HasSubstr("counts all updates alike")) << RuleText(spec);
@@ -374,6 +375,9 @@ TEST(AggregationTable, TheSchemaKnowsEveryRow) {
   EXPECT_THAT(AggregationRuleNames(),
               ElementsAre("mean", "median", "trimmed_mean", "krum", "multi_krum", "bulyan", "majority_vote"));
   for (const std::string& name : AggregationRuleNames()) EXPECT_EQ((*MakeAggregationRule(RuleOf(name)))->name(), name);
+  std::vector<std::string> described;
+  for (const AggregationFacts& facts : kAggregationFacts) described.emplace_back(facts.name);
+  EXPECT_EQ(described, AggregationRuleNames());
 }
 
 TEST(AggregationTable, UnknownNamesAreAnsweredWithTheKnownOnes) {
