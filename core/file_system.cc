@@ -99,6 +99,7 @@ class PosixFileSystem final : public FileSystem {
   }
 
   absl::StatusOr<std::string> Read(const std::string& path, int64_t max_bytes) override;
+  absl::StatusOr<std::string> ReadPart(const std::string& path, int64_t offset, int64_t bytes) override;
 
   absl::Status Rename(const std::string& from, const std::string& to) override {
     if (rename(from.c_str(), to.c_str()) != 0) return ErrnoStatus(errno, "rename a new file to", to);
@@ -147,6 +148,23 @@ absl::StatusOr<std::string> PosixFileSystem::Read(const std::string& path, int64
   if (static_cast<int64_t>(filled) > max_bytes) return too_large;
   bytes.resize(filled);
   return bytes;
+}
+
+absl::StatusOr<std::string> PosixFileSystem::ReadPart(const std::string& path, int64_t offset, int64_t bytes) {
+  TERSE_ASSIGN_OR_RETURN(const ScopedFd fd, OpenFd(path, O_RDONLY, "open"));
+  struct stat info;
+  if (fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, "examine", path);
+  // Whoever asks for more than there is takes no memory for it.
+  std::string part(static_cast<size_t>(std::clamp<int64_t>(info.st_size - offset, 0, bytes)), '\0');
+  size_t filled = 0;
+  while (filled < part.size()) {
+    const ssize_t got = pread(fd.get(), &part[filled], part.size() - filled, offset + static_cast<off_t>(filled));
+    if (got < 0 && errno != EINTR) return ErrnoStatus(errno, "read", path);
+    if (got == 0) break;
+    if (got > 0) filled += static_cast<size_t>(got);
+  }
+  part.resize(filled);
+  return part;
 }
 
 absl::StatusOr<std::vector<std::string>> PosixFileSystem::List(const std::string& path) {

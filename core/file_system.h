@@ -63,6 +63,8 @@ class FileSystem {
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) = 0;
   // The whole file. NOT_FOUND when there is none; RESOURCE_EXHAUSTED when it is larger than `max_bytes`.
   virtual absl::StatusOr<std::string> Read(const std::string& path, int64_t max_bytes = kMaxFileBytes) = 0;
+  // Reads up to `bytes` bytes from `offset` on; fewer where the file ends before. NOT_FOUND when there is none.
+  virtual absl::StatusOr<std::string> ReadPart(const std::string& path, int64_t offset, int64_t bytes) = 0;
   // Renames `from` to `to`, and replaces `to` if it is there. Durable only after SyncDirectory.
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
   // Makes the new, renamed and removed names in a directory durable.

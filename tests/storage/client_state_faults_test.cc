@@ -109,7 +109,7 @@ TEST(ClientStateFaults, EveryOperationMayFail) {
     ASSERT_OK(step.call(reference.state()));
     const Both after = reference.Now();
     ASSERT_FALSE(before == after);
-    for (DiskFault fault : {DiskFault::kFull, DiskFault::kError, DiskFault::kTooLate}) {
+    for (FileFault fault : {FileFault::kFull, FileFault::kError, FileFault::kTooLate}) {
       int n = 0;
       for (bool fired = true; fired;) {
         ASSERT_LT(++n, 100);
@@ -133,7 +133,7 @@ TEST(ClientStateFaults, ARenameThatHappenedAfterAllStopsTheState) {
   auto state = ClientState::Open(directory.Path(), files).value();
   ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
   ASSERT_OK(SealNumber(*state, 1));
-  files.Arm(4, DiskFault::kTooLate);  // create, append, sync, rename
+  files.Arm(4, FileFault::kTooLate);  // create, append, sync, rename
   EXPECT_CODE(state->Settle(true), kUnknown, "cannot rename");
   EXPECT_CODE(state->Settle(true), kUnknown, "restart the client");
   EXPECT_CODE(state->SaveModel({kLineage, 1, Dense(1)}), kUnknown, "restart the client");

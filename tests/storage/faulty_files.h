@@ -17,7 +17,7 @@
 
 namespace terse {
 
-enum class DiskFault {
+enum class FileFault {
   kFull,     // RESOURCE_EXHAUSTED, and nothing happens; a sync does not fail like this
   kError,    // UNAVAILABLE, and nothing happens; a sync gives UNKNOWN
   kTooLate,  // the same codes, though it did happen
@@ -25,7 +25,7 @@ enum class DiskFault {
 
 class FaultyFiles final : public FileSystem {
  public:
-  void Arm(int n, DiskFault fault) {
+  void Arm(int n, FileFault fault) {
     absl::MutexLock lock(&mutex_);
     left_ = n;
     fault_ = fault;
@@ -57,6 +57,9 @@ class FaultyFiles final : public FileSystem {
   }
   absl::StatusOr<std::string> Read(const std::string& path, int64_t max_bytes) override {
     return base_.Read(path, max_bytes);
+  }
+  absl::StatusOr<std::string> ReadPart(const std::string& path, int64_t offset, int64_t bytes) override {
+    return base_.ReadPart(path, offset, bytes);
   }
   absl::Status Rename(const std::string& from, const std::string& to) override {
     return Do("rename", to, [&] { return base_.Rename(from, to); });
@@ -91,7 +94,7 @@ class FaultyFiles final : public FileSystem {
   };
 
   // The fault that this operation meets, if any.
-  absl::optional<DiskFault> NextFault(const char* operation, const std::string& path) {
+  absl::optional<FileFault> NextFault(const char* operation, const std::string& path) {
     absl::MutexLock lock(&mutex_);
     absl::StrAppend(&seen_, operation, " ", path.substr(path.find_last_of('/') + 1), ", ");
     if (left_ <= 0 || --left_ > 0) return absl::nullopt;
@@ -101,24 +104,24 @@ class FaultyFiles final : public FileSystem {
   template <typename Operation>
   absl::Status Do(const char* operation, const std::string& path, Operation body) {
     if (on_change) on_change(path);
-    const absl::optional<DiskFault> fault = NextFault(operation, path);
-    if (!fault.has_value() || fault == DiskFault::kTooLate) {
+    const absl::optional<FileFault> fault = NextFault(operation, path);
+    if (!fault.has_value() || fault == FileFault::kTooLate) {
       if (absl::Status status = body(); !status.ok() || !fault.has_value()) return status;
     }
-    const auto code = fault == DiskFault::kFull ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kUnavailable;
+    const auto code = fault == FileFault::kFull ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kUnavailable;
     return absl::Status(code, absl::StrCat("cannot ", operation, " ", path));
   }
 
   absl::Status Sync(const std::string& path) {
-    const absl::optional<DiskFault> fault = NextFault("sync", path);
-    if (!fault.has_value() || fault == DiskFault::kFull) return absl::OkStatus();
+    const absl::optional<FileFault> fault = NextFault("sync", path);
+    if (!fault.has_value() || fault == FileFault::kFull) return absl::OkStatus();
     return absl::UnknownError(absl::StrCat("cannot sync ", path));
   }
 
   FileSystem& base_ = PosixFiles();
   mutable absl::Mutex mutex_;
   int left_ ABSL_GUARDED_BY(mutex_) = 0;
-  DiskFault fault_ ABSL_GUARDED_BY(mutex_) = DiskFault::kError;
+  FileFault fault_ ABSL_GUARDED_BY(mutex_) = FileFault::kError;
   std::string seen_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -256,6 +256,20 @@ absl::StatusOr<std::string> MemoryDisk::Read(const std::string& path, int64_t ma
   return bytes;
 }
 
+absl::StatusOr<std::string> MemoryDisk::ReadPart(const std::string& path, int64_t offset, int64_t bytes) {
+  std::shared_ptr<MemoryHandle> handle;
+  if (const int error = OpenHandle(path, /*create=*/false, &handle); error != 0) {
+    return ErrnoStatus(error, "open", path);
+  }
+  std::string part(static_cast<size_t>(bytes), '\0');
+  int64_t got = 0;
+  if (const int error = handle->Read(offset, bytes, part.data(), &got); error != 0) {
+    return ErrnoStatus(error, "read", path);
+  }
+  part.resize(static_cast<size_t>(got));
+  return part;
+}
+
 absl::Status MemoryDisk::Rename(const std::string& from, const std::string& to) {
   int error = Ask(DiskOp::kRename, to);
   if (error == 0) {

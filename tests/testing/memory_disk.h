@@ -69,6 +69,7 @@ class MemoryDisk final : public FileSystem {
 
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override;
   absl::StatusOr<std::string> Read(const std::string& path, int64_t max_bytes = kMaxFileBytes) override;
+  absl::StatusOr<std::string> ReadPart(const std::string& path, int64_t offset, int64_t bytes) override;
   absl::Status Rename(const std::string& from, const std::string& to) override;
   absl::Status SyncDirectory(const std::string& path) override;
   absl::Status Remove(const std::string& path) override;
