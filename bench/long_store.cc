@@ -154,7 +154,11 @@ absl::Status FillEvent(SqliteDb& db, int64_t number) {
 
 absl::Status FillLog(SqliteDb& db, const Id128& hash, int64_t version) {
   const std::string message = Message();
-  return db.Prepare("INSERT INTO downstream_log VALUES (?, ?, ?)").Int(version).Id(hash).Blob(message).Run();
+  return db.Prepare("INSERT INTO downstream_log (version, model_hash, message) VALUES (?, ?, ?)")
+      .Int(version)
+      .Id(hash)
+      .Blob(message)
+      .Run();
 }
 
 absl::Status FillTables(SqliteDb& db, const LongRun& run, const Checkpoint& first) {

@@ -67,6 +67,7 @@ inline constexpr absl::string_view kFailpoints[] = {
     "coordinator.close.done",
     "coordinator.commit.aggregated",
     "coordinator.commit.in_transaction",
+    "coordinator.segment.synced",
     "coordinator.commit.done",
     "coordinator.batch.decided",
     "coordinator.batch.committed",

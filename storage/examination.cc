@@ -14,6 +14,7 @@
 #include "storage/audit_log.h"
 #include "storage/client_files.h"
 #include "storage/integrity.h"
+#include "storage/message_rows.h"
 #include "storage/schema.h"
 #include "storage/sqlite_db.h"
 #include "storage/sqlite_run_store.h"
@@ -129,10 +130,25 @@ absl::Status CheckLog(RunStore& store, const std::string& directory,
   return run_store_internal::NoWholeCheckpoint(directory, reason);
 }
 
+// Reads every message that the database names in a segment file.
+absl::Status ExamineSegments(SqliteDb& db, const std::string& directory, Examined examined,
+                             std::vector<FileExamination>* found) {
+  int64_t newest = 0;
+  return ForEachPlace(db, [&](const SegmentPlace& place) {
+    if (place.segment != newest) found->push_back({SegmentName(place.segment), 0, absl::OkStatus()});
+    newest = place.segment;
+    FileExamination& segment = found->back();
+    segment.bytes += place.length;
+    segment.status.Update(ReadSegment(PosixFiles(), SegmentsDirectory(directory), place).status());
+    examined(place.length);
+    return absl::OkStatus();
+  });
+}
+
 absl::Status LookInside(const std::string& directory, const std::string& copy, Examined examined,
                         RunExamination* found) {
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<RunStore> store,
-                         RunStore::Open(copy, PosixFiles(), RunStore::Depth::kEverything));
+                         RunStore::Open(copy, PosixFiles(), RunStore::Depth::kDatabase));
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteDb> db,
                          SqliteDb::Open(FilePath(copy, kRunFile), SqliteDb::Mode::kReader));
   TERSE_RETURN_IF_ERROR(CheckReferences(*db));
@@ -149,6 +165,7 @@ absl::Status LookInside(const std::string& directory, const std::string& copy, E
                                   run_store_internal::LoadCheckpoint(PosixFiles(), directory, file).status()});
     examined(found->checkpoints.back().bytes);
   }
+  TERSE_RETURN_IF_ERROR(ExamineSegments(*db, directory, examined, &found->segments));
   return CheckLog(*store, directory, checkpoints, found->checkpoints);
 }
 
@@ -170,9 +187,13 @@ RunExamination ExamineOnce(const std::string& directory, const std::string& scra
   return found;
 }
 
-bool HasMissing(const std::vector<FileExamination>& files) {
-  for (const FileExamination& file : files) {
-    if (absl::IsNotFound(file.status)) return true;
+// A running coordinator may have retired a checkpoint, or removed a segment, since the database was copied.
+bool MayBeOutdated(const RunExamination& found) {
+  for (const FileExamination& checkpoint : found.checkpoints) {
+    if (absl::IsNotFound(checkpoint.status)) return true;
+  }
+  for (const FileExamination& segment : found.segments) {
+    if (!segment.status.ok()) return true;
   }
   return false;
 }
@@ -208,8 +229,7 @@ ClientExamination Describe(const Manifest& manifest) {
 
 RunExamination ExamineRun(const std::string& directory, const std::string& scratch, Examined examined) {
   RunExamination found = ExamineOnce(directory, scratch, examined);
-  // A running coordinator may have retired a checkpoint since the copy was made.
-  return HasMissing(found.checkpoints) ? ExamineOnce(directory, scratch, examined) : found;
+  return MayBeOutdated(found) ? ExamineOnce(directory, scratch, examined) : found;
 }
 
 int64_t CopyBytes(const std::string& directory, const std::string& name) {

@@ -40,6 +40,7 @@ struct RunExamination {
   int64_t round = 0;  // the newest; 0: none yet
   absl::optional<RoundState> round_state;
   std::vector<FileExamination> checkpoints;  // newest first; the .state files' bytes and errors are in them
+  std::vector<FileExamination> segments;     // oldest first; of each the bytes of its messages, and their first error
 };
 
 // `scratch` is a directory for the copy, which is gone afterwards; it takes up to CopyBytes there.

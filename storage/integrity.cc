@@ -49,14 +49,16 @@ constexpr CoveredColumns kCoveredColumns[] = {
     {"refused", "update_id,round,client,reason"},
     {"ledger", "round,client,direction,dense_bytes,payload_bytes,wire_bytes"},
     {"events", "id,time_us,kind,round,client,detail"},
-    {"downstream_log", "version,model_hash,message"},
-    {"aggregates", "version,message"},
+    {"downstream_log", "version,model_hash,segment,offset,length,hash,message"},
+    {"aggregates", "version,segment,offset,length,hash,message"},
     {"histories", "client,messages,state"},
     {"history_log", "client,number,message"}};
 
 absl::Status Damaged(const SqliteDb& db, absl::string_view what) {
   return absl::DataLossError(absl::StrCat(db.path(), " is damaged: ", what, kDatabaseRemedy));
 }
+
+absl::Status UnknownVerified(const SqliteDb& db) { return Damaged(db, "it does not say up to where it was verified"); }
 
 // The first column of every row.
 absl::StatusOr<std::vector<std::string>> Column(SqliteDb& db, const std::string& sql) {
@@ -82,8 +84,11 @@ absl::StatusOr<std::vector<std::string>> MakeSchema() {
   return SchemaText(*fresh);
 }
 
-absl::StatusOr<std::vector<std::string>> TableNames(SqliteDb& db) {
-  return Column(db, "SELECT name FROM sqlite_schema WHERE type = 'table'");
+// The first schema had no checksums.
+absl::StatusOr<std::vector<std::string>> TablesWithChecksums(SqliteDb& db) {
+  return Column(db,
+                "SELECT t.name FROM sqlite_schema AS t JOIN pragma_table_xinfo(t.name) AS c "
+                "WHERE t.type = 'table' AND c.name = 'checksum'");
 }
 
 // Checks that the tables are the ones that this program makes.
@@ -129,16 +134,20 @@ const GrowingTable* FindGrowing(absl::string_view table) {
 
 absl::Status CheckPages(SqliteDb& db) { return RunIntegrityCheck(db, "1"); }
 
-absl::Status CheckRows(SqliteDb& db) {
-  TERSE_RETURN_IF_ERROR(CheckTables(db));
-  TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> tables, TableNames(db));
+absl::Status CheckChecksums(SqliteDb& db) {
+  TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> tables, TablesWithChecksums(db));
   for (const std::string& table : tables) TERSE_RETURN_IF_ERROR(CheckRowsOf(db, table, "true"));
   return absl::OkStatus();
 }
 
+absl::Status CheckRows(SqliteDb& db) {
+  TERSE_RETURN_IF_ERROR(CheckTables(db));
+  return CheckChecksums(db);
+}
+
 absl::Status CheckRecent(SqliteDb& db) {
   TERSE_RETURN_IF_ERROR(CheckTables(db));
-  TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> tables, TableNames(db));
+  TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> tables, TablesWithChecksums(db));
   for (const std::string& table : tables) {
     if (FindGrowing(table) != nullptr) continue;
     TERSE_RETURN_IF_ERROR(RunIntegrityCheck(db, table));
@@ -156,12 +165,19 @@ absl::Status CheckRecent(SqliteDb& db) {
   return CheckRowsOf(db, "ledger", "round = 0");
 }
 
+absl::StatusOr<int64_t> VerifiedVersion(SqliteDb& db) {
+  Statement row = db.Prepare("SELECT version FROM verified");
+  TERSE_ASSIGN_OR_RETURN(const bool found, row.Step());
+  if (!found) return UnknownVerified(db);
+  return row.GetInt(0);
+}
+
 absl::Status NoteVerified(SqliteDb& db) {
   TERSE_RETURN_IF_ERROR(
       db.Prepare("UPDATE verified SET round = (SELECT COALESCE(MAX(id), 0) FROM rounds), "
                  "event = (SELECT COALESCE(MAX(id), 0) FROM events), version = (SELECT version FROM head)")
           .Run());
-  return db.Changes() == 1 ? absl::OkStatus() : Damaged(db, "it does not say up to where it was verified");
+  return db.Changes() == 1 ? absl::OkStatus() : UnknownVerified(db);
 }
 
 std::string HasChecksum(absl::string_view table, absl::string_view alias) {

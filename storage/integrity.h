@@ -2,9 +2,11 @@
 #ifndef TERSE_STORAGE_INTEGRITY_H_
 #define TERSE_STORAGE_INTEGRITY_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "storage/sqlite_db.h"
 
@@ -13,6 +15,9 @@ namespace terse {
 // Checks that pages, rows and indexes fit together, whatever the schema. DATA_LOSS with the file, the damage and the
 // remedy; otherwise as SqliteDb.
 absl::Status CheckPages(SqliteDb& db);
+
+// Checks that every row has its checksum, in the tables that have one, whatever the schema. Statuses as above.
+absl::Status CheckChecksums(SqliteDb& db);
 
 // Checks a database of the newest schema: its tables are the ones that this program makes, and every row has its
 // checksum. Reads everything. Statuses as above.
@@ -23,6 +28,8 @@ absl::Status CheckRows(SqliteDb& db);
 // NoteVerified. Costs the fleet and those rows, not the length of the run. What it leaves out is checked where it is
 // read (ExpectChecksum) and by CheckPages and CheckRows. Statuses as above.
 absl::Status CheckRecent(SqliteDb& db);
+// Returns the version from whose rows on CheckRecent looks. Statuses as above.
+absl::StatusOr<int64_t> VerifiedVersion(SqliteDb& db);
 // Notes, in the caller's transaction, that the database is verified up to its newest rows: a CheckRecent was OK, or
 // this process wrote them and closes the database in order.
 absl::Status NoteVerified(SqliteDb& db);

@@ -12,6 +12,7 @@
 #include "core/fault.h"
 #include "core/status.h"
 #include "storage/integrity.h"
+#include "storage/message_rows.h"
 #include "storage/schema.h"
 #include "storage/sqlite_run_store.h"
 #include "storage/state_directory.h"
@@ -113,6 +114,22 @@ absl::StatusOr<int64_t> SchemaVersion(SqliteDb& db) {
   return version.GetInt(0);
 }
 
+absl::Status CheckSegments(SqliteDb& db, FileSystem& files, const std::string& directory, RunStore::Depth depth) {
+  const std::string segments = SegmentsDirectory(directory);
+  switch (depth) {
+    case RunStore::Depth::kRecent: {
+      TERSE_ASSIGN_OR_RETURN(const int64_t verified, VerifiedVersion(db));
+      TERSE_ASSIGN_OR_RETURN(const SegmentEnds recent, NamedSegments(db, verified));
+      return CheckLengths(files, segments, recent);
+    }
+    case RunStore::Depth::kDatabase:
+      return absl::OkStatus();
+    case RunStore::Depth::kEverything:
+      return ForEachPlace(db, [&](const SegmentPlace& place) { return ReadSegment(files, segments, place).status(); });
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<SqliteDb>> OpenWhole(const std::string& directory, FileSystem& files,
                                                     RunStore::Depth depth) {
   const std::string path = run_store_internal::DatabasePath(directory);
@@ -121,11 +138,14 @@ absl::StatusOr<std::unique_ptr<SqliteDb>> OpenWhole(const std::string& directory
                          SqliteDb::Open(path, SqliteDb::Mode::kWriter, files.SqliteVfs()));
   // A migration copies rows, so it is made of what is known to be whole.
   TERSE_ASSIGN_OR_RETURN(const int64_t version, SchemaVersion(*db));
-  const bool whole = depth == RunStore::Depth::kEverything || version != kSchemaVersion;
+  const bool whole = depth != RunStore::Depth::kRecent || version != kSchemaVersion;
   if (whole) TERSE_RETURN_IF_ERROR(CheckPages(*db));
   TERSE_RETURN_IF_ERROR(ExpectNoCheckpoints(*db, files, directory));
+  // A row that a migration copies gets a new checksum, so damage would no longer show.
+  if (version < kSchemaVersion) TERSE_RETURN_IF_ERROR(CheckChecksums(*db));
   TERSE_RETURN_IF_ERROR(MigrateSchema(*db));
   TERSE_RETURN_IF_ERROR(whole ? CheckRows(*db) : CheckRecent(*db));
+  TERSE_RETURN_IF_ERROR(CheckSegments(*db, files, directory, depth));
   return db;
 }
 
@@ -174,8 +194,9 @@ absl::Status RemoveOrphans(SqliteDb& db, FileSystem& files, const std::string& d
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<RunStore>> RunStore::Open(const std::string& directory, FileSystem& files, Depth depth) {
-  return SqliteRunStore::Open(directory, files, depth);
+absl::StatusOr<std::unique_ptr<RunStore>> RunStore::Open(const std::string& directory, FileSystem& files, Depth depth,
+                                                         const MessageLimits& limits) {
+  return SqliteRunStore::Open(directory, files, depth, limits);
 }
 
 absl::StatusOr<OwnedDatabase> run_store_internal::OpenDatabase(const std::string& directory, FileSystem& files,
@@ -196,23 +217,28 @@ absl::StatusOr<OwnedDatabase> run_store_internal::OpenDatabase(const std::string
 }
 
 absl::StatusOr<std::unique_ptr<RunStore>> SqliteRunStore::Open(const std::string& directory, FileSystem& files,
-                                                               Depth depth) {
+                                                               Depth depth, const MessageLimits& limits) {
   const std::string checkpoints = absl::StrCat(directory, "/checkpoints");
   TERSE_RETURN_IF_ERROR(files.MakeDirectory(checkpoints));
   TERSE_ASSIGN_OR_RETURN(OwnedDatabase owned, run_store_internal::OpenDatabase(directory, files, depth));
   TERSE_RETURN_IF_ERROR(RemoveOrphans(*owned.db, files, checkpoints));
+  TERSE_ASSIGN_OR_RETURN(const SegmentEnds named, NamedSegments(*owned.db));
+  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<Segments> segments,
+                         Segments::Open(files, SegmentsDirectory(directory), named, limits));
   TERSE_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDb> reader,
                          SqliteDb::Open(owned.db->path(), SqliteDb::Mode::kReader, files.SqliteVfs()));
-  return std::unique_ptr<RunStore>(new SqliteRunStore(directory, files, std::move(owned), std::move(reader)));
+  return std::unique_ptr<RunStore>(
+      new SqliteRunStore(directory, files, std::move(owned), std::move(reader), std::move(segments)));
 }
 
 SqliteRunStore::SqliteRunStore(const std::string& directory, FileSystem& files, OwnedDatabase owned,
-                               std::unique_ptr<SqliteDb> reader)
+                               std::unique_ptr<SqliteDb> reader, std::unique_ptr<Segments> segments)
     : directory_(directory),
       files_(files),
       lock_(std::move(owned.lock)),
       epoch_(owned.epoch),
       writer_(std::move(owned.db)),
+      segments_(std::move(segments)),
       readers_(std::move(reader), files.SqliteVfs()) {}
 
 // A store that cannot note it is verified from further back at its next opening.

@@ -1,7 +1,8 @@
 // The coordinator's durable state: one SQLite database (WAL, synchronous=FULL) for metadata and the log of downstream
-// messages, and checkpoint files beside it. Schema: storage/SCHEMA.md.
+// messages, and beside it files with checkpoints and with the large ones of those messages. Schema: storage/SCHEMA.md.
 //
-//   DIR/lock   DIR/run.sqlite   DIR/checkpoints/NNNNNNNNNN.ckpt   DIR/checkpoints/NNNNNNNNNN.state   DIR/module.pt
+//   DIR/lock   DIR/run.sqlite   DIR/checkpoints/NNNNNNNNNN.ckpt   DIR/checkpoints/NNNNNNNNNN.state
+//   DIR/segments/NNNNNNNNNN.seg   DIR/module.pt
 #ifndef TERSE_STORAGE_RUN_STORE_H_
 #define TERSE_STORAGE_RUN_STORE_H_
 
@@ -204,8 +205,14 @@ struct CheckpointView {
   absl::Span<const float> server_state;
 };
 
-// The most that one message in the store may have: SQLite refuses rows above 10^9 bytes.
-inline constexpr int64_t kMaxStoredBytes = 999'000'000;
+// Where the messages of a commit are stored. Tests set lower limits.
+struct MessageLimits {
+  // A message of more bytes stands in a segment file; a smaller one in its row, where it costs no sync of its own.
+  int64_t inline_bytes = 64 << 10;
+  // A message that does not fit into what is left of this begins a new segment. A segment goes when none of its
+  // messages is in the log any more, so its size bounds what is kept for the sake of one of them.
+  int64_t segment_bytes = 64 << 20;
+};
 
 // Thread-safe. Writes go through one connection under a mutex, reads through others, of which each has one call at a
 // time: no read waits for a commit or for another read. A row that is read is verified by its checksum, where opening
@@ -213,8 +220,8 @@ inline constexpr int64_t kMaxStoredBytes = 999'000'000;
 // when it returns; those of a batch are one transaction together. Any call may return:
 //   RESOURCE_EXHAUSTED  the disk is full                     } IsDiskTrouble: nothing changed, and the same call may be
 //   UNAVAILABLE         another input/output error           } made again, on this store or on one opened afresh.
-//   UNIMPLEMENTED       a message is larger than a row may be (kMaxStoredBytes): nothing changed, and trying again
-//                       cannot help. Runs that would need such a message are refused when they are created.
+//   UNIMPLEMENTED       a client's history is larger than a row of SQLite may be, 10^9 bytes: nothing changed, and
+//                       trying again cannot help
 //   UNKNOWN             a sync failed (IsSyncFailure): whether the change is on disk is not known. The store shows the
 //                       state before it (or after it, when only moving SQLite's log into the database failed), refuses
 //                       every further write with UNKNOWN, and the process must end.
@@ -226,16 +233,23 @@ class RunStore {
  public:
   virtual ~RunStore() = default;
 
-  // How much of the database an opening verifies: what changed since it was last closed in order or opened, with all
-  // that does not grow with the run's length (CheckRecent, storage/integrity.h), or everything. A database of an older
-  // schema is verified whole before it is migrated.
-  enum class Depth { kRecent, kEverything };
+  // How much an opening verifies. A database of an older schema is verified whole before it is migrated.
+  enum class Depth {
+    // Looks at what changed since the store was last closed in order or opened, and at all that does not grow with the
+    // run's length (CheckRecent, storage/integrity.h); of segment files at the length alone.
+    kRecent,
+    // Looks at the whole database, and at no segment file: for a copy of the database alone.
+    kDatabase,
+    // Looks at the whole database, and at every message in segment files.
+    kEverything
+  };
   // Opens or creates DIR, takes its lock, verifies the database, migrates it, bumps the epoch, turns a CLOSED round
-  // into ABORTED (its updates were only in memory; event "round_aborted"), and removes checkpoint files that the
-  // database does not know. FAILED_PRECONDITION when another coordinator holds the directory or a newer program wrote
-  // it; DATA_LOSS with the file's name and what to do when the database is damaged.
+  // into ABORTED (its updates were only in memory; event "round_aborted"), and removes checkpoint and segment files
+  // that the database does not know. FAILED_PRECONDITION when another coordinator holds the directory or a newer
+  // program wrote it; DATA_LOSS with the file's name and what to do when the database, or a segment file, is damaged.
   static absl::StatusOr<std::unique_ptr<RunStore>> Open(const std::string& directory, FileSystem& files = PosixFiles(),
-                                                        Depth depth = Depth::kRecent);
+                                                        Depth depth = Depth::kRecent,
+                                                        const MessageLimits& limits = MessageLimits());
 
   // Begins a batch of the calling thread: what it changes up to CommitBatch becomes durable there, all or nothing, and
   // what it reads meanwhile includes that, on the connection of its own that writes. Other threads see the state before
@@ -362,7 +376,8 @@ class RunStore {
   virtual absl::StatusOr<CheckpointFile> NewestCheckpointFile() = 0;
 
   // Copies the run as of now, while it goes on, into `directory` of the same disk, which must be missing or empty: the
-  // database, the newest whole checkpoint and module.pt (module_file.h), where there is one. A RunStore opens it. A
+  // database, the segment files that it names, the newest whole checkpoint and module.pt (module_file.h), where there
+  // is one. A RunStore opens it. A
   // backup that failed leaves no files. Commits go on meanwhile, WriteCheckpoint waits. FAILED_PRECONDITION when the
   // directory holds files.
   virtual absl::Status Backup(const std::string& directory) = 0;

@@ -1,4 +1,5 @@
 // Copies of a run, and what makes a copy a run of its own.
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -6,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
 #include "storage/event_kinds.h"
+#include "storage/message_rows.h"
 #include "storage/module_file.h"
 #include "storage/sqlite_run_store.h"
 #include "storage/state_directory.h"
@@ -13,17 +15,26 @@
 namespace terse {
 namespace {
 
+std::vector<std::string> FoldersOf(const std::string& directory) {
+  return {absl::StrCat(directory, "/checkpoints"), SegmentsDirectory(directory)};
+}
+
 absl::Status ExpectNoFiles(FileSystem& files, const std::string& directory) {
-  absl::StatusOr<std::vector<std::string>> names = files.List(directory);
-  // An empty directory of checkpoints is what a backup that failed leaves.
-  if (names.ok() && *names == std::vector<std::string>{"checkpoints"}) {
-    names = files.List(absl::StrCat(directory, "/checkpoints"));
-  }
+  const absl::StatusOr<std::vector<std::string>> names = files.List(directory);
   if (absl::IsNotFound(names.status())) return absl::OkStatus();
   TERSE_RETURN_IF_ERROR(names.status());
-  if (names->empty()) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(directory, " holds files already; name a new or empty directory for the backup"));
+  const std::vector<std::string> folders = FoldersOf(directory);
+  for (const std::string& name : *names) {
+    const std::string path = FilePath(directory, name);
+    // Empty folders are what a backup that failed leaves.
+    if (std::find(folders.begin(), folders.end(), path) != folders.end()) {
+      TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> inside, files.List(path));
+      if (inside.empty()) continue;
+    }
+    return absl::FailedPreconditionError(
+        absl::StrCat(directory, " holds files already; name a new or empty directory for the backup"));
+  }
+  return absl::OkStatus();
 }
 
 // Best effort: what is left only keeps the next backup from using the directory.
@@ -32,10 +43,11 @@ void RemoveCopy(FileSystem& files, const std::string& directory) {
   for (const char* suffix : {"", "-wal", "-shm"}) {
     files.Remove(absl::StrCat(run_store_internal::DatabasePath(directory), suffix)).IgnoreError();
   }
-  const std::string checkpoints = absl::StrCat(directory, "/checkpoints");
-  const absl::StatusOr<std::vector<std::string>> names = files.List(checkpoints);
-  if (!names.ok()) return;
-  for (const std::string& name : *names) files.Remove(absl::StrCat(checkpoints, "/", name)).IgnoreError();
+  for (const std::string& folder : FoldersOf(directory)) {
+    const absl::StatusOr<std::vector<std::string>> names = files.List(folder);
+    if (!names.ok()) continue;
+    for (const std::string& name : *names) files.Remove(FilePath(folder, name)).IgnoreError();
+  }
 }
 
 }  // namespace
@@ -52,7 +64,7 @@ absl::Status SqliteRunStore::Backup(const std::string& directory) {
 absl::StatusOr<SqliteRunStore::Pinned> SqliteRunStore::Pin() {
   // Between the two no checkpoint is retired and no log pruned. Later changes of the run concern neither.
   absl::MutexLock lock(&checkpoint_mutex_);
-  Pinned pinned;
+  Pinned pinned{{}, Segments::Hold(*segments_), nullptr};
   TERSE_ASSIGN_OR_RETURN(pinned.checkpoint, NewestWholeCheckpoint());
   // A connection of its own, so that neither commits nor an administrator's queries wait.
   TERSE_ASSIGN_OR_RETURN(pinned.database, SqliteDb::Open(run_store_internal::DatabasePath(directory_),
@@ -75,6 +87,8 @@ absl::Status SqliteRunStore::CopyInto(const std::string& directory) {
     TERSE_RETURN_IF_ERROR(copy->Prepare("DELETE FROM checkpoints WHERE version <> ?").Int(checkpoint.version).Run());
     return copy->Prepare("DELETE FROM server_states WHERE version <> ?").Int(checkpoint.version).Run();
   }));
+  TERSE_ASSIGN_OR_RETURN(const SegmentEnds named, NamedSegments(*copy));
+  TERSE_RETURN_IF_ERROR(CopySegments(files_, segments_->directory(), SegmentsDirectory(directory), named));
   TERSE_RETURN_IF_ERROR(copy->FlushLog());
   return files_.SyncDirectory(directory);
 }

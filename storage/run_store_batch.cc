@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/fault.h"
 #include "core/status.h"
 #include "storage/sqlite_run_store.h"
 
@@ -26,8 +27,16 @@ absl::Status SqliteRunStore::Write(absl::FunctionRef<absl::Status(SqliteDb&)> bo
   return writer_->InTransaction([&]() -> absl::Status {
     write_mutex_.AssertHeld();
     TERSE_RETURN_IF_ERROR(CheckEpoch());
-    return body(*writer_);
+    TERSE_RETURN_IF_ERROR(body(*writer_));
+    return SyncSegments();
   });
+}
+
+absl::Status SqliteRunStore::SyncSegments() {
+  if (!segments_->needs_sync()) return absl::OkStatus();
+  TERSE_RETURN_IF_ERROR(segments_->Sync());
+  TERSE_FAILPOINT("coordinator.segment.synced");
+  return absl::OkStatus();
 }
 
 absl::Status SqliteRunStore::Read(absl::FunctionRef<absl::Status(SqliteDb&)> body) {
@@ -55,6 +64,7 @@ absl::Status SqliteRunStore::CloseBatch(absl::Status status) {
   if (status.ok()) status = batch_status_;
   if (!batch_open_) return status;
   batch_open_ = false;
+  if (status.ok()) status = SyncSegments();
   return writer_->End(std::move(status));
 }
 

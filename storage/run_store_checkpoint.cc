@@ -7,6 +7,7 @@
 #include "core/status.h"
 #include "storage/event_kinds.h"
 #include "storage/integrity.h"
+#include "storage/message_rows.h"
 #include "storage/sqlite_run_store.h"
 #include "storage/weights_file.h"
 
@@ -171,7 +172,8 @@ absl::Status SqliteRunStore::RetireCheckpoints(int64_t keep) {
   }
   TERSE_RETURN_IF_ERROR(Prune("aggregates", oldest));
   TERSE_ASSIGN_OR_RETURN(const int64_t cheap, OldestCheapVersion(whole.front().bytes));
-  return Prune("downstream_log", std::min(oldest, cheap));
+  TERSE_RETURN_IF_ERROR(Prune("downstream_log", std::min(oldest, cheap)));
+  return RemoveSegments();
 }
 
 // The oldest version from which the log to the head has at most so many bytes.
@@ -180,7 +182,9 @@ absl::StatusOr<int64_t> SqliteRunStore::OldestCheapVersion(int64_t bytes) {
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
     TERSE_ASSIGN_OR_RETURN(const Head head, run_store_internal::SelectHead(db));
     version = head.version;
-    Statement rows = db.Prepare("SELECT version, length(message) FROM downstream_log ORDER BY version DESC");
+    static const auto& query =
+        *new std::string(absl::StrCat("SELECT version, ", kMessageBytes, " FROM downstream_log ORDER BY version DESC"));
+    Statement rows = db.Prepare(query);
     while (true) {
       TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
       if (!row || rows.GetInt(1) > bytes) return absl::OkStatus();
@@ -206,6 +210,14 @@ absl::Status SqliteRunStore::Prune(absl::string_view table, int64_t up_to) {
     }));
   }
   return absl::OkStatus();
+}
+
+absl::Status SqliteRunStore::RemoveSegments() {
+  // In a transaction of its own, so that no batch has appended what its rows do not name yet.
+  return Write([&](SqliteDb& db) -> absl::Status {
+    TERSE_ASSIGN_OR_RETURN(const SegmentEnds named, NamedSegments(db));
+    return segments_->RemoveExcept(named);
+  });
 }
 
 absl::StatusOr<std::vector<RunStore::CheckpointFile>> SqliteRunStore::CheckpointFiles(bool also_damaged) {

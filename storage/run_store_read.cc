@@ -128,24 +128,6 @@ std::string EventColumns() {
                       HasChecksum("events", "e"), " ");
 }
 
-// Why (after, up_to] is not in the log.
-absl::Status LogGap(SqliteDb& db, int64_t after, int64_t up_to) {
-  TERSE_ASSIGN_OR_RETURN(const Head head, run_store_internal::SelectHead(db));
-  if (after < 0 || after > up_to || up_to > head.version) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("no log leads from version ", after, " to ", up_to, "; the head is ", head.version));
-  }
-  Statement oldest = db.Prepare("SELECT COALESCE(MIN(version), 0) FROM downstream_log");
-  TERSE_RETURN_IF_ERROR(oldest.Step().status());
-  const int64_t begin = oldest.GetInt(0);
-  if (begin == 0 || after + 1 < begin) {
-    return absl::OutOfRangeError(absl::StrCat("the log no longer reaches back to version ", after, "; it begins after ",
-                                              begin == 0 ? head.version : begin - 1, ": use a checkpoint"));
-  }
-  return absl::DataLossError(
-      absl::StrCat(db.path(), " lacks a log message between versions ", after, " and ", up_to, kDatabaseRemedy));
-}
-
 }  // namespace
 
 absl::StatusOr<Head> run_store_internal::SelectHead(SqliteDb& db) {
@@ -269,30 +251,6 @@ absl::StatusOr<absl::optional<RunStore::Fate>> SqliteRunStore::FateOf(Id128 upda
   return fate;
 }
 
-absl::StatusOr<std::vector<LogMessage>> SqliteRunStore::ReadLogPart(int64_t after, int64_t up_to, int64_t max_bytes) {
-  std::vector<LogMessage> messages;
-  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
-    static const auto& query = *new std::string(
-        absl::StrCat("SELECT version, model_hash, message, ", HasChecksum("downstream_log", "downstream_log"),
-                     " FROM downstream_log WHERE version > ? AND version <= ? ORDER BY version"));
-    Statement rows = db.Prepare(query);
-    rows.Int(after).Int(up_to);
-    int64_t last = after;
-    while (true) {
-      TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
-      if (!row || rows.GetInt(0) != last + 1) break;
-      const absl::string_view message = rows.GetBlob(2);
-      const int64_t bytes = static_cast<int64_t>(message.size());
-      if (!messages.empty() && bytes > max_bytes) return absl::OkStatus();
-      TERSE_RETURN_IF_ERROR(ExpectChecksum(db, rows, 3, "downstream_log"));
-      max_bytes -= bytes;
-      messages.push_back({++last, rows.GetId(1), std::string(message)});
-    }
-    return after >= 0 && last == up_to ? absl::OkStatus() : LogGap(db, after, up_to);
-  }));
-  return messages;
-}
-
 absl::StatusOr<Id128> SqliteRunStore::StartHash() {
   Id128 hash;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
@@ -302,34 +260,6 @@ absl::StatusOr<Id128> SqliteRunStore::StartHash() {
     return absl::OkStatus();
   }));
   return hash;
-}
-
-absl::StatusOr<std::string> SqliteRunStore::ReadAggregate(int64_t version) {
-  std::string aggregate;
-  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
-    static const auto& query = *new std::string(absl::StrCat(
-        "SELECT message, ", HasChecksum("aggregates", "aggregates"), " FROM aggregates WHERE version = ?"));
-    Statement row = db.Prepare(query);
-    TERSE_ASSIGN_OR_RETURN(const bool found, row.Int(version).Step());
-    if (!found) return absl::NotFoundError(absl::StrCat("the updates that led to version ", version, " are not kept"));
-    aggregate = std::string(row.GetBlob(0));
-    return ExpectChecksum(db, row, 1, "aggregates");
-  }));
-  return aggregate;
-}
-
-absl::StatusOr<int64_t> SqliteRunStore::LogBytes(int64_t after) {
-  int64_t bytes = 0;
-  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
-    TERSE_ASSIGN_OR_RETURN(const Head head, run_store_internal::SelectHead(db));
-    Statement sum =
-        db.Prepare("SELECT COUNT(*), COALESCE(SUM(length(message)), 0) FROM downstream_log WHERE version > ?");
-    TERSE_RETURN_IF_ERROR(sum.Int(after).Step().status());
-    bytes = sum.GetInt(1);
-    if (after >= 0 && sum.GetInt(0) == head.version - after) return absl::OkStatus();
-    return LogGap(db, after, head.version);
-  }));
-  return bytes;
 }
 
 absl::StatusOr<std::vector<RoundRecord>> SqliteRunStore::Rounds(int64_t first, int64_t last) {

@@ -8,6 +8,7 @@
 #include "core/status.h"
 #include "storage/event_kinds.h"
 #include "storage/ledger_rows.h"
+#include "storage/message_rows.h"
 #include "storage/sqlite_run_store.h"
 
 namespace terse {
@@ -176,7 +177,21 @@ absl::Status ApplyChosen(SqliteDb& db, int64_t round, int64_t now_us) {
   }
 }
 
-absl::Status AdvanceHead(SqliteDb& db, const Commit& commit, int64_t epoch) {
+absl::Status InsertMessages(SqliteDb& db, Segments& segments, const Commit& commit) {
+  static const auto& log_row = *new std::string(absl::StrCat("INSERT INTO downstream_log (version, model_hash, ",
+                                                             kMessageColumns, ") VALUES (?, ?, ?, ?, ?, ?, ?)"));
+  TERSE_ASSIGN_OR_RETURN(const StoredMessage downstream, StoreMessage(segments, commit.downstream));
+  Statement logged = db.Prepare(log_row);
+  TERSE_RETURN_IF_ERROR(BindMessage(logged.Int(commit.base_version + 1).Id(commit.model_hash), downstream).Run());
+  if (commit.aggregate.empty()) return absl::OkStatus();
+  static const auto& aggregate_row = *new std::string(
+      absl::StrCat("INSERT INTO aggregates (version, ", kMessageColumns, ") VALUES (?, ?, ?, ?, ?, ?)"));
+  TERSE_ASSIGN_OR_RETURN(const StoredMessage aggregate, StoreMessage(segments, commit.aggregate));
+  Statement kept = db.Prepare(aggregate_row);
+  return BindMessage(kept.Int(commit.base_version + 1), aggregate).Run();
+}
+
+absl::Status AdvanceHead(SqliteDb& db, Segments& segments, const Commit& commit, int64_t epoch) {
   TERSE_RETURN_IF_ERROR(
       db.Prepare("UPDATE head SET version = version + 1, model_hash = ? WHERE version = ? AND epoch = ?")
           .Id(commit.model_hash)
@@ -184,16 +199,7 @@ absl::Status AdvanceHead(SqliteDb& db, const Commit& commit, int64_t epoch) {
           .Int(epoch)
           .RunForOne(absl::StrCat("round ", commit.round, " cannot commit: the head is no longer version ",
                                   commit.base_version, " of epoch ", epoch)));
-  TERSE_RETURN_IF_ERROR(db.Prepare("INSERT INTO downstream_log (version, model_hash, message) VALUES (?, ?, ?)")
-                            .Int(commit.base_version + 1)
-                            .Id(commit.model_hash)
-                            .Blob(commit.downstream)
-                            .Run());
-  if (commit.aggregate.empty()) return absl::OkStatus();
-  return db.Prepare("INSERT INTO aggregates (version, message) VALUES (?, ?)")
-      .Int(commit.base_version + 1)
-      .Blob(commit.aggregate)
-      .Run();
+  return InsertMessages(db, segments, commit);
 }
 
 }  // namespace
@@ -294,7 +300,7 @@ absl::Status SqliteRunStore::CommitRound(const Commit& commit, bool open_next) {
   };
   const auto advance = [&](SqliteDb& db) -> absl::Status {
     TERSE_FAILPOINT("coordinator.commit.in_transaction");
-    TERSE_RETURN_IF_ERROR(AdvanceHead(db, commit, epoch_));
+    TERSE_RETURN_IF_ERROR(AdvanceHead(db, *segments_, commit, epoch_));
     TERSE_RETURN_IF_ERROR(AddLedgerRows(db, commit.ledger));
     TERSE_RETURN_IF_ERROR(FoldOldRounds(db, commit.base_version + 1));
     if (!open_next) return absl::OkStatus();

@@ -9,7 +9,7 @@
 namespace terse {
 
 // Newest schema that this program knows: PRAGMA user_version.
-constexpr int kSchemaVersion = 9;
+constexpr int kSchemaVersion = 10;
 
 // Brings the database to the version after the last of `steps`, one transaction for each: the SQL of step i leads from
 // version i to i + 1. FAILED_PRECONDITION when a newer program wrote it; otherwise as SqliteDb.

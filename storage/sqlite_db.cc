@@ -61,7 +61,7 @@ absl::string_view RemedyFor(absl::StatusCode code) {
       return "; what is on the disk is not known: check it, then start again";
     case absl::StatusCode::kUnimplemented:
       return "; a row of SQLite has at most 10^9 bytes, whatever room the disk has: stop this run, and make one whose "
-             "messages are smaller";
+             "clients' histories are smaller";
     case absl::StatusCode::kDataLoss:
       return kDatabaseRemedy;
     case absl::StatusCode::kPermissionDenied:
@@ -163,6 +163,11 @@ void Statement::Check(int result) {
 
 Statement& Statement::Int(int64_t value) {
   if (status_.ok()) Check(sqlite3_bind_int64(stmt_, ++bound_, value));
+  return *this;
+}
+
+Statement& Statement::Null() {
+  if (status_.ok()) Check(sqlite3_bind_null(stmt_, ++bound_));
   return *this;
 }
 

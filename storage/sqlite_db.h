@@ -46,6 +46,7 @@ class Statement {
   Statement& operator=(const Statement&) = delete;
 
   Statement& Int(int64_t value);
+  Statement& Null();
   // SQLite has no NaN: it is stored as NULL.
   Statement& Real(double value);
   // The bytes must live until the statement is destroyed.

@@ -1,6 +1,6 @@
 // RunStore on SQLite. Internal to storage/: others use storage/run_store.h. The definitions are in run_store.cc
-// (opening), run_store_write.cc, run_store_read.cc, run_store_batch.cc, run_store_ledger.cc, run_store_history.cc,
-// run_store_checkpoint.cc and run_store_backup.cc.
+// (opening), run_store_write.cc, run_store_read.cc, run_store_log.cc, run_store_batch.cc, run_store_ledger.cc,
+// run_store_history.cc, run_store_checkpoint.cc and run_store_backup.cc.
 #ifndef TERSE_STORAGE_SQLITE_RUN_STORE_H_
 #define TERSE_STORAGE_SQLITE_RUN_STORE_H_
 
@@ -16,6 +16,7 @@
 #include "core/file_system.h"
 #include "storage/reader_pool.h"
 #include "storage/run_store.h"
+#include "storage/segments.h"
 #include "storage/sqlite_db.h"
 
 namespace terse {
@@ -32,7 +33,8 @@ struct OwnedDatabase {
 
 class SqliteRunStore final : public RunStore {
  public:
-  static absl::StatusOr<std::unique_ptr<RunStore>> Open(const std::string& directory, FileSystem& files, Depth depth);
+  static absl::StatusOr<std::unique_ptr<RunStore>> Open(const std::string& directory, FileSystem& files, Depth depth,
+                                                        const MessageLimits& limits);
   ~SqliteRunStore() override;
 
   absl::Status BeginBatch() override;
@@ -85,7 +87,7 @@ class SqliteRunStore final : public RunStore {
 
  private:
   SqliteRunStore(const std::string& directory, FileSystem& files, run_store_internal::OwnedDatabase owned,
-                 std::unique_ptr<SqliteDb> reader);
+                 std::unique_ptr<SqliteDb> reader, std::unique_ptr<Segments> segments);
 
   // One transaction on the writing connection, refused when another coordinator opened the store after this one; in the
   // thread that has a batch, a part of the batch's transaction.
@@ -101,6 +103,8 @@ class SqliteRunStore final : public RunStore {
   absl::Status CloseBatch(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   // For mutants: makes the batch so far durable by itself.
   absl::Status SplitBatch() ABSL_LOCKS_EXCLUDED(write_mutex_);
+  // Makes durable what the transaction's rows will name, before it commits.
+  absl::Status SyncSegments() ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   // Passes on the status of work on files beside the database; after a failed sync nothing is written any more.
   absl::Status Watch(const absl::Status& status) ABSL_LOCKS_EXCLUDED(write_mutex_);
   // One snapshot on a reading connection that nobody else uses meanwhile; in the thread that has a batch, on the
@@ -119,6 +123,7 @@ class SqliteRunStore final : public RunStore {
   // The run at one moment: a checkpoint, and a snapshot of the database that has the log after it.
   struct Pinned {
     Checkpoint checkpoint;
+    Segments::Hold segments;
     std::unique_ptr<SqliteDb> database;
   };
   absl::StatusOr<Pinned> Pin() ABSL_LOCKS_EXCLUDED(checkpoint_mutex_);
@@ -128,6 +133,8 @@ class SqliteRunStore final : public RunStore {
   absl::StatusOr<int64_t> OldestCheapVersion(int64_t bytes);
   // `table` is keyed by version.
   absl::Status Prune(absl::string_view table, int64_t up_to) ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
+  // Removes the segments that no row names any more.
+  absl::Status RemoveSegments() ABSL_LOCKS_EXCLUDED(write_mutex_);
   absl::StatusOr<std::vector<CheckpointFile>> CheckpointFiles(bool also_damaged);
   absl::Status MarkCheckpoint(int64_t version, bool damaged, const std::string& why);
 
@@ -144,6 +151,8 @@ class SqliteRunStore final : public RunStore {
   std::atomic<std::thread::id> batch_thread_{std::thread::id()};
   bool batch_open_ ABSL_GUARDED_BY(write_mutex_) = false;    // its transaction has begun
   absl::Status batch_status_ ABSL_GUARDED_BY(write_mutex_);  // the first error of a call within it
+  // Written under write_mutex_; holds, and what is const, need none.
+  const std::unique_ptr<Segments> segments_;
   ReaderPool readers_;
 };
 

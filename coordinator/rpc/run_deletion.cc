@@ -85,9 +85,10 @@ absl::StatusOr<uint64_t> RunRegistry::Delete(const std::string& name, bool force
 
 absl::Status RunRegistry::CheckDeletable(const RunHost& run, bool force) const {
   if (run.directory() == options_.state_directory) {
-    return absl::FailedPreconditionError(absl::StrCat("run '", run.name(), "' is kept in ", options_.state_directory,
-                                                      " itself, as an earlier release did it; stop the ",
-                                                      "coordinator and remove run.sqlite* and checkpoints there"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("run '", run.name(), "' is kept in ", options_.state_directory,
+                     " itself, as an earlier release did it; stop the ",
+                     "coordinator and remove run.sqlite*, checkpoints and segments there"));
   }
   if (force) return absl::OkStatus();
   TERSE_ASSIGN_OR_RETURN(const RunRecord record, run.Record());

@@ -9,7 +9,6 @@
 #include "compression/run_codecs.h"
 #include "compression/traffic_forecast.h"
 #include "coordinator/log_components.h"
-#include "coordinator/message_sizes.h"
 #include "coordinator/rpc/backup_stream.h"
 #include "coordinator/rpc/logged_store.h"
 #include "core/file_system.h"
@@ -116,8 +115,6 @@ absl::Status RunHost::Prepare(RunStore* store) {
   }
   TERSE_ASSIGN_OR_RETURN(downstream_codec_, MakeDownstreamCodec(config_, learning_->layout()));
   if (!stored.has_value()) {
-    TERSE_RETURN_IF_ERROR(Annotate(CheckMessageSizes(config_, {*codec_, downstream_codec_.get()}),
-                                   absl::StrCat("run '", config_.name, "' cannot work")));
     TERSE_RETURN_IF_ERROR(CreateRun(config_, wire_config_, *learning_, options_.clock, store));
     is_new_ = true;
     TERSE_ASSIGN_OR_RETURN(stored, store->Run());

@@ -195,28 +195,6 @@ TEST_F(RunRegistryTest, RefusesWhatDoesNotBelongTogetherOrBreaksARule) {
   EXPECT_FALSE(std::filesystem::exists(state_ + "/runs"));
 }
 
-TEST_F(RunRegistryTest, RefusesARunWhoseMessagesItCouldNotStore) {
-  layout_ = &WideGridLayout();  // 78,400 parameters
-  v1::RunConfig config = Config("new");
-  config.mutable_codec()->set_name("dense");
-  config.mutable_codec()->set_downstream("forward");
-  config.mutable_rounds()->set_clients(5000);
-  const absl::Status refused = registry_->Create(config, "").status();
-  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("run 'new' cannot work: the downstream message of a round"));
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("use codec.downstream = 'auto', or lower rounds.fraction"));
-  EXPECT_THAT(Directories(), IsEmpty());
-  config.mutable_codec()->set_downstream("auto");
-  EXPECT_EQ(registry_->Create(config, "").status(), absl::OkStatus());
-  // A server with momentum keeps the updates themselves, whatever it makes of them.
-  config.set_name("momentum");
-  config.mutable_codec()->set_downstream("dense");
-  config.mutable_server()->set_optimizer("sgd");
-  config.mutable_server()->set_momentum(0.9);
-  const absl::Status kept = registry_->Create(config, "").status();
-  EXPECT_THAT(std::string(kept.message()), HasSubstr("keeps of a round's updates"));
-}
-
 TEST_F(RunRegistryTest, ADeletedOneLeavesNoHistoriesInMemory) {
   v1::RunConfig config = Config("new");
   config.mutable_codec()->set_positions(std::string(kSharedPositions));
@@ -391,7 +369,7 @@ TEST_F(RunRegistryTest, ARunInTheStateDirectoryItselfStaysThere) {
   registry_->Start();
   const absl::Status refused = registry_->Delete("old", true).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(refused));
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("remove run.sqlite* and checkpoints there"));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("remove run.sqlite*, checkpoints and segments there"));
   EXPECT_EQ(registry_->Find("old").value()->condition(), RunHost::Condition::kServing);
 }
 

@@ -47,6 +47,7 @@ constexpr FailpointPlan kPlans[] = {
     {"coordinator.close.done", kCoordinator},
     {"coordinator.commit.aggregated", kCoordinator},
     {"coordinator.commit.in_transaction", kCoordinator},
+    {"coordinator.segment.synced", kCoordinator, 8, Provocation::kNone, FleetTrait::kChunks},
     {"coordinator.commit.done", kCoordinator},
     {"coordinator.batch.decided", kCoordinator, 20},
     {"coordinator.batch.committed", kCoordinator, 20},

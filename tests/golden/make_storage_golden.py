@@ -80,7 +80,7 @@ def write_database(name):
     """Rounds 1 and 2 committed with updates of clients 0 and 1, round 3 aborted, round 4 open."""
     if os.path.exists(name):
         os.remove(name)
-    with open("../../storage/schema.cc") as file:
+    with open("../../storage/migrations_first.cc") as file:
         sql = re.search(r'kVersion1\[\] = R"sql\((.*?)\)sql"', file.read(), re.DOTALL).group(1)
     db = sqlite3.connect(name)
     db.execute("PRAGMA journal_mode=WAL")

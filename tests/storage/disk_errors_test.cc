@@ -188,12 +188,13 @@ class LongLog : public ::testing::Test {
     EXPECT_OK(store_->CreateRun(TestRun(4), TestWeights(0)));
     EXPECT_OK(store_->RegisterClient("a", 1).status());
     EXPECT_OK(CloseFirst(*store_));
-    commit_.downstream.assign(5 << 20, 'x');
+    commit_.history = {{0, update_}};
   }
 
   FaultyDisk disk_;
   TempDirectory directory_;
   std::unique_ptr<RunStore> store_;
+  const std::string update_ = std::string(5 << 20, 'x');  // stands in a row, however large it is
   Commit commit_ = TestCommit(1);
 };
 

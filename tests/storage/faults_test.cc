@@ -58,7 +58,9 @@ TEST(StorageFaults, EveryStepComesByItsFailpoints) {
   const Failure none;
   TempDirectory directory;
   auto store = ClosedStore(directory.Path("run"));
-  ASSERT_OK(store->CommitRound(TestCommit(1), true));
+  Commit commit = TestCommit(1);
+  commit.downstream.assign(100'000, 'x');
+  ASSERT_OK(store->CommitRound(commit, true));
   Checkpoint checkpoint = TestCheckpoint(1);
   checkpoint.server_state = {0.5f};
   ASSERT_OK(store->WriteCheckpoint(checkpoint, 1));
@@ -71,8 +73,9 @@ TEST(StorageFaults, EveryStepComesByItsFailpoints) {
        {"file.write.before_sync", "file.replace.before_rename", "file.replace.before_directory_sync",
         "client.restart.loaded", "client.seal.before_blobs", "client.seal.before_manifest", "client.seal.done",
         "client.settle.before_manifest", "client.settle.done", "client.reset.done", "coordinator.restart.locked",
-        "coordinator.restart.epoch_bumped", "coordinator.commit.in_transaction", "coordinator.checkpoint.state_written",
-        "coordinator.checkpoint.before_row", "coordinator.checkpoint.recorded"}) {
+        "coordinator.restart.epoch_bumped", "coordinator.commit.in_transaction", "coordinator.segment.synced",
+        "coordinator.checkpoint.state_written", "coordinator.checkpoint.before_row",
+        "coordinator.checkpoint.recorded"}) {
     EXPECT_EQ(none.seen().count(name), 1) << name;
   }
 }
@@ -89,6 +92,29 @@ TEST(StorageFaults, AFailureInsideTheCommitLeavesNothingUnlessItIsSplit) {
     EXPECT_EQ(store->GetHead()->version, 0);
     EXPECT_EQ(store->GetClient(0)->last_applied.IsZero(), !split);
     EXPECT_EQ(*store->GetRoundState(1), split ? RoundState::kCommitted : RoundState::kClosed);
+  }
+}
+
+TEST(StorageFaults, AFailureBetweenASegmentAndTheCommitLeavesOnlyGarbage) {
+  for (bool batched : {false, true}) {
+    TempDirectory directory;
+    auto store = ClosedStore(directory.Path());
+    Commit commit = TestCommit(1);
+    commit.downstream.assign(100'000, 'x');
+    const auto commit_round = [&]() -> absl::Status {
+      if (!batched) return store->CommitRound(commit, true);
+      if (absl::Status status = store->BeginBatch(); !status.ok()) return status;
+      EXPECT_OK(store->CommitRound(commit, true));
+      return store->CommitBatch();
+    };
+    {
+      const Failure failure("coordinator.segment.synced");
+      EXPECT_CODE(commit_round(), kUnavailable, "segment.synced");
+    }
+    EXPECT_EQ(store->GetHead()->version, 0);
+    EXPECT_TRUE(std::filesystem::exists(directory.Path("segments/0000000001.seg")));
+    EXPECT_OK(commit_round()) << "the same call works later";
+    EXPECT_EQ(store->ReadLog(0, 1)->front().downstream, commit.downstream);
   }
 }
 

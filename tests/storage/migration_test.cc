@@ -9,9 +9,16 @@ namespace {
 struct Table {
   const char* name;
   int columns;  // of version 1
+  const char* selected = "*";
 };
-constexpr Table kTables[] = {{"runs", 7},   {"rounds", 11}, {"clients", 8},        {"updates", 8},
-                             {"ledger", 6}, {"events", 6},  {"downstream_log", 3}, {"checkpoints", 4}};
+constexpr Table kTables[] = {{"runs", 7},
+                             {"rounds", 11},
+                             {"clients", 8},
+                             {"updates", 8},
+                             {"ledger", 6},
+                             {"events", 6},
+                             {"downstream_log", 3, "version, model_hash, message"},
+                             {"checkpoints", 4}};
 
 class Migration : public ::testing::Test {
  protected:
@@ -29,7 +36,7 @@ class Migration : public ::testing::Test {
     auto db = SqliteDb::Open(directory + "/run.sqlite", SqliteDb::Mode::kReader).value();
     std::vector<std::string> rows;
     for (const Table& table : kTables) {
-      Statement statement = db->Prepare(absl::StrCat("SELECT * FROM ", table.name));
+      Statement statement = db->Prepare(absl::StrCat("SELECT ", table.selected, " FROM ", table.name));
       while (statement.Step().value()) {
         rows.push_back(table.name);
         for (int i = 0; i < table.columns; ++i) {
@@ -111,13 +118,65 @@ TEST_F(Migration, IsWholeOrNotAtAll) {
   EXPECT_GT(failures, 3);
 }
 
+void Execute(const std::string& directory, const std::string& sql) {
+  ASSERT_OK(SqliteDb::Open(directory + "/run.sqlite", SqliteDb::Mode::kWriter).value()->Script(sql));
+}
+
+// Makes of a database what version 9 had: every message stood in its row.
+void TakeBackToVersion9(const std::string& directory) {
+  Execute(directory,
+          "CREATE TABLE downstream_log_9 (version INTEGER PRIMARY KEY, model_hash BLOB NOT NULL, message BLOB NOT NULL,"
+          " checksum INTEGER NOT NULL AS (terse_checksum(version, model_hash, message)) STORED) STRICT;"
+          "INSERT INTO downstream_log_9 SELECT version, model_hash, message FROM downstream_log;"
+          "DROP TABLE downstream_log; ALTER TABLE downstream_log_9 RENAME TO downstream_log;"
+          "CREATE TABLE aggregates_9 (version INTEGER PRIMARY KEY, message BLOB NOT NULL,"
+          " checksum INTEGER NOT NULL AS (terse_checksum(version, message)) STORED) STRICT;"
+          "INSERT INTO aggregates_9 SELECT version, message FROM aggregates;"
+          "DROP TABLE aggregates; ALTER TABLE aggregates_9 RENAME TO aggregates; PRAGMA user_version = 9;"
+          "VACUUM");  // so that no byte of the tables before is left
+}
+
 // Makes of a database what version 8 had: version 9 only added tables.
 void TakeBackToVersion8(const std::string& directory) {
-  ASSERT_OK(
-      SqliteDb::Open(directory + "/run.sqlite", SqliteDb::Mode::kWriter)
-          .value()
-          ->Script("DROP TABLE round_totals; DROP TABLE client_totals; DROP TABLE retention; DROP TABLE verified; "
-                   "PRAGMA user_version = 8"));
+  TakeBackToVersion9(directory);
+  Execute(directory,
+          "DROP TABLE round_totals; DROP TABLE client_totals; DROP TABLE retention; DROP TABLE verified; "
+          "PRAGMA user_version = 8");
+}
+
+TEST(MigrationFromVersion9, LeavesMessagesInTheirRowsAndPutsNewOnesIntoSegments) {
+  const SystemCallWatch watch(SkipSync);
+  TempDirectory directory;
+  const std::string large(100'000, 'x');
+  const auto run_round = [&](RunStore& store, int64_t round) -> absl::Status {
+    if (absl::Status status = store.OpenRound(round, round - 1, 1); !status.ok()) return status;
+    if (absl::Status status = store.CloseRound(round, {}, 2); !status.ok()) return status;
+    Commit commit = TestCommit(round);
+    commit.downstream = large + std::to_string(round);
+    commit.aggregate = "aggregate " + large;
+    return store.CommitRound(commit, false);
+  };
+  {
+    constexpr MessageLimits kAllInline{/*inline_bytes=*/1 << 20, /*segment_bytes=*/1};
+    const auto store = RunStore::Open(directory.Path(), PosixFiles(), RunStore::Depth::kRecent, kAllInline).value();
+    ASSERT_OK(store->CreateRun(TestRun(4), TestWeights(0)));
+    for (int64_t round = 1; round <= 3; ++round) ASSERT_OK(run_round(*store, round));
+  }
+  TakeBackToVersion9(directory.Path());
+  const auto store = RunStore::Open(directory.Path()).value();
+  EXPECT_FALSE(std::filesystem::exists(directory.Path("segments")));
+  const auto log = store->ReadLog(0, 3);
+  ASSERT_OK(log.status());
+  for (const LogMessage& message : *log) {
+    EXPECT_EQ(message.model_hash, TestHash(message.version));
+    EXPECT_EQ(message.downstream, large + std::to_string(message.version));
+  }
+  EXPECT_EQ(*store->ReadAggregate(2), "aggregate " + large);
+  ASSERT_OK(run_round(*store, 4));
+  EXPECT_EQ(std::filesystem::file_size(directory.Path("segments/0000000001.seg")), 2 * large.size() + 1 + 10);
+  EXPECT_EQ(store->ReadLog(2, 4)->back().downstream, large + "4");
+  EXPECT_EQ(*store->ReadAggregate(4), "aggregate " + large);
+  EXPECT_EQ(*store->LogBytes(0), static_cast<int64_t>(4 * large.size() + 4));
 }
 
 TEST(MigrationFromVersion8, SumsEveryRowOfTheLedger) {

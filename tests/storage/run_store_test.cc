@@ -363,7 +363,7 @@ TEST(RunStoreGuards, ACommitDetectsChangesBehindItsBack) {
       {"UPDATE clients SET last_applied = (SELECT update_id FROM updates WHERE client = 0) WHERE id = 0", "client 0's"},
       {"UPDATE head SET version = 1", "no longer version 0"},
       {"UPDATE head SET epoch = 2", "taken over by another coordinator"},
-      {"INSERT INTO downstream_log VALUES (1, zeroblob(16), x'00')", "UNIQUE"},
+      {"INSERT INTO downstream_log (version, model_hash, message) VALUES (1, zeroblob(16), x'00')", "UNIQUE"},
       {"INSERT INTO rounds (id, state, base_version, opened_us) VALUES (2, 'open', 0, 0)", "cannot open"},
   };
   for (const auto& [change, part] : cases) {

@@ -121,7 +121,7 @@ TEST_F(SqliteDbTest, AFullDiskIsResourceExhausted) {
 TEST_F(SqliteDbTest, AValueThatIsTooLargeIsNoFullDisk) {
   const absl::Status status = db_->InTransaction(
       [&] { return db_->Prepare("INSERT INTO t (b) VALUES (zeroblob(?))").Int(1'000'000'001).Run(); });
-  EXPECT_CODE(status, kUnimplemented, "make one whose messages are smaller");
+  EXPECT_CODE(status, kUnimplemented, "make one whose clients' histories are smaller");
   EXPECT_FALSE(IsDiskTrouble(status));
   EXPECT_EQ(Count(), 0);
 }

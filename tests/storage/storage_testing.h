@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "storage/run_store.h"
 #include "storage/sqlite_db.h"
 #include "tests/testing/temp_directory.h"
@@ -54,10 +55,10 @@ inline std::string DumpTables(const std::string& directory) {
     }
   };
   const std::pair<const char*, int> tables[] = {
-      {"runs", 8},         {"head", 4},         {"rounds", 11},        {"clients", 13},    {"updates", 9},
-      {"ledger", 6},       {"events", 6},       {"downstream_log", 3}, {"checkpoints", 4}, {"plans", 5},
-      {"histories", 3},    {"history_log", 3},  {"refused", 4},        {"scores", 3},      {"retention", 4},
-      {"round_totals", 8}, {"client_totals", 7}};
+      {"runs", 8},         {"head", 4},          {"rounds", 11},        {"clients", 13},    {"updates", 9},
+      {"ledger", 6},       {"events", 6},        {"downstream_log", 7}, {"checkpoints", 4}, {"plans", 5},
+      {"histories", 3},    {"history_log", 3},   {"refused", 4},        {"scores", 3},      {"retention", 4},
+      {"round_totals", 8}, {"client_totals", 7}, {"aggregates", 6}};
   for (const auto& [table, columns] : tables) {
     absl::StrAppend(&dump, table, "\n");
     rows(absl::StrCat("SELECT * FROM ", table, " ORDER BY 1, 2"), columns);
@@ -96,6 +97,12 @@ inline ChosenUpdate TestUpdate(int64_t client, int64_t round, Id128 previous) {
   return update;
 }
 
+// Limits under which a message of more than 16 bytes is large, and three of them fill a segment.
+inline constexpr MessageLimits kSmallLimits{/*inline_bytes=*/16, /*segment_bytes=*/100};
+
+// A message of 32 bytes, which is large under kSmallLimits.
+inline std::string LargeMessage(int64_t number) { return absl::StrFormat("a large message, number %08d", number); }
+
 // Commit of `round` on version round - 1.
 inline Commit TestCommit(int64_t round) {
   Commit commit;
@@ -107,8 +114,9 @@ inline Commit TestCommit(int64_t round) {
   return commit;
 }
 
-// Opens (unless it is open), closes and commits `round` with client 0's update, and opens no other.
-inline absl::Status RunRound(RunStore& store, int64_t round) {
+// Opens (unless it is open), closes and commits `round` with client 0's update, and opens no other. Without a message
+// it is that of TestCommit.
+inline absl::Status RunRound(RunStore& store, int64_t round, const std::string& message = "") {
   if (absl::Status status = store.OpenRound(round, round - 1, 1000 * round); !status.ok()) return status;
   const auto client = store.RegisterClient("a", 1000 * round);
   if (!client.ok()) return client.status();
@@ -117,6 +125,7 @@ inline absl::Status RunRound(RunStore& store, int64_t round) {
     return status;
   }
   Commit commit = TestCommit(round);
+  if (!message.empty()) commit.downstream = message;
   const std::string update = absl::StrCat("update ", round);
   commit.history = {{client->id, update}};
   return store.CommitRound(commit, false);

@@ -100,7 +100,10 @@ absl::Status FleetSimulation::StartCoordinator() {
 }
 
 absl::Status FleetSimulation::OpenCoordinator() {
-  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<RunStore> store, RunStore::Open(store_directory(), disk_));
+  // A fleet's messages are small here, and some of them shall stand in segment files, of which there shall be several.
+  constexpr MessageLimits kLimits{/*inline_bytes=*/128, /*segment_bytes=*/1024};
+  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<RunStore> store,
+                         RunStore::Open(store_directory(), disk_, RunStore::Depth::kRecent, kLimits));
   store_ = std::make_unique<FailingStore>(std::move(store));
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RunRecord> run, store_->Run());
   if (!run.has_value()) {

@@ -1,0 +1,21 @@
+// The SQL of each step of run.sqlite's schema: kVersionN leads from version N - 1 to N. A step that was released never
+// changes. Internal to storage/; documented in storage/SCHEMA.md.
+#ifndef TERSE_STORAGE_MIGRATIONS_H_
+#define TERSE_STORAGE_MIGRATIONS_H_
+
+namespace terse {
+
+extern const char kVersion1[];
+extern const char kVersion2[];
+extern const char kVersion3[];
+extern const char kVersion4[];
+extern const char kVersion5[];
+extern const char kVersion6[];
+extern const char kVersion7[];
+extern const char kVersion8[];
+extern const char kVersion9[];
+extern const char kVersion10[];
+
+}  // namespace terse
+
+#endif  // TERSE_STORAGE_MIGRATIONS_H_
