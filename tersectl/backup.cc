@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -23,14 +24,26 @@ namespace terse {
 namespace {
 
 constexpr char kDatabase[] = "run.sqlite";
-constexpr char kCheckpoints[] = "checkpoints";
+// The folders of a run's directory, and how the files in them end, whose names are numbers otherwise.
+constexpr const char* kFolders[] = {"checkpoints", "segments"};
+struct NumberedFile {
+  const char* folder;
+  const char* suffix;
+};
+constexpr NumberedFile kNumberedFiles[] = {{"checkpoints", ".ckpt"}, {"checkpoints", ".state"}, {"segments", ".seg"}};
+
+bool IsNumbered(absl::string_view name, const NumberedFile& kind) {
+  if (!absl::ConsumePrefix(&name, absl::StrCat(kind.folder, "/")) || !absl::ConsumeSuffix(&name, kind.suffix)) {
+    return false;
+  }
+  return !name.empty() && std::all_of(name.begin(), name.end(), absl::ascii_isdigit);
+}
 
 // The names come from the network, so they must not lead elsewhere.
 bool IsBackupFile(absl::string_view name) {
   if (name == kDatabase || name == kModuleFile) return true;
-  if (!absl::ConsumePrefix(&name, absl::StrCat(kCheckpoints, "/")) || !absl::ConsumeSuffix(&name, ".ckpt"))
-    return false;
-  return !name.empty() && std::all_of(name.begin(), name.end(), absl::ascii_isdigit);
+  return std::any_of(std::begin(kNumberedFiles), std::end(kNumberedFiles),
+                     [name](const NumberedFile& kind) { return IsNumbered(name, kind); });
 }
 
 bool Exists(const std::string& path) {
@@ -50,14 +63,17 @@ std::string ParentOf(const std::string& path) { return std::filesystem::path(pat
 // Makes the names in a run's directory durable, and then the directory's own new name.
 absl::Status Publish(const std::string& partial, const std::string& directory) {
   FileSystem& files = PosixFiles();
-  TERSE_RETURN_IF_ERROR(files.SyncDirectory(absl::StrCat(partial, "/", kCheckpoints)));
+  for (const char* folder : kFolders) TERSE_RETURN_IF_ERROR(files.SyncDirectory(FilePath(partial, folder)));
   TERSE_RETURN_IF_ERROR(files.SyncDirectory(partial));
   TERSE_RETURN_IF_ERROR(files.Rename(partial, directory));
   return files.SyncDirectory(ParentOf(directory));
 }
 
 absl::Status MakeRunDirectory(const TemporaryDirectory& directory) {
-  return PosixFiles().MakeDirectory(absl::StrCat(directory.path(), "/", kCheckpoints));
+  for (const char* folder : kFolders) {
+    TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(FilePath(directory.path(), folder)));
+  }
+  return absl::OkStatus();
 }
 
 // Writes the files of a backup's stream.
@@ -122,6 +138,18 @@ absl::Status CopyFileSynced(const std::string& from, const std::string& to) {
   return out->Sync();
 }
 
+absl::Status CopyNumberedFiles(const std::string& from, const std::string& folder, const std::string& to) {
+  const absl::StatusOr<std::vector<std::string>> numbers = PosixFiles().List(FilePath(from, folder));
+  // A run without large messages has no segments.
+  if (absl::IsNotFound(numbers.status())) return absl::OkStatus();
+  TERSE_RETURN_IF_ERROR(numbers.status());
+  for (const std::string& number : *numbers) {
+    const std::string name = FilePath(folder, number);
+    if (IsBackupFile(name)) TERSE_RETURN_IF_ERROR(CopyFileSynced(FilePath(from, name), FilePath(to, name)));
+  }
+  return absl::OkStatus();
+}
+
 // Copies what a backup holds; the database's journal files, should a run's own directory be given, as well.
 absl::Status CopyRun(const std::string& from, const std::string& to) {
   FileSystem& files = PosixFiles();
@@ -131,13 +159,7 @@ absl::Status CopyRun(const std::string& from, const std::string& to) {
     if (!absl::StartsWith(name, kDatabase)) continue;
     TERSE_RETURN_IF_ERROR(CopyFileSynced(absl::StrCat(from, "/", name), absl::StrCat(to, "/", name)));
   }
-  const std::string checkpoints = absl::StrCat(from, "/", kCheckpoints);
-  TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> versions, files.List(checkpoints));
-  for (const std::string& version : versions) {
-    const std::string name = absl::StrCat(kCheckpoints, "/", version);
-    if (!IsBackupFile(name)) continue;
-    TERSE_RETURN_IF_ERROR(CopyFileSynced(absl::StrCat(from, "/", name), absl::StrCat(to, "/", name)));
-  }
+  for (const char* folder : kFolders) TERSE_RETURN_IF_ERROR(CopyNumberedFiles(from, folder, to));
   return absl::OkStatus();
 }
 

@@ -197,7 +197,8 @@ void ExamineCoordinator(const std::string& directory, const std::vector<std::str
   for (const RunFolder& run : runs) {
     const int64_t bytes = CopyBytes(run.path, kRunFile);
     copy = std::max(copy, bytes);
-    total += bytes + BytesBelow(entries, absl::StrCat(run.path, "/checkpoints"));
+    total += bytes + BytesBelow(entries, FilePath(run.path, "checkpoints")) +
+             BytesBelow(entries, FilePath(run.path, "segments"));
   }
   const absl::StatusOr<std::string> folder = ScratchFolder(copy);
   if (!folder.ok()) {

@@ -60,6 +60,19 @@ void CheckCheckpoints(const std::string& check, const RunExamination& run, std::
                        ""});
 }
 
+void CheckSegments(const std::string& check, const RunExamination& run, std::vector<Finding>* findings) {
+  int64_t whole = 0, bytes = 0;
+  for (const FileExamination& segment : run.segments) {
+    if (!segment.status.ok()) findings->push_back(FindingOf(check, segment.status, Health::kFailure));
+    whole += segment.status.ok() ? 1 : 0;
+    bytes += segment.status.ok() ? segment.bytes : 0;
+  }
+  if (whole == 0) return;
+  findings->push_back({check, Health::kOk,
+                       absl::StrCat(whole, " whole, with ", BytesText(static_cast<uint64_t>(bytes)), " of messages"),
+                       ""});
+}
+
 Finding CheckPending(const ClientExamination& client, bool held) {
   if (client.dirty && !held) {
     return {"residual", Health::kWarning, "it was in the memory of a process that is gone",
@@ -98,6 +111,7 @@ std::vector<Finding> CheckRunFiles(const std::string& name, const RunExamination
   if (run.database.ok()) findings.push_back(CheckRunState(check, run));
   findings.push_back(CheckDatabase(absl::StrCat(check, ": database"), run));
   CheckCheckpoints(absl::StrCat(check, ": checkpoints"), run, &findings);
+  CheckSegments(absl::StrCat(check, ": segments"), run, &findings);
   return findings;
 }
 

@@ -67,14 +67,19 @@ TEST_F(BackupTest, ArrivesWholeOrNotAtAll) {
   EXPECT_TRUE(NothingIsLeft());
 }
 
-TEST_F(BackupTest, HasTheTorchScriptFile) {
-  ASSERT_EQ(BackUp({FileChunk("module.pt", 3, "abc"), FileChunk("run.sqlite", 1, "d")}).code, kExitOk);
+TEST_F(BackupTest, HasAllThatARunMayHave) {
+  ASSERT_EQ(BackUp({FileChunk("checkpoints/0000000007.state", 2, "st"), FileChunk("module.pt", 3, "abc"),
+                    FileChunk("run.sqlite", 1, "d"), FileChunk("segments/0000000001.seg", 2, "ef")})
+                .code,
+            kExitOk);
+  EXPECT_EQ(Slurp(out_ + "/checkpoints/0000000007.state"), "st");
   EXPECT_EQ(Slurp(out_ + "/module.pt"), "abc");
+  EXPECT_EQ(Slurp(out_ + "/segments/0000000001.seg"), "ef");
 }
 
 TEST_F(BackupTest, RejectsWhatNoRunHas) {
   for (const char* name : {"../run.sqlite", "checkpoints/../x.ckpt", "/etc/passwd", "checkpoints/.ckpt", "lock",
-                           "checkpoints/module.pt"}) {
+                           "checkpoints/module.pt", "segments/1.ckpt", "checkpoints/1.seg", "segments/../1.seg"}) {
     EXPECT_THAT(BackUp({FileChunk(name, 1, "x")}).err, HasSubstr("a file that no run has")) << name;
   }
   EXPECT_THAT(BackUp({FileChunk("run.sqlite", 2, "xyz")}).err, HasSubstr("more of a file than it announced"));
@@ -124,6 +129,38 @@ TEST_F(RestoreTest, MakesARunOfItsOwn) {
   const json other = json::parse(Restore({"--run", "other", "--json"}).out);
   EXPECT_EQ(other["directory"], state_ + "/runs/other");
   EXPECT_NE(LineageOf(state_ + "/runs/other"), LineageOf(state_ + "/runs/kept"));
+}
+
+TEST_F(RestoreTest, BringsLargeMessagesAndRefusesDamagedOnes) {
+  {
+    const auto store = RunStore::Open(backup_);
+    ASSERT_TRUE(store.ok()) << store.status();
+    Commit commit;
+    commit.round = 1;
+    commit.model_hash = Id128{3, 3};
+    commit.downstream.assign(100'000, 'x');
+    ASSERT_TRUE((*store)->OpenRound(1, 0, 1).ok());
+    ASSERT_TRUE((*store)->CloseRound(1, {}, 2).ok());
+    ASSERT_TRUE((*store)->CommitRound(commit, false).ok());
+  }
+  ASSERT_EQ(Restore().code, kExitOk);
+  const std::string segment = "/segments/0000000001.seg";
+  {
+    const auto store = RunStore::Open(state_ + "/runs/kept");
+    ASSERT_TRUE(store.ok()) << store.status();
+    const auto log = (*store)->ReadLog(0, 1);
+    ASSERT_TRUE(log.ok()) << log.status();
+    EXPECT_EQ(log->front().downstream, std::string(100'000, 'x'));
+  }
+  std::string bytes = Slurp(backup_ + segment);
+  bytes[70'000] = 'y';
+  ASSERT_TRUE(WriteFileSynced(PosixFiles(), backup_ + segment, {bytes}).ok());
+  const CtlOutcome damaged = Restore({"--run", "other"});
+  EXPECT_EQ(damaged.code, kExitFailed);
+  EXPECT_THAT(damaged.err, HasSubstr("is damaged: the 100000 bytes at 0"));
+  EXPECT_FALSE(std::filesystem::exists(state_ + "/runs/other"));
+  std::filesystem::remove(backup_ + segment);
+  EXPECT_THAT(Restore({"--run", "other"}).err, HasSubstr("0000000001.seg is missing"));
 }
 
 TEST_F(RestoreTest, NeedsTheTorchScriptFileOfTheRun) {

@@ -1,5 +1,7 @@
 // `tersectl doctor --state` on directories that the real stores made, whole and broken on purpose: what it finds, its
 // exit code, and that it changes nothing.
+#include "tersectl/doctor_state.h"
+
 #include <sqlite3.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -13,14 +15,13 @@
 #include <utility>
 #include <vector>
 
-#include "tersectl/doctor_state.h"
 #include "storage/audit_log.h"
 #include "storage/module_file.h"
 #include "storage/state_directory.h"
 #include "terse/v1/run_config.pb.h"
-#include "tests/tersectl/run_tersectl.h"
 #include "tests/storage/client_state_testing.h"
 #include "tests/storage/storage_testing.h"
+#include "tests/tersectl/run_tersectl.h"
 
 namespace terse {
 namespace {
@@ -152,7 +153,7 @@ TEST_F(CoordinatorDoctor, AllIsWell) {
   EXPECT_EQ(findings["audit log"].detail, "whole");
   EXPECT_EQ(findings["run mnist"].detail,
             absl::StrCat("active, version 6, round 7 open, 1 clients, lineage ", Id128{7, 7}.ToHex()));
-  EXPECT_THAT(findings["run mnist: database"].detail, HasSubstr("whole, schema version 9"));
+  EXPECT_THAT(findings["run mnist: database"].detail, HasSubstr("whole, schema version 10"));
   EXPECT_EQ(findings["run mnist: checkpoints"].detail, "2 whole, the newest 0000000006.ckpt with 72 B");
   EXPECT_THAT(findings["disk"].detail, HasSubstr("the next checkpoint of all runs takes 72 B"));
   const CtlOutcome table = Invoke({"doctor", "--state", state_});
@@ -187,6 +188,25 @@ TEST_F(CoordinatorDoctor, ACrashBetweenClosingAndCommitting) {
   EXPECT_THAT(findings["run mnist"].detail, HasSubstr("round 7 closed and not committed"));
 }
 
+TEST_F(CoordinatorDoctor, ADamagedSegment) {
+  ASSERT_OK(store_->CloseRound(7, {}, 7001));
+  Commit commit = TestCommit(7);
+  commit.downstream.assign(100'000, 'x');
+  ASSERT_OK(store_->CommitRound(commit, false));
+  ExpectAllOk(ExamineFromOutside(state_, kExitOk));
+  Stop();
+  Findings findings = Examine(state_, kExitOk);
+  ExpectAllOk(findings);
+  EXPECT_THAT(findings["run mnist: segments"].detail, HasSubstr("1 whole, with"));
+  const std::string segment = run_ + "/segments/0000000001.seg";
+  Flip(segment, 70'000);
+  findings = Examine(state_, kExitFailed);
+  ExpectFailure(findings, "run mnist: segments", segment + " is damaged: the 100000 bytes at 0", kRestore);
+  EXPECT_EQ(findings["run mnist: database"].health, Health::kOk);
+  std::filesystem::remove(segment);
+  ExpectFailure(Examine(state_, kExitFailed), "run mnist: segments", segment + " is missing", kRestore);
+}
+
 TEST_F(CoordinatorDoctor, AFlippedByteOfTheDatabase) {
   Stop();
   const std::string bytes = Slurp(database_);
@@ -217,7 +237,7 @@ TEST_F(CoordinatorDoctor, ANewerSchema) {
   Stop();
   Execute(database_, "PRAGMA user_version=99");
   ExpectFailure(Examine(state_, kExitFailed), "run mnist: database",
-                absl::StrCat(database_, " has schema version 99 and this program knows versions up to 9"),
+                absl::StrCat(database_, " has schema version 99 and this program knows versions up to 10"),
                 "use the program that wrote it, or a newer one");
 }
 
@@ -230,7 +250,7 @@ TEST_F(CoordinatorDoctor, AnOlderSchemaIsNotMigratedHere) {
   Execute(database_, "DELETE FROM runs; DELETE FROM checkpoints");
   const Findings findings = Examine(state_, kExitOk);
   EXPECT_THAT(findings.at("run mnist: database").detail,
-              HasSubstr("schema version 1, which its next start brings to 9"));
+              HasSubstr("schema version 1, which its next start brings to 10"));
   EXPECT_EQ(findings.at("run mnist").health, Health::kWarning) << "no run";
 }
 
