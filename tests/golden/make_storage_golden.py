@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes the golden files of storage/SCHEMA.md's formats, from that text and not from the C++ code. Only the SQL of the
-databases of version 1 comes from storage/schema.cc and storage/audit_log.cc, where it never changes.
+databases of version 1 comes from storage/migrations_first.cc and storage/audit_log.cc, where it never changes.
 
 Run it in this directory. Needs Debian's libxxhash0.
 """
