@@ -11,12 +11,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "tersectl/text_table.h"
 #include "core/status.h"
 #include "learning/datasets/dataset_table.h"
 #include "learning/partition.h"
 #include "proto/run_config_convert.h"
 #include "proto/run_config_loader.h"
+#include "tersectl/text_table.h"
 
 namespace terse {
 namespace {

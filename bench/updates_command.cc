@@ -59,8 +59,7 @@ absl::StatusOr<int> RunUpdatesCommand(const UpdatesOptions& options) {
       if (!record) return absl::OkStatus();
       const absl::Span<const float> encoded = feedback.dense();
       TERSE_ASSIGN_OR_RETURN(const auto positions, fleet->codec().SentPositions(message));
-      file.updates.push_back(
-          {round, client, {encoded.begin(), encoded.end()}, {positions->begin(), positions->end()}});
+      file.updates.push_back({round, client, {encoded.begin(), encoded.end()}, {positions->begin(), positions->end()}});
       return absl::OkStatus();
     };
     TERSE_RETURN_IF_ERROR(fleet->Round(on_message));

@@ -60,9 +60,9 @@ absl::StatusOr<std::unique_ptr<const Codec>> GroupedCodec::Create(const CodecSpe
   if (SmallTensors(layout, merge_below) < 2) return create(spec, layout);
   Groups groups = Merge(layout, merge_below);
   if (groups.merged_size > Layout::kMostTensorElements) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("codec.grouping = '", spec.grouping, "' would make one tensor of ", groups.merged_size,
-                     " elements, and a tensor has at most ", Layout::kMostTensorElements, "; use 'per_tensor'"));
+    return absl::InvalidArgumentError(absl::StrCat("codec.grouping = '", spec.grouping, "' would make one tensor of ",
+                                                   groups.merged_size, " elements, and a tensor has at most ",
+                                                   Layout::kMostTensorElements, "; use 'per_tensor'"));
   }
   TERSE_ASSIGN_OR_RETURN(const Layout inner_layout, Layout::Create(groups.entries));
   TERSE_ASSIGN_OR_RETURN(std::unique_ptr<const Codec> inner, create(spec, inner_layout));

@@ -1,6 +1,7 @@
 #include "coordinator/averaging_step.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,19 @@
 #include "core/status.h"
 
 namespace terse {
+namespace {
+
+// The step becomes the new weights. Fails as CheckWeights, which would read a large model once more.
+absl::Status AddWeights(absl::Span<const float> weights, absl::Span<float> step) {
+  bool all_fit = true;
+  for (size_t i = 0; i < step.size(); ++i) {
+    step[i] += weights[i];
+    all_fit &= std::abs(step[i]) <= kMostWeight;
+  }
+  return all_fit ? absl::OkStatus() : CheckWeights(step);
+}
+
+}  // namespace
 
 AveragingStep::AveragingStep(const RunConfig& config, const DownstreamCodecs& codecs)
     : config_(config), codecs_(codecs), chooses_(DownstreamChoices(config).size() > 1) {}
@@ -79,8 +93,7 @@ absl::StatusOr<ServerStep::Result> AveragingStep::MakeStep(int64_t base_version,
   const std::vector<float> before = state();
   Result result;
   TERSE_ASSIGN_OR_RETURN(result.downstream, MakeMessage(base_version, messages, samples, total, choice));
-  for (size_t i = 0; i < average_.size(); ++i) average_[i] += weights[i];
-  const absl::Status status = CheckWeights(average_);
+  const absl::Status status = AddWeights(weights, absl::MakeSpan(average_));
   result.weights = std::move(average_);
   if (status.ok()) return result;
   if (has_state()) TERSE_RETURN_IF_ERROR(Restore({}, before));

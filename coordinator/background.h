@@ -39,8 +39,8 @@ class Background {
   virtual void WriteCheckpoint(HeldCheckpoint checkpoint) = 0;
 };
 
-// One thread, first come, first served. At most kMaxQueued jobs wait (each holds one version of the model); a checkpoint or
-// an evaluation beyond that waits for its turn in the caller. Thread-safe.
+// One thread, first come, first served. At most kMaxQueued jobs wait (each holds one version of the model); a
+// checkpoint or an evaluation beyond that waits for its turn in the caller. Thread-safe.
 class BackgroundWorker : public Background {
  public:
   static constexpr int kMaxQueued = 4;

@@ -2,6 +2,7 @@
 #ifndef TERSE_COORDINATOR_CLIENT_LINK_H_
 #define TERSE_COORDINATOR_CLIENT_LINK_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "core/session_messages.h"
@@ -26,6 +27,8 @@ class ClientLink {
   // Queues the messages; order is kept. A Refusal or Finished is the last one: the link then closes. Without effect on
   // a closed link (the engine hears Disconnected).
   virtual void Send(ToClient words) = 0;
+  // The payload of messages that the connection has not taken yet.
+  virtual int64_t WaitingBytes() = 0;
   // Cumulative bytes of the connection, from the coordinator's point of view.
   virtual WireBytes Wire() = 0;
 };

@@ -1,4 +1,5 @@
-// The records of a run's store (storage/run_store.h): the rows of its tables and the arguments of its calls. Value types.
+// The records of a run's store (storage/run_store.h): the rows of its tables and the arguments of its calls. Value
+// types.
 #ifndef TERSE_STORAGE_RUN_RECORDS_H_
 #define TERSE_STORAGE_RUN_RECORDS_H_
 

@@ -17,9 +17,9 @@
 #include "bench/fleet/load_certificates.h"
 #include "bench/fleet/load_run.h"
 #include "bench/fleet/loaded_coordinator.h"
-#include "tersectl/admin_client.h"
 #include "core/file_system.h"
 #include "core/status.h"
+#include "tersectl/admin_client.h"
 
 namespace terse {
 namespace {

@@ -15,13 +15,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-#include "tersectl/admin_client.h"
 #include "coordinator/rpc/coordinator_thread.h"
 #include "coordinator/torch_learning.h"
 #include "core/file_system.h"
 #include "core/log/log.h"
 #include "core/status.h"
 #include "learning/runtime.h"
+#include "tersectl/admin_client.h"
 
 extern char** environ;
 

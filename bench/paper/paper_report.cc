@@ -13,9 +13,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
-#include "tersectl/text_table.h"
 #include "core/version.h"
 #include "learning/runtime.h"
+#include "tersectl/text_table.h"
 
 namespace terse {
 namespace {

@@ -15,11 +15,11 @@
 #include "absl/time/time.h"
 #include "bench/in_process_fleet.h"
 #include "bench/progress.h"
-#include "tersectl/text_table.h"
 #include "core/status.h"
 #include "learning/runtime.h"
 #include "proto/run_config_convert.h"
 #include "proto/run_config_loader.h"
+#include "tersectl/text_table.h"
 
 namespace terse {
 namespace {

@@ -129,9 +129,15 @@ class Committing : public Phase {
     run.journal.Say(session->link, Verdict{Outcome::kApplied, update.update_id, update.update_id, ""});
   }
 
-  // A message that is too large to be sent goes to nobody: they get the checkpoint of this model.
+  // A message that is too large to be sent goes to nobody: they get the checkpoint of this model. A client that has not
+  // read what it was sent before gets the log, or a checkpoint, once it has.
   static absl::Status SendModel(EngineState& run, Session& session, const std::shared_ptr<const std::string>& message) {
     if (static_cast<int64_t>(message->size()) > run.most_log_bytes) return BringUp(run, session);
+    if (session.link->WaitingBytes() > run.catch_up_bytes) {
+      run.fleet.SetDraining(session, true);
+      run.journal.TellWhenDrained(session.link);
+      return absl::OkStatus();
+    }
     const Head& head = run.model.head();
     run.book().AddDown(session.client(), static_cast<int64_t>(message->size()), run.DenseBytesPerRound());
     run.journal.Say(session.link, Downstream{head.version, head.model_hash, message});

@@ -22,7 +22,8 @@ bool Outbox::TakeBatch(int64_t most, v1::ServerMessages* batch) {
   while (!waiting_.empty()) {
     auto* const chunks = std::get_if<DownstreamChunks>(&waiting_.front());
     auto* const whole = std::get_if<v1::ServerMessage>(&waiting_.front());
-    const int64_t next = chunks != nullptr ? std::min(chunks->left(), most) : static_cast<int64_t>(whole->ByteSizeLong());
+    const int64_t next =
+        chunks != nullptr ? std::min(chunks->left(), most) : static_cast<int64_t>(whole->ByteSizeLong());
     if (taken > 0 && taken + next > most) break;
     *batch->add_messages() = chunks != nullptr ? chunks->Next(next) : std::move(*whole);
     if (chunks == nullptr || chunks->left() == 0) waiting_.pop_front();

@@ -257,6 +257,11 @@ void SessionReactor::OnDone() {
   const std::shared_ptr<SessionReactor> last_share = std::move(self_);
 }
 
+int64_t SessionReactor::WaitingBytes() {
+  absl::MutexLock lock(&mutex_);
+  return outbox_.bytes();
+}
+
 WireBytes SessionReactor::Wire() {
   absl::MutexLock lock(&mutex_);
   return meter_.Read();

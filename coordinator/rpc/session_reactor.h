@@ -39,6 +39,7 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::Ser
   static SessionReactor* Start(const FleetEdge& edge, SessionId id, grpc::CallbackServerContext* context);
 
   void Send(ToClient words) override ABSL_LOCKS_EXCLUDED(mutex_);
+  int64_t WaitingBytes() override ABSL_LOCKS_EXCLUDED(mutex_);
   WireBytes Wire() override ABSL_LOCKS_EXCLUDED(mutex_);
 
   void OnReadDone(bool ok) override;

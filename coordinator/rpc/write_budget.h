@@ -13,8 +13,8 @@ namespace terse {
 
 // One for the process. A message that waits is a reference that sessions share (outbox.h); what gRPC is given to write
 // is a copy for each client, until the connection has taken it. While the budget lasts, a write has a whole chunk
-// (kChunkBytes). Beyond that it has kAlwaysBytes: many clients at once, or some that read slowly, make the writes of all
-// smaller, and nobody waits for another client. Thread-safe.
+// (kChunkBytes). Beyond that it has kAlwaysBytes: many clients at once, or some that read slowly, make the writes of
+// all smaller, and nobody waits for another client. Thread-safe.
 class WriteBudget {
  public:
   // Of all writes above kAlwaysBytes together.

@@ -97,7 +97,8 @@ TEST(LargeLayout, GroupingThatMakesATooLargeTensorSaysSo) {
   spec.grouping = "global";
   const absl::Status status = MakeCodec(spec, SevenBillion()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("codec.grouping = 'global' would make one tensor of 7000000003"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("codec.grouping = 'global' would make one tensor of 7000000003"));
 }
 
 // The small tensor leads in what is sent, and stands between the others in the model.

@@ -334,6 +334,24 @@ TEST_F(CatchingUp, TheLogServesWhoIsBehindTheCheckpointWhereItIsCheaper) {
   EXPECT_EQ(client.Count<Assignment>(), 1);
 }
 
+// A reader that is slow costs references to what it was sent, and no more of them with every round.
+TEST_F(CatchingUp, WhoHasNotReadWaitsForTheLog) {
+  ScriptedClient slow = At(5);
+  ScriptedClient b = Joined("b", LastApplied(1));
+  const int64_t heard = slow.Count<Downstream>();
+  slow.link().waiting_bytes = kCatchUpBytes + 1;
+  for (int64_t round = 6; round <= 8; ++round) {
+    ASSERT_EQ(b.Say(b.MakeUpdate(round, 1, round, LastApplied(1))), absl::OkStatus());
+    if (round == 6) ASSERT_EQ(fleet_.PassDeadline(), absl::OkStatus());
+    ASSERT_EQ(fleet_.engine()->View().head.version, round) << "the others go on without it";
+  }
+  EXPECT_EQ(slow.Count<Downstream>(), heard);
+  slow.link().waiting_bytes = 0;
+  ASSERT_EQ(slow.Drain(), absl::OkStatus());
+  EXPECT_EQ(slow.Count<Downstream>() + slow.Count<Resync>(), heard + 3) << "then it gets all that it lacks";
+  EXPECT_EQ(slow.Count<Refusal>(), 0);
+}
+
 class CatchingUpInParts : public CatchingUp {
  protected:
   static constexpr int64_t kPartBytes = 1;  // less than any message: one at a time

@@ -32,6 +32,7 @@ class FuzzLink : public ClientLink {
       sent.push_back(std::move(message));
     }
   }
+  int64_t WaitingBytes() override { return waiting_bytes; }
   WireBytes Wire() override {
     wire.sent += 100;
     wire.received += 10;
@@ -41,6 +42,7 @@ class FuzzLink : public ClientLink {
   std::vector<FromServer> sent;
   bool closed = false;
   bool drained = false;  // and the engine has not heard of it
+  int64_t waiting_bytes = 0;
   WireBytes wire;
 };
 

@@ -15,8 +15,8 @@
 #include "security/certificate.h"
 #include "security/tls_directory.h"
 #include "storage/sqlite_db.h"
-#include "tests/tersectl/run_tersectl.h"
 #include "tests/security/secure_fleet.h"
+#include "tests/tersectl/run_tersectl.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/wait_until.h"
 

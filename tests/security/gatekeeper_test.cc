@@ -12,8 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "security/transport.h"
-#include "tests/tersectl/run_tersectl.h"
 #include "tests/security/secure_fleet.h"
+#include "tests/tersectl/run_tersectl.h"
 #include "tests/testing/wait_until.h"
 
 namespace terse {

@@ -1,4 +1,6 @@
 // tersectl from its arguments to its output, against a coordinator on a loopback port.
+#include "tersectl/cli.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +12,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "tersectl/cli.h"
 #include "tersectl/report.h"
 #include "tersectl/tensorboard.h"
 #include "tests/tersectl/run_tersectl.h"

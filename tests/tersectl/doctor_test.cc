@@ -1,4 +1,6 @@
 // `tersectl doctor`: each check's verdicts, and the command against a coordinator on a loopback port.
+#include "tersectl/doctor.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -10,9 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "tersectl/cli.h"
-#include "tersectl/doctor.h"
 #include "core/version.h"
+#include "tersectl/cli.h"
 #include "tests/tersectl/run_tersectl.h"
 #include "tests/testing/fake_admin_server.h"
 #include "tests/testing/temp_directory.h"

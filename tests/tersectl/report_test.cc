@@ -1,4 +1,6 @@
 // The figures, tables, files and pictures that tersectl makes of what the coordinator serves.
+#include "tersectl/report.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,11 +10,10 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "tersectl/report.h"
+#include "proto/proto_text.h"
 #include "tersectl/svg_plot.h"
 #include "tersectl/text_table.h"
 #include "tersectl/watch.h"
-#include "proto/proto_text.h"
 
 namespace terse {
 namespace {

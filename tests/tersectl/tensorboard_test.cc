@@ -1,4 +1,6 @@
 // TensorBoard's event files, against bytes and a reader that have nothing of Terse in them.
+#include "tersectl/tensorboard.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +12,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "tersectl/tensorboard.h"
 #include "tests/tersectl/run_tersectl.h"
 #include "tests/testing/temp_directory.h"
 

@@ -112,6 +112,16 @@ void MemoryLink::SendDown(ToClient words) {
   later_.clear();
 }
 
+int64_t MemoryLink::WaitingBytes() const {
+  int64_t bytes = 0;
+  for (const std::deque<FromServer>* messages : {&later_, &down_}) {
+    for (const FromServer& message : *messages) {
+      if (const auto* downstream = std::get_if<Downstream>(&message)) bytes += downstream->message->size();
+    }
+  }
+  return bytes;
+}
+
 absl::StatusOr<std::string> MemoryLink::ClientEnd::DownloadCheckpoint(Id128 lineage, int64_t version,
                                                                       int64_t max_bytes) {
   absl::StatusOr<std::string> bytes = link_->download_(lineage, version);

@@ -81,6 +81,7 @@ class MemoryLink {
     // What may wait stays with the coordinator until something else makes it travel: what must not wait, and does,
     // shows as a standstill.
     void Send(ToClient words) override { link_->SendDown(std::move(words)); }
+    int64_t WaitingBytes() override { return link_->WaitingBytes(); }
     WireBytes Wire() override { return link_->wire_; }
 
    private:
@@ -90,6 +91,7 @@ class MemoryLink {
   absl::Status SendUp(const FromClient& message);
   absl::StatusOr<FromServer> Receive();
   void SendDown(ToClient words);
+  int64_t WaitingBytes() const;
 
   const Download download_;
   const std::function<void()> wait_;

@@ -23,10 +23,12 @@ class RecordingLink : public ClientLink {
     for (FromServer& message : later_) sent.push_back(std::move(message));
     later_.clear();
   }
+  int64_t WaitingBytes() override { return waiting_bytes; }
   WireBytes Wire() override { return wire; }
 
   std::vector<FromServer> sent;
   bool tell_when_drained = false;
+  int64_t waiting_bytes = 0;
   WireBytes wire;
 
  private:
