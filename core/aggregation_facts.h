@@ -1,5 +1,5 @@
-// What must be known of a rule of aggregation by those who do not have the rule: the checks of a configuration, the
-// forecast of its traffic and the server's step. The rules themselves are in coordinator/aggregation.
+// The facts about a rule of aggregation for those who do not have the rule: the checks of a configuration, the forecast
+// of its traffic and the server's step. The rules themselves are in coordinator/aggregation.
 #ifndef TERSE_CORE_AGGREGATION_FACTS_H_
 #define TERSE_CORE_AGGREGATION_FACTS_H_
 

@@ -154,7 +154,7 @@ absl::StatusOr<std::string> PosixFileSystem::ReadPart(const std::string& path, i
   TERSE_ASSIGN_OR_RETURN(const ScopedFd fd, OpenFd(path, O_RDONLY, "open"));
   struct stat info;
   if (fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, "examine", path);
-  // Whoever asks for more than there is takes no memory for it.
+  // A call that asks for more than there is takes no memory for it.
   std::string part(static_cast<size_t>(std::clamp<int64_t>(info.st_size - offset, 0, bytes)), '\0');
   size_t filled = 0;
   while (filled < part.size()) {

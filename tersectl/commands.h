@@ -37,7 +37,7 @@ struct RunsOptions : CommandOptions {
   bool names = false;
 };
 
-// Of the commands that look at one run or steer it.
+// Options of the commands that look at one run or steer it.
 struct SteerOptions : CommandOptions {
   std::string reason;     // pause, abort
   bool shutdown = false;  // stop
@@ -62,7 +62,7 @@ struct ClientsOptions : CommandOptions {
   std::string reason;
 };
 
-// Of the commands that outlast a restart of the coordinator.
+// Options of the commands that outlast a restart of the coordinator.
 struct FollowOptions : CommandOptions {
   double patience_seconds = 30;  // for which it may be away
 };

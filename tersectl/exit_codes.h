@@ -12,7 +12,7 @@ inline constexpr int kExitUsage = 2;        // the command line is wrong; `run d
 inline constexpr int kExitUnreachable = 3;  // no coordinator answers at the address
 inline constexpr int kExitInvalidRun = 4;   // `validate`, `run create`, `run diff`: the run file breaks a rule
 
-// What a command's failures mean to who called it.
+// The exit codes by which a command says how it failed.
 struct ExitCodes {
   int unavailable = kExitFailed;
   int invalid_argument = kExitFailed;

@@ -17,7 +17,7 @@ namespace terse {
 // all smaller, and nobody waits for another client. Thread-safe.
 class WriteBudget {
  public:
-  // Of all writes above kAlwaysBytes together.
+  // The sum of all writes above kAlwaysBytes.
   static constexpr int64_t kMostBytes = int64_t{8} << 20;
   // Every client may have so much in writing beside the budget.
   static constexpr int64_t kAlwaysBytes = int64_t{16} << 10;

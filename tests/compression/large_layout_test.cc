@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr int64_t kLarge = 1'750'000'000;
-// Of which every large tensor sends two elements, and the small one one.
+// Every large tensor sends two elements of it, and the small one one.
 constexpr double kDensity = 1e-9;
 
 Layout SevenBillion() { return MakeLayout({kLarge, kLarge, 3, kLarge, kLarge}); }

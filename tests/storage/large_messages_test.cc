@@ -272,7 +272,7 @@ TEST_F(LargeMessages, StayWhileABackupCopiesThem) {
   EXPECT_LT(Segments().size(), held);
 }
 
-// What is committed is on the disk, message and row. Fails without SyncSegments.
+// A commit is on the disk with its message and its row. Fails without SyncSegments.
 TEST(LargeMessagesOnADisk, SurviveAPowerLossWithTheirCommit) {
   for (uint64_t seed = 0; seed < 30; ++seed) {
     SCOPED_TRACE(seed);
