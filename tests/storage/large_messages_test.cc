@@ -1,6 +1,8 @@
 // Messages of commits above and below the limit of a row: they read alike, are durable with their commit, and go with
 // the log.
+#include <atomic>
 #include <fstream>
+#include <thread>
 
 #include "core/random.h"
 #include "tests/storage/faulty_files.h"
@@ -164,6 +166,25 @@ TEST_F(LargeMessages, GoWithTheLog) {
   ASSERT_OK(Reopen(RunStore::Depth::kEverything));
   EXPECT_THAT(Segments(), ElementsAre("0000000004.seg"));
   ExpectLog(*store_, 17, 20);
+}
+
+// A reader sees the log as it was when the read began, although its segments may be pruned meanwhile.
+TEST_F(LargeMessages, AreReadWhileTheLogIsPruned) {
+  std::atomic<bool> done{false};
+  std::thread reader([&] {
+    while (!done) {
+      const int64_t head = store_->GetHead()->version;
+      const auto log = store_->ReadLog(head - 6, head);
+      EXPECT_TRUE(log.ok() || absl::IsOutOfRange(log.status())) << log.status();
+    }
+  });
+  for (int64_t round = 7; round <= 1000; ++round) {
+    EXPECT_OK(RunMixedRound(*store_, round));
+    if (round % 2 == 1) continue;
+    EXPECT_OK(store_->WriteCheckpoint(TestCheckpoint(round), 1 + round % 4));
+  }
+  done = true;
+  reader.join();
 }
 
 TEST_F(LargeMessages, AMissingOrShortSegmentIsFoundAtOpening) {
