@@ -38,8 +38,9 @@ class LargeMessages : public ::testing::Test {
   absl::Status Reopen(RunStore::Depth depth = RunStore::Depth::kRecent) {
     store_.reset();
     auto store = OpenSmall(path_, PosixFiles(), depth);
-    if (store.ok()) store_ = *std::move(store);
-    return store.status();
+    if (!store.ok()) return store.status();
+    store_ = *std::move(store);
+    return absl::OkStatus();
   }
   static void ExpectLog(RunStore& store, int64_t after, int64_t up_to) {
     const auto log = store.ReadLog(after, up_to);
