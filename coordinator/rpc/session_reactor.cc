@@ -16,6 +16,13 @@ namespace {
 
 // A check-in has four ids and two names.
 constexpr size_t kMaxCheckInBytes = 1024;
+// A message that was cleared keeps its memory, which spares small ones the allocator; what has more gives it back.
+constexpr size_t kKeptBytes = 4096;
+
+template <typename Message>
+void Free(Message* message) {
+  message->ByteSizeLong() > kKeptBytes ? Message().Swap(message) : message->Clear();
+}
 
 }  // namespace
 
@@ -67,6 +74,7 @@ bool SessionReactor::Accept() {
     Refuse(message.status());
     return false;
   }
+  Free(&incoming_);
   if (!message->has_value()) return false;
   {
     absl::MutexLock lock(&mutex_);
@@ -208,7 +216,6 @@ void SessionReactor::Enqueue(const FromServer& message) {
 
 void SessionReactor::WriteNext() {
   if (writing_ || finished_) return;
-  outgoing_.Clear();
   share_ = writes_->Take(outbox_.bytes());
   if (!outbox_.TakeBatch(share_.bytes(), &outgoing_)) {
     if (refused_) FinishOnce();
@@ -223,6 +230,7 @@ void SessionReactor::WriteNext() {
 void SessionReactor::OnWriteDone(bool ok) {
   absl::MutexLock lock(&mutex_);
   writing_ = false;
+  Free(&outgoing_);
   share_ = {};
   watch_->Done();
   if (!ok || read_closed_) {

@@ -18,7 +18,7 @@ namespace terse {
 class WriteBudget {
  public:
   // The sum of all writes above kAlwaysBytes.
-  static constexpr int64_t kMostBytes = int64_t{8} << 20;
+  static constexpr int64_t kMostBytes = int64_t{4} << 20;
   // Every client may have so much in writing beside the budget.
   static constexpr int64_t kAlwaysBytes = int64_t{16} << 10;
 
