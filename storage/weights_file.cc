@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "core/status.h"
 #include "storage/byte_io.h"
 
@@ -26,7 +25,11 @@ WeightsBytes::WeightsBytes(absl::string_view magic, int64_t version, const Id128
 
 std::string SerializeWeights(absl::string_view magic, int64_t version, const Id128& id,
                              absl::Span<const float> weights) {
-  return absl::StrJoin(WeightsBytes(magic, version, id, weights).parts(), "");
+  const WeightsBytes parts(magic, version, id, weights);
+  std::string bytes;
+  bytes.reserve(parts.size());
+  for (absl::string_view part : parts.parts()) bytes.append(part.data(), part.size());
+  return bytes;
 }
 
 absl::Status CheckWeightsHeader(absl::string_view magic, absl::string_view header, uint64_t file_bytes) {

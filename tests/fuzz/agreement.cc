@@ -27,7 +27,7 @@ void Append(const DecodedRun& run, int64_t limit, Elements* elements) {
     Require(position >= 0 && position < limit, "a run ends below the limit");
     Require(elements->positions.empty() || position > elements->positions.back(), "positions increase");
     Require(IsFinite(run.values[i]), "decoded values are finite");
-    elements->positions.push_back(static_cast<uint32_t>(position));
+    elements->positions.push_back(position);
     elements->values.push_back(run.values[i]);
   }
 }
@@ -93,7 +93,7 @@ void CheckSent(const Codec& codec, absl::string_view message, const Elements& el
   Require(sent.ok(), "SentPositions takes what Validate takes");
   Require(sent->has_value() != codec.traits().carries_all, "SentPositions has positions unless all are carried");
   if (sent->has_value()) {
-    std::vector<uint32_t> parameters = elements.positions;
+    std::vector<int64_t> parameters = elements.positions;
     while (!parameters.empty() && parameters.back() >= codec.layout().parameters()) parameters.pop_back();
     Require(**sent == parameters, "SentPositions are those of parameters that the cursor yields");
     Require(static_cast<int64_t>(elements.positions.size() - parameters.size()) ==

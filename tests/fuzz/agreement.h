@@ -13,7 +13,7 @@ namespace terse {
 
 // The elements that a message carries.
 struct Elements {
-  std::vector<uint32_t> positions;  // flat, increasing
+  std::vector<int64_t> positions;  // flat, increasing
   std::vector<float> values;        // finite
 };
 
