@@ -91,10 +91,7 @@ struct EngineState {
       journal.WriteCheckpoint(*std::move(checkpoint));
   }
   // Has the head evaluated, for that round.
-  void BeginEvaluation(int64_t number) {
-    model.BeginEvaluation(number);
-    journal.Evaluate(number, model.shared_weights());
-  }
+  void BeginEvaluation(int64_t number) { journal.Evaluate(number, model.BeginEvaluation(number)); }
 
   // Adds or removes a client's update of the open round.
   void AddUpdate(int64_t client, ReceivedUpdate update) {

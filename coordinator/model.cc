@@ -58,8 +58,9 @@ absl::Status Model::Replay(const LogMessage& message, RunStore* store) {
 
 void Model::Advance(std::vector<float> weights, Id128 hash, std::shared_ptr<const std::string> message) {
   const auto before = std::exchange(weights_, std::make_shared<std::vector<float>>(std::move(weights)));
-  // Unless an evaluation or a checkpoint still has them.
-  if (before.use_count() == 1) server_->GiveBuffer(std::move(*before));
+  // Their memory is free once no other thread reads it, which the event says that comes back from there, and none holds
+  // it, which the count says.
+  if (readers_ == 0 && before.use_count() == 1) server_->GiveBuffer(std::move(*before));
   head_.version += 1;
   head_.model_hash = hash;
   recent_.Add(head_.version, hash, std::move(message));
@@ -68,6 +69,7 @@ void Model::Advance(std::vector<float> weights, Id128 hash, std::shared_ptr<cons
 absl::optional<HeldCheckpoint> Model::BeginCheckpoint() {
   if (checkpoint_running_) return absl::nullopt;
   checkpoint_running_ = true;
+  ++readers_;
   return HeldCheckpoint{head_.version, head_.model_hash, weights_, server_->state()};
 }
 

@@ -35,7 +35,6 @@ class Model {
   // The hash of version 0; zero: not known.
   Id128 start_hash() const { return start_hash_; }
   const std::vector<float>& weights() const { return *weights_; }
-  SharedWeights shared_weights() const { return weights_; }
   const Layout& layout() const { return codec_->layout(); }
   const Codec& codec() const { return *codec_; }
   ServerStep& server() { return *server_; }
@@ -47,7 +46,10 @@ class Model {
 
   // The head, to be written as a checkpoint; nullopt while one is being written. OnWritten ends that.
   absl::optional<HeldCheckpoint> BeginCheckpoint();
-  void OnWritten() { checkpoint_running_ = false; }
+  void OnWritten() {
+    checkpoint_running_ = false;
+    --readers_;
+  }
   void SetCheckpointVersion(int64_t version) { checkpoint_version_ = version; }
   bool checkpoint_running() const { return checkpoint_running_; }
   // The version of the newest checkpoint file.
@@ -55,8 +57,14 @@ class Model {
 
   // The newest round that was given to the evaluator and is not back.
   absl::optional<int64_t> evaluating() const { return evaluating_; }
-  void BeginEvaluation(int64_t round) { evaluating_ = round; }
+  // The head's weights, to be evaluated for that round. EndEvaluation ends that.
+  SharedWeights BeginEvaluation(int64_t round) {
+    evaluating_ = round;
+    ++readers_;
+    return weights_;
+  }
   void EndEvaluation(int64_t round) {
+    --readers_;
     if (evaluating_ == round) evaluating_ = absl::nullopt;
   }
 
@@ -73,6 +81,7 @@ class Model {
   int64_t checkpoint_version_ = 0;
   bool checkpoint_running_ = false;
   absl::optional<int64_t> evaluating_;
+  int64_t readers_ = 0;  // evaluations and checkpoints that are not back: other threads read weights of this model
 };
 
 }  // namespace terse
