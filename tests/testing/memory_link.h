@@ -78,8 +78,8 @@ class MemoryLink {
   class CoordinatorEnd : public ClientLink {
    public:
     explicit CoordinatorEnd(MemoryLink* link) : link_(link) {}
-    // What may wait stays with the coordinator until something else makes it travel: what must not wait, and does,
-    // shows as a standstill.
+    // Messages that may wait stay with the coordinator until something else makes them travel: one that must not wait,
+    // and does, shows as a standstill.
     void Send(ToClient words) override { link_->SendDown(std::move(words)); }
     int64_t WaitingBytes() override { return link_->WaitingBytes(); }
     WireBytes Wire() override { return link_->wire_; }
