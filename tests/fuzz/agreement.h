@@ -14,7 +14,7 @@ namespace terse {
 // The elements that a message carries.
 struct Elements {
   std::vector<int64_t> positions;  // flat, increasing
-  std::vector<float> values;        // finite
+  std::vector<float> values;       // finite
 };
 
 // Reads the message with Validate, with a cursor, and in one of the other ways that the library has, which `pieces`
