@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
+#include "storage/client_sums.h"
+#include "storage/ledger_rows.h"
 #include "storage/sqlite_db.h"
 
 namespace terse {
@@ -103,40 +105,31 @@ absl::Status FillUpdates(SqliteDb& db, const LongRun& run, int64_t round) {
   return absl::OkStatus();
 }
 
+// The bytes of `rounds` rounds of one client.
+ByteSums SumsOf(int64_t rounds) {
+  return {rounds * kDense, rounds * kUp, rounds * (kUp + kWire), rounds * kDense, rounds * kDown, rounds * (kDown + kWire)};
+}
+
 absl::Status FillLedger(SqliteDb& db, const LongRun& run, int64_t round) {
-  for (int64_t client = 0; client < run.clients; ++client) {
-    for (const bool up : {false, true}) {
-      const int64_t payload = up ? kUp : kDown;
-      TERSE_RETURN_IF_ERROR(db.Prepare("INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?)")
-                                .Int(round)
-                                .Int(client)
-                                .Text(up ? "up" : "down")
-                                .Int(kDense)
-                                .Int(payload)
-                                .Int(payload + kWire)
-                                .Run());
-    }
-  }
-  return absl::OkStatus();
+  ClientSums sums;
+  for (int64_t client = 0; client < run.clients; ++client) sums[client] = SumsOf(1);
+  const std::string bytes = SerializeSums(sums);
+  return db.Prepare("INSERT INTO ledger (id, round, sums) VALUES (?1, ?1, ?2)").Int(round).Blob(bytes).Run();
+}
+
+absl::Status FillTotals(SqliteDb& db, const LongRun& run) {
+  ClientSums sums;
+  for (int64_t client = 0; client < run.clients; ++client) sums[client] = SumsOf(run.rounds);
+  return run_store_internal::AddClientTotals(db, sums);
 }
 
 absl::Status FillClient(SqliteDb& db, const LongRun& run, int64_t client) {
   const int64_t n = run.rounds;
-  TERSE_RETURN_IF_ERROR(
-      db.Prepare("UPDATE clients SET last_applied = ?, updates_applied = ?, last_seen_us = ? WHERE id = ?")
-          .Id(UpdateId(n, client))
-          .Int(n)
-          .Int(SettledUs(n))
-          .Int(client)
-          .Run());
-  return db.Prepare("INSERT INTO client_totals VALUES (?, ?, ?, ?, ?, ?, ?)")
+  return db.Prepare("UPDATE clients SET last_applied = ?, updates_applied = ?, last_seen_us = ? WHERE id = ?")
+      .Id(UpdateId(n, client))
+      .Int(n)
+      .Int(SettledUs(n))
       .Int(client)
-      .Int(n * kDense)
-      .Int(n * kUp)
-      .Int(n * (kUp + kWire))
-      .Int(n * kDense)
-      .Int(n * kDown)
-      .Int(n * (kDown + kWire))
       .Run();
 }
 
@@ -171,11 +164,12 @@ absl::Status FillTables(SqliteDb& db, const LongRun& run, const Checkpoint& firs
   TERSE_RETURN_IF_ERROR(
       InsertAll(db, kept, run.rounds, run.clients, [&](int64_t i) { return FillUpdates(db, run, i); }));
   TERSE_RETURN_IF_ERROR(
-      InsertAll(db, kept, run.rounds, 2 * run.clients, [&](int64_t i) { return FillLedger(db, run, i); }));
-  TERSE_RETURN_IF_ERROR(InsertAll(db, 0, run.clients - 1, 2, [&](int64_t i) { return FillClient(db, run, i); }));
+      InsertAll(db, kept, run.rounds, run.clients, [&](int64_t i) { return FillLedger(db, run, i); }));
+  TERSE_RETURN_IF_ERROR(InsertAll(db, 0, run.clients - 1, 1, [&](int64_t i) { return FillClient(db, run, i); }));
   TERSE_RETURN_IF_ERROR(InsertAll(db, FirstKept(run.events, run.retention.events), run.events, 1,
                                   [&](int64_t i) { return FillEvent(db, i); }));
   return db.InTransaction([&]() -> absl::Status {
+    TERSE_RETURN_IF_ERROR(FillTotals(db, run));
     for (int64_t i = FirstKept(run.rounds, messages); i <= run.rounds; ++i) {
       TERSE_RETURN_IF_ERROR(FillLog(db, first.model_hash, i));
     }

@@ -129,9 +129,11 @@ std::string LostResidual(const EngineState& run, const ClientRecord& record, con
 }
 
 // Whether the verdict is RESET for an update that was refused: the loss was counted when its round closed.
-absl::StatusOr<bool> IsCounted(EngineState& run, const absl::optional<Verdict>& verdict) {
+absl::StatusOr<bool> IsCounted(EngineState& run, int64_t client, const CheckIn& message,
+                               const absl::optional<Verdict>& verdict) {
   if (!verdict.has_value() || verdict->outcome != Outcome::kReset) return false;
-  TERSE_ASSIGN_OR_RETURN(const absl::optional<RunStore::Fate> fate, run.store()->FateOf(verdict->update_id));
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<RunStore::Fate> fate,
+                         run.store()->FateOf(verdict->update_id, client, message.pending_round));
   return fate.has_value() && !fate->refused.empty();
 }
 
@@ -173,7 +175,7 @@ absl::StatusOr<Verdict> VerdictOn(EngineState& run, int64_t client, Id128 last_a
   }
   const Verdict pending{Outcome::kPending, update_id, last_applied, ""};
   const Verdict not_applied{Outcome::kNotApplied, update_id, last_applied, ""};
-  TERSE_ASSIGN_OR_RETURN(const absl::optional<RunStore::Fate> fate, run.store()->FateOf(update_id));
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<RunStore::Fate> fate, run.store()->FateOf(update_id, client, round));
   if (!fate.has_value()) {
     TERSE_ASSIGN_OR_RETURN(const bool over, IsOver(run, round));
     return over ? not_applied : pending;
@@ -219,7 +221,7 @@ absl::Status HandleCheckIn(EngineState& run, Session& session, const CheckIn& me
   Adopt(run, session, record, message);
   TERSE_RETURN_IF_ERROR(ReadmitDue(run));
   if (verdict.has_value() && verdict->outcome == Outcome::kReset) run.RemoveUpdate(record.id);
-  TERSE_ASSIGN_OR_RETURN(const bool counted, IsCounted(run, verdict));
+  TERSE_ASSIGN_OR_RETURN(const bool counted, IsCounted(run, record.id, message, verdict));
   if (counted) BeginHistoryAnew(run, record.id);
   if (!lost.empty() && !counted) {
     TERSE_RETURN_IF_ERROR(ResetClient(run, record.id));

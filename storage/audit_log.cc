@@ -14,7 +14,7 @@
 namespace terse {
 namespace {
 
-constexpr const char* kMigrations[] = {R"sql(
+constexpr MigrationStep kMigrations[] = {R"sql(
 CREATE TABLE audit (
   id INTEGER PRIMARY KEY,
   time_us INTEGER NOT NULL,

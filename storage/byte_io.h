@@ -1,4 +1,4 @@
-// Little-endian fields of fixed width for the file formats of storage/SCHEMA.md. Internal to storage/.
+// Little-endian fields of fixed width, and varints, for the formats of storage/SCHEMA.md. Internal to storage/.
 #ifndef TERSE_STORAGE_BYTE_IO_H_
 #define TERSE_STORAGE_BYTE_IO_H_
 
@@ -35,6 +35,25 @@ T TakeField(absl::string_view* bytes) {
     bytes->remove_prefix(sizeof value);
   }
   return value;
+}
+
+// Seven bits a byte, the lowest first; the top bit says that more follow.
+inline void PutVarint(std::string* out, uint64_t value) {
+  for (; value >= 0x80; value >>= 7) out->push_back(static_cast<char>(value | 0x80));
+  out->push_back(static_cast<char>(value));
+}
+
+// Takes a varint off the front of `bytes`; false when there is none whole, or its value is 2^63 or more.
+inline bool TakeVarint(absl::string_view* bytes, int64_t* value) {
+  *value = 0;
+  for (size_t i = 0; i < bytes->size() && i < 9; ++i) {
+    const auto byte = static_cast<uint8_t>((*bytes)[i]);
+    *value |= static_cast<int64_t>(byte & 0x7f) << (7 * i);
+    if (byte >= 0x80) continue;
+    bytes->remove_prefix(i + 1);
+    return true;
+  }
+  return false;
 }
 
 inline absl::string_view BytesOf(absl::Span<const float> values) {

@@ -87,8 +87,8 @@ class ForwardingStore : public RunStore {
   absl::StatusOr<absl::optional<int64_t>> BaseVersionOf(int64_t round) override {
     return Guard("BaseVersionOf", [&] { return store_->BaseVersionOf(round); });
   }
-  absl::StatusOr<absl::optional<Fate>> FateOf(Id128 update_id) override {
-    return Guard("FateOf", [&] { return store_->FateOf(update_id); });
+  absl::StatusOr<absl::optional<Fate>> FateOf(Id128 update_id, int64_t client, int64_t round) override {
+    return Guard("FateOf", [&] { return store_->FateOf(update_id, client, round); });
   }
   absl::Status OpenRound(int64_t round, int64_t base_version, int64_t now_us,
                          const absl::optional<RoundPlan>& plan = absl::nullopt) override {

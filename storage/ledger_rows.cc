@@ -1,44 +1,25 @@
 #include "storage/ledger_rows.h"
 
-#include <map>
+#include <string>
 
+#include "absl/container/btree_map.h"
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
+#include "storage/integrity.h"
 
 namespace terse {
 namespace run_store_internal {
 namespace {
 
-// Bytes of both directions, in the order of the columns of `round_totals` and `client_totals`.
-struct ByteSums {
-  int64_t dense_up = 0, payload_up = 0, wire_up = 0;
-  int64_t dense_down = 0, payload_down = 0, wire_down = 0;
-
-  void Add(const LedgerEntry& entry) {
-    const bool up = entry.direction == Direction::kUp;
-    (up ? dense_up : dense_down) += entry.dense_bytes;
-    (up ? payload_up : payload_down) += entry.payload_bytes;
-    (up ? wire_up : wire_down) += entry.wire_bytes;
-  }
-};
-
-constexpr char kAddToRound[] =
-    "INSERT INTO round_totals (round, dense_up, payload_up, wire_up, dense_down, payload_down, wire_down) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (round) DO UPDATE SET "
-    "dense_up = dense_up + excluded.dense_up, payload_up = payload_up + excluded.payload_up, "
-    "wire_up = wire_up + excluded.wire_up, dense_down = dense_down + excluded.dense_down, "
-    "payload_down = payload_down + excluded.payload_down, wire_down = wire_down + excluded.wire_down";
-
-constexpr char kAddToClient[] =
-    "INSERT INTO client_totals (client, dense_up, payload_up, wire_up, dense_down, payload_down, wire_down) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (client) DO UPDATE SET "
-    "dense_up = dense_up + excluded.dense_up, payload_up = payload_up + excluded.payload_up, "
-    "wire_up = wire_up + excluded.wire_up, dense_down = dense_down + excluded.dense_down, "
-    "payload_down = payload_down + excluded.payload_down, wire_down = wire_down + excluded.wire_down";
-
-absl::Status AddSums(SqliteDb& db, const char* sql, int64_t key, const ByteSums& sums) {
-  return db.Prepare(sql)
-      .Int(key)
+absl::Status AddToRound(SqliteDb& db, int64_t round, const ByteSums& sums) {
+  return db
+      .Prepare(
+          "INSERT INTO round_totals (round, dense_up, payload_up, wire_up, dense_down, payload_down, wire_down) "
+          "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (round) DO UPDATE SET "
+          "dense_up = dense_up + excluded.dense_up, payload_up = payload_up + excluded.payload_up, "
+          "wire_up = wire_up + excluded.wire_up, dense_down = dense_down + excluded.dense_down, "
+          "payload_down = payload_down + excluded.payload_down, wire_down = wire_down + excluded.wire_down")
+      .Int(round)
       .Int(sums.dense_up)
       .Int(sums.payload_up)
       .Int(sums.wire_up)
@@ -48,20 +29,29 @@ absl::Status AddSums(SqliteDb& db, const char* sql, int64_t key, const ByteSums&
       .Run();
 }
 
-absl::Status AddRow(SqliteDb& db, const LedgerEntry& entry) {
-  return db
-      .Prepare(
-          "INSERT INTO ledger (round, client, direction, dense_bytes, payload_bytes, wire_bytes) "
-          "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (round, client, direction) DO UPDATE SET "
-          "dense_bytes = dense_bytes + excluded.dense_bytes, payload_bytes = payload_bytes + excluded.payload_bytes, "
-          "wire_bytes = wire_bytes + excluded.wire_bytes")
-      .Int(entry.round)
-      .Int(entry.client)
-      .Text(entry.direction == Direction::kUp ? "up" : "down")
-      .Int(entry.dense_bytes)
-      .Int(entry.payload_bytes)
-      .Int(entry.wire_bytes)
-      .Run();
+absl::StatusOr<ClientSums> ReadBlock(SqliteDb& db, int64_t block) {
+  static const auto& query = *new std::string(absl::StrCat(
+      "SELECT sums, ", HasChecksum("client_totals", "client_totals"), " FROM client_totals WHERE block = ?"));
+  Statement row = db.Prepare(query);
+  TERSE_ASSIGN_OR_RETURN(const bool found, row.Int(block).Step());
+  if (!found) return ClientSums();
+  TERSE_RETURN_IF_ERROR(ExpectChecksum(db, row, 1, "client_totals"));
+  return ParseSums(row.GetBlob(0));
+}
+
+// Sums of what is not negative are not, and a name can be found for every client.
+absl::Status CheckEntries(SqliteDb& db, absl::Span<const LedgerEntry> entries) {
+  Statement newest = db.Prepare("SELECT COALESCE(MAX(id), -1) FROM clients");
+  TERSE_RETURN_IF_ERROR(newest.Step().status());
+  for (const LedgerEntry& entry : entries) {
+    const bool counts = entry.dense_bytes >= 0 && entry.payload_bytes >= 0 && entry.wire_bytes >= 0;
+    const bool known = entry.client >= 0 && entry.client <= newest.GetInt(0);
+    if (counts && known && entry.round >= 0) continue;
+    return absl::FailedPreconditionError(absl::StrCat("the ledger cannot hold bytes of client ", entry.client,
+                                                   " in round ", entry.round, ": ", entry.dense_bytes, ", ",
+                                                   entry.payload_bytes, " and ", entry.wire_bytes));
+  }
+  return absl::OkStatus();
 }
 
 struct Limits {
@@ -80,21 +70,22 @@ absl::StatusOr<Limits> ReadLimits(SqliteDb& db) {
 // prev_applied is that client's last_applied (VerdictOn, coordinator/sessions.cc). Call the row (round r, client c,
 // update_id u, prev_applied p). An id is a hash over its client, its predecessor and its message, and CLOSE checks that
 // p is the last_applied of c; so p is zero or an id that was made for c, and whoever holds u sealed has p for its
-// prev_applied. Which answers change when the row is gone:
+// prev_applied. Which answers change when the row is gone, or is not found?
 //
 // - r is COMMITTED and p is not zero: none. The commit moved c's last_applied from p on, and it never returns to an id
 //   that it had, so c hears APPLIED while it is u, and RESET for its predecessor afterwards. A clone of c's directory
 //   under another name d hears RESET for its predecessor too: last_applied of d is zero or an id made for d, never p.
+//   For the same reason no d asks for u in the other states, and FateOf looks for the rows of the one who asks.
 // - r is COMMITTED and p is zero, the first update of c: a clone under a new name d, whose last_applied is zero, comes
-// as
-//   far as asking for the fate, and must hear RESET, because the update is in the model as c's. Such rows stay: one for
-//   each client and lineage.
-// - r is ABORTED: the fate is NOT_APPLIED for everybody. Without the row IsOver (coordinator/staleness.cc) decides
-// about
+//   as far as asking for the fate, and must hear RESET, because the update is in the model as c's. Such rows stay, one
+//   for each client and lineage, and an index finds them whoever asks.
+// - r is ABORTED: the fate is NOT_APPLIED for everybody. Without the row IsOver (coordinator/staleness.cc) decides about
 //   the round q <= r for which u was made. It is settled, because r is, so a synchronous run answers NOT_APPLIED. A
 //   buffered run does when the head is more than rounds.staleness versions ahead of the weights of q. Those are not
 //   newer than the weights of r, of which the head is more than Retention::rounds versions ahead, and that is at least
-//   rounds.staleness. For the same reason nobody can have u chosen anew (TakeIn, coordinator/phases/intake.cc).
+//   rounds.staleness. For the same reason nobody can have u chosen anew (TakeIn, coordinator/phases/intake.cc). Where
+//   more than kRoundsOfFate rounds came after r and the head moved less, all but a few of them were aborted: u is then
+//   pending, in no model, and may be chosen anew.
 // - r is CLOSED: only the newest round can be, and it is never folded.
 //
 // Rows of `refused` stay, whatever their round: their clients' last_applied may stand still for ever.
@@ -105,25 +96,40 @@ absl::Status DropUpdates(SqliteDb& db, int64_t round, bool aborted) {
 
 }  // namespace
 
+absl::Status InsertLedgerRow(SqliteDb& db, int64_t round, const ClientSums& sums) {
+  const std::string bytes = SerializeSums(sums);
+  return db.Prepare("INSERT INTO ledger (round, sums) VALUES (?, ?)").Int(round).Blob(bytes).Run();
+}
+
+absl::Status AddClientTotals(SqliteDb& db, const ClientSums& sums) {
+  for (auto it = sums.begin(); it != sums.end();) {
+    const int64_t block = it->first / kTotalsBlock;
+    TERSE_ASSIGN_OR_RETURN(ClientSums totals, ReadBlock(db, block));
+    for (; it != sums.end() && it->first / kTotalsBlock == block; ++it) totals[it->first].Add(it->second);
+    const std::string bytes = SerializeSums(totals);
+    TERSE_RETURN_IF_ERROR(
+        db.Prepare("INSERT OR REPLACE INTO client_totals (block, sums) VALUES (?, ?)").Int(block).Blob(bytes).Run());
+  }
+  return absl::OkStatus();
+}
+
 absl::Status AddLedgerRows(SqliteDb& db, absl::Span<const LedgerEntry> entries) {
   if (entries.empty()) return absl::OkStatus();
+  TERSE_RETURN_IF_ERROR(CheckEntries(db, entries));
+  absl::btree_map<int64_t, ClientSums> rounds;
+  for (const LedgerEntry& entry : entries) rounds[entry.round][entry.client].Add(entry);
   TERSE_ASSIGN_OR_RETURN(const Limits limits, ReadLimits(db));
-  std::map<int64_t, ByteSums> rounds;
-  ByteSums of_client;
-  for (size_t i = 0; i < entries.size(); ++i) {
-    const LedgerEntry& entry = entries[i];
-    if (entry.round < 1 || entry.round > limits.folded_round) TERSE_RETURN_IF_ERROR(AddRow(db, entry));
+  ClientSums of_clients;
+  for (const auto& [round, sums] : rounds) {
+    if (round < 1 || round > limits.folded_round) TERSE_RETURN_IF_ERROR(InsertLedgerRow(db, round, sums));
     // Traffic that belongs to no round is in no sum.
-    if (entry.round < 1) continue;
-    rounds[entry.round].Add(entry);
-    of_client.Add(entry);
-    const bool more = i + 1 < entries.size() && entries[i + 1].client == entry.client && entries[i + 1].round >= 1;
-    if (more) continue;
-    TERSE_RETURN_IF_ERROR(AddSums(db, kAddToClient, entry.client, of_client));
-    of_client = {};
+    if (round < 1) continue;
+    ByteSums of_round;
+    for (const auto& [client, bytes] : sums) of_round.Add(bytes);
+    TERSE_RETURN_IF_ERROR(AddToRound(db, round, of_round));
+    AddSums(&of_clients, sums);
   }
-  for (const auto& [round, sums] : rounds) TERSE_RETURN_IF_ERROR(AddSums(db, kAddToRound, round, sums));
-  return absl::OkStatus();
+  return AddClientTotals(db, of_clients);
 }
 
 absl::Status SetUpdateBytes(SqliteDb& db, int64_t round, int64_t bytes) {

@@ -7,14 +7,22 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "storage/client_sums.h"
 #include "storage/run_store.h"
 #include "storage/sqlite_db.h"
 
 namespace terse {
 namespace run_store_internal {
 
-// Adds to the ledger's rows, and to the sums of their rounds and clients. A round that was folded has only sums.
-// Entries of one client that follow each other cost one change of its sums.
+// Clients whose totals are one row.
+inline constexpr int64_t kTotalsBlock = 128;
+
+// A row of the ledger holds bytes of one round, of all clients at once.
+absl::Status InsertLedgerRow(SqliteDb& db, int64_t round, const ClientSums& sums);
+absl::Status AddClientTotals(SqliteDb& db, const ClientSums& sums);
+
+// Adds a row to the ledger for each round, and to the sums of rounds and clients. A round that was folded has only
+// sums. FAILED_PRECONDITION for bytes below 0, and for a client that is not registered.
 absl::Status AddLedgerRows(SqliteDb& db, absl::Span<const LedgerEntry> entries);
 
 // Notes the payload of all updates that the round chose.

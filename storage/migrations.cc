@@ -1,6 +1,10 @@
 // The steps from the third on: each adds to the tables, or makes one anew.
 #include "storage/migrations.h"
 
+#include "core/status.h"
+#include "storage/client_sums.h"
+#include "storage/ledger_rows.h"
+
 namespace terse {
 
 // More figures of an evaluation than a round's row has.
@@ -197,5 +201,69 @@ INSERT INTO aggregates_10 (version, message) SELECT version, message FROM aggreg
 DROP TABLE aggregates;
 ALTER TABLE aggregates_10 RENAME TO aggregates;
 )sql";
+
+// The bytes of a round's clients, and the totals of a block of clients, are one row each; PackBytes fills these tables
+// from the ones before. No index holds every update's id: in a large fleet each commit would change most of its pages.
+const char kVersion11[] = R"sql(
+ALTER TABLE ledger RENAME TO ledger_10;
+CREATE TABLE ledger (
+  id INTEGER PRIMARY KEY,
+  round INTEGER NOT NULL CHECK (round >= 0),
+  sums BLOB NOT NULL,
+  checksum INTEGER NOT NULL AS (terse_checksum(id, round, sums)) STORED
+) STRICT;
+CREATE INDEX ledger_by_round ON ledger (round);
+
+ALTER TABLE client_totals RENAME TO client_totals_10;
+CREATE TABLE client_totals (
+  block INTEGER PRIMARY KEY CHECK (block >= 0),
+  sums BLOB NOT NULL,
+  checksum INTEGER NOT NULL AS (terse_checksum(block, sums)) STORED
+) STRICT;
+
+DROP INDEX updates_by_id;
+CREATE INDEX first_updates_by_id ON updates (update_id) WHERE prev_applied = zeroblob(16);
+)sql";
+
+namespace {
+
+absl::Status PackLedger(SqliteDb& db) {
+  Statement rows = db.Prepare(
+      "SELECT round, client, direction = 'up', dense_bytes, payload_bytes, wire_bytes FROM ledger_10 ORDER BY round");
+  int64_t round = -1;
+  ClientSums sums;
+  while (true) {
+    TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
+    if (!sums.empty() && (!row || rows.GetInt(0) != round)) {
+      TERSE_RETURN_IF_ERROR(run_store_internal::InsertLedgerRow(db, round, sums));
+      sums.clear();
+    }
+    if (!row) return absl::OkStatus();
+    round = rows.GetInt(0);
+    const Direction direction = rows.GetInt(2) != 0 ? Direction::kUp : Direction::kDown;
+    sums[rows.GetInt(1)].Add(
+        LedgerEntry{round, rows.GetInt(1), direction, rows.GetInt(3), rows.GetInt(4), rows.GetInt(5), ""});
+  }
+}
+
+absl::Status PackTotals(SqliteDb& db) {
+  ClientSums sums;
+  Statement rows = db.Prepare(
+      "SELECT client, dense_up, payload_up, wire_up, dense_down, payload_down, wire_down FROM client_totals_10");
+  while (true) {
+    TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
+    if (!row) return run_store_internal::AddClientTotals(db, sums);
+    sums[rows.GetInt(0)] = {rows.GetInt(1), rows.GetInt(2), rows.GetInt(3),
+                            rows.GetInt(4), rows.GetInt(5), rows.GetInt(6)};
+  }
+}
+
+}  // namespace
+
+absl::Status PackBytes(SqliteDb& db) {
+  TERSE_RETURN_IF_ERROR(PackLedger(db));
+  TERSE_RETURN_IF_ERROR(PackTotals(db));
+  return db.Script("DROP TABLE ledger_10; DROP TABLE client_totals_10");
+}
 
 }  // namespace terse

@@ -3,6 +3,9 @@
 #ifndef TERSE_STORAGE_MIGRATIONS_H_
 #define TERSE_STORAGE_MIGRATIONS_H_
 
+#include "absl/status/status.h"
+#include "storage/sqlite_db.h"
+
 namespace terse {
 
 extern const char kVersion1[];
@@ -15,6 +18,10 @@ extern const char kVersion7[];
 extern const char kVersion8[];
 extern const char kVersion9[];
 extern const char kVersion10[];
+extern const char kVersion11[];
+
+// The part of step 11 that SQL cannot do, in its transaction. Returns the statuses of SqliteDb.
+absl::Status PackBytes(SqliteDb& db);
 
 }  // namespace terse
 

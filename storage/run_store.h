@@ -108,14 +108,17 @@ class RunStore {
   virtual absl::StatusOr<bool> WasChosen(int64_t round, int64_t client) = 0;
   // The version whose weights the round began with; nullopt for a round that was never opened.
   virtual absl::StatusOr<absl::optional<int64_t>> BaseVersionOf(int64_t round) = 0;
-  // The fate of an update: the newest round that chose it, or the one that refused it; nullopt when none did, or when
-  // the round is no longer kept and the verdict about the update is the same without its fate (storage/ledger_rows.cc).
+  // The fate of an update that `client` may have made for `round`: the newest round that chose it, or the one that
+  // refused it; nullopt when none did, or when the round is no longer kept, or the update another client's, and the
+  // verdict is the same without its fate (storage/ledger_rows.cc). Looks at no round before `round`, which what made the
+  // update was given before any round could choose it, and at no more than the newest kRoundsOfFate.
   struct Fate {
     int64_t client = 0;
     RoundState state = RoundState::kClosed;  // of that round: never OPEN
     std::string refused = {};                // why; empty for a chosen one
   };
-  virtual absl::StatusOr<absl::optional<Fate>> FateOf(Id128 update_id) = 0;
+  static constexpr int64_t kRoundsOfFate = 1000;
+  virtual absl::StatusOr<absl::optional<Fate>> FateOf(Id128 update_id, int64_t client, int64_t round) = 0;
 
   // FAILED_PRECONDITION unless the last round is settled and `base_version` is the head's. A plan has at least one
   // local step and a choice of 0 to 255, and is stored in the same transaction.

@@ -1,8 +1,10 @@
 // The settings of what is kept, and the reads of the ledger and its sums.
-#include <utility>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
+#include "storage/client_sums.h"
 #include "storage/integrity.h"
 #include "storage/sqlite_run_store.h"
 
@@ -24,50 +26,78 @@ absl::Status SqliteRunStore::SetRetention(const Retention& retention) {
   });
 }
 
+namespace {
+
+absl::StatusOr<std::vector<std::string>> ClientNames(SqliteDb& db) {
+  std::vector<std::string> names;
+  Statement rows = db.Prepare("SELECT name FROM clients ORDER BY id");
+  while (true) {
+    TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
+    if (!row) return names;
+    names.emplace_back(rows.GetText(0));
+  }
+}
+
+// Appends what is not zero, 'up' before 'down'.
+absl::Status AppendEntries(const SqliteDb& db, int64_t round, const ClientSums& sums,
+                           const std::vector<std::string>& names, std::vector<LedgerEntry>* entries) {
+  const auto append = [&](int64_t client, Direction direction, int64_t dense, int64_t payload, int64_t wire) {
+    if (dense == 0 && payload == 0 && wire == 0) return;
+    entries->push_back({round, client, direction, dense, payload, wire, names[static_cast<size_t>(client)]});
+  };
+  for (const auto& [client, bytes] : sums) {
+    if (client >= static_cast<int64_t>(names.size())) {
+      return absl::DataLossError(absl::StrCat(db.path(), " has bytes of client ", client, ", and ", names.size(),
+                                              " clients", kDatabaseRemedy));
+    }
+    append(client, Direction::kUp, bytes.dense_up, bytes.payload_up, bytes.wire_up);
+    append(client, Direction::kDown, bytes.dense_down, bytes.payload_down, bytes.wire_down);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<std::vector<LedgerEntry>> SqliteRunStore::Ledger(int64_t first_round, int64_t last_round) {
-  // 'up' before 'down', as in the enumeration.
-  static const auto& select = *new std::string(absl::StrCat(
-      "SELECT l.round, l.client, l.direction = 'up', l.dense_bytes, l.payload_bytes, l.wire_bytes, c.name, ",
-      HasChecksum("ledger", "l"),
-      " FROM ledger l JOIN clients c ON c.id = l.client "
-      "WHERE l.round BETWEEN ? AND ? ORDER BY l.round, l.client, l.direction DESC"));
+  static const auto& select = *new std::string(
+      absl::StrCat("SELECT round, sums, ", HasChecksum("ledger", "ledger"),
+                   " FROM ledger WHERE round BETWEEN ? AND ? ORDER BY round"));
   std::vector<LedgerEntry> entries;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+    TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> names, ClientNames(db));
     Statement rows = db.Prepare(select);
     rows.Int(first_round).Int(last_round);
+    int64_t round = first_round;
+    ClientSums of_round;
     while (true) {
       TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
+      if (!row || rows.GetInt(0) != round) {
+        TERSE_RETURN_IF_ERROR(AppendEntries(db, round, of_round, names, &entries));
+        of_round.clear();
+      }
       if (!row) return absl::OkStatus();
-      TERSE_RETURN_IF_ERROR(ExpectChecksum(db, rows, 7, "ledger"));
-      const Direction direction = rows.GetInt(2) != 0 ? Direction::kUp : Direction::kDown;
-      entries.push_back({rows.GetInt(0), rows.GetInt(1), direction, rows.GetInt(3), rows.GetInt(4), rows.GetInt(5),
-                         std::string(rows.GetText(6))});
+      TERSE_RETURN_IF_ERROR(ExpectChecksum(db, rows, 2, "ledger"));
+      round = rows.GetInt(0);
+      TERSE_ASSIGN_OR_RETURN(const ClientSums part, ParseSums(rows.GetBlob(1)));
+      AddSums(&of_round, part);
     }
   }));
   return entries;
 }
 
 absl::StatusOr<std::vector<LedgerEntry>> SqliteRunStore::ClientTotals() {
+  static const auto& select = *new std::string(absl::StrCat("SELECT sums, ", HasChecksum("client_totals", "client_totals"),
+                                                            " FROM client_totals ORDER BY block"));
   std::vector<LedgerEntry> totals;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
-    Statement rows = db.Prepare(
-        "SELECT t.client, t.dense_up, t.payload_up, t.wire_up, t.dense_down, t.payload_down, t.wire_down, c.name "
-        "FROM client_totals t JOIN clients c ON c.id = t.client ORDER BY t.client");
+    TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> names, ClientNames(db));
+    Statement rows = db.Prepare(select);
     while (true) {
       TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
       if (!row) return absl::OkStatus();
-      for (const Direction direction : {Direction::kUp, Direction::kDown}) {
-        const int first = direction == Direction::kUp ? 1 : 4;
-        LedgerEntry total{0,
-                          rows.GetInt(0),
-                          direction,
-                          rows.GetInt(first),
-                          rows.GetInt(first + 1),
-                          rows.GetInt(first + 2),
-                          std::string(rows.GetText(7))};
-        const bool any = total.dense_bytes != 0 || total.payload_bytes != 0 || total.wire_bytes != 0;
-        if (any) totals.push_back(std::move(total));
-      }
+      TERSE_RETURN_IF_ERROR(ExpectChecksum(db, rows, 1, "client_totals"));
+      TERSE_ASSIGN_OR_RETURN(const ClientSums block, ParseSums(rows.GetBlob(0)));
+      TERSE_RETURN_IF_ERROR(AppendEntries(db, 0, block, names, &totals));
     }
   }));
   return totals;

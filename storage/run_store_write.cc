@@ -133,15 +133,6 @@ absl::Status InsertChosen(SqliteDb& db, int64_t round, const ChosenUpdate& updat
   if (update.update_id.IsZero()) {
     return absl::InvalidArgumentError(absl::StrCat("client ", update.client, "'s update has no id"));
   }
-  {
-    Statement statement = db.Prepare("SELECT 1 FROM clients WHERE id = ? AND last_applied = ?");
-    TERSE_ASSIGN_OR_RETURN(const bool follows, statement.Int(update.client).Id(update.prev_applied).Step());
-    if (!follows) {
-      return absl::FailedPreconditionError(absl::StrCat("update ", update.update_id.ToHex(), " of client ",
-                                                        update.client, " follows ", update.prev_applied.ToHex(),
-                                                        ", which is not the last one applied; the client must reset"));
-    }
-  }
   return db
       .Prepare(
           "INSERT INTO updates (round, client, update_id, prev_applied, content_hash, payload_bytes, train_us, loss, "
@@ -158,23 +149,30 @@ absl::Status InsertChosen(SqliteDb& db, int64_t round, const ChosenUpdate& updat
       .Run();
 }
 
-// Moves last_applied of every client that the round chose, each from the predecessor recorded at CLOSE.
+// Each update must follow the one that is the last applied of its client.
+absl::Status CheckPredecessors(SqliteDb& db, int64_t round) {
+  Statement stray = db.Prepare(
+      "SELECT u.client, u.update_id, u.prev_applied FROM updates u LEFT JOIN clients c ON c.id = u.client "
+      "WHERE u.round = ? AND c.last_applied IS NOT u.prev_applied LIMIT 1");
+  TERSE_ASSIGN_OR_RETURN(const bool found, stray.Int(round).Step());
+  if (!found) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("round ", round, ": update ", stray.GetId(1).ToHex(), " of client ", stray.GetInt(0), " follows ",
+                   stray.GetId(2).ToHex(), ", which is not the last one applied; the client must reset"));
+}
+
+// Moves last_applied of every client that the round chose, each from the predecessor recorded at CLOSE. One statement
+// for all: in a large fleet a statement for each client takes several times as long.
 absl::Status ApplyChosen(SqliteDb& db, int64_t round, int64_t now_us) {
-  Statement chosen = db.Prepare("SELECT client, update_id, prev_applied FROM updates WHERE round = ? ORDER BY client");
-  chosen.Int(round);
-  while (true) {
-    TERSE_ASSIGN_OR_RETURN(const bool row, chosen.Step());
-    if (!row) return absl::OkStatus();
-    TERSE_RETURN_IF_ERROR(
-        db.Prepare("UPDATE clients SET last_applied = ?, updates_applied = updates_applied + 1, last_seen_us = ?, "
-                   "failures = 0, reliability = 0.9 * reliability + 0.1 WHERE id = ? AND last_applied = ?")
-            .Id(chosen.GetId(1))
-            .Int(now_us)
-            .Int(chosen.GetInt(0))
-            .Id(chosen.GetId(2))
-            .RunForOne(absl::StrCat("round ", round, " cannot commit: client ", chosen.GetInt(0),
-                                    "'s last applied update is no longer ", chosen.GetId(2).ToHex())));
-  }
+  TERSE_RETURN_IF_ERROR(CheckPredecessors(db, round));
+  return db
+      .Prepare(
+          "UPDATE clients SET last_applied = u.update_id, updates_applied = updates_applied + 1, last_seen_us = ?1, "
+          "failures = 0, reliability = 0.9 * reliability + 0.1 FROM updates u WHERE u.round = ?2 AND clients.id = "
+          "u.client")
+      .Int(now_us)
+      .Int(round)
+      .Run();
 }
 
 absl::Status InsertMessages(SqliteDb& db, Segments& segments, const Commit& commit) {
@@ -265,6 +263,7 @@ absl::Status SqliteRunStore::CloseRound(int64_t round, absl::Span<const ChosenUp
   TERSE_RETURN_IF_ERROR(Write([&](SqliteDb& db) -> absl::Status {
     TERSE_RETURN_IF_ERROR(ExpectRoundState(db, round, RoundState::kOpen));
     for (const ChosenUpdate& update : chosen) TERSE_RETURN_IF_ERROR(InsertChosen(db, round, update));
+    TERSE_RETURN_IF_ERROR(CheckPredecessors(db, round));
     for (const RefusedUpdate& update : refused) TERSE_RETURN_IF_ERROR(InsertRefused(db, round, update, now_us));
     TERSE_RETURN_IF_ERROR(run_store_internal::SetUpdateBytes(db, round, bytes));
     return db

@@ -9,8 +9,9 @@
 namespace terse {
 namespace {
 
-constexpr const char* kMigrations[] = {kVersion1, kVersion2, kVersion3, kVersion4, kVersion5,
-                                       kVersion6, kVersion7, kVersion8, kVersion9, kVersion10};
+constexpr MigrationStep kMigrations[] = {{kVersion1}, {kVersion2}, {kVersion3}, {kVersion4},  {kVersion5},
+                                         {kVersion6}, {kVersion7}, {kVersion8}, {kVersion9}, {kVersion10},
+                                         {kVersion11, PackBytes}};
 static_assert(std::size(kMigrations) == kSchemaVersion);
 
 absl::StatusOr<int64_t> UserVersion(SqliteDb& db) {
@@ -21,7 +22,7 @@ absl::StatusOr<int64_t> UserVersion(SqliteDb& db) {
 
 }  // namespace
 
-absl::Status Migrate(SqliteDb& db, absl::Span<const char* const> steps) {
+absl::Status Migrate(SqliteDb& db, absl::Span<const MigrationStep> steps) {
   TERSE_ASSIGN_OR_RETURN(const int64_t begin, UserVersion(db));
   const int64_t newest = static_cast<int64_t>(steps.size());
   if (begin < 0 || begin > newest) {
@@ -31,7 +32,9 @@ absl::Status Migrate(SqliteDb& db, absl::Span<const char* const> steps) {
   }
   for (int64_t version = begin; version < newest; ++version) {
     TERSE_RETURN_IF_ERROR(db.InTransaction([&]() -> absl::Status {
-      TERSE_RETURN_IF_ERROR(db.Script(steps[version]));
+      const MigrationStep& step = steps[version];
+      TERSE_RETURN_IF_ERROR(db.Script(step.sql));
+      if (step.afterwards != nullptr) TERSE_RETURN_IF_ERROR(step.afterwards(db));
       return db.Script(absl::StrCat("PRAGMA user_version=", version + 1));
     }));
   }

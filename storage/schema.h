@@ -9,11 +9,16 @@
 namespace terse {
 
 // Newest schema that this program knows: PRAGMA user_version.
-constexpr int kSchemaVersion = 10;
+constexpr int kSchemaVersion = 11;
 
-// Brings the database to the version after the last of `steps`, one transaction for each: the SQL of step i leads from
-// version i to i + 1. FAILED_PRECONDITION when a newer program wrote it; otherwise as SqliteDb.
-absl::Status Migrate(SqliteDb& db, absl::Span<const char* const> steps);
+struct MigrationStep {
+  const char* sql;
+  absl::Status (*afterwards)(SqliteDb& db) = nullptr;  // in the same transaction
+};
+
+// Brings the database to the version after the last of `steps`, one transaction for each: step i leads from version i to
+// i + 1. FAILED_PRECONDITION when a newer program wrote it; otherwise as SqliteDb.
+absl::Status Migrate(SqliteDb& db, absl::Span<const MigrationStep> steps);
 // Migrates run.sqlite to kSchemaVersion, as Migrate.
 absl::Status MigrateSchema(SqliteDb& db);
 

@@ -164,11 +164,12 @@ bool IsOfOpenRound(const EngineState& run, const Update& update) {
 }
 
 // Returns the staleness of an update that the next close may choose; nullopt for one that has its verdict already.
-absl::StatusOr<absl::optional<int64_t>> UsableStaleness(const EngineState& run, const Update& update) {
+absl::StatusOr<absl::optional<int64_t>> UsableStaleness(const EngineState& run, int64_t client, const Update& update) {
   if (IsOfOpenRound(run, update)) return absl::make_optional<int64_t>(0);
   TERSE_ASSIGN_OR_RETURN(const absl::optional<int64_t> staleness, StalenessOf(run, update.round));
   if (!staleness.has_value() || !IsUsable(run, *staleness)) return absl::optional<int64_t>();
-  TERSE_ASSIGN_OR_RETURN(const absl::optional<RunStore::Fate> fate, run.store()->FateOf(update.update_id));
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<RunStore::Fate> fate, 
+                         run.store()->FateOf(update.update_id, client, update.round));
   return fate.has_value() ? absl::optional<int64_t>() : staleness;
 }
 
@@ -220,7 +221,8 @@ absl::Status TakeIn(EngineState& run, Session& session, Update update) {
   if (!may_count || update.update_id == session.last_applied) return AnswerLate(run, session, update);
   ReceivedUpdate* const existing = run.round.Find(session.client());
   if (existing != nullptr) return AnswerRepeated(run, session, update, *existing);
-  TERSE_ASSIGN_OR_RETURN(const absl::optional<int64_t> staleness, UsableStaleness(run, update));
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<int64_t> staleness, 
+                         UsableStaleness(run, session.client(), update));
   if (!staleness.has_value()) return AnswerLate(run, session, update);
   TERSE_ASSIGN_OR_RETURN(const std::string objection, WhyNotTaken(run, session, update));
   if (!objection.empty()) return TurnAway(run, session, update, objection);

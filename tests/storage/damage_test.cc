@@ -58,7 +58,7 @@ class Damage : public ::testing::Test {
     for (int64_t round = 1; round <= 6; ++round) {
       note(store.GetRoundState(round).status());
       note(store.BaseVersionOf(round).status());
-      const auto fate = store.FateOf(TestUpdate(0, round, Id128()).update_id);
+      const auto fate = store.FateOf(TestUpdate(0, round, Id128()).update_id, 0, round);
       note(fate.status());
       EXPECT_TRUE(!fate.ok() || fate->has_value()) << "a fate is hidden";
     }
@@ -219,8 +219,8 @@ TEST_F(Damage, OfARowThatACrashLeftIsFoundAtOpening) {
 // Each table that reads verify by themselves names the columns that its checksum covers.
 TEST_F(Damage, EveryChecksumIsComputedFromItsColumns) {
   const auto db = SqliteDb::Open(database_, SqliteDb::Mode::kReader).value();
-  for (const char* table : {"rounds", "round_totals", "scores", "plans", "updates", "refused", "ledger", "events",
-                            "downstream_log", "aggregates", "histories", "history_log"}) {
+  for (const char* table : {"rounds", "round_totals", "scores", "plans", "updates", "refused", "client_totals", "ledger",
+                            "events", "downstream_log", "aggregates", "histories", "history_log"}) {
     Statement columns =
         db->Prepare(absl::StrCat("SELECT group_concat('t.' || name, ', ') FROM pragma_table_info('", table, "')"));
     ASSERT_TRUE(columns.Step().value());

@@ -201,7 +201,7 @@ std::string VerdictOn(RunStore& store, const SealedDirectory& sealed, int64_t cl
   const Id128 last_applied = store.GetClient(client)->last_applied;
   if (sealed.id == last_applied) return "applied";
   if (sealed.prev_applied != last_applied) return "reset: another past";
-  const absl::optional<RunStore::Fate> fate = *store.FateOf(sealed.id);
+  const absl::optional<RunStore::Fate> fate = *store.FateOf(sealed.id, client, sealed.round);
   if (!fate.has_value()) {
     const bool over = staleness.has_value()
                           ? store.GetHead()->version - **store.BaseVersionOf(sealed.round) > *staleness

@@ -129,7 +129,7 @@ class BothStores {
   }
 
   void ExpectSameFate(Id128 update_id) {
-    const auto real = real_->FateOf(update_id), memory = memory_.FateOf(update_id);
+    const auto real = real_->FateOf(update_id, 0, 1), memory = memory_.FateOf(update_id, 0, 1);
     ASSERT_EQ(real->has_value(), memory->has_value());
     if (!real->has_value()) return;
     EXPECT_EQ((*real)->client, (*memory)->client);

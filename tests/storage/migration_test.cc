@@ -1,4 +1,5 @@
 // A database that an earlier release wrote (tests/golden/make_storage_golden.py) opens, keeps every row and goes on.
+#include "storage/client_sums.h"
 #include "storage/schema.h"
 #include "tests/storage/storage_testing.h"
 #include "tests/storage/system_calls.h"
@@ -15,10 +16,49 @@ constexpr Table kTables[] = {{"runs", 7},
                              {"rounds", 11},
                              {"clients", 8},
                              {"updates", 8},
-                             {"ledger", 6},
                              {"events", 6},
                              {"downstream_log", 3, "version, model_hash, message"},
                              {"checkpoints", 4}};
+
+int64_t UserVersion(const std::string& directory) {
+  auto db = SqliteDb::Open(directory + "/run.sqlite", SqliteDb::Mode::kReader).value();
+  Statement version = db->Prepare("PRAGMA user_version");
+  EXPECT_TRUE(version.Step().value());
+  return version.GetInt(0);
+}
+
+std::string Text(const LedgerEntry& entry) {
+  return absl::StrCat("ledger|", entry.round, "|", entry.client, "|", entry.direction == Direction::kUp ? "up" : "down",
+                      "|", entry.dense_bytes, "|", entry.payload_bytes, "|", entry.wire_bytes);
+}
+
+// What the ledger holds, from whichever version on it does.
+std::vector<std::string> LedgerTexts(const std::string& directory) {
+  const int64_t version = UserVersion(directory);
+  auto db = SqliteDb::Open(directory + "/run.sqlite", SqliteDb::Mode::kReader).value();
+  std::vector<std::string> texts;
+  if (version >= 11) {
+    Statement rows = db->Prepare("SELECT round, sums FROM ledger ORDER BY round");
+    while (rows.Step().value()) {
+      const ClientSums sums = ParseSums(rows.GetBlob(1)).value();
+      for (const auto& [client, bytes] : sums) {
+        texts.push_back(
+            Text({rows.GetInt(0), client, Direction::kUp, bytes.dense_up, bytes.payload_up, bytes.wire_up, ""}));
+        texts.push_back(Text(
+            {rows.GetInt(0), client, Direction::kDown, bytes.dense_down, bytes.payload_down, bytes.wire_down, ""}));
+      }
+    }
+    return texts;
+  }
+  Statement rows = db->Prepare(
+      "SELECT round, client, direction = 'up', dense_bytes, payload_bytes, wire_bytes FROM ledger "
+      "ORDER BY round, client, direction DESC");
+  while (rows.Step().value()) {
+    texts.push_back(Text({rows.GetInt(0), rows.GetInt(1), rows.GetInt(2) != 0 ? Direction::kUp : Direction::kDown,
+                          rows.GetInt(3), rows.GetInt(4), rows.GetInt(5), ""}));
+  }
+  return texts;
+}
 
 class Migration : public ::testing::Test {
  protected:
@@ -34,7 +74,7 @@ class Migration : public ::testing::Test {
   // The columns that version 1 had.
   static std::vector<std::string> OldRows(const std::string& directory) {
     auto db = SqliteDb::Open(directory + "/run.sqlite", SqliteDb::Mode::kReader).value();
-    std::vector<std::string> rows;
+    std::vector<std::string> rows = LedgerTexts(directory);
     for (const Table& table : kTables) {
       Statement statement = db->Prepare(absl::StrCat("SELECT ", table.selected, " FROM ", table.name));
       while (statement.Step().value()) {
@@ -122,8 +162,114 @@ void Execute(const std::string& directory, const std::string& sql) {
   ASSERT_OK(SqliteDb::Open(directory + "/run.sqlite", SqliteDb::Mode::kWriter).value()->Script(sql));
 }
 
+// Makes of a database what version 10 had: a row of the ledger for each client and direction, and an index of all ids.
+void TakeBackToVersion10(const std::string& directory) {
+  Execute(directory,
+          "ALTER TABLE ledger RENAME TO ledger_11; ALTER TABLE client_totals RENAME TO client_totals_11;"
+          "CREATE TABLE ledger (round INTEGER NOT NULL, client INTEGER NOT NULL, direction TEXT NOT NULL,"
+          " dense_bytes INTEGER NOT NULL, payload_bytes INTEGER NOT NULL, wire_bytes INTEGER NOT NULL,"
+          " checksum INTEGER NOT NULL AS (terse_checksum(round, client, direction, dense_bytes, payload_bytes,"
+          " wire_bytes)) STORED, PRIMARY KEY (round, client, direction)) STRICT, WITHOUT ROWID;"
+          "CREATE TABLE client_totals (client INTEGER PRIMARY KEY, dense_up INTEGER NOT NULL, payload_up INTEGER NOT "
+          "NULL, wire_up INTEGER NOT NULL, dense_down INTEGER NOT NULL, payload_down INTEGER NOT NULL, wire_down "
+          "INTEGER NOT NULL, checksum INTEGER NOT NULL AS (terse_checksum(client, dense_up, payload_up, wire_up,"
+          " dense_down, payload_down, wire_down)) STORED) STRICT;"
+          "DROP INDEX first_updates_by_id; CREATE INDEX updates_by_id ON updates (update_id)");
+  const auto db = SqliteDb::Open(directory + "/run.sqlite", SqliteDb::Mode::kWriter).value();
+  {
+    Statement rows = db->Prepare("SELECT round, sums FROM ledger_11");
+    const auto add = [&](int64_t client, const char* direction, int64_t dense, int64_t payload, int64_t wire) {
+      ASSERT_OK(db->Prepare("INSERT INTO ledger VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO UPDATE SET dense_bytes "
+                            "= dense_bytes + ?4, payload_bytes = payload_bytes + ?5, wire_bytes = wire_bytes + ?6")
+                    .Int(rows.GetInt(0))
+                    .Int(client)
+                    .Text(direction)
+                    .Int(dense)
+                    .Int(payload)
+                    .Int(wire)
+                    .Run());
+    };
+    while (rows.Step().value()) {
+      const ClientSums sums = ParseSums(rows.GetBlob(1)).value();
+      for (const auto& [client, bytes] : sums) {
+        add(client, "up", bytes.dense_up, bytes.payload_up, bytes.wire_up);
+        add(client, "down", bytes.dense_down, bytes.payload_down, bytes.wire_down);
+      }
+    }
+  }
+  {
+    Statement blocks = db->Prepare("SELECT sums FROM client_totals_11");
+    while (blocks.Step().value()) {
+      const ClientSums sums = ParseSums(blocks.GetBlob(0)).value();
+      for (const auto& [client, bytes] : sums) {
+        ASSERT_OK(db->Prepare("INSERT INTO client_totals VALUES (?, ?, ?, ?, ?, ?, ?)")
+                      .Int(client)
+                      .Int(bytes.dense_up)
+                      .Int(bytes.payload_up)
+                      .Int(bytes.wire_up)
+                      .Int(bytes.dense_down)
+                      .Int(bytes.payload_down)
+                      .Int(bytes.wire_down)
+                      .Run());
+      }
+    }
+  }
+  ASSERT_OK(db->Script("DROP TABLE ledger_11; DROP TABLE client_totals_11; PRAGMA user_version = 10"));
+}
+
+TEST(MigrationFromVersion10, PacksTheLedgerAndTheTotals) {
+  const SystemCallWatch watch(SkipSync);
+  TempDirectory directory;
+  constexpr int64_t kClients = 300, kRounds = 4;  // several blocks of totals
+  {
+    const auto store = RunStore::Open(directory.Path()).value();
+    ASSERT_OK(store->CreateRun(TestRun(4), TestWeights(0)));
+    ASSERT_OK(store->RegisterClient("a", 1).status());
+    for (int64_t i = 1; i < kClients; ++i) ASSERT_OK(store->RegisterClient(absl::StrCat("c", i), 1).status());
+    for (int64_t round = 1; round <= kRounds; ++round) {
+      ASSERT_OK(RunRound(*store, round));
+      std::vector<LedgerEntry> entries = {{0, 1, Direction::kUp, 5, 6, 7}};
+      for (int64_t client = round % 3; client < kClients; client += 3) {
+        entries.push_back({round, client, Direction::kUp, round, client, int64_t{1} << 40});
+        entries.push_back({round, client, Direction::kDown, client + 1, 1, 127 + client});
+      }
+      ASSERT_OK(store->AddLedger(entries));
+    }
+  }
+  TakeBackToVersion10(directory.Path());
+  const std::vector<std::string> before = LedgerTexts(directory.Path());
+  const auto store = RunStore::Open(directory.Path()).value();
+  const std::vector<LedgerEntry> ledger = *store->Ledger(0, kRounds);
+  std::vector<std::string> texts;
+  std::map<int64_t, int64_t> wire_up;
+  for (const LedgerEntry& entry : ledger) {
+    texts.push_back(Text(entry));
+    if (entry.round > 0 && entry.direction == Direction::kUp) wire_up[entry.client] += entry.wire_bytes;
+    EXPECT_EQ(entry.client_name, entry.client == 0 ? "a" : absl::StrCat("c", entry.client));
+  }
+  std::vector<std::string> not_zero;
+  for (const std::string& text : before) {
+    if (!absl::EndsWith(text, "|0|0|0")) not_zero.push_back(text);
+  }
+  EXPECT_EQ(texts, not_zero);
+  EXPECT_EQ(texts.size(), 1 + 2 * kRounds * kClients / 3);
+  const std::vector<LedgerEntry> totals = *store->ClientTotals();
+  for (const LedgerEntry& total : totals) {
+    if (total.direction == Direction::kUp) {
+      EXPECT_EQ(total.wire_bytes, wire_up[total.client]);
+    }
+  }
+  EXPECT_EQ(totals.size(), 2 * wire_up.size());
+  // The fate of a first update is known whoever asks, and that of another one to its client.
+  EXPECT_TRUE(store->FateOf(TestUpdate(0, 1, Id128()).update_id, 7, 1)->has_value());
+  EXPECT_TRUE(store->FateOf(TestUpdate(0, 3, Id128()).update_id, 0, 2)->has_value());
+  EXPECT_FALSE(store->FateOf(TestUpdate(0, 3, Id128()).update_id, 7, 2)->has_value());
+  EXPECT_FALSE(store->FateOf(TestUpdate(0, 3, Id128()).update_id, 0, 4)->has_value()) << "it was made for round 4";
+}
+
 // Makes of a database what version 9 had: every message stood in its row.
 void TakeBackToVersion9(const std::string& directory) {
+  TakeBackToVersion10(directory);
   Execute(directory,
           "CREATE TABLE downstream_log_9 (version INTEGER PRIMARY KEY, model_hash BLOB NOT NULL, message BLOB NOT NULL,"
           " checksum INTEGER NOT NULL AS (terse_checksum(version, model_hash, message)) STORED) STRICT;"

@@ -215,11 +215,11 @@ TEST_F(RunStoreTest, ACommitMovesEverythingTogether) {
   EXPECT_EQ(*store_->GetRoundState(1), RoundState::kClosed);
   EXPECT_TRUE(*store_->WasChosen(1, 0));
   EXPECT_FALSE(*store_->WasChosen(1, 2));
-  const absl::optional<RunStore::Fate> fate = *store_->FateOf(TestUpdate(1, 1, Id128()).update_id);
+  const absl::optional<RunStore::Fate> fate = *store_->FateOf(TestUpdate(1, 1, Id128()).update_id, 1, 1);
   ASSERT_TRUE(fate.has_value());
   EXPECT_EQ(fate->client, 1);
   EXPECT_EQ(fate->state, **store_->GetRoundState(1));
-  EXPECT_FALSE((*store_->FateOf(Id128{1, 99})).has_value());
+  EXPECT_FALSE((*store_->FateOf(Id128{1, 99}, 1, 1)).has_value());
   EXPECT_EQ(*store_->BaseVersionOf(1), absl::optional<int64_t>(0));
   EXPECT_EQ(*store_->BaseVersionOf(77), absl::nullopt);
   EXPECT_TRUE(store_->GetClient(0)->last_applied.IsZero());
@@ -291,7 +291,7 @@ TEST_F(RunStoreTest, ACloseChecksEveryPredecessor) {
   nameless.update_id = Id128();
   ExpectRefusedAndUnchanged(close({TestUpdate(2, 2, Id128()), TestUpdate(0, 2, Id128())}), kRefused, "must reset");
   ExpectRefusedAndUnchanged(close({TestUpdate(2, 2, Id128{9, 9})}), kRefused, "must reset");
-  ExpectRefusedAndUnchanged(close({TestUpdate(77, 2, Id128())}), kRefused, "must reset");
+  ExpectRefusedAndUnchanged(close({TestUpdate(77, 2, Id128())}), kRefused, "FOREIGN KEY");
   ExpectRefusedAndUnchanged(close({TestUpdate(2, 2, Id128()), TestUpdate(2, 2, Id128())}), kRefused, "UNIQUE");
   ExpectRefusedAndUnchanged(close({nameless}), absl::StatusCode::kInvalidArgument, "no id");
   EXPECT_OK(store_->CloseRound(2, {TestUpdate(0, 2, applied), TestUpdate(2, 2, Id128())}, 9));
@@ -301,11 +301,11 @@ TEST_F(RunStoreTest, ACloseRefusesUpdatesAndCountsTheirResets) {
   OpenRoundOne(*store_);
   const Id128 refused = TestUpdate(2, 1, Id128()).update_id;
   ASSERT_OK(store_->CloseRound(1, {TestUpdate(0, 1, Id128())}, 1001, {{2, refused, "too large"}}));
-  const RunStore::Fate fate = **store_->FateOf(refused);
+  const RunStore::Fate fate = **store_->FateOf(refused, 0, 1);
   EXPECT_EQ(fate.client, 2);
   EXPECT_EQ(fate.state, RoundState::kClosed);
   EXPECT_EQ(fate.refused, "too large");
-  EXPECT_EQ((*store_->FateOf(TestUpdate(0, 1, Id128()).update_id))->refused, "");
+  EXPECT_EQ((*store_->FateOf(TestUpdate(0, 1, Id128()).update_id, 0, 1))->refused, "");
   EXPECT_FALSE(*store_->WasChosen(1, 2));
   EXPECT_EQ(store_->GetClient(2)->resets, 1);
   EXPECT_EQ(store_->GetClient(0)->resets, 0);
@@ -317,8 +317,8 @@ TEST_F(RunStoreTest, ACloseRefusesUpdatesAndCountsTheirResets) {
   EXPECT_EQ(events[0].detail, "too large");
   // It stands whatever becomes of the round.
   ASSERT_OK(store_->AbortRound(1, "no model", 1002));
-  EXPECT_EQ((*store_->FateOf(refused))->refused, "too large");
-  EXPECT_EQ((*store_->FateOf(refused))->state, RoundState::kAborted);
+  EXPECT_EQ((*store_->FateOf(refused, 0, 1))->refused, "too large");
+  EXPECT_EQ((*store_->FateOf(refused, 0, 1))->state, RoundState::kAborted);
 }
 
 TEST_F(RunStoreTest, ACloseWithARefusalThatCannotBeChangesNothing) {
@@ -347,11 +347,11 @@ TEST_F(RunStoreTest, ACommitThatDoesNotMatchChangesNothing) {
   ExpectRefusedAndUnchanged(commit([](Commit& c) {
                               c.ledger = {{1, 77, Direction::kUp, 1, 1, 1}};
                             }),
-                            kRefused, "FOREIGN KEY");
+                            kRefused, "cannot hold bytes of client 77");
   ExpectRefusedAndUnchanged(commit([](Commit& c) {
                               c.ledger = {{1, 0, Direction::kUp, 1, -1, 1}};
                             }),
-                            kRefused, "CHECK");
+                            kRefused, "client 0 in round 1: 1, -1 and 1");
   EXPECT_OK(store_->CommitRound(TestCommit(1), true));
   ExpectRefusedAndUnchanged(commit([](Commit&) {}), kRefused, "is committed, not closed");
 }
@@ -359,8 +359,8 @@ TEST_F(RunStoreTest, ACommitThatDoesNotMatchChangesNothing) {
 // No call of this interface can bring these changes about, but a bug or a second writer could.
 TEST(RunStoreGuards, ACommitDetectsChangesBehindItsBack) {
   const std::pair<const char*, const char*> cases[] = {
-      {"UPDATE clients SET last_applied = x'00000000000000000000000000000001' WHERE id = 1", "client 1's last applied"},
-      {"UPDATE clients SET last_applied = (SELECT update_id FROM updates WHERE client = 0) WHERE id = 0", "client 0's"},
+      {"UPDATE clients SET last_applied = x'00000000000000000000000000000001' WHERE id = 1", "of client 1 follows"},
+      {"UPDATE clients SET last_applied = (SELECT update_id FROM updates WHERE client = 0) WHERE id = 0", "of client 0 follows"},
       {"UPDATE head SET version = 1", "no longer version 0"},
       {"UPDATE head SET epoch = 2", "taken over by another coordinator"},
       {"INSERT INTO downstream_log (version, model_hash, message) VALUES (1, zeroblob(16), x'00')", "UNIQUE"},
@@ -392,7 +392,7 @@ TEST_F(RunStoreTest, LedgerAddsUpAndEqualsTheRounds) {
       [&] {
         return store_->AddLedger({{1, 0, Direction::kUp, 1, 1, 1}, {1, 9, Direction::kUp, 1, 1, 1}});
       },
-      kRefused, "FOREIGN KEY");
+      kRefused, "cannot hold bytes of client 9");
   ASSERT_OK(store_->AddLedger({{2, 0, Direction::kUp, 1000, 2000, 3000}}));
   const std::vector<LedgerEntry> ledger = *store_->Ledger(0, 100);
   ASSERT_EQ(ledger.size(), 6);

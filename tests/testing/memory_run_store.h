@@ -44,7 +44,7 @@ class MemoryRunStore : public RunStore {
   absl::StatusOr<absl::optional<RoundState>> GetRoundState(int64_t round) override;
   absl::StatusOr<bool> WasChosen(int64_t round, int64_t client) override;
   absl::StatusOr<absl::optional<int64_t>> BaseVersionOf(int64_t round) override;
-  absl::StatusOr<absl::optional<Fate>> FateOf(Id128 update_id) override;
+  absl::StatusOr<absl::optional<Fate>> FateOf(Id128 update_id, int64_t client, int64_t round) override;
   absl::Status OpenRound(int64_t round, int64_t base_version, int64_t now_us,
                          const absl::optional<RoundPlan>& plan = absl::nullopt) override;
   absl::Status CloseRound(int64_t round, absl::Span<const ChosenUpdate> chosen, int64_t now_us,
