@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "compression/bit_stream.h"
 #include "compression/dense.h"
@@ -13,11 +14,16 @@
 namespace terse {
 namespace {
 
-// The number of elements of a block: their sums stay in the second-level cache, and a message has enough of them to
-// make a visit worth it.
+// The fewest elements of a block: their sums stay in the second-level cache.
 constexpr int64_t kBlock = int64_t{1} << 15;
+// A block is so large that a message of the mean size has about as many bytes of it, which makes a visit worth it.
+constexpr size_t kVisitBytes = 256;
 // Below so many bytes of messages, starting a thread takes longer than it saves.
 constexpr size_t kThreadBytes = size_t{1} << 18;
+// Messages of fewer bytes than this in the mean are not indexed: each thread reads them from their beginning, which
+// takes less time and memory than places to enter them do. More threads than this would read too much twice.
+constexpr size_t kIndexedBytes = size_t{1} << 15;
+constexpr int kThreadsThatSkip = 4;
 
 // Moves the cursor to the first element at or behind `position`.
 absl::Status SkipTo(int64_t position, UpdateCursor* cursor) {
@@ -33,54 +39,83 @@ absl::Status Overflow(const Codec& codec, int64_t element) {
                                                  ": the sum of the updates overflows; training has diverged"));
 }
 
-// Averages the elements of one thread: from `begin` on, where all cursors stand.
+// Averages some elements of the model, those of one thread.
 class RangeAverager {
  public:
-  RangeAverager(const Codec* codec, std::vector<std::unique_ptr<UpdateCursor>> cursors, absl::Span<const float> weights)
-      : codec_(codec),
-        cursors_(std::move(cursors)),
-        weights_(weights),
-        scale_(weights.empty() ? 1.0f / static_cast<float>(cursors_.size()) : 1.0f) {}
+  // Makes the cursor of an update at an element.
+  using Enter = absl::FunctionRef<absl::StatusOr<std::unique_ptr<UpdateCursor>>(size_t update, int64_t begin)>;
 
-  absl::Status Run(int64_t begin, int64_t end, float* average) {
-    for (; begin < end; begin += kBlock) {
-      TERSE_RETURN_IF_ERROR(Block(begin, std::min(begin + kBlock, end), average + begin));
+  RangeAverager(const Codec* codec, size_t updates, absl::Span<const float> weights, int64_t block)
+      : codec_(codec),
+        updates_(updates),
+        weights_(weights),
+        scale_(weights.empty() ? 1.0f / static_cast<float>(updates) : 1.0f),
+        block_(block) {}
+
+  // `average` is that of the element `begin`.
+  absl::Status Run(int64_t begin, int64_t end, Enter enter, float* average) {
+    for (size_t first = 0; first < updates_; first += kGroup) {
+      const size_t last = std::min(first + kGroup, updates_);
+      std::vector<std::unique_ptr<UpdateCursor>> cursors;
+      for (size_t i = first; i < last; ++i) {
+        absl::StatusOr<std::unique_ptr<UpdateCursor>> cursor = enter(i, begin);
+        if (!cursor.ok()) return OfUpdate(cursor.status(), i);
+        cursors.push_back(*std::move(cursor));
+      }
+      for (int64_t at = begin; at < end; at += block_) {
+        const int64_t block_end = std::min(at + block_, end);
+        float* const sums = average + (at - begin);
+        if (first == 0) std::fill(sums, sums + (block_end - at), 0.0f);
+        TERSE_RETURN_IF_ERROR(AddBlock(at, block_end, first, cursors, sums));
+        if (last == updates_) TERSE_RETURN_IF_ERROR(Scale(at, block_end, sums));
+      }
     }
     return absl::OkStatus();
   }
 
  private:
-  absl::Status Block(int64_t begin, int64_t end, float* average) {
-    for (size_t i = 0; i < cursors_.size(); ++i) {
-      const absl::Status status = AddUntil(begin, end, weights_.empty() ? 1.0f : weights_[i], cursors_[i].get());
-      if (!status.ok()) return Annotate(status, absl::StrCat("update ", i));
+  // A round of a large fleet has more updates than have room for their cursors in the cache.
+  static constexpr size_t kGroup = 64;
+
+  static absl::Status OfUpdate(const absl::Status& status, size_t update) {
+    return Annotate(status, absl::StrCat("update ", update));
+  }
+
+  absl::Status AddBlock(int64_t begin, int64_t end, size_t first,
+                        absl::Span<const std::unique_ptr<UpdateCursor>> cursors, float* sums) const {
+    for (size_t i = 0; i < cursors.size(); ++i) {
+      const absl::Status status = AddUntil(begin, end, weights_.empty() ? 1.0f : weights_[first + i], sums, *cursors[i]);
+      if (!status.ok()) return OfUpdate(status, first + i);
     }
+    return absl::OkStatus();
+  }
+
+  static absl::Status AddUntil(int64_t begin, int64_t end, float weight, float* sums, UpdateCursor& cursor) {
+    DecodedRun run;
+    while (true) {
+      TERSE_RETURN_IF_ERROR(cursor.Next(end, &run));
+      if (run.count == 0) return absl::OkStatus();
+      AddRunNear(run, weight, begin, sums);
+    }
+  }
+
+  absl::Status Scale(int64_t begin, int64_t end, float* sums) const {
     uint32_t bad = 0;
     for (int64_t i = 0; i < end - begin; ++i) {
-      average[i] = sums_[i] * scale_;
-      bad |= static_cast<uint32_t>(MagnitudeBits(FloatBits(average[i])) >= kInfinityBits);
-      sums_[i] = 0;
+      sums[i] *= scale_;
+      bad |= static_cast<uint32_t>(MagnitudeBits(FloatBits(sums[i])) >= kInfinityBits);
     }
     if (bad == 0) return absl::OkStatus();
     int64_t i = 0;
-    while (MagnitudeBits(FloatBits(average[i])) < kInfinityBits) ++i;
+    while (MagnitudeBits(FloatBits(sums[i])) < kInfinityBits) ++i;
     return Overflow(*codec_, begin + i);
   }
 
-  absl::Status AddUntil(int64_t begin, int64_t end, float weight, UpdateCursor* cursor) {
-    DecodedRun run;
-    while (true) {
-      TERSE_RETURN_IF_ERROR(cursor->Next(end, &run));
-      if (run.count == 0) return absl::OkStatus();
-      AddRunNear(run, weight, begin, sums_.data());
-    }
-  }
-
   const Codec* const codec_;
-  std::vector<std::unique_ptr<UpdateCursor>> cursors_;
-  const absl::Span<const float> weights_;                 // empty, or one a cursor
-  const float scale_;                                     // of the sums
-  std::vector<float> sums_ = std::vector<float>(kBlock);  // of the block; zero between blocks
+  const size_t updates_;
+  const absl::Span<const float> weights_;  // empty, or one an update
+  const float scale_;                      // of the sums
+  const int64_t block_;
 };
 
 // Calls work(0), ..., work(count - 1), each in a thread of its own but the last, and returns the first error in that
@@ -112,6 +147,38 @@ int64_t ShareBegin(int64_t size, int threads, int thread) {
   return std::min(size, blocks * thread / threads * kBlock);
 }
 
+absl::Status AverageRanges(const Codec& codec, size_t updates, absl::Span<const float> weights, int threads,
+                           int64_t block, RangeAverager::Enter enter, absl::Span<float> average) {
+  const int64_t size = codec.layout().size();
+  return InThreads(threads, [&](int thread) {
+    const int64_t begin = ShareBegin(size, threads, thread);
+    const int64_t end = ShareBegin(size, threads, thread + 1);
+    if (begin == end) return absl::OkStatus();
+    return RangeAverager(&codec, updates, weights, block).Run(begin, end, enter, average.data() + begin);
+  });
+}
+
+size_t MeanBytes(absl::Span<const absl::string_view> messages) {
+  size_t bytes = 0;
+  for (absl::string_view message : messages) bytes += message.size();
+  return bytes / std::max<size_t>(messages.size(), 1);
+}
+
+absl::StatusOr<std::vector<UpdateIndex>> IndexAll(const Codec& codec, absl::Span<const absl::string_view> messages,
+                                                  int threads) {
+  const int64_t spacing = std::max(kBlock, codec.layout().size() / threads);
+  std::vector<UpdateIndex> indexes(messages.size());
+  TERSE_RETURN_IF_ERROR(InThreads(threads, [&](int thread) {
+    for (size_t i = thread; i < messages.size(); i += threads) {
+      absl::StatusOr<UpdateIndex> index = UpdateIndex::Build(codec, messages[i], spacing);
+      if (!index.ok()) return Annotate(index.status(), absl::StrCat("update ", i));
+      indexes[i] = *std::move(index);
+    }
+    return absl::OkStatus();
+  }));
+  return indexes;
+}
+
 }  // namespace
 
 absl::StatusOr<UpdateIndex> UpdateIndex::Build(const Codec& codec, absl::string_view message, int64_t spacing) {
@@ -131,9 +198,10 @@ std::unique_ptr<UpdateCursor> UpdateIndex::Before(int64_t position) const {
 }
 
 int AggregationThreads(absl::Span<const absl::string_view> messages) {
-  size_t bytes = 0;
-  for (absl::string_view message : messages) bytes += message.size();
-  return bytes < kThreadBytes ? 1 : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const size_t mean = MeanBytes(messages);
+  if (mean * messages.size() < kThreadBytes) return 1;
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  return mean < kIndexedBytes ? std::min(cores, kThreadsThatSkip) : cores;
 }
 
 std::vector<float> AveragingWeights(absl::Span<const int64_t> samples, int64_t total) {
@@ -148,43 +216,30 @@ std::vector<float> AveragingWeights(absl::Span<const int64_t> samples, int64_t t
 absl::Status AverageIndexed(const Codec& codec, absl::Span<const UpdateIndex> indexes, absl::Span<const float> weights,
                             int threads, absl::Span<float> average) {
   TERSE_RETURN_IF_ERROR(CheckSizes(codec, indexes.size(), weights.size(), average));
-  const int64_t size = codec.layout().size();
-  return InThreads(threads, [&](int thread) {
-    const int64_t begin = ShareBegin(size, threads, thread);
-    const int64_t end = ShareBegin(size, threads, thread + 1);
-    if (begin == end) return absl::OkStatus();
-    std::vector<std::unique_ptr<UpdateCursor>> cursors;
-    for (const UpdateIndex& index : indexes) {
-      cursors.push_back(index.Before(begin));
-      TERSE_RETURN_IF_ERROR(SkipTo(begin, cursors.back().get()));
-    }
-    return RangeAverager(&codec, std::move(cursors), weights).Run(begin, end, average.data());
-  });
+  const auto enter = [&](size_t update, int64_t begin) -> absl::StatusOr<std::unique_ptr<UpdateCursor>> {
+    std::unique_ptr<UpdateCursor> cursor = indexes[update].Before(begin);
+    TERSE_RETURN_IF_ERROR(SkipTo(begin, cursor.get()));
+    return cursor;
+  };
+  return AverageRanges(codec, indexes.size(), weights, threads, kBlock, enter, average);
 }
 
 absl::Status AverageUpdates(const Codec& codec, absl::Span<const absl::string_view> messages,
                             absl::Span<const float> weights, int threads, absl::Span<float> average) {
   TERSE_RETURN_IF_ERROR(CheckSizes(codec, messages.size(), weights.size(), average));
-  const int64_t size = codec.layout().size();
-  if (threads > 1) {
-    std::vector<UpdateIndex> indexes(messages.size());
-    TERSE_RETURN_IF_ERROR(InThreads(threads, [&](int thread) {
-      for (size_t i = thread; i < messages.size(); i += threads) {
-        absl::StatusOr<UpdateIndex> index = UpdateIndex::Build(codec, messages[i], std::max(kBlock, size / threads));
-        if (!index.ok()) return Annotate(index.status(), absl::StrCat("update ", i));
-        indexes[i] = *std::move(index);
-      }
-      return absl::OkStatus();
-    }));
+  const size_t mean = MeanBytes(messages);
+  if (threads > 1 && mean >= kIndexedBytes) {
+    TERSE_ASSIGN_OR_RETURN(const std::vector<UpdateIndex> indexes, IndexAll(codec, messages, threads));
     return AverageIndexed(codec, indexes, weights, threads, average);
   }
-  std::vector<std::unique_ptr<UpdateCursor>> cursors;
-  for (size_t i = 0; i < messages.size(); ++i) {
-    absl::StatusOr<std::unique_ptr<UpdateCursor>> cursor = codec.Open(messages[i]);
-    if (!cursor.ok()) return Annotate(cursor.status(), absl::StrCat("update ", i));
-    cursors.push_back(*std::move(cursor));
-  }
-  return RangeAverager(&codec, std::move(cursors), weights).Run(0, size, average.data());
+  const auto enter = [&](size_t update, int64_t begin) -> absl::StatusOr<std::unique_ptr<UpdateCursor>> {
+    TERSE_ASSIGN_OR_RETURN(std::unique_ptr<UpdateCursor> cursor, codec.Open(messages[update]));
+    TERSE_RETURN_IF_ERROR(SkipTo(begin, cursor.get()));
+    return cursor;
+  };
+  const int64_t visits = static_cast<int64_t>(std::max<size_t>(mean / kVisitBytes, 1));
+  const int64_t block = std::max(kBlock, (codec.layout().size() + visits - 1) / visits);
+  return AverageRanges(codec, messages.size(), weights, threads, block, enter, average);
 }
 
 }  // namespace terse

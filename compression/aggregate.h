@@ -1,6 +1,7 @@
-// Adds many updates up: SBC Algorithm 1, lines 18 and 19. This goes block by block of the model, so that the part of
-// the sum that is worked on stays in the cache, and over threads, each with its own blocks. An element is always summed
-// in the order of the messages, so the result is the same bit for bit with any number of threads and any block size.
+// Adds many updates up: SBC Algorithm 1, lines 18 and 19. This goes over threads, each with its own part of the model,
+// group by group of updates, so that memory does not grow with their number, and block by block, so that the part of the
+// sum that is worked on stays in the cache. An element is always summed in the order of the messages, so the result is
+// the same bit for bit with any number of threads and any size of block or group.
 #ifndef TERSE_COMPRESSION_AGGREGATE_H_
 #define TERSE_COMPRESSION_AGGREGATE_H_
 
@@ -40,7 +41,7 @@ std::vector<float> AveragingWeights(absl::Span<const int64_t> samples, int64_t t
 
 // Without weights, average = (decoded_1 + decoded_2 + ...) * (1.0f / count); with one weight a message,
 // average = weight_1 * decoded_1 + weight_2 * decoded_2 + ... Both are summed in float32 from zero. `average` has
-// layout().size() elements and is overwritten. Works on `threads` >= 1 threads, for which it indexes the messages
+// layout().size() elements and is overwritten. Works on `threads` >= 1 threads, for which it indexes large messages
 // first. INVALID_ARGUMENT for sizes that do not fit, naming the update that does not decode, or the element whose sum
 // overflows; `average` is unspecified then.
 absl::Status AverageUpdates(const Codec& codec, absl::Span<const absl::string_view> messages,
@@ -50,8 +51,8 @@ absl::Status AverageUpdates(const Codec& codec, absl::Span<const absl::string_vi
 absl::Status AverageIndexed(const Codec& codec, absl::Span<const UpdateIndex> indexes, absl::Span<const float> weights,
                             int threads, absl::Span<float> average);
 
-// Returns how many threads are worth starting for these messages: 1 for small ones, otherwise as many as the machine
-// has cores.
+// Returns how many threads are worth starting for these messages: 1 for few and small ones, at most 4 for many small
+// ones, otherwise as many as the machine has cores.
 int AggregationThreads(absl::Span<const absl::string_view> messages);
 
 }  // namespace terse
