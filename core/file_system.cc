@@ -47,30 +47,40 @@ absl::StatusOr<ScopedFd> OpenFd(const std::string& path, int flags, absl::string
   }
 }
 
-absl::Status SyncFd(int fd, const std::string& path) {
-  if (fsync(fd) == 0) return absl::OkStatus();
+absl::Status SyncStatus(int result, const std::string& path) {
+  if (result == 0) return absl::OkStatus();
   return absl::UnknownError(absl::StrCat("cannot flush ", path, " to disk: ", strerror(errno),
                                          "; what is on the disk is not known: check it, then start again"));
 }
 
 class PosixFile final : public WritableFile {
  public:
-  PosixFile(ScopedFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+  // The file has `size` bytes.
+  PosixFile(ScopedFd fd, std::string path, int64_t size) : fd_(std::move(fd)), path_(std::move(path)), size_(size) {}
 
   absl::Status Append(absl::string_view bytes) override {
     while (!bytes.empty()) {
       const ssize_t written = write(fd_.get(), bytes.data(), bytes.size());
       if (written < 0 && errno != EINTR) return ErrnoStatus(errno, "write", path_);
-      if (written > 0) bytes.remove_prefix(static_cast<size_t>(written));
+      if (written <= 0) continue;
+      bytes.remove_prefix(static_cast<size_t>(written));
+      written_ += written;
     }
     return absl::OkStatus();
   }
 
-  absl::Status Sync() override { return SyncFd(fd_.get(), path_); }
+  // The data and what it takes to find it, not the time of the change.
+  absl::Status Sync() override {
+    if (written_ < size_ && ftruncate(fd_.get(), written_) != 0) return ErrnoStatus(errno, "cut", path_);
+    size_ = written_;
+    return SyncStatus(fdatasync(fd_.get()), path_);
+  }
 
  private:
   const ScopedFd fd_;
   const std::string path_;
+  int64_t size_;
+  int64_t written_ = 0;
 };
 
 // flock on DIR/lock: the kernel lets go of it with the process.
@@ -95,7 +105,15 @@ class PosixFileSystem final : public FileSystem {
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
     TERSE_ASSIGN_OR_RETURN(ScopedFd fd, OpenFd(path, O_WRONLY | O_CREAT | O_TRUNC, "create"));
     TERSE_RETURN_IF_ERROR(MakePrivate(path));
-    return std::make_unique<PosixFile>(std::move(fd), path);
+    return std::make_unique<PosixFile>(std::move(fd), path, 0);
+  }
+
+  absl::StatusOr<std::unique_ptr<WritableFile>> Overwrite(const std::string& path) override {
+    TERSE_ASSIGN_OR_RETURN(ScopedFd fd, OpenFd(path, O_WRONLY | O_CREAT, "open"));
+    TERSE_RETURN_IF_ERROR(MakePrivate(path));
+    struct stat info;
+    if (fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, "examine", path);
+    return std::make_unique<PosixFile>(std::move(fd), path, info.st_size);
   }
 
   absl::StatusOr<std::string> Read(const std::string& path, int64_t max_bytes) override;
@@ -108,7 +126,7 @@ class PosixFileSystem final : public FileSystem {
 
   absl::Status SyncDirectory(const std::string& path) override {
     TERSE_ASSIGN_OR_RETURN(const ScopedFd fd, OpenFd(path, O_RDONLY | O_DIRECTORY, "open directory"));
-    return SyncFd(fd.get(), path);
+    return SyncStatus(fsync(fd.get()), path);
   }
 
   absl::Status Remove(const std::string& path) override {
@@ -220,10 +238,10 @@ absl::StatusOr<std::unique_ptr<DirectoryLock>> PosixFileSystem::Lock(const std::
   return std::make_unique<PosixLock>(std::move(fd));
 }
 
-absl::StatusOr<std::unique_ptr<WritableFile>> WriteUnsynced(FileSystem& files, const std::string& path,
-                                                            absl::Span<const absl::string_view> parts) {
-  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, files.Create(path));
-  for (absl::string_view part : parts) TERSE_RETURN_IF_ERROR(file->Append(part));
+absl::StatusOr<std::unique_ptr<WritableFile>> WriteUnsynced(FileSystem& files, const FileContents& contents) {
+  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file,
+                         contents.overwrite ? files.Overwrite(contents.path) : files.Create(contents.path));
+  for (absl::string_view part : contents.parts) TERSE_RETURN_IF_ERROR(file->Append(part));
   return file;
 }
 
@@ -262,7 +280,7 @@ absl::Status WriteFilesSynced(FileSystem& files, absl::Span<const FileContents> 
   // Each stays open until its sync: only then is a write-back error sure to be reported to us.
   std::vector<std::unique_ptr<WritableFile>> open;
   for (const FileContents& file : contents) {
-    TERSE_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> written, WriteUnsynced(files, file.path, file.parts));
+    TERSE_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> written, WriteUnsynced(files, file));
     open.push_back(std::move(written));
   }
   TERSE_FAILPOINT("file.write.before_sync");

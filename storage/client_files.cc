@@ -36,25 +36,30 @@ absl::Status DamagedUnlessDenied(const std::string& path, const absl::Status& st
 
 std::string BlobName(absl::string_view kind, int64_t generation) { return absl::StrCat(kind, ".", generation); }
 
-// Files that only this class makes; everything else in the directory is left alone.
-bool IsBlobName(absl::string_view name) {
+// The kind of a blob of this name; empty when it is none. Blobs are files that only this class makes; everything else in
+// the directory is left alone.
+absl::string_view KindOf(absl::string_view name) {
   const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(name, absl::MaxSplits('.', 1));
   int64_t generation = 0;
-  return (parts.first == kDense || parts.first == kOutbox || parts.first == kTrainer || parts.first == kHistory) &&
-         absl::SimpleAtoi(parts.second, &generation);
+  if (!absl::SimpleAtoi(parts.second, &generation)) return "";
+  for (absl::string_view kind : {kDense, kOutbox, kTrainer, kHistory}) {
+    if (parts.first == kind) return kind;
+  }
+  return "";
 }
+
+bool IsBlobName(absl::string_view name) { return !KindOf(name).empty(); }
 
 // For kRenameBeforeSync only.
 absl::Status WriteUnsynced(FileSystem& files, absl::Span<const FileContents> contents) {
   for (const FileContents& blob : contents) {
-    TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, files.Create(blob.path));
+    TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, files.Overwrite(blob.path));
     for (absl::string_view part : blob.parts) TERSE_RETURN_IF_ERROR(file->Append(part));
   }
   return absl::OkStatus();
 }
 
 BlobRef RefTo(int64_t generation, absl::string_view contents) {
-  if (contents.empty()) return BlobRef();
   return BlobRef{generation, contents.size(), HashBytes(contents)};
 }
 
@@ -143,14 +148,19 @@ absl::Status ClientFiles::WriteBlobs(const SealedBlobs& sealed, Manifest* manife
   // A name that the manifest on disk does not use: its blobs have smaller generations, or it names none.
   const int64_t generation = manifest->generation;
   std::vector<FileContents> blobs;
+  absl::Status reused;
   const auto add = [&](absl::string_view kind, absl::string_view contents) {
-    if (!contents.empty()) blobs.push_back({PathOf(BlobName(kind, generation)), {contents}});
+    if (contents.empty()) return BlobRef();
+    const std::string name = BlobName(kind, generation);
+    reused.Update(ReuseSpare(kind, name));
+    blobs.push_back({PathOf(name), {contents}, /*overwrite=*/true});
     return RefTo(generation, contents);
   };
   manifest->dense = add(kDense, BytesOf(sealed.dense));
   manifest->outbox = add(kOutbox, sealed.outbox);
   manifest->trainer = add(kTrainer, sealed.trainer);
   manifest->history = add(kHistory, sealed.history);
+  TERSE_RETURN_IF_ERROR(reused);
   if (blobs.empty()) return absl::OkStatus();
   if (Mutated(Mutant::kRenameBeforeSync)) return WriteUnsynced(files_, blobs);
   TERSE_RETURN_IF_ERROR(Watch(WriteFilesSynced(files_, blobs)));
@@ -176,18 +186,40 @@ absl::Status ClientFiles::Replace(const Manifest& manifest) {
   // An error after the rename, or in it: the new manifest is there, and whether it stays is not known.
   if (!status.ok() && !IsUnchanged()) status = absl::UnknownError(status.message());
   TERSE_RETURN_IF_ERROR(Watch(status));
+  if (manifest.lineage != manifest_.lineage) spares_.clear();  // nothing of another run stays
+  const std::vector<NamedBlob> before =
+      manifest.lineage == manifest_.lineage ? BlobsOf(manifest_) : std::vector<NamedBlob>();
   manifest_ = manifest;
+  const std::set<std::string> named = Named();
+  for (const NamedBlob& blob : before) {
+    if (named.count(blob.name) == 0) spares_.try_emplace(KindOf(blob.name), blob.name);
+  }
   RemoveUnnamed();
   return absl::OkStatus();
 }
 
-void ClientFiles::RemoveUnnamed() const {
+std::set<std::string> ClientFiles::Named() const {
   std::set<std::string> named;
   for (const NamedBlob& blob : BlobsOf(manifest_)) named.insert(blob.name);
+  return named;
+}
+
+absl::Status ClientFiles::ReuseSpare(absl::string_view kind, const std::string& name) {
+  const auto spare = spares_.find(kind);
+  if (spare == spares_.end()) return absl::OkStatus();
+  const std::string path = PathOf(spare->second);
+  spares_.erase(spare);
+  const absl::Status status = files_.Rename(path, PathOf(name));
+  return absl::IsNotFound(status) ? absl::OkStatus() : status;
+}
+
+void ClientFiles::RemoveUnnamed() const {
+  std::set<std::string> kept = Named();
+  for (const auto& [kind, name] : spares_) kept.insert(name);
   const absl::StatusOr<std::vector<std::string>> names = files_.List(directory_);
   if (!names.ok()) return;
   for (const std::string& name : *names) {
-    if (IsBlobName(name) && named.count(name) == 0) files_.Remove(PathOf(name)).IgnoreError();
+    if (IsBlobName(name) && kept.count(name) == 0) files_.Remove(PathOf(name)).IgnoreError();
   }
 }
 

@@ -3,7 +3,9 @@
 #ifndef TERSE_STORAGE_CLIENT_FILES_H_
 #define TERSE_STORAGE_CLIENT_FILES_H_
 
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -74,9 +76,10 @@ class ClientFiles {
 
   // Writes the blobs durably under manifest->generation, and their names into `manifest`.
   absl::Status WriteBlobs(const SealedBlobs& blobs, Manifest* manifest);
-  // Makes `manifest` the one on disk, and removes the blobs that it does not name.
+  // Makes `manifest` the one on disk. Of the blobs that it does not name, those that the one before named for the same run are
+  // kept to be overwritten by the next of their kind, and all others removed.
   absl::Status Replace(const Manifest& manifest);
-  // Removes the blobs that the manifest does not name, best effort: Open does it again.
+  // Removes the blobs that nothing needs, best effort: Open does it again.
   void RemoveUnnamed() const;
 
   absl::Status SaveModel(const CachedModel& model);
@@ -89,6 +92,10 @@ class ClientFiles {
 
  private:
   std::string PathOf(absl::string_view name) const;
+  // The names of the manifest's blobs.
+  std::set<std::string> Named() const;
+  // Gives the spare blob of this kind, if there is one, this name. A crash in between leaves another unnamed blob.
+  absl::Status ReuseSpare(absl::string_view kind, const std::string& name);
   absl::StatusOr<std::string> Contents(absl::string_view kind, const BlobRef& blob) const;
   // Whether the manifest's file is still the one that manifest() describes.
   bool IsUnchanged() const;
@@ -99,6 +106,7 @@ class ClientFiles {
   FileSystem& files_;
   const std::unique_ptr<DirectoryLock> lock_;
   Manifest manifest_;
+  std::map<absl::string_view, std::string> spares_;  // by kind: a blob that no manifest names any more
   absl::Status broken_;
 };
 

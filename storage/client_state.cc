@@ -165,8 +165,11 @@ absl::Status FileClientState::Seal(absl::Span<const float> dense, const SealedUp
   TERSE_FAILPOINT("client.seal.before_blobs");
   if (durability_ == Durability::kRelaxed) {
     TERSE_RETURN_IF_ERROR(MarkDirty());
-    // A fresh vector, because `dense` may be a view of the old one.
-    large_ = LargeState{std::vector<float>(dense.begin(), dense.end()), std::move(trainer_state), std::move(history)};
+    if (!large_.has_value()) large_.emplace();
+    // `dense` may be a view of the vector.
+    if (dense.data() != large_->dense.data()) large_->dense.assign(dense.begin(), dense.end());
+    large_->trainer_state = std::move(trainer_state);
+    large_->history = std::move(history);
   } else {
     Manifest manifest = Describe();
     ++manifest.generation;

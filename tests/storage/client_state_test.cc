@@ -114,43 +114,61 @@ TEST(ClientState, ACrashInsideSealLeavesTheOldStateOrTheNew) {
   TempDirectory directory;
   auto state = OpenState(directory.Path());
   ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
-  ASSERT_OK(SealNumber(*state, 1));
-  ASSERT_OK(state->Settle(true));
+  for (int number : {1, 2}) {
+    ASSERT_OK(SealNumber(*state, number));
+    ASSERT_OK(state->Settle(true));
+  }
   const std::string before = Describe(*state);
   TempDirectory old_files;
   CopyDirectory(directory.Path(), old_files.Path());
-  ASSERT_OK(SealNumber(*state, 2));
+  ASSERT_OK(SealNumber(*state, 3));
   const std::string after = Describe(*state);
-  const std::string blobs[] = {"dense.2", "history.2", "outbox.2", "trainer.2"};
+  // The third seal overwrote the blobs of the first, and the fourth will overwrite those of the second.
+  const std::string kinds[] = {"dense", "history", "outbox", "trainer"};
   EXPECT_THAT(*PosixFiles().List(directory.Path()),
-              ElementsAre("MANIFEST", "dense.2", "history.2", "lock", "outbox.2", "trainer.2"));
+              ElementsAre("MANIFEST", "dense.2", "dense.3", "history.2", "history.3", "lock", "outbox.2", "outbox.3",
+                          "trainer.2", "trainer.3"));
 
   for (int mask = 0; mask < 81; ++mask) {
     TempDirectory crashed;
     CopyDirectory(old_files.Path(), crashed.Path());
     for (int i = 0, rest = mask; i < 4; ++i, rest /= 3) {
+      ASSERT_TRUE(std::filesystem::exists(crashed.Path(kinds[i] + ".1")));
       if (rest % 3 == 0) continue;
-      std::filesystem::copy_file(directory.Path(blobs[i]), crashed.Path(blobs[i]));
-      if (rest % 3 == 1) std::filesystem::resize_file(crashed.Path(blobs[i]), 3);
+      const std::string blob = kinds[i] + ".3";
+      std::filesystem::remove(crashed.Path(kinds[i] + ".1"));
+      std::filesystem::copy_file(directory.Path(blob), crashed.Path(blob));
+      if (rest % 3 == 1) std::filesystem::resize_file(crashed.Path(blob), 3);
     }
     std::filesystem::copy_file(directory.Path("MANIFEST"), crashed.Path("MANIFEST.tmp"));
     std::filesystem::resize_file(crashed.Path("MANIFEST.tmp"), static_cast<uintmax_t>(mask));
     auto reopened = OpenState(crashed.Path());
     EXPECT_EQ(Describe(*reopened), before);
     EXPECT_THAT(*PosixFiles().List(crashed.Path()),
-                ElementsAre("MANIFEST", "dense.1", "history.1", "lock", "outbox.1", "trainer.1"));
-    ASSERT_OK(SealNumber(*reopened, 2));
+                ElementsAre("MANIFEST", "dense.2", "history.2", "lock", "outbox.2", "trainer.2"));
+    ASSERT_OK(SealNumber(*reopened, 3));
     EXPECT_EQ(Describe(*reopened), after);
     EXPECT_EQ(Reopened(crashed.Path()), after);
   }
-  TempDirectory lingering;
-  CopyDirectory(directory.Path(), lingering.Path());
-  for (const char* name : {"dense.1", "outbox.1"}) {
-    std::filesystem::copy_file(old_files.Path(name), lingering.Path(name));
+  EXPECT_EQ(Reopened(directory.Path()), after);
+  state.reset();
+  EXPECT_EQ(Describe(*OpenState(directory.Path())), after);
+  EXPECT_THAT(*PosixFiles().List(directory.Path()),
+              ElementsAre("MANIFEST", "dense.3", "history.3", "lock", "outbox.3", "trainer.3"));
+}
+
+TEST(ClientState, ABlobThatIsOverwrittenTakesItsLengthWithIt) {
+  TempDirectory directory;
+  auto state = OpenState(directory.Path());
+  ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
+  uint64_t number = 0;
+  for (size_t size : {10, 500, 3, 200, 1, 0, 70}) {
+    SealedUpdate update = Update(static_cast<int>(++number));
+    update.message = std::string(size + 1, 'm');
+    ASSERT_OK(state->Seal(std::vector<float>(size, 1.5f), update, std::string(size, 't')));
+    EXPECT_EQ(Reopened(directory.Path()), Describe(*state)) << size;
+    ASSERT_OK(state->Settle(number % 2 == 0));
   }
-  EXPECT_EQ(Describe(*OpenState(lingering.Path())), after);
-  EXPECT_THAT(*PosixFiles().List(lingering.Path()),
-              ElementsAre("MANIFEST", "dense.2", "history.2", "lock", "outbox.2", "trainer.2"));
 }
 
 TEST(ClientState, SettlingRewritesOnlyTheManifest) {
@@ -167,6 +185,8 @@ TEST(ClientState, SettlingRewritesOnlyTheManifest) {
     EXPECT_EQ(std::filesystem::last_write_time(directory.Path("dense.1")), time);
     EXPECT_EQ(std::filesystem::last_write_time(directory.Path("trainer.1")), time);
     EXPECT_EQ(std::filesystem::last_write_time(directory.Path("history.1")), time);
+    state.reset();
+    OpenState(directory.Path()).reset();
     EXPECT_EQ(std::filesystem::exists(directory.Path("outbox.1")), applied);
   }
 }

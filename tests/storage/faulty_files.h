@@ -45,15 +45,10 @@ class FaultyFiles final : public FileSystem {
   }
 
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
-    std::unique_ptr<WritableFile> file;
-    const absl::Status status = Do("create", path, [&]() -> absl::Status {
-      auto created = base_.Create(path);
-      if (!created.ok()) return created.status();
-      file = std::make_unique<File>(this, path, *std::move(created));
-      return absl::OkStatus();
-    });
-    if (!status.ok()) return status;
-    return file;
+    return Open("create", path, [&] { return base_.Create(path); });
+  }
+  absl::StatusOr<std::unique_ptr<WritableFile>> Overwrite(const std::string& path) override {
+    return Open("overwrite", path, [&] { return base_.Overwrite(path); });
   }
   absl::StatusOr<std::string> Read(const std::string& path, int64_t max_bytes) override {
     return base_.Read(path, max_bytes);
@@ -92,6 +87,19 @@ class FaultyFiles final : public FileSystem {
     const std::string path_;
     const std::unique_ptr<WritableFile> base_;
   };
+
+  template <typename Base>
+  absl::StatusOr<std::unique_ptr<WritableFile>> Open(const char* operation, const std::string& path, Base base) {
+    std::unique_ptr<WritableFile> file;
+    const absl::Status status = Do(operation, path, [&]() -> absl::Status {
+      auto opened = base();
+      if (!opened.ok()) return opened.status();
+      file = std::make_unique<File>(this, path, *std::move(opened));
+      return absl::OkStatus();
+    });
+    if (!status.ok()) return status;
+    return file;
+  }
 
   // The fault that this operation meets, if any.
   absl::optional<FileFault> NextFault(const char* operation, const std::string& path) {

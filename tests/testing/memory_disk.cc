@@ -52,7 +52,13 @@ class AppendingFile final : public WritableFile {
     offset_ += static_cast<int64_t>(bytes.size());
     return ErrnoStatus(error, "write", handle_->path());
   }
-  absl::Status Sync() override { return SyncStatus(handle_->Sync(), handle_->path()); }
+  absl::Status Sync() override {
+    int64_t size = 0;
+    int error = handle_->Size(&size);
+    if (error == 0 && size > offset_) error = handle_->Truncate(offset_);
+    if (error != 0) return ErrnoStatus(error, "cut", handle_->path());
+    return SyncStatus(handle_->Sync(), handle_->path());
+  }
 
  private:
   const std::shared_ptr<MemoryHandle> handle_;
@@ -236,6 +242,13 @@ absl::StatusOr<std::unique_ptr<WritableFile>> MemoryDisk::Create(const std::stri
   std::shared_ptr<MemoryHandle> handle;
   const int error = OpenEmpty(path, &handle);
   if (error != 0) return ErrnoStatus(error, "create", path);
+  return std::make_unique<AppendingFile>(std::move(handle));
+}
+
+absl::StatusOr<std::unique_ptr<WritableFile>> MemoryDisk::Overwrite(const std::string& path) {
+  std::shared_ptr<MemoryHandle> handle;
+  const int error = OpenHandle(path, /*create=*/true, &handle);
+  if (error != 0) return ErrnoStatus(error, "open", path);
   return std::make_unique<AppendingFile>(std::move(handle));
 }
 

@@ -68,6 +68,7 @@ class MemoryDisk final : public FileSystem {
   ~MemoryDisk() override;
 
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<WritableFile>> Overwrite(const std::string& path) override;
   absl::StatusOr<std::string> Read(const std::string& path, int64_t max_bytes = kMaxFileBytes) override;
   absl::StatusOr<std::string> ReadPart(const std::string& path, int64_t offset, int64_t bytes) override;
   absl::Status Rename(const std::string& from, const std::string& to) override;
