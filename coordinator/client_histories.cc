@@ -83,7 +83,7 @@ void BeginHistoryAnew(EngineState& run, int64_t client) {
 std::vector<HistoryMessage> MessagesForHistories(const EngineState& run) {
   std::vector<HistoryMessage> messages;
   for (const auto& [client, received] : run.round.updates()) {
-    if (run.histories.logs.contains(client)) messages.push_back({client, received.update.message});
+    if (run.histories.logs.contains(client)) messages.push_back({client, received.update.bytes()});
   }
   return messages;
 }

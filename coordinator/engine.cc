@@ -23,7 +23,7 @@ bool Follows(const EngineState& run, const Session& session, const Update& updat
   if (update.packed) return false;  // it could not be read
   if (Mutated(Mutant::kNoPredecessorCheck)) return true;
   return update.update_id ==
-         MakeUpdateId(run.lineage, update.round, session.client(), session.last_applied, update.message);
+         MakeUpdateId(run.lineage, update.round, session.client(), session.last_applied, update.bytes());
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "coordinator/message_checks.h"
 
 #include <cmath>
+#include <memory>
+#include <utility>
 #include <variant>
 
 #include "absl/status/statusor.h"
@@ -53,6 +55,16 @@ absl::Status TakeMessage(const Codec& codec, const UpdateHistories* histories, i
   TERSE_ASSIGN_OR_RETURN(const UpdateSize size, codec.Measure(update->message));
   update->norm = size.norm;
   update->largest = size.largest;
+  return absl::OkStatus();
+}
+
+absl::Status PutAway(UpdateSpool& spool, FromClient* message) {
+  auto* const update = std::get_if<Update>(message);
+  if (update == nullptr || update->unread || update->packed) return absl::OkStatus();
+  absl::StatusOr<std::shared_ptr<const HeldBytes>> held = spool.Keep(std::move(update->message));
+  if (!held.ok()) return absl::UnavailableError(held.status().message());
+  update->held = *std::move(held);
+  update->message.clear();
   return absl::OkStatus();
 }
 

@@ -8,6 +8,7 @@
 #include "compression/codec.h"
 #include "coordinator/update_histories.h"
 #include "core/session_messages.h"
+#include "storage/update_spool.h"
 
 namespace terse {
 
@@ -24,6 +25,10 @@ absl::Status ValidateMessage(const Codec& codec, const FromClient& message);
 // engine answers it as it answers every update that does not count, from its id alone.
 absl::Status TakeMessage(const Codec& codec, const UpdateHistories* histories, int64_t client, FromClient* message,
                          bool is_due = true);
+
+// Puts an update that TakeMessage decoded into the spool, from where Update::bytes has it. UNAVAILABLE, with the reason,
+// when the disk does not take it: the client may send it again later. Thread-safe.
+absl::Status PutAway(UpdateSpool& spool, FromClient* message);
 
 }  // namespace terse
 

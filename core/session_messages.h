@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "core/held_bytes.h"
 #include "core/id128.h"
 #include "core/run_config.h"
 
@@ -60,6 +61,8 @@ struct Update {
   int64_t train_us = 0;
   float loss = 0;
   std::string message;
+  // The message in its place, once the coordinator's edge has put it away (storage/update_spool.h).
+  std::shared_ptr<const HeldBytes> held = nullptr;
   // The message is in the form of Codec::Pack. The coordinator's edge unpacks it (coordinator/update_histories.h).
   bool packed = false;
   // NormCode (core/norm_code.h) of the residual as the client's newest verdict left it; nullopt: as said before on this
@@ -71,8 +74,10 @@ struct Update {
   double norm = 0;
   float largest = 0;
 
+  // The message, wherever it is.
+  absl::string_view bytes() const { return held == nullptr ? absl::string_view(message) : held->bytes(); }
   // Returns the bytes of the update that crossed the connection.
-  int64_t payload_bytes() const { return packed_bytes > 0 ? packed_bytes : static_cast<int64_t>(message.size()); }
+  int64_t payload_bytes() const { return packed_bytes > 0 ? packed_bytes : static_cast<int64_t>(bytes().size()); }
 };
 
 struct Progress {

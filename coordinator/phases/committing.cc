@@ -72,7 +72,7 @@ class Committing : public Phase {
     const bool weighted = run.config->rounds.weighting == Weighting::kSamples || task == ClientTask::kFullGradient;
     bool stale = false;
     for (const auto& [client, received] : run.round.updates()) {
-      inputs.messages.insert(inputs.messages.end(), received.count, received.update.message);
+      inputs.messages.insert(inputs.messages.end(), received.count, received.update.bytes());
       if (weighted) inputs.samples.insert(inputs.samples.end(), received.count, received.samples);
       stale = stale || received.staleness > 0;
     }

@@ -57,7 +57,7 @@ absl::StatusOr<std::vector<Refused>> FindRefused(const EngineState& run) {
   std::vector<MeasuredUpdate> updates;
   for (const auto& [client, received] : run.round.updates()) {
     const absl::optional<ClientNotes>& notes = run.fleet.at(client).notes;
-    updates.push_back({received.update.message,
+    updates.push_back({received.update.bytes(),
                        {received.update.norm, received.update.largest},
                        notes.has_value() ? notes->folded : 0});
   }
@@ -227,7 +227,7 @@ absl::Status TakeIn(EngineState& run, Session& session, Update update) {
   TERSE_ASSIGN_OR_RETURN(const std::string objection, WhyNotTaken(run, session, update));
   if (!objection.empty()) return TurnAway(run, session, update, objection);
   if (!run.config->rounds.buffered && run.course.controller != nullptr &&
-      ChoiceOf(update.message) != run.round.plan().choice) {
+      ChoiceOf(update.bytes()) != run.round.plan().choice) {
     return RefuseUpdate(run, session, event::kUpdateRejected, "another coding than the round's",
                         "the update is not coded as its assignment said; check in again");
   }
@@ -249,7 +249,7 @@ Transition CloseRound(EngineState& run) {
       continue;
     }
     const Update& update = received.update;
-    chosen.push_back({client, update.update_id, received.prev_applied, HashBytes(update.message),
+    chosen.push_back({client, update.update_id, received.prev_applied, HashBytes(update.bytes()),
                       update.payload_bytes(), update.train_us, update.loss, received.samples});
   }
   TERSE_FAILPOINT("coordinator.close.before");

@@ -113,6 +113,7 @@ absl::Status RunHost::Prepare(RunStore* store) {
     TERSE_RETURN_IF_ERROR(UpdateHistories::Check(*codec_));
     histories_ = std::make_unique<UpdateHistories>(codec_.get());
   }
+  spool_ = std::make_unique<UpdateSpool>(directory());
   TERSE_ASSIGN_OR_RETURN(downstream_codec_, MakeDownstreamCodec(config_, learning_->layout()));
   if (!stored.has_value()) {
     TERSE_RETURN_IF_ERROR(CreateRun(config_, wire_config_, *learning_, options_.clock, store));

@@ -20,6 +20,7 @@
 #include "coordinator/rpc/run_learning.h"
 #include "core/run_config.h"
 #include "storage/run_store.h"
+#include "storage/update_spool.h"
 #include "terse/v1/admin.pb.h"
 
 namespace terse {
@@ -92,6 +93,8 @@ class RunHost {
   const Codec& codec() const { return *codec_; }
   // Null in a run whose updates are not packed.
   const UpdateHistories* histories() const { return histories_.get(); }
+  // Where updates of the run wait for the end of their round.
+  UpdateSpool& spool() const { return *spool_; }
   Id128 lineage() const { return lineage_; }
   // A session whose unsent messages exceed this does not read, and is cancelled.
   int64_t max_queued_bytes() const;
@@ -148,6 +151,7 @@ class RunHost {
   std::unique_ptr<const Codec> codec_;
   std::unique_ptr<const Codec> downstream_codec_;  // null unless the downstream mode is coded
   std::unique_ptr<UpdateHistories> histories_;     // changed by the engine that serves
+  std::unique_ptr<UpdateSpool> spool_;
   std::shared_ptr<RunLearning> learning_;          // dropped by Retire, under mutex_
 
   // A thread that reads through the store or asks the engine holds a reader's share, so that both stay.

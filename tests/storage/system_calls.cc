@@ -75,6 +75,11 @@ ssize_t pwrite64(int fd, const void* data, size_t size, off64_t offset) {
                         [&] { return syscall(SYS_pwrite64, fd, data, size, offset); });
 }
 
+ssize_t pwrite(int fd, const void* data, size_t size, off_t offset) {
+  return terse::Through("write", terse::PathOf(fd), static_cast<long>(size),
+                        [&] { return syscall(SYS_pwrite64, fd, data, size, offset); });
+}
+
 ssize_t write(int fd, const void* data, size_t size) {
   return terse::Through("write", terse::PathOf(fd), static_cast<long>(size),
                         [&] { return syscall(SYS_write, fd, data, size); });

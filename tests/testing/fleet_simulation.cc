@@ -355,7 +355,8 @@ absl::Status FleetSimulation::Accept(const std::shared_ptr<MemoryLink>& link, Se
 
 absl::Status FleetSimulation::Deliver(SessionId id, MemoryLink* link, FromClient message) {
   // As the connection's edge does: what does not validate never reaches the engine's thread.
-  const absl::Status valid = TakeMessage(*codec_, histories_.get(), link->client(), &message);
+  absl::Status valid = TakeMessage(*codec_, histories_.get(), link->client(), &message);
+  if (valid.ok()) valid = PutAway(spool_, &message);
   const auto* const update = std::get_if<Update>(&message);
   if (valid.ok() && update != nullptr && update->packed_bytes > 0) ++updates_packed_;
   if (valid.ok()) return Handle(Received{id, std::move(message)});

@@ -5,6 +5,7 @@
 #define TERSE_TESTS_TESTING_FLEET_SIMULATION_H_
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -18,6 +19,7 @@
 #include "coordinator/engine.h"
 #include "core/fault.h"
 #include "core/random.h"
+#include "storage/update_spool.h"
 #include "tests/testing/conservation.h"
 #include "tests/testing/failing_store.h"
 #include "tests/testing/fake_clock.h"
@@ -84,6 +86,7 @@ class FleetSimulation {
   void set_catch_up_bytes(int64_t bytes) { catch_up_bytes_ = bytes; }
   // Most of the log to one client. Before the coordinator starts.
   void set_most_log_bytes(int64_t bytes) { most_log_bytes_ = bytes; }
+  UpdateSpool& spool() { return spool_; }
   DownstreamCodecs downstream_codecs() const { return {*codec_, downstream_codec_.get()}; }
   const RunConfig& config() const { return config_; }
   // On disk(kCoordinator).
@@ -233,6 +236,8 @@ class FleetSimulation {
   std::unique_ptr<const Codec> codec_;
   std::unique_ptr<const Codec> downstream_codec_;
   std::unique_ptr<UpdateHistories> histories_;
+  // Real files, because they are mapped. Most updates go there.
+  UpdateSpool spool_{std::filesystem::temp_directory_path().string(), {/*memory_bytes=*/100, /*file_bytes=*/4096}};
   int64_t history_room_ = 0;
   int64_t catch_up_bytes_ = kCatchUpBytes;
   int64_t most_log_bytes_ = kAnyLogBytes;

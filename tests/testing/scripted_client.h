@@ -47,7 +47,8 @@ class ScriptedClient {
   absl::Status Say(FromClient message) {
     const std::vector<Welcome> welcomes = All<Welcome>();
     const int64_t client = welcomes.empty() ? -1 : welcomes.back().client_index;
-    const absl::Status valid = TakeMessage(fleet_->codec(), fleet_->histories(), client, &message);
+    absl::Status valid = TakeMessage(fleet_->codec(), fleet_->histories(), client, &message);
+    if (valid.ok()) valid = PutAway(fleet_->spool(), &message);
     return valid.ok() ? fleet_->Handle(Received{session_, std::move(message)}) : valid;
   }
 
