@@ -13,7 +13,6 @@ import http.client
 import json
 import os
 import pathlib
-import resource
 import statistics
 import subprocess
 import sys
@@ -25,7 +24,6 @@ CLIENTS_PAGE = "/api/v1/runs/long/clients"
 # The cache keeps an answer for ten times as long as it took to be made, and for half a second at least.
 LEAST_PAUSE, PAUSES = 0.6, 12
 PATIENCE = 300
-STARTS = 5
 
 
 def percentiles(values):
@@ -92,21 +90,19 @@ def measure_page(coordinator, requests, fresh):
         times.append(took)
         if fresh:
             time.sleep(max(LEAST_PAUSE, PAUSES * took))
-    return percentiles(times)
+    return times
 
 
 def measure_tersectl(coordinator, requests):
     """Each call is a process, whose own start is in the time."""
-    times, processor = [], resource.getrusage(resource.RUSAGE_CHILDREN)
+    times = []
     command = [coordinator.options.bin / "tersectl", "--json", "--admin", coordinator.addresses["admin"], "clients"]
     for _ in range(requests):
         began = time.monotonic()
         done = subprocess.run(command, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL)
         times.append(time.monotonic() - began)
         check_clients(json.loads(done.stdout), coordinator.options.clients)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    used = after.ru_utime + after.ru_stime - processor.ru_utime - processor.ru_stime
-    return {**percentiles(times), "its_processor_ms": 1e3 * used / requests}
+    return times
 
 
 class Clients:
@@ -147,32 +143,43 @@ def rounds_after(coordinator, version):
 
 
 def measure_rounds(coordinator, rounds, ask):
-    """Rounds of the connected clients, while `ask` goes on, and what that returned."""
+    """The rounds of the connected clients while `ask` goes on, and what that returned."""
     begin = int(head(coordinator)) + 1
     asked = ask()
     await_version(coordinator, begin + rounds)
     time.sleep(LEAST_PAUSE)
-    return {"rounds": percentiles(rounds_after(coordinator, begin)), **asked}
+    return rounds_after(coordinator, begin), asked
+
+
+def measure_with_clients(coordinator):
+    """In turns, so that other work on the machine is in all of the figures."""
+    options = coordinator.options
+    requests, rounds = -(-options.requests // options.blocks), -(-options.rounds // options.blocks)
+    asks = {"rounds_alone": lambda: [],
+            "rounds_and_page": lambda: measure_page(coordinator, requests, fresh=True),
+            "rounds_and_tersectl": lambda: measure_tersectl(coordinator, requests)}
+    found = {name: ([], []) for name in asks}
+    for _ in range(options.blocks):
+        for name, ask in asks.items():
+            for values, more in zip(found[name], measure_rounds(coordinator, rounds, ask)):
+                values.extend(more)
+    return {name: {"rounds": percentiles(durations), **({"asked": percentiles(asked)} if asked else {})}
+            for name, (durations, asked) in found.items()}
 
 
 def measure(coordinator):
     options = coordinator.options
-    figures = {"fresh": measure_page(coordinator, options.requests, fresh=True)}
-    figures["cached"] = measure_page(coordinator, options.requests, fresh=False)
-    figures["tersectl"] = measure_tersectl(coordinator, options.requests)
+    figures = {"fresh": percentiles(measure_page(coordinator, options.requests, fresh=True)),
+               "cached": percentiles(measure_page(coordinator, options.requests, fresh=False)),
+               "tersectl": percentiles(measure_tersectl(coordinator, options.requests))}
     if options.connect == 0:
         return figures
     clients = Clients(coordinator)
     try:
         await_version(coordinator, int(head(coordinator)) + 3)
-        figures["rounds_alone"] = measure_rounds(coordinator, options.rounds, dict)
-        figures["rounds_and_page"] = measure_rounds(
-            coordinator, options.rounds, lambda: {"fresh": measure_page(coordinator, options.requests, fresh=True)})
-        figures["rounds_and_tersectl"] = measure_rounds(
-            coordinator, options.rounds, lambda: {"tersectl": measure_tersectl(coordinator, options.requests)})
+        return {**figures, **measure_with_clients(coordinator)}
     finally:
         clients.stop()
-    return figures
 
 
 def read_arguments():
@@ -182,7 +189,9 @@ def read_arguments():
     parser.add_argument("--clients", type=int, default=1000, help="that the run has")
     parser.add_argument("--connect", type=int, default=1000, help="clients that take part; all of them, or 0")
     parser.add_argument("--requests", type=int, default=200)
-    parser.add_argument("--rounds", type=int, default=200, help="at least, in each measurement with clients")
+    parser.add_argument("--rounds", type=int, default=200, help="at least, of each kind")
+    parser.add_argument("--starts", type=int, default=5, help="with the database in the system's cache")
+    parser.add_argument("--blocks", type=int, default=5, help="that requests and rounds are taken in, in turns")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
 
@@ -198,7 +207,7 @@ def measure_starts(folder, options):
     """From the program's start until it serves: with the database on the disk alone, and then in the system's cache."""
     starts = []
     forget_pages(options.state / "runs" / "long" / "run.sqlite")
-    for _ in range(1 + STARTS):
+    for _ in range(1 + options.starts):
         coordinator = Coordinator(folder, options)
         starts.append({"s": coordinator.start_s, "processor_s": coordinator.start_processor_s})
         coordinator.stop()
