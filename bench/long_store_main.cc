@@ -1,5 +1,5 @@
-// Fills a run's directory with the store of a long run and measures it: size, opening, the full check, and the reads of
-// `tersectl clients` and `rounds`. What a coordinator answers on it is measured with the coordinator itself.
+// Makes a coordinator's state directory with the store of a long run, and measures that: size, opening, the full check,
+// and the reads of `tersectl clients` and `rounds`. The coordinator itself is measured by bench/long_store_serving.py.
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -12,7 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "bench/long_store.h"
+#include "bench/synthetic.h"
+#include "core/file_system.h"
 #include "core/status.h"
+#include "proto/run_config_loader.h"
 
 namespace terse {
 namespace {
@@ -34,21 +37,50 @@ absl::Status Measure(const char* name, Call call) {
   return absl::OkStatus();
 }
 
+constexpr char kName[] = "long";
+constexpr int64_t kParameters = 79'510;  // of a perceptron
+
+// The run goes on where the store ends: a coordinator serves it, and takes its clients. Data is that in the program.
+std::string RunText(const LongRun& run) {
+  return absl::StrCat("name = \"", kName, "\"\n[model]\nname = \"perceptron\"\n[data]\nname = \"mnist\"\n",
+                      "[train]\nlocal_steps = 1\n[train.optimizer]\nlearning_rate = 0.001\n[codec]\nname = \"sbc\"\n",
+                      "[rounds]\ncount = ", run.rounds + 1'000'000, "\nclients = ", run.clients,
+                      "\nevaluate_every = 100000000\ndeadline_seconds = 86400\n[ledger]\nkeep_rounds = ",
+                      run.retention.rounds, "\n[events]\nkeep = ", run.retention.events, "\n");
+}
+
+// The run file is for whoever connects clients. Its path is returned.
+absl::StatusOr<std::string> WriteRunFile(const std::string& state, const LongRun& run) {
+  const std::string path = FilePath(state, absl::StrCat(kName, ".toml"));
+  TERSE_RETURN_IF_ERROR(ReplaceFile(PosixFiles(), path, {RunText(run)}));
+  return path;
+}
+
+absl::Status CreateRun(RunStore& store, const std::string& state, const LongRun& long_run) {
+  TERSE_ASSIGN_OR_RETURN(const std::string path, WriteRunFile(state, long_run));
+  TERSE_ASSIGN_OR_RETURN(const v1::RunConfig config, LoadRunConfig(path));
+  std::vector<float> weights = Gaussian(kParameters, /*seed=*/1);
+  for (float& weight : weights) weight *= 0.05F;
+  RunRecord run;
+  run.name = kName;
+  run.lineage = Id128::Random();
+  run.config = config.SerializeAsString();
+  run.parameters = kParameters;
+  run.created_us = absl::ToUnixMicros(absl::Now());
+  return store.CreateRun(run, weights);
+}
+
 // Makes a run where there is none. Returns whether it has no rounds yet.
-absl::StatusOr<bool> PrepareRun(const std::string& directory) {
+absl::StatusOr<bool> PrepareRun(const std::string& state, const std::string& directory, const LongRun& run) {
+  std::filesystem::create_directories(directory);
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<RunStore> store, RunStore::Open(directory));
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RunRecord> existing, store->Run());
-  if (existing.has_value()) {
-    TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundRecord> last, store->LastRound());
-    return !last.has_value();
+  if (!existing.has_value()) {
+    TERSE_RETURN_IF_ERROR(CreateRun(*store, state, run));
+    return true;
   }
-  RunRecord run;
-  run.name = "long";
-  run.lineage = Id128{1, 1};
-  const std::vector<float> weights(79510);
-  run.parameters = static_cast<int64_t>(weights.size());
-  TERSE_RETURN_IF_ERROR(store->CreateRun(run, weights));
-  return true;
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundRecord> last, store->LastRound());
+  return !last.has_value();
 }
 
 absl::Status Fill(const std::string& directory, const LongRun& run) {
@@ -58,8 +90,9 @@ absl::Status Fill(const std::string& directory, const LongRun& run) {
   return absl::OkStatus();
 }
 
-absl::Status Run(const std::string& directory, const LongRun& run) {
-  TERSE_ASSIGN_OR_RETURN(const bool is_new, PrepareRun(directory));
+absl::Status Run(const std::string& state, const LongRun& run) {
+  const std::string directory = FilePath(FilePath(state, "runs"), kName);
+  TERSE_ASSIGN_OR_RETURN(const bool is_new, PrepareRun(state, directory, run));
   if (is_new) TERSE_RETURN_IF_ERROR(Fill(directory, run));
   const auto bytes = std::filesystem::file_size(directory + "/run.sqlite");
   std::printf("%-28s %10.1f MB\n", "run.sqlite", 1e-6 * static_cast<double>(bytes));
@@ -83,10 +116,11 @@ int main(int argc, char** argv) {
   const bool understood =
       argc == 2 || (argc == 4 && absl::SimpleAtoi(argv[2], &run.rounds) && absl::SimpleAtoi(argv[3], &run.clients));
   if (!understood) {
-    std::fprintf(
-        stderr,
-        "usage: %s DIR [ROUNDS CLIENTS]\nDIR: a new directory, or a run's; one that has rounds is only measured\n",
-        argv[0]);
+    std::fprintf(stderr,
+                 "usage: %s STATE [ROUNDS CLIENTS]\nSTATE: a new directory for terse-coordinator --state, with the run "
+                 "'long'; one "
+                 "that has rounds is only measured\n",
+                 argv[0]);
     return 2;
   }
   const absl::Status status = terse::Run(argv[1], run);

@@ -2,9 +2,11 @@
 
 #include <utf8.h>
 
+#include <algorithm>
 #include <iterator>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -22,6 +24,8 @@ bool IsText(char32_t point) {
 }  // namespace
 
 std::string PlainText(absl::string_view text) {
+  // Nearly all text is of these characters alone, and a list for programs has a megabyte of it.
+  if (std::all_of(text.begin(), text.end(), absl::ascii_isprint)) return std::string(text);
   std::string valid, plain;
   utf8::replace_invalid(text.begin(), text.end(), std::back_inserter(valid));
   for (auto at = valid.begin(); at != valid.end();) {
