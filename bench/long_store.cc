@@ -89,6 +89,14 @@ absl::Status FillRound(SqliteDb& db, const LongRun& run, int64_t round) {
       .Run();
 }
 
+absl::Status FillFirstUpdates(SqliteDb& db, const LongRun& run) {
+  for (int64_t client = 0; client < run.clients; ++client) {
+    TERSE_RETURN_IF_ERROR(
+        db.Prepare("INSERT INTO first_updates VALUES (?, 1, ?)").Id(UpdateId(1, client)).Int(client).Run());
+  }
+  return absl::OkStatus();
+}
+
 absl::Status FillUpdates(SqliteDb& db, const LongRun& run, int64_t round) {
   for (int64_t client = 0; client < run.clients; ++client) {
     const ChosenUpdate update = UpdateOf(round, client);
@@ -159,8 +167,6 @@ absl::Status FillTables(SqliteDb& db, const LongRun& run, const Checkpoint& firs
   // As many messages as have the bytes of the checkpoint stay in the log; WriteCheckpoint drops the rest of these.
   const int64_t messages = static_cast<int64_t>(first.weights.size() * sizeof(float)) / kDown + 2;
   TERSE_RETURN_IF_ERROR(InsertAll(db, 1, run.rounds, 2, [&](int64_t i) { return FillRound(db, run, i); }));
-  // The first update of every client stays for ever (storage/ledger_rows.cc).
-  if (kept > 1) TERSE_RETURN_IF_ERROR(InsertAll(db, 1, 1, 1, [&](int64_t i) { return FillUpdates(db, run, i); }));
   TERSE_RETURN_IF_ERROR(
       InsertAll(db, kept, run.rounds, run.clients, [&](int64_t i) { return FillUpdates(db, run, i); }));
   TERSE_RETURN_IF_ERROR(
@@ -169,6 +175,7 @@ absl::Status FillTables(SqliteDb& db, const LongRun& run, const Checkpoint& firs
   TERSE_RETURN_IF_ERROR(InsertAll(db, FirstKept(run.events, run.retention.events), run.events, 1,
                                   [&](int64_t i) { return FillEvent(db, i); }));
   return db.InTransaction([&]() -> absl::Status {
+    TERSE_RETURN_IF_ERROR(FillFirstUpdates(db, run));
     TERSE_RETURN_IF_ERROR(FillTotals(db, run));
     for (int64_t i = FirstKept(run.rounds, messages); i <= run.rounds; ++i) {
       TERSE_RETURN_IF_ERROR(FillLog(db, first.model_hash, i));

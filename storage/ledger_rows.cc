@@ -77,8 +77,8 @@ absl::StatusOr<Limits> ReadLimits(SqliteDb& db) {
 //   under another name d hears RESET for its predecessor too: last_applied of d is zero or an id made for d, never p.
 //   For the same reason no d asks for u in the other states, and FateOf looks for the rows of the one who asks.
 // - r is COMMITTED and p is zero, the first update of c: a clone under a new name d, whose last_applied is zero, comes
-//   as far as asking for the fate, and must hear RESET, because the update is in the model as c's. Such rows stay, one
-//   for each client and lineage, and an index finds them whoever asks.
+//   as far as asking for the fate, and must hear RESET, because the update is in the model as c's. For these there is
+//   `first_updates`, which is looked at whoever asks and keeps a row for each client and lineage.
 // - r is ABORTED: the fate is NOT_APPLIED for everybody. Without the row IsOver (coordinator/staleness.cc) decides about
 //   the round q <= r for which u was made. It is settled, because r is, so a synchronous run answers NOT_APPLIED. A
 //   buffered run does when the head is more than rounds.staleness versions ahead of the weights of q. Those are not
@@ -88,10 +88,18 @@ absl::StatusOr<Limits> ReadLimits(SqliteDb& db) {
 //   pending, in no model, and may be chosen anew.
 // - r is CLOSED: only the newest round can be, and it is never folded.
 //
+// So a page of `updates` that is damaged costs nobody an update, and an opening need not read all of them.
+//
 // Rows of `refused` stay, whatever their round: their clients' last_applied may stand still for ever.
 absl::Status DropUpdates(SqliteDb& db, int64_t round, bool aborted) {
-  if (aborted) return db.Prepare("DELETE FROM updates WHERE round = ?").Int(round).Run();
-  return db.Prepare("DELETE FROM updates WHERE round = ? AND prev_applied <> zeroblob(16)").Int(round).Run();
+  if (aborted) {
+    TERSE_RETURN_IF_ERROR(
+        db.Prepare("DELETE FROM first_updates WHERE round = ?1 AND update_id IN "
+                   "(SELECT update_id FROM updates WHERE round = ?1 AND prev_applied = zeroblob(16))")
+            .Int(round)
+            .Run());
+  }
+  return db.Prepare("DELETE FROM updates WHERE round = ?").Int(round).Run();
 }
 
 }  // namespace

@@ -203,7 +203,8 @@ ALTER TABLE aggregates_10 RENAME TO aggregates;
 )sql";
 
 // The bytes of a round's clients, and the totals of a block of clients, are one row each; PackBytes fills these tables
-// from the ones before. No index holds every update's id: in a large fleet each commit would change most of its pages.
+// from the ones before. No index holds every update's id, because in a large fleet each commit would change most of its
+// pages: a table has those of the first update of each client.
 const char kVersion11[] = R"sql(
 ALTER TABLE ledger RENAME TO ledger_10;
 CREATE TABLE ledger (
@@ -221,8 +222,16 @@ CREATE TABLE client_totals (
   checksum INTEGER NOT NULL AS (terse_checksum(block, sums)) STORED
 ) STRICT;
 
+CREATE TABLE first_updates (
+  update_id BLOB PRIMARY KEY CHECK (length(update_id) = 16),
+  round INTEGER NOT NULL REFERENCES rounds (id),
+  client INTEGER NOT NULL REFERENCES clients (id),
+  checksum INTEGER NOT NULL AS (terse_checksum(update_id, round, client)) STORED
+) STRICT, WITHOUT ROWID;
+INSERT OR REPLACE INTO first_updates
+  SELECT update_id, round, client FROM updates WHERE prev_applied = zeroblob(16) ORDER BY round;
+DELETE FROM updates WHERE round <= (SELECT folded_round FROM retention);
 DROP INDEX updates_by_id;
-CREATE INDEX first_updates_by_id ON updates (update_id) WHERE prev_applied = zeroblob(16);
 )sql";
 
 namespace {

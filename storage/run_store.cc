@@ -155,6 +155,7 @@ absl::Status AbortClosedRounds(SqliteDb& db) {
   if (Mutated(Mutant::kReopenClosed)) {
     return db.Script(
         "DELETE FROM updates WHERE round IN (SELECT id FROM rounds WHERE state = 'closed');"
+        "DELETE FROM first_updates WHERE round IN (SELECT id FROM rounds WHERE state = 'closed');"
         "UPDATE rounds SET state = 'open' WHERE state = 'closed'");
   }
   return run_store_internal::AbortRounds(db, RoundState::kClosed,

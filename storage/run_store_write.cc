@@ -133,6 +133,13 @@ absl::Status InsertChosen(SqliteDb& db, int64_t round, const ChosenUpdate& updat
   if (update.update_id.IsZero()) {
     return absl::InvalidArgumentError(absl::StrCat("client ", update.client, "'s update has no id"));
   }
+  if (update.prev_applied.IsZero()) {
+    TERSE_RETURN_IF_ERROR(db.Prepare("INSERT OR REPLACE INTO first_updates (update_id, round, client) VALUES (?, ?, ?)")
+                              .Id(update.update_id)
+                              .Int(round)
+                              .Int(update.client)
+                              .Run());
+  }
   return db
       .Prepare(
           "INSERT INTO updates (round, client, update_id, prev_applied, content_hash, payload_bytes, train_us, loss, "

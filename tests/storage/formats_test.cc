@@ -1,5 +1,10 @@
 // The file formats of storage/SCHEMA.md against bytes that make_storage_golden.py wrote.
+#include <limits>
+
+#include "absl/strings/escaping.h"
 #include "core/file_system.h"
+#include "storage/byte_io.h"
+#include "storage/client_sums.h"
 #include "storage/manifest.h"
 #include "storage/run_store.h"
 #include "storage/weights_file.h"
@@ -173,6 +178,31 @@ TEST(CheckpointFormat, TheModelHashIsChecked) {
               "model hash");
   EXPECT_CODE(ParseCheckpoint(SerializeCheckpoint({-1, HashWeights(FormatWeights()), FormatWeights()})).status(),
               kDataLoss, "-1");
+}
+
+TEST(BytesOfClients, AreThoseOfTheDocument) {
+  ClientSums sums;
+  sums[1] = {1, 300, 7, 0, 0, 0};
+  sums[3] = {0, 0, 0, 128, 2, 3};
+  const std::string bytes = SerializeSums(sums);
+  EXPECT_EQ(absl::BytesToHexString(bytes), "0101ac02070000000100000080010203");
+  const ClientSums parsed = *ParseSums(bytes);
+  EXPECT_EQ(parsed.size(), 2u);
+  EXPECT_EQ(parsed.at(1).payload_up, 300);
+  EXPECT_EQ(parsed.at(3).dense_down, 128);
+  EXPECT_EQ(SerializeSums(parsed), bytes);
+  EXPECT_TRUE(ParseSums("")->empty());
+  for (size_t size = 1; size < bytes.size(); ++size) {
+    if (size == 8) continue;  // the first client alone
+    EXPECT_CODE(ParseSums(bytes.substr(0, size)).status(), kDataLoss, "cut off");
+  }
+  ClientSums large;
+  large[0].wire_down = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(ParseSums(SerializeSums(large))->at(0).wire_down, std::numeric_limits<int64_t>::max());
+  EXPECT_CODE(ParseSums(std::string(9, '\xff') + std::string(7, '\0')).status(), kDataLoss, "too large");
+  std::string far;
+  PutVarint(&far, uint64_t{1} << 32);
+  EXPECT_CODE(ParseSums(far + std::string(6, '\0')).status(), kDataLoss, "too large");
 }
 
 }  // namespace

@@ -174,7 +174,7 @@ void TakeBackToVersion10(const std::string& directory) {
           "NULL, wire_up INTEGER NOT NULL, dense_down INTEGER NOT NULL, payload_down INTEGER NOT NULL, wire_down "
           "INTEGER NOT NULL, checksum INTEGER NOT NULL AS (terse_checksum(client, dense_up, payload_up, wire_up,"
           " dense_down, payload_down, wire_down)) STORED) STRICT;"
-          "DROP INDEX first_updates_by_id; CREATE INDEX updates_by_id ON updates (update_id)");
+          "DROP TABLE first_updates; CREATE INDEX updates_by_id ON updates (update_id)");
   const auto db = SqliteDb::Open(directory + "/run.sqlite", SqliteDb::Mode::kWriter).value();
   {
     Statement rows = db->Prepare("SELECT round, sums FROM ledger_11");
