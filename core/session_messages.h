@@ -61,8 +61,6 @@ struct Update {
   int64_t train_us = 0;
   float loss = 0;
   std::string message;
-  // The message in its place, once the coordinator's edge has put it away (storage/update_spool.h).
-  std::shared_ptr<const HeldBytes> held = nullptr;
   // The message is in the form of Codec::Pack. The coordinator's edge unpacks it (coordinator/update_histories.h).
   bool packed = false;
   // NormCode (core/norm_code.h) of the residual as the client's newest verdict left it; nullopt: as said before on this
@@ -73,6 +71,8 @@ struct Update {
   // The measures of the decoded message (Codec::Measure). The coordinator's edge measures it; nothing of this is sent.
   double norm = 0;
   float largest = 0;
+  // The message in place of `message`, once the edge has put it away (storage/update_spool.h).
+  std::shared_ptr<const HeldBytes> held = nullptr;
 
   // The message, wherever it is.
   absl::string_view bytes() const { return held == nullptr ? absl::string_view(message) : held->bytes(); }
