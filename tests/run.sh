@@ -56,7 +56,8 @@ run_preset() {
   [[ -z "$only" ]] || no_tests=ignore
   echo "tests: preset $preset"
   "$root/deploy/build.sh" --preset "$preset" --no-packages
-  (cd "$root" && ctest --preset "$preset" --no-tests=$no_tests -j "$(nproc)" ${only:+-R "$only"} 2>&1) |
+  # One more than there are processors, because many tests wait for a part of their time.
+  (cd "$root" && ctest --preset "$preset" --no-tests=$no_tests -j "$(($(nproc) + 1))" ${only:+-R "$only"} 2>&1) |
     tee "$folder/ctest.log" || rc=$?
   [[ $rc -eq 0 ]] || fail "tests of '$preset' failed, as listed above; one alone: ctest --preset $preset -R NAME"
 }
