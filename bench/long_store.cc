@@ -115,7 +115,8 @@ absl::Status FillUpdates(SqliteDb& db, const LongRun& run, int64_t round) {
 
 // The bytes of `rounds` rounds of one client.
 ByteSums SumsOf(int64_t rounds) {
-  return {rounds * kDense, rounds * kUp, rounds * (kUp + kWire), rounds * kDense, rounds * kDown, rounds * (kDown + kWire)};
+  return {rounds * kDense, rounds * kUp,   rounds * (kUp + kWire),
+          rounds * kDense, rounds * kDown, rounds * (kDown + kWire)};
 }
 
 absl::Status FillLedger(SqliteDb& db, const LongRun& run, int64_t round) {

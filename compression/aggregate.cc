@@ -84,7 +84,8 @@ class RangeAverager {
   absl::Status AddBlock(int64_t begin, int64_t end, size_t first,
                         absl::Span<const std::unique_ptr<UpdateCursor>> cursors, float* sums) const {
     for (size_t i = 0; i < cursors.size(); ++i) {
-      const absl::Status status = AddUntil(begin, end, weights_.empty() ? 1.0f : weights_[first + i], sums, *cursors[i]);
+      const absl::Status status =
+          AddUntil(begin, end, weights_.empty() ? 1.0f : weights_[first + i], sums, *cursors[i]);
       if (!status.ok()) return OfUpdate(status, first + i);
     }
     return absl::OkStatus();

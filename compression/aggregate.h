@@ -1,7 +1,7 @@
 // Adds many updates up: SBC Algorithm 1, lines 18 and 19. This goes over threads, each with its own part of the model,
-// group by group of updates, so that memory does not grow with their number, and block by block, so that the part of the
-// sum that is worked on stays in the cache. An element is always summed in the order of the messages, so the result is
-// the same bit for bit with any number of threads and any size of block or group.
+// group by group of updates, so that memory does not grow with their number, and block by block, so that the part of
+// the sum that is worked on stays in the cache. An element is always summed in the order of the messages, so the result
+// is the same bit for bit with any number of threads and any size of block or group.
 #ifndef TERSE_COMPRESSION_AGGREGATE_H_
 #define TERSE_COMPRESSION_AGGREGATE_H_
 

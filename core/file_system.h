@@ -61,9 +61,9 @@ class FileSystem {
 
   // Creates or empties `path`, mode 0600, whatever the mode of a file that is there (core/file_modes.h).
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) = 0;
-  // Opens `path`, or creates it as Create does. Until Sync the end of a longer file that is there stays. The disk has its
-  // blocks already, so that writing and syncing 1.7 MB takes half the time of a new file's or less; a crash leaves any
-  // mixture of old and new bytes.
+  // Opens `path`, or creates it as Create does. Until Sync the end of a longer file that is there stays. The disk has
+  // its blocks already, so that writing and syncing 1.7 MB takes half the time of a new file's or less; a crash leaves
+  // any mixture of old and new bytes.
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> Overwrite(const std::string& path) = 0;
   // The whole file. NOT_FOUND when there is none; RESOURCE_EXHAUSTED when it is larger than `max_bytes`.
   virtual absl::StatusOr<std::string> Read(const std::string& path, int64_t max_bytes = kMaxFileBytes) = 0;

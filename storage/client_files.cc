@@ -36,8 +36,8 @@ absl::Status DamagedUnlessDenied(const std::string& path, const absl::Status& st
 
 std::string BlobName(absl::string_view kind, int64_t generation) { return absl::StrCat(kind, ".", generation); }
 
-// The kind of a blob of this name; empty when it is none. Blobs are files that only this class makes; everything else in
-// the directory is left alone.
+// The kind of a blob of this name; empty when it is none. Blobs are files that only this class makes; everything else
+// in the directory is left alone.
 absl::string_view KindOf(absl::string_view name) {
   const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(name, absl::MaxSplits('.', 1));
   int64_t generation = 0;

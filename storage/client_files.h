@@ -76,8 +76,8 @@ class ClientFiles {
 
   // Writes the blobs durably under manifest->generation, and their names into `manifest`.
   absl::Status WriteBlobs(const SealedBlobs& blobs, Manifest* manifest);
-  // Makes `manifest` the one on disk. Of the blobs that it does not name, those that the one before named for the same run are
-  // kept to be overwritten by the next of their kind, and all others removed.
+  // Makes `manifest` the one on disk. Of the blobs that it does not name, those that the one before named for the same
+  // run are kept to be overwritten by the next of their kind, and all others removed.
   absl::Status Replace(const Manifest& manifest);
   // Removes the blobs that nothing needs, best effort: Open does it again.
   void RemoveUnnamed() const;

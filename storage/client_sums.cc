@@ -9,7 +9,7 @@ namespace terse {
 namespace {
 
 constexpr int64_t ByteSums::*kSumColumns[] = {&ByteSums::dense_up,   &ByteSums::payload_up,   &ByteSums::wire_up,
-                                           &ByteSums::dense_down, &ByteSums::payload_down, &ByteSums::wire_down};
+                                              &ByteSums::dense_down, &ByteSums::payload_down, &ByteSums::wire_down};
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// Bytes of a run's clients in both directions, as rows of the ledger and of `client_totals` hold them: storage/SCHEMA.md,
-// "Bytes of clients". Internal to storage/; thread-compatible.
+// Bytes of a run's clients in both directions, as rows of the ledger and of `client_totals` hold them:
+// storage/SCHEMA.md, "Bytes of clients". Internal to storage/; thread-compatible.
 #ifndef TERSE_STORAGE_CLIENT_SUMS_H_
 #define TERSE_STORAGE_CLIENT_SUMS_H_
 

@@ -48,8 +48,8 @@ absl::Status CheckEntries(SqliteDb& db, absl::Span<const LedgerEntry> entries) {
     const bool known = entry.client >= 0 && entry.client <= newest.GetInt(0);
     if (counts && known && entry.round >= 0) continue;
     return absl::FailedPreconditionError(absl::StrCat("the ledger cannot hold bytes of client ", entry.client,
-                                                   " in round ", entry.round, ": ", entry.dense_bytes, ", ",
-                                                   entry.payload_bytes, " and ", entry.wire_bytes));
+                                                      " in round ", entry.round, ": ", entry.dense_bytes, ", ",
+                                                      entry.payload_bytes, " and ", entry.wire_bytes));
   }
   return absl::OkStatus();
 }
@@ -79,7 +79,8 @@ absl::StatusOr<Limits> ReadLimits(SqliteDb& db) {
 // - r is COMMITTED and p is zero, the first update of c: a clone under a new name d, whose last_applied is zero, comes
 //   as far as asking for the fate, and must hear RESET, because the update is in the model as c's. For these there is
 //   `first_updates`, which is looked at whoever asks and keeps a row for each client and lineage.
-// - r is ABORTED: the fate is NOT_APPLIED for everybody. Without the row IsOver (coordinator/staleness.cc) decides about
+// - r is ABORTED: the fate is NOT_APPLIED for everybody. Without the row IsOver (coordinator/staleness.cc) decides
+// about
 //   the round q <= r for which u was made. It is settled, because r is, so a synchronous run answers NOT_APPLIED. A
 //   buffered run does when the head is more than rounds.staleness versions ahead of the weights of q. Those are not
 //   newer than the weights of r, of which the head is more than Retention::rounds versions ahead, and that is at least
@@ -93,11 +94,10 @@ absl::StatusOr<Limits> ReadLimits(SqliteDb& db) {
 // Rows of `refused` stay, whatever their round: their clients' last_applied may stand still for ever.
 absl::Status DropUpdates(SqliteDb& db, int64_t round, bool aborted) {
   if (aborted) {
-    TERSE_RETURN_IF_ERROR(
-        db.Prepare("DELETE FROM first_updates WHERE round = ?1 AND update_id IN "
-                   "(SELECT update_id FROM updates WHERE round = ?1 AND prev_applied = zeroblob(16))")
-            .Int(round)
-            .Run());
+    TERSE_RETURN_IF_ERROR(db.Prepare("DELETE FROM first_updates WHERE round = ?1 AND update_id IN "
+                                     "(SELECT update_id FROM updates WHERE round = ?1 AND prev_applied = zeroblob(16))")
+                              .Int(round)
+                              .Run());
   }
   return db.Prepare("DELETE FROM updates WHERE round = ?").Int(round).Run();
 }

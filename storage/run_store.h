@@ -110,8 +110,8 @@ class RunStore {
   virtual absl::StatusOr<absl::optional<int64_t>> BaseVersionOf(int64_t round) = 0;
   // The fate of an update that `client` may have made for `round`: the newest round that chose it, or the one that
   // refused it; nullopt when none did, or when the round is no longer kept, or the update another client's, and the
-  // verdict is the same without its fate (storage/ledger_rows.cc). Looks at no round before `round`, which what made the
-  // update was given before any round could choose it, and at no more than the newest kRoundsOfFate.
+  // verdict is the same without its fate (storage/ledger_rows.cc). Looks at no round before `round`, which what made
+  // the update was given before any round could choose it, and at no more than the newest kRoundsOfFate.
   struct Fate {
     int64_t client = 0;
     RoundState state = RoundState::kClosed;  // of that round: never OPEN

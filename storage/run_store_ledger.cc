@@ -59,9 +59,8 @@ absl::Status AppendEntries(const SqliteDb& db, int64_t round, const ClientSums& 
 }  // namespace
 
 absl::StatusOr<std::vector<LedgerEntry>> SqliteRunStore::Ledger(int64_t first_round, int64_t last_round) {
-  static const auto& select = *new std::string(
-      absl::StrCat("SELECT round, sums, ", HasChecksum("ledger", "ledger"),
-                   " FROM ledger WHERE round BETWEEN ? AND ? ORDER BY round"));
+  static const auto& select = *new std::string(absl::StrCat("SELECT round, sums, ", HasChecksum("ledger", "ledger"),
+                                                            " FROM ledger WHERE round BETWEEN ? AND ? ORDER BY round"));
   std::vector<LedgerEntry> entries;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
     TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> names, ClientNames(db));
@@ -86,8 +85,8 @@ absl::StatusOr<std::vector<LedgerEntry>> SqliteRunStore::Ledger(int64_t first_ro
 }
 
 absl::StatusOr<std::vector<LedgerEntry>> SqliteRunStore::ClientTotals() {
-  static const auto& select = *new std::string(absl::StrCat("SELECT sums, ", HasChecksum("client_totals", "client_totals"),
-                                                            " FROM client_totals ORDER BY block"));
+  static const auto& select = *new std::string(absl::StrCat(
+      "SELECT sums, ", HasChecksum("client_totals", "client_totals"), " FROM client_totals ORDER BY block"));
   std::vector<LedgerEntry> totals;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
     TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> names, ClientNames(db));

@@ -234,13 +234,12 @@ absl::StatusOr<absl::optional<int64_t>> SqliteRunStore::BaseVersionOf(int64_t ro
 absl::StatusOr<absl::optional<RunStore::Fate>> SqliteRunStore::FateOf(Id128 update_id, int64_t client, int64_t round) {
   absl::optional<Fate> fate;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
-    // What was refused, and the first update of a client, is found by its id, and any other by its key. A damaged row on
-    // the way may be the one.
+    // What was refused, and the first update of a client, is found by its id, and any other by its key. A damaged row
+    // on the way may be the one.
     static const auto& query = *new std::string(absl::StrCat(
         "WITH RECURSIVE newest (round) AS (SELECT MAX(round) FROM updates UNION ALL SELECT round - 1 FROM newest "
         "WHERE round > ?3 LIMIT ?4) SELECT client, round, reason, ",
-        HasChecksum("refused", "refused"),
-        " FROM refused WHERE update_id = ?1 UNION ALL SELECT client, round, '', ",
+        HasChecksum("refused", "refused"), " FROM refused WHERE update_id = ?1 UNION ALL SELECT client, round, '', ",
         HasChecksum("first_updates", "first_updates"),
         " FROM first_updates WHERE update_id = ?1 UNION ALL SELECT * FROM (SELECT u.client, u.round, '', ",
         HasChecksum("updates", "u"),
@@ -248,8 +247,7 @@ absl::StatusOr<absl::optional<RunStore::Fate>> SqliteRunStore::FateOf(Id128 upda
         "WHERE u.round >= ?3 AND (u.update_id = ?1 OR NOT ",
         HasChecksum("updates", "u"), ") LIMIT 1)"));
     Statement statement = db.Prepare(query);
-    TERSE_ASSIGN_OR_RETURN(const bool found,
-                           statement.Id(update_id).Int(client).Int(round).Int(kRoundsOfFate).Step());
+    TERSE_ASSIGN_OR_RETURN(const bool found, statement.Id(update_id).Int(client).Int(round).Int(kRoundsOfFate).Step());
     if (!found) return absl::OkStatus();
     TERSE_RETURN_IF_ERROR(ExpectChecksum(db, statement, 3, "updates, first_updates or refused"));
     const int64_t decider = statement.GetInt(1);

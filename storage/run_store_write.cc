@@ -163,9 +163,9 @@ absl::Status CheckPredecessors(SqliteDb& db, int64_t round) {
       "WHERE u.round = ? AND c.last_applied IS NOT u.prev_applied LIMIT 1");
   TERSE_ASSIGN_OR_RETURN(const bool found, stray.Int(round).Step());
   if (!found) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("round ", round, ": update ", stray.GetId(1).ToHex(), " of client ", stray.GetInt(0), " follows ",
-                   stray.GetId(2).ToHex(), ", which is not the last one applied; the client must reset"));
+  return absl::FailedPreconditionError(absl::StrCat("round ", round, ": update ", stray.GetId(1).ToHex(), " of client ",
+                                                    stray.GetInt(0), " follows ", stray.GetId(2).ToHex(),
+                                                    ", which is not the last one applied; the client must reset"));
 }
 
 // Moves last_applied of every client that the round chose, each from the predecessor recorded at CLOSE. One statement

@@ -9,8 +9,16 @@
 namespace terse {
 namespace {
 
-constexpr MigrationStep kMigrations[] = {{kVersion1}, {kVersion2}, {kVersion3}, {kVersion4},  {kVersion5},
-                                         {kVersion6}, {kVersion7}, {kVersion8}, {kVersion9}, {kVersion10},
+constexpr MigrationStep kMigrations[] = {{kVersion1},
+                                         {kVersion2},
+                                         {kVersion3},
+                                         {kVersion4},
+                                         {kVersion5},
+                                         {kVersion6},
+                                         {kVersion7},
+                                         {kVersion8},
+                                         {kVersion9},
+                                         {kVersion10},
                                          {kVersion11, PackBytes}};
 static_assert(std::size(kMigrations) == kSchemaVersion);
 

@@ -16,8 +16,8 @@ struct MigrationStep {
   absl::Status (*afterwards)(SqliteDb& db) = nullptr;  // in the same transaction
 };
 
-// Brings the database to the version after the last of `steps`, one transaction for each: step i leads from version i to
-// i + 1. FAILED_PRECONDITION when a newer program wrote it; otherwise as SqliteDb.
+// Brings the database to the version after the last of `steps`, one transaction for each: step i leads from version i
+// to i + 1. FAILED_PRECONDITION when a newer program wrote it; otherwise as SqliteDb.
 absl::Status Migrate(SqliteDb& db, absl::Span<const MigrationStep> steps);
 // Migrates run.sqlite to kSchemaVersion, as Migrate.
 absl::Status MigrateSchema(SqliteDb& db);

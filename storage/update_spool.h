@@ -1,5 +1,5 @@
-// Where received updates wait for the end of their round: in memory as long as they are few or small, and beyond that in
-// files without a name, so that a round of any size takes bounded memory of the process. A cache: nothing of it is
+// Where received updates wait for the end of their round: in memory as long as they are few or small, and beyond that
+// in files without a name, so that a round of any size takes bounded memory of the process. A cache: nothing of it is
 // synced, and nothing is left when the process dies.
 #ifndef TERSE_STORAGE_UPDATE_SPOOL_H_
 #define TERSE_STORAGE_UPDATE_SPOOL_H_

@@ -168,7 +168,7 @@ absl::StatusOr<absl::optional<int64_t>> UsableStaleness(const EngineState& run, 
   if (IsOfOpenRound(run, update)) return absl::make_optional<int64_t>(0);
   TERSE_ASSIGN_OR_RETURN(const absl::optional<int64_t> staleness, StalenessOf(run, update.round));
   if (!staleness.has_value() || !IsUsable(run, *staleness)) return absl::optional<int64_t>();
-  TERSE_ASSIGN_OR_RETURN(const absl::optional<RunStore::Fate> fate, 
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<RunStore::Fate> fate,
                          run.store()->FateOf(update.update_id, client, update.round));
   return fate.has_value() ? absl::optional<int64_t>() : staleness;
 }
@@ -221,8 +221,7 @@ absl::Status TakeIn(EngineState& run, Session& session, Update update) {
   if (!may_count || update.update_id == session.last_applied) return AnswerLate(run, session, update);
   ReceivedUpdate* const existing = run.round.Find(session.client());
   if (existing != nullptr) return AnswerRepeated(run, session, update, *existing);
-  TERSE_ASSIGN_OR_RETURN(const absl::optional<int64_t> staleness, 
-                         UsableStaleness(run, session.client(), update));
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<int64_t> staleness, UsableStaleness(run, session.client(), update));
   if (!staleness.has_value()) return AnswerLate(run, session, update);
   TERSE_ASSIGN_OR_RETURN(const std::string objection, WhyNotTaken(run, session, update));
   if (!objection.empty()) return TurnAway(run, session, update, objection);

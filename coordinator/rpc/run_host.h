@@ -152,7 +152,7 @@ class RunHost {
   std::unique_ptr<const Codec> downstream_codec_;  // null unless the downstream mode is coded
   std::unique_ptr<UpdateHistories> histories_;     // changed by the engine that serves
   std::unique_ptr<UpdateSpool> spool_;
-  std::shared_ptr<RunLearning> learning_;          // dropped by Retire, under mutex_
+  std::shared_ptr<RunLearning> learning_;  // dropped by Retire, under mutex_
 
   // A thread that reads through the store or asks the engine holds a reader's share, so that both stay.
   mutable absl::Mutex mutex_;

@@ -31,7 +31,8 @@ class ManyUpdates : public ::testing::TestWithParam<std::pair<const char*, doubl
     views_.assign(messages_.begin(), messages_.end());
   }
 
-  const std::unique_ptr<const Codec> codec_ = NewCodec(GetParam().first, GetParam().second, "fp32", MakeLayout({90000, 10, 60000}));
+  const std::unique_ptr<const Codec> codec_ =
+      NewCodec(GetParam().first, GetParam().second, "fp32", MakeLayout({90000, 10, 60000}));
   std::vector<std::string> messages_;
   std::vector<absl::string_view> views_;
   std::vector<float> sum_;

@@ -300,7 +300,8 @@ TEST_P(Verdicts, AreTheSameWithoutTheRowsOfOldRounds) {
   // Those of the rounds that are kept, and a row for the first update of every client that had one applied.
   EXPECT_LT(Count(few_directory_.Path(), "updates"), Count(all_directory_.Path(), "updates") / 3);
   EXPECT_EQ(Count(few_directory_.Path(), "updates u JOIN retention r WHERE u.round <= r.folded_round"), 0);
-  const std::string firsts = "first_updates f JOIN rounds r ON r.id = f.round, retention t WHERE f.round <= t.folded_round";
+  const std::string firsts =
+      "first_updates f JOIN rounds r ON r.id = f.round, retention t WHERE f.round <= t.folded_round";
   EXPECT_EQ(Count(few_directory_.Path(), firsts), 4);
   EXPECT_EQ(Count(few_directory_.Path(), firsts + " AND r.state = 'committed'"), 4);
   EXPECT_EQ(Count(few_directory_.Path(), "refused"), Count(all_directory_.Path(), "refused"));

@@ -12,12 +12,8 @@ struct Table {
   int columns;  // of version 1
   const char* selected = "*";
 };
-constexpr Table kTables[] = {{"runs", 7},
-                             {"rounds", 11},
-                             {"clients", 8},
-                             {"updates", 8},
-                             {"events", 6},
-                             {"downstream_log", 3, "version, model_hash, message"},
+constexpr Table kTables[] = {{"runs", 7},       {"rounds", 11}, {"clients", 8},
+                             {"updates", 8},    {"events", 6},  {"downstream_log", 3, "version, model_hash, message"},
                              {"checkpoints", 4}};
 
 int64_t UserVersion(const std::string& directory) {

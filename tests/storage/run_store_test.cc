@@ -360,7 +360,8 @@ TEST_F(RunStoreTest, ACommitThatDoesNotMatchChangesNothing) {
 TEST(RunStoreGuards, ACommitDetectsChangesBehindItsBack) {
   const std::pair<const char*, const char*> cases[] = {
       {"UPDATE clients SET last_applied = x'00000000000000000000000000000001' WHERE id = 1", "of client 1 follows"},
-      {"UPDATE clients SET last_applied = (SELECT update_id FROM updates WHERE client = 0) WHERE id = 0", "of client 0 follows"},
+      {"UPDATE clients SET last_applied = (SELECT update_id FROM updates WHERE client = 0) WHERE id = 0",
+       "of client 0 follows"},
       {"UPDATE head SET version = 1", "no longer version 0"},
       {"UPDATE head SET epoch = 2", "taken over by another coordinator"},
       {"INSERT INTO downstream_log (version, model_hash, message) VALUES (1, zeroblob(16), x'00')", "UNIQUE"},

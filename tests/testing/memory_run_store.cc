@@ -149,7 +149,7 @@ absl::StatusOr<absl::optional<int64_t>> MemoryRunStore::BaseVersionOf(int64_t ro
 }
 
 absl::StatusOr<absl::optional<RunStore::Fate>> MemoryRunStore::FateOf(Id128 update_id, int64_t /*client*/,
-                                                                           int64_t /*round*/) {
+                                                                      int64_t /*round*/) {
   for (auto round = rounds_.rbegin(); round != rounds_.rend(); ++round) {
     for (const ChosenUpdate& update : round->chosen) {
       if (update.update_id == update_id) return absl::make_optional(Fate{update.client, round->record.state});
