@@ -228,6 +228,8 @@ Transition Engine::On(Drained event) {
   return session->version() == run_.model.head().version ? phase_->OnReady(run_, *session) : absl::nullopt;
 }
 
+Transition Engine::On(SpoolFailed event) { return event.status; }
+
 Transition Engine::On(Misbehaved event) {
   Session* const session = run_.fleet.Find(event.session);
   if (session == nullptr || session->refused()) return absl::nullopt;

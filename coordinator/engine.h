@@ -107,6 +107,7 @@ class Engine {
   Transition On(Disconnected event);
   Transition On(Drained event);
   Transition On(Misbehaved event);
+  Transition On(SpoolFailed event);
   Transition On(Evaluated event);
   Transition On(CheckpointWritten event);
   Transition On(Tick event);

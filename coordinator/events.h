@@ -44,6 +44,12 @@ struct Misbehaved {
   std::string reason;  // one line for people
 };
 
+// A received update could not be put away, with RESOURCE_EXHAUSTED or UNAVAILABLE: the run is suspended, as after any
+// other trouble with its disk.
+struct SpoolFailed {
+  absl::Status status;
+};
+
 // The background worker evaluated the model of `round`.
 struct Evaluated {
   int64_t round = 0;
@@ -80,8 +86,9 @@ struct SetAsideRequested {
   std::string reason;
 };
 
-using Event = std::variant<Connected, Received, Disconnected, Drained, Misbehaved, Evaluated, CheckpointWritten, Tick,
-                           StopRequested, PauseRequested, ResumeRequested, AbortRequested, SetAsideRequested>;
+using Event =
+    std::variant<Connected, Received, Disconnected, Drained, Misbehaved, SpoolFailed, Evaluated, CheckpointWritten,
+                 Tick, StopRequested, PauseRequested, ResumeRequested, AbortRequested, SetAsideRequested>;
 
 }  // namespace terse
 

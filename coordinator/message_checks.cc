@@ -62,7 +62,7 @@ absl::Status PutAway(UpdateSpool& spool, FromClient* message) {
   auto* const update = std::get_if<Update>(message);
   if (update == nullptr || update->unread || update->packed) return absl::OkStatus();
   absl::StatusOr<std::shared_ptr<const HeldBytes>> held = spool.Keep(std::move(update->message));
-  if (!held.ok()) return absl::UnavailableError(held.status().message());
+  if (!held.ok()) return held.status();
   update->held = *std::move(held);
   update->message.clear();
   return absl::OkStatus();

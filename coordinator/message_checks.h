@@ -26,8 +26,8 @@ absl::Status ValidateMessage(const Codec& codec, const FromClient& message);
 absl::Status TakeMessage(const Codec& codec, const UpdateHistories* histories, int64_t client, FromClient* message,
                          bool is_due = true);
 
-// Puts an update that TakeMessage decoded into the spool, from where Update::bytes has it. UNAVAILABLE, with the
-// reason, when the disk does not take it: the client may send it again later. Thread-safe.
+// Puts an update that TakeMessage decoded into the spool, from where Update::bytes has it. Statuses of
+// UpdateSpool::Keep. Thread-safe.
 absl::Status PutAway(UpdateSpool& spool, FromClient* message);
 
 }  // namespace terse

@@ -7,10 +7,14 @@
 
 namespace terse {
 
-Id128 MakeUpdateId(Id128 lineage, int64_t round, int64_t client_index, Id128 predecessor, absl::string_view message) {
+Id128 MakeUpdateId(Id128 lineage, int64_t round, int64_t client_index, Id128 predecessor, Id128 message_hash) {
   // The message is hashed first, so that the fields around it have a fixed length and cannot run into it.
   return HashBytes(
-      absl::StrCat(lineage.ToBytes(), predecessor.ToBytes(), HashBytes(message).ToBytes(), round, "/", client_index));
+      absl::StrCat(lineage.ToBytes(), predecessor.ToBytes(), message_hash.ToBytes(), round, "/", client_index));
+}
+
+Id128 MakeUpdateId(Id128 lineage, int64_t round, int64_t client_index, Id128 predecessor, absl::string_view message) {
+  return MakeUpdateId(lineage, round, client_index, predecessor, HashBytes(message));
 }
 
 absl::Status CheckClientName(absl::string_view name) {

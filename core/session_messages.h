@@ -148,6 +148,8 @@ using FromServer =
 // H(lineage, round, client index, predecessor, message): identifies an update, proves its integrity and that both ends
 // agree about the client's last applied update, so neither the predecessor nor a checksum travels with it.
 Id128 MakeUpdateId(Id128 lineage, int64_t round, int64_t client_index, Id128 predecessor, absl::string_view message);
+// The same from HashBytes of the message.
+Id128 MakeUpdateId(Id128 lineage, int64_t round, int64_t client_index, Id128 predecessor, Id128 message_hash);
 
 // A client's name: 1 to 64 letters, digits, '-', '_' or '.', not starting with '.'. INVALID_ARGUMENT with the rule.
 absl::Status CheckClientName(absl::string_view name);

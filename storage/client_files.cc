@@ -53,7 +53,7 @@ bool IsBlobName(absl::string_view name) { return !KindOf(name).empty(); }
 // For kRenameBeforeSync only.
 absl::Status WriteUnsynced(FileSystem& files, absl::Span<const FileContents> contents) {
   for (const FileContents& blob : contents) {
-    TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, files.Overwrite(blob.path));
+    TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, files.Create(blob.path));
     for (absl::string_view part : blob.parts) TERSE_RETURN_IF_ERROR(file->Append(part));
   }
   return absl::OkStatus();

@@ -1,5 +1,5 @@
-// The files of a client's state directory: a manifest, replaced atomically, and immutable blobs that it names
-// (client_state.h). Formats: storage/SCHEMA.md.
+// The files of a client's state directory: a manifest, replaced atomically, and blobs, which do not change while it
+// names them (client_state.h). Formats: storage/SCHEMA.md.
 #ifndef TERSE_STORAGE_CLIENT_FILES_H_
 #define TERSE_STORAGE_CLIENT_FILES_H_
 

@@ -165,11 +165,10 @@ absl::Status FileClientState::Seal(absl::Span<const float> dense, const SealedUp
   TERSE_FAILPOINT("client.seal.before_blobs");
   if (durability_ == Durability::kRelaxed) {
     TERSE_RETURN_IF_ERROR(MarkDirty());
-    if (!large_.has_value()) large_.emplace();
-    // `dense` may be a view of the vector.
-    if (dense.data() != large_->dense.data()) large_->dense.assign(dense.begin(), dense.end());
-    large_->trainer_state = std::move(trainer_state);
-    large_->history = std::move(history);
+    LargeState& large = large_.has_value() ? *large_ : large_.emplace();
+    large.dense.assign(dense.begin(), dense.end());
+    large.trainer_state = std::move(trainer_state);
+    large.history = std::move(history);
   } else {
     Manifest manifest = Describe();
     ++manifest.generation;

@@ -1,5 +1,5 @@
-// The client's durable state: immutable blobs and one small MANIFEST that is replaced atomically (docs/PROTOCOL.md).
-// Formats: storage/SCHEMA.md.
+// The client's durable state: blobs and one small MANIFEST that names them and is replaced atomically
+// (docs/PROTOCOL.md). Formats: storage/SCHEMA.md.
 //
 //   DIR/lock   DIR/MANIFEST   DIR/dense.G   DIR/outbox.G   DIR/trainer.G   DIR/history.G   DIR/model
 //   DIR/module.pt
@@ -87,7 +87,7 @@ class ClientState {
   // Starts on a run: a fresh residual for `lineage` unless the state is already of that lineage (then it is kept).
   virtual absl::Status Begin(Id128 lineage, Durability durability) = 0;
 
-  // SEAL: writes dense, outbox, trainer state and history, fsyncs them and the directory, then replaces the manifest.
+  // SEAL: writes dense, outbox, trainer state and history, syncs them and the directory, then replaces the manifest.
   // From that rename on, the delta counts. FAILED_PRECONDITION while another update is sealed.
   virtual absl::Status Seal(absl::Span<const float> dense, const SealedUpdate& update, std::string trainer_state,
                             std::string history = {}) = 0;

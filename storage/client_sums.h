@@ -30,7 +30,7 @@ void AddSums(ClientSums* sums, const ClientSums& more);
 // Clients and sums are not negative.
 std::string SerializeSums(const ClientSums& sums);
 
-// DATA_LOSS when `bytes` are not what SerializeSums returns.
+// DATA_LOSS when `bytes` end within a client, or hold a number that is too large.
 absl::StatusOr<ClientSums> ParseSums(absl::string_view bytes);
 
 }  // namespace terse

@@ -262,7 +262,8 @@ ClientExamination ExamineClient(const std::string& directory, Examined examined)
       found.model = FileExamination{"model", FileBytes(model), CheckCachedModel(model)};
       found.seal_bytes = std::max(found.seal_bytes, found.model->bytes);
     }
-    // A running client may have sealed or settled since the manifest was read, and removed what that one names.
+    // A running client may have sealed or settled since the manifest was read, and removed or overwritten what that one
+    // names.
     absl::StatusOr<Manifest> now = ReadManifest(PosixFiles(), directory);
     if (is_whole || (now.ok() && SerializeManifest(*now) == SerializeManifest(*manifest))) return found;
     manifest = std::move(now);

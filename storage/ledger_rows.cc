@@ -29,6 +29,32 @@ absl::Status AddToRound(SqliteDb& db, int64_t round, const ByteSums& sums) {
       .Run();
 }
 
+absl::Status AppendRow(SqliteDb& db, int64_t round, const ClientSums& sums) {
+  const std::string bytes = SerializeSums(sums);
+  return db.Prepare("INSERT INTO ledger (round, sums) VALUES (?, ?)").Int(round).Blob(bytes).Run();
+}
+
+absl::StatusOr<int64_t> CountRows(SqliteDb& db, int64_t round) {
+  Statement count = db.Prepare("SELECT COUNT(*) FROM ledger WHERE round = ?");
+  TERSE_RETURN_IF_ERROR(count.Int(round).Step().status());
+  return count.GetInt(0);
+}
+
+absl::StatusOr<ClientSums> ReadRows(SqliteDb& db, int64_t round) {
+  static const auto& query =
+      *new std::string(absl::StrCat("SELECT sums, ", HasChecksum("ledger", "ledger"), " FROM ledger WHERE round = ?"));
+  ClientSums all;
+  Statement rows = db.Prepare(query);
+  rows.Int(round);
+  while (true) {
+    TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
+    if (!row) return all;
+    TERSE_RETURN_IF_ERROR(ExpectChecksum(db, rows, 1, "ledger"));
+    TERSE_ASSIGN_OR_RETURN(const ClientSums sums, ParseSums(rows.GetBlob(0)));
+    AddSums(&all, sums);
+  }
+}
+
 absl::StatusOr<ClientSums> ReadBlock(SqliteDb& db, int64_t block) {
   static const auto& query = *new std::string(absl::StrCat(
       "SELECT sums, ", HasChecksum("client_totals", "client_totals"), " FROM client_totals WHERE block = ?"));
@@ -68,7 +94,7 @@ absl::StatusOr<Limits> ReadLimits(SqliteDb& db) {
 
 // A coordinator asks for the fate of an update only when it is not its client's last applied one, and when the client's
 // prev_applied is that client's last_applied (VerdictOn, coordinator/sessions.cc). Call the row (round r, client c,
-// update_id u, prev_applied p). An id is a hash over its client, its predecessor and its message, and CLOSE checks that
+// update_id u, prev_applied p). An id is a hash over its round, client, predecessor and message, and CLOSE checks that
 // p is the last_applied of c; so p is zero or an id that was made for c, and whoever holds u sealed has p for its
 // prev_applied. Which answers change when the row is gone, or is not found?
 //
@@ -105,8 +131,12 @@ absl::Status DropUpdates(SqliteDb& db, int64_t round, bool aborted) {
 }  // namespace
 
 absl::Status InsertLedgerRow(SqliteDb& db, int64_t round, const ClientSums& sums) {
-  const std::string bytes = SerializeSums(sums);
-  return db.Prepare("INSERT INTO ledger (round, sums) VALUES (?, ?)").Int(round).Blob(bytes).Run();
+  TERSE_ASSIGN_OR_RETURN(const int64_t rows, CountRows(db, round));
+  if (rows < kRowsOfRound) return AppendRow(db, round, sums);
+  TERSE_ASSIGN_OR_RETURN(ClientSums all, ReadRows(db, round));
+  AddSums(&all, sums);
+  TERSE_RETURN_IF_ERROR(db.Prepare("DELETE FROM ledger WHERE round = ?").Int(round).Run());
+  return AppendRow(db, round, all);
 }
 
 absl::Status AddClientTotals(SqliteDb& db, const ClientSums& sums) {

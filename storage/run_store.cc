@@ -149,7 +149,7 @@ absl::StatusOr<std::unique_ptr<SqliteDb>> OpenWhole(const std::string& directory
   return db;
 }
 
-// The updates of a CLOSED round were only in memory; the round ends without them, and its clients fold their work
+// The updates of a CLOSED round died with the process; the round ends without them, and its clients fold their work
 // forward.
 absl::Status AbortClosedRounds(SqliteDb& db) {
   if (Mutated(Mutant::kReopenClosed)) {

@@ -55,7 +55,7 @@ class RunStore {
     kEverything
   };
   // Opens or creates DIR, takes its lock, verifies the database, migrates it, bumps the epoch, turns a CLOSED round
-  // into ABORTED (its updates were only in memory; event "round_aborted"), and removes checkpoint and segment files
+  // into ABORTED (its updates died with the process; event "round_aborted"), and removes checkpoint and segment files
   // that the database does not know. FAILED_PRECONDITION when another coordinator holds the directory or a newer
   // program wrote it; DATA_LOSS with the file's name and what to do when the database, or a segment file, is damaged.
   static absl::StatusOr<std::unique_ptr<RunStore>> Open(const std::string& directory, FileSystem& files = PosixFiles(),
@@ -138,7 +138,7 @@ class RunStore {
 
   // FAILED_PRECONDITION unless the round is committed. A value that is not a number is stored as none.
   virtual absl::Status SetEvaluation(int64_t round, const Evaluation& evaluation) = 0;
-  // Adds to the ledger rows (creates them when missing).
+  // Adds to the ledger. FAILED_PRECONDITION for bytes below 0, and for a client that is not registered.
   virtual absl::Status AddLedger(absl::Span<const LedgerEntry> entries) = 0;
   virtual absl::Status AddEvent(const EventRecord& event) = 0;
   // Is stored, and holds from the next commit and the next event on: each of them removes a few rows too many. Writes

@@ -19,8 +19,21 @@ namespace {
 
 absl::Status SpoolError(absl::string_view action, const std::string& directory) {
   const int error = errno;
-  return absl::ErrnoToStatus(error, absl::StrCat("cannot ", action, " a file for received updates in ", directory,
-                                                 "; make room on its disk, or check it"));
+  const bool is_full = error == ENOSPC || error == EDQUOT;
+  return absl::Status(is_full ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kUnavailable,
+                      absl::StrCat("cannot ", action, " a file for received updates in ", directory, ": ",
+                                   strerror(error), "; ", is_full ? "make room on its disk" : "check its disk"));
+}
+
+// Returns a descriptor, or -1 and errno. Not every file system makes files without a name; there it has one for a
+// moment.
+int OpenUnnamed(const std::string& directory) {
+  const int fd = open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR)) return fd;
+  std::string path = FilePath(directory, "spool.XXXXXX");
+  const int named = mkostemp(path.data(), O_CLOEXEC);
+  if (named >= 0) unlink(path.c_str());
+  return named;
 }
 
 }  // namespace
@@ -29,10 +42,8 @@ absl::Status SpoolError(absl::string_view action, const std::string& directory) 
 class UpdateSpool::File {
  public:
   static absl::StatusOr<std::shared_ptr<File>> Make(const std::string& directory, int64_t size) {
-    std::string path = FilePath(directory, "spool.XXXXXX");
-    const int fd = mkostemp(path.data(), O_CLOEXEC);
+    const int fd = OpenUnnamed(directory);
     if (fd < 0) return SpoolError("make", directory);
-    unlink(path.c_str());
     auto file = std::shared_ptr<File>(new File(directory, fd));
     if (ftruncate(fd, size) != 0) return SpoolError("extend", directory);
     void* const begin = mmap(nullptr, static_cast<size_t>(size), PROT_READ, MAP_SHARED, fd, 0);
@@ -101,7 +112,10 @@ UpdateSpool::UpdateSpool(std::string directory, const SpoolLimits& limits)
 absl::StatusOr<UpdateSpool::Place> UpdateSpool::Reserve(int64_t size) {
   absl::MutexLock lock(&mutex_);
   // Nobody else has it: the updates of the rounds before are gone.
-  if (file_ != nullptr && file_.use_count() == 1) filled_ = 0;
+  if (file_ != nullptr && file_.use_count() == 1) {
+    filled_ = 0;
+    if (file_->size() > limits_.file_bytes) file_.reset();
+  }
   if (file_ == nullptr || size > file_->size() - filled_) {
     TERSE_ASSIGN_OR_RETURN(file_, File::Make(directory_, std::max(size, limits_.file_bytes)));
     filled_ = 0;

@@ -29,8 +29,9 @@ class UpdateSpool {
   explicit UpdateSpool(std::string directory, const SpoolLimits& limits = {});
 
   // Takes the bytes, which are not empty. What lies in a file is mapped: pages of it that were read count as the
-  // process's, and the kernel takes them back when it needs them. RESOURCE_EXHAUSTED when the disk is full, and other
-  // statuses of the system, with the directory and the remedy; the bytes are gone then.
+  // process's, and the kernel takes them back when it needs them. A page that it then cannot read again ends the
+  // process (SIGBUS). RESOURCE_EXHAUSTED when the disk is full, otherwise UNAVAILABLE, with the directory and the
+  // remedy; the bytes are gone then.
   absl::StatusOr<std::shared_ptr<const HeldBytes>> Keep(std::string bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Bytes that stand in memory.

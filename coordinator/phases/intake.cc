@@ -238,6 +238,19 @@ absl::Status TakeIn(EngineState& run, Session& session, Update update) {
   return Accept(run, session, std::move(update), *staleness);
 }
 
+namespace {
+
+// The update may have been on the disk since it was accepted. UNAVAILABLE when it is not what it was then.
+absl::Status ExpectWhole(const EngineState& run, int64_t client, const ReceivedUpdate& received, Id128 hash) {
+  const Update& update = received.update;
+  const Id128 id = MakeUpdateId(run.lineage, update.round, client, received.prev_applied, hash);
+  if (id == update.update_id || Mutated(Mutant::kNoPredecessorCheck)) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("the update of client ", client, " in round ", update.round,
+                                             " is no longer what was received; check the disk"));
+}
+
+}  // namespace
+
 Transition CloseRound(EngineState& run) {
   TERSE_ASSIGN_OR_RETURN(const std::vector<Refused> refused, FindRefused(run));
   std::vector<RefusedUpdate> records;
@@ -248,8 +261,10 @@ Transition CloseRound(EngineState& run) {
       continue;
     }
     const Update& update = received.update;
-    chosen.push_back({client, update.update_id, received.prev_applied, HashBytes(update.bytes()),
-                      update.payload_bytes(), update.train_us, update.loss, received.samples});
+    const Id128 hash = HashBytes(update.bytes());
+    TERSE_RETURN_IF_ERROR(ExpectWhole(run, client, received, hash));
+    chosen.push_back({client, update.update_id, received.prev_applied, hash, update.payload_bytes(), update.train_us,
+                      update.loss, received.samples});
   }
   TERSE_FAILPOINT("coordinator.close.before");
   TERSE_RETURN_IF_ERROR(run.store()->CloseRound(run.round.number(), chosen, run.Now(), records));

@@ -119,7 +119,10 @@ absl::StatusOr<absl::optional<FromClient>> SessionReactor::Parse() {
     const auto* const update = std::get_if<Update>(&*message);
     const bool is_due = update == nullptr || IsDue(*update);
     TERSE_RETURN_IF_ERROR(TakeMessage(run_->codec(), run_->histories(), Client(), &*message, is_due));
-    TERSE_RETURN_IF_ERROR(PutAway(run_->spool(), &*message));
+    if (absl::Status put_away = PutAway(run_->spool(), &*message); !put_away.ok()) {
+      loop_->Post(SpoolFailed{put_away});
+      return absl::UnavailableError(put_away.message());
+    }
     LogReceived(*message);
   }
   return message;

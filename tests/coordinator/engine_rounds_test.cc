@@ -171,6 +171,39 @@ TEST_F(Scripted, ARepeatedUpdateIsAnsweredAgainAndCountsOnce) {
   EXPECT_EQ(fleet_.store()->GetClient(0)->updates_applied, 1);
 }
 
+// Bytes that a disk gives back differently.
+class ChangingBytes final : public HeldBytes {
+ public:
+  explicit ChangingBytes(std::string bytes) : stored(std::move(bytes)) {}
+  absl::string_view bytes() const override { return stored; }
+
+  std::string stored;
+};
+
+TEST_F(Scripted, AnUpdateThatIsNoLongerWhatWasReceivedSuspendsTheRun) {
+  Update update = a_->MakeUpdate(1, 0, 0);
+  const auto held = std::make_shared<ChangingBytes>(std::exchange(update.message, ""));
+  update.held = held;
+  ASSERT_EQ(fleet_.Handle(Received{1001, std::move(update)}), absl::OkStatus());
+  held->stored.back() = static_cast<char>(held->stored.back() ^ 1);
+  const absl::Status status = b_->Say(b_->MakeUpdate(1, 1, 0));
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              ::testing::HasSubstr("client 0 in round 1 is no longer what was received"));
+  EXPECT_FALSE(fleet_.coordinator_up());
+  ASSERT_EQ(fleet_.StartCoordinator(), absl::OkStatus());
+  EXPECT_EQ(fleet_.engine()->View().head.version, 0);
+  EXPECT_TRUE(fleet_.store()->GetClient(1)->last_applied.IsZero());
+}
+
+TEST_F(Scripted, ASpoolThatFailsSuspendsTheRun) {
+  ASSERT_EQ(a_->Say(a_->MakeUpdate(1, 0, 0)), absl::OkStatus());
+  EXPECT_TRUE(absl::IsResourceExhausted(fleet_.Handle(SpoolFailed{absl::ResourceExhaustedError("the disk is full")})));
+  EXPECT_FALSE(fleet_.coordinator_up());
+  ASSERT_EQ(fleet_.StartCoordinator(), absl::OkStatus());
+  EXPECT_EQ(fleet_.engine()->View().round, 1);
+}
+
 TEST_F(Scripted, AConflictingUpdateIsRefusedAndAudited) {
   ASSERT_EQ(a_->Say(a_->MakeUpdate(1, 0, 0)), absl::OkStatus());
   ASSERT_EQ(a_->Say(a_->MakeUpdate(1, 0, 7)), absl::OkStatus());

@@ -175,6 +175,7 @@ void SessionWorld::Say(Actor* actor, FromClient message) {
   if (const auto* update = std::get_if<Update>(&taken)) {
     submitted_.insert(update->update_id);
     contents_[HashBytes(update->message)] = update->message;
+    Require(PutAway(spool_, &taken).ok(), "the disk takes an update");
     if (sent_.size() == kKeptUpdates) sent_.erase(sent_.begin());
     sent_.push_back(std::get<Update>(message));
   }

@@ -4,6 +4,7 @@
 #define TERSE_TESTS_FUZZ_SESSION_WORLD_H_
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <set>
@@ -13,6 +14,7 @@
 #include "coordinator/engine.h"
 #include "coordinator/server_step.h"
 #include "coordinator/update_histories.h"
+#include "storage/update_spool.h"
 #include "tests/fuzz/input.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/inline_background.h"
@@ -134,6 +136,7 @@ class SessionWorld {
   std::unique_ptr<ServerStep> server_;          // does what the engine's does, and never restarts
   std::vector<std::string> messages_;           // valid ones
   std::unique_ptr<UpdateHistories> histories_;  // null: nothing is packed
+  UpdateSpool spool_{std::filesystem::temp_directory_path().string(), {/*memory_bytes=*/100, /*file_bytes=*/4096}};
   int64_t catch_up_bytes_ = kCatchUpBytes;
   MemoryRunStore store_;
   FakeClock clock_;

@@ -39,6 +39,12 @@ TEST(DurabilityOrder, ASealSyncsItsBlobsBeforeTheManifestNamesThem) {
                           "rename MANIFEST", "sync DIR"));
   EXPECT_THAT(CallsOf(directory, [&] { EXPECT_OK(state->Settle(true)); }),
               ElementsAre("sync MANIFEST.tmp", "rename MANIFEST", "sync DIR"));
+  ASSERT_OK(state->Seal({2.0f}, Update(2), "trainer"));
+  ASSERT_OK(state->Settle(true));
+  // The third overwrites the blobs of the first.
+  EXPECT_THAT(CallsOf(directory, [&] { EXPECT_OK(state->Seal({3.0f}, Update(3), "trainer")); }),
+              ElementsAre("rename dense.3", "rename outbox.3", "rename trainer.3", "sync dense.3", "sync outbox.3",
+                          "sync trainer.3", "sync DIR", "sync MANIFEST.tmp", "rename MANIFEST", "sync DIR"));
 }
 
 TEST(DurabilityOrder, RelaxedSealsTouchNoDisk) {

@@ -148,6 +148,20 @@ TEST_F(LedgerTest, RoundsThatWereAbortedGoWithThoseAroundThem) {
   EXPECT_EQ(few_->Ledger(20, 24)->size(), all_->Ledger(20, 24)->size());
 }
 
+TEST_F(LedgerTest, BytesThatComeInManyPartsTakeFewRows) {
+  Both([](RunStore& store) { return store.OpenRound(1, 0, 1); });
+  for (int64_t i = 0; i < 200; ++i) {
+    ASSERT_OK(all_->AddLedger({{1, i % 3, Direction::kUp, 1, 2, 3}, {0, 3, Direction::kDown, 0, 0, 1}}));
+    ASSERT_LE(Count(all_directory_.Path(), "ledger"), 2 * run_store_internal::kRowsOfRound);
+  }
+  const std::vector<LedgerEntry> entries = *all_->Ledger(0, 1);
+  ASSERT_EQ(entries.size(), 4u);
+  EXPECT_EQ(entries[0].wire_bytes, 200);
+  EXPECT_EQ(entries[1].payload_bytes, 2 * 67);
+  EXPECT_EQ(entries[3].dense_bytes, 66);
+  EXPECT_EQ(all_->Rounds(1, 1)->front().wire_bytes_up, 600);
+}
+
 TEST_F(LedgerTest, EventsHaveALimit) {
   ASSERT_OK(few_->SetRetention({0, 10}));
   for (int64_t i = 0; i < 50; ++i) {
@@ -196,12 +210,11 @@ struct SealedDirectory {
 
 // The verdict of docs/PROTOCOL.md, as VerdictOn (coordinator/sessions.cc) finds it, for a directory that comes under
 // the name of `client`.
-std::string VerdictOn(RunStore& store, const SealedDirectory& sealed, int64_t client,
-                      absl::optional<int64_t> staleness) {
+std::string VerdictOn(RunStore& store, const absl::optional<RunStore::Fate>& fate, const SealedDirectory& sealed,
+                      int64_t client, absl::optional<int64_t> staleness) {
   const Id128 last_applied = store.GetClient(client)->last_applied;
   if (sealed.id == last_applied) return "applied";
   if (sealed.prev_applied != last_applied) return "reset: another past";
-  const absl::optional<RunStore::Fate> fate = *store.FateOf(sealed.id, client, sealed.round);
   if (!fate.has_value()) {
     const bool over = staleness.has_value()
                           ? store.GetHead()->version - **store.BaseVersionOf(sealed.round) > *staleness
@@ -224,13 +237,24 @@ class Verdicts : public LedgerTest, public ::testing::WithParamInterface<bool> {
   void Compare(const std::string& when) {
     for (const SealedDirectory& sealed : sealed_) {
       for (int64_t client = 0; client <= kNewcomer; ++client) {
-        const std::string verdict = VerdictOn(*all_, sealed, client, Staleness());
-        ASSERT_EQ(VerdictOn(*few_, sealed, client, Staleness()), verdict)
-            << when << ": update of round " << sealed.round << " of client " << sealed.maker << ", which comes as "
-            << client;
+        const std::string verdict = VerdictOn(*all_, Decided(sealed.id), sealed, client, Staleness());
+        for (const auto& store : {all_.get(), few_.get()}) {
+          ASSERT_EQ(VerdictOn(*store, *store->FateOf(sealed.id, client, sealed.round), sealed, client, Staleness()),
+                    verdict)
+              << when << ": update of round " << sealed.round << " of client " << sealed.maker << ", which comes as "
+              << client << (store == few_.get() ? ", without old rounds" : "");
+        }
         ++heard_[verdict];
       }
     }
+  }
+
+  // What a store would say that keeps every update and finds it by its id.
+  absl::optional<RunStore::Fate> Decided(Id128 id) {
+    const auto found = decided_.find(id);
+    if (found == decided_.end()) return absl::nullopt;
+    const auto& [client, round, refused] = found->second;
+    return RunStore::Fate{client, **all_->GetRoundState(round), refused};
   }
 
   void Train(int64_t round) {
@@ -254,10 +278,12 @@ class Verdicts : public LedgerTest, public ::testing::WithParamInterface<bool> {
       const uint64_t draw = is_old ? 3 : random_.Below(10);
       if (draw == 0) {
         refused.push_back({sealed.maker, sealed.id, "too large"});
+        decided_[sealed.id] = {sealed.maker, round, "too large"};
       } else if (draw > 3) {
         ChosenUpdate update = TestUpdate(sealed.maker, round, sealed.prev_applied);
         update.update_id = sealed.id;
         chosen_.push_back(update);
+        decided_[sealed.id] = {sealed.maker, round, ""};
       }
       const bool stays = draw != 0 && draw <= 3 && !is_old && GetParam();
       it = stays ? std::next(it) : pending_.erase(it);
@@ -279,6 +305,7 @@ class Verdicts : public LedgerTest, public ::testing::WithParamInterface<bool> {
   std::map<int64_t, SealedDirectory> pending_;  // by client
   std::vector<SealedDirectory> sealed_;         // all that ever were
   std::vector<ChosenUpdate> chosen_;
+  std::map<Id128, std::tuple<int64_t, int64_t, std::string>> decided_;  // client, round, why it was refused
   std::map<std::string, int64_t> heard_;
   int64_t head_ = 0;
 };

@@ -126,10 +126,13 @@ class BothStores {
     }
     Same([&](RunStore* store) { return store->CloseRound(round, chosen, 10, refused); });
     if (!refused.empty()) ExpectSameFate(refused[0].update_id);
+    for (const ChosenUpdate& update : chosen) ids_.push_back(update.update_id);
+    for (int i = 0; i < 4 && !ids_.empty(); ++i) ExpectSameFate(ids_[random_.Below(ids_.size())]);
   }
 
   void ExpectSameFate(Id128 update_id) {
-    const auto real = real_->FateOf(update_id, 0, 1), memory = memory_.FateOf(update_id, 0, 1);
+    const int64_t client = Client(), round = 1 + static_cast<int64_t>(random_.Below(static_cast<uint64_t>(round_) + 1));
+    const auto real = real_->FateOf(update_id, client, round), memory = memory_.FateOf(update_id, client, round);
     ASSERT_EQ(real->has_value(), memory->has_value());
     if (!real->has_value()) return;
     EXPECT_EQ((*real)->client, (*memory)->client);
@@ -263,6 +266,7 @@ class BothStores {
   std::unique_ptr<RunStore> real_;
   MemoryRunStore memory_;
   int64_t round_ = 1;
+  std::vector<Id128> ids_;  // of updates that were to be chosen
   int64_t version_ = 0;
 };
 

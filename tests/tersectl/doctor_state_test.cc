@@ -153,7 +153,7 @@ TEST_F(CoordinatorDoctor, AllIsWell) {
   EXPECT_EQ(findings["audit log"].detail, "whole");
   EXPECT_EQ(findings["run mnist"].detail,
             absl::StrCat("active, version 6, round 7 open, 1 clients, lineage ", Id128{7, 7}.ToHex()));
-  EXPECT_THAT(findings["run mnist: database"].detail, HasSubstr("whole, schema version 10"));
+  EXPECT_THAT(findings["run mnist: database"].detail, HasSubstr("whole, schema version 11"));
   EXPECT_EQ(findings["run mnist: checkpoints"].detail, "2 whole, the newest 0000000006.ckpt with 72 B");
   EXPECT_THAT(findings["disk"].detail, HasSubstr("the next checkpoint of all runs takes 72 B"));
   const CtlOutcome table = Invoke({"doctor", "--state", state_});
@@ -237,7 +237,7 @@ TEST_F(CoordinatorDoctor, ANewerSchema) {
   Stop();
   Execute(database_, "PRAGMA user_version=99");
   ExpectFailure(Examine(state_, kExitFailed), "run mnist: database",
-                absl::StrCat(database_, " has schema version 99 and this program knows versions up to 10"),
+                absl::StrCat(database_, " has schema version 99 and this program knows versions up to 11"),
                 "use the program that wrote it, or a newer one");
 }
 
@@ -250,7 +250,7 @@ TEST_F(CoordinatorDoctor, AnOlderSchemaIsNotMigratedHere) {
   Execute(database_, "DELETE FROM runs; DELETE FROM checkpoints");
   const Findings findings = Examine(state_, kExitOk);
   EXPECT_THAT(findings.at("run mnist: database").detail,
-              HasSubstr("schema version 1, which its next start brings to 10"));
+              HasSubstr("schema version 1, which its next start brings to 11"));
   EXPECT_EQ(findings.at("run mnist").health, Health::kWarning) << "no run";
 }
 
@@ -415,7 +415,7 @@ TEST_F(ClientDoctor, ADamagedManifest) {
   Flip(path, 60);
   ExpectFailure(Examine(state_, kExitFailed), "manifest", "it does not match its checksum", kReset);
   std::filesystem::remove(path);
-  ExpectFailure(Examine(state_, kExitFailed), "manifest", "it is missing, though there is a dense.3", kReset);
+  ExpectFailure(Examine(state_, kExitFailed), "manifest", "it is missing, though there is a dense.2", kReset);
 }
 
 TEST_F(ClientDoctor, ACachedModelIsNoLoss) {

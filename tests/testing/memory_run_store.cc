@@ -148,11 +148,15 @@ absl::StatusOr<absl::optional<int64_t>> MemoryRunStore::BaseVersionOf(int64_t ro
   return found == nullptr ? absl::optional<int64_t>() : absl::make_optional(found->record.base_version);
 }
 
-absl::StatusOr<absl::optional<RunStore::Fate>> MemoryRunStore::FateOf(Id128 update_id, int64_t /*client*/,
-                                                                      int64_t /*round*/) {
+absl::StatusOr<absl::optional<RunStore::Fate>> MemoryRunStore::FateOf(Id128 update_id, int64_t client,
+                                                                      int64_t asked_round) {
   for (auto round = rounds_.rbegin(); round != rounds_.rend(); ++round) {
     for (const ChosenUpdate& update : round->chosen) {
-      if (update.update_id == update_id) return absl::make_optional(Fate{update.client, round->record.state});
+      const bool looked_at =
+          update.prev_applied.IsZero() || (update.client == client && round->record.id >= asked_round);
+      if (looked_at && update.update_id == update_id) {
+        return absl::make_optional(Fate{update.client, round->record.state});
+      }
     }
     for (const RefusedUpdate& update : round->refused) {
       if (update.update_id != update_id) continue;
