@@ -224,6 +224,7 @@ TEST(MigrationFromVersion10, PacksTheLedgerAndTheTotals) {
   TempDirectory directory;
   constexpr int64_t kClients = 300, kRounds = 7;  // several blocks of totals
   const ChosenUpdate again = TestUpdate(7, 1, Id128());
+  std::map<int64_t, int64_t> wire_up;  // of all rounds, folded or not
   {
     const auto store = RunStore::Open(directory.Path()).value();
     ASSERT_OK(store->CreateRun(TestRun(4), TestWeights(0)));
@@ -245,6 +246,7 @@ TEST(MigrationFromVersion10, PacksTheLedgerAndTheTotals) {
       std::vector<LedgerEntry> entries = {{0, 1, Direction::kUp, 5, 6, 7}};
       for (int64_t client = round % 3; client < kClients; client += 3) {
         entries.push_back({round, client, Direction::kUp, round, client, int64_t{1} << 40});
+        wire_up[client] += entries.back().wire_bytes;
         entries.push_back({round, client, Direction::kDown, client + 1, 1, 127 + client});
       }
       ASSERT_OK(store->AddLedger(entries));
@@ -255,10 +257,8 @@ TEST(MigrationFromVersion10, PacksTheLedgerAndTheTotals) {
   const auto store = RunStore::Open(directory.Path()).value();
   const std::vector<LedgerEntry> ledger = *store->Ledger(0, kRounds);
   std::vector<std::string> texts;
-  std::map<int64_t, int64_t> wire_up;
   for (const LedgerEntry& entry : ledger) {
     texts.push_back(Text(entry));
-    if (entry.round > 0 && entry.direction == Direction::kUp) wire_up[entry.client] += entry.wire_bytes;
     EXPECT_EQ(entry.client_name, entry.client == 0 ? "a" : absl::StrCat("c", entry.client));
   }
   std::vector<std::string> not_zero;
@@ -274,12 +274,12 @@ TEST(MigrationFromVersion10, PacksTheLedgerAndTheTotals) {
     }
   }
   EXPECT_EQ(totals.size(), 2 * wire_up.size());
-  // Rounds 1 to 4 are folded. The fate of a first update is known whoever asks, and that of another one to its client.
+  // Rounds 1 to 5 are folded. The fate of a first update is known whoever asks, and that of another one to its client.
   const auto db = SqliteDb::Open(directory.Path("run.sqlite"), SqliteDb::Mode::kReader).value();
   Statement folded = db->Prepare("SELECT folded_round, (SELECT MIN(round) FROM updates) FROM retention");
   ASSERT_TRUE(*folded.Step());
-  EXPECT_EQ(folded.GetInt(0), 4);
-  EXPECT_EQ(folded.GetInt(1), 5);
+  EXPECT_EQ(folded.GetInt(0), 5);
+  EXPECT_EQ(folded.GetInt(1), 6);
   const absl::optional<RunStore::Fate> first = *store->FateOf(TestUpdate(0, 2, Id128()).update_id, 9, 6);
   ASSERT_TRUE(first.has_value());
   EXPECT_EQ(first->client, 0);
