@@ -14,7 +14,7 @@
 namespace terse {
 namespace {
 
-constexpr MigrationStep kMigrations[] = {R"sql(
+constexpr MigrationStep kMigrations[] = {{R"sql(
 CREATE TABLE audit (
   id INTEGER PRIMARY KEY,
   time_us INTEGER NOT NULL,
@@ -31,7 +31,7 @@ CREATE TABLE audit (
                                                result, times)) STORED
 ) STRICT;
 CREATE INDEX audit_open ON audit (id) WHERE ended_us = 0;
-)sql"};
+)sql"}};
 
 constexpr char kColumns[] =
     "SELECT id, time_us, ended_us, who, certificate, address, action, run, detail, result, times,"
