@@ -4,6 +4,7 @@
 
 #include "absl/container/btree_map.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "core/status.h"
 #include "storage/integrity.h"
 
@@ -29,30 +30,23 @@ absl::Status AddToRound(SqliteDb& db, int64_t round, const ByteSums& sums) {
       .Run();
 }
 
-absl::Status AppendRow(SqliteDb& db, int64_t round, const ClientSums& sums) {
-  const std::string bytes = SerializeSums(sums);
-  return db.Prepare("INSERT INTO ledger (round, sums) VALUES (?, ?)").Int(round).Blob(bytes).Run();
-}
-
-absl::StatusOr<int64_t> CountRows(SqliteDb& db, int64_t round) {
-  Statement count = db.Prepare("SELECT COUNT(*) FROM ledger WHERE round = ?");
-  TERSE_RETURN_IF_ERROR(count.Int(round).Step().status());
-  return count.GetInt(0);
-}
-
-absl::StatusOr<ClientSums> ReadRows(SqliteDb& db, int64_t round) {
-  static const auto& query =
-      *new std::string(absl::StrCat("SELECT sums, ", HasChecksum("ledger", "ledger"), " FROM ledger WHERE round = ?"));
-  ClientSums all;
-  Statement rows = db.Prepare(query);
-  rows.Int(round);
-  while (true) {
-    TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
-    if (!row) return all;
-    TERSE_RETURN_IF_ERROR(ExpectChecksum(db, rows, 1, "ledger"));
-    TERSE_ASSIGN_OR_RETURN(const ClientSums sums, ParseSums(rows.GetBlob(0)));
-    AddSums(&all, sums);
+// The round's newest row, if it is not much longer than `bytes`; it is deleted.
+absl::StatusOr<absl::optional<ClientSums>> TakeNewestRow(SqliteDb& db, int64_t round, size_t bytes) {
+  static const auto& query = *new std::string(
+      absl::StrCat("SELECT id, sums, ", HasChecksum("ledger", "ledger"),
+                   " FROM ledger WHERE id = (SELECT MAX(id) FROM ledger WHERE round = ?) AND length(sums) <= ?"));
+  absl::optional<ClientSums> sums;
+  int64_t id = 0;
+  {
+    Statement row = db.Prepare(query);
+    TERSE_ASSIGN_OR_RETURN(const bool found, row.Int(round).Int(2 * static_cast<int64_t>(bytes)).Step());
+    if (!found) return sums;
+    TERSE_RETURN_IF_ERROR(ExpectChecksum(db, row, 2, "ledger"));
+    TERSE_ASSIGN_OR_RETURN(sums, ParseSums(row.GetBlob(1)));
+    id = row.GetInt(0);
   }
+  TERSE_RETURN_IF_ERROR(db.Prepare("DELETE FROM ledger WHERE id = ?").Int(id).Run());
+  return sums;
 }
 
 absl::StatusOr<ClientSums> ReadBlock(SqliteDb& db, int64_t block) {
@@ -131,12 +125,15 @@ absl::Status DropUpdates(SqliteDb& db, int64_t round, bool aborted) {
 }  // namespace
 
 absl::Status InsertLedgerRow(SqliteDb& db, int64_t round, const ClientSums& sums) {
-  TERSE_ASSIGN_OR_RETURN(const int64_t rows, CountRows(db, round));
-  if (rows < kRowsOfRound) return AppendRow(db, round, sums);
-  TERSE_ASSIGN_OR_RETURN(ClientSums all, ReadRows(db, round));
-  AddSums(&all, sums);
-  TERSE_RETURN_IF_ERROR(db.Prepare("DELETE FROM ledger WHERE round = ?").Int(round).Run());
-  return AppendRow(db, round, all);
+  ClientSums all = sums;
+  std::string bytes = SerializeSums(all);
+  while (true) {
+    TERSE_ASSIGN_OR_RETURN(const absl::optional<ClientSums> newest, TakeNewestRow(db, round, bytes.size()));
+    if (!newest.has_value()) break;
+    AddSums(&all, *newest);
+    bytes = SerializeSums(all);
+  }
+  return db.Prepare("INSERT INTO ledger (round, sums) VALUES (?, ?)").Int(round).Blob(bytes).Run();
 }
 
 absl::Status AddClientTotals(SqliteDb& db, const ClientSums& sums) {

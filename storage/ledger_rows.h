@@ -17,10 +17,8 @@ namespace run_store_internal {
 // Clients whose totals are one row.
 inline constexpr int64_t kTotalsBlock = 128;
 
-// The most rows of a round in the ledger: bytes that come in many parts, as while a run is paused, are put together.
-inline constexpr int64_t kRowsOfRound = 16;
-
-// A row of the ledger holds bytes of one round, of all clients at once.
+// A row of the ledger holds bytes of one round, of all clients at once. It takes in those before it that are not much
+// longer, so that a round has few rows, and what comes in many parts, as while a run is paused, is written a few times.
 absl::Status InsertLedgerRow(SqliteDb& db, int64_t round, const ClientSums& sums);
 absl::Status AddClientTotals(SqliteDb& db, const ClientSums& sums);
 
