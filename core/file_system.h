@@ -44,7 +44,8 @@ class WritableFile {
  public:
   virtual ~WritableFile() = default;
   virtual absl::Status Append(absl::string_view bytes) = 0;
-  // What was appended is the whole file, and durable, afterwards; the name is only after SyncDirectory.
+  // Afterwards the file holds what was appended and nothing else, durably; its name is durable only after
+  // SyncDirectory.
   virtual absl::Status Sync() = 0;
 };
 

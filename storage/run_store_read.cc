@@ -234,7 +234,7 @@ absl::StatusOr<absl::optional<int64_t>> SqliteRunStore::BaseVersionOf(int64_t ro
 absl::StatusOr<absl::optional<RunStore::Fate>> SqliteRunStore::FateOf(Id128 update_id, int64_t client, int64_t round) {
   absl::optional<Fate> fate;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
-    // What was refused, and the first update of a client, is found by its id, and any other by its key. A damaged row
+    // An update that was refused, or is its client's first, is found by its id, and any other by its key. A damaged row
     // on the way may be the one.
     static const auto& query = *new std::string(absl::StrCat(
         "WITH RECURSIVE newest (round) AS (SELECT MAX(round) FROM updates UNION ALL SELECT round - 1 FROM newest "

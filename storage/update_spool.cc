@@ -59,7 +59,7 @@ class UpdateSpool::File {
   }
 
   int64_t size() const { return static_cast<int64_t>(mapped_.size()); }
-  // Of bytes that were written; others may have no blocks, and reading them could fail.
+  // The bytes must have been written: others may have no blocks, and reading them could fail.
   absl::string_view View(int64_t offset, int64_t size) const {
     return mapped_.substr(static_cast<size_t>(offset), static_cast<size_t>(size));
   }

@@ -60,7 +60,7 @@ class Damage : public ::testing::Test {
       note(store.BaseVersionOf(round).status());
       const auto fate = store.FateOf(TestUpdate(0, round, Id128()).update_id, 0, round);
       note(fate.status());
-      // Of later updates no verdict needs it (storage/ledger_rows.cc).
+      // No verdict needs the fate of a later update (storage/ledger_rows.cc).
       EXPECT_TRUE(round > 1 || !fate.ok() || fate->has_value()) << "the fate of a first update is hidden";
     }
     note(store.NewestCheckpointFile().status());

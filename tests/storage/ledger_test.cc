@@ -249,7 +249,7 @@ class Verdicts : public LedgerTest, public ::testing::WithParamInterface<bool> {
     }
   }
 
-  // What a store would say that keeps every update and finds it by its id.
+  // Answers as a store that keeps every update and finds it by its id.
   absl::optional<RunStore::Fate> Decided(Id128 id) {
     const auto found = decided_.find(id);
     if (found == decided_.end()) return absl::nullopt;

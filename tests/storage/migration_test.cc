@@ -28,7 +28,7 @@ std::string Text(const LedgerEntry& entry) {
                       "|", entry.dense_bytes, "|", entry.payload_bytes, "|", entry.wire_bytes);
 }
 
-// What the ledger holds, from whichever version on it does.
+// Returns the ledger of a database of any version, as text.
 std::vector<std::string> LedgerTexts(const std::string& directory) {
   const int64_t version = UserVersion(directory);
   auto db = SqliteDb::Open(directory + "/run.sqlite", SqliteDb::Mode::kReader).value();
