@@ -122,9 +122,10 @@ class ClientMetrics(MeteredFleet):
         self.assertGreater(trained, trained_before)
         self.assertEqual(value("version"), booked["version"])
         self.assertEqual(value("connected"), 1)
-        # The coordinator heard of it in quarter powers of two, with the update that is applied now.
+        # With the update that is applied now the coordinator heard of the norm after the verdict before, rounded to quarter
+        # powers of two: an eighth for the rounding, and one for what one round changes.
         self.assertGreater(value("residual_norm"), 0)
-        self.assertLess(abs(math.log2(booked["residual_norm"] / value("residual_norm"))), 0.126)
+        self.assertLess(abs(math.log2(booked["residual_norm"] / value("residual_norm"))), 0.25)
         self.assertEqual(booked["device"], f"grid:{booked['index']}")
 
     def test_a_clients_numbers_are_the_coordinators(self):
