@@ -76,6 +76,13 @@ absl::Status Feedback::Settle(bool applied) {
   return absl::OkStatus();
 }
 
+absl::Status Feedback::TakeBack(std::vector<float>* delta) {
+  if (!pending()) return absl::FailedPreconditionError("no update is pending, so there is nothing to take back");
+  dense_.swap(*StateBefore(delta));
+  pending_.clear();
+  return absl::OkStatus();
+}
+
 absl::Status Feedback::TakeOut(absl::string_view message) {
   if (!message.empty()) TERSE_RETURN_IF_ERROR(Subtract(message));
   if (message.empty() && !folds_forward()) std::fill(dense_.begin(), dense_.end(), 0.0f);

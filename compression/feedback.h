@@ -46,6 +46,14 @@ class Feedback {
   // FAILED_PRECONDITION when nothing is pending.
   absl::Status Settle(bool applied);
 
+  // Undoes Compress, which has left `delta` as it is: the state is as before it, bit for bit, and nothing is pending. A
+  // rate schedule keeps what it has observed. FAILED_PRECONDITION when nothing is pending.
+  absl::Status TakeBack(std::vector<float>* delta);
+
+  // The memory in which Compress, after which `delta` is as it left it, has kept the state before it until the next
+  // Compress. Who takes the memory away keeps that state; TakeBack is not possible then.
+  virtual std::vector<float>* StateBefore(std::vector<float>* delta) { return delta; }
+
   // Zeroes the state and forgets a pending update. Returns the L2 norm of what is lost, for the report.
   double Reset();
 
@@ -73,9 +81,10 @@ class Feedback {
   // null.
   Feedback(const Codec* codec, int vectors, double decay, std::unique_ptr<RateSchedule> schedule);
 
-  // Makes the new state, in *delta or in dense_, exchanging the two as it likes, and encodes its first vector, which
-  // has the delta's own values for buffers, where dense_ is zero in all vectors. After an error dense_ must be as
-  // before. The default, for a state of one vector: decay * dense + delta, in float32.
+  // Makes the new state, in *delta or in memory of its own, exchanges that with dense_, so that StateBefore has what
+  // dense_ was, and encodes its first vector, which has the delta's own values for buffers, where dense_ is zero in all
+  // vectors. After an error dense_ must be as before. The default, for a state of one vector: decay * dense + delta, in
+  // float32.
   virtual absl::StatusOr<std::string> Accumulate(std::vector<float>* delta, const EncodeOptions& options);
 
   // Takes out of dense_ what an applied message carried of the parameters; what it leaves for buffers is dropped.

@@ -40,6 +40,7 @@ class MomentumCorrection : public Feedback {
       : Feedback(codec, 2, 1, std::move(schedule)), momentum_(static_cast<float>(momentum)), clip_(clip) {}
 
   absl::string_view name() const override { return "momentum_correction"; }
+  std::vector<float>* StateBefore(std::vector<float>*) override { return &next_; }
 
  private:
   absl::StatusOr<std::string> Accumulate(std::vector<float>* delta, const EncodeOptions& options) override;
@@ -51,7 +52,7 @@ class MomentumCorrection : public Feedback {
 
   const float momentum_;
   const double clip_;
-  std::vector<float> next_;  // the state that is being made
+  std::vector<float> next_;  // the state that is being made, and then the one before
 };
 
 // Section 3.3, warm-up: the density falls exponentially over the first rounds, in four stages, by a factor of 4 each:

@@ -41,7 +41,7 @@ absl::StatusOr<std::unique_ptr<ServerStep>> AveragingStep::Make(const RunConfig&
         "a server optimizer, or an aggregation rule other than mean, needs a downstream other than forward");
   }
   if (config.downstream == DownstreamMode::kCoded) {
-    TERSE_ASSIGN_OR_RETURN(step->feedback_, MakeFeedback(config.downstream_codec, codecs.coded));
+    TERSE_ASSIGN_OR_RETURN(step->state_->feedback, MakeFeedback(config.downstream_codec, codecs.coded));
   }
   TERSE_RETURN_IF_ERROR(step->Restore({}, {}));
   return step;
@@ -55,80 +55,104 @@ bool AveragingStep::is_average() const { return optimizer_ == nullptr && FactsOf
 
 // The server's messages are always applied.
 size_t AveragingStep::residual_floats() const {
-  return feedback_ == nullptr || feedback_->forgets() ? 0 : feedback_->dense().size();
+  return !is_coded() || state_->feedback->forgets() ? 0 : state_->feedback->dense().size();
 }
 
 size_t AveragingStep::state_size() const { return optimizer_floats() + residual_floats(); }
 
-std::vector<float> AveragingStep::state() const {
-  std::vector<float> state = optimizer_state_;
-  const absl::Span<const float> residual = feedback_ == nullptr ? absl::Span<const float>() : feedback_->dense();
-  state.insert(state.end(), residual.begin(), residual.begin() + residual_floats());
-  return state;
+HeldState AveragingStep::state() {
+  if (!has_state()) return {};
+  if (held_ == nullptr) held_ = std::make_shared<Memory>();
+  HeldState held;
+  if (optimizer_floats() > 0) held.parts.emplace_back(state_->optimizer);
+  if (residual_floats() > 0) held.parts.push_back(state_->feedback->dense());
+  // The numbers are in the one until the next round, and in the other from then on.
+  held.owner = std::make_shared<std::pair<std::shared_ptr<State>, std::shared_ptr<Memory>>>(state_, held_);
+  return held;
 }
 
 absl::Status AveragingStep::Restore(absl::Span<const float>, absl::Span<const float> state) {
-  optimizer_state_.resize(optimizer_floats());
+  state_->optimizer.resize(optimizer_floats());
   if (state.empty()) {
-    if (optimizer_ != nullptr) optimizer_->Begin(absl::MakeSpan(optimizer_state_));
-    if (feedback_ != nullptr) feedback_->Reset();
+    if (optimizer_ != nullptr) optimizer_->Begin(absl::MakeSpan(state_->optimizer));
+    if (is_coded()) state_->feedback->Reset();
     return absl::OkStatus();
   }
   if (state.size() != state_size()) {
     return absl::DataLossError(absl::StrCat("the server's state has ", state.size(), " numbers instead of ",
                                             state_size(), ": restore the state directory from a backup"));
   }
-  const auto residual = state.begin() + optimizer_state_.size();
-  std::copy(state.begin(), residual, optimizer_state_.begin());
-  return residual_floats() == 0 ? absl::OkStatus() : feedback_->Restore(state.subspan(optimizer_state_.size()), "", "");
+  std::copy_n(state.begin(), optimizer_floats(), state_->optimizer.begin());
+  return residual_floats() == 0 ? absl::OkStatus() : state_->feedback->Restore(state.subspan(optimizer_floats()), "", "");
 }
 
 absl::StatusOr<ServerStep::Result> AveragingStep::MakeStep(int64_t base_version, absl::Span<const float> weights,
                                                            absl::Span<const absl::string_view> messages,
                                                            absl::Span<const int64_t> samples, int64_t total,
                                                            int64_t choice) {
+  if (average_.empty()) average_.swap(spare_);
   average_.resize(codecs_.updates.layout().size());
   TERSE_RETURN_IF_ERROR(
       rule_->Aggregate(codecs_.updates, messages, AveragingWeights(samples, total), absl::MakeSpan(average_)));
-  const std::vector<float> before = state();
-  Result result;
-  TERSE_ASSIGN_OR_RETURN(result.downstream, MakeMessage(base_version, messages, samples, total, choice));
-  const absl::Status status = AddWeights(weights, absl::MakeSpan(average_));
-  result.weights = std::move(average_);
-  if (status.ok()) return result;
-  if (has_state()) TERSE_RETURN_IF_ERROR(Restore({}, before));
-  return status;
-}
-
-absl::StatusOr<std::string> AveragingStep::MakeMessage(int64_t base_version,
-                                                       absl::Span<const absl::string_view> messages,
-                                                       absl::Span<const int64_t> samples, int64_t total,
-                                                       int64_t choice) {
-  if (is_average() && feedback_ == nullptr)
-    return BuildDownstream(config_.downstream, messages, samples, average_, total);
   Optimize();
-  if (feedback_ == nullptr) return BuildStepDownstream(config_.downstream, average_);
-  TERSE_ASSIGN_OR_RETURN(const std::string message, Encode(base_version, choice));
-  // Clients take the step that the message has, and the residual keeps the rest.
-  std::fill(average_.begin(), average_.end(), 0.0f);
-  TERSE_RETURN_IF_ERROR(codecs_.coded->AddDecoded(message, 1.0f, absl::MakeSpan(average_)));
-  return BuildCodedDownstream(message);
+  Result result;
+  if (is_coded()) {
+    TERSE_ASSIGN_OR_RETURN(result.downstream, MakeCodedMessage(base_version, choice));
+  } else {
+    result.downstream = MakeMessage(messages, samples, total);
+  }
+  const absl::Status status = AddWeights(weights, absl::MakeSpan(step_));
+  if (!status.ok()) {
+    if (is_coded()) TERSE_RETURN_IF_ERROR(state_->feedback->TakeBack(&average_));
+    return status;
+  }
+  TERSE_RETURN_IF_ERROR(Keep());
+  result.weights = std::move(step_);
+  return result;
 }
 
 void AveragingStep::Optimize() {
   if (optimizer_ == nullptr) return;
+  next_optimizer_.resize(optimizer_floats());
   const size_t parameters = static_cast<size_t>(codecs_.updates.layout().parameters());
   // Buffers are a state, not a direction: they move by their average.
-  optimizer_->Step(absl::MakeSpan(average_).subspan(0, parameters), absl::MakeSpan(optimizer_state_));
+  optimizer_->Step(absl::MakeSpan(average_).subspan(0, parameters), state_->optimizer, absl::MakeSpan(next_optimizer_));
 }
 
-absl::StatusOr<std::string> AveragingStep::Encode(int64_t base_version, int64_t choice) {
-  absl::StatusOr<std::string> message =
-      feedback_->Compress(&average_, ServerKey(config_, base_version), chooses_ ? choice : 0);
+std::string AveragingStep::MakeMessage(absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,
+                                       int64_t total) {
+  std::string message = is_average() ? BuildDownstream(config_.downstream, messages, samples, average_, total)
+                                     : BuildStepDownstream(config_.downstream, average_);
+  step_ = std::exchange(average_, {});
+  return message;
+}
+
+absl::StatusOr<std::string> AveragingStep::MakeCodedMessage(int64_t base_version, int64_t choice) {
+  const absl::StatusOr<std::string> message =
+      state_->feedback->Compress(&average_, ServerKey(config_, base_version), chooses_ ? choice : 0);
   if (!message.ok()) return absl::InternalError(absl::StrCat("the model's step: ", message.status().message()));
-  // The residual is settled at once: it is only kept when the commit succeeds.
-  TERSE_RETURN_IF_ERROR(feedback_->Settle(/*applied=*/true));
-  return *std::move(message);
+  // Clients take the step that the message has, and the residual keeps the rest.
+  step_ = std::exchange(spare_, {});
+  step_.assign(codecs_.updates.layout().size(), 0.0f);
+  TERSE_RETURN_IF_ERROR(codecs_.coded->AddDecoded(*message, 1.0f, absl::MakeSpan(step_)));
+  return BuildCodedDownstream(*message);
+}
+
+absl::Status AveragingStep::Keep() {
+  if (optimizer_ != nullptr) {
+    state_->optimizer.swap(next_optimizer_);
+    Free(&next_optimizer_);
+  }
+  if (is_coded()) {
+    TERSE_RETURN_IF_ERROR(state_->feedback->Settle(/*applied=*/true));
+    Free(state_->feedback->StateBefore(&average_));
+  }
+  held_ = nullptr;
+  return absl::OkStatus();
+}
+
+void AveragingStep::Free(std::vector<float>* memory) {
+  if (held_ != nullptr) held_->push_back(std::exchange(*memory, {}));
 }
 
 absl::Status AveragingStep::Apply(absl::string_view downstream, absl::Span<float> weights) {

@@ -21,20 +21,21 @@
 
 namespace terse {
 
-// The contract is ServerStep's. The state is that of the optimizer, then the residual. Memory: the average,
-// state_size() floats, and in MakeStep as many more, should its step have to be taken back.
+// The contract is ServerStep's. The state is that of the optimizer, then the residual. Each round makes the next one
+// beside it, and no round copies it: so a step can be taken back, and a checkpoint reads one state while rounds make
+// others. Memory: twice state_size() floats and two models, and state_size() more while a state is held.
 class AveragingStep : public ServerStep {
  public:
   static absl::StatusOr<std::unique_ptr<ServerStep>> Make(const RunConfig& config, const DownstreamCodecs& codecs);
 
   bool has_state() const override { return state_size() > 0; }
   size_t state_size() const override;
-  std::vector<float> state() const override;
+  HeldState state() override;
   absl::Status Restore(absl::Span<const float> weights, absl::Span<const float> state) override;
   absl::StatusOr<Result> MakeStep(int64_t base_version, absl::Span<const float> weights,
                                   absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,
                                   int64_t total, int64_t choice) override;
-  void GiveBuffer(std::vector<float> weights) override { average_ = std::move(weights); }
+  void GiveBuffer(std::vector<float> weights) override { spare_ = std::move(weights); }
   absl::Status Apply(absl::string_view downstream, absl::Span<float> weights) override;
 
  private:
@@ -44,21 +45,35 @@ class AveragingStep : public ServerStep {
   size_t residual_floats() const;
   // Whether a round's step is exactly the average of its updates, so that clients can compute it from the updates.
   bool is_average() const;
-  // `average_` becomes the optimizer's step.
+  bool is_coded() const { return state_->feedback != nullptr; }
+  // average_ becomes the optimizer's step, whose next state is in next_optimizer_.
   void Optimize();
-  // Makes the message of the average, and moves the state and `average_`, which becomes the step that clients take.
-  absl::StatusOr<std::string> MakeMessage(int64_t base_version, absl::Span<const absl::string_view> messages,
-                                          absl::Span<const int64_t> samples, int64_t total, int64_t choice);
-  absl::StatusOr<std::string> Encode(int64_t base_version, int64_t choice);
+  // Makes the message of average_, and in step_ the step that clients take. The feedback of kCoded has it as pending.
+  std::string MakeMessage(absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,
+                          int64_t total);
+  absl::StatusOr<std::string> MakeCodedMessage(int64_t base_version, int64_t choice);
+  // The step that was made is taken.
+  absl::Status Keep();
+  // `memory` is where the state before a step is: the next one may be made in it, unless it is held.
+  void Free(std::vector<float>* memory);
 
   const RunConfig config_;
   const DownstreamCodecs codecs_;
   const bool chooses_;  // whether the coded mode has several codings
   std::unique_ptr<const AggregationRule> rule_;
   std::unique_ptr<const ServerOptimizer> optimizer_;  // null: the average is the step
-  std::unique_ptr<Feedback> feedback_;                // of kCoded
-  std::vector<float> optimizer_state_;
-  std::vector<float> average_;  // then the step, and the new weights
+  struct State {
+    std::vector<float> optimizer;
+    std::unique_ptr<Feedback> feedback;  // of kCoded
+  };
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
+  // While the state is held: the memory of it, once a round has made the next one.
+  using Memory = std::vector<std::vector<float>>;
+  std::shared_ptr<Memory> held_;
+  std::vector<float> next_optimizer_;
+  std::vector<float> average_;
+  std::vector<float> step_;   // then the new weights
+  std::vector<float> spare_;  // to build weights in
 };
 
 }  // namespace terse

@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "coordinator/events.h"
+#include "coordinator/held_state.h"
 #include "core/trainer.h"
 #include "storage/run_store.h"
 
@@ -19,14 +20,14 @@ namespace terse {
 // Weights that nobody changes any more, and that live for as long as somebody holds them.
 using SharedWeights = std::shared_ptr<const std::vector<float>>;
 
-// A checkpoint that shares the model's weights.
+// A checkpoint that shares the model's weights and the server's state.
 struct HeldCheckpoint {
   int64_t version = 0;
   Id128 model_hash;
   SharedWeights weights;
-  std::vector<float> server_state = {};
+  HeldState server_state = {};
 
-  CheckpointView View() const { return {version, model_hash, *weights, server_state}; }
+  CheckpointView View() const { return {version, model_hash, *weights, server_state.parts}; }
 };
 
 // Slow work that the engine asks for. The answer comes back as an event.

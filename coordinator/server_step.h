@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "compression/downstream.h"
+#include "coordinator/held_state.h"
 #include "core/run_config.h"
 
 namespace terse {
@@ -40,9 +41,9 @@ class ServerStep {
   // The number of floats of state(), which a checkpoint has beside the weights. Both are of a version that StandsAlone
   // (core/epochs.h).
   virtual size_t state_size() const = 0;
-  virtual std::vector<float> state() const = 0;
-  // Goes on from the weights of a checkpoint and what state() gave there; nothing for the state before the first round.
-  // DATA_LOSS when it does not fit.
+  virtual HeldState state() = 0;
+  // Goes on from the weights of a checkpoint and the numbers of state() there; nothing for the state before the first
+  // round. DATA_LOSS when it does not fit.
   virtual absl::Status Restore(absl::Span<const float> weights, absl::Span<const float> state) = 0;
 
   // One round's step.
@@ -53,8 +54,7 @@ class ServerStep {
   // `weights` are those of `base_version`. `messages` are validated, and without an element that JudgeUpdates always
   // refuses (update_policy.h): so no rule makes more of them than that, but for rounding. `samples` and `total` as at
   // BuildDownstream, `choice` as RoundPlan's. INVALID_ARGUMENT, with the state unchanged, when the average overflows or
-  // a weight would be too large to go on with (CheckWeights). INTERNAL when the message does not encode: the state is
-  // then of no use, and must be restored.
+  // a weight would be too large to go on with (CheckWeights). INTERNAL when the message does not encode.
   virtual absl::StatusOr<Result> MakeStep(int64_t base_version, absl::Span<const float> weights,
                                           absl::Span<const absl::string_view> messages,
                                           absl::Span<const int64_t> samples, int64_t total, int64_t choice) = 0;

@@ -51,7 +51,11 @@ absl::StatusOr<std::unique_ptr<ServerStep>> SvrgStep::Make(const RunConfig& conf
   return absl::WrapUnique<ServerStep>(new SvrgStep(config, codecs));
 }
 
-std::vector<float> SvrgStep::state() const { return accelerated_ ? point_ : std::vector<float>(); }
+HeldState SvrgStep::state() {
+  if (!accelerated_) return {};
+  const auto copy = std::make_shared<const std::vector<float>>(point_);
+  return {{absl::MakeConstSpan(*copy)}, copy};
+}
 
 absl::Status SvrgStep::Restore(absl::Span<const float> weights, absl::Span<const float> state) {
   if (weights.size() != size() || (!state.empty() && state.size() != state_size())) {

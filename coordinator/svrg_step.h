@@ -45,7 +45,8 @@ class SvrgStep : public ServerStep {
 
   bool has_state() const override { return true; }
   size_t state_size() const override { return accelerated_ ? size() : 0; }
-  std::vector<float> state() const override;
+  // A copy of the point: one epoch has one.
+  HeldState state() override;
   absl::Status Restore(absl::Span<const float> weights, absl::Span<const float> state) override;
   absl::StatusOr<Result> MakeStep(int64_t base_version, absl::Span<const float> weights,
                                   absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,

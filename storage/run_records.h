@@ -186,15 +186,17 @@ struct Checkpoint {
 // A checkpoint whose numbers are elsewhere: who writes one need not copy the model.
 struct CheckpointView {
   CheckpointView(int64_t version, Id128 model_hash, absl::Span<const float> weights,
-                 absl::Span<const float> server_state = {})
-      : version(version), model_hash(model_hash), weights(weights), server_state(server_state) {}
+                 std::vector<absl::Span<const float>> server_state = {})
+      : version(version), model_hash(model_hash), weights(weights), server_state(std::move(server_state)) {}
   CheckpointView(const Checkpoint& checkpoint)  // NOLINT(google-explicit-constructor): as absl::Span of a vector
-      : CheckpointView(checkpoint.version, checkpoint.model_hash, checkpoint.weights, checkpoint.server_state) {}
+      : CheckpointView(checkpoint.version, checkpoint.model_hash, checkpoint.weights) {
+    if (!checkpoint.server_state.empty()) server_state.emplace_back(checkpoint.server_state);
+  }
 
   int64_t version;
   Id128 model_hash;
   absl::Span<const float> weights;
-  absl::Span<const float> server_state;
+  std::vector<absl::Span<const float>> server_state;  // one span behind the other, none of them empty; may have none
 };
 
 // Where the messages of a commit are stored. Tests set lower limits.

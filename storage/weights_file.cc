@@ -14,21 +14,33 @@ constexpr size_t kTrailerBytes = 16;
 
 }  // namespace
 
-WeightsBytes::WeightsBytes(absl::string_view magic, int64_t version, const Id128& id, absl::Span<const float> weights)
-    : header_(magic), values_(BytesOf(weights)) {
+WeightsBytes::WeightsBytes(absl::string_view magic, int64_t version, const Id128& id,
+                           absl::Span<const absl::Span<const float>> weights)
+    : header_(magic) {
+  uint64_t numbers = 0;
+  for (const absl::Span<const float> part : weights) numbers += part.size();
   PutField(&header_, kFormat);
   PutField(&header_, version);
   PutField(&header_, id);
-  PutField(&header_, static_cast<uint64_t>(weights.size()));
-  PutField(&trailer_, HashBytes({header_, values_}));
+  PutField(&header_, numbers);
+  for (const absl::Span<const float> part : weights) values_.push_back(BytesOf(part));
+  PutField(&trailer_, HashBytes(parts()));
+  size_ = header_.size() + numbers * sizeof(float) + trailer_.size();
+}
+
+std::vector<absl::string_view> WeightsBytes::parts() const {
+  std::vector<absl::string_view> parts = {header_};
+  parts.insert(parts.end(), values_.begin(), values_.end());
+  parts.push_back(trailer_);
+  return parts;
 }
 
 std::string SerializeWeights(absl::string_view magic, int64_t version, const Id128& id,
                              absl::Span<const float> weights) {
-  const WeightsBytes parts(magic, version, id, weights);
+  const WeightsBytes file(magic, version, id, weights);
   std::string bytes;
-  bytes.reserve(parts.size());
-  for (absl::string_view part : parts.parts()) bytes.append(part.data(), part.size());
+  bytes.reserve(file.size());
+  for (absl::string_view part : file.parts()) bytes.append(part.data(), part.size());
   return bytes;
 }
 

@@ -31,14 +31,19 @@ struct WeightsFile {
 class WeightsBytes {
  public:
   // `magic` has four bytes.
-  WeightsBytes(absl::string_view magic, int64_t version, const Id128& id, absl::Span<const float> weights);
-  std::vector<absl::string_view> parts() const { return {header_, values_, trailer_}; }
-  size_t size() const { return header_.size() + values_.size() + trailer_.size(); }
+  WeightsBytes(absl::string_view magic, int64_t version, const Id128& id, absl::Span<const float> weights)
+      : WeightsBytes(magic, version, id, absl::MakeConstSpan(&weights, 1)) {}
+  // The numbers stand one span behind the other.
+  WeightsBytes(absl::string_view magic, int64_t version, const Id128& id,
+               absl::Span<const absl::Span<const float>> weights);
+  std::vector<absl::string_view> parts() const;
+  size_t size() const { return size_; }
 
  private:
   std::string header_;
-  absl::string_view values_;
+  std::vector<absl::string_view> values_;
   std::string trailer_;
+  size_t size_ = 0;
 };
 
 // The same, in one piece.

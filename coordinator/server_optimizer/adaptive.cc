@@ -23,31 +23,35 @@ void AdaptiveServerOptimizer::Begin(absl::Span<float> state) const {
 }
 
 template <typename NextV>
-void AdaptiveServerOptimizer::StepWith(NextV next_v, absl::Span<float> average, absl::Span<float> state) const {
+void AdaptiveServerOptimizer::StepWith(NextV next_v, absl::Span<float> average, absl::Span<const float> before,
+                                       absl::Span<float> after) const {
   const size_t size = average.size();
-  float* const m = state.data();
-  float* const v = state.data() + size;
+  const float* const m_before = before.data();
+  const float* const v_before = before.data() + size;
+  float* const m = after.data();
+  float* const v = after.data() + size;
   for (size_t i = 0; i < size; ++i) {
-    m[i] = beta1_ * m[i] + (1 - beta1_) * average[i];
-    v[i] = next_v(v[i], average[i] * average[i]);
+    m[i] = beta1_ * m_before[i] + (1 - beta1_) * average[i];
+    v[i] = next_v(v_before[i], average[i] * average[i]);
     average[i] = learning_rate_ * m[i] / (std::sqrt(v[i]) + tau_);
   }
 }
 
-void AdaptiveServerOptimizer::Step(absl::Span<float> average, absl::Span<float> state) const {
+void AdaptiveServerOptimizer::Step(absl::Span<float> average, absl::Span<const float> before,
+                                   absl::Span<float> after) const {
   const float beta2 = beta2_;
   switch (rule_) {
     case Rule::kAdagrad:
-      return StepWith([](float v, float square) { return v + square; }, average, state);
+      return StepWith([](float v, float square) { return v + square; }, average, before, after);
     case Rule::kYogi:
       return StepWith(
           [beta2](float v, float square) {
             const float change = (1 - beta2) * square;
             return v > square ? v - change : v < square ? v + change : v;
           },
-          average, state);
+          average, before, after);
     case Rule::kAdam:
-      return StepWith([beta2](float v, float square) { return beta2 * v + (1 - beta2) * square; }, average, state);
+      return StepWith([beta2](float v, float square) { return beta2 * v + (1 - beta2) * square; }, average, before, after);
   }
 }
 

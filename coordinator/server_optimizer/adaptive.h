@@ -27,11 +27,11 @@ class AdaptiveServerOptimizer : public ServerOptimizer {
   absl::string_view name() const override;
   int vectors() const override { return 2; }
   void Begin(absl::Span<float> state) const override;
-  void Step(absl::Span<float> average, absl::Span<float> state) const override;
+  void Step(absl::Span<float> average, absl::Span<const float> before, absl::Span<float> after) const override;
 
  private:
   template <typename NextV>
-  void StepWith(NextV next_v, absl::Span<float> average, absl::Span<float> state) const;
+  void StepWith(NextV next_v, absl::Span<float> average, absl::Span<const float> before, absl::Span<float> after) const;
 
   const Rule rule_;
   const float learning_rate_;

@@ -11,15 +11,16 @@ MomentumServerOptimizer::MomentumServerOptimizer(const ServerOptimizerSpec& spec
 
 void MomentumServerOptimizer::Begin(absl::Span<float> state) const { std::fill(state.begin(), state.end(), 0.0f); }
 
-void MomentumServerOptimizer::Step(absl::Span<float> average, absl::Span<float> state) const {
+void MomentumServerOptimizer::Step(absl::Span<float> average, absl::Span<const float> before,
+                                   absl::Span<float> after) const {
   const size_t size = average.size();
   if (momentum_ == 0) {
     for (size_t i = 0; i < size; ++i) average[i] = learning_rate_ * average[i];
     return;
   }
   for (size_t i = 0; i < size; ++i) {
-    state[i] = momentum_ * state[i] + average[i];
-    average[i] = learning_rate_ * (nesterov_ ? average[i] + momentum_ * state[i] : state[i]);
+    after[i] = momentum_ * before[i] + average[i];
+    average[i] = learning_rate_ * (nesterov_ ? average[i] + momentum_ * after[i] : after[i]);
   }
 }
 

@@ -20,7 +20,7 @@ class MomentumServerOptimizer : public ServerOptimizer {
   absl::string_view name() const override { return "sgd"; }
   int vectors() const override { return momentum_ == 0 ? 0 : 1; }
   void Begin(absl::Span<float> state) const override;
-  void Step(absl::Span<float> average, absl::Span<float> state) const override;
+  void Step(absl::Span<float> average, absl::Span<const float> before, absl::Span<float> after) const override;
 
  private:
   const float learning_rate_;

@@ -23,9 +23,10 @@ class ServerOptimizer {
   // Sets `state` to its values before the first round.
   virtual void Begin(absl::Span<float> state) const = 0;
 
-  // Turns the average of a round's updates into the step that the model takes (added to it, not subtracted), in place.
+  // Turns the average of a round's updates into the step that the model takes (added to it, not subtracted), in place,
+  // and the state `before` into the one `after` it; the two do not overlap, so that who calls can take the step back.
   // Magnitudes of at most kMostAverage give finite steps in any number of rounds.
-  virtual void Step(absl::Span<float> average, absl::Span<float> state) const = 0;
+  virtual void Step(absl::Span<float> average, absl::Span<const float> before, absl::Span<float> after) const = 0;
 };
 
 constexpr float kMostAverage = 1e15f;

@@ -270,6 +270,32 @@ TEST(FeedbackTable, GivesEveryCodecItsOwnAndAnyOther) {
   }
 }
 
+TEST(FeedbackTable, AnUpdateThatIsTakenBackLeavesNoTrace) {
+  const Layout layout = MakeLayout({50, 3});
+  Random random(5);
+  for (const std::string& feedback_name : FeedbackNames()) {
+    CodecSpec spec = SparseSpec("sbc", 0.1);
+    spec.feedback = feedback_name;
+    const auto codec = *MakeCodec(spec, layout);
+    const auto feedback = *MakeFeedback(spec, codec.get()), other = *MakeFeedback(spec, codec.get());
+    std::vector<float> delta(53);
+    EXPECT_EQ(feedback->TakeBack(&delta).code(), absl::StatusCode::kFailedPrecondition);
+    for (uint64_t round = 0; round < 5; ++round) {
+      const std::vector<float> before(feedback->dense().begin(), feedback->dense().end());
+      delta = RandomUpdate(53, &random);
+      ASSERT_TRUE(feedback->Compress(&delta, {1, 100 + round, 2}).ok());
+      EXPECT_NE(feedback->dense(), before) << feedback_name;
+      ASSERT_EQ(feedback->TakeBack(&delta), absl::OkStatus());
+      EXPECT_EQ(feedback->dense(), before) << feedback_name;
+      EXPECT_FALSE(feedback->pending());
+      const std::vector<float> next = RandomUpdate(53, &random);
+      EXPECT_EQ(*Compress(feedback.get(), next, round), *Compress(other.get(), next, round)) << feedback_name;
+      ASSERT_TRUE(feedback->Settle(round != 2).ok() && other->Settle(round != 2).ok());
+      EXPECT_EQ(feedback->dense(), other->dense()) << feedback_name;
+    }
+  }
+}
+
 // A feedback of a model with buffers beside one of the same model without: the parameters fare alike, and the buffers'
 // deltas go through unchanged.
 class BesideBuffers {

@@ -59,7 +59,9 @@ TEST(ServerOptimizers, FollowTheFormulasOfTheirPapers) {
     ASSERT_EQ(expected.size(), kAverages.size()) << name;
     for (size_t round = 0; round < expected.size(); ++round) {
       std::vector<float> step = kAverages[round];
-      optimizer->Step(absl::MakeSpan(step), absl::MakeSpan(state));
+      std::vector<float> next(state.size());
+      optimizer->Step(absl::MakeSpan(step), state, absl::MakeSpan(next));
+      state.swap(next);
       for (size_t i = 0; i < step.size(); ++i) {
         EXPECT_NEAR(step[i], expected[round][i], 2e-6 * std::abs(expected[round][i])) << name << " " << round;
       }
@@ -73,7 +75,7 @@ TEST(ServerOptimizers, WithoutMomentumOnlyTheLearningRateIsLeft) {
   const auto optimizer = *MakeServerOptimizer(spec);
   EXPECT_EQ(optimizer->vectors(), 0);
   std::vector<float> step = {1, -3};
-  optimizer->Step(absl::MakeSpan(step), {});
+  optimizer->Step(absl::MakeSpan(step), {}, {});
   EXPECT_THAT(step, ElementsAre(0.5f, -1.5f));
 }
 
@@ -90,7 +92,9 @@ TEST(ServerOptimizers, StayFiniteForTheLargestAverages) {
     for (int round = 0; round < 300; ++round) {
       // Once large, then nothing: the momentum lasts longer than what it is divided by.
       std::vector<float> step = {round < 200 ? kMostAverage : 0.0f, round == 0 ? -kMostAverage : 0.0f};
-      optimizer->Step(absl::MakeSpan(step), absl::MakeSpan(state));
+      std::vector<float> next(state.size());
+      optimizer->Step(absl::MakeSpan(step), state, absl::MakeSpan(next));
+      state.swap(next);
       for (float value : step) ASSERT_TRUE(std::isfinite(value)) << name << " " << round;
       for (float value : state) ASSERT_TRUE(std::isfinite(value)) << name << " " << round;
     }

@@ -110,7 +110,7 @@ TEST(ServerStep, ModelAndResidualTogetherMoveByTheAverages) {
     server.Round(round);
     EXPECT_LT(server.sent.back().size(), server.aggregates.back().size()) << "one message instead of four";
   }
-  const std::vector<float> residual = server.step().state();
+  const std::vector<float> residual = server.step().state().Copy();
   ASSERT_EQ(residual.size(), expected.size());
   double most = 0;
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -127,7 +127,7 @@ TEST(ServerStep, RepeatsItsRoundsFromAnyCheckpoint) {
     ASSERT_TRUE(server.step().has_state()) << NameOf(config);
     std::vector<float> state, weights;
     for (int64_t round = 0; round < kRounds; ++round) {
-      if (round == kCheckpoint) state = server.step().state(), weights = server.weights();
+      if (round == kCheckpoint) state = server.step().state().Copy(), weights = server.weights();
       server.Round(round);
     }
     ASSERT_EQ(state.size(), server.step().state_size()) << NameOf(config);
@@ -139,7 +139,7 @@ TEST(ServerStep, RepeatsItsRoundsFromAnyCheckpoint) {
       weights = *repeated;
     }
     EXPECT_EQ(weights, server.weights()) << NameOf(config);
-    EXPECT_EQ(restarted.step().state(), server.step().state()) << NameOf(config);
+    EXPECT_EQ(restarted.step().state().Copy(), server.step().state().Copy()) << NameOf(config);
     if (NameOf(config) == "average fp16") continue;  // holds nothing back: the grid's values have few bits
     // Without the checkpoint's state the rounds after it come out differently, and that is noticed.
     EXPECT_EQ(Server(config)
@@ -165,7 +165,7 @@ TEST(ServerStep, RepeatsWhatAnEarlierReleaseSentInAnotherForm) {
   const auto repeated = again.step().Repeat(0, initial, server.aggregates[0], BuildDenseDownstream(step));
   ASSERT_EQ(repeated.status(), absl::OkStatus());
   EXPECT_EQ(*repeated, server.weights());
-  EXPECT_EQ(again.step().state(), server.step().state());
+  EXPECT_EQ(again.step().state().Copy(), server.step().state().Copy());
   step[0] += 1;
   EXPECT_EQ(other.step().Repeat(0, initial, server.aggregates[0], BuildDenseDownstream(step)).status().code(),
             absl::StatusCode::kDataLoss);
@@ -176,7 +176,7 @@ TEST(ServerStep, PlainAveragesLeaveNothingBehind) {
     Server server(StepConfig(mode, "average"));
     EXPECT_FALSE(server.step().has_state());
     server.Round(0);
-    EXPECT_THAT(server.step().state(), IsEmpty());
+    EXPECT_THAT(server.step().state().Copy(), IsEmpty());
     EXPECT_THAT(server.aggregates, Each(IsEmpty()));
   }
 }
@@ -195,8 +195,8 @@ TEST(ServerStep, CodecsThatAreRightOnAverageKeepNoResidual) {
     EXPECT_EQ(with_momentum.step().state_size(), GridLayout().size()) << name;
     with_momentum.Round(0);
     Server restarted(config);
-    ASSERT_EQ(restarted.step().Restore({}, with_momentum.step().state()), absl::OkStatus()) << name;
-    EXPECT_EQ(restarted.step().state(), with_momentum.step().state()) << name;
+    ASSERT_EQ(restarted.step().Restore({}, with_momentum.step().state().Copy()), absl::OkStatus()) << name;
+    EXPECT_EQ(restarted.step().state().Copy(), with_momentum.step().state().Copy()) << name;
   }
   RunConfig sparse = StepConfig(DownstreamMode::kCoded, "average", "sbc");
   sparse.downstream_codec.feedback = "own";
@@ -230,7 +230,7 @@ TEST(ServerStep, BuffersMoveByTheirAverageAndLeaveNoResidual) {
   }
   EXPECT_EQ(weights[6], 21);
   EXPECT_EQ(weights[7], 24);
-  const std::vector<float> state = step->state();
+  const std::vector<float> state = step->state().Copy();
   ASSERT_EQ(state.size(), 6 + 6 + 8);
   EXPECT_EQ(state[18], 0);
   EXPECT_EQ(state[19], 0);
@@ -241,7 +241,7 @@ TEST(ServerStep, AbsurdWeightsAreRefusedAndChangeNothing) {
   config.codec.name = "dense";
   Server server(config);
   server.Round(0);
-  const std::vector<float> before = server.step().state();
+  const std::vector<float> before = server.step().state().Copy();
   std::vector<float> weights = server.weights();
   std::vector<float> update(GridLayout().size(), 0.0f);
   weights[3] = update[3] = kMostAverage;  // the most that is not refused before
@@ -249,7 +249,57 @@ TEST(ServerStep, AbsurdWeightsAreRefusedAndChangeNothing) {
   const absl::Status status = server.step().MakeStep(1, weights, {absl::string_view(message)}, {}, 0, 0).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(status.message(), HasSubstr("too far to go on with"));
-  EXPECT_EQ(server.step().state(), before);
+  EXPECT_EQ(server.step().state().Copy(), before);
+}
+
+// For every optimizer and every way to send a step: after a step that was refused the next round is the one that would
+// have come without it.
+TEST(ServerStep, AStepThatIsRefusedLeavesNoTrace) {
+  for (RunConfig config : Stateful()) {
+    for (const char* feedback : {"error_feedback", "momentum_correction"}) {
+      config.downstream_codec.feedback = feedback;
+      Server server(config), other(config);
+      for (int64_t round = 0; round < 3; ++round) server.Round(round), other.Round(round);
+      const std::vector<float> before = server.step().state().Copy();
+      // Weights that no step can take further, whatever it is.
+      const std::vector<float> weights(GridLayout().size(), 2 * kMostWeight);
+      const std::vector<std::string> messages = server.Messages(7);
+      const std::vector<absl::string_view> views(messages.begin(), messages.end());
+      ASSERT_EQ(server.step().MakeStep(3, weights, views, {}, 0, 0).status().code(),
+                absl::StatusCode::kInvalidArgument)
+          << NameOf(config);
+      EXPECT_EQ(server.step().state().Copy(), before) << NameOf(config) << " " << feedback;
+      server.Round(3), other.Round(3);
+      EXPECT_EQ(server.sent, other.sent) << NameOf(config) << " " << feedback;
+      EXPECT_EQ(server.weights(), other.weights()) << NameOf(config) << " " << feedback;
+    }
+  }
+}
+
+// Also where the server is gone, as at the end of a run whose last checkpoint is still being written.
+TEST(ServerStep, AHeldStateStaysAsItIs) {
+  for (RunConfig config : Stateful()) {
+    for (const char* feedback : {"error_feedback", "momentum_correction"}) {
+      config.downstream_codec.feedback = feedback;
+      auto server = std::make_unique<Server>(config);
+      Server other(config);
+      std::vector<HeldState> held;
+      std::vector<std::vector<float>> expected;
+      for (int64_t round = 0; round < 6; ++round) {
+        if (round == 2 || round == 3) held.push_back(server->step().state());
+        if (round == 2 || round == 3) expected.push_back(server->step().state().Copy());
+        server->Round(round), other.Round(round);
+      }
+      EXPECT_EQ(server->sent, other.sent) << NameOf(config) << " " << feedback << ": holding changes no round";
+      held.push_back(server->step().state());
+      expected.push_back(server->step().state().Copy());
+      server.reset();
+      for (size_t i = 0; i < held.size(); ++i) {
+        ASSERT_EQ(expected[i].size(), other.step().state_size());
+        EXPECT_EQ(held[i].Copy(), expected[i]) << NameOf(config) << " " << feedback << " " << i;
+      }
+    }
+  }
 }
 
 TEST(ServerStep, AStateOfAnotherSizeIsDamage) {

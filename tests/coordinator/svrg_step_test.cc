@@ -143,7 +143,7 @@ TEST(SvrgStep, GoesOnFromASnapshotAndTheRoundsSince) {
       for (int64_t version = 0; version < 11; ++version) {
         if (version == 8) {
           weights = master.weights();
-          state = master.step().state();
+          state = master.step().state().Copy();
         }
         const auto draw = [&random] { return static_cast<float>(random.Uniform(-1, 1)); };
         ASSERT_EQ(master.Give({draw(), draw(), draw()}), absl::OkStatus());

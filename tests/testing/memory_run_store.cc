@@ -383,10 +383,11 @@ absl::Status MemoryRunStore::WriteCheckpoint(const CheckpointView& checkpoint, i
   const bool known = checkpoint.version == head_.version || logged != log_.end();
   const Id128 committed = logged != log_.end() ? logged->second.model_hash : head_.model_hash;
   if (known && committed != checkpoint.model_hash) return Broken("the version was committed with another hash");
-  checkpoints_[checkpoint.version] = {checkpoint.version,
-                                      checkpoint.model_hash,
-                                      {checkpoint.weights.begin(), checkpoint.weights.end()},
-                                      {checkpoint.server_state.begin(), checkpoint.server_state.end()}};
+  Checkpoint& kept = checkpoints_[checkpoint.version];
+  kept = {checkpoint.version, checkpoint.model_hash, {checkpoint.weights.begin(), checkpoint.weights.end()}};
+  for (const absl::Span<const float> part : checkpoint.server_state) {
+    kept.server_state.insert(kept.server_state.end(), part.begin(), part.end());
+  }
   while (static_cast<int64_t>(checkpoints_.size()) > keep) checkpoints_.erase(checkpoints_.begin());
   aggregates_.erase(aggregates_.begin(), aggregates_.upper_bound(checkpoints_.begin()->first));
   const int64_t cheap = OldestCheapVersion(FileBytes(checkpoints_.rbegin()->second));
