@@ -83,7 +83,8 @@ absl::Status AveragingStep::Restore(absl::Span<const float>, absl::Span<const fl
                                             state_size(), ": restore the state directory from a backup"));
   }
   std::copy_n(state.begin(), optimizer_floats(), state_->optimizer.begin());
-  return residual_floats() == 0 ? absl::OkStatus() : state_->feedback->Restore(state.subspan(optimizer_floats()), "", "");
+  return residual_floats() == 0 ? absl::OkStatus()
+                                : state_->feedback->Restore(state.subspan(optimizer_floats()), "", "");
 }
 
 absl::StatusOr<ServerStep::Result> AveragingStep::MakeStep(int64_t base_version, absl::Span<const float> weights,
@@ -132,7 +133,7 @@ absl::StatusOr<std::string> AveragingStep::MakeCodedMessage(int64_t base_version
       state_->feedback->Compress(&average_, ServerKey(config_, base_version), chooses_ ? choice : 0);
   if (!message.ok()) return absl::InternalError(absl::StrCat("the model's step: ", message.status().message()));
   // Clients take the step that the message has, and the residual keeps the rest.
-  step_ = std::exchange(spare_, {});
+  if (step_.empty()) step_.swap(spare_);
   step_.assign(codecs_.updates.layout().size(), 0.0f);
   TERSE_RETURN_IF_ERROR(codecs_.coded->AddDecoded(*message, 1.0f, absl::MakeSpan(step_)));
   return BuildCodedDownstream(*message);
@@ -141,17 +142,17 @@ absl::StatusOr<std::string> AveragingStep::MakeCodedMessage(int64_t base_version
 absl::Status AveragingStep::Keep() {
   if (optimizer_ != nullptr) {
     state_->optimizer.swap(next_optimizer_);
-    Free(&next_optimizer_);
+    HandOver(&next_optimizer_);
   }
   if (is_coded()) {
     TERSE_RETURN_IF_ERROR(state_->feedback->Settle(/*applied=*/true));
-    Free(state_->feedback->StateBefore(&average_));
+    HandOver(state_->feedback->StateBefore(&average_));
   }
   held_ = nullptr;
   return absl::OkStatus();
 }
 
-void AveragingStep::Free(std::vector<float>* memory) {
+void AveragingStep::HandOver(std::vector<float>* memory) {
   if (held_ != nullptr) held_->push_back(std::exchange(*memory, {}));
 }
 

@@ -54,8 +54,8 @@ class AveragingStep : public ServerStep {
   absl::StatusOr<std::string> MakeCodedMessage(int64_t base_version, int64_t choice);
   // The step that was made is taken.
   absl::Status Keep();
-  // `memory` is where the state before a step is: the next one may be made in it, unless it is held.
-  void Free(std::vector<float>* memory);
+  // Leaves the memory of the state before a step to who holds that state, if anyone does; else the next is made in it.
+  void HandOver(std::vector<float>* memory);
 
   const RunConfig config_;
   const DownstreamCodecs codecs_;

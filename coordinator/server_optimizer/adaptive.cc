@@ -51,7 +51,8 @@ void AdaptiveServerOptimizer::Step(absl::Span<float> average, absl::Span<const f
           },
           average, before, after);
     case Rule::kAdam:
-      return StepWith([beta2](float v, float square) { return beta2 * v + (1 - beta2) * square; }, average, before, after);
+      return StepWith([beta2](float v, float square) { return beta2 * v + (1 - beta2) * square; }, average, before,
+                      after);
   }
 }
 

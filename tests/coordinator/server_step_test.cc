@@ -265,8 +265,7 @@ TEST(ServerStep, AStepThatIsRefusedLeavesNoTrace) {
       const std::vector<float> weights(GridLayout().size(), 2 * kMostWeight);
       const std::vector<std::string> messages = server.Messages(7);
       const std::vector<absl::string_view> views(messages.begin(), messages.end());
-      ASSERT_EQ(server.step().MakeStep(3, weights, views, {}, 0, 0).status().code(),
-                absl::StatusCode::kInvalidArgument)
+      ASSERT_EQ(server.step().MakeStep(3, weights, views, {}, 0, 0).status().code(), absl::StatusCode::kInvalidArgument)
           << NameOf(config);
       EXPECT_EQ(server.step().state().Copy(), before) << NameOf(config) << " " << feedback;
       server.Round(3), other.Round(3);
