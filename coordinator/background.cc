@@ -7,12 +7,14 @@ namespace terse {
 BackgroundWorker::BackgroundWorker(Evaluator* evaluator, RunStore* store, int64_t keep, std::function<void(Event)> post)
     : evaluator_(evaluator), store_(store), keep_(keep), post_(std::move(post)), thread_([this] { Work(); }) {}
 
-BackgroundWorker::~BackgroundWorker() {
+BackgroundWorker::~BackgroundWorker() { Finish(); }
+
+void BackgroundWorker::Finish() {
   {
     absl::MutexLock lock(&mutex_);
     closing_ = true;
   }
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void BackgroundWorker::Evaluate(int64_t round, SharedWeights weights) {
@@ -28,6 +30,7 @@ void BackgroundWorker::WriteCheckpoint(HeldCheckpoint checkpoint) {
 void BackgroundWorker::Enqueue(std::function<void()> job) {
   absl::MutexLock lock(&mutex_);
   mutex_.Await(absl::Condition(this, &BackgroundWorker::HasRoom));
+  if (closing_) return;
   jobs_.push_back(std::move(job));
 }
 

@@ -48,8 +48,11 @@ class BackgroundWorker : public Background {
 
   // `post` hands events to the engine's loop; everything must outlive this object. `keep` checkpoint files are kept.
   BackgroundWorker(Evaluator* evaluator, RunStore* store, int64_t keep, std::function<void(Event)> post);
-  // Finishes the queued jobs.
+  // As Finish.
   ~BackgroundWorker() override;
+
+  // Finishes the queued jobs, and drops those that are asked for from then on.
+  void Finish();
 
   void Evaluate(int64_t round, SharedWeights weights) override;
   void WriteCheckpoint(HeldCheckpoint checkpoint) override;
@@ -57,7 +60,7 @@ class BackgroundWorker : public Background {
  private:
   void Enqueue(std::function<void()> job);
   void Work();
-  bool HasRoom() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return jobs_.size() < kMaxQueued; }
+  bool HasRoom() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return closing_ || jobs_.size() < kMaxQueued; }
   bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return closing_ || !jobs_.empty(); }
 
   Evaluator* const evaluator_;

@@ -64,6 +64,8 @@ absl::Status Engine::Begin(const Codec* downstream_codec) {
     TERSE_RETURN_IF_ERROR(TakeState(*record));
     const bool ends = run_.course.ending.has_value();
     if (ends && run_.round.open()) TERSE_RETURN_IF_ERROR(Abort(run_, run_.course.ending->reason));
+    // The process before this one may have been killed while it was evaluated.
+    if (run_.model.head().version % run_.config->evaluate_every == 0) TERSE_RETURN_IF_ERROR(EvaluateHead(run_));
     return Move(ends ? PhaseName::kFinishing : run_.round.open() ? PhaseName::kCollecting : PhaseName::kSelecting);
   });
 }

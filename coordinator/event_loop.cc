@@ -21,6 +21,13 @@ class EventLoop::Item {
   Item& operator=(const Item&) = delete;
 
   bool is_call() const { return call_ != nullptr; }
+  // Work that failed, perhaps because it was told to stop, may be done again.
+  bool is_result() const {
+    if (!event_.has_value()) return false;
+    const auto* evaluated = std::get_if<Evaluated>(&*event_);
+    const auto* written = std::get_if<CheckpointWritten>(&*event_);
+    return (evaluated != nullptr && evaluated->result.ok()) || (written != nullptr && written->status.ok());
+  }
   // Once.
   Event TakeEvent() {
     handled_ = true;
@@ -44,7 +51,7 @@ EventLoop::~EventLoop() = default;
 
 void EventLoop::Push(std::unique_ptr<Item> item) {
   absl::MutexLock lock(&mutex_);
-  if (quit_) return;  // the item is dropped once the lock is released
+  if (quit_ && !item->is_result()) return;  // the item is dropped once the lock is released
   queue_.push_back(std::move(item));
 }
 
@@ -123,6 +130,18 @@ void EventLoop::Quit() {
   absl::MutexLock lock(&mutex_);
   quit_ = true;
   dropped.swap(queue_);
+  for (std::unique_ptr<Item>& item : dropped) {
+    if (item->is_result()) queue_.push_back(std::move(item));
+  }
+}
+
+absl::Status EventLoop::HandleResults(Engine* engine) {
+  Batch batch;
+  {
+    absl::MutexLock lock(&mutex_);
+    batch.items.swap(queue_);
+  }
+  return Handle(engine, std::move(batch));
 }
 
 }  // namespace terse

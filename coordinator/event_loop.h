@@ -37,8 +37,12 @@ class EventLoop {
 
   // Handles events until Quit or an error of the engine, which it returns.
   absl::Status Run(Engine* engine);
-  // Ends Run after the batch in hand. Thread-safe.
+  // Ends Run after the batch in hand. What waits, and what is posted from then on, is dropped, but for background work
+  // that succeeded. Thread-safe.
   void Quit();
+  // Tells the engine of the work that came back too late for Run. In the thread of Run, after it; once no more work is
+  // under way.
+  absl::Status HandleResults(Engine* engine);
   // Returns the number of events that wait. Thread-safe.
   int64_t waiting() const;
   // Returns the times that the engine took for events, ticks and calls. Thread-safe.

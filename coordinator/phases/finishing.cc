@@ -17,8 +17,7 @@ class Finishing : public Phase {
 
   Transition Enter(EngineState& run) override {
     // A run that was ended early, or that ended while its process was down, lacks the last evaluation.
-    TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundRecord> round, RoundOfHead(run));
-    if (round.has_value() && !round->evaluated() && run.model.evaluating() != round->id) run.BeginEvaluation(round->id);
+    TERSE_RETURN_IF_ERROR(EvaluateHead(run));
     for (const auto& [id, session] : run.fleet.sessions()) TERSE_RETURN_IF_ERROR(OnReady(run, *session).status());
     return OnBackground(run);
   }
@@ -43,15 +42,6 @@ class Finishing : public Phase {
   }
 
  private:
-  // The round that made the head's model; aborted ones may have followed it. nullopt for version 0.
-  static absl::StatusOr<absl::optional<RoundRecord>> RoundOfHead(EngineState& run) {
-    for (int64_t id = run.round.number(); id > 0; --id) {
-      TERSE_ASSIGN_OR_RETURN(const std::vector<RoundRecord> found, run.store()->Rounds(id, id));
-      if (!found.empty() && found[0].state == RoundState::kCommitted) return absl::make_optional(found[0]);
-    }
-    return absl::optional<RoundRecord>();
-  }
-
   bool ended_ = false;
 };
 

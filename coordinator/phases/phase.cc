@@ -1,5 +1,7 @@
 #include "coordinator/phases/phase.h"
 
+#include <vector>
+
 #include "coordinator/limits.h"
 #include "coordinator/phases/phases.h"
 #include "coordinator/sessions.h"
@@ -9,6 +11,18 @@
 #include "storage/event_kinds.h"
 
 namespace terse {
+namespace {
+
+// The round that made the head's model; aborted ones may have followed it. nullopt for version 0.
+absl::StatusOr<absl::optional<RoundRecord>> RoundOfHead(EngineState& run) {
+  for (int64_t id = run.round.number(); id > 0; --id) {
+    TERSE_ASSIGN_OR_RETURN(const std::vector<RoundRecord> found, run.store()->Rounds(id, id));
+    if (!found.empty() && found[0].state == RoundState::kCommitted) return absl::make_optional(found[0]);
+  }
+  return absl::optional<RoundRecord>();
+}
+
+}  // namespace
 
 absl::string_view PhaseTitle(PhaseName phase) {
   switch (phase) {
@@ -54,6 +68,12 @@ absl::Status Pause(EngineState& run, const std::string& reason) {
   run.course.paused = true;
   TERSE_RETURN_IF_ERROR(run.store()->SetRunState(RunState::kPaused, reason));
   return run.Note(event::kRunPaused, -1, reason);
+}
+
+absl::Status EvaluateHead(EngineState& run) {
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundRecord> round, RoundOfHead(run));
+  if (round.has_value() && !round->evaluated() && run.model.evaluating() != round->id) run.BeginEvaluation(round->id);
+  return absl::OkStatus();
 }
 
 absl::Status CountNotApplied(EngineState& run, int64_t client) {

@@ -68,6 +68,9 @@ absl::optional<Ending> EndAt(const EngineState& run, int64_t version);
 // No round opens until an operator resumes the run; the open one goes on to its end. `reason` is one line for people.
 absl::Status Pause(EngineState& run, const std::string& reason);
 
+// Evaluates the head, unless that was done or is under way.
+absl::Status EvaluateHead(EngineState& run);
+
 // Counts an update of the client that will never be applied and folds forward.
 absl::Status CountNotApplied(EngineState& run, int64_t client);
 

@@ -213,7 +213,7 @@ void RunHost::Supervise(Live* live) {
   while (true) {
     absl::Status status = live->loop->Run(live->engine.get());
     if (status.ok()) {
-      ended_ = live->engine->Close();
+      ended_ = Conclude(live);
       return;
     }
     if (IsSyncFailure(status)) options_.on_sync_failure(status);
@@ -224,6 +224,15 @@ void RunHost::Supervise(Live* live) {
     if (!recovered.ok()) return SetCondition(Condition::kDown, recovered.status());
     live = *recovered;
   }
+}
+
+// An evaluation that is under way counts: nothing else has its weights. A run that was retired has no worker any more.
+absl::Status RunHost::Conclude(Live* live) {
+  if (live->worker != nullptr) {
+    live->worker->Finish();
+    TERSE_RETURN_IF_ERROR(live->loop->HandleResults(live->engine.get()));
+  }
+  return live->engine->Close();
 }
 
 std::unique_ptr<RunHost::Live> RunHost::TakeLive() {

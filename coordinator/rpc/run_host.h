@@ -130,6 +130,8 @@ class RunHost {
   // The thread: serves, and after trouble with the disk serves again. It alone replaces what `live` points to, and
   // takes no lock to get at it: callers hold a reader's share while they wait for its event loop.
   void Supervise(Live* live) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The end of it when the loop was told to quit.
+  absl::Status Conclude(Live* live);
   // Takes the parts out of service, and keeps what is known of the run last. Nobody may be reading through the store.
   std::unique_ptr<Live> TakeLive() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Sends the clients away and closes the store.

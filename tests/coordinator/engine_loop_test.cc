@@ -194,6 +194,30 @@ TEST_F(LoopWithARound, AnErrorOfTheEngineEndsTheLoop) {
   EXPECT_TRUE(absl::IsCancelled(loop_.Call([] {})));
 }
 
+TEST(LoopAfterQuit, ResultsAreNotLost) {
+  RunConfig config = GridRunConfig(2, 2);
+  config.evaluate_every = 1;
+  FleetSimulation fleet(config, 2);
+  ASSERT_EQ(fleet.StartAll(), absl::OkStatus());
+  fleet.hold_background(true);
+  ASSERT_EQ(fleet.Settle(), absl::OkStatus());
+  EventLoop loop(fleet.clock());
+  loop.Post(*fleet.background()->RunOne());
+  loop.Post(Disconnected{1});
+  loop.Quit();
+  loop.Post(Disconnected{2});
+  loop.Post(Evaluated{2, absl::UnavailableError("told to stop")});
+  while (absl::optional<Event> done = fleet.background()->RunOne()) loop.Post(*std::move(done));
+  ASSERT_FALSE((*fleet.store()->LastRound())->evaluated());
+  EXPECT_EQ(loop.Run(fleet.engine()), absl::OkStatus());
+  EXPECT_FALSE((*fleet.store()->LastRound())->evaluated()) << "a loop that was told to quit decides nothing";
+  EXPECT_EQ(loop.waiting(), 3) << "two evaluations and the last checkpoint; not clients, nor what failed";
+  EXPECT_EQ(loop.HandleResults(fleet.engine()), absl::OkStatus());
+  EXPECT_TRUE((*fleet.store()->LastRound())->evaluated());
+  EXPECT_EQ(loop.waiting(), 0);
+  EXPECT_EQ(loop.HandleResults(fleet.engine()), absl::OkStatus()) << "nothing is left";
+}
+
 class SlowEvaluator : public Evaluator {
  public:
   absl::StatusOr<Evaluation> Evaluate(absl::Span<const float> weights) override {

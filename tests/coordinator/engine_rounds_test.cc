@@ -11,7 +11,9 @@ namespace terse {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
 Id128 Bogus() { return HashBytes("bogus"); }
@@ -328,6 +330,33 @@ TEST(EngineRounds, TheRunEndsOnceItsLastCheckpointAndEvaluationAreThere) {
   EXPECT_TRUE(fleet.engine()->View().ended);
   EXPECT_EQ(fleet.store()->NewestCheckpointFile()->version, 2);
   EXPECT_TRUE((*fleet.store()->LastRound())->accuracy.has_value());
+}
+
+TEST(EngineRounds, AnEvaluationThatWasCutShortIsMadeUpFor) {
+  RunConfig config = GridRunConfig(2, 9);
+  config.evaluate_every = 2;
+  FleetSimulation fleet(config, 2);
+  ASSERT_EQ(fleet.StartAll(), absl::OkStatus());
+  fleet.hold_background(true);
+  ASSERT_EQ(fleet.Handle(PauseRequested{"for a while"}), absl::OkStatus());
+  while (fleet.engine()->View().head.version < 2) {
+    ASSERT_EQ(fleet.Handle(ResumeRequested{}), absl::OkStatus());
+    ASSERT_EQ(fleet.Handle(PauseRequested{"for a while"}), absl::OkStatus());
+    ASSERT_EQ(fleet.Settle(), absl::OkStatus());
+  }
+  ASSERT_EQ(fleet.engine()->View().head.version, 2);
+  ASSERT_FALSE((*fleet.store()->LastRound())->evaluated());
+  fleet.KillCoordinator();
+  fleet.hold_background(false);
+  ASSERT_EQ(fleet.StartCoordinator(), absl::OkStatus());
+  ASSERT_EQ(fleet.Handle(Tick{}), absl::OkStatus());
+  EXPECT_TRUE((*fleet.store()->LastRound())->evaluated());
+  EXPECT_THAT(fleet.background()->evaluated_rounds, ElementsAre(2));
+  // What was evaluated once is not evaluated again.
+  fleet.KillCoordinator();
+  ASSERT_EQ(fleet.StartCoordinator(), absl::OkStatus());
+  ASSERT_EQ(fleet.Handle(Tick{}), absl::OkStatus());
+  EXPECT_THAT(fleet.background()->evaluated_rounds, IsEmpty());
 }
 
 TEST(EngineRounds, TheOperatorStopsARunThatNeverBegan) {
