@@ -66,7 +66,7 @@ HeldState AveragingStep::state() {
   HeldState held;
   if (optimizer_floats() > 0) held.parts.emplace_back(state_->optimizer);
   if (residual_floats() > 0) held.parts.push_back(state_->feedback->dense());
-  // The numbers are in the one until the next round, and in the other from then on.
+  // The numbers are in state_ until the next round replaces them, and in held_ from then on.
   held.owner = std::make_shared<std::pair<std::shared_ptr<State>, std::shared_ptr<Memory>>>(state_, held_);
   return held;
 }
@@ -135,7 +135,8 @@ absl::StatusOr<std::string> AveragingStep::MakeCodedMessage(int64_t base_version
   // Clients take the step that the message has, and the residual keeps the rest.
   if (step_.empty()) step_.swap(spare_);
   step_.assign(codecs_.updates.layout().size(), 0.0f);
-  TERSE_RETURN_IF_ERROR(codecs_.coded->AddDecoded(*message, 1.0f, absl::MakeSpan(step_)));
+  const absl::Status decoded = codecs_.coded->AddDecoded(*message, 1.0f, absl::MakeSpan(step_));
+  if (!decoded.ok()) return absl::InternalError(absl::StrCat("the model's step: ", decoded.message()));
   return BuildCodedDownstream(*message);
 }
 

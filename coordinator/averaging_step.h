@@ -67,9 +67,8 @@ class AveragingStep : public ServerStep {
     std::unique_ptr<Feedback> feedback;  // of kCoded
   };
   const std::shared_ptr<State> state_ = std::make_shared<State>();
-  // While the state is held: the memory of it, once a round has made the next one.
   using Memory = std::vector<std::vector<float>>;
-  std::shared_ptr<Memory> held_;
+  std::shared_ptr<Memory> held_;  // takes the memory of a state that is held, once a round has made the next one
   std::vector<float> next_optimizer_;
   std::vector<float> average_;
   std::vector<float> step_;   // then the new weights

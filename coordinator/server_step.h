@@ -54,7 +54,8 @@ class ServerStep {
   // `weights` are those of `base_version`. `messages` are validated, and without an element that JudgeUpdates always
   // refuses (update_policy.h): so no rule makes more of them than that, but for rounding. `samples` and `total` as at
   // BuildDownstream, `choice` as RoundPlan's. INVALID_ARGUMENT, with the state unchanged, when the average overflows or
-  // a weight would be too large to go on with (CheckWeights). INTERNAL when the message does not encode.
+  // a weight would be too large to go on with (CheckWeights). INTERNAL when the message does not encode or
+  // decode: the state is then of no use, and must be restored.
   virtual absl::StatusOr<Result> MakeStep(int64_t base_version, absl::Span<const float> weights,
                                           absl::Span<const absl::string_view> messages,
                                           absl::Span<const int64_t> samples, int64_t total, int64_t choice) = 0;

@@ -45,7 +45,7 @@ class SvrgStep : public ServerStep {
 
   bool has_state() const override { return true; }
   size_t state_size() const override { return accelerated_ ? size() : 0; }
-  // A copy of the point: one epoch has one.
+  // It copies the point, once an epoch.
   HeldState state() override;
   absl::Status Restore(absl::Span<const float> weights, absl::Span<const float> state) override;
   absl::StatusOr<Result> MakeStep(int64_t base_version, absl::Span<const float> weights,

@@ -13,7 +13,7 @@
 namespace terse {
 namespace {
 
-// The round that made the head's model; aborted ones may have followed it. nullopt for version 0.
+// Returns the round that made the head's model, which is not version 0; aborted ones may have followed it.
 absl::StatusOr<absl::optional<RoundRecord>> RoundOfHead(EngineState& run) {
   for (int64_t id = run.round.number(); id > 0; --id) {
     TERSE_ASSIGN_OR_RETURN(const std::vector<RoundRecord> found, run.store()->Rounds(id, id));
@@ -71,6 +71,7 @@ absl::Status Pause(EngineState& run, const std::string& reason) {
 }
 
 absl::Status EvaluateHead(EngineState& run) {
+  if (run.model.head().version == 0) return absl::OkStatus();  // no round made it, however many were aborted
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundRecord> round, RoundOfHead(run));
   if (round.has_value() && !round->evaluated() && run.model.evaluating() != round->id) run.BeginEvaluation(round->id);
   return absl::OkStatus();

@@ -352,7 +352,7 @@ TEST(EngineRounds, AnEvaluationThatWasCutShortIsMadeUpFor) {
   ASSERT_EQ(fleet.Handle(Tick{}), absl::OkStatus());
   EXPECT_TRUE((*fleet.store()->LastRound())->evaluated());
   EXPECT_THAT(fleet.background()->evaluated_rounds, ElementsAre(2));
-  // What was evaluated once is not evaluated again.
+  // The next coordinator finds the evaluation and makes none.
   fleet.KillCoordinator();
   ASSERT_EQ(fleet.StartCoordinator(), absl::OkStatus());
   ASSERT_EQ(fleet.Handle(Tick{}), absl::OkStatus());
