@@ -22,15 +22,17 @@ set(TERSE_ALLOWED_learning "core;learning")
 set(TERSE_ALLOWED_proto "core;proto")
 set(TERSE_ALLOWED_coordinator_engine "core;compression;storage;coordinator_engine")
 set(TERSE_ALLOWED_client_engine "core;compression;storage;client_engine")
-# Work on core types in a process of its own, for the client and the coordinator.
-set(TERSE_ALLOWED_sandbox "core;sandbox")
-set(TERSE_ALLOWED_coordinator_rpc "core;cli;compression;storage;net;security;proto;coordinator_engine;sandbox;web;coordinator_rpc")
+# Training in another process, whatever it is written in.
+set(TERSE_ALLOWED_trainer "core;trainer")
+# Work on core types in a confined process of this program, for the client and the coordinator.
+set(TERSE_ALLOWED_sandbox "core;trainer;sandbox")
+set(TERSE_ALLOWED_coordinator_rpc "core;cli;compression;storage;net;security;proto;coordinator_engine;trainer;sandbox;web;coordinator_rpc")
 # Where the coordinator's seams and LibTorch meet.
 set(TERSE_ALLOWED_coordinator_learning "core;compression;storage;security;proto;learning;coordinator_engine;coordinator_rpc;coordinator_learning")
-set(TERSE_ALLOWED_client_rpc "core;cli;compression;storage;net;security;proto;client_engine;sandbox;web;client_rpc")
+set(TERSE_ALLOWED_client_rpc "core;cli;compression;storage;net;security;proto;client_engine;trainer;sandbox;web;client_rpc")
 # The restore of a backup works on files, without a coordinator.
 set(TERSE_ALLOWED_admin "core;cli;compression;proto;storage;security;admin")
-set(TERSE_ALLOWED_testing "core;compression;storage;security;learning;sandbox;proto;coordinator_engine;coordinator_rpc;client_engine;client_rpc;testing")
+set(TERSE_ALLOWED_testing "core;compression;storage;security;learning;trainer;sandbox;proto;coordinator_engine;coordinator_rpc;client_engine;client_rpc;testing")
 
 set(TERSE_GRPC_LAYERS admin coordinator_rpc client_rpc)
 

@@ -27,6 +27,8 @@ struct TrainResult {
 struct LocalPlan {
   int64_t steps = 1;            // n of SGD_n
   int64_t first_iteration = 0;  // of the run, for learning-rate schedules
+  int64_t round = 0;            // for which, and the version of the weights: trainers may tell people
+  int64_t version = 0;
 };
 
 // Gradients of SVRG (core/epochs.h). The loss is that of the training data with train.optimizer.weight_decay.
@@ -75,6 +77,13 @@ class LocalTrainer {
   virtual absl::StatusOr<std::string> SaveState() = 0;
   // DATA_LOSS when the bytes are not from SaveState of the same model, optimizer and data.
   virtual absl::Status RestoreState(absl::string_view state) = 0;
+
+  // The result of the newest Train is sealed with the state after it: it is counted once, whatever happens from here on.
+  // A trainer that fails here fails its next call.
+  virtual void OnSealed(int64_t round) {}
+
+  // The run is over, for the reason that people read, with these weights: this trainer is not asked again.
+  virtual void OnFinished(absl::string_view reason, absl::Span<const float> weights) {}
 };
 
 struct Evaluation {

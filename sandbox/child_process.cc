@@ -13,8 +13,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "sandbox/confinement.h"
 #include "sandbox/sandbox.h"
 
@@ -22,7 +20,6 @@ namespace terse {
 namespace {
 
 constexpr int kExitNotStarted = 127;
-constexpr absl::Duration kLingers = absl::Seconds(1);
 
 // All but these may hold secrets, and are none of a model's business.
 constexpr const char* kKeptVariables[] = {
@@ -74,18 +71,10 @@ struct Launch {
   _exit(kExitNotStarted);
 }
 
-std::string HowItEnded(int status, absl::string_view memory_option) {
-  if (WIFSIGNALED(status)) return absl::StrCat("was ended by signal ", WTERMSIG(status));
-  if (WEXITSTATUS(status) == kExitOutOfMemory)
-    return absl::StrCat("needed more memory than ", memory_option, " allows");
-  if (WEXITSTATUS(status) == kExitNotStarted) return "could not be started";
-  return absl::StrCat("exited with code ", WEXITSTATUS(status));
-}
-
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const std::vector<std::string>& command_line,
-                                                                  int socket, int memory) {
+absl::StatusOr<std::unique_ptr<ChildProcess>> StartSandboxed(const std::vector<std::string>& command_line, int socket,
+                                                             int memory) {
   std::vector<std::string> words = command_line;
   std::string flag = kSandboxFlag, own = kOwnNetwork, shared = kSharedNetwork;
   Launch launch = {socket, memory, {}, {}, KeptEnvironment()};
@@ -97,25 +86,15 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const std::vec
   const pid_t pid = fork();
   if (pid == 0) RunChild(launch);
   if (pid < 0) return absl::UnavailableError(absl::StrCat("no process for the sandbox: ", std::strerror(errno)));
-  return std::unique_ptr<ChildProcess>(new ChildProcess(pid));
+  return std::make_unique<ChildProcess>(pid);
 }
 
-ChildProcess::~ChildProcess() {
-  if (pid_ < 0) return;
-  kill(pid_, SIGKILL);
-  waitpid(pid_, nullptr, 0);
-}
-
-std::string ChildProcess::End(absl::string_view memory_option) {
-  if (pid_ < 0) return ended_;
-  int status = 0;
-  const absl::Time until = absl::Now() + kLingers;
-  while (waitpid(pid_, &status, WNOHANG) == 0) {
-    if (absl::Now() >= until) kill(pid_, SIGKILL);
-    absl::SleepFor(absl::Milliseconds(5));
+std::string HowSandboxedEnded(int status, absl::string_view memory_option) {
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kExitOutOfMemory) {
+    return absl::StrCat("needed more memory than ", memory_option, " allows");
   }
-  pid_ = -1;
-  return ended_ = HowItEnded(status, memory_option);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kExitNotStarted) return "could not be started";
+  return HowItEnded(status);
 }
 
 }  // namespace terse

@@ -10,24 +10,14 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-
-// The body of a function Fields(io, value): all members of `value`, in order. It does not compile when one is left out,
-// so that a structure cannot grow a member that the other process never sees.
-#define TERSE_FIELDS(...)      \
-  auto& [__VA_ARGS__] = value; \
-  io(__VA_ARGS__)
+#include "trainer/message_fields.h"
 
 namespace terse {
-
-template <typename T>
-struct IsVector : std::false_type {};
-template <typename T>
-struct IsVector<std::vector<T>> : std::true_type {};
 
 class MessageWriter {
  public:
   template <typename... T>
-  void operator()(T&... values) {
+  void operator()(const char* /*names*/, T&... values) {
     (Put(values), ...);
   }
   std::string Take() { return std::move(bytes_); }
@@ -58,7 +48,7 @@ class MessageReader {
  public:
   explicit MessageReader(absl::string_view bytes) : bytes_(bytes) {}
   template <typename... T>
-  void operator()(T&... values) {
+  void operator()(const char* /*names*/, T&... values) {
     (Get(values), ...);
   }
   // Whether the bytes held everything that was read, and nothing else.
@@ -100,7 +90,7 @@ class MessageReader {
 template <typename T>
 std::string EncodeMessage(T value) {
   MessageWriter writer;
-  writer(value);
+  writer("", value);
   return writer.Take();
 }
 
@@ -108,7 +98,7 @@ std::string EncodeMessage(T value) {
 template <typename T>
 bool DecodeMessage(absl::string_view bytes, T* value) {
   MessageReader reader(bytes);
-  reader(*value);
+  reader("", *value);
   return reader.complete();
 }
 

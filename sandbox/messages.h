@@ -1,4 +1,18 @@
-// The messages between a client or coordinator and its sandboxed process, which answers each request once.
+// The bodies of the frames (trainer/frames.h) between a client or coordinator and its sandboxed process, which is this
+// program again:
+//   kOpen        LearningRequest; kDone is Made. A coordinator's Shard says nothing, and Made::samples is then 0
+//   kStart       nothing; kDone is StartAnswer, and the weights are in SharedVectors::result
+//   kTrain       LocalPlan; the vectors are in SharedVectors, kDone is TrainResult
+//   kGradient    GradientRequest; as kTrain
+//   kMask        positions, 8 bytes each; kDone is empty
+//   kSave        nothing; kDone is the state
+//   kRestore     the state; kDone is empty
+//   kProgress    nothing; answered by kGoOn, StepAnswer
+//   kEvaluate    nothing; the weights are in SharedVectors, kDone is EvaluateAnswer
+//   kExport      nothing; the weights are in SharedVectors, kDone is a TorchScript file
+//   kVocabulary  nothing; kDone is VocabularyAnswer
+//   kFailed      Failure, in place of kDone
+// The first kDone, which nobody asked for, is Confinement.
 #ifndef TERSE_SANDBOX_MESSAGES_H_
 #define TERSE_SANDBOX_MESSAGES_H_
 
@@ -10,28 +24,9 @@
 #include "core/run_config.h"
 #include "core/trainer.h"
 #include "sandbox/message_bytes.h"
+#include "trainer/messages.h"
 
 namespace terse {
-
-enum class FrameKind : uint32_t {
-  // Sent by the client.
-  kMake = 1,    // LearningRequest; kDone is Made
-  kStart,       // nothing; kDone is StartAnswer, and the weights are in SharedVectors::result
-  kTrain,       // LocalPlan; the vectors are in SharedVectors, kDone is TrainResult
-  kGradient,    // GradientRequest; as kTrain
-  kMask,        // positions, 4 bytes each; kDone is empty
-  kSave,        // nothing; kDone is the state
-  kRestore,     // the state; kDone is empty
-  kStepAnswer,  // StepAnswer
-  // Sent by the trainer.
-  kDone,    // what was asked for; the first one, which nobody asked for, is Confinement
-  kFailed,  // Failure, in place of kDone
-  kStep,    // nothing: may training go on? Any number of times before kDone
-  // From the coordinator, which also says kMake and kStart; a Shard says nothing there, and Made::samples is 0.
-  kEvaluate,    // nothing; the weights are in SharedVectors, kDone is EvaluateAnswer
-  kExport,      // nothing; the weights are in SharedVectors, kDone is a TorchScript file
-  kVocabulary,  // nothing; kDone is VocabularyAnswer
-};
 
 struct LearningRequest {
   RunConfig config;
@@ -129,10 +124,6 @@ void Fields(Io& io, RunConfig& value) {
                ledger_keep_rounds, events_keep);
 }
 template <typename Io>
-void Fields(Io& io, Shard& value) {
-  TERSE_FIELDS(index, count);
-}
-template <typename Io>
 void Fields(Io& io, LearningRequest& value) {
   TERSE_FIELDS(config, shard, module);
 }
@@ -143,10 +134,6 @@ void Fields(Io& io, Layout::Entry& value) {
 template <typename Io>
 void Fields(Io& io, Made& value) {
   TERSE_FIELDS(layout, samples);
-}
-template <typename Io>
-void Fields(Io& io, LocalPlan& value) {
-  TERSE_FIELDS(steps, first_iteration);
 }
 template <typename Io>
 void Fields(Io& io, TrainResult& value) {

@@ -37,13 +37,10 @@ struct SandboxOptions {
   std::vector<std::string> command_line;  // of this process, with its name
   int64_t memory_mb = 4096;               // that a trainer may take beyond the program itself, in units of 2^20 bytes
   double seconds = 600;                   // that one call of a trainer, or making it, may last
-  // Whether the process should stop, asked while a trainer works; it then has kStopGrace left. May be empty.
+  // Whether the process should stop, asked while a trainer works; it then has kStopGraceSeconds left. May be empty.
   std::function<bool()> stop;
   SandboxWords words = {};
 };
-
-// Seconds from asking a trainer to stop to ending it.
-inline constexpr double kStopGraceSeconds = 5;
 
 // The parts of the confinement that a machine may lack. Without a network namespace there are still no sockets; without
 // Landlock a trainer may read, but not write, what this user can. Without a scope for signals (Landlock of Linux 6.12)

@@ -9,7 +9,7 @@
 #include "sandbox/messages.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/sandbox_process.h"
-#include "sandbox/shared_vectors.h"
+#include "trainer/shared_vectors.h"
 
 namespace terse {
 namespace {
@@ -28,7 +28,7 @@ class SandboxedTrainer : public LocalTrainer {
  public:
   static absl::StatusOr<std::unique_ptr<LocalTrainer>> Make(std::unique_ptr<SandboxProcess> sandbox,
                                                             LearningRequest request) {
-    TERSE_ASSIGN_OR_RETURN(const std::string answer, sandbox->Call(FrameKind::kMake, EncodeMessage(std::move(request)),
+    TERSE_ASSIGN_OR_RETURN(const std::string answer, sandbox->Call(FrameKind::kOpen, EncodeMessage(std::move(request)),
                                                                    SandboxProcess::kMostLayoutBytes));
     Made made;
     if (!DecodeMessage(answer, &made)) return sandbox->Nonsense("with a model that cannot be read");

@@ -7,20 +7,20 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "core/status.h"
-#include "sandbox/channel.h"
+#include "trainer/channel.h"
 #include "sandbox/child_process.h"
 #include "sandbox/confinement.h"
 #include "sandbox/messages.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/service.h"
-#include "sandbox/shared_vectors.h"
+#include "trainer/shared_vectors.h"
 
 namespace terse {
 namespace {
 
 class Server {
  public:
-  explicit Server(const TrainerFactory& make_trainer) : make_trainer_(make_trainer), channel_(kSandboxSocket) {}
+  explicit Server(const TrainerFactory& make_trainer) : make_trainer_(make_trainer), channel_(OwnedFile(kSandboxSocket)) {}
 
   // Until the client is gone.
   void Serve() {
@@ -29,7 +29,7 @@ class Server {
 
  private:
   absl::StatusOr<std::string> Do(const Channel::Frame& request) {
-    if (request.kind == FrameKind::kMake) return Make(request.body);
+    if (request.kind == FrameKind::kOpen) return Make(request.body);
     if (trainer_ == nullptr) return absl::InternalError("the sandbox has no trainer");
     switch (request.kind) {
       case FrameKind::kStart:
@@ -100,10 +100,10 @@ class Server {
 
   // Between two steps. A client that is gone is one that wants no more.
   bool MayGoOn() {
-    if (!channel_.Send(FrameKind::kStep, "", nullptr).ok()) return false;
+    if (!channel_.Send(FrameKind::kProgress, "", nullptr).ok()) return false;
     const absl::StatusOr<Channel::Frame> frame = channel_.Receive(kAnySize, nullptr);
     StepAnswer answer;
-    return frame.ok() && frame->kind == FrameKind::kStepAnswer && DecodeMessage(frame->body, &answer) && answer.go_on;
+    return frame.ok() && frame->kind == FrameKind::kGoOn && DecodeMessage(frame->body, &answer) && answer.go_on;
   }
 
   const TrainerFactory& make_trainer_;
@@ -116,7 +116,7 @@ class Server {
 
 absl::Status EnterSandbox(const SandboxChild& child) {
   const absl::StatusOr<Confinement> confinement = Confine(child.readable, child.memory_mb, child.own_network);
-  Channel channel(dup(kSandboxSocket));
+  Channel channel{OwnedFile(dup(kSandboxSocket))};
   if (confinement.ok()) return AnswerFrame(EncodeMessage(*confinement), &channel);
   AnswerFrame(confinement.status(), &channel).IgnoreError();
   return confinement.status();

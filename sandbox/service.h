@@ -8,12 +8,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "sandbox/channel.h"
+#include "trainer/channel.h"
 
 namespace terse {
-
-// The limit of Channel::Receive where the process that started this one is trusted with messages of any size.
-inline constexpr uint64_t kAnySize = UINT64_MAX;
 
 // Sends `answer`: kDone with its bytes, or kFailed with its status and details. ABORTED when the other end is gone.
 absl::Status AnswerFrame(const absl::StatusOr<std::string>& answer, Channel* channel);

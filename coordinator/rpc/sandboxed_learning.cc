@@ -18,7 +18,7 @@
 #include "core/status.h"
 #include "sandbox/messages.h"
 #include "sandbox/sandbox_process.h"
-#include "sandbox/shared_vectors.h"
+#include "trainer/shared_vectors.h"
 
 namespace terse {
 namespace {
@@ -58,7 +58,7 @@ class ModelProcess {
           "file of the coordinator, its key too: it is not loaded; serve such runs on a machine that has Landlock");
     }
     TERSE_ASSIGN_OR_RETURN(const std::string answer,
-                           sandbox->Call(FrameKind::kMake, EncodeMessage(request), SandboxProcess::kMostLayoutBytes));
+                           sandbox->Call(FrameKind::kOpen, EncodeMessage(request), SandboxProcess::kMostLayoutBytes));
     Made made;
     if (!DecodeMessage(answer, &made)) return sandbox->Nonsense("with a model that cannot be read");
     TERSE_ASSIGN_OR_RETURN(Layout layout, sandbox->TakeLayout(made.layout));

@@ -5,11 +5,11 @@
 
 #include "coordinator/rpc/sandboxed_learning.h"
 #include "core/status.h"
-#include "sandbox/channel.h"
+#include "trainer/channel.h"
 #include "sandbox/child_process.h"
 #include "sandbox/messages.h"
 #include "sandbox/service.h"
-#include "sandbox/shared_vectors.h"
+#include "trainer/shared_vectors.h"
 
 namespace terse {
 namespace {
@@ -24,7 +24,7 @@ class LearningServer {
       : make_learning_(make_learning), data_directory_(data_directory) {}
 
   absl::StatusOr<std::string> Answer(const Channel::Frame& request) {
-    if (request.kind == FrameKind::kMake) return Make(request.body);
+    if (request.kind == FrameKind::kOpen) return Make(request.body);
     if (learning_ == nullptr) return UnknownRequest();
     // The file has its size once the coordinator knows the layout.
     if (!vectors_.mapped()) TERSE_RETURN_IF_ERROR(vectors_.Map(kSandboxMemory, learning_->layout().size()));
@@ -82,7 +82,7 @@ class LearningServer {
 
 int ServeLearning(const RunLearningFactory& make_learning, const std::string& data_directory) {
   LearningServer server(make_learning, data_directory);
-  Channel channel(kSandboxSocket);
+  Channel channel{OwnedFile(kSandboxSocket)};
   ServeFrames(&channel, [&](const Channel::Frame& request) { return server.Answer(request); });
   return 0;
 }

@@ -1,4 +1,4 @@
-#include "sandbox/shared_vectors.h"
+#include "trainer/shared_vectors.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -20,7 +20,7 @@ SharedVectors::~SharedVectors() {
 absl::Status SharedVectors::Create(int fd, int64_t elements) {
   const int64_t bytes = Bytes(elements);
   if (ftruncate(fd, bytes) != 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-    return absl::InternalError(absl::StrCat("the memory that the sandbox shares: ", std::strerror(errno)));
+    return absl::InternalError(absl::StrCat("the memory that a trainer shares: ", std::strerror(errno)));
   }
   return Map(fd, elements);
 }
@@ -29,7 +29,7 @@ absl::Status SharedVectors::Map(int fd, int64_t elements) {
   const int64_t bytes = Bytes(elements);
   struct stat file;
   if (fstat(fd, &file) != 0 || file.st_size != bytes) {
-    return absl::InternalError("the memory that the sandbox shares has another size");
+    return absl::InternalError("the memory that a trainer shares has another size");
   }
   void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (memory == MAP_FAILED) {

@@ -1,7 +1,6 @@
-// The vectors of a model in memory that the client and its sandboxed trainer share, so that they need not go through a
-// socket. Internal to sandbox.
-#ifndef TERSE_SANDBOX_SHARED_VECTORS_H_
-#define TERSE_SANDBOX_SHARED_VECTORS_H_
+// The vectors of a model in memory that a client and its trainer share, so that they need not go through a socket.
+#ifndef TERSE_TRAINER_SHARED_VECTORS_H_
+#define TERSE_TRAINER_SHARED_VECTORS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -41,4 +40,4 @@ class SharedVectors {
 
 }  // namespace terse
 
-#endif  // TERSE_SANDBOX_SHARED_VECTORS_H_
+#endif  // TERSE_TRAINER_SHARED_VECTORS_H_
