@@ -122,6 +122,7 @@ ClientSession::Next ClientSession::OnMessage(CoordinatorLink* link, const FromSe
   }
   if (const auto* finished = std::get_if<Finished>(&message)) {
     Log(LogLevel::kInfo, 0, absl::StrCat("the run is over: ", finished->reason));
+    if (work_.has_value() && work_->version.has_value()) work_->trainer->OnFinished(finished->reason, work_->weights);
     link->Send(Leaving{}).IgnoreError();
     return absl::OkStatus();
   }

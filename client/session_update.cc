@@ -90,7 +90,8 @@ absl::StatusOr<TrainResult> ClientSession::DoTask(const Assignment& assignment,
   }
   const int64_t first = assignment.first_iteration.has_value() ? *assignment.first_iteration
                                                                : FirstIteration(*work.config, assignment.base_version);
-  return work.trainer->Train(work.weights, {assignment.local_steps, first}, keep_going, result);
+  const LocalPlan plan = {assignment.local_steps, first, assignment.round, assignment.base_version};
+  return work.trainer->Train(work.weights, plan, keep_going, result);
 }
 
 absl::Status ClientSession::SealUpdate(const Assignment& assignment, std::string message, int64_t train_us,
@@ -108,6 +109,7 @@ absl::Status ClientSession::SealUpdate(const Assignment& assignment, std::string
   std::string history = work_->history.has_value() ? work_->history->Serialize() : "";
   TERSE_RETURN_IF_ERROR(StoredStatus(
       options_.state->Seal(work_->feedback->dense(), update, std::move(trainer_state), std::move(history))));
+  work_->trainer->OnSealed(assignment.round);
   if (options_.observer != nullptr) options_.observer->OnSealed({assignment.local_steps, train_us, loss});
   return absl::OkStatus();
 }

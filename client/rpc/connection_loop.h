@@ -20,6 +20,16 @@ namespace terse {
 
 class CoordinatorLink;
 
+// Where a trainer of the user's own comes from; at most one of the first three is set.
+struct TrainerOptions {
+  std::string command;  // starts it
+  std::string socket;   // path at which it connects
+  int inherited = -1;   // descriptor of a socket that is connected to it; the daemon ends with it
+  double seconds = 3600;  // that a round's training, or one's start, may last
+
+  bool any() const { return !command.empty() || !socket.empty() || inherited >= 0; }
+};
+
 struct DaemonOptions {
   std::string coordinator;  // host:port
   std::string name;
@@ -34,6 +44,7 @@ struct DaemonOptions {
   bool reset_state = false;               // a damaged state directory is emptied and started afresh
   double keepalive_seconds = kDefaultKeepaliveSeconds;
   TransportOptions transport;
+  TrainerOptions trainer;
   bool sandbox = false;              // trainers work in processes of their own (sandbox/)
   int64_t sandbox_memory_mb = 4096;  // and have these limits
   double sandbox_seconds = 600;

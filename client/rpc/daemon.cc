@@ -9,6 +9,7 @@
 #include "client/log_components.h"
 #include "client/rpc/enrol_once.h"
 #include "client/rpc/sandbox_setup.h"
+#include "client/rpc/trainer_setup.h"
 #include "core/cli/checks.h"
 #include "core/cli/command_line.h"
 #include "core/cli/log_options.h"
@@ -45,6 +46,10 @@ void CheckMetricsAddress(const DaemonOptions& options) {
 
 // Checks what a parser of options cannot: which options need or exclude each other.
 void CheckTogether(const DaemonOptions& options) {
+  if (options.trainer.any() && (options.sandbox || !options.data_directory.empty())) {
+    throw CLI::ValidationError(options.sandbox ? "--sandbox" : "--data",
+                               "is for the models of Terse's own; leave it away, or the options of the trainer");
+  }
   if (options.sandbox && options.device == "cuda") {
     throw CLI::ValidationError("--sandbox", "takes the graphics card away; leave it or --device cuda away");
   }
@@ -54,6 +59,23 @@ void CheckTogether(const DaemonOptions& options) {
   }
   if (options.name.empty() && folder.empty()) throw CLI::RequiredError("--name");
   CheckMetricsAddress(options);
+}
+
+void AddTrainerOptions(CLI::App* app, DaemonOptions* options) {
+  TrainerOptions& trainer = options->trainer;
+  CLI::Option* command = app->add_option(
+      "--trainer", trainer.command,
+      "command that starts a trainer of your own, which speaks the trainer protocol (docs/TRAINER.md)");
+  CLI::Option* socket = app->add_option(
+      "--trainer-socket", trainer.socket, "path of a Unix socket at which to wait for a trainer of your own");
+  // The package for Python gives it, not people.
+  CLI::Option* inherited = app->add_option("--trainer-fd", trainer.inherited)->group("")->check(WholeNumber(3, 1 << 20));
+  command->excludes(socket)->excludes(inherited);
+  socket->excludes(inherited);
+  app->add_option("--trainer-seconds", trainer.seconds,
+                  "seconds that a round's training, or the start of a trainer of your own, may take")
+      ->check(Number(0.1, 2592000.0))
+      ->capture_default_str();
 }
 
 void AddSandboxOptions(CLI::App* app, DaemonOptions* options) {
@@ -134,6 +156,7 @@ int ParseDaemonOptions(int argc, char** argv, DaemonOptions* options) {
   app.add_option("--device", options->device, "where to train")
       ->check(OneOf({"auto", "cpu", "cuda"}))
       ->capture_default_str();
+  AddTrainerOptions(&app, options);
   AddSandboxOptions(&app, options);
   app.add_option("--threads", options->threads, "threads of LibTorch")
       ->check(WholeNumber(1, 1024))
@@ -184,6 +207,15 @@ int RunDaemon(DaemonOptions options, absl::StatusOr<TrainerFactory> make_trainer
   if (const absl::Status who = CheckWhoIAm(&options); !who.ok()) {
     Log(LogLevel::kError, kDaemonLog, {{}, 0, options.name}, who.message());
     return kExitUsage;
+  }
+  absl::optional<TrainerWatch> watch;
+  if (options.trainer.any()) {
+    make_trainer = SetUpTrainer(options, &stop_requested);
+    if (!make_trainer.ok()) {
+      Log(LogLevel::kError, kDaemonLog, {options.run, 0, options.name}, make_trainer.status().message());
+      return kExitFailed;
+    }
+    if (options.trainer.inherited >= 0) watch.emplace(options.trainer.inherited, &stop_requested);
   }
   if (options.sandbox) {
     make_trainer = SetUpSandbox(options, &stop_requested);

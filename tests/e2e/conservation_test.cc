@@ -23,6 +23,8 @@
 namespace terse {
 namespace {
 
+using ::testing::HasSubstr;
+
 constexpr int kClients = 3;
 constexpr int kRounds = 400;
 
@@ -117,6 +119,14 @@ void ExpectNothingLostAtTheEnd(FleetProcesses& fleet, const std::string& positio
   EXPECT_EQ(QueryNumber(fleet.database(), "SELECT sum(resets) FROM clients"), 0);
 }
 
+// The only process that `parent` has started.
+pid_t ChildOf(pid_t parent) {
+  pid_t child = 0;
+  std::ifstream(absl::StrCat("/proc/", parent, "/task/", parent, "/children")) >> child;
+  EXPECT_GT(child, 0);
+  return child;
+}
+
 void RunWithBothSidesKilledOnce(FleetProcesses& fleet, const std::string& positions) {
   const std::string run_file = fleet.directory() / "run.toml";
   WriteText(run_file, RunFile("strict", positions));
@@ -138,6 +148,31 @@ void RunWithBothSidesKilledOnce(FleetProcesses& fleet, const std::string& positi
 TEST(Conservation, HoldsWhenBothSidesAreKilledOnce) {
   FleetProcesses fleet(TERSE_BIN "/grid-coordinator", TERSE_BIN "/grid-client");
   RunWithBothSidesKilledOnce(fleet, "auto");
+}
+
+// The trainer is a program that speaks the trainer protocol, and is killed as well.
+TEST(Conservation, HoldsWhenClientTrainerAndCoordinatorAreKilled) {
+  FleetProcesses fleet(TERSE_BIN "/grid-coordinator", TERSE_BIN "/terse-client");
+  const std::string run_file = fleet.directory() / "run.toml";
+  WriteText(run_file, RunFile("strict"));
+  Place clients;
+  clients.extra = {"--trainer", TERSE_BIN "/grid-trainer", "--reconnect-after", "0.05"};
+  fleet.StartCoordinator(run_file);
+  for (int i = 0; i < kClients; ++i) fleet.StartClient(i, clients);
+  ASSERT_TRUE(fleet.WaitForRounds(kRounds / 5, absl::Seconds(60))) << fleet.coordinator().Output();
+  const pid_t trainer = ChildOf(fleet.client(0).pid());
+  ASSERT_GT(trainer, 0);
+  kill(trainer, SIGKILL);
+  ASSERT_TRUE(fleet.WaitForRounds(2 * kRounds / 5, absl::Seconds(60))) << fleet.client(0).Output();
+  EXPECT_THAT(fleet.client(0).Output(), HasSubstr("the trainer was ended by signal 9; trying again in"));
+  fleet.client(1).Kill();
+  fleet.StartClient(1, clients);
+  ASSERT_TRUE(fleet.WaitForRounds(3 * kRounds / 5, absl::Seconds(60))) << fleet.client(1).Output();
+  fleet.coordinator().Kill();
+  fleet.StartCoordinator(run_file);
+  ExpectNothingLostAtTheEnd(fleet);
+  EXPECT_EQ(QueryNumber(fleet.database(), absl::StrCat("SELECT sum(updates_applied) FROM clients")),
+            kClients * kRounds);
 }
 
 // Both ends read their histories from the disk again, and go on packing: no update of the rest is misread.
