@@ -28,14 +28,19 @@ COPY storage storage
 COPY security security
 COPY web web
 COPY proto proto
+COPY net net
+COPY trainer trainer
+COPY sandbox sandbox
 COPY learning learning
 COPY coordinator coordinator
+COPY tersectl tersectl
 COPY client client
 # How many compilers at a time; each takes up to 1.5 GB.
 ARG JOBS=
 RUN cmake --preset programs && \
     ninja -C build/programs ${JOBS:+-j "$JOBS"} && \
-    strip build/programs/bin/terse-coordinator build/programs/bin/terse-client build/programs/bin/tersectl
+    strip build/programs/bin/terse-coordinator build/programs/bin/terse-client build/programs/bin/terse-client-torch \
+      build/programs/bin/tersectl
 
 FROM packages AS tersectl
 RUN /usr/local/lib/terse/packages.sh tersectl && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/* && \
@@ -49,7 +54,8 @@ ENTRYPOINT ["tersectl"]
 # Only the libraries that the programs load: the packages of Debian's LibTorch bring LLVM, Mesa and others besides.
 FROM packages AS libraries
 RUN find /usr/lib >/tmp/base && /usr/local/lib/terse/packages.sh runtime
-COPY --from=build /src/build/programs/bin/terse-coordinator /src/build/programs/bin/terse-client /usr/local/bin/
+COPY --from=build /src/build/programs/bin/terse-coordinator /src/build/programs/bin/terse-client \
+  /src/build/programs/bin/terse-client-torch /usr/local/bin/
 RUN mkdir /libraries && for program in /usr/local/bin/terse-*; do ldd "$program"; done | \
     sed -n 's#.* => \(/usr\)\{0,1\}\(/lib/[^ ]*\) .*#/usr\2#p' | sort -u | grep -vxFf /tmp/base | \
     xargs cp --dereference --parents --target-directory /libraries
@@ -61,7 +67,7 @@ RUN ldconfig && \
     useradd --system --uid 10001 --gid terse --no-create-home --home-dir /state --shell /usr/sbin/nologin terse && \
     install -d -o terse -g terse -m 0750 /state
 COPY --from=build /src/build/programs/bin/terse-coordinator /src/build/programs/bin/terse-client \
-  /src/build/programs/bin/tersectl /usr/local/bin/
+  /src/build/programs/bin/terse-client-torch /src/build/programs/bin/tersectl /usr/local/bin/
 COPY deploy/runs /etc/terse/runs
 COPY LICENSE /usr/share/doc/terse/LICENSE
 USER terse

@@ -1,8 +1,9 @@
 # Debian packages of what is installed: cpack -G DEB in the build folder, or deploy/package.sh, which builds first.
 #
-#   terse-coordinator  the service, its unit and run files     terse-client     the service and its unit
-#   tersectl           with manual and completions             terse-authority  `tersectl pki serve` as a service
-#   libterse-dev       headers, static libraries, CMake package
+#   terse-coordinator   the service, its unit and run files    terse-client     the service and its unit
+#   terse-client-torch  its trainer of Terse's own models
+#   tersectl            with manual and completions            terse-authority  `tersectl pki serve` as a service
+#   libterse-dev        headers, static libraries, CMake package
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME terse)
@@ -65,10 +66,19 @@ if(TARGET terse-coordinator)
 endif()
 if(TARGET terse-client)
   terse_package(client terse-client net "Client of federated training
- Trains on this machine's data for a Terse coordinator and sends sparse,
- entropy-coded updates; what it has not sent stays in its residual."
-    DEPENDS adduser libopenblas0-openmp)
+ Sends what a trainer on this machine has learned from its data to a Terse
+ coordinator, as sparse, entropy-coded updates; what it has not sent stays in
+ its residual. The trainer is a program of the user's own, or the package
+ terse-client-torch."
+    DEPENDS adduser)
+  set(CPACK_DEBIAN_CLIENT_PACKAGE_RECOMMENDS terse-client-torch)
   terse_service(client terse-client terse /etc/terse/tls /var/lib/terse-client)
+endif()
+if(TARGET terse-client-torch)
+  terse_package(client-torch terse-client-torch net "Trains Terse's own models with LibTorch
+ The part of terse-client that trains models of Terse's own and TorchScript
+ modules."
+    DEPENDS terse-client libopenblas0-openmp)
 endif()
 if(TARGET tersectl)
   terse_package(tersectl tersectl net "Looks at a Terse coordinator and steers its runs

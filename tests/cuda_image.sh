@@ -85,7 +85,7 @@ main() {
   if [[ -e /dev/nvidiactl ]]; then cards=(--gpus all) device=cuda; fi
   [[ $build -eq 0 ]] || { step "image"; build_image; }
   step "checks on $device"
-  check "no library is missing" bash -c "! docker run --rm $image ldd /usr/local/bin/terse-client | grep 'not found'"
+  check "no library is missing" bash -c "! docker run --rm $image ldd /usr/local/bin/terse-client-torch | grep 'not found'"
   [[ "$device" == cuda ]] || check "--device cuda without a card is refused with a reason" refuses_cuda
   check "two clients train $rounds rounds" trains
   step ''

@@ -20,7 +20,8 @@ EXPECTED = {
         ["adduser", "libopenblas0-openmp", "libtorch1.13", "libgrpc++1.51", "libsqlite3-0"]),
     "terse-client": (
         ["usr/bin/terse-client", "usr/lib/systemd/system/terse-client.service", "usr/share/terse/client.env"],
-        ["adduser", "libopenblas0-openmp", "libtorch1.13", "libgrpc++1.51", "libsqlite3-0"]),
+        ["adduser", "libgrpc++1.51", "libsqlite3-0"]),
+    "terse-client-torch": (["usr/bin/terse-client-torch"], ["terse-client", "libopenblas0-openmp", "libtorch1.13"]),
     "tersectl": (
         ["usr/bin/tersectl", "usr/share/man/man1/tersectl.1", "usr/share/bash-completion/completions/tersectl",
          "usr/share/zsh/vendor-completions/_tersectl"],
@@ -96,6 +97,9 @@ class DebianPackages(unittest.TestCase):
             there = dependencies_of(self.paths[name])
             for package in wanted:
                 self.assertIn(package, there, name)
+
+    def test_a_client_of_a_trainer_of_ones_own_needs_no_libtorch(self):
+        self.assertNotIn("libtorch1.13", dependencies_of(self.paths["terse-client"]))
 
     def test_services_have_their_scripts(self):
         for name in self.paths:
