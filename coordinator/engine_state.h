@@ -90,8 +90,10 @@ struct EngineState {
     if (absl::optional<HeldCheckpoint> checkpoint = model.BeginCheckpoint())
       journal.WriteCheckpoint(*std::move(checkpoint));
   }
-  // Has the head evaluated, for that round.
-  void BeginEvaluation(int64_t number) { journal.Evaluate(number, model.BeginEvaluation(number)); }
+  // Has the head evaluated, for that round, where the coordinator knows the model.
+  void BeginEvaluation(int64_t number) {
+    if (EvaluatesModel(*config)) journal.Evaluate(number, model.BeginEvaluation(number));
+  }
 
   // Adds or removes a client's update of the open round.
   void AddUpdate(int64_t client, ReceivedUpdate update) {

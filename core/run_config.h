@@ -42,19 +42,24 @@ inline constexpr absl::string_view kSharedPositions = "shared";
 
 // ModelSpec::name of a TorchScript module that came with the run.
 inline constexpr absl::string_view kTorchScriptModel = "torchscript";
-// Whether `text` has the form of a module's hash: the 64 hexadecimal digits of a SHA-256, in lower case.
+// ModelSpec::name of a model that only the clients' own trainers know (trainer/external_trainer.h). A file of its start
+// weights came with the run, and with them the layout. Nothing evaluates it at the coordinator.
+inline constexpr absl::string_view kExternalModel = "external";
+// Whether a file comes with runs of the model of this name.
+inline bool HasModelFile(absl::string_view model) { return model == kTorchScriptModel || model == kExternalModel; }
+// Whether `text` has the form of such a file's hash: the 64 hexadecimal digits of a SHA-256, in lower case.
 inline bool IsModuleHash(absl::string_view text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == absl::string_view::npos;
 }
 
 // Each model reads the settings that it has.
 struct ModelSpec {
-  std::string name = "";             // row of learning/models/model_table, or "torchscript"
+  std::string name = "";             // row of learning/models/model_table, "torchscript", "external" or "plugin"
   int64_t classes = 0;               // width of the output: classes or symbols; 0: the model's own
   int64_t inputs = 0;                // numbers in an example, for models that take a vector; 0: the model's own
   double dropout = -1;               // below 0: the model's own
   std::string buffers = "averaged";  // or "local": they stay with each client
-  std::string hash = "";             // "torchscript": SHA-256 of the module's file, in hexadecimal digits
+  std::string hash = "";             // "torchscript", "external": SHA-256 of the run's file, in hexadecimal digits
 };
 
 // Settings of learning/datasets/dataset_table and the table of partitions (learning/partition.h); each data set and
@@ -231,6 +236,9 @@ inline absl::optional<int64_t> ShardsOf(const RunConfig& config) {
   if (config.data.partition == "all") return absl::nullopt;
   return config.data.shards != 0 ? config.data.shards : config.rounds.clients;
 }
+
+// Whether the coordinator evaluates the model, which it then knows.
+inline bool EvaluatesModel(const RunConfig& config) { return config.model.name != kExternalModel; }
 
 // Whether clients may send updates packed.
 inline bool SharesHistory(const RunConfig& config) { return config.codec.positions == kSharedPositions; }

@@ -6,6 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "core/run_config.h"
 
 namespace terse {
 namespace {
@@ -111,6 +112,26 @@ void CheckLoss(const std::string& loss, const DataTraits& data, ConfigViolations
                                                     "' is made of ", KindText(data.kind), "; use 'auto'")});
 }
 
+void CheckExternal(const v1::RunConfig& config, ConfigViolations* violations) {
+  const bool model = config.model().name() == kExternalModel, data = config.data().name() == kExternalModel;
+  if (model && !data) {
+    violations->push_back({"data.name", absl::StrCat("data.name = '", config.data().name(),
+                                                     "' is read by nobody: a model that only the clients' own trainers "
+                                                     "know trains on their own data; use 'external'")});
+  } else if (data && !model) {
+    violations->push_back({"data.name", absl::StrCat("data.name = 'external' has no test set for model.name = '",
+                                                     config.model().name(), "'; name one that it can be evaluated on")});
+  }
+  if (model && (config.limits().accuracy() > 0 || config.limits().loss() > 0)) {
+    violations->push_back({"limits", "limits.accuracy and limits.loss can never be reached: nothing evaluates a model of "
+                                     "model.name = 'external' at the coordinator; leave them out"});
+  }
+  if (model && config.server().epoch_length() > 0) {
+    violations->push_back({"server.epoch_length", "server.epoch_length needs gradients, which trainers of model.name = "
+                                                  "'external' do not send; leave it out"});
+  }
+}
+
 }  // namespace
 
 bool ReadsExamples(const v1::RunConfig& config) {
@@ -119,6 +140,7 @@ bool ReadsExamples(const v1::RunConfig& config) {
 }
 
 void CheckFit(const v1::RunConfig& config, ConfigViolations* violations) {
+  CheckExternal(config, violations);
   const DataTraits* const data = RowOf(kDataTraits, config.data().name());
   if (data == nullptr) return;
   CheckLoss(config.train().loss(), *data, violations);

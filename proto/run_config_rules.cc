@@ -176,10 +176,10 @@ void CheckShards(const v1::RunConfig& config, ConfigViolations* violations) {
 
 void CheckModel(const v1::RunConfig& config, ConfigViolations* violations) {
   const v1::Model& model = config.model();
-  if (model.hash().empty() || (model.name() == kTorchScriptModel && IsModuleHash(model.hash()))) return;
+  if (model.hash().empty() || (HasModelFile(model.name()) && IsModuleHash(model.hash()))) return;
   violations->push_back(
       {"model.hash", absl::StrCat("model.hash = '", absl::CHexEscape(absl::string_view(model.hash()).substr(0, 64)),
-                                  "' is for name = 'torchscript': the 64 digits 0-9 and a-f of the file's SHA-256; ",
+                                  "' is for name = 'torchscript' or 'external': the 64 digits 0-9 and a-f of the file's SHA-256; ",
                                   "leave it out, and `tersectl run create --model FILE` fills it in")});
 }
 
@@ -250,7 +250,7 @@ const std::vector<AcrossRule>& AcrossRules() {
 
 const std::vector<AcrossRule>& NewRunRules() {
   static const auto& rules = *new std::vector<AcrossRule>{
-      {CheckFit, {"model", "data", "train.loss"}},
+      {CheckFit, {"model", "data", "train.loss", "limits", "server.epoch_length"}},
       {CheckTarget, {"limits.accuracy", "train.loss"}},
   };
   return rules;

@@ -239,7 +239,7 @@ absl::optional<CachedModel> ClientFiles::LoadModel() const {
 
 absl::Status ClientFiles::SaveModule(absl::string_view bytes) {
   TERSE_RETURN_IF_ERROR(broken_);
-  return Watch(WriteModule(files_, directory_, bytes));
+  return Watch(WriteModule(files_, directory_, kTorchScriptModel, bytes));
 }
 
 absl::optional<std::string> ClientFiles::LoadModule(const ModelSpec& model) const {

@@ -12,7 +12,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "core/status.h"
 
 namespace terse {
@@ -33,6 +35,90 @@ bool IsPlainName(absl::string_view name) {
 template <typename T>
 void Put(std::string* out, T value) {
   out->append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+using Json = nlohmann::json;
+
+constexpr size_t kMostHeaderBytes = 16 << 20;
+constexpr char kMetadata[] = "__metadata__";
+constexpr char kBuffers[] = "terse.buffers";
+
+absl::Status NoSafetensors(absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat("the model's file is no safetensors file of float32 tensors: ", why));
+}
+
+struct SafetensorsParts {
+  absl::string_view header;
+  absl::string_view values;
+};
+
+absl::StatusOr<SafetensorsParts> SplitSafetensors(absl::string_view bytes) {
+  uint64_t length = 0;
+  if (bytes.size() < sizeof length) return NoSafetensors("it is shorter than the length of a header");
+  std::memcpy(&length, bytes.data(), sizeof length);
+  bytes.remove_prefix(sizeof length);
+  if (length > kMostHeaderBytes || length > bytes.size()) {
+    return NoSafetensors(absl::StrCat("its header would have ", length, " bytes"));
+  }
+  return SafetensorsParts{bytes.substr(0, length), bytes.substr(length)};
+}
+
+// A tensor, and where its values lie in the file.
+struct FileTensor {
+  Layout::Entry entry;
+  uint64_t begin = 0;
+  uint64_t end = 0;
+};
+
+// nullopt for anything but an array of numbers that are not negative.
+absl::optional<std::vector<int64_t>> NumbersOf(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_array()) return absl::nullopt;
+  std::vector<int64_t> numbers;
+  for (const Json& number : *found) {
+    const bool fits = number.is_number_unsigned() && number.get<uint64_t>() <= Layout::kMostElements * sizeof(float);
+    if (!fits) return absl::nullopt;
+    numbers.push_back(number.get<int64_t>());
+  }
+  return numbers;
+}
+
+absl::StatusOr<FileTensor> TensorOf(const std::string& name, const Json& description) {
+  if (!IsPlainName(name)) return NoSafetensors("a tensor's name has other characters than letters, digits and . _ - /");
+  const auto no_tensor = [&](absl::string_view why) {
+    return NoSafetensors(absl::StrCat("tensor '", name, "' ", why));
+  };
+  if (!description.is_object()) return no_tensor("has no description");
+  const auto dtype = description.find("dtype");
+  if (dtype == description.end() || *dtype != "F32") return no_tensor("is not of type F32");
+  const absl::optional<std::vector<int64_t>> shape = NumbersOf(description, "shape");
+  const absl::optional<std::vector<int64_t>> offsets = NumbersOf(description, "data_offsets");
+  if (!shape.has_value() || !offsets.has_value() || offsets->size() != 2) return no_tensor("has no shape or offsets");
+  FileTensor tensor;
+  tensor.entry = {name, shape->empty() ? std::vector<int64_t>{1} : *shape};
+  tensor.begin = static_cast<uint64_t>((*offsets)[0]);
+  tensor.end = static_cast<uint64_t>((*offsets)[1]);
+  uint64_t elements = 1;
+  for (const int64_t dimension : tensor.entry.shape) {
+    if (dimension < 1 || elements > static_cast<uint64_t>(Layout::kMostElements / dimension)) {
+      return no_tensor("has a shape that no model has");
+    }
+    elements *= static_cast<uint64_t>(dimension);
+  }
+  if (tensor.begin > tensor.end || tensor.end - tensor.begin != elements * sizeof(float)) {
+    return no_tensor("has other bytes than its shape asks for");
+  }
+  return tensor;
+}
+
+absl::StatusOr<std::vector<std::string>> BuffersOf(const Json& header) {
+  const auto metadata = header.find(kMetadata);
+  if (metadata == header.end()) return std::vector<std::string>();
+  if (!metadata->is_object()) return NoSafetensors("its metadata is no JSON object");
+  const auto names = metadata->find(kBuffers);
+  if (names == metadata->end()) return std::vector<std::string>();
+  if (!names->is_string()) return NoSafetensors(absl::StrCat("'", kBuffers, "' is no string"));
+  return std::vector<std::string>(absl::StrSplit(names->get<std::string>(), '\n', absl::SkipEmpty()));
 }
 
 // NPY, version 1.0: magic, the length of the header, and the header as a Python literal that pads the whole to 64
@@ -127,6 +213,40 @@ absl::StatusOr<std::string> ExportSafetensors(const Layout& layout, absl::Span<c
   absl::StrAppend(&bytes, header,
                   absl::string_view(reinterpret_cast<const char*>(weights.data()), weights.size() * sizeof(float)));
   return bytes;
+}
+
+absl::StatusOr<NamedWeights> ParseSafetensors(absl::string_view bytes) {
+  TERSE_ASSIGN_OR_RETURN(const SafetensorsParts parts, SplitSafetensors(bytes));
+  const Json header = Json::parse(parts.header.begin(), parts.header.end(), nullptr, /*allow_exceptions=*/false);
+  if (!header.is_object()) return NoSafetensors("its header is no JSON object");
+  TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> buffers, BuffersOf(header));
+  std::vector<FileTensor> tensors;
+  for (const auto& [name, description] : header.items()) {
+    if (name == kMetadata) continue;
+    absl::StatusOr<FileTensor> tensor = TensorOf(name, description);
+    if (!tensor.ok()) return tensor.status();
+    const bool is_buffer = std::find(buffers.begin(), buffers.end(), name) != buffers.end();
+    if (is_buffer) tensor->entry.kind = TensorKind::kBuffer;
+    tensors.push_back(*std::move(tensor));
+  }
+  std::sort(tensors.begin(), tensors.end(), [](const FileTensor& a, const FileTensor& b) { return a.begin < b.begin; });
+  uint64_t end = 0;
+  std::vector<Layout::Entry> entries;
+  for (FileTensor& tensor : tensors) {
+    if (tensor.begin != end) return NoSafetensors(absl::StrCat("there is a gap before tensor '", tensor.entry.name, "'"));
+    end = tensor.end;
+    entries.push_back(std::move(tensor.entry));
+  }
+  if (end != parts.values.size()) {
+    return NoSafetensors(absl::StrCat("its tensors have ", end, " bytes, and ", parts.values.size(), " are there"));
+  }
+  absl::StatusOr<Layout> layout = Layout::Create(entries);
+  if (!layout.ok()) return NoSafetensors(layout.status().message());
+  // Each tensor has the bytes that its shape asks for, so that the layout has as many as the file.
+  NamedWeights model = {*std::move(layout), {}};
+  model.weights.resize(model.layout.size());
+  std::memcpy(model.weights.data(), parts.values.data(), parts.values.size());
+  return model;
 }
 
 absl::StatusOr<std::string> ExportNpz(const Layout& layout, absl::Span<const float> weights) {

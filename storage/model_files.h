@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/layout.h"
 
@@ -16,6 +17,18 @@ namespace terse {
 // the header; then the float32 values, little-endian, in the layout's order. INVALID_ARGUMENT for weights of the wrong
 // length or a tensor name that JSON would have to escape.
 absl::StatusOr<std::string> ExportSafetensors(const Layout& layout, absl::Span<const float> weights);
+
+// A model as a file describes it: its tensors, and their values in the order of the layout.
+struct NamedWeights {
+  Layout layout;
+  std::vector<float> weights;
+};
+
+// Reads a safetensors file as above. The tensors are those of the file in the order of their offsets, without gaps. The
+// names in "terse.buffers" of "__metadata__", one a line, are buffers, and must be behind the parameters. A tensor
+// without dimensions gets one of 1. Anybody may have written the bytes: INVALID_ARGUMENT, with the tensor's name, for
+// what is no such file, another type than F32, or a model that is no Layout.
+absl::StatusOr<NamedWeights> ParseSafetensors(absl::string_view bytes);
 
 // The bytes of a .npz file for numpy.load: a ZIP archive without compression of one NPY file (version 1.0, '<f4', C
 // order) a tensor, under the tensor's name. INVALID_ARGUMENT for weights of the wrong length, or more than 2 GiB of

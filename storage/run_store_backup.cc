@@ -39,7 +39,9 @@ absl::Status ExpectNoFiles(FileSystem& files, const std::string& directory) {
 
 // Best effort: what is left only keeps the next backup from using the directory.
 void RemoveCopy(FileSystem& files, const std::string& directory) {
-  files.Remove(absl::StrCat(directory, "/", kModuleFile)).IgnoreError();
+  for (const char* const file : {kModuleFile, kStartFile}) {
+    files.Remove(absl::StrCat(directory, "/", file)).IgnoreError();
+  }
   for (const char* suffix : {"", "-wal", "-shm"}) {
     files.Remove(absl::StrCat(run_store_internal::DatabasePath(directory), suffix)).IgnoreError();
   }

@@ -21,17 +21,20 @@ namespace {
 
 // Puts the hash of the file that came with a run into its configuration.
 absl::Status NameModule(const CreateOptions& options, const std::string& hash, v1::Model* model) {
-  const bool wants_module = model->name() == kTorchScriptModel;
-  if (wants_module && hash.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(options.file, " trains a TorchScript module; give its file with --model"));
+  const bool wants_file = HasModelFile(model->name());
+  if (wants_file && hash.empty()) {
+    const absl::string_view kind =
+        model->name() == kExternalModel ? "a model of the clients' own trainers" : "a TorchScript module";
+    return absl::InvalidArgumentError(absl::StrCat(options.file, " trains ", kind, "; give its file with --model"));
   }
-  if (!wants_module && !hash.empty()) {
+  if (!wants_file && !hash.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(options.file, " trains model '", model->name(), "'; to train ",
-                                                   options.model_file, " set model.name = 'torchscript'"));
+                                                   options.model_file,
+                                                   " set model.name = 'torchscript', or 'external' for weights "
+                                                   "that only the clients' own trainers know"));
   }
   if (!model->hash().empty() && model->hash() != hash) {
-    return absl::InvalidArgumentError(absl::StrCat(options.file, " wants the module ", model->hash(), ", and ",
+    return absl::InvalidArgumentError(absl::StrCat(options.file, " wants the model file ", model->hash(), ", and ",
                                                    options.model_file, " is ", hash, "; correct one of them"));
   }
   model->set_hash(hash);
@@ -80,8 +83,12 @@ absl::Status CreateRun(AdminClient& client, const CreateOptions& options, const 
   }
   *terminal.out << "run " << config.name() << " is served\n" << traffic.text;
   if (options.paused) *terminal.out << "it opens no round until\n  tersectl run start " << config.name() << "\n";
-  if (!hash.empty())
+  if (config.model().name() == kExternalModel) {
+    *terminal.out << "clients train it with a trainer of their own: terse-client --trainer COMMAND, or Python's "
+                     "terse.join\n";
+  } else if (!hash.empty()) {
     *terminal.out << "clients train its model when they are started with\n  --allow-model " << hash << "\n";
+  }
   return absl::OkStatus();
 }
 

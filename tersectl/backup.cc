@@ -41,7 +41,7 @@ bool IsNumbered(absl::string_view name, const NumberedFile& kind) {
 
 // The names come from the network, so they must not lead elsewhere.
 bool IsBackupFile(absl::string_view name) {
-  if (name == kDatabase || name == kModuleFile) return true;
+  if (name == kDatabase || IsModelFile(name)) return true;
   return std::any_of(std::begin(kNumberedFiles), std::end(kNumberedFiles),
                      [name](const NumberedFile& kind) { return IsNumbered(name, kind); });
 }

@@ -185,8 +185,11 @@ void ExamineModule(const std::string& directory, const RunRecord& run, std::vect
   const std::string check = absl::StrCat("run ", run.name, ": module");
   if (const absl::Status status = CheckModule(directory, run); !status.ok()) {
     findings->push_back(FindingOf(check, status, Health::kFailure));
-  } else if (Holds(PosixFiles().List(directory).value_or(std::vector<std::string>()), kModuleFile)) {
-    findings->push_back({check, Health::kOk, absl::StrCat(kModuleFile, " is the run's"), ""});
+    return;
+  }
+  const std::vector<std::string> names = PosixFiles().List(directory).value_or(std::vector<std::string>());
+  for (const char* const file : {kModuleFile, kStartFile}) {
+    if (Holds(names, file)) findings->push_back({check, Health::kOk, absl::StrCat(file, " is the run's"), ""});
   }
 }
 

@@ -50,7 +50,7 @@ absl::Status FillAll(const absl::StatusOr<Rows>& rows, Add add) {
 bool IsComplete(const RunHost& run, const RoundRecord& round, bool run_ended) {
   if (round.state == RoundState::kAborted) return true;
   if (round.state != RoundState::kCommitted) return false;
-  if (run_ended || round.evaluated()) return true;
+  if (run_ended || round.evaluated() || !EvaluatesModel(run.config())) return true;
   const int64_t version = round.base_version + 1;
   const EngineView view = run.View();
   if (version > view.head.version) return false;  // the engine has not said yet whether it is the last one

@@ -15,13 +15,13 @@
 namespace terse {
 namespace {
 
-// The module of a run comes with `tersectl run create`, which has it checked in the sandbox.
-absl::Status CheckHasNoModule(const std::string& run_file) {
+// The file of a run comes with `tersectl run create`, which has it checked in the sandbox.
+absl::Status CheckHasNoFile(const std::string& run_file) {
   TERSE_ASSIGN_OR_RETURN(const v1::RunConfig config, LoadRunConfig(run_file));
-  if (config.model().name() != kTorchScriptModel) return absl::OkStatus();
+  if (!HasModelFile(config.model().name())) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(run_file, ": a run of model.name = '", kTorchScriptModel,
-                   "' is checked together with its module, by `tersectl run create --paused --run-file ", run_file,
+      absl::StrCat(run_file, ": a run of model.name = '", config.model().name(),
+                   "' is checked together with its file, by `tersectl run create --paused --run-file ", run_file,
                    " --model FILE`"));
 }
 
@@ -31,7 +31,7 @@ absl::Status CheckRuns(const CoordinatorOptions& options, const RunLearningFacto
                        const std::function<bool()>& cancelled, std::ostream& out) {
   SystemClock clock;
   for (const std::string& file : options.run_files) {
-    TERSE_RETURN_IF_ERROR(CheckHasNoModule(file));
+    TERSE_RETURN_IF_ERROR(CheckHasNoFile(file));
     TERSE_ASSIGN_OR_RETURN(const std::string path, NewTemporaryName("terse-check"));
     const TemporaryDirectory state(path);
     TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(state.path()));

@@ -24,7 +24,8 @@ class RunLearning {
   virtual const Layout& layout() const = 0;
   // Version 0: layout().size() floats.
   virtual absl::StatusOr<std::vector<float>> InitialWeights() const = 0;
-  // Lives as long as this object; called from one thread at a time.
+  // Lives as long as this object; called from one thread at a time. Null for a model that is not evaluated here
+  // (EvaluatesModel, core/run_config.h).
   virtual Evaluator* evaluator() = 0;
   // The bytes of a TorchScript file (torch.jit.load) with these weights. UNIMPLEMENTED for a model that has none;
   // files of the weights alone (storage/model_files.h) need no help.

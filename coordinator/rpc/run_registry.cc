@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coordinator/log_components.h"
+#include "coordinator/rpc/external_learning.h"
 #include "core/allow_list.h"
 #include "core/file_system.h"
 #include "core/log/log_details.h"
@@ -103,12 +104,12 @@ absl::StatusOr<RunHost*> FindAmong(const std::vector<RunHost*>& all, const std::
                                           heard.empty() ? "" : absl::StrCat("; there are: ", Names(heard))));
 }
 
-// Checks that the TorchScript file belongs to the run, and is there if and only if the run needs one.
+// Checks that the model's file belongs to the run, and is there if and only if the run needs one.
 absl::Status CheckModule(const v1::Model& model, absl::string_view module) {
-  if ((model.name() == kTorchScriptModel) == !module.empty() && (module.empty() || ModuleHash(module) == model.hash()))
+  if (HasModelFile(model.name()) == !module.empty() && (module.empty() || ModuleHash(module) == model.hash()))
     return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "the TorchScript file and the run do not belong together: model.name = '", model.name(), "', model.hash = '",
+      "the model's file and the run do not belong together: model.name = '", model.name(), "', model.hash = '",
       model.hash(), "', and the file has ", module.size(), " bytes", module.empty() ? "" : " and the SHA-256 ",
       module.empty() ? "" : ModuleHash(module), "; `tersectl run create --run-file FILE --model FILE` sets both"));
 }
@@ -150,6 +151,7 @@ absl::StatusOr<std::unique_ptr<RunHost>> RunRegistry::OpenHost(RunPlan plan,
 absl::StatusOr<std::shared_ptr<RunLearning>> RunRegistry::MakeLearning(const RunConfig& config,
                                                                        const std::string& module,
                                                                        const std::function<bool()>& cancelled) const {
+  if (config.model.name == kExternalModel) return MakeExternalLearning(module);
   if (config.model.name != kTorchScriptModel || options_.make_module_learning == nullptr) {
     return options_.make_learning(config, module, options_.data_directory);
   }
@@ -161,6 +163,7 @@ absl::StatusOr<std::shared_ptr<RunLearning>> RunRegistry::MakeLearning(const Run
 absl::StatusOr<std::shared_ptr<RunLearning>> RunRegistry::CheckModel(const v1::RunConfig& config,
                                                                      absl::string_view module,
                                                                      const std::function<bool()>& cancelled) {
+  if (config.model().name() == kExternalModel) return MakeExternalLearning(module);
   if (config.model().name() != kTorchScriptModel || options_.make_module_learning == nullptr) {
     return std::shared_ptr<RunLearning>();
   }
@@ -243,7 +246,7 @@ absl::StatusOr<std::unique_ptr<RunHost>> RunRegistry::Make(const v1::RunConfig& 
 absl::Status RunRegistry::Prepare(const v1::RunConfig& config, absl::string_view module, bool paused,
                                   const std::shared_ptr<RunLearning>& checked, const std::string& directory) const {
   TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(directory));
-  if (!module.empty()) TERSE_RETURN_IF_ERROR(WriteModule(PosixFiles(), directory, module));
+  if (!module.empty()) TERSE_RETURN_IF_ERROR(WriteModule(PosixFiles(), directory, config.model().name(), module));
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<RunHost> run,
                          OpenHost({config.name(), directory, config, "the request"}, checked));
   if (!paused) return absl::OkStatus();

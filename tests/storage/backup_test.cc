@@ -49,7 +49,7 @@ TEST_F(BackupTest, TheCopyIsTheRunWithItsNewestCheckpoint) {
 }
 
 TEST_F(BackupTest, TheCopyHasTheRunsTorchScriptFile) {
-  ASSERT_OK(WriteModule(PosixFiles(), directory_.Path("run"), "module"));
+  ASSERT_OK(WriteModule(PosixFiles(), directory_.Path("run"), kTorchScriptModel, "module"));
   ASSERT_OK(store_->Backup(CopyPath()));
   EXPECT_THAT(*PosixFiles().List(CopyPath()), ElementsAre("checkpoints", "module.pt", "run.sqlite"));
   EXPECT_EQ(*PosixFiles().Read(CopyPath() + "/module.pt"), "module");
@@ -124,7 +124,7 @@ TEST_F(BackupTest, ADamagedCheckpointIsNotCopied) {
 
 TEST_F(BackupTest, AFailedBackupLeavesRoomForTheNext) {
   ASSERT_OK(RunRound(*store_, 1));
-  ASSERT_OK(WriteModule(PosixFiles(), directory_.Path("run"), "module"));
+  ASSERT_OK(WriteModule(PosixFiles(), directory_.Path("run"), kTorchScriptModel, "module"));
   int n = 0;
   for (bool failed = true; failed;) {
     ++n;

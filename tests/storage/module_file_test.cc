@@ -16,7 +16,7 @@ class ModuleFileTest : public ::testing::Test {
     spec.hash = ModuleHash(bytes);
     return spec;
   }
-  absl::Status Write(absl::string_view bytes) { return WriteModule(PosixFiles(), run_, bytes); }
+  absl::Status Write(absl::string_view bytes) { return WriteModule(PosixFiles(), run_, kTorchScriptModel, bytes); }
   absl::StatusOr<std::string> Read(const ModelSpec& spec) { return ReadModule(PosixFiles(), run_, spec); }
 
   TempDirectory directory_;

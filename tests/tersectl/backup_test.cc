@@ -170,10 +170,10 @@ TEST_F(RestoreTest, NeedsTheTorchScriptFileOfTheRun) {
   std::filesystem::remove_all(backup_);
   MakeRun(backup_, config);
   EXPECT_THAT(Restore().err, HasSubstr("there is no " + backup_ + "/module.pt"));
-  ASSERT_TRUE(WriteModule(PosixFiles(), backup_, "damaged").ok());
+  ASSERT_TRUE(WriteModule(PosixFiles(), backup_, kTorchScriptModel, "damaged").ok());
   EXPECT_THAT(Restore().err, HasSubstr(backup_ + "/module.pt has the SHA-256"));
   EXPECT_THAT(*ListRunNames(PosixFiles(), state_), ElementsAre());
-  ASSERT_TRUE(WriteModule(PosixFiles(), backup_, "module").ok());
+  ASSERT_TRUE(WriteModule(PosixFiles(), backup_, kTorchScriptModel, "module").ok());
   EXPECT_EQ(Restore().code, kExitOk);
   EXPECT_EQ(Slurp(state_ + "/runs/kept/module.pt"), "module");
 }
