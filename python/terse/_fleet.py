@@ -1,0 +1,303 @@
+"""Taking part in a run: join, rounds, commit."""
+
+import json
+import logging
+import os
+import socket
+import struct
+import time
+from typing import Any, Dict, Iterator, Mapping, Optional, Sequence
+
+import numpy as np
+
+from . import _models, _optimizers
+from ._channel import PROTOCOL, Channel, Gone, Kind
+from ._client import ClientProcess
+from ._shared import SharedVectors
+from ._version import __version__
+from .errors import ClientError, ForkedProcess, RunMismatch, TerseError
+
+_log = logging.getLogger("terse")
+_STATE = struct.Struct("<Q")
+_FIRST_WAIT, _LONGEST_WAIT = 0.1, 10.0  # seconds between two starts of a client that something kills
+_END_SECONDS = 15.0
+
+
+def join(coordinator: str, *, state: str, name: Optional[str] = None, run: Optional[str] = None,
+         tls: Optional[str] = None, insecure: bool = False, log_level: str = "info",
+         options: Sequence[str] = ()) -> "Fleet":
+    """Takes part in a run of a coordinator, as the client whose state is in a folder.
+
+    coordinator: HOST:PORT. state: the folder that keeps what was not sent yet; the same one in every process that is this
+    client, one at a time. name: of the client, unique in the fleet; by default the folder's name, and with `tls` the
+    certificate's. run: which one, where the coordinator serves several. tls: a folder with this client's certificate.
+    insecure: cleartext to other machines too. log_level: of the client process. options: more options of terse-client.
+
+    Use it as a context manager. Raises ClientError when there is no client program.
+    """
+    arguments = ["--coordinator", coordinator, "--state", state, "--log-level", log_level]
+    if name is None and tls is None:
+        name = os.path.basename(os.path.abspath(state)) or socket.gethostname()
+    for flag, value in (("--name", name), ("--run", run), ("--tls", tls)):
+        if value is not None:
+            arguments += [flag, value]
+    if insecure:
+        arguments.append("--insecure")
+    return Fleet(arguments + list(options))
+
+
+class Round:
+    """A round that asks for this client's training."""
+
+    def __init__(self, fleet: "Fleet", plan: Dict[str, int]):
+        self._fleet = fleet
+        self.number: int = plan["round"]
+        #: of the weights that the model was given
+        self.version: int = plan["version"]
+        #: optimizer steps that the run asks for
+        self.local_steps: int = plan["steps"]
+        #: the run's count of steps at which this round begins, for learning-rate schedules
+        self.first_iteration: int = plan["first_iteration"]
+        self._committed = False
+
+    def commit(self, *, samples: int, metrics: Mapping[str, float], extra: Optional[bytes] = None) -> bool:
+        """Hands in what the model has learned since the round began.
+
+        samples: that training saw, counting repeats. metrics: at least "loss", the mean over the steps. extra: bytes that
+        are stored with the update and come back as Fleet.extra in a later process, such as a position in the data.
+
+        Returns True once the update is durable: from then on it is counted exactly once, whatever is killed. Returns False
+        when the client process died before that and the round went on without it. Raises ClientError when the client
+        refused it, as for values that are not finite.
+        """
+        if self._committed:
+            raise RunMismatch(f"round {self.number} was committed already")
+        if "loss" not in metrics:
+            raise RunMismatch("metrics need 'loss', the mean training loss of the round's steps")
+        self._committed = True
+        return self._fleet._commit(self, int(samples), float(metrics["loss"]), extra)
+
+
+class Fleet:
+    """A client of a run. Made by join; not thread-safe, and not for processes that are forked from this one."""
+
+    def __init__(self, arguments: Sequence[str]):
+        self._arguments = list(arguments)
+        self._pid = os.getpid()
+        self._closed = False
+        self._wait = _FIRST_WAIT
+        self._model = None
+        self._optimizer = None
+        self._samples = 1
+        self._vectors: Optional[SharedVectors] = None
+        self._restored: Optional[int] = None  # the round whose state was given back
+        self._saved = b""
+        self._sealed: Optional[int] = None
+        self._pending: Optional[Dict[str, int]] = None  # a plan that came while a commit was waited for
+        self._held: Optional[Dict[str, Any]] = None  # a result that is being committed
+        #: what the run is: "run", "model", "seed", "shard", "rounds", "local_steps", "batch_size"; None before the first round
+        self.run: Optional[Dict[str, Any]] = None
+        #: why the run is over; None while it is not
+        self.finished: Optional[str] = None
+        #: the bytes that were stored with the newest update
+        self.extra: Optional[bytes] = None
+        self._client = ClientProcess(self._arguments)
+        self._channel = Channel(self._client.socket)
+
+    def __enter__(self) -> "Fleet":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leaves the run, until the next join. May be called again, and does nothing in a forked process."""
+        if self._closed or os.getpid() != self._pid:
+            return
+        self._closed = True
+        self._channel.close()
+        self._client.end(_END_SECONDS)
+
+    def rounds(self, model, optimizer=None, *, samples: int = 1) -> Iterator[Round]:
+        """Yields every round that asks for this client's training, with the agreed weights loaded into the model.
+
+        model: a torch.nn.Module, of which the parameters that require a gradient travel, or a mapping from names to NumPy
+        arrays of float32. optimizer: one of torch's; its state is stored with every update and comes back after a
+        restart, and its momentum is masked where the run asks for it. samples: training examples that this client has,
+        for runs that weigh clients by them.
+
+        Ends when the run is over: Fleet.finished then says why, and the model has the weights that the run ended with.
+        Each round must be committed.
+        """
+        self._check_usable()
+        if self._model is not None:
+            raise RunMismatch("rounds() was called already; a fleet has one model")
+        self._source, self._optimizer, self._samples = model, optimizer, int(samples)
+        while True:
+            plan = self._next_plan()
+            if plan is None:
+                return
+            self._model.load(self._vectors.weights)
+            current = Round(self, plan)
+            yield current
+            if not current._committed:
+                raise RunMismatch(f"round {current.number} was left without round.commit()")
+
+    # Frames. Every request of the client is answered in here.
+
+    def _next_plan(self) -> Optional[Dict[str, int]]:
+        """The next request to train; None when the run is over."""
+        plan, self._pending = self._pending, None
+        while plan is None:
+            plan = self._step()
+            if self.finished is not None:
+                return None
+        return plan
+
+    def _step(self) -> Optional[Dict[str, int]]:
+        """Handles one frame, or the end of the client. Returns the plan of a request to train."""
+        self._check_usable()
+        try:
+            kind, body, file = self._channel.receive()
+            if kind == Kind.TRAIN:
+                return json.loads(body)
+            self._handle(kind, body, file)
+        except Gone:
+            self._on_client_gone()
+        return None
+
+    def _handle(self, kind, body: bytes, file: Optional[int]) -> None:
+        if kind == Kind.OPEN:
+            self._open(json.loads(body))
+        elif kind == Kind.MEMORY:
+            self._vectors = SharedVectors(file, json.loads(body)["elements"])
+            self._channel.send_json(Kind.DONE)
+        elif kind == Kind.MASK:
+            positions = np.frombuffer(body, dtype=np.int64)
+            if self._optimizer is not None:
+                _optimizers.mask_momentum(self._optimizer, self._model, positions)
+            self._channel.send_json(Kind.DONE)
+        elif kind == Kind.SAVE:
+            self._channel.send(Kind.DONE, self._state())
+        elif kind == Kind.RESTORE:
+            self._restore(body)
+            self._channel.send_json(Kind.DONE)
+        elif kind == Kind.SEALED:
+            self._sealed = json.loads(body)["round"]
+        elif kind == Kind.FINISHED:
+            self.finished = json.loads(body)["reason"]
+            self._model.load(self._vectors.weights)
+        elif kind == Kind.START:
+            self._channel.send_json(Kind.DONE, has_weights=False)
+        else:
+            self._channel.fail("UNIMPLEMENTED", f"this trainer does not know requests of kind {int(kind)}")
+
+    def _open(self, request: Dict[str, Any]) -> None:
+        if request["protocol"] != PROTOCOL:
+            self._channel.fail("FAILED_PRECONDITION", f"this package speaks version {PROTOCOL} of the trainer protocol")
+            return
+        self.run = {key: value for key, value in request.items() if key != "protocol"}
+        if self._model is None:
+            try:
+                self._model = _models.adapt(self._source, with_buffers=request["buffers"] == "averaged")
+            except TerseError as error:
+                self._channel.fail("FAILED_PRECONDITION", str(error))
+                raise
+        self._channel.send_json(
+            Kind.DONE, protocol=PROTOCOL, trainer=f"terse for Python {__version__}", dtype="float32", result="weights",
+            layout=[{"name": e.name, "shape": list(e.shape), "kind": e.kind} for e in self._model.entries()],
+            samples=self._samples, device=self._model.device, has_start=False, has_state=True,
+            has_momentum=self._optimizer is not None)
+
+    # The state that is sealed with an update: the round, the optimizer's state and the user's bytes.
+
+    def _state(self) -> bytes:
+        if self._held is None:
+            return self._saved
+        optimizer = b"" if self._optimizer is None else _optimizers.save(self._optimizer)
+        extra = self._held["extra"]
+        header = json.dumps({"version": 1, "round": self._held["round"], "optimizer": len(optimizer),
+                             "extra": None if extra is None else len(extra)}).encode()
+        self._saved = _STATE.pack(len(header)) + header + optimizer + (extra or b"")
+        return self._saved
+
+    def _restore(self, state: bytes) -> None:
+        (size,) = _STATE.unpack_from(state)
+        header = json.loads(state[_STATE.size:_STATE.size + size])
+        self._restored = header["round"]
+        if self._held is not None or self._saved == state:
+            return  # of this process, which has it all
+        self._saved = state
+        begin = _STATE.size + size
+        optimizer = state[begin:begin + header["optimizer"]]
+        if self._optimizer is not None and optimizer:
+            _optimizers.restore(self._optimizer, optimizer)
+        if header["extra"] is not None:
+            self.extra = state[begin + header["optimizer"]:]
+
+    # Commit.
+
+    def _commit(self, current: Round, samples: int, loss: float, extra: Optional[bytes]) -> bool:
+        self._check_usable()
+        self._held = {"round": current.number, "version": current.version, "samples": samples, "loss": loss,
+                      "extra": extra}
+        try:
+            return self._deliver(current)
+        finally:
+            self._held = None
+
+    def _deliver(self, current: Round) -> bool:
+        self._sealed = None
+        self._restored = None
+        self._answer()
+        while True:
+            plan = self._step()
+            if self._sealed == current.number or self._restored == current.number:
+                self._note_sealed()
+                return True
+            if self.finished is not None:
+                return False
+            if plan is not None and (plan["round"], plan["version"]) == (current.number, current.version):
+                self._answer()  # a new client, which was given the same work
+            elif plan is not None:
+                _log.warning("round %d went on without this client, whose process died before the update was durable",
+                             current.number)
+                self._pending = plan
+                return False
+
+    def _answer(self) -> None:
+        self._model.store(self._vectors.result)
+        try:
+            self._channel.send_json(Kind.DONE, loss=self._held["loss"], samples=self._held["samples"])
+        except Gone:
+            pass  # the next step sees it too
+
+    def _note_sealed(self) -> None:
+        self._wait = _FIRST_WAIT
+        if self._held["extra"] is not None:
+            self.extra = self._held["extra"]
+
+    # The client process.
+
+    def _on_client_gone(self) -> None:
+        code = self._client.wait(_END_SECONDS)
+        if self.finished is not None:
+            return
+        if code is not None and code < 0:
+            _log.warning("the client process was ended by signal %d; starting it again in %.1f s", -code, self._wait)
+            time.sleep(self._wait)
+            self._wait = min(2 * self._wait, _LONGEST_WAIT)
+            self._channel.close()
+            self._client = ClientProcess(self._arguments)
+            self._channel = Channel(self._client.socket)
+            return
+        if code == 0:
+            raise ClientError("the client process was stopped before the run was over; join again to go on")
+        raise ClientError(f"the client process ended with code {code}. Its last words:\n{self._client.last_words()}")
+
+    def _check_usable(self) -> None:
+        if os.getpid() != self._pid:
+            raise ForkedProcess("this process was forked from the one that joined the fleet, which alone can use it; pass data "
+                                "to workers, not the fleet or a round")
+        if self._closed:
+            raise RunMismatch("the fleet is closed; join again")

@@ -1,0 +1,122 @@
+"""Codecs by name, with the settings that each reads, for terse.Run. compression/README.md describes them.
+
+`positions` names a coder of positions ("auto", "rice", "golomb", "shared", ...), `counts` how many elements each tensor sends
+("proportional" or "equal"), `mean_precision` how a tensor's mean travels ("fp32" or "bf16"), and `bucket` how many elements
+share a scale (0: a whole tensor).
+"""
+
+import dataclasses
+from typing import Any, Dict
+
+
+@dataclasses.dataclass(frozen=True)
+class Codec:
+    """A row of the codec table and its settings."""
+
+    name: str
+    settings: Dict[str, Any]
+
+
+def sbc(*, density: float = 0.01, mean_precision: str = "fp32", positions: str = "auto",
+        counts: str = "proportional") -> Codec:
+    """Sparse Binary Compression (Sattler et al. 2018): the k largest of one sign, as their mean."""
+    return Codec("sbc", dict(density=density, mean_precision=mean_precision, positions=positions, counts=counts))
+
+
+def stc(*, density: float = 0.01, mean_precision: str = "fp32", positions: str = "auto",
+        counts: str = "proportional") -> Codec:
+    """Sparse Ternary Compression (Sattler et al. 2019): the k largest of both signs, as plus or minus the mean magnitude."""
+    return Codec("stc", dict(density=density, mean_precision=mean_precision, positions=positions, counts=counts))
+
+
+def sbc_or_stc(*, density: float = 0.01, mean_precision: str = "fp32", positions: str = "auto",
+               counts: str = "proportional") -> Codec:
+    """For each tensor, sbc or stc: the one that keeps more energy a bit."""
+    return Codec("sbc_or_stc", dict(density=density, mean_precision=mean_precision, positions=positions, counts=counts))
+
+
+def top_k(*, density: float = 0.01, positions: str = "auto", counts: str = "proportional") -> Codec:
+    """Gradient Dropping (Aji and Heafield 2017): the k largest magnitudes as they are."""
+    return Codec("top_k", dict(density=density, positions=positions, counts=counts))
+
+
+def dgc(*, density: float = 0.001, positions: str = "auto", momentum: float = 0.9, clip: float = 0.0,
+        warmup_rounds: int = 0) -> Codec:
+    """Deep Gradient Compression (Lin et al. 2018): top_k with momentum correction and a density for each round."""
+    return Codec("dgc", dict(density=density, positions=positions, momentum=momentum, clip=clip,
+                             warmup_rounds=warmup_rounds))
+
+
+def strom(*, threshold: float = 0.01, positions: str = "auto") -> Codec:
+    """Strom 2015: plus or minus the threshold for every element of at least that magnitude."""
+    return Codec("strom", dict(threshold=threshold, positions=positions))
+
+
+def adacomp(*, positions: str = "auto") -> Codec:
+    """AdaComp (Chen et al. 2018): per bin, what the newest change lifts above the bin's largest."""
+    return Codec("adacomp", dict(positions=positions))
+
+
+def random_sparse(*, density: float = 0.01, counts: str = "proportional", code: str = "simple") -> Codec:
+    """A random mask from a shared seed (Konečný et al. 2016)."""
+    return Codec("random_sparse", dict(density=density, counts=counts, code=code))
+
+
+def mcgq(*, samples: float = 0.05, sampling_step: float = 0.0, code: str = "simple", positions: str = "auto") -> Codec:
+    """Monte Carlo Gradient Quantization (Mordido et al. 2020)."""
+    return Codec("mcgq", dict(samples=samples, sampling_step=sampling_step, code=code, positions=positions))
+
+
+def low_precision_sparse(*, density: float = 0.01, positions: str = "auto") -> Codec:
+    """An unbiased draw of elements as plus or minus one value (Yu et al. 2019, Double Quantization, Lemma 2)."""
+    return Codec("low_precision_sparse", dict(density=density, positions=positions))
+
+
+def qsgd(*, bits: int = 4, code: str = "simple", bucket: int = 0) -> Codec:
+    """QSGD (Alistarh et al. 2017): levels of the magnitude over the norm, rounded at random."""
+    return Codec("qsgd", dict(bits=bits, code=code, bucket=bucket))
+
+
+def terngrad(*, clip: float = 0.0, bucket: int = 0) -> Codec:
+    """TernGrad (Wen et al. 2017): zero, or plus or minus the largest magnitude."""
+    return Codec("terngrad", dict(clip=clip, bucket=bucket))
+
+
+def one_bit(*, bucket: int = 0) -> Codec:
+    """1-bit SGD (Seide et al. 2014): a bit for the mean of its side."""
+    return Codec("one_bit", dict(bucket=bucket))
+
+
+def signsgd() -> Codec:
+    """signSGD (Bernstein et al. 2018): signs, which decode to plus and minus one."""
+    return Codec("signsgd", {})
+
+
+def signum(*, momentum: float = 0.9) -> Codec:
+    """Signum (Bernstein et al. 2018, Algorithm 2): the signs of the momentum."""
+    return Codec("signum", dict(momentum=momentum))
+
+
+def ef_signsgd(*, bucket: int = 0) -> Codec:
+    """EF-signSGD (Karimireddy et al. 2019): signs and the mean magnitude."""
+    return Codec("ef_signsgd", dict(bucket=bucket))
+
+
+def low_precision(*, bits: int = 4, bucket: int = 0) -> Codec:
+    """Multiples of a step, rounded at random (Yu et al. 2019, Double Quantization, section 3)."""
+    return Codec("low_precision", dict(bits=bits, bucket=bucket))
+
+
+def fp16() -> Codec:
+    """Every element as IEEE 754 binary16."""
+    return Codec("fp16", {})
+
+
+def bf16() -> Codec:
+    """Every element as bfloat16."""
+    return Codec("bf16", {})
+
+
+def dense() -> Codec:
+    """Every element as float32."""
+    return Codec("dense", {})
