@@ -243,10 +243,12 @@ absl::Status HandleCheckIn(EngineState& run, Session& session, const CheckIn& me
 
 absl::Status HandleReady(EngineState& run, Session& session, const Ready& message) {
   if (message.layout_hash != run.model.layout().Hash()) {
+    const absl::string_view remedy = run.config->model.name == kExternalModel
+                                         ? "give its trainer the model that the run was made with"
+                                         : "install the same release of Terse on both sides";
     Refuse(run, session,
            absl::StrCat("model '", run.config->model.name,
-                        "' has other tensors on this client than on the "
-                        "coordinator; install the same release of Terse on both sides"),
+                        "' has other tensors on this client than on the coordinator; ", remedy),
            /*retry=*/false);
     return run.NoteMisbehaviour(event::kClientRefused, session.client(), "model layout differs");
   }

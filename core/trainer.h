@@ -78,8 +78,8 @@ class LocalTrainer {
   // DATA_LOSS when the bytes are not from SaveState of the same model, optimizer and data.
   virtual absl::Status RestoreState(absl::string_view state) = 0;
 
-  // The result of the newest Train is sealed with the state after it: it is counted once, whatever happens from here on.
-  // A trainer that fails here fails its next call.
+  // The result of the newest Train is sealed with the state after it: it is counted once, whatever happens from here
+  // on. A trainer that fails here fails its next call.
   virtual void OnSealed(int64_t round) {}
 
   // The run is over, for the reason that people read, with these weights: this trainer is not asked again.

@@ -24,6 +24,8 @@ TERSE_DEVELOP_PACKAGES=(libgtest-dev libgmock-dev libbenchmark-dev libcpp-httpli
 TERSE_TEST_PACKAGES=(python3 python3-numpy python3-torch sqlite3 openssl iproute2
   iptables groff-base zsh dpkg-dev file systemd chromium chromium-driver python3-selenium python3-prometheus-client
   debootstrap)
+# python/examples/run.sh installs and runs the package for Python with these, beside `build`.
+TERSE_PYTHON_PACKAGES=(python3 python3-venv python3-numpy python3-torch)
 # bench/plot_*.py draw with these.
 TERSE_BENCH_PACKAGES=(python3 python3-matplotlib)
 # deploy/package.sh makes the Debian packages with these, and tests/packages.sh the bare machine on which it tries them.
@@ -37,7 +39,7 @@ TERSE_RUNTIME_PACKAGES=(
 
 terse_packages_usage() {
   cat <<'USAGE'
-usage: deploy/packages.sh [build] [develop] [test] [bench] [packaging] [runtime] [tersectl] [--print] [--help]
+usage: deploy/packages.sh [build] [develop] [test] [python] [bench] [packaging] [runtime] [tersectl] [--print] [--help]
 
 Installs the Debian 12 packages of the named sets that are missing (default: build), with apt-get, through sudo when
 you are not root. Does nothing when all are there.
@@ -46,6 +48,7 @@ you are not root. Does nothing when all are there.
   develop    libraries and compilers of the tests, the benchmarks and the fuzzers, and what tests/lint.sh checks sources
              with; they need `build` too
   test       what the tests run with; tests/run.sh needs `build` and `develop` too
+  python     what python/examples/run.sh needs beside `build`
   bench      what draws the figures of bench/RESULTS.md
   packaging  what deploy/package.sh and tests/packages.sh need beside `build`
   runtime    the libraries that the built executables need
@@ -67,11 +70,12 @@ terse_packages_of() {
       build) printf '%s\n' "${TERSE_BUILD_PACKAGES[@]}" ;;
       develop) printf '%s\n' "${TERSE_DEVELOP_PACKAGES[@]}" ;;
       test) printf '%s\n' "${TERSE_TEST_PACKAGES[@]}" ;;
+      python) printf '%s\n' "${TERSE_PYTHON_PACKAGES[@]}" ;;
       bench) printf '%s\n' "${TERSE_BENCH_PACKAGES[@]}" ;;
       packaging) printf '%s\n' "${TERSE_PACKAGING_PACKAGES[@]}" ;;
       runtime) printf '%s\n' "${TERSE_RUNTIME_PACKAGES[@]}" ;;
       tersectl) printf '%s\n' "${TERSE_TERSECTL_PACKAGES[@]}" ;;
-      *) terse_packages_fail "unknown package set '$set'; the sets are build, develop, test, bench, packaging, runtime and tersectl" ;;
+      *) terse_packages_fail "unknown package set '$set'; the sets are build, develop, test, python, bench, packaging, runtime and tersectl" ;;
     esac
   done
 }
@@ -180,7 +184,7 @@ terse_packages_main() {
     case "$argument" in
       -h | --help) terse_packages_usage && return 0 ;;
       --print) print=1 ;;
-      build | develop | test | bench | packaging | runtime | tersectl) sets+=("$argument") ;;
+      build | develop | test | python | bench | packaging | runtime | tersectl) sets+=("$argument") ;;
       *) terse_packages_fail "unknown argument '$argument'; see deploy/packages.sh --help" ;;
     esac
   done

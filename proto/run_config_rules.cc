@@ -178,9 +178,10 @@ void CheckModel(const v1::RunConfig& config, ConfigViolations* violations) {
   const v1::Model& model = config.model();
   if (model.hash().empty() || (HasModelFile(model.name()) && IsModuleHash(model.hash()))) return;
   violations->push_back(
-      {"model.hash", absl::StrCat("model.hash = '", absl::CHexEscape(absl::string_view(model.hash()).substr(0, 64)),
-                                  "' is for name = 'torchscript' or 'external': the 64 digits 0-9 and a-f of the file's SHA-256; ",
-                                  "leave it out, and `tersectl run create --model FILE` fills it in")});
+      {"model.hash",
+       absl::StrCat("model.hash = '", absl::CHexEscape(absl::string_view(model.hash()).substr(0, 64)),
+                    "' is for name = 'torchscript' or 'external': the 64 digits 0-9 and a-f of the file's SHA-256; ",
+                    "leave it out, and `tersectl run create --model FILE` fills it in")});
 }
 
 void CheckTraining(const v1::RunConfig& config, ConfigViolations* violations) {

@@ -48,8 +48,8 @@ SandboxProcess::SandboxProcess(const SandboxOptions& options, OwnedFile socket)
     : options_(options),
       dialogue_(std::move(socket),
                 {absl::StrCat("the sandboxed ", options.words.worker), "; its model or its code is not to be trusted",
-                 options.words.seconds, options.seconds, options.stop, [this](bool at_once) { return End(at_once); }, ReadFailure,
-                 [](bool go_on) { return EncodeMessage(StepAnswer{go_on}); },
+                 options.words.seconds, options.seconds, options.stop, [this](bool at_once) { return End(at_once); },
+                 ReadFailure, [](bool go_on) { return EncodeMessage(StepAnswer{go_on}); },
                  [](absl::string_view body) { return body.empty(); }}) {}
 
 std::string SandboxProcess::End(bool at_once) {

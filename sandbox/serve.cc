@@ -7,12 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "core/status.h"
-#include "trainer/channel.h"
 #include "sandbox/child_process.h"
 #include "sandbox/confinement.h"
 #include "sandbox/messages.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/service.h"
+#include "trainer/channel.h"
 #include "trainer/shared_vectors.h"
 
 namespace terse {
@@ -20,7 +20,8 @@ namespace {
 
 class Server {
  public:
-  explicit Server(const TrainerFactory& make_trainer) : make_trainer_(make_trainer), channel_(OwnedFile(kSandboxSocket)) {}
+  explicit Server(const TrainerFactory& make_trainer)
+      : make_trainer_(make_trainer), channel_(OwnedFile(kSandboxSocket)) {}
 
   // Until the client is gone.
   void Serve() {

@@ -95,7 +95,7 @@ absl::StatusOr<FileTensor> TensorOf(const std::string& name, const Json& descrip
   const absl::optional<std::vector<int64_t>> offsets = NumbersOf(description, "data_offsets");
   if (!shape.has_value() || !offsets.has_value() || offsets->size() != 2) return no_tensor("has no shape or offsets");
   FileTensor tensor;
-  tensor.entry = {name, shape->empty() ? std::vector<int64_t>{1} : *shape};
+  tensor.entry = {name, *shape};
   tensor.begin = static_cast<uint64_t>((*offsets)[0]);
   tensor.end = static_cast<uint64_t>((*offsets)[1]);
   uint64_t elements = 1;
@@ -195,7 +195,7 @@ class ZipWriter {
 absl::StatusOr<std::string> ExportSafetensors(const Layout& layout, absl::Span<const float> weights) {
   static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are written as they lie in memory");
   TERSE_RETURN_IF_ERROR(CheckLength(layout, weights.size()));
-  std::string header = "{";
+  std::string header = "{", buffers;
   for (const TensorSpec& tensor : layout.tensors()) {
     if (!IsPlainName(tensor.name)) {
       return absl::InvalidArgumentError(
@@ -204,7 +204,9 @@ absl::StatusOr<std::string> ExportSafetensors(const Layout& layout, absl::Span<c
     absl::StrAppend(&header, header.size() > 1 ? "," : "", "\"", tensor.name, "\":{\"dtype\":\"F32\",\"shape\":[",
                     absl::StrJoin(tensor.shape, ","), "],\"data_offsets\":[", tensor.offset * sizeof(float), ",",
                     (tensor.offset + tensor.size) * sizeof(float), "]}");
+    if (tensor.kind == TensorKind::kBuffer) absl::StrAppend(&buffers, buffers.empty() ? "" : "\\n", tensor.name);
   }
+  if (!buffers.empty()) absl::StrAppend(&header, ",\"", kMetadata, "\":{\"", kBuffers, "\":\"", buffers, "\"}");
   header += "}";
   header.append((8 - header.size() % 8) % 8, ' ');
   const uint64_t length = header.size();
@@ -233,7 +235,8 @@ absl::StatusOr<NamedWeights> ParseSafetensors(absl::string_view bytes) {
   uint64_t end = 0;
   std::vector<Layout::Entry> entries;
   for (FileTensor& tensor : tensors) {
-    if (tensor.begin != end) return NoSafetensors(absl::StrCat("there is a gap before tensor '", tensor.entry.name, "'"));
+    if (tensor.begin != end)
+      return NoSafetensors(absl::StrCat("there is a gap before tensor '", tensor.entry.name, "'"));
     end = tensor.end;
     entries.push_back(std::move(tensor.entry));
   }

@@ -14,7 +14,9 @@ namespace terse {
 
 // The bytes of a safetensors file: uint64 length of the header, little-endian; a JSON header padded with spaces to a
 // multiple of 8, {"name": {"dtype": "F32", "shape": [...], "data_offsets": [begin, end]}, ...}, offsets from the end of
-// the header; then the float32 values, little-endian, in the layout's order. INVALID_ARGUMENT for weights of the wrong
+// the header; then the float32 values, little-endian, in the layout's order. Where there are buffers, "terse.buffers"
+// of
+// "__metadata__" has their names, one a line. INVALID_ARGUMENT for weights of the wrong
 // length or a tensor name that JSON would have to escape.
 absl::StatusOr<std::string> ExportSafetensors(const Layout& layout, absl::Span<const float> weights);
 
@@ -24,9 +26,8 @@ struct NamedWeights {
   std::vector<float> weights;
 };
 
-// Reads a safetensors file as above. The tensors are those of the file in the order of their offsets, without gaps. The
-// names in "terse.buffers" of "__metadata__", one a line, are buffers, and must be behind the parameters. A tensor
-// without dimensions gets one of 1. Anybody may have written the bytes: INVALID_ARGUMENT, with the tensor's name, for
+// Reads a safetensors file as above. The tensors are those of the file in the order of their offsets, without gaps, and
+// buffers are behind the parameters. Anybody may have written the bytes: INVALID_ARGUMENT, with the tensor's name, for
 // what is no such file, another type than F32, or a model that is no Layout.
 absl::StatusOr<NamedWeights> ParseSafetensors(absl::string_view bytes);
 

@@ -1,6 +1,7 @@
-// The file that came with a run. Of a TorchScript model: DIR/module.pt, in the run's directory of the coordinator and in
-// the state directory of each client. Of an external model: DIR/start.safetensors, in the run's directory. It is named by
-// its SHA-256, which the run's configuration holds (model.hash), so that whoever trusts a hash trusts these bytes.
+// The file that came with a run. Of a TorchScript model: DIR/module.pt, in the run's directory of the coordinator and
+// in the state directory of each client. Of an external model: DIR/start.safetensors, in the run's directory. It is
+// named by its SHA-256, which the run's configuration holds (model.hash), so that whoever trusts a hash trusts these
+// bytes.
 #ifndef TERSE_STORAGE_MODULE_FILE_H_
 #define TERSE_STORAGE_MODULE_FILE_H_
 
@@ -32,8 +33,8 @@ std::string ModuleHash(absl::string_view bytes);
 absl::Status WriteModule(FileSystem& files, const std::string& directory, absl::string_view model,
                          absl::string_view bytes);
 
-// Copies the file of a run, where there is one, from a directory to another and syncs it; the directory entry is not yet
-// durable. Statuses of FileSystem.
+// Copies the file of a run, where there is one, from a directory to another and syncs it; the directory entry is not
+// yet durable. Statuses of FileSystem.
 absl::Status CopyModule(FileSystem& files, const std::string& from, const std::string& to);
 
 // The bytes whose hash is model.hash; nothing for a model without a file. NOT_FOUND when there is no

@@ -1,5 +1,6 @@
-// Frames over one end of a Unix stream socket. A frame is a header of 16 bytes, little-endian (uint32 kind, uint32 zero,
-// uint64 size), and `size` bytes of body. A file may travel with a frame (SCM_RIGHTS, with the header's first byte).
+// Frames over one end of a Unix stream socket. A frame is a header of 16 bytes, little-endian (uint32 kind, uint32
+// zero, uint64 size), and `size` bytes of body. A file may travel with a frame (SCM_RIGHTS, with the header's first
+// byte).
 #ifndef TERSE_TRAINER_CHANNEL_H_
 #define TERSE_TRAINER_CHANNEL_H_
 

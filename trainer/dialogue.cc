@@ -28,8 +28,7 @@ std::string Printable(absl::string_view text, bool lines) {
 // How long one call may last.
 class Dialogue::Deadline {
  public:
-  explicit Deadline(const Options& options)
-      : options_(options), until_(absl::Now() + absl::Seconds(options.seconds)) {}
+  explicit Deadline(const Options& options) : options_(options), until_(absl::Now() + absl::Seconds(options.seconds)) {}
 
   // The other end was told to stop.
   void BeginGrace() {
@@ -121,8 +120,8 @@ absl::Status Dialogue::Lose(const absl::Status& status) {
   }
   const bool is_gone = absl::IsAborted(status);
   const std::string how = options_.end ? options_.end(/*at_once=*/!is_gone) : "closed the connection";
-  return lost_ = absl::UnavailableError(
-             absl::StrCat(options_.subject, " ", is_gone ? how : std::string(status.message())));
+  return lost_ =
+             absl::UnavailableError(absl::StrCat(options_.subject, " ", is_gone ? how : std::string(status.message())));
 }
 
 }  // namespace terse

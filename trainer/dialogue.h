@@ -28,10 +28,10 @@ class Dialogue {
     std::string details;
   };
   struct Options {
-    std::string subject = "the trainer";           // with which messages begin
-    std::string distrust = "";                     // ends the message about an answer that cannot be
+    std::string subject = "the trainer";            // with which messages begin
+    std::string distrust = "";                      // ends the message about an answer that cannot be
     std::string time_option = "--trainer-seconds";  // sets `seconds`
-    double seconds = 3600;                         // that one call may last
+    double seconds = 3600;                          // that one call may last
     // Whether this process should stop, asked while a call waits; the other end then has kStopGraceSeconds. May be
     // empty.
     std::function<bool()> stop;

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -64,7 +65,7 @@ class ExternalTrainer : public LocalTrainer {
                                                             const ExternalTrainerOptions& options,
                                                             const OpenRequest& request) {
     std::unique_ptr<ExternalTrainer> trainer(new ExternalTrainer(std::move(connection), options));
-    TERSE_RETURN_IF_ERROR(trainer->Open(request));
+    if (const absl::Status opened = trainer->Open(request); !opened.ok()) return trainer->OrNeverStarts(opened);
     TERSE_RETURN_IF_ERROR(trainer->ShareMemory());
     if (options.log) options.log(trainer->Introduction());
     return trainer;
@@ -167,16 +168,26 @@ class ExternalTrainer : public LocalTrainer {
     return TakeLayout();
   }
 
+  // A command that cannot be started is not worth trying again.
+  absl::Status OrNeverStarts(const absl::Status& status) {
+    if (!absl::IsUnavailable(status) || process_ == nullptr) return status;
+    const int ended = process_->End(kLingers);
+    const bool is_none = WIFEXITED(ended) && (WEXITSTATUS(ended) == 126 || WEXITSTATUS(ended) == 127);
+    if (!is_none) return status;
+    return absl::FailedPreconditionError(
+        "the command of --trainer cannot be started, as the line above says; correct it");
+  }
+
   absl::Status CheckHello() {
     if (hello_.protocol != kTrainerProtocol) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          kSubject, " ", hello_.trainer, " speaks version ", hello_.protocol, " of the trainer protocol, and this client ",
-          kTrainerProtocol, "; install releases that fit each other"));
+      return absl::FailedPreconditionError(absl::StrCat(kSubject, " ", hello_.trainer, " speaks version ",
+                                                        hello_.protocol, " of the trainer protocol, and this client ",
+                                                        kTrainerProtocol, "; install releases that fit each other"));
     }
     if (hello_.dtype != "float32") {
-      return absl::FailedPreconditionError(
-          absl::StrCat(kSubject, " wants its weights as '", Printable(hello_.dtype.substr(0, kMostName), false),
-                       "'; they are shared as 'float32', whatever it computes with"));
+      return absl::FailedPreconditionError(absl::StrCat(kSubject, " wants its weights as '",
+                                                        Printable(hello_.dtype.substr(0, kMostName), false),
+                                                        "'; they are shared as 'float32', whatever it computes with"));
     }
     if (hello_.samples < 1) return dialogue_->Nonsense(absl::StrCat("that it has ", hello_.samples, " samples"));
     if (!hello_.device.empty() && !IsDeviceName(hello_.device)) return dialogue_->Nonsense("with a device of no name");
@@ -197,8 +208,8 @@ class ExternalTrainer : public LocalTrainer {
     hello_.layout.clear();
     absl::StatusOr<Layout> layout = Layout::Create(entries);
     if (!layout.ok()) {
-      return absl::FailedPreconditionError(absl::StrCat(kSubject, " has no model that a run can have: ",
-                                                        Printable(layout.status().message(), /*lines=*/false)));
+      return absl::FailedPreconditionError(absl::StrCat(
+          kSubject, " has no model that a run can have: ", Printable(layout.status().message(), /*lines=*/false)));
     }
     layout_ = *std::move(layout);
     return absl::OkStatus();
@@ -227,7 +238,8 @@ class ExternalTrainer : public LocalTrainer {
   std::string WhereNotFinite(absl::Span<const float> delta) const {
     for (const TensorSpec& tensor : layout_.tensors()) {
       const absl::Span<const float> values = delta.subspan(tensor.offset, tensor.size);
-      const int64_t bad = std::count_if(values.begin(), values.end(), [](float value) { return !std::isfinite(value); });
+      const int64_t bad =
+          std::count_if(values.begin(), values.end(), [](float value) { return !std::isfinite(value); });
       if (bad == 0) continue;
       return absl::StrCat(bad, " of the ", tensor.size, " values of tensor '", Printable(tensor.name, false),
                           "' that are not finite");

@@ -17,8 +17,8 @@ enum class FrameKind : uint32_t {
   kStart = 3,   // asks for the weights that the run starts from
   kTrain = 4,   // local steps from the weights in memory
   kGradient = 5,
-  kMask = 6,    // positions whose momentum becomes zero
-  kSave = 7,    // asks for the trainer's state
+  kMask = 6,     // positions whose momentum becomes zero
+  kSave = 7,     // asks for the trainer's state
   kRestore = 8,  // the state that was saved
   // Words of the client that nothing answers.
   kGoOn = 9,       // answers kProgress

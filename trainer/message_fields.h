@@ -5,8 +5,8 @@
 #include <type_traits>
 #include <vector>
 
-// The body of a function Fields(io, value): all members of `value`, in order, with their names. It does not compile when
-// one is left out, so that a structure cannot grow a member that the other process never sees.
+// The body of a function Fields(io, value): all members of `value`, in order, with their names. It does not compile
+// when one is left out, so that a structure cannot grow a member that the other process never sees.
 #define TERSE_FIELDS(...)      \
   auto& [__VA_ARGS__] = value; \
   io(#__VA_ARGS__, __VA_ARGS__)

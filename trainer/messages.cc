@@ -125,7 +125,7 @@ absl::StatusOr<T> FromJson(absl::string_view body) {
   return message;
 }
 
-#define TERSE_MESSAGE(T)                     \
+#define TERSE_MESSAGE(T)                    \
   template std::string ToJson<T>(const T&); \
   template absl::StatusOr<T> FromJson<T>(absl::string_view)
 TERSE_MESSAGE(OpenRequest);

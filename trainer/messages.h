@@ -98,8 +98,8 @@ struct WireFailure {
 // The body with this message, for the types above and LocalPlan.
 template <typename T>
 std::string ToJson(const T& message);
-// INVALID_ARGUMENT for bytes that are no such message: "'samples' is no whole number". A number that JSON does not have,
-// null, is NaN.
+// INVALID_ARGUMENT for bytes that are no such message: "'samples' is no whole number". A number that JSON does not
+// have, null, is NaN.
 template <typename T>
 absl::StatusOr<T> FromJson(absl::string_view body);
 

@@ -143,9 +143,8 @@ absl::StatusOr<OwnedFile> SocketOfClient() {
   const char* const number = std::getenv(kTrainerFdVariable);
   int fd = -1;
   if (number == nullptr || !absl::SimpleAtoi(number, &fd)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("no client started this program: ", kTrainerFdVariable,
-                     " is not set; start it with terse-client --trainer COMMAND"));
+    return absl::FailedPreconditionError(absl::StrCat("no client started this program: ", kTrainerFdVariable,
+                                                      " is not set; start it with terse-client --trainer COMMAND"));
   }
   return OwnedFile(fd);
 }

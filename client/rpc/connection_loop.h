@@ -22,9 +22,9 @@ class CoordinatorLink;
 
 // Where a trainer of the user's own comes from; at most one of the first three is set.
 struct TrainerOptions {
-  std::string command;  // starts it
-  std::string socket;   // path at which it connects
-  int inherited = -1;   // descriptor of a socket that is connected to it; the daemon ends with it
+  std::string command;    // starts it
+  std::string socket;     // path at which it connects
+  int inherited = -1;     // descriptor of a socket that is connected to it; the daemon ends with it
   double seconds = 3600;  // that a round's training, or one's start, may last
 
   bool any() const { return !command.empty() || !socket.empty() || inherited >= 0; }

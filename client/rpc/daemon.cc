@@ -63,13 +63,14 @@ void CheckTogether(const DaemonOptions& options) {
 
 void AddTrainerOptions(CLI::App* app, DaemonOptions* options) {
   TrainerOptions& trainer = options->trainer;
-  CLI::Option* command = app->add_option(
-      "--trainer", trainer.command,
-      "command that starts a trainer of your own, which speaks the trainer protocol (docs/TRAINER.md)");
-  CLI::Option* socket = app->add_option(
-      "--trainer-socket", trainer.socket, "path of a Unix socket at which to wait for a trainer of your own");
+  CLI::Option* command =
+      app->add_option("--trainer", trainer.command,
+                      "command that starts a trainer of your own, which speaks the trainer protocol (docs/TRAINER.md)");
+  CLI::Option* socket = app->add_option("--trainer-socket", trainer.socket,
+                                        "path of a Unix socket at which to wait for a trainer of your own");
   // The package for Python gives it, not people.
-  CLI::Option* inherited = app->add_option("--trainer-fd", trainer.inherited)->group("")->check(WholeNumber(3, 1 << 20));
+  CLI::Option* inherited =
+      app->add_option("--trainer-fd", trainer.inherited)->group("")->check(WholeNumber(3, 1 << 20));
   command->excludes(socket)->excludes(inherited);
   socket->excludes(inherited);
   app->add_option("--trainer-seconds", trainer.seconds,
@@ -215,7 +216,10 @@ int RunDaemon(DaemonOptions options, absl::StatusOr<TrainerFactory> make_trainer
       Log(LogLevel::kError, kDaemonLog, {options.run, 0, options.name}, make_trainer.status().message());
       return kExitFailed;
     }
-    if (options.trainer.inherited >= 0) watch.emplace(options.trainer.inherited, &stop_requested);
+    if (options.trainer.inherited >= 0) {
+      watch.emplace(options.trainer.inherited, &stop_requested);
+      AwaitEarlierClient(options.state_directory, stop_requested);
+    }
   }
   if (options.sandbox) {
     make_trainer = SetUpSandbox(options, &stop_requested);

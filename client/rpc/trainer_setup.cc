@@ -3,9 +3,12 @@
 #include <poll.h>
 
 #include <string>
+#include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "client/log_components.h"
+#include "core/file_system.h"
 #include "core/log/log.h"
 #include "core/status.h"
 #include "trainer/external_trainer.h"
@@ -34,6 +37,13 @@ absl::StatusOr<TrainerFactory> SetUpTrainer(const DaemonOptions& options, const 
   };
   TERSE_ASSIGN_OR_RETURN(trainer.source, SourceOf(options.trainer, trainer.stop, trainer.log));
   return ExternalTrainerFactory(std::move(trainer));
+}
+
+void AwaitEarlierClient(const std::string& state_directory, const std::atomic<bool>& stop) {
+  const absl::Time until = absl::Now() + absl::Seconds(kEarlierClientSeconds);
+  while (!stop.load() && absl::Now() < until && IsLocked(state_directory).value_or(false)) {
+    absl::SleepFor(absl::Milliseconds(20));
+  }
 }
 
 TrainerWatch::TrainerWatch(int socket, std::atomic<bool>* stop)

@@ -30,8 +30,8 @@ absl::StatusOr<std::shared_ptr<RunLearning>> MakeExternalLearning(absl::string_v
   for (const TensorSpec& tensor : model.layout.tensors()) {
     const auto values = absl::MakeSpan(model.weights).subspan(tensor.offset, tensor.size);
     if (std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); })) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("tensor '", tensor.name, "' of the model's file has values that are not finite; save a sound one"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "tensor '", tensor.name, "' of the model's file has values that are not finite; save a sound one"));
   }
   return std::make_shared<ExternalLearning>(std::move(model));
 }

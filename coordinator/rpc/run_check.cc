@@ -19,10 +19,9 @@ namespace {
 absl::Status CheckHasNoFile(const std::string& run_file) {
   TERSE_ASSIGN_OR_RETURN(const v1::RunConfig config, LoadRunConfig(run_file));
   if (!HasModelFile(config.model().name())) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(run_file, ": a run of model.name = '", config.model().name(),
-                   "' is checked together with its file, by `tersectl run create --paused --run-file ", run_file,
-                   " --model FILE`"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      run_file, ": a run of model.name = '", config.model().name(),
+      "' is checked together with its file, by `tersectl run create --paused --run-file ", run_file, " --model FILE`"));
 }
 
 }  // namespace

@@ -5,10 +5,10 @@
 
 #include "coordinator/rpc/sandboxed_learning.h"
 #include "core/status.h"
-#include "trainer/channel.h"
 #include "sandbox/child_process.h"
 #include "sandbox/messages.h"
 #include "sandbox/service.h"
+#include "trainer/channel.h"
 #include "trainer/shared_vectors.h"
 
 namespace terse {

@@ -118,6 +118,11 @@ class Fleet:
         self._channel.close()
         self._client.end(_END_SECONDS)
 
+    @property
+    def client_pid(self) -> int:
+        """The number of the client process."""
+        return self._client.pid
+
     def rounds(self, model, optimizer=None, *, samples: int = 1) -> Iterator[Round]:
         """Yields every round that asks for this client's training, with the agreed weights loaded into the model.
 
@@ -157,12 +162,15 @@ class Fleet:
     def _step(self) -> Optional[Dict[str, int]]:
         """Handles one frame, or the end of the client. Returns the plan of a request to train."""
         self._check_usable()
+        is_gone = False
         try:
             kind, body, file = self._channel.receive()
             if kind == Kind.TRAIN:
                 return json.loads(body)
             self._handle(kind, body, file)
         except Gone:
+            is_gone = True
+        if is_gone:  # out here, so that what it raises has no other exception behind it
             self._on_client_gone()
         return None
 
@@ -291,9 +299,10 @@ class Fleet:
             self._client = ClientProcess(self._arguments)
             self._channel = Channel(self._client.socket)
             return
+        words = self._client.last_words()
         if code == 0:
-            raise ClientError("the client process was stopped before the run was over; join again to go on")
-        raise ClientError(f"the client process ended with code {code}. Its last words:\n{self._client.last_words()}")
+            raise ClientError(f"the client process was stopped before the run was over; join again to go on.\n{words}")
+        raise ClientError(f"the client process ended with code {code}:\n{words}")
 
     def _check_usable(self) -> None:
         if os.getpid() != self._pid:

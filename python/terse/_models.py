@@ -33,7 +33,7 @@ class ArrayModel:
                 raise RunMismatch(f"'{name}' must be a NumPy array of float32 that can be written")
 
     def entries(self) -> List[TensorEntry]:
-        return [TensorEntry(name, array.shape or (1,), "parameter") for name, array in self._arrays.items()]
+        return [TensorEntry(name, array.shape, "parameter") for name, array in self._arrays.items()]
 
     def load(self, flat: np.ndarray) -> None:
         offset = 0
@@ -73,7 +73,7 @@ class TorchModel:
         return str(self._tensors[0][1].device)
 
     def entries(self) -> List[TensorEntry]:
-        return [TensorEntry(name, tuple(t.shape) or (1,), kind) for name, t, kind in self._tensors]
+        return [TensorEntry(name, tuple(t.shape), kind) for name, t, kind in self._tensors]
 
     def load(self, flat: np.ndarray) -> None:
         offset = 0

@@ -43,7 +43,7 @@ class Run:
         self._model = _models.adapt(model)
         self._tables = {
             "model": {"name": "external"},
-            "data": {"name": "external"},
+            "data": {"name": "external", "partition": "all"},  # each client has data of its own
             # The learning rate is without effect: the trainers have optimizers of their own.
             "train": {"local_steps": local_steps, "optimizer.learning_rate": 1.0},
             "codec": {"name": codec.name, **codec.settings},

@@ -51,6 +51,57 @@ TEST(ExportSafetensorsTest, RefusesBadInput) {
   EXPECT_CODE(ExportSafetensors(SomeLayout(), {1.0f}).status(), kInvalidArgument, "has 19 weights, got 1");
 }
 
+std::string Safetensors(const std::string& header, const std::string& values) {
+  const uint64_t length = header.size();
+  return std::string(reinterpret_cast<const char*>(&length), sizeof length) + header + values;
+}
+
+TEST(ParseSafetensorsTest, ReadsWhatIsExported) {
+  const std::string bytes = ExportSafetensors(SomeLayout(), SomeWeights()).value();
+  const absl::StatusOr<NamedWeights> model = ParseSafetensors(bytes);
+  ASSERT_OK(model.status());
+  EXPECT_EQ(model->layout.Hash(), SomeLayout().Hash());
+  EXPECT_EQ(model->weights, SomeWeights());
+}
+
+TEST(ParseSafetensorsTest, TheOrderIsThatOfTheOffsetsAndBuffersAreNamed) {
+  const std::string header =
+      R"({"a.mean":{"dtype":"F32","shape":[],"data_offsets":[8,12]},"__metadata__":{"terse.buffers":"a.mean"},)"
+      R"("z":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]}})";
+  const absl::StatusOr<NamedWeights> model = ParseSafetensors(Safetensors(header, std::string(12, '\0')));
+  ASSERT_OK(model.status());
+  ASSERT_EQ(model->layout.tensors().size(), 2u);
+  EXPECT_EQ(model->layout.tensors()[0].name, "z");
+  EXPECT_EQ(model->layout.tensors()[1].kind, TensorKind::kBuffer);
+  EXPECT_EQ(model->layout.tensors()[1].shape, std::vector<int64_t>());
+  EXPECT_EQ(ParseSafetensors(*ExportSafetensors(model->layout, model->weights))->layout.Hash(), model->layout.Hash());
+}
+
+TEST(ParseSafetensorsTest, RefusesWhatIsNoSuchFile) {
+  const auto refuses = [](const std::string& header, const std::string& values, const std::string& why) {
+    EXPECT_CODE(ParseSafetensors(Safetensors(header, values)).status(), kInvalidArgument, why);
+  };
+  const auto tensor = [](const std::string& members) { return "{\"a\":{" + members + "}}"; };
+  const std::string four(4, '\0');
+  EXPECT_CODE(ParseSafetensors("short").status(), kInvalidArgument, "shorter than the length of a header");
+  EXPECT_CODE(ParseSafetensors(std::string(8, '\xff')).status(), kInvalidArgument,
+              "header would have 18446744073709551615");
+  refuses("[]", "", "header is no JSON object");
+  refuses("{}", "", "no safetensors file of float32 tensors");
+  refuses(tensor(R"("dtype":"F64","shape":[1],"data_offsets":[0,8])"), four + four, "'a' is not of type F32");
+  refuses(tensor(R"("dtype":"F32","shape":[1])"), four, "'a' has no shape or offsets");
+  refuses(tensor(R"("dtype":"F32","shape":[-1],"data_offsets":[0,4])"), four, "'a' has no shape or offsets");
+  refuses(tensor(R"("dtype":"F32","shape":[0],"data_offsets":[0,0])"), "", "'a' has a shape that no model has");
+  refuses(tensor(R"("dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,4])"), four,
+          "a shape that no model");
+  refuses(tensor(R"("dtype":"F32","shape":[2],"data_offsets":[0,4])"), four, "'a' has other bytes than its shape");
+  refuses(tensor(R"("dtype":"F32","shape":[1],"data_offsets":[4,8])"), four + four, "a gap before tensor 'a'");
+  refuses(tensor(R"("dtype":"F32","shape":[1],"data_offsets":[0,4])"), four + four, "have 4 bytes, and 8 are there");
+  refuses(R"({"a b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", four, "other characters than letters");
+  refuses(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"__metadata__":{"terse.buffers":1}})", four,
+          "'terse.buffers' is no string");
+}
+
 TEST(ExportVocabularyTest, ASymbolALineInTheOrderOfItsNumber) {
   const std::vector<std::string> symbols = {"e", "\n", "\"", "\xc3\xa9", "<unk>"};
   const std::string bytes = ExportVocabulary(symbols);

@@ -1,0 +1,74 @@
+// The protocol's bodies: what is written, and what is refused.
+#include "trainer/messages.h"
+
+#include <cmath>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "trainer/failure_codes.h"
+
+namespace terse {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(TrainerMessages, AreJsonWithTheMembersNames) {
+  EXPECT_EQ(ToJson(LocalPlan{20, 140, 8, 7}), R"({"first_iteration":140,"round":8,"steps":20,"version":7})");
+  EXPECT_EQ(ToJson(GoOn{true}), R"({"go_on":true})");
+  EXPECT_EQ(ToJson(WireFailure{"INTERNAL", "\xff", ""}),
+            "{\"code\":\"INTERNAL\",\"details\":\"\",\"message\":\"\xEF\xBF\xBD\"}");
+}
+
+TEST(TrainerMessages, ComeBackAsTheyWere) {
+  Hello hello;
+  hello.protocol = 1;
+  hello.trainer = "mine \"2\"";
+  hello.layout = {{"a", {2, 3}, "parameter"}, {"b", {4}, "buffer"}};
+  hello.samples = INT64_MAX;
+  hello.has_state = true;
+  const absl::StatusOr<Hello> back = FromJson<Hello>(ToJson(hello));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->trainer, hello.trainer);
+  EXPECT_EQ(back->samples, INT64_MAX);
+  EXPECT_EQ(back->layout[1].name, "b");
+  EXPECT_EQ(back->layout[0].shape, (std::vector<int64_t>{2, 3}));
+  EXPECT_TRUE(back->has_state);
+  EXPECT_FALSE(back->has_start);
+}
+
+TEST(TrainerMessages, UnknownKeysAreIgnoredAndMissingOnesNamed) {
+  EXPECT_TRUE(FromJson<GoOn>(R"({"go_on":false,"later":[1,{}]})").ok());
+  EXPECT_THAT(std::string(FromJson<LocalPlan>(R"({"steps":1})").status().message()),
+              HasSubstr("'first_iteration' is missing"));
+}
+
+TEST(TrainerMessages, OfTheWrongKindAreRefused) {
+  const auto why = [](absl::string_view body) { return std::string(FromJson<WireResult>(body).status().message()); };
+  EXPECT_EQ(why(""), "it is no JSON object");
+  EXPECT_EQ(why("[]"), "it is no JSON object");
+  EXPECT_EQ(why(R"({"loss":NaN,"samples":1})"), "it is no JSON object");
+  EXPECT_EQ(why(R"({"loss":true,"samples":1})"), "'loss' is no number");
+  EXPECT_EQ(why(R"({"loss":1,"samples":1.5})"), "'samples' is no whole number of 64 bits");
+  EXPECT_EQ(why(R"({"loss":1,"samples":18446744073709551615})"), "'samples' is no whole number of 64 bits");
+  EXPECT_TRUE(std::isnan(FromJson<WireResult>(R"({"loss":null,"samples":1})")->loss));
+  const auto layout = [](absl::string_view value) {
+    Hello hello;
+    std::string body = ToJson(hello);
+    body.replace(body.find("[]"), 2, std::string(value));
+    return std::string(FromJson<Hello>(body).status().message());
+  };
+  EXPECT_EQ(layout("[{}]"), "'name' is missing");
+  EXPECT_EQ(layout("[1]"), "'layout[0]' is no object");
+  EXPECT_EQ(layout("{}"), "'layout' is no array");
+  EXPECT_EQ(layout(R"([{"name":"a","shape":["x"],"kind":"parameter"}])"), "'shape[0]' is no whole number of 64 bits");
+}
+
+TEST(TrainerMessages, FailureCodesAreThoseOfGrpc) {
+  EXPECT_EQ(StatusCodeNamed("UNAVAILABLE"), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(StatusCodeNamed("FAILED_PRECONDITION"), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(StatusCodeNamed("OK"), absl::StatusCode::kUnknown);
+  EXPECT_EQ(StatusCodeNamed(""), absl::StatusCode::kUnknown);
+}
+
+}  // namespace
+}  // namespace terse
