@@ -70,6 +70,11 @@ function(terse_install_programs)
   endforeach()
 endfunction()
 
+# With the client, for those who write a trainer.
+function(terse_install_trainer_check)
+  install(TARGETS terse-trainer-check RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT client)
+endfunction()
+
 # The manual page and the completion of tersectl, which it prints itself.
 function(terse_install_manual)
   set(made "${CMAKE_BINARY_DIR}/tersectl")

@@ -19,6 +19,7 @@ Builds the preset `programs` and packs it for Debian 12:
 
   terse-coordinator  the coordinator as a service, run files, rules and dashboards for Prometheus and Grafana
   terse-client       the client as a service
+  terse-client-torch what trains Terse's own models
   tersectl           the command line, with its manual and completions
   terse-authority    `tersectl pki serve` as a service
   libterse-dev       headers, static libraries and the CMake package, for own models in C++

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The README's two commands on a bare Debian 12, where nothing but what the project's own scripts install can help: the
-# first runs to its summary, for the second everything is configured.
+# The README's commands on a bare Debian 12, where nothing but what the project's own scripts install can help: the demo and
+# Python's quickstart run to their summaries, for the tests everything is configured.
 set -euo pipefail
 exec </dev/null
 
@@ -17,8 +17,8 @@ usage() {
 usage: tests/bare.sh [--cold] [--rounds N] [--mirror URL] [--cache DIR] [--help]
 
 Makes a bare Debian 12 with debootstrap, clones this tree's HEAD into it, runs deploy/demo.sh there with a short run file
-to its summary, then installs and configures what tests/run.sh needs (tests/run.sh --configure). Prints what each step
-took. The machine is a folder in namespaces of its own and is gone afterwards. Needs root and a Debian mirror.
+to its summary, then python/examples/run.sh, then installs and configures what tests/run.sh needs (tests/run.sh --configure).
+Prints what each step took. pip has this machine's settings (PIP_*) and certificates. The machine is a folder in namespaces of its own and is gone afterwards. Needs root and a Debian mirror.
 
   --cold         share nothing with earlier runs: neither downloaded packages nor the compiler's cache
   --rounds N     rounds of the demo (default: 3)
@@ -129,6 +129,18 @@ run_demo() {
 ${took[build]} s, round ${took[round]} s; summary after ${took[summary]} s more"
 }
 
+# What pip is told on this machine, as in a closed network, holds on that one too.
+run_quickstart() {
+  local log=$work/quickstart.log settings=() name
+  for name in "${!PIP_@}"; do settings+=("$name=${!name}"); done
+  [[ -z "${PIP_CERT:-}" ]] || install -D -m 0644 "$PIP_CERT" "$system$PIP_CERT"
+  begin=$SECONDS
+  on_machine env "${settings[@]}" python/examples/run.sh >"$log" 2>&1 ||
+    fail "python/examples/run.sh failed on a bare machine, as above" "$log"
+  grep -q 'right about 9[0-9]' "$log" || fail "Python's quickstart has learned nothing, as above" "$log"
+  say "Python's quickstart $((SECONDS - begin)) s"
+}
+
 configure_tests() {
   local log=$work/configure.log
   begin=$SECONDS
@@ -156,6 +168,7 @@ main() {
   make_machine
   say "a bare Debian 12 $((SECONDS - begin)) s"
   run_demo
+  run_quickstart
   configure_tests
   say "passed"
 }

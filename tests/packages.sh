@@ -66,7 +66,7 @@ finish() {
 
 install_revision() {
   within machine sh -c "apt-get -qq -o Dpkg::Use-Pty=0 install --no-install-recommends \
-    /packages/$1/terse-coordinator_*.deb /packages/$1/terse-client_*.deb /packages/$1/tersectl_*.deb /packages/$1/terse-authority_*.deb"
+    /packages/$1/terse-coordinator_*.deb /packages/$1/terse-client_*.deb /packages/$1/terse-client-torch_*.deb /packages/$1/tersectl_*.deb /packages/$1/terse-authority_*.deb"
 }
 
 rounds() {

@@ -1,4 +1,4 @@
-"""The client process: found, started and, when something killed it, started again."""
+"""The ways to a client: a process that is started, and when something killed it started again, or one that is there."""
 
 import collections
 import os
@@ -13,6 +13,8 @@ from typing import List, Optional
 from .errors import ClientError
 
 _LAST_LINES = 5
+_END_SECONDS = 15.0
+_FD_VARIABLE = "TERSE_TRAINER_FD"
 
 
 def find_program(name: str) -> str:
@@ -30,7 +32,10 @@ def find_program(name: str) -> str:
 
 
 class ClientProcess:
-    """One process of terse-client, whose trainer is this process, and the socket between them."""
+    """One process of terse-client, whose trainer is this process, and the socket between them.
+
+    As the other ways, it has `socket`, `end`, and `gone`, which is asked after the other end has closed it.
+    """
 
     def __init__(self, arguments: List[str]):
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -61,14 +66,21 @@ class ClientProcess:
         self._reader.join(1)
         return code
 
-    def end(self, seconds: float) -> None:
+    def end(self) -> None:
         """Waits for its end, which follows from a closed socket, and kills it when it does not come."""
-        if self.wait(seconds) is None:
+        if self.wait(_END_SECONDS) is None:
             self._process.kill()
             self.wait()
 
-    def last_words(self) -> str:
-        return "\n".join(self._last)
+    def gone(self) -> str:
+        """What happened, where a new client can go on; raises ClientError where none can."""
+        code = self.wait(_END_SECONDS)
+        if code is not None and code < 0:
+            return f"the client process was ended by signal {-code}; starting it again"
+        words = "\n".join(self._last)
+        if code == 0:
+            raise ClientError(f"the client process was stopped before the run was over; join again to go on.\n{words}")
+        raise ClientError(f"the client process ended with code {code}:\n{words}")
 
     def _pass_on(self):
         for line in self._process.stdout:
@@ -76,3 +88,46 @@ class ClientProcess:
             self._last.append(text.rstrip("\n"))
             sys.stderr.write(text)
             sys.stderr.flush()
+
+
+class StartedByClient:
+    """The client that started this process (terse-client --trainer)."""
+
+    pid = os.getppid()
+
+    def __init__(self):
+        number = os.environ.get(_FD_VARIABLE)
+        if number is None:
+            raise ClientError(f"no client started this process: {_FD_VARIABLE} is not set. Start it with terse-client --trainer, "
+                              "or use terse.join, which starts a client")
+        self.socket = socket.socket(fileno=os.dup(int(number)))
+        self.socket.set_inheritable(False)
+
+    def end(self) -> None:
+        pass
+
+    def gone(self) -> str:
+        raise ClientError("the client that started this process has ended")
+
+
+class AtSocket:
+    """A client that waits for its trainer at a path (terse-client --trainer-socket)."""
+
+    pid = None
+
+    def __init__(self, path: str):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._path = path
+        try:
+            self.socket.connect(path)
+        except OSError as error:
+            self.socket.close()
+            raise ClientError(f"no client waits for a trainer at {path}: {error}") from error
+
+    def end(self) -> None:
+        pass
+
+    def gone(self) -> str:
+        if not os.path.exists(self._path):
+            raise ClientError(f"the client at {self._path} has ended")
+        return f"the client at {self._path} closed the connection; connecting again"

@@ -1,4 +1,4 @@
-"""Taking part in a run: join, rounds, commit."""
+"""Taking part in a run: join or attach, rounds, commit."""
 
 import json
 import logging
@@ -6,13 +6,13 @@ import os
 import socket
 import struct
 import time
-from typing import Any, Dict, Iterator, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Sequence
 
 import numpy as np
 
 from . import _models, _optimizers
 from ._channel import PROTOCOL, Channel, Gone, Kind
-from ._client import ClientProcess
+from ._client import AtSocket, ClientProcess, StartedByClient
 from ._shared import SharedVectors
 from ._version import __version__
 from .errors import ClientError, ForkedProcess, RunMismatch, TerseError
@@ -20,7 +20,6 @@ from .errors import ClientError, ForkedProcess, RunMismatch, TerseError
 _log = logging.getLogger("terse")
 _STATE = struct.Struct("<Q")
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 10.0  # seconds between two starts of a client that something kills
-_END_SECONDS = 15.0
 
 
 def join(coordinator: str, *, state: str, name: Optional[str] = None, run: Optional[str] = None,
@@ -43,7 +42,16 @@ def join(coordinator: str, *, state: str, name: Optional[str] = None, run: Optio
             arguments += [flag, value]
     if insecure:
         arguments.append("--insecure")
-    return Fleet(arguments + list(options))
+    return Fleet(lambda: ClientProcess(arguments + list(options)))
+
+
+def attach(path: Optional[str] = None) -> "Fleet":
+    """Takes part in a run as the trainer of a client that is there: the one that started this process, or at a path.
+
+    For `terse-client --trainer COMMAND`, without `path`, and `terse-client --trainer-socket PATH`. Raises ClientError when there is
+    none.
+    """
+    return Fleet(StartedByClient if path is None else lambda: AtSocket(path))
 
 
 class Round:
@@ -81,8 +89,8 @@ class Round:
 class Fleet:
     """A client of a run. Made by join; not thread-safe, and not for processes that are forked from this one."""
 
-    def __init__(self, arguments: Sequence[str]):
-        self._arguments = list(arguments)
+    def __init__(self, connect: Callable[[], Any]):
+        self._connect = connect
         self._pid = os.getpid()
         self._closed = False
         self._wait = _FIRST_WAIT
@@ -101,7 +109,7 @@ class Fleet:
         self.finished: Optional[str] = None
         #: the bytes that were stored with the newest update
         self.extra: Optional[bytes] = None
-        self._client = ClientProcess(self._arguments)
+        self._client = connect()
         self._channel = Channel(self._client.socket)
 
     def __enter__(self) -> "Fleet":
@@ -116,11 +124,11 @@ class Fleet:
             return
         self._closed = True
         self._channel.close()
-        self._client.end(_END_SECONDS)
+        self._client.end()
 
     @property
-    def client_pid(self) -> int:
-        """The number of the client process."""
+    def client_pid(self) -> Optional[int]:
+        """The number of the client process, where it is known."""
         return self._client.pid
 
     def rounds(self, model, optimizer=None, *, samples: int = 1) -> Iterator[Round]:
@@ -288,21 +296,15 @@ class Fleet:
     # The client process.
 
     def _on_client_gone(self) -> None:
-        code = self._client.wait(_END_SECONDS)
         if self.finished is not None:
             return
-        if code is not None and code < 0:
-            _log.warning("the client process was ended by signal %d; starting it again in %.1f s", -code, self._wait)
-            time.sleep(self._wait)
-            self._wait = min(2 * self._wait, _LONGEST_WAIT)
-            self._channel.close()
-            self._client = ClientProcess(self._arguments)
-            self._channel = Channel(self._client.socket)
-            return
-        words = self._client.last_words()
-        if code == 0:
-            raise ClientError(f"the client process was stopped before the run was over; join again to go on.\n{words}")
-        raise ClientError(f"the client process ended with code {code}:\n{words}")
+        happened = self._client.gone()
+        _log.warning("%s in %.1f s", happened, self._wait)
+        time.sleep(self._wait)
+        self._wait = min(2 * self._wait, _LONGEST_WAIT)
+        self._channel.close()
+        self._client = self._connect()
+        self._channel = Channel(self._client.socket)
 
     def _check_usable(self) -> None:
         if os.getpid() != self._pid:

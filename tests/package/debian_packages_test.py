@@ -19,7 +19,7 @@ EXPECTED = {
          "usr/share/terse/coordinator.env", "usr/share/terse/runs/demo.toml", "usr/share/terse/monitoring/alerts.yml"],
         ["adduser", "libopenblas0-openmp", "libtorch1.13", "libgrpc++1.51", "libsqlite3-0"]),
     "terse-client": (
-        ["usr/bin/terse-client", "usr/lib/systemd/system/terse-client.service", "usr/share/terse/client.env"],
+        ["usr/bin/terse-client", "usr/bin/terse-trainer-check", "usr/lib/systemd/system/terse-client.service", "usr/share/terse/client.env"],
         ["adduser", "libgrpc++1.51", "libsqlite3-0"]),
     "terse-client-torch": (["usr/bin/terse-client-torch"], ["terse-client", "libopenblas0-openmp", "libtorch1.13"]),
     "tersectl": (
