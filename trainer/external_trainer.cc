@@ -47,16 +47,20 @@ absl::optional<TensorKind> KindNamed(absl::string_view name) {
   return absl::nullopt;
 }
 
-// result -= weights where the trainer left weights. The number of values that are not finite.
-int64_t TakeResult(absl::Span<const float> shared, absl::Span<const float> weights, bool is_delta,
-                   absl::Span<float> delta) {
-  int64_t not_finite = 0;
+// Copies what the trainer left, less the weights where it left weights. Whether all of it is finite. One pass, in which
+// no element depends on another.
+bool TakeResult(absl::Span<const float> shared, absl::Span<const float> weights, bool is_delta,
+                absl::Span<float> delta) {
+  constexpr uint32_t kExponent = 0x7f800000;
+  uint32_t not_finite = 0;
   for (size_t i = 0; i < delta.size(); ++i) {
     const float value = is_delta ? shared[i] : shared[i] - weights[i];
     delta[i] = value;
-    not_finite += std::isfinite(value) ? 0 : 1;
+    uint32_t bits = 0;
+    std::memcpy(&bits, &value, sizeof bits);
+    not_finite |= static_cast<uint32_t>((bits & kExponent) == kExponent);
   }
-  return not_finite;
+  return not_finite == 0;
 }
 
 class ExternalTrainer : public LocalTrainer {
@@ -94,7 +98,7 @@ class ExternalTrainer : public LocalTrainer {
       return absl::InvalidArgumentError(absl::StrCat("training wants weights and a result of ", layout_.size(),
                                                      " floats, got ", weights.size(), " and ", delta.size()));
     }
-    std::copy(weights.begin(), weights.end(), vectors_.weights().begin());
+    GiveWeights(weights);
     // As other trainers, this one may be asked without a function to ask.
     const std::function<bool()> asks = keep_going ? keep_going : [] { return true; };
     TERSE_ASSIGN_OR_RETURN(const std::string answer,
@@ -103,7 +107,7 @@ class ExternalTrainer : public LocalTrainer {
     if (!result.ok()) return Unreadable("training", result.status());
     if (result->samples < 0) return dialogue_->Nonsense("with a negative number of samples");
     if (!std::isfinite(result->loss)) return NotFinite("a loss that is not finite");
-    if (TakeResult(vectors_.result(), weights, is_delta_, delta) > 0) return NotFinite(WhereNotFinite(delta));
+    if (!TakeResult(vectors_.result(), weights, is_delta_, delta)) return NotFinite(WhereNotFinite(delta));
     return TrainResult{static_cast<float>(result->loss), result->samples};
   }
 
@@ -127,7 +131,7 @@ class ExternalTrainer : public LocalTrainer {
     dialogue_->Tell(FrameKind::kSealed, ToJson(SealedNotice{round})).IgnoreError();
   }
   void OnFinished(absl::string_view reason, absl::Span<const float> weights) override {
-    std::copy(weights.begin(), weights.end(), vectors_.weights().begin());
+    GiveWeights(weights);
     dialogue_->Tell(FrameKind::kFinished, ToJson(FinishedNotice{std::string(reason)})).IgnoreError();
   }
 
@@ -143,6 +147,10 @@ class ExternalTrainer : public LocalTrainer {
     dialogue.write_go_on = [](bool go_on) { return ToJson(GoOn{go_on}); };
     dialogue.read_progress = [](absl::string_view body) { return FromJson<ProgressReport>(body).ok(); };
     dialogue_ = std::make_unique<Dialogue>(std::move(connection.socket), std::move(dialogue));
+  }
+
+  void GiveWeights(absl::Span<const float> weights) {
+    std::copy(weights.begin(), weights.end(), hello_.in_place ? vectors_.result().begin() : vectors_.weights().begin());
   }
 
   std::string Introduction() const {

@@ -45,6 +45,7 @@ struct Hello {
   int64_t samples = 0;             // of training data, at least 1
   std::string device;              // IsDeviceName (core/session_messages.h), or empty
   std::string result;              // what kTrain leaves in memory: "weights" or "delta"
+  bool in_place = false;           // works on the vector `result`, where the client puts the weights then
   bool has_start = false;          // knows the weights that the run starts from
   bool has_state = false;          // answers kSave, and takes kRestore
   bool has_momentum = false;       // takes kMask
@@ -121,7 +122,7 @@ void Fields(Io& io, WireTensor& value) {
 }
 template <typename Io>
 void Fields(Io& io, Hello& value) {
-  TERSE_FIELDS(protocol, trainer, layout, dtype, samples, device, result, has_start, has_state, has_momentum);
+  TERSE_FIELDS(protocol, trainer, layout, dtype, samples, device, result, in_place, has_start, has_state, has_momentum);
 }
 template <typename Io>
 void Fields(Io& io, MemoryRequest& value) {

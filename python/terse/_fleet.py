@@ -131,13 +131,14 @@ class Fleet:
         """The number of the client process, where it is known."""
         return self._client.pid
 
-    def rounds(self, model, optimizer=None, *, samples: int = 1) -> Iterator[Round]:
+    def rounds(self, model, optimizer=None, *, samples: int = 1, share_memory: bool = True) -> Iterator[Round]:
         """Yields every round that asks for this client's training, with the agreed weights loaded into the model.
 
         model: a torch.nn.Module, of which the parameters that require a gradient travel, or a mapping from names to NumPy
         arrays of float32. optimizer: one of torch's; its state is stored with every update and comes back after a
         restart, and its momentum is masked where the run asks for it. samples: training examples that this client has,
-        for runs that weigh clients by them.
+        for runs that weigh clients by them. share_memory: a model of torch whose tensors are float32 on the processor is moved
+        into the memory that the client shares, so that nothing is copied; their values change when the next round begins.
 
         Ends when the run is over: Fleet.finished then says why, and the model has the weights that the run ended with.
         Each round must be committed.
@@ -145,12 +146,12 @@ class Fleet:
         self._check_usable()
         if self._model is not None:
             raise RunMismatch("rounds() was called already; a fleet has one model")
-        self._source, self._optimizer, self._samples = model, optimizer, int(samples)
+        self._source, self._optimizer, self._samples, self._share = model, optimizer, int(samples), share_memory
         while True:
             plan = self._next_plan()
             if plan is None:
                 return
-            self._model.load(self._vectors.weights)
+            self._load()
             current = Round(self, plan)
             yield current
             if not current._committed:
@@ -202,7 +203,7 @@ class Fleet:
             self._sealed = json.loads(body)["round"]
         elif kind == Kind.FINISHED:
             self.finished = json.loads(body)["reason"]
-            self._model.load(self._vectors.weights)
+            self._load()
         elif kind == Kind.START:
             self._channel.send_json(Kind.DONE, has_weights=False)
         else:
@@ -215,15 +216,18 @@ class Fleet:
         self.run = {key: value for key, value in request.items() if key != "protocol"}
         if self._model is None:
             try:
-                self._model = _models.adapt(self._source, with_buffers=request["buffers"] == "averaged")
+                self._model = _models.adapt(self._source, request["buffers"] == "averaged", self._share)
             except TerseError as error:
                 self._channel.fail("FAILED_PRECONDITION", str(error))
                 raise
         self._channel.send_json(
             Kind.DONE, protocol=PROTOCOL, trainer=f"terse for Python {__version__}", dtype="float32", result="weights",
             layout=[{"name": e.name, "shape": list(e.shape), "kind": e.kind} for e in self._model.entries()],
-            samples=self._samples, device=self._model.device, has_start=False, has_state=True,
+            samples=self._samples, device=self._model.device, in_place=self._model.in_place, has_start=False, has_state=True,
             has_momentum=self._optimizer is not None)
+
+    def _load(self) -> None:
+        self._model.load(self._vectors.result if self._model.in_place else self._vectors.weights)
 
     # The state that is sealed with an update: the round, the optimizer's state and the user's bytes.
 

@@ -25,6 +25,7 @@ class ArrayModel:
     """A mapping of NumPy arrays. All of them are parameters."""
 
     device = "cpu"
+    in_place = False
 
     def __init__(self, arrays: Mapping[str, np.ndarray]):
         self._arrays = dict(arrays)
@@ -55,7 +56,7 @@ class TorchModel:
     float32.
     """
 
-    def __init__(self, module, with_buffers: bool):
+    def __init__(self, module, with_buffers: bool, share_memory: bool):
         import torch  # the user has it: the model is one of torch's
 
         self._torch = torch
@@ -67,6 +68,12 @@ class TorchModel:
         if not tensors:
             raise RunMismatch("the model has no parameter that requires a gradient")
         self._tensors = tensors
+        self._shares = share_memory and all(t.dtype == torch.float32 and t.device.type == "cpu" for _, t, _ in tensors)
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the tensors lie in the shared memory once they are loaded, so that nothing is copied."""
+        return self._shares
 
     @property
     def device(self) -> str:
@@ -76,20 +83,25 @@ class TorchModel:
         return [TensorEntry(name, tuple(t.shape), kind) for name, t, kind in self._tensors]
 
     def load(self, flat: np.ndarray) -> None:
-        offset = 0
         with self._torch.no_grad():
-            for _, tensor, _ in self._tensors:
-                part = self._torch.from_numpy(flat[offset:offset + tensor.numel()])
-                tensor.copy_(part.view(tensor.shape))
-                offset += tensor.numel()
+            for tensor, part in self._parts(flat):
+                if self._shares:
+                    tensor.data = part
+                else:
+                    tensor.copy_(part)
 
     def store(self, flat: np.ndarray) -> None:
-        offset = 0
         with self._torch.no_grad():
-            for _, tensor, _ in self._tensors:
-                part = self._torch.from_numpy(flat[offset:offset + tensor.numel()])
-                part.view(tensor.shape).copy_(tensor)
-                offset += tensor.numel()
+            for tensor, part in self._parts(flat):
+                if tensor.data_ptr() != part.data_ptr():  # the user may have given it other memory
+                    part.copy_(tensor)
+
+    def _parts(self, flat):
+        """Each tensor, and its part of the flat vector in its shape."""
+        offset = 0
+        for _, tensor, _ in self._tensors:
+            yield tensor, self._torch.from_numpy(flat[offset:offset + tensor.numel()]).view(tensor.shape)
+            offset += tensor.numel()
 
     def parameters_at(self, positions: np.ndarray):
         """The parameters that hold flat `positions`, which increase, each with the positions in it."""
@@ -101,11 +113,11 @@ class TorchModel:
             offset += tensor.numel()
 
 
-def adapt(model, with_buffers: bool = True):
+def adapt(model, with_buffers: bool = True, share_memory: bool = False):
     """The model as a run sees it. Raises RunMismatch for what is no model."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(model, torch.nn.Module):
-        return TorchModel(model, with_buffers)
+        return TorchModel(model, with_buffers, share_memory)
     if isinstance(model, Mapping):
         return ArrayModel(model)
     raise RunMismatch(f"a model is a torch.nn.Module or a mapping of NumPy arrays, not {type(model).__name__}")

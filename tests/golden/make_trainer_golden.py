@@ -35,7 +35,7 @@ REQUESTS = [
 ]
 ANSWERS = [
     (DONE, {"protocol": 1, "trainer": "example 1.0", "layout": LAYOUT, "dtype": "float32", "samples": 500, "device": "cpu",
-            "result": "weights", "has_start": True, "has_state": True, "has_momentum": True}),
+            "result": "weights", "in_place": False, "has_start": True, "has_state": True, "has_momentum": True}),
     (DONE, {}),
     (DONE, {}),
     (DONE, {"has_weights": True}),

@@ -180,6 +180,24 @@ TEST(ExternalTrainer, TakesWeightsAndDeltas) {
   }
 }
 
+TEST(ExternalTrainer, ThatWorksInPlaceFindsTheWeightsInTheResult) {
+  Hello hello = GridHello();
+  hello.result = "weights";
+  hello.in_place = true;
+  ScriptedTrainer script(AfterOpening(hello, [](Channel* channel, SharedVectors* vectors) {
+    EXPECT_THAT(vectors->result(), testing::Each(0.5f));
+    vectors->result()[7] = 2;
+    SendDone(channel, ToJson(WireResult{0.5, 10}));
+  }));
+  auto trainer = Connect(script);
+  ASSERT_TRUE(trainer.ok()) << trainer.status();
+  const std::vector<float> weights(GridLayout().size(), 0.5f);
+  std::vector<float> delta(weights.size()), expected(weights.size());
+  expected[7] = 1.5f;
+  ASSERT_TRUE((*trainer)->Train(weights, {1, 0}, kGoOn, absl::MakeSpan(delta)).ok());
+  EXPECT_THAT(delta, ElementsAreArray(expected));
+}
+
 TEST(ExternalTrainer, ThatClosesTheConnectionIsLost) {
   Expect(TrainWith(GridHello(), [](Channel*, SharedVectors*) {}), absl::StatusCode::kUnavailable,
          "the trainer closed the connection");
