@@ -18,11 +18,11 @@ usage() {
   cat <<'USAGE'
 usage: python/examples/run.sh [--out DIR] [--bin DIR] [--help]
 
-Makes a virtual environment, installs the package of python/ into it with pip (which builds the client), starts a coordinator,
-makes the run with create_run.py, and trains it with two processes of quickstart.py. Ends with the run's summary.
+Builds the programs, makes a virtual environment, installs the package of python/ into it with pip, starts a coordinator, makes the
+run with create_run.py, and trains it with two processes of quickstart.py. Ends with the run's summary.
 
   --out DIR   new folder for everything (default: runs/python-quickstart)
-  --bin DIR   the coordinator and tersectl in DIR; builds none and installs no Debian package
+  --bin DIR   the programs in DIR; builds none and installs no Debian package
 USAGE
 }
 
@@ -44,10 +44,11 @@ parse_arguments() {
 install_package() {
   local log=$run_folder/logs/install.log
   python=$run_folder/venv/bin/python
-  say "installing the package: pip builds its client, which takes some minutes (log: $log)"
+  say "installing the package (log: $log)"
   /usr/bin/python3 -m venv --system-site-packages "$run_folder/venv" >"$log" 2>&1 ||
     fail "no virtual environment could be made; install python3-venv" "$log"
-  "$python" -m pip install --quiet "$root/python" >>"$log" 2>&1 </dev/null ||
+  "$python" -m pip install --quiet --config-settings="cmake.define.TERSE_PREBUILT=$(absolute "$bin")" \
+    --config-settings="build-dir=$run_folder/build" "$root/python" >>"$log" 2>&1 </dev/null ||
     fail "pip could not install $root/python" "$log"
 }
 

@@ -10,11 +10,13 @@
 #include "proto/run_config_loader.h"
 #include "proto/session_wire.h"
 #include "storage/manifest.h"
+#include "storage/model_files.h"
 #include "storage/run_store.h"
 #include "storage/weights_file.h"
 #include "tests/fuzz/codec_cases.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/seeds.h"
+#include "trainer/messages.h"
 
 namespace terse {
 namespace {
@@ -50,6 +52,31 @@ void AddFileSeeds(Seeds* seeds) {
   (*seeds)["cached_model/whole"] = Bytes({0}) + SerializeWeights(kCachedModelMagic, 3, kId, weights);
   (*seeds)["cached_model/repaired"] = Bytes({1}) + SerializeWeights(kCachedModelMagic, 0, kId, {});
   (*seeds)["cached_model/checkpoint"] = Bytes({0}) + checkpoint;
+}
+
+void AddTrainerSeeds(Seeds* seeds) {
+  Hello hello;
+  hello.protocol = kTrainerProtocol;
+  hello.trainer = "seed 1";
+  hello.layout = {{"a", {2, 3}, "parameter"}, {"b", {4}, "buffer"}};
+  hello.dtype = "float32";
+  hello.samples = 10;
+  hello.result = "weights";
+  (*seeds)["trainer_message/hello"] = Bytes({0}) + ToJson(hello);
+  (*seeds)["trainer_message/result"] = Bytes({1}) + ToJson(WireResult{0.5, 20});
+  (*seeds)["trainer_message/no_loss"] = Bytes({1}) + R"({"loss":null,"samples":1})";
+  (*seeds)["trainer_message/failure"] = Bytes({2}) + ToJson(WireFailure{"UNAVAILABLE", "away", "a\nb"});
+  (*seeds)["trainer_message/open"] = Bytes({3}) + ToJson(OpenRequest());
+  (*seeds)["trainer_message/plan"] = Bytes({4}) + ToJson(LocalPlan{20, 140, 8, 7});
+  (*seeds)["trainer_message/progress"] = Bytes({5}) + ToJson(ProgressReport{3});
+
+  const absl::StatusOr<Layout> layout = Layout::Create({{"a", {2, 3}}, {"b", {}, TensorKind::kBuffer}});
+  const std::string file = *ExportSafetensors(*layout, std::vector<float>{1, 2, 3, 4, 5, 6, -1});
+  const std::string whole = file.substr(sizeof(uint64_t));
+  const size_t length = whole.size() - 7 * sizeof(float);
+  (*seeds)["model_file/whole"] = Bytes({1}) + Little(length, 2) + whole;
+  (*seeds)["model_file/plain"] = Bytes({0, 0, 0}) + file;
+  (*seeds)["model_file/short"] = Bytes({1}) + Little(length, 2) + whole.substr(0, whole.size() - 3);
 }
 
 template <typename Wire>
@@ -284,6 +311,7 @@ void AddCertificateSeeds(Seeds* seeds) {
 
 void AddEdgeSeeds(Seeds* seeds) {
   AddFileSeeds(seeds);
+  AddTrainerSeeds(seeds);
   AddCertificateSeeds(seeds);
   AddClientMessageSeeds(seeds);
   AddServerMessageSeeds(seeds);

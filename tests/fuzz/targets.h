@@ -74,6 +74,12 @@ void FuzzSession(const char* row, const uint8_t* data, size_t size);
 // The client's side: what a coordinator says to one client, a program of bytes (client_session_fuzz.cc).
 void FuzzClientSession(const char* row, const uint8_t* data, size_t size);
 
+// Reading a message of a trainer. Head: which one, a byte.
+void FuzzTrainerMessage(const char* row, const uint8_t* data, size_t size);
+
+// Reading the file of an external model. Head: flags (1: the header's length is put in front), the length (2 bytes).
+void FuzzModelFile(const char* row, const uint8_t* data, size_t size);
+
 }  // namespace terse
 
 #endif  // TERSE_TESTS_FUZZ_TARGETS_H_

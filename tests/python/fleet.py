@@ -55,11 +55,11 @@ class Fleet:
     def log(self, name):
         return (self.folder / f"{name}.log").read_text(errors="replace")
 
-    def start_coordinator(self):
+    def start_coordinator(self, *more):
         self._starts += 1
         ready = self.folder / f"ready-{self._starts}"
         self._coordinator = self.start("coordinator", self.binaries / "terse-coordinator", "--state", self.folder / "state",
-                                       "--listen", self._listen, "--admin", self.admin, "--ready-file", ready)
+                                       "--listen", self._listen, "--admin", self.admin, "--ready-file", ready, *more)
         wait_until(ready.exists, "the coordinator serves")
         self._listen = json.loads(ready.read_text())["listen"]
 
