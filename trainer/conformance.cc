@@ -2,7 +2,7 @@
 
 #include <sys/wait.h>
 
-#include <cmath>
+#include <csignal>
 #include <memory>
 #include <utility>
 
@@ -53,8 +53,7 @@ class Conformance {
     TryMask(**first);
     TryState(**first);
     first->reset();
-    TryUnknownRequest();
-    TryEnd();
+    TryUnknownRequestAndEnd();
     return std::move(findings_);
   }
 
@@ -160,34 +159,34 @@ class Conformance {
     return channel->Receive(kMostBytes, patience);
   }
 
-  void TryUnknownRequest() {
+  void TryUnknownRequestAndEnd() {
     absl::StatusOr<TrainerConnection> connection = TrainerCommand(options_.command)();
     if (!connection.ok()) return;
-    Channel channel(std::move(connection->socket));
+    {
+      Channel channel(std::move(connection->socket));
+      TryUnknownRequest(&channel);
+    }
+    const int status = connection->process->End(kFarewell);
+    Note("ends when its client is gone", WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL
+                                             ? absl::InternalError("it had to be killed after 5 s")
+                                             : absl::OkStatus());
+  }
+
+  void TryUnknownRequest(Channel* channel) {
     OpenRequest open;
     open.protocol = kTrainerProtocol;
     open.run = "check";
     open.model = std::string(kExternalModel);
     open.buffers = "averaged";
-    const auto first = Ask(&channel, FrameKind::kOpen, ToJson(open));
-    const auto unknown = Ask(&channel, kUnknownKind, "{}");
+    const auto first = Ask(channel, FrameKind::kOpen, ToJson(open));
+    const auto unknown = Ask(channel, kUnknownKind, "{}");
     if (!Note("answers a request that it does not know", unknown.status())) return;
     const absl::StatusOr<WireFailure> failure = FromJson<WireFailure>(unknown->body);
     const bool refused = unknown->kind == FrameKind::kFailed && failure.ok();
     Note("with failed", refused ? absl::OkStatus() : absl::InternalError("it answered something else"));
-    const auto again = Ask(&channel, FrameKind::kOpen, ToJson(open));
+    const auto again = Ask(channel, FrameKind::kOpen, ToJson(open));
     const bool same = first.ok() && again.ok() && again->kind == FrameKind::kDone && again->body == first->body;
     Note("may be opened again", same ? absl::OkStatus() : absl::InternalError("the second hello is another one"));
-  }
-
-  void TryEnd() {
-    absl::StatusOr<TrainerConnection> connection = TrainerCommand(options_.command)();
-    if (!connection.ok()) return;
-    connection->socket = OwnedFile();
-    const int status = connection->process->End(kFarewell);
-    Note("ends when its client is gone", WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL
-                                             ? absl::InternalError("it had to be killed after 5 s")
-                                             : absl::OkStatus());
   }
 
   static constexpr uint64_t kMostBytes = 16 << 20;

@@ -21,6 +21,7 @@
 #include "trainer/failure_codes.h"
 #include "trainer/messages.h"
 #include "trainer/shared_vectors.h"
+#include "trainer/take_result.h"
 
 namespace terse {
 namespace {
@@ -45,22 +46,6 @@ absl::optional<TensorKind> KindNamed(absl::string_view name) {
   if (name == "parameter") return TensorKind::kParameter;
   if (name == "buffer") return TensorKind::kBuffer;
   return absl::nullopt;
-}
-
-// Copies what the trainer left, less the weights where it left weights. Whether all of it is finite. One pass, in which
-// no element depends on another.
-bool TakeResult(absl::Span<const float> shared, absl::Span<const float> weights, bool is_delta,
-                absl::Span<float> delta) {
-  constexpr uint32_t kExponent = 0x7f800000;
-  uint32_t not_finite = 0;
-  for (size_t i = 0; i < delta.size(); ++i) {
-    const float value = is_delta ? shared[i] : shared[i] - weights[i];
-    delta[i] = value;
-    uint32_t bits = 0;
-    std::memcpy(&bits, &value, sizeof bits);
-    not_finite |= static_cast<uint32_t>((bits & kExponent) == kExponent);
-  }
-  return not_finite == 0;
 }
 
 class ExternalTrainer : public LocalTrainer {
@@ -107,7 +92,8 @@ class ExternalTrainer : public LocalTrainer {
     if (!result.ok()) return Unreadable("training", result.status());
     if (result->samples < 0) return dialogue_->Nonsense("with a negative number of samples");
     if (!std::isfinite(result->loss)) return NotFinite("a loss that is not finite");
-    if (!TakeResult(vectors_.result(), weights, is_delta_, delta)) return NotFinite(WhereNotFinite(delta));
+    const absl::Span<const float> less = is_delta_ ? absl::Span<const float>() : weights;
+    if (!TakeResult(vectors_.result(), less, delta)) return NotFinite(WhereNotFinite(delta));
     return TrainResult{static_cast<float>(result->loss), result->samples};
   }
 

@@ -217,6 +217,7 @@ class Fleet:
         if self._model is None:
             try:
                 self._model = _models.adapt(self._source, request["buffers"] == "averaged", self._share)
+                _optimizers.check(self._optimizer, self._model)
             except TerseError as error:
                 self._channel.fail("FAILED_PRECONDITION", str(error))
                 raise

@@ -1,9 +1,21 @@
 """The state of a torch optimizer: as bytes that are sealed with an update, and the momentum that masking makes zero."""
 
 import io
+import sys
+
+from .errors import RunMismatch
 
 # Where optimizers of torch keep their first moment: SGD, and Adam with its kin.
 _MOMENTS = ("momentum_buffer", "exp_avg")
+
+
+def check(optimizer, model) -> None:
+    """Raises RunMismatch unless the optimizer is one that can be saved and masked with this model."""
+    if optimizer is None:
+        return
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(optimizer, torch.optim.Optimizer) or not hasattr(model, "parameters_at"):
+        raise RunMismatch("an optimizer is one of torch's, for a model of torch; keep the state of others with commit(extra=bytes)")
 
 
 def save(optimizer) -> bytes:
@@ -17,7 +29,11 @@ def save(optimizer) -> bytes:
 def restore(optimizer, state: bytes) -> None:
     import torch
 
-    optimizer.load_state_dict(torch.load(io.BytesIO(state), map_location="cpu"))
+    try:
+        optimizer.load_state_dict(torch.load(io.BytesIO(state), map_location="cpu"))
+    except (KeyError, RuntimeError, ValueError) as error:
+        raise RunMismatch(f"the optimizer's state that was stored does not fit this optimizer: {error}. Make the optimizer as before, "
+                          "or join with another state folder, as a new client") from error
 
 
 def mask_momentum(optimizer, model, positions) -> None:

@@ -4,7 +4,7 @@ import json
 import os
 import struct
 import subprocess
-from typing import Any, Mapping, Optional
+from typing import Any, Dict, Mapping, Optional
 
 import numpy as np
 
@@ -26,6 +26,17 @@ def _toml(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_toml(element) for element in value) + "]"
     raise TerseError(f"a run file holds strings, numbers, booleans and lists of them, not {type(value).__name__}")
+
+
+def _dotted(keys: Mapping[str, Any]) -> Dict[str, Any]:
+    """The keys of a table, and those of the tables in it as `table.key`."""
+    flat: Dict[str, Any] = {}
+    for key, value in keys.items():
+        if isinstance(value, Mapping):
+            flat.update({f"{key}.{inner}": each for inner, each in _dotted(value).items()})
+        else:
+            flat[key] = value
+    return flat
 
 
 class Run:
@@ -52,7 +63,7 @@ class Run:
         self._top = {"name": name, "seed": seed}
         for table, keys in (settings or {}).items():
             if isinstance(keys, Mapping):
-                self._tables.setdefault(table, {}).update(keys)
+                self._tables.setdefault(table, {}).update(_dotted(keys))
             else:
                 self._top[table] = keys
 

@@ -3,10 +3,13 @@
 usage: attach_test.py BIN     (run by ctest)
 """
 import pathlib
+import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
+import numpy
 import torch
 
 import terse
@@ -72,6 +75,35 @@ class Attach(unittest.TestCase):
             return [client, fleet.python(name, "attached_member.py", path)]
 
         self.run_with(start)
+
+    def client_says(self, program, *options):
+        with tempfile.TemporaryDirectory() as state:
+            done = subprocess.run([program, "--coordinator", "127.0.0.1:1", "--name", "a", "--state", state, *options],
+                                  capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    def test_options_that_exclude_each_other(self):
+        for options, said in ((("--data", "/tmp"), "--data: is for the models of Terse's own"),
+                              (("--sandbox",), "--sandbox: is for the models of Terse's own"),
+                              (("--trainer-socket", "/tmp/x"), "--trainer excludes --trainer-socket")):
+            code, output = self.client_says(BIN / "terse-client", "--trainer", "true", *options)
+            self.assertEqual(code, 2, output)
+            self.assertIn(said, output)
+
+    def test_a_client_alone_trains_only_with_a_trainer(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copy(BIN / "terse-client", folder)
+            code, output = self.client_says(f"{folder}/terse-client")
+        self.assertEqual(code, 1, output)
+        self.assertIn("terse-client-torch: No such file or directory. It trains Terse's own models", output)
+
+    def test_a_command_that_cannot_be_started(self):
+        with Fleet(BIN) as fleet:
+            fleet.start_coordinator()
+            terse.Run("none", model={"w": numpy.zeros(3, dtype=numpy.float32)}, codec=terse.codecs.sbc(), rounds=1,
+                      clients=1).create(str(fleet.folder / "run"), admin=fleet.admin)
+            self.assertEqual(end(self.client(fleet, "a", "--trainer", "/nonexistent/trainer")), 1)
+            self.assertIn("the command of --trainer cannot be started", fleet.log("a"))
 
     def test_without_a_client(self):
         with self.assertRaisesRegex(terse.ClientError, "no client started this process: TERSE_TRAINER_FD is not set"):

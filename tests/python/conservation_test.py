@@ -66,6 +66,9 @@ class Conservation(unittest.TestCase):
                 self.assertEqual(end(program), 0, fleet.log(name))
                 self.assertIn("finished: all rounds are done", fleet.log(name))
             self.assertIn("the client process was ended by signal 9; starting it again", fleet.log("b"))
+            again = fleet.member("a", SEEDS["a"])
+            self.assertEqual(end(again), 0, fleet.log("a"))
+            self.assertEqual(fleet.log("a").count("finished: all rounds are done"), 2)  # a run that is over
             self.expect_each_change_once(fleet)
             self.expect_the_users_bytes_came_back(fleet.log("a"))
             for name in SEEDS:

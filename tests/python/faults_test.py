@@ -19,6 +19,7 @@ FAULTS = {
     "shapes": "has other tensors on this client than on the coordinator; give its trainer the model that the run was made with",
     "dtype": "RunMismatch: 'grid.bias' must be a NumPy array of float32 that can be written",
     "hang": "the trainer took more than the 1 seconds of --trainer-seconds",
+    "optimizer": "RunMismatch: an optimizer is one of torch's, for a model of torch; keep the state of others with",
     "no_loss": "RunMismatch: metrics need 'loss', the mean training loss of the round's steps",
     "no_commit": "RunMismatch: round ROUND was left without round.commit()",
     "twice": "RunMismatch: round ROUND was committed already",
@@ -59,6 +60,12 @@ class Faults(unittest.TestCase):
     def test_a_client_that_is_not_there(self):
         with self.assertRaisesRegex(terse.ClientError, "there is no terse-nothing"):
             terse._client.find_program("terse-nothing")
+
+    def test_settings_are_tables_of_the_run_file(self):
+        run = terse.Run("nested", model=grid_member.make_model(), codec=terse.codecs.sbc(), rounds=1, clients=1,
+                        settings={"train": {"optimizer": {"momentum_masking": False}}, "durability": "relaxed"})
+        self.assertIn("optimizer.momentum_masking = false", run.to_toml())
+        run.create(str(self.fleet.folder / "nested"), admin=self.fleet.admin)
 
     def test_a_run_that_the_coordinator_refuses(self):
         run = terse.Run("bad", model=grid_member.make_model(), codec=terse.codecs.sbc(density=2), rounds=1, clients=1)

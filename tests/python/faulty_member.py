@@ -32,8 +32,8 @@ def main():
     if fault == "dtype":
         model["grid.bias"] = np.zeros(30)
     options = ["--trainer-seconds", "1"] if fault == "hang" else []
-    fleet = terse.join(coordinator, state=state, log_level="warn", options=options)
-    for current in fleet.rounds(model):
+    fleet = terse.join(coordinator, state=state, run="grid", log_level="warn", options=options)
+    for current in fleet.rounds(model, "sgd" if fault == "optimizer" else None):
         if fault == "nan":
             model["grid.weight"][3, 4] = np.nan
         if fault == "hang":

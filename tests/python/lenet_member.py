@@ -2,6 +2,7 @@
 import gzip
 import pathlib
 import sys
+import time
 
 import numpy as np
 import torch
@@ -58,7 +59,7 @@ def main():
     stream = batches(x, y, 128, seed=index)
     with terse.join(coordinator, state=state, log_level="warn") as fleet:
         for current in fleet.rounds(model, optimizer, samples=len(y)):
-            total = 0.0
+            begin, total = time.monotonic(), 0.0
             for _ in range(current.local_steps):
                 images, labels = next(stream)
                 optimizer.zero_grad()
@@ -66,6 +67,7 @@ def main():
                 loss.backward()
                 optimizer.step()
                 total += loss.item()
+            print("trained", current.number, time.monotonic() - begin, flush=True)
             current.commit(samples=128 * current.local_steps, metrics={"loss": total / current.local_steps})
 
 

@@ -12,6 +12,7 @@
 #include "tests/trainer/scripted_trainer.h"
 #include "trainer/serve_trainer.h"
 #include "trainer/shared_vectors.h"
+#include "trainer/take_result.h"
 
 namespace terse {
 namespace {
@@ -196,6 +197,36 @@ TEST(ExternalTrainer, ThatWorksInPlaceFindsTheWeightsInTheResult) {
   expected[7] = 1.5f;
   ASSERT_TRUE((*trainer)->Train(weights, {1, 0}, kGoOn, absl::MakeSpan(delta)).ok());
   EXPECT_THAT(delta, ElementsAreArray(expected));
+}
+
+// Any alignment and any rest of a vector.
+TEST(TakeResult, SubtractsEverythingAndFindsWhatIsNotFinite) {
+  std::vector<float> left(100), weights(100), delta(100);
+  for (size_t i = 0; i < left.size(); ++i) {
+    left[i] = static_cast<float>(i);
+    weights[i] = static_cast<float>(2 * i);
+  }
+  for (size_t begin = 0; begin < 9; ++begin) {
+    for (size_t size = 0; size < 30; ++size) {
+      const auto from = absl::MakeConstSpan(left).subspan(begin, size),
+                 less = absl::MakeConstSpan(weights).subspan(3, size);
+      std::fill(delta.begin(), delta.end(), -1);
+      ASSERT_TRUE(TakeResult(from, less, absl::MakeSpan(delta).subspan(begin, size)));
+      for (size_t i = 0; i < size; ++i) ASSERT_EQ(delta[begin + i], from[i] - less[i]);
+      ASSERT_EQ(delta[begin + size], -1);
+      ASSERT_TRUE(TakeResult(from, {}, absl::MakeSpan(delta).subspan(begin, size)));
+      for (size_t i = 0; i < size; ++i) ASSERT_EQ(delta[begin + i], from[i]);
+      for (size_t i = 0; i < size; ++i) {
+        const float good = left[begin + i];
+        for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
+          left[begin + i] = bad;
+          ASSERT_FALSE(TakeResult(from, less, absl::MakeSpan(delta).subspan(begin, size)));
+          ASSERT_FALSE(TakeResult(from, {}, absl::MakeSpan(delta).subspan(begin, size)));
+        }
+        left[begin + i] = good;
+      }
+    }
+  }
 }
 
 TEST(ExternalTrainer, ThatClosesTheConnectionIsLost) {
