@@ -21,6 +21,7 @@ def read_safetensors(path):
         header = json.loads(file.read(length))
         data = file.read()
     tensors = {}
+    header.pop("__metadata__", None)  # which tensors are buffers
     for name, entry in header.items():
         begin, end = entry["data_offsets"]
         assert entry["dtype"] == "F32", entry

@@ -28,6 +28,7 @@ def safetensors_tensors(path):
         header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
         values = file.read()
     tensors = {}
+    header.pop("__metadata__", None)  # which tensors are buffers
     for name, entry in header.items():
         begin, end = entry["data_offsets"]
         tensors[name] = numpy.frombuffer(values[begin:end], dtype="<f4").reshape(entry["shape"])
