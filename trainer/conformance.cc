@@ -33,7 +33,7 @@ RunConfig SomeRun() {
   return config;
 }
 
-// What a training has left, or why there is none; and the state that the client would store with it.
+// The result of a training, or why there is none; and the state that the client would store with it.
 struct Trained {
   absl::Status status;
   std::vector<float> delta;

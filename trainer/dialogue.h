@@ -21,7 +21,7 @@ inline constexpr double kStopGraceSeconds = 5;
 // Not thread-safe.
 class Dialogue {
  public:
-  // What a failure answers: the status code, one line and, beside it, a longer text for the log of this process.
+  // The contents of a failure: the status code, one line and, beside it, a longer text for the log of this process.
   struct Refusal {
     absl::StatusCode code = absl::StatusCode::kInternal;
     std::string message;

@@ -1,4 +1,4 @@
-// What a trainer has left in the shared memory, as a change of the weights.
+// Takes the result that a trainer has left in the shared memory, as a change of the weights.
 #ifndef TERSE_TRAINER_TAKE_RESULT_H_
 #define TERSE_TRAINER_TAKE_RESULT_H_
 

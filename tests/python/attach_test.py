@@ -19,7 +19,7 @@ BIN = pathlib.Path(sys.argv.pop(1))
 COMMAND = f"{sys.executable} {HERE / 'attached_member.py'}"
 
 BROKEN = {
-    # What is wrong with it, and how the conformance program calls that.
+    # The program, and how the conformance program calls its fault.
     "import os; os.read(3, 16)": "FAILED  answers open and takes the memory: the trainer exited with code 0",
     "import socket; socket.socket(fileno=3).sendall(b'hello, this is no frame')":
         "FAILED  answers open and takes the memory: the trainer answered with bytes that are no frame",

@@ -21,7 +21,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What the other end writes until it closes.
+// Everything that the other end writes until it closes.
 std::string ReadAll(int fd) {
   std::string all;
   char buffer[256];
