@@ -16,6 +16,7 @@
 #include "tests/fuzz/codec_cases.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/seeds.h"
+#include "trainer/frames.h"
 #include "trainer/messages.h"
 
 namespace terse {
