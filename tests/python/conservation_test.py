@@ -2,6 +2,7 @@
 
 usage: conservation_test.py BIN     (run by ctest)
 """
+import json
 import sys
 import unittest
 
@@ -37,6 +38,19 @@ class Conservation(unittest.TestCase):
         for name, values in want.items():
             np.testing.assert_array_equal(got[name].astype(np.float64), values)
 
+    def expect_the_same_rounds_in_the_files(self, fleet):
+        """terse.open, while the coordinator runs, says what tersectl says."""
+        run = terse.open(fleet.run_folder())
+        self.assertEqual((run.name, run.state, run.version), ("grid", "finished", ROUNDS))
+        rounds, told = run.rounds(), json.loads(fleet.ctl("rounds", "--json"))
+        self.assertEqual(len(rounds), len(told))
+        for name in ("id", "state", "base_version", "opened_us", "updates", "train_loss", "payload_bytes_up", "wire_bytes_down"):
+            self.assertEqual(rounds[name].tolist(), [one[name] for one in told], name)
+        self.assertTrue(np.isnan(rounds["accuracy"]).all())
+        self.assertEqual(sorted(run.clients()["name"]), sorted(SEEDS))
+        with self.assertRaisesRegex(terse.TerseError, "there is no run in .*; below it there are"):
+            terse.open(fleet.folder)
+
     def expect_the_users_bytes_came_back(self, log):
         """A new process begins with what the last durable update of the killed one was stored with."""
         committed = 0
@@ -70,6 +84,7 @@ class Conservation(unittest.TestCase):
             self.assertEqual(end(again), 0, fleet.log("a"))
             self.assertEqual(fleet.log("a").count("finished: all rounds are done"), 2)  # a run that is over
             self.expect_each_change_once(fleet)
+            self.expect_the_same_rounds_in_the_files(fleet)
             self.expect_the_users_bytes_came_back(fleet.log("a"))
             for name in SEEDS:
                 with np.load(fleet.folder / name / "final.npz") as final:

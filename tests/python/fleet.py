@@ -86,6 +86,11 @@ class Fleet:
     def wait_for_version(self, version):
         wait_until(lambda: self.version() >= version, f"version {version}")
 
+    def run_folder(self):
+        """The folder of its only run."""
+        (database,) = (self.folder / "state").glob("**/run.sqlite")
+        return database.parent
+
     def weights(self):
         """The run's weights, by name."""
         self.ctl("export", "--out", self.folder / "out", "--format", "npz")
