@@ -11,6 +11,8 @@ readonly TERSE_PROGRAM=tests/bare.sh
 source "$root/deploy/packages.sh"
 # shellcheck source=deploy/lib.sh
 source "$root/deploy/lib.sh"
+# shellcheck source=tests/bare_machine.sh
+source "$root/tests/bare_machine.sh"
 
 usage() {
   cat <<'USAGE'
@@ -28,7 +30,7 @@ USAGE
 }
 
 parse_arguments() {
-  cold=0 rounds=3 mirror=$(mirror_of_apt) cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/terse-bare
+  cold=0 rounds=3 suite=bookworm mirror=$(mirror_of_apt) cache=$(default_cache)
   while [[ $# -gt 0 ]]; do
     case "$1" in
       -h | --help) usage; exit 0 ;;
@@ -40,43 +42,11 @@ parse_arguments() {
     esac
   done
   [[ "$rounds" =~ ^[1-9][0-9]*$ ]] || fail "--rounds must be a positive number, not '$rounds'"
-  [[ -n "$mirror" ]] || fail "/etc/apt names no Debian mirror; name one with --mirror"
-  [[ $EUID -eq 0 ]] || fail "debootstrap and namespaces need root; run it as root or through sudo"
+  check_bare
 }
 
-# The first mirror in /etc/apt that has Debian itself, in either of APT's two formats.
-mirror_of_apt() {
-  find /etc/apt \( -name '*.sources' -o -name '*.list' \) -exec \
-    sed -nE 's#^(URIs:|deb( \[[^]]*\])?) +(https?://[^ ]*/debian/?)( .*)?$#\3#p' {} + | sed -n 1p
-}
-
-# Mounts that are seen by this script alone and go with it.
-enter_namespaces() {
-  [[ -z "${TERSE_BARE_INSIDE:-}" ]] || return 0
-  TERSE_BARE_INSIDE=1 exec unshare --mount --pid --fork --kill-child --mount-proc "$root/tests/bare.sh" "$@"
-}
-
-# Sets base to a system that has what debootstrap calls minimal, made once and never written afterwards.
-make_base() {
-  base=$cache/bookworm
-  [[ ! -d "$base" ]] || return 0
-  local log=$work/debootstrap.log made
-  mkdir -p "$cache"
-  made=$(mktemp -d "$cache/bookworm.XXXXXX")
-  debootstrap --variant=minbase bookworm "$made" "$mirror" >"$log" 2>&1 ||
-    fail "debootstrap could not make a system from $mirror; check the network, or name another with --mirror" "$log"
-  mv --no-target-directory "$made" "$base"
-}
-
-# Sets system to the machine's disk: the base, and above it what the machine writes itself.
-make_machine() {
-  system=$work/system
-  mkdir -p "$work/upper" "$work/scratch" "$system"
-  mount -t overlay overlay -o "lowerdir=$base,upperdir=$work/upper,workdir=$work/scratch" "$system"
-  mount -t proc proc "$system/proc"
-  mount --rbind --make-rslave /dev "$system/dev"
-  cp /etc/resolv.conf "$system/etc/resolv.conf"
-  printf 'deb %s bookworm main\n' "$mirror" >"$system/etc/apt/sources.list"
+# The tree, and what earlier runs have left for this one.
+bring_tree() {
   git -c advice.detachedHead=false clone --quiet "$root" "$system/root/terse"
   [[ $cold -eq 1 ]] || share_caches
 }
@@ -90,10 +60,9 @@ share_caches() {
   mount --bind "$compiled" "$system/root/.cache/ccache"
 }
 
-# on_machine COMMAND...: as root on the bare machine, with what a root shell has in its environment.
-on_machine() {
-  env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 \
-    chroot "$system" sh -c 'cd /root/terse && exec "$@"' -- "$@"
+# on_tree COMMAND...: as root on the bare machine, in the tree.
+on_tree() {
+  on_machine /root/terse "$@"
 }
 
 # note NAME: the seconds since the step before was noted belong to NAME.
@@ -120,7 +89,7 @@ watch_demo() {
 run_demo() {
   run_file_set "$root/deploy/runs/demo.toml" rounds count "$rounds" >"$system/root/short.toml"
   begin=$SECONDS noted=$SECONDS
-  watch_demo < <(on_machine deploy/demo.sh --run-file /root/short.toml 2>&1 || echo "demo.sh: exit $?")
+  watch_demo < <(on_tree deploy/demo.sh --run-file /root/short.toml 2>&1 || echo "demo.sh: exit $?")
   local name
   for name in packages build round summary; do
     [[ -n "${took[$name]:-}" ]] || fail "deploy/demo.sh ended and never said the line that ends its step '$name'"
@@ -131,11 +100,10 @@ ${took[build]} s, round ${took[round]} s; summary after ${took[summary]} s more"
 
 # What pip is told on this machine, as in a closed network, holds on that one too.
 run_quickstart() {
-  local log=$work/quickstart.log settings=() name
-  for name in "${!PIP_@}"; do settings+=("$name=${!name}"); done
-  [[ -z "${PIP_CERT:-}" ]] || install -D -m 0644 "$PIP_CERT" "$system$PIP_CERT"
+  local log=$work/quickstart.log
+  share_pip_settings
   begin=$SECONDS
-  on_machine env "${settings[@]}" python/examples/run.sh >"$log" 2>&1 ||
+  on_tree env "${pip_settings[@]}" python/examples/run.sh >"$log" 2>&1 ||
     fail "python/examples/run.sh failed on a bare machine, as above" "$log"
   grep -q 'right about 9[0-9]' "$log" || fail "Python's quickstart has learned nothing, as above" "$log"
   say "Python's quickstart $((SECONDS - begin)) s"
@@ -144,28 +112,24 @@ run_quickstart() {
 configure_tests() {
   local log=$work/configure.log
   begin=$SECONDS
-  on_machine tests/run.sh --configure >"$log" 2>&1 ||
+  on_tree tests/run.sh --configure >"$log" 2>&1 ||
     fail "the sets that tests/run.sh installs do not configure every preset on a bare machine, as above" "$log"
   say "tests: packages and configuration $((SECONDS - begin)) s"
 }
 
-clean_up() {
-  [[ -z "${system:-}" ]] || umount --recursive --lazy "$system" || true
-  rm -rf --one-file-system "$work"
-}
-
 main() {
   parse_arguments "$@"
-  enter_namespaces "$@"
+  enter_namespaces "$root/tests/bare.sh" "$@"
   terse_install_packages packaging
   # On a real disk: what is installed here would fill a memory file system.
   mkdir -p "$cache"
   work=$(mktemp -d "$cache/work.XXXXXX")
-  trap clean_up EXIT
+  trap leave_machine EXIT
   declare -gA took=()
   begin=$SECONDS
   make_base
   make_machine
+  bring_tree
   say "a bare Debian 12 $((SECONDS - begin)) s"
   run_demo
   run_quickstart
