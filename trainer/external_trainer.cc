@@ -91,10 +91,11 @@ class ExternalTrainer : public LocalTrainer {
     const absl::StatusOr<WireResult> result = FromJson<WireResult>(answer);
     if (!result.ok()) return Unreadable("training", result.status());
     if (result->samples < 0) return dialogue_->Nonsense("with a negative number of samples");
-    if (!std::isfinite(result->loss)) return NotFinite("a loss that is not finite");
+    const auto loss = static_cast<float>(result->loss);
+    if (!std::isfinite(loss)) return NotFinite("a loss that is not finite");
     const absl::Span<const float> less = is_delta_ ? absl::Span<const float>() : weights;
     if (!TakeResult(vectors_.result(), less, delta)) return NotFinite(WhereNotFinite(delta));
-    return TrainResult{static_cast<float>(result->loss), result->samples};
+    return TrainResult{loss, result->samples};
   }
 
   // One that fails is seen at the next call, since the trainer is lost.

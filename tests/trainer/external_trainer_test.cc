@@ -278,6 +278,7 @@ TEST(ExternalTrainer, AResultThatIsNotFiniteNamesItsTensor) {
          "the trainer left 1 of the 40 values of tensor 'grid.bias' that are not finite; lower its learning rate");
   Expect(leaves(std::numeric_limits<float>::infinity(), 1), failed, "'grid.bias'");
   Expect(leaves(0, std::nan("")), failed, "a loss that is not finite");
+  Expect(leaves(0, 1e300), failed, "a loss that is not finite");
   EXPECT_TRUE(leaves(0, 1).ok());
 }
 
