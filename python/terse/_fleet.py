@@ -55,16 +55,17 @@ def attach(path: Optional[str] = None) -> "Fleet":
 
 
 class Round:
-    """A round that asks for this client's training."""
+    """A round that asks for this client's training.
+
+    number: of the round, from 1. version: of the weights that the model was given. local_steps: optimizer steps that the run asks
+    for. first_iteration: the run's count of steps at which this round begins, for learning-rate schedules.
+    """
 
     def __init__(self, fleet: "Fleet", plan: Dict[str, int]):
         self._fleet = fleet
         self.number: int = plan["round"]
-        #: of the weights that the model was given
         self.version: int = plan["version"]
-        #: optimizer steps that the run asks for
         self.local_steps: int = plan["steps"]
-        #: the run's count of steps at which this round begins, for learning-rate schedules
         self.first_iteration: int = plan["first_iteration"]
         self._committed = False
 
@@ -87,7 +88,12 @@ class Round:
 
 
 class Fleet:
-    """A client of a run. Made by join; not thread-safe, and not for processes that are forked from this one."""
+    """A client of a run, which join and attach make. Not thread-safe, and not for processes that are forked from this one.
+
+    run: what the run is, as a dictionary with "run" (its name), "model", "seed", "shard", "rounds", "local_steps" and "batch_size";
+    None before the first round. finished: why the run is over; None while it is not. extra: the bytes that were stored with
+    the newest update; None where there are none.
+    """
 
     def __init__(self, connect: Callable[[], Any]):
         self._connect = connect
@@ -103,11 +109,8 @@ class Fleet:
         self._sealed: Optional[int] = None
         self._pending: Optional[Dict[str, int]] = None  # a plan that came while a commit was waited for
         self._held: Optional[Dict[str, Any]] = None  # a result that is being committed
-        #: what the run is: "run", "model", "seed", "shard", "rounds", "local_steps", "batch_size"; None before the first round
         self.run: Optional[Dict[str, Any]] = None
-        #: why the run is over; None while it is not
         self.finished: Optional[str] = None
-        #: the bytes that were stored with the newest update
         self.extra: Optional[bytes] = None
         self._client = connect()
         self._channel = Channel(self._client.socket)

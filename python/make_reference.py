@@ -1,0 +1,63 @@
+"""Prints docs/PYTHON_API.md: every public name of the package, from its docstring. PYTHONPATH=python make_reference.py"""
+
+import inspect
+
+import terse
+
+HEAD = """# The package `terse`, name by name
+
+Made by `PYTHONPATH=python /usr/bin/python3 python/make_reference.py > docs/PYTHON_API.md` from the docstrings; [PYTHON.md](PYTHON.md) is the
+introduction.
+"""
+SECTIONS = (
+    ("Taking part in runs", ("join", "attach", "Fleet", "Round")),
+    ("Making runs", ("Run",)),
+    ("Reading runs", ("open", "StoredRun", "Table")),
+    ("Errors", ("TerseError", "ClientError", "RunMismatch", "ForkedProcess")),
+)
+
+
+def signature_of(thing):
+    """With the defaults, and without the types, which the text says in words."""
+    parameters = [p.replace(annotation=inspect.Parameter.empty) for p in inspect.signature(thing).parameters.values()
+                  if p.name != "self"]
+    return str(inspect.Signature(parameters))
+
+
+def members_of(cls):
+    """The methods and properties that a class itself has and that are public, in the order of the source."""
+    for name, member in vars(cls).items():
+        if name.startswith("_"):
+            continue
+        if isinstance(member, property) and inspect.getdoc(member):
+            yield f"`{cls.__name__}.{name}`", inspect.getdoc(member)
+        elif inspect.isfunction(member):
+            yield f"`{cls.__name__}.{name}{signature_of(member)}`", inspect.getdoc(member)
+
+
+def entry(name, thing, level="###"):
+    is_plain = inspect.isclass(thing) and (issubclass(thing, Exception) or thing.__init__ is object.__init__)
+    is_made = inspect.isclass(thing) and name in ("Fleet", "Round", "StoredRun", "Table")  # nobody calls these
+    title = name if is_plain or is_made else f"{name}{signature_of(thing)}"
+    lines = [f"{level} `terse.{title}`", "", inspect.getdoc(thing), ""]
+    if inspect.isclass(thing) and not issubclass(thing, Exception):
+        for member, text in members_of(thing):
+            lines += [f"- {member}", ""] + [f"  {line}".rstrip() for line in text.splitlines()] + [""]
+    return lines
+
+
+def main():
+    lines = [HEAD]
+    for title, names in SECTIONS:
+        lines += [f"## {title}", ""]
+        for name in names:
+            lines += entry(name, getattr(terse, name))
+    lines += ["## Codecs", "", inspect.getdoc(terse.codecs), ""]
+    for name, function in vars(terse.codecs).items():
+        if inspect.isfunction(function):
+            lines += [f"- `terse.codecs.{name}{signature_of(function)}`: {inspect.getdoc(function)}"]
+    print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()
