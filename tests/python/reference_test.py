@@ -24,4 +24,4 @@ class Reference(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(argv=sys.argv[:1])  # ctest names a folder, which is not needed here

@@ -6,6 +6,7 @@ import json
 import mmap
 import os
 import socket
+import sys
 import threading
 import unittest
 
@@ -172,4 +173,4 @@ class Session(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(argv=sys.argv[:1])  # ctest names a folder, which is not needed here
