@@ -14,7 +14,7 @@ usage: deploy/build.sh [--preset NAME] [--jobs N] [--no-packages] [--verbose] [-
 
 Installs the Debian 12 packages that are missing, configures the CMake preset and builds it with ninja into build/NAME.
 
-  --preset NAME   release (default: all, with tests and benchmarks), programs (the three programs alone, in a third of
+  --preset NAME   release (default: all, with tests and benchmarks), programs (the programs alone, in a third of
                   the time), dev, faults (with failpoints), asan, tsan, compression (the library alone), fuzz or
                   fuzz-fast (with clang-14)
   --jobs N        compilers at a time (default: the processors, less where memory is short)

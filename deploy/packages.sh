@@ -3,7 +3,7 @@
 # libraries. Run it, or source it and call terse_install_packages.
 set -euo pipefail
 
-# Compilers, tools and libraries that configure and build the three programs (preset `programs`), and nothing else: the
+# Compilers, tools and libraries that configure and build the programs (preset `programs`), and nothing else: the
 # first command of the README installs these. tests/bare.sh tries the sets on a machine that has nothing else.
 # libopenblas0-openmp: the reference BLAS that libtorch-dev brings by default is about 2.4 times slower.
 TERSE_BUILD_PACKAGES=(
@@ -30,7 +30,7 @@ TERSE_PYTHON_PACKAGES=(python3 python3-venv python3-numpy python3-torch)
 TERSE_BENCH_PACKAGES=(python3 python3-matplotlib)
 # deploy/package.sh makes the Debian packages with these, and tests/packages.sh the bare machine on which it tries them.
 TERSE_PACKAGING_PACKAGES=(dpkg-dev file debootstrap systemd-container python3)
-# tersectl needs these to run; the three executables need the list below. The container images have nothing else.
+# tersectl needs these to run; the other programs need the list below. The container images have nothing else.
 TERSE_TERSECTL_PACKAGES=(libgrpc++1.51 libprotobuf32 libabsl20220623 libsqlite3-0 libssl3)
 TERSE_RUNTIME_PACKAGES=(
   "${TERSE_TERSECTL_PACKAGES[@]}" libtorch1.13 libopenblas0-openmp libprometheus-cpp-core1.0 libxxhash0 libhwy1
@@ -44,7 +44,7 @@ usage: deploy/packages.sh [build] [develop] [test] [python] [bench] [packaging] 
 Installs the Debian 12 packages of the named sets that are missing (default: build), with apt-get, through sudo when
 you are not root. Does nothing when all are there.
 
-  build      compilers, tools and libraries that build the three programs
+  build      compilers, tools and libraries that build the programs
   develop    libraries and compilers of the tests, the benchmarks and the fuzzers, and what tests/lint.sh checks sources
              with; they need `build` too
   test       what the tests run with; tests/run.sh needs `build` and `develop` too

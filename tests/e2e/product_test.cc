@@ -1,4 +1,4 @@
-// The product as its users get it: the three executables train LeNet5 on the embedded digits, and everything that they
+// The product as its users get it: the programs train LeNet5 on the embedded digits, and everything that they
 // report about it agrees.
 #include <csignal>
 #include <cstdlib>
