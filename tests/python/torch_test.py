@@ -52,6 +52,23 @@ class Models(unittest.TestCase):
             adapted.store(back)
             np.testing.assert_array_equal(back, flat)
 
+    def test_a_model_lies_in_the_shared_memory_and_may_leave_it(self):
+        model = torch.nn.Linear(3, 2)
+        adapted = _models.adapt(model, share_memory=True)
+        self.assertTrue(adapted.in_place)
+        flat = np.arange(8, dtype=np.float32)
+        adapted.load(flat)
+        model.bias.data.add_(1)
+        self.assertEqual(flat[6:].tolist(), [7, 8])
+        model.bias.data = torch.tensor([1.0, 2.0])  # the user's own memory
+        adapted.store(flat)
+        self.assertEqual(flat[6:].tolist(), [1, 2])
+        other = np.zeros(8, dtype=np.float32)  # of another client
+        adapted.store(other)
+        np.testing.assert_array_equal(other, flat)
+        self.assertFalse(_models.adapt(torch.nn.Linear(3, 2).half(), share_memory=True).in_place)
+        self.assertFalse(_models.adapt(model, share_memory=False).in_place)
+
     def test_what_is_no_model_is_refused(self):
         with self.assertRaisesRegex(terse.RunMismatch, "not int"):
             _models.adapt(3)
