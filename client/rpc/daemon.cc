@@ -69,10 +69,8 @@ void AddTrainerOptions(CLI::App* app, DaemonOptions* options) {
   CLI::Option* socket = app->add_option("--trainer-socket", trainer.socket,
                                         "path of a Unix socket at which to wait for a trainer of your own");
   // The package for Python gives it, not people.
-  CLI::Option* inherited =
-      app->add_option("--trainer-fd", trainer.inherited)->group("")->check(WholeNumber(3, 1 << 20));
-  command->excludes(socket)->excludes(inherited);
-  socket->excludes(inherited);
+  app->add_option("--trainer-fd", trainer.inherited)->group("")->check(WholeNumber(3, 1 << 20));
+  command->excludes(socket);
   app->add_option("--trainer-seconds", trainer.seconds,
                   "seconds that a round's training, or the start of a trainer of your own, may take")
       ->check(Number(0.1, 2592000.0))

@@ -108,7 +108,7 @@ TEST_F(OwnData, TheCheckForetellsMessagesThatAreLarge) {
 TEST_F(OwnData, ARunWithAModuleIsCheckedWhenItIsCreated) {
   WriteText(run_file_, absl::StrCat(kDataRun, "[model]\nname = 'torchscript'\n"));
   int code = -1;
-  EXPECT_THAT(CheckOutput(&code, {}), HasSubstr("checked together with its module, by `tersectl run create"));
+  EXPECT_THAT(CheckOutput(&code, {}), HasSubstr("checked together with its file, by `tersectl run create"));
   EXPECT_EQ(code, 1);
 }
 

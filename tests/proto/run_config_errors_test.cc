@@ -57,6 +57,17 @@ TEST(CheckRunText, ArraysHaveABound) {
   EXPECT_THAT(std::string(ValidateRunConfig(config).message()), HasSubstr("control.bits[0] = 0 is below"));
 }
 
+TEST(ParseRunConfig, AModelThatOnlyTrainersKnowHasNoTestSet) {
+  const auto with = [](const char* tables) { return ErrorOf("[train]\n", absl::StrCat(tables, "[train]\n")); };
+  const std::string external = "[model]\nname = 'external'\n[data]\nname = 'external'\n";
+  const auto good = ParseRunConfig(absl::StrReplaceAll(kLeast, {{"[train]\n", external + "[train]\n"}}), "x.toml");
+  EXPECT_TRUE(good.ok()) << good.status();
+  EXPECT_THAT(with("[model]\nname = 'external'\n"), HasSubstr("data.name = 'mnist' is read by nobody"));
+  EXPECT_THAT(with("[data]\nname = 'external'\n"), HasSubstr("has no test set for model.name = 'lenet5_caffe'"));
+  EXPECT_THAT(with((external + "[limits]\naccuracy = 0.9\n").c_str()), HasSubstr("can never be reached"));
+  EXPECT_THAT(with((external + "[limits]\nloss = 0.1\n").c_str()), HasSubstr("can never be reached"));
+}
+
 TEST(ParseRunConfig, ModelDataAndLossFit) {
   const auto with = [](const char* tables) { return ErrorOf("[train]\n", absl::StrCat(tables, "[train]\n")); };
   EXPECT_EQ(with("[model]\nname = 'char_lstm'\n"),

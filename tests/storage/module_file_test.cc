@@ -68,5 +68,18 @@ TEST_F(ModuleFileTest, IsCopiedWhereThereIsOne) {
   EXPECT_EQ(*ReadModule(PosixFiles(), copy, SpecOf("one")), "one");
 }
 
+TEST_F(ModuleFileTest, OfAnExternalModelIsAnotherFile) {
+  const std::string copy = directory_.Path("copy");
+  ASSERT_OK(PosixFiles().MakeDirectory(copy));
+  ASSERT_OK(WriteModule(PosixFiles(), run_, kExternalModel, "start"));
+  EXPECT_THAT(*PosixFiles().List(run_), ::testing::ElementsAre("start.safetensors"));
+  ASSERT_OK(CopyModule(PosixFiles(), run_, copy));
+  ModelSpec spec = SpecOf("start");
+  EXPECT_CODE(Read(spec).status(), kNotFound, path_);
+  spec.name = std::string(kExternalModel);
+  EXPECT_EQ(*ReadModule(PosixFiles(), copy, spec), "start");
+  EXPECT_TRUE(IsModelFile("start.safetensors") && IsModelFile("module.pt") && !IsModelFile("run.sqlite"));
+}
+
 }  // namespace
 }  // namespace terse
