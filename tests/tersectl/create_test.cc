@@ -120,9 +120,9 @@ TEST_F(CreateTest, WhatDoesNotBelongTogetherIsNotSent) {
   EXPECT_THAT(refusal("name = 'perceptron'", {"--model", model}),
               HasSubstr("trains model 'perceptron'; to train " + model + " set model.name = 'torchscript'"));
   EXPECT_THAT(refusal("name = 'torchscript'", {}), HasSubstr("give its file with --model"));
-  EXPECT_THAT(
-      refusal(absl::StrCat("name = 'torchscript'\nhash = '", ModuleHash("other"), "'"), {"--model", model}),
-      HasSubstr(absl::StrCat("wants the model file ", ModuleHash("other"), ", and ", model, " is ", ModuleHash("module"))));
+  EXPECT_THAT(refusal(absl::StrCat("name = 'torchscript'\nhash = '", ModuleHash("other"), "'"), {"--model", model}),
+              HasSubstr(absl::StrCat("wants the model file ", ModuleHash("other"), ", and ", model, " is ",
+                                     ModuleHash("module"))));
   EXPECT_THAT(refusal("name = 'torchscript'", {"--model", Write("empty.pt", "")}), HasSubstr("empty.pt is empty"));
   EXPECT_THAT(refusal("name = 'no such'", {}), HasSubstr("run.toml:3: model.name = 'no such'"));
   EXPECT_EQ(server_.created.name(), "");
