@@ -138,7 +138,7 @@ grpc::Status AdminService::CreateRun(grpc::ServerContext* context, grpc::ServerR
       }
       if (module.size() + request.module().size() > static_cast<size_t>(kMaxModuleBytes)) {
         return ToGrpc(absl::ResourceExhaustedError(
-            absl::StrCat("the TorchScript file is larger than ", kMaxModuleBytes, " bytes; make the model smaller")));
+            absl::StrCat("the model's file is larger than ", kMaxModuleBytes, " bytes; make the model smaller")));
       }
       module.append(request.module());
     }
@@ -148,7 +148,9 @@ grpc::Status AdminService::CreateRun(grpc::ServerContext* context, grpc::ServerR
 
 grpc::Status AdminService::MakeRun(grpc::ServerContext* context, const v1::RunConfig& config, const std::string& module,
                                    bool paused, v1::CreateRunReply* reply) {
-  const absl::Status allowed = module.empty() ? absl::OkStatus() : models_.Check(CallerOf(*context));
+  // The file of an external model is data, and no code.
+  const bool is_code = !module.empty() && config.model().name() != kExternalModel;
+  const absl::Status allowed = is_code ? models_.Check(CallerOf(*context)) : absl::OkStatus();
   if (!allowed.ok()) return ToGrpc(allowed);
   const absl::StatusOr<RunHost*> run =
       runs_->Create(config, module, paused, [context] { return context->IsCancelled(); });

@@ -22,10 +22,12 @@ def environment(binaries):
 class Fleet:
     """One coordinator with one run, and its members, in one temporary folder."""
 
-    def __init__(self, binaries):
+    def __init__(self, binaries, admin=None):
+        """admin: the address of the admin service, in place of a Unix socket in the folder."""
         self.binaries = pathlib.Path(binaries)
         self._folder = tempfile.TemporaryDirectory(prefix="terse-python-")
         self.folder = pathlib.Path(self._folder.name)
+        self.admin = admin or f"unix:{self.folder}/admin.sock"
         self._coordinator, self._listen, self._starts, self._processes = None, "127.0.0.1:0", 0, []
 
     def __enter__(self):
@@ -40,10 +42,6 @@ class Fleet:
     @property
     def address(self):
         return self._listen
-
-    @property
-    def admin(self):
-        return f"unix:{self.folder}/admin.sock"
 
     def start(self, name, *command):
         with open(self.folder / f"{name}.log", "ab") as log:
@@ -61,7 +59,8 @@ class Fleet:
         self._coordinator = self.start("coordinator", self.binaries / "terse-coordinator", "--state", self.folder / "state",
                                        "--listen", self._listen, "--admin", self.admin, "--ready-file", ready, *more)
         wait_until(ready.exists, "the coordinator serves")
-        self._listen = json.loads(ready.read_text())["listen"]
+        served = json.loads(ready.read_text())
+        self._listen, self.admin = served["listen"], served["admin"]
 
     def kill_coordinator(self):
         self._coordinator.kill()
