@@ -72,7 +72,11 @@ share_pip_settings() {
   pip_settings+=(PIP_CERT=/root/pip.crt)
 }
 
+# The folder is removed whether or not the machine's disk comes off: its mounts go with the namespace, and what is
+# mounted below the folder is on other file systems, which rm does not enter.
 leave_machine() {
-  [[ -z "${system:-}" ]] || umount --recursive --lazy "$system" || true
+  if [[ -n "${system:-}" ]] && ! umount --recursive --lazy "$system"; then
+    echo "$TERSE_PROGRAM: $system could not be unmounted; it goes with this script's namespace" >&2
+  fi
   rm -rf --one-file-system "$work"
 }

@@ -83,7 +83,7 @@ class Listener {
     TERSE_ASSIGN_OR_RETURN(const sockaddr_un address, AddressOf(path));
     const auto* const where = reinterpret_cast<const sockaddr*>(&address);
     OwnedFile socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    // What an earlier process left behind is no socket that anybody answers at.
+    // Nobody answers at a socket that an earlier process has left behind: connecting to it is refused.
     if (connect(socket.fd(), where, sizeof address) == 0) {
       return absl::FailedPreconditionError(absl::StrCat("another process waits for a trainer at ", path));
     }

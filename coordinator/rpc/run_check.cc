@@ -15,7 +15,7 @@
 namespace terse {
 namespace {
 
-// The file of a run comes with `tersectl run create`, which has it checked in the sandbox.
+// The file of a run comes with `tersectl run create`, by which the coordinator checks both.
 absl::Status CheckHasNoFile(const std::string& run_file) {
   TERSE_ASSIGN_OR_RETURN(const v1::RunConfig config, LoadRunConfig(run_file));
   if (!HasModelFile(config.model().name())) return absl::OkStatus();
