@@ -142,7 +142,8 @@ class ClientSession {
   absl::StatusOr<TrainResult> DoTask(const Assignment& assignment, const std::function<bool()>& keep_going);
   // The residual is what the verdict has left of it.
   void NoteSettled(Outcome outcome);
-  absl::Status SealUpdate(const Assignment& assignment, std::string message, int64_t train_us, float loss);
+  absl::Status SealUpdate(const Assignment& assignment, std::string message, int64_t train_us,
+                          const TrainResult& result);
   // A state directory that fails is not a connection that failed: connecting again cannot help.
   static absl::Status StoredStatus(const absl::Status& status) {
     return absl::IsUnavailable(status) ? absl::ResourceExhaustedError(status.message()) : status;

@@ -60,6 +60,9 @@ absl::Status ClientSession::TrainAndSeal(CoordinatorLink* link, const Assignment
     return options_.keep_going();
   };
   TERSE_ASSIGN_OR_RETURN(const TrainResult result, DoTask(assignment, keep_going));
+  if (const absl::Status sound = CheckMetrics(result.metrics); !sound.ok()) {
+    return absl::FailedPreconditionError(absl::StrCat("the trainer reports what is no metric: ", sound.message()));
+  }
   TERSE_FAILPOINT("client.train.done");
   const int64_t train_us = options_.clock->MonotonicMicros() - start;
   Log(LogLevel::kDebug, assignment.round,
@@ -72,7 +75,7 @@ absl::Status ClientSession::TrainAndSeal(CoordinatorLink* link, const Assignment
     TERSE_ASSIGN_OR_RETURN(const auto positions, work_->codec->SentPositions(message));
     if (positions.has_value()) work_->trainer->MaskMomentum(*positions);
   }
-  return SealUpdate(assignment, std::move(message), train_us, result.mean_loss);
+  return SealUpdate(assignment, std::move(message), train_us, result);
 }
 
 absl::StatusOr<TrainResult> ClientSession::DoTask(const Assignment& assignment,
@@ -95,14 +98,15 @@ absl::StatusOr<TrainResult> ClientSession::DoTask(const Assignment& assignment,
 }
 
 absl::Status ClientSession::SealUpdate(const Assignment& assignment, std::string message, int64_t train_us,
-                                       float loss) {
+                                       const TrainResult& result) {
   SealedUpdate update;
   update.update_id = MakeUpdateId(work_->lineage, assignment.round, work_->client_index,
                                   options_.state->state().prev_applied, message);
   update.round = assignment.round;
   update.base_version = assignment.base_version;
   update.train_us = train_us;
-  update.loss = loss;
+  update.loss = result.mean_loss;
+  update.metrics = result.metrics;
   update.message = std::move(message);
   work_->scratch = std::vector<float>();  // makes room: the trainer's state may be as large
   TERSE_ASSIGN_OR_RETURN(std::string trainer_state, work_->trainer->SaveState());
@@ -110,7 +114,7 @@ absl::Status ClientSession::SealUpdate(const Assignment& assignment, std::string
   TERSE_RETURN_IF_ERROR(StoredStatus(
       options_.state->Seal(work_->feedback->dense(), update, std::move(trainer_state), std::move(history))));
   work_->trainer->OnSealed(assignment.round);
-  if (options_.observer != nullptr) options_.observer->OnSealed({assignment.local_steps, train_us, loss});
+  if (options_.observer != nullptr) options_.observer->OnSealed({assignment.local_steps, train_us, result.mean_loss});
   return absl::OkStatus();
 }
 
@@ -118,6 +122,7 @@ absl::Status ClientSession::Push(CoordinatorLink* link, bool may_pack) {
   const SealedUpdate& sealed = *options_.state->state().sealed;
   TERSE_FAILPOINT("client.upload.before_send");
   Update update = {sealed.round, sealed.update_id, sealed.train_us, sealed.loss, sealed.message};
+  update.metrics = sealed.metrics;
   if (may_pack && work_->history.has_value()) {
     TERSE_ASSIGN_OR_RETURN(std::string packed, work_->codec->Pack(sealed.message, *work_->history));
     update.packed = packed.size() < sealed.message.size();

@@ -40,38 +40,52 @@ class Background {
   virtual void WriteCheckpoint(HeldCheckpoint checkpoint) = 0;
 };
 
-// One thread, first come, first served. At most kMaxQueued jobs wait (each holds one version of the model); a
-// checkpoint or an evaluation beyond that waits for its turn in the caller. Thread-safe.
+// A thread for evaluations and one for checkpoints, each first come, first served. At most kMaxQueued jobs of a kind wait
+// (each holds one version of the model); one beyond that waits for its turn in the caller. An evaluation by an evaluator
+// that sets its own pace fails instead. Thread-safe.
 class BackgroundWorker : public Background {
  public:
   static constexpr int kMaxQueued = 4;
 
   // `post` hands events to the engine's loop; everything must outlive this object. `keep` checkpoint files are kept.
+  // `evaluator` may be null where nothing is evaluated.
   BackgroundWorker(Evaluator* evaluator, RunStore* store, int64_t keep, std::function<void(Event)> post);
   // As Finish.
   ~BackgroundWorker() override;
 
-  // Finishes the queued jobs, and drops those that are asked for from then on.
+  // Finishes the queued jobs (an evaluator may give up its own: Evaluator::Cancel), and drops those that are asked for
+  // from then on.
   void Finish();
 
   void Evaluate(int64_t round, SharedWeights weights) override;
   void WriteCheckpoint(HeldCheckpoint checkpoint) override;
 
  private:
-  void Enqueue(std::function<void()> job);
-  void Work();
-  bool HasRoom() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return closing_ || jobs_.size() < kMaxQueued; }
-  bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return closing_ || !jobs_.empty(); }
+  class Lane {
+   public:
+    Lane() : thread_([this] { Work(); }) {}
+
+    void Finish();
+    // False when it has no room and does not wait for it.
+    bool Add(std::function<void()> job, bool waits_for_room);
+
+   private:
+    void Work();
+    bool HasRoom() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return closing_ || jobs_.size() < kMaxQueued; }
+    bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return closing_ || !jobs_.empty(); }
+
+    absl::Mutex mutex_;
+    std::deque<std::function<void()>> jobs_ ABSL_GUARDED_BY(mutex_);
+    bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+    std::thread thread_;
+  };
 
   Evaluator* const evaluator_;
   RunStore* const store_;
   const int64_t keep_;
   const std::function<void(Event)> post_;
-
-  absl::Mutex mutex_;
-  std::deque<std::function<void()>> jobs_ ABSL_GUARDED_BY(mutex_);
-  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  Lane evaluations_;
+  Lane checkpoints_;
 };
 
 }  // namespace terse

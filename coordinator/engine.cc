@@ -34,6 +34,7 @@ Engine::Engine(Options options)
            options.clock,
            options.catch_up_bytes,
            options.most_log_bytes,
+           options.evaluates,
            Fleet(options.config.rounds.buffered, options.clock->MonotonicMicros()),
            Round(),
            Model(options.codec),

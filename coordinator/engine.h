@@ -62,6 +62,7 @@ class Engine {
     int64_t catch_up_bytes = kCatchUpBytes;
     // The most bytes of the log that go to one client. A client that lacks more gets a checkpoint.
     int64_t most_log_bytes = kAnyLogBytes;
+    bool evaluates = true;  // whether `background` has an evaluator
   };
 
   // Resumes the store's run: the head is the newest checkpoint plus the log, replayed and checked by its hash.

@@ -19,6 +19,12 @@ absl::Status ValidateHeader(const Update& update) {
   if (update.round < 1 || update.train_us < 0 || !std::isfinite(update.loss)) {
     return absl::InvalidArgumentError("the header of the update has an impossible round, time or loss");
   }
+  TERSE_RETURN_IF_ERROR(CheckMetrics(update.metrics));
+  for (const NamedMetric& metric : update.metrics) {
+    if (metric.kind == MetricKind::kTest) {
+      return absl::InvalidArgumentError("the header of the update has a metric that only an evaluator reports");
+    }
+  }
   return update.update_id.IsZero() ? absl::InvalidArgumentError("the update has no id") : absl::OkStatus();
 }
 

@@ -237,9 +237,6 @@ inline absl::optional<int64_t> ShardsOf(const RunConfig& config) {
   return config.data.shards != 0 ? config.data.shards : config.rounds.clients;
 }
 
-// Whether the coordinator evaluates the model, which it then knows.
-inline bool EvaluatesModel(const RunConfig& config) { return config.model.name != kExternalModel; }
-
 // Whether clients may send updates packed.
 inline bool SharesHistory(const RunConfig& config) { return config.codec.positions == kSharedPositions; }
 

@@ -8,12 +8,14 @@
 #include <memory>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "core/held_bytes.h"
 #include "core/id128.h"
+#include "core/named_metrics.h"
 #include "core/run_config.h"
 
 namespace terse {
@@ -66,6 +68,7 @@ struct Update {
   // NormCode (core/norm_code.h) of the residual as the client's newest verdict left it; nullopt: as said before on this
   // connection, or not known.
   absl::optional<int> norm_code = absl::nullopt;
+  std::vector<NamedMetric> metrics = {};  // TrainResult::metrics
   int64_t packed_bytes = 0;  // of what `message` was unpacked from; 0: it came as it is
   bool unread = false;       // nobody asked for it, so the coordinator's edge did not decode it: it must not count
   // The measures of the decoded message (Codec::Measure). The coordinator's edge measures it; nothing of this is sent.

@@ -14,6 +14,7 @@
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "core/layout.h"
+#include "core/named_metrics.h"
 #include "core/run_config.h"
 
 namespace terse {
@@ -21,6 +22,9 @@ namespace terse {
 struct TrainResult {
   float mean_loss = 0;  // over the local steps
   int64_t samples = 0;  // seen, counting repeats
+  // Beside the loss, for people: of the training, and of the weights that it began from on data of the client's own.
+  // They pass CheckMetrics, and none is of the kind kTest.
+  std::vector<NamedMetric> metrics = {};
 };
 
 // The training that a round asks of a client.
@@ -93,6 +97,8 @@ struct Evaluation {
   double loss = 0;                   // mean over the test set's predictions
   absl::optional<double> top5 = {};  // fraction whose class is among the five largest outputs; of classes and symbols
   absl::optional<double> perplexity = {};  // exp of the mean cross-entropy, of texts
+  // Further ones that an evaluator of the user's own has, all of the kind kTest; they pass CheckMetrics.
+  std::vector<NamedMetric> metrics = {};
 };
 
 // Evaluates weights on the test set. Thread-compatible: one call at a time.
@@ -100,6 +106,14 @@ class Evaluator {
  public:
   virtual ~Evaluator() = default;
   virtual absl::StatusOr<Evaluation> Evaluate(absl::Span<const float> weights) = 0;
+  // Evaluates the weights that the round ended with, for an evaluator that tells people so.
+  virtual absl::StatusOr<Evaluation> EvaluateRound(int64_t round, absl::Span<const float> weights) {
+    return Evaluate(weights);
+  }
+  // Whether it may be slower than rounds are, because it is a program of somebody else's: they do not wait for it then.
+  virtual bool sets_own_pace() const { return false; }
+  // Makes calls, the present one too, end soon with an error, where the evaluator can; for good. Thread-safe.
+  virtual void Cancel() {}
 };
 
 // The part of the training data that belongs to a client: part `index` of the `count` that data.partition cuts.

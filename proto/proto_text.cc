@@ -96,8 +96,10 @@ Json ToJson(const Message& message) {
 
 std::string CsvHeader(const Descriptor& descriptor) {
   std::string line;
-  for (int i = 0; i < descriptor.field_count(); ++i)
-    absl::StrAppend(&line, i == 0 ? "" : ",", descriptor.field(i)->name());
+  for (int i = 0; i < descriptor.field_count(); ++i) {
+    if (descriptor.field(i)->is_repeated()) continue;
+    absl::StrAppend(&line, line.empty() ? "" : ",", descriptor.field(i)->name());
+  }
   return line + "\n";
 }
 
@@ -105,6 +107,7 @@ std::string CsvRow(const Message& message) {
   const Json object = ToJson(message);
   std::string line;
   for (const auto& item : object.items()) {
+    if (item.value().is_array()) continue;
     absl::StrAppend(&line, line.empty() ? "" : ",", CsvCell(item.value()));
   }
   return line + "\n";

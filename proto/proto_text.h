@@ -15,7 +15,7 @@ namespace terse {
 nlohmann::ordered_json ToJson(const google::protobuf::Message& message);
 
 // "a,b,c\n": the names of the fields, and the values of one message with the same texts as ToJson. An unset `optional`
-// field is empty. For messages without nested ones.
+// field is empty. Repeated fields have no column.
 std::string CsvHeader(const google::protobuf::Descriptor& descriptor);
 std::string CsvRow(const google::protobuf::Message& message);
 

@@ -123,11 +123,6 @@ void CheckExternal(const v1::RunConfig& config, ConfigViolations* violations) {
         {"data.name", absl::StrCat("data.name = 'external' has no test set for model.name = '", config.model().name(),
                                    "'; name one that it can be evaluated on")});
   }
-  if (model && (config.limits().accuracy() > 0 || config.limits().loss() > 0)) {
-    violations->push_back({"limits",
-                           "limits.accuracy and limits.loss can never be reached: nothing evaluates a model of "
-                           "model.name = 'external' at the coordinator; leave them out"});
-  }
   if (model && config.server().epoch_length() > 0) {
     violations->push_back({"server.epoch_length",
                            "server.epoch_length needs gradients, which trainers of model.name = "

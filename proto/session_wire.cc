@@ -110,6 +110,13 @@ std::vector<v1::ClientMessage> UpdateToWire(const Update& update) {
   header->set_loss(update.loss);
   header->set_packed(update.packed);
   if (update.norm_code.has_value()) header->set_norm_code(*update.norm_code);
+  for (const NamedMetric& metric : update.metrics) {
+    v1::Metric* const wire = header->add_metrics();
+    wire->set_kind(static_cast<v1::Metric::Kind>(metric.kind));
+    wire->set_name(metric.name);
+    wire->set_value(metric.value);
+    wire->set_samples(metric.samples);
+  }
   return chunks;
 }
 
@@ -155,6 +162,22 @@ absl::StatusOr<absl::optional<int>> ReadNormCode(const v1::UpdateHeader& wire) {
     return absl::InvalidArgumentError(absl::StrCat("norm_code is out of range: ", wire.norm_code()));
   }
   return absl::make_optional(static_cast<int>(wire.norm_code()));
+}
+
+// The engine's checks (CheckMetrics) look at what is read here.
+absl::StatusOr<std::vector<NamedMetric>> ReadMetrics(const v1::UpdateHeader& wire) {
+  if (static_cast<size_t>(wire.metrics_size()) > kMostMetrics) {
+    return absl::InvalidArgumentError(absl::StrCat("an update with ", wire.metrics_size(), " metrics"));
+  }
+  std::vector<NamedMetric> metrics;
+  for (const v1::Metric& metric : wire.metrics()) {
+    if (metric.kind() < 0 || metric.kind() > v1::Metric::Kind_MAX) {
+      return absl::InvalidArgumentError(absl::StrCat("a metric of the unknown kind ", metric.kind()));
+    }
+    TERSE_ASSIGN_OR_RETURN(const int64_t samples, Number(metric.samples(), "samples"));
+    metrics.push_back({static_cast<MetricKind>(metric.kind()), metric.name(), metric.value(), samples});
+  }
+  return metrics;
 }
 
 absl::StatusOr<FromServer> ParseWelcome(const v1::Welcome& wire) {
@@ -319,6 +342,7 @@ absl::StatusOr<absl::optional<FromClient>> ClientMessageReader::FeedUpdate(const
     update_.loss = header.loss();
     update_.packed = header.packed();
     TERSE_ASSIGN_OR_RETURN(update_.norm_code, ReadNormCode(header));
+    TERSE_ASSIGN_OR_RETURN(update_.metrics, ReadMetrics(header));
   }
   TERSE_RETURN_IF_ERROR(assembly_.Append(chunk.data()));
   if (!assembly_.complete()) return absl::optional<FromClient>();

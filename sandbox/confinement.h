@@ -16,7 +16,7 @@ namespace terse {
 inline constexpr int kExitOutOfMemory = 86;
 
 template <typename Io>
-void Fields(Io& io, Confinement& value) {
+void Fields(Io& io, Confinement& whole) {
   TERSE_FIELDS(own_network, landlock, signal_scope);
 }
 

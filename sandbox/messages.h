@@ -64,103 +64,107 @@ struct VocabularyAnswer {
 };
 
 template <typename Io>
-void Fields(Io& io, CodecSpec& value) {
+void Fields(Io& io, CodecSpec& whole) {
   TERSE_FIELDS(name, density, mean_precision, positions, grouping, merge_below, bits, code, bucket, threshold, samples,
                sampling_step, feedback, decay, momentum, clip, warmup_rounds, counts);
 }
 template <typename Io>
-void Fields(Io& io, ModelSpec& value) {
+void Fields(Io& io, ModelSpec& whole) {
   TERSE_FIELDS(name, classes, inputs, dropout, buffers, hash);
 }
 template <typename Io>
-void Fields(Io& io, DataSpec& value) {
+void Fields(Io& io, DataSpec& whole) {
   TERSE_FIELDS(name, partition, train, test, columns, level, vocabulary, features, normalize, augment, alpha,
                labels_each, exponent, examples, shards);
 }
 template <typename Io>
-void Fields(Io& io, OptimizerSpec& value) {
+void Fields(Io& io, OptimizerSpec& whole) {
   TERSE_FIELDS(name, learning_rate, momentum, beta1, beta2, epsilon, masking, nesterov, weight_decay, l1, clip_norm);
 }
 template <typename Io>
-void Fields(Io& io, LearningRateSchedule& value) {
+void Fields(Io& io, LearningRateSchedule& whole) {
   TERSE_FIELDS(factor, at, from, every);
 }
 template <typename Io>
-void Fields(Io& io, TrainSpec& value) {
+void Fields(Io& io, TrainSpec& whole) {
   TERSE_FIELDS(local_steps, batch_size, optimizer, schedule, loss, proximal, unroll);
 }
 template <typename Io>
-void Fields(Io& io, RoundPolicy& value) {
+void Fields(Io& io, RoundPolicy& whole) {
   TERSE_FIELDS(count, clients, quorum, deadline, selection, cohort, invited, grace, weighting, buffered, staleness);
 }
 template <typename Io>
-void Fields(Io& io, ClientPolicy& value) {
+void Fields(Io& io, ClientPolicy& whole) {
   TERSE_FIELDS(allow, set_aside_after, set_aside_seconds);
 }
 template <typename Io>
-void Fields(Io& io, RunLimits& value) {
+void Fields(Io& io, RunLimits& whole) {
   TERSE_FIELDS(seconds, accuracy, loss, iterations);
 }
 template <typename Io>
-void Fields(Io& io, ServerOptimizerSpec& value) {
+void Fields(Io& io, ServerOptimizerSpec& whole) {
   TERSE_FIELDS(name, learning_rate, momentum, nesterov, beta1, beta2, tau, epoch_length, precision_loss, centering);
 }
 template <typename Io>
-void Fields(Io& io, ControlSpec& value) {
+void Fields(Io& io, ControlSpec& whole) {
   TERSE_FIELDS(name, by, at, patience, local_steps, density, bits, budget, price);
 }
 template <typename Io>
-void Fields(Io& io, AggregationSpec& value) {
+void Fields(Io& io, AggregationSpec& whole) {
   TERSE_FIELDS(rule, absent, trim, byzantine, keep);
 }
 template <typename Io>
-void Fields(Io& io, UpdatePolicy& value) {
+void Fields(Io& io, UpdatePolicy& whole) {
   TERSE_FIELDS(norm_bound, z_score, cosine, norm_ratio);
 }
 template <typename Io>
-void Fields(Io& io, RunConfig& value) {
+void Fields(Io& io, RunConfig& whole) {
   TERSE_FIELDS(name, seed, durability, model, data, train, codec, downstream, downstream_codec, server, control, rounds,
                clients, limits, evaluate_every, checkpoint_every, checkpoint_keep, aggregation, policy,
                ledger_keep_rounds, events_keep);
 }
 template <typename Io>
-void Fields(Io& io, LearningRequest& value) {
+void Fields(Io& io, LearningRequest& whole) {
   TERSE_FIELDS(config, shard, module);
 }
 template <typename Io>
-void Fields(Io& io, Layout::Entry& value) {
+void Fields(Io& io, Layout::Entry& whole) {
   TERSE_FIELDS(name, shape, kind);
 }
 template <typename Io>
-void Fields(Io& io, Made& value) {
+void Fields(Io& io, Made& whole) {
   TERSE_FIELDS(layout, samples);
 }
 template <typename Io>
-void Fields(Io& io, TrainResult& value) {
-  TERSE_FIELDS(mean_loss, samples);
+void Fields(Io& io, NamedMetric& whole) {
+  TERSE_FIELDS(kind, name, value, samples);
 }
 template <typename Io>
-void Fields(Io& io, StartAnswer& value) {
+void Fields(Io& io, TrainResult& whole) {
+  TERSE_FIELDS(mean_loss, samples, metrics);
+}
+template <typename Io>
+void Fields(Io& io, StartAnswer& whole) {
   TERSE_FIELDS(has_weights);
 }
 template <typename Io>
-void Fields(Io& io, GradientRequest& value) {
+void Fields(Io& io, GradientRequest& whole) {
   TERSE_FIELDS(has_snapshot);
 }
 template <typename Io>
-void Fields(Io& io, StepAnswer& value) {
+void Fields(Io& io, StepAnswer& whole) {
   TERSE_FIELDS(go_on);
 }
 template <typename Io>
-void Fields(Io& io, Failure& value) {
+void Fields(Io& io, Failure& whole) {
   TERSE_FIELDS(code, message, details);
 }
 template <typename Io>
-void Fields(Io& io, VocabularyAnswer& value) {
+void Fields(Io& io, VocabularyAnswer& whole) {
   TERSE_FIELDS(symbols);
 }
 template <typename Io>
-void Fields(Io& io, EvaluateAnswer& value) {
+void Fields(Io& io, EvaluateAnswer& whole) {
   TERSE_FIELDS(accuracy, top5, perplexity, loss);
 }
 

@@ -99,7 +99,7 @@ absl::StatusOr<std::string> ReadBlob(FileSystem& files, const std::string& direc
 
 absl::StatusOr<Manifest> ReadManifest(FileSystem& files, const std::string& directory) {
   const std::string path = FilePath(directory, kManifest);
-  absl::StatusOr<std::string> bytes = files.Read(path, kLongManifestBytes);
+  absl::StatusOr<std::string> bytes = files.Read(path, kMostManifestBytes);
   if (absl::IsNotFound(bytes.status())) {
     // Begin writes the manifest before Seal writes the first blob.
     TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> names, files.List(directory));
@@ -174,7 +174,7 @@ absl::Status ClientFiles::Watch(const absl::Status& status) {
 }
 
 bool ClientFiles::IsUnchanged() const {
-  const absl::StatusOr<std::string> bytes = files_.Read(PathOf(kManifest), kLongManifestBytes);
+  const absl::StatusOr<std::string> bytes = files_.Read(PathOf(kManifest), kMostManifestBytes);
   if (manifest_.lineage.IsZero()) return absl::IsNotFound(bytes.status());
   return bytes.ok() && *bytes == SerializeManifest(manifest_);
 }

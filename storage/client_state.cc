@@ -18,6 +18,7 @@ void PutSealed(const SealedUpdate& update, Manifest* manifest) {
   manifest->base_version = update.base_version;
   manifest->train_us = update.train_us;
   manifest->loss = update.loss;
+  manifest->metrics = SerializeMetrics(update.metrics);
 }
 
 class FileClientState final : public ClientState {
@@ -68,8 +69,9 @@ absl::Status FileClientState::Load() {
   state_.prev_applied = disk.prev_applied;
   state_.has_dense = !disk.dense.empty();
   if (disk.sealed) {
-    state_.sealed =
-        SealedUpdate{disk.update_id, disk.round, disk.base_version, disk.train_us, disk.loss, std::move(outbox)};
+    TERSE_ASSIGN_OR_RETURN(std::vector<NamedMetric> metrics, ParseMetrics(disk.metrics));
+    state_.sealed = SealedUpdate{disk.update_id, disk.round, disk.base_version, disk.train_us, disk.loss,
+                                 std::move(metrics), std::move(outbox)};
   } else {
     state_.minus = std::move(outbox);
   }

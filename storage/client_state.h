@@ -18,6 +18,7 @@
 #include "absl/types/span.h"
 #include "core/file_system.h"
 #include "core/id128.h"
+#include "core/named_metrics.h"
 #include "core/run_config.h"
 
 namespace terse {
@@ -29,7 +30,8 @@ struct SealedUpdate {
   int64_t base_version = 0;
   int64_t train_us = 0;  // for the report that goes with the update
   float loss = 0;
-  std::string message;
+  std::vector<NamedMetric> metrics = {};
+  std::string message = {};
 };
 
 // The small part of a client's state: everything but what is as large as the model.

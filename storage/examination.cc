@@ -221,6 +221,7 @@ ClientExamination Describe(const Manifest& manifest) {
     found.sealed->base_version = manifest.base_version;
     found.sealed->train_us = manifest.train_us;
     found.sealed->loss = manifest.loss;
+    found.sealed->metrics = ParseMetrics(manifest.metrics).value_or(std::vector<NamedMetric>());
   }
   return found;
 }

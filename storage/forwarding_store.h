@@ -158,6 +158,9 @@ class ForwardingStore : public RunStore {
   absl::StatusOr<std::vector<LedgerEntry>> Ledger(int64_t first_round, int64_t last_round) override {
     return Guard("Ledger", [&] { return store_->Ledger(first_round, last_round); });
   }
+  absl::StatusOr<std::vector<ClientMetrics>> MetricsOfClients(int64_t first_round, int64_t last_round) override {
+    return Guard("MetricsOfClients", [&] { return store_->MetricsOfClients(first_round, last_round); });
+  }
   absl::StatusOr<std::vector<LedgerEntry>> ClientTotals() override {
     return Guard("ClientTotals", [&] { return store_->ClientTotals(); });
   }

@@ -7,6 +7,7 @@
 #include "absl/types/optional.h"
 #include "core/status.h"
 #include "storage/integrity.h"
+#include "storage/metric_rows.h"
 
 namespace terse {
 namespace run_store_internal {
@@ -192,6 +193,7 @@ absl::Status FoldOldRounds(SqliteDb& db, int64_t version) {
     ++folded;
     TERSE_RETURN_IF_ERROR(db.Prepare("DELETE FROM ledger WHERE round = ?").Int(folded).Run());
     TERSE_RETURN_IF_ERROR(DropUpdates(db, folded, aborted));
+    TERSE_RETURN_IF_ERROR(DropClientMetrics(db, folded));
   }
   if (folded == limits.folded_round) return absl::OkStatus();
   return db.Prepare("UPDATE retention SET folded_round = ?").Int(folded).Run();

@@ -9,6 +9,7 @@ namespace {
 constexpr absl::string_view kMagic = "TRSM";
 constexpr uint32_t kFormat = 1;
 constexpr uint32_t kFormatWithHistory = 2;
+constexpr uint32_t kFormatWithMetrics = 3;
 constexpr size_t kTrailerBytes = 16;
 constexpr uint32_t kDirtyFlag = 1;
 constexpr uint32_t kSealedFlag = 2;
@@ -41,14 +42,44 @@ bool IsSound(const Manifest& manifest) {
   const bool blobs =
       !manifest.dense.empty() || !manifest.outbox.empty() || !manifest.trainer.empty() || !manifest.history.empty();
   if (manifest.dirty && (blobs || manifest.sealed)) return false;
+  if (!manifest.metrics.empty() && (!manifest.sealed || !ParseMetrics(manifest.metrics).ok())) return false;
   return manifest.sealed != manifest.update_id.IsZero();
+}
+
+// The oldest format that holds all of the manifest, which the most programs read.
+uint32_t FormatOf(const Manifest& manifest) {
+  if (!manifest.metrics.empty()) return kFormatWithMetrics;
+  return manifest.history.empty() ? kFormat : kFormatWithHistory;
+}
+
+// What a manifest of the format has behind the fields of all.
+void PutExtension(const Manifest& manifest, uint32_t format, std::string* bytes) {
+  if (format >= kFormatWithHistory) PutBlob(bytes, manifest.history);
+  if (format < kFormatWithMetrics) return;
+  PutField(bytes, static_cast<uint32_t>(manifest.metrics.size()));
+  *bytes += manifest.metrics;
+}
+
+// Reads it off the front. False when it is not the whole of `rest`.
+bool TakeExtension(absl::string_view* rest, uint32_t format, Manifest* manifest) {
+  if (format >= kFormatWithHistory) {
+    if (rest->size() < kLongManifestBytes - kManifestBytes) return false;
+    manifest->history = TakeBlob(rest);
+  }
+  if (format < kFormatWithMetrics) return rest->empty();
+  if (rest->size() < sizeof(uint32_t)) return false;
+  const size_t size = TakeField<uint32_t>(rest);
+  if (rest->size() != size) return false;
+  manifest->metrics = std::string(*rest);
+  return true;
 }
 
 }  // namespace
 
 std::string SerializeManifest(const Manifest& manifest) {
   std::string bytes(kMagic);
-  PutField(&bytes, manifest.history.empty() ? kFormat : kFormatWithHistory);
+  const uint32_t format = FormatOf(manifest);
+  PutField(&bytes, format);
   PutField(&bytes, (manifest.dirty ? kDirtyFlag : 0) | (manifest.sealed ? kSealedFlag : 0));
   PutField(&bytes, manifest.lineage);
   PutField(&bytes, manifest.generation);
@@ -62,15 +93,15 @@ std::string SerializeManifest(const Manifest& manifest) {
   PutField(&bytes, manifest.train_us);
   PutField(&bytes, manifest.loss);
   PutField(&bytes, uint32_t{0});
-  if (!manifest.history.empty()) PutBlob(&bytes, manifest.history);
+  PutExtension(manifest, format, &bytes);
   PutField(&bytes, HashBytes(bytes));
   return bytes;
 }
 
 absl::StatusOr<Manifest> ParseManifest(absl::string_view bytes) {
-  if (bytes.size() != kManifestBytes && bytes.size() != kLongManifestBytes) {
-    return absl::DataLossError(
-        absl::StrCat("it has ", bytes.size(), " bytes instead of ", kManifestBytes, " or ", kLongManifestBytes));
+  if (bytes.size() < kManifestBytes || bytes.size() > kMostManifestBytes) {
+    return absl::DataLossError(absl::StrCat("it has ", bytes.size(), " bytes, and a manifest has ", kManifestBytes,
+                                            " to ", kMostManifestBytes));
   }
   if (bytes.substr(0, kMagic.size()) != kMagic) {
     return absl::DataLossError(absl::StrCat("it does not begin with '", kMagic, "'"));
@@ -79,15 +110,11 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view bytes) {
   if (TakeField<Id128>(&trailer) != HashBytes(bytes.substr(0, bytes.size() - kTrailerBytes))) {
     return absl::DataLossError("it does not match its checksum");
   }
-  absl::string_view rest = bytes.substr(kMagic.size());
+  absl::string_view rest = bytes.substr(kMagic.size(), bytes.size() - kMagic.size() - kTrailerBytes);
   const uint32_t format = TakeField<uint32_t>(&rest);
-  if (format != kFormat && format != kFormatWithHistory) {
-    return absl::DataLossError(
-        absl::StrCat("it has format ", format, ", and this program reads ", kFormat, " and ", kFormatWithHistory));
-  }
-  if (bytes.size() != (format == kFormat ? kManifestBytes : kLongManifestBytes)) {
-    return absl::DataLossError(
-        absl::StrCat("it has ", bytes.size(), " bytes, which is not the size of format ", format));
+  if (format < kFormat || format > kFormatWithMetrics) {
+    return absl::DataLossError(absl::StrCat("it has format ", format, ", and this program reads ", kFormat, " to ",
+                                            kFormatWithMetrics));
   }
   const uint32_t flags = TakeField<uint32_t>(&rest);
   Manifest manifest;
@@ -105,8 +132,11 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view bytes) {
   manifest.train_us = TakeField<int64_t>(&rest);
   manifest.loss = TakeField<float>(&rest);
   const uint32_t reserved = TakeField<uint32_t>(&rest);
-  if (format == kFormatWithHistory) manifest.history = TakeBlob(&rest);
-  const bool one_form = format == kFormat || !manifest.history.empty();
+  if (!TakeExtension(&rest, format, &manifest)) {
+    return absl::DataLossError(
+        absl::StrCat("it has ", bytes.size(), " bytes, which is not the size of format ", format));
+  }
+  const bool one_form = format == FormatOf(manifest);
   if (flags > (kDirtyFlag | kSealedFlag) || reserved != 0 || !one_form || !IsSound(manifest)) {
     return absl::DataLossError("its fields contradict each other");
   }

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "core/id128.h"
+#include "storage/metric_bytes.h"
 
 namespace terse {
 
@@ -37,11 +38,13 @@ struct Manifest {
   int64_t base_version = 0;
   int64_t train_us = 0;
   float loss = 0;
+  std::string metrics;  // of the update, SerializeMetrics; empty for none
 };
 
-// A manifest has this many bytes, or with a history as many as the second says.
+// A manifest has this many bytes, with a history as many as the second says, and with metrics up to the third.
 constexpr size_t kManifestBytes = 212;
 constexpr size_t kLongManifestBytes = 244;
+constexpr size_t kMostManifestBytes = kLongManifestBytes + 4 + kMostMetricsBytes;
 
 std::string SerializeManifest(const Manifest& manifest);
 

@@ -234,6 +234,28 @@ DELETE FROM updates WHERE round <= (SELECT folded_round FROM retention);
 DROP INDEX updates_by_id;
 )sql";
 
+// Metrics by name: of a round, and of each update that it chose.
+const char kVersion12[] = R"sql(
+CREATE TABLE metrics (
+  round INTEGER NOT NULL REFERENCES rounds (id),
+  kind INTEGER NOT NULL CHECK (kind BETWEEN 1 AND 3),
+  name TEXT NOT NULL,
+  mean REAL NOT NULL,
+  clients INTEGER NOT NULL CHECK (clients >= 0),
+  samples INTEGER NOT NULL CHECK (samples >= 1),
+  checksum INTEGER NOT NULL AS (terse_checksum(round, kind, name, mean, clients, samples)) STORED,
+  PRIMARY KEY (round, kind, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE update_metrics (
+  round INTEGER NOT NULL REFERENCES rounds (id),
+  client INTEGER NOT NULL REFERENCES clients (id),
+  metrics BLOB NOT NULL,
+  checksum INTEGER NOT NULL AS (terse_checksum(round, client, metrics)) STORED,
+  PRIMARY KEY (round, client)
+) STRICT, WITHOUT ROWID;
+)sql";
+
 namespace {
 
 absl::Status PackLedger(SqliteDb& db) {

@@ -12,6 +12,7 @@
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "core/id128.h"
+#include "core/named_metrics.h"
 #include "core/round_plan.h"
 
 namespace terse {
@@ -79,7 +80,8 @@ struct RoundRecord {
   absl::optional<double> top5;
   absl::optional<double> perplexity;
   absl::optional<double> test_loss;
-  absl::optional<RoundPlan> plan;  // of the run's controller; nullopt when it has none
+  std::vector<MetricMean> metrics;  // by kind and name: over the chosen clients, and of the evaluation
+  absl::optional<RoundPlan> plan;   // of the run's controller; nullopt when it has none
   // Sums of this round's ledger rows over the clients; they stay when the rows are gone.
   int64_t dense_bytes_up = 0, payload_bytes_up = 0, wire_bytes_up = 0;
   int64_t dense_bytes_down = 0, payload_bytes_down = 0, wire_bytes_down = 0;
@@ -98,6 +100,15 @@ struct ChosenUpdate {
   int64_t train_us = 0;
   double loss = 0;
   int64_t samples = 0;  // the client's when the update came
+  std::vector<NamedMetric> metrics = {};  // that came with it
+};
+
+// Row of `update_metrics`: what one client reported with an update that was chosen.
+struct ClientMetrics {
+  int64_t round = 0;
+  int64_t client = 0;
+  std::string client_name = {};
+  std::vector<NamedMetric> metrics = {};
 };
 
 // Row of `refused`: an update that a CLOSE refused.

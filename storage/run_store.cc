@@ -156,6 +156,8 @@ absl::Status AbortClosedRounds(SqliteDb& db) {
     return db.Script(
         "DELETE FROM updates WHERE round IN (SELECT id FROM rounds WHERE state = 'closed');"
         "DELETE FROM first_updates WHERE round IN (SELECT id FROM rounds WHERE state = 'closed');"
+        "DELETE FROM metrics WHERE round IN (SELECT id FROM rounds WHERE state = 'closed');"
+        "DELETE FROM update_metrics WHERE round IN (SELECT id FROM rounds WHERE state = 'closed');"
         "UPDATE rounds SET state = 'open' WHERE state = 'closed'");
   }
   return run_store_internal::AbortRounds(db, RoundState::kClosed,

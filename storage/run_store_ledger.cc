@@ -6,6 +6,7 @@
 #include "core/status.h"
 #include "storage/client_sums.h"
 #include "storage/integrity.h"
+#include "storage/metric_rows.h"
 #include "storage/sqlite_run_store.h"
 
 namespace terse {
@@ -82,6 +83,14 @@ absl::StatusOr<std::vector<LedgerEntry>> SqliteRunStore::Ledger(int64_t first_ro
     }
   }));
   return entries;
+}
+
+absl::StatusOr<std::vector<ClientMetrics>> SqliteRunStore::MetricsOfClients(int64_t first_round, int64_t last_round) {
+  std::vector<ClientMetrics> metrics;
+  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) {
+    return run_store_internal::ReadClientMetrics(db, first_round, last_round, &metrics);
+  }));
+  return metrics;
 }
 
 absl::StatusOr<std::vector<LedgerEntry>> SqliteRunStore::ClientTotals() {

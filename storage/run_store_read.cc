@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
 #include "storage/integrity.h"
+#include "storage/metric_rows.h"
 #include "storage/sqlite_run_store.h"
 
 namespace terse {
@@ -104,10 +105,12 @@ absl::StatusOr<std::vector<RoundRecord>> SelectRounds(SqliteDb& db, int64_t firs
   rows.Int(first).Int(last);
   while (true) {
     TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
-    if (!row) return rounds;
+    if (!row) break;
     TERSE_RETURN_IF_ERROR(ExpectChecksum(db, rows, 24, "rounds"));
     rounds.push_back(RoundFromRow(rows));
   }
+  TERSE_RETURN_IF_ERROR(run_store_internal::ReadMeans(db, &rounds));
+  return rounds;
 }
 
 // `rows` are prepared on `db`.

@@ -9,6 +9,7 @@
 #include "storage/event_kinds.h"
 #include "storage/ledger_rows.h"
 #include "storage/message_rows.h"
+#include "storage/metric_rows.h"
 #include "storage/sqlite_run_store.h"
 
 namespace terse {
@@ -271,6 +272,7 @@ absl::Status SqliteRunStore::CloseRound(int64_t round, absl::Span<const ChosenUp
     TERSE_RETURN_IF_ERROR(ExpectRoundState(db, round, RoundState::kOpen));
     for (const ChosenUpdate& update : chosen) TERSE_RETURN_IF_ERROR(InsertChosen(db, round, update));
     TERSE_RETURN_IF_ERROR(CheckPredecessors(db, round));
+    TERSE_RETURN_IF_ERROR(run_store_internal::InsertMetrics(db, round, chosen));
     for (const RefusedUpdate& update : refused) TERSE_RETURN_IF_ERROR(InsertRefused(db, round, update, now_us));
     TERSE_RETURN_IF_ERROR(run_store_internal::SetUpdateBytes(db, round, bytes));
     return db
@@ -336,6 +338,7 @@ absl::Status SqliteRunStore::SetEvaluation(int64_t round, const Evaluation& eval
             .Real(evaluation.loss)
             .Int(round)
             .RunForOne(absl::StrCat("round ", round, " is not committed and has no model to evaluate")));
+    TERSE_RETURN_IF_ERROR(run_store_internal::ReplaceTestMetrics(db, round, evaluation.metrics));
     if (!evaluation.top5.has_value() && !evaluation.perplexity.has_value()) return absl::OkStatus();
     return db.Prepare("INSERT OR REPLACE INTO scores (round, top5, perplexity) VALUES (?, ?, ?)")
         .Int(round)

@@ -19,7 +19,8 @@ constexpr MigrationStep kMigrations[] = {{kVersion1},
                                          {kVersion8},
                                          {kVersion9},
                                          {kVersion10},
-                                         {kVersion11, PackBytes}};
+                                         {kVersion11, PackBytes},
+                                         {kVersion12}};
 static_assert(std::size(kMigrations) == kSchemaVersion);
 
 absl::StatusOr<int64_t> UserVersion(SqliteDb& db) {

@@ -11,6 +11,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "core/log/plain_text.h"
+#include "core/named_metrics.h"
 #include "core/status.h"
 #include "proto/backup_hash.h"
 #include "proto/session_wire.h"
@@ -179,6 +180,24 @@ absl::StatusOr<std::vector<v1::Round>> AdminClient::ListRounds(uint64_t first, u
   };
   TERSE_RETURN_IF_ERROR(ForEachPage(first, last, kRoundsPerPage, fetch, status.round()));
   return rounds;
+}
+
+absl::StatusOr<std::vector<v1::ClientMetric>> AdminClient::ListMetrics(uint64_t first, uint64_t last) {
+  TERSE_ASSIGN_OR_RETURN(const v1::Status status, GetStatus());
+  std::vector<v1::ClientMetric> metrics;
+  const auto fetch = [&](uint64_t from, uint64_t to) -> absl::Status {
+    v1::MetricsRequest request;
+    request.set_first_round(from);
+    request.set_last_round(to);
+    v1::MetricsReply reply;
+    TERSE_RETURN_IF_ERROR(Call(&Stub::ListMetrics, request, &reply));
+    metrics.insert(metrics.end(), reply.metrics().begin(), reply.metrics().end());
+    return absl::OkStatus();
+  };
+  const uint64_t most_per_round = kMostMetrics * std::max<uint64_t>(1, status.clients_known());
+  const uint64_t page = std::max<uint64_t>(1, kLedgerRowsPerPage / most_per_round);
+  TERSE_RETURN_IF_ERROR(ForEachPage(first, last, page, fetch, status.round()));
+  return metrics;
 }
 
 absl::StatusOr<std::vector<v1::LedgerRow>> AdminClient::ListLedger(uint64_t first, uint64_t last) {

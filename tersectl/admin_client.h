@@ -47,6 +47,8 @@ class AdminClient {
   // The rounds in [first, last]; last = 0 means up to the newest. Fetched in pages, so that a reply stays small.
   absl::StatusOr<std::vector<v1::Round>> ListRounds(uint64_t first, uint64_t last);
   absl::StatusOr<std::vector<v1::LedgerRow>> ListLedger(uint64_t first, uint64_t last);
+  // What single clients reported by name, likewise.
+  absl::StatusOr<std::vector<v1::ClientMetric>> ListMetrics(uint64_t first, uint64_t last);
   absl::StatusOr<std::vector<v1::Client>> ListClients();
   absl::StatusOr<v1::EventsReply> ListEvents(uint32_t newest);
   // At most `limit` events, from the first on whose id is greater than `after`. OUT_OF_RANGE when the run has no event

@@ -61,6 +61,15 @@ void AddRounds(CLI::App& app, Invocation* invocation) {
   rounds->add_flag("--why", options->why, "What the run's controller decided for each round, and why");
 }
 
+void AddMetrics(CLI::App& app, Invocation* invocation) {
+  const auto [metrics, options] =
+      AddRemote(app, "metrics", "Figures by name that clients and the evaluator report", ShowMetrics, invocation);
+  metrics->add_option("--first", options->first, "First round")->check(WholeNumber());
+  metrics->add_option("--last", options->last, "Last round; 0: the newest")->check(WholeNumber());
+  metrics->add_option("--newest", options->newest, "Only the newest so many; 0: all")->check(WholeNumber());
+  metrics->add_flag("--clients", options->clients, "Each client's own, in place of the means over clients");
+}
+
 void AddEvents(CLI::App& app, Invocation* invocation) {
   const auto [events, options] =
       AddRemote(app, "events", "What happened: joins, aborts, rejections, resets", ShowEvents, invocation);
@@ -80,6 +89,7 @@ void AddQueries(CLI::App& app, Invocation* invocation) {
   audit->add_option("--newest", records->newest, "The newest so many")
       ->check(WholeNumber(1, 10000))
       ->capture_default_str();
+  AddMetrics(app, invocation);
   const auto [ledger, rows] = AddRemote(app, "ledger", "Bytes by round, client and direction", ShowLedger, invocation);
   ledger->add_option("--first", rows->first, "First round")->check(WholeNumber());
   ledger->add_option("--last", rows->last, "Last round; 0: the newest")->check(WholeNumber());

@@ -120,12 +120,14 @@ absl::Status ShowStatus(AdminClient& client, const SteerOptions& options, const 
   return absl::OkStatus();
 }
 
+absl::StatusOr<uint64_t> FirstOfNewest(AdminClient& client, uint64_t first, uint64_t newest) {
+  if (newest == 0) return first;
+  TERSE_ASSIGN_OR_RETURN(const v1::Status status, client.GetStatus());
+  return status.round() >= newest ? std::max(first, status.round() - newest + 1) : first;
+}
+
 absl::Status ShowRounds(AdminClient& client, const RoundsOptions& options, const Terminal& terminal) {
-  uint64_t first = options.first;
-  if (options.newest > 0) {
-    TERSE_ASSIGN_OR_RETURN(const v1::Status status, client.GetStatus());
-    if (status.round() >= options.newest) first = std::max(first, status.round() - options.newest + 1);
-  }
+  TERSE_ASSIGN_OR_RETURN(const uint64_t first, FirstOfNewest(client, options.first, options.newest));
   TERSE_ASSIGN_OR_RETURN(std::vector<v1::Round> rounds, client.ListRounds(first, options.last));
   if (options.newest > 0 && rounds.size() > options.newest) {
     rounds.erase(rounds.begin(), rounds.end() - static_cast<ptrdiff_t>(options.newest));

@@ -51,6 +51,13 @@ struct RoundsOptions : CommandOptions {
   bool why = false;
 };
 
+struct MetricsOptions : CommandOptions {
+  uint64_t first = 0;
+  uint64_t last = 0;
+  uint64_t newest = 0;
+  bool clients = false;
+};
+
 struct LedgerOptions : CommandOptions {
   uint64_t first = 0;
   uint64_t last = 0;
@@ -122,6 +129,8 @@ struct ConfigOptions : CommandOptions {
 
 // All return the error of AdminClient or of the file system that ended them.
 absl::Status ShowStatus(AdminClient& client, const SteerOptions& options, const Terminal& terminal);
+// The first of the newest so many rounds, not before `first`; that one where `newest` is 0.
+absl::StatusOr<uint64_t> FirstOfNewest(AdminClient& client, uint64_t first, uint64_t newest);
 absl::Status ShowRounds(AdminClient& client, const RoundsOptions& options, const Terminal& terminal);
 absl::Status ShowClients(AdminClient& client, const ClientsOptions& options, const Terminal& terminal);
 // Sets one aside or readmits it, when the command line says so.
@@ -129,6 +138,8 @@ absl::Status ChangeClient(AdminClient& client, const ClientsOptions& options, co
 // With `follow`, goes on as WatchRun until the run has ended; OUT_OF_RANGE when it was replaced meanwhile.
 absl::Status ShowEvents(AdminClient& client, const EventsOptions& options, const Terminal& terminal);
 absl::Status ShowAudit(AdminClient& client, const AuditOptions& options, const Terminal& terminal);
+// Means over the clients, or what each of them reported.
+absl::Status ShowMetrics(AdminClient& client, const MetricsOptions& options, const Terminal& terminal);
 absl::Status ShowLedger(AdminClient& client, const LedgerOptions& options, const Terminal& terminal);
 absl::Status ShowSummary(AdminClient& client, const CommandOptions& options, const Terminal& terminal);
 // Returns when the run has ended. A coordinator that goes away is called again until it was silent for

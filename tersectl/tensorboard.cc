@@ -108,6 +108,9 @@ Scalars ScalarsOf(const v1::Round& round, const RoundTotals& so_far) {
   if (round.has_top5()) scalars.Add("test/top5", round.top5());
   if (round.has_perplexity()) scalars.Add("test/perplexity", round.perplexity());
   if (round.has_train_loss()) scalars.Add("train/loss", round.train_loss());
+  for (const v1::MetricMean& mean : round.metrics()) {
+    scalars.Add(absl::StrCat(mean.kind() == "training" ? "train" : mean.kind(), "/", mean.name()), mean.mean());
+  }
   scalars.Add("bytes/up_payload", static_cast<double>(round.payload_bytes_up()));
   scalars.Add("bytes/up_wire", static_cast<double>(round.wire_bytes_up()));
   scalars.Add("bytes/down_payload", static_cast<double>(round.payload_bytes_down()));

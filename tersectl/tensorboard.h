@@ -15,6 +15,7 @@ namespace terse {
 //
 //   test/accuracy, test/loss, test/top5, test/perplexity   where the round was evaluated and they mean something
 //   train/loss
+//   train/NAME, evaluation/NAME, test/NAME   metrics by name
 //   bytes/{up,down}_{payload,wire}                         of this round
 //   bytes_total/{up,down}_wire                             of all rounds until it, aborted ones too
 //   compression/up_{payload,wire}                          likewise: what dense updates would take, over what was sent

@@ -5,10 +5,12 @@
 #include <type_traits>
 #include <vector>
 
-// The body of a function Fields(io, value): all members of `value`, in order, with their names. It does not compile
+#include "absl/types/optional.h"
+
+// The body of a function Fields(io, whole): all members of `whole`, in order, with their names. It does not compile
 // when one is left out, so that a structure cannot grow a member that the other process never sees.
 #define TERSE_FIELDS(...)      \
-  auto& [__VA_ARGS__] = value; \
+  auto& [__VA_ARGS__] = whole; \
   io(#__VA_ARGS__, __VA_ARGS__)
 
 namespace terse {
@@ -17,6 +19,11 @@ template <typename T>
 struct IsVector : std::false_type {};
 template <typename T>
 struct IsVector<std::vector<T>> : std::true_type {};
+
+template <typename T>
+struct IsOptional : std::false_type {};
+template <typename T>
+struct IsOptional<absl::optional<T>> : std::true_type {};
 
 }  // namespace terse
 

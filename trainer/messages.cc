@@ -26,7 +26,11 @@ class JsonWriter {
  private:
   template <typename T>
   void Put(const std::string& key, T& value) {
-    object_[key] = Made(value);
+    if constexpr (IsOptional<T>::value) {
+      if (value.has_value()) object_[key] = Made(*value);
+    } else {
+      object_[key] = Made(value);
+    }
   }
   template <typename T>
   static Json Made(T& value) {
@@ -62,8 +66,13 @@ class JsonReader {
   template <typename T>
   void Get(const std::string& key, T& value) {
     const auto found = object_.find(key);
-    if (found == object_.end()) return Wrong(key, "is missing");
-    Read(key, *found, value);
+    if constexpr (IsOptional<T>::value) {
+      value.reset();
+      if (found != object_.end()) Read(key, *found, value.emplace());
+    } else {
+      if (found == object_.end()) return Wrong(key, "is missing");
+      Read(key, *found, value);
+    }
   }
 
   template <typename T>
@@ -105,6 +114,14 @@ class JsonReader {
 
 }  // namespace
 
+std::vector<WireMetric> ToWire(const std::vector<NamedMetric>& metrics) {
+  std::vector<WireMetric> wire;
+  for (const NamedMetric& metric : metrics) {
+    wire.push_back({std::string(MetricKindName(metric.kind)), metric.name, metric.value, metric.samples});
+  }
+  return wire;
+}
+
 template <typename T>
 std::string ToJson(const T& message) {
   T copy = message;
@@ -134,6 +151,8 @@ TERSE_MESSAGE(MemoryRequest);
 TERSE_MESSAGE(WireStart);
 TERSE_MESSAGE(LocalPlan);
 TERSE_MESSAGE(WireResult);
+TERSE_MESSAGE(EvaluateRequest);
+TERSE_MESSAGE(WireEvaluation);
 TERSE_MESSAGE(ProgressReport);
 TERSE_MESSAGE(GoOn);
 TERSE_MESSAGE(SealedNotice);

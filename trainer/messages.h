@@ -1,5 +1,6 @@
 // The bodies of the trainer protocol's frames (docs/TRAINER.md): JSON objects whose keys are the members' names. Keys
-// that a reader does not know are ignored, so that a later version may add some.
+// that a reader does not know are ignored, so that a later version may add some; an optional member that is absent has
+// no key.
 #ifndef TERSE_TRAINER_MESSAGES_H_
 #define TERSE_TRAINER_MESSAGES_H_
 
@@ -9,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "core/layout.h"
 #include "core/trainer.h"
 #include "trainer/message_fields.h"
@@ -27,6 +29,8 @@ struct OpenRequest {
   int64_t batch_size = 0;
   std::string buffers;  // "averaged": they are part of the layout; "local": they are not
   bool momentum_masking = false;
+  // "trainer", or "evaluator" when the coordinator asks for evaluations. Absent: "trainer".
+  absl::optional<std::string> role = {};
 };
 
 // A tensor of the model. `kind` is "parameter" or "buffer"; buffers come last.
@@ -62,10 +66,30 @@ struct WireStart {
   bool has_weights = false;
 };
 
+// A figure by name: NamedMetric, with the name of its kind.
+struct WireMetric {
+  std::string kind;
+  std::string name;
+  double value = 0;
+  int64_t samples = 0;
+};
+
+std::vector<WireMetric> ToWire(const std::vector<NamedMetric>& metrics);
+
 // kTrain: LocalPlan. The answer, with the result in memory:
 struct WireResult {
-  double loss = 0;      // mean over the steps, finite
-  int64_t samples = 0;  // seen, counting repeats
+  double loss = 0;                                        // mean over the steps, finite
+  int64_t samples = 0;                                    // seen, counting repeats
+  absl::optional<std::vector<WireMetric>> metrics = {};  // of the kinds "training" and "evaluation"
+};
+
+// kEvaluate of an evaluator of the coordinator's. The weights are in memory.
+struct EvaluateRequest {
+  int64_t round = 0;  // that ended with the weights
+};
+// Its answer. "loss", "accuracy", "top5" and "perplexity" are those of Evaluation; the first is always there.
+struct WireEvaluation {
+  std::vector<WireMetric> metrics;  // of the kind "test"
 };
 
 // kProgress
@@ -105,55 +129,67 @@ template <typename T>
 absl::StatusOr<T> FromJson(absl::string_view body);
 
 template <typename Io>
-void Fields(Io& io, Shard& value) {
+void Fields(Io& io, Shard& whole) {
   TERSE_FIELDS(index, count);
 }
 template <typename Io>
-void Fields(Io& io, LocalPlan& value) {
+void Fields(Io& io, LocalPlan& whole) {
   TERSE_FIELDS(steps, first_iteration, round, version);
 }
 template <typename Io>
-void Fields(Io& io, OpenRequest& value) {
-  TERSE_FIELDS(protocol, run, model, seed, shard, rounds, local_steps, batch_size, buffers, momentum_masking);
+void Fields(Io& io, OpenRequest& whole) {
+  TERSE_FIELDS(protocol, run, model, seed, shard, rounds, local_steps, batch_size, buffers, momentum_masking, role);
 }
 template <typename Io>
-void Fields(Io& io, WireTensor& value) {
+void Fields(Io& io, WireTensor& whole) {
   TERSE_FIELDS(name, shape, kind);
 }
 template <typename Io>
-void Fields(Io& io, Hello& value) {
+void Fields(Io& io, Hello& whole) {
   TERSE_FIELDS(protocol, trainer, layout, dtype, samples, device, result, in_place, has_start, has_state, has_momentum);
 }
 template <typename Io>
-void Fields(Io& io, MemoryRequest& value) {
+void Fields(Io& io, MemoryRequest& whole) {
   TERSE_FIELDS(elements, bytes);
 }
 template <typename Io>
-void Fields(Io& io, WireStart& value) {
+void Fields(Io& io, WireStart& whole) {
   TERSE_FIELDS(has_weights);
 }
 template <typename Io>
-void Fields(Io& io, WireResult& value) {
-  TERSE_FIELDS(loss, samples);
+void Fields(Io& io, WireMetric& whole) {
+  TERSE_FIELDS(kind, name, value, samples);
 }
 template <typename Io>
-void Fields(Io& io, ProgressReport& value) {
-  TERSE_FIELDS(steps);
+void Fields(Io& io, WireResult& whole) {
+  TERSE_FIELDS(loss, samples, metrics);
 }
 template <typename Io>
-void Fields(Io& io, GoOn& value) {
-  TERSE_FIELDS(go_on);
-}
-template <typename Io>
-void Fields(Io& io, SealedNotice& value) {
+void Fields(Io& io, EvaluateRequest& whole) {
   TERSE_FIELDS(round);
 }
 template <typename Io>
-void Fields(Io& io, FinishedNotice& value) {
+void Fields(Io& io, WireEvaluation& whole) {
+  TERSE_FIELDS(metrics);
+}
+template <typename Io>
+void Fields(Io& io, ProgressReport& whole) {
+  TERSE_FIELDS(steps);
+}
+template <typename Io>
+void Fields(Io& io, GoOn& whole) {
+  TERSE_FIELDS(go_on);
+}
+template <typename Io>
+void Fields(Io& io, SealedNotice& whole) {
+  TERSE_FIELDS(round);
+}
+template <typename Io>
+void Fields(Io& io, FinishedNotice& whole) {
   TERSE_FIELDS(reason);
 }
 template <typename Io>
-void Fields(Io& io, WireFailure& value) {
+void Fields(Io& io, WireFailure& whole) {
   TERSE_FIELDS(code, message, details);
 }
 

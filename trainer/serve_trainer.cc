@@ -104,7 +104,9 @@ class TrainerServer {
     const auto keep_going = [&] { return MayGoOn(steps++); };
     TERSE_ASSIGN_OR_RETURN(const TrainResult result,
                            trainer_->Train(vectors_->weights(), plan, keep_going, vectors_->result()));
-    return ToJson(WireResult{result.mean_loss, result.samples});
+    WireResult wire = {result.mean_loss, result.samples};
+    if (!result.metrics.empty()) wire.metrics = ToWire(result.metrics);
+    return ToJson(wire);
   }
 
   // A client that is gone is one that wants no more.

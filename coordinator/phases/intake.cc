@@ -264,7 +264,7 @@ Transition CloseRound(EngineState& run) {
     const Id128 hash = HashBytes(update.bytes());
     TERSE_RETURN_IF_ERROR(ExpectWhole(run, client, received, hash));
     chosen.push_back({client, update.update_id, received.prev_applied, hash, update.payload_bytes(), update.train_us,
-                      update.loss, received.samples});
+                      update.loss, received.samples, update.metrics});
   }
   TERSE_FAILPOINT("coordinator.close.before");
   TERSE_RETURN_IF_ERROR(run.store()->CloseRound(run.round.number(), chosen, run.Now(), records));

@@ -19,6 +19,7 @@ absl::Span<const MethodAccess> AccessTable() {
         {"/terse.v1.Admin/ListRounds", looks},
         {"/terse.v1.Admin/ListClients", looks},
         {"/terse.v1.Admin/ListLedger", looks},
+        {"/terse.v1.Admin/ListMetrics", looks},
         {"/terse.v1.Admin/ListEvents", looks},
         {"/terse.v1.Admin/Watch", looks},
         {"/terse.v1.Admin/CreateRun", acts},

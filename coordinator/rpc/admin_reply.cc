@@ -43,6 +43,27 @@ void Fill(const RoundRecord& round, v1::Round* out) {
   const auto both =
       CompressionRate(round.dense_bytes_up + round.dense_bytes_down, round.wire_bytes_up + round.wire_bytes_down);
   if (both.has_value()) out->set_compression_both_wire(*both);
+  for (const MetricMean& mean : round.metrics) {
+    v1::MetricMean* const row = out->add_metrics();
+    row->set_kind(std::string(MetricKindName(mean.kind)));
+    row->set_name(mean.name);
+    row->set_mean(mean.mean);
+    row->set_clients(mean.clients);
+    row->set_samples(mean.samples);
+  }
+}
+
+void AddTo(const ClientMetrics& of_client, v1::MetricsReply* out) {
+  for (const NamedMetric& metric : of_client.metrics) {
+    v1::ClientMetric* const row = out->add_metrics();
+    row->set_round(of_client.round);
+    row->set_client(of_client.client);
+    row->set_client_name(of_client.client_name);
+    row->set_kind(std::string(MetricKindName(metric.kind)));
+    row->set_name(metric.name);
+    row->set_value(metric.value);
+    row->set_samples(metric.samples);
+  }
 }
 
 void Fill(const ClientRecord& client, v1::Client* out) {

@@ -23,6 +23,8 @@ struct ProcessFacts {
 
 void Fill(const RoundRecord& round, v1::Round* out);
 void Fill(const ClientRecord& client, v1::Client* out);
+// Appends a row for each metric.
+void AddTo(const ClientMetrics& of_client, v1::MetricsReply* out);
 void Fill(const LedgerEntry& entry, v1::LedgerRow* out);
 void Fill(const EventRecord& event, v1::Event* out);
 // Also fills in the time and the disk as they are now.

@@ -50,7 +50,7 @@ absl::Status FillAll(const absl::StatusOr<Rows>& rows, Add add) {
 bool IsComplete(const RunHost& run, const RoundRecord& round, bool run_ended) {
   if (round.state == RoundState::kAborted) return true;
   if (round.state != RoundState::kCommitted) return false;
-  if (run_ended || round.evaluated() || !EvaluatesModel(run.config())) return true;
+  if (run_ended || round.evaluated() || !run.evaluates()) return true;
   const int64_t version = round.base_version + 1;
   const EngineView view = run.View();
   if (version > view.head.version) return false;  // the engine has not said yet whether it is the last one
@@ -254,6 +254,17 @@ grpc::Status AdminService::ListLedger(grpc::ServerContext*, const v1::LedgerRequ
   return With(request->run(), [&](const RunHost::Live& live) {
     return FillAll(live.store->Ledger(First(request->first_round()), LastOrAll(request->last_round())),
                    [&] { return reply->add_rows(); });
+  });
+}
+
+grpc::Status AdminService::ListMetrics(grpc::ServerContext*, const v1::MetricsRequest* request,
+                                       v1::MetricsReply* reply) {
+  return With(request->run(), [&](const RunHost::Live& live) -> absl::Status {
+    TERSE_ASSIGN_OR_RETURN(
+        const std::vector<ClientMetrics> metrics,
+        live.store->MetricsOfClients(First(request->first_round()), LastOrAll(request->last_round())));
+    for (const ClientMetrics& of_client : metrics) AddTo(of_client, reply);
+    return absl::OkStatus();
   });
 }
 

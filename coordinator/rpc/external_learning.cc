@@ -13,19 +13,27 @@ namespace {
 
 class ExternalLearning : public RunLearning {
  public:
-  explicit ExternalLearning(NamedWeights model) : model_(std::move(model)) {}
+  ExternalLearning(NamedWeights model, std::unique_ptr<Evaluator> evaluator)
+      : model_(std::move(model)), evaluator_(std::move(evaluator)) {}
 
   const Layout& layout() const override { return model_.layout; }
   absl::StatusOr<std::vector<float>> InitialWeights() const override { return model_.weights; }
-  Evaluator* evaluator() override { return nullptr; }
+  Evaluator* evaluator() override { return evaluator_.get(); }
 
  private:
   const NamedWeights model_;
+  const std::unique_ptr<Evaluator> evaluator_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<RunLearning>> MakeExternalLearning(absl::string_view file) {
+absl::StatusOr<std::shared_ptr<RunLearning>> MakeExternalLearning(const RunConfig& config, absl::string_view file,
+                                                                  const EvaluatorFactory& make_evaluator) {
+  if (!make_evaluator && (config.limits.accuracy > 0 || config.limits.loss > 0)) {
+    return absl::InvalidArgumentError(
+        "limits.accuracy and limits.loss can never be reached: nothing evaluates a model of model.name = 'external' at "
+        "this coordinator; start it with --evaluator, or leave them out");
+  }
   TERSE_ASSIGN_OR_RETURN(NamedWeights model, ParseSafetensors(file));
   for (const TensorSpec& tensor : model.layout.tensors()) {
     const auto values = absl::MakeSpan(model.weights).subspan(tensor.offset, tensor.size);
@@ -33,7 +41,8 @@ absl::StatusOr<std::shared_ptr<RunLearning>> MakeExternalLearning(absl::string_v
     return absl::InvalidArgumentError(absl::StrCat(
         "tensor '", tensor.name, "' of the model's file has values that are not finite; save a sound one"));
   }
-  return std::make_shared<ExternalLearning>(std::move(model));
+  std::unique_ptr<Evaluator> evaluator = make_evaluator ? make_evaluator(config, model.layout) : nullptr;
+  return std::make_shared<ExternalLearning>(std::move(model), std::move(evaluator));
 }
 
 }  // namespace terse

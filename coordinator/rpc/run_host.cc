@@ -106,7 +106,7 @@ absl::Status RunHost::Prepare(RunStore* store) {
   TERSE_ASSIGN_OR_RETURN(const std::string module, ReadModule(PosixFiles(), directory(), config_.model));
   RunConfig learned = config_;
   // Whether an evaluation can reach the target is asked when a run is made: earlier releases did not ask.
-  if (stored.has_value()) learned.limits.accuracy = 0;
+  if (stored.has_value()) learned.limits.accuracy = learned.limits.loss = 0;
   TERSE_ASSIGN_OR_RETURN(learning_, options_.make_learning(learned, module));
   TERSE_ASSIGN_OR_RETURN(codec_, MakeUpdateCodec(config_, learning_->layout()));
   if (SharesHistory(config_)) {
@@ -145,7 +145,7 @@ absl::StatusOr<std::unique_ptr<RunHost::Live>> RunHost::Resume(std::unique_ptr<R
                                                     });
   TERSE_ASSIGN_OR_RETURN(live->engine, Engine::Resume({config_, codec_.get(), downstream_codec_.get(),
                                                        live->store.get(), live->worker.get(), options_.clock, log_event,
-                                                       histories_.get(), kCatchUpBytes, MostLogBytes()}));
+                                                       histories_.get(), kCatchUpBytes, MostLogBytes(), evaluates()}));
   return live;
 }
 

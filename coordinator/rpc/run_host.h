@@ -90,6 +90,8 @@ class RunHost {
   const std::string& directory() const { return options_.plan.directory; }
   const v1::RunConfig& wire_config() const { return wire_config_; }
   const RunConfig& config() const { return config_; }
+  // Whether somebody evaluates the model.
+  bool evaluates() const { return learning_->evaluator() != nullptr; }
   const Codec& codec() const { return *codec_; }
   // Null in a run whose updates are not packed.
   const UpdateHistories* histories() const { return histories_.get(); }

@@ -151,7 +151,7 @@ absl::StatusOr<std::unique_ptr<RunHost>> RunRegistry::OpenHost(RunPlan plan,
 absl::StatusOr<std::shared_ptr<RunLearning>> RunRegistry::MakeLearning(const RunConfig& config,
                                                                        const std::string& module,
                                                                        const std::function<bool()>& cancelled) const {
-  if (config.model.name == kExternalModel) return MakeExternalLearning(module);
+  if (config.model.name == kExternalModel) return MakeExternalLearning(config, module, options_.make_evaluator);
   if (config.model.name != kTorchScriptModel || options_.make_module_learning == nullptr) {
     return options_.make_learning(config, module, options_.data_directory);
   }
@@ -163,8 +163,9 @@ absl::StatusOr<std::shared_ptr<RunLearning>> RunRegistry::MakeLearning(const Run
 absl::StatusOr<std::shared_ptr<RunLearning>> RunRegistry::CheckModel(const v1::RunConfig& config,
                                                                      absl::string_view module,
                                                                      const std::function<bool()>& cancelled) {
-  if (config.model().name() == kExternalModel) return MakeExternalLearning(module);
-  if (config.model().name() != kTorchScriptModel || options_.make_module_learning == nullptr) {
+  TERSE_ASSIGN_OR_RETURN(const RunConfig core, ToCore(config));
+  if (core.model.name == kExternalModel) return MakeLearning(core, std::string(module), nullptr);
+  if (core.model.name != kTorchScriptModel || options_.make_module_learning == nullptr) {
     return std::shared_ptr<RunLearning>();
   }
   const absl::Cleanup ended = [this] { --checks_; };
@@ -172,7 +173,6 @@ absl::StatusOr<std::shared_ptr<RunLearning>> RunRegistry::CheckModel(const v1::R
     return absl::ResourceExhaustedError(
         absl::StrCat(kMostChecks, " models are being checked already; try again when one of them is through"));
   }
-  TERSE_ASSIGN_OR_RETURN(const RunConfig core, ToCore(config));
   absl::StatusOr<std::shared_ptr<RunLearning>> learning = MakeLearning(core, std::string(module), cancelled);
   if (!learning.ok()) return Annotate(learning.status(), absl::StrCat("run '", config.name(), "'"));
   return learning;

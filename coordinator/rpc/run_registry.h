@@ -11,6 +11,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "coordinator/rpc/external_learning.h"
 #include "coordinator/rpc/run_host.h"
 
 namespace terse {
@@ -31,6 +32,8 @@ class RunRegistry {
     std::function<absl::StatusOr<std::unique_ptr<RunLearning>>(const RunConfig& config, const std::string& module,
                                                                const std::function<bool()>& cancelled)>
         make_module_learning;
+    // Evaluates external models. Empty: nobody does.
+    EvaluatorFactory make_evaluator = {};
     Clock* clock = nullptr;
     // Called in some thread after a run was added, deleted or changed its condition.
     std::function<void()> on_change;

@@ -21,6 +21,7 @@
 #include "absl/time/clock.h"
 #include "coordinator/log_components.h"
 #include "coordinator/rpc/audited_admin_service.h"
+#include "coordinator/rpc/evaluator_setup.h"
 #include "coordinator/rpc/fleet_service.h"
 #include "coordinator/rpc/listener.h"
 #include "coordinator/rpc/model_policy.h"
@@ -202,6 +203,8 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFac
     ending->Decide(absl::OkStatus());
   };
   TERSE_ASSIGN_OR_RETURN(ModelPolicy models, ModelPolicy::Parse(options.models.allow));
+  TERSE_ASSIGN_OR_RETURN(const EvaluatorFactory evaluators,
+                         SetUpEvaluators(options, [ending] { return ending->decided(); }));
   Watchman watchman(ending);
   Metrics metrics;
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<AuditTrail> audit,
@@ -209,7 +212,7 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFac
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<RunRegistry> runs,
                          RunRegistry::Open({options.state_directory, options.data_directory, make_learning,
                                             SandboxedModuleLearning(options, [ending] { return ending->decided(); }),
-                                            &clock, [&watchman] { watchman.OnChange(); }, EndAtOnce,
+                                            evaluators, &clock, [&watchman] { watchman.OnChange(); }, EndAtOnce,
                                             [&metrics](const std::string& run, std::unique_ptr<RunStore> store) {
                                               return metrics.Meter(run, std::move(store));
                                             }},
@@ -348,6 +351,7 @@ int ParseCoordinatorOptions(int argc, char** argv, CoordinatorOptions* options) 
                  "file to append the audit log to, a JSON object a line; `tersectl audit` shows it without");
   app.add_option("--ready-file", options->ready_file, "JSON file to write once all addresses are served");
   AddModelOptions(app, options);
+  AddEvaluatorOptions(app, options);
   AddLogOptions(app, kCoordinatorLogs, &options->log);
   if (const absl::optional<int> code = ReadCommandLine(app, argc, argv); code.has_value()) return *code;
   options->command_line.assign(argv, argv + argc);

@@ -28,6 +28,13 @@ struct ModelOptions {
   double seconds = 300;          // that checking one, an evaluation or an export may last
 };
 
+// An evaluator of the operator's own; at most one of the first two is given.
+struct EvaluatorOptions {
+  std::string command;
+  std::string socket;
+  double seconds = 600;  // that one evaluation may take
+};
+
 struct CoordinatorOptions {
   std::vector<std::string> run_files;  // TOML; none: every run that the state directory holds
   bool check = false;                  // say whether they can be served (run_check.h), and end
@@ -46,6 +53,7 @@ struct CoordinatorOptions {
   LogSettings log;
   double keepalive_seconds = kDefaultKeepaliveSeconds;
   ModelOptions models;
+  EvaluatorOptions evaluator;
   std::vector<std::string> command_line;  // of this process, which starts itself again as a model's sandbox
   std::string sandboxed;                  // not empty in such a process: whether its network namespace is its own
 };

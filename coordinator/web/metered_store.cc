@@ -6,8 +6,14 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "core/named_metrics.h"
 #include "core/status.h"
 #include "web/call_meter.h"
 
@@ -57,6 +63,11 @@ struct MeteredStore::Counters {
                       .Name("terse_test_loss")
                       .Help("Mean loss of the newest evaluation on the test set")
                       .Register(*registry)),
+        metric(prometheus::BuildGauge()
+                   .Name("terse_metric")
+                   .Help("What clients and the evaluator report by name, of the newest round that has it: means over "
+                         "clients, weighed by samples")
+                   .Register(*registry)),
         calls("terse_store", "the run's store", {{"run", run}}, kWatchedCalls, registry) {
     const char* const kHelp = "Bytes by direction: dense (without delay and compression), payload, and on the wire";
     auto& family = prometheus::BuildCounter().Name("terse_bytes_total").Help(kHelp).Register(*registry);
@@ -75,6 +86,24 @@ struct MeteredStore::Counters {
     return MakeCounter(registry, "terse_updates_total", "Clients' updates by what became of them",
                        {{"run", run}, {"verdict", verdict}});
   }
+  // Shows these in place of the ones before, but for those of the other side: `tests` are of the kind kTest.
+  void ShowMetrics(const std::vector<MetricMean>& means, bool tests) {
+    absl::MutexLock lock(&metrics_mutex);
+    for (auto it = metrics.begin(); it != metrics.end();) {
+      if ((it->first.first == MetricKind::kTest) != tests) {
+        ++it;
+        continue;
+      }
+      metric.Remove(it->second);
+      it = metrics.erase(it);
+    }
+    for (const MetricMean& mean : means) {
+      Gauge& gauge =
+          metric.Add({{"run", run}, {"kind", std::string(MetricKindName(mean.kind))}, {"name", mean.name}});
+      gauge.Set(mean.mean);
+      metrics[{mean.kind, mean.name}] = &gauge;
+    }
+  }
   Histogram& Phase(prometheus::Registry* registry, const char* phase) const {
     return prometheus::BuildHistogram()
         .Name("terse_round_seconds")
@@ -88,7 +117,10 @@ struct MeteredStore::Counters {
   Histogram &collecting, &committing, &training;
   Counter &applied, &not_applied, &refused, &resets, &failures;
   // Without a value until there is an evaluation.
-  prometheus::Family<Gauge>&accuracy, &test_loss;
+  prometheus::Family<Gauge>&accuracy, &test_loss, &metric;
+  absl::Mutex metrics_mutex;
+  // Those of the family `metric`, by kind and name, as many as a round may have.
+  std::map<std::pair<MetricKind, std::string>, Gauge*> metrics ABSL_GUARDED_BY(metrics_mutex);
   CallMeter calls;
   Counter* bytes[2][3];  // [up][dense, payload, wire]
 };
@@ -113,9 +145,14 @@ absl::Status MeteredStore::CloseRound(int64_t round, absl::Span<const ChosenUpda
                                       absl::Span<const RefusedUpdate> refused) {
   TERSE_RETURN_IF_ERROR(ForwardingStore::CloseRound(round, chosen, now_us, refused));
   int64_t slowest_us = 0;
-  for (const ChosenUpdate& update : chosen) slowest_us = std::max(slowest_us, update.train_us);
-  OnceDurable([this, now_us, slowest_us, count = chosen.size(), refusals = refused.size()] {
+  std::vector<absl::Span<const NamedMetric>> metrics;
+  for (const ChosenUpdate& update : chosen) {
+    slowest_us = std::max(slowest_us, update.train_us);
+    metrics.emplace_back(update.metrics);
+  }
+  OnceDurable([this, means = MeanMetrics(metrics), now_us, slowest_us, count = chosen.size(), refusals = refused.size()] {
     counters_->refused.Increment(static_cast<double>(refusals));
+    counters_->ShowMetrics(means, /*tests=*/false);
     closed_us_ = now_us;
     chosen_ = static_cast<int64_t>(count);
     slowest_us_ = slowest_us;
@@ -178,6 +215,9 @@ absl::Status MeteredStore::SetEvaluation(int64_t round, const Evaluation& evalua
       counters_->accuracy.Add({{"run", counters_->run}}).Set(*evaluation.accuracy);
     }
     counters_->test_loss.Add({{"run", counters_->run}}).Set(evaluation.loss);
+    std::vector<MetricMean> means;
+    for (const NamedMetric& metric : evaluation.metrics) means.push_back({metric.kind, metric.name, metric.value});
+    counters_->ShowMetrics(means, /*tests=*/true);
   });
   return absl::OkStatus();
 }

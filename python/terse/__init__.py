@@ -1,6 +1,7 @@
 """Federated learning with your own training loop. `terse.join` takes part in a run, `terse.Run` describes one."""
 
 from . import codecs
+from ._evaluator import Evaluated, serve_evaluator
 from ._fleet import Fleet, Round, attach, join
 from ._reader import StoredRun, Table
 from ._reader import open_run as open  # terse.open
@@ -8,5 +9,5 @@ from ._run import Run
 from ._version import __version__
 from .errors import ClientError, ForkedProcess, RunMismatch, TerseError
 
-__all__ = ["ClientError", "Fleet", "ForkedProcess", "Round", "Run", "RunMismatch", "StoredRun", "Table", "TerseError", "__version__", "attach",
-           "codecs", "join", "open"]
+__all__ = ["ClientError", "Evaluated", "Fleet", "ForkedProcess", "Round", "Run", "RunMismatch", "StoredRun", "Table", "TerseError", "__version__", "attach",
+           "codecs", "join", "open", "serve_evaluator"]

@@ -6,8 +6,17 @@ import os
 import socket
 import struct
 
+from ._version import __version__
+
 _HEADER = struct.Struct("<IIQ")
 PROTOCOL = 1
+
+
+def hello(model, samples: int, **has):
+    """The answer to a request to open a run, with a model of _models.adapt."""
+    return dict(protocol=PROTOCOL, trainer=f"terse for Python {__version__}", dtype="float32", result="weights",
+                layout=[{"name": e.name, "shape": list(e.shape), "kind": e.kind} for e in model.entries()],
+                samples=samples, device=model.device, in_place=model.in_place, has_start=False, **has)
 
 
 class Kind(enum.IntEnum):
@@ -22,6 +31,7 @@ class Kind(enum.IntEnum):
     GO_ON = 9
     SEALED = 10
     FINISHED = 11
+    EVALUATE = 32
     DONE = 64
     FAILED = 65
     PROGRESS = 66

@@ -6,15 +6,14 @@ import os
 import socket
 import struct
 import time
-from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence
 
 import numpy as np
 
-from . import _models, _optimizers
-from ._channel import PROTOCOL, Channel, Gone, Kind
+from . import _metrics, _models, _optimizers
+from ._channel import PROTOCOL, Channel, Gone, Kind, hello
 from ._client import AtSocket, ClientProcess, StartedByClient
 from ._shared import SharedVectors
-from ._version import __version__
 from .errors import ClientError, ForkedProcess, RunMismatch, TerseError
 
 _log = logging.getLogger("terse")
@@ -68,23 +67,43 @@ class Round:
         self.local_steps: int = plan["steps"]
         self.first_iteration: int = plan["first_iteration"]
         self._committed = False
+        self._evaluation: List[Dict[str, Any]] = []
+
+    def evaluate(self, metrics: Mapping[str, float], *, samples: int) -> None:
+        """Adds figures of the weights that the round began with, taken on data of this client's own before it trains.
+
+        metrics: by name, such as {"accuracy": 0.93}, finite. samples: the examples that they are means over, which weigh this
+        client in the mean over clients. They travel with the update that commit hands in, and `tersectl metrics` shows
+        them. May be called again before commit, with other names. Raises RunMismatch for what is no metric.
+        """
+        if self._committed:
+            raise RunMismatch(f"round {self.number} was committed already; evaluate before that")
+        added = _metrics.named("evaluation", metrics, samples)
+        twice = {each["name"] for each in added} & {each["name"] for each in self._evaluation}
+        if twice:
+            raise RunMismatch(f"round {self.number} has the evaluation metric '{min(twice)}' already")
+        self._evaluation += added
 
     def commit(self, *, samples: int, metrics: Mapping[str, float], extra: Optional[bytes] = None) -> bool:
         """Hands in what the model has learned since the round began.
 
-        samples: that training saw, counting repeats. metrics: at least "loss", the mean over the steps. extra: bytes that
-        are stored with the update and come back as Fleet.extra in a later process, such as a position in the data.
+        samples: that training saw, counting repeats. metrics: at least "loss", the mean over the steps; further ones, by
+        names of your own, go to the run's ledger with it (`tersectl metrics`). extra: bytes that are stored with the update and
+        come back as Fleet.extra in a later process, such as a position in the data.
 
         Returns True once the update is durable: from then on it is counted exactly once, whatever is killed. Returns False
         when the client process died before that and the round went on without it. Raises ClientError when the client
-        refused it, as for values that are not finite.
+        refused it, as for values that are not finite, and RunMismatch for what is no metric.
         """
         if self._committed:
             raise RunMismatch(f"round {self.number} was committed already")
         if "loss" not in metrics:
             raise RunMismatch("metrics need 'loss', the mean training loss of the round's steps")
+        others = {name: value for name, value in metrics.items() if name != "loss"}
+        named = _metrics.named("training", others, samples) if others else []
         self._committed = True
-        return self._fleet._commit(self, int(samples), float(metrics["loss"]), extra)
+        return self._fleet._commit(self, {"loss": float(metrics["loss"]), "samples": int(samples),
+                                          "metrics": named + self._evaluation}, extra)
 
 
 class Fleet:
@@ -224,11 +243,8 @@ class Fleet:
             except TerseError as error:
                 self._channel.fail("FAILED_PRECONDITION", str(error))
                 raise
-        self._channel.send_json(
-            Kind.DONE, protocol=PROTOCOL, trainer=f"terse for Python {__version__}", dtype="float32", result="weights",
-            layout=[{"name": e.name, "shape": list(e.shape), "kind": e.kind} for e in self._model.entries()],
-            samples=self._samples, device=self._model.device, in_place=self._model.in_place, has_start=False, has_state=True,
-            has_momentum=self._optimizer is not None)
+        self._channel.send_json(Kind.DONE, **hello(self._model, self._samples, has_state=True,
+                                                   has_momentum=self._optimizer is not None))
 
     def _load(self) -> None:
         self._model.load(self._vectors.result if self._model.in_place else self._vectors.weights)
@@ -261,10 +277,9 @@ class Fleet:
 
     # Commit.
 
-    def _commit(self, current: Round, samples: int, loss: float, extra: Optional[bytes]) -> bool:
+    def _commit(self, current: Round, result: Dict[str, Any], extra: Optional[bytes]) -> bool:
         self._check_usable()
-        self._held = {"round": current.number, "version": current.version, "samples": samples, "loss": loss,
-                      "extra": extra}
+        self._held = {"round": current.number, "version": current.version, "result": result, "extra": extra}
         try:
             return self._deliver(current)
         finally:
@@ -292,7 +307,7 @@ class Fleet:
     def _answer(self) -> None:
         self._model.store(self._vectors.result)
         try:
-            self._channel.send_json(Kind.DONE, loss=self._held["loss"], samples=self._held["samples"])
+            self._channel.send_json(Kind.DONE, **self._held["result"])
         except Gone:
             pass  # the next step sees it too
 

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import sqlite3
+import struct
 
 import numpy as np
 
@@ -45,6 +46,37 @@ _CLIENTS = (
     ("resets", "i8", "resets"),
     ("samples", "i8", "samples"),
 )
+_SCHEMA_WITH_METRICS = 12
+_METRICS = (
+    ("round", "i8", "round"),
+    ("kind", "U10", "CASE kind WHEN 1 THEN 'training' WHEN 2 THEN 'evaluation' ELSE 'test' END"),
+    ("name", "U64", "name"),
+    ("mean", "f8", "mean"),
+    ("clients", "i8", "clients"),
+    ("samples", "i8", "samples"),
+)
+_OF_CLIENTS = (("round", "i8"), ("client", "i8"), ("client_name", "U64"), ("kind", "U10"), ("name", "U64"), ("value", "f8"),
+               ("samples", "i8"))
+_KINDS = {1: "training", 2: "evaluation", 3: "test"}
+
+
+def _unpacked(metrics: bytes):
+    """The metrics of one update: kind, name, value, samples (storage/SCHEMA.md, "Bytes of metrics")."""
+    at = 0
+    while at < len(metrics):
+        kind, size = metrics[at], metrics[at + 1]
+        name = metrics[at + 2:at + 2 + size].decode()
+        at += 2 + size
+        (value,) = struct.unpack_from("<d", metrics, at)
+        at += 8
+        samples = shift = 0
+        while True:
+            byte = metrics[at]
+            samples |= (byte & 0x7f) << shift
+            at, shift = at + 1, shift + 7
+            if byte < 0x80:
+                break
+        yield _KINDS.get(kind, str(kind)), name, value, samples
 
 
 class Table(np.ndarray):
@@ -64,11 +96,11 @@ class StoredRun:
         self._database = database
         self._query("SELECT 1")
 
-    def _query(self, sql):
+    def _query(self, sql, oldest=_OLDEST_SCHEMA):
         connection = sqlite3.connect(f"{self._database.absolute().as_uri()}?mode=ro", uri=True, timeout=30)
         try:
             (schema,) = connection.execute("PRAGMA user_version").fetchone()
-            if schema < _OLDEST_SCHEMA:
+            if schema < oldest:
                 raise TerseError(f"{self._database} has schema {schema}, of an old release: a coordinator of this one brings it up to "
                                  "date when it opens the run")
             return connection.execute(sql).fetchall()
@@ -77,8 +109,8 @@ class StoredRun:
         finally:
             connection.close()
 
-    def _table(self, columns, source) -> Table:
-        rows = self._query(f"SELECT {', '.join(column for _, _, column in columns)} FROM {source}")
+    def _table(self, columns, source, oldest=_OLDEST_SCHEMA) -> Table:
+        rows = self._query(f"SELECT {', '.join(column for _, _, column in columns)} FROM {source}", oldest)
         dtype = [(name, kind) for name, kind, _ in columns]
         empty = tuple(np.nan if kind == "f8" else 0 for _, kind, _ in columns)
         filled = [tuple(default if value is None else value for value, default in zip(row, empty)) for row in rows]
@@ -101,6 +133,21 @@ class StoredRun:
     def rounds(self) -> Table:
         """A row a round: state, losses, scores, bytes and times, as `tersectl rounds --json` has them."""
         return self._table(_ROUNDS, _FROM_ROUNDS)
+
+    def metrics(self) -> Table:
+        """A row a round and metric by name: its mean over the clients that reported it, weighed by their samples.
+
+        kind: "training", "evaluation" (of the weights that the round began with, on the clients' data) or "test" (of those
+        that it ended with, by the coordinator's evaluator; clients is 0 then).
+        """
+        return self._table(_METRICS, "metrics ORDER BY round, kind, name", _SCHEMA_WITH_METRICS)
+
+    def client_metrics(self) -> Table:
+        """A row a round, client and metric by name, of the rounds that ledger.keep_rounds keeps."""
+        rows = self._query("SELECT round, client, clients.name, metrics FROM update_metrics JOIN clients ON clients.id = client "
+                           "ORDER BY round, client", _SCHEMA_WITH_METRICS)
+        unpacked = [(*row[:3], *metric) for row in rows for metric in _unpacked(row[3])]
+        return np.array(unpacked, dtype=list(_OF_CLIENTS)).view(Table)
 
     def clients(self) -> Table:
         """A row a client that ever checked in."""

@@ -38,6 +38,7 @@ class FakeAdminServer : public v1::Admin::Service {
   std::vector<v1::Round> rounds;
   std::vector<v1::Client> clients;
   std::vector<v1::LedgerRow> ledger;
+  std::vector<v1::ClientMetric> metrics;
   std::vector<v1::Event> events;
   std::vector<v1::Run> runs;
   v1::Coordinator coordinator;
@@ -175,6 +176,13 @@ class FakeAdminServer : public v1::Admin::Service {
   grpc::Status ListLedger(grpc::ServerContext*, const v1::LedgerRequest* request, v1::LedgerReply* reply) override {
     for (const v1::LedgerRow& row : ledger) {
       if (IsWithin(row.round(), request->first_round(), request->last_round())) *reply->add_rows() = row;
+    }
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ListMetrics(grpc::ServerContext*, const v1::MetricsRequest* request, v1::MetricsReply* reply) override {
+    for (const v1::ClientMetric& metric : metrics) {
+      if (IsWithin(metric.round(), request->first_round(), request->last_round())) *reply->add_metrics() = metric;
     }
     return grpc::Status::OK;
   }

@@ -211,10 +211,13 @@ absl::Status MemoryRunStore::CloseRound(int64_t round, absl::Span<const ChosenUp
   closed.record.state = RoundState::kClosed;
   closed.record.closed_us = now_us;
   closed.record.updates = static_cast<int64_t>(chosen.size());
+  std::vector<absl::Span<const NamedMetric>> metrics;
   for (const ChosenUpdate& update : chosen) {
+    metrics.emplace_back(update.metrics);
     closed.record.update_bytes += update.payload_bytes;
     closed.record.train_loss += update.loss / static_cast<double>(chosen.size());
   }
+  closed.record.metrics = MeanMetrics(metrics);
   return absl::OkStatus();
 }
 
@@ -281,6 +284,13 @@ absl::Status MemoryRunStore::SetEvaluation(int64_t round, const Evaluation& eval
   record.test_loss = number(evaluation.loss);
   record.top5 = number(evaluation.top5);
   record.perplexity = number(evaluation.perplexity);
+  std::vector<MetricMean>& means = record.metrics;
+  means.erase(std::remove_if(means.begin(), means.end(),
+                             [](const MetricMean& mean) { return mean.kind == MetricKind::kTest; }),
+              means.end());
+  for (const NamedMetric& metric : evaluation.metrics) {
+    means.push_back({metric.kind, metric.name, metric.value, 0, metric.samples});
+  }
   return absl::OkStatus();
 }
 
@@ -429,6 +439,18 @@ absl::StatusOr<std::vector<LedgerEntry>> MemoryRunStore::Ledger(int64_t first_ro
     if (entry.round < first_round || entry.round > last_round) continue;
     found.push_back(entry);
     found.back().client_name = NameOf(entry.client);
+  }
+  return found;
+}
+
+absl::StatusOr<std::vector<ClientMetrics>> MemoryRunStore::MetricsOfClients(int64_t first_round, int64_t last_round) {
+  std::vector<ClientMetrics> found;
+  for (const Round& round : rounds_) {
+    if (round.record.id < first_round || round.record.id > last_round) continue;
+    for (const ChosenUpdate& update : round.chosen) {
+      if (update.metrics.empty()) continue;
+      found.push_back({round.record.id, update.client, NameOf(update.client), update.metrics});
+    }
   }
   return found;
 }

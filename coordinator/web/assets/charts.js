@@ -35,8 +35,32 @@ const kCharts = [
       {label: "slowest training", color: "--train", of: (round) => round.train_us_max / 1e6},
     ],
   },
+  {id: "metric", lines: [{label: "mean over clients", color: "--both", of: (round) => meanOf(round, kChosen.metric)}]},
   {id: "updates", fromZero: true, lines: [{label: "updates", color: "--accent", of: (round) => round.updates}]},
 ];
+
+// The metric by name that is shown, as "kind name".
+const kChosen = {metric: ""};
+
+function metricKey(metric) {
+  return `${metric.kind} ${metric.name}`;
+}
+
+function meanOf(round, key) {
+  return round.metrics.find((metric) => metricKey(metric) === key)?.mean;
+}
+
+// Offers the metrics that any of the rounds has, and keeps what was chosen.
+function offerMetrics(rounds) {
+  const keys = [...new Set(rounds.flatMap((round) => round.metrics.map(metricKey)))].sort();
+  document.getElementById("metrics").hidden = keys.length === 0;
+  const select = document.getElementById("metric");
+  if (keys.join() !== [...select.options].map((option) => option.value).join()) {
+    select.replaceChildren(...keys.map((key) => new Option(key, key)));
+  }
+  if (!keys.includes(kChosen.metric)) kChosen.metric = keys[0] ?? "";
+  select.value = kChosen.metric;
+}
 
 // Regression has a loss and no accuracy.
 export function isEvaluated(round) {
@@ -91,6 +115,10 @@ export class Charts {
     }));
     this.axis = "rounds";
     this.points = [];
+    document.getElementById("metric").addEventListener("change", (event) => {
+      kChosen.metric = event.target.value;
+      this.draw();
+    });
     this.paint();
   }
 
@@ -127,6 +155,7 @@ export class Charts {
     const shown = `${run} ${rounds.length} ${rounds.filter(isEvaluated).length}`;
     if (shown === this.shown) return;
     this.shown = shown;
+    offerMetrics(rounds);
     let up = 0, down = 0;
     this.points = rounds.map((round) => {
       up += round.wire_bytes_up;

@@ -1,0 +1,96 @@
+// The other end of the trainer protocol (docs/TRAINER.md): a program of the user's own that was opened for a run, and the
+// memory that is shared with it. Trainers and evaluators stand on it.
+#ifndef TERSE_TRAINER_TRAINER_PEER_H_
+#define TERSE_TRAINER_TRAINER_PEER_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/layout.h"
+#include "core/named_metrics.h"
+#include "core/run_config.h"
+#include "core/trainer.h"
+#include "trainer/dialogue.h"
+#include "trainer/messages.h"
+#include "trainer/shared_vectors.h"
+#include "trainer/trainer_source.h"
+
+namespace terse {
+
+// What the program is to its user, who reads it in messages.
+struct PeerRole {
+  const char* name;     // OpenRequest::role
+  const char* subject;  // "the trainer"
+  const char* option;   // that brings it: "--trainer"
+  const char* asker;    // "this client"
+};
+inline constexpr PeerRole kTrainerRole = {"trainer", "the trainer", "--trainer", "this client"};
+inline constexpr PeerRole kEvaluatorRole = {"evaluator", "the evaluator", "--evaluator", "this coordinator"};
+
+struct PeerOptions {
+  double seconds = 3600;               // that an answer may take
+  std::function<bool()> stop = {};     // Dialogue::Options::stop
+  std::function<void(const std::string& line)> log = {};  // hears what the program says that it is; may be empty
+};
+
+// What a run is, for a program that is opened for it.
+OpenRequest RequestFor(const RunConfig& config, const Shard& shard, const PeerRole& role);
+
+// The program's answers are not believed: everything is checked before it is used, and copied before it is checked.
+// Calls return, beside the statuses that the program answers,
+//   UNAVAILABLE          it ended, took too long, or did not stop when asked: it is lost, and all later calls say so too
+//   INTERNAL             it answered what no such program answers
+// Not thread-safe. Memory: three vectors of the model, shared with the program.
+class TrainerPeer {
+ public:
+  static constexpr uint64_t kMostAnswerBytes = 64 << 10;
+
+  // Opens the run. FAILED_PRECONDITION for another version of the protocol, a type of numbers that is not supported, and
+  // a layout that no run has.
+  static absl::StatusOr<std::unique_ptr<TrainerPeer>> Open(TrainerConnection connection, const PeerRole& role,
+                                                           const PeerOptions& options, const OpenRequest& request);
+  ~TrainerPeer();
+
+  const Hello& hello() const { return hello_; }  // without its layout
+  const Layout& layout() const { return layout_; }
+  Dialogue& dialogue() { return *dialogue_; }
+
+  // Puts the weights where the program looks for them. They have the layout's size.
+  void GiveWeights(absl::Span<const float> weights);
+  // The vector that the program leaves its result in, which it may write at any time.
+  absl::Span<const float> result() const { return vectors_.result(); }
+
+  // The status of an answer to `question` that is no message of the protocol; the program is lost.
+  absl::Status Unreadable(absl::string_view question, const absl::Status& why);
+  // Reads metrics, whose kinds are among `kinds`. As CheckMetrics, or Unreadable.
+  absl::StatusOr<std::vector<NamedMetric>> ReadMetrics(const std::vector<WireMetric>& wire,
+                                                       absl::Span<const MetricKind> kinds);
+
+ private:
+  TrainerPeer(TrainerConnection connection, const PeerRole& role, const PeerOptions& options);
+
+  std::string Introduction() const;
+  std::string End(int socket, bool at_once);
+  absl::Status SayOpen(const OpenRequest& request);
+  absl::Status OrNeverStarts(const absl::Status& status);
+  absl::Status CheckHello() const;
+  absl::Status TakeLayout();
+  absl::Status ShareMemory();
+
+  const PeerRole role_;
+  std::unique_ptr<ChildProcess> process_;
+  std::unique_ptr<Dialogue> dialogue_;
+  Hello hello_;
+  Layout layout_;
+  SharedVectors vectors_;
+};
+
+}  // namespace terse
+
+#endif  // TERSE_TRAINER_TRAINER_PEER_H_
