@@ -10,7 +10,7 @@ Made by `PYTHONPATH=python /usr/bin/python3 python/make_reference.py > docs/PYTH
 introduction.
 """
 SECTIONS = (
-    ("Taking part in runs", ("join", "attach", "Fleet", "Round")),
+    ("Taking part in runs", ("join", "attach", "Fleet", "Round", "serve_evaluator", "Evaluated")),
     ("Making runs", ("Run",)),
     ("Reading runs", ("open", "StoredRun", "Table")),
     ("Errors", ("TerseError", "ClientError", "RunMismatch", "ForkedProcess")),

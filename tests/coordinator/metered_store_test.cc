@@ -122,6 +122,30 @@ TEST_F(MeteredStoreTest, ACommittedRound) {
   EXPECT_DOUBLE_EQ(Seconds("collecting", "sum"), 10);
 }
 
+// Names are the clients' own, so those of rounds before do not stay.
+TEST_F(MeteredStoreTest, MetricsByNameAreThoseOfTheNewestRound) {
+  const auto metric = [this](const std::string& kind, const std::string& name) {
+    return Value(absl::StrCat("terse_metric{kind=\"", kind, "\",name=\"", name, "\",run=\"r\"}"));
+  };
+  ASSERT_TRUE(store_->OpenRound(1, 0, 2'000'000).ok());
+  ChosenUpdate update;
+  update.update_id = Id128{0, 7};
+  update.metrics = {{MetricKind::kTraining, "norm", 1.5, 10}, {MetricKind::kEvaluation, "accuracy", 0.5, 10}};
+  ASSERT_TRUE(store_->CloseRound(1, {update}, 10'000'000).ok());
+  ASSERT_TRUE(store_->CommitRound(MakeCommit(), true).ok());
+  EXPECT_EQ(metric("training", "norm"), 1.5);
+  EXPECT_EQ(metric("evaluation", "accuracy"), 0.5);
+  ASSERT_TRUE(store_->SetEvaluation(1, {0.5, 1, {}, {}, {{MetricKind::kTest, "f1", 0.25, 7}}}).ok());
+  EXPECT_EQ(metric("test", "f1"), 0.25);
+  update.prev_applied = update.update_id;
+  update.update_id = Id128{0, 8};
+  update.metrics = {{MetricKind::kEvaluation, "accuracy", 0.75, 10}};
+  ASSERT_TRUE(store_->CloseRound(2, {update}, 12'500'000).ok());
+  EXPECT_EQ(metric("training", "norm"), -1);
+  EXPECT_EQ(metric("evaluation", "accuracy"), 0.75);
+  EXPECT_EQ(metric("test", "f1"), 0.25) << "until the next evaluation";
+}
+
 TEST_F(MeteredStoreTest, WhatFailedDidNotHappen) {
   ASSERT_TRUE(store_->OpenRound(1, 0, 2'000'000).ok());
   ASSERT_TRUE(Close(10'000'000).ok());

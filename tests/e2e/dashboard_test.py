@@ -11,6 +11,7 @@ and dashboard-dark.png, taken at the end of the run.
 import argparse
 import json
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -43,6 +44,7 @@ count = 40
 clients = 2
 evaluate_every = 5
 """
+SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 CLIENTS = ("berlin-1", "lisbon-2")
 PATIENCE = 120
 OPTIONS = None
@@ -269,6 +271,39 @@ class Dashboard(unittest.TestCase):
         complaints = [entry["message"] for entry in self.browser.get_log("browser")
                       if "ERR_CONNECTION_REFUSED" not in entry["message"]]
         self.assertEqual(complaints, [])
+
+
+class MetricsByName(unittest.TestCase):
+    """A run whose clients are Python programs that report metrics of their own."""
+
+    def test_their_chart_shows_the_one_that_is_chosen(self):
+        sys.path[:0] = [str(SOURCE / "tests/python"), str(SOURCE / "python")]
+        os.environ["TERSE_BIN"] = str(pathlib.Path(OPTIONS.bin).resolve())
+        import metric_member
+        import numpy
+        import terse
+        from fleet import Fleet as PythonFleet
+
+        browser = open_browser()
+        self.addCleanup(browser.quit)
+        with PythonFleet(pathlib.Path(OPTIONS.bin).resolve()) as fleet:
+            fleet.start_coordinator("--http", "127.0.0.1:0")
+            model = {name: numpy.zeros(shape, dtype=numpy.float32) for name, shape in metric_member.SHAPES.items()}
+            run = terse.Run("metrics", model=model, codec=terse.codecs.dense(), rounds=5, clients=1)
+            run.create(str(fleet.folder / "run"), admin=fleet.admin)
+            browser.get(json.loads((fleet.folder / "ready-1").read_text())["http"])
+            chart = browser.find_element(By.ID, "metrics")
+            wait_until(lambda: browser.find_element(By.ID, "state").text == "active", "the run")
+            self.assertFalse(chart.is_displayed())
+            fleet.python("m4", "metric_member.py", fleet.address, fleet.folder / "m4", 4)
+            wait_until(chart.is_displayed, "the chart")
+            points = lambda: browser.execute_script("return Chart.getChart('chart-metric').data.datasets[0].data.map((p) => [p.x, p.y])")
+            wait_until(lambda: len(points()) == 5, "five points")
+            offered = [option.text for option in browser.find_elements(By.CSS_SELECTOR, "#metric option")]
+            self.assertEqual(offered, ["evaluation accuracy", "evaluation worst class", "training grad_norm"])
+            self.assertEqual(points(), [[number, 0.4] for number in range(1, 6)])
+            browser.find_element(By.CSS_SELECTOR, "#metric option:last-child").click()
+            self.assertEqual(points(), [[number, 4.0 * number] for number in range(1, 6)])
 
 
 if __name__ == "__main__":

@@ -30,13 +30,15 @@ def blob(generation, data):
     return struct.pack("<qQ", generation, len(data)) + hash_bytes(data) if data else bytes(32)
 
 
-def manifest(flags, lineage, generation, prev, dense=b"", outbox=b"", trainer=b"", sealed=bytes(44), history=b""):
+def manifest(flags, lineage, generation, prev, dense=b"", outbox=b"", trainer=b"", sealed=bytes(44), history=b"", metrics=b""):
     """`sealed`: update_id, round, base_version, train_us, loss."""
-    body = b"TRSM" + struct.pack("<II", 2 if history else 1, flags) + lineage + struct.pack("<q", generation) + prev
+    body = b"TRSM" + struct.pack("<II", 3 if metrics else 2 if history else 1, flags) + lineage + struct.pack("<q", generation) + prev
     body += blob(generation, dense) + blob(generation, outbox) + blob(generation, trainer)
     body += sealed + bytes(4)
-    if history:
+    if history or metrics:
         body += blob(generation, history)
+    if metrics:
+        body += struct.pack("<I", len(metrics)) + metrics
     return body + hash_bytes(body)
 
 
@@ -63,6 +65,11 @@ write("manifest_dirty.bin", manifest(1, LINEAGE, 7, PREVIOUS))
 write("manifest_sealed.bin", manifest(2, LINEAGE, 7, PREVIOUS, DENSE, b"message", b"trainer", SEALED))
 write("manifest_applied.bin", manifest(0, LINEAGE, 7, UPDATE, DENSE, b"message", b"trainer"))
 write("manifest_history.bin", manifest(2, LINEAGE, 7, PREVIOUS, DENSE, b"message", b"trainer", SEALED, b"history"))
+
+# Kind, length of the name, name, value, samples as a varint.
+METRICS = bytes([1, 4]) + b"norm" + struct.pack("<d", -0.5) + bytes([0x80, 0x05])
+METRICS += bytes([2, 8]) + b"accuracy" + struct.pack("<d", 0.75) + bytes([100])
+write("manifest_metrics.bin", manifest(2, LINEAGE, 7, PREVIOUS, DENSE, b"message", b"trainer", SEALED, metrics=METRICS))
 write("checkpoint.bin", weights_file(b"TRSC", 12, hash_bytes(DENSE), WEIGHTS))
 write("cached_model.bin", weights_file(b"TRSW", 12, LINEAGE, WEIGHTS))
 
@@ -131,7 +138,7 @@ def write_audit_log(name):
     if os.path.exists(name):
         os.remove(name)
     with open("../../storage/audit_log.cc") as file:
-        sql = re.search(r'kMigrations\[\] = \{R"sql\((.*?)\)sql"', file.read(), re.DOTALL).group(1)
+        sql = re.search(r'kMigrations\[\] = \{\{R"sql\((.*?)\)sql"', file.read(), re.DOTALL).group(1)
     db = sqlite3.connect(name)
     db.create_function("terse_checksum", -1, checksum, deterministic=True)
     db.executescript("BEGIN;" + sql + "PRAGMA user_version=1; COMMIT;")

@@ -22,7 +22,8 @@ LAYOUT = [{"name": "layer.weight", "shape": [2, 3], "kind": "parameter"},
           {"name": "norm.running_mean", "shape": [2], "kind": "buffer"}]
 REQUESTS = [
     (OPEN, {"protocol": 1, "run": "demo", "model": "external", "seed": 5, "shard": {"index": 1, "count": 4}, "rounds": 100,
-            "local_steps": 20, "batch_size": 128, "buffers": "averaged", "momentum_masking": True}),
+            "local_steps": 20, "batch_size": 128, "buffers": "averaged", "momentum_masking": True,
+            "role": "trainer"}),
     (MEMORY, {"elements": 8, "bytes": 96}),
     (RESTORE, b"state of round 6"),
     (START, {}),
@@ -40,7 +41,8 @@ ANSWERS = [
     (DONE, {}),
     (DONE, {"has_weights": True}),
     (PROGRESS, {"steps": 10}),
-    (DONE, {"loss": 0.75, "samples": 2560}),
+    (DONE, {"loss": 0.75, "samples": 2560,
+            "metrics": [{"kind": "evaluation", "name": "accuracy", "value": 0.5, "samples": 500}]}),
     (DONE, {}),
     (DONE, b"state of round 8"),
 ]

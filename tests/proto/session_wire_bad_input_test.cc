@@ -138,6 +138,13 @@ TEST(SessionWireBadInput, UpdatesAreHeldToTheirHeader) {
           {"round", [&](Wire* m) { header(m)->set_round(kTooLarge); }, {"round", "out of range"}},
           {"norm", [&](Wire* m) { header(m)->set_norm_code(128); }, {"norm_code", "out of range: 128"}},
           {"norm that wraps", [&](Wire* m) { header(m)->set_norm_code(0xffffffff); }, {"norm_code", "4294967295"}},
+          {"metric of no kind", [&](Wire* m) { header(m)->add_metrics()->set_kind(v1::Metric::Kind(4)); }, {"kind 4"}},
+          {"samples", [&](Wire* m) { header(m)->add_metrics()->set_samples(kTooLarge); }, {"samples", "out of range"}},
+          {"too many metrics",
+           [&](Wire* m) {
+             for (int i = 0; i < 65; ++i) header(m)->add_metrics();
+           },
+           {"65 metrics"}},
           {"time", [&](Wire* m) { header(m)->set_train_us(kTooLarge); }, {"train_us", "out of range"}},
       },
       GoodUpdate());

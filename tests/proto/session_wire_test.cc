@@ -131,6 +131,19 @@ TEST(SessionWire, ANormBelongsToItsOwnUpdate) {
   }
 }
 
+TEST(SessionWire, MetricsBelongToTheirOwnUpdate) {
+  ClientMessageReader reader(100);
+  Update update{1, Id("u"), 5, 0.5f, Payload(60)};
+  const std::vector<NamedMetric> some = {{MetricKind::kTraining, "norm", -0.1, 640},
+                                         {MetricKind::kEvaluation, "worst class", 0.75, 1}};
+  for (const std::vector<NamedMetric>& metrics : {some, std::vector<NamedMetric>(), some}) {
+    update.metrics = metrics;
+    absl::optional<FromClient> heard;
+    for (const v1::ClientMessage& chunk : ToWire(FromClient(update))) heard = *reader.Feed(chunk);
+    EXPECT_EQ(std::get<Update>(*heard).metrics, metrics);
+  }
+}
+
 TEST(SessionWire, IdsThatAreZeroTakeNoBytes) {
   CheckIn message;
   message.name = "a";

@@ -1,7 +1,9 @@
-"""An evaluator of the coordinator's: metric_evaluator.py [--at PATH] [--die-at ROUND] [--shape N] [--bad ROUND]"""
+"""An evaluator of the coordinator's: metric_evaluator.py [--at PATH] [--die-at ROUND] [--shape N] [--bad ROUND]
+[--first-takes SECONDS]"""
 import argparse
 import os
 import sys
+import time
 
 import numpy as np
 
@@ -11,6 +13,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--at")
 parser.add_argument("--die-at", type=int)
 parser.add_argument("--bad", type=int)
+parser.add_argument("--first-takes", type=float, default=0)
 parser.add_argument("--shape", type=int, default=5)
 options = parser.parse_args()
 model = {"w": np.zeros(options.shape, dtype=np.float32)}
@@ -21,6 +24,8 @@ def evaluate(evaluated):
         os._exit(3)
     if evaluated.round == options.bad:
         return {"accuracy": 0.5}
+    if evaluated.round == 1:
+        time.sleep(options.first_takes)
     print("evaluated", evaluated.run["run"], evaluated.round, model["w"][0], flush=True)
     return {"loss": float(np.mean(model["w"])), "accuracy": min(1.0, evaluated.round / 4), "f1": np.float32(0.25)}
 

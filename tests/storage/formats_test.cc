@@ -2,10 +2,12 @@
 #include <limits>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 #include "core/file_system.h"
 #include "storage/byte_io.h"
 #include "storage/client_sums.h"
 #include "storage/manifest.h"
+#include "storage/metric_bytes.h"
 #include "storage/run_store.h"
 #include "storage/weights_file.h"
 #include "tests/storage/storage_testing.h"
@@ -77,15 +79,31 @@ Manifest WithHistory() {
   return manifest;
 }
 
+std::vector<NamedMetric> SomeMetrics() {
+  return {{MetricKind::kTraining, "norm", -0.5, 640}, {MetricKind::kEvaluation, "accuracy", 0.75, 100}};
+}
+
+Manifest WithMetrics() {
+  Manifest manifest = Sealed();
+  manifest.metrics = SerializeMetrics(SomeMetrics());
+  return manifest;
+}
+
+size_t BytesOf(const Manifest& manifest) {
+  if (!manifest.metrics.empty()) return kLongManifestBytes + 4 + manifest.metrics.size();
+  return manifest.history.empty() ? kManifestBytes : kLongManifestBytes;
+}
+
 TEST(ManifestFormat, MatchesGoldenBytesBothWays) {
   const std::pair<const char*, Manifest> cases[] = {{"manifest_begun.bin", Begun()},
                                                     {"manifest_dirty.bin", Dirty()},
                                                     {"manifest_sealed.bin", Sealed()},
                                                     {"manifest_applied.bin", Applied()},
-                                                    {"manifest_history.bin", WithHistory()}};
+                                                    {"manifest_history.bin", WithHistory()},
+                                                    {"manifest_metrics.bin", WithMetrics()}};
   for (const auto& [name, manifest] : cases) {
     EXPECT_EQ(SerializeManifest(manifest), Golden(name)) << name;
-    EXPECT_EQ(Golden(name).size(), manifest.history.empty() ? kManifestBytes : kLongManifestBytes);
+    EXPECT_EQ(Golden(name).size(), BytesOf(manifest)) << name;
     const auto parsed = ParseManifest(Golden(name));
     ASSERT_OK(parsed.status());
     EXPECT_EQ(SerializeManifest(*parsed), Golden(name)) << name;
@@ -94,7 +112,7 @@ TEST(ManifestFormat, MatchesGoldenBytesBothWays) {
 
 TEST(ManifestFormat, TruncationAndEveryFlipIsRefused) {
   for (const char* name : {"manifest_begun.bin", "manifest_dirty.bin", "manifest_sealed.bin", "manifest_applied.bin",
-                           "manifest_history.bin"}) {
+                           "manifest_history.bin", "manifest_metrics.bin"}) {
     const std::string whole = Golden(name);
     for (size_t size = 0; size < whole.size(); ++size) EXPECT_FALSE(ParseManifest(whole.substr(0, size)).ok()) << size;
     EXPECT_FALSE(ParseManifest(whole + '\0').ok());
@@ -123,6 +141,8 @@ TEST(ManifestFormat, ContradictionsAreRefused) {
   add(Sealed(), [](Manifest& m) { m.trainer.size = 0; });
   add(WithHistory(), [](Manifest& m) { m.history.generation = -1; });
   add(WithHistory(), [](Manifest& m) { m.history.size = uint64_t{1} << 35; });
+  add(WithMetrics(), [](Manifest& m) { m.metrics.pop_back(); });
+  add(Applied(), [](Manifest& m) { m.metrics = WithMetrics().metrics; });
   add(Applied(), [](Manifest& m) { m.update_id = Id128{1, 1}; });
   add(Applied(), [](Manifest& m) { m.dirty = true; });
   for (size_t i = 0; i < cases.size(); ++i) {
@@ -142,6 +162,35 @@ TEST(ManifestFormat, AnEmptyHistoryIsNotWritten) {
     ASSERT_EQ(bytes.size(), kLongManifestBytes);
     EXPECT_CODE(ParseManifest(bytes).status(), kDataLoss, "contradict");
   }
+}
+
+TEST(MetricBytes, AreReadAsTheyWereWritten) {
+  const std::string bytes = SerializeMetrics(SomeMetrics());
+  ASSERT_OK(ParseMetrics(bytes).status());
+  EXPECT_EQ(*ParseMetrics(bytes), SomeMetrics());
+  EXPECT_EQ(SerializeMetrics({}), "");
+  EXPECT_TRUE(ParseMetrics("")->empty());
+  std::vector<NamedMetric> most;
+  for (int i = 0; i < 64; ++i) {
+    most.push_back({MetricKind::kTraining, std::string(62, 'a') + absl::StrCat(i / 10, i % 10), 1e300, kMostMetricSamples});
+  }
+  EXPECT_EQ(SerializeMetrics(most).size(), kMostMetricsBytes);
+  EXPECT_EQ(*ParseMetrics(SerializeMetrics(most)), most);
+}
+
+TEST(MetricBytes, DamagedOnesAreRefused) {
+  const std::string whole = SerializeMetrics(SomeMetrics());
+  const size_t first = 2 + 4 + 8 + 2;
+  for (size_t size = 1; size < whole.size(); ++size) {
+    EXPECT_EQ(ParseMetrics(whole.substr(0, size)).ok(), size == first) << size;
+  }
+  EXPECT_CODE(ParseMetrics(whole + whole).status(), kDataLoss, "'norm' is there twice");
+  std::string other = whole;
+  other[0] = 7;
+  EXPECT_CODE(ParseMetrics(other).status(), kDataLoss, "unknown kind 7");
+  other = whole;
+  other.back() = static_cast<char>(0x80 | other.back());
+  EXPECT_CODE(ParseMetrics(other + '\0').status(), kDataLoss, "in another form");
 }
 
 TEST(CheckpointFormat, MatchesGoldenBytesBothWays) {

@@ -62,7 +62,9 @@ class LedgerTest : public ::testing::Test {
   void PlayRound(int64_t round, int64_t version) {
     Both([&](RunStore& store) { return store.OpenRound(round, version, 1); });
     const Id128 last = all_->GetClient(round % 4)->last_applied;
-    Both([&](RunStore& store) { return store.CloseRound(round, {TestUpdate(round % 4, round, last)}, 2); });
+    ChosenUpdate update = TestUpdate(round % 4, round, last);
+    update.metrics = {{MetricKind::kTraining, "norm", static_cast<double>(round), 5}};
+    Both([&](RunStore& store) { return store.CloseRound(round, {update}, 2); });
     Commit commit = TestCommit(round);
     commit.base_version = version;
     commit.ledger = Entries(round);
@@ -80,6 +82,8 @@ class LedgerTest : public ::testing::Test {
                                round.wire_bytes_down);
       };
       EXPECT_EQ(sums(all[i]), sums(few[i]));
+      ASSERT_EQ(few[i].metrics.size(), all[i].metrics.size());
+      for (size_t k = 0; k < all[i].metrics.size(); ++k) EXPECT_EQ(few[i].metrics[k].mean, all[i].metrics[k].mean);
       // The sums of the store that has every row are those of its rows.
       Sums up, down;
       const std::vector<LedgerEntry> rows = all_->Ledger(all[i].id, all[i].id).value();
@@ -109,6 +113,8 @@ TEST_F(LedgerTest, OldRoundsKeepTheirSums) {
   }
   ExpectSameSums();
   EXPECT_EQ(few_->Ledger(1, 20 - kKept)->size(), 0u);
+  EXPECT_EQ(few_->MetricsOfClients(1, 20)->size(), static_cast<size_t>(kKept));
+  EXPECT_EQ(all_->MetricsOfClients(1, 20)->size(), 20u);
   EXPECT_GT(few_->Ledger(20 - kKept + 1, 20)->size(), 0u);
   EXPECT_EQ(few_->Ledger(20 - kKept + 1, 20)->size(), all_->Ledger(20 - kKept + 1, 20)->size());
   EXPECT_EQ(few_->Ledger(0, 0)->size(), 1u) << "traffic of no round stays";

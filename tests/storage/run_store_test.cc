@@ -465,6 +465,46 @@ TEST_F(RunStoreTest, EvaluationBelongsToCommittedRounds) {
   EXPECT_EQ((*store_->LastRound())->test_loss, absl::nullopt);
 }
 
+TEST_F(RunStoreTest, MetricsStandWithTheirRound) {
+  CreateRun();
+  for (const char* name : {"a", "b", "c"}) ASSERT_OK(store_->RegisterClient(name, 5).status());
+  ASSERT_OK(store_->OpenRound(1, 0, 1));
+  std::vector<ChosenUpdate> chosen = {TestUpdate(0, 1, Id128()), TestUpdate(1, 2, Id128()), TestUpdate(2, 3, Id128())};
+  chosen[0].metrics = {{MetricKind::kTraining, "norm", 2, 10}, {MetricKind::kEvaluation, "accuracy", 0.5, 1}};
+  chosen[2].metrics = {{MetricKind::kEvaluation, "accuracy", 1, 3}};
+  ASSERT_OK(store_->CloseRound(1, chosen, 2));
+  ASSERT_OK(store_->CommitRound(TestCommit(1), true));
+  ASSERT_OK(store_->SetEvaluation(1, {0.5, 1, {}, {}, {{MetricKind::kTest, "f1", 0.25, 7}}}));
+  ASSERT_OK(store_->SetEvaluation(1, {0.5, 1, {}, {}, {{MetricKind::kTest, "f1", 0.75, 7}}}));
+  const auto rounds = store_->Rounds(1, 2);
+  ASSERT_OK(rounds.status());
+  const std::vector<MetricMean>& means = (*rounds)[0].metrics;
+  ASSERT_EQ(means.size(), 3);
+  EXPECT_EQ(means[0].name, "norm");
+  EXPECT_EQ(means[1].mean, 0.875);
+  EXPECT_EQ(means[1].clients, 2);
+  EXPECT_EQ(means[2].kind, MetricKind::kTest);
+  EXPECT_EQ(means[2].mean, 0.75);
+  EXPECT_TRUE((*rounds)[1].metrics.empty());
+  const auto own = store_->MetricsOfClients(1, 9);
+  ASSERT_OK(own.status());
+  ASSERT_EQ(own->size(), 2);
+  EXPECT_EQ((*own)[0].metrics, chosen[0].metrics);
+  EXPECT_EQ((*own)[1].client_name, "c");
+  EXPECT_EQ((*own)[1].round, 1);
+  EXPECT_TRUE(store_->MetricsOfClients(2, 9)->empty());
+}
+
+TEST_F(RunStoreTest, UnsoundMetricsChangeNothing) {
+  CreateRun();
+  ASSERT_OK(store_->RegisterClient("a", 5).status());
+  ASSERT_OK(store_->OpenRound(1, 0, 1));
+  ChosenUpdate update = TestUpdate(0, 1, Id128());
+  update.metrics = {{MetricKind::kTraining, "norm", std::numeric_limits<double>::quiet_NaN(), 10}};
+  EXPECT_CODE(store_->CloseRound(1, {update}, 2), kInvalidArgument, "not finite");
+  EXPECT_EQ((*store_->LastRound())->state, RoundState::kOpen);
+}
+
 // A client may claim any loss; that must not keep a round from closing.
 TEST_F(RunStoreTest, ALossThatIsNoNumberClosesTheRound) {
   CreateRun();

@@ -97,6 +97,50 @@ TEST_F(TersectlTest, RoundsAgreeInEveryForm) {
   EXPECT_THAT(Ask({"rounds"}).out, HasSubstr("    2  committed"));
 }
 
+TEST_F(TersectlTest, MetricsAreAColumnEach) {
+  EXPECT_THAT(Ask({"metrics"}).out, HasSubstr("no round of these has metrics by name; trainers report them"));
+  EXPECT_THAT(Ask({"metrics", "--clients"}).out, HasSubstr("no client of these rounds has metrics by name"));
+  const auto add = [this](int round, const char* kind, const char* name, double mean, uint32_t clients) {
+    v1::MetricMean* const metric = server_.rounds[round - 1].add_metrics();
+    metric->set_kind(kind);
+    metric->set_name(name);
+    metric->set_mean(mean);
+    metric->set_clients(clients);
+    metric->set_samples(100);
+  };
+  add(1, "evaluation", "accuracy", 0.5, 2);
+  add(1, "training", "norm", 1.25, 3);
+  add(3, "evaluation", "accuracy", 0.75, 1);
+  EXPECT_EQ(Ask({"metrics"}).out,
+            "round  clients  evaluation accuracy  training norm\n"
+            "    1        3               0.5000          1.250\n"
+            "    3        1               0.7500              -\n");
+  EXPECT_THAT(Ask({"metrics", "--newest", "1"}).out, Not(HasSubstr("0.5000")));
+  const json means = json::parse(Ask({"metrics", "--json"}).out);
+  ASSERT_EQ(means.size(), 3u);
+  EXPECT_EQ(means[2], json({{"round", 3}, {"kind", "evaluation"}, {"name", "accuracy"}, {"mean", 0.75}, {"clients", 1},
+                            {"samples", 100}}));
+  // A file of commas has no place for them.
+  EXPECT_THAT(Ask({"rounds", "--csv"}).out, Not(HasSubstr("metrics")));
+}
+
+TEST_F(TersectlTest, MetricsOfClientsAreARowEach) {
+  v1::ClientMetric metric;
+  metric.set_round(2);
+  metric.set_client(1);
+  metric.set_client_name("b");
+  metric.set_kind("training");
+  metric.set_name("norm");
+  metric.set_value(1.25);
+  metric.set_samples(640);
+  server_.metrics = {metric};
+  EXPECT_EQ(Ask({"metrics", "--clients"}).out,
+            "round  client  kind      metric  value  samples\n"
+            "    2  1 (b)   training  norm    1.250      640\n");
+  EXPECT_EQ(json::parse(Ask({"metrics", "--clients", "--json", "--first", "2"}).out)[0]["value"], 1.25);
+  EXPECT_THAT(Ask({"metrics", "--clients", "--first", "3"}).out, HasSubstr("no client of these rounds"));
+}
+
 TEST_F(TersectlTest, AnOpenRoundHasNoLossYet) {
   v1::Round round;
   round.set_id(4);

@@ -87,6 +87,18 @@ TEST(TensorBoardTest, AReaderWithChecksumsOfItsOwnFindsTheScalars) {
   EXPECT_EQ(events[100]["time"], 1700000011.5);
 }
 
+TEST(TensorBoardTest, MetricsByNameAreScalars) {
+  v1::Round round = RoundAt(1, "committed");
+  for (const char* kind : {"training", "evaluation", "test"}) {
+    v1::MetricMean* const metric = round.add_metrics();
+    metric->set_kind(kind);
+    metric->set_name("f1");
+    metric->set_mean(0.5);
+  }
+  const std::string file = TensorBoardEvents(StatusOfRun(), {round});
+  for (const char* tag : {"train/f1", "evaluation/f1", "test/f1"}) EXPECT_NE(file.find(tag), std::string::npos) << tag;
+}
+
 TEST(TensorBoardTest, BeforeAnythingWasSentThereIsNoCompression) {
   v1::Round round = RoundAt(1, "committed");
   round.set_payload_bytes_up(0);

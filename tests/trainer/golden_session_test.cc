@@ -51,6 +51,8 @@ TEST(GoldenSession, TheClientSaysTheseBytesAndTakesThoseAnswers) {
     ASSERT_TRUE(result.ok()) << result.status();
     EXPECT_EQ(result->mean_loss, 0.75f);
     EXPECT_EQ(result->samples, 2560);
+    ASSERT_EQ(result->metrics.size(), 1);
+    EXPECT_EQ(result->metrics[0], (NamedMetric{MetricKind::kEvaluation, "accuracy", 0.5, 500}));
     EXPECT_EQ(delta[0], -1.0f);  // nobody wrote into the memory
     (*trainer)->MaskMomentum({0, 5});
     EXPECT_EQ(*(*trainer)->SaveState(), "state of round 8");
