@@ -24,8 +24,9 @@ void BackgroundWorker::Evaluate(int64_t round, SharedWeights weights) {
       },
       /*waits_for_room=*/!evaluator_->sets_own_pace());
   if (is_taken) return;
-  post_(Evaluated{round, absl::UnavailableError(absl::StrCat(
-                             "the evaluator is ", kMaxQueued, " rounds behind; evaluate less often, or make it faster"))});
+  post_(
+      Evaluated{round, absl::UnavailableError(absl::StrCat("the evaluator is ", kMaxQueued,
+                                                           " rounds behind; evaluate less often, or make it faster"))});
 }
 
 void BackgroundWorker::WriteCheckpoint(HeldCheckpoint checkpoint) {

@@ -40,9 +40,9 @@ class Background {
   virtual void WriteCheckpoint(HeldCheckpoint checkpoint) = 0;
 };
 
-// A thread for evaluations and one for checkpoints, each first come, first served. At most kMaxQueued jobs of a kind wait
-// (each holds one version of the model); one beyond that waits for its turn in the caller. An evaluation by an evaluator
-// that sets its own pace fails instead. Thread-safe.
+// A thread for evaluations and one for checkpoints, each first come, first served. At most kMaxQueued jobs of a kind
+// wait (each holds one version of the model); one beyond that waits for its turn in the caller. An evaluation by an
+// evaluator that sets its own pace fails instead. Thread-safe.
 class BackgroundWorker : public Background {
  public:
   static constexpr int kMaxQueued = 4;

@@ -59,7 +59,8 @@ absl::optional<MetricKind> MetricKindNamed(absl::string_view name) {
 bool IsMetricName(absl::string_view name) {
   if (name.empty() || name.size() > kMostMetricNameBytes || name.front() == ' ' || name.back() == ' ') return false;
   return std::all_of(name.begin(), name.end(), [](char c) {
-    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || absl::string_view("_-./@ ").find(c) != absl::string_view::npos;
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+           absl::string_view("_-./@ ").find(c) != absl::string_view::npos;
   });
 }
 
@@ -84,7 +85,8 @@ std::vector<MetricMean> MeanMetrics(absl::Span<const absl::Span<const NamedMetri
       MetricMean& mean = by_name[{metric.kind, metric.name}];
       ++mean.clients;
       mean.samples += metric.samples;
-      mean.mean += (metric.value - mean.mean) * (static_cast<double>(metric.samples) / static_cast<double>(mean.samples));
+      mean.mean +=
+          (metric.value - mean.mean) * (static_cast<double>(metric.samples) / static_cast<double>(mean.samples));
     }
   }
   std::vector<MetricMean> means;

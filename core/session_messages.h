@@ -69,8 +69,8 @@ struct Update {
   // connection, or not known.
   absl::optional<int> norm_code = absl::nullopt;
   std::vector<NamedMetric> metrics = {};  // TrainResult::metrics
-  int64_t packed_bytes = 0;  // of what `message` was unpacked from; 0: it came as it is
-  bool unread = false;       // nobody asked for it, so the coordinator's edge did not decode it: it must not count
+  int64_t packed_bytes = 0;               // of what `message` was unpacked from; 0: it came as it is
+  bool unread = false;  // nobody asked for it, so the coordinator's edge did not decode it: it must not count
   // The measures of the decoded message (Codec::Measure). The coordinator's edge measures it; nothing of this is sent.
   double norm = 0;
   float largest = 0;

@@ -70,8 +70,8 @@ absl::Status FileClientState::Load() {
   state_.has_dense = !disk.dense.empty();
   if (disk.sealed) {
     TERSE_ASSIGN_OR_RETURN(std::vector<NamedMetric> metrics, ParseMetrics(disk.metrics));
-    state_.sealed = SealedUpdate{disk.update_id, disk.round, disk.base_version, disk.train_us, disk.loss,
-                                 std::move(metrics), std::move(outbox)};
+    state_.sealed = SealedUpdate{disk.update_id, disk.round,         disk.base_version, disk.train_us,
+                                 disk.loss,      std::move(metrics), std::move(outbox)};
   } else {
     state_.minus = std::move(outbox);
   }

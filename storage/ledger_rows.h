@@ -30,8 +30,8 @@ absl::Status AddLedgerRows(SqliteDb& db, absl::Span<const LedgerEntry> entries);
 absl::Status SetUpdateBytes(SqliteDb& db, int64_t round, int64_t bytes);
 
 // Folds rounds that Retention::rounds no longer covers now that `version` is the head: deletes their rows of the
-// ledger, of `updates` and of `update_metrics`, which no answer of the update protocol needs. At most kFoldedAtOnce of them, so that a
-// commit does a bounded piece of work also after the setting was lowered.
+// ledger, of `updates` and of `update_metrics`, which no answer of the update protocol needs. At most kFoldedAtOnce of
+// them, so that a commit does a bounded piece of work also after the setting was lowered.
 absl::Status FoldOldRounds(SqliteDb& db, int64_t version);
 inline constexpr int kFoldedAtOnce = 4;
 

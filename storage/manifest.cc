@@ -113,8 +113,8 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view bytes) {
   absl::string_view rest = bytes.substr(kMagic.size(), bytes.size() - kMagic.size() - kTrailerBytes);
   const uint32_t format = TakeField<uint32_t>(&rest);
   if (format < kFormat || format > kFormatWithMetrics) {
-    return absl::DataLossError(absl::StrCat("it has format ", format, ", and this program reads ", kFormat, " to ",
-                                            kFormatWithMetrics));
+    return absl::DataLossError(
+        absl::StrCat("it has format ", format, ", and this program reads ", kFormat, " to ", kFormatWithMetrics));
   }
   const uint32_t flags = TakeField<uint32_t>(&rest);
   Manifest manifest;

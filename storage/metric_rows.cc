@@ -72,9 +72,8 @@ absl::Status ReadMeans(SqliteDb& db, std::vector<RoundRecord>* rounds) {
       return absl::DataLossError(
           absl::StrCat(db.path(), " has metrics of round ", rows.GetInt(0), " and no such round", kDatabaseRemedy));
     }
-    (*rounds)[index].metrics.push_back(
-        {static_cast<MetricKind>(rows.GetInt(1)), std::string(rows.GetText(2)), rows.GetReal(3), rows.GetInt(4),
-         rows.GetInt(5)});
+    (*rounds)[index].metrics.push_back({static_cast<MetricKind>(rows.GetInt(1)), std::string(rows.GetText(2)),
+                                        rows.GetReal(3), rows.GetInt(4), rows.GetInt(5)});
   }
 }
 

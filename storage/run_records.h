@@ -99,7 +99,7 @@ struct ChosenUpdate {
   int64_t payload_bytes = 0;
   int64_t train_us = 0;
   double loss = 0;
-  int64_t samples = 0;  // the client's when the update came
+  int64_t samples = 0;                    // the client's when the update came
   std::vector<NamedMetric> metrics = {};  // that came with it
 };
 

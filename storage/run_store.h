@@ -201,8 +201,8 @@ class RunStore {
   virtual absl::StatusOr<std::vector<ClientRecord>> Clients() = 0;
   // Rounds that are no longer kept (Retention) have no rows.
   virtual absl::StatusOr<std::vector<LedgerEntry>> Ledger(int64_t first_round, int64_t last_round) = 0;
-  // What single clients reported with the updates that the rounds chose, ordered by round and client. Rounds that are no
-  // longer kept have no rows; their means stay in RoundRecord::metrics.
+  // What single clients reported with the updates that the rounds chose, ordered by round and client. Rounds that are
+  // no longer kept have no rows; their means stay in RoundRecord::metrics.
   virtual absl::StatusOr<std::vector<ClientMetrics>> MetricsOfClients(int64_t first_round, int64_t last_round) = 0;
   // Returns the bytes of all rounds by client and direction, in that order; `round` is 0 in them, and a direction
   // without bytes has none. Costs the number of clients, however long the run is.

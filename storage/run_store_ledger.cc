@@ -87,9 +87,8 @@ absl::StatusOr<std::vector<LedgerEntry>> SqliteRunStore::Ledger(int64_t first_ro
 
 absl::StatusOr<std::vector<ClientMetrics>> SqliteRunStore::MetricsOfClients(int64_t first_round, int64_t last_round) {
   std::vector<ClientMetrics> metrics;
-  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) {
-    return run_store_internal::ReadClientMetrics(db, first_round, last_round, &metrics);
-  }));
+  TERSE_RETURN_IF_ERROR(
+      Read([&](SqliteDb& db) { return run_store_internal::ReadClientMetrics(db, first_round, last_round, &metrics); }));
   return metrics;
 }
 

@@ -16,8 +16,8 @@ constexpr MetricKind kKindsOfEvaluators[] = {MetricKind::kTest};
 
 // Takes a metric that Evaluation has a place for out of the others; nullopt when it is not there.
 absl::optional<double> Take(absl::string_view name, std::vector<NamedMetric>* metrics) {
-  const auto found = std::find_if(metrics->begin(), metrics->end(),
-                                  [name](const NamedMetric& metric) { return metric.name == name; });
+  const auto found =
+      std::find_if(metrics->begin(), metrics->end(), [name](const NamedMetric& metric) { return metric.name == name; });
   if (found == metrics->end()) return absl::nullopt;
   const double value = found->value;
   metrics->erase(found);
@@ -72,9 +72,9 @@ class ExternalEvaluator : public Evaluator {
   absl::StatusOr<Evaluation> TryEvaluate(int64_t round, absl::Span<const float> weights) {
     TERSE_RETURN_IF_ERROR(Connect());
     peer_->GiveWeights(weights);
-    const absl::StatusOr<std::string> answer = peer_->dialogue().Call(
-        FrameKind::kEvaluate, ToJson(EvaluateRequest{round}), TrainerPeer::kMostAnswerBytes,
-        [this] { return !is_cancelled_.load(); });
+    const absl::StatusOr<std::string> answer =
+        peer_->dialogue().Call(FrameKind::kEvaluate, ToJson(EvaluateRequest{round}), TrainerPeer::kMostAnswerBytes,
+                               [this] { return !is_cancelled_.load(); });
     absl::StatusOr<std::vector<NamedMetric>> metrics =
         answer.ok() ? Read(*answer) : absl::StatusOr<std::vector<NamedMetric>>(answer.status());
     if (peer_->dialogue().lost()) peer_ = nullptr;

@@ -45,8 +45,8 @@ class ExternalTrainer : public LocalTrainer {
     peer_->GiveWeights(weights);
     // As other trainers, this one may be asked without a function to ask.
     const std::function<bool()> asks = keep_going ? keep_going : [] { return true; };
-    TERSE_ASSIGN_OR_RETURN(const std::string answer,
-                           peer_->dialogue().Call(FrameKind::kTrain, ToJson(plan), TrainerPeer::kMostAnswerBytes, asks));
+    TERSE_ASSIGN_OR_RETURN(const std::string answer, peer_->dialogue().Call(FrameKind::kTrain, ToJson(plan),
+                                                                            TrainerPeer::kMostAnswerBytes, asks));
     const absl::StatusOr<WireResult> wire = FromJson<WireResult>(answer);
     if (!wire.ok()) return peer_->Unreadable("training", wire.status());
     if (wire->samples < 0) return peer_->dialogue().Nonsense("with a negative number of samples");
@@ -116,10 +116,10 @@ TrainerFactory ExternalTrainerFactory(ExternalTrainerOptions options) {
   return [options = std::move(options)](const RunConfig& config, const Shard& shard,
                                         absl::string_view) -> absl::StatusOr<std::unique_ptr<LocalTrainer>> {
     TERSE_ASSIGN_OR_RETURN(TrainerConnection connection, options.source());
-    TERSE_ASSIGN_OR_RETURN(std::unique_ptr<TrainerPeer> peer,
-                           TrainerPeer::Open(std::move(connection), kTrainerRole,
-                                             {options.seconds, options.stop, options.log},
-                                             RequestFor(config, shard, kTrainerRole)));
+    TERSE_ASSIGN_OR_RETURN(
+        std::unique_ptr<TrainerPeer> peer,
+        TrainerPeer::Open(std::move(connection), kTrainerRole, {options.seconds, options.stop, options.log},
+                          RequestFor(config, shard, kTrainerRole)));
     return std::make_unique<ExternalTrainer>(std::move(peer));
   };
 }

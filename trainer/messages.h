@@ -78,8 +78,8 @@ std::vector<WireMetric> ToWire(const std::vector<NamedMetric>& metrics);
 
 // kTrain: LocalPlan. The answer, with the result in memory:
 struct WireResult {
-  double loss = 0;                                        // mean over the steps, finite
-  int64_t samples = 0;                                    // seen, counting repeats
+  double loss = 0;                                       // mean over the steps, finite
+  int64_t samples = 0;                                   // seen, counting repeats
   absl::optional<std::vector<WireMetric>> metrics = {};  // of the kinds "training" and "evaluation"
 };
 

@@ -115,8 +115,8 @@ absl::Status TrainerPeer::OrNeverStarts(const absl::Status& status) {
   const int ended = process_->End(kLingers);
   const bool is_none = WIFEXITED(ended) && (WEXITSTATUS(ended) == 126 || WEXITSTATUS(ended) == 127);
   if (!is_none) return status;
-  return absl::FailedPreconditionError(absl::StrCat("the command of ", role_.option,
-                                                    " cannot be started, as the line above says; correct it"));
+  return absl::FailedPreconditionError(
+      absl::StrCat("the command of ", role_.option, " cannot be started, as the line above says; correct it"));
 }
 
 absl::Status TrainerPeer::CheckHello() const {
@@ -126,9 +126,8 @@ absl::Status TrainerPeer::CheckHello() const {
                                                       " ", kTrainerProtocol, "; install releases that fit each other"));
   }
   if (hello_.dtype != "float32") {
-    return absl::FailedPreconditionError(
-        absl::StrCat(role_.subject, " wants its weights as '", Shortened(hello_.dtype),
-                     "'; they are shared as 'float32', whatever it computes with"));
+    return absl::FailedPreconditionError(absl::StrCat(role_.subject, " wants its weights as '", Shortened(hello_.dtype),
+                                                      "'; they are shared as 'float32', whatever it computes with"));
   }
   if (hello_.samples < 1) return dialogue_->Nonsense(absl::StrCat("that it has ", hello_.samples, " samples"));
   if (!hello_.device.empty() && !IsDeviceName(hello_.device)) return dialogue_->Nonsense("with a device of no name");

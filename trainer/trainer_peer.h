@@ -1,5 +1,5 @@
-// The other end of the trainer protocol (docs/TRAINER.md): a program of the user's own that was opened for a run, and the
-// memory that is shared with it. Trainers and evaluators stand on it.
+// The other end of the trainer protocol (docs/TRAINER.md): a program of the user's own that was opened for a run, and
+// the memory that is shared with it. Trainers and evaluators stand on it.
 #ifndef TERSE_TRAINER_TRAINER_PEER_H_
 #define TERSE_TRAINER_TRAINER_PEER_H_
 
@@ -34,8 +34,8 @@ inline constexpr PeerRole kTrainerRole = {"trainer", "the trainer", "--trainer",
 inline constexpr PeerRole kEvaluatorRole = {"evaluator", "the evaluator", "--evaluator", "this coordinator"};
 
 struct PeerOptions {
-  double seconds = 3600;               // that an answer may take
-  std::function<bool()> stop = {};     // Dialogue::Options::stop
+  double seconds = 3600;                                  // that an answer may take
+  std::function<bool()> stop = {};                        // Dialogue::Options::stop
   std::function<void(const std::string& line)> log = {};  // hears what the program says that it is; may be empty
 };
 
@@ -44,15 +44,15 @@ OpenRequest RequestFor(const RunConfig& config, const Shard& shard, const PeerRo
 
 // The program's answers are not believed: everything is checked before it is used, and copied before it is checked.
 // Calls return, beside the statuses that the program answers,
-//   UNAVAILABLE          it ended, took too long, or did not stop when asked: it is lost, and all later calls say so too
-//   INTERNAL             it answered what no such program answers
+//   UNAVAILABLE          it ended, took too long, or did not stop when asked: it is lost, and all later calls say so
+//   too INTERNAL             it answered what no such program answers
 // Not thread-safe. Memory: three vectors of the model, shared with the program.
 class TrainerPeer {
  public:
   static constexpr uint64_t kMostAnswerBytes = 64 << 10;
 
-  // Opens the run. FAILED_PRECONDITION for another version of the protocol, a type of numbers that is not supported, and
-  // a layout that no run has.
+  // Opens the run. FAILED_PRECONDITION for another version of the protocol, a type of numbers that is not supported,
+  // and a layout that no run has.
   static absl::StatusOr<std::unique_ptr<TrainerPeer>> Open(TrainerConnection connection, const PeerRole& role,
                                                            const PeerOptions& options, const OpenRequest& request);
   ~TrainerPeer();

@@ -28,9 +28,8 @@ class EvaluatorSocket {
     auto socket = std::make_shared<EvaluatorSocket>();
     socket->path_ = path;
     // The source asks only while it is called, which is under the mutex.
-    const auto gives_up = [raw = socket.get(), stop = std::move(stop)]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-      return absl::Now() >= raw->until_ || stop();
-    };
+    const auto gives_up = [raw = socket.get(), stop = std::move(stop)]()
+                              ABSL_NO_THREAD_SAFETY_ANALYSIS { return absl::Now() >= raw->until_ || stop(); };
     TERSE_ASSIGN_OR_RETURN(socket->source_, TrainerAtSocket(path, gives_up, [](const std::string&) {}));
     return socket;
   }
@@ -61,10 +60,10 @@ absl::StatusOr<TrainerSource> SourceOf(const EvaluatorOptions& options, const st
 
 void AddEvaluatorOptions(CLI::App& app, CoordinatorOptions* options) {
   EvaluatorOptions& evaluator = options->evaluator;
-  CLI::Option* command =
-      app.add_option("--evaluator", evaluator.command,
-                     "command that starts an evaluator of your own, for each run of model.name = 'external': it says how "
-                     "good the weights are that a round ended with (docs/TRAINER.md)");
+  CLI::Option* command = app.add_option(
+      "--evaluator", evaluator.command,
+      "command that starts an evaluator of your own, for each run of model.name = 'external': it says how "
+      "good the weights are that a round ended with (docs/TRAINER.md)");
   app.add_option("--evaluator-socket", evaluator.socket,
                  "path of a Unix socket at which an evaluator of your own attaches, which may come and go")
       ->excludes(command);

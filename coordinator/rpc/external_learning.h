@@ -1,6 +1,6 @@
 // The model of a run that only the clients' own trainers know (ModelSpec kExternalModel): its layout and the weights
-// that it starts from, read from a safetensors file. The coordinator runs nothing of it; a program of the user's own may
-// evaluate it.
+// that it starts from, read from a safetensors file. The coordinator runs nothing of it; a program of the user's own
+// may evaluate it.
 #ifndef TERSE_COORDINATOR_RPC_EXTERNAL_LEARNING_H_
 #define TERSE_COORDINATOR_RPC_EXTERNAL_LEARNING_H_
 

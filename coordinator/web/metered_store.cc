@@ -98,8 +98,7 @@ struct MeteredStore::Counters {
       it = metrics.erase(it);
     }
     for (const MetricMean& mean : means) {
-      Gauge& gauge =
-          metric.Add({{"run", run}, {"kind", std::string(MetricKindName(mean.kind))}, {"name", mean.name}});
+      Gauge& gauge = metric.Add({{"run", run}, {"kind", std::string(MetricKindName(mean.kind))}, {"name", mean.name}});
       gauge.Set(mean.mean);
       metrics[{mean.kind, mean.name}] = &gauge;
     }
@@ -150,13 +149,14 @@ absl::Status MeteredStore::CloseRound(int64_t round, absl::Span<const ChosenUpda
     slowest_us = std::max(slowest_us, update.train_us);
     metrics.emplace_back(update.metrics);
   }
-  OnceDurable([this, means = MeanMetrics(metrics), now_us, slowest_us, count = chosen.size(), refusals = refused.size()] {
-    counters_->refused.Increment(static_cast<double>(refusals));
-    counters_->ShowMetrics(means, /*tests=*/false);
-    closed_us_ = now_us;
-    chosen_ = static_cast<int64_t>(count);
-    slowest_us_ = slowest_us;
-  });
+  OnceDurable(
+      [this, means = MeanMetrics(metrics), now_us, slowest_us, count = chosen.size(), refusals = refused.size()] {
+        counters_->refused.Increment(static_cast<double>(refusals));
+        counters_->ShowMetrics(means, /*tests=*/false);
+        closed_us_ = now_us;
+        chosen_ = static_cast<int64_t>(count);
+        slowest_us_ = slowest_us;
+      });
   return absl::OkStatus();
 }
 

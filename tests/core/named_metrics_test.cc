@@ -41,7 +41,8 @@ TEST(NamedMetrics, WhatIsWrongIsSaid) {
     change(metric);
     return Objection({metric});
   };
-  EXPECT_EQ(objection([](NamedMetric& m) { m.value = std::nan(""); }), "the evaluation metric 'accuracy' is not finite");
+  EXPECT_EQ(objection([](NamedMetric& m) { m.value = std::nan(""); }),
+            "the evaluation metric 'accuracy' is not finite");
   EXPECT_EQ(objection([](NamedMetric& m) { m.value = std::numeric_limits<double>::infinity(); }),
             "the evaluation metric 'accuracy' is not finite");
   EXPECT_EQ(objection([](NamedMetric& m) { m.value = -1e301; }), "the evaluation metric 'accuracy' is beyond 1e300");
@@ -51,7 +52,8 @@ TEST(NamedMetrics, WhatIsWrongIsSaid) {
             "the evaluation metric 'accuracy' is a mean over 1099511627777 samples, which is impossible");
   EXPECT_EQ(objection([](NamedMetric& m) { m.name = "\n"; }),
             "a metric's name has 1 to 64 of the characters A-Z a-z 0-9 _ - . / @ and inner spaces");
-  EXPECT_EQ(objection([](NamedMetric& m) { m.kind = static_cast<MetricKind>(9); }), "a metric is of the unknown kind 9");
+  EXPECT_EQ(objection([](NamedMetric& m) { m.kind = static_cast<MetricKind>(9); }),
+            "a metric is of the unknown kind 9");
   EXPECT_EQ(Objection({good, good}), "the evaluation metric 'accuracy' is there twice");
   EXPECT_EQ(Objection(Metrics(65, good)), "65 metrics are more than the 64 that may come together");
 }
@@ -72,7 +74,8 @@ TEST(NamedMetrics, MeansWeighBySamples) {
 }
 
 TEST(NamedMetrics, MeansOfLargeNumbersAreFinite) {
-  const Metrics high = {{MetricKind::kTraining, "x", 1e300, 1}}, low = {{MetricKind::kTraining, "x", -1e300, int64_t{1} << 40}};
+  const Metrics high = {{MetricKind::kTraining, "x", 1e300, 1}},
+                low = {{MetricKind::kTraining, "x", -1e300, int64_t{1} << 40}};
   EXPECT_TRUE(std::isfinite(MeanMetrics({high, low, high})[0].mean));
 }
 

@@ -42,6 +42,9 @@ void AddFileSeeds(Seeds* seeds) {
   (*seeds)["manifest/sealed"] = Bytes({1}) + SerializeManifest(manifest);
   manifest.history = BlobRef{7, 2328, kId};
   (*seeds)["manifest/history"] = Bytes({1}) + SerializeManifest(manifest);
+  const std::vector<NamedMetric> metrics = {{MetricKind::kTraining, "norm", -0.5, 640}};
+  manifest.metrics = SerializeMetrics(metrics);
+  (*seeds)["manifest/metrics"] = Bytes({1}) + SerializeManifest(manifest);
   (*seeds)["manifest/short"] = (*seeds)["manifest/sealed"].substr(0, 100);
 
   const std::vector<float> weights = {1, -2, 0.5f, 0};
@@ -65,6 +68,10 @@ void AddTrainerSeeds(Seeds* seeds) {
   hello.result = "weights";
   (*seeds)["trainer_message/hello"] = Bytes({0}) + ToJson(hello);
   (*seeds)["trainer_message/result"] = Bytes({1}) + ToJson(WireResult{0.5, 20});
+  const WireMetric metric = {"test", "accuracy", 0.5, 100};
+  (*seeds)["trainer_message/metrics"] = Bytes({1}) + ToJson(WireResult{0.5, 20, std::vector<WireMetric>{metric}});
+  (*seeds)["trainer_message/evaluation"] = Bytes({6}) + ToJson(WireEvaluation{{metric}});
+  (*seeds)["trainer_message/evaluate"] = Bytes({7}) + ToJson(EvaluateRequest{3});
   (*seeds)["trainer_message/no_loss"] = Bytes({1}) + R"({"loss":null,"samples":1})";
   (*seeds)["trainer_message/failure"] = Bytes({2}) + ToJson(WireFailure{"UNAVAILABLE", "away", "a\nb"});
   (*seeds)["trainer_message/open"] = Bytes({3}) + ToJson(OpenRequest());

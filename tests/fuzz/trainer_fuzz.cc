@@ -28,7 +28,7 @@ void FuzzTrainerMessage(const char*, const uint8_t* data, size_t size) {
   Input input(data, size);
   const uint8_t kind = input.Byte();
   const absl::string_view body = input.Rest();
-  switch (kind % 6) {
+  switch (kind % 8) {
     case 0:
       return RunMessage<Hello>(body);
     case 1:
@@ -39,6 +39,10 @@ void FuzzTrainerMessage(const char*, const uint8_t* data, size_t size) {
       return RunMessage<OpenRequest>(body);
     case 4:
       return RunMessage<LocalPlan>(body);
+    case 6:
+      return RunMessage<WireEvaluation>(body);
+    case 7:
+      return RunMessage<EvaluateRequest>(body);
     default:
       return RunMessage<ProgressReport>(body);
   }

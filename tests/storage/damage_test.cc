@@ -221,8 +221,8 @@ TEST_F(Damage, OfARowThatACrashLeftIsFoundAtOpening) {
 TEST_F(Damage, EveryChecksumIsComputedFromItsColumns) {
   const auto db = SqliteDb::Open(database_, SqliteDb::Mode::kReader).value();
   for (const char* table :
-       {"rounds", "round_totals", "scores", "plans", "metrics", "update_metrics", "updates", "first_updates", "refused", "client_totals", "ledger",
-        "events", "downstream_log", "aggregates", "histories", "history_log"}) {
+       {"rounds", "round_totals", "scores", "plans", "metrics", "update_metrics", "updates", "first_updates", "refused",
+        "client_totals", "ledger", "events", "downstream_log", "aggregates", "histories", "history_log"}) {
     Statement columns =
         db->Prepare(absl::StrCat("SELECT group_concat('t.' || name, ', ') FROM pragma_table_info('", table, "')"));
     ASSERT_TRUE(columns.Step().value());

@@ -95,12 +95,10 @@ size_t BytesOf(const Manifest& manifest) {
 }
 
 TEST(ManifestFormat, MatchesGoldenBytesBothWays) {
-  const std::pair<const char*, Manifest> cases[] = {{"manifest_begun.bin", Begun()},
-                                                    {"manifest_dirty.bin", Dirty()},
-                                                    {"manifest_sealed.bin", Sealed()},
-                                                    {"manifest_applied.bin", Applied()},
-                                                    {"manifest_history.bin", WithHistory()},
-                                                    {"manifest_metrics.bin", WithMetrics()}};
+  const std::pair<const char*, Manifest> cases[] = {
+      {"manifest_begun.bin", Begun()},         {"manifest_dirty.bin", Dirty()},
+      {"manifest_sealed.bin", Sealed()},       {"manifest_applied.bin", Applied()},
+      {"manifest_history.bin", WithHistory()}, {"manifest_metrics.bin", WithMetrics()}};
   for (const auto& [name, manifest] : cases) {
     EXPECT_EQ(SerializeManifest(manifest), Golden(name)) << name;
     EXPECT_EQ(Golden(name).size(), BytesOf(manifest)) << name;
@@ -172,7 +170,8 @@ TEST(MetricBytes, AreReadAsTheyWereWritten) {
   EXPECT_TRUE(ParseMetrics("")->empty());
   std::vector<NamedMetric> most;
   for (int i = 0; i < 64; ++i) {
-    most.push_back({MetricKind::kTraining, std::string(62, 'a') + absl::StrCat(i / 10, i % 10), 1e300, kMostMetricSamples});
+    most.push_back(
+        {MetricKind::kTraining, std::string(62, 'a') + absl::StrCat(i / 10, i % 10), 1e300, kMostMetricSamples});
   }
   EXPECT_EQ(SerializeMetrics(most).size(), kMostMetricsBytes);
   EXPECT_EQ(*ParseMetrics(SerializeMetrics(most)), most);

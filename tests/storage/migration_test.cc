@@ -177,7 +177,8 @@ void TakeBackToVersion10(const std::string& directory) {
       db->Script("INSERT INTO updates (round, client, update_id, prev_applied, content_hash, payload_bytes, train_us, "
                  "loss, samples)"
                  " SELECT round, client, update_id, zeroblob(16), zeroblob(16), 0, 0, 0.0, 0 FROM first_updates"
-                 " WHERE round <= (SELECT folded_round FROM retention); DROP TABLE first_updates"));
+                 " WHERE round <= (SELECT folded_round FROM retention); DROP TABLE first_updates; DROP TABLE metrics;"
+                 " DROP TABLE update_metrics"));
   {
     Statement rows = db->Prepare("SELECT round, sums FROM ledger_11");
     const auto add = [&](int64_t client, const char* direction, int64_t dense, int64_t payload, int64_t wire) {

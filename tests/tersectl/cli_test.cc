@@ -118,7 +118,11 @@ TEST_F(TersectlTest, MetricsAreAColumnEach) {
   EXPECT_THAT(Ask({"metrics", "--newest", "1"}).out, Not(HasSubstr("0.5000")));
   const json means = json::parse(Ask({"metrics", "--json"}).out);
   ASSERT_EQ(means.size(), 3u);
-  EXPECT_EQ(means[2], json({{"round", 3}, {"kind", "evaluation"}, {"name", "accuracy"}, {"mean", 0.75}, {"clients", 1},
+  EXPECT_EQ(means[2], json({{"round", 3},
+                            {"kind", "evaluation"},
+                            {"name", "accuracy"},
+                            {"mean", 0.75},
+                            {"clients", 1},
                             {"samples", 100}}));
   // A file of commas has no place for them.
   EXPECT_THAT(Ask({"rounds", "--csv"}).out, Not(HasSubstr("metrics")));

@@ -285,9 +285,9 @@ absl::Status MemoryRunStore::SetEvaluation(int64_t round, const Evaluation& eval
   record.top5 = number(evaluation.top5);
   record.perplexity = number(evaluation.perplexity);
   std::vector<MetricMean>& means = record.metrics;
-  means.erase(std::remove_if(means.begin(), means.end(),
-                             [](const MetricMean& mean) { return mean.kind == MetricKind::kTest; }),
-              means.end());
+  means.erase(
+      std::remove_if(means.begin(), means.end(), [](const MetricMean& mean) { return mean.kind == MetricKind::kTest; }),
+      means.end());
   for (const NamedMetric& metric : evaluation.metrics) {
     means.push_back({metric.kind, metric.name, metric.value, 0, metric.samples});
   }

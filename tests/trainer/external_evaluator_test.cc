@@ -106,7 +106,8 @@ TEST(ExternalEvaluator, WhatNoEvaluatorSaysIsRefused) {
   EXPECT_THAT(After("{}").message(), HasSubstr("with what cannot be read: 'metrics' is missing"));
   EXPECT_EQ(After("{}").code(), absl::StatusCode::kInternal);
   EXPECT_THAT(After(Scores({{"test", "accuracy", 0.5, 1}})).message(), HasSubstr("reports no 'loss'"));
-  EXPECT_THAT(After(Scores({{"training", "loss", 0.5, 1}})).message(), HasSubstr("with a metric of the kind 'training'"));
+  EXPECT_THAT(After(Scores({{"training", "loss", 0.5, 1}})).message(),
+              HasSubstr("with a metric of the kind 'training'"));
   EXPECT_THAT(After(R"({"metrics":[{"kind":"test","name":"loss","value":null,"samples":1}]})").message(),
               HasSubstr("the test metric 'loss' is not finite"));
   EXPECT_THAT(After(Scores({{"test", "loss", 0.5, 1}, {"test", "accuracy", 50, 1}})).message(),

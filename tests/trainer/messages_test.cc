@@ -42,6 +42,18 @@ TEST(TrainerMessages, UnknownKeysAreIgnoredAndMissingOnesNamed) {
               HasSubstr("'first_iteration' is missing"));
 }
 
+TEST(TrainerMessages, OptionalOnesMayBeAbsent) {
+  EXPECT_EQ(ToJson(WireResult{0.5, 20}), R"({"loss":0.5,"samples":20})");
+  EXPECT_FALSE(FromJson<WireResult>(R"({"loss":0.5,"samples":20})")->metrics.has_value());
+  const std::string with =
+      R"({"loss":0.5,"metrics":[{"kind":"training","name":"n","samples":4,"value":2.0}],"samples":20})";
+  EXPECT_EQ(FromJson<WireResult>(with)->metrics->at(0).name, "n");
+  EXPECT_EQ(ToJson(*FromJson<WireResult>(with)), with);
+  EXPECT_EQ(FromJson<WireResult>(R"({"loss":0.5,"samples":20,"metrics":null})").status().message(),
+            "'metrics' is no array");
+  EXPECT_FALSE(FromJson<OpenRequest>(ToJson(OpenRequest()))->role.has_value());
+}
+
 TEST(TrainerMessages, OfTheWrongKindAreRefused) {
   const auto why = [](absl::string_view body) { return std::string(FromJson<WireResult>(body).status().message()); };
   EXPECT_EQ(why(""), "it is no JSON object");
