@@ -3,6 +3,7 @@
 import inspect
 
 import terse
+import terse.outer
 
 HEAD = """# The package `terse`, name by name
 
@@ -54,6 +55,8 @@ def main():
         lines += [f"## {title}", ""]
         for name in names:
             lines += entry(name, getattr(terse, name))
+    lines += ["## An outer step", "", inspect.getdoc(terse.outer), ""]
+    lines += entry("OuterOptimizer", terse.outer.OuterOptimizer, package="terse.outer")
     lines += ["## Codecs", "", inspect.getdoc(terse.codecs), ""]
     for name in ("Codec", "Feedback", "UpdateHistory"):
         lines += entry(name, getattr(terse.codecs, name), package="terse.codecs")
