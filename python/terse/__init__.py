@@ -7,7 +7,8 @@ from ._reader import StoredRun, Table
 from ._reader import open_run as open  # terse.open
 from ._run import Run
 from ._version import __version__
-from .errors import ClientError, ForkedProcess, RunMismatch, TerseError
+from .errors import ClientError, CodecError, ForkedProcess, MalformedMessage, RunMismatch, TerseError
 
-__all__ = ["ClientError", "Evaluated", "Fleet", "ForkedProcess", "Round", "Run", "RunMismatch", "StoredRun", "Table", "TerseError", "__version__", "attach",
-           "codecs", "join", "open", "serve_evaluator"]
+__all__ = ["ClientError", "CodecError", "Evaluated", "Fleet", "ForkedProcess", "MalformedMessage", "Round", "Run",
+           "RunMismatch", "StoredRun", "Table", "TerseError", "__version__", "attach", "codecs", "join", "open",
+           "serve_evaluator"]
