@@ -98,10 +98,8 @@ run_demo() {
 ${took[build]} s, round ${took[round]} s; summary after ${took[summary]} s more"
 }
 
-# What pip is told on this machine, as in a closed network, holds on that one too.
 run_quickstart() {
   local log=$work/quickstart.log
-  share_pip_settings
   begin=$SECONDS
   on_tree env "${pip_settings[@]}" python/examples/run.sh >"$log" 2>&1 ||
     fail "python/examples/run.sh failed on a bare machine, as above" "$log"
@@ -112,7 +110,7 @@ run_quickstart() {
 configure_tests() {
   local log=$work/configure.log
   begin=$SECONDS
-  on_tree tests/run.sh --configure >"$log" 2>&1 ||
+  on_tree env "${pip_settings[@]}" tests/run.sh --configure >"$log" 2>&1 ||
     fail "the sets that tests/run.sh installs do not configure every preset on a bare machine, as above" "$log"
   say "tests: packages and configuration $((SECONDS - begin)) s"
 }
@@ -130,6 +128,7 @@ main() {
   make_base
   make_machine
   bring_tree
+  share_pip_settings  # as in a closed network
   say "a bare Debian 12 $((SECONDS - begin)) s"
   run_demo
   run_quickstart

@@ -140,16 +140,6 @@ int64_t CostBits(const Coder& coder, const nb::sequence& update, const Key& key)
   return ValueOrRaise(WithoutGil([&] { return coder.CostBits(from.tensors(), KeyOf(key)); }));
 }
 
-nb::dict TraitsOf(const Coder& coder) {
-  const CodecTraits traits = coder.codec().traits();
-  nb::dict named;
-  named["lossless"] = traits.lossless;
-  named["unbiased"] = traits.unbiased;
-  named["stochastic"] = traits.stochastic;
-  named["carries_all"] = traits.carries_all;
-  return named;
-}
-
 // terse::Feedback for any number of threads, one after the other.
 class Memory {
  public:
@@ -281,9 +271,6 @@ NB_MODULE(_codecs, m) {
       .def("decode", Decode)
       .def("add_decoded", AddDecoded)
       .def("cost_bits", CostBits)
-      .def_prop_ro("traits", TraitsOf)
-      .def_prop_ro("feedback", &Coder::feedback)
-      .def_prop_ro("size", [](const Coder& coder) { return coder.layout().size(); })
       .def_prop_ro("max_message_bytes", [](const Coder& coder) { return coder.codec().MaxMessageBytes(); });
   m.def("make_coder", MakeCoder);
   nb::class_<Memory>(m, "Memory")

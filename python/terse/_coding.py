@@ -4,7 +4,7 @@ import functools
 import struct
 import sys
 import zlib
-from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Tuple
+from typing import Any, Collection, List, Mapping, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
@@ -24,6 +24,9 @@ _ON_CPU = 1
 _MAGIC = b"TerseFeedback\x01"
 _STATE = struct.Struct("<QQ")
 
+Array = Any  # of float32 on the CPU, with DLPack or the buffer protocol
+Model = Union[Array, Mapping[str, Array]]
+Like = Union[Array, Tuple[int, ...], Mapping[str, Union[Array, Tuple[int, ...]]]]  # arrays or their shapes
 Entry = Tuple[str, Tuple[int, ...], bool]  # name, shape, whether it is a buffer
 
 
@@ -78,7 +81,7 @@ def _shape_of(name: str, value) -> Tuple[int, ...]:
     return tuple(int(n) for n in shape)
 
 
-def structure_of(like, buffers: Collection[str] = ()) -> Structure:
+def structure_of(like: Like, buffers: Collection[str] = ()) -> Structure:
     """The structure of an array, a shape, or a mapping from names to either; `buffers` names those that are not trained."""
     if not isinstance(like, Mapping):
         if buffers:
@@ -144,7 +147,7 @@ class Feedback:
     accumulation, or none. Any number of threads may use one; their calls wait for each other.
     """
 
-    def __init__(self, codec, like, *, seed: int, client: int, buffers: Collection[str]):
+    def __init__(self, codec, like: Like, *, seed: int, client: int, buffers: Collection[str]):
         self._structure = structure_of(like, buffers)
         self._like = like if self._structure.alone else dict(like)
         self._coder = coder_of(codec, self._structure)
@@ -162,7 +165,7 @@ class Feedback:
         """The round of the next `compress`: 0, and one more after each."""
         return self._round
 
-    def compress(self, update, *, round=None) -> bytes:
+    def compress(self, update: Model, *, round: Optional[int] = None) -> bytes:
         """The message for the memory and the update, which is then pending until `settle`. The update stays as it is.
 
         round: for codecs that draw or that have a schedule of rounds; without it, one more than the last.
@@ -178,12 +181,12 @@ class Feedback:
         self._memory.settle(applied)
 
     @property
-    def pending(self):
+    def pending(self) -> Optional[bytes]:
         """The message that waits for `settle`, or None."""
         return self._memory.pending()
 
     @property
-    def residual(self):
+    def residual(self) -> Model:
         """A copy of what waits to be sent, in the model's structure (Signum: the momentum)."""
         arrays = self._structure.zeros()
         self._memory.copy_residual(arrays)
@@ -224,7 +227,7 @@ class UpdateHistory:
     `add` every message that was applied, in order. Any number of threads may use one; their calls wait for each other.
     """
 
-    def __init__(self, codec, like, buffers: Collection[str]):
+    def __init__(self, codec, like: Like, buffers: Collection[str]):
         self._history = extension().History(coder_of(codec, structure_of(like, buffers)))
 
     def pack(self, message: bytes) -> bytes:

@@ -6,10 +6,10 @@ share a scale (0: a whole tensor).
 """
 
 import dataclasses
-from typing import Any, Collection, Dict
+from typing import Any, Collection, Dict, Optional
 
 from . import _coding
-from ._coding import Feedback, UpdateHistory
+from ._coding import Feedback, Like, Model, UpdateHistory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Codec:
         """This codec with further settings, also those that every codec obeys: grouping, merge_below, feedback and decay."""
         return Codec(self.name, {**self.settings, **settings})
 
-    def encode(self, update, residual=None, *, seed: int = 0, round: int = 0, client: int = 0,
+    def encode(self, update: Model, residual: Optional[Model] = None, *, seed: int = 0, round: int = 0, client: int = 0,
                buffers: Collection[str] = ()) -> bytes:
         """The message for an update.
 
@@ -44,7 +44,7 @@ class Codec:
         return _coding.coder_of(self, structure).encode(structure.arrays(update, "update"), rest,
                                                         _coding.key_of(seed=seed, round=round, client=client))
 
-    def decode(self, message: bytes, like, *, buffers: Collection[str] = ()):
+    def decode(self, message: bytes, like: Like, *, buffers: Collection[str] = ()) -> Model:
         """The update that a message stands for, as new arrays in the structure of `like`: an array, a shape, or a mapping to either.
 
         All sizes come from `like`. NumPy arrays, and torch tensors where `like` has those. Raises MalformedMessage for bytes that
@@ -55,28 +55,28 @@ class Codec:
         _coding.coder_of(self, structure).decode(_coding.bytes_of(message), arrays)
         return structure.assemble(arrays, like)
 
-    def add_decoded(self, message: bytes, out, *, sign: int = 1, buffers: Collection[str] = ()) -> None:
+    def add_decoded(self, message: bytes, out: Model, *, sign: int = 1, buffers: Collection[str] = ()) -> None:
         """out += sign * decode(message), in place; sign is 1 or -1. Raises MalformedMessage as `decode`, and leaves `out` as it was."""
         if sign not in (1, -1):
             raise _coding.CodecError(f"sign is {sign!r}; it is 1 or -1")
         structure = _coding.structure_of(out, buffers)
         _coding.coder_of(self, structure).add_decoded(_coding.bytes_of(message), sign, structure.arrays(out, "output"))
 
-    def feedback(self, like, *, seed: int = 0, client: int = 0, buffers: Collection[str] = ()) -> Feedback:
+    def feedback(self, like: Like, *, seed: int = 0, client: int = 0, buffers: Collection[str] = ()) -> Feedback:
         """The memory of one client for models like `like`, which encodes from round to round: every codec's own kind."""
         return Feedback(self, like, seed=seed, client=client, buffers=buffers)
 
-    def history(self, like, *, buffers: Collection[str] = ()) -> UpdateHistory:
+    def history(self, like: Like, *, buffers: Collection[str] = ()) -> UpdateHistory:
         """The history by which messages are packed, for codecs that send positions."""
         return UpdateHistory(self, like, buffers)
 
-    def cost_bits(self, update, *, seed: int = 0, round: int = 0, client: int = 0, buffers: Collection[str] = ()) -> int:
+    def cost_bits(self, update: Model, *, seed: int = 0, round: int = 0, client: int = 0, buffers: Collection[str] = ()) -> int:
         """The bits of `encode(update)` by the codec's formula, without its format byte and the padding to whole bytes."""
         structure = _coding.structure_of(update, buffers)
         return _coding.coder_of(self, structure).cost_bits(structure.arrays(update, "update"),
                                                            _coding.key_of(seed=seed, round=round, client=client))
 
-    def max_message_bytes(self, like, *, buffers: Collection[str] = ()) -> int:
+    def max_message_bytes(self, like: Like, *, buffers: Collection[str] = ()) -> int:
         """The most bytes that a message for models like `like` has."""
         return _coding.coder_of(self, _coding.structure_of(like, buffers)).max_message_bytes
 

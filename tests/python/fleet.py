@@ -16,7 +16,7 @@ SOURCE = HERE.parent.parent
 
 
 def environment(binaries):
-    package = pathlib.Path(binaries).parent / "python"
+    package = pathlib.Path(binaries).resolve().parent / "python"
     return {**os.environ, "TERSE_BIN": str(binaries), "PYTHONPATH": f"{package}:{HERE}"}
 
 
