@@ -72,6 +72,13 @@ function(terse_library NAME)
     "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/terse>")
 endfunction()
 
+# terse_for_shared_objects(NAME): the library can be linked into a shared object, such as Python's extension, too. Calls
+# inside a source are inlined as without it.
+function(terse_for_shared_objects NAME)
+  set_target_properties(${NAME} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_compile_options(${NAME} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fno-semantic-interposition>)
+endfunction()
+
 # terse_executable(NAME SRCS ... DEPS ... LINK ...): a main; it may use every layer.
 function(terse_executable NAME)
   cmake_parse_arguments(ARG "" "" "SRCS;DEPS;LINK" ${ARGN})

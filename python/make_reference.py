@@ -13,8 +13,10 @@ SECTIONS = (
     ("Taking part in runs", ("join", "attach", "Fleet", "Round")),
     ("Making runs", ("Run",)),
     ("Reading runs", ("open", "StoredRun", "Table")),
-    ("Errors", ("TerseError", "ClientError", "RunMismatch", "ForkedProcess")),
+    ("Errors", ("TerseError", "ClientError", "RunMismatch", "CodecError", "MalformedMessage", "ForkedProcess")),
 )
+# Classes whose objects come from functions: nobody calls them.
+MADE_ELSEWHERE = ("Fleet", "Round", "StoredRun", "Table", "Feedback", "UpdateHistory")
 
 
 def signature_of(thing):
@@ -35,11 +37,11 @@ def members_of(cls):
             yield f"`{cls.__name__}.{name}{signature_of(member)}`", inspect.getdoc(member)
 
 
-def entry(name, thing, level="###"):
+def entry(name, thing, level="###", package="terse"):
     is_plain = inspect.isclass(thing) and (issubclass(thing, Exception) or thing.__init__ is object.__init__)
-    is_made = inspect.isclass(thing) and name in ("Fleet", "Round", "StoredRun", "Table")  # nobody calls these
+    is_made = inspect.isclass(thing) and name in MADE_ELSEWHERE
     title = name if is_plain or is_made else f"{name}{signature_of(thing)}"
-    lines = [f"{level} `terse.{title}`", "", inspect.getdoc(thing), ""]
+    lines = [f"{level} `{package}.{title}`", "", inspect.getdoc(thing), ""]
     if inspect.isclass(thing) and not issubclass(thing, Exception):
         for member, text in members_of(thing):
             lines += [f"- {member}", ""] + [f"  {line}".rstrip() for line in text.splitlines()] + [""]
@@ -53,6 +55,9 @@ def main():
         for name in names:
             lines += entry(name, getattr(terse, name))
     lines += ["## Codecs", "", inspect.getdoc(terse.codecs), ""]
+    for name in ("Codec", "Feedback", "UpdateHistory"):
+        lines += entry(name, getattr(terse.codecs, name), package="terse.codecs")
+    lines += ["### The codecs", ""]
     for name, function in vars(terse.codecs).items():
         if inspect.isfunction(function):
             lines += [f"- `terse.codecs.{name}{signature_of(function)}`: {inspect.getdoc(function)}"]

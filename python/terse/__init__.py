@@ -6,7 +6,7 @@ from ._reader import StoredRun, Table
 from ._reader import open_run as open  # terse.open
 from ._run import Run
 from ._version import __version__
-from .errors import ClientError, ForkedProcess, RunMismatch, TerseError
+from .errors import ClientError, CodecError, ForkedProcess, MalformedMessage, RunMismatch, TerseError
 
-__all__ = ["ClientError", "Fleet", "ForkedProcess", "Round", "Run", "RunMismatch", "StoredRun", "Table", "TerseError", "__version__", "attach",
-           "codecs", "join", "open"]
+__all__ = ["ClientError", "CodecError", "Fleet", "ForkedProcess", "MalformedMessage", "Round", "Run", "RunMismatch", "StoredRun", "Table",
+           "TerseError", "__version__", "attach", "codecs", "join", "open"]

@@ -6,15 +6,79 @@ share a scale (0: a whole tensor).
 """
 
 import dataclasses
-from typing import Any, Dict
+from typing import Any, Collection, Dict
+
+from . import _coding
+from ._coding import Feedback, UpdateHistory
 
 
 @dataclasses.dataclass(frozen=True)
 class Codec:
-    """A row of the codec table and its settings."""
+    """A row of the codec table and its settings; codes updates of models into messages and back.
+
+    An update is one array of float32 on the CPU, from NumPy, torch or anything else with DLPack, or a mapping from names to such
+    arrays: a whole model, whose tensors are coded in the mapping's order. Both ends need the same names, shapes and order.
+    `buffers` names the tensors that are averaged but not trained, such as BatchNorm's running mean: their change travels
+    exactly, behind all others. Arrays are read and written where they lie; coding does not hold the GIL. Any number of threads may
+    use one codec; arrays must not change while a call reads them. Raises CodecError for what cannot be coded.
+    """
 
     name: str
     settings: Dict[str, Any]
+
+    def with_settings(self, **settings: Any) -> "Codec":
+        """This codec with further settings, also those that every codec obeys: grouping, merge_below, feedback and decay."""
+        return Codec(self.name, {**self.settings, **settings})
+
+    def encode(self, update, residual=None, *, seed: int = 0, round: int = 0, client: int = 0,
+               buffers: Collection[str] = ()) -> bytes:
+        """The message for an update.
+
+        With `residual`, arrays of the update's structure that are written in place, this is a round of error feedback (decay *
+        residual + update is encoded, and the residual becomes what of it was not sent); only for codecs whose feedback that is,
+        others keep their memory in `feedback`. seed, round, client: what the draws of stochastic codecs depend on; two messages
+        that should be independent need different ones.
+        """
+        structure = _coding.structure_of(update, buffers)
+        rest = None if residual is None else structure.arrays(residual, "residual")
+        return _coding.coder_of(self, structure).encode(structure.arrays(update, "update"), rest,
+                                                        _coding.key_of(seed=seed, round=round, client=client))
+
+    def decode(self, message: bytes, like, *, buffers: Collection[str] = ()):
+        """The update that a message stands for, as new arrays in the structure of `like`: an array, a shape, or a mapping to either.
+
+        All sizes come from `like`. NumPy arrays, and torch tensors where `like` has those. Raises MalformedMessage for bytes that
+        the codec could not have made.
+        """
+        structure = _coding.structure_of(like, buffers)
+        arrays = structure.zeros()
+        _coding.coder_of(self, structure).decode(_coding.bytes_of(message), arrays)
+        return structure.assemble(arrays, like)
+
+    def add_decoded(self, message: bytes, out, *, sign: int = 1, buffers: Collection[str] = ()) -> None:
+        """out += sign * decode(message), in place; sign is 1 or -1. Raises MalformedMessage as `decode`, and leaves `out` as it was."""
+        if sign not in (1, -1):
+            raise _coding.CodecError(f"sign is {sign!r}; it is 1 or -1")
+        structure = _coding.structure_of(out, buffers)
+        _coding.coder_of(self, structure).add_decoded(_coding.bytes_of(message), sign, structure.arrays(out, "output"))
+
+    def feedback(self, like, *, seed: int = 0, client: int = 0, buffers: Collection[str] = ()) -> Feedback:
+        """The memory of one client for models like `like`, which encodes from round to round: every codec's own kind."""
+        return Feedback(self, like, seed=seed, client=client, buffers=buffers)
+
+    def history(self, like, *, buffers: Collection[str] = ()) -> UpdateHistory:
+        """The history by which messages are packed, for codecs that send positions."""
+        return UpdateHistory(self, like, buffers)
+
+    def cost_bits(self, update, *, seed: int = 0, round: int = 0, client: int = 0, buffers: Collection[str] = ()) -> int:
+        """The bits of `encode(update)` by the codec's formula, without its format byte and the padding to whole bytes."""
+        structure = _coding.structure_of(update, buffers)
+        return _coding.coder_of(self, structure).cost_bits(structure.arrays(update, "update"),
+                                                           _coding.key_of(seed=seed, round=round, client=client))
+
+    def max_message_bytes(self, like, *, buffers: Collection[str] = ()) -> int:
+        """The most bytes that a message for models like `like` has."""
+        return _coding.coder_of(self, _coding.structure_of(like, buffers)).max_message_bytes
 
 
 def sbc(*, density: float = 0.01, mean_precision: str = "fp32", positions: str = "auto",

@@ -15,3 +15,11 @@ class RunMismatch(TerseError):
 
 class ForkedProcess(TerseError):
     """A fleet was used in a process that was forked from the one that joined it, such as a data loader's worker."""
+
+
+class CodecError(TerseError):
+    """A codec's setting, or an array that is handed to one, is not usable; the message names the tensor and says what to do."""
+
+
+class MalformedMessage(CodecError):
+    """Bytes that the codec could not have made for this model: cut off, damaged, or of another codec or model."""

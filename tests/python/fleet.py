@@ -16,7 +16,8 @@ SOURCE = HERE.parent.parent
 
 
 def environment(binaries):
-    return {**os.environ, "TERSE_BIN": str(binaries), "PYTHONPATH": f"{SOURCE / 'python'}:{HERE}"}
+    package = pathlib.Path(binaries).parent / "python"
+    return {**os.environ, "TERSE_BIN": str(binaries), "PYTHONPATH": f"{package}:{HERE}"}
 
 
 class Fleet:
