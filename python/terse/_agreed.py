@@ -7,10 +7,10 @@ Down: the weights have a version, which every step raises by one. A step is a me
 same operations in the same order. A client is sent the steps since the version that it has last reported, or the weights themselves
 where it has none, or where they are shorter; then it compares a hash of 128 bits.
 
-Up: a client sends the message of a codec for its residual and what it has learned, under a number that it draws, and keeps both ways that this
-may end. Every later message of the server names the newest update of this client that has been applied (`settled`). By that the client
-tells: applied, and its residual is what the codec left; not applied, and all of it comes back; neither, as when its folder was set back
-to an older copy, and the residual is dropped, since part of it may be in the weights already.
+Up: a client sends what the codec's feedback makes of its residual and what it has learned, under a number that it draws, and keeps that pending.
+Every later message of the server names the newest update of this client that has been applied (`settled`). By that the client
+tells: applied, and its residual is what the message did not carry; not applied, and all of it comes back; neither, as when its folder was
+set back to an older copy, and the residual is dropped, since part of it may be in the weights already.
 """
 
 import collections
@@ -22,6 +22,7 @@ from typing import Any, Dict, Hashable, Iterable, List, Mapping, NamedTuple, Opt
 
 import numpy as np
 
+from ._coding import Feedback
 from .codecs import Codec
 from .errors import RunMismatch
 
@@ -30,8 +31,8 @@ Fields = Dict[str, Any]
 
 PROTOCOL = 1
 KEY_BYTES, UPDATE_BYTES, HASH_BYTES = 16, 8, 16
-# Running means and variances of normalisation: a compressed change could make a variance negative.
-WHOLE = ("*running_mean", "*running_var")
+# Averaged and not trained: a codec could make a variance negative.
+BUFFERS = ("*running_mean", "*running_var")
 
 
 def fingerprint(arrays: Mapping[str, np.ndarray]) -> bytes:
@@ -43,15 +44,20 @@ def fingerprint(arrays: Mapping[str, np.ndarray]) -> bytes:
     return hashed.digest()
 
 
-def compressed_part(arrays: Mapping[str, np.ndarray], whole: Sequence[str]) -> Arrays:
-    """Those that go through a codec: float32, not empty, and named by none of the patterns."""
-    return {name: array for name, array in arrays.items()
-            if array.dtype == np.float32 and array.size > 0 and not any(fnmatch.fnmatchcase(name, one) for one in whole)}
+def coded_part(arrays: Mapping[str, np.ndarray]) -> Arrays:
+    """Those that go through a codec: float32, and not empty."""
+    return {name: array for name, array in arrays.items() if array.dtype == np.float32 and array.size > 0}
 
 
-def whole_part(arrays: Mapping[str, np.ndarray], whole: Sequence[str]) -> Arrays:
-    compressed = compressed_part(arrays, whole)
-    return {name: array for name, array in arrays.items() if name not in compressed}
+def whole_part(arrays: Mapping[str, np.ndarray]) -> Arrays:
+    """Those that travel as they are."""
+    coded = coded_part(arrays)
+    return {name: array for name, array in arrays.items() if name not in coded}
+
+
+def buffers_of(arrays: Mapping[str, np.ndarray], patterns: Sequence[str]) -> List[str]:
+    """The names that match a pattern, whose change a codec carries exactly."""
+    return [name for name in arrays if any(fnmatch.fnmatchcase(name, one) for one in patterns)]
 
 
 def add(arrays: Mapping[str, np.ndarray], change: Mapping[str, np.ndarray]) -> Arrays:
@@ -67,6 +73,11 @@ def check_like(arrays: Mapping[str, np.ndarray], like: Mapping[str, np.ndarray],
         if array.shape != like[name].shape or array.dtype != like[name].dtype:
             raise RunMismatch(f"{whose} has '{name}' as {array.dtype}{list(array.shape)}, where the model has "
                               f"{like[name].dtype}{list(like[name].shape)}")
+
+
+def seed_of(key: bytes) -> int:
+    """For the draws of stochastic codecs."""
+    return int.from_bytes(key[:8], "little")
 
 
 def codec_to_text(codec: Codec) -> str:
@@ -101,17 +112,17 @@ class _Node(NamedTuple):
 class AgreedServer:
     """The server's end. Not thread-safe.
 
-    up: codec of the clients' updates. down: codec of the model's change; None: the weights themselves travel down. whole: patterns of names
-    (fnmatch) of tensors that travel as they are both ways, as do all that are not float32.
+    up: codec of the clients' updates. down: codec of the model's change; None: the weights themselves travel down. buffers: patterns of names
+    (fnmatch) of tensors whose change both codecs carry exactly. Tensors that are not float32 travel as they are.
     """
 
-    def __init__(self, up: Codec, down: Optional[Codec], whole: Sequence[str] = WHOLE):
-        self._up, self._down, self._whole = up, down, tuple(whole)
+    def __init__(self, up: Codec, down: Optional[Codec], buffers: Sequence[str] = BUFFERS):
+        self._up, self._down, self._patterns = up, down, list(buffers)
         self._lineage = os.urandom(KEY_BYTES)
         self._version, self._sequence = 0, 0
         self._weights: Optional[Arrays] = None
         self._hash = b""
-        self._residual: Arrays = {}
+        self._memory: Optional[Feedback] = None  # the server's own residual
         self._steps: collections.deque = collections.deque()  # messages; the last one leads to _version
         self._nodes: Dict[Hashable, _Node] = {}
         self._asked: Dict[Hashable, int] = {}  # the newest sequence number that a node was sent
@@ -126,13 +137,21 @@ class AgreedServer:
     def version(self) -> int:
         return self._version
 
+    def residual(self) -> Arrays:
+        """What of the steps the codec has not carried yet, of the tensors that go through it."""
+        if self._memory is None:
+            return {name: np.zeros_like(array) for name, array in coded_part(self._weights).items()}
+        return self._memory.residual
+
     def agree(self, weights: Mapping[str, np.ndarray]) -> None:
         """Takes other weights than a step has led to, such as those that the training starts from; they will travel whole."""
         weights = {name: np.array(array) for name, array in weights.items()}
         if self._weights is not None and fingerprint(weights) == self._hash:
             return
         self._steps.clear()
-        self._residual = {name: np.zeros_like(array) for name, array in compressed_part(weights, self._whole).items()}
+        if self._down is not None:
+            coded = coded_part(weights)
+            self._memory = self._down.feedback(coded, seed=seed_of(self._lineage), buffers=buffers_of(coded, self._patterns))
         self._set(weights)
 
     def step(self, weights: Mapping[str, np.ndarray]) -> Arrays:
@@ -142,12 +161,12 @@ class AgreedServer:
         if self._down is None:
             self._set(target)
             return target
-        compressed = compressed_part(head, self._whole)
-        change = {name: target[name] - array for name, array in compressed.items()}
-        message = self._down.encode(change, self._residual)
-        moved = add(compressed, self._down.decode(message, compressed))
+        coded = coded_part(head)
+        message = self._memory.compress({name: target[name] - array for name, array in coded.items()}, round=self._version - 1)
+        self._memory.settle(applied=True)
+        moved = add(coded, self._down.decode(message, coded, buffers=buffers_of(coded, self._patterns)))
         self._steps.append(message)
-        while sum(map(len, self._steps)) > sum(array.nbytes for array in compressed.values()):
+        while sum(map(len, self._steps)) > sum(array.nbytes for array in coded.values()):
             self._steps.popleft()
         self._set({name: moved.get(name, target[name]) for name in head})
         return self._weights
@@ -159,7 +178,7 @@ class AgreedServer:
         self._asked[node] = self._sequence
         settled = self._applied if known is None else {known.key: self._applied.get(known.key)}
         fields = {"protocol": PROTOCOL, "lineage": self._lineage, "sequence": self._sequence, "version": self._version,
-                  "hash": self._hash, "up": codec_to_text(self._up), "whole": list(self._whole),
+                  "hash": self._hash, "up": codec_to_text(self._up), "buffers": self._patterns,
                   "for": b"" if known is None else known.key,
                   "settled": b"".join(key + number for key, number in settled.items() if number is not None)}
         missed = self._version - known.version if known is not None else len(self._steps) + 1
@@ -167,22 +186,22 @@ class AgreedServer:
             return fields, dict(self._weights)
         fields["steps"] = list(self._steps)[len(self._steps) - missed:]
         fields["down"] = codec_to_text(self._down) if self._down is not None else ""
-        return fields, whole_part(self._weights, self._whole) if missed else {}
+        return fields, whole_part(self._weights) if missed else {}
 
     def hear(self, node: Hashable, fields: Mapping[str, Any]) -> None:
         """Notes the version that a node says it holds. Raises RunMismatch for an answer to something else."""
         self._nodes[node] = _Node(self._check(node, fields), self._version)
 
     def take(self, node: Hashable, fields: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Update:
-        """Decodes a client's update. Raises RunMismatch for one that does not fit, which is then not counted."""
+        """Decodes a client's update. Raises RunMismatch or MalformedMessage for one that does not fit, which is then not counted."""
         key, number = self._check(node, fields), _bytes_of(fields, "number", UPDATE_BYTES)
-        compressed = compressed_part(self._weights, self._whole)
-        check_like(arrays, whole_part(self._weights, self._whole), "the update")
-        try:
-            change = self._up.decode(fields["change"], compressed)
-        except Exception as error:  # whatever the codec says about bytes of a stranger's
-            raise RunMismatch(f"the update cannot be decoded: {error}") from error
-        weights = {**add(compressed, change), **arrays}
+        check_like(arrays, whole_part(self._weights), "the update")
+        coded = coded_part(self._weights)
+        message = fields.get("change")
+        if not isinstance(message, bytes):
+            raise RunMismatch("an update needs bytes as 'change'")
+        change = self._up.decode(message, coded, buffers=buffers_of(coded, self._patterns))
+        weights = {**add(coded, change), **arrays}
         for name, array in weights.items():
             if not np.isfinite(array).all():
                 raise RunMismatch(f"the update has values of '{name}' that are not finite")

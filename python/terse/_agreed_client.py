@@ -1,21 +1,23 @@
 """The clients' end of agreed weights (_agreed.py): the weights, the residual and the update that waits for its verdict, in a folder.
 
-The folder has one small file `manifest`, which is replaced atomically and names the others. They are immutable: `weights`, `left` (the residual
-if the newest update is applied) and `all` (the residual if it is not). Every file is on the disk before the manifest names it.
+The folder has one small file `manifest`, which is replaced atomically and names the others, `weights` and `memory` (the codec's feedback: the
+residual and a pending message). Those are immutable, and on the disk before the manifest names them.
 """
 
 import fcntl
 import hashlib
 import json
 import logging
+import math
 import os
 import pathlib
 from typing import Any, Dict, Mapping, Optional, Tuple
 
 import numpy as np
 
-from ._agreed import (KEY_BYTES, PROTOCOL, UPDATE_BYTES, Arrays, Fields, add, check_like, codec_from_text, compressed_part, fingerprint,
-                      whole_part)
+from ._agreed import (KEY_BYTES, PROTOCOL, UPDATE_BYTES, Arrays, Fields, add, buffers_of, check_like, codec_from_text, coded_part,
+                      fingerprint, seed_of, whole_part)
+from ._coding import Feedback
 from .errors import ClientError, RunMismatch
 
 _log = logging.getLogger("terse")
@@ -64,20 +66,14 @@ class _Folder:
             raise ClientError(f"{self._path} is of format {manifest['format']}, and this release reads {_FORMAT}; remove the folder")
         return manifest
 
-    def load(self, entry: Mapping[str, str], like: Arrays) -> Arrays:
-        """The arrays of a file, in the shapes and types of others."""
+    def load(self, entry: Mapping[str, str]) -> bytes:
         data = (self._path / entry["file"]).read_bytes()
         if hashlib.blake2b(data).hexdigest() != entry["hash"]:
             raise ClientError(f"{self._path / entry['file']} is damaged; remove the folder, and this client starts without a residual")
-        arrays, offset = {}, 0
-        for name, array in like.items():
-            arrays[name] = np.frombuffer(data, array.dtype, array.size, offset).reshape(array.shape).copy()
-            offset += array.nbytes
-        return arrays
+        return data
 
-    def store(self, what: str, arrays: Arrays) -> Dict[str, str]:
+    def store(self, what: str, data: bytes) -> Dict[str, str]:
         """Writes a new file, and returns how the manifest names it."""
-        data = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays.values())
         name = f"{what}-{os.urandom(6).hex()}"
         self._write(name, data)
         return {"file": name, "hash": hashlib.blake2b(data).hexdigest()}
@@ -116,8 +112,8 @@ class AgreedClient:
             self._folder.close()
             raise
         self._message: Mapping[str, Any] = {}
-        self._weights: Optional[Arrays] = None
-        self._residual: Optional[Arrays] = None
+        self._weights: Arrays = {}
+        self._memory: Optional[Feedback] = None
 
     def __enter__(self) -> "AgreedClient":
         return self
@@ -135,7 +131,7 @@ class AgreedClient:
                               "releases that fit each other")
         state = self._state
         if state is not None and state["lineage"] != fields["lineage"].hex():
-            self._report_loss("the server began a new training", self._read_residual(state, "left"))
+            _log.warning("the server began a new training; what this client had learned and not sent is dropped")
             state = None
         if state is not None and fields["sequence"] <= state["sequence"]:
             raise RunMismatch(f"message {fields['sequence']} was answered already, or a newer one was; it is not answered twice")
@@ -144,34 +140,30 @@ class AgreedClient:
         self._weights = self._follow(state, fields, arrays)
         if fingerprint(self._weights) != fields["hash"]:
             raise WeightsNeeded(f"the weights do not have the hash of version {fields['version']}")
-        compressed = compressed_part(self._weights, fields["whole"])
-        self._state = self._settle(state, fields) or {"key": os.urandom(KEY_BYTES).hex(), "number": None, "applied": None, "files": {}}
-        self._residual = self._read_residual(self._state, "left", compressed)
+        self._state = state or {"key": os.urandom(KEY_BYTES).hex(), "number": None, "applied": None, "files": {}}
         self._message = fields
+        self._recall(fields)
         return self._weights
 
     def seal(self, weights: Mapping[str, np.ndarray]) -> Tuple[Fields, Arrays]:
-        """Makes an update of what was learned durable. Returns the reply: its fields, and the tensors that travel as they are."""
+        """Makes an update of what was learned durable. Returns the reply: its fields, and the tensors that travel as they are.
+
+        Raises CodecError when there are values that are not finite; then nothing of the round is kept.
+        """
         check_like(weights, self._weights, "the result")
-        compressed = compressed_part(self._weights, self._message["whole"])
-        everything = {}
-        for name, array in compressed.items():
-            everything[name] = self._residual[name] + (weights[name] - array)
-            if not np.isfinite(everything[name]).all():
-                raise RunMismatch(f"training left values of '{name}' that are not finite; nothing of this round is kept")
-        left = {name: np.zeros_like(array) for name, array in compressed.items()}
-        change = codec_from_text(self._message["up"]).encode(everything, left)
+        delta = {name: weights[name] - array for name, array in coded_part(self._weights).items()}
+        change = self._memory.compress(delta, round=self._message["version"] - 1)
         number = os.urandom(UPDATE_BYTES)
-        self._commit(number, {"left": self._folder.store("left", left), "all": self._folder.store("all", everything)})
-        return ({**self._reply(), "number": number, "change": change},
-                {name: np.asarray(weights[name]) for name in whole_part(self._weights, self._message["whole"])})
+        self._commit(number, self._folder.store("memory", self._memory.state()))
+        return {**self._reply(), "number": number, "change": change}, whole_part(weights)
 
     def acknowledge(self) -> Fields:
         """Makes the weights durable, and returns the reply's fields."""
-        self._commit(None, {"left": entry for name, entry in self._state["files"].items() if name == "left"})
+        self._commit(None, self._state["files"].get("memory") or self._folder.store("memory", self._memory.state()))
         return self._reply()
 
     def _follow(self, state, fields, arrays) -> Arrays:
+        """The weights of the message's version."""
         if "steps" not in fields:
             return {name: np.array(array) for name, array in arrays.items()}
         if state is None:
@@ -180,54 +172,52 @@ class AgreedClient:
         if missed < 0 or missed > len(fields["steps"]):
             raise WeightsNeeded(f"the server sent {len(fields['steps'])} steps to version {fields['version']}, and here is version "
                                 f"{state['version']}")
-        like = {name: np.empty(shape, dtype) for name, dtype, shape in state["layout"]}
-        weights = self._folder.load(state["files"]["weights"], like)
-        compressed = compressed_part(weights, fields["whole"])
+        weights = self._load_weights(state)
+        coded = coded_part(weights)
+        buffers = buffers_of(coded, fields["buffers"])
         for message in fields["steps"][len(fields["steps"]) - missed:]:
-            compressed = add(compressed, codec_from_text(fields["down"]).decode(message, compressed))
-        return {name: compressed.get(name, arrays.get(name, array)) for name, array in weights.items()}
+            coded = add(coded, codec_from_text(fields["down"]).decode(message, coded, buffers=buffers))
+        return {name: coded.get(name, arrays.get(name, array)) for name, array in weights.items()}
 
-    def _settle(self, state, fields):
-        """The state with the verdict in it about the update that waits for one; nothing is written."""
-        if state is None:
-            return None
-        pairs = fields["settled"]
-        size = KEY_BYTES + UPDATE_BYTES
+    def _load_weights(self, state) -> Arrays:
+        data, weights, offset = self._folder.load(state["files"]["weights"]), {}, 0
+        for name, dtype, shape in state["layout"]:
+            array = np.frombuffer(data, dtype, math.prod(shape), offset).reshape(shape)
+            weights[name], offset = array.copy(), offset + array.nbytes
+        return weights
+
+    def _recall(self, fields) -> None:
+        """Sets the memory, with the verdict about the update that waits for one; nothing is written."""
+        state, coded = self._state, coded_part(self._weights)
+        self._memory = codec_from_text(fields["up"]).feedback(coded, seed=seed_of(fields["lineage"]), client=seed_of(bytes.fromhex(state["key"])),
+                                                              buffers=buffers_of(coded, fields["buffers"]))
+        if "memory" in state["files"]:
+            self._memory.restore(self._folder.load(state["files"]["memory"]))
+        pairs, size = fields["settled"], KEY_BYTES + UPDATE_BYTES
         settled = {pairs[at:at + KEY_BYTES].hex(): pairs[at + KEY_BYTES:at + size].hex() for at in range(0, len(pairs), size)}
-        applied = settled.get(state["key"])
-        files = dict(state["files"])
-        if state["number"] is not None and applied == state["number"]:
-            files.pop("all", None)
-        elif applied == state["applied"]:
-            files["left"] = files.pop("all", files["left"])
-        else:
-            self._report_loss("the server has applied an update that this folder does not know, as if it had been set back",
-                              self._read_residual(state, "left"))
-            files = {"weights": files["weights"]}
-        return {**state, "number": None, "applied": applied, "files": files}
+        applied, files = settled.get(state["key"]), dict(state["files"])
+        if applied != state["applied"] and (state["number"] is None or applied != state["number"]):
+            _log.warning("the server has applied an update that this folder does not know, as if it had been set back; a residual of norm "
+                         "%.3g is dropped", self._memory.reset())
+            files.pop("memory", None)
+        elif state["number"] is not None:
+            self._memory.settle(applied=applied == state["number"])
+            files.pop("memory", None)
+        self._state = {**state, "number": None, "applied": applied, "files": files}
 
-    def _read_residual(self, state, which, compressed=None) -> Arrays:
-        if compressed is None:
-            like = {name: np.empty(shape, dtype) for name, dtype, shape in state["layout"]}
-            compressed = compressed_part(like, state["whole"])
-        if which not in state["files"]:
-            return {name: np.zeros_like(array) for name, array in compressed.items()}
-        return self._folder.load(state["files"][which], compressed)
-
-    def _commit(self, number: Optional[bytes], residuals: Mapping[str, Dict[str, str]]) -> None:
-        message, files = self._message, {**residuals}
-        is_there = self._state.get("hash") == message["hash"].hex() and "weights" in self._state["files"]
-        files["weights"] = self._state["files"]["weights"] if is_there else self._folder.store("weights", self._weights)
-        self._state = {**self._state, "format": _FORMAT, "lineage": message["lineage"].hex(), "sequence": message["sequence"],
-                       "version": message["version"], "hash": message["hash"].hex(), "whole": list(message["whole"]), "files": files,
-                       "layout": [[name, array.dtype.str, list(array.shape)] for name, array in self._weights.items()],
-                       "number": None if number is None else number.hex()}
+    def _commit(self, number: Optional[bytes], memory: Dict[str, str]) -> None:
+        message = self._message
+        weights = self._state["files"].get("weights")
+        if weights is None or self._state["hash"] != message["hash"].hex():
+            data = b"".join(np.ascontiguousarray(array).tobytes() for array in self._weights.values())
+            weights = self._folder.store("weights", data)
+        self._state = {"format": _FORMAT, "lineage": message["lineage"].hex(), "sequence": message["sequence"], "version": message["version"],
+                       "hash": message["hash"].hex(), "layout": [[name, array.dtype.str, list(array.shape)] for name, array in
+                                                                 self._weights.items()],
+                       "key": self._state["key"], "applied": self._state["applied"], "number": None if number is None else number.hex(),
+                       "files": {"weights": weights, "memory": memory}}
         self._folder.commit(self._state)
 
     def _reply(self) -> Fields:
         return {"lineage": self._message["lineage"], "sequence": self._message["sequence"], "version": self._message["version"],
                 "key": bytes.fromhex(self._state["key"])}
-
-    def _report_loss(self, why: str, residual: Arrays) -> None:
-        norm = float(np.sqrt(sum(float(np.square(array, dtype=np.float64).sum()) for array in residual.values())))
-        _log.warning("%s; a residual of norm %.3g is dropped", why, norm)

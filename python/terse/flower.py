@@ -14,9 +14,9 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
 
 from . import codecs
-from ._agreed import WHOLE, AgreedServer, Arrays, Update, duplicates
+from ._agreed import BUFFERS, AgreedServer, Arrays, Update, duplicates
 from ._agreed_client import AgreedClient, WeightsNeeded
-from .errors import RunMismatch, TerseError
+from .errors import MalformedMessage, RunMismatch, TerseError
 
 __all__ = ["AgreedWeights", "agreed_weights"]
 
@@ -104,8 +104,8 @@ class AgreedWeights(Strategy):
 
     strategy: any that sends one ArrayRecord to all nodes, and takes one back. up: codec of the clients' updates (terse.codecs). down:
     codec of the model's change on its way to the clients; None sends the weights themselves. Either keeps what it does not send, the clients'
-    on their disks, the server's in memory, and sends it later. whole: patterns of names of tensors that are sent as they are, as all are
-    that are not float32.
+    on their disks, the server's in memory, and sends it later. buffers: patterns of the names of tensors that are averaged and not trained,
+    whose change is sent exactly. Tensors that are not float32 are sent as they are.
 
     The wrapped strategy sees the weights that the clients hold, and their updates as whole weights; what its aggregate_train returns is
     where the model goes, as far as `down` carries it in this round. So it must start from the weights that it is given in each round, as FedAvg,
@@ -115,9 +115,9 @@ class AgreedWeights(Strategy):
     """
 
     def __init__(self, strategy: Strategy, *, up: Optional[codecs.Codec] = None, down: Optional[codecs.Codec] = None,
-                 whole: Sequence[str] = WHOLE):
+                 buffers: Sequence[str] = BUFFERS):
         self._strategy = strategy
-        self._server = AgreedServer(up or codecs.sbc(density=0.01), down, whole)
+        self._server = AgreedServer(up or codecs.sbc(density=0.01), down, buffers)
         self._record = ""  # the name under which the weights travel
 
     def summary(self) -> None:
@@ -150,7 +150,7 @@ class AgreedWeights(Strategy):
             if not self._is_error(reply) and _RECORD in reply.content:
                 try:
                     self._server.hear(reply.metadata.src_node_id, reply.content[_RECORD])
-                except RunMismatch as error:
+                except (RunMismatch, MalformedMessage) as error:
                     _log.warning("node %d: %s", reply.metadata.src_node_id, error)
                     continue
                 del reply.content[_RECORD]
@@ -176,7 +176,7 @@ class AgreedWeights(Strategy):
             if not reply.has_error():
                 try:
                     taken.append((reply, self._take(reply)))
-                except RunMismatch as error:
+                except (RunMismatch, MalformedMessage) as error:
                     _log.warning("the update of node %d is left out: %s", reply.metadata.src_node_id, error)
         copies = duplicates([update for _, update in taken])
         for reply, update in taken:
