@@ -124,6 +124,10 @@ class AgreedWeights(Strategy):
         """Logs the wrapped strategy's settings."""
         self._strategy.summary()
 
+    def residual(self) -> Arrays:
+        """What `down` has not carried to the clients yet, as NumPy arrays by the names of the tensors that go through it."""
+        return self._server.residual()
+
     def configure_train(self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid) -> Iterable[Message]:
         """The wrapped strategy's messages, with the weights' change in place of the weights."""
         self._server.agree(_to_arrays(arrays))
