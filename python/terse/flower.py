@@ -114,10 +114,10 @@ class AgreedWeights(Strategy):
     Every client needs the mod agreed_weights. An update that does not fit or cannot be decoded is left out, with a warning in the log.
     """
 
-    def __init__(self, strategy: Strategy, *, up: Optional[codecs.Codec] = None, down: Optional[codecs.Codec] = None,
-                 buffers: Sequence[str] = BUFFERS):
+    def __init__(self, strategy: Strategy, *, up: codecs.Codec = codecs.sbc(density=0.01),
+                 down: Optional[codecs.Codec] = codecs.sbc(density=0.01), buffers: Sequence[str] = BUFFERS):
         self._strategy = strategy
-        self._server = AgreedServer(up or codecs.sbc(density=0.01), down, buffers)
+        self._server = AgreedServer(up, down, buffers)
         self._record = ""  # the name under which the weights travel
 
     def summary(self) -> None:
