@@ -80,10 +80,12 @@ step() {
   fail "$name of preset '$preset' failed; the whole output is in $log"
 }
 
-# Sets package_sets to those that the preset is built with: tests and benchmarks have libraries of their own.
+# Sets package_sets to those that the preset is built with: tests and benchmarks have libraries of their own, and Python's
+# extension is tested with the release and with assertions.
 choose_package_sets() {
   package_sets=(build)
   [[ "$preset" == programs ]] || package_sets+=(develop)
+  [[ "$preset" != release && "$preset" != dev ]] || package_sets+=(bindings)
 }
 
 # While this script lives, one line on the terminal with ninja's steps and an estimate of the time left, from the log.

@@ -18,6 +18,13 @@ TERSE_BUILD_PACKAGES=(
 # builds with `build` and these.
 TERSE_DEVELOP_PACKAGES=(libgtest-dev libgmock-dev libbenchmark-dev libcpp-httplib-dev clang-14 libclang-rt-14-dev
   clang-format-14 clang-tidy-14 python3)
+# What Python's extension terse._codecs is built with, beside nanobind (below): the presets release and dev and the tools of
+# tests/lint.sh need it.
+TERSE_BINDINGS_PACKAGES=(python3 python3-dev python3-venv)
+# The binding library of that extension is not in Debian 12: the wheel of PyPI, by its hash, unpacked where CMake looks.
+readonly TERSE_NANOBIND=3.1.0
+readonly TERSE_NANOBIND_HASH=sha256:96984dbe8154ffb86e653b1b60aaeed6985c710c5e75ad0279eb87943c66292d
+readonly TERSE_NANOBIND_FOLDER=/usr/local/share/nanobind
 # Programs that the tests run with: an independent reader of every file that Terse writes, two hosts with a bad wire
 # between them, a browser for the dashboard, a reader of metrics, what reads the manual and the completions, and the bare
 # machine of tests/bare.sh.
@@ -25,7 +32,7 @@ TERSE_TEST_PACKAGES=(python3 python3-numpy python3-torch sqlite3 openssl iproute
   iptables groff-base zsh dpkg-dev file systemd chromium chromium-driver python3-selenium python3-prometheus-client
   debootstrap)
 # python/examples/run.sh installs and runs the package for Python with these, beside `build`.
-TERSE_PYTHON_PACKAGES=(python3 python3-venv python3-numpy python3-torch)
+TERSE_PYTHON_PACKAGES=(python3 python3-dev python3-venv python3-numpy python3-torch)
 # bench/plot_*.py draw with these.
 TERSE_BENCH_PACKAGES=(python3 python3-matplotlib)
 # deploy/package.sh makes the Debian packages with these, and tests/packages.sh the bare machine on which it tries them.
@@ -39,7 +46,7 @@ TERSE_RUNTIME_PACKAGES=(
 
 terse_packages_usage() {
   cat <<'USAGE'
-usage: deploy/packages.sh [build] [develop] [test] [python] [bench] [packaging] [runtime] [tersectl] [--print] [--help]
+usage: deploy/packages.sh [build] [develop] [bindings] [test] [python] [bench] [packaging] [runtime] [tersectl] [--print] [--help]
 
 Installs the Debian 12 packages of the named sets that are missing (default: build), with apt-get, through sudo when
 you are not root. Does nothing when all are there.
@@ -47,13 +54,14 @@ you are not root. Does nothing when all are there.
   build      compilers, tools and libraries that build the programs
   develop    libraries and compilers of the tests, the benchmarks and the fuzzers, and what tests/lint.sh checks sources
              with; they need `build` too
-  test       what the tests run with; tests/run.sh needs `build` and `develop` too
+  bindings   what Python's extension is built with, nanobind from PyPI among it: presets release and dev
+  test       what the tests run with; tests/run.sh needs `build`, `develop` and `bindings` too
   python     what python/examples/run.sh needs beside `build`
   bench      what draws the figures of bench/RESULTS.md
   packaging  what deploy/package.sh and tests/packages.sh need beside `build`
   runtime    the libraries that the built executables need
   tersectl   those that tersectl alone needs
-  --print    only list the packages of the sets, one a line
+  --print    only list the Debian packages of the sets, one a line
 USAGE
 }
 
@@ -69,13 +77,14 @@ terse_packages_of() {
     case "$set" in
       build) printf '%s\n' "${TERSE_BUILD_PACKAGES[@]}" ;;
       develop) printf '%s\n' "${TERSE_DEVELOP_PACKAGES[@]}" ;;
+      bindings) printf '%s\n' "${TERSE_BINDINGS_PACKAGES[@]}" ;;
       test) printf '%s\n' "${TERSE_TEST_PACKAGES[@]}" ;;
       python) printf '%s\n' "${TERSE_PYTHON_PACKAGES[@]}" ;;
       bench) printf '%s\n' "${TERSE_BENCH_PACKAGES[@]}" ;;
       packaging) printf '%s\n' "${TERSE_PACKAGING_PACKAGES[@]}" ;;
       runtime) printf '%s\n' "${TERSE_RUNTIME_PACKAGES[@]}" ;;
       tersectl) printf '%s\n' "${TERSE_TERSECTL_PACKAGES[@]}" ;;
-      *) terse_packages_fail "unknown package set '$set'; the sets are build, develop, test, python, bench, packaging, runtime and tersectl" ;;
+      *) terse_packages_fail "unknown package set '$set'; the sets are build, develop, bindings, test, python, bench, packaging, runtime and tersectl" ;;
     esac
   done
 }
@@ -101,12 +110,13 @@ terse_require_debian_12() {
   fi
   [[ "$id" == debian && "$version" == 12 ]] && command -v apt-get >/dev/null && return 0
   terse_packages_fail "Terse's packages are those of Debian 12 (bookworm) and this is $pretty. Install the equivalents \
-of what 'deploy/packages.sh build develop test --print' lists, then set TERSE_SKIP_PACKAGES=1; or use the Dockerfile."
+of what 'deploy/packages.sh build develop bindings test --print' lists, and nanobind $TERSE_NANOBIND, then set TERSE_SKIP_PACKAGES=1; or use the Dockerfile."
 }
 
+# terse_require_root SET...: root, or a way to it, for the sets.
 terse_require_root() {
   [[ $EUID -eq 0 ]] || command -v sudo >/dev/null ||
-    terse_packages_fail "not root and no sudo here; as root, run: apt-get install ${TERSE_MISSING[*]}"
+    terse_packages_fail "not root and no sudo here; as root, run: deploy/packages.sh $*"
 }
 
 # terse_as_root COMMAND...: through sudo when not root.
@@ -134,6 +144,30 @@ terse_apt_install() {
   fi
   terse_apt_get install --no-install-recommends "$@" >>"$log" 2>&1 && return 0
   { terse_apt_get update && terse_apt_get install --no-install-recommends "$@"; } >>"$log" 2>&1
+}
+
+# Installs nanobind unless it is there in this version. pip is that of a virtual environment, because Debian's own writes
+# nothing but Debian's packages.
+terse_install_nanobind() {
+  grep -qs "^set(PACKAGE_VERSION \"$TERSE_NANOBIND\")" "$TERSE_NANOBIND_FOLDER/cmake/nanobind-config-version.cmake" &&
+    return 0
+  terse_require_root bindings
+  local work
+  work=$(mktemp -d -t terse-nanobind.XXXXXX)
+  echo "packages: installing nanobind $TERSE_NANOBIND from PyPI" >&2
+  echo "nanobind==$TERSE_NANOBIND --hash=$TERSE_NANOBIND_HASH" >"$work/wanted"
+  if ! {
+    /usr/bin/python3 -m venv "$work/venv" &&
+      "$work/venv/bin/pip" download --quiet --no-deps --require-hashes --dest "$work" --requirement "$work/wanted" &&
+      /usr/bin/python3 -m zipfile --extract "$work"/nanobind-*.whl "$work/unpacked" &&
+      terse_as_root rm -rf "$TERSE_NANOBIND_FOLDER" &&
+      terse_as_root cp -r "$work/unpacked/nanobind" "$TERSE_NANOBIND_FOLDER"
+  } >"$work/log" 2>&1 </dev/null; then
+    tail -n 20 "$work/log" >&2
+    terse_packages_fail "pip could not bring nanobind $TERSE_NANOBIND (log: $work/log); check the network and pip's \
+settings, then run it again"
+  fi
+  rm -rf "$work"
 }
 
 # Where several BLAS libraries are installed, one of OpenBLAS must be the one that LibTorch loads.
@@ -165,7 +199,7 @@ terse_install_packages() {
   terse_require_debian_12
   mapfile -t TERSE_MISSING < <(terse_missing_packages "${wanted[@]}")
   if [[ ${#TERSE_MISSING[@]} -gt 0 ]]; then
-    terse_require_root
+    terse_require_root "$@"
     log=$(mktemp -t terse-packages.XXXXXX)
     echo "packages: installing ${TERSE_MISSING[*]}" >&2
     if ! terse_apt_install "$log" "${TERSE_MISSING[@]}"; then
@@ -175,6 +209,7 @@ in /etc/apt, then run it again"
     fi
     rm -f "$log"
   fi
+  [[ " $* " != *' bindings '* ]] || terse_install_nanobind
   terse_choose_openblas
 }
 
@@ -184,7 +219,7 @@ terse_packages_main() {
     case "$argument" in
       -h | --help) terse_packages_usage && return 0 ;;
       --print) print=1 ;;
-      build | develop | test | python | bench | packaging | runtime | tersectl) sets+=("$argument") ;;
+      build | develop | bindings | test | python | bench | packaging | runtime | tersectl) sets+=("$argument") ;;
       *) terse_packages_fail "unknown argument '$argument'; see deploy/packages.sh --help" ;;
     esac
   done

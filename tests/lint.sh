@@ -72,7 +72,7 @@ prepare_tidy() {
 main() {
   parse_arguments "$@"
   cd "$root"
-  terse_install_packages build develop
+  terse_install_packages build develop bindings
   if [[ $format -eq 1 ]]; then check_format; fi
   [[ $tidy -eq 1 ]] || return 0
   prepare_tidy

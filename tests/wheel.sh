@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The wheel of the package for Python on bare machines: Debian 12 with Python 3.11, and Debian 13 with a later one. Not part of
+# The wheels of the package for Python on bare machines: Debian 12 with Python 3.11, and Debian 13 with a later one. Not part of
 # tests/run.sh: it needs root, a Debian mirror and PyPI.
 set -euo pipefail
 exec </dev/null
@@ -17,10 +17,11 @@ readonly SUITES=(bookworm trixie)
 
 usage() {
   cat <<'USAGE'
-usage: tests/wheel.sh [--mirror URL] [--cache DIR] [--help] WHEEL
+usage: tests/wheel.sh [--mirror URL] [--cache DIR] [--help] DIR
 
-Installs the wheel that deploy/wheel.sh made, and NumPy, into a virtual environment on a bare Debian 12 and a bare Debian 13, and runs
-its programs there: the client and tersectl start with the libraries that are in the wheel, and a run file that Python made is valid.
+Installs the wheels that deploy/wheel.sh made in DIR, and NumPy, into a virtual environment on a bare Debian 12 and a bare Debian 13: pip
+takes the one for CPython 3.11 there, and the one for the stable ABI here. Runs what is in it: the client and tersectl start with the
+libraries that are in the wheel, a run file that Python made is valid, and an update becomes a message and comes back.
 
   --mirror URL   Debian mirror (default: the one in /etc/apt)
   --cache DIR    the bare systems, kept between runs (default: ~/.cache/terse-bare)
@@ -28,29 +29,33 @@ USAGE
 }
 
 parse_arguments() {
-  wheel='' mirror=$(mirror_of_apt) cache=$(default_cache)
+  wheels='' mirror=$(mirror_of_apt) cache=$(default_cache)
   while [[ $# -gt 0 ]]; do
     case "$1" in
       -h | --help) usage; exit 0 ;;
       --mirror) mirror=$(value_of "$@"); shift 2 ;;
       --cache) cache=$(absolute "$(value_of "$@")"); shift 2 ;;
       -*) unknown_argument "$1" ;;
-      *) wheel=$(absolute "$1"); shift ;;
+      *) wheels=$(absolute "$1"); shift ;;
     esac
   done
-  [[ -f "$wheel" ]] || fail "there is no wheel '$wheel'; deploy/wheel.sh makes one"
+  compgen -G "$wheels/*.whl" >/dev/null || fail "there are no wheels in '$wheels'; deploy/wheel.sh makes some"
   check_bare
 }
 
 try_wheel() {
   local log=$work/wheel.log
   share_pip_settings
-  cp "$wheel" "$root/tests/python/wheel_check.py" "$system/root/"
+  mkdir "$system/root/wheels"
+  cp "$wheels"/*.whl "$system/root/wheels/"
+  cp "$root/tests/python/wheel_check.py" "$system/root/"
   on_machine /root sh -ec 'apt-get -qq update
     DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends python3-venv
     python3 -m venv venv' >"$log" 2>&1 || fail "no virtual environment on Debian ($suite)" "$log"
-  on_machine /root env "${pip_settings[@]}" venv/bin/pip install --quiet "/root/$(basename "$wheel")" >"$log" 2>&1 ||
-    fail "pip could not install the wheel on Debian ($suite)" "$log"
+  on_machine /root venv/bin/pip install --quiet --no-deps --no-index --find-links wheels terse >"$log" 2>&1 ||
+    fail "pip could not install a wheel on Debian ($suite)" "$log"
+  on_machine /root env "${pip_settings[@]}" venv/bin/pip install --quiet numpy >"$log" 2>&1 ||
+    fail "pip could not install NumPy on Debian ($suite)" "$log"
   on_machine /root venv/bin/python wheel_check.py >"$log" 2>&1 || fail "the wheel does not work on Debian ($suite)" "$log"
   say "Debian $suite: $(tail -n 1 "$log")"
 }

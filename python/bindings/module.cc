@@ -75,18 +75,15 @@ void Set(const char* name, nb::handle value, double* setting) {
 CodecSpec SpecOf(const std::string& codec, const nb::dict& settings) {
   CodecSpec spec;
   spec.name = codec;
-  size_t known = 0;
   std::vector<std::string> names;
   ForEachSetting(spec, [&](const char* name, auto& member) {
     names.emplace_back(name);
-    if (!settings.contains(name)) return;
-    ++known;
-    Set(name, settings[name], &member);
+    if (settings.contains(name)) Set(name, settings[name], &member);
   });
-  if (known != settings.size()) {
-    RaiseCodecError(absl::StrCat("a setting of codec '", codec, "' is unknown among ",
-                                 nb::cast<std::string>(nb::str(settings.keys())), "; the settings are ",
-                                 absl::StrJoin(names, ", ")));
+  for (const auto& [key, value] : settings) {
+    const std::string name = nb::cast<std::string>(nb::str(key));
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    RaiseCodecError(absl::StrCat("codec.", name, " is no setting; the settings are ", absl::StrJoin(names, ", ")));
   }
   return spec;
 }

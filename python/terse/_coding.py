@@ -97,7 +97,10 @@ def _array(name: str, value, role: str):
         value = value.detach()  # the same memory, without its gradient
     device = getattr(value, "__dlpack_device__", None)
     if device is not None:
-        kind = device()[0]
+        try:
+            kind = device()[0]
+        except Exception as error:  # whatever a framework raises for tensors that DLPack does not know
+            raise CodecError(f"tensor '{name}' of the {role} cannot be handed over: {error}; copy it to the CPU") from error
         if kind != _ON_CPU:
             raise CodecError(f"tensor '{name}' of the {role} is on a device ({_DEVICES.get(int(kind), int(kind))}); copy it to the CPU, "
                              "such as with .cpu()")

@@ -29,6 +29,15 @@ with tempfile.TemporaryDirectory() as folder:
             raise AssertionError("a round without a coordinator")
         except terse.ClientError as error:
             assert "stopped before the run was over" in str(error), error
+# Codecs are torch-free, and their extension is the wheel's.
+update = numpy.linspace(-1, 1, 10000, dtype=numpy.float32)
+residual = numpy.zeros_like(update)
+message = terse.codecs.sbc().encode(update, residual)
+decoded = terse.codecs.sbc().decode(message, update)
+assert len(message) < 200 and numpy.array_equal(residual, update - decoded), message
+extension = terse._coding.extension().__file__
+assert extension.startswith(sys.prefix) and "torch" not in sys.modules, extension
 client = terse._client.find_program("terse-client")
 assert client.startswith(sys.prefix), client
-print(f"Python {sys.version.split()[0]}, terse {terse.__version__}, client {output_of(client, '--version')}")
+print(f"Python {sys.version.split()[0]}, terse {terse.__version__}, client {output_of(client, '--version')}, "
+      f"{extension.rpartition('/')[2]}: 10000 numbers in {len(message)} bytes")
