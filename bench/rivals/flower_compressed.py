@@ -12,5 +12,5 @@ server = ServerApp()
 
 @server.main()
 def main(grid, context):
-    codec = terse.codecs.sbc(density=0.01)
+    codec = terse.codecs.sbc(density=context.run_config["density"])
     serve(grid, context, AgreedWeights(make_strategy(context.run_config["clients"]), up=codec, down=codec))

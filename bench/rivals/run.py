@@ -17,7 +17,7 @@ import network
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 LENET = ROOT / "tests" / "python" / "lenet.py"
-CODECS = {"terse": "terse.codecs.sbc(density=0.01)", "terse-dense": "terse.codecs.dense()"}
+CODECS = {"terse": "terse.codecs.sbc(density={density})", "terse-dense": "terse.codecs.dense()"}
 RIVALS = ("flower", "flower+terse", "terse", "terse-dense")
 
 PYPROJECT = """[build-system]
@@ -103,7 +103,7 @@ def write_app(options, folder, module, out):
     for file in (LENET, HERE / "training.py", HERE / "flower_plain.py", HERE / f"{module}.py"):
         shutil.copy(file, folder)
     config = {"rounds": options.rounds, "steps": options.steps, "clients": options.clients, "seed": options.seed,
-              "data": str(options.data), "out": str(out)}
+              "density": options.density, "data": str(options.data), "out": str(out)}
     text = "\n".join(f"{key} = {json.dumps(value)}" for key, value in config.items())
     (folder / "pyproject.toml").write_text(PYPROJECT.format(module=module, config=text))
 
@@ -175,7 +175,7 @@ def measure(options, rival):
         if rival.startswith("flower"):
             result = run_flower(options, net, folder, "flower_plain" if rival == "flower" else "flower_compressed")
         else:
-            result = run_terse(options, net, folder, CODECS[rival])
+            result = run_terse(options, net, folder, CODECS[rival].format(density=options.density))
         recorder.stop()
     return row_of(options, rival, result, recorder)
 
@@ -206,7 +206,8 @@ def parse_arguments():
     parser.add_argument("--terse-path", type=pathlib.Path, help="folder to look for the package terse in first, such as an installed one")
     parser.add_argument("--clients", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--steps", type=int, default=100, help="optimizer steps of a client in a round, with 128 examples each")
+    parser.add_argument("--steps", type=int, default=50, help="optimizer steps of a client in a round, with 128 examples each")
+    parser.add_argument("--density", type=float, default=0.05, help="of SBC, up and, with terse.flower, down")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--link", default="none", help="what each client may send, as tbf's rate: none or, for example, 1mbit")
     parser.add_argument("--only", nargs="*", choices=RIVALS, default=RIVALS)

@@ -16,7 +16,7 @@ def train_round(model, x, y, *, number, index, steps):
 
     The optimizer is made anew in every round, because a ClientApp of Flower is a new process in every round.
     """
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.001)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     stream, total = batches(x, y, BATCH_SIZE, seed=1000 * number + index), 0.0
     for _ in range(steps):
         images, labels = next(stream)
