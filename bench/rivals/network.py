@@ -1,4 +1,5 @@
 """A server and clients on one machine, each with a network of its own: namespaces of Linux joined by a bridge."""
+
 import os
 import pathlib
 import subprocess
@@ -66,8 +67,26 @@ class Network:
         _ip("-n", name, "addr", "add", f"10.77.0.{10 + k}/24", "dev", "eth0")
         _ip("-n", name, "link", "set", "eth0", "gso_max_segs", 1, "up")
         if self._uplink:
-            subprocess.run(["tc", "-n", name, "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", self._uplink, "burst", "16kb",
-                            "latency", "500ms"], check=True)
+            subprocess.run(
+                [
+                    "tc",
+                    "-n",
+                    name,
+                    "qdisc",
+                    "add",
+                    "dev",
+                    "eth0",
+                    "root",
+                    "tbf",
+                    "rate",
+                    self._uplink,
+                    "burst",
+                    "16kb",
+                    "latency",
+                    "500ms",
+                ],
+                check=True,
+            )
         # Its /proc shows the namespace's counters to this process.
         holder = subprocess.Popen(self.in_client(k, ["sleep", "infinity"]))
         self._holders.append(holder)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Flower, the same Flower app with terse.flower, and Terse, side by side on one machine: bench/rivals/README.md."""
+
 import argparse
 import json
 import os
@@ -42,8 +43,8 @@ MAKE_RUN = """
 import sys, terse
 from training import start_model
 rounds, steps, clients, seed = map(int, sys.argv[3:7])
-run = terse.Run("rivals", model=start_model(seed), codec={codec}, rounds=rounds, clients=clients, local_steps=steps, seed=seed,
-                settings={{"rounds": {{"quorum": clients, "deadline_seconds": 600}}}})
+run = terse.Run("rivals", model=start_model(seed), codec={codec}, rounds=rounds, clients=clients, local_steps=steps,
+                seed=seed, settings={{"rounds": {{"quorum": clients, "deadline_seconds": 600}}}})
 run.create(sys.argv[2], admin=sys.argv[1])
 """
 
@@ -72,8 +73,15 @@ class Processes:
 
     def start(self, name, command, environment):
         with open(self.folder / f"{name}.log", "ab") as log:
-            process = subprocess.Popen(list(map(str, command)), stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self.folder,
-                                       env=environment, start_new_session=True)
+            process = subprocess.Popen(
+                list(map(str, command)),
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                cwd=self.folder,
+                env=environment,
+                start_new_session=True,
+            )
         self._running.append(process)
         return process
 
@@ -84,9 +92,17 @@ class Processes:
 
 def environment_of(options, **more):
     paths = [ROOT / "python", HERE, LENET.parent] + [options.terse_path] * bool(options.terse_path)
-    return {**os.environ, "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1",
-            "OPENBLAS_NUM_THREADS": "1", "FLWR_TELEMETRY_ENABLED": "0", "PYTHONDONTWRITEBYTECODE": "1",
-            "TERSE_BIN": str(options.bin), "PYTHONPATH": ":".join(map(str, reversed(paths))), **more}
+    return {
+        **os.environ,
+        "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "FLWR_TELEMETRY_ENABLED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "TERSE_BIN": str(options.bin),
+        "PYTHONPATH": ":".join(map(str, reversed(paths))),
+        **more,
+    }
 
 
 def wait_for(condition, what, seconds):
@@ -102,8 +118,15 @@ def write_app(options, folder, module, out):
     folder.mkdir()
     for file in (LENET, HERE / "training.py", HERE / "flower_plain.py", HERE / f"{module}.py"):
         shutil.copy(file, folder)
-    config = {"rounds": options.rounds, "steps": options.steps, "clients": options.clients, "seed": options.seed,
-              "density": options.density, "data": str(options.data), "out": str(out)}
+    config = {
+        "rounds": options.rounds,
+        "steps": options.steps,
+        "clients": options.clients,
+        "seed": options.seed,
+        "density": options.density,
+        "data": str(options.data),
+        "out": str(out),
+    }
     text = "\n".join(f"{key} = {json.dumps(value)}" for key, value in config.items())
     (folder / "pyproject.toml").write_text(PYPROJECT.format(module=module, config=text))
 
@@ -112,20 +135,38 @@ def run_flower(options, net, folder, module):
     """One SuperLink and a SuperNode for each client, as Flower deploys them. Returns when rounds ended, and the accuracy."""
     out, home = folder / "result.json", folder / "home"
     home.mkdir()
-    (home / "config.toml").write_text(f'[superlink]\ndefault = "bench"\n[superlink.bench]\naddress = "{network.SERVER}:8000"\n'
-                                      "insecure = true\n")
+    (home / "config.toml").write_text(
+        f'[superlink]\ndefault = "bench"\n[superlink.bench]\naddress = "{network.SERVER}:8000"\n' "insecure = true\n"
+    )
     write_app(options, folder / "app", module, out)
     with Processes(folder) as processes:
         at = environment_of(options, FLWR_HOME=str(home))
-        processes.start("superlink", net.in_server(["flower-superlink", "--insecure", "--host", network.SERVER,
-                                                    "--disable-runtime-dependency-installation"]), at)
-        wait_for(lambda: subprocess.run(net.in_server(["bash", "-c", f"exec 3<>/dev/tcp/{network.SERVER}/8000"]), check=False,
-                                        stderr=subprocess.DEVNULL).returncode == 0, "the SuperLink serves", 60)
+        processes.start(
+            "superlink",
+            net.in_server(
+                ["flower-superlink", "--insecure", "--host", network.SERVER, "--disable-runtime-dependency-installation"]
+            ),
+            at,
+        )
+        wait_for(
+            lambda: subprocess.run(
+                net.in_server(["bash", "-c", f"exec 3<>/dev/tcp/{network.SERVER}/8000"]),
+                check=False,
+                stderr=subprocess.DEVNULL,
+            ).returncode
+            == 0,
+            "the SuperLink serves",
+            60,
+        )
         for k in range(options.clients):
             config = f'partition-id={k} num-partitions={options.clients} terse-state="{folder / f"state-{k}"}"'
-            processes.start(f"supernode-{k}", net.in_client(k, [
-                "flower-supernode", "--insecure", "--superlink", f"{network.SERVER}:8000", "--node-config", config]),
-                environment_of(options, FLWR_HOME=str(folder / f"home-{k}")))
+            processes.start(
+                f"supernode-{k}",
+                net.in_client(
+                    k, ["flower-supernode", "--insecure", "--superlink", f"{network.SERVER}:8000", "--node-config", config]
+                ),
+                environment_of(options, FLWR_HOME=str(folder / f"home-{k}")),
+            )
         processes.run("flwr-run", net.in_server(["flwr", "run", folder / "app", "bench"]), at)
         wait_for(out.exists, "the Flower app ends", options.timeout)
         time.sleep(0.5)
@@ -136,28 +177,78 @@ def run_terse(options, net, folder, codec):
     """A coordinator, and terse.join in each client. Returns when rounds ended, and the accuracy."""
     at, admin = environment_of(options), f"unix:{folder}/admin.sock"
     with Processes(folder) as processes:
-        processes.start("coordinator", net.in_server([options.bin / "terse-coordinator", "--state", folder / "state", "--insecure",
-                                                      "--listen", f"{network.SERVER}:7700", "--admin", admin, "--log-level", "warn",
-                                                      "--ready-file", folder / "ready"]), at)
+        processes.start(
+            "coordinator",
+            net.in_server(
+                [
+                    options.bin / "terse-coordinator",
+                    "--state",
+                    folder / "state",
+                    "--insecure",
+                    "--listen",
+                    f"{network.SERVER}:7700",
+                    "--admin",
+                    admin,
+                    "--log-level",
+                    "warn",
+                    "--ready-file",
+                    folder / "ready",
+                ]
+            ),
+            at,
+        )
         wait_for((folder / "ready").exists, "the coordinator serves", 60)
-        processes.run("run", [sys.executable, "-c", MAKE_RUN.format(codec=codec), admin, folder / "run", options.rounds, options.steps,
-                              options.clients, options.seed], at)
-        members = [processes.start(f"client-{k}", net.in_client(k, [
-            sys.executable, HERE / "terse_member.py", f"{network.SERVER}:7700", folder / f"client-{k}", options.data, k, options.clients]), at)
-            for k in range(options.clients)]
+        processes.run(
+            "run",
+            [
+                sys.executable,
+                "-c",
+                MAKE_RUN.format(codec=codec),
+                admin,
+                folder / "run",
+                options.rounds,
+                options.steps,
+                options.clients,
+                options.seed,
+            ],
+            at,
+        )
+        members = [
+            processes.start(
+                f"client-{k}",
+                net.in_client(
+                    k,
+                    [
+                        sys.executable,
+                        HERE / "terse_member.py",
+                        f"{network.SERVER}:7700",
+                        folder / f"client-{k}",
+                        options.data,
+                        k,
+                        options.clients,
+                    ],
+                ),
+                at,
+            )
+            for k in range(options.clients)
+        ]
         for k, member in enumerate(members):
             if member.wait(options.timeout) != 0:
                 raise SystemExit((folder / f"client-{k}.log").read_text()[-2000:])
         ask = [options.bin / "tersectl", "--admin", admin]
         rounds = json.loads(subprocess.run([*ask, "rounds", "--json"], check=True, capture_output=True).stdout)
         processes.run("export", [*ask, "export", "--out", folder / "out", "--format", "npz"], at)
-    return {"ends": [one["committed_us"] * 1e-6 for one in rounds], "accuracy": accuracy_of(folder / "out" / "model.npz", options.data)}
+    return {
+        "ends": [one["committed_us"] * 1e-6 for one in rounds],
+        "accuracy": accuracy_of(folder / "out" / "model.npz", options.data),
+    }
 
 
 def accuracy_of(file, data):
     import numpy as np
     import torch
     from training import LeNet5, accuracy
+
     model = LeNet5()
     with np.load(file) as arrays:
         model.load_state_dict({name: torch.from_numpy(arrays[name]) for name in arrays})
@@ -184,32 +275,52 @@ def row_of(options, rival, result, recorder):
     ends = result["ends"]
     first, last = recorder.at(ends[0]), recorder.at(ends[-1])
     seconds = [after - before for before, after in zip(ends, ends[1:])]
+
     def mean_between(begin, end, way):
         return statistics.mean(b[way] - a[way] for a, b in zip(begin, end))
 
     whole = recorder.rows[0][1], recorder.rows[-1][1]
-    return {"rival": rival, "link": options.link, "accuracy": result["accuracy"], "rounds": len(ends),
-            "seconds_median": statistics.median(seconds), "seconds_least": min(seconds), "seconds_most": max(seconds),
-            "bytes_up": mean_between(first, last, 0) / len(seconds), "bytes_down": mean_between(first, last, 1) / len(seconds),
-            "whole_run_bytes_up": mean_between(*whole, 0), "whole_run_bytes_down": mean_between(*whole, 1)}
+    return {
+        "rival": rival,
+        "link": options.link,
+        "accuracy": result["accuracy"],
+        "rounds": len(ends),
+        "seconds_median": statistics.median(seconds),
+        "seconds_least": min(seconds),
+        "seconds_most": max(seconds),
+        "bytes_up": mean_between(first, last, 0) / len(seconds),
+        "bytes_down": mean_between(first, last, 1) / len(seconds),
+        "whole_run_bytes_up": mean_between(*whole, 0),
+        "whole_run_bytes_down": mean_between(*whole, 1),
+    }
 
 
 def print_row(row):
-    print("| {rival} | {link} | {accuracy:.4f} | {bytes_up:,.0f} | {bytes_down:,.0f} | {seconds_median:.2f} | {seconds_least:.2f} to "
-          "{seconds_most:.2f} | {whole_run_bytes_up:,.0f} | {whole_run_bytes_down:,.0f} |".format(**row), flush=True)
+    print(
+        "| {rival} | {link} | {accuracy:.4f} | {bytes_up:,.0f} | {bytes_down:,.0f} | {seconds_median:.2f} | "
+        "{seconds_least:.2f} to "
+        "{seconds_most:.2f} | {whole_run_bytes_up:,.0f} | {whole_run_bytes_down:,.0f} |".format(**row),
+        flush=True,
+    )
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=pathlib.Path, help="folder with MNIST's four files (default: mnist in TERSE_DATA)")
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build" / "release" / "bin", help="Terse's programs")
-    parser.add_argument("--terse-path", type=pathlib.Path, help="folder to look for the package terse in first, such as an installed one")
+    parser.add_argument(
+        "--terse-path", type=pathlib.Path, help="folder to look for the package terse in first, such as an installed one"
+    )
     parser.add_argument("--clients", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--steps", type=int, default=50, help="optimizer steps of a client in a round, with 128 examples each")
+    parser.add_argument(
+        "--steps", type=int, default=50, help="optimizer steps of a client in a round, with 128 examples each"
+    )
     parser.add_argument("--density", type=float, default=0.05, help="of SBC, up and, with terse.flower, down")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--link", default="none", help="what each client may send, as tbf's rate: none or, for example, 1mbit")
+    parser.add_argument(
+        "--link", default="none", help="what each client may send, as tbf's rate: none or, for example, 1mbit"
+    )
     parser.add_argument("--only", nargs="*", choices=RIVALS, default=RIVALS)
     parser.add_argument("--repeat", type=int, default=1, help="runs of each, in turns")
     parser.add_argument("--timeout", type=float, default=7200)
@@ -218,7 +329,10 @@ def parse_arguments():
     options = parser.parse_args()
     options.data = options.data or pathlib.Path(os.environ.get("TERSE_DATA", "TERSE_DATA-is-not-set")) / "mnist"
     options.bin = options.bin.resolve()
-    if not (options.data / "train-labels-idx1-ubyte").exists() and not (options.data / "train-labels-idx1-ubyte.gz").exists():
+    if (
+        not (options.data / "train-labels-idx1-ubyte").exists()
+        and not (options.data / "train-labels-idx1-ubyte.gz").exists()
+    ):
         parser.error(f"{options.data} has no MNIST; name its folder with --data, or one above it in TERSE_DATA")
     return options
 

@@ -1,16 +1,18 @@
-"""Weights that a server and its clients agree on, where compressed differences travel in place of weights. This is the server's end.
+"""Weights that a server and its clients agree on, where compressed differences travel in place of weights. This is the
+server's end.
 
-It knows no network: messages are fields (a mapping from names to integers, strings, bytes and lists of bytes) and arrays, and
-terse.flower carries them. One object of AgreedServer stands for one training; _agreed_client.py has the clients' end.
+It knows no network: messages are fields (a mapping from names to integers, strings, bytes and lists of bytes) and arrays,
+and terse.flower carries them. One object of AgreedServer stands for one training; _agreed_client.py has the clients' end.
 
-Down: the weights have a version, which every step raises by one. A step is a message of a codec, which both ends decode and add with the
-same operations in the same order. A client is sent the steps since the version that it has last reported, or the weights themselves
-where it has none, or where they are shorter; then it compares a hash of 128 bits.
+Down: the weights have a version, which every step raises by one. A step is a message of a codec, which both ends decode
+and add with the same operations in the same order. A client is sent the steps since the version that it has last
+reported, or the weights themselves where it has none, or where they are shorter; then it compares a hash of 128 bits.
 
-Up: a client sends what the codec's feedback makes of its residual and what it has learned, under a number that it draws, and keeps that pending.
-Every later message of the server names the newest update of this client that has been applied (`settled`). By that the client
-tells: applied, and its residual is what the message did not carry; not applied, and all of it comes back; neither, as when its folder was
-set back to an older copy, and the residual is dropped, since part of it may be in the weights already.
+Up: a client sends what the codec's feedback makes of its residual and what it has learned, under a number that it draws,
+and keeps that pending. Every later message of the server names the newest update of this client that has been applied
+(`settled`). By that the client tells: applied, and its residual is what the message did not carry; not applied, and all
+of it comes back; neither, as when its folder was set back to an older copy, and the residual is dropped, since part of it
+may be in the weights already.
 """
 
 import collections
@@ -71,8 +73,10 @@ def check_like(arrays: Mapping[str, np.ndarray], like: Mapping[str, np.ndarray],
         raise RunMismatch(f"{whose} has other tensors: {sorted(set(arrays) ^ set(like))[:5]}")
     for name, array in arrays.items():
         if array.shape != like[name].shape or array.dtype != like[name].dtype:
-            raise RunMismatch(f"{whose} has '{name}' as {array.dtype}{list(array.shape)}, where the model has "
-                              f"{like[name].dtype}{list(like[name].shape)}")
+            raise RunMismatch(
+                f"{whose} has '{name}' as {array.dtype}{list(array.shape)}, where the model has "
+                f"{like[name].dtype}{list(like[name].shape)}"
+            )
 
 
 def seed_of(key: bytes) -> int:
@@ -112,8 +116,9 @@ class _Node(NamedTuple):
 class AgreedServer:
     """The server's end. Not thread-safe.
 
-    up: codec of the clients' updates. down: codec of the model's change; None: the weights themselves travel down. buffers: patterns of names
-    (fnmatch) of tensors whose change both codecs carry exactly. Tensors that are not float32 travel as they are.
+    up: codec of the clients' updates. down: codec of the model's change; None: the weights themselves travel down.
+    buffers: patterns of names (fnmatch) of tensors whose change both codecs carry exactly. Tensors that are not float32
+    travel as they are.
     """
 
     def __init__(self, up: Codec, down: Optional[Codec], buffers: Sequence[str] = BUFFERS):
@@ -144,7 +149,7 @@ class AgreedServer:
         return self._memory.residual
 
     def agree(self, weights: Mapping[str, np.ndarray]) -> None:
-        """Takes other weights than a step has led to, such as those that the training starts from; they will travel whole."""
+        """Takes other weights than a step has led to, such as those that training starts from; they will travel whole."""
         weights = {name: np.array(array) for name, array in weights.items()}
         if self._weights is not None and fingerprint(weights) == self._hash:
             return
@@ -155,14 +160,16 @@ class AgreedServer:
         self._set(weights)
 
     def step(self, weights: Mapping[str, np.ndarray]) -> Arrays:
-        """Moves towards weights as far as the codec carries; the rest joins the next step. Returns the weights that are agreed now."""
+        """Moves towards weights as far as the codec carries; the rest joins the next step. Returns where it came to."""
         head = self._weights
         target = {name: np.asarray(weights[name]).astype(array.dtype).reshape(array.shape) for name, array in head.items()}
         if self._down is None:
             self._set(target)
             return target
         coded = coded_part(head)
-        message = self._memory.compress({name: target[name] - array for name, array in coded.items()}, round=self._version - 1)
+        message = self._memory.compress(
+            {name: target[name] - array for name, array in coded.items()}, round=self._version - 1
+        )
         self._memory.settle(applied=True)
         moved = add(coded, self._down.decode(message, coded, buffers=buffers_of(coded, self._patterns)))
         self._steps.append(message)
@@ -177,14 +184,21 @@ class AgreedServer:
         self._sequence += 1
         self._asked[node] = self._sequence
         settled = self._applied if known is None else {known.key: self._applied.get(known.key)}
-        fields = {"protocol": PROTOCOL, "lineage": self._lineage, "sequence": self._sequence, "version": self._version,
-                  "hash": self._hash, "up": codec_to_text(self._up), "buffers": self._patterns,
-                  "for": b"" if known is None else known.key,
-                  "settled": b"".join(key + number for key, number in settled.items() if number is not None)}
+        fields = {
+            "protocol": PROTOCOL,
+            "lineage": self._lineage,
+            "sequence": self._sequence,
+            "version": self._version,
+            "hash": self._hash,
+            "up": codec_to_text(self._up),
+            "buffers": self._patterns,
+            "for": b"" if known is None else known.key,
+            "settled": b"".join(key + number for key, number in settled.items() if number is not None),
+        }
         missed = self._version - known.version if known is not None else len(self._steps) + 1
         if missed > len(self._steps):
             return fields, dict(self._weights)
-        fields["steps"] = list(self._steps)[len(self._steps) - missed:]
+        fields["steps"] = list(self._steps)[len(self._steps) - missed :]
         fields["down"] = codec_to_text(self._down) if self._down is not None else ""
         return fields, whole_part(self._weights) if missed else {}
 
@@ -193,7 +207,7 @@ class AgreedServer:
         self._nodes[node] = _Node(self._check(node, fields), self._version)
 
     def take(self, node: Hashable, fields: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Update:
-        """Decodes a client's update. Raises RunMismatch or MalformedMessage for one that does not fit, which is then not counted."""
+        """Decodes a client's update. Raises RunMismatch or MalformedMessage for one that does not fit."""
         key, number = self._check(node, fields), _bytes_of(fields, "number", UPDATE_BYTES)
         check_like(arrays, whole_part(self._weights), "the update")
         coded = coded_part(self._weights)
@@ -228,7 +242,9 @@ class AgreedServer:
         if fields.get("lineage") != self._lineage or fields.get("sequence") != self._asked.get(node):
             raise RunMismatch("the reply answers another message than the one that this node was sent last")
         if fields.get("version") != self._version:
-            raise RunMismatch(f"the reply is from version {fields.get('version')} of the weights, and this is version {self._version}")
+            raise RunMismatch(
+                f"the reply is from version {fields.get('version')} of the weights, and this is version {self._version}"
+            )
         return _bytes_of(fields, "key", KEY_BYTES)
 
 

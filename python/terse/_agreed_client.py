@@ -1,7 +1,9 @@
-"""The clients' end of agreed weights (_agreed.py): the weights, the residual and the update that waits for its verdict, in a folder.
+"""The clients' end of agreed weights (_agreed.py): the weights, the residual and the update that waits for its verdict,
+in a folder.
 
-The folder has one small file `manifest`, which is replaced atomically and names the others, `weights` and `memory` (the codec's feedback: the
-residual and a pending message). Those are immutable, and on the disk before the manifest names them.
+The folder has one small file `manifest`, which is replaced atomically and names the others, `weights` and `memory` (the
+codec's feedback: the residual and a pending message). Those are immutable, and on the disk before the manifest names
+them.
 """
 
 import fcntl
@@ -15,8 +17,21 @@ from typing import Any, Dict, Mapping, Optional, Tuple
 
 import numpy as np
 
-from ._agreed import (KEY_BYTES, PROTOCOL, UPDATE_BYTES, Arrays, Fields, add, buffers_of, check_like, codec_from_text, coded_part,
-                      fingerprint, seed_of, whole_part)
+from ._agreed import (
+    KEY_BYTES,
+    PROTOCOL,
+    UPDATE_BYTES,
+    Arrays,
+    Fields,
+    add,
+    buffers_of,
+    check_like,
+    codec_from_text,
+    coded_part,
+    fingerprint,
+    seed_of,
+    whole_part,
+)
 from ._coding import Feedback
 from .errors import ClientError, RunMismatch
 
@@ -60,16 +75,22 @@ class _Folder:
             return None
         digest, _, body = text.partition(b"\n")
         if hashlib.blake2b(body).hexdigest().encode() != digest:
-            raise ClientError(f"{self._path / 'manifest'} is damaged; remove the folder, and this client starts without a residual")
+            raise ClientError(
+                f"{self._path / 'manifest'} is damaged; remove the folder, and this client starts without a residual"
+            )
         manifest = json.loads(body)
         if manifest["format"] != _FORMAT:
-            raise ClientError(f"{self._path} is of format {manifest['format']}, and this release reads {_FORMAT}; remove the folder")
+            raise ClientError(
+                f"{self._path} is of format {manifest['format']}, and this release reads {_FORMAT}; remove the folder"
+            )
         return manifest
 
     def load(self, entry: Mapping[str, str]) -> bytes:
         data = (self._path / entry["file"]).read_bytes()
         if hashlib.blake2b(data).hexdigest() != entry["hash"]:
-            raise ClientError(f"{self._path / entry['file']} is damaged; remove the folder, and this client starts without a residual")
+            raise ClientError(
+                f"{self._path / entry['file']} is damaged; remove the folder, and this client starts without a residual"
+            )
         return data
 
     def store(self, what: str, data: bytes) -> Dict[str, str]:
@@ -100,8 +121,8 @@ class _Folder:
 class AgreedClient:
     """One client, whose state is in a folder; a context manager. Not thread-safe.
 
-    A message is answered in two steps: `receive` gives the weights and changes nothing on the disk, and `seal` (with what was learned)
-    or `acknowledge` (without) makes the state durable and gives the reply. Between them the process may die.
+    A message is answered in two steps: `receive` gives the weights and changes nothing on the disk, and `seal` (with what
+    was learned) or `acknowledge` (without) makes the state durable and gives the reply. Between them the process may die.
     """
 
     def __init__(self, folder):
@@ -124,17 +145,22 @@ class AgreedClient:
     def receive(self, fields: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Arrays:
         """The agreed weights that a message leads to.
 
-        Raises WeightsNeeded when only the weights themselves help, and RunMismatch for a message that was answered already.
+        Raises WeightsNeeded when only the weights themselves help, and RunMismatch for a message that was answered
+        already.
         """
         if fields["protocol"] != PROTOCOL:
-            raise RunMismatch(f"the server speaks version {fields['protocol']} of this protocol, and this client {PROTOCOL}; install "
-                              "releases that fit each other")
+            raise RunMismatch(
+                f"the server speaks version {fields['protocol']} of this protocol, and this client {PROTOCOL}; install "
+                "releases that fit each other"
+            )
         state = self._state
         if state is not None and state["lineage"] != fields["lineage"].hex():
             _log.warning("the server began a new training; what this client had learned and not sent is dropped")
             state = None
         if state is not None and fields["sequence"] <= state["sequence"]:
-            raise RunMismatch(f"message {fields['sequence']} was answered already, or a newer one was; it is not answered twice")
+            raise RunMismatch(
+                f"message {fields['sequence']} was answered already, or a newer one was; it is not answered twice"
+            )
         if fields["for"] and (state is None or fields["for"].hex() != state["key"]):
             raise WeightsNeeded("the server takes this client for another one, whose state is not here")
         self._weights = self._follow(state, fields, arrays)
@@ -146,7 +172,8 @@ class AgreedClient:
         return self._weights
 
     def seal(self, weights: Mapping[str, np.ndarray]) -> Tuple[Fields, Arrays]:
-        """Makes an update of what was learned durable. Returns the reply: its fields, and the tensors that travel as they are.
+        """Makes an update of what was learned durable. Returns the reply: its fields, and the tensors that travel as they
+        are.
 
         Raises CodecError when there are values that are not finite; then nothing of the round is kept.
         """
@@ -170,12 +197,14 @@ class AgreedClient:
             raise WeightsNeeded("the server sent steps, and there are no weights here to start from")
         missed = fields["version"] - state["version"]
         if missed < 0 or missed > len(fields["steps"]):
-            raise WeightsNeeded(f"the server sent {len(fields['steps'])} steps to version {fields['version']}, and here is version "
-                                f"{state['version']}")
+            raise WeightsNeeded(
+                f"the server sent {len(fields['steps'])} steps to version {fields['version']}, and here is version "
+                f"{state['version']}"
+            )
         weights = self._load_weights(state)
         coded = coded_part(weights)
         buffers = buffers_of(coded, fields["buffers"])
-        for message in fields["steps"][len(fields["steps"]) - missed:]:
+        for message in fields["steps"][len(fields["steps"]) - missed :]:
             coded = add(coded, codec_from_text(fields["down"]).decode(message, coded, buffers=buffers))
         return {name: coded.get(name, arrays.get(name, array)) for name, array in weights.items()}
 
@@ -189,16 +218,25 @@ class AgreedClient:
     def _recall(self, fields) -> None:
         """Sets the memory, with the verdict about the update that waits for one; nothing is written."""
         state, coded = self._state, coded_part(self._weights)
-        self._memory = codec_from_text(fields["up"]).feedback(coded, seed=seed_of(fields["lineage"]), client=seed_of(bytes.fromhex(state["key"])),
-                                                              buffers=buffers_of(coded, fields["buffers"]))
+        self._memory = codec_from_text(fields["up"]).feedback(
+            coded,
+            seed=seed_of(fields["lineage"]),
+            client=seed_of(bytes.fromhex(state["key"])),
+            buffers=buffers_of(coded, fields["buffers"]),
+        )
         if "memory" in state["files"]:
             self._memory.restore(self._folder.load(state["files"]["memory"]))
         pairs, size = fields["settled"], KEY_BYTES + UPDATE_BYTES
-        settled = {pairs[at:at + KEY_BYTES].hex(): pairs[at + KEY_BYTES:at + size].hex() for at in range(0, len(pairs), size)}
+        settled = {
+            pairs[at : at + KEY_BYTES].hex(): pairs[at + KEY_BYTES : at + size].hex() for at in range(0, len(pairs), size)
+        }
         applied, files = settled.get(state["key"]), dict(state["files"])
         if applied != state["applied"] and (state["number"] is None or applied != state["number"]):
-            _log.warning("the server has applied an update that this folder does not know, as if it had been set back; a residual of norm "
-                         "%.3g is dropped", self._memory.reset())
+            _log.warning(
+                "the server has applied an update that this folder does not know, as if it had been set back; "
+                "a residual of norm %.3g is dropped",
+                self._memory.reset(),
+            )
             files.pop("memory", None)
         elif state["number"] is not None:
             self._memory.settle(applied=applied == state["number"])
@@ -211,13 +249,24 @@ class AgreedClient:
         if weights is None or self._state["hash"] != message["hash"].hex():
             data = b"".join(np.ascontiguousarray(array).tobytes() for array in self._weights.values())
             weights = self._folder.store("weights", data)
-        self._state = {"format": _FORMAT, "lineage": message["lineage"].hex(), "sequence": message["sequence"], "version": message["version"],
-                       "hash": message["hash"].hex(), "layout": [[name, array.dtype.str, list(array.shape)] for name, array in
-                                                                 self._weights.items()],
-                       "key": self._state["key"], "applied": self._state["applied"], "number": None if number is None else number.hex(),
-                       "files": {"weights": weights, "memory": memory}}
+        self._state = {
+            "format": _FORMAT,
+            "lineage": message["lineage"].hex(),
+            "sequence": message["sequence"],
+            "version": message["version"],
+            "hash": message["hash"].hex(),
+            "layout": [[name, array.dtype.str, list(array.shape)] for name, array in self._weights.items()],
+            "key": self._state["key"],
+            "applied": self._state["applied"],
+            "number": None if number is None else number.hex(),
+            "files": {"weights": weights, "memory": memory},
+        }
         self._folder.commit(self._state)
 
     def _reply(self) -> Fields:
-        return {"lineage": self._message["lineage"], "sequence": self._message["sequence"], "version": self._message["version"],
-                "key": bytes.fromhex(self._state["key"])}
+        return {
+            "lineage": self._message["lineage"],
+            "sequence": self._message["sequence"],
+            "version": self._message["version"],
+            "key": bytes.fromhex(self._state["key"]),
+        }

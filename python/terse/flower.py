@@ -1,5 +1,5 @@
-"""Terse's codecs inside a Flower app: `agreed_weights` for its ClientApp, `AgreedWeights` around its strategy. Needs `flwr` 1.42 or later
-(`pip install terse[flower]`). docs/PYTHON.md has an example, and says how the two ends stay in step.
+"""Terse's codecs inside a Flower app: `agreed_weights` for its ClientApp, `AgreedWeights` around its strategy. Needs
+`flwr` 1.42 or later (`pip install terse[flower]`). docs/PYTHON.md has an example, and says how the two ends stay in step.
 """
 
 import logging
@@ -48,8 +48,10 @@ def _client_folder(state: Optional[str], context: Context) -> pathlib.Path:
     own = context.node_config.get(_STATE)
     if own is None:
         if state is None:
-            raise TerseError(f"this client has no folder for its residual; start its SuperNode with --node-config '{_STATE}=\"FOLDER\"', "
-                             "or give agreed_weights a folder for all clients of the machine")
+            raise TerseError(
+                f"this client has no folder for its residual; start its SuperNode with --node-config '{_STATE}=\"FOLDER\"', "
+                "or give agreed_weights a folder for all clients of the machine"
+            )
         name = context.node_config.get("partition-id", context.node_id)
         own = os.path.join(os.path.expanduser(state), f"client-{name}")
     return pathlib.Path(str(own)) / f"run-{context.run_id}"
@@ -58,13 +60,14 @@ def _client_folder(state: Optional[str], context: Context) -> pathlib.Path:
 def agreed_weights(state: Optional[str] = None) -> Mod:
     """A mod for a ClientApp whose server's strategy is in AgreedWeights: `ClientApp(mods=[agreed_weights()])`.
 
-    The app sees whole weights, as ever. What it has learned and was not sent stays in a folder on this machine: the one that the
-    SuperNode's node config names as `terse-state`, or else in `state` one for each client, by the node config's `partition-id` or,
-    without it, by the node's number, which is another one after a restart of a SuperNode without a key of its own. A run of Flower has
-    a folder in it, `run-NUMBER`, which may be removed once the run is over.
+    The app sees whole weights, as ever. What it has learned and was not sent stays in a folder on this machine: the one
+    that the SuperNode's node config names as `terse-state`, or else in `state` one for each client, by the node config's
+    `partition-id` or, without it, by the node's number, which is another one after a restart of a SuperNode without a key
+    of its own. A run of Flower has a folder in it, `run-NUMBER`, which may be removed once the run is over.
 
     When the folder is damaged, used by another process, or not named, the reply to the server is an error that says so.
     """
+
     def mod(message: Message, context: Context, call_next: ClientAppCallable) -> Message:
         fields = message.content.config_records.get(_RECORD)
         if fields is None:
@@ -80,7 +83,9 @@ def agreed_weights(state: Optional[str] = None) -> Mod:
     return mod
 
 
-def _answer(client: AgreedClient, fields: ConfigRecord, message: Message, context: Context, call_next: ClientAppCallable) -> Message:
+def _answer(
+    client: AgreedClient, fields: ConfigRecord, message: Message, context: Context, call_next: ClientAppCallable
+) -> Message:
     name = fields["record"]
     came = message.content.array_records.get(name)
     weights = client.receive(fields, {} if came is None else _to_arrays(came))
@@ -92,8 +97,10 @@ def _answer(client: AgreedClient, fields: ConfigRecord, message: Message, contex
         reply.content = _replaced(reply.content, name, None, {_RECORD: ConfigRecord(client.acknowledge())})
         return reply
     if list(reply.content.array_records) != [name]:
-        raise RunMismatch(f"the app's reply must have its weights as '{name}', as they came, and no other arrays; it has "
-                          f"{list(reply.content.array_records)}")
+        raise RunMismatch(
+            f"the app's reply must have its weights as '{name}', as they came, and no other arrays; it has "
+            f"{list(reply.content.array_records)}"
+        )
     answer, whole = client.seal(_to_arrays(reply.content.array_records[name]))
     reply.content = _replaced(reply.content, name, _to_record(whole) if whole else None, {_RECORD: ConfigRecord(answer)})
     return reply
@@ -102,20 +109,29 @@ def _answer(client: AgreedClient, fields: ConfigRecord, message: Message, contex
 class AgreedWeights(Strategy):
     """A strategy around another, whose messages carry compressed differences: `AgreedWeights(FedAvg(...)).start(...)`.
 
-    strategy: any that sends one ArrayRecord to all nodes, and takes one back. up: codec of the clients' updates (terse.codecs). down:
-    codec of the model's change on its way to the clients; None sends the weights themselves. Either keeps what it does not send, the clients'
-    on their disks, the server's in memory, and sends it later. buffers: patterns of the names of tensors that are averaged and not trained,
-    whose change is sent exactly. Tensors that are not float32 are sent as they are.
+    strategy: any that sends one ArrayRecord to all nodes, and takes one back. up: codec of the clients' updates
+    (terse.codecs). down: codec of the model's change on its way to the clients; None sends the weights themselves. Either
+    keeps what it does not send, the clients' on their disks, the server's in memory, and sends it later. buffers:
+    patterns of the names of tensors that are averaged and not trained, whose change is sent exactly. Tensors that are not
+    float32 are sent as they are.
 
-    The wrapped strategy sees the weights that the clients hold, and their updates as whole weights; what its aggregate_train returns is
-    where the model goes, as far as `down` carries it in this round. So it must start from the weights that it is given in each round, as FedAvg,
-    FedAdam and most others do; FedAvgM starts from those that it returned last, and its momentum then sees the server's residual as well.
+    The wrapped strategy sees the weights that the clients hold, and their updates as whole weights; what its
+    aggregate_train returns is where the model goes, as far as `down` carries it in this round. So it must start from the
+    weights that it is given in each round, as FedAvg, FedAdam and most others do; FedAvgM starts from those that it
+    returned last, and its momentum then sees the server's residual as well.
 
-    Every client needs the mod agreed_weights. An update that does not fit or cannot be decoded is left out, with a warning in the log.
+    Every client needs the mod agreed_weights. An update that does not fit or cannot be decoded is left out, with a
+    warning in the log.
     """
 
-    def __init__(self, strategy: Strategy, *, up: codecs.Codec = codecs.sbc(density=0.01),
-                 down: Optional[codecs.Codec] = codecs.sbc(density=0.01), buffers: Sequence[str] = BUFFERS):
+    def __init__(
+        self,
+        strategy: Strategy,
+        *,
+        up: codecs.Codec = codecs.sbc(density=0.01),
+        down: Optional[codecs.Codec] = codecs.sbc(density=0.01),
+        buffers: Sequence[str] = BUFFERS,
+    ):
         self._strategy = strategy
         self._server = AgreedServer(up, down, buffers)
         self._record = ""  # the name under which the weights travel
@@ -133,12 +149,18 @@ class AgreedWeights(Strategy):
         self._server.agree(_to_arrays(arrays))
         return [self._compressed(one, arrays) for one in self._strategy.configure_train(server_round, arrays, config, grid)]
 
-    def configure_evaluate(self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid) -> Iterable[Message]:
+    def configure_evaluate(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
         """As configure_train."""
         self._server.agree(_to_arrays(arrays))
-        return [self._compressed(one, arrays) for one in self._strategy.configure_evaluate(server_round, arrays, config, grid)]
+        return [
+            self._compressed(one, arrays) for one in self._strategy.configure_evaluate(server_round, arrays, config, grid)
+        ]
 
-    def aggregate_train(self, server_round: int, replies: Iterable[Message]) -> Tuple[Optional[ArrayRecord], Optional[MetricRecord]]:
+    def aggregate_train(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> Tuple[Optional[ArrayRecord], Optional[MetricRecord]]:
         """Has the wrapped strategy aggregate, and moves the agreed weights to where it says. Returns them."""
         restored, updates = self._restore(list(replies))
         arrays, metrics = self._strategy.aggregate_train(server_round, restored)
@@ -164,8 +186,10 @@ class AgreedWeights(Strategy):
     def _compressed(self, message: Message, arrays: ArrayRecord) -> Message:
         names = list(message.content.array_records)
         if len(names) != 1 or message.content.array_records[names[0]] is not arrays:
-            raise TerseError("the wrapped strategy sends other arrays than the weights that it was given, and terse.flower keeps only those in "
-                             f"step; its messages have {names}")
+            raise TerseError(
+                "the wrapped strategy sends other arrays than the weights that it was given, and terse.flower keeps only "
+                f"those in step; its messages have {names}"
+            )
         fields, whole = self._server.send(message.metadata.dst_node_id)
         self._record = names[0]
         record = ConfigRecord({**fields, "record": names[0]})
@@ -185,8 +209,10 @@ class AgreedWeights(Strategy):
         copies = duplicates([update for _, update in taken])
         for reply, update in taken:
             if update.key in copies:
-                _log.warning("the update of node %d is left out: another node has a copy of its state folder; give each its own",
-                             reply.metadata.src_node_id)
+                _log.warning(
+                    "the update of node %d is left out: another node has a copy of its state folder; give each its own",
+                    reply.metadata.src_node_id,
+                )
         taken = [(reply, update) for reply, update in taken if update.key not in copies]
         for reply, update in taken:
             reply.content = _replaced(reply.content, self._record, _to_record(update.weights), {})
@@ -195,7 +221,9 @@ class AgreedWeights(Strategy):
     def _take(self, reply: Message) -> Update:
         if _RECORD not in reply.content:
             raise RunMismatch("it came without terse.flower; add the mod terse.flower.agreed_weights to its ClientApp")
-        arrays = {name: array for record in reply.content.array_records.values() for name, array in _to_arrays(record).items()}
+        arrays = {
+            name: array for record in reply.content.array_records.values() for name, array in _to_arrays(record).items()
+        }
         return self._server.take(reply.metadata.src_node_id, reply.content[_RECORD], arrays)
 
     def _is_error(self, reply: Message) -> bool:

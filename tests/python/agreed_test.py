@@ -2,6 +2,7 @@
 
 usage: agreed_test.py     (run by ctest)
 """
+
 import pathlib
 import random
 import shutil
@@ -15,12 +16,16 @@ from terse import ClientError, CodecError, MalformedMessage, RunMismatch, codecs
 from terse._agreed import AgreedServer, coded_part, duplicates
 from terse._agreed_client import AgreedClient, WeightsNeeded
 
-STEP = 2.0 ** -10  # changes are multiples of it, so that sums of few of them are exact
+STEP = 2.0**-10  # changes are multiples of it, so that sums of few of them are exact
 
 
 def start_weights():
-    return {"w": np.zeros((40, 5), dtype=np.float32), "b": np.zeros(7, dtype=np.float32), "count": np.array(3, dtype=np.int64),
-            "norm.running_var": np.ones(4, dtype=np.float32)}
+    return {
+        "w": np.zeros((40, 5), dtype=np.float32),
+        "b": np.zeros(7, dtype=np.float32),
+        "count": np.array(3, dtype=np.int64),
+        "norm.running_var": np.ones(4, dtype=np.float32),
+    }
 
 
 class Trained:
@@ -43,8 +48,14 @@ class Trained:
 
     def draw(self, weights):
         """What training makes of the weights: a change of every value of the model, and one more of the count."""
-        return {name: array + 1 if array.dtype == np.int64 else
-                array + (self.random.integers(-400, 400, array.shape) * STEP).astype(np.float32) for name, array in weights.items()}
+        return {
+            name: (
+                array + 1
+                if array.dtype == np.int64
+                else array + (self.random.integers(-400, 400, array.shape) * STEP).astype(np.float32)
+            )
+            for name, array in weights.items()
+        }
 
     def answer(self, k):
         """Client k is sent a message, trains and answers. Returns the reply; the update counts as learned."""
@@ -68,7 +79,9 @@ class Trained:
             for name, total in self.applied[k].items():
                 total += update.weights[name].astype(np.float64) - head[name]
         self.server.settle(updates.values())
-        self.server.step({name: array + sum(update.weights[name] - array for update in updates.values()) for name, array in head.items()})
+        self.server.step(
+            {name: array + sum(update.weights[name] - array for update in updates.values()) for name, array in head.items()}
+        )
 
     def round(self):
         self.apply({k: self.take(k, self.answer(k)) for k in range(len(self.nodes))})
@@ -90,7 +103,9 @@ class Trained:
                 np.testing.assert_array_equal(self.applied[k][name] + residual[name], self.learned[k][name])
         rest = self.server.residual()
         for name in ("w", "b"):
-            np.testing.assert_array_equal(self.server.weights[name] + rest[name], sum(applied[name] for applied in self.applied))
+            np.testing.assert_array_equal(
+                self.server.weights[name] + rest[name], sum(applied[name] for applied in self.applied)
+            )
 
 
 class Agreed(unittest.TestCase):
@@ -105,9 +120,14 @@ class Agreed(unittest.TestCase):
         return Trained(self.folder, up or codecs.top_k(density=0.1), down, **more)
 
     def test_both_ends_hold_the_same_with_every_codec(self):
-        for up, down in ((codecs.sbc(density=0.05), codecs.stc(density=0.1)), (codecs.qsgd(bits=4), codecs.sbc(density=0.05)),
-                         (codecs.dgc(density=0.05), codecs.fp16()), (codecs.signum(), codecs.one_bit()),
-                         (codecs.dense(), codecs.dense()), (codecs.fp16(), None)):
+        for up, down in (
+            (codecs.sbc(density=0.05), codecs.stc(density=0.1)),
+            (codecs.qsgd(bits=4), codecs.sbc(density=0.05)),
+            (codecs.dgc(density=0.05), codecs.fp16()),
+            (codecs.signum(), codecs.one_bit()),
+            (codecs.dense(), codecs.dense()),
+            (codecs.fp16(), None),
+        ):
             with self.subTest(up=up.name, down=down and down.name), tempfile.TemporaryDirectory(dir=self.folder) as folder:
                 trained = Trained(folder, up, down)
                 for _ in range(5):
@@ -124,13 +144,17 @@ class Agreed(unittest.TestCase):
     def test_nothing_is_lost_or_counted_twice_whatever_fails(self):
         for seed in range(20):
             with self.subTest(seed=seed), tempfile.TemporaryDirectory(dir=self.folder) as folder:
-                self.run_schedule(Trained(folder, codecs.top_k(density=0.1), codecs.top_k(density=0.2), seed=seed), random.Random(seed))
+                self.run_schedule(
+                    Trained(folder, codecs.top_k(density=0.1), codecs.top_k(density=0.2), seed=seed), random.Random(seed)
+                )
 
     def run_schedule(self, trained, dice):
         for number in range(12):
             updates = {}
             for k in range(len(trained.nodes)):
-                fate = dice.choice(["taken", "taken", "killed in training", "reply lost", "left out", "restarted", "evaluates"])
+                fate = dice.choice(
+                    ["taken", "taken", "killed in training", "reply lost", "left out", "restarted", "evaluates"]
+                )
                 if fate == "restarted":
                     trained.nodes[k] = 100 * number + k
                 if fate == "killed in training":
@@ -164,7 +188,9 @@ class Agreed(unittest.TestCase):
         with self.assertRaises(WeightsNeeded):
             trained.answer(0)
         trained.server.forget(0)
-        trained.learned[0] = {name: total.copy() for name, total in trained.applied[0].items()}  # its residual went with the folder
+        trained.learned[0] = {
+            name: total.copy() for name, total in trained.applied[0].items()
+        }  # its residual went with the folder
         trained.round()
         trained.check_conserved()
 
@@ -216,7 +242,10 @@ class Agreed(unittest.TestCase):
         self.assertEqual(len(fields["steps"]), 1)
         with trained.client(0) as client, self.assertRaisesRegex(WeightsNeeded, "do not have the hash of version 3"):
             client.receive({**fields, "hash": bytes(16)}, arrays)
-        with trained.client(0) as client, self.assertRaisesRegex(WeightsNeeded, "sent 1 steps to version 9, and here is version 2"):
+        with (
+            trained.client(0) as client,
+            self.assertRaisesRegex(WeightsNeeded, "sent 1 steps to version 9, and here is version 2"),
+        ):
             client.receive({**fields, "version": 9}, arrays)
 
     def test_weights_that_change_otherwise(self):
@@ -240,7 +269,14 @@ class Agreed(unittest.TestCase):
     def test_an_update_that_does_not_fit(self):
         trained = self.trained()
         fields, arrays = trained.answer(0)
-        for wrong in ({"change": b""}, {"change": fields["change"][:-1]}, {"change": 7}, {"number": b"1"}, {"key": b""}, {"lineage": b""}):
+        for wrong in (
+            {"change": b""},
+            {"change": fields["change"][:-1]},
+            {"change": 7},
+            {"number": b"1"},
+            {"key": b""},
+            {"lineage": b""},
+        ):
             with self.subTest(wrong), self.assertRaises((RunMismatch, MalformedMessage)):
                 trained.take(0, ({**fields, **wrong}, arrays))
         with self.assertRaisesRegex(RunMismatch, "other tensors"):

@@ -2,6 +2,7 @@
 
 usage: flower_test.py     (run by ctest, which skips it where Flower is not installed; tests/flower.sh installs it)
 """
+
 import importlib.util
 import json
 import os
@@ -18,7 +19,7 @@ import numpy as np
 from fleet import HERE, wait_until
 
 ROUNDS = 6
-STEP = 2.0 ** -10
+STEP = 2.0**-10
 PYPROJECT = """[project]
 name = "grid"
 version = "1.0.0"
@@ -51,13 +52,16 @@ class Deployment:
         self.link, self._running = free_port(), []
 
     def __enter__(self):
-        (self.folder / "config.toml").write_text(f'[superlink]\ndefault = "test"\n[superlink.test]\naddress = "127.0.0.1:{self.link}"\n'
-                                                 "insecure = true\n")
+        (self.folder / "config.toml").write_text(
+            f'[superlink]\ndefault = "test"\n[superlink.test]\naddress = "127.0.0.1:{self.link}"\n' "insecure = true\n"
+        )
         app = self.folder / "app"
         app.mkdir()
         shutil.copy(HERE / "flower_app" / "grid_app.py", app)
         (app / "pyproject.toml").write_text(PYPROJECT.format(folder=self.folder, rounds=ROUNDS))
-        self.start("superlink", "flower-superlink", "--insecure", "--port", self.link, "--disable-runtime-dependency-installation")
+        self.start(
+            "superlink", "flower-superlink", "--insecure", "--port", self.link, "--disable-runtime-dependency-installation"
+        )
         wait_until(self.serves, "the SuperLink serves")
         return self
 
@@ -74,15 +78,31 @@ class Deployment:
         programs = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
         environment = {**os.environ, "FLWR_HOME": str(self.folder), "FLWR_TELEMETRY_ENABLED": "0", "PATH": programs}
         with open(self.folder / f"{name}.log", "ab") as log:
-            process = subprocess.Popen(list(map(str, command)), stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self.folder,
-                                       env=environment, start_new_session=True)
+            process = subprocess.Popen(
+                list(map(str, command)),
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                cwd=self.folder,
+                env=environment,
+                start_new_session=True,
+            )
         self._running.append(process)
         return process
 
     def node(self, partition):
         config = f'partition-id={partition} num-partitions=2 terse-state="{self.folder}/state-{partition}"'
-        return self.start(f"node-{partition}", "flower-supernode", "--insecure", "--superlink", f"127.0.0.1:{self.link}", "--port",
-                          free_port(), "--node-config", config)
+        return self.start(
+            f"node-{partition}",
+            "flower-supernode",
+            "--insecure",
+            "--superlink",
+            f"127.0.0.1:{self.link}",
+            "--port",
+            free_port(),
+            "--node-config",
+            config,
+        )
 
     def kill(self, process):
         """The process and those that it started, as a machine that loses power."""
@@ -109,6 +129,7 @@ def learned(folder, partition):
 def residual(folder, partition, settled):
     """What a client's folder keeps for its next rounds; settled: whether the server applied its newest update."""
     from terse import codecs
+
     (run,) = (folder / f"state-{partition}").glob("run-*")
     manifest = json.loads((run / "manifest").read_bytes().partition(b"\n")[2])
     memory = codecs.top_k(density=0.05).feedback({"w": (1000,)})
@@ -149,7 +170,11 @@ class Flower(unittest.TestCase):
 
 if __name__ == "__main__":
     if importlib.util.find_spec("flwr") is None:
-        print("SKIPPED: Flower is not installed for", sys.executable, "- tests/flower.sh installs it into an environment of its own",
-              file=sys.stderr)
+        print(
+            "SKIPPED: Flower is not installed for",
+            sys.executable,
+            "- tests/flower.sh installs it into an environment of its own",
+            file=sys.stderr,
+        )
         sys.exit(77)
     unittest.main(argv=sys.argv[:1])  # ctest names a folder, which is not needed here

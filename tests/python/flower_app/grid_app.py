@@ -1,4 +1,5 @@
 """A Flower app whose clients learn known changes, for flower_test.py; some of its rounds fail."""
+
 import json
 import os
 import pathlib
@@ -12,7 +13,7 @@ from flwr.serverapp.strategy import FedAvg
 from terse import codecs
 from terse.flower import AgreedWeights, agreed_weights
 
-STEP = 2.0 ** -10
+STEP = 2.0**-10
 
 
 def fail_behind_the_mod(message, context, call_next):
@@ -38,7 +39,10 @@ def train(message, context):
         file.write(json.dumps({"round": number, "pid": os.getppid()}) + "\n")
     arrays = message.content["arrays"]
     arrays["w"] = Array((arrays["w"].numpy() + change).astype(np.float32))
-    return Message(RecordDict({"arrays": arrays, "metrics": MetricRecord({"num-examples": 1, "partition": partition})}), reply_to=message)
+    return Message(
+        RecordDict({"arrays": arrays, "metrics": MetricRecord({"num-examples": 1, "partition": partition})}),
+        reply_to=message,
+    )
 
 
 @client.evaluate()
@@ -59,8 +63,11 @@ class Recording(FedAvg):
         return super().configure_train(server_round, arrays, config, grid)
 
     def aggregate_train(self, server_round, replies):
-        changes = {reply.content["metrics"]["partition"]: reply.content["arrays"]["w"].numpy() - self.held
-                   for reply in replies if not reply.has_error()}
+        changes = {
+            reply.content["metrics"]["partition"]: reply.content["arrays"]["w"].numpy() - self.held
+            for reply in replies
+            if not reply.has_error()
+        }
         for partition, change in changes.items():
             self.applied[partition] = self.applied.get(partition, 0) + change
         if changes:
@@ -84,13 +91,24 @@ def main(grid, context):
 def serve(grid, context, folder):
     recording = Recording(min_train_nodes=2, min_evaluate_nodes=2, min_available_nodes=2)
     strategy = AgreedWeights(recording, up=codecs.top_k(density=0.05), down=codecs.top_k(density=0.1))
+
     def note_round(number, arrays):
         (folder / "round").write_text(str(number))
 
-    result = strategy.start(grid=grid, initial_arrays=ArrayRecord({"w": Array(np.zeros(1000, dtype=np.float32))}),
-                            num_rounds=context.run_config["rounds"], timeout=40,
-                            evaluate_fn=note_round)
+    result = strategy.start(
+        grid=grid,
+        initial_arrays=ArrayRecord({"w": Array(np.zeros(1000, dtype=np.float32))}),
+        num_rounds=context.run_config["rounds"],
+        timeout=40,
+        evaluate_fn=note_round,
+    )
     totals = {str(number): record["total"] for number, record in result.evaluate_metrics_clientapp.items()}
-    np.savez(folder / "result.new.npz", weights=result.arrays["w"].numpy(), change=recording.change, residual=strategy.residual()["w"],
-             totals=json.dumps(totals), applied=np.stack([recording.applied[partition] for partition in (0, 1)]))
+    np.savez(
+        folder / "result.new.npz",
+        weights=result.arrays["w"].numpy(),
+        change=recording.change,
+        residual=strategy.residual()["w"],
+        totals=json.dumps(totals),
+        applied=np.stack([recording.applied[partition] for partition in (0, 1)]),
+    )
     os.replace(folder / "result.new.npz", folder / "result.npz")
