@@ -194,6 +194,19 @@ class Agreed(unittest.TestCase):
         trained.round()
         trained.check_conserved()
 
+    def test_folders_that_were_exchanged(self):
+        trained = self.trained(down=codecs.top_k(density=0.2))
+        trained.round()
+        for name, other in (("client-0", "kept"), ("client-1", "client-0"), ("kept", "client-1")):
+            shutil.move(self.folder / name, self.folder / other)
+        trained.learned[:2], trained.applied[:2] = trained.learned[1::-1], trained.applied[1::-1]
+        for k in (0, 1):
+            with self.assertRaisesRegex(WeightsNeeded, "takes this client for another one"):
+                trained.answer(k)
+            trained.server.forget(k)
+        trained.round()
+        trained.check_conserved()
+
     def test_a_folder_that_was_set_back(self):
         trained = self.trained()
         trained.round()
