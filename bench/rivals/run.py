@@ -339,6 +339,7 @@ def parse_arguments():
 
 def main():
     options = parse_arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that processes and namespaces are removed
     sys.path[:0] = [str(LENET.parent)]
     rows = []
     print("| rival | uplink | accuracy | bytes up | bytes down | s a round | least to most | whole run up | down |")

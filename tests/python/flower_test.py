@@ -164,6 +164,10 @@ class Flower(unittest.TestCase):
             np.testing.assert_array_equal(result["applied"][partition] + rest, total)
         totals = json.loads(str(result["totals"]))
         self.assertEqual(totals[str(ROUNDS)], float(result["weights"].astype(np.float64).sum()))
+        logs = [(deployment.folder / f"node-{partition}.log").read_text(errors="replace") for partition in (0, 1)]
+        self.assertIn("this reply is lost on purpose", logs[0])
+        self.assertIn("this training fails on purpose", logs[1])
+        self.assertEqual(logs[1].count("SuperNode ID"), 2)
         server = (deployment.folder / "superlink.log").read_text(errors="replace")
         self.assertNotIn("is left out", server)
 
