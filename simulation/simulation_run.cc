@@ -1,0 +1,48 @@
+#include "simulation/simulation_run.h"
+
+#include "absl/strings/str_cat.h"
+#include "core/status.h"
+#include "proto/run_config_loader.h"
+
+namespace terse {
+namespace {
+
+// The largest that a run may have: a year.
+constexpr double kNoDeadlineSeconds = 31'536'000;
+
+absl::Status CheckClock(const v1::Rounds& rounds) {
+  const auto refuse = [](absl::string_view key, absl::string_view remedy) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(key, " lets the fastest clients make a round, and how fast a simulated client is says nothing; ",
+                     remedy));
+  };
+  if (rounds.over_selection() > 0) return refuse("rounds.over_selection", "set it to 0");
+  if (rounds.mode() != "synchronous") return refuse("rounds.mode", "set it to 'synchronous'");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<v1::RunConfig> LoadSimulationRun(const std::string& run_file, const RunChanges& changes) {
+  TERSE_ASSIGN_OR_RETURN(v1::RunConfig config, LoadRunConfig(run_file));
+  v1::Rounds& rounds = *config.mutable_rounds();
+  TERSE_RETURN_IF_ERROR(Annotate(CheckClock(rounds), run_file));
+  if (changes.clients > 0) rounds.set_clients(changes.clients);
+  if (changes.rounds > 0) rounds.set_count(changes.rounds);
+  const int64_t clients = rounds.clients();
+  if (changes.cohort > clients) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a cohort of ", changes.cohort, " is more than the fleet's ", clients, " clients"));
+  }
+  if (changes.cohort > 0) {
+    // The cohort is rounded up from the fraction, which must not come out above it.
+    rounds.set_fraction((static_cast<double>(changes.cohort) - 0.5) / static_cast<double>(clients));
+    if (changes.cohort == clients) rounds.set_fraction(1);
+    if (changes.cohort < clients && rounds.selection() == "all") rounds.set_selection("random");
+  }
+  rounds.set_deadline_seconds(kNoDeadlineSeconds);
+  TERSE_RETURN_IF_ERROR(ValidateNewRun(config));
+  return config;
+}
+
+}  // namespace terse
