@@ -177,6 +177,7 @@ absl::Status ClientSession::OnVerdict(const Verdict& verdict) {
   if (applied) {
     Log(LogLevel::kDebug, round, "the update was applied");
   } else {
+    TERSE_RETURN_IF_ERROR(Wake());  // the feedback knows what becomes of it
     Log(LogLevel::kWarn, round,
         absl::StrCat(
             "the update of round ", round,
