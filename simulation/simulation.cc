@@ -25,7 +25,7 @@ namespace terse {
 namespace {
 
 constexpr absl::Duration kBetweenLooks = absl::Milliseconds(100);
-constexpr char kWaiting[] = "waiting for clients";
+constexpr char kPaused[] = "paused";  // the phase of a run that opens no round
 constexpr char kPauseReason[] = "the simulation is not running";
 
 bool IsOver(absl::string_view state) { return state == "finished" || state == "stopped"; }
@@ -152,7 +152,7 @@ class Simulation {
     const absl::StatusOr<std::string> paused = admin_->Pause(kPauseReason);
     while (paused.ok() && Stops() < 2) {
       TERSE_ASSIGN_OR_RETURN(const v1::Status status, admin_->GetStatus());
-      if (status.phase() == kWaiting || IsOver(status.state())) break;
+      if (status.phase() == kPaused || IsOver(status.state())) break;
       TERSE_RETURN_IF_ERROR(processes_->Listen(kBetweenLooks));
     }
     return stopped;

@@ -110,13 +110,13 @@ absl::StatusOr<SimulationResult> Simulate(CommandOptions options, const RunLearn
   SimulationEvents events;
   events.stops = &stops;
   events.on_joined = [&](int64_t joined) {
-    progress->Begin(absl::StrCat(joined, " of ", run.rounds().clients(), " clients have joined"));
     progress->Advance(static_cast<double>(joined - std::exchange(joined_before, joined)));
+    progress->Begin(absl::StrCat(joined, " of ", run.rounds().clients(), " clients have joined"));
   };
   events.on_round = [&](const v1::Round& round, bool earlier) {
     if (std::exchange(joining, false)) progress = std::make_unique<ProgressLine>(run.rounds().count());
-    progress->Begin(absl::StrFormat("round %d of %d, loss %.4g", round.id(), run.rounds().count(), round.train_loss()));
     earlier ? progress->Skip(1) : progress->Advance(1);
+    progress->Begin(absl::StrFormat("round %d of %d, loss %.4g", round.id(), run.rounds().count(), round.train_loss()));
   };
   return RunSimulation(options.simulation, make_learning, events);
 }
