@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/rpc/connection_loop.h"
 #include "core/cli/checks.h"
 #include "core/cli/command_line.h"
 #include "core/log/log.h"
@@ -21,6 +22,8 @@
 #include "security/connection_failure.h"
 #include "simulation/client_host.h"
 #include "simulation/process_facts.h"
+#include "trainer/external_trainer.h"
+#include "trainer/trainer_source.h"
 
 namespace terse {
 namespace {
@@ -38,6 +41,7 @@ struct HostOptions {
   std::string data;
   std::string device = "auto";
   int threads = 1;
+  TrainerOptions trainer;
 };
 
 // One line on standard output.
@@ -54,6 +58,26 @@ absl::Status CheckOpenFiles(int64_t clients) {
                                                    " open files, and it may have ", files,
                                                    "; give more --processes, or raise the hard limit (ulimit -Hn)"));
 }
+
+// One trainer of the user's own, which trains for all clients of this process.
+class OwnTrainer {
+ public:
+  absl::StatusOr<TrainerFactory> Make(const TrainerOptions& options) {
+    int socket = options.inherited;
+    if (!options.command.empty()) {
+      TERSE_ASSIGN_OR_RETURN(connection_, TrainerCommand(options.command)());
+      socket = connection_.socket.fd();
+    }
+    ExternalTrainerOptions trainer;
+    trainer.source = InheritedTrainer(socket);
+    trainer.seconds = options.seconds;
+    trainer.stop = [] { return stop_requested.load(); };
+    return ExternalTrainerFactory(std::move(trainer));
+  }
+
+ private:
+  TrainerConnection connection_ = {OwnedFile(), nullptr};
+};
 
 absl::Status Serve(const HostOptions& options) {
   TERSE_RETURN_IF_ERROR(CheckOpenFiles(options.clients.count));
@@ -83,6 +107,9 @@ int RunHostProcess(int argc, char** argv, const TrainerMaking& make_trainers) {
   app.add_option("--count", options.clients.count)->check(WholeNumber(1, 100'000));
   app.add_option("--data", options.data);
   app.add_option("--device", options.device);
+  app.add_option("--trainer", options.trainer.command);
+  app.add_option("--trainer-fd", options.trainer.inherited);
+  app.add_option("--trainer-seconds", options.trainer.seconds);
   app.add_option("--threads", options.threads)->check(WholeNumber(1, 1024));
   if (const absl::optional<int> code = ReadCommandLine(app, argc - 1, argv + 1); code.has_value()) return *code;
   // A process of clients without its simulation has nothing to do. Ctrl-C is for that one, which lets a round end.
@@ -93,7 +120,10 @@ int RunHostProcess(int argc, char** argv, const TrainerMaking& make_trainers) {
   QuietGrpc();
   ConfigureLog({LogFormat::kHuman, {LogLevel::kWarn}});
   options.clients.stopping = &stop_requested;
-  absl::StatusOr<TrainerFactory> trainers = make_trainers(options.data, options.device, options.threads);
+  OwnTrainer own;
+  absl::StatusOr<TrainerFactory> trainers = options.trainer.any()
+                                                ? own.Make(options.trainer)
+                                                : make_trainers(options.data, options.device, options.threads);
   absl::Status served = trainers.status();
   if (served.ok()) {
     options.clients.make_trainer = *std::move(trainers);

@@ -34,6 +34,9 @@ absl::StatusOr<std::unique_ptr<HostProcesses>> HostProcesses::Start(const Option
     child.arguments = {"/proc/self/exe", kHostCommand};
     child.arguments.insert(child.arguments.end(), options.arguments.begin(), options.arguments.end());
     child.arguments.insert(child.arguments.end(), {"--first", absl::StrCat(first), "--count", absl::StrCat(count)});
+    if (!options.trainer_sockets.empty()) {
+      child.arguments.insert(child.arguments.end(), {"--trainer-fd", absl::StrCat(options.trainer_sockets.at(i))});
+    }
     child.piped = true;
     Process process;
     process.first = first;

@@ -22,6 +22,7 @@ class HostProcesses {
     std::vector<std::string> arguments;  // that all get, behind kHostCommand
     int64_t clients = 1;
     int64_t processes = 1;  // with as many clients each as the others, or one fewer; at most `clients`
+    std::vector<int> trainer_sockets = {};  // of each process; empty: none
   };
   // UNAVAILABLE with the system's reason when one cannot be started.
   static absl::StatusOr<std::unique_ptr<HostProcesses>> Start(const Options& options);

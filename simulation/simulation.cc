@@ -78,7 +78,7 @@ class Simulation {
     if (coordinator_->addresses().fleet.empty()) return coordinator_->Stop();
     TERSE_ASSIGN_OR_RETURN(
         AdminClient admin,
-        AdminClient::Make({coordinator_->addresses().admin, {}}, absl::Seconds(60), options_.run.name()));
+        AdminClient::Make({coordinator_->addresses().admin, {}}, absl::Seconds(60), options_.run.config.name()));
     admin_ = std::make_unique<AdminClient>(std::move(admin));
     return absl::OkStatus();
   }
@@ -86,16 +86,16 @@ class Simulation {
   // The run is there and opens no round: the clients join first, and all may be drawn for the next one.
   absl::Status PrepareRun() {
     TERSE_ASSIGN_OR_RETURN(const v1::RunsReply held, admin_->ListRuns());
-    const auto is_ours = [this](const v1::Run& run) { return run.name() == options_.run.name(); };
+    const auto is_ours = [this](const v1::Run& run) { return run.name() == options_.run.config.name(); };
     if (held.runs_size() > 0 && absl::c_none_of(held.runs(), is_ours)) {
       return absl::FailedPreconditionError(absl::StrCat(options_.directory, " has run '", held.runs(0).name(),
-                                                        "', not '", options_.run.name(), "'; give another --state"));
+                                                        "', not '", options_.run.config.name(), "'; give another --state"));
     }
-    if (held.runs_size() == 0) return admin_->CreateRun(options_.run, /*module=*/"", /*paused=*/true).status();
+    if (held.runs_size() == 0) return admin_->CreateRun(options_.run.config, options_.run.model_file, /*paused=*/true).status();
     TERSE_ASSIGN_OR_RETURN(const v1::Status status, admin_->GetStatus());
-    if (!google::protobuf::util::MessageDifferencer::Equals(status.config(), options_.run)) {
+    if (!google::protobuf::util::MessageDifferencer::Equals(status.config(), options_.run.config)) {
       return absl::FailedPreconditionError(
-          absl::StrCat(options_.directory, " has run '", options_.run.name(),
+          absl::StrCat(options_.directory, " has run '", options_.run.config.name(),
                        "' with other settings than this one's; give another --state, or the same run file, --clients, "
                        "--cohort and --rounds"));
     }
@@ -111,10 +111,13 @@ class Simulation {
     HostProcesses::Options hosts;
     hosts.clients = run_.rounds.clients;
     hosts.processes = options_.processes;
-    hosts.arguments = {"--coordinator", coordinator_->addresses().fleet, "--run",     options_.run.name(), "--state",
+    hosts.arguments = {"--coordinator", coordinator_->addresses().fleet, "--run",     options_.run.config.name(), "--state",
                        FilePath(options_.directory, "clients"),          "--device",  options_.device,
                        "--threads",     absl::StrCat(options_.threads)};
     if (!options_.data.empty()) hosts.arguments.insert(hosts.arguments.end(), {"--data", options_.data});
+    if (!options_.trainer.empty()) hosts.arguments.insert(hosts.arguments.end(), {"--trainer", options_.trainer});
+    hosts.arguments.insert(hosts.arguments.end(), {"--trainer-seconds", absl::StrCat(options_.trainer_seconds)});
+    hosts.trainer_sockets = options_.trainer_sockets;
     TERSE_ASSIGN_OR_RETURN(processes_, HostProcesses::Start(hosts));
     TERSE_RETURN_IF_ERROR(processes_->Join([this] { return Stops() == 0; }, events_.on_joined));
     join_seconds_ = absl::ToDoubleSeconds(absl::Now() - start);
@@ -203,7 +206,7 @@ int64_t SimulationResult::peak_kib() const {
 
 absl::StatusOr<SimulationResult> RunSimulation(const SimulationOptions& options, const RunLearningFactory& make_learning,
                                                const SimulationEvents& events) {
-  TERSE_ASSIGN_OR_RETURN(const RunConfig run, ToCore(options.run));
+  TERSE_ASSIGN_OR_RETURN(const RunConfig run, ToCore(options.run.config));
   return Simulation(options, run, events).Run(make_learning);
 }
 

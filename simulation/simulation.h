@@ -10,18 +10,24 @@
 
 #include "absl/status/statusor.h"
 #include "coordinator/rpc/run_learning.h"
+#include "simulation/simulation_run.h"
 #include "terse/v1/admin.pb.h"
 #include "tersectl/report.h"
 
 namespace terse {
 
 struct SimulationOptions {
-  v1::RunConfig run;      // as LoadSimulationRun returns it
+  SimulatedRun run;
   std::string directory;  // coordinator/ is the coordinator's state directory, clients/ has one folder a client
   std::string data;       // directory of the data sets; empty: the embedded one
   std::string device = "auto";
   int64_t processes = 1;  // of clients
   int threads = 1;        // of LibTorch, in each
+  // A trainer of the user's own for each process of clients, which trains for one of them after the other: a command
+  // that starts it, or descriptors of sockets that are connected to them. Neither: Terse's own.
+  std::string trainer;
+  std::vector<int> trainer_sockets;
+  double trainer_seconds = 3600;  // that a round's training may last
 };
 
 struct SimulationResult {

@@ -19,6 +19,7 @@
 #include "core/cli/progress_line.h"
 #include "core/log/log.h"
 #include "core/log/plain_text.h"
+#include "core/run_config.h"
 #include "core/status.h"
 #include "core/version.h"
 #include "security/connection_failure.h"
@@ -36,6 +37,7 @@ std::atomic<int> stops{0};
 
 struct CommandOptions {
   std::string run_file;
+  std::string model_file;
   RunChanges changes;
   SimulationOptions simulation;
   bool json = false;
@@ -66,6 +68,17 @@ void AddOptions(CLI::App* app, CommandOptions* options) {
       ->capture_default_str();
   app->add_option("--threads", options->simulation.threads, "threads of LibTorch in each process")
       ->check(WholeNumber(1, 1024))
+      ->capture_default_str();
+  app->add_option("--model", options->model_file, "safetensors file of a model that only the trainers know")
+      ->check(ExistingFile());
+  CLI::Option* trainer = app->add_option("--trainer", options->simulation.trainer,
+                                         "command that starts a trainer of your own (docs/TRAINER.md), one for each "
+                                         "process, which trains for one client after the other");
+  // The package for Python gives them, not people.
+  app->add_option("--trainer-fd", options->simulation.trainer_sockets)->group("")->excludes(trainer);
+  app->add_option("--trainer-seconds", options->simulation.trainer_seconds,
+                  "seconds that a client's training in a trainer of your own may take")
+      ->check(Number(0.1, 2592000.0))
       ->capture_default_str();
   app->add_flag("--json", options->json, "the result as JSON");
 }
@@ -100,9 +113,24 @@ std::string ResultTable(const SimulationResult& result) {
   return table.Render(/*color=*/false);
 }
 
+absl::Status CheckTrainer(const CommandOptions& options) {
+  const SimulationOptions& simulation = options.simulation;
+  const bool has_own = !simulation.trainer.empty() || !simulation.trainer_sockets.empty();
+  if (simulation.run.config.model().name() == kExternalModel && !has_own) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        options.run_file,
+        ": the run trains a model that only the trainers know; give one with --trainer, or use terse.simulate in Python"));
+  }
+  const auto sockets = static_cast<int64_t>(simulation.trainer_sockets.size());
+  if (sockets == 0 || sockets == simulation.processes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--trainer-fd: ", simulation.processes, " processes need as many"));
+}
+
 absl::StatusOr<SimulationResult> Simulate(CommandOptions options, const RunLearningFactory& make_learning) {
-  TERSE_ASSIGN_OR_RETURN(options.simulation.run, LoadSimulationRun(options.run_file, options.changes));
-  const v1::RunConfig& run = options.simulation.run;
+  TERSE_ASSIGN_OR_RETURN(options.simulation.run,
+                         LoadSimulationRun(options.run_file, options.changes, options.model_file));
+  const v1::RunConfig& run = options.simulation.run.config;
+  TERSE_RETURN_IF_ERROR(CheckTrainer(options));
   if (options.simulation.directory.empty()) options.simulation.directory = absl::StrCat("state/", run.name());
   auto progress = std::make_unique<ProgressLine>(run.rounds().clients());
   int64_t joined_before = 0;
@@ -110,13 +138,14 @@ absl::StatusOr<SimulationResult> Simulate(CommandOptions options, const RunLearn
   SimulationEvents events;
   events.stops = &stops;
   events.on_joined = [&](int64_t joined) {
-    progress->Advance(static_cast<double>(joined - std::exchange(joined_before, joined)));
-    progress->Begin(absl::StrCat(joined, " of ", run.rounds().clients(), " clients have joined"));
+    progress->Advance(static_cast<double>(joined - std::exchange(joined_before, joined)),
+                      absl::StrCat(joined, " of ", run.rounds().clients(), " clients have joined"));
   };
   events.on_round = [&](const v1::Round& round, bool earlier) {
     if (std::exchange(joining, false)) progress = std::make_unique<ProgressLine>(run.rounds().count());
-    earlier ? progress->Skip(1) : progress->Advance(1);
-    progress->Begin(absl::StrFormat("round %d of %d, loss %.4g", round.id(), run.rounds().count(), round.train_loss()));
+    if (earlier) return progress->Skip(1);
+    progress->Advance(
+        1, absl::StrFormat("round %d of %d, loss %.4g", round.id(), run.rounds().count(), round.train_loss()));
   };
   return RunSimulation(options.simulation, make_learning, events);
 }

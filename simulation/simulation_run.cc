@@ -1,8 +1,13 @@
 #include "simulation/simulation_run.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
+#include "core/file_system.h"
+#include "core/run_config.h"
 #include "core/status.h"
 #include "proto/run_config_loader.h"
+#include "storage/module_file.h"
 
 namespace terse {
 namespace {
@@ -21,10 +26,33 @@ absl::Status CheckClock(const v1::Rounds& rounds) {
   return absl::OkStatus();
 }
 
+// Returns the bytes of the model's file, and names them in the run.
+absl::StatusOr<std::string> ReadModelFile(const std::string& path, v1::Model* model) {
+  const bool external = model->name() == kExternalModel;
+  if (model->name() == kTorchScriptModel) {
+    return absl::InvalidArgumentError("a TorchScript model is not simulated; train it with a trainer of your own");
+  }
+  if (external == !path.empty()) {
+    if (!external) return std::string();
+    TERSE_ASSIGN_OR_RETURN(std::string bytes, PosixFiles().Read(path, kMaxModuleBytes));
+    model->set_hash(ModuleHash(bytes));
+    return bytes;
+  }
+  return absl::InvalidArgumentError(
+      external ? "the run trains a model that only the clients' own trainers know; give its safetensors file with --model"
+               : absl::StrCat("the run trains model '", model->name(), "', which needs no --model"));
+}
+
 }  // namespace
 
-absl::StatusOr<v1::RunConfig> LoadSimulationRun(const std::string& run_file, const RunChanges& changes) {
-  TERSE_ASSIGN_OR_RETURN(v1::RunConfig config, LoadRunConfig(run_file));
+absl::StatusOr<SimulatedRun> LoadSimulationRun(const std::string& run_file, const RunChanges& changes,
+                                               const std::string& model_path) {
+  SimulatedRun simulated;
+  v1::RunConfig& config = simulated.config;
+  TERSE_ASSIGN_OR_RETURN(config, LoadRunConfig(run_file));
+  absl::StatusOr<std::string> model_file = ReadModelFile(model_path, config.mutable_model());
+  if (!model_file.ok()) return Annotate(model_file.status(), run_file);
+  simulated.model_file = *std::move(model_file);
   v1::Rounds& rounds = *config.mutable_rounds();
   TERSE_RETURN_IF_ERROR(Annotate(CheckClock(rounds), run_file));
   if (changes.clients > 0) rounds.set_clients(changes.clients);
@@ -42,7 +70,7 @@ absl::StatusOr<v1::RunConfig> LoadSimulationRun(const std::string& run_file, con
   }
   rounds.set_deadline_seconds(kNoDeadlineSeconds);
   TERSE_RETURN_IF_ERROR(ValidateNewRun(config));
-  return config;
+  return simulated;
 }
 
 }  // namespace terse

@@ -37,6 +37,11 @@ void ProgressLine::Advance(double work) {
   Show();
 }
 
+void ProgressLine::Advance(double work, const std::string& what) {
+  what_ = what;
+  Advance(work);
+}
+
 void ProgressLine::Skip(double work) {
   skipped_ += work;
   Show();

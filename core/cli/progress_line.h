@@ -21,6 +21,8 @@ class ProgressLine {
   void Begin(const std::string& what);
   // Says that so much of the work is done.
   void Advance(double work);
+  // Says both: that so much of the work is done, and what that was.
+  void Advance(double work, const std::string& what);
   // Says that so much was done before this process began, which tells nothing about the time left.
   void Skip(double work);
 

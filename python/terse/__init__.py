@@ -5,8 +5,9 @@ from ._fleet import Fleet, Round, attach, join
 from ._reader import StoredRun, Table
 from ._reader import open_run as open  # terse.open
 from ._run import Run
+from ._simulate import Simulation, Work, simulate
 from ._version import __version__
 from .errors import ClientError, ForkedProcess, RunMismatch, TerseError
 
-__all__ = ["ClientError", "Fleet", "ForkedProcess", "Round", "Run", "RunMismatch", "StoredRun", "Table", "TerseError", "__version__", "attach",
-           "codecs", "join", "open"]
+__all__ = ["ClientError", "Fleet", "ForkedProcess", "Round", "Run", "RunMismatch", "Simulation", "StoredRun", "Table", "TerseError", "Work",
+           "__version__", "attach", "codecs", "join", "open", "simulate"]
