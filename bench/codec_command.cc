@@ -13,7 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "bench/job.h"
 #include "bench/measure.h"
-#include "bench/progress.h"
+#include "core/cli/progress_line.h"
 #include "bench/report.h"
 #include "compression/simd.h"
 #include "core/status.h"
@@ -71,7 +71,7 @@ Report RunJobs(const std::vector<Job>& jobs, const JobSetting& setting, const st
   Report report{{}, CpuName(), setting.simd, {}};
   double total = 0;
   for (const Job& job : jobs) total += job.seconds;
-  Progress progress(total);
+  ProgressLine progress(total);
   for (const Job& job : jobs) {
     progress.Begin(job.what);
     for (Metric& metric : job.run(setting)) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "bench/progress.h"
+#include "core/cli/progress_line.h"
 #include "bench/sweep.h"
 #include "bench/synthetic.h"
 #include "bench/update_file.h"
@@ -76,7 +76,7 @@ absl::StatusOr<std::vector<Source>> Sources(const std::string& path) {
 absl::StatusOr<int> RunDistortionCommand(const std::string& updates, const std::string& out) {
   TERSE_ASSIGN_OR_RETURN(const std::vector<Source> sources, Sources(updates));
   std::string csv = kColumns;
-  Progress progress(static_cast<double>(sources.size()));
+  ProgressLine progress(static_cast<double>(sources.size()));
   for (const Source& source : sources) {
     const std::vector<SweepPoint> points = CodecSweep(RootMeanSquare(source));
     for (const SweepPoint& point : points) {

@@ -14,7 +14,7 @@
 #include "bench/paper/sbc_tables.h"
 #include "bench/position_meter.h"
 #include "bench/position_tally.h"
-#include "bench/progress.h"
+#include "core/cli/progress_line.h"
 #include "bench/report.h"
 #include "bench/synthetic.h"
 #include "bench/update_file.h"
@@ -138,7 +138,7 @@ absl::StatusOr<int> MeasureRun(const PositionsOptions& options) {
   std::signal(SIGTERM, [](int) { stop_requested.store(true); });
   int64_t done = 0;
   {
-    Progress progress(static_cast<double>(run.rounds));
+    ProgressLine progress(static_cast<double>(run.rounds));
     while (done < run.rounds && !stop_requested.load()) {
       const int64_t round = done + 1;
       progress.Begin(absl::StrCat("round ", round, " of ", run.rounds));

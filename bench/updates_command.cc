@@ -9,7 +9,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "bench/in_process_fleet.h"
-#include "bench/progress.h"
+#include "core/cli/progress_line.h"
 #include "bench/update_file.h"
 #include "core/status.h"
 #include "learning/runtime.h"
@@ -51,7 +51,7 @@ absl::StatusOr<int> RunUpdatesCommand(const UpdatesOptions& options) {
   file.density = options.density;
   file.layout = fleet->codec().layout();
   const int64_t last = *absl::c_max_element(options.iterations);
-  Progress progress(static_cast<double>(last));
+  ProgressLine progress(static_cast<double>(last));
   for (int64_t round = 1; round <= last; ++round) {
     progress.Begin(absl::StrCat("iteration ", round, " of ", last));
     const bool record = absl::c_linear_search(options.iterations, round);

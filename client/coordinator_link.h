@@ -10,15 +10,14 @@
 
 namespace terse {
 
-// One connection. Used from one thread. A call that waits ends with CANCELLED once the process was asked to stop.
-class CoordinatorLink {
+// The client's half of one connection: all but the messages that come, for a client that is handed them. Used from one
+// thread. A call that waits ends with CANCELLED once the process was asked to stop.
+class OutboundLink {
  public:
-  virtual ~CoordinatorLink() = default;
+  virtual ~OutboundLink() = default;
 
   // UNAVAILABLE when the connection is gone; whether the message arrived is then unknown.
   virtual absl::Status Send(const FromClient& message) = 0;
-  // Waits for the next message. UNAVAILABLE when the connection is gone.
-  virtual absl::StatusOr<FromServer> Receive() = 0;
   // Sets the most bytes that a downstream message may have. Called once the run is known.
   virtual void SetMaxDownstreamBytes(int64_t bytes) = 0;
 
@@ -27,6 +26,13 @@ class CoordinatorLink {
   virtual absl::StatusOr<std::string> DownloadCheckpoint(Id128 lineage, int64_t version, int64_t max_bytes) = 0;
   // Returns the bytes of the run's TorchScript file, in the same way.
   virtual absl::StatusOr<std::string> DownloadModule(Id128 lineage, int64_t max_bytes) = 0;
+};
+
+// One connection, likewise.
+class CoordinatorLink : public OutboundLink {
+ public:
+  // Waits for the next message. UNAVAILABLE when the connection is gone.
+  virtual absl::StatusOr<FromServer> Receive() = 0;
 };
 
 }  // namespace terse

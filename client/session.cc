@@ -39,41 +39,6 @@ std::string ReasonOf(const absl::Status& status) {
 
 }  // namespace
 
-void ClientSession::Work::Hold(int64_t of_version, std::vector<float> held) {
-  version = of_version;
-  weights = std::move(held);
-  snapshot = HasEpochs(*config) ? weights : std::vector<float>();
-}
-
-void ClientSession::Work::Drop() {
-  version = absl::nullopt;
-  snapshot.clear();
-}
-
-int64_t ClientSession::Work::StandingVersion() const {
-  return HasEpochs(*config) ? SnapshotBefore(*config, *version) : *version;
-}
-
-bool ClientSession::Work::CanMoveTo(int64_t of_version) const {
-  if (!HasEpochs(*config)) return version.has_value() && of_version == *version + 1;
-  if (StandsAlone(*config, of_version)) return true;
-  return version.has_value() && SnapshotBefore(*config, of_version) == SnapshotBefore(*config, *version);
-}
-
-absl::Status ClientSession::Work::MoveTo(int64_t of_version, const std::string& message) {
-  if (!HasEpochs(*config)) {
-    TERSE_RETURN_IF_ERROR(ApplyDownstream(downstream_codecs(), message, &scratch, absl::MakeSpan(weights)));
-    version = of_version;
-    return absl::OkStatus();
-  }
-  weights.resize(codec->layout().size());
-  const absl::Span<const float> center = StandsAlone(*config, of_version) ? absl::Span<const float>() : snapshot;
-  TERSE_RETURN_IF_ERROR(ApplyModel(downstream_codecs(), message, center, &scratch, absl::MakeSpan(weights)));
-  version = of_version;
-  if (StandsAlone(*config, of_version)) snapshot = weights;
-  return absl::OkStatus();
-}
-
 ClientSession::ClientSession(Options options)
     : options_(std::move(options)), save_due_us_(options_.clock->MonotonicMicros() + kSaveModelMicros) {}
 
@@ -87,18 +52,34 @@ absl::Status ClientSession::Run(CoordinatorLink* link) {
 }
 
 absl::Status ClientSession::Converse(CoordinatorLink* link) {
-  joined_ = said_device_ = said_why_ = false;
-  said_norm_code_ = absl::nullopt;
-  TERSE_RETURN_IF_ERROR(CheckInWith(link));
+  TERSE_RETURN_IF_ERROR(Start(link));
   while (true) {
     absl::StatusOr<FromServer> message = link->Receive();
     if (!message.ok()) return message.status();
-    if (Next next = OnMessage(link, *message); next.has_value()) return *next;
-    TERSE_RETURN_IF_ERROR(SaveModelIfDue());
+    if (Next next = Take(link, *message); next.has_value()) return *next;
   }
 }
 
-absl::Status ClientSession::CheckInWith(CoordinatorLink* link) {
+absl::Status ClientSession::Start(OutboundLink* link) {
+  joined_ = said_device_ = said_why_ = false;
+  said_norm_code_ = absl::nullopt;
+  return CheckInWith(link);
+}
+
+absl::optional<absl::Status> ClientSession::Take(OutboundLink* link, const FromServer& message) {
+  if (Next next = OnMessage(link, message); next.has_value()) return next;
+  absl::Status saved = SaveModelIfDue();
+  return saved.ok() ? Next() : Next(std::move(saved));
+}
+
+void ClientSession::Rest() {
+  if (!work_.has_value()) return;
+  work_->trainer = nullptr;
+  work_->feedback = nullptr;
+  work_->scratch = std::vector<float>();
+}
+
+absl::Status ClientSession::CheckInWith(OutboundLink* link) {
   const StoredHead& stored = options_.state->state();
   CheckIn message;
   message.name = options_.name;
@@ -116,13 +97,16 @@ absl::Status ClientSession::CheckInWith(CoordinatorLink* link) {
   return link->Send(message);
 }
 
-ClientSession::Next ClientSession::OnMessage(CoordinatorLink* link, const FromServer& message) {
+ClientSession::Next ClientSession::OnMessage(OutboundLink* link, const FromServer& message) {
   if (const auto* refusal = std::get_if<Refusal>(&message)) {
     return refusal->retry ? absl::UnavailableError(refusal->reason) : absl::FailedPreconditionError(refusal->reason);
   }
   if (const auto* finished = std::get_if<Finished>(&message)) {
     Log(LogLevel::kInfo, 0, absl::StrCat("the run is over: ", finished->reason));
-    if (work_.has_value() && work_->version.has_value()) work_->trainer->OnFinished(finished->reason, work_->weights);
+    const bool awake = work_.has_value() && work_->trainer != nullptr;
+    if (awake && work_->model.version().has_value()) {
+      work_->trainer->OnFinished(finished->reason, work_->model.weights());
+    }
     link->Send(Leaving{}).IgnoreError();
     return absl::OkStatus();
   }
@@ -145,7 +129,7 @@ ClientSession::Next ClientSession::OnMessage(CoordinatorLink* link, const FromSe
     work_->BeginHistory();
   }
   if (options_.observer != nullptr) {
-    options_.observer->OnVersion(work_.has_value() ? work_->version : absl::nullopt);
+    options_.observer->OnVersion(work_.has_value() ? work_->model.version() : absl::nullopt);
   }
   if (!status.ok() && !absl::IsCancelled(status)) said_why_ = link->Send(Leaving{ReasonOf(status)}).ok();
   return status.ok() ? Next() : Next(std::move(status));
@@ -158,7 +142,7 @@ void ClientSession::TellReturn() {
   Log(LogLevel::kInfo, 0, absl::StrFormat("connected again after %.1f s", static_cast<double>(away_us) * 1e-6));
 }
 
-absl::Status ClientSession::OnWelcome(CoordinatorLink* link, const Welcome& welcome) {
+absl::Status ClientSession::OnWelcome(OutboundLink* link, const Welcome& welcome) {
   TERSE_FAILPOINT("client.welcome.received");
   TERSE_RETURN_IF_ERROR(Adopt(link, welcome));
   if (welcome.verdict.has_value()) TERSE_RETURN_IF_ERROR(OnVerdict(*welcome.verdict));
@@ -168,7 +152,7 @@ absl::Status ClientSession::OnWelcome(CoordinatorLink* link, const Welcome& welc
   return SendReady(link);
 }
 
-absl::StatusOr<std::string> ClientSession::FetchModule(CoordinatorLink* link, const Welcome& welcome) {
+absl::StatusOr<std::string> ClientSession::FetchModule(OutboundLink* link, const Welcome& welcome) {
   const ModelSpec& model = welcome.config->model;
   if (model.name != kTorchScriptModel) return std::string();
   if (!absl::c_linear_search(options_.allow_models, model.hash)) {
@@ -185,7 +169,7 @@ absl::StatusOr<std::string> ClientSession::FetchModule(CoordinatorLink* link, co
   return bytes;
 }
 
-absl::Status ClientSession::Adopt(CoordinatorLink* link, const Welcome& welcome) {
+absl::Status ClientSession::Adopt(OutboundLink* link, const Welcome& welcome) {
   const bool ours = options_.state->state().lineage == welcome.lineage;
   if (ours && work_.has_value() && work_->lineage == welcome.lineage) return absl::OkStatus();
   TERSE_ASSIGN_OR_RETURN(const std::string module, FetchModule(link, welcome));
@@ -199,34 +183,56 @@ absl::Status ClientSession::Adopt(CoordinatorLink* link, const Welcome& welcome)
   work.lineage = welcome.lineage;
   work.config = welcome.config;
   work.client_index = welcome.client_index;
+  work.model = HeldModel(welcome.config, options_.shared_models);
+  TERSE_RETURN_IF_ERROR(Equip(module, &work));
+  LoadModel(&work);
+  if (!work.model.version().has_value() && !welcome.start_hash.IsZero()) StartFromScratch(welcome.start_hash, &work);
+  work_ = std::move(work);  // only whole: what could not be read must not count as empty
+  saved_version_ = absl::nullopt;
+  if (options_.observer != nullptr) options_.observer->OnJoined(work_->feedback->pending(), work_->feedback->Norm());
   const absl::optional<int64_t> shards = ShardsOf(*welcome.config);
-  const Shard shard = shards.has_value() ? Shard{welcome.client_index, *shards} : Shard{};
-  auto trainer = options_.make_trainer(*welcome.config, shard, module);
+  Log(LogLevel::kInfo, 0,
+      absl::StrCat("joined run '", welcome.config->name, "' as client ", welcome.client_index,
+                   shards.has_value() ? absl::StrCat(" with one of ", *shards, " shards") : "", ", codec ",
+                   welcome.config->codec.name, ", ", welcome.config->train.local_steps, " local steps a round"));
+  return absl::OkStatus();
+}
+
+absl::Status ClientSession::Equip(absl::string_view module, Work* work) const {
+  const RunConfig& config = *work->config;
+  const absl::optional<int64_t> shards = ShardsOf(config);
+  const Shard shard = shards.has_value() ? Shard{work->client_index, *shards} : Shard{};
+  auto trainer = options_.make_trainer(config, shard, module);
   if (!trainer.ok()) {
     // A reader of data names files and quotes what it cannot read.
     absl::Status refused = trainer.status();
     refused.SetPayload(kOfData, absl::Cord());
     return refused;
   }
-  work.trainer = *std::move(trainer);
-  if (const std::string device = work.trainer->device(); !device.empty() && !IsDeviceName(device)) {
+  work->trainer = *std::move(trainer);
+  if (const std::string device = work->trainer->device(); !device.empty() && !IsDeviceName(device)) {
     return absl::InvalidArgumentError("the trainer's device() must be empty or 1 to 64 printable characters of ASCII");
   }
-  TERSE_ASSIGN_OR_RETURN(work.codec, MakeUpdateCodec(*welcome.config, work.trainer->layout()));
-  TERSE_ASSIGN_OR_RETURN(work.downstream_codec, MakeDownstreamCodec(*welcome.config, work.trainer->layout()));
-  TERSE_ASSIGN_OR_RETURN(work.feedback, MakeFeedback(welcome.config->codec, work.codec.get()));
-  TERSE_RETURN_IF_ERROR(LoadWork(&work));
-  if (!work.version.has_value() && !welcome.start_hash.IsZero()) StartFromScratch(welcome.start_hash, &work);
-  work_ = std::move(work);  // only whole: what could not be read must not count as empty
-  saved_version_ = absl::nullopt;
-  const double norm = work_->feedback->Norm();
-  if (!work_->feedback->pending()) work_->residual_norm = norm;
-  if (options_.observer != nullptr) options_.observer->OnJoined(work_->feedback->pending(), norm);
-  Log(LogLevel::kInfo, 0,
-      absl::StrCat("joined run '", welcome.config->name, "' as client ", welcome.client_index,
-                   shards.has_value() ? absl::StrCat(" with one of ", *shards, " shards") : "", ", codec ",
-                   welcome.config->codec.name, ", ", welcome.config->train.local_steps, " local steps a round"));
+  if (work->codec == nullptr) {
+    TERSE_ASSIGN_OR_RETURN(work->codec, MakeUpdateCodec(config, work->trainer->layout()));
+    TERSE_ASSIGN_OR_RETURN(work->downstream_codec, MakeDownstreamCodec(config, work->trainer->layout()));
+  }
+  TERSE_ASSIGN_OR_RETURN(work->feedback, MakeFeedback(config.codec, work->codec.get()));
+  TERSE_RETURN_IF_ERROR(LoadState(work));
+  if (!work->feedback->pending()) work->residual_norm = work->feedback->Norm();
   return absl::OkStatus();
+}
+
+absl::Status ClientSession::Wake() {
+  if (work_->trainer != nullptr) return absl::OkStatus();
+  const absl::optional<std::string> module =
+      work_->config->model.name == kTorchScriptModel ? options_.state->LoadModule(work_->config->model) : std::string();
+  if (!module.has_value()) {
+    return absl::UnavailableError("the TorchScript module that was kept is not there any more");
+  }
+  const absl::Status equipped = Equip(*module, &*work_);
+  if (!equipped.ok()) work_ = absl::nullopt;
+  return equipped;
 }
 
 absl::Status ClientSession::LoadState(Work* work) const {
@@ -237,7 +243,7 @@ absl::Status ClientSession::LoadState(Work* work) const {
     TERSE_RETURN_IF_ERROR(
         work->feedback->Restore(stored->dense, sealed ? "" : stored->minus, sealed ? stored->sealed->message : ""));
   }
-  TERSE_RETURN_IF_ERROR(work->RestoreHistory(*stored));
+  if (!work->history.has_value()) TERSE_RETURN_IF_ERROR(work->RestoreHistory(*stored));
   if (stored->trainer_state.empty()) return absl::OkStatus();
   return work->trainer->RestoreState(stored->trainer_state);
 }
@@ -259,29 +265,29 @@ absl::Status ClientSession::Work::RestoreHistory(const StoredState& stored) {
   return stored.minus.empty() ? absl::OkStatus() : codec->AddToHistory(stored.minus, &*history);
 }
 
-// The residual, the optimizer and the cached model of an earlier process.
-absl::Status ClientSession::LoadWork(Work* work) const {
-  TERSE_RETURN_IF_ERROR(LoadState(work));
+// The cached model of an earlier process.
+void ClientSession::LoadModel(Work* work) const {
   absl::optional<CachedModel> cached = options_.state->LoadModel();
   if (cached.has_value() && cached->lineage == work->lineage &&
       static_cast<int64_t>(cached->weights.size()) == work->codec->layout().size() &&
       StandsAlone(*work->config, cached->version)) {
-    work->Hold(cached->version, std::move(cached->weights));
+    work->model.Hold(cached->version, std::move(cached->weights));
   }
-  return absl::OkStatus();
 }
 
 void ClientSession::StartFromScratch(Id128 start_hash, Work* work) const {
+  if (work->model.HoldShared(0, start_hash)) return;
   std::vector<float> weights = work->trainer->StartWeights();
   if (static_cast<int64_t>(weights.size()) != work->codec->layout().size() || HashWeights(weights) != start_hash)
     return;
-  work->Hold(0, std::move(weights));
+  work->model.Hold(0, std::move(weights));
 }
 
-absl::Status ClientSession::SendReady(CoordinatorLink* link) {
+absl::Status ClientSession::SendReady(OutboundLink* link) {
+  TERSE_RETURN_IF_ERROR(Wake());
   Ready ready;
-  ready.version = work_->version;
-  if (work_->version.has_value()) ready.model_hash = HashWeights(work_->weights);
+  ready.version = work_->model.version();
+  if (ready.version.has_value()) ready.model_hash = HashWeights(work_->model.weights());
   ready.layout_hash = work_->codec->layout().Hash();
   ready.samples = work_->trainer->samples();
   if (work_->history.has_value()) ready.history_hash = work_->history->Hash();
@@ -291,9 +297,9 @@ absl::Status ClientSession::SendReady(CoordinatorLink* link) {
   return options_.state->state().sealed.has_value() ? Push(link, /*may_pack=*/false) : absl::OkStatus();
 }
 
-absl::Status ClientSession::OnResync(CoordinatorLink* link, const Resync& resync) {
+absl::Status ClientSession::OnResync(OutboundLink* link, const Resync& resync) {
   Log(LogLevel::kInfo, 0, absl::StrCat("downloading checkpoint ", resync.checkpoint_version, ": ", resync.reason));
-  work_->Drop();
+  work_->model.Drop();
   const int64_t size = work_->codec->layout().size();
   absl::StatusOr<std::string> bytes =
       link->DownloadCheckpoint(work_->lineage, resync.checkpoint_version, 4 * size + kCheckpointEnvelope);
@@ -308,22 +314,23 @@ absl::Status ClientSession::OnResync(CoordinatorLink* link, const Resync& resync
   if (!StandsAlone(*work_->config, checkpoint->version)) {
     return absl::UnavailableError(absl::StrCat("the checkpoint of version ", checkpoint->version, " is no snapshot"));
   }
-  work_->Hold(checkpoint->version, std::move(checkpoint->weights));
+  work_->model.Hold(checkpoint->version, std::move(checkpoint->weights));
   save_due_us_ = 0;  // it cost a download
   return SendReady(link);
 }
 
-absl::Status ClientSession::OnDownstream(CoordinatorLink* link, const Downstream& downstream) {
+absl::Status ClientSession::OnDownstream(OutboundLink* link, const Downstream& downstream) {
   // Without a model a resync is on its way; only a version that stands alone can take its place.
-  const bool held = work_->version.has_value();
-  if (held ? downstream.version <= *work_->version : !work_->CanMoveTo(downstream.version)) return absl::OkStatus();
-  if (!work_->CanMoveTo(downstream.version)) {
+  HeldModel& model = work_->model;
+  const bool held = model.version().has_value();
+  if (held ? downstream.version <= *model.version() : !model.CanMoveTo(downstream.version)) return absl::OkStatus();
+  if (!model.CanMoveTo(downstream.version)) {
     return absl::UnavailableError(
-        absl::StrCat("a downstream message for version ", downstream.version, " at version ", *work_->version));
+        absl::StrCat("a downstream message for version ", downstream.version, " at version ", *model.version()));
   }
   TERSE_FAILPOINT("client.delta.before_apply");
-  const absl::Status applied = work_->MoveTo(downstream.version, *downstream.message);
-  if (applied.ok() && HashWeights(work_->weights) == downstream.model_hash) {
+  const absl::Status applied = model.MoveTo(downstream, work_->downstream_codecs(), &work_->scratch);
+  if (applied.ok()) {
     TERSE_FAILPOINT("client.delta.applied");
     Log(LogLevel::kDebug, 0,
         absl::StrCat("at version ", downstream.version, ", by ", downstream.message->size(), " bytes"));
@@ -332,30 +339,31 @@ absl::Status ClientSession::OnDownstream(CoordinatorLink* link, const Downstream
   Log(LogLevel::kWarn, 0,
       absl::StrCat("version ", downstream.version, " does not match the coordinator's model hash: full resync. ",
                    applied.message()));
-  work_->Drop();
+  model.Drop();
   return SendReady(link);
 }
 
 absl::Status ClientSession::Flush() {
   TERSE_RETURN_IF_ERROR(options_.state->Flush());
-  if (!work_.has_value() || !work_->version.has_value()) return absl::OkStatus();
+  if (!work_.has_value() || !work_->model.version().has_value()) return absl::OkStatus();
   return SaveModel();
 }
 
 absl::Status ClientSession::SaveModelIfDue() {
-  if (!work_.has_value() || !work_->version.has_value()) return absl::OkStatus();
-  if (saved_version_ == work_->StandingVersion() || options_.clock->MonotonicMicros() < save_due_us_) {
+  if (!work_.has_value() || !work_->model.version().has_value()) return absl::OkStatus();
+  if (saved_version_ == work_->model.StandingVersion() || options_.clock->MonotonicMicros() < save_due_us_) {
     return absl::OkStatus();
   }
   return StoredStatus(SaveModel());
 }
 
 absl::Status ClientSession::SaveModel() {
+  std::vector<float>* const kept = work_->model.own_standing();
+  if (kept == nullptr) return absl::OkStatus();
   // Moved, because it is large.
-  std::vector<float>& kept = HasEpochs(*work_->config) ? work_->snapshot : work_->weights;
-  CachedModel model = {work_->lineage, work_->StandingVersion(), std::move(kept)};
+  CachedModel model = {work_->lineage, work_->model.StandingVersion(), std::move(*kept)};
   const absl::Status saved = options_.state->SaveModel(model);
-  kept = std::move(model.weights);
+  *kept = std::move(model.weights);
   if (saved.ok()) saved_version_ = model.version;
   save_due_us_ = options_.clock->MonotonicMicros() + kSaveModelMicros;
   return saved;

@@ -12,7 +12,9 @@
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
 #include "client/coordinator_link.h"
+#include "client/held_model.h"
 #include "client/session_observer.h"
+#include "client/shared_models.h"
 #include "compression/codec.h"
 #include "compression/downstream.h"
 #include "compression/feedback.h"
@@ -44,6 +46,9 @@ class ClientSession {
     // A line for the log; of its fields, the run and the round are set where they are known.
     std::function<void(LogLevel level, const LogFields& about, const std::string& line)> log;
     SessionObserver* observer = nullptr;  // may be null; must outlive the session
+    // Where the sessions of a process keep the weights that they hold, each version once; may be null, must outlive the
+    // session. Such a session stores no model: it is there again from the others, or is downloaded.
+    SharedModels* shared_models = nullptr;
   };
 
   explicit ClientSession(Options options);
@@ -55,6 +60,14 @@ class ClientSession {
   // directory and the run do not fit, the trainer's own error. The coordinator is told of every error that is not its
   // own word, if the connection still holds.
   absl::Status Run(CoordinatorLink* link);
+
+  // The same in steps, for a process that has many sessions and no thread for each. Start begins with a fresh
+  // connection, and Take handles one of its messages: nullopt to go on, else the status with which Run would end.
+  absl::Status Start(OutboundLink* link);
+  absl::optional<absl::Status> Take(OutboundLink* link, const FromServer& message);
+  // Between messages: frees what the state directory has or what can be made anew, the trainer and the residual, until
+  // a message needs it. A run whose updates are packed keeps its history in memory.
+  void Rest();
 
   // Saves what helps the next start (the model, and the state that relaxed durability kept in memory). The model is
   // stored meanwhile too, once it was downloaded and at most once in kSaveModelMicros, so that a process that dies need
@@ -75,30 +88,17 @@ class ClientSession {
     Id128 lineage;
     std::shared_ptr<const RunConfig> config;
     int64_t client_index = 0;
-    std::unique_ptr<LocalTrainer> trainer;
+    std::unique_ptr<LocalTrainer> trainer;  // null at rest
     std::unique_ptr<const Codec> codec;
     std::unique_ptr<const Codec> downstream_codec;  // null unless the downstream mode is coded
-    std::unique_ptr<Feedback> feedback;
-    // The residual's L2 norm after the newest verdict; nullopt while an update waits that an earlier process sealed.
+    std::unique_ptr<Feedback> feedback;  // null at rest
+    // The residual's L2 norm after the newest verdict; nullopt while an update waits that an earlier process sealed, and
+    // where it is not known at rest.
     absl::optional<double> residual_norm;
-    absl::optional<int64_t> version;  // of weights; nullopt while none are held
-    std::vector<float> weights;
-    // The snapshot of the version's epoch (core/epochs.h); empty while none is held, and in a run without epochs.
-    std::vector<float> snapshot;
+    HeldModel model;
     // The history of the client's applied updates; nullopt in a run whose updates are not packed.
     absl::optional<UpdateHistory> history;
     std::vector<float> scratch;  // what a downstream message carries, then the delta or the gradient
-
-    // Holds a version that stands alone.
-    void Hold(int64_t of_version, std::vector<float> held);
-    // Holds nothing any more.
-    void Drop();
-    // The newest version that stands alone, of those held. One is held.
-    int64_t StandingVersion() const;
-    // Whether the message of `of_version` can be applied.
-    bool CanMoveTo(int64_t of_version) const;
-    // Brings the weights to the version of the message.
-    absl::Status MoveTo(int64_t of_version, const std::string& message);
 
     // Begins a history of no updates.
     void BeginHistory();
@@ -115,29 +115,33 @@ class ClientSession {
   using Next = absl::optional<absl::Status>;
 
   absl::Status Converse(CoordinatorLink* link);
-  absl::Status CheckInWith(CoordinatorLink* link);
-  absl::Status OnWelcome(CoordinatorLink* link, const Welcome& welcome);
-  absl::Status Adopt(CoordinatorLink* link, const Welcome& welcome);
+  absl::Status CheckInWith(OutboundLink* link);
+  absl::Status OnWelcome(OutboundLink* link, const Welcome& welcome);
+  absl::Status Adopt(OutboundLink* link, const Welcome& welcome);
   // The bytes of the run's TorchScript file; nothing for other models.
-  absl::StatusOr<std::string> FetchModule(CoordinatorLink* link, const Welcome& welcome);
-  absl::Status LoadWork(Work* work) const;
+  absl::StatusOr<std::string> FetchModule(OutboundLink* link, const Welcome& welcome);
+  // Makes the trainer, and all that is not there of what follows from the run, with what is stored.
+  absl::Status Equip(absl::string_view module, Work* work) const;
+  // Ends a rest.
+  absl::Status Wake();
+  void LoadModel(Work* work) const;
   // Version 0 as this machine makes it, when that is the coordinator's.
   void StartFromScratch(Id128 start_hash, Work* work) const;
   absl::Status LoadState(Work* work) const;
   // Stores the version that stands alone; SaveModelIfDue unless it is stored or that was a short time ago.
   absl::Status SaveModel();
   absl::Status SaveModelIfDue();
-  absl::Status SendReady(CoordinatorLink* link);
-  Next OnMessage(CoordinatorLink* link, const FromServer& message);
-  absl::Status OnResync(CoordinatorLink* link, const Resync& resync);
-  absl::Status OnDownstream(CoordinatorLink* link, const Downstream& delta);
-  absl::Status OnAssignment(CoordinatorLink* link, const Assignment& assignment);
+  absl::Status SendReady(OutboundLink* link);
+  Next OnMessage(OutboundLink* link, const FromServer& message);
+  absl::Status OnResync(OutboundLink* link, const Resync& resync);
+  absl::Status OnDownstream(OutboundLink* link, const Downstream& delta);
+  absl::Status OnAssignment(OutboundLink* link, const Assignment& assignment);
   absl::Status OnReceipt(const Receipt& receipt);
   absl::Status OnVerdict(const Verdict& verdict);
   // Sends the sealed update. Packed only where the coordinator said that it can read that, and only when the update was
   // just sealed: what did not arrive whole, or was refused, comes again as it is.
-  absl::Status Push(CoordinatorLink* link, bool may_pack);
-  absl::Status TrainAndSeal(CoordinatorLink* link, const Assignment& assignment);
+  absl::Status Push(OutboundLink* link, bool may_pack);
+  absl::Status TrainAndSeal(OutboundLink* link, const Assignment& assignment);
   // Does the work that the assignment asks of the trainer, into work_->scratch.
   absl::StatusOr<TrainResult> DoTask(const Assignment& assignment, const std::function<bool()>& keep_going);
   // The residual is what the verdict has left of it.

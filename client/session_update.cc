@@ -27,13 +27,14 @@ int64_t FirstIteration(const RunConfig& config, int64_t base_version) {
 
 }  // namespace
 
-absl::Status ClientSession::OnAssignment(CoordinatorLink* link, const Assignment& assignment) {
+absl::Status ClientSession::OnAssignment(OutboundLink* link, const Assignment& assignment) {
   TERSE_FAILPOINT("client.assignment.received");
   if (options_.state->state().sealed.has_value()) return absl::OkStatus();  // no new work while SEALED
-  if (work_->version != absl::optional<int64_t>(assignment.base_version)) {
+  if (work_->model.version() != absl::optional<int64_t>(assignment.base_version)) {
     // A resync is on its way, after which the coordinator assigns again.
     return absl::OkStatus();
   }
+  TERSE_RETURN_IF_ERROR(Wake());
   const absl::Status sealed = TrainAndSeal(link, assignment);
   // An update that was not sealed never happened: the next connection starts from what is stored. A cancelled training
   // has put its trainer back by itself.
@@ -41,7 +42,7 @@ absl::Status ClientSession::OnAssignment(CoordinatorLink* link, const Assignment
   return sealed.ok() ? Push(link, assignment.packed) : sealed;
 }
 
-absl::Status ClientSession::TrainAndSeal(CoordinatorLink* link, const Assignment& assignment) {
+absl::Status ClientSession::TrainAndSeal(OutboundLink* link, const Assignment& assignment) {
   if (assignment.choice >= static_cast<int64_t>(UpdateChoices(*work_->config).size())) {
     return absl::UnavailableError(
         absl::StrCat("the assignment names coding ", assignment.choice, ", which the run has not"));
@@ -81,20 +82,21 @@ absl::Status ClientSession::TrainAndSeal(CoordinatorLink* link, const Assignment
 absl::StatusOr<TrainResult> ClientSession::DoTask(const Assignment& assignment,
                                                   const std::function<bool()>& keep_going) {
   Work& work = *work_;
-  work.scratch.resize(work.weights.size());
+  const absl::Span<const float> weights = work.model.weights();
+  work.scratch.resize(weights.size());
   const absl::Span<float> result = absl::MakeSpan(work.scratch);
   switch (TaskFrom(*work.config, assignment.base_version)) {
     case ClientTask::kFullGradient:
-      return work.trainer->Gradient({work.weights, {}}, keep_going, result);
+      return work.trainer->Gradient({weights, {}}, keep_going, result);
     case ClientTask::kGradientStep:
-      return work.trainer->Gradient({work.weights, work.snapshot}, keep_going, result);
+      return work.trainer->Gradient({weights, work.model.snapshot()}, keep_going, result);
     case ClientTask::kTrain:
       break;
   }
   const int64_t first = assignment.first_iteration.has_value() ? *assignment.first_iteration
                                                                : FirstIteration(*work.config, assignment.base_version);
   const LocalPlan plan = {assignment.local_steps, first, assignment.round, assignment.base_version};
-  return work.trainer->Train(work.weights, plan, keep_going, result);
+  return work.trainer->Train(weights, plan, keep_going, result);
 }
 
 absl::Status ClientSession::SealUpdate(const Assignment& assignment, std::string message, int64_t train_us,
@@ -118,7 +120,7 @@ absl::Status ClientSession::SealUpdate(const Assignment& assignment, std::string
   return absl::OkStatus();
 }
 
-absl::Status ClientSession::Push(CoordinatorLink* link, bool may_pack) {
+absl::Status ClientSession::Push(OutboundLink* link, bool may_pack) {
   const SealedUpdate& sealed = *options_.state->state().sealed;
   TERSE_FAILPOINT("client.upload.before_send");
   Update update = {sealed.round, sealed.update_id, sealed.train_us, sealed.loss, sealed.message};
@@ -163,6 +165,7 @@ absl::Status ClientSession::OnVerdict(const Verdict& verdict) {
   // settled before: what was sealed since then must not suffer for it.
   if (verdict.update_id != (sealed.has_value() ? sealed->update_id : Id128{})) return absl::OkStatus();
   if (verdict.outcome == Outcome::kReset) {
+    TERSE_RETURN_IF_ERROR(Wake());
     const double lost = work_->feedback->Reset();
     Log(LogLevel::kWarn, 0,
         absl::StrFormat("the coordinator asked for a fresh residual (%s); %.3g in L2 norm is lost", verdict.reason,
@@ -179,6 +182,7 @@ absl::Status ClientSession::OnVerdict(const Verdict& verdict) {
   if (applied) {
     Log(LogLevel::kDebug, round, "the update was applied");
   } else {
+    TERSE_RETURN_IF_ERROR(Wake());  // the feedback knows what becomes of it
     Log(LogLevel::kWarn, round,
         absl::StrCat(
             "the update of round ", round,
@@ -189,7 +193,13 @@ absl::Status ClientSession::OnVerdict(const Verdict& verdict) {
   if (applied && work_->history.has_value()) {
     TERSE_RETURN_IF_ERROR(work_->codec->AddToHistory(state->state().minus, &*work_->history));
   }
-  TERSE_RETURN_IF_ERROR(work_->feedback->Settle(applied));
+  if (work_->feedback != nullptr) {
+    TERSE_RETURN_IF_ERROR(work_->feedback->Settle(applied));
+  } else {  // at rest: it is made of what is stored
+    work_->residual_norm = absl::nullopt;
+    if (options_.observer == nullptr) return absl::OkStatus();
+    TERSE_RETURN_IF_ERROR(Wake());
+  }
   NoteSettled(verdict.outcome);
   return absl::OkStatus();
 }

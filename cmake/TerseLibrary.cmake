@@ -5,8 +5,8 @@
 # headers only the sources include and that leave nothing to link, so that whoever uses an installed library need not
 # have them.
 #
-#   mains > rpc > engine > {compression, storage, learning} > core      security > {proto, net} > core and web > security,
-#                                                             for rpc and mains only
+#   mains > simulation > rpc > engine > {compression, storage, learning} > core
+#   security > {proto, net} > core and web > security, for rpc and above only
 #
 # Compression, storage, security and learning never see each other; neither do the client and the coordinator.
 
@@ -32,9 +32,11 @@ set(TERSE_ALLOWED_coordinator_learning "core;compression;storage;security;proto;
 set(TERSE_ALLOWED_client_rpc "core;cli;compression;storage;net;security;proto;client_engine;trainer;sandbox;web;client_rpc")
 # The restore of a backup works on files, without a coordinator.
 set(TERSE_ALLOWED_admin "core;cli;compression;proto;storage;security;admin")
+# Whole fleets on one machine: it sees both ends, and nobody below sees it.
+set(TERSE_ALLOWED_simulation "core;cli;compression;storage;net;security;proto;trainer;client_engine;client_rpc;coordinator_engine;coordinator_rpc;admin;simulation")
 set(TERSE_ALLOWED_testing "core;compression;storage;security;learning;trainer;sandbox;proto;coordinator_engine;coordinator_rpc;client_engine;client_rpc;testing")
 
-set(TERSE_GRPC_LAYERS admin coordinator_rpc client_rpc)
+set(TERSE_GRPC_LAYERS admin coordinator_rpc client_rpc simulation)
 
 function(terse_library NAME)
   cmake_parse_arguments(ARG "" "LAYER" "HDRS;SRCS;DEPS;LINK;INTERNAL" ${ARGN})

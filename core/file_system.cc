@@ -56,7 +56,8 @@ absl::Status SyncStatus(int result, const std::string& path) {
 class PosixFile final : public WritableFile {
  public:
   // The file has `size` bytes.
-  PosixFile(ScopedFd fd, std::string path, int64_t size) : fd_(std::move(fd)), path_(std::move(path)), size_(size) {}
+  PosixFile(ScopedFd fd, std::string path, int64_t size, bool syncs)
+      : fd_(std::move(fd)), path_(std::move(path)), size_(size), syncs_(syncs) {}
 
   absl::Status Append(absl::string_view bytes) override {
     while (!bytes.empty()) {
@@ -73,6 +74,7 @@ class PosixFile final : public WritableFile {
   absl::Status Sync() override {
     if (written_ < size_ && ftruncate(fd_.get(), written_) != 0) return ErrnoStatus(errno, "cut", path_);
     size_ = written_;
+    if (!syncs_) return absl::OkStatus();
     return SyncStatus(fdatasync(fd_.get()), path_);
   }
 
@@ -80,6 +82,7 @@ class PosixFile final : public WritableFile {
   const ScopedFd fd_;
   const std::string path_;
   int64_t size_;
+  const bool syncs_;
   int64_t written_ = 0;
 };
 
@@ -102,10 +105,12 @@ std::string ParentOf(const std::string& path) {
 
 class PosixFileSystem final : public FileSystem {
  public:
+  explicit PosixFileSystem(bool syncs) : syncs_(syncs) {}
+
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
     TERSE_ASSIGN_OR_RETURN(ScopedFd fd, OpenFd(path, O_WRONLY | O_CREAT | O_TRUNC, "create"));
     TERSE_RETURN_IF_ERROR(MakePrivate(path));
-    return std::make_unique<PosixFile>(std::move(fd), path, 0);
+    return std::make_unique<PosixFile>(std::move(fd), path, 0, syncs_);
   }
 
   absl::StatusOr<std::unique_ptr<WritableFile>> Overwrite(const std::string& path) override {
@@ -113,7 +118,7 @@ class PosixFileSystem final : public FileSystem {
     TERSE_RETURN_IF_ERROR(MakePrivate(path));
     struct stat info;
     if (fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, "examine", path);
-    return std::make_unique<PosixFile>(std::move(fd), path, info.st_size);
+    return std::make_unique<PosixFile>(std::move(fd), path, info.st_size, syncs_);
   }
 
   absl::StatusOr<std::string> Read(const std::string& path, int64_t max_bytes) override;
@@ -125,6 +130,7 @@ class PosixFileSystem final : public FileSystem {
   }
 
   absl::Status SyncDirectory(const std::string& path) override {
+    if (!syncs_) return absl::OkStatus();
     TERSE_ASSIGN_OR_RETURN(const ScopedFd fd, OpenFd(path, O_RDONLY | O_DIRECTORY, "open directory"));
     return SyncStatus(fsync(fd.get()), path);
   }
@@ -141,6 +147,8 @@ class PosixFileSystem final : public FileSystem {
 
  private:
   absl::Status MakeOneDirectory(const std::string& path);
+
+  const bool syncs_;
 };
 
 absl::StatusOr<std::string> PosixFileSystem::Read(const std::string& path, int64_t max_bytes) {
@@ -250,7 +258,12 @@ absl::StatusOr<std::unique_ptr<WritableFile>> WriteUnsynced(FileSystem& files, c
 std::string FilePath(absl::string_view directory, absl::string_view name) { return absl::StrCat(directory, "/", name); }
 
 FileSystem& PosixFiles() {
-  static auto* const files = new PosixFileSystem;
+  static auto* const files = new PosixFileSystem(/*syncs=*/true);
+  return *files;
+}
+
+FileSystem& UnsyncedFiles() {
+  static auto* const files = new PosixFileSystem(/*syncs=*/false);
   return *files;
 }
 

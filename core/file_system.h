@@ -88,6 +88,9 @@ class FileSystem {
 
 // The machine's own file system. Never destroyed.
 FileSystem& PosixFiles();
+// The same without a sync: a process that is killed leaves what it wrote, a machine that loses power may not. For what
+// can be made again, as a simulation can.
+FileSystem& UnsyncedFiles();
 
 // Whether a process of this machine holds the lock of a directory. Writes nothing and never waits; false without a lock
 // file. A process that takes the lock at this very moment may be refused. PERMISSION_DENIED and the like when DIR/lock

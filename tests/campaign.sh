@@ -102,13 +102,13 @@ lose_power() {
     [[ $left -ne 1 ]] || return 0
     seed=$(sums get next_schedule)
     rc=0
-    result=$("$bin/terse-simulate" --schedules "$schedules_at_a_time" --first-seed "$seed" \
+    result=$("$bin/terse-schedules" --schedules "$schedules_at_a_time" --first-seed "$seed" \
       --threads "${parallel:-$(nproc)}" --json) || rc=$?
     if [[ $rc -eq 1 ]]; then
       violated=1
       printf '%s\n' "$result" >&2
     elif [[ $rc -ne 0 ]]; then
-      [[ $interrupted -eq 1 ]] || fail "terse-simulate ended with code $rc"
+      [[ $interrupted -eq 1 ]] || fail "terse-schedules ended with code $rc"
       return 0
     fi
     printf '%s\n' "$result" | sums add-simulation "$seed"
@@ -131,7 +131,7 @@ report() {
 main() {
   parse_arguments "$@"
   [[ $build -eq 0 ]] || "$root/deploy/build.sh" --preset faults >&2
-  [[ -x "$bin/terse-campaign" && -x "$bin/terse-simulate" ]] ||
+  [[ -x "$bin/terse-campaign" && -x "$bin/terse-schedules" ]] ||
     fail "build/faults holds no campaign; run without --no-build"
   [[ $restart -eq 0 ]] || rm -f "$totals"
   violated=0 interrupted=0

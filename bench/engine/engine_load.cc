@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "bench/engine/scripted_fleet.h"
-#include "bench/fleet/process_facts.h"
+#include "simulation/process_facts.h"
 #include "bench/measure.h"
 #include "bench/synthetic.h"
 #include "compression/run_codecs.h"

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "bench/fleet/spawned_process.h"
+#include "simulation/spawned_process.h"
 
 namespace terse {
 

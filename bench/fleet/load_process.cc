@@ -19,7 +19,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "bench/fleet/load_session.h"
-#include "bench/fleet/process_facts.h"
+#include "simulation/process_facts.h"
 #include "client/rpc/backoff.h"
 #include "core/file_system.h"
 #include "core/log/plain_text.h"

@@ -17,7 +17,7 @@
 #include "bench/paper/fleet.h"
 #include "bench/paper/paper_report.h"
 #include "bench/paper/paper_table.h"
-#include "bench/progress.h"
+#include "core/cli/progress_line.h"
 #include "core/file_system.h"
 #include "core/status.h"
 
@@ -94,7 +94,7 @@ double LastTrainLoss(const std::vector<v1::Round>& rounds) {
   return std::accumulate(losses.end() - static_cast<ptrdiff_t>(count), losses.end(), 0.0) / static_cast<double>(count);
 }
 
-absl::StatusOr<PaperResult> RunRow(const PaperOptions& options, const PaperRow& row, Progress* progress) {
+absl::StatusOr<PaperResult> RunRow(const PaperOptions& options, const PaperRow& row, ProgressLine* progress) {
   const std::string directory = absl::StrCat(options.out, "/", row.table->name, "/", row.key, "-", row.iterations,
                                              "-seed", options.scale.seed, options.data.empty() ? "-rendered" : "");
   const double work = static_cast<double>(row.iterations);
@@ -199,7 +199,7 @@ absl::StatusOr<int> RunPaper(const PaperOptions& options) {
   {
     double work = 0;
     for (const PaperRow& row : rows) work += static_cast<double>(row.iterations);
-    Progress progress(work);
+    ProgressLine progress(work);
     for (PaperRow& row : rows) {
       if (row.method->budget_share > 0) TERSE_RETURN_IF_ERROR(SetBudget(results, options.scale, &row));
       TERSE_ASSIGN_OR_RETURN(PaperResult result, RunRow(options, row, &progress));

@@ -14,7 +14,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "bench/in_process_fleet.h"
-#include "bench/progress.h"
+#include "core/cli/progress_line.h"
 #include "core/status.h"
 #include "learning/runtime.h"
 #include "proto/run_config_convert.h"
@@ -35,7 +35,7 @@ struct NormsOptions {
 };
 
 // Trains without the check, so that what it would meet shows.
-absl::StatusOr<Json> RunFile(const NormsOptions& options, const std::string& path, Progress* progress) {
+absl::StatusOr<Json> RunFile(const NormsOptions& options, const std::string& path, ProgressLine* progress) {
   TERSE_ASSIGN_OR_RETURN(const v1::RunConfig file, LoadRunConfig(path));
   TERSE_ASSIGN_OR_RETURN(RunConfig run, ToCore(file));
   Json result = {{"run", run.name},
@@ -85,7 +85,7 @@ absl::StatusOr<int> RunNorms(const NormsOptions& options) {
   ConfigureMalloc();
   std::vector<Json> results;
   {
-    Progress progress(static_cast<double>(options.runs.size()) * static_cast<double>(options.rounds));
+    ProgressLine progress(static_cast<double>(options.runs.size()) * static_cast<double>(options.rounds));
     for (const std::string& path : options.runs) {
       progress.Begin(path);
       TERSE_ASSIGN_OR_RETURN(Json result, RunFile(options, path, &progress));

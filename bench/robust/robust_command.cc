@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "bench/in_process_fleet.h"
-#include "bench/progress.h"
+#include "core/cli/progress_line.h"
 #include "bench/robust/robust_table.h"
 #include "core/file_system.h"
 #include "core/status.h"
@@ -88,7 +88,7 @@ absl::StatusOr<double> Accuracy(const RunConfig& run, const std::string& data, c
 
 // Trains to the end, or to the round whose training or aggregation fails. The cell's "note" says what the run file may
 // not ask for (too few clients for a rule), or what ended the run early.
-absl::StatusOr<Json> RunCell(const RobustOptions& options, const RobustCell& cell, Progress* progress) {
+absl::StatusOr<Json> RunCell(const RobustOptions& options, const RobustCell& cell, ProgressLine* progress) {
   Json result = {{"key", cell.key}, {"accuracy", Json()}, {"refused_hostile", 0}, {"refused_honest", 0}, {"note", ""}};
   const absl::StatusOr<v1::RunConfig> file = ParseRunConfig(cell.run, "run");
   if (!file.ok()) {
@@ -117,7 +117,7 @@ absl::StatusOr<Json> RunCell(const RobustOptions& options, const RobustCell& cel
 }
 
 // The cell's result, from an earlier run of the command where that had the same settings.
-absl::StatusOr<Json> FindOrRun(const RobustOptions& options, const RobustCell& cell, Progress* progress) {
+absl::StatusOr<Json> FindOrRun(const RobustOptions& options, const RobustCell& cell, ProgressLine* progress) {
   const std::string path = absl::StrCat(options.out, "/", cell.key, ".json");
   progress->Begin(cell.key);
   const Json known = Json::parse(ReadText(path), nullptr, /*allow_exceptions=*/false);
@@ -162,7 +162,7 @@ absl::StatusOr<int> RunRobust(const RobustOptions& options) {
   const std::vector<Row> rows = MakeRows(options);
   std::vector<std::vector<Json>> results;
   {
-    Progress progress(static_cast<double>(rows.size() * rows[0].cells.size()) *
+    ProgressLine progress(static_cast<double>(rows.size() * rows[0].cells.size()) *
                       static_cast<double>(options.settings.rounds));
     for (const Row& row : rows) {
       results.emplace_back();

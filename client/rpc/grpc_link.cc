@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "client/rpc/file_download.h"
 #include "core/fault.h"
 #include "core/status.h"
 #include "proto/channel_settings.h"
@@ -16,7 +17,6 @@ namespace {
 // How often a wait looks whether the process should stop.
 constexpr absl::Duration kStopCheck = absl::Milliseconds(200);
 constexpr absl::Duration kCloseTimeout = absl::Seconds(5);
-constexpr int kDownloadAttempts = 10;
 // So many bytes of downstream messages wait for the session at most before nothing more is read.
 constexpr int64_t kMaxInboxBytes = int64_t{16} << 20;
 
@@ -24,17 +24,6 @@ constexpr int64_t kMaxInboxBytes = int64_t{16} << 20;
 int64_t BytesOf(const FromServer& message) {
   const auto* downstream = std::get_if<Downstream>(&message);
   return downstream == nullptr ? 0 : static_cast<int64_t>(downstream->message->size());
-}
-
-// Why a stream ended. A refused certificate is final, unless it has only expired: then the next connection may bring a
-// renewed one.
-absl::Status EndOf(const grpc::Status& status, Spoke spoke) {
-  if (status.error_code() == grpc::StatusCode::PERMISSION_DENIED) {
-    return absl::PermissionDeniedError(absl::StrCat("the coordinator refuses this client: ", status.error_message()));
-  }
-  return absl::UnavailableError(
-      absl::StrCat("the connection to the coordinator ended: ",
-                   status.error_message().empty() ? "closed" : ConnectionFailureText(status.error_message(), spoke)));
 }
 
 // Why a channel has no connection, which gRPC says only to a call.
@@ -96,7 +85,7 @@ void GrpcLink::ReadLoop() {
   if (!unusable.ok()) context_.TryCancel();
   const grpc::Status finished = stream_->Finish();
   absl::MutexLock lock(&mutex_);
-  end_ = unusable.ok() ? EndOf(finished, spoke_) : unusable;
+  end_ = unusable.ok() ? EndOfStream(finished, spoke_) : unusable;
   ended_ = true;
 }
 
@@ -167,63 +156,11 @@ void GrpcLink::SetMaxDownstreamBytes(int64_t bytes) {
 }
 
 absl::StatusOr<std::string> GrpcLink::DownloadCheckpoint(Id128 lineage, int64_t version, int64_t max_bytes) {
-  return Download(
-      [&](grpc::ClientContext* context, int64_t offset) {
-        v1::CheckpointRequest request;
-        request.set_lineage(lineage.ToBytes());
-        request.set_version(version);
-        request.set_offset(offset);
-        return stub_->DownloadCheckpoint(context, request);
-      },
-      max_bytes);
+  return DownloadCheckpointFile({stub_.get(), spoke_, stopping_}, lineage, version, max_bytes);
 }
 
 absl::StatusOr<std::string> GrpcLink::DownloadModule(Id128 lineage, int64_t max_bytes) {
-  return Download(
-      [&](grpc::ClientContext* context, int64_t offset) {
-        v1::ModuleRequest request;
-        request.set_lineage(lineage.ToBytes());
-        request.set_offset(offset);
-        return stub_->DownloadModule(context, request);
-      },
-      max_bytes);
-}
-
-absl::StatusOr<std::string> GrpcLink::Download(OpenFile open, int64_t max_bytes) {
-  std::string bytes;
-  absl::Status status;
-  for (int attempt = 0; attempt < kDownloadAttempts && !stopping_->load(); ++attempt) {
-    const size_t before = bytes.size();
-    status = DownloadRest(open, max_bytes, &bytes);
-    if (status.ok()) return bytes;
-    if (!absl::IsUnavailable(status)) return status;
-    if (bytes.size() == before) absl::SleepFor(kStopCheck);  // no progress: give the network a moment
-  }
-  return stopping_->load() ? absl::CancelledError("stopping") : status;
-}
-
-absl::Status GrpcLink::DownloadRest(OpenFile open, int64_t max_bytes, std::string* bytes) {
-  grpc::ClientContext context;
-  const FileStream stream = open(&context, static_cast<int64_t>(bytes->size()));
-  v1::FileChunk chunk;
-  uint64_t total = 0;
-  while (stream->Read(&chunk)) {
-    total = chunk.total();
-    const bool fits = total <= static_cast<uint64_t>(max_bytes) && chunk.offset() == bytes->size() &&
-                      chunk.data().size() <= total - bytes->size();
-    if (!fits) {
-      context.TryCancel();
-      stream->Finish();
-      return absl::FailedPreconditionError(
-          absl::StrCat("the download announces ", total, " bytes; at most ", max_bytes, " are allowed"));
-    }
-    if (bytes->empty()) bytes->reserve(total);
-    bytes->append(chunk.data());
-  }
-  const grpc::Status status = stream->Finish();
-  if (status.error_code() == grpc::StatusCode::NOT_FOUND) return absl::NotFoundError(status.error_message());
-  if (!status.ok()) return EndOf(status, spoke_);
-  return total > 0 && bytes->size() == total ? absl::OkStatus() : absl::UnavailableError("the download ended early");
+  return DownloadModuleFile({stub_.get(), spoke_, stopping_}, lineage, max_bytes);
 }
 
 void GrpcLink::Close() {

@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/functional/function_ref.h"
 #include "absl/synchronization/mutex.h"
 #include "client/coordinator_link.h"
 #include "core/wire_meter.h"
@@ -65,12 +64,6 @@ class GrpcLink : public CoordinatorLink {
   // From now on everything that comes is read and dropped, so that the stream can end.
   void Abandon() ABSL_LOCKS_EXCLUDED(mutex_);
   bool HasMessage() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return !inbox_.empty() || ended_; }
-  // Starts the stream of a file's bytes from an offset on.
-  using FileStream = std::unique_ptr<grpc::ClientReader<v1::FileChunk>>;
-  using OpenFile = absl::FunctionRef<FileStream(grpc::ClientContext* context, int64_t offset)>;
-  absl::StatusOr<std::string> Download(OpenFile open, int64_t max_bytes);
-  // Reads one stream into `bytes`; OK when the file is whole.
-  absl::Status DownloadRest(OpenFile open, int64_t max_bytes, std::string* bytes);
 
   const std::shared_ptr<grpc::Channel> channel_;
   const Spoke spoke_;

@@ -6,9 +6,10 @@ from ._fleet import Fleet, Round, attach, join
 from ._reader import StoredRun, Table
 from ._reader import open_run as open  # terse.open
 from ._run import Run
+from ._simulate import Simulation, Work, simulate
 from ._version import __version__
 from .errors import ClientError, CodecError, ForkedProcess, MalformedMessage, RunMismatch, TerseError
 
 __all__ = ["ClientError", "CodecError", "Evaluated", "Fleet", "ForkedProcess", "MalformedMessage", "Round", "Run",
-           "RunMismatch", "StoredRun", "Table", "TerseError", "__version__", "attach", "codecs", "join", "open",
-           "serve_evaluator"]
+           "RunMismatch", "Simulation", "StoredRun", "Table", "TerseError", "Work", "__version__", "attach", "codecs",
+           "join", "open", "serve_evaluator", "simulate"]

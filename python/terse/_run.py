@@ -1,5 +1,6 @@
 """A run that Python describes: its run file, and the model's layout and start weights."""
 
+import copy
 import json
 import os
 import struct
@@ -66,6 +67,12 @@ class Run:
                 self._tables.setdefault(table, {}).update(_dotted(keys))
             else:
                 self._top[table] = keys
+
+    def for_shards(self) -> "Run":
+        """The same run for clients that are told their number, as the shard of the data that is theirs."""
+        other = copy.copy(self)
+        other._tables = {**self._tables, "data": {**self._tables["data"], "partition": "iid"}}
+        return other
 
     def to_toml(self) -> str:
         """The run file."""

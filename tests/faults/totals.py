@@ -3,7 +3,7 @@
 FILE is JSON, tests/reliability.json; commands that change it replace it at once, so an end at any time loses nothing.
 
   add-fleets            standard input has the lines of terse-campaign, one JSON object per fleet
-  add-simulation SEED   standard input has what terse-simulate --json printed; SEED was its first
+  add-simulation SEED   standard input has what terse-schedules --json printed; SEED was its first
   get KEY               a number of the summary: next_seed, next_schedule, coordinator_kills, client_kills, power_losses
   summary               everything in one line of JSON
   write-table README    puts the table between the two marker lines of README

@@ -70,7 +70,7 @@ SearchResult Search(const SearchOptions& options) {
 }
 
 std::string CommandFor(uint64_t seed, Mutant mutant) {
-  std::string command = absl::StrCat("terse-simulate --schedules 1 --first-seed ", seed);
+  std::string command = absl::StrCat("terse-schedules --schedules 1 --first-seed ", seed);
   if (mutant != Mutant::kNone) absl::StrAppend(&command, " --mutant ", kMutantNames[static_cast<size_t>(mutant)]);
   return absl::StrCat(command, " --trace");
 }

@@ -1,4 +1,4 @@
-// terse-simulate: runs schedules of the fleet simulation (schedule.h) and says what happened in them. Exit code 0:
+// terse-schedules: runs schedules of the fleet simulation (schedule.h) and says what happened in them. Exit code 0:
 // every invariant held. 1: one did not; the last line is the command that repeats the schedule. 2: wrong arguments.
 #include <unistd.h>
 

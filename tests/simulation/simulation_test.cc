@@ -1,5 +1,5 @@
 // The promise of docs/PROTOCOL.md under thousands of schedules of faults, and the proof that a broken protocol would be
-// noticed. TERSE_SCHEDULES and TERSE_FIRST_SEED in the environment widen the search; terse-simulate does without a
+// noticed. TERSE_SCHEDULES and TERSE_FIRST_SEED in the environment widen the search; terse-schedules does without a
 // test.
 #include <iostream>
 #include <string>

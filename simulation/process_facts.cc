@@ -1,4 +1,4 @@
-#include "bench/fleet/process_facts.h"
+#include "simulation/process_facts.h"
 
 #include <cstdio>
 #include <ctime>

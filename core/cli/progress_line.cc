@@ -1,4 +1,4 @@
-#include "bench/progress.h"
+#include "core/cli/progress_line.h"
 
 #include <unistd.h>
 
@@ -6,7 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "bench/measure.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 
 namespace terse {
 namespace {
@@ -16,30 +17,37 @@ constexpr double kBetweenUpdates = 0.5;  // of a terminal's line
 constexpr double kBetweenLines = 10;     // of a log
 constexpr char kClear[] = "\r\033[K";
 
+double WallSeconds() { return absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch()); }
+
 }  // namespace
 
-Progress::Progress(double total) : total_(total), start_(WallSeconds()), terminal_(isatty(STDERR_FILENO) == 1) {}
+ProgressLine::ProgressLine(double total) : total_(total), start_(WallSeconds()), terminal_(isatty(STDERR_FILENO) == 1) {}
 
-Progress::~Progress() {
+ProgressLine::~ProgressLine() {
   if (terminal_ && shown_ > 0) std::fputs(kClear, stderr);
 }
 
-void Progress::Begin(const std::string& what) {
+void ProgressLine::Begin(const std::string& what) {
   what_ = what;
   Show();
 }
 
-void Progress::Advance(double work) {
+void ProgressLine::Advance(double work) {
   done_ += work;
   Show();
 }
 
-void Progress::Skip(double work) {
+void ProgressLine::Advance(double work, const std::string& what) {
+  what_ = what;
+  Advance(work);
+}
+
+void ProgressLine::Skip(double work) {
   skipped_ += work;
   Show();
 }
 
-void Progress::Show() {
+void ProgressLine::Show() {
   const double now = WallSeconds();
   if (now - start_ < kSilence || now - shown_ < (terminal_ ? kBetweenUpdates : kBetweenLines)) return;
   shown_ = now;

@@ -1,6 +1,6 @@
 // Memory and processor time of a process, from the kernel.
-#ifndef TERSE_BENCH_FLEET_PROCESS_FACTS_H_
-#define TERSE_BENCH_FLEET_PROCESS_FACTS_H_
+#ifndef TERSE_SIMULATION_PROCESS_FACTS_H_
+#define TERSE_SIMULATION_PROCESS_FACTS_H_
 
 #include <sys/types.h>
 
@@ -27,4 +27,4 @@ absl::StatusOr<absl::Duration> ReadProcessorTime(pid_t process);
 
 }  // namespace terse
 
-#endif  // TERSE_BENCH_FLEET_PROCESS_FACTS_H_
+#endif  // TERSE_SIMULATION_PROCESS_FACTS_H_

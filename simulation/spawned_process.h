@@ -1,6 +1,6 @@
 // A process that this one starts, and ends.
-#ifndef TERSE_BENCH_FLEET_SPAWNED_PROCESS_H_
-#define TERSE_BENCH_FLEET_SPAWNED_PROCESS_H_
+#ifndef TERSE_SIMULATION_SPAWNED_PROCESS_H_
+#define TERSE_SIMULATION_SPAWNED_PROCESS_H_
 
 #include <sys/types.h>
 
@@ -37,6 +37,9 @@ class SpawnedProcess {
   int input() const { return input_; }    // the pipe's end to write to; -1: there is none
   int output() const { return output_; }  // the pipe's end to read from; -1: there is none
 
+  // Lets the process read the end of its input.
+  void CloseInput();
+
   // Returns the status that waitpid gives for it; nullopt while it still runs after `timeout`.
   absl::optional<int> Wait(absl::Duration timeout);
   void Signal(int signal);
@@ -51,4 +54,4 @@ class SpawnedProcess {
 
 }  // namespace terse
 
-#endif  // TERSE_BENCH_FLEET_SPAWNED_PROCESS_H_
+#endif  // TERSE_SIMULATION_SPAWNED_PROCESS_H_

@@ -1,4 +1,4 @@
-#include "bench/fleet/spawned_process.h"
+#include "simulation/spawned_process.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -80,8 +80,13 @@ SpawnedProcess::~SpawnedProcess() {
     Signal(SIGKILL);
     Wait(absl::InfiniteDuration());
   }
-  if (input_ >= 0) close(input_);
+  CloseInput();
   if (output_ >= 0) close(output_);
+}
+
+void SpawnedProcess::CloseInput() {
+  if (input_ >= 0) close(input_);
+  input_ = -1;
 }
 
 absl::optional<int> SpawnedProcess::Wait(absl::Duration timeout) {

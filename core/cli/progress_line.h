@@ -1,6 +1,6 @@
 // Says on stderr how far a long command is and how long it will still take.
-#ifndef TERSE_BENCH_PROGRESS_H_
-#define TERSE_BENCH_PROGRESS_H_
+#ifndef TERSE_CORE_CLI_PROGRESS_LINE_H_
+#define TERSE_CORE_CLI_PROGRESS_LINE_H_
 
 #include <string>
 
@@ -8,19 +8,21 @@ namespace terse {
 
 // Silent for the first two seconds. On a terminal one line is rewritten twice a second at most; a log gets a line every
 // ten seconds. Not thread-safe.
-class Progress {
+class ProgressLine {
  public:
   // `total` is the work to come, in any unit.
-  explicit Progress(double total);
+  explicit ProgressLine(double total);
   // Clears the line.
-  ~Progress();
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
+  ~ProgressLine();
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
 
   // Says that `what` begins.
   void Begin(const std::string& what);
   // Says that so much of the work is done.
   void Advance(double work);
+  // Says both: that so much of the work is done, and what that was.
+  void Advance(double work, const std::string& what);
   // Says that so much was done before this process began, which tells nothing about the time left.
   void Skip(double work);
 
@@ -38,4 +40,4 @@ class Progress {
 
 }  // namespace terse
 
-#endif  // TERSE_BENCH_PROGRESS_H_
+#endif  // TERSE_CORE_CLI_PROGRESS_LINE_H_

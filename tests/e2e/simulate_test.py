@@ -1,0 +1,199 @@
+"""terse-simulate: the result depends on the run alone, and equals that of an ordinary fleet."""
+
+import argparse
+import json
+import os
+import pathlib
+import signal
+import sqlite3
+import subprocess
+import tempfile
+import time
+import unittest
+
+RUN = """
+name = "small"
+[model]
+name = "perceptron"
+inputs = 784
+[data]
+name = "mnist"
+partition = "label_shards"
+[train]
+local_steps = 2
+batch_size = 16
+[train.optimizer]
+learning_rate = 0.003
+[codec]
+name = "sbc"
+density = 0.01
+{codec}
+[rounds]
+count = {rounds}
+clients = 8
+selection = "random"
+fraction = 0.4
+evaluate_every = 100
+{more}
+"""
+COHORT = 4  # 0.4 of 8, rounded up
+
+
+class Simulations(unittest.TestCase):
+    binaries = None
+
+    def setUp(self):
+        self._folder = tempfile.TemporaryDirectory(prefix="terse-simulate-")
+        self.addCleanup(self._folder.cleanup)
+        self.folder = pathlib.Path(self._folder.name)
+        self.started = []
+        self.addCleanup(self._end)
+
+    def _end(self):
+        for process in self.started:
+            process.kill()
+            process.communicate()
+
+    def run_file(self, rounds=6, codec="", more=""):
+        path = self.folder / f"{len(list(self.folder.iterdir()))}.toml"
+        path.write_text(RUN.format(rounds=rounds, codec=codec, more=more))
+        return path
+
+    def start(self, run_file, state, *more):
+        command = [self.binaries / "terse-simulate", run_file, "--state", self.folder / state, "--json", *more]
+        process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.started.append(process)
+        return process
+
+    def simulate(self, run_file, state, *more):
+        process = self.start(run_file, state, *more)
+        out, err = process.communicate(timeout=200)
+        self.assertEqual(process.returncode, 0, err)
+        return json.loads(out)
+
+    def refused(self, run_file, state, *more, code=1):
+        process = self.start(run_file, state, *more)
+        out, err = process.communicate(timeout=200)
+        self.assertEqual((process.returncode, out), (code, ""), err)
+        return err
+
+    def await_rounds(self, process, state, rounds):
+        """Waits until the run has opened so many rounds."""
+        database = self.folder / state / "coordinator/runs/small/run.sqlite"
+        deadline = time.monotonic() + 100
+        while time.monotonic() < deadline and process.poll() is None:
+            if database.exists():
+                try:
+                    with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
+                        if (connection.execute("SELECT MAX(id) FROM rounds").fetchone()[0] or 0) >= rounds:
+                            return
+                except sqlite3.OperationalError:
+                    pass  # it is being made
+            time.sleep(0.02)
+        self.fail(f"no round {rounds}: {process.communicate() if process.poll() is not None else ''}")
+
+    def test_processes_do_not_matter(self):
+        run_file = self.run_file()
+        one = self.simulate(run_file, "one")
+        self.assertEqual((one["state"], one["rounds"], one["fleet"], one["cohort"]), ("finished", 6, 8, COHORT))
+        self.assertEqual(len(one["client_processes_memory_kib"]), 1)
+        for processes in (2, 3):
+            more = self.simulate(run_file, f"more-{processes}", "--processes", processes)
+            self.assertEqual(len(more["client_processes_memory_kib"]), processes)
+            self.assertEqual(more["model_hash"], one["model_hash"])
+            self.assertEqual(more["payload_bytes_up"], one["payload_bytes_up"])
+        # The same command again shows the result, and trains nothing.
+        again = self.simulate(run_file, "one")
+        self.assertEqual((again["model_hash"], again["client_processes_memory_kib"]), (one["model_hash"], []))
+        other = self.simulate(self.run_file(more='\n[downstream]\ndensity = 0.02\n'), "other", "--rounds", 5)
+        self.assertNotEqual(other["model_hash"], one["model_hash"])
+
+    def test_an_ordinary_fleet_has_the_same_model(self):
+        for codec in ("", 'positions = "shared"', 'downstream = "stc"'):
+            with self.subTest(codec=codec):
+                run_file = self.run_file(codec=codec)
+                name = f"sim-{len(codec)}"
+                simulated = self.simulate(run_file, name, "--processes", 2)
+                self.assertEqual(self.ordinary_hash(run_file, f"fleet-{len(codec)}"), simulated["model_hash"])
+
+    def ordinary_hash(self, run_file, state):
+        """Of an ordinary fleet of the run: a coordinator and eight processes of clients, which join in order."""
+        folder = self.folder / state
+        folder.mkdir()
+        ready, admin = folder / "ready.json", f"unix:{folder}/admin.sock"
+        log = open(folder / "log", "wb")
+        self.addCleanup(log.close)
+
+        def start(*command):
+            process = subprocess.Popen(list(map(str, command)), stdout=log, stderr=log)
+            self.started.append(process)
+            return process
+
+        start(self.binaries / "terse-coordinator", "--run-file", run_file, "--state", folder / "coordinator", "--listen",
+              "127.0.0.1:0", "--admin", admin, "--ready-file", ready)
+        while not ready.exists():
+            time.sleep(0.02)
+        address = json.loads(ready.read_text())["listen"]
+        clients = []
+        for number in range(8):
+            clients.append(start(self.binaries / "terse-client", "--coordinator", address, "--name",
+                                 f"client-{number:06}", "--state", folder / f"client-{number}"))
+            while not (folder / f"client-{number}" / "MANIFEST").exists():
+                self.assertIsNone(clients[-1].poll(), (folder / "log").read_text())
+                time.sleep(0.02)
+        for client in clients:
+            self.assertEqual(client.wait(timeout=100), 0, (folder / "log").read_text())
+        status = subprocess.run([self.binaries / "tersectl", "--admin", admin, "--json", "status"], check=True,
+                                capture_output=True, text=True)
+        return json.loads(status.stdout)["model_hash"]
+
+    def test_a_stop_lets_the_round_end(self):
+        run_file = self.run_file(rounds=40)
+        whole = self.simulate(run_file, "whole")
+        stopped = self.start(run_file, "stopped", "--processes", 2)
+        self.await_rounds(stopped, "stopped", 3)
+        stopped.send_signal(signal.SIGINT)
+        _, err = stopped.communicate(timeout=100)
+        self.assertEqual(stopped.returncode, 130, err)
+        self.assertIn("the same command goes on from", err)
+        self.assertEqual(self.simulate(run_file, "stopped")["model_hash"], whole["model_hash"])
+
+    def test_a_killed_process_of_clients_loses_nothing(self):
+        run_file = self.run_file(rounds=40)
+        killed = self.start(run_file, "killed", "--processes", 2)
+        self.await_rounds(killed, "killed", 3)
+        children = pathlib.Path(f"/proc/{killed.pid}/task/{killed.pid}/children").read_text().split()
+        self.assertEqual(len(children), 2)
+        os.kill(int(children[1]), signal.SIGKILL)
+        _, err = killed.communicate(timeout=100)
+        self.assertEqual(killed.returncode, 1)
+        self.assertIn("the process of clients 4 to 7 was killed by signal 9", err)
+        self.assertEqual(self.simulate(run_file, "killed")["rounds"], 40)
+        events = subprocess.run([self.binaries / "tersectl", "doctor", "--state",
+                                 self.folder / "killed/coordinator"], capture_output=True, text=True)
+        self.assertEqual(events.returncode, 0, events.stdout + events.stderr)
+
+    def test_what_is_refused(self):
+        run_file = self.run_file()
+        self.assertIn("a cohort of 9 is more than the fleet's 8 clients", self.refused(run_file, "a", "--cohort", 9))
+        self.assertIn("rounds.over_selection lets the fastest clients make a round",
+                      self.refused(self.run_file(more="over_selection = 0.5"), "a"))
+        self.assertIn("no_such.toml", self.refused(self.folder / "no_such.toml", "a", code=2))
+        self.simulate(run_file, "a", "--rounds", 1)
+        self.assertIn("with other settings", self.refused(run_file, "a", "--rounds", 2))
+        other = self.folder / "other.toml"
+        other.write_text(run_file.read_text().replace('"small"', '"other"'))
+        self.assertIn("has run 'small', not 'other'", self.refused(other, "a"))
+        missing = self.run_file().read_text().replace('"mnist"', '"cifar10"').replace("784", "3072")
+        other.write_text(missing)
+        empty = self.folder / "empty"
+        empty.mkdir()
+        self.assertIn("data_batch_1.bin", self.refused(other, "b", "--data", empty))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", required=True, type=lambda path: pathlib.Path(path).resolve())
+    arguments, rest = parser.parse_known_args()
+    Simulations.binaries = arguments.bin
+    unittest.main(argv=[__file__, *rest], verbosity=2)
