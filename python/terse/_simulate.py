@@ -10,13 +10,12 @@ import threading
 import traceback
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Union
 
-from . import _models
-from ._channel import PROTOCOL, Channel, Gone, Kind
+from . import _metrics, _models
+from ._channel import PROTOCOL, Channel, Gone, Kind, hello
 from ._client import find_program
 from ._reader import StoredRun, open_run
 from ._run import RUN_FILE, START_FILE, Run
 from ._shared import SharedVectors
-from ._version import __version__
 from .errors import ClientError, RunMismatch
 
 _STOPPED = 130  # the exit code of terse-simulate after Ctrl-C
@@ -107,11 +106,7 @@ class _Trainer:
             self._model = _models.adapt(self._source, request["buffers"] == "averaged")
         self._index, self._train, self._state = request["shard"]["index"], None, b""
         samples = self._samples(self._index) if callable(self._samples) else self._samples
-        self._channel.send_json(
-            Kind.DONE, protocol=PROTOCOL, trainer=f"terse for Python {__version__}", dtype="float32", result="weights",
-            layout=[{"name": e.name, "shape": list(e.shape), "kind": e.kind} for e in self._model.entries()],
-            samples=int(samples), device=self._model.device, in_place=False, has_start=False, has_state=True,
-            has_momentum=False)
+        self._channel.send_json(Kind.DONE, **hello(self._model, int(samples), has_state=True, has_momentum=False))
 
     def _work(self, plan: Dict[str, int]) -> None:
         if self._train is None:
@@ -124,8 +119,11 @@ class _Trainer:
         metrics = self._train(self._source, work)
         if not isinstance(metrics, Mapping) or "loss" not in metrics:
             raise RunMismatch("the training function of a client must return metrics with 'loss', the mean training loss")
+        samples = int(metrics.get("samples", 0))
+        others = {name: value for name, value in metrics.items() if name not in ("loss", "samples")}
+        named = _metrics.named("training", others, samples) if others else []
         self._model.store(self._vectors.result)
-        self._channel.send_json(Kind.DONE, loss=float(metrics["loss"]), samples=int(metrics.get("samples", 0)))
+        self._channel.send_json(Kind.DONE, loss=float(metrics["loss"]), samples=samples, metrics=named)
 
 
 def simulate(client_fn: Callable[[int], Train], *, run: Run, model, state: str, clients: int, cohort: Optional[int] = None,
@@ -135,7 +133,7 @@ def simulate(client_fn: Callable[[int], Train], *, run: Run, model, state: str, 
 
     client_fn: called with a client's number, from 0, when it is first asked for work in its turn; returns the function that trains
     for it. That function is called with the model, which has the agreed weights, and a Work; it trains the model in place and returns
-    metrics with at least "loss". It is dropped after the round. If it has the methods save() -> bytes and restore(bytes), what they hand
+    metrics with at least "loss"; "samples" is how many training saw, and further names are the user's own, means over these. It is dropped after the round. If it has the methods save() -> bytes and restore(bytes), what they hand
     over is stored with the client's update, and comes back in its next round: an optimizer's state, a position in the data.
     run: what is trained. model: a torch.nn.Module or a mapping of NumPy arrays, of the same tensors as the run's. state: folder of the
     simulation; one that was stopped goes on from there. clients: of the fleet. cohort: how many take part in a round, drawn at random; by
