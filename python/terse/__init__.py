@@ -9,5 +9,5 @@ from ._simulate import Simulation, Work, simulate
 from ._version import __version__
 from .errors import ClientError, ForkedProcess, RunMismatch, TerseError
 
-__all__ = ["ClientError", "Fleet", "ForkedProcess", "Round", "Run", "RunMismatch", "Simulation", "StoredRun", "Table", "TerseError", "Work",
-           "__version__", "attach", "codecs", "join", "open", "simulate"]
+__all__ = ["ClientError", "Fleet", "ForkedProcess", "Round", "Run", "RunMismatch", "Simulation", "StoredRun", "Table", "TerseError",
+           "Work", "__version__", "attach", "codecs", "join", "open", "simulate"]
