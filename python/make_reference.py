@@ -12,6 +12,7 @@ introduction.
 SECTIONS = (
     ("Taking part in runs", ("join", "attach", "Fleet", "Round")),
     ("Making runs", ("Run",)),
+    ("Simulation", ("simulate", "Work", "Simulation")),
     ("Reading runs", ("open", "StoredRun", "Table")),
     ("Errors", ("TerseError", "ClientError", "RunMismatch", "ForkedProcess")),
 )
@@ -37,7 +38,7 @@ def members_of(cls):
 
 def entry(name, thing, level="###"):
     is_plain = inspect.isclass(thing) and (issubclass(thing, Exception) or thing.__init__ is object.__init__)
-    is_made = inspect.isclass(thing) and name in ("Fleet", "Round", "StoredRun", "Table")  # nobody calls these
+    is_made = inspect.isclass(thing) and name in ("Fleet", "Round", "Simulation", "StoredRun", "Table", "Work")  # nobody calls these
     title = name if is_plain or is_made else f"{name}{signature_of(thing)}"
     lines = [f"{level} `terse.{title}`", "", inspect.getdoc(thing), ""]
     if inspect.isclass(thing) and not issubclass(thing, Exception):
