@@ -13,9 +13,9 @@
 #include "absl/strings/str_join.h"
 #include "bench/job.h"
 #include "bench/measure.h"
-#include "core/cli/progress_line.h"
 #include "bench/report.h"
 #include "compression/simd.h"
+#include "core/cli/progress_line.h"
 #include "core/status.h"
 
 namespace terse {

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/cli/progress_line.h"
 #include "bench/sweep.h"
 #include "bench/synthetic.h"
 #include "bench/update_file.h"
 #include "compression/codec_table.h"
+#include "core/cli/progress_line.h"
 #include "core/file_system.h"
 #include "core/status.h"
 

@@ -9,8 +9,8 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "bench/in_process_fleet.h"
-#include "core/cli/progress_line.h"
 #include "bench/update_file.h"
+#include "core/cli/progress_line.h"
 #include "core/status.h"
 #include "learning/runtime.h"
 

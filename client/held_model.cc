@@ -77,8 +77,7 @@ absl::Status HeldModel::Apply(const Downstream& message, const DownstreamCodecs&
   return absl::DataLossError(absl::StrCat("what comes of ", message.message->size(), " bytes has another hash"));
 }
 
-absl::Status HeldModel::MoveTo(const Downstream& message, const DownstreamCodecs& codecs,
-                               std::vector<float>* scratch) {
+absl::Status HeldModel::MoveTo(const Downstream& message, const DownstreamCodecs& codecs, std::vector<float>* scratch) {
   if (shared_ == nullptr) {
     TERSE_RETURN_IF_ERROR(Apply(message, codecs, scratch, &own_));
     version_ = message.version;

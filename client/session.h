@@ -91,9 +91,9 @@ class ClientSession {
     std::unique_ptr<LocalTrainer> trainer;  // null at rest
     std::unique_ptr<const Codec> codec;
     std::unique_ptr<const Codec> downstream_codec;  // null unless the downstream mode is coded
-    std::unique_ptr<Feedback> feedback;  // null at rest
-    // The residual's L2 norm after the newest verdict; nullopt while an update waits that an earlier process sealed, and
-    // where it is not known at rest.
+    std::unique_ptr<Feedback> feedback;             // null at rest
+    // The residual's L2 norm after the newest verdict; nullopt while an update waits that an earlier process sealed,
+    // and where it is not known at rest.
     absl::optional<double> residual_norm;
     HeldModel model;
     // The history of the client's applied updates; nullopt in a run whose updates are not packed.

@@ -13,11 +13,12 @@ introduction.
 SECTIONS = (
     ("Taking part in runs", ("join", "attach", "Fleet", "Round", "serve_evaluator", "Evaluated")),
     ("Making runs", ("Run",)),
+    ("Simulation", ("simulate", "Work", "Simulation")),
     ("Reading runs", ("open", "StoredRun", "Table")),
     ("Errors", ("TerseError", "ClientError", "RunMismatch", "CodecError", "MalformedMessage", "ForkedProcess")),
 )
 # Classes whose objects come from functions: nobody calls them.
-MADE_ELSEWHERE = ("Fleet", "Round", "StoredRun", "Table", "Feedback", "UpdateHistory")
+MADE_ELSEWHERE = ("Evaluated", "Feedback", "Fleet", "Round", "Simulation", "StoredRun", "Table", "UpdateHistory", "Work")
 
 
 def signature_of(thing):

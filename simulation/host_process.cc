@@ -121,9 +121,8 @@ int RunHostProcess(int argc, char** argv, const TrainerMaking& make_trainers) {
   ConfigureLog({LogFormat::kHuman, {LogLevel::kWarn}});
   options.clients.stopping = &stop_requested;
   OwnTrainer own;
-  absl::StatusOr<TrainerFactory> trainers = options.trainer.any()
-                                                ? own.Make(options.trainer)
-                                                : make_trainers(options.data, options.device, options.threads);
+  absl::StatusOr<TrainerFactory> trainers =
+      options.trainer.any() ? own.Make(options.trainer) : make_trainers(options.data, options.device, options.threads);
   absl::Status served = trainers.status();
   if (served.ok()) {
     options.clients.make_trainer = *std::move(trainers);

@@ -115,11 +115,13 @@ absl::Status HostProcesses::Ended(Process* process) {
   const std::string how = !status.has_value()    ? "closed its output"
                           : WIFSIGNALED(*status) ? absl::StrCat("was killed by signal ", WTERMSIG(*status))
                                                  : absl::StrCat("ended with exit code ", WEXITSTATUS(*status));
-  return absl::UnavailableError(absl::StrCat("the process of clients ", process->first, " to ",
-                                             process->first + process->count - 1, " ", how));
+  return absl::UnavailableError(
+      absl::StrCat("the process of clients ", process->first, " to ", process->first + process->count - 1, " ", how));
 }
 
-bool HostProcesses::done() const { return absl::c_all_of(processes_, [](const Process& one) { return one.done; }); }
+bool HostProcesses::done() const {
+  return absl::c_all_of(processes_, [](const Process& one) { return one.done; });
+}
 
 std::vector<int64_t> HostProcesses::peak_kib() const {
   std::vector<int64_t> peaks;

@@ -21,7 +21,7 @@ class HostProcesses {
   struct Options {
     std::vector<std::string> arguments;  // that all get, behind kHostCommand
     int64_t clients = 1;
-    int64_t processes = 1;  // with as many clients each as the others, or one fewer; at most `clients`
+    int64_t processes = 1;                  // with as many clients each as the others, or one fewer; at most `clients`
     std::vector<int> trainer_sockets = {};  // of each process; empty: none
   };
   // UNAVAILABLE with the system's reason when one cannot be started.

@@ -9,9 +9,9 @@ int main(int argc, char** argv) {
   terse::SkipLockOrderChecks();
   terse::ConfigureThreads(1);
   terse::ConfigureMalloc(/*kept_mib=*/4);
-  return terse::RunSimulationProgram(
-      argc, argv, terse::TorchRunLearning(), [](const std::string& data, const std::string& device, int threads) {
-        terse::ConfigureThreads(threads);
-        return terse::MakeTrainerFactory(data, device);
-      });
+  return terse::RunSimulationProgram(argc, argv, terse::TorchRunLearning(),
+                                     [](const std::string& data, const std::string& device, int threads) {
+                                       terse::ConfigureThreads(threads);
+                                       return terse::MakeTrainerFactory(data, device);
+                                     });
 }

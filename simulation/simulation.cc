@@ -76,9 +76,8 @@ class Simulation {
     serving.max_connections_per_address = run_.rounds.clients + 1;
     coordinator_ = std::make_unique<CoordinatorThread>(serving, make_learning);
     if (coordinator_->addresses().fleet.empty()) return coordinator_->Stop();
-    TERSE_ASSIGN_OR_RETURN(
-        AdminClient admin,
-        AdminClient::Make({coordinator_->addresses().admin, {}}, absl::Seconds(60), options_.run.config.name()));
+    TERSE_ASSIGN_OR_RETURN(AdminClient admin, AdminClient::Make({coordinator_->addresses().admin, {}},
+                                                                absl::Seconds(60), options_.run.config.name()));
     admin_ = std::make_unique<AdminClient>(std::move(admin));
     return absl::OkStatus();
   }
@@ -89,9 +88,11 @@ class Simulation {
     const auto is_ours = [this](const v1::Run& run) { return run.name() == options_.run.config.name(); };
     if (held.runs_size() > 0 && absl::c_none_of(held.runs(), is_ours)) {
       return absl::FailedPreconditionError(absl::StrCat(options_.directory, " has run '", held.runs(0).name(),
-                                                        "', not '", options_.run.config.name(), "'; give another --state"));
+                                                        "', not '", options_.run.config.name(),
+                                                        "'; give another --state"));
     }
-    if (held.runs_size() == 0) return admin_->CreateRun(options_.run.config, options_.run.model_file, /*paused=*/true).status();
+    if (held.runs_size() == 0)
+      return admin_->CreateRun(options_.run.config, options_.run.model_file, /*paused=*/true).status();
     TERSE_ASSIGN_OR_RETURN(const v1::Status status, admin_->GetStatus());
     if (!google::protobuf::util::MessageDifferencer::Equals(status.config(), options_.run.config)) {
       return absl::FailedPreconditionError(
@@ -111,8 +112,8 @@ class Simulation {
     HostProcesses::Options hosts;
     hosts.clients = run_.rounds.clients;
     hosts.processes = options_.processes;
-    hosts.arguments = {"--coordinator", coordinator_->addresses().fleet, "--run",     options_.run.config.name(), "--state",
-                       FilePath(options_.directory, "clients"),          "--device",  options_.device,
+    hosts.arguments = {"--coordinator", coordinator_->addresses().fleet,         "--run",    options_.run.config.name(),
+                       "--state",       FilePath(options_.directory, "clients"), "--device", options_.device,
                        "--threads",     absl::StrCat(options_.threads)};
     if (!options_.data.empty()) hosts.arguments.insert(hosts.arguments.end(), {"--data", options_.data});
     if (!options_.trainer.empty()) hosts.arguments.insert(hosts.arguments.end(), {"--trainer", options_.trainer});
@@ -150,8 +151,8 @@ class Simulation {
 
   // Lets the open round end. CANCELLED once it has, or the caller waits no longer.
   absl::Status Pause() {
-    const absl::Status stopped = absl::CancelledError(
-        absl::StrCat("stopped; the same command goes on from ", options_.directory));
+    const absl::Status stopped =
+        absl::CancelledError(absl::StrCat("stopped; the same command goes on from ", options_.directory));
     const absl::StatusOr<std::string> paused = admin_->Pause(kPauseReason);
     while (paused.ok() && Stops() < 2) {
       TERSE_ASSIGN_OR_RETURN(const v1::Status status, admin_->GetStatus());
@@ -204,7 +205,8 @@ int64_t SimulationResult::peak_kib() const {
   return std::accumulate(host_kib.begin(), host_kib.end(), coordinator_kib);
 }
 
-absl::StatusOr<SimulationResult> RunSimulation(const SimulationOptions& options, const RunLearningFactory& make_learning,
+absl::StatusOr<SimulationResult> RunSimulation(const SimulationOptions& options,
+                                               const RunLearningFactory& make_learning,
                                                const SimulationEvents& events) {
   TERSE_ASSIGN_OR_RETURN(const RunConfig run, ToCore(options.run.config));
   return Simulation(options, run, events).Run(make_learning);

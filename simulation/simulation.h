@@ -37,10 +37,10 @@ struct SimulationResult {
   int64_t clients = 0;     // of the fleet
   int64_t cohort = 0;      // most of them in a round
   double join_seconds = 0;
-  double round_seconds = 0;             // median of the committed rounds, from opening to commit
-  int64_t coordinator_kib = 0;          // the most memory of this process, in units of 2^10 bytes
-  std::vector<int64_t> host_kib = {};   // of each process of clients; empty where none was needed
-  int64_t peak_kib() const;             // the sum of all
+  double round_seconds = 0;            // median of the committed rounds, from opening to commit
+  int64_t coordinator_kib = 0;         // the most memory of this process, in units of 2^10 bytes
+  std::vector<int64_t> host_kib = {};  // of each process of clients; empty where none was needed
+  int64_t peak_kib() const;            // the sum of all
 };
 
 struct SimulationEvents {
@@ -60,8 +60,8 @@ struct SimulationEvents {
 // CANCELLED once it was stopped. FAILED_PRECONDITION when the directory is in use or has another run or other settings.
 // UNAVAILABLE when a process of clients failed, with its reason: the same call then goes on. Other statuses are the
 // coordinator's.
-absl::StatusOr<SimulationResult> RunSimulation(const SimulationOptions& options, const RunLearningFactory& make_learning,
-                                               const SimulationEvents& events);
+absl::StatusOr<SimulationResult> RunSimulation(const SimulationOptions& options,
+                                               const RunLearningFactory& make_learning, const SimulationEvents& events);
 
 }  // namespace terse
 

@@ -11,9 +11,9 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/string_view.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
 #include "core/cli/checks.h"
 #include "core/cli/command_line.h"
 #include "core/cli/progress_line.h"
@@ -117,9 +117,9 @@ absl::Status CheckTrainer(const CommandOptions& options) {
   const SimulationOptions& simulation = options.simulation;
   const bool has_own = !simulation.trainer.empty() || !simulation.trainer_sockets.empty();
   if (simulation.run.config.model().name() == kExternalModel && !has_own) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        options.run_file,
-        ": the run trains a model that only the trainers know; give one with --trainer, or use terse.simulate in Python"));
+    return absl::InvalidArgumentError(absl::StrCat(options.run_file,
+                                                   ": the run trains a model that only the trainers know; give one "
+                                                   "with --trainer, or use terse.simulate in Python"));
   }
   const auto sockets = static_cast<int64_t>(simulation.trainer_sockets.size());
   if (sockets == 0 || sockets == simulation.processes) return absl::OkStatus();

@@ -17,9 +17,8 @@ constexpr double kNoDeadlineSeconds = 31'536'000;
 
 absl::Status CheckClock(const v1::Rounds& rounds) {
   const auto refuse = [](absl::string_view key, absl::string_view remedy) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(key, " lets the fastest clients make a round, and how fast a simulated client is says nothing; ",
-                     remedy));
+    return absl::InvalidArgumentError(absl::StrCat(
+        key, " lets the fastest clients make a round, and how fast a simulated client is says nothing; ", remedy));
   };
   if (rounds.over_selection() > 0) return refuse("rounds.over_selection", "set it to 0");
   if (rounds.mode() != "synchronous") return refuse("rounds.mode", "set it to 'synchronous'");
@@ -39,8 +38,9 @@ absl::StatusOr<std::string> ReadModelFile(const std::string& path, v1::Model* mo
     return bytes;
   }
   return absl::InvalidArgumentError(
-      external ? "the run trains a model that only the clients' own trainers know; give its safetensors file with --model"
-               : absl::StrCat("the run trains model '", model->name(), "', which needs no --model"));
+      external
+          ? "the run trains a model that only the clients' own trainers know; give its safetensors file with --model"
+          : absl::StrCat("the run trains model '", model->name(), "', which needs no --model"));
 }
 
 }  // namespace

@@ -22,9 +22,10 @@ struct SimulatedRun {
 };
 
 // Reads the run file, makes the changes, and takes the clock out of it: no deadline closes a round, which waits for its
-// whole cohort. `model_path` names the safetensors file of an external model; else it is empty. Statuses of LoadRunConfig and ValidateNewRun; INVALID_ARGUMENT with the key and the remedy for a run
-// whose rounds are the fastest clients' (buffered, over-selection), because how fast a simulated client is says nothing,
-// and for a TorchScript model, which the program does not simulate.
+// whole cohort. `model_path` names the safetensors file of an external model; else it is empty. Statuses of
+// LoadRunConfig and ValidateNewRun; INVALID_ARGUMENT with the key and the remedy for a run whose rounds are the fastest
+// clients' (buffered, over-selection), because how fast a simulated client is says nothing, and for a TorchScript
+// model, which the program does not simulate.
 absl::StatusOr<SimulatedRun> LoadSimulationRun(const std::string& run_file, const RunChanges& changes,
                                                const std::string& model_path);
 

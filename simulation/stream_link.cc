@@ -13,8 +13,7 @@
 namespace terse {
 
 absl::StatusOr<std::unique_ptr<StreamLink>> StreamLink::Start(const std::string& address, SharedDownloads* shared,
-                                                              const std::atomic<bool>* stopping,
-                                                              OnArrival on_arrival) {
+                                                              const std::atomic<bool>* stopping, OnArrival on_arrival) {
   // These give every channel a connection of its own.
   grpc::ChannelArguments arguments = FleetChannelArguments();
   TERSE_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ChannelCredentials> credentials,

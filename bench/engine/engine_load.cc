@@ -11,12 +11,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "bench/engine/scripted_fleet.h"
-#include "simulation/process_facts.h"
 #include "bench/measure.h"
 #include "bench/synthetic.h"
 #include "compression/run_codecs.h"
 #include "coordinator/event_loop.h"
 #include "core/status.h"
+#include "simulation/process_facts.h"
 
 namespace terse {
 namespace {

@@ -19,7 +19,6 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "bench/fleet/load_session.h"
-#include "simulation/process_facts.h"
 #include "client/rpc/backoff.h"
 #include "core/file_system.h"
 #include "core/log/plain_text.h"
@@ -28,6 +27,7 @@
 #include "net/open_files.h"
 #include "proto/run_config_convert.h"
 #include "proto/run_config_loader.h"
+#include "simulation/process_facts.h"
 
 namespace terse {
 namespace {

@@ -9,9 +9,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "bench/fleet/sync_counter.h"
 #include "simulation/process_facts.h"
 #include "simulation/spawned_process.h"
-#include "bench/fleet/sync_counter.h"
 
 namespace terse {
 

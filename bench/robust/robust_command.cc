@@ -13,8 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "bench/in_process_fleet.h"
-#include "core/cli/progress_line.h"
 #include "bench/robust/robust_table.h"
+#include "core/cli/progress_line.h"
 #include "core/file_system.h"
 #include "core/status.h"
 #include "learning/blueprint.h"
@@ -163,7 +163,7 @@ absl::StatusOr<int> RunRobust(const RobustOptions& options) {
   std::vector<std::vector<Json>> results;
   {
     ProgressLine progress(static_cast<double>(rows.size() * rows[0].cells.size()) *
-                      static_cast<double>(options.settings.rounds));
+                          static_cast<double>(options.settings.rounds));
     for (const Row& row : rows) {
       results.emplace_back();
       for (const RobustCell& cell : row.cells) {

@@ -21,7 +21,8 @@ double WallSeconds() { return absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoc
 
 }  // namespace
 
-ProgressLine::ProgressLine(double total) : total_(total), start_(WallSeconds()), terminal_(isatty(STDERR_FILENO) == 1) {}
+ProgressLine::ProgressLine(double total)
+    : total_(total), start_(WallSeconds()), terminal_(isatty(STDERR_FILENO) == 1) {}
 
 ProgressLine::~ProgressLine() {
   if (terminal_ && shown_ > 0) std::fputs(kClear, stderr);
