@@ -1,4 +1,5 @@
 // EventLoop and BackgroundWorker with real threads.
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -225,6 +226,9 @@ class SlowEvaluator : public Evaluator {
     release.WaitForNotification();
     return Evaluation{weights[0], 0};
   }
+  bool sets_own_pace() const override { return own_pace; }
+
+  bool own_pace = false;
   std::atomic<int> started{0};
   absl::Notification release;
 };
@@ -247,30 +251,63 @@ class Posted {
   std::vector<int64_t> rounds_ ABSL_GUARDED_BY(mutex_);
 };
 
-TEST(BackgroundWorkerTest, WorksInOrderAndFinishesItsQueue) {
-  SlowEvaluator evaluator;
-  evaluator.release.Notify();
-  TempDirectory directory;
-  const std::unique_ptr<RunStore> store = *RunStore::Open(directory.path());
-  RunRecord record;
-  record.lineage = HashBytes("run");
-  record.parameters = 2;
-  const auto weights = std::make_shared<const std::vector<float>>(std::vector<float>{1, 2});
-  ASSERT_EQ(store->CreateRun(record, *weights), absl::OkStatus());
-  Posted posted;
-  {
-    BackgroundWorker worker(&evaluator, store.get(), 1, [&](Event event) { posted.Add(std::move(event)); });
-    for (int64_t round = 1; round <= 10; ++round) worker.Evaluate(round, weights);
-    worker.WriteCheckpoint({0, HashWeights(*weights), weights});
-    worker.Evaluate(11, weights);
+class BackgroundWorkerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    RunRecord record;
+    record.lineage = HashBytes("run");
+    record.parameters = 2;
+    ASSERT_EQ(store_->CreateRun(record, *weights_), absl::OkStatus());
   }
-  EXPECT_THAT(posted.rounds(), ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0, 11));
+
+  HeldCheckpoint Checkpoint() const { return {0, HashWeights(*weights_), weights_}; }
+
+  TempDirectory directory_;
+  const std::unique_ptr<RunStore> store_ = *RunStore::Open(directory_.path());
+  const SharedWeights weights_ = std::make_shared<const std::vector<float>>(std::vector<float>{1, 2});
+  SlowEvaluator evaluator_;
+  Posted posted_;
+};
+
+TEST_F(BackgroundWorkerTest, WorksInOrderAndFinishesItsQueue) {
+  evaluator_.release.Notify();
+  {
+    BackgroundWorker worker(&evaluator_, store_.get(), 1, [&](Event event) { posted_.Add(std::move(event)); });
+    for (int64_t round = 1; round <= 10; ++round) worker.Evaluate(round, weights_);
+    worker.WriteCheckpoint(Checkpoint());
+    worker.Evaluate(11, weights_);
+  }
+  std::vector<int64_t> rounds = posted_.rounds();
+  EXPECT_EQ(std::count(rounds.begin(), rounds.end(), 0), 1) << "the checkpoint";
+  rounds.erase(std::remove(rounds.begin(), rounds.end(), 0), rounds.end());
+  EXPECT_THAT(rounds, ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11));
 }
 
-TEST(BackgroundWorkerTest, HoldsNoMoreThanItsLimit) {
-  SlowEvaluator evaluator;
-  Posted posted;
-  BackgroundWorker worker(&evaluator, nullptr, 1, [&](Event event) { posted.Add(std::move(event)); });
+TEST_F(BackgroundWorkerTest, AnEvaluationThatTakesLongHoldsNoCheckpointUp) {
+  BackgroundWorker worker(&evaluator_, store_.get(), 1, [&](Event event) { posted_.Add(std::move(event)); });
+  worker.Evaluate(1, weights_);
+  worker.WriteCheckpoint(Checkpoint());
+  while (posted_.rounds().empty()) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_THAT(posted_.rounds(), ElementsAre(0));
+  evaluator_.release.Notify();
+}
+
+// One that is a program of the user's own never holds rounds up.
+TEST_F(BackgroundWorkerTest, AnEvaluatorOfItsOwnPaceMissesWhatItHasNoRoomFor) {
+  evaluator_.own_pace = true;
+  {
+    BackgroundWorker worker(&evaluator_, store_.get(), 1, [&](Event event) { posted_.Add(std::move(event)); });
+    worker.Evaluate(1, weights_);
+    while (evaluator_.started.load() == 0) absl::SleepFor(absl::Milliseconds(1));
+    for (int64_t round = 2; round <= BackgroundWorker::kMaxQueued + 3; ++round) worker.Evaluate(round, weights_);
+    EXPECT_THAT(posted_.rounds(), ElementsAre(6, 7));
+    evaluator_.release.Notify();
+  }
+  EXPECT_THAT(posted_.rounds(), ElementsAre(6, 7, 1, 2, 3, 4, 5));
+}
+
+TEST_F(BackgroundWorkerTest, HoldsNoMoreThanItsLimit) {
+  BackgroundWorker worker(&evaluator_, nullptr, 1, [&](Event event) { posted_.Add(std::move(event)); });
   std::atomic<int> queued{0};
   std::thread caller([&] {
     for (int64_t round = 1; round <= BackgroundWorker::kMaxQueued + 3; ++round) {
@@ -281,8 +318,8 @@ TEST(BackgroundWorkerTest, HoldsNoMoreThanItsLimit) {
   while (queued.load() < BackgroundWorker::kMaxQueued + 1) absl::SleepFor(absl::Milliseconds(1));
   absl::SleepFor(absl::Milliseconds(20));
   EXPECT_EQ(queued.load(), BackgroundWorker::kMaxQueued + 1);  // one is in hand, the rest waits
-  EXPECT_EQ(evaluator.started.load(), 1);
-  evaluator.release.Notify();
+  EXPECT_EQ(evaluator_.started.load(), 1);
+  evaluator_.release.Notify();
   caller.join();
 }
 

@@ -5,6 +5,7 @@ usage: outer_test.py     (run by ctest)
 import copy
 import os
 import socket
+import sys
 import tempfile
 import threading
 import unittest
@@ -257,4 +258,4 @@ class Processes(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -113,7 +113,7 @@ TEST_F(TersectlTest, MetricsAreAColumnEach) {
   add(3, "evaluation", "accuracy", 0.75, 1);
   EXPECT_EQ(Ask({"metrics"}).out,
             "round  clients  evaluation accuracy  training norm\n"
-            "    1        3               0.5000          1.250\n"
+            "    1        3               0.5000         1.2500\n"
             "    3        1               0.7500              -\n");
   EXPECT_THAT(Ask({"metrics", "--newest", "1"}).out, Not(HasSubstr("0.5000")));
   const json means = json::parse(Ask({"metrics", "--json"}).out);
@@ -139,8 +139,8 @@ TEST_F(TersectlTest, MetricsOfClientsAreARowEach) {
   metric.set_samples(640);
   server_.metrics = {metric};
   EXPECT_EQ(Ask({"metrics", "--clients"}).out,
-            "round  client  kind      metric  value  samples\n"
-            "    2  1 (b)   training  norm    1.250      640\n");
+            "round  client  kind      metric   value  samples\n"
+            "    2  b       training  norm    1.2500      640\n");
   EXPECT_EQ(json::parse(Ask({"metrics", "--clients", "--json", "--first", "2"}).out)[0]["value"], 1.25);
   EXPECT_THAT(Ask({"metrics", "--clients", "--first", "3"}).out, HasSubstr("no client of these rounds"));
 }

@@ -17,6 +17,7 @@
 
 #include "storage/audit_log.h"
 #include "storage/module_file.h"
+#include "storage/schema.h"
 #include "storage/state_directory.h"
 #include "terse/v1/run_config.pb.h"
 #include "tests/storage/client_state_testing.h"
@@ -153,7 +154,8 @@ TEST_F(CoordinatorDoctor, AllIsWell) {
   EXPECT_EQ(findings["audit log"].detail, "whole");
   EXPECT_EQ(findings["run mnist"].detail,
             absl::StrCat("active, version 6, round 7 open, 1 clients, lineage ", Id128{7, 7}.ToHex()));
-  EXPECT_THAT(findings["run mnist: database"].detail, HasSubstr("whole, schema version 11"));
+  EXPECT_THAT(findings["run mnist: database"].detail,
+              HasSubstr(absl::StrCat("whole, schema version ", kSchemaVersion)));
   EXPECT_EQ(findings["run mnist: checkpoints"].detail, "2 whole, the newest 0000000006.ckpt with 72 B");
   EXPECT_THAT(findings["disk"].detail, HasSubstr("the next checkpoint of all runs takes 72 B"));
   const CtlOutcome table = Invoke({"doctor", "--state", state_});
@@ -236,9 +238,10 @@ TEST_F(CoordinatorDoctor, NoDatabaseAtAll) {
 TEST_F(CoordinatorDoctor, ANewerSchema) {
   Stop();
   Execute(database_, "PRAGMA user_version=99");
-  ExpectFailure(Examine(state_, kExitFailed), "run mnist: database",
-                absl::StrCat(database_, " has schema version 99 and this program knows versions up to 11"),
-                "use the program that wrote it, or a newer one");
+  ExpectFailure(
+      Examine(state_, kExitFailed), "run mnist: database",
+      absl::StrCat(database_, " has schema version 99 and this program knows versions up to ", kSchemaVersion),
+      "use the program that wrote it, or a newer one");
 }
 
 TEST_F(CoordinatorDoctor, AnOlderSchemaIsNotMigratedHere) {
@@ -250,7 +253,7 @@ TEST_F(CoordinatorDoctor, AnOlderSchemaIsNotMigratedHere) {
   Execute(database_, "DELETE FROM runs; DELETE FROM checkpoints");
   const Findings findings = Examine(state_, kExitOk);
   EXPECT_THAT(findings.at("run mnist: database").detail,
-              HasSubstr("schema version 1, which its next start brings to 11"));
+              HasSubstr(absl::StrCat("schema version 1, which its next start brings to ", kSchemaVersion)));
   EXPECT_EQ(findings.at("run mnist").health, Health::kWarning) << "no run";
 }
 
