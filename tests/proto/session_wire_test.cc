@@ -118,6 +118,9 @@ TEST(SessionWire, WhatIsSaidOnceCostsItsBytesOnce) {
     update.norm_code = code;
     EXPECT_EQ(bytes(update), before + 2) << code;
   }
+  update.norm_code = absl::nullopt;
+  update.metrics = {{MetricKind::kTraining, "norm", 0.1, 640}};
+  EXPECT_EQ(bytes(update), before + 4 + 18) << "the name, and a kind, a value and the samples";
 }
 
 TEST(SessionWire, ANormBelongsToItsOwnUpdate) {
