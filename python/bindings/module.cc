@@ -236,8 +236,9 @@ class History {
   void Parse(const nb::bytes& bytes) {
     RaiseIfError(Locked(&mutex_, [&]() -> absl::Status {
       absl::StatusOr<UpdateHistory> history = UpdateHistory::Parse(*coder_->codec().PackedLayout(), ViewOf(bytes));
-      if (history.ok()) history_ = *std::move(history);
-      return history.status();
+      if (!history.ok()) return history.status();
+      history_ = *std::move(history);
+      return absl::OkStatus();
     }));
   }
 

@@ -115,11 +115,13 @@ def pack(sources, root, folder, flags):
 
 
 def units_of(root, build):
-    """Every source of the project that the folder compiles, once."""
+    """Every source of the project that the folder compiles, once; a library's that are compiled with it are not ours."""
     folder = build / "tidy"
     folder.mkdir(exist_ok=True)
     units, alike, seen = [], {}, set()
     for entry in json.loads((build / "compile_commands.json").read_text()):
+        if pathlib.Path(root).resolve() not in pathlib.Path(entry["file"]).resolve().parents:
+            continue
         held = [source for source in sources_of(entry["file"]) if not source.startswith(str(build))]
         if seen.issuperset(held):
             continue

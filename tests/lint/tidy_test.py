@@ -54,6 +54,17 @@ class Tidy(unittest.TestCase):
         self.write("storage/one.cc", MENDED)
         self.assertEqual(self.tidy()[0], 0)
 
+    def test_a_librarys_own_sources_are_left_alone(self):
+        elsewhere = tempfile.TemporaryDirectory()
+        self.addCleanup(elsewhere.cleanup)
+        foreign = pathlib.Path(elsewhere.name) / "library.cc"
+        foreign.write_text(FINDING)
+        self.sources.append(foreign)
+        self.add("storage/one.cc", MENDED)
+        code, text = self.tidy()
+        self.assertEqual(code, 0, text)
+        self.assertIn("1 sources in 1 units", text)
+
     def test_a_finding_in_a_header_is_said_once(self):
         self.write("storage/base.h", "#pragma once\n" + FINDING)
         self.add("storage/one.cc", '#include "storage/base.h"\n')
