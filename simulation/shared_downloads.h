@@ -1,4 +1,4 @@
-// What many clients of one process are sent, kept once.
+// Keeps once, for the many clients of one process, what each of them downloads.
 #ifndef TERSE_SIMULATION_SHARED_DOWNLOADS_H_
 #define TERSE_SIMULATION_SHARED_DOWNLOADS_H_
 

@@ -123,7 +123,7 @@ void StreamLink::OnDone(const grpc::Status& status) {
     absl::MutexLock lock(&mutex_);
     if (!unusable_.ok()) end = unusable_;
   }
-  // Who hears of the end may destroy the link before the call returns.
+  // The listener may destroy the link before the call returns.
   const OnArrival on_arrival = on_arrival_;
   on_arrival(std::move(end));
 }

@@ -52,7 +52,7 @@ uint32_t FormatOf(const Manifest& manifest) {
   return manifest.history.empty() ? kFormat : kFormatWithHistory;
 }
 
-// What a manifest of the format has behind the fields of all.
+// Writes the fields that a manifest of the format has behind those of all.
 void PutExtension(const Manifest& manifest, uint32_t format, std::string* bytes) {
   if (format >= kFormatWithHistory) PutBlob(bytes, manifest.history);
   if (format < kFormatWithMetrics) return;

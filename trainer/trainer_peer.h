@@ -23,7 +23,7 @@
 
 namespace terse {
 
-// What the program is to its user, who reads it in messages.
+// The part that the program plays for its user, who reads it in messages.
 struct PeerRole {
   const char* name;     // OpenRequest::role
   const char* subject;  // "the trainer"
@@ -39,7 +39,7 @@ struct PeerOptions {
   std::function<void(const std::string& line)> log = {};  // hears what the program says that it is; may be empty
 };
 
-// What a run is, for a program that is opened for it.
+// Describes a run to a program that is opened for it.
 OpenRequest RequestFor(const RunConfig& config, const Shard& shard, const PeerRole& role);
 
 // The program's answers are not believed: everything is checked before it is used, and copied before it is checked.

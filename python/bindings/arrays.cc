@@ -50,7 +50,7 @@ bool IsContiguous(const Array& array) {
   return true;
 }
 
-// What is wrong with an array, as the end of a sentence; empty where nothing is.
+// Says what is wrong with an array, as the end of a sentence; empty where nothing is.
 template <typename Array>
 std::string FaultOf(const Array& array, const TensorSpec& tensor) {
   if (array.device_type() != nb::device::cpu::value) {

@@ -39,7 +39,7 @@ class Coder {
   // Codec::CostBits.
   absl::StatusOr<int64_t> CostBits(const TensorPointers& update, const CodecKey& key) const;
 
-  // What ErrorFeedback does in a round whose update is applied: encodes decay * residual + update and leaves in the
+  // Does as ErrorFeedback in a round whose update is applied: encodes decay * residual + update and leaves in the
   // residual what was not sent, which for buffers is nothing. FAILED_PRECONDITION for settings with another feedback.
   // After an error the residual is as it was. Takes memory of the model's size.
   absl::StatusOr<std::string> EncodeWithResidual(const TensorPointers& update, const MutableTensorPointers& residual,

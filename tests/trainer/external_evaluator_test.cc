@@ -116,7 +116,7 @@ TEST(ExternalEvaluator, WhatNoEvaluatorSaysIsRefused) {
   EXPECT_THAT(After("{}", other).message(), HasSubstr("other tensors than the run's"));
 }
 
-// Of one program after the other: the first ends when it is asked for round 2.
+// Two programs, one after the other: the first ends when it is asked for round 2.
 TEST(ExternalEvaluator, OneThatEndedIsAskedForAnew) {
   const Answer once = [](int64_t round, absl::Span<const float>) -> absl::optional<std::string> {
     if (round == 2) return absl::nullopt;
