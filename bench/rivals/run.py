@@ -141,6 +141,8 @@ def run_flower(options, net, folder, module):
     write_app(options, folder / "app", module, out)
     with Processes(folder) as processes:
         at = environment_of(options, FLWR_HOME=str(home))
+        # A SuperLink does not tell anybody that an app could not be imported.
+        processes.run("import", [sys.executable, "-c", f"import sys; sys.path[:0] = ['app']; import {module}"], at)
         processes.start(
             "superlink",
             net.in_server(
@@ -328,7 +330,9 @@ def parse_arguments():
     parser.add_argument("--json", type=pathlib.Path, help="file for the rows")
     options = parser.parse_args()
     options.data = options.data or pathlib.Path(os.environ.get("TERSE_DATA", "TERSE_DATA-is-not-set")) / "mnist"
-    options.bin = options.bin.resolve()
+    for name in ("bin", "data", "terse_path", "keep"):  # the processes have folders of their own
+        if getattr(options, name) is not None:
+            setattr(options, name, getattr(options, name).resolve())
     if (
         not (options.data / "train-labels-idx1-ubyte").exists()
         and not (options.data / "train-labels-idx1-ubyte.gz").exists()

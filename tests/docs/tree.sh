@@ -63,8 +63,11 @@ mount_tree() {
   mount -t overlay overlay -o "lowerdir=$root,upperdir=$work/tree,workdir=$work/tree-scratch" "$work/system$root"
 }
 
+# What was compiled before need not be compiled again: HOME, where ccache looks, is another one there.
 entrance() {
-  entry=(unshare --root="$work/system" env -i HOME="$root" LC_ALL=C.UTF-8
+  local compiled=''
+  ! command -v ccache >/dev/null || compiled=$(ccache --get-config cache_dir)
+  entry=(unshare --root="$work/system" env -i HOME="$root" LC_ALL=C.UTF-8 ${compiled:+"CCACHE_DIR=$compiled"}
     PATH="$root/build/release/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 }
 
