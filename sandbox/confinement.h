@@ -7,18 +7,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "sandbox/message_bytes.h"
-#include "sandbox/sandbox.h"
+#include "trainer/messages.h"
 
 namespace terse {
 
 // Exit code of a trainer that asked for more memory than it may have.
 inline constexpr int kExitOutOfMemory = 86;
-
-template <typename Io>
-void Fields(Io& io, Confinement& whole) {
-  TERSE_FIELDS(own_network, landlock, signal_scope);
-}
 
 // Confines this process for good: resource limits, Landlock for the files where the kernel has it, and the filter of
 // system calls. `memory_mb` is what it may take beyond what it has; files below `readable` and the system's libraries

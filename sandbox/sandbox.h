@@ -1,6 +1,6 @@
 // Work in a process of its own, which cannot reach the network, other programs or this machine's secrets: for models
 // that are code, such as a run's TorchScript. docs/SECURITY.md, "Sandboxed training", says what the sandbox guards
-// against, and what it does not.
+// against, and what it does not. The process speaks the trainer protocol (docs/TRAINER.md).
 //
 // The process is this program again, with the same command line and kSandboxFlag behind it. Its main must then begin
 // with EnterSandbox and come to what serves the other end: for a trainer ServeSandbox, with the same factory that it
@@ -17,8 +17,14 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "core/trainer.h"
+#include "trainer/messages.h"
+#include "trainer/serve_peer.h"
+#include "trainer/trainer_peer.h"
 
 namespace terse {
+
+// Ends messages about answers that cannot be.
+inline constexpr char kSandboxDistrust[] = "; its model or its code is not to be trusted";
 
 // The flag that ends the command line of a sandboxed process, and the word that follows it: whether the process has a
 // network namespace of its own.
@@ -26,12 +32,9 @@ inline constexpr char kSandboxFlag[] = "--sandboxed";
 inline constexpr char kOwnNetwork[] = "own-network";
 inline constexpr char kSharedNetwork[] = "shared-network";
 
-// The words with which messages name their subject.
-struct SandboxWords {
-  std::string worker = "trainer";
-  std::string memory = "--sandbox-memory";  // the options that set the limits below
-  std::string seconds = "--sandbox-seconds";
-};
+// The trainers of a client. Options that begin with "--sandbox" set their limits.
+inline constexpr PeerRole kSandboxedTrainerRole = {"trainer", "the sandboxed trainer", "--sandbox", "this client",
+                                                   kSandboxDistrust};
 
 struct SandboxOptions {
   std::vector<std::string> command_line;  // of this process, with its name
@@ -39,16 +42,7 @@ struct SandboxOptions {
   double seconds = 600;                   // that one call of a trainer, or making it, may last
   // Whether the process should stop, asked while a trainer works; it then has kStopGraceSeconds left. May be empty.
   std::function<bool()> stop;
-  SandboxWords words = {};
-};
-
-// The parts of the confinement that a machine may lack. Without a network namespace there are still no sockets; without
-// Landlock a trainer may read, but not write, what this user can. Without a scope for signals (Landlock of Linux 6.12)
-// the filter of system calls alone keeps it from signalling others.
-struct Confinement {
-  bool own_network = false;
-  bool landlock = false;
-  bool signal_scope = false;
+  PeerRole role = kSandboxedTrainerRole;
 };
 
 // Starts a trainer's process and ends it, and returns the parts of the confinement that are in force on this machine.
@@ -82,8 +76,10 @@ struct SandboxChild {
 // is gone.
 absl::Status EnterSandbox(const SandboxChild& child);
 
-// Runs in the trainer's process, after EnterSandbox: makes the trainer that it is asked for, and serves it until the
-// client is gone. Returns its exit code.
+// Runs in the sandboxed process, after EnterSandbox: serves the process that started it until that is gone.
+void ServeSandboxed(PeerService* service);
+
+// Likewise for a trainer: makes the trainer that it is asked for. Returns the exit code of the process.
 int ServeSandbox(const TrainerFactory& make_trainer);
 
 }  // namespace terse

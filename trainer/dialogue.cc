@@ -12,7 +12,7 @@
 namespace terse {
 namespace {
 
-constexpr uint64_t kMostFailureBytes = 16 << 10;
+constexpr uint64_t kMostFailureBytes = 64 << 10;
 constexpr size_t kMostMessage = 1000;
 
 }  // namespace
@@ -58,12 +58,6 @@ absl::StatusOr<std::string> Dialogue::Call(FrameKind kind, absl::string_view bod
   const Channel::Patience patience = [&] { return deadline.Check(); };
   if (const absl::Status sent = channel_.Send(kind, body, patience, file); !sent.ok()) return Lose(sent);
   return Await(most, keep_going, &deadline);
-}
-
-absl::StatusOr<std::string> Dialogue::Hear(uint64_t most) {
-  TERSE_RETURN_IF_ERROR(lost_);
-  Deadline deadline(options_);
-  return Await(most, nullptr, &deadline);
 }
 
 absl::Status Dialogue::Tell(FrameKind kind, absl::string_view body) {

@@ -54,8 +54,6 @@ class Dialogue {
   //   INTERNAL      it answered what cannot be; as above
   absl::StatusOr<std::string> Call(FrameKind kind, absl::string_view body, uint64_t most,
                                    const std::function<bool()>& keep_going = nullptr, int file = -1);
-  // Waits for an answer to nothing, with which a sandboxed process begins.
-  absl::StatusOr<std::string> Hear(uint64_t most);
   // Says what nothing answers. UNAVAILABLE as Call.
   absl::Status Tell(FrameKind kind, absl::string_view body);
 

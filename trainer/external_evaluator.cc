@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,20 +26,20 @@ absl::optional<double> Take(absl::string_view name, std::vector<NamedMetric>* me
   return value;
 }
 
-absl::StatusOr<Evaluation> EvaluationOf(std::vector<NamedMetric> metrics) {
+// A figure of a confined evaluator that is not finite, as a model that diverges has them, is not among its metrics.
+absl::StatusOr<Evaluation> EvaluationOf(std::vector<NamedMetric> metrics, TrainerPeer* peer) {
   const absl::optional<double> loss = Take("loss", &metrics);
-  if (!loss.has_value()) {
-    return absl::FailedPreconditionError("the evaluator reports no 'loss', the mean over the test set");
+  if (!loss.has_value() && !peer->role().is_confined()) {
+    return peer->Mistaken("reports no 'loss', the mean over the test set");
   }
   Evaluation evaluation;
-  evaluation.loss = *loss;
+  evaluation.loss = loss.value_or(std::numeric_limits<double>::quiet_NaN());
   evaluation.accuracy = Take("accuracy", &metrics);
   evaluation.top5 = Take("top5", &metrics);
   evaluation.perplexity = Take("perplexity", &metrics);
   for (const absl::optional<double>& fraction : {evaluation.accuracy, evaluation.top5}) {
     if (!fraction.has_value() || (*fraction >= 0 && *fraction <= 1)) continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat("the evaluator reports an accuracy of ", *fraction, "; it is a fraction, from 0 to 1"));
+    return peer->Mistaken(absl::StrCat("reports an accuracy of ", *fraction, "; it is a fraction, from 0 to 1"));
   }
   evaluation.metrics = std::move(metrics);
   return evaluation;
@@ -71,21 +73,10 @@ class ExternalEvaluator : public Evaluator {
  private:
   absl::StatusOr<Evaluation> TryEvaluate(int64_t round, absl::Span<const float> weights) {
     TERSE_RETURN_IF_ERROR(Connect());
-    peer_->GiveWeights(weights);
-    const absl::StatusOr<std::string> answer =
-        peer_->dialogue().Call(FrameKind::kEvaluate, ToJson(EvaluateRequest{round}), TrainerPeer::kMostAnswerBytes,
-                               [this] { return !is_cancelled_.load(); });
-    absl::StatusOr<std::vector<NamedMetric>> metrics =
-        answer.ok() ? Read(*answer) : absl::StatusOr<std::vector<NamedMetric>>(answer.status());
+    absl::StatusOr<Evaluation> evaluation = AskForEvaluation(
+        round, weights, [this] { return !is_cancelled_.load(); }, peer_.get());
     if (peer_->dialogue().lost()) peer_ = nullptr;
-    TERSE_RETURN_IF_ERROR(metrics.status());
-    return EvaluationOf(*std::move(metrics));
-  }
-
-  absl::StatusOr<std::vector<NamedMetric>> Read(const std::string& answer) {
-    const absl::StatusOr<WireEvaluation> wire = FromJson<WireEvaluation>(answer);
-    if (!wire.ok()) return peer_->Unreadable("an evaluation", wire.status());
-    return peer_->ReadMetrics(wire->metrics, kKindsOfEvaluators);
+    return evaluation;
   }
 
   absl::Status Connect() {
@@ -110,6 +101,30 @@ class ExternalEvaluator : public Evaluator {
 };
 
 }  // namespace
+
+absl::StatusOr<Evaluation> AskForEvaluation(int64_t round, absl::Span<const float> weights,
+                                            const std::function<bool()>& keep_going, TrainerPeer* peer) {
+  peer->GiveWeights(weights);
+  TERSE_ASSIGN_OR_RETURN(const std::string answer,
+                         peer->dialogue().Call(FrameKind::kEvaluate, ToJson(EvaluateRequest{round}),
+                                               TrainerPeer::kMostAnswerBytes, keep_going));
+  const absl::StatusOr<WireEvaluation> wire = FromJson<WireEvaluation>(answer);
+  if (!wire.ok()) return peer->Unreadable("an evaluation", wire.status());
+  TERSE_ASSIGN_OR_RETURN(std::vector<NamedMetric> metrics, peer->ReadMetrics(wire->metrics, kKindsOfEvaluators));
+  return EvaluationOf(std::move(metrics), peer);
+}
+
+WireEvaluation ToWire(const Evaluation& evaluation, int64_t samples) {
+  std::vector<NamedMetric> metrics = evaluation.metrics;
+  const auto add = [&](const char* name, const absl::optional<double>& value) {
+    if (value.has_value() && std::isfinite(*value)) metrics.push_back({MetricKind::kTest, name, *value, samples});
+  };
+  add("loss", evaluation.loss);
+  add("accuracy", evaluation.accuracy);
+  add("top5", evaluation.top5);
+  add("perplexity", evaluation.perplexity);
+  return {ToWire(metrics)};
+}
 
 std::unique_ptr<Evaluator> MakeExternalEvaluator(TrainerSource source, PeerOptions options, const RunConfig& config,
                                                  const Layout& layout) {

@@ -3,11 +3,16 @@
 #ifndef TERSE_TRAINER_EXTERNAL_EVALUATOR_H_
 #define TERSE_TRAINER_EXTERNAL_EVALUATOR_H_
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "core/layout.h"
 #include "core/run_config.h"
 #include "core/trainer.h"
+#include "trainer/messages.h"
 #include "trainer/trainer_peer.h"
 #include "trainer/trainer_source.h"
 
@@ -21,6 +26,14 @@ namespace terse {
 // Memory: three vectors of the model, shared with the program, from the first call on.
 std::unique_ptr<Evaluator> MakeExternalEvaluator(TrainerSource source, PeerOptions options, const RunConfig& config,
                                                  const Layout& layout);
+
+// Asks the evaluator at the other end for the metrics of these weights. Statuses of Evaluate above. A figure that a
+// confined evaluator leaves away is one that is not finite: the loss is then NaN.
+absl::StatusOr<Evaluation> AskForEvaluation(int64_t round, absl::Span<const float> weights,
+                                            const std::function<bool()>& keep_going, TrainerPeer* peer);
+
+// The answer to it: the figures that are finite, each the mean over `samples` examples.
+WireEvaluation ToWire(const Evaluation& evaluation, int64_t samples);
 
 }  // namespace terse
 

@@ -8,8 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
-#include "trainer/take_result.h"
-#include "trainer/trainer_peer.h"
 
 namespace terse {
 namespace {
@@ -27,37 +25,24 @@ class ExternalTrainer : public LocalTrainer {
   int64_t samples() const override { return peer_->hello().samples; }
   std::string device() const override { return peer_->hello().device; }
 
-  std::vector<float> StartWeights() const override {
-    if (!peer_->hello().has_start) return {};
-    const absl::StatusOr<std::string> answer = Call(FrameKind::kStart, "{}");
-    if (!answer.ok()) return {};
-    const absl::StatusOr<WireStart> start = FromJson<WireStart>(*answer);
-    if (!start.ok() || !start->has_weights) return {};
-    return {peer_->result().begin(), peer_->result().end()};
-  }
+  std::vector<float> StartWeights() const override { return peer_->StartWeights().value_or(std::vector<float>()); }
 
   absl::StatusOr<TrainResult> Train(absl::Span<const float> weights, const LocalPlan& plan,
                                     const std::function<bool()>& keep_going, absl::Span<float> delta) override {
-    if (weights.size() != delta.size() || static_cast<int64_t>(delta.size()) != layout().size()) {
-      return absl::InvalidArgumentError(absl::StrCat("training wants weights and a result of ", layout().size(),
-                                                     " floats, got ", weights.size(), " and ", delta.size()));
-    }
+    TERSE_RETURN_IF_ERROR(CheckSizes(weights.size(), delta.size()));
     peer_->GiveWeights(weights);
-    // As other trainers, this one may be asked without a function to ask.
-    const std::function<bool()> asks = keep_going ? keep_going : [] { return true; };
-    TERSE_ASSIGN_OR_RETURN(const std::string answer, peer_->dialogue().Call(FrameKind::kTrain, ToJson(plan),
-                                                                            TrainerPeer::kMostAnswerBytes, asks));
-    const absl::StatusOr<WireResult> wire = FromJson<WireResult>(answer);
-    if (!wire.ok()) return peer_->Unreadable("training", wire.status());
-    if (wire->samples < 0) return peer_->dialogue().Nonsense("with a negative number of samples");
-    TrainResult result = {static_cast<float>(wire->loss), wire->samples};
-    if (!std::isfinite(result.mean_loss)) return NotFinite("a loss that is not finite");
-    if (wire->metrics.has_value()) {
-      TERSE_ASSIGN_OR_RETURN(result.metrics, peer_->ReadMetrics(*wire->metrics, kKindsOfTrainers));
-    }
-    const absl::Span<const float> less = peer_->hello().result == "delta" ? absl::Span<const float>() : weights;
-    if (!TakeResult(peer_->result(), less, delta)) return NotFinite(WhereNotFinite(delta));
-    return result;
+    return Work(FrameKind::kTrain, ToJson(plan), keep_going, weights, delta);
+  }
+
+  absl::StatusOr<TrainResult> Gradient(const GradientPlan& plan, const std::function<bool()>& keep_going,
+                                       absl::Span<float> gradient) override {
+    if (!peer_->role().is_confined()) return LocalTrainer::Gradient(plan, keep_going, gradient);
+    TERSE_RETURN_IF_ERROR(CheckSizes(plan.weights.size(), gradient.size()));
+    const GradientRequest request = {!plan.snapshot.empty()};
+    if (request.has_snapshot) TERSE_RETURN_IF_ERROR(CheckSizes(plan.snapshot.size(), gradient.size()));
+    peer_->GiveWeights(plan.weights);
+    peer_->GiveSnapshot(plan.snapshot);
+    return Work(FrameKind::kGradient, ToJson(request), keep_going, {}, gradient);
   }
 
   // One that fails is seen at the next call, since the trainer is lost.
@@ -89,10 +74,34 @@ class ExternalTrainer : public LocalTrainer {
     return peer_->dialogue().Call(kind, body, TrainerPeer::kMostAnswerBytes);
   }
 
-  static absl::Status NotFinite(absl::string_view finding) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(kTrainerRole.subject, " left ", finding,
-                     "; lower its learning rate, or look for what in the data makes it diverge"));
+  absl::Status CheckSizes(size_t weights, size_t result) const {
+    if (weights == result && static_cast<int64_t>(result) == layout().size()) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("training wants weights and a result of ", layout().size(),
+                                                   " floats, got ", weights, " and ", result));
+  }
+
+  // Asks for a training from `weights`, or for a gradient, and writes what the trainer left.
+  absl::StatusOr<TrainResult> Work(FrameKind kind, const std::string& request, const std::function<bool()>& keep_going,
+                                   absl::Span<const float> weights, absl::Span<float> delta) {
+    // As other trainers, this one may be asked without a function to ask.
+    const std::function<bool()> asks = keep_going ? keep_going : [] { return true; };
+    TERSE_ASSIGN_OR_RETURN(const std::string answer,
+                           peer_->dialogue().Call(kind, request, TrainerPeer::kMostAnswerBytes, asks));
+    const absl::StatusOr<WireResult> wire = FromJson<WireResult>(answer);
+    if (!wire.ok()) return peer_->Unreadable("training", wire.status());
+    if (wire->samples < 0) return peer_->dialogue().Nonsense("with a negative number of samples");
+    TrainResult result = {static_cast<float>(wire->loss), wire->samples};
+    if (!std::isfinite(result.mean_loss)) return NotFinite("a loss that is not finite");
+    if (wire->metrics.has_value()) {
+      TERSE_ASSIGN_OR_RETURN(result.metrics, peer_->ReadMetrics(*wire->metrics, kKindsOfTrainers));
+    }
+    if (!peer_->TakeResult(weights, delta)) return NotFinite(WhereNotFinite(delta));
+    return result;
+  }
+
+  absl::Status NotFinite(absl::string_view finding) {
+    return peer_->Mistaken(
+        absl::StrCat("left ", finding, "; lower its learning rate, or look for what in the data makes it diverge"));
   }
 
   std::string WhereNotFinite(absl::Span<const float> delta) const {
@@ -112,6 +121,10 @@ class ExternalTrainer : public LocalTrainer {
 
 }  // namespace
 
+std::unique_ptr<LocalTrainer> MakeExternalTrainer(std::unique_ptr<TrainerPeer> peer) {
+  return std::make_unique<ExternalTrainer>(std::move(peer));
+}
+
 TrainerFactory ExternalTrainerFactory(ExternalTrainerOptions options) {
   return [options = std::move(options)](const RunConfig& config, const Shard& shard,
                                         absl::string_view) -> absl::StatusOr<std::unique_ptr<LocalTrainer>> {
@@ -120,7 +133,7 @@ TrainerFactory ExternalTrainerFactory(ExternalTrainerOptions options) {
         std::unique_ptr<TrainerPeer> peer,
         TrainerPeer::Open(std::move(connection), kTrainerRole, {options.seconds, options.stop, options.log},
                           RequestFor(config, shard, kTrainerRole)));
-    return std::make_unique<ExternalTrainer>(std::move(peer));
+    return MakeExternalTrainer(std::move(peer));
   };
 }
 

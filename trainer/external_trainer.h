@@ -3,9 +3,11 @@
 #define TERSE_TRAINER_EXTERNAL_TRAINER_H_
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "core/trainer.h"
+#include "trainer/trainer_peer.h"
 #include "trainer/trainer_source.h"
 
 namespace terse {
@@ -28,6 +30,10 @@ struct ExternalTrainerOptions {
 //                        version of the protocol, or a type of numbers that is not supported
 // Memory: three vectors of the model beside those of the caller, shared with the trainer.
 TrainerFactory ExternalTrainerFactory(ExternalTrainerOptions options);
+
+// The trainer that `peer` was opened for. Its statuses are those above; where it is confined a result that is not
+// finite is INTERNAL, because such a trainer looks itself. One that is not confined has no gradients.
+std::unique_ptr<LocalTrainer> MakeExternalTrainer(std::unique_ptr<TrainerPeer> peer);
 
 }  // namespace terse
 

@@ -1,12 +1,13 @@
 #include "trainer/messages.h"
 
-#include <cmath>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
+#include "trainer/run_config_fields.h"
 
 namespace terse {
 namespace {
@@ -36,6 +37,8 @@ class JsonWriter {
   static Json Made(T& value) {
     if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
       return value;
+    } else if constexpr (std::is_enum_v<T>) {
+      return static_cast<std::underlying_type_t<T>>(value);
     } else if constexpr (IsVector<T>::value) {
       Json array = Json::array();
       for (auto& element : value) array.push_back(Made(element));
@@ -81,10 +84,15 @@ class JsonReader {
       if (!json.is_boolean()) return Wrong(key, "is neither true nor false");
       value = json.get<bool>();
     } else if constexpr (std::is_integral_v<T>) {
-      const bool fits = json.is_number_integer() &&
-                        (!json.is_number_unsigned() || json.get<uint64_t>() <= std::numeric_limits<int64_t>::max());
+      static_assert(sizeof(T) == sizeof(int64_t), "the check below is of 64 bits");
+      const bool fits = json.is_number_unsigned() ? json.get<uint64_t>() <= uint64_t{std::numeric_limits<T>::max()}
+                                                  : json.is_number_integer() && std::is_signed_v<T>;
       if (!fits) return Wrong(key, "is no whole number of 64 bits");
       value = json.get<T>();
+    } else if constexpr (std::is_enum_v<T>) {
+      int64_t number = 0;
+      Read(key, json, number);
+      value = static_cast<T>(number);
     } else if constexpr (std::is_floating_point_v<T>) {
       if (!json.is_number() && !json.is_null()) return Wrong(key, "is no number");
       value = json.is_null() ? std::numeric_limits<T>::quiet_NaN() : json.get<T>();
@@ -122,6 +130,30 @@ std::vector<WireMetric> ToWire(const std::vector<NamedMetric>& metrics) {
   return wire;
 }
 
+std::string PackSymbols(const std::vector<std::string>& symbols) {
+  std::string bytes;
+  for (const std::string& symbol : symbols) {
+    const auto size = static_cast<uint32_t>(symbol.size());
+    bytes.append(reinterpret_cast<const char*>(&size), sizeof size).append(symbol);
+  }
+  return bytes;
+}
+
+absl::StatusOr<std::vector<std::string>> UnpackSymbols(absl::string_view bytes, size_t most) {
+  std::vector<std::string> symbols;
+  while (!bytes.empty()) {
+    uint32_t size = 0;
+    if (bytes.size() < sizeof size) return absl::InvalidArgumentError("the size of a symbol is cut short");
+    std::memcpy(&size, bytes.data(), sizeof size);
+    bytes.remove_prefix(sizeof size);
+    if (size > bytes.size()) return absl::InvalidArgumentError("a symbol is cut short");
+    if (symbols.size() == most) return absl::InvalidArgumentError(absl::StrCat("more than ", most, " symbols"));
+    symbols.emplace_back(bytes.substr(0, size));
+    bytes.remove_prefix(size);
+  }
+  return symbols;
+}
+
 template <typename T>
 std::string ToJson(const T& message) {
   T copy = message;
@@ -151,6 +183,9 @@ TERSE_MESSAGE(MemoryRequest);
 TERSE_MESSAGE(WireStart);
 TERSE_MESSAGE(LocalPlan);
 TERSE_MESSAGE(WireResult);
+TERSE_MESSAGE(GradientRequest);
+TERSE_MESSAGE(Confinement);
+TERSE_MESSAGE(RunConfig);
 TERSE_MESSAGE(EvaluateRequest);
 TERSE_MESSAGE(WireEvaluation);
 TERSE_MESSAGE(ProgressReport);

@@ -45,7 +45,7 @@ struct Hello {
   int64_t protocol = 0;
   std::string trainer;             // a name and a version, for the log
   std::vector<WireTensor> layout;  // in the order of the flat vectors
-  std::string dtype;               // of the shared vectors: "float32"
+  std::string dtype;               // of the shared vectors: "float32" or "bfloat16"
   int64_t samples = 0;             // of training data, at least 1
   std::string device;              // IsDeviceName (core/session_messages.h), or empty
   std::string result;              // what kTrain leaves in memory: "weights" or "delta"
@@ -59,6 +59,15 @@ struct Hello {
 struct MemoryRequest {
   int64_t elements = 0;  // of each vector
   int64_t bytes = 0;     // of the file
+};
+
+// The answer to kConfinement: the parts of a sandbox that a machine may lack. Without a network namespace there are
+// still no sockets; without Landlock the process may read, but not write, what this user can. Without a scope for
+// signals (Landlock of Linux 6.12) the filter of system calls alone keeps it from signalling others.
+struct Confinement {
+  bool own_network = false;
+  bool landlock = false;
+  bool signal_scope = false;
 };
 
 // The answer to kStart; the weights are in the vector `result`.
@@ -81,6 +90,11 @@ struct WireResult {
   double loss = 0;                                       // mean over the steps, finite
   int64_t samples = 0;                                   // seen, counting repeats
   absl::optional<std::vector<WireMetric>> metrics = {};  // of the kinds "training" and "evaluation"
+};
+
+// kGradient of a sandboxed trainer: GradientPlan, whose vectors are in memory. The answer is a WireResult.
+struct GradientRequest {
+  bool has_snapshot = false;
 };
 
 // kEvaluate of an evaluator of the coordinator's. The weights are in memory.
@@ -120,7 +134,12 @@ struct WireFailure {
   std::string details;
 };
 
-// The body with this message, for the types above and LocalPlan.
+// kVocabulary's answer, for any bytes: each symbol behind its size, a uint32. UnpackSymbols returns INVALID_ARGUMENT
+// for bytes that are no such answer, or more than `most` symbols.
+std::string PackSymbols(const std::vector<std::string>& symbols);
+absl::StatusOr<std::vector<std::string>> UnpackSymbols(absl::string_view bytes, size_t most);
+
+// The body with this message, for the types above, LocalPlan, RunConfig (kSettings) and Confinement.
 template <typename T>
 std::string ToJson(const T& message);
 // INVALID_ARGUMENT for bytes that are no such message: "'samples' is no whole number". A number that JSON does not
@@ -163,6 +182,14 @@ void Fields(Io& io, WireMetric& whole) {
 template <typename Io>
 void Fields(Io& io, WireResult& whole) {
   TERSE_FIELDS(loss, samples, metrics);
+}
+template <typename Io>
+void Fields(Io& io, GradientRequest& whole) {
+  TERSE_FIELDS(has_snapshot);
+}
+template <typename Io>
+void Fields(Io& io, Confinement& whole) {
+  TERSE_FIELDS(own_network, landlock, signal_scope);
 }
 template <typename Io>
 void Fields(Io& io, EvaluateRequest& whole) {

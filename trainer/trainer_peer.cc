@@ -1,12 +1,9 @@
 #include "trainer/trainer_peer.h"
 
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +12,7 @@
 #include "core/session_messages.h"
 #include "core/status.h"
 #include "trainer/failure_codes.h"
+#include "trainer/take_result.h"
 
 namespace terse {
 namespace {
@@ -50,10 +48,11 @@ OpenRequest RequestFor(const RunConfig& config, const Shard& shard, const PeerRo
 }
 
 TrainerPeer::TrainerPeer(TrainerConnection connection, const PeerRole& role, const PeerOptions& options)
-    : role_(role), process_(std::move(connection.process)) {
+    : role_(role), options_(options), memory_(std::move(connection.memory)), process_(std::move(connection.process)) {
   const int fd = connection.socket.fd();
   Dialogue::Options dialogue;
   dialogue.subject = role.subject;
+  if (role.is_confined()) dialogue.distrust = role.distrust;
   dialogue.time_option = absl::StrCat(role.option, "-seconds");
   dialogue.seconds = options.seconds;
   dialogue.stop = options.stop;
@@ -61,8 +60,9 @@ TrainerPeer::TrainerPeer(TrainerConnection connection, const PeerRole& role, con
   dialogue.read_failure = [role](absl::string_view body) -> absl::optional<Dialogue::Refusal> {
     absl::StatusOr<WireFailure> failure = FromJson<WireFailure>(body);
     if (!failure.ok()) return absl::nullopt;
-    return Dialogue::Refusal{StatusCodeNamed(failure->code), absl::StrCat(role.subject, ": ", failure->message),
-                             std::move(failure->details)};
+    std::string message =
+        role.is_confined() ? std::move(failure->message) : absl::StrCat(role.subject, ": ", failure->message);
+    return Dialogue::Refusal{StatusCodeNamed(failure->code), std::move(message), std::move(failure->details)};
   };
   dialogue.write_go_on = [](bool go_on) { return ToJson(GoOn{go_on}); };
   dialogue.read_progress = [](absl::string_view body) { return FromJson<ProgressReport>(body).ok(); };
@@ -71,20 +71,51 @@ TrainerPeer::TrainerPeer(TrainerConnection connection, const PeerRole& role, con
 
 TrainerPeer::~TrainerPeer() {
   dialogue_ = nullptr;  // it sees that its end is gone
-  if (process_ != nullptr) process_->End(absl::Seconds(kStopGraceSeconds));
+  if (process_ != nullptr && !role_.is_confined()) process_->End(absl::Seconds(kStopGraceSeconds));
 }
 
 absl::StatusOr<std::unique_ptr<TrainerPeer>> TrainerPeer::Open(TrainerConnection connection, const PeerRole& role,
                                                                const PeerOptions& options, const OpenRequest& request) {
-  std::unique_ptr<TrainerPeer> peer(new TrainerPeer(std::move(connection), role, options));
-  if (const absl::Status opened = peer->SayOpen(request); !opened.ok()) return peer->OrNeverStarts(opened);
-  TERSE_RETURN_IF_ERROR(peer->ShareMemory());
-  if (options.log) options.log(peer->Introduction());
+  auto peer = std::make_unique<TrainerPeer>(std::move(connection), role, options);
+  TERSE_RETURN_IF_ERROR(peer->OpenRun(request));
   return peer;
 }
 
+absl::Status TrainerPeer::OpenRun(const OpenRequest& request) {
+  if (const absl::Status opened = SayOpen(request); !opened.ok()) return OrNeverStarts(opened);
+  if (options_.fits) TERSE_RETURN_IF_ERROR(options_.fits(layout_));
+  TERSE_RETURN_IF_ERROR(ShareMemory());
+  if (options_.log) options_.log(Introduction());
+  return absl::OkStatus();
+}
+
 void TrainerPeer::GiveWeights(absl::Span<const float> weights) {
-  std::copy(weights.begin(), weights.end(), hello_.in_place ? vectors_.result().begin() : vectors_.weights().begin());
+  if (vectors_.type() == VectorType::kBfloat16) {
+    RoundToBfloat16(weights, hello_.in_place ? vectors_.result16() : vectors_.weights16());
+  } else {
+    std::copy(weights.begin(), weights.end(), hello_.in_place ? vectors_.result().begin() : vectors_.weights().begin());
+  }
+}
+
+void TrainerPeer::GiveSnapshot(absl::Span<const float> snapshot) {
+  std::copy(snapshot.begin(), snapshot.end(), vectors_.snapshot().begin());
+}
+
+bool TrainerPeer::TakeResult(absl::Span<const float> weights, absl::Span<float> delta) const {
+  if (hello_.result == "delta") weights = {};
+  return vectors_.type() == VectorType::kBfloat16 ? terse::TakeResult(vectors_.result16(), weights, delta)
+                                                  : terse::TakeResult(vectors_.result(), weights, delta);
+}
+
+absl::StatusOr<std::vector<float>> TrainerPeer::StartWeights() {
+  if (!hello_.has_start) return std::vector<float>();
+  TERSE_ASSIGN_OR_RETURN(const std::string answer, dialogue_->Call(FrameKind::kStart, "{}", kMostAnswerBytes));
+  const absl::StatusOr<WireStart> start = FromJson<WireStart>(answer);
+  if (!start.ok()) return Unreadable("the start", start.status());
+  if (!start->has_weights) return std::vector<float>();
+  std::vector<float> weights(layout_.size());
+  TakeResult({}, absl::MakeSpan(weights));
+  return weights;
 }
 
 std::string TrainerPeer::Introduction() const {
@@ -96,7 +127,7 @@ std::string TrainerPeer::Introduction() const {
 std::string TrainerPeer::End(int socket, bool at_once) {
   shutdown(socket, SHUT_RDWR);
   if (process_ == nullptr) return "closed the connection";
-  return HowItEnded(process_->End(at_once ? absl::ZeroDuration() : kLingers));
+  return options_.how_it_ended(process_->End(at_once ? absl::ZeroDuration() : kLingers));
 }
 
 absl::Status TrainerPeer::SayOpen(const OpenRequest& request) {
@@ -111,7 +142,7 @@ absl::Status TrainerPeer::SayOpen(const OpenRequest& request) {
 
 // A command that cannot be started is not worth trying again.
 absl::Status TrainerPeer::OrNeverStarts(const absl::Status& status) {
-  if (!absl::IsUnavailable(status) || process_ == nullptr) return status;
+  if (!absl::IsUnavailable(status) || process_ == nullptr || role_.is_confined()) return status;
   const int ended = process_->End(kLingers);
   const bool is_none = WIFEXITED(ended) && (WEXITSTATUS(ended) == 126 || WEXITSTATUS(ended) == 127);
   if (!is_none) return status;
@@ -125,9 +156,11 @@ absl::Status TrainerPeer::CheckHello() const {
                                                       hello_.protocol, " of the trainer protocol, and ", role_.asker,
                                                       " ", kTrainerProtocol, "; install releases that fit each other"));
   }
-  if (hello_.dtype != "float32") {
-    return absl::FailedPreconditionError(absl::StrCat(role_.subject, " wants its weights as '", Shortened(hello_.dtype),
-                                                      "'; they are shared as 'float32', whatever it computes with"));
+  const bool is_known = hello_.dtype == "float32" || (hello_.dtype == "bfloat16" && !role_.is_confined());
+  if (!is_known) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(role_.subject, " wants its weights as '", Shortened(hello_.dtype),
+                     "'; they are shared as 'float32' or 'bfloat16', whatever it computes with"));
   }
   if (hello_.samples < 1) return dialogue_->Nonsense(absl::StrCat("that it has ", hello_.samples, " samples"));
   if (!hello_.device.empty() && !IsDeviceName(hello_.device)) return dialogue_->Nonsense("with a device of no name");
@@ -155,18 +188,22 @@ absl::Status TrainerPeer::TakeLayout() {
 }
 
 absl::Status TrainerPeer::ShareMemory() {
-  const OwnedFile memory(memfd_create("terse-trainer", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (memory.fd() < 0) {
-    return absl::ResourceExhaustedError(absl::StrCat("no memory to share: ", std::strerror(errno)));
-  }
-  TERSE_RETURN_IF_ERROR(vectors_.Create(memory.fd(), layout_.size()));
-  const std::string body = ToJson(MemoryRequest{layout_.size(), SharedVectors::Bytes(layout_.size())});
-  return dialogue_->Call(FrameKind::kMemory, body, kMostAnswerBytes, nullptr, memory.fd()).status();
+  const bool has_file = memory_.fd() >= 0;
+  TERSE_ASSIGN_OR_RETURN(const OwnedFile memory, has_file ? std::move(memory_) : MakeMemoryFile());
+  const VectorType type = hello_.dtype == "bfloat16" ? VectorType::kBfloat16 : VectorType::kFloat32;
+  TERSE_RETURN_IF_ERROR(vectors_.Create(memory.fd(), layout_.size(), type));
+  const std::string body = ToJson(MemoryRequest{layout_.size(), SharedVectors::Bytes(layout_.size(), type)});
+  return dialogue_->Call(FrameKind::kMemory, body, kMostAnswerBytes, nullptr, has_file ? -1 : memory.fd()).status();
 }
 
 absl::Status TrainerPeer::Unreadable(absl::string_view question, const absl::Status& why) {
   return dialogue_->Nonsense(
       absl::StrCat(question, " with what cannot be read: ", Printable(why.message(), /*lines=*/false)));
+}
+
+absl::Status TrainerPeer::Mistaken(absl::string_view mistake) {
+  if (role_.is_confined()) return dialogue_->Nonsense(absl::StrCat("wrongly: it ", mistake));
+  return absl::FailedPreconditionError(absl::StrCat(role_.subject, " ", mistake));
 }
 
 absl::StatusOr<std::vector<NamedMetric>> TrainerPeer::ReadMetrics(const std::vector<WireMetric>& wire,
@@ -180,8 +217,7 @@ absl::StatusOr<std::vector<NamedMetric>> TrainerPeer::ReadMetrics(const std::vec
     metrics.push_back({*kind, metric.name, metric.value, metric.samples});
   }
   if (const absl::Status sound = CheckMetrics(metrics); !sound.ok()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(role_.subject, " reports what is no metric: ", Printable(sound.message(), /*lines=*/false)));
+    return Mistaken(absl::StrCat("reports what is no metric: ", Printable(sound.message(), /*lines=*/false)));
   }
   return metrics;
 }

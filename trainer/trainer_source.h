@@ -18,6 +18,8 @@ inline constexpr char kTrainerFdVariable[] = "TERSE_TRAINER_FD";
 struct TrainerConnection {
   OwnedFile socket;
   std::unique_ptr<ChildProcess> process;  // null where the trainer is not this program's child
+  // A memory file without a size that the process has already, since it can be given none; none is the usual case.
+  OwnedFile memory = {};
 };
 
 // Connects to a trainer. Called again when the one before is lost, or works no more. UNAVAILABLE when trying again can

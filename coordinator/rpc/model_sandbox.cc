@@ -35,7 +35,7 @@ ModuleLearningFactory SandboxedModuleLearning(const CoordinatorOptions& options,
   sandbox.memory_mb = options.models.memory_mb;
   sandbox.seconds = options.models.seconds;
   sandbox.stop = std::move(stop);
-  sandbox.words = {"model", "--models-memory", "--models-seconds"};
+  sandbox.role = kSandboxedModelRole;
   const std::vector<std::string> secrets = {options.state_directory, options.transport.tls_directory};
   return [sandbox = std::move(sandbox), data = options.data_directory, secrets](
              const RunConfig& config, const std::string& module,

@@ -16,9 +16,8 @@
 #include "coordinator/log_components.h"
 #include "core/log/log_details.h"
 #include "core/status.h"
-#include "sandbox/messages.h"
-#include "sandbox/sandbox_process.h"
-#include "trainer/shared_vectors.h"
+#include "sandbox/sandboxed_peer.h"
+#include "trainer/external_evaluator.h"
 
 namespace terse {
 namespace {
@@ -32,14 +31,6 @@ bool AllFinite(absl::Span<const float> values) {
   return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
 }
 
-bool IsFractionOrNone(const std::vector<double>& values) {
-  return values.empty() || (values.size() == 1 && values[0] >= 0 && values[0] <= 1);
-}
-
-absl::optional<double> OneOrNone(const std::vector<double>& values) {
-  return values.empty() ? absl::nullopt : absl::make_optional(values.front());
-}
-
 // UNAVAILABLE would say to a caller that the coordinator is away, and not that the model's process ended.
 absl::Status NotAway(const absl::Status& status, absl::StatusCode code) {
   return absl::IsUnavailable(status) ? absl::Status(code, status.message()) : status;
@@ -49,74 +40,60 @@ absl::Status NotAway(const absl::Status& status, absl::StatusCode code) {
 class ModelProcess {
  public:
   // Statuses of MakeSandboxedLearning.
-  static absl::StatusOr<std::unique_ptr<ModelProcess>> Start(const SandboxOptions& options,
-                                                             const LearningRequest& request) {
-    TERSE_ASSIGN_OR_RETURN(std::unique_ptr<SandboxProcess> sandbox, SandboxProcess::Start(options));
-    if (!sandbox->confinement().landlock) {
+  static absl::StatusOr<std::unique_ptr<ModelProcess>> Start(const SandboxOptions& options, const SandboxedRun& run) {
+    TERSE_ASSIGN_OR_RETURN(SandboxedPeer sandboxed, StartSandboxedPeer(options));
+    if (!sandboxed.confinement.landlock) {
       return absl::FailedPreconditionError(
           "there is no Landlock here (Linux 5.13, and allowed to this process), so a user's model could read every "
           "file of the coordinator, its key too: it is not loaded; serve such runs on a machine that has Landlock");
     }
-    TERSE_ASSIGN_OR_RETURN(const std::string answer,
-                           sandbox->Call(FrameKind::kOpen, EncodeMessage(request), SandboxProcess::kMostLayoutBytes));
-    Made made;
-    if (!DecodeMessage(answer, &made)) return sandbox->Nonsense("with a model that cannot be read");
-    TERSE_ASSIGN_OR_RETURN(Layout layout, sandbox->TakeLayout(made.layout));
-    std::unique_ptr<ModelProcess> process(new ModelProcess(std::move(sandbox), std::move(layout)));
-    TERSE_RETURN_IF_ERROR(process->vectors_.Create(process->sandbox_->memory(), process->layout_.size()));
-    return process;
+    TERSE_RETURN_IF_ERROR(OpenSandboxedRun(run, sandboxed.peer.get()));
+    return std::make_unique<ModelProcess>(std::move(sandboxed.peer));
   }
 
-  const Layout& layout() const { return layout_; }
-  bool usable() const { return !sandbox_->lost() && thread_ == syscall(SYS_gettid); }
+  explicit ModelProcess(std::unique_ptr<TrainerPeer> peer) : peer_(std::move(peer)), thread_(syscall(SYS_gettid)) {}
 
-  void StopWhen(const std::function<bool()>& stop) { sandbox_->StopWhen(stop); }
+  const Layout& layout() const { return peer_->layout(); }
+  bool usable() const { return !peer_->dialogue().lost() && thread_ == syscall(SYS_gettid); }
 
-  // The answer to a request about these weights.
-  absl::StatusOr<std::string> Ask(FrameKind kind, absl::Span<const float> weights, uint64_t most) {
-    std::copy(weights.begin(), weights.end(), vectors_.weights().begin());
-    return sandbox_->Call(kind, "", most);
+  void StopWhen(const std::function<bool()>& stop) { peer_->dialogue().StopWhen(stop); }
+
+  absl::StatusOr<Evaluation> Evaluate(int64_t round, absl::Span<const float> weights) {
+    return AskForEvaluation(round, weights, nullptr, peer_.get());
+  }
+
+  // The bytes of a file, at most `most`.
+  absl::StatusOr<std::string> Export(absl::Span<const float> weights, uint64_t most) {
+    peer_->GiveWeights(weights);
+    return peer_->dialogue().Call(FrameKind::kExport, "", most);
   }
 
   absl::StatusOr<std::vector<std::string>> Vocabulary() {
-    TERSE_ASSIGN_OR_RETURN(const std::string answer, sandbox_->Call(FrameKind::kVocabulary, "", kMostVocabularyBytes));
-    VocabularyAnswer vocabulary;
-    if (!DecodeMessage(answer, &vocabulary) || vocabulary.symbols.size() > kMostSymbols) {
-      return Nonsense("with a vocabulary that cannot be read");
-    }
-    return std::move(vocabulary.symbols);
+    TERSE_ASSIGN_OR_RETURN(const std::string answer,
+                           peer_->dialogue().Call(FrameKind::kVocabulary, "", kMostVocabularyBytes));
+    absl::StatusOr<std::vector<std::string>> symbols = UnpackSymbols(answer, kMostSymbols);
+    if (!symbols.ok()) return peer_->Unreadable("the vocabulary", symbols.status());
+    return symbols;
   }
 
   absl::StatusOr<std::vector<float>> StartWeights() {
-    TERSE_ASSIGN_OR_RETURN(const std::string answer,
-                           sandbox_->Call(FrameKind::kStart, "", SandboxProcess::kMostResultBytes));
-    StartAnswer start;
-    if (!DecodeMessage(answer, &start) || !start.has_weights)
-      return Nonsense("without the weights that it starts from");
-    std::vector<float> weights(vectors_.result().begin(), vectors_.result().end());
+    TERSE_ASSIGN_OR_RETURN(std::vector<float> weights, peer_->StartWeights());
+    if (weights.empty()) return Nonsense("without the weights that it starts from");
     if (AllFinite(weights)) return weights;
     return absl::InvalidArgumentError("the model's file has weights that are not finite; save a sound one");
   }
 
-  absl::Status Nonsense(absl::string_view answer) { return sandbox_->Nonsense(answer); }
+  absl::Status Nonsense(absl::string_view answer) { return peer_->dialogue().Nonsense(answer); }
 
  private:
-  ModelProcess(std::unique_ptr<SandboxProcess> sandbox, Layout layout)
-      : sandbox_(std::move(sandbox)), layout_(std::move(layout)), thread_(syscall(SYS_gettid)) {}
-
-  const std::unique_ptr<SandboxProcess> sandbox_;
-  const Layout layout_;
+  const std::unique_ptr<TrainerPeer> peer_;
   const int64_t thread_;
-  SharedVectors vectors_;
 };
 
 class SandboxedLearning : public RunLearning, private Evaluator {
  public:
-  SandboxedLearning(SandboxOptions options, LearningRequest request, std::unique_ptr<ModelProcess> process)
-      : options_(std::move(options)),
-        request_(std::move(request)),
-        layout_(process->layout()),
-        process_(std::move(process)) {}
+  SandboxedLearning(SandboxOptions options, SandboxedRun run, std::unique_ptr<ModelProcess> process)
+      : options_(std::move(options)), run_(std::move(run)), layout_(process->layout()), process_(std::move(process)) {}
 
   const Layout& layout() const override { return layout_; }
   Evaluator* evaluator() override { return this; }
@@ -132,8 +109,8 @@ class SandboxedLearning : public RunLearning, private Evaluator {
     absl::MutexLock lock(&export_mutex_);
     const absl::StatusOr<std::unique_ptr<ModelProcess>> process = StartAgain();
     if (!process.ok()) return NotAway(process.status(), absl::StatusCode::kFailedPrecondition);
-    const uint64_t most = weights.size() * sizeof(float) + 2 * request_.module.size() + kMostArchiveBytes;
-    absl::StatusOr<std::string> file = (*process)->Ask(FrameKind::kExport, weights, most);
+    const uint64_t most = weights.size() * sizeof(float) + 2 * run_.module.size() + kMostArchiveBytes;
+    absl::StatusOr<std::string> file = (*process)->Export(weights, most);
     if (!file.ok()) return NotAway(file.status(), absl::StatusCode::kFailedPrecondition);
     return file;
   }
@@ -151,23 +128,19 @@ class SandboxedLearning : public RunLearning, private Evaluator {
   }
 
  private:
-  absl::StatusOr<Evaluation> Evaluate(absl::Span<const float> weights) override {
-    absl::StatusOr<Evaluation> evaluation = TryEvaluate(weights);
-    LogDetails(kRunLog, {request_.config.name}, evaluation.status());
+  absl::StatusOr<Evaluation> Evaluate(absl::Span<const float> weights) override { return EvaluateRound(0, weights); }
+
+  absl::StatusOr<Evaluation> EvaluateRound(int64_t round, absl::Span<const float> weights) override {
+    absl::StatusOr<Evaluation> evaluation = TryEvaluate(round, weights);
+    LogDetails(kRunLog, {run_.config.name}, evaluation.status());
     return evaluation;
   }
 
-  absl::StatusOr<Evaluation> TryEvaluate(absl::Span<const float> weights) {
+  absl::StatusOr<Evaluation> TryEvaluate(int64_t round, absl::Span<const float> weights) {
     TERSE_RETURN_IF_ERROR(CheckSize(weights));
     absl::MutexLock lock(&mutex_);
     TERSE_ASSIGN_OR_RETURN(ModelProcess* const process, UsableProcess());
-    TERSE_ASSIGN_OR_RETURN(const std::string bytes,
-                           process->Ask(FrameKind::kEvaluate, weights, SandboxProcess::kMostResultBytes));
-    EvaluateAnswer answer;
-    const bool is_whole = DecodeMessage(bytes, &answer) && IsFractionOrNone(answer.accuracy) &&
-                          IsFractionOrNone(answer.top5) && answer.perplexity.size() <= 1;
-    if (!is_whole) return process->Nonsense("with a score that cannot be");
-    return Evaluation{OneOrNone(answer.accuracy), answer.loss, OneOrNone(answer.top5), OneOrNone(answer.perplexity)};
+    return process->Evaluate(round, weights);
   }
 
   // The process that evaluates, of this thread.
@@ -180,7 +153,7 @@ class SandboxedLearning : public RunLearning, private Evaluator {
   }
 
   absl::StatusOr<std::unique_ptr<ModelProcess>> StartAgain() const {
-    TERSE_ASSIGN_OR_RETURN(std::unique_ptr<ModelProcess> process, ModelProcess::Start(options_, request_));
+    TERSE_ASSIGN_OR_RETURN(std::unique_ptr<ModelProcess> process, ModelProcess::Start(options_, run_));
     if (process->layout().Hash() == layout_.Hash()) return process;
     return process->Nonsense("with another model than before");
   }
@@ -191,7 +164,7 @@ class SandboxedLearning : public RunLearning, private Evaluator {
   }
 
   const SandboxOptions options_;
-  const LearningRequest request_;
+  const SandboxedRun run_;
   const Layout layout_;
   mutable absl::Mutex export_mutex_;
   mutable absl::optional<std::vector<std::string>> vocabulary_ ABSL_GUARDED_BY(export_mutex_);
@@ -204,13 +177,13 @@ class SandboxedLearning : public RunLearning, private Evaluator {
 absl::StatusOr<std::unique_ptr<RunLearning>> MakeSandboxedLearning(const SandboxOptions& options,
                                                                    const RunConfig& config, const std::string& module,
                                                                    const std::function<bool()>& cancelled) {
-  LearningRequest request = {config, {}, module};
+  SandboxedRun run = {config, {}, module};
   SandboxOptions cancellable = options;
   cancellable.stop = [&] { return (cancelled && cancelled()) || (options.stop && options.stop()); };
-  absl::StatusOr<std::unique_ptr<ModelProcess>> process = ModelProcess::Start(cancellable, request);
+  absl::StatusOr<std::unique_ptr<ModelProcess>> process = ModelProcess::Start(cancellable, run);
   if (!process.ok()) return NotAway(process.status(), absl::StatusCode::kInvalidArgument);
   (*process)->StopWhen(options.stop);  // who may cancel this call does not outlive it
-  return std::make_unique<SandboxedLearning>(options, std::move(request), *std::move(process));
+  return std::make_unique<SandboxedLearning>(options, std::move(run), *std::move(process));
 }
 
 }  // namespace terse

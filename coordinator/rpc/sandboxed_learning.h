@@ -14,6 +14,10 @@
 
 namespace terse {
 
+// The process of a model; --models-memory and --models-seconds set its limits.
+inline constexpr PeerRole kSandboxedModelRole = {"evaluator", "the sandboxed model", "--models", "this coordinator",
+                                                 kSandboxDistrust};
+
 // Makes the learning of a run in a process of its own, which checks the model, and keeps it there. Its evaluator starts
 // the process again when it was lost, or when another thread evaluates than before, because the process dies with the
 // thread that started it; an export has a process to itself, one export at a time. The facts about the model never

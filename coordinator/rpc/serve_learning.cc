@@ -1,89 +1,71 @@
 // The sandboxed process's side: makes the learning of a run and serves it.
-#include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "coordinator/rpc/sandboxed_learning.h"
 #include "core/status.h"
-#include "sandbox/child_process.h"
-#include "sandbox/messages.h"
-#include "sandbox/service.h"
-#include "trainer/channel.h"
-#include "trainer/shared_vectors.h"
+#include "trainer/external_evaluator.h"
+#include "trainer/serve_peer.h"
 
 namespace terse {
 namespace {
 
-std::vector<double> NoneOrOne(const absl::optional<double>& value) {
-  return value.has_value() ? std::vector<double>{*value} : std::vector<double>();
-}
+// Figures of such a model are of its whole test set, whose size nobody asks for here.
+constexpr int64_t kSamples = 1;
 
-class LearningServer {
+class LearningService : public PeerService {
  public:
-  LearningServer(const RunLearningFactory& make_learning, const std::string& data_directory)
+  LearningService(const RunLearningFactory& make_learning, const std::string& data_directory)
       : make_learning_(make_learning), data_directory_(data_directory) {}
 
-  absl::StatusOr<std::string> Answer(const Channel::Frame& request) {
-    if (request.kind == FrameKind::kOpen) return Make(request.body);
-    if (learning_ == nullptr) return UnknownRequest();
-    // The file has its size once the coordinator knows the layout.
-    if (!vectors_.mapped()) TERSE_RETURN_IF_ERROR(vectors_.Map(kSandboxMemory, learning_->layout().size()));
+  absl::StatusOr<Hello> Open(const RunOpening& opening) override {
+    if (!opening.settings.has_value()) return absl::FailedPreconditionError("no settings of the run were given");
+    TERSE_ASSIGN_OR_RETURN(learning_, make_learning_(*opening.settings, opening.module, data_directory_));
+    Hello hello;
+    hello.protocol = kTrainerProtocol;
+    hello.trainer = "terse";
+    hello.layout = ToWire(learning_->layout());
+    hello.dtype = "float32";
+    hello.samples = kSamples;
+    hello.device = "cpu";
+    hello.result = "weights";
+    hello.has_start = true;
+    return hello;
+  }
+
+  absl::StatusOr<std::string> Answer(const Channel::Frame& request, const SharedVectors& vectors,
+                                     const Progress& /*may_go_on*/) override {
     switch (request.kind) {
-      case FrameKind::kStart:
-        return Start();
-      case FrameKind::kEvaluate:
-        return Evaluate();
+      case FrameKind::kStart: {
+        TERSE_ASSIGN_OR_RETURN(const std::vector<float> weights, learning_->InitialWeights());
+        return AnswerStart(weights, vectors);
+      }
+      case FrameKind::kEvaluate: {
+        TERSE_ASSIGN_OR_RETURN(const Evaluation evaluation, learning_->evaluator()->Evaluate(vectors.weights()));
+        return ToJson(ToWire(evaluation, kSamples));
+      }
       case FrameKind::kExport:
-        return learning_->ExportTorchScript(vectors_.weights());
-      case FrameKind::kVocabulary:
-        return Vocabulary();
+        return learning_->ExportTorchScript(vectors.weights());
+      case FrameKind::kVocabulary: {
+        TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> symbols, learning_->Vocabulary());
+        return PackSymbols(symbols);
+      }
       default:
-        return UnknownRequest();
+        return UnknownRequest(request);
     }
   }
 
  private:
-  absl::StatusOr<std::string> Make(const std::string& body) {
-    LearningRequest request;
-    if (!DecodeMessage(body, &request)) return UnknownRequest();
-    TERSE_ASSIGN_OR_RETURN(learning_, make_learning_(request.config, request.module, data_directory_));
-    Made made;
-    for (const TensorSpec& tensor : learning_->layout().tensors()) {
-      made.layout.push_back({tensor.name, tensor.shape, tensor.kind});
-    }
-    return EncodeMessage(std::move(made));
-  }
-
-  absl::StatusOr<std::string> Start() {
-    TERSE_ASSIGN_OR_RETURN(const std::vector<float> weights, learning_->InitialWeights());
-    const bool has_weights = weights.size() == vectors_.result().size();
-    if (has_weights) std::copy(weights.begin(), weights.end(), vectors_.result().begin());
-    return EncodeMessage(StartAnswer{has_weights});
-  }
-
-  absl::StatusOr<std::string> Evaluate() {
-    TERSE_ASSIGN_OR_RETURN(const Evaluation scores, learning_->evaluator()->Evaluate(vectors_.weights()));
-    return EncodeMessage(
-        EvaluateAnswer{NoneOrOne(scores.accuracy), NoneOrOne(scores.top5), NoneOrOne(scores.perplexity), scores.loss});
-  }
-
-  absl::StatusOr<std::string> Vocabulary() {
-    TERSE_ASSIGN_OR_RETURN(std::vector<std::string> symbols, learning_->Vocabulary());
-    return EncodeMessage(VocabularyAnswer{std::move(symbols)});
-  }
-
   const RunLearningFactory& make_learning_;
   const std::string& data_directory_;
   std::unique_ptr<RunLearning> learning_;
-  SharedVectors vectors_;
 };
 
 }  // namespace
 
 int ServeLearning(const RunLearningFactory& make_learning, const std::string& data_directory) {
-  LearningServer server(make_learning, data_directory);
-  Channel channel{OwnedFile(kSandboxSocket)};
-  ServeFrames(&channel, [&](const Channel::Frame& request) { return server.Answer(request); });
+  LearningService service(make_learning, data_directory);
+  ServeSandboxed(&service);
   return 0;
 }
 

@@ -14,7 +14,7 @@ PROTOCOL = 1
 
 def hello(model, samples: int, **has):
     """The answer to a request to open a run, with a model of _models.adapt."""
-    return dict(protocol=PROTOCOL, trainer=f"terse for Python {__version__}", dtype="float32", result="weights",
+    return dict(protocol=PROTOCOL, trainer=f"terse for Python {__version__}", dtype=model.dtype, result=model.result,
                 layout=[{"name": e.name, "shape": list(e.shape), "kind": e.kind} for e in model.entries()],
                 samples=samples, device=model.device, in_place=model.in_place, has_start=False, **has)
 

@@ -159,8 +159,8 @@ class Fleet:
         model: a torch.nn.Module, of which the parameters that require a gradient travel, or a mapping from names to NumPy
         arrays of float32. optimizer: one of torch's; its state is stored with every update and comes back after a
         restart, and its momentum is masked where the run asks for it. samples: training examples that this client has,
-        for runs that weigh clients by them. share_memory: a model of torch whose tensors are float32 on the processor is moved
-        into the memory that the client shares, so that nothing is copied; their values change when the next round begins.
+        for runs that weigh clients by them. share_memory: a model of torch whose tensors are float32, or bfloat16, on the
+        processor is moved into the memory that the client shares, so that nothing is copied; their values change when the next round begins.
 
         Ends when the run is over: Fleet.finished then says why, and the model has the weights that the run ended with.
         Each round must be committed.
@@ -305,7 +305,7 @@ class Fleet:
                 return False
 
     def _answer(self) -> None:
-        self._model.store(self._vectors.result)
+        self._model.store_result(self._vectors.result)
         try:
             self._channel.send_json(Kind.DONE, **self._held["result"])
         except Gone:

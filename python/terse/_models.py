@@ -1,10 +1,10 @@
-"""What a run needs of a model: its tensors by name, in a fixed order, as one flat vector of float32.
+"""What a run needs of a model: its tensors by name, in a fixed order, as one flat vector.
 
-A model is a torch.nn.Module, or a mapping from names to NumPy arrays of float32, which are written in place.
+The vector is of float32, or of bfloat16 as uint16, the upper halves of floats (docs/TRAINER.md: dtype). A model is a torch.nn.Module, or a mapping from names to NumPy arrays of float32, which are written in place.
 """
 
 import sys
-from typing import List, Mapping, NamedTuple, Tuple
+from typing import Any, List, Mapping, NamedTuple, Tuple
 
 import numpy as np
 
@@ -25,6 +25,8 @@ class ArrayModel:
     """A mapping of NumPy arrays. All of them are parameters."""
 
     device = "cpu"
+    dtype = "float32"
+    result = "weights"
     in_place = False
 
     def __init__(self, arrays: Mapping[str, np.ndarray]):
@@ -48,12 +50,15 @@ class ArrayModel:
             flat[offset:offset + array.size] = array.reshape(-1)
             offset += array.size
 
+    store_result = store
+
 
 class TorchModel:
     """A torch.nn.Module: the parameters that require a gradient, then the buffers of floating point, unless they stay here.
 
-    Names are those of state_dict. A tensor may be of any floating-point type and on any device; its values travel as
-    float32.
+    Names are those of state_dict. A tensor may be of any floating-point type and on any device. The weights of a model that
+    is bfloat16 throughout are shared as bfloat16. A model with narrower types than float32 among others hands back how
+    its weights have changed since they were loaded: the rounding when they are loaded is none of its training.
     """
 
     def __init__(self, module, with_buffers: bool, share_memory: bool):
@@ -68,7 +73,13 @@ class TorchModel:
         if not tensors:
             raise RunMismatch("the model has no parameter that requires a gradient")
         self._tensors = tensors
-        self._shares = share_memory and all(t.dtype == torch.float32 and t.device.type == "cpu" for _, t, _ in tensors)
+        types = {t.dtype for _, t, _ in tensors}
+        self.dtype = "bfloat16" if types == {torch.bfloat16} else "float32"
+        is_narrow = any(torch.finfo(one).bits < 32 for one in types)
+        self.result = "delta" if is_narrow and self.dtype == "float32" else "weights"
+        self._loaded: List[Any] = []  # the tensors as they were loaded, where the result is their change
+        is_shareable = types in ({torch.float32}, {torch.bfloat16}) and all(t.device.type == "cpu" for _, t, _ in tensors)
+        self._shares = share_memory and is_shareable
 
     @property
     def in_place(self) -> bool:
@@ -89,6 +100,8 @@ class TorchModel:
                     tensor.data = part
                 else:
                     tensor.copy_(part)
+            if self.result == "delta":
+                self._loaded = [tensor.detach().clone() for _, tensor, _ in self._tensors]
 
     def store(self, flat: np.ndarray) -> None:
         with self._torch.no_grad():
@@ -96,11 +109,21 @@ class TorchModel:
                 if tensor.data_ptr() != part.data_ptr():  # the user may have given it other memory
                     part.copy_(tensor)
 
+    def store_result(self, flat: np.ndarray) -> None:
+        if self.result == "weights":
+            self.store(flat)
+            return
+        with self._torch.no_grad():
+            for (tensor, part), loaded in zip(self._parts(flat), self._loaded):
+                part.copy_(tensor.float() - loaded.float())
+
     def _parts(self, flat):
         """Each tensor, and its part of the flat vector in its shape."""
+        is_half = flat.dtype == np.uint16
+        whole = self._torch.from_numpy(flat.view(np.int16)).view(self._torch.bfloat16) if is_half else self._torch.from_numpy(flat)
         offset = 0
         for _, tensor, _ in self._tensors:
-            yield tensor, self._torch.from_numpy(flat[offset:offset + tensor.numel()]).view(tensor.shape)
+            yield tensor, whole[offset:offset + tensor.numel()].view(tensor.shape)
             offset += tensor.numel()
 
     def parameters_at(self, positions: np.ndarray):

@@ -1,4 +1,4 @@
-"""The memory that the client and its trainer share: the weights, the result and a third vector, of float32."""
+"""The memory that the client and its trainer share: the weights, the result and a third vector."""
 
 import mmap
 import os
@@ -8,11 +8,13 @@ import numpy as np
 
 class SharedVectors:
     def __init__(self, file: int, elements: int):
-        """Maps the file, which it closes."""
+        """Maps the file, which it closes. Its size tells float32 from bfloat16, which is uint16 here."""
         try:
-            self._map = mmap.mmap(file, 3 * 4 * elements)
+            size = os.fstat(file).st_size
+            self._map = mmap.mmap(file, size)
         finally:
             os.close(file)
-        vectors = np.frombuffer(self._map, dtype=np.float32, count=3 * elements)
+        dtype = np.uint16 if size == 3 * 2 * elements else np.float32
+        vectors = np.frombuffer(self._map, dtype=dtype, count=3 * elements)
         self.weights = vectors[:elements]
         self.result = vectors[elements:2 * elements]

@@ -122,7 +122,7 @@ class _Trainer:
         samples = int(metrics.get("samples", 0))
         others = {name: value for name, value in metrics.items() if name not in ("loss", "samples")}
         named = _metrics.named("training", others, samples) if others else []
-        self._model.store(self._vectors.result)
+        self._model.store_result(self._vectors.result)
         self._channel.send_json(Kind.DONE, loss=float(metrics["loss"]), samples=samples, metrics=named)
 
 

@@ -11,9 +11,9 @@ int main() {
     return 1;
   }
   const terse::Layout& layout = terse::EnvironmentGridLayout();
-  terse::ServeTrainer(*std::move(socket), "grid-trainer 1", [&layout](const terse::OpenRequest& request) {
+  terse::ServeTrainer(*std::move(socket), "grid-trainer 1", [&layout](const terse::RunOpening& opening) {
     return std::unique_ptr<terse::LocalTrainer>(
-        std::make_unique<terse::GridTrainer>(request.shard.index, layout, terse::EnvironmentGridStarts()));
+        std::make_unique<terse::GridTrainer>(opening.request.shard.index, layout, terse::EnvironmentGridStarts()));
   });
   return 0;
 }

@@ -76,6 +76,7 @@ void AddTrainerSeeds(Seeds* seeds) {
   (*seeds)["trainer_message/failure"] = Bytes({2}) + ToJson(WireFailure{"UNAVAILABLE", "away", "a\nb"});
   (*seeds)["trainer_message/open"] = Bytes({3}) + ToJson(OpenRequest());
   (*seeds)["trainer_message/plan"] = Bytes({4}) + ToJson(LocalPlan{20, 140, 8, 7});
+  (*seeds)["trainer_message/symbols"] = Bytes({8}) + PackSymbols({"e", "", "\xff"});
   (*seeds)["trainer_message/progress"] = Bytes({5}) + ToJson(ProgressReport{3});
 
   const absl::StatusOr<Layout> layout = Layout::Create({{"a", {2, 3}}, {"b", {}, TensorKind::kBuffer}});

@@ -22,13 +22,18 @@ void RunMessage(absl::string_view body) {
   Require(ToJson(*again) == written, "and says the same");
 }
 
+void RunSymbols(absl::string_view body) {
+  const absl::StatusOr<std::vector<std::string>> symbols = UnpackSymbols(body, 1000);
+  if (symbols.ok()) Require(PackSymbols(*symbols) == body, "symbols that were read are written as they were");
+}
+
 }  // namespace
 
 void FuzzTrainerMessage(const char*, const uint8_t* data, size_t size) {
   Input input(data, size);
   const uint8_t kind = input.Byte();
   const absl::string_view body = input.Rest();
-  switch (kind % 8) {
+  switch (kind % 9) {
     case 0:
       return RunMessage<Hello>(body);
     case 1:
@@ -43,6 +48,8 @@ void FuzzTrainerMessage(const char*, const uint8_t* data, size_t size) {
       return RunMessage<WireEvaluation>(body);
     case 7:
       return RunMessage<EvaluateRequest>(body);
+    case 8:
+      return RunSymbols(body);
     default:
       return RunMessage<ProgressReport>(body);
   }

@@ -52,6 +52,34 @@ class Models(unittest.TestCase):
             adapted.store(back)
             np.testing.assert_array_equal(back, flat)
 
+    def test_a_model_of_bfloat16_shares_its_vectors_so(self):
+        model = torch.nn.Linear(3, 2).to(torch.bfloat16)
+        adapted = _models.adapt(model, share_memory=True)
+        self.assertEqual((adapted.dtype, adapted.result, adapted.in_place), ("bfloat16", "weights", True))
+        flat = torch.arange(8).to(torch.bfloat16).view(torch.int16).numpy().view(np.uint16)
+        adapted.load(flat)
+        self.assertEqual(model.bias.tolist(), [6, 7])
+        model.bias.data.add_(1)
+        self.assertEqual(flat[6:].tolist(), [0x40e0, 0x4100])  # 7 and 8, in place
+        adapted.store_result(flat)
+        self.assertEqual(flat[6:].tolist(), [0x40e0, 0x4100])
+        weights = np.zeros(8, dtype=np.float32)  # of a run's start file
+        adapted.store(weights)
+        self.assertEqual(weights.tolist(), [0, 1, 2, 3, 4, 5, 7, 8])
+
+    def test_what_rounding_did_at_loading_is_no_change(self):
+        model = torch.nn.Linear(3, 2)
+        model.weight.data = model.weight.data.half()
+        adapted = _models.adapt(model)
+        self.assertEqual((adapted.dtype, adapted.result), ("float32", "delta"))
+        adapted.load(np.full(8, 1 + 2.0 ** -12, dtype=np.float32))  # float16 has no such number
+        model.bias.data += 0.5
+        delta = np.full(8, 9, dtype=np.float32)
+        adapted.store_result(delta)
+        self.assertEqual(delta.tolist(), [0] * 6 + [0.5] * 2)
+        adapted.store(delta)
+        self.assertEqual(delta.tolist(), [1] * 6 + [np.float32(1.5 + 2.0 ** -12)] * 2)
+
     def test_a_model_lies_in_the_shared_memory_and_may_leave_it(self):
         model = torch.nn.Linear(3, 2)
         adapted = _models.adapt(model, share_memory=True)
@@ -93,6 +121,27 @@ class Models(unittest.TestCase):
         self.assertEqual((8 + size) % 8, 0)
         values = np.frombuffer(data[8 + size:], dtype="<f4")
         np.testing.assert_array_equal(values[:16], Adapted().adapter.weight.detach().numpy().reshape(-1))
+
+
+class NarrowTypes(unittest.TestCase):
+    """Clients that train with bfloat16 and float16 leave weights that they do not change as they were, bit for bit."""
+
+    def test_a_run_keeps_what_nobody_changed(self):
+        start = {"weight": np.full((8, 16), 1 + 2.0 ** -12, dtype=np.float32), "bias": np.full(8, 1 / 3, dtype=np.float32)}
+        with Fleet(BIN) as fleet:
+            fleet.start_coordinator()
+            run = terse.Run("narrow", model=start, codec=terse.codecs.dense(), rounds=3, clients=2,
+                            settings={"rounds": {"quorum": 2, "deadline_seconds": 60}})
+            run.create(str(fleet.folder / "run"), admin=fleet.admin)
+            members = [fleet.python(name, "narrow_member.py", fleet.address, fleet.folder / name, name)
+                       for name in ("bfloat16", "float16")]
+            for name, member in zip(("bfloat16", "float16"), members):
+                self.assertEqual(end(member), 0, fleet.log(name))
+            weights = fleet.weights()
+        self.assertEqual(weights["weight"][0, 0], start["weight"][0, 0] + 3)
+        weights["weight"][0, 0] = start["weight"][0, 0]
+        for name, values in start.items():
+            np.testing.assert_array_equal(weights[name], values)
 
 
 class Quickstart(unittest.TestCase):

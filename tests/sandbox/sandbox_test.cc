@@ -21,7 +21,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "sandbox/confinement.h"
-#include "sandbox/messages.h"
 #include "tests/sandbox/hostile_trainers.h"
 #include "tests/testing/grid_trainer.h"
 #include "tests/testing/temp_directory.h"
@@ -337,64 +336,20 @@ TEST_F(Sandbox, FramesOfAnyKindAndSizeAreRefused) {
     const char* frame;  // kind, announced size, bytes sent
     absl::StatusCode code;
   } cases[] = {
-      {"9 12 11", absl::StatusCode::kUnavailable},  // ends in the middle of its body
-      {"9 12 12", absl::StatusCode::kInternal},     // a loss that is none
-      {"9 11 11", absl::StatusCode::kInternal},     // too short
-      {"9 13 13", absl::StatusCode::kInternal},     // too long
-      {"9 65 65", absl::StatusCode::kInternal},     // longer than any result
-      {"9 18446744073709551615 5", absl::StatusCode::kInternal},
-      {"9 1099511627776 5", absl::StatusCode::kInternal},
-      {"10 3 3", absl::StatusCode::kInternal},  // no failure
-      {"10 40 40", absl::StatusCode::kInternal},
-      {"11 1 1", absl::StatusCode::kInternal},  // a step with a body
-      {"3 0 0", absl::StatusCode::kInternal},   // what the client asks
+      {"64 12 11", absl::StatusCode::kUnavailable},  // ends in the middle of its body
+      {"64 12 12", absl::StatusCode::kInternal},     // a result that is none
+      {"64 0 0", absl::StatusCode::kInternal},
+      {"64 65537 65537", absl::StatusCode::kInternal},  // longer than any result
+      {"64 18446744073709551615 5", absl::StatusCode::kInternal},
+      {"64 1099511627776 5", absl::StatusCode::kInternal},
+      {"65 3 3", absl::StatusCode::kInternal},  // no failure
+      {"65 40 40", absl::StatusCode::kInternal},
+      {"66 1 1", absl::StatusCode::kInternal},  // progress that is none
+      {"4 0 0", absl::StatusCode::kInternal},   // what the client asks
       {"0 0 0", absl::StatusCode::kInternal},
       {"4294967295 0 0", absl::StatusCode::kInternal},
   };
   for (const auto& c : cases) EXPECT_EQ(Deed("frame", c.frame).code(), c.code) << c.frame;
-}
-
-// Bytes of each message, cut short at every offset and with a byte more.
-template <typename T>
-void ExpectWholeOnly(const T& value) {
-  const std::string bytes = EncodeMessage(value);
-  T decoded;
-  for (size_t size = 0; size < bytes.size(); ++size) {
-    EXPECT_FALSE(DecodeMessage(absl::string_view(bytes).substr(0, size), &decoded)) << size;
-  }
-  EXPECT_FALSE(DecodeMessage(bytes + '\0', &decoded));
-  EXPECT_TRUE(DecodeMessage(bytes, &decoded));
-  EXPECT_EQ(EncodeMessage(decoded), bytes);
-}
-
-TEST(SandboxMessages, AreReadWholeOrNotAtAll) {
-  LearningRequest request;
-  request.config.name = "a run";
-  request.config.data.columns = {"x:number", "", "y:label"};
-  request.config.train.optimizer.momentum_masking = true;
-  request.config.train.schedule.at = {3, 1'000'000'007};
-  request.config.policy.cosine = 0.25;
-  request.shard = {3, 9};
-  request.module = std::string("\0\xff", 2);
-  ExpectWholeOnly(request);
-  ExpectWholeOnly(Made{{{"w", {3, 4}, TensorKind::kParameter}, {"mean", {3}, TensorKind::kBuffer}}, 12});
-  ExpectWholeOnly(TrainResult{0.5f, 7});
-  ExpectWholeOnly(Failure{13, "why"});
-  LearningRequest decoded;
-  ASSERT_TRUE(DecodeMessage(EncodeMessage(request), &decoded));
-  EXPECT_EQ(decoded.config.data.columns, request.config.data.columns);
-  EXPECT_TRUE(decoded.config.train.optimizer.momentum_masking);
-  EXPECT_EQ(decoded.config.train.schedule.at, request.config.train.schedule.at);
-  EXPECT_EQ(decoded.config.policy.cosine, 0.25);
-  EXPECT_EQ(decoded.module, request.module);
-}
-
-TEST(SandboxMessages, TakeNoMemoryForWhatIsNotThere) {
-  std::vector<std::string> strings;
-  std::string bytes(8, '\xff');
-  EXPECT_FALSE(DecodeMessage(bytes, &strings));
-  bool flag = false;
-  EXPECT_FALSE(DecodeMessage(absl::string_view("\x02", 1), &flag));
 }
 
 }  // namespace

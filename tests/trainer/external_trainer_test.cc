@@ -1,7 +1,9 @@
 // Trainers in another process, honest and not.
 #include "trainer/external_trainer.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -60,9 +62,9 @@ class Remembering : public GridTrainer {
 ScriptedTrainer::Script Serving(std::vector<std::string>* heard, OpenRequest* opened = nullptr) {
   return [=](OwnedFile socket) {
     ServeTrainer(std::move(socket), "grid 1",
-                 [=](const OpenRequest& request) -> absl::StatusOr<std::unique_ptr<LocalTrainer>> {
-                   if (opened != nullptr) *opened = request;
-                   return std::make_unique<Remembering>(request.shard.index, heard);
+                 [=](const RunOpening& opening) -> absl::StatusOr<std::unique_ptr<LocalTrainer>> {
+                   if (opened != nullptr) *opened = opening.request;
+                   return std::make_unique<Remembering>(opening.request.shard.index, heard);
                  });
   };
 }
@@ -119,6 +121,7 @@ TEST(ExternalTrainer, StopsBetweenTwoStepsWhenAsked) {
 // Answers kOpen and kMemory, then does its deed with the connection and the memory when it is asked to train.
 ScriptedTrainer::Script AfterOpening(const Hello& hello,
                                      const std::function<void(Channel*, SharedVectors*)>& on_train) {
+  const VectorType type = hello.dtype == "bfloat16" ? VectorType::kBfloat16 : VectorType::kFloat32;
   return [=](OwnedFile socket) {
     Channel channel(std::move(socket), Channel::Files::kTaken);
     SharedVectors vectors;
@@ -128,7 +131,8 @@ ScriptedTrainer::Script AfterOpening(const Hello& hello,
       std::string answer = "{}";
       if (frame->kind == FrameKind::kOpen) answer = ToJson(hello);
       if (frame->kind == FrameKind::kMemory) {
-        ASSERT_TRUE(vectors.Map(frame->file.fd(), GridLayout().size()).ok());
+        ASSERT_TRUE(vectors.Map(frame->file.fd(), GridLayout().size(), type).ok());
+        EXPECT_EQ(FromJson<MemoryRequest>(frame->body)->bytes, SharedVectors::Bytes(GridLayout().size(), type));
         EXPECT_EQ(FromJson<MemoryRequest>(frame->body)->elements, GridLayout().size());
       }
       if (frame->kind == FrameKind::kTrain) {
@@ -197,6 +201,91 @@ TEST(ExternalTrainer, ThatWorksInPlaceFindsTheWeightsInTheResult) {
   expected[7] = 1.5f;
   ASSERT_TRUE((*trainer)->Train(weights, {1, 0}, kGoOn, absl::MakeSpan(delta)).ok());
   EXPECT_THAT(delta, ElementsAreArray(expected));
+}
+
+// 1 + 2^-8 lies between the bfloat16s 1 and 1 + 2^-7, and goes to the even one.
+TEST(ExternalTrainer, MayHaveItsVectorsAsBfloat16) {
+  for (const bool in_place : {true, false}) {
+    Hello hello = GridHello();
+    hello.dtype = "bfloat16";
+    hello.result = "weights";
+    hello.in_place = in_place;
+    ScriptedTrainer script(AfterOpening(hello, [in_place](Channel* channel, SharedVectors* vectors) {
+      if (!in_place) {
+        std::copy(vectors->weights16().begin(), vectors->weights16().end(), vectors->result16().begin());
+      }
+      EXPECT_THAT(vectors->result16(), testing::Each(0x3f80));  // 1
+      vectors->result16()[7] = 0x4000;                          // 2
+      SendDone(channel, ToJson(WireResult{0.5, 10}));
+    }));
+    auto trainer = Connect(script);
+    ASSERT_TRUE(trainer.ok()) << trainer.status();
+    const std::vector<float> weights(GridLayout().size(), 1.00390625f);
+    std::vector<float> delta(weights.size(), -1), expected(weights.size());
+    expected[7] = 1;
+    ASSERT_TRUE((*trainer)->Train(weights, {1, 0}, kGoOn, absl::MakeSpan(delta)).ok());
+    EXPECT_THAT(delta, ElementsAreArray(expected)) << "what the trainer leaves alone has not changed";
+  }
+}
+
+TEST(ExternalTrainer, Bfloat16MayBeDeltasAndMustBeFinite) {
+  Hello hello = GridHello();
+  hello.dtype = "bfloat16";
+  const auto leaves = [&](uint16_t bits, std::vector<float>* delta) {
+    ScriptedTrainer script(AfterOpening(hello, [bits](Channel* channel, SharedVectors* vectors) {
+      for (uint16_t& value : vectors->result16()) value = bits;
+      SendDone(channel, ToJson(WireResult{0.5, 10}));
+    }));
+    auto trainer = Connect(script);
+    const std::vector<float> weights(GridLayout().size(), 0.5f);
+    delta->resize(weights.size());
+    return (*trainer)->Train(weights, {1, 0}, kGoOn, absl::MakeSpan(*delta)).status();
+  };
+  std::vector<float> delta;
+  EXPECT_TRUE(leaves(0xbfc0, &delta).ok());
+  EXPECT_THAT(delta, testing::Each(-1.5f));
+  Expect(leaves(0x7f80, &delta), absl::StatusCode::kFailedPrecondition, "that are not finite");
+}
+
+// Against the definition, at every length and for values of all kinds.
+TEST(RoundToBfloat16, IsTheNearestOne) {
+  const auto widened = [](uint32_t half) {
+    const uint32_t bits = half << 16;
+    float value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+  };
+  std::vector<float> values = {0,
+                               -0.0f,
+                               1,
+                               -1.00390625f,
+                               1.01171875f,
+                               std::numeric_limits<float>::max(),
+                               -std::numeric_limits<float>::max(),
+                               std::numeric_limits<float>::denorm_min()};
+  for (uint32_t i = 0; i < 1000; ++i) {
+    const uint32_t bits = i * 0x01a2b3c5U;
+    float value;
+    std::memcpy(&value, &bits, sizeof value);
+    if (std::isfinite(value)) values.push_back(value);
+  }
+  for (size_t size = 0; size <= values.size(); size += size < 40 ? 1 : 97) {
+    std::vector<uint16_t> rounded(size + 1, 0x1234);
+    const auto some = absl::MakeConstSpan(values).subspan(values.size() - size);
+    RoundToBfloat16(some, absl::MakeSpan(rounded).subspan(0, size));
+    EXPECT_EQ(rounded[size], 0x1234);
+    for (size_t i = 0; i < size; ++i) {
+      const double error = std::abs(double{widened(rounded[i])} - some[i]);
+      EXPECT_TRUE(std::isfinite(widened(rounded[i])));
+      for (const int step : {-1, 1}) {
+        const float neighbour = widened((rounded[i] + step) & 0xffff);
+        if (!std::isfinite(neighbour)) continue;
+        EXPECT_LE(error, std::abs(double{neighbour} - some[i])) << some[i];
+        if (error == std::abs(double{neighbour} - some[i]) && error > 0) EXPECT_EQ(rounded[i] % 2, 0) << some[i];
+      }
+      EXPECT_EQ(std::signbit(widened(rounded[i])), std::signbit(some[i]));
+    }
+  }
 }
 
 // Any alignment and any rest of a vector.

@@ -36,6 +36,42 @@ TEST(TrainerMessages, ComeBackAsTheyWere) {
   EXPECT_FALSE(back->has_start);
 }
 
+TEST(TrainerMessages, AllSettingsOfARunComeBack) {
+  RunConfig config;
+  config.name = "a run";
+  config.seed = UINT64_MAX;
+  config.data.columns = {"x:number", "", "y:label"};
+  config.train.optimizer.momentum_masking = true;
+  config.train.schedule.at = {3, 1'000'000'007};
+  config.train.optimizer.learning_rate = 0.1;
+  config.policy.cosine = 0.25;
+  config.durability = Durability::kRelaxed;
+  config.downstream = DownstreamMode::kCoded;
+  const absl::StatusOr<RunConfig> back = FromJson<RunConfig>(ToJson(config));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->seed, UINT64_MAX);
+  EXPECT_EQ(back->data.columns, config.data.columns);
+  EXPECT_TRUE(back->train.optimizer.momentum_masking);
+  EXPECT_EQ(back->train.schedule.at, config.train.schedule.at);
+  EXPECT_EQ(back->train.optimizer.learning_rate, 0.1);
+  EXPECT_EQ(back->policy.cosine, 0.25);
+  EXPECT_EQ(back->durability, Durability::kRelaxed);
+  EXPECT_EQ(back->downstream, DownstreamMode::kCoded);
+  EXPECT_EQ(ToJson(*back), ToJson(config));
+}
+
+TEST(TrainerMessages, SymbolsAreAnyBytesAndReadWholeOrNotAtAll) {
+  const std::vector<std::string> symbols = {"e", "", std::string("\0\xff", 2), "\n"};
+  const std::string bytes = PackSymbols(symbols);
+  EXPECT_EQ(UnpackSymbols(bytes, 4).value(), symbols);
+  EXPECT_FALSE(UnpackSymbols(bytes, 3).ok());
+  for (const size_t whole : {size_t{0}, size_t{5}, size_t{9}, size_t{15}}) {
+    EXPECT_TRUE(UnpackSymbols(bytes.substr(0, whole), 4).ok()) << whole;
+  }
+  for (const size_t cut : {1, 4, 6, 8, 14, 16, 19}) EXPECT_FALSE(UnpackSymbols(bytes.substr(0, cut), 4).ok()) << cut;
+  EXPECT_FALSE(UnpackSymbols(std::string(8, '\xff'), 4).ok()) << "more than there is";
+}
+
 TEST(TrainerMessages, UnknownKeysAreIgnoredAndMissingOnesNamed) {
   EXPECT_TRUE(FromJson<GoOn>(R"({"go_on":false,"later":[1,{}]})").ok());
   EXPECT_THAT(std::string(FromJson<LocalPlan>(R"({"steps":1})").status().message()),
