@@ -280,8 +280,8 @@ TEST(RoundToBfloat16, IsTheNearestOne) {
       for (const int step : {-1, 1}) {
         const float neighbour = widened((rounded[i] + step) & 0xffff);
         if (!std::isfinite(neighbour)) continue;
-        EXPECT_LE(error, std::abs(double{neighbour} - some[i])) << some[i];
-        if (error == std::abs(double{neighbour} - some[i]) && error > 0) EXPECT_EQ(rounded[i] % 2, 0) << some[i];
+        const double other = std::abs(double{neighbour} - some[i]);
+        EXPECT_TRUE(error < other || (error == other && rounded[i] % 2 == 0)) << some[i];
       }
       EXPECT_EQ(std::signbit(widened(rounded[i])), std::signbit(some[i]));
     }
