@@ -67,7 +67,7 @@ def main():
     whole = time.monotonic() - begun
     report = simulation.report
     rounds = simulation.run.rounds()
-    training = float((rounds["committed_us"] - rounds["opened_us"]).sum()) * 1e-6
+    training = float((rounds["settled_us"] - rounds["opened_us"]).sum()) * 1e-6
     print(f"{options.backend}, {options.processes} at a time: {report['round_seconds_p50']:.2f} s a round (median), "
           f"{report['join_seconds']:.1f} s to join, {whole - training - report['join_seconds']:.1f} s to start and end, "
           f"{report['peak_memory_kib'] / 1024:.0f} MiB of terse-simulate, model {report['model_hash'][:8]}")

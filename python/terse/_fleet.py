@@ -11,9 +11,9 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 import numpy as np
 
 from . import _metrics, _models, _optimizers
-from ._channel import PROTOCOL, Channel, Gone, Kind, hello
+from ._channel import Channel, Gone, Kind, hello
 from ._client import AtSocket, ClientProcess, StartedByClient
-from ._shared import SharedVectors
+from ._requests import Responder
 from .errors import ClientError, ForkedProcess, RunMismatch, TerseError
 
 _log = logging.getLogger("terse")
@@ -142,7 +142,7 @@ def _parts_of(state: bytes) -> Tuple[Dict[str, Any], bytes, bytes]:
     return header, state[begin:end], state[end:]
 
 
-class Fleet:
+class Fleet(Responder):
     """A client of a run, which join and attach make. Not thread-safe, and not for processes that are forked from this one.
 
     run: what the run is, as a dictionary with "run" (its name), "model", "seed", "shard", "rounds", "local_steps" and "batch_size";
@@ -151,6 +151,9 @@ class Fleet:
     """
 
     def __init__(self, connect: Callable[[], Any]):
+        super().__init__()
+        self._handlers = {Kind.MASK: self._mask, Kind.SAVE: self._save, Kind.RESTORE: self._take_back,
+                          Kind.SEALED: self._hear_sealed, Kind.FINISHED: self._finish}
         self._connect = connect
         self._pid = os.getpid()
         self._closed = False
@@ -158,7 +161,6 @@ class Fleet:
         self._model = None
         self._optimizer = None
         self._samples = 1
-        self._vectors: Optional[SharedVectors] = None
         self._restored: Optional[int] = None  # the round whose state was given back
         self._saved = b""
         self._start = b""  # the optimizer's state in the first round, until there is a saved one
@@ -246,36 +248,26 @@ class Fleet:
             self._on_client_gone()
         return None
 
-    def _handle(self, kind, body: bytes, file: Optional[int]) -> None:
-        if kind == Kind.OPEN:
-            self._open(json.loads(body))
-        elif kind == Kind.MEMORY:
-            self._vectors = SharedVectors(file, json.loads(body)["elements"])
-            self._channel.send_json(Kind.DONE)
-        elif kind == Kind.MASK:
-            positions = np.frombuffer(body, dtype=np.int64)
-            if self._optimizer is not None:
-                _optimizers.mask_momentum(self._optimizer, self._model, positions)
-            self._channel.send_json(Kind.DONE)
-        elif kind == Kind.SAVE:
-            self._channel.send(Kind.DONE, self._state())
-        elif kind == Kind.RESTORE:
-            self._restore(body)
-            self._channel.send_json(Kind.DONE)
-        elif kind == Kind.SEALED:
-            self._sealed = json.loads(body)["round"]
-        elif kind == Kind.FINISHED:
-            self.finished = json.loads(body)["reason"]
-            self._load()
-        elif kind == Kind.START:
-            self._channel.send_json(Kind.DONE, has_weights=False)
-        else:
-            self._channel.fail("UNIMPLEMENTED", f"this trainer does not know requests of kind {int(kind)}")
+    def _mask(self, body: bytes) -> None:
+        if self._optimizer is not None:
+            _optimizers.mask_momentum(self._optimizer, self._model, np.frombuffer(body, dtype=np.int64))
+        self._done()
+
+    def _save(self, _: bytes) -> None:
+        self._channel.send(Kind.DONE, self._state())
+
+    def _take_back(self, body: bytes) -> None:
+        self._restore(body)
+        self._done()
+
+    def _hear_sealed(self, body: bytes) -> None:
+        self._sealed = json.loads(body)["round"]
+
+    def _finish(self, body: bytes) -> None:
+        self.finished = json.loads(body)["reason"]
+        self._load()
 
     def _open(self, request: Dict[str, Any]) -> None:
-        if request["protocol"] != PROTOCOL:
-            self._channel.fail("FAILED_PRECONDITION", f"this package speaks version {PROTOCOL} of the trainer protocol")
-            return
         self.run = {key: value for key, value in request.items() if key != "protocol"}
         if self._model is None:
             try:
@@ -284,8 +276,7 @@ class Fleet:
             except TerseError as error:
                 self._channel.fail("FAILED_PRECONDITION", str(error))
                 raise
-        self._channel.send_json(Kind.DONE, **hello(self._model, self._samples, has_state=True,
-                                                   has_momentum=self._optimizer is not None))
+        self._done(**hello(self._model, self._samples, has_state=True, has_momentum=self._optimizer is not None))
 
     def _load(self) -> None:
         self._model.load(self._vectors.result if self._model.in_place else self._vectors.weights)

@@ -26,10 +26,23 @@ class _Worker:
     def ready(self) -> None:
         pass
 
-    def train(self, work: Work, state: bytes, weights: np.ndarray, with_buffers: bool) -> Tuple[np.ndarray, Dict[str, Any], bytes]:
+    def train(self, work: Work, state: bytes, weights: np.ndarray,
+              with_buffers: bool) -> Tuple[np.ndarray, Dict[str, Any], bytes]:
         result = np.empty_like(weights)
         answer, saved = self._turns.train(work, state, weights, result, with_buffers)
         return result, answer, saved
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0]
+
+
+def _pickled(ray, functions) -> bytes:
+    try:
+        return ray.cloudpickle.dumps(functions)
+    except Exception as error:
+        raise RunMismatch("client_fn and the model must be things that can be pickled, to reach Ray's workers: "
+                          f"{error}") from error
 
 
 class RayWorkers:
@@ -49,10 +62,7 @@ class RayWorkers:
         self._is_ours = not ray.is_initialized()
         if self._is_ours:
             ray.init()
-        try:
-            self._functions = ray.put(ray.cloudpickle.dumps((client_fn, model)))
-        except Exception as error:
-            raise RunMismatch(f"client_fn and the model must be things that can be pickled, to reach Ray's workers: {error}") from error
+        self._functions = None
         self._options = {"num_cpus": 1, **options}
         self._make = ray.remote(_Worker).options(**self._options)
         self._lock = threading.Lock()
@@ -61,9 +71,16 @@ class RayWorkers:
         self._closed = threading.Event()
         self._workers = set()
         self._failed_starts = 0
-        self._ready: "queue.SimpleQueue" = queue.SimpleQueue()  # workers, and the error that none can be started
-        for _ in range(count):
-            self._start()
+        self._hopeless: Optional[str] = None  # why no worker can be started
+        # Workers that are free, and those that could not be started, each with the error.
+        self._ready: "queue.SimpleQueue[Tuple[Any, Optional[BaseException]]]" = queue.SimpleQueue()
+        try:
+            self._functions = ray.put(_pickled(ray, (client_fn, model)))
+            for _ in range(count):
+                self._start()
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Ends the workers, and every call of train with ClientError."""
@@ -83,21 +100,24 @@ class RayWorkers:
                 trained, answer, saved = self._ray.get(worker.train.remote(work, state, stored, with_buffers))
             except self._ray.exceptions.RayError as error:
                 if self._closed.is_set():
-                    break
-                cause = getattr(error, "cause", None)
-                if isinstance(error, self._ray.exceptions.RayTaskError) and not isinstance(cause, self._ray.exceptions.RayError):
-                    self._ready.put(worker)
-                    raise cause from error  # of the user's function
+                    raise ClientError("the simulation has ended") from None
+                if self._is_of_the_function(error):
+                    self._ready.put((worker, None))
+                    raise error.cause from error
                 self._replace(worker)
-                why = str(error).partition("\n")[0]
-                _log.warning("the Ray worker that trained client %d in round %d was lost, and the training begins again on another: %s",
-                             work.client, work.round, why)
+                _log.warning("the Ray worker that trained client %d in round %d was lost, and the training begins again on "
+                             "another: %s", work.client, work.round, _first_line(error))
                 continue
-            self._ready.put(worker)
+            self._ready.put((worker, None))
             result[:] = trained
             return answer, saved
-        raise ClientError(f"client {work.client}'s training in round {work.round} was lost with {_ATTEMPTS} of Ray's workers, one after "
-                          "the other; look for what ends them, such as a lack of memory")
+        raise ClientError(f"client {work.client}'s training in round {work.round} was lost with {_ATTEMPTS} of Ray's workers, "
+                          "one after the other; look for what ends them, such as a lack of memory")
+
+    def _is_of_the_function(self, error) -> bool:
+        """Whether a worker's error is what the user's function raised, and not that of a machine that was lost."""
+        errors = self._ray.exceptions
+        return isinstance(error, errors.RayTaskError) and not isinstance(error.cause, errors.RayError)
 
     def _store(self, version: int, weights: np.ndarray):
         """The weights in Ray's object store, where each version is put once; all clients have the same."""
@@ -110,37 +130,35 @@ class RayWorkers:
         """A worker that is ready; it is put back, or replaced."""
         waited = 0.0
         while not self._closed.is_set():
+            if self._hopeless is not None:
+                raise ClientError(self._hopeless)
             try:
-                worker = self._ready.get(timeout=_LOOK_SECONDS)
+                worker, error = self._ready.get(timeout=_LOOK_SECONDS)
             except queue.Empty:
                 waited += _LOOK_SECONDS
                 if waited == _PATIENCE_SECONDS:
-                    _log.warning("no Ray worker is free for %.0f s: each wants %s, and the cluster has %s", waited, self._options,
-                                 self._ray.cluster_resources())
+                    _log.warning("no Ray worker is free for %.0f s: each wants %s, and the cluster has %s", waited,
+                                 self._options, self._ray.cluster_resources())
                 continue
-            if isinstance(worker, ClientError):
-                self._ready.put(worker)
-                raise worker
-            return worker
+            if error is None:
+                self._failed_starts = 0
+                return worker
+            self._note_failed_start(worker, error)
         raise ClientError("the simulation has ended")
 
     def _start(self) -> None:
         worker = self._make.remote(self._functions)
         with self._lock:
             self._workers.add(worker)
-        worker.ready.remote().future().add_done_callback(lambda ready: self._on_started(worker, ready.exception()))
+        worker.ready.remote().future().add_done_callback(lambda ready: self._ready.put((worker, ready.exception())))
 
-    def _on_started(self, worker, error: Optional[BaseException]) -> None:
-        if self._closed.is_set():
-            return
-        if error is None:
-            self._failed_starts = 0
-            self._ready.put(worker)
-            return
+    def _note_failed_start(self, worker, error: BaseException) -> None:
+        """One whose functions cannot be unpickled will never start; one that was lost while it started may."""
         self._failed_starts += 1
         if getattr(error, "actor_init_failed", False) or self._failed_starts >= _ATTEMPTS:
-            self._ready.put(ClientError(f"no Ray worker can be started: {error}"))
+            self._hopeless = f"no Ray worker can be started: {error}"
         else:
+            _log.warning("a Ray worker was lost while it started, and another one is started: %s", _first_line(error))
             self._replace(worker)
 
     def _replace(self, worker) -> None:

@@ -8,14 +8,13 @@ import subprocess
 import sys
 import threading
 import traceback
-from types import MappingProxyType
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
-from ._channel import PROTOCOL, Channel, Gone, Kind, hello
+from ._channel import Channel, Gone, Kind, hello
 from ._client import find_program
 from ._reader import StoredRun, open_run
+from ._requests import Responder
 from ._run import RUN_FILE, START_FILE, Run
-from ._shared import SharedVectors
 from ._turns import Train, Turns, Work
 from .errors import ClientError, RunMismatch
 
@@ -33,14 +32,15 @@ class Simulation(NamedTuple):
     report: Dict[str, Any]
 
 
-class _Trainer:
+class _Trainer(Responder):
     """Answers for the clients of one process of terse-simulate, one after the other, at the other end of a socket."""
 
     def __init__(self, sock: socket.socket, turns, model: Callable[[bool], Any], samples: Union[int, Callable[[int], int]]):
         """turns: Turns, or what trains as it does. model: Turns.model."""
+        super().__init__()
+        self._handlers = {Kind.TRAIN: self._train, Kind.SAVE: self._save, Kind.RESTORE: self._restore}
         self._channel = Channel(sock)
         self._turns, self._model, self._samples = turns, model, samples
-        self._vectors: Optional[SharedVectors] = None
         self._with_buffers = True
         self._index = 0
         self._state = b""  # of the client whose turn it is
@@ -62,42 +62,30 @@ class _Trainer:
         except Gone:
             return
 
-    def _handle(self, kind, body: bytes, file: Optional[int]) -> None:
-        if kind == Kind.OPEN:
-            self._open(json.loads(body))
-        elif kind == Kind.MEMORY:
-            self._vectors = SharedVectors(file, json.loads(body)["elements"])
-            self._channel.send_json(Kind.DONE)
-        elif kind == Kind.TRAIN:
-            plan = json.loads(body)
-            work = Work(self._index, plan["round"], plan["version"], plan["steps"], plan["first_iteration"])
-            answer, self._state = self._turns.train(work, self._state, self._vectors.weights, self._vectors.result,
-                                                    self._with_buffers)
-            self._channel.send_json(Kind.DONE, **answer)
-        elif kind == Kind.SAVE:
-            self._channel.send(Kind.DONE, self._state)
-        elif kind == Kind.RESTORE:
-            self._state = body
-            self._channel.send_json(Kind.DONE)
-        elif kind == Kind.START:
-            self._channel.send_json(Kind.DONE, has_weights=False)
-        elif kind not in (Kind.SEALED, Kind.FINISHED):
-            self._channel.fail("UNIMPLEMENTED", f"this trainer does not know requests of kind {int(kind)}")
+    def _train(self, body: bytes) -> None:
+        plan = json.loads(body)
+        work = Work(self._index, plan["round"], plan["version"], plan["steps"], plan["first_iteration"])
+        answer, self._state = self._turns.train(work, self._state, self._vectors.weights, self._vectors.result,
+                                                self._with_buffers)
+        self._done(**answer)
+
+    def _save(self, _: bytes) -> None:
+        self._channel.send(Kind.DONE, self._state)
+
+    def _restore(self, body: bytes) -> None:
+        self._state = body
+        self._done()
 
     def _open(self, request: Dict[str, Any]) -> None:
-        if request["protocol"] != PROTOCOL:
-            self._channel.fail("FAILED_PRECONDITION", f"this package speaks version {PROTOCOL} of the trainer protocol")
-            return
         self._with_buffers = request["buffers"] == "averaged"
         self._index, self._state = request["shard"]["index"], b""
         samples = self._samples(self._index) if callable(self._samples) else self._samples
-        self._channel.send_json(Kind.DONE, **hello(self._model(self._with_buffers), int(samples), has_state=True,
-                                                   has_momentum=False))
+        self._done(**hello(self._model(self._with_buffers), int(samples), has_state=True, has_momentum=False))
 
 
-def simulate(client_fn: Callable[[int], Train], *, run: Run, model, state: str, clients: int, cohort: Optional[int] = None,
-             rounds: Optional[int] = None, processes: int = 1, samples: Union[int, Callable[[int], int]] = 1,
-             backend: str = "local", worker_options: Mapping[str, Any] = MappingProxyType({}),
+def simulate(client_fn: Callable[[int], Train], *, run: Run, model, state: str, clients: int,
+             cohort: Optional[int] = None, rounds: Optional[int] = None, processes: int = 1, samples: Union[int, Callable[[int], int]] = 1,
+             backend: str = "local", worker_options: Optional[Mapping[str, Any]] = None,
              options: Sequence[str] = ()) -> Simulation:
     """Simulates a fleet on this machine: a real coordinator, and real clients whose training is done by functions of yours.
 
@@ -108,17 +96,16 @@ def simulate(client_fn: Callable[[int], Train], *, run: Run, model, state: str, 
     client's update, and comes back in its next round: an optimizer's state, a position in the data.
     run: what is trained. model: a torch.nn.Module or a mapping of NumPy arrays, of the same tensors as the run's. state:
     folder of the simulation; one that was stopped goes on from there. clients: of the fleet. cohort: how many take part in a
-    round, drawn at random; by default all. rounds: by default the run's. processes: how many clients train at a time. With one, the
-    functions are called in this thread; with more, in as many processes that are forked from this one: what they do stays there.
-    samples: training examples of each client, for runs that weigh clients by them. options: more options of terse-simulate.
-    backend: "local", or "ray": then functions are called in as many workers on the machines of a Ray cluster, which
-    this process is connected to, or connects to as ray.init() does, and the rest stays on this machine. client_fn and the model
-    are pickled, and the package is installed on every machine. worker_options: of Ray's actors, such as {"num_gpus": 0.25}; by
-    default a worker has one CPU. A worker that is lost with its machine is a warning, and another trains again what it was
-    training.
+    round, drawn at random; by default all. rounds: by default the run's. processes: how many clients train at a time. With one,
+    the functions are called in this thread; with more, in as many processes that are forked from this one: what they do stays
+    there. samples: training examples of each client, for runs that weigh clients by them. options: more options of
+    terse-simulate. backend: "local", or "ray": then functions are called in as many workers on the machines of a Ray cluster,
+    which this process is connected to, or connects to as ray.init() does, and the rest stays on this machine. client_fn and the
+    model are pickled, and the package is installed on every machine. worker_options: of Ray's actors, such as {"num_gpus": 0.25};
+    by default a worker has one CPU. A worker that is lost is a warning, and another trains again what it was training.
 
-    The result is the same for any number of processes, bit for bit, if the functions draw at random from nothing but their Work,
-    and with Ray if its machines compute the same as this one.
+    The result is the same for any number of processes, bit for bit, if the functions draw at random from nothing but their
+    Work, and with Ray if its machines compute the same as this one.
     Raises what a function raised (with several processes ClientError, and the traceback is on standard error), ClientError
     with the reason when the simulation fails, KeyboardInterrupt after Ctrl-C: with several processes or Ray the open round
     ends first; with one process it is given up, since its function was interrupted.
@@ -135,7 +122,7 @@ def simulate(client_fn: Callable[[int], Train], *, run: Run, model, state: str, 
     for flag, value in (("--cohort", cohort), ("--rounds", rounds)):
         command += [] if value is None else [flag, str(value)]
     if backend == "ray":
-        trainers: _Trainers = _OnRay(client_fn, model, samples, worker_options)
+        trainers: _Trainers = _OnRay(client_fn, model, samples, worker_options or {})
     else:
         trainers = _Here(client_fn, model, samples) if processes == 1 else _Forked(client_fn, model, samples)
     code, out, err = _run(command, processes, trainers)

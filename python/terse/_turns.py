@@ -11,8 +11,8 @@ from .errors import RunMismatch
 class Work(NamedTuple):
     """What a round asks of a simulated client.
 
-    client: its number, from 0. round: number of the round, from 1. version: of the weights that the model was given. local_steps:
-    optimizer steps that the run asks for. first_iteration: the run's count of steps at which this round begins.
+    client: its number, from 0. round: number of the round, from 1. version: of the weights that the model was given.
+    local_steps: optimizer steps that the run asks for. first_iteration: the run's count of steps at which this round begins.
     """
 
     client: int

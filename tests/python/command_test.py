@@ -67,8 +67,9 @@ class Command(unittest.TestCase):
         with tempfile.TemporaryDirectory() as empty:
             done = command("simulate", "run.toml", TERSE_BIN=empty, PATH=empty)
         self.assertEqual((done.returncode, done.stdout), (1, ""))
-        self.assertEqual(done.stderr, "terse: there is no terse-simulate: neither in this package, nor in TERSE_BIN, nor in PATH; install the "
-                                      "Debian package terse-simulate, or name the folder with the built programs in TERSE_BIN\n")
+        self.assertEqual(done.stderr, "terse: there is no terse-simulate: neither in this package, nor in TERSE_BIN, nor in "
+                                      "PATH; install the Debian package terse-simulate, or name the folder with the built "
+                                      "programs in TERSE_BIN\n")
 
     def test_version_help_and_mistakes(self):
         self.assertEqual(command("--version").stdout, terse.__version__ + "\n")

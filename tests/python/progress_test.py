@@ -26,8 +26,8 @@ class Progress(unittest.TestCase):
         """Stops the client of a member at its fifth step. Returns the seconds to its end, its log, and what came of another."""
         with Fleet(BIN) as fleet:
             fleet.start_coordinator()
-            terse.Run("slow", model={"w": np.zeros(50, dtype=np.float32)}, codec=terse.codecs.sbc(density=0.1), rounds=2, clients=1,
-                      local_steps=STEPS).create(str(fleet.folder / "run"), admin=fleet.admin)
+            terse.Run("slow", model={"w": np.zeros(50, dtype=np.float32)}, codec=terse.codecs.sbc(density=0.1), rounds=2,
+                      clients=1, local_steps=STEPS).create(str(fleet.folder / "run"), admin=fleet.admin)
             member = fleet.python("member", "slow_member.py", fleet.address, fleet.folder / "state-a", 0.1, how)
             wait_until(lambda: (fleet.folder / "member.log").exists() and "step 5 of round 1" in fleet.log("member"), "step 5")
             begun = time.monotonic()

@@ -1,4 +1,4 @@
-"""terse.simulate with workers of Ray: a cluster of two nodes, workers and a node that are lost, and the model that there is without Ray.
+"""terse.simulate with workers of Ray: two nodes, workers and a node that are lost, and the model that there is without Ray.
 
 usage: ray_test.py     (run by ctest, which skips it where Ray is not installed; tests/ray.sh installs it)
 """
@@ -81,8 +81,8 @@ class OnRay(unittest.TestCase):
 
     @staticmethod
     def simulate_in(folder, client_fn, backend="ray", **more):
-        return terse.simulate(client_fn, run=make_run(), model=make_model(), state=os.path.join(folder, "state"), clients=CLIENTS,
-                              cohort=COHORT, backend=backend, **more)
+        return terse.simulate(client_fn, run=make_run(), model=make_model(), state=os.path.join(folder, "state"),
+                              clients=CLIENTS, cohort=COHORT, backend=backend, **more)
 
     def simulate(self, client_fn, processes=2, **more):
         return self.simulate_in(self.folder, client_fn, processes=processes, **more)
@@ -107,7 +107,7 @@ class OnRay(unittest.TestCase):
         with unittest.mock.patch.object(self.ray, "put", wraps=self.ray.put) as put:
             simulation = self.simulate(self.noted())
         self.assertEqual(simulation.report["model_hash"], self.expected)
-        self.assertEqual(simulation.run.rounds()["round"][-1], ROUNDS)
+        self.assertEqual(simulation.run.rounds()["id"][-1], ROUNDS)
         trained = self.trained()
         self.assertEqual(len(trained), TURNS)
         self.assertEqual(len({node for _, _, node, _ in trained}), 2)
@@ -133,7 +133,8 @@ class OnRay(unittest.TestCase):
         self.assertEqual(simulation.report["model_hash"], self.expected)
         self.assertEqual(len(self.trained()), TURNS + 1)
         (line,) = logs.output
-        self.assertRegex(line, r"the Ray worker that trained client \d+ in round 3 was lost, and the training begins again on another: ")
+        self.assertRegex(line, r"the Ray worker that trained client \d+ in round 3 was lost, and the training begins again on "
+                               "another: ")
         self.assertNotIn("\n", line)
 
     def test_workers_that_are_killed_each_time(self):
