@@ -143,7 +143,8 @@ class RayWorkers:
             if error is None:
                 self._failed_starts = 0
                 return worker
-            self._note_failed_start(worker, error)
+            if not self._closed.is_set():
+                self._note_failed_start(worker, error)
         raise ClientError("the simulation has ended")
 
     def _start(self) -> None:
