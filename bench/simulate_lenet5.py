@@ -16,7 +16,7 @@ import torch
 import terse
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" / "python"))
-from lenet import LeNet5, examples, to_torch  # noqa: E402  # pylint: disable=wrong-import-position
+import lenet  # noqa: E402  # pylint: disable=wrong-import-position
 
 CLIENTS, COHORT, BATCH = 1000, 20, 32
 
@@ -27,9 +27,9 @@ def make_client(data):
 
     def client(index):
         if not loaded:
-            loaded.extend(examples(data, "train"))
+            loaded.extend(lenet.examples(data, "train"))
         images, labels = loaded
-        x, y = to_torch(images[index::CLIENTS], labels[index::CLIENTS])
+        x, y = lenet.to_torch(images[index::CLIENTS], labels[index::CLIENTS])
 
         def train(model, work):
             torch.set_num_threads(1)
@@ -57,8 +57,11 @@ def main():
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--steps", type=int, default=10)
     options = parser.parse_args()
+    if options.backend == "ray":
+        import ray
+        ray.cloudpickle.register_pickle_by_value(lenet)  # workers do not have this folder in their path
     torch.manual_seed(1)
-    model = LeNet5()
+    model = lenet.LeNet5()
     run = terse.Run("lenet5", model=model, codec=terse.codecs.sbc(density=0.01), rounds=options.rounds, clients=CLIENTS,
                     local_steps=options.steps)
     begun = time.monotonic()

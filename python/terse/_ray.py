@@ -28,8 +28,8 @@ class _Worker:
 
     def train(self, work: Work, state: bytes, weights: np.ndarray,
               with_buffers: bool) -> Tuple[np.ndarray, Dict[str, Any], bytes]:
-        result = np.empty_like(weights)
-        answer, saved = self._turns.train(work, state, weights, result, with_buffers)
+        result = weights.copy()  # which lie in the object store, where they cannot be written
+        answer, saved = self._turns.train(work, state, result, result, with_buffers)
         return result, answer, saved
 
 

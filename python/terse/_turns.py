@@ -40,7 +40,7 @@ class Turns:
 
     def train(self, work: Work, state: bytes, weights: np.ndarray, result: np.ndarray,
               with_buffers: bool) -> Tuple[Dict[str, Any], bytes]:
-        """Trains from `weights` into `result`, with the state that the client's turn before has left, or b"".
+        """Trains from `weights` into `result`, which may be one array, with the state that the client's last turn left, or b"".
 
         Returns the members of the answer to the client, and the state that its next turn gets. Raises what the user's functions
         raise, and RunMismatch for metrics that are none.
