@@ -58,7 +58,7 @@ endfunction()
 
 # The programs that this build has, each a component; with a LibTorch of its own place they go on finding it there.
 function(terse_install_programs)
-  foreach(component coordinator client client-torch tersectl)
+  foreach(component coordinator client client-torch simulate tersectl)
     set(program terse-${component})
     if(component STREQUAL tersectl)
       set(program tersectl)

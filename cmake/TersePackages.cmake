@@ -2,6 +2,7 @@
 #
 #   terse-coordinator   the service, its unit and run files    terse-client     the service and its unit
 #   terse-client-torch  its trainer of Terse's own models
+#   terse-simulate      a large fleet on one machine
 #   tersectl            with manual and completions            terse-authority  `tersectl pki serve` as a service
 #   libterse-dev        headers, static libraries, CMake package
 
@@ -79,6 +80,15 @@ if(TARGET terse-client-torch)
  The part of terse-client that trains models of Terse's own and TorchScript
  modules."
     DEPENDS terse-client libopenblas0-openmp)
+endif()
+# A package of its own: who simulates wants neither the user nor the service of the coordinator, which it brings itself.
+if(TARGET terse-simulate)
+  terse_package(simulate terse-simulate net "Simulates a fleet of federated training on this machine
+ A coordinator and thousands of clients in a few processes, for experiments
+ with Terse's own models or with trainers of the user's own. It serves the
+ package `terse` for Python as well, whose wheels lack it."
+    DEPENDS libopenblas0-openmp)
+  set(CPACK_DEBIAN_SIMULATE_PACKAGE_RECOMMENDS tersectl)
 endif()
 if(TARGET tersectl)
   terse_package(tersectl tersectl net "Looks at a Terse coordinator and steers its runs

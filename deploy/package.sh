@@ -20,6 +20,7 @@ Builds the preset `programs` and packs it for Debian 12:
   terse-coordinator  the coordinator as a service, run files, rules and dashboards for Prometheus and Grafana
   terse-client       the client as a service
   terse-client-torch what trains Terse's own models
+  terse-simulate     a large fleet in a few processes of one machine
   tersectl           the command line, with its manual and completions
   terse-authority    `tersectl pki serve` as a service
   libterse-dev       headers, static libraries and the CMake package, for own models in C++

@@ -66,7 +66,8 @@ finish() {
 
 install_revision() {
   within machine sh -c "apt-get -qq -o Dpkg::Use-Pty=0 install --no-install-recommends \
-    /packages/$1/terse-coordinator_*.deb /packages/$1/terse-client_*.deb /packages/$1/terse-client-torch_*.deb /packages/$1/tersectl_*.deb /packages/$1/terse-authority_*.deb"
+    /packages/$1/terse-coordinator_*.deb /packages/$1/terse-client_*.deb /packages/$1/terse-client-torch_*.deb /packages/$1/terse-simulate_*.deb \
+    /packages/$1/tersectl_*.deb /packages/$1/terse-authority_*.deb"
 }
 
 rounds() {
@@ -105,6 +106,7 @@ check_installation() {
     within machine sh -c '[ "$(stat -c "%U %a" /var/lib/terse-authority)" = "terse-authority 700" ]'
   check "tersectl has its manual" within machine test -s /usr/share/man/man1/tersectl.1
   check "and its completion" within machine test -s /usr/share/bash-completion/completions/tersectl
+  check "a small fleet is simulated" within machine terse-simulate /usr/share/terse/runs/demo.toml --rounds 2 --state /var/tmp/fleet
   check "LibTorch computes with OpenBLAS" \
     within machine sh -c 'readlink -f /usr/lib/*/libblas.so.3 | grep -q openblas'
   local unit
@@ -199,7 +201,7 @@ check_end() {
 check_purge() {
   step "purge, and installed again"
   check "the packages are purged" \
-    within machine apt-get -qq -o Dpkg::Use-Pty=0 purge terse-coordinator terse-client terse-authority tersectl
+    within machine apt-get -qq -o Dpkg::Use-Pty=0 purge terse-coordinator terse-client terse-simulate terse-authority tersectl
   check "the services are gone" within machine sh -c '! systemctl cat terse-coordinator terse-client terse-authority'
   check "no process is left" within machine sh -c '! find /proc -maxdepth 1 -user terse | grep .'
   check "the configuration is gone" within machine test ! -e /etc/terse

@@ -17,6 +17,10 @@ _END_SECONDS = 15.0
 _FD_VARIABLE = "TERSE_TRAINER_FD"
 
 
+# The programs that no wheel holds: they link LibTorch.
+_INSTALLED_APART = {"terse-simulate": "install the Debian package terse-simulate"}
+
+
 def find_program(name: str) -> str:
     """The path of one of Terse's programs: from TERSE_BIN, from this package, or from PATH."""
     folders = [os.environ.get("TERSE_BIN"), str(pathlib.Path(__file__).parent / "bin")]
@@ -26,8 +30,9 @@ def find_program(name: str) -> str:
             return path
     path = shutil.which(name)
     if path is None:
-        raise ClientError(f"there is no {name}: neither in this package, nor in TERSE_BIN, nor in PATH; install the package "
-                          "from a wheel, or name the folder with the built programs in TERSE_BIN")
+        remedy = _INSTALLED_APART.get(name, "install the package from a wheel")
+        raise ClientError(f"there is no {name}: neither in this package, nor in TERSE_BIN, nor in PATH; {remedy}, or name the folder "
+                          "with the built programs in TERSE_BIN")
     return path
 
 

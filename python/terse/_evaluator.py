@@ -5,9 +5,9 @@ import json
 from typing import Any, Callable, Dict, Mapping, Optional
 
 from . import _metrics, _models
-from ._channel import PROTOCOL, Channel, Gone, Kind, hello
+from ._channel import Channel, Gone, Kind, hello
 from ._client import AtSocket, StartedByClient
-from ._shared import SharedVectors
+from ._requests import Responder
 from .errors import ClientError, RunMismatch, TerseError
 
 _TEST = "test"
@@ -46,41 +46,30 @@ def serve_evaluator(model, evaluate: Callable[[Evaluated], Mapping[str, float]],
         channel.close()
 
 
-class _Evaluator:
+class _Evaluator(Responder):
     """Answers the requests of one connection."""
 
+    _role = "evaluator"
+
     def __init__(self, channel: Channel, model, evaluate, samples: int):
+        super().__init__()
+        self._handlers = {Kind.EVALUATE: lambda body: self._done(metrics=self._metrics_of(json.loads(body)["round"]))}
         self._channel, self._evaluate, self._samples = channel, evaluate, samples
         self._source = model
         self._model = None
-        self._vectors: Optional[SharedVectors] = None
         self._run: Dict[str, Any] = {}
 
     def serve(self) -> None:
         while True:
             try:
                 kind, body, file = self._channel.receive()
-                self._answer(kind, body, file)
+                self._handle(kind, body, file)
             except Gone:
                 return
 
-    def _answer(self, kind, body: bytes, file: Optional[int]) -> None:
-        if kind == Kind.OPEN:
-            self._open(json.loads(body))
-        elif kind == Kind.MEMORY:
-            self._vectors = SharedVectors(file, json.loads(body)["elements"])
-            self._channel.send_json(Kind.DONE)
-        elif kind == Kind.EVALUATE:
-            self._channel.send_json(Kind.DONE, metrics=self._metrics_of(json.loads(body)["round"]))
-        elif kind in (Kind.SEALED, Kind.FINISHED):
-            pass
-        else:
-            self._channel.fail("UNIMPLEMENTED", f"this evaluator does not know requests of kind {int(kind)}")
-
     def _open(self, request: Dict[str, Any]) -> None:
-        if request["protocol"] != PROTOCOL or request.get("role") != "evaluator":
-            self._channel.fail("FAILED_PRECONDITION", f"this program evaluates, by version {PROTOCOL} of the trainer protocol, and trains "
-                                                      "nothing; use terse.attach for that")
+        if request.get("role") != self._role:
+            self._channel.fail("FAILED_PRECONDITION", "this program evaluates and trains nothing; use terse.attach for that")
             return
         self._run = {key: value for key, value in request.items() if key not in ("protocol", "role")}
         try:
@@ -88,7 +77,7 @@ class _Evaluator:
         except TerseError as error:
             self._channel.fail("FAILED_PRECONDITION", str(error))
             raise
-        self._channel.send_json(Kind.DONE, **hello(self._model, self._samples, has_state=False, has_momentum=False))
+        self._done(**hello(self._model, self._samples, has_state=False, has_momentum=False))
 
     def _metrics_of(self, number: int):
         self._model.load(self._vectors.weights)

@@ -6,19 +6,20 @@ import os
 import socket
 import struct
 import time
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
 from . import _metrics, _models, _optimizers
-from ._channel import PROTOCOL, Channel, Gone, Kind, hello
+from ._channel import Channel, Gone, Kind, hello
 from ._client import AtSocket, ClientProcess, StartedByClient
-from ._shared import SharedVectors
+from ._requests import Responder
 from .errors import ClientError, ForkedProcess, RunMismatch, TerseError
 
 _log = logging.getLogger("terse")
 _STATE = struct.Struct("<Q")
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 10.0  # seconds between two starts of a client that something kills
+_BETWEEN_REPORTS = 0.25  # seconds between two reports of a round's progress
 
 
 def join(coordinator: str, *, state: str, name: Optional[str] = None, run: Optional[str] = None,
@@ -67,7 +68,29 @@ class Round:
         self.local_steps: int = plan["steps"]
         self.first_iteration: int = plan["first_iteration"]
         self._committed = False
+        self._stopped = False  # the client said that training may not go on
+        self._report_due = time.monotonic() + _BETWEEN_REPORTS
         self._evaluation: List[Dict[str, Any]] = []
+
+    def progress(self, steps: int) -> bool:
+        """Says how many of the round's steps are done, and asks whether to go on. Call it after every step.
+
+        steps: optimizer steps done since the round began. Returns False once the client was asked to stop: leave the loop
+        within 5 seconds, which it waits. The round is given up and counts nowhere, the optimizer is put back to what it was
+        before it, and Fleet.rounds raises the ClientError of a client that was stopped. Without progress only commit says so,
+        when all of the training was for nothing. That a round is over for the fleet stops no training: the update comes late,
+        and joins the next one where the codec has error feedback.
+
+        The client is asked four times a second at most; all other calls only look at the clock. Raises RunMismatch after
+        commit.
+        """
+        if self._committed:
+            raise RunMismatch(f"round {self.number} was committed already; report progress before that")
+        if self._stopped or time.monotonic() < self._report_due:
+            return not self._stopped
+        self._stopped = not self._fleet._report(int(steps))
+        self._report_due = time.monotonic() + _BETWEEN_REPORTS
+        return not self._stopped
 
     def evaluate(self, metrics: Mapping[str, float], *, samples: int) -> None:
         """Adds figures of the weights that the round began with, taken on data of this client's own before it trains.
@@ -92,8 +115,9 @@ class Round:
         come back as Fleet.extra in a later process, such as a position in the data.
 
         Returns True once the update is durable: from then on it is counted exactly once, whatever is killed. Returns False
-        when the client process died before that and the round went on without it. Raises ClientError when the client
-        refused it, as for values that are not finite, and RunMismatch for what is no metric.
+        when the client process died before that and the round went on without it, and after a progress that returned
+        False. Raises ClientError when the client refused it, as for values that are not finite, and RunMismatch for what is no
+        metric.
         """
         if self._committed:
             raise RunMismatch(f"round {self.number} was committed already")
@@ -102,11 +126,23 @@ class Round:
         others = {name: value for name, value in metrics.items() if name != "loss"}
         named = _metrics.named("training", others, samples) if others else []
         self._committed = True
+        if self._stopped:
+            self._fleet._cancel(self)
+            return False
         return self._fleet._commit(self, {"loss": float(metrics["loss"]), "samples": int(samples),
                                           "metrics": named + self._evaluation}, extra)
 
 
-class Fleet:
+def _parts_of(state: bytes) -> Tuple[Dict[str, Any], bytes, bytes]:
+    """The header of a saved state, the optimizer's part and the user's."""
+    (size,) = _STATE.unpack_from(state)
+    begin = _STATE.size + size
+    header = json.loads(state[_STATE.size:begin])
+    end = begin + header["optimizer"]
+    return header, state[begin:end], state[end:]
+
+
+class Fleet(Responder):
     """A client of a run, which join and attach make. Not thread-safe, and not for processes that are forked from this one.
 
     run: what the run is, as a dictionary with "run" (its name), "model", "seed", "shard", "rounds", "local_steps" and "batch_size";
@@ -115,6 +151,9 @@ class Fleet:
     """
 
     def __init__(self, connect: Callable[[], Any]):
+        super().__init__()
+        self._handlers = {Kind.MASK: self._mask, Kind.SAVE: self._save, Kind.RESTORE: self._take_back,
+                          Kind.SEALED: self._hear_sealed, Kind.FINISHED: self._finish}
         self._connect = connect
         self._pid = os.getpid()
         self._closed = False
@@ -122,9 +161,9 @@ class Fleet:
         self._model = None
         self._optimizer = None
         self._samples = 1
-        self._vectors: Optional[SharedVectors] = None
         self._restored: Optional[int] = None  # the round whose state was given back
         self._saved = b""
+        self._start = b""  # the optimizer's state in the first round, until there is a saved one
         self._sealed: Optional[int] = None
         self._pending: Optional[Dict[str, int]] = None  # a plan that came while a commit was waited for
         self._held: Optional[Dict[str, Any]] = None  # a result that is being committed
@@ -163,7 +202,7 @@ class Fleet:
         processor is moved into the memory that the client shares, so that nothing is copied; their values change when the next round begins.
 
         Ends when the run is over: Fleet.finished then says why, and the model has the weights that the run ended with.
-        Each round must be committed.
+        Each round must be committed, unless its progress returned False.
         """
         self._check_usable()
         if self._model is not None:
@@ -174,9 +213,13 @@ class Fleet:
             if plan is None:
                 return
             self._load()
+            if self._optimizer is not None and not self._saved:
+                self._start = _optimizers.save(self._optimizer)
             current = Round(self, plan)
             yield current
-            if not current._committed:
+            if current._stopped and not current._committed:
+                self._cancel(current)
+            elif not current._committed:
                 raise RunMismatch(f"round {current.number} was left without round.commit()")
 
     # Frames. Every request of the client is answered in here.
@@ -205,36 +248,26 @@ class Fleet:
             self._on_client_gone()
         return None
 
-    def _handle(self, kind, body: bytes, file: Optional[int]) -> None:
-        if kind == Kind.OPEN:
-            self._open(json.loads(body))
-        elif kind == Kind.MEMORY:
-            self._vectors = SharedVectors(file, json.loads(body)["elements"])
-            self._channel.send_json(Kind.DONE)
-        elif kind == Kind.MASK:
-            positions = np.frombuffer(body, dtype=np.int64)
-            if self._optimizer is not None:
-                _optimizers.mask_momentum(self._optimizer, self._model, positions)
-            self._channel.send_json(Kind.DONE)
-        elif kind == Kind.SAVE:
-            self._channel.send(Kind.DONE, self._state())
-        elif kind == Kind.RESTORE:
-            self._restore(body)
-            self._channel.send_json(Kind.DONE)
-        elif kind == Kind.SEALED:
-            self._sealed = json.loads(body)["round"]
-        elif kind == Kind.FINISHED:
-            self.finished = json.loads(body)["reason"]
-            self._load()
-        elif kind == Kind.START:
-            self._channel.send_json(Kind.DONE, has_weights=False)
-        else:
-            self._channel.fail("UNIMPLEMENTED", f"this trainer does not know requests of kind {int(kind)}")
+    def _mask(self, body: bytes) -> None:
+        if self._optimizer is not None:
+            _optimizers.mask_momentum(self._optimizer, self._model, np.frombuffer(body, dtype=np.int64))
+        self._done()
+
+    def _save(self, _: bytes) -> None:
+        self._channel.send(Kind.DONE, self._state())
+
+    def _take_back(self, body: bytes) -> None:
+        self._restore(body)
+        self._done()
+
+    def _hear_sealed(self, body: bytes) -> None:
+        self._sealed = json.loads(body)["round"]
+
+    def _finish(self, body: bytes) -> None:
+        self.finished = json.loads(body)["reason"]
+        self._load()
 
     def _open(self, request: Dict[str, Any]) -> None:
-        if request["protocol"] != PROTOCOL:
-            self._channel.fail("FAILED_PRECONDITION", f"this package speaks version {PROTOCOL} of the trainer protocol")
-            return
         self.run = {key: value for key, value in request.items() if key != "protocol"}
         if self._model is None:
             try:
@@ -243,8 +276,7 @@ class Fleet:
             except TerseError as error:
                 self._channel.fail("FAILED_PRECONDITION", str(error))
                 raise
-        self._channel.send_json(Kind.DONE, **hello(self._model, self._samples, has_state=True,
-                                                   has_momentum=self._optimizer is not None))
+        self._done(**hello(self._model, self._samples, has_state=True, has_momentum=self._optimizer is not None))
 
     def _load(self) -> None:
         self._model.load(self._vectors.result if self._model.in_place else self._vectors.weights)
@@ -262,18 +294,48 @@ class Fleet:
         return self._saved
 
     def _restore(self, state: bytes) -> None:
-        (size,) = _STATE.unpack_from(state)
-        header = json.loads(state[_STATE.size:_STATE.size + size])
+        header, optimizer, extra = _parts_of(state)
         self._restored = header["round"]
         if self._held is not None or self._saved == state:
             return  # of this process, which has it all
         self._saved = state
-        begin = _STATE.size + size
-        optimizer = state[begin:begin + header["optimizer"]]
         if self._optimizer is not None and optimizer:
             _optimizers.restore(self._optimizer, optimizer)
         if header["extra"] is not None:
-            self.extra = state[begin + header["optimizer"]:]
+            self.extra = extra
+
+    # Progress.
+
+    def _report(self, steps: int) -> bool:
+        """Whether training may go on."""
+        self._check_usable()
+        try:
+            self._channel.send_json(Kind.PROGRESS, steps=steps)
+            kind, body, _ = self._channel.receive()
+        except Gone:
+            return self._client_comes_back()
+        if kind != Kind.GO_ON:
+            raise ClientError(f"the client answered progress with a frame of kind {int(kind)}; "
+                              "install releases that fit each other")
+        return json.loads(body)["go_on"]
+
+    def _client_comes_back(self) -> bool:
+        """Whether a client that is gone is started again, which then gets the result; if not, the next frame says why."""
+        try:
+            self._client.gone()
+        except ClientError:
+            return False
+        return True
+
+    def _cancel(self, current: Round) -> None:
+        """Answers that a round was given up, with the optimizer as it was before it."""
+        saved = _parts_of(self._saved)[1] if self._saved else self._start
+        if self._optimizer is not None and saved:
+            _optimizers.restore(self._optimizer, saved)
+        try:
+            self._channel.fail("CANCELLED", f"stopped in round {current.number}")
+        except Gone:
+            pass  # the next step sees it too
 
     # Commit.
 

@@ -2,10 +2,12 @@
 
 import argparse
 import json
+import math
 import os
 import pathlib
 import signal
 import sqlite3
+import struct
 import subprocess
 import tempfile
 import time
@@ -37,6 +39,19 @@ evaluate_every = 100
 {more}
 """
 COHORT = 4  # 0.4 of 8, rounded up
+# The model of grid-trainer, which is a trainer of the user's own: tests/testing/grid_trainer.h.
+GRID = {"grid.weight": (32, 40), "grid.bias": (40,), "head.weight": (6, 39), "head.bias": (3,)}
+
+
+def safetensors_of(shapes):
+    """A file of such tensors, all of them zero."""
+    header, offset = {}, 0
+    for name, shape in shapes.items():
+        size = 4 * math.prod(shape)
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [offset, offset + size]}
+        offset += size
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + bytes(offset)
 
 
 class Simulations(unittest.TestCase):
@@ -116,7 +131,7 @@ class Simulations(unittest.TestCase):
                 simulated = self.simulate(run_file, name, "--processes", 2)
                 self.assertEqual(self.ordinary_hash(run_file, f"fleet-{len(codec)}"), simulated["model_hash"])
 
-    def ordinary_hash(self, run_file, state):
+    def ordinary_hash(self, run_file, state, model=None, trainer=()):
         """Of an ordinary fleet of the run: a coordinator and eight processes of clients, which join in order."""
         folder = self.folder / state
         folder.mkdir()
@@ -129,15 +144,18 @@ class Simulations(unittest.TestCase):
             self.started.append(process)
             return process
 
-        start(self.binaries / "terse-coordinator", "--run-file", run_file, "--state", folder / "coordinator", "--listen",
-              "127.0.0.1:0", "--admin", admin, "--ready-file", ready)
+        start(self.binaries / "terse-coordinator", "--state", folder / "coordinator", "--listen", "127.0.0.1:0", "--admin", admin,
+              "--ready-file", ready)
         while not ready.exists():
             time.sleep(0.02)
         address = json.loads(ready.read_text())["listen"]
+        made = subprocess.run([self.binaries / "tersectl", "--admin", admin, "run", "create", "--run-file", run_file,
+                               *(["--model", model] if model else [])], capture_output=True, text=True)
+        self.assertEqual(made.returncode, 0, made.stderr)
         clients = []
         for number in range(8):
             clients.append(start(self.binaries / "terse-client", "--coordinator", address, "--name",
-                                 f"client-{number:06}", "--state", folder / f"client-{number}"))
+                                 f"client-{number:06}", "--state", folder / f"client-{number}", *trainer))
             while not (folder / f"client-{number}" / "MANIFEST").exists():
                 self.assertIsNone(clients[-1].poll(), (folder / "log").read_text())
                 time.sleep(0.02)
@@ -146,6 +164,32 @@ class Simulations(unittest.TestCase):
         status = subprocess.run([self.binaries / "tersectl", "--admin", admin, "--json", "status"], check=True,
                                 capture_output=True, text=True)
         return json.loads(status.stdout)["model_hash"]
+
+    def grid_run(self):
+        """The run file and the model's file of a run for grid-trainer, whose state counts a client's rounds."""
+        run_file = self.run_file()
+        run_file.write_text(run_file.read_text().replace('name = "perceptron"\ninputs = 784', 'name = "external"').replace(
+            'name = "mnist"\npartition = "label_shards"', 'name = "external"\npartition = "iid"'))
+        model = self.folder / "grid.safetensors"
+        model.write_bytes(safetensors_of(GRID))
+        return run_file, model
+
+    def test_a_trainer_of_ones_own(self):
+        run_file, model = self.grid_run()
+        trainer = ("--trainer", self.binaries / "grid-trainer")
+        ordinary = self.ordinary_hash(run_file, "fleet", model, trainer)
+        for processes in (1, 3):
+            simulated = self.simulate(run_file, f"own-{processes}", "--model", model, *trainer, "--processes", processes)
+            self.assertEqual((simulated["rounds"], simulated["model_hash"]), (6, ordinary))
+
+    def test_a_trainer_of_ones_own_that_is_wrong(self):
+        run_file, model = self.grid_run()
+        self.assertIn("give one with --trainer", self.refused(run_file, "a", "--model", model))
+        words = self.refused(run_file, "b", "--model", model, "--trainer", "/nonexistent/trainer")
+        self.assertIn("/nonexistent/trainer: not found", words)
+        self.assertIn("terse-simulate: client-000000: the trainer closed the connection", words)
+        self.assertIn("the trainer closed the connection",
+                      self.refused(run_file, "c", "--model", model, "--trainer", "/bin/true"))
 
     def test_a_stop_lets_the_round_end(self):
         run_file = self.run_file(rounds=40)

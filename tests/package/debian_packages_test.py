@@ -22,6 +22,7 @@ EXPECTED = {
         ["usr/bin/terse-client", "usr/bin/terse-trainer-check", "usr/lib/systemd/system/terse-client.service", "usr/share/terse/client.env"],
         ["adduser", "libgrpc++1.51", "libsqlite3-0"]),
     "terse-client-torch": (["usr/bin/terse-client-torch"], ["terse-client", "libopenblas0-openmp", "libtorch1.13"]),
+    "terse-simulate": (["usr/bin/terse-simulate"], ["libopenblas0-openmp", "libtorch1.13", "libgrpc++1.51"]),
     "tersectl": (
         ["usr/bin/tersectl", "usr/share/man/man1/tersectl.1", "usr/share/bash-completion/completions/tersectl",
          "usr/share/zsh/vendor-completions/_tersectl"],
@@ -97,6 +98,12 @@ class DebianPackages(unittest.TestCase):
             there = dependencies_of(self.paths[name])
             for package in wanted:
                 self.assertIn(package, there, name)
+
+    def test_each_program_starts(self):
+        for name, path in self.paths.items():
+            version = run("dpkg-deb", "--field", path, "Version").partition("-")[0]
+            for program in glob.glob(os.path.join(SCRATCH, "unpacked", name, "usr/bin/*")):
+                self.assertEqual(run(program, "--version").strip(), version, program)
 
     def test_a_client_of_a_trainer_of_ones_own_needs_no_libtorch(self):
         self.assertNotIn("libtorch1.13", dependencies_of(self.paths["terse-client"]))

@@ -8,9 +8,11 @@ import os
 import socket
 import sys
 import threading
+import time
 import unittest
 
 import numpy as np
+import torch
 
 import terse
 from terse._channel import Channel, Kind
@@ -170,6 +172,146 @@ class Session(unittest.TestCase):
         client.train(1, 10)
         client.seal(1)
         self.finish(client, 7)
+
+
+class Progress(unittest.TestCase):
+    """A loop in the test's own thread, against a client that another thread plays."""
+
+    def setUp(self):
+        self.clients = [Played(), Played()]
+        left = iter(self.clients)
+        self.fleet = Fleet(lambda: next(left))
+        self.addCleanup(self.fleet.close)
+        self.model = torch.nn.Linear(ELEMENTS, 1, bias=False)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.9)
+        self.heard = []
+
+    def play(self, script):
+        """Runs the client's side in a thread of its own, which the test joins at its end."""
+        def run():
+            try:
+                script()
+            finally:
+                for client in self.clients:
+                    client.die()
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        self.addCleanup(thread.join, 10)
+
+    def begin(self, client, number, state=None):
+        client.open(state)
+        client.memory[:2 * ELEMENTS] = 1.0
+        self.ask_to_train(client, number)
+
+    @staticmethod
+    def ask_to_train(client, number):
+        client.channel.send_json(Kind.TRAIN, steps=50, first_iteration=0, round=number, version=number - 1)
+
+    def hear(self, client, go_on=None):
+        """The next frame of the trainer, answered where it is progress."""
+        kind, body, _ = client.channel.receive()
+        self.heard.append((kind, json.loads(body)))
+        if kind == Kind.PROGRESS:
+            client.channel.send_json(Kind.GO_ON, go_on=go_on)
+        return kind
+
+    def step(self):
+        self.optimizer.zero_grad()
+        self.model(torch.ones(ELEMENTS)).sum().backward()
+        self.optimizer.step()
+
+    def momentum(self):
+        return self.optimizer.state[self.model.weight]["momentum_buffer"].tolist()
+
+    def train_until_stopped(self, current):
+        for steps in range(1, 1000):
+            self.step()
+            time.sleep(0.01)
+            if not current.progress(steps):
+                self.assertFalse(current.progress(steps), "and says so again, without asking")
+                return steps
+        raise AssertionError("no progress returned False")
+
+    def test_a_stop_gives_the_round_up(self):
+        client, other = self.clients
+
+        def script():
+            self.begin(client, 1)
+            self.assertEqual(client.channel.receive()[0], Kind.DONE)
+            state = client.seal(1)
+            self.ask_to_train(client, 2)
+            self.hear(client, go_on=True)
+            self.hear(client, go_on=False)
+            self.hear(client)
+            client.die()
+            self.begin(other, 2, state)
+            self.assertEqual(other.channel.receive()[0], Kind.DONE)
+            other.seal(2)
+            other.channel.send_json(Kind.FINISHED, reason="done")
+
+        self.play(script)
+        rounds = self.fleet.rounds(self.model, self.optimizer)
+        current = next(rounds)
+        self.step()
+        self.assertTrue(current.commit(samples=1, metrics={"loss": 1.0}))
+        before = self.momentum()
+        current = next(rounds)
+        begun, steps = time.monotonic(), self.train_until_stopped(current)
+        self.assertNotEqual(self.momentum(), before)
+        current = next(rounds)  # of the next client, with the optimizer as the first round had left it
+        self.assertEqual((current.number, self.momentum()), (2, before))
+        self.assertEqual([kind for kind, _ in self.heard], [Kind.PROGRESS, Kind.PROGRESS, Kind.FAILED])
+        self.assertEqual(self.heard[1][1], {"steps": steps})
+        self.assertEqual(self.heard[2][1], {"code": "CANCELLED", "message": "stopped in round 2", "details": ""})
+        self.assertGreater(time.monotonic() - begun, 0.5)
+        self.assertGreater(steps, 10, "most calls ask nobody")
+        self.assertTrue(current.commit(samples=1, metrics={"loss": 1.0}))
+        self.assertEqual(list(rounds), [])
+
+    def test_the_first_round_and_a_commit_after_the_stop(self):
+        client, other = self.clients
+
+        def script():
+            self.begin(client, 1)
+            self.hear(client, go_on=False)
+            self.hear(client)
+            client.die()
+            self.begin(other, 1)
+            other.channel.receive()
+            other.seal(1)
+            other.channel.send_json(Kind.FINISHED, reason="done")
+
+        self.play(script)
+        rounds = self.fleet.rounds(self.model, self.optimizer)
+        current = next(rounds)
+        self.train_until_stopped(current)
+        self.assertFalse(current.commit(samples=1, metrics={"loss": 1.0}))
+        with self.assertRaisesRegex(terse.RunMismatch, "round 1 was committed already; report progress before that"):
+            current.progress(1)
+        current = next(rounds)
+        self.assertFalse(self.optimizer.state, "no step of the round that was given up is left")
+        self.assertTrue(current.commit(samples=1, metrics={"loss": 1.0}))
+        self.assertEqual(list(rounds), [])
+        self.assertEqual([kind for kind, _ in self.heard], [Kind.PROGRESS, Kind.FAILED])
+
+    def test_a_client_that_is_killed_meanwhile_gets_the_result(self):
+        client, other = self.clients
+
+        def script():
+            self.begin(client, 1)
+            client.die()
+            self.begin(other, 1)
+            self.assertEqual(other.channel.receive()[0], Kind.DONE)
+            other.seal(1)
+            other.channel.send_json(Kind.FINISHED, reason="done")
+
+        self.play(script)
+        rounds = self.fleet.rounds(self.model, self.optimizer)
+        current = next(rounds)
+        time.sleep(0.3)
+        self.assertTrue(current.progress(1))
+        self.assertTrue(current.commit(samples=1, metrics={"loss": 1.0}))
+        self.assertEqual(list(rounds), [])
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import struct
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import numpy as np
 
@@ -87,6 +88,13 @@ class Simulate(unittest.TestCase):
         with self.assertRaisesRegex(terse.ClientError, "a cohort of 3 is more than the fleet's 2 clients"):
             terse.simulate(Towards, run=make_run(), model=make_model(), state=os.path.join(self.folder, "a"), clients=2,
                            cohort=3)
+        with self.assertRaisesRegex(terse.RunMismatch, "there is no backend 'dask'; the backends are 'local' and 'ray'"):
+            self.simulate("a", backend="dask")
+        with self.assertRaisesRegex(terse.RunMismatch, "worker_options are for Ray's workers; give backend='ray' too"):
+            self.simulate("a", worker_options={"num_gpus": 1})
+        with unittest.mock.patch.dict(sys.modules, {"ray": None}), self.assertRaisesRegex(
+                terse.ClientError, r"Ray cannot be imported \(.*\); install it with: pip install 'terse\[ray\]'"):
+            self.simulate("a", backend="ray")
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ with tempfile.TemporaryDirectory() as folder:
             raise AssertionError("a round without a coordinator")
         except terse.ClientError as error:
             assert "stopped before the run was over" in str(error), error
+assert output_of(f"{sys.prefix}/bin/terse", "--version") == terse.__version__
 # Codecs are torch-free, and their extension is the wheel's.
 update = numpy.linspace(-1, 1, 10000, dtype=numpy.float32)
 residual = numpy.zeros_like(update)
