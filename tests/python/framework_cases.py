@@ -78,9 +78,8 @@ def accuracy_of(output, labels):
     return (output["logits"].argmax(-1) == labels).float().mean()
 
 
-def evaluation_data():
-    data = Examples("net", client=99, count=20)
-    return data.x, data.labels
+def evaluation_data(case="net"):
+    return Examples(case, client=99, count=20)
 
 
 def train_plainly(fleet, client, names):
@@ -97,7 +96,7 @@ def train_plainly(fleet, client, names):
     for current in fleet.rounds(model, optimizer, samples=len(data)):
         if current.number > 1:
             with torch.no_grad():
-                x, labels = evaluation_data()
+                x, labels = evaluation_data()[:].values()
                 output = model(x, labels)
             current.evaluate({names["loss"]: output["loss"], names["accuracy"]: accuracy_of(output, labels)}, samples=len(x))
         loss = accuracy = weights = samples = 0
@@ -131,9 +130,9 @@ class Checks:
                         settings={"rounds": {"quorum": CLIENTS}, "codec": {"downstream": "dense"}})
         run.create(str(fleet.folder / "run"), admin=fleet.admin)
 
-    def start(self, fleet, client, case, rounds):
+    def start(self, fleet, client, case, rounds, accumulated=ACCUMULATED):
         return fleet.python(f"m{client}", self.member, fleet.address, fleet.folder / f"m{client}", client, case,
-                            rounds * LOCAL_STEPS)
+                            rounds * LOCAL_STEPS, accumulated)
 
     def finish(self, fleet, members):
         for member in members:
@@ -149,6 +148,9 @@ class Checks:
         """The module whose tensors have the run's names."""
         return model
 
+    def expect_of_killed(self, fleet, metrics):
+        """What else a framework's run is to be like in which client 0 was killed."""
+
     def trained(self, rounds, stop_after=None):
         """Weights, clients' metrics and losses of a run. stop_after: rounds after which client 0 is another process."""
         with Fleet(self.binaries) as fleet:
@@ -160,6 +162,7 @@ class Checks:
                               f"{stop_after + 1}", fleet.log("m0"))
             self.assertEqual(self.finish(fleet, [other, self.start(fleet, 0, "net", rounds)]), rounds)
             self.assertIn("finished: all rounds are done", fleet.log("m0"))
+            self.assertNotIn("in the middle of round", fleet.log("m0") + fleet.log("m1"))
             run = terse.open(fleet.run_folder())
             return self.weights(fleet), run.client_metrics(), run.rounds()["train_loss"]
 
@@ -208,8 +211,9 @@ class Checks:
             members[0].wait()
             members[0] = self.start(fleet, 0, "known", rounds)
             self.assertEqual(self.finish(fleet, members), rounds)
-            again = self.start(fleet, 0, "known", rounds)  # of a run that is over
-            self.assertEqual(self.finish(fleet, [again]), rounds)
+            # Once more when the run is over, and where every batch is a step, of which none may be taken.
+            self.assertEqual(self.finish(fleet, [self.start(fleet, 0, "known", rounds, accumulated=1)]), rounds)
+            self.expect_of_killed(fleet, terse.open(fleet.run_folder()).client_metrics())
             moved = sum(Examples("known", client).x[0] for client in range(CLIENTS)) / CLIENTS
             want = make("known")[0].w.detach() - 2.0**-5 * rounds * LOCAL_STEPS * moved
             np.testing.assert_array_equal(self.weights(fleet)["w"], want.numpy())

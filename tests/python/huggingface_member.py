@@ -1,4 +1,4 @@
-"""A client that a Trainer of transformers trains: huggingface_member.py COORDINATOR STATE CLIENT CASE STEPS"""
+"""A client that a Trainer of transformers trains: huggingface_member.py COORDINATOR STATE CLIENT CASE STEPS ACCUMULATED"""
 import sys
 
 import torch
@@ -16,7 +16,7 @@ class InOrder(transformers.Trainer):
     def _get_train_sampler(self, *_):
         return SequentialSampler(self.train_dataset)
 
-    def compute_loss(self, model, inputs, return_outputs=False):
+    def compute_loss(self, model, inputs, return_outputs=False, **_):
         output = model(**inputs)
         if model.training:
             self.log({"accuracy": cases.accuracy_of(output, inputs["labels"]).item()})
@@ -29,16 +29,18 @@ def accuracy_of(prediction):
 
 def main():
     torch.set_num_threads(1)
-    coordinator, state, client, case, steps = *sys.argv[1:3], int(sys.argv[3]), sys.argv[4], int(sys.argv[5])
+    coordinator, state, client, case, steps, accumulated = sys.argv[1:]
+    client, steps, accumulated = int(client), int(steps), int(accumulated)
     model, optimizer, schedule = cases.make(case)
-    evaluates = {"evaluation_strategy": "steps", "eval_steps": 2, "per_device_eval_batch_size": 20} if case == "net" else {}
+    is_new = hasattr(transformers.TrainingArguments, "eval_strategy")  # since 4.41
+    evaluates = {"eval_strategy" if is_new else "evaluation_strategy": "steps" if case == "net" else "no", "eval_steps": 2}
     arguments = transformers.TrainingArguments(
         f"{state}-trainer", max_steps=steps, per_device_train_batch_size=cases.BATCH,
-        gradient_accumulation_steps=cases.ACCUMULATED, max_grad_norm=0, logging_steps=2, save_strategy="no", report_to=[],
-        disable_tqdm=True, use_cpu=True, **evaluates)
+        gradient_accumulation_steps=accumulated, max_grad_norm=0, logging_steps=2, save_strategy="no", report_to=[],
+        disable_tqdm=True, use_cpu=True, per_device_eval_batch_size=20, **evaluates)
     with terse.join(coordinator, state=state, log_level="warn") as fleet:
         trainer = InOrder(model, arguments, train_dataset=cases.Examples(case, client), compute_metrics=accuracy_of,
-                          eval_dataset=cases.Examples("net", 99, 20), callbacks=[Federated(fleet)],
+                          eval_dataset=cases.evaluation_data(), callbacks=[Federated(fleet)],
                           optimizers=(optimizer, schedule))
         trainer.train()
         cases.report_end(fleet, state, model)

@@ -1,4 +1,4 @@
-"""A client that a Lightning Trainer trains: lightning_member.py COORDINATOR STATE CLIENT CASE STEPS"""
+"""A client that a Lightning Trainer trains: lightning_member.py COORDINATOR STATE CLIENT CASE STEPS ACCUMULATED"""
 import sys
 
 import torch
@@ -7,7 +7,7 @@ if torch.__version__ == "1.13.0a0":  # as Debian's torch 1.13.1 calls itself, wh
     torch.__version__ = type(torch.__version__)("1.13.1")
 
 import lightning
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader
 
 import framework_cases as cases
 import terse
@@ -30,8 +30,8 @@ class Lit(lightning.LightningModule):
         return output["loss"]
 
     def validation_step(self, batch, batch_idx):
-        output = self.net(*batch)
-        self.log_dict({"val/loss": output["loss"], "val/accuracy": cases.accuracy_of(output, batch[1])})
+        output = self.net(**batch)
+        self.log_dict({"val/loss": output["loss"], "val/accuracy": cases.accuracy_of(output, batch["labels"])})
 
     def configure_optimizers(self):
         return {"optimizer": self._optimizer, "lr_scheduler": {"scheduler": self._schedule, "interval": "step"}}
@@ -39,13 +39,16 @@ class Lit(lightning.LightningModule):
 
 def main():
     torch.set_num_threads(1)
-    coordinator, state, client, case, steps = *sys.argv[1:3], int(sys.argv[3]), sys.argv[4], int(sys.argv[5])
+    coordinator, state, client, case, steps, accumulated = sys.argv[1:]
+    client, steps, accumulated = int(client), int(steps), int(accumulated)
     module = Lit(case)
     loader = DataLoader(cases.Examples(case, client), batch_size=cases.BATCH)
-    validation = DataLoader(TensorDataset(*cases.evaluation_data()), batch_size=20) if case == "net" else None
+    validation = DataLoader(cases.evaluation_data(case), batch_size=20)
+    # Rounds have three steps: after each of them, or in the middle of every second round.
+    steps_between = cases.LOCAL_STEPS if case == "net" else cases.LOCAL_STEPS - 1
     with terse.join(coordinator, state=state, log_level="warn") as fleet:
-        trainer = lightning.Trainer(callbacks=[Federated(fleet)], max_steps=steps, accumulate_grad_batches=cases.ACCUMULATED,
-                                    check_val_every_n_epoch=None, val_check_interval=cases.LOCAL_STEPS * cases.ACCUMULATED,
+        trainer = lightning.Trainer(callbacks=[Federated(fleet)], max_steps=steps, accumulate_grad_batches=accumulated,
+                                    check_val_every_n_epoch=None, val_check_interval=steps_between * accumulated,
                                     accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False)
         trainer.fit(module, loader, validation)
         cases.report_end(fleet, state, module)

@@ -24,6 +24,12 @@ class Lightning(cases.Checks, unittest.TestCase):
         self.assertEqual(sorted(set(metrics[metrics["kind"] == "training"]["name"])), ["accuracy"])
         self.assertEqual(sorted(set(metrics[metrics["kind"] == "evaluation"]["name"])), ["val/accuracy", "val/loss"])
 
+    def expect_of_killed(self, fleet, metrics):
+        """Validations after every second step are reported where they begin with a round, every second one."""
+        self.assertEqual(fleet.log("m1").count("an evaluation in the middle of round 1 is not reported"), 1)
+        reported = metrics[(metrics["client_name"] == "m1") & (metrics["name"] == "val/loss")]
+        self.assertEqual(reported["round"].tolist(), list(range(3, 41, 2)))
+
 
 if __name__ == "__main__":
     cases.skip_without("lightning")
