@@ -26,11 +26,11 @@ readonly TERSE_NANOBIND=3.1.0
 readonly TERSE_NANOBIND_HASH=sha256:96984dbe8154ffb86e653b1b60aaeed6985c710c5e75ad0279eb87943c66292d
 readonly TERSE_NANOBIND_FOLDER=/usr/local/share/nanobind
 # Programs that the tests run with: an independent reader of every file that Terse writes, two hosts with a bad wire
-# between them, a browser for the dashboard, a reader of metrics, what reads the manual and the completions, and the bare
-# machine of tests/bare.sh.
+# between them, a browser for the dashboard, a reader of metrics, what reads the manual and the completions, what executes
+# notebooks, and the bare machine of tests/bare.sh.
 TERSE_TEST_PACKAGES=(python3 python3-numpy python3-torch sqlite3 openssl iproute2
   iptables groff-base zsh dpkg-dev file systemd chromium chromium-driver python3-selenium python3-prometheus-client
-  debootstrap)
+  python3-nbclient python3-ipykernel debootstrap)
 # python/examples/run.sh installs and runs the package for Python with these, beside `build`.
 TERSE_PYTHON_PACKAGES=(python3 python3-dev python3-venv python3-numpy python3-torch)
 # bench/plot_*.py draw with these.

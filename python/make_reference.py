@@ -1,6 +1,8 @@
 """Prints docs/PYTHON_API.md: every public name of the package, from its docstring. PYTHONPATH=python make_reference.py"""
 
+import ast
 import inspect
+import pathlib
 
 import terse
 import terse.outer
@@ -17,6 +19,10 @@ SECTIONS = (
     ("Reading runs", ("open", "StoredRun", "Table")),
     ("Errors", ("TerseError", "ClientError", "RunMismatch", "CodecError", "MalformedMessage", "ForkedProcess")),
 )
+# Modules that import what this package does not require. They are read from their source, so that the document is the same
+# wherever it is made.
+OPTIONAL = (("In a Trainer of Lightning", "lightning"), ("In a Trainer of Hugging Face", "huggingface"),
+            ("In a Flower app", "flower"))
 # Classes whose objects come from functions: nobody calls them.
 MADE_ELSEWHERE = ("Evaluated", "Feedback", "Fleet", "Round", "Simulation", "StoredRun", "Table", "UpdateHistory", "Work")
 
@@ -50,6 +56,37 @@ def entry(name, thing, level="###", package="terse"):
     return lines
 
 
+def source_signature(function):
+    """As signature_of, of a function's syntax tree."""
+    arguments = function.args
+    for each in arguments.posonlyargs + arguments.args + arguments.kwonlyargs:
+        each.annotation = None
+    arguments.args = [each for each in arguments.args if each.arg != "self"]
+    return f"({ast.unparse(arguments)})"
+
+
+def source_entry(node, package):
+    """As entry, of the syntax tree of a class or function."""
+    is_class = isinstance(node, ast.ClassDef)
+    methods = [each for each in node.body if isinstance(each, ast.FunctionDef)] if is_class else []
+    maker = next((each for each in methods if each.name == "__init__"), None) if is_class else node
+    lines = [f"### `{package}.{node.name}{source_signature(maker) if maker else ''}`", "", ast.get_docstring(node), ""]
+    for method in methods:
+        if not method.name.startswith("_") and ast.get_docstring(method):
+            lines += [f"- `{node.name}.{method.name}{source_signature(method)}`", ""]
+            lines += [f"  {line}".rstrip() for line in ast.get_docstring(method).splitlines()] + [""]
+    return lines
+
+
+def optional_section(title, module):
+    tree = ast.parse((pathlib.Path(terse.__file__).parent / f"{module}.py").read_text(encoding="utf-8"))
+    lines = [f"## {title}", "", ast.get_docstring(tree), ""]
+    for node in tree.body:
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and not node.name.startswith("_"):
+            lines += source_entry(node, f"terse.{module}")
+    return lines
+
+
 def main():
     lines = [HEAD]
     for title, names in SECTIONS:
@@ -58,6 +95,8 @@ def main():
             lines += entry(name, getattr(terse, name))
     lines += ["## An outer step", "", inspect.getdoc(terse.outer), ""]
     lines += entry("OuterOptimizer", terse.outer.OuterOptimizer, package="terse.outer")
+    for title, module in OPTIONAL:
+        lines += optional_section(title, module)
     lines += ["## Codecs", "", inspect.getdoc(terse.codecs), ""]
     for name in ("Codec", "Feedback", "UpdateHistory"):
         lines += entry(name, getattr(terse.codecs, name), package="terse.codecs")
