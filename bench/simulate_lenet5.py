@@ -6,7 +6,7 @@ usage: simulate_lenet5.py DATA STATE [--backend local|ray] [--processes N] [--ro
 
 DATA is a folder with MNIST's files; STATE a new folder. Prints a line: the median round, what Ray costs before the first one,
 the memory of terse-simulate, and the model's hash. --turn prints what it costs to hand a client's turn to a worker of Ray: the
-median of 200 that train nothing. In an environment with Ray (tests/ray.sh) for --backend ray and --turn.
+median of 200 that train nothing. In an environment with Ray (tests/frameworks.sh ray) for --backend ray and --turn.
 """
 import argparse
 import pathlib

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# terse.lightning and terse.huggingface with Lightning and transformers from PyPI, in a virtual environment. Not part of
-# tests/run.sh: it needs PyPI.
+# The package for Python with the frameworks that it works inside of, from PyPI, each in a virtual environment of its own.
+# Not part of tests/run.sh: it needs PyPI.
 set -euo pipefail
 exec </dev/null
 
@@ -9,57 +9,80 @@ readonly root
 readonly TERSE_PROGRAM=tests/frameworks.sh
 # shellcheck source=deploy/lib.sh
 source "$root/deploy/lib.sh"
-# The newest of each that work with Debian's torch 1.13, which was built for NumPy 1.
-readonly PACKAGES=('lightning>=2.1,<2.2' 'pytorch-lightning<2.2' 'torchmetrics<1.4' 'transformers>=4.36,<4.40' 'accelerate<0.30' 'numpy<2')
+
+# What each is installed from, beside Debian's torch 1.13, which was built for NumPy 1 and works with these releases. The
+# test of each is tests/python/NAME_test.py.
+declare -rA PACKAGES=(
+  [flower]='flwr>=1.42,<2 numpy<2'
+  [ray]='ray>=2.40,<3 numpy<2'
+  [lightning]='lightning>=2.1,<2.2 pytorch-lightning<2.2 torchmetrics<1.4 numpy<2'
+  [huggingface]='transformers>=4.36,<4.40 accelerate<0.30 numpy<2'
+)
 
 usage() {
   cat <<'USAGE'
-usage: tests/frameworks.sh [--build DIR] [--venv DIR] [--help]
+usage: tests/frameworks.sh [--build DIR] [--environments DIR] [--install] [--help] [NAME...]
 
-Makes a virtual environment with Lightning and transformers beside Debian's torch, unless it is there, and runs
-tests/python/lightning_test.py and huggingface_test.py in it: a coordinator and two clients as processes, of which one is killed. It
-takes about three minutes, and downloads no model and no data.
+Tests terse.flower, terse.simulate on Ray, terse.lightning and terse.huggingface with Flower, Ray, Lightning and
+transformers, of which NAME names some: flower, ray, lightning, huggingface; by default all. A virtual environment is made
+for each, unless it is there. The tests start fleets of processes and kill some of them; each takes one to three minutes.
 
-  --build DIR   the build whose programs and package to test (default: build/release)
-  --venv DIR    the virtual environment (default: build/frameworks)
+  --build DIR         the build whose programs and package to test (default: build/release)
+  --environments DIR  the folder of the virtual environments (default: build/frameworks)
+  --install           make the environments, and test nothing
 USAGE
 }
 
 parse_arguments() {
-  build=$root/build/release venv=$root/build/frameworks
+  build=$root/build/release environments=$root/build/frameworks install=0 names=()
   while [[ $# -gt 0 ]]; do
     case "$1" in
       -h | --help) usage; exit 0 ;;
       --build) build=$(absolute "$(value_of "$@")"); shift 2 ;;
-      --venv) venv=$(absolute "$(value_of "$@")"); shift 2 ;;
-      *) unknown_argument "$1" ;;
+      --environments) environments=$(absolute "$(value_of "$@")"); shift 2 ;;
+      --install) install=1; shift ;;
+      -*) unknown_argument "$1" ;;
+      *)
+        [[ -n "${PACKAGES[$1]:-}" ]] || unknown_argument "$1"
+        names+=("$1")
+        shift
+        ;;
     esac
   done
+  [[ ${#names[@]} -gt 0 ]] || names=(flower ray lightning huggingface)
+  [[ $install -eq 1 ]] || check_build
+}
+
+check_build() {
   [[ -d "$build/python/terse" ]] || fail "there is no package in '$build/python'; build the target terse_python_codecs"
   [[ -x "$build/bin/terse-coordinator" ]] || fail "there is no terse-coordinator in '$build/bin'; build it"
 }
 
+# make_environment NAME: the file `installed` in it says of what it is made.
 make_environment() {
-  [[ ! -x "$venv/bin/accelerate" ]] || return 0
-  say "installing Lightning and transformers into $venv"
-  /usr/bin/python3 -m venv --system-site-packages "$venv"
-  "$venv/bin/pip" install --quiet "${PACKAGES[@]}"
+  local venv=$environments/$1 wanted=${PACKAGES[$1]}
+  [[ "$(cat "$venv/installed" 2>/dev/null)" != "$wanted" ]] || return 0
+  say "installing $wanted into $venv"
+  /usr/bin/python3 -m venv --clear --system-site-packages "$venv"
+  # shellcheck disable=SC2086  # several words
+  "$venv/bin/pip" install --quiet $wanted
+  echo "$wanted" >"$venv/installed"
 }
 
-version_of() {
-  "$venv/bin/python" -c "import importlib.metadata; print(importlib.metadata.version('$1'))"
+test_framework() {
+  say "testing $1"
+  PYTHONPATH=$build/python:$root/tests/python TERSE_BIN=$build/bin OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 \
+    "$environments/$1/bin/python" "$root/tests/python/$1_test.py" "$build/bin" || fail "$1_test.py failed, as above"
 }
 
 main() {
   parse_arguments "$@"
-  make_environment
-  say "Lightning $(version_of lightning), transformers $(version_of transformers)"
-  export PYTHONPATH=$build/python:$root/tests/python TERSE_BIN=$build/bin OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1
-  local test
-  for test in lightning huggingface; do
-    "$venv/bin/python" "$root/tests/python/${test}_test.py" "$build/bin" || fail "${test}_test.py failed, as above"
+  local name
+  for name in "${names[@]}"; do
+    make_environment "$name"
+    [[ $install -eq 1 ]] || test_framework "$name"
   done
-  say "passed"
+  say "done: ${names[*]}"
 }
 
 main "$@"

@@ -1,6 +1,6 @@
 """terse.flower in a deployment of Flower: a SuperLink and SuperNodes as processes, of which one is killed between rounds.
 
-usage: flower_test.py     (run by ctest, which skips it where Flower is not installed; tests/flower.sh installs it)
+usage: flower_test.py     (run by ctest, which skips it where Flower is not installed; tests/frameworks.sh flower installs it)
 """
 
 import importlib.util
@@ -177,7 +177,7 @@ if __name__ == "__main__":
         print(
             "SKIPPED: Flower is not installed for",
             sys.executable,
-            "- tests/flower.sh installs it into an environment of its own",
+            "- tests/frameworks.sh flower installs it into an environment of its own",
             file=sys.stderr,
         )
         sys.exit(77)

@@ -1,6 +1,6 @@
 """terse.simulate with workers of Ray: two nodes, workers and a node that are lost, and the model that there is without Ray.
 
-usage: ray_test.py     (run by ctest, which skips it where Ray is not installed; tests/ray.sh installs it)
+usage: ray_test.py     (run by ctest, which skips it where Ray is not installed; tests/frameworks.sh ray installs it)
 """
 import importlib.util
 import os
@@ -212,7 +212,7 @@ class OnRay(unittest.TestCase):
 
 if __name__ == "__main__":
     if importlib.util.find_spec("ray") is None:
-        print("SKIPPED: Ray is not installed for", sys.executable, "- tests/ray.sh installs it into an environment of its own",
+        print("SKIPPED: Ray is not installed for", sys.executable, "- tests/frameworks.sh ray installs it into an environment of its own",
               file=sys.stderr)
         sys.exit(77)
     unittest.main(argv=sys.argv[:1], verbosity=2)  # ctest names a folder, which is not needed here
