@@ -1,5 +1,5 @@
-// The least that a client on gRPC takes: one cleartext channel with one stream that stays open until the process is ended, and
-// nothing of Terse. bench/client_memory.py compares terse-client with it.
+// The least that a client on gRPC takes: one cleartext channel with one stream that stays open until the process is
+// ended, and nothing of Terse. bench/client_memory.py compares terse-client with it.
 //
 // usage: terse-empty-client HOST:PORT
 #include <unistd.h>
