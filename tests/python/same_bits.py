@@ -10,7 +10,7 @@ import sys
 
 import grid_member
 import terse
-from fleet import Fleet, end
+from fleet import Fleet, end, wait_until
 
 ROUNDS = 30
 # Settings of a run for each of the codecs' families, up and down.
@@ -30,7 +30,10 @@ def train(binaries, name):
         run = terse.Run(name, model=grid_member.make_model(), codec=codec, rounds=ROUNDS, clients=2,
                         settings={"rounds": {"quorum": 2}, "codec": {"downstream": downstream}})
         run.create(str(fleet.folder / "run"), admin=fleet.admin)
-        members = {member: fleet.member(member, seed) for member, seed in (("a", 1), ("b", 2))}
+        # A client draws its random numbers by its place in the fleet, so that they join in turn.
+        members = {"a": fleet.member("a", 1)}
+        wait_until(lambda: json.loads(fleet.ctl("clients", "--json")), "the first client joins")
+        members["b"] = fleet.member("b", 2)
         for member, process in members.items():
             if end(process, 300) != 0:
                 raise AssertionError(fleet.log(member))
