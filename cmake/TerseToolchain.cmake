@@ -16,7 +16,8 @@ endif()
 add_compile_options("-ffile-prefix-map=${CMAKE_SOURCE_DIR}=.")
 
 find_program(TERSE_MOLD mold)
-if(TERSE_MOLD)
+# GCC's cross compilers look for a linker of their machine's name, which mold's package does not have.
+if(TERSE_MOLD AND NOT CMAKE_CROSSCOMPILING)
   add_link_options(-fuse-ld=mold)
 endif()
 

@@ -99,7 +99,8 @@ using scalar::kKernels;
 namespace hn = hwy::HWY_NAMESPACE;
 
 // The lanes that are set in a mask, moved together. GCC copies the tables of Highway's own Compress to the stack on
-// every call, so that only targets with an instruction for it use that.
+// every call, so that only targets with an instruction for it use that. No member holds a mask, because those of SVE
+// have no size.
 template <typename DF>
 class Kept {
  public:
@@ -113,9 +114,9 @@ class Kept {
     count_ = kBytePlaces.count[bits[0]];
   }
 
-  // Writes whole vectors.
+  // Writes whole vectors. `hit` is that of the constructor.
   template <typename D>
-  HWY_INLINE void Store(D d, hn::Vec<D> vector, hn::TFromD<D>* to) const {
+  HWY_INLINE void Store(D d, Mask hit, hn::Vec<D> vector, hn::TFromD<D>* to) const {
     const auto places = hn::PromoteTo(hn::RebindToUnsigned<D>(), hn::LoadU(hn::Rebind<uint8_t, D>(), places_));
     hn::StoreU(hn::TableLookupLanes(vector, hn::IndicesFromVec(d, places)), d, to);
   }
@@ -123,15 +124,14 @@ class Kept {
  private:
   const uint8_t* places_;
 #else
-  HWY_INLINE Kept(DF df, Mask hit) : hit_(hit), count_(static_cast<int64_t>(hn::CountTrue(df, hit))) {}
+  HWY_INLINE Kept(DF df, Mask hit) : count_(static_cast<int64_t>(hn::CountTrue(df, hit))) {}
 
   template <typename D>
-  HWY_INLINE void Store(D d, hn::Vec<D> vector, hn::TFromD<D>* to) const {
-    hn::StoreU(hn::Compress(vector, hn::RebindMask(d, hit_)), d, to);
+  HWY_INLINE void Store(D d, Mask hit, hn::Vec<D> vector, hn::TFromD<D>* to) const {
+    hn::StoreU(hn::Compress(vector, hn::RebindMask(d, hit)), d, to);
   }
 
  private:
-  Mask hit_;
 #endif
   int64_t count_;
 
@@ -186,10 +186,10 @@ int64_t Filter(const uint32_t* indices, const float* values, int64_t size, KeyRu
   for (; i + lanes <= size; i += lanes) {
     const auto value = hn::LoadU(df, values + i);
     const auto index = hn::LoadU(du, indices + i);
-    const auto hit = hn::Gt(hn::Xor(hn::And(hn::BitCast(di, value), mask), flip), below);
-    const Kept<decltype(df)> lanes_kept(df, hn::RebindMask(df, hit));
-    lanes_kept.Store(du, index, kept_indices + kept);
-    lanes_kept.Store(df, value, kept_values + kept);
+    const auto hit = hn::RebindMask(df, hn::Gt(hn::Xor(hn::And(hn::BitCast(di, value), mask), flip), below));
+    const Kept<decltype(df)> lanes_kept(df, hit);
+    lanes_kept.Store(du, hit, index, kept_indices + kept);
+    lanes_kept.Store(df, hit, value, kept_values + kept);
     kept += lanes_kept.count();
   }
   return kept + scalar::Filter(indices + i, values + i, size - i, rule, kept_indices + kept, kept_values + kept);
@@ -219,9 +219,9 @@ int64_t Between(const float* values, int64_t size, uint32_t low, uint32_t high, 
   int64_t i = 0;
   for (; i + lanes <= size; i += lanes) {
     const auto magnitude = hn::And(hn::BitCast(di, hn::LoadU(df, values + i)), mask);
-    const auto hit = hn::AndNot(hn::Gt(magnitude, most), hn::Gt(magnitude, below));
-    const Kept<decltype(df)> lanes_kept(df, hn::RebindMask(df, hit));
-    lanes_kept.Store(du, hn::BitCast(du, magnitude), kept + count);
+    const auto hit = hn::RebindMask(df, hn::AndNot(hn::Gt(magnitude, most), hn::Gt(magnitude, below)));
+    const Kept<decltype(df)> lanes_kept(df, hit);
+    lanes_kept.Store(du, hit, hn::BitCast(du, magnitude), kept + count);
     count += lanes_kept.count();
   }
   return count + scalar::Between(values + i, size - i, low, high, kept + count);

@@ -5,19 +5,24 @@ set -euo pipefail
 
 # Compilers, tools and libraries that configure and build the programs (preset `programs`), and nothing else: the
 # first command of the README installs these. tests/bare.sh tries the sets on a machine that has nothing else.
+TERSE_BUILD_TOOLS=(g++ cmake ninja-build ccache mold pkg-config git ca-certificates protobuf-compiler protobuf-compiler-grpc)
+TERSE_BUILD_LIBRARIES=(libgrpc++-dev libprotobuf-dev libabsl-dev libsqlite3-dev libxxhash-dev libhwy-dev libssl-dev zlib1g-dev
+  libboost-dev prometheus-cpp-dev libsystemd-dev libseccomp-dev libutfcpp-dev libspdlog-dev)
+# Debian has one package of these for machines of every kind.
+TERSE_BUILD_HEADERS=(libjs-chart.js libcli11-dev libtoml11-dev nlohmann-json3-dev)
 # libopenblas0-openmp: the reference BLAS that libtorch-dev brings by default is about 2.4 times slower.
-TERSE_BUILD_PACKAGES=(
-  g++ cmake ninja-build ccache mold pkg-config git ca-certificates
-  libtorch-dev libopenblas0-openmp
-  libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev
-  libsqlite3-dev libxxhash-dev libhwy-dev libssl-dev zlib1g-dev libpng-dev libturbojpeg0-dev
-  libboost-dev libjs-chart.js prometheus-cpp-dev libsystemd-dev libseccomp-dev
-  libcli11-dev libtoml11-dev libutfcpp-dev libspdlog-dev nlohmann-json3-dev
-)
+TERSE_LEARNING_LIBRARIES=(libtorch-dev libopenblas0-openmp libpng-dev libturbojpeg0-dev)
+TERSE_BUILD_PACKAGES=("${TERSE_BUILD_TOOLS[@]}" "${TERSE_BUILD_LIBRARIES[@]}" "${TERSE_BUILD_HEADERS[@]}"
+  "${TERSE_LEARNING_LIBRARIES[@]}")
 # Libraries of the tests and benchmarks, the compiler of the fuzzers, and the tools of tests/lint.sh: every other preset
 # builds with `build` and these.
-TERSE_DEVELOP_PACKAGES=(libgtest-dev libgmock-dev libbenchmark-dev libcpp-httplib-dev clang-14 libclang-rt-14-dev
-  clang-format-14 clang-tidy-14 python3)
+TERSE_TEST_LIBRARIES=(libgtest-dev libgmock-dev libcpp-httplib-dev)
+TERSE_DEVELOP_PACKAGES=("${TERSE_TEST_LIBRARIES[@]}" libbenchmark-dev clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14
+  python3)
+# The preset arm64 is built with the same, the libraries being those of arm64, and its tests run with qemu.
+TERSE_ARM64_LIBRARIES=("${TERSE_BUILD_LIBRARIES[@]}" "${TERSE_TEST_LIBRARIES[@]}")
+TERSE_ARM64_PACKAGES=("${TERSE_BUILD_TOOLS[@]}" "${TERSE_BUILD_HEADERS[@]}" g++-aarch64-linux-gnu qemu-user python3
+  "${TERSE_ARM64_LIBRARIES[@]/%/:arm64}")
 # What Python's extension terse._codecs is built with, beside nanobind (below): the presets release and dev and the tools of
 # tests/lint.sh need it.
 TERSE_BINDINGS_PACKAGES=(python3 python3-dev python3-venv)
@@ -46,7 +51,8 @@ TERSE_RUNTIME_PACKAGES=(
 
 terse_packages_usage() {
   cat <<'USAGE'
-usage: deploy/packages.sh [build] [develop] [bindings] [test] [python] [bench] [packaging] [runtime] [tersectl] [--print] [--help]
+usage: deploy/packages.sh [build] [develop] [arm64] [bindings] [test] [python] [bench] [packaging] [runtime] [tersectl]
+                          [--print] [--help]
 
 Installs the Debian 12 packages of the named sets that are missing (default: build), with apt-get, through sudo when
 you are not root. Does nothing when all are there.
@@ -54,6 +60,8 @@ you are not root. Does nothing when all are there.
   build      compilers, tools and libraries that build the programs
   develop    libraries and compilers of the tests, the benchmarks and the fuzzers, and what tests/lint.sh checks sources
              with; they need `build` too
+  arm64      what the preset arm64 is built and tested with on a machine of another kind: the cross compiler, qemu, and
+             the libraries of arm64, which Debian installs beside the machine's own
   bindings   what Python's extension is built with, nanobind from PyPI among it: presets release and dev
   test       what the tests run with; tests/run.sh needs `build`, `develop` and `bindings` too
   python     what python/examples/run.sh needs beside `build`
@@ -77,6 +85,7 @@ terse_packages_of() {
     case "$set" in
       build) printf '%s\n' "${TERSE_BUILD_PACKAGES[@]}" ;;
       develop) printf '%s\n' "${TERSE_DEVELOP_PACKAGES[@]}" ;;
+      arm64) printf '%s\n' "${TERSE_ARM64_PACKAGES[@]}" ;;
       bindings) printf '%s\n' "${TERSE_BINDINGS_PACKAGES[@]}" ;;
       test) printf '%s\n' "${TERSE_TEST_PACKAGES[@]}" ;;
       python) printf '%s\n' "${TERSE_PYTHON_PACKAGES[@]}" ;;
@@ -84,7 +93,7 @@ terse_packages_of() {
       packaging) printf '%s\n' "${TERSE_PACKAGING_PACKAGES[@]}" ;;
       runtime) printf '%s\n' "${TERSE_RUNTIME_PACKAGES[@]}" ;;
       tersectl) printf '%s\n' "${TERSE_TERSECTL_PACKAGES[@]}" ;;
-      *) terse_packages_fail "unknown package set '$set'; the sets are build, develop, bindings, test, python, bench, packaging, runtime and tersectl" ;;
+      *) terse_packages_fail "unknown package set '$set'; the sets are build, develop, arm64, bindings, test, python, bench, packaging, runtime and tersectl" ;;
     esac
   done
 }
@@ -131,6 +140,14 @@ terse_as_root() {
 terse_apt_get() {
   terse_as_root env DEBIAN_FRONTEND=noninteractive apt-get -y -qq -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 \
     "$@" </dev/null
+}
+
+# Lets apt-get install packages of arm64 beside the machine's own.
+terse_add_arm64() {
+  [[ "$(dpkg --print-architecture)" != arm64 ]] || return 0
+  ! dpkg --print-foreign-architectures | grep -qx arm64 || return 0
+  terse_require_root arm64
+  terse_as_root dpkg --add-architecture arm64
 }
 
 # Refreshes the package lists only when they do not know all the packages, or when an installation failed with them.
@@ -197,6 +214,7 @@ terse_install_packages() {
   mapfile -t wanted < <(terse_packages_of "$@")
   [[ ${#wanted[@]} -gt 0 ]] || exit 1
   terse_require_debian_12
+  [[ " $* " != *' arm64 '* ]] || terse_add_arm64
   mapfile -t TERSE_MISSING < <(terse_missing_packages "${wanted[@]}")
   if [[ ${#TERSE_MISSING[@]} -gt 0 ]]; then
     terse_require_root "$@"
@@ -219,7 +237,7 @@ terse_packages_main() {
     case "$argument" in
       -h | --help) terse_packages_usage && return 0 ;;
       --print) print=1 ;;
-      build | develop | bindings | test | python | bench | packaging | runtime | tersectl) sets+=("$argument") ;;
+      build | develop | arm64 | bindings | test | python | bench | packaging | runtime | tersectl) sets+=("$argument") ;;
       *) terse_packages_fail "unknown argument '$argument'; see deploy/packages.sh --help" ;;
     esac
   done

@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# The build for arm64 on a bare Debian 12 of another kind: its tests run with qemu, and its client trains with this machine's
+# coordinator and Python.
+set -euo pipefail
+exec </dev/null
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+readonly root
+readonly TERSE_PROGRAM=tests/arm64.sh
+# shellcheck source=deploy/packages.sh
+source "$root/deploy/packages.sh"
+# shellcheck source=deploy/lib.sh
+source "$root/deploy/lib.sh"
+# shellcheck source=tests/bare_machine.sh
+source "$root/tests/bare_machine.sh"
+
+usage() {
+  cat <<'USAGE'
+usage: tests/arm64.sh [--bin DIR] [--jobs N] [--mirror URL] [--cache DIR] [--help]
+
+Makes a bare Debian 12 with debootstrap and clones this tree's HEAD into it. There deploy/build.sh installs the cross compiler and
+builds the preset arm64, and ctest runs its tests with qemu. Then the client for arm64, run with qemu as well, trains with a coordinator
+and Python programs of this machine: what it sends and what it comes to must be this machine's client's, bit for bit
+(tests/python/same_bits.py), and nothing may be lost when it is killed (tests/python/conservation_test.py). Prints what each step
+took. Needs root and a Debian mirror; for the last step Python with NumPy, and a build of the preset release.
+
+  --bin DIR      this machine's programs (default: build/release/bin)
+  --jobs N       compilers at a time (default: the processors)
+  --mirror URL   Debian mirror (default: the one in /etc/apt)
+  --cache DIR    the bare system and the downloaded packages, kept between runs (default: ~/.cache/terse-bare)
+USAGE
+}
+
+parse_arguments() {
+  bin=$root/build/release/bin jobs=$(nproc) suite=bookworm mirror=$(mirror_of_apt) cache=$(default_cache)
+  while [[ $# -gt 0 ]]; do
+    case "$1" in
+      -h | --help) usage; exit 0 ;;
+      --bin) bin=$(absolute "$(value_of "$@")"); shift 2 ;;
+      --jobs) jobs=$(value_of "$@"); shift 2 ;;
+      --mirror) mirror=$(value_of "$@"); shift 2 ;;
+      --cache) cache=$(absolute "$(value_of "$@")"); shift 2 ;;
+      *) unknown_argument "$1" ;;
+    esac
+  done
+  [[ "$jobs" =~ ^[1-9][0-9]*$ ]] || fail "--jobs must be a positive number, not '$jobs'"
+  [[ -x "$bin/terse-coordinator" && -e "$bin/../python/terse/__init__.py" ]] ||
+    fail "$bin has no terse-coordinator, or no package for Python beside it; build the preset release, or name its programs with --bin"
+  check_bare
+}
+
+# step NAME COMMAND...: says how long the command took, or ends with its output.
+step() {
+  local name=$1 begin=$SECONDS log
+  shift
+  log=$work/$name.log
+  "$@" >"$log" 2>&1 || fail "$name failed, as above; the whole output was in $log" "$log"
+  say "$name $((SECONDS - begin)) s"
+}
+
+# on_tree COMMAND...: as root on the bare machine, in the tree.
+on_tree() {
+  on_machine /root/terse "$@"
+}
+
+bring_tree() {
+  git -c advice.detachedHead=false clone --quiet "$root" "$system/root/terse"
+  mkdir -p "$cache/archives/partial"
+  mount --bind "$cache/archives" "$system/var/cache/apt/archives"
+}
+
+install_packages() {
+  on_tree deploy/packages.sh arm64
+}
+
+# Sets mixed to a folder with this machine's programs, and the client of the other kind in place of its own. What the tests keep in
+# temporary folders has the same path for both.
+make_mixed() {
+  mixed=$work/mixed/bin
+  mkdir -p "$mixed" "$work/tmp" "$system$work/tmp"
+  mount --bind "$work/tmp" "$system$work/tmp"
+  ln -s "$bin/../python" "$work/mixed/python"
+  ln -s "$bin"/* "$mixed/"
+  rm "$mixed/terse-client"
+  printf '#!/bin/sh\nexec chroot %q qemu-aarch64 /root/terse/build/arm64/bin/terse-client "$@"\n' "$system" >"$mixed/terse-client"
+  chmod 0755 "$mixed/terse-client"
+}
+
+# of_python SCRIPT ARGUMENT...: one of tests/python, with this machine's interpreter and package.
+of_python() {
+  local script=$root/tests/python/$1
+  shift
+  env TMPDIR="$work/tmp" PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$bin/../python" TERSE_BIN="$bin" /usr/bin/python3 "$script" "$@"
+}
+
+main() {
+  parse_arguments "$@"
+  enter_namespaces "$root/tests/arm64.sh" "$@"
+  terse_install_packages packaging
+  mkdir -p "$cache"
+  work=$(mktemp -d "$cache/work.XXXXXX")
+  trap leave_machine EXIT
+  make_base
+  make_machine
+  bring_tree
+  step packages install_packages
+  step build on_tree env CCACHE_DISABLE=1 deploy/build.sh --preset arm64 --no-packages --jobs "$jobs"
+  file -b "$system/root/terse/build/arm64/bin/terse-client"
+  step tests on_tree ctest --preset arm64 -j "$jobs"
+  grep 'tests passed' "$work/tests.log"
+  make_mixed
+  step same_bits of_python same_bits.py "$bin" "$mixed"
+  cat "$work/same_bits.log"
+  step conservation of_python conservation_test.py "$mixed"
+  say "passed"
+}
+
+main "$@"
