@@ -8,6 +8,8 @@
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
 
+// Highway's functions are for its static target, which on some machines is more than what the compiler takes by itself.
+HWY_BEFORE_NAMESPACE();
 namespace terse {
 namespace {
 
@@ -57,7 +59,7 @@ bool Write(const One& value, const Many& values, absl::Span<float> delta) {
   const size_t lanes = hn::Lanes(tag);
   size_t i = 0;
   bool finite = true;
-  const auto write_one = [&] {
+  const auto write_one = [&]() HWY_ATTR {
     delta[i] = value(i);
     finite = finite && std::isfinite(delta[i]);
     ++i;
@@ -78,10 +80,11 @@ bool Write(const One& value, const Many& values, absl::Span<float> delta) {
 
 bool TakeResult(absl::Span<const uint16_t> left, absl::Span<const float> weights, absl::Span<float> delta) {
   if (weights.empty()) {
-    return Write([&](size_t i) { return Widened(left[i]); }, [&](size_t i) { return Widen(&left[i]); }, delta);
+    return Write([&](size_t i) HWY_ATTR { return Widened(left[i]); },
+                 [&](size_t i) HWY_ATTR { return Widen(&left[i]); }, delta);
   }
-  return Write([&](size_t i) { return Widened(left[i]) - Widened(Rounded(weights[i])); },
-               [&](size_t i) { return hn::Sub(Widen(&left[i]), Round(&weights[i])); }, delta);
+  return Write([&](size_t i) HWY_ATTR { return Widened(left[i]) - Widened(Rounded(weights[i])); },
+               [&](size_t i) HWY_ATTR { return hn::Sub(Widen(&left[i]), Round(&weights[i])); }, delta);
 }
 
 void RoundToBfloat16(absl::Span<const float> values, absl::Span<uint16_t> rounded) {
@@ -99,10 +102,13 @@ void RoundToBfloat16(absl::Span<const float> values, absl::Span<uint16_t> rounde
 bool TakeResult(absl::Span<const float> left, absl::Span<const float> weights, absl::Span<float> delta) {
   const hn::ScalableTag<float> tag;
   if (weights.empty()) {
-    return Write([&](size_t i) { return left[i]; }, [&](size_t i) { return hn::LoadU(tag, &left[i]); }, delta);
+    return Write([&](size_t i) HWY_ATTR { return left[i]; },
+                 [&](size_t i) HWY_ATTR { return hn::LoadU(tag, &left[i]); }, delta);
   }
-  return Write([&](size_t i) { return left[i] - weights[i]; },
-               [&](size_t i) { return hn::Sub(hn::LoadU(tag, &left[i]), hn::LoadU(tag, &weights[i])); }, delta);
+  return Write([&](size_t i) HWY_ATTR { return left[i] - weights[i]; },
+               [&](size_t i) HWY_ATTR { return hn::Sub(hn::LoadU(tag, &left[i]), hn::LoadU(tag, &weights[i])); },
+               delta);
 }
 
 }  // namespace terse
+HWY_AFTER_NAMESPACE();
