@@ -99,9 +99,10 @@ class ExternalTrainer : public LocalTrainer {
     return result;
   }
 
+  // A confined trainer has looked for it itself, so that advice about training would be wrong there.
   absl::Status NotFinite(absl::string_view finding) {
-    return peer_->Mistaken(
-        absl::StrCat("left ", finding, "; lower its learning rate, or look for what in the data makes it diverge"));
+    const char* const advice = "; lower its learning rate, or look for what in the data makes it diverge";
+    return peer_->Mistaken(absl::StrCat("left ", finding, peer_->role().is_confined() ? "" : advice));
   }
 
   std::string WhereNotFinite(absl::Span<const float> delta) const {

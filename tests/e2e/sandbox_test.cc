@@ -129,7 +129,8 @@ TEST(SandboxedClient, EndsWhenItsTrainerLies) {
   Start(&fleet, RunFile("lie", 2, kClients), {"--sandbox"});
   for (int i = 0; i < kClients; ++i) {
     EXPECT_EQ(fleet.client(i).Wait(kPatience), absl::optional<int>(1));
-    EXPECT_THAT(fleet.client(i).Output(), HasSubstr("with numbers that are not finite; its model or its code"));
+    EXPECT_THAT(fleet.client(i).Output(),
+                HasSubstr("values of tensor 'grid.weight' that are not finite; its model or its code"));
   }
 }
 
