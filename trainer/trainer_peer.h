@@ -29,8 +29,8 @@ struct PeerRole {
   const char* subject;  // "the trainer"
   const char* option;   // that brings it: "--trainer"
   const char* asker;    // "this client"
-  // Ends messages about answers that cannot be, for a program of this release that is confined, and that ours alone
-  // could have brought to such an answer. What it says of failures is worded for people already. Null for others.
+  // Of a confined program of this release (sandbox/): ends messages about answers that cannot be. What such a program
+  // says of its failures is worded for people already. Null for programs of the user's own.
   const char* distrust = nullptr;
 
   bool is_confined() const { return distrust != nullptr; }
