@@ -23,7 +23,9 @@ TEST(RunStoreConcurrency, ReadersAndCheckpointsBesideCommits) {
       EXPECT_GE(head.version, version);
       EXPECT_EQ(head.model_hash, TestHash(head.version));
       version = head.version;
-      EXPECT_OK(store.LogBytes(version).status());
+      const absl::Status log = store.LogBytes(version).status();
+      // Checkpoints of later versions may have taken it away since.
+      EXPECT_TRUE(log.ok() || (absl::IsOutOfRange(log) && store.GetHead()->version > version)) << log;
       EXPECT_OK(store.Rounds(1, kRounds).status());
       EXPECT_OK(store.LastRound().status());
       EXPECT_OK(store.Clients().status());
