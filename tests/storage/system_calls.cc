@@ -1,6 +1,7 @@
 #include "tests/storage/system_calls.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -61,8 +62,10 @@ int fdatasync(int fd) {
   return static_cast<int>(terse::Through("sync", terse::PathOf(fd), 0, [&] { return syscall(SYS_fdatasync, fd); }));
 }
 
+// Machines of some kinds have no other call for it.
 int rename(const char* from, const char* to) noexcept {
-  return static_cast<int>(terse::Through("rename", to, 0, [&] { return syscall(SYS_rename, from, to); }));
+  return static_cast<int>(terse::Through(
+      "rename", to, 0, [&] { return syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, /*flags=*/0); }));
 }
 
 int ftruncate64(int fd, off64_t size) noexcept {
