@@ -24,7 +24,7 @@ struct SandboxedPeer {
 // Starts the process and hears its confinement, before it is told anything of a run. Statuses of TrySandbox.
 absl::StatusOr<SandboxedPeer> StartSandboxedPeer(const SandboxOptions& options);
 
-// What a sandboxed process makes its model from.
+// A sandboxed process makes its model from these.
 struct SandboxedRun {
   RunConfig config;
   Shard shard;         // of the training data; an evaluator has none

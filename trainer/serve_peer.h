@@ -21,7 +21,7 @@
 
 namespace terse {
 
-// What a run is opened with.
+// A run is opened with these.
 struct RunOpening {
   OpenRequest request;
   // For sandboxed processes alone: all settings of the run, and the bytes of its TorchScript file where it has one.
@@ -29,7 +29,7 @@ struct RunOpening {
   std::string module = {};
 };
 
-// What is served. The requests are believed.
+// Answers the requests of the process that asks. They are believed.
 class PeerService {
  public:
   // Tells the other end that `steps` of the present request are done, and returns whether to go on.

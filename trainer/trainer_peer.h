@@ -29,8 +29,8 @@ struct PeerRole {
   const char* subject;  // "the trainer"
   const char* option;   // that brings it: "--trainer"
   const char* asker;    // "this client"
-  // Of a confined program of this release (sandbox/): ends messages about answers that cannot be. What such a program
-  // says of its failures is worded for people already. Null for programs of the user's own.
+  // It ends messages about answers that cannot be, for a confined program of this release (sandbox/). What such a
+  // program says of its failures is worded for people already. Null for programs of the user's own.
   const char* distrust = nullptr;
 
   bool is_confined() const { return distrust != nullptr; }
@@ -72,7 +72,7 @@ class TrainerPeer {
   absl::Status OpenRun(const OpenRequest& request);
 
   const PeerRole& role() const { return role_; }
-  // Of the opened run.
+  // The program has said these of the opened run.
   const Hello& hello() const { return hello_; }  // without its layout
   const Layout& layout() const { return layout_; }
   Dialogue& dialogue() { return *dialogue_; }
