@@ -1,9 +1,9 @@
-# terse_library(NAME LAYER layer HDRS ... SRCS ... [DEPS ...] [LINK ...] [INTERNAL ...])
+# terse_library(NAME LAYER layer HDRS ... SRCS ... [ALONE ...] [DEPS ...] [LINK ...] [INTERNAL ...])
 #
 # Declares a static library `NAME` in a layer of the house. DEPS are other Terse libraries and may only point downwards;
 # an arrow that points up or sideways stops the configuration. LINK are third-party targets; INTERNAL are those whose
 # headers only the sources include and that leave nothing to link, so that whoever uses an installed library need not
-# have them.
+# have them. ALONE are those of SRCS that are never compiled together with others.
 #
 #   mains > simulation > rpc > engine > {compression, storage, learning} > core
 #   security > {proto, net} > core and web > security, for rpc and above only
@@ -38,8 +38,48 @@ set(TERSE_ALLOWED_testing "core;compression;storage;security;learning;trainer;sa
 
 set(TERSE_GRPC_LAYERS admin coordinator_rpc client_rpc simulation)
 
+# terse_join_sources(NAME BATCH VARIABLE ALONE...): puts, in the list that VARIABLE names, sources that include up to BATCH
+# sources each in the place of those. Headers, what the build makes and the files of ALONE stay as they are. CMake's own
+# unity sources name the folder of the clone, so that the compiler cache of one clone would serve no other one; these name
+# the sources from the top of the tree.
+function(terse_join_sources NAME BATCH VARIABLE)
+  file(RELATIVE_PATH folder "${CMAKE_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}")
+  set(rest "")
+  set(joined "")
+  set(text "")
+  set(held 0)
+  set(sources ${${VARIABLE}})
+  foreach(source IN LISTS sources)
+    if(NOT source MATCHES "[.]cc$" OR IS_ABSOLUTE "${source}" OR source IN_LIST ARGN)
+      list(APPEND rest "${source}")
+      continue()
+    endif()
+    set(path "${folder}/${source}")
+    cmake_path(NORMAL_PATH path)
+    string(APPEND text "#include \"${path}\"\n")
+    math(EXPR held "${held} + 1")
+    if(held EQUAL BATCH)
+      terse_write_joined(${NAME} "${text}" joined)
+      set(text "")
+      set(held 0)
+    endif()
+  endforeach()
+  if(held GREATER 0)
+    terse_write_joined(${NAME} "${text}" joined)
+  endif()
+  set(${VARIABLE} ${rest} ${joined} PARENT_SCOPE)
+endfunction()
+
+# Writes the next joined source of NAME, unless it holds this already, and adds it to the list that VARIABLE names.
+function(terse_write_joined NAME TEXT VARIABLE)
+  list(LENGTH ${VARIABLE} number)
+  set(file "${CMAKE_CURRENT_BINARY_DIR}/joined/${NAME}_${number}.cc")
+  file(CONFIGURE OUTPUT "${file}" CONTENT "${TEXT}" @ONLY)
+  set(${VARIABLE} ${${VARIABLE}} "${file}" PARENT_SCOPE)
+endfunction()
+
 function(terse_library NAME)
-  cmake_parse_arguments(ARG "" "LAYER" "HDRS;SRCS;DEPS;LINK;INTERNAL" ${ARGN})
+  cmake_parse_arguments(ARG "" "LAYER" "HDRS;SRCS;ALONE;DEPS;LINK;INTERNAL" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "terse_library(${NAME}): unknown arguments: ${ARG_UNPARSED_ARGUMENTS}")
   endif()
@@ -56,16 +96,16 @@ function(terse_library NAME)
                           "Allowed: ${TERSE_ALLOWED_${ARG_LAYER}}")
     endif()
   endforeach()
-  add_library(${NAME} STATIC ${ARG_HDRS} ${ARG_SRCS})
-  set_target_properties(${NAME} PROPERTIES TERSE_LAYER ${ARG_LAYER} LINKER_LANGUAGE CXX)
   if(TERSE_UNITY AND NOT ARG_LAYER STREQUAL "testing")
     # More at a time where the headers of gRPC are most of the work.
     set(batch 12)
     if(ARG_LAYER IN_LIST TERSE_GRPC_LAYERS)
       set(batch 24)
     endif()
-    set_target_properties(${NAME} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${batch})
+    terse_join_sources(${NAME} ${batch} ARG_SRCS ${ARG_ALONE})
   endif()
+  add_library(${NAME} STATIC ${ARG_HDRS} ${ARG_SRCS})
+  set_target_properties(${NAME} PROPERTIES TERSE_LAYER ${ARG_LAYER} LINKER_LANGUAGE CXX)
   # Warnings are this build's own affair: what is installed does not mention them.
   list(TRANSFORM ARG_INTERNAL REPLACE "(.+)" "$<BUILD_INTERFACE:\\1>")
   target_link_libraries(${NAME} PUBLIC ${ARG_DEPS} ${ARG_LINK} PRIVATE ${ARG_INTERNAL} $<BUILD_INTERFACE:terse_flags>)
@@ -93,11 +133,11 @@ endfunction()
 # TERSE_UNITY eight sources are compiled at a time, whose names tests/lint/unity_names.py compares.
 function(terse_test NAME)
   cmake_parse_arguments(ARG "UNITY" "" "SRCS;DEPS;LINK;LABELS" ${ARGN})
+  if(TERSE_UNITY AND ARG_UNITY)
+    terse_join_sources(${NAME} 8 ARG_SRCS)
+  endif()
   add_executable(${NAME} ${ARG_SRCS})
   target_link_libraries(${NAME} PRIVATE ${ARG_DEPS} ${ARG_LINK} GTest::gmock GTest::gtest GTest::gtest_main terse_flags)
-  if(TERSE_UNITY AND ARG_UNITY)
-    set_target_properties(${NAME} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-  endif()
   add_test(NAME ${NAME} COMMAND ${NAME})
   set(seconds 600)
   if(CMAKE_CROSSCOMPILING_EMULATOR)

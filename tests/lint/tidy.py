@@ -2,7 +2,7 @@
 """Runs clang-tidy over what a build folder compiles; tests/lint.sh calls it.
 
 Most of the time goes into the headers of gRPC, LibTorch and GoogleTest, so sources are examined several at a time. The
-libraries are unity builds already (preset `tidy`). Sources of tests and benchmarks that are compiled alike are put
+libraries are joined already (preset `tidy`). Sources of tests and benchmarks that are compiled alike are put
 together here, as far as the names at their top level differ; where a name clashes all the same, they are examined one by one.
 
 A unit that was found clean is not examined again as long as its preprocessed text, its flags, .clang-tidy and the
@@ -56,11 +56,16 @@ def flags_of(entry):
     return tuple(flags)
 
 
-def sources_of(path):
-    """The sources that a unity source includes, or the source itself."""
-    if "/Unity/" not in path:
+def is_joined(path):
+    """Whether terse_join_sources of cmake/TerseLibrary.cmake made the source."""
+    return pathlib.Path(path).parent.name == "joined"
+
+
+def sources_of(path, root):
+    """The sources that a joined source includes, or the source itself."""
+    if not is_joined(path):
         return [path]
-    return re.findall(r'^#include "(.*)"', pathlib.Path(path).read_text(), re.MULTILINE)
+    return [str(root / name) for name in re.findall(r'^#include "(.*)"', pathlib.Path(path).read_text(), re.MULTILINE)]
 
 
 @functools.lru_cache(maxsize=None)
@@ -122,7 +127,7 @@ def units_of(root, build):
     for entry in json.loads((build / "compile_commands.json").read_text()):
         if pathlib.Path(root).resolve() not in pathlib.Path(entry["file"]).resolve().parents:
             continue
-        held = [source for source in sources_of(entry["file"]) if not source.startswith(str(build))]
+        held = [source for source in sources_of(entry["file"], root) if not source.startswith(str(build))]
         if seen.issuperset(held):
             continue
         seen.update(held)
@@ -164,7 +169,7 @@ class Examiner:
             stamp.touch()
             return time.monotonic() - begin, True, ""
         code, text = self.tidy(unit)
-        if code != 0 and "[clang-diagnostic-error]" in text and len(unit.sources) > 1 and "/Unity/" not in unit.path:
+        if code != 0 and "[clang-diagnostic-error]" in text and len(unit.sources) > 1 and not is_joined(unit.path):
             results = [self.tidy(Unit(source, source, unit.flags, [source])) for source in unit.sources]
             code = max(result[0] for result in results)
             text = "".join(result[1] for result in results)
