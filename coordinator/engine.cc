@@ -88,11 +88,12 @@ absl::Status Engine::TakeState(const RunRecord& record) {
   if (const std::string reason = TimeIsUp(limits, run_.course.created_us, run_.MonotonicNow()); !reason.empty()) {
     run_.course.ending = Ending{RunState::kFinished, reason};
   }
-  if (limits.accuracy <= 0 && limits.loss <= 0) return absl::OkStatus();
+  evaluation_limits_ = EvaluationLimits(limits);
+  if (!EndsByEvaluation(limits)) return absl::OkStatus();
   TERSE_ASSIGN_OR_RETURN(const std::vector<RoundRecord> rounds, run_.store()->Rounds(1, run_.round.number()));
   for (const RoundRecord& round : rounds) {
     if (!round.evaluated()) continue;
-    const std::string reason = TargetReached(limits, round.id, {round.accuracy, round.test_loss.value_or(NAN)});
+    const std::string reason = evaluation_limits_.Take(round.id, {round.accuracy, round.test_loss.value_or(NAN)});
     if (!reason.empty()) run_.course.ending = Ending{RunState::kFinished, reason};
   }
   return absl::OkStatus();
@@ -253,7 +254,7 @@ Transition Engine::On(Evaluated event) {
   run_.model.EndEvaluation(event.round);
   if (event.result.ok()) {
     TERSE_RETURN_IF_ERROR(run_.store()->SetEvaluation(event.round, *event.result));
-    const std::string reason = TargetReached(run_.config->limits, event.round, *event.result);
+    const std::string reason = evaluation_limits_.Take(event.round, *event.result);
     if (!reason.empty() && !run_.course.ending.has_value()) return End(RunState::kFinished, reason);
   } else {
     TERSE_RETURN_IF_ERROR(run_.Note(event::kEvaluationFailed, -1, std::string(event.result.status().message())));

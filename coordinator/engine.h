@@ -19,6 +19,7 @@
 #include "coordinator/catch_up.h"
 #include "coordinator/engine_state.h"
 #include "coordinator/events.h"
+#include "coordinator/limits.h"
 #include "coordinator/phases/phase.h"
 
 namespace terse {
@@ -129,6 +130,7 @@ class Engine {
   SessionView ViewOf(const Session& session) const;
 
   EngineState run_;
+  EvaluationLimits evaluation_limits_;
   std::unique_ptr<Phase> phase_;
 
   mutable absl::Mutex view_mutex_;

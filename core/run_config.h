@@ -138,13 +138,24 @@ struct ClientPolicy {
   double set_aside_seconds = 0;
 };
 
+// The figure that early stopping watches. kAuto: the accuracy, and the loss where there is no accuracy.
+enum class PatienceMetric { kAuto, kAccuracy, kLoss };
+
 // The limits that end a run early. 0: no limit.
 struct RunLimits {
   double seconds = 0;   // since the run was created
   double accuracy = 0;  // of the test set, 0..1
   double loss = 0;
   int64_t iterations = 0;  // local steps of a client that takes part in every round
+  int64_t patience = 0;    // evaluations in a row without improvement
+  PatienceMetric patience_metric = PatienceMetric::kAuto;
+  double min_delta = 0;  // only a greater change is an improvement
 };
+
+// Whether an evaluation can end the run.
+inline bool EndsByEvaluation(const RunLimits& limits) {
+  return limits.accuracy > 0 || limits.loss > 0 || limits.patience > 0;
+}
 
 enum class Durability { kStrict, kRelaxed };
 // kForward, kDense and kAuto, the shortest of all exact forms, lose nothing; kCoded sends the model's step through a

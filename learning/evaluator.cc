@@ -211,9 +211,15 @@ class TorchEvaluator : public Evaluator {
   ScriptModel::State state_;
 };
 
-// A target that no evaluation can reach would let the run go on to its last round.
+// A limit that no evaluation can reach would let the run go on to its last round.
 absl::Status CheckTarget(const RunLimits& limits, const Loss& loss) {
-  if (limits.accuracy <= 0 || loss.right != nullptr) return absl::OkStatus();
+  if (loss.right != nullptr) return absl::OkStatus();
+  if (limits.patience > 0 && limits.patience_metric == PatienceMetric::kAccuracy) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("limits.patience_metric = 'accuracy' finds nothing to watch: with train.loss = '", loss.name,
+                     "' no prediction is right or wrong; use 'loss'"));
+  }
+  if (limits.accuracy <= 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("limits.accuracy = ", limits.accuracy,
                                                  " can never be reached: with train.loss = '", loss.name,
                                                  "' no prediction is right or wrong; use limits.loss"));

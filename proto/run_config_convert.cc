@@ -171,6 +171,20 @@ AggregationSpec ToCore(const v1::Aggregation& aggregation) {
   return {aggregation.rule(), aggregation.absent(), aggregation.trim(), aggregation.byzantine(), aggregation.keep()};
 }
 
+RunLimits ToCore(const v1::Limits& limits) {
+  RunLimits core;
+  core.seconds = limits.seconds();
+  core.accuracy = limits.accuracy();
+  core.loss = limits.loss();
+  core.iterations = limits.iterations();
+  core.patience = limits.patience();
+  core.patience_metric = limits.patience_metric() == "accuracy" ? PatienceMetric::kAccuracy
+                         : limits.patience_metric() == "loss"   ? PatienceMetric::kLoss
+                                                                : PatienceMetric::kAuto;
+  core.min_delta = limits.min_delta();
+  return core;
+}
+
 absl::StatusOr<RunConfig> ToCore(const v1::RunConfig& given) {
   const v1::RunConfig config = WithLaterDefaults(given);
   TERSE_RETURN_IF_ERROR(ValidateRunConfig(config));
@@ -191,8 +205,7 @@ absl::StatusOr<RunConfig> ToCore(const v1::RunConfig& given) {
   run.aggregation = ToCore(config.aggregation());
   run.rounds = ToCore(config.rounds(), run.aggregation);
   run.clients = ToCore(config.clients());
-  run.limits = {config.limits().seconds(), config.limits().accuracy(), config.limits().loss(),
-                config.limits().iterations()};
+  run.limits = ToCore(config.limits());
   run.evaluate_every = config.rounds().evaluate_every();
   run.checkpoint_every = config.checkpoints().every();
   run.checkpoint_keep = config.checkpoints().keep();

@@ -218,7 +218,13 @@ void CheckName(const v1::RunConfig& config, ConfigViolations* violations) {
 
 // With the loss 'auto' only the data tell, which the coordinator then looks at.
 void CheckTarget(const v1::RunConfig& config, ConfigViolations* violations) {
-  if (config.limits().accuracy() == 0 || config.train().loss() != "mse") return;
+  if (config.train().loss() != "mse") return;
+  if (config.limits().patience() > 0 && config.limits().patience_metric() == "accuracy") {
+    violations->push_back({"limits.patience_metric",
+                           "limits.patience_metric = 'accuracy' finds nothing to watch: with train.loss = 'mse' no "
+                           "prediction is right or wrong; use 'loss'"});
+  }
+  if (config.limits().accuracy() == 0) return;
   violations->push_back({"limits.accuracy",
                          absl::StrCat("limits.accuracy = ", NumberText(config.limits().accuracy()),
                                       " can never be reached: with train.loss = 'mse' no prediction is right or wrong; "
@@ -252,7 +258,7 @@ const std::vector<AcrossRule>& AcrossRules() {
 const std::vector<AcrossRule>& NewRunRules() {
   static const auto& rules = *new std::vector<AcrossRule>{
       {CheckFit, {"model", "data", "train.loss", "limits", "server.epoch_length"}},
-      {CheckTarget, {"limits.accuracy", "train.loss"}},
+      {CheckTarget, {"limits", "train.loss"}},
   };
   return rules;
 }

@@ -29,10 +29,11 @@ class ExternalLearning : public RunLearning {
 
 absl::StatusOr<std::shared_ptr<RunLearning>> MakeExternalLearning(const RunConfig& config, absl::string_view file,
                                                                   const EvaluatorFactory& make_evaluator) {
-  if (!make_evaluator && (config.limits.accuracy > 0 || config.limits.loss > 0)) {
+  if (!make_evaluator && EndsByEvaluation(config.limits)) {
     return absl::InvalidArgumentError(
-        "limits.accuracy and limits.loss can never be reached: nothing evaluates a model of model.name = 'external' at "
-        "this coordinator; start it with --evaluator, or leave them out");
+        "limits.accuracy, limits.loss and limits.patience can never be reached: nothing evaluates a model of "
+        "model.name = "
+        "'external' at this coordinator; start it with --evaluator, or leave them out");
   }
   TERSE_ASSIGN_OR_RETURN(NamedWeights model, ParseSafetensors(file));
   for (const TensorSpec& tensor : model.layout.tensors()) {

@@ -17,8 +17,8 @@ namespace terse {
 using EvaluatorFactory = std::function<std::unique_ptr<Evaluator>(const RunConfig& config, const Layout& layout)>;
 
 // Its evaluator is null where `make_evaluator` is empty. INVALID_ARGUMENT for bytes that are no such file
-// (storage/model_files.h), for weights that are not finite, with the tensor's name, and for limits.accuracy or
-// limits.loss that nobody can find reached.
+// (storage/model_files.h), for weights that are not finite, with the tensor's name, and for limits of [limits]
+// that only an evaluation can find reached.
 absl::StatusOr<std::shared_ptr<RunLearning>> MakeExternalLearning(const RunConfig& config, absl::string_view file,
                                                                   const EvaluatorFactory& make_evaluator);
 

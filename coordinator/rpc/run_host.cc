@@ -105,8 +105,8 @@ absl::Status RunHost::Prepare(RunStore* store) {
   TERSE_ASSIGN_OR_RETURN(config_, ToCore(wire_config_));
   TERSE_ASSIGN_OR_RETURN(const std::string module, ReadModule(PosixFiles(), directory(), config_.model));
   RunConfig learned = config_;
-  // Whether an evaluation can reach the target is asked when a run is made: earlier releases did not ask.
-  if (stored.has_value()) learned.limits.accuracy = learned.limits.loss = 0;
+  // Whether an evaluation can reach a limit is asked when a run is made: earlier releases did not ask.
+  if (stored.has_value()) learned.limits = RunLimits();
   TERSE_ASSIGN_OR_RETURN(learning_, options_.make_learning(learned, module));
   TERSE_ASSIGN_OR_RETURN(codec_, MakeUpdateCodec(config_, learning_->layout()));
   if (SharesHistory(config_)) {

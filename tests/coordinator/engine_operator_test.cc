@@ -143,7 +143,9 @@ TEST_F(Operated, DroppedSessionsAreToldToTryAgain) {
 RunConfig Limited(double seconds, double accuracy, double loss) {
   RunConfig config = GridRunConfig(2, 10);
   config.evaluate_every = 1;
-  config.limits = {seconds, accuracy, loss, 0};
+  config.limits.seconds = seconds;
+  config.limits.accuracy = accuracy;
+  config.limits.loss = loss;
   return config;
 }
 
@@ -187,6 +189,28 @@ TEST(EngineLimits, ATargetThatIsReachedEndsTheRun) {
     EXPECT_EQ(crew.RoundStateOf(2), RoundState::kAborted);
     EXPECT_EQ(crew.view().head.version, 1);
   }
+}
+
+// An improvement that no evaluation can bring: the first one stays the best.
+TEST(EngineLimits, PatienceOutlivesARestart) {
+  RunConfig config = Limited(0, 0, 0);
+  config.limits.patience = 3;
+  config.limits.min_delta = 1e29;
+  Crew crew(config, 2);
+  for (int round = 1; round <= 3; ++round) {
+    crew.DeliverAll();
+    EXPECT_FALSE(crew.view().ended) << round;
+  }
+  crew.Restart();
+  crew.Join(0);
+  crew.Join(1);
+  crew.DeliverAll();
+  EXPECT_TRUE(crew.view().ended);
+  const RunRecord run = **crew.fleet.store()->Run();
+  EXPECT_EQ(run.state, RunState::kFinished);
+  EXPECT_THAT(run.reason, HasSubstr("has not improved in 3 evaluations"));
+  EXPECT_THAT(run.reason, HasSubstr("after round 1"));
+  EXPECT_EQ(crew.view().head.version, 4);
 }
 
 // Rounds of 3 iterations; under a schedule, the first of 2.

@@ -261,17 +261,52 @@ TEST(Limits, TimeRunsFromTheCreation) {
 }
 
 TEST(Limits, TargetsNameWhatWasReached) {
+  EXPECT_EQ(EvaluationLimits(RunLimits()).Take(1, {1.0, 0.0}), "");
+  RunLimits targets;
+  targets.accuracy = 0.99;
+  targets.loss = 0.05;
+  EvaluationLimits limits(targets);
+  EXPECT_EQ(limits.Take(6, {0.5, 0.06}), "");
+  EXPECT_EQ(limits.Take(7, {0.5, 0.0432}), "target loss 0.05 reached: 0.0432 after round 7");
+  EXPECT_EQ(limits.Take(8, {std::nan(""), std::nan("")}), "");
+  EXPECT_EQ(limits.Take(9, {absl::nullopt, 0.06}), "");
+  EXPECT_THAT(limits.Take(10, {absl::nullopt, 0.04}), ::testing::HasSubstr("target loss"));
+  EXPECT_EQ(limits.Take(120, {0.9912, 0.5}), "target accuracy 0.99 reached: 0.9912 after round 120");
+  EXPECT_EQ(limits.Take(121, {0.9899, 0.5}), "");
+}
+
+RunLimits Patient(int64_t patience, PatienceMetric metric, double min_delta) {
   RunLimits limits;
-  EXPECT_EQ(TargetReached(limits, 1, {1.0, 0.0}), "");
-  limits.accuracy = 0.99;
-  EXPECT_EQ(TargetReached(limits, 120, {0.9899, 0.0}), "");
-  EXPECT_EQ(TargetReached(limits, 120, {0.9912, 0.5}), "target accuracy 0.99 reached: 0.9912 after round 120");
-  limits.loss = 0.05;
-  EXPECT_EQ(TargetReached(limits, 7, {0.5, 0.0432}), "target loss 0.05 reached: 0.0432 after round 7");
-  EXPECT_EQ(TargetReached(limits, 7, {0.5, 0.06}), "");
-  EXPECT_EQ(TargetReached(limits, 7, {std::nan(""), std::nan("")}), "");
-  EXPECT_EQ(TargetReached(limits, 7, {absl::nullopt, 0.06}), "");
-  EXPECT_THAT(TargetReached(limits, 7, {absl::nullopt, 0.04}), ::testing::HasSubstr("target loss"));
+  limits.patience = patience;
+  limits.patience_metric = metric;
+  limits.min_delta = min_delta;
+  return limits;
+}
+
+TEST(Limits, PatienceCountsEvaluationsWithoutImprovement) {
+  EvaluationLimits limits(Patient(2, PatienceMetric::kAuto, 0.01));
+  EXPECT_EQ(limits.Take(10, {0.5, 1.0}), "");
+  EXPECT_EQ(limits.Take(20, {0.505, 0.5}), "") << "the loss is not watched where there is an accuracy";
+  EXPECT_EQ(limits.Take(30, {0.52, 0.5}), "") << "an improvement on the best, 0.5, begins the count anew";
+  EXPECT_EQ(limits.Take(40, {0.4, 0.5}), "");
+  EXPECT_EQ(limits.Take(50, {std::nan(""), 0.1}),
+            "test accuracy has not improved in 2 evaluations: the best was 0.52 after round 30");
+}
+
+TEST(Limits, PatienceWatchesTheLossWhereItIsTold) {
+  EvaluationLimits told(Patient(1, PatienceMetric::kLoss, 0));
+  EXPECT_EQ(told.Take(1, {0.5, 1.0}), "");
+  EXPECT_EQ(told.Take(2, {0.1, 0.9}), "");
+  EXPECT_EQ(told.Take(3, {0.9, 0.9}), "test loss has not improved in 1 evaluation: the best was 0.9 after round 2");
+  EvaluationLimits no_accuracy(Patient(1, PatienceMetric::kAuto, 0));
+  EXPECT_EQ(no_accuracy.Take(1, {absl::nullopt, 1.0}), "");
+  EXPECT_THAT(no_accuracy.Take(2, {absl::nullopt, 1.5}), ::testing::HasSubstr("test loss has not improved"));
+}
+
+TEST(Limits, PatienceEndsARunWithoutAnyUsableFigure) {
+  EvaluationLimits limits(Patient(2, PatienceMetric::kAccuracy, 0));
+  EXPECT_EQ(limits.Take(1, {absl::nullopt, 1.0}), "");
+  EXPECT_EQ(limits.Take(2, {absl::nullopt, 0.5}), "no usable test accuracy in 2 evaluations");
 }
 
 }  // namespace

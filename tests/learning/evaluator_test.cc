@@ -150,6 +150,11 @@ TEST(EvaluatorTest, ATargetAccuracyNeedsALossThatHasOne) {
             "limits.accuracy = 0.9 can never be reached: with train.loss = 'mse' no prediction is right or wrong; use "
             "limits.loss");
   run.limits = {};
+  run.limits.patience = 2;
+  run.limits.patience_metric = PatienceMetric::kAccuracy;
+  EXPECT_THAT(MakeEvaluator(run, blueprint, values, "cpu").status().message(),
+              ::testing::HasSubstr("limits.patience_metric = 'accuracy' finds nothing to watch"));
+  run.limits.patience_metric = PatienceMetric::kAuto;
   const auto evaluator = MakeEvaluator(run, blueprint, values, "cpu").value();
   const Evaluation evaluation = evaluator->Evaluate(blueprint->StartWeights(1)).value();
   EXPECT_FALSE(evaluation.accuracy.has_value());

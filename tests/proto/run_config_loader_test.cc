@@ -232,7 +232,12 @@ TEST(ValidateNewRun, RegressionHasNoTargetAccuracy) {
             "wrong; use limits.loss");
   config.mutable_limits()->set_accuracy(0);
   config.mutable_limits()->set_loss(0.1);
+  config.mutable_limits()->set_patience(3);
   EXPECT_TRUE(ValidateNewRun(config).ok());
+  config.mutable_limits()->set_patience_metric("accuracy");
+  EXPECT_EQ(ValidateNewRun(config).message(),
+            "run config: limits.patience_metric = 'accuracy' finds nothing to watch: with train.loss = 'mse' no "
+            "prediction is right or wrong; use 'loss'");
 }
 
 TEST(ValidateRunConfig, AppliesTheRulesToAMessage) {
