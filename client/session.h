@@ -1,4 +1,4 @@
-// The client's session engine: pull > apply > train > compress > seal > push > settle (README.md, "How a round flows").
+// The client's session engine: pull > apply > train > compress > seal > push > settle (docs/OVERVIEW.md).
 // No gRPC and no LibTorch in here: the connection and the trainer are seams.
 #ifndef TERSE_CLIENT_SESSION_H_
 #define TERSE_CLIENT_SESSION_H_

@@ -42,6 +42,14 @@ TERSE_PYTHON_PACKAGES=(python3 python3-dev python3-venv python3-numpy python3-to
 TERSE_BENCH_PACKAGES=(python3 python3-matplotlib)
 # deploy/package.sh makes the Debian packages with these, and tests/packages.sh the bare machine on which it tries them.
 TERSE_PACKAGING_PACKAGES=(dpkg-dev file debootstrap systemd-container python3)
+# deploy/site.sh builds the site of the documentation with these.
+TERSE_SITE_PACKAGES=(mkdocs mkdocs-material python3-pymdownx python3-yaml python3-venv doxygen)
+# Mermaid, which draws the site's pictures, is not in Debian 12, and Debian's npm brings 400 packages. The wheel mermaidx of
+# PyPI, by its hash, has the file dist/mermaid.min.js of npm's mermaid 11.16.0, byte for byte.
+readonly TERSE_MERMAID=11.16.0
+readonly TERSE_MERMAIDX=0.10.1
+readonly TERSE_MERMAIDX_HASH=sha256:aa2e44648a96629df21acab3cac0ee2d6caca044be72898819d09736ea2f160e
+readonly TERSE_MERMAID_FOLDER=/usr/local/share/mermaid-$TERSE_MERMAID
 # tersectl needs these to run; the other programs need the list below. The container images have nothing else.
 TERSE_TERSECTL_PACKAGES=(libgrpc++1.51 libprotobuf32 libabsl20220623 libsqlite3-0 libssl3)
 TERSE_RUNTIME_PACKAGES=(
@@ -51,8 +59,8 @@ TERSE_RUNTIME_PACKAGES=(
 
 terse_packages_usage() {
   cat <<'USAGE'
-usage: deploy/packages.sh [build] [develop] [arm64] [bindings] [test] [python] [bench] [packaging] [runtime] [tersectl]
-                          [--print] [--help]
+usage: deploy/packages.sh [build] [develop] [arm64] [bindings] [test] [python] [bench] [packaging] [site] [runtime]
+                          [tersectl] [--print] [--help]
 
 Installs the Debian 12 packages of the named sets that are missing (default: build), with apt-get, through sudo when
 you are not root. Does nothing when all are there.
@@ -63,10 +71,11 @@ you are not root. Does nothing when all are there.
   arm64      what the preset arm64 is built and tested with on a machine of another kind: the cross compiler, qemu, and
              the libraries of arm64, which Debian installs beside the machine's own
   bindings   what Python's extension is built with, nanobind from PyPI among it: presets release and dev
-  test       what the tests run with; tests/run.sh needs `build`, `develop` and `bindings` too
+  test       what the tests run with; tests/run.sh needs `build`, `develop`, `bindings` and `site` too
   python     what python/examples/run.sh needs beside `build`
   bench      what draws the figures of bench/RESULTS.md
   packaging  what deploy/package.sh and tests/packages.sh need beside `build`
+  site       what deploy/site.sh builds the documentation with, Mermaid from PyPI among it
   runtime    the libraries that the built executables need
   tersectl   those that tersectl alone needs
   --print    only list the Debian packages of the sets, one a line
@@ -91,9 +100,10 @@ terse_packages_of() {
       python) printf '%s\n' "${TERSE_PYTHON_PACKAGES[@]}" ;;
       bench) printf '%s\n' "${TERSE_BENCH_PACKAGES[@]}" ;;
       packaging) printf '%s\n' "${TERSE_PACKAGING_PACKAGES[@]}" ;;
+      site) printf '%s\n' "${TERSE_SITE_PACKAGES[@]}" ;;
       runtime) printf '%s\n' "${TERSE_RUNTIME_PACKAGES[@]}" ;;
       tersectl) printf '%s\n' "${TERSE_TERSECTL_PACKAGES[@]}" ;;
-      *) terse_packages_fail "unknown package set '$set'; the sets are build, develop, arm64, bindings, test, python, bench, packaging, runtime and tersectl" ;;
+      *) terse_packages_fail "unknown package set '$set'; the sets are build, develop, arm64, bindings, test, python, bench, packaging, site, runtime and tersectl" ;;
     esac
   done
 }
@@ -163,28 +173,38 @@ terse_apt_install() {
   { terse_apt_get update && terse_apt_get install --no-install-recommends "$@"; } >>"$log" 2>&1
 }
 
-# Installs nanobind unless it is there in this version. pip is that of a virtual environment, because Debian's own writes
-# nothing but Debian's packages.
-terse_install_nanobind() {
-  grep -qs "^set(PACKAGE_VERSION \"$TERSE_NANOBIND\")" "$TERSE_NANOBIND_FOLDER/cmake/nanobind-config-version.cmake" &&
-    return 0
-  terse_require_root bindings
-  local work
-  work=$(mktemp -d -t terse-nanobind.XXXXXX)
-  echo "packages: installing nanobind $TERSE_NANOBIND from PyPI" >&2
-  echo "nanobind==$TERSE_NANOBIND --hash=$TERSE_NANOBIND_HASH" >"$work/wanted"
+# terse_install_wheel SET NAME VERSION HASH FOLDER FOR: installs FOLDER of the wheel as FOR. pip is that of a virtual
+# environment, because Debian's own writes nothing but Debian's packages.
+terse_install_wheel() {
+  local set=$1 name=$2 version=$3 hash=$4 folder=$5 target=$6 work
+  terse_require_root "$set"
+  work=$(mktemp -d -t "terse-$name.XXXXXX")
+  echo "packages: installing $name $version from PyPI" >&2
+  echo "$name==$version --hash=$hash" >"$work/wanted"
   if ! {
     /usr/bin/python3 -m venv "$work/venv" &&
       "$work/venv/bin/pip" download --quiet --no-deps --require-hashes --dest "$work" --requirement "$work/wanted" &&
-      /usr/bin/python3 -m zipfile --extract "$work"/nanobind-*.whl "$work/unpacked" &&
-      terse_as_root rm -rf "$TERSE_NANOBIND_FOLDER" &&
-      terse_as_root cp -r "$work/unpacked/nanobind" "$TERSE_NANOBIND_FOLDER"
+      /usr/bin/python3 -m zipfile --extract "$work/$name"-*.whl "$work/unpacked" &&
+      terse_as_root rm -rf "$target" &&
+      terse_as_root cp -r "$work/unpacked/$folder" "$target"
   } >"$work/log" 2>&1 </dev/null; then
     tail -n 20 "$work/log" >&2
-    terse_packages_fail "pip could not bring nanobind $TERSE_NANOBIND (log: $work/log); check the network and pip's \
-settings, then run it again"
+    terse_packages_fail "pip could not bring $name $version (log: $work/log); check the network and pip's settings, then \
+run it again"
   fi
   rm -rf "$work"
+}
+
+# Installs nanobind unless it is there in this version.
+terse_install_nanobind() {
+  grep -qs "^set(PACKAGE_VERSION \"$TERSE_NANOBIND\")" "$TERSE_NANOBIND_FOLDER/cmake/nanobind-config-version.cmake" ||
+    terse_install_wheel bindings nanobind "$TERSE_NANOBIND" "$TERSE_NANOBIND_HASH" nanobind "$TERSE_NANOBIND_FOLDER"
+}
+
+# Installs Mermaid unless it is there in this version.
+terse_install_mermaid() {
+  [[ -r "$TERSE_MERMAID_FOLDER/mermaid.js" ]] ||
+    terse_install_wheel site mermaidx "$TERSE_MERMAIDX" "$TERSE_MERMAIDX_HASH" mermaidx/assets "$TERSE_MERMAID_FOLDER"
 }
 
 # Where several BLAS libraries are installed, one of OpenBLAS must be the one that LibTorch loads.
@@ -228,6 +248,7 @@ in /etc/apt, then run it again"
     rm -f "$log"
   fi
   [[ " $* " != *' bindings '* ]] || terse_install_nanobind
+  [[ " $* " != *' site '* ]] || terse_install_mermaid
   terse_choose_openblas
 }
 
@@ -237,7 +258,7 @@ terse_packages_main() {
     case "$argument" in
       -h | --help) terse_packages_usage && return 0 ;;
       --print) print=1 ;;
-      build | develop | arm64 | bindings | test | python | bench | packaging | runtime | tersectl) sets+=("$argument") ;;
+      build | develop | arm64 | bindings | test | python | bench | packaging | site | runtime | tersectl) sets+=("$argument") ;;
       *) terse_packages_fail "unknown argument '$argument'; see deploy/packages.sh --help" ;;
     esac
   done

@@ -78,7 +78,7 @@ closing_lines() {
 
 main() {
   parse_arguments "$@"
-  terse_install_packages build develop bindings test
+  terse_install_packages build develop bindings test site
   local presets=(release) preset begin=$SECONDS
   [[ $quick -eq 1 ]] || presets+=(faults tsan "$address" fuzz)
   export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
