@@ -11,10 +11,12 @@ import unittest
 SOURCE = pathlib.Path(sys.argv[1])
 BUILD = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else None
 # Beside these, CHANGELOG.md has a section for every release.
-REPEATED = {
-    "python/terse/_version.py": r'__version__ = "([^"]+)"',
-    "CITATION.cff": r"^version: (\S+)$",
-}
+REPEATED = (
+    ("python/terse/_version.py", r'__version__ = "([^"]+)"'),
+    ("CITATION.cff", r"^version: (\S+)$"),
+    ("deploy/helm/terse/Chart.yaml", r"^version: (\S+)$"),
+    ("deploy/helm/terse/Chart.yaml", r'^appVersion: "(\S+)"$'),
+)
 
 
 def first(path, pattern):
@@ -34,8 +36,8 @@ VERSION = first(SOURCE / "core/version.h", r'kVersion\[\] = "(\d+\.\d+\.\d+)"')
 
 class Versions(unittest.TestCase):
     def test_what_repeats_the_version_says_the_same(self):
-        for name, pattern in REPEATED.items():
-            with self.subTest(name=name):
+        for name, pattern in REPEATED:
+            with self.subTest(name=name, pattern=pattern):
                 self.assertEqual(first(SOURCE / name, pattern), VERSION, f"{name}: core/version.h says {VERSION}")
 
     def test_the_changes_of_this_version_are_told(self):
