@@ -1,7 +1,9 @@
+#!/usr/bin/python3
 """The reference of the C++ library as Markdown, a page for each header that is installed.
 
 Doxygen says what a header declares and where. The text is that of the comment which stands above a declaration, or behind
-it, and the declaration is shown as the header has it.
+it, and the declaration is shown as the header has it. Run alone, it lists the declarations that have no comment of their
+own: a class is described by its members as well, and a field often by its name.
 """
 
 import collections
@@ -9,6 +11,7 @@ import os
 import pathlib
 import re
 import subprocess
+import tempfile
 import xml.etree.ElementTree as ElementTree
 
 FOLDER = pathlib.Path("reference/cpp")
@@ -321,3 +324,13 @@ def make(root, work):
     pages[FOLDER / "index.md"] = index(headers, library)
     warnings = [line for line in (work / "warnings").read_text().splitlines() if line.strip()]
     return Reference(pages, library.undocumented, [os.path.relpath(line, root) if line.startswith("/") else line for line in warnings])
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="terse-headers.") as work:
+        reference = make(pathlib.Path(__file__).resolve().parents[2], pathlib.Path(work) / "doxygen")
+    print("\n".join(reference.undocumented + reference.warnings))
+
+
+if __name__ == "__main__":
+    main()
