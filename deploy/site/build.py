@@ -88,10 +88,16 @@ def build(out, mermaid, work):
     shutil.copytree(HERE / "assets", assets)
     shutil.copyfile(mermaid, assets / "mermaid.min.js")
     write_configuration(work, reference, staged.documents)
-    done = subprocess.run([sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", work / "mkdocs.yml"],
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", work / "mkdocs.yml"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode != 0:
-        said = [line for line in re.sub(r"\x1b\[\d*m", "", done.stderr).splitlines() if not line.startswith(("INFO", "  - "))]
+        said = [
+            line for line in re.sub(r"\x1b\[\d*m", "", done.stderr).splitlines() if not line.startswith(("INFO", "  - "))
+        ]
         raise BuildError("mkdocs says:\n" + "\n".join(said))
     search = work / "site" / "search"
     index = json.loads((search / "search_index.json").read_text(encoding="utf-8"))
@@ -107,9 +113,9 @@ def main():
     out, mermaid = (pathlib.Path(argument).resolve() for argument in sys.argv[1:])
     with tempfile.TemporaryDirectory(prefix="terse-site.") as work:
         reference = build(out, mermaid, pathlib.Path(work))
-    pages = sum(1 for _ in out.rglob("*.html"))
-    print(f"site: {pages} pages, {len(reference.pages) - 1} headers of the C++ library, in which {len(reference.undocumented)} "
-          f"declarations have no comment of their own; start with {out}/index.html")
+    pages, headers, bare = sum(1 for _ in out.rglob("*.html")), len(reference.pages) - 1, len(reference.undocumented)
+    print(f"site: {pages} pages; {headers} headers of the C++ library, {bare} declarations without a comment of their own")
+    print(f"site: start with {out}/index.html")
 
 
 if __name__ == "__main__":

@@ -13,14 +13,26 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HEAD = """# Commands
 
-This is every program with its commands and options, as `--help` prints them. `deploy/site/commands.py build/release/bin >docs/COMMANDS.md`
-writes the document and a test compares it. [CLI.md](CLI.md) shows the commands at work.
+This is every program with its commands and options, as `--help` prints them.
+`deploy/site/commands.py build/release/bin >docs/COMMANDS.md` writes the document and a test compares it.
+[CLI.md](CLI.md) shows the commands at work.
 
 In the tables, a value is written as the program names it: its type, then what is allowed.
 """
 PROGRAMS = ("terse-coordinator", "terse-client", "terse-simulate", "tersectl", "terse-trainer-check", "terse-bench")
-SCRIPTS = ("deploy/demo.sh", "deploy/fleet.sh", "deploy/build.sh", "deploy/packages.sh", "deploy/package.sh", "deploy/wheel.sh",
-           "deploy/base_image.sh", "deploy/site.sh", "python/examples/run.sh", "tests/run.sh", "tests/bare.sh")
+SCRIPTS = (
+    "deploy/demo.sh",
+    "deploy/fleet.sh",
+    "deploy/build.sh",
+    "deploy/packages.sh",
+    "deploy/package.sh",
+    "deploy/wheel.sh",
+    "deploy/base_image.sh",
+    "deploy/site.sh",
+    "python/examples/run.sh",
+    "tests/run.sh",
+    "tests/bare.sh",
+)
 DESCRIPTION_COLUMN = 30  # where CLI11 begins to describe an option
 
 
@@ -31,7 +43,9 @@ class HelpError(Exception):
 def help_of(command, environment=None):
     """The text of COMMAND --help, with no colours and no settings of the caller's."""
     kept = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C.UTF-8", **(environment or {})}
-    done = subprocess.run([*command, "--help"], stdin=subprocess.DEVNULL, capture_output=True, text=True, env=kept, check=False)
+    done = subprocess.run(
+        [*command, "--help"], stdin=subprocess.DEVNULL, capture_output=True, text=True, env=kept, check=False
+    )
     if done.returncode != 0 or not done.stdout:
         raise HelpError(f"{' '.join(map(str, command))} --help ended with {done.returncode}: {done.stderr.strip()}")
     return done.stdout
@@ -59,7 +73,7 @@ def entries_of(lines):
         if indent == 2:
             term = line.strip()
             description = ""
-            if len(line) > DESCRIPTION_COLUMN and line[DESCRIPTION_COLUMN - 2:DESCRIPTION_COLUMN].isspace():
+            if len(line) > DESCRIPTION_COLUMN and line[DESCRIPTION_COLUMN - 2 : DESCRIPTION_COLUMN].isspace():
                 term, description = line[:DESCRIPTION_COLUMN].strip(), line[DESCRIPTION_COLUMN:]
             elif re.search(r"\S  +\S", line.strip()):
                 term, description = re.split(r"  +", line.strip(), maxsplit=1)
@@ -82,7 +96,7 @@ def code(text):
 def taken_out(pattern, text):
     """(what the group of the pattern matches or '', the text without the match)."""
     found = re.search(pattern, text)
-    return (found.group(1), text[:found.start()] + text[found.end():]) if found else ("", text)
+    return (found.group(1), text[: found.start()] + text[found.end() :]) if found else ("", text)
 
 
 def row_of(term, description):
@@ -95,8 +109,16 @@ def row_of(term, description):
     many, value = taken_out(r" ?(\.\.\.)$", value)
     value, _, default = value.rpartition("=") if "=" in value else (value, "", "")
     kind, _, allowed = value.partition(":")
-    notes = [text for text, said in ((f"or the variable `{variable}`", variable), (f"needs `{needs}`", needs),
-                                     (f"not with `{excludes}`", excludes), ("may be given several times", many and "several times" not in description)) if said]
+    notes = [
+        text
+        for text, said in (
+            (f"or the variable `{variable}`", variable),
+            (f"needs `{needs}`", needs),
+            (f"not with `{excludes}`", excludes),
+            ("may be given several times", many and "several times" not in description),
+        )
+        if said
+    ]
     shown = cell(description) + (f" ({'; '.join(notes)})" if notes else "")
     values = f"{kind} {cell(allowed)}".strip()
     return f"| {code(names.replace(',', ', '))} | {values} | {'required' if required else code(default)} | {shown} |"

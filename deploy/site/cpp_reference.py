@@ -12,7 +12,7 @@ import pathlib
 import re
 import subprocess
 import tempfile
-import xml.etree.ElementTree as ElementTree
+from xml.etree import ElementTree
 
 FOLDER = pathlib.Path("reference/cpp")
 INSTALL = "cmake/TerseInstall.cmake"
@@ -33,9 +33,23 @@ MACRO_EXPANSION = YES
 EXPAND_ONLY_PREDEF = YES
 PREDEFINED = "ABSL_GUARDED_BY(x)=" "ABSL_EXCLUSIVE_LOCKS_REQUIRED(x)=" "ABSL_LOCKS_EXCLUDED(x)="
 """
-SECTIONS = {"public-func", "public-static-func", "public-attrib", "public-static-attrib", "public-type", "protected-func",
-            "protected-static-func", "protected-attrib", "protected-type", "func", "var", "typedef", "enum", "define",
-            "user-defined"}
+SECTIONS = {
+    "public-func",
+    "public-static-func",
+    "public-attrib",
+    "public-static-attrib",
+    "public-type",
+    "protected-func",
+    "protected-static-func",
+    "protected-attrib",
+    "protected-type",
+    "func",
+    "var",
+    "typedef",
+    "enum",
+    "define",
+    "user-defined",
+}
 MARKDOWN = re.compile(r"([\\*_\[\]#|<>])")
 MADE_BY_RULE = re.compile(r"= (?:default|delete);|\boverride\b|\bfinal\b|~\w+\(|operator[=!]=|explicit operator bool")
 # declaration, text: as the header has them; line counts from 1; kind is Doxygen's.
@@ -55,9 +69,14 @@ def headers_of(root):
     if not folders or not plugins:
         raise HeaderError(f"{INSTALL}: no list of the headers that are installed")
     left_out = tuple(f"{name}/" for name in re.findall(r'PATTERN "([\w/]+)" EXCLUDE', folders.group()))
-    found = [path.relative_to(root) for folder in re.findall(r'"\$\{CMAKE_SOURCE_DIR\}/(\w+)"', folders.group(1))
-             for path in sorted((root / folder).rglob("*.h"))]
-    return [path for path in found if not str(path).startswith(left_out)] + [pathlib.Path(name) for name in plugins.group(1).split()]
+    found = [
+        path.relative_to(root)
+        for folder in re.findall(r'"\$\{CMAKE_SOURCE_DIR\}/(\w+)"', folders.group(1))
+        for path in sorted((root / folder).rglob("*.h"))
+    ]
+    return [path for path in found if not str(path).startswith(left_out)] + [
+        pathlib.Path(name) for name in plugins.group(1).split()
+    ]
 
 
 class Header:
@@ -107,7 +126,7 @@ class Header:
                 return place + 1
             if sign == "{" and kind in ("function", "class", "struct", "enum"):
                 return place
-            if kind == "function" and line[place:].startswith((" : ", ": ")) and line[place - 1:place] in (")", " ", ""):
+            if kind == "function" and line[place:].startswith((" : ", ": ")) and line[place - 1 : place] in (")", " ", ""):
                 return place
         return None
 
@@ -128,10 +147,6 @@ class Header:
                 break
             lines.append(line.lstrip()[2:])
         return lines
-
-    def follows(self, line, begin):
-        """Whether nothing, not even an empty line, stands between two declarations."""
-        return begin == line + 1
 
 
 def markdown_of(lines):
@@ -156,7 +171,9 @@ def markdown_of(lines):
 
 def escaped(words):
     """Words for Markdown, code between backticks untouched."""
-    return "".join(part if number % 2 else MARKDOWN.sub(r"\\\1", part) for number, part in enumerate(re.split("(`[^`]*`)", words)))
+    return "".join(
+        part if number % 2 else MARKDOWN.sub(r"\\\1", part) for number, part in enumerate(re.split("(`[^`]*`)", words))
+    )
 
 
 class Library:
@@ -217,7 +234,11 @@ class Library:
             for member in section.findall("memberdef"):
                 location = member.find("location")
                 name = member.findtext("name")
-                if location.get("file") == str(path) and not re.fullmatch(r"TERSE_\w+_H_", name) and member.get("kind") != "friend":
+                if (
+                    location.get("file") == str(path)
+                    and not re.fullmatch(r"TERSE_\w+_H_", name)
+                    and member.get("kind") != "friend"
+                ):
                     line = int(location.get("declline") or location.get("line"))
                     found.append(self._entry(path, member.get("kind"), name, line, []))
         return found
@@ -237,7 +258,7 @@ class Library:
         for end in range(begin, len(header.lines) + 1):
             line = header.lines[end - 1]
             if line.startswith(" " * margin + "}") or (end == begin and line.rstrip().endswith("};")):
-                return "\n".join(header.lines[begin - 1:end]), end
+                return "\n".join(header.lines[begin - 1 : end]), end
         raise HeaderError(f"a declaration has no end: {header.lines[begin - 1]}")
 
     def _joined(self, path, entries, owner=""):
@@ -245,18 +266,23 @@ class Library:
         done = []
         for entry in entries:
             last = done[-1] if done else None
-            if not entry.text and last and last.text and not (last.inner or entry.inner) and last.kind == entry.kind and \
-                    self.header(path).follows(last.line[1], entry.line[0]) and self._is_above(path, last):
-                done[-1] = last._replace(line=(last.line[0], entry.line[1]), declaration=f"{last.declaration}\n{entry.declaration}")
+            if last and self._shares(self.header(path), last, entry):
+                done[-1] = last._replace(
+                    line=(last.line[0], entry.line[1]), declaration=f"{last.declaration}\n{entry.declaration}"
+                )
                 continue
             if not entry.text and not MADE_BY_RULE.search(entry.declaration):
                 self.undocumented.append(f"{path}:{entry.line[0]}: {owner + '::' if owner else ''}{entry.name}")
             done.append(entry)
         return done
 
-    def _is_above(self, path, entry):
-        """Whether the entry's comment stands above it, where it can speak of those that follow too."""
-        return self.header(path).lines[entry.line[0] - 2].lstrip().startswith("//")
+    @staticmethod
+    def _shares(header, last, entry):
+        """Whether the comment above `last` speaks of `entry` too, which follows on the next line without one of its own."""
+        if entry.text or not last.text or last.inner or entry.inner or last.kind != entry.kind:
+            return False
+        is_above = header.lines[last.line[0] - 2].lstrip().startswith("//")
+        return is_above and entry.line[0] == last.line[1] + 1
 
 
 def dedented(text):
@@ -300,12 +326,22 @@ def summary(header):
 
 
 def index(headers, library):
-    lines = ["# C++ library", "", "These are the headers that `cmake --install` installs, each with what it declares and the comment that stands "
-             "there. [How the library is used alone](../../compression/README.md) and [with your own model](../../docs/EXTEND.md) is told "
-             "elsewhere.", ""]
+    lines = [
+        "# C++ library",
+        "",
+        "These are the headers that `cmake --install` installs, each with what it declares and the comment that stands "
+        "there. [How the library is used alone](../../compression/README.md) and [with your own "
+        "model](../../docs/EXTEND.md) is told "
+        "elsewhere.",
+        "",
+    ]
     for folder in dict.fromkeys(path.parent for path in headers):
         lines += [f"## {folder}", "", "| header | |", "|---|---|"]
-        lines += [f"| [{path}]({path}.md) | {escaped(summary(library.header(path)))} |" for path in headers if path.parent == folder]
+        lines += [
+            f"| [{path}]({path}.md) | {escaped(summary(library.header(path)))} |"
+            for path in headers
+            if path.parent == folder
+        ]
         lines.append("")
     return "\n".join(lines)
 
@@ -315,7 +351,9 @@ def make(root, work):
     root = root.resolve()
     headers = headers_of(root)
     work.mkdir(parents=True)
-    (work / "Doxyfile").write_text(DOXYFILE.format(inputs=" ".join(str(root / path) for path in headers), root=root, out=work))
+    (work / "Doxyfile").write_text(
+        DOXYFILE.format(inputs=" ".join(str(root / path) for path in headers), root=root, out=work)
+    )
     done = subprocess.run(["doxygen", work / "Doxyfile"], capture_output=True, text=True, check=False, cwd=work)
     if done.returncode != 0:
         raise HeaderError(f"doxygen ended with {done.returncode}: {done.stderr.strip()}")
@@ -323,7 +361,9 @@ def make(root, work):
     pages = {FOLDER / f"{path}.md": page(path, library.header(path), library.entries(path)) for path in headers}
     pages[FOLDER / "index.md"] = index(headers, library)
     warnings = [line for line in (work / "warnings").read_text().splitlines() if line.strip()]
-    return Reference(pages, library.undocumented, [os.path.relpath(line, root) if line.startswith("/") else line for line in warnings])
+    return Reference(
+        pages, library.undocumented, [os.path.relpath(line, root) if line.startswith("/") else line for line in warnings]
+    )
 
 
 def main():

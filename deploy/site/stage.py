@@ -13,12 +13,25 @@ import shutil
 # Folders at the top of the tree that hold no documents of its own.
 NOT_DOCUMENTS = {"build", "out", "runs", "data", "node_modules"}
 COPIED = {".svg", ".png", ".csv"}
-LANGUAGES = {".py": "python", ".h": "cpp", ".cc": "cpp", ".sh": "bash", ".toml": "toml", ".proto": "proto", ".yml": "yaml",
-             ".yaml": "yaml", ".json": "json", ".ipynb": "json", ".cff": "yaml", ".ini": "ini", ".service": "ini"}
+LANGUAGES = {
+    ".py": "python",
+    ".h": "cpp",
+    ".cc": "cpp",
+    ".sh": "bash",
+    ".toml": "toml",
+    ".proto": "proto",
+    ".yml": "yaml",
+    ".yaml": "yaml",
+    ".json": "json",
+    ".ipynb": "json",
+    ".cff": "yaml",
+    ".ini": "ini",
+    ".service": "ini",
+}
 LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")  # its end: the text may begin on an earlier line
 ITEM = re.compile(r"(?P<indent> *)(?P<mark>[-*+]|\d+[.)])(?P<gap> +)\S")
 FENCE = re.compile(r" *(```+|~~~+)")
-# What a name in plain words may not touch: links, code, comments of HTML and addresses stay as they are.
+# Links, code, comments of HTML and addresses, in which the name of a document stays as it is.
 APART = re.compile(r"(!?\[[^\]]*\]\([^)]*\)|\]\([^)]*\)|`[^`]*`|<!--.*?-->|https?://\S+)")
 NAMED = re.compile(r"(?<![\w./-])((?:[\w-]+/)+[\w-]+\.md)(?![\w/-])")
 
@@ -131,10 +144,14 @@ class Stage:
         place.write_text(text, encoding="utf-8")
 
     def _linked(self, document, line):
-        line = "".join(part if number % 2 else LINK.sub(lambda found: f"]({self._target(document, found['target'])})", part)
-                       for number, part in enumerate(re.split("(`[^`]*`)", line)))
-        return "".join(part if number % 2 else NAMED.sub(lambda found: self._named(document, found.group()), part)
-                       for number, part in enumerate(APART.split(line)))
+        line = "".join(
+            part if number % 2 else LINK.sub(lambda found: f"]({self._target(document, found['target'])})", part)
+            for number, part in enumerate(re.split("(`[^`]*`)", line))
+        )
+        return "".join(
+            part if number % 2 else NAMED.sub(lambda found: self._named(document, found.group()), part)
+            for number, part in enumerate(APART.split(line))
+        )
 
     def _target(self, document, target):
         """Where a link of the document leads in the site."""
@@ -167,4 +184,5 @@ class Stage:
         fence = "```"
         while fence in text:
             fence += "`"
-        return f"# {source.name}\n\nThis is `{source}` of the tree.\n\n{fence}{LANGUAGES.get(source.suffix, 'text')}\n{text.rstrip()}\n{fence}\n"
+        head = f"# {source.name}\n\nThis is `{source}` of the tree.\n\n"
+        return f"{head}{fence}{LANGUAGES.get(source.suffix, 'text')}\n{text.rstrip()}\n{fence}\n"

@@ -11,11 +11,31 @@ import re
 import sys
 import urllib.parse
 
-# What a browser fetches by itself; other links wait for a click.
-FETCHED = {("img", "src"), ("script", "src"), ("iframe", "src"), ("source", "src"), ("video", "src"), ("audio", "src"),
-           ("embed", "src"), ("object", "data"), ("img", "srcset"), ("source", "srcset")}
-# Of <link>: those that name the page's relatives are followed by nobody.
-FETCHED_RELATIONS = {"stylesheet", "icon", "shortcut", "preload", "prefetch", "preconnect", "dns-prefetch", "manifest", "modulepreload"}
+# The attributes whose targets a browser fetches by itself; other links wait for a click.
+FETCHED = {
+    ("img", "src"),
+    ("script", "src"),
+    ("iframe", "src"),
+    ("source", "src"),
+    ("video", "src"),
+    ("audio", "src"),
+    ("embed", "src"),
+    ("object", "data"),
+    ("img", "srcset"),
+    ("source", "srcset"),
+}
+# The relations of <link> for which it does the same.
+FETCHED_RELATIONS = {
+    "stylesheet",
+    "icon",
+    "shortcut",
+    "preload",
+    "prefetch",
+    "preconnect",
+    "dns-prefetch",
+    "manifest",
+    "modulepreload",
+}
 STYLE_URL = re.compile(r"url\(\s*['\"]?([^'\")]+)|@import\s+['\"]([^'\"]+)")
 Counts = collections.namedtuple("Counts", "pages links anchors fetched elsewhere")
 Link = collections.namedtuple("Link", "line target fetched")

@@ -23,14 +23,20 @@ SOURCE = pathlib.Path(sys.argv[1]).resolve()
 CANNOT = 77  # the exit code for ctest's "skipped"
 PATIENCE = 30
 sys.path.insert(0, str(SOURCE / "deploy" / "site"))
+from cpp_reference import Header, markdown_of  # noqa: E402
 from site_links import Site  # noqa: E402
 from stage import Stage, StageError, documents_of, reindented, without_comments  # noqa: E402
 
 
 def missing():
-    """What the site is built and read with and is not installed here."""
-    places = subprocess.run(["bash", "-c", 'source deploy/packages.sh && echo "$TERSE_MERMAID_FOLDER"'], cwd=SOURCE,
-                            capture_output=True, text=True, check=True)
+    """Names what the site is built and read with and is not installed here."""
+    places = subprocess.run(
+        ["bash", "-c", 'source deploy/packages.sh && echo "$TERSE_MERMAID_FOLDER"'],
+        cwd=SOURCE,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     wanted = [name for name in ("mkdocs", "pymdownx", "selenium") if importlib.util.find_spec(name) is None]
     wanted += [name for name in ("doxygen", "chromedriver") if shutil.which(name) is None]
     wanted += [] if pathlib.Path("/usr/share/mkdocs/themes/material").is_dir() else ["mkdocs-material"]
@@ -51,22 +57,27 @@ class Links(unittest.TestCase):
             return Site(place).check().problems
 
     def test_good_links_are_good(self):
-        self.assertEqual(self.problems('<a href="other.html#there"></a><a href="other.html"></a><img src="picture.svg">'
-                                       '<a href="https://example.org/"></a><a name="here"></a><a href="#here"></a>'), [])
+        self.assertEqual(
+            self.problems(
+                '<a href="other.html#there"></a><a href="other.html"></a><img src="picture.svg">'
+                '<a href="https://example.org/"></a><a name="here"></a><a href="#here"></a>'
+            ),
+            [],
+        )
 
     def test_bad_links_are_found(self):
         for body, words in [
-                ('<a href="nowhere.html">x</a>', "index.html:1: 'nowhere.html': leads to no file"),
-                ('<a href="../index.html">x</a>', "leads to no file"),
-                ('<a href="/other.html">x</a>', "leads to no file"),
-                ('<a href="other.html#here">x</a>', "other.html has no such anchor"),
-                ('<a href="#here">x</a>', "index.html has no such anchor"),
-                ('<img src="photo.png">', "leads to no file"),
-                ('<img srcset="picture.svg 1x, photo.png 2x">', "'photo.png'"),
-                ('<script src="https://example.org/a.js"></script>', "from another host"),
-                ('<link rel="stylesheet" href="//example.org/a.css">', "from another host"),
-                ('<style>@import "https://example.org/a.css";</style>', "from another host"),
-                ('<p style="background: url(https://example.org/a.png)">x</p>', "from another host"),
+            ('<a href="nowhere.html">x</a>', "index.html:1: 'nowhere.html': leads to no file"),
+            ('<a href="../index.html">x</a>', "leads to no file"),
+            ('<a href="/other.html">x</a>', "leads to no file"),
+            ('<a href="other.html#here">x</a>', "other.html has no such anchor"),
+            ('<a href="#here">x</a>', "index.html has no such anchor"),
+            ('<img src="photo.png">', "leads to no file"),
+            ('<img srcset="picture.svg 1x, photo.png 2x">', "'photo.png'"),
+            ('<script src="https://example.org/a.js"></script>', "from another host"),
+            ('<link rel="stylesheet" href="//example.org/a.css">', "from another host"),
+            ('<style>@import "https://example.org/a.css";</style>', "from another host"),
+            ('<p style="background: url(https://example.org/a.png)">x</p>', "from another host"),
         ]:
             with self.subTest(body=body):
                 problems = self.problems(body)
@@ -76,12 +87,16 @@ class Links(unittest.TestCase):
 
 
 class Staging(unittest.TestCase):
-    """What becomes of a document on its way to the site."""
+    """A document on its way to the site."""
 
     def test_lists_are_indented_by_four(self):
-        for text, made in [("- a\n  b\n\n  c\n", "- a\n    b\n\n    c\n"), ("1. a\n   - b\n     c\n\nd\n", "1. a\n    - b\n        c\n\nd\n"),
-                           ("- a\n\n  ```sh\n  x\n    y\n  ```\n- b\n", "- a\n\n    ```sh\n    x\n      y\n    ```\n- b\n"),
-                           ("```\n- a\n  b\n```\n", "```\n- a\n  b\n```\n"), ("a\n\n    code\n", "a\n\n    code\n")]:
+        for text, made in [
+            ("- a\n  b\n\n  c\n", "- a\n    b\n\n    c\n"),
+            ("1. a\n   - b\n     c\n\nd\n", "1. a\n    - b\n        c\n\nd\n"),
+            ("- a\n\n  ```sh\n  x\n    y\n  ```\n- b\n", "- a\n\n    ```sh\n    x\n      y\n    ```\n- b\n"),
+            ("```\n- a\n  b\n```\n", "```\n- a\n  b\n```\n"),
+            ("a\n\n    code\n", "a\n\n    code\n"),
+        ]:
             with self.subTest(text=text):
                 self.assertEqual(reindented(text), made)
 
@@ -94,15 +109,40 @@ class Staging(unittest.TestCase):
             (root / "docs").mkdir(parents=True)
             (root / "a.h").write_text("int a;\n")
             (root / "docs" / "B.md").write_text("# B\n")
-            text = "[a\nb](../a.h), [B\nb](../docs/B.md), [B](B.md#b), `[x](y)`, docs/B.md, `docs/B.md`, [far](https://example.org)\n"
-            (root / "docs" / "A.md").write_text(text)
+            text = (
+                "[a\nb](../a.h), [B\nb](../docs/B.md), [B](B.md#b), `[x](y)`, {}, `docs/B.md`, [far](https://example.org)\n"
+            )
+            (root / "docs" / "A.md").write_text(text.format("docs/B.md"))
             Stage(root, target, []).run()
-            self.assertEqual((target / "docs" / "A.md").read_text(), "[a\nb](../a.h.md), [B\nb](../docs/B.md), [B](B.md#b), `[x](y)`, [docs/B.md](B.md), "
-                             "`docs/B.md`, [far](https://example.org)\n")
+            made = text.format("[docs/B.md](B.md)").replace("a.h", "a.h.md")
+            self.assertEqual((target / "docs" / "A.md").read_text(), made)
             self.assertIn("```cpp\nint a;\n```", (target / "a.h.md").read_text())
             (root / "docs" / "A.md").write_text("[x](nowhere.md)\n")
             with self.assertRaisesRegex(StageError, "docs/A.md: the link 'nowhere.md' leads to no file"):
                 Stage(root, target, []).run()
+
+
+class Headers(unittest.TestCase):
+    """The declarations of a header and their comments."""
+
+    TEXT = (
+        "// About it.\n#ifndef A\n\n// Adds `a_b` * 2:\n// - one\n//\n//   Add(1);\n"
+        "template <typename T>\nT Add(T a,\n      T b) {\n"
+        "  return a;\n}\nint size = 0;  // of all\n               // of them\n"
+    )
+
+    def test_a_declaration_is_shown_without_its_body(self):
+        header = Header(self.TEXT)
+        self.assertEqual(header.about(), [" About it."])
+        self.assertEqual(header.begin_of(9), 8)
+        self.assertEqual(header.declaration(8, "function"), ("template <typename T>\nT Add(T a,\n      T b)", 10))
+        self.assertEqual(header.declaration(13, "variable"), ("int size = 0;", 13))
+
+    def test_a_comment_becomes_markdown(self):
+        header = Header(self.TEXT)
+        made = markdown_of(header.comment(8, 10))
+        self.assertEqual(made, ["Adds `a_b` \\* 2:", "", "- one", "", "```cpp", "Add(1);", "```"])
+        self.assertEqual(markdown_of(header.comment(13, 13)), ["of all", "of them"])
 
 
 @functools.cache
@@ -111,7 +151,9 @@ def built_site():
     temporary = tempfile.TemporaryDirectory(prefix="terse-site-test.")
     unittest.addModuleCleanup(temporary.cleanup)
     folder = pathlib.Path(temporary.name) / "site"
-    done = subprocess.run([SOURCE / "deploy" / "site.sh", "--no-packages", "--out", folder], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [SOURCE / "deploy" / "site.sh", "--no-packages", "--out", folder], capture_output=True, text=True, check=False
+    )
     if done.returncode != 0:
         raise AssertionError(f"deploy/site.sh ended with {done.returncode}:\n{done.stdout}{done.stderr}")
     print(done.stdout.strip())
@@ -156,12 +198,19 @@ class Browser(unittest.TestCase):
         cls.folder = built_site()
         from selenium import webdriver  # pylint: disable=import-outside-toplevel
         from selenium.webdriver.chrome.service import Service  # pylint: disable=import-outside-toplevel
+
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=cls.folder))
         threading.Thread(target=server.serve_forever, daemon=True).start()
         cls.addClassCleanup(server.server_close)
         cls.addClassCleanup(server.shutdown)
         options = webdriver.ChromeOptions()
-        for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1400,1000"):
+        for argument in (
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--window-size=1400,1000",
+        ):
             options.add_argument(argument)
         options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
         cls.browser = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
@@ -181,7 +230,9 @@ class Browser(unittest.TestCase):
     def requested(self):
         """The addresses that the browser asked for since the last call."""
         messages = [json.loads(entry["message"])["message"] for entry in self.browser.get_log("performance")]
-        return {message["params"]["request"]["url"] for message in messages if message["method"] == "Network.requestWillBeSent"}
+        return {
+            message["params"]["request"]["url"] for message in messages if message["method"] == "Network.requestWillBeSent"
+        }
 
     def check_requests(self, place):
         wrong = {url for url in self.requested() if not url.startswith((place, "data:", "blob:", "chrome", "about:"))}

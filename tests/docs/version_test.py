@@ -20,7 +20,7 @@ REPEATED = (
 
 
 def first(path, pattern):
-    """What the pattern's group matches in the file, once."""
+    """Returns the one match of the pattern's group in the file."""
     found = re.findall(pattern, path.read_text(encoding="utf-8"), re.MULTILINE)
     if len(found) != 1:
         raise AssertionError(f"{path}: {len(found)} times {pattern}")
