@@ -3,6 +3,7 @@
 import ast
 import inspect
 import pathlib
+import re
 
 import terse
 import terse.outer
@@ -27,6 +28,19 @@ OPTIONAL = (("In a Trainer of Lightning", "lightning"), ("In a Trainer of Huggin
 MADE_ELSEWHERE = ("Evaluated", "Feedback", "Fleet", "Round", "Simulation", "StoredRun", "Table", "UpdateHistory", "Work")
 
 
+def documented(docstring):
+    """A docstring as Markdown, with paragraphs of parameters or attributes, "name: text. other: text.", as lists."""
+    paragraphs = []
+    for paragraph in docstring.split("\n\n"):
+        words = " ".join(paragraph.split())
+        parts = re.split(r"(?:^|(?<=\. ))([a-z_]+(?:, [a-z_]+)*): ", words)
+        if not parts[0]:
+            named = zip(parts[1::2], parts[2::2])
+            paragraph = "\n".join(f"- `{names.replace(', ', '`, `')}`: {text.strip()}" for names, text in named)
+        paragraphs.append(paragraph)
+    return "\n\n".join(paragraphs)
+
+
 def signature_of(thing):
     """With the defaults, and without the types, which the text says in words."""
     parameters = [p.replace(annotation=inspect.Parameter.empty) for p in inspect.signature(thing).parameters.values()
@@ -49,10 +63,10 @@ def entry(name, thing, level="###", package="terse"):
     is_plain = inspect.isclass(thing) and (issubclass(thing, Exception) or thing.__init__ is object.__init__)
     is_made = inspect.isclass(thing) and name in MADE_ELSEWHERE
     title = name if is_plain or is_made else f"{name}{signature_of(thing)}"
-    lines = [f"{level} `{package}.{title}`", "", inspect.getdoc(thing), ""]
+    lines = [f"{level} `{package}.{title}`", "", documented(inspect.getdoc(thing)), ""]
     if inspect.isclass(thing) and not issubclass(thing, Exception):
         for member, text in members_of(thing):
-            lines += [f"- {member}", ""] + [f"  {line}".rstrip() for line in text.splitlines()] + [""]
+            lines += [f"- {member}", ""] + [f"  {line}".rstrip() for line in documented(text).splitlines()] + [""]
     return lines
 
 
@@ -70,11 +84,12 @@ def source_entry(node, package):
     is_class = isinstance(node, ast.ClassDef)
     methods = [each for each in node.body if isinstance(each, ast.FunctionDef)] if is_class else []
     maker = next((each for each in methods if each.name == "__init__"), None) if is_class else node
-    lines = [f"### `{package}.{node.name}{source_signature(maker) if maker else ''}`", "", ast.get_docstring(node), ""]
+    title = f"{package}.{node.name}{source_signature(maker) if maker else ''}"
+    lines = [f"### `{title}`", "", documented(ast.get_docstring(node)), ""]
     for method in methods:
         if not method.name.startswith("_") and ast.get_docstring(method):
             lines += [f"- `{node.name}.{method.name}{source_signature(method)}`", ""]
-            lines += [f"  {line}".rstrip() for line in ast.get_docstring(method).splitlines()] + [""]
+            lines += [f"  {line}".rstrip() for line in documented(ast.get_docstring(method)).splitlines()] + [""]
     return lines
 
 
