@@ -43,7 +43,7 @@ void Fields(Io& io, ClientPolicy& whole) {
 }
 template <typename Io>
 void Fields(Io& io, RunLimits& whole) {
-  TERSE_FIELDS(seconds, accuracy, loss, iterations);
+  TERSE_FIELDS(seconds, accuracy, loss, iterations, patience, patience_metric, min_delta);
 }
 template <typename Io>
 void Fields(Io& io, ServerOptimizerSpec& whole) {
