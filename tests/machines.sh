@@ -38,6 +38,7 @@ machines_network() {
 # machine_make NAME: its disk, `base` and what it writes itself, at $work/NAME/root.
 machine_make() {
   local folder=$work/$1
+  rm -rf --one-file-system "$folder"  # the disk of an earlier machine of this name
   mkdir -p "$folder/upper" "$folder/scratch" "$folder/root"
   mount -t overlay overlay -o "lowerdir=$base,upperdir=$folder/upper,workdir=$folder/scratch" "$folder/root"
   # Manuals are part of what is installed.
