@@ -102,6 +102,7 @@ absl::Status Run(const std::string& state, const LongRun& run) {
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<RunStore> store, RunStore::Open(directory));
   TERSE_RETURN_IF_ERROR(Measure("Clients", [&] { return store->Clients().status(); }));
   TERSE_RETURN_IF_ERROR(Measure("ClientTotals", [&] { return store->ClientTotals().status(); }));
+  TERSE_RETURN_IF_ERROR(Measure("Totals", [&] { return store->Totals().status(); }));
   TERSE_RETURN_IF_ERROR(
       Measure("Rounds, the newest 1000", [&] { return store->Rounds(run.rounds - 999, run.rounds).status(); }));
   TERSE_RETURN_IF_ERROR(Measure("Rounds, all", [&] { return store->Rounds(1, run.rounds).status(); }));

@@ -164,6 +164,9 @@ class ForwardingStore : public RunStore {
   absl::StatusOr<std::vector<LedgerEntry>> ClientTotals() override {
     return Guard("ClientTotals", [&] { return store_->ClientTotals(); });
   }
+  absl::StatusOr<RunTotals> Totals() override {
+    return Guard("Totals", [&] { return store_->Totals(); });
+  }
   absl::StatusOr<std::vector<EventRecord>> Events(int64_t newest) override {
     return Guard("Events", [&] { return store_->Events(newest); });
   }

@@ -90,6 +90,18 @@ struct RoundRecord {
   bool evaluated() const { return test_loss.has_value() || accuracy.has_value(); }
 };
 
+// Results and costs of a run so far.
+struct RunTotals {
+  // Of the newest round that was evaluated, and the best of all rounds: highest accuracy, lowest loss.
+  absl::optional<double> accuracy, test_loss;
+  absl::optional<double> best_accuracy, best_test_loss;
+  // Sums over all rounds from 1 on and all clients.
+  int64_t dense_bytes_up = 0, payload_bytes_up = 0, wire_bytes_up = 0;
+  int64_t dense_bytes_down = 0, payload_bytes_down = 0, wire_bytes_down = 0;
+  int64_t first_opened_us = 0;    // of the first round; 0 before
+  int64_t last_committed_us = 0;  // of the newest committed round; 0 before the first commit
+};
+
 // Row of `updates`: an update that a CLOSE chose.
 struct ChosenUpdate {
   int64_t client = 0;

@@ -57,7 +57,80 @@ absl::Status AppendEntries(const SqliteDb& db, int64_t round, const ClientSums& 
   return absl::OkStatus();
 }
 
+absl::Status AddBytes(SqliteDb& db, RunTotals* totals) {
+  static const auto& select = *new std::string(
+      absl::StrCat("SELECT sums, ", HasChecksum("client_totals", "client_totals"), " FROM client_totals"));
+  Statement rows = db.Prepare(select);
+  ByteSums all;
+  while (true) {
+    TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
+    if (!row) break;
+    TERSE_RETURN_IF_ERROR(ExpectChecksum(db, rows, 1, "client_totals"));
+    TERSE_ASSIGN_OR_RETURN(const ClientSums block, ParseSums(rows.GetBlob(0)));
+    for (const auto& [client, bytes] : block) all.Add(bytes);
+  }
+  totals->dense_bytes_up = all.dense_up;
+  totals->payload_bytes_up = all.payload_up;
+  totals->wire_bytes_up = all.wire_up;
+  totals->dense_bytes_down = all.dense_down;
+  totals->payload_bytes_down = all.payload_down;
+  totals->wire_bytes_down = all.wire_down;
+  return absl::OkStatus();
+}
+
+// The rows of the newest evaluation and of the best ones, of the first round and of the newest commit: of each the
+// result or time, and whether the row is whole.
+std::string ResultsQuery() {
+  const std::string whole = HasChecksum("rounds", "rounds");
+  return absl::StrCat(
+      "SELECT * FROM (SELECT 0, accuracy, test_loss, ", whole,
+      " FROM rounds WHERE accuracy IS NOT NULL OR test_loss IS NOT NULL ORDER BY id DESC LIMIT 1) UNION ALL "
+      "SELECT * FROM (SELECT 1, MAX(accuracy), NULL, ",
+      whole, " FROM rounds) UNION ALL SELECT * FROM (SELECT 2, NULL, MIN(test_loss), ", whole,
+      " FROM rounds) UNION ALL SELECT * FROM (SELECT 3, opened_us, NULL, ", whole,
+      " FROM rounds ORDER BY id LIMIT 1) UNION ALL SELECT * FROM (SELECT 4, settled_us, NULL, ", whole,
+      " FROM rounds WHERE state = 'committed' ORDER BY id DESC LIMIT 1)");
+}
+
+absl::Status AddResults(SqliteDb& db, RunTotals* totals) {
+  static const auto& select = *new std::string(ResultsQuery());
+  Statement rows = db.Prepare(select);
+  while (true) {
+    TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
+    if (!row) return absl::OkStatus();
+    // An aggregate over no rounds has a row, too.
+    if (rows.IsNull(1) && rows.IsNull(2)) continue;
+    TERSE_RETURN_IF_ERROR(ExpectChecksum(db, rows, 3, "rounds"));
+    switch (rows.GetInt(0)) {
+      case 0:
+        totals->accuracy = run_store_internal::OptionalReal(rows, 1);
+        totals->test_loss = run_store_internal::OptionalReal(rows, 2);
+        break;
+      case 1:
+        totals->best_accuracy = rows.GetReal(1);
+        break;
+      case 2:
+        totals->best_test_loss = rows.GetReal(2);
+        break;
+      case 3:
+        totals->first_opened_us = rows.GetInt(1);
+        break;
+      default:
+        totals->last_committed_us = rows.GetInt(1);
+    }
+  }
+}
+
 }  // namespace
+
+absl::StatusOr<RunTotals> SqliteRunStore::Totals() {
+  RunTotals totals;
+  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+    TERSE_RETURN_IF_ERROR(AddBytes(db, &totals));
+    return AddResults(db, &totals);
+  }));
+  return totals;
+}
 
 absl::StatusOr<std::vector<LedgerEntry>> SqliteRunStore::Ledger(int64_t first_round, int64_t last_round) {
   static const auto& select = *new std::string(absl::StrCat("SELECT round, sums, ", HasChecksum("ledger", "ledger"),

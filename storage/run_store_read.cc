@@ -45,11 +45,6 @@ RunState RunStateFromName(absl::string_view name) {
   return RunState::kStopped;
 }
 
-absl::optional<double> OptionalReal(const Statement& row, int column) {
-  if (row.IsNull(column)) return absl::nullopt;
-  return row.GetReal(column);
-}
-
 RoundRecord RoundFromRow(const Statement& row) {
   RoundRecord round;
   round.id = row.GetInt(0);
@@ -62,16 +57,16 @@ RoundRecord RoundFromRow(const Statement& row) {
   round.train_us_max = row.GetInt(7);
   // NULL before the close, and when a client reported a loss that was not a number.
   round.train_loss = row.IsNull(8) && round.closed_us == 0 ? 0 : row.GetReal(8);
-  round.accuracy = OptionalReal(row, 9);
-  round.test_loss = OptionalReal(row, 10);
+  round.accuracy = run_store_internal::OptionalReal(row, 9);
+  round.test_loss = run_store_internal::OptionalReal(row, 10);
   round.dense_bytes_up = row.GetInt(11);
   round.payload_bytes_up = row.GetInt(12);
   round.wire_bytes_up = row.GetInt(13);
   round.dense_bytes_down = row.GetInt(14);
   round.payload_bytes_down = row.GetInt(15);
   round.wire_bytes_down = row.GetInt(16);
-  round.top5 = OptionalReal(row, 17);
-  round.perplexity = OptionalReal(row, 18);
+  round.top5 = run_store_internal::OptionalReal(row, 17);
+  round.perplexity = run_store_internal::OptionalReal(row, 18);
   round.update_bytes = row.GetInt(19);
   if (!row.IsNull(20)) {
     round.plan = RoundPlan{row.GetInt(20), row.GetInt(21), row.GetInt(22), std::string(row.GetText(23))};
@@ -132,6 +127,11 @@ std::string EventColumns() {
 }
 
 }  // namespace
+
+absl::optional<double> run_store_internal::OptionalReal(const Statement& row, int column) {
+  if (row.IsNull(column)) return absl::nullopt;
+  return row.GetReal(column);
+}
 
 absl::StatusOr<Head> run_store_internal::SelectHead(SqliteDb& db) {
   Statement statement = db.Prepare("SELECT version, model_hash, epoch FROM head");

@@ -83,6 +83,7 @@ class SqliteRunStore final : public RunStore {
   absl::StatusOr<std::vector<LedgerEntry>> Ledger(int64_t first_round, int64_t last_round) override;
   absl::StatusOr<std::vector<ClientMetrics>> MetricsOfClients(int64_t first_round, int64_t last_round) override;
   absl::StatusOr<std::vector<LedgerEntry>> ClientTotals() override;
+  absl::StatusOr<RunTotals> Totals() override;
   absl::StatusOr<std::vector<EventRecord>> Events(int64_t newest) override;
   absl::StatusOr<std::vector<EventRecord>> EventsAfter(int64_t id, int64_t limit) override;
 
@@ -169,6 +170,8 @@ absl::Status ResetClient(SqliteDb& db, int64_t client);
 absl::Status MarkAborted(SqliteDb& db, int64_t round, const std::string& reason, int64_t now_us);
 // Aborts every round of that state.
 absl::Status AbortRounds(SqliteDb& db, RoundState state, const std::string& reason);
+// The column's value; nullopt for NULL.
+absl::optional<double> OptionalReal(const Statement& row, int column);
 // The head as `db` sees it.
 absl::StatusOr<Head> SelectHead(SqliteDb& db);
 // Round's state, nullopt when there is no such round.

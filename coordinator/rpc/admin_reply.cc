@@ -103,6 +103,21 @@ void Fill(const EventRecord& event, v1::Event* out) {
   out->set_client_name(event.client_name);
 }
 
+void Fill(const RunTotals& totals, v1::Run* out) {
+  if (totals.accuracy.has_value()) out->set_accuracy(*totals.accuracy);
+  if (totals.test_loss.has_value()) out->set_test_loss(*totals.test_loss);
+  if (totals.best_accuracy.has_value()) out->set_best_accuracy(*totals.best_accuracy);
+  if (totals.best_test_loss.has_value()) out->set_best_test_loss(*totals.best_test_loss);
+  out->set_dense_bytes_up(totals.dense_bytes_up);
+  out->set_payload_bytes_up(totals.payload_bytes_up);
+  out->set_wire_bytes_up(totals.wire_bytes_up);
+  out->set_dense_bytes_down(totals.dense_bytes_down);
+  out->set_payload_bytes_down(totals.payload_bytes_down);
+  out->set_wire_bytes_down(totals.wire_bytes_down);
+  if (totals.first_opened_us != 0) out->set_first_opened_us(totals.first_opened_us);
+  if (totals.last_committed_us != 0) out->set_last_committed_us(totals.last_committed_us);
+}
+
 void AddSession(const SessionView& session, v1::Client* out) {
   out->set_connected(true);
   out->set_state(session.state);

@@ -27,6 +27,8 @@ void Fill(const ClientRecord& client, v1::Client* out);
 void AddTo(const ClientMetrics& of_client, v1::MetricsReply* out);
 void Fill(const LedgerEntry& entry, v1::LedgerRow* out);
 void Fill(const EventRecord& event, v1::Event* out);
+// Fills the results and costs.
+void Fill(const RunTotals& totals, v1::Run* out);
 // Also fills in the time and the disk as they are now.
 void Fill(const ProcessFacts& process, v1::Coordinator* out);
 

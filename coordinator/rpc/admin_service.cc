@@ -182,6 +182,13 @@ grpc::Status AdminService::ListRuns(grpc::ServerContext*, const v1::RunsRequest*
     out->set_version(view.head.version);
     out->set_rounds_total(run->config().rounds.count);
     out->set_clients_connected(view.sessions.size());
+    // A run whose store is closed, or does not answer, is listed without its results: `phase` says why.
+    run->Use([&](const RunHost::Live& live) -> absl::Status {
+         TERSE_ASSIGN_OR_RETURN(const RunTotals totals, live.store->Totals());
+         Fill(totals, out);
+         return absl::OkStatus();
+       })
+        .IgnoreError();
   }
   return grpc::Status::OK;
 }

@@ -49,6 +49,7 @@ class Damage : public ::testing::Test {
     note(store.StartHash().status());
     note(store.Clients().status());
     note(store.ClientTotals().status());
+    note(store.Totals().status());
     note(store.Rounds(0, 100).status());
     note(store.Ledger(0, 100).status());
     note(store.Events(100).status());

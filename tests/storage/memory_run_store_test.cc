@@ -241,6 +241,17 @@ class BothStores {
       EXPECT_EQ(real_sums[i].wire_bytes, memory_sums[i].wire_bytes);
       EXPECT_EQ(real_sums[i].client_name, memory_sums[i].client_name);
     }
+    const RunTotals totals = *real_->Totals(), in_memory_totals = *memory_.Totals();
+    EXPECT_EQ(totals.accuracy, in_memory_totals.accuracy);
+    EXPECT_EQ(totals.test_loss, in_memory_totals.test_loss);
+    EXPECT_EQ(totals.best_accuracy, in_memory_totals.best_accuracy);
+    EXPECT_EQ(totals.best_test_loss, in_memory_totals.best_test_loss);
+    EXPECT_EQ(totals.dense_bytes_up, in_memory_totals.dense_bytes_up);
+    EXPECT_EQ(totals.payload_bytes_down, in_memory_totals.payload_bytes_down);
+    EXPECT_EQ(totals.wire_bytes_up, in_memory_totals.wire_bytes_up);
+    EXPECT_EQ(totals.wire_bytes_down, in_memory_totals.wire_bytes_down);
+    EXPECT_EQ(totals.first_opened_us, in_memory_totals.first_opened_us);
+    EXPECT_EQ(totals.last_committed_us, in_memory_totals.last_committed_us);
   }
 
   void CompareLog() {

@@ -432,6 +432,42 @@ TEST_F(RunStoreTest, LedgerAddsUpAndEqualsTheRounds) {
   }
 }
 
+TEST_F(RunStoreTest, TotalsOfARunThatHasNoRoundsYet) {
+  CreateRun();
+  const RunTotals totals = *store_->Totals();
+  EXPECT_EQ(totals.accuracy, absl::nullopt);
+  EXPECT_EQ(totals.best_accuracy, absl::nullopt);
+  EXPECT_EQ(totals.best_test_loss, absl::nullopt);
+  EXPECT_EQ(totals.wire_bytes_up, 0);
+  EXPECT_EQ(totals.first_opened_us, 0);
+  EXPECT_EQ(totals.last_committed_us, 0);
+}
+
+TEST_F(RunStoreTest, TotalsAreThoseOfAllRounds) {
+  CloseFirstRound();
+  Commit commit = TestCommit(1);
+  commit.ledger = {{1, 0, Direction::kUp, 100, 10, 12}, {1, 1, Direction::kDown, 100, 11, 13}};
+  ASSERT_OK(store_->CommitRound(commit, true));
+  ASSERT_OK(store_->SetEvaluation(1, {0.75, 0.5}));
+  ASSERT_OK(store_->AddLedger({{2, 2, Direction::kUp, 1, 2, 3}}));
+  ASSERT_OK(store_->AbortRound(2, "why not", 99));
+  const RoundRecord first = store_->Rounds(1, 1)->at(0);
+  RunTotals totals = *store_->Totals();
+  EXPECT_EQ(totals.accuracy, 0.75);
+  EXPECT_EQ(totals.test_loss, 0.5);
+  EXPECT_EQ(totals.dense_bytes_up, 101);
+  EXPECT_EQ(totals.payload_bytes_up, 12);
+  EXPECT_EQ(totals.wire_bytes_up, 15) << "of aborted rounds, too";
+  EXPECT_EQ(totals.wire_bytes_down, 13);
+  EXPECT_EQ(totals.first_opened_us, first.opened_us);
+  EXPECT_EQ(totals.last_committed_us, first.committed_us) << "not when the next one was aborted";
+  ASSERT_OK(store_->SetEvaluation(1, {absl::nullopt, 1.5}));  // another look at the same round
+  totals = *store_->Totals();
+  EXPECT_EQ(totals.accuracy, absl::nullopt);
+  EXPECT_EQ(totals.best_accuracy, absl::nullopt);
+  EXPECT_EQ(totals.best_test_loss, 1.5);
+}
+
 TEST_F(RunStoreTest, AnEvaluationMayHaveNoAccuracyOrALossThatIsNoNumber) {
   CloseFirstRound();
   ASSERT_OK(store_->CommitRound(TestCommit(1), false));

@@ -473,6 +473,32 @@ absl::StatusOr<std::vector<LedgerEntry>> MemoryRunStore::ClientTotals() {
   return rows;
 }
 
+absl::StatusOr<RunTotals> MemoryRunStore::Totals() {
+  RunTotals totals;
+  for (const LedgerEntry& entry : ledger_) {
+    if (entry.round < 1) continue;
+    const bool up = entry.direction == Direction::kUp;
+    (up ? totals.dense_bytes_up : totals.dense_bytes_down) += entry.dense_bytes;
+    (up ? totals.payload_bytes_up : totals.payload_bytes_down) += entry.payload_bytes;
+    (up ? totals.wire_bytes_up : totals.wire_bytes_down) += entry.wire_bytes;
+  }
+  for (const Round& round : rounds_) {
+    const RoundRecord& record = round.record;
+    if (totals.first_opened_us == 0) totals.first_opened_us = record.opened_us;
+    if (record.state == RoundState::kCommitted) totals.last_committed_us = record.committed_us;
+    if (!record.evaluated()) continue;
+    totals.accuracy = record.accuracy;
+    totals.test_loss = record.test_loss;
+    if (record.accuracy.has_value()) {
+      totals.best_accuracy = std::max(record.accuracy, totals.best_accuracy);
+    }
+    if (record.test_loss.has_value()) {
+      totals.best_test_loss = std::min(*record.test_loss, totals.best_test_loss.value_or(*record.test_loss));
+    }
+  }
+  return totals;
+}
+
 absl::StatusOr<std::vector<EventRecord>> MemoryRunStore::Events(int64_t newest) {
   const size_t count = std::min(events_.size(), static_cast<size_t>(std::max<int64_t>(newest, 0)));
   std::vector<EventRecord> found(events_.end() - static_cast<std::ptrdiff_t>(count), events_.end());
