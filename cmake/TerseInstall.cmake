@@ -75,8 +75,26 @@ function(terse_install_trainer_check)
   install(TARGETS terse-trainer-check RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT client)
 endfunction()
 
-# The manual page and the completion of tersectl, which it prints itself.
+# terse_install_page(PROGRAM SECTION COMPONENT): the manual page that the program prints, where this build has it.
+function(terse_install_page PROGRAM SECTION COMPONENT)
+  if(NOT TARGET ${PROGRAM})
+    return()
+  endif()
+  set(page "${CMAKE_BINARY_DIR}/man/${PROGRAM}.${SECTION}")
+  add_custom_command(OUTPUT "${page}"
+    COMMAND ${CMAKE_COMMAND} -E make_directory "${CMAKE_BINARY_DIR}/man"
+    COMMAND ${PROGRAM} --man > "${page}"
+    DEPENDS ${PROGRAM} VERBATIM)
+  add_custom_target(${PROGRAM}_manual ALL DEPENDS "${page}")
+  install(FILES "${page}" DESTINATION "${CMAKE_INSTALL_MANDIR}/man${SECTION}" COMPONENT ${COMPONENT})
+endfunction()
+
+# The manual pages of all programs and the completion of tersectl, which they print themselves.
 function(terse_install_manual)
+  terse_install_page(terse-coordinator 8 coordinator)
+  terse_install_page(terse-client 8 client)
+  terse_install_page(terse-trainer-check 1 client)
+  terse_install_page(terse-simulate 1 simulate)
   set(made "${CMAKE_BINARY_DIR}/tersectl")
   install(FILES "${made}/tersectl.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT tersectl)
   install(FILES "${made}/tersectl.bash" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions"

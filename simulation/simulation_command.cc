@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "core/cli/checks.h"
 #include "core/cli/command_line.h"
+#include "core/cli/man_page.h"
 #include "core/cli/progress_line.h"
 #include "core/log/log.h"
 #include "core/log/plain_text.h"
@@ -162,6 +163,8 @@ int RunSimulationProgram(int argc, char** argv, const RunLearningFactory& make_l
   app.name("terse-simulate");
   app.set_version_flag("--version", kVersion);
   AddOptions(&app, &options);
+  app.footer("Exit codes: 0 the run is finished, 1 failed, 2 wrong usage, 130 stopped before its end.");
+  AddManFlag(app, kUserCommands);
   if (const absl::optional<int> code = ReadCommandLine(app, argc, argv); code.has_value()) return *code;
   for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, [](int) { ++stops; });
   std::signal(SIGPIPE, SIG_IGN);

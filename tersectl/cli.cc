@@ -7,6 +7,7 @@
 
 #include "core/cli/checks.h"
 #include "core/cli/command_line.h"
+#include "core/cli/man_page.h"
 #include "core/host_port.h"
 #include "core/log/plain_text.h"
 #include "core/status.h"
@@ -15,7 +16,6 @@
 #include "tersectl/completion.h"
 #include "tersectl/doctor.h"
 #include "tersectl/invocation.h"
-#include "tersectl/man_page.h"
 #include "tersectl/pki_group.h"
 #include "tersectl/run_group.h"
 
@@ -148,7 +148,7 @@ void AddCompletion(CLI::App& app, Invocation* invocation) {
 void AddManPage(CLI::App& app, Invocation* invocation) {
   app.add_subcommand("man", "The manual page tersectl(1), for troff")->callback([=, &app] {
     invocation->local = [&app](const CommandOptions&, const Terminal& terminal) {
-      *terminal.out << ManPage(app);
+      *terminal.out << ManPage(app, kUserCommands);
       return absl::OkStatus();
     };
   });

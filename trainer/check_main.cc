@@ -5,6 +5,7 @@
 #include "CLI/CLI.hpp"
 #include "core/cli/checks.h"
 #include "core/cli/command_line.h"
+#include "core/cli/man_page.h"
 #include "core/version.h"
 #include "trainer/conformance.h"
 
@@ -25,8 +26,7 @@ const char* MarkOf(terse::TrainerFinding::Kind kind) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app(
-      "Starts a trainer and tries it against the trainer protocol (docs/TRAINER.md). Exits with 1 when it fails.");
+  CLI::App app("Starts a trainer and tries it against the trainer protocol (docs/TRAINER.md).");
   app.name("terse-trainer-check");
   app.set_version_flag("--version", terse::kVersion);
   terse::ConformanceOptions options;
@@ -37,6 +37,8 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", options.seconds, "seconds that an answer may take")
       ->check(terse::Number(0.1, 86400.0))
       ->capture_default_str();
+  app.footer("Exit codes: 0 the trainer passed, 1 it failed, 2 wrong usage.");
+  terse::AddManFlag(app, terse::kUserCommands);
   if (const auto code = terse::ReadCommandLine(app, argc, argv); code.has_value()) return *code;
   std::signal(SIGPIPE, SIG_IGN);
   bool failed = false;

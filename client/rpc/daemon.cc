@@ -13,6 +13,7 @@
 #include "core/cli/checks.h"
 #include "core/cli/command_line.h"
 #include "core/cli/log_options.h"
+#include "core/cli/man_page.h"
 #include "core/log/log_details.h"
 #include "core/session_messages.h"
 #include "core/status.h"
@@ -172,6 +173,10 @@ int ParseDaemonOptions(int argc, char** argv, DaemonOptions* options) {
                  "host:port where this client's metrics are served at /metrics, for Prometheus; without it, nowhere")
       ->check(ListenAddress());
   AddLogOptions(app, kClientLogs, &options->log);
+  app.footer(
+      "Exit codes: 0 the run is over, or a signal ended this client in order; 1 failed: the reason is in the log; "
+      "2 wrong usage.");
+  AddManFlag(app, kDaemons);
   app.callback([&] { CheckTogether(*options); });
   if (const absl::optional<int> code = ReadCommandLine(app, argc, argv); code.has_value()) return *code;
   options->command_line.assign(argv, argv + argc);

@@ -33,6 +33,7 @@
 #include "core/cli/checks.h"
 #include "core/cli/command_line.h"
 #include "core/cli/log_options.h"
+#include "core/cli/man_page.h"
 #include "core/file_system.h"
 #include "core/status.h"
 #include "core/version.h"
@@ -353,6 +354,9 @@ int ParseCoordinatorOptions(int argc, char** argv, CoordinatorOptions* options) 
   AddModelOptions(app, options);
   AddEvaluatorOptions(app, options);
   AddLogOptions(app, kCoordinatorLogs, &options->log);
+  app.footer(
+      "Exit codes: 0 ended in order, by a signal or an operator; 1 failed: the reason is in the log; 2 wrong usage.");
+  AddManFlag(app, kDaemons);
   if (const absl::optional<int> code = ReadCommandLine(app, argc, argv); code.has_value()) return *code;
   options->command_line.assign(argv, argv + argc);
   if (!options->sandboxed.empty() && !EnterModelSandbox(*options).ok()) return kExitFailed;  // the coordinator says why

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "core/cli/command_tree.h"
+#include "core/cli/man_page.h"
 #include "core/closest_word.h"
 
 namespace terse {
@@ -18,6 +19,11 @@ namespace {
 // Thrown through CLI11's parser by the command `help`.
 struct HelpWanted {
   std::vector<std::string> words;
+};
+
+// Likewise, by the flag --man.
+struct ManWanted {
+  int section;
 };
 
 std::string FullName(const CLI::App& program, const Command& command) {
@@ -149,6 +155,9 @@ absl::optional<int> ReadCommandLine(CLI::App& program, int argc, const char* con
     program.parse(argc, argv);
   } catch (const HelpWanted& wanted) {
     return PrintHelpOf(program, wanted.words, out, err);
+  } catch (const ManWanted& wanted) {
+    out << ManPage(program, wanted.section);
+    return 0;
   } catch (const CLI::ParseError& error) {
     return AnswerError(error, program, out, err);
   }
@@ -157,6 +166,11 @@ absl::optional<int> ReadCommandLine(CLI::App& program, int argc, const char* con
 
 absl::optional<int> ReadCommandLine(CLI::App& program, int argc, const char* const* argv) {
   return ReadCommandLine(program, argc, argv, std::cout, std::cerr);
+}
+
+void AddManFlag(CLI::App& program, int section) {
+  program.add_flag_callback(
+      "--man", [section] { throw ManWanted{section}; }, "print the manual page, for troff: `man -l` reads it");
 }
 
 void AddHelpCommand(CLI::App& program) {

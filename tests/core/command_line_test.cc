@@ -10,11 +10,13 @@
 
 #include "core/cli/checks.h"
 #include "core/cli/command_tree.h"
+#include "core/cli/man_page.h"
 
 namespace terse {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -195,6 +197,37 @@ TEST(CommandTree, TellsAllowedValues) {
   const CLI::App* status = SubcommandsOf(program.app).front();
   EXPECT_THAT(AllowedValues(*status->get_option("--format")), ElementsAre("torchscript", "state", "npz"));
   EXPECT_THAT(AllowedValues(*status->get_option("--newest")), IsEmpty());
+}
+
+// A program without commands, like the daemons.
+struct Daemon {
+  Daemon() {
+    app.name("terse-daemon");
+    app.add_option("--state", state, "directory's \\ state")->required();
+    app.add_option("--mode", mode, "how")->check(OneOf({"fast", "slow"}))->capture_default_str();
+    app.add_option("FILE", file, "the file")->required();
+    app.footer("Exit codes: 0 ok, 1 failed.");
+    AddManFlag(app, kDaemons);
+  }
+
+  CLI::App app{"Waits for those who come."};
+  std::string state, mode = "fast", file;
+};
+
+TEST(ManPage, OfADaemonWithoutItsRequiredOptions) {
+  Daemon daemon;
+  std::ostringstream out, err;
+  const char* const argv[] = {"terse-daemon", "--man"};
+  EXPECT_EQ(ReadCommandLine(daemon.app, 2, argv, out, err), absl::optional<int>(0)) << err.str();
+  EXPECT_EQ(out.str(), ManPage(daemon.app, kDaemons));
+  EXPECT_THAT(out.str(), StartsWith(".TH TERSE\\-DAEMON 8 \"\" \"Terse "));
+  EXPECT_THAT(out.str(), HasSubstr("\nterse\\-daemon \\- \\&Waits for those who come\n.SH SYNOPSIS\n"));
+  EXPECT_THAT(out.str(), AllOf(HasSubstr("\\fB\\&\\-\\-state\\fR"), HasSubstr("\\fI\\&FILE\\fR"),
+                               HasSubstr("directory\\(aqs \\e state"), HasSubstr("[\\&fast]"),
+                               HasSubstr(".SH EXIT STATUS\n\\&Exit codes: 0 ok, 1 failed.\n")));
+  EXPECT_THAT(out.str(), Not(AnyOf(HasSubstr("COMMANDS"), HasSubstr("Every command"))));
+  const char* const without[] = {"terse-daemon"};
+  EXPECT_EQ(ReadCommandLine(daemon.app, 1, without, out, err), absl::optional<int>(kExitWrongUsage));
 }
 
 }  // namespace

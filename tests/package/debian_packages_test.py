@@ -16,13 +16,14 @@ BUILD, SCRATCH = sys.argv[1], sys.argv[2]
 EXPECTED = {
     "terse-coordinator": (
         ["usr/bin/terse-coordinator", "usr/lib/systemd/system/terse-coordinator.service",
-         "usr/share/terse/coordinator.env", "usr/share/terse/runs/demo.toml", "usr/share/terse/monitoring/alerts.yml"],
+         "usr/share/terse/coordinator.env", "usr/share/man/man8/terse-coordinator.8", "usr/share/terse/runs/demo.toml", "usr/share/terse/monitoring/alerts.yml"],
         ["adduser", "libopenblas0-openmp", "libtorch1.13", "libgrpc++1.51", "libsqlite3-0"]),
     "terse-client": (
-        ["usr/bin/terse-client", "usr/bin/terse-trainer-check", "usr/lib/systemd/system/terse-client.service", "usr/share/terse/client.env"],
+        ["usr/bin/terse-client", "usr/bin/terse-trainer-check", "usr/lib/systemd/system/terse-client.service", "usr/share/terse/client.env",
+         "usr/share/man/man8/terse-client.8", "usr/share/man/man1/terse-trainer-check.1"],
         ["adduser", "libgrpc++1.51", "libsqlite3-0"]),
     "terse-client-torch": (["usr/bin/terse-client-torch"], ["terse-client", "libopenblas0-openmp", "libtorch1.13"]),
-    "terse-simulate": (["usr/bin/terse-simulate"], ["libopenblas0-openmp", "libtorch1.13", "libgrpc++1.51"]),
+    "terse-simulate": (["usr/bin/terse-simulate", "usr/share/man/man1/terse-simulate.1"], ["libopenblas0-openmp", "libtorch1.13", "libgrpc++1.51"]),
     "tersectl": (
         ["usr/bin/tersectl", "usr/share/man/man1/tersectl.1", "usr/share/bash-completion/completions/tersectl",
          "usr/share/zsh/vendor-completions/_tersectl"],

@@ -1,4 +1,4 @@
-#include "tersectl/man_page.h"
+#include "core/cli/man_page.h"
 
 #include <vector>
 
@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "core/cli/command_tree.h"
 #include "core/version.h"
 
@@ -19,7 +20,9 @@ std::string Escaped(absl::string_view text) {
 
 std::string ValueText(const CLI::Option& option) {
   if (option.get_items_expected_max() == 0) return "";
-  std::string text = absl::StrCat(" \\fI", Escaped(option.get_type_name()), "\\fR");
+  // A list of words may be broken between them.
+  const std::string type = absl::StrReplaceAll(Escaped(option.get_type_name()), {{",", ",\\:"}});
+  std::string text = absl::StrCat(" \\fI", type, "\\fR");
   if (!option.get_default_str().empty()) absl::StrAppend(&text, " [", Escaped(option.get_default_str()), "]");
   return text;
 }
@@ -63,21 +66,50 @@ std::string Synopsis(const Command& command) {
   return text;
 }
 
-}  // namespace
+std::string SynopsisOfProgram(const CLI::App& program) {
+  if (!SubcommandsOf(program).empty()) {
+    return absl::StrCat("\\fB", program.get_name(), "\\fR [\\fIOPTIONS\\fR] \\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n");
+  }
+  // What must be given stands here by itself.
+  std::string text = absl::StrCat("\\fB", program.get_name(), "\\fR");
+  for (const CLI::Option* option : program.get_options()) {
+    if (!option->get_required()) continue;
+    if (option->nonpositional()) {
+      absl::StrAppend(&text, " \\fB", Escaped(NamesOf(*option).back()), "\\fR", ValueText(*option));
+    } else {
+      absl::StrAppend(&text, " \\fI", Escaped(option->get_name(/*positional=*/true)), "\\fR");
+    }
+  }
+  return absl::StrCat(text, " [\\fIOPTIONS\\fR]\n");
+}
 
-std::string ManPage(const CLI::App& app) {
-  const std::string& name = app.get_name();
-  std::string text =
-      absl::StrCat(".TH ", absl::AsciiStrToUpper(name), " 1 \"\" \"Terse ", kVersion, "\" \"Terse\"\n", ".SH NAME\n",
-                   name, " \\- ", Escaped(app.get_description()), "\n", ".SH SYNOPSIS\n\\fB", name,
-                   "\\fR [\\fIOPTIONS\\fR] \\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n", ".SH OPTIONS\n",
-                   "Every command takes these, before or after its name.\n", OwnOptions(app), ".SH COMMANDS\n");
-  for (const Command& command : CommandsOf(app)) {
+std::string CommandsText(const CLI::App& program) {
+  if (SubcommandsOf(program).empty()) return "";
+  std::string text = ".SH COMMANDS\n";
+  for (const Command& command : CommandsOf(program)) {
     if (command.path.empty()) continue;
     absl::StrAppend(&text, ".SS ", Synopsis(command), "\n", Escaped(command.app->get_description()), ".\n",
                     OwnOptions(*command.app));
   }
-  return absl::StrCat(text, ".SH EXIT STATUS\n", Escaped(app.get_footer()), "\n");
+  return text;
+}
+
+}  // namespace
+
+std::string ManPage(const CLI::App& program, int section) {
+  const std::string& name = program.get_name();
+  // One line, and no sentence: what `whatis` shows. Lines are not justified, because long lists of words stand in them.
+  const std::string description(absl::StripSuffix(program.get_description(), "."));
+  std::string text = absl::StrCat(".TH ", absl::StrReplaceAll(absl::AsciiStrToUpper(name), {{"-", "\\-"}}), " ",
+                                  section, " \"\" \"Terse ", kVersion, "\" \"Terse\"\n.ad l\n.SH NAME\n",
+                                  absl::StrReplaceAll(name, {{"-", "\\-"}}), " \\- ", Escaped(description),
+                                  "\n.SH SYNOPSIS\n", SynopsisOfProgram(program), ".SH OPTIONS\n");
+  if (!SubcommandsOf(program).empty()) {
+    absl::StrAppend(&text, "Every command takes these, before or after its name.\n");
+  }
+  absl::StrAppend(&text, OwnOptions(program), CommandsText(program));
+  if (!program.get_footer().empty()) absl::StrAppend(&text, ".SH EXIT STATUS\n", Escaped(program.get_footer()), "\n");
+  return text;
 }
 
 }  // namespace terse
