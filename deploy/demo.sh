@@ -20,7 +20,7 @@ Trains a model with a coordinator and N client processes on this machine, each w
 loopback interface. Installs the Debian packages that are missing and builds Terse first. Ends with a summary table and
 with what to do next, and leaves
   runs/NAME/  run.toml  coordinator/ (the database and the checkpoints)  clients/  logs/
-              model.pt  model.safetensors  model.npz  rounds.csv  accuracy_vs_bytes.svg  summary.json
+              model.pt  model.safetensors  model.npz  rounds.csv  accuracy_vs_bytes.svg  summary.json  config.json
 
   --run-file FILE the run (default: deploy/runs/demo.toml)
   --data DIR      folder of the data set (default: the digits that are built in, no download)

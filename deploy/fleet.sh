@@ -20,7 +20,7 @@ Trains a model with an authority, a coordinator, Prometheus and N clients in con
 themselves, and each has a link of some class (docs/CONTAINERS.md). Needs a Docker Engine and either 'docker compose' or
 docker-compose (Debian: apt-get install docker.io docker-compose). Ends with a summary table and leaves
   runs/NAME/  run.toml  coordinator/ (the database and the checkpoints)  logs/
-              model.pt  model.safetensors  model.npz  rounds.csv  accuracy_vs_bytes.svg  summary.json
+              model.pt  model.safetensors  model.npz  rounds.csv  accuracy_vs_bytes.svg  summary.json  config.json
 
   --run-file FILE    the run (default: deploy/runs/demo.toml)
   --data DIR         folder of the data set, readable by everyone (default: the digits that are built in)

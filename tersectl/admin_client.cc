@@ -154,68 +154,47 @@ absl::StatusOr<v1::Status> AdminClient::GetStatus() {
   return reply;
 }
 
-absl::Status AdminClient::ForEachPage(uint64_t first, uint64_t last, uint64_t page,
-                                      const std::function<absl::Status(uint64_t, uint64_t)>& fetch, uint64_t newest) {
-  first = std::max<uint64_t>(first, 1);
-  const uint64_t end = last == 0 ? newest : std::min(last, newest);
-  while (end >= page && first <= end - page) {
-    TERSE_RETURN_IF_ERROR(fetch(first, first + page - 1));
-    first += page;
+template <typename Row, typename Request, typename Reply>
+absl::StatusOr<std::vector<Row>> AdminClient::ListPages(
+    grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*), void (Request::*set_first)(uint64_t),
+    void (Request::*set_last)(uint64_t), const google::protobuf::RepeatedPtrField<Row>& (Reply::*rows)() const,
+    const Pages& pages) {
+  const uint64_t page = pages.rounds_per_page;
+  const uint64_t end = pages.last == 0 ? pages.newest : std::min(pages.last, pages.newest);
+  std::vector<Row> all;
+  for (uint64_t first = std::max<uint64_t>(pages.first, 1);; first += page) {
+    // The last page is open towards rounds that began meanwhile, unless the caller set an end.
+    const bool is_last = end < page || first > end - page;
+    Request request;
+    (request.*set_first)(first);
+    (request.*set_last)(is_last ? pages.last : first + page - 1);
+    Reply reply;
+    TERSE_RETURN_IF_ERROR(Call(method, request, &reply));
+    all.insert(all.end(), (reply.*rows)().begin(), (reply.*rows)().end());
+    if (is_last) return all;
   }
-  // The last page is open towards rounds that began meanwhile, unless the caller set an end.
-  return fetch(first, last);
 }
 
 absl::StatusOr<std::vector<v1::Round>> AdminClient::ListRounds(uint64_t first, uint64_t last) {
   TERSE_ASSIGN_OR_RETURN(const v1::Status status, GetStatus());
-  std::vector<v1::Round> rounds;
-  const auto fetch = [&](uint64_t from, uint64_t to) -> absl::Status {
-    v1::RoundsRequest request;
-    request.set_first(from);
-    request.set_last(to);
-    v1::RoundsReply reply;
-    TERSE_RETURN_IF_ERROR(Call(&Stub::ListRounds, request, &reply));
-    rounds.insert(rounds.end(), reply.rounds().begin(), reply.rounds().end());
-    return absl::OkStatus();
-  };
-  TERSE_RETURN_IF_ERROR(ForEachPage(first, last, kRoundsPerPage, fetch, status.round()));
-  return rounds;
+  return ListPages(&Stub::ListRounds, &v1::RoundsRequest::set_first, &v1::RoundsRequest::set_last,
+                   &v1::RoundsReply::rounds, {first, last, status.round(), kRoundsPerPage});
 }
 
 absl::StatusOr<std::vector<v1::ClientMetric>> AdminClient::ListMetrics(uint64_t first, uint64_t last) {
   TERSE_ASSIGN_OR_RETURN(const v1::Status status, GetStatus());
-  std::vector<v1::ClientMetric> metrics;
-  const auto fetch = [&](uint64_t from, uint64_t to) -> absl::Status {
-    v1::MetricsRequest request;
-    request.set_first_round(from);
-    request.set_last_round(to);
-    v1::MetricsReply reply;
-    TERSE_RETURN_IF_ERROR(Call(&Stub::ListMetrics, request, &reply));
-    metrics.insert(metrics.end(), reply.metrics().begin(), reply.metrics().end());
-    return absl::OkStatus();
-  };
   const uint64_t most_per_round = kMostMetrics * std::max<uint64_t>(1, status.clients_known());
-  const uint64_t page = std::max<uint64_t>(1, kLedgerRowsPerPage / most_per_round);
-  TERSE_RETURN_IF_ERROR(ForEachPage(first, last, page, fetch, status.round()));
-  return metrics;
+  return ListPages(&Stub::ListMetrics, &v1::MetricsRequest::set_first_round, &v1::MetricsRequest::set_last_round,
+                   &v1::MetricsReply::metrics,
+                   {first, last, status.round(), std::max<uint64_t>(1, kLedgerRowsPerPage / most_per_round)});
 }
 
 absl::StatusOr<std::vector<v1::LedgerRow>> AdminClient::ListLedger(uint64_t first, uint64_t last) {
   TERSE_ASSIGN_OR_RETURN(const v1::Status status, GetStatus());
-  std::vector<v1::LedgerRow> rows;
-  const auto fetch = [&](uint64_t from, uint64_t to) -> absl::Status {
-    v1::LedgerRequest request;
-    request.set_first_round(from);
-    request.set_last_round(to);
-    v1::LedgerReply reply;
-    TERSE_RETURN_IF_ERROR(Call(&Stub::ListLedger, request, &reply));
-    rows.insert(rows.end(), reply.rows().begin(), reply.rows().end());
-    return absl::OkStatus();
-  };
   const uint64_t rows_per_round = std::max<uint64_t>(1, 2 * uint64_t{status.clients_known()});
-  const uint64_t page = std::max<uint64_t>(1, kLedgerRowsPerPage / rows_per_round);
-  TERSE_RETURN_IF_ERROR(ForEachPage(first, last, page, fetch, status.round()));
-  return rows;
+  return ListPages(&Stub::ListLedger, &v1::LedgerRequest::set_first_round, &v1::LedgerRequest::set_last_round,
+                   &v1::LedgerReply::rows,
+                   {first, last, status.round(), std::max<uint64_t>(1, kLedgerRowsPerPage / rows_per_round)});
 }
 
 absl::StatusOr<std::vector<v1::Client>> AdminClient::ListClients() {

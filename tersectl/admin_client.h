@@ -90,9 +90,18 @@ class AdminClient {
                     Reply* reply);
   Context NewContext(bool with_deadline) const;
   absl::Status ToAbsl(const grpc::Status& status) const;
-  // Calls `fetch(first, last)` for consecutive windows of `page` rounds over [first, last].
-  absl::Status ForEachPage(uint64_t first, uint64_t last, uint64_t page,
-                           const std::function<absl::Status(uint64_t, uint64_t)>& fetch, uint64_t newest);
+  // Which rounds a list is of, and how many of them a reply may hold.
+  struct Pages {
+    uint64_t first, last;  // last = 0: up to the newest
+    uint64_t newest;
+    uint64_t rounds_per_page;
+  };
+  // The rows of all replies to consecutive requests, whose setters and rows these are.
+  template <typename Row, typename Request, typename Reply>
+  absl::StatusOr<std::vector<Row>> ListPages(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
+                                             void (Request::*set_first)(uint64_t), void (Request::*set_last)(uint64_t),
+                                             const google::protobuf::RepeatedPtrField<Row>& (Reply::*rows)() const,
+                                             const Pages& pages);
 
   Peer peer_;
   absl::Duration timeout_;

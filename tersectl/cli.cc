@@ -16,6 +16,7 @@
 #include "tersectl/completion.h"
 #include "tersectl/doctor.h"
 #include "tersectl/invocation.h"
+#include "tersectl/lists.h"
 #include "tersectl/pki_group.h"
 #include "tersectl/run_group.h"
 
@@ -33,6 +34,7 @@ void AddClients(CLI::App& app, Invocation* invocation) {
       ->needs(set_aside)
       ->capture_default_str();
   clients->add_option("--reason", options->reason, "Why, for those who ask")->needs(set_aside);
+  AddListOptions(clients, &options->list, ClientList().Heads());
 }
 
 void AddBackups(CLI::App& app, Invocation* invocation) {
@@ -59,15 +61,17 @@ void AddRounds(CLI::App& app, Invocation* invocation) {
   rounds->add_option("--newest", options->newest, "Only the newest so many; 0: all")->check(WholeNumber());
   rounds->add_flag("--csv", options->csv, "Comma-separated, every field");
   rounds->add_flag("--why", options->why, "What the run's controller decided for each round, and why");
+  AddListOptions(rounds, &options->list, RoundList().Heads());
 }
 
 void AddMetrics(CLI::App& app, Invocation* invocation) {
-  const auto [metrics, options] =
-      AddRemote(app, "metrics", "Figures by name that clients and the evaluator report", ShowMetrics, invocation);
+  const auto [metrics, options] = AddRemote(app, "metrics", "Figures by name that clients and the evaluator report",
+                                            ShowMetrics, invocation, kMetricsCodes);
   metrics->add_option("--first", options->first, "First round")->check(WholeNumber());
   metrics->add_option("--last", options->last, "Last round; 0: the newest")->check(WholeNumber());
   metrics->add_option("--newest", options->newest, "Only the newest so many; 0: all")->check(WholeNumber());
   metrics->add_flag("--clients", options->clients, "Each client's own, in place of the means over clients");
+  AddListOptions(metrics, &options->list, {});
 }
 
 void AddEvents(CLI::App& app, Invocation* invocation) {
@@ -76,8 +80,12 @@ void AddEvents(CLI::App& app, Invocation* invocation) {
   events->add_option("--newest", options->newest, "The newest so many")
       ->check(WholeNumber(1, 10000))
       ->capture_default_str();
-  events->add_flag("-f,--follow", options->follow, "Go on with what happens from now on, until the run ends");
+  CLI::Option* follow =
+      events->add_flag("-f,--follow", options->follow, "Go on with what happens from now on, until the run ends");
   AddPatience(events, &options->patience_seconds);
+  AddListOptions(events, &options->list, EventList().Heads());
+  // Those who follow get rows as they come.
+  for (const char* name : {"--columns", "--wide", "--sort", "--limit"}) follow->excludes(events->get_option(name));
 }
 
 void AddQueries(CLI::App& app, Invocation* invocation) {
@@ -89,10 +97,12 @@ void AddQueries(CLI::App& app, Invocation* invocation) {
   audit->add_option("--newest", records->newest, "The newest so many")
       ->check(WholeNumber(1, 10000))
       ->capture_default_str();
+  AddListOptions(audit, &records->list, AuditList().Heads());
   AddMetrics(app, invocation);
   const auto [ledger, rows] = AddRemote(app, "ledger", "Bytes by round, client and direction", ShowLedger, invocation);
   ledger->add_option("--first", rows->first, "First round")->check(WholeNumber());
   ledger->add_option("--last", rows->last, "Last round; 0: the newest")->check(WholeNumber());
+  AddListOptions(ledger, &rows->list, LedgerList().Heads());
   AddRemote(app, "summary", "Accuracy, bytes, compression and time of the whole run", ShowSummary, invocation);
 }
 
@@ -115,7 +125,12 @@ void AddConfig(CLI::App& app, Invocation* invocation) {
       AddLocal(app, "config", "Every key of a run file: type, default, what is allowed, what it does",
                ShowConfigReference, invocation);
   CLI::Option* key = config->add_option("KEY", options->key, "Only this key, or the keys of this table");
-  config->add_flag("--markdown", options->markdown, "As a document: docs/RUN_FILE.md")->excludes(key);
+  CLI::Option* markdown =
+      config->add_flag("--markdown", options->markdown, "As a document: docs/RUN_FILE.md")->excludes(key);
+  AddListOptions(config, &options->list, ConfigKeyList().Heads());
+  for (const char* name : {"--columns", "--wide", "--sort", "--where", "--limit"}) {
+    markdown->excludes(config->get_option(name));
+  }
 }
 
 void AddActions(CLI::App& app, Invocation* invocation) {

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "tersectl/admin_client.h"
 #include "tersectl/export.h"
+#include "tersectl/list_query.h"
 
 namespace terse {
 
@@ -22,6 +23,7 @@ struct Terminal {
   bool color = false;
   std::istream* in = nullptr;  // a person types here; nullptr: nobody does
   bool full_screen = false;    // standard input and output are a terminal that takes ANSI's sequences
+  size_t columns = 0;          // of the terminal that standard output is; 0: it is none
 };
 
 // The options that every command has. Each command's own derive from it.
@@ -33,7 +35,12 @@ struct CommandOptions {
   std::string authority = "pki";  // the folder of the authority, for `pki` and its commands
 };
 
-struct RunsOptions : CommandOptions {
+// Options of the commands that list something.
+struct ListedOptions : CommandOptions {
+  ListOptions list;
+};
+
+struct RunsOptions : ListedOptions {
   bool names = false;
 };
 
@@ -43,7 +50,7 @@ struct SteerOptions : CommandOptions {
   bool shutdown = false;  // stop
 };
 
-struct RoundsOptions : CommandOptions {
+struct RoundsOptions : ListedOptions {
   uint64_t first = 0;
   uint64_t last = 0;
   uint64_t newest = 0;
@@ -51,19 +58,19 @@ struct RoundsOptions : CommandOptions {
   bool why = false;
 };
 
-struct MetricsOptions : CommandOptions {
+struct MetricsOptions : ListedOptions {
   uint64_t first = 0;
   uint64_t last = 0;
   uint64_t newest = 0;
   bool clients = false;
 };
 
-struct LedgerOptions : CommandOptions {
+struct LedgerOptions : ListedOptions {
   uint64_t first = 0;
   uint64_t last = 0;
 };
 
-struct ClientsOptions : CommandOptions {
+struct ClientsOptions : ListedOptions {
   std::string set_aside, readmit;  // whom
   double set_aside_seconds = 600;
   std::string reason;
@@ -77,6 +84,7 @@ struct FollowOptions : CommandOptions {
 struct EventsOptions : FollowOptions {
   uint32_t newest = 100;
   bool follow = false;
+  ListOptions list;
 };
 
 struct WatchOptions : FollowOptions {
@@ -84,7 +92,7 @@ struct WatchOptions : FollowOptions {
   bool lines = false;
 };
 
-struct AuditOptions : CommandOptions {
+struct AuditOptions : ListedOptions {
   uint32_t newest = 100;
 };
 
@@ -101,6 +109,12 @@ struct DeleteOptions : CommandOptions {
 
 struct DiffOptions : CommandOptions {
   std::string a, b;  // names of runs, or run files
+};
+
+struct CompareOptions : CommandOptions {
+  std::vector<std::string> runs;   // names of runs, or folders that `export` wrote
+  std::vector<double> accuracies;  // to reach; empty: some that all of them reach
+  std::string svg;                 // the file to write; empty: none
 };
 
 struct BackupOptions : CommandOptions {
@@ -122,7 +136,7 @@ struct ValidateOptions : CommandOptions {
   std::string file;  // the run file
 };
 
-struct ConfigOptions : CommandOptions {
+struct ConfigOptions : ListedOptions {
   std::string key;  // or a table; empty: all
   bool markdown = false;
 };
@@ -158,7 +172,11 @@ absl::Status ExportFiles(AdminClient& client, const ExportOptions& options, cons
 
 // In which settings two runs differ. Needs a coordinator for those that are no files. ABORTED when they differ;
 // INVALID_ARGUMENT as LoadRunConfig; otherwise what kept it from reading one.
-absl::Status CompareRuns(const DiffOptions& options, const Terminal& terminal);
+absl::Status DiffRuns(const DiffOptions& options, const Terminal& terminal);
+// Settings that differ, final figures, and the bytes to reach accuracies. INVALID_ARGUMENT for a run that is not there
+// or cannot be read, FAILED_PRECONDITION when one of several does not reach an accuracy that `options` name; otherwise
+// what kept it from writing the picture.
+absl::Status CompareRuns(const CompareOptions& options, const Terminal& terminal);
 
 // These need no coordinator. Validating returns INVALID_ARGUMENT with every error of the file, one a line with file,
 // line and rule; with --json they are printed, and the status has their number.

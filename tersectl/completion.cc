@@ -1,25 +1,38 @@
 #include "tersectl/completion.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "core/cli/command_tree.h"
+#include "tersectl/list_query.h"
 
 namespace terse {
 namespace {
 
+constexpr int kMostPlaces = 8;
+
 std::string FunctionName(const CLI::App& app) { return absl::StrCat("_", app.get_name()); }
 
-// How the scripts are told what may stand in an option's or a positional's place: "a,b,c"; "@runs" for the names of the
-// coordinator's runs, "@commands" for the program's commands; "-" where files are offered.
-std::string PlaceText(const CLI::Option& option) {
-  if (option.get_type_name() == kRunType) return "@runs";
+// How the scripts are told what may stand in an option's or a positional's place: "a,b,c"; "+a,b,c" for several of
+// these words, with commas between them; "@runs" for the names of the coordinator's runs, "@commands" for the program's
+// commands; "-" where files are offered.
+std::string PlaceText(const CLI::Option& option, const CLI::App& command) {
+  const std::string type = option.get_type_name();
+  if (type == kColumnType || type == kConditionType) {
+    return std::string(absl::StripPrefix(PlaceText(*command.get_option("--columns"), command), "+"));
+  }
+  if (type == kRunType) return "@runs";
   if (option.get_name(/*positional=*/true) == "COMMAND") return "@commands";
   const std::vector<std::string> values = AllowedValues(option);
-  return values.empty() ? "-" : absl::StrJoin(values, ",");
+  if (values.empty()) return "-";
+  const bool takes_several = absl::StartsWith(type, kWordsType);
+  return absl::StrCat(takes_several ? "+" : "", absl::StrJoin(values, ","));
 }
 
 // One branch for each command: the words that may follow it, its options that take a value, those of them whose values
@@ -30,7 +43,7 @@ std::string Branches(const CLI::App& app) {
     std::vector<std::string> words, with_value, known, places;
     for (const CLI::App* sub : SubcommandsOf(*command.app)) words.push_back(sub->get_name());
     for (const CLI::Option* option : OptionsOf(command)) {
-      const std::string place = PlaceText(*option);
+      const std::string place = PlaceText(*option, *command.app);
       for (const std::string& name : NamesOf(*option)) {
         words.push_back(name);
         if (option->get_items_expected_max() > 0) with_value.push_back(name);
@@ -38,7 +51,10 @@ std::string Branches(const CLI::App& app) {
       }
     }
     for (const CLI::Option* option : command.app->get_options()) {
-      if (!option->nonpositional()) places.push_back(PlaceText(*option));
+      if (option->nonpositional()) continue;
+      // One that takes many words has as many places; nobody types more.
+      const int words_taken = std::min(std::max(1, option->get_expected_max()), kMostPlaces);
+      places.insert(places.end(), words_taken, PlaceText(*option, *command.app));
     }
     absl::StrAppend(&text, "    '", command.path, "') words='", absl::StrJoin(words, " "), "' valued=' ",
                     absl::StrJoin(with_value, " "), " ' known='", absl::StrJoin(known, " "), "' places=(",
@@ -66,7 +82,7 @@ constexpr char kScript[] = R"sh(@_runs() {
 }
 # The words of a place.
 @_place() {
-  local word words='' valued='' known=''
+  local word words='' valued='' known='' before=''
   local -a places=()
   case $1 in
     @runs) @_runs ;;
@@ -77,6 +93,12 @@ constexpr char kScript[] = R"sh(@_runs() {
       done
       ;;
     -) ;;
+    +*)
+      [[ $current == *,* ]] && before=${current%,*},
+      for word in ${1//[+,]/ }; do
+        printf '%s\n' "$before$word"
+      done
+      ;;
     *) printf '%s\n' ${1//,/ } ;;
   esac
 }

@@ -19,6 +19,7 @@
 #include "security/invitation_book.h"
 #include "security/private_files.h"
 #include "security/tls_directory.h"
+#include "tersectl/pki_lists.h"
 #include "tersectl/pki_print.h"
 #include "tersectl/print.h"
 #include "tersectl/text_table.h"
@@ -32,10 +33,6 @@ absl::Status CheckNew(const std::string& path) {
   const absl::Status found = PosixFiles().Read(path).status();
   if (!found.ok()) return absl::IsNotFound(found) ? absl::OkStatus() : found;
   return absl::AlreadyExistsError(absl::StrCat(path, " is there already; name another with --out"));
-}
-
-std::string NamesText(const InvitationTerms& terms) {
-  return terms.names.empty() ? "any" : absl::StrJoin(terms.names, " ");
 }
 
 Json RecordJson(const InvitationRecord& record) {
@@ -91,22 +88,15 @@ absl::Status InviteClients(const InviteOptions& options, const Terminal& termina
   return absl::OkStatus();
 }
 
-absl::Status ListInvitations(const CommandOptions& options, const Terminal& terminal) {
+absl::Status ListInvitations(const ListedOptions& options, const Terminal& terminal) {
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Authority> authority, Authority::Open(options.authority));
   TERSE_ASSIGN_OR_RETURN(const std::vector<InvitationRecord> records, InvitationBook(authority.get()).List());
-  Json list = Json::array();
-  TextTable table({{"invitation"}, {"names"}, {"came", true}, {"of", true}, {"open for", true}});
-  for (const InvitationRecord& record : records) {
-    list.push_back(RecordJson(record));
-    table.AddRow({record.id, NamesText(record.terms), absl::StrCat(record.keys.size()),
-                  absl::StrCat(record.terms.guests), LeftText(record.until - absl::Now())});
-  }
-  if (options.json) {
-    PrintJson(list, terminal);
-  } else {
-    *terminal.out << table.Render(terminal.color);
-  }
-  return absl::OkStatus();
+  return ShowList(InvitationList(absl::Now()), options.list, options.json, records, terminal,
+                  [&](const std::vector<InvitationRecord>& chosen) {
+                    Json list = Json::array();
+                    for (const InvitationRecord& record : chosen) list.push_back(RecordJson(record));
+                    PrintJson(list, terminal);
+                  });
 }
 
 absl::Status WithdrawInvitation(const WithdrawOptions& options, const Terminal& terminal) {

@@ -40,7 +40,7 @@ struct EnrolOptions : CommandOptions {
 
 // ALREADY_EXISTS when the file is there.
 absl::Status InviteClients(const InviteOptions& options, const Terminal& terminal);
-absl::Status ListInvitations(const CommandOptions& options, const Terminal& terminal);
+absl::Status ListInvitations(const ListedOptions& options, const Terminal& terminal);
 absl::Status WithdrawInvitation(const WithdrawOptions& options, const Terminal& terminal);
 // Returns after SIGINT or SIGTERM, which it takes for the whole process.
 absl::Status ServeEnrolment(const ServeOptions& options, const Terminal& terminal);

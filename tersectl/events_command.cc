@@ -1,5 +1,4 @@
 // `tersectl events`, with --follow until the run ends.
-#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "core/status.h"
 #include "proto/proto_text.h"
 #include "tersectl/commands.h"
+#include "tersectl/lists.h"
 #include "tersectl/print.h"
 #include "tersectl/restarts.h"
 #include "tersectl/text_table.h"
@@ -20,9 +20,9 @@ namespace {
 constexpr absl::Duration kInterval = absl::Milliseconds(500);
 constexpr uint32_t kEventsPerCall = 1000;
 // Wide enough for the kinds that there are; a follower does not know the widest cell to come.
-constexpr char kRow[] = "%-19s  %-18s  %8s  %-16s  %s\n";
+constexpr char kRow[] = "%-25s  %-18s  %8s  %-16s  %s\n";
 
-std::string RoundText(const v1::Event& event) { return event.round() == 0 ? "" : absl::StrCat(event.round()); }
+std::string RoundText(const v1::Event& event) { return event.round() == 0 ? "-" : absl::StrCat(event.round()); }
 
 // Prints events once each, as they come.
 class EventPrinter {
@@ -30,9 +30,13 @@ class EventPrinter {
   EventPrinter(const EventsOptions& options, const Terminal& terminal) : options_(options), terminal_(terminal) {
     if (!options.json) *terminal_.out << absl::StrFormat(kRow, "time", "kind", "round", "client", "detail");
   }
-  void Add(const v1::EventsReply& reply) {
-    for (const v1::Event& event : reply.events()) {
-      last_ = event.id();
+  // INVALID_ARGUMENT as List::Choose.
+  absl::Status Add(const v1::EventsReply& reply) {
+    if (reply.events().empty()) return absl::OkStatus();
+    last_ = reply.events().rbegin()->id();
+    TERSE_ASSIGN_OR_RETURN(const std::vector<v1::Event> events,
+                           list_.Choose(options_.list, {reply.events().begin(), reply.events().end()}));
+    for (const v1::Event& event : events) {
       if (options_.json) {
         PrintJsonLine(ToJson(event), terminal_);
       } else {
@@ -42,6 +46,7 @@ class EventPrinter {
       }
     }
     *terminal_.out << std::flush;
+    return absl::OkStatus();
   }
   // Id of the newest event that was printed.
   uint64_t last() const { return last_; }
@@ -49,6 +54,7 @@ class EventPrinter {
  private:
   const EventsOptions& options_;
   const Terminal& terminal_;
+  const List<v1::Event> list_ = EventList();
   uint64_t last_ = 0;
 };
 
@@ -59,7 +65,7 @@ absl::Status PrintNewEvents(AdminClient& client, EventPrinter* printer, absl::Fu
     const bool is_suspended = !reply.ok() && IsSuspended(client, reply.status());
     if (!reply.ok() && !is_suspended) return reply.status();
     heard();
-    if (reply.ok()) printer->Add(*reply);
+    if (reply.ok()) TERSE_RETURN_IF_ERROR(printer->Add(*reply));
     const bool is_all = is_suspended || reply->events_size() < static_cast<int>(kEventsPerCall);
     if (reply.ok() && is_all && HasEnded(reply->state())) return absl::OkStatus();
     if (is_all) absl::SleepFor(kInterval);
@@ -72,7 +78,7 @@ absl::Status FollowEvents(AdminClient& client, const EventsOptions& options, con
     if (!printer.has_value()) {
       TERSE_ASSIGN_OR_RETURN(const v1::EventsReply newest, client.ListEvents(options.newest));
       heard();
-      printer.emplace(options, terminal).Add(newest);
+      TERSE_RETURN_IF_ERROR(printer.emplace(options, terminal).Add(newest));
       if (HasEnded(newest.state())) return absl::OkStatus();
     }
     return PrintNewEvents(client, &*printer, heard);
@@ -84,17 +90,9 @@ absl::Status FollowEvents(AdminClient& client, const EventsOptions& options, con
 absl::Status ShowEvents(AdminClient& client, const EventsOptions& options, const Terminal& terminal) {
   if (options.follow) return FollowEvents(client, options, terminal);
   TERSE_ASSIGN_OR_RETURN(const v1::EventsReply reply, client.ListEvents(options.newest));
-  if (options.json) {
-    PrintJsonList(std::vector<v1::Event>(reply.events().begin(), reply.events().end()), terminal);
-    return absl::OkStatus();
-  }
-  TextTable table({{"time"}, {"kind"}, {"round", true}, {"client"}, {"detail"}});
-  for (const v1::Event& event : reply.events()) {
-    table.AddRow({TimeText(event.time_us()), event.kind(), RoundText(event),
-                  ClientText(event.client(), event.client_name()), event.detail()});
-  }
-  *terminal.out << table.Render(terminal.color);
-  return absl::OkStatus();
+  const std::vector<v1::Event> events(reply.events().begin(), reply.events().end());
+  return ShowList(EventList(), options.list, options.json, events, terminal,
+                  [&](const std::vector<v1::Event>& chosen) { PrintJsonList(chosen, terminal); });
 }
 
 }  // namespace terse

@@ -7,8 +7,8 @@
 namespace terse {
 
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitFailed = 1;       // the coordinator refused, a file could not be written, runs differ, ...
-inline constexpr int kExitUsage = 2;        // the command line is wrong; `run diff`: what it names cannot be read
+inline constexpr int kExitFailed = 1;  // the coordinator refused, a file could not be written, runs differ, ...
+inline constexpr int kExitUsage = 2;   // the command line is wrong; `run diff`, `run compare`: a run cannot be read
 inline constexpr int kExitUnreachable = 3;  // no coordinator answers at the address
 inline constexpr int kExitInvalidRun = 4;   // `validate`, `run create`, `run diff`: the run file breaks a rule
 
@@ -39,6 +39,9 @@ inline constexpr ExitCodes kLocalCodes = {};
 inline constexpr ExitCodes kRemoteCodes = {kExitUnreachable};
 inline constexpr ExitCodes kValidateCodes = {kExitFailed, kExitInvalidRun};
 inline constexpr ExitCodes kCreateCodes = {kExitUnreachable, kExitInvalidRun};
+// Only the rounds tell which columns there are.
+inline constexpr ExitCodes kMetricsCodes = {kExitUnreachable, kExitUsage};
+inline constexpr ExitCodes kCompareCodes = {kExitUnreachable, kExitUsage};
 // As diff(1): 1 means that they differ, and only that.
 inline constexpr ExitCodes kDiffCodes = {kExitUnreachable, kExitInvalidRun, kExitFailed, kExitUsage};
 

@@ -5,7 +5,9 @@
 #include "absl/strings/str_cat.h"
 #include "core/file_system.h"
 #include "core/status.h"
+#include "proto/proto_text.h"
 #include "proto/run_config_fit.h"
+#include "proto/run_config_loader.h"
 #include "tersectl/svg_plot.h"
 #include "tersectl/tensorboard.h"
 #include "tersectl/text_table.h"
@@ -66,6 +68,7 @@ absl::StatusOr<ExportResult> ExportRun(AdminClient& client, const std::string& d
   result.summary = Summarize(status, rounds);
   files.push_back({"rounds.csv", RoundsCsv(rounds)});
   files.push_back({"summary.json", SummaryJson(result.summary).dump(2) + "\n"});
+  files.push_back({"config.json", ToJson(WithLaterDefaults(status.config())).dump(2) + "\n"});
   const std::vector<EvaluatedPoint> points = EvaluatedPoints(rounds);
   const std::string title =
       absl::StrCat(result.summary.run, HasLossAlone(points) ? ": test loss" : ": accuracy", " against bytes sent");

@@ -19,9 +19,9 @@ struct ExportResult {
 };
 
 // Writes model.pt (TorchScript), model.safetensors, model.npz and tensorboard/events.out.tfevents.terse, or one of
-// them, with a model of a text vocabulary.json, and in any case rounds.csv, summary.json and accuracy_vs_bytes.svg into
-// `directory`, which is made when it is not there. Each file is replaced atomically; everything is fetched before the
-// first is written. Returns the coordinator's errors and those of the file system.
+// them, with a model of a text vocabulary.json, and in any case rounds.csv, summary.json, config.json and
+// accuracy_vs_bytes.svg into `directory`, which is made when it is not there. Each file is replaced atomically;
+// everything is fetched before the first is written. Returns the coordinator's errors and those of the file system.
 absl::StatusOr<ExportResult> ExportRun(AdminClient& client, const std::string& directory, ExportFormat format);
 
 }  // namespace terse

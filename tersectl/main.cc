@@ -1,3 +1,4 @@
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -13,5 +14,9 @@ int main(int argc, char** argv) {
   const char* kind = std::getenv("TERM");
   const bool full_screen = isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 && kind != nullptr &&
                            *kind != '\0' && std::strcmp(kind, "dumb") != 0;
-  return terse::RunTersectl(argc, argv, {&std::cout, &std::cerr, color, is_asked ? &std::cin : nullptr, full_screen});
+  winsize window = {};
+  const bool has_size = ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0;
+  return terse::RunTersectl(argc, argv,
+                            {&std::cout, &std::cerr, color, is_asked ? &std::cin : nullptr, full_screen,
+                             has_size ? size_t{window.ws_col} : 0});
 }

@@ -14,6 +14,7 @@
 #include "security/pki_folder.h"
 #include "security/private_files.h"
 #include "security/tls_directory.h"
+#include "tersectl/pki_lists.h"
 #include "tersectl/pki_print.h"
 #include "tersectl/print.h"
 #include "tersectl/text_table.h"
@@ -64,11 +65,6 @@ Json IssuedJson(const IssuedCertificate& one, absl::string_view state) {
   json["state"] = std::string(state);
   json["revoked_us"] = one.revoked.has_value() ? Json(absl::ToUnixMicros(*one.revoked)) : Json(nullptr);
   return json;
-}
-
-absl::string_view StateOf(const IssuedCertificate& one, absl::Time now) {
-  if (one.revoked.has_value()) return "revoked";
-  return one.facts.not_after < now ? "expired" : "valid";
 }
 
 // The request's role must be a client's, or repeated on the command line.
@@ -232,21 +228,16 @@ absl::Status ListCertificates(const CertificatesOptions& options, const Terminal
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<Authority> authority, Authority::Open(options.authority));
   TERSE_ASSIGN_OR_RETURN(const std::vector<IssuedCertificate> issued, authority->List());
   const absl::Time now = absl::Now();
-  Json list = Json::array();
-  TextTable table({{"role"}, {"name"}, {"serial"}, {"expires in", true}, {"state"}});
+  std::vector<IssuedCertificate> listed;
   for (const IssuedCertificate& one : issued) {
-    if (options.revoked && !one.revoked.has_value()) continue;
-    const absl::string_view state = StateOf(one, now);
-    list.push_back(IssuedJson(one, state));
-    table.AddRow({std::string(RoleName(one.facts.identity.role)), one.facts.identity.name, one.facts.serial,
-                  LeftText(one.facts.not_after - now), std::string(state)});
+    if (!options.revoked || one.revoked.has_value()) listed.push_back(one);
   }
-  if (options.json) {
-    PrintJson(list, terminal);
-  } else {
-    *terminal.out << table.Render(terminal.color);
-  }
-  return absl::OkStatus();
+  return ShowList(CertificateList(now), options.list, options.json, listed, terminal,
+                  [&](const std::vector<IssuedCertificate>& chosen) {
+                    Json list = Json::array();
+                    for (const IssuedCertificate& one : chosen) list.push_back(IssuedJson(one, StateOf(one, now)));
+                    PrintJson(list, terminal);
+                  });
 }
 
 }  // namespace terse

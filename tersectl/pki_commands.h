@@ -41,7 +41,7 @@ struct RevokeOptions : CommandOptions {
   std::vector<std::string> into;  // TLS folders
 };
 
-struct CertificatesOptions : CommandOptions {
+struct CertificatesOptions : ListedOptions {
   bool revoked = false;
 };
 

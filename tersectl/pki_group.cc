@@ -5,11 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "core/cli/checks.h"
 #include "core/host_port.h"
 #include "security/invitation_book.h"
 #include "tersectl/enrolment_commands.h"
 #include "tersectl/pki_commands.h"
+#include "tersectl/pki_lists.h"
 
 namespace terse {
 namespace {
@@ -57,7 +59,9 @@ void AddInvite(CLI::App& pki, Invocation* invocation) {
 
 void AddEnrolment(CLI::App& pki, Invocation* invocation) {
   AddInvite(pki, invocation);
-  AddLocal(pki, "invitations", "The invitations, and how many came by them", ListInvitations, invocation);
+  const auto [list, listed] =
+      AddLocal(pki, "invitations", "The invitations, and how many came by them", ListInvitations, invocation);
+  AddListOptions(list, &listed->list, InvitationList(absl::Now()).Heads());
   const auto [withdraw, taken] =
       AddLocal(pki, "withdraw", "Let nobody more come by an invitation", WithdrawInvitation, invocation);
   withdraw->add_option("ID", taken->invitation, "As `invitations` lists it")->required();
@@ -92,6 +96,7 @@ void AddCertificates(CLI::App& pki, Invocation* invocation) {
   AddList(revoke, "--into", &revoked->into, "A coordinator's TLS folder that gets the new list; repeatable");
   const auto [list, listed] = AddLocal(pki, "list", "The certificates that were issued", ListCertificates, invocation);
   list->add_flag("--revoked", listed->revoked, "Only those that were taken back");
+  AddListOptions(list, &listed->list, CertificateList(absl::Now()).Heads());
 }
 
 }  // namespace

@@ -161,11 +161,13 @@ bool HasLossAlone(const std::vector<EvaluatedPoint>& points) {
 
 std::vector<EvaluatedPoint> EvaluatedPoints(const std::vector<v1::Round>& rounds) {
   std::vector<EvaluatedPoint> points;
-  uint64_t sent = 0;
+  uint64_t sent = 0, received = 0;
   for (const v1::Round& round : rounds) {
     sent += round.wire_bytes_up();
+    received += round.wire_bytes_down();
     if (!round.has_accuracy() && !round.has_test_loss()) continue;
-    EvaluatedPoint point{round.id(), sent, std::nullopt, std::nullopt};
+    EvaluatedPoint point{round.id(), sent, std::nullopt, std::nullopt, received};
+    point.seconds = 1e-6 * static_cast<double>(round.committed_us() - rounds.front().opened_us());
     if (round.has_accuracy()) point.accuracy = round.accuracy();
     if (round.has_test_loss()) point.test_loss = round.test_loss();
     points.push_back(point);

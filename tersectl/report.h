@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "terse/v1/admin.pb.h"
 
 namespace terse {
@@ -44,6 +45,9 @@ Summary Summarize(const v1::Status& status, const std::vector<v1::Round>& rounds
 // Keys as the fields are called and in their order; what is not known is null.
 nlohmann::ordered_json SummaryJson(const Summary& summary);
 
+// A summary that SummaryJson wrote. INVALID_ARGUMENT for other JSON.
+absl::StatusOr<Summary> SummaryFromJson(const nlohmann::ordered_json& json);
+
 // One line a figure, for people.
 std::string SummaryTable(const Summary& summary, bool color);
 
@@ -54,6 +58,10 @@ std::string CompressionBothText(const v1::Round& round);
 // The run's local steps, with its controller where there is one.
 std::string LocalStepsText(const v1::RunConfig& config);
 
+// The rounds of a text that RoundsCsv wrote, with the fields that EvaluatedPoints looks at. INVALID_ARGUMENT for
+// another text, with the line.
+absl::StatusOr<std::vector<v1::Round>> RoundsFromCsv(const std::string& csv);
+
 // One line a round; the columns are the fields of terse.v1.Round in their order.
 std::string RoundsCsv(const std::vector<v1::Round>& rounds);
 
@@ -63,12 +71,14 @@ struct EvaluatedPoint {
   uint64_t wire_bytes_up = 0;      // cumulative
   std::optional<double> accuracy;  // nothing in regression
   std::optional<double> test_loss;
+  uint64_t wire_bytes_down = 0;  // that they had received, likewise
+  double seconds = 0;            // from opening the first round to its commit
 };
 
 // Whether the run has been evaluated and still has no accuracy, as in regression: then its loss says how good it is.
 bool HasLossAlone(const std::vector<EvaluatedPoint>& points);
 
-// In the order of `rounds`.
+// In the order of `rounds`, which begin with the run's first.
 std::vector<EvaluatedPoint> EvaluatedPoints(const std::vector<v1::Round>& rounds);
 
 }  // namespace terse

@@ -1,5 +1,4 @@
 // `tersectl run diff`: in which settings two runs differ, wherever they are.
-#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -8,12 +7,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "core/status.h"
 #include "proto/proto_text.h"
 #include "proto/run_config_loader.h"
-#include "proto/run_config_reference.h"
 #include "tersectl/commands.h"
+#include "tersectl/config_diff.h"
 #include "tersectl/print.h"
 #include "tersectl/text_table.h"
 
@@ -21,11 +19,6 @@ namespace terse {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-struct Difference {
-  std::string key;
-  Json a, b;
-};
 
 bool NamesFile(const std::string& text) {
   std::error_code error;
@@ -44,23 +37,13 @@ absl::StatusOr<v1::RunConfig> ConfigOf(const std::string& run, const CommandOpti
   return WithLaterDefaults(status.config());
 }
 
-Json ValueAt(const Json& config, const std::string& key) {
-  return config.at(Json::json_pointer(absl::StrCat("/", absl::StrReplaceAll(key, {{".", "/"}}))));
-}
-
-// A run's name tells it from others and sets nothing.
-std::vector<std::string> ComparedKeys() {
-  std::vector<std::string> keys;
-  for (RunConfigKey& key : RunConfigKeys()) {
-    if (key.key != "name") keys.push_back(std::move(key.key));
-  }
-  return keys;
-}
-
-void Print(const std::vector<Difference>& differences, const DiffOptions& options, const Terminal& terminal) {
+void PrintDifferences(const std::vector<SettingDifference>& differences, const DiffOptions& options,
+                      const Terminal& terminal) {
   if (options.json) {
     Json list = Json::array();
-    for (const Difference& row : differences) list.push_back({{"key", row.key}, {"a", row.a}, {"b", row.b}});
+    for (const SettingDifference& row : differences) {
+      list.push_back({{"key", row.key}, {"a", row.values[0]}, {"b", row.values[1]}});
+    }
     PrintJson(list, terminal);
     return;
   }
@@ -69,25 +52,21 @@ void Print(const std::vector<Difference>& differences, const DiffOptions& option
     return;
   }
   TextTable table({{"key"}, {options.a}, {options.b}});
-  for (const Difference& row : differences) table.AddRow({row.key, row.a.dump(), row.b.dump()});
+  for (const SettingDifference& row : differences) {
+    table.AddRow({row.key, row.values[0].dump(), row.values[1].dump()});
+  }
   *terminal.out << table.Render(terminal.color);
 }
 
 }  // namespace
 
-absl::Status CompareRuns(const DiffOptions& options, const Terminal& terminal) {
+absl::Status DiffRuns(const DiffOptions& options, const Terminal& terminal) {
   TERSE_ASSIGN_OR_RETURN(const v1::RunConfig config_a, ConfigOf(options.a, options));
   TERSE_ASSIGN_OR_RETURN(const v1::RunConfig config_b, ConfigOf(options.b, options));
-  const Json a = ToJson(config_a), b = ToJson(config_b);
-  const std::vector<std::string> keys = ComparedKeys();
-  std::vector<Difference> differences;
-  for (const std::string& key : keys) {
-    Difference row = {key, ValueAt(a, key), ValueAt(b, key)};
-    if (row.a != row.b) differences.push_back(std::move(row));
-  }
-  Print(differences, options, terminal);
+  const std::vector<SettingDifference> differences = DifferentSettings({ToJson(config_a), ToJson(config_b)});
+  PrintDifferences(differences, options, terminal);
   if (differences.empty()) return absl::OkStatus();
-  return absl::AbortedError(absl::StrCat(differences.size(), " of ", keys.size(), " settings differ"));
+  return absl::AbortedError(absl::StrCat(differences.size(), " of ", ComparedKeys().size(), " settings differ"));
 }
 
 }  // namespace terse

@@ -12,6 +12,7 @@
 #include "proto/run_config_reference.h"
 #include "storage/state_directory.h"
 #include "tersectl/commands.h"
+#include "tersectl/lists.h"
 #include "tersectl/print.h"
 #include "tersectl/report.h"
 #include "tersectl/traffic.h"
@@ -53,6 +54,18 @@ absl::Status Refused(const ValidateOptions& options, const std::vector<RunFileEr
   return absl::InvalidArgumentError(absl::StrJoin(lines, "\n"));
 }
 
+void PrintKeys(const std::vector<RunConfigKey>& keys, const Terminal& terminal) {
+  Json list = Json::array();
+  for (const RunConfigKey& key : keys) {
+    list.push_back(Json{{"key", key.key},
+                        {"type", key.type},
+                        {"default", key.default_value},
+                        {"allowed", key.allowed},
+                        {"description", key.description}});
+  }
+  PrintJson(list, terminal);
+}
+
 }  // namespace
 
 absl::Status ValidateRunFile(const ValidateOptions& options, const Terminal& terminal) {
@@ -85,19 +98,15 @@ absl::Status ShowConfigReference(const ConfigOptions& options, const Terminal& t
   if (!options.key.empty()) {
     TERSE_ASSIGN_OR_RETURN(keys, FindRunConfigKeys(options.key));
   }
-  if (!options.json) {
-    *terminal.out << RunConfigReference(keys);
-    return absl::OkStatus();
+  const List<RunConfigKey> list = ConfigKeyList();
+  const ListOptions& wanted = options.list;
+  if (options.json || wanted.wide || !wanted.columns.empty()) {
+    return ShowList(list, wanted, options.json, keys, terminal,
+                    [&](const std::vector<RunConfigKey>& chosen) { PrintKeys(chosen, terminal); });
   }
-  Json list = Json::array();
-  for (const RunConfigKey& key : keys) {
-    list.push_back(Json{{"key", key.key},
-                        {"type", key.type},
-                        {"default", key.default_value},
-                        {"allowed", key.allowed},
-                        {"description", key.description}});
-  }
-  PrintJson(list, terminal);
+  // With the descriptions below the keys.
+  TERSE_ASSIGN_OR_RETURN(const std::vector<RunConfigKey> chosen, list.Choose(wanted, keys));
+  *terminal.out << (chosen.empty() ? NoRows(list.one, list.nothing, keys.size(), wanted) : RunConfigReference(chosen));
   return absl::OkStatus();
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/cli/checks.h"
 #include "tersectl/completion.h"
+#include "tersectl/lists.h"
 
 namespace terse {
 namespace {
@@ -25,7 +26,8 @@ constexpr RunVerb kVerbs[] = {
 };
 constexpr RunVerb kStart = {"start", "Begin with a run that was made with --paused; the same as `resume`", ResumeRun,
                             false};
-constexpr char kListHelp[] = "The runs of the coordinator";
+constexpr char kListHelp[] = "The runs of the coordinator, and their results";
+constexpr int kMostCompared = 100;
 
 AddedCommand<SteerOptions> AddVerb(CLI::App& app, const RunVerb& verb, Invocation* invocation) {
   const auto added = AddRemote(app, verb.name, verb.help, verb.command, invocation);
@@ -47,6 +49,7 @@ CLI::Option* AddRunName(const CLI::App& program, CLI::App* sub, Invocation* invo
 void AddRunList(CLI::App& app, const char* name, Invocation* invocation) {
   const auto [list, options] = AddRemote(app, name, kListHelp, ShowRuns, invocation);
   list->add_flag("--names", options->names, "Only the names, one a line");
+  AddListOptions(list, &options->list, RunList().Heads());
 }
 
 void AddValidate(CLI::App& app, Invocation* invocation) {
@@ -78,9 +81,26 @@ void AddDelete(const CLI::App& program, CLI::App& group, Invocation* invocation)
 
 void AddDiff(CLI::App& group, Invocation* invocation) {
   const auto [diff, options] =
-      AddLocal(group, "diff", "In which settings two runs differ", CompareRuns, invocation, kDiffCodes);
+      AddLocal(group, "diff", "In which settings two runs differ", DiffRuns, invocation, kDiffCodes);
   diff->add_option("A", options->a, "Run of the coordinator, or a run file")->required()->type_name(kRunType);
   diff->add_option("B", options->b, "The other")->required()->type_name(kRunType);
+}
+
+void AddCompare(CLI::App& group, Invocation* invocation) {
+  const auto [compare, options] =
+      AddLocal(group, "compare", "Settings that differ, figures, and bytes to reach an accuracy, of several runs",
+               CompareRuns, invocation, kCompareCodes);
+  compare->add_option("RUN", options->runs, "Runs of the coordinator, or folders that `export` wrote; two at least")
+      ->required()
+      ->expected(2, kMostCompared)
+      ->type_name(kRunType);
+  compare
+      ->add_option("--accuracy", options->accuracies,
+                   "Accuracy to reach, 0 to 1; repeatable; default: some that all of them reach")
+      ->check(Number(0, 1))
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  compare->add_option("--svg", options->svg, "File to write a picture to: accuracy against bytes, all runs in one");
 }
 
 void AddGroup(CLI::App& program, Invocation* invocation) {
@@ -94,6 +114,7 @@ void AddGroup(CLI::App& program, Invocation* invocation) {
   AddRunName(program, AddVerb(*group, kStop, invocation).app, invocation);
   AddDelete(program, *group, invocation);
   AddDiff(*group, invocation);
+  AddCompare(*group, invocation);
 }
 
 }  // namespace

@@ -91,7 +91,6 @@ std::string ByteTick(double bytes) {
 }
 
 struct Panel {
-  std::string css_class;
   std::string title;
   std::function<double(const EvaluatedPoint&)> value;
   std::function<std::string(double)> text;
@@ -118,8 +117,9 @@ void AppendGrid(const Panel& panel, const Axis& x, std::string* svg) {
                         (panel.y.from + panel.y.to) / 2, panel.title);
 }
 
-void AppendCurve(const Panel& panel, const Axis& x, const std::vector<EvaluatedPoint>& points, std::string* svg) {
-  absl::StrAppend(svg, "<g class=\"", panel.css_class, "\">\n<polyline class=\"line\" points=\"");
+void AppendCurve(const Panel& panel, absl::string_view css_class, const Axis& x,
+                 const std::vector<EvaluatedPoint>& points, std::string* svg) {
+  absl::StrAppend(svg, "<g class=\"", css_class, "\">\n<polyline class=\"line\" points=\"");
   for (const EvaluatedPoint& point : points) {
     absl::StrAppendFormat(svg, "%.1f,%.1f ", x.At(std::log10(point.wire_bytes_up)), panel.y.At(panel.value(point)));
   }
@@ -130,6 +130,10 @@ void AppendCurve(const Panel& panel, const Axis& x, const std::vector<EvaluatedP
                           BytesText(point.wire_bytes_up), panel.text(panel.value(point)));
   }
   absl::StrAppend(svg, "</g>\n");
+}
+
+// The curve's last value, above its end.
+void AppendLastValue(const Panel& panel, const std::vector<EvaluatedPoint>& points, std::string* svg) {
   const double last = panel.value(points.back());
   absl::StrAppendFormat(svg, "<text class=\"value\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n", kRight,
                         panel.y.At(last) - 10, panel.text(last));
@@ -146,13 +150,13 @@ void AppendByteAxis(const Axis& x, double bottom, std::string* svg) {
                         (kLeft + kRight) / 2, bottom + 44);
 }
 
-Panel MakePanel(std::string css_class, std::string title, double top, double bottom, int steps,
+Panel MakePanel(std::string title, double top, double bottom, int steps,
                 std::function<double(const EvaluatedPoint&)> value, bool from_zero,
                 const std::vector<EvaluatedPoint>& points) {
   const auto less = [&](const EvaluatedPoint& a, const EvaluatedPoint& b) { return value(a) < value(b); };
   const auto ends = std::minmax_element(points.begin(), points.end(), less);
   const Axis y = LinearAxis(from_zero ? 0 : value(*ends.first), value(*ends.second), top, bottom, steps);
-  return {std::move(css_class), std::move(title), value, DecimalText, y};
+  return {std::move(title), value, DecimalText, y};
 }
 
 std::string Open(double height, absl::string_view title, absl::string_view subtitle) {
@@ -167,9 +171,88 @@ std::string Open(double height, absl::string_view title, absl::string_view subti
   return svg;
 }
 
+double AccuracyOf(const EvaluatedPoint& point) { return *point.accuracy; }
+double LossOf(const EvaluatedPoint& point) { return *point.test_loss; }
+
 bool IsFinite(const std::optional<double>& value) { return value.has_value() && std::isfinite(*value); }
 
+// Colors in light and in dark, and dashes, by which curves that lie on each other are told apart.
+struct CurveStyle {
+  const char *light, *dark, *dashes;
+};
+constexpr CurveStyle kCurveStyles[] = {{"#1d4ed8", "#7cb0ff", "none"}, {"#b45309", "#f5a65b", "9 4"},
+                                       {"#047857", "#5fd4a6", "3 3"},  {"#a21caf", "#e59bf0", "12 4 3 4"},
+                                       {"#b91c1c", "#ff9a94", "6 2"},  {"#0e7490", "#67d3ea", "2 5"}};
+constexpr size_t kStyles = sizeof(kCurveStyles) / sizeof(kCurveStyles[0]);
+
+std::string CurveClass(size_t curve) { return absl::StrCat("run", curve % kStyles); }
+
+std::string CurveStyleSheet() {
+  std::string light, dark;
+  for (size_t i = 0; i < kStyles; ++i) {
+    const CurveStyle& style = kCurveStyles[i];
+    const std::string name = CurveClass(i);
+    absl::StrAppend(&light, ".", name, " .line{stroke:", style.light, ";stroke-dasharray:", style.dashes, "}.", name,
+                    " circle{fill:", style.light, "}\n");
+    absl::StrAppend(&dark, ".", name, " .line{stroke:", style.dark, "}.", name, " circle{fill:", style.dark, "}\n");
+  }
+  return absl::StrCat("<style>\n", light, "@media (prefers-color-scheme:dark){\n", dark, "}\n</style>\n");
+}
+
+// The points that can be drawn: a logarithm needs bytes, a coordinate a finite value.
+std::vector<EvaluatedPoint> Drawable(const std::vector<EvaluatedPoint>& points, bool with_accuracy) {
+  std::vector<EvaluatedPoint> drawable;
+  for (const EvaluatedPoint& point : points) {
+    if (point.wire_bytes_up > 0 && IsFinite(with_accuracy ? point.accuracy : point.test_loss))
+      drawable.push_back(point);
+  }
+  return drawable;
+}
+
+void AppendLegend(const std::vector<RunCurve>& curves, double top, std::string* svg) {
+  for (size_t i = 0; i < curves.size(); ++i) {
+    const double y = top + 22 * static_cast<double>(i);
+    absl::StrAppendFormat(svg,
+                          "<g class=\"%s\"><line class=\"line\" x1=\"%.0f\" x2=\"%.0f\" y1=\"%.1f\" y2=\"%.1f\"/>"
+                          "</g><text x=\"%.0f\" y=\"%.1f\">%s</text>\n",
+                          CurveClass(i), kLeft, kLeft + 36, y, y, kLeft + 46, y + 4.5, Escape(curves[i].label));
+  }
+}
+
 }  // namespace
+
+std::string ComparisonPlot(absl::string_view title, const std::vector<RunCurve>& curves) {
+  const bool has_accuracy = std::any_of(curves.begin(), curves.end(), [](const RunCurve& curve) {
+    return std::any_of(curve.points.begin(), curve.points.end(),
+                       [](const EvaluatedPoint& point) { return point.accuracy.has_value(); });
+  });
+  std::vector<std::vector<EvaluatedPoint>> drawable;
+  std::vector<EvaluatedPoint> all;
+  for (const RunCurve& curve : curves) {
+    drawable.push_back(Drawable(curve.points, has_accuracy));
+    all.insert(all.end(), drawable.back().begin(), drawable.back().end());
+  }
+  const std::string subtitle = has_accuracy ? "test accuracy against bytes sent" : "test loss against bytes sent";
+  const double height = kAccuracyBottom + 64 + 22 * static_cast<double>(curves.size()) + 12;
+  if (all.empty()) {
+    return Open(120, title, subtitle) +
+           absl::StrFormat("<text x=\"%.0f\" y=\"90\">No round has been evaluated yet.</text>\n</svg>\n", kLeft);
+  }
+  const auto less = [](const EvaluatedPoint& a, const EvaluatedPoint& b) { return a.wire_bytes_up < b.wire_bytes_up; };
+  const auto ends = std::minmax_element(all.begin(), all.end(), less);
+  const Axis x = ByteAxis(ends.first->wire_bytes_up, ends.second->wire_bytes_up);
+  const Panel panel = has_accuracy
+                          ? MakePanel("test accuracy", kAccuracyTop, kAccuracyBottom, 6, AccuracyOf, false, all)
+                          : MakePanel("test loss", kAccuracyTop, kAccuracyBottom, 6, LossOf, true, all);
+  std::string svg = Open(height, title, subtitle) + CurveStyleSheet();
+  AppendGrid(panel, x, &svg);
+  for (size_t i = 0; i < curves.size(); ++i) {
+    if (!drawable[i].empty()) AppendCurve(panel, CurveClass(i), x, drawable[i], &svg);
+  }
+  AppendByteAxis(x, kAccuracyBottom, &svg);
+  AppendLegend(curves, kAccuracyBottom + 74, &svg);
+  return svg + "</svg>\n";
+}
 
 std::string AccuracyPlot(absl::string_view title, absl::string_view subtitle,
                          const std::vector<EvaluatedPoint>& all_points) {
@@ -189,20 +272,17 @@ std::string AccuracyPlot(absl::string_view title, absl::string_view subtitle,
   const double bottom = has_accuracy && has_loss ? kLossBottom : kAccuracyBottom;
   const Axis x = ByteAxis(points.front().wire_bytes_up, points.back().wire_bytes_up);
   std::string svg = Open(bottom + 64, title, subtitle);
-  std::vector<Panel> panels;
-  if (has_accuracy) {
-    panels.push_back(MakePanel(
-        "accuracy", "test accuracy", kAccuracyTop, kAccuracyBottom, 6,
-        [](const EvaluatedPoint& point) { return *point.accuracy; }, false, points));
-  }
-  if (has_loss) {
-    panels.push_back(MakePanel(
-        "loss", "test loss", has_accuracy ? kLossTop : kAccuracyTop, bottom, has_accuracy ? 3 : 6,
-        [](const EvaluatedPoint& point) { return *point.test_loss; }, true, points));
-  }
-  for (const Panel& panel : panels) {
+  const auto append = [&](const Panel& panel, absl::string_view css_class) {
     AppendGrid(panel, x, &svg);
-    AppendCurve(panel, x, points, &svg);
+    AppendCurve(panel, css_class, x, points, &svg);
+    AppendLastValue(panel, points, &svg);
+  };
+  if (has_accuracy)
+    append(MakePanel("test accuracy", kAccuracyTop, kAccuracyBottom, 6, AccuracyOf, false, points), "accuracy");
+  if (has_loss) {
+    append(MakePanel("test loss", has_accuracy ? kLossTop : kAccuracyTop, bottom, has_accuracy ? 3 : 6, LossOf, true,
+                     points),
+           "loss");
   }
   AppendByteAxis(x, bottom, &svg);
   return svg + "</svg>\n";

@@ -16,6 +16,16 @@ namespace terse {
 std::string AccuracyPlot(absl::string_view title, absl::string_view subtitle,
                          const std::vector<EvaluatedPoint>& points);
 
+// A run in a picture of several.
+struct RunCurve {
+  std::string label;  // plain text
+  std::vector<EvaluatedPoint> points;
+};
+
+// The same of several runs in one panel: accuracies, or losses when no run has an accuracy. A run without what is shown
+// is in the legend alone.
+std::string ComparisonPlot(absl::string_view title, const std::vector<RunCurve>& curves);
+
 }  // namespace terse
 
 #endif  // TERSE_TERSECTL_SVG_PLOT_H_

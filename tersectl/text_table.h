@@ -2,6 +2,7 @@
 #ifndef TERSE_TERSECTL_TEXT_TABLE_H_
 #define TERSE_TERSECTL_TEXT_TABLE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@ class TextTable {
   struct Column {
     std::string title;
     bool right = false;
+    bool wraps = false;  // its texts may take several lines
   };
 
   // Titles and cells are shown as PlainText: a name or a reason cannot steer the terminal.
@@ -26,10 +28,13 @@ class TextTable {
   // One cell for each column. An empty one in a column that is aligned to the right is unknown and shown as "-".
   void AddRow(std::vector<std::string> cells);
 
-  // With `color`, titles are bold and words for states get the color of StateColor.
-  std::string Render(bool color) const;
+  // With `color`, titles are bold and words for states get the color of StateColor. In a `room` of so many columns of a
+  // terminal, texts of columns that wrap are broken into lines where the table would be wider; 0: as wide as it is.
+  std::string Render(bool color, size_t room = 0) const;
 
  private:
+  std::vector<size_t> Widths(size_t room) const;
+
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };
@@ -42,7 +47,7 @@ std::string WithStateColor(absl::string_view text, absl::string_view state);
 std::string BytesText(uint64_t bytes);
 // "850 ms", "12.3 s", "3m 20s", "2h 05m".
 std::string DurationText(double seconds);
-// "2024-05-01 12:00:03" in the local time zone; "-" for 0.
+// "2024-05-01 12:00:03 +0200": local time and how far it is ahead of UTC; "-" for 0.
 std::string TimeText(int64_t unix_us);
 std::string TimeText(absl::Time time);
 // Four decimals.

@@ -196,6 +196,28 @@ TEST_F(Product, SummaryAndClientsAgreeWithTheLedger) {
   int64_t sum = 0;
   for (const nlohmann::json& client : clients) sum += Number(client.at("wire_bytes_up"));
   EXPECT_EQ(sum, wire);
+
+  const nlohmann::json run = nlohmann::json::parse(Ctl({"runs", "--json"})).at(0);
+  for (const char* kind : {"dense", "payload", "wire"}) {
+    for (const char* direction : {"up", "down"}) {
+      const std::string key = absl::StrCat(kind, "_bytes_", direction);
+      EXPECT_EQ(run.at(key), summary.at(key)) << key;
+    }
+  }
+  EXPECT_EQ(run.at("accuracy"), summary.at("accuracy"));
+  EXPECT_EQ(run.at("test_loss"), summary.at("loss"));
+  EXPECT_EQ(run.at("version"), kRounds);
+  const auto span_us = run.at("last_committed_us").get<int64_t>() - run.at("first_opened_us").get<int64_t>();
+  EXPECT_NEAR(summary.at("seconds").get<double>(), 1e-6 * static_cast<double>(span_us), 1e-5);
+  // The folder that was exported is the run itself.
+  int code = -1;
+  const nlohmann::json both =
+      nlohmann::json::parse(Ctl({"run", "compare", run.at("name").get<std::string>(), export_dir_, "--json"}, &code));
+  EXPECT_EQ(code, 0);
+  EXPECT_EQ(both.at("settings").size(), 0);
+  EXPECT_EQ(both.at("runs").at(0).at("best_accuracy"), run.at("best_accuracy"));
+  for (const nlohmann::json& target : both.at("accuracies"))
+    EXPECT_EQ(target.at("runs").at(0), target.at("runs").at(1));
 }
 
 // The coordinator reads its own sockets; the clients read theirs.

@@ -169,11 +169,11 @@ TEST_F(TersectlTest, RoundsAndWatchShowTheSameCompression) {
     round.set_dense_bytes_down(80000 * round.id());
     round.set_wire_bytes_down(300);
   }
-  EXPECT_THAT(Ask({"rounds"}).out, HasSubstr("compression  both ways"));
-  for (const char* command : {"rounds", "watch"}) {
-    const std::string out = Ask({command}).out;
-    EXPECT_THAT(out, ::testing::ContainsRegex("x1600 +x600 ")) << command;
-    EXPECT_THAT(out, ::testing::ContainsRegex("x3200 +x1200 ")) << command;
+  const std::string both = Ask({"rounds", "--columns", "compression,both_ways,round"}).out;
+  EXPECT_THAT(both, HasSubstr("compression  both ways  round\n"));
+  for (const std::string& out : {both, Ask({"watch"}).out}) {
+    EXPECT_THAT(out, ::testing::ContainsRegex("x1600 +x600 "));
+    EXPECT_THAT(out, ::testing::ContainsRegex("x3200 +x1200 "));
   }
   EXPECT_THAT(Ask({"summary"}).out, HasSubstr("compression both ways, wire  x900\n"));
 }
@@ -256,23 +256,25 @@ TEST_F(TersectlTest, ClientsAndEvents) {
   client.set_set_aside_until_us(1'700'000'000'000'000);
   client.set_set_aside_reason("10 failures in a row");
   server_.clients.push_back(client);
-  EXPECT_THAT(Ask({"clients"}).out, AllOf(HasSubstr("     0  alpha  yes        training"), HasSubstr("600"),
-                                          HasSubstr("0.7500"), HasSubstr(": 10 failures in a row")));
+  EXPECT_THAT(Ask({"clients"}).out, HasSubstr("alpha   training  "));
+  const std::vector<std::string> wide = {"clients", "--wide"};
+  EXPECT_THAT(Ask(wide).out,
+              AllOf(HasSubstr("600"), HasSubstr("0.7500"), HasSubstr(": 10 failures in a row"), HasSubstr(" +0000: ")));
   const json row = json::parse(Ask({"clients", "--json"}).out)[0];
   EXPECT_EQ(row["wire_bytes_up"], 1724320);
   EXPECT_TRUE(row["device"].is_null() && row["residual_norm"].is_null()) << row;
-  EXPECT_THAT(Ask({"clients"}).out, HasSubstr("device  residual"));
-  EXPECT_THAT(Ask({"clients"}).out, HasSubstr("  -              -  "));
+  EXPECT_THAT(Ask(wide).out, HasSubstr("device  residual"));
+  EXPECT_THAT(Ask(wide).out, HasSubstr("  -              -  "));
   server_.clients[0].set_device("cuda:0");
   server_.clients[0].set_residual_norm(1.189207115);
-  EXPECT_THAT(Ask({"clients"}).out, HasSubstr("  cuda:0       1.2  "));
+  EXPECT_THAT(Ask(wide).out, HasSubstr("  cuda:0       1.2  "));
   EXPECT_EQ(json::parse(Ask({"clients", "--json"}).out)[0]["device"], "cuda:0");
   EXPECT_EQ(json::parse(Ask({"clients", "--json"}).out)[0]["residual_norm"], 1.189207115);
   server_.clients[0].set_version(77);
   server_.clients[0].set_steps_done(88);
-  EXPECT_THAT(Ask({"clients"}).out, AllOf(HasSubstr(" 77 "), HasSubstr(" 88 ")));
+  EXPECT_THAT(Ask(wide).out, AllOf(HasSubstr(" 77 "), HasSubstr(" 88 ")));
   server_.clients[0].set_connected(false);  // what it left behind is not where it stands
-  EXPECT_THAT(Ask({"clients"}).out, Not(AnyOf(HasSubstr(" 77 "), HasSubstr(" 88 "))));
+  EXPECT_THAT(Ask(wide).out, Not(AnyOf(HasSubstr(" 77 "), HasSubstr(" 88 "))));
   for (int i = 0; i < 3; ++i) {
     v1::Event event;
     event.set_kind(absl::StrCat("kind", i));
@@ -342,7 +344,8 @@ TEST_F(TersectlTest, RunsAndTheRunThatIsMeant) {
   run.set_rounds_total(20);
   server_.runs = {run, run};
   server_.runs[1].set_name("other");
-  EXPECT_THAT(Ask({"runs"}).out, HasSubstr("lenet5  active    7/20        0  suspended: the disk is full\n"));
+  EXPECT_THAT(Ask({"runs"}).out,
+              HasSubstr("lenet5  active    7/20         -     -   -     -     -  suspended: the disk is full\n"));
   EXPECT_EQ(json::parse(Ask({"runs", "--json"}).out)[1]["name"], "other");
   EXPECT_EQ(Ask({"runs", "--names"}).out, "lenet5\nother\n");
   EXPECT_EQ(Ask({"run", "list", "--names"}).out, "lenet5\nother\n");
@@ -425,11 +428,11 @@ TEST_F(TersectlTest, ExportOfOneFormat) {
   server_.torchscript.clear();  // the coordinator cannot make this one
   const CtlOutcome state = Ask({"export", "--out", directory.path(), "--format", "state", "--json"});
   EXPECT_EQ(state.code, kExitOk) << state.err;
-  EXPECT_EQ(json::parse(state.out)["files"].size(), 4u);
+  EXPECT_EQ(json::parse(state.out)["files"].size(), 5u);
   EXPECT_FALSE(std::filesystem::exists(directory.path() + "/tensorboard"));
   const CtlOutcome curves = Ask({"export", "--out", directory.path() + "/c", "--format", "tensorboard", "--json"});
   EXPECT_EQ(curves.code, kExitOk) << curves.err;
-  EXPECT_EQ(json::parse(curves.out)["files"].size(), 4u);
+  EXPECT_EQ(json::parse(curves.out)["files"].size(), 5u);
   EXPECT_TRUE(std::filesystem::exists(directory.path() + "/c/tensorboard/events.out.tfevents.terse"));
   const TempDirectory other;
   const CtlOutcome all = Ask({"export", "--out", other.path() + "/x"});

@@ -87,6 +87,15 @@ TEST_F(ShellTest, BashKnowsWhatAnOptionAllows) {
   EXPECT_THAT(Complete({"help", "do"}), ElementsAre("doctor"));
 }
 
+TEST_F(ShellTest, BashOffersTheColumnsOfLists) {
+  EXPECT_THAT(Complete({"rounds", "--sort", "test"}), ElementsAre("test_loss"));
+  EXPECT_THAT(Complete({"clients", "--columns", "re"}), ElementsAre("reliability", "resets", "residual"));
+  EXPECT_THAT(Complete({"clients", "--columns", "client,state,samp"}), ElementsAre("client,state,samples"));
+  EXPECT_THAT(Complete({"run", "list", "--where", "acc"}), ElementsAre("accuracy"));
+  EXPECT_THAT(Complete({"pki", "list", "--sort", "ser"}), ElementsAre("serial"));
+  EXPECT_THAT(Complete({"metrics", "--sort", "r"}), IsEmpty()) << "only its rows tell";
+}
+
 TEST_F(ShellTest, BashAsksForTheRuns) {
   FakeAdminServer server;
   for (const char* name : {"demo", "digits-2", "$(touch owned)", "other"}) server.runs.emplace_back().set_name(name);
@@ -101,6 +110,7 @@ TEST_F(ShellTest, BashAsksForTheRuns) {
   };
   EXPECT_TRUE(offers({"run", "pause", "d"}, typed, {"demo", "digits-2"}));
   EXPECT_TRUE(offers({"run", "pause", "d"}, environment, {"demo", "digits-2"}));
+  EXPECT_TRUE(offers({"run", "compare", "demo", "digits-2", "o"}, environment, {"other"}));
   EXPECT_TRUE(offers({"--run", "o"}, environment, {"other"}));
   EXPECT_TRUE(offers({"--admin", "127.0.0.1", ":", "1", "run", "delete", "de"}, environment, {"demo"}));
   EXPECT_THAT(Complete({"run", "status", "$"}, environment), IsEmpty()) << "a shell would run it";
@@ -144,6 +154,7 @@ TEST_F(ShellTest, TheManualPageHasEveryCommandAndNoWarning) {
   EXPECT_THAT(page, HasSubstr("\\&pki issue"));
   EXPECT_THAT(page, HasSubstr("\\-\\-follow"));
   EXPECT_THAT(page, HasSubstr(".SH EXIT STATUS"));
+  EXPECT_THAT(page, HasSubstr("\ntersectl \\- \\&Looks at a Terse coordinator, and steers"));
   if (!Has("groff")) GTEST_SKIP() << "there is no groff here";
   const std::string file = File("tersectl.1", {"man"});
   EXPECT_THAT(Run(absl::StrCat("groff -man -Tutf8 -ww ", file, " > /dev/null")), IsEmpty());

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <deque>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -69,6 +70,14 @@ class FakeAdminServer : public v1::Admin::Service {
   // there.
   std::atomic<grpc::StatusCode> presence{grpc::StatusCode::OK};
   std::atomic<bool> finished{false};  // GetStatus says so, whatever `status` has
+
+  std::vector<v1::AuditRecord> audit;
+  // Where it is not empty, the runs of these names and no others answer GetStatus and ListRounds.
+  struct Held {
+    v1::Status status;
+    std::vector<v1::Round> rounds;
+  };
+  std::map<std::string, Held> several;
 
   std::atomic<int> page_calls{0};
   std::atomic<bool> stopped{false};
@@ -153,8 +162,18 @@ class FakeAdminServer : public v1::Admin::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status ListAudit(grpc::ServerContext*, const v1::AuditRequest*, v1::AuditReply* reply) override {
+    for (const v1::AuditRecord& record : audit) *reply->add_records() = record;
+    return grpc::Status::OK;
+  }
+
   grpc::Status GetStatus(grpc::ServerContext*, const v1::StatusRequest* request, v1::Status* reply) override {
     asked_run = request->run();
+    if (!several.empty()) {
+      if (several.count(request->run()) == 0) return grpc::Status(grpc::StatusCode::NOT_FOUND, "there is no such run");
+      *reply = several[request->run()].status;
+      return grpc::Status::OK;
+    }
     *reply = status;
     if (finished) reply->set_state("finished");
     return grpc::Status(presence, "as the test has it");
@@ -162,7 +181,7 @@ class FakeAdminServer : public v1::Admin::Service {
 
   grpc::Status ListRounds(grpc::ServerContext*, const v1::RoundsRequest* request, v1::RoundsReply* reply) override {
     ++page_calls;
-    for (const v1::Round& round : rounds) {
+    for (const v1::Round& round : several.empty() ? rounds : several[request->run()].rounds) {
       if (IsWithin(round.id(), request->first(), request->last())) *reply->add_rounds() = round;
     }
     return grpc::Status::OK;
