@@ -21,6 +21,7 @@ absl::Span<const MethodAccess> AccessTable() {
         {"/terse.v1.Admin/ListLedger", looks},
         {"/terse.v1.Admin/ListMetrics", looks},
         {"/terse.v1.Admin/ListEvents", looks},
+        {"/terse.v1.Admin/ListTraces", looks},
         {"/terse.v1.Admin/Watch", looks},
         {"/terse.v1.Admin/CreateRun", acts},
         {"/terse.v1.Admin/DeleteRun", acts},

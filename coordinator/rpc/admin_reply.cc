@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "absl/time/time.h"
+#include "coordinator/rpc/session_lines.h"
 #include "core/compression_rate.h"
 #include "core/version.h"
 
@@ -135,6 +136,20 @@ void AddBytes(const LedgerEntry& entry, v1::Client* out) {
     out->set_payload_bytes_down(out->payload_bytes_down() + entry.payload_bytes);
     out->set_wire_bytes_down(out->wire_bytes_down() + entry.wire_bytes);
   }
+}
+
+void Fill(const ClientTrace& trace, v1::ClientTrace* out) {
+  out->set_client_name(trace.client);
+  if (trace.assigned_us > 0) out->set_assigned_us(trace.assigned_us);
+  if (trace.upload_began_us > 0) out->set_upload_began_us(trace.upload_began_us);
+  if (trace.received_us > 0) {
+    out->set_received_us(trace.received_us);
+    out->set_train_us(trace.train_us);
+    out->set_payload_bytes(static_cast<uint64_t>(trace.payload_bytes));
+  }
+  if (trace.verdict_us == 0) return;
+  out->set_verdict_us(trace.verdict_us);
+  out->set_outcome(std::string(OutcomeName(trace.outcome)));
 }
 
 void Fill(const ProcessFacts& process, v1::Coordinator* out) {

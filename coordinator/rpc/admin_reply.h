@@ -6,6 +6,7 @@
 #include <string>
 
 #include "coordinator/engine.h"
+#include "coordinator/rpc/round_traces.h"
 #include "coordinator/rpc/run_host.h"
 #include "core/clock.h"
 #include "security/live_tls_directory.h"
@@ -29,6 +30,7 @@ void Fill(const LedgerEntry& entry, v1::LedgerRow* out);
 void Fill(const EventRecord& event, v1::Event* out);
 // Fills the results and costs.
 void Fill(const RunTotals& totals, v1::Run* out);
+void Fill(const ClientTrace& trace, v1::ClientTrace* out);
 // Also fills in the time and the disk as they are now.
 void Fill(const ProcessFacts& process, v1::Coordinator* out);
 

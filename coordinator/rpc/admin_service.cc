@@ -10,6 +10,7 @@
 #include "coordinator/rpc/admin_reply.h"
 #include "coordinator/rpc/audit_trail.h"
 #include "coordinator/rpc/backup_stream.h"
+#include "coordinator/rpc/round_traces.h"
 #include "core/status.h"
 #include "core/version.h"
 #include "net/peer.h"
@@ -22,6 +23,7 @@ namespace {
 
 constexpr absl::Duration kWatchInterval = absl::Milliseconds(200);
 constexpr uint32_t kMaxEvents = 10'000;
+constexpr uint32_t kMaxTraces = 10'000;
 
 // An id as the store has them; what is larger than all of them stays so.
 int64_t LastId(uint64_t id) {
@@ -46,18 +48,26 @@ absl::Status FillAll(const absl::StatusOr<Rows>& rows, Add add) {
   return absl::OkStatus();
 }
 
-// Whether everything that will be known about a settled round is known.
-bool IsComplete(const RunHost& run, const RoundRecord& round, bool run_ended) {
+// Whether everything that will be known about a settled round is known. The view is no older than the round's record.
+bool IsComplete(const RunHost& run, const EngineView& view, const RoundRecord& round, bool run_ended) {
   if (round.state == RoundState::kAborted) return true;
   if (round.state != RoundState::kCommitted) return false;
   if (run_ended || round.evaluated() || !run.evaluates()) return true;
   const int64_t version = round.base_version + 1;
-  const EngineView view = run.View();
   if (version > view.head.version) return false;  // the engine has not said yet whether it is the last one
   // An evaluation that a restart lost does not come any more; a later one is then on its way.
   if (view.head.version >= version + run.config().evaluate_every) return true;
   const bool is_last = view.ending && version == view.head.version;
   return version % run.config().evaluate_every != 0 && !is_last;
+}
+
+// Returns how many rounds from the first on are complete.
+size_t CountComplete(const RunHost& run, const std::vector<RoundRecord>& rounds, bool run_ended) {
+  if (rounds.empty()) return 0;
+  const EngineView view = run.View();
+  const auto end = std::find_if_not(rounds.begin(), rounds.end(),
+                                    [&](const RoundRecord& round) { return IsComplete(run, view, round, run_ended); });
+  return end - rounds.begin();
 }
 
 // Sends what became complete since `next`, which moves on. Whether the run has ended; CANCELLED when nobody listens.
@@ -70,8 +80,8 @@ absl::StatusOr<bool> WatchOnce(const RunHost& run, int64_t* next, grpc::ServerWr
     TERSE_ASSIGN_OR_RETURN(rounds, live.store->Rounds(*next, LastOrAll(0)));
     return absl::OkStatus();
   }));
+  rounds.resize(CountComplete(run, rounds, ended));
   for (const RoundRecord& round : rounds) {
-    if (!IsComplete(run, round, ended)) break;
     v1::Round out;
     Fill(round, &out);
     if (!writer->Write(out)) return absl::CancelledError("the operator went away");
@@ -189,6 +199,7 @@ grpc::Status AdminService::ListRuns(grpc::ServerContext*, const v1::RunsRequest*
          return absl::OkStatus();
        })
         .IgnoreError();
+    out->set_lineage(record->lineage.ToBytes());
   }
   return grpc::Status::OK;
 }
@@ -228,10 +239,21 @@ grpc::Status AdminService::GetStatus(grpc::ServerContext*, const v1::StatusReque
 }
 
 grpc::Status AdminService::ListRounds(grpc::ServerContext*, const v1::RoundsRequest* request, v1::RoundsReply* reply) {
-  return With(request->run(), [&](const RunHost::Live& live) {
-    return FillAll(live.store->Rounds(First(request->first()), LastOrAll(request->last())),
-                   [&] { return reply->add_rounds(); });
+  const absl::StatusOr<RunHost*> run = runs_->Find(request->run());
+  if (!run.ok()) return ToGrpc(run.status());
+  // As in WatchOnce, before the rounds.
+  const absl::StatusOr<RunRecord> record = (*run)->Record();
+  if (!record.ok()) return ToGrpc(record.status());
+  std::vector<RoundRecord> rounds;
+  const absl::Status listed = (*run)->Use([&](const RunHost::Live& live) -> absl::Status {
+    TERSE_ASSIGN_OR_RETURN(rounds, live.store->Rounds(First(request->first()), LastOrAll(request->last())));
+    return absl::OkStatus();
   });
+  if (!listed.ok()) return ToGrpc(listed);
+  for (const RoundRecord& round : rounds) Fill(round, reply->add_rounds());
+  const size_t complete = CountComplete(**run, rounds, HasEnded(record->state));
+  reply->set_complete(complete == 0 ? 0 : rounds[complete - 1].id);
+  return grpc::Status::OK;
 }
 
 grpc::Status AdminService::ListClients(grpc::ServerContext*, const v1::ClientsRequest* request,
@@ -285,6 +307,19 @@ grpc::Status AdminService::ListEvents(grpc::ServerContext*, const v1::EventsRequ
     TERSE_RETURN_IF_ERROR(MustHaveEvent(after, live.store.get()));
     return FillAll(live.store->EventsAfter(after, most), [&] { return reply->add_events(); });
   });
+}
+
+grpc::Status AdminService::ListTraces(grpc::ServerContext*, const v1::TracesRequest* request, v1::TracesReply* reply) {
+  const absl::StatusOr<RunHost*> run = runs_->Find(request->run());
+  if (!run.ok()) return ToGrpc(run.status());
+  const RoundTraces* const traces = (*run)->traces();
+  if (traces == nullptr) return grpc::Status::OK;
+  const uint32_t most = request->most_clients() == 0 ? kMaxTraces : std::min(request->most_clients(), kMaxTraces);
+  const RoundTraces::Round round = traces->Get(LastId(request->round()), most);
+  for (const ClientTrace& trace : round.clients) Fill(trace, reply->add_clients());
+  reply->set_clients_total(static_cast<uint32_t>(round.total));
+  reply->set_rounds_kept(static_cast<uint32_t>(traces->most_rounds()));
+  return grpc::Status::OK;
 }
 
 grpc::Status AdminService::Watch(grpc::ServerContext* context, const v1::WatchRequest* request,

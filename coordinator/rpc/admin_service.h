@@ -41,6 +41,7 @@ class AdminService : public v1::Admin::Service {
   grpc::Status ListClients(grpc::ServerContext*, const v1::ClientsRequest* request, v1::ClientsReply* reply) override;
   grpc::Status ListMetrics(grpc::ServerContext*, const v1::MetricsRequest* request, v1::MetricsReply* reply) override;
   grpc::Status ListLedger(grpc::ServerContext*, const v1::LedgerRequest* request, v1::LedgerReply* reply) override;
+  grpc::Status ListTraces(grpc::ServerContext*, const v1::TracesRequest* request, v1::TracesReply* reply) override;
   grpc::Status ListEvents(grpc::ServerContext*, const v1::EventsRequest* request, v1::EventsReply* reply) override;
   grpc::Status Watch(grpc::ServerContext* context, const v1::WatchRequest* request,
                      grpc::ServerWriter<v1::Round>* writer) override;

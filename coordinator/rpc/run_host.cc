@@ -114,6 +114,7 @@ absl::Status RunHost::Prepare(RunStore* store) {
     histories_ = std::make_unique<UpdateHistories>(codec_.get());
   }
   spool_ = std::make_unique<UpdateSpool>(directory());
+  if (options_.trace_rounds > 0) traces_ = std::make_unique<RoundTraces>(options_.trace_rounds, options_.clock);
   TERSE_ASSIGN_OR_RETURN(downstream_codec_, MakeDownstreamCodec(config_, learning_->layout()));
   if (!stored.has_value()) {
     TERSE_RETURN_IF_ERROR(CreateRun(config_, wire_config_, *learning_, options_.clock, store));

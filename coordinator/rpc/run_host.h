@@ -17,6 +17,7 @@
 #include "coordinator/background.h"
 #include "coordinator/engine.h"
 #include "coordinator/event_loop.h"
+#include "coordinator/rpc/round_traces.h"
 #include "coordinator/rpc/run_learning.h"
 #include "core/run_config.h"
 #include "storage/run_store.h"
@@ -54,6 +55,7 @@ class RunHost {
     // Called in some thread when a sync failed; does not return.
     std::function<void(const absl::Status&)> on_sync_failure;
     StoreWrapper wrap_store = {};  // may be empty
+    int64_t trace_rounds = 0;      // of which traces are kept
   };
 
   enum class Condition { kServing, kSuspended, kDown };
@@ -97,6 +99,8 @@ class RunHost {
   const UpdateHistories* histories() const { return histories_.get(); }
   // Where updates of the run wait for the end of their round.
   UpdateSpool& spool() const { return *spool_; }
+  // Null where no traces are kept.
+  RoundTraces* traces() const { return traces_.get(); }
   Id128 lineage() const { return lineage_; }
   // A session whose unsent messages exceed this does not read, and is cancelled.
   int64_t max_queued_bytes() const;
@@ -156,6 +160,7 @@ class RunHost {
   std::unique_ptr<const Codec> downstream_codec_;  // null unless the downstream mode is coded
   std::unique_ptr<UpdateHistories> histories_;     // changed by the engine that serves
   std::unique_ptr<UpdateSpool> spool_;
+  std::unique_ptr<RoundTraces> traces_;
   std::shared_ptr<RunLearning> learning_;  // dropped by Retire, under mutex_
 
   // A thread that reads through the store or asks the engine holds a reader's share, so that both stay.

@@ -143,7 +143,7 @@ absl::StatusOr<std::unique_ptr<RunHost>> RunRegistry::OpenHost(RunPlan plan,
   };
   absl::StatusOr<std::unique_ptr<RunHost>> run =
       RunHost::Open({std::move(plan), make_learning, options_.clock, [this](const RunHost&) { options_.on_change(); },
-                     options_.on_sync_failure, options_.wrap_store});
+                     options_.on_sync_failure, options_.wrap_store, options_.trace_rounds});
   if (!run.ok()) return Annotate(run.status(), absl::StrCat("run '", name, "'"));
   return run;
 }

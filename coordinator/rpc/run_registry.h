@@ -40,6 +40,7 @@ class RunRegistry {
     // As RunHost::Options.
     std::function<void(const absl::Status&)> on_sync_failure;
     StoreWrapper wrap_store = {};
+    int64_t trace_rounds = 0;
   };
 
   // Opens the runs of `run_files`, which may be new, or without run files all that the state directory holds: none are

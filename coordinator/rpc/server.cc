@@ -216,7 +216,8 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFac
                                             evaluators, &clock, [&watchman] { watchman.OnChange(); }, EndAtOnce,
                                             [&metrics](const std::string& run, std::unique_ptr<RunStore> store) {
                                               return metrics.Meter(run, std::move(store));
-                                            }},
+                                            },
+                                            options.trace_rounds},
                                            options.run_files));
   TERSE_ASSIGN_OR_RETURN(const std::shared_ptr<Gatekeeper> gatekeeper, OpenGate(options, &clock, audit.get()));
   // gRPC lets go of it when it likes, and the clock and the audit log are ours.
@@ -347,6 +348,12 @@ int ParseCoordinatorOptions(int argc, char** argv, CoordinatorOptions* options) 
   app.add_option("--keepalive", options->keepalive_seconds,
                  "seconds of silence after which a connection is probed; clients may probe twice as often")
       ->check(Number(kLeastKeepaliveSeconds, 86400.0))
+      ->capture_default_str();
+  app.add_option(
+         "--trace-rounds", options->trace_rounds,
+         "newest rounds of each run of which to keep, in memory, when each client got its work, sent its update "
+         "and heard of it, for `tersectl follow --otlp`; 0: none")
+      ->check(WholeNumber(0, 100000))
       ->capture_default_str();
   app.add_option("--audit-file", options->audit_file,
                  "file to append the audit log to, a JSON object a line; `tersectl audit` shows it without");

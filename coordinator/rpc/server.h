@@ -52,6 +52,7 @@ struct CoordinatorOptions {
   std::string ready_file;  // JSON with the two addresses and the dashboard's URL, written once all are served
   LogSettings log;
   double keepalive_seconds = kDefaultKeepaliveSeconds;
+  int64_t trace_rounds = 0;  // newest rounds of each run whose traces are kept
   ModelOptions models;
   EvaluatorOptions evaluator;
   std::vector<std::string> command_line;  // of this process, which starts itself again as a model's sandbox

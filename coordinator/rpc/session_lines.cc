@@ -31,20 +31,6 @@ SessionLine Line(const Leaving& message) {
   return {0, message.reason.empty() ? "leaves" : absl::StrCat("leaves with an error: ", message.reason)};
 }
 
-absl::string_view OutcomeName(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::kApplied:
-      return "applied";
-    case Outcome::kNotApplied:
-      return "not applied";
-    case Outcome::kPending:
-      return "pending";
-    case Outcome::kReset:
-      return "reset";
-  }
-  return "";
-}
-
 SessionLine Line(const Verdict& message) {
   return {0,
           absl::StrCat("is told the verdict on its update: ", OutcomeName(message.outcome),
@@ -85,6 +71,20 @@ SessionLine Line(const Finished& message) {
 SessionLine Line(const BeginHistory&) { return {0, "is to begin its history anew"}; }
 
 }  // namespace
+
+absl::string_view OutcomeName(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kApplied:
+      return "applied";
+    case Outcome::kNotApplied:
+      return "not applied";
+    case Outcome::kPending:
+      return "pending";
+    case Outcome::kReset:
+      return "reset";
+  }
+  return "";
+}
 
 SessionLine Describe(const FromClient& message) {
   return std::visit([](const auto& one) { return Line(one); }, message);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "core/session_messages.h"
 
 namespace terse {
@@ -17,6 +18,9 @@ struct SessionLine {
 
 SessionLine Describe(const FromClient& message);
 SessionLine Describe(const FromServer& message);
+
+// "applied", "not applied", "pending", "reset".
+absl::string_view OutcomeName(Outcome outcome);
 
 }  // namespace terse
 

@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "coordinator/log_components.h"
 #include "coordinator/message_checks.h"
+#include "coordinator/rpc/round_traces.h"
 #include "coordinator/rpc/session_lines.h"
 #include "core/log/log.h"
 #include "core/status.h"
@@ -114,6 +115,10 @@ absl::StatusOr<absl::optional<FromClient>> SessionReactor::Bind() {
 }
 
 absl::StatusOr<absl::optional<FromClient>> SessionReactor::Parse() {
+  RoundTraces* const traces = run_->traces();
+  if (traces != nullptr && incoming_.has_update() && incoming_.update().has_header()) {
+    traces->UploadBegan(static_cast<int64_t>(incoming_.update().header().round()), name_);
+  }
   TERSE_ASSIGN_OR_RETURN(absl::optional<FromClient> message, reader_->Feed(incoming_));
   if (message.has_value()) {
     const auto* const update = std::get_if<Update>(&*message);
@@ -124,8 +129,20 @@ absl::StatusOr<absl::optional<FromClient>> SessionReactor::Parse() {
       return absl::UnavailableError(put_away.message());
     }
     LogReceived(*message);
+    if (traces != nullptr && update != nullptr) traces->Received(std::get<Update>(*message), name_);
   }
   return message;
+}
+
+void SessionReactor::TraceSent(const FromServer& message) {
+  RoundTraces* const traces = run_ == nullptr ? nullptr : run_->traces();
+  if (traces == nullptr) return;
+  if (const auto* const assignment = std::get_if<Assignment>(&message)) {
+    traced_round_ = assignment->round;
+    traces->Assigned(traced_round_, name_);
+  } else if (const auto* const verdict = std::get_if<Verdict>(&message)) {
+    traces->Decided(traced_round_, name_, verdict->outcome);
+  }
 }
 
 void SessionReactor::LogReceived(const FromClient& message) {
@@ -200,6 +217,7 @@ bool SessionReactor::IsOver() {
 void SessionReactor::Enqueue(const FromServer& message) {
   if (finished_ || refused_ || overflowed_ || read_closed_) return;
   LogSent(message);
+  TraceSent(message);
   refused_ = std::holds_alternative<Refusal>(message);
   if (refused_) {
     // Nothing that waits is of use to a client that has to begin anew, and a peer that does not read would hold it.

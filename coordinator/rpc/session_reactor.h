@@ -65,6 +65,8 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::Ser
   void LogReceived(const FromClient& message) ABSL_LOCKS_EXCLUDED(mutex_);
   void LogSent(const FromServer& message) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WriteLine(int64_t round, absl::string_view text) const;
+  // Notes for the traces of rounds, where the coordinator keeps them, what is to be sent.
+  void TraceSent(const FromServer& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the update is one that the session was asked for, as DueUpdates::Take.
   bool IsDue(const Update& update) ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the client of the session; -1 before its welcome.
@@ -113,6 +115,7 @@ class SessionReactor : public grpc::ServerBidiReactor<v1::ClientMessage, v1::Ser
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   WireMeter meter_ ABSL_GUARDED_BY(mutex_);
   SessionLine logged_update_ ABSL_GUARDED_BY(mutex_);  // the client's newest: what is said of it names no round
+  int64_t traced_round_ ABSL_GUARDED_BY(mutex_) = 0;   // of the newest assignment
   std::shared_ptr<SessionReactor> self_;               // gRPC's share; let go in OnDone
 };
 

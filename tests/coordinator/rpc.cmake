@@ -6,6 +6,7 @@ endif()
 terse_test(terse_coordinator_rpc_test
   SRCS "${CMAKE_CURRENT_LIST_DIR}/model_policy_test.cc"
        "${CMAKE_CURRENT_LIST_DIR}/outbox_test.cc"
+       "${CMAKE_CURRENT_LIST_DIR}/round_traces_test.cc"
        "${CMAKE_CURRENT_LIST_DIR}/run_registry_test.cc"
        "${CMAKE_CURRENT_LIST_DIR}/write_budget_test.cc"
   DEPS terse_coordinator_rpc terse_testing)

@@ -35,6 +35,7 @@ const std::map<std::string, std::set<std::string>>& Allowed() {
       {"/terse.v1.Admin/ListClients", {"observer", "operator"}},
       {"/terse.v1.Admin/ListLedger", {"observer", "operator"}},
       {"/terse.v1.Admin/ListMetrics", {"observer", "operator"}},
+      {"/terse.v1.Admin/ListTraces", {"observer", "operator"}},
       {"/terse.v1.Admin/ListEvents", {"observer", "operator"}},
       {"/terse.v1.Admin/Watch", {"observer", "operator"}},
       {"/terse.v1.Admin/DeleteRun", {"operator"}},

@@ -42,6 +42,7 @@ class FakeAdminServer : public v1::Admin::Service {
   std::vector<v1::ClientMetric> metrics;
   std::vector<v1::Event> events;
   std::vector<v1::Run> runs;
+  v1::TracesReply traces;
   v1::Coordinator coordinator;
   std::string torchscript = "torchscript bytes";
   std::string safetensors = "safetensors bytes";
@@ -125,6 +126,11 @@ class FakeAdminServer : public v1::Admin::Service {
   grpc::Status ListRuns(grpc::ServerContext*, const v1::RunsRequest*, v1::RunsReply* reply) override {
     *reply->mutable_coordinator() = coordinator;
     for (const v1::Run& run : runs) *reply->add_runs() = run;
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ListTraces(grpc::ServerContext*, const v1::TracesRequest*, v1::TracesReply* reply) override {
+    *reply = traces;
     return grpc::Status::OK;
   }
 
