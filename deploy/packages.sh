@@ -7,7 +7,8 @@ set -euo pipefail
 # first command of the README installs these. tests/bare.sh tries the sets on a machine that has nothing else.
 TERSE_BUILD_TOOLS=(g++ cmake ninja-build ccache mold pkg-config git ca-certificates protobuf-compiler protobuf-compiler-grpc)
 TERSE_BUILD_LIBRARIES=(libgrpc++-dev libprotobuf-dev libabsl-dev libsqlite3-dev libxxhash-dev libhwy-dev libssl-dev zlib1g-dev
-  libboost-dev prometheus-cpp-dev libsystemd-dev libseccomp-dev libutfcpp-dev libspdlog-dev)
+  libboost-dev prometheus-cpp-dev libsystemd-dev libseccomp-dev libutfcpp-dev libspdlog-dev
+  libcurl4-openssl-dev)
 # Debian has one package of these for machines of every kind.
 TERSE_BUILD_HEADERS=(libjs-chart.js libcli11-dev libtoml11-dev nlohmann-json3-dev)
 # libopenblas0-openmp: the reference BLAS that libtorch-dev brings by default is about 2.4 times slower.
@@ -51,7 +52,7 @@ readonly TERSE_MERMAIDX=0.10.1
 readonly TERSE_MERMAIDX_HASH=sha256:aa2e44648a96629df21acab3cac0ee2d6caca044be72898819d09736ea2f160e
 readonly TERSE_MERMAID_FOLDER=/usr/local/share/mermaid-$TERSE_MERMAID
 # tersectl needs these to run; the other programs need the list below. The container images have nothing else.
-TERSE_TERSECTL_PACKAGES=(libgrpc++1.51 libprotobuf32 libabsl20220623 libsqlite3-0 libssl3)
+TERSE_TERSECTL_PACKAGES=(libgrpc++1.51 libprotobuf32 libabsl20220623 libsqlite3-0 libssl3 libcurl4)
 TERSE_RUNTIME_PACKAGES=(
   "${TERSE_TERSECTL_PACKAGES[@]}" libtorch1.13 libopenblas0-openmp libprometheus-cpp-core1.0 libxxhash0 libhwy1
   libspdlog1.10 zlib1g libpng16-16 libturbojpeg0 libsystemd0 libseccomp2

@@ -181,6 +181,24 @@ absl::StatusOr<std::vector<v1::Round>> AdminClient::ListRounds(uint64_t first, u
                    &v1::RoundsReply::rounds, {first, last, status.round(), kRoundsPerPage});
 }
 
+absl::StatusOr<std::vector<v1::Round>> AdminClient::ListCompleteRounds(uint64_t first, uint64_t limit) {
+  v1::RoundsRequest request;
+  request.set_first(first);
+  request.set_last(first + limit - 1);
+  v1::RoundsReply reply;
+  TERSE_RETURN_IF_ERROR(Call(&Stub::ListRounds, request, &reply));
+  if (!reply.has_complete()) {
+    return absl::UnimplementedError(absl::StrCat("the coordinator at ", peer_.address,
+                                                 " is of an earlier release, which does not say which rounds are "
+                                                 "complete; update it"));
+  }
+  std::vector<v1::Round> rounds(reply.rounds().begin(), reply.rounds().end());
+  rounds.erase(
+      std::find_if(rounds.begin(), rounds.end(), [&](const v1::Round& round) { return round.id() > reply.complete(); }),
+      rounds.end());
+  return rounds;
+}
+
 absl::StatusOr<std::vector<v1::ClientMetric>> AdminClient::ListMetrics(uint64_t first, uint64_t last) {
   TERSE_ASSIGN_OR_RETURN(const v1::Status status, GetStatus());
   const uint64_t most_per_round = kMostMetrics * std::max<uint64_t>(1, status.clients_known());
@@ -225,6 +243,16 @@ absl::StatusOr<v1::EventsReply> AdminClient::ListEventsAfter(uint64_t after, uin
   request.set_newest(limit);
   v1::EventsReply reply;
   TERSE_RETURN_IF_ERROR(Call(&Stub::ListEvents, request, &reply));
+  return reply;
+}
+
+absl::StatusOr<v1::TracesReply> AdminClient::ListTraces(uint64_t round, uint32_t most_clients) {
+  v1::TracesRequest request;
+  request.set_round(round);
+  request.set_most_clients(most_clients);
+  v1::TracesReply reply;
+  const absl::Status listed = Call(&Stub::ListTraces, request, &reply);
+  if (!listed.ok() && !absl::IsUnimplemented(listed)) return listed;
   return reply;
 }
 

@@ -33,6 +33,8 @@ class AdminClient {
   static absl::StatusOr<AdminClient> Make(const Peer& peer, absl::Duration timeout, std::string run = "");
   // Goes on over a new connection, with the TLS folder's files as they are now. Statuses of ConnectWith.
   absl::Status Reconnect();
+  // Requests from now on are about that run. Not while another thread calls.
+  void Select(std::string run) { run_ = std::move(run); }
   // Ends the calls that are under way, and those to come at once. While Reconnect runs, too.
   void Cancel();
 
@@ -46,6 +48,9 @@ class AdminClient {
   absl::StatusOr<v1::Status> GetStatus();
   // The rounds in [first, last]; last = 0 means up to the newest. Fetched in pages, so that a reply stays small.
   absl::StatusOr<std::vector<v1::Round>> ListRounds(uint64_t first, uint64_t last);
+  // At most `limit` rounds from `first` on, in one call: those that are settled with all their figures.
+  // UNIMPLEMENTED when the coordinator is of an earlier release, which does not say which these are.
+  absl::StatusOr<std::vector<v1::Round>> ListCompleteRounds(uint64_t first, uint64_t limit);
   absl::StatusOr<std::vector<v1::LedgerRow>> ListLedger(uint64_t first, uint64_t last);
   // What single clients reported by name, likewise.
   absl::StatusOr<std::vector<v1::ClientMetric>> ListMetrics(uint64_t first, uint64_t last);
@@ -54,6 +59,9 @@ class AdminClient {
   // At most `limit` events, from the first on whose id is greater than `after`. OUT_OF_RANGE when the run has no event
   // `after`, unless that is 0.
   absl::StatusOr<v1::EventsReply> ListEventsAfter(uint64_t after, uint32_t limit);
+  // The times of at most so many clients of a round, the slowest, as far as the coordinator keeps them. It keeps none
+  // in an earlier release.
+  absl::StatusOr<v1::TracesReply> ListTraces(uint64_t round, uint32_t most_clients);
   // The newest so many records of the whole coordinator, oldest first.
   absl::StatusOr<std::vector<v1::AuditRecord>> ListAudit(uint32_t newest);
   // Calls `on_round` for every settled round from `first` on and returns OK when the run has ended. No timeout.

@@ -15,6 +15,7 @@
 #include "security/connection_failure.h"
 #include "tersectl/completion.h"
 #include "tersectl/doctor.h"
+#include "tersectl/follow_group.h"
 #include "tersectl/invocation.h"
 #include "tersectl/lists.h"
 #include "tersectl/pki_group.h"
@@ -213,6 +214,7 @@ void Configure(CLI::App& app, Invocation* invocation) {
   AddQueries(app, invocation);
   AddBackups(app, invocation);
   AddActions(app, invocation);
+  AddFollow(app, invocation);
   AddPki(app, invocation);
   AddHelpers(app, invocation);
   AddHelpCommand(app);

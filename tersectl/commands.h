@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "tersectl/admin_client.h"
 #include "tersectl/export.h"
 #include "tersectl/list_query.h"
@@ -92,6 +93,19 @@ struct WatchOptions : FollowOptions {
   bool lines = false;
 };
 
+// Where `follow` hands the news of runs on; what is empty is no place.
+struct FollowRunsOptions : CommandOptions {
+  absl::optional<double> patience_seconds;  // default: as FollowOptions with a run, and for ever without
+  std::string tensorboard;                  // folder
+  std::string mlflow, experiment = "terse";
+  std::string otlp;
+  uint32_t otlp_clients = 100;
+  std::vector<std::string> webhooks;
+  std::string secret_file;  // of the webhooks' signatures
+  std::string state;        // folder with the webhooks' positions
+  double lost_after_seconds = 60;
+};
+
 struct AuditOptions : ListedOptions {
   uint32_t newest = 100;
 };
@@ -159,6 +173,10 @@ absl::Status ShowSummary(AdminClient& client, const CommandOptions& options, con
 // Returns when the run has ended. A coordinator that goes away is called again until it was silent for
 // `patience_seconds`: then UNAVAILABLE. On a terminal a view of the whole screen, CANCELLED when a signal ends it.
 absl::Status WatchRun(AdminClient& client, const WatchOptions& options, const Terminal& terminal);
+// Hands the news of one run on until it has ended, or those of all runs for ever (follow/target.h). INVALID_ARGUMENT
+// when there is nowhere to hand them to; UNAVAILABLE as WatchRun; DEADLINE_EXCEEDED when a place is away at the run's
+// end.
+absl::Status FollowRuns(AdminClient& client, const FollowRunsOptions& options, const Terminal& terminal);
 absl::Status ShowRuns(AdminClient& client, const RunsOptions& options, const Terminal& terminal);
 absl::Status CreateRun(AdminClient& client, const CreateOptions& options, const Terminal& terminal);
 // Asks at the terminal first, unless `yes`; FAILED_PRECONDITION when nobody is there to answer or the answer is no.

@@ -42,6 +42,8 @@ inline constexpr ExitCodes kCreateCodes = {kExitUnreachable, kExitInvalidRun};
 // Only the rounds tell which columns there are.
 inline constexpr ExitCodes kMetricsCodes = {kExitUnreachable, kExitUsage};
 inline constexpr ExitCodes kCompareCodes = {kExitUnreachable, kExitUsage};
+// `follow`: INVALID_ARGUMENT is a command line without a place to hand news to.
+inline constexpr ExitCodes kFollowCodes = {kExitUnreachable, kExitUsage};
 // As diff(1): 1 means that they differ, and only that.
 inline constexpr ExitCodes kDiffCodes = {kExitUnreachable, kExitInvalidRun, kExitFailed, kExitUsage};
 

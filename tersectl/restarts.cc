@@ -1,5 +1,6 @@
 #include "tersectl/restarts.h"
 
+#include <cmath>
 #include <string>
 
 #include "absl/strings/match.h"
@@ -37,8 +38,10 @@ absl::Status OutlastRestarts(AdminClient& client, const FollowOptions& options,
     if (was_here && absl::Now() - called > absl::Seconds(5)) last_heard = absl::Now();
     if (absl::Now() - last_heard >= absl::Seconds(options.patience_seconds)) return ended;
     if (!is_away) {
+      const std::string patience =
+          std::isinf(options.patience_seconds) ? "" : absl::StrCat("up to ", options.patience_seconds, " s ");
       remark(was_here ? "the coordinator went away; calling again"
-                      : absl::StrCat(ended.message(), "; waiting up to ", options.patience_seconds, " s for it"));
+                      : absl::StrCat(ended.message(), "; waiting ", patience, "for it"));
     }
     is_away = true;
     absl::SleepFor(absl::Milliseconds(500));

@@ -3,20 +3,20 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
+#include <algorithm>
 #include <boost/crc.hpp>
 #include <cstdint>
 #include <cstring>
 #include <functional>
 
-#include "core/compression_rate.h"
-
 namespace terse {
 namespace {
 
+using google::protobuf::io::CodedInputStream;
 using google::protobuf::io::CodedOutputStream;
 using google::protobuf::io::StringOutputStream;
 
-constexpr char kVersion[] = "brain.Event:2";
+constexpr char kEventVersion[] = "brain.Event:2";
 
 // Fields of TensorFlow's event.proto and summary.proto.
 enum EventField { kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5 };
@@ -54,7 +54,7 @@ void WriteTime(int64_t unix_us, CodedOutputStream* out) {
 }
 
 // CRC-32C, turned and shifted, because the checksum of data that holds its own checksum is weak.
-uint32_t MaskedCrc(const std::string& bytes) {
+uint32_t MaskedCrc(absl::string_view bytes) {
   boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true> crc;
   crc.process_bytes(bytes.data(), bytes.size());
   const uint32_t value = crc.checksum();
@@ -71,81 +71,96 @@ std::string Record(const std::string& event) {
   });
 }
 
-// The scalars of one event.
-class Scalars {
- public:
-  void Add(const std::string& tag, double value) {
-    const std::string scalar = Written([&](CodedOutputStream* out) {
-      WriteBytes(kTag, tag, out);
-      out->WriteTag(kSimpleValue << 3 | kFixed32);
-      out->WriteLittleEndian32(BitsOf<float, uint32_t>(static_cast<float>(value)));
-    });
-    summary_ += Written([&](CodedOutputStream* out) { WriteBytes(kValue, scalar, out); });
-  }
-  std::string EventAt(uint64_t step, int64_t unix_us) const {
-    return Written([&](CodedOutputStream* out) {
-      WriteTime(unix_us, out);
-      out->WriteTag(kStep << 3 | kVarint);
-      out->WriteVarint64(step);
-      WriteBytes(kSummary, summary_, out);
-    });
-  }
+std::string ScalarValue(const std::string& tag, double value) {
+  return Written([&](CodedOutputStream* out) {
+    WriteBytes(kTag, tag, out);
+    out->WriteTag(kSimpleValue << 3 | kFixed32);
+    out->WriteLittleEndian32(BitsOf<float, uint32_t>(static_cast<float>(value)));
+  });
+}
 
- private:
-  std::string summary_;
-};
-
-// The totals of all rounds until one.
-struct RoundTotals {
-  uint64_t dense_bytes_up = 0, payload_bytes_up = 0, wire_bytes_up = 0;
-  uint64_t dense_bytes_down = 0, wire_bytes_down = 0;
-};
-
-Scalars ScalarsOf(const v1::Round& round, const RoundTotals& so_far) {
-  Scalars scalars;
-  if (round.has_accuracy()) scalars.Add("test/accuracy", round.accuracy());
-  if (round.has_test_loss()) scalars.Add("test/loss", round.test_loss());
-  if (round.has_top5()) scalars.Add("test/top5", round.top5());
-  if (round.has_perplexity()) scalars.Add("test/perplexity", round.perplexity());
-  if (round.has_train_loss()) scalars.Add("train/loss", round.train_loss());
-  for (const v1::MetricMean& mean : round.metrics()) {
-    scalars.Add(absl::StrCat(mean.kind() == "training" ? "train" : mean.kind(), "/", mean.name()), mean.mean());
+bool SkipField(uint32_t tag, CodedInputStream* in) {
+  uint64_t length = 0;
+  switch (tag & 7) {
+    case kVarint:
+      return in->ReadVarint64(&length);
+    case kFixed64:
+      return in->Skip(8);
+    case kFixed32:
+      return in->Skip(4);
+    case kLength:
+      return in->ReadVarint64(&length) && in->Skip(static_cast<int>(length));
+    default:
+      return false;
   }
-  scalars.Add("bytes/up_payload", static_cast<double>(round.payload_bytes_up()));
-  scalars.Add("bytes/up_wire", static_cast<double>(round.wire_bytes_up()));
-  scalars.Add("bytes/down_payload", static_cast<double>(round.payload_bytes_down()));
-  scalars.Add("bytes/down_wire", static_cast<double>(round.wire_bytes_down()));
-  scalars.Add("bytes_total/up_wire", static_cast<double>(so_far.wire_bytes_up));
-  scalars.Add("bytes_total/down_wire", static_cast<double>(so_far.wire_bytes_down));
-  const auto add_rate = [&scalars](const char* tag, uint64_t dense, uint64_t sent) {
-    if (const auto rate = CompressionRate(dense, sent); rate.has_value()) scalars.Add(tag, *rate);
-  };
-  add_rate("compression/up_payload", so_far.dense_bytes_up, so_far.payload_bytes_up);
-  add_rate("compression/up_wire", so_far.dense_bytes_up, so_far.wire_bytes_up);
-  add_rate("compression/both_wire", so_far.dense_bytes_up + so_far.dense_bytes_down,
-           so_far.wire_bytes_up + so_far.wire_bytes_down);
-  scalars.Add("time/round_seconds", static_cast<double>(round.committed_us() - round.opened_us()) / 1e6);
-  return scalars;
+}
+
+// The step of an event; 0 where it has none, as the first one.
+uint64_t StepOf(absl::string_view event) {
+  CodedInputStream in(reinterpret_cast<const uint8_t*>(event.data()), static_cast<int>(event.size()));
+  uint64_t step = 0;
+  while (const uint32_t tag = in.ReadTag()) {
+    if (tag == (kStep << 3 | kVarint)) {
+      in.ReadVarint64(&step);
+    } else if (!SkipField(tag, &in)) {
+      break;
+    }
+  }
+  return step;
+}
+
+template <typename Word>
+Word WordAt(absl::string_view bytes, size_t at) {
+  Word word = 0;
+  for (size_t i = 0; i < sizeof(word); ++i) word |= static_cast<Word>(static_cast<uint8_t>(bytes[at + i])) << (8 * i);
+  return word;
 }
 
 }  // namespace
 
-std::string TensorBoardEvents(const v1::Status& status, const std::vector<v1::Round>& rounds) {
-  std::string file = Record(Written([&](CodedOutputStream* out) {
-    WriteTime(status.created_us(), out);
-    WriteBytes(kFileVersion, kVersion, out);
+std::string TensorBoardBegin(int64_t created_us) {
+  return Record(Written([&](CodedOutputStream* out) {
+    WriteTime(created_us, out);
+    WriteBytes(kFileVersion, kEventVersion, out);
   }));
-  RoundTotals so_far;
+}
+
+std::string TensorBoardStep(const v1::Round& round, const Scalars& scalars) {
+  const std::string summary = Written([&](CodedOutputStream* out) {
+    for (const auto& [tag, value] : scalars) WriteBytes(kValue, ScalarValue(tag, value), out);
+  });
+  return Record(Written([&](CodedOutputStream* out) {
+    WriteTime(round.committed_us(), out);
+    out->WriteTag(kStep << 3 | kVarint);
+    out->WriteVarint64(round.id());
+    WriteBytes(kSummary, summary, out);
+  }));
+}
+
+std::string TensorBoardEvents(const v1::Status& status, const std::vector<v1::Round>& rounds) {
+  std::string file = TensorBoardBegin(status.created_us());
+  RoundScalars so_far;
   for (const v1::Round& round : rounds) {
-    so_far.dense_bytes_up += round.dense_bytes_up();
-    so_far.payload_bytes_up += round.payload_bytes_up();
-    so_far.wire_bytes_up += round.wire_bytes_up();
-    so_far.dense_bytes_down += round.dense_bytes_down();
-    so_far.wire_bytes_down += round.wire_bytes_down();
-    if (round.state() != "committed") continue;
-    file += Record(ScalarsOf(round, so_far).EventAt(round.id(), round.committed_us()));
+    const Scalars scalars = so_far.Add(round);
+    if (!scalars.empty()) file += TensorBoardStep(round, scalars);
   }
   return file;
+}
+
+TensorBoardPart ReadTensorBoard(absl::string_view file) {
+  constexpr size_t kHead = sizeof(uint64_t) + sizeof(uint32_t);
+  TensorBoardPart part;
+  while (file.size() - part.bytes >= kHead + sizeof(uint32_t)) {
+    const absl::string_view rest = file.substr(part.bytes);
+    const auto length = WordAt<uint64_t>(rest, 0);
+    if (WordAt<uint32_t>(rest, sizeof(uint64_t)) != MaskedCrc(rest.substr(0, sizeof(uint64_t)))) break;
+    if (length > rest.size() - kHead - sizeof(uint32_t)) break;
+    const absl::string_view event = rest.substr(kHead, length);
+    if (WordAt<uint32_t>(rest, kHead + length) != MaskedCrc(event)) break;
+    part.bytes += kHead + length + sizeof(uint32_t);
+    part.step = std::max(part.step, StepOf(event));
+  }
+  return part;
 }
 
 }  // namespace terse

@@ -2,27 +2,35 @@
 #ifndef TERSE_TERSECTL_TENSORBOARD_H_
 #define TERSE_TERSECTL_TENSORBOARD_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "terse/v1/admin.pb.h"
+#include "tersectl/round_scalars.h"
 
 namespace terse {
 
-// The content of an event file: TFRecords with TensorFlow's Event messages, first the file's version at the time at
-// which the run was made, then one for each committed round, at the time of its commit; its step is the round's id. Its
-// scalars, as 32-bit floats:
+// An event file has TFRecords with TensorFlow's Event messages: first TensorBoardBegin, then one TensorBoardStep for
+// each committed round.
 //
-//   test/accuracy, test/loss, test/top5, test/perplexity   where the round was evaluated and they mean something
-//   train/loss
-//   train/NAME, evaluation/NAME, test/NAME   metrics by name
-//   bytes/{up,down}_{payload,wire}                         of this round
-//   bytes_total/{up,down}_wire                             of all rounds until it, aborted ones too
-//   compression/up_{payload,wire}                          likewise: what dense updates would take, over what was sent
-//   time/round_seconds                                     from opening to commit
-//
-// The same rounds give the same bytes.
+// The record with the file's version, at the time at which the run was made.
+std::string TensorBoardBegin(int64_t created_us);
+// The record with a committed round's scalars (round_scalars.h) as 32-bit floats, at the time of its commit; its step
+// is the round's id.
+std::string TensorBoardStep(const v1::Round& round, const Scalars& scalars);
+
+// The content of the event file of these rounds, which are all of the run. The same rounds give the same bytes.
 std::string TensorBoardEvents(const v1::Status& status, const std::vector<v1::Round>& rounds);
+
+// The part of an event file's bytes that can be gone on from.
+struct TensorBoardPart {
+  size_t bytes = 0;   // of the whole records at the beginning, whose checksums are right
+  uint64_t step = 0;  // the largest among them
+};
+TensorBoardPart ReadTensorBoard(absl::string_view file);
 
 }  // namespace terse
 

@@ -1,0 +1,31 @@
+// Runs in an MLflow tracking server.
+#ifndef TERSE_TERSECTL_FOLLOW_MLFLOW_TARGET_H_
+#define TERSE_TERSECTL_FOLLOW_MLFLOW_TARGET_H_
+
+#include <memory>
+#include <string>
+
+#include "tersectl/follow/http_client.h"
+#include "tersectl/follow/target.h"
+
+namespace terse {
+
+// Logs each run as one of the experiment, which is made when it is not there, over MLflow's REST API (2.0): the run
+// file's keys as parameters, those that are not at their default first; each committed round's scalars
+// (round_scalars.h) as metrics, with the round's id as the step and the time of its commit; RUNNING, then FINISHED,
+// KILLED for a run that was stopped or deleted, FAILED while it is down. It finds a run again by the tag
+// `terse.lineage` and logs what is newer than the newest step of each metric.
+std::unique_ptr<FollowTarget> MakeMlflowTarget(const std::string& url, const std::string& experiment,
+                                               HttpClient::Options http);
+
+// Returns the name under which MLflow takes a metric: it knows letters, digits and _ - . : / and space, and no empty
+// and dot parts of a path.
+std::string MlflowMetricName(const std::string& name);
+
+// The authentication that MLflow's own client takes from the environment: MLFLOW_TRACKING_USERNAME and _PASSWORD, or
+// _TOKEN; _SERVER_CERT_PATH; _INSECURE_TLS ("true" or "1").
+HttpClient::Options MlflowEnvironment();
+
+}  // namespace terse
+
+#endif  // TERSE_TERSECTL_FOLLOW_MLFLOW_TARGET_H_

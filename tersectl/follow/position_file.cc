@@ -1,0 +1,33 @@
+#include "tersectl/follow/position_file.h"
+
+#include "absl/strings/str_cat.h"
+#include "core/file_system.h"
+#include "core/id128.h"
+#include "core/status.h"
+#include "tersectl/print.h"
+
+namespace terse {
+
+PositionFile::PositionFile(const std::string& directory, const std::string& kind, const std::string& url,
+                           const std::string& lineage)
+    : path_(FilePath(directory, absl::StrCat(kind, "-", HashBytes(url).ToHex().substr(0, 16), "-", lineage, ".json"))) {
+}
+
+absl::StatusOr<nlohmann::ordered_json> PositionFile::Read() const {
+  const absl::StatusOr<std::string> text = PosixFiles().Read(path_);
+  if (absl::IsNotFound(text.status())) return nlohmann::ordered_json::object();
+  if (!text.ok()) return text.status();
+  nlohmann::ordered_json position = nlohmann::ordered_json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  return position.is_object() ? absl::StatusOr<nlohmann::ordered_json>(std::move(position)) : Damaged("no JSON object");
+}
+
+absl::Status PositionFile::Write(const nlohmann::ordered_json& position) const {
+  return ReplaceFile(PosixFiles(), path_, {JsonText(position, -1)});
+}
+
+absl::Status PositionFile::Damaged(const std::string& why) const {
+  return absl::DataLossError(
+      absl::StrCat(path_, " is damaged (", why, "); remove it, and nothing is sent that happened before that"));
+}
+
+}  // namespace terse

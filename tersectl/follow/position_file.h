@@ -1,0 +1,31 @@
+// Where a place that keeps no positions itself has been told up to, for a later process.
+#ifndef TERSE_TERSECTL_FOLLOW_POSITION_FILE_H_
+#define TERSE_TERSECTL_FOLLOW_POSITION_FILE_H_
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace terse {
+
+// DIRECTORY/KIND-URL-LINEAGE.json, with the URL hashed, as it may be a secret. Not thread-safe.
+class PositionFile {
+ public:
+  PositionFile(const std::string& directory, const std::string& kind, const std::string& url,
+               const std::string& lineage);
+
+  // An empty object when there is no file; DATA_LOSS, saying what to do, when it is no JSON object.
+  absl::StatusOr<nlohmann::ordered_json> Read() const;
+  // Replaces the file atomically and durably.
+  absl::Status Write(const nlohmann::ordered_json& position) const;
+  absl::Status Damaged(const std::string& why) const;
+
+ private:
+  std::string path_;
+};
+
+}  // namespace terse
+
+#endif  // TERSE_TERSECTL_FOLLOW_POSITION_FILE_H_
