@@ -23,7 +23,7 @@ SECTIONS = (
 # Modules that import what this package does not require. They are read from their source, so that the document is the same
 # wherever it is made.
 OPTIONAL = (("In a Trainer of Lightning", "lightning"), ("In a Trainer of Hugging Face", "huggingface"),
-            ("In a Flower app", "flower"))
+            ("In a Flower app", "flower"), ("For Weights & Biases", "wandb"))
 # Classes whose objects come from functions: nobody calls them.
 MADE_ELSEWHERE = ("Evaluated", "Feedback", "Fleet", "Round", "Simulation", "StoredRun", "Table", "UpdateHistory", "Work")
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The package for Python with the frameworks that it works inside of, from PyPI, each in a virtual environment of its own.
+# The package for Python with the frameworks that it works inside of, and `tersectl follow` with the tools that it hands runs
+# to, all from PyPI, each in a virtual environment of its own.
 # Not part of tests/run.sh: it needs PyPI.
 set -euo pipefail
 exec </dev/null
@@ -17,6 +18,10 @@ declare -rA PACKAGES=(
   [ray]='ray>=2.40,<3 numpy<2'
   [lightning]='lightning>=2.1,<2.2 pytorch-lightning<2.2 torchmetrics<1.4 numpy<2'
   [huggingface]='transformers>=4.36,<4.40 accelerate<0.30 numpy<2'
+  [mlflow]='mlflow>=3,<4'
+  [wandb]='wandb>=0.21,<0.22'
+  [tensorboard]='tensorboard>=2.15,<3 numpy<2'
+  [otlp]='opentelemetry-proto>=1.27,<2'
 )
 
 usage() {
@@ -24,8 +29,10 @@ usage() {
 usage: tests/frameworks.sh [--build DIR] [--environments DIR] [--install] [--help] [NAME...]
 
 Tests terse.flower, terse.simulate on Ray, terse.lightning and terse.huggingface with Flower, Ray, Lightning and
-transformers, of which NAME names some: flower, ray, lightning, huggingface; by default all. A virtual environment is made
-for each, unless it is there. The tests start fleets of processes and kill some of them; each takes one to three minutes.
+transformers, and tersectl follow with MLflow's server, wandb's and TensorBoard's readers and OpenTelemetry's messages, of
+which NAME names some: flower, ray, lightning, huggingface, mlflow, wandb, tensorboard, otlp; by default all. A virtual
+environment is made for each, unless it is there. The tests start fleets of processes and kill some of them; each takes up
+to three minutes.
 
   --build DIR         the build whose programs and package to test (default: build/release)
   --environments DIR  the folder of the virtual environments (default: build/frameworks)
@@ -49,7 +56,7 @@ parse_arguments() {
         ;;
     esac
   done
-  [[ ${#names[@]} -gt 0 ]] || names=(flower ray lightning huggingface)
+  [[ ${#names[@]} -gt 0 ]] || names=(flower ray lightning huggingface mlflow wandb tensorboard otlp)
   [[ $install -eq 1 ]] || check_build
 }
 
