@@ -4,6 +4,7 @@
 #   terse-client-torch  its trainer of Terse's own models
 #   terse-simulate      a large fleet on one machine
 #   tersectl            with manual and completions            terse-authority  `tersectl pki serve` as a service
+#   terse-follow        `tersectl follow` as a service
 #   libterse-dev        headers, static libraries, CMake package
 
 set(CPACK_GENERATOR DEB)
@@ -100,6 +101,12 @@ if(TARGET tersectl)
  certificates to devices that have an invitation."
     DEPENDS adduser tersectl)
   terse_service(authority terse-authority terse-authority /var/lib/terse-authority /var/lib/terse-authority)
+  terse_package(follow terse-follow net "Hands the runs of federated training to other tools
+ `tersectl follow` as a service: the figures of a Terse coordinator's runs for
+ MLflow and TensorBoard, traces of their rounds for OpenTelemetry, and webhooks
+ when something happens to them."
+    DEPENDS adduser tersectl)
+  terse_service(follow terse-follow terse-follow /var/lib/terse-follow/tls /var/lib/terse-follow)
 endif()
 terse_package(dev libterse-dev libdevel "Libraries of Terse, for own models in C++
  Static libraries, headers and a CMake package: compression alone, or a

@@ -23,6 +23,7 @@ Builds the preset `programs` and packs it for Debian 12:
   terse-simulate     a large fleet in a few processes of one machine
   tersectl           the command line, with its manual and completions
   terse-authority    `tersectl pki serve` as a service
+  terse-follow       `tersectl follow` as a service
   libterse-dev       headers, static libraries and the CMake package, for own models in C++
 
   --out DIR       where the packages go (default: build/packages)

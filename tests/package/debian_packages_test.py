@@ -27,9 +27,12 @@ EXPECTED = {
     "tersectl": (
         ["usr/bin/tersectl", "usr/share/man/man1/tersectl.1", "usr/share/bash-completion/completions/tersectl",
          "usr/share/zsh/vendor-completions/_tersectl"],
-        ["libgrpc++1.51", "libsqlite3-0"]),
+        ["libcurl4", "libgrpc++1.51", "libsqlite3-0"]),
     "terse-authority": (
         ["usr/lib/systemd/system/terse-authority.service", "usr/share/terse/authority.env"],
+        ["adduser", "tersectl"]),
+    "terse-follow": (
+        ["usr/lib/systemd/system/terse-follow.service", "usr/share/terse/follow.env"],
         ["adduser", "tersectl"]),
     "libterse-dev": (
         ["usr/lib/cmake/Terse/TerseConfig.cmake", "usr/lib/libterse_compression.a",
@@ -38,7 +41,8 @@ EXPECTED = {
 }
 
 # The packages with a service, and as whom it runs.
-SERVICES = {"terse-coordinator": "terse", "terse-client": "terse", "terse-authority": "terse-authority"}
+SERVICES = {"terse-coordinator": "terse", "terse-client": "terse", "terse-authority": "terse-authority",
+            "terse-follow": "terse-follow"}
 
 
 def run(*command, **options):
