@@ -1,12 +1,9 @@
 #include "security/invitation_book.h"
 
-#include <openssl/rand.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -16,8 +13,8 @@
 #include "core/host_port.h"
 #include "core/session_messages.h"
 #include "core/status.h"
-#include "security/openssl_types.h"
 #include "security/private_files.h"
+#include "security/secret.h"
 
 namespace terse {
 namespace {
@@ -29,12 +26,6 @@ constexpr char kRecordSuffix[] = ".json";
 constexpr size_t kIdDigits = 16;
 constexpr int64_t kMaxRecordBytes = 1 << 16;
 constexpr size_t kMostPatterns = 64;
-
-absl::StatusOr<std::string> NewSecret() {
-  unsigned char bytes[kSecretDigits / 2];
-  if (RAND_bytes(bytes, sizeof bytes) != 1) return OpensslError("make a secret");
-  return absl::BytesToHexString(absl::string_view(reinterpret_cast<const char*>(bytes), sizeof bytes));
-}
 
 absl::Status CheckTerms(const std::string& address, const InvitationTerms& terms) {
   TERSE_RETURN_IF_ERROR(CheckDialAddress(address));
@@ -139,7 +130,7 @@ InvitationBook::InvitationBook(Authority* authority, KnownCertificates* known)
 absl::StatusOr<Invitation> InvitationBook::Invite(const std::string& address, const InvitationTerms& terms) {
   TERSE_RETURN_IF_ERROR(CheckTerms(address, terms));
   Invitation invitation = {address, "", authority_->certificate()};
-  TERSE_ASSIGN_OR_RETURN(invitation.secret, NewSecret());
+  TERSE_ASSIGN_OR_RETURN(invitation.secret, NewSecret(kSecretDigits / 2));
   InvitationRecord record;
   TERSE_ASSIGN_OR_RETURN(record.secret_hash, Sha256Text(invitation.secret));
   record.id = record.secret_hash.substr(0, kIdDigits);

@@ -167,8 +167,8 @@ class ForwardingStore : public RunStore {
   absl::StatusOr<RunTotals> Totals() override {
     return Guard("Totals", [&] { return store_->Totals(); });
   }
-  absl::StatusOr<std::vector<EventRecord>> Events(int64_t newest) override {
-    return Guard("Events", [&] { return store_->Events(newest); });
+  absl::StatusOr<std::vector<EventRecord>> EventsOf(const EventFilter& filter, int64_t newest) override {
+    return Guard("Events", [&] { return store_->EventsOf(filter, newest); });
   }
   absl::StatusOr<std::vector<EventRecord>> EventsAfter(int64_t id, int64_t limit) override {
     return Guard("EventsAfter", [&] { return store_->EventsAfter(id, limit); });

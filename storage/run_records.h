@@ -138,6 +138,13 @@ struct Retention {
   int64_t events = 0;  // the newest
 };
 
+// Which events are meant. All of the fields must fit.
+struct EventFilter {
+  int64_t before = 0;  // of a smaller id; 0: any
+  std::string kind;    // empty: any
+  std::string client;  // what the client's name contains, whatever the case of ASCII letters; empty: any, or none
+};
+
 enum class Direction { kUp, kDown };
 
 // Row of `ledger`: bytes of one round, client and direction. `dense` is what sending every parameter as float32 after

@@ -210,7 +210,9 @@ class RunStore {
   // Costs the number of clients and a look at the results of each round: 4 ms for 10,000 rounds of 100 clients
   // (terse-long-store-bench).
   virtual absl::StatusOr<RunTotals> Totals() = 0;
-  virtual absl::StatusOr<std::vector<EventRecord>> Events(int64_t newest) = 0;
+  // The newest so many that the filter leaves, in the order of their ids. Looks at every event that is kept at most.
+  virtual absl::StatusOr<std::vector<EventRecord>> EventsOf(const EventFilter& filter, int64_t newest) = 0;
+  absl::StatusOr<std::vector<EventRecord>> Events(int64_t newest) { return EventsOf({}, newest); }
   // The first `limit` events with a greater id, in order.
   virtual absl::StatusOr<std::vector<EventRecord>> EventsAfter(int64_t id, int64_t limit) = 0;
 };

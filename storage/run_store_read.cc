@@ -1,5 +1,6 @@
 // Everything that only reads, on the reading connection, one snapshot for each call.
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -306,14 +307,20 @@ absl::StatusOr<std::vector<ClientRecord>> SqliteRunStore::Clients() {
   return clients;
 }
 
-absl::StatusOr<std::vector<EventRecord>> SqliteRunStore::Events(int64_t newest) {
+absl::StatusOr<std::vector<EventRecord>> SqliteRunStore::EventsOf(const EventFilter& filter, int64_t newest) {
   std::vector<EventRecord> events;
   TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
-    static const auto& query = *new std::string(absl::StrCat(
-        EventColumns(),
-        "FROM (SELECT * FROM events ORDER BY id DESC LIMIT ?) e LEFT JOIN clients c ON c.id = e.client ORDER BY e.id"));
+    static const auto& query = *new std::string(
+        absl::StrCat(EventColumns(),
+                     "FROM (SELECT * FROM events WHERE id < ?1 AND (?2 = '' OR kind = ?2) AND (?3 = '' OR "
+                     "client IN (SELECT id FROM clients WHERE instr(lower(name), lower(?3)) > 0)) ORDER BY id DESC "
+                     "LIMIT ?4) e LEFT JOIN clients c ON c.id = e.client ORDER BY e.id"));
     Statement rows = db.Prepare(query);
-    TERSE_ASSIGN_OR_RETURN(events, StepEvents(db, rows.Int(std::max<int64_t>(newest, 0))));
+    rows.Int(filter.before == 0 ? std::numeric_limits<int64_t>::max() : filter.before)
+        .Text(filter.kind)
+        .Text(filter.client)
+        .Int(std::max<int64_t>(newest, 0));
+    TERSE_ASSIGN_OR_RETURN(events, StepEvents(db, rows));
     return absl::OkStatus();
   }));
   return events;

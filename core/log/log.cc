@@ -12,6 +12,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "core/log/plain_text.h"
+#include "core/log/recent_lines.h"
 #include "core/status.h"
 #include "spdlog/pattern_formatter.h"
 #include "spdlog/sinks/ostream_sink.h"
@@ -121,6 +122,8 @@ std::string JsonText(absl::string_view component, const LogFields& fields, absl:
 
 }  // namespace
 
+absl::string_view LogLevelName(LogLevel level) { return kLevels[static_cast<size_t>(level)].name; }
+
 LogLevel LogLevels::Of(absl::string_view component) const {
   const auto own = by_component.find(component);
   return own != by_component.end() ? own->second : standard;
@@ -158,6 +161,7 @@ void Log(LogLevel level, absl::string_view component, const LogFields& fields, a
   const bool json = output.settings.format == LogFormat::kJson;
   output.logger->log(kLevels[static_cast<size_t>(level)].library,
                      json ? JsonText(component, fields, message) : HumanText(component, fields, message));
+  AddRecentLine(level, component, fields, message);
 }
 
 }  // namespace terse

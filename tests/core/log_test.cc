@@ -15,6 +15,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "core/cli/log_options.h"
+#include "core/log/recent_lines.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -66,6 +67,29 @@ class LogTest : public testing::Test {
 
   std::ostringstream out_;
 };
+
+TEST_F(LogTest, TheNewestLinesAreKept) {
+  Configure(LogFormat::kJson, "info,tls=warn");
+  Log(LogLevel::kInfo, "web", {}, "before anybody asked");
+  EXPECT_THAT(RecentLines(), IsEmpty());
+  KeepRecentLines(2);
+  Log(LogLevel::kInfo, "web", {}, "too old");
+  Log(LogLevel::kInfo, "engine", {"digits", 3, {}, 7}, std::string(3000, 'x'));
+  Log(LogLevel::kInfo, "tls", {}, "below its level");
+  Log(LogLevel::kError, "tls", {}, "a\nb");
+  const std::vector<LogLine> lines = RecentLines();
+  ASSERT_THAT(lines, SizeIs(2));
+  EXPECT_EQ(lines[0].message, std::string(kLongestRecentLine, 'x'));
+  EXPECT_EQ(lines[0].run, "digits");
+  EXPECT_EQ(lines[0].round, 3);
+  EXPECT_EQ(lines[0].client, "7");
+  EXPECT_EQ(lines[1].message, "a\\nb");
+  EXPECT_EQ(lines[1].component, "tls");
+  EXPECT_EQ(LogLevelName(lines[1].level), "error");
+  EXPECT_EQ(lines[1].id, lines[0].id + 1);
+  KeepRecentLines(0);
+  EXPECT_THAT(RecentLines(), IsEmpty());
+}
 
 TEST_F(LogTest, HumanLine) {
   Configure(LogFormat::kHuman);

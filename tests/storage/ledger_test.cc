@@ -190,6 +190,32 @@ TEST_F(LedgerTest, EventsHaveALimit) {
   EXPECT_EQ(few_->Events(100)->front().id, 52);
 }
 
+TEST_F(LedgerTest, EventsArePagedAndFiltered) {
+  ASSERT_OK(few_->SetRetention({0, 100}));
+  const int64_t berlin = few_->RegisterClient("Berlin-1", 1)->id, lisbon = few_->RegisterClient("lisbon-2", 1)->id;
+  for (int64_t i = 1; i <= 12; ++i) {
+    const int64_t client = i % 3 == 0 ? -1 : i % 3 == 1 ? berlin : lisbon;
+    ASSERT_OK(few_->AddEvent({i, i % 2 == 0 ? "client_joined" : "client_left", 0, client, ""}));
+  }
+  const int64_t first = few_->Events(100)->back().id - 11;
+  const auto times = [&](const EventFilter& filter, int64_t newest) {
+    std::vector<int64_t> found;
+    for (const EventRecord& event : *few_->EventsOf(filter, newest)) {
+      if (event.id >= first) found.push_back(event.time_us);
+    }
+    return found;
+  };
+  using Times = std::vector<int64_t>;
+  EXPECT_EQ(times({}, 3), Times({10, 11, 12}));
+  EXPECT_EQ(times({first + 9, "", ""}, 3), Times({7, 8, 9}));
+  EXPECT_EQ(times({0, "client_joined", ""}, 3), Times({8, 10, 12}));
+  EXPECT_EQ(times({0, "", "BERLIN"}, 2), Times({7, 10}));
+  EXPECT_EQ(times({first + 9, "client_joined", "in-1"}, 100), Times({4}));
+  EXPECT_EQ(times({0, "", "%"}, 100), Times());
+  EXPECT_EQ(times({0, "client", ""}, 100), Times());
+  EXPECT_EQ(few_->EventsOf({0, "", "BERLIN"}, 1)->front().client_name, "Berlin-1");
+}
+
 TEST_F(LedgerTest, TheSettingIsStoredAndWrittenOnce) {
   few_ = nullptr;
   few_ = RunStore::Open(few_directory_.Path()).value();

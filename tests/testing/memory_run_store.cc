@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
 
@@ -499,10 +501,19 @@ absl::StatusOr<RunTotals> MemoryRunStore::Totals() {
   return totals;
 }
 
-absl::StatusOr<std::vector<EventRecord>> MemoryRunStore::Events(int64_t newest) {
-  const size_t count = std::min(events_.size(), static_cast<size_t>(std::max<int64_t>(newest, 0)));
-  std::vector<EventRecord> found(events_.end() - static_cast<std::ptrdiff_t>(count), events_.end());
-  for (EventRecord& event : found) event.client_name = NameOf(event.client);
+absl::StatusOr<std::vector<EventRecord>> MemoryRunStore::EventsOf(const EventFilter& filter, int64_t newest) {
+  std::vector<EventRecord> found;
+  const auto is_meant = [&filter](const EventRecord& event) {
+    return (filter.before == 0 || event.id < filter.before) && (filter.kind.empty() || event.kind == filter.kind) &&
+           (filter.client.empty() ||
+            absl::StrContains(absl::AsciiStrToLower(event.client_name), absl::AsciiStrToLower(filter.client)));
+  };
+  for (auto it = events_.rbegin(); it != events_.rend() && static_cast<int64_t>(found.size()) < newest; ++it) {
+    EventRecord event = *it;
+    event.client_name = NameOf(event.client);
+    if (is_meant(event)) found.push_back(std::move(event));
+  }
+  std::reverse(found.begin(), found.end());
   return found;
 }
 

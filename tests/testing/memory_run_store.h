@@ -72,7 +72,7 @@ class MemoryRunStore : public RunStore {
   absl::StatusOr<std::vector<ClientMetrics>> MetricsOfClients(int64_t first_round, int64_t last_round) override;
   absl::StatusOr<std::vector<LedgerEntry>> ClientTotals() override;
   absl::StatusOr<RunTotals> Totals() override;
-  absl::StatusOr<std::vector<EventRecord>> Events(int64_t newest) override;
+  absl::StatusOr<std::vector<EventRecord>> EventsOf(const EventFilter& filter, int64_t newest) override;
   absl::StatusOr<std::vector<EventRecord>> EventsAfter(int64_t id, int64_t limit) override;
 
  private:
