@@ -1,5 +1,6 @@
 #include "web/http_router.h"
 
+#include <algorithm>
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -14,7 +15,8 @@
 namespace terse {
 namespace {
 
-int HttpCode(const absl::Status& status) {
+// FAILED_PRECONDITION is a run that cannot be read now, or a command that makes no sense in its state.
+int HttpCode(HttpVerb verb, const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kInvalidArgument:
       return 400;
@@ -25,6 +27,11 @@ int HttpCode(const absl::Status& status) {
     case absl::StatusCode::kNotFound:
       return 404;
     case absl::StatusCode::kFailedPrecondition:
+      return verb == HttpVerb::kPost ? 409 : 503;
+    case absl::StatusCode::kResourceExhausted:
+      return 429;
+    case absl::StatusCode::kUnimplemented:
+      return 501;
     case absl::StatusCode::kUnavailable:
       return 503;
     default:
@@ -74,32 +81,49 @@ HttpAnswer ErrorAnswer(int code, absl::string_view message) {
   return {code, {"application/json", PackText(std::move(text))}};
 }
 
-HttpAnswer HttpRouter::Answer(absl::string_view target, const Permit& permit) const {
-  // The JSON library's exceptions, and those of memory, end here.
-  try {
-    absl::StatusOr<HttpReply> reply = Ask(target, permit);
-    if (reply.ok()) return {200, *std::move(reply)};
-    return ErrorAnswer(HttpCode(reply.status()), reply.status().message());
-  } catch (const std::exception& error) {
-    return ErrorAnswer(500, absl::StrCat("the answer could not be made: ", error.what()));
-  }
+bool HttpRouter::takes_posts() const {
+  return std::any_of(routes_.begin(), routes_.end(),
+                     [](const HttpRoute& route) { return route.verb == HttpVerb::kPost; });
 }
 
-absl::StatusOr<HttpReply> HttpRouter::Ask(absl::string_view target, const Permit& permit) const {
-  const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(target, absl::MaxSplits('?', 1));
+HttpAnswer HttpRouter::Answer(const Question& question, const Permit& permit) const {
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(question.target, absl::MaxSplits('?', 1));
+  bool is_path = false;
   for (const HttpRoute& route : routes_) {
     const absl::optional<std::vector<absl::string_view>> captures = Match(route.path, parts.first);
     if (!captures.has_value()) continue;
-    TERSE_RETURN_IF_ERROR(permit(route.method));
-    HttpRequest request;
-    for (const absl::string_view capture : *captures) {
-      TERSE_ASSIGN_OR_RETURN(std::string decoded, Decode(capture));
-      request.captures.push_back(std::move(decoded));
+    is_path = true;
+    if (route.verb != question.verb) continue;
+    // The JSON library's exceptions, and those of memory, end here.
+    try {
+      absl::StatusOr<HttpReply> reply = Ask(route, *captures, parts.second, question, permit);
+      if (reply.ok()) return {200, *std::move(reply)};
+      return ErrorAnswer(HttpCode(route.verb, reply.status()), reply.status().message());
+    } catch (const std::exception& error) {
+      return ErrorAnswer(500, absl::StrCat("the answer could not be made: ", error.what()));
     }
-    TERSE_ASSIGN_OR_RETURN(request.query, ParseQuery(parts.second));
-    return route.handler(request);
   }
-  return absl::NotFoundError(absl::StrCat("there is nothing at ", parts.first));
+  if (!is_path) return ErrorAnswer(404, absl::StrCat("there is nothing at ", parts.first));
+  if (question.verb == HttpVerb::kPost) return ErrorAnswer(405, "only GET: this path is for looking");
+  HttpAnswer answer = ErrorAnswer(405, "only POST: this path is a command");
+  answer.allow = "POST";
+  return answer;
+}
+
+absl::StatusOr<HttpReply> HttpRouter::Ask(const HttpRoute& route, const std::vector<absl::string_view>& captures,
+                                          absl::string_view query, const Question& question,
+                                          const Permit& permit) const {
+  TERSE_RETURN_IF_ERROR(permit(route.method));
+  HttpRequest request;
+  for (const absl::string_view capture : captures) {
+    TERSE_ASSIGN_OR_RETURN(std::string decoded, Decode(capture));
+    request.captures.push_back(std::move(decoded));
+  }
+  TERSE_ASSIGN_OR_RETURN(request.query, ParseQuery(query));
+  request.caller = question.caller;
+  request.body = question.body;
+  return route.handler(request);
 }
 
 bool IsLoopbackHost(const std::string& host) {

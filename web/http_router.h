@@ -17,6 +17,7 @@ namespace terse {
 struct HttpAnswer {
   int code = 200;
   HttpReply reply;
+  std::string allow = "GET, HEAD";  // with the code 405
 };
 
 // Returns the answer of an error: {"error": message}.
@@ -25,16 +26,25 @@ HttpAnswer ErrorAnswer(int code, absl::string_view message);
 // Answers requests with the routes that HttpServer::Start was given. Thread-safe.
 class HttpRouter {
  public:
-  // Whether the holder of the connection's certificate may call a method; OK on a connection without.
+  // Whether the caller may call a method.
   using Permit = std::function<absl::Status(absl::string_view method)>;
 
   explicit HttpRouter(std::vector<HttpRoute> routes) : routes_(std::move(routes)) {}
 
-  // `target` is the request's: path and query, as they were sent.
-  HttpAnswer Answer(absl::string_view target, const Permit& permit) const;
+  struct Question {
+    HttpVerb verb = HttpVerb::kGet;
+    std::string target;  // the request's: path and query, as they were sent
+    HttpCaller caller;
+    std::string body;
+  };
+  HttpAnswer Answer(const Question& question, const Permit& permit) const;
+
+  // Whether any route is a POST.
+  bool takes_posts() const;
 
  private:
-  absl::StatusOr<HttpReply> Ask(absl::string_view target, const Permit& permit) const;
+  absl::StatusOr<HttpReply> Ask(const HttpRoute& route, const std::vector<absl::string_view>& captures,
+                                absl::string_view query, const Question& question, const Permit& permit) const;
 
   const std::vector<HttpRoute> routes_;
 };

@@ -11,6 +11,7 @@
 #include <boost/beast/ssl.hpp>
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -72,7 +73,10 @@ void SetHeaders(const HttpAnswer& answer, http::fields* fields) {
   fields->set("X-Content-Type-Options", "nosniff");
   fields->set("Referrer-Policy", "no-referrer");
   fields->set(http::field::vary, "Accept-Encoding");
-  if (answer.code == 405) fields->set(http::field::allow, "GET, HEAD");
+  if (answer.code == 405) fields->set(http::field::allow, answer.allow);
+  if (!answer.reply.file.empty()) {
+    fields->set(http::field::content_disposition, absl::StrCat("attachment; filename=\"", answer.reply.file, "\""));
+  }
 }
 
 std::string Field(const http::fields& fields, absl::string_view name) {
@@ -80,13 +84,40 @@ std::string Field(const http::fields& fields, absl::string_view name) {
   return std::string(value.data(), value.size());
 }
 
-// One connection: a head is read, answered by a thread of the handlers, the reply written, and so on. Its functions run
-// in the thread of `site->io`.
+// The name by which the browser of the caller knows this server, or the page that asks; "http://" or "https://" is left
+// out, because a proxy may have changed it.
+absl::string_view WithoutScheme(absl::string_view origin) {
+  const size_t colon = origin.find("://");
+  return colon == absl::string_view::npos ? origin : origin.substr(colon + 3);
+}
+
+// The request is one that this server's own page may have sent, or a program.
+absl::optional<HttpAnswer> RefusalOfPost(const http::fields& head, bool has_length, uint64_t length) {
+  const std::string site = Field(head, "Sec-Fetch-Site"), origin = Field(head, "Origin");
+  const bool is_own = (site.empty() || site == "same-origin" || site == "none") &&
+                      (origin.empty() || WithoutScheme(origin) == Field(head, "Host"));
+  if (!is_own) return ErrorAnswer(403, "a page of another site may not ask");
+  if (Field(head, kRequestHeader).empty()) {
+    return ErrorAnswer(403, absl::StrCat("a command needs the header ", kRequestHeader,
+                                         ": 1, which pages of other sites cannot send"));
+  }
+  if (!absl::StartsWithIgnoreCase(Field(head, "Content-Type"), "application/json")) {
+    return ErrorAnswer(415, "the body of a command is JSON: send it with Content-Type: application/json");
+  }
+  if (!has_length) return ErrorAnswer(411, "a command needs a Content-Length");
+  if (length > kHttpBodyBytes) {
+    return ErrorAnswer(413, absl::StrCat("the body of a command has ", kHttpBodyBytes, " bytes at most"));
+  }
+  return absl::nullopt;
+}
+
+// One connection: a head is read, and the body of a POST, answered by a thread of the handlers, the reply written, and
+// so on. Its functions run in the thread of `site->io`.
 template <typename Stream>
 class Connection : public std::enable_shared_from_this<Connection<Stream>> {
  public:
-  Connection(Site* site, std::unique_ptr<PeerPlaces::Place> place, Stream stream)
-      : site_(site), place_(std::move(place)), stream_(std::move(stream)) {}
+  Connection(Site* site, std::unique_ptr<PeerPlaces::Place> place, std::string host, Stream stream)
+      : site_(site), place_(std::move(place)), host_(std::move(host)), stream_(std::move(stream)) {}
 
   void Begin() {
     if constexpr (std::is_same_v<Stream, TlsStream>) {
@@ -103,6 +134,8 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   void Read(std::chrono::seconds patience) {
     parser_.emplace();
     parser_->header_limit(kHttpHeadBytes);
+    // Bodies are looked at before they are read. Where there is no limit at all, Boost 1.74 finds every body too long.
+    parser_->body_limit(std::numeric_limits<uint64_t>::max());
     beast::get_lowest_layer(stream_).expires_after(patience);
     http::async_read_header(stream_, buffer_, *parser_,
                             [self = this->shared_from_this()](error_code error, size_t) { self->OnHead(error); });
@@ -115,28 +148,46 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     if (is_malformed) return Send(ErrorAnswer(400, absl::StrCat("no HTTP request: ", error.message())), false);
     if (error) return;  // the peer has gone, or is too slow
     const auto& request = parser_->get();
-    // A body is not read, and what follows it on the connection cannot be found without.
+    // A body that is not read ends the connection: what follows it cannot be found without.
     const bool has_body = parser_->chunked() || parser_->content_length().value_or(0) > 0;
-    const bool keep = request.keep_alive() && !has_body;
     if (absl::optional<HttpAnswer> refusal = Refusal(request); refusal.has_value()) {
-      return Send(*std::move(refusal), keep);
+      return Send(*std::move(refusal), request.keep_alive() && !has_body);
     }
-    asio::post(site_->handlers, [self = this->shared_from_this(), keep, target = std::string(request.target())] {
-      HttpAnswer answer =
-          self->site_->router.Answer(target, [&self](absl::string_view method) { return self->Permit(method); });
+    if (request.method() != http::verb::post || parser_->is_done()) return Ask(request.keep_alive() && !has_body);
+    parser_->body_limit(kHttpBodyBytes);
+    beast::get_lowest_layer(stream_).expires_after(kFirstPatience);
+    http::async_read(stream_, buffer_, *parser_, [self = this->shared_from_this()](error_code failed, size_t) {
+      if (!failed) self->Ask(self->parser_->get().keep_alive());
+    });
+  }
+
+  // Has the request, which is whole, answered.
+  void Ask(bool keep) {
+    auto& request = parser_->get();
+    HttpRouter::Question question;
+    question.verb = request.method() == http::verb::post ? HttpVerb::kPost : HttpVerb::kGet;
+    question.target = std::string(request.target());
+    question.caller.token = Field(request, kTokenHeader);
+    question.caller.host = host_;
+    question.body = std::move(request.body());
+    asio::post(site_->handlers, [self = this->shared_from_this(), keep, question = std::move(question)]() mutable {
+      HttpAnswer answer = self->Answer(std::move(question));
       asio::post(self->stream_.get_executor(),
                  [self, keep, answer = std::move(answer)]() mutable { self->Send(std::move(answer), keep); });
     });
   }
 
   // Returns the answer to a request that is refused before any route is asked; nullopt for one that a route answers.
-  absl::optional<HttpAnswer> Refusal(const http::request<http::empty_body>& request) const {
-    if (request.method() != http::verb::get && request.method() != http::verb::head) {
-      return ErrorAnswer(405, "only GET: what is served here is for looking");
-    }
+  absl::optional<HttpAnswer> Refusal(const http::request<http::string_body>& request) const {
+    const bool looks = request.method() == http::verb::get || request.method() == http::verb::head;
+    const bool is_command = request.method() == http::verb::post && site_->router.takes_posts();
+    if (!looks && !is_command) return ErrorAnswer(405, "only GET: what is served here is for looking");
     const std::string host = Field(request, "Host"), origin = Field(request, "Sec-Fetch-Site");
     if (site_->is_local && !IsLoopbackHost(host)) {
       return ErrorAnswer(403, absl::StrCat("'", host, "' is no name of this machine's own; use ", site_->url));
+    }
+    if (is_command) {
+      return RefusalOfPost(request, parser_->content_length().has_value(), parser_->content_length().value_or(0));
     }
     const bool is_foreign = origin == "cross-site" || origin == "same-site";
     if (is_foreign && Field(request, "Sec-Fetch-Mode") != "navigate") {
@@ -145,19 +196,27 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     return absl::nullopt;
   }
 
-  static void LogAnswer(const http::request<http::empty_body>& request, int code) {
+  static void LogAnswer(const http::request<http::string_body>& request, int code) {
     if (!IsLogged(LogLevel::kDebug, kWebLog)) return;
     Log(LogLevel::kDebug, kWebLog, {},
         absl::StrCat(code, " ", std::string(request.method_string()), " ", std::string(request.target())));
   }
 
   // Called by a handler's thread, while this connection does nothing else.
-  absl::Status Permit(absl::string_view method) {
+  HttpAnswer Answer(HttpRouter::Question question) {
+    absl::Status identified;
     if constexpr (std::is_same_v<Stream, TlsStream>) {
-      TERSE_ASSIGN_OR_RETURN(const std::string pem, PeerPem(stream_.native_handle()));
-      return site_->options.check(pem, method);
+      absl::StatusOr<std::string> pem = PeerPem(stream_.native_handle());
+      identified = pem.status();
+      if (pem.ok()) question.caller.certificate = *std::move(pem);
     }
-    return absl::OkStatus();
+    const HttpCaller& caller = question.caller;
+    return site_->router.Answer(question, [&](absl::string_view method) -> absl::Status {
+      if constexpr (std::is_same_v<Stream, TlsStream>) {
+        return identified.ok() ? site_->options.check(caller.certificate, method) : identified;
+      }
+      return site_->options.check_cleartext ? site_->options.check_cleartext(caller, method) : absl::OkStatus();
+    });
   }
 
   void Send(HttpAnswer answer, bool keep) {
@@ -194,9 +253,10 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
 
   Site* const site_;
   const std::unique_ptr<PeerPlaces::Place> place_;
+  const std::string host_;
   Stream stream_;
   beast::flat_buffer buffer_{kHttpHeadBytes};
-  absl::optional<http::request_parser<http::empty_body>> parser_;
+  absl::optional<http::request_parser<http::string_body>> parser_;
   std::shared_ptr<const PackedText> body_;
   absl::optional<http::response<http::span_body<const char>>> response_;
   absl::optional<http::response_serializer<http::span_body<const char>>> serializer_;
@@ -275,9 +335,12 @@ class BeastServer : public HttpServer {
     socket.set_option(tcp::no_delay(true), ignored);
     if (tls_.has_value()) {
       const TlsConnections::Beginning begins(site_.options.connections, HostText(address));
-      std::make_shared<Connection<TlsStream>>(&site_, std::move(place), TlsStream(std::move(socket), *tls_))->Begin();
+      TlsStream stream(std::move(socket), *tls_);
+      std::make_shared<Connection<TlsStream>>(&site_, std::move(place), HostText(address), std::move(stream))->Begin();
     } else {
-      std::make_shared<Connection<PlainStream>>(&site_, std::move(place), PlainStream(std::move(socket)))->Begin();
+      PlainStream stream(std::move(socket));
+      std::make_shared<Connection<PlainStream>>(&site_, std::move(place), HostText(address), std::move(stream))
+          ->Begin();
     }
   }
 

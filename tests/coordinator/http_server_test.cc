@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -330,15 +331,23 @@ TEST_F(HttpServerTest, AddressesThatCannotBeServed) {
   EXPECT_TRUE(start("[::1]:0", false).ok());
 }
 
+// Whatever a file of the page names is served.
 TEST_F(HttpServerTest, ThePageIsWhole) {
   Start(DashboardRoutes());
   const httplib::Result page = Get("/");
   ASSERT_TRUE(page);
   EXPECT_EQ(page->get_header_value("Content-Type"), "text/html");
   EXPECT_THAT(page->body, StartsWith("<!doctype html>"));
-  for (const char* path : {"/style.css", "/chart.js", "/main.js", "/charts.js", "/tables.js", "/format.js"}) {
+  for (const char* path : {"/style.css", "/chart.js", "/main.js", "/charts.js", "/clients.js", "/format.js"}) {
     EXPECT_EQ(Get(path)->status, 200) << path;
     EXPECT_GT(Get(path)->body.size(), 500) << path;
+  }
+  for (const WebAsset& asset : WebAssets()) {
+    const std::string text(asset.bytes);
+    const std::regex imported("from \"\\.(/[a-z]+\\.js)\"");
+    for (std::sregex_iterator it(text.begin(), text.end(), imported); it != std::sregex_iterator(); ++it) {
+      EXPECT_EQ(Get((*it)[1])->status, 200) << asset.path << " imports " << (*it)[1];
+    }
   }
   EXPECT_THAT(Get("/chart.js")->body, HasSubstr("Chart.js v3"));
   const httplib::Result packed = Get("/chart.js", {{"Accept-Encoding", "gzip"}});
