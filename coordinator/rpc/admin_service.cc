@@ -4,12 +4,12 @@
 #include <limits>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "coordinator/rpc/admin_reply.h"
 #include "coordinator/rpc/audit_trail.h"
 #include "coordinator/rpc/backup_stream.h"
+#include "coordinator/rpc/client_selection.h"
 #include "coordinator/rpc/round_traces.h"
 #include "core/status.h"
 #include "core/version.h"
@@ -115,14 +115,14 @@ absl::StatusOr<int64_t> ClientNamed(const std::string& name, RunStore* store) {
 
 // The name under which a caller's streams are counted: in cleartext, where nobody has a name, that of its address.
 std::string StreamerOf(const grpc::ServerContext& context) {
-  const std::string caller = CallerOf(context);
+  const std::string caller = CallerOf(context).who;
   return caller == kCleartextCaller ? PeerOfText(context.peer()) : caller;
 }
 
 }  // namespace
 
-grpc::Status AdminService::Stream(grpc::ServerContext* context, absl::FunctionRef<grpc::Status()> act) {
-  const std::unique_ptr<PeerPlaces::Place> place = streams_.Take(StreamerOf(*context));
+grpc::Status AdminService::Stream(const std::string& streamer, absl::FunctionRef<grpc::Status()> act) {
+  const std::unique_ptr<PeerPlaces::Place> place = streams_.Take(streamer);
   if (place != nullptr) return act();
   return ToGrpc(absl::ResourceExhaustedError(
       absl::StrCat("too many calls that last (watch, run create, backup, export) are under way: at most ",
@@ -137,7 +137,7 @@ grpc::Status AdminService::With(const std::string& run,
 
 grpc::Status AdminService::CreateRun(grpc::ServerContext* context, grpc::ServerReader<v1::CreateRunRequest>* reader,
                                      v1::CreateRunReply* reply) {
-  return Stream(context, [&] {
+  return Stream(StreamerOf(*context), [&] {
     v1::RunConfig config;
     std::string module;
     bool paused = false;
@@ -160,7 +160,7 @@ grpc::Status AdminService::MakeRun(grpc::ServerContext* context, const v1::RunCo
                                    bool paused, v1::CreateRunReply* reply) {
   // The file of an external model is data, and no code.
   const bool is_code = !module.empty() && config.model().name() != kExternalModel;
-  const absl::Status allowed = is_code ? models_.Check(CallerOf(*context)) : absl::OkStatus();
+  const absl::Status allowed = is_code ? models_.Check(CallerOf(*context).who) : absl::OkStatus();
   if (!allowed.ok()) return ToGrpc(allowed);
   const absl::StatusOr<RunHost*> run =
       runs_->Create(config, module, paused, [context] { return context->IsCancelled(); });
@@ -259,23 +259,8 @@ grpc::Status AdminService::ListRounds(grpc::ServerContext*, const v1::RoundsRequ
 grpc::Status AdminService::ListClients(grpc::ServerContext*, const v1::ClientsRequest* request,
                                        v1::ClientsReply* reply) {
   return With(request->run(), [&](const RunHost::Live& live) -> absl::Status {
-    TERSE_ASSIGN_OR_RETURN(const std::vector<ClientRecord> clients, live.store->Clients());
-    TERSE_ASSIGN_OR_RETURN(const std::vector<LedgerEntry> ledger, live.store->ClientTotals());
-    absl::flat_hash_map<int64_t, v1::Client*> by_id;
-    for (const ClientRecord& client : clients) {
-      v1::Client* out = reply->add_clients();
-      Fill(client, out);
-      by_id[client.id] = out;
-    }
-    const EngineView view = live.engine->View();
-    reply->set_version(view.head.version);
-    for (const SessionView& session : view.sessions) {
-      if (auto it = by_id.find(session.client); it != by_id.end()) AddSession(session, it->second);
-    }
-    for (const LedgerEntry& entry : ledger) {
-      if (auto it = by_id.find(entry.client); it != by_id.end()) AddBytes(entry, it->second);
-    }
-    return absl::OkStatus();
+    TERSE_RETURN_IF_ERROR(AddClients(live, reply));
+    return SelectClients(*request, reply);
   });
 }
 
@@ -302,7 +287,10 @@ grpc::Status AdminService::ListEvents(grpc::ServerContext*, const v1::EventsRequ
   return With(request->run(), [&](const RunHost::Live& live) -> absl::Status {
     TERSE_ASSIGN_OR_RETURN(const absl::optional<RunRecord> record, live.store->Run());
     reply->set_state(std::string(RunStateName(record->state)));
-    if (!request->has_after()) return FillAll(live.store->Events(most), [&] { return reply->add_events(); });
+    if (!request->has_after()) {
+      const EventFilter filter = {LastId(request->before()), request->kind(), request->client()};
+      return FillAll(live.store->EventsOf(filter, most), [&] { return reply->add_events(); });
+    }
     const int64_t after = LastId(request->after());
     TERSE_RETURN_IF_ERROR(MustHaveEvent(after, live.store.get()));
     return FillAll(live.store->EventsAfter(after, most), [&] { return reply->add_events(); });
@@ -324,7 +312,7 @@ grpc::Status AdminService::ListTraces(grpc::ServerContext*, const v1::TracesRequ
 
 grpc::Status AdminService::Watch(grpc::ServerContext* context, const v1::WatchRequest* request,
                                  grpc::ServerWriter<v1::Round>* writer) {
-  return Stream(context, [&] { return WatchUntilItEnds(context, *request, writer); });
+  return Stream(StreamerOf(*context), [&] { return WatchUntilItEnds(context, *request, writer); });
 }
 
 grpc::Status AdminService::WatchUntilItEnds(grpc::ServerContext* context, const v1::WatchRequest& request,
@@ -412,7 +400,7 @@ grpc::Status AdminService::SetAside(grpc::ServerContext*, const v1::SetAsideRequ
 
 grpc::Status AdminService::Backup(grpc::ServerContext* context, const v1::BackupRequest* request,
                                   grpc::ServerWriter<v1::BackupChunk>* writer) {
-  return Stream(context, [&] {
+  return Stream(StreamerOf(*context), [&] {
     const absl::StatusOr<RunHost*> run = runs_->Find(request->run());
     if (!run.ok()) return ToGrpc(run.status());
     return ToGrpc(StreamBackup(**run, [writer](const v1::BackupChunk& chunk) { return writer->Write(chunk); }));
@@ -421,16 +409,22 @@ grpc::Status AdminService::Backup(grpc::ServerContext* context, const v1::Backup
 
 grpc::Status AdminService::Export(grpc::ServerContext* context, const v1::ExportRequest* request,
                                   grpc::ServerWriter<v1::ExportChunk>* writer) {
-  return Stream(context, [&]() -> grpc::Status {
-    const absl::StatusOr<RunHost*> run = runs_->Find(request->run());
+  return ExportTo(StreamerOf(*context), *request,
+                  [writer](const v1::ExportChunk& chunk) { return writer->Write(chunk); });
+}
+
+grpc::Status AdminService::ExportTo(const std::string& streamer, const v1::ExportRequest& request,
+                                    absl::FunctionRef<bool(const v1::ExportChunk&)> take) {
+  return Stream(streamer, [&]() -> grpc::Status {
+    const absl::StatusOr<RunHost*> run = runs_->Find(request.run());
     if (!run.ok()) return ToGrpc(run.status());
-    const absl::StatusOr<std::string> bytes = (*run)->Export(request->format());
+    const absl::StatusOr<std::string> bytes = (*run)->Export(request.format());
     if (!bytes.ok()) return ToGrpc(bytes.status());
     for (size_t at = 0; at < bytes->size(); at += kChunkBytes) {
       v1::ExportChunk chunk;
       chunk.set_total(bytes->size());
       chunk.set_data(bytes->substr(at, kChunkBytes));
-      if (!writer->Write(chunk)) return grpc::Status::CANCELLED;
+      if (!take(chunk)) return grpc::Status::CANCELLED;
     }
     return grpc::Status::OK;
   });

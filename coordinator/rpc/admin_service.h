@@ -61,10 +61,13 @@ class AdminService : public v1::Admin::Service {
   // Does the work of CreateRun, once the whole request has arrived.
   virtual grpc::Status MakeRun(grpc::ServerContext* context, const v1::RunConfig& config, const std::string& module,
                                bool paused, v1::CreateRunReply* reply);
+  // Does the work of Export. `streamer` is the name under which the caller's calls that last are counted.
+  grpc::Status ExportTo(const std::string& streamer, const v1::ExportRequest& request,
+                        absl::FunctionRef<bool(const v1::ExportChunk&)> take);
 
  private:
   // Runs a call that lasts, when there is a place for it.
-  grpc::Status Stream(grpc::ServerContext* context, absl::FunctionRef<grpc::Status()> act);
+  grpc::Status Stream(const std::string& streamer, absl::FunctionRef<grpc::Status()> act);
   grpc::Status WatchUntilItEnds(grpc::ServerContext* context, const v1::WatchRequest& request,
                                 grpc::ServerWriter<v1::Round>* writer) const;
   // Finds the run and calls `use` while its store is open.

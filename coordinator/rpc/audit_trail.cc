@@ -42,16 +42,11 @@ std::string WhoIs(const CertificateFacts& peer) {
   return absl::StrCat(RoleName(peer.identity.role), " ", peer.identity.name);
 }
 
-AuditRecord CallOf(const grpc::ServerContextBase& call) {
+AuditRecord RecordOf(const AuditedCaller& caller) {
   AuditRecord record;
-  record.address = HostTextOf(call.peer());
-  const absl::StatusOr<absl::optional<CertificateFacts>> peer = PeerCertificate(*call.auth_context());
-  if (peer.ok() && peer->has_value()) {
-    record.who = WhoIs(**peer);
-    record.certificate = (*peer)->serial;
-  } else {
-    record.who = absl::StartsWith(call.peer(), "unix:") ? kSocketCaller : kCleartextCaller;
-  }
+  record.who = caller.who;
+  record.certificate = caller.certificate;
+  record.address = caller.address;
   return record;
 }
 
@@ -122,9 +117,9 @@ AuditTrail::~AuditTrail() {
   WriteRefusals(/*all=*/true);
 }
 
-grpc::Status AuditTrail::Carry(const grpc::ServerContextBase& call, const AuditedAction& action,
+grpc::Status AuditTrail::Carry(const AuditedCaller& caller, const AuditedAction& action,
                                absl::FunctionRef<grpc::Status()> act) {
-  AuditRecord record = CallOf(call);
+  AuditRecord record = RecordOf(caller);
   record.time_us = options_.clock->NowMicros();
   record.action = action.method;
   record.run = action.run;
@@ -143,12 +138,13 @@ grpc::Status AuditTrail::Carry(const grpc::ServerContextBase& call, const Audite
 
 void AuditTrail::Refused(const CertificateFacts* peer, absl::string_view method, const std::string& host,
                          const absl::Status& why) {
-  AuditRecord record;
+  Refused(peer == nullptr ? AuditedCaller{kNobody, "", host} : CallerOf(*peer, host), method, why);
+}
+
+void AuditTrail::Refused(const AuditedCaller& caller, absl::string_view method, const absl::Status& why) {
+  AuditRecord record = RecordOf(caller);
   record.time_us = record.ended_us = options_.clock->NowMicros();
-  record.who = peer == nullptr ? kNobody : WhoIs(*peer);
-  if (peer != nullptr) record.certificate = peer->serial;
   record.action = MethodName(method);
-  record.address = host;
   record.result = ResultOf(why);
   const std::string what =
       absl::StrJoin({record.who, record.certificate, record.action, absl::StatusCodeToString(why.code())}, "\n");
@@ -215,7 +211,16 @@ absl::Status AuditTrail::Append(const AuditRecord& record) const {
   return AppendLine(options_.file, absl::StrCat(ToJson(message).dump(-1, ' ', false, kReplace), "\n"));
 }
 
-std::string CallerOf(const grpc::ServerContextBase& call) { return CallOf(call).who; }
+AuditedCaller CallerOf(const CertificateFacts& peer, const std::string& host) {
+  return {WhoIs(peer), peer.serial, host};
+}
+
+AuditedCaller CallerOf(const grpc::ServerContextBase& call) {
+  const std::string host = HostTextOf(call.peer());
+  const absl::StatusOr<absl::optional<CertificateFacts>> peer = PeerCertificate(*call.auth_context());
+  if (peer.ok() && peer->has_value()) return CallerOf(**peer, host);
+  return {absl::StartsWith(call.peer(), "unix:") ? kSocketCaller : kCleartextCaller, "", host};
+}
 
 void Fill(const AuditRecord& record, v1::AuditRecord* out) {
   out->set_id(record.id);

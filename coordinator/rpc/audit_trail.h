@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "coordinator/rpc/counted_records.h"
+#include "coordinator/web/operator_desk.h"
 #include "core/clock.h"
 #include "grpcpp/grpcpp.h"
 #include "security/certificate.h"
@@ -51,13 +52,14 @@ class AuditTrail {
 
   // Writes down that the caller does this, does it, and writes down what came of it. An action that cannot be written
   // down is not done: FAILED_PRECONDITION with the reason.
-  grpc::Status Carry(const grpc::ServerContextBase& call, const AuditedAction& action,
-                     absl::FunctionRef<grpc::Status()> act);
+  grpc::Status Carry(const AuditedCaller& caller, const AuditedAction& action, absl::FunctionRef<grpc::Status()> act);
 
   // A call that was refused, or ended because of its certificate. `peer` is nullptr for one that names nobody of this
   // fleet. `method` as gRPC has it, "/terse.v1.Admin/Pause"; `host` is the caller's, empty where it is unknown. Never
   // waits for the disk.
   void Refused(const CertificateFacts* peer, absl::string_view method, const std::string& host, const absl::Status& why)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void Refused(const AuditedCaller& caller, absl::string_view method, const absl::Status& why)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // A connection whose TLS handshake failed (security/tls_connections.h). Never waits for the disk.
   void HandshakeFailed(const std::string& host, const std::string& reason) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -86,12 +88,15 @@ class AuditTrail {
   std::thread thread_;
 };
 
-// The names of callers without a certificate: on the Unix socket, and over TCP.
+// The names of callers without a certificate: on the Unix socket, over TCP, and at the dashboard with its token.
 inline constexpr char kSocketCaller[] = "socket";
 inline constexpr char kCleartextCaller[] = "cleartext";
+inline constexpr char kTokenCaller[] = "token";
 
-// Returns the caller as the log names it: role and name of the certificate, or one of the two above.
-std::string CallerOf(const grpc::ServerContextBase& call);
+// Returns the caller as the log names it: role and name of the certificate, or one of the first two above.
+AuditedCaller CallerOf(const grpc::ServerContextBase& call);
+// Likewise of a certificate whose connection comes from `host`.
+AuditedCaller CallerOf(const CertificateFacts& peer, const std::string& host);
 
 void Fill(const AuditRecord& record, v1::AuditRecord* out);
 

@@ -30,11 +30,13 @@
 #include "coordinator/rpc/run_registry.h"
 #include "coordinator/rpc/sandboxed_learning.h"
 #include "coordinator/rpc/web_server.h"
+#include "coordinator/web/command_api.h"
 #include "core/cli/checks.h"
 #include "core/cli/command_line.h"
 #include "core/cli/log_options.h"
 #include "core/cli/man_page.h"
 #include "core/file_system.h"
+#include "core/log/recent_lines.h"
 #include "core/status.h"
 #include "core/version.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
@@ -161,10 +163,10 @@ absl::StatusOr<std::unique_ptr<DirectoryLock>> LockState(const std::string& dire
   return PosixFiles().Lock(directory);
 }
 
-void LogRuns(const RunRegistry& runs, const CoordinatorAddresses& addresses) {
+void LogRuns(const RunRegistry& runs, const CoordinatorAddresses& addresses, const std::string& state_directory) {
   Log(LogLevel::kInfo, kServerLog, {},
       absl::StrCat("terse-coordinator ", kVersion, "; clients: ", addresses.fleet, ", operators: ", addresses.admin));
-  if (!addresses.http.empty()) Log(LogLevel::kInfo, kServerLog, {}, absl::StrCat("dashboard: ", addresses.http));
+  if (!addresses.http.empty()) LogDashboard(addresses.http, state_directory);
   if (runs.runs().empty()) {
     Log(LogLevel::kWarn, kServerLog, {}, "no run yet: create one with `tersectl run create --run-file FILE`");
   }
@@ -239,11 +241,11 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFac
                                                  options.keepalive_seconds, options.transport.insecure, gatekeeper},
                                                 &admin_service));
   TERSE_ASSIGN_OR_RETURN(std::unique_ptr<HttpServer> web,
-                         StartWebServer({options.http, options.transport.insecure, gatekeeper, &admin_service,
-                                         runs.get(), &metrics, &clock}));
+                         StartWebServer({options.http, options.transport.insecure, gatekeeper, options.state_directory,
+                                         audit.get(), &admin_service, runs.get(), &metrics, &clock}));
   const CoordinatorAddresses addresses = {fleet.address, admin.address, web == nullptr ? "" : web->url()};
   watchman.Watch(runs.get(), fleet.server->GetHealthCheckService());
-  LogRuns(*runs, addresses);
+  LogRuns(*runs, addresses, options.state_directory);
   runs->Start();
   // A process that has read the ready file may create a run, so the runs are started before.
   const absl::Status ready = WriteReadyFile(options.ready_file, addresses);
@@ -392,6 +394,7 @@ absl::Status ServeRuns(const CoordinatorOptions& options, const RunLearningFacto
 int RunCoordinator(const CoordinatorOptions& options, const RunLearningFactory& make_learning) {
   if (!options.sandboxed.empty()) return ServeLearning(make_learning, options.data_directory);
   ConfigureLog(options.log);
+  if (!options.http.empty()) KeepRecentLines(kMostLogLines);
   QuietGrpc();
   std::signal(SIGPIPE, SIG_IGN);
   CoordinatorEnding ending;

@@ -3,8 +3,16 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "coordinator/log_components.h"
+#include "coordinator/rpc/dashboard_access.h"
 #include "coordinator/web/api.h"
+#include "coordinator/web/command_api.h"
 #include "coordinator/web/dashboard.h"
+#include "core/log/log.h"
+#include "core/status.h"
+#include "security/transport.h"
 
 namespace terse {
 namespace {
@@ -43,8 +51,16 @@ absl::StatusOr<std::unique_ptr<HttpServer>> StartWebServer(const WebServerOption
       return gatekeeper->Check(certificate, method);
     };
   }
+  const bool is_cleartext = options.gatekeeper == nullptr || IsLocalAddress(options.address);
+  TERSE_ASSIGN_OR_RETURN(const std::shared_ptr<const DashboardAccess> access,
+                         DashboardAccess::Open(is_cleartext ? options.state_directory : "", options.audit));
+  http.check_cleartext = [access](const HttpCaller& caller, absl::string_view method) {
+    return access->CheckCleartext(caller, method);
+  };
   std::vector<HttpRoute> routes = DashboardRoutes();
   for (HttpRoute& route : ApiRoutes(options.admin, options.clock)) routes.push_back(std::move(route));
+  const auto visitor = [access](const HttpCaller& caller) { return access->VisitorOf(caller); };
+  for (HttpRoute& route : CommandRoutes(options.admin, visitor)) routes.push_back(std::move(route));
   const auto sample = [runs = options.runs] {
     std::vector<RunSample> samples;
     for (const RunHost* run : runs->runs()) samples.push_back(SampleOf(*run));
@@ -52,6 +68,14 @@ absl::StatusOr<std::unique_ptr<HttpServer>> StartWebServer(const WebServerOption
   };
   routes.push_back(options.metrics->Route(sample, options.clock));
   return HttpServer::Start(http, std::move(routes));
+}
+
+void LogDashboard(const std::string& url, const std::string& state_directory) {
+  const std::string token =
+      absl::StartsWith(url, "https:")
+          ? ""
+          : absl::StrCat("; an operator appends #token= and what is in ", state_directory, "/", kTokenFile);
+  Log(LogLevel::kInfo, kServerLog, {}, absl::StrCat("dashboard: ", url, token));
 }
 
 }  // namespace terse

@@ -6,11 +6,11 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "coordinator/rpc/audited_admin_service.h"
 #include "coordinator/rpc/gatekeeper.h"
 #include "coordinator/rpc/run_registry.h"
 #include "coordinator/web/metrics.h"
 #include "core/clock.h"
-#include "terse/v1/admin.grpc.pb.h"
 #include "web/http_server.h"
 
 namespace terse {
@@ -19,15 +19,20 @@ struct WebServerOptions {
   std::string address;                     // empty: no server
   bool insecure = false;                   // as HttpOptions
   std::shared_ptr<Gatekeeper> gatekeeper;  // of connections with TLS; without TLS there is none
+  std::string state_directory;             // where the dashboard's token is
   // All must outlive the server.
-  v1::Admin::Service* admin = nullptr;
+  AuditTrail* audit = nullptr;
+  AuditedAdminService* admin = nullptr;
   const RunRegistry* runs = nullptr;
   Metrics* metrics = nullptr;
   Clock* clock = nullptr;
 };
 
-// nullptr without an address. Statuses of HttpServer::Start.
+// nullptr without an address. Statuses of HttpServer::Start and DashboardAccess::Open.
 absl::StatusOr<std::unique_ptr<HttpServer>> StartWebServer(const WebServerOptions& options);
+
+// Logs where the dashboard is, and how an operator of one without certificates shows that he is one.
+void LogDashboard(const std::string& url, const std::string& state_directory);
 
 }  // namespace terse
 

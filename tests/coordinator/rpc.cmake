@@ -4,7 +4,9 @@ if(TERSE_SANITIZER STREQUAL "thread")
   return()
 endif()
 terse_test(terse_coordinator_rpc_test
-  SRCS "${CMAKE_CURRENT_LIST_DIR}/model_policy_test.cc"
+  SRCS "${CMAKE_CURRENT_LIST_DIR}/client_selection_test.cc"
+       "${CMAKE_CURRENT_LIST_DIR}/dashboard_access_test.cc"
+       "${CMAKE_CURRENT_LIST_DIR}/model_policy_test.cc"
        "${CMAKE_CURRENT_LIST_DIR}/outbox_test.cc"
        "${CMAKE_CURRENT_LIST_DIR}/round_traces_test.cc"
        "${CMAKE_CURRENT_LIST_DIR}/run_registry_test.cc"

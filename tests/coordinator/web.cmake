@@ -8,7 +8,8 @@ if(TERSE_SANITIZER STREQUAL "thread")
   return()
 endif()
 terse_test(terse_web_test
-  SRCS "${CMAKE_CURRENT_LIST_DIR}/http_server_test.cc" "${CMAKE_CURRENT_LIST_DIR}/metered_store_test.cc"
+  SRCS "${CMAKE_CURRENT_LIST_DIR}/command_api_test.cc" "${CMAKE_CURRENT_LIST_DIR}/http_command_test.cc"
+       "${CMAKE_CURRENT_LIST_DIR}/http_server_test.cc" "${CMAKE_CURRENT_LIST_DIR}/metered_store_test.cc"
        "${CMAKE_CURRENT_LIST_DIR}/web_api_test.cc"
   DEPS terse_coordinator_web terse_testing
   LINK PkgConfig::httplib nlohmann_json::nlohmann_json)

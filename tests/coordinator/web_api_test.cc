@@ -7,8 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "coordinator/web/api.h"
+#include "proto/proto_text.h"
 #include "tests/testing/fake_admin_server.h"
 #include "tests/testing/fake_clock.h"
 
@@ -30,6 +32,11 @@ class Recorder : public FakeAdminServer {
                           v1::EventsReply* reply) override {
     asked.Add()->assign(request->ShortDebugString());
     return FakeAdminServer::ListEvents(context, request, reply);
+  }
+  grpc::Status ListClients(grpc::ServerContext* context, const v1::ClientsRequest* request,
+                           v1::ClientsReply* reply) override {
+    asked.Add()->assign(request->ShortDebugString());
+    return FakeAdminServer::ListClients(context, request, reply);
   }
   grpc::Status GetStatus(grpc::ServerContext* context, const v1::StatusRequest* request, v1::Status* reply) override {
     asked.Add()->assign(request->ShortDebugString());
@@ -111,6 +118,44 @@ TEST_F(WebApiTest, EventsHaveABound) {
   EXPECT_EQ(LastAsked(), "newest: 7 run: \"a\"");
   Get("runs/a/events?newest=4000000000000");
   EXPECT_EQ(LastAsked(), "newest: 1000 run: \"a\"");
+}
+
+TEST_F(WebApiTest, EventsArePagedAndFiltered) {
+  Get("runs/a/events?newest=7&before=51&kind=client_joined&client=berlin");
+  EXPECT_EQ(LastAsked(), "newest: 7 run: \"a\" before: 51 kind: \"client_joined\" client: \"berlin\"");
+  Get("runs/a/events?before=0", 400);
+  EXPECT_THAT(Get("runs/a/events?kind=%ff", 400).at("error").get<std::string>(), HasSubstr("must be printable"));
+}
+
+TEST_F(WebApiTest, ClientsArePagedSortedAndFiltered) {
+  Get("runs/a/clients");
+  EXPECT_EQ(LastAsked(), "run: \"a\"");
+  Get("runs/a/clients?first=51&count=50&sort=up&order=descending&state=set%20aside&name=ber");
+  EXPECT_EQ(LastAsked(),
+            "run: \"a\" skip: 50 count: 50 sort: \"up\" descending: true state: \"set aside\" name: \"ber\"");
+  Get("runs/a/clients?order=ascending&sort=up");
+  EXPECT_EQ(LastAsked(), "run: \"a\" sort: \"up\"");
+  const int asked = admin_.asked.size();
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {"count=1001", "from 1 to 1000"},    {"count=0", "from 1 to 1000"},
+      {"first=0", "from 1 to 1000000000"}, {"order=up", "is ascending or descending"},
+      {"name=%00", "must be printable"},   {"state=%c3%a4", "must be printable"}};
+  for (const auto& [query, reason] : wrong) {
+    EXPECT_THAT(Get("runs/a/clients?" + query, 400).at("error").get<std::string>(), HasSubstr(reason)) << query;
+  }
+  EXPECT_EQ(admin_.asked.size(), asked);
+}
+
+TEST_F(WebApiTest, RoundsAsCsv) {
+  v1::Round round;
+  round.set_id(1);
+  round.set_accuracy(0.25);
+  admin_.rounds = {round};
+  const httplib::Result reply = httplib::Client(server_->url()).Get("/api/v1/runs/a/rounds.csv?first=1&last=9");
+  EXPECT_EQ(reply->get_header_value("Content-Type"), "text/csv");
+  EXPECT_EQ(reply->body, CsvHeader(*v1::Round::descriptor()) + CsvRow(round));
+  // The JSON of the same question is another answer.
+  EXPECT_EQ(Get("runs/a/rounds?first=1&last=9").at("rounds").size(), 1);
 }
 
 TEST_F(WebApiTest, NumbersThatAreNone) {

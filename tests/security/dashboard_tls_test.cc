@@ -30,6 +30,8 @@ const std::vector<std::string>& Paths() {
                                                                 "/api/v1/runs/x/rounds",
                                                                 "/api/v1/runs/x/clients",
                                                                 "/metrics",
+                                                                "/api/v1/me",
+                                                                "/api/v1/runs/x/rounds.csv",
                                                                 "/api/v1/runs/x/events"};
   return *paths;
 }
@@ -96,6 +98,44 @@ TEST_F(DashboardTls, EveryPathByEveryCredential) {
   }
   std::cout << requests << " requests, " << allowed << " answered\n";
   EXPECT_EQ(allowed, 2 * Paths().size());
+}
+
+// What only an operator may read or do; that is in the audit log, and so is who was refused.
+TEST_F(DashboardTls, CommandsAreAnOperators) {
+  const std::string eyes = fleet_.Issue(Role::kObserver, "eyes"), ops = fleet_.Issue(Role::kOperator, "ops");
+  const httplib::Headers own = {{"X-Terse-Request", "1"}};
+  const auto post = [&](const std::string& folder, const std::string& path, const httplib::Headers& headers) {
+    const httplib::Result reply = Browser(folder)->Post(path, headers, "{}", "application/json");
+    return reply ? reply->status : 0;
+  };
+  for (const char* command : {"pause", "resume", "abort-round"}) {
+    const std::string path = absl::StrCat("/api/v1/runs/x/", command);
+    EXPECT_EQ(post(eyes, path, own), 403) << command;
+    EXPECT_EQ(post(ops, path, own), 404) << command << ": there is no run";
+    // A browser shows its certificate to pages of other sites too.
+    EXPECT_EQ(post(ops, path, {}), 403) << command;
+    EXPECT_EQ(post(ops, path, {{"X-Terse-Request", "1"}, {"Origin", "https://evil.example"}}), 403) << command;
+    EXPECT_EQ(post(fleet_.Issue(Role::kClient, "berlin"), path, own), 403) << command;
+  }
+  for (const char* path : {"/api/v1/log", "/api/v1/audit"}) {
+    EXPECT_EQ(Get(eyes, path), 403) << path;
+    EXPECT_EQ(Get(ops, path), 200) << path;
+  }
+  EXPECT_THAT(Browser(eyes)->Get("/api/v1/me")->body, HasSubstr(R"("who":"observer eyes","operator":false)"));
+  EXPECT_THAT(Browser(ops)->Get("/api/v1/me")->body, HasSubstr(R"("who":"operator ops","operator":true)"));
+  const std::string audit = Browser(ops)->Get("/api/v1/audit")->body;
+  EXPECT_THAT(audit, HasSubstr(R"("who":"operator ops")"));
+  EXPECT_THAT(audit, HasSubstr(R"("address":"127.0.0.1","action":"Pause","run":"x")"));
+  EXPECT_THAT(audit, HasSubstr("NOT_FOUND"));
+  // Refusals are written about a second later.
+  std::string refused;
+  for (int i = 0; i < 100 && refused.find("observer eyes") == std::string::npos; ++i) {
+    absl::SleepFor(absl::Milliseconds(200));
+    refused = Browser(ops)->Get("/api/v1/audit")->body;
+  }
+  EXPECT_THAT(refused, HasSubstr(R"("who":"observer eyes")"));
+  std::ifstream token(fleet_.Path("state/dashboard.token"));
+  EXPECT_FALSE(token.good()) << "certificates are all that counts here";
 }
 
 TEST_F(DashboardTls, CleartextIsNotHeard) {

@@ -11,6 +11,21 @@ export function bytes(value) {
   return `${unit === 0 ? value : value.toPrecision(3)} ${kUnits[unit]}`;
 }
 
+// Without zeros at the end, for axes.
+export function bytesShort(value) {
+  let unit = 0;
+  while (Math.abs(value) >= 1000 && unit + 1 < kUnits.length) {
+    value /= 1000;
+    unit += 1;
+  }
+  return `${Number(value.toPrecision(4))} ${kUnits[unit]}`;
+}
+
+// With a narrow space between thousands.
+export function count(value) {
+  return value.toLocaleString("en").replaceAll(",", "\u202f");
+}
+
 // null where nothing was sent.
 export function compression(dense, sent) {
   return sent > 0 ? dense / sent : null;
@@ -37,6 +52,7 @@ export function ago(microseconds, now) {
   return microseconds > 0 ? `${seconds(Math.max(0, now / 1000 - microseconds / 1e6))} ago` : "never";
 }
 
+// The place and the time zone of who looks.
 export function clock(microseconds) {
   return new Date(microseconds / 1000).toLocaleString();
 }

@@ -1,92 +1,22 @@
 // Asks the API again and again and shows what it says.
-import {Charts, isEvaluated} from "./charts.js";
-import {bytes, decimal, ratio, seconds} from "./format.js";
-import {ClientTable, EventTable, showCohort} from "./tables.js";
+import {ask, askText, NotServed} from "./api.js";
+import {Charts} from "./charts.js";
+import {ClientTable, showCohort} from "./clients.js";
+import {byId, setOptions, setText, watchWideTables} from "./dom.js";
+import {EventTable} from "./events.js";
+import {bytes, count, decimal, ratio, seconds} from "./format.js";
+import {LogView} from "./log.js";
+import {Operator, save} from "./operator.js";
+import {RunTable} from "./runs.js";
+import {Selection} from "./selection.js";
+import {Settings} from "./settings.js";
+import {Theme} from "./theme.js";
+import {isEvaluated, Watched} from "./watched.js";
 
 const kStatusMs = 1000;
-const kClientsMs = 4000;
+const kTablesMs = 4000;
 const kMostWaitMs = 15000;
-
-const byId = (id) => document.getElementById(id);
-const setText = (id, text) => { byId(id).textContent = text; };
-
-class NotServed extends Error {}
-
-// By how much the coordinator's clock is ahead of this browser's, in milliseconds.
-let ahead = 0;
-
-async function ask(path) {
-  const reply = await fetch(`/api/v1/${path}`, {signal: AbortSignal.timeout(20000)});
-  const date = Date.parse(reply.headers.get("Date"));
-  if (Number.isFinite(date)) ahead = date - Date.now();
-  const body = await reply.json().catch((error) => {
-    if (!reply.ok) return null;
-    throw error;
-  });
-  if (reply.ok) return body;
-  throw new NotServed(body?.error ?? `${reply.status} ${reply.statusText}`);
-}
-
-// One run: what is known of it so far.
-class Watched {
-  constructor(name) {
-    this.name = name;
-    this.path = `runs/${encodeURIComponent(name)}`;
-    this.rounds = [];  // in order; the first `settled` of them do not change any more
-    this.settled = 0;
-    this.clients = [];
-    this.events = [];
-    this.nextTables = 0;
-  }
-
-  async refreshStatus() {
-    this.status = await ask(this.path);
-  }
-
-  async refreshLists() {
-    await this.refreshRounds();
-    if (performance.now() < this.nextTables) return;
-    const {clients, version} = await ask(`${this.path}/clients`);
-    for (const client of clients) client.lag = client.connected ? Math.max(0, version - client.version) : null;
-    this.clients = clients;
-    this.events = (await ask(`${this.path}/events?newest=100`)).events;
-    this.nextTables = performance.now() + kClientsMs;
-  }
-
-  // Asks for every round that may have changed since.
-  async refreshRounds() {
-    const rounds = this.rounds.slice(0, this.settled);
-    while (true) {
-      const page = (await ask(`${this.path}/rounds?first=${rounds.length + 1}`)).rounds;
-      rounds.push(...page);
-      if (page.length === 0 || page.at(-1).state === "open") break;
-    }
-    this.rounds = rounds;
-    this.countSettled();
-  }
-
-  // A committed round may still get its evaluation, which come in the order of the rounds, some of them late; the newest
-  // round may still get bytes.
-  countSettled() {
-    const every = Math.max(1, this.status.config.rounds.evaluate_every);
-    const evaluated = this.rounds.findLastIndex(isEvaluated);
-    const isSettled = (round, i) => {
-      if (round.state === "aborted") return true;
-      if (round.state !== "committed") return false;
-      const version = round.base_version + 1;
-      return i <= evaluated || (version % every !== 0 && version !== this.status.rounds_total);
-    };
-    while (this.settled < this.rounds.length - 1 && isSettled(this.rounds[this.settled], this.settled)) this.settled += 1;
-  }
-}
-
-function wantedName() {
-  try {
-    return decodeURIComponent(location.hash.slice(1));
-  } catch {
-    return "";
-  }
-}
+const kRoundsOfReply = 1000;
 
 function median(values) {
   return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
@@ -95,48 +25,79 @@ function median(values) {
 class Page {
   constructor() {
     this.charts = new Charts();
-    this.clients = new ClientTable();
+    this.selection = new Selection(() => this.onSelection());
+    this.runTable = new RunTable((name) => this.selection.open(name), (name, isChosen) => this.selection.choose(name, isChosen));
+    this.operator = new Operator((me) => this.onOperator(me), () => this.refreshNow());
+    this.clients = new ClientTable((client, isAside) => this.operator.setAside(client, isAside));
     this.events = new EventTable();
+    this.log = new LogView();
+    this.settings = new Settings();
+    this.watched = new Map();  // by name: the run that is shown, and those that are compared with it
+    this.runs = [];
     this.wait = kStatusMs;
-    byId("run").addEventListener("change", () => this.choose(byId("run").value));
-    for (const input of document.querySelectorAll("input[name=axis]")) {
-      input.addEventListener("change", () => this.charts.setAxis(input.value));
-    }
+    this.nextTables = 0;
+    byId("run").addEventListener("change", () => this.selection.open(byId("run").value));
+    byId("save-rounds").addEventListener("click", () => this.saveRounds());
     document.addEventListener("visibilitychange", () => { if (!document.hidden) this.tick(); });
-    addEventListener("hashchange", () => this.choose(wantedName()));
+    watchWideTables();
   }
 
-  choose(name) {
-    if (this.watched?.name === name) return;
-    this.watched = new Watched(name);
-    history.replaceState(null, "", `#${encodeURIComponent(name)}`);
+  get shown() {
+    return this.watched.get(this.selection.opened);
+  }
+
+  onSelection() {
+    this.selection.settle(this.runs.map((run) => run.name));
+    this.showRuns();
+    this.refreshNow();
+  }
+
+  onOperator({operator, hint}) {
+    this.clients.setOperator(operator);
+    this.log.setOperator(operator, hint);
+    if (operator) this.log.refresh().catch((error) => setText("log-empty", error.message));
+  }
+
+  refreshNow() {
+    this.nextTables = 0;
+    this.again = true;
     this.tick();
   }
 
   async refreshRuns() {
-    const {runs} = await ask("runs");
-    const names = runs.map((run) => run.name);
-    const select = byId("run");
-    if ([...select.options].map((option) => option.value).join("\n") !== names.join("\n")) {
-      select.replaceChildren(...names.map((name) => new Option(name, name)));
-    }
-    const wanted = this.watched?.name ?? wantedName();
-    const name = names.includes(wanted) ? wanted : names[0];
-    if (name !== undefined && this.watched?.name !== name) this.watched = new Watched(name);
-    select.value = name;
-    return name !== undefined;
+    this.runs = (await ask("runs")).runs;
+    this.selection.settle(this.runs.map((run) => run.name));
+    this.showRuns();
+    return this.selection.opened !== "";
+  }
+
+  showRuns() {
+    const {opened, places, names} = this.selection;
+    setOptions(byId("run"), this.runs.map(({name}) => [name, name]));
+    byId("run").value = opened;
+    this.runTable.show(this.runs, opened, places);
+    const kept = names.map((name) => [name, this.watched.get(name) ?? new Watched(name)]);
+    this.watched = new Map(kept);
+    if (!this.shown) return;
+    this.clients.choose(this.shown.path);
+    this.events.choose(this.shown.path);
+    this.log.choose(opened);
+    byId("compared").hidden = names.length < 2;
+    setText("compared-text", `The charts show ${names.length} runs; the figures above and the lists below are of ${opened}.`);
   }
 
   // One tick at a time; the next one is asked for at the end of each.
   async tick() {
     if (this.busy || document.hidden) return;
     this.busy = true;
+    this.again = false;
     clearTimeout(this.timer);
     try {
       if (await this.refreshRuns()) {
-        await this.refreshOne(this.watched);
+        await this.refreshShown(this.shown);
         byId("trouble").hidden = true;
       } else {
+        await this.operator.refresh();
         this.complain("No run yet: create one with `tersectl run create --run-file FILE`.");
       }
       this.wait = kStatusMs;
@@ -146,15 +107,30 @@ class Page {
           ? error.message : `The coordinator does not answer (${error.message}); asking again in ${this.wait / 1000} s.`);
     }
     this.busy = false;
-    this.timer = setTimeout(() => this.tick(), this.wait);
+    this.timer = setTimeout(() => this.tick(), this.again ? 0 : this.wait);
   }
 
   // A run whose disk is in trouble may answer with its state alone, so the state is shown first.
-  async refreshOne(watched) {
+  async refreshShown(watched) {
     await watched.refreshStatus();
-    if (watched === this.watched) this.showHead(watched.status, watched.rounds);
-    await watched.refreshLists();
-    if (watched === this.watched) this.show(watched);
+    if (watched === this.shown) this.showHead(watched);
+    await watched.refreshRounds();
+    for (const other of this.watched.values()) {
+      if (other !== watched) await other.refreshIfDue(kTablesMs);
+    }
+    if (watched === this.shown) this.show(watched);
+    if (performance.now() < this.nextTables) return;
+    await this.refreshTables(watched);
+    this.nextTables = performance.now() + kTablesMs;
+  }
+
+  async refreshTables(watched) {
+    await this.operator.refresh();
+    await this.clients.refresh();
+    await showCohort(watched.path, watched.rounds.at(-1)?.local_steps ?? watched.status.config.train.local_steps);
+    await this.events.refresh();
+    await this.log.refresh();
+    if (watched === this.shown) this.showClientTile(watched.status);
   }
 
   complain(text) {
@@ -162,21 +138,18 @@ class Page {
     setText("trouble", text);
   }
 
-  show({status, rounds, clients, events}) {
-    const committed = rounds.filter((round) => round.state === "committed");
-    this.showHead(status, rounds);
-    this.showTiles(status, committed, clients);
-    this.charts.show(status.run, committed);
-    // Tables that stay as they are keep what is selected in them.
-    if (clients !== this.shown) {
-      this.clients.show(clients, Date.now() + ahead);
-      this.events.show(events);
-      this.shown = clients;
-    }
-    showCohort(clients, rounds.at(-1)?.local_steps ?? status.config.train.local_steps);
+  show(watched) {
+    this.showHead(watched);
+    this.showTiles(watched.committed);
+    this.showClientTile(watched.status);
+    // Compared runs come after the one that is shown, which is drawn on top.
+    const {places} = this.selection;
+    const all = [watched, ...[...this.watched.values()].filter((one) => one !== watched)].filter((one) => one.status);
+    this.charts.show(all.map(({name, committed}) => ({name, rounds: committed, look: places.indexOf(name)})));
+    this.settings.show(all.map(({name, status}) => ({name, config: status.config})));
   }
 
-  showHead(status, rounds) {
+  showHead({status, rounds}) {
     const state = status.serving ? status.state : "trouble";
     byId("state").className = `badge ${state}`;
     setText("state", state);
@@ -184,10 +157,11 @@ class Page {
     document.title = `${status.version}/${status.rounds_total} ${status.run} – Terse`;
     byId("done").max = Math.max(1, status.rounds_total);
     byId("done").value = status.version;
-    setText("progress-text", `${status.version} of ${status.rounds_total} rounds${this.timeLeft(status, rounds)}`);
+    setText("progress-text", `${count(status.version)} of ${count(status.rounds_total)} rounds${this.timeLeft(status, rounds)}`);
     setText("version", `terse ${status.program_version} · ${status.parameters.toLocaleString()} parameters · codec ` +
         `${status.config.codec.name} · model ${status.model_hash.slice(0, 12)}`);
     setText("updated", `· ${new Date().toLocaleTimeString()}`);
+    this.operator.showRun(status, rounds);
   }
 
   // By the median of the last rounds, which a pause or a restart among them does not change.
@@ -198,7 +172,7 @@ class Page {
     return `, about ${seconds(each * (status.rounds_total - status.version))} left`;
   }
 
-  showTiles(status, committed, clients) {
+  showTiles(committed) {
     const sum = (key) => committed.reduce((total, round) => total + round[key], 0);
     const evaluated = committed.filter(isEvaluated);
     const rated = evaluated.filter((round) => round.accuracy !== null);
@@ -217,54 +191,32 @@ class Page {
     }
     setText("duration", last ? seconds((last.committed_us - last.opened_us) / 1e6) : "–");
     setText("duration-note", last ? `training ${seconds(last.train_us_max / 1e6)} at most` : "");
+  }
+
+  showClientTile(status) {
     setText("clients-now", `${status.clients_connected} of ${status.clients_known}`);
-    const aside = clients.filter((client) => client.state === "set aside").length;
+    const aside = this.clients.reply?.states.find(({state}) => state === "set aside")?.clients ?? 0;
     setText("clients-note", `${status.clients_wanted} a round${aside > 0 ? `, ${aside} set aside` : ""}`);
   }
-}
 
-// Light, dark, or what the system says, which may change.
-class Theme {
-  constructor(onChange) {
-    this.system = matchMedia("(prefers-color-scheme: dark)");
-    this.choice = this.remembered() ?? "system";
-    this.onChange = onChange;
-    this.system.addEventListener("change", () => this.apply());
-    byId("theme").addEventListener("click", () => {
-      const order = ["system", "light", "dark"];
-      this.choice = order[(order.indexOf(this.choice) + 1) % order.length];
-      this.remember();
-      this.apply();
-    });
-    this.apply();
-  }
-
-  // Where the browser keeps nothing of a site, the choice is the page's.
-  remembered() {
+  // The same file as `tersectl rounds --csv` writes, page by page.
+  async saveRounds() {
+    const {path, name, rounds} = this.shown;
     try {
-      return localStorage.getItem("theme");
-    } catch {
-      return null;
+      const pages = [];
+      for (let first = 1; first <= Math.max(1, rounds.length); first += kRoundsOfReply) {
+        const page = await askText(`${path}/rounds.csv?first=${first}`);
+        pages.push(first === 1 ? page : page.slice(page.indexOf("\n") + 1));
+      }
+      save(new Blob(pages, {type: "text/csv"}), `${name}-rounds.csv`);
+      this.operator.say(`${name}-rounds.csv was saved.`);
+    } catch (error) {
+      this.operator.say(error.message, true);
     }
-  }
-
-  remember() {
-    try {
-      localStorage.setItem("theme", this.choice);
-    } catch {
-      // As above.
-    }
-  }
-
-  apply() {
-    const dark = this.choice === "dark" || (this.choice === "system" && this.system.matches);
-    document.documentElement.dataset.theme = dark ? "dark" : "light";
-    setText("theme", `Theme: ${this.choice}`);
-    this.onChange();
   }
 }
 
 let page = null;
-new Theme(() => page?.charts.paint());
+new Theme(() => page?.charts.draw());
 page = new Page();
 page.tick();
