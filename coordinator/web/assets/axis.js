@@ -39,7 +39,7 @@ export function scaleOptions({way, kind, fits, fromZero, most}) {
     afterDataLimits(scale) {
       if (!fits) return;
       const values = scale.getMinMax(true);
-      if (!Number.isFinite(values.min)) return;
+      if (!Number.isFinite(values.min)) return measure(scale);
       Object.assign(scale, {min: fromZero ? Math.min(0, values.min) : values.min, max: values.max});
       if (scale.max - scale.min < 1e-9 * Math.max(1e-3, Math.abs(scale.max))) widen(scale, kind);
       measure(scale);
@@ -48,7 +48,7 @@ export function scaleOptions({way, kind, fits, fromZero, most}) {
       if (most !== undefined && scale.max > most) scale.max = most;
     },
     afterBuildTicks(scale) {
-      measure(scale);
+      if (!fits) measure(scale);
       scale.ticks = ticksWithin(scale.min, scale.max, step);
     },
     ticks: {autoSkip: false, maxRotation: 0, callback: (value) => (kind === "bytes" ? bytesShort(value) : plain(value, step))},

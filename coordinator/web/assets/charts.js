@@ -78,6 +78,7 @@ function optionsOf(chart) {
     maintainAspectRatio: false,
     parsing: false,
     normalized: true,
+    layout: {padding: {right: 6, top: 6}},  // marks at the edge are whole
     emptyText: chart.empty ?? "No round yet",
     interaction: {mode: "everyLine", intersect: false},
     plugins: {
@@ -184,7 +185,7 @@ export class Charts {
       return points <= 2 * kMarksOfCurve || context.dataIndex % step === offset ? 3.5 : 0;
     };
     return {label, data: curve, borderColor: ink, backgroundColor: ink, borderDash: dash, pointStyle: mark, pointRadius: marks,
-      pointHoverRadius: 5, borderWidth: 1.75 + (this.runs.length > 1 ? 0.75 * row : 0), pointHitRadius: 0, spanGaps: true};
+      pointHoverRadius: 5, clip: 6, borderWidth: 1.75 + (this.runs.length > 1 ? 0.75 * row : 0), pointHitRadius: 0, spanGaps: true};
   }
 
   draw() {
