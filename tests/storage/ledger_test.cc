@@ -200,7 +200,8 @@ TEST_F(LedgerTest, EventsArePagedAndFiltered) {
   const int64_t first = few_->Events(100)->back().id - 11;
   const auto times = [&](const EventFilter& filter, int64_t newest) {
     std::vector<int64_t> found;
-    for (const EventRecord& event : *few_->EventsOf(filter, newest)) {
+    const auto events = few_->EventsOf(filter, newest);
+    for (const EventRecord& event : *events) {
       if (event.id >= first) found.push_back(event.time_us);
     }
     return found;
