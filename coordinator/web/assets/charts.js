@@ -126,10 +126,10 @@ export class Charts {
     this.draw();
   }
 
-  // `runs` are {name, rounds, look}: committed rounds in order, and the number of the run's colour and mark. Draws when
+  // `runs` are {name, rounds, look}: all rounds in order, and the number of the run's colour and mark. Draws when
   // there is something new.
   show(runs) {
-    const told = runs.map(({name, rounds, look}) => [name, look, rounds.length, rounds.filter(isEvaluated).length, rounds.at(-1)?.wire_bytes_down]);
+    const told = runs.map(({name, rounds, look}) => [name, look, rounds.length, rounds.at(-1)?.state, rounds.filter(isEvaluated).length, rounds.at(-1)?.wire_bytes_down]);
     const shown = JSON.stringify(told);
     if (shown === this.shown) return;
     this.shown = shown;

@@ -140,12 +140,12 @@ class Page {
 
   show(watched) {
     this.showHead(watched);
-    this.showTiles(watched.committed);
+    this.showTiles(watched.rounds, watched.committed);
     this.showClientTile(watched.status);
     // Compared runs come after the one that is shown, which is drawn on top.
     const {places} = this.selection;
     const all = [watched, ...[...this.watched.values()].filter((one) => one !== watched)].filter((one) => one.status);
-    this.charts.show(all.map(({name, committed}) => ({name, rounds: committed, look: places.indexOf(name)})));
+    this.charts.show(all.map(({name, rounds}) => ({name, rounds, look: places.indexOf(name)})));
     this.settings.show(all.map(({name, status}) => ({name, config: status.config})));
   }
 
@@ -172,8 +172,8 @@ class Page {
     return `, about ${seconds(each * (status.rounds_total - status.version))} left`;
   }
 
-  showTiles(committed) {
-    const sum = (key) => committed.reduce((total, round) => total + round[key], 0);
+  showTiles(rounds, committed) {
+    const sum = (key) => rounds.reduce((total, round) => total + round[key], 0);
     const evaluated = committed.filter(isEvaluated);
     const rated = evaluated.filter((round) => round.accuracy !== null);
     const best = rated.reduce((most, round) => Math.max(most, round.accuracy), 0);

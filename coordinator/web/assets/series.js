@@ -73,14 +73,15 @@ export const kAxes = {
   both: {title: "bytes up and down, all clients", kind: "bytes", of: (point) => point.up + point.down, format: bytes},
 };
 
-// Committed rounds, each with the bytes up to its end.
+// The committed rounds, each with the bytes up to its end; those of aborted rounds were sent too.
 export function pointsOf(rounds) {
   let up = 0, down = 0;
-  return rounds.map((round) => {
+  const points = rounds.map((round) => {
     up += round.wire_bytes_up;
     down += round.wire_bytes_down;
     return {round, up, down};
   });
+  return points.filter(({round}) => round.state === "committed");
 }
 
 export function curveOf(points, axis, line) {
