@@ -16,7 +16,8 @@ Installs the Debian 12 packages that are missing, configures the CMake preset an
 
   --preset NAME   release (default: all, with tests and benchmarks), programs (the programs alone, in a third of
                   the time), dev, faults (with failpoints), asan, tsan, compression (the library alone), fuzz or
-                  fuzz-fast (with clang-14), or arm64 (what needs no LibTorch, for machines of that kind)
+                  fuzz-fast (with clang-14), arm64 (what needs no LibTorch, for machines of that kind) or
+                  arm64-programs (the same, the programs alone)
   --jobs N        compilers at a time (default: the processors, less where memory is short)
   --no-packages   do not touch the machine's packages
   --verbose       show what CMake and ninja say
@@ -58,9 +59,9 @@ parse_arguments() {
       *) fail "unknown argument '$1'; see deploy/build.sh --help" ;;
     esac
   done
-  [[ "$preset" =~ ^(release|programs|dev|faults|asan|asan-all|tsan|arm64|compression|fuzz|fuzz-fast)$ ]] ||
-    fail "no preset '$preset'; the presets are release, programs, dev, faults, asan, asan-all, tsan, arm64, compression, \
-fuzz and fuzz-fast"
+  [[ "$preset" =~ ^(release|programs|dev|faults|asan|asan-all|tsan|arm64|arm64-programs|compression|fuzz|fuzz-fast)$ ]] ||
+    fail "no preset '$preset'; the presets are release, programs, dev, faults, asan, asan-all, tsan, arm64, \
+arm64-programs, compression, fuzz and fuzz-fast"
   [[ -n "$jobs" ]] || jobs=$(default_jobs)
   [[ "$jobs" =~ ^[1-9][0-9]*$ ]] || fail "--jobs must be a positive number, not '$jobs'"
 }
@@ -83,7 +84,7 @@ step() {
 # Sets package_sets to those that the preset is built with: tests and benchmarks have libraries of their own, and Python's
 # extension is tested with the release and with assertions. For another kind of machine nearly all libraries are others.
 choose_package_sets() {
-  if [[ "$preset" == arm64 ]]; then
+  if [[ "$preset" == arm64* ]]; then
     package_sets=(arm64)
     return
   fi

@@ -42,7 +42,7 @@ TERSE_PYTHON_PACKAGES=(python3 python3-dev python3-venv python3-numpy python3-to
 # bench/plot_*.py draw with these.
 TERSE_BENCH_PACKAGES=(python3 python3-matplotlib)
 # deploy/package.sh makes the Debian packages with these, and tests/packages.sh the bare machine on which it tries them.
-TERSE_PACKAGING_PACKAGES=(dpkg-dev file debootstrap systemd-container python3)
+TERSE_PACKAGING_PACKAGES=(dpkg-dev file debootstrap mmdebstrap systemd-container python3)
 # deploy/site.sh builds the site of the documentation with these.
 TERSE_SITE_PACKAGES=(mkdocs mkdocs-material python3-pymdownx python3-yaml python3-venv doxygen)
 # Mermaid, which draws the site's pictures, is not in Debian 12, and Debian's npm brings 400 packages. The wheel mermaidx of

@@ -16,13 +16,16 @@ source "$root/tests/bare_machine.sh"
 
 usage() {
   cat <<'USAGE'
-usage: tests/arm64.sh [--bin DIR] [--jobs N] [--mirror URL] [--cache DIR] [--help]
+usage: tests/arm64.sh [--only-packages] [--bin DIR] [--jobs N] [--mirror URL] [--cache DIR] [--help]
 
 Makes a bare Debian 12 with debootstrap and clones this tree's HEAD into it. There deploy/build.sh installs the cross compiler and
 builds the preset arm64, and ctest runs its tests with qemu. Then the client for arm64, run with qemu as well, trains with a coordinator
 and Python programs of this machine: what it sends and what it comes to must be this machine's client's, bit for bit
-(tests/python/same_bits.py), and nothing may be lost when it is killed (tests/python/conservation_test.py). Prints what each step
-took. Needs root and a Debian mirror; for the last step Python with NumPy, and a build of the preset release.
+(tests/python/same_bits.py), and nothing may be lost when it is killed (tests/python/conservation_test.py). At last it makes the packages
+and the container image for arm64 there, and runs the image's programs with qemu. Prints what each step took. Needs root and a Debian
+mirror; Python with NumPy, and a build of the preset release.
+
+  --only-packages  the packages and the image alone, without the tests
 
   --bin DIR      this machine's programs (default: build/release/bin)
   --jobs N       compilers at a time (default: the processors)
@@ -32,10 +35,11 @@ USAGE
 }
 
 parse_arguments() {
-  bin=$root/build/release/bin jobs=$(nproc) suite=bookworm mirror=$(mirror_of_apt) cache=$(default_cache)
+  only_packages=0 bin=$root/build/release/bin jobs=$(nproc) suite=bookworm mirror=$(mirror_of_apt) cache=$(default_cache)
   while [[ $# -gt 0 ]]; do
     case "$1" in
       -h | --help) usage; exit 0 ;;
+      --only-packages) only_packages=1; shift ;;
       --bin) bin=$(absolute "$(value_of "$@")"); shift 2 ;;
       --jobs) jobs=$(value_of "$@"); shift 2 ;;
       --mirror) mirror=$(value_of "$@"); shift 2 ;;
@@ -44,7 +48,7 @@ parse_arguments() {
     esac
   done
   [[ "$jobs" =~ ^[1-9][0-9]*$ ]] || fail "--jobs must be a positive number, not '$jobs'"
-  [[ -x "$bin/terse-coordinator" && -e "$bin/../python/terse/__init__.py" ]] ||
+  [[ $only_packages -eq 1 ]] || [[ -x "$bin/terse-coordinator" && -e "$bin/../python/terse/__init__.py" ]] ||
     fail "$bin has no terse-coordinator, or no package for Python beside it; build the preset release, or name its programs with --bin"
   check_bare
 }
@@ -93,6 +97,51 @@ of_python() {
   env TMPDIR="$work/tmp" PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$bin/../python" TERSE_BIN="$bin" /usr/bin/python3 "$script" "$@"
 }
 
+# What arm64_image.sh unpacked, as the file system of a container.
+unpack_image() {
+  mkdir -p "$system/image"
+  tar -C "$system/image" -xf "$system/root/terse/build/terse-client-arm64.tar"
+}
+
+# in_image PROGRAM ARGUMENT...: a program of the image as its user, with qemu, which takes the libraries from the image too.
+in_image() {
+  local program=$1
+  shift
+  env -i PATH=/usr/bin:/bin chroot --userspec=10001:10001 "$system" qemu-aarch64 -L /image "/image$program" "$@"
+}
+
+make_packages() {
+  step packages_for_arm64 on_tree env CCACHE_DISABLE=1 deploy/package.sh --arm64
+  cat "$work/packages_for_arm64.log"
+  local package
+  for package in "$system"/root/terse/build/packages/*.deb; do
+    [[ "$(dpkg-deb -f "$package" Architecture)" == arm64 ]] || fail "$package is not for arm64"
+    say "$(dpkg-deb -f "$package" Package) depends on $(dpkg-deb -f "$package" Depends)"
+  done
+  step image on_tree deploy/arm64_image.sh
+  unpack_image
+  step image_client in_image /usr/bin/terse-client --version
+  step image_tersectl in_image /usr/bin/tersectl --version
+  # It finds its libraries, reads its options and writes its state as its user; a port that nobody listens at ends it.
+  if in_image /usr/bin/terse-client --coordinator 127.0.0.1:1 --name one --state /image/state/client --trainer /bin/true \
+    >"$work/image_run.log" 2>&1; then
+    fail "the image's client joined a coordinator that is not there" "$work/image_run.log"
+  fi
+  grep -q 'terse-client: ' "$work/image_run.log" || fail "the image's client does not say why it ended" "$work/image_run.log"
+}
+
+# The build's own tests, and its client in a fleet with this machine's.
+test_build() {
+  step build on_tree env CCACHE_DISABLE=1 deploy/build.sh --preset arm64 --no-packages --jobs "$jobs"
+  file -b "$system/root/terse/build/arm64/bin/terse-client"
+  step tests on_tree ctest --preset arm64 -j "$jobs"
+  grep 'tests passed' "$work/tests.log"
+  make_mixed
+  step same_bits of_python same_bits.py "$bin" "$mixed"
+  cat "$work/same_bits.log"
+  step conservation of_python conservation_test.py "$mixed"
+}
+
 main() {
   parse_arguments "$@"
   enter_namespaces "$root/tests/arm64.sh" "$@"
@@ -104,14 +153,8 @@ main() {
   make_machine
   bring_tree
   step packages install_packages
-  step build on_tree env CCACHE_DISABLE=1 deploy/build.sh --preset arm64 --no-packages --jobs "$jobs"
-  file -b "$system/root/terse/build/arm64/bin/terse-client"
-  step tests on_tree ctest --preset arm64 -j "$jobs"
-  grep 'tests passed' "$work/tests.log"
-  make_mixed
-  step same_bits of_python same_bits.py "$bin" "$mixed"
-  cat "$work/same_bits.log"
-  step conservation of_python conservation_test.py "$mixed"
+  [[ $only_packages -eq 1 ]] || test_build
+  make_packages
   say "passed"
 }
 
