@@ -9,8 +9,11 @@
 #include "proto/run_config_loader.h"
 #include "storage/module_file.h"
 #include "storage/run_store.h"
+#include "storage/temporary_directory.h"
 #include "tersectl/backup.h"
+#include "tersectl/backup_objects.h"
 #include "tersectl/commands.h"
+#include "tersectl/objects/object_store.h"
 #include "tersectl/print.h"
 #include "tersectl/text_table.h"
 #include "tersectl/traffic.h"
@@ -140,7 +143,9 @@ absl::Status ChangeClient(AdminClient& client, const ClientsOptions& options, co
 }
 
 absl::Status BackUp(AdminClient& client, const BackupOptions& options, const Terminal& terminal) {
-  TERSE_ASSIGN_OR_RETURN(const BackupResult result, SaveBackup(client, options.directory));
+  TERSE_ASSIGN_OR_RETURN(const BackupResult result, IsBucketAddress(options.directory)
+                                                        ? UploadBackup(client, options.directory)
+                                                        : SaveBackup(client, options.directory));
   if (options.json) {
     PrintJson({{"directory", options.directory}, {"files", result.files}, {"bytes", result.bytes}}, terminal);
   } else {
@@ -149,9 +154,23 @@ absl::Status BackUp(AdminClient& client, const BackupOptions& options, const Ter
   return absl::OkStatus();
 }
 
+namespace {
+
+// A backup of a bucket is fetched first.
+absl::StatusOr<RestoreResult> RestoreFromAnywhere(RestoreRequest request) {
+  if (!IsBucketAddress(request.backup)) return RestoreBackup(request);
+  TERSE_ASSIGN_OR_RETURN(const std::string name, NewTemporaryName("terse-restore"));
+  const TemporaryDirectory directory(name);
+  TERSE_RETURN_IF_ERROR(DownloadBackup(request.backup, directory.path()));
+  request.backup = directory.path();
+  return RestoreBackup(request);
+}
+
+}  // namespace
+
 absl::Status Restore(const RestoreOptions& options, const Terminal& terminal) {
   TERSE_ASSIGN_OR_RETURN(const RestoreResult result,
-                         RestoreBackup({options.backup, options.state_directory, options.run, options.force}));
+                         RestoreFromAnywhere({options.backup, options.state_directory, options.run, options.force}));
   if (options.json) {
     PrintJson({{"run", result.run},
                {"directory", result.directory},

@@ -329,17 +329,19 @@ absl::Status AdminClient::Backup(const std::function<absl::Status(const v1::Back
   return absl::DataLossError(absl::StrCat("the backup from ", peer_.address, " did not arrive whole; back up again"));
 }
 
-absl::StatusOr<std::string> AdminClient::Export(v1::ExportRequest::Format format, uint64_t max_bytes) {
+absl::StatusOr<AdminClient::ExportedModel> AdminClient::Export(v1::ExportRequest::Format format, uint64_t max_bytes) {
   v1::ExportRequest request;
   request.set_format(format);
   request.set_run(run_);
   const auto context = NewContext(false);
   const auto reader = stub_->Export(context.get(), request);
-  std::string file;
+  ExportedModel model;
+  std::string& file = model.bytes;
   uint64_t total = 0;
   v1::ExportChunk chunk;
   while (reader->Read(&chunk)) {
     total = chunk.total();
+    model.version = chunk.version();
     if (total <= max_bytes && file.size() + chunk.data().size() <= total) {
       if (file.empty()) file.reserve(total);
       file += chunk.data();
@@ -361,7 +363,7 @@ absl::StatusOr<std::string> AdminClient::Export(v1::ExportRequest::Format format
     return absl::DataLossError(absl::StrCat("the coordinator at ", peer_.address, " sent ", file.size(), " of ", total,
                                             " bytes of the model file; export again"));
   }
-  return file;
+  return model;
 }
 
 }  // namespace terse

@@ -77,9 +77,13 @@ class AdminClient {
   // Calls `on_chunk` for every chunk but the last and checks the hash: DATA_LOSS when the stream is not whole. Stops at
   // the first error of `on_chunk` and returns it. No timeout.
   absl::Status Backup(const std::function<absl::Status(const v1::BackupChunk&)>& on_chunk);
+  struct ExportedModel {
+    std::string bytes;
+    uint64_t version = 0;  // 0 also from a coordinator of an earlier release
+  };
   // The model's file. DATA_LOSS when the stream does not hold what it announced, RESOURCE_EXHAUSTED when it announces
   // more than `max_bytes`. No timeout.
-  absl::StatusOr<std::string> Export(v1::ExportRequest::Format format, uint64_t max_bytes);
+  absl::StatusOr<ExportedModel> Export(v1::ExportRequest::Format format, uint64_t max_bytes);
 
  private:
   using Stub = v1::Admin::Stub;

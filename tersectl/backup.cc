@@ -39,13 +39,6 @@ bool IsNumbered(absl::string_view name, const NumberedFile& kind) {
   return !name.empty() && std::all_of(name.begin(), name.end(), absl::ascii_isdigit);
 }
 
-// The names come from the network, so they must not lead elsewhere.
-bool IsBackupFile(absl::string_view name) {
-  if (name == kDatabase || IsModelFile(name)) return true;
-  return std::any_of(std::begin(kNumberedFiles), std::end(kNumberedFiles),
-                     [name](const NumberedFile& kind) { return IsNumbered(name, kind); });
-}
-
 bool Exists(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::exists(path, ignored);
@@ -218,6 +211,12 @@ absl::Status MakeRoom(const RestoreRequest& request, RestoreResult* result) {
 }
 
 }  // namespace
+
+bool IsBackupFile(absl::string_view name) {
+  if (name == kDatabase || IsModelFile(name)) return true;
+  return std::any_of(std::begin(kNumberedFiles), std::end(kNumberedFiles),
+                     [name](const NumberedFile& kind) { return IsNumbered(name, kind); });
+}
 
 absl::Status CheckModule(const std::string& directory, const RunRecord& run) {
   v1::RunConfig config;

@@ -7,10 +7,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "storage/run_store.h"
 #include "tersectl/admin_client.h"
 
 namespace terse {
+
+// Whether a backup may have a file of this name, relative to its directory. Names come from the network.
+bool IsBackupFile(absl::string_view name);
 
 struct BackupResult {
   int64_t files = 0;

@@ -40,10 +40,10 @@ void AddClients(CLI::App& app, Invocation* invocation) {
 
 void AddBackups(CLI::App& app, Invocation* invocation) {
   const auto [backup, copy] = AddRemote(app, "backup", "Copy the run, while it goes on", BackUp, invocation);
-  backup->add_option("--out", copy->directory, "Directory to make")->required();
+  backup->add_option("--out", copy->directory, "Directory to make, or s3://BUCKET/NAME")->required();
   const auto [restore, options] =
       AddLocal(app, "restore", "Make a run of a backup, while no coordinator runs", Restore, invocation);
-  restore->add_option("BACKUP", options->backup, "Directory that `backup` made")->required();
+  restore->add_option("BACKUP", options->backup, "Directory or s3://BUCKET/NAME that `backup` made")->required();
   restore->add_option("--state", options->state_directory, "The coordinator's state directory")->required();
   restore->add_flag("--force", options->force, "Replace a run of that name, which is kept as NAME.before-restore");
 }

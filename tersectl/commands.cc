@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What `rounds --why` shows.
+// The columns of `rounds --why`.
 const char* const kPlanColumns[] = {"round", "state", "local_steps", "coding", "train_loss", "payload_up", "why"};
 
 // Prints the chosen rows as JSON, for ShowList.

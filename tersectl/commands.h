@@ -104,6 +104,9 @@ struct FollowRunsOptions : CommandOptions {
   std::string secret_file;  // of the webhooks' signatures
   std::string state;        // folder with the webhooks' positions
   double lost_after_seconds = 60;
+  std::string checkpoints;  // folder or bucket
+  uint64_t checkpoint_every = 50;
+  int64_t checkpoint_keep = 3;
 };
 
 struct AuditOptions : ListedOptions {

@@ -15,9 +15,6 @@
 namespace terse {
 namespace {
 
-// A model file holds each parameter as float32 once, and names, shapes, code and padding beside it.
-uint64_t MostModelBytes(uint64_t parameters) { return 8 * parameters + (uint64_t{64} << 20); }
-
 // With every byte of a symbol escaped.
 constexpr uint64_t kMostVocabularyBytes = uint64_t{512} << 20;
 
@@ -55,14 +52,15 @@ absl::StatusOr<ExportResult> ExportRun(AdminClient& client, const std::string& d
   const uint64_t most = MostModelBytes(status.parameters());
   for (const ModelFile& model : kModelFiles) {
     if (format != ExportFormat::kAll && format != model.chosen_by) continue;
-    TERSE_ASSIGN_OR_RETURN(std::string bytes, client.Export(model.format, most));
-    files.push_back({model.name, std::move(bytes)});
+    TERSE_ASSIGN_OR_RETURN(AdminClient::ExportedModel exported, client.Export(model.format, most));
+    files.push_back({model.name, std::move(exported.bytes)});
   }
   if (format != ExportFormat::kTensorBoard && !ReadsExamples(status.config())) {
-    absl::StatusOr<std::string> symbols = client.Export(v1::ExportRequest::FORMAT_VOCABULARY, kMostVocabularyBytes);
+    absl::StatusOr<AdminClient::ExportedModel> symbols =
+        client.Export(v1::ExportRequest::FORMAT_VOCABULARY, kMostVocabularyBytes);
     // A coordinator of an earlier release does not know the format.
     if (!symbols.ok() && !absl::IsInvalidArgument(symbols.status())) return symbols.status();
-    if (symbols.ok() && !symbols->empty()) files.push_back({"vocabulary.json", *std::move(symbols)});
+    if (symbols.ok() && !symbols->bytes.empty()) files.push_back({"vocabulary.json", std::move(symbols->bytes)});
   }
   ExportResult result;
   result.summary = Summarize(status, rounds);

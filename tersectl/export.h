@@ -2,6 +2,7 @@
 #ifndef TERSE_TERSECTL_EXPORT_H_
 #define TERSE_TERSECTL_EXPORT_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,10 @@
 namespace terse {
 
 enum class ExportFormat { kTorchScript, kState, kNpz, kTensorBoard, kAll };
+
+// More bytes than any file has that holds a model of so many parameters: each as float32 once, and names, shapes, code
+// and padding beside it.
+inline uint64_t MostModelBytes(uint64_t parameters) { return 8 * parameters + (uint64_t{64} << 20); }
 
 struct ExportResult {
   Summary summary;

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "core/file_system.h"
 #include "core/status.h"
 #include "tersectl/commands.h"
@@ -33,21 +34,69 @@ class SharedRemarks {
   const Terminal& terminal_;
 };
 
+// The first error that ends the command.
+class FirstError {
+ public:
+  void Set(const absl::Status& error) {
+    absl::MutexLock lock(&mutex_);
+    if (error_.ok()) error_ = error;
+  }
+  // Has the other targets end, too: somebody else, such as a service manager, may start the command again.
+  void SetAndStop(const absl::Status& error) {
+    Set(error);
+    absl::MutexLock lock(&mutex_);
+    if (!stop_.HasBeenNotified()) stop_.Notify();
+  }
+  absl::Status Get() {
+    absl::MutexLock lock(&mutex_);
+    return error_;
+  }
+  const absl::Notification* stop() const { return &stop_; }
+
+ private:
+  absl::Mutex mutex_;
+  absl::Status error_;
+  absl::Notification stop_;
+};
+
 // Follows for one target, on a connection of its own, so that no target waits for another one.
-absl::Status FollowFor(FollowTarget* target, bool is_first, const FollowRunsOptions& options, SharedRemarks* remarks) {
+absl::Status FollowFor(FollowTarget* target, bool is_first, const FollowRunsOptions& options, SharedRemarks* remarks,
+                       const absl::Notification* stop) {
   FollowOptions follow;
   if (options.run.empty()) follow.patience_seconds = std::numeric_limits<double>::infinity();
   follow.patience_seconds = options.patience_seconds.value_or(follow.patience_seconds);
   TERSE_ASSIGN_OR_RETURN(AdminClient client,
                          AdminClient::Make(options.coordinator, absl::Seconds(options.timeout_seconds), options.run));
-  Follower follower(&client, options.run, target, [&](const std::string& line) { remarks->Print(line); });
+  Follower follower(
+      &client, options.run, target, [&](const std::string& line) { remarks->Print(line); }, stop);
   // All targets find the same coordinator away.
   const auto remark = [&](absl::string_view line) {
     if (is_first) remarks->Print(line);
   };
-  return OutlastRestarts(client, follow, remark, [&](absl::FunctionRef<void()> heard) {
+  const auto call = [&](absl::FunctionRef<void()> heard) {
     return follower.Follow(absl::Seconds(follow.patience_seconds), heard);
-  });
+  };
+  return OutlastRestarts(client, follow, remark, call, stop);
+}
+
+// Follows for all targets at once and returns the first error, which names the target where there are several.
+absl::Status FollowForAll(const std::vector<std::unique_ptr<FollowTarget>>& targets, const FollowRunsOptions& options,
+                          SharedRemarks* remarks) {
+  FirstError error;
+  const auto follow = [&](size_t i) {
+    const absl::Status ended = FollowFor(targets[i].get(), i == 0, options, remarks, error.stop());
+    if (ended.ok() || error.stop()->HasBeenNotified()) return;
+    if (targets.size() == 1) return error.Set(ended);
+    const absl::Status named(ended.code(), absl::StrCat(targets[i]->name(), ": ", ended.message()));
+    remarks->Print(named.message());
+    // A target that is away too long after the run's end ends alone: the others may be about to get their last news.
+    if (absl::IsDeadlineExceeded(ended)) return error.Set(named);
+    error.SetAndStop(named);
+  };
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < targets.size(); ++i) threads.emplace_back(follow, i);
+  for (std::thread& thread : threads) thread.join();
+  return error.Get();
 }
 
 }  // namespace
@@ -62,19 +111,11 @@ absl::Status FollowRuns(AdminClient&, const FollowRunsOptions& options, const Te
                          MakeFollowTargets(options, terminal));
   if (targets.empty()) {
     return absl::InvalidArgumentError(
-        "there is nowhere to hand the news to; give --tensorboard, --mlflow, --otlp, --webhook or --json");
+        "there is nowhere to hand the news to; give --tensorboard, --mlflow, --otlp, --webhook, --checkpoints or "
+        "--json");
   }
   SharedRemarks remarks(terminal);
-  std::vector<absl::Status> ended(targets.size());
-  std::vector<std::thread> threads;
-  for (size_t i = 0; i < targets.size(); ++i) {
-    threads.emplace_back([&, i] { ended[i] = FollowFor(targets[i].get(), i == 0, options, &remarks); });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (const absl::Status& status : ended) {
-    if (!status.ok()) return status;
-  }
-  return absl::OkStatus();
+  return FollowForAll(targets, options, &remarks);
 }
 
 }  // namespace terse

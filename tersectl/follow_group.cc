@@ -3,7 +3,7 @@
 #include <string>
 
 #include "core/cli/checks.h"
-#include "tersectl/follow/http_client.h"
+#include "tersectl/http/http_client.h"
 
 namespace terse {
 namespace {
@@ -48,6 +48,17 @@ void AddFollow(CLI::App& app, Invocation* invocation) {
   follow->add_option("--lost-after", places->lost_after_seconds, "Seconds after which a client that went away is lost")
       ->check(Number(0))
       ->needs(webhook)
+      ->capture_default_str();
+  CLI::Option* const checkpoints =
+      follow->add_option("--checkpoints", places->checkpoints,
+                         "Folder or s3://BUCKET/PREFIX for the model, as safetensors; needs an operator's rights");
+  follow->add_option("--checkpoint-every", places->checkpoint_every, "Versions between two checkpoints")
+      ->check(WholeNumber(1, 100'000'000))
+      ->needs(checkpoints)
+      ->capture_default_str();
+  follow->add_option("--checkpoint-keep", places->checkpoint_keep, "Checkpoints of a run that are kept; 0: all")
+      ->check(WholeNumber(0, 1'000'000))
+      ->needs(checkpoints)
       ->capture_default_str();
   follow
       ->add_option("--patience", places->patience_seconds,

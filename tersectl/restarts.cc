@@ -11,6 +11,8 @@
 namespace terse {
 namespace {
 
+constexpr absl::Duration kCallInterval = absl::Milliseconds(500);
+
 // Whether calling again may help: the coordinator restarts, or ends calls whose certificate ends and is renewed.
 bool MayComeBack(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsCancelled(status) || absl::IsUnauthenticated(status);
@@ -20,7 +22,8 @@ bool MayComeBack(const absl::Status& status) {
 
 absl::Status OutlastRestarts(AdminClient& client, const FollowOptions& options,
                              absl::FunctionRef<void(absl::string_view line)> remark,
-                             absl::FunctionRef<absl::Status(absl::FunctionRef<void()> heard)> call) {
+                             absl::FunctionRef<absl::Status(absl::FunctionRef<void()> heard)> call,
+                             const absl::Notification* stop) {
   absl::Time last_heard = absl::Now();
   bool was_here = false;
   bool is_away = false;
@@ -32,6 +35,7 @@ absl::Status OutlastRestarts(AdminClient& client, const FollowOptions& options,
   while (true) {
     const absl::Time called = absl::Now();
     const absl::Status ended = call(heard);
+    if (stop != nullptr && stop->HasBeenNotified()) return ended;
     // A coordinator that was never here has no certificate of ours to renew.
     if (was_here ? !MayComeBack(ended) : !absl::IsUnavailable(ended)) return ended;
     // A call that was open for a while had reached the coordinator.
@@ -44,7 +48,11 @@ absl::Status OutlastRestarts(AdminClient& client, const FollowOptions& options,
                       : absl::StrCat(ended.message(), "; waiting ", patience, "for it"));
     }
     is_away = true;
-    absl::SleepFor(absl::Milliseconds(500));
+    if (stop == nullptr) {
+      absl::SleepFor(kCallInterval);
+    } else if (stop->WaitForNotificationWithTimeout(kCallInterval)) {
+      return ended;
+    }
     // With a certificate that is not renewed yet, the old connection says no again.
     client.Reconnect().IgnoreError();
   }

@@ -5,6 +5,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/notification.h"
 #include "core/log/plain_text.h"
 #include "tersectl/commands.h"
 
@@ -13,10 +14,11 @@ namespace terse {
 // Makes `call` over and over, on new connections, while it ends because the coordinator is away, restarts, or a
 // certificate is renewed. `call` says with `heard` that the coordinator answers. `remark` gets one line when the
 // coordinator goes, or is not there at the start. Returns what `call` returned last: anything else, or that once
-// nothing was heard for `options.patience_seconds`.
+// nothing was heard for `options.patience_seconds`, or when somebody has notified `stop`, which may be null.
 absl::Status OutlastRestarts(AdminClient& client, const FollowOptions& options,
                              absl::FunctionRef<void(absl::string_view line)> remark,
-                             absl::FunctionRef<absl::Status(absl::FunctionRef<void()> heard)> call);
+                             absl::FunctionRef<absl::Status(absl::FunctionRef<void()> heard)> call,
+                             const absl::Notification* stop = nullptr);
 
 // Where commands that print lines put such a remark.
 inline auto RemarksOf(const Terminal& terminal) {

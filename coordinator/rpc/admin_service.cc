@@ -10,6 +10,7 @@
 #include "coordinator/rpc/audit_trail.h"
 #include "coordinator/rpc/backup_stream.h"
 #include "coordinator/rpc/client_selection.h"
+#include "coordinator/rpc/complete_rounds.h"
 #include "coordinator/rpc/round_traces.h"
 #include "core/status.h"
 #include "core/version.h"
@@ -38,36 +39,12 @@ int64_t First(uint64_t first) { return LastOrAll(std::max<uint64_t>(first, 1)); 
 
 std::string ReasonOf(const std::string& given) { return given.empty() ? "by an operator" : given; }
 
-bool HasEnded(RunState state) { return state == RunState::kFinished || state == RunState::kStopped; }
-
 // Fills a repeated field from rows.
 template <typename Rows, typename Add>
 absl::Status FillAll(const absl::StatusOr<Rows>& rows, Add add) {
   if (!rows.ok()) return rows.status();
   for (const auto& row : *rows) Fill(row, add());
   return absl::OkStatus();
-}
-
-// Whether everything that will be known about a settled round is known. The view is no older than the round's record.
-bool IsComplete(const RunHost& run, const EngineView& view, const RoundRecord& round, bool run_ended) {
-  if (round.state == RoundState::kAborted) return true;
-  if (round.state != RoundState::kCommitted) return false;
-  if (run_ended || round.evaluated() || !run.evaluates()) return true;
-  const int64_t version = round.base_version + 1;
-  if (version > view.head.version) return false;  // the engine has not said yet whether it is the last one
-  // An evaluation that a restart lost does not come any more; a later one is then on its way.
-  if (view.head.version >= version + run.config().evaluate_every) return true;
-  const bool is_last = view.ending && version == view.head.version;
-  return version % run.config().evaluate_every != 0 && !is_last;
-}
-
-// Returns how many rounds from the first on are complete.
-size_t CountComplete(const RunHost& run, const std::vector<RoundRecord>& rounds, bool run_ended) {
-  if (rounds.empty()) return 0;
-  const EngineView view = run.View();
-  const auto end = std::find_if_not(rounds.begin(), rounds.end(),
-                                    [&](const RoundRecord& round) { return IsComplete(run, view, round, run_ended); });
-  return end - rounds.begin();
 }
 
 // Sends what became complete since `next`, which moves on. Whether the run has ended; CANCELLED when nobody listens.
@@ -192,7 +169,8 @@ grpc::Status AdminService::ListRuns(grpc::ServerContext*, const v1::RunsRequest*
     out->set_version(view.head.version);
     out->set_rounds_total(run->config().rounds.count);
     out->set_clients_connected(view.sessions.size());
-    // A run whose store is closed, or does not answer, is listed without its results: `phase` says why.
+    // A run whose store is closed, damaged or does not answer is listed without its results, because the list is where
+    // operators see that something is wrong with it.
     run->Use([&](const RunHost::Live& live) -> absl::Status {
          TERSE_ASSIGN_OR_RETURN(const RunTotals totals, live.store->Totals());
          Fill(totals, out);
@@ -418,12 +396,13 @@ grpc::Status AdminService::ExportTo(const std::string& streamer, const v1::Expor
   return Stream(streamer, [&]() -> grpc::Status {
     const absl::StatusOr<RunHost*> run = runs_->Find(request.run());
     if (!run.ok()) return ToGrpc(run.status());
-    const absl::StatusOr<std::string> bytes = (*run)->Export(request.format());
-    if (!bytes.ok()) return ToGrpc(bytes.status());
-    for (size_t at = 0; at < bytes->size(); at += kChunkBytes) {
+    const absl::StatusOr<ExportedModel> model = (*run)->Export(request.format());
+    if (!model.ok()) return ToGrpc(model.status());
+    for (size_t at = 0; at < model->bytes.size(); at += kChunkBytes) {
       v1::ExportChunk chunk;
-      chunk.set_total(bytes->size());
-      chunk.set_data(bytes->substr(at, kChunkBytes));
+      chunk.set_total(model->bytes.size());
+      chunk.set_data(model->bytes.substr(at, kChunkBytes));
+      chunk.set_version(model->version);
       if (!take(chunk)) return grpc::Status::CANCELLED;
     }
     return grpc::Status::OK;

@@ -344,22 +344,32 @@ absl::Status RunHost::Use(absl::FunctionRef<absl::Status(const Live&)> use) cons
       absl::StrCat("run '", name(), "' is ", ConditionName(condition_), ": ", why_.message()));
 }
 
-absl::StatusOr<std::string> RunHost::Export(v1::ExportRequest::Format format) const {
+absl::StatusOr<ExportedModel> RunHost::Export(v1::ExportRequest::Format format) const {
+  ExportedModel model;
   std::vector<float> weights;
   std::shared_ptr<const RunLearning> learning;  // the run may be deleted while the file is made
   TERSE_RETURN_IF_ERROR(Use([&](const Live& live) {
     learning = learning_;
-    return live.loop->Call([&] { weights = live.engine->weights(); });
+    return live.loop->Call([&] {
+      weights = live.engine->weights();
+      model.version = live.engine->View().head.version;
+    });
   }));
+  TERSE_ASSIGN_OR_RETURN(model.bytes, WriteModelAs(format, weights, *learning));
+  return model;
+}
+
+absl::StatusOr<std::string> RunHost::WriteModelAs(v1::ExportRequest::Format format, absl::Span<const float> weights,
+                                                  const RunLearning& learning) const {
   switch (format) {
     case v1::ExportRequest::FORMAT_TORCHSCRIPT:
-      return learning->ExportTorchScript(weights);
+      return learning.ExportTorchScript(weights);
     case v1::ExportRequest::FORMAT_SAFETENSORS:
       return ExportSafetensors(codec_->layout(), weights);
     case v1::ExportRequest::FORMAT_NPZ:
       return ExportNpz(codec_->layout(), weights);
     case v1::ExportRequest::FORMAT_VOCABULARY: {
-      TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> symbols, learning->Vocabulary());
+      TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> symbols, learning.Vocabulary());
       return symbols.empty() ? std::string() : ExportVocabulary(symbols);
     }
     default:

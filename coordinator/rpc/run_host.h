@@ -26,6 +26,12 @@
 
 namespace terse {
 
+// A model's file, and the version whose weights it holds.
+struct ExportedModel {
+  std::string bytes;
+  int64_t version = 0;
+};
+
 // Which run to host, and where.
 struct RunPlan {
   std::string name;
@@ -118,11 +124,12 @@ class RunHost {
   // Runs `use` while the store is open and keeps it open until `use` returns. FAILED_PRECONDITION with the reason
   // unless the run is served; otherwise what `use` returns.
   absl::Status Use(absl::FunctionRef<absl::Status(const Live&)> use) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // The bytes of a model file made from the head's weights. UNIMPLEMENTED for a TorchScript file of a model that has
-  // none.
-  absl::StatusOr<std::string> Export(v1::ExportRequest::Format format) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // A model file made from the head's weights. UNIMPLEMENTED for a TorchScript file of a model that has none.
+  absl::StatusOr<ExportedModel> Export(v1::ExportRequest::Format format) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  absl::StatusOr<std::string> WriteModelAs(v1::ExportRequest::Format format, absl::Span<const float> weights,
+                                           const RunLearning& learning) const;
   explicit RunHost(Options options) : options_(std::move(options)) {}
   // Learns the configuration from the store and the plan, creates the run when there is none, and makes codec and
   // model.

@@ -15,12 +15,15 @@ namespace {
 constexpr absl::Duration kFollowInterval = absl::Milliseconds(500);
 constexpr absl::Duration kLongestWait = absl::Minutes(1);
 constexpr uint64_t kMostRounds = 256;
+// The times of so many clients at most are waiting, unless a single round has more.
+constexpr uint64_t kMostTraces = 2000;
 constexpr uint32_t kEventsPerPage = 1000;
 
-// Whether a failed call is about one run, as while its disk is in trouble or after it was deleted, and not about the
-// coordinator.
+// Whether a failed call is about one run, as while its disk is in trouble, when a file of it is damaged, or after it
+// was deleted, and not about the coordinator.
 bool IsOfOneRun(const absl::Status& status) {
-  return absl::IsFailedPrecondition(status) || absl::IsNotFound(status) || absl::IsOutOfRange(status);
+  return absl::IsFailedPrecondition(status) || absl::IsNotFound(status) || absl::IsOutOfRange(status) ||
+         absl::IsDataLoss(status);
 }
 
 }  // namespace
@@ -32,7 +35,7 @@ absl::Status Follower::Follow(absl::Duration patience, absl::FunctionRef<void()>
       TERSE_ASSIGN_OR_RETURN(const bool is_over, IsOver(patience));
       if (is_over) return absl::OkStatus();
     }
-    absl::SleepFor(kFollowInterval);
+    if (stop_->WaitForNotificationWithTimeout(kFollowInterval)) return absl::CancelledError("told to end");
   }
 }
 
@@ -80,25 +83,32 @@ absl::Status Follower::LookAtRuns(absl::FunctionRef<void()> heard) {
 absl::Status Follower::LookAt(const v1::Run& run, Followed* followed) {
   const bool has_ended = HasEnded(run.state());
   if (has_ended) followed->ended = std::min(followed->ended, absl::Now());
-  if (followed->is_done || absl::Now() < followed->retry) return absl::OkStatus();
+  if (followed->is_done || absl::Now() < followed->place.retry) return absl::OkStatus();
   client_->Select(run.name());
-  absl::Status looked = followed->tracker == nullptr ? Begin(followed) : absl::OkStatus();
-  if (looked.ok() && (followed->tracker == nullptr || followed->is_done)) return absl::OkStatus();
-  if (looked.ok()) {
-    if (followed->has_pending && (!Deliver(followed) || followed->is_done)) return absl::OkStatus();
-    followed->tracker->TakeRun(run, absl::Now());
-    looked = Advance(has_ended, followed);
+  const bool is_readable = absl::Now() >= followed->source.retry;
+  if (followed->tracker == nullptr) {
+    if (!is_readable) return absl::OkStatus();
+    TERSE_RETURN_IF_ERROR(PassOver(Begin(followed), followed));
+    if (followed->tracker == nullptr || followed->is_done) return absl::OkStatus();
   }
-  if (looked.ok() || !IsOfOneRun(looked)) return looked;
+  if (followed->has_pending && (!Deliver(followed) || followed->is_done)) return absl::OkStatus();
+  followed->tracker->TakeRun(run, absl::Now());
+  if (is_readable) TERSE_RETURN_IF_ERROR(PassOver(Advance(has_ended, followed), followed));
   // The place still hears that the run is in trouble.
-  if (followed->tracker != nullptr) Deliver(followed);
+  if (!followed->source.status.ok()) Deliver(followed);
+  return absl::OkStatus();
+}
+
+absl::Status Follower::PassOver(const absl::Status& looked, Followed* followed) {
+  if (!looked.ok() && !IsOfOneRun(looked)) return looked;
+  Note(looked, *followed, &followed->source);
   return absl::OkStatus();
 }
 
 absl::Status Follower::Begin(Followed* followed) {
   TERSE_ASSIGN_OR_RETURN(const v1::Status status, client_->GetStatus());
   absl::StatusOr<std::unique_ptr<RunTracker>> tracker = target_->Begin(status, followed->is_new);
-  Note(tracker.status(), followed);
+  Note(tracker.status(), *followed, &followed->place);
   if (!tracker.ok()) return absl::OkStatus();
   followed->tracker = *std::move(tracker);
   followed->rounds = followed->tracker->RoundsAfter();
@@ -109,7 +119,7 @@ absl::Status Follower::Begin(Followed* followed) {
 
 absl::Status Follower::Advance(bool has_ended, Followed* followed) {
   bool may_be_more = true;
-  while (may_be_more) {
+  while (may_be_more && !stop_->HasBeenNotified()) {
     TERSE_ASSIGN_OR_RETURN(const bool more_rounds, TakeRounds(followed));
     TERSE_ASSIGN_OR_RETURN(const bool more_events, TakeEvents(followed));
     may_be_more = more_rounds || more_events;
@@ -125,9 +135,9 @@ absl::Status Follower::Advance(bool has_ended, Followed* followed) {
 
 absl::StatusOr<bool> Follower::TakeRounds(Followed* followed) {
   if (!followed->rounds.has_value()) return false;
-  TERSE_ASSIGN_OR_RETURN(const std::vector<v1::Round> rounds,
-                         client_->ListCompleteRounds(*followed->rounds + 1, kMostRounds));
   const uint32_t traced = followed->tracker->TracedClients();
+  const uint64_t page = traced == 0 ? kMostRounds : std::clamp<uint64_t>(kMostTraces / traced, 1, kMostRounds);
+  TERSE_ASSIGN_OR_RETURN(const std::vector<v1::Round> rounds, client_->ListCompleteRounds(*followed->rounds + 1, page));
   for (const v1::Round& round : rounds) {
     v1::TracesReply traces;
     if (traced > 0) {
@@ -136,7 +146,7 @@ absl::StatusOr<bool> Follower::TakeRounds(Followed* followed) {
     followed->tracker->TakeRound(round, traces);
     followed->rounds = round.id();
   }
-  return rounds.size() == kMostRounds;
+  return rounds.size() == page;
 }
 
 absl::StatusOr<bool> Follower::TakeEvents(Followed* followed) {
@@ -155,26 +165,26 @@ absl::StatusOr<bool> Follower::TakeEvents(Followed* followed) {
 }
 
 bool Follower::Deliver(Followed* followed) {
-  if (absl::Now() < followed->retry) return false;
+  if (absl::Now() < followed->place.retry) return false;
   const absl::Status delivered = followed->tracker->Deliver();
-  Note(delivered, followed);
+  Note(delivered, *followed, &followed->place);
   followed->has_pending = !delivered.ok();
   followed->is_done = delivered.ok() && followed->end_taken;
   return delivered.ok();
 }
 
-void Follower::Note(const absl::Status& status, Followed* followed) {
+void Follower::Note(const absl::Status& status, const Followed& followed, Trouble* trouble) {
   if (status.ok()) {
-    if (!followed->trouble.ok()) remark_(absl::StrCat(target_->name(), ": run '", followed->name, "' goes on"));
-    followed->wait = absl::ZeroDuration();
+    if (!trouble->status.ok()) remark_(absl::StrCat(target_->name(), ": run '", followed.name, "' goes on"));
+    trouble->wait = absl::ZeroDuration();
   } else {
-    if (status != followed->trouble) {
-      remark_(absl::StrCat(target_->name(), ": run '", followed->name, "': ", status.message(), "; trying again"));
+    if (status != trouble->status) {
+      remark_(absl::StrCat(target_->name(), ": run '", followed.name, "': ", status.message(), "; trying again"));
     }
-    followed->wait = std::min(kLongestWait, std::max(kFollowInterval, 2 * followed->wait));
-    followed->retry = absl::Now() + followed->wait;
+    trouble->wait = std::min(kLongestWait, std::max(kFollowInterval, 2 * trouble->wait));
+    trouble->retry = absl::Now() + trouble->wait;
   }
-  followed->trouble = status;
+  trouble->status = status;
 }
 
 void Follower::Retire(Followed followed) {
@@ -189,9 +199,10 @@ void Follower::Retire(Followed followed) {
 absl::StatusOr<bool> Follower::IsOver(absl::Duration patience) const {
   const Followed* const followed = !runs_.empty() ? &runs_.begin()->second : !gone_.empty() ? &gone_.front() : nullptr;
   if (followed == nullptr || followed->is_done) return true;
-  if (followed->trouble.ok() || absl::Now() - followed->ended < patience) return false;
-  return absl::DeadlineExceededError(absl::StrCat(target_->name(), ": the last news of run '", followed->name,
-                                                  "' have not arrived: ", followed->trouble.message()));
+  const absl::Status& trouble = followed->place.status.ok() ? followed->source.status : followed->place.status;
+  if (trouble.ok() || absl::Now() - followed->ended < patience) return false;
+  return absl::DeadlineExceededError(
+      absl::StrCat("the last news of run '", followed->name, "' have not arrived: ", trouble.message()));
 }
 
 }  // namespace terse

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <deque>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -11,10 +10,12 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "core/status.h"
 #include "proto/proto_text.h"
 #include "proto/run_config_loader.h"
@@ -31,8 +32,18 @@ constexpr char kLineageTag[] = "terse.lineage";
 // MLflow's limits of a request.
 constexpr size_t kMostParams = 100;
 constexpr size_t kMostMetrics = 1000;
-// Of a parameter's value: since MLflow 2.8 it may be longer, before it may not.
+// MLflow before 2.8 takes no longer values of parameters.
 constexpr size_t kMostValueBytes = 500;
+
+// The text at the key; empty when there is none, whatever else is there.
+std::string TextAt(const Json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
+}
+
+absl::Status NoAnswer(absl::string_view why) {
+  return absl::UnavailableError(absl::StrCat("it answers with something that is no answer of MLflow: ", why));
+}
 
 // The tracking server's methods.
 class MlflowApi {
@@ -47,11 +58,11 @@ class MlflowApi {
   }
 
  private:
-  absl::StatusOr<Json> Parse(const absl::StatusOr<HttpReply>& reply) const {
+  absl::StatusOr<Json> Parse(const absl::StatusOr<HttpResult>& reply) const {
     if (!reply.ok()) return reply.status();
     Json body = Json::parse(reply->body, nullptr, /*allow_exceptions=*/false);
     if (reply->status == 200 && body.is_object()) return body;
-    const std::string code = body.is_object() ? body.value("error_code", "") : "";
+    const std::string code = TextAt(body, "error_code");
     const absl::Status failure = HttpFailure(base_, *reply);
     if (code == "RESOURCE_DOES_NOT_EXIST") return absl::NotFoundError(failure.message());
     if (code == "RESOURCE_ALREADY_EXISTS") return absl::AlreadyExistsError(failure.message());
@@ -90,24 +101,30 @@ std::vector<Json> ParamsOf(const v1::RunConfig& config) {
   return set;
 }
 
-std::string TextAt(const Json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
+// A metric's step, which is text in the JSON of protocol buffers and a number in that of MLflow's own server. Throws
+// Json::exception when it is neither.
+int64_t StepOf(const Json& metric) {
+  const Json& step = metric.at("step");
+  int64_t number = 0;
+  if (step.is_string() && absl::SimpleAtoi(step.get_ref<const std::string&>(), &number)) return number;
+  return step.get_ref<const Json::number_integer_t&>();
 }
 
 class MlflowTracker : public RunTracker {
  public:
-  // `found`: the run as MLflow has it.
+  // `found`: the run as MLflow has it. Throws Json::exception when it is no run of MLflow's.
   MlflowTracker(MlflowApi* api, const Json& found, const v1::RunConfig& config) : api_(api) {
     const Json info = found.value("info", Json::object());
     id_ = TextAt(info, "run_id");
     status_ = TextAt(info, "status");
     const Json data = found.value("data", Json::object());
     for (const Json& metric : data.value("metrics", Json::array())) {
-      logged_[TextAt(metric, "key")] = metric.value("step", int64_t{0});
+      logged_[metric.at("key").get<std::string>()] = metric.contains("step") ? StepOf(metric) : 0;
     }
     std::map<std::string, bool> known;
-    for (const Json& param : data.value("params", Json::array())) known[TextAt(param, "key")] = true;
+    for (const Json& param : data.value("params", Json::array())) {
+      known[param.at("key").get<std::string>()] = true;
+    }
     for (Json& param : ParamsOf(config)) {
       if (known.count(TextAt(param, "key")) == 0) params_.push_back(std::move(param));
     }
@@ -174,6 +191,16 @@ class MlflowTarget : public FollowTarget {
   std::string name() const override { return name_; }
 
   absl::StatusOr<std::unique_ptr<RunTracker>> Begin(const v1::Status& run, bool is_new) override {
+    try {
+      return FindOrCreate(run);
+    } catch (const Json::exception& error) {
+      return NoAnswer(error.what());
+    }
+  }
+
+ private:
+  // Throws Json::exception when the answers are not MLflow's.
+  absl::StatusOr<std::unique_ptr<RunTracker>> FindOrCreate(const v1::Status& run) {
     TERSE_ASSIGN_OR_RETURN(const std::string experiment, FindExperiment());
     const std::string lineage = absl::BytesToHexString(run.lineage());
     const Json search = {{"experiment_ids", Json::array({experiment})},
@@ -186,7 +213,6 @@ class MlflowTarget : public FollowTarget {
     return MakeTracker(created.value("run", Json::object()), run.config());
   }
 
- private:
   static Json CreationOf(const v1::Status& run, const std::string& experiment, const std::string& lineage) {
     return {{"experiment_id", experiment},
             {"run_name", run.run()},
@@ -200,12 +226,12 @@ class MlflowTarget : public FollowTarget {
 
   absl::StatusOr<std::unique_ptr<RunTracker>> MakeTracker(const Json& found, const v1::RunConfig& config) {
     if (TextAt(found.value("info", Json::object()), "run_id").empty()) {
-      return absl::UnavailableError("it answers without a run's id; is it an MLflow tracking server?");
+      return NoAnswer("a run without an id");
     }
     return std::make_unique<MlflowTracker>(&api_, found, config);
   }
 
-  // Its id. Asked for each run, as an experiment may be deleted.
+  // Returns the experiment's id. It is asked for with each run, as an experiment may be deleted.
   absl::StatusOr<std::string> FindExperiment() {
     const std::string question = absl::StrCat("experiments/get-by-name?experiment_name=", UrlEscape(experiment_));
     absl::StatusOr<Json> found = api_.Get(question);
@@ -217,18 +243,14 @@ class MlflowTarget : public FollowTarget {
       found = api_.Get(question);
     }
     if (!found.ok()) return found.status();
-    return TextAt(found->value("experiment", Json::object()), "experiment_id");
+    const std::string id = TextAt(found->value("experiment", Json::object()), "experiment_id");
+    return id.empty() ? absl::StatusOr<std::string>(NoAnswer("an experiment without an id")) : id;
   }
 
   const std::string name_;
   const std::string experiment_;
   MlflowApi api_;
 };
-
-std::string Variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 }  // namespace
 
@@ -242,11 +264,11 @@ std::string MlflowMetricName(const std::string& name) {
 
 HttpClient::Options MlflowEnvironment() {
   HttpClient::Options options;
-  options.user = Variable("MLFLOW_TRACKING_USERNAME");
-  options.password = Variable("MLFLOW_TRACKING_PASSWORD");
-  options.token = Variable("MLFLOW_TRACKING_TOKEN");
-  options.authorities = Variable("MLFLOW_TRACKING_SERVER_CERT_PATH");
-  const std::string insecure = Variable("MLFLOW_TRACKING_INSECURE_TLS");
+  options.user = EnvironmentValue("MLFLOW_TRACKING_USERNAME");
+  options.password = EnvironmentValue("MLFLOW_TRACKING_PASSWORD");
+  options.token = EnvironmentValue("MLFLOW_TRACKING_TOKEN");
+  options.authorities = EnvironmentValue("MLFLOW_TRACKING_SERVER_CERT_PATH");
+  const std::string insecure = EnvironmentValue("MLFLOW_TRACKING_INSECURE_TLS");
   options.insecure_tls = insecure == "true" || insecure == "1";
   return options;
 }

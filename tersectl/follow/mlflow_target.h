@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "tersectl/follow/http_client.h"
 #include "tersectl/follow/target.h"
+#include "tersectl/http/http_client.h"
 
 namespace terse {
 

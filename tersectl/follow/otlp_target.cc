@@ -1,7 +1,7 @@
 #include "tersectl/follow/otlp_target.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <deque>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -13,8 +13,8 @@
 #include "core/id128.h"
 #include "core/status.h"
 #include "core/version.h"
-#include "tersectl/follow/http_client.h"
 #include "tersectl/follow/position_file.h"
+#include "tersectl/http/http_client.h"
 #include "tersectl/print.h"
 #include "tersectl/restarts.h"
 
@@ -24,7 +24,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr char kTracesPath[] = "/v1/traces";
-// Of opentelemetry-proto: SPAN_KIND_INTERNAL, STATUS_CODE_OK, STATUS_CODE_ERROR.
+// Collectors bound a request's body, by default at some 20 MB. So many spans are about 1 MB.
+constexpr size_t kMostSpans = 2000;
+// The values of SPAN_KIND_INTERNAL, STATUS_CODE_OK and STATUS_CODE_ERROR in opentelemetry-proto.
 constexpr int kInternal = 1, kStatusOk = 1, kStatusError = 2;
 
 Json Attribute(const char* key, const std::string& value) {
@@ -118,7 +120,7 @@ Json SpansOf(const std::string& lineage, const v1::Round& round, const v1::Trace
 
 class OtlpTracker : public RunTracker {
  public:
-  // `file`: null where no positions are kept. Rounds up to `told` have been sent.
+  // `file`: null where no positions are kept. Rounds up to `told` were sent by an earlier process, or are not wanted.
   OtlpTracker(const OtlpOptions* options, HttpClient* http, const v1::Status& run, std::unique_ptr<PositionFile> file,
               uint64_t told)
       : options_(options),
@@ -131,24 +133,42 @@ class OtlpTracker : public RunTracker {
   absl::optional<uint64_t> RoundsAfter() const override { return told_; }
   uint32_t TracedClients() const override { return options_->clients; }
   void TakeRound(const v1::Round& round, const v1::TracesReply& traces) override {
-    told_ = round.id();
-    for (Json& span : SpansOf(lineage_, round, traces)) spans_.push_back(std::move(span));
+    rounds_.push_back({round.id(), SpansOf(lineage_, round, traces)});
   }
   absl::Status Deliver() override {
-    if (spans_.empty()) return absl::OkStatus();
-    TERSE_ASSIGN_OR_RETURN(const HttpReply reply,
-                           http_->Post(options_->url, JsonText(Request(), -1), options_->headers));
-    if (reply.status != 200) return HttpFailure(options_->url, reply);
-    spans_ = Json::array();
-    return file_ == nullptr ? absl::OkStatus() : file_->Write({{"round", told_}});
+    while (!rounds_.empty()) {
+      TERSE_RETURN_IF_ERROR(Send(&rounds_.front()));
+      if (file_ != nullptr) TERSE_RETURN_IF_ERROR(file_->Write({{"round", rounds_.front().id}}));
+      rounds_.pop_front();
+    }
+    return absl::OkStatus();
   }
 
  private:
-  Json Request() const {
+  struct PendingRound {
+    uint64_t id = 0;
+    Json spans;       // an array
+    size_t sent = 0;  // spans that the collector has taken
+  };
+
+  absl::Status Send(PendingRound* round) {
+    while (round->sent < round->spans.size()) {
+      const auto begin = round->spans.begin() + static_cast<std::ptrdiff_t>(round->sent);
+      const size_t count = std::min(kMostSpans, round->spans.size() - round->sent);
+      Json spans = Json::array_t(begin, begin + static_cast<std::ptrdiff_t>(count));
+      const std::string body = JsonText(Request(std::move(spans)), -1);
+      TERSE_ASSIGN_OR_RETURN(const HttpResult reply, http_->Post(options_->url, body, options_->headers));
+      if (reply.status != 200) return HttpFailure(options_->url, reply);
+      round->sent += count;
+    }
+    return absl::OkStatus();
+  }
+
+  Json Request(Json spans) const {
     const Json resource = {
         {"attributes", Json::array({Attribute("service.name", std::string("terse-coordinator")),
                                     Attribute("terse.run", run_), Attribute("terse.lineage", lineage_)})}};
-    const Json scope = {{"scope", {{"name", "terse"}, {"version", kVersion}}}, {"spans", spans_}};
+    const Json scope = {{"scope", {{"name", "terse"}, {"version", kVersion}}}, {"spans", std::move(spans)}};
     return {{"resourceSpans", Json::array({{{"resource", resource}, {"scopeSpans", Json::array({scope})}}})}};
   }
 
@@ -156,8 +176,8 @@ class OtlpTracker : public RunTracker {
   HttpClient* const http_;
   const std::string run_, lineage_;
   const std::unique_ptr<PositionFile> file_;
-  uint64_t told_;
-  Json spans_ = Json::array();  // not sent yet
+  const uint64_t told_;
+  std::deque<PendingRound> rounds_;  // what was taken and not sent yet
 };
 
 class OtlpTarget : public FollowTarget {
@@ -171,8 +191,8 @@ class OtlpTarget : public FollowTarget {
   std::string name() const override { return absl::StrCat("OpenTelemetry collector ", ShownUrl(options_.url)); }
 
   absl::StatusOr<std::unique_ptr<RunTracker>> Begin(const v1::Status& run, bool is_new) override {
-    // Without a position: after the last round that was settled by now. Of a run that goes on the newest one may be
-    // open.
+    // Without a position it begins after the last round that was settled by now. The newest round of a run that goes
+    // on may be open.
     const uint64_t open = HasEnded(run.state()) ? 0 : std::min<uint64_t>(run.round(), 1);
     uint64_t told = is_new ? 0 : run.round() - open;
     std::unique_ptr<PositionFile> file;
@@ -185,7 +205,7 @@ class OtlpTarget : public FollowTarget {
         if (!round->is_number_unsigned()) return file->Damaged("no number of a round");
         told = round->get<uint64_t>();
       } else {
-        // What happens while the next process starts is not left out.
+        // So the rounds that are settled while the next process starts are not left out.
         TERSE_RETURN_IF_ERROR(file->Write({{"round", told}}));
       }
     }
@@ -205,8 +225,7 @@ std::unique_ptr<FollowTarget> MakeOtlpTarget(OtlpOptions options) {
 
 absl::StatusOr<std::vector<std::string>> OtlpHeaders() {
   std::vector<std::string> headers;
-  const char* const variable = std::getenv("OTEL_EXPORTER_OTLP_HEADERS");
-  if (variable == nullptr) return headers;
+  const std::string variable = EnvironmentValue("OTEL_EXPORTER_OTLP_HEADERS");
   for (absl::string_view pair : absl::StrSplit(variable, ',', absl::SkipWhitespace())) {
     const std::pair<std::string, std::string> parts = absl::StrSplit(pair, absl::MaxSplits('=', 1));
     const std::string name(absl::StripAsciiWhitespace(parts.first));

@@ -30,8 +30,9 @@ struct OtlpOptions {
 //       upload         from the first piece of its update to the last
 //       verdict        from there to its verdict
 //
-// The ids are hashes of lineage, round, client and phase, so that a trace that is sent again has the same ones. Without
-// a position file it begins with the rounds that are settled from the start of the process on.
+// Each request has spans of one round, and at most 2,000 of them, so that a collector that was away takes what it has
+// missed in pieces. The ids are hashes of lineage, round, client and phase, so that a trace that is sent again has the
+// same ones. Without a position file it begins with the rounds that are settled from the start of the process on.
 std::unique_ptr<FollowTarget> MakeOtlpTarget(OtlpOptions options);
 
 // Returns the headers that OTEL_EXPORTER_OTLP_HEADERS names, "name=value,name=value" with %XX in the values.

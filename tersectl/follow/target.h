@@ -43,7 +43,7 @@ class RunTracker {
   virtual absl::optional<uint64_t> EventsAfter() const { return absl::nullopt; }
   virtual void SkipEventsTo(uint64_t id) {}
 
-  // Of how many clients of each round, the slowest, the round comes with their times; 0: of none.
+  // So many clients of each round, the slowest ones, are handed over with their times in TakeRound's `traces`.
   virtual uint32_t TracedClients() const { return 0; }
 
   // Every settled round after that once, with all its figures, in the order of the ids: from the run's first on also

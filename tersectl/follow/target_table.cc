@@ -1,6 +1,5 @@
 #include "tersectl/follow/target_table.h"
 
-#include <cstdlib>
 #include <string>
 #include <utility>
 
@@ -8,11 +7,13 @@
 #include "absl/strings/str_cat.h"
 #include "core/file_system.h"
 #include "core/status.h"
+#include "tersectl/follow/checkpoint_target.h"
 #include "tersectl/follow/lines_target.h"
 #include "tersectl/follow/mlflow_target.h"
 #include "tersectl/follow/otlp_target.h"
 #include "tersectl/follow/tensorboard_target.h"
 #include "tersectl/follow/webhook_target.h"
+#include "tersectl/http/http_client.h"
 
 namespace terse {
 namespace {
@@ -47,10 +48,7 @@ absl::Status AddOtlp(const FollowRunsOptions& options, const Terminal&, Targets*
 }
 
 absl::StatusOr<std::string> WebhookSecret(const FollowRunsOptions& options) {
-  if (options.secret_file.empty()) {
-    const char* const variable = std::getenv(kSecretVariable);
-    return std::string(variable == nullptr ? "" : variable);
-  }
+  if (options.secret_file.empty()) return EnvironmentValue(kSecretVariable);
   TERSE_ASSIGN_OR_RETURN(const std::string text, PosixFiles().Read(options.secret_file, kMostSecretBytes));
   const std::string secret(absl::StripAsciiWhitespace(text));
   if (!secret.empty()) return secret;
@@ -67,9 +65,22 @@ absl::Status AddWebhooks(const FollowRunsOptions& options, const Terminal&, Targ
   return absl::OkStatus();
 }
 
+absl::Status AddCheckpoints(const FollowRunsOptions& options, const Terminal&, Targets* targets) {
+  if (options.checkpoints.empty()) return absl::OkStatus();
+  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<ObjectStore> store, OpenObjectStore(options.checkpoints));
+  CheckpointOptions checkpoints;
+  checkpoints.every = options.checkpoint_every;
+  checkpoints.keep = options.checkpoint_keep;
+  checkpoints.connect = [options](const std::string& run) {
+    return AdminClient::Make(options.coordinator, absl::Seconds(options.timeout_seconds), run);
+  };
+  targets->push_back(MakeCheckpointTarget(std::move(store), std::move(checkpoints)));
+  return absl::OkStatus();
+}
+
 // One row for each kind: adds those that the command line names.
 constexpr absl::Status (*kKinds[])(const FollowRunsOptions&, const Terminal&, Targets*) = {
-    AddLines, AddTensorBoard, AddMlflow, AddOtlp, AddWebhooks,
+    AddLines, AddTensorBoard, AddMlflow, AddOtlp, AddWebhooks, AddCheckpoints,
 };
 
 }  // namespace

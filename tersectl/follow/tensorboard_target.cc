@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/file_system.h"
 #include "core/status.h"
+#include "proto/run_config_rules.h"
 #include "tersectl/round_scalars.h"
 #include "tersectl/tensorboard.h"
 
@@ -121,6 +122,11 @@ class TensorBoardTarget : public FollowTarget {
   std::string name() const override { return absl::StrCat("TensorBoard in ", directory_); }
 
   absl::StatusOr<std::unique_ptr<RunTracker>> Begin(const v1::Status& run, bool is_new) override {
+    // It comes from the network and becomes a path.
+    if (!IsRunName(run.run())) {
+      return absl::DataLossError(
+          absl::StrCat("no run can have the name '", run.run(), "'; run names have ", RunNameForm()));
+    }
     const std::string lineage = absl::BytesToHexString(run.lineage()).substr(0, kLineageDigits);
     const std::string name = absl::StrCat(kEventFile, run.created_us() / 1'000'000, ".", lineage);
     std::string folder = FilePath(directory_, run.run());

@@ -15,8 +15,8 @@
 #include "absl/time/clock.h"
 #include "core/status.h"
 #include "storage/event_kinds.h"
-#include "tersectl/follow/http_client.h"
 #include "tersectl/follow/position_file.h"
+#include "tersectl/http/http_client.h"
 #include "tersectl/print.h"
 
 namespace terse {
@@ -220,7 +220,7 @@ class WebhookTracker : public RunTracker {
     if (!options_->secret.empty()) {
       headers.push_back(absl::StrCat("X-Terse-Signature: ", WebhookSignature(options_->secret, call.body)));
     }
-    TERSE_ASSIGN_OR_RETURN(const HttpReply reply, http_->Post(options_->url, call.body, headers));
+    TERSE_ASSIGN_OR_RETURN(const HttpResult reply, http_->Post(options_->url, call.body, headers));
     return reply.status >= 200 && reply.status < 300 ? absl::OkStatus() : HttpFailure(options_->url, reply);
   }
 

@@ -27,9 +27,8 @@ struct WebhookOptions {
 //   run_down                       it cannot go on without repair
 //   run_paused                     by an operator, or because round after round gave no model
 //   round_aborted
-//   client_lost                    the client's connection ended while the run went on, and for `lost_after`, in which
-//   the
-//                                  coordinator was there, it did not come back
+//   client_lost                    a client's connection ended while the run went on, and for `lost_after`, in which
+//                                  the coordinator was there, it did not come back
 //
 // Each is sent until an answer of 200 to 299 comes, in the order in which they happened, so at least once: `id` is the
 // same each time. STATE/webhook-URL-LINEAGE.json (URL hashed) has the position. Without one, events before the start of

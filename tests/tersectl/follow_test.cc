@@ -4,24 +4,32 @@
 #include <gtest/gtest.h>
 #include <httplib.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <functional>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "tersectl/exit_codes.h"
-#include "tersectl/follow/http_client.h"
+#include "tersectl/follow/follower.h"
 #include "tersectl/follow/mlflow_target.h"
 #include "tersectl/follow/otlp_target.h"
 #include "tersectl/follow/position_file.h"
 #include "tersectl/follow/tensorboard_target.h"
 #include "tersectl/follow/webhook_target.h"
+#include "tersectl/http/http_client.h"
 #include "tersectl/tensorboard.h"
 #include "tests/tersectl/run_tersectl.h"
 #include "tests/testing/fake_admin_server.h"
@@ -30,6 +38,7 @@
 namespace terse {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -38,7 +47,7 @@ using ::testing::Not;
 TEST(FollowCommandTest, WantsAPlace) {
   const CtlOutcome outcome = Invoke({"follow", "--admin", "127.0.0.1:1"});
   EXPECT_EQ(outcome.code, kExitUsage);
-  EXPECT_THAT(outcome.err, HasSubstr("give --tensorboard, --mlflow, --otlp, --webhook or --json"));
+  EXPECT_THAT(outcome.err, HasSubstr("give --tensorboard, --mlflow, --otlp, --webhook, --checkpoints or --json"));
 }
 
 TEST(FollowCommandTest, RefusesSecretsThatOthersWouldSee) {
@@ -77,6 +86,67 @@ TEST(FollowCommandTest, SaysThatACoordinatorIsTooOld) {
   EXPECT_THAT(outcome.err, HasSubstr("of an earlier release"));
 }
 
+TEST(FollowCommandTest, ATargetsErrorEndsTheOthersToo) {
+  const TempDirectory directory;
+  FakeAdminServer server;
+  server.runs.emplace_back().set_name("r");
+  server.runs.back().set_state("active");
+  server.status.set_run("r");
+  // The lines of JSON want rounds of this coordinator, which is too old for them; the webhook gets along without any.
+  const CtlOutcome outcome = Invoke({"follow", "--admin", server.address(), "--webhook", "http://127.0.0.1:1/",
+                                     "--state", directory.path(), "--json"});
+  EXPECT_EQ(outcome.code, kExitFailed);
+  EXPECT_THAT(outcome.err, HasSubstr("tersectl: standard output: the coordinator at "));
+  EXPECT_THAT(outcome.err, HasSubstr("of an earlier release"));
+}
+
+// Takes nothing of a run but its end.
+class EndTarget : public FollowTarget {
+ public:
+  std::string name() const override { return "the test"; }
+  absl::StatusOr<std::unique_ptr<RunTracker>> Begin(const v1::Status&, bool) override {
+    class Tracker : public RunTracker {
+      absl::Status Deliver() override { return absl::OkStatus(); }
+    };
+    return std::make_unique<Tracker>();
+  }
+};
+
+TEST(FollowerTest, ADamagedRunIsToldOfOnceAndPassedOver) {
+  FakeAdminServer server;
+  server.runs.emplace_back().set_name("r");
+  server.runs.back().set_state("finished");
+  server.status.set_run("r");
+  server.presence = grpc::StatusCode::DATA_LOSS;
+  AdminClient client = *AdminClient::Make({server.address(), {}}, absl::Seconds(5));
+  EndTarget target;
+  std::vector<std::string> remarks;
+  const absl::Notification stop;
+  Follower follower(
+      &client, "r", &target, [&](const std::string& line) { remarks.push_back(line); }, &stop);
+  int looks = 0;
+  const absl::Status followed = follower.Follow(absl::Minutes(1), [&] {
+    if (++looks == 4) server.presence = grpc::StatusCode::OK;
+  });
+  EXPECT_TRUE(followed.ok()) << followed;
+  EXPECT_THAT(remarks,
+              ElementsAre(AllOf(HasSubstr("the test: run 'r': "), HasSubstr("as the test has it; trying again")),
+                          "the test: run 'r' goes on"));
+}
+
+TEST(FollowerTest, EndsWhenItIsTold) {
+  FakeAdminServer server;
+  server.runs.emplace_back().set_name("r");
+  server.status.set_run("r");
+  AdminClient client = *AdminClient::Make({server.address(), {}}, absl::Seconds(5));
+  EndTarget target;
+  absl::Notification stop;
+  Follower follower(
+      &client, "", &target, [](const std::string&) {}, &stop);
+  const absl::Status followed = follower.Follow(absl::InfiniteDuration(), [&] { stop.Notify(); });
+  EXPECT_TRUE(absl::IsCancelled(followed)) << followed;
+}
+
 TEST(HttpTest, UrlsAreShownWithoutTheirPaths) {
   EXPECT_EQ(ShownUrl("https://hooks.example/services/T0/secret"), "https://hooks.example/...");
   EXPECT_EQ(ShownUrl("http://127.0.0.1:5000"), "http://127.0.0.1:5000");
@@ -96,6 +166,137 @@ TEST(MlflowTest, NamesOfMetrics) {
   EXPECT_EQ(MlflowMetricName("test/top-5 of_all.x"), "test/top-5 of_all.x");
   EXPECT_EQ(MlflowMetricName("train/recall@10"), "train/recall_10");
   EXPECT_EQ(MlflowMetricName("train//a/../b/."), "train/_/a/_/b/_");
+}
+
+// A server on a loopback port that answers each request with what `answer` makes of it.
+class Receiver {
+ public:
+  using Answer = std::function<void(const httplib::Request& request, httplib::Response* response)>;
+
+  explicit Receiver(Answer answer) {
+    const auto handler = [answer = std::move(answer)](const httplib::Request& request, httplib::Response& response) {
+      answer(request, &response);
+    };
+    server_.Get(".*", handler);
+    server_.Post(".*", handler);
+    port_ = server_.bind_to_any_port("127.0.0.1");
+    thread_ = std::thread([this] { server_.listen_after_bind(); });
+    while (!server_.is_running()) absl::SleepFor(absl::Milliseconds(1));
+  }
+  // The connections that clients keep open have ended before.
+  ~Receiver() {
+    server_.stop();
+    thread_.join();
+  }
+  void LimitBodies(size_t bytes) { server_.set_payload_max_length(bytes); }
+  std::string url() const { return absl::StrCat("http://127.0.0.1:", port_); }
+
+ private:
+  httplib::Server server_;
+  int port_ = 0;
+  std::thread thread_;
+};
+
+// MLflow's answer for the run, whose metrics and parameters are those of `data`.
+std::string FoundRun(const std::string& data) {
+  return absl::StrCat(R"({"info": {"run_id": "7", "status": "RUNNING"}, "data": )", data, "}");
+}
+
+// A tracking server whose answers to runs/search and runs/create are given, and that keeps the bodies of
+// runs/log-batch.
+class MlflowServer {
+ public:
+  MlflowServer(std::string found, std::string created, std::string experiment = R"({"experiment_id": "1"})")
+      : receiver_([=](const httplib::Request& request, httplib::Response* response) {
+          std::string answer = "{}";
+          if (absl::EndsWith(request.path, "get-by-name")) answer = absl::StrCat(R"({"experiment": )", experiment, "}");
+          if (absl::EndsWith(request.path, "search")) answer = absl::StrCat(R"({"runs": )", found, "}");
+          if (absl::EndsWith(request.path, "runs/create")) answer = absl::StrCat(R"({"run": )", created, "}");
+          if (absl::EndsWith(request.path, "log-batch")) {
+            batches.push_back(nlohmann::json::parse(request.body));
+            response->status = batch_status;
+            answer = batch_answer;
+          }
+          response->set_content(answer, "application/json");
+        }) {}
+
+  std::vector<nlohmann::json> batches;
+  int batch_status = 200;
+  std::string batch_answer = "{}";
+  // It is the last member, so that it ends before what it writes.
+  Receiver receiver_;
+};
+
+v1::Status RunOf(const std::string& name, const std::string& lineage) {
+  v1::Status run;
+  run.set_run(name);
+  run.set_lineage(lineage);
+  run.set_created_us(1'700'000'000'000'000);
+  return run;
+}
+
+v1::Round CommittedRound(uint64_t id) {
+  v1::Round round;
+  round.set_id(id);
+  round.set_state("committed");
+  round.set_opened_us(1'700'000'000'000'000);
+  round.set_committed_us(1'700'000'001'000'000);
+  round.set_wire_bytes_up(100);
+  return round;
+}
+
+TEST(MlflowTest, AnswersOfAnotherKindAreTroubleOfTheServer) {
+  const std::string run = FoundRun("{}");
+  const struct {
+    std::string found, created, experiment;
+  } kAnswers[] = {
+      {absl::StrCat("[", FoundRun("null"), "]"), run, R"({"experiment_id": "1"})"},
+      {absl::StrCat("[", FoundRun(R"({"metrics": [{"key": "x", "step": "five"}]})"), "]"), run,
+       R"({"experiment_id": "1"})"},
+      {absl::StrCat("[", FoundRun(R"({"metrics": [{"key": "x", "step": 0.5}]})"), "]"), run,
+       R"({"experiment_id": "1"})"},
+      {absl::StrCat("[", FoundRun(R"({"metrics": [{"key": 5, "step": 5}]})"), "]"), run, R"({"experiment_id": "1"})"},
+      {absl::StrCat("[", FoundRun(R"({"metrics": "x"})"), "]"), run, R"({"experiment_id": "1"})"},
+      {absl::StrCat("[", FoundRun(R"({"params": [5]})"), "]"), run, R"({"experiment_id": "1"})"},
+      {"[5]", run, R"({"experiment_id": "1"})"},
+      {"[]", R"("x")", R"({"experiment_id": "1"})"},
+      {"[]", R"({"info": null})", R"({"experiment_id": "1"})"},
+      {"[]", run, R"("x")"},
+      {"[]", run, R"({"experiment_id": null})"},
+  };
+  for (const auto& answers : kAnswers) {
+    MlflowServer server(answers.found, answers.created, answers.experiment);
+    const absl::Status begun =
+        MakeMlflowTarget(server.receiver_.url(), "terse", {})->Begin(RunOf("r", "l"), true).status();
+    EXPECT_TRUE(absl::IsUnavailable(begun)) << begun << answers.found << answers.created << answers.experiment;
+    EXPECT_THAT(begun.message(), HasSubstr("no answer of MLflow: "));
+  }
+}
+
+TEST(MlflowTest, ErrorCodesMayBeOfAnyKind) {
+  MlflowServer server("[]", FoundRun("{}"));
+  server.batch_status = 400;
+  server.batch_answer = R"({"error_code": 500, "message": "no"})";
+  const std::unique_ptr<FollowTarget> target = MakeMlflowTarget(server.receiver_.url(), "terse", {});
+  const std::unique_ptr<RunTracker> tracker = *target->Begin(RunOf("r", "l"), true);
+  tracker->TakeRound(CommittedRound(1), {});
+  EXPECT_TRUE(absl::IsUnavailable(tracker->Deliver()));
+}
+
+TEST(MlflowTest, StepsMayBeNumbersOrTextOfDigits) {
+  const std::string metrics =
+      R"({"metrics": [{"key": "bytes/up_wire", "step": "5"}, {"key": "bytes_total/up_wire", "step": 6}]})";
+  MlflowServer server(absl::StrCat("[", FoundRun(metrics), "]"), "{}");
+  const std::unique_ptr<FollowTarget> target = MakeMlflowTarget(server.receiver_.url(), "terse", {});
+  const std::unique_ptr<RunTracker> tracker = *target->Begin(RunOf("r", "l"), false);
+  for (uint64_t id = 1; id <= 7; ++id) tracker->TakeRound(CommittedRound(id), {});
+  ASSERT_TRUE(tracker->Deliver().ok());
+  std::map<std::string, std::vector<uint64_t>> steps;
+  for (const nlohmann::json& batch : server.batches) {
+    for (const nlohmann::json& metric : batch["metrics"]) steps[metric["key"]].push_back(metric["step"]);
+  }
+  EXPECT_THAT(steps["bytes/up_wire"], ElementsAre(6, 7));
+  EXPECT_THAT(steps["bytes_total/up_wire"], ElementsAre(7));
 }
 
 // A run's tracker, and the events that a server on a loopback port got from it.
@@ -243,22 +444,103 @@ TEST(PositionFileTest, IsReadAsItWasWritten) {
   EXPECT_TRUE(PositionFile(directory.path(), "webhook", "https://h/secret", "cd").Read()->empty());
 }
 
-v1::Status RunOf(const std::string& name, const std::string& lineage) {
-  v1::Status run;
-  run.set_run(name);
-  run.set_lineage(lineage);
-  run.set_created_us(1'700'000'000'000'000);
-  return run;
+// So many clients, each with all its phases.
+v1::TracesReply TracesOf(int clients) {
+  v1::TracesReply traces;
+  traces.set_rounds_kept(8);
+  traces.set_clients_total(clients);
+  for (int i = 0; i < clients; ++i) {
+    v1::ClientTrace* const client = traces.add_clients();
+    client->set_client_name(absl::StrCat("client-", i));
+    client->set_assigned_us(1'700'000'000'100'000);
+    client->set_upload_began_us(1'700'000'000'500'000);
+    client->set_received_us(1'700'000'000'600'000);
+    client->set_verdict_us(1'700'000'000'900'000);
+  }
+  return traces;
 }
 
-v1::Round CommittedRound(uint64_t id) {
-  v1::Round round;
-  round.set_id(id);
-  round.set_state("committed");
-  round.set_opened_us(1'700'000'000'000'000);
-  round.set_committed_us(1'700'000'001'000'000);
-  round.set_wire_bytes_up(100);
-  return round;
+// A collector that takes bodies of at most `most_bytes`, and its spans by trace.
+class OtlpTrackerTest : public ::testing::Test {
+ protected:
+  static constexpr size_t kMostBytes = size_t{2} << 20;
+
+  OtlpTrackerTest()
+      : collector_([this](const httplib::Request& request, httplib::Response* response) {
+          ++requests_;
+          if (requests_ == fails_at_) {
+            response->status = 503;
+            return;
+          }
+          const nlohmann::json body = nlohmann::json::parse(request.body);
+          const nlohmann::json& spans = body["resourceSpans"][0]["scopeSpans"][0]["spans"];
+          most_spans_ = std::max(most_spans_, spans.size());
+          for (const nlohmann::json& span : spans) ++spans_[span["traceId"]][span["spanId"]];
+        }) {
+    collector_.LimitBodies(kMostBytes);
+  }
+  // As another process.
+  void Begin() {
+    target_ = MakeOtlpTarget({collector_.url(), {}, directory_.path(), 1000});
+    tracker_ = *target_->Begin(run_, true);
+  }
+  void TearDown() override {
+    tracker_.reset();
+    target_.reset();  // its connection keeps the server
+  }
+
+  const TempDirectory directory_;
+  const v1::Status run_ = RunOf("r", std::string(16, '\xab'));
+  int requests_ = 0;
+  int fails_at_ = 0;  // the number of the request that is answered with 503
+  size_t most_spans_ = 0;
+  std::map<std::string, std::map<std::string, int>> spans_;  // how often a span came, by trace
+  Receiver collector_;
+  std::unique_ptr<FollowTarget> target_;
+  std::unique_ptr<RunTracker> tracker_;
+};
+
+TEST_F(OtlpTrackerTest, ABacklogIsSentRoundByRound) {
+  Begin();
+  for (uint64_t id = 1; id <= 40; ++id) tracker_->TakeRound(CommittedRound(id), TracesOf(100));
+  const absl::Status delivered = tracker_->Deliver();
+  ASSERT_TRUE(delivered.ok()) << delivered;
+  EXPECT_EQ(requests_, 40);
+  ASSERT_EQ(spans_.size(), 40u);
+  for (const auto& [trace, spans] : spans_) EXPECT_EQ(spans.size(), 2u + 100u * 5u) << trace;
+  Begin();
+  EXPECT_EQ(tracker_->RoundsAfter(), 40u);
+}
+
+TEST_F(OtlpTrackerTest, ARoundOfManyClientsIsCut) {
+  Begin();
+  tracker_->TakeRound(CommittedRound(1), TracesOf(1000));
+  const absl::Status delivered = tracker_->Deliver();
+  ASSERT_TRUE(delivered.ok()) << delivered;
+  EXPECT_EQ(requests_, 3);
+  EXPECT_EQ(most_spans_, 2000u);
+  ASSERT_EQ(spans_.size(), 1u);
+  EXPECT_EQ(spans_.begin()->second.size(), 2u + 1000u * 5u);
+}
+
+TEST_F(OtlpTrackerTest, GoesOnBehindWhatWasTaken) {
+  Begin();
+  for (uint64_t id = 1; id <= 3; ++id) tracker_->TakeRound(CommittedRound(id), TracesOf(1000));
+  fails_at_ = 5;  // the second of the second round's three
+  EXPECT_TRUE(absl::IsUnavailable(tracker_->Deliver()));
+  EXPECT_EQ(PositionFile(directory_.path(), "otlp", collector_.url() + "/v1/traces", "abababababababababababababababab")
+                .Read()
+                ->at("round"),
+            1);
+  ASSERT_TRUE(tracker_->Deliver().ok());
+  EXPECT_EQ(requests_, 10);
+  EXPECT_EQ(spans_.size(), 3u);
+  for (const auto& [trace, spans] : spans_) {
+    EXPECT_EQ(spans.size(), 2u + 1000u * 5u) << trace;
+    for (const auto& [id, times] : spans) ASSERT_EQ(times, 1) << id;
+  }
+  Begin();
+  EXPECT_EQ(tracker_->RoundsAfter(), 3u);
 }
 
 // Follows the rounds 1 to `last` into the folder; returns how that ended.
@@ -296,6 +578,16 @@ TEST(TensorBoardTargetTest, ADamagedRecordEndsThePartThatCounts) {
   damaged = whole;
   damaged[0] ^= 1;
   EXPECT_EQ(ReadTensorBoard(damaged).bytes, 0u);
+}
+
+TEST(TensorBoardTargetTest, ANameThatNoRunHasIsNoPath) {
+  const TempDirectory directory;
+  for (const char* name : {"", "..", "../out", "a/b", ".hidden"}) {
+    const absl::Status followed = FollowInto(directory.path() + "/logs", RunOf(name, "l"), 1);
+    EXPECT_TRUE(absl::IsDataLoss(followed)) << name << ": " << followed;
+    EXPECT_THAT(followed.message(), HasSubstr("no run can have the name"));
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
 }
 
 TEST(TensorBoardTargetTest, AnotherRunOfTheNameHasAFolderOfItsOwn) {

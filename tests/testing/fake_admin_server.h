@@ -47,8 +47,9 @@ class FakeAdminServer : public v1::Admin::Service {
   std::string torchscript = "torchscript bytes";
   std::string safetensors = "safetensors bytes";
   std::string npz = "npz bytes";
-  std::string vocabulary;         // empty: the run reads no text
-  bool knows_vocabulary = true;   // as every coordinator since that format came
+  std::string vocabulary;        // empty: the run reads no text
+  bool knows_vocabulary = true;  // as every coordinator since that format came
+  uint64_t exported_version = 7;
   uint64_t announced_beyond = 0;  // added to the size that Export announces
   int watch_breaks = 0;           // Watch ends so many times with UNAVAILABLE after one round
 
@@ -255,6 +256,7 @@ class FakeAdminServer : public v1::Admin::Service {
       v1::ExportChunk chunk;
       chunk.set_total(file.size() + announced_beyond);
       chunk.set_data(file.substr(at, kChunk));
+      chunk.set_version(exported_version);
       if (!writer->Write(chunk)) break;
     }
     return grpc::Status::OK;

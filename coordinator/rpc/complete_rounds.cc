@@ -1,0 +1,33 @@
+#include "coordinator/rpc/complete_rounds.h"
+
+#include <algorithm>
+
+namespace terse {
+namespace {
+
+// Whether everything that will be known about a settled round is known. The view is no older than the round's record.
+bool IsComplete(const RunHost& run, const EngineView& view, const RoundRecord& round, bool run_ended) {
+  if (round.state == RoundState::kAborted) return true;
+  if (round.state != RoundState::kCommitted) return false;
+  if (run_ended || round.evaluated() || !run.evaluates()) return true;
+  const int64_t version = round.base_version + 1;
+  if (version > view.head.version) return false;  // the engine has not said yet whether it is the last one
+  // An evaluation that a restart lost does not come any more; a later one is then on its way.
+  if (view.head.version >= version + run.config().evaluate_every) return true;
+  const bool is_last = view.ending && version == view.head.version;
+  return version % run.config().evaluate_every != 0 && !is_last;
+}
+
+}  // namespace
+
+bool HasEnded(RunState state) { return state == RunState::kFinished || state == RunState::kStopped; }
+
+size_t CountComplete(const RunHost& run, const std::vector<RoundRecord>& rounds, bool run_ended) {
+  if (rounds.empty()) return 0;
+  const EngineView view = run.View();
+  const auto end = std::find_if_not(rounds.begin(), rounds.end(),
+                                    [&](const RoundRecord& round) { return IsComplete(run, view, round, run_ended); });
+  return end - rounds.begin();
+}
+
+}  // namespace terse

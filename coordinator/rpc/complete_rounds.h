@@ -1,0 +1,21 @@
+// Which rounds have all their figures: what tells operators of rounds tells them once.
+#ifndef TERSE_COORDINATOR_RPC_COMPLETE_ROUNDS_H_
+#define TERSE_COORDINATOR_RPC_COMPLETE_ROUNDS_H_
+
+#include <cstddef>
+#include <vector>
+
+#include "coordinator/rpc/run_host.h"
+#include "storage/run_records.h"
+
+namespace terse {
+
+bool HasEnded(RunState state);
+
+// Returns how many of the rounds, from the first on, are settled and have every figure that they will have, an
+// evaluation that is due included. `run_ended` was read before the rounds.
+size_t CountComplete(const RunHost& run, const std::vector<RoundRecord>& rounds, bool run_ended);
+
+}  // namespace terse
+
+#endif  // TERSE_COORDINATOR_RPC_COMPLETE_ROUNDS_H_
