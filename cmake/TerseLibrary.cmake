@@ -3,7 +3,8 @@
 # Declares a static library `NAME` in a layer of the house. DEPS are other Terse libraries and may only point downwards;
 # an arrow that points up or sideways stops the configuration. LINK are third-party targets; INTERNAL are those whose
 # headers only the sources include and that leave nothing to link, so that whoever uses an installed library need not
-# have them. ALONE are those of SRCS that are never compiled together with others.
+# have them. ALONE are those of SRCS that are never compiled together with others, such as those with compiler options of
+# their own.
 #
 #   mains > simulation > rpc > engine > {compression, storage, learning} > core
 #   security > {proto, net} > core and web > security, for rpc and above only

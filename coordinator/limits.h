@@ -20,7 +20,8 @@ std::string TimeIsUp(const RunLimits& limits, int64_t created_us, int64_t now_us
 std::string IterationsDone(const RunLimits& limits, int64_t iterations);
 
 // The targets and the patience of a run: the limits that its evaluations decide. A function of the evaluations, so that
-// a coordinator that starts again comes to the same end. Thread-compatible.
+// a coordinator that starts again comes to the same end; it has forgotten evaluations without any number, which no
+// store keeps. Thread-compatible.
 class EvaluationLimits {
  public:
   explicit EvaluationLimits(const RunLimits& limits = {}) : limits_(limits) {}

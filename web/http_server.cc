@@ -42,6 +42,7 @@ using PlainStream = beast::tcp_stream;
 using TlsStream = beast::ssl_stream<beast::tcp_stream>;
 
 constexpr auto kPatience = std::chrono::seconds(kHttpPatienceSeconds);
+constexpr size_t kLeastBytesPerSecond = 100'000;
 constexpr auto kFirstPatience = std::chrono::seconds(kHttpFirstSeconds);
 // After an accept that failed for want of files or memory.
 constexpr auto kAcceptPause = std::chrono::milliseconds(200);
@@ -233,7 +234,9 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     response_->content_length(bytes.size());
     response_->body() = boost::beast::span<const char>(bytes.data(), is_head ? 0 : bytes.size());
     serializer_.emplace(*response_);
-    beast::get_lowest_layer(stream_).expires_after(kPatience);
+    // A model's file may be large: who takes a megabyte in ten seconds is served to the end.
+    beast::get_lowest_layer(stream_).expires_after(kPatience +
+                                                   std::chrono::seconds(bytes.size() / kLeastBytesPerSecond));
     http::async_write(stream_, *serializer_, [self = this->shared_from_this(), keep](error_code error, size_t) {
       if (error) return;
       return keep ? self->Read(kPatience) : self->Close();

@@ -23,8 +23,8 @@ inline constexpr char kTokenFile[] = "dashboard.token";
 class DashboardAccess {
  public:
   // Makes a token of 256 random bits and writes it to `state_directory`; with an empty one there is no token, because
-  // every caller has a certificate. Statuses of ReplacePrivateFile; INTERNAL without
-  // random numbers. The trail must outlive this.
+  // every caller has a certificate. Statuses of ReplacePrivateFile; INTERNAL without random numbers. The trail must
+  // outlive this.
   static absl::StatusOr<std::shared_ptr<const DashboardAccess>> Open(const std::string& state_directory,
                                                                      AuditTrail* audit);
 

@@ -31,9 +31,9 @@ absl::StatusOr<std::shared_ptr<RunLearning>> MakeExternalLearning(const RunConfi
                                                                   const EvaluatorFactory& make_evaluator) {
   if (!make_evaluator && EndsByEvaluation(config.limits)) {
     return absl::InvalidArgumentError(
-        "limits.accuracy, limits.loss and limits.patience can never be reached: nothing evaluates a model of "
-        "model.name = "
-        "'external' at this coordinator; start it with --evaluator, or leave them out");
+        "limits.accuracy, limits.loss and limits.patience can never be reached: nothing at this coordinator evaluates "
+        "a "
+        "model of model.name = 'external'; start it with --evaluator, or leave them out");
   }
   TERSE_ASSIGN_OR_RETURN(NamedWeights model, ParseSafetensors(file));
   for (const TensorSpec& tensor : model.layout.tensors()) {

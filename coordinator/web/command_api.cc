@@ -123,7 +123,7 @@ absl::StatusOr<ExportName> ExportOf(const std::string& name) {
       absl::StrCat("'", name, "' is no format of a model's file; the formats are ", absl::StrJoin(names, ", ")));
 }
 
-// Of a name everything that a file's name may have anywhere.
+// Keeps those characters of a name that the name of a file may have on every system.
 std::string FileNameOf(const std::string& run, const char* ending) {
   std::string name = run;
   for (char& c : name) {

@@ -70,7 +70,7 @@ std::string SynopsisOfProgram(const CLI::App& program) {
   if (!SubcommandsOf(program).empty()) {
     return absl::StrCat("\\fB", program.get_name(), "\\fR [\\fIOPTIONS\\fR] \\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n");
   }
-  // What must be given stands here by itself.
+  // Options that must be given stand here by themselves.
   std::string text = absl::StrCat("\\fB", program.get_name(), "\\fR");
   for (const CLI::Option* option : program.get_options()) {
     if (!option->get_required()) continue;

@@ -23,7 +23,7 @@ struct LogLine {
   std::string message;
 };
 
-// Of a longer message the rest is left out, so that so many lines take a bounded amount of memory.
+// The rest of a longer message is left out, so that so many lines take a bounded amount of memory.
 inline constexpr size_t kLongestRecentLine = 2000;
 
 // Returns "debug", "info", "warn" or "error".

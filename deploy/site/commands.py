@@ -43,8 +43,9 @@ class HelpError(Exception):
 def help_of(command, environment=None):
     """The text of COMMAND --help, with no colours and no settings of the caller's."""
     kept = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C.UTF-8", **(environment or {})}
+    # Some defaults depend on the folder; from the root of the file system they are those of an installed program.
     done = subprocess.run(
-        [*command, "--help"], stdin=subprocess.DEVNULL, capture_output=True, text=True, env=kept, check=False
+        [*command, "--help"], stdin=subprocess.DEVNULL, capture_output=True, text=True, env=kept, check=False, cwd="/"
     )
     if done.returncode != 0 or not done.stdout:
         raise HelpError(f"{' '.join(map(str, command))} --help ended with {done.returncode}: {done.stderr.strip()}")

@@ -196,7 +196,7 @@ TEST_F(Runs, AClientIsSetAsideAndReadmitted) {
   for (const json& client : Ask({"clients"})) {
     EXPECT_EQ(client["set_aside_reason"], client["name"] == "client-1" ? "looks odd" : "") << client;
   }
-  EXPECT_THAT(fleet_.Ctl({"clients"}), HasSubstr("looks odd"));
+  EXPECT_THAT(fleet_.Ctl({"clients", "--wide"}), HasSubstr("looks odd"));
   EXPECT_THAT(fleet_.Ctl({"clients", "--set-aside", "nobody"}), HasSubstr("no client 'nobody' ever checked in"));
   EXPECT_EQ(Ask({"clients", "--readmit", "client-1"})["set_aside_until_us"], 0);
   const int64_t committed = Committed();

@@ -32,7 +32,8 @@ class Notebooks(unittest.TestCase):
         nbclient.NotebookClient(notebook, timeout=240, resources={"metadata": {"path": str(EXAMPLES)}}).execute()
         streams = [(output.name, output.text) for cell in notebook.cells if cell.cell_type == "code"
                    for output in cell.outputs if output.output_type == "stream"]
-        self.assertEqual([text for name, text in streams if name == "stderr"], [])
+        # Where tqdm is installed and ipywidgets is not, tqdm, which torch imports, says so.
+        self.assertEqual([text for name, text in streams if name == "stderr" and "TqdmWarning" not in text], [])
         said = "".join(text for _, text in streams)
         self.assertEqual(said.count("all rounds are done"), 2)
         (accuracy,) = re.findall(r"right about ([\d.]+)% of new points", said)

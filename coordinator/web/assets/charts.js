@@ -27,7 +27,7 @@ function nearest(elements, x) {
   return low > 0 && x - elements[low - 1].x < elements[low].x - x ? low - 1 : low;
 }
 
-// Of every line the point nearest to the pointer, wherever each has its points.
+// Finds the point of every line that is nearest to the pointer, wherever each line has its points.
 Chart.Interaction.modes.everyLine = (chart, event, options, useFinalPosition) => {
   const {x} = Chart.helpers.getRelativePosition(event, chart);
   const items = [];
@@ -197,7 +197,7 @@ export class Charts {
       view.data.datasets = this.datasetsOf(lines);
       const x = {...scaleOptions({way: "x", kind: axis.kind}), min, max, title: {display: true, text: axis.title}};
       view.options.scales.x = x;
-      // Of several runs there is one legend for all charts.
+      // Several runs have one legend for all charts.
       view.options.plugins.legend.display = this.runs.length < 2 && lines.length > 1;
       view.options.plugins.tooltip.callbacks = this.tooltipOf(axis, format);
       view.options.color = color("--text");

@@ -24,6 +24,7 @@ function median(values) {
 
 class Page {
   constructor() {
+    this.wasOperator = false;
     this.charts = new Charts();
     this.selection = new Selection(() => this.onSelection());
     this.runTable = new RunTable((name) => this.selection.open(name), (name, isChosen) => this.selection.choose(name, isChosen));
@@ -53,9 +54,11 @@ class Page {
   }
 
   onOperator({operator, hint}) {
+    const isNew = operator && !this.wasOperator;
+    this.wasOperator = operator;
     this.clients.setOperator(operator);
     this.log.setOperator(operator, hint);
-    if (operator) this.log.refresh().catch((error) => setText("log-empty", error.message));
+    if (isNew) this.log.refresh().catch((error) => setText("log-empty", error.message));
   }
 
   refreshNow() {

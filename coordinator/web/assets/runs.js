@@ -32,7 +32,7 @@ function amount(value) {
   return Number.isFinite(value) ? bytes(value) : "–";
 }
 
-// What is not known comes last in either order.
+// Values that are not known come last in either order.
 function compare(a, b, sign) {
   if (a === null || b === null) return (a === null) - (b === null);
   return sign * (typeof a === "string" ? a.localeCompare(b, undefined, {numeric: true}) : a - b);

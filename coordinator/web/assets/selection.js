@@ -39,7 +39,7 @@ export class Selection {
     return this.places.filter((name) => name !== "");
   }
 
-  // Of the runs that there are, shows those that the address names, or the first one.
+  // Shows those of the runs that the address names, or the first one.
   settle(names) {
     const {opened, compared} = this.wanted ?? {opened: this.opened, compared: this.names};
     this.wanted = null;
