@@ -190,7 +190,7 @@ class S3Objects : public ObjectStore {
     if (upload.empty()) return absl::UnavailableError(absl::StrCat(address_, " began no upload; check the endpoint"));
     const std::string id = absl::StrCat("uploadId=", UrlEscape(upload));
     absl::Status status = PutParts(name, id, bytes, read);
-    // What was begun takes space that the bucket's owner pays for.
+    // The parts that are there take space, for which the bucket's owner pays.
     if (!status.ok()) Ask("DELETE", name, id, "").status().IgnoreError();
     return status;
   }

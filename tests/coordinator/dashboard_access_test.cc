@@ -1,4 +1,4 @@
-// Who may do what at the dashboard without certificates, and what the audit log has of it.
+// Tests the rights at the dashboard without certificates, and their records in the audit log.
 #include "coordinator/rpc/dashboard_access.h"
 
 #include <gmock/gmock.h>

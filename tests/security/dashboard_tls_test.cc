@@ -100,7 +100,7 @@ TEST_F(DashboardTls, EveryPathByEveryCredential) {
   EXPECT_EQ(allowed, 2 * Paths().size());
 }
 
-// What only an operator may read or do; that is in the audit log, and so is who was refused.
+// An operator alone may read or do these things; the audit log has them, and those who were refused.
 TEST_F(DashboardTls, CommandsAreAnOperators) {
   const std::string eyes = fleet_.Issue(Role::kObserver, "eyes"), ops = fleet_.Issue(Role::kOperator, "ops");
   const httplib::Headers own = {{"X-Terse-Request", "1"}};

@@ -83,7 +83,7 @@ TEST_F(BucketBackupTest, ReplacesNoBackupThatIsThere) {
   EXPECT_EQ(bucket_.objects(), before);
 }
 
-// What lacks its list, as after an upload that was killed, is no backup; the next upload completes it.
+// Files without their list, as a killed upload leaves them, are no backup; the next upload completes them.
 TEST_F(BucketBackupTest, AnUploadThatWasCutOffIsNoBackup) {
   bucket_.Set("backups/monday/run.sqlite", "half of it");
   const CtlOutcome refused = Restore();
