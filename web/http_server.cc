@@ -44,6 +44,9 @@ using TlsStream = beast::ssl_stream<beast::tcp_stream>;
 constexpr auto kPatience = std::chrono::seconds(kHttpPatienceSeconds);
 constexpr size_t kLeastBytesPerSecond = 100'000;
 constexpr auto kFirstPatience = std::chrono::seconds(kHttpFirstSeconds);
+// What a peer may still send after its last reply, and for how long.
+constexpr size_t kLateBytes = 1 << 20;
+constexpr auto kLatePatience = std::chrono::seconds(2);
 // After an accept that failed for want of files or memory.
 constexpr auto kAcceptPause = std::chrono::milliseconds(200);
 
@@ -243,15 +246,30 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     });
   }
 
-  // A TLS peer is told that nothing is missing; it is not waited for.
+  // A TLS peer is told that nothing is missing.
   void Close() {
+    beast::get_lowest_layer(stream_).expires_after(kLatePatience);
     if constexpr (std::is_same_v<Stream, TlsStream>) {
-      beast::get_lowest_layer(stream_).expires_after(kPatience);
-      stream_.async_shutdown([self = this->shared_from_this()](error_code) {});
+      stream_.async_shutdown([self = this->shared_from_this()](error_code) { self->CloseSocket(); });
     } else {
-      error_code ignored;
-      stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
+      CloseSocket();
     }
+  }
+
+  // The kernel resets a connection that is closed while bytes of the peer wait to be read, and a reset takes the reply
+  // from a peer that has not read it. A body that was refused is therefore received and dropped first.
+  void CloseSocket() {
+    error_code ignored;
+    beast::get_lowest_layer(stream_).socket().shutdown(tcp::socket::shutdown_send, ignored);
+    DropLateBytes(kLateBytes);
+  }
+
+  void DropLateBytes(size_t most) {
+    buffer_.clear();
+    beast::get_lowest_layer(stream_).async_read_some(
+        buffer_.prepare(kHttpHeadBytes), [self = this->shared_from_this(), most](error_code error, size_t got) {
+          if (!error && got < most) self->DropLateBytes(most - got);
+        });
   }
 
   Site* const site_;

@@ -203,6 +203,22 @@ TEST_F(HttpServerTest, ABodyEndsItsConnection) {
   }
 }
 
+// Who sends a body that is refused has time to send it and to read the answer: the connection is not reset.
+TEST_F(HttpServerTest, ARefusedBodyDoesNotCostTheAnswer) {
+  RawConnection connection(server_->url());
+  connection.Say("POST /hello HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500000\r\n\r\n");
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_TRUE(connection.Say(std::string(100'000, 'x'))) << i;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  EXPECT_THAT(connection.Hear(), StartsWith("HTTP/1.1 405"));
+  RawConnection endless(server_->url());
+  endless.Say("POST /hello HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
+  size_t said = 0;
+  while (said < (64u << 20) && endless.Say(std::string(10'000, 'x'))) said += 10'000;
+  EXPECT_LT(said, 64u << 20) << "only so much is dropped";
+}
+
 TEST_F(HttpServerTest, ManyViewersStayConnectedAndAllAreAnswered) {
   std::vector<std::unique_ptr<httplib::Client>> viewers;
   for (int i = 0; i < 100; ++i) {
