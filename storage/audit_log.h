@@ -1,5 +1,5 @@
 // The coordinator's audit log: what callers did and what they were refused, in DIR/audit.sqlite beside the runs
-// (storage/SCHEMA.md, section 1).
+// (storage/SCHEMA.md, section 3).
 #ifndef TERSE_STORAGE_AUDIT_LOG_H_
 #define TERSE_STORAGE_AUDIT_LOG_H_
 
