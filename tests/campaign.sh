@@ -22,7 +22,7 @@ violation, whose seed and state directories are named. Ctrl-C ends it, and keeps
   --power-losses N   at least so many in simulations (default: 1000)
   --in-total         N counts earlier runs: only what is missing is done
   --minutes N        end after so long, whatever was done
-  --parallel N       fleets, and simulations, side by side (default: three fleets and one simulation per processor)
+  --parallel N       fleets, and simulations, side by side (default: 6 fleets, and one simulation per processor)
   --restart          forget earlier runs, after a change that makes them worth nothing
   --json             print the totals as one line of JSON on standard output, and all else on standard error
   --out FILE         write that line to FILE too
