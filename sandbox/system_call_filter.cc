@@ -82,7 +82,7 @@ scmp_arg_cmp Int(unsigned argument, uint32_t value) { return Bits(argument, UINT
 
 // Holds for every int but `value`, and also for `value` with something in the upper half: nobody needs to write it so.
 scmp_arg_cmp NotInt(unsigned argument, uint32_t value) {
-  return SCMP_CMP64(argument, SCMP_CMP_NE, static_cast<uint64_t>(value));
+  return SCMP_CMP64(argument, SCMP_CMP_NE, static_cast<uint64_t>(value), 0);  // one datum is compared, the other unused
 }
 
 void DenyByArguments(Filter* filter) {
