@@ -4,7 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/file_system.h"
+#include "core/json_text.h"
 #include "core/status.h"
+#include "proto/export_formats.h"
 #include "proto/proto_text.h"
 #include "proto/run_config_fit.h"
 #include "proto/run_config_loader.h"
@@ -27,16 +29,19 @@ std::string PlotSubtitle(const Summary& summary) {
   return text;
 }
 
-struct ModelFile {
-  ExportFormat chosen_by;
-  v1::ExportRequest::Format format;
-  const char* name;
-};
-constexpr ModelFile kModelFiles[] = {
-    {ExportFormat::kTorchScript, v1::ExportRequest::FORMAT_TORCHSCRIPT, "model.pt"},
-    {ExportFormat::kState, v1::ExportRequest::FORMAT_SAFETENSORS, "model.safetensors"},
-    {ExportFormat::kNpz, v1::ExportRequest::FORMAT_NPZ, "model.npz"},
-};
+// Returns the choice that asks for a format of the model alone; nullopt where none does.
+absl::optional<ExportFormat> FormatOption(v1::ExportRequest::Format format) {
+  switch (format) {
+    case v1::ExportRequest::FORMAT_TORCHSCRIPT:
+      return ExportFormat::kTorchScript;
+    case v1::ExportRequest::FORMAT_SAFETENSORS:
+      return ExportFormat::kState;
+    case v1::ExportRequest::FORMAT_NPZ:
+      return ExportFormat::kNpz;
+    default:
+      return absl::nullopt;
+  }
+}
 
 struct File {
   std::string name;
@@ -50,23 +55,26 @@ absl::StatusOr<ExportResult> ExportRun(AdminClient& client, const std::string& d
   TERSE_ASSIGN_OR_RETURN(const std::vector<v1::Round> rounds, client.ListRounds(0, 0));
   std::vector<File> files;
   const uint64_t most = MostModelBytes(status.parameters());
-  for (const ModelFile& model : kModelFiles) {
-    if (format != ExportFormat::kAll && format != model.chosen_by) continue;
-    TERSE_ASSIGN_OR_RETURN(AdminClient::ExportedModel exported, client.Export(model.format, most));
-    files.push_back({model.name, std::move(exported.bytes)});
+  for (const ExportFormatRow& row : kExportFormats) {
+    const absl::optional<ExportFormat> choice = FormatOption(row.format);
+    if (!choice.has_value() || (format != ExportFormat::kAll && format != *choice)) continue;
+    TERSE_ASSIGN_OR_RETURN(AdminClient::ExportedModel exported, client.Export(row.format, most));
+    files.push_back({absl::StrCat("model.", row.ending), std::move(exported.bytes)});
   }
   if (format != ExportFormat::kTensorBoard && !ReadsExamples(status.config())) {
     absl::StatusOr<AdminClient::ExportedModel> symbols =
         client.Export(v1::ExportRequest::FORMAT_VOCABULARY, kMostVocabularyBytes);
     // A coordinator of an earlier release does not know the format.
     if (!symbols.ok() && !absl::IsInvalidArgument(symbols.status())) return symbols.status();
-    if (symbols.ok() && !symbols->bytes.empty()) files.push_back({"vocabulary.json", std::move(symbols->bytes)});
+    if (symbols.ok() && !symbols->bytes.empty()) {
+      files.push_back({EndingOf(v1::ExportRequest::FORMAT_VOCABULARY), std::move(symbols->bytes)});
+    }
   }
   ExportResult result;
   result.summary = Summarize(status, rounds);
   files.push_back({"rounds.csv", RoundsCsv(rounds)});
-  files.push_back({"summary.json", SummaryJson(result.summary).dump(2) + "\n"});
-  files.push_back({"config.json", ToJson(WithLaterDefaults(status.config())).dump(2) + "\n"});
+  files.push_back({"summary.json", JsonText(SummaryJson(result.summary), 2) + "\n"});
+  files.push_back({"config.json", JsonText(ToJson(WithLaterDefaults(status.config())), 2) + "\n"});
   const std::vector<EvaluatedPoint> points = EvaluatedPoints(rounds);
   const std::string title =
       absl::StrCat(result.summary.run, HasLossAlone(points) ? ": test loss" : ": accuracy", " against bytes sent");

@@ -7,25 +7,21 @@
 #include <string>
 #include <vector>
 
+#include "core/json_text.h"
 #include "core/log/plain_text.h"
 #include "proto/proto_text.h"
 #include "tersectl/commands.h"
 
 namespace terse {
 
-// The text of the JSON. What is not UTF-8 in it, as the name of a file may be, becomes U+FFFD.
-inline std::string JsonText(const nlohmann::ordered_json& json, int indent) {
-  return json.dump(indent, ' ', /*ensure_ascii=*/false, nlohmann::ordered_json::error_handler_t::replace);
-}
-
-// The same JSON, without characters that a terminal would obey: JSON itself leaves some of them as they are.
+// The JSON, without characters that a terminal would obey: JSON itself leaves some of them as they are.
 inline void PrintJson(const nlohmann::ordered_json& json, const Terminal& terminal) {
   *terminal.out << PlainLines(JsonText(json, 2)) << "\n";
 }
 
 // On one line, for those who follow.
 inline void PrintJsonLine(const nlohmann::ordered_json& json, const Terminal& terminal) {
-  *terminal.out << PlainText(JsonText(json, -1)) << std::endl;
+  *terminal.out << PlainText(JsonText(json)) << std::endl;
 }
 
 template <typename M>

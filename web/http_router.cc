@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <exception>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "core/json_text.h"
 #include "core/percent_code.h"
 #include "core/status.h"
 #include "security/transport.h"
@@ -76,9 +76,7 @@ absl::optional<std::vector<absl::string_view>> Match(absl::string_view pattern, 
 }  // namespace
 
 HttpAnswer ErrorAnswer(int code, absl::string_view message) {
-  const nlohmann::json body = {{"error", std::string(message)}};
-  std::string text = body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  return {code, {"application/json", PackText(std::move(text))}};
+  return {code, {"application/json", PackText(JsonText({{"error", std::string(message)}}) + "\n")}};
 }
 
 bool HttpRouter::takes_posts() const {

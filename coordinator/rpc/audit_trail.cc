@@ -17,6 +17,7 @@
 #include "coordinator/log_components.h"
 #include "coordinator/rpc/access.h"
 #include "core/file_system.h"
+#include "core/json_text.h"
 #include "core/log/log.h"
 #include "core/status.h"
 #include "net/peer.h"
@@ -34,9 +35,6 @@ constexpr size_t kMaxCallKinds = 2048;
 constexpr size_t kMaxHandshakeKinds = 32;
 constexpr char kNobody[] = "nobody of this fleet";
 constexpr char kHandshake[] = "TLS handshake";
-
-// Texts of errors may hold what a caller sent.
-constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
 
 std::string WhoIs(const CertificateFacts& peer) {
   return absl::StrCat(RoleName(peer.identity.role), " ", peer.identity.name);
@@ -208,7 +206,7 @@ absl::Status AuditTrail::Append(const AuditRecord& record) const {
   if (options_.file.empty()) return absl::OkStatus();
   v1::AuditRecord message;
   Fill(record, &message);
-  return AppendLine(options_.file, absl::StrCat(ToJson(message).dump(-1, ' ', false, kReplace), "\n"));
+  return AppendLine(options_.file, absl::StrCat(JsonText(ToJson(message)), "\n"));
 }
 
 AuditedCaller CallerOf(const CertificateFacts& peer, const std::string& host) {

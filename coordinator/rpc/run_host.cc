@@ -14,6 +14,7 @@
 #include "core/file_system.h"
 #include "core/log/log.h"
 #include "core/status.h"
+#include "proto/export_formats.h"
 #include "proto/run_config_convert.h"
 #include "proto/run_config_loader.h"
 #include "storage/event_kinds.h"
@@ -373,8 +374,7 @@ absl::StatusOr<std::string> RunHost::WriteModelAs(v1::ExportRequest::Format form
       return symbols.empty() ? std::string() : ExportVocabulary(symbols);
     }
     default:
-      return absl::InvalidArgumentError(
-          "unknown export format; known are torchscript, safetensors, npz and vocabulary");
+      return absl::InvalidArgumentError(absl::StrCat("unknown export format; known are ", ExportFormatNames()));
   }
 }
 

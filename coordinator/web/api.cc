@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coordinator/web/query.h"
+#include "core/json_text.h"
 #include "core/status.h"
 #include "proto/grpc_status.h"
 #include "proto/proto_text.h"
@@ -104,8 +105,8 @@ struct Format {
 };
 
 template <typename Reply>
-std::string JsonText(const Reply& reply) {
-  return ToJson(reply).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+std::string ReplyText(const Reply& reply) {
+  return JsonText(ToJson(reply));
 }
 
 std::string RoundsCsv(const v1::RoundsReply& reply) {
@@ -119,7 +120,7 @@ template <typename Request, typename Reply>
 HttpRoute MakeRoute(const std::string& pattern, const std::string& name, v1::Admin::Service* admin,
                     std::shared_ptr<ReplyCache> cache, absl::StatusOr<Request> (*parse)(const HttpRequest&),
                     grpc::Status (v1::Admin::Service::*method)(grpc::ServerContext*, const Request*, Reply*),
-                    Format<Reply> format = {"application/json", JsonText<Reply>}) {
+                    Format<Reply> format = {"application/json", ReplyText<Reply>}) {
   const auto handler = [=](const HttpRequest& http) -> absl::StatusOr<HttpReply> {
     TERSE_ASSIGN_OR_RETURN(const Request request, parse(http));
     const auto make = [&]() -> absl::StatusOr<std::string> {

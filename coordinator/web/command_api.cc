@@ -11,8 +11,10 @@
 #include "absl/strings/str_join.h"
 #include "coordinator/web/api.h"
 #include "coordinator/web/query.h"
+#include "core/json_text.h"
 #include "core/log/recent_lines.h"
 #include "core/status.h"
+#include "proto/export_formats.h"
 #include "proto/grpc_status.h"
 #include "proto/proto_text.h"
 
@@ -21,9 +23,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr auto kReplace = Json::error_handler_t::replace;
-
-HttpReply JsonReply(const Json& json) { return {"application/json", PackText(json.dump(-1, ' ', false, kReplace))}; }
+HttpReply JsonReply(const Json& json) { return {"application/json", PackText(JsonText(json))}; }
 
 // The body of a command: an object with texts and numbers, and no keys but these.
 class Fields {
@@ -100,27 +100,12 @@ absl::StatusOr<v1::SetAsideRequest> ParseSetAside(const std::string& body) {
   return request;
 }
 
-// The formats of a model's file, as they are named here and as a browser keeps them.
-struct ExportName {
-  const char* name;
-  v1::ExportRequest::Format format;
-  const char* ending;
-};
-constexpr ExportName kExportNames[] = {
-    {"torchscript", v1::ExportRequest::FORMAT_TORCHSCRIPT, "pt"},
-    {"safetensors", v1::ExportRequest::FORMAT_SAFETENSORS, "safetensors"},
-    {"npz", v1::ExportRequest::FORMAT_NPZ, "npz"},
-    {"vocabulary", v1::ExportRequest::FORMAT_VOCABULARY, "vocabulary.json"},
-};
-
-absl::StatusOr<ExportName> ExportOf(const std::string& name) {
-  std::vector<std::string> names;
-  for (const ExportName& row : kExportNames) {
+absl::StatusOr<ExportFormatRow> ExportOf(const std::string& name) {
+  for (const ExportFormatRow& row : kExportFormats) {
     if (name == row.name) return row;
-    names.emplace_back(row.name);
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("'", name, "' is no format of a model's file; the formats are ", absl::StrJoin(names, ", ")));
+      absl::StrCat("'", name, "' is no format of a model's file; the formats are ", ExportFormatNames()));
 }
 
 // Keeps those characters of a name that the name of a file may have on every system.
@@ -135,7 +120,7 @@ std::string FileNameOf(const std::string& run, const char* ending) {
 absl::StatusOr<HttpReply> Export(OperatorDesk* desk, const AuditedCaller& caller, const HttpRequest& http) {
   TERSE_ASSIGN_OR_RETURN(const Fields fields, Fields::Parse(http.body, {"format"}));
   TERSE_ASSIGN_OR_RETURN(const std::string name, fields.Text("format"));
-  TERSE_ASSIGN_OR_RETURN(const ExportName row, ExportOf(name));
+  TERSE_ASSIGN_OR_RETURN(const ExportFormatRow row, ExportOf(name));
   v1::ExportRequest request;
   request.set_format(row.format);
   TERSE_ASSIGN_OR_RETURN(*request.mutable_run(), RunNameOf(http));

@@ -22,7 +22,7 @@ absl::StatusOr<nlohmann::ordered_json> PositionFile::Read() const {
 }
 
 absl::Status PositionFile::Write(const nlohmann::ordered_json& position) const {
-  return ReplaceFile(PosixFiles(), path_, {JsonText(position, -1)});
+  return ReplaceFile(PosixFiles(), path_, {JsonText(position)});
 }
 
 absl::Status PositionFile::Damaged(const std::string& why) const {

@@ -7,18 +7,22 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/web/dashboard.h"
 #include "core/log/recent_lines.h"
+#include "proto/export_formats.h"
 
 namespace terse {
 namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAreArray;
 
 class NotingDesk : public OperatorDesk {
  public:
@@ -121,6 +125,24 @@ TEST_F(CommandApiTest, TheModelComesAsAFile) {
               HasSubstr("the formats are torchscript, safetensors, npz, vocabulary"));
   desk_.pieces.clear();
   EXPECT_THAT(Error("runs/a/export", R"({"format": "vocabulary"})", 404), HasSubstr("reads no text"));
+}
+
+// The page names the formats itself, because the choice of one is on it before it has asked for anything.
+TEST_F(CommandApiTest, ThePageOffersEveryFormatOfAModel) {
+  std::vector<std::string> offered, known;
+  for (const WebAsset& asset : WebAssets()) {
+    const std::string text(asset.bytes);
+    std::smatch choice;
+    if (!std::regex_search(text, choice, std::regex("<select id=\"model-format\">([^]*?)</select>"))) continue;
+    const std::string options = choice[1];
+    const std::regex option("<option value=\"([^\"]*)\">");
+    for (std::sregex_iterator it(options.begin(), options.end(), option); it != std::sregex_iterator(); ++it) {
+      offered.push_back((*it)[1]);
+    }
+  }
+  for (const ExportFormatRow& row : kExportFormats) known.emplace_back(row.name);
+  EXPECT_THAT(offered, UnorderedElementsAreArray(known));
+  EXPECT_EQ(known.size(), v1::ExportRequest::Format_descriptor()->value_count() - 1) << "all but FORMAT_UNSPECIFIED";
 }
 
 TEST_F(CommandApiTest, BodiesThatAreNone) {
