@@ -4,6 +4,7 @@
 #include <exception>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
@@ -121,7 +122,16 @@ absl::StatusOr<HttpReply> HttpRouter::Ask(const HttpRoute& route, const std::vec
   TERSE_ASSIGN_OR_RETURN(request.query, ParseQuery(query));
   request.caller = question.caller;
   request.body = question.body;
-  return route.handler(request);
+  return route.verb == HttpVerb::kPost ? CarryOut(route, request) : route.handler(request);
+}
+
+absl::StatusOr<HttpReply> HttpRouter::CarryOut(const HttpRoute& route, const HttpRequest& request) const {
+  const absl::Cleanup leave = [this] { --commands_; };
+  if (++commands_ <= kHttpCommands) return route.handler(request);
+  return absl::UnavailableError(
+      absl::StrCat("at most ", kHttpCommands,
+                   " commands are carried out at a time, and so many are under way; ask again "
+                   "when one of them has ended"));
 }
 
 bool IsLoopbackHost(const std::string& host) {

@@ -61,7 +61,10 @@ struct Site {
   std::string url;
   PeerPlaces places{kHttpConnections, kHttpConnectionsOfOne};
   asio::io_context io{1};
-  asio::thread_pool handlers{kHttpHandlers};
+  // Looks and commands have threads of their own, so that the page can be looked at while commands wait. One thread
+  // more than there are commands at a time refuses the others.
+  asio::thread_pool lookers{kHttpHandlers};
+  asio::thread_pool commanders{kHttpCommands + 1};
 };
 
 // The page runs its own scripts and asks its own server, and nothing else.
@@ -115,8 +118,8 @@ absl::optional<HttpAnswer> RefusalOfPost(const http::fields& head, bool has_leng
   return absl::nullopt;
 }
 
-// One connection: a head is read, and the body of a POST, answered by a thread of the handlers, the reply written, and
-// so on. Its functions run in the thread of `site->io`.
+// One connection: a head is read, and the body of a POST, answered by a thread for looks or commands, the reply
+// written, and so on. Its functions run in the thread of `site->io`.
 template <typename Stream>
 class Connection : public std::enable_shared_from_this<Connection<Stream>> {
  public:
@@ -174,7 +177,8 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     question.caller.token = Field(request, kTokenHeader);
     question.caller.host = host_;
     question.body = std::move(request.body());
-    asio::post(site_->handlers, [self = this->shared_from_this(), keep, question = std::move(question)]() mutable {
+    asio::thread_pool& threads = question.verb == HttpVerb::kPost ? site_->commanders : site_->lookers;
+    asio::post(threads, [self = this->shared_from_this(), keep, question = std::move(question)]() mutable {
       HttpAnswer answer = self->Answer(std::move(question));
       asio::post(self->stream_.get_executor(),
                  [self, keep, answer = std::move(answer)]() mutable { self->Send(std::move(answer), keep); });
@@ -206,7 +210,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
         absl::StrCat(code, " ", std::string(request.method_string()), " ", std::string(request.target())));
   }
 
-  // Called by a handler's thread, while this connection does nothing else.
+  // Called by a thread for looks or commands, while this connection does nothing else.
   HttpAnswer Answer(HttpRouter::Question question) {
     absl::Status identified;
     if constexpr (std::is_same_v<Stream, TlsStream>) {
@@ -302,8 +306,10 @@ class BeastServer : public HttpServer {
   ~BeastServer() override {
     site_.io.stop();
     if (thread_.joinable()) thread_.join();
-    site_.handlers.stop();
-    site_.handlers.join();
+    for (asio::thread_pool* threads : {&site_.lookers, &site_.commanders}) {
+      threads->stop();
+      threads->join();
+    }
   }
 
   absl::Status Listen() {

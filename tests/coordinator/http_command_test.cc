@@ -3,12 +3,17 @@
 #include <gtest/gtest.h>
 #include <httplib.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "web/http_router.h"
 #include "web/http_server.h"
 
 namespace terse {
@@ -39,6 +44,13 @@ class HttpCommandTest : public testing::Test {
         {"/never", "",
          [](const HttpRequest&) -> absl::StatusOr<HttpReply> { return absl::FailedPreconditionError("not now"); },
          HttpVerb::kPost},
+        {"/stuck", "",
+         [this](const HttpRequest&) {
+           ++stuck_;
+           go_on_.WaitForNotification();
+           return Text("done");
+         },
+         HttpVerb::kPost},
         {"/file", "",
          [](const HttpRequest&) {
            HttpReply reply = Text("weights");
@@ -59,6 +71,8 @@ class HttpCommandTest : public testing::Test {
   }
   std::string host() const { return server_->url().substr(sizeof("http://") - 1); }
 
+  std::atomic<int> stuck_{0};  // commands that wait for `go_on_`
+  absl::Notification go_on_;
   std::unique_ptr<HttpServer> server_;
 };
 
@@ -129,6 +143,42 @@ TEST_F(HttpCommandTest, BodiesAreSmallJsonWithTheirLength) {
                                           "application/json");
   ASSERT_TRUE(chunked);
   EXPECT_EQ(chunked->status, 411);
+}
+
+// As to a run whose engine does not answer.
+TEST_F(HttpCommandTest, CommandsThatDoNotEndLeaveTheLooks) {
+  const auto command = [this](const char* path, time_t seconds) {
+    httplib::Client client(server_->url());
+    client.set_read_timeout(seconds);
+    return client.Post(path, {{kRequestHeader, "1"}}, "{}", "application/json");
+  };
+  std::vector<std::thread> operators;
+  const auto end_commands = [&] {
+    if (!go_on_.HasBeenNotified()) go_on_.Notify();
+    for (std::thread& one : std::exchange(operators, {})) one.join();
+  };
+  const absl::Cleanup end = end_commands;  // also where an expectation ends the test
+  for (int i = 0; i < kHttpCommands; ++i) {
+    operators.emplace_back([&] {
+      const httplib::Result ended = command("/stuck", 60);
+      EXPECT_EQ(ended ? ended->body : "no answer", "done");
+    });
+  }
+  while (stuck_ < kHttpCommands) std::this_thread::yield();
+  httplib::Client viewer(server_->url());
+  viewer.set_read_timeout(10);
+  const httplib::Result look = viewer.Get("/look");
+  EXPECT_EQ(look ? look->body : "no answer", "looked");
+  const httplib::Result refused = command("/do/this", 10);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->status, 503);
+  EXPECT_THAT(refused->body, HasSubstr("at most 2 commands are carried out at a time, and so many are under way"));
+  const httplib::Result stranger = command("/guarded", 10);
+  ASSERT_TRUE(stranger);
+  EXPECT_EQ(stranger->status, 401) << "who may not command learns nothing about commands";
+  EXPECT_EQ(stuck_, kHttpCommands);
+  end_commands();
+  EXPECT_EQ(command("/do/this", 10)->status, 200);
 }
 
 TEST_F(HttpCommandTest, TheTokenIsAskedFor) {
