@@ -92,7 +92,7 @@ struct RoundRecord {
 
 // Results and costs of a run so far.
 struct RunTotals {
-  // Of the newest round that was evaluated, and the best of all rounds: highest accuracy, lowest loss.
+  // The figures of the newest evaluated round, and the best of all rounds: the highest accuracy and the lowest loss.
   absl::optional<double> accuracy, test_loss;
   absl::optional<double> best_accuracy, best_test_loss;
   // Sums over all rounds from 1 on and all clients.
