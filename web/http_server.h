@@ -18,7 +18,7 @@
 
 namespace terse {
 
-// Who asks, as far as the connection and the request's head say.
+// The sender of a request, as the connection and the head of the request show it.
 struct HttpCaller {
   std::string certificate;  // PEM; empty on a connection in cleartext
   std::string token;        // of the header kTokenHeader; empty without
@@ -33,9 +33,9 @@ struct HttpRequest {
 };
 
 struct HttpReply {
-  std::string type;  // a MIME type
-  std::shared_ptr<const PackedText> body;
-  std::string file = {};  // the name under which a browser keeps it; empty: it shows it
+  std::string type;                        // a MIME type
+  std::shared_ptr<const PackedText> body;  // never null; may be shared with other replies
+  std::string file = {};                   // the name under which a browser keeps it; empty: it shows it
 };
 
 enum class HttpVerb { kGet, kPost };  // HEAD is answered wherever GET is
@@ -46,7 +46,7 @@ using HttpHandler = std::function<absl::StatusOr<HttpReply>(const HttpRequest&)>
 struct HttpRoute {
   std::string path;     // whole; a segment "*" is any segment that is not empty, and becomes a capture
   std::string method;   // of the gRPC services: who may call that may ask for this ("/terse.v1.Admin/ListRuns")
-  HttpHandler handler;  // called by kHttpHandlers threads at once
+  HttpHandler handler;  // called by several threads at once: kHttpHandlers for looks
   HttpVerb verb = HttpVerb::kGet;
 };
 
@@ -69,7 +69,7 @@ struct HttpOptions {
 inline constexpr char kTokenHeader[] = "X-Terse-Token";
 inline constexpr char kRequestHeader[] = "X-Terse-Request";
 
-inline constexpr int kHttpHandlers = 2;           // requests that are answered at a time
+inline constexpr int kHttpHandlers = 2;           // looks that are answered at a time; for commands: http_router.h
 inline constexpr int kHttpConnections = 256;      // open at a time; more are closed at once
 inline constexpr int kHttpHeadBytes = 16 * 1024;  // of a request: its line and its headers
 inline constexpr int kHttpBodyBytes = 4 * 1024;   // of a POST

@@ -9,13 +9,13 @@
 namespace terse {
 
 struct PackedText {
-  std::string plain;
-  std::string gzip;  // RFC 1952; empty where it would not be smaller
+  std::string plain;  // the text as it is
+  std::string gzip;   // RFC 1952; empty where it would not be smaller
 
-  size_t bytes() const { return plain.size() + gzip.size(); }
+  size_t bytes() const { return plain.size() + gzip.size(); }  // that both hold in memory
 };
 
-std::shared_ptr<const PackedText> PackText(std::string text);
+std::shared_ptr<const PackedText> PackText(std::string text);  // packs only texts of 1,000 bytes to 1 GiB
 
 }  // namespace terse
 

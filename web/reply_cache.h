@@ -23,7 +23,7 @@ namespace terse {
 // most, forgets the oldest first, and does not keep a single one that is larger. Thread-safe.
 class ReplyCache {
  public:
-  using Body = std::shared_ptr<const PackedText>;
+  using Body = std::shared_ptr<const PackedText>;  // never null
 
   static constexpr int64_t kLeastMicros = 500'000;
   static constexpr int64_t kMostMicros = 30'000'000;

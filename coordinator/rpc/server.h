@@ -19,6 +19,7 @@
 
 namespace terse {
 
+// The operators' Unix socket, in the state directory, where --admin is not given.
 inline constexpr char kAdminSocket[] = "admin.sock";
 
 // Users' models, which are TorchScript and run in a process of their own (docs/SECURITY.md).
@@ -66,7 +67,9 @@ int ParseCoordinatorOptions(int argc, char** argv, CoordinatorOptions* options);
 // The end of a coordinator, which the first of several causes decides. Thread-safe.
 class CoordinatorEnding {
  public:
+  // Ends the coordinator with this status, unless that was decided before.
   void Decide(const absl::Status& status);
+  // Waits until it is decided, and returns the status.
   absl::Status Wait();
   bool decided() {
     absl::ReaderMutexLock lock(&mutex_);

@@ -16,6 +16,7 @@ struct Visitor {
   bool is_operator = false;
   std::string hint;  // how he would become one; empty where he is
 };
+// Called for each request, by several threads at once.
 using VisitorOf = std::function<Visitor(const HttpCaller&)>;
 
 // The most lines of the log of a reply, which is as many as the process keeps.

@@ -10,6 +10,7 @@
 
 namespace terse {
 
+// A file of the page. What it refers to lives as long as the program.
 struct WebAsset {
   absl::string_view path;  // in the URL
   absl::string_view type;  // MIME

@@ -34,6 +34,7 @@ struct RunSample {
 // The counters of a coordinator process, from its start on. Thread-safe.
 class Metrics {
  public:
+  // Returns a sample of every run. Called by one thread at a time.
   using Sampler = std::function<std::vector<RunSample>()>;
 
   Metrics();

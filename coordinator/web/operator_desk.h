@@ -24,6 +24,8 @@ class OperatorDesk {
  public:
   virtual ~OperatorDesk() = default;
 
+  // Each waits until the run's engine has handled the command, so as long as that does not answer; the reply then says
+  // what became of it.
   virtual grpc::Status PauseFor(const AuditedCaller& caller, const v1::PauseRequest& request,
                                 v1::StateReply* reply) = 0;
   virtual grpc::Status ResumeFor(const AuditedCaller& caller, const v1::ResumeRequest& request,

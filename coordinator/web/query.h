@@ -11,6 +11,7 @@
 
 namespace terse {
 
+// The least and the most that a number may be.
 struct Bounds {
   int64_t least = 1;
   int64_t most = std::numeric_limits<int64_t>::max();

@@ -13,6 +13,7 @@ namespace terse {
 // DIRECTORY/KIND-URL-LINEAGE.json, with the URL hashed, as it may be a secret. Not thread-safe.
 class PositionFile {
  public:
+  // `directory` must be there when Write is called. `lineage`: hexadecimal digits.
   PositionFile(const std::string& directory, const std::string& kind, const std::string& url,
                const std::string& lineage);
 
@@ -20,6 +21,7 @@ class PositionFile {
   absl::StatusOr<nlohmann::ordered_json> Read() const;
   // Replaces the file atomically and durably.
   absl::Status Write(const nlohmann::ordered_json& position) const;
+  // Returns the DATA_LOSS of Read, for a reader who finds that the object is not as he has written it.
   absl::Status Damaged(const std::string& why) const;
 
  private:

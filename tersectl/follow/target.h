@@ -22,6 +22,7 @@ struct RunEnd {
   std::string reason;  // one line for people
 };
 
+// The answer of RunTracker::EventsAfter that leaves out all events that are there already.
 inline constexpr uint64_t kOnlyNewEvents = std::numeric_limits<uint64_t>::max();
 
 // Hands the news of one run to one place. Used from one thread.

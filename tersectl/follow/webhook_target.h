@@ -12,7 +12,7 @@
 namespace terse {
 
 struct WebhookOptions {
-  std::string url;
+  std::string url;     // http:// or https://
   std::string secret;  // signs the requests, unless it is empty
   std::string state;   // the folder of the position files
   absl::Duration lost_after = absl::Seconds(60);

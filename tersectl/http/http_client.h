@@ -21,16 +21,18 @@ std::string ShownUrl(absl::string_view url);
 // of this machine would see in the list of processes.
 absl::Status CheckUrl(absl::string_view url);
 
+// A request.
 struct HttpCall {
   std::string method = "GET";  // those other than GET and HEAD have a body, which may be empty
   std::string url;
   std::string content_type = "application/json";  // of the body
-  absl::string_view body;
-  std::vector<std::string> headers;  // "Name: value"
+  absl::string_view body;                         // must outlive the call of Send
+  std::vector<std::string> headers;               // "Name: value"
 };
 
+// An answer that came, whatever its status: only the caller knows which ones are errors (HttpFailure).
 struct HttpResult {
-  long status = 0;
+  long status = 0;  // HTTP's
   std::string body;
   std::map<std::string, std::string> headers;  // the names in lower case
 };
@@ -46,9 +48,9 @@ class HttpClient {
     // Signs with AWS signature version 4, `user` and `password` being the keys: "aws:amz:REGION:SERVICE" (libcurl's
     // CURLOPT_AWS_SIGV4), unless it is empty.
     std::string signature;
-    std::string authorities;    // a file with the certificates of the authorities; empty: the system's
-    bool insecure_tls = false;  // takes every certificate
-    absl::Duration timeout = absl::Seconds(20);
+    std::string authorities;                     // a file with the certificates of the authorities; empty: the system's
+    bool insecure_tls = false;                   // takes every certificate
+    absl::Duration timeout = absl::Seconds(20);  // of a request, from connecting to the last byte of the answer
   };
 
   explicit HttpClient(Options options);
@@ -76,6 +78,7 @@ std::string EnvironmentValue(const char* name);
 // Escapes what stands in a query.
 std::string UrlEscape(const std::string& text);
 
+// The inverse of UrlEscape. A % that begins no code stays as it is.
 std::string UrlUnescape(const std::string& text);
 
 // UNAVAILABLE with the answer's status and the first line of its body.

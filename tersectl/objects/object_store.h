@@ -14,8 +14,9 @@
 
 namespace terse {
 
+// An object that List found.
 struct ObjectInfo {
-  std::string name;
+  std::string name;  // the whole name, with the folder that was listed
   int64_t bytes = 0;
 };
 
@@ -41,6 +42,8 @@ class ObjectStore {
   virtual absl::Status Remove(const std::string& name) = 0;
 };
 
+// The most bytes of an object that Put asks for at once, and the size of a part where a bucket takes an object in
+// parts.
 inline constexpr int64_t kObjectPartBytes = int64_t{8} << 20;
 
 // Whether the address names a bucket and not a folder.
@@ -49,6 +52,7 @@ bool IsBucketAddress(absl::string_view address);
 // when something is stored. INVALID_ARGUMENT, FAILED_PRECONDITION when the environment has no keys.
 absl::StatusOr<std::unique_ptr<ObjectStore>> OpenObjectStore(const std::string& address);
 
+// Stores bytes that are in memory. The statuses are those of Put.
 absl::Status PutBytes(ObjectStore& store, const std::string& name, absl::string_view bytes);
 // Stores a file of this machine. UNAVAILABLE also when it gets shorter meanwhile.
 absl::Status PutFile(ObjectStore& store, const std::string& name, const std::string& path);

@@ -10,9 +10,10 @@
 
 namespace terse {
 
+// A bucket's service and the keys to it.
 struct S3Access {
-  std::string key_id;
-  std::string secret_key;
+  std::string key_id;         // AWS_ACCESS_KEY_ID
+  std::string secret_key;     // AWS_SECRET_ACCESS_KEY; it signs requests and is sent with none
   std::string session_token;  // of temporary keys; empty: none
   std::string region = "us-east-1";
   // "https://s3.example:9000", where the bucket is the first part of the path; empty: Amazon's own, where it is in the
