@@ -20,9 +20,17 @@ ListCell OptionalDecimal(bool is_known, double value) { return is_known ? Decima
 
 ListCell OptionalBytes(bool is_known, uint64_t bytes) { return is_known ? BytesCell(bytes) : UnknownCell(); }
 
+ListCell OptionalCount(bool is_known, uint64_t count) { return is_known ? CountCell(count) : UnknownCell(); }
+
 ListCell RateCell(uint64_t dense, uint64_t sent) {
   const auto rate = CompressionRate(dense, sent);
   return rate.has_value() ? ListCell{RateText(*rate), *rate} : UnknownCell();
+}
+
+// The compression of both directions together, of a run or a round.
+template <typename Row>
+ListCell BothWays(const Row& row) {
+  return RateCell(row.dense_bytes_up() + row.dense_bytes_down(), row.wire_bytes_up() + row.wire_bytes_down());
 }
 
 ListCell PeriodCell(int64_t from_us, int64_t to_us) {
@@ -76,11 +84,7 @@ List<v1::Run> RunList() {
         [](R run) { return OptionalDecimal(run.has_best_test_loss(), run.best_test_loss()); }, Use::kWide},
        {"compression", Kind::kNumber, [](R run) { return RateCell(run.dense_bytes_up(), run.wire_bytes_up()); },
         Use::kWide},
-       {"both_ways", Kind::kNumber,
-        [](R run) {
-          return RateCell(run.dense_bytes_up() + run.dense_bytes_down(), run.wire_bytes_up() + run.wire_bytes_down());
-        },
-        Use::kWide},
+       {"both_ways", Kind::kNumber, BothWays<v1::Run>, Use::kWide},
        {"began", Kind::kTime, [](R run) { return TimeCell(run.first_opened_us()); }, Use::kWide},
        {"last_commit", Kind::kTime, [](R run) { return TimeCell(run.last_committed_us()); }, Use::kWide}}};
 }
@@ -92,8 +96,7 @@ List<v1::Round> RoundList() {
       "there are no rounds",
       {{"round", Kind::kNumber, [](R round) { return CountCell(round.id()); }},
        {"state", Kind::kText, [](R round) { return TextCell(round.state()); }},
-       {"updates", Kind::kNumber,
-        [](R round) { return round.has_updates() ? CountCell(round.updates()) : ListCell(); }},
+       {"updates", Kind::kNumber, [](R round) { return OptionalCount(round.has_updates(), round.updates()); }},
        // Clients report it with their updates.
        {"train_loss", Kind::kNumber,
         [](R round) { return OptionalDecimal(round.has_train_loss(), round.train_loss()); }},
@@ -103,12 +106,7 @@ List<v1::Round> RoundList() {
        {"down", Kind::kBytes, [](R round) { return BytesCell(round.wire_bytes_down()); }},
        {"compression", Kind::kNumber, [](R round) { return RateCell(round.dense_bytes_up(), round.wire_bytes_up()); }},
        {"time", Kind::kSeconds, [](R round) { return PeriodCell(round.opened_us(), round.committed_us()); }},
-       {"both_ways", Kind::kNumber,
-        [](R round) {
-          return RateCell(round.dense_bytes_up() + round.dense_bytes_down(),
-                          round.wire_bytes_up() + round.wire_bytes_down());
-        },
-        Use::kWide},
+       {"both_ways", Kind::kNumber, BothWays<v1::Round>, Use::kWide},
        {"training", Kind::kSeconds, [](R round) { return PeriodCell(0, round.train_us_max()); }, Use::kWide},
        {"opened", Kind::kTime, [](R round) { return TimeCell(round.opened_us()); }, Use::kWide},
        {"top5", Kind::kNumber, [](R round) { return OptionalDecimal(round.has_top5(), round.top5()); }, Use::kWide},
@@ -117,9 +115,9 @@ List<v1::Round> RoundList() {
        {"payload_up", Kind::kBytes, [](R round) { return BytesCell(round.payload_bytes_up()); }, Use::kWide},
        {"payload_down", Kind::kBytes, [](R round) { return BytesCell(round.payload_bytes_down()); }, Use::kWide},
        {"local_steps", Kind::kNumber,
-        [](R round) { return round.has_local_steps() ? CountCell(round.local_steps()) : ListCell(); }, Use::kWide},
-       {"coding", Kind::kNumber,
-        [](R round) { return round.has_local_steps() ? CountCell(round.choice()) : ListCell(); }, Use::kWide},
+        [](R round) { return OptionalCount(round.has_local_steps(), round.local_steps()); }, Use::kWide},
+       {"coding", Kind::kNumber, [](R round) { return OptionalCount(round.has_local_steps(), round.choice()); },
+        Use::kWide},
        {"why", Kind::kText,
         [](R round) { return TextCell(round.has_local_steps() ? round.why() : "as in the run file"); },
         Use::kWideText}}};

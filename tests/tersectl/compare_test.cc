@@ -56,10 +56,7 @@ class CompareTest : public ::testing::Test {
     }
   }
 
-  CtlOutcome Ask(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"--admin", server_.address()});
-    return Invoke(arguments);
-  }
+  CtlOutcome Ask(const std::vector<std::string>& arguments) { return InvokeAt(server_.address(), arguments); }
 
   FakeAdminServer server_;
   TempDirectory directory_;

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -35,8 +36,8 @@ class CreateTest : public ::testing::Test {
                                           "[codec]\nname = 'sbc'\n[rounds]\ncount = 3\n"));
   }
   CtlOutcome Create(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"--admin", server_.address(), "run", "create"});
-    return Invoke(arguments);
+    arguments.insert(arguments.begin(), {"run", "create"});
+    return InvokeAt(server_.address(), std::move(arguments));
   }
 
   FakeAdminServer server_;

@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -109,8 +110,8 @@ class DoctorTest : public ::testing::Test {
   }
   // Returns the results by check.
   std::map<std::string, std::string> Examine(std::vector<std::string> arguments, int code) {
-    arguments.insert(arguments.begin(), {"doctor", "--json", "--admin", server_.address()});
-    const CtlOutcome outcome = Invoke(arguments);
+    arguments.insert(arguments.begin(), {"doctor", "--json"});
+    const CtlOutcome outcome = InvokeAt(server_.address(), std::move(arguments));
     EXPECT_EQ(outcome.code, code) << outcome.out << outcome.err;
     std::map<std::string, std::string> results;
     for (const json& finding : json::parse(outcome.out)) results[finding["check"]] = finding["result"];

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -42,8 +43,8 @@ class FollowTest : public ::testing::Test {
     return events;
   }
   CtlOutcome Follow(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"events", "--admin", server_.address()});
-    return Invoke(arguments);
+    arguments.insert(arguments.begin(), "events");
+    return InvokeAt(server_.address(), std::move(arguments));
   }
   // The ids in lines of JSON.
   static std::vector<uint64_t> Ids(const CtlOutcome& followed) {

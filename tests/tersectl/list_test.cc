@@ -196,15 +196,8 @@ class ListsTest : public ::testing::Test {
     server_.audit.push_back(record);
   }
 
-  CtlOutcome Ask(std::vector<std::string> arguments, size_t columns = 0) {
-    arguments.insert(arguments.begin(), {"tersectl", "--admin", server_.address()});
-    std::vector<const char*> argv;
-    for (const std::string& argument : arguments) argv.push_back(argument.c_str());
-    std::ostringstream out, err;
-    Terminal terminal = {&out, &err};
-    terminal.columns = columns;
-    const int code = RunTersectl(static_cast<int>(argv.size()), argv.data(), terminal);
-    return {code, out.str(), err.str()};
+  CtlOutcome Ask(const std::vector<std::string>& arguments, size_t columns = 0) {
+    return InvokeAt(server_.address(), arguments, columns);
   }
 
   static size_t WidestLine(const std::string& text) {

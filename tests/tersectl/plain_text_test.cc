@@ -61,10 +61,7 @@ class PlainTextTest : public ::testing::Test {
     run.set_phase(kHostile);
     server_.runs = {run};
   }
-  CtlOutcome Ask(std::vector<std::string> command) {
-    command.insert(command.end(), {"--admin", server_.address()});
-    return Invoke(command);
-  }
+  CtlOutcome Ask(const std::vector<std::string>& command) { return InvokeAt(server_.address(), command); }
 
   FakeAdminServer server_;
 };

@@ -17,12 +17,22 @@ struct CtlOutcome {
   std::string out, err;
 };
 
-inline CtlOutcome Invoke(const std::vector<std::string>& arguments) {
+// `columns`: the width of the terminal; 0: the output is no terminal.
+inline CtlOutcome Invoke(const std::vector<std::string>& arguments, size_t columns = 0) {
   std::vector<const char*> argv = {"tersectl"};
   for (const std::string& argument : arguments) argv.push_back(argument.c_str());
   std::ostringstream out, err;
-  const int code = RunTersectl(static_cast<int>(argv.size()), argv.data(), {&out, &err, false});
+  Terminal terminal = {&out, &err};
+  terminal.columns = columns;
+  const int code = RunTersectl(static_cast<int>(argv.size()), argv.data(), terminal);
   return {code, out.str(), err.str()};
+}
+
+// The same against the coordinator at `address`, which the options begin with: so that `arguments` may end in whatever
+// a test wants.
+inline CtlOutcome InvokeAt(const std::string& address, std::vector<std::string> arguments, size_t columns = 0) {
+  arguments.insert(arguments.begin(), {"--admin", address});
+  return Invoke(arguments, columns);
 }
 
 inline std::string Slurp(const std::string& path) {

@@ -26,10 +26,7 @@ class RunGroupTest : public ::testing::Test {
     server_.status.set_run("demo");
     server_.status.set_round(7);
   }
-  CtlOutcome Ask(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"--admin", server_.address()});
-    return Invoke(arguments);
-  }
+  CtlOutcome Ask(const std::vector<std::string>& arguments) { return InvokeAt(server_.address(), arguments); }
   // Returns the run that the coordinator was asked about by a command that works.
   std::string AskedRun(const std::vector<std::string>& arguments) {
     server_.asked_run = "none was asked for";
