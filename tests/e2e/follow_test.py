@@ -130,7 +130,7 @@ class FollowTest(unittest.TestCase):
     def setUp(self):
         self.fleet = FollowedFleet(OPTIONS.bin)
         self.addCleanup(self.fleet.__exit__)
-        self.fleet.start_coordinator("--trace-rounds", "50")
+        self.fleet.start_coordinator("--trace-rounds", "10000")
 
     def receiver(self, **how):
         receiver = Receiver(**how)
