@@ -44,7 +44,7 @@ using TlsStream = beast::ssl_stream<beast::tcp_stream>;
 constexpr auto kPatience = std::chrono::seconds(kHttpPatienceSeconds);
 constexpr size_t kLeastBytesPerSecond = 100'000;
 constexpr auto kFirstPatience = std::chrono::seconds(kHttpFirstSeconds);
-// What a peer may still send after its last reply, and for how long.
+// Limits of the bytes that a peer still sends after its last reply, and of the time for them.
 constexpr size_t kLateBytes = 1 << 20;
 constexpr auto kLatePatience = std::chrono::seconds(2);
 // After an accept that failed for want of files or memory.

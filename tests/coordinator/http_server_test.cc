@@ -203,7 +203,7 @@ TEST_F(HttpServerTest, ABodyEndsItsConnection) {
   }
 }
 
-// Who sends a body that is refused has time to send it and to read the answer: the connection is not reset.
+// A peer whose body is refused has time to send it and to read the answer: the connection is not reset.
 TEST_F(HttpServerTest, ARefusedBodyDoesNotCostTheAnswer) {
   RawConnection connection(server_->url());
   connection.Say("POST /hello HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500000\r\n\r\n");
