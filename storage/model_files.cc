@@ -15,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "core/json_text.h"
 #include "core/status.h"
 
 namespace terse {
@@ -269,8 +270,6 @@ absl::StatusOr<std::string> ExportNpz(const Layout& layout, absl::Span<const flo
   return std::move(zip).Finish();
 }
 
-std::string ExportVocabulary(const std::vector<std::string>& symbols) {
-  return nlohmann::json(symbols).dump(0, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace) + "\n";
-}
+std::string ExportVocabulary(const std::vector<std::string>& symbols) { return JsonText(symbols, 0) + "\n"; }
 
 }  // namespace terse

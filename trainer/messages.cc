@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "core/json_text.h"
 #include "nlohmann/json.hpp"
 #include "trainer/run_config_fields.h"
 
@@ -159,7 +160,7 @@ std::string ToJson(const T& message) {
   T copy = message;
   JsonWriter writer;
   Fields(writer, copy);
-  return writer.Take().dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+  return JsonText(writer.Take());
 }
 
 template <typename T>
