@@ -62,8 +62,7 @@ parse_arguments() {
     esac
   done
   check_inputs "$run_file" "$data" "$clients"
-  [[ -z "$model" || (-f "$model" && -r "$model") ]] ||
-    fail "--model: no file '$model'; torch.jit.script(module).save(FILE) writes one in Python"
+  check_model
   [[ "$device" =~ ^(auto|cpu|cuda)$ ]] || fail "--device must be auto, cpu or cuda, not '$device'"
   [[ -z "$data" ]] || data=$(absolute "$data")
   [[ -z "$model" ]] || model=$(absolute "$model")
@@ -72,6 +71,20 @@ parse_arguments() {
   [[ -n "$clients" ]] || clients=$(run_file_value "$run_file" rounds clients)
   [[ -n "$name" ]] || name=$(run_file_value "$run_file" '' name)
   clients=${clients:-4}
+}
+
+# The run file's model is one of Terse's own, or --model names the file.
+check_model() {
+  if [[ -n "$model" ]]; then
+    [[ -f "$model" && -r "$model" ]] ||
+      fail "--model: no file '$model'; torch.jit.script(module).save(FILE) writes one in Python"
+    return 0
+  fi
+  case "$(run_file_value "$run_file" model name)" in
+    torchscript) fail "'$run_file' trains a module of your own; name its file with --model" ;;
+    external | plugin)
+      fail "'$run_file' is for programs of your own, which the demo does not start; docs/PYTHON.md and docs/EXTEND.md do" ;;
+  esac
 }
 
 interrupted() {
@@ -122,7 +135,8 @@ What next
   A run of your own, from a copy of this run's file that you may edit ("tersectl config" lists every key):
     $(quoted cp "$run_folder/run.toml" my-run.toml) &&
       $(quoted "$root/deploy/demo.sh" --run-file my-run.toml --name my-run --out "$out" --bin "$bin" ${data:+--data "$data"} ${model:+--model "$model"})
-  A model of your own (docs/MODELS.md), as in this example, which needs a Python with torch and numpy:
+  Data and a model of your own: docs/tutorials/first-run.md; a training loop of your own: docs/PYTHON.md. An example, which needs a Python
+  with torch and numpy:
     $(quoted "$root/deploy/examples/python/run.sh" --bin "$bin")
 NEXT
 }

@@ -138,6 +138,17 @@ class DemoModelTest(unittest.TestCase):
         self.assertEqual(len(said.splitlines()), 1, said)
         self.assertIn("--model: no file", said)
 
+    def test_a_run_file_that_needs_more_is_refused_before_anything_is_started(self):
+        for model, words in (("torchscript", "name its file with --model"), ("external", "docs/PYTHON.md and docs/EXTEND.md do")):
+            path = self.path(f"{model}.toml")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(RUN.format(count=3).replace("lenet5_caffe", model))
+            code, said = self.demo(3, "--run-file", path)
+            self.assertEqual(code, 1, said)
+            self.assertEqual(len(said.splitlines()), 1, said)
+            self.assertIn(words, said)
+            self.assertFalse(os.path.exists(self.path("runs")), said)
+
     def test_the_run_file_has_an_option_of_its_own(self):
         for script in ("demo.sh", "fleet.sh", "compose/prepare.sh"):
             for words in (["--run", "x.toml"], ["--run=x.toml"]):
