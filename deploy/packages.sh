@@ -161,15 +161,27 @@ terse_add_arm64() {
   terse_as_root dpkg --add-architecture arm64
 }
 
+# terse_say_size LOG PACKAGE...: how much comes over the network, which takes minutes without another word.
+terse_say_size() {
+  local log=$1 sizes
+  shift
+  sizes=$(LC_ALL=C apt-get install --assume-no -o Debug::NoLocking=1 --no-install-recommends "$@" 2>/dev/null </dev/null |
+    sed -nE 's|^Need to get ([^/ ]+ [kMG]?B).*|\1 to download, |p
+      s|^After this operation, (.*) of additional disk space will be used\.|\1 more on the disk; |p' | tr -d '\n') || true
+  echo "packages: ${sizes}this takes some minutes (log: $log)" >&2
+}
+
 # Refreshes the package lists only when they do not know all the packages, or when an installation failed with them.
 terse_apt_install() {
   local log=$1
   shift
   if ! apt-cache show --no-all-versions "$@" >/dev/null 2>&1; then
     terse_apt_get update >>"$log" 2>&1 || return 1
+    terse_say_size "$log" "$@"
     terse_apt_get install --no-install-recommends "$@" >>"$log" 2>&1
     return
   fi
+  terse_say_size "$log" "$@"
   terse_apt_get install --no-install-recommends "$@" >>"$log" 2>&1 && return 0
   { terse_apt_get update && terse_apt_get install --no-install-recommends "$@"; } >>"$log" 2>&1
 }
