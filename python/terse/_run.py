@@ -12,7 +12,7 @@ import numpy as np
 from . import _models
 from ._client import find_program
 from .codecs import Codec
-from .errors import TerseError
+from .errors import RunMismatch, TerseError
 
 RUN_FILE, START_FILE = "run.toml", "start.safetensors"
 
@@ -51,6 +51,8 @@ class Run:
 
     def __init__(self, name: str, *, model, codec: Codec, rounds: int, clients: int, local_steps: int = 1, seed: int = 1,
                  settings: Optional[Mapping[str, Mapping[str, Any]]] = None):
+        if not isinstance(codec, Codec):
+            raise RunMismatch(f"the codec is {codec!r}; give one of terse.codecs, such as terse.codecs.sbc(density=0.01)")
         self.name = name
         self._model = _models.adapt(model)
         self._tables = {

@@ -67,6 +67,10 @@ class Faults(unittest.TestCase):
         self.assertIn("optimizer.momentum_masking = false", run.to_toml())
         run.create(str(self.fleet.folder / "nested"), admin=self.fleet.admin)
 
+    def test_a_codec_by_its_name(self):
+        with self.assertRaisesRegex(terse.RunMismatch, r"^the codec is 'sbc'; give one of terse.codecs, such as terse.codecs.sbc\("):
+            terse.Run("named", model=grid_member.make_model(), codec="sbc", rounds=1, clients=1)
+
     def test_a_run_that_the_coordinator_refuses(self):
         run = terse.Run("bad", model=grid_member.make_model(), codec=terse.codecs.sbc(density=2), rounds=1, clients=1)
         with self.assertRaisesRegex(terse.TerseError, "codec.density = 2 is above the allowed range"):
