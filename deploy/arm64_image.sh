@@ -89,7 +89,7 @@ import_image() {
 main() {
   parse_arguments "$@"
   [[ $EUID -eq 0 ]] || fail "the file system belongs to root; run it as root or through sudo"
-  [[ $install -eq 0 ]] || terse_install_packages packaging
+  [[ $install -eq 0 ]] || terse_install_packages packaging machines
   work=$(mktemp -d -t terse-arm64-image.XXXXXX)
   trap 'rm -rf "$work"' EXIT
   finish_tree

@@ -41,8 +41,10 @@ TERSE_TEST_PACKAGES=(python3 python3-numpy python3-torch sqlite3 openssl iproute
 TERSE_PYTHON_PACKAGES=(python3 python3-dev python3-venv python3-numpy python3-torch)
 # bench/plot_*.py draw with these.
 TERSE_BENCH_PACKAGES=(python3 python3-matplotlib)
-# deploy/package.sh makes the Debian packages with these, and tests/packages.sh the bare machine on which it tries them.
-TERSE_PACKAGING_PACKAGES=(dpkg-dev file debootstrap mmdebstrap systemd-container python3)
+# deploy/package.sh makes the Debian packages with these.
+TERSE_PACKAGING_PACKAGES=(dpkg-dev file python3)
+# deploy/arm64_image.sh and the tests that need a bare machine make its system with these, and boot it.
+TERSE_MACHINES_PACKAGES=(debootstrap mmdebstrap systemd-container)
 # deploy/site.sh builds the site of the documentation with these.
 TERSE_SITE_PACKAGES=(mkdocs mkdocs-material python3-pymdownx python3-yaml python3-venv doxygen)
 # Mermaid, which draws the site's pictures, is not in Debian 12, and Debian's npm brings 400 packages. The wheel mermaidx of
@@ -60,8 +62,8 @@ TERSE_RUNTIME_PACKAGES=(
 
 terse_packages_usage() {
   cat <<'USAGE'
-usage: deploy/packages.sh [build] [develop] [arm64] [bindings] [test] [python] [bench] [packaging] [site] [runtime]
-                          [tersectl] [--print] [--help]
+usage: deploy/packages.sh [build] [develop] [arm64] [bindings] [test] [python] [bench] [packaging] [machines] [site]
+                          [runtime] [tersectl] [--print] [--help]
 
 Installs the Debian 12 packages of the named sets that are missing (default: build), with apt-get, through sudo when
 you are not root. Does nothing when all are there.
@@ -75,7 +77,8 @@ you are not root. Does nothing when all are there.
   test       what the tests run with; tests/run.sh needs `build`, `develop`, `bindings` and `site` too
   python     what python/examples/run.sh needs beside `build`
   bench      what draws the figures of bench/RESULTS.md
-  packaging  what deploy/package.sh and tests/packages.sh need beside `build`
+  packaging  what deploy/package.sh needs beside `build`
+  machines   what makes and boots bare machines, for tests/packages.sh and others, and the image of arm64
   site       what deploy/site.sh builds the documentation with, Mermaid from PyPI among it
   runtime    the libraries that the built executables need
   tersectl   those that tersectl alone needs
@@ -101,10 +104,11 @@ terse_packages_of() {
       python) printf '%s\n' "${TERSE_PYTHON_PACKAGES[@]}" ;;
       bench) printf '%s\n' "${TERSE_BENCH_PACKAGES[@]}" ;;
       packaging) printf '%s\n' "${TERSE_PACKAGING_PACKAGES[@]}" ;;
+      machines) printf '%s\n' "${TERSE_MACHINES_PACKAGES[@]}" ;;
       site) printf '%s\n' "${TERSE_SITE_PACKAGES[@]}" ;;
       runtime) printf '%s\n' "${TERSE_RUNTIME_PACKAGES[@]}" ;;
       tersectl) printf '%s\n' "${TERSE_TERSECTL_PACKAGES[@]}" ;;
-      *) terse_packages_fail "unknown package set '$set'; the sets are build, develop, arm64, bindings, test, python, bench, packaging, site, runtime and tersectl" ;;
+      *) terse_packages_fail "unknown package set '$set'; the sets are build, develop, arm64, bindings, test, python, bench, packaging, machines, site, runtime and tersectl" ;;
     esac
   done
 }
@@ -271,7 +275,7 @@ terse_packages_main() {
     case "$argument" in
       -h | --help) terse_packages_usage && return 0 ;;
       --print) print=1 ;;
-      build | develop | arm64 | bindings | test | python | bench | packaging | site | runtime | tersectl) sets+=("$argument") ;;
+      build | develop | arm64 | bindings | test | python | bench | packaging | machines | site | runtime | tersectl) sets+=("$argument") ;;
       *) terse_packages_fail "unknown argument '$argument'; see deploy/packages.sh --help" ;;
     esac
   done

@@ -145,7 +145,7 @@ test_build() {
 main() {
   parse_arguments "$@"
   enter_namespaces "$root/tests/arm64.sh" "$@"
-  terse_install_packages packaging
+  terse_install_packages packaging machines
   mkdir -p "$cache"
   work=$(mktemp -d "$cache/work.XXXXXX")
   trap leave_machine EXIT

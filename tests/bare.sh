@@ -121,7 +121,7 @@ configure_tests() {
 main() {
   parse_arguments "$@"
   enter_namespaces "$root/tests/bare.sh" "$@"
-  terse_install_packages packaging
+  terse_install_packages machines
   # On a real disk: what is installed here would fill a memory file system.
   mkdir -p "$cache"
   work=$(mktemp -d "$cache/work.XXXXXX")

@@ -110,7 +110,7 @@ finish() {
 
 main() {
   parse_arguments "$@"
-  terse_install_packages build packaging
+  terse_install_packages build packaging machines
   work=$(mktemp -d -t terse-docs.XXXXXX)
   trap finish EXIT
   trap 'exit 130' INT TERM

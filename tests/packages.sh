@@ -215,7 +215,7 @@ check_purge() {
 
 main() {
   parse_arguments "$@"
-  terse_install_packages build packaging
+  terse_install_packages build packaging machines
   work=$(mktemp -d -t terse-packages.XXXXXX)
   trap finish EXIT
   trap 'exit 130' INT TERM

@@ -63,7 +63,7 @@ try_wheel() {
 main() {
   parse_arguments "$@"
   enter_namespaces "$root/tests/wheel.sh" "$@"
-  terse_install_packages packaging
+  terse_install_packages packaging machines
   mkdir -p "$cache"
   trap 'leave_machine' EXIT
   for suite in "${SUITES[@]}"; do
