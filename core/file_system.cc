@@ -211,6 +211,11 @@ absl::StatusOr<std::vector<std::string>> PosixFileSystem::List(const std::string
 
 absl::Status PosixFileSystem::MakeOneDirectory(const std::string& path) {
   if (mkdir(path.c_str(), 0700) == 0) return SyncDirectory(ParentOf(path));
+  if (errno == EACCES) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("cannot create directory ", path, ": ", strerror(errno),
+                     "; name one where this user may write, or have it made for this user"));
+  }
   if (errno != EEXIST) return ErrnoStatus(errno, "create directory", path);
   struct stat info;
   if (stat(path.c_str(), &info) != 0) return ErrnoStatus(errno, "examine", path);

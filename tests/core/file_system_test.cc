@@ -8,6 +8,7 @@
 #include <fstream>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "core/file_modes.h"
 
 namespace terse {
@@ -85,6 +86,24 @@ TEST_F(FileSystemTest, MakesParentsPrivately) {
   EXPECT_EQ(PosixFiles().MakeDirectory(Path("file")).code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_FALSE(PosixFiles().MakeDirectory(Path("file/below")).ok());
   EXPECT_EQ(PosixFiles().MakeDirectory("").code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(FileSystemTest, SaysWhatToDoWhereNoDirectoryMayBeMade) {
+  ASSERT_TRUE(PosixFiles().MakeDirectory(Path("closed")).ok());
+  ASSERT_EQ(chmod(Path("closed").c_str(), 0555), 0);
+  const bool root = geteuid() == 0;  // who may write everywhere
+  constexpr uid_t kNobody = 65534;
+  if (root) {
+    ASSERT_EQ(chmod(Path("").c_str(), 0755), 0);
+    ASSERT_EQ(seteuid(kNobody), 0);
+  }
+  const absl::Status status = PosixFiles().MakeDirectory(Path("closed/new"));
+  if (root) {
+    ASSERT_EQ(seteuid(0), 0);
+  }
+  EXPECT_EQ(status, absl::PermissionDeniedError(absl::StrCat(
+                        "cannot create directory ", Path("closed/new"),
+                        ": Permission denied; name one where this user may write, or have it made for this user")));
 }
 
 TEST_F(FileSystemTest, RemoveIsIdempotent) {
