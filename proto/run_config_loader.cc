@@ -18,6 +18,7 @@
 #include "core/file_system.h"
 #include "core/status.h"
 #include "proto/run_config_rules.h"
+#include "proto/toml_syntax.h"
 
 namespace terse {
 namespace {
@@ -259,14 +260,6 @@ std::optional<RunFileError> CheckUtf8(absl::string_view text) {
       absl::StrFormat("byte 0x%02x is not UTF-8; save the file in that encoding", static_cast<uint8_t>(*bad))};
 }
 
-// The first line of toml11's message without its tags: "[error] toml::parse_key: an invalid key" -> "an invalid key".
-std::string SyntaxText(absl::string_view what) {
-  what = what.substr(0, what.find('\n'));
-  const size_t tag = what.find("toml::");
-  const size_t colon = tag == absl::string_view::npos ? tag : what.find(": ", tag);
-  return std::string(colon == absl::string_view::npos ? what : what.substr(colon + 2));
-}
-
 // Whether both are entries of one array: "control.bits[0]" and "control.bits[2]".
 bool IsSameArray(absl::string_view one, absl::string_view other) {
   const size_t bracket = one.find('[');
@@ -325,7 +318,7 @@ CheckedRun CheckRunText(absl::string_view text, absl::string_view filename) {
     std::istringstream stream{std::string(text)};
     return FromToml(toml::parse<toml::discard_comments, std::map, std::vector>(stream, std::string(filename)));
   } catch (const toml::exception& error) {
-    return {{}, {{"", static_cast<int64_t>(error.location().line()), SyntaxText(error.what())}}};
+    return {{}, {{"", static_cast<int64_t>(error.location().line()), TomlSyntaxText(error.what())}}};
   } catch (const std::exception& error) {
     return {{}, {{"", 0, absl::StrCat("not TOML: ", error.what())}}};
   }

@@ -145,10 +145,38 @@ TEST(ParseRunConfig, WrongArraysOfStrings) {
   EXPECT_THAT(ErrorOfAllow(absl::StrCat("['", std::string(129, 'a'), "']")), HasSubstr(kForm));
 }
 
+TEST(ParseRunConfig, MistakesOfPeopleWhoWriteTomlByHand) {
+  const struct {
+    const char* line;
+    const char* words;
+  } mistakes[] = {
+      {"name = demo", "this is not a value: put a text into quotes"},
+      {"name = \xe2\x80\x9c"
+       "demo\xe2\x80\x9d",
+       "this is not a value: put a text into quotes"},
+      {"nesterov = True", "write truth values as true and false"},
+      {"name = \"demo", "this text does not end: close it with the quote that it begins with"},
+      {"name = 'demo", "this text does not end"},
+      {"train = \"C:\\data\"", "write a backslash as \\\\"},
+      {"[rounds", "this is neither a table, as in [rounds], nor a setting"},
+      {"count: 40", "there is no '=' behind the key"},
+      {"count =", "there is no value behind the '='"},
+      {"rate = 0,5",
+       "the line goes on behind its value: write one KEY = VALUE a line, and numbers with a decimal point"},
+      {"seed = 01", "bad integer: leading zero"},
+  };
+  for (const auto& mistake : mistakes) {
+    const std::string said(ParseRunConfig(absl::StrCat("\n", mistake.line, "\n"), "x.toml").status().message());
+    EXPECT_THAT(said, StartsWith("x.toml:2: ")) << mistake.line;
+    EXPECT_THAT(said, HasSubstr(mistake.words)) << mistake.line;
+    EXPECT_THAT(said, ::testing::Not(HasSubstr("[error]"))) << mistake.line;
+  }
+}
+
 TEST(ParseRunConfig, DuplicatesAndSyntax) {
   EXPECT_EQ(ErrorOf("count = 3\n", "count = 3\ncount = 4\n"), "x.toml:10: value (\"count\") already exists.");
   EXPECT_EQ(ErrorOf("count = 3\n", "count = 3\n[codec]\n"), "x.toml:10: table (\"codec\") already exists.");
-  EXPECT_THAT(ErrorOf("count = 3", "count ="), StartsWith("x.toml:9: missing value after key-value separator"));
+  EXPECT_THAT(ErrorOf("count = 3", "count ="), StartsWith("x.toml:9: there is no value behind the '='"));
   EXPECT_FALSE(ParseRunConfig("", "x.toml").ok());
   EXPECT_FALSE(ParseRunConfig(std::string(100, '\0'), "x.toml").ok());
 }
