@@ -213,7 +213,10 @@ absl::Status HandleCheckIn(EngineState& run, Session& session, const CheckIn& me
   const std::string lost = LostResidual(run, record, message, verdict);
   if (Session* const holder = run.fleet.Of(record.id)) {
     if (KeepsName(*holder, session, message, /*lose=*/!lost.empty())) {
-      Refuse(run, session, absl::StrCat("another connection has the name '", message.name, "'"), /*retry=*/true);
+      Refuse(run, session,
+             absl::StrCat("another connection has the name '", message.name,
+                          "'; every client needs a name (and a certificate) of its own, and runs once"),
+             /*retry=*/true);
       return absl::OkStatus();
     }
     TakeName(run, *holder, message);

@@ -43,10 +43,10 @@ absl::StatusOr<std::string> ReadModule(FileSystem& files, const std::string& dir
   const std::string path = PathOf(directory, model.name);
   absl::StatusOr<std::string> bytes = files.Read(path, kMaxModuleBytes);
   if (absl::IsNotFound(bytes.status())) {
-    return absl::NotFoundError(
-        absl::StrCat("there is no ", path, ", the model of this run; make a new ",
-                     "run with `tersectl run create --run-file FILE --model FILE`, or put the file ",
-                     "with the SHA-256 ", model.hash, " there"));
+    return absl::NotFoundError(absl::StrCat(
+        "there is no ", path, ", the model of this run; make a new ",
+        "run with `tersectl run create --run-file FILE --model FILE`",
+        model.hash.empty() ? "" : absl::StrCat(", or put the file with the SHA-256 ", model.hash, " there")));
   }
   if (!bytes.ok()) return bytes;
   if (const std::string hash = ModuleHash(*bytes); hash != model.hash) {

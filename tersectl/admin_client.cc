@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "core/host_port.h"
 #include "core/log/plain_text.h"
 #include "core/named_metrics.h"
 #include "core/status.h"
@@ -90,8 +91,14 @@ absl::Status AdminClient::ToAbsl(const grpc::Status& status) const {
       return absl::UnavailableError(absl::StrCat(
           "the coordinator at ", peer_.address, " does not answer (",
           ConnectionFailureText(answer, IsCleartext(peer_.transport, peer_.address) ? Spoke::kCleartext : Spoke::kTls),
-          "); check that it runs and give the address of its admin service with "
-          "--admin or TERSE_ADMIN"));
+          "); check that it runs and give the address of its admin service with --admin or TERSE_ADMIN",
+          IsUnixSocket(peer_.address) ? ", which is unix:STATE/admin.sock for a coordinator with --state STATE" : ""));
+    case grpc::StatusCode::UNIMPLEMENTED:
+      return absl::UnimplementedError(absl::StrCat(
+          "the coordinator at ", peer_.address,
+          " does not take this command there: if that is its address for clients (--listen), give the address of its "
+          "admin service with --admin or TERSE_ADMIN; otherwise it is of another release than this tersectl",
+          answer.empty() ? "" : absl::StrCat(" (", answer, ")")));
     default:
       return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
                           absl::StrCat("the coordinator at ", peer_.address, " answers: ", answer));

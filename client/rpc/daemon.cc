@@ -56,7 +56,10 @@ void CheckTogether(const DaemonOptions& options) {
   }
   const std::string& folder = options.transport.tls_directory;
   if (options.invitation.empty() && !folder.empty() && !ExistingFolder()(folder).empty()) {
-    throw CLI::ValidationError("--tls", absl::StrCat("there is no folder '", folder, "'; --enrol FILE makes it"));
+    throw CLI::ValidationError("--tls",
+                               absl::StrCat("there is no folder '", folder,
+                                            "'; give the one that `tersectl pki issue` wrote, or --enrol FILE, "
+                                            "which makes it"));
   }
   if (options.name.empty() && folder.empty()) throw CLI::RequiredError("--name");
   CheckMetricsAddress(options);

@@ -60,6 +60,10 @@ absl::Status EndOfStream(const grpc::Status& status, Spoke spoke) {
   if (status.error_code() == grpc::StatusCode::PERMISSION_DENIED) {
     return absl::PermissionDeniedError(absl::StrCat("the coordinator refuses this client: ", status.error_message()));
   }
+  if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
+    return absl::UnavailableError(
+        "there is no service for clients at this address: give the coordinator's --listen, and not its --admin");
+  }
   return absl::UnavailableError(
       absl::StrCat("the connection to the coordinator ended: ",
                    status.error_message().empty() ? "closed" : ConnectionFailureText(status.error_message(), spoke)));

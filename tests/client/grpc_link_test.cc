@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "proto/session_wire.h"
+#include "terse/v1/admin.grpc.pb.h"
 
 namespace terse {
 namespace {
@@ -96,6 +97,28 @@ TEST_F(GrpcLinkTest, EndsWithAFullInbox) {
 TEST_F(GrpcLinkTest, IsGivenUpWithAFullInbox) {
   SentUnheard();
   link_.reset();
+}
+
+// The address of the admin service, given in place of the one for clients.
+TEST(GrpcLink, SaysThatTheAddressIsAnotherService) {
+  v1::Admin::Service admin;
+  int port = 0;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&admin);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  std::atomic<bool> stopping{false};
+  std::unique_ptr<GrpcLink> link =
+      GrpcLink::Connect({absl::StrCat("127.0.0.1:", port), {}}, absl::Seconds(30), &stopping).value();
+  CheckIn message;
+  message.name = "a";
+  link->Send(message).IgnoreError();  // the stream may have ended already
+  EXPECT_EQ(
+      link->Receive().status(),
+      absl::UnavailableError("there is no service for clients at this address: give the coordinator's --listen, and "
+                             "not its --admin"));
+  link.reset();
+  server->Shutdown();
 }
 
 }  // namespace

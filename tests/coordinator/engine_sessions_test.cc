@@ -192,6 +192,7 @@ TEST_F(Joining, LateWordsOfADeadConnectionTakeNobodysPlace) {
     EXPECT_EQ(late->Count<Welcome>(), 0);
     ASSERT_EQ(late->Count<Refusal>(), 1);
     EXPECT_TRUE(late->All<Refusal>()[0].retry);
+    EXPECT_THAT(late->All<Refusal>()[0].reason, HasSubstr("every client needs a name (and a certificate) of its own"));
   }
   EXPECT_EQ(a.Count<Refusal>(), 0);
   EXPECT_TRUE(EventsOf(fleet_, "residual_lost").empty());

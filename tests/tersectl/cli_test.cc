@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "terse/v1/fleet.grpc.pb.h"
 #include "tersectl/report.h"
 #include "tersectl/tensorboard.h"
 #include "tests/tersectl/run_tersectl.h"
@@ -461,7 +462,27 @@ TEST(Tersectl, NoCoordinator) {
   EXPECT_THAT(outcome.err, StartsWith("tersectl: the coordinator at 127.0.0.1:1 does not answer"));
   EXPECT_THAT(outcome.err, HasSubstr("does not answer (nobody listens there); check"));
   EXPECT_THAT(outcome.err, HasSubstr("--admin or TERSE_ADMIN"));
-  EXPECT_THAT(Invoke({"--admin", "unix:/none/x.sock", "status"}).err, HasSubstr("(there is no such socket)"));
+  EXPECT_THAT(outcome.err, Not(HasSubstr("unix:")));
+  // The default, where --state named another folder.
+  EXPECT_THAT(
+      Invoke({"--admin", "unix:/none/x.sock", "status"}).err,
+      AllOf(HasSubstr("(there is no such socket)"), HasSubstr("unix:STATE/admin.sock for a coordinator with --state")));
+}
+
+// The address for clients, which is the first that comes to mind.
+TEST(Tersectl, ACoordinatorThatServesNoOperatorsThere) {
+  v1::Fleet::Service fleet;
+  int port = 0;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&fleet);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  const CtlOutcome outcome = Invoke({"--admin", absl::StrCat("127.0.0.1:", port), "status"});
+  server->Shutdown();
+  EXPECT_EQ(outcome.code, kExitFailed);
+  EXPECT_THAT(outcome.err, StartsWith(absl::StrCat("tersectl: the coordinator at 127.0.0.1:", port,
+                                                   " does not take this command there: if that is its address for "
+                                                   "clients (--listen), give the address of its admin service")));
 }
 
 TEST(Tersectl, AddressesThatAreNone) {
