@@ -1,145 +1,94 @@
 #!/usr/bin/python3
 """`tersectl follow` beside a fleet: webhooks, traces and lines, against receivers that fail, and after a kill.
 
-usage: follow_test.py --bin DIR --source DIR
+usage: follow_test.py --bin DIR
 """
 import argparse
 import base64
 import hashlib
 import hmac
-import http.server
 import json
 import pathlib
 import subprocess
 import sys
-import threading
 import time
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "python"))
+
+from fleet import wait_until
+from followed_fleet import FollowedFleet
+from http_receiver import HttpServer, Receiver
+from round_traces import TraceChecks, attributes_of, children_of, parent_of, spans_of
 
 OPTIONS = None
 SECRET = "a secret of the test"
 
 
-class Server(http.server.ThreadingHTTPServer):
-    def handle_error(self, request, client_address):
-        """Who asked was killed in the middle."""
-
-
-class Receiver:
-    """Takes what is posted to it. `fail` so many requests are answered with 500 first; `away`: all are."""
-
-    def __init__(self, fail=0):
-        self.lock, self.got, self.refused, self.fail, self.away = threading.Lock(), [], 0, fail, False
-        receiver = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                with receiver.lock:
-                    is_refused = receiver.away or receiver.refused < receiver.fail
-                    if is_refused:
-                        receiver.refused += 1
-                    else:
-                        receiver.got.append((self.path, dict(self.headers), body))
-                answer = b"not now\nsecond line" if is_refused else b"{}"
-                self.send_response(500 if is_refused else 200)
-                self.send_header("Content-Length", str(len(answer)))
-                self.end_headers()
-                self.wfile.write(answer)
-
-            def log_message(self, *_):
-                pass
-
-        self.server = Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def bodies(self):
-        with self.lock:
-            return [json.loads(body) for _, _, body in self.got]
-
-    def events(self, *names):
-        return [body for body in self.bodies() if body["event"] in names]
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
-
-
-class TrackingServer:
+class TrackingServer(HttpServer):
     """As much of MLflow's REST API as is asked for one run, for who has the password. Unlike the real one it keeps what is
     logged twice, so that this is seen."""
 
     def __init__(self, password):
         self.requests, self.metrics, self.params, self.tags, self.status, self.refused = [], [], [], [], "RUNNING", 0
-        server = self
+        self.allowed = "Basic " + base64.b64encode(f"ada:{password}".encode()).decode()
+        super().__init__()
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
+    def answer(self, method, path, headers, body):
+        answer = self.answer_of_mlflow(path, json.loads(body)) if method == "POST" else {"experiment": {"experiment_id": "7"}}
+        is_allowed = headers.get("Authorization") == self.allowed
+        self.refused += not is_allowed
+        return 200 if is_allowed else 401, json.dumps(answer).encode()
 
-            def do_GET(self):
-                self.answer({"experiment": {"experiment_id": "7"}})
-
-            def do_POST(self):
-                request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                server.requests.append((self.path, request))
-                if self.path.endswith("runs/search"):
-                    self.answer({"runs": [server.run()]} if server.tags else {})
-                elif self.path.endswith("runs/create"):
-                    server.tags = request["tags"]
-                    self.answer({"run": server.run()})
-                elif self.path.endswith("runs/log-batch"):
-                    server.metrics += request["metrics"]
-                    server.params += request["params"]
-                    self.answer({})
-                elif self.path.endswith("runs/update"):
-                    server.status = request["status"]
-                    self.answer({})
-
-            def answer(self, body):
-                allowed = self.headers["Authorization"] == "Basic " + base64.b64encode(f"ada:{password}".encode()).decode()
-                server.refused += not allowed
-                answer = json.dumps(body).encode()
-                self.send_response(200 if allowed else 401)
-                self.send_header("Content-Length", str(len(answer)))
-                self.end_headers()
-                self.wfile.write(answer)
-
-            def log_message(self, *_):
-                pass
-
-        self.server = Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+    def answer_of_mlflow(self, path, request):
+        self.requests.append((path, request))
+        if path.endswith("runs/search"):
+            return {"runs": [self.run()]} if self.tags else {}
+        if path.endswith("runs/create"):
+            self.tags = request["tags"]
+            return {"run": self.run()}
+        if path.endswith("runs/log-batch"):
+            self.metrics += request["metrics"]
+            self.params += request["params"]
+        elif path.endswith("runs/set-tag"):
+            self.tags = [tag for tag in self.tags if tag["key"] != request["key"]] + [{key: request[key] for key in ("key", "value")}]
+        elif path.endswith("runs/delete-tag"):
+            self.tags = [tag for tag in self.tags if tag["key"] != request["key"]]
+        elif path.endswith("runs/update"):
+            self.status = request["status"]
+        return {}
 
     def run(self):
         newest = {}
         for metric in self.metrics:
             newest[metric["key"]] = max(newest.get(metric["key"], 0), metric["step"])
         return {"info": {"run_id": "r1", "status": self.status},
-                "data": {"params": self.params, "metrics": [{"key": key, "step": step} for key, step in newest.items()]}}
+                "data": {"params": self.params, "tags": self.tags,
+                         "metrics": [{"key": key, "step": step} for key, step in newest.items()]}}
 
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
+    def tag(self, key):
+        return next((tag["value"] for tag in self.tags if tag["key"] == key), None)
 
 
-class FollowTest(unittest.TestCase):
+class Hooks(Receiver):
+    def events(self, *names):
+        return [body for body in self.bodies() if body["event"] in names]
+
+
+class FollowTest(TraceChecks, unittest.TestCase):
     def setUp(self):
         self.fleet = FollowedFleet(OPTIONS.bin)
         self.addCleanup(self.fleet.__exit__)
         self.fleet.start_coordinator("--trace-rounds", "10000")
 
     def receiver(self, **how):
-        receiver = Receiver(**how)
+        receiver = Hooks(**how)
         self.addCleanup(receiver.close)
         return receiver
 
     def webhook(self, receiver, lost_after=2):
         return self.fleet.follow("--state", "follow-state", "--lost-after", lost_after,
-                                 environment={"TERSE_WEBHOOK": f"{receiver.url}/hook/token-in-the-path",
+                                 variables={"TERSE_WEBHOOK": f"{receiver.url}/hook/token-in-the-path",
                                               "TERSE_WEBHOOK_SECRET": SECRET})
 
     def test_a_webhook_hears_of_each_event_once(self):
@@ -148,7 +97,7 @@ class FollowTest(unittest.TestCase):
         time.sleep(1.5)  # the run is new to it
         self.fleet.create("first")
         clients = self.fleet.clients("first", 2)
-        self.fleet.wait_for_version("first", 3)
+        self.fleet.wait_for_version(3, "first")
         self.fleet.ctl("--run", "first", "abort", "--reason", "a test")
         wait_until(lambda: receiver.events("round_aborted"), "the aborted round, after two failures")
         self.assertEqual(receiver.refused, 2)
@@ -204,7 +153,7 @@ class FollowTest(unittest.TestCase):
         receiver = self.receiver()
         self.fleet.create("back")
         clients = self.fleet.clients("back", 2)
-        self.fleet.wait_for_version("back", 2)
+        self.fleet.wait_for_version(2, "back")
         follow = self.webhook(receiver, lost_after=6)
         time.sleep(1.5)
         clients[0].kill()
@@ -219,7 +168,7 @@ class FollowTest(unittest.TestCase):
         receiver = self.receiver()
         self.fleet.create("old")
         self.fleet.clients("old", 2)
-        self.fleet.wait_for_version("old", 2)
+        self.fleet.wait_for_version(2, "old")
         self.fleet.ctl("--run", "old", "abort")
         self.webhook(receiver)
         time.sleep(2)
@@ -238,7 +187,7 @@ class FollowTest(unittest.TestCase):
         self.assertEqual(lines[0]["type"], "run")
         self.assertEqual(lines[0]["status"]["config"]["train"]["local_steps"], 3)
         self.assertEqual([line["round"]["id"] for line in lines if line["type"] == "round"], [1, 2, 3, 4, 5])
-        served = json.loads(self.fleet.ctl("--run", "short", "rounds", "--json"))
+        served = self.fleet.list("rounds", "short")
         for line, round_ in zip((line for line in lines if line["type"] == "round"), served):
             self.assertEqual(line["round"], round_)
             self.assertEqual(line["scalars"]["bytes/up_wire"], round_["wire_bytes_up"])
@@ -263,12 +212,12 @@ class FollowTest(unittest.TestCase):
         self.fleet.create("longer")
         self.fleet.clients("longer", 2)
         self.fleet.follow("--json", name="lines")
-        self.fleet.wait_for_version("longer", 5)
-        self.fleet.end_coordinator()
+        self.fleet.wait_for_version(5, "longer")
+        self.fleet.kill_coordinator()
         wait_until(lambda: "the coordinator went away; calling again" in self.fleet.log("lines"), "its absence")
         self.fleet.start_coordinator()
-        before = self.fleet.status("longer")["version"]
-        self.fleet.wait_for_version("longer", before + 5)
+        before = self.fleet.version("longer")
+        self.fleet.wait_for_version(before + 5, "longer")
         self.fleet.ctl("--run", "longer", "stop")
         wait_until(lambda: '"type":"end"' in self.fleet.log("lines"), "the end")
         lines = [json.loads(line) for line in self.fleet.log("lines").splitlines() if line.startswith("{")]
@@ -281,7 +230,7 @@ class FollowTest(unittest.TestCase):
         self.addCleanup(tracking.close)
         self.fleet.create("logged")
         self.fleet.clients("logged", 2)
-        follow = lambda: self.fleet.follow("--mlflow", tracking.url, environment={
+        follow = lambda: self.fleet.follow("--mlflow", tracking.url, variables={
             "MLFLOW_TRACKING_USERNAME": "ada", "MLFLOW_TRACKING_PASSWORD": "from-the-environment"})
         steps = lambda: sorted(metric["step"] for metric in tracking.metrics if metric["key"] == "train/loss")
         for _ in range(3):
@@ -308,72 +257,40 @@ class FollowTest(unittest.TestCase):
         receiver = self.receiver()
         self.fleet.create("traced")
         follow = self.fleet.follow("--otlp", receiver.url, "--state", "follow-state",
-                                   environment={"OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20the-key,x-team=a"})
+                                   variables={"OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20the-key,x-team=a"})
         time.sleep(1)
         self.fleet.clients("traced", 2)
-        self.fleet.wait_for_version("traced", 4)
-        wait_until(lambda: len([span for span in self.spans(receiver) if "parentSpanId" not in span]) >= 3, "the first traces")
+        self.fleet.wait_for_version(4, "traced")
+        wait_until(lambda: len([span for span in spans_of(receiver.bodies()) if not parent_of(span)]) >= 3, "the first traces")
         path, headers, _ = receiver.got[0]
         self.assertEqual((path, headers["authorization"], headers["x-team"]), ("/v1/traces", "Bearer the-key", "a"))
         follow.kill()
         follow.wait()
-        self.fleet.wait_for_version("traced", self.fleet.status("traced")["version"] + 3)
+        self.fleet.wait_for_version(self.fleet.version("traced") + 3, "traced")
         self.fleet.follow("--otlp", receiver.url, "--state", "follow-state", "--otlp-clients", "1")
-        self.fleet.wait_for_version("traced", self.fleet.status("traced")["version"] + 3)
+        self.fleet.wait_for_version(self.fleet.version("traced") + 3, "traced")
         self.fleet.ctl("--run", "traced", "stop")
-        served = json.loads(self.fleet.ctl("--run", "traced", "rounds", "--json"))
-        roots = lambda: {span["name"]: span["spanId"] for span in self.spans(receiver) if "parentSpanId" not in span}
+        served = self.fleet.list("rounds", "traced")
+        roots = lambda: {span["name"]: span["spanId"] for span in spans_of(receiver.bodies()) if not parent_of(span)}
         wait_until(lambda: len(roots()) >= len(served), "all traces")
         self.assertEqual(list(roots()), [f"round {round_['id']}" for round_ in served], "none is left out")
         # The kill may have come between a request and its position: what is sent again has the same ids.
-        spans = list({span["spanId"]: span for span in reversed(self.spans(receiver))}.values())[::-1]
-        self.assertEqual(len(spans), len({(span["traceId"], span.get("parentSpanId"), span["name"]) for span in self.spans(receiver)}))
-        self.check_tree(spans, served)
-
-    @staticmethod
-    def spans(receiver):
-        return [span for body in receiver.bodies() for resource in body["resourceSpans"]
-                for scope in resource["scopeSpans"] for span in scope["spans"]]
-
-    def check_tree(self, spans, served):
-        by_id = {span["spanId"]: span for span in spans}
-        for span in spans:
-            begin, end = int(span["startTimeUnixNano"]), int(span["endTimeUnixNano"])
-            self.assertGreaterEqual(end, begin)
-            self.assertRegex(span["traceId"] + span["spanId"], "^[0-9a-f]{48}$")
-            if "parentSpanId" in span:
-                parent = by_id[span["parentSpanId"]]
-                self.assertEqual(parent["traceId"], span["traceId"])
-                self.assertGreaterEqual(begin, int(parent["startTimeUnixNano"]))
-        first = next(span for span in spans if span["name"] == "round 2")
-        round_ = served[1]
-        self.assertEqual(int(first["startTimeUnixNano"]), 1000 * round_["opened_us"])
-        self.assertEqual(int(first["endTimeUnixNano"]), 1000 * round_["committed_us"])
-        children = sorted(span["name"] for span in spans if span.get("parentSpanId") == first["spanId"])
-        self.assertEqual(children, ["client traced-0", "client traced-1", "collecting", "committing"])
-        client = next(span for span in spans if span["name"] == "client traced-0" and span["traceId"] == first["traceId"])
-        phases = [span for span in spans if span.get("parentSpanId") == client["spanId"]]
-        self.assertEqual([span["name"] for span in phases], ["assignment", "training", "upload", "verdict"])
-        for before, after in zip(phases, phases[1:]):
-            self.assertEqual(before["endTimeUnixNano"], after["startTimeUnixNano"])
-        attributes = {one["key"]: list(one["value"].values())[0] for one in client["attributes"]}
-        self.assertEqual(attributes["terse.outcome"], "applied")
-        self.assertGreater(int(attributes["terse.payload_bytes"]), 0)
+        spans = list({span["spanId"]: span for span in reversed(spans_of(receiver.bodies()))}.values())[::-1]
+        self.assertEqual(len(spans), len({(span["traceId"], span.get("parentSpanId"), span["name"]) for span in spans_of(receiver.bodies())}))
+        self.check_traces(spans, served)
         # With the limit of one client, the other one is counted.
-        last = next(span for span in reversed(spans) if "parentSpanId" not in span and span["status"]["code"] == 1)
-        attributes = {one["key"]: list(one["value"].values())[0] for one in last["attributes"]}
-        self.assertEqual((attributes["terse.clients"], attributes["terse.clients_left_out"]), ("2", "1"))
-        aborted = [span for span in spans if span["name"] == f"round {served[-1]['id']}"]
-        self.assertEqual(aborted[0]["status"], {"code": 2, "message": "aborted"}, "the round that `stop` gave up")
+        by_name = {span["name"]: span for span in spans if not parent_of(span)}
+        last = by_name[f"round {[one['id'] for one in served if one['state'] == 'committed'][-1]}"]
+        attributes = attributes_of(last)
+        self.assertEqual((attributes["terse.clients"], attributes["terse.clients_left_out"]), (2, 1))
+        self.assertEqual(sorted(span["name"] for span in children_of(spans, by_name["round 2"])),
+                         ["client traced-0", "client traced-1", "collecting", "committing"])
+        self.assertEqual(served[-1]["state"], "aborted", "the round that `stop` gave up")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--bin", required=True)
-    parser.add_argument("--source", required=True)
     OPTIONS, rest = parser.parse_known_args()
-    sys.path.insert(0, str(pathlib.Path(OPTIONS.source) / "tests/python"))
-    from fleet import wait_until
-    from followed_fleet import FollowedFleet
 
     unittest.main(argv=sys.argv[:1] + rest, verbosity=2)

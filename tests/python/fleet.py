@@ -21,11 +21,11 @@ def environment(binaries):
 
 
 class Fleet:
-    """One coordinator with one run, and its members, in one temporary folder."""
+    """One coordinator and the members of its runs, in one temporary folder. `run`: needed where there are several."""
 
-    def __init__(self, binaries, admin=None):
-        """admin: the address of the admin service, in place of a Unix socket in the folder."""
-        self.binaries = pathlib.Path(binaries)
+    def __init__(self, binaries, admin=None, coordinator="terse-coordinator"):
+        """admin: the address of the admin service, in place of a Unix socket in the folder. coordinator: the program."""
+        self.binaries, self._program = pathlib.Path(binaries).resolve(), coordinator
         self._folder = tempfile.TemporaryDirectory(prefix="terse-python-")
         self.folder = pathlib.Path(self._folder.name)
         self.admin = admin or f"unix:{self.folder}/admin.sock"
@@ -44,20 +44,22 @@ class Fleet:
     def address(self):
         return self._listen
 
-    def start(self, name, *command):
+    def start(self, name, *command, variables=None):
+        """variables: of the environment, besides those of this process."""
         with open(self.folder / f"{name}.log", "ab") as log:
             process = subprocess.Popen(list(map(str, command)), stdout=log, stderr=log, cwd=self.folder,
-                                       env=environment(self.binaries))
+                                       env={**environment(self.binaries), **(variables or {})})
         self._processes.append(process)
         return process
 
     def log(self, name):
-        return (self.folder / f"{name}.log").read_text(errors="replace")
+        path = self.folder / f"{name}.log"
+        return path.read_text(errors="replace") if path.exists() else ""
 
     def start_coordinator(self, *more):
         self._starts += 1
         ready = self.folder / f"ready-{self._starts}"
-        self._coordinator = self.start("coordinator", self.binaries / "terse-coordinator", "--state", self.folder / "state",
+        self._coordinator = self.start("coordinator", self.binaries / self._program, "--state", self.folder / "state",
                                        "--listen", self._listen, "--admin", self.admin, "--ready-file", ready, *more)
         wait_until(ready.exists, "the coordinator serves")
         served = json.loads(ready.read_text())
@@ -80,11 +82,18 @@ class Fleet:
             raise AssertionError(f"tersectl {arguments} ended with {done.returncode}: {done.stdout}{done.stderr}")
         return done.stdout
 
-    def version(self):
-        return json.loads(self.ctl("status", "--json"))["version"]
+    def list(self, what, run=""):
+        """The JSON of `tersectl WHAT --json`."""
+        return json.loads(self.ctl(*(["--run", run] if run else []), what, "--json"))
 
-    def wait_for_version(self, version):
-        wait_until(lambda: self.version() >= version, f"version {version}")
+    def status(self, run=""):
+        return self.list("status", run)
+
+    def version(self, run=""):
+        return self.status(run)["version"]
+
+    def wait_for_version(self, version, run=""):
+        wait_until(lambda: self.version(run) >= version, f"version {version} of {run or 'the run'}")
 
     def run_folder(self):
         """The folder of its only run."""

@@ -1,10 +1,11 @@
-"""A client that reports metrics by name: metric_member.py COORDINATOR STATE SEED [--kill PID --at ROUND]
+"""A client that reports metrics by name: metric_member.py COORDINATOR STATE SEED [--kill PID --at ROUND] [--also NAME]
 
-With --kill it ends the process PID before it commits that round, and reports what commit said.
+With --kill it ends the process PID before it commits that round, and reports what commit said. With --also the seed is one
+more metric of training.
 """
+import argparse
 import os
 import signal
-import sys
 
 import numpy as np
 
@@ -22,16 +23,23 @@ def training_of(seed, number):
 
 
 def main():
-    coordinator, state, seed = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    kill, at = (int(sys.argv[5]), int(sys.argv[7])) if len(sys.argv) > 4 else (None, None)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("coordinator")
+    parser.add_argument("state")
+    parser.add_argument("seed", type=int)
+    parser.add_argument("--kill", type=int)
+    parser.add_argument("--at", type=int)
+    parser.add_argument("--also")
+    options = parser.parse_args()
+    seed, also = options.seed, {options.also: options.seed} if options.also else {}
     model = {name: np.zeros(shape, dtype=np.float32) for name, shape in SHAPES.items()}
-    with terse.join(coordinator, state=state, log_level="warn", options=["--reconnect-after", "0.05"]) as fleet:
+    with terse.join(options.coordinator, state=options.state, log_level="warn", options=["--reconnect-after", "0.05"]) as fleet:
         for current in fleet.rounds(model):
             current.evaluate(evaluation_of(seed, current.number), samples=seed)
             model["w"] += 1
-            if current.number == at:
-                os.kill(kill, signal.SIGKILL)
-            current.commit(samples=10 * seed, metrics=training_of(seed, current.number))
+            if current.number == options.at:
+                os.kill(options.kill, signal.SIGKILL)
+            current.commit(samples=10 * seed, metrics={**training_of(seed, current.number), **also})
             print("committed", current.number, flush=True)
     print("finished:", fleet.finished, flush=True)
 

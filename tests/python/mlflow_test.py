@@ -13,6 +13,7 @@ import urllib.request
 os.environ["MLFLOW_TRACKING_URI"] = "http://127.0.0.1:1"  # nothing may be logged without the server's address
 
 import followed_fleet
+import named_metrics
 from fleet import wait_until
 from mlflow.tracking import MlflowClient
 
@@ -63,7 +64,7 @@ class Mlflow(unittest.TestCase):
         follow = self.fleet.follow("--mlflow", server.url, "--experiment", "fleets & more")
         wait_until(lambda: "no answer from" in self.fleet.log("follow"), "the line that the server is away")
         self.fleet.clients("done")
-        self.fleet.wait_for_version("done", 20)
+        self.fleet.wait_for_version(20, "done")
         server.start()
         self.addCleanup(server.stop)
         client = MlflowClient(server.url)
@@ -83,14 +84,32 @@ class Mlflow(unittest.TestCase):
         follow.kill()
         follow.wait()
         server.stop()
-        self.fleet.wait_for_version("stopped", self.fleet.status("stopped")["version"] + 30)
+        self.fleet.wait_for_version(self.fleet.version("stopped") + 30, "stopped")
         follow = self.fleet.follow("--run", "stopped", "--mlflow", server.url, "--experiment", "fleets & more", "--patience", "100")
         server.start()
-        self.fleet.wait_for_version("stopped", self.fleet.status("stopped")["version"] + 10)
+        self.fleet.wait_for_version(self.fleet.version("stopped") + 10, "stopped")
         self.fleet.ctl("--run", "stopped", "stop")
         self.assertEqual(follow.wait(PATIENCE), 0, self.fleet.log("follow"))
         self.check(client, find("stopped"), "stopped")
         self.assertEqual(find("stopped")[0].info.status, "KILLED")
+
+    def test_metrics_by_name(self):
+        fleet = named_metrics.NamedMetricsFleet(BINARIES)
+        self.addCleanup(fleet.__exit__)
+        fleet.start_run()
+        server = Server(fleet)
+        server.start()
+        self.addCleanup(server.stop)
+        follow = fleet.follow("--run", named_metrics.RUN, "--mlflow", server.url)
+        fleet.members()
+        self.assertEqual(follow.wait(PATIENCE), 0, fleet.log("follow") + fleet.log("m1"))
+        client = MlflowClient(server.url)
+        (run,) = client.search_runs([client.get_experiment_by_name("terse").experiment_id])
+        scalars = {}
+        for key in run.data.metrics:
+            for metric in client.get_metric_history(run.info.run_id, key):
+                scalars.setdefault(metric.step, {})[key] = metric.value
+        named_metrics.check(self, scalars, name_of=lambda name: name.replace("@", "_"))
 
     def check(self, client, found, name):
         (run,) = found
@@ -117,4 +136,4 @@ class Mlflow(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=2)

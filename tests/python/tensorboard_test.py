@@ -6,6 +6,7 @@ import sys
 import unittest
 
 import followed_fleet
+import named_metrics
 from fleet import wait_until
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
@@ -42,10 +43,10 @@ class TensorBoard(unittest.TestCase):
         (file,) = folder.glob("events.out.tfevents.*")
         whole = file.read_bytes()
         file.write_bytes(whole[:-7])
-        self.fleet.end_coordinator()
+        self.fleet.kill_coordinator()
         follow = self.follow("--run", "live")
         self.fleet.start_coordinator()
-        self.fleet.wait_for_version("live", self.fleet.status("live")["version"] + 5)
+        self.fleet.wait_for_version(self.fleet.version("live") + 5, "live")
         self.fleet.ctl("--run", "live", "stop")
         self.assertEqual(follow.wait(60), 0, self.fleet.log("follow"))
 
@@ -71,6 +72,16 @@ class TensorBoard(unittest.TestCase):
                                {value.tag: value.tensor.float_val[0] for value in event.summary.value}))
         return events
 
+    def test_metrics_by_name(self):
+        fleet = named_metrics.NamedMetricsFleet(BINARIES)
+        self.addCleanup(fleet.__exit__)
+        fleet.start_run()
+        follow = fleet.follow("--run", named_metrics.RUN, "--tensorboard", self.logs)
+        fleet.members()
+        self.assertEqual(follow.wait(120), 0, fleet.log("follow") + fleet.log("m1"))
+        (file,) = (self.logs / named_metrics.RUN).iterdir()
+        named_metrics.check(self, {step: scalars for step, _, scalars in self.events(file)})
+
     def test_two_writers_and_two_runs_of_a_name(self):
         self.fleet.create("twice", rounds=3)
         self.fleet.clients("twice")
@@ -91,4 +102,4 @@ class TensorBoard(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=2)

@@ -8,6 +8,7 @@ import sys
 import unittest
 
 import followed_fleet
+import named_metrics
 from fleet import wait_until
 from wandb.proto import wandb_internal_pb2
 from wandb.sdk.internal.datastore import DataStore
@@ -64,7 +65,7 @@ class Wandb(unittest.TestCase):
         pipe.wait(60)
         first = json.loads(position.read_text())["round"]
         pipe = self.pipe("live")
-        self.fleet.wait_for_version("live", self.fleet.status("live")["version"] + 10)
+        self.fleet.wait_for_version(self.fleet.version("live") + 10, "live")
         self.fleet.ctl("--run", "live", "stop")
         self.assertEqual(pipe.wait(120), 0, self.fleet.log("pipe"))
         rounds = {one["id"]: one for one in self.fleet.rounds("live")}
@@ -87,6 +88,17 @@ class Wandb(unittest.TestCase):
         self.assertEqual(self.pipe("live").wait(60), 0)
         self.assertEqual(len(self.history(lineage)[0]), len(rows))
 
+    def test_metrics_by_name(self):
+        fleet = named_metrics.NamedMetricsFleet(BINARIES)
+        self.addCleanup(fleet.__exit__)
+        fleet.start_run()
+        self.fleet, self.where = fleet, fleet.folder / "wb"
+        pipe = self.pipe(named_metrics.RUN)
+        fleet.members()
+        self.assertEqual(pipe.wait(120), 0, fleet.log("pipe") + fleet.log("m1"))
+        rows, _ = self.history(fleet.status()["lineage"])
+        named_metrics.check(self, dict(rows))
+
     def test_what_is_no_line_is_told(self):
         done = subprocess.run([sys.executable, "-m", "terse.wandb", "--dir", str(self.where)], input="hello\n", text=True,
                               capture_output=True, check=False, env=dict(os.environ))
@@ -95,4 +107,4 @@ class Wandb(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=2)
