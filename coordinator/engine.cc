@@ -1,6 +1,7 @@
 #include "coordinator/engine.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -347,8 +348,10 @@ void Engine::PublishView() {
   view_.head = run_.model.head();
   view_.iterations = run_.course.iterations;
   view_.ending = run_.course.ending.has_value();
-  view_.ended = phase_->name() == PhaseName::kFinishing && !run_.model.evaluating().has_value() &&
-                !run_.model.checkpoint_running();
+  const std::set<int64_t>& evaluating = run_.model.evaluating();
+  view_.evaluating = evaluating.empty() ? 0 : *evaluating.begin();
+  view_.ended =
+      phase_->name() == PhaseName::kFinishing && run_.model.evaluating().empty() && !run_.model.checkpoint_running();
   for (int64_t client : changed) {
     const Session* const session = run_.fleet.Of(client);
     if (session == nullptr) {

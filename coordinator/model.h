@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -55,17 +56,17 @@ class Model {
   // The version of the newest checkpoint file.
   int64_t checkpoint_version() const { return checkpoint_version_; }
 
-  // The newest round that was given to the evaluator and is not back.
-  absl::optional<int64_t> evaluating() const { return evaluating_; }
+  // The rounds that were given to the evaluator and are not back.
+  const std::set<int64_t>& evaluating() const { return evaluating_; }
   // The head's weights, to be evaluated for that round. EndEvaluation ends that.
   SharedWeights BeginEvaluation(int64_t round) {
-    evaluating_ = round;
+    evaluating_.insert(round);
     ++readers_;
     return weights_;
   }
   void EndEvaluation(int64_t round) {
     --readers_;
-    if (evaluating_ == round) evaluating_ = absl::nullopt;
+    evaluating_.erase(round);
   }
 
  private:
@@ -80,7 +81,7 @@ class Model {
   RecentLog recent_;
   int64_t checkpoint_version_ = 0;
   bool checkpoint_running_ = false;
-  absl::optional<int64_t> evaluating_;
+  std::set<int64_t> evaluating_;
   int64_t readers_ = 0;  // evaluations and checkpoints that are not back: other threads read weights of this model
 };
 

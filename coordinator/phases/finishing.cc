@@ -32,7 +32,7 @@ class Finishing : public Phase {
   Transition OnBackground(EngineState& run) override {
     const int64_t head = run.model.head().version;
     if (run.model.checkpoint_version() < head && StandsAlone(*run.config, head)) run.BeginCheckpoint();
-    if (run.model.evaluating().has_value() || run.model.checkpoint_running() || ended_) return absl::nullopt;
+    if (!run.model.evaluating().empty() || run.model.checkpoint_running() || ended_) return absl::nullopt;
     ended_ = true;
     TERSE_ASSIGN_OR_RETURN(const absl::optional<RunRecord> record, run.store()->Run());
     if (record->state == run.course.ending->state) return absl::nullopt;  // ended by an earlier process

@@ -73,7 +73,8 @@ absl::Status Pause(EngineState& run, const std::string& reason) {
 absl::Status EvaluateHead(EngineState& run) {
   if (run.model.head().version == 0) return absl::OkStatus();  // no round made it, however many were aborted
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundRecord> round, RoundOfHead(run));
-  if (round.has_value() && !round->evaluated() && run.model.evaluating() != round->id) run.BeginEvaluation(round->id);
+  if (!round.has_value() || round->evaluated() || run.model.evaluating().count(round->id) > 0) return absl::OkStatus();
+  run.BeginEvaluation(round->id);
   return absl::OkStatus();
 }
 

@@ -45,12 +45,13 @@ absl::StatusOr<bool> WatchOnce(const RunHost& run, int64_t* next, grpc::ServerWr
   // The state is read first: rounds that it calls ended are all there afterwards.
   TERSE_ASSIGN_OR_RETURN(const RunRecord record, run.Record());
   const bool ended = HasEnded(record.state);
+  const EngineView view = run.View();
   std::vector<RoundRecord> rounds;
   TERSE_RETURN_IF_ERROR(run.Use([&](const RunHost::Live& live) -> absl::Status {
     TERSE_ASSIGN_OR_RETURN(rounds, live.store->Rounds(*next, LastOrAll(0)));
     return absl::OkStatus();
   }));
-  rounds.resize(CountComplete(run, rounds, ended));
+  rounds.resize(CountComplete(run, view, rounds, ended));
   for (const RoundRecord& round : rounds) {
     v1::Round out;
     Fill(round, &out);
@@ -138,6 +139,7 @@ grpc::Status AdminService::ListRounds(grpc::ServerContext*, const v1::RoundsRequ
   // As in WatchOnce, before the rounds.
   const absl::StatusOr<RunRecord> record = (*run)->Record();
   if (!record.ok()) return ToGrpc(record.status());
+  const EngineView view = (*run)->View();
   std::vector<RoundRecord> rounds;
   const absl::Status listed = (*run)->Use([&](const RunHost::Live& live) -> absl::Status {
     TERSE_ASSIGN_OR_RETURN(rounds, live.store->Rounds(First(request->first()), LastOrAll(request->last())));
@@ -145,7 +147,7 @@ grpc::Status AdminService::ListRounds(grpc::ServerContext*, const v1::RoundsRequ
   });
   if (!listed.ok()) return ToGrpc(listed);
   for (const RoundRecord& round : rounds) Fill(round, reply->add_rounds());
-  const size_t complete = CountComplete(**run, rounds, HasEnded(record->state));
+  const size_t complete = CountComplete(**run, view, rounds, HasEnded(record->state));
   reply->set_complete(complete == 0 ? 0 : rounds[complete - 1].id);
   return grpc::Status::OK;
 }

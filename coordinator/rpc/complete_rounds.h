@@ -13,8 +13,10 @@ namespace terse {
 bool HasEnded(RunState state);
 
 // Returns how many of the rounds, from the first on, are settled and have every figure that they will have, an
-// evaluation that is due included. `run_ended` was read before the rounds.
-size_t CountComplete(const RunHost& run, const std::vector<RoundRecord>& rounds, bool run_ended);
+// evaluation that is due included. `run_ended` and `view` were read before the rounds: what the view does not say yet
+// of a round, a later call says.
+size_t CountComplete(const RunHost& run, const EngineView& view, const std::vector<RoundRecord>& rounds,
+                     bool run_ended);
 
 }  // namespace terse
 

@@ -116,6 +116,17 @@ class Metrics(unittest.TestCase):
         f1 = [each for each in rounds[0]["metrics"] if each["name"] == "f1"]
         self.assertEqual(f1, [{"kind": "test", "name": "f1", "mean": 0.25, "clients": 0, "samples": 77}])
 
+    def test_followers_get_the_figures_of_a_slow_evaluator(self):
+        self.serve("--evaluator", self.evaluator("--first-takes", 3))
+        follow = self.fleet.start("follow", self.fleet.binaries / "tersectl", "--admin", self.fleet.admin, "follow", "--run", "metrics",
+                                  "--json")
+        self.finish(self.members())
+        self.assertEqual(fleet.end(follow), 0, self.fleet.log("follow"))
+        lines = [json.loads(line) for line in self.fleet.log("follow").splitlines() if line.startswith("{")]
+        scalars = [line["scalars"] for line in lines if line["type"] == "round"]
+        self.assertEqual([each.get("test/accuracy") for each in scalars], [0.25, 0.5, 0.75, 1.0])
+        self.assertEqual([each.get("test/f1") for each in scalars], [0.25] * ROUNDS)
+
     def test_an_evaluator_ends_the_run_at_its_target_and_does_not_hold_rounds_up(self):
         self.serve("--evaluator", self.evaluator("--first-takes", 4), rounds=100000, accuracy=0.7)
         self.finish(self.members())
@@ -178,4 +189,4 @@ class WhatIsNoMetric(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=2)
