@@ -9,11 +9,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/synchronization/notification.h"
 #include "core/file_system.h"
 #include "core/status.h"
 #include "tersectl/commands.h"
 #include "tersectl/follow/follower.h"
+#include "tersectl/follow/stop_signal.h"
 #include "tersectl/follow/target_table.h"
 #include "tersectl/restarts.h"
 
@@ -34,41 +34,34 @@ class SharedRemarks {
   const Terminal& terminal_;
 };
 
-// The first error that ends the command.
+// The first error of a target.
 class FirstError {
  public:
   void Set(const absl::Status& error) {
     absl::MutexLock lock(&mutex_);
     if (error_.ok()) error_ = error;
   }
-  // Has the other targets end, too: somebody else, such as a service manager, may start the command again.
-  void SetAndStop(const absl::Status& error) {
-    Set(error);
-    absl::MutexLock lock(&mutex_);
-    if (!stop_.HasBeenNotified()) stop_.Notify();
-  }
   absl::Status Get() {
     absl::MutexLock lock(&mutex_);
     return error_;
   }
-  const absl::Notification* stop() const { return &stop_; }
 
  private:
   absl::Mutex mutex_;
   absl::Status error_;
-  absl::Notification stop_;
 };
 
 // Follows for one target, on a connection of its own, so that no target waits for another one.
 absl::Status FollowFor(FollowTarget* target, bool is_first, const FollowRunsOptions& options, SharedRemarks* remarks,
-                       const absl::Notification* stop) {
+                       StopSignal* stop) {
   FollowOptions follow;
   if (options.run.empty()) follow.patience_seconds = std::numeric_limits<double>::infinity();
   follow.patience_seconds = options.patience_seconds.value_or(follow.patience_seconds);
   TERSE_ASSIGN_OR_RETURN(AdminClient client,
                          AdminClient::Make(options.coordinator, absl::Seconds(options.timeout_seconds), options.run));
+  const StopSignal::Cancels cancels(stop, &client);
   Follower follower(
-      &client, options.run, target, [&](const std::string& line) { remarks->Print(line); }, stop);
+      &client, options.run, target, [&](const std::string& line) { remarks->Print(line); }, stop->notification());
   // All targets find the same coordinator away.
   const auto remark = [&](absl::string_view line) {
     if (is_first) remarks->Print(line);
@@ -76,22 +69,24 @@ absl::Status FollowFor(FollowTarget* target, bool is_first, const FollowRunsOpti
   const auto call = [&](absl::FunctionRef<void()> heard) {
     return follower.Follow(absl::Seconds(follow.patience_seconds), heard);
   };
-  return OutlastRestarts(client, follow, remark, call, stop);
+  return OutlastRestarts(client, follow, remark, call, stop->notification());
 }
 
 // Follows for all targets at once and returns the first error, which names the target where there are several.
 absl::Status FollowForAll(const std::vector<std::unique_ptr<FollowTarget>>& targets, const FollowRunsOptions& options,
-                          SharedRemarks* remarks) {
+                          SharedRemarks* remarks, StopSignal* stop) {
   FirstError error;
   const auto follow = [&](size_t i) {
-    const absl::Status ended = FollowFor(targets[i].get(), i == 0, options, remarks, error.stop());
-    if (ended.ok() || error.stop()->HasBeenNotified()) return;
+    const absl::Status ended = FollowFor(targets[i].get(), i == 0, options, remarks, stop);
+    if (ended.ok() || stop->notification()->HasBeenNotified()) return;
     if (targets.size() == 1) return error.Set(ended);
     const absl::Status named(ended.code(), absl::StrCat(targets[i]->name(), ": ", ended.message()));
     remarks->Print(named.message());
     // A target that is away too long after the run's end ends alone: the others may be about to get their last news.
     if (absl::IsDeadlineExceeded(ended)) return error.Set(named);
-    error.SetAndStop(named);
+    // Any other one ends all: somebody else, such as a service manager, may start the command again.
+    error.Set(named);
+    stop->Set();
   };
   std::vector<std::thread> threads;
   for (size_t i = 0; i < targets.size(); ++i) threads.emplace_back(follow, i);
@@ -107,15 +102,16 @@ absl::Status FollowRuns(AdminClient&, const FollowRunsOptions& options, const Te
     TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(options.state));
     TERSE_ASSIGN_OR_RETURN(lock, PosixFiles().Lock(options.state));
   }
+  StopSignal stop;
   TERSE_ASSIGN_OR_RETURN(const std::vector<std::unique_ptr<FollowTarget>> targets,
-                         MakeFollowTargets(options, terminal));
+                         MakeFollowTargets(options, terminal, &stop));
   if (targets.empty()) {
     return absl::InvalidArgumentError(
         "there is nowhere to hand the news to; give --tensorboard, --mlflow, --otlp, --webhook, --checkpoints or "
         "--json");
   }
   SharedRemarks remarks(terminal);
-  return FollowForAll(targets, options, &remarks);
+  return FollowForAll(targets, options, &remarks, &stop);
 }
 
 }  // namespace terse

@@ -33,7 +33,8 @@ void AddFollow(CLI::App& app, Invocation* invocation) {
       ->needs(otlp)
       ->capture_default_str();
   CLI::Option* const state = follow->add_option(
-      "--state", places->state, "Folder for what the webhooks and the collector have been told, for the next start");
+      "--state", places->state,
+      "Folder for what the next start needs to know: what webhooks and collector were told, and the runs in MLflow");
   CLI::Option* const webhook =
       follow->add_option("--webhook", places->webhooks, "URL that is called when something happens; may be repeated")
           ->envname("TERSE_WEBHOOK")

@@ -52,6 +52,8 @@ class CheckpointTracker : public RunTracker {
  private:
   absl::Status Store() {
     TERSE_ASSIGN_OR_RETURN(AdminClient client, options_->connect(run_));
+    absl::optional<StopSignal::Cancels> cancels;
+    if (options_->stop != nullptr) cancels.emplace(options_->stop, &client);
     const absl::StatusOr<v1::Status> now = client.GetStatus();
     if (absl::IsNotFound(now.status()) || (now.ok() && now->lineage() != lineage_)) {
       // The run is gone, and another one may have its name: nothing of it can be stored any more.

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "tersectl/admin_client.h"
+#include "tersectl/follow/stop_signal.h"
 #include "tersectl/follow/target.h"
 #include "tersectl/objects/object_store.h"
 
@@ -19,6 +20,7 @@ struct CheckpointOptions {
   int64_t keep = 3;     // newest that are kept of a run; 0: all
   // Connects with the rights of an operator, whom alone the coordinator gives a model.
   std::function<absl::StatusOr<AdminClient>(const std::string& run)> connect;
+  StopSignal* stop = nullptr;  // ends the calls of the coordinator, unless it is null
 };
 
 // Stores the model whenever `every` versions have passed since the newest checkpoint that is there, and when the run

@@ -26,6 +26,8 @@ bool IsOfOneRun(const absl::Status& status) {
          absl::IsDataLoss(status);
 }
 
+std::string SubjectOf(const std::string& run) { return absl::StrCat("run '", run, "'"); }
+
 }  // namespace
 
 absl::Status Follower::Follow(absl::Duration patience, absl::FunctionRef<void()> heard) {
@@ -61,7 +63,8 @@ absl::Status Follower::LookAtRuns(absl::FunctionRef<void()> heard) {
     }
     TERSE_RETURN_IF_ERROR(LookAt(run, &it->second));
   }
-  if (names.empty() && !only_.empty() && !has_looked_) {
+  if (!has_found_earlier_ && absl::Now() >= earlier_.retry) LookForEarlier(reply);
+  if (names.empty() && !only_.empty() && !has_looked_ && gone_.empty()) {
     return absl::NotFoundError(
         absl::StrCat("the coordinator has no run '", only_, "'; `tersectl runs` lists its runs"));
   }
@@ -78,6 +81,24 @@ absl::Status Follower::LookAtRuns(absl::FunctionRef<void()> heard) {
   gone_.erase(std::remove_if(gone_.begin(), gone_.end(), [](const Followed& gone) { return gone.is_done; }),
               gone_.end());
   return absl::OkStatus();
+}
+
+void Follower::LookForEarlier(const v1::RunsReply& reply) {
+  std::set<std::string> served;
+  for (const v1::Run& run : reply.runs()) served.insert(absl::BytesToHexString(run.lineage()));
+  for (const Followed& gone : gone_) served.insert(gone.lineage);
+  absl::StatusOr<std::vector<EarlierRun>> earlier = target_->FindEarlier(served);
+  Note(earlier.status(), "the search for deleted runs", &earlier_);
+  if (!earlier.ok()) return;
+  has_found_earlier_ = true;
+  for (EarlierRun& run : *earlier) {
+    if (!only_.empty() && run.name != only_) continue;
+    Followed followed;
+    followed.name = std::move(run.name);
+    followed.lineage = std::move(run.lineage);
+    followed.tracker = std::move(run.tracker);
+    Retire(std::move(followed));
+  }
 }
 
 absl::Status Follower::LookAt(const v1::Run& run, Followed* followed) {
@@ -101,14 +122,14 @@ absl::Status Follower::LookAt(const v1::Run& run, Followed* followed) {
 
 absl::Status Follower::PassOver(const absl::Status& looked, Followed* followed) {
   if (!looked.ok() && !IsOfOneRun(looked)) return looked;
-  Note(looked, *followed, &followed->source);
+  Note(looked, SubjectOf(followed->name), &followed->source);
   return absl::OkStatus();
 }
 
 absl::Status Follower::Begin(Followed* followed) {
   TERSE_ASSIGN_OR_RETURN(const v1::Status status, client_->GetStatus());
   absl::StatusOr<std::unique_ptr<RunTracker>> tracker = target_->Begin(status, followed->is_new);
-  Note(tracker.status(), *followed, &followed->place);
+  Note(tracker.status(), SubjectOf(followed->name), &followed->place);
   if (!tracker.ok()) return absl::OkStatus();
   followed->tracker = *std::move(tracker);
   followed->rounds = followed->tracker->RoundsAfter();
@@ -167,19 +188,21 @@ absl::StatusOr<bool> Follower::TakeEvents(Followed* followed) {
 bool Follower::Deliver(Followed* followed) {
   if (absl::Now() < followed->place.retry) return false;
   const absl::Status delivered = followed->tracker->Deliver();
-  Note(delivered, *followed, &followed->place);
+  Note(delivered, SubjectOf(followed->name), &followed->place);
   followed->has_pending = !delivered.ok();
   followed->is_done = delivered.ok() && followed->end_taken;
   return delivered.ok();
 }
 
-void Follower::Note(const absl::Status& status, const Followed& followed, Trouble* trouble) {
+void Follower::Note(const absl::Status& status, const std::string& subject, Trouble* trouble) {
+  // What is given up because the command ends is no trouble.
+  if (absl::IsCancelled(status) && stop_->HasBeenNotified()) return;
   if (status.ok()) {
-    if (!trouble->status.ok()) remark_(absl::StrCat(target_->name(), ": run '", followed.name, "' goes on"));
+    if (!trouble->status.ok()) remark_(absl::StrCat(target_->name(), ": ", subject, " goes on"));
     trouble->wait = absl::ZeroDuration();
   } else {
     if (status != trouble->status) {
-      remark_(absl::StrCat(target_->name(), ": run '", followed.name, "': ", status.message(), "; trying again"));
+      remark_(absl::StrCat(target_->name(), ": ", subject, ": ", status.message(), "; trying again"));
     }
     trouble->wait = std::min(kLongestWait, std::max(kFollowInterval, 2 * trouble->wait));
     trouble->retry = absl::Now() + trouble->wait;

@@ -61,6 +61,8 @@ class Follower {
     Trouble source;  // the coordinator does not give them
   };
 
+  // Ends the runs that an earlier process followed and that the coordinator no longer has.
+  void LookForEarlier(const v1::RunsReply& reply);
   absl::Status LookAtRuns(absl::FunctionRef<void()> heard);
   absl::Status LookAt(const v1::Run& run, Followed* followed);
   // Notes an error that concerns this run alone, and returns OK for it.
@@ -74,8 +76,8 @@ class Follower {
   absl::StatusOr<bool> TakeEvents(Followed* followed);
   // Returns whether what was taken has arrived; where not, the place is left alone for a while.
   bool Deliver(Followed* followed);
-  // Says what is new about `trouble`, which is one of the run's, and when it is to be tried again.
-  void Note(const absl::Status& status, const Followed& followed, Trouble* trouble);
+  // Says what is new about `trouble`, which `subject` has, and when it is to be tried again.
+  void Note(const absl::Status& status, const std::string& subject, Trouble* trouble);
   // The coordinator has the run no more.
   void Retire(Followed followed);
   // Whether the one run is over; DEADLINE_EXCEEDED as Follow.
@@ -87,6 +89,8 @@ class Follower {
   const Remark remark_;
   const absl::Notification* const stop_;
   bool has_looked_ = false;
+  bool has_found_earlier_ = false;
+  Trouble earlier_;  // the place does not say what it has of them
   std::map<std::string, Followed> runs_;
   std::vector<Followed> gone_;  // runs whose last news have not arrived
 };

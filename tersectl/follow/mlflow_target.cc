@@ -20,6 +20,7 @@
 #include "proto/proto_text.h"
 #include "proto/run_config_loader.h"
 #include "proto/run_config_reference.h"
+#include "tersectl/follow/position_file.h"
 #include "tersectl/print.h"
 #include "tersectl/round_scalars.h"
 
@@ -29,6 +30,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr char kLineageTag[] = "terse.lineage";
+constexpr char kEndTag[] = "terse.end";
+constexpr char kDeleted[] = "deleted";  // RunEnd.state, with which the end tag's value begins
 // MLflow's limits of a request.
 constexpr size_t kMostParams = 100;
 constexpr size_t kMostMetrics = 1000;
@@ -101,36 +104,57 @@ std::vector<Json> ParamsOf(const v1::RunConfig& config) {
   return set;
 }
 
-// A metric's step, which is text in the JSON of protocol buffers and a number in that of MLflow's own server. Throws
-// Json::exception when it is neither.
-int64_t StepOf(const Json& metric) {
-  const Json& step = metric.at("step");
+// A metric's step or time, which is text in the JSON of protocol buffers and a number in that of MLflow's own server; 0
+// where there is none. Throws Json::exception when it is neither.
+int64_t IntegerAt(const Json& metric, const char* key) {
+  const auto it = metric.find(key);
+  if (it == metric.end()) return 0;
   int64_t number = 0;
-  if (step.is_string() && absl::SimpleAtoi(step.get_ref<const std::string&>(), &number)) return number;
-  return step.get_ref<const Json::number_integer_t&>();
+  if (it->is_string() && absl::SimpleAtoi(it->get_ref<const std::string&>(), &number)) return number;
+  return it->get_ref<const Json::number_integer_t&>();
+}
+
+// The tag's value, empty when the run as MLflow has it has no such tag.
+std::string TagOf(const Json& found, const char* key) {
+  const Json data = found.value("data", Json::object());
+  for (const Json& tag : data.value("tags", Json::array())) {
+    if (TextAt(tag, "key") == key) return TextAt(tag, "value");
+  }
+  return "";
+}
+
+// Whether nothing of the run is left to be told. One that was taken for deleted may be there all the same, as with a
+// state folder that was used for another coordinator at the same address.
+bool HasEndedFor(const Json& found) {
+  const std::string status = TextAt(found.value("info", Json::object()), "status");
+  return status == "FINISHED" || (status == "KILLED" && !absl::StartsWith(TagOf(found, kEndTag), kDeleted));
 }
 
 class MlflowTracker : public RunTracker {
  public:
-  // `found`: the run as MLflow has it. Throws Json::exception when it is no run of MLflow's.
-  MlflowTracker(MlflowApi* api, const Json& found, const v1::RunConfig& config) : api_(api) {
+  // `found`: the run as MLflow has it. `params`: all that it is to have. `note`: for a later process, until the run has
+  // ended; null where none is made. Throws Json::exception when `found` is no run of MLflow's.
+  MlflowTracker(MlflowApi* api, const Json& found, std::vector<Json> params, std::unique_ptr<PositionFile> note)
+      : api_(api), note_(std::move(note)), is_complete_(HasEndedFor(found)) {
     const Json info = found.value("info", Json::object());
     id_ = TextAt(info, "run_id");
     status_ = TextAt(info, "status");
+    has_end_tag_ = !TagOf(found, kEndTag).empty();
     const Json data = found.value("data", Json::object());
     for (const Json& metric : data.value("metrics", Json::array())) {
-      logged_[metric.at("key").get<std::string>()] = metric.contains("step") ? StepOf(metric) : 0;
+      logged_[metric.at("key").get<std::string>()] = IntegerAt(metric, "step");
+      last_ms_ = std::max(last_ms_, IntegerAt(metric, "timestamp"));
     }
     std::map<std::string, bool> known;
     for (const Json& param : data.value("params", Json::array())) {
       known[param.at("key").get<std::string>()] = true;
     }
-    for (Json& param : ParamsOf(config)) {
+    for (Json& param : params) {
       if (known.count(TextAt(param, "key")) == 0) params_.push_back(std::move(param));
     }
   }
 
-  bool IsComplete() const override { return status_ == "FINISHED" || status_ == "KILLED"; }
+  bool IsComplete() const override { return is_complete_; }
   absl::optional<uint64_t> RoundsAfter() const override { return 0; }
   void TakeRun(const v1::Run& run, absl::Time now) override {
     wanted_ = absl::StartsWith(run.phase(), "down") ? "FAILED" : "RUNNING";
@@ -146,7 +170,10 @@ class MlflowTracker : public RunTracker {
     }
     if (IsSettledAt(round)) last_ms_ = round.committed_us() / 1000;
   }
-  void TakeEnd(const RunEnd& end) override { wanted_ = end.state == "finished" ? "FINISHED" : "KILLED"; }
+  void TakeEnd(const RunEnd& end) override {
+    wanted_ = end.state == "finished" ? "FINISHED" : "KILLED";
+    end_ = absl::StrCat(end.state, ": ", end.reason);
+  }
 
   absl::Status Deliver() override {
     while (!params_.empty() || !metrics_.empty()) {
@@ -160,7 +187,24 @@ class MlflowTracker : public RunTracker {
       params_.erase(params_.begin(), params_.begin() + params);
       metrics_.erase(metrics_.begin(), metrics_.begin() + metrics);
     }
+    TERSE_RETURN_IF_ERROR(DeliverStatus());
+    if (end_.empty()) return absl::OkStatus();
+    return note_ == nullptr ? absl::OkStatus() : note_->Remove();
+  }
+
+ private:
+  static bool IsSettledAt(const v1::Round& round) { return round.has_committed_us() && round.committed_us() > 0; }
+
+  absl::Status DeliverStatus() {
     if (status_ == wanted_ || wanted_.empty()) return absl::OkStatus();
+    if (!end_.empty()) {
+      Json tag = KeyAndValue(kEndTag, end_);
+      tag["run_id"] = id_;
+      TERSE_RETURN_IF_ERROR(api_->Post("runs/set-tag", tag).status());
+    } else if (has_end_tag_) {
+      TERSE_RETURN_IF_ERROR(api_->Post("runs/delete-tag", {{"run_id", id_}, {"key", kEndTag}}).status());
+      has_end_tag_ = false;
+    }
     Json update = {{"run_id", id_}, {"status", wanted_}};
     if (wanted_ != "RUNNING" && last_ms_ > 0) update["end_time"] = last_ms_;
     TERSE_RETURN_IF_ERROR(api_->Post("runs/update", update).status());
@@ -168,13 +212,14 @@ class MlflowTracker : public RunTracker {
     return absl::OkStatus();
   }
 
- private:
-  static bool IsSettledAt(const v1::Round& round) { return round.has_committed_us() && round.committed_us() > 0; }
-
   MlflowApi* const api_;
+  const std::unique_ptr<PositionFile> note_;
+  const bool is_complete_;
+  bool has_end_tag_ = false;
   std::string id_;
   std::string status_;                     // as MLflow has it
   std::string wanted_;                     // as it is
+  std::string end_;                        // how it ended, once that was taken
   std::map<std::string, int64_t> logged_;  // the newest step of each metric when this tracker was made
   std::deque<Json> params_, metrics_;      // not delivered yet
   int64_t last_ms_ = 0;                    // when the newest round was settled
@@ -183,12 +228,9 @@ class MlflowTracker : public RunTracker {
 
 class MlflowTarget : public FollowTarget {
  public:
-  MlflowTarget(const std::string& url, std::string experiment, HttpClient::Options http)
-      : name_(absl::StrCat("MLflow at ", ShownUrl(url))),
-        experiment_(std::move(experiment)),
-        api_(url, std::move(http)) {}
+  explicit MlflowTarget(MlflowOptions options) : options_(std::move(options)), api_(options_.url, options_.http) {}
 
-  std::string name() const override { return name_; }
+  std::string name() const override { return absl::StrCat("MLflow at ", ShownUrl(options_.url)); }
 
   absl::StatusOr<std::unique_ptr<RunTracker>> Begin(const v1::Status& run, bool is_new) override {
     try {
@@ -198,19 +240,77 @@ class MlflowTarget : public FollowTarget {
     }
   }
 
+  absl::StatusOr<std::vector<EarlierRun>> FindEarlier(const std::set<std::string>& served) override {
+    std::vector<EarlierRun> earlier;
+    if (options_.state.empty()) return earlier;
+    TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> noted,
+                           PositionFile::Lineages(options_.state, kNote, NoteKey()));
+    for (const std::string& lineage : noted) {
+      if (served.count(lineage) > 0) continue;
+      try {
+        TERSE_RETURN_IF_ERROR(AddEarlier(lineage, &earlier));
+      } catch (const Json::exception& error) {
+        return NoAnswer(error.what());
+      }
+    }
+    return earlier;
+  }
+
  private:
+  static constexpr char kNote[] = "mlflow";
+
+  std::string NoteKey() const { return absl::StrCat(options_.url, "\n", options_.experiment); }
+
+  std::unique_ptr<PositionFile> NoteOf(const std::string& lineage) const {
+    if (options_.state.empty()) return nullptr;
+    return std::make_unique<PositionFile>(options_.state, kNote, NoteKey(), lineage);
+  }
+
   // Throws Json::exception when the answers are not MLflow's.
   absl::StatusOr<std::unique_ptr<RunTracker>> FindOrCreate(const v1::Status& run) {
     TERSE_ASSIGN_OR_RETURN(const std::string experiment, FindExperiment());
     const std::string lineage = absl::BytesToHexString(run.lineage());
+    TERSE_ASSIGN_OR_RETURN(Json found, FindRun(experiment, lineage));
+    std::unique_ptr<PositionFile> note = NoteOf(lineage);
+    if (note != nullptr && (found.is_null() || !HasEndedFor(found))) {
+      TERSE_RETURN_IF_ERROR(note->Write({{"run", run.run()}, {"coordinator", options_.coordinator}}));
+    }
+    if (found.is_null()) {
+      TERSE_ASSIGN_OR_RETURN(const Json created, api_.Post("runs/create", CreationOf(run, experiment, lineage)));
+      found = created.value("run", Json::object());
+    }
+    return MakeTracker(found, ParamsOf(run.config()), std::move(note));
+  }
+
+  // Throws as FindOrCreate.
+  absl::Status AddEarlier(const std::string& lineage, std::vector<EarlierRun>* earlier) {
+    std::unique_ptr<PositionFile> note = NoteOf(lineage);
+    TERSE_ASSIGN_OR_RETURN(const Json noted, note->Read());
+    if (TextAt(noted, "coordinator") != options_.coordinator) return absl::OkStatus();
+    const absl::StatusOr<std::string> experiment = AskForExperiment();
+    if (!experiment.ok() && !absl::IsNotFound(experiment.status())) return experiment.status();
+    Json found;
+    if (experiment.ok()) {
+      TERSE_ASSIGN_OR_RETURN(found, FindRun(*experiment, lineage));
+    }
+    // Somebody removed it from MLflow, or ended it.
+    if (found.is_null() || HasEndedFor(found)) return note->Remove();
+    EarlierRun run;
+    run.name = TextAt(noted, "run");
+    run.lineage = lineage;
+    TERSE_ASSIGN_OR_RETURN(run.tracker, MakeTracker(found, {}, std::move(note)));
+    earlier->push_back(std::move(run));
+    return absl::OkStatus();
+  }
+
+  // Null when MLflow has no such run.
+  absl::StatusOr<Json> FindRun(const std::string& experiment, const std::string& lineage) {
     const Json search = {{"experiment_ids", Json::array({experiment})},
                          {"filter", absl::StrCat("tags.`", kLineageTag, "` = '", lineage, "'")},
                          {"max_results", 1}};
     TERSE_ASSIGN_OR_RETURN(const Json found, api_.Post("runs/search", search));
     const auto runs = found.find("runs");
-    if (runs != found.end() && runs->is_array() && !runs->empty()) return MakeTracker(runs->front(), run.config());
-    TERSE_ASSIGN_OR_RETURN(const Json created, api_.Post("runs/create", CreationOf(run, experiment, lineage)));
-    return MakeTracker(created.value("run", Json::object()), run.config());
+    return runs != found.end() && runs->is_array() && !runs->empty() ? runs->front() : Json();
   }
 
   static Json CreationOf(const v1::Status& run, const std::string& experiment, const std::string& lineage) {
@@ -224,31 +324,33 @@ class MlflowTarget : public FollowTarget {
               KeyAndValue("mlflow.source.type", "JOB")}}};
   }
 
-  absl::StatusOr<std::unique_ptr<RunTracker>> MakeTracker(const Json& found, const v1::RunConfig& config) {
+  absl::StatusOr<std::unique_ptr<RunTracker>> MakeTracker(const Json& found, std::vector<Json> params,
+                                                          std::unique_ptr<PositionFile> note) {
     if (TextAt(found.value("info", Json::object()), "run_id").empty()) {
       return NoAnswer("a run without an id");
     }
-    return std::make_unique<MlflowTracker>(&api_, found, config);
+    return std::make_unique<MlflowTracker>(&api_, found, std::move(params), std::move(note));
   }
 
   // Returns the experiment's id. It is asked for with each run, as an experiment may be deleted.
   absl::StatusOr<std::string> FindExperiment() {
-    const std::string question = absl::StrCat("experiments/get-by-name?experiment_name=", UrlEscape(experiment_));
-    absl::StatusOr<Json> found = api_.Get(question);
-    if (absl::IsNotFound(found.status())) {
-      const Json request = {{"name", experiment_}};
-      const absl::Status made = api_.Post("experiments/create", request).status();
-      // Somebody else may have made it meanwhile.
-      if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
-      found = api_.Get(question);
-    }
-    if (!found.ok()) return found.status();
-    const std::string id = TextAt(found->value("experiment", Json::object()), "experiment_id");
+    const absl::StatusOr<std::string> found = AskForExperiment();
+    if (!absl::IsNotFound(found.status())) return found;
+    const Json request = {{"name", options_.experiment}};
+    const absl::Status made = api_.Post("experiments/create", request).status();
+    // Somebody else may have made it meanwhile.
+    if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
+    return AskForExperiment();
+  }
+
+  absl::StatusOr<std::string> AskForExperiment() {
+    TERSE_ASSIGN_OR_RETURN(const Json found, api_.Get(absl::StrCat("experiments/get-by-name?experiment_name=",
+                                                                   UrlEscape(options_.experiment))));
+    const std::string id = TextAt(found.value("experiment", Json::object()), "experiment_id");
     return id.empty() ? absl::StatusOr<std::string>(NoAnswer("an experiment without an id")) : id;
   }
 
-  const std::string name_;
-  const std::string experiment_;
+  const MlflowOptions options_;
   MlflowApi api_;
 };
 
@@ -273,9 +375,8 @@ HttpClient::Options MlflowEnvironment() {
   return options;
 }
 
-std::unique_ptr<FollowTarget> MakeMlflowTarget(const std::string& url, const std::string& experiment,
-                                               HttpClient::Options http) {
-  return std::make_unique<MlflowTarget>(url, experiment, std::move(http));
+std::unique_ptr<FollowTarget> MakeMlflowTarget(MlflowOptions options) {
+  return std::make_unique<MlflowTarget>(std::move(options));
 }
 
 }  // namespace terse

@@ -10,13 +10,22 @@
 
 namespace terse {
 
+struct MlflowOptions {
+  std::string url;
+  std::string experiment = "terse";
+  HttpClient::Options http;
+  std::string state;        // folder of notes of the runs that are followed; empty: there are none
+  std::string coordinator;  // its address, to which the notes belong
+};
+
 // Logs each run as one of the experiment, which is made when it is not there, over MLflow's REST API (2.0): the run
 // file's keys as parameters, those that are not at their default first; each committed round's scalars
 // (round_scalars.h) as metrics, with the round's id as the step and the time of its commit; RUNNING, then FINISHED,
-// KILLED for a run that was stopped or deleted, FAILED while it is down. It finds a run again by the tag
-// `terse.lineage` and logs what is newer than the newest step of each metric.
-std::unique_ptr<FollowTarget> MakeMlflowTarget(const std::string& url, const std::string& experiment,
-                                               HttpClient::Options http);
+// KILLED for a run that was stopped or deleted, FAILED while it is down; at the end the tag `terse.end` with how it
+// ended. It finds a run again by the tag `terse.lineage` and logs what is newer than the newest step of each metric.
+// With notes it also ends the runs that were deleted while no process followed them. A run that was taken for deleted,
+// and that the coordinator has, goes on.
+std::unique_ptr<FollowTarget> MakeMlflowTarget(MlflowOptions options);
 
 // Returns the name under which MLflow takes a metric: it knows letters, digits and _ - . : / and space, and no empty
 // and dot parts of a path.

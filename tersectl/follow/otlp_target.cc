@@ -182,7 +182,7 @@ class OtlpTracker : public RunTracker {
 
 class OtlpTarget : public FollowTarget {
  public:
-  explicit OtlpTarget(OtlpOptions options) : options_(std::move(options)), http_(HttpClient::Options()) {
+  explicit OtlpTarget(OtlpOptions options) : options_(std::move(options)), http_(HttpOptions(options_)) {
     if (!absl::EndsWith(options_.url, kTracesPath)) {
       options_.url = absl::StrCat(absl::StripSuffix(options_.url, "/"), kTracesPath);
     }
@@ -213,6 +213,12 @@ class OtlpTarget : public FollowTarget {
   }
 
  private:
+  static HttpClient::Options HttpOptions(const OtlpOptions& options) {
+    HttpClient::Options http;
+    http.give_up = options.give_up;
+    return http;
+  }
+
   OtlpOptions options_;
   HttpClient http_;
 };

@@ -3,6 +3,7 @@
 #define TERSE_TERSECTL_FOLLOW_OTLP_TARGET_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@ struct OtlpOptions {
   std::vector<std::string> headers;  // "Name: value", with each request
   std::string state;                 // folder of the position files; empty: there are none
   uint32_t clients = 100;            // in a trace, the slowest
+  std::function<bool()> give_up;     // HttpClient::Options::give_up
 };
 
 // Sends a trace for each settled round, as OTLP over HTTP in JSON (opentelemetry-proto 1.0):

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -60,6 +62,13 @@ class RunTracker {
   virtual absl::Status Deliver() = 0;
 };
 
+// A run that an earlier process followed, whose end the place has not heard of.
+struct EarlierRun {
+  std::string name;
+  std::string lineage;  // in hexadecimal digits
+  std::unique_ptr<RunTracker> tracker;
+};
+
 // A place that follows runs. Used from one thread.
 class FollowTarget {
  public:
@@ -69,6 +78,12 @@ class FollowTarget {
   // Begins with a run, or finds where an earlier process stopped. `is_new`: the run was not there yet when this process
   // began. Statuses of the place, upon which the follower tries again.
   virtual absl::StatusOr<std::unique_ptr<RunTracker>> Begin(const v1::Status& run, bool is_new) = 0;
+  // The runs of this coordinator that an earlier process followed to no end, but for those with a lineage in `served`,
+  // which the coordinator has: the others were deleted while no process followed them. Asked once, and again after a
+  // failure. None where the place does not show whether a run goes on.
+  virtual absl::StatusOr<std::vector<EarlierRun>> FindEarlier(const std::set<std::string>& served) {
+    return std::vector<EarlierRun>();
+  }
 };
 
 }  // namespace terse

@@ -7,13 +7,16 @@
 
 #include "absl/status/statusor.h"
 #include "tersectl/commands.h"
+#include "tersectl/follow/stop_signal.h"
 #include "tersectl/follow/target.h"
 
 namespace terse {
 
-// Makes the places that the command line names. The errors of files that they read, such as that of a secret.
+// Makes the places that the command line names; `stop`, which must outlive them, ends their requests. The errors of
+// files that they read, such as that of a secret.
 absl::StatusOr<std::vector<std::unique_ptr<FollowTarget>>> MakeFollowTargets(const FollowRunsOptions& options,
-                                                                             const Terminal& terminal);
+                                                                             const Terminal& terminal,
+                                                                             StopSignal* stop);
 
 }  // namespace terse
 

@@ -53,6 +53,8 @@ struct WebhookPosition {
   std::string trouble;                    // "run_suspended" or "run_down", while it is so; else empty
   std::map<int64_t, Left> left;           // by client
   std::map<int64_t, std::string> failed;  // what a client said before it left
+  bool ended = false;                     // the run's end was told
+  std::string run, coordinator;           // its name, and the address of the coordinator that has it
 };
 
 Json PositionJson(const WebhookPosition& position) {
@@ -66,7 +68,8 @@ Json PositionJson(const WebhookPosition& position) {
                     {"detail", one.event.detail()},
                     {"waited_ms", absl::ToInt64Milliseconds(one.waited)}});
   }
-  return {{"event", position.event}, {"trouble", position.trouble}, {"left", std::move(left)}};
+  return {{"event", position.event}, {"trouble", position.trouble}, {"left", std::move(left)},
+          {"ended", position.ended}, {"run", position.run},         {"coordinator", position.coordinator}};
 }
 
 absl::StatusOr<WebhookPosition> ReadPosition(const PositionFile& file) {
@@ -76,6 +79,10 @@ absl::StatusOr<WebhookPosition> ReadPosition(const PositionFile& file) {
   try {
     position.event = json.at("event").get<uint64_t>();
     position.trouble = json.at("trouble").get<std::string>();
+    // That of an earlier release has none of these.
+    position.ended = json.value("ended", false);
+    position.run = json.value("run", "");
+    position.coordinator = json.value("coordinator", "");
     for (const Json& one : json.at("left")) {
       Left left;
       left.event.set_id(one.at("id").get<uint64_t>());
@@ -107,7 +114,10 @@ class WebhookTracker : public RunTracker {
         run_(run.run()),
         lineage_(absl::BytesToHexString(run.lineage())),
         file_(std::move(file)),
-        position_(std::move(position)) {}
+        position_(std::move(position)) {
+    position_.run = run_;
+    position_.coordinator = options_->coordinator;
+  }
 
   absl::optional<uint64_t> EventsAfter() const override { return position_.event; }
   void SkipEventsTo(uint64_t id) override {
@@ -155,7 +165,7 @@ class WebhookTracker : public RunTracker {
 
   void TakeEnd(const RunEnd& end) override {
     position_.left.clear();
-    end_told_ = changed_ = true;
+    position_.ended = changed_ = true;
     if (end.state == "deleted") {
       v1::Event event;
       event.set_time_us(absl::ToUnixMicros(absl::Now()));
@@ -177,7 +187,7 @@ class WebhookTracker : public RunTracker {
     if (!changed_) return absl::OkStatus();
     WebhookPosition reached = position_;
     // Whether it finished or was stopped is not known yet, so that the end has not been told.
-    if (ended_.id() != 0 && !end_told_) reached.event = std::min(reached.event, ended_.id() - 1);
+    if (ended_.id() != 0 && !position_.ended) reached.event = std::min(reached.event, ended_.id() - 1);
     TERSE_RETURN_IF_ERROR(file_.Write(PositionJson(reached)));
     changed_ = false;
     return absl::OkStatus();
@@ -233,24 +243,56 @@ class WebhookTracker : public RunTracker {
   bool changed_ = true;
   std::deque<WebhookCall> calls_;  // not made yet
   v1::Event ended_;                // the run's end
-  bool end_told_ = false;          // it is among the calls
   absl::Time looked_ = absl::InfiniteFuture();
 };
 
 class WebhookTarget : public FollowTarget {
  public:
-  explicit WebhookTarget(WebhookOptions options) : options_(std::move(options)), http_(HttpClient::Options()) {}
+  explicit WebhookTarget(WebhookOptions options) : options_(std::move(options)), http_(HttpOptions(options_)) {}
 
   std::string name() const override { return absl::StrCat("webhook ", ShownUrl(options_.url)); }
 
   absl::StatusOr<std::unique_ptr<RunTracker>> Begin(const v1::Status& run, bool is_new) override {
-    PositionFile file(options_.state, "webhook", options_.url, absl::BytesToHexString(run.lineage()));
+    PositionFile file(options_.state, kKind, options_.url, absl::BytesToHexString(run.lineage()));
     TERSE_ASSIGN_OR_RETURN(WebhookPosition position, ReadPosition(file));
     if (position.event == kOnlyNewEvents && is_new) position.event = 0;
     return std::make_unique<WebhookTracker>(&options_, &http_, run, std::move(file), std::move(position));
   }
 
+  absl::StatusOr<std::vector<EarlierRun>> FindEarlier(const std::set<std::string>& served) override {
+    TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> lineages,
+                           PositionFile::Lineages(options_.state, kKind, options_.url));
+    std::vector<EarlierRun> earlier;
+    for (const std::string& lineage : lineages) {
+      if (served.count(lineage) > 0) continue;
+      PositionFile file(options_.state, kKind, options_.url, lineage);
+      TERSE_ASSIGN_OR_RETURN(WebhookPosition position, ReadPosition(file));
+      if (position.coordinator != options_.coordinator) continue;
+      if (position.ended) {
+        TERSE_RETURN_IF_ERROR(file.Remove());
+        continue;
+      }
+      v1::Status run;
+      run.set_run(position.run);
+      run.set_lineage(absl::HexStringToBytes(lineage));
+      EarlierRun found;
+      found.name = position.run;
+      found.lineage = lineage;
+      found.tracker = std::make_unique<WebhookTracker>(&options_, &http_, run, std::move(file), std::move(position));
+      earlier.push_back(std::move(found));
+    }
+    return earlier;
+  }
+
  private:
+  static constexpr char kKind[] = "webhook";
+
+  static HttpClient::Options HttpOptions(const WebhookOptions& options) {
+    HttpClient::Options http;
+    http.give_up = options.give_up;
+    return http;
+  }
+
   const WebhookOptions options_;
   HttpClient http_;
 };

@@ -2,6 +2,7 @@
 #ifndef TERSE_TERSECTL_FOLLOW_WEBHOOK_TARGET_H_
 #define TERSE_TERSECTL_FOLLOW_WEBHOOK_TARGET_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -16,17 +17,17 @@ struct WebhookOptions {
   std::string secret;  // signs the requests, unless it is empty
   std::string state;   // the folder of the position files
   absl::Duration lost_after = absl::Seconds(60);
+  std::string coordinator;        // its address, to which the positions belong
+  std::function<bool()> give_up;  // HttpClient::Options::give_up
 };
 
 // Posts an object with event, run, lineage, round, client, detail, time and id (docs/FOLLOW.md) for each of these
 // events:
 //
 //   run_ended, run_stopped         all rounds are done; an operator or an error ended it before
-//   run_deleted                    the coordinator has the run no more
-//   run_suspended, run_recovered   its disk is in trouble; it is served again
-//   run_down                       it cannot go on without repair
-//   run_paused                     by an operator, or because round after round gave no model
-//   round_aborted
+//   run_deleted                    the coordinator has the run no more, also when it was deleted while no process
+//   followed run_suspended, run_recovered   its disk is in trouble; it is served again run_down it cannot go on without
+//   repair run_paused                     by an operator, or because round after round gave no model round_aborted
 //   client_lost                    a client's connection ended while the run went on, and for `lost_after`, in which
 //                                  the coordinator was there, it did not come back
 //

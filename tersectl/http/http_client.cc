@@ -41,6 +41,15 @@ size_t AddHeader(char* bytes, size_t size, size_t count, void* headers) {
   return size * count;
 }
 
+// libcurl's progress callback, which ends the transfer unless it returns 0.
+int AskWhetherToGiveUp(void* give_up, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  return (*static_cast<const std::function<bool()>*>(give_up))() ? 1 : 0;
+}
+
+absl::Status GivenUp(const std::string& url) {
+  return absl::CancelledError(absl::StrCat("the request to ", ShownUrl(url), " was given up"));
+}
+
 // The host and what comes before it.
 absl::string_view Origin(absl::string_view url) {
   const size_t host = url.find("://");
@@ -114,6 +123,7 @@ void HttpClient::SayWhoAsks() {
 
 absl::StatusOr<HttpResult> HttpClient::Send(const HttpCall& call) {
   if (curl_ == nullptr) return absl::InternalError("libcurl does not start");
+  if (options_.give_up && options_.give_up()) return GivenUp(call.url);
   CURL* const curl = curl_;
   const std::string& url = call.url;
   curl_easy_reset(curl);
@@ -130,6 +140,11 @@ absl::StatusOr<HttpResult> HttpClient::Send(const HttpCall& call) {
   curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer.body);
   curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, AddHeader);
   curl_easy_setopt(curl, CURLOPT_HEADERDATA, &answer.headers);
+  if (options_.give_up) {
+    curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, AskWhetherToGiveUp);
+    curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &options_.give_up);
+  }
   SayWhoAsks();
   if (!options_.authorities.empty()) curl_easy_setopt(curl, CURLOPT_CAINFO, options_.authorities.c_str());
   if (options_.insecure_tls) {
@@ -157,6 +172,7 @@ absl::StatusOr<HttpResult> HttpClient::Send(const HttpCall& call) {
   if (sent == CURLE_WRITE_ERROR) {
     return absl::ResourceExhaustedError(absl::StrCat(ShownUrl(url), " answers with more than ", kMostBytes, " bytes"));
   }
+  if (sent == CURLE_ABORTED_BY_CALLBACK) return GivenUp(url);
   if (sent != CURLE_OK) {
     return absl::UnavailableError(absl::StrCat("no answer from ", ShownUrl(url), " (",
                                                why[0] == '\0' ? curl_easy_strerror(sent) : PlainText(why), ")"));

@@ -2,6 +2,7 @@
 #ifndef TERSE_TERSECTL_HTTP_HTTP_CLIENT_H_
 #define TERSE_TERSECTL_HTTP_HTTP_CLIENT_H_
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -51,6 +52,8 @@ class HttpClient {
     std::string authorities;                     // a file with the certificates of the authorities; empty: the system's
     bool insecure_tls = false;                   // takes every certificate
     absl::Duration timeout = absl::Seconds(20);  // of a request, from connecting to the last byte of the answer
+    // Asked before each request and about once a second during it; true ends the request. Empty: nobody does.
+    std::function<bool()> give_up;
   };
 
   explicit HttpClient(Options options);
@@ -58,7 +61,8 @@ class HttpClient {
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
-  // UNAVAILABLE, naming the host and what failed, when no answer came; RESOURCE_EXHAUSTED for one of more than 16 MB.
+  // UNAVAILABLE, naming the host and what failed, when no answer came; RESOURCE_EXHAUSTED for one of more than 16 MB;
+  // CANCELLED when Options::give_up ended it: whether the request has arrived is not known then.
   absl::StatusOr<HttpResult> Get(const std::string& url);
   // The body is JSON. `headers`: "Name: value".
   absl::StatusOr<HttpResult> Post(const std::string& url, const std::string& body,

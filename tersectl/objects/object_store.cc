@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
@@ -22,9 +23,11 @@ constexpr char kBucketScheme[] = "s3://";
 
 bool IsBucketAddress(absl::string_view address) { return absl::StartsWith(address, kBucketScheme); }
 
-absl::StatusOr<std::unique_ptr<ObjectStore>> OpenObjectStore(const std::string& address) {
+absl::StatusOr<std::unique_ptr<ObjectStore>> OpenObjectStore(const std::string& address,
+                                                             std::function<bool()> give_up) {
   if (!IsBucketAddress(address)) return MakeFolderObjects(address);
-  TERSE_ASSIGN_OR_RETURN(const S3Access access, S3AccessOfEnvironment());
+  TERSE_ASSIGN_OR_RETURN(S3Access access, S3AccessOfEnvironment());
+  access.give_up = std::move(give_up);
   return MakeS3Objects(address.substr(sizeof(kBucketScheme) - 1), access);
 }
 

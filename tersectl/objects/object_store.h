@@ -3,6 +3,7 @@
 #define TERSE_TERSECTL_OBJECTS_OBJECT_STORE_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -49,8 +50,10 @@ inline constexpr int64_t kObjectPartBytes = int64_t{8} << 20;
 // Whether the address names a bucket and not a folder.
 bool IsBucketAddress(absl::string_view address);
 // s3://BUCKET[/PREFIX], with keys and endpoint from the environment (objects/s3_objects.h), or a folder, which is made
-// when something is stored. INVALID_ARGUMENT, FAILED_PRECONDITION when the environment has no keys.
-absl::StatusOr<std::unique_ptr<ObjectStore>> OpenObjectStore(const std::string& address);
+// when something is stored. Calls of a bucket end with CANCELLED once `give_up` returns true (HttpClient::Options).
+// INVALID_ARGUMENT, FAILED_PRECONDITION when the environment has no keys.
+absl::StatusOr<std::unique_ptr<ObjectStore>> OpenObjectStore(const std::string& address,
+                                                             std::function<bool()> give_up = nullptr);
 
 // Stores bytes that are in memory. The statuses are those of Put.
 absl::Status PutBytes(ObjectStore& store, const std::string& name, absl::string_view bytes);

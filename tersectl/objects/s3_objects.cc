@@ -174,6 +174,7 @@ class S3Objects : public ObjectStore {
     options.signature = absl::StrCat("aws:amz:", access.region, ":s3");
     options.authorities = access.authorities;
     options.timeout = kPartTimeout;
+    options.give_up = access.give_up;
     return options;
   }
 

@@ -2,6 +2,7 @@
 #ifndef TERSE_TERSECTL_OBJECTS_S3_OBJECTS_H_
 #define TERSE_TERSECTL_OBJECTS_S3_OBJECTS_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -19,7 +20,8 @@ struct S3Access {
   // "https://s3.example:9000", where the bucket is the first part of the path; empty: Amazon's own, where it is in the
   // host's name.
   std::string endpoint;
-  std::string authorities;  // a file with the certificates of the authorities; empty: the system's
+  std::string authorities;        // a file with the certificates of the authorities; empty: the system's
+  std::function<bool()> give_up;  // HttpClient::Options::give_up
 };
 
 // Reads AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION or AWS_DEFAULT_REGION,

@@ -176,6 +176,30 @@ class FollowTest(TraceChecks, unittest.TestCase):
         wait_until(lambda: receiver.events("run_paused"), "what is new")
         self.assertEqual([body["event"] for body in receiver.bodies()], ["run_paused"])
 
+    def test_a_run_that_is_deleted_meanwhile_is_told(self):
+        receiver, tracking = self.receiver(), TrackingServer("from-the-environment")
+        self.addCleanup(tracking.close)
+        self.fleet.create("gone")
+        self.fleet.clients("gone")
+        follow = lambda *options: self.fleet.follow("--webhook", receiver.url, "--mlflow", tracking.url, "--state", "follow-state",
+                                                    *options, variables={"MLFLOW_TRACKING_USERNAME": "ada",
+                                                                         "MLFLOW_TRACKING_PASSWORD": "from-the-environment"})
+        followed = follow()
+        wait_until(lambda: tracking.metrics and len(list(self.fleet.folder.glob("follow-state/*.json"))) == 2, "its start")
+        followed.kill()
+        followed.wait()
+        lineage = self.fleet.status("gone")["lineage"]
+        self.fleet.ctl("run", "delete", "gone", "--yes", "--force")
+        followed = follow("--run", "gone")
+        self.assertEqual(followed.wait(60), 0, self.fleet.log("follow"))
+        self.assertEqual([(body["event"], body["run"], body["lineage"]) for body in receiver.bodies()],
+                         [("run_deleted", "gone", lineage)])
+        self.assertEqual((tracking.status, tracking.tag("terse.end")), ("KILLED", "deleted: the coordinator has it no more"))
+        # Nobody knows it any more.
+        self.assertEqual(follow("--run", "gone").wait(60), 1)
+        self.assertIn("the coordinator has no run 'gone'", self.fleet.log("follow"))
+        self.assertEqual(list(self.fleet.folder.glob("follow-state/*.json")), [])
+
     def test_a_run_that_is_done_ends_the_command(self):
         receiver = self.receiver()
         self.fleet.create("short", rounds=5)

@@ -41,8 +41,8 @@ class Collector(TraceChecks, unittest.TestCase):
     def start_collector(self):
         started = self.fleet.log("collector").count("Everything is ready")
         collector = self.fleet.start("collector", COLLECTOR, "--config", self.fleet.folder / "collector.yaml")
-        wait_until(lambda: self.fleet.log("collector").count("Everything is ready") > started or collector.poll() is not None,
-                   "the collector serves")
+        wait_until(lambda: self.fleet.log("collector").count("Everything is ready") > started
+                   or collector.poll() is not None, "the collector serves")
         self.assertIsNone(collector.poll(), self.fleet.log("collector"))
         return collector
 
@@ -76,7 +76,8 @@ class Collector(TraceChecks, unittest.TestCase):
         collector = self.start_collector()
         for _ in range(2):
             reached = self.fleet.version("traced") + 10
-            wait_until(lambda: f"round {reached}" in {span["name"] for span in spans_of(self.requests())}, f"round {reached}")
+            wait_until(lambda: f"round {reached}" in {span["name"] for span in spans_of(self.requests())},
+                       f"round {reached}")
             collector.send_signal(signal.SIGTERM)
             self.assertEqual(end(collector), 0, self.fleet.log("collector"))
             collector = self.start_collector()

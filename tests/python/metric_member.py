@@ -33,7 +33,8 @@ def main():
     options = parser.parse_args()
     seed, also = options.seed, {options.also: options.seed} if options.also else {}
     model = {name: np.zeros(shape, dtype=np.float32) for name, shape in SHAPES.items()}
-    with terse.join(options.coordinator, state=options.state, log_level="warn", options=["--reconnect-after", "0.05"]) as fleet:
+    with terse.join(options.coordinator, state=options.state, log_level="warn",
+                    options=["--reconnect-after", "0.05"]) as fleet:
         for current in fleet.rounds(model):
             current.evaluate(evaluation_of(seed, current.number), samples=seed)
             model["w"] += 1

@@ -92,6 +92,7 @@ class Mlflow(unittest.TestCase):
         self.assertEqual(follow.wait(PATIENCE), 0, self.fleet.log("follow"))
         self.check(client, find("stopped"), "stopped")
         self.assertEqual(find("stopped")[0].info.status, "KILLED")
+        self.assertRegex(find("stopped")[0].data.tags["terse.end"], "^stopped: .")
 
     def test_metrics_by_name(self):
         fleet = named_metrics.NamedMetricsFleet(BINARIES)
@@ -110,6 +111,38 @@ class Mlflow(unittest.TestCase):
             for metric in client.get_metric_history(run.info.run_id, key):
                 scalars.setdefault(metric.step, {})[key] = metric.value
         named_metrics.check(self, scalars, name_of=lambda name: name.replace("@", "_"))
+
+    def test_a_run_that_is_deleted_meanwhile_ends(self):
+        server = Server(self.fleet)
+        server.start()
+        self.addCleanup(server.stop)
+        client = MlflowClient(server.url)
+        experiment = lambda: client.get_experiment_by_name("terse")
+        runs = lambda: {run.info.run_name: run for run in client.search_runs([experiment().experiment_id])}
+        for name in ("short-lived", "other"):
+            self.fleet.create(name)
+            self.fleet.clients(name)
+        options = ["--mlflow", server.url, "--state", "follow-state"]
+        follow = self.fleet.follow(*options)
+        wait_until(lambda: experiment() is not None and len(runs()) == 2
+                   and all(run.data.metrics for run in runs().values()), "rounds of both runs", PATIENCE)
+        follow.kill()
+        follow.wait()
+        self.fleet.ctl("run", "delete", "short-lived", "--yes", "--force")
+        # One that never followed it does not know whose it is.
+        other = self.fleet.follow("--mlflow", server.url, "--state", "other-state", name="other")
+        wait_until(lambda: list(self.fleet.folder.glob("other-state/mlflow-*.json")), "the other process")
+        self.assertEqual(runs()["short-lived"].info.status, "RUNNING")
+        other.kill()
+        self.fleet.follow(*options)
+        wait_until(lambda: runs()["short-lived"].info.status == "KILLED", "the end of the deleted run", PATIENCE)
+        run = runs()["short-lived"]
+        self.assertEqual(run.data.tags["terse.end"], "deleted: the coordinator has it no more")
+        newest = max(metric.timestamp for metric in client.get_metric_history(run.info.run_id, "bytes/up_wire"))
+        self.assertEqual(run.info.end_time, newest)
+        self.assertEqual(runs()["other"].info.status, "RUNNING")
+        self.assertIn("the coordinator no longer has run 'short-lived'", self.fleet.log("follow"))
+        wait_until(lambda: len(list(self.fleet.folder.glob("follow-state/mlflow-*.json"))) == 1, "its note is removed")
 
     def check(self, client, found, name):
         (run,) = found

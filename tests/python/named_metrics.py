@@ -1,4 +1,5 @@
-"""A run whose clients and evaluator report metrics by name, for the tests of each place that `tersectl follow` hands them to."""
+"""A run whose clients and evaluator report metrics by name, for the tests of each place that `tersectl follow` hands them
+to."""
 
 import sys
 
@@ -24,8 +25,8 @@ class NamedMetricsFleet(FollowedFleet):
                   settings={"rounds": {"evaluate_every": 1}}).create(str(self.folder / "run"), admin=self.admin)
 
     def members(self):
-        return [self.python(f"m{seed}", "metric_member.py", self.address, self.folder / f"m{seed}", seed, "--also", "recall@10")
-                for seed in SEEDS]
+        return [self.python(f"m{seed}", "metric_member.py", self.address, self.folder / f"m{seed}", seed, "--also",
+                            "recall@10") for seed in SEEDS]
 
 
 def expected(number):

@@ -1,5 +1,5 @@
-"""Checks of the traces that `tersectl follow --otlp` sends, against the rounds that the coordinator serves. Spans are as in the
-JSON of OpenTelemetry's protocol, whoever wrote it."""
+"""Checks of the traces that `tersectl follow --otlp` sends, against the rounds that the coordinator serves. Spans are as in
+the JSON of OpenTelemetry's protocol, whoever wrote it."""
 
 PHASES = ["assignment", "training", "upload", "verdict"]
 STATUS_OK, STATUS_ERROR, KIND_INTERNAL = 1, 2, 1
@@ -63,16 +63,17 @@ class TraceChecks:
         is_committed = one["state"] == "committed"
         self.assertEqual((int(root["startTimeUnixNano"]), int(root["endTimeUnixNano"])),
                          (1000 * one["opened_us"], 1000 * one["committed_us"]))
-        self.assertEqual(root["status"], {"code": STATUS_OK} if is_committed else {"code": STATUS_ERROR, "message": "aborted"})
+        status = {"code": STATUS_OK} if is_committed else {"code": STATUS_ERROR, "message": "aborted"}
+        self.assertEqual(root["status"], status)
         attributes = attributes_of(root)
-        for key, value in {"round": one["id"], "state": one["state"], "updates": one["updates"] or 0, "wire_bytes_up": one["wire_bytes_up"],
-                           "wire_bytes_down": one["wire_bytes_down"], "train_loss": one["train_loss"],
-                           "accuracy": one["accuracy"], "test_loss": one["test_loss"]}.items():
-            self.assertEqual(attributes.get(f"terse.{key}"), value, key)
+        for key in ("state", "wire_bytes_up", "wire_bytes_down", "train_loss", "accuracy", "test_loss"):
+            self.assertEqual(attributes.get(f"terse.{key}"), one[key], key)
+        self.assertEqual((attributes["terse.round"], attributes["terse.updates"]), (one["id"], one["updates"] or 0))
         children = children_of(spans, root)
         clients = [child for child in children if child["name"].startswith("client ")]
         phases = sorted((child for child in children if child not in clients), key=lambda child: child["name"])
-        self.assertEqual([phase["name"] for phase in phases], ["collecting", "committing"][:1 + (one["closed_us"] is not None)])
+        expected = ["collecting"] if one["closed_us"] is None else ["collecting", "committing"]
+        self.assertEqual([phase["name"] for phase in phases], expected)
         self._check_follow_each_other(root, phases)
         self.assertEqual(len(clients), attributes["terse.clients"] - attributes["terse.clients_left_out"])
         if is_committed and attributes["terse.clients_left_out"] == 0:

@@ -31,6 +31,7 @@
 #include "tersectl/follow/webhook_target.h"
 #include "tersectl/http/http_client.h"
 #include "tersectl/tensorboard.h"
+#include "tests/tersectl/http_receiver.h"
 #include "tests/tersectl/run_tersectl.h"
 #include "tests/testing/fake_admin_server.h"
 #include "tests/testing/temp_directory.h"
@@ -168,65 +169,6 @@ TEST(MlflowTest, NamesOfMetrics) {
   EXPECT_EQ(MlflowMetricName("train//a/../b/."), "train/_/a/_/b/_");
 }
 
-// A server on a loopback port that answers each request with what `answer` makes of it.
-class Receiver {
- public:
-  using Answer = std::function<void(const httplib::Request& request, httplib::Response* response)>;
-
-  explicit Receiver(Answer answer) {
-    const auto handler = [answer = std::move(answer)](const httplib::Request& request, httplib::Response& response) {
-      answer(request, &response);
-    };
-    server_.Get(".*", handler);
-    server_.Post(".*", handler);
-    port_ = server_.bind_to_any_port("127.0.0.1");
-    thread_ = std::thread([this] { server_.listen_after_bind(); });
-    while (!server_.is_running()) absl::SleepFor(absl::Milliseconds(1));
-  }
-  // The connections that clients keep open have ended before.
-  ~Receiver() {
-    server_.stop();
-    thread_.join();
-  }
-  void LimitBodies(size_t bytes) { server_.set_payload_max_length(bytes); }
-  std::string url() const { return absl::StrCat("http://127.0.0.1:", port_); }
-
- private:
-  httplib::Server server_;
-  int port_ = 0;
-  std::thread thread_;
-};
-
-// MLflow's answer for the run, whose metrics and parameters are those of `data`.
-std::string FoundRun(const std::string& data) {
-  return absl::StrCat(R"({"info": {"run_id": "7", "status": "RUNNING"}, "data": )", data, "}");
-}
-
-// A tracking server whose answers to runs/search and runs/create are given, and that keeps the bodies of
-// runs/log-batch.
-class MlflowServer {
- public:
-  MlflowServer(std::string found, std::string created, std::string experiment = R"({"experiment_id": "1"})")
-      : receiver_([=](const httplib::Request& request, httplib::Response* response) {
-          std::string answer = "{}";
-          if (absl::EndsWith(request.path, "get-by-name")) answer = absl::StrCat(R"({"experiment": )", experiment, "}");
-          if (absl::EndsWith(request.path, "search")) answer = absl::StrCat(R"({"runs": )", found, "}");
-          if (absl::EndsWith(request.path, "runs/create")) answer = absl::StrCat(R"({"run": )", created, "}");
-          if (absl::EndsWith(request.path, "log-batch")) {
-            batches.push_back(nlohmann::json::parse(request.body));
-            response->status = batch_status;
-            answer = batch_answer;
-          }
-          response->set_content(answer, "application/json");
-        }) {}
-
-  std::vector<nlohmann::json> batches;
-  int batch_status = 200;
-  std::string batch_answer = "{}";
-  // It is the last member, so that it ends before what it writes.
-  Receiver receiver_;
-};
-
 v1::Status RunOf(const std::string& name, const std::string& lineage) {
   v1::Status run;
   run.set_run(name);
@@ -266,8 +208,7 @@ TEST(MlflowTest, AnswersOfAnotherKindAreTroubleOfTheServer) {
   };
   for (const auto& answers : kAnswers) {
     MlflowServer server(answers.found, answers.created, answers.experiment);
-    const absl::Status begun =
-        MakeMlflowTarget(server.receiver_.url(), "terse", {})->Begin(RunOf("r", "l"), true).status();
+    const absl::Status begun = MakeMlflowTarget(server.options())->Begin(RunOf("r", "l"), true).status();
     EXPECT_TRUE(absl::IsUnavailable(begun)) << begun << answers.found << answers.created << answers.experiment;
     EXPECT_THAT(begun.message(), HasSubstr("no answer of MLflow: "));
   }
@@ -277,7 +218,7 @@ TEST(MlflowTest, ErrorCodesMayBeOfAnyKind) {
   MlflowServer server("[]", FoundRun("{}"));
   server.batch_status = 400;
   server.batch_answer = R"({"error_code": 500, "message": "no"})";
-  const std::unique_ptr<FollowTarget> target = MakeMlflowTarget(server.receiver_.url(), "terse", {});
+  const std::unique_ptr<FollowTarget> target = MakeMlflowTarget(server.options());
   const std::unique_ptr<RunTracker> tracker = *target->Begin(RunOf("r", "l"), true);
   tracker->TakeRound(CommittedRound(1), {});
   EXPECT_TRUE(absl::IsUnavailable(tracker->Deliver()));
@@ -287,7 +228,7 @@ TEST(MlflowTest, StepsMayBeNumbersOrTextOfDigits) {
   const std::string metrics =
       R"({"metrics": [{"key": "bytes/up_wire", "step": "5"}, {"key": "bytes_total/up_wire", "step": 6}]})";
   MlflowServer server(absl::StrCat("[", FoundRun(metrics), "]"), "{}");
-  const std::unique_ptr<FollowTarget> target = MakeMlflowTarget(server.receiver_.url(), "terse", {});
+  const std::unique_ptr<FollowTarget> target = MakeMlflowTarget(server.options());
   const std::unique_ptr<RunTracker> tracker = *target->Begin(RunOf("r", "l"), false);
   for (uint64_t id = 1; id <= 7; ++id) tracker->TakeRound(CommittedRound(id), {});
   ASSERT_TRUE(tracker->Deliver().ok());
@@ -323,7 +264,7 @@ class WebhookTrackerTest : public ::testing::Test {
   // As another process.
   void Begin() {
     target_ = MakeWebhookTarget(
-        {absl::StrCat("http://127.0.0.1:", port_, "/hook"), "", directory_.path(), absl::Seconds(60)});
+        {absl::StrCat("http://127.0.0.1:", port_, "/hook"), "", directory_.path(), absl::Seconds(60), "here", nullptr});
     tracker_ = *target_->Begin(run_, true);
   }
   // Looks at the run in that phase, so many seconds after the last look, and delivers.
@@ -481,7 +422,7 @@ class OtlpTrackerTest : public ::testing::Test {
   }
   // As another process.
   void Begin() {
-    target_ = MakeOtlpTarget({collector_.url(), {}, directory_.path(), 1000});
+    target_ = MakeOtlpTarget({collector_.url(), {}, directory_.path(), 1000, nullptr});
     tracker_ = *target_->Begin(run_, true);
   }
   void TearDown() override {

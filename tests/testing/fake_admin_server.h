@@ -17,6 +17,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "terse/v1/admin.grpc.pb.h"
 
 namespace terse {
@@ -50,8 +52,9 @@ class FakeAdminServer : public v1::Admin::Service {
   std::string vocabulary;        // empty: the run reads no text
   bool knows_vocabulary = true;  // as every coordinator since that format came
   uint64_t exported_version = 7;
-  uint64_t announced_beyond = 0;  // added to the size that Export announces
-  int watch_breaks = 0;           // Watch ends so many times with UNAVAILABLE after one round
+  uint64_t announced_beyond = 0;          // added to the size that Export announces
+  std::atomic<bool> export_hangs{false};  // until its call is cancelled
+  int watch_breaks = 0;                   // Watch ends so many times with UNAVAILABLE after one round
 
   uint64_t watch_overlap = 0;  // Watch begins so many rounds before the one asked for
 
@@ -242,8 +245,9 @@ class FakeAdminServer : public v1::Admin::Service {
     return grpc::Status::OK;
   }
 
-  grpc::Status Export(grpc::ServerContext*, const v1::ExportRequest* request,
+  grpc::Status Export(grpc::ServerContext* context, const v1::ExportRequest* request,
                       grpc::ServerWriter<v1::ExportChunk>* writer) override {
+    while (export_hangs && !context->IsCancelled()) absl::SleepFor(absl::Milliseconds(5));
     const std::string& file = FileOf(request->format());
     if (&file == &vocabulary && !knows_vocabulary) {
       return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "unknown export format 4");
