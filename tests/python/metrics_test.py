@@ -127,6 +127,12 @@ class Metrics(unittest.TestCase):
         self.assertEqual([each.get("test/accuracy") for each in scalars], [0.25, 0.5, 0.75, 1.0])
         self.assertEqual([each.get("test/f1") for each in scalars], [0.25] * ROUNDS)
 
+    def test_a_run_ends_after_the_evaluations_that_are_under_way(self):
+        # Four rounds wait for the first one, so that the evaluator has no room for the last one.
+        self.serve("--evaluator", self.evaluator("--first-takes", 5), rounds=6)
+        self.finish(self.members())
+        self.assertEqual([entry["accuracy"] for entry in self.rounds()], [0.25, 0.5, 0.75, 1.0, 1.0, None])
+
     def test_an_evaluator_ends_the_run_at_its_target_and_does_not_hold_rounds_up(self):
         self.serve("--evaluator", self.evaluator("--first-takes", 4), rounds=100000, accuracy=0.7)
         self.finish(self.members())
