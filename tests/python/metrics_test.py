@@ -129,7 +129,7 @@ class Metrics(unittest.TestCase):
 
     def test_a_run_ends_after_the_evaluations_that_are_under_way(self):
         # Four rounds wait for the first one, so that the evaluator has no room for the last one.
-        self.serve("--evaluator", self.evaluator("--first-takes", 5), rounds=6)
+        self.serve("--evaluator", self.evaluator("--first-takes", 3), rounds=6)
         self.finish(self.members())
         self.assertEqual([entry["accuracy"] for entry in self.rounds()], [0.25, 0.5, 0.75, 1.0, 1.0, None])
 
