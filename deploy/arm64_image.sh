@@ -51,7 +51,23 @@ package_of() {
   tail -n 1 <<<"$files"
 }
 
-# Writes the script that makes what the packages' own scripts would have made: the user and its folder.
+# bring_packages FILE...: copies them, and writes the script that copies them into the new file system: apt reads packages
+# that are given as files under one path outside of it and inside.
+bring_packages() {
+  mkdir "$work/packages"
+  cp "$@" "$work/packages"
+  cat >"$work/bring.sh" <<'BRING'
+#!/bin/sh
+set -eu
+work=$(dirname "$0")
+mkdir -p "$1$work"
+cp -r "$work/packages" "$1$work"
+BRING
+  chmod +x "$work/bring.sh"
+}
+
+# Writes the script that makes what the packages' own scripts would have made (the user, its folder, the certificates of the
+# authorities), and takes out what no program of the image needs.
 finish_tree() {
   cat >"$work/finish.sh" <<'FINISH'
 #!/bin/sh
@@ -62,8 +78,10 @@ done
 echo 'terse:x:10001:10001::/state:/usr/sbin/nologin' >>"$1/etc/passwd"
 echo 'terse:x:10001:' >>"$1/etc/group"
 install -d -o 10001 -g 10001 -m 0750 "$1/state"
+rm -rf "$1$(dirname "$0")"
 install -d -m 1777 "$1/tmp"
-rm -rf "$1"/usr/share/man "$1"/usr/share/locale "$1"/var/cache/apt "$1"/var/lib/apt
+cat "$1"/usr/share/ca-certificates/mozilla/*.crt >"$1/etc/ssl/certs/ca-certificates.crt"
+rm -rf "$1"/usr/share/man "$1"/usr/share/locale "$1/etc/apt/sources.list" "$1/etc/hostname" "$1/etc/resolv.conf"
 FINISH
   chmod +x "$work/finish.sh"
 }
@@ -72,9 +90,11 @@ make_archive() {
   local client control
   client=$(package_of terse-client)
   control=$(package_of tersectl)
+  bring_packages "$client" "$control"
   mkdir -p "$(dirname "$out")"
   mmdebstrap --quiet --variant=extract --architectures=arm64 --format=tar --skip=check/qemu \
-    --include="$client,$control,base-passwd,netbase,ca-certificates" --customize-hook="$work/finish.sh" \
+    --include="$work/packages/${client##*/}" --include="$work/packages/${control##*/}" \
+    --include=base-passwd,netbase,ca-certificates --setup-hook="$work/bring.sh" --extract-hook="$work/finish.sh" \
     bookworm "$out" "$mirror" >"$work/log" 2>&1 || fail "mmdebstrap failed, as above" "$work/log"
   say "$out, $(($(stat -c %s "$out") / 1000000)) MB"
 }
