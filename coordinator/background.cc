@@ -12,7 +12,7 @@ BackgroundWorker::BackgroundWorker(Evaluator* evaluator, RunStore* store, int64_
 BackgroundWorker::~BackgroundWorker() { Finish(); }
 
 void BackgroundWorker::Finish() {
-  if (evaluator_ != nullptr) evaluator_->Cancel();
+  is_finishing_ = true;
   evaluations_.Finish();
   checkpoints_.Finish();
 }
@@ -20,7 +20,8 @@ void BackgroundWorker::Finish() {
 void BackgroundWorker::Evaluate(int64_t round, SharedWeights weights) {
   const bool is_taken = evaluations_.Add(
       [this, round, weights = std::move(weights)] {
-        post_(Evaluated{round, evaluator_->EvaluateRound(round, *weights)});
+        const auto keep_going = [this] { return !is_finishing_; };
+        post_(Evaluated{round, evaluator_->EvaluateRound(round, *weights, keep_going)});
       },
       /*waits_for_room=*/!evaluator_->sets_own_pace());
   if (is_taken) return;

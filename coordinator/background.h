@@ -2,6 +2,7 @@
 #ifndef TERSE_COORDINATOR_BACKGROUND_H_
 #define TERSE_COORDINATOR_BACKGROUND_H_
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -53,7 +54,7 @@ class BackgroundWorker : public Background {
   // As Finish.
   ~BackgroundWorker() override;
 
-  // Finishes the queued jobs (an evaluator may give up its own: Evaluator::Cancel), and drops those that are asked for
+  // Finishes the queued jobs (an evaluator may give up its own), and drops those that are asked for
   // from then on.
   void Finish();
 
@@ -84,6 +85,7 @@ class BackgroundWorker : public Background {
   RunStore* const store_;
   const int64_t keep_;
   const std::function<void(Event)> post_;
+  std::atomic<bool> is_finishing_{false};
   Lane evaluations_;
   Lane checkpoints_;
 };

@@ -94,8 +94,9 @@ struct Evaluation {
   // Fraction of the test set's predictions that are right, 0..1; nullopt where none is right or wrong, as in
   // regression.
   absl::optional<double> accuracy = {};
-  double loss = 0;                   // mean over the test set's predictions
-  absl::optional<double> top5 = {};  // fraction whose class is among the five largest outputs; of classes and symbols
+  double loss = 0;  // mean over the test set's predictions
+  // Fraction whose class is among the five largest outputs; of classes and symbols, where there are more than five.
+  absl::optional<double> top5 = {};
   absl::optional<double> perplexity = {};  // exp of the mean cross-entropy, of texts
   // Further ones that an evaluator of the user's own has, all of the kind kTest; they pass CheckMetrics.
   std::vector<NamedMetric> metrics = {};
@@ -106,14 +107,14 @@ class Evaluator {
  public:
   virtual ~Evaluator() = default;
   virtual absl::StatusOr<Evaluation> Evaluate(absl::Span<const float> weights) = 0;
-  // Evaluates the weights that the round ended with, for an evaluator that tells people so.
-  virtual absl::StatusOr<Evaluation> EvaluateRound(int64_t round, absl::Span<const float> weights) {
+  // Evaluates the weights that the round ended with, for an evaluator that tells people so. An evaluator that can give
+  // up asks `keep_going` meanwhile; when it returns false, the call ends soon with an error.
+  virtual absl::StatusOr<Evaluation> EvaluateRound(int64_t round, absl::Span<const float> weights,
+                                                   const std::function<bool()>& keep_going) {
     return Evaluate(weights);
   }
   // Whether it may be slower than rounds are, because it is a program of somebody else's: they do not wait for it then.
   virtual bool sets_own_pace() const { return false; }
-  // Makes calls, the present one too, end soon with an error, where the evaluator can; for good. Thread-safe.
-  virtual void Cancel() {}
 };
 
 // The part of the training data that belongs to a client: part `index` of the `count` that data.partition cuts.

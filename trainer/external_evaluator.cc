@@ -1,8 +1,8 @@
 #include "trainer/external_evaluator.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <string>
 #include <utility>
@@ -51,34 +51,39 @@ class ExternalEvaluator : public Evaluator {
       : source_(std::move(source)),
         options_(std::move(options)),
         request_(RequestFor(config, Shard(), kEvaluatorRole)),
-        layout_(layout) {
-    options_.stop = [this] { return is_cancelled_.load(); };
+        layout_(layout) {}
+
+  absl::StatusOr<Evaluation> Evaluate(absl::Span<const float> weights) override {
+    return EvaluateRound(0, weights, [] { return true; });
   }
 
-  absl::StatusOr<Evaluation> Evaluate(absl::Span<const float> weights) override { return EvaluateRound(0, weights); }
-
-  absl::StatusOr<Evaluation> EvaluateRound(int64_t round, absl::Span<const float> weights) override {
+  absl::StatusOr<Evaluation> EvaluateRound(int64_t round, absl::Span<const float> weights,
+                                           const std::function<bool()>& keep_going) override {
     const bool is_connected = peer_ != nullptr;
-    absl::StatusOr<Evaluation> evaluation = TryEvaluate(round, weights);
+    absl::StatusOr<Evaluation> evaluation = TryEvaluate(round, weights, keep_going);
     // One that was there may have ended since it was last asked.
-    if (is_connected && absl::IsUnavailable(evaluation.status()) && !is_cancelled_) {
-      return TryEvaluate(round, weights);
+    if (is_connected && absl::IsUnavailable(evaluation.status()) && keep_going()) {
+      return TryEvaluate(round, weights, keep_going);
     }
     return evaluation;
   }
 
-  void Cancel() override { is_cancelled_ = true; }
   bool sets_own_pace() const override { return true; }
 
  private:
-  absl::StatusOr<Evaluation> TryEvaluate(int64_t round, absl::Span<const float> weights) {
+  absl::StatusOr<Evaluation> TryEvaluate(int64_t round, absl::Span<const float> weights,
+                                         const std::function<bool()>& keep_going) {
+    options_.stop = [keep_going] { return !keep_going(); };
     TERSE_RETURN_IF_ERROR(Connect());
-    absl::StatusOr<Evaluation> evaluation = AskForEvaluation(
-        round, weights, [this] { return !is_cancelled_.load(); }, peer_.get());
+    peer_->dialogue().StopWhen(options_.stop);
+    absl::StatusOr<Evaluation> evaluation = AskForEvaluation(round, weights, keep_going, peer_.get());
+    // Who asks may be gone before the next call.
+    peer_->dialogue().StopWhen(nullptr);
     if (peer_->dialogue().lost()) peer_ = nullptr;
     return evaluation;
   }
 
+  // Opens a peer that stops as options_ says now.
   absl::Status Connect() {
     if (peer_ != nullptr) return absl::OkStatus();
     TERSE_ASSIGN_OR_RETURN(TrainerConnection connection, source_());
@@ -96,7 +101,6 @@ class ExternalEvaluator : public Evaluator {
   PeerOptions options_;
   const OpenRequest request_;
   const Layout layout_;
-  std::atomic<bool> is_cancelled_{false};
   std::unique_ptr<TrainerPeer> peer_;
 };
 

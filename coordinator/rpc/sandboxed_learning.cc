@@ -128,9 +128,12 @@ class SandboxedLearning : public RunLearning, private Evaluator {
   }
 
  private:
-  absl::StatusOr<Evaluation> Evaluate(absl::Span<const float> weights) override { return EvaluateRound(0, weights); }
+  absl::StatusOr<Evaluation> Evaluate(absl::Span<const float> weights) override {
+    return EvaluateRound(0, weights, [] { return true; });
+  }
 
-  absl::StatusOr<Evaluation> EvaluateRound(int64_t round, absl::Span<const float> weights) override {
+  absl::StatusOr<Evaluation> EvaluateRound(int64_t round, absl::Span<const float> weights,
+                                           const std::function<bool()>& /*keep_going*/) override {
     absl::StatusOr<Evaluation> evaluation = TryEvaluate(round, weights);
     LogDetails(kRunLog, {run_.config.name}, evaluation.status());
     return evaluation;

@@ -117,7 +117,8 @@ class Metrics(unittest.TestCase):
         self.assertEqual(f1, [{"kind": "test", "name": "f1", "mean": 0.25, "clients": 0, "samples": 77}])
 
     def test_followers_get_the_figures_of_a_slow_evaluator(self):
-        self.serve("--evaluator", self.evaluator("--first-takes", 3))
+        # An evaluator that is told to stop has five seconds left; this one needs more, and nobody tells it to stop.
+        self.serve("--evaluator", self.evaluator("--first-takes", 6))
         follow = self.fleet.start("follow", self.fleet.binaries / "tersectl", "--admin", self.fleet.admin, "follow", "--run", "metrics",
                                   "--json")
         self.finish(self.members())

@@ -4,7 +4,6 @@
 #include <deque>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -12,6 +11,7 @@
 #include "tests/testing/grid_trainer.h"
 #include "tests/trainer/scripted_trainer.h"
 #include "trainer/channel.h"
+#include "trainer/dialogue.h"
 #include "trainer/messages.h"
 #include "trainer/shared_vectors.h"
 
@@ -68,6 +68,8 @@ std::unique_ptr<Evaluator> EvaluatorOf(TrainerSource source, double seconds = 20
   return MakeExternalEvaluator(std::move(source), std::move(options), config, GridLayout());
 }
 
+bool Always() { return true; }
+
 std::vector<float> SomeWeights() { return std::vector<float>(GridLayout().size(), 0.5f); }
 
 TEST(ExternalEvaluator, ScoresTheWeightsThatItIsGiven) {
@@ -84,7 +86,7 @@ TEST(ExternalEvaluator, ScoresTheWeightsThatItIsGiven) {
   const auto evaluator = EvaluatorOf(script.Source());
   EXPECT_TRUE(evaluator->sets_own_pace());
   for (const int64_t round : {7, 8}) {
-    const absl::StatusOr<Evaluation> evaluation = evaluator->EvaluateRound(round, SomeWeights());
+    const absl::StatusOr<Evaluation> evaluation = evaluator->EvaluateRound(round, SomeWeights(), Always);
     ASSERT_TRUE(evaluation.ok()) << evaluation.status();
     EXPECT_EQ(evaluation->loss, 0.5 + round);
     EXPECT_EQ(evaluation->accuracy, 0.25);
@@ -131,8 +133,8 @@ TEST(ExternalEvaluator, OneThatEndedIsAskedForAnew) {
     sources.pop_front();
     return source();
   });
-  EXPECT_EQ(evaluator->EvaluateRound(1, SomeWeights()).value().loss, 1);
-  EXPECT_EQ(evaluator->EvaluateRound(2, SomeWeights()).value().loss, 2);
+  EXPECT_EQ(evaluator->EvaluateRound(1, SomeWeights(), Always).value().loss, 1);
+  EXPECT_EQ(evaluator->EvaluateRound(2, SomeWeights(), Always).value().loss, 2);
 }
 
 TEST(ExternalEvaluator, OneThatIsNotThereIsAskedForAgainLater) {
@@ -158,20 +160,33 @@ TEST(ExternalEvaluator, OneThatHangsIsGivenUp) {
   EXPECT_THAT(status.message(), HasSubstr("--evaluator-seconds"));
 }
 
-// A coordinator that ends does not wait for an evaluation that takes long.
-TEST(ExternalEvaluator, ACancelledOneEndsSoon) {
+// A coordinator that ends does not wait for an evaluation that takes long. The evaluator outlives the round engine that
+// gave the evaluation up, and serves the next one.
+TEST(ExternalEvaluator, OneThatIsGivenUpEndsSoonAndServesTheNextCaller) {
   const Answer slow = [](int64_t, absl::Span<const float>) -> absl::optional<std::string> {
     absl::SleepFor(absl::Seconds(8));
     return absl::nullopt;
   };
-  ScriptedTrainer script(Evaluating(slow));
-  const auto evaluator = EvaluatorOf(script.Source(), /*seconds=*/600);
-  std::thread canceller([&] {
-    absl::SleepFor(absl::Milliseconds(200));
-    evaluator->Cancel();
-  });
-  EXPECT_FALSE(evaluator->Evaluate(SomeWeights()).ok());
-  canceller.join();
+  const Answer rather_slow = [](int64_t, absl::Span<const float>) {
+    absl::SleepFor(absl::Seconds(kStopGraceSeconds + 1));
+    return Scores({{"test", "loss", 2, 1}});
+  };
+  ScriptedTrainer first(Evaluating(slow)), second(Evaluating(rather_slow));
+  std::deque<TrainerSource> sources = {first.Source(), second.Source()};
+  const auto evaluator = EvaluatorOf(
+      [&sources] {
+        const TrainerSource source = sources.front();
+        sources.pop_front();
+        return source();
+      },
+      /*seconds=*/600);
+  const absl::Time begin = absl::Now();
+  const auto for_a_while = [begin] { return absl::Now() < begin + absl::Milliseconds(200); };
+  const absl::Status given_up = evaluator->EvaluateRound(1, SomeWeights(), for_a_while).status();
+  EXPECT_THAT(given_up.message(), HasSubstr("did not stop within"));
+  const absl::StatusOr<Evaluation> next = evaluator->EvaluateRound(2, SomeWeights(), Always);
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_EQ(next->loss, 2);
 }
 
 }  // namespace
