@@ -25,9 +25,11 @@ struct WebhookOptions {
 // events:
 //
 //   run_ended, run_stopped         all rounds are done; an operator or an error ended it before
-//   run_deleted                    the coordinator has the run no more, also when it was deleted while no process
-//   followed run_suspended, run_recovered   its disk is in trouble; it is served again run_down it cannot go on without
-//   repair run_paused                     by an operator, or because round after round gave no model round_aborted
+//   run_deleted                    the coordinator has the run no more, also when that happened while nobody followed
+//   run_suspended, run_recovered   its disk is in trouble; it is served again
+//   run_down                       it cannot go on without repair
+//   run_paused                     by an operator, or because round after round gave no model
+//   round_aborted
 //   client_lost                    a client's connection ended while the run went on, and for `lost_after`, in which
 //                                  the coordinator was there, it did not come back
 //
