@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -94,9 +93,9 @@ void AddScore(const Loss& loss, const at::Tensor& output, const at::Tensor& targ
   score->count += loss.right == nullptr ? target.size(0) : fitted.numel();
   if (loss.right == nullptr) return;
   score->correct += loss.right(output, fitted).sum().item<int64_t>();
-  if (loss.task == Task::kValues) return;
-  const at::Tensor best = std::get<1>(output.topk(std::min<int64_t>(kTop, output.size(-1)), -1));
-  score->top5 += best.eq(fitted.unsqueeze(-1)).sum().item<int64_t>();
+  if (loss.task == Task::kValues || output.size(-1) <= kTop) return;
+  const at::Tensor best = std::get<1>(output.topk(kTop, -1));
+  score->top5 = score->top5.value_or(0) + best.eq(fitted.unsqueeze(-1)).sum().item<int64_t>();
 }
 
 Evaluation ToEvaluation(const Loss& loss, const Score& score) {
@@ -105,7 +104,7 @@ Evaluation ToEvaluation(const Loss& loss, const Score& score) {
   Evaluation evaluation;
   if (loss.right != nullptr) evaluation.accuracy = score.correct / count;
   evaluation.loss = score.loss / count;
-  if (loss.task != Task::kValues) evaluation.top5 = score.top5 / count;
+  if (score.top5.has_value()) evaluation.top5 = *score.top5 / count;
   if (loss.task == Task::kText) evaluation.perplexity = std::exp(evaluation.loss);
   return evaluation;
 }

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "core/trainer.h"
 #include "learning/datasets/dataset.h"
 
@@ -19,8 +20,9 @@ namespace terse {
 struct Score {
   double loss = 0;
   int64_t correct = 0;  // the largest output is the class, or the logit has the target's sign
-  int64_t top5 = 0;     // the class is among the five largest outputs
-  int64_t count = 0;    // predictions: examples, logits of bce_with_logits, or symbols of a text
+  // The class is among the five largest outputs. nullopt where there are no more than five, or no classes.
+  absl::optional<int64_t> top5 = {};
+  int64_t count = 0;  // predictions: examples, logits of bce_with_logits, or symbols of a text
 };
 
 // A row of the table. Targets are int64 [batch] for classes, float of the output's shape for values, and int64
