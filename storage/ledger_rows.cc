@@ -100,8 +100,7 @@ absl::StatusOr<Limits> ReadLimits(SqliteDb& db) {
 // - r is COMMITTED and p is zero, the first update of c: a clone under a new name d, whose last_applied is zero, comes
 //   as far as asking for the fate, and must hear RESET, because the update is in the model as c's. For these there is
 //   `first_updates`, which is looked at whoever asks and keeps a row for each client and lineage.
-// - r is ABORTED: the fate is NOT_APPLIED for everybody. Without the row IsOver (coordinator/staleness.cc) decides
-// about
+// - r is ABORTED: the fate is NOT_APPLIED for everybody. Without the row IsOver (coordinator/staleness.cc) decides on
 //   the round q <= r for which u was made. It is settled, because r is, so a synchronous run answers NOT_APPLIED. A
 //   buffered run does when the head is more than rounds.staleness versions ahead of the weights of q. Those are not
 //   newer than the weights of r, of which the head is more than Retention::rounds versions ahead, and that is at least
