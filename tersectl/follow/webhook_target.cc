@@ -166,7 +166,8 @@ class WebhookTracker : public RunTracker {
   void TakeEnd(const RunEnd& end) override {
     position_.left.clear();
     position_.ended = changed_ = true;
-    if (end.state == "deleted") {
+    deleted_ = end.state == "deleted";
+    if (deleted_) {
       v1::Event event;
       event.set_time_us(absl::ToUnixMicros(absl::Now()));
       event.set_client(-1);
@@ -185,15 +186,20 @@ class WebhookTracker : public RunTracker {
       changed_ = true;
     }
     if (!changed_) return absl::OkStatus();
+    if (deleted_) return Noted(file_.Remove());  // nothing comes after that
     WebhookPosition reached = position_;
     // Whether it finished or was stopped is not known yet, so that the end has not been told.
     if (ended_.id() != 0 && !position_.ended) reached.event = std::min(reached.event, ended_.id() - 1);
-    TERSE_RETURN_IF_ERROR(file_.Write(PositionJson(reached)));
-    changed_ = false;
-    return absl::OkStatus();
+    return Noted(file_.Write(PositionJson(reached)));
   }
 
  private:
+  // Whether the position file says what changed; where not, the next Deliver tries again.
+  absl::Status Noted(const absl::Status& status) {
+    changed_ = !status.ok();
+    return status;
+  }
+
   void Queue(const std::string& event, const v1::Event& of, const std::string& number) {
     const std::string id = absl::StrCat(lineage_, "-", event, "-", number);
     const Json body = {{"event", event},
@@ -243,6 +249,7 @@ class WebhookTracker : public RunTracker {
   bool changed_ = true;
   std::deque<WebhookCall> calls_;  // not made yet
   v1::Event ended_;                // the run's end
+  bool deleted_ = false;           // the coordinator has it no more
   absl::Time looked_ = absl::InfiniteFuture();
 };
 

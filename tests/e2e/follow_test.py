@@ -196,9 +196,9 @@ class FollowTest(TraceChecks, unittest.TestCase):
                          [("run_deleted", "gone", lineage)])
         self.assertEqual((tracking.status, tracking.tag("terse.end")), ("KILLED", "deleted: the coordinator has it no more"))
         # Nobody knows it any more.
+        self.assertEqual(list(self.fleet.folder.glob("follow-state/*.json")), [])
         self.assertEqual(follow("--run", "gone").wait(60), 1)
         self.assertIn("the coordinator has no run 'gone'", self.fleet.log("follow"))
-        self.assertEqual(list(self.fleet.folder.glob("follow-state/*.json")), [])
 
     def test_a_run_that_is_done_ends_the_command(self):
         receiver = self.receiver()
