@@ -77,7 +77,7 @@ class ExternalEvaluator : public Evaluator {
     TERSE_RETURN_IF_ERROR(Connect());
     peer_->dialogue().StopWhen(options_.stop);
     absl::StatusOr<Evaluation> evaluation = AskForEvaluation(round, weights, keep_going, peer_.get());
-    // Who asks may be gone before the next call.
+    // The caller may be gone before the next call.
     peer_->dialogue().StopWhen(nullptr);
     if (peer_->dialogue().lost()) peer_ = nullptr;
     return evaluation;

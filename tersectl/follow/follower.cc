@@ -195,7 +195,7 @@ bool Follower::Deliver(Followed* followed) {
 }
 
 void Follower::Note(const absl::Status& status, const std::string& subject, Trouble* trouble) {
-  // What is given up because the command ends is no trouble.
+  // A call that is given up because the command ends is no trouble.
   if (absl::IsCancelled(status) && stop_->HasBeenNotified()) return;
   if (status.ok()) {
     if (!trouble->status.ok()) remark_(absl::StrCat(target_->name(), ": ", subject, " goes on"));

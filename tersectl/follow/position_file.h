@@ -1,5 +1,5 @@
-// What a process notes down about a run for a later one: where a place that keeps no positions itself has been told up
-// to, and which runs it followed.
+// A process notes down about a run, for a later one, where a place that keeps no positions itself has been told up to,
+// and which runs it followed.
 #ifndef TERSE_TERSECTL_FOLLOW_POSITION_FILE_H_
 #define TERSE_TERSECTL_FOLLOW_POSITION_FILE_H_
 
