@@ -165,7 +165,8 @@ terse_add_arm64() {
   terse_as_root dpkg --add-architecture arm64
 }
 
-# terse_say_size LOG PACKAGE...: how much comes over the network, which takes minutes without another word.
+# terse_say_size LOG PACKAGE...: how much comes over the network, which takes minutes without another word. apt-get, which is
+# told not to go on, always ends with an error here; without its figures the line has none.
 terse_say_size() {
   local log=$1 sizes
   shift

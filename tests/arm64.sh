@@ -128,7 +128,7 @@ make_packages() {
 }
 
 # It finds its libraries, reads its options, writes its state as its user, looks for its coordinator until it is told to
-# end, and then ends in order.
+# end, and then ends in order. How it did is in its log: the exit status is that of `timeout`.
 try_image_client() {
   local log=$work/image_run.log line
   in_image /usr/bin/terse-client --coordinator 127.0.0.1:1 --name one --state /image/state/client --trainer /bin/true \
