@@ -13,6 +13,7 @@
 #include "core/status.h"
 #include "storage/audit_log.h"
 #include "storage/client_files.h"
+#include "storage/checkpoint_files.h"
 #include "storage/integrity.h"
 #include "storage/message_rows.h"
 #include "storage/schema.h"
@@ -88,7 +89,7 @@ absl::Status OfOriginal(const absl::Status& status, const std::string& copy, con
 
 // An empty database is damage where there are checkpoints, so the copy gets the names of those.
 absl::Status NameCheckpoints(const std::string& directory, const std::string& copy) {
-  const absl::StatusOr<std::vector<std::string>> names = PosixFiles().List(FilePath(directory, "checkpoints"));
+  const absl::StatusOr<std::vector<std::string>> names = PosixFiles().List(CheckpointsDirectory(directory));
   if (absl::IsNotFound(names.status())) return absl::OkStatus();
   TERSE_RETURN_IF_ERROR(names.status());
   TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(FilePath(copy, "checkpoints")));
@@ -119,7 +120,7 @@ absl::Status LookBeforeOpening(const std::string& copy, RunExamination* found) {
 
 // The log must lead from the newest whole checkpoint to the head; without one, no coordinator can serve the run.
 absl::Status CheckLog(RunStore& store, const std::string& directory,
-                      const std::vector<RunStore::CheckpointFile>& checkpoints,
+                      const std::vector<RecordedCheckpoint>& checkpoints,
                       const std::vector<FileExamination>& found) {
   for (size_t i = 0; i < found.size(); ++i) {
     if (found[i].status.ok()) return store.LogBytes(checkpoints[i].version).status();
@@ -127,7 +128,7 @@ absl::Status CheckLog(RunStore& store, const std::string& directory,
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RunRecord> run, store.Run());
   if (!run.has_value()) return absl::OkStatus();
   const std::string reason = found.empty() ? "none is recorded" : std::string(found.back().status.message());
-  return run_store_internal::NoWholeCheckpoint(directory, reason);
+  return NoWholeCheckpoint(CheckpointsDirectory(directory), reason, kDatabaseRemedy);
 }
 
 // Reads every message that the database names in a segment file.
@@ -157,12 +158,12 @@ absl::Status LookInside(const std::string& directory, const std::string& copy, E
   TERSE_ASSIGN_OR_RETURN(const std::vector<ClientRecord> clients, store->Clients());
   found->clients = static_cast<int64_t>(clients.size());
   examined(found->database_bytes);
-  TERSE_ASSIGN_OR_RETURN(const std::vector<RunStore::CheckpointFile> checkpoints,
-                         run_store_internal::SelectCheckpoints(*db, directory, /*also_damaged=*/true));
-  for (const RunStore::CheckpointFile& file : checkpoints) {
-    found->checkpoints.push_back({run_store_internal::CheckpointName(file.version),
-                                  file.bytes + file.server_state_bytes,
-                                  run_store_internal::LoadCheckpoint(PosixFiles(), directory, file).status()});
+  TERSE_ASSIGN_OR_RETURN(const std::vector<RecordedCheckpoint> checkpoints,
+                         run_store_internal::SelectCheckpoints(*db, /*also_damaged=*/true));
+  for (const RecordedCheckpoint& checkpoint : checkpoints) {
+    found->checkpoints.push_back({CheckpointName(checkpoint.version),
+                                  checkpoint.bytes.weights + checkpoint.bytes.server_state,
+                                  CheckpointFiles(PosixFiles(), directory).LoadFiles(checkpoint).status()});
     examined(found->checkpoints.back().bytes);
   }
   TERSE_RETURN_IF_ERROR(ExamineSegments(*db, directory, examined, &found->segments));

@@ -60,11 +60,11 @@ constexpr CoveredColumns kCoveredColumns[] = {
     {"histories", "client,messages,state"},
     {"history_log", "client,number,message"}};
 
-absl::Status Damaged(const SqliteDb& db, absl::string_view what) {
-  return absl::DataLossError(absl::StrCat(db.path(), " is damaged: ", what, kDatabaseRemedy));
+absl::Status Damaged(const SqlDb& db, absl::string_view what) {
+  return absl::DataLossError(absl::StrCat(db.place(), " is damaged: ", what, db.remedy()));
 }
 
-absl::Status UnknownVerified(const SqliteDb& db) { return Damaged(db, "it does not say up to where it was verified"); }
+absl::Status UnknownVerified(const SqlDb& db) { return Damaged(db, "it does not say up to where it was verified"); }
 
 // The first column of every row.
 absl::StatusOr<std::vector<std::string>> Column(SqliteDb& db, const std::string& sql) {
@@ -106,7 +106,7 @@ absl::Status CheckTables(SqliteDb& db) {
   return found == **expected ? absl::OkStatus() : Damaged(db, "its tables are not the ones that this program makes");
 }
 
-absl::Status WrongChecksum(const SqliteDb& db, absl::string_view table) {
+absl::Status WrongChecksum(const SqlDb& db, absl::string_view table) {
   return Damaged(db, absl::StrCat("a row of its table ", table, " does not match its checksum"));
 }
 
@@ -176,26 +176,27 @@ absl::StatusOr<int64_t> VerifiedVersion(SqliteDb& db) {
   return row.GetInt(0);
 }
 
-absl::Status NoteVerified(SqliteDb& db) {
+absl::Status NoteVerified(SqlDb& db) {
   TERSE_RETURN_IF_ERROR(
       db.Prepare("UPDATE verified SET round = (SELECT COALESCE(MAX(id), 0) FROM rounds), "
                  "event = (SELECT COALESCE(MAX(id), 0) FROM events), version = (SELECT version FROM head)")
           .Run());
-  return db.Changes() == 1 ? absl::OkStatus() : UnknownVerified(db);
+  TERSE_ASSIGN_OR_RETURN(const int64_t changes, db.Changes());
+  return changes == 1 ? absl::OkStatus() : UnknownVerified(db);
 }
 
-std::string HasChecksum(absl::string_view table, absl::string_view alias) {
+SqlText HasChecksum(absl::string_view table, absl::string_view alias) {
   for (const CoveredColumns& covered : kCoveredColumns) {
     if (covered.table != table) continue;
     const std::string columns = absl::StrJoin(
         absl::StrSplit(covered.columns, ','), ", ",
         [alias](std::string* out, absl::string_view column) { absl::StrAppend(out, alias, ".", column); });
-    return absl::StrCat(alias, ".checksum IS terse_checksum(", columns, ")");
+    return SqlText(absl::StrCat(alias, ".checksum IS terse_checksum(", columns, ")"), "true");
   }
   return "false";  // so that no row of a table without an entry is believed
 }
 
-absl::Status ExpectChecksum(const SqliteDb& db, const Statement& row, int column, absl::string_view table) {
+absl::Status ExpectChecksum(const SqlDb& db, const Statement& row, int column, absl::string_view table) {
   return row.GetInt(column) == 1 ? absl::OkStatus() : WrongChecksum(db, table);
 }
 

@@ -32,15 +32,16 @@ absl::Status CheckRecent(SqliteDb& db);
 absl::StatusOr<int64_t> VerifiedVersion(SqliteDb& db);
 // Notes, in the caller's transaction, that the database is verified up to its newest rows: a CheckRecent was OK, or
 // this process wrote them and closes the database in order.
-absl::Status NoteVerified(SqliteDb& db);
+absl::Status NoteVerified(SqlDb& db);
 
 // Checks that every row that another row refers to is there. Statuses as above.
 absl::Status CheckReferences(SqliteDb& db);
 
-// SQL that is 1 where the row of `table`, which the query calls `alias`, has its checksum.
-std::string HasChecksum(absl::string_view table, absl::string_view alias);
+// SQL that is true where the row of `table`, which the query calls `alias`, has its checksum. PostgreSQL has checksums
+// of its own, of every page (storage/SCHEMA.md): there it is always true.
+SqlText HasChecksum(absl::string_view table, absl::string_view alias);
 // DATA_LOSS, as CheckRows would say it, unless this column of the row, a HasChecksum, is 1.
-absl::Status ExpectChecksum(const SqliteDb& db, const Statement& row, int column, absl::string_view table);
+absl::Status ExpectChecksum(const SqlDb& db, const Statement& row, int column, absl::string_view table);
 
 }  // namespace terse
 

@@ -13,14 +13,15 @@ namespace terse {
 namespace run_store_internal {
 namespace {
 
-absl::Status AddToRound(SqliteDb& db, int64_t round, const ByteSums& sums) {
+absl::Status AddToRound(SqlDb& db, int64_t round, const ByteSums& sums) {
   return db
       .Prepare(
           "INSERT INTO round_totals (round, dense_up, payload_up, wire_up, dense_down, payload_down, wire_down) "
           "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (round) DO UPDATE SET "
-          "dense_up = dense_up + excluded.dense_up, payload_up = payload_up + excluded.payload_up, "
-          "wire_up = wire_up + excluded.wire_up, dense_down = dense_down + excluded.dense_down, "
-          "payload_down = payload_down + excluded.payload_down, wire_down = wire_down + excluded.wire_down")
+          "dense_up = round_totals.dense_up + excluded.dense_up, payload_up = round_totals.payload_up + "
+          "excluded.payload_up, wire_up = round_totals.wire_up + excluded.wire_up, dense_down = "
+          "round_totals.dense_down + excluded.dense_down, payload_down = round_totals.payload_down + "
+          "excluded.payload_down, wire_down = round_totals.wire_down + excluded.wire_down")
       .Int(round)
       .Int(sums.dense_up)
       .Int(sums.payload_up)
@@ -32,10 +33,9 @@ absl::Status AddToRound(SqliteDb& db, int64_t round, const ByteSums& sums) {
 }
 
 // The round's newest row, if it is not much longer than `bytes`; it is deleted.
-absl::StatusOr<absl::optional<ClientSums>> TakeNewestRow(SqliteDb& db, int64_t round, size_t bytes) {
-  static const auto& query = *new std::string(
-      absl::StrCat("SELECT id, sums, ", HasChecksum("ledger", "ledger"),
-                   " FROM ledger WHERE id = (SELECT MAX(id) FROM ledger WHERE round = ?) AND length(sums) <= ?"));
+absl::StatusOr<absl::optional<ClientSums>> TakeNewestRow(SqlDb& db, int64_t round, size_t bytes) {
+  static const auto& query = *new SqlText(SqlCat({"SELECT id, sums, ", HasChecksum("ledger", "ledger"),
+                   " FROM ledger WHERE id = (SELECT MAX(id) FROM ledger WHERE round = ?) AND length(sums) <= ?"}));
   absl::optional<ClientSums> sums;
   int64_t id = 0;
   {
@@ -50,9 +50,9 @@ absl::StatusOr<absl::optional<ClientSums>> TakeNewestRow(SqliteDb& db, int64_t r
   return sums;
 }
 
-absl::StatusOr<ClientSums> ReadBlock(SqliteDb& db, int64_t block) {
-  static const auto& query = *new std::string(absl::StrCat(
-      "SELECT sums, ", HasChecksum("client_totals", "client_totals"), " FROM client_totals WHERE block = ?"));
+absl::StatusOr<ClientSums> ReadBlock(SqlDb& db, int64_t block) {
+  static const auto& query = *new SqlText(SqlCat({
+      "SELECT sums, ", HasChecksum("client_totals", "client_totals"), " FROM client_totals WHERE block = ?"}));
   Statement row = db.Prepare(query);
   TERSE_ASSIGN_OR_RETURN(const bool found, row.Int(block).Step());
   if (!found) return ClientSums();
@@ -61,7 +61,7 @@ absl::StatusOr<ClientSums> ReadBlock(SqliteDb& db, int64_t block) {
 }
 
 // Sums of what is not negative are not, and a name can be found for every client.
-absl::Status CheckEntries(SqliteDb& db, absl::Span<const LedgerEntry> entries) {
+absl::Status CheckEntries(SqlDb& db, absl::Span<const LedgerEntry> entries) {
   Statement newest = db.Prepare("SELECT COALESCE(MAX(id), -1) FROM clients");
   TERSE_RETURN_IF_ERROR(newest.Step().status());
   for (const LedgerEntry& entry : entries) {
@@ -80,10 +80,10 @@ struct Limits {
   int64_t folded_round = 0;
 };
 
-absl::StatusOr<Limits> ReadLimits(SqliteDb& db) {
+absl::StatusOr<Limits> ReadLimits(SqlDb& db) {
   Statement row = db.Prepare("SELECT rounds, folded_round FROM retention");
   TERSE_ASSIGN_OR_RETURN(const bool found, row.Step());
-  if (!found) return absl::DataLossError(absl::StrCat(db.path(), " does not say what it keeps", kDatabaseRemedy));
+  if (!found) return absl::DataLossError(absl::StrCat(db.place(), " does not say what it keeps", db.remedy()));
   return Limits{row.GetInt(0), row.GetInt(1)};
 }
 
@@ -112,11 +112,12 @@ absl::StatusOr<Limits> ReadLimits(SqliteDb& db) {
 // So a page of `updates` that is damaged costs nobody an update, and an opening need not read all of them.
 //
 // Rows of `refused` stay, whatever their round: their clients' last_applied may stand still for ever.
-absl::Status DropUpdates(SqliteDb& db, int64_t round, bool aborted) {
+absl::Status DropUpdates(SqlDb& db, int64_t round, bool aborted) {
   if (aborted) {
     TERSE_RETURN_IF_ERROR(db.Prepare("DELETE FROM first_updates WHERE round = ?1 AND update_id IN "
-                                     "(SELECT update_id FROM updates WHERE round = ?1 AND prev_applied = zeroblob(16))")
+                                     "(SELECT update_id FROM updates WHERE round = ?1 AND prev_applied = ?2)")
                               .Int(round)
+                              .Id(Id128())
                               .Run());
   }
   return db.Prepare("DELETE FROM updates WHERE round = ?").Int(round).Run();
@@ -124,7 +125,7 @@ absl::Status DropUpdates(SqliteDb& db, int64_t round, bool aborted) {
 
 }  // namespace
 
-absl::Status InsertLedgerRow(SqliteDb& db, int64_t round, const ClientSums& sums) {
+absl::Status InsertLedgerRow(SqlDb& db, int64_t round, const ClientSums& sums) {
   ClientSums all = sums;
   std::string bytes = SerializeSums(all);
   while (true) {
@@ -133,22 +134,29 @@ absl::Status InsertLedgerRow(SqliteDb& db, int64_t round, const ClientSums& sums
     AddSums(&all, *newest);
     bytes = SerializeSums(all);
   }
-  return db.Prepare("INSERT INTO ledger (round, sums) VALUES (?, ?)").Int(round).Blob(bytes).Run();
+  return db.Prepare("INSERT INTO ledger (id, round, sums) VALUES ((SELECT COALESCE(MAX(id), 0) + 1 FROM ledger), ?, ?)")
+      .Int(round)
+      .Blob(bytes)
+      .Run();
 }
 
-absl::Status AddClientTotals(SqliteDb& db, const ClientSums& sums) {
+absl::Status AddClientTotals(SqlDb& db, const ClientSums& sums) {
   for (auto it = sums.begin(); it != sums.end();) {
     const int64_t block = it->first / kTotalsBlock;
     TERSE_ASSIGN_OR_RETURN(ClientSums totals, ReadBlock(db, block));
     for (; it != sums.end() && it->first / kTotalsBlock == block; ++it) totals[it->first].Add(it->second);
     const std::string bytes = SerializeSums(totals);
     TERSE_RETURN_IF_ERROR(
-        db.Prepare("INSERT OR REPLACE INTO client_totals (block, sums) VALUES (?, ?)").Int(block).Blob(bytes).Run());
+        db.Prepare("INSERT INTO client_totals (block, sums) VALUES (?, ?) "
+                                     "ON CONFLICT (block) DO UPDATE SET sums = excluded.sums")
+                              .Int(block)
+                              .Blob(bytes)
+                              .Run());
   }
   return absl::OkStatus();
 }
 
-absl::Status AddLedgerRows(SqliteDb& db, absl::Span<const LedgerEntry> entries) {
+absl::Status AddLedgerRows(SqlDb& db, absl::Span<const LedgerEntry> entries) {
   if (entries.empty()) return absl::OkStatus();
   TERSE_RETURN_IF_ERROR(CheckEntries(db, entries));
   absl::btree_map<int64_t, ClientSums> rounds;
@@ -167,7 +175,7 @@ absl::Status AddLedgerRows(SqliteDb& db, absl::Span<const LedgerEntry> entries) 
   return AddClientTotals(db, of_clients);
 }
 
-absl::Status SetUpdateBytes(SqliteDb& db, int64_t round, int64_t bytes) {
+absl::Status SetUpdateBytes(SqlDb& db, int64_t round, int64_t bytes) {
   return db
       .Prepare(
           "INSERT INTO round_totals (round, update_bytes) VALUES (?, ?) "
@@ -177,7 +185,7 @@ absl::Status SetUpdateBytes(SqliteDb& db, int64_t round, int64_t bytes) {
       .Run();
 }
 
-absl::Status FoldOldRounds(SqliteDb& db, int64_t version) {
+absl::Status FoldOldRounds(SqlDb& db, int64_t version) {
   TERSE_ASSIGN_OR_RETURN(const Limits limits, ReadLimits(db));
   if (limits.rounds == 0) return absl::OkStatus();
   int64_t folded = limits.folded_round;

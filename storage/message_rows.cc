@@ -11,13 +11,13 @@ SegmentPlace PlaceOf(const Statement& row, int column) {
 
 }  // namespace
 
-absl::StatusOr<StoredMessage> StoreMessage(Segments& segments, absl::string_view message) {
+absl::StatusOr<StoredMessage> StoreMessage(SqlDb& db, LargeMessages& large, absl::string_view message) {
   StoredMessage stored;
-  if (static_cast<int64_t>(message.size()) <= segments.limits().inline_bytes) {
+  if (static_cast<int64_t>(message.size()) <= large.inline_bytes()) {
     stored.message = message;
     return stored;
   }
-  TERSE_ASSIGN_OR_RETURN(stored.place, segments.Append(message));
+  TERSE_ASSIGN_OR_RETURN(stored.place, large.Append(db, message));
   return stored;
 }
 
@@ -27,18 +27,18 @@ Statement& BindMessage(Statement& statement, const StoredMessage& stored) {
   return statement.Int(place.segment).Int(place.offset).Int(place.length).Id(place.hash).Null();
 }
 
-absl::StatusOr<std::string> MessageOf(const Statement& row, int column, FileSystem& files,
-                                      const std::string& directory) {
+absl::StatusOr<std::string> MessageOf(SqlDb& db, const Statement& row, int column, LargeMessages& large) {
   if (row.IsNull(column)) return std::string(row.GetBlob(column + kMessageColumnCount - 1));
-  return ReadSegment(files, directory, PlaceOf(row, column));
+  return large.Read(db, PlaceOf(row, column));
 }
 
-absl::StatusOr<SegmentEnds> NamedSegments(SqliteDb& db, int64_t version) {
+absl::StatusOr<SegmentEnds> NamedSegments(SqlDb& db, int64_t version) {
   SegmentEnds ends;
   Statement rows = db.Prepare(
-      "SELECT segment, MAX(offset + length) FROM ("
-      "SELECT segment, offset, length FROM downstream_log WHERE segment IS NOT NULL AND version >= ?1 UNION ALL "
-      "SELECT segment, offset, length FROM aggregates WHERE segment IS NOT NULL AND version >= ?1) GROUP BY segment");
+      "SELECT segment, MAX(\"offset\" + length) FROM ("
+      "SELECT segment, \"offset\", length FROM downstream_log WHERE segment IS NOT NULL AND version >= ?1 UNION ALL "
+      "SELECT segment, \"offset\", length FROM aggregates WHERE segment IS NOT NULL AND version >= ?1) AS places "
+      "GROUP BY segment");
   rows.Int(version);
   while (true) {
     TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
@@ -47,10 +47,10 @@ absl::StatusOr<SegmentEnds> NamedSegments(SqliteDb& db, int64_t version) {
   }
 }
 
-absl::Status ForEachPlace(SqliteDb& db, absl::FunctionRef<absl::Status(const SegmentPlace&)> visit) {
+absl::Status ForEachPlace(SqlDb& db, absl::FunctionRef<absl::Status(const SegmentPlace&)> visit) {
   Statement rows = db.Prepare(
-      "SELECT segment, offset, length, hash FROM downstream_log WHERE segment IS NOT NULL UNION ALL "
-      "SELECT segment, offset, length, hash FROM aggregates WHERE segment IS NOT NULL ORDER BY segment, offset");
+      "SELECT segment, \"offset\", length, hash FROM downstream_log WHERE segment IS NOT NULL UNION ALL "
+      "SELECT segment, \"offset\", length, hash FROM aggregates WHERE segment IS NOT NULL ORDER BY 1, 2");
   while (true) {
     TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
     if (!row) return absl::OkStatus();

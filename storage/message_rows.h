@@ -11,14 +11,14 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
-#include "core/file_system.h"
+#include "storage/large_messages.h"
 #include "storage/segments.h"
-#include "storage/sqlite_db.h"
+#include "storage/sql_db.h"
 
 namespace terse {
 
 // SQL: the columns of a message, and the number of its bytes, which reads none of them.
-inline constexpr char kMessageColumns[] = "segment, offset, length, hash, message";
+inline constexpr char kMessageColumns[] = "segment, \"offset\", length, hash, message";
 inline constexpr int kMessageColumnCount = 5;
 inline constexpr char kMessageBytes[] = "COALESCE(length, length(message))";
 
@@ -28,23 +28,23 @@ struct StoredMessage {
   absl::string_view message;           // empty where it has a place; lives as long as the call
 };
 
-// Appends a message to the segments unless it is small enough for its row. Statuses of Segments::Append.
-absl::StatusOr<StoredMessage> StoreMessage(Segments& segments, absl::string_view message);
+// Appends a message to the large ones unless it is small enough for its row, as a part of the transaction on `db`.
+// Statuses of LargeMessages::Append.
+absl::StatusOr<StoredMessage> StoreMessage(SqlDb& db, LargeMessages& large, absl::string_view message);
 
 // Binds the next five parameters of a statement, kMessageColumns. The message must live until the statement is
 // destroyed.
 Statement& BindMessage(Statement& statement, const StoredMessage& stored);
 
-// Reads the message whose kMessageColumns begin at `column`, from the row or from its place in `directory`. The caller
-// has checked the row, and holds the segments. Statuses of ReadSegment.
-absl::StatusOr<std::string> MessageOf(const Statement& row, int column, FileSystem& files,
-                                      const std::string& directory);
+// Reads the message whose kMessageColumns begin at `column`, from the row of `db` or from its place. The caller has
+// checked the row, and has a hold. Statuses of LargeMessages::Read.
+absl::StatusOr<std::string> MessageOf(SqlDb& db, const Statement& row, int column, LargeMessages& large);
 
-// Returns the segments that rows of versions from `version` on name. Statuses of SqliteDb.
-absl::StatusOr<SegmentEnds> NamedSegments(SqliteDb& db, int64_t version = 0);
+// Returns the segments that rows of versions from `version` on name. Statuses of SqlDb.
+absl::StatusOr<SegmentEnds> NamedSegments(SqlDb& db, int64_t version = 0);
 
-// Calls `visit` with every place that a row names, in their order, until it fails. Statuses of SqliteDb and of `visit`.
-absl::Status ForEachPlace(SqliteDb& db, absl::FunctionRef<absl::Status(const SegmentPlace&)> visit);
+// Calls `visit` with every place that a row names, in their order, until it fails. Statuses of SqlDb and of `visit`.
+absl::Status ForEachPlace(SqlDb& db, absl::FunctionRef<absl::Status(const SegmentPlace&)> visit);
 
 }  // namespace terse
 

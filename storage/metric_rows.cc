@@ -12,7 +12,7 @@ namespace terse {
 namespace run_store_internal {
 namespace {
 
-absl::Status InsertMean(SqliteDb& db, int64_t round, const MetricMean& mean) {
+absl::Status InsertMean(SqlDb& db, int64_t round, const MetricMean& mean) {
   return db.Prepare("INSERT INTO metrics (round, kind, name, mean, clients, samples) VALUES (?, ?, ?, ?, ?, ?)")
       .Int(round)
       .Int(static_cast<int64_t>(mean.kind))
@@ -25,7 +25,7 @@ absl::Status InsertMean(SqliteDb& db, int64_t round, const MetricMean& mean) {
 
 }  // namespace
 
-absl::Status InsertMetrics(SqliteDb& db, int64_t round, absl::Span<const ChosenUpdate> chosen) {
+absl::Status InsertMetrics(SqlDb& db, int64_t round, absl::Span<const ChosenUpdate> chosen) {
   std::vector<absl::Span<const NamedMetric>> of_clients;
   for (const ChosenUpdate& update : chosen) {
     if (update.metrics.empty()) continue;
@@ -41,7 +41,7 @@ absl::Status InsertMetrics(SqliteDb& db, int64_t round, absl::Span<const ChosenU
   return absl::OkStatus();
 }
 
-absl::Status ReplaceTestMetrics(SqliteDb& db, int64_t round, absl::Span<const NamedMetric> metrics) {
+absl::Status ReplaceTestMetrics(SqlDb& db, int64_t round, absl::Span<const NamedMetric> metrics) {
   TERSE_RETURN_IF_ERROR(CheckMetrics(metrics));
   TERSE_RETURN_IF_ERROR(db.Prepare("DELETE FROM metrics WHERE round = ? AND kind = ?")
                             .Int(round)
@@ -56,11 +56,10 @@ absl::Status ReplaceTestMetrics(SqliteDb& db, int64_t round, absl::Span<const Na
   return absl::OkStatus();
 }
 
-absl::Status ReadMeans(SqliteDb& db, std::vector<RoundRecord>* rounds) {
+absl::Status ReadMeans(SqlDb& db, std::vector<RoundRecord>* rounds) {
   if (rounds->empty()) return absl::OkStatus();
-  static const auto& query = *new std::string(
-      absl::StrCat("SELECT round, kind, name, mean, clients, samples, ", HasChecksum("metrics", "metrics"),
-                   " FROM metrics WHERE round BETWEEN ? AND ? ORDER BY round, kind, name"));
+  static const auto& query = *new SqlText(SqlCat({"SELECT round, kind, name, mean, clients, samples, ", HasChecksum("metrics", "metrics"),
+                   " FROM metrics WHERE round BETWEEN ? AND ? ORDER BY round, kind, name"}));
   Statement rows = db.Prepare(query);
   rows.Int(rounds->front().id).Int(rounds->back().id);
   while (true) {
@@ -70,19 +69,18 @@ absl::Status ReadMeans(SqliteDb& db, std::vector<RoundRecord>* rounds) {
     const auto index = static_cast<size_t>(rows.GetInt(0) - rounds->front().id);
     if (index >= rounds->size() || (*rounds)[index].id != rows.GetInt(0)) {
       return absl::DataLossError(
-          absl::StrCat(db.path(), " has metrics of round ", rows.GetInt(0), " and no such round", kDatabaseRemedy));
+          absl::StrCat(db.place(), " has metrics of round ", rows.GetInt(0), " and no such round", db.remedy()));
     }
     (*rounds)[index].metrics.push_back({static_cast<MetricKind>(rows.GetInt(1)), std::string(rows.GetText(2)),
                                         rows.GetReal(3), rows.GetInt(4), rows.GetInt(5)});
   }
 }
 
-absl::Status ReadClientMetrics(SqliteDb& db, int64_t first_round, int64_t last_round,
+absl::Status ReadClientMetrics(SqlDb& db, int64_t first_round, int64_t last_round,
                                std::vector<ClientMetrics>* metrics) {
-  static const auto& query = *new std::string(
-      absl::StrCat("SELECT m.round, m.client, c.name, m.metrics, ", HasChecksum("update_metrics", "m"),
+  static const auto& query = *new SqlText(SqlCat({"SELECT m.round, m.client, c.name, m.metrics, ", HasChecksum("update_metrics", "m"),
                    " FROM update_metrics m JOIN clients c ON c.id = m.client WHERE m.round BETWEEN ? AND ? "
-                   "ORDER BY m.round, m.client"));
+                   "ORDER BY m.round, m.client"}));
   Statement rows = db.Prepare(query);
   rows.Int(first_round).Int(last_round);
   while (true) {
@@ -91,13 +89,13 @@ absl::Status ReadClientMetrics(SqliteDb& db, int64_t first_round, int64_t last_r
     TERSE_RETURN_IF_ERROR(ExpectChecksum(db, rows, 4, "update_metrics"));
     absl::StatusOr<std::vector<NamedMetric>> parsed = ParseMetrics(rows.GetBlob(3));
     if (!parsed.ok()) {
-      return absl::DataLossError(absl::StrCat(db.path(), ": ", parsed.status().message(), kDatabaseRemedy));
+      return absl::DataLossError(absl::StrCat(db.place(), ": ", parsed.status().message(), db.remedy()));
     }
     metrics->push_back({rows.GetInt(0), rows.GetInt(1), std::string(rows.GetText(2)), *std::move(parsed)});
   }
 }
 
-absl::Status DropClientMetrics(SqliteDb& db, int64_t round) {
+absl::Status DropClientMetrics(SqlDb& db, int64_t round) {
   return db.Prepare("DELETE FROM update_metrics WHERE round = ?").Int(round).Run();
 }
 

@@ -1,5 +1,5 @@
 // The named metrics of rounds and of their clients' updates. Internal to storage/; every function is part of its
-// caller's transaction or snapshot, and returns the statuses of SqliteDb.
+// caller's transaction or snapshot, and returns the statuses of SqlDb.
 #ifndef TERSE_STORAGE_METRIC_ROWS_H_
 #define TERSE_STORAGE_METRIC_ROWS_H_
 
@@ -9,26 +9,26 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "storage/run_records.h"
-#include "storage/sqlite_db.h"
+#include "storage/sql_db.h"
 
 namespace terse {
 namespace run_store_internal {
 
 // Stores the metrics of the updates that the round chose, and their means.
-absl::Status InsertMetrics(SqliteDb& db, int64_t round, absl::Span<const ChosenUpdate> chosen);
+absl::Status InsertMetrics(SqlDb& db, int64_t round, absl::Span<const ChosenUpdate> chosen);
 
 // Stores those of the round's evaluation in place of earlier ones.
-absl::Status ReplaceTestMetrics(SqliteDb& db, int64_t round, absl::Span<const NamedMetric> metrics);
+absl::Status ReplaceTestMetrics(SqlDb& db, int64_t round, absl::Span<const NamedMetric> metrics);
 
 // Adds the means to `rounds`, which are consecutive and in order.
-absl::Status ReadMeans(SqliteDb& db, std::vector<RoundRecord>* rounds);
+absl::Status ReadMeans(SqlDb& db, std::vector<RoundRecord>* rounds);
 
 // The metrics of single clients, ordered by round and client; names are filled in.
-absl::Status ReadClientMetrics(SqliteDb& db, int64_t first_round, int64_t last_round,
+absl::Status ReadClientMetrics(SqlDb& db, int64_t first_round, int64_t last_round,
                                std::vector<ClientMetrics>* metrics);
 
 // Deletes the metrics of the round's single clients; the means stay.
-absl::Status DropClientMetrics(SqliteDb& db, int64_t round);
+absl::Status DropClientMetrics(SqlDb& db, int64_t round);
 
 }  // namespace run_store_internal
 }  // namespace terse

@@ -2,15 +2,15 @@
 #ifndef TERSE_STORAGE_READER_POOL_H_
 #define TERSE_STORAGE_READER_POOL_H_
 
+#include <functional>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "storage/sqlite_db.h"
+#include "storage/sql_db.h"
 
 namespace terse {
 
@@ -22,20 +22,24 @@ class ReaderPool {
   // A connection, which goes back when this is destroyed. The pool outlives it.
   class Lease {
    public:
-    Lease(ReaderPool* pool, std::unique_ptr<SqliteDb> db) : pool_(pool), db_(std::move(db)) {}
+    Lease(ReaderPool* pool, std::unique_ptr<SqlDb> db) : pool_(pool), db_(std::move(db)) {}
     ~Lease() {
       if (db_ != nullptr) pool_->Return(std::move(db_));
     }
     Lease(Lease&&) = default;
-    SqliteDb& db() const { return *db_; }
+    SqlDb& db() const { return *db_; }
 
    private:
     ReaderPool* pool_;
-    std::unique_ptr<SqliteDb> db_;
+    std::unique_ptr<SqlDb> db_;
   };
 
-  // `first` is a reader of the database; others are opened on the VFS of this name (SqliteDb::Open).
-  ReaderPool(std::unique_ptr<SqliteDb> first, std::string vfs);
+  using Opener = std::function<absl::StatusOr<std::unique_ptr<SqlDb>>()>;
+
+  // `first` is a reader of the database; `open` opens others.
+  ReaderPool(std::unique_ptr<SqlDb> first, Opener open) : open_another_(std::move(open)) {
+    idle_.push_back(std::move(first));
+  }
 
   Lease Take() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -43,12 +47,11 @@ class ReaderPool {
   static constexpr int kMost = 8;
 
   bool IsIdle() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return !idle_.empty(); }
-  void Return(std::unique_ptr<SqliteDb> db) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Return(std::unique_ptr<SqlDb> db) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  const std::string path_;
-  const std::string vfs_;
+  const Opener open_another_;
   absl::Mutex mutex_;
-  std::vector<std::unique_ptr<SqliteDb>> idle_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<SqlDb>> idle_ ABSL_GUARDED_BY(mutex_);
   int open_ ABSL_GUARDED_BY(mutex_) = 1;  // idle or lent
 };
 

@@ -2,14 +2,14 @@
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
 #include "storage/event_kinds.h"
-#include "storage/sqlite_run_store.h"
+#include "storage/sql_run_store.h"
 
 namespace terse {
 
-absl::StatusOr<ClientRecord> SqliteRunStore::RegisterClient(const std::string& name, int64_t now_us) {
+absl::StatusOr<ClientRecord> SqlRunStore::RegisterClient(const std::string& name, int64_t now_us) {
   if (name.empty()) return absl::InvalidArgumentError("a client needs a name");
   ClientRecord client;
-  TERSE_RETURN_IF_ERROR(Write([&](SqliteDb& db) -> absl::Status {
+  TERSE_RETURN_IF_ERROR(Write([&](SqlDb& db) -> absl::Status {
     TERSE_RETURN_IF_ERROR(db.Prepare("INSERT INTO clients (id, name, first_seen_us, last_seen_us) "
                                      "SELECT COALESCE(MAX(id) + 1, 0), ?1, ?2, ?2 FROM clients WHERE true "
                                      "ON CONFLICT (name) DO UPDATE SET last_seen_us = excluded.last_seen_us")
@@ -23,9 +23,9 @@ absl::StatusOr<ClientRecord> SqliteRunStore::RegisterClient(const std::string& n
   return client;
 }
 
-absl::StatusOr<ClientRecord> SqliteRunStore::ClientNamed(const std::string& name) {
+absl::StatusOr<ClientRecord> SqlRunStore::ClientNamed(const std::string& name) {
   ClientRecord record;
-  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+  TERSE_RETURN_IF_ERROR(Read([&](SqlDb& db) -> absl::Status {
     Statement statement = db.Prepare("SELECT * FROM clients WHERE name = ?");
     TERSE_ASSIGN_OR_RETURN(record, run_store_internal::SelectClient(statement.Text(name),
                                                                     absl::StrCat("there is no client '", name, "'")));
@@ -34,17 +34,17 @@ absl::StatusOr<ClientRecord> SqliteRunStore::ClientNamed(const std::string& name
   return record;
 }
 
-absl::Status SqliteRunStore::RecordNotApplied(int64_t client) {
-  return Write([&](SqliteDb& db) {
+absl::Status SqlRunStore::RecordNotApplied(int64_t client) {
+  return Write([&](SqlDb& db) {
     return db.Prepare("UPDATE clients SET updates_not_applied = updates_not_applied + 1 WHERE id = ?")
         .Int(client)
         .RunForOne(absl::StrCat("there is no client ", client));
   });
 }
 
-absl::StatusOr<ClientRecord> SqliteRunStore::RecordFailure(int64_t client) {
+absl::StatusOr<ClientRecord> SqlRunStore::RecordFailure(int64_t client) {
   ClientRecord record;
-  TERSE_RETURN_IF_ERROR(Write([&](SqliteDb& db) -> absl::Status {
+  TERSE_RETURN_IF_ERROR(Write([&](SqlDb& db) -> absl::Status {
     Statement statement = db.Prepare(
         "UPDATE clients SET failures = failures + 1, reliability = 0.9 * reliability WHERE id = ? RETURNING *");
     TERSE_ASSIGN_OR_RETURN(
@@ -54,14 +54,14 @@ absl::StatusOr<ClientRecord> SqliteRunStore::RecordFailure(int64_t client) {
   return record;
 }
 
-absl::Status SqliteRunStore::SetAside(int64_t client, int64_t until_us, const std::string& reason) {
+absl::Status SqlRunStore::SetAside(int64_t client, int64_t until_us, const std::string& reason) {
   const bool readmitted = until_us == 0;
   EventRecord event;
   event.time_us = run_store_internal::NowUs();
   event.kind = readmitted ? event::kClientReadmitted : event::kClientSetAside;
   event.client = client;
   event.detail = reason;
-  return Write([&](SqliteDb& db) -> absl::Status {
+  return Write([&](SqlDb& db) -> absl::Status {
     TERSE_RETURN_IF_ERROR(db.Prepare("UPDATE clients SET set_aside_until_us = ?1, set_aside_reason = ?2, "
                                      "failures = CASE WHEN ?1 = 0 THEN 0 ELSE failures END WHERE id = ?3")
                               .Int(until_us)
@@ -72,8 +72,8 @@ absl::Status SqliteRunStore::SetAside(int64_t client, int64_t until_us, const st
   });
 }
 
-absl::Status SqliteRunStore::SetSamples(int64_t client, int64_t samples) {
-  return Write([&](SqliteDb& db) {
+absl::Status SqlRunStore::SetSamples(int64_t client, int64_t samples) {
+  return Write([&](SqlDb& db) {
     return db.Prepare("UPDATE clients SET samples = ? WHERE id = ?")
         .Int(samples)
         .Int(client)

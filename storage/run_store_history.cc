@@ -6,28 +6,28 @@
 #include "core/fault.h"
 #include "core/status.h"
 #include "storage/integrity.h"
-#include "storage/sqlite_run_store.h"
+#include "storage/sql_run_store.h"
 
 namespace terse {
 namespace {
 
 // How many updates the client's history is made of.
-absl::StatusOr<int64_t> CountHistory(SqliteDb& db, int64_t client) {
+absl::StatusOr<int64_t> CountHistory(SqlDb& db, int64_t client) {
   Statement row = db.Prepare(
-      "SELECT max(COALESCE((SELECT messages FROM histories WHERE client = ?1), 0), "
-      "COALESCE((SELECT max(number) FROM history_log WHERE client = ?1), 0))");
+      "SELECT COALESCE(MAX(count), 0) FROM (SELECT messages AS count FROM histories WHERE client = ?1 UNION ALL "
+      "SELECT MAX(number) FROM history_log WHERE client = ?1) AS counts");
   TERSE_RETURN_IF_ERROR(row.Int(client).Step().status());
   return row.GetInt(0);
 }
 
-absl::Status DeleteHistory(SqliteDb& db, int64_t client) {
+absl::Status DeleteHistory(SqlDb& db, int64_t client) {
   TERSE_RETURN_IF_ERROR(db.Prepare("DELETE FROM histories WHERE client = ?").Int(client).Run());
   return db.Prepare("DELETE FROM history_log WHERE client = ?").Int(client).Run();
 }
 
 }  // namespace
 
-absl::Status run_store_internal::InsertHistory(SqliteDb& db, int64_t round, const HistoryMessage& message) {
+absl::Status run_store_internal::InsertHistory(SqlDb& db, int64_t round, const HistoryMessage& message) {
   TERSE_ASSIGN_OR_RETURN(const int64_t count, CountHistory(db, message.client));
   return db
       .Prepare(
@@ -41,22 +41,22 @@ absl::Status run_store_internal::InsertHistory(SqliteDb& db, int64_t round, cons
                               " that its history could count"));
 }
 
-absl::Status run_store_internal::ResetClient(SqliteDb& db, int64_t client) {
+absl::Status run_store_internal::ResetClient(SqlDb& db, int64_t client) {
   if (!Mutated(Mutant::kKeepHistory)) TERSE_RETURN_IF_ERROR(DeleteHistory(db, client));
   return db.Prepare("UPDATE clients SET resets = resets + 1 WHERE id = ?")
       .Int(client)
       .RunForOne(absl::StrCat("there is no client ", client));
 }
 
-absl::Status SqliteRunStore::RecordReset(int64_t client) {
-  return Write([&](SqliteDb& db) { return run_store_internal::ResetClient(db, client); });
+absl::Status SqlRunStore::RecordReset(int64_t client) {
+  return Write([&](SqlDb& db) { return run_store_internal::ResetClient(db, client); });
 }
 
-absl::StatusOr<HistoryRecord> SqliteRunStore::ReadHistory(int64_t client) {
+absl::StatusOr<HistoryRecord> SqlRunStore::ReadHistory(int64_t client) {
   HistoryRecord history;
-  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
-    static const auto& state_query = *new std::string(absl::StrCat(
-        "SELECT messages, state, ", HasChecksum("histories", "histories"), " FROM histories WHERE client = ?"));
+  TERSE_RETURN_IF_ERROR(Read([&](SqlDb& db) -> absl::Status {
+    static const auto& state_query = *new SqlText(SqlCat({
+        "SELECT messages, state, ", HasChecksum("histories", "histories"), " FROM histories WHERE client = ?"}));
     Statement row = db.Prepare(state_query);
     TERSE_ASSIGN_OR_RETURN(const bool compacted, row.Int(client).Step());
     if (compacted) {
@@ -64,9 +64,8 @@ absl::StatusOr<HistoryRecord> SqliteRunStore::ReadHistory(int64_t client) {
       history.messages = row.GetInt(0);
       history.state = std::string(row.GetBlob(1));
     }
-    static const auto& log_query =
-        *new std::string(absl::StrCat("SELECT number, message, ", HasChecksum("history_log", "history_log"),
-                                      " FROM history_log WHERE client = ? ORDER BY number"));
+    static const auto& log_query = *new SqlText(SqlCat({"SELECT number, message, ", HasChecksum("history_log", "history_log"),
+                                      " FROM history_log WHERE client = ? ORDER BY number"}));
     Statement log = db.Prepare(log_query);
     log.Int(client);
     while (true) {
@@ -74,8 +73,8 @@ absl::StatusOr<HistoryRecord> SqliteRunStore::ReadHistory(int64_t client) {
       if (!more) return absl::OkStatus();
       TERSE_RETURN_IF_ERROR(ExpectChecksum(db, log, 2, "history_log"));
       if (log.GetInt(0) != history.count() + 1) {
-        return absl::DataLossError(absl::StrCat(db.path(), " is damaged: update ", history.count() + 1, " of client ",
-                                                client, "'s history is missing", kDatabaseRemedy));
+        return absl::DataLossError(absl::StrCat(db.place(), " is damaged: update ", history.count() + 1, " of client ",
+                                                client, "'s history is missing", db.remedy()));
       }
       history.log.emplace_back(log.GetBlob(1));
     }
@@ -83,12 +82,12 @@ absl::StatusOr<HistoryRecord> SqliteRunStore::ReadHistory(int64_t client) {
   return history;
 }
 
-absl::Status SqliteRunStore::ForgetHistory(int64_t client) {
-  return Write([&](SqliteDb& db) { return DeleteHistory(db, client); });
+absl::Status SqlRunStore::ForgetHistory(int64_t client) {
+  return Write([&](SqlDb& db) { return DeleteHistory(db, client); });
 }
 
-absl::Status SqliteRunStore::CompactHistory(int64_t client, int64_t messages, absl::string_view state) {
-  return Write([&](SqliteDb& db) -> absl::Status {
+absl::Status SqlRunStore::CompactHistory(int64_t client, int64_t messages, absl::string_view state) {
+  return Write([&](SqlDb& db) -> absl::Status {
     TERSE_ASSIGN_OR_RETURN(const int64_t count, CountHistory(db, client));
     if (messages < 1 || messages != count) {
       return absl::FailedPreconditionError(

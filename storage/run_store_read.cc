@@ -7,19 +7,19 @@
 #include "core/status.h"
 #include "storage/integrity.h"
 #include "storage/metric_rows.h"
-#include "storage/sqlite_run_store.h"
+#include "storage/sql_run_store.h"
 
 namespace terse {
 namespace {
 
 // A row of `table` that is not there, or has its checksum.
-std::string AbsentOrWhole(absl::string_view table, absl::string_view alias) {
-  return absl::StrCat("(", alias, ".round IS NULL OR ", HasChecksum(table, alias), ")");
+SqlText AbsentOrWhole(absl::string_view table, absl::string_view alias) {
+  return SqlCat({"(", alias, ".round IS NULL OR ", HasChecksum(table, alias), ")"});
 }
 
 // Bounds come last.
-std::string RoundsQuery() {
-  return absl::StrCat(
+SqlText RoundsQuery() {
+  return SqlCat({
       "SELECT r.id, r.state, r.base_version, r.opened_us, r.closed_us, r.settled_us, r.updates, r.train_us_max, "
       "r.train_loss, r.accuracy, r.test_loss, "
       "COALESCE(t.dense_up, 0), COALESCE(t.payload_up, 0), COALESCE(t.wire_up, 0), COALESCE(t.dense_down, 0), "
@@ -28,7 +28,7 @@ std::string RoundsQuery() {
       HasChecksum("rounds", "r"), " AND ", AbsentOrWhole("round_totals", "t"), " AND ", AbsentOrWhole("scores", "s"),
       " AND ", AbsentOrWhole("plans", "p"),
       " FROM rounds r LEFT JOIN round_totals t ON t.round = r.id LEFT JOIN scores s ON s.round = r.id "
-      "LEFT JOIN plans p ON p.round = r.id WHERE r.id BETWEEN ? AND ? ORDER BY r.id");
+      "LEFT JOIN plans p ON p.round = r.id WHERE r.id BETWEEN ? AND ? ORDER BY r.id"});
 }
 
 // The schema's CHECK allows only the names of the enumerators.
@@ -94,9 +94,9 @@ ClientRecord ClientFromRow(const Statement& row) {
   return client;
 }
 
-absl::StatusOr<std::vector<RoundRecord>> SelectRounds(SqliteDb& db, int64_t first, int64_t last) {
+absl::StatusOr<std::vector<RoundRecord>> SelectRounds(SqlDb& db, int64_t first, int64_t last) {
   std::vector<RoundRecord> rounds;
-  static const auto& query = *new std::string(RoundsQuery());
+  static const auto& query = *new SqlText(RoundsQuery());
   Statement rows = db.Prepare(query);
   rows.Int(first).Int(last);
   while (true) {
@@ -110,7 +110,7 @@ absl::StatusOr<std::vector<RoundRecord>> SelectRounds(SqliteDb& db, int64_t firs
 }
 
 // `rows` are prepared on `db`.
-absl::StatusOr<std::vector<EventRecord>> StepEvents(SqliteDb& db, Statement& rows) {
+absl::StatusOr<std::vector<EventRecord>> StepEvents(SqlDb& db, Statement& rows) {
   std::vector<EventRecord> events;
   while (true) {
     TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
@@ -122,9 +122,9 @@ absl::StatusOr<std::vector<EventRecord>> StepEvents(SqliteDb& db, Statement& row
 }
 
 // Columns of `events`, called e, and `clients`, called c.
-std::string EventColumns() {
-  return absl::StrCat("SELECT e.time_us, e.kind, e.round, e.client, e.detail, e.id, COALESCE(c.name, ''), ",
-                      HasChecksum("events", "e"), " ");
+SqlText EventColumns() {
+  return SqlCat({"SELECT e.time_us, e.kind, e.round, e.client, e.detail, e.id, COALESCE(c.name, ''), ",
+                      HasChecksum("events", "e"), " "});
 }
 
 }  // namespace
@@ -134,10 +134,10 @@ absl::optional<double> run_store_internal::OptionalReal(const Statement& row, in
   return row.GetReal(column);
 }
 
-absl::StatusOr<Head> run_store_internal::SelectHead(SqliteDb& db) {
+absl::StatusOr<Head> run_store_internal::SelectHead(SqlDb& db) {
   Statement statement = db.Prepare("SELECT version, model_hash, epoch FROM head");
   TERSE_ASSIGN_OR_RETURN(const bool row, statement.Step());
-  if (!row) return absl::DataLossError(absl::StrCat(db.path(), " has no head", kDatabaseRemedy));
+  if (!row) return absl::DataLossError(absl::StrCat(db.place(), " has no head", db.remedy()));
   Head head;
   head.version = statement.GetInt(0);
   head.model_hash = statement.GetId(1);
@@ -145,9 +145,8 @@ absl::StatusOr<Head> run_store_internal::SelectHead(SqliteDb& db) {
   return head;
 }
 
-absl::StatusOr<absl::optional<RoundState>> run_store_internal::SelectRoundState(SqliteDb& db, int64_t round) {
-  static const auto& query =
-      *new std::string(absl::StrCat("SELECT state, ", HasChecksum("rounds", "rounds"), " FROM rounds WHERE id = ?"));
+absl::StatusOr<absl::optional<RoundState>> run_store_internal::SelectRoundState(SqlDb& db, int64_t round) {
+  static const auto& query = *new SqlText(SqlCat({"SELECT state, ", HasChecksum("rounds", "rounds"), " FROM rounds WHERE id = ?"}));
   Statement statement = db.Prepare(query);
   TERSE_ASSIGN_OR_RETURN(const bool row, statement.Int(round).Step());
   if (!row) return absl::optional<RoundState>();
@@ -161,9 +160,9 @@ absl::StatusOr<ClientRecord> run_store_internal::SelectClient(Statement& stateme
   return ClientFromRow(statement);
 }
 
-absl::StatusOr<absl::optional<RunRecord>> SqliteRunStore::Run() {
+absl::StatusOr<absl::optional<RunRecord>> SqlRunStore::Run() {
   absl::optional<RunRecord> run;
-  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+  TERSE_RETURN_IF_ERROR(Read([&](SqlDb& db) -> absl::Status {
     Statement statement =
         db.Prepare("SELECT name, lineage, config, parameters, state, created_us, reason FROM runs WHERE id = 1");
     TERSE_ASSIGN_OR_RETURN(const bool row, statement.Step());
@@ -181,18 +180,18 @@ absl::StatusOr<absl::optional<RunRecord>> SqliteRunStore::Run() {
   return run;
 }
 
-absl::StatusOr<Head> SqliteRunStore::GetHead() {
+absl::StatusOr<Head> SqlRunStore::GetHead() {
   Head head;
-  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+  TERSE_RETURN_IF_ERROR(Read([&](SqlDb& db) -> absl::Status {
     TERSE_ASSIGN_OR_RETURN(head, run_store_internal::SelectHead(db));
     return absl::OkStatus();
   }));
   return head;
 }
 
-absl::StatusOr<absl::optional<RoundRecord>> SqliteRunStore::LastRound() {
+absl::StatusOr<absl::optional<RoundRecord>> SqlRunStore::LastRound() {
   absl::optional<RoundRecord> last;
-  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+  TERSE_RETURN_IF_ERROR(Read([&](SqlDb& db) -> absl::Status {
     Statement newest = db.Prepare("SELECT COALESCE(MAX(id), 0) FROM rounds");
     TERSE_RETURN_IF_ERROR(newest.Step().status());
     TERSE_ASSIGN_OR_RETURN(const std::vector<RoundRecord> found, SelectRounds(db, newest.GetInt(0), newest.GetInt(0)));
@@ -202,18 +201,18 @@ absl::StatusOr<absl::optional<RoundRecord>> SqliteRunStore::LastRound() {
   return last;
 }
 
-absl::StatusOr<absl::optional<RoundState>> SqliteRunStore::GetRoundState(int64_t round) {
+absl::StatusOr<absl::optional<RoundState>> SqlRunStore::GetRoundState(int64_t round) {
   absl::optional<RoundState> state;
-  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+  TERSE_RETURN_IF_ERROR(Read([&](SqlDb& db) -> absl::Status {
     TERSE_ASSIGN_OR_RETURN(state, run_store_internal::SelectRoundState(db, round));
     return absl::OkStatus();
   }));
   return state;
 }
 
-absl::StatusOr<bool> SqliteRunStore::WasChosen(int64_t round, int64_t client) {
+absl::StatusOr<bool> SqlRunStore::WasChosen(int64_t round, int64_t client) {
   bool chosen = false;
-  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+  TERSE_RETURN_IF_ERROR(Read([&](SqlDb& db) -> absl::Status {
     Statement statement = db.Prepare("SELECT 1 FROM updates WHERE round = ? AND client = ?");
     TERSE_ASSIGN_OR_RETURN(chosen, statement.Int(round).Int(client).Step());
     return absl::OkStatus();
@@ -221,11 +220,10 @@ absl::StatusOr<bool> SqliteRunStore::WasChosen(int64_t round, int64_t client) {
   return chosen;
 }
 
-absl::StatusOr<absl::optional<int64_t>> SqliteRunStore::BaseVersionOf(int64_t round) {
+absl::StatusOr<absl::optional<int64_t>> SqlRunStore::BaseVersionOf(int64_t round) {
   absl::optional<int64_t> version;
-  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
-    static const auto& query = *new std::string(
-        absl::StrCat("SELECT base_version, ", HasChecksum("rounds", "rounds"), " FROM rounds WHERE id = ?"));
+  TERSE_RETURN_IF_ERROR(Read([&](SqlDb& db) -> absl::Status {
+    static const auto& query = *new SqlText(SqlCat({"SELECT base_version, ", HasChecksum("rounds", "rounds"), " FROM rounds WHERE id = ?"}));
     Statement row = db.Prepare(query);
     TERSE_ASSIGN_OR_RETURN(const bool found, row.Int(round).Step());
     if (!found) return absl::OkStatus();
@@ -235,21 +233,21 @@ absl::StatusOr<absl::optional<int64_t>> SqliteRunStore::BaseVersionOf(int64_t ro
   return version;
 }
 
-absl::StatusOr<absl::optional<RunStore::Fate>> SqliteRunStore::FateOf(Id128 update_id, int64_t client, int64_t round) {
+absl::StatusOr<absl::optional<RunStore::Fate>> SqlRunStore::FateOf(Id128 update_id, int64_t client, int64_t round) {
   absl::optional<Fate> fate;
-  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+  TERSE_RETURN_IF_ERROR(Read([&](SqlDb& db) -> absl::Status {
     // An update that was refused, or is its client's first, is found by its id, and any other by its key. A damaged row
     // on the way may be the one.
-    static const auto& query = *new std::string(absl::StrCat(
-        "WITH RECURSIVE newest (round) AS (SELECT MAX(round) FROM updates UNION ALL SELECT round - 1 FROM newest "
-        "WHERE round > ?3 LIMIT ?4) SELECT client, round, reason, ",
+    static const auto& query = *new SqlText(SqlCat({
+        "WITH RECURSIVE newest (round, looks) AS (SELECT MAX(round), CAST(1 AS BIGINT) FROM updates UNION ALL "
+        "SELECT round - 1, looks + 1 FROM newest WHERE round > ?3 AND looks < ?4) SELECT client, round, reason, ",
         HasChecksum("refused", "refused"), " FROM refused WHERE update_id = ?1 UNION ALL SELECT client, round, '', ",
         HasChecksum("first_updates", "first_updates"),
         " FROM first_updates WHERE update_id = ?1 UNION ALL SELECT * FROM (SELECT u.client, u.round, '', ",
         HasChecksum("updates", "u"),
-        " FROM newest n CROSS JOIN updates u ON u.round = n.round AND u.client = ?2 "
-        "WHERE u.round >= ?3 AND (u.update_id = ?1 OR NOT ",
-        HasChecksum("updates", "u"), ") LIMIT 1)"));
+        " FROM newest n CROSS JOIN updates u WHERE u.round = n.round AND u.client = ?2 AND u.round >= ?3 "
+        "AND (u.update_id = ?1 OR NOT (",
+        HasChecksum("updates", "u"), ")) LIMIT 1) AS chosen"}));
     Statement statement = db.Prepare(query);
     TERSE_ASSIGN_OR_RETURN(const bool found, statement.Id(update_id).Int(client).Int(round).Int(kRoundsOfFate).Step());
     if (!found) return absl::OkStatus();
@@ -263,9 +261,9 @@ absl::StatusOr<absl::optional<RunStore::Fate>> SqliteRunStore::FateOf(Id128 upda
   return fate;
 }
 
-absl::StatusOr<Id128> SqliteRunStore::StartHash() {
+absl::StatusOr<Id128> SqlRunStore::StartHash() {
   Id128 hash;
-  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+  TERSE_RETURN_IF_ERROR(Read([&](SqlDb& db) -> absl::Status {
     Statement row = db.Prepare("SELECT model_hash FROM start");
     TERSE_ASSIGN_OR_RETURN(const bool found, row.Step());
     if (found) hash = row.GetId(0);
@@ -274,18 +272,18 @@ absl::StatusOr<Id128> SqliteRunStore::StartHash() {
   return hash;
 }
 
-absl::StatusOr<std::vector<RoundRecord>> SqliteRunStore::Rounds(int64_t first, int64_t last) {
+absl::StatusOr<std::vector<RoundRecord>> SqlRunStore::Rounds(int64_t first, int64_t last) {
   std::vector<RoundRecord> rounds;
-  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+  TERSE_RETURN_IF_ERROR(Read([&](SqlDb& db) -> absl::Status {
     TERSE_ASSIGN_OR_RETURN(rounds, SelectRounds(db, first, last));
     return absl::OkStatus();
   }));
   return rounds;
 }
 
-absl::StatusOr<ClientRecord> SqliteRunStore::GetClient(int64_t client) {
+absl::StatusOr<ClientRecord> SqlRunStore::GetClient(int64_t client) {
   ClientRecord record;
-  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+  TERSE_RETURN_IF_ERROR(Read([&](SqlDb& db) -> absl::Status {
     Statement statement = db.Prepare("SELECT * FROM clients WHERE id = ?");
     TERSE_ASSIGN_OR_RETURN(
         record, run_store_internal::SelectClient(statement.Int(client), absl::StrCat("there is no client ", client)));
@@ -294,9 +292,9 @@ absl::StatusOr<ClientRecord> SqliteRunStore::GetClient(int64_t client) {
   return record;
 }
 
-absl::StatusOr<std::vector<ClientRecord>> SqliteRunStore::Clients() {
+absl::StatusOr<std::vector<ClientRecord>> SqlRunStore::Clients() {
   std::vector<ClientRecord> clients;
-  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
+  TERSE_RETURN_IF_ERROR(Read([&](SqlDb& db) -> absl::Status {
     Statement rows = db.Prepare("SELECT * FROM clients ORDER BY id");
     while (true) {
       TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
@@ -307,14 +305,13 @@ absl::StatusOr<std::vector<ClientRecord>> SqliteRunStore::Clients() {
   return clients;
 }
 
-absl::StatusOr<std::vector<EventRecord>> SqliteRunStore::EventsOf(const EventFilter& filter, int64_t newest) {
+absl::StatusOr<std::vector<EventRecord>> SqlRunStore::EventsOf(const EventFilter& filter, int64_t newest) {
   std::vector<EventRecord> events;
-  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
-    static const auto& query = *new std::string(
-        absl::StrCat(EventColumns(),
+  TERSE_RETURN_IF_ERROR(Read([&](SqlDb& db) -> absl::Status {
+    static const auto& query = *new SqlText(SqlCat({EventColumns(),
                      "FROM (SELECT * FROM events WHERE id < ?1 AND (?2 = '' OR kind = ?2) AND (?3 = '' OR "
-                     "client IN (SELECT id FROM clients WHERE instr(lower(name), lower(?3)) > 0)) ORDER BY id DESC "
-                     "LIMIT ?4) e LEFT JOIN clients c ON c.id = e.client ORDER BY e.id"));
+                     "client IN (SELECT id FROM clients WHERE ", SqlText("instr", "strpos"), "(lower(name), lower(?3)) > 0)) ORDER BY id DESC "
+                     "LIMIT ?4) e LEFT JOIN clients c ON c.id = e.client ORDER BY e.id"}));
     Statement rows = db.Prepare(query);
     rows.Int(filter.before == 0 ? std::numeric_limits<int64_t>::max() : filter.before)
         .Text(filter.kind)
@@ -326,11 +323,11 @@ absl::StatusOr<std::vector<EventRecord>> SqliteRunStore::EventsOf(const EventFil
   return events;
 }
 
-absl::StatusOr<std::vector<EventRecord>> SqliteRunStore::EventsAfter(int64_t id, int64_t limit) {
+absl::StatusOr<std::vector<EventRecord>> SqlRunStore::EventsAfter(int64_t id, int64_t limit) {
   std::vector<EventRecord> events;
-  TERSE_RETURN_IF_ERROR(Read([&](SqliteDb& db) -> absl::Status {
-    static const auto& query = *new std::string(absl::StrCat(
-        EventColumns(), "FROM events e LEFT JOIN clients c ON c.id = e.client WHERE e.id > ? ORDER BY e.id LIMIT ?"));
+  TERSE_RETURN_IF_ERROR(Read([&](SqlDb& db) -> absl::Status {
+    static const auto& query = *new SqlText(SqlCat({
+        EventColumns(), "FROM events e LEFT JOIN clients c ON c.id = e.client WHERE e.id > ? ORDER BY e.id LIMIT ?"}));
     Statement rows = db.Prepare(query);
     TERSE_ASSIGN_OR_RETURN(events, StepEvents(db, rows.Int(id).Int(std::max<int64_t>(limit, 0))));
     return absl::OkStatus();

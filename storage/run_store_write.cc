@@ -10,7 +10,7 @@
 #include "storage/ledger_rows.h"
 #include "storage/message_rows.h"
 #include "storage/metric_rows.h"
-#include "storage/sqlite_run_store.h"
+#include "storage/sql_run_store.h"
 
 namespace terse {
 
@@ -20,8 +20,9 @@ using run_store_internal::InsertEvent;
 using run_store_internal::SelectHead;
 using run_store_internal::SelectRoundState;
 
-absl::Status run_store_internal::InsertEvent(SqliteDb& db, const EventRecord& event) {
-  TERSE_RETURN_IF_ERROR(db.Prepare("INSERT INTO events (time_us, kind, round, client, detail) VALUES (?, ?, ?, ?, ?)")
+absl::Status run_store_internal::InsertEvent(SqlDb& db, const EventRecord& event) {
+  TERSE_RETURN_IF_ERROR(db.Prepare("INSERT INTO events (id, time_us, kind, round, client, detail) "
+                                   "VALUES ((SELECT COALESCE(MAX(id), 0) + 1 FROM events), ?, ?, ?, ?, ?)")
                             .Int(event.time_us)
                             .Text(event.kind)
                             .Int(event.round)
@@ -33,11 +34,11 @@ absl::Status run_store_internal::InsertEvent(SqliteDb& db, const EventRecord& ev
   return db
       .Prepare(
           "DELETE FROM events WHERE id IN (SELECT e.id FROM retention r CROSS JOIN events e "
-          "WHERE r.events > 0 AND e.id <= last_insert_rowid() - r.events ORDER BY e.id LIMIT 16)")
+          "WHERE r.events > 0 AND e.id <= (SELECT MAX(id) FROM events) - r.events ORDER BY e.id LIMIT 16)")
       .Run();
 }
 
-absl::Status run_store_internal::AbortRounds(SqliteDb& db, RoundState state, const std::string& reason) {
+absl::Status run_store_internal::AbortRounds(SqlDb& db, RoundState state, const std::string& reason) {
   std::vector<int64_t> rounds;
   {
     Statement rows = db.Prepare("SELECT id FROM rounds WHERE state = ?");
@@ -52,7 +53,7 @@ absl::Status run_store_internal::AbortRounds(SqliteDb& db, RoundState state, con
   return absl::OkStatus();
 }
 
-absl::Status run_store_internal::MarkAborted(SqliteDb& db, int64_t round, const std::string& reason, int64_t now_us) {
+absl::Status run_store_internal::MarkAborted(SqlDb& db, int64_t round, const std::string& reason, int64_t now_us) {
   TERSE_RETURN_IF_ERROR(
       db.Prepare("UPDATE rounds SET state = 'aborted', settled_us = ? WHERE id = ? AND state IN ('open', 'closed')")
           .Int(now_us)
@@ -68,7 +69,7 @@ absl::Status run_store_internal::MarkAborted(SqliteDb& db, int64_t round, const 
 
 namespace {
 
-absl::Status ExpectRoundState(SqliteDb& db, int64_t round, RoundState expected) {
+absl::Status ExpectRoundState(SqlDb& db, int64_t round, RoundState expected) {
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundState> state, SelectRoundState(db, round));
   if (state == expected) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat("round ", round, " is ", state ? RoundStateName(*state) : "unknown",
@@ -76,7 +77,7 @@ absl::Status ExpectRoundState(SqliteDb& db, int64_t round, RoundState expected) 
 }
 
 // A new round follows the newest one, which must be settled, and starts from the head.
-absl::Status InsertRound(SqliteDb& db, int64_t round, int64_t base_version, int64_t now_us,
+absl::Status InsertRound(SqlDb& db, int64_t round, int64_t base_version, int64_t now_us,
                          const absl::optional<RoundPlan>& plan) {
   int64_t last = 0;
   {
@@ -115,7 +116,7 @@ absl::Status InsertRound(SqliteDb& db, int64_t round, int64_t base_version, int6
       .Run();
 }
 
-absl::Status InsertRefused(SqliteDb& db, int64_t round, const RefusedUpdate& update, int64_t now_us) {
+absl::Status InsertRefused(SqlDb& db, int64_t round, const RefusedUpdate& update, int64_t now_us) {
   if (update.update_id.IsZero() || update.reason.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("client ", update.client, "'s update is refused without an id or a reason"));
@@ -130,12 +131,13 @@ absl::Status InsertRefused(SqliteDb& db, int64_t round, const RefusedUpdate& upd
   return InsertEvent(db, {now_us, event::kUpdateRejected, round, update.client, update.reason});
 }
 
-absl::Status InsertChosen(SqliteDb& db, int64_t round, const ChosenUpdate& update) {
+absl::Status InsertChosen(SqlDb& db, int64_t round, const ChosenUpdate& update) {
   if (update.update_id.IsZero()) {
     return absl::InvalidArgumentError(absl::StrCat("client ", update.client, "'s update has no id"));
   }
   if (update.prev_applied.IsZero()) {
-    TERSE_RETURN_IF_ERROR(db.Prepare("INSERT OR REPLACE INTO first_updates (update_id, round, client) VALUES (?, ?, ?)")
+    TERSE_RETURN_IF_ERROR(db.Prepare("INSERT INTO first_updates (update_id, round, client) VALUES (?, ?, ?) ON CONFLICT "
+                                     "(update_id) DO UPDATE SET round = excluded.round, client = excluded.client")
                               .Id(update.update_id)
                               .Int(round)
                               .Int(update.client)
@@ -158,10 +160,10 @@ absl::Status InsertChosen(SqliteDb& db, int64_t round, const ChosenUpdate& updat
 }
 
 // Each update must follow the one that is the last applied of its client.
-absl::Status CheckPredecessors(SqliteDb& db, int64_t round) {
+absl::Status CheckPredecessors(SqlDb& db, int64_t round) {
   Statement stray = db.Prepare(
       "SELECT u.client, u.update_id, u.prev_applied FROM updates u LEFT JOIN clients c ON c.id = u.client "
-      "WHERE u.round = ? AND c.last_applied IS NOT u.prev_applied LIMIT 1");
+      "WHERE u.round = ? AND c.last_applied IS DISTINCT FROM u.prev_applied LIMIT 1");
   TERSE_ASSIGN_OR_RETURN(const bool found, stray.Int(round).Step());
   if (!found) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat("round ", round, ": update ", stray.GetId(1).ToHex(), " of client ",
@@ -171,7 +173,7 @@ absl::Status CheckPredecessors(SqliteDb& db, int64_t round) {
 
 // Moves last_applied of every client that the round chose, each from the predecessor recorded at CLOSE. One statement
 // for all: in a large fleet a statement for each client takes several times as long.
-absl::Status ApplyChosen(SqliteDb& db, int64_t round, int64_t now_us) {
+absl::Status ApplyChosen(SqlDb& db, int64_t round, int64_t now_us) {
   TERSE_RETURN_IF_ERROR(CheckPredecessors(db, round));
   return db
       .Prepare(
@@ -183,21 +185,21 @@ absl::Status ApplyChosen(SqliteDb& db, int64_t round, int64_t now_us) {
       .Run();
 }
 
-absl::Status InsertMessages(SqliteDb& db, Segments& segments, const Commit& commit) {
+absl::Status InsertMessages(SqlDb& db, LargeMessages& large, const Commit& commit) {
   static const auto& log_row = *new std::string(absl::StrCat("INSERT INTO downstream_log (version, model_hash, ",
                                                              kMessageColumns, ") VALUES (?, ?, ?, ?, ?, ?, ?)"));
-  TERSE_ASSIGN_OR_RETURN(const StoredMessage downstream, StoreMessage(segments, commit.downstream));
+  TERSE_ASSIGN_OR_RETURN(const StoredMessage downstream, StoreMessage(db, large, commit.downstream));
   Statement logged = db.Prepare(log_row);
   TERSE_RETURN_IF_ERROR(BindMessage(logged.Int(commit.base_version + 1).Id(commit.model_hash), downstream).Run());
   if (commit.aggregate.empty()) return absl::OkStatus();
   static const auto& aggregate_row = *new std::string(
       absl::StrCat("INSERT INTO aggregates (version, ", kMessageColumns, ") VALUES (?, ?, ?, ?, ?, ?)"));
-  TERSE_ASSIGN_OR_RETURN(const StoredMessage aggregate, StoreMessage(segments, commit.aggregate));
+  TERSE_ASSIGN_OR_RETURN(const StoredMessage aggregate, StoreMessage(db, large, commit.aggregate));
   Statement kept = db.Prepare(aggregate_row);
   return BindMessage(kept.Int(commit.base_version + 1), aggregate).Run();
 }
 
-absl::Status AdvanceHead(SqliteDb& db, Segments& segments, const Commit& commit, int64_t epoch) {
+absl::Status AdvanceHead(SqlDb& db, LargeMessages& large, const Commit& commit, int64_t epoch) {
   TERSE_RETURN_IF_ERROR(
       db.Prepare("UPDATE head SET version = version + 1, model_hash = ? WHERE version = ? AND epoch = ?")
           .Id(commit.model_hash)
@@ -205,12 +207,12 @@ absl::Status AdvanceHead(SqliteDb& db, Segments& segments, const Commit& commit,
           .Int(epoch)
           .RunForOne(absl::StrCat("round ", commit.round, " cannot commit: the head is no longer version ",
                                   commit.base_version, " of epoch ", epoch)));
-  return InsertMessages(db, segments, commit);
+  return InsertMessages(db, large, commit);
 }
 
 }  // namespace
 
-absl::Status SqliteRunStore::CreateRun(const RunRecord& run, absl::Span<const float> initial_weights) {
+absl::Status SqlRunStore::CreateRun(const RunRecord& run, absl::Span<const float> initial_weights) {
   if (run.lineage.IsZero()) return absl::InvalidArgumentError("a run needs a lineage");
   if (run.parameters < 1 || run.parameters != static_cast<int64_t>(initial_weights.size())) {
     return absl::InvalidArgumentError(
@@ -219,13 +221,13 @@ absl::Status SqliteRunStore::CreateRun(const RunRecord& run, absl::Span<const fl
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RunRecord> existing, Run());
   if (existing) {
     return absl::AlreadyExistsError(
-        absl::StrCat(directory_, " holds run '", existing->name, "'; continue it or name an empty directory"));
+        absl::StrCat(place_, " holds run '", existing->name, "'; continue it or name an empty directory"));
   }
   const CheckpointView first(0, HashWeights(initial_weights), initial_weights);
 
   absl::MutexLock lock(&checkpoint_mutex_);
-  TERSE_ASSIGN_OR_RETURN(const CheckpointBytes bytes, WriteCheckpointFiles(directory_, first));
-  return Write([&](SqliteDb& db) -> absl::Status {
+  TERSE_ASSIGN_OR_RETURN(const CheckpointBytes bytes, Watch(checkpoints_->Write(*this, first)));
+  return Write([&](SqlDb& db) -> absl::Status {
     TERSE_RETURN_IF_ERROR(db.Prepare("INSERT INTO runs (id, name, lineage, config, parameters, state, created_us, "
                                      "reason) VALUES (1, ?, ?, ?, ?, ?, ?, ?)")
                               .Text(run.name)
@@ -244,21 +246,21 @@ absl::Status SqliteRunStore::CreateRun(const RunRecord& run, absl::Span<const fl
   });
 }
 
-absl::Status SqliteRunStore::SetRunState(RunState state, const std::string& reason) {
-  return Write([&](SqliteDb& db) {
+absl::Status SqlRunStore::SetRunState(RunState state, const std::string& reason) {
+  return Write([&](SqlDb& db) {
     return db.Prepare("UPDATE runs SET state = ?, reason = ? WHERE id = 1")
         .Text(RunStateName(state))
         .Text(reason)
-        .RunForOne(absl::StrCat(directory_, " holds no run yet"));
+        .RunForOne(absl::StrCat(place_, " holds no run yet"));
   });
 }
 
-absl::Status SqliteRunStore::OpenRound(int64_t round, int64_t base_version, int64_t now_us,
+absl::Status SqlRunStore::OpenRound(int64_t round, int64_t base_version, int64_t now_us,
                                        const absl::optional<RoundPlan>& plan) {
-  return Write([&](SqliteDb& db) { return InsertRound(db, round, base_version, now_us, plan); });
+  return Write([&](SqlDb& db) { return InsertRound(db, round, base_version, now_us, plan); });
 }
 
-absl::Status SqliteRunStore::CloseRound(int64_t round, absl::Span<const ChosenUpdate> chosen, int64_t now_us,
+absl::Status SqlRunStore::CloseRound(int64_t round, absl::Span<const ChosenUpdate> chosen, int64_t now_us,
                                         absl::Span<const RefusedUpdate> refused) {
   int64_t train_us_max = 0;
   int64_t bytes = 0;
@@ -268,7 +270,7 @@ absl::Status SqliteRunStore::CloseRound(int64_t round, absl::Span<const ChosenUp
     train_us_max = std::max(train_us_max, update.train_us);
     loss += update.loss / static_cast<double>(chosen.size());
   }
-  TERSE_RETURN_IF_ERROR(Write([&](SqliteDb& db) -> absl::Status {
+  TERSE_RETURN_IF_ERROR(Write([&](SqlDb& db) -> absl::Status {
     TERSE_RETURN_IF_ERROR(ExpectRoundState(db, round, RoundState::kOpen));
     for (const ChosenUpdate& update : chosen) TERSE_RETURN_IF_ERROR(InsertChosen(db, round, update));
     TERSE_RETURN_IF_ERROR(CheckPredecessors(db, round));
@@ -290,9 +292,9 @@ absl::Status SqliteRunStore::CloseRound(int64_t round, absl::Span<const ChosenUp
   return Mutated(Mutant::kReopenClosed) ? SplitBatch() : absl::OkStatus();
 }
 
-absl::Status SqliteRunStore::CommitRound(const Commit& commit, bool open_next) {
+absl::Status SqlRunStore::CommitRound(const Commit& commit, bool open_next) {
   if (commit.model_hash.IsZero()) return absl::InvalidArgumentError("a commit needs the new model's hash");
-  const auto settle_round = [&](SqliteDb& db) -> absl::Status {
+  const auto settle_round = [&](SqlDb& db) -> absl::Status {
     TERSE_RETURN_IF_ERROR(ExpectRoundState(db, commit.round, RoundState::kClosed));
     TERSE_RETURN_IF_ERROR(
         db.Prepare("UPDATE rounds SET state = 'committed', settled_us = ? WHERE id = ? AND base_version = ?")
@@ -306,9 +308,9 @@ absl::Status SqliteRunStore::CommitRound(const Commit& commit, bool open_next) {
     }
     return absl::OkStatus();
   };
-  const auto advance = [&](SqliteDb& db) -> absl::Status {
+  const auto advance = [&](SqlDb& db) -> absl::Status {
     TERSE_FAILPOINT("coordinator.commit.in_transaction");
-    TERSE_RETURN_IF_ERROR(AdvanceHead(db, *segments_, commit, epoch_));
+    TERSE_RETURN_IF_ERROR(AdvanceHead(db, *messages_, commit, epoch_));
     TERSE_RETURN_IF_ERROR(AddLedgerRows(db, commit.ledger));
     TERSE_RETURN_IF_ERROR(FoldOldRounds(db, commit.base_version + 1));
     if (!open_next) return absl::OkStatus();
@@ -319,19 +321,19 @@ absl::Status SqliteRunStore::CommitRound(const Commit& commit, bool open_next) {
     TERSE_RETURN_IF_ERROR(SplitBatch());
     return Write(advance);
   }
-  return Write([&](SqliteDb& db) -> absl::Status {
+  return Write([&](SqlDb& db) -> absl::Status {
     TERSE_RETURN_IF_ERROR(settle_round(db));
     return advance(db);
   });
 }
 
-absl::Status SqliteRunStore::AbortRound(int64_t round, const std::string& reason, int64_t now_us) {
-  return Write([&](SqliteDb& db) { return run_store_internal::MarkAborted(db, round, reason, now_us); });
+absl::Status SqlRunStore::AbortRound(int64_t round, const std::string& reason, int64_t now_us) {
+  return Write([&](SqlDb& db) { return run_store_internal::MarkAborted(db, round, reason, now_us); });
 }
 
-absl::Status SqliteRunStore::SetEvaluation(int64_t round, const Evaluation& evaluation) {
-  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();  // which SQLite stores as NULL
-  return Write([&](SqliteDb& db) -> absl::Status {
+absl::Status SqlRunStore::SetEvaluation(int64_t round, const Evaluation& evaluation) {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();  // which is stored as NULL
+  return Write([&](SqlDb& db) -> absl::Status {
     TERSE_RETURN_IF_ERROR(
         db.Prepare("UPDATE rounds SET accuracy = ?, test_loss = ? WHERE id = ? AND state = 'committed'")
             .Real(evaluation.accuracy.value_or(kNone))
@@ -340,7 +342,8 @@ absl::Status SqliteRunStore::SetEvaluation(int64_t round, const Evaluation& eval
             .RunForOne(absl::StrCat("round ", round, " is not committed and has no model to evaluate")));
     TERSE_RETURN_IF_ERROR(run_store_internal::ReplaceTestMetrics(db, round, evaluation.metrics));
     if (!evaluation.top5.has_value() && !evaluation.perplexity.has_value()) return absl::OkStatus();
-    return db.Prepare("INSERT OR REPLACE INTO scores (round, top5, perplexity) VALUES (?, ?, ?)")
+    return db.Prepare("INSERT INTO scores (round, top5, perplexity) VALUES (?, ?, ?) ON CONFLICT (round) DO UPDATE SET "
+                 "top5 = excluded.top5, perplexity = excluded.perplexity")
         .Int(round)
         .Real(evaluation.top5.value_or(kNone))
         .Real(evaluation.perplexity.value_or(kNone))
@@ -348,13 +351,13 @@ absl::Status SqliteRunStore::SetEvaluation(int64_t round, const Evaluation& eval
   });
 }
 
-absl::Status SqliteRunStore::AddLedger(absl::Span<const LedgerEntry> entries) {
+absl::Status SqlRunStore::AddLedger(absl::Span<const LedgerEntry> entries) {
   if (entries.empty()) return absl::OkStatus();
-  return Write([&](SqliteDb& db) { return AddLedgerRows(db, entries); });
+  return Write([&](SqlDb& db) { return AddLedgerRows(db, entries); });
 }
 
-absl::Status SqliteRunStore::AddEvent(const EventRecord& event) {
-  return Write([&](SqliteDb& db) { return InsertEvent(db, event); });
+absl::Status SqlRunStore::AddEvent(const EventRecord& event) {
+  return Write([&](SqlDb& db) { return InsertEvent(db, event); });
 }
 
 }  // namespace terse

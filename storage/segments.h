@@ -20,18 +20,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "core/file_system.h"
-#include "core/id128.h"
-#include "storage/run_store.h"
+#include "storage/large_messages.h"
+#include "storage/run_records.h"
 
 namespace terse {
-
-// Where a message is.
-struct SegmentPlace {
-  int64_t segment = 0;  // 1, 2, ...
-  int64_t offset = 0;   // in bytes
-  int64_t length = 0;   // in bytes
-  Id128 hash;           // HashBytes of the message
-};
 
 // Segments by number, each with the end of the last message in it that is named: its first so many bytes matter.
 using SegmentEnds = std::map<int64_t, int64_t>;

@@ -146,95 +146,70 @@ absl::Status KeepPrivate(const std::string& path) {
 // A null pointer would bind NULL.
 const char* DataOf(absl::string_view value) { return value.data() == nullptr ? "" : value.data(); }
 
-}  // namespace
-
-Statement::Statement(SqliteDb* db, sqlite3_stmt* stmt, absl::Status status)
-    : db_(db), stmt_(stmt), status_(std::move(status)) {}
-
-Statement::~Statement() {
-  if (stmt_ == nullptr) return;
-  sqlite3_reset(stmt_);
-  sqlite3_clear_bindings(stmt_);
-}
-
-void Statement::Check(int result) {
-  if (result != SQLITE_OK && status_.ok()) status_ = db_->Error(result);
-}
-
-Statement& Statement::Int(int64_t value) {
-  if (status_.ok()) Check(sqlite3_bind_int64(stmt_, ++bound_, value));
-  return *this;
-}
-
-Statement& Statement::Null() {
-  if (status_.ok()) Check(sqlite3_bind_null(stmt_, ++bound_));
-  return *this;
-}
-
-Statement& Statement::Real(double value) {
-  if (status_.ok()) Check(sqlite3_bind_double(stmt_, ++bound_, value));
-  return *this;
-}
-
-Statement& Statement::Text(absl::string_view value) {
-  if (status_.ok()) {
-    Check(sqlite3_bind_text64(stmt_, ++bound_, DataOf(value), value.size(), SQLITE_STATIC, SQLITE_UTF8));
+class SqliteCursor final : public Statement::Cursor {
+ public:
+  SqliteCursor(SqliteDb* db, sqlite3_stmt* stmt) : db_(db), stmt_(stmt) {}
+  ~SqliteCursor() override {
+    sqlite3_reset(stmt_);
+    sqlite3_clear_bindings(stmt_);
   }
-  return *this;
-}
 
-Statement& Statement::Blob(absl::string_view value) {
-  if (status_.ok()) Check(sqlite3_bind_blob64(stmt_, ++bound_, DataOf(value), value.size(), SQLITE_STATIC));
-  return *this;
-}
+  absl::Status BindInt(int parameter, int64_t value) override {
+    return Check(sqlite3_bind_int64(stmt_, parameter, value));
+  }
+  absl::Status BindNull(int parameter) override { return Check(sqlite3_bind_null(stmt_, parameter)); }
+  absl::Status BindReal(int parameter, double value) override {
+    return Check(sqlite3_bind_double(stmt_, parameter, value));
+  }
+  absl::Status BindText(int parameter, absl::string_view value) override {
+    return Check(
+        sqlite3_bind_text64(stmt_, parameter, DataOf(value), value.size(), SQLITE_STATIC, SQLITE_UTF8));
+  }
+  absl::Status BindBlob(int parameter, absl::string_view value) override {
+    return Check(sqlite3_bind_blob64(stmt_, parameter, DataOf(value), value.size(), SQLITE_STATIC));
+  }
+  absl::Status BindId(int parameter, const Id128& value) override {
+    const std::string bytes = value.ToBytes();
+    return Check(sqlite3_bind_blob64(stmt_, parameter, bytes.data(), bytes.size(), SQLITE_TRANSIENT));
+  }
 
-Statement& Statement::Id(const Id128& value) {
-  const std::string bytes = value.ToBytes();
-  if (status_.ok()) Check(sqlite3_bind_blob64(stmt_, ++bound_, bytes.data(), bytes.size(), SQLITE_TRANSIENT));
-  return *this;
-}
+  absl::StatusOr<bool> Step() override {
+    const int result = sqlite3_step(stmt_);
+    if (result == SQLITE_ROW) return true;
+    if (result == SQLITE_DONE) return false;
+    return db_->Error(result);
+  }
+  absl::Status Run() override {
+    TERSE_ASSIGN_OR_RETURN(const bool row, Step());
+    if (row) return absl::InternalError(absl::StrCat("unexpected row from: ", sqlite3_sql(stmt_)));
+    return absl::OkStatus();
+  }
 
-absl::StatusOr<bool> Statement::Step() {
-  if (!status_.ok()) return status_;
-  const int result = sqlite3_step(stmt_);
-  if (result == SQLITE_ROW) return true;
-  if (result == SQLITE_DONE) return false;
-  status_ = db_->Error(result);
-  return status_;
-}
+  int64_t GetInt(int column) const override { return sqlite3_column_int64(stmt_, column); }
+  double GetReal(int column) const override {
+    if (IsNull(column)) return std::numeric_limits<double>::quiet_NaN();
+    return sqlite3_column_double(stmt_, column);
+  }
+  bool IsNull(int column) const override { return sqlite3_column_type(stmt_, column) == SQLITE_NULL; }
+  absl::string_view GetText(int column) const override {
+    return View(sqlite3_column_text(stmt_, column), column);
+  }
+  absl::string_view GetBlob(int column) const override {
+    return View(sqlite3_column_blob(stmt_, column), column);
+  }
 
-absl::Status Statement::Run() {
-  TERSE_ASSIGN_OR_RETURN(const bool row, Step());
-  if (row) return absl::InternalError(absl::StrCat("unexpected row from: ", sqlite3_sql(stmt_)));
-  return absl::OkStatus();
-}
+ private:
+  absl::Status Check(int result) const { return result == SQLITE_OK ? absl::OkStatus() : db_->Error(result); }
+  absl::string_view View(const void* data, int column) const {
+    const size_t size = data == nullptr ? 0 : static_cast<size_t>(sqlite3_column_bytes(stmt_, column));
+    return absl::string_view(static_cast<const char*>(data), size);
+  }
 
-absl::Status Statement::RunForOne(absl::string_view otherwise) {
-  TERSE_RETURN_IF_ERROR(Run());
-  if (db_->Changes() != 1) return absl::FailedPreconditionError(otherwise);
-  return absl::OkStatus();
-}
+  SqliteDb* const db_;
+  sqlite3_stmt* const stmt_;
+};
 
-int64_t Statement::GetInt(int column) const { return sqlite3_column_int64(stmt_, column); }
-
-double Statement::GetReal(int column) const {
-  if (IsNull(column)) return std::numeric_limits<double>::quiet_NaN();
-  return sqlite3_column_double(stmt_, column);
-}
-
-bool Statement::IsNull(int column) const { return sqlite3_column_type(stmt_, column) == SQLITE_NULL; }
-
-absl::string_view Statement::GetText(int column) const {
-  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(stmt_, column));
-  return absl::string_view(text, text == nullptr ? 0 : static_cast<size_t>(sqlite3_column_bytes(stmt_, column)));
-}
-
-absl::string_view Statement::GetBlob(int column) const {
-  const auto* blob = static_cast<const char*>(sqlite3_column_blob(stmt_, column));
-  return absl::string_view(blob, blob == nullptr ? 0 : static_cast<size_t>(sqlite3_column_bytes(stmt_, column)));
-}
-
-Id128 Statement::GetId(int column) const { return Id128::FromBytes(GetBlob(column)).value_or(Id128{}); }
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<SqliteDb>> SqliteDb::Open(const std::string& path, Mode mode, const std::string& vfs) {
   if (mode == Mode::kWriter && vfs.empty()) TERSE_RETURN_IF_ERROR(KeepPrivate(path));
@@ -273,20 +248,15 @@ Statement SqliteDb::Prepare(absl::string_view sql) {
     sqlite3_stmt* stmt = nullptr;
     const int result =
         sqlite3_prepare_v3(db_, sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT, &stmt, nullptr);
-    if (result != SQLITE_OK) return Statement(this, nullptr, Error(result));
+    if (result != SQLITE_OK) return Statement(this, Error(result));
     found = statements_.emplace(std::string(sql), stmt).first;
   }
-  return Statement(this, found->second, absl::OkStatus());
+  return Statement(this, std::make_unique<SqliteCursor>(this, found->second));
 }
 
 absl::Status SqliteDb::Script(const std::string& sql) {
   const int result = sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr);
   return result == SQLITE_OK ? absl::OkStatus() : Error(result);
-}
-
-absl::Status SqliteDb::InTransaction(absl::FunctionRef<absl::Status()> body) {
-  TERSE_RETURN_IF_ERROR(Begin());
-  return End(body());
 }
 
 absl::Status SqliteDb::Begin() {
@@ -335,7 +305,10 @@ absl::Status SqliteDb::CopyFrom(SqliteDb& source) {
   return Error(result != SQLITE_OK ? result : copied);
 }
 
-int64_t SqliteDb::Changes() const { return sqlite3_changes(db_); }
+absl::StatusOr<int64_t> SqliteDb::Changes() { return sqlite3_changes(db_); }
+
+absl::Status SqliteDb::BeginReading() { return Prepare("BEGIN").Run(); }
+absl::Status SqliteDb::EndReading() { return Prepare("ROLLBACK").Run(); }
 
 absl::Status SqliteDb::Error(int result) {
   const absl::StatusCode code = CodeOf(result);

@@ -1,5 +1,4 @@
-// A thin RAII wrapper over one SQLite connection: prepared statements that are kept, transactions, and absl::Status.
-// Internal to storage/.
+// SqlDb on one SQLite connection. Internal to storage/.
 //
 // Statuses of every call, with the database's path and SQLite's message:
 //   RESOURCE_EXHAUSTED   the disk is full (SQLITE_FULL), or there is no memory
@@ -15,15 +14,15 @@
 #define TERSE_STORAGE_SQLITE_DB_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "core/id128.h"
+#include "storage/sql_db.h"
 
 struct sqlite3;
 struct sqlite3_stmt;
@@ -34,52 +33,8 @@ namespace terse {
 inline constexpr char kDatabaseRemedy[] =
     "; restore a backup with `tersectl restore BACKUP --state DIR`, or name an empty directory to start a new run";
 
-class SqliteDb;
-
-// A prepared statement, borrowed from its connection until destruction. Parameters are bound in order. An error is kept
-// and comes out of Step or Run, so calls chain: db.Prepare("UPDATE ... ?").Int(7).Id(id).Run().
-class Statement {
- public:
-  Statement(SqliteDb* db, sqlite3_stmt* stmt, absl::Status status);
-  ~Statement();
-  Statement(const Statement&) = delete;
-  Statement& operator=(const Statement&) = delete;
-
-  Statement& Int(int64_t value);
-  Statement& Null();
-  // SQLite has no NaN: it is stored as NULL.
-  Statement& Real(double value);
-  // The bytes must live until the statement is destroyed.
-  Statement& Text(absl::string_view value);
-  Statement& Blob(absl::string_view value);
-  Statement& Id(const Id128& value);
-
-  // True: there is a row, read with the Get functions. False: done.
-  absl::StatusOr<bool> Step();
-  // Runs a statement that returns no rows.
-  absl::Status Run();
-  // Acts as Run, and returns FAILED_PRECONDITION with `otherwise` unless exactly one row changed.
-  absl::Status RunForOne(absl::string_view otherwise);
-
-  // Columns of the current row, from 0. The views live until the next Step.
-  int64_t GetInt(int column) const;
-  double GetReal(int column) const;  // NULL gives NaN
-  bool IsNull(int column) const;
-  absl::string_view GetText(int column) const;
-  absl::string_view GetBlob(int column) const;
-  Id128 GetId(int column) const;  // the schema guarantees 16 bytes; anything else gives the zero id
-
- private:
-  void Check(int result);
-
-  SqliteDb* const db_;
-  sqlite3_stmt* const stmt_;
-  absl::Status status_;
-  int bound_ = 0;
-};
-
 // Not thread-safe. Statements must not outlive it, and the same SQL must not be prepared twice at a time.
-class SqliteDb {
+class SqliteDb final : public SqlDb {
  public:
   // kObserver reads a database that another process has open, and changes no byte of its files, the index in shared
   // memory included.
@@ -91,24 +46,24 @@ class SqliteDb {
   // the umask is and whoever made them.
   static absl::StatusOr<std::unique_ptr<SqliteDb>> Open(const std::string& path, Mode mode,
                                                         const std::string& vfs = "");
-  ~SqliteDb();
-  SqliteDb(const SqliteDb&) = delete;
-  SqliteDb& operator=(const SqliteDb&) = delete;
+  ~SqliteDb() override;
 
-  // `sql` is prepared at the first call and kept.
-  Statement Prepare(absl::string_view sql);
-  // Runs statements that need neither parameters nor speed.
-  absl::Status Script(const std::string& sql);
-
+  SqlEngine engine() const override { return SqlEngine::kSqlite; }
+  const std::string& place() const override { return path_; }
+  absl::string_view remedy() const override { return kDatabaseRemedy; }
+  using SqlDb::Prepare;
+  Statement Prepare(absl::string_view sql) override;
+  absl::Status Script(const std::string& sql) override;
   // BEGIN IMMEDIATE. After UNKNOWN the connection refuses every further transaction until the database is opened again.
-  absl::Status Begin();
-  // COMMIT when `status` is OK; otherwise, and when that fails, everything since Begin is rolled back, and the error
-  // returned. UNKNOWN may also come from moving the log into the database after a COMMIT that succeeded.
-  absl::Status End(absl::Status status);
-  // Begin, `body`, End.
-  absl::Status InTransaction(absl::FunctionRef<absl::Status()> body);
-  // Refuses every further transaction with this status, which is UNKNOWN: a sync of a file beside the database failed.
-  void Break(const absl::Status& sync_failure);
+  absl::Status Begin() override;
+  // UNKNOWN may also come from moving the log into the database after a COMMIT that succeeded.
+  absl::Status End(absl::Status status) override;
+  absl::Status BeginReading() override;
+  absl::Status EndReading() override;
+  // `sync_failure` is UNKNOWN: a sync of a file beside the database failed.
+  void Break(const absl::Status& sync_failure) override;
+  absl::StatusOr<int64_t> Changes() override;
+
   // Moves the whole write-ahead log into the database and empties it.
   absl::Status FlushLog();
   // From now on this connection reads the database as it is now, whatever others write.
@@ -117,8 +72,6 @@ class SqliteDb {
   // transaction. `source` may be written through other connections meanwhile.
   absl::Status CopyFrom(SqliteDb& source);
 
-  // Rows that the last INSERT, UPDATE or DELETE changed.
-  int64_t Changes() const;
   const std::string& path() const { return path_; }
   // The status for a result code of the last call.
   absl::Status Error(int result);
@@ -126,7 +79,6 @@ class SqliteDb {
  private:
   SqliteDb(const std::string& path, sqlite3* db) : path_(path), db_(db) {}
   absl::Status Commit();
-  friend class Statement;
 
   const std::string path_;
   sqlite3* const db_;

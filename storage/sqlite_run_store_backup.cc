@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
-#include "storage/event_kinds.h"
+#include "storage/checkpoint_files.h"
 #include "storage/message_rows.h"
 #include "storage/module_file.h"
 #include "storage/sqlite_run_store.h"
@@ -16,7 +16,7 @@ namespace terse {
 namespace {
 
 std::vector<std::string> FoldersOf(const std::string& directory) {
-  return {absl::StrCat(directory, "/checkpoints"), SegmentsDirectory(directory)};
+  return {CheckpointsDirectory(directory), SegmentsDirectory(directory)};
 }
 
 absl::Status ExpectNoFiles(FileSystem& files, const std::string& directory) {
@@ -55,9 +55,8 @@ void RemoveCopy(FileSystem& files, const std::string& directory) {
 }  // namespace
 
 absl::Status SqliteRunStore::Backup(const std::string& directory) {
-  const std::string checkpoints = absl::StrCat(directory, "/checkpoints");
   TERSE_RETURN_IF_ERROR(ExpectNoFiles(files_, directory));
-  TERSE_RETURN_IF_ERROR(Watch(files_.MakeDirectory(checkpoints)));
+  TERSE_RETURN_IF_ERROR(Watch(files_.MakeDirectory(CheckpointsDirectory(directory))));
   const absl::Status status = CopyInto(directory);
   if (!status.ok()) RemoveCopy(files_, directory);
   return Watch(status);
@@ -66,7 +65,7 @@ absl::Status SqliteRunStore::Backup(const std::string& directory) {
 absl::StatusOr<SqliteRunStore::Pinned> SqliteRunStore::Pin() {
   // Between the two no checkpoint is retired and no log pruned. Later changes of the run concern neither.
   absl::MutexLock lock(&checkpoint_mutex_);
-  Pinned pinned{{}, Segments::Hold(*segments_), nullptr};
+  Pinned pinned{{}, messages().Hold(), nullptr};
   TERSE_ASSIGN_OR_RETURN(pinned.checkpoint, NewestWholeCheckpoint());
   // A connection of its own, so that neither commits nor an administrator's queries wait.
   TERSE_ASSIGN_OR_RETURN(pinned.database, SqliteDb::Open(run_store_internal::DatabasePath(directory_),
@@ -79,7 +78,7 @@ absl::Status SqliteRunStore::CopyInto(const std::string& directory) {
   TERSE_RETURN_IF_ERROR(CopyModule(files_, directory_, directory));
   TERSE_ASSIGN_OR_RETURN(Pinned pinned, Pin());
   const Checkpoint& checkpoint = pinned.checkpoint;
-  TERSE_RETURN_IF_ERROR(WriteCheckpointFiles(directory, checkpoint).status());
+  TERSE_RETURN_IF_ERROR(CheckpointFiles(files_, directory).WriteFiles(checkpoint).status());
   TERSE_ASSIGN_OR_RETURN(
       const std::unique_ptr<SqliteDb> copy,
       SqliteDb::Open(run_store_internal::DatabasePath(directory), SqliteDb::Mode::kWriter, files_.SqliteVfs()));
@@ -90,7 +89,7 @@ absl::Status SqliteRunStore::CopyInto(const std::string& directory) {
     return copy->Prepare("DELETE FROM server_states WHERE version <> ?").Int(checkpoint.version).Run();
   }));
   TERSE_ASSIGN_OR_RETURN(const SegmentEnds named, NamedSegments(*copy));
-  TERSE_RETURN_IF_ERROR(CopySegments(files_, segments_->directory(), SegmentsDirectory(directory), named));
+  TERSE_RETURN_IF_ERROR(CopySegments(files_, SegmentsDirectory(directory_), SegmentsDirectory(directory), named));
   TERSE_RETURN_IF_ERROR(copy->FlushLog());
   return files_.SyncDirectory(directory);
 }
@@ -100,20 +99,7 @@ absl::Status StartNewLineage(const std::string& directory, FileSystem& files) {
   if (!HoldsRun(files, directory)) return no_run;
   TERSE_ASSIGN_OR_RETURN(const run_store_internal::OwnedDatabase owned,
                          run_store_internal::OpenDatabase(directory, files, RunStore::Depth::kRecent));
-  SqliteDb& db = *owned.db;
-  EventRecord event;
-  event.time_us = run_store_internal::NowUs();
-  event.kind = event::kLineageStarted;
-  event.detail = "the run goes on from a copy; every client starts without a past";
-  return db.InTransaction([&]() -> absl::Status {
-    TERSE_RETURN_IF_ERROR(db.Prepare("UPDATE runs SET lineage = ? WHERE id = 1").Id(Id128::Random()).Run());
-    if (db.Changes() != 1) return no_run;
-    TERSE_RETURN_IF_ERROR(db.Prepare("UPDATE clients SET last_applied = zeroblob(16)").Run());
-    TERSE_RETURN_IF_ERROR(db.Prepare("DELETE FROM histories").Run());
-    TERSE_RETURN_IF_ERROR(db.Prepare("DELETE FROM history_log").Run());
-    TERSE_RETURN_IF_ERROR(run_store_internal::AbortRounds(db, RoundState::kOpen, "the run goes on from a copy"));
-    return run_store_internal::InsertEvent(db, event);
-  });
+  return run_store_internal::BeginLineage(*owned.db, no_run);
 }
 
 }  // namespace terse
