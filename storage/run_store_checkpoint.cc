@@ -26,8 +26,9 @@ absl::Status CheckCommitted(SqlDb& db, const CheckpointView& checkpoint) {
         absl::StrCat("version ", checkpoint.version, " is not committed; the head is ", head.version));
   }
   Id128 committed = checkpoint.version == head.version ? head.model_hash : checkpoint.model_hash;
-  static const auto& query = *new SqlText(SqlCat({"SELECT model_hash, ", HasChecksum("downstream_log", "downstream_log"),
-                                    " FROM downstream_log WHERE version = ?"}));
+  static const auto& query =
+      *new SqlText(SqlCat({"SELECT model_hash, ", HasChecksum("downstream_log", "downstream_log"),
+                           " FROM downstream_log WHERE version = ?"}));
   Statement statement = db.Prepare(query);
   TERSE_ASSIGN_OR_RETURN(const bool logged, statement.Int(checkpoint.version).Step());
   if (logged) {
@@ -71,8 +72,8 @@ absl::StatusOr<Checkpoint> ParseCheckpoint(absl::string_view bytes) {
   return checkpoint;
 }
 
-absl::Status SqlRunStore::RecordCheckpoint(SqlDb& db, const CheckpointView& checkpoint,
-                                              const CheckpointBytes& bytes) {
+absl::Status run_store_internal::RecordCheckpoint(SqlDb& db, const CheckpointView& checkpoint,
+                                                  const CheckpointBytes& bytes) {
   TERSE_RETURN_IF_ERROR(db.Prepare("INSERT INTO checkpoints (version, model_hash, bytes) VALUES (?, ?, ?) ON CONFLICT "
                                    "(version) DO UPDATE SET model_hash = excluded.model_hash, bytes = excluded.bytes, "
                                    "damaged = 0")
@@ -83,8 +84,10 @@ absl::Status SqlRunStore::RecordCheckpoint(SqlDb& db, const CheckpointView& chec
   if (bytes.server_state == 0) {
     return db.Prepare("DELETE FROM server_states WHERE version = ?").Int(checkpoint.version).Run();
   }
-  return db.Prepare("INSERT INTO server_states (version, bytes) VALUES (?, ?) ON CONFLICT (version) "
-                 "DO UPDATE SET bytes = excluded.bytes")
+  return db
+      .Prepare(
+          "INSERT INTO server_states (version, bytes) VALUES (?, ?) ON CONFLICT (version) "
+          "DO UPDATE SET bytes = excluded.bytes")
       .Int(checkpoint.version)
       .Int(bytes.server_state)
       .Run();
@@ -100,7 +103,7 @@ absl::Status SqlRunStore::WriteCheckpoint(const CheckpointView& checkpoint, int6
   TERSE_RETURN_IF_ERROR(Read([&](SqlDb& db) { return CheckCommitted(db, checkpoint); }));
   TERSE_ASSIGN_OR_RETURN(const CheckpointBytes bytes, Watch(checkpoints_->Write(*this, checkpoint)));
   TERSE_FAILPOINT("coordinator.checkpoint.before_row");
-  TERSE_RETURN_IF_ERROR(Write([&](SqlDb& db) { return RecordCheckpoint(db, checkpoint, bytes); }));
+  TERSE_RETURN_IF_ERROR(Write([&](SqlDb& db) { return run_store_internal::RecordCheckpoint(db, checkpoint, bytes); }));
   TERSE_FAILPOINT("coordinator.checkpoint.recorded");
   return RetireCheckpoints(keep);
 }
@@ -131,7 +134,8 @@ absl::StatusOr<int64_t> SqlRunStore::OldestCheapVersion(int64_t bytes) {
   TERSE_RETURN_IF_ERROR(Read([&](SqlDb& db) -> absl::Status {
     TERSE_ASSIGN_OR_RETURN(const Head head, run_store_internal::SelectHead(db));
     version = head.version;
-    static const auto& query = *new SqlText(SqlCat({"SELECT version, ", kMessageBytes, " FROM downstream_log ORDER BY version DESC"}));
+    static const auto& query =
+        *new SqlText(SqlCat({"SELECT version, ", kMessageBytes, " FROM downstream_log ORDER BY version DESC"}));
     Statement rows = db.Prepare(query);
     while (true) {
       TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());

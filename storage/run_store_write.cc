@@ -136,12 +136,13 @@ absl::Status InsertChosen(SqlDb& db, int64_t round, const ChosenUpdate& update) 
     return absl::InvalidArgumentError(absl::StrCat("client ", update.client, "'s update has no id"));
   }
   if (update.prev_applied.IsZero()) {
-    TERSE_RETURN_IF_ERROR(db.Prepare("INSERT INTO first_updates (update_id, round, client) VALUES (?, ?, ?) ON CONFLICT "
-                                     "(update_id) DO UPDATE SET round = excluded.round, client = excluded.client")
-                              .Id(update.update_id)
-                              .Int(round)
-                              .Int(update.client)
-                              .Run());
+    TERSE_RETURN_IF_ERROR(
+        db.Prepare("INSERT INTO first_updates (update_id, round, client) VALUES (?, ?, ?) ON CONFLICT "
+                   "(update_id) DO UPDATE SET round = excluded.round, client = excluded.client")
+            .Id(update.update_id)
+            .Int(round)
+            .Int(update.client)
+            .Run());
   }
   return db
       .Prepare(
@@ -242,7 +243,7 @@ absl::Status SqlRunStore::CreateRun(const RunRecord& run, absl::Span<const float
                               .Id(first.model_hash)
                               .RunForOne("a new run starts at version 0"));
     TERSE_RETURN_IF_ERROR(db.Prepare("INSERT INTO start (id, model_hash) VALUES (1, ?)").Id(first.model_hash).Run());
-    return RecordCheckpoint(db, first, bytes);
+    return run_store_internal::RecordCheckpoint(db, first, bytes);
   });
 }
 
@@ -256,12 +257,12 @@ absl::Status SqlRunStore::SetRunState(RunState state, const std::string& reason)
 }
 
 absl::Status SqlRunStore::OpenRound(int64_t round, int64_t base_version, int64_t now_us,
-                                       const absl::optional<RoundPlan>& plan) {
+                                    const absl::optional<RoundPlan>& plan) {
   return Write([&](SqlDb& db) { return InsertRound(db, round, base_version, now_us, plan); });
 }
 
 absl::Status SqlRunStore::CloseRound(int64_t round, absl::Span<const ChosenUpdate> chosen, int64_t now_us,
-                                        absl::Span<const RefusedUpdate> refused) {
+                                     absl::Span<const RefusedUpdate> refused) {
   int64_t train_us_max = 0;
   int64_t bytes = 0;
   double loss = 0;
@@ -342,8 +343,10 @@ absl::Status SqlRunStore::SetEvaluation(int64_t round, const Evaluation& evaluat
             .RunForOne(absl::StrCat("round ", round, " is not committed and has no model to evaluate")));
     TERSE_RETURN_IF_ERROR(run_store_internal::ReplaceTestMetrics(db, round, evaluation.metrics));
     if (!evaluation.top5.has_value() && !evaluation.perplexity.has_value()) return absl::OkStatus();
-    return db.Prepare("INSERT INTO scores (round, top5, perplexity) VALUES (?, ?, ?) ON CONFLICT (round) DO UPDATE SET "
-                 "top5 = excluded.top5, perplexity = excluded.perplexity")
+    return db
+        .Prepare(
+            "INSERT INTO scores (round, top5, perplexity) VALUES (?, ?, ?) ON CONFLICT (round) DO UPDATE SET "
+            "top5 = excluded.top5, perplexity = excluded.perplexity")
         .Int(round)
         .Real(evaluation.top5.value_or(kNone))
         .Real(evaluation.perplexity.value_or(kNone))

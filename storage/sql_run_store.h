@@ -114,7 +114,6 @@ class SqlRunStore : public RunStore, protected StoreTransactions {
   absl::Status CloseBatch(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   // For mutants: makes the batch so far durable by itself.
   absl::Status SplitBatch() ABSL_LOCKS_EXCLUDED(write_mutex_);
-  static absl::Status RecordCheckpoint(SqlDb& db, const CheckpointView& checkpoint, const CheckpointBytes& bytes);
   absl::Status RetireCheckpoints(int64_t keep) ABSL_EXCLUSIVE_LOCKS_REQUIRED(checkpoint_mutex_);
   absl::StatusOr<int64_t> OldestCheapVersion(int64_t bytes);
   // `table` is keyed by version.
@@ -170,6 +169,8 @@ absl::StatusOr<ClientRecord> SelectClient(Statement& statement, absl::string_vie
 absl::Status InsertHistory(SqlDb& db, int64_t round, const HistoryMessage& message);
 // Unix time in microseconds, for what the store notes on its own account (opening, damaged files).
 int64_t NowUs();
+// Notes a checkpoint that was written.
+absl::Status RecordCheckpoint(SqlDb& db, const CheckpointView& checkpoint, const CheckpointBytes& bytes);
 // The checkpoints that are recorded, newest first.
 absl::StatusOr<std::vector<RecordedCheckpoint>> SelectCheckpoints(SqlDb& db, bool also_damaged);
 

@@ -1,11 +1,10 @@
-// Copies of a run, and what makes a copy a run of its own.
-#include <algorithm>
+// Copies of a run on SQLite, and what makes a copy a run of its own.
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
+#include "storage/backup_files.h"
 #include "storage/checkpoint_files.h"
 #include "storage/message_rows.h"
 #include "storage/module_file.h"
@@ -13,53 +12,9 @@
 #include "storage/state_directory.h"
 
 namespace terse {
-namespace {
-
-std::vector<std::string> FoldersOf(const std::string& directory) {
-  return {CheckpointsDirectory(directory), SegmentsDirectory(directory)};
-}
-
-absl::Status ExpectNoFiles(FileSystem& files, const std::string& directory) {
-  const absl::StatusOr<std::vector<std::string>> names = files.List(directory);
-  if (absl::IsNotFound(names.status())) return absl::OkStatus();
-  TERSE_RETURN_IF_ERROR(names.status());
-  const std::vector<std::string> folders = FoldersOf(directory);
-  for (const std::string& name : *names) {
-    const std::string path = FilePath(directory, name);
-    // Empty folders are what a backup that failed leaves.
-    if (std::find(folders.begin(), folders.end(), path) != folders.end()) {
-      TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> inside, files.List(path));
-      if (inside.empty()) continue;
-    }
-    return absl::FailedPreconditionError(
-        absl::StrCat(directory, " holds files already; name a new or empty directory for the backup"));
-  }
-  return absl::OkStatus();
-}
-
-// Best effort: what is left only keeps the next backup from using the directory.
-void RemoveCopy(FileSystem& files, const std::string& directory) {
-  for (const char* const file : {kModuleFile, kStartFile}) {
-    files.Remove(absl::StrCat(directory, "/", file)).IgnoreError();
-  }
-  for (const char* suffix : {"", "-wal", "-shm"}) {
-    files.Remove(absl::StrCat(run_store_internal::DatabasePath(directory), suffix)).IgnoreError();
-  }
-  for (const std::string& folder : FoldersOf(directory)) {
-    const absl::StatusOr<std::vector<std::string>> names = files.List(folder);
-    if (!names.ok()) continue;
-    for (const std::string& name : *names) files.Remove(FilePath(folder, name)).IgnoreError();
-  }
-}
-
-}  // namespace
 
 absl::Status SqliteRunStore::Backup(const std::string& directory) {
-  TERSE_RETURN_IF_ERROR(ExpectNoFiles(files_, directory));
-  TERSE_RETURN_IF_ERROR(Watch(files_.MakeDirectory(CheckpointsDirectory(directory))));
-  const absl::Status status = CopyInto(directory);
-  if (!status.ok()) RemoveCopy(files_, directory);
-  return Watch(status);
+  return Watch(MakeBackup(files_, directory, [&] { return CopyInto(directory); }));
 }
 
 absl::StatusOr<SqliteRunStore::Pinned> SqliteRunStore::Pin() {

@@ -8,12 +8,12 @@
 #include "core/status.h"
 #include "storage/forwarding_store.h"
 #include "storage/run_store.h"
-#include "tests/storage/storage_testing.h"
+#include "tests/storage/store_place.h"
 
 namespace terse {
 namespace {
 
-class BatchTest : public ::testing::Test {
+class BatchTest : public ::testing::TestWithParam<SqlEngine> {
  protected:
   void SetUp() override {
     Reopen();
@@ -22,7 +22,7 @@ class BatchTest : public ::testing::Test {
   }
   void Reopen() {
     store_.reset();
-    auto store = RunStore::Open(directory_.Path());
+    auto store = place_.Open();
     ASSERT_OK(store.status());
     store_ = *std::move(store);
   }
@@ -33,11 +33,13 @@ class BatchTest : public ::testing::Test {
     return state;
   }
 
-  TempDirectory directory_;
+  const StorePlace place_{GetParam()};
   std::unique_ptr<RunStore> store_;
 };
 
-TEST_F(BatchTest, IsSeenByItsThreadAtOnceAndByOthersAfterwards) {
+TERSE_ON_BOTH_ENGINES(BatchTest);
+
+TEST_P(BatchTest, IsSeenByItsThreadAtOnceAndByOthersAfterwards) {
   ASSERT_OK(store_->BeginBatch());
   ASSERT_OK(store_->SetRunState(RunState::kPaused, "a reason"));
   ASSERT_OK(store_->OpenRound(1, 0, 1000));
@@ -49,36 +51,36 @@ TEST_F(BatchTest, IsSeenByItsThreadAtOnceAndByOthersAfterwards) {
   EXPECT_EQ(*store_->GetRoundState(1), RoundState::kOpen);
 }
 
-TEST_F(BatchTest, ADroppedOneHasNotHappened) {
-  const std::string before = DumpTables(directory_.Path());
+TEST_P(BatchTest, ADroppedOneHasNotHappened) {
+  const std::string before = place_.Dump();
   ASSERT_OK(store_->BeginBatch());
   ASSERT_OK(store_->SetRunState(RunState::kPaused, "a reason"));
   store_->DropBatch();
-  EXPECT_EQ(DumpTables(directory_.Path()), before);
+  EXPECT_EQ(place_.Dump(), before);
   EXPECT_EQ((*store_->Run())->state, RunState::kActive);
   ASSERT_OK(store_->SetRunState(RunState::kPaused, "outside of a batch again"));
   EXPECT_EQ(StateElsewhere(), RunState::kPaused);
 }
 
-TEST_F(BatchTest, AnErrorWithinItTakesAllOfItBack) {
-  const std::string before = DumpTables(directory_.Path());
+TEST_P(BatchTest, AnErrorWithinItTakesAllOfItBack) {
+  const std::string before = place_.Dump();
   ASSERT_OK(store_->BeginBatch());
   ASSERT_OK(store_->SetRunState(RunState::kPaused, "a reason"));
   EXPECT_CODE(store_->AbortRound(7, "there is no such round", 1000), kFailedPrecondition, "round 7");
   EXPECT_CODE(store_->OpenRound(1, 0, 1000), kFailedPrecondition, "round 7");
   EXPECT_CODE(store_->CommitBatch(), kFailedPrecondition, "round 7");
-  EXPECT_EQ(DumpTables(directory_.Path()), before);
+  EXPECT_EQ(place_.Dump(), before);
   ASSERT_OK(store_->OpenRound(1, 0, 1000));
 }
 
-TEST_F(BatchTest, AProcessThatDiesWithinItLeavesNothing) {
+TEST_P(BatchTest, AProcessThatDiesWithinItLeavesNothing) {
   ASSERT_OK(store_->BeginBatch());
   ASSERT_OK(store_->SetRunState(RunState::kPaused, "a reason"));
   Reopen();
   EXPECT_EQ((*store_->Run())->state, RunState::kActive);
 }
 
-TEST_F(BatchTest, IsOneThreadsAndOneAtATime) {
+TEST_P(BatchTest, IsOneThreadsAndOneAtATime) {
   EXPECT_CODE(store_->CommitBatch(), kFailedPrecondition, "no batch");
   store_->DropBatch();  // without effect
   ASSERT_OK(store_->BeginBatch());
@@ -89,7 +91,7 @@ TEST_F(BatchTest, IsOneThreadsAndOneAtATime) {
   ASSERT_OK(store_->CommitBatch());
 }
 
-TEST_F(BatchTest, OthersChangesWaitForItsEnd) {
+TEST_P(BatchTest, OthersChangesWaitForItsEnd) {
   ASSERT_OK(store_->BeginBatch());
   ASSERT_OK(store_->SetRunState(RunState::kPaused, "first"));
   std::atomic<bool> changed{false};
@@ -119,7 +121,7 @@ class Teller : public ForwardingStore {
   absl::Status Around(absl::string_view, absl::FunctionRef<absl::Status()> call) override { return call(); }
 };
 
-TEST_F(BatchTest, WhatIsToldOnceDurableWaitsForTheCommit) {
+TEST_P(BatchTest, WhatIsToldOnceDurableWaitsForTheCommit) {
   Teller teller(std::move(store_));
   ASSERT_OK(teller.AddEvent({1, "a", 0, -1, ""}));
   EXPECT_EQ(teller.told, "a");

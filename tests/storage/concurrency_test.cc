@@ -2,15 +2,19 @@
 #include <atomic>
 #include <thread>
 
-#include "tests/storage/storage_testing.h"
+#include "tests/storage/store_place.h"
 
 namespace terse {
 namespace {
 
-TEST(RunStoreConcurrency, ReadersAndCheckpointsBesideCommits) {
+class RunStoreConcurrency : public ::testing::TestWithParam<SqlEngine> {};
+
+TERSE_ON_BOTH_ENGINES(RunStoreConcurrency);
+
+TEST_P(RunStoreConcurrency, ReadersAndCheckpointsBesideCommits) {
   constexpr int64_t kRounds = 150;
-  TempDirectory directory;
-  auto opened = RunStore::Open(directory.Path());
+  const StorePlace place(GetParam());
+  auto opened = place.Open();
   ASSERT_OK(opened.status());
   RunStore& store = **opened;
   ASSERT_OK(store.CreateRun(TestRun(4), TestWeights(0)));

@@ -28,7 +28,7 @@ std::string MessageOfVersion(int64_t version) {
 
 absl::Status RunMixedRound(RunStore& store, int64_t round) { return RunRound(store, round, MessageOfVersion(round)); }
 
-class LargeMessages : public ::testing::Test {
+class LargeMessagesTest : public ::testing::Test {
  protected:
   void SetUp() override {
     store_ = OpenSmall(path_).value();
@@ -66,7 +66,7 @@ class LargeMessages : public ::testing::Test {
   std::unique_ptr<RunStore> store_;
 };
 
-TEST_F(LargeMessages, ReadAsSmallOnesDo) {
+TEST_F(LargeMessagesTest, ReadAsSmallOnesDo) {
   EXPECT_THAT(Segments(), ElementsAre("0000000001.seg"));
   EXPECT_EQ(std::filesystem::file_size(segments_ + "/0000000001.seg"), 96) << "the small ones stand in their rows";
   ExpectLog(*store_, 0, 6);
@@ -81,7 +81,7 @@ TEST_F(LargeMessages, ReadAsSmallOnesDo) {
   ExpectLog(*store_, 0, 7);
 }
 
-TEST_F(LargeMessages, OfAServerWithAStateDoToo) {
+TEST_F(LargeMessagesTest, OfAServerWithAStateDoToo) {
   ASSERT_OK(store_->OpenRound(7, 6, 1));
   ASSERT_OK(store_->CloseRound(7, {}, 2));
   Commit commit = TestCommit(7);
@@ -92,7 +92,7 @@ TEST_F(LargeMessages, OfAServerWithAStateDoToo) {
   EXPECT_EQ(*store_->ReadAggregate(7), LargeMessage(77));
 }
 
-TEST_F(LargeMessages, AreSyncedOnceBeforeTheCommitThatNamesThem) {
+TEST_F(LargeMessagesTest, AreSyncedOnceBeforeTheCommitThatNamesThem) {
   std::vector<std::string> synced;
   ASSERT_OK(store_->BeginBatch());
   ASSERT_OK(RunMixedRound(*store_, 7));
@@ -109,7 +109,7 @@ TEST_F(LargeMessages, AreSyncedOnceBeforeTheCommitThatNamesThem) {
   EXPECT_THAT(synced, ElementsAre("0000000002.seg", "segments", "run.sqlite-wal"));
 }
 
-TEST_F(LargeMessages, OfADroppedBatchAreOnlyGarbage) {
+TEST_F(LargeMessagesTest, OfADroppedBatchAreOnlyGarbage) {
   const std::string before = DumpTables(path_);
   ASSERT_OK(store_->BeginBatch());
   ASSERT_OK(RunMixedRound(*store_, 7));
@@ -130,7 +130,7 @@ TEST_F(LargeMessages, OfADroppedBatchAreOnlyGarbage) {
   ExpectLog(*store_, 0, 7);
 }
 
-TEST_F(LargeMessages, AFailedWriteChangesNothingAndAFailedSyncStopsTheStore) {
+TEST_F(LargeMessagesTest, AFailedWriteChangesNothingAndAFailedSyncStopsTheStore) {
   ASSERT_OK(store_->OpenRound(7, 6, 1));
   ASSERT_OK(store_->CloseRound(7, {}, 2));
   Commit commit = TestCommit(7);
@@ -156,7 +156,7 @@ TEST_F(LargeMessages, AFailedWriteChangesNothingAndAFailedSyncStopsTheStore) {
   ASSERT_OK(store_->OpenRound(8, 6, 1));
 }
 
-TEST_F(LargeMessages, GoWithTheLog) {
+TEST_F(LargeMessagesTest, GoWithTheLog) {
   for (int64_t round = 7; round <= 20; ++round) ASSERT_OK(RunMixedRound(*store_, round));
   EXPECT_EQ(Segments().size(), 4u);  // ten messages of 32 bytes, three a segment
   // The log goes back as far as its messages have no more than the 72 bytes of a checkpoint: 8, 32 and 8 of them.
@@ -170,7 +170,7 @@ TEST_F(LargeMessages, GoWithTheLog) {
 }
 
 // A reader sees the log as it was when the read began, although its segments may be pruned meanwhile.
-TEST_F(LargeMessages, AreReadWhileTheLogIsPruned) {
+TEST_F(LargeMessagesTest, AreReadWhileTheLogIsPruned) {
   std::atomic<bool> done{false};
   std::thread reader([&] {
     while (!done) {
@@ -188,7 +188,7 @@ TEST_F(LargeMessages, AreReadWhileTheLogIsPruned) {
   reader.join();
 }
 
-TEST_F(LargeMessages, AMissingOrShortSegmentIsFoundAtOpening) {
+TEST_F(LargeMessagesTest, AMissingOrShortSegmentIsFoundAtOpening) {
   const std::string segment = segments_ + "/0000000001.seg";
   store_.reset();
   TempDirectory copy;
@@ -222,7 +222,7 @@ TEST_F(LargeMessages, AMissingOrShortSegmentIsFoundAtOpening) {
   }
 }
 
-TEST_F(LargeMessages, AFlippedBitIsFoundWhenItIsReadAndByTheFullCheck) {
+TEST_F(LargeMessagesTest, AFlippedBitIsFoundWhenItIsReadAndByTheFullCheck) {
   store_.reset();
   Flip("0000000001.seg", 40);  // of version 3
   ASSERT_OK(Reopen());
@@ -232,7 +232,7 @@ TEST_F(LargeMessages, AFlippedBitIsFoundWhenItIsReadAndByTheFullCheck) {
   EXPECT_OK(Reopen(RunStore::Depth::kDatabase)) << "the database is whole";
 }
 
-TEST_F(LargeMessages, AreInABackup) {
+TEST_F(LargeMessagesTest, AreInABackup) {
   const std::string copy = directory_.Path("copies/monday");
   ASSERT_OK(store_->WriteCheckpoint(TestCheckpoint(2), 3));
   // A message that no row names is not missed in the copy.
@@ -249,7 +249,7 @@ TEST_F(LargeMessages, AreInABackup) {
   ExpectLog(*store_, 0, 6);
 }
 
-TEST_F(LargeMessages, AFailedBackupLeavesRoomForTheNext) {
+TEST_F(LargeMessagesTest, AFailedBackupLeavesRoomForTheNext) {
   const std::string copy = directory_.Path("copies/monday");
   for (int attempt = 0; attempt < 2; ++attempt) {
     bool failed = false;
@@ -269,7 +269,7 @@ TEST_F(LargeMessages, AFailedBackupLeavesRoomForTheNext) {
 }
 
 // A backup copies for as long as it takes. Meanwhile the log is pruned, and its segments stay until the copy is made.
-TEST_F(LargeMessages, StayWhileABackupCopiesThem) {
+TEST_F(LargeMessagesTest, StayWhileABackupCopiesThem) {
   FaultyFiles files;
   store_.reset();
   store_ = OpenSmall(path_, files).value();

@@ -6,7 +6,7 @@
 #include "core/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/testing/temp_directory.h"
+#include "tests/storage/store_place.h"
 
 namespace terse {
 namespace {
@@ -24,7 +24,7 @@ RunRecord MakeRun() {
 // Calls on both stores with the same arguments, and what can be read back.
 class BothStores {
  public:
-  explicit BothStores(uint64_t seed) : random_(seed), real_(*RunStore::Open(directory_.path())) {}
+  BothStores(SqlEngine engine, uint64_t seed) : random_(seed), place_(engine), real_(*place_.Open()) {}
 
   void Step() {
     switch (random_.Below(12)) {
@@ -188,7 +188,7 @@ class BothStores {
 
   void Reopen() {
     real_.reset();
-    real_ = *RunStore::Open(directory_.path());
+    real_ = *place_.Open();
     memory_.Reopen();
   }
 
@@ -273,7 +273,7 @@ class BothStores {
   }
 
   Random random_;
-  TempDirectory directory_;
+  const StorePlace place_;
   std::unique_ptr<RunStore> real_;
   MemoryRunStore memory_;
   int64_t round_ = 1;
@@ -281,10 +281,16 @@ class BothStores {
   int64_t version_ = 0;
 };
 
-TEST(MemoryRunStore, DoesWhatTheDatabaseDoes) {
-  for (uint64_t seed = 0; seed < 20 && !::testing::Test::HasFailure(); ++seed) {
+class MemoryRunStoreTest : public ::testing::TestWithParam<SqlEngine> {};
+
+TERSE_ON_BOTH_ENGINES(MemoryRunStoreTest);
+
+TEST_P(MemoryRunStoreTest, DoesWhatTheDatabaseDoes) {
+  // A look at everything takes longer over a socket.
+  const uint64_t seeds = GetParam() == SqlEngine::kSqlite ? 20 : 4;
+  for (uint64_t seed = 0; seed < seeds && !::testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
-    BothStores stores(seed);
+    BothStores stores(GetParam(), seed);
     for (int step = 0; step < 150 && !::testing::Test::HasFailure(); ++step) {
       stores.Step();
       stores.Compare();

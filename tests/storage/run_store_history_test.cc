@@ -1,6 +1,6 @@
 // The history of a client's applied updates on the server: when it grows, shrinks and ends.
 #include "storage/run_store.h"
-#include "tests/storage/storage_testing.h"
+#include "tests/storage/store_place.h"
 
 namespace terse {
 namespace {
@@ -8,7 +8,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-class RunStoreHistory : public ::testing::Test {
+class RunStoreHistory : public ::testing::TestWithParam<SqlEngine> {
  protected:
   void SetUp() override {
     Reopen();
@@ -18,7 +18,7 @@ class RunStoreHistory : public ::testing::Test {
   }
   void Reopen() {
     store_.reset();
-    store_ = RunStore::Open(directory_.Path()).value();
+    store_ = place_.Open().value();
   }
   // Client 0's update of the open round is the only one.
   absl::Status CommitOne(int64_t round, std::vector<HistoryMessage> history) {
@@ -33,11 +33,13 @@ class RunStoreHistory : public ::testing::Test {
     return store_->CommitRound(commit, true);
   }
 
-  TempDirectory directory_;
+  const StorePlace place_{GetParam()};
   std::unique_ptr<RunStore> store_;
 };
 
-TEST_F(RunStoreHistory, GrowsWithCommitsAndIsCompacted) {
+TERSE_ON_BOTH_ENGINES(RunStoreHistory);
+
+TEST_P(RunStoreHistory, GrowsWithCommitsAndIsCompacted) {
   EXPECT_EQ(store_->ReadHistory(0)->count(), 0);
   ASSERT_OK(CommitOne(1, {{0, "one"}}));
   ASSERT_OK(CommitOne(2, {{0, std::string("t\0wo", 4)}}));
@@ -53,16 +55,16 @@ TEST_F(RunStoreHistory, GrowsWithCommitsAndIsCompacted) {
   EXPECT_EQ(history.count(), 3);
 }
 
-TEST_F(RunStoreHistory, MovesWithLastAppliedOrNotAtAll) {
+TEST_P(RunStoreHistory, MovesWithLastAppliedOrNotAtAll) {
   ASSERT_OK(store_->CloseRound(1, {TestUpdate(0, 1, Id128())}, 1));
-  const std::string before = DumpTables(directory_.Path());
+  const std::string before = place_.Dump();
   EXPECT_CODE(Commit(1, {{0, "one"}, {1, "not chosen"}}), kFailedPrecondition, "no update of client 1");
-  EXPECT_EQ(DumpTables(directory_.Path()), before);
+  EXPECT_EQ(place_.Dump(), before);
   ASSERT_OK(Commit(1, {{0, "one"}}));
   EXPECT_EQ(store_->ReadHistory(0)->count(), 1);
 }
 
-TEST_F(RunStoreHistory, AStateIsOfAllUpdatesSoFar) {
+TEST_P(RunStoreHistory, AStateIsOfAllUpdatesSoFar) {
   EXPECT_CODE(store_->CompactHistory(0, 0, "nothing"), kFailedPrecondition, "one of 0 updates");
   ASSERT_OK(CommitOne(1, {{0, "one"}}));
   ASSERT_OK(CommitOne(2, {{0, "two"}}));
@@ -74,7 +76,7 @@ TEST_F(RunStoreHistory, AStateIsOfAllUpdatesSoFar) {
   EXPECT_THAT(store_->ReadHistory(0)->log, IsEmpty());
 }
 
-TEST_F(RunStoreHistory, AResetEndsIt) {
+TEST_P(RunStoreHistory, AResetEndsIt) {
   ASSERT_OK(CommitOne(1, {{0, "one"}}));
   ASSERT_OK(store_->CompactHistory(0, 1, "state"));
   ASSERT_OK(CommitOne(2, {{0, "two"}}));
@@ -86,7 +88,7 @@ TEST_F(RunStoreHistory, AResetEndsIt) {
   EXPECT_THAT(store_->ReadHistory(0)->log, ElementsAre("three"));
 }
 
-TEST_F(RunStoreHistory, OneIsForgottenWithoutTheOthers) {
+TEST_P(RunStoreHistory, OneIsForgottenWithoutTheOthers) {
   ASSERT_OK(CommitOne(1, {{0, "one"}}));
   ASSERT_OK(store_->CompactHistory(0, 1, "state"));
   ASSERT_OK(CommitOne(2, {{0, "two"}}));
@@ -100,9 +102,9 @@ TEST_F(RunStoreHistory, OneIsForgottenWithoutTheOthers) {
   EXPECT_THAT(store_->ReadHistory(0)->log, ElementsAre("three"));
 }
 
-TEST_F(RunStoreHistory, AMissingUpdateIsDamage) {
+TEST_P(RunStoreHistory, AMissingUpdateIsDamage) {
   for (int64_t round = 1; round <= 3; ++round) ASSERT_OK(CommitOne(round, {{0, "update"}}));
-  auto db = SqliteDb::Open(directory_.Path("run.sqlite"), SqliteDb::Mode::kWriter).value();
+  const std::unique_ptr<SqlDb> db = place_.Connect();
   ASSERT_OK(db->Script("DELETE FROM history_log WHERE number = 2"));
   EXPECT_CODE(store_->ReadHistory(0).status(), kDataLoss, "update 2 of client 0's history is missing");
 }

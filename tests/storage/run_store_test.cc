@@ -6,7 +6,8 @@
 #include <limits>
 #include <tuple>
 
-#include "tests/storage/storage_testing.h"
+#include "absl/strings/ascii.h"
+#include "tests/storage/store_place.h"
 
 namespace terse {
 namespace {
@@ -23,12 +24,12 @@ void CloseRoundOne(RunStore& store) {
   ASSERT_OK(store.CloseRound(1, {TestUpdate(0, 1, Id128()), TestUpdate(1, 1, Id128())}, 1002));
 }
 
-class RunStoreTest : public ::testing::Test {
+class RunStoreTest : public ::testing::TestWithParam<SqlEngine> {
  protected:
   void SetUp() override { Reopen(); }
   void Reopen() {
     store_.reset();
-    auto store = RunStore::Open(directory_.Path());
+    auto store = place_.Open();
     ASSERT_OK(store.status());
     store_ = *std::move(store);
   }
@@ -36,20 +37,23 @@ class RunStoreTest : public ::testing::Test {
   void CloseFirstRound() { CloseRoundOne(*store_); }
   void ExpectRefusedAndUnchanged(const std::function<absl::Status()>& call, absl::StatusCode code,
                                  const std::string& part) {
-    const std::string before = DumpTables(directory_.Path());
+    const std::string before = place_.Dump();
     const absl::Status status = call();
     EXPECT_EQ(status.code(), code) << status;
-    EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr(part));
-    EXPECT_EQ(DumpTables(directory_.Path()), before) << status;
+    // SQLite has the name of a constraint's kind in capitals.
+    EXPECT_THAT(absl::AsciiStrToLower(status.message()), ::testing::HasSubstr(absl::AsciiStrToLower(part)));
+    EXPECT_EQ(place_.Dump(), before) << status;
   }
 
-  TempDirectory directory_;
+  const StorePlace place_{GetParam()};
   std::unique_ptr<RunStore> store_;
 };
 
+TERSE_ON_BOTH_ENGINES(RunStoreTest);
+
 constexpr absl::StatusCode kRefused = absl::StatusCode::kFailedPrecondition;
 
-TEST_F(RunStoreTest, ANewStoreIsEmpty) {
+TEST_P(RunStoreTest, ANewStoreIsEmpty) {
   EXPECT_EQ(*store_->Run(), absl::nullopt);
   EXPECT_EQ(store_->GetHead()->version, 0);
   EXPECT_TRUE(store_->GetHead()->model_hash.IsZero());
@@ -64,7 +68,7 @@ TEST_F(RunStoreTest, ANewStoreIsEmpty) {
   EXPECT_CODE(store_->GetClient(0).status(), kNotFound, "no client 0");
 }
 
-TEST_F(RunStoreTest, CreatesOneRun) {
+TEST_P(RunStoreTest, CreatesOneRun) {
   CreateRun();
   Reopen();
   const auto run = store_->Run();
@@ -85,7 +89,7 @@ TEST_F(RunStoreTest, CreatesOneRun) {
   EXPECT_EQ((*store_->Run())->state, RunState::kFinished);
 }
 
-TEST_F(RunStoreTest, ARunPausesGoesOnAndEndsWithAReason) {
+TEST_P(RunStoreTest, ARunPausesGoesOnAndEndsWithAReason) {
   RunRecord run = TestRun(4);
   run.state = RunState::kPaused;
   run.reason = "created paused";
@@ -105,7 +109,7 @@ TEST_F(RunStoreTest, ARunPausesGoesOnAndEndsWithAReason) {
   }
 }
 
-TEST_F(RunStoreTest, APlanIsKeptWithItsRound) {
+TEST_P(RunStoreTest, APlanIsKeptWithItsRound) {
   CreateRun();
   ASSERT_OK(store_->RegisterClient("a", 1).status());
   const RoundPlan first{3, 2, 0, "a reason"}, second{4, 255, 3, ""};
@@ -123,7 +127,7 @@ TEST_F(RunStoreTest, APlanIsKeptWithItsRound) {
   EXPECT_FALSE(rounds[2].plan.has_value());
 }
 
-TEST_F(RunStoreTest, FailuresInARowAreCountedUntilAnUpdateIsCommitted) {
+TEST_P(RunStoreTest, FailuresInARowAreCountedUntilAnUpdateIsCommitted) {
   CreateRun();
   EXPECT_EQ(store_->RegisterClient("a", 1)->reliability, 1);
   EXPECT_EQ(store_->RecordFailure(0)->failures, 1);
@@ -138,7 +142,7 @@ TEST_F(RunStoreTest, FailuresInARowAreCountedUntilAnUpdateIsCommitted) {
   EXPECT_CODE(store_->RecordFailure(7).status(), kNotFound, "no client 7");
 }
 
-TEST_F(RunStoreTest, ClientsAreSetAsideAndReadmitted) {
+TEST_P(RunStoreTest, ClientsAreSetAsideAndReadmitted) {
   CreateRun();
   for (const char* name : {"a", "b"}) ASSERT_OK(store_->RegisterClient(name, 1).status());
   ASSERT_OK(store_->RecordFailure(1).status());
@@ -162,7 +166,7 @@ TEST_F(RunStoreTest, ClientsAreSetAsideAndReadmitted) {
   ExpectRefusedAndUnchanged([&] { return store_->SetAside(7, 1, "x"); }, kRefused, "no client 7");
 }
 
-TEST_F(RunStoreTest, SamplesBelongToTheClientAndToItsUpdate) {
+TEST_P(RunStoreTest, SamplesBelongToTheClientAndToItsUpdate) {
   CreateRun();
   ASSERT_OK(store_->RegisterClient("a", 1).status());
   ASSERT_OK(store_->SetSamples(0, 600));
@@ -172,12 +176,12 @@ TEST_F(RunStoreTest, SamplesBelongToTheClientAndToItsUpdate) {
   ASSERT_OK(store_->CloseRound(1, {update}, 2));
   Reopen();
   EXPECT_EQ(store_->GetClient(0)->samples, 600);
-  EXPECT_THAT(DumpTables(directory_.Path()), ::testing::HasSubstr("|599\n"));
+  EXPECT_EQ(place_.Count("updates WHERE samples = 599"), 1);
   ExpectRefusedAndUnchanged([&] { return store_->SetSamples(0, -1); }, kRefused, "CHECK");
   ExpectRefusedAndUnchanged([&] { return store_->SetSamples(7, 1); }, kRefused, "no client 7");
 }
 
-TEST_F(RunStoreTest, RefusesARunThatCannotBe) {
+TEST_P(RunStoreTest, RefusesARunThatCannotBe) {
   EXPECT_CODE(store_->CreateRun(TestRun(5), TestWeights(0)), kInvalidArgument, "5 parameters and 4 initial weights");
   EXPECT_CODE(store_->CreateRun(TestRun(0), {}), kInvalidArgument, "0 parameters");
   RunRecord run = TestRun(4);
@@ -185,12 +189,12 @@ TEST_F(RunStoreTest, RefusesARunThatCannotBe) {
   EXPECT_CODE(store_->CreateRun(run, TestWeights(0)), kInvalidArgument, "lineage");
 }
 
-TEST_F(RunStoreTest, ASecondOpenerIsRefused) {
-  EXPECT_CODE(RunStore::Open(directory_.Path()).status(), kFailedPrecondition, "in use by another process");
+TEST_P(RunStoreTest, ASecondOpenerIsRefused) {
+  EXPECT_CODE(place_.Open().status(), kFailedPrecondition, "in use by another process");
   EXPECT_EQ(store_->GetHead()->epoch, 1);
 }
 
-TEST_F(RunStoreTest, ClientsAreNumberedInOrderOfCheckIn) {
+TEST_P(RunStoreTest, ClientsAreNumberedInOrderOfCheckIn) {
   EXPECT_EQ(store_->RegisterClient("b", 10)->id, 0);
   EXPECT_EQ(store_->RegisterClient("a", 20)->id, 1);
   const auto again = store_->RegisterClient("b", 30);
@@ -210,7 +214,7 @@ TEST_F(RunStoreTest, ClientsAreNumberedInOrderOfCheckIn) {
   EXPECT_CODE(store_->RecordNotApplied(2), kFailedPrecondition, "no client 2");
 }
 
-TEST_F(RunStoreTest, ACommitMovesEverythingTogether) {
+TEST_P(RunStoreTest, ACommitMovesEverythingTogether) {
   CloseFirstRound();
   EXPECT_EQ(*store_->GetRoundState(1), RoundState::kClosed);
   EXPECT_TRUE(*store_->WasChosen(1, 0));
@@ -255,7 +259,7 @@ TEST_F(RunStoreTest, ACommitMovesEverythingTogether) {
   EXPECT_EQ(store_->Rounds(2, 1)->size(), 0);
 }
 
-TEST_F(RunStoreTest, RoundsOpenOnlyInOrderAndOnTheHead) {
+TEST_P(RunStoreTest, RoundsOpenOnlyInOrderAndOnTheHead) {
   CreateRun();
   ASSERT_OK(store_->RegisterClient("a", 5).status());
   ExpectRefusedAndUnchanged([&] { return store_->OpenRound(2, 0, 1); }, kRefused, "the next one is 1");
@@ -280,7 +284,7 @@ TEST_F(RunStoreTest, RoundsOpenOnlyInOrderAndOnTheHead) {
   EXPECT_EQ(events->at(0).detail, "no quorum");
 }
 
-TEST_F(RunStoreTest, ACloseChecksEveryPredecessor) {
+TEST_P(RunStoreTest, ACloseChecksEveryPredecessor) {
   CloseFirstRound();
   ASSERT_OK(store_->CommitRound(TestCommit(1), true));
   const Id128 applied = store_->GetClient(0)->last_applied;
@@ -297,7 +301,7 @@ TEST_F(RunStoreTest, ACloseChecksEveryPredecessor) {
   EXPECT_OK(store_->CloseRound(2, {TestUpdate(0, 2, applied), TestUpdate(2, 2, Id128())}, 9));
 }
 
-TEST_F(RunStoreTest, ACloseRefusesUpdatesAndCountsTheirResets) {
+TEST_P(RunStoreTest, ACloseRefusesUpdatesAndCountsTheirResets) {
   OpenRoundOne(*store_);
   const Id128 refused = TestUpdate(2, 1, Id128()).update_id;
   ASSERT_OK(store_->CloseRound(1, {TestUpdate(0, 1, Id128())}, 1001, {{2, refused, "too large"}}));
@@ -321,7 +325,7 @@ TEST_F(RunStoreTest, ACloseRefusesUpdatesAndCountsTheirResets) {
   EXPECT_EQ((*store_->FateOf(refused, 0, 1))->state, RoundState::kAborted);
 }
 
-TEST_F(RunStoreTest, ACloseWithARefusalThatCannotBeChangesNothing) {
+TEST_P(RunStoreTest, ACloseWithARefusalThatCannotBeChangesNothing) {
   OpenRoundOne(*store_);
   const Id128 id = TestUpdate(2, 1, Id128()).update_id;
   const auto close = [&](const RefusedUpdate& refused) {
@@ -333,7 +337,7 @@ TEST_F(RunStoreTest, ACloseWithARefusalThatCannotBeChangesNothing) {
   EXPECT_OK(store_->CloseRound(1, {TestUpdate(0, 1, Id128())}, 1, {{2, id, "too large"}}));
 }
 
-TEST_F(RunStoreTest, ACommitThatDoesNotMatchChangesNothing) {
+TEST_P(RunStoreTest, ACommitThatDoesNotMatchChangesNothing) {
   CloseFirstRound();
   const auto commit = [&](const std::function<void(Commit&)>& change) {
     Commit changed = TestCommit(1);
@@ -357,31 +361,37 @@ TEST_F(RunStoreTest, ACommitThatDoesNotMatchChangesNothing) {
 }
 
 // No call of this interface can bring these changes about, but a bug or a second writer could.
-TEST(RunStoreGuards, ACommitDetectsChangesBehindItsBack) {
-  const std::pair<const char*, const char*> cases[] = {
-      {"UPDATE clients SET last_applied = x'00000000000000000000000000000001' WHERE id = 1", "of client 1 follows"},
+class RunStoreGuards : public ::testing::TestWithParam<SqlEngine> {};
+
+TERSE_ON_BOTH_ENGINES(RunStoreGuards);
+
+TEST_P(RunStoreGuards, ACommitDetectsChangesBehindItsBack) {
+  const bool is_sqlite = GetParam() == SqlEngine::kSqlite;
+  // Bytes and a message of PostgreSQL's own.
+  const std::string id = is_sqlite ? "x'00000000000000000000000000000001'" : "'\\x00000000000000000000000000000001'";
+  const std::pair<std::string, const char*> cases[] = {
+      {absl::StrCat("UPDATE clients SET last_applied = ", id, " WHERE id = 1"), "of client 1 follows"},
       {"UPDATE clients SET last_applied = (SELECT update_id FROM updates WHERE client = 0) WHERE id = 0",
        "of client 0 follows"},
       {"UPDATE head SET version = 1", "no longer version 0"},
       {"UPDATE head SET epoch = 2", "taken over by another coordinator"},
-      {"INSERT INTO downstream_log (version, model_hash, message) VALUES (1, zeroblob(16), x'00')", "UNIQUE"},
+      {absl::StrCat("INSERT INTO downstream_log (version, model_hash, message) VALUES (1, ", id, ", ", id, ")"),
+       is_sqlite ? "UNIQUE" : "unique constraint"},
       {"INSERT INTO rounds (id, state, base_version, opened_us) VALUES (2, 'open', 0, 0)", "cannot open"},
   };
   for (const auto& [change, part] : cases) {
-    TempDirectory directory;
-    auto store = RunStore::Open(directory.Path());
+    const StorePlace place(GetParam());
+    auto store = place.Open();
     ASSERT_OK(store.status());
     CloseRoundOne(**store);
-    auto db = SqliteDb::Open(directory.Path("run.sqlite"), SqliteDb::Mode::kWriter);
-    ASSERT_OK(db.status());
-    ASSERT_OK((*db)->Script(change));
-    const std::string before = DumpTables(directory.Path());
+    ASSERT_OK(place.Connect()->Script(change));
+    const std::string before = place.Dump();
     EXPECT_CODE((*store)->CommitRound(TestCommit(1), true), kFailedPrecondition, part);
-    EXPECT_EQ(DumpTables(directory.Path()), before) << change;
+    EXPECT_EQ(place.Dump(), before) << change;
   }
 }
 
-TEST_F(RunStoreTest, LedgerAddsUpAndEqualsTheRounds) {
+TEST_P(RunStoreTest, LedgerAddsUpAndEqualsTheRounds) {
   CloseFirstRound();
   Commit commit = TestCommit(1);
   commit.ledger = {{1, 0, Direction::kUp, 100, 10, 12}, {1, 1, Direction::kUp, 100, 11, 13}};
@@ -432,7 +442,7 @@ TEST_F(RunStoreTest, LedgerAddsUpAndEqualsTheRounds) {
   }
 }
 
-TEST_F(RunStoreTest, TotalsOfARunThatHasNoRoundsYet) {
+TEST_P(RunStoreTest, TotalsOfARunThatHasNoRoundsYet) {
   CreateRun();
   const RunTotals totals = *store_->Totals();
   EXPECT_EQ(totals.accuracy, absl::nullopt);
@@ -443,7 +453,7 @@ TEST_F(RunStoreTest, TotalsOfARunThatHasNoRoundsYet) {
   EXPECT_EQ(totals.last_committed_us, 0);
 }
 
-TEST_F(RunStoreTest, TotalsAreThoseOfAllRounds) {
+TEST_P(RunStoreTest, TotalsAreThoseOfAllRounds) {
   CloseFirstRound();
   Commit commit = TestCommit(1);
   commit.ledger = {{1, 0, Direction::kUp, 100, 10, 12}, {1, 1, Direction::kDown, 100, 11, 13}};
@@ -468,7 +478,7 @@ TEST_F(RunStoreTest, TotalsAreThoseOfAllRounds) {
   EXPECT_EQ(totals.best_test_loss, 1.5);
 }
 
-TEST_F(RunStoreTest, AnEvaluationMayHaveNoAccuracyOrALossThatIsNoNumber) {
+TEST_P(RunStoreTest, AnEvaluationMayHaveNoAccuracyOrALossThatIsNoNumber) {
   CloseFirstRound();
   ASSERT_OK(store_->CommitRound(TestCommit(1), false));
   EXPECT_FALSE((*store_->LastRound())->evaluated());
@@ -482,7 +492,7 @@ TEST_F(RunStoreTest, AnEvaluationMayHaveNoAccuracyOrALossThatIsNoNumber) {
   EXPECT_TRUE((*store_->LastRound())->evaluated());
 }
 
-TEST_F(RunStoreTest, EvaluationBelongsToCommittedRounds) {
+TEST_P(RunStoreTest, EvaluationBelongsToCommittedRounds) {
   CloseFirstRound();
   ExpectRefusedAndUnchanged([&] { return store_->SetEvaluation(1, {0.5, 1}); }, kRefused, "not committed");
   ASSERT_OK(store_->CommitRound(TestCommit(1), false));
@@ -501,7 +511,7 @@ TEST_F(RunStoreTest, EvaluationBelongsToCommittedRounds) {
   EXPECT_EQ((*store_->LastRound())->test_loss, absl::nullopt);
 }
 
-TEST_F(RunStoreTest, MetricsStandWithTheirRound) {
+TEST_P(RunStoreTest, MetricsStandWithTheirRound) {
   CreateRun();
   for (const char* name : {"a", "b", "c"}) ASSERT_OK(store_->RegisterClient(name, 5).status());
   ASSERT_OK(store_->OpenRound(1, 0, 1));
@@ -531,7 +541,7 @@ TEST_F(RunStoreTest, MetricsStandWithTheirRound) {
   EXPECT_TRUE(store_->MetricsOfClients(2, 9)->empty());
 }
 
-TEST_F(RunStoreTest, UnsoundMetricsChangeNothing) {
+TEST_P(RunStoreTest, UnsoundMetricsChangeNothing) {
   CreateRun();
   ASSERT_OK(store_->RegisterClient("a", 5).status());
   ASSERT_OK(store_->OpenRound(1, 0, 1));
@@ -542,7 +552,7 @@ TEST_F(RunStoreTest, UnsoundMetricsChangeNothing) {
 }
 
 // A client may claim any loss; that must not keep a round from closing.
-TEST_F(RunStoreTest, ALossThatIsNoNumberClosesTheRound) {
+TEST_P(RunStoreTest, ALossThatIsNoNumberClosesTheRound) {
   CreateRun();
   ASSERT_OK(store_->RegisterClient("a", 5).status());
   ASSERT_OK(store_->OpenRound(1, 0, 1));
@@ -552,7 +562,7 @@ TEST_F(RunStoreTest, ALossThatIsNoNumberClosesTheRound) {
   EXPECT_TRUE(std::isnan((*store_->LastRound())->train_loss));
 }
 
-TEST_F(RunStoreTest, EventsComeNewestLast) {
+TEST_P(RunStoreTest, EventsComeNewestLast) {
   for (int i = 0; i < 5; ++i) {
     EventRecord event;
     event.time_us = i;
@@ -570,7 +580,7 @@ TEST_F(RunStoreTest, EventsComeNewestLast) {
   EXPECT_EQ(store_->Events(-1)->size(), 0);
 }
 
-TEST_F(RunStoreTest, EventsNameTheirClients) {
+TEST_P(RunStoreTest, EventsNameTheirClients) {
   CreateRun();
   const int64_t client = store_->RegisterClient("berlin-1", 5)->id;
   ASSERT_OK(store_->AddEvent({1, "client_joined", 0, client, ""}));
@@ -582,7 +592,7 @@ TEST_F(RunStoreTest, EventsNameTheirClients) {
   }
 }
 
-TEST_F(RunStoreTest, EventsAfterOneAreThoseThatCameLater) {
+TEST_P(RunStoreTest, EventsAfterOneAreThoseThatCameLater) {
   for (int i = 0; i < 5; ++i) ASSERT_OK(store_->AddEvent({i, "client_joined", 0, i, ""}));
   const std::vector<EventRecord> all = *store_->EventsAfter(0, 100);
   ASSERT_EQ(all.size(), 5u);

@@ -1,0 +1,502 @@
+#include "storage/postgres_db.h"
+
+#include <endian.h>
+#include <libpq-fe.h>
+#include <utf8.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/types/optional.h"
+#include "core/status.h"
+
+namespace terse {
+namespace {
+
+// Object ids of types, which PostgreSQL never changes (its catalogue pg_type).
+constexpr Oid kBool = 16, kBytes = 17, kInt64 = 20, kInt16 = 21, kInt32 = 23, kText = 25, kFloat64 = 701;
+// What is sent without an answer. The answers to so many are small enough for the buffers between the two, so neither
+// side waits for the other to read.
+constexpr size_t kMostPending = 256;
+
+// A class or a code of SQLSTATE, and what it means here. The first that fits counts.
+struct Meaning {
+  absl::string_view sqlstate;
+  absl::StatusCode code;
+};
+constexpr Meaning kMeanings[] = {{"42501", absl::StatusCode::kPermissionDenied},  // insufficient privilege
+                                 {"25006", absl::StatusCode::kUnavailable},       // the server is a standby
+                                 {"25P03", absl::StatusCode::kUnavailable},       // idle in transaction for too long
+                                 {"55P03", absl::StatusCode::kUnavailable},       // a lock was not to be had
+                                 {"08", absl::StatusCode::kUnavailable},          // connection
+                                 {"40", absl::StatusCode::kUnavailable},          // the transaction was rolled back
+                                 {"57", absl::StatusCode::kUnavailable},          // an operator intervened
+                                 {"58", absl::StatusCode::kUnavailable},          // the server's system failed
+                                 {"53", absl::StatusCode::kResourceExhausted},    // disk, memory, connections
+                                 {"54", absl::StatusCode::kUnimplemented},        // a limit of PostgreSQL
+                                 {"28", absl::StatusCode::kPermissionDenied},     // authentication
+                                 {"23", absl::StatusCode::kFailedPrecondition},   // a constraint
+                                 {"XX001", absl::StatusCode::kDataLoss},
+                                 {"XX002", absl::StatusCode::kDataLoss}};
+
+absl::StatusCode CodeOf(absl::string_view sqlstate) {
+  for (const Meaning& meaning : kMeanings) {
+    if (absl::StartsWith(sqlstate, meaning.sqlstate)) return meaning.code;
+  }
+  return absl::StatusCode::kInternal;
+}
+
+absl::string_view RemedyFor(absl::StatusCode code) {
+  switch (code) {
+    case absl::StatusCode::kResourceExhausted:
+      return "; give the server more room, memory or connections";
+    case absl::StatusCode::kUnavailable:
+      return "; check that the server runs and can be reached";
+    case absl::StatusCode::kDataLoss:
+      return kPostgresRemedy;
+    case absl::StatusCode::kPermissionDenied:
+      return "; check the user, its password file and its rights in the database";
+    default:
+      return "";
+  }
+}
+
+// A message of libpq without its line ends.
+std::string OneLine(absl::string_view message) {
+  return absl::StrReplaceAll(absl::StripSuffix(message, "\n"), {{"\n", "; "}});
+}
+
+// An integer as the server sends it, which is big-endian.
+template <typename T>
+T LoadBytes(const char* bytes) {
+  T value;
+  std::memcpy(&value, bytes, sizeof value);
+  return value;
+}
+
+// SQLite's parameters, as PostgreSQL writes them: `?` is the next one and `?1` the first.
+std::string WithDollars(absl::string_view sql) {
+  std::string out;
+  int next = 1;
+  for (size_t i = 0; i < sql.size(); ++i) {
+    if (sql[i] != '?') {
+      out.push_back(sql[i]);
+      continue;
+    }
+    out.push_back('$');
+    const bool is_numbered = i + 1 < sql.size() && sql[i + 1] >= '1' && sql[i + 1] <= '9';
+    if (!is_numbered) absl::StrAppend(&out, next++);
+  }
+  return out;
+}
+
+// PostgreSQL's text is UTF-8 without zero bytes. What is not becomes U+FFFD.
+std::string ValidText(absl::string_view text) {
+  std::string valid;
+  utf8::replace_invalid(text.begin(), text.end(), std::back_inserter(valid));
+  return absl::StrReplaceAll(valid, {{absl::string_view("\0", 1), "\xef\xbf\xbd"}});
+}
+
+bool IsValidText(absl::string_view text) {
+  return text.find('\0') == absl::string_view::npos && utf8::is_valid(text.begin(), text.end());
+}
+
+bool IsThisMachine(absl::string_view host) {
+  return host.empty() || host[0] == '/' || host[0] == '@' || host == "localhost" || host == "::1" ||
+         absl::StartsWith(host, "127.");
+}
+
+// The options of an address or of a connection.
+class Options {
+ public:
+  explicit Options(PQconninfoOption* options) : options_(options) {}
+  ~Options() { PQconninfoFree(options_); }
+  Options(const Options&) = delete;
+  Options& operator=(const Options&) = delete;
+
+  absl::optional<std::string> Get(absl::string_view keyword) const {
+    for (const PQconninfoOption* option = options_; option != nullptr && option->keyword != nullptr; ++option) {
+      if (keyword == option->keyword && option->val != nullptr) return std::string(option->val);
+    }
+    return absl::nullopt;
+  }
+
+ private:
+  PQconninfoOption* const options_;
+};
+
+constexpr char kTlsRemedy[] =
+    "; name sslmode=verify-full in the address, and sslrootcert=FILE with the authority that signed the server's "
+    "certificate";
+
+// The sslmode that an address is to be used with; nullopt: its own.
+absl::StatusOr<absl::optional<std::string>> SslModeFor(const std::string& address) {
+  char* why = nullptr;
+  const Options options(PQconninfoParse(address.c_str(), &why));
+  if (why != nullptr) {
+    const absl::Status status = absl::InvalidArgumentError(absl::StrCat(
+        "the address of the store cannot be read: ", OneLine(why), "; it is like postgresql://USER@HOST/DATABASE"));
+    PQfreemem(why);
+    return status;
+  }
+  if (options.Get("password").has_value()) {
+    return absl::InvalidArgumentError(
+        "the address of the store has a password, which every user of this machine can read there; put it into "
+        "~/.pgpass, or into a service file and name service=NAME");
+  }
+  const std::vector<std::string> hosts = absl::StrSplit(options.Get("host").value_or(""), ',');
+  const bool is_local = std::all_of(hosts.begin(), hosts.end(), IsThisMachine);
+  if (is_local || options.Get("sslmode").has_value()) return absl::optional<std::string>();
+  return absl::make_optional<std::string>("verify-full");
+}
+
+}  // namespace
+
+// Parameters live in the cursor, the values of Text and Blob where the caller has them.
+class PostgresDb::Cursor final : public Statement::Cursor {
+ public:
+  Cursor(PostgresDb* db, absl::string_view sql) : db_(db), sql_(sql), result_(nullptr, PQclear) {}
+
+  absl::Status BindInt(int parameter, int64_t value) override { return BindBits(kInt64, static_cast<uint64_t>(value)); }
+  absl::Status BindNull(int parameter) override {
+    parameters_.push_back({});
+    return absl::OkStatus();
+  }
+  absl::Status BindReal(int parameter, double value) override {
+    uint64_t bits = 0;
+    std::memcpy(&bits, &value, sizeof bits);
+    return BindBits(kFloat64, bits);
+  }
+  absl::Status BindText(int parameter, absl::string_view value) override {
+    if (IsValidText(value)) return BindView(kText, value);
+    owned_.push_back(ValidText(value));
+    return BindView(kText, owned_.back());
+  }
+  absl::Status BindBlob(int parameter, absl::string_view value) override { return BindView(kBytes, value); }
+  absl::Status BindId(int parameter, const Id128& value) override {
+    owned_.push_back(value.ToBytes());
+    return BindView(kBytes, owned_.back());
+  }
+
+  absl::StatusOr<bool> Step() override {
+    if (result_ == nullptr) {
+      TERSE_RETURN_IF_ERROR(db_->Send(sql_, parameters_));
+      TERSE_RETURN_IF_ERROR(db_->Answer());
+      result_ = std::move(db_->result_);
+      TERSE_RETURN_IF_ERROR(CheckTypes());
+    }
+    return ++row_ < PQntuples(result_.get());
+  }
+  absl::Status Run() override {
+    TERSE_RETURN_IF_ERROR(db_->Send(sql_, parameters_));
+    return db_->in_transaction_ ? absl::OkStatus() : db_->Answer();
+  }
+
+  int64_t GetInt(int column) const override {
+    if (IsNull(column)) return 0;
+    const char* const value = PQgetvalue(result_.get(), row_, column);
+    switch (PQftype(result_.get(), column)) {
+      case kBool:
+        return value[0] != 0 ? 1 : 0;
+      case kInt16:
+        return static_cast<int16_t>(be16toh(LoadBytes<uint16_t>(value)));
+      case kInt32:
+        return static_cast<int32_t>(be32toh(LoadBytes<uint32_t>(value)));
+      case kInt64:
+        return static_cast<int64_t>(be64toh(LoadBytes<uint64_t>(value)));
+      default:
+        return 0;  // as SQLite says for a text that is no number
+    }
+  }
+  double GetReal(int column) const override {
+    if (IsNull(column)) return std::numeric_limits<double>::quiet_NaN();
+    if (PQftype(result_.get(), column) != kFloat64) return static_cast<double>(GetInt(column));
+    const uint64_t bits = be64toh(LoadBytes<uint64_t>(PQgetvalue(result_.get(), row_, column)));
+    double value = 0;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+  }
+  bool IsNull(int column) const override { return PQgetisnull(result_.get(), row_, column) != 0; }
+  absl::string_view GetText(int column) const override { return GetBlob(column); }
+  absl::string_view GetBlob(int column) const override {
+    return absl::string_view(PQgetvalue(result_.get(), row_, column),
+                             static_cast<size_t>(PQgetlength(result_.get(), row_, column)));
+  }
+
+ private:
+  absl::Status BindBits(Oid type, uint64_t bits) {
+    bits = htobe64(bits);
+    owned_.emplace_back(reinterpret_cast<const char*>(&bits), sizeof bits);
+    return BindView(type, owned_.back());
+  }
+  absl::Status BindView(Oid type, absl::string_view bytes) {
+    if (bytes.size() > static_cast<size_t>(std::numeric_limits<int>::max())) {
+      return absl::UnimplementedError(
+          absl::StrCat(db_->place(), ": a value of ", bytes.size(), " bytes is larger than PostgreSQL takes"));
+    }
+    // A null pointer would bind NULL.
+    parameters_.push_back({type, bytes.data() == nullptr ? "" : bytes.data(), static_cast<int>(bytes.size())});
+    return absl::OkStatus();
+  }
+  absl::Status CheckTypes() const {
+    for (int column = 0; column < PQnfields(result_.get()); ++column) {
+      switch (const Oid type = PQftype(result_.get(), column)) {
+        case kBool:
+        case kBytes:
+        case kInt16:
+        case kInt32:
+        case kInt64:
+        case kText:
+        case kFloat64:
+          break;
+        default:
+          return absl::InternalError(
+              absl::StrCat("column ", column, " has a type (", type, ") that nobody reads, in the rows of: ", sql_));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  PostgresDb* const db_;
+  const std::string sql_;
+  std::vector<Parameter> parameters_;
+  std::deque<std::string> owned_;  // never moves what it has
+  Result result_;
+  int row_ = -1;
+};
+
+PostgresDb::PostgresDb(std::string address, std::string schema, Mode mode)
+    : address_(std::move(address)), schema_(std::move(schema)), mode_(mode), result_(nullptr, PQclear) {}
+
+PostgresDb::~PostgresDb() { PQfinish(connection_); }
+
+absl::StatusOr<std::unique_ptr<PostgresDb>> PostgresDb::Open(const std::string& address, const std::string& schema,
+                                                             Mode mode) {
+  std::unique_ptr<PostgresDb> db(new PostgresDb(address, schema, mode));
+  TERSE_RETURN_IF_ERROR(db->Connect());
+  return db;
+}
+
+std::string PostgresDb::Quoted(absl::string_view name) {
+  return absl::StrCat("\"", absl::StrReplaceAll(name, {{"\"", "\"\""}}), "\"");
+}
+
+absl::Status PostgresDb::Connect() {
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<std::string> sslmode, SslModeFor(address_));
+  PQfinish(connection_);
+  statements_.clear();
+  pending_.clear();
+  // What stands before the address is a default, and what stands behind it holds in any case.
+  std::vector<const char*> keywords = {"connect_timeout", "tcp_user_timeout", "dbname", "application_name",
+                                       "client_encoding"};
+  std::vector<const char*> values = {"5", "5000", address_.c_str(), "terse", "UTF8"};
+  if (mode_ == Mode::kWriter) {
+    keywords.push_back("target_session_attrs");
+    values.push_back("read-write");
+  }
+  if (sslmode.has_value()) {
+    keywords.push_back("sslmode");
+    values.push_back(sslmode->c_str());
+  }
+  keywords.push_back(nullptr);
+  values.push_back(nullptr);
+  connection_ = PQconnectdbParams(keywords.data(), values.data(), /*expand_dbname=*/1);
+  if (connection_ == nullptr) return absl::ResourceExhaustedError("no memory to connect to the store's server");
+  if (PQstatus(connection_) != CONNECTION_OK) {
+    return absl::UnavailableError(
+        absl::StrCat("the store's server cannot be used: ", OneLine(PQerrorMessage(connection_)),
+                     RemedyFor(absl::StatusCode::kUnavailable)));
+  }
+  return BeginSession();
+}
+
+absl::Status PostgresDb::BeginSession() {
+  const Options options(PQconninfo(connection_));
+  const absl::string_view host = PQhost(connection_) == nullptr ? "" : PQhost(connection_);
+  place_ =
+      absl::StrCat("the database ", PQdb(connection_), " at ", host, ":", PQport(connection_), ", schema ", schema_);
+  if (!IsThisMachine(host) && (PQsslInUse(connection_) == 0 || options.Get("sslmode") != "verify-full")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(place_, " is on another machine, and its certificate is not checked", kTlsRemedy));
+  }
+  PQsetNoticeProcessor(
+      connection_, [](void*, const char*) {}, nullptr);
+  if (PQenterPipelineMode(connection_) == 0) return Lost();
+  broken_ = absl::OkStatus();
+  failed_ = absl::OkStatus();
+  in_transaction_ = false;
+  return Script(absl::StrCat("SET search_path TO ", Quoted(schema_),
+                             mode_ == Mode::kReader ? "; SET default_transaction_read_only TO on" : ""));
+}
+
+Statement PostgresDb::Prepare(absl::string_view sql) { return Statement(this, std::make_unique<Cursor>(this, sql)); }
+
+absl::Status PostgresDb::Send(const std::string& sql, absl::Span<const Parameter> parameters) {
+  TERSE_RETURN_IF_ERROR(broken_);
+  TERSE_RETURN_IF_ERROR(failed_);
+  if (pending_.size() >= kMostPending) TERSE_RETURN_IF_ERROR(Drain());
+  std::vector<Oid> types;
+  std::string key = absl::StrCat(sql, "\n");
+  for (const Parameter& parameter : parameters) {
+    types.push_back(parameter.type);
+    absl::StrAppend(&key, parameter.type, " ");
+  }
+  Prepared& prepared = statements_[key];
+  if (!prepared.sent) {
+    prepared.name = absl::StrCat("s", ++named_);
+    prepared.sent = true;
+    if (PQsendPrepare(connection_, prepared.name.c_str(), WithDollars(sql).c_str(), static_cast<int>(types.size()),
+                      types.data()) == 0) {
+      return Lost();
+    }
+    pending_.push_back({Pending::Kind::kPrepare, &prepared});
+  }
+  return SendPrepared(prepared, parameters);
+}
+
+absl::Status PostgresDb::SendPrepared(const Prepared& prepared, absl::Span<const Parameter> parameters) {
+  std::vector<const char*> values;
+  std::vector<int> lengths;
+  const std::vector<int> formats(parameters.size(), 1);
+  for (const Parameter& parameter : parameters) {
+    values.push_back(parameter.data);
+    lengths.push_back(parameter.size);
+  }
+  if (PQsendQueryPrepared(connection_, prepared.name.c_str(), static_cast<int>(values.size()), values.data(),
+                          lengths.data(), formats.data(), /*resultFormat=*/1) == 0) {
+    return Lost();
+  }
+  pending_.push_back({Pending::Kind::kExecute, nullptr});
+  return absl::OkStatus();
+}
+
+absl::Status PostgresDb::Drain() {
+  TERSE_RETURN_IF_ERROR(broken_);
+  if (pending_.empty()) return failed_;
+  if (PQpipelineSync(connection_) == 0) return Lost();
+  pending_.push_back({Pending::Kind::kSync, nullptr});
+  while (!pending_.empty()) {
+    const Pending pending = pending_.front();
+    pending_.pop_front();
+    if (!TakeAnswer(pending)) return Lost();
+  }
+  return failed_;
+}
+
+absl::Status PostgresDb::Answer() {
+  absl::Status status = Drain();
+  // Without a transaction the error is that of one statement.
+  if (!in_transaction_) failed_ = absl::OkStatus();
+  return status;
+}
+
+bool PostgresDb::TakeAnswer(const Pending& pending) {
+  Result answer(PQgetResult(connection_), PQclear);
+  if (answer == nullptr || PQstatus(connection_) == CONNECTION_BAD) {
+    if (answer != nullptr) Note(answer.get());
+    return false;
+  }
+  const ExecStatusType status = PQresultStatus(answer.get());
+  if (pending.kind == Pending::Kind::kSync) return status == PGRES_PIPELINE_SYNC;
+  const bool is_ok = status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
+  if (!is_ok && pending.prepared != nullptr) pending.prepared->sent = false;
+  Note(answer.get());
+  if (is_ok && pending.kind == Pending::Kind::kExecute) {
+    changes_ = 0;
+    if (!absl::SimpleAtoi(PQcmdTuples(answer.get()), &changes_)) changes_ = 0;
+    result_ = std::move(answer);
+  }
+  // Behind the answer to each statement there is a null.
+  return Result(PQgetResult(connection_), PQclear) == nullptr;
+}
+
+void PostgresDb::Note(const pg_result* result) {
+  if (PQresultStatus(result) == PGRES_FATAL_ERROR && failed_.ok()) failed_ = ErrorOf(result);
+}
+
+absl::Status PostgresDb::ErrorOf(const pg_result* result) const {
+  const char* const sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+  // libpq's own errors have no code: they are of the connection.
+  const absl::StatusCode code = sqlstate == nullptr ? absl::StatusCode::kUnavailable : CodeOf(sqlstate);
+  return absl::Status(code, absl::StrCat(place_, ": ", OneLine(PQresultErrorMessage(result)), RemedyFor(code)));
+}
+
+absl::Status PostgresDb::Lost() {
+  if (broken_.ok()) {
+    const std::string why = failed_.ok() ? OneLine(PQerrorMessage(connection_)) : std::string(failed_.message());
+    broken_ = absl::UnavailableError(
+        absl::StrCat(place_, ": the connection is lost: ", why, RemedyFor(absl::StatusCode::kUnavailable)));
+  }
+  pending_.clear();
+  return broken_;
+}
+
+absl::Status PostgresDb::Script(const std::string& sql) {
+  TERSE_RETURN_IF_ERROR(Drain());
+  // Several statements at once are possible outside of a pipeline only.
+  if (PQexitPipelineMode(connection_) == 0) return Lost();
+  const Result answer(PQexec(connection_, sql.c_str()), PQclear);
+  const ExecStatusType status = PQresultStatus(answer.get());
+  if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) Note(answer.get());
+  if (PQstatus(connection_) == CONNECTION_BAD || PQenterPipelineMode(connection_) == 0) return Lost();
+  absl::Status result = failed_;
+  if (!in_transaction_) failed_ = absl::OkStatus();
+  return result;
+}
+
+absl::Status PostgresDb::Begin() {
+  TERSE_RETURN_IF_ERROR(broken_);
+  failed_ = absl::OkStatus();
+  in_transaction_ = true;
+  return Send("BEGIN", {});
+}
+
+absl::Status PostgresDb::Finish(const char* sql) {
+  const absl::Status sent = Send(sql, {});
+  return sent.ok() ? Drain() : sent;
+}
+
+absl::Status PostgresDb::End(absl::Status status) {
+  if (status.ok()) status = Finish("COMMIT");
+  if (!status.ok()) {
+    Drain().IgnoreError();
+    failed_ = absl::OkStatus();
+    if (PQtransactionStatus(connection_) != PQTRANS_IDLE) Finish("ROLLBACK").IgnoreError();
+  }
+  failed_ = absl::OkStatus();
+  in_transaction_ = false;
+  return status;
+}
+
+absl::Status PostgresDb::BeginReading() {
+  if (!broken_.ok() || PQstatus(connection_) != CONNECTION_OK) TERSE_RETURN_IF_ERROR(Connect());
+  failed_ = absl::OkStatus();
+  in_transaction_ = true;
+  return Send("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", {});
+}
+
+absl::Status PostgresDb::EndReading() {
+  End(absl::CancelledError("the end of reading")).IgnoreError();
+  return broken_;
+}
+
+void PostgresDb::Break(const absl::Status& status) {
+  if (broken_.ok()) broken_ = status;
+}
+
+absl::StatusOr<int64_t> PostgresDb::Changes() {
+  TERSE_RETURN_IF_ERROR(Answer());
+  return changes_;
+}
+
+}  // namespace terse
