@@ -1,14 +1,19 @@
 // Measures the cost of durability: one round's transactions on the coordinator, one seal and one verdict on a client.
-// The numbers are the disk's: set TMPDIR to the one that matters.
+// The numbers are the disk's: set TMPDIR to the one that matters. The same rounds are committed to a PostgreSQL server
+// when TERSE_STORE has the address of a database, as terse-coordinator --store takes it; a schema `terse_bench` comes
+// and goes there.
 #include <benchmark/benchmark.h>
 #include <stdlib.h>
 
 #include <filesystem>
+#include <memory>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "storage/client_state.h"
-#include "storage/run_store.h"
+#include "storage/postgres_run_stores.h"
+#include "storage/run_stores.h"
+#include "storage/state_directory.h"
 
 namespace terse {
 namespace {
@@ -27,6 +32,19 @@ class ScratchDirectory {
  private:
   std::string path_;
 };
+
+std::unique_ptr<RunStores> Directories(const std::string& state_directory) {
+  return RunsInDirectories(state_directory);
+}
+
+// Null when nobody named a server.
+std::unique_ptr<RunStores> Server(const std::string& state_directory) {
+  const char* const address = getenv("TERSE_STORE");
+  if (address == nullptr) return nullptr;
+  std::unique_ptr<RunStores> stores = RunsInPostgres(address, state_directory).value();
+  if (!stores->RemoveOutside(RunDirectory(state_directory, "bench")).ok()) abort();
+  return stores;
+}
 
 // Argument: size of the downstream message in bytes. One iteration closes and commits a round of four clients.
 void BM_CloseAndCommit(benchmark::State& state) {
@@ -61,10 +79,13 @@ BENCHMARK(BM_CloseAndCommit)->Arg(2800)->Arg(1 << 20)->Unit(benchmark::kMillisec
 
 // Argument: clients of the round. One iteration closes and commits a round of all of them, with a message of 2,800
 // bytes and both directions of the ledger, in a run that has had twice as many rounds as it keeps row by row.
+template <std::unique_ptr<RunStores> (*MakeStores)(const std::string&)>
 void BM_CommitOfARound(benchmark::State& state) {
   const int64_t clients = state.range(0);
   const ScratchDirectory directory;
-  auto store = RunStore::Open(directory.path()).value();
+  const std::unique_ptr<RunStores> stores = MakeStores(directory.path());
+  if (stores == nullptr) return state.SkipWithError("set TERSE_STORE to the address of a PostgreSQL database");
+  auto store = stores->Open(RunDirectory(directory.path(), "bench")).value();
   RunRecord run;
   run.lineage = Id128{1, 1};
   run.parameters = 1;
@@ -93,7 +114,8 @@ void BM_CommitOfARound(benchmark::State& state) {
   for (auto _ : state) next_round();
   state.SetItemsProcessed(state.iterations() * clients);
 }
-BENCHMARK(BM_CommitOfARound)->Arg(1000)->Arg(10000)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(BM_CommitOfARound<Directories>)->Arg(1000)->Arg(10000)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(BM_CommitOfARound<Server>)->Arg(1000)->Arg(10000)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 // LeNet5 with Adam: 1.7 MB of residual, 3.4 MB of trainer state, 1 KB of message.
 void BM_StrictSeal(benchmark::State& state) {

@@ -9,3 +9,5 @@ set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64)
 set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)
 # pkg-config would look among the libraries of this machine.
 set(ENV{PKG_CONFIG_LIBDIR} /usr/lib/aarch64-linux-gnu/pkgconfig:/usr/share/pkgconfig)
+# libpq's headers are the same for every machine, and only one libpq-dev can be installed.
+set(PostgreSQL_LIBRARY_RELEASE /usr/lib/aarch64-linux-gnu/libpq.so.5 CACHE FILEPATH "libpq of arm64")

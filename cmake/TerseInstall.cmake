@@ -45,7 +45,7 @@ function(terse_install_plugin_components)
   set_target_properties(terse_client_rpc PROPERTIES EXPORT_NAME client)
   set_target_properties(terse_coordinator_rpc PROPERTIES EXPORT_NAME coordinator)
   terse_install_targets(Plugin
-    terse_cli terse_log terse_log_options terse_net terse_storage terse_security terse_transport terse_enrolment terse_https terse_web terse_proto_gen terse_run_config_loader terse_session_wire
+    terse_cli terse_log terse_log_options terse_net terse_storage terse_postgres_store terse_security terse_transport terse_enrolment terse_https terse_web terse_proto_gen terse_run_config_loader terse_session_wire
     terse_proto_text terse_client_engine terse_trainer terse_sandbox terse_client_rpc terse_coordinator_engine terse_coordinator_web
     terse_coordinator_rpc)
   foreach(header client/plugin.h client/rpc/connection_loop.h client/rpc/daemon.h coordinator/plugin.h coordinator/rpc/client_budgets.h coordinator/rpc/run_learning.h

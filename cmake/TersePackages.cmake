@@ -111,7 +111,7 @@ endif()
 terse_package(dev libterse-dev libdevel "Libraries of Terse, for own models in C++
  Static libraries, headers and a CMake package: compression alone, or a
  coordinator and a client around a model of your own."
-  DEPENDS libabsl-dev libhwy-dev libgrpc++-dev libprotobuf-dev libsqlite3-dev libssl-dev zlib1g-dev libspdlog-dev
+  DEPENDS libabsl-dev libhwy-dev libgrpc++-dev libprotobuf-dev libsqlite3-dev libpq-dev libssl-dev zlib1g-dev libspdlog-dev
   prometheus-cpp-dev nlohmann-json3-dev libsystemd-dev libseccomp-dev)
 
 include(CPack)

@@ -9,8 +9,9 @@ TERSE_BUILD_TOOLS=(g++ cmake ninja-build ccache mold pkg-config git ca-certifica
 TERSE_BUILD_LIBRARIES=(libgrpc++-dev libprotobuf-dev libabsl-dev libsqlite3-dev libxxhash-dev libhwy-dev libssl-dev zlib1g-dev
   libboost-dev prometheus-cpp-dev libsystemd-dev libseccomp-dev libutfcpp-dev libspdlog-dev
   libcurl4-openssl-dev)
-# Debian has one package of these for machines of every kind.
-TERSE_BUILD_HEADERS=(libjs-chart.js libcli11-dev libtoml11-dev nlohmann-json3-dev)
+# Debian has one package of these for machines of every kind, or lets only one be installed (libpq-dev, whose headers are
+# the same for all).
+TERSE_BUILD_HEADERS=(libjs-chart.js libcli11-dev libtoml11-dev nlohmann-json3-dev libpq-dev)
 # libopenblas0-openmp: the reference BLAS that libtorch-dev brings by default is about 2.4 times slower.
 TERSE_LEARNING_LIBRARIES=(libtorch-dev libopenblas0-openmp libpng-dev libturbojpeg0-dev)
 TERSE_BUILD_PACKAGES=("${TERSE_BUILD_TOOLS[@]}" "${TERSE_BUILD_LIBRARIES[@]}" "${TERSE_BUILD_HEADERS[@]}"
@@ -21,7 +22,7 @@ TERSE_TEST_LIBRARIES=(libgtest-dev libgmock-dev libcpp-httplib-dev)
 TERSE_DEVELOP_PACKAGES=("${TERSE_TEST_LIBRARIES[@]}" libbenchmark-dev clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14
   python3)
 # The preset arm64 is built with the same, the libraries being those of arm64, and its tests run with qemu.
-TERSE_ARM64_LIBRARIES=("${TERSE_BUILD_LIBRARIES[@]}" "${TERSE_TEST_LIBRARIES[@]}")
+TERSE_ARM64_LIBRARIES=("${TERSE_BUILD_LIBRARIES[@]}" "${TERSE_TEST_LIBRARIES[@]}" libpq5)
 TERSE_ARM64_PACKAGES=("${TERSE_BUILD_TOOLS[@]}" "${TERSE_BUILD_HEADERS[@]}" g++-aarch64-linux-gnu qemu-user python3
   "${TERSE_ARM64_LIBRARIES[@]/%/:arm64}")
 # What Python's extension terse._codecs is built with, beside nanobind (below): the presets release and dev and the tools of
@@ -33,8 +34,8 @@ readonly TERSE_NANOBIND_HASH=sha256:96984dbe8154ffb86e653b1b60aaeed6985c710c5e75
 readonly TERSE_NANOBIND_FOLDER=/usr/local/share/nanobind
 # Programs that the tests run with: an independent reader of every file that Terse writes, two hosts with a bad wire
 # between them, a browser for the dashboard, a reader of metrics, what reads the manual and the completions, what executes
-# notebooks, and the bare machine of tests/bare.sh.
-TERSE_TEST_PACKAGES=(python3 python3-numpy python3-torch sqlite3 openssl iproute2
+# notebooks, a database server, and the bare machine of tests/bare.sh.
+TERSE_TEST_PACKAGES=(python3 python3-numpy python3-torch sqlite3 postgresql-15 openssl iproute2
   iptables groff-base zsh dpkg-dev file systemd chromium chromium-driver python3-selenium python3-prometheus-client
   python3-nbclient python3-ipykernel debootstrap)
 # python/examples/run.sh installs and runs the package for Python with these, beside `build`.
@@ -57,7 +58,7 @@ readonly TERSE_MERMAID_FOLDER=/usr/local/share/mermaid-$TERSE_MERMAID
 TERSE_TERSECTL_PACKAGES=(libgrpc++1.51 libprotobuf32 libabsl20220623 libsqlite3-0 libssl3 libcurl4)
 TERSE_RUNTIME_PACKAGES=(
   "${TERSE_TERSECTL_PACKAGES[@]}" libtorch1.13 libopenblas0-openmp libprometheus-cpp-core1.0 libxxhash0 libhwy1
-  libspdlog1.10 zlib1g libpng16-16 libturbojpeg0 libsystemd0 libseccomp2
+  libspdlog1.10 libpq5 zlib1g libpng16-16 libturbojpeg0 libsystemd0 libseccomp2
 )
 
 terse_packages_usage() {

@@ -29,6 +29,11 @@ constexpr Oid kBool = 16, kBytes = 17, kInt64 = 20, kInt16 = 21, kInt32 = 23, kT
 // side waits for the other to read.
 constexpr size_t kMostPending = 256;
 
+// What COPY's binary format begins with: its signature, no flags and no extension.
+constexpr char kCopySignature[] = "PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+// Rows of a COPY are sent in pieces of about so many bytes.
+constexpr size_t kCopiedBytes = 256 << 10;
+
 // A class or a code of SQLSTATE, and what it means here. The first that fits counts.
 struct Meaning {
   absl::string_view sqlstate;
@@ -109,6 +114,12 @@ std::string ValidText(absl::string_view text) {
 
 bool IsValidText(absl::string_view text) {
   return text.find('\0') == absl::string_view::npos && utf8::is_valid(text.begin(), text.end());
+}
+
+// A value's length is an int in the protocol.
+absl::Status CheckValueBytes(size_t bytes) {
+  if (bytes <= static_cast<size_t>(std::numeric_limits<int>::max())) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat("a value of ", bytes, " bytes is larger than PostgreSQL takes"));
 }
 
 bool IsThisMachine(absl::string_view host) {
@@ -240,10 +251,7 @@ class PostgresDb::Cursor final : public Statement::Cursor {
     return BindView(type, owned_.back());
   }
   absl::Status BindView(Oid type, absl::string_view bytes) {
-    if (bytes.size() > static_cast<size_t>(std::numeric_limits<int>::max())) {
-      return absl::UnimplementedError(
-          absl::StrCat(db_->place(), ": a value of ", bytes.size(), " bytes is larger than PostgreSQL takes"));
-    }
+    TERSE_RETURN_IF_ERROR(CheckValueBytes(bytes.size()));
     // A null pointer would bind NULL.
     parameters_.push_back({type, bytes.data() == nullptr ? "" : bytes.data(), static_cast<int>(bytes.size())});
     return absl::OkStatus();
@@ -273,6 +281,55 @@ class PostgresDb::Cursor final : public Statement::Cursor {
   std::deque<std::string> owned_;  // never moves what it has
   Result result_;
   int row_ = -1;
+};
+
+// A row of COPY's binary format: the number of its values, and each behind its length.
+class PostgresDb::CopiedRow final : public Statement::Cursor {
+ public:
+  explicit CopiedRow(std::string* out) : out_(out) {}
+
+  absl::Status BindInt(int, int64_t value) override { return PutBits(static_cast<uint64_t>(value)); }
+  absl::Status BindNull(int) override {
+    PutBigEndian(htobe32(static_cast<uint32_t>(-1)));
+    return absl::OkStatus();
+  }
+  absl::Status BindReal(int, double value) override {
+    uint64_t bits = 0;
+    std::memcpy(&bits, &value, sizeof bits);
+    return PutBits(bits);
+  }
+  absl::Status BindText(int, absl::string_view value) override {
+    return IsValidText(value) ? PutBytes(value) : PutBytes(ValidText(value));
+  }
+  absl::Status BindBlob(int, absl::string_view value) override { return PutBytes(value); }
+  absl::Status BindId(int, const Id128& value) override { return PutBytes(value.ToBytes()); }
+
+  absl::StatusOr<bool> Step() override { return absl::InternalError("a row that is inserted has no rows"); }
+  absl::Status Run() override { return Step().status(); }
+  int64_t GetInt(int) const override { return 0; }
+  double GetReal(int) const override { return 0; }
+  bool IsNull(int) const override { return true; }
+  absl::string_view GetText(int) const override { return {}; }
+  absl::string_view GetBlob(int) const override { return {}; }
+
+ private:
+  template <typename T>
+  void PutBigEndian(T swapped) {
+    out_->append(reinterpret_cast<const char*>(&swapped), sizeof swapped);
+  }
+  absl::Status PutBits(uint64_t bits) {
+    PutBigEndian(htobe32(sizeof bits));
+    PutBigEndian(htobe64(bits));
+    return absl::OkStatus();
+  }
+  absl::Status PutBytes(absl::string_view bytes) {
+    TERSE_RETURN_IF_ERROR(CheckValueBytes(bytes.size()));
+    PutBigEndian(htobe32(static_cast<uint32_t>(bytes.size())));
+    out_->append(bytes.data(), bytes.size());
+    return absl::OkStatus();
+  }
+
+  std::string* const out_;
 };
 
 PostgresDb::PostgresDb(std::string address, std::string schema, Mode mode)
@@ -323,8 +380,8 @@ absl::Status PostgresDb::Connect() {
 absl::Status PostgresDb::BeginSession() {
   const Options options(PQconninfo(connection_));
   const absl::string_view host = PQhost(connection_) == nullptr ? "" : PQhost(connection_);
-  place_ =
-      absl::StrCat("the database ", PQdb(connection_), " at ", host, ":", PQport(connection_), ", schema ", schema_);
+  server_ = absl::StrCat("the database ", PQdb(connection_), " at ", host, ":", PQport(connection_));
+  place_ = absl::StrCat(server_, ", schema ", schema_);
   if (!IsThisMachine(host) && (PQsslInUse(connection_) == 0 || options.Get("sslmode") != "verify-full")) {
     return absl::InvalidArgumentError(
         absl::StrCat(place_, " is on another machine, and its certificate is not checked", kTlsRemedy));
@@ -442,16 +499,51 @@ absl::Status PostgresDb::Lost() {
 }
 
 absl::Status PostgresDb::Script(const std::string& sql) {
+  return OutsideOfPipeline([&] {
+    Note(Result(PQexec(connection_, sql.c_str()), PQclear).get());
+    return failed_;
+  });
+}
+
+absl::Status PostgresDb::OutsideOfPipeline(absl::FunctionRef<absl::Status()> work) {
   TERSE_RETURN_IF_ERROR(Drain());
-  // Several statements at once are possible outside of a pipeline only.
   if (PQexitPipelineMode(connection_) == 0) return Lost();
-  const Result answer(PQexec(connection_, sql.c_str()), PQclear);
-  const ExecStatusType status = PQresultStatus(answer.get());
-  if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) Note(answer.get());
+  absl::Status result = work();
   if (PQstatus(connection_) == CONNECTION_BAD || PQenterPipelineMode(connection_) == 0) return Lost();
-  absl::Status result = failed_;
   if (!in_transaction_) failed_ = absl::OkStatus();
   return result;
+}
+
+absl::Status PostgresDb::InsertRows(absl::string_view table, absl::string_view columns, int64_t rows, FillRow fill) {
+  const std::string copy = absl::StrCat("COPY ", table, " (", columns, ") FROM STDIN (FORMAT binary)");
+  const auto values = static_cast<uint16_t>(std::count(columns.begin(), columns.end(), ',') + 1);
+  return OutsideOfPipeline([&]() -> absl::Status {
+    const Result begun(PQexec(connection_, copy.c_str()), PQclear);
+    Note(begun.get());
+    if (PQresultStatus(begun.get()) != PGRES_COPY_IN) return failed_;
+    const absl::Status sent = SendRows(values, rows, fill);
+    if (PQputCopyEnd(connection_, sent.ok() ? nullptr : "a row cannot be sent") != 1) return Lost();
+    for (Result ended(PQgetResult(connection_), PQclear); ended != nullptr; ended.reset(PQgetResult(connection_))) {
+      Note(ended.get());
+    }
+    return sent.ok() ? failed_ : sent;
+  });
+}
+
+absl::Status PostgresDb::SendRows(uint16_t values, int64_t rows, FillRow fill) {
+  std::string out(kCopySignature, sizeof kCopySignature - 1);
+  const uint16_t count = htobe16(values);
+  for (int64_t row = 0; row < rows; ++row) {
+    out.append(reinterpret_cast<const char*>(&count), sizeof count);
+    Statement statement(this, std::make_unique<CopiedRow>(&out));
+    fill(row, statement);
+    TERSE_RETURN_IF_ERROR(statement.status());
+    if (out.size() < kCopiedBytes) continue;
+    if (PQputCopyData(connection_, out.data(), static_cast<int>(out.size())) != 1) return Lost();
+    out.clear();
+  }
+  out.append("\xff\xff", 2);  // no further row
+  return PQputCopyData(connection_, out.data(), static_cast<int>(out.size())) == 1 ? absl::OkStatus() : Lost();
 }
 
 absl::Status PostgresDb::Begin() {

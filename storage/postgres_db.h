@@ -64,13 +64,18 @@ class PostgresDb final : public SqlDb {
   absl::Status EndReading() override;
   void Break(const absl::Status& status) override;
   absl::StatusOr<int64_t> Changes() override;
+  // By COPY, which takes a quarter of the time of as many statements.
+  absl::Status InsertRows(absl::string_view table, absl::string_view columns, int64_t rows, FillRow fill) override;
 
   const std::string& schema() const { return schema_; }
+  // The part of place() that all schemas share.
+  const std::string& server() const { return server_; }
   // `name` in the quotes of an identifier.
   static std::string Quoted(absl::string_view name);
 
  private:
   class Cursor;
+  class CopiedRow;
   using Result = std::unique_ptr<pg_result, void (*)(pg_result*)>;
 
   // A parameter in the binary format, as libpq takes it.
@@ -103,6 +108,10 @@ class PostgresDb final : public SqlDb {
   // Takes the answer to `pending`. False: the connection is lost.
   bool TakeAnswer(const Pending& pending);
   void Note(const pg_result* result);
+  // Sends the rows of a COPY that has begun.
+  absl::Status SendRows(uint16_t values, int64_t rows, FillRow fill);
+  // Works outside of libpq's pipeline, which allows one statement of certain kinds only.
+  absl::Status OutsideOfPipeline(absl::FunctionRef<absl::Status()> work);
   // Sends what ends a transaction, and waits for it.
   absl::Status Finish(const char* sql);
   absl::Status Lost();
@@ -111,6 +120,7 @@ class PostgresDb final : public SqlDb {
   const std::string address_;
   const std::string schema_;
   const Mode mode_;
+  std::string server_;
   std::string place_;
   pg_conn* connection_ = nullptr;
   std::map<std::string, Prepared, std::less<>> statements_;  // by the SQL and the types of its parameters

@@ -131,32 +131,32 @@ absl::Status InsertRefused(SqlDb& db, int64_t round, const RefusedUpdate& update
   return InsertEvent(db, {now_us, event::kUpdateRejected, round, update.client, update.reason});
 }
 
-absl::Status InsertChosen(SqlDb& db, int64_t round, const ChosenUpdate& update) {
-  if (update.update_id.IsZero()) {
+absl::Status InsertChosen(SqlDb& db, int64_t round, absl::Span<const ChosenUpdate> chosen) {
+  for (const ChosenUpdate& update : chosen) {
+    if (!update.update_id.IsZero()) continue;
     return absl::InvalidArgumentError(absl::StrCat("client ", update.client, "'s update has no id"));
   }
-  if (update.prev_applied.IsZero()) {
-    TERSE_RETURN_IF_ERROR(
-        db.Prepare("INSERT INTO first_updates (update_id, round, client) VALUES (?, ?, ?) ON CONFLICT "
-                   "(update_id) DO UPDATE SET round = excluded.round, client = excluded.client")
-            .Id(update.update_id)
-            .Int(round)
+  TERSE_RETURN_IF_ERROR(db.InsertRows(
+      "updates", "round, client, update_id, prev_applied, content_hash, payload_bytes, train_us, loss, samples",
+      static_cast<int64_t>(chosen.size()), [&](int64_t row, Statement& values) {
+        const ChosenUpdate& update = chosen[static_cast<size_t>(row)];
+        values.Int(round)
             .Int(update.client)
-            .Run());
-  }
+            .Id(update.update_id)
+            .Id(update.prev_applied)
+            .Id(update.content_hash)
+            .Int(update.payload_bytes)
+            .Int(update.train_us)
+            .Real(update.loss)
+            .Int(update.samples);
+      }));
   return db
       .Prepare(
-          "INSERT INTO updates (round, client, update_id, prev_applied, content_hash, payload_bytes, train_us, loss, "
-          "samples) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")
+          "INSERT INTO first_updates (update_id, round, client) SELECT update_id, round, client FROM updates "
+          "WHERE round = ? AND prev_applied = ? ON CONFLICT (update_id) DO UPDATE SET round = excluded.round, "
+          "client = excluded.client")
       .Int(round)
-      .Int(update.client)
-      .Id(update.update_id)
-      .Id(update.prev_applied)
-      .Id(update.content_hash)
-      .Int(update.payload_bytes)
-      .Int(update.train_us)
-      .Real(update.loss)
-      .Int(update.samples)
+      .Id(Id128())
       .Run();
 }
 
@@ -273,7 +273,7 @@ absl::Status SqlRunStore::CloseRound(int64_t round, absl::Span<const ChosenUpdat
   }
   TERSE_RETURN_IF_ERROR(Write([&](SqlDb& db) -> absl::Status {
     TERSE_RETURN_IF_ERROR(ExpectRoundState(db, round, RoundState::kOpen));
-    for (const ChosenUpdate& update : chosen) TERSE_RETURN_IF_ERROR(InsertChosen(db, round, update));
+    TERSE_RETURN_IF_ERROR(InsertChosen(db, round, chosen));
     TERSE_RETURN_IF_ERROR(CheckPredecessors(db, round));
     TERSE_RETURN_IF_ERROR(run_store_internal::InsertMetrics(db, round, chosen));
     for (const RefusedUpdate& update : refused) TERSE_RETURN_IF_ERROR(InsertRefused(db, round, update, now_us));

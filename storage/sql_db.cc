@@ -1,7 +1,11 @@
 #include "storage/sql_db.h"
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/status.h"
 
 namespace terse {
@@ -70,6 +74,18 @@ absl::Status Statement::RunForOne(absl::string_view otherwise) {
 }
 
 Id128 Statement::GetId(int column) const { return Id128::FromBytes(GetBlob(column)).value_or(Id128()); }
+
+absl::Status SqlDb::InsertRows(absl::string_view table, absl::string_view columns, int64_t rows, FillRow fill) {
+  const auto values = static_cast<size_t>(std::count(columns.begin(), columns.end(), ',')) + 1;
+  const std::string insert = absl::StrCat("INSERT INTO ", table, " (", columns, ") VALUES (",
+                                          absl::StrJoin(std::vector<absl::string_view>(values, "?"), ", "), ")");
+  for (int64_t row = 0; row < rows; ++row) {
+    Statement statement = Prepare(insert);
+    fill(row, statement);
+    TERSE_RETURN_IF_ERROR(statement.Run());
+  }
+  return absl::OkStatus();
+}
 
 absl::Status SqlDb::InTransaction(absl::FunctionRef<absl::Status()> body) {
   TERSE_RETURN_IF_ERROR(Begin());

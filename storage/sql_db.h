@@ -26,9 +26,9 @@ enum class SqlEngine { kSqlite, kPostgres };
 class SqlText {
  public:
   // The same for both.
-  SqlText(const char* text) : sqlite_(text), postgres_(text) {}           // NOLINT(google-explicit-constructor)
-  SqlText(absl::string_view text) : sqlite_(text), postgres_(text) {}     // NOLINT(google-explicit-constructor)
-  SqlText(const std::string& text) : sqlite_(text), postgres_(text) {}    // NOLINT(google-explicit-constructor)
+  SqlText(const char* text) : sqlite_(text), postgres_(text) {}         // NOLINT(google-explicit-constructor)
+  SqlText(absl::string_view text) : sqlite_(text), postgres_(text) {}   // NOLINT(google-explicit-constructor)
+  SqlText(const std::string& text) : sqlite_(text), postgres_(text) {}  // NOLINT(google-explicit-constructor)
   SqlText(std::string sqlite, std::string postgres) : sqlite_(std::move(sqlite)), postgres_(std::move(postgres)) {}
 
   const std::string& For(SqlEngine engine) const { return engine == SqlEngine::kSqlite ? sqlite_ : postgres_; }
@@ -76,6 +76,8 @@ class Statement {
   Statement& Blob(absl::string_view value);
   Statement& Id(const Id128& value);
 
+  // The first error of the calls above.
+  const absl::Status& status() const { return status_; }
   // True: there is a row, read with the Get functions. False: done.
   absl::StatusOr<bool> Step();
   // Runs a statement that returns no rows. On PostgreSQL an error may come only from a later call on the connection: at
@@ -136,6 +138,11 @@ class SqlDb {
   virtual absl::Status EndReading() = 0;
   // Refuses every further transaction with this status: what is stored is no longer known.
   virtual void Break(const absl::Status& status) = 0;
+
+  // Binds the values of one row.
+  using FillRow = absl::FunctionRef<void(int64_t row, Statement& values)>;
+  // Inserts so many rows. `columns` are names with commas between them. Within a transaction.
+  virtual absl::Status InsertRows(absl::string_view table, absl::string_view columns, int64_t rows, FillRow fill);
 
   // Rows that the last INSERT, UPDATE or DELETE changed.
   virtual absl::StatusOr<int64_t> Changes() = 0;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "core/status.h"
 
 namespace terse {
 
@@ -37,6 +38,17 @@ absl::StatusOr<std::vector<std::string>> ListRunNames(FileSystem& files, const s
   };
   names->erase(std::remove_if(names->begin(), names->end(), is_no_run), names->end());
   return names;
+}
+
+absl::StatusOr<std::vector<std::string>> DeletedDirectories(FileSystem& files, const std::string& state_directory) {
+  const absl::StatusOr<std::vector<std::string>> names = files.List(absl::StrCat(state_directory, "/runs"));
+  if (absl::IsNotFound(names.status())) return std::vector<std::string>();
+  TERSE_RETURN_IF_ERROR(names.status());
+  std::vector<std::string> directories;
+  for (const std::string& name : *names) {
+    if (absl::EndsWith(name, kDeletedSuffix)) directories.push_back(RunDirectory(state_directory, name));
+  }
+  return directories;
 }
 
 }  // namespace terse

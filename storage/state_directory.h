@@ -43,6 +43,10 @@ bool HoldsRun(FileSystem& files, const std::string& directory);
 // Names of the runs in DIR/runs, sorted; none when there is no such directory. Statuses of FileSystem.
 absl::StatusOr<std::vector<std::string>> ListRunNames(FileSystem& files, const std::string& state_directory);
 
+// Directories in DIR/runs of deleted runs of which something is left; none when there is no DIR/runs. Statuses of
+// FileSystem.
+absl::StatusOr<std::vector<std::string>> DeletedDirectories(FileSystem& files, const std::string& state_directory);
+
 }  // namespace terse
 
 #endif  // TERSE_STORAGE_STATE_DIRECTORY_H_

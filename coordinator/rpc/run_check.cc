@@ -36,6 +36,7 @@ absl::Status CheckRuns(const CoordinatorOptions& options, const RunLearningFacto
     TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(state.path()));
     RunRegistry::Options registry;
     registry.state_directory = state.path();
+    registry.stores = RunsInDirectories(state.path());
     registry.data_directory = options.data_directory;
     registry.make_learning = make_learning;
     registry.clock = &clock;

@@ -32,9 +32,14 @@ uint64_t BytesBelow(const std::string& directory) {
   return bytes;
 }
 
-// Removes what is left of a deleted run, and returns the bytes of the files that went.
-uint64_t RemoveRest(const std::string& directory) {
-  const uint64_t bytes = BytesBelow(directory);
+// Removes what is left of a deleted run, and returns the bytes that went.
+uint64_t RemoveRest(RunStores& stores, const std::string& directory) {
+  const absl::StatusOr<uint64_t> outside = stores.RemoveOutside(directory);
+  if (!outside.ok()) {
+    Log(LogLevel::kWarn, kServerLog, {},
+        absl::StrCat("the next start tries again to remove ", directory, ": ", outside.status().message()));
+  }
+  const uint64_t bytes = BytesBelow(directory) + outside.value_or(0);
   RemoveTree(directory);
   std::error_code unseen;
   if (!std::filesystem::exists(directory, unseen) && !unseen) return bytes;
@@ -45,15 +50,13 @@ uint64_t RemoveRest(const std::string& directory) {
 
 }  // namespace
 
-void RemoveDeletedRuns(const std::string& state_directory) {
-  const std::string runs = absl::StrCat(state_directory, "/runs");
-  const absl::StatusOr<std::vector<std::string>> names = PosixFiles().List(runs);
-  if (!names.ok()) return;  // no run was ever made there, or opening the runs says why
-  for (const std::string& name : *names) {
-    if (!absl::EndsWith(name, kDeletedSuffix)) continue;
-    const uint64_t bytes = RemoveRest(absl::StrCat(runs, "/", name));
+void RemoveDeletedRuns(RunStores& stores) {
+  const absl::StatusOr<std::vector<std::string>> deleted = stores.Deleted();
+  if (!deleted.ok()) return;  // opening the runs says why
+  for (const std::string& directory : *deleted) {
+    const uint64_t bytes = RemoveRest(stores, directory);
     Log(LogLevel::kInfo, kServerLog, {},
-        absl::StrCat("removed ", name, ", the rest of a deleted run: ", bytes, " bytes"));
+        absl::StrCat("removed ", directory, ", the rest of a deleted run: ", bytes, " bytes"));
   }
 }
 
@@ -78,7 +81,7 @@ absl::StatusOr<uint64_t> RunRegistry::Delete(const std::string& name, bool force
                     absl::StrCat("run '", name, "' is not deleted, and down until the coordinator starts again"));
   }
   options_.on_change();
-  const uint64_t bytes = RemoveRest(rest);
+  const uint64_t bytes = RemoveRest(*options_.stores, rest);
   Log(LogLevel::kInfo, kRunLog, {name}, absl::StrCat("the run is deleted: ", bytes, " bytes"));
   return bytes;
 }
@@ -99,14 +102,11 @@ absl::Status RunRegistry::CheckDeletable(const RunHost& run, bool force) const {
 }
 
 absl::Status RunRegistry::Retire(RunHost* run, const std::string& renamed) const {
-  RemoveTree(renamed);  // of an earlier run of this name
+  RemoveRest(*options_.stores, renamed);  // of an earlier run of this name
   const auto unname = [&]() -> absl::Status {
-    TERSE_RETURN_IF_ERROR(PosixFiles().Rename(run->directory(), renamed));
-    const absl::Status synced = PosixFiles().SyncDirectory(absl::StrCat(options_.state_directory, "/runs"));
-    if (IsSyncFailure(synced)) options_.on_sync_failure(synced);
-    // Otherwise a run that its operator believes to be there would be gone at the next start.
-    if (!synced.ok()) PosixFiles().Rename(renamed, run->directory()).IgnoreError();
-    return synced;
+    absl::Status status = options_.stores->Rename(run->directory(), renamed);
+    if (IsSyncFailure(status)) options_.on_sync_failure(status);
+    return status;
   };
   return run->Retire(unname, kDeleted);
 }

@@ -87,7 +87,7 @@ Retention RetentionOf(const RunConfig& config) {
 
 absl::StatusOr<std::unique_ptr<RunHost>> RunHost::Open(Options options) {
   std::unique_ptr<RunHost> host(new RunHost(std::move(options)));
-  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<RunStore> store, RunStore::Open(host->directory()));
+  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<RunStore> store, host->options_.stores->Open(host->directory()));
   RemoveStaleBackups(host->directory());
   TERSE_RETURN_IF_ERROR(host->Prepare(store.get()));
   TERSE_ASSIGN_OR_RETURN(std::unique_ptr<Live> live, host->Resume(std::move(store)));
@@ -274,7 +274,7 @@ absl::StatusOr<RunHost::Live*> RunHost::Recover() {
 }
 
 absl::StatusOr<RunHost::Live*> RunHost::Reopen(absl::Time since) {
-  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<RunStore> store, RunStore::Open(directory()));
+  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<RunStore> store, options_.stores->Open(directory()));
   const std::string lasted = absl::FormatDuration(absl::Trunc(absl::Now() - since, absl::Milliseconds(1)));
   TERSE_RETURN_IF_ERROR(
       store->AddEvent({options_.clock->NowMicros(), event::kRunSuspended, 0, -1, absl::StrCat("for ", lasted)}));

@@ -21,6 +21,7 @@
 #include "coordinator/rpc/run_learning.h"
 #include "core/run_config.h"
 #include "storage/run_store.h"
+#include "storage/run_stores.h"
 #include "storage/update_spool.h"
 #include "terse/v1/admin.pb.h"
 
@@ -52,6 +53,7 @@ class RunHost {
  public:
   struct Options {
     RunPlan plan;
+    RunStores* stores = nullptr;
     // Makes the model of the run, whose TorchScript file is `module` where it has one.
     std::function<absl::StatusOr<std::shared_ptr<RunLearning>>(const RunConfig& config, const std::string& module)>
         make_learning;

@@ -24,43 +24,23 @@
 namespace terse {
 namespace {
 
-// The name of the run that an earlier release keeps in the state directory itself; empty when there is none.
-absl::StatusOr<std::string> NameOfRunInPlace(const std::string& state_directory) {
-  if (!HoldsRun(PosixFiles(), state_directory)) return std::string();
-  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<RunStore> store, RunStore::Open(state_directory));
-  TERSE_ASSIGN_OR_RETURN(const absl::optional<RunRecord> run, store->Run());
-  return run.has_value() ? run->name : std::string();
-}
-
-// Every run that the state directory holds; `in_place` as NameOfRunInPlace.
-absl::StatusOr<std::vector<RunPlan>> HeldRuns(const std::string& state_directory, const std::string& in_place) {
-  std::vector<RunPlan> held;
-  if (!in_place.empty()) held.push_back({in_place, state_directory, absl::nullopt, ""});
-  TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListRunNames(PosixFiles(), state_directory));
-  for (const std::string& name : names) {
-    if (name != in_place) held.push_back({name, RunDirectory(state_directory, name), absl::nullopt, ""});
-  }
-  return held;
-}
-
 // Run files name what is served: says which unfinished runs the operator may have forgotten.
-void WarnOfUnserved(const std::string& state_directory, const std::vector<RunPlan>& held,
-                    const std::vector<RunPlan>& served) {
+void WarnOfUnserved(RunStores& stores, const std::vector<HeldRun>& held, const std::vector<RunPlan>& served) {
   std::vector<std::string> names;
-  for (const RunPlan& run : held) {
+  for (const HeldRun& run : held) {
     const auto same = [&run](const RunPlan& plan) { return plan.name == run.name; };
     if (std::any_of(served.begin(), served.end(), same)) continue;
     // One that cannot be read is not known to be finished.
-    if (HoldsUnfinishedRun(run.directory).value_or(true)) names.push_back(run.name);
+    if (stores.HoldsUnfinishedRun(run.directory).value_or(true)) names.push_back(run.name);
   }
   if (names.empty()) return;
   Log(LogLevel::kWarn, kRunLog, {},
-      absl::StrCat(state_directory, " holds unfinished runs that are not served, because --run-file names others: ",
+      absl::StrCat(stores.place(), " holds unfinished runs that are not served, because --run-file names others: ",
                    absl::StrJoin(names, ", "), "; start without --run-file to serve all runs"));
 }
 
-// Plans for the runs of a state directory: those of the run files, or without run files all that it holds.
-absl::StatusOr<std::vector<RunPlan>> PlanRuns(const std::string& state_directory,
+// Plans for the runs of a coordinator: those of the run files, or without run files all that its stores hold.
+absl::StatusOr<std::vector<RunPlan>> PlanRuns(RunStores& stores, const std::string& state_directory,
                                               const std::vector<std::string>& run_files) {
   std::vector<RunPlan> plans;
   for (const std::string& file : run_files) {
@@ -74,11 +54,17 @@ absl::StatusOr<std::vector<RunPlan>> PlanRuns(const std::string& state_directory
     }
     plans.push_back({config.name(), "", std::move(config), file});
   }
-  TERSE_ASSIGN_OR_RETURN(const std::string in_place, NameOfRunInPlace(state_directory));
-  TERSE_ASSIGN_OR_RETURN(std::vector<RunPlan> held, HeldRuns(state_directory, in_place));
-  if (run_files.empty()) return held;
-  WarnOfUnserved(state_directory, held, plans);
-  for (RunPlan& plan : plans) plan.directory = RunDirectory(state_directory, plan.name == in_place ? "" : plan.name);
+  TERSE_ASSIGN_OR_RETURN(const std::vector<HeldRun> held, stores.Held());
+  if (run_files.empty()) {
+    for (const HeldRun& run : held) plans.push_back({run.name, run.directory, absl::nullopt, ""});
+    return plans;
+  }
+  WarnOfUnserved(stores, held, plans);
+  for (RunPlan& plan : plans) {
+    const auto there =
+        std::find_if(held.begin(), held.end(), [&plan](const HeldRun& run) { return run.name == plan.name; });
+    plan.directory = there == held.end() ? RunDirectory(state_directory, plan.name) : there->directory;
+  }
   return plans;
 }
 
@@ -118,14 +104,14 @@ absl::Status CheckModule(const v1::Model& model, absl::string_view module) {
 
 absl::StatusOr<std::unique_ptr<RunRegistry>> RunRegistry::Open(Options options,
                                                                const std::vector<std::string>& run_files) {
-  TERSE_ASSIGN_OR_RETURN(std::vector<RunPlan> plans, PlanRuns(options.state_directory, run_files));
+  TERSE_ASSIGN_OR_RETURN(std::vector<RunPlan> plans, PlanRuns(*options.stores, options.state_directory, run_files));
   std::unique_ptr<RunRegistry> registry(new RunRegistry(std::move(options)));
   std::vector<std::unique_ptr<RunHost>> runs;
   for (RunPlan& plan : plans) {
     TERSE_ASSIGN_OR_RETURN(std::unique_ptr<RunHost> run, registry->OpenHost(std::move(plan)));
     runs.push_back(std::move(run));
   }
-  RemoveDeletedRuns(registry->options_.state_directory);
+  RemoveDeletedRuns(*registry->options_.stores);
   absl::MutexLock lock(&registry->mutex_);
   registry->runs_ = std::move(runs);
   return registry;
@@ -142,8 +128,9 @@ absl::StatusOr<std::unique_ptr<RunHost>> RunRegistry::OpenHost(RunPlan plan,
     return MakeLearning(config, module, nullptr);
   };
   absl::StatusOr<std::unique_ptr<RunHost>> run =
-      RunHost::Open({std::move(plan), make_learning, options_.clock, [this](const RunHost&) { options_.on_change(); },
-                     options_.on_sync_failure, options_.wrap_store, options_.trace_rounds});
+      RunHost::Open({std::move(plan), options_.stores.get(), make_learning, options_.clock,
+                     [this](const RunHost&) { options_.on_change(); }, options_.on_sync_failure, options_.wrap_store,
+                     options_.trace_rounds});
   if (!run.ok()) return Annotate(run.status(), absl::StrCat("run '", name, "'"));
   return run;
 }
@@ -230,16 +217,17 @@ absl::StatusOr<std::unique_ptr<RunHost>> RunRegistry::Make(const v1::RunConfig& 
                                                            bool paused,
                                                            const std::shared_ptr<RunLearning>& checked) const {
   const std::string directory = RunDirectory(options_.state_directory, config.name());
+  RunStores& stores = *options_.stores;
   const TemporaryDirectory partial(absl::StrCat(directory, kPartialSuffix));
+  const auto remove_partial = [&] { return stores.RemoveOutside(partial.path()).status(); };
+  TERSE_RETURN_IF_ERROR(remove_partial());  // what a crash left
+  // Otherwise it stays until the next run of this name is made; nobody serves it.
+  const absl::Cleanup removed = [&] { remove_partial().IgnoreError(); };
   TERSE_RETURN_IF_ERROR(Prepare(config, module, paused, checked, partial.path()));
-  TERSE_RETURN_IF_ERROR(PosixFiles().Rename(partial.path(), directory));
-  const auto open = [&]() -> absl::StatusOr<std::unique_ptr<RunHost>> {
-    TERSE_RETURN_IF_ERROR(PosixFiles().SyncDirectory(absl::StrCat(options_.state_directory, "/runs")));
-    return OpenHost({config.name(), directory, absl::nullopt, ""}, checked);
-  };
-  absl::StatusOr<std::unique_ptr<RunHost>> run = open();
+  TERSE_RETURN_IF_ERROR(stores.Rename(partial.path(), directory));
+  absl::StatusOr<std::unique_ptr<RunHost>> run = OpenHost({config.name(), directory, absl::nullopt, ""}, checked);
   // Otherwise a run that its operator believes refused would be served at the next start.
-  if (!run.ok()) PosixFiles().Rename(directory, partial.path()).IgnoreError();
+  if (!run.ok()) stores.Rename(directory, partial.path()).IgnoreError();
   return run;
 }
 

@@ -25,7 +25,8 @@ class RunRegistry {
 
   struct Options {
     std::string state_directory;
-    std::string data_directory;  // for evaluation; empty: the embedded data set
+    std::shared_ptr<RunStores> stores;  // of that directory
+    std::string data_directory;         // for evaluation; empty: the embedded data set
     RunLearningFactory make_learning;
     // Makes the learning of runs whose model is a TorchScript file instead, where that is not for this process to run.
     // `cancelled` is asked while it works, and may be empty. Empty: make_learning has those too.
@@ -117,8 +118,8 @@ class RunRegistry {
   std::vector<std::unique_ptr<RunHost>> deleted_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Removes what a deletion that was cut short left in a state directory, which nobody else uses, and logs it.
-void RemoveDeletedRuns(const std::string& state_directory);
+// Removes what deletions that were cut short left, where nobody else uses it, and logs it.
+void RemoveDeletedRuns(RunStores& stores);
 
 }  // namespace terse
 

@@ -39,6 +39,7 @@
 #include "grpcpp/health_check_service_interface.h"
 #include "security/connection_failure.h"
 #include "security/transport.h"
+#include "storage/postgres_run_stores.h"
 #include "storage/state_directory.h"
 
 namespace terse {
@@ -156,6 +157,13 @@ absl::StatusOr<std::unique_ptr<DirectoryLock>> LockState(const std::string& dire
   return PosixFiles().Lock(directory);
 }
 
+absl::StatusOr<std::shared_ptr<RunStores>> OpenStores(const CoordinatorOptions& options) {
+  if (options.store.empty()) return std::shared_ptr<RunStores>(RunsInDirectories(options.state_directory));
+  TERSE_ASSIGN_OR_RETURN(std::shared_ptr<RunStores> stores, RunsInPostgres(options.store, options.state_directory));
+  Log(LogLevel::kInfo, kServerLog, {}, absl::StrCat("the runs are in ", stores->place()));
+  return stores;
+}
+
 void LogRuns(const RunRegistry& runs, const CoordinatorAddresses& addresses, const std::string& state_directory) {
   Log(LogLevel::kInfo, kServerLog, {},
       absl::StrCat("terse-coordinator ", kVersion, "; clients: ", addresses.fleet, ", operators: ", addresses.admin));
@@ -205,8 +213,9 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFac
   Metrics metrics;
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<AuditTrail> audit,
                          AuditTrail::Open({options.state_directory, options.audit_file, &clock, EndAtOnce}));
+  TERSE_ASSIGN_OR_RETURN(const std::shared_ptr<RunStores> stores, OpenStores(options));
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<RunRegistry> runs,
-                         RunRegistry::Open({options.state_directory, options.data_directory, make_learning,
+                         RunRegistry::Open({options.state_directory, stores, options.data_directory, make_learning,
                                             SandboxedModuleLearning(options, [ending] { return ending->decided(); }),
                                             evaluators, &clock, [&watchman] { watchman.OnChange(); }, EndAtOnce,
                                             [&metrics](const std::string& run, std::unique_ptr<RunStore> store) {

@@ -40,6 +40,7 @@ struct CoordinatorOptions {
   std::vector<std::string> run_files;  // TOML; none: every run that the state directory holds
   bool check = false;                  // say whether they can be served (run_check.h), and end
   std::string state_directory;
+  std::string store;  // address of the PostgreSQL database that keeps the runs; empty: the state directory does
   std::string data_directory;  // for evaluation; empty: the embedded data set
   std::string listen = "127.0.0.1:7700";
   std::string admin;  // empty: the Unix socket kAdminSocket in the state directory

@@ -78,6 +78,10 @@ int ParseCoordinatorOptions(int argc, char** argv, CoordinatorOptions* options) 
           ->check(ExistingFile());
   const CLI::Option* state = app.add_option("--state", options->state_directory,
                                             "directory that holds the runs; required unless --check is given");
+  app.add_option(
+      "--store", options->store,
+      "PostgreSQL database that keeps the runs, instead of --state, which then has only what can be made "
+      "anew: postgresql://USER@HOST/DATABASE, or service=NAME; the password is in ~/.pgpass or a service file");
   const CLI::Option* check = app.add_flag("--check", options->check,
                                           "only say whether the runs of --run-file could be served with the data of "
                                           "--data: sizes, models and codecs are checked as at a first start, and "

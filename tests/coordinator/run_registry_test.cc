@@ -55,6 +55,7 @@ class RunRegistryTest : public ::testing::Test {
     registry_.reset();
     RunRegistry::Options options;
     options.state_directory = state_;
+    options.stores = RunsInDirectories(state_);
     options.clock = &clock_;
     options.make_learning = [this](const RunConfig& config, const std::string& module, const std::string& data) {
       before_learning_(config, module);

@@ -1,0 +1,139 @@
+#include "storage/postgres_run_stores.h"
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "core/file_system.h"
+#include "core/status.h"
+#include "storage/postgres_db.h"
+#include "storage/postgres_run_store.h"
+#include "storage/state_directory.h"
+
+namespace terse {
+namespace {
+
+constexpr absl::string_view kSchemaPrefix = "terse_";
+// PostgreSQL cuts off what is longer.
+constexpr size_t kMostNameBytes = 63;
+
+absl::StatusOr<std::string> SchemaOf(const std::string& directory) {
+  std::string schema = absl::StrCat(kSchemaPrefix, std::filesystem::path(directory).filename().string());
+  if (schema.size() <= kMostNameBytes) return schema;
+  return absl::InvalidArgumentError(absl::StrCat("the name of the schema ", schema, " has ", schema.size(),
+                                                 " bytes, and PostgreSQL takes ", kMostNameBytes,
+                                                 "; give the run a shorter name"));
+}
+
+class PostgresStores final : public RunStores {
+ public:
+  PostgresStores(std::string address, std::string state_directory, std::string place)
+      : address_(std::move(address)), state_directory_(std::move(state_directory)), place_(std::move(place)) {}
+
+  const std::string& place() const override { return place_; }
+
+  absl::StatusOr<std::vector<HeldRun>> Held() override {
+    TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> names, Names());
+    std::vector<HeldRun> held;
+    for (const std::string& name : names) {
+      if (!IsNotServed(name)) held.push_back({name, RunDirectory(state_directory_, name)});
+    }
+    return held;
+  }
+
+  absl::StatusOr<std::unique_ptr<RunStore>> Open(const std::string& directory) override {
+    TERSE_ASSIGN_OR_RETURN(const std::string schema, SchemaOf(directory));
+    return PostgresRunStore::Open(address_, schema, directory, PosixFiles(), MessageLimits());
+  }
+
+  absl::StatusOr<bool> HoldsUnfinishedRun(const std::string& directory) override {
+    TERSE_ASSIGN_OR_RETURN(const std::string schema, SchemaOf(directory));
+    TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<PostgresDb> db,
+                           PostgresDb::Open(address_, schema, PostgresDb::Mode::kReader));
+    Statement unfinished = db->Prepare("SELECT 1 FROM runs WHERE state NOT IN (?, ?)");
+    return unfinished.Text(RunStateName(RunState::kFinished)).Text(RunStateName(RunState::kStopped)).Step();
+  }
+
+  // The schema's name decides which run there is; the directory only has copies.
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    TERSE_ASSIGN_OR_RETURN(const std::string schema, SchemaOf(from));
+    TERSE_ASSIGN_OR_RETURN(const std::string renamed, SchemaOf(to));
+    TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<PostgresDb> db, Connect());
+    TERSE_RETURN_IF_ERROR(PosixFiles().Rename(from, to));
+    const absl::Status status = db->Script(
+        absl::StrCat("ALTER SCHEMA ", PostgresDb::Quoted(schema), " RENAME TO ", PostgresDb::Quoted(renamed)));
+    if (!status.ok()) PosixFiles().Rename(to, from).IgnoreError();
+    return status;
+  }
+
+  absl::StatusOr<std::vector<std::string>> Deleted() override {
+    TERSE_ASSIGN_OR_RETURN(std::vector<std::string> directories, DeletedDirectories(PosixFiles(), state_directory_));
+    TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> names, Names());
+    for (const std::string& name : names) {
+      const std::string directory = RunDirectory(state_directory_, name);
+      const bool is_known = std::find(directories.begin(), directories.end(), directory) != directories.end();
+      if (absl::EndsWith(name, kDeletedSuffix) && !is_known) directories.push_back(directory);
+    }
+    return directories;
+  }
+
+  absl::StatusOr<uint64_t> RemoveOutside(const std::string& directory) override {
+    TERSE_ASSIGN_OR_RETURN(const std::string schema, SchemaOf(directory));
+    TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<PostgresDb> db, Connect());
+    uint64_t bytes = 0;
+    {
+      Statement size = db->Prepare(
+          "SELECT CAST(COALESCE(SUM(pg_total_relation_size(c.oid)), 0) AS BIGINT) FROM pg_class c JOIN pg_namespace n "
+          "ON n.oid = c.relnamespace WHERE CAST(n.nspname AS TEXT) = ? AND c.relkind = 'r'");
+      TERSE_RETURN_IF_ERROR(size.Text(schema).Step().status());
+      bytes = static_cast<uint64_t>(size.GetInt(0));
+    }
+    TERSE_RETURN_IF_ERROR(db->Script(absl::StrCat("DROP SCHEMA IF EXISTS ", PostgresDb::Quoted(schema), " CASCADE")));
+    return bytes;
+  }
+
+ private:
+  // To the database, for what concerns no single run.
+  absl::StatusOr<std::unique_ptr<PostgresDb>> Connect() const {
+    return PostgresDb::Open(address_, "public", PostgresDb::Mode::kWriter);
+  }
+
+  // Those of all schemas that are a run's, with the endings of what is not served.
+  absl::StatusOr<std::vector<std::string>> Names() const {
+    TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<PostgresDb> db, Connect());
+    std::vector<std::string> names;
+    Statement rows =
+        db->Prepare("SELECT CAST(nspname AS TEXT) FROM pg_namespace WHERE starts_with(nspname, ?) ORDER BY 1");
+    rows.Text(kSchemaPrefix);
+    while (true) {
+      TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
+      if (!row) return names;
+      names.emplace_back(absl::StripPrefix(rows.GetText(0), kSchemaPrefix));
+    }
+  }
+
+  const std::string address_;
+  const std::string state_directory_;
+  const std::string place_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RunStores>> RunsInPostgres(const std::string& address,
+                                                          const std::string& state_directory) {
+  TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> own, ListRunNames(PosixFiles(), state_directory));
+  if (!own.empty() || HoldsRun(PosixFiles(), state_directory)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(state_directory, " holds runs that are not in the store (", absl::StrJoin(own, ", "),
+                     "), and nobody would serve them; name another directory with --state, or start without --store"));
+  }
+  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<PostgresDb> db,
+                         PostgresDb::Open(address, "public", PostgresDb::Mode::kWriter));
+  return std::make_unique<PostgresStores>(address, state_directory, db->server());
+}
+
+}  // namespace terse

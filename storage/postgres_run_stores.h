@@ -1,0 +1,21 @@
+// RunStores in schemas of a PostgreSQL database. Internal to storage/ but for RunsInPostgres.
+#ifndef TERSE_STORAGE_POSTGRES_RUN_STORES_H_
+#define TERSE_STORAGE_POSTGRES_RUN_STORES_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "storage/run_stores.h"
+
+namespace terse {
+
+// The runs in the database at `address` (PostgresDb::Open), with directories below `state_directory`. The schema of the
+// run NAME is terse_NAME. Connects once, so that an address that is wrong shows at once. FAILED_PRECONDITION when the
+// state directory has runs of its own, which nobody would serve; otherwise as PostgresDb::Open.
+absl::StatusOr<std::unique_ptr<RunStores>> RunsInPostgres(const std::string& address,
+                                                          const std::string& state_directory);
+
+}  // namespace terse
+
+#endif  // TERSE_STORAGE_POSTGRES_RUN_STORES_H_
