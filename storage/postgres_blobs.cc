@@ -179,6 +179,45 @@ absl::Status BlobCheckpoints::MakeFile(int64_t version, const std::vector<absl::
   return RemoveOtherCheckpoints(files_, directory_, {version, before});
 }
 
+absl::Status StoreFile(StoreTransactions& store, absl::string_view name, absl::string_view bytes) {
+  const auto size = static_cast<int64_t>(bytes.size());
+  for (int64_t chunk = 0; chunk * kChunkBytes < size; ++chunk) {
+    TERSE_RETURN_IF_ERROR(store.Write([&](SqlDb& db) {
+      return db
+          .Prepare(
+              "INSERT INTO file_chunks (name, chunk, bytes) VALUES (?, ?, ?) "
+              "ON CONFLICT (name, chunk) DO UPDATE SET bytes = excluded.bytes")
+          .Text(name)
+          .Int(chunk)
+          .Blob(ChunkOf(bytes, chunk))
+          .Run();
+    }));
+  }
+  return store.Write([&](SqlDb& db) {
+    return db
+        .Prepare(
+            "INSERT INTO files (name, bytes) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET bytes = excluded.bytes")
+        .Text(name)
+        .Int(size)
+        .Run();
+  });
+}
+
+absl::Status FetchFiles(SqlDb& db, FileSystem& files, const std::string& directory) {
+  TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> there, files.List(directory));
+  Statement rows = db.Prepare("SELECT name, bytes FROM files");
+  while (true) {
+    TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
+    if (!row) return absl::OkStatus();
+    const std::string name(rows.GetText(0));
+    if (std::find(there.begin(), there.end(), name) != there.end()) continue;
+    TERSE_ASSIGN_OR_RETURN(const std::string bytes,
+                           ReadChunks(db, "SELECT bytes FROM file_chunks WHERE name = ? AND chunk = ?", rows.GetInt(1),
+                                      [&](Statement& chunk) { chunk.Text(name); }));
+    TERSE_RETURN_IF_ERROR(ReplaceFile(files, FilePath(directory, name), {bytes}));
+  }
+}
+
 absl::Status RemoveOrphanChunks(SqlDb& db) {
   return db.Prepare("DELETE FROM checkpoint_chunks WHERE version NOT IN (SELECT version FROM checkpoints)").Run();
 }

@@ -1,5 +1,5 @@
-// Large messages and checkpoints in chunks of tables, so that neither the server nor a coordinator needs memory for
-// more than one chunk beside what it was asked for. Internal to storage/; documented in storage/SCHEMA.md.
+// Large messages, checkpoints and files in chunks of tables, so that neither the server nor a coordinator needs memory
+// for more than one chunk beside what it was asked for. Internal to storage/; documented in storage/SCHEMA.md.
 #ifndef TERSE_STORAGE_POSTGRES_BLOBS_H_
 #define TERSE_STORAGE_POSTGRES_BLOBS_H_
 
@@ -67,6 +67,13 @@ class BlobCheckpoints final : public CheckpointStorage {
   absl::Mutex mutex_;
   int64_t file_version_ ABSL_GUARDED_BY(mutex_) = -1;  // whose file there is; -1: none
 };
+
+// Puts a file that came with a run (storage/module_file.h) into the database, in the place of an earlier one. Statuses
+// of the transactions.
+absl::Status StoreFile(StoreTransactions& store, absl::string_view name, absl::string_view bytes);
+
+// Makes the files that are in the database and not in the directory. Statuses of SqlDb and of FileSystem.
+absl::Status FetchFiles(SqlDb& db, FileSystem& files, const std::string& directory);
 
 // Removes the chunks of checkpoints that are not recorded: a crash kept them from being.
 absl::Status RemoveOrphanChunks(SqlDb& db);

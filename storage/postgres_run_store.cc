@@ -29,6 +29,7 @@ absl::StatusOr<std::unique_ptr<RunStore>> PostgresRunStore::Open(const std::stri
   Parts parts;
   TERSE_ASSIGN_OR_RETURN(parts.epoch, run_store_internal::TakeOver(*db, [&] { return RemoveOrphanChunks(*db); }));
   TERSE_FAILPOINT("coordinator.restart.epoch_bumped");
+  TERSE_RETURN_IF_ERROR(FetchFiles(*db, files, directory));
   // What an earlier process left may be of a version that was never recorded.
   TERSE_RETURN_IF_ERROR(RemoveOtherCheckpoints(files, directory, {}));
   parts.place = db->place();
@@ -51,6 +52,16 @@ PostgresRunStore::PostgresRunStore(std::string address, std::string schema, std:
       directory_(std::move(directory)),
       files_(files),
       lock_(std::move(lock)) {}
+
+absl::Status PostgresRunStore::CreateRun(const RunRecord& run, absl::Span<const float> initial_weights) {
+  for (const char* const name : {kModuleFile, kStartFile}) {
+    const absl::StatusOr<std::string> bytes = files_.Read(FilePath(directory_, name));
+    if (absl::IsNotFound(bytes.status())) continue;
+    TERSE_RETURN_IF_ERROR(bytes.status());
+    TERSE_RETURN_IF_ERROR(StoreFile(*this, name, *bytes));
+  }
+  return SqlRunStore::CreateRun(run, initial_weights);
+}
 
 absl::Status PostgresRunStore::Backup(const std::string& directory) {
   return MakeBackup(files_, directory, [&] { return CopyInto(directory); });

@@ -14,12 +14,14 @@ namespace terse {
 
 class PostgresRunStore final : public SqlRunStore {
  public:
-  // As RunStore::Open, of the schema at that address (PostgresDb::Open). `directory` has the files that clients
-  // download.
+  // As RunStore::Open, of the schema at that address (PostgresDb::Open). `directory` has copies of the files that
+  // clients download, and is made where it is missing.
   static absl::StatusOr<std::unique_ptr<RunStore>> Open(const std::string& address, const std::string& schema,
                                                         const std::string& directory, FileSystem& files,
                                                         const MessageLimits& limits);
 
+  // Puts the files that came with the run, which are in the directory, into the database first.
+  absl::Status CreateRun(const RunRecord& run, absl::Span<const float> initial_weights) override;
   // Copies the run into a directory that RunStore::Open opens: a run on SQLite.
   absl::Status Backup(const std::string& directory) override;
 

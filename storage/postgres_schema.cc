@@ -185,6 +185,16 @@ CREATE TABLE checkpoint_chunks (
   bytes BYTEA NOT NULL,
   PRIMARY KEY (version, part, chunk)
 );
+CREATE TABLE files (
+  name TEXT PRIMARY KEY,
+  bytes BIGINT NOT NULL CHECK (bytes >= 1)
+);
+CREATE TABLE file_chunks (
+  name TEXT NOT NULL,
+  chunk BIGINT NOT NULL CHECK (chunk >= 0),
+  bytes BYTEA NOT NULL,
+  PRIMARY KEY (name, chunk)
+);
 CREATE TABLE histories (
   client BIGINT PRIMARY KEY REFERENCES clients (id),
   messages BIGINT NOT NULL CHECK (messages >= 1),

@@ -11,7 +11,7 @@ terse_test(terse_coordinator_rpc_test
        "${CMAKE_CURRENT_LIST_DIR}/round_traces_test.cc"
        "${CMAKE_CURRENT_LIST_DIR}/run_registry_test.cc"
        "${CMAKE_CURRENT_LIST_DIR}/write_budget_test.cc"
-  DEPS terse_coordinator_rpc terse_testing)
+  DEPS terse_coordinator_rpc terse_postgres_server terse_testing)
 
 # A program of its own, which is its sandbox too.
 terse_test(terse_sandboxed_learning_test

@@ -18,9 +18,12 @@
 #include "core/status.h"
 #include "proto/run_config_loader.h"
 #include "storage/module_file.h"
+#include "storage/postgres_db.h"
+#include "storage/postgres_run_stores.h"
 #include "storage/state_directory.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/grid_learning.h"
+#include "tests/testing/postgres_server.h"
 #include "tests/testing/scripted_client.h"
 #include "tests/testing/temp_directory.h"
 
@@ -55,7 +58,7 @@ class RunRegistryTest : public ::testing::Test {
     registry_.reset();
     RunRegistry::Options options;
     options.state_directory = state_;
-    options.stores = RunsInDirectories(state_);
+    options.stores = make_stores_();
     options.clock = &clock_;
     options.make_learning = [this](const RunConfig& config, const std::string& module, const std::string& data) {
       before_learning_(config, module);
@@ -78,7 +81,8 @@ class RunRegistryTest : public ::testing::Test {
   std::vector<std::string> Directories() const { return PosixFiles().List(state_ + "/runs").value(); }
 
   const TempDirectory directory_;
-  const std::string state_ = directory_.path() + "/state";
+  std::string state_ = directory_.path() + "/state";
+  std::function<std::shared_ptr<RunStores>()> make_stores_ = [this] { return RunsInDirectories(state_); };
   FakeClock clock_;
   absl::Status learning_;
   const Layout* layout_ = &GridLayout();  // of the models that the learning has
@@ -382,6 +386,86 @@ TEST_F(RunRegistryTest, MakesRunsWhileItServesOnly) {
   EXPECT_TRUE(absl::IsUnavailable(registry_->Create(Config("early"), "").status()));
   registry_->Start();
   EXPECT_EQ(registry_->Create(Config("new"), "").status(), absl::OkStatus());
+}
+
+// A run on PostgreSQL is in its schema; directories have what is made anew.
+class RunRegistryOnPostgres : public RunRegistryTest {
+ protected:
+  RunRegistryOnPostgres() {
+    make_stores_ = [this] { return std::shared_ptr<RunStores>(RunsInPostgres(server_.address(), state_).value()); };
+  }
+  std::vector<std::string> Schemas() {
+    const auto db = PostgresDb::Open(server_.address(), "public", PostgresDb::Mode::kReader).value();
+    Statement rows =
+        db->Prepare("SELECT CAST(nspname AS TEXT) FROM pg_namespace WHERE nspname LIKE 'terse%' ORDER BY 1");
+    std::vector<std::string> names;
+    while (rows.Step().value()) names.emplace_back(rows.GetText(0));
+    return names;
+  }
+
+  PostgresServer server_;
+};
+
+TEST_F(RunRegistryOnPostgres, ARunIsServedFromADirectoryThatKnowsNothingOfIt) {
+  ASSERT_EQ(registry_->Create(Config("plain"), "").status(), absl::OkStatus());
+  const std::string module(3 << 20, 'm');
+  ASSERT_EQ(registry_->Create(Config("module", module), module).status(), absl::OkStatus());
+  const Id128 lineage = registry_->Find("plain").value()->lineage();
+  EXPECT_THAT(Schemas(), ElementsAre("terse_module", "terse_plain"));
+  std::string seen;
+  before_learning_ = [&](const RunConfig& config, const std::string& bytes) {
+    if (config.name == "module") seen = bytes;
+  };
+  state_ = directory_.path() + "/another machine";
+  Restart();
+  EXPECT_THAT(Served(), ElementsAre("module", "plain"));
+  EXPECT_EQ(seen, module);
+  EXPECT_EQ(registry_->Find("plain").value()->lineage(), lineage);
+}
+
+TEST_F(RunRegistryOnPostgres, ADeletedRunIsGoneAndItsNameIsFree) {
+  ASSERT_EQ(registry_->Create(Config("gone"), "").status(), absl::OkStatus());
+  const absl::StatusOr<uint64_t> bytes = registry_->Delete("gone", /*force=*/true);
+  ASSERT_EQ(bytes.status(), absl::OkStatus());
+  EXPECT_GT(*bytes, 100'000u) << "its tables are larger";
+  EXPECT_THAT(Schemas(), IsEmpty());
+  EXPECT_THAT(Directories(), IsEmpty());
+  EXPECT_EQ(registry_->Create(Config("gone"), "").status(), absl::OkStatus());
+}
+
+TEST_F(RunRegistryOnPostgres, WhatACrashLeftIsNotServedAndInNobodysWay) {
+  for (const char* name : {"one", "other"}) {
+    ASSERT_EQ(registry_->Create(Config(name), "").status(), absl::OkStatus());
+  }
+  ASSERT_EQ(registry_->Stop(), absl::OkStatus());
+  registry_.reset();
+  // As processes leave it that die while they make a run, and while they delete one.
+  const std::shared_ptr<RunStores> stores = make_stores_();
+  ASSERT_EQ(stores->Rename(state_ + "/runs/one", state_ + "/runs/new.partial"), absl::OkStatus());
+  ASSERT_EQ(stores->Rename(state_ + "/runs/other", state_ + "/runs/other~deleted"), absl::OkStatus());
+  Open();
+  registry_->Start();
+  EXPECT_THAT(Served(), IsEmpty());
+  EXPECT_THAT(Schemas(), ElementsAre("terse_new.partial"));
+  ASSERT_EQ(registry_->Create(Config("new"), "").status(), absl::OkStatus());
+  EXPECT_THAT(Schemas(), ElementsAre("terse_new"));
+}
+
+TEST_F(RunRegistryOnPostgres, RunsInTheStateDirectoryAreNotForgotten) {
+  state_ = directory_.path() + "/own";
+  make_stores_ = [this] { return std::shared_ptr<RunStores>(RunsInDirectories(state_)); };
+  Restart();
+  ASSERT_EQ(registry_->Create(Config("mine"), "").status(), absl::OkStatus());
+  const absl::Status refused = RunsInPostgres(server_.address(), state_).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("(mine), and nobody would serve them"));
+}
+
+TEST_F(RunRegistryOnPostgres, ANameThatIsTooLongForASchemaIsRefused) {
+  const absl::Status refused = registry_->Create(Config(std::string(60, 'n')), "").status();
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("give the run a shorter name"));
+  EXPECT_THAT(Schemas(), IsEmpty());
 }
 
 }  // namespace

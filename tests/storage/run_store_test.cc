@@ -295,7 +295,8 @@ TEST_P(RunStoreTest, ACloseChecksEveryPredecessor) {
   nameless.update_id = Id128();
   ExpectRefusedAndUnchanged(close({TestUpdate(2, 2, Id128()), TestUpdate(0, 2, Id128())}), kRefused, "must reset");
   ExpectRefusedAndUnchanged(close({TestUpdate(2, 2, Id128{9, 9})}), kRefused, "must reset");
-  ExpectRefusedAndUnchanged(close({TestUpdate(77, 2, Id128())}), kRefused, "FOREIGN KEY");
+  ExpectRefusedAndUnchanged(close({TestUpdate(77, 2, Id128())}), kRefused,
+                            GetParam() == SqlEngine::kSqlite ? "FOREIGN KEY" : "client 77");
   ExpectRefusedAndUnchanged(close({TestUpdate(2, 2, Id128()), TestUpdate(2, 2, Id128())}), kRefused, "UNIQUE");
   ExpectRefusedAndUnchanged(close({nameless}), absl::StatusCode::kInvalidArgument, "no id");
   EXPECT_OK(store_->CloseRound(2, {TestUpdate(0, 2, applied), TestUpdate(2, 2, Id128())}, 9));
