@@ -1,5 +1,6 @@
 #include "storage/postgres_db.h"
 
+#include <arpa/inet.h>
 #include <endian.h>
 #include <libpq-fe.h>
 #include <utf8.h>
@@ -11,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -122,9 +124,14 @@ absl::Status CheckValueBytes(size_t bytes) {
   return absl::UnimplementedError(absl::StrCat("a value of ", bytes, " bytes is larger than PostgreSQL takes"));
 }
 
-bool IsThisMachine(absl::string_view host) {
-  return host.empty() || host[0] == '/' || host[0] == '@' || host == "localhost" || host == "::1" ||
-         absl::StartsWith(host, "127.");
+// Whether what is sent to a host stays on this machine. Without a host, and with a path, it goes through a socket of
+// the file system.
+bool IsThisMachine(const std::string& host) {
+  if (host.empty() || host[0] == '/' || host[0] == '@' || host == "localhost") return true;
+  in_addr ipv4{};
+  if (inet_pton(AF_INET, host.c_str(), &ipv4) == 1) return ntohl(ipv4.s_addr) >> 24 == IN_LOOPBACKNET;
+  in6_addr ipv6{};
+  return inet_pton(AF_INET6, host.c_str(), &ipv6) == 1 && IN6_IS_ADDR_LOOPBACK(&ipv6);
 }
 
 // The options of an address or of a connection.
@@ -146,29 +153,50 @@ class Options {
   PQconninfoOption* const options_;
 };
 
+// The sslmode that checks a server's certificate and its name.
+constexpr char kCheckedTls[] = "verify-full";
 constexpr char kTlsRemedy[] =
     "; name sslmode=verify-full in the address, and sslrootcert=FILE with the authority that signed the server's "
     "certificate";
+
+// Whether the text of an address that cannot be read may have a password in it, which libpq's messages would repeat.
+bool MayHavePassword(absl::string_view address) {
+  const size_t begin = address.find("://");
+  const size_t end = address.rfind('@');
+  return absl::StrContains(absl::AsciiStrToLower(address), "password") ||
+         (begin < end && end != absl::string_view::npos &&
+          absl::StrContains(address.substr(begin + 3, end - begin - 3), ':'));
+}
+
+// Whether every host that the address names is this machine.
+bool IsLocal(const Options& address) {
+  for (const char* const keyword : {"host", "hostaddr"}) {
+    const std::vector<std::string> hosts = absl::StrSplit(address.Get(keyword).value_or(""), ',');
+    if (!std::all_of(hosts.begin(), hosts.end(), IsThisMachine)) return false;
+  }
+  return true;
+}
 
 // The sslmode that an address is to be used with; nullopt: its own.
 absl::StatusOr<absl::optional<std::string>> SslModeFor(const std::string& address) {
   char* why = nullptr;
   const Options options(PQconninfoParse(address.c_str(), &why));
   if (why != nullptr) {
-    const absl::Status status = absl::InvalidArgumentError(absl::StrCat(
-        "the address of the store cannot be read: ", OneLine(why), "; it is like postgresql://USER@HOST/DATABASE"));
+    const std::string shown = MayHavePassword(address) ? "" : absl::StrCat(": ", OneLine(why));
     PQfreemem(why);
-    return status;
+    return absl::InvalidArgumentError(
+        absl::StrCat("the address of the store cannot be read", shown, "; it is like postgresql://USER@HOST/DATABASE"));
   }
-  if (options.Get("password").has_value()) {
+  if (options.Get("password").has_value() || options.Get("sslpassword").has_value()) {
     return absl::InvalidArgumentError(
         "the address of the store has a password, which every user of this machine can read there; put it into "
         "~/.pgpass, or into a service file and name service=NAME");
   }
-  const std::vector<std::string> hosts = absl::StrSplit(options.Get("host").value_or(""), ',');
-  const bool is_local = std::all_of(hosts.begin(), hosts.end(), IsThisMachine);
-  if (is_local || options.Get("sslmode").has_value()) return absl::optional<std::string>();
-  return absl::make_optional<std::string>("verify-full");
+  if (IsLocal(options)) return absl::optional<std::string>();
+  const std::string sslmode = options.Get("sslmode").value_or(kCheckedTls);
+  if (sslmode == kCheckedTls) return absl::make_optional(sslmode);
+  return absl::InvalidArgumentError(absl::StrCat("the address of the store names another machine and sslmode=", sslmode,
+                                                 ", which does not check its certificate", kTlsRemedy));
 }
 
 }  // namespace
@@ -356,8 +384,9 @@ absl::Status PostgresDb::Connect() {
   // What stands before the address is a default, and what stands behind it holds in any case.
   std::vector<const char*> keywords = {"connect_timeout", "tcp_user_timeout", "dbname", "application_name",
                                        "client_encoding"};
-  std::vector<const char*> values = {"5", "5000", address_.c_str(), "terse", "UTF8"};
-  if (mode_ == Mode::kWriter) {
+  std::vector<const char*> values = {"5", "5000", address_.c_str(),
+                                     mode_ == Mode::kLease ? "terse lease" : kStoreApplication, "UTF8"};
+  if (mode_ != Mode::kReader) {
     keywords.push_back("target_session_attrs");
     values.push_back("read-write");
   }
@@ -370,11 +399,16 @@ absl::Status PostgresDb::Connect() {
   connection_ = PQconnectdbParams(keywords.data(), values.data(), /*expand_dbname=*/1);
   if (connection_ == nullptr) return absl::ResourceExhaustedError("no memory to connect to the store's server");
   if (PQstatus(connection_) != CONNECTION_OK) {
-    return absl::UnavailableError(
-        absl::StrCat("the store's server cannot be used: ", OneLine(PQerrorMessage(connection_)),
-                     RemedyFor(absl::StatusCode::kUnavailable)));
+    // Of what a server says here libpq tells no code, but for a password that it asked for and nobody has.
+    const absl::StatusCode code = PQconnectionNeedsPassword(connection_) == 1 ? absl::StatusCode::kPermissionDenied
+                                                                              : absl::StatusCode::kUnavailable;
+    return absl::Status(code, absl::StrCat("the store's server cannot be used: ", OneLine(PQerrorMessage(connection_)),
+                                           RemedyFor(code)));
   }
-  return BeginSession();
+  absl::Status begun = BeginSession();
+  // A reader that is refused tries again with a new connection.
+  if (!begun.ok()) Break(begun);
+  return begun;
 }
 
 absl::Status PostgresDb::BeginSession() {
@@ -382,7 +416,9 @@ absl::Status PostgresDb::BeginSession() {
   const absl::string_view host = PQhost(connection_) == nullptr ? "" : PQhost(connection_);
   server_ = absl::StrCat("the database ", PQdb(connection_), " at ", host, ":", PQport(connection_));
   place_ = absl::StrCat(server_, ", schema ", schema_);
-  if (!IsThisMachine(host) && (PQsslInUse(connection_) == 0 || options.Get("sslmode") != "verify-full")) {
+  // A service file may have named the host, and a name may mean any address.
+  const bool is_checked = PQsslInUse(connection_) == 1 && options.Get("sslmode") == kCheckedTls;
+  if (!IsThisMachine(PQhostaddr(connection_)) && !is_checked) {
     return absl::InvalidArgumentError(
         absl::StrCat(place_, " is on another machine, and its certificate is not checked", kTlsRemedy));
   }

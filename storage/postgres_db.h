@@ -38,9 +38,13 @@ namespace terse {
 inline constexpr char kPostgresRemedy[] =
     "; restore the database from a backup of the server, or `tersectl restore BACKUP` into a new run";
 
+// The name of connections to a store in the server's table of sessions; those of a lease have another one.
+inline constexpr char kStoreApplication[] = "terse";
+
 class PostgresDb final : public SqlDb {
  public:
-  enum class Mode { kWriter, kReader };
+  // kLease: as kWriter, for a process that does not serve the store, or not yet (PostgresLease).
+  enum class Mode { kWriter, kReader, kLease };
 
   // Connects. `address` is what libpq takes: a URI (postgresql://user@host:port/database?key=value) or a list of
   // key=value, such as service=NAME. It has no password: libpq finds that in its password file, in a service file or in

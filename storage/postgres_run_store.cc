@@ -20,14 +20,18 @@ namespace terse {
 
 absl::StatusOr<std::unique_ptr<RunStore>> PostgresRunStore::Open(const std::string& address, const std::string& schema,
                                                                  const std::string& directory, FileSystem& files,
-                                                                 const MessageLimits& limits) {
+                                                                 const MessageLimits& limits,
+                                                                 const PostgresLease* lease) {
   TERSE_RETURN_IF_ERROR(files.MakeDirectory(CheckpointsDirectory(directory)));
   TERSE_ASSIGN_OR_RETURN(std::unique_ptr<DirectoryLock> lock, files.Lock(directory));
   TERSE_FAILPOINT("coordinator.restart.locked");
   TERSE_ASSIGN_OR_RETURN(std::unique_ptr<PostgresDb> db, PostgresDb::Open(address, schema, PostgresDb::Mode::kWriter));
   TERSE_RETURN_IF_ERROR(MigratePostgres(*db));
   Parts parts;
-  TERSE_ASSIGN_OR_RETURN(parts.epoch, run_store_internal::TakeOver(*db, [&] { return RemoveOrphanChunks(*db); }));
+  TERSE_ASSIGN_OR_RETURN(parts.epoch, run_store_internal::TakeOver(*db, [&]() -> absl::Status {
+                           if (lease != nullptr) TERSE_RETURN_IF_ERROR(lease->CheckHeld(*db));
+                           return RemoveOrphanChunks(*db);
+                         }));
   TERSE_FAILPOINT("coordinator.restart.epoch_bumped");
   TERSE_RETURN_IF_ERROR(FetchFiles(*db, files, directory));
   // What an earlier process left may be of a version that was never recorded.

@@ -8,6 +8,7 @@
 
 #include "core/file_system.h"
 #include "storage/postgres_db.h"
+#include "storage/postgres_lease.h"
 #include "storage/sql_run_store.h"
 
 namespace terse {
@@ -15,10 +16,12 @@ namespace terse {
 class PostgresRunStore final : public SqlRunStore {
  public:
   // As RunStore::Open, of the schema at that address (PostgresDb::Open). `directory` has copies of the files that
-  // clients download, and is made where it is missing.
+  // clients download, and is made where it is missing. FAILED_PRECONDITION when `lease` is given and
+  // not held.
   static absl::StatusOr<std::unique_ptr<RunStore>> Open(const std::string& address, const std::string& schema,
                                                         const std::string& directory, FileSystem& files,
-                                                        const MessageLimits& limits);
+                                                        const MessageLimits& limits,
+                                                        const PostgresLease* lease = nullptr);
 
   // Puts the files that came with the run, which are in the directory, into the database first.
   absl::Status CreateRun(const RunRecord& run, absl::Span<const float> initial_weights) override;

@@ -1,5 +1,7 @@
 #include "storage/postgres_run_stores.h"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -11,6 +13,7 @@
 #include "core/file_system.h"
 #include "core/status.h"
 #include "storage/postgres_db.h"
+#include "storage/postgres_lease.h"
 #include "storage/postgres_run_store.h"
 #include "storage/state_directory.h"
 
@@ -29,10 +32,22 @@ absl::StatusOr<std::string> SchemaOf(const std::string& directory) {
                                                  "; give the run a shorter name"));
 }
 
+// For people, who may have several on one machine.
+std::string ThisProcess() {
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  return absl::StrCat(host, ", process ", getpid());
+}
+
 class PostgresStores final : public RunStores {
  public:
-  PostgresStores(std::string address, std::string state_directory, std::string place)
-      : address_(std::move(address)), state_directory_(std::move(state_directory)), place_(std::move(place)) {}
+  PostgresStores(const std::string& address, std::string state_directory, std::string place, absl::Duration lease)
+      : address_(address),
+        state_directory_(std::move(state_directory)),
+        place_(std::move(place)),
+        lease_(address, ThisProcess(), lease) {}
+
+  StoreLease* lease() override { return &lease_; }
 
   const std::string& place() const override { return place_; }
 
@@ -47,7 +62,7 @@ class PostgresStores final : public RunStores {
 
   absl::StatusOr<std::unique_ptr<RunStore>> Open(const std::string& directory) override {
     TERSE_ASSIGN_OR_RETURN(const std::string schema, SchemaOf(directory));
-    return PostgresRunStore::Open(address_, schema, directory, PosixFiles(), MessageLimits());
+    return PostgresRunStore::Open(address_, schema, directory, PosixFiles(), MessageLimits(), &lease_);
   }
 
   absl::StatusOr<bool> HoldsUnfinishedRun(const std::string& directory) override {
@@ -64,8 +79,8 @@ class PostgresStores final : public RunStores {
     TERSE_ASSIGN_OR_RETURN(const std::string renamed, SchemaOf(to));
     TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<PostgresDb> db, Connect());
     TERSE_RETURN_IF_ERROR(PosixFiles().Rename(from, to));
-    const absl::Status status = db->Script(
-        absl::StrCat("ALTER SCHEMA ", PostgresDb::Quoted(schema), " RENAME TO ", PostgresDb::Quoted(renamed)));
+    const absl::Status status = Change(
+        *db, absl::StrCat("ALTER SCHEMA ", PostgresDb::Quoted(schema), " RENAME TO ", PostgresDb::Quoted(renamed)));
     if (!status.ok()) PosixFiles().Rename(to, from).IgnoreError();
     return status;
   }
@@ -92,7 +107,8 @@ class PostgresStores final : public RunStores {
       TERSE_RETURN_IF_ERROR(size.Text(schema).Step().status());
       bytes = static_cast<uint64_t>(size.GetInt(0));
     }
-    TERSE_RETURN_IF_ERROR(db->Script(absl::StrCat("DROP SCHEMA IF EXISTS ", PostgresDb::Quoted(schema), " CASCADE")));
+    if (bytes == 0) return bytes;
+    TERSE_RETURN_IF_ERROR(Change(*db, absl::StrCat("DROP SCHEMA IF EXISTS ", PostgresDb::Quoted(schema), " CASCADE")));
     return bytes;
   }
 
@@ -100,6 +116,14 @@ class PostgresStores final : public RunStores {
   // To the database, for what concerns no single run.
   absl::StatusOr<std::unique_ptr<PostgresDb>> Connect() const {
     return PostgresDb::Open(address_, "public", PostgresDb::Mode::kWriter);
+  }
+
+  // Runs a statement as the one that serves the runs.
+  absl::Status Change(PostgresDb& db, const std::string& sql) const {
+    return db.InTransaction([&]() -> absl::Status {
+      TERSE_RETURN_IF_ERROR(lease_.CheckHeld(db));
+      return db.Script(sql);
+    });
   }
 
   // Those of all schemas that are a run's, with the endings of what is not served.
@@ -119,12 +143,13 @@ class PostgresStores final : public RunStores {
   const std::string address_;
   const std::string state_directory_;
   const std::string place_;
+  PostgresLease lease_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RunStores>> RunsInPostgres(const std::string& address,
-                                                          const std::string& state_directory) {
+                                                          const std::string& state_directory, absl::Duration lease) {
   TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> own, ListRunNames(PosixFiles(), state_directory));
   if (!own.empty() || HoldsRun(PosixFiles(), state_directory)) {
     return absl::FailedPreconditionError(
@@ -133,7 +158,7 @@ absl::StatusOr<std::unique_ptr<RunStores>> RunsInPostgres(const std::string& add
   }
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<PostgresDb> db,
                          PostgresDb::Open(address, "public", PostgresDb::Mode::kWriter));
-  return std::make_unique<PostgresStores>(address, state_directory, db->server());
+  return std::make_unique<PostgresStores>(address, state_directory, db->server(), lease);
 }
 
 }  // namespace terse

@@ -6,15 +6,18 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "storage/run_stores.h"
 
 namespace terse {
 
 // The runs in the database at `address` (PostgresDb::Open), with directories below `state_directory`. The schema of the
 // run NAME is terse_NAME. Connects once, so that an address that is wrong shows at once. FAILED_PRECONDITION when the
-// state directory has runs of its own, which nobody would serve; otherwise as PostgresDb::Open.
+// state directory has runs of its own, which nobody would serve; otherwise as PostgresDb::Open. `lease` is how long the
+// one that serves them may be silent until another coordinator may.
 absl::StatusOr<std::unique_ptr<RunStores>> RunsInPostgres(const std::string& address,
-                                                          const std::string& state_directory);
+                                                          const std::string& state_directory,
+                                                          absl::Duration lease = absl::Seconds(3));
 
 }  // namespace terse
 

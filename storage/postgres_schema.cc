@@ -246,13 +246,14 @@ absl::Status ApplySteps(PostgresDb& db) {
 
 }  // namespace
 
+absl::Status LockMigrations(PostgresDb& db) {
+  Statement lock = db.Prepare("SELECT 1 FROM (SELECT pg_advisory_xact_lock(?)) AS locked");
+  return lock.Int(kMigrationLock).Step().status();
+}
+
 absl::Status MigratePostgres(PostgresDb& db) {
   return db.InTransaction([&]() -> absl::Status {
-    {
-      // Two programs that make the same schema at once would refuse each other.
-      Statement lock = db.Prepare("SELECT 1 FROM (SELECT pg_advisory_xact_lock(?)) AS locked");
-      TERSE_RETURN_IF_ERROR(lock.Int(kMigrationLock).Step().status());
-    }
+    TERSE_RETURN_IF_ERROR(LockMigrations(db));
     TERSE_RETURN_IF_ERROR(db.Script(absl::StrCat("CREATE SCHEMA IF NOT EXISTS ", PostgresDb::Quoted(db.schema()),
                                                  "; CREATE TABLE IF NOT EXISTS schema_version (id BIGINT PRIMARY KEY "
                                                  "CHECK (id = 1), version BIGINT NOT NULL)")));

@@ -13,6 +13,10 @@ namespace terse {
 // a newer program wrote them; otherwise as PostgresDb.
 absl::Status MigratePostgres(PostgresDb& db);
 
+// Lets nobody else make schemas or tables until the end of the transaction on `db`: two programs that make the same one
+// at once would refuse each other.
+absl::Status LockMigrations(PostgresDb& db);
+
 }  // namespace terse
 
 #endif  // TERSE_STORAGE_POSTGRES_SCHEMA_H_

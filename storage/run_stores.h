@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "storage/run_store.h"
+#include "storage/store_lease.h"
 
 namespace terse {
 
@@ -37,6 +38,8 @@ class RunStores {
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
   // Directories of runs that were deleted (kDeletedSuffix) and of which something is left.
   virtual absl::StatusOr<std::vector<std::string>> Deleted() = 0;
+  // Decides who serves the runs; null where a lock of the state directory does. Open, Rename and RemoveOutside need it.
+  virtual StoreLease* lease() { return nullptr; }
   // Removes what there is of the run outside of its directory. Returns the bytes that are gone.
   virtual absl::StatusOr<uint64_t> RemoveOutside(const std::string& directory) = 0;
 };

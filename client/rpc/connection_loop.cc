@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/log_components.h"
+#include "client/rpc/address_ring.h"
 #include "client/rpc/backoff.h"
 #include "client/rpc/grpc_link.h"
 #include "client/rpc/metrics.h"
@@ -95,16 +96,20 @@ class Workplace {
 
 // One connection, from check-in to its end. `backoff` begins anew when it was of use.
 absl::Status ServeOnce(const DaemonOptions& options, const std::atomic<bool>* stop, ClientSession* session,
-                       ClientMetrics* metrics, Backoff* backoff) {
+                       ClientMetrics* metrics, AddressRing* addresses, Backoff* backoff) {
+  const std::string& address = addresses->current();
   TERSE_ASSIGN_OR_RETURN(
       std::unique_ptr<GrpcLink> link,
-      GrpcLink::Connect({options.coordinator, options.transport, options.keepalive_seconds}, kConnectTimeout, stop));
+      GrpcLink::Connect({address, options.transport, options.keepalive_seconds}, kConnectTimeout, stop));
   metrics->OnConnected([&link] { return link->Wire(); });
   Log(LogLevel::kDebug, kLinkLog, {session->run(), 0, options.name},
-      absl::StrCat("connected to ", options.coordinator, options.transport.tls_directory.empty() ? "" : " over TLS"));
+      absl::StrCat("connected to ", address, options.transport.tls_directory.empty() ? "" : " over TLS"));
   const std::unique_ptr<CoordinatorLink> between = options.through ? options.through(link.get()) : nullptr;
   const absl::Status status = session->Run(between != nullptr ? between.get() : link.get());
-  if (session->joined()) backoff->Reset();
+  if (session->joined()) {
+    backoff->Reset();
+    addresses->Reset();
+  }
   if (status.ok() || absl::IsCancelled(status) || session->said_why()) link->Close();
   metrics->OnDisconnected();
   const WireBytes wire = link->Wire();
@@ -118,16 +123,20 @@ absl::Status Serve(const DaemonOptions& options, const std::atomic<bool>* stop, 
                    ClientMetrics* metrics) {
   const Id128 seed = Id128::Random();
   Backoff backoff(absl::Seconds(options.first_backoff_seconds), seed.low);
+  AddressRing addresses(options.coordinators);
   while (!stop->load()) {
     absl::Status status = workplace->Open();
     const bool is_open = status.ok();
-    if (is_open) status = ServeOnce(options, stop, workplace->session(), metrics, &backoff);
+    if (is_open) status = ServeOnce(options, stop, workplace->session(), metrics, &addresses, &backoff);
     // A connection that is gone is UNAVAILABLE; a session turns all trouble with its disk into RESOURCE_EXHAUSTED.
     if (!IsDiskTrouble(status)) return status;
-    const absl::Duration wait = backoff.Next();
-    Log(LogLevel::kWarn, kLinkLog, {is_open ? workplace->session()->run() : options.run, 0, options.name},
-        absl::StrFormat("%s; trying again in %.1f s", status.message(), absl::ToDoubleSeconds(wait)));
     const bool is_disk = !is_open || absl::IsResourceExhausted(status);
+    // Where another coordinator may serve the run, it is asked at once.
+    const bool waits = is_disk || addresses.Next();
+    const absl::Duration wait = waits ? backoff.Next() : absl::ZeroDuration();
+    Log(LogLevel::kWarn, kLinkLog, {is_open ? workplace->session()->run() : options.run, 0, options.name},
+        waits ? absl::StrFormat("%s; trying again in %.1f s", status.message(), absl::ToDoubleSeconds(wait))
+              : absl::StrCat(status.message(), "; trying ", addresses.current()));
     metrics->OnRetry(is_disk ? ClientMetrics::Trouble::kDisk : ClientMetrics::Trouble::kConnection);
     if (is_disk) workplace->Close();
     SleepUnlessStopped(wait, *stop);

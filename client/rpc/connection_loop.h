@@ -31,7 +31,8 @@ struct TrainerOptions {
 };
 
 struct DaemonOptions {
-  std::string coordinator;  // host:port
+  // host:port; with several, the others may serve the runs when the first does not (AddressRing).
+  std::vector<std::string> coordinators;
   std::string name;
   std::string state_directory;
   std::string data_directory;  // empty: the embedded data set

@@ -6,6 +6,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/log_components.h"
 #include "client/rpc/enrol_once.h"
 #include "client/rpc/sandbox_setup.h"
@@ -105,7 +106,9 @@ void AddSandboxOptions(CLI::App* app, DaemonOptions* options) {
 // certificate's, whether given or not. A certificate that has expired, or will begin once the clock is right, is waited
 // for later.
 absl::Status CheckWhoIAm(DaemonOptions* options) {
-  TERSE_RETURN_IF_ERROR(CheckConnectWith(options->transport, options->coordinator, {Role::kClient}));
+  for (const std::string& coordinator : options->coordinators) {
+    TERSE_RETURN_IF_ERROR(CheckConnectWith(options->transport, coordinator, {Role::kClient}));
+  }
   if (!options->transport.tls_directory.empty()) {
     TERSE_ASSIGN_OR_RETURN(const TlsDirectory tls, ReadTlsDirectory(options->transport.tls_directory, {Role::kClient}));
     const std::string& certified = tls.certificate.identity.name;
@@ -124,8 +127,11 @@ int ParseDaemonOptions(int argc, char** argv, DaemonOptions* options) {
   CLI::App app("Trains on this machine's data and streams compressed updates to a coordinator.");
   app.name("terse-client");
   app.set_version_flag("--version", kVersion);
-  app.add_option("--coordinator", options->coordinator, "host:port of the coordinator")
+  app.add_option("--coordinator", options->coordinators,
+                 "host:port of the coordinator; with commas between them, of several that share their runs: the client "
+                 "goes on to the next when one does not serve")
       ->required()
+      ->delimiter(',')
       ->check(DialAddress(UnixSockets::kAllowed));
   app.add_option("--name", options->name,
                  "name of this client, unique in the fleet; with --tls, that of its certificate");
@@ -237,7 +243,7 @@ int RunDaemon(DaemonOptions options, absl::StatusOr<TrainerFactory> make_trainer
   }
   Log(LogLevel::kDebug, kDaemonLog, {options.run, 0, options.name},
       absl::StrCat("terse-client ", kVersion, ", state in ", options.state_directory, ", coordinator ",
-                   options.coordinator));
+                   absl::StrJoin(options.coordinators, ",")));
   const absl::Status status = ServeCoordinator(options, *std::move(make_trainer), &stop_requested);
   if (status.ok()) return kExitFinished;
   if (absl::IsCancelled(status)) {

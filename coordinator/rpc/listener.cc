@@ -104,7 +104,8 @@ absl::StatusOr<Listener> Listen(const ListenOptions& options, grpc::Service* ser
                  }));
   grpc::ServerBuilder builder;
   SetOptions(options, &builder);
-  builder.RegisterService(service);
+  if (service != nullptr) builder.RegisterService(service);
+  if (options.generic != nullptr) builder.RegisterCallbackGenericService(options.generic);
   return IsUnixSocket(options.address) ? ListenOnSocket(options, &builder, std::move(credentials))
                                        : ListenOnTcp(options, &builder, std::move(credentials));
 }

@@ -26,11 +26,12 @@ struct ListenOptions {
   bool insecure = false;                                // cleartext may reach other machines
   std::shared_ptr<Gatekeeper> gatekeeper;               // of connections with TLS; without TLS there is none
   std::shared_ptr<AcceptedSockets> accepted = nullptr;  // learns of TCP connections; null: nobody meters them
+  grpc::CallbackGenericService* generic = nullptr;      // answers calls that no service has; null: they are unknown
 };
 
-// Serves `service`, which must outlive the listener. A Unix socket is made for its owner only; one that a process left
-// behind is replaced. UNAVAILABLE when the address cannot be listened on or is in use; statuses of ListenWith and
-// ServeTcp.
+// Serves `service`, which must outlive the listener and may be null. A Unix socket is made for its owner only; one that
+// a process left behind is replaced. UNAVAILABLE when the address cannot be listened on or is in use; statuses of
+// ListenWith and ServeTcp.
 absl::StatusOr<Listener> Listen(const ListenOptions& options, grpc::Service* service);
 
 }  // namespace terse

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <deque>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -22,12 +23,14 @@
 #include "coordinator/rpc/audited_admin_service.h"
 #include "coordinator/rpc/evaluator_setup.h"
 #include "coordinator/rpc/fleet_service.h"
+#include "coordinator/rpc/lease_keeper.h"
 #include "coordinator/rpc/listener.h"
 #include "coordinator/rpc/model_policy.h"
 #include "coordinator/rpc/model_sandbox.h"
 #include "coordinator/rpc/run_check.h"
 #include "coordinator/rpc/run_registry.h"
 #include "coordinator/rpc/sandboxed_learning.h"
+#include "coordinator/rpc/standby.h"
 #include "coordinator/rpc/web_server.h"
 #include "coordinator/web/command_api.h"
 #include "core/cli/log_options.h"
@@ -159,7 +162,8 @@ absl::StatusOr<std::unique_ptr<DirectoryLock>> LockState(const std::string& dire
 
 absl::StatusOr<std::shared_ptr<RunStores>> OpenStores(const CoordinatorOptions& options) {
   if (options.store.empty()) return std::shared_ptr<RunStores>(RunsInDirectories(options.state_directory));
-  TERSE_ASSIGN_OR_RETURN(std::shared_ptr<RunStores> stores, RunsInPostgres(options.store, options.state_directory));
+  TERSE_ASSIGN_OR_RETURN(std::shared_ptr<RunStores> stores,
+                         RunsInPostgres(options.store, options.state_directory, absl::Seconds(options.lease_seconds)));
   Log(LogLevel::kInfo, kServerLog, {}, absl::StrCat("the runs are in ", stores->place()));
   return stores;
 }
@@ -182,10 +186,11 @@ absl::StatusOr<std::shared_ptr<Gatekeeper>> OpenGate(const CoordinatorOptions& o
                                                      AuditTrail* audit) {
   if (options.transport.tls_directory.empty()) return std::shared_ptr<Gatekeeper>();
   const RefusalSink on_refusal = [audit](const CertificateFacts* peer, absl::string_view method,
-                                         const std::string& host,
-                                         const absl::Status& why) { audit->Refused(peer, method, host, why); };
+                                         const std::string& host, const absl::Status& why) {
+    if (audit != nullptr) audit->Refused(peer, method, host, why);
+  };
   const HandshakeSink on_failed_handshake = [audit](const std::string& host, const std::string& reason) {
-    audit->HandshakeFailed(host, reason);
+    if (audit != nullptr) audit->HandshakeFailed(host, reason);
   };
   return Gatekeeper::Open({options.transport.tls_directory, clock, options.budgets, on_refusal, on_failed_handshake});
 }
@@ -196,8 +201,9 @@ std::string AdminAddress(const CoordinatorOptions& options) {
 }
 
 // Everything between a locked state directory and the end of the process, in the order in which it must go away again.
-absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFactory& make_learning,
-                         CoordinatorEnding* ending, const CoordinatorReady& on_ready) {
+absl::Status ServeLocked(const CoordinatorOptions& options, const std::shared_ptr<RunStores>& stores,
+                         const RunLearningFactory& make_learning, CoordinatorEnding* ending,
+                         const CoordinatorReady& on_ready) {
   // First, because it raises the number of files that everything after it may open.
   TERSE_ASSIGN_OR_RETURN(const Acceptor::Bounds bounds,
                          ConnectionBounds(options.max_connections, options.max_connections_per_address));
@@ -213,7 +219,6 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFac
   Metrics metrics;
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<AuditTrail> audit,
                          AuditTrail::Open({options.state_directory, options.audit_file, &clock, EndAtOnce}));
-  TERSE_ASSIGN_OR_RETURN(const std::shared_ptr<RunStores> stores, OpenStores(options));
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<RunRegistry> runs,
                          RunRegistry::Open({options.state_directory, stores, options.data_directory, make_learning,
                                             SandboxedModuleLearning(options, [ending] { return ending->decided(); }),
@@ -268,6 +273,63 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const RunLearningFac
   return status;
 }
 
+// Listens on the addresses of clients and operators until the lease is this coordinator's; health checks hear
+// NOT_SERVING. CANCELLED when the process is to end before.
+absl::Status StandBy(const CoordinatorOptions& options, StoreLease& lease, CoordinatorEnding* ending) {
+  SystemClock clock;
+  std::deque<StandbyService> services;  // gRPC takes one for each server
+  std::vector<Listener> listeners;
+  std::shared_ptr<Gatekeeper> gatekeeper;
+  const absl::Cleanup close_gate = [&gatekeeper] {
+    if (gatekeeper != nullptr) gatekeeper->Close();
+  };
+  const auto listen = [&]() -> absl::Status {
+    TERSE_ASSIGN_OR_RETURN(const Acceptor::Bounds bounds,
+                           ConnectionBounds(options.max_connections, options.max_connections_per_address));
+    // Who is refused here is no business of the audit log: nobody can do anything.
+    TERSE_ASSIGN_OR_RETURN(gatekeeper, OpenGate(options, &clock, nullptr));
+    for (const auto& [address, option] :
+         {std::pair(options.listen, "--listen"), std::pair(AdminAddress(options), "--admin")}) {
+      TERSE_ASSIGN_OR_RETURN(Listener listener,
+                             Listen({address, option, bounds, "", options.keepalive_seconds, options.transport.insecure,
+                                     gatekeeper, nullptr, &services.emplace_back()},
+                                    nullptr));
+      listener.server->GetHealthCheckService()->SetServingStatus(false);
+      listeners.push_back(std::move(listener));
+    }
+    return absl::OkStatus();
+  };
+  absl::Status listening;
+  const absl::Status taken = AwaitLease(
+      lease, [&](absl::Duration wait) { return listening.ok() && !ending->WaitFor(wait); },
+      [&](const std::string& holder) {
+        Log(LogLevel::kInfo, kServerLog, {},
+            absl::StrCat("standing by: ", holder,
+                         " serves the runs; this coordinator takes over when it does not renew "
+                         "its lease for ",
+                         absl::FormatDuration(lease.duration())));
+        if (listeners.empty()) listening = listen();
+        for (StandbyService& service : services) service.SetHolder(holder);
+      });
+  for (Listener& listener : listeners) {
+    listener.acceptor.reset();
+    listener.server->Shutdown(absl::ToChronoTime(absl::Now()));
+    listener.server->Wait();
+  }
+  return listening.ok() ? taken : listening;
+}
+
+// ServeLocked, while the lease of the store is this coordinator's.
+absl::Status ServeWithLease(const CoordinatorOptions& options, const std::shared_ptr<RunStores>& stores,
+                            const RunLearningFactory& make_learning, CoordinatorEnding* ending,
+                            const CoordinatorReady& on_ready) {
+  const absl::Status waited = StandBy(options, *stores->lease(), ending);
+  if (absl::IsCancelled(waited)) return ending->Wait();
+  TERSE_RETURN_IF_ERROR(waited);
+  const LeaseKeeper keeper(stores->lease(), [ending](const absl::Status& lost) { ending->Decide(lost); });
+  return ServeLocked(options, stores, make_learning, ending, on_ready);
+}
+
 // Says why, where something failed.
 int ExitCode(const absl::Status& status) {
   if (status.ok()) return EXIT_SUCCESS;
@@ -293,7 +355,9 @@ absl::Status ServeRuns(const CoordinatorOptions& options, const RunLearningFacto
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<DirectoryLock> lock, LockState(options.state_directory));
-  return ServeLocked(options, make_learning, ending, on_ready);
+  TERSE_ASSIGN_OR_RETURN(const std::shared_ptr<RunStores> stores, OpenStores(options));
+  const auto serve = stores->lease() == nullptr ? ServeLocked : ServeWithLease;
+  return serve(options, stores, make_learning, ending, on_ready);
 }
 
 int RunCoordinator(const CoordinatorOptions& options, const RunLearningFactory& make_learning) {

@@ -40,7 +40,8 @@ struct CoordinatorOptions {
   std::vector<std::string> run_files;  // TOML; none: every run that the state directory holds
   bool check = false;                  // say whether they can be served (run_check.h), and end
   std::string state_directory;
-  std::string store;  // address of the PostgreSQL database that keeps the runs; empty: the state directory does
+  std::string store;         // address of the PostgreSQL database that keeps the runs; empty: the state directory does
+  double lease_seconds = 3;  // that the one that serves the store may be silent
   std::string data_directory;  // for evaluation; empty: the embedded data set
   std::string listen = "127.0.0.1:7700";
   std::string admin;  // empty: the Unix socket kAdminSocket in the state directory
@@ -72,6 +73,11 @@ class CoordinatorEnding {
   void Decide(const absl::Status& status);
   // Waits until it is decided, and returns the status.
   absl::Status Wait();
+  // Waits until it is decided, or for so long. Returns whether it is.
+  bool WaitFor(absl::Duration wait) {
+    absl::MutexLock lock(&mutex_);
+    return mutex_.AwaitWithTimeout(absl::Condition(this, &CoordinatorEnding::IsDecided), wait);
+  }
   bool decided() {
     absl::ReaderMutexLock lock(&mutex_);
     return IsDecided();

@@ -82,6 +82,12 @@ int ParseCoordinatorOptions(int argc, char** argv, CoordinatorOptions* options) 
       "--store", options->store,
       "PostgreSQL database that keeps the runs, instead of --state, which then has only what can be made "
       "anew: postgresql://USER@HOST/DATABASE, or service=NAME; the password is in ~/.pgpass or a service file");
+  app.add_option(
+         "--lease", options->lease_seconds,
+         "seconds for which the coordinator that serves the runs of --store may be silent until another one that "
+         "waits takes them over")
+      ->check(Number(0.5, 3600.0))
+      ->capture_default_str();
   const CLI::Option* check = app.add_flag("--check", options->check,
                                           "only say whether the runs of --run-file could be served with the data of "
                                           "--data: sizes, models and codecs are checked as at a first start, and "

@@ -392,18 +392,24 @@ TEST_F(RunRegistryTest, MakesRunsWhileItServesOnly) {
 class RunRegistryOnPostgres : public RunRegistryTest {
  protected:
   RunRegistryOnPostgres() {
-    make_stores_ = [this] { return std::shared_ptr<RunStores>(RunsInPostgres(server_.address(), state_).value()); };
+    make_stores_ = [this] {
+      stores_ = nullptr;
+      stores_ = RunsInPostgres(server_.address(), state_).value();
+      EXPECT_EQ(stores_->lease()->Take().value(), "");
+      return stores_;
+    };
   }
   std::vector<std::string> Schemas() {
     const auto db = PostgresDb::Open(server_.address(), "public", PostgresDb::Mode::kReader).value();
     Statement rows =
-        db->Prepare("SELECT CAST(nspname AS TEXT) FROM pg_namespace WHERE nspname LIKE 'terse%' ORDER BY 1");
+        db->Prepare("SELECT CAST(nspname AS TEXT) FROM pg_namespace WHERE starts_with(nspname, 'terse_') ORDER BY 1");
     std::vector<std::string> names;
     while (rows.Step().value()) names.emplace_back(rows.GetText(0));
     return names;
   }
 
   PostgresServer server_;
+  std::shared_ptr<RunStores> stores_;
 };
 
 TEST_F(RunRegistryOnPostgres, ARunIsServedFromADirectoryThatKnowsNothingOfIt) {
@@ -440,9 +446,9 @@ TEST_F(RunRegistryOnPostgres, WhatACrashLeftIsNotServedAndInNobodysWay) {
   ASSERT_EQ(registry_->Stop(), absl::OkStatus());
   registry_.reset();
   // As processes leave it that die while they make a run, and while they delete one.
-  const std::shared_ptr<RunStores> stores = make_stores_();
-  ASSERT_EQ(stores->Rename(state_ + "/runs/one", state_ + "/runs/new.partial"), absl::OkStatus());
-  ASSERT_EQ(stores->Rename(state_ + "/runs/other", state_ + "/runs/other~deleted"), absl::OkStatus());
+  make_stores_();
+  ASSERT_EQ(stores_->Rename(state_ + "/runs/one", state_ + "/runs/new.partial"), absl::OkStatus());
+  ASSERT_EQ(stores_->Rename(state_ + "/runs/other", state_ + "/runs/other~deleted"), absl::OkStatus());
   Open();
   registry_->Start();
   EXPECT_THAT(Served(), IsEmpty());

@@ -70,7 +70,7 @@ class Tls : public testing::Test {
 
   DaemonOptions Client(const std::string& name, const std::string& folder) {
     DaemonOptions options;
-    options.coordinator = fleet_.addresses().fleet;
+    options.coordinators = {fleet_.addresses().fleet};
     options.name = name;
     options.state_directory = fleet_.Path("client-" + name);
     options.transport = fleet_.Transport(folder);

@@ -1,0 +1,108 @@
+#include "storage/postgres_lease.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/status.h"
+#include "storage/postgres_schema.h"
+
+namespace terse {
+namespace {
+
+// Of the database, beside the schemas of runs (kSchemaPrefix, postgres_run_stores.cc).
+constexpr char kLeaseSchema[] = "terse";
+constexpr char kTable[] =
+    "CREATE SCHEMA IF NOT EXISTS terse; "
+    "CREATE TABLE IF NOT EXISTS lease (id BIGINT PRIMARY KEY CHECK (id = 1), term BIGINT NOT NULL, holder TEXT NOT "
+    "NULL, "
+    "expires_us BIGINT NOT NULL); "
+    "INSERT INTO lease VALUES (1, 0, '', 0) ON CONFLICT (id) DO NOTHING";
+// The server's clock, in microseconds.
+constexpr char kNow[] = "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)";
+
+constexpr char kTaken[] = "another coordinator took the lease of the store, because this one did not renew it in time";
+
+}  // namespace
+
+PostgresLease::PostgresLease(std::string address, std::string holder, absl::Duration duration)
+    : address_(std::move(address)), holder_(std::move(holder)), duration_(duration) {}
+
+absl::Status PostgresLease::Connect() {
+  if (db_ != nullptr) return absl::OkStatus();
+  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<PostgresDb> db,
+                         PostgresDb::Open(address_, kLeaseSchema, PostgresDb::Mode::kLease));
+  TERSE_RETURN_IF_ERROR(db->InTransaction([&]() -> absl::Status {
+    TERSE_RETURN_IF_ERROR(LockMigrations(*db));
+    return db->Script(kTable);
+  }));
+  db_ = std::move(db);
+  return absl::OkStatus();
+}
+
+absl::Status PostgresLease::InTransaction(absl::FunctionRef<absl::Status(PostgresDb&)> body) {
+  TERSE_RETURN_IF_ERROR(Connect());
+  absl::Status status = db_->InTransaction([&] { return body(*db_); });
+  if (absl::IsUnavailable(status)) db_ = nullptr;
+  return status;
+}
+
+absl::StatusOr<std::string> PostgresLease::Take() {
+  std::string holder;
+  int64_t term = 0;
+  TERSE_RETURN_IF_ERROR(InTransaction([&](PostgresDb& db) -> absl::Status {
+    {
+      Statement row = db.Prepare(absl::StrCat("SELECT term, holder, expires_us > ", kNow, " FROM lease FOR UPDATE"));
+      TERSE_ASSIGN_OR_RETURN(const bool found, row.Step());
+      if (!found) return absl::DataLossError(absl::StrCat(db.place(), " has no row of the lease", db.remedy()));
+      if (row.GetInt(2) != 0) {
+        holder = std::string(row.GetText(1));
+        return absl::OkStatus();
+      }
+      term = row.GetInt(0) + 1;
+    }
+    TERSE_RETURN_IF_ERROR(EndSessions(db));
+    return db.Prepare(absl::StrCat("UPDATE lease SET term = ?, holder = ?, expires_us = ", kNow, " + ?"))
+        .Int(term)
+        .Text(holder_)
+        .Int(absl::ToInt64Microseconds(duration_))
+        .Run();
+  }));
+  if (holder.empty()) term_ = term;
+  return holder;
+}
+
+absl::Status PostgresLease::EndSessions(PostgresDb& db) {
+  Statement ended = db.Prepare(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND "
+      "application_name = ?");
+  ended.Text(kStoreApplication);
+  while (true) {
+    TERSE_ASSIGN_OR_RETURN(const bool row, ended.Step());
+    if (!row) return absl::OkStatus();
+  }
+}
+
+absl::Status PostgresLease::Renew() {
+  return InTransaction([&](PostgresDb& db) {
+    return db.Prepare(absl::StrCat("UPDATE lease SET expires_us = ", kNow, " + ? WHERE term = ?"))
+        .Int(absl::ToInt64Microseconds(duration_))
+        .Int(term_)
+        .RunForOne(kTaken);
+  });
+}
+
+absl::Status PostgresLease::CheckHeld(SqlDb& db) const {
+  Statement row = db.Prepare("SELECT 1 FROM terse.lease WHERE term = ? FOR SHARE");
+  TERSE_ASSIGN_OR_RETURN(const bool held, row.Int(term_).Step());
+  return held ? absl::OkStatus() : absl::FailedPreconditionError(kTaken);
+}
+
+void PostgresLease::Release() {
+  const int64_t term = term_.exchange(0);
+  if (term == 0) return;
+  InTransaction([&](PostgresDb& db) {
+    return db.Prepare("UPDATE lease SET expires_us = 0 WHERE term = ?").Int(term).Run();
+  }).IgnoreError();
+}
+
+}  // namespace terse
