@@ -63,7 +63,7 @@ absl::StatusOr<int> ServeVirtualClients(const WorkerOptions& options) {
       const int64_t number = options.first + i;
       AwaitPredecessor(options, number);
       DaemonOptions client;
-      client.coordinator = options.coordinator;
+      client.coordinators = {options.coordinator};
       client.name = absl::StrCat("client-", number);
       client.state_directory = StateOf(options, number);
       if (options.link_bytes_per_second > 0) {

@@ -16,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "storage/client_state.h"
 #include "storage/run_store.h"
+#include "tests/e2e/fleet_conservation.h"
 #include "tests/e2e/fleet_processes.h"
 #include "tests/e2e/health.h"
 #include "tests/testing/grid_trainer.h"
@@ -24,50 +25,6 @@ namespace terse {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr int kClients = 3;
-constexpr int kRounds = 400;
-
-// No checkpoint but the first, so that the log keeps every update. With bf16 means all values stay on a dyadic grid, on
-// which float additions are exact.
-std::string RunFile(const std::string& durability, const std::string& positions = "auto") {
-  return absl::StrCat(
-      "name = 'conservation'\ndurability = '", durability,
-      "'\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 1.0\n[codec]\nname = 'sbc'\ndensity = 0.05\n"
-      "downstream = 'forward'\n"
-      "mean_precision = 'bf16'\npositions = '",
-      positions, "'\n[rounds]\ncount = ", kRounds, "\nclients = ", kClients,
-      "\nevaluate_every = 1000\n[checkpoints]\nevery = 1000000\n");
-}
-
-void AddTo(std::vector<double>* sum, absl::Span<const float> values, double sign = 1) {
-  sum->resize(values.size());
-  for (size_t i = 0; i < values.size(); ++i) (*sum)[i] += sign * values[i];
-}
-
-std::vector<float> Decode(const Codec& codec, absl::string_view message) {
-  std::vector<float> values(codec.layout().size());
-  EXPECT_TRUE(codec.AddDecoded(message, 1, absl::MakeSpan(values)).ok());
-  return values;
-}
-
-// Sum of what the coordinator applied, by client, from the log alone. All clients took part in every round.
-std::vector<std::vector<double>> AppliedByClient(const Codec& codec, const std::string& state) {
-  std::vector<std::vector<double>> applied(kClients, std::vector<double>(codec.layout().size()));
-  auto store = RunStore::Open(state);
-  EXPECT_TRUE(store.ok()) << store.status();
-  const auto log = (*store)->ReadLog(0, kRounds);
-  EXPECT_TRUE(log.ok()) << log.status();
-  EXPECT_EQ(log->size(), kRounds);
-  for (const LogMessage& message : *log) {
-    const auto forwarded = ParseForwarded(message.downstream);
-    EXPECT_TRUE(forwarded.ok()) << forwarded.status();
-    EXPECT_EQ(forwarded->updates.size(), kClients);
-    for (int client = 0; client < kClients; ++client)
-      AddTo(&applied[client], Decode(codec, forwarded->updates[client]));
-  }
-  return applied;
-}
 
 // The updates of a round as they are without packing.
 int64_t ForwardedBytes(absl::string_view downstream) {
@@ -78,36 +35,6 @@ int64_t ForwardedBytes(absl::string_view downstream) {
   return bytes;
 }
 
-// Index of the client that this state directory belongs to: processes check in in any order.
-int64_t ClientIndex(const std::string& database, int process) {
-  return QueryNumber(database, absl::StrCat("SELECT id FROM clients WHERE name = 'client-", process, "'"));
-}
-
-void ExpectConservation(const FleetProcesses& fleet, const std::string& positions) {
-  const Layout& layout = GridLayout();
-  const auto codec = MakeCodec({"sbc", 0.05, "bf16", positions}, layout);
-  ASSERT_TRUE(codec.ok()) << codec.status();
-  const std::vector<std::vector<double>> applied = AppliedByClient(**codec, fleet.run_state());
-  for (int process = 0; process < kClients; ++process) {
-    const int64_t client = ClientIndex(fleet.database(), process);
-    auto state = ClientState::Open(fleet.client_state(process));
-    ASSERT_TRUE(state.ok()) << state.status();
-    const StoredState stored = *(*state)->Read();
-    ASSERT_FALSE(stored.sealed.has_value());
-    // The coordinator's side of the equation ...
-    std::vector<double> got = applied[client];
-    AddTo(&got, stored.dense);
-    if (!stored.minus.empty()) AddTo(&got, Decode(**codec, stored.minus), -1);
-    // ... and the deltas, computed here again.
-    std::vector<double> want(layout.size());
-    for (int64_t call = 0; call < stored.generation; ++call) AddTo(&want, GridDelta(client, call));
-    EXPECT_GE(stored.generation, kRounds);
-    int64_t different = 0;
-    for (int64_t i = 0; i < layout.size(); ++i) different += got[i] != want[i];
-    EXPECT_EQ(different, 0) << "client " << client << " after " << stored.generation << " deltas";
-  }
-}
-
 // Every process ends in order, the books balance, and nobody had to begin anew.
 void ExpectNothingLostAtTheEnd(FleetProcesses& fleet, const std::string& positions = "auto") {
   for (int i = 0; i < kClients; ++i) {
@@ -115,7 +42,8 @@ void ExpectNothingLostAtTheEnd(FleetProcesses& fleet, const std::string& positio
   }
   fleet.coordinator().Signal(SIGTERM);
   EXPECT_EQ(fleet.coordinator().Wait(absl::Seconds(20)), absl::optional<int>(0)) << fleet.coordinator().Output();
-  ExpectConservation(fleet, positions);
+  ExpectConservation(
+      fleet.run_state(), [&fleet](int client) { return fleet.client_state(client); }, positions);
   EXPECT_EQ(QueryNumber(fleet.database(), "SELECT sum(resets) FROM clients"), 0);
 }
 
@@ -129,7 +57,7 @@ pid_t ChildOf(pid_t parent) {
 
 void RunWithBothSidesKilledOnce(FleetProcesses& fleet, const std::string& positions) {
   const std::string run_file = fleet.directory() / "run.toml";
-  WriteText(run_file, RunFile("strict", positions));
+  WriteText(run_file, ConservationRunFile("strict", positions));
   fleet.StartCoordinator(run_file);
   for (int i = 0; i < kClients; ++i) fleet.StartClient(i);
 
@@ -154,7 +82,7 @@ TEST(Conservation, HoldsWhenBothSidesAreKilledOnce) {
 TEST(Conservation, HoldsWhenClientTrainerAndCoordinatorAreKilled) {
   FleetProcesses fleet(TERSE_BIN "/grid-coordinator", TERSE_BIN "/terse-client");
   const std::string run_file = fleet.directory() / "run.toml";
-  WriteText(run_file, RunFile("strict"));
+  WriteText(run_file, ConservationRunFile("strict"));
   Place clients;
   clients.extra = {"--trainer", TERSE_BIN "/grid-trainer", "--reconnect-after", "0.05"};
   fleet.StartCoordinator(run_file);
@@ -196,7 +124,7 @@ TEST(Conservation, HoldsWhenPackedUpdatesMeetAKillOnBothSides) {
 TEST(Conservation, RelaxedDurabilityCountsWhatACrashLoses) {
   FleetProcesses fleet(TERSE_BIN "/grid-coordinator", TERSE_BIN "/grid-client");
   const std::string run_file = fleet.directory() / "run.toml";
-  WriteText(run_file, RunFile("relaxed"));
+  WriteText(run_file, ConservationRunFile("relaxed"));
   fleet.StartCoordinator(run_file);
   for (int i = 0; i < kClients; ++i) fleet.StartClient(i);
   ASSERT_TRUE(fleet.WaitForRounds(kRounds / 4, absl::Seconds(60)));
@@ -244,7 +172,7 @@ TEST(Conservation, HoldsWhenTheCoordinatorsDiskIsFullForATime) {
   SmallDisk disk(fleet.coordinator_state());
   if (!disk.is_mounted()) GTEST_SKIP() << "mounting a tmpfs of a fixed size needs root";
   const std::string run_file = fleet.directory() / "run.toml";
-  WriteText(run_file, RunFile("strict"));
+  WriteText(run_file, ConservationRunFile("strict"));
   fleet.StartCoordinator(run_file);
   for (int i = 0; i < kClients; ++i) fleet.StartClient(i);
   const std::string service = "terse.v1.Fleet/conservation";
@@ -291,7 +219,7 @@ TEST(Conservation, HoldsWhenASyncFailsOnEitherSide) {
   FleetProcesses fleet(TERSE_BIN "/grid-coordinator", TERSE_BIN "/grid-client");
   SyncSwitch coordinators(fleet.directory() / "coordinator-broken"), clients(fleet.directory() / "client-broken");
   const std::string run_file = fleet.directory() / "run.toml", unknown = "what is on the disk is not known";
-  WriteText(run_file, RunFile("strict"));
+  WriteText(run_file, ConservationRunFile("strict"));
   fleet.StartCoordinator(run_file, coordinators.place());
   for (int i = 0; i < kClients; ++i) fleet.StartClient(i, i == 1 ? clients.place() : Place{});
 
