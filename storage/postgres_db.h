@@ -68,7 +68,7 @@ class PostgresDb final : public SqlDb {
   absl::Status EndReading() override;
   void Break(const absl::Status& status) override;
   absl::StatusOr<int64_t> Changes() override;
-  // By COPY, which takes a quarter of the time of as many statements.
+  // By COPY, which is faster than as many statements.
   absl::Status InsertRows(absl::string_view table, absl::string_view columns, int64_t rows, FillRow fill) override;
 
   const std::string& schema() const { return schema_; }

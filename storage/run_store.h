@@ -1,5 +1,6 @@
-// The coordinator's durable state: one SQLite database (WAL, synchronous=FULL) for metadata and the log of downstream
-// messages, and beside it files with checkpoints and with the large ones of those messages. Schema: storage/SCHEMA.md.
+// The coordinator's durable state: a database for metadata and the log of downstream messages, checkpoints, and the large
+// ones of those messages. On SQLite (WAL, synchronous=FULL) the last two are files beside the database; on PostgreSQL
+// (storage/run_stores.h) they are in it. Schema: storage/SCHEMA.md.
 //
 //   DIR/lock   DIR/run.sqlite   DIR/checkpoints/NNNNNNNNNN.ckpt   DIR/checkpoints/NNNNNNNNNN.state
 //   DIR/segments/NNNNNNNNNN.seg   DIR/module.pt
@@ -30,7 +31,8 @@ namespace terse {
 // may have left it out. Every call that changes something is one transaction, unless it says otherwise, and durable
 // when it returns; those of a batch are one transaction together. Any call may return:
 //   RESOURCE_EXHAUSTED  the disk is full                     } IsDiskTrouble: nothing changed, and the same call may be
-//   UNAVAILABLE         another input/output error           } made again, on this store or on one opened afresh.
+//   UNAVAILABLE         another input/output error, or the   } made again, on this store or on one opened afresh.
+//                       server cannot be reached             }
 //   UNIMPLEMENTED       a client's history is larger than a row of SQLite may be, 10^9 bytes: nothing changed, and
 //                       trying again cannot help
 //   UNKNOWN             a sync failed (IsSyncFailure): whether the change is on disk is not known. The store shows the
@@ -190,10 +192,9 @@ class RunStore {
   virtual absl::StatusOr<CheckpointFile> NewestCheckpointFile() = 0;
 
   // Copies the run as of now, while it goes on, into `directory` of the same disk, which must be missing or empty: the
-  // database, the segment files that it names, the newest whole checkpoint and module.pt (module_file.h), where there
-  // is one. A RunStore opens it. A
-  // backup that failed leaves no files. Commits go on meanwhile, WriteCheckpoint waits. FAILED_PRECONDITION when the
-  // directory holds files.
+  // database, as one of SQLite, the segment files that it names, the newest whole checkpoint and the file that came with
+  // the run (module_file.h), where there is one. Open opens it. A backup that failed leaves no files. Commits go on
+  // meanwhile, WriteCheckpoint waits. FAILED_PRECONDITION when the directory holds files.
   virtual absl::Status Backup(const std::string& directory) = 0;
 
   // Reads for the administrator: rows in id order, ids in [first, last].

@@ -349,15 +349,16 @@ class Verdicts : protected TwoStores, public ::testing::TestWithParam<std::tuple
 
 TEST_P(Verdicts, AreTheSameWithoutTheRowsOfOldRounds) {
   Both([](RunStore& store) { return store.RegisterClient("newcomer", 1).status(); });
-  // Each look asks for every update that ever was, which takes longer over a socket.
-  const int64_t kRounds = std::get<0>(GetParam()) == SqlEngine::kSqlite ? 60 : 20;
+  constexpr int64_t kRounds = 40;
+  // A look asks for every update that ever was, which takes longer over a socket.
+  const int64_t every = std::get<0>(GetParam()) == SqlEngine::kSqlite ? 1 : 8;
   for (int64_t round = 1; round <= kRounds; ++round) {
     Both([&](RunStore& store) { return store.OpenRound(round, head_, 1); });
     Train(round);
     Close(round);
-    Compare("closed");
+    if (round % every == 0) Compare("closed");
     Settle(round);
-    Compare("settled");
+    if (round % every == 0) Compare("settled");
     if (HasFatalFailure()) return;
   }
   ExpectSameSums();

@@ -152,6 +152,14 @@ TEST_P(SqlDbTest, AStatementTakesNullsAndValuesInTurn) {
     ASSERT_TRUE(row.Int(i).Step().value());
     for (const int column : {0, 1, 2}) EXPECT_EQ(row.IsNull(column), i % 2 == 0) << i << " " << column;
   }
+  // An integer becomes the column's real number, and the next one is a real number by itself.
+  for (const bool is_whole : {true, false}) {
+    Statement update = db_->Prepare("UPDATE t SET r = ? WHERE i = 1");
+    ASSERT_OK(is_whole ? update.Int(3).RunForOne("no row") : update.Real(2.5).RunForOne("no row"));
+    Statement row = db_->Prepare("SELECT r FROM t WHERE i = 1");
+    ASSERT_TRUE(row.Step().value());
+    EXPECT_EQ(row.GetReal(0), is_whole ? 3 : 2.5);
+  }
   // A number that is repeated is the same parameter.
   Statement row = db_->Prepare("SELECT i FROM t WHERE i = ?1 AND i >= ?1 AND s = ?2");
   ASSERT_TRUE(row.Int(3).Text("s3").Step().value());

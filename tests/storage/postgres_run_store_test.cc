@@ -280,7 +280,8 @@ TEST_F(PostgresBackupTest, HasEveryRow) {
   RunFullRounds(*store_, 4);
   ASSERT_OK(store_->CompactHistory(1, 4, "state"));
   ASSERT_OK(store_->SetAside(1, 12345, "it is slow"));
-  ASSERT_OK(store_->SetRetention({2, 100}));
+  ASSERT_OK(store_->SetRetention({2, 1000}));
+  for (int64_t i = 0; i < 150; ++i) ASSERT_OK(store_->AddEvent({i, "more_than_are_fetched_at_once", 0, -1, ""}));
   ASSERT_OK(store_->Backup(CopyPath()));
   const StorePlace back(SqlEngine::kPostgres);
   {
