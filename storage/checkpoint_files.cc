@@ -48,7 +48,8 @@ absl::Status RemoveOtherCheckpoints(FileSystem& files, const std::string& run_di
   for (const std::string& name : names) {
     int64_t version = 0;
     if (!ParseName(name, &version)) continue;
-    const bool is_kept = versions.count(version) > 0 && (name == CheckpointName(version) || name == ServerStateName(version));
+    const bool is_kept =
+        versions.count(version) > 0 && (name == CheckpointName(version) || name == ServerStateName(version));
     if (!is_kept) TERSE_RETURN_IF_ERROR(files.Remove(absl::StrCat(directory, "/", name)));
   }
   return absl::OkStatus();

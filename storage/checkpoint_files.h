@@ -32,8 +32,7 @@ absl::Status RemoveOtherCheckpoints(FileSystem& files, const std::string& run_di
 class CheckpointFiles final : public CheckpointStorage {
  public:
   // The directory of checkpoints exists before the first Write. `files` must outlive it.
-  CheckpointFiles(FileSystem& files, std::string run_directory)
-      : files_(files), directory_(std::move(run_directory)) {}
+  CheckpointFiles(FileSystem& files, std::string run_directory) : files_(files), directory_(std::move(run_directory)) {}
 
   // The same as Write and Load, which need no database here.
   absl::StatusOr<CheckpointBytes> WriteFiles(const CheckpointView& checkpoint);

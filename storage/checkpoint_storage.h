@@ -55,8 +55,8 @@ class CheckpointStorage {
   virtual std::string place() const = 0;
 };
 
-// Joins the parts of a checkpoint, read from `weights_place` and `state_place`. DATA_LOSS, with the place, when they are
-// not what was recorded.
+// Joins the parts of a checkpoint, read from `weights_place` and `state_place`. DATA_LOSS, with the place, when they
+// are not what was recorded.
 absl::StatusOr<Checkpoint> JoinCheckpoint(const RecordedCheckpoint& recorded, absl::string_view weights,
                                           absl::string_view weights_place, absl::string_view server_state,
                                           absl::string_view state_place);

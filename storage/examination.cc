@@ -12,8 +12,8 @@
 #include "core/file_system.h"
 #include "core/status.h"
 #include "storage/audit_log.h"
-#include "storage/client_files.h"
 #include "storage/checkpoint_files.h"
+#include "storage/client_files.h"
 #include "storage/integrity.h"
 #include "storage/message_rows.h"
 #include "storage/schema.h"
@@ -119,8 +119,7 @@ absl::Status LookBeforeOpening(const std::string& copy, RunExamination* found) {
 }
 
 // The log must lead from the newest whole checkpoint to the head; without one, no coordinator can serve the run.
-absl::Status CheckLog(RunStore& store, const std::string& directory,
-                      const std::vector<RecordedCheckpoint>& checkpoints,
+absl::Status CheckLog(RunStore& store, const std::string& directory, const std::vector<RecordedCheckpoint>& checkpoints,
                       const std::vector<FileExamination>& found) {
   for (size_t i = 0; i < found.size(); ++i) {
     if (found[i].status.ok()) return store.LogBytes(checkpoints[i].version).status();

@@ -34,8 +34,9 @@ absl::Status AddToRound(SqlDb& db, int64_t round, const ByteSums& sums) {
 
 // The round's newest row, if it is not much longer than `bytes`; it is deleted.
 absl::StatusOr<absl::optional<ClientSums>> TakeNewestRow(SqlDb& db, int64_t round, size_t bytes) {
-  static const auto& query = *new SqlText(SqlCat({"SELECT id, sums, ", HasChecksum("ledger", "ledger"),
-                   " FROM ledger WHERE id = (SELECT MAX(id) FROM ledger WHERE round = ?) AND length(sums) <= ?"}));
+  static const auto& query = *new SqlText(
+      SqlCat({"SELECT id, sums, ", HasChecksum("ledger", "ledger"),
+              " FROM ledger WHERE id = (SELECT MAX(id) FROM ledger WHERE round = ?) AND length(sums) <= ?"}));
   absl::optional<ClientSums> sums;
   int64_t id = 0;
   {
@@ -51,8 +52,8 @@ absl::StatusOr<absl::optional<ClientSums>> TakeNewestRow(SqlDb& db, int64_t roun
 }
 
 absl::StatusOr<ClientSums> ReadBlock(SqlDb& db, int64_t block) {
-  static const auto& query = *new SqlText(SqlCat({
-      "SELECT sums, ", HasChecksum("client_totals", "client_totals"), " FROM client_totals WHERE block = ?"}));
+  static const auto& query = *new SqlText(
+      SqlCat({"SELECT sums, ", HasChecksum("client_totals", "client_totals"), " FROM client_totals WHERE block = ?"}));
   Statement row = db.Prepare(query);
   TERSE_ASSIGN_OR_RETURN(const bool found, row.Int(block).Step());
   if (!found) return ClientSums();
@@ -146,8 +147,7 @@ absl::Status AddClientTotals(SqlDb& db, const ClientSums& sums) {
     TERSE_ASSIGN_OR_RETURN(ClientSums totals, ReadBlock(db, block));
     for (; it != sums.end() && it->first / kTotalsBlock == block; ++it) totals[it->first].Add(it->second);
     const std::string bytes = SerializeSums(totals);
-    TERSE_RETURN_IF_ERROR(
-        db.Prepare("INSERT INTO client_totals (block, sums) VALUES (?, ?) "
+    TERSE_RETURN_IF_ERROR(db.Prepare("INSERT INTO client_totals (block, sums) VALUES (?, ?) "
                                      "ON CONFLICT (block) DO UPDATE SET sums = excluded.sums")
                               .Int(block)
                               .Blob(bytes)

@@ -58,8 +58,9 @@ absl::Status ReplaceTestMetrics(SqlDb& db, int64_t round, absl::Span<const Named
 
 absl::Status ReadMeans(SqlDb& db, std::vector<RoundRecord>* rounds) {
   if (rounds->empty()) return absl::OkStatus();
-  static const auto& query = *new SqlText(SqlCat({"SELECT round, kind, name, mean, clients, samples, ", HasChecksum("metrics", "metrics"),
-                   " FROM metrics WHERE round BETWEEN ? AND ? ORDER BY round, kind, name"}));
+  static const auto& query =
+      *new SqlText(SqlCat({"SELECT round, kind, name, mean, clients, samples, ", HasChecksum("metrics", "metrics"),
+                           " FROM metrics WHERE round BETWEEN ? AND ? ORDER BY round, kind, name"}));
   Statement rows = db.Prepare(query);
   rows.Int(rounds->front().id).Int(rounds->back().id);
   while (true) {
@@ -78,9 +79,10 @@ absl::Status ReadMeans(SqlDb& db, std::vector<RoundRecord>* rounds) {
 
 absl::Status ReadClientMetrics(SqlDb& db, int64_t first_round, int64_t last_round,
                                std::vector<ClientMetrics>* metrics) {
-  static const auto& query = *new SqlText(SqlCat({"SELECT m.round, m.client, c.name, m.metrics, ", HasChecksum("update_metrics", "m"),
-                   " FROM update_metrics m JOIN clients c ON c.id = m.client WHERE m.round BETWEEN ? AND ? "
-                   "ORDER BY m.round, m.client"}));
+  static const auto& query =
+      *new SqlText(SqlCat({"SELECT m.round, m.client, c.name, m.metrics, ", HasChecksum("update_metrics", "m"),
+                           " FROM update_metrics m JOIN clients c ON c.id = m.client WHERE m.round BETWEEN ? AND ? "
+                           "ORDER BY m.round, m.client"}));
   Statement rows = db.Prepare(query);
   rows.Int(first_round).Int(last_round);
   while (true) {

@@ -24,8 +24,7 @@ absl::Status ReplaceTestMetrics(SqlDb& db, int64_t round, absl::Span<const Named
 absl::Status ReadMeans(SqlDb& db, std::vector<RoundRecord>* rounds);
 
 // The metrics of single clients, ordered by round and client; names are filled in.
-absl::Status ReadClientMetrics(SqlDb& db, int64_t first_round, int64_t last_round,
-                               std::vector<ClientMetrics>* metrics);
+absl::Status ReadClientMetrics(SqlDb& db, int64_t first_round, int64_t last_round, std::vector<ClientMetrics>* metrics);
 
 // Deletes the metrics of the round's single clients; the means stay.
 absl::Status DropClientMetrics(SqlDb& db, int64_t round);

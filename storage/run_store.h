@@ -1,6 +1,6 @@
-// The coordinator's durable state: a database for metadata and the log of downstream messages, checkpoints, and the large
-// ones of those messages. On SQLite (WAL, synchronous=FULL) the last two are files beside the database; on PostgreSQL
-// (storage/run_stores.h) they are in it. Schema: storage/SCHEMA.md.
+// The coordinator's durable state: a database for metadata and the log of downstream messages, checkpoints, and the
+// large ones of those messages. On SQLite (WAL, synchronous=FULL) the last two are files beside the database; on
+// PostgreSQL (storage/run_stores.h) they are in it. Schema: storage/SCHEMA.md.
 //
 //   DIR/lock   DIR/run.sqlite   DIR/checkpoints/NNNNNNNNNN.ckpt   DIR/checkpoints/NNNNNNNNNN.state
 //   DIR/segments/NNNNNNNNNN.seg   DIR/module.pt
@@ -192,9 +192,9 @@ class RunStore {
   virtual absl::StatusOr<CheckpointFile> NewestCheckpointFile() = 0;
 
   // Copies the run as of now, while it goes on, into `directory` of the same disk, which must be missing or empty: the
-  // database, as one of SQLite, the segment files that it names, the newest whole checkpoint and the file that came with
-  // the run (module_file.h), where there is one. Open opens it. A backup that failed leaves no files. Commits go on
-  // meanwhile, WriteCheckpoint waits. FAILED_PRECONDITION when the directory holds files.
+  // database, as one of SQLite, the segment files that it names, the newest whole checkpoint and the file that came
+  // with the run (module_file.h), where there is one. Open opens it. A backup that failed leaves no files. Commits go
+  // on meanwhile, WriteCheckpoint waits. FAILED_PRECONDITION when the directory holds files.
   virtual absl::Status Backup(const std::string& directory) = 0;
 
   // Reads for the administrator: rows in id order, ids in [first, last].

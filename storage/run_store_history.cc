@@ -55,8 +55,8 @@ absl::Status SqlRunStore::RecordReset(int64_t client) {
 absl::StatusOr<HistoryRecord> SqlRunStore::ReadHistory(int64_t client) {
   HistoryRecord history;
   TERSE_RETURN_IF_ERROR(Read([&](SqlDb& db) -> absl::Status {
-    static const auto& state_query = *new SqlText(SqlCat({
-        "SELECT messages, state, ", HasChecksum("histories", "histories"), " FROM histories WHERE client = ?"}));
+    static const auto& state_query = *new SqlText(SqlCat(
+        {"SELECT messages, state, ", HasChecksum("histories", "histories"), " FROM histories WHERE client = ?"}));
     Statement row = db.Prepare(state_query);
     TERSE_ASSIGN_OR_RETURN(const bool compacted, row.Int(client).Step());
     if (compacted) {
@@ -64,8 +64,9 @@ absl::StatusOr<HistoryRecord> SqlRunStore::ReadHistory(int64_t client) {
       history.messages = row.GetInt(0);
       history.state = std::string(row.GetBlob(1));
     }
-    static const auto& log_query = *new SqlText(SqlCat({"SELECT number, message, ", HasChecksum("history_log", "history_log"),
-                                      " FROM history_log WHERE client = ? ORDER BY number"}));
+    static const auto& log_query =
+        *new SqlText(SqlCat({"SELECT number, message, ", HasChecksum("history_log", "history_log"),
+                             " FROM history_log WHERE client = ? ORDER BY number"}));
     Statement log = db.Prepare(log_query);
     log.Int(client);
     while (true) {

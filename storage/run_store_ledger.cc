@@ -48,8 +48,8 @@ absl::Status AppendEntries(const SqlDb& db, int64_t round, const ClientSums& sum
   };
   for (const auto& [client, bytes] : sums) {
     if (client >= static_cast<int64_t>(names.size())) {
-      return absl::DataLossError(absl::StrCat(db.place(), " has bytes of client ", client, ", and ", names.size(),
-                                              " clients", db.remedy()));
+      return absl::DataLossError(
+          absl::StrCat(db.place(), " has bytes of client ", client, ", and ", names.size(), " clients", db.remedy()));
     }
     append(client, Direction::kUp, bytes.dense_up, bytes.payload_up, bytes.wire_up);
     append(client, Direction::kDown, bytes.dense_down, bytes.payload_down, bytes.wire_down);
@@ -58,7 +58,8 @@ absl::Status AppendEntries(const SqlDb& db, int64_t round, const ClientSums& sum
 }
 
 absl::Status AddBytes(SqlDb& db, RunTotals* totals) {
-  static const auto& select = *new SqlText(SqlCat({"SELECT sums, ", HasChecksum("client_totals", "client_totals"), " FROM client_totals"}));
+  static const auto& select =
+      *new SqlText(SqlCat({"SELECT sums, ", HasChecksum("client_totals", "client_totals"), " FROM client_totals"}));
   Statement rows = db.Prepare(select);
   ByteSums all;
   while (true) {
@@ -81,17 +82,20 @@ absl::Status AddBytes(SqlDb& db, RunTotals* totals) {
 // results, a point in time, and whether the row is whole.
 SqlText ResultsQuery() {
   const SqlText whole = HasChecksum("rounds", "rounds");
-  return SqlCat({
-      "SELECT * FROM (SELECT 0, accuracy, test_loss, opened_us, ", whole,
-      " FROM rounds WHERE accuracy IS NOT NULL OR test_loss IS NOT NULL ORDER BY id DESC LIMIT 1) AS newest UNION ALL "
-      "SELECT * FROM (SELECT 1, accuracy, test_loss, opened_us, ", whole,
-      " FROM rounds WHERE accuracy IS NOT NULL ORDER BY accuracy DESC LIMIT 1) AS best UNION ALL "
-      "SELECT * FROM (SELECT 2, accuracy, test_loss, opened_us, ", whole,
-      " FROM rounds WHERE test_loss IS NOT NULL ORDER BY test_loss LIMIT 1) AS lowest UNION ALL "
-      "SELECT * FROM (SELECT 3, accuracy, test_loss, opened_us, ", whole,
-      " FROM rounds ORDER BY id LIMIT 1) AS first UNION ALL "
-      "SELECT * FROM (SELECT 4, accuracy, test_loss, settled_us, ", whole,
-      " FROM rounds WHERE state = 'committed' ORDER BY id DESC LIMIT 1) AS committed"});
+  return SqlCat(
+      {"SELECT * FROM (SELECT 0, accuracy, test_loss, opened_us, ", whole,
+       " FROM rounds WHERE accuracy IS NOT NULL OR test_loss IS NOT NULL ORDER BY id DESC LIMIT 1) AS newest UNION ALL "
+       "SELECT * FROM (SELECT 1, accuracy, test_loss, opened_us, ",
+       whole,
+       " FROM rounds WHERE accuracy IS NOT NULL ORDER BY accuracy DESC LIMIT 1) AS best UNION ALL "
+       "SELECT * FROM (SELECT 2, accuracy, test_loss, opened_us, ",
+       whole,
+       " FROM rounds WHERE test_loss IS NOT NULL ORDER BY test_loss LIMIT 1) AS lowest UNION ALL "
+       "SELECT * FROM (SELECT 3, accuracy, test_loss, opened_us, ",
+       whole,
+       " FROM rounds ORDER BY id LIMIT 1) AS first UNION ALL "
+       "SELECT * FROM (SELECT 4, accuracy, test_loss, settled_us, ",
+       whole, " FROM rounds WHERE state = 'committed' ORDER BY id DESC LIMIT 1) AS committed"});
 }
 
 absl::Status AddResults(SqlDb& db, RunTotals* totals) {
@@ -134,7 +138,7 @@ absl::StatusOr<RunTotals> SqlRunStore::Totals() {
 
 absl::StatusOr<std::vector<LedgerEntry>> SqlRunStore::Ledger(int64_t first_round, int64_t last_round) {
   static const auto& select = *new SqlText(SqlCat({"SELECT round, sums, ", HasChecksum("ledger", "ledger"),
-                                                            " FROM ledger WHERE round BETWEEN ? AND ? ORDER BY round"}));
+                                                   " FROM ledger WHERE round BETWEEN ? AND ? ORDER BY round"}));
   std::vector<LedgerEntry> entries;
   TERSE_RETURN_IF_ERROR(Read([&](SqlDb& db) -> absl::Status {
     TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> names, ClientNames(db));
@@ -166,8 +170,8 @@ absl::StatusOr<std::vector<ClientMetrics>> SqlRunStore::MetricsOfClients(int64_t
 }
 
 absl::StatusOr<std::vector<LedgerEntry>> SqlRunStore::ClientTotals() {
-  static const auto& select = *new SqlText(SqlCat({
-      "SELECT sums, ", HasChecksum("client_totals", "client_totals"), " FROM client_totals ORDER BY block"}));
+  static const auto& select = *new SqlText(
+      SqlCat({"SELECT sums, ", HasChecksum("client_totals", "client_totals"), " FROM client_totals ORDER BY block"}));
   std::vector<LedgerEntry> totals;
   TERSE_RETURN_IF_ERROR(Read([&](SqlDb& db) -> absl::Status {
     TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> names, ClientNames(db));

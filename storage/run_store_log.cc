@@ -42,7 +42,8 @@ struct LogPart {
   bool is_full = false;    // the next one does not fit
 };
 
-// Reads the next rows up to `up_to`. Returns whether there were as many as were asked for, each following the one before.
+// Reads the next rows up to `up_to`. Returns whether there were as many as were asked for, each following the one
+// before.
 absl::StatusOr<bool> ReadLogRows(SqlDb& db, LargeMessages& large, int64_t up_to, LogPart* part) {
   static const auto& query = *new SqlText(SqlCat(
       {"SELECT version, model_hash, ", kMessageBytes, ", ", HasChecksum("downstream_log", "downstream_log"), ", ",
@@ -85,7 +86,7 @@ absl::StatusOr<std::string> SqlRunStore::ReadAggregate(int64_t version) {
   const std::shared_ptr<void> hold = messages_->Hold();
   TERSE_RETURN_IF_ERROR(Read([&](SqlDb& db) -> absl::Status {
     static const auto& query = *new SqlText(SqlCat({"SELECT ", HasChecksum("aggregates", "aggregates"), ", ",
-                                                             kMessageColumns, " FROM aggregates WHERE version = ?"}));
+                                                    kMessageColumns, " FROM aggregates WHERE version = ?"}));
     Statement row = db.Prepare(query);
     TERSE_ASSIGN_OR_RETURN(const bool found, row.Int(version).Step());
     if (!found) return absl::NotFoundError(absl::StrCat("the updates that led to version ", version, " are not kept"));
@@ -100,7 +101,8 @@ absl::StatusOr<int64_t> SqlRunStore::LogBytes(int64_t after) {
   int64_t bytes = 0;
   TERSE_RETURN_IF_ERROR(Read([&](SqlDb& db) -> absl::Status {
     TERSE_ASSIGN_OR_RETURN(const Head head, run_store_internal::SelectHead(db));
-    static const auto& query = *new SqlText(SqlCat({"SELECT COUNT(*), CAST(COALESCE(SUM(", kMessageBytes, "), 0) AS BIGINT) FROM downstream_log WHERE version > ?"}));
+    static const auto& query = *new SqlText(SqlCat({"SELECT COUNT(*), CAST(COALESCE(SUM(", kMessageBytes,
+                                                    "), 0) AS BIGINT) FROM downstream_log WHERE version > ?"}));
     Statement sum = db.Prepare(query);
     TERSE_RETURN_IF_ERROR(sum.Int(after).Step().status());
     bytes = sum.GetInt(1);

@@ -19,16 +19,16 @@ SqlText AbsentOrWhole(absl::string_view table, absl::string_view alias) {
 
 // Bounds come last.
 SqlText RoundsQuery() {
-  return SqlCat({
-      "SELECT r.id, r.state, r.base_version, r.opened_us, r.closed_us, r.settled_us, r.updates, r.train_us_max, "
-      "r.train_loss, r.accuracy, r.test_loss, "
-      "COALESCE(t.dense_up, 0), COALESCE(t.payload_up, 0), COALESCE(t.wire_up, 0), COALESCE(t.dense_down, 0), "
-      "COALESCE(t.payload_down, 0), COALESCE(t.wire_down, 0), s.top5, s.perplexity, COALESCE(t.update_bytes, 0), "
-      "p.local_steps, p.choice, p.first_iteration, p.why, ",
-      HasChecksum("rounds", "r"), " AND ", AbsentOrWhole("round_totals", "t"), " AND ", AbsentOrWhole("scores", "s"),
-      " AND ", AbsentOrWhole("plans", "p"),
-      " FROM rounds r LEFT JOIN round_totals t ON t.round = r.id LEFT JOIN scores s ON s.round = r.id "
-      "LEFT JOIN plans p ON p.round = r.id WHERE r.id BETWEEN ? AND ? ORDER BY r.id"});
+  return SqlCat(
+      {"SELECT r.id, r.state, r.base_version, r.opened_us, r.closed_us, r.settled_us, r.updates, r.train_us_max, "
+       "r.train_loss, r.accuracy, r.test_loss, "
+       "COALESCE(t.dense_up, 0), COALESCE(t.payload_up, 0), COALESCE(t.wire_up, 0), COALESCE(t.dense_down, 0), "
+       "COALESCE(t.payload_down, 0), COALESCE(t.wire_down, 0), s.top5, s.perplexity, COALESCE(t.update_bytes, 0), "
+       "p.local_steps, p.choice, p.first_iteration, p.why, ",
+       HasChecksum("rounds", "r"), " AND ", AbsentOrWhole("round_totals", "t"), " AND ", AbsentOrWhole("scores", "s"),
+       " AND ", AbsentOrWhole("plans", "p"),
+       " FROM rounds r LEFT JOIN round_totals t ON t.round = r.id LEFT JOIN scores s ON s.round = r.id "
+       "LEFT JOIN plans p ON p.round = r.id WHERE r.id BETWEEN ? AND ? ORDER BY r.id"});
 }
 
 // The schema's CHECK allows only the names of the enumerators.
@@ -124,7 +124,7 @@ absl::StatusOr<std::vector<EventRecord>> StepEvents(SqlDb& db, Statement& rows) 
 // Columns of `events`, called e, and `clients`, called c.
 SqlText EventColumns() {
   return SqlCat({"SELECT e.time_us, e.kind, e.round, e.client, e.detail, e.id, COALESCE(c.name, ''), ",
-                      HasChecksum("events", "e"), " "});
+                 HasChecksum("events", "e"), " "});
 }
 
 }  // namespace
@@ -146,7 +146,8 @@ absl::StatusOr<Head> run_store_internal::SelectHead(SqlDb& db) {
 }
 
 absl::StatusOr<absl::optional<RoundState>> run_store_internal::SelectRoundState(SqlDb& db, int64_t round) {
-  static const auto& query = *new SqlText(SqlCat({"SELECT state, ", HasChecksum("rounds", "rounds"), " FROM rounds WHERE id = ?"}));
+  static const auto& query =
+      *new SqlText(SqlCat({"SELECT state, ", HasChecksum("rounds", "rounds"), " FROM rounds WHERE id = ?"}));
   Statement statement = db.Prepare(query);
   TERSE_ASSIGN_OR_RETURN(const bool row, statement.Int(round).Step());
   if (!row) return absl::optional<RoundState>();
@@ -223,7 +224,8 @@ absl::StatusOr<bool> SqlRunStore::WasChosen(int64_t round, int64_t client) {
 absl::StatusOr<absl::optional<int64_t>> SqlRunStore::BaseVersionOf(int64_t round) {
   absl::optional<int64_t> version;
   TERSE_RETURN_IF_ERROR(Read([&](SqlDb& db) -> absl::Status {
-    static const auto& query = *new SqlText(SqlCat({"SELECT base_version, ", HasChecksum("rounds", "rounds"), " FROM rounds WHERE id = ?"}));
+    static const auto& query =
+        *new SqlText(SqlCat({"SELECT base_version, ", HasChecksum("rounds", "rounds"), " FROM rounds WHERE id = ?"}));
     Statement row = db.Prepare(query);
     TERSE_ASSIGN_OR_RETURN(const bool found, row.Int(round).Step());
     if (!found) return absl::OkStatus();
@@ -238,16 +240,16 @@ absl::StatusOr<absl::optional<RunStore::Fate>> SqlRunStore::FateOf(Id128 update_
   TERSE_RETURN_IF_ERROR(Read([&](SqlDb& db) -> absl::Status {
     // An update that was refused, or is its client's first, is found by its id, and any other by its key. A damaged row
     // on the way may be the one.
-    static const auto& query = *new SqlText(SqlCat({
-        "WITH RECURSIVE newest (round, looks) AS (SELECT MAX(round), CAST(1 AS BIGINT) FROM updates UNION ALL "
-        "SELECT round - 1, looks + 1 FROM newest WHERE round > ?3 AND looks < ?4) SELECT client, round, reason, ",
-        HasChecksum("refused", "refused"), " FROM refused WHERE update_id = ?1 UNION ALL SELECT client, round, '', ",
-        HasChecksum("first_updates", "first_updates"),
-        " FROM first_updates WHERE update_id = ?1 UNION ALL SELECT * FROM (SELECT u.client, u.round, '', ",
-        HasChecksum("updates", "u"),
-        " FROM newest n CROSS JOIN updates u WHERE u.round = n.round AND u.client = ?2 AND u.round >= ?3 "
-        "AND (u.update_id = ?1 OR NOT (",
-        HasChecksum("updates", "u"), ")) LIMIT 1) AS chosen"}));
+    static const auto& query = *new SqlText(SqlCat(
+        {"WITH RECURSIVE newest (round, looks) AS (SELECT MAX(round), CAST(1 AS BIGINT) FROM updates UNION ALL "
+         "SELECT round - 1, looks + 1 FROM newest WHERE round > ?3 AND looks < ?4) SELECT client, round, reason, ",
+         HasChecksum("refused", "refused"), " FROM refused WHERE update_id = ?1 UNION ALL SELECT client, round, '', ",
+         HasChecksum("first_updates", "first_updates"),
+         " FROM first_updates WHERE update_id = ?1 UNION ALL SELECT * FROM (SELECT u.client, u.round, '', ",
+         HasChecksum("updates", "u"),
+         " FROM newest n CROSS JOIN updates u WHERE u.round = n.round AND u.client = ?2 AND u.round >= ?3 "
+         "AND (u.update_id = ?1 OR NOT (",
+         HasChecksum("updates", "u"), ")) LIMIT 1) AS chosen"}));
     Statement statement = db.Prepare(query);
     TERSE_ASSIGN_OR_RETURN(const bool found, statement.Id(update_id).Int(client).Int(round).Int(kRoundsOfFate).Step());
     if (!found) return absl::OkStatus();
@@ -308,10 +310,13 @@ absl::StatusOr<std::vector<ClientRecord>> SqlRunStore::Clients() {
 absl::StatusOr<std::vector<EventRecord>> SqlRunStore::EventsOf(const EventFilter& filter, int64_t newest) {
   std::vector<EventRecord> events;
   TERSE_RETURN_IF_ERROR(Read([&](SqlDb& db) -> absl::Status {
-    static const auto& query = *new SqlText(SqlCat({EventColumns(),
-                     "FROM (SELECT * FROM events WHERE id < ?1 AND (?2 = '' OR kind = ?2) AND (?3 = '' OR "
-                     "client IN (SELECT id FROM clients WHERE ", SqlText("instr", "strpos"), "(lower(name), lower(?3)) > 0)) ORDER BY id DESC "
-                     "LIMIT ?4) e LEFT JOIN clients c ON c.id = e.client ORDER BY e.id"}));
+    static const auto& query =
+        *new SqlText(SqlCat({EventColumns(),
+                             "FROM (SELECT * FROM events WHERE id < ?1 AND (?2 = '' OR kind = ?2) AND (?3 = '' OR "
+                             "client IN (SELECT id FROM clients WHERE ",
+                             SqlText("instr", "strpos"),
+                             "(lower(name), lower(?3)) > 0)) ORDER BY id DESC "
+                             "LIMIT ?4) e LEFT JOIN clients c ON c.id = e.client ORDER BY e.id"}));
     Statement rows = db.Prepare(query);
     rows.Int(filter.before == 0 ? std::numeric_limits<int64_t>::max() : filter.before)
         .Text(filter.kind)
@@ -326,8 +331,8 @@ absl::StatusOr<std::vector<EventRecord>> SqlRunStore::EventsOf(const EventFilter
 absl::StatusOr<std::vector<EventRecord>> SqlRunStore::EventsAfter(int64_t id, int64_t limit) {
   std::vector<EventRecord> events;
   TERSE_RETURN_IF_ERROR(Read([&](SqlDb& db) -> absl::Status {
-    static const auto& query = *new SqlText(SqlCat({
-        EventColumns(), "FROM events e LEFT JOIN clients c ON c.id = e.client WHERE e.id > ? ORDER BY e.id LIMIT ?"}));
+    static const auto& query = *new SqlText(SqlCat(
+        {EventColumns(), "FROM events e LEFT JOIN clients c ON c.id = e.client WHERE e.id > ? ORDER BY e.id LIMIT ?"}));
     Statement rows = db.Prepare(query);
     TERSE_ASSIGN_OR_RETURN(events, StepEvents(db, rows.Int(id).Int(std::max<int64_t>(limit, 0))));
     return absl::OkStatus();

@@ -162,8 +162,7 @@ class SqliteCursor final : public Statement::Cursor {
     return Check(sqlite3_bind_double(stmt_, parameter, value));
   }
   absl::Status BindText(int parameter, absl::string_view value) override {
-    return Check(
-        sqlite3_bind_text64(stmt_, parameter, DataOf(value), value.size(), SQLITE_STATIC, SQLITE_UTF8));
+    return Check(sqlite3_bind_text64(stmt_, parameter, DataOf(value), value.size(), SQLITE_STATIC, SQLITE_UTF8));
   }
   absl::Status BindBlob(int parameter, absl::string_view value) override {
     return Check(sqlite3_bind_blob64(stmt_, parameter, DataOf(value), value.size(), SQLITE_STATIC));
@@ -191,12 +190,8 @@ class SqliteCursor final : public Statement::Cursor {
     return sqlite3_column_double(stmt_, column);
   }
   bool IsNull(int column) const override { return sqlite3_column_type(stmt_, column) == SQLITE_NULL; }
-  absl::string_view GetText(int column) const override {
-    return View(sqlite3_column_text(stmt_, column), column);
-  }
-  absl::string_view GetBlob(int column) const override {
-    return View(sqlite3_column_blob(stmt_, column), column);
-  }
+  absl::string_view GetText(int column) const override { return View(sqlite3_column_text(stmt_, column), column); }
+  absl::string_view GetBlob(int column) const override { return View(sqlite3_column_blob(stmt_, column), column); }
 
  private:
   absl::Status Check(int result) const { return result == SQLITE_OK ? absl::OkStatus() : db_->Error(result); }

@@ -147,8 +147,7 @@ absl::StatusOr<std::unique_ptr<RunStore>> SqliteRunStore::Open(const std::string
   };
   TERSE_ASSIGN_OR_RETURN(parts.reader, parts.open_reader());
   parts.writer = std::move(owned.db);
-  return std::unique_ptr<RunStore>(
-      new SqliteRunStore(directory, files, std::move(owned.lock), std::move(parts)));
+  return std::unique_ptr<RunStore>(new SqliteRunStore(directory, files, std::move(owned.lock), std::move(parts)));
 }
 
 SqliteRunStore::SqliteRunStore(std::string directory, FileSystem& files, std::unique_ptr<DirectoryLock> lock,

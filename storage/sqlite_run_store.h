@@ -1,5 +1,5 @@
-// RunStore on SQLite, with large messages and checkpoints in files beside the database. Internal to storage/: others use
-// storage/run_store.h. Opening is in sqlite_run_store.cc, copies are in sqlite_run_store_backup.cc.
+// RunStore on SQLite, with large messages and checkpoints in files beside the database. Internal to storage/: others
+// use storage/run_store.h. Opening is in sqlite_run_store.cc, copies are in sqlite_run_store_backup.cc.
 #ifndef TERSE_STORAGE_SQLITE_RUN_STORE_H_
 #define TERSE_STORAGE_SQLITE_RUN_STORE_H_
 

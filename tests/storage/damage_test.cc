@@ -227,7 +227,8 @@ TEST_F(Damage, EveryChecksumIsComputedFromItsColumns) {
     Statement columns =
         db->Prepare(absl::StrCat("SELECT group_concat('t.' || name, ', ') FROM pragma_table_info('", table, "')"));
     ASSERT_TRUE(columns.Step().value());
-    EXPECT_EQ(HasChecksum(table, "t").For(SqlEngine::kSqlite), absl::StrCat("t.checksum IS terse_checksum(", columns.GetText(0), ")"));
+    EXPECT_EQ(HasChecksum(table, "t").For(SqlEngine::kSqlite),
+              absl::StrCat("t.checksum IS terse_checksum(", columns.GetText(0), ")"));
   }
 }
 
