@@ -51,7 +51,9 @@ absl::Status SqlRunStore::Read(absl::FunctionRef<absl::Status(SqlDb&)> body) {
 
 absl::Status SqlRunStore::OpenBatch() {
   if (!batch_status_.ok() || batch_open_) return batch_status_;
-  TERSE_RETURN_IF_ERROR(writer_->Begin());
+  // A batch that could not begin must not begin at a later call, without what came before.
+  batch_status_ = writer_->Begin();
+  if (!batch_status_.ok()) return batch_status_;
   batch_open_ = true;
   return batch_status_ = CheckEpoch();
 }

@@ -17,7 +17,7 @@ EXPECTED = {
     "terse-coordinator": (
         ["usr/bin/terse-coordinator", "usr/lib/systemd/system/terse-coordinator.service",
          "usr/share/terse/coordinator.env", "usr/share/man/man8/terse-coordinator.8", "usr/share/terse/runs/demo.toml", "usr/share/terse/monitoring/alerts.yml"],
-        ["adduser", "libopenblas0-openmp", "libtorch1.13", "libgrpc++1.51", "libsqlite3-0"]),
+        ["adduser", "libopenblas0-openmp", "libtorch1.13", "libgrpc++1.51", "libpq5", "libsqlite3-0"]),
     "terse-client": (
         ["usr/bin/terse-client", "usr/bin/terse-trainer-check", "usr/lib/systemd/system/terse-client.service", "usr/share/terse/client.env",
          "usr/share/man/man8/terse-client.8", "usr/share/man/man1/terse-trainer-check.1"],

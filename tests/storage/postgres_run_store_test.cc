@@ -423,7 +423,7 @@ TEST_F(PostgresFenceTest, ALostConnectionLeavesNothingOfABatch) {
   EXPECT_CODE(store_->RecordReset(0), kUnavailable, "the connection is lost");
   ASSERT_OK(store_->BeginBatch());
   EXPECT_CODE(store_->RecordReset(0), kUnavailable, "the connection is lost");
-  store_->DropBatch();
+  EXPECT_CODE(store_->CommitBatch(), kUnavailable, "the connection is lost");
   EXPECT_EQ(place_.Dump(), before);
   ASSERT_OK(Reopen());
   EXPECT_EQ(store_->GetHead()->epoch, epoch_ + 1);

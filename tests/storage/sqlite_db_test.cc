@@ -2,7 +2,6 @@
 
 #include <sys/stat.h>
 
-#include <cmath>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -31,28 +30,6 @@ class SqliteDbTest : public ::testing::Test {
   std::unique_ptr<SqliteDb> db_;
 };
 
-TEST_F(SqliteDbTest, ValuesComeBack) {
-  const std::string blob("\0\xff\0", 3);
-  const Id128 id{1, 2};
-  const char kInsert[] = "INSERT INTO t VALUES (?, ?, ?, ?)";
-  EXPECT_OK(db_->Prepare(kInsert).Int(int64_t{1} << 62).Real(0.25).Text("x").Blob(blob).Run());
-  EXPECT_OK(db_->Prepare(kInsert).Int(-5).Real(NAN).Text("").Id(id).Run());
-  Statement rows = db_->Prepare("SELECT * FROM t ORDER BY i");
-  ASSERT_TRUE(rows.Step().value());
-  EXPECT_EQ(rows.GetInt(0), -5);
-  EXPECT_TRUE(rows.IsNull(1));
-  EXPECT_TRUE(std::isnan(rows.GetReal(1)));
-  EXPECT_FALSE(rows.IsNull(2));
-  EXPECT_EQ(rows.GetText(2), "");
-  EXPECT_EQ(rows.GetId(3), id);
-  ASSERT_TRUE(rows.Step().value());
-  EXPECT_EQ(rows.GetInt(0), int64_t{1} << 62);
-  EXPECT_EQ(rows.GetReal(1), 0.25);
-  EXPECT_EQ(rows.GetText(2), "x");
-  EXPECT_EQ(rows.GetBlob(3), blob);
-  EXPECT_FALSE(rows.Step().value());
-}
-
 // Modes of the database, its log and its index, as octal digits.
 std::string Modes(const std::string& path) {
   std::string modes;
@@ -77,26 +54,6 @@ TEST(SqliteDbFiles, AreTheirOwnersAloneWhateverTheUmask) {
   for (const char* beside : {"", "-wal", "-shm"}) ASSERT_EQ(chmod(absl::StrCat(path, beside).c_str(), 0644), 0);
   ASSERT_OK(SqliteDb::Open(path, SqliteDb::Mode::kWriter).status());
   EXPECT_EQ(Modes(path), "600 600 600 ");
-}
-
-TEST_F(SqliteDbTest, FailedTransactionsLeaveNothing) {
-  const auto insert = [&](int64_t i, absl::string_view s) {
-    return db_->Prepare("INSERT INTO t (i, s) VALUES (?, ?)").Int(i).Text(s).Run();
-  };
-  EXPECT_CODE(db_->InTransaction([&] {
-    EXPECT_OK(insert(1, "a"));
-    return absl::AbortedError("no");
-  }),
-              kAborted, "no");
-  EXPECT_EQ(Count(), 0);
-  EXPECT_CODE(db_->InTransaction([&] {
-    EXPECT_OK(insert(1, "a"));
-    return insert(2, "a");
-  }),
-              kFailedPrecondition, "UNIQUE");
-  EXPECT_EQ(Count(), 0);
-  EXPECT_OK(db_->InTransaction([&] { return insert(1, "a"); }));
-  EXPECT_EQ(Count(), 1);
 }
 
 TEST_F(SqliteDbTest, ErrorsNameTheFile) {
