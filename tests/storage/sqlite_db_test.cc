@@ -2,8 +2,6 @@
 
 #include <sys/stat.h>
 
-#include <limits>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "storage/schema.h"
