@@ -138,12 +138,13 @@ TEST_P(SqlDbTest, ATransactionHasManyStatements) {
 // A parameter's type belongs to a statement that PostgreSQL prepares.
 TEST_P(SqlDbTest, AStatementTakesNullsAndValuesInTurn) {
   for (int64_t i = 1; i <= 6; ++i) {
+    const std::string text = absl::StrCat("s", i);
     Statement insert = db_->Prepare(kInsertAll);
     insert.Int(i);
     if (i % 2 == 0) {
       insert.Null().Null().Null();
     } else {
-      insert.Real(0.5).Text(absl::StrCat("s", i)).Blob("b");
+      insert.Real(0.5).Text(text).Blob("b");
     }
     ASSERT_OK(insert.Run());
   }
