@@ -156,8 +156,9 @@ absl::StatusOr<std::unique_ptr<RunStores>> RunsInPostgres(const std::string& add
         absl::StrCat(state_directory, " holds runs that are not in the store (", absl::StrJoin(own, ", "),
                      "), and nobody would serve them; name another directory with --state, or start without --store"));
   }
+  // A session of a store would be ended by who takes the lease just now.
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<PostgresDb> db,
-                         PostgresDb::Open(address, "public", PostgresDb::Mode::kWriter));
+                         PostgresDb::Open(address, "public", PostgresDb::Mode::kLease));
   return std::make_unique<PostgresStores>(address, state_directory, db->server(), lease);
 }
 

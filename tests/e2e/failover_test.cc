@@ -77,9 +77,9 @@ class FailoverTest : public ::testing::Test {
         directory_ / absl::StrCat("client-", index, ".log")));
   }
 
-  // The one whose process has the lease; -1: none of them.
+  // The one whose process has the lease; -1: none of them. Who takes the lease ends other sessions than such a one.
   int Holder() {
-    const auto db = PostgresDb::Open(server_.address(), "terse", PostgresDb::Mode::kReader).value();
+    const auto db = PostgresDb::Open(server_.address(), "terse", PostgresDb::Mode::kLease).value();
     Statement row = db->Prepare("SELECT holder FROM lease");
     const absl::StatusOr<bool> found = row.Step();
     if (!found.ok() || !*found) return -1;
@@ -93,7 +93,7 @@ class FailoverTest : public ::testing::Test {
   }
   // Committed rounds; -1 before there is a run.
   int64_t Version() {
-    const auto db = PostgresDb::Open(server_.address(), "terse_conservation", PostgresDb::Mode::kReader).value();
+    const auto db = PostgresDb::Open(server_.address(), "terse_conservation", PostgresDb::Mode::kLease).value();
     Statement row = db->Prepare("SELECT version FROM head");
     const absl::StatusOr<bool> found = row.Step();
     return found.ok() && *found ? row.GetInt(0) : -1;
