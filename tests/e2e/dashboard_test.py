@@ -20,6 +20,7 @@ import unittest
 
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.actions.wheel_input import ScrollOrigin
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -86,7 +87,15 @@ class Dashboard(PageTest):
         wait_until(lambda: text in self.text("command-result"), f"'{text}', not '{self.text('command-result')}'", 20)
 
     def open_run(self, name):
-        self.browser.find_element(By.LINK_TEXT, name).click()
+        def clicked():
+            # The list of runs may be drawn anew between the look and the click.
+            try:
+                self.browser.find_element(By.LINK_TEXT, name).click()
+            except StaleElementReferenceException:
+                return False
+            return True
+
+        wait_until(clicked, f"the link to {name}")
         wait_until(lambda: self.browser.title.split()[1] == name, name)
 
     def test_01_waits_for_clients(self):
