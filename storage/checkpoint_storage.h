@@ -27,7 +27,7 @@ struct RecordedCheckpoint {
   CheckpointBytes bytes;
 };
 
-// What a run's store lends to those who keep something in its database.
+// A run's store lends its transactions to those who keep something in its database.
 class StoreTransactions {
  public:
   virtual ~StoreTransactions() = default;

@@ -27,11 +27,11 @@ namespace {
 
 // Object ids of types, which PostgreSQL never changes (its catalogue pg_type).
 constexpr Oid kBool = 16, kBytes = 17, kInt64 = 20, kInt16 = 21, kInt32 = 23, kText = 25, kFloat64 = 701;
-// What is sent without an answer. The answers to so many are small enough for the buffers between the two, so neither
-// side waits for the other to read.
+// So many statements are sent before their answers are read. The answers to so many are small enough for the buffers
+// between the two, so neither side waits for the other to read.
 constexpr size_t kMostPending = 256;
 
-// What COPY's binary format begins with: its signature, no flags and no extension.
+// COPY's binary format begins with a signature, no flags and no extension.
 constexpr char kCopySignature[] = "PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 // Rows of a COPY are sent in pieces of about so many bytes.
 constexpr size_t kCopiedBytes = 256 << 10;
@@ -381,7 +381,7 @@ absl::Status PostgresDb::Connect() {
   PQfinish(connection_);
   statements_.clear();
   pending_.clear();
-  // What stands before the address is a default, and what stands behind it holds in any case.
+  // The keywords before the address are defaults, and those behind it override it.
   std::vector<const char*> keywords = {"connect_timeout", "tcp_user_timeout", "dbname", "application_name",
                                        "client_encoding"};
   std::vector<const char*> values = {"5", "5000", address_.c_str(),
@@ -399,7 +399,7 @@ absl::Status PostgresDb::Connect() {
   connection_ = PQconnectdbParams(keywords.data(), values.data(), /*expand_dbname=*/1);
   if (connection_ == nullptr) return absl::ResourceExhaustedError("no memory to connect to the store's server");
   if (PQstatus(connection_) != CONNECTION_OK) {
-    // Of what a server says here libpq tells no code, but for a password that it asked for and nobody has.
+    // libpq tells no code here, except when the server asked for a password that nobody has.
     const absl::StatusCode code = PQconnectionNeedsPassword(connection_) == 1 ? absl::StatusCode::kPermissionDenied
                                                                               : absl::StatusCode::kUnavailable;
     return absl::Status(code, absl::StrCat("the store's server cannot be used: ", OneLine(PQerrorMessage(connection_)),

@@ -92,7 +92,7 @@ class PostgresDb final : public SqlDb {
     std::string name;
     bool sent = false;  // and not refused so far
   };
-  // What the server has yet to answer.
+  // The server has yet to answer this.
   struct Pending {
     enum class Kind { kPrepare, kExecute, kSync } kind = Kind::kSync;
     Prepared* prepared = nullptr;

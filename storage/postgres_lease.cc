@@ -9,7 +9,7 @@
 namespace terse {
 namespace {
 
-// Of the database, beside the schemas of runs (kSchemaPrefix, postgres_run_stores.cc).
+// The lease has a schema of its own beside those of runs (kSchemaPrefix, postgres_run_stores.cc).
 constexpr char kLeaseSchema[] = "terse";
 constexpr char kTable[] =
     "CREATE SCHEMA IF NOT EXISTS terse; "

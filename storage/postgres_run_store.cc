@@ -34,7 +34,7 @@ absl::StatusOr<std::unique_ptr<RunStore>> PostgresRunStore::Open(const std::stri
                          }));
   TERSE_FAILPOINT("coordinator.restart.epoch_bumped");
   TERSE_RETURN_IF_ERROR(FetchFiles(*db, files, directory));
-  // What an earlier process left may be of a version that was never recorded.
+  // An earlier process may have left files of a version that was never recorded.
   TERSE_RETURN_IF_ERROR(RemoveOtherCheckpoints(files, directory, {}));
   parts.place = db->place();
   parts.messages = std::make_unique<BlobMessages>(limits);

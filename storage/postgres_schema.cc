@@ -220,7 +220,7 @@ constexpr int kFirstVersion = 12;
 constexpr const char* kSteps[] = {kVersion12};
 static_assert(kFirstVersion + std::size(kSteps) - 1 == kSchemaVersion);
 
-// Of this program among those that make tables in the database.
+// This program's number among the advisory locks of the database ("TERSE").
 constexpr int64_t kMigrationLock = 0x5445525345;
 
 absl::Status ApplySteps(PostgresDb& db) {

@@ -1,4 +1,4 @@
-// What opening a store does on every engine, and the names of states.
+// Opening a store does this on every engine; and the names of states.
 #include "storage/run_store.h"
 
 #include <utility>

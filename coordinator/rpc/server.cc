@@ -286,7 +286,7 @@ absl::Status StandBy(const CoordinatorOptions& options, StoreLease& lease, Coord
   const auto listen = [&]() -> absl::Status {
     TERSE_ASSIGN_OR_RETURN(const Acceptor::Bounds bounds,
                            ConnectionBounds(options.max_connections, options.max_connections_per_address));
-    // Who is refused here is no business of the audit log: nobody can do anything.
+    // The audit log does not hear of refusals here, because a standby does nothing for anybody.
     TERSE_ASSIGN_OR_RETURN(gatekeeper, OpenGate(options, &clock, nullptr));
     for (const auto& [address, option] :
          {std::pair(options.listen, "--listen"), std::pair(AdminAddress(options), "--admin")}) {

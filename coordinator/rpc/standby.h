@@ -1,4 +1,4 @@
-// What a coordinator answers while another one serves the runs of their store.
+// A coordinator answers with this service while another one serves the runs of their store.
 #ifndef TERSE_COORDINATOR_RPC_STANDBY_H_
 #define TERSE_COORDINATOR_RPC_STANDBY_H_
 
