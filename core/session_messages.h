@@ -13,16 +13,19 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "core/cohort.h"
 #include "core/held_bytes.h"
 #include "core/id128.h"
+#include "core/layout.h"
 #include "core/named_metrics.h"
 #include "core/run_config.h"
 
 namespace terse {
 
 // The protocol version that this build speaks. Version 3 brought sparse steps (compression/sparse_step.h), which a
-// client must read in every run whose downstream is `auto`; version 4 data.shards, by which a client cuts its data.
-inline constexpr uint32_t kProtocolVersion = 4;
+// client must read in every run whose downstream is `auto`; version 4 data.shards, by which a client cuts its data;
+// version 5 relays.
+inline constexpr uint32_t kProtocolVersion = 5;
 
 enum class Outcome { kApplied, kNotApplied, kPending, kReset };
 
@@ -46,6 +49,8 @@ struct CheckIn {
   std::string run;          // empty: the only run that the coordinator has
   Id128 process;            // drawn whenever a client opens its state; zero: unknown
   uint32_t connection = 0;  // number of this connection of `process`, from 1
+  Id128 family = {};        // of `lineage`, as Welcome::family said; zero: the client has no state
+  bool relay = false;       // the client is a relay, whose training is a round of its own clients
 };
 
 struct Ready {
@@ -69,6 +74,7 @@ struct Update {
   // connection, or not known.
   absl::optional<int> norm_code = absl::nullopt;
   std::vector<NamedMetric> metrics = {};  // TrainResult::metrics
+  CohortFacts cohort = {};                // TrainResult::cohort
   int64_t packed_bytes = 0;               // of what `message` was unpacked from; 0: it came as it is
   bool unread = false;  // nobody asked for it, so the coordinator's edge did not decode it: it must not count
   // The measures of the decoded message (Codec::Measure). The coordinator's edge measures it; nothing of this is sent.
@@ -99,13 +105,24 @@ using FromClient = std::variant<CheckIn, Ready, Update, Progress, Leaving>;
 
 // Coordinator to client.
 
+// The shards of the training data that a client and all clients below it have.
+struct ShardRange {
+  int64_t first = 0;
+  int64_t count = 1;
+};
+
 struct Welcome {
-  Id128 lineage;
+  Id128 lineage;  // of the books in which this client's updates are settled: a relay keeps its own
   std::shared_ptr<const RunConfig> config;
   int64_t client_index = 0;
   absl::optional<Verdict> verdict;
   int64_t head_version = 0;
   Id128 start_hash = {};  // of version 0; zero: not known
+  // The lineage of the coordinator at the root, whose model all have. A client takes its residual along to another
+  // lineage of the same family.
+  Id128 family = {};
+  absl::optional<ShardRange> shards = absl::nullopt;  // nullopt: the shard `client_index` alone
+  std::shared_ptr<const Layout> layout = nullptr;     // of the model, for a relay; null for other clients
 };
 
 struct Resync {
@@ -136,6 +153,8 @@ struct Receipt {
 struct Refusal {
   std::string reason;
   bool retry = false;
+  // Not zero: the client should check in again with what it keeps for this lineage, which it was part of before.
+  Id128 lineage = {};
 };
 
 struct Finished {

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "core/cohort.h"
 #include "core/layout.h"
 #include "core/named_metrics.h"
 #include "core/run_config.h"
@@ -25,6 +26,7 @@ struct TrainResult {
   // Beside the loss, for people: of the training, and of the weights that it began from on data of the client's own.
   // They pass CheckMetrics, and none is of the kind kTest.
   std::vector<NamedMetric> metrics = {};
+  CohortFacts cohort = {};  // of a relay, whose training is that of its clients
 };
 
 // The training that a round asks of a client.

@@ -49,9 +49,10 @@ absl::StatusOr<Verdict> ParseVerdict(const v1::Verdict& wire) {
   return verdict;
 }
 
-// A number that must fit a signed 64-bit integer.
-absl::StatusOr<int64_t> Number(uint64_t value, absl::string_view field) {
-  if (value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+// A number that is at most `most`.
+absl::StatusOr<int64_t> Number(uint64_t value, absl::string_view field,
+                               int64_t most = std::numeric_limits<int64_t>::max()) {
+  if (value > static_cast<uint64_t>(most)) {
     return absl::InvalidArgumentError(absl::StrCat(field, " is out of range: ", value));
   }
   return static_cast<int64_t>(value);
@@ -73,6 +74,9 @@ absl::StatusOr<FromClient> ParseCheckIn(const v1::CheckIn& wire) {
   message.run = wire.run();
   TERSE_ASSIGN_OR_RETURN(message.process, ReadId(wire.process(), "process"));
   message.connection = wire.connection();
+  TERSE_ASSIGN_OR_RETURN(message.family, ReadId(wire.family(), "family"));
+  if (message.family.IsZero()) message.family = message.lineage;
+  message.relay = wire.relay();
   return FromClient(std::move(message));
 }
 
@@ -129,10 +133,47 @@ absl::StatusOr<FromServer> ParseWelcome(const v1::Welcome& wire) {
   }
   TERSE_ASSIGN_OR_RETURN(message.head_version, Number(wire.head_version(), "head_version"));
   TERSE_ASSIGN_OR_RETURN(message.start_hash, ReadId(wire.start_hash(), "start_hash"));
+  TERSE_ASSIGN_OR_RETURN(message.family, ReadId(wire.family(), "family"));
+  if (message.family.IsZero()) message.family = message.lineage;
+  if (wire.has_shards()) {
+    if (wire.shards().count() < 1) return absl::InvalidArgumentError("the coordinator gives no shard");
+    message.shards = ShardRange{wire.shards().first(), wire.shards().count()};
+  }
+  if (wire.tensors_size() > 0) {
+    TERSE_ASSIGN_OR_RETURN(Layout layout, LayoutFromWire(wire.tensors()));
+    message.layout = std::make_shared<const Layout>(std::move(layout));
+  }
   return FromServer(std::move(message));
 }
 
+// An update stands for clients with samples, or for none of either.
+absl::StatusOr<CohortFacts> ReadCohort(const v1::UpdateHeader& wire) {
+  CohortFacts cohort;
+  TERSE_ASSIGN_OR_RETURN(cohort.clients, Number(wire.cohort_clients(), "cohort_clients", CohortFacts::kMostClients));
+  TERSE_ASSIGN_OR_RETURN(cohort.samples, Number(wire.cohort_samples(), "cohort_samples", CohortFacts::kMostSamples));
+  if ((cohort.clients == 0) != (cohort.samples == 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("an update that stands for ", cohort.clients, " clients with ", cohort.samples, " samples"));
+  }
+  return cohort;
+}
+
 }  // namespace
+
+absl::StatusOr<Layout> LayoutFromWire(const google::protobuf::RepeatedPtrField<v1::Tensor>& tensors) {
+  std::vector<Layout::Entry> entries;
+  entries.reserve(static_cast<size_t>(tensors.size()));
+  for (const v1::Tensor& tensor : tensors) {
+    Layout::Entry& entry = entries.emplace_back();
+    entry.name = tensor.name();
+    for (const uint64_t dimension : tensor.shape()) {
+      TERSE_ASSIGN_OR_RETURN(const int64_t size, Number(dimension, "shape"));
+      entry.shape.push_back(size);
+    }
+    entry.kind = tensor.buffer() ? TensorKind::kBuffer : TensorKind::kParameter;
+  }
+  return Layout::Create(entries);
+}
 
 absl::Status Assembly::Begin(uint64_t size, int64_t limit, absl::string_view what) {
   if (active_) return absl::InvalidArgumentError(absl::StrCat(what, " begins before the one before it ended"));
@@ -202,6 +243,7 @@ absl::StatusOr<absl::optional<FromClient>> ClientMessageReader::FeedUpdate(const
     update_.packed = header.packed();
     TERSE_ASSIGN_OR_RETURN(update_.norm_code, ReadNormCode(header));
     TERSE_ASSIGN_OR_RETURN(update_.metrics, ReadMetrics(header));
+    TERSE_ASSIGN_OR_RETURN(update_.cohort, ReadCohort(header));
   }
   TERSE_RETURN_IF_ERROR(assembly_.Append(chunk.data()));
   if (!assembly_.complete()) return absl::optional<FromClient>();
@@ -251,8 +293,11 @@ absl::StatusOr<absl::optional<FromServer>> ServerMessageReader::Feed(const v1::S
       TERSE_ASSIGN_OR_RETURN(Verdict verdict, ParseVerdict(message.verdict()));
       return absl::make_optional(FromServer(std::move(verdict)));
     }
-    case v1::ServerMessage::kRefusal:
-      return absl::make_optional(FromServer(Refusal{message.refusal().reason(), message.refusal().retry()}));
+    case v1::ServerMessage::kRefusal: {
+      Refusal refusal = {message.refusal().reason(), message.refusal().retry()};
+      TERSE_ASSIGN_OR_RETURN(refusal.lineage, ReadId(message.refusal().lineage(), "lineage"));
+      return absl::make_optional(FromServer(std::move(refusal)));
+    }
     case v1::ServerMessage::kFinished:
       return absl::make_optional(FromServer(Finished{message.finished().reason()}));
     case v1::ServerMessage::kBeginHistory:

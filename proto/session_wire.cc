@@ -36,6 +36,12 @@ void Fill(const Welcome& welcome, const v1::RunConfig& config, v1::Welcome* out)
   if (welcome.verdict.has_value()) FillVerdict(*welcome.verdict, out->mutable_verdict());
   out->set_head_version(welcome.head_version);
   if (!welcome.start_hash.IsZero()) out->set_start_hash(welcome.start_hash.ToBytes());
+  if (welcome.family != welcome.lineage) out->set_family(IdBytes(welcome.family));
+  if (welcome.shards.has_value()) {
+    out->mutable_shards()->set_first(welcome.shards->first);
+    out->mutable_shards()->set_count(welcome.shards->count);
+  }
+  if (welcome.layout != nullptr) *out->mutable_tensors() = TensorsToWire(*welcome.layout);
 }
 
 std::vector<v1::ServerMessage> DownstreamToWire(const Downstream& downstream) {
@@ -64,10 +70,23 @@ std::vector<v1::ClientMessage> UpdateToWire(const Update& update) {
     wire->set_value(metric.value);
     wire->set_samples(metric.samples);
   }
+  header->set_cohort_clients(update.cohort.clients);
+  header->set_cohort_samples(update.cohort.samples);
   return chunks;
 }
 
 }  // namespace
+
+google::protobuf::RepeatedPtrField<v1::Tensor> TensorsToWire(const Layout& layout) {
+  google::protobuf::RepeatedPtrField<v1::Tensor> out;
+  for (const TensorSpec& tensor : layout.tensors()) {
+    v1::Tensor* const wire = out.Add();
+    wire->set_name(tensor.name);
+    for (const int64_t dimension : tensor.shape) wire->add_shape(dimension);
+    wire->set_buffer(tensor.kind == TensorKind::kBuffer);
+  }
+  return out;
+}
 
 v1::ServerMessage DownstreamChunks::Next(int64_t most) {
   const int64_t bytes = std::min(left(), most);
@@ -108,6 +127,7 @@ std::vector<v1::ServerMessage> ToWire(const FromServer& message, const v1::RunCo
   } else if (const auto* refusal = std::get_if<Refusal>(&message)) {
     out[0].mutable_refusal()->set_reason(refusal->reason);
     out[0].mutable_refusal()->set_retry(refusal->retry);
+    out[0].mutable_refusal()->set_lineage(IdBytes(refusal->lineage));
   } else if (const auto* finished = std::get_if<Finished>(&message)) {
     out[0].mutable_finished()->set_reason(finished->reason);
   } else {
@@ -131,6 +151,8 @@ std::vector<v1::ClientMessage> ToWire(const FromClient& message) {
     wire->set_run(check_in->run);
     wire->set_process(IdBytes(check_in->process));
     wire->set_connection(check_in->connection);
+    if (check_in->family != check_in->lineage) wire->set_family(IdBytes(check_in->family));
+    wire->set_relay(check_in->relay);
   } else if (const auto* ready = std::get_if<Ready>(&message)) {
     if (ready->version.has_value()) out[0].mutable_ready()->set_version(*ready->version);
     out[0].mutable_ready()->set_model_hash(IdBytes(ready->model_hash));

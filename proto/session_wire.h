@@ -36,6 +36,10 @@ class DownstreamChunks {
   int64_t at_ = 0;
 };
 
+// A model's layout, and back: INVALID_ARGUMENT for tensors that are no Layout.
+google::protobuf::RepeatedPtrField<v1::Tensor> TensorsToWire(const Layout& layout);
+absl::StatusOr<Layout> LayoutFromWire(const google::protobuf::RepeatedPtrField<v1::Tensor>& tensors);
+
 // The messages that carry `message`: one, or one a chunk. `config` is what Welcome sends.
 std::vector<v1::ServerMessage> ToWire(const FromServer& message, const v1::RunConfig& config);
 std::vector<v1::ClientMessage> ToWire(const FromClient& message);

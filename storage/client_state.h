@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "core/cohort.h"
 #include "core/file_system.h"
 #include "core/id128.h"
 #include "core/named_metrics.h"
@@ -31,17 +32,29 @@ struct SealedUpdate {
   int64_t train_us = 0;  // for the report that goes with the update
   float loss = 0;
   std::vector<NamedMetric> metrics = {};
+  CohortFacts cohort = {};
   std::string message = {};
+};
+
+// What is kept for a lineage that the client left for another one of its family (Welcome::family), to be there when it
+// comes back.
+struct PartedLineage {
+  Id128 lineage;
+  Id128 prev_applied;
+  // Sealed for it, without a verdict that the client heard: neither part of the residual nor to be sent to anyone else.
+  absl::optional<SealedUpdate> sealed;
 };
 
 // The small part of a client's state: everything but what is as large as the model.
 struct StoredHead {
   Id128 lineage;           // zero: the directory is fresh
+  Id128 family;            // of the lineage
   int64_t generation = 0;  // number of updates sealed so far; the next update has this number
   Id128 prev_applied;
   bool has_dense = false;  // false: all zero
   std::string minus;
   absl::optional<SealedUpdate> sealed;
+  std::vector<PartedLineage> parted;  // the one that was left last comes last
 };
 
 // All that is stored. The effective residual is dense - decode(minus); while an update is sealed `dense` is the
@@ -87,7 +100,16 @@ class ClientState {
   virtual bool lost() const = 0;
 
   // Starts on a run: a fresh residual for `lineage` unless the state is already of that lineage (then it is kept).
-  virtual absl::Status Begin(Id128 lineage, Durability durability) = 0;
+  virtual absl::Status Begin(Id128 lineage, Id128 family, Durability durability) = 0;
+
+  // The most updates without a verdict that are kept for lineages that were left. One more takes the place of the
+  // oldest, which is then lost.
+  static constexpr size_t kMostParted = 16;
+  // MOVE: leaves the lineage for another one of the family, in one step. What is sealed is parted with. An update that
+  // was parted with for `lineage` is sealed again: `dense` is then the residual with it, and otherwise the residual, in
+  // both cases without what was sealed until now. The trainer's state is kept, the history is not. Returns the number
+  // of updates that are lost, 0 or 1.
+  virtual absl::StatusOr<int64_t> Move(Id128 lineage, absl::Span<const float> dense) = 0;
 
   // SEAL: writes dense, outbox, trainer state and history, syncs them and the directory, then replaces the manifest.
   // From that rename on, the delta counts. FAILED_PRECONDITION while another update is sealed.

@@ -33,6 +33,10 @@ struct RunRecord {
   RunState state = RunState::kActive;
   std::string reason;      // why it ended or was paused, one line for people
   int64_t created_us = 0;  // Unix time in microseconds, as every *_us that is a point in time
+  // Of a relay (docs/SCALE.md): serialized terse.v1.RelayFacts, what it was told of the run above it. Empty: the run is
+  // this coordinator's own.
+  std::string relay = "";
+  int64_t first_version = 0;  // of the weights that the run is created with; it is not stored
 };
 
 // The committed model: what the next round starts from.
@@ -191,7 +195,9 @@ struct HistoryMessage {
 struct Commit {
   int64_t round = 0;
   int64_t base_version = 0;  // the head must still be there
-  Id128 model_hash;          // of version base_version + 1
+  // Of version base_version + 1. Zero in a relay, whose rounds make no model: the head stays, there is no `downstream`
+  // and no `aggregate`, and the next round does not open.
+  Id128 model_hash;
   std::string downstream;    // message that leads from base_version to base_version + 1
   std::string aggregate;     // what repeats the server's step of the round; empty when nothing has to be repeated
   int64_t committed_us = 0;

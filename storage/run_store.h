@@ -57,7 +57,7 @@ class RunStore {
     kEverything
   };
   // Opens or creates DIR, takes its lock, verifies the database, migrates it, bumps the epoch, turns a CLOSED round
-  // into ABORTED (its updates died with the process; event "round_aborted"), and removes checkpoint and segment files
+  // into ABORTED (its updates died with the process; event "round_aborted") unless the run is a relay's, and removes checkpoint and segment files
   // that the database does not know. FAILED_PRECONDITION when another coordinator holds the directory or a newer
   // program wrote it; DATA_LOSS with the file's name and what to do when the database, or a segment file, is damaged.
   static absl::StatusOr<std::unique_ptr<RunStore>> Open(const std::string& directory, FileSystem& files = PosixFiles(),
@@ -135,6 +135,12 @@ class RunStore {
   // CLOSED > COMMITTED, as described at Commit. FAILED_PRECONDITION (and nothing changes) when anything does not match.
   // When `open_next` is set the next round (commit.round + 1, base_version + 1) opens in the same transaction.
   virtual absl::Status CommitRound(const Commit& commit, bool open_next) = 0;
+  // For a relay, whose models come from above. The head moves to the version of `message`, which follows it, and the
+  // message joins the log. FAILED_PRECONDITION when the head is another one, or a round is OPEN or CLOSED.
+  virtual absl::Status AppendMessage(const LogMessage& message) = 0;
+  // Likewise, to a later version that no log leads to: its checkpoint is written as WriteCheckpoint does, and the log
+  // begins anew.
+  virtual absl::Status ReplaceHead(const CheckpointView& model) = 0;
   // OPEN or CLOSED > ABORTED, and the event "round_aborted" with the reason.
   virtual absl::Status AbortRound(int64_t round, const std::string& reason, int64_t now_us) = 0;
 
