@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/catch_up.h"
 #include "coordinator/client_histories.h"
 #include "coordinator/limits.h"
 #include "coordinator/round_plans.h"
@@ -27,11 +28,18 @@ bool Follows(const EngineState& run, const Session& session, const Update& updat
          MakeUpdateId(run.lineage, update.round, session.client(), session.last_applied, update.bytes());
 }
 
+absl::optional<RelayState> MakeRelayState(const absl::optional<RelaySetup>& setup) {
+  if (!setup.has_value()) return absl::nullopt;
+  return RelayState{*setup, absl::nullopt};
+}
+
 }  // namespace
 
 Engine::Engine(Options options)
     : run_{std::make_shared<const RunConfig>(options.config),
            Id128{},
+           Id128{},
+           MakeRelayState(options.relay),
            options.clock,
            options.catch_up_bytes,
            options.most_log_bytes,
@@ -56,11 +64,17 @@ absl::Status Engine::Begin(const Codec* downstream_codec) {
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RunRecord> record, run_.store()->Run());
   if (!record.has_value()) return absl::FailedPreconditionError("the store holds no run");
   run_.lineage = record->lineage;
+  run_.family = run_.relay.has_value() ? run_.relay->setup.family : record->lineage;
   run_.course.created_us = run_.MonotonicNow() - (run_.Now() - record->created_us);
-  TERSE_RETURN_IF_ERROR(run_.model.Recover(*run_.config, downstream_codec, run_.store()));
+  TERSE_RETURN_IF_ERROR(
+      run_.model.Recover(*run_.config, downstream_codec, run_.relay.has_value(), run_.store()));
   run_.fleet.SetHead(run_.model.head().version);
   return InBatch([&]() -> absl::Status {
-    TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundRecord> round, run_.store()->LastRound());
+    TERSE_ASSIGN_OR_RETURN(absl::optional<RoundRecord> round, run_.store()->LastRound());
+    if (run_.relay.has_value() && round.has_value()) {
+      TERSE_RETURN_IF_ERROR(SettleLeftRound(*round));
+      TERSE_ASSIGN_OR_RETURN(round, run_.store()->LastRound());
+    }
     if (round.has_value()) run_.round.Resume(round->id, round->state == RoundState::kOpen, round->opened_us);
     TERSE_RETURN_IF_ERROR(ResumePlans(run_));
     TERSE_RETURN_IF_ERROR(TakeState(*record));
@@ -70,6 +84,17 @@ absl::Status Engine::Begin(const Codec* downstream_codec) {
     if (run_.model.head().version % run_.config->evaluate_every == 0) TERSE_RETURN_IF_ERROR(EvaluateHead(run_));
     return Move(ends ? PhaseName::kFinishing : run_.round.open() ? PhaseName::kCollecting : PhaseName::kSelecting);
   });
+}
+
+absl::Status Engine::SettleLeftRound(const RoundRecord& round) {
+  if (round.state == RoundState::kCommitted || round.state == RoundState::kAborted) return absl::OkStatus();
+  const bool sealed = round.state == RoundState::kClosed && round.id <= run_.relay->setup.upstream->SealedRound();
+  if (!sealed) return run_.store()->AbortRound(round.id, "the relay stopped before the round's result was sealed", run_.Now());
+  Commit commit;
+  commit.round = round.id;
+  commit.base_version = round.base_version;
+  commit.committed_us = run_.Now();
+  return run_.store()->CommitRound(commit, /*open_next=*/false);
 }
 
 // Whether the run is paused, was ended, or reached its end while no process looked.
@@ -128,7 +153,7 @@ absl::Status Engine::InBatch(absl::FunctionRef<absl::Status()> decide) {
 
 absl::Status Engine::Move(absl::optional<PhaseName> next) {
   while (next.has_value()) {
-    phase_ = MakePhase(*next, run_.config->rounds);
+    phase_ = MakePhase(*next, run_);
     Transition transition = phase_->Enter(run_);
     if (!transition.ok()) return transition.status();
     next = *transition;
@@ -207,6 +232,11 @@ Transition Engine::OnSent(Session& session, Update update) {
   if (update.norm_code.has_value()) session.norm_code = update.norm_code;
   // The session drops the work that it was given since: a client takes no work while its own update has no verdict.
   run_.fleet.SetAssigned(session, 0);
+  if (update.cohort.clients > 0 && !session.is_relay) {
+    Refuse(run_, session, "only a relay's update stands for other clients", /*retry=*/false);
+    TERSE_RETURN_IF_ERROR(run_.NoteMisbehaviour(event::kUpdateRejected, session.client(), "it claims to be a cohort's"));
+    return phase_->OnLeft(run_);
+  }
   // One that is sent again after its verdict is known by its id.
   if (update.update_id == session.last_applied || Follows(run_, session, update)) {
     return phase_->OnUpdate(run_, session, std::move(update));
@@ -316,6 +346,62 @@ Transition Engine::On(AbortRequested event) { return phase_->OnAbort(run_, event
 Transition Engine::On(SetAsideRequested event) {
   TERSE_RETURN_IF_ERROR(SetAside(run_, event.client, event.until_us, event.reason));
   return phase_->OnTick(run_);
+}
+
+Transition Engine::On(RoundOrdered event) {
+  if (event.order.base_version != run_.model.head().version) {
+    return absl::InternalError(absl::StrCat("a round is ordered from version ", event.order.base_version,
+                                            ", and the model is at ", run_.model.head().version));
+  }
+  run_.relay->order = std::move(event.order);
+  return phase_->OnTick(run_);
+}
+
+Transition Engine::On(OrderWithdrawn event) {
+  run_.relay->order = absl::nullopt;
+  return phase_->OnAbort(run_, event.reason);
+}
+
+Transition Engine::On(HandedUp event) { return phase_->OnHandedUp(run_, event); }
+
+// A message that does not lead to the model that it names was damaged: the session above finds that too, and downloads
+// the model.
+Transition Engine::On(ModelMoved event) {
+  const Downstream& message = event.message;
+  if (message.version != run_.model.head().version + 1) return absl::nullopt;
+  std::vector<float> weights = run_.model.weights();
+  const absl::Status applied = run_.model.server().Apply(*message.message, absl::MakeSpan(weights));
+  if (!applied.ok() || HashWeights(weights) != message.model_hash) {
+    TERSE_RETURN_IF_ERROR(run_.Note(event::kModelDrift, -1, absl::StrCat("on the way to version ", message.version)));
+    return absl::nullopt;
+  }
+  TERSE_RETURN_IF_ERROR(run_.store()->AppendMessage({message.version, message.model_hash, *message.message}));
+  run_.model.Advance(std::move(weights), message.model_hash, message.message);
+  const Fleet::Bulk bulk(&run_.fleet);
+  run_.fleet.SetHead(run_.model.head().version);
+  TERSE_RETURN_IF_ERROR(SpreadHead(run_, message.message));
+  BeginCheckpointIfDue(run_);
+  return absl::nullopt;
+}
+
+Transition Engine::On(RunEndedAbove event) { return End(RunState::kFinished, event.reason); }
+
+absl::Status Engine::ReplaceModel(int64_t version, std::vector<float> weights) {
+  if (version <= run_.model.head().version) return absl::OkStatus();
+  if (run_.model.checkpoint_running()) return absl::UnavailableError("a checkpoint is being written");
+  const Id128 hash = HashWeights(weights);
+  TERSE_RETURN_IF_ERROR(run_.store()->ReplaceHead({version, hash, weights}));
+  run_.model.Replace(version, std::move(weights), hash);
+  return InBatch([&]() -> absl::Status {
+    {
+      const Fleet::Bulk bulk(&run_.fleet);
+      run_.fleet.SetHead(version);
+    }
+    for (const auto& [id, session] : run_.fleet.sessions()) {
+      if (!session->refused() && session->version().has_value()) TERSE_RETURN_IF_ERROR(BringUp(run_, *session));
+    }
+    return absl::OkStatus();
+  });
 }
 
 bool Engine::IsConsistent() const {

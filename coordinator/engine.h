@@ -65,9 +65,11 @@ class Engine {
     // The most bytes of the log that go to one client. A client that lacks more gets a checkpoint.
     int64_t most_log_bytes = kAnyLogBytes;
     bool evaluates = true;  // whether `background` has an evaluator
+    absl::optional<RelaySetup> relay = absl::nullopt;  // nullopt: the models are made here
   };
 
   // Resumes the store's run: the head is the newest checkpoint plus the log, replayed and checked by its hash.
+  // A relay's CLOSED round becomes COMMITTED if the relay has sealed its result, and ABORTED otherwise, as an OPEN one.
   // DATA_LOSS when it does not match; FAILED_PRECONDITION when the store has no run yet.
   static absl::StatusOr<std::unique_ptr<Engine>> Resume(Options options);
 
@@ -78,6 +80,10 @@ class Engine {
   // later resumes a new one from the store.
   absl::Status Handle(std::vector<Event> events);
   absl::Status Handle(Event event);
+  // For a relay: goes on from a later model, to which no messages lead. Writes it whole, so not within a batch.
+  // UNAVAILABLE while a checkpoint is being written: ask again soon. Engine's thread only; after another error, as after
+  // one of Handle.
+  absl::Status ReplaceModel(int64_t version, std::vector<float> weights);
   // Books what crossed the connections since the last settled round, when the process stops in order. Engine's thread
   // only; the last call.
   absl::Status Close();
@@ -101,6 +107,8 @@ class Engine {
   explicit Engine(Options options);
   absl::Status Begin(const Codec* downstream_codec);
   absl::Status TakeState(const RunRecord& record);
+  // Settles the newest round of a relay, which an earlier process left open or closed.
+  absl::Status SettleLeftRound(const RoundRecord& round);
   // Runs `decide` as one batch.
   absl::Status InBatch(absl::FunctionRef<absl::Status()> decide);
 
@@ -119,6 +127,11 @@ class Engine {
   Transition On(ResumeRequested event);
   Transition On(AbortRequested event);
   Transition On(SetAsideRequested event);
+  Transition On(RoundOrdered event);
+  Transition On(OrderWithdrawn event);
+  Transition On(HandedUp event);
+  Transition On(ModelMoved event);
+  Transition On(RunEndedAbove event);
   Transition OnMessage(Session& session, FromClient message);
   Transition OnSent(Session& session, Update update);
 

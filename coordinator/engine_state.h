@@ -25,6 +25,7 @@
 #include "coordinator/journal.h"
 #include "coordinator/model.h"
 #include "coordinator/round.h"
+#include "coordinator/upstream.h"
 #include "core/clock.h"
 #include "core/run_config.h"
 #include "storage/run_store.h"
@@ -53,6 +54,8 @@ struct Course {
 struct EngineState {
   std::shared_ptr<const RunConfig> config;
   Id128 lineage;
+  Id128 family;
+  absl::optional<RelayState> relay;  // nullopt: the models are made here
   Clock* clock = nullptr;
   int64_t catch_up_bytes = 0;  // Engine::Options, as what follows
   int64_t most_log_bytes = 0;

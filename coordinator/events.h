@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "coordinator/client_link.h"
+#include "coordinator/upstream.h"
 #include "core/session_messages.h"
 #include "core/trainer.h"
 
@@ -86,9 +87,37 @@ struct SetAsideRequested {
   std::string reason;
 };
 
-using Event =
-    std::variant<Connected, Received, Disconnected, Drained, Misbehaved, SpoolFailed, Evaluated, CheckpointWritten,
-                 Tick, StopRequested, PauseRequested, ResumeRequested, AbortRequested, SetAsideRequested>;
+// The following events come to a relay's engine from above, in the order of what was said there.
+
+// A round is to be made from the head, which is the order's base version.
+struct RoundOrdered {
+  RoundOrder order;
+};
+
+// Nobody waits for the ordered round any more: what is open of it is given up.
+struct OrderWithdrawn {
+  std::string reason;  // one line for people
+};
+
+// Answers Upstream::HandUp. OK: the result is sealed, durably, in the relay's own update. Otherwise it never will be.
+struct HandedUp {
+  int64_t round = 0;
+  absl::Status sealed;
+};
+
+// The model has moved.
+struct ModelMoved {
+  Downstream message;
+};
+
+// The coordinator above says that the run is over.
+struct RunEndedAbove {
+  std::string reason;
+};
+
+using Event = std::variant<Connected, Received, Disconnected, Drained, Misbehaved, SpoolFailed, Evaluated,
+                           CheckpointWritten, Tick, StopRequested, PauseRequested, ResumeRequested, AbortRequested,
+                           SetAsideRequested, RoundOrdered, OrderWithdrawn, HandedUp, ModelMoved, RunEndedAbove>;
 
 }  // namespace terse
 

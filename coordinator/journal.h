@@ -45,6 +45,10 @@ class Journal {
   // To the background worker.
   void Evaluate(int64_t round, SharedWeights weights);
   void WriteCheckpoint(HeldCheckpoint checkpoint);
+  // Anything else that waits until the batch is durable.
+  void Later(std::function<void()> job) {
+    jobs_.emplace_back([job = std::move(job)](Background*) { job(); });
+  }
 
   // Adds a row to the events table, and tells the log.
   absl::Status Note(const EventRecord& event);
@@ -74,7 +78,7 @@ class Journal {
   RepeatedEvents repeated_events_;
   std::vector<Outgoing> outgoing_;                      // in the order in which the first was said
   absl::flat_hash_map<ClientLink*, size_t> place_;      // in outgoing_
-  std::vector<std::function<void(Background*)>> jobs_;  // for the background worker
+  std::vector<std::function<void(Background*)>> jobs_;  // for the background worker, and others
   std::vector<EventRecord> told_;                       // for the log
 };
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/relay_step.h"
 #include "core/fault.h"
 #include "core/status.h"
 
@@ -13,8 +14,9 @@ constexpr char kRestore[] = ": restore the state directory from a backup";
 
 }  // namespace
 
-absl::Status Model::Recover(const RunConfig& config, const Codec* downstream_codec, RunStore* store) {
-  TERSE_ASSIGN_OR_RETURN(server_, ServerStep::Make(config, {*codec_, downstream_codec}));
+absl::Status Model::Recover(const RunConfig& config, const Codec* downstream_codec, bool is_relay, RunStore* store) {
+  const auto make = is_relay ? RelayStep::Make : ServerStep::Make;
+  TERSE_ASSIGN_OR_RETURN(server_, make(config, {*codec_, downstream_codec}));
   TERSE_ASSIGN_OR_RETURN(start_hash_, store->StartHash());
   TERSE_ASSIGN_OR_RETURN(head_, store->GetHead());
   TERSE_ASSIGN_OR_RETURN(Checkpoint checkpoint, store->ReadNewestCheckpoint());
@@ -64,6 +66,13 @@ void Model::Advance(std::vector<float> weights, Id128 hash, std::shared_ptr<cons
   head_.version += 1;
   head_.model_hash = hash;
   recent_.Add(head_.version, hash, std::move(message));
+}
+
+void Model::Replace(int64_t version, std::vector<float> weights, Id128 hash) {
+  weights_ = std::make_shared<std::vector<float>>(std::move(weights));
+  head_.version = checkpoint_version_ = version;
+  head_.model_hash = hash;
+  recent_.Clear();
 }
 
 absl::optional<HeldCheckpoint> Model::BeginCheckpoint() {

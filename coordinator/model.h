@@ -29,8 +29,8 @@ class Model {
   explicit Model(const Codec* codec) : codec_(codec) {}
 
   // The newest checkpoint and the log after it give the head. `downstream_codec` is null unless the downstream mode is
-  // coded. DATA_LOSS when they do not; errors of the store and of ServerStep::Make.
-  absl::Status Recover(const RunConfig& config, const Codec* downstream_codec, RunStore* store);
+  // coded. A relay's server() is a RelayStep. DATA_LOSS when they do not; errors of the store and of ServerStep::Make.
+  absl::Status Recover(const RunConfig& config, const Codec* downstream_codec, bool is_relay, RunStore* store);
 
   const Head& head() const { return head_; }
   // The hash of version 0; zero: not known.
@@ -43,6 +43,8 @@ class Model {
   // The head moves to the version that a step of server() makes, whose weights have this hash and to which `message`
   // leads.
   void Advance(std::vector<float> weights, Id128 hash, std::shared_ptr<const std::string> message);
+  // The head jumps to a later version, to which no message leads.
+  void Replace(int64_t version, std::vector<float> weights, Id128 hash);
   const RecentLog& recent() const { return recent_; }
 
   // The head, to be written as a checkpoint; nullopt while one is being written. OnWritten ends that.

@@ -34,6 +34,9 @@ class RecentLog {
     while (entries_.size() > 1 && end_ - Begin() > most_bytes_) entries_.pop_front();
   }
 
+  // None of the messages is here any more.
+  void Clear() { entries_.clear(); }
+
   // Whether every message after version `after` is here.
   bool ReachesBackTo(int64_t after) const { return !entries_.empty() && entries_.front().version <= after + 1; }
   // Bytes of those; needs ReachesBackTo.

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "coordinator/engine_state.h"
+#include "core/cohort.h"
 
 namespace terse {
 
@@ -15,6 +17,13 @@ struct RoundInputs {
   std::vector<int64_t> samples;  // empty: the plain average
   int64_t total = 0;             // that they are shares of; 0: their sum
 };
+
+// Those of the open or closed round. An update of a relay weighs as much as the clients that it stands for; a stale one
+// weighs less (staleness.h).
+RoundInputs InputsOf(const EngineState& run);
+
+// The clients that an update stands for: the sender itself, or those below it.
+CohortFacts CohortOf(const ReceivedUpdate& received);
 
 }  // namespace terse
 

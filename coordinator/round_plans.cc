@@ -57,6 +57,7 @@ absl::Status ResumePlans(EngineState& run) {
 }
 
 absl::optional<RoundPlan> NextPlan(const EngineState& run) {
+  if (run.relay.has_value()) return run.relay->order->plan;
   if (run.course.controller == nullptr) return absl::nullopt;
   return run.course.controller->Decide(run.round.number() + 1, run.course.iterations);
 }

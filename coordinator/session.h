@@ -24,6 +24,7 @@ class Session {
   std::string name;
   Id128 process;  // of the client, with the number of this connection of it, both as it checked in
   uint32_t connection = 0;
+  bool is_relay = false;         // as it checked in
   bool said_ready = false;       // so samples and layout are known
   bool applied_unheard = false;  // an update of its was applied between its check-in and its Ready
   Id128 last_applied;

@@ -1,5 +1,8 @@
 #include "coordinator/sessions.h"
 
+#include <algorithm>
+#include <memory>
+
 #include "absl/strings/str_cat.h"
 #include "coordinator/catch_up.h"
 #include "coordinator/set_aside.h"
@@ -140,6 +143,7 @@ absl::StatusOr<bool> IsCounted(EngineState& run, int64_t client, const CheckIn& 
 // Fills the session from the client's row and this check-in.
 void Adopt(EngineState& run, Session& session, const ClientRecord& record, const CheckIn& message) {
   session.process = message.process;
+  session.is_relay = message.relay;
   session.connection = message.connection;
   session.last_applied = record.last_applied;
   run.fleet.Adopt(session, record.id, record.name);
@@ -148,9 +152,21 @@ void Adopt(EngineState& run, Session& session, const ClientRecord& record, const
   if (record.set_aside_until_us != 0) run.fleet.SetAside(session, run.MonotonicAt(record.set_aside_until_us));
 }
 
+// The shards of the client and of those below it; nullopt where its index says it, or data are not cut. A relay shares
+// its own among its clients, again from the first one when more come than it has shards.
+absl::optional<ShardRange> ShardsFor(const EngineState& run, const Session& session) {
+  const absl::optional<int64_t> all = ShardsOf(*run.config);
+  if (!all.has_value() || (!run.relay.has_value() && !session.is_relay)) return absl::nullopt;
+  const ShardRange ours = run.relay.has_value() ? run.relay->setup.shards : ShardRange{0, *all};
+  const int64_t clients = run.relay.has_value() ? run.relay->setup.clients : run.config->rounds.clients;
+  const int64_t each = session.is_relay ? std::max<int64_t>(1, ours.count / clients) : 1;
+  return ShardRange{ours.first + session.client() * each % ours.count, each};
+}
+
 // Whether the client has one of the run's shards, or one is left for it. A client without is not registered, or names
 // would fill the store.
 absl::StatusOr<bool> HasShard(const EngineState& run, const std::string& name) {
+  if (run.relay.has_value()) return true;
   const absl::optional<int64_t> shards = ShardsOf(*run.config);
   if (!shards.has_value()) return true;
   const absl::Status last = run.store()->GetClient(*shards - 1).status();
@@ -239,8 +255,12 @@ absl::Status HandleCheckIn(EngineState& run, Session& session, const CheckIn& me
   if (owes && session.set_aside_until_us() == 0) run.fleet.SetInvited(record.id, true);
   TERSE_RETURN_IF_ERROR(run.Note(event::kClientJoined, record.id, session.name));
   TERSE_FAILPOINT("coordinator.checkin.settled");
-  run.journal.Say(session.link, Welcome{run.lineage, run.config, record.id, std::move(verdict),
-                                        run.model.head().version, run.model.start_hash()});
+  Welcome welcome = {run.lineage, run.config, record.id, std::move(verdict), run.model.head().version};
+  welcome.start_hash = run.relay.has_value() ? run.relay->setup.start_hash : run.model.start_hash();
+  welcome.family = run.family;
+  welcome.shards = ShardsFor(run, session);
+  if (session.is_relay) welcome.layout = std::make_shared<const Layout>(run.model.layout());
+  run.journal.Say(session.link, std::move(welcome));
   return absl::OkStatus();
 }
 

@@ -8,8 +8,8 @@ namespace terse {
 
 // An update of a relay is the mean over the clients of a round below it, and counts for as much as they would.
 struct CohortFacts {
-  // More clients than this, or more samples than that, no update stands for: sums of a round's weights fit int64.
-  static constexpr int64_t kMostClients = 1'000'000'000;
+  // More clients than this, or more samples than that, no update stands for: the weights of a round add up in int64.
+  static constexpr int64_t kMostClients = 100'000'000;
   static constexpr int64_t kMostSamples = int64_t{1} << 48;
 
   int64_t clients = 0;  // whose updates are in it, below all relays on the way; 0: a client's own update

@@ -101,6 +101,12 @@ class ForwardingStore : public RunStore {
   absl::Status CommitRound(const Commit& commit, bool open_next) override {
     return Guard("CommitRound", [&] { return store_->CommitRound(commit, open_next); });
   }
+  absl::Status AppendMessage(const LogMessage& message) override {
+    return Guard("AppendMessage", [&] { return store_->AppendMessage(message); });
+  }
+  absl::Status ReplaceHead(const CheckpointView& model) override {
+    return Guard("ReplaceHead", [&] { return store_->ReplaceHead(model); });
+  }
   absl::Status AbortRound(int64_t round, const std::string& reason, int64_t now_us) override {
     return Guard("AbortRound", [&] { return store_->AbortRound(round, reason, now_us); });
   }

@@ -256,6 +256,13 @@ CREATE TABLE update_metrics (
 ) STRICT, WITHOUT ROWID;
 )sql";
 
+const char kVersion13[] = R"sql(
+CREATE TABLE relay (
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  facts BLOB NOT NULL
+) STRICT;
+)sql";
+
 namespace {
 
 absl::Status PackLedger(SqliteDb& db) {

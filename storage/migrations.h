@@ -20,6 +20,7 @@ extern const char kVersion9[];
 extern const char kVersion10[];
 extern const char kVersion11[];
 extern const char kVersion12[];
+extern const char kVersion13[];
 
 // The part of step 11 that SQL cannot do, in its transaction. Returns the statuses of SqliteDb.
 absl::Status PackBytes(SqliteDb& db);

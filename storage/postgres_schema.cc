@@ -215,9 +215,16 @@ CREATE TABLE retention (
 INSERT INTO retention VALUES (1, 0, 0, 0);
 )sql";
 
+constexpr char kVersion13[] = R"sql(
+CREATE TABLE relay (
+  id BIGINT PRIMARY KEY CHECK (id = 1),
+  facts BYTEA NOT NULL
+);
+)sql";
+
 // The steps from the first version that PostgreSQL had. A step that was released never changes.
 constexpr int kFirstVersion = 12;
-constexpr const char* kSteps[] = {kVersion12};
+constexpr const char* kSteps[] = {kVersion12, kVersion13};
 static_assert(kFirstVersion + std::size(kSteps) - 1 == kSchemaVersion);
 
 // This program's number among the advisory locks of the database ("TERSE").

@@ -25,6 +25,7 @@ constexpr CopiedTable kCopiedTables[] = {
     {"runs", "id i,name t,lineage b,config b,parameters i,state t,created_us i,reason t"},
     {"head", "id i,version i,model_hash b,epoch i"},
     {"start", "id i,model_hash b"},
+    {"relay", "id i,facts b"},
     {"rounds",
      "id i,state t,base_version i,opened_us i,closed_us i,settled_us i,updates i,train_us_max i,train_loss r,"
      "accuracy r,test_loss r"},

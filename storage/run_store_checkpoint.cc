@@ -108,6 +108,24 @@ absl::Status SqlRunStore::WriteCheckpoint(const CheckpointView& checkpoint, int6
   return RetireCheckpoints(keep);
 }
 
+absl::Status SqlRunStore::ReplaceHead(const CheckpointView& model) {
+  absl::MutexLock lock(&checkpoint_mutex_);
+  TERSE_ASSIGN_OR_RETURN(const CheckpointBytes bytes, Watch(checkpoints_->Write(*this, model)));
+  TERSE_RETURN_IF_ERROR(Write([&](SqlDb& db) -> absl::Status {
+    TERSE_RETURN_IF_ERROR(run_store_internal::ExpectSettledRounds(db));
+    TERSE_RETURN_IF_ERROR(db.Prepare("UPDATE head SET version = ?1, model_hash = ?2 WHERE version < ?1 AND epoch = ?3")
+                              .Int(model.version)
+                              .Id(model.model_hash)
+                              .Int(epoch_)
+                              .RunForOne(absl::StrCat("version ", model.version, " is not later than the head")));
+    for (const char* table : {"downstream_log", "aggregates"}) {
+      TERSE_RETURN_IF_ERROR(db.Prepare(absl::StrCat("DELETE FROM ", table)).Run());
+    }
+    return run_store_internal::RecordCheckpoint(db, model, bytes);
+  }));
+  return RetireCheckpoints(/*keep=*/1);
+}
+
 absl::Status SqlRunStore::RetireCheckpoints(int64_t keep) {
   TERSE_ASSIGN_OR_RETURN(const std::vector<RecordedCheckpoint> whole, Recorded(/*also_damaged=*/false));
   if (whole.empty()) return absl::OkStatus();

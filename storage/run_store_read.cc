@@ -165,7 +165,8 @@ absl::StatusOr<absl::optional<RunRecord>> SqlRunStore::Run() {
   absl::optional<RunRecord> run;
   TERSE_RETURN_IF_ERROR(Read([&](SqlDb& db) -> absl::Status {
     Statement statement =
-        db.Prepare("SELECT name, lineage, config, parameters, state, created_us, reason FROM runs WHERE id = 1");
+        db.Prepare("SELECT name, lineage, config, parameters, state, created_us, reason, relay.facts FROM runs "
+                   "LEFT JOIN relay ON relay.id = runs.id WHERE runs.id = 1");
     TERSE_ASSIGN_OR_RETURN(const bool row, statement.Step());
     if (!row) return absl::OkStatus();
     run.emplace();
@@ -176,6 +177,7 @@ absl::StatusOr<absl::optional<RunRecord>> SqlRunStore::Run() {
     run->state = RunStateFromName(statement.GetText(4));
     run->created_us = statement.GetInt(5);
     run->reason = std::string(statement.GetText(6));
+    if (!statement.IsNull(7)) run->relay = std::string(statement.GetBlob(7));
     return absl::OkStatus();
   }));
   return run;

@@ -186,12 +186,18 @@ absl::Status ApplyChosen(SqlDb& db, int64_t round, int64_t now_us) {
       .Run();
 }
 
-absl::Status InsertMessages(SqlDb& db, LargeMessages& large, const Commit& commit) {
+absl::Status InsertDownstream(SqlDb& db, LargeMessages& large, int64_t version, Id128 model_hash,
+                              const std::string& message) {
   static const auto& log_row = *new std::string(absl::StrCat("INSERT INTO downstream_log (version, model_hash, ",
                                                              kMessageColumns, ") VALUES (?, ?, ?, ?, ?, ?, ?)"));
-  TERSE_ASSIGN_OR_RETURN(const StoredMessage downstream, StoreMessage(db, large, commit.downstream));
+  TERSE_ASSIGN_OR_RETURN(const StoredMessage downstream, StoreMessage(db, large, message));
   Statement logged = db.Prepare(log_row);
-  TERSE_RETURN_IF_ERROR(BindMessage(logged.Int(commit.base_version + 1).Id(commit.model_hash), downstream).Run());
+  return BindMessage(logged.Int(version).Id(model_hash), downstream).Run();
+}
+
+absl::Status InsertMessages(SqlDb& db, LargeMessages& large, const Commit& commit) {
+  TERSE_RETURN_IF_ERROR(
+      InsertDownstream(db, large, commit.base_version + 1, commit.model_hash, commit.downstream));
   if (commit.aggregate.empty()) return absl::OkStatus();
   static const auto& aggregate_row = *new std::string(
       absl::StrCat("INSERT INTO aggregates (version, ", kMessageColumns, ") VALUES (?, ?, ?, ?, ?, ?)"));
@@ -200,7 +206,16 @@ absl::Status InsertMessages(SqlDb& db, LargeMessages& large, const Commit& commi
   return BindMessage(kept.Int(commit.base_version + 1), aggregate).Run();
 }
 
+// A relay's round makes no model; it must still be of the head that the relay has.
+absl::Status ExpectHead(SqlDb& db, int64_t version, int64_t epoch) {
+  TERSE_ASSIGN_OR_RETURN(const Head head, SelectHead(db));
+  if (head.version == version && head.epoch == epoch) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("the head is version ", head.version, " of epoch ", head.epoch,
+                                                    ", not ", version, " of epoch ", epoch));
+}
+
 absl::Status AdvanceHead(SqlDb& db, LargeMessages& large, const Commit& commit, int64_t epoch) {
+  if (commit.model_hash.IsZero()) return ExpectHead(db, commit.base_version, epoch);
   TERSE_RETURN_IF_ERROR(
       db.Prepare("UPDATE head SET version = version + 1, model_hash = ? WHERE version = ? AND epoch = ?")
           .Id(commit.model_hash)
@@ -213,6 +228,15 @@ absl::Status AdvanceHead(SqlDb& db, LargeMessages& large, const Commit& commit, 
 
 }  // namespace
 
+absl::Status run_store_internal::ExpectSettledRounds(SqlDb& db) {
+  Statement unsettled = db.Prepare("SELECT id FROM rounds WHERE state IN (?, ?)");
+  unsettled.Text(RoundStateName(RoundState::kOpen)).Text(RoundStateName(RoundState::kClosed));
+  TERSE_ASSIGN_OR_RETURN(const bool row, unsettled.Step());
+  if (!row) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the head cannot move: round ", unsettled.GetInt(0), " is not settled"));
+}
+
 absl::Status SqlRunStore::CreateRun(const RunRecord& run, absl::Span<const float> initial_weights) {
   if (run.lineage.IsZero()) return absl::InvalidArgumentError("a run needs a lineage");
   if (run.parameters < 1 || run.parameters != static_cast<int64_t>(initial_weights.size())) {
@@ -224,7 +248,7 @@ absl::Status SqlRunStore::CreateRun(const RunRecord& run, absl::Span<const float
     return absl::AlreadyExistsError(
         absl::StrCat(place_, " holds run '", existing->name, "'; continue it or name an empty directory"));
   }
-  const CheckpointView first(0, HashWeights(initial_weights), initial_weights);
+  const CheckpointView first(run.first_version, HashWeights(initial_weights), initial_weights);
 
   absl::MutexLock lock(&checkpoint_mutex_);
   TERSE_ASSIGN_OR_RETURN(const CheckpointBytes bytes, Watch(checkpoints_->Write(*this, first)));
@@ -239,10 +263,16 @@ absl::Status SqlRunStore::CreateRun(const RunRecord& run, absl::Span<const float
                               .Int(run.created_us)
                               .Text(run.reason)
                               .Run());
-    TERSE_RETURN_IF_ERROR(db.Prepare("UPDATE head SET model_hash = ? WHERE version = 0")
+    TERSE_RETURN_IF_ERROR(db.Prepare("UPDATE head SET model_hash = ?, version = ? WHERE version = 0")
                               .Id(first.model_hash)
-                              .RunForOne("a new run starts at version 0"));
-    TERSE_RETURN_IF_ERROR(db.Prepare("INSERT INTO start (id, model_hash) VALUES (1, ?)").Id(first.model_hash).Run());
+                              .Int(first.version)
+                              .RunForOne("a new run starts with an empty head"));
+    if (first.version == 0) {
+      TERSE_RETURN_IF_ERROR(db.Prepare("INSERT INTO start (id, model_hash) VALUES (1, ?)").Id(first.model_hash).Run());
+    }
+    if (!run.relay.empty()) {
+      TERSE_RETURN_IF_ERROR(db.Prepare("INSERT INTO relay (id, facts) VALUES (1, ?)").Blob(run.relay).Run());
+    }
     return run_store_internal::RecordCheckpoint(db, first, bytes);
   });
 }
@@ -294,7 +324,10 @@ absl::Status SqlRunStore::CloseRound(int64_t round, absl::Span<const ChosenUpdat
 }
 
 absl::Status SqlRunStore::CommitRound(const Commit& commit, bool open_next) {
-  if (commit.model_hash.IsZero()) return absl::InvalidArgumentError("a commit needs the new model's hash");
+  const bool makes_model = !commit.model_hash.IsZero();
+  if (!makes_model && (open_next || !commit.downstream.empty() || !commit.aggregate.empty())) {
+    return absl::InvalidArgumentError("a commit needs the new model's hash, unless it is a relay's, which makes none");
+  }
   const auto settle_round = [&](SqlDb& db) -> absl::Status {
     TERSE_RETURN_IF_ERROR(ExpectRoundState(db, commit.round, RoundState::kClosed));
     TERSE_RETURN_IF_ERROR(
@@ -325,6 +358,19 @@ absl::Status SqlRunStore::CommitRound(const Commit& commit, bool open_next) {
   return Write([&](SqlDb& db) -> absl::Status {
     TERSE_RETURN_IF_ERROR(settle_round(db));
     return advance(db);
+  });
+}
+
+absl::Status SqlRunStore::AppendMessage(const LogMessage& message) {
+  return Write([&](SqlDb& db) -> absl::Status {
+    TERSE_RETURN_IF_ERROR(run_store_internal::ExpectSettledRounds(db));
+    TERSE_RETURN_IF_ERROR(
+        db.Prepare("UPDATE head SET version = version + 1, model_hash = ? WHERE version = ? AND epoch = ?")
+            .Id(message.model_hash)
+            .Int(message.version - 1)
+            .Int(epoch_)
+            .RunForOne(absl::StrCat("version ", message.version, " does not follow the head")));
+    return InsertDownstream(db, *messages_, message.version, message.model_hash, message.downstream);
   });
 }
 

@@ -20,7 +20,8 @@ constexpr MigrationStep kMigrations[] = {{kVersion1},
                                          {kVersion9},
                                          {kVersion10},
                                          {kVersion11, PackBytes},
-                                         {kVersion12}};
+                                         {kVersion12},
+                                         {kVersion13}};
 static_assert(std::size(kMigrations) == kSchemaVersion);
 
 absl::StatusOr<int64_t> UserVersion(SqliteDb& db) {

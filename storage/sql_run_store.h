@@ -50,6 +50,8 @@ class SqlRunStore : public RunStore, protected StoreTransactions {
   absl::Status CloseRound(int64_t round, absl::Span<const ChosenUpdate> chosen, int64_t now_us,
                           absl::Span<const RefusedUpdate> refused) override;
   absl::Status CommitRound(const Commit& commit, bool open_next) override;
+  absl::Status AppendMessage(const LogMessage& message) override;
+  absl::Status ReplaceHead(const CheckpointView& model) override;
   absl::Status AbortRound(int64_t round, const std::string& reason, int64_t now_us) override;
   absl::Status SetEvaluation(int64_t round, const Evaluation& evaluation) override;
   absl::Status AddLedger(absl::Span<const LedgerEntry> entries) override;
@@ -167,6 +169,8 @@ absl::StatusOr<absl::optional<RoundState>> SelectRoundState(SqlDb& db, int64_t r
 absl::StatusOr<ClientRecord> SelectClient(Statement& statement, absl::string_view otherwise);
 // Adds an update of the round, which chose it, to its client's history.
 absl::Status InsertHistory(SqlDb& db, int64_t round, const HistoryMessage& message);
+// FAILED_PRECONDITION when a round is OPEN or CLOSED.
+absl::Status ExpectSettledRounds(SqlDb& db);
 // Unix time in microseconds, for what the store notes on its own account (opening, damaged files).
 int64_t NowUs();
 // Notes a checkpoint that was written.

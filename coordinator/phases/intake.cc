@@ -210,7 +210,8 @@ void Assign(EngineState& run, Session& session) {
   notes.last_given = run.round.number();
   session.steps_done = 0;
   const RoundPlan& plan = run.round.plan();
-  const auto first = run.course.controller == nullptr ? absl::nullopt : absl::make_optional(plan.first_iteration);
+  const bool is_planned = run.course.controller != nullptr || run.relay.has_value();
+  const auto first = is_planned ? absl::make_optional(plan.first_iteration) : absl::nullopt;
   run.journal.Say(session.link, Assignment{run.round.number(), run.model.head().version, plan.local_steps,
                                            ChoiceFor(run), first, run.histories.Holds(session.client())});
 }

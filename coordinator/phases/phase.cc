@@ -2,10 +2,13 @@
 
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "coordinator/catch_up.h"
 #include "coordinator/limits.h"
 #include "coordinator/phases/phases.h"
 #include "coordinator/sessions.h"
 #include "coordinator/set_aside.h"
+#include "core/epochs.h"
 #include "core/fault.h"
 #include "core/status.h"
 #include "storage/event_kinds.h"
@@ -20,6 +23,35 @@ absl::StatusOr<absl::optional<RoundRecord>> RoundOfHead(EngineState& run) {
     if (!found.empty() && found[0].state == RoundState::kCommitted) return absl::make_optional(found[0]);
   }
   return absl::optional<RoundRecord>();
+}
+
+absl::Status SendHead(EngineState& run, Session& session, const std::shared_ptr<const std::string>& message) {
+  if (static_cast<int64_t>(message->size()) > run.most_log_bytes) return BringUp(run, session);
+  if (session.link->WaitingBytes() > run.catch_up_bytes) {
+    run.fleet.SetDraining(session, true);
+    run.journal.TellWhenDrained(session.link);
+    return absl::OkStatus();
+  }
+  const Head& head = run.model.head();
+  run.book().AddDown(session.client(), static_cast<int64_t>(message->size()), run.DenseBytesPerRound());
+  run.journal.Say(session.link, Downstream{head.version, head.model_hash, message});
+  run.fleet.SetVersion(session, head.version);
+  return absl::OkStatus();
+}
+
+// The client's update is applied.
+void TellClient(EngineState& run, int64_t client, const Update& update) {
+  ClientNotes& notes = run.fleet.NotesOf(client);
+  notes.folded = 0;
+  notes.norm = update.norm;
+  notes.norm_steps = run.round.plan().local_steps;
+  notes.norm_choice = run.round.plan().choice;
+  run.fleet.SetReliability(client, ReliabilityAfterDelivery(run.fleet.at(client).reliability));
+  Session* const session = run.fleet.Of(client);
+  if (session == nullptr) return;
+  session->last_applied = update.update_id;
+  session->applied_unheard = session->applied_unheard || !session->said_ready;
+  run.journal.Say(session->link, Verdict{Outcome::kApplied, update.update_id, update.update_id, ""});
 }
 
 }  // namespace
@@ -38,14 +70,14 @@ absl::string_view PhaseTitle(PhaseName phase) {
   return "";
 }
 
-std::unique_ptr<Phase> MakePhase(PhaseName name, const RoundPolicy& policy) {
+std::unique_ptr<Phase> MakePhase(PhaseName name, const EngineState& run) {
   switch (name) {
     case PhaseName::kSelecting:
       return MakeSelecting();
     case PhaseName::kCollecting:
-      return policy.buffered ? MakeBuffering() : MakeCollecting();
+      return run.config->rounds.buffered ? MakeBuffering() : MakeCollecting();
     case PhaseName::kCommitting:
-      return MakeCommitting();
+      return run.relay.has_value() ? MakeRelaying() : MakeCommitting();
     case PhaseName::kFinishing:
       return MakeFinishing();
   }
@@ -102,6 +134,33 @@ absl::Status AnswerLate(EngineState& run, Session& session, const Update& update
   }
   run.journal.Say(session.link, verdict);
   return absl::OkStatus();
+}
+
+Transition GiveUp(EngineState& run, const std::string& reason) {
+  TERSE_RETURN_IF_ERROR(Abort(run, reason));
+  const int64_t unusable = ++run.course.unusable_rounds;
+  if (unusable >= kMostUnusableRounds && !run.course.paused) {
+    TERSE_RETURN_IF_ERROR(Pause(run, absl::StrCat(unusable, " rounds in a row gave no model: ", reason)));
+  }
+  return PhaseName::kSelecting;
+}
+
+void TellApplied(EngineState& run) {
+  for (const auto& [client, received] : run.round.updates()) TellClient(run, client, received.update);
+}
+
+absl::Status SpreadHead(EngineState& run, const std::shared_ptr<const std::string>& message) {
+  for (const auto& [id, session] : run.fleet.sessions()) {
+    if (run.config->rounds.buffered && !session->IsFree()) continue;  // BringUp, once it has delivered
+    if (session->version() == run.model.head().version - 1) TERSE_RETURN_IF_ERROR(SendHead(run, *session, message));
+  }
+  return absl::OkStatus();
+}
+
+void BeginCheckpointIfDue(EngineState& run) {
+  const int64_t head = run.model.head().version;
+  const bool due = head - run.model.checkpoint_version() >= run.config->checkpoint_every;
+  if (due && StandsAlone(*run.config, head)) run.BeginCheckpoint();
 }
 
 absl::Status Abort(EngineState& run, const std::string& reason) {

@@ -7,6 +7,12 @@
 //                                           after kMostUnusableRounds of them in a row the run is paused
 //   finishing  > (end)                      the last evaluation and checkpoint are written
 //
+// In a relay, whose models come from above:
+//
+//   selecting  > collecting                 a round was ordered, and enough clients are here
+//   collecting > relaying | selecting       as above; relaying stands in the place of committing
+//   relaying   > selecting                  the round's result is sealed in the relay's update, or the round aborted
+//
 // Selecting and collecting are left for finishing when the run is ended.
 #ifndef TERSE_COORDINATOR_PHASES_PHASE_H_
 #define TERSE_COORDINATOR_PHASES_PHASE_H_
@@ -51,6 +57,8 @@ class Phase {
   virtual Transition OnStop(EngineState& run) { return absl::nullopt; }
   // An operator gives the open round up.
   virtual Transition OnAbort(EngineState& run, const std::string& reason) { return absl::nullopt; }
+  // A relay's result was sealed, or dropped.
+  virtual Transition OnHandedUp(EngineState& run, const HandedUp& event) { return absl::nullopt; }
   // Evaluation or checkpoint came back.
   virtual Transition OnBackground(EngineState& run) { return absl::nullopt; }
   // Returns when OnTick should be called, by the monotonic clock; kNever for not at all. OnTick is also called at other
@@ -59,7 +67,7 @@ class Phase {
 };
 
 // One row a phase.
-std::unique_ptr<Phase> MakePhase(PhaseName name, const RoundPolicy& policy);
+std::unique_ptr<Phase> MakePhase(PhaseName name, const EngineState& run);
 
 // The end that version `version` of the model brings, once run.course.iterations counts those that led to it: it is the
 // last one, or there are iterations enough. nullopt while the run goes on.
@@ -80,6 +88,22 @@ absl::Status AnswerLate(EngineState& run, Session& session, const Update& update
 // Refuses an update and ends its session, which should check in again: an event, and a failure of the client.
 absl::Status RefuseUpdate(EngineState& run, Session& session, const std::string& kind, const std::string& detail,
                           const std::string& answer);
+
+// The updates of the closed round give no result: gives it up. Nothing is lost, but where training diverged, further
+// rounds only cost traffic. After kMostUnusableRounds of them in a row an operator decides: what made the rounds
+// unusable may be over, or a client to set aside.
+Transition GiveUp(EngineState& run, const std::string& reason);
+
+// The round's updates are applied, which is durable with the batch: notes that, and tells their clients.
+void TellApplied(EngineState& run);
+
+// Sends the message that leads to the head to all sessions that are a version behind. A message that is too large to be
+// sent goes to nobody: they get the checkpoint of this model. A client that has not read what it was sent before gets
+// the log, or a checkpoint, once it has; one that works in a buffered run once it has delivered.
+absl::Status SpreadHead(EngineState& run, const std::shared_ptr<const std::string>& message);
+
+// Has the head's checkpoint written when it is due.
+void BeginCheckpointIfDue(EngineState& run);
 
 // Gives the open or closed round up: its updates are NOT_APPLIED and fold forward in their clients' residuals. In a
 // buffered run, what an open round received goes to the next one, if there will be one.

@@ -10,6 +10,7 @@ std::unique_ptr<Phase> MakeSelecting();
 std::unique_ptr<Phase> MakeCollecting();
 std::unique_ptr<Phase> MakeBuffering();  // collecting, in a buffered run
 std::unique_ptr<Phase> MakeCommitting();
+std::unique_ptr<Phase> MakeRelaying();  // committing, in a relay
 std::unique_ptr<Phase> MakeFinishing();
 
 }  // namespace terse

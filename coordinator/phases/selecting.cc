@@ -45,7 +45,7 @@ class Selecting : public Phase {
 
   // When a later round opens without a cohort: a quorum is ready, and nobody else is on the way.
   static int64_t CompleteMicros(const EngineState& run) {
-    if (run.round.number() == 0 || CountReady(run) < run.config->rounds.quorum) return kNever;
+    if ((run.round.number() == 0 && !run.relay.has_value()) || CountReady(run) < run.config->rounds.quorum) return kNever;
     return run.fleet.NobodyComesMicros([](Standing s) { return !s.delivered && !s.ready; },
                                        [](Standing s) { return !s.delivered; });
   }
@@ -59,10 +59,12 @@ class Selecting : public Phase {
   int64_t Wanted(const EngineState& run) const {
     const RoundPolicy& policy = run.config->rounds;
     if (settles_for_quorum_) return policy.quorum;
+    if (run.relay.has_value()) return policy.cohort;
     return run.round.number() == 0 ? policy.clients : policy.cohort;
   }
 
   Transition TryOpen(EngineState& run) {
+    if (run.relay.has_value() && !run.relay->order.has_value()) return absl::nullopt;
     const int64_t ready = CountReady(run);
     settles_for_quorum_ = run.MonotonicNow() >= std::min(PatienceMicros(run), CompleteMicros(run));
     if (run.course.paused || ready < Wanted(run)) return absl::nullopt;

@@ -1,0 +1,96 @@
+// Relaying, in the place of committing in a relay: hands the mean of the closed round's updates up, and commits the
+// round once that is sealed in the relay's own update. The clients hear APPLIED after that, never before: what they hear
+// is then in the relay's outbox or its residual, whatever becomes of the relay.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/phases/phases.h"
+#include "coordinator/round_inputs.h"
+#include "coordinator/sessions.h"
+#include "core/status.h"
+
+namespace terse {
+namespace {
+
+class Relaying : public Phase {
+ public:
+  PhaseName name() const override { return PhaseName::kCommitting; }
+
+  Transition Enter(EngineState& run) override {
+    if (!run.relay->order.has_value()) return Drop(run, "nobody above waits for the round any more");
+    const RoundInputs inputs = InputsOf(run);
+    if (inputs.messages.empty()) return GiveUp(run, "every update of the round was refused");
+    absl::StatusOr<ServerStep::Result> step =
+        run.model.server().MakeStep(run.model.head().version, run.model.weights(), inputs.messages, inputs.samples,
+                                    inputs.total, run.round.plan().choice);
+    if (absl::IsInvalidArgument(step.status())) return GiveUp(run, std::string(step.status().message()));
+    TERSE_RETURN_IF_ERROR(step.status());
+    CohortResult result = ResultOf(run, std::move(step->weights));
+    run.journal.Later([upstream = run.relay->setup.upstream, result = std::make_shared<CohortResult>(std::move(result))] {
+      upstream->HandUp(std::move(*result));
+    });
+    return absl::nullopt;
+  }
+
+  Transition OnHandedUp(EngineState& run, const HandedUp& event) override {
+    if (event.round != run.round.number()) return absl::nullopt;
+    if (!event.sealed.ok()) return Drop(run, std::string(event.sealed.message()));
+    return CommitCohort(run);
+  }
+
+ private:
+  static Transition Drop(EngineState& run, const std::string& reason) {
+    run.relay->order = absl::nullopt;
+    TERSE_RETURN_IF_ERROR(Abort(run, reason));
+    return PhaseName::kSelecting;
+  }
+
+  static CohortResult ResultOf(const EngineState& run, std::vector<float> delta) {
+    CohortResult result;
+    result.round = run.round.number();
+    result.delta = std::move(delta);
+    std::vector<absl::Span<const NamedMetric>> metrics;
+    double loss = 0;
+    for (const auto& [client, received] : run.round.updates()) {
+      const CohortFacts cohort = CohortOf(received);
+      result.cohort.clients += cohort.clients;
+      result.cohort.samples += cohort.samples;
+      loss += received.update.loss * static_cast<double>(cohort.clients);
+      metrics.emplace_back(received.update.metrics);
+    }
+    result.loss = loss / static_cast<double>(result.cohort.clients);
+    for (const MetricMean& mean : MeanMetrics(metrics)) {
+      if (result.metrics.size() == kMostMetrics) break;
+      result.metrics.push_back({mean.kind, mean.name, mean.mean, mean.samples});
+    }
+    return result;
+  }
+
+  static Transition CommitCohort(EngineState& run) {
+    BookWire(run);
+    for (const auto& [client, received] : run.round.updates()) run.book().AddUp(client, 0, run.DenseBytesPerRound());
+    Commit commit;
+    commit.round = run.round.number();
+    commit.base_version = run.model.head().version;
+    commit.committed_us = run.Now();
+    commit.ledger = run.book().Take(run.round.number());
+    commit.history = MessagesForHistories(run);
+    TERSE_RETURN_IF_ERROR(run.store()->CommitRound(commit, /*open_next=*/false));
+    TERSE_RETURN_IF_ERROR(AddToHistories(run));
+    const Fleet::Bulk bulk(&run.fleet);
+    TellApplied(run);
+    run.SettleRound(/*keep_updates=*/false);
+    run.course.unusable_rounds = 0;
+    run.relay->order = absl::nullopt;
+    return PhaseName::kSelecting;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Phase> MakeRelaying() { return std::make_unique<Relaying>(); }
+
+}  // namespace terse
