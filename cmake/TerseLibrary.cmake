@@ -35,9 +35,11 @@ set(TERSE_ALLOWED_client_rpc "core;cli;compression;storage;net;security;proto;cl
 set(TERSE_ALLOWED_admin "core;cli;compression;proto;storage;security;admin")
 # Whole fleets on one machine: it sees both ends, and nobody below sees it.
 set(TERSE_ALLOWED_simulation "core;cli;compression;storage;net;security;proto;trainer;client_engine;client_rpc;coordinator_engine;coordinator_rpc;admin;simulation")
+# A client above and a coordinator below in one process.
+set(TERSE_ALLOWED_relay "core;cli;compression;storage;net;security;proto;coordinator_engine;coordinator_rpc;client_engine;client_rpc;relay")
 set(TERSE_ALLOWED_testing "core;compression;storage;security;learning;trainer;sandbox;proto;coordinator_engine;coordinator_rpc;client_engine;client_rpc;testing")
 
-set(TERSE_GRPC_LAYERS admin coordinator_rpc client_rpc simulation)
+set(TERSE_GRPC_LAYERS admin coordinator_rpc client_rpc relay simulation)
 
 # terse_join_sources(NAME BATCH VARIABLE ALONE...): puts, in the list that VARIABLE names, sources that include up to BATCH
 # sources each in the place of those. Headers, what the build makes and the files of ALONE stay as they are. CMake's own

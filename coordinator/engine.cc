@@ -88,7 +88,8 @@ absl::Status Engine::Begin(const Codec* downstream_codec) {
 
 absl::Status Engine::SettleLeftRound(const RoundRecord& round) {
   if (round.state == RoundState::kCommitted || round.state == RoundState::kAborted) return absl::OkStatus();
-  const bool sealed = round.state == RoundState::kClosed && round.id <= run_.relay->setup.upstream->SealedRound();
+  TERSE_ASSIGN_OR_RETURN(const int64_t newest, run_.relay->setup.upstream->SealedRound(run_.lineage));
+  const bool sealed = round.state == RoundState::kClosed && round.id <= newest;
   if (!sealed) return run_.store()->AbortRound(round.id, "the relay stopped before the round's result was sealed", run_.Now());
   Commit commit;
   commit.round = round.id;
@@ -350,8 +351,12 @@ Transition Engine::On(SetAsideRequested event) {
 
 Transition Engine::On(RoundOrdered event) {
   if (event.order.base_version != run_.model.head().version) {
-    return absl::InternalError(absl::StrCat("a round is ordered from version ", event.order.base_version,
-                                            ", and the model is at ", run_.model.head().version));
+    run_.journal.Later([upstream = run_.relay->setup.upstream,
+                        reason = absl::StrCat("a round is ordered from version ", event.order.base_version,
+                                              ", and the relay's model is at ", run_.model.head().version)] {
+      upstream->Decline(reason);
+    });
+    return absl::nullopt;
   }
   run_.relay->order = std::move(event.order);
   return phase_->OnTick(run_);
@@ -359,6 +364,10 @@ Transition Engine::On(RoundOrdered event) {
 
 Transition Engine::On(OrderWithdrawn event) {
   run_.relay->order = absl::nullopt;
+  // Who waited for the result of a closed round has not taken it, and never will.
+  if (phase_->name() == PhaseName::kCommitting) {
+    return phase_->OnHandedUp(run_, {run_.round.number(), absl::CancelledError(event.reason)});
+  }
   return phase_->OnAbort(run_, event.reason);
 }
 

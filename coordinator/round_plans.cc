@@ -50,7 +50,9 @@ absl::Status ResumePlans(EngineState& run) {
   plan.local_steps = run.config->train.local_steps;
   run.round.SetPlan(std::move(plan));
   run.course.iterations = 0;
-  TERSE_ASSIGN_OR_RETURN(run.course.controller, MakeController(*run.config, run.model.layout().size()));
+  if (!run.relay.has_value()) {
+    TERSE_ASSIGN_OR_RETURN(run.course.controller, MakeController(*run.config, run.model.layout().size()));
+  }
   if (run.course.controller != nullptr) return ObserveStored(run);
   run.course.iterations = run.model.head().version * run.round.plan().local_steps;
   return absl::OkStatus();

@@ -158,7 +158,7 @@ absl::optional<ShardRange> ShardsFor(const EngineState& run, const Session& sess
   const absl::optional<int64_t> all = ShardsOf(*run.config);
   if (!all.has_value() || (!run.relay.has_value() && !session.is_relay)) return absl::nullopt;
   const ShardRange ours = run.relay.has_value() ? run.relay->setup.shards : ShardRange{0, *all};
-  const int64_t clients = run.relay.has_value() ? run.relay->setup.clients : run.config->rounds.clients;
+  const int64_t clients = run.relay.has_value() ? run.relay->setup.rounds.clients : run.config->rounds.clients;
   const int64_t each = session.is_relay ? std::max<int64_t>(1, ours.count / clients) : 1;
   return ShardRange{ours.first + session.client() * each % ours.count, each};
 }

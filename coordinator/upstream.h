@@ -8,11 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "core/cohort.h"
 #include "core/id128.h"
 #include "core/named_metrics.h"
 #include "core/round_plan.h"
+#include "core/run_config.h"
 #include "core/session_messages.h"
 
 namespace terse {
@@ -30,13 +32,17 @@ class Upstream {
  public:
   virtual ~Upstream() = default;
 
-  // The newest of the engine's rounds whose result is sealed in the relay's own update, or was before; 0: none is. The
-  // clients of a round may hear APPLIED from then on, and from then on alone. Asked when an engine resumes.
-  virtual int64_t SealedRound() const = 0;
+  // The newest round of this lineage whose result is sealed in the relay's own update, or was before; 0: none is. The
+  // clients of a round may hear APPLIED from then on, and from then on alone. Asked when an engine resumes: a result
+  // that is not sealed then never will be. UNAVAILABLE while one is being sealed.
+  virtual absl::StatusOr<int64_t> SealedRound(Id128 lineage) = 0;
 
   // Takes the result of a round that is CLOSED, durably. Does not wait: the answer is the event HandedUp. Called in the
   // engine's thread.
   virtual void HandUp(CohortResult result) = 0;
+
+  // An ordered round cannot be made, because the model here is another one than above.
+  virtual void Decline(const std::string& reason) = 0;
 };
 
 // The work that was ordered from above.
@@ -45,13 +51,30 @@ struct RoundOrder {
   int64_t base_version = 0;
 };
 
+// The rounds of a relay, which are its own and not the run's.
+struct RelayRounds {
+  int64_t clients = 1;          // that the relay is there for: a round begins when they are here, and closes with their
+                                // updates
+  int64_t quorum = 0;           // fewest updates that may close a round without the others; 0: half of the clients
+  double deadline_seconds = 0;  // from opening a round to closing it; 0: four fifths of the run's
+};
+
 // What makes an engine a relay's.
 struct RelaySetup {
   Upstream* upstream = nullptr;  // must outlive the engine
   Id128 family;                  // Welcome::family
   Id128 start_hash;              // Welcome::start_hash
   ShardRange shards;             // of the relay, which it hands on to its clients
-  int64_t clients = 1;           // that the relay is there for
+  RelayRounds rounds;
+};
+
+// The configuration of a relay's engine: the run's, with the relay's rounds, and without what is decided above.
+RunConfig RelayConfig(RunConfig run, const RelayRounds& rounds);
+
+// Makes the runs of a process a relay's.
+struct RelayHosting {
+  Upstream* upstream = nullptr;  // null: they are not
+  RelayRounds rounds;
 };
 
 struct RelayState {

@@ -142,6 +142,7 @@ absl::StatusOr<FromServer> ParseWelcome(const v1::Welcome& wire) {
   if (wire.tensors_size() > 0) {
     TERSE_ASSIGN_OR_RETURN(Layout layout, LayoutFromWire(wire.tensors()));
     message.layout = std::make_shared<const Layout>(std::move(layout));
+    message.wire_config = wire.config().SerializeAsString();
   }
   return FromServer(std::move(message));
 }

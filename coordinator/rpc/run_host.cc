@@ -54,8 +54,8 @@ absl::StatusOr<v1::RunConfig> ChooseConfig(const RunPlan& plan, const absl::opti
   return kept;
 }
 
-absl::Status CreateRun(const RunConfig& config, const v1::RunConfig& wire, const RunLearning& learning, Clock* clock,
-                       RunStore* store) {
+absl::Status CreateRun(const RunConfig& config, const v1::RunConfig& wire, const RunLearning& learning,
+                       const absl::optional<RelayStart>& relay, Clock* clock, RunStore* store) {
   TERSE_ASSIGN_OR_RETURN(const std::vector<float> weights, learning.InitialWeights());
   RunRecord record;
   record.name = config.name;
@@ -63,6 +63,10 @@ absl::Status CreateRun(const RunConfig& config, const v1::RunConfig& wire, const
   record.config = wire.SerializeAsString();
   record.parameters = weights.size();
   record.created_us = clock->NowMicros();
+  if (relay.has_value()) {
+    record.relay = relay->facts;
+    record.first_version = relay->version;
+  }
   TERSE_RETURN_IF_ERROR(store->CreateRun(record, weights));
   return store->AddEvent({record.created_us, event::kRunCreated, 0, -1, config.name});
 }
@@ -104,11 +108,14 @@ absl::Status RunHost::Prepare(RunStore* store) {
   TERSE_ASSIGN_OR_RETURN(absl::optional<RunRecord> stored, store->Run());
   TERSE_ASSIGN_OR_RETURN(wire_config_, ChooseConfig(options_.plan, stored));
   TERSE_ASSIGN_OR_RETURN(config_, ToCore(wire_config_));
-  TERSE_ASSIGN_OR_RETURN(const std::string module, ReadModule(PosixFiles(), directory(), config_.model));
-  RunConfig learned = config_;
-  // Whether an evaluation can reach a limit is asked when a run is made: earlier releases did not ask.
-  if (stored.has_value()) learned.limits = RunLimits();
-  TERSE_ASSIGN_OR_RETURN(learning_, options_.make_learning(learned, module));
+  TERSE_RETURN_IF_ERROR(PrepareRelay(stored));
+  if (learning_ == nullptr) {
+    TERSE_ASSIGN_OR_RETURN(const std::string module, ReadModule(PosixFiles(), directory(), config_.model));
+    RunConfig learned = config_;
+    // Whether an evaluation can reach a limit is asked when a run is made: earlier releases did not ask.
+    if (stored.has_value()) learned.limits = RunLimits();
+    TERSE_ASSIGN_OR_RETURN(learning_, options_.make_learning(learned, module));
+  }
   TERSE_ASSIGN_OR_RETURN(codec_, MakeUpdateCodec(config_, learning_->layout()));
   if (SharesHistory(config_)) {
     TERSE_RETURN_IF_ERROR(UpdateHistories::Check(*codec_));
@@ -118,7 +125,7 @@ absl::Status RunHost::Prepare(RunStore* store) {
   if (options_.trace_rounds > 0) traces_ = std::make_unique<RoundTraces>(options_.trace_rounds, options_.clock);
   TERSE_ASSIGN_OR_RETURN(downstream_codec_, MakeDownstreamCodec(config_, learning_->layout()));
   if (!stored.has_value()) {
-    TERSE_RETURN_IF_ERROR(CreateRun(config_, wire_config_, *learning_, options_.clock, store));
+    TERSE_RETURN_IF_ERROR(CreateRun(config_, wire_config_, *learning_, options_.plan.relay, options_.clock, store));
     is_new_ = true;
     TERSE_ASSIGN_OR_RETURN(stored, store->Run());
   }
@@ -126,6 +133,24 @@ absl::Status RunHost::Prepare(RunStore* store) {
   lineage_ = stored->lineage;
   absl::MutexLock lock(&mutex_);
   last_record_ = *std::move(stored);
+  return absl::OkStatus();
+}
+
+absl::Status RunHost::PrepareRelay(const absl::optional<RunRecord>& stored) {
+  const std::string bytes = stored.has_value()             ? stored->relay
+                            : options_.plan.relay.has_value() ? options_.plan.relay->facts
+                                                              : std::string();
+  if (bytes.empty() != (options_.relay.upstream == nullptr)) {
+    return absl::FailedPreconditionError(
+        bytes.empty() ? absl::StrCat(directory(), " holds a run of a coordinator; serve it with terse-coordinator")
+                      : absl::StrCat(directory(), " holds a run of a relay; serve it with terse-relay"));
+  }
+  if (bytes.empty()) return absl::OkStatus();
+  TERSE_ASSIGN_OR_RETURN(RelayFacts facts, ParseRelayFacts(bytes));
+  config_ = RelayConfig(std::move(config_), options_.relay.rounds);
+  relay_ = RelaySetup{options_.relay.upstream, facts.family, facts.start_hash, facts.shards, options_.relay.rounds};
+  learning_ = std::make_shared<RelayLearning>(
+      std::move(facts.layout), stored.has_value() ? std::vector<float>() : options_.plan.relay->weights);
   return absl::OkStatus();
 }
 
@@ -147,12 +172,13 @@ absl::StatusOr<std::unique_ptr<RunHost::Live>> RunHost::Resume(std::unique_ptr<R
                                                     });
   TERSE_ASSIGN_OR_RETURN(live->engine, Engine::Resume({config_, codec_.get(), downstream_codec_.get(),
                                                        live->store.get(), live->worker.get(), options_.clock, log_event,
-                                                       histories_.get(), kCatchUpBytes, MostLogBytes(), evaluates()}));
+                                                       histories_.get(), kCatchUpBytes, MostLogBytes(), evaluates(),
+                                                       relay_}));
   return live;
 }
 
 void RunHost::Start() {
-  if (is_new_) LogTraffic(config_, codec_->layout());
+  if (is_new_ && !relay_.has_value()) LogTraffic(config_, codec_->layout());
   // A reader's share: who asks the engine already holds one, and waits for the thread.
   absl::ReaderMutexLock lock(&mutex_);
   thread_ = std::thread(&RunHost::Supervise, this, live_.get());

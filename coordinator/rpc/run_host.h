@@ -17,6 +17,7 @@
 #include "coordinator/background.h"
 #include "coordinator/engine.h"
 #include "coordinator/event_loop.h"
+#include "coordinator/rpc/relay_learning.h"
 #include "coordinator/rpc/round_traces.h"
 #include "coordinator/rpc/run_learning.h"
 #include "core/run_config.h"
@@ -39,6 +40,7 @@ struct RunPlan {
   std::string directory;
   absl::optional<v1::RunConfig> wanted;  // what the run file says; nullopt: only resume
   std::string run_file;                  // for messages
+  absl::optional<RelayStart> relay = {};  // with `wanted`: the run is a relay's
 };
 
 // Puts something in front of a run's store, for as long as the run is served.
@@ -64,6 +66,7 @@ class RunHost {
     std::function<void(const absl::Status&)> on_sync_failure;
     StoreWrapper wrap_store = {};  // may be empty
     int64_t trace_rounds = 0;      // of which traces are kept
+    RelayHosting relay = {};
   };
 
   enum class Condition { kServing, kSuspended, kDown };
@@ -110,6 +113,8 @@ class RunHost {
   // Null where no traces are kept.
   RoundTraces* traces() const { return traces_.get(); }
   Id128 lineage() const { return lineage_; }
+  // The lineage at the root: another one than lineage() in a relay.
+  Id128 family() const { return relay_.has_value() ? relay_->family : lineage_; }
   // A session whose unsent messages exceed this does not read, and is cancelled.
   int64_t max_queued_bytes() const;
 
@@ -139,6 +144,9 @@ class RunHost {
   // The most of the log that goes to one client: two downstream messages of this size fit what may be queued for it, so
   // that no session is cut for one of them.
   int64_t MostLogBytes() const;
+  // The run as a relay's, or not, as it is stored or is to be made. FAILED_PRECONDITION when the process is another
+  // kind than the run.
+  absl::Status PrepareRelay(const absl::optional<RunRecord>& stored);
   // Takes an open store into service.
   absl::StatusOr<std::unique_ptr<Live>> Resume(std::unique_ptr<RunStore> store);
 
@@ -170,6 +178,7 @@ class RunHost {
   std::unique_ptr<UpdateHistories> histories_;     // changed by the engine that serves
   std::unique_ptr<UpdateSpool> spool_;
   std::unique_ptr<RoundTraces> traces_;
+  absl::optional<RelaySetup> relay_;       // of a relay's run
   std::shared_ptr<RunLearning> learning_;  // dropped by Retire, under mutex_
 
   // A thread that reads through the store or asks the engine holds a reader's share, so that both stay.

@@ -130,7 +130,7 @@ absl::StatusOr<std::unique_ptr<RunHost>> RunRegistry::OpenHost(RunPlan plan,
   absl::StatusOr<std::unique_ptr<RunHost>> run =
       RunHost::Open({std::move(plan), options_.stores.get(), make_learning, options_.clock,
                      [this](const RunHost&) { options_.on_change(); }, options_.on_sync_failure, options_.wrap_store,
-                     options_.trace_rounds});
+                     options_.trace_rounds, options_.relay});
   if (!run.ok()) return Annotate(run.status(), absl::StrCat("run '", name, "'"));
   return run;
 }
@@ -192,6 +192,9 @@ absl::Status RunRegistry::CheckNew(const v1::RunConfig& config) const {
 
 absl::StatusOr<RunHost*> RunRegistry::Create(const v1::RunConfig& config, absl::string_view module, bool paused,
                                              const std::function<bool()>& cancelled) {
+  if (options_.relay.upstream != nullptr) {
+    return absl::FailedPreconditionError("this is a relay: create the run at the coordinator above it");
+  }
   TERSE_RETURN_IF_ERROR(ValidateNewRun(config));
   TERSE_RETURN_IF_ERROR(CheckServedName(config.name()));
   TERSE_RETURN_IF_ERROR(CheckModule(config.model(), module));
@@ -202,7 +205,20 @@ absl::StatusOr<RunHost*> RunRegistry::Create(const v1::RunConfig& config, absl::
   TERSE_ASSIGN_OR_RETURN(const std::shared_ptr<RunLearning> checked, CheckModel(config, module, cancelled));
   absl::MutexLock creation(&creation_mutex_);
   TERSE_RETURN_IF_ERROR(CheckNew(config));  // while the model was checked, another may have been made
-  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<RunHost> run, Make(config, module, paused, checked));
+  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<RunHost> run, Make(config, module, paused, checked, absl::nullopt));
+  return Begin(std::move(run));
+}
+
+absl::StatusOr<RunHost*> RunRegistry::CreateRelay(const v1::RunConfig& config, absl::string_view module,
+                                                  RelayStart start) {
+  TERSE_RETURN_IF_ERROR(CheckServedName(config.name()));
+  absl::MutexLock creation(&creation_mutex_);
+  TERSE_RETURN_IF_ERROR(CheckNew(config));
+  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<RunHost> run, Make(config, module, /*paused=*/false, nullptr, std::move(start)));
+  return Begin(std::move(run));
+}
+
+RunHost* RunRegistry::Begin(std::unique_ptr<RunHost> run) {
   RunHost* const created = run.get();
   {
     absl::MutexLock lock(&mutex_);
@@ -215,7 +231,8 @@ absl::StatusOr<RunHost*> RunRegistry::Create(const v1::RunConfig& config, absl::
 
 absl::StatusOr<std::unique_ptr<RunHost>> RunRegistry::Make(const v1::RunConfig& config, absl::string_view module,
                                                            bool paused,
-                                                           const std::shared_ptr<RunLearning>& checked) const {
+                                                           const std::shared_ptr<RunLearning>& checked,
+                                                           const absl::optional<RelayStart>& relay) const {
   const std::string directory = RunDirectory(options_.state_directory, config.name());
   RunStores& stores = *options_.stores;
   const TemporaryDirectory partial(absl::StrCat(directory, kPartialSuffix));
@@ -223,7 +240,7 @@ absl::StatusOr<std::unique_ptr<RunHost>> RunRegistry::Make(const v1::RunConfig& 
   TERSE_RETURN_IF_ERROR(remove_partial());  // what a crash left
   // Otherwise it stays until the next run of this name is made; nobody serves it.
   const absl::Cleanup removed = [&] { remove_partial().IgnoreError(); };
-  TERSE_RETURN_IF_ERROR(Prepare(config, module, paused, checked, partial.path()));
+  TERSE_RETURN_IF_ERROR(Prepare(config, module, paused, checked, relay, partial.path()));
   TERSE_RETURN_IF_ERROR(stores.Rename(partial.path(), directory));
   absl::StatusOr<std::unique_ptr<RunHost>> run = OpenHost({config.name(), directory, absl::nullopt, ""}, checked);
   // Otherwise a run that its operator believes refused would be served at the next start.
@@ -232,11 +249,12 @@ absl::StatusOr<std::unique_ptr<RunHost>> RunRegistry::Make(const v1::RunConfig& 
 }
 
 absl::Status RunRegistry::Prepare(const v1::RunConfig& config, absl::string_view module, bool paused,
-                                  const std::shared_ptr<RunLearning>& checked, const std::string& directory) const {
+                                  const std::shared_ptr<RunLearning>& checked, const absl::optional<RelayStart>& relay,
+                                  const std::string& directory) const {
   TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(directory));
   if (!module.empty()) TERSE_RETURN_IF_ERROR(WriteModule(PosixFiles(), directory, config.model().name(), module));
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<RunHost> run,
-                         OpenHost({config.name(), directory, config, "the request"}, checked));
+                         OpenHost({config.name(), directory, config, "the request", relay}, checked));
   if (!paused) return absl::OkStatus();
   return run->Use([&](const RunHost::Live& live) -> absl::Status {
     const std::string reason = absl::StrCat("made so; it begins with `tersectl run start ", config.name(), "`");

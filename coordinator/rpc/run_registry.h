@@ -42,6 +42,7 @@ class RunRegistry {
     std::function<void(const absl::Status&)> on_sync_failure;
     StoreWrapper wrap_store = {};
     int64_t trace_rounds = 0;
+    RelayHosting relay = {};  // of all runs
   };
 
   // Opens the runs of `run_files`, which may be new, or without run files all that the state directory holds: none are
@@ -62,6 +63,10 @@ class RunRegistry {
   // being checked.
   absl::StatusOr<RunHost*> Create(const v1::RunConfig& config, absl::string_view module, bool paused = false,
                                   const std::function<bool()>& cancelled = nullptr)
+      ABSL_LOCKS_EXCLUDED(mutex_, creation_mutex_);
+
+  // Makes the run of a relay, likewise; `module` holds its TorchScript file, which nobody runs here. Statuses of Create.
+  absl::StatusOr<RunHost*> CreateRelay(const v1::RunConfig& config, absl::string_view module, RelayStart start)
       ABSL_LOCKS_EXCLUDED(mutex_, creation_mutex_);
 
   // Removes a run for good: with its directory, and with `force` also an active or paused one. Returns the bytes of the
@@ -96,10 +101,14 @@ class RunRegistry {
   absl::Status CheckNew(const v1::RunConfig& config) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(creation_mutex_);
   // The new run in its directory, open.
   absl::StatusOr<std::unique_ptr<RunHost>> Make(const v1::RunConfig& config, absl::string_view module, bool paused,
-                                                const std::shared_ptr<RunLearning>& checked) const;
+                                                const std::shared_ptr<RunLearning>& checked,
+                                                const absl::optional<RelayStart>& relay) const;
+  // Serves a run that was made, from now on.
+  RunHost* Begin(std::unique_ptr<RunHost> run) ABSL_LOCKS_EXCLUDED(mutex_);
   // All files of the new run, in a directory that is not served.
   absl::Status Prepare(const v1::RunConfig& config, absl::string_view module, bool paused,
-                       const std::shared_ptr<RunLearning>& checked, const std::string& directory) const;
+                       const std::shared_ptr<RunLearning>& checked, const absl::optional<RelayStart>& relay,
+                       const std::string& directory) const;
 
   // OK when the run may be deleted.
   absl::Status CheckDeletable(const RunHost& run, bool force) const;

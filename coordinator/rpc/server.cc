@@ -168,11 +168,15 @@ absl::StatusOr<std::shared_ptr<RunStores>> OpenStores(const CoordinatorOptions& 
   return stores;
 }
 
-void LogRuns(const RunRegistry& runs, const CoordinatorAddresses& addresses, const std::string& state_directory) {
+void LogRuns(const RunRegistry& runs, const CoordinatorAddresses& addresses, const CoordinatorOptions& options) {
+  const bool is_relay = options.relay != nullptr;
   Log(LogLevel::kInfo, kServerLog, {},
-      absl::StrCat("terse-coordinator ", kVersion, "; clients: ", addresses.fleet, ", operators: ", addresses.admin));
-  if (!addresses.http.empty()) LogDashboard(addresses.http, state_directory);
-  if (runs.runs().empty()) {
+      absl::StrCat(is_relay ? "terse-relay " : "terse-coordinator ", kVersion, "; clients: ", addresses.fleet,
+                   ", operators: ", addresses.admin));
+  if (!addresses.http.empty()) LogDashboard(addresses.http, options.state_directory);
+  if (runs.runs().empty() && is_relay) {
+    Log(LogLevel::kInfo, kServerLog, {}, "no run yet: it comes from the coordinator above");
+  } else if (runs.runs().empty()) {
     Log(LogLevel::kWarn, kServerLog, {}, "no run yet: create one with `tersectl run create --run-file FILE`");
   }
   for (const RunHost* run : runs.runs()) {
@@ -226,7 +230,8 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const std::shared_pt
                                             [&metrics](const std::string& run, std::unique_ptr<RunStore> store) {
                                               return metrics.Meter(run, std::move(store));
                                             },
-                                            options.trace_rounds},
+                                            options.trace_rounds,
+                                            options.relay == nullptr ? RelayHosting() : options.relay->hosting()},
                                            options.run_files));
   TERSE_ASSIGN_OR_RETURN(const std::shared_ptr<Gatekeeper> gatekeeper, OpenGate(options, &clock, audit.get()));
   // gRPC lets go of it when it likes, and the clock and the audit log are ours.
@@ -252,14 +257,16 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const std::shared_pt
                                          audit.get(), &admin_service, runs.get(), &metrics, &clock}));
   const CoordinatorAddresses addresses = {fleet.address, admin.address, web == nullptr ? "" : web->url()};
   watchman.Watch(runs.get(), fleet.server->GetHealthCheckService());
-  LogRuns(*runs, addresses, options.state_directory);
+  LogRuns(*runs, addresses, options);
   runs->Start();
   // A process that has read the ready file may create a run, so the runs are started before.
   const absl::Status ready = WriteReadyFile(options.ready_file, addresses);
   if (!ready.ok()) ending->Decide(ready);
   if (on_ready) on_ready(addresses);
+  if (options.relay != nullptr) options.relay->Begin(runs.get(), ending);
 
   absl::Status status = ending->Wait();
+  if (options.relay != nullptr) options.relay->End();
   web.reset();
   status.Update(runs->Stop());
   admin_service.Close();
@@ -360,7 +367,8 @@ absl::Status ServeRuns(const CoordinatorOptions& options, const RunLearningFacto
   return serve(options, stores, make_learning, ending, on_ready);
 }
 
-int RunCoordinator(const CoordinatorOptions& options, const RunLearningFactory& make_learning) {
+int RunCoordinator(const CoordinatorOptions& options, const RunLearningFactory& make_learning,
+                   const std::function<absl::Status()>& prepare) {
   if (!options.sandboxed.empty()) return ServeLearning(make_learning, options.data_directory);
   ConfigureLog(options.log);
   if (!options.http.empty()) KeepRecentLines(kMostLogLines);
@@ -375,7 +383,8 @@ int RunCoordinator(const CoordinatorOptions& options, const RunLearningFactory& 
   if (options.check) return ExitCode(CheckRuns(options, make_learning, stopped, std::cout));
   // To systemd, which waits for it (Type=notify) before it starts what needs this one; to nobody where there is none.
   const CoordinatorReady tell_service_manager = [](const CoordinatorAddresses&) { sd_notify(0, "READY=1"); };
-  const absl::Status status = ServeRuns(options, make_learning, &ending, tell_service_manager);
+  absl::Status status = prepare ? prepare() : absl::OkStatus();
+  if (status.ok()) status = ServeRuns(options, make_learning, &ending, tell_service_manager);
   if (status.ok()) {
     Log(LogLevel::kInfo, kServerLog, {}, absl::StrCat("stopped; the runs in ", options.state_directory, " are whole"));
   }

@@ -13,6 +13,7 @@
 #include "absl/types/optional.h"
 #include "coordinator/rpc/client_budgets.h"
 #include "coordinator/rpc/run_learning.h"
+#include "coordinator/upstream.h"
 #include "core/log/log.h"
 #include "proto/keepalive.h"
 #include "security/transport_options.h"
@@ -34,6 +35,20 @@ struct EvaluatorOptions {
   std::string command;
   std::string socket;
   double seconds = 600;  // that one evaluation may take
+};
+
+class CoordinatorEnding;
+class RunRegistry;
+
+// The half of a relay's process that is a client of the coordinator above (relay/).
+class RelayHalf {
+ public:
+  virtual ~RelayHalf() = default;
+  // Makes the runs a relay's.
+  virtual RelayHosting hosting() = 0;
+  // Begins once the addresses are served, and ends before the runs do. It may decide the end of the process.
+  virtual void Begin(RunRegistry* runs, CoordinatorEnding* ending) = 0;
+  virtual void End() = 0;
 };
 
 struct CoordinatorOptions {
@@ -60,6 +75,7 @@ struct CoordinatorOptions {
   EvaluatorOptions evaluator;
   std::vector<std::string> command_line;  // of this process, which starts itself again as a model's sandbox
   std::string sandboxed;                  // not empty in such a process: whether its network namespace is its own
+  RelayHalf* relay = nullptr;             // null: a coordinator
 };
 
 // Parses argv. Returns an exit code when the process should end at once (--help, a usage error), else -1. A process
@@ -111,7 +127,9 @@ absl::Status ServeRuns(const CoordinatorOptions& options, const RunLearningFacto
 //
 // Serves until an operator shuts the process down, SIGINT, SIGTERM or no run can go on. Returns the exit code: 0 in
 // order, 1 on a failure, which is on stderr in one line.
-int RunCoordinator(const CoordinatorOptions& options, const RunLearningFactory& make_learning);
+// `prepare`, which may be empty, is called before the runs are opened.
+int RunCoordinator(const CoordinatorOptions& options, const RunLearningFactory& make_learning,
+                   const std::function<absl::Status()>& prepare = nullptr);
 
 }  // namespace terse
 

@@ -7,6 +7,7 @@
 #include "coordinator/rpc/evaluator_setup.h"
 #include "coordinator/rpc/model_sandbox.h"
 #include "coordinator/rpc/server.h"
+#include "coordinator/rpc/server_options.h"
 #include "core/cli/checks.h"
 #include "core/cli/command_line.h"
 #include "core/cli/log_options.h"
@@ -14,9 +15,8 @@
 #include "core/version.h"
 
 namespace terse {
-namespace {
 
-void AddAddressOptions(CLI::App& app, CoordinatorOptions* options) {
+void AddServingOptions(CLI::App& app, CoordinatorOptions* options) {
   app.add_option("--listen", options->listen, "address for clients; port 0 takes a free one")
       ->check(ListenAddress(UnixSockets::kAllowed))
       ->capture_default_str();
@@ -64,9 +64,14 @@ void AddAddressOptions(CLI::App& app, CoordinatorOptions* options) {
   app.add_flag("--insecure", options->transport.insecure,
                "listen in cleartext for other machines too, because something else protects the network")
       ->excludes(tls);
+  app.add_option("--keepalive", options->keepalive_seconds,
+                 "seconds of silence after which a connection is probed; clients may probe twice as often")
+      ->check(Number(kLeastKeepaliveSeconds, 86400.0))
+      ->capture_default_str();
+  app.add_option("--audit-file", options->audit_file,
+                 "file to append the audit log to, a JSON object a line; `tersectl audit` shows it without");
+  app.add_option("--ready-file", options->ready_file, "JSON file to write once all addresses are served");
 }
-
-}  // namespace
 
 int ParseCoordinatorOptions(int argc, char** argv, CoordinatorOptions* options) {
   CLI::App app("Runs the rounds of one federated training run.");
@@ -99,20 +104,13 @@ int ParseCoordinatorOptions(int argc, char** argv, CoordinatorOptions* options) 
   app.add_option("--data", options->data_directory,
                  "directory of the data set for evaluation; without it, an embedded one")
       ->check(ExistingFolder());
-  AddAddressOptions(app, options);
-  app.add_option("--keepalive", options->keepalive_seconds,
-                 "seconds of silence after which a connection is probed; clients may probe twice as often")
-      ->check(Number(kLeastKeepaliveSeconds, 86400.0))
-      ->capture_default_str();
+  AddServingOptions(app, options);
   app.add_option(
          "--trace-rounds", options->trace_rounds,
          "newest rounds of each run of which to keep, in memory, when each client got its work, sent its update "
          "and heard of it, for `tersectl follow --otlp`; 0: none")
       ->check(WholeNumber(0, 100000))
       ->capture_default_str();
-  app.add_option("--audit-file", options->audit_file,
-                 "file to append the audit log to, a JSON object a line; `tersectl audit` shows it without");
-  app.add_option("--ready-file", options->ready_file, "JSON file to write once all addresses are served");
   AddModelOptions(app, options);
   AddEvaluatorOptions(app, options);
   AddLogOptions(app, kCoordinatorLogs, &options->log);

@@ -1,0 +1,67 @@
+#include "relay/relay.h"
+
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/log_components.h"
+#include "core/log/log.h"
+#include "core/status.h"
+#include "relay/cohort_trainer.h"
+#include "relay/relay_link.h"
+#include "storage/client_state.h"
+
+namespace terse {
+namespace {
+
+// A relay makes no model of its own: all runs that it serves are made from above.
+absl::StatusOr<std::unique_ptr<RunLearning>> NoLearning(const RunConfig& config, const std::string&,
+                                                        const std::string&) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("run '", config.name, "' is no relay's; serve it with terse-coordinator"));
+}
+
+}  // namespace
+
+absl::Status Relay::ReadState() {
+  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<ClientState> state, ClientState::Open(options_.above.state_directory));
+  TERSE_ASSIGN_OR_RETURN(const StoredState stored, state->Read());
+  if (stored.trainer_state.empty()) return absl::OkStatus();
+  TERSE_ASSIGN_OR_RETURN(const SealedCohort sealed, ParseSealedCohort(stored.trainer_state));
+  desk_.SetSealed(sealed);
+  return absl::OkStatus();
+}
+
+void Relay::Begin(RunRegistry* runs, CoordinatorEnding* ending) {
+  desk_.Begin(runs, [ending](const absl::Status& status) { ending->Decide(status); });
+  thread_ = std::thread([this, ending] {
+    const absl::Status status = Serve();
+    if (!status.ok() && !absl::IsCancelled(status)) ending->Decide(status);
+  });
+}
+
+absl::Status Relay::Serve() {
+  DaemonOptions above = options_.above;
+  above.through = [this](CoordinatorLink* connection) { return std::make_unique<RelayLink>(connection, &desk_); };
+  const auto make_trainer = [this](const RunConfig&, const Shard&,
+                                   absl::string_view module) -> absl::StatusOr<std::unique_ptr<LocalTrainer>> {
+    desk_.TakeModule(std::string(module));
+    return std::make_unique<CohortTrainer>(&desk_, *desk_.welcome().layout);
+  };
+  return ServeCoordinator(above, make_trainer, &stop_);
+}
+
+void Relay::End() {
+  stop_.store(true);
+  if (thread_.joinable()) thread_.join();
+}
+
+int RunRelay(const RelayOptions& options) {
+  Relay relay(options);
+  CoordinatorOptions below = options.below;
+  below.relay = &relay;
+  return RunCoordinator(below, NoLearning, [&relay] { return relay.ReadState(); });
+}
+
+}  // namespace terse

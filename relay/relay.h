@@ -1,0 +1,53 @@
+// The relay process (docs/SCALE.md): a client of the coordinator above and a coordinator of its own clients.
+#ifndef TERSE_RELAY_RELAY_H_
+#define TERSE_RELAY_RELAY_H_
+
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include "client/rpc/connection_loop.h"
+#include "coordinator/rpc/server.h"
+#include "relay/cohort_desk.h"
+
+namespace terse {
+
+struct RelayOptions {
+  CoordinatorOptions below;  // how clients are served; `relay` is not read
+  DaemonOptions above;       // the connection to the coordinator, or relay, above; its state is in STATE/upstream
+  RelayRounds rounds;
+};
+
+// Parses argv. Returns an exit code when the process should end at once (--help, a usage error), else -1.
+int ParseRelayOptions(int argc, char** argv, RelayOptions* options);
+
+// The client half of a relay's process, in a thread of its own.
+class Relay : public RelayHalf {
+ public:
+  explicit Relay(RelayOptions options) : options_(std::move(options)), desk_(&stop_) {}
+  ~Relay() override { End(); }
+
+  // Reads which of the relay's rounds are part of its own updates; before the runs are opened. Statuses of
+  // ClientState::Open.
+  absl::Status ReadState();
+
+  RelayHosting hosting() override { return {&desk_, options_.rounds}; }
+  void Begin(RunRegistry* runs, CoordinatorEnding* ending) override;
+  void End() override;
+
+ private:
+  absl::Status Serve();
+
+  const RelayOptions options_;
+  std::atomic<bool> stop_{false};
+  CohortDesk desk_;
+  std::thread thread_;
+};
+
+// Serves until an operator shuts the process down, SIGINT or SIGTERM, or one of its halves cannot go on. Returns the exit
+// code: 0 in order, 1 on a failure, which is on stderr in one line.
+int RunRelay(const RelayOptions& options);
+
+}  // namespace terse
+
+#endif  // TERSE_RELAY_RELAY_H_
