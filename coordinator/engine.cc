@@ -32,6 +32,7 @@ bool Follows(const EngineState& run, const Session& session, const Update& updat
 Engine::Engine(Options options)
     : run_{std::make_shared<const RunConfig>(options.config),
            Id128{},
+           Id128{},
            options.clock,
            options.catch_up_bytes,
            options.most_log_bytes,
@@ -56,6 +57,7 @@ absl::Status Engine::Begin(const Codec* downstream_codec) {
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RunRecord> record, run_.store()->Run());
   if (!record.has_value()) return absl::FailedPreconditionError("the store holds no run");
   run_.lineage = record->lineage;
+  run_.family = run_.lineage;
   run_.course.created_us = run_.MonotonicNow() - (run_.Now() - record->created_us);
   TERSE_RETURN_IF_ERROR(run_.model.Recover(*run_.config, downstream_codec, run_.store()));
   run_.fleet.SetHead(run_.model.head().version);

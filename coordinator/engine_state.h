@@ -53,6 +53,7 @@ struct Course {
 struct EngineState {
   std::shared_ptr<const RunConfig> config;
   Id128 lineage;
+  Id128 family;  // lineage of the coordinator at the root, whose model all have; a plain coordinator's own
   Clock* clock = nullptr;
   int64_t catch_up_bytes = 0;  // Engine::Options, as what follows
   int64_t most_log_bytes = 0;
