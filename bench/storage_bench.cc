@@ -121,7 +121,7 @@ BENCHMARK(BM_CommitOfARound<Server>)->Arg(1000)->Arg(10000)->Unit(benchmark::kMi
 void BM_StrictSeal(benchmark::State& state) {
   const ScratchDirectory directory;
   auto client = ClientState::Open(directory.path()).value();
-  if (!client->Begin(Id128{1, 1}, Durability::kStrict).ok()) abort();
+  if (!client->Begin(Id128{1, 1}, Id128{1, 1}, Durability::kStrict).ok()) abort();
   const std::vector<float> dense(kLeNet5, 1.0f);
   SealedUpdate update;
   update.message = std::string(1000, 'm');
@@ -139,7 +139,7 @@ BENCHMARK(BM_StrictSeal)->Unit(benchmark::kMillisecond)->UseRealTime();
 void BM_StrictSettle(benchmark::State& state) {
   const ScratchDirectory directory;
   auto client = ClientState::Open(directory.path()).value();
-  if (!client->Begin(Id128{1, 1}, Durability::kStrict).ok()) abort();
+  if (!client->Begin(Id128{1, 1}, Id128{1, 1}, Durability::kStrict).ok()) abort();
   SealedUpdate update;
   update.message = std::string(1000, 'm');
   for (auto _ : state) {

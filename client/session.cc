@@ -37,6 +37,9 @@ std::string ReasonOf(const absl::Status& status) {
   return reason;
 }
 
+// The family of a coordinator that names none is its lineage.
+Id128 FamilyOf(const Welcome& welcome) { return welcome.family.IsZero() ? welcome.lineage : welcome.family; }
+
 }  // namespace
 
 ClientSession::ClientSession(Options options)
@@ -79,28 +82,8 @@ void ClientSession::Rest() {
   work_->scratch = std::vector<float>();
 }
 
-absl::Status ClientSession::CheckInWith(OutboundLink* link) {
-  const StoredHead& stored = options_.state->state();
-  CheckIn message;
-  message.name = options_.name;
-  message.run = options_.run;
-  message.process = options_.process;
-  message.connection = ++connections_;
-  message.lineage = stored.lineage;
-  message.prev_applied = stored.prev_applied;
-  if (stored.sealed.has_value()) {
-    message.pending_update_id = stored.sealed->update_id;
-    message.pending_round = stored.sealed->round;
-  }
-  message.residual_lost = options_.state->lost() || (options_.residual_lost && stored.lineage.IsZero());
-  TERSE_FAILPOINT("client.checkin.before_send");
-  return link->Send(message);
-}
-
 ClientSession::Next ClientSession::OnMessage(OutboundLink* link, const FromServer& message) {
-  if (const auto* refusal = std::get_if<Refusal>(&message)) {
-    return refusal->retry ? absl::UnavailableError(refusal->reason) : absl::FailedPreconditionError(refusal->reason);
-  }
+  if (const auto* refusal = std::get_if<Refusal>(&message)) return OnRefusal(*refusal);
   if (const auto* finished = std::get_if<Finished>(&message)) {
     Log(LogLevel::kInfo, 0, absl::StrCat("the run is over: ", finished->reason));
     const bool awake = work_.has_value() && work_->trainer != nullptr;
@@ -144,6 +127,7 @@ void ClientSession::TellReturn() {
 
 absl::Status ClientSession::OnWelcome(OutboundLink* link, const Welcome& welcome) {
   TERSE_FAILPOINT("client.welcome.received");
+  sent_back_to_ = Id128();
   TERSE_RETURN_IF_ERROR(Adopt(link, welcome));
   if (welcome.verdict.has_value()) TERSE_RETURN_IF_ERROR(OnVerdict(*welcome.verdict));
   link->SetMaxDownstreamBytes(MaxDownstreamBytes(work_->downstream_codecs(), work_->config->rounds.clients));
@@ -170,39 +154,61 @@ absl::StatusOr<std::string> ClientSession::FetchModule(OutboundLink* link, const
 }
 
 absl::Status ClientSession::Adopt(OutboundLink* link, const Welcome& welcome) {
-  const bool ours = options_.state->state().lineage == welcome.lineage;
-  if (ours && work_.has_value() && work_->lineage == welcome.lineage) return absl::OkStatus();
+  const StoredHead& stored = options_.state->state();
+  const bool is_family = stored.family == FamilyOf(welcome);
+  const bool moves = is_family && stored.lineage != welcome.lineage;
+  const bool works = is_family && work_.has_value() && work_->lineage == stored.lineage;
+  if (works && !moves) return absl::OkStatus();
+  if (!works) TERSE_RETURN_IF_ERROR(Join(link, welcome, moves ? stored.lineage : welcome.lineage));
+  if (moves) TERSE_RETURN_IF_ERROR(MoveTo(welcome));
+  TellJoined();
+  return absl::OkStatus();
+}
+
+absl::Status ClientSession::Join(OutboundLink* link, const Welcome& welcome, Id128 lineage) {
   TERSE_ASSIGN_OR_RETURN(const std::string module, FetchModule(link, welcome));
-  if (!ours && !options_.state->state().lineage.IsZero()) {
+  const StoredHead& stored = options_.state->state();
+  const Id128 family = FamilyOf(welcome);
+  if (!stored.lineage.IsZero() && (stored.lineage != lineage || stored.family != family)) {
     Log(LogLevel::kInfo, 0,
         absl::StrCat("run '", welcome.config->name, "' is another one than before: what was kept of the earlier run, ",
                      "with the rest of its work, is dropped"));
   }
-  TERSE_RETURN_IF_ERROR(StoredStatus(options_.state->Begin(welcome.lineage, welcome.config->durability)));
+  TERSE_RETURN_IF_ERROR(StoredStatus(options_.state->Begin(lineage, family, welcome.config->durability)));
   Work work;
-  work.lineage = welcome.lineage;
+  work.lineage = lineage;
+  work.family = family;
   work.config = welcome.config;
   work.client_index = welcome.client_index;
+  work.shard = ShardIn(welcome);
+  work.moved = lineage != welcome.lineage || !stored.parted.empty();
   work.model = HeldModel(welcome.config, options_.shared_models);
   TERSE_RETURN_IF_ERROR(Equip(module, &work));
   LoadModel(&work);
   if (!work.model.version().has_value() && !welcome.start_hash.IsZero()) StartFromScratch(welcome.start_hash, &work);
   work_ = std::move(work);  // only whole: what could not be read must not count as empty
   saved_version_ = absl::nullopt;
-  if (options_.observer != nullptr) options_.observer->OnJoined(work_->feedback->pending(), work_->feedback->Norm());
-  const absl::optional<int64_t> shards = ShardsOf(*welcome.config);
-  Log(LogLevel::kInfo, 0,
-      absl::StrCat("joined run '", welcome.config->name, "' as client ", welcome.client_index,
-                   shards.has_value() ? absl::StrCat(" with one of ", *shards, " shards") : "", ", codec ",
-                   welcome.config->codec.name, ", ", welcome.config->train.local_steps, " local steps a round"));
   return absl::OkStatus();
 }
 
-absl::Status ClientSession::Equip(absl::string_view module, Work* work) const {
-  const RunConfig& config = *work->config;
+void ClientSession::TellJoined() const {
+  if (options_.observer != nullptr) options_.observer->OnJoined(work_->feedback->pending(), work_->feedback->Norm());
+  const RunConfig& config = *work_->config;
   const absl::optional<int64_t> shards = ShardsOf(config);
-  const Shard shard = shards.has_value() ? Shard{work->client_index, *shards} : Shard{};
-  auto trainer = options_.make_trainer(config, shard, module);
+  Log(LogLevel::kInfo, 0,
+      absl::StrCat("joined run '", config.name, "' as client ", work_->client_index,
+                   shards.has_value() ? absl::StrCat(" with one of ", *shards, " shards") : "", ", codec ",
+                   config.codec.name, ", ", config.train.local_steps, " local steps a round"));
+}
+
+Shard ClientSession::ShardIn(const Welcome& welcome) {
+  const absl::optional<int64_t> shards = ShardsOf(*welcome.config);
+  if (!shards.has_value()) return Shard();
+  return {welcome.shards.has_value() ? welcome.shards->first : welcome.client_index, *shards};
+}
+
+absl::Status ClientSession::MakeTrainer(absl::string_view module, Work* work) const {
+  auto trainer = options_.make_trainer(*work->config, work->shard, module);
   if (!trainer.ok()) {
     // A reader of data names files and quotes what it cannot read.
     absl::Status refused = trainer.status();
@@ -213,12 +219,18 @@ absl::Status ClientSession::Equip(absl::string_view module, Work* work) const {
   if (const std::string device = work->trainer->device(); !device.empty() && !IsDeviceName(device)) {
     return absl::InvalidArgumentError("the trainer's device() must be empty or 1 to 64 printable characters of ASCII");
   }
+  return absl::OkStatus();
+}
+
+absl::Status ClientSession::Equip(absl::string_view module, Work* work) const {
+  const RunConfig& config = *work->config;
+  TERSE_RETURN_IF_ERROR(MakeTrainer(module, work));
   if (work->codec == nullptr) {
     TERSE_ASSIGN_OR_RETURN(work->codec, MakeUpdateCodec(config, work->trainer->layout()));
     TERSE_ASSIGN_OR_RETURN(work->downstream_codec, MakeDownstreamCodec(config, work->trainer->layout()));
   }
   TERSE_ASSIGN_OR_RETURN(work->feedback, MakeFeedback(config.codec, work->codec.get()));
-  TERSE_RETURN_IF_ERROR(LoadState(work));
+  TERSE_RETURN_IF_ERROR(LoadState(module, work));
   if (!work->feedback->pending()) work->residual_norm = work->feedback->Norm();
   return absl::OkStatus();
 }
@@ -235,7 +247,7 @@ absl::Status ClientSession::Wake() {
   return equipped;
 }
 
-absl::Status ClientSession::LoadState(Work* work) const {
+absl::Status ClientSession::LoadState(absl::string_view module, Work* work) const {
   const absl::StatusOr<StoredState> stored = options_.state->Read();
   TERSE_RETURN_IF_ERROR(StoredStatus(stored.status()));
   const bool sealed = stored->sealed.has_value();
@@ -244,8 +256,17 @@ absl::Status ClientSession::LoadState(Work* work) const {
         work->feedback->Restore(stored->dense, sealed ? "" : stored->minus, sealed ? stored->sealed->message : ""));
   }
   if (!work->history.has_value()) TERSE_RETURN_IF_ERROR(work->RestoreHistory(*stored));
-  if (stored->trainer_state.empty()) return absl::OkStatus();
-  return work->trainer->RestoreState(stored->trainer_state);
+  return RestoreTrainer(stored->trainer_state, module, work);
+}
+
+absl::Status ClientSession::RestoreTrainer(absl::string_view state, absl::string_view module, Work* work) const {
+  if (state.empty()) return absl::OkStatus();
+  const absl::Status restored = work->trainer->RestoreState(state);
+  if (!absl::IsDataLoss(restored) || !work->moved) return restored;
+  Log(LogLevel::kWarn, 0,
+      "the client has moved and has other data now, to which its trainer's state does not fit: the trainer begins with "
+      "a fresh one");
+  return MakeTrainer(module, work);
 }
 
 void ClientSession::Work::BeginHistory() {
@@ -268,7 +289,7 @@ absl::Status ClientSession::Work::RestoreHistory(const StoredState& stored) {
 // The cached model of an earlier process.
 void ClientSession::LoadModel(Work* work) const {
   absl::optional<CachedModel> cached = options_.state->LoadModel();
-  if (cached.has_value() && cached->lineage == work->lineage &&
+  if (cached.has_value() && cached->lineage == work->family &&
       static_cast<int64_t>(cached->weights.size()) == work->codec->layout().size() &&
       StandsAlone(*work->config, cached->version)) {
     work->model.Hold(cached->version, std::move(cached->weights));
@@ -361,7 +382,7 @@ absl::Status ClientSession::SaveModel() {
   std::vector<float>* const kept = work_->model.own_standing();
   if (kept == nullptr) return absl::OkStatus();
   // Moved, because it is large.
-  CachedModel model = {work_->lineage, work_->model.StandingVersion(), std::move(*kept)};
+  CachedModel model = {work_->family, work_->model.StandingVersion(), std::move(*kept)};
   const absl::Status saved = options_.state->SaveModel(model);
   *kept = std::move(model.weights);
   if (saved.ok()) saved_version_ = model.version;

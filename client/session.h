@@ -79,15 +79,22 @@ class ClientSession {
   bool joined() const { return joined_; }
   // Whether it left the newest connection with a word about its error, which only an orderly close brings across.
   bool said_why() const { return said_why_; }
+  // Whether the newest connection was refused with the advice to check in at the same coordinator again, at once. The
+  // check-in after that does not lead to the same answer.
+  bool sent_back() const { return !sent_back_to_.IsZero(); }
   // The run that it takes part in, or is to; empty while that is the coordinator's to say.
   const std::string& run() const { return work_.has_value() ? work_->config->name : options_.run; }
 
  private:
-  // Everything that follows from the run, made when its lineage is first seen.
+  // Everything that follows from the run, made when its lineage is first seen. It stays when the client moves to
+  // another lineage of the family.
   struct Work {
     Id128 lineage;
+    Id128 family;
     std::shared_ptr<const RunConfig> config;
     int64_t client_index = 0;
+    Shard shard;                            // of the training data
+    bool moved = false;                     // so that the trainer's state may be of another shard
     std::unique_ptr<LocalTrainer> trainer;  // null at rest
     std::unique_ptr<const Codec> codec;
     std::unique_ptr<const Codec> downstream_codec;  // null unless the downstream mode is coded
@@ -116,18 +123,33 @@ class ClientSession {
 
   absl::Status Converse(CoordinatorLink* link);
   absl::Status CheckInWith(OutboundLink* link);
+  absl::Status OnRefusal(const Refusal& refusal);
   absl::Status OnWelcome(OutboundLink* link, const Welcome& welcome);
   absl::Status Adopt(OutboundLink* link, const Welcome& welcome);
+  // Begins to work with what is stored for `lineage`, or afresh.
+  absl::Status Join(OutboundLink* link, const Welcome& welcome, Id128 lineage);
+  void TellJoined() const;
+  // The part of the training data that the welcome gives the client.
+  static Shard ShardIn(const Welcome& welcome);
+  // Leaves the lineage of the state for the welcome's. After an error there is no work: what it says of the residual
+  // may not be what is stored.
+  absl::Status MoveTo(const Welcome& welcome);
+  absl::Status TryMoveTo(const Welcome& welcome);
+  // Computes the residual that the state has in the other lineage, and stores the move.
+  absl::Status MoveState(Id128 lineage);
   // The bytes of the run's TorchScript file; nothing for other models.
   absl::StatusOr<std::string> FetchModule(OutboundLink* link, const Welcome& welcome);
   // Makes the trainer, and all that is not there of what follows from the run, with what is stored.
   absl::Status Equip(absl::string_view module, Work* work) const;
+  absl::Status MakeTrainer(absl::string_view module, Work* work) const;
+  // Gives the trainer what is stored of it. One that has moved goes on without where that is of another shard.
+  absl::Status RestoreTrainer(absl::string_view state, absl::string_view module, Work* work) const;
   // Ends a rest.
   absl::Status Wake();
   void LoadModel(Work* work) const;
   // Version 0 as this machine makes it, when that is the coordinator's.
   void StartFromScratch(Id128 start_hash, Work* work) const;
-  absl::Status LoadState(Work* work) const;
+  absl::Status LoadState(absl::string_view module, Work* work) const;
   // Stores the version that stands alone; SaveModelIfDue unless it is stored or that was a short time ago.
   absl::Status SaveModel();
   absl::Status SaveModelIfDue();
@@ -159,6 +181,9 @@ class ClientSession {
   uint32_t connections_ = 0;
   bool joined_ = false;
   bool said_why_ = false;
+  // The lineage that the newest connection's refusal named, for the next check-in; zero for none.
+  Id128 sent_back_to_;
+  bool came_back_ = false;  // the newest check-in followed such a refusal
   // When the connection was lost, by the monotonic clock; nullopt unless the client is on its way back.
   absl::optional<int64_t> lost_us_;
   // The coordinator has been told this on the present connection and need not be told again.

@@ -109,6 +109,7 @@ absl::Status ClientSession::SealUpdate(const Assignment& assignment, std::string
   update.train_us = train_us;
   update.loss = result.mean_loss;
   update.metrics = result.metrics;
+  update.cohort = result.cohort;
   update.message = std::move(message);
   work_->scratch = std::vector<float>();  // makes room: the trainer's state may be as large
   TERSE_ASSIGN_OR_RETURN(std::string trainer_state, work_->trainer->SaveState());
@@ -125,6 +126,7 @@ absl::Status ClientSession::Push(OutboundLink* link, bool may_pack) {
   TERSE_FAILPOINT("client.upload.before_send");
   Update update = {sealed.round, sealed.update_id, sealed.train_us, sealed.loss, sealed.message};
   update.metrics = sealed.metrics;
+  update.cohort = sealed.cohort;
   if (may_pack && work_->history.has_value()) {
     TERSE_ASSIGN_OR_RETURN(std::string packed, work_->codec->Pack(sealed.message, *work_->history));
     update.packed = packed.size() < sealed.message.size();

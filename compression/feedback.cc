@@ -83,6 +83,20 @@ absl::Status Feedback::TakeBack(std::vector<float>* delta) {
   return absl::OkStatus();
 }
 
+absl::Status Feedback::Rejoin(absl::string_view message) {
+  if (pending()) return absl::FailedPreconditionError("an update is pending; settle it before another one rejoins");
+  if (const absl::Status sound = codec_->Validate(message); !sound.ok()) {
+    return DataLoss("the update that rejoins", sound);
+  }
+  TERSE_RETURN_IF_ERROR(AddBack(message));
+  pending_.assign(message.data(), message.size());
+  return absl::OkStatus();
+}
+
+absl::Status Feedback::AddBack(absl::string_view message) {
+  return codec_->AddDecoded(message, 1.0f, absl::MakeSpan(dense_).subspan(0, size()));
+}
+
 absl::Status Feedback::TakeOut(absl::string_view message) {
   if (!message.empty()) TERSE_RETURN_IF_ERROR(Subtract(message));
   if (message.empty() && !folds_forward()) std::fill(dense_.begin(), dense_.end(), 0.0f);

@@ -54,6 +54,11 @@ class Feedback {
   // Compress. Who takes the memory away keeps that state; TakeBack is not possible then.
   virtual std::vector<float>* StateBefore(std::vector<float>* delta) { return delta; }
 
+  // Takes up again an update of this feedback, or of an equal one, that was settled as APPLIED before its verdict was
+  // known: what it carried is in the state again, as far as the message tells, and it is pending. FAILED_PRECONDITION
+  // while an update is pending; DATA_LOSS for a message that does not decode, and no change.
+  absl::Status Rejoin(absl::string_view message);
+
   // Zeroes the state and forgets a pending update. Returns the L2 norm of what is lost, for the report.
   double Reset();
 
@@ -90,6 +95,9 @@ class Feedback {
   // Takes out of dense_ what an applied message carried of the parameters; what it leaves for buffers is dropped.
   // Deterministic: Restore repeats it. An error only for a message that does not decode.
   virtual absl::Status Subtract(absl::string_view message) = 0;
+  // Adds to dense_ what a message that decodes carried, which Subtract took out. The default adds it to the first
+  // vector.
+  virtual absl::Status AddBack(absl::string_view message);
 
   const Codec& codec() const { return *codec_; }
   size_t size() const { return static_cast<size_t>(codec_->layout().size()); }

@@ -24,6 +24,7 @@ class MomentumFeedback : public Feedback {
  private:
   absl::StatusOr<std::string> Accumulate(std::vector<float>* delta, const EncodeOptions& options) override;
   absl::Status Subtract(absl::string_view) override { return absl::OkStatus(); }
+  absl::Status AddBack(absl::string_view) override { return absl::OkStatus(); }
 
   const float momentum_;
 };

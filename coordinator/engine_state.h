@@ -54,7 +54,7 @@ struct Course {
 struct EngineState {
   std::shared_ptr<const RunConfig> config;
   Id128 lineage;
-  Id128 family;
+  Id128 family;                      // of the root's run, whose model all have; a plain coordinator's own lineage
   absl::optional<RelayState> relay;  // nullopt: the models are made here
   Clock* clock = nullptr;
   int64_t catch_up_bytes = 0;  // Engine::Options, as what follows

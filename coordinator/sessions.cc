@@ -120,10 +120,28 @@ bool IsNewHere(const ClientRecord& record) {
          record.resets == 0;
 }
 
+// Whether the client comes from another coordinator of the same root: it takes its residual along.
+bool IsOfFamily(const EngineState& run, const CheckIn& message) {
+  return !message.lineage.IsZero() && message.lineage != run.lineage && message.family == run.family;
+}
+
+// Whether such a client keeps something for this lineage, which it was part of before: it should say that instead.
+bool ShouldComeBack(const EngineState& run, const ClientRecord& record, const CheckIn& message) {
+  return IsOfFamily(run, message) && !IsNewHere(record);
+}
+
+void SendBack(EngineState& run, Session& session) {
+  run.fleet.Refuse(session);
+  run.journal.Say(session.link, Refusal{absl::StrCat("run '", run.config->name,
+                                                     "' knows the client from before; it should check in again with "
+                                                     "what it keeps for this coordinator"),
+                                        /*retry=*/true, run.lineage});
+}
+
 // Why work of the client for this run is lost since it spoke last, for people; empty when none is.
 std::string LostResidual(const EngineState& run, const ClientRecord& record, const CheckIn& message,
                          const absl::optional<Verdict>& verdict) {
-  if (!message.lineage.IsZero() && message.lineage != run.lineage) {
+  if (!message.lineage.IsZero() && message.lineage != run.lineage && !IsOfFamily(run, message)) {
     // A client leaves the rest of its work behind when it moves on from a run that has ended.
     return IsNewHere(record) ? "" : "what the client holds belongs to another run and is dropped";
   }
@@ -225,6 +243,10 @@ absl::Status HandleCheckIn(EngineState& run, Session& session, const CheckIn& me
     return run.NoteMisbehaviour(event::kClientRefused, -1, reason);
   }
   TERSE_ASSIGN_OR_RETURN(const ClientRecord record, run.store()->RegisterClient(message.name, run.Now()));
+  if (ShouldComeBack(run, record, message)) {
+    SendBack(run, session);
+    return absl::OkStatus();
+  }
   TERSE_ASSIGN_OR_RETURN(absl::optional<Verdict> verdict, VerdictAtCheckIn(run, record, message));
   const std::string lost = LostResidual(run, record, message, verdict);
   if (Session* const holder = run.fleet.Of(record.id)) {

@@ -16,6 +16,13 @@ struct CohortFacts {
   int64_t samples = 0;  // of their training data together; 0 where `clients` is
 };
 
+// Whether an update may stand for them.
+constexpr bool IsCohort(const CohortFacts& cohort) {
+  const bool in_range = cohort.clients >= 0 && cohort.clients <= CohortFacts::kMostClients && cohort.samples >= 0 &&
+                        cohort.samples <= CohortFacts::kMostSamples;
+  return in_range && (cohort.clients == 0) == (cohort.samples == 0);
+}
+
 }  // namespace terse
 
 #endif  // TERSE_CORE_COHORT_H_

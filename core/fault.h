@@ -53,6 +53,8 @@ inline constexpr absl::string_view kFailpoints[] = {
     "client.settle.before_manifest",
     "client.settle.done",
     "client.reset.done",
+    "client.move.before_manifest",
+    "client.move.done",
     // The failpoints of the coordinator.
     "coordinator.restart.locked",
     "coordinator.restart.epoch_bumped",

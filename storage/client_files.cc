@@ -1,5 +1,6 @@
 #include "storage/client_files.h"
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "core/status.h"
 #include "storage/byte_io.h"
 #include "storage/module_file.h"
+#include "storage/parted_lineages.h"
 #include "storage/weights_file.h"
 
 namespace terse {
@@ -23,6 +25,7 @@ constexpr absl::string_view kDense = "dense";
 constexpr absl::string_view kOutbox = "outbox";
 constexpr absl::string_view kTrainer = "trainer";
 constexpr absl::string_view kHistory = "history";
+constexpr absl::string_view kParted = "parted";
 
 absl::Status Damaged(const std::string& path, absl::string_view reason) {
   return absl::DataLossError(absl::StrCat(path, " is damaged: ", reason, kClientRemedy));
@@ -42,7 +45,7 @@ absl::string_view KindOf(absl::string_view name) {
   const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(name, absl::MaxSplits('.', 1));
   int64_t generation = 0;
   if (!absl::SimpleAtoi(parts.second, &generation)) return "";
-  for (absl::string_view kind : {kDense, kOutbox, kTrainer, kHistory}) {
+  for (absl::string_view kind : {kDense, kOutbox, kTrainer, kHistory, kParted}) {
     if (parts.first == kind) return kind;
   }
   return "";
@@ -78,8 +81,11 @@ bool IsClientFile(absl::string_view name) {
 
 std::vector<NamedBlob> BlobsOf(const Manifest& manifest) {
   std::vector<NamedBlob> blobs;
-  const std::pair<absl::string_view, const BlobRef&> all[] = {
-      {kDense, manifest.dense}, {kOutbox, manifest.outbox}, {kTrainer, manifest.trainer}, {kHistory, manifest.history}};
+  const std::pair<absl::string_view, const BlobRef&> all[] = {{kDense, manifest.dense},
+                                                              {kOutbox, manifest.outbox},
+                                                              {kTrainer, manifest.trainer},
+                                                              {kHistory, manifest.history},
+                                                              {kParted, manifest.parted}};
   for (const auto& [kind, blob] : all) {
     if (!blob.empty()) blobs.push_back({BlobName(kind, blob.generation), blob});
   }
@@ -95,6 +101,18 @@ absl::StatusOr<std::string> ReadBlob(FileSystem& files, const std::string& direc
   }
   if (HashBytes(*bytes) != named.blob.hash) return Damaged(path, "it does not match its checksum");
   return bytes;
+}
+
+absl::StatusOr<std::vector<PartedLineage>> ReadParted(FileSystem& files, const std::string& directory,
+                                                      const Manifest& manifest) {
+  if (manifest.parted.empty()) return std::vector<PartedLineage>();
+  const NamedBlob named = {BlobName(kParted, manifest.parted.generation), manifest.parted};
+  TERSE_ASSIGN_OR_RETURN(const std::string bytes, ReadBlob(files, directory, named));
+  absl::StatusOr<std::vector<PartedLineage>> parted = ParseParted(bytes);
+  const std::string path = FilePath(directory, named.name);
+  if (!parted.ok()) return Damaged(path, parted.status().message());
+  if (FindParted(*parted, manifest.lineage) == nullptr) return parted;
+  return Damaged(path, "it has the lineage that the manifest is of");
 }
 
 absl::StatusOr<Manifest> ReadManifest(FileSystem& files, const std::string& directory) {
@@ -143,23 +161,33 @@ absl::StatusOr<LargeState> ClientFiles::ReadLarge() const {
 
 absl::StatusOr<std::string> ClientFiles::ReadOutbox() const { return Contents(kOutbox, manifest_.outbox); }
 
+absl::StatusOr<std::vector<PartedLineage>> ClientFiles::ReadParted() const {
+  return terse::ReadParted(files_, directory_, manifest_);
+}
+
+// A seal's generation is greater than those of the blobs on disk, unless they are of a move, which seals nothing.
+int64_t ClientFiles::NumberFor(int64_t generation) const {
+  for (const NamedBlob& blob : BlobsOf(manifest_)) generation = std::max(generation, blob.blob.generation + 1);
+  return generation;
+}
+
 absl::Status ClientFiles::WriteBlobs(const SealedBlobs& sealed, Manifest* manifest) {
   TERSE_RETURN_IF_ERROR(broken_);
-  // A name that the manifest on disk does not use: its blobs have smaller generations, or it names none.
-  const int64_t generation = manifest->generation;
+  const int64_t number = NumberFor(manifest->generation);
   std::vector<FileContents> blobs;
   absl::Status reused;
   const auto add = [&](absl::string_view kind, absl::string_view contents) {
     if (contents.empty()) return BlobRef();
-    const std::string name = BlobName(kind, generation);
+    const std::string name = BlobName(kind, number);
     reused.Update(ReuseSpare(kind, name));
     blobs.push_back({PathOf(name), {contents}, /*overwrite=*/true});
-    return RefTo(generation, contents);
+    return RefTo(number, contents);
   };
   manifest->dense = add(kDense, BytesOf(sealed.dense));
   manifest->outbox = add(kOutbox, sealed.outbox);
   manifest->trainer = add(kTrainer, sealed.trainer);
   manifest->history = add(kHistory, sealed.history);
+  manifest->parted = add(kParted, sealed.parted);
   TERSE_RETURN_IF_ERROR(reused);
   if (blobs.empty()) return absl::OkStatus();
   if (Mutated(Mutant::kRenameBeforeSync)) return WriteUnsynced(files_, blobs);

@@ -42,6 +42,9 @@ std::vector<NamedBlob> BlobsOf(const Manifest& manifest);
 
 // The contents of a blob, which has at most as many bytes as the manifest says. Statuses of ReadManifest.
 absl::StatusOr<std::string> ReadBlob(FileSystem& files, const std::string& directory, const NamedBlob& blob);
+// Likewise, the lineages in the blob that the manifest names for them; none when it names none.
+absl::StatusOr<std::vector<PartedLineage>> ReadParted(FileSystem& files, const std::string& directory,
+                                                      const Manifest& manifest);
 
 // The parts of a client's state that may be as large as the model.
 struct LargeState {
@@ -50,12 +53,13 @@ struct LargeState {
   std::string history;
 };
 
-// The contents of the blobs that a seal writes. Views.
+// The contents of the blobs that a step writes. Views.
 struct SealedBlobs {
   absl::Span<const float> dense;
   absl::string_view outbox;
   absl::string_view trainer;
   absl::string_view history;
+  absl::string_view parted = {};
 };
 
 // Not thread-safe. Writes fail as those of ClientState do: after UNKNOWN (IsSyncFailure) nothing may be written any
@@ -73,8 +77,10 @@ class ClientFiles {
 
   absl::StatusOr<LargeState> ReadLarge() const;
   absl::StatusOr<std::string> ReadOutbox() const;
+  absl::StatusOr<std::vector<PartedLineage>> ReadParted() const;
 
-  // Writes the blobs durably under manifest->generation, and their names into `manifest`.
+  // Writes the blobs durably, and their names into `manifest`: under manifest->generation, or a greater number where
+  // the manifest on disk has names with that one.
   absl::Status WriteBlobs(const SealedBlobs& blobs, Manifest* manifest);
   // Makes `manifest` the one on disk. Of the blobs that it does not name, those that the one before named for the same
   // run are kept to be overwritten by the next of their kind, and all others removed.
@@ -97,6 +103,8 @@ class ClientFiles {
   // Gives the spare blob of this kind, if there is one, this name. A crash in between leaves another unnamed blob.
   absl::Status ReuseSpare(absl::string_view kind, const std::string& name);
   absl::StatusOr<std::string> Contents(absl::string_view kind, const BlobRef& blob) const;
+  // The number for the names of blobs that the next manifest, of this generation, is to name.
+  int64_t NumberFor(int64_t generation) const;
   // Whether the manifest's file is still the one that manifest() describes.
   bool IsUnchanged() const;
   // Passes on the status of a write, and remembers a failed sync.

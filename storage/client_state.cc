@@ -7,6 +7,7 @@
 #include "core/status.h"
 #include "storage/client_files.h"
 #include "storage/manifest.h"
+#include "storage/parted_lineages.h"
 
 namespace terse {
 namespace {
@@ -19,6 +20,7 @@ void PutSealed(const SealedUpdate& update, Manifest* manifest) {
   manifest->train_us = update.train_us;
   manifest->loss = update.loss;
   manifest->metrics = SerializeMetrics(update.metrics);
+  manifest->cohort = update.cohort;
 }
 
 class FileClientState final : public ClientState {
@@ -31,7 +33,8 @@ class FileClientState final : public ClientState {
   const StoredHead& state() const override { return state_; }
   absl::StatusOr<StoredState> Read() const override;
   bool lost() const override { return lost_; }
-  absl::Status Begin(Id128 lineage, Durability durability) override;
+  absl::Status Begin(Id128 lineage, Id128 family, Durability durability) override;
+  absl::StatusOr<int64_t> Move(Id128 lineage, absl::Span<const float> dense) override;
   absl::Status Seal(absl::Span<const float> dense, const SealedUpdate& update, std::string trainer_state,
                     std::string history) override;
   absl::Status Settle(bool applied) override;
@@ -43,10 +46,16 @@ class FileClientState final : public ClientState {
   absl::optional<std::string> LoadModule(const ModelSpec& model) override { return files_.LoadModule(model); }
 
  private:
+  // Whether the manifest on disk is of this lineage of this family.
+  bool IsOnDisk(Id128 lineage, Id128 family) const {
+    return files_.manifest().lineage == lineage && files_.manifest().family == family;
+  }
   // A manifest of the run and its last verdict, with no blobs and nothing sealed.
   Manifest Describe() const;
   // Writes the whole state.
   absl::Status WriteAll();
+  // Makes state_, which has moved, the state on disk. The trainer's blob stays.
+  absl::Status WriteMove(absl::Span<const float> dense);
   // Before the first change that is only in memory: from here on a crash loses the residual, and the disk says so.
   absl::Status MarkDirty();
   absl::Status CheckUsable() const;
@@ -65,13 +74,15 @@ absl::Status FileClientState::Load() {
   TERSE_ASSIGN_OR_RETURN(std::string outbox, files_.ReadOutbox());
   lost_ = disk.dirty;
   state_.lineage = disk.lineage;
+  state_.family = disk.family;
+  TERSE_ASSIGN_OR_RETURN(state_.parted, files_.ReadParted());
   state_.generation = disk.generation;
   state_.prev_applied = disk.prev_applied;
   state_.has_dense = !disk.dense.empty();
   if (disk.sealed) {
     TERSE_ASSIGN_OR_RETURN(std::vector<NamedMetric> metrics, ParseMetrics(disk.metrics));
     state_.sealed = SealedUpdate{disk.update_id, disk.round,         disk.base_version, disk.train_us,
-                                 disk.loss,      std::move(metrics), std::move(outbox)};
+                                 disk.loss,      std::move(metrics), disk.cohort,       std::move(outbox)};
   } else {
     state_.minus = std::move(outbox);
   }
@@ -97,6 +108,7 @@ absl::StatusOr<StoredState> FileClientState::Read() const {
 Manifest FileClientState::Describe() const {
   Manifest manifest;
   manifest.lineage = state_.lineage;
+  manifest.family = state_.family;
   manifest.generation = state_.generation;
   manifest.prev_applied = state_.prev_applied;
   return manifest;
@@ -109,18 +121,18 @@ absl::Status FileClientState::CheckUsable() const {
 }
 
 absl::Status FileClientState::MarkDirty() {
-  if (files_.manifest().dirty && files_.manifest().lineage == state_.lineage) return absl::OkStatus();
+  if (files_.manifest().dirty && IsOnDisk(state_.lineage, state_.family)) return absl::OkStatus();
   Manifest manifest = Describe();
   manifest.dirty = true;
   return files_.Replace(manifest);
 }
 
-absl::Status FileClientState::Begin(Id128 lineage, Durability durability) {
+absl::Status FileClientState::Begin(Id128 lineage, Id128 family, Durability durability) {
   TERSE_RETURN_IF_ERROR(files_.broken());
-  if (lineage.IsZero()) return absl::InvalidArgumentError("a run needs a lineage");
+  if (lineage.IsZero() || family.IsZero()) return absl::InvalidArgumentError("a run needs a lineage and a family");
   const bool relaxed = durability == Durability::kRelaxed;
-  const bool fresh = lineage != state_.lineage;
-  const bool on_disk = files_.manifest().lineage == lineage && !files_.manifest().dirty;
+  const bool fresh = lineage != state_.lineage || family != state_.family;
+  const bool on_disk = IsOnDisk(lineage, family) && !files_.manifest().dirty;
   // A blob that the next manifest does not name must be read into memory first.
   const bool moves = fresh || (!large_.has_value() && (relaxed || !on_disk));
   StoredHead head = state_;
@@ -128,6 +140,7 @@ absl::Status FileClientState::Begin(Id128 lineage, Durability durability) {
   if (fresh) {
     head = StoredHead();
     head.lineage = lineage;
+    head.family = family;
     large.emplace();
   } else if (moves) {
     TERSE_ASSIGN_OR_RETURN(large, files_.ReadLarge());
@@ -152,8 +165,44 @@ absl::Status FileClientState::WriteAll() {
   const LargeState nothing;
   const LargeState& large = large_.has_value() ? *large_ : nothing;
   const std::string& outbox = state_.sealed ? state_.sealed->message : state_.minus;
-  TERSE_RETURN_IF_ERROR(files_.WriteBlobs({large.dense, outbox, large.trainer_state, large.history}, &manifest));
+  const std::string parted = SerializeParted(state_.parted);
+  TERSE_RETURN_IF_ERROR(
+      files_.WriteBlobs({large.dense, outbox, large.trainer_state, large.history, parted}, &manifest));
   return files_.Replace(manifest);
+}
+
+absl::Status FileClientState::WriteMove(absl::Span<const float> dense) {
+  Manifest manifest = Describe();
+  if (state_.sealed) PutSealed(*state_.sealed, &manifest);
+  const std::string parted = SerializeParted(state_.parted);
+  const absl::string_view outbox = state_.sealed ? absl::string_view(state_.sealed->message) : absl::string_view();
+  TERSE_RETURN_IF_ERROR(files_.WriteBlobs({dense, outbox, {}, {}, parted}, &manifest));
+  manifest.trainer = files_.manifest().trainer;
+  TERSE_FAILPOINT("client.move.before_manifest");
+  return files_.Replace(manifest);
+}
+
+absl::StatusOr<int64_t> FileClientState::Move(Id128 lineage, absl::Span<const float> dense) {
+  TERSE_RETURN_IF_ERROR(CheckUsable());
+  if (lineage.IsZero() || lineage == state_.lineage) return absl::InvalidArgumentError("a client moves to another one");
+  StoredHead head = state_;
+  const int64_t lost = MoveHead(lineage, &head);
+  head.has_dense = !dense.empty();
+  std::swap(state_, head);
+  const bool relaxed = durability_ == Durability::kRelaxed;
+  const absl::Status status = relaxed ? MarkDirty() : WriteMove(dense);
+  if (!status.ok()) {
+    std::swap(state_, head);
+    return status;
+  }
+  if (relaxed) {
+    LargeState& large = large_.has_value() ? *large_ : large_.emplace();
+    large.dense = std::vector<float>(dense.begin(), dense.end());
+    large.history.clear();
+  }
+  lost_ = false;
+  TERSE_FAILPOINT("client.move.done");
+  return lost;
 }
 
 absl::Status FileClientState::Seal(absl::Span<const float> dense, const SealedUpdate& update, std::string trainer_state,
@@ -176,6 +225,7 @@ absl::Status FileClientState::Seal(absl::Span<const float> dense, const SealedUp
     ++manifest.generation;
     PutSealed(update, &manifest);
     TERSE_RETURN_IF_ERROR(files_.WriteBlobs({dense, update.message, trainer_state, history}, &manifest));
+    manifest.parted = files_.manifest().parted;
     TERSE_FAILPOINT("client.seal.before_manifest");
     TERSE_RETURN_IF_ERROR(files_.Replace(manifest));
   }
@@ -198,6 +248,7 @@ absl::Status FileClientState::Settle(bool applied) {
     manifest.dense = files_.manifest().dense;
     manifest.trainer = files_.manifest().trainer;
     manifest.history = files_.manifest().history;
+    manifest.parted = files_.manifest().parted;
     if (applied) {
       manifest.prev_applied = state_.sealed->update_id;
       manifest.outbox = files_.manifest().outbox;
@@ -221,6 +272,7 @@ absl::Status FileClientState::Reset(Id128 last_applied) {
     Manifest manifest = Describe();
     manifest.prev_applied = last_applied;
     manifest.trainer = files_.manifest().trainer;
+    manifest.parted = files_.manifest().parted;
     TERSE_RETURN_IF_ERROR(files_.Replace(manifest));
   }
   state_.has_dense = false;

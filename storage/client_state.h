@@ -1,7 +1,7 @@
 // The client's durable state: blobs and one small MANIFEST that names them and is replaced atomically
 // (docs/PROTOCOL.md). Formats: storage/SCHEMA.md.
 //
-//   DIR/lock   DIR/MANIFEST   DIR/dense.G   DIR/outbox.G   DIR/trainer.G   DIR/history.G   DIR/model
+//   DIR/lock   DIR/MANIFEST   DIR/dense.G   DIR/outbox.G   DIR/trainer.G   DIR/history.G   DIR/parted.G   DIR/model
 //   DIR/module.pt
 #ifndef TERSE_STORAGE_CLIENT_STATE_H_
 #define TERSE_STORAGE_CLIENT_STATE_H_
@@ -69,7 +69,7 @@ struct StoredState : StoredHead {
 
 // A model that was cached at the last orderly exit; only a way to save a download.
 struct CachedModel {
-  Id128 lineage;
+  Id128 lineage;  // the family, whose lineages have the same versions
   int64_t version = 0;
   std::vector<float> weights;
 };
@@ -96,10 +96,12 @@ class ClientState {
   // Returns the whole state. With strict durability the large parts are on the disk alone, and are read from there.
   // DATA_LOSS with the file and the remedy when it is damaged; otherwise fails as FileSystem::Read does.
   virtual absl::StatusOr<StoredState> Read() const = 0;
-  // The previous process had a residual in memory (relaxed) and did not exit in order. Cleared by Begin and Reset.
+  // The previous process had a residual in memory (relaxed) and did not exit in order. Cleared by Begin, Move and
+  // Reset.
   virtual bool lost() const = 0;
 
-  // Starts on a run: a fresh residual for `lineage` unless the state is already of that lineage (then it is kept).
+  // Starts on a run: a fresh residual for `lineage` unless the state is already of that lineage and family (then it is
+  // kept). What was parted with goes with the rest. INVALID_ARGUMENT when either is zero.
   virtual absl::Status Begin(Id128 lineage, Id128 family, Durability durability) = 0;
 
   // The most updates without a verdict that are kept for lineages that were left. One more takes the place of the
@@ -108,7 +110,7 @@ class ClientState {
   // MOVE: leaves the lineage for another one of the family, in one step. What is sealed is parted with. An update that
   // was parted with for `lineage` is sealed again: `dense` is then the residual with it, and otherwise the residual, in
   // both cases without what was sealed until now. The trainer's state is kept, the history is not. Returns the number
-  // of updates that are lost, 0 or 1.
+  // of updates that are lost, 0 or 1. INVALID_ARGUMENT for a zero lineage, or the one that the state is of.
   virtual absl::StatusOr<int64_t> Move(Id128 lineage, absl::Span<const float> dense) = 0;
 
   // SEAL: writes dense, outbox, trainer state and history, syncs them and the directory, then replaces the manifest.
@@ -119,7 +121,7 @@ class ClientState {
   // SETTLE: APPLIED: minus = outbox, prev_applied = update_id. NOT_APPLIED: minus empty. Writes only the manifest.
   virtual absl::Status Settle(bool applied) = 0;
 
-  // RESET: zero residual, no history, no sealed update, `last_applied` as the server says.
+  // RESET: zero residual, no history, no sealed update, `last_applied` as the server says. What was parted with stays.
   virtual absl::Status Reset(Id128 last_applied) = 0;
 
   // Writes everything that is still only in memory (relaxed). No effect when strict.

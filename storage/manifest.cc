@@ -10,6 +10,7 @@ constexpr absl::string_view kMagic = "TRSM";
 constexpr uint32_t kFormat = 1;
 constexpr uint32_t kFormatWithHistory = 2;
 constexpr uint32_t kFormatWithMetrics = 3;
+constexpr uint32_t kFormatWithFamily = 4;
 constexpr size_t kTrailerBytes = 16;
 constexpr uint32_t kDirtyFlag = 1;
 constexpr uint32_t kSealedFlag = 2;
@@ -35,12 +36,15 @@ bool IsSound(const BlobRef& blob) {
 
 // Returns false for a manifest that no program writes, though its checksum holds.
 bool IsSound(const Manifest& manifest) {
-  for (const BlobRef* blob : {&manifest.dense, &manifest.outbox, &manifest.trainer, &manifest.history}) {
+  bool blobs = false;
+  for (const BlobRef* blob :
+       {&manifest.dense, &manifest.outbox, &manifest.trainer, &manifest.history, &manifest.parted}) {
     if (!IsSound(*blob)) return false;
+    blobs = blobs || !blob->empty();
   }
   if (manifest.dense.size % sizeof(float) != 0 || manifest.generation < 0 || manifest.lineage.IsZero()) return false;
-  const bool blobs =
-      !manifest.dense.empty() || !manifest.outbox.empty() || !manifest.trainer.empty() || !manifest.history.empty();
+  if (manifest.family.IsZero() || !IsCohort(manifest.cohort)) return false;
+  if (manifest.cohort.clients != 0 && !manifest.sealed) return false;
   if (manifest.dirty && (blobs || manifest.sealed)) return false;
   if (!manifest.metrics.empty() && (!manifest.sealed || !ParseMetrics(manifest.metrics).ok())) return false;
   return manifest.sealed != manifest.update_id.IsZero();
@@ -48,6 +52,10 @@ bool IsSound(const Manifest& manifest) {
 
 // The oldest format that holds all of the manifest, which the most programs read.
 uint32_t FormatOf(const Manifest& manifest) {
+  const bool has_family = !manifest.family.IsZero() && manifest.family != manifest.lineage;
+  if (has_family || !manifest.parted.empty() || manifest.cohort.clients != 0 || manifest.cohort.samples != 0) {
+    return kFormatWithFamily;
+  }
   if (!manifest.metrics.empty()) return kFormatWithMetrics;
   return manifest.history.empty() ? kFormat : kFormatWithHistory;
 }
@@ -58,6 +66,11 @@ void PutExtension(const Manifest& manifest, uint32_t format, std::string* bytes)
   if (format < kFormatWithMetrics) return;
   PutField(bytes, static_cast<uint32_t>(manifest.metrics.size()));
   *bytes += manifest.metrics;
+  if (format < kFormatWithFamily) return;
+  PutField(bytes, manifest.family.IsZero() ? manifest.lineage : manifest.family);
+  PutField(bytes, manifest.cohort.clients);
+  PutField(bytes, manifest.cohort.samples);
+  PutBlob(bytes, manifest.parted);
 }
 
 // Reads it off the front. False when it is not the whole of `rest`.
@@ -69,8 +82,15 @@ bool TakeExtension(absl::string_view* rest, uint32_t format, Manifest* manifest)
   if (format < kFormatWithMetrics) return rest->empty();
   if (rest->size() < sizeof(uint32_t)) return false;
   const size_t size = TakeField<uint32_t>(rest);
-  if (rest->size() != size) return false;
-  manifest->metrics = std::string(*rest);
+  const bool has_family = format >= kFormatWithFamily;
+  if (rest->size() != size + (has_family ? kFamilyBytes : 0)) return false;
+  manifest->metrics = std::string(rest->substr(0, size));
+  rest->remove_prefix(size);
+  if (!has_family) return true;
+  manifest->family = TakeField<Id128>(rest);
+  manifest->cohort.clients = TakeField<int64_t>(rest);
+  manifest->cohort.samples = TakeField<int64_t>(rest);
+  manifest->parted = TakeBlob(rest);
   return true;
 }
 
@@ -112,15 +132,15 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view bytes) {
   }
   absl::string_view rest = bytes.substr(kMagic.size(), bytes.size() - kMagic.size() - kTrailerBytes);
   const uint32_t format = TakeField<uint32_t>(&rest);
-  if (format < kFormat || format > kFormatWithMetrics) {
+  if (format < kFormat || format > kFormatWithFamily) {
     return absl::DataLossError(
-        absl::StrCat("it has format ", format, ", and this program reads ", kFormat, " to ", kFormatWithMetrics));
+        absl::StrCat("it has format ", format, ", and this program reads ", kFormat, " to ", kFormatWithFamily));
   }
   const uint32_t flags = TakeField<uint32_t>(&rest);
   Manifest manifest;
   manifest.dirty = (flags & kDirtyFlag) != 0;
   manifest.sealed = (flags & kSealedFlag) != 0;
-  manifest.lineage = TakeField<Id128>(&rest);
+  manifest.lineage = manifest.family = TakeField<Id128>(&rest);
   manifest.generation = TakeField<int64_t>(&rest);
   manifest.prev_applied = TakeField<Id128>(&rest);
   manifest.dense = TakeBlob(&rest);

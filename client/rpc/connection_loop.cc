@@ -124,6 +124,7 @@ absl::Status Serve(const DaemonOptions& options, const std::atomic<bool>* stop, 
   const Id128 seed = Id128::Random();
   Backoff backoff(absl::Seconds(options.first_backoff_seconds), seed.low);
   AddressRing addresses(options.coordinators);
+  bool was_sent_back = false;
   while (!stop->load()) {
     absl::Status status = workplace->Open();
     const bool is_open = status.ok();
@@ -131,8 +132,9 @@ absl::Status Serve(const DaemonOptions& options, const std::atomic<bool>* stop, 
     // A connection that is gone is UNAVAILABLE; a session turns all trouble with its disk into RESOURCE_EXHAUSTED.
     if (!IsDiskTrouble(status)) return status;
     const bool is_disk = !is_open || absl::IsResourceExhausted(status);
-    // Where another coordinator may serve the run, it is asked at once.
-    const bool waits = is_disk || addresses.Next();
+    // A coordinator that sent the client back is asked again at once, and so is another one that may serve the run.
+    was_sent_back = is_open && !was_sent_back && workplace->session()->sent_back();
+    const bool waits = is_disk || (!was_sent_back && addresses.Next());
     const absl::Duration wait = waits ? backoff.Next() : absl::ZeroDuration();
     Log(LogLevel::kWarn, kLinkLog, {is_open ? workplace->session()->run() : options.run, 0, options.name},
         waits ? absl::StrFormat("%s; trying again in %.1f s", status.message(), absl::ToDoubleSeconds(wait))

@@ -18,8 +18,14 @@ absl::StatusOr<StoredState> MeteredState::Read() const {
   return read;
 }
 
-absl::Status MeteredState::Begin(Id128 lineage, Durability durability) {
-  return calls_.Around("Begin", [&] { return state_->Begin(lineage, durability); });
+absl::Status MeteredState::Begin(Id128 lineage, Id128 family, Durability durability) {
+  return calls_.Around("Begin", [&] { return state_->Begin(lineage, family, durability); });
+}
+
+absl::StatusOr<int64_t> MeteredState::Move(Id128 lineage, absl::Span<const float> dense) {
+  absl::StatusOr<int64_t> lost = absl::InternalError("the state was not asked");
+  calls_.Around("Move", [&] { return (lost = state_->Move(lineage, dense)).status(); }).IgnoreError();  // `lost` has it
+  return lost;
 }
 
 absl::Status MeteredState::Seal(absl::Span<const float> dense, const SealedUpdate& update, std::string trainer_state,

@@ -21,7 +21,8 @@ class MeteredState : public ClientState {
   const StoredHead& state() const override { return state_->state(); }
   absl::StatusOr<StoredState> Read() const override;
   bool lost() const override { return state_->lost(); }
-  absl::Status Begin(Id128 lineage, Durability durability) override;
+  absl::Status Begin(Id128 lineage, Id128 family, Durability durability) override;
+  absl::StatusOr<int64_t> Move(Id128 lineage, absl::Span<const float> dense) override;
   absl::Status Seal(absl::Span<const float> dense, const SealedUpdate& update, std::string trainer_state,
                     std::string history) override;
   absl::Status Settle(bool applied) override;

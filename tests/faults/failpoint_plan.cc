@@ -34,6 +34,8 @@ constexpr FailpointPlan kPlans[] = {
     {"client.settle.before_manifest", kClient},
     {"client.settle.done", kClient},
     {"client.reset.done", kClient, 1, Provocation::kLoseState},
+    {"client.move.before_manifest", kClient, 1, Provocation::kNone, FleetTrait::kRelays},
+    {"client.move.done", kClient, 1, Provocation::kNone, FleetTrait::kRelays},
     {"coordinator.restart.locked", kCoordinator, 1},
     {"coordinator.restart.epoch_bumped", kCoordinator, 1},
     {"coordinator.restart.replayed", kCoordinator, 1},

@@ -59,6 +59,7 @@ const char* CodecLines(FleetTrait trait) {
       return "name = 'sbc'\ndensity = 0.1\nmean_precision = 'bf16'\npositions = 'shared'\ndownstream = 'forward'\n";
     case FleetTrait::kNone:
     case FleetTrait::kBuffered:
+    case FleetTrait::kRelays:
       break;
   }
   return "name = 'sbc'\ndensity = 0.02\nmean_precision = 'bf16'\ndownstream = 'forward'\n";

@@ -21,7 +21,8 @@ enum class FleetTrait {
   kBuffered,     // clients that do not wait for each other; no round is given up at its deadline
   kPlanned,      // a controller changes local steps and density while the run goes on
   kEpochs,       // the same, with gradients that are dropped when they come too late
-  kPacked        // updates travel packed with what both ends keep of the ones before
+  kPacked,       // updates travel packed with what both ends keep of the ones before
+  kRelays        // clients move between coordinators of one root: no fleet of the campaign has such
 };
 
 struct FleetSettings {

@@ -9,6 +9,7 @@
 
 #include "core/session_messages.h"
 #include "storage/client_state.h"
+#include "storage/parted_lineages.h"
 #include "tests/fuzz/input.h"
 
 namespace terse {
@@ -21,13 +22,24 @@ class MemoryClientState : public ClientState {
   absl::StatusOr<StoredState> Read() const override { return state_; }
   bool lost() const override { return false; }
 
-  absl::Status Begin(Id128 lineage, Durability durability) override {
-    if (lineage.IsZero()) return absl::InvalidArgumentError("a run needs a lineage");
-    if (lineage == state_.lineage) return absl::OkStatus();
+  absl::Status Begin(Id128 lineage, Id128 family, Durability durability) override {
+    if (lineage.IsZero() || family.IsZero()) return absl::InvalidArgumentError("a run needs a lineage and a family");
+    if (lineage == state_.lineage && family == state_.family) return absl::OkStatus();
     state_ = StoredState();
     state_.lineage = lineage;
+    state_.family = family;
     ++fresh;
     return absl::OkStatus();
+  }
+
+  absl::StatusOr<int64_t> Move(Id128 lineage, absl::Span<const float> dense) override {
+    Require(!state_.lineage.IsZero(), "who moves has a lineage to leave");
+    if (lineage.IsZero() || lineage == state_.lineage) return absl::InvalidArgumentError("a client moves to another");
+    const int64_t lost = MoveHead(lineage, &state_);
+    state_.dense = std::vector<float>(dense.begin(), dense.end());
+    state_.has_dense = !dense.empty();
+    state_.history.clear();
+    return lost;
   }
 
   absl::Status Seal(absl::Span<const float> dense, const SealedUpdate& update, std::string trainer_state,

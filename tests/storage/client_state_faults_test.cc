@@ -15,7 +15,7 @@ struct Step {
 
 std::vector<Step> Steps() {
   const auto nothing = [](ClientState&) { return absl::OkStatus(); };
-  const auto begin = [](ClientState& state) { return state.Begin(kLineage, Durability::kStrict); };
+  const auto begin = [](ClientState& state) { return state.Begin(kLineage, kLineage, Durability::kStrict); };
   const auto seal = [=](ClientState& state) {
     const absl::Status begun = begin(state);
     return begun.ok() ? SealNumber(state, 1) : begun;
@@ -25,16 +25,16 @@ std::vector<Step> Steps() {
     return sealed.ok() ? state.Settle(true) : sealed;
   };
   const auto relaxed = [](ClientState& state) {
-    const absl::Status begun = state.Begin(kLineage, Durability::kRelaxed);
+    const absl::Status begun = state.Begin(kLineage, kLineage, Durability::kRelaxed);
     return begun.ok() ? SealNumber(state, 1) : begun;
   };
   return {
       {"Begin", nothing, begin},
       {"Begin, another run", settle,
        [](ClientState& state) {
-         return state.Begin(Id128{8, 8}, Durability::kStrict);
+         return state.Begin(Id128{8, 8}, Id128{8, 8}, Durability::kStrict);
        }},
-      {"Begin, relaxed", settle, [](ClientState& state) { return state.Begin(kLineage, Durability::kRelaxed); }},
+      {"Begin, relaxed", settle, [](ClientState& state) { return state.Begin(kLineage, kLineage, Durability::kRelaxed); }},
       {"Begin, strict again", relaxed, begin},
       {"first Seal", begin, [](ClientState& state) { return SealNumber(state, 1); }},
       {"second Seal", settle, [](ClientState& state) { return SealNumber(state, 2); }},
@@ -98,7 +98,7 @@ void CheckFailure(Trial& trial, const Step& step, const absl::Status& status, co
   ASSERT_TRUE(IsSyncFailure(status)) << status;
   EXPECT_TRUE(now.disk == before.disk || now.disk == after.disk) << now.disk;
   EXPECT_CODE(step.call(trial.state()), kUnknown, "restart the client");
-  EXPECT_CODE(trial.state().Begin(Id128{5, 5}, Durability::kStrict), kUnknown, "restart the client");
+  EXPECT_CODE(trial.state().Begin(Id128{5, 5}, Id128{5, 5}, Durability::kStrict), kUnknown, "restart the client");
   EXPECT_EQ(trial.Now(), now);
 }
 
@@ -131,7 +131,7 @@ TEST(ClientStateFaults, ARenameThatHappenedAfterAllStopsTheState) {
   TempDirectory directory;
   FaultyFiles files;
   auto state = ClientState::Open(directory.Path(), files).value();
-  ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
+  ASSERT_OK(state->Begin(kLineage, kLineage, Durability::kStrict));
   ASSERT_OK(SealNumber(*state, 1));
   files.Arm(4, FileFault::kTooLate);  // create, append, sync, rename
   EXPECT_CODE(state->Settle(true), kUnknown, "cannot rename");

@@ -20,7 +20,7 @@ TEST(ClientState, AFreshDirectoryBelongsToNoRun) {
   EXPECT_CODE(SealNumber(*state, 1), kFailedPrecondition, "Begin first");
   EXPECT_CODE(state->Settle(true), kFailedPrecondition, "Begin first");
   EXPECT_CODE(state->Reset(Id128()), kFailedPrecondition, "Begin first");
-  EXPECT_CODE(state->Begin(Id128(), Durability::kStrict), kInvalidArgument, "lineage");
+  EXPECT_CODE(state->Begin(Id128(), Id128(), Durability::kStrict), kInvalidArgument, "lineage");
   EXPECT_OK(state->Flush());
   EXPECT_CODE(ClientState::Open(directory.Path("new/state")).status(), kFailedPrecondition, "in use");
 }
@@ -29,7 +29,7 @@ TEST(ClientState, EveryStrictStepIsOnDiskWhenItReturns) {
   TempDirectory directory;
   auto state = OpenState(directory.Path());
   const std::function<absl::Status()> steps[] = {
-      [&] { return state->Begin(kLineage, Durability::kStrict); },
+      [&] { return state->Begin(kLineage, kLineage, Durability::kStrict); },
       [&] { return SealNumber(*state, 1); },
       [&] { return state->Settle(true); },
       [&] { return SealNumber(*state, 2); },
@@ -41,9 +41,9 @@ TEST(ClientState, EveryStrictStepIsOnDiskWhenItReturns) {
       [&] { return SealNumber(*state, 4); },
       [&] { return state->Seal({}, Update(5), ""); },  // refused: changes nothing
       [&] { return state->Settle(true); },
-      [&] { return state->Begin(kLineage, Durability::kStrict); },  // the same run: kept
+      [&] { return state->Begin(kLineage, kLineage, Durability::kStrict); },  // the same run: kept
       [&] {
-        return state->Begin(Id128{3, 3}, Durability::kStrict);
+        return state->Begin(Id128{3, 3}, Id128{3, 3}, Durability::kStrict);
       },
   };
   std::vector<std::string> seen;
@@ -73,7 +73,7 @@ TEST(ClientState, EveryStrictStepIsOnDiskWhenItReturns) {
 TEST(ClientState, RefusesStepsOutOfOrder) {
   TempDirectory directory;
   auto state = OpenState(directory.Path());
-  ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
+  ASSERT_OK(state->Begin(kLineage, kLineage, Durability::kStrict));
   EXPECT_CODE(state->Settle(true), kFailedPrecondition, "nothing to settle");
   ASSERT_OK(SealNumber(*state, 1));
   EXPECT_CODE(SealNumber(*state, 2), kFailedPrecondition, "settle it first");
@@ -86,7 +86,7 @@ TEST(ClientState, RefusesStepsOutOfOrder) {
 TEST(ClientState, EmptyPartsNeedNoFiles) {
   TempDirectory directory;
   auto state = OpenState(directory.Path());
-  ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
+  ASSERT_OK(state->Begin(kLineage, kLineage, Durability::kStrict));
   SealedUpdate update = Update(1);
   update.message.clear();
   ASSERT_OK(state->Seal({}, update, ""));
@@ -100,7 +100,7 @@ TEST(ClientState, EmptyPartsNeedNoFiles) {
 TEST(ClientState, SealsAViewOfItsOwnResidual) {
   TempDirectory directory;
   auto state = OpenState(directory.Path());
-  ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
+  ASSERT_OK(state->Begin(kLineage, kLineage, Durability::kStrict));
   ASSERT_OK(SealNumber(*state, 1));
   ASSERT_OK(state->Settle(false));
   ASSERT_OK(state->Seal(state->Read()->dense, Update(2), "t"));
@@ -113,7 +113,7 @@ TEST(ClientState, SealsAViewOfItsOwnResidual) {
 TEST(ClientState, ACrashInsideSealLeavesTheOldStateOrTheNew) {
   TempDirectory directory;
   auto state = OpenState(directory.Path());
-  ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
+  ASSERT_OK(state->Begin(kLineage, kLineage, Durability::kStrict));
   for (int number : {1, 2}) {
     ASSERT_OK(SealNumber(*state, number));
     ASSERT_OK(state->Settle(true));
@@ -160,7 +160,7 @@ TEST(ClientState, ACrashInsideSealLeavesTheOldStateOrTheNew) {
 TEST(ClientState, ABlobThatIsOverwrittenTakesItsLengthWithIt) {
   TempDirectory directory;
   auto state = OpenState(directory.Path());
-  ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
+  ASSERT_OK(state->Begin(kLineage, kLineage, Durability::kStrict));
   uint64_t number = 0;
   for (size_t size : {10, 500, 3, 200, 1, 0, 70}) {
     SealedUpdate update = Update(static_cast<int>(++number));
@@ -175,7 +175,7 @@ TEST(ClientState, SettlingRewritesOnlyTheManifest) {
   for (bool applied : {true, false}) {
     TempDirectory directory;
     auto state = OpenState(directory.Path());
-    ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
+    ASSERT_OK(state->Begin(kLineage, kLineage, Durability::kStrict));
     ASSERT_OK(SealNumber(*state, 1));
     const auto time = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
     for (const char* name : {"dense.1", "history.1", "outbox.1", "trainer.1"}) {
@@ -194,7 +194,7 @@ TEST(ClientState, SettlingRewritesOnlyTheManifest) {
 TEST(ClientState, DamageNamesTheFileAndTheRemedy) {
   TempDirectory directory;
   auto state = OpenState(directory.Path());
-  ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
+  ASSERT_OK(state->Begin(kLineage, kLineage, Durability::kStrict));
   ASSERT_OK(SealNumber(*state, 1));
   for (const char* name : {"MANIFEST", "dense.1", "outbox.1", "trainer.1"}) {
     const std::string whole = *PosixFiles().Read(directory.Path(name));
@@ -222,7 +222,7 @@ TEST(ClientState, DamageNamesTheFileAndTheRemedy) {
 
 TEST(ClientState, OthersFilesAreLeftAlone) {
   TempDirectory directory;
-  OpenState(directory.Path())->Begin(kLineage, Durability::kStrict).IgnoreError();
+  OpenState(directory.Path())->Begin(kLineage, kLineage, Durability::kStrict).IgnoreError();
   for (const char* name : {"dense.1", "outbox.12", "trainer.3", "notes.1", "dense", "dense.txt"}) {
     ASSERT_OK(WriteFileSynced(PosixFiles(), directory.Path(name), {"x"}));
   }
@@ -235,7 +235,7 @@ TEST(ClientState, AFailedBlobChangesNothing) {
   for (const char* name : {"dense.1", "history.1", "outbox.1", "trainer.1"}) {
     TempDirectory directory;
     auto state = OpenState(directory.Path());
-    ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
+    ASSERT_OK(state->Begin(kLineage, kLineage, Durability::kStrict));
     const std::string before = Describe(*state);
     std::filesystem::create_directory(directory.Path(name));
     EXPECT_FALSE(SealNumber(*state, 1).ok());
@@ -249,7 +249,7 @@ TEST(ClientState, AFailedBlobChangesNothing) {
 TEST(ClientStateRelaxed, ACrashLosesTheResidualAndSaysSo) {
   TempDirectory directory;
   auto state = OpenState(directory.Path());
-  ASSERT_OK(state->Begin(kLineage, Durability::kRelaxed));
+  ASSERT_OK(state->Begin(kLineage, kLineage, Durability::kRelaxed));
   ASSERT_OK(SealNumber(*state, 1));
   ASSERT_OK(state->Settle(true));
   EXPECT_EQ(state->state().minus, "message 1");
@@ -266,7 +266,7 @@ TEST(ClientStateRelaxed, ACrashLosesTheResidualAndSaysSo) {
     state.reset();
   }
   state = OpenState(directory.Path());
-  ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
+  ASSERT_OK(state->Begin(kLineage, kLineage, Durability::kStrict));
   EXPECT_FALSE(state->lost());
   state.reset();
   EXPECT_FALSE(OpenState(directory.Path())->lost());
@@ -279,13 +279,13 @@ TEST(ClientStateRelaxed, FlushKeepsEverythingAndTheNextChangeIsDirtyAgain) {
        [](ClientState& state) {
          return state.Reset(Id128{9, 9});
        }},
-      {"begin", [](ClientState& state) { return state.Begin(kLineage, Durability::kRelaxed); }},
+      {"begin", [](ClientState& state) { return state.Begin(kLineage, kLineage, Durability::kRelaxed); }},
   };
   for (const auto& [name, change] : changes) {
     SCOPED_TRACE(name);
     TempDirectory directory;
     auto state = OpenState(directory.Path());
-    ASSERT_OK(state->Begin(kLineage, Durability::kRelaxed));
+    ASSERT_OK(state->Begin(kLineage, kLineage, Durability::kRelaxed));
     ASSERT_OK(SealNumber(*state, 1));
     ASSERT_OK(state->Settle(true));
     ASSERT_OK(SealNumber(*state, 2));
@@ -309,7 +309,7 @@ TEST(ClientStateRelaxed, FlushKeepsEverythingAndTheNextChangeIsDirtyAgain) {
 TEST(ClientStateRelaxed, TheManifestIsWrittenOnce) {
   TempDirectory directory;
   auto state = OpenState(directory.Path());
-  ASSERT_OK(state->Begin(kLineage, Durability::kRelaxed));
+  ASSERT_OK(state->Begin(kLineage, kLineage, Durability::kRelaxed));
   const auto time = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
   std::filesystem::last_write_time(directory.Path("MANIFEST"), time);
   for (uint64_t n = 1; n < 4; ++n) {
@@ -324,15 +324,15 @@ TEST(ClientStateRelaxed, TheManifestIsWrittenOnce) {
 TEST(ClientStateRelaxed, StrictAndRelaxedFollowEachOther) {
   TempDirectory directory;
   auto state = OpenState(directory.Path());
-  ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
+  ASSERT_OK(state->Begin(kLineage, kLineage, Durability::kStrict));
   ASSERT_OK(SealNumber(*state, 1));
-  ASSERT_OK(state->Begin(kLineage, Durability::kRelaxed));
+  ASSERT_OK(state->Begin(kLineage, kLineage, Durability::kRelaxed));
   EXPECT_EQ(state->Read()->dense, Dense(1));
   TempDirectory copy;
   CopyDirectory(directory.Path(), copy.Path());
   EXPECT_TRUE(OpenState(copy.Path())->lost());
   ASSERT_OK(state->Settle(true));
-  ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
+  ASSERT_OK(state->Begin(kLineage, kLineage, Durability::kStrict));
   EXPECT_EQ(Reopened(directory.Path()), Describe(*state));
   EXPECT_EQ(state->state().minus, "message 1");
 }
@@ -340,7 +340,7 @@ TEST(ClientStateRelaxed, StrictAndRelaxedFollowEachOther) {
 TEST(ClientStateRelaxed, ResetAcknowledgesTheLoss) {
   TempDirectory directory;
   auto state = OpenState(directory.Path());
-  ASSERT_OK(state->Begin(kLineage, Durability::kRelaxed));
+  ASSERT_OK(state->Begin(kLineage, kLineage, Durability::kRelaxed));
   state.reset();
   state = OpenState(directory.Path());
   ASSERT_TRUE(state->lost());
@@ -354,7 +354,7 @@ TEST(ClientState, TheCachedModelIsWholeOrAbsent) {
   auto state = OpenState(directory.Path());
   EXPECT_EQ(state->LoadModel().has_value(), false);
   ASSERT_OK(state->SaveModel({kLineage, 12, Dense(5)}));
-  ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
+  ASSERT_OK(state->Begin(kLineage, kLineage, Durability::kStrict));
   state.reset();
   state = OpenState(directory.Path());
   const auto model = state->LoadModel();

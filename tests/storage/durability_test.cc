@@ -31,7 +31,7 @@ TEST(DurabilityOrder, ASealSyncsItsBlobsBeforeTheManifestNamesThem) {
   auto state = ClientState::Open(directory.Path()).value();
   EXPECT_THAT(CallsOf(directory,
                       [&] {
-                        EXPECT_OK(state->Begin(Id128{1, 1}, Durability::kStrict));
+                        EXPECT_OK(state->Begin(Id128{1, 1}, Id128{1, 1}, Durability::kStrict));
                       }),
               ElementsAre("sync MANIFEST.tmp", "rename MANIFEST", "sync DIR"));
   EXPECT_THAT(CallsOf(directory, [&] { EXPECT_OK(state->Seal({1.0f}, Update(1), "trainer")); }),
@@ -50,7 +50,7 @@ TEST(DurabilityOrder, ASealSyncsItsBlobsBeforeTheManifestNamesThem) {
 TEST(DurabilityOrder, RelaxedSealsTouchNoDisk) {
   TempDirectory directory;
   auto state = ClientState::Open(directory.Path()).value();
-  ASSERT_OK(state->Begin(Id128{1, 1}, Durability::kRelaxed));
+  ASSERT_OK(state->Begin(Id128{1, 1}, Id128{1, 1}, Durability::kRelaxed));
   EXPECT_THAT(CallsOf(directory,
                       [&] {
                         EXPECT_OK(state->Seal({1.0f}, Update(1), "trainer"));

@@ -65,7 +65,7 @@ TEST(StorageFaults, EveryStepComesByItsFailpoints) {
   checkpoint.server_state = {0.5f};
   ASSERT_OK(store->WriteCheckpoint(checkpoint, 1));
   auto state = ClientState::Open(directory.Path("client")).value();
-  ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
+  ASSERT_OK(state->Begin(kLineage, kLineage, Durability::kStrict));
   ASSERT_OK(SealNumber(*state, 1));
   ASSERT_OK(state->Settle(true));
   ASSERT_OK(state->Reset(Id128()));
@@ -143,7 +143,7 @@ TEST(StorageFaults, BlobsAreSyncedUnlessTheManifestIsRenamedFirst) {
     const WithMutant mutant(mutated ? Mutant::kRenameBeforeSync : Mutant::kNone);
     TempDirectory directory;
     auto state = ClientState::Open(directory.Path()).value();
-    ASSERT_OK(state->Begin(kLineage, Durability::kStrict));
+    ASSERT_OK(state->Begin(kLineage, kLineage, Durability::kStrict));
     EXPECT_EQ(SyncsOf("dense.1", [&] { EXPECT_OK(SealNumber(*state, 1)); }), mutated ? 0 : 1);
     EXPECT_EQ(Reopened(directory.Path()), Describe(*state));
   }

@@ -358,7 +358,7 @@ class ClientDoctor : public StateDoctor {
  protected:
   void SetUp() override {
     client_ = OpenState(state_);
-    ASSERT_OK(client_->Begin(kLineage, Durability::kStrict));
+    ASSERT_OK(client_->Begin(kLineage, kLineage, Durability::kStrict));
     for (uint64_t n = 1; n <= 3; ++n) {
       ASSERT_OK(SealNumber(*client_, n));
       if (n == 3) break;
@@ -440,7 +440,7 @@ TEST_F(ClientDoctor, AResidualInMemory) {
   client_.reset();
   std::filesystem::remove_all(state_);
   client_ = OpenState(state_);
-  ASSERT_OK(client_->Begin(kLineage, Durability::kRelaxed));
+  ASSERT_OK(client_->Begin(kLineage, kLineage, Durability::kRelaxed));
   ASSERT_OK(SealNumber(*client_, 1));
   Findings findings = Examine(state_, kExitOk);
   ExpectAllOk(findings);

@@ -19,7 +19,13 @@ class FailingState : public ClientState {
     return state_->Read();
   }
   bool lost() const override { return state_->lost(); }
-  absl::Status Begin(Id128 lineage, Durability durability) override { return state_->Begin(lineage, durability); }
+  absl::Status Begin(Id128 lineage, Id128 family, Durability durability) override {
+    return state_->Begin(lineage, family, durability);
+  }
+  absl::StatusOr<int64_t> Move(Id128 lineage, absl::Span<const float> dense) override {
+    if (fail_move) return Failure();
+    return state_->Move(lineage, dense);
+  }
   absl::Status Seal(absl::Span<const float> dense, const SealedUpdate& update, std::string trainer_state,
                     std::string history) override {
     return fail_seal ? Failure() : state_->Seal(dense, update, std::move(trainer_state), std::move(history));
@@ -34,6 +40,7 @@ class FailingState : public ClientState {
 
   bool fail_read = false;
   bool fail_seal = false;
+  bool fail_move = false;
 
  private:
   static absl::Status Failure() { return absl::UnavailableError("input/output error; check the disk"); }
