@@ -138,8 +138,7 @@ absl::StatusOr<CohortResult> CohortDesk::MakeRound(const RoundOrder& order, cons
     if (goes_on && stage_ == Stage::kThere) {
       stage_ = Stage::kTaken;
       CohortResult taken = std::move(result_);
-      result_ = CohortResult();
-      result_.round = taken.round;
+      taken_ = {Run()->lineage(), taken.round};
       return taken;
     }
     stage_ = Stage::kNone;
@@ -151,33 +150,30 @@ absl::StatusOr<CohortResult> CohortDesk::MakeRound(const RoundOrder& order, cons
 }
 
 SealedCohort CohortDesk::taken() const {
-  const RunHost* const run = Run();
   absl::MutexLock lock(&mutex_);
-  if (stage_ != Stage::kTaken || run == nullptr) return sealed_;
-  return {run->lineage(), result_.round};
+  return stage_ == Stage::kTaken ? taken_ : sealed_;
 }
 
 void CohortDesk::Seal() {
-  const SealedCohort sealed = taken();
   {
     absl::MutexLock lock(&mutex_);
     if (stage_ != Stage::kTaken) return;
-    sealed_ = sealed;
-    stage_ = Stage::kNone;
+    sealed_ = taken_;
   }
-  Post(HandedUp{sealed.round, absl::OkStatus()});
+  SettleTaken();
 }
 
 void CohortDesk::SettleTaken() {
-  const SealedCohort taken = this->taken();
   bool sealed = false;
+  int64_t round = 0;
   {
     absl::MutexLock lock(&mutex_);
     if (stage_ != Stage::kTaken) return;
-    sealed = sealed_.lineage == taken.lineage && sealed_.round >= taken.round;
     stage_ = Stage::kNone;
+    round = taken_.round;
+    sealed = sealed_.lineage == taken_.lineage && sealed_.round >= round;
   }
-  Post(HandedUp{taken.round, sealed ? absl::OkStatus() : absl::AbortedError("the relay could not seal the result")});
+  Post(HandedUp{round, sealed ? absl::OkStatus() : absl::AbortedError("the relay could not seal the result")});
 }
 
 int64_t CohortDesk::samples() const {

@@ -67,7 +67,8 @@ class CohortDesk : public Upstream {
   // that is false. UNAVAILABLE when the run here must first be brought to the model above.
   absl::StatusOr<CohortResult> MakeRound(const RoundOrder& order, const std::function<bool()>& keep_going)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // What MakeRound returned last, and what it is sealed with.
+  // What the relay's state says with the next update: with the result that MakeRound returned last, and that is not
+  // settled, or without.
   SealedCohort taken() const ABSL_LOCKS_EXCLUDED(mutex_);
   // That result is sealed, durably.
   void Seal() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -99,7 +100,8 @@ class CohortDesk : public Upstream {
 
   mutable absl::Mutex mutex_;
   Stage stage_ ABSL_GUARDED_BY(mutex_) = Stage::kNone;
-  CohortResult result_ ABSL_GUARDED_BY(mutex_);  // of kThere; of kTaken its round alone
+  CohortResult result_ ABSL_GUARDED_BY(mutex_);  // of kThere
+  SealedCohort taken_ ABSL_GUARDED_BY(mutex_);   // of kTaken: what the result is, once it is sealed
   std::string declined_ ABSL_GUARDED_BY(mutex_);
   SealedCohort sealed_ ABSL_GUARDED_BY(mutex_);
 };

@@ -28,6 +28,10 @@ void AddUpstreamOptions(CLI::App& app, DaemonOptions* above) {
   app.add_option("--name", above->name, "name of this relay, unique among the clients above; with --tls, that of its certificate");
   app.add_option("--server-name", above->transport.server_name,
                  "host in the certificate above, where --upstream has another");
+  app.add_option("--reconnect-after", above->first_backoff_seconds,
+                 "seconds from a lost connection above to the next attempt; doubles up to 60 while attempts fail")
+      ->check(Number(0.001, 60.0))
+      ->capture_default_str();
   app.add_option("--run", above->run, "run to join; needed when the coordinator above serves several");
   app.add_option("--allow-model", above->allow_models,
                  "SHA-256 of a TorchScript model that this relay may hand on to its clients, as `tersectl run create` "

@@ -74,10 +74,11 @@ std::string Names(const std::vector<RunHost*>& runs) {
 
 // As RunRegistry::Find, among `all`, for a caller who may hear of `heard`.
 absl::StatusOr<RunHost*> FindAmong(const std::vector<RunHost*>& all, const std::vector<RunHost*>& heard,
-                                   const std::string& name) {
+                                   const std::string& name, bool is_relay) {
   if (name.empty() && heard.size() == 1) return heard.front();
   if (all.empty()) {
-    return absl::NotFoundError("no run is served here yet; create one with `tersectl run create --run-file FILE`");
+    return absl::NotFoundError(is_relay ? "this relay has not joined a run of the coordinator above it yet"
+                                        : "no run is served here yet; create one with `tersectl run create --run-file FILE`");
   }
   for (RunHost* run : all) {
     if (run->name() == name) return run;
@@ -265,7 +266,7 @@ absl::Status RunRegistry::Prepare(const v1::RunConfig& config, absl::string_view
 
 absl::StatusOr<RunHost*> RunRegistry::Find(const std::string& name) const {
   const std::vector<RunHost*> all = runs();
-  return FindAmong(all, all, name);
+  return FindAmong(all, all, name, options_.relay.upstream != nullptr);
 }
 
 absl::StatusOr<RunHost*> RunRegistry::FindFor(const std::string& client, const std::string& name) const {
@@ -277,7 +278,7 @@ absl::StatusOr<RunHost*> RunRegistry::FindFor(const std::string& client, const s
   if (open.empty() && !all.empty() && name.empty()) {
     return absl::NotFoundError(absl::StrCat("no run here admits client '", client, "' (clients.allow)"));
   }
-  return FindAmong(all, open, name);
+  return FindAmong(all, open, name, options_.relay.upstream != nullptr);
 }
 
 RunHost* RunRegistry::FindLineage(Id128 lineage) const {

@@ -1,0 +1,207 @@
+#include "tests/e2e/relay_tree.h"
+
+#include <csignal>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "compression/codec_table.h"
+#include "compression/downstream.h"
+#include "gtest/gtest.h"
+#include "storage/client_state.h"
+#include "storage/run_store.h"
+#include "tests/testing/grid_trainer.h"
+
+namespace terse {
+namespace {
+
+using Sum = std::vector<double>;
+
+void AddTo(Sum* sum, absl::Span<const float> values, double times = 1) {
+  sum->resize(static_cast<size_t>(GridLayout().size()));
+  for (size_t i = 0; i < values.size(); ++i) (*sum)[i] += times * static_cast<double>(values[i]);
+}
+
+std::vector<float> Decode(const Codec& codec, absl::string_view message) {
+  std::vector<float> values(static_cast<size_t>(codec.layout().size()));
+  EXPECT_TRUE(codec.AddDecoded(message, 1, absl::MakeSpan(values)).ok());
+  return values;
+}
+
+// The residual of a client or a relay, with what is sealed and has no verdict.
+Sum ResidualOf(const Codec& codec, const StoredState& state) {
+  Sum residual;
+  AddTo(&residual, state.dense);
+  if (!state.minus.empty()) AddTo(&residual, Decode(codec, state.minus), -1);
+  for (const PartedLineage& parted : state.parted) {
+    if (parted.sealed.has_value()) AddTo(&residual, Decode(codec, parted.sealed->message));
+  }
+  return residual;
+}
+
+StoredState ReadState(const std::string& directory) {
+  const auto state = ClientState::Open(directory);
+  EXPECT_TRUE(state.ok()) << state.status();
+  return state.ok() ? *(*state)->Read() : StoredState();
+}
+
+// What the root applied, by relay. All relays took part in every round.
+std::vector<Sum> AppliedByRelay(const Codec& codec, const std::string& run, int relays, int64_t rounds) {
+  std::vector<Sum> applied(static_cast<size_t>(relays));
+  const auto store = RunStore::Open(run);
+  EXPECT_TRUE(store.ok()) << store.status();
+  const auto log = (*store)->ReadLog(0, rounds);
+  EXPECT_TRUE(log.ok()) << log.status();
+  for (const LogMessage& message : *log) {
+    const auto forwarded = ParseForwarded(message.downstream);
+    EXPECT_TRUE(forwarded.ok()) << forwarded.status();
+    EXPECT_EQ(forwarded->updates.size(), applied.size());
+    for (size_t i = 0; i < applied.size(); ++i) AddTo(&applied[i], Decode(codec, forwarded->updates[i]));
+  }
+  return applied;
+}
+
+int64_t IndexOf(const std::string& run, const std::string& name) {
+  return QueryNumber(run + "/run.sqlite", absl::StrCat("SELECT id FROM clients WHERE name = '", name, "'"));
+}
+
+std::string ClientName(int relay, int client) { return absl::StrCat("client-", relay, "-", client); }
+std::string RelayName(int relay) { return absl::StrCat("relay-", relay); }
+
+}  // namespace
+
+RelayTree::RelayTree(const Shape& shape)
+    : shape_(shape),
+      relays_(static_cast<size_t>(shape.relays)),
+      clients_(static_cast<size_t>(shape.relays * shape.clients_each)) {
+  // No checkpoint but the first, so that the log keeps every update.
+  WriteText(directory_ / "run.toml",
+            absl::StrCat("name = 'tree'\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 1.0\n[data]\nshards = ",
+                         shape.relays * shape.clients_each, "\n[codec]\ndownstream = 'forward'\n", shape.codec,
+                         "[rounds]\ncount = ", shape.rounds, "\nclients = ", shape.relays, "\nquorum = ", shape.relays,
+                         "\nevaluate_every = 100000\n[checkpoints]\nevery = 1000000\n"));
+}
+
+std::string RelayTree::relay_state(int relay) const { return directory_ / RelayName(relay); }
+std::string RelayTree::client_state(int relay, int client) const { return directory_ / ClientName(relay, client); }
+
+// Unix sockets, so that a process that comes back is found where it was.
+std::string RelayTree::AddressOf(const std::string& state) const { return absl::StrCat("unix:", state, ".sock"); }
+
+std::unique_ptr<Process> RelayTree::StartServer(const std::string& program, const std::string& state,
+                                                std::vector<std::string> extra) {
+  std::vector<std::string> argv = {absl::StrCat(TERSE_BIN "/", program), "--state", state, "--listen",
+                                   AddressOf(state)};
+  argv.insert(argv.end(), extra.begin(), extra.end());
+  return std::make_unique<Process>(argv, absl::StrCat(state, "-", starts_++, ".log"));
+}
+
+void RelayTree::StartRoot() {
+  std::vector<std::string> extra;
+  if (!std::filesystem::exists(root_state())) extra = {"--run-file", directory_ / "run.toml"};
+  root_ = StartServer("grid-coordinator", root_state(), extra);
+}
+
+void RelayTree::StartRelay(int relay) {
+  const std::string each = absl::StrCat(shape_.clients_each);
+  relays_[static_cast<size_t>(relay)] =
+      StartServer("grid-relay", relay_state(relay),
+                  {"--upstream", AddressOf(root_state()), "--name", RelayName(relay), "--clients", each, "--quorum",
+                   each, "--reconnect-after", "0.05"});
+}
+
+void RelayTree::StartClient(int relay, int client) {
+  clients_[static_cast<size_t>(relay * shape_.clients_each + client)] = std::make_unique<Process>(
+      std::vector<std::string>{TERSE_BIN "/grid-client", "--coordinator", AddressOf(relay_state(relay)), "--name",
+                               ClientName(relay, client), "--state", client_state(relay, client), "--reconnect-after",
+                               "0.05"},
+      absl::StrCat(client_state(relay, client), "-", starts_++, ".log"));
+}
+
+void RelayTree::Start() {
+  StartRoot();
+  for (int relay = 0; relay < shape_.relays; ++relay) {
+    StartRelay(relay);
+    for (int client = 0; client < shape_.clients_each; ++client) StartClient(relay, client);
+  }
+}
+
+void RelayTree::KillAndRestart(int which, absl::Duration pause) {
+  const int relay = which - 1;
+  const int client = relay - shape_.relays;
+  if (which == 0) {
+    root_->Kill();
+    absl::SleepFor(pause);
+    return StartRoot();
+  }
+  if (client < 0) {
+    relays_[static_cast<size_t>(relay)]->Kill();
+    absl::SleepFor(pause);
+    return StartRelay(relay);
+  }
+  clients_[static_cast<size_t>(client)]->Kill();
+  absl::SleepFor(pause);
+  StartClient(client / shape_.clients_each, client % shape_.clients_each);
+}
+
+int64_t RelayTree::Version() const {
+  const std::string database = RunOf(root_state()) + "/run.sqlite";
+  return std::filesystem::exists(database) ? QueryNumber(database, "SELECT version FROM head") : -1;
+}
+
+bool RelayTree::WaitForRounds(int64_t rounds, absl::Duration timeout) const {
+  return WaitUntil([&] { return Version() >= rounds; }, timeout);
+}
+
+void RelayTree::Finish(absl::Duration timeout) {
+  for (const auto& client : clients_) EXPECT_EQ(client->Wait(timeout), absl::optional<int>(0)) << Outputs();
+  for (const auto& relay : relays_) relay->Signal(SIGTERM);
+  for (const auto& relay : relays_) EXPECT_EQ(relay->Wait(absl::Seconds(30)), absl::optional<int>(0)) << relay->Output();
+  root_->Signal(SIGTERM);
+  EXPECT_EQ(root_->Wait(absl::Seconds(30)), absl::optional<int>(0)) << root_->Output();
+}
+
+std::string RelayTree::Outputs() const {
+  std::string all = absl::StrCat("root:\n", root_->Output());
+  for (const auto& relay : relays_) absl::StrAppend(&all, "relay:\n", relay->Output());
+  for (const auto& client : clients_) absl::StrAppend(&all, "client:\n", client->Output());
+  return all;
+}
+
+void RelayTree::ExpectBooksBalance() const {
+  const Layout& layout = GridLayout();
+  const auto codec = MakeCodec({"sbc", 0.05, "bf16"}, layout);
+  ASSERT_TRUE(codec.ok()) << codec.status();
+  const std::vector<Sum> applied = AppliedByRelay(**codec, RunOf(root_state()), shape_.relays, shape_.rounds);
+  for (int relay = 0; relay < shape_.relays; ++relay) {
+    const int64_t index = IndexOf(RunOf(root_state()), RelayName(relay));
+    Sum got = applied[static_cast<size_t>(index)];
+    const Sum residual = ResidualOf(**codec, ReadState(relay_state(relay) + "/upstream"));
+    for (size_t i = 0; i < got.size(); ++i) got[i] += residual[i];
+    Sum want;
+    for (int client = 0; client < shape_.clients_each; ++client) {
+      const StoredState state = ReadState(client_state(relay, client));
+      const int64_t shard =
+          index * shape_.clients_each + IndexOf(RunOf(relay_state(relay)), ClientName(relay, client));
+      const double share = 1.0 / shape_.clients_each;
+      for (int64_t call = 0; call < state.generation; ++call) AddTo(&want, GridDelta(shard, call), share);
+      const Sum kept = ResidualOf(**codec, state);
+      for (size_t i = 0; i < want.size(); ++i) want[i] -= share * kept[i];
+      EXPECT_GE(state.generation, shape_.rounds);
+    }
+    int64_t different = 0;
+    for (size_t i = 0; i < got.size(); ++i) different += got[i] != want[i];
+    EXPECT_EQ(different, 0) << "elements of relay " << relay;
+  }
+}
+
+int64_t RelayTree::Resets() const {
+  int64_t resets = QueryNumber(RunOf(root_state()) + "/run.sqlite", "SELECT sum(resets) FROM clients");
+  for (int relay = 0; relay < shape_.relays; ++relay) {
+    resets += QueryNumber(RunOf(relay_state(relay)) + "/run.sqlite", "SELECT sum(resets) FROM clients");
+  }
+  return resets;
+}
+
+}  // namespace terse

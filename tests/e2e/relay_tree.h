@@ -1,0 +1,73 @@
+// A tree of real processes: a coordinator, relays below it, and the clients of each relay. All train on the grid, so the
+// books of the whole tree balance bit for bit.
+#ifndef TERSE_TESTS_E2E_RELAY_TREE_H_
+#define TERSE_TESTS_E2E_RELAY_TREE_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "tests/e2e/fleet_processes.h"
+
+namespace terse {
+
+class RelayTree {
+ public:
+  struct Shape {
+    int relays = 2;
+    int clients_each = 2;
+    int rounds = 100;
+    std::string codec = "name = 'sbc'\ndensity = 0.05\nmean_precision = 'bf16'\n";
+  };
+
+  explicit RelayTree(const Shape& shape);
+
+  // Starts everything; a part that runs is started anew.
+  void Start();
+  void StartRoot();
+  void StartRelay(int relay);
+  // The client of that number of the relay; `first` is the relay that it looks for first, when it is not its own.
+  void StartClient(int relay, int client);
+
+  int processes() const { return 1 + shape_.relays * (1 + shape_.clients_each); }
+  // Kills process number `which` in the order root, relays, clients, and starts it again after `pause`.
+  void KillAndRestart(int which, absl::Duration pause);
+
+  // Committed rounds at the root; -1 before there are any.
+  int64_t Version() const;
+  bool WaitForRounds(int64_t rounds, absl::Duration timeout) const;
+  // Waits until every client has ended with the run, and ends the relays and the root.
+  void Finish(absl::Duration timeout);
+  // What the processes have printed, for messages.
+  std::string Outputs() const;
+
+  // After Finish: for every relay, what the root applied of it + its residual == the mean of what its clients handed on,
+  // which is their deltas less their residuals; bit for bit. All clients took part in every round of their relay.
+  void ExpectBooksBalance() const;
+  // Updates that are counted as lost, anywhere in the tree.
+  int64_t Resets() const;
+
+  std::string root_state() const { return directory_ / "root"; }
+  std::string relay_state(int relay) const;
+  std::string client_state(int relay, int client) const;
+  // The directory of the run that the process with this state directory serves.
+  static std::string RunOf(const std::string& state) { return state + "/runs/tree"; }
+  Process& relay(int relay) { return *relays_[static_cast<size_t>(relay)]; }
+  Process& client(int relay, int client) { return *clients_[static_cast<size_t>(relay * shape_.clients_each + client)]; }
+
+ private:
+  std::string AddressOf(const std::string& state) const;
+  std::unique_ptr<Process> StartServer(const std::string& program, const std::string& state,
+                                       std::vector<std::string> extra);
+
+  const Shape shape_;
+  ScratchDirectory directory_;
+  int starts_ = 0;
+  std::unique_ptr<Process> root_;
+  std::vector<std::unique_ptr<Process>> relays_, clients_;
+};
+
+}  // namespace terse
+
+#endif  // TERSE_TESTS_E2E_RELAY_TREE_H_
