@@ -212,6 +212,7 @@ absl::Status CheckCachedModel(const std::string& path) {
 ClientExamination Describe(const Manifest& manifest) {
   ClientExamination found;
   found.lineage = manifest.lineage;
+  found.family = manifest.family;
   found.generation = manifest.generation;
   found.dirty = manifest.dirty;
   if (manifest.sealed) {
@@ -221,6 +222,7 @@ ClientExamination Describe(const Manifest& manifest) {
     found.sealed->base_version = manifest.base_version;
     found.sealed->train_us = manifest.train_us;
     found.sealed->loss = manifest.loss;
+    found.sealed->cohort = manifest.cohort;
     found.sealed->metrics = ParseMetrics(manifest.metrics).value_or(std::vector<NamedMetric>());
   }
   return found;
@@ -251,14 +253,17 @@ ClientExamination ExamineClient(const std::string& directory, Examined examined)
     ClientExamination found = manifest.ok() ? Describe(*manifest) : ClientExamination();
     found.manifest = manifest.status();
     if (!manifest.ok()) return found;
-    bool is_whole = true;
+    absl::StatusOr<std::vector<PartedLineage>> parted = ReadParted(PosixFiles(), directory, *manifest);
+    bool is_whole = parted.ok();
     for (const NamedBlob& blob : BlobsOf(*manifest)) {
-      const absl::Status status = ReadBlob(PosixFiles(), directory, blob).status();
+      const bool is_parted = blob.blob.hash == manifest->parted.hash;
+      const absl::Status status = is_parted ? parted.status() : ReadBlob(PosixFiles(), directory, blob).status();
       is_whole = is_whole && status.ok();
       found.blobs.push_back({blob.name, static_cast<int64_t>(blob.blob.size), status});
       examined(found.blobs.back().bytes);
-      found.seal_bytes += static_cast<int64_t>(blob.blob.size);
+      if (!is_parted) found.seal_bytes += static_cast<int64_t>(blob.blob.size);  // a seal leaves it
     }
+    if (parted.ok()) found.parted = *std::move(parted);
     if (const std::string model = FilePath(directory, "model"); Exists(model)) {
       found.model = FileExamination{"model", FileBytes(model), CheckCachedModel(model)};
       found.seal_bytes = std::max(found.seal_bytes, found.model->bytes);

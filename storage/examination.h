@@ -57,9 +57,11 @@ absl::Status ExamineAudit(const std::string& directory, const std::string& scrat
 struct ClientExamination {
   absl::Status manifest;  // DATA_LOSS and others of ClientState::Open; the rest is empty then
   Id128 lineage;          // zero: it has joined no run yet
+  Id128 family;           // of the lineage
   int64_t generation = 0;
   bool dirty = false;                     // the residual is in a process's memory
   absl::optional<SealedUpdate> sealed;    // without its message
+  std::vector<PartedLineage> parted;      // empty when their file is damaged
   std::vector<FileExamination> blobs;     // that the manifest names
   absl::optional<FileExamination> model;  // the cached one, when there is one
   int64_t seal_bytes = 0;                 // what the next seal writes, as far as one can tell: as much as the last

@@ -86,6 +86,17 @@ Finding CheckPending(const ClientExamination& client, bool held) {
           ""};
 }
 
+// The updates that a client left behind when it moved to another coordinator of its run.
+Finding CheckParted(const std::vector<PartedLineage>& parted) {
+  int64_t updates = 0;
+  for (const PartedLineage& one : parted) updates += one.sealed.has_value() ? 1 : 0;
+  return {"left behind", Health::kOk,
+          absl::StrCat("the client has left ", parted.size(), parted.size() == 1 ? " lineage" : " lineages",
+                       " of its run, and keeps ", updates, updates == 1 ? " update" : " updates",
+                       " until it hears the verdict there"),
+          ""};
+}
+
 }  // namespace
 
 Finding FindingOf(const std::string& check, const absl::Status& status, Health health) {
@@ -119,9 +130,12 @@ std::vector<Finding> CheckClientFiles(const ClientExamination& client, bool held
   if (!client.manifest.ok()) return {FindingOf("manifest", client.manifest, Health::kFailure)};
   if (client.lineage.IsZero()) return {{"manifest", Health::kOk, "none: the client has joined no run yet", ""}};
   std::vector<Finding> findings = {
-      {"manifest", Health::kOk, absl::StrCat("generation ", client.generation, ", lineage ", client.lineage.ToHex()),
+      {"manifest", Health::kOk,
+       absl::StrCat("generation ", client.generation, ", lineage ", client.lineage.ToHex(),
+                    client.family == client.lineage ? "" : absl::StrCat(" of the run ", client.family.ToHex())),
        ""},
       CheckPending(client, held)};
+  if (!client.parted.empty()) findings.push_back(CheckParted(client.parted));
   uint64_t bytes = 0;
   bool is_whole = true;
   for (const FileExamination& blob : client.blobs) {

@@ -7,6 +7,7 @@
 #include "compression/dense.h"
 #include "compression/error_feedback.h"
 #include "compression/feedback_table.h"
+#include "compression/momentum_feedback.h"
 #include "tests/compression/updates.h"
 
 namespace terse {
@@ -110,6 +111,37 @@ TEST(ErrorFeedback, RefusesStoredStateThatDoesNotFit) {
   EXPECT_EQ(feedback.Restore(dense, "", "x").code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(feedback.Restore(dense, message, message).code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(feedback.dense(), Each(0));
+}
+
+// A client that has come back to the coordinator at which it sealed an update.
+TEST(ErrorFeedback, TakesUpAnUpdateAgain) {
+  const auto codec = NewCodec("sbc", 0.25, "fp32", MakeLayout({4}));
+  for (const bool applied : {true, false}) {
+    ErrorFeedback feedback(codec.get());
+    ASSERT_TRUE(Compress(&feedback, {1, 8, -2, 0}).ok());
+    const std::string message = feedback.pending_message();
+    EXPECT_EQ(feedback.Rejoin(message).code(), absl::StatusCode::kFailedPrecondition);
+    ASSERT_TRUE(feedback.Settle(true).ok());
+    EXPECT_EQ(feedback.Rejoin("x").code(), absl::StatusCode::kDataLoss);
+    EXPECT_FALSE(feedback.pending());
+    ASSERT_TRUE(feedback.Rejoin(message).ok());
+    EXPECT_EQ(feedback.pending_message(), message);
+    EXPECT_THAT(feedback.dense(), ElementsAre(1, 8, -2, 0));
+    ASSERT_TRUE(feedback.Settle(applied).ok());
+    EXPECT_THAT(feedback.dense(), ElementsAre(1, applied ? 0 : 8, -2, 0));
+  }
+}
+
+// The momentum has all of the update in it, whatever becomes of it.
+TEST(MomentumFeedbackOfSignum, IsTheSameAfterAnUpdateWasTakenUpAgain) {
+  const auto codec = NewCodec("signsgd", 1, "fp32", MakeLayout({4}));
+  MomentumFeedback feedback(codec.get(), 0.5);
+  ASSERT_TRUE(Compress(&feedback, {1, 8, -2, 4}).ok());
+  const std::string message = feedback.pending_message();
+  ASSERT_TRUE(feedback.Settle(true).ok());
+  ASSERT_TRUE(feedback.Rejoin(message).ok());
+  EXPECT_TRUE(feedback.pending());
+  EXPECT_THAT(feedback.dense(), ElementsAre(0.5, 4, -1, 2));
 }
 
 // A sum of float32 numbers without any rounding: a fixed-point number that reaches from the smallest denormal to beyond

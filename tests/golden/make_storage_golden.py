@@ -30,16 +30,33 @@ def blob(generation, data):
     return struct.pack("<qQ", generation, len(data)) + hash_bytes(data) if data else bytes(32)
 
 
-def manifest(flags, lineage, generation, prev, dense=b"", outbox=b"", trainer=b"", sealed=bytes(44), history=b"", metrics=b""):
-    """`sealed`: update_id, round, base_version, train_us, loss."""
-    body = b"TRSM" + struct.pack("<II", 3 if metrics else 2 if history else 1, flags) + lineage + struct.pack("<q", generation) + prev
+def manifest(flags, lineage, generation, prev, dense=b"", outbox=b"", trainer=b"", sealed=bytes(44), history=b"", metrics=b"",
+             family=None, cohort=(0, 0), parted=b""):
+    """`sealed`: update_id, round, base_version, train_us, loss. `family`: None where nothing is of format 4."""
+    number = 4 if family else 3 if metrics else 2 if history else 1
+    body = b"TRSM" + struct.pack("<II", number, flags) + lineage + struct.pack("<q", generation) + prev
     body += blob(generation, dense) + blob(generation, outbox) + blob(generation, trainer)
     body += sealed + bytes(4)
-    if history or metrics:
+    if number >= 2:
         body += blob(generation, history)
-    if metrics:
+    if number >= 3:
         body += struct.pack("<I", len(metrics)) + metrics
+    if number >= 4:
+        body += family + struct.pack("<qq", *cohort) + blob(generation, parted)
     return body + hash_bytes(body)
+
+
+def parted_update(fields, cohort, metrics, message):
+    """`fields`: as `sealed` of a manifest."""
+    return fields + struct.pack("<qqIQ", *cohort, len(metrics), len(message)) + metrics + message
+
+
+def parted_lineage(lineage, prev, update=b""):
+    return lineage + prev + struct.pack("<I", 1 if update else 0) + update
+
+
+def parted_lineages(*lineages):
+    return b"TRSP" + struct.pack("<II", 1, len(lineages)) + b"".join(lineages)
 
 
 def weights_file(magic, version, identity, values):
@@ -70,6 +87,17 @@ write("manifest_history.bin", manifest(2, LINEAGE, 7, PREVIOUS, DENSE, b"message
 METRICS = bytes([1, 4]) + b"norm" + struct.pack("<d", -0.5) + bytes([0x80, 0x05])
 METRICS += bytes([2, 8]) + b"accuracy" + struct.pack("<d", 0.75) + bytes([100])
 write("manifest_metrics.bin", manifest(2, LINEAGE, 7, PREVIOUS, DENSE, b"message", b"trainer", SEALED, metrics=METRICS))
+
+FAMILY = bytes(range(48, 64))
+OLDER = bytes(range(64, 80))
+PARTED = parted_lineages(
+    parted_lineage(OLDER, bytes(16)),
+    parted_lineage(FAMILY, PREVIOUS, parted_update(UPDATE + struct.pack("<qqqf", 9, 8, 1234567, 0.5), (3, 640), METRICS, b"left behind")))
+write("parted.bin", PARTED)
+write("manifest_family.bin", manifest(0, LINEAGE, 0, bytes(16), family=FAMILY))
+write("manifest_moved.bin", manifest(2, LINEAGE, 7, PREVIOUS, DENSE, b"message", b"trainer", SEALED, b"history", METRICS, FAMILY,
+                                     (5, 1000), PARTED))
+write("manifest_root.bin", manifest(0, FAMILY, 7, PREVIOUS, DENSE, family=FAMILY, parted=parted_lineages(parted_lineage(OLDER, bytes(16)))))
 write("checkpoint.bin", weights_file(b"TRSC", 12, hash_bytes(DENSE), WEIGHTS))
 write("cached_model.bin", weights_file(b"TRSW", 12, LINEAGE, WEIGHTS))
 

@@ -28,13 +28,26 @@ std::vector<Step> Steps() {
     const absl::Status begun = state.Begin(kLineage, kLineage, Durability::kRelaxed);
     return begun.ok() ? SealNumber(state, 1) : begun;
   };
+  const auto move = [=](ClientState& state) {
+    const absl::Status sealed = seal(state);
+    return sealed.ok() ? state.Move(Id128{8, 8}, Dense(7)).status() : sealed;
+  };
+  const auto leave = [=](ClientState& state) {
+    const absl::Status moved = move(state);
+    return moved.ok() ? SealNumber(state, 2) : moved;
+  };
+  const auto leave_relaxed = [=](ClientState& state) {
+    const absl::Status begun = relaxed(state);
+    return begun.ok() ? state.Move(Id128{8, 8}, Dense(7)).status() : begun;
+  };
   return {
       {"Begin", nothing, begin},
       {"Begin, another run", settle,
        [](ClientState& state) {
          return state.Begin(Id128{8, 8}, Id128{8, 8}, Durability::kStrict);
        }},
-      {"Begin, relaxed", settle, [](ClientState& state) { return state.Begin(kLineage, kLineage, Durability::kRelaxed); }},
+      {"Begin, relaxed", settle,
+       [](ClientState& state) { return state.Begin(kLineage, kLineage, Durability::kRelaxed); }},
       {"Begin, strict again", relaxed, begin},
       {"first Seal", begin, [](ClientState& state) { return SealNumber(state, 1); }},
       {"second Seal", settle, [](ClientState& state) { return SealNumber(state, 2); }},
@@ -45,6 +58,17 @@ std::vector<Step> Steps() {
          return state.Reset(Id128{9, 9});
        }},
       {"Reset, sealed", seal, [](ClientState& state) { return state.Reset(Id128()); }},
+      {"Move", seal,
+       [](ClientState& state) {
+         return state.Move(Id128{8, 8}, Dense(7)).status();
+       }},
+      {"Move back", leave, [](ClientState& state) { return state.Move(kLineage, Dense(8)).status(); }},
+      {"Move, relaxed", relaxed,
+       [](ClientState& state) {
+         return state.Move(Id128{8, 8}, Dense(7)).status();
+       }},
+      {"Flush after a move", leave_relaxed, [](ClientState& state) { return state.Flush(); }},
+      {"Seal after a move", move, [](ClientState& state) { return SealNumber(state, 2); }},
       {"Flush", relaxed, [](ClientState& state) { return state.Flush(); }},
       {"SaveModel", seal,
        [](ClientState& state) {

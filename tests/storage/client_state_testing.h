@@ -27,6 +27,7 @@ inline SealedUpdate Update(uint64_t n) {
   update.base_version = static_cast<int64_t>(n) - 1;
   update.train_us = 123;
   update.loss = 0.25f;
+  update.cohort = {static_cast<int64_t>(n), static_cast<int64_t>(10 * n)};
   update.message = absl::StrCat("message ", n);
   return update;
 }
@@ -37,6 +38,12 @@ inline absl::Status SealNumber(ClientState& state, uint64_t n) {
   return state.Seal(Dense(n), Update(n), absl::StrCat("trainer ", n), absl::StrCat("history ", n));
 }
 
+inline std::string Describe(const SealedUpdate& update) {
+  return absl::StrCat(update.update_id.ToHex(), " ", update.round, " ", update.base_version, " ", update.train_us, " ",
+                      update.loss, " '", update.message, "' of ", update.cohort.clients, " with ",
+                      update.cohort.samples);
+}
+
 // Everything that is stored, for comparison.
 inline std::string Describe(const ClientState& client) {
   const absl::StatusOr<StoredState> read = client.Read();
@@ -45,10 +52,11 @@ inline std::string Describe(const ClientState& client) {
   std::string text = absl::StrCat(state.lineage.ToHex(), " generation ", state.generation, " prev ",
                                   state.prev_applied.ToHex(), " dense [", absl::StrJoin(state.dense, ","), "] minus '",
                                   state.minus, "' trainer '", state.trainer_state, "' history '", state.history, "'");
-  if (state.sealed) {
-    absl::StrAppend(&text, " sealed ", state.sealed->update_id.ToHex(), " ", state.sealed->round, " ",
-                    state.sealed->base_version, " ", state.sealed->train_us, " ", state.sealed->loss, " '",
-                    state.sealed->message, "'");
+  if (state.sealed) absl::StrAppend(&text, " sealed ", Describe(*state.sealed));
+  if (state.family != state.lineage) absl::StrAppend(&text, " family ", state.family.ToHex());
+  for (const PartedLineage& one : state.parted) {
+    absl::StrAppend(&text, " parted ", one.lineage.ToHex(), " prev ", one.prev_applied.ToHex());
+    if (one.sealed) absl::StrAppend(&text, " sealed ", Describe(*one.sealed));
   }
   return text;
 }

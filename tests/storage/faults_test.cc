@@ -69,13 +69,14 @@ TEST(StorageFaults, EveryStepComesByItsFailpoints) {
   ASSERT_OK(SealNumber(*state, 1));
   ASSERT_OK(state->Settle(true));
   ASSERT_OK(state->Reset(Id128()));
+  ASSERT_OK(state->Move(Id128{1, 2}, {}).status());
   for (const char* name :
        {"file.write.before_sync", "file.replace.before_rename", "file.replace.before_directory_sync",
         "client.restart.loaded", "client.seal.before_blobs", "client.seal.before_manifest", "client.seal.done",
-        "client.settle.before_manifest", "client.settle.done", "client.reset.done", "coordinator.restart.locked",
-        "coordinator.restart.epoch_bumped", "coordinator.commit.in_transaction", "coordinator.segment.synced",
-        "coordinator.checkpoint.state_written", "coordinator.checkpoint.before_row",
-        "coordinator.checkpoint.recorded"}) {
+        "client.settle.before_manifest", "client.settle.done", "client.reset.done", "client.move.before_manifest",
+        "client.move.done", "coordinator.restart.locked", "coordinator.restart.epoch_bumped",
+        "coordinator.commit.in_transaction", "coordinator.segment.synced", "coordinator.checkpoint.state_written",
+        "coordinator.checkpoint.before_row", "coordinator.checkpoint.recorded"}) {
     EXPECT_EQ(none.seen().count(name), 1) << name;
   }
 }

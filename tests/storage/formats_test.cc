@@ -8,6 +8,7 @@
 #include "storage/client_sums.h"
 #include "storage/manifest.h"
 #include "storage/metric_bytes.h"
+#include "storage/parted_lineages.h"
 #include "storage/run_store.h"
 #include "storage/weights_file.h"
 #include "tests/storage/storage_testing.h"
@@ -89,7 +90,54 @@ Manifest WithMetrics() {
   return manifest;
 }
 
+// A client of a relay.
+Manifest OfFamily() {
+  Manifest manifest = Begun();
+  manifest.family = Counting(48);
+  return manifest;
+}
+
+SealedUpdate LeftBehind() {
+  SealedUpdate update;
+  update.update_id = Counting(32);
+  update.round = 9;
+  update.base_version = 8;
+  update.train_us = 1234567;
+  update.loss = 0.5f;
+  update.metrics = SomeMetrics();
+  update.cohort = {3, 640};
+  update.message = "left behind";
+  return update;
+}
+
+std::vector<PartedLineage> SomeParted() {
+  return {{Counting(64), Id128(), absl::nullopt}, {Counting(48), Counting(16), LeftBehind()}};
+}
+
+// A relay that has moved.
+Manifest Moved() {
+  Manifest manifest = WithMetrics();
+  manifest.family = Counting(48);
+  manifest.history = Ref("history");
+  manifest.cohort = {5, 1000};
+  manifest.parted = Ref(SerializeParted(SomeParted()));
+  return manifest;
+}
+
+// A client of the root that has left a relay.
+Manifest AtTheRoot() {
+  Manifest manifest = Begun();
+  manifest.lineage = manifest.family = Counting(48);
+  manifest.generation = 7;
+  manifest.prev_applied = Counting(16);
+  manifest.dense = Sealed().dense;
+  manifest.parted = Ref(SerializeParted({{Counting(64), Id128(), absl::nullopt}}));
+  return manifest;
+}
+
 size_t BytesOf(const Manifest& manifest) {
+  const bool plain = manifest.family.IsZero() && manifest.parted.empty() && manifest.cohort.clients == 0;
+  if (!plain) return kLongManifestBytes + 4 + manifest.metrics.size() + kFamilyBytes;
   if (!manifest.metrics.empty()) return kLongManifestBytes + 4 + manifest.metrics.size();
   return manifest.history.empty() ? kManifestBytes : kLongManifestBytes;
 }
@@ -98,7 +146,9 @@ TEST(ManifestFormat, MatchesGoldenBytesBothWays) {
   const std::pair<const char*, Manifest> cases[] = {
       {"manifest_begun.bin", Begun()},         {"manifest_dirty.bin", Dirty()},
       {"manifest_sealed.bin", Sealed()},       {"manifest_applied.bin", Applied()},
-      {"manifest_history.bin", WithHistory()}, {"manifest_metrics.bin", WithMetrics()}};
+      {"manifest_history.bin", WithHistory()}, {"manifest_metrics.bin", WithMetrics()},
+      {"manifest_family.bin", OfFamily()},     {"manifest_moved.bin", Moved()},
+      {"manifest_root.bin", AtTheRoot()}};
   for (const auto& [name, manifest] : cases) {
     EXPECT_EQ(SerializeManifest(manifest), Golden(name)) << name;
     EXPECT_EQ(Golden(name).size(), BytesOf(manifest)) << name;
@@ -110,7 +160,8 @@ TEST(ManifestFormat, MatchesGoldenBytesBothWays) {
 
 TEST(ManifestFormat, TruncationAndEveryFlipIsRefused) {
   for (const char* name : {"manifest_begun.bin", "manifest_dirty.bin", "manifest_sealed.bin", "manifest_applied.bin",
-                           "manifest_history.bin", "manifest_metrics.bin"}) {
+                           "manifest_history.bin", "manifest_metrics.bin", "manifest_family.bin", "manifest_moved.bin",
+                           "manifest_root.bin"}) {
     const std::string whole = Golden(name);
     for (size_t size = 0; size < whole.size(); ++size) EXPECT_FALSE(ParseManifest(whole.substr(0, size)).ok()) << size;
     EXPECT_FALSE(ParseManifest(whole + '\0').ok());
@@ -141,6 +192,18 @@ TEST(ManifestFormat, ContradictionsAreRefused) {
   add(WithHistory(), [](Manifest& m) { m.history.size = uint64_t{1} << 35; });
   add(WithMetrics(), [](Manifest& m) { m.metrics.pop_back(); });
   add(Applied(), [](Manifest& m) { m.metrics = WithMetrics().metrics; });
+  add(Applied(), [](Manifest& m) { m.cohort = {1, 1}; });
+  add(Moved(), [](Manifest& m) { m.cohort = {1, 0}; });
+  add(Moved(), [](Manifest& m) { m.cohort = {0, 1}; });
+  add(Moved(), [](Manifest& m) { m.cohort = {-1, 1}; });
+  add(Moved(), [](Manifest& m) { m.cohort = {CohortFacts::kMostClients + 1, 1}; });
+  add(Moved(), [](Manifest& m) { m.cohort = {1, CohortFacts::kMostSamples + 1}; });
+  add(Moved(), [](Manifest& m) { m.parted.size = uint64_t{1} << 35; });
+  add(Moved(), [](Manifest& m) { m.parted.generation = -1; });
+  add(OfFamily(), [](Manifest& m) {
+    m.dirty = true;
+    m.parted = Moved().parted;
+  });
   add(Applied(), [](Manifest& m) { m.update_id = Id128{1, 1}; });
   add(Applied(), [](Manifest& m) { m.dirty = true; });
   for (size_t i = 0; i < cases.size(); ++i) {
@@ -160,6 +223,95 @@ TEST(ManifestFormat, AnEmptyHistoryIsNotWritten) {
     ASSERT_EQ(bytes.size(), kLongManifestBytes);
     EXPECT_CODE(ParseManifest(bytes).status(), kDataLoss, "contradict");
   }
+}
+
+// Nor are fields of relays, where there is no relay.
+TEST(ManifestFormat, APlainFamilyIsNotWritten) {
+  constexpr size_t kFormatAt = 4, kTrailer = 16;
+  for (const Id128 family : {Begun().lineage, Id128()}) {
+    std::string bytes = Golden("manifest_family.bin");
+    bytes.replace(bytes.size() - kTrailer - kFamilyBytes, 16, family.ToBytes());
+    ASSERT_EQ(bytes[kFormatAt], 4);
+    bytes.resize(bytes.size() - kTrailer);
+    bytes += HashBytes(bytes).ToBytes();
+    EXPECT_CODE(ParseManifest(bytes).status(), kDataLoss, "contradict");
+  }
+  Manifest plain = Begun();
+  plain.family = plain.lineage;
+  EXPECT_EQ(SerializeManifest(plain), Golden("manifest_begun.bin"));
+  EXPECT_EQ(ParseManifest(Golden("manifest_begun.bin"))->family, Begun().lineage);
+}
+
+TEST(PartedFormat, MatchesGoldenBytesBothWays) {
+  EXPECT_EQ(SerializeParted(SomeParted()), Golden("parted.bin"));
+  const auto parsed = ParseParted(Golden("parted.bin"));
+  ASSERT_OK(parsed.status());
+  ASSERT_EQ(parsed->size(), 2);
+  EXPECT_EQ((*parsed)[1].sealed->metrics, SomeMetrics());
+  EXPECT_EQ((*parsed)[1].sealed->cohort.samples, 640);
+  EXPECT_EQ(SerializeParted(*parsed), Golden("parted.bin"));
+  EXPECT_EQ(SerializeParted({}), "");
+  EXPECT_TRUE(ParseParted("")->empty());
+}
+
+TEST(PartedFormat, WhatIsReadHasOneForm) {
+  const std::string whole = Golden("parted.bin");
+  for (size_t size = 1; size < whole.size(); ++size) {
+    EXPECT_EQ(ParseParted(whole.substr(0, size)).status().code(), absl::StatusCode::kDataLoss) << size;
+  }
+  EXPECT_CODE(ParseParted(whole + '\0').status(), kDataLoss, "1 bytes after its lineages");
+  for (size_t i = 0; i < whole.size() * 8; ++i) {
+    std::string flipped = whole;
+    flipped[i / 8] = static_cast<char>(flipped[i / 8] ^ (1 << i % 8));
+    const auto parsed = ParseParted(flipped);
+    if (parsed.ok()) {
+      EXPECT_EQ(SerializeParted(*parsed), flipped) << i;
+    } else {
+      EXPECT_CODE(parsed.status(), kDataLoss, "it") << i;
+    }
+  }
+}
+
+TEST(PartedFormat, NonsenseIsRefused) {
+  const auto refuse = [](const std::function<void(std::vector<PartedLineage>&)>& change, absl::string_view reason) {
+    std::vector<PartedLineage> parted = SomeParted();
+    change(parted);
+    EXPECT_CODE(ParseParted(SerializeParted(parted)).status(), kDataLoss, std::string(reason));
+  };
+  using Lineages = std::vector<PartedLineage>;
+  refuse([](Lineages& p) { p[0].lineage = p[1].lineage; }, "a lineage twice");
+  refuse([](Lineages& p) { p[0].lineage = Id128(); }, "a lineage of zero");
+  refuse([](Lineages& p) { p[1].sealed->update_id = Id128(); }, "without an id");
+  refuse([](Lineages& p) { p[1].sealed->cohort.samples = 0; }, "a cohort that cannot be");
+  refuse([](Lineages& p) { p[1].sealed->metrics.push_back(p[1].sealed->metrics[0]); }, "is there twice");
+  const auto grow = [](size_t count, bool updates) {
+    return [=](Lineages& p) {
+      for (uint64_t n = 1; p.size() < count; ++n) p.push_back({{9, n}, {}, absl::nullopt});
+      for (PartedLineage& one : p) {
+        if (updates) one.sealed = LeftBehind();
+      }
+    };
+  };
+  refuse(grow(ClientState::kMostParted + 1, true), "more than 16 updates");
+  refuse(grow(kMostPartedLineages + 1, false), "announces 257 lineages");
+  std::vector<PartedLineage> most = SomeParted();
+  grow(kMostPartedLineages, false)(most);
+  EXPECT_OK(ParseParted(SerializeParted(most)).status());
+}
+
+TEST(PartedFormat, AbsurdNumbersTakeNoMemory) {
+  const std::string whole = Golden("parted.bin");
+  const auto with = [&](size_t at, const std::string& bytes) {
+    std::string other = whole;
+    return ParseParted(other.replace(at, bytes.size(), bytes)).status();
+  };
+  const size_t update = 12 + 36 + 36, sizes = update + 60;
+  EXPECT_CODE(with(4, "\x02"), kDataLoss, "format 2");
+  EXPECT_CODE(with(8, std::string(4, '\0')), kDataLoss, "announces 0 lineages");
+  EXPECT_CODE(with(8, std::string(4, '\xff')), kDataLoss, "announces 4294967295 lineages");
+  EXPECT_CODE(with(update - 4, "\x02"), kDataLoss, "flags 2");
+  EXPECT_CODE(with(sizes, std::string(4, '\xff')), kDataLoss, "ends within a lineage");
+  EXPECT_CODE(with(sizes + 4, std::string(8, '\xff')), kDataLoss, "ends within a lineage");
 }
 
 TEST(MetricBytes, AreReadAsTheyWereWritten) {

@@ -388,6 +388,24 @@ TEST_F(ClientDoctor, SaysWhatIsPending) {
   EXPECT_EQ(findings["update"].detail, "none waits for its verdict");
 }
 
+TEST_F(ClientDoctor, SaysWhatIsLeftBehind) {
+  ASSERT_OK(client_->Move(Id128{4, 4}, {}).status());
+  Findings findings = Examine(state_, kExitOk);
+  ExpectAllOk(findings);
+  EXPECT_EQ(findings["manifest"].detail,
+            absl::StrCat("generation 3, lineage ", Id128{4, 4}.ToHex(), " of the run ", kLineage.ToHex()));
+  EXPECT_EQ(findings["left behind"].detail,
+            "the client has left 1 lineage of its run, and keeps 1 update until it hears the verdict there");
+  EXPECT_EQ(findings["update"].detail, "none waits for its verdict");
+  EXPECT_THAT(findings["files"].detail, MatchesRegex("2 with [0-9]+ B, all whole"));
+  client_.reset();
+  const std::string path = state_ + "/parted.4";
+  Flip(path, 2);
+  findings = Examine(state_, kExitFailed);
+  ExpectFailure(findings, "parted.4", absl::StrCat(path, " is damaged: "), kReset);
+  EXPECT_EQ(findings.count("left behind"), 0u);
+}
+
 TEST_F(ClientDoctor, DamagedFiles) {
   client_.reset();
   const std::string whole = directory_.Path("whole");
