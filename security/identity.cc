@@ -11,9 +11,14 @@ namespace {
 
 constexpr char kScheme[] = "terse:";
 constexpr size_t kMaxShown = 128;  // of a text that was refused
-constexpr Role kRoles[] = {Role::kCoordinator, Role::kClient, Role::kObserver, Role::kOperator};
 
 }  // namespace
+
+const std::vector<Role>& AllRoles() {
+  static const auto* const roles =
+      new std::vector<Role>{Role::kCoordinator, Role::kClient, Role::kRelay, Role::kObserver, Role::kOperator};
+  return *roles;
+}
 
 absl::string_view RoleName(Role role) {
   switch (role) {
@@ -21,6 +26,8 @@ absl::string_view RoleName(Role role) {
       return "coordinator";
     case Role::kClient:
       return "client";
+    case Role::kRelay:
+      return "relay";
     case Role::kObserver:
       return "observer";
     case Role::kOperator:
@@ -29,12 +36,18 @@ absl::string_view RoleName(Role role) {
   return "unknown";
 }
 
+bool Serves(Role role) { return role == Role::kCoordinator || role == Role::kRelay; }
+
+bool Calls(Role role) { return role != Role::kCoordinator; }
+
+bool TakesPart(Role role) { return role == Role::kClient || role == Role::kRelay; }
+
 absl::StatusOr<Role> ParseRole(absl::string_view name) {
-  for (Role role : kRoles) {
+  for (const Role role : AllRoles()) {
     if (name == RoleName(role)) return role;
   }
   return absl::InvalidArgumentError(absl::StrCat("there is no role '", absl::CHexEscape(name.substr(0, kMaxShown)),
-                                                 "'; the roles are coordinator, client, observer and operator"));
+                                                 "'; the roles are coordinator, client, relay, observer and operator"));
 }
 
 std::string ToUri(const Identity& identity) {

@@ -3,17 +3,27 @@
 #define TERSE_SECURITY_IDENTITY_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace terse {
 
-// The role of a certificate's holder (docs/SECURITY.md): a coordinator serves; a client trains; an observer looks at
-// runs; an operator also changes them.
-enum class Role { kCoordinator, kClient, kObserver, kOperator };
+// The role of a certificate's holder (docs/SECURITY.md): a coordinator serves; a client trains; a relay is a client of
+// the coordinator above it and serves clients of its own; an observer looks at runs; an operator also changes them.
+enum class Role { kCoordinator, kClient, kRelay, kObserver, kOperator };
 
-absl::string_view RoleName(Role role);  // "coordinator", "client", "observer", "operator"
+// Returns every role, in the order above.
+const std::vector<Role>& AllRoles();
+absl::string_view RoleName(Role role);  // "coordinator", "client", "relay", "observer", "operator"
+// Whether others connect to who has the role: such a certificate names hosts, and its TLS folder has the list of
+// revocations.
+bool Serves(Role role);
+// Whether who has the role connects to coordinators.
+bool Calls(Role role);
+// Whether who has the role takes part in runs, in sessions under the certificate's name.
+bool TakesPart(Role role);
 // INVALID_ARGUMENT naming the roles that there are.
 absl::StatusOr<Role> ParseRole(absl::string_view name);
 

@@ -64,6 +64,12 @@ absl::Status Sign(X509* certificate, X509* issuer, EVP_PKEY* issuer_key) {
   return OpensslError("sign a certificate");
 }
 
+// A client's certificate can never pass for a coordinator, nor a coordinator's for a client. A relay is both.
+const char* Purposes(Role role) {
+  if (!Serves(role)) return "clientAuth";
+  return Calls(role) ? "serverAuth,clientAuth" : "serverAuth";
+}
+
 absl::Status AddRevocation(const Revocation& revocation, X509_CRL* list) {
   TERSE_ASSIGN_OR_RETURN(const TimePtr time, ToAsn1(revocation.time));
   ERR_clear_error();
@@ -140,11 +146,9 @@ absl::StatusOr<CertificatePtr> MakeCertificate(const CertificateRequest& request
                                                const Validity& validity, X509* authority, EVP_PKEY* authority_key) {
   TERSE_ASSIGN_OR_RETURN(CertificatePtr made, NewCertificate(CommonName(request.identity), public_key, validity));
   X509* const certificate = made.get();
-  // One purpose each: a client's certificate can never pass for the coordinator.
-  const char* const purpose = request.identity.role == Role::kCoordinator ? "serverAuth" : "clientAuth";
   TERSE_RETURN_IF_ERROR(AddExtension(certificate, authority, NID_basic_constraints, "critical,CA:FALSE"));
   TERSE_RETURN_IF_ERROR(AddExtension(certificate, authority, NID_key_usage, "critical,digitalSignature"));
-  TERSE_RETURN_IF_ERROR(AddExtension(certificate, authority, NID_ext_key_usage, purpose));
+  TERSE_RETURN_IF_ERROR(AddExtension(certificate, authority, NID_ext_key_usage, Purposes(request.identity.role)));
   TERSE_RETURN_IF_ERROR(AddExtension(certificate, authority, NID_subject_key_identifier, "hash"));
   TERSE_RETURN_IF_ERROR(AddExtension(certificate, authority, NID_authority_key_identifier, "keyid:always"));
   TERSE_ASSIGN_OR_RETURN(const GeneralNamesPtr names, MakeAlternativeNames(request));

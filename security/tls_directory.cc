@@ -55,8 +55,9 @@ absl::Status Explain(int error, const std::string& directory, const CertificateF
   }
 }
 
-// As the other end of a connection will, at `now` or, without one, at any time.
-absl::Status CheckSigned(const TlsDirectory& directory, absl::optional<absl::Time> now) {
+// Checks the certificate for one of OpenSSL's purposes, as the other end of a connection will, at `now` or, without
+// one, at any time.
+absl::Status CheckSignedFor(int purpose, const TlsDirectory& directory, absl::optional<absl::Time> now) {
   TERSE_ASSIGN_OR_RETURN(const CertificatePtr authority, ParseCertificate(directory.authority_pem, kAuthorityFile));
   TERSE_ASSIGN_OR_RETURN(const CertificatePtr certificate,
                          ParseCertificate(directory.certificate_pem, kCertificateFile));
@@ -67,8 +68,7 @@ absl::Status CheckSigned(const TlsDirectory& directory, absl::optional<absl::Tim
       X509_STORE_CTX_init(context.get(), store.get(), certificate.get(), nullptr) != 1) {
     return OpensslError("prepare a verification");
   }
-  const bool serves = directory.certificate.identity.role == Role::kCoordinator;
-  X509_STORE_CTX_set_purpose(context.get(), serves ? X509_PURPOSE_SSL_SERVER : X509_PURPOSE_SSL_CLIENT);
+  X509_STORE_CTX_set_purpose(context.get(), purpose);
   if (now.has_value()) {
     X509_STORE_CTX_set_time(context.get(), 0, absl::ToTimeT(*now));
   } else {
@@ -78,6 +78,14 @@ absl::Status CheckSigned(const TlsDirectory& directory, absl::optional<absl::Tim
   ERR_clear_error();
   return good ? absl::OkStatus()
               : Explain(X509_STORE_CTX_get_error(context.get()), directory.path, directory.certificate);
+}
+
+// Checks the certificate for everything that its role does.
+absl::Status CheckSigned(const TlsDirectory& directory, absl::optional<absl::Time> now) {
+  const Role role = directory.certificate.identity.role;
+  if (Serves(role)) TERSE_RETURN_IF_ERROR(CheckSignedFor(X509_PURPOSE_SSL_SERVER, directory, now));
+  if (Calls(role)) TERSE_RETURN_IF_ERROR(CheckSignedFor(X509_PURPOSE_SSL_CLIENT, directory, now));
+  return absl::OkStatus();
 }
 
 // gRPC would trust all of them, and the revocations of one alone are known.

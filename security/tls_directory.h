@@ -17,7 +17,7 @@ inline constexpr char kAuthorityFile[] = "ca.crt";      // the authority's certi
 inline constexpr char kCertificateFile[] = "node.crt";  // this process's own
 inline constexpr char kKeyFile[] = "node.key";          // mode 0600
 inline constexpr char kRequestFile[] = "node.csr";      // while the authority has not signed it
-inline constexpr char kRevocationFile[] = "crl.pem";    // a coordinator's
+inline constexpr char kRevocationFile[] = "crl.pem";    // of who serves: a coordinator's, a relay's
 
 struct TlsDirectory {
   std::string path;

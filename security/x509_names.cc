@@ -95,8 +95,8 @@ absl::Status CheckHosts(const std::vector<std::string>& hosts) {
 
 absl::Status CheckCertificateRequest(const CertificateRequest& request) {
   TERSE_RETURN_IF_ERROR(CheckClientName(request.identity.name));
-  if (request.identity.role == Role::kCoordinator && request.hosts.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("coordinator '", request.identity.name,
+  if (Serves(request.identity.role) && request.hosts.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(RoleName(request.identity.role), " '", request.identity.name,
                                                    "' has no host; name every one under which clients reach it "
                                                    "(--host)"));
   }

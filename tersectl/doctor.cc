@@ -122,8 +122,7 @@ void Print(const std::vector<Finding>& findings, bool json, const Terminal& term
 }  // namespace
 
 void ExamineTls(const std::string& directory, std::vector<Finding>* findings) {
-  const std::vector<Role> any = {Role::kCoordinator, Role::kClient, Role::kObserver, Role::kOperator};
-  const absl::StatusOr<TlsDirectory> files = ReadTlsDirectory(directory, any);
+  const absl::StatusOr<TlsDirectory> files = ReadTlsDirectory(directory, AllRoles());
   if (!files.ok()) {
     findings->push_back(Failed("TLS folder", files.status(), "docs/SECURITY.md, \"Commands\""));
     return;
@@ -142,7 +141,7 @@ void ExamineTls(const std::string& directory, std::vector<Finding>* findings) {
                                absl::StrCat("renew it: tersectl pki issue ", RoleName(facts.identity.role), " ",
                                             facts.identity.name, " --renew --out ", directory)));
   // The authority's own time, which only the whole check knows.
-  const absl::Status whole = OpenTlsDirectory(directory, any, now).status();
+  const absl::Status whole = OpenTlsDirectory(directory, AllRoles(), now).status();
   if (!whole.ok() && facts.not_after > now) {
     findings->push_back(Failed("authority", whole, "make a new authority (docs/SECURITY.md)"));
   }

@@ -29,6 +29,8 @@ std::string StartText(Role role, const std::string& folder) {
   switch (role) {
     case Role::kCoordinator:
       return absl::StrCat("terse-coordinator --tls ", folder);
+    case Role::kRelay:
+      return absl::StrCat("terse-relay --tls ", folder);
     case Role::kClient:
       return absl::StrCat("terse-client --tls ", folder);
     case Role::kObserver:
@@ -53,7 +55,7 @@ absl::StatusOr<CertificateRequest> Wanted(const SubjectOptions& options, const P
 absl::Status WriteCertificate(const PkiFolder& folder, const Authority& authority, Role role,
                               const std::string& certificate, std::vector<std::string>* written) {
   TERSE_RETURN_IF_ERROR(folder.Write(kAuthorityFile, authority.certificate(), written));
-  if (role == Role::kCoordinator) {
+  if (Serves(role)) {
     TERSE_ASSIGN_OR_RETURN(const std::string list, authority.RevocationListPem());
     TERSE_RETURN_IF_ERROR(folder.Write(kRevocationFile, list, written));
   }
@@ -84,8 +86,8 @@ absl::Status Spread(const RevokeOptions& options, const Authority& authority, st
   return absl::OkStatus();
 }
 
-// Only coordinators read the list, and who connects to a coordinator is a client.
-bool Unenforced(const CertificateFacts& facts) { return facts.identity.role == Role::kCoordinator; }
+// Only those who serve read the list, for those who connect to them.
+bool Unenforced(const CertificateFacts& facts) { return Serves(facts.identity.role); }
 
 Json RevokedJson(const CertificateFacts& facts) {
   Json json = FactsJson(facts);
@@ -100,7 +102,7 @@ void PrintRevoked(const CertificateFacts& facts, const Terminal& terminal) {
                 << TimeText(facts.not_after) << ".\n  If the key may be in other hands, make a new authority.\n";
 }
 
-// A folder that is not a coordinator's of this authority would be left with a list that it cannot use.
+// A folder that is none of this authority's would be left with a list that it cannot use.
 absl::Status CheckTargets(const RevokeOptions& options, const Authority& authority) {
   for (const std::string& path : options.into) {
     TERSE_ASSIGN_OR_RETURN(const absl::optional<std::string> trusted, PkiFolder(path).Read(kAuthorityFile));
@@ -219,8 +221,9 @@ absl::Status RevokeCertificates(const RevokeOptions& options, const Terminal& te
   }
   for (const CertificateFacts& facts : *revoked) PrintRevoked(facts, terminal);
   PrintWritten(written, terminal);
-  *terminal.out << "Next: bring " << written[0] << " into the TLS folder of every coordinator (--into does so on this "
-                << "machine); one without it lets the holder in.\n";
+  *terminal.out << "Next: bring " << written[0]
+                << " into the TLS folder of every coordinator and relay (--into does so on this machine); one without "
+                << "it lets the holder in.\n";
   return absl::OkStatus();
 }
 

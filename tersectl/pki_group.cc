@@ -1,13 +1,14 @@
 #include "tersectl/pki_group.h"
 
 #include <cstdint>
-#include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/clock.h"
 #include "core/cli/checks.h"
 #include "core/host_port.h"
+#include "security/identity.h"
 #include "security/invitation_book.h"
 #include "tersectl/enrolment_commands.h"
 #include "tersectl/pki_commands.h"
@@ -16,7 +17,11 @@
 namespace terse {
 namespace {
 
-const char* const kRoles[] = {"coordinator", "client", "observer", "operator"};
+CLI::Validator ARole() {
+  std::vector<std::string> names;
+  for (const Role role : AllRoles()) names.emplace_back(RoleName(role));
+  return OneOf(std::move(names));
+}
 
 // An option that may be given several times.
 void AddList(CLI::App* command, const char* name, std::vector<std::string>* list, const char* help) {
@@ -25,12 +30,12 @@ void AddList(CLI::App* command, const char* name, std::vector<std::string>* list
 
 // Adds the options that say for whom a certificate is.
 void AddSubject(CLI::App* command, SubjectOptions* options) {
-  command->add_option("ROLE", options->role, "coordinator, client, observer or operator")
+  command->add_option("ROLE", options->role, "coordinator, client, relay, observer or operator")
       ->required()
-      ->check(OneOf({std::begin(kRoles), std::end(kRoles)}));
-  command->add_option("NAME", options->name, "Its name; a client's is that of terse-client --name")->required();
+      ->check(ARole());
+  command->add_option("NAME", options->name, "Its name; that of a client or relay is its name in runs")->required();
   AddList(command, "--host", &options->hosts,
-          "DNS name or IP address under which a coordinator is reached; repeatable");
+          "DNS name or IP address under which a coordinator or relay is reached; repeatable");
   command->add_flag("--renew", options->renew, "Keep the key that is in the folder");
 }
 
@@ -89,11 +94,12 @@ void AddCertificates(CLI::App& pki, Invocation* invocation) {
   sign->add_option("FILE", options->request, "The request")->required();
   AddDays(sign, &options->days);
   sign->add_option("--role", options->role, "The role that it asks for; needed for others than clients")
-      ->check(OneOf({std::begin(kRoles), std::end(kRoles)}));
+      ->check(ARole());
   sign->add_option("--out", options->out, "Folder to write to")->required();
   const auto [revoke, revoked] = AddLocal(pki, "revoke", "Take certificates back", RevokeCertificates, invocation);
   revoke->add_option("SERIAL|NAME", revoked->name, "One certificate, or all valid ones of a name")->required();
-  AddList(revoke, "--into", &revoked->into, "A coordinator's TLS folder that gets the new list; repeatable");
+  AddList(revoke, "--into", &revoked->into,
+          "TLS folder of a coordinator or relay, which gets the new list; repeatable");
   const auto [list, listed] = AddLocal(pki, "list", "The certificates that were issued", ListCertificates, invocation);
   list->add_flag("--revoked", listed->revoked, "Only those that were taken back");
   AddListOptions(list, &listed->list, CertificateList(absl::Now()).Heads());

@@ -65,7 +65,7 @@ TEST_F(CertificateTest, SerialsDiffer) {
   EXPECT_NE(SerialOf(Issue(*authority, Role::kClient, "a", key)), SerialOf(Issue(*authority, Role::kClient, "a", key)));
 }
 
-TEST_F(CertificateTest, EveryRoleHasOnePurpose) {
+TEST_F(CertificateTest, EveryRoleHasItsPurposes) {
   const auto authority = NewAuthority();
   const std::string ca = authority->certificate();
   const std::string coordinator = Issue(*authority, Role::kCoordinator, "x");
@@ -76,6 +76,10 @@ TEST_F(CertificateTest, EveryRoleHasOnePurpose) {
     EXPECT_EQ(Verify(ca, certificate, "sslclient"), 0) << RoleName(role);
     EXPECT_NE(Verify(ca, certificate, "sslserver"), 0) << RoleName(role);
   }
+  // A relay serves its own clients, and is a client itself.
+  const std::string relay = Issue(*authority, Role::kRelay, "x");
+  EXPECT_EQ(Verify(ca, relay, "sslserver"), 0);
+  EXPECT_EQ(Verify(ca, relay, "sslclient"), 0);
   const auto other = NewAuthority("other");
   EXPECT_NE(Verify(other->certificate(), coordinator, "sslserver"), 0);
 }
@@ -92,6 +96,10 @@ TEST_F(CertificateTest, ExtensionsAreAsDocumented) {
   EXPECT_THAT(client, HasSubstr("NIST CURVE: P-256"));
   EXPECT_THAT(client, HasSubstr("Authority Key Identifier"));
   EXPECT_THAT(Text(Issue(*authority, Role::kCoordinator, "m")), HasSubstr("TLS Web Server Authentication\n"));
+  const std::string relay = Text(Issue(*authority, Role::kRelay, "hub"));
+  EXPECT_THAT(relay, HasSubstr("TLS Web Server Authentication, TLS Web Client Authentication\n"));
+  EXPECT_THAT(relay, HasSubstr("URI:terse:relay:hub, DNS:localhost, IP Address:127.0.0.1\n"));
+  EXPECT_THAT(relay, HasSubstr("Subject: O = Terse, CN = terse relay hub\n"));
   const std::string own = Text(authority->certificate());
   EXPECT_THAT(own, HasSubstr("Basic Constraints: critical\n                CA:TRUE, pathlen:0"));
   EXPECT_THAT(own, HasSubstr("Key Usage: critical\n                Certificate Sign, CRL Sign\n"));

@@ -4,14 +4,17 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 namespace terse {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(IdentityTest, UrisOfAllRolesRoundTrip) {
-  for (const Role role : {Role::kCoordinator, Role::kClient, Role::kObserver, Role::kOperator}) {
+  EXPECT_EQ(AllRoles().size(), 5u);
+  for (const Role role : AllRoles()) {
     const Identity identity{role, "Berlin-1_a.b"};
     const auto back = IdentityFromUri(ToUri(identity));
     ASSERT_TRUE(back.ok()) << back.status();
@@ -19,7 +22,21 @@ TEST(IdentityTest, UrisOfAllRolesRoundTrip) {
     EXPECT_EQ(*ParseRole(RoleName(role)), role);
   }
   EXPECT_EQ(ToUri({Role::kClient, "berlin-1"}), "terse:client:berlin-1");
+  EXPECT_EQ(ToUri({Role::kRelay, "hub"}), "terse:relay:hub");
   EXPECT_EQ(ToUri({Role::kOperator, "x"}), "terse:operator:x");
+}
+
+TEST(IdentityTest, ARelayIsAClientAndServes) {
+  const auto those_that = [](bool (*does)(Role)) {
+    std::vector<std::string> names;
+    for (const Role role : AllRoles()) {
+      if (does(role)) names.emplace_back(RoleName(role));
+    }
+    return names;
+  };
+  EXPECT_THAT(those_that(Serves), ElementsAre("coordinator", "relay"));
+  EXPECT_THAT(those_that(Calls), ElementsAre("client", "relay", "observer", "operator"));
+  EXPECT_THAT(those_that(TakesPart), ElementsAre("client", "relay"));
 }
 
 TEST(IdentityTest, OtherUrisAreRefused) {
@@ -38,7 +55,7 @@ TEST(IdentityTest, OtherUrisAreRefused) {
 
 TEST(IdentityTest, ErrorsSayWhatThereIsAndStayShort) {
   EXPECT_THAT(std::string(ParseRole("admin").status().message()),
-              HasSubstr("coordinator, client, observer and operator"));
+              HasSubstr("coordinator, client, relay, observer and operator"));
   EXPECT_LT(IdentityFromUri(std::string(1 << 20, '\x01')).status().message().size(), 1000u);
   EXPECT_LT(IdentityFromUri("terse:" + std::string(1 << 20, 'x') + ":n").status().message().size(), 1000u);
 }

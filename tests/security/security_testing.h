@@ -92,7 +92,7 @@ class AuthorityTest : public ::testing::Test {
 
   static std::string NewRequest(Role role, const std::string& name, const std::string& key) {
     CertificateRequest request{{role, name}, {}};
-    if (role == Role::kCoordinator) request.hosts = {"localhost", "127.0.0.1"};
+    if (Serves(role)) request.hosts = {"localhost", "127.0.0.1"};
     auto made = MakeRequest(request, key);
     EXPECT_TRUE(made.ok()) << made.status();
     return made.value_or("");

@@ -43,7 +43,7 @@ class TlsDirectoryTest : public AuthorityTest {
 };
 
 TEST_F(TlsDirectoryTest, EveryRoleOpensItsOwn) {
-  for (const Role role : {Role::kCoordinator, Role::kClient, Role::kObserver, Role::kOperator}) {
+  for (const Role role : AllRoles()) {
     const std::string path = MakeFolder(std::string(RoleName(role)), role);
     const auto opened = OpenTlsDirectory(path, {role}, Now());
     ASSERT_TRUE(opened.ok()) << opened.status();
@@ -93,17 +93,27 @@ TEST_F(TlsDirectoryTest, OnlyWithinItsTime) {
 }
 
 TEST_F(TlsDirectoryTest, APurposeThatIsNotTheRolesIsRefused) {
-  const std::string path = MakeFolder("a", Role::kCoordinator);
-  WriteFile(PathOf("ext"), "extendedKeyUsage=clientAuth\nsubjectAltName=URI:terse:coordinator:a,DNS:a.example\n");
-  WriteFile(PathOf("r.pem"), NewRequest(Role::kCoordinator, "a", ReadFile(path + "/node.key")));
-  const CommandResult made =
-      Shell(absl::StrCat("openssl x509 -req -in ", PathOf("r.pem"), " -CA ", path, "/ca.crt -CAkey ",
-                         PathOf("pki/ca.key"), " -days 1 -extfile ", PathOf("ext"), " -out ", path, "/node.crt"));
-  ASSERT_EQ(made.code, 0) << made.output;
-  const auto facts = ReadCertificate(ReadFile(path + "/node.crt"));
-  ASSERT_TRUE(facts.ok()) << facts.status();
-  ExpectRefusal(OpenTlsDirectory(path, {Role::kCoordinator}, facts->not_before).status(),
-                absl::StatusCode::kFailedPrecondition, "a/node.crt", "may not be used by a coordinator");
+  struct Lack {
+    Role role;
+    std::string purpose;  // the only one
+  };
+  int folders = 0;
+  for (const Lack& lack : {Lack{Role::kCoordinator, "clientAuth"}, Lack{Role::kRelay, "clientAuth"},
+                           Lack{Role::kRelay, "serverAuth"}, Lack{Role::kClient, "serverAuth"}}) {
+    const std::string name = absl::StrCat("a", folders++), path = MakeFolder(name, lack.role);
+    WriteFile(PathOf("ext"), absl::StrCat("extendedKeyUsage=", lack.purpose,
+                                          "\nsubjectAltName=URI:", ToUri({lack.role, name}), ",DNS:a.example\n"));
+    WriteFile(PathOf("r.pem"), NewRequest(lack.role, name, ReadFile(path + "/node.key")));
+    const CommandResult made =
+        Shell(absl::StrCat("openssl x509 -req -in ", PathOf("r.pem"), " -CA ", path, "/ca.crt -CAkey ",
+                           PathOf("pki/ca.key"), " -days 1 -extfile ", PathOf("ext"), " -out ", path, "/node.crt"));
+    ASSERT_EQ(made.code, 0) << made.output;
+    const auto facts = ReadCertificate(ReadFile(path + "/node.crt"));
+    ASSERT_TRUE(facts.ok()) << facts.status();
+    ExpectRefusal(OpenTlsDirectory(path, {lack.role}, facts->not_before).status(),
+                  absl::StatusCode::kFailedPrecondition, name + "/node.crt",
+                  absl::StrCat("may not be used by a ", RoleName(lack.role)));
+  }
 }
 
 TEST_F(TlsDirectoryTest, MissingAndDamagedFilesAreNamed) {

@@ -165,6 +165,11 @@ TEST_F(DoctorTest, LooksAtThisMachinesTlsFolder) {
   ASSERT_EQ(chmod((tls + "/node.key").c_str(), 0640), 0);
   EXPECT_EQ(Examine({"--tls", tls}, kExitFailed)["key"], "failure");
   EXPECT_EQ(Examine({"--tls", pki}, kExitFailed)["TLS folder"], "failure");
+  const std::string hub = directory_.path() + "/hub";
+  ASSERT_EQ(Invoke({"pki", "--pki", pki, "issue", "relay", "hub", "--host", "localhost", "--out", hub}).code, kExitOk);
+  results = Examine({"--tls", hub}, kExitFailed);
+  EXPECT_EQ(results["TLS folder"], "ok");
+  EXPECT_EQ(results["certificate"], "ok");
 
   server_.coordinator.set_revocations_us(1);
   EXPECT_EQ(Examine({"--pki", pki}, kExitFailed)["revocations"], "failure");

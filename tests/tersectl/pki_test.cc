@@ -79,6 +79,9 @@ TEST_F(TersectlPkiTest, IssueMakesFoldersThatOpen) {
                                                             PathOf("c/node.crt"), PathOf("c/node.key")}));
   EXPECT_TRUE(OpenTlsDirectory(PathOf("c"), {Role::kCoordinator}).ok());
   EXPECT_TRUE(ReadRevocations(PathOf("c")).ok());
+  EXPECT_EQ(Issue("relay", "hub", "hub", {"--host", "localhost"})["role"], "relay");
+  EXPECT_TRUE(OpenTlsDirectory(PathOf("hub"), {Role::kRelay}).ok());
+  EXPECT_TRUE(ReadRevocations(PathOf("hub")).ok());
   for (const std::string role : {"client", "observer", "operator"}) {
     EXPECT_EQ(Issue(role, "a", role)["role"], role);
     const auto opened = OpenTlsDirectory(PathOf(role), {*ParseRole(role)});
@@ -107,6 +110,9 @@ TEST_F(TersectlPkiTest, IssueSaysTheNextStep) {
   Init();
   const CtlOutcome client = Pki({"issue", "client", "berlin-1", "--out", PathOf("b")});
   EXPECT_THAT(client.out, AllOf(StartsWith("client 'berlin-1', serial "), HasSubstr("terse-client --tls ")));
+  const CtlOutcome relay = Pki({"issue", "relay", "hub", "--host", "localhost", "--out", PathOf("r")});
+  EXPECT_THAT(relay.out,
+              AllOf(StartsWith("relay 'hub', reached as localhost, serial "), HasSubstr("terse-relay --tls ")));
   const CtlOutcome person = Pki({"issue", "operator", "ada", "--out", PathOf("o")});
   EXPECT_THAT(person.out, HasSubstr("tersectl --tls "));
 }
@@ -201,7 +207,7 @@ TEST_F(TersectlPkiTest, ARenewedRequestKeepsTheHosts) {
 
 TEST_F(TersectlPkiTest, NobodyGetsARoleByAsking) {
   Init();
-  for (const std::string role : {"operator", "observer", "coordinator"}) {
+  for (const std::string role : {"operator", "observer", "relay", "coordinator"}) {
     const std::string folder = "r-" + role, request = PathOf(folder + "/node.csr");
     ASSERT_EQ(Pki({"request", role, "eve", "--host", "localhost", "--out", PathOf(folder)}).code, kExitOk);
     for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{{}, {"--role", "client"}}) {
@@ -217,9 +223,9 @@ TEST_F(TersectlPkiTest, NobodyGetsARoleByAsking) {
     EXPECT_FALSE(Has("signed-" + role));
     const CtlOutcome given = Pki({"sign", request, "--role", role, "--out", PathOf("signed-" + role)});
     EXPECT_EQ(given.code, kExitOk) << given.err;
-    EXPECT_EQ(Has("signed-" + role + "/crl.pem"), role == "coordinator");
+    EXPECT_EQ(Has("signed-" + role + "/crl.pem"), role == "coordinator" || role == "relay");
   }
-  EXPECT_EQ(json::parse(Pki({"list", "--json"}).out).size(), 3u);
+  EXPECT_EQ(json::parse(Pki({"list", "--json"}).out).size(), 4u);
 }
 
 TEST_F(TersectlPkiTest, SignRefusesWhatIsNotTheKeys) {
@@ -279,6 +285,10 @@ TEST_F(TersectlPkiTest, RevokingACoordinatorSaysThatClientsDoNotKnow) {
   EXPECT_THAT(Pki({"revoke", "second"}).out,
               AllOf(HasSubstr("revoked: coordinator 'second'"), HasSubstr("clients read no revocation lists"),
                     HasSubstr("make a new authority")));
+  // A coordinator knows, where it is a client, and its own clients do not.
+  Issue("relay", "hub", "r", {"--host", "localhost"});
+  EXPECT_THAT(Pki({"revoke", "hub", "--into", PathOf("d")}).out, HasSubstr("clients read no revocation lists"));
+  EXPECT_EQ(ReadRevocations(PathOf("d"))->serials.size(), 4u);
   Issue("client", "b", "b");
   EXPECT_THAT(Pki({"revoke", "b"}).out, Not(HasSubstr("clients read no revocation lists")));
 }
@@ -318,6 +328,8 @@ TEST_F(TersectlPkiTest, WrongUsage) {
   EXPECT_THAT(none.err, HasSubstr("tersectl pki init"));
   Init();
   EXPECT_THAT(Pki({"issue", "coordinator", "m", "--out", PathOf("m")}).err, HasSubstr("--host"));
+  EXPECT_THAT(Pki({"issue", "relay", "m", "--out", PathOf("m")}).err,
+              AllOf(HasSubstr("relay 'm' has no host"), HasSubstr("--host")));
   EXPECT_FALSE(Has("m"));
 }
 
