@@ -145,10 +145,12 @@ absl::StatusOr<Invitation> InvitationBook::Invite(const std::string& address, co
   return invitation;
 }
 
-absl::StatusOr<absl::optional<IssuedCertificate>> InvitationBook::FindValid(const Identity& identity) const {
+absl::StatusOr<absl::optional<IssuedCertificate>> InvitationBook::FindValid(const std::string& name) const {
   TERSE_ASSIGN_OR_RETURN(const std::vector<IssuedCertificate> issued, authority_->List(known_));
   const auto found = std::find_if(issued.rbegin(), issued.rend(), [&](const IssuedCertificate& one) {
-    return one.facts.identity == identity && !one.revoked.has_value() && one.facts.not_after > authority_->Now();
+    const Identity& holder = one.facts.identity;
+    return holder.name == name && TakesPart(holder.role) && !one.revoked.has_value() &&
+           one.facts.not_after > authority_->Now();
   });
   return found == issued.rend() ? absl::nullopt : absl::make_optional(*found);
 }
@@ -176,10 +178,12 @@ absl::Status InvitationBook::Admit(const InvitationRecord& record, const std::st
 absl::StatusOr<std::string> InvitationBook::Enrol(absl::string_view secret, absl::string_view request_pem) {
   TERSE_ASSIGN_OR_RETURN(const Guest guest, ExamineGuest(authority_->directory(), secret, request_pem));
   const std::string& name = guest.identity.name;
-  TERSE_ASSIGN_OR_RETURN(const absl::optional<IssuedCertificate> valid, FindValid(guest.identity));
-  if (valid.has_value() && valid->key_hash != guest.key_hash) {
+  TERSE_ASSIGN_OR_RETURN(const absl::optional<IssuedCertificate> valid, FindValid(name));
+  const bool is_guests =
+      valid.has_value() && valid->key_hash == guest.key_hash && valid->facts.identity == guest.identity;
+  if (valid.has_value() && !is_guests) {
     return absl::AlreadyExistsError(
-        absl::StrCat("another device is client '", name,
+        absl::StrCat("another device is ", RoleName(valid->facts.identity.role), " '", name,
                      "'; take another name, or have its certificate revoked (tersectl pki revoke ", name, ")"));
   }
   TERSE_RETURN_IF_ERROR(Admit(guest.invitation, name, guest.key_hash, valid.has_value()));

@@ -71,7 +71,8 @@ class InvitationBook {
   absl::Status Withdraw(const std::string& id);
 
  private:
-  absl::StatusOr<absl::optional<IssuedCertificate>> FindValid(const Identity& identity) const;
+  // Finds the newest valid certificate of the one who takes part in runs under that name: a client or a relay.
+  absl::StatusOr<absl::optional<IssuedCertificate>> FindValid(const std::string& name) const;
   // Writes the guest down, unless it is; PERMISSION_DENIED when there is no place.
   absl::Status Admit(const InvitationRecord& record, const std::string& name, const std::string& key_hash,
                      bool has_certificate) const;

@@ -151,7 +151,7 @@ TEST_F(InvitationTest, OnlyForTheNamesThatItSays) {
 
 TEST_F(InvitationTest, OnlyForClients) {
   const std::string secret = Invite();
-  for (const Role role : {Role::kOperator, Role::kObserver, Role::kCoordinator}) {
+  for (const Role role : {Role::kOperator, Role::kObserver, Role::kCoordinator, Role::kRelay}) {
     const auto refused = book_.Enrol(secret, NewRequest(role, "x", NewKey()));
     EXPECT_TRUE(absl::IsPermissionDenied(refused.status())) << RoleName(role);
   }
@@ -169,6 +169,11 @@ TEST_F(InvitationTest, NobodyTakesAnothersName) {
   const auto thief = Come(secret, "berlin-1", NewKey());
   EXPECT_TRUE(absl::IsAlreadyExists(thief.status()));
   EXPECT_EQ(Record().keys.size(), 0u);
+  // A relay's name in runs is its own, as a client's is.
+  Issue(*authority_, Role::kRelay, "hub");
+  const auto impostor = Come(secret, "hub", NewKey());
+  EXPECT_TRUE(absl::IsAlreadyExists(impostor.status())) << impostor.status();
+  EXPECT_THAT(std::string(impostor.status().message()), HasSubstr("another device is relay 'hub'"));
   // An operator of that name is somebody else; and a name that was revoked, or has expired, is free.
   Issue(*authority_, Role::kOperator, "ada");
   EXPECT_TRUE(Come(secret, "ada", NewKey()).ok());
