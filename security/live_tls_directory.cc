@@ -8,16 +8,16 @@
 
 namespace terse {
 
-absl::StatusOr<std::shared_ptr<LiveTlsDirectory>> LiveTlsDirectory::Open(const std::string& path, Clock* clock) {
-  TERSE_ASSIGN_OR_RETURN(TlsDirectory files,
-                         OpenTlsDirectory(path, {Role::kCoordinator}, absl::FromUnixMicros(clock->NowMicros())));
+absl::StatusOr<std::shared_ptr<LiveTlsDirectory>> LiveTlsDirectory::Open(const std::string& path, Role role,
+                                                                         Clock* clock) {
+  TERSE_ASSIGN_OR_RETURN(TlsDirectory files, OpenTlsDirectory(path, {role}, absl::FromUnixMicros(clock->NowMicros())));
   TERSE_ASSIGN_OR_RETURN(RevocationList revocations, ReadRevocations(path));
   return std::shared_ptr<LiveTlsDirectory>(
-      absl::WrapUnique(new LiveTlsDirectory(std::move(files), std::move(revocations), clock)));
+      absl::WrapUnique(new LiveTlsDirectory(std::move(files), role, std::move(revocations), clock)));
 }
 
-LiveTlsDirectory::LiveTlsDirectory(TlsDirectory files, RevocationList revocations, Clock* clock)
-    : path_(files.path), clock_(clock), files_(std::move(files)), revocations_(std::move(revocations)) {}
+LiveTlsDirectory::LiveTlsDirectory(TlsDirectory files, Role role, RevocationList revocations, Clock* clock)
+    : path_(files.path), role_(role), clock_(clock), files_(std::move(files)), revocations_(std::move(revocations)) {}
 
 absl::Status LiveTlsDirectory::Refresh() {
   const absl::Status files = RefreshFiles();
@@ -27,7 +27,7 @@ absl::Status LiveTlsDirectory::Refresh() {
 
 absl::Status LiveTlsDirectory::RefreshFiles() {
   TERSE_ASSIGN_OR_RETURN(TlsDirectory files,
-                         OpenTlsDirectory(path_, {Role::kCoordinator}, absl::FromUnixMicros(clock_->NowMicros())));
+                         OpenTlsDirectory(path_, {role_}, absl::FromUnixMicros(clock_->NowMicros())));
   absl::MutexLock lock(&mutex_);
   if (files.authority_pem == files_.authority_pem && files.certificate_pem == files_.certificate_pem &&
       files.key_pem == files_.key_pem) {

@@ -1,4 +1,4 @@
-// The TLS folder of a running coordinator, with the contents of its last whole state.
+// The TLS folder of a running coordinator or relay, with the contents of its last whole state.
 #ifndef TERSE_SECURITY_LIVE_TLS_DIRECTORY_H_
 #define TERSE_SECURITY_LIVE_TLS_DIRECTORY_H_
 
@@ -18,8 +18,9 @@ namespace terse {
 // Files that are half-written, empty or do not belong together change nothing. Thread-safe.
 class LiveTlsDirectory {
  public:
-  // Statuses of OpenTlsDirectory and ReadRevocations. `clock` must outlive the object.
-  static absl::StatusOr<std::shared_ptr<LiveTlsDirectory>> Open(const std::string& path, Clock* clock);
+  // The folder's certificate is of `role`, one that serves, now and whenever it is renewed. Statuses of
+  // OpenTlsDirectory and ReadRevocations. `clock` must outlive the object.
+  static absl::StatusOr<std::shared_ptr<LiveTlsDirectory>> Open(const std::string& path, Role role, Clock* clock);
 
   // Reads the folder again and takes the parts that are good. Returns the statuses of Open for the others, which stay
   // as they were; FAILED_PRECONDITION for a list of the same authority that lacks a revocation that is in force. With
@@ -41,11 +42,12 @@ class LiveTlsDirectory {
   absl::Time RevocationsIssued() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  LiveTlsDirectory(TlsDirectory files, RevocationList revocations, Clock* clock);
+  LiveTlsDirectory(TlsDirectory files, Role role, RevocationList revocations, Clock* clock);
   absl::Status RefreshFiles() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RefreshRevocations() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string path_;
+  const Role role_;
   Clock* const clock_;
 
   mutable absl::Mutex mutex_;

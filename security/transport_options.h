@@ -5,13 +5,19 @@
 
 #include <string>
 
+#include "security/identity.h"
+
 namespace terse {
 
 struct TransportOptions {
   std::string tls_directory;  // as OpenTlsDirectory; empty: cleartext
   std::string server_name;    // of the coordinator's certificate; empty: the host of the address
   bool insecure = false;      // cleartext also to and from other machines
+  bool relay = false;         // the folder is a relay's, which listens and calls with the same certificate
 };
+
+// Returns the role that the folder's certificate must have where other programs than relays are `role`.
+inline Role RoleWith(const TransportOptions& options, Role role) { return options.relay ? Role::kRelay : role; }
 
 }  // namespace terse
 

@@ -106,11 +106,12 @@ void AddSandboxOptions(CLI::App* app, DaemonOptions* options) {
 // certificate's, whether given or not. A certificate that has expired, or will begin once the clock is right, is waited
 // for later.
 absl::Status CheckWhoIAm(DaemonOptions* options) {
+  const Role role = RoleWith(options->transport, Role::kClient);
   for (const std::string& coordinator : options->coordinators) {
-    TERSE_RETURN_IF_ERROR(CheckConnectWith(options->transport, coordinator, {Role::kClient}));
+    TERSE_RETURN_IF_ERROR(CheckConnectWith(options->transport, coordinator, {role}));
   }
   if (!options->transport.tls_directory.empty()) {
-    TERSE_ASSIGN_OR_RETURN(const TlsDirectory tls, ReadTlsDirectory(options->transport.tls_directory, {Role::kClient}));
+    TERSE_ASSIGN_OR_RETURN(const TlsDirectory tls, ReadTlsDirectory(options->transport.tls_directory, {role}));
     const std::string& certified = tls.certificate.identity.name;
     if (options->name.empty()) options->name = certified;
     if (options->name != certified) {

@@ -41,7 +41,7 @@ absl::StatusOr<std::unique_ptr<GrpcLink>> GrpcLink::Connect(const Peer& peer, ab
                                                             const std::atomic<bool>* stopping) {
   grpc::ChannelArguments arguments = FleetChannelArguments(peer.keepalive_seconds);
   const absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> credentials =
-      ConnectWith(peer.transport, peer.address, {Role::kClient}, &arguments);
+      ConnectWith(peer.transport, peer.address, {RoleWith(peer.transport, Role::kClient)}, &arguments);
   // A certificate that ran out may be renewed any time.
   if (!credentials.ok()) return absl::UnavailableError(credentials.status().message());
   std::shared_ptr<grpc::Channel> channel = grpc::CreateCustomChannel(peer.address, *credentials, arguments);

@@ -63,7 +63,7 @@ class CallBook : public grpc::experimental::ServerInterceptorFactoryInterface {
 
 absl::StatusOr<std::shared_ptr<Gatekeeper>> Gatekeeper::Open(Options options) {
   TERSE_ASSIGN_OR_RETURN(std::shared_ptr<LiveTlsDirectory> files,
-                         LiveTlsDirectory::Open(options.tls_directory, options.clock));
+                         LiveTlsDirectory::Open(options.tls_directory, options.role, options.clock));
   return std::shared_ptr<Gatekeeper>(new Gatekeeper(std::move(files), options));
 }
 

@@ -39,6 +39,7 @@ class Gatekeeper {
     BudgetOptions budgets = {};                   // of each client
     RefusalSink on_refusal = nullptr;             // may be empty
     HandshakeSink on_failed_handshake = nullptr;  // likewise
+    Role role = Role::kCoordinator;               // of the folder's certificate, as LiveTlsDirectory::Open
   };
 
   // Statuses of LiveTlsDirectory::Open. The clock and what the sinks use must live until Close.

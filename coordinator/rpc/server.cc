@@ -196,7 +196,8 @@ absl::StatusOr<std::shared_ptr<Gatekeeper>> OpenGate(const CoordinatorOptions& o
   const HandshakeSink on_failed_handshake = [audit](const std::string& host, const std::string& reason) {
     if (audit != nullptr) audit->HandshakeFailed(host, reason);
   };
-  return Gatekeeper::Open({options.transport.tls_directory, clock, options.budgets, on_refusal, on_failed_handshake});
+  return Gatekeeper::Open({options.transport.tls_directory, clock, options.budgets, on_refusal, on_failed_handshake,
+                           RoleWith(options.transport, Role::kCoordinator)});
 }
 
 std::string AdminAddress(const CoordinatorOptions& options) {

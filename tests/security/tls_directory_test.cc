@@ -171,7 +171,7 @@ TEST_F(TlsDirectoryTest, AnOldListIsStillTaken) {
 TEST_F(TlsDirectoryTest, ALiveFolderCountsOnceItIsWhole) {
   const std::string path = MakeFolder("a", Role::kCoordinator), next = MakeFolder("b", Role::kCoordinator);
   WriteFile(path + "/crl.pem", *authority_->RevocationListPem());
-  const auto live = LiveTlsDirectory::Open(path, &clock_);
+  const auto live = LiveTlsDirectory::Open(path, Role::kCoordinator, &clock_);
   ASSERT_TRUE(live.ok()) << live.status();
   EXPECT_TRUE((*live)->Refresh().ok());
   EXPECT_EQ((*live)->generation(), 1);
@@ -185,6 +185,19 @@ TEST_F(TlsDirectoryTest, ALiveFolderCountsOnceItIsWhole) {
   EXPECT_EQ((*live)->Files().certificate.identity.name, "b");
   clock_.Advance(absl::ToDoubleSeconds(2 * kYear));
   ExpectRefusal((*live)->Refresh(), absl::StatusCode::kFailedPrecondition, "a/node.crt", "has expired");
+}
+
+TEST_F(TlsDirectoryTest, ALiveFolderStaysThatOfItsRole) {
+  const std::string path = MakeFolder("hub", Role::kRelay), next = MakeFolder("main", Role::kCoordinator);
+  WriteFile(path + "/crl.pem", *authority_->RevocationListPem());
+  ExpectRefusal(LiveTlsDirectory::Open(path, Role::kCoordinator, &clock_).status(),
+                absl::StatusCode::kFailedPrecondition, "hub/node.crt", "relay 'hub', and one of role coordinator");
+  const auto live = LiveTlsDirectory::Open(path, Role::kRelay, &clock_);
+  ASSERT_TRUE(live.ok()) << live.status();
+  for (const char* name : {"/node.key", "/node.crt"}) WriteFile(path + name, ReadFile(next + name));
+  ExpectRefusal((*live)->Refresh(), absl::StatusCode::kFailedPrecondition, "hub/node.crt",
+                "coordinator 'main', and one of role relay");
+  EXPECT_EQ((*live)->Files().certificate.identity.name, "hub");
 }
 
 }  // namespace
