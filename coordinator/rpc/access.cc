@@ -6,14 +6,14 @@ namespace terse {
 
 absl::Span<const MethodAccess> AccessTable() {
   static const auto* const table = [] {
-    const std::vector<Role> trains = {Role::kClient};
+    const std::vector<Role> takes_part = {Role::kClient, Role::kRelay};
     const std::vector<Role> looks = {Role::kObserver, Role::kOperator};
     const std::vector<Role> acts = {Role::kOperator};
-    const std::vector<Role> all = {Role::kClient, Role::kObserver, Role::kOperator};
+    const std::vector<Role> all = {Role::kClient, Role::kRelay, Role::kObserver, Role::kOperator};
     return new std::vector<MethodAccess>{
-        {"/terse.v1.Fleet/Session", trains},
-        {"/terse.v1.Fleet/DownloadCheckpoint", trains},
-        {"/terse.v1.Fleet/DownloadModule", trains},
+        {"/terse.v1.Fleet/Session", takes_part},
+        {"/terse.v1.Fleet/DownloadCheckpoint", takes_part},
+        {"/terse.v1.Fleet/DownloadModule", takes_part},
         {"/terse.v1.Admin/ListRuns", looks},
         {"/terse.v1.Admin/GetStatus", looks},
         {"/terse.v1.Admin/ListRounds", looks},

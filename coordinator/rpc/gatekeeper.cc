@@ -14,9 +14,9 @@
 namespace terse {
 namespace {
 
-// For the log: empty for those who are none.
+// For the log: empty for those who take no part.
 absl::string_view ClientOf(const CertificateFacts& peer) {
-  return peer.identity.role == Role::kClient ? absl::string_view(peer.identity.name) : "";
+  return TakesPart(peer.identity.role) ? absl::string_view(peer.identity.name) : "";
 }
 
 bool IsSession(absl::string_view method) { return method == "/terse.v1.Fleet/Session"; }
@@ -109,7 +109,7 @@ absl::Status Gatekeeper::CheckAccess(const CertificateFacts& peer, absl::string_
     return absl::PermissionDeniedError(absl::StrCat("'", peer.identity.name, "' is ", RoleName(peer.identity.role),
                                                     " by its certificate, which may not call ", method));
   }
-  if (peer.identity.role != Role::kClient) return absl::OkStatus();
+  if (!TakesPart(peer.identity.role)) return absl::OkStatus();
   return budgets_.BeginCall(peer.identity.name, IsSession(method));
 }
 
@@ -151,7 +151,7 @@ absl::Status Gatekeeper::Book(grpc::ServerContextBase* call, const std::string& 
   absl::MutexLock lock(&mutex_);
   OpenCall opened{method, peer, HostTextOf(call->peer())};
   absl::Status status = CheckValid(peer, &opened.authority);
-  if (status.ok() && peer.identity.role == Role::kClient) {
+  if (status.ok() && TakesPart(peer.identity.role)) {
     status = budgets_.Opened(peer.identity.name, IsSession(method));
   }
   if (status.ok()) {
@@ -172,7 +172,7 @@ void Gatekeeper::Strike(grpc::ServerContextBase* call) {
 
 void Gatekeeper::Erase(OpenCalls::iterator call) {
   const Identity& identity = call->second.peer.identity;
-  if (identity.role == Role::kClient) budgets_.Ended(identity.name, IsSession(call->second.method));
+  if (TakesPart(identity.role)) budgets_.Ended(identity.name, IsSession(call->second.method));
   open_calls_.erase(call);
 }
 

@@ -25,9 +25,9 @@ namespace {
 // Returns the roles that may call each method, written down apart from the table that is tested.
 const std::map<std::string, std::set<std::string>>& Allowed() {
   static const auto* const allowed = new std::map<std::string, std::set<std::string>>{
-      {"/terse.v1.Fleet/Session", {"client"}},
-      {"/terse.v1.Fleet/DownloadCheckpoint", {"client"}},
-      {"/terse.v1.Fleet/DownloadModule", {"client"}},
+      {"/terse.v1.Fleet/Session", {"client", "relay"}},
+      {"/terse.v1.Fleet/DownloadCheckpoint", {"client", "relay"}},
+      {"/terse.v1.Fleet/DownloadModule", {"client", "relay"}},
       {"/terse.v1.Admin/CreateRun", {"operator"}},
       {"/terse.v1.Admin/ListRuns", {"observer", "operator"}},
       {"/terse.v1.Admin/GetStatus", {"observer", "operator"}},
@@ -47,8 +47,8 @@ const std::map<std::string, std::set<std::string>>& Allowed() {
       {"/terse.v1.Admin/Backup", {"operator"}},
       {"/terse.v1.Admin/Export", {"operator"}},
       {"/terse.v1.Admin/ListAudit", {"operator"}},
-      {"/grpc.health.v1.Health/Check", {"client", "observer", "operator"}},
-      {"/grpc.health.v1.Health/Watch", {"client", "observer", "operator"}},
+      {"/grpc.health.v1.Health/Check", {"client", "relay", "observer", "operator"}},
+      {"/grpc.health.v1.Health/Watch", {"client", "relay", "observer", "operator"}},
       {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", {"observer", "operator"}},
   };
   return *allowed;
@@ -142,6 +142,7 @@ class Access : public testing::Test {
         {"of the authority, for nobody", "", PlainTls(fleet_.WithoutIdentity(), true)},
         {"coordinator", "", PlainTls(fleet_.Issue(Role::kCoordinator, "twin", absl::Hours(1), {"127.0.0.1"}), true)},
         {"client", "client", PlainTls(fleet_.Issue(Role::kClient, "berlin"), true)},
+        {"relay", "relay", PlainTls(fleet_.Issue(Role::kRelay, "hub", absl::Hours(1), {"127.0.0.1"}), true)},
         {"observer", "observer", PlainTls(fleet_.Issue(Role::kObserver, "eyes"), true)},
         {"operator", "operator", PlainTls(operator_tls, true)},
     };
@@ -181,7 +182,7 @@ TEST_F(Access, EveryMethodByEveryCredential) {
   std::cout << calls << " calls, " << allowed << " allowed, " << unexpected << " not as decided\n";
   EXPECT_EQ(unexpected, 0);
 
-  EXPECT_EQ(calls, static_cast<int>(11 * 2 * Allowed().size()));
+  EXPECT_EQ(calls, static_cast<int>(12 * 2 * Allowed().size()));
 }
 
 }  // namespace

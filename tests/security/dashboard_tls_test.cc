@@ -84,6 +84,7 @@ TEST_F(DashboardTls, EveryPathByEveryCredential) {
       {"for nobody", fleet_.WithoutIdentity(), {0, 401}},
       {"coordinator", fleet_.Issue(Role::kCoordinator, "twin", absl::Hours(1), {"127.0.0.1"}), {0, 403}},
       {"client", fleet_.Issue(Role::kClient, "berlin"), {403}},
+      {"relay", fleet_.Issue(Role::kRelay, "hub", absl::Hours(1), {"127.0.0.1"}), {403}},
       {"observer", fleet_.Issue(Role::kObserver, "eyes"), looks},
       {"operator", fleet_.Issue(Role::kOperator, "ops"), looks},
   };
