@@ -251,4 +251,12 @@ absl::Status CheckClaimedName(const absl::optional<CertificateFacts>& peer, cons
                                                     " or with its own --tls folder"));
 }
 
+absl::Status CheckClaimedRelay(const absl::optional<CertificateFacts>& peer) {
+  if (!peer.has_value() || peer->identity.role == Role::kRelay) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat("'", peer->identity.name, "' is ", RoleName(peer->identity.role),
+                   " by its certificate, and only a relay may stand for other clients: start the relay with a folder "
+                   "that `tersectl pki issue relay` made"));
+}
+
 }  // namespace terse

@@ -116,6 +116,9 @@ std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeCallB
 // FAILED_PRECONDITION when a client says it is `name` and its certificate says otherwise. Without a certificate names
 // are taken for granted.
 absl::Status CheckClaimedName(const absl::optional<CertificateFacts>& peer, const std::string& name);
+// PERMISSION_DENIED when a client says that it stands for others, and its certificate is not a relay's. Without a
+// certificate everybody is believed.
+absl::Status CheckClaimedRelay(const absl::optional<CertificateFacts>& peer);
 
 }  // namespace terse
 

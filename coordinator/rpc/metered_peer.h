@@ -41,12 +41,17 @@ class MeteredPeer {
   }
 
   // Status of CheckClaimedName; who claims another's name is in the audit log.
-  absl::Status CheckName(const std::string& name) const {
-    absl::Status status = CheckClaimedName(facts_, name);
+  absl::Status CheckName(const std::string& name) const { return Audited(CheckClaimedName(facts_, name)); }
+
+  // Status of CheckClaimedRelay, likewise.
+  absl::Status CheckRelay() const { return Audited(CheckClaimedRelay(facts_)); }
+
+ private:
+  // Tells the gatekeeper of a session that is refused, and returns the status.
+  absl::Status Audited(absl::Status status) const {
     return status.ok() ? status : gatekeeper_->Refuse(*facts_, "/terse.v1.Fleet/Session", std::move(status));
   }
 
- private:
   std::shared_ptr<Gatekeeper> gatekeeper_;
   absl::optional<CertificateFacts> facts_;
 };

@@ -95,6 +95,7 @@ absl::StatusOr<absl::optional<FromClient>> SessionReactor::Bind() {
   const CheckIn& check_in = std::get<CheckIn>(*message);
   name_ = check_in.name;
   TERSE_RETURN_IF_ERROR(peer_.CheckName(check_in.name));
+  if (check_in.relay) TERSE_RETURN_IF_ERROR(peer_.CheckRelay());
   const absl::StatusOr<RunHost*> run = runs_->FindFor(check_in.name, check_in.run);
   if (!run.ok()) {
     // The daemons of a fleet may be there before its first run.
@@ -122,6 +123,7 @@ absl::StatusOr<absl::optional<FromClient>> SessionReactor::Parse() {
   TERSE_ASSIGN_OR_RETURN(absl::optional<FromClient> message, reader_->Feed(incoming_));
   if (message.has_value()) {
     const auto* const update = std::get_if<Update>(&*message);
+    if (update != nullptr && update->cohort.clients > 0) TERSE_RETURN_IF_ERROR(peer_.CheckRelay());
     const bool is_due = update == nullptr || IsDue(*update);
     TERSE_RETURN_IF_ERROR(TakeMessage(run_->codec(), run_->histories(), Client(), &*message, is_due));
     if (absl::Status put_away = PutAway(run_->spool(), &*message); !put_away.ok()) {

@@ -9,7 +9,8 @@ terse_library(terse_secure_fleet LAYER testing
   LINK GTest::gtest)
 
 terse_test(terse_tls_test UNITY
-  SRCS access_test.cc audit_test.cc client_budgets_test.cc dashboard_tls_test.cc enrolment_test.cc gatekeeper_test.cc tls_test.cc
+  SRCS access_test.cc audit_test.cc client_budgets_test.cc dashboard_tls_test.cc enrolment_test.cc gatekeeper_test.cc
+       relay_test.cc tls_test.cc
   DEPS terse_secure_fleet terse_client_rpc terse_admin
   LINK PkgConfig::httplib nlohmann_json::nlohmann_json)
 target_compile_definitions(terse_tls_test PRIVATE TERSE_GOLDEN_DIR="${CMAKE_CURRENT_SOURCE_DIR}/../golden")
