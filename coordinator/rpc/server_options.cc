@@ -100,8 +100,10 @@ int ParseCoordinatorOptions(int argc, char** argv, CoordinatorOptions* options) 
                  "directory of the data set for evaluation; without it, an embedded one")
       ->check(ExistingFolder());
   AddAddressOptions(app, options);
-  app.add_option("--keepalive", options->keepalive_seconds,
-                 "seconds of silence after which a connection is probed; clients may probe twice as often")
+  app.add_option(
+         "--keepalive", options->keepalive_seconds,
+         "seconds of silence after which a connection is probed; clients may probe twice as often, and every 2.5 "
+         "seconds in any case")
       ->check(Number(kLeastKeepaliveSeconds, 86400.0))
       ->capture_default_str();
   app.add_option(
