@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "absl/time/clock.h"
 #include "tests/storage/postgres_testing.h"
+#include "tests/testing/wait_until.h"
 
 namespace terse {
 namespace {
@@ -80,7 +80,7 @@ TEST_F(PostgresLeaseTest, OutlivesARestartOfTheServer) {
   EXPECT_EQ(b_.Take().value(), "a");
   PostgresServer::Shared().Crash();
   PostgresServer::Shared().Start();
-  EXPECT_CODE(b_.Take(), kUnavailable, "lost");
+  EXPECT_CODE(b_.Take().status(), kUnavailable, "lost");
   EXPECT_EQ(b_.Take().value(), "a") << "nobody saw the holder go";
   EXPECT_CODE(a_.Renew(), kUnavailable, "lost");
   EXPECT_OK(a_.Renew());
