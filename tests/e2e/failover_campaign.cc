@@ -4,9 +4,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <deque>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"
@@ -30,6 +35,7 @@ struct Options {
   int kills = 4;
   int stops = 2;
   int standby_losses = 2;
+  int parallel = 2;
   bool json = false;
 };
 
@@ -37,6 +43,7 @@ struct Options {
 class Times {
  public:
   void Add(absl::Duration time) { seconds_.push_back(absl::ToDoubleSeconds(time)); }
+  void Add(const Times& others) { seconds_.insert(seconds_.end(), others.seconds_.begin(), others.seconds_.end()); }
   int64_t count() const { return static_cast<int64_t>(seconds_.size()); }
   // The least of these times that so large a part of them does not exceed; 0 of none.
   double Quantile(double part) const {
@@ -51,12 +58,21 @@ class Times {
   std::vector<double> seconds_;
 };
 
-// What happened so far.
+// What happened so far, in one fleet or in all.
 struct Totals {
   Times kills, stops, standby_losses;
   int64_t fleets = 0;
   int64_t whole_fleets = 0;  // whose books are whole
   int64_t rounds_lost = 0;   // that were committed, and a new primary does not have
+
+  void Add(const Totals& other) {
+    kills.Add(other.kills);
+    stops.Add(other.stops);
+    standby_losses.Add(other.standby_losses);
+    fleets += other.fleets;
+    whole_fleets += other.whole_fleets;
+    rounds_lost += other.rounds_lost;
+  }
 };
 
 bool Failed() { return testing::Test::HasFailure(); }
@@ -64,7 +80,7 @@ bool Failed() { return testing::Test::HasFailure(); }
 void FinishFleet(FailoverFleet* fleet, Totals* totals) {
   std::string run_state;
   ASSERT_NO_FATAL_FAILURE(fleet->Finish(&run_state));
-  fleet->ExpectWholeBooks(run_state);
+  ASSERT_NO_FATAL_FAILURE(fleet->ExpectWholeBooks(run_state));
   totals->whole_fleets += Failed() ? 0 : 1;
 }
 
@@ -119,17 +135,44 @@ void Report(const Totals& totals) {
                static_cast<long long>(totals.fleets));
 }
 
-void RunAll(const Options& options, Totals* totals) {
+// The fleets that are to run, each with at most kFaultsOfAFleet faults.
+std::deque<std::function<void(Totals*)>> PlanFleets(const Options& options) {
+  std::deque<std::function<void(Totals*)>> fleets;
   const std::vector<Fault> faults = PlanFaults(options.kills, options.stops);
-  for (size_t next = 0; next < faults.size() && !Failed(); next += kFaultsOfAFleet) {
+  for (size_t next = 0; next < faults.size(); next += kFaultsOfAFleet) {
     const size_t end = std::min(next + kFaultsOfAFleet, faults.size());
-    RunFleetOfFaults(std::vector<Fault>(faults.begin() + next, faults.begin() + end), totals);
-    Report(*totals);
+    fleets.push_back([part = std::vector<Fault>(faults.begin() + next, faults.begin() + end)](Totals* totals) {
+      RunFleetOfFaults(part, totals);
+    });
   }
-  for (int left = options.standby_losses; left > 0 && !Failed(); left -= kFaultsOfAFleet) {
-    RunFleetOfLosses(std::min(left, kFaultsOfAFleet), totals);
-    Report(*totals);
+  for (int left = options.standby_losses; left > 0; left -= kFaultsOfAFleet) {
+    fleets.push_back([losses = std::min(left, kFaultsOfAFleet)](Totals* totals) { RunFleetOfLosses(losses, totals); });
   }
+  return fleets;
+}
+
+// Fleets side by side, until all have run or one has failed.
+Totals RunAll(const Options& options) {
+  std::mutex mutex;
+  Totals totals;
+  std::deque<std::function<void(Totals*)>> fleets = PlanFleets(options);
+  const auto run = [&] {
+    std::unique_lock<std::mutex> lock(mutex);
+    while (!fleets.empty() && !Failed()) {
+      const std::function<void(Totals*)> fleet = std::move(fleets.front());
+      fleets.pop_front();
+      Totals own;
+      lock.unlock();
+      fleet(&own);
+      lock.lock();
+      totals.Add(own);
+      Report(totals);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < options.parallel; ++i) threads.emplace_back(run);
+  for (std::thread& thread : threads) thread.join();
+  return totals;
 }
 
 nlohmann::json ToJson(const Times& times) {
@@ -180,14 +223,16 @@ int Main(int argc, char** argv) {
                  "how often the PostgreSQL server is lost and its synchronous standby takes its place")
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str();
+  app.add_option("--parallel", options.parallel, "fleets side by side")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
   app.add_flag("--json", options.json, "print the figures as one JSON object");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  Totals totals;
-  RunAll(options, &totals);
+  const Totals totals = RunAll(options);
   Print(totals, options.json);
   return Failed() ? 1 : 0;
 }

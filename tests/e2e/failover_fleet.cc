@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <utility>
 
@@ -24,12 +25,19 @@ namespace {
 constexpr char kRunSchema[] = "terse_conservation";
 constexpr size_t kLogTail = 3000;
 
-// A port of the loopback interface that was free just now.
-int FreePort() {
+// An address of the loopback interface that only one fleet of this machine has, so that nobody else takes a port of a
+// coordinator that is about to start again.
+std::string OwnAddress() {
+  static std::atomic<int> fleets{0};
+  return absl::StrCat("127.", 1 + getpid() / 250 % 250, ".", getpid() % 250, ".", 1 + fleets++ % 250);
+}
+
+// A port of the address that was free just now.
+int FreePort(const std::string& host) {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address = {};
   address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(inet_pton(AF_INET, host.c_str(), &address.sin_addr), 1);
   socklen_t size = sizeof address;
   EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), size), 0);
   EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
@@ -50,7 +58,8 @@ bool LostItsLease(const Process& process) {
 
 FailoverFleet::FailoverFleet(std::string store, int64_t rounds) : store_(std::move(store)), rounds_(rounds) {
   WriteText(directory_ / "run.toml", ConservationRunFile("strict", "auto", rounds_));
-  for (int& port : ports_) port = FreePort();
+  const std::string host = OwnAddress();
+  for (std::string& address : addresses_) address = absl::StrCat(host, ":", FreePort(host));
 }
 
 void FailoverFleet::Start() {
@@ -67,7 +76,7 @@ void FailoverFleet::StartCoordinator(int index, const std::vector<std::string>& 
                                    "--store",
                                    store_,
                                    "--listen",
-                                   absl::StrCat("127.0.0.1:", ports_[index]),
+                                   addresses_[index],
                                    "--lease",
                                    "1"};
   argv.insert(argv.end(), extra.begin(), extra.end());
@@ -89,12 +98,10 @@ void FailoverFleet::ReviveCoordinators() {
 std::string FailoverFleet::ClientStateOf(int index) const { return directory_ / absl::StrCat("client-", index); }
 
 void FailoverFleet::StartClient(int index) {
-  std::vector<std::string> addresses;
-  for (const int port : ports_) addresses.push_back(absl::StrCat("127.0.0.1:", port));
   const std::string name = absl::StrCat("client-", index);
   clients_.push_back(std::make_unique<Process>(
-      std::vector<std::string>{TERSE_BIN "/grid-client", "--coordinator", absl::StrJoin(addresses, ","), "--name", name,
-                               "--state", ClientStateOf(index)},
+      std::vector<std::string>{TERSE_BIN "/grid-client", "--coordinator", absl::StrJoin(addresses_, ","), "--name",
+                               name, "--state", ClientStateOf(index)},
       directory_ / absl::StrCat(name, ".log")));
 }
 

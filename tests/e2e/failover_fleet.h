@@ -70,7 +70,7 @@ class FailoverFleet {
   const std::string store_;
   const int64_t rounds_;
   ScratchDirectory directory_;
-  int ports_[kCoordinators] = {};
+  std::string addresses_[kCoordinators];
   std::unique_ptr<PostgresDb> look_;
   Member coordinators_[kCoordinators];
   std::vector<std::unique_ptr<Process>> clients_;
