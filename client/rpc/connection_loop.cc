@@ -114,9 +114,10 @@ struct Way {
     if (!addresses.has_several()) return kConnectTimeout;
     return std::min(kFirstConnectTimeout * (1 << std::min(addresses.rounds(), 3)), kConnectTimeout);
   }
-  // After a connection on which the client was welcomed.
-  void WasOfUse(bool fell_silent) {
-    silence.OnEnd(addresses.current(), fell_silent);
+  // After a connection to the current address. `served`: the client was welcomed on it.
+  void OnEnd(bool served, bool fell_silent) {
+    silence.OnEnd(addresses.current(), served, fell_silent);
+    if (!served) return;
     backoff.Reset();
     addresses.Reset();
   }
@@ -134,7 +135,7 @@ absl::Status ServeOnce(const DaemonOptions& options, const std::atomic<bool>* st
       absl::StrCat("connected to ", address, options.transport.tls_directory.empty() ? "" : " over TLS"));
   const std::unique_ptr<CoordinatorLink> between = options.through ? options.through(link.get()) : nullptr;
   const absl::Status status = session->Run(between != nullptr ? between.get() : link.get());
-  if (session->joined()) way->WasOfUse(link->fell_silent());
+  way->OnEnd(session->joined(), link->fell_silent());
   if (status.ok() || absl::IsCancelled(status) || session->said_why()) link->Close();
   metrics->OnDisconnected();
   const WireBytes wire = link->Wire();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <set>
 #include <string>
 
 #include "proto/keepalive.h"
@@ -12,8 +13,8 @@ namespace terse {
 
 // The seconds of keepalive (FleetChannelArguments) of a client's next connection. Those that the user named stay. By
 // itself a client with several addresses asks often, so that a failover is noticed in seconds. On a slow link it then
-// takes a coordinator for silent whose answer waits behind an update: when the one that fell silent serves this client
-// again, nobody had failed, and the seconds double, until another coordinator serves. Not thread-safe.
+// takes a coordinator for silent whose answer is still on its way. But whoever fell silent and is there again was never
+// gone: then the seconds double, and they halve when another coordinator serves. Not thread-safe.
 class Silence {
  public:
   // `seconds` is `--keepalive`, and 0 when it was not given.
@@ -21,16 +22,19 @@ class Silence {
       : first_(seconds > 0 ? seconds : DefaultKeepaliveSeconds(addresses)), adapts_(seconds <= 0 && addresses > 1) {}
 
   double seconds() const { return seconds_; }
-  // After a connection to `address` on which the client was welcomed.
-  void OnEnd(const std::string& address, bool fell_silent) {
-    if (!adapts_) return;
-    if (address != served_) {
-      seconds_ = first_;
-    } else if (was_silent_) {
+  // After a connection to `address`. `served`: the client was welcomed on it.
+  void OnEnd(const std::string& address, bool served, bool fell_silent) {
+    // One that was refused or cut off says nothing about the link.
+    if (!adapts_ || !(served || fell_silent)) return;
+    if (silent_.count(address) > 0) {
       seconds_ = std::min(seconds_ * 2, kMostSeconds);
+      silent_.clear();
+    } else if (served && !server_.empty() && server_ != address) {
+      seconds_ = std::max(seconds_ / 2, first_);
+      silent_.clear();
     }
-    served_ = address;
-    was_silent_ = fell_silent;
+    if (served) server_ = address;
+    if (fell_silent) silent_.insert(address);
   }
 
  private:
@@ -40,8 +44,8 @@ class Silence {
   const double first_;
   const bool adapts_;
   double seconds_ = first_;
-  std::string served_;  // the address of the last connection
-  bool was_silent_ = false;
+  std::string server_;            // the address that served last
+  std::set<std::string> silent_;  // those that fell silent since the seconds changed
 };
 
 }  // namespace terse
