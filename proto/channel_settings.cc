@@ -8,7 +8,8 @@ namespace terse {
 namespace {
 
 constexpr double kMostTimeoutSeconds = 30;
-constexpr double kMostPingIntervalSeconds = 60;
+// Pings that are late arrive closer to the next one, hence the half.
+constexpr double kMostPingIntervalSeconds = kSeveralKeepaliveSeconds / 2;
 
 int Milliseconds(double seconds) { return static_cast<int>(seconds * 1000); }
 

@@ -17,8 +17,8 @@ inline constexpr int kConnectTimeoutSeconds = 30;
 grpc::ChannelArguments FleetChannelArguments(double keepalive_seconds = kDefaultKeepaliveSeconds);
 
 // The matching settings of the coordinator's port, which sends pings of its own. A client that pings more often than
-// every half of `keepalive_seconds`, and more than once a minute, is disconnected: a fleet that needs short intervals
-// says so on both sides.
+// every half of `keepalive_seconds`, and more often than every half of kSeveralKeepaliveSeconds, is disconnected: a
+// fleet that needs shorter intervals says so on both sides.
 void SetFleetServerOptions(grpc::ServerBuilder* builder, double keepalive_seconds = kDefaultKeepaliveSeconds);
 
 }  // namespace terse

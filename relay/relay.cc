@@ -5,8 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/log_components.h"
-#include "core/log/log.h"
+#include "client/rpc/daemon.h"
 #include "core/status.h"
 #include "relay/cohort_trainer.h"
 #include "relay/relay_link.h"
@@ -57,11 +56,12 @@ void Relay::End() {
   if (thread_.joinable()) thread_.join();
 }
 
-int RunRelay(const RelayOptions& options) {
+int RunRelay(RelayOptions options) {
+  const absl::Status who = CheckWhoIAm(&options.above);
   Relay relay(options);
   CoordinatorOptions below = options.below;
   below.relay = &relay;
-  return RunCoordinator(below, NoLearning, [&relay] { return relay.ReadState(); });
+  return RunCoordinator(below, NoLearning, [&] { return who.ok() ? relay.ReadState() : who; });
 }
 
 }  // namespace terse

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "client/rpc/connection_loop.h"
 #include "coordinator/rpc/server.h"
@@ -46,7 +47,7 @@ class Relay : public RelayHalf {
 
 // Serves until an operator shuts the process down, SIGINT or SIGTERM, or one of its halves cannot go on. Returns the exit
 // code: 0 in order, 1 on a failure, which is on stderr in one line.
-int RunRelay(const RelayOptions& options);
+int RunRelay(RelayOptions options);
 
 }  // namespace terse
 

@@ -1,7 +1,6 @@
 // The command line of terse-relay, as relay.h declares it.
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
-#include "client/log_components.h"
 #include "coordinator/log_components.h"
 #include "coordinator/rpc/server_options.h"
 #include "core/cli/checks.h"
@@ -87,7 +86,7 @@ int ParseRelayOptions(int argc, char** argv, RelayOptions* options) {
   above.state_directory = absl::StrCat(options->below.state_directory, kUpstreamFolder);
   above.transport.tls_directory = options->below.transport.tls_directory;
   above.transport.insecure = options->below.transport.insecure;
-  above.keepalive_seconds = options->below.keepalive_seconds;
+  above.transport.relay = options->below.transport.relay = true;
   return -1;
 }
 

@@ -382,14 +382,10 @@ absl::Status PostgresDb::Connect() {
   statements_.clear();
   pending_.clear();
   // The keywords before the address are defaults, and those behind it override it.
-  std::vector<const char*> keywords = {"connect_timeout", "tcp_user_timeout", "dbname", "application_name",
-                                       "client_encoding"};
-  std::vector<const char*> values = {"5", "5000", address_.c_str(),
-                                     mode_ == Mode::kLease ? "terse lease" : kStoreApplication, "UTF8"};
-  if (mode_ != Mode::kReader) {
-    keywords.push_back("target_session_attrs");
-    values.push_back("read-write");
-  }
+  std::vector<const char*> keywords = {"connect_timeout",  "tcp_user_timeout", "dbname",
+                                       "application_name", "client_encoding",  "target_session_attrs"};
+  std::vector<const char*> values = {
+      "5", "5000", address_.c_str(), mode_ == Mode::kLease ? "terse lease" : kStoreApplication, "UTF8", "read-write"};
   if (sslmode.has_value()) {
     keywords.push_back("sslmode");
     values.push_back(sslmode->c_str());

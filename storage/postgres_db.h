@@ -49,8 +49,9 @@ class PostgresDb final : public SqlDb {
   // Connects. `address` is what libpq takes: a URI (postgresql://user@host:port/database?key=value) or a list of
   // key=value, such as service=NAME. It has no password: libpq finds that in its password file, in a service file or in
   // the environment. A server on another machine is spoken to over TLS only, with its certificate and name checked
-  // (sslmode=verify-full). Where the address has several servers, a writer takes the one that accepts writes. Tables
-  // are those of `schema`, which need not exist yet.
+  // (sslmode=verify-full). Where the address has several servers, the one that accepts writes is meant, for readers
+  // too: a standby may not have yet what was committed just now. Tables are those of `schema`, which need not exist
+  // yet.
   static absl::StatusOr<std::unique_ptr<PostgresDb>> Open(const std::string& address, const std::string& schema,
                                                           Mode mode);
   ~PostgresDb() override;

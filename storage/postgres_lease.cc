@@ -20,7 +20,15 @@ constexpr char kTable[] =
 // The server's clock, in microseconds.
 constexpr char kNow[] = "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)";
 
-constexpr char kTaken[] = "another coordinator took the lease of the store, because this one did not renew it in time";
+// Advisory locks of this kind ("TRSL") belong to the sessions of those who have the lease, and are numbered by its
+// term.
+constexpr int64_t kHolders = 0x5452534c;
+
+constexpr char kTaken[] =
+    "another coordinator took the lease of the store, because this one did not renew it in time, or lost the "
+    "connection on which it does";
+
+int64_t LockNumber(int64_t term) { return term & 0x7fffffff; }
 
 }  // namespace
 
@@ -36,6 +44,7 @@ absl::Status PostgresLease::Connect() {
     return db->Script(kTable);
   }));
   db_ = std::move(db);
+  shown_ = seen_ = 0;
   return absl::OkStatus();
 }
 
@@ -44,6 +53,25 @@ absl::Status PostgresLease::InTransaction(absl::FunctionRef<absl::Status(Postgre
   absl::Status status = db_->InTransaction([&] { return body(*db_); });
   if (absl::IsUnavailable(status)) db_ = nullptr;
   return status;
+}
+
+absl::Status PostgresLease::ShowLife(PostgresDb& db, int64_t term) {
+  if (shown_ == term) return absl::OkStatus();
+  Statement lock = db.Prepare("SELECT pg_try_advisory_lock(CAST(? AS INT), CAST(? AS INT))");
+  TERSE_ASSIGN_OR_RETURN(const bool row, lock.Int(kHolders).Int(LockNumber(term)).Step());
+  // Where an earlier session of this process still has it, the next renewal tries again.
+  if (row && lock.GetInt(0) != 0) shown_ = term;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> PostgresLease::HasVanished(PostgresDb& db, int64_t term) {
+  Statement sign = db.Prepare(
+      "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND CAST(classid AS BIGINT) = ? AND "
+      "CAST(objid AS BIGINT) = ? AND database = (SELECT oid FROM pg_database WHERE datname = current_database())");
+  TERSE_ASSIGN_OR_RETURN(const bool lives, sign.Int(kHolders).Int(LockNumber(term)).Step());
+  const bool was_seen = seen_ == term;
+  if (lives) seen_ = term;
+  return was_seen && !lives;
 }
 
 absl::StatusOr<std::string> PostgresLease::Take() {
@@ -55,12 +83,14 @@ absl::StatusOr<std::string> PostgresLease::Take() {
       TERSE_ASSIGN_OR_RETURN(const bool found, row.Step());
       if (!found) return absl::DataLossError(absl::StrCat(db.place(), " has no row of the lease", db.remedy()));
       if (row.GetInt(2) != 0) {
-        holder = std::string(row.GetText(1));
-        return absl::OkStatus();
+        TERSE_ASSIGN_OR_RETURN(const bool has_vanished, HasVanished(db, row.GetInt(0)));
+        if (!has_vanished) holder = std::string(row.GetText(1));
       }
       term = row.GetInt(0) + 1;
     }
+    if (!holder.empty()) return absl::OkStatus();
     TERSE_RETURN_IF_ERROR(EndSessions(db));
+    TERSE_RETURN_IF_ERROR(ShowLife(db, term));
     return db.Prepare(absl::StrCat("UPDATE lease SET term = ?, holder = ?, expires_us = ", kNow, " + ?"))
         .Int(term)
         .Text(holder_)
@@ -83,17 +113,20 @@ absl::Status PostgresLease::EndSessions(PostgresDb& db) {
 }
 
 absl::Status PostgresLease::Renew() {
-  return InTransaction([&](PostgresDb& db) {
-    return db.Prepare(absl::StrCat("UPDATE lease SET expires_us = ", kNow, " + ? WHERE term = ?"))
-        .Int(absl::ToInt64Microseconds(duration_))
-        .Int(term_)
-        .RunForOne(kTaken);
+  return InTransaction([&](PostgresDb& db) -> absl::Status {
+    TERSE_RETURN_IF_ERROR(
+        db.Prepare(absl::StrCat("UPDATE lease SET expires_us = ", kNow, " + ? WHERE term = ? AND holder = ?"))
+            .Int(absl::ToInt64Microseconds(duration_))
+            .Int(term_)
+            .Text(holder_)
+            .RunForOne(kTaken));
+    return ShowLife(db, term_);
   });
 }
 
 absl::Status PostgresLease::CheckHeld(SqlDb& db) const {
-  Statement row = db.Prepare("SELECT 1 FROM terse.lease WHERE term = ? FOR SHARE");
-  TERSE_ASSIGN_OR_RETURN(const bool held, row.Int(term_).Step());
+  Statement row = db.Prepare("SELECT 1 FROM terse.lease WHERE term = ? AND holder = ? FOR SHARE");
+  TERSE_ASSIGN_OR_RETURN(const bool held, row.Int(term_).Text(holder_).Step());
   return held ? absl::OkStatus() : absl::FailedPreconditionError(kTaken);
 }
 
@@ -101,7 +134,7 @@ void PostgresLease::Release() {
   const int64_t term = term_.exchange(0);
   if (term == 0) return;
   InTransaction([&](PostgresDb& db) {
-    return db.Prepare("UPDATE lease SET expires_us = 0 WHERE term = ?").Int(term).Run();
+    return db.Prepare("UPDATE lease SET expires_us = 0 WHERE term = ? AND holder = ?").Int(term).Text(holder_).Run();
   }).IgnoreError();
 }
 

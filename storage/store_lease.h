@@ -17,9 +17,9 @@ class StoreLease {
  public:
   virtual ~StoreLease() = default;
 
-  // Takes the lease if nobody has it, or its holder did not renew it in time; whoever held it cannot change anything
-  // any more when this returns. Returns who has it: an empty string for this one. UNAVAILABLE when the store cannot be
-  // reached; the next call tries anew.
+  // Takes the lease if nobody has it, its holder did not renew it in time, or its holder is seen to be gone; whoever
+  // held it cannot change anything any more when this returns. Returns who has it: an empty string for this one.
+  // UNAVAILABLE when the store cannot be reached; the next call tries anew.
   virtual absl::StatusOr<std::string> Take() = 0;
   // Renews a lease that was taken. FAILED_PRECONDITION when another one has it meanwhile; UNAVAILABLE as above.
   virtual absl::Status Renew() = 0;

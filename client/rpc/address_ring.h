@@ -17,12 +17,16 @@ class AddressRing {
   explicit AddressRing(std::vector<std::string> addresses) : addresses_(std::move(addresses)) {}
 
   const std::string& current() const { return addresses_[current_]; }
+  bool has_several() const { return addresses_.size() > 1; }
+  // How often nobody answered at any of them, since the last connection that was of use.
+  int rounds() const { return rounds_; }
   // After a connection that was of use.
-  void Reset() { failed_ = 0; }
+  void Reset() { failed_ = rounds_ = 0; }
   // After one that was not, or is over. True: nobody answers at any of them, so that it is time to wait.
   bool Next() {
     current_ = (current_ + 1) % addresses_.size();
     failed_ = (failed_ + 1) % addresses_.size();
+    rounds_ += failed_ == 0 ? 1 : 0;
     return failed_ == 0;
   }
 
@@ -30,6 +34,7 @@ class AddressRing {
   const std::vector<std::string> addresses_;
   size_t current_ = 0;
   size_t failed_ = 0;  // in a row
+  int rounds_ = 0;
 };
 
 }  // namespace terse

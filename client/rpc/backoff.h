@@ -24,21 +24,35 @@ inline void SleepUnlessStopped(absl::Duration wait, const std::atomic<bool>& sto
 // coordinator. Not thread-safe.
 class Backoff {
  public:
-  Backoff(absl::Duration first, uint64_t seed) : first_(first), random_(seed) {}
+  // kSoon: somebody else is about to answer, as when another coordinator takes the runs over. The first two minutes are
+  // waited in steps of four seconds at most; whatever takes longer than that is no takeover.
+  enum class Expects { kLater, kSoon };
+
+  Backoff(absl::Duration first, uint64_t seed, Expects expects = Expects::kLater)
+      : first_(first), expects_(expects), random_(seed) {}
   // After an attempt that was of use.
-  void Reset() { base_ = first_; }
+  void Reset() {
+    base_ = first_;
+    waited_ = absl::ZeroDuration();
+  }
   absl::Duration Next() {
     const absl::Duration wait = base_ * random_.Uniform(0.5, 1.0);
-    base_ = std::min(base_ * 2, kMost);
+    waited_ += wait;
+    const bool is_soon = expects_ == Expects::kSoon && waited_ < kTakeover;
+    base_ = std::min(base_ * 2, is_soon ? std::max(first_, kMostSoon) : kMost);
     return wait;
   }
 
  private:
   static constexpr absl::Duration kMost = absl::Seconds(60);
+  static constexpr absl::Duration kMostSoon = absl::Seconds(4);
+  static constexpr absl::Duration kTakeover = absl::Minutes(2);
 
   const absl::Duration first_;
+  const Expects expects_;
   Random random_;
   absl::Duration base_ = first_;
+  absl::Duration waited_;  // since the last attempt that was of use
 };
 
 }  // namespace terse

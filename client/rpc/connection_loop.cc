@@ -12,6 +12,7 @@
 #include "client/rpc/grpc_link.h"
 #include "client/rpc/metrics.h"
 #include "client/rpc/reset_state.h"
+#include "client/rpc/silence.h"
 #include "client/session.h"
 #include "core/clock.h"
 #include "core/file_system.h"
@@ -24,6 +25,8 @@ namespace terse {
 namespace {
 
 constexpr absl::Duration kConnectTimeout = absl::Seconds(kConnectTimeoutSeconds);
+// The same while another address may have a better answer: a machine that is gone says nothing at all.
+constexpr absl::Duration kFirstConnectTimeout = absl::Seconds(4);
 
 // The state directory and the session on it. After trouble with the disk both are made again: what the session believes
 // may not be what is stored.
@@ -94,22 +97,45 @@ class Workplace {
   std::unique_ptr<ClientSession> session_;
 };
 
-// One connection, from check-in to its end. `backoff` begins anew when it was of use.
+// The way to the coordinator that serves.
+struct Way {
+  AddressRing addresses;
+  Backoff backoff;
+  Silence silence;
+
+  explicit Way(const DaemonOptions& options)
+      : addresses(options.coordinators),
+        backoff(absl::Seconds(options.first_backoff_seconds), Id128::Random().low,
+                addresses.has_several() ? Backoff::Expects::kSoon : Backoff::Expects::kLater),
+        silence(options.keepalive_seconds, options.coordinators.size()) {}
+
+  // Doubles with each round through the addresses, for links that are slow.
+  absl::Duration ConnectTimeout() const {
+    if (!addresses.has_several()) return kConnectTimeout;
+    return std::min(kFirstConnectTimeout * (1 << std::min(addresses.rounds(), 3)), kConnectTimeout);
+  }
+  // After a connection to the current address. `served`: the client was welcomed on it.
+  void OnEnd(bool served, bool fell_silent) {
+    silence.OnEnd(addresses.current(), served, fell_silent);
+    if (!served) return;
+    backoff.Reset();
+    addresses.Reset();
+  }
+};
+
+// One connection, from check-in to its end.
 absl::Status ServeOnce(const DaemonOptions& options, const std::atomic<bool>* stop, ClientSession* session,
-                       ClientMetrics* metrics, AddressRing* addresses, Backoff* backoff) {
-  const std::string& address = addresses->current();
+                       ClientMetrics* metrics, Way* way) {
+  const std::string& address = way->addresses.current();
   TERSE_ASSIGN_OR_RETURN(
       std::unique_ptr<GrpcLink> link,
-      GrpcLink::Connect({address, options.transport, options.keepalive_seconds}, kConnectTimeout, stop));
+      GrpcLink::Connect({address, options.transport, way->silence.seconds()}, way->ConnectTimeout(), stop));
   metrics->OnConnected([&link] { return link->Wire(); });
   Log(LogLevel::kDebug, kLinkLog, {session->run(), 0, options.name},
       absl::StrCat("connected to ", address, options.transport.tls_directory.empty() ? "" : " over TLS"));
   const std::unique_ptr<CoordinatorLink> between = options.through ? options.through(link.get()) : nullptr;
   const absl::Status status = session->Run(between != nullptr ? between.get() : link.get());
-  if (session->joined()) {
-    backoff->Reset();
-    addresses->Reset();
-  }
+  way->OnEnd(session->joined(), link->fell_silent());
   if (status.ok() || absl::IsCancelled(status) || session->said_why()) link->Close();
   metrics->OnDisconnected();
   const WireBytes wire = link->Wire();
@@ -121,24 +147,22 @@ absl::Status ServeOnce(const DaemonOptions& options, const std::atomic<bool>* st
 // Until a status that waiting does not change.
 absl::Status Serve(const DaemonOptions& options, const std::atomic<bool>* stop, Workplace* workplace,
                    ClientMetrics* metrics) {
-  const Id128 seed = Id128::Random();
-  Backoff backoff(absl::Seconds(options.first_backoff_seconds), seed.low);
-  AddressRing addresses(options.coordinators);
+  Way way(options);
   bool was_sent_back = false;
   while (!stop->load()) {
     absl::Status status = workplace->Open();
     const bool is_open = status.ok();
-    if (is_open) status = ServeOnce(options, stop, workplace->session(), metrics, &addresses, &backoff);
+    if (is_open) status = ServeOnce(options, stop, workplace->session(), metrics, &way);
     // A connection that is gone is UNAVAILABLE; a session turns all trouble with its disk into RESOURCE_EXHAUSTED.
     if (!IsDiskTrouble(status)) return status;
     const bool is_disk = !is_open || absl::IsResourceExhausted(status);
     // A coordinator that sent the client back is asked again at once, and so is another one that may serve the run.
     was_sent_back = is_open && !was_sent_back && workplace->session()->sent_back();
-    const bool waits = is_disk || (!was_sent_back && addresses.Next());
-    const absl::Duration wait = waits ? backoff.Next() : absl::ZeroDuration();
+    const bool waits = is_disk || (!was_sent_back && way.addresses.Next());
+    const absl::Duration wait = waits ? way.backoff.Next() : absl::ZeroDuration();
     Log(LogLevel::kWarn, kLinkLog, {is_open ? workplace->session()->run() : options.run, 0, options.name},
         waits ? absl::StrFormat("%s; trying again in %.1f s", status.message(), absl::ToDoubleSeconds(wait))
-              : absl::StrCat(status.message(), "; trying ", addresses.current()));
+              : absl::StrCat(status.message(), "; trying ", way.addresses.current()));
     metrics->OnRetry(is_disk ? ClientMetrics::Trouble::kDisk : ClientMetrics::Trouble::kConnection);
     if (is_disk) workplace->Close();
     SleepUnlessStopped(wait, *stop);

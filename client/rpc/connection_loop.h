@@ -13,7 +13,6 @@
 #include "absl/status/status.h"
 #include "core/log/log.h"
 #include "core/trainer.h"
-#include "proto/keepalive.h"
 #include "security/transport_options.h"
 
 namespace terse {
@@ -43,7 +42,7 @@ struct DaemonOptions {
   std::vector<std::string> allow_models;  // SHA-256 of the TorchScript files that may be trained
   std::string run;                        // to join; empty: the only one that the coordinator has
   bool reset_state = false;               // a damaged state directory is emptied and started afresh
-  double keepalive_seconds = kDefaultKeepaliveSeconds;
+  double keepalive_seconds = 0;           // 0: as many as the number of addresses asks for (Silence)
   TransportOptions transport;
   TrainerOptions trainer;
   bool sandbox = false;              // trainers work in processes of their own (sandbox/)

@@ -102,9 +102,8 @@ void AddSandboxOptions(CLI::App* app, DaemonOptions* options) {
       ->check(OneOf({kOwnNetwork, kSharedNetwork}));
 }
 
-// The connection's protection and the name, before the state directory is touched. With TLS a name is the
-// certificate's, whether given or not. A certificate that has expired, or will begin once the clock is right, is waited
-// for later.
+}  // namespace
+
 absl::Status CheckWhoIAm(DaemonOptions* options) {
   const Role role = RoleWith(options->transport, Role::kClient);
   for (const std::string& coordinator : options->coordinators) {
@@ -121,8 +120,6 @@ absl::Status CheckWhoIAm(DaemonOptions* options) {
   }
   return CheckClientName(options->name);
 }
-
-}  // namespace
 
 int ParseDaemonOptions(int argc, char** argv, DaemonOptions* options) {
   CLI::App app("Trains on this machine's data and streams compressed updates to a coordinator.");
@@ -172,13 +169,15 @@ int ParseDaemonOptions(int argc, char** argv, DaemonOptions* options) {
       ->check(WholeNumber(1, 1024))
       ->capture_default_str();
   app.add_option("--reconnect-after", options->first_backoff_seconds,
-                 "seconds from a lost connection to the next attempt; doubles up to 60 while attempts fail")
+                 "seconds from a lost connection to the next attempt; doubles up to 60 while attempts fail, and with "
+                 "several addresses up to 4 in the first two minutes")
       ->check(Number(0.001, 60.0))
       ->capture_default_str();
   app.add_option("--keepalive", options->keepalive_seconds,
-                 "seconds of silence after which the connection is probed; below 60 the coordinator needs it too")
+                 "seconds of silence after which the connection is probed; below 5 the coordinator needs it too")
       ->check(Number(kLeastKeepaliveSeconds, 86400.0))
-      ->capture_default_str();
+      ->default_str(
+          absl::StrCat(kDefaultKeepaliveSeconds, ", or ", kSeveralKeepaliveSeconds, " with several addresses"));
   app.add_option("--metrics", options->metrics,
                  "host:port where this client's metrics are served at /metrics, for Prometheus; without it, nowhere")
       ->check(ListenAddress());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/rpc/file_download.h"
@@ -19,6 +20,12 @@ constexpr absl::Duration kStopCheck = absl::Milliseconds(200);
 constexpr absl::Duration kCloseTimeout = absl::Seconds(5);
 // So many bytes of downstream messages wait for the session at most before nothing more is read.
 constexpr int64_t kMaxInboxBytes = int64_t{16} << 20;
+
+// Whether gRPC ended a connection because of its keepalive, or the kernel because nothing was acknowledged for as long.
+bool IsSilence(const grpc::Status& end) {
+  return absl::StrContains(end.error_message(), "keepalive watchdog timeout") ||
+         absl::StrContains(end.error_message(), "ping timeout") || absl::StrContains(end.error_message(), "timed out");
+}
 
 // Bytes of the part of a message that may be large.
 int64_t BytesOf(const FromServer& message) {
@@ -86,6 +93,7 @@ void GrpcLink::ReadLoop() {
   const grpc::Status finished = stream_->Finish();
   absl::MutexLock lock(&mutex_);
   end_ = unusable.ok() ? EndOfStream(finished, spoke_) : unusable;
+  fell_silent_ = unusable.ok() && IsSilence(finished);
   ended_ = true;
 }
 
@@ -161,6 +169,11 @@ absl::StatusOr<std::string> GrpcLink::DownloadCheckpoint(Id128 lineage, int64_t 
 
 absl::StatusOr<std::string> GrpcLink::DownloadModule(Id128 lineage, int64_t max_bytes) {
   return DownloadModuleFile({stub_.get(), spoke_, stopping_}, lineage, max_bytes);
+}
+
+bool GrpcLink::fell_silent() {
+  absl::MutexLock lock(&mutex_);
+  return fell_silent_;
 }
 
 void GrpcLink::Close() {

@@ -46,6 +46,9 @@ class GrpcLink : public CoordinatorLink {
   absl::StatusOr<std::string> DownloadCheckpoint(Id128 lineage, int64_t version, int64_t max_bytes) override;
   absl::StatusOr<std::string> DownloadModule(Id128 lineage, int64_t max_bytes) override;
 
+  // Whether the stream ended because nothing came any more, not even the answer to a ping. Thread-safe.
+  bool fell_silent() ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Half-closes the stream and waits for the coordinator to end it, so that both have booked the same bytes.
   void Close();
   // Cumulative bytes of this connection; none before the coordinator has said something. Thread-safe.
@@ -81,7 +84,8 @@ class GrpcLink : public CoordinatorLink {
   bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status end_ ABSL_GUARDED_BY(mutex_);  // why, once ended_
-  bool closed_ = false;                       // caller's thread only
+  bool fell_silent_ ABSL_GUARDED_BY(mutex_) = false;
+  bool closed_ = false;  // caller's thread only
   std::thread read_thread_;
   std::thread stop_thread_;
 };

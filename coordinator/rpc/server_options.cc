@@ -64,8 +64,10 @@ void AddServingOptions(CLI::App& app, CoordinatorOptions* options) {
   app.add_flag("--insecure", options->transport.insecure,
                "listen in cleartext for other machines too, because something else protects the network")
       ->excludes(tls);
-  app.add_option("--keepalive", options->keepalive_seconds,
-                 "seconds of silence after which a connection is probed; clients may probe twice as often")
+  app.add_option(
+         "--keepalive", options->keepalive_seconds,
+         "seconds of silence after which a connection is probed; clients may probe twice as often, and every 2.5 "
+         "seconds in any case")
       ->check(Number(kLeastKeepaliveSeconds, 86400.0))
       ->capture_default_str();
   app.add_option("--audit-file", options->audit_file,

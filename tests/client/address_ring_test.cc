@@ -11,9 +11,15 @@ TEST(AddressRing, AsksEveryoneBeforeItIsTimeToWait) {
   EXPECT_FALSE(ring.Next());
   EXPECT_EQ(ring.current(), "b:1");
   EXPECT_FALSE(ring.Next());
+  EXPECT_EQ(ring.rounds(), 0);
   EXPECT_TRUE(ring.Next());
+  EXPECT_EQ(ring.rounds(), 1);
   EXPECT_EQ(ring.current(), "a:1");
   EXPECT_FALSE(ring.Next());
+  ring.Reset();
+  EXPECT_EQ(ring.rounds(), 0);
+  EXPECT_TRUE(ring.has_several());
+  EXPECT_FALSE(AddressRing({"a:1"}).has_several());
 }
 
 TEST(AddressRing, BeginsAnewAfterAConnectionThatWasOfUse) {

@@ -26,13 +26,13 @@ std::vector<float> Decode(const Codec& codec, absl::string_view message) {
 }
 
 // Sum of what the coordinator applied, by client, from the log alone. All clients took part in every round.
-std::vector<std::vector<double>> AppliedByClient(const Codec& codec, const std::string& state) {
+std::vector<std::vector<double>> AppliedByClient(const Codec& codec, const std::string& state, int64_t rounds) {
   std::vector<std::vector<double>> applied(kClients, std::vector<double>(codec.layout().size()));
   auto store = RunStore::Open(state);
   EXPECT_TRUE(store.ok()) << store.status();
-  const auto log = (*store)->ReadLog(0, kRounds);
+  const auto log = (*store)->ReadLog(0, rounds);
   EXPECT_TRUE(log.ok()) << log.status();
-  EXPECT_EQ(log->size(), kRounds);
+  EXPECT_EQ(log->size(), rounds);
   for (const LogMessage& message : *log) {
     const auto forwarded = ParseForwarded(message.downstream);
     EXPECT_TRUE(forwarded.ok()) << forwarded.status();
@@ -50,22 +50,22 @@ int64_t ClientIndex(const std::string& database, int process) {
 
 }  // namespace
 
-std::string ConservationRunFile(const std::string& durability, const std::string& positions) {
+std::string ConservationRunFile(const std::string& durability, const std::string& positions, int64_t rounds) {
   return absl::StrCat(
       "name = 'conservation'\ndurability = '", durability,
       "'\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 1.0\n[codec]\nname = 'sbc'\ndensity = 0.05\n"
       "downstream = 'forward'\n"
       "mean_precision = 'bf16'\npositions = '",
-      positions, "'\n[rounds]\ncount = ", kRounds, "\nclients = ", kClients,
+      positions, "'\n[rounds]\ncount = ", rounds, "\nclients = ", kClients,
       "\nevaluate_every = 1000\n[checkpoints]\nevery = 1000000\n");
 }
 
 void ExpectConservation(const std::string& run_state, const std::function<std::string(int)>& client_state,
-                        const std::string& positions) {
+                        const std::string& positions, int64_t rounds) {
   const Layout& layout = GridLayout();
   const auto codec = MakeCodec({"sbc", 0.05, "bf16", positions}, layout);
   ASSERT_TRUE(codec.ok()) << codec.status();
-  const std::vector<std::vector<double>> applied = AppliedByClient(**codec, run_state);
+  const std::vector<std::vector<double>> applied = AppliedByClient(**codec, run_state, rounds);
   for (int process = 0; process < kClients; ++process) {
     const int64_t client = ClientIndex(run_state + "/run.sqlite", process);
     auto state = ClientState::Open(client_state(process));
@@ -79,7 +79,7 @@ void ExpectConservation(const std::string& run_state, const std::function<std::s
     // ... and the deltas, computed here again.
     std::vector<double> want(layout.size());
     for (int64_t call = 0; call < stored.generation; ++call) AddTo(&want, GridDelta(client, call));
-    EXPECT_GE(stored.generation, kRounds);
+    EXPECT_GE(stored.generation, rounds);
     int64_t different = 0;
     for (int64_t i = 0; i < layout.size(); ++i) different += got[i] != want[i];
     EXPECT_EQ(different, 0) << "client " << client << " after " << stored.generation << " deltas";

@@ -12,10 +12,12 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "tests/storage/postgres_testing.h"
 #include "tests/storage/store_place.h"
+#include "tests/testing/postgres_pair.h"
 
 namespace terse {
 namespace {
@@ -438,19 +440,37 @@ TEST(PostgresAddress, IsOneThatLibpqReads) {
   EXPECT_CODE(OpenAddress("postgresql://me@[::1/db"), kInvalidArgument, "[::1/db");
 }
 
+// The standby is the first that the address names. A reader of a standby would miss what was committed just now.
+TEST(PostgresAddress, OfSeveralServersMeansTheOneThatAcceptsWrites) {
+  PostgresPair pair(PostgresPair::Replication::kAsynchronous);
+  pair.LosePrimary();
+  pair.AddStandby();
+  const std::string address(absl::StripSuffix(pair.address(), "?target_session_attrs=read-write"));
+  ASSERT_LT(address.size(), pair.address().size());
+  for (const PostgresDb::Mode mode : {PostgresDb::Mode::kWriter, PostgresDb::Mode::kReader, PostgresDb::Mode::kLease}) {
+    const auto db = PostgresDb::Open(address, "public", mode);
+    ASSERT_OK(db.status());
+    Statement standby = (*db)->Prepare("SELECT pg_is_in_recovery()");
+    EXPECT_TRUE(standby.Step().value());
+    EXPECT_EQ(standby.GetInt(0), 0);
+  }
+}
+
 // They fail before anything is sent: nobody answers at these addresses, so a connection would be UNAVAILABLE.
 TEST(PostgresAddress, OfAnotherMachineIsCheckedBeforeConnecting) {
   for (const char* const address :
        {"host=192.0.2.1 sslmode=disable", "hostaddr=192.0.2.1 sslmode=prefer",
         "host=localhost hostaddr=192.0.2.1 sslmode=require", "host=/tmp,192.0.2.1 sslmode=verify-ca",
+        "postgresql://localhost:1,192.0.2.1:2/db?sslmode=prefer&target_session_attrs=read-write",
         "postgresql://me@192.0.2.1/db?sslmode=allow", "host=127.0.0.1.example.invalid sslmode=disable",
         "host=128.0.0.1 sslmode=disable", "postgresql://[2001:db8::1]/db?sslmode=disable"}) {
     EXPECT_CODE(OpenAddress(address), kInvalidArgument, "sslmode=verify-full") << address;
     EXPECT_CODE(OpenAddress(address), kInvalidArgument, "sslrootcert=FILE") << address;
   }
-  for (const char* const address : {"hostaddr=127.0.0.1 port=1 sslmode=disable", "hostaddr=::1 port=1 sslmode=disable",
-                                    "host=localhost port=1 sslmode=disable", "host=127.1.2.3 port=1",
-                                    "host=/nowhere,/tmp/nowhere sslmode=disable"}) {
+  for (const char* const address :
+       {"hostaddr=127.0.0.1 port=1 sslmode=disable", "hostaddr=::1 port=1 sslmode=disable",
+        "host=localhost port=1 sslmode=disable", "host=127.1.2.3 port=1", "host=/nowhere,/tmp/nowhere sslmode=disable",
+        "postgresql://127.0.0.1:1,[::1]:2/db?target_session_attrs=read-write"}) {
     EXPECT_CODE(OpenAddress(address), kUnavailable, "cannot be used") << address;
   }
 }

@@ -6,16 +6,13 @@
 #include <cstdlib>
 
 namespace terse {
-namespace {
 
-void RunScript(const std::string& arguments) {
+void RunPostgresScript(const std::string& arguments) {
   const std::string command = "bash " TERSE_POSTGRES_SCRIPT " " + arguments;
   if (std::system(command.c_str()) == 0) return;
   std::fprintf(stderr, "failed: %s\n", command.c_str());
   std::abort();
 }
-
-}  // namespace
 
 PostgresServer::PostgresServer() {
   chmod(directory_.path().c_str(), 0711);  // the server is another user's where this one is root's
@@ -35,14 +32,14 @@ std::string PostgresServer::NewSchema() { return "Terse-" + std::to_string(++sch
 
 // The tests are about order and not about the disk.
 void PostgresServer::Start() {
-  RunScript("start " + folder() + " fsync=off");
+  RunPostgresScript("start " + folder() + " fsync=off");
   runs_ = true;
 }
 
 void PostgresServer::Crash() { Stop("immediate"); }
 
 void PostgresServer::Stop(const std::string& how) {
-  RunScript("stop " + folder() + " " + how);
+  RunPostgresScript("stop " + folder() + " " + how);
   runs_ = false;
 }
 

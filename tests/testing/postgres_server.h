@@ -8,6 +8,9 @@
 
 namespace terse {
 
+// Runs the script, and ends the test program where it fails.
+void RunPostgresScript(const std::string& arguments);
+
 // Runs from construction to destruction. A server that cannot be started ends the test program: nothing was tested.
 class PostgresServer {
  public:

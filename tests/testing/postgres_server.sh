@@ -3,6 +3,10 @@
 # Connect with host=FOLDER user=terse dbname=postgres.
 #
 # usage: postgres_server.sh start FOLDER [SETTING=VALUE ...]    makes the folder's data at the first call
+#        postgres_server.sh standby FOLDER PRIMARY              makes a copy of the server in the folder PRIMARY, which
+#                                                               follows it under the name 'standby', and starts it
+#        postgres_server.sh promote FOLDER                      makes a standby a primary
+#        postgres_server.sh set FOLDER SETTING=VALUE ...        changes settings while the server runs
 #        postgres_server.sh stop FOLDER [fast|immediate]
 set -euo pipefail
 
@@ -23,26 +27,57 @@ as_owner() {
   fi
 }
 
+make_folder() {
+  mkdir -p "$1"
+  chmod 700 "$1"
+  [[ $EUID -ne 0 ]] || chown nobody:nogroup "$1"
+}
+
+# The last of several values of a setting counts.
+configure() {
+  local folder=$1
+  shift
+  [[ $# -eq 0 ]] || printf '%s\n' "$@" >>"$folder/data/postgresql.conf"
+}
+
+launch() {
+  as_owner "$programs/pg_ctl" --pgdata "$1/data" --log "$1/log" --silent --wait start >/dev/null ||
+    fail "the server does not start: $(tail -3 "$1/log")"
+}
+
 start() {
-  local folder=$1 setting
+  local folder=$1
   shift
   if [[ ! -e "$folder/data" ]]; then
-    mkdir -p "$folder"
-    chmod 700 "$folder"
-    [[ $EUID -ne 0 ]] || chown nobody:nogroup "$folder"
+    make_folder "$folder"
     as_owner "$programs/initdb" --pgdata "$folder/data" --username terse --auth trust --encoding UTF8 --locale C \
       --data-checksums --no-sync >"$folder.log" 2>&1 || fail "no data could be made: $(tail -3 "$folder.log")"
-    {
-      printf "listen_addresses = ''\nunix_socket_directories = '%s'\nmax_connections = 50\n" "$folder"
-      for setting in "$@"; do printf '%s\n' "$setting"; done
-    } >>"$folder/data/postgresql.conf"
+    configure "$folder" "listen_addresses = ''" "unix_socket_directories = '$folder'" 'max_connections = 50' "$@"
   fi
-  as_owner "$programs/pg_ctl" --pgdata "$folder/data" --log "$folder/log" --silent --wait start >/dev/null ||
-    fail "the server does not start: $(tail -3 "$folder/log")"
+  launch "$folder"
+}
+
+standby() {
+  local folder=$1 primary=$2
+  make_folder "$folder"
+  as_owner "$programs/pg_basebackup" --host "$primary" --username terse --pgdata "$folder/data" --checkpoint fast \
+    --wal-method stream --no-sync >"$folder.log" 2>&1 || fail "no copy could be made: $(tail -3 "$folder.log")"
+  configure "$folder" "unix_socket_directories = '$folder'" "synchronous_standby_names = ''" \
+    "primary_conninfo = 'host=$primary user=terse application_name=standby'"
+  as_owner touch "$folder/data/standby.signal"
+  launch "$folder"
+}
+
+change() {
+  configure "$@"
+  as_owner "$programs/pg_ctl" --pgdata "$1/data" --silent reload
 }
 
 case "${1-}" in
   start) start "${@:2}" ;;
+  standby) standby "$2" "$3" ;;
+  promote) as_owner "$programs/pg_ctl" --pgdata "$2/data" --silent --wait promote ;;
+  set) change "${@:2}" ;;
   stop) as_owner "$programs/pg_ctl" --pgdata "$2/data" --mode "${3-fast}" --silent --wait stop ;;
-  *) fail 'usage: postgres_server.sh start|stop FOLDER ...' ;;
+  *) fail 'usage: postgres_server.sh start|standby|promote|set|stop FOLDER ...' ;;
 esac
