@@ -64,7 +64,7 @@ class Engine {
     int64_t catch_up_bytes = kCatchUpBytes;
     // The most bytes of the log that go to one client. A client that lacks more gets a checkpoint.
     int64_t most_log_bytes = kAnyLogBytes;
-    bool evaluates = true;  // whether `background` has an evaluator
+    bool evaluates = true;                             // whether `background` has an evaluator
     absl::optional<RelaySetup> relay = absl::nullopt;  // nullopt: the models are made here
   };
 
@@ -81,8 +81,8 @@ class Engine {
   absl::Status Handle(std::vector<Event> events);
   absl::Status Handle(Event event);
   // For a relay: goes on from a later model, to which no messages lead. Writes it whole, so not within a batch.
-  // UNAVAILABLE while a checkpoint is being written: ask again soon. Engine's thread only; after another error, as after
-  // one of Handle.
+  // UNAVAILABLE while a checkpoint is being written: ask again soon. Engine's thread only; after another error, as
+  // after one of Handle.
   absl::Status ReplaceModel(int64_t version, std::vector<float> weights);
   // Books what crossed the connections since the last settled round, when the process stops in order. Engine's thread
   // only; the last call.

@@ -29,8 +29,9 @@ RoundInputs InputsOf(const EngineState& run) {
   const bool by_samples = run.config->rounds.weighting == Weighting::kSamples || task == ClientTask::kFullGradient;
   const bool by_clients = !by_samples && WeighsCohorts(run);
   const Round::Updates& updates = run.round.updates();
-  const bool by_age = !by_samples && task != ClientTask::kGradientStep &&
-                      std::any_of(updates.begin(), updates.end(), [](const auto& one) { return one.second.staleness > 0; });
+  const bool by_age =
+      !by_samples && task != ClientTask::kGradientStep &&
+      std::any_of(updates.begin(), updates.end(), [](const auto& one) { return one.second.staleness > 0; });
   RoundInputs inputs;
   for (const auto& [client, received] : updates) {
     inputs.messages.insert(inputs.messages.end(), received.count, received.update.bytes());

@@ -21,7 +21,7 @@ namespace terse {
 
 // The result of a relay's round.
 struct CohortResult {
-  int64_t round = 0;  // of the relay's own
+  int64_t round = 0;         // of the relay's own
   std::vector<float> delta;  // mean of the round's updates by their weights; as many floats as the layout has
   double loss = 0;           // likewise
   CohortFacts cohort;

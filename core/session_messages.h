@@ -123,7 +123,7 @@ struct Welcome {
   Id128 family = {};
   absl::optional<ShardRange> shards = absl::nullopt;  // nullopt: the shard `client_index` alone
   std::shared_ptr<const Layout> layout = nullptr;     // of the model, for a relay; null for other clients
-  std::string wire_config = {};                       // `config` as it was read, for a relay, which hands it on; else empty
+  std::string wire_config = {};  // `config` as it was read, for a relay, which hands it on; else empty
 };
 
 struct Resync {

@@ -28,8 +28,8 @@ struct SealedCohort {
   int64_t round = 0;  // of that run
 };
 
-// The calls of Upstream come from the engine's thread, all others but OnFailure's from the client half's: one at a time.
-// A call that waits for the run ends when `stop` becomes true.
+// The calls of Upstream come from the engine's thread, all others but OnFailure's from the client half's: one at a
+// time. A call that waits for the run ends when `stop` becomes true.
 class CohortDesk : public Upstream {
  public:
   // `stop` must outlive it.

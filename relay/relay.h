@@ -45,8 +45,8 @@ class Relay : public RelayHalf {
   std::thread thread_;
 };
 
-// Serves until an operator shuts the process down, SIGINT or SIGTERM, or one of its halves cannot go on. Returns the exit
-// code: 0 in order, 1 on a failure, which is on stderr in one line.
+// Serves until an operator shuts the process down, SIGINT or SIGTERM, or one of its halves cannot go on. Returns the
+// exit code: 0 in order, 1 on a failure, which is on stderr in one line.
 int RunRelay(RelayOptions options);
 
 }  // namespace terse

@@ -39,7 +39,8 @@ absl::StatusOr<FromServer> RelayLink::Receive() {
   TERSE_ASSIGN_OR_RETURN(FromServer message, connection_->Receive());
   if (const auto* welcome = std::get_if<Welcome>(&message)) {
     if (welcome->layout == nullptr) {
-      return absl::FailedPreconditionError("the coordinator above does not know relays: install the same release there");
+      return absl::FailedPreconditionError(
+          "the coordinator above does not know relays: install the same release there");
     }
     desk_->Join(*welcome);
   } else if (const auto* downstream = std::get_if<Downstream>(&message)) {

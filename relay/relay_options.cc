@@ -24,7 +24,8 @@ void AddUpstreamOptions(CLI::App& app, DaemonOptions* above) {
       ->required()
       ->delimiter(',')
       ->check(DialAddress(UnixSockets::kAllowed));
-  app.add_option("--name", above->name, "name of this relay, unique among the clients above; with --tls, that of its certificate");
+  app.add_option("--name", above->name,
+                 "name of this relay, unique among the clients above; with --tls, that of its certificate");
   app.add_option("--server-name", above->transport.server_name,
                  "host in the certificate above, where --upstream has another");
   app.add_option("--reconnect-after", above->first_backoff_seconds,
@@ -68,7 +69,8 @@ void CheckTogether(const RelayOptions& options) {
 }  // namespace
 
 int ParseRelayOptions(int argc, char** argv, RelayOptions* options) {
-  CLI::App app("Stands between a coordinator and some of its clients: their updates go up as one, and models come down.");
+  CLI::App app(
+      "Stands between a coordinator and some of its clients: their updates go up as one, and models come down.");
   app.name("terse-relay");
   app.set_version_flag("--version", kVersion);
   AddUpstreamOptions(app, &options->above);

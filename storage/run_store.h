@@ -57,9 +57,10 @@ class RunStore {
     kEverything
   };
   // Opens or creates DIR, takes its lock, verifies the database, migrates it, bumps the epoch, turns a CLOSED round
-  // into ABORTED (its updates died with the process; event "round_aborted") unless the run is a relay's, and removes checkpoint and segment files
-  // that the database does not know. FAILED_PRECONDITION when another coordinator holds the directory or a newer
-  // program wrote it; DATA_LOSS with the file's name and what to do when the database, or a segment file, is damaged.
+  // into ABORTED (its updates died with the process; event "round_aborted") unless the run is a relay's, and removes
+  // checkpoint and segment files that the database does not know. FAILED_PRECONDITION when another coordinator holds
+  // the directory or a newer program wrote it; DATA_LOSS with the file's name and what to do when the database, or a
+  // segment file, is damaged.
   static absl::StatusOr<std::unique_ptr<RunStore>> Open(const std::string& directory, FileSystem& files = PosixFiles(),
                                                         Depth depth = Depth::kRecent,
                                                         const MessageLimits& limits = MessageLimits());

@@ -196,8 +196,7 @@ absl::Status InsertDownstream(SqlDb& db, LargeMessages& large, int64_t version, 
 }
 
 absl::Status InsertMessages(SqlDb& db, LargeMessages& large, const Commit& commit) {
-  TERSE_RETURN_IF_ERROR(
-      InsertDownstream(db, large, commit.base_version + 1, commit.model_hash, commit.downstream));
+  TERSE_RETURN_IF_ERROR(InsertDownstream(db, large, commit.base_version + 1, commit.model_hash, commit.downstream));
   if (commit.aggregate.empty()) return absl::OkStatus();
   static const auto& aggregate_row = *new std::string(
       absl::StrCat("INSERT INTO aggregates (version, ", kMessageColumns, ") VALUES (?, ?, ?, ?, ?, ?)"));

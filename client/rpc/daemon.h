@@ -17,9 +17,9 @@ inline constexpr int kExitUsage = 2;
 // an exit code when the process should end at once (--help, a usage error), else -1.
 int ParseDaemonOptions(int argc, char** argv, DaemonOptions* options);
 
-// Checks the protection of the connections and the name, before the state directory is touched. With TLS the name is the
-// certificate's, and is filled in where none is given. A certificate that has expired, or will begin once the clock is
-// right, is waited for later. FAILED_PRECONDITION, INVALID_ARGUMENT with what is wrong; those of ReadTlsDirectory.
+// Checks the protection of the connections and the name, before the state directory is touched. With TLS the name is
+// the certificate's, and is filled in where none is given. A certificate that has expired, or will begin once the clock
+// is right, is waited for later. FAILED_PRECONDITION, INVALID_ARGUMENT with what is wrong; those of ReadTlsDirectory.
 absl::Status CheckWhoIAm(DaemonOptions* options);
 
 // Serves the coordinator until the run is finished, SIGINT or SIGTERM. A disk that is full or fails for now is waited

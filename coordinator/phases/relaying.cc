@@ -1,6 +1,6 @@
 // Relaying, in the place of committing in a relay: hands the mean of the closed round's updates up, and commits the
-// round once that is sealed in the relay's own update. The clients hear APPLIED after that, never before: what they hear
-// is then in the relay's outbox or its residual, whatever becomes of the relay.
+// round once that is sealed in the relay's own update. The clients hear APPLIED after that, never before: what they
+// hear is then in the relay's outbox or its residual, whatever becomes of the relay.
 #include <memory>
 #include <string>
 #include <utility>
@@ -29,9 +29,8 @@ class Relaying : public Phase {
     if (absl::IsInvalidArgument(step.status())) return GiveUp(run, std::string(step.status().message()));
     TERSE_RETURN_IF_ERROR(step.status());
     CohortResult result = ResultOf(run, std::move(step->weights));
-    run.journal.Later([upstream = run.relay->setup.upstream, result = std::make_shared<CohortResult>(std::move(result))] {
-      upstream->HandUp(std::move(*result));
-    });
+    run.journal.Later([upstream = run.relay->setup.upstream, result = std::make_shared<CohortResult>(std::move(
+                                                                 result))] { upstream->HandUp(std::move(*result)); });
     return absl::nullopt;
   }
 

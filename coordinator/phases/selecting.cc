@@ -45,7 +45,8 @@ class Selecting : public Phase {
 
   // When a later round opens without a cohort: a quorum is ready, and nobody else is on the way.
   static int64_t CompleteMicros(const EngineState& run) {
-    if ((run.round.number() == 0 && !run.relay.has_value()) || CountReady(run) < run.config->rounds.quorum) return kNever;
+    if ((run.round.number() == 0 && !run.relay.has_value()) || CountReady(run) < run.config->rounds.quorum)
+      return kNever;
     return run.fleet.NobodyComesMicros([](Standing s) { return !s.delivered && !s.ready; },
                                        [](Standing s) { return !s.delivered; });
   }

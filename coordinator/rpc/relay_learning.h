@@ -36,8 +36,7 @@ absl::StatusOr<RelayFacts> ParseRelayFacts(absl::string_view bytes);
 
 class RelayLearning : public RunLearning {
  public:
-  RelayLearning(Layout layout, std::vector<float> weights)
-      : layout_(std::move(layout)), weights_(std::move(weights)) {}
+  RelayLearning(Layout layout, std::vector<float> weights) : layout_(std::move(layout)), weights_(std::move(weights)) {}
 
   const Layout& layout() const override { return layout_; }
   absl::StatusOr<std::vector<float>> InitialWeights() const override { return weights_; }

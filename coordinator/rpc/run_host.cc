@@ -137,7 +137,7 @@ absl::Status RunHost::Prepare(RunStore* store) {
 }
 
 absl::Status RunHost::PrepareRelay(const absl::optional<RunRecord>& stored) {
-  const std::string bytes = stored.has_value()             ? stored->relay
+  const std::string bytes = stored.has_value()                ? stored->relay
                             : options_.plan.relay.has_value() ? options_.plan.relay->facts
                                                               : std::string();
   if (bytes.empty() != (options_.relay.upstream == nullptr)) {
@@ -149,8 +149,8 @@ absl::Status RunHost::PrepareRelay(const absl::optional<RunRecord>& stored) {
   TERSE_ASSIGN_OR_RETURN(RelayFacts facts, ParseRelayFacts(bytes));
   config_ = RelayConfig(std::move(config_), options_.relay.rounds);
   relay_ = RelaySetup{options_.relay.upstream, facts.family, facts.start_hash, facts.shards, options_.relay.rounds};
-  learning_ = std::make_shared<RelayLearning>(
-      std::move(facts.layout), stored.has_value() ? std::vector<float>() : options_.plan.relay->weights);
+  learning_ = std::make_shared<RelayLearning>(std::move(facts.layout),
+                                              stored.has_value() ? std::vector<float>() : options_.plan.relay->weights);
   return absl::OkStatus();
 }
 
@@ -170,10 +170,10 @@ absl::StatusOr<std::unique_ptr<RunHost::Live>> RunHost::Resume(std::unique_ptr<R
                                                         options_.on_sync_failure(written->status);
                                                       loop->Post(std::move(event));
                                                     });
-  TERSE_ASSIGN_OR_RETURN(live->engine, Engine::Resume({config_, codec_.get(), downstream_codec_.get(),
-                                                       live->store.get(), live->worker.get(), options_.clock, log_event,
-                                                       histories_.get(), kCatchUpBytes, MostLogBytes(), evaluates(),
-                                                       relay_}));
+  TERSE_ASSIGN_OR_RETURN(live->engine,
+                         Engine::Resume({config_, codec_.get(), downstream_codec_.get(), live->store.get(),
+                                         live->worker.get(), options_.clock, log_event, histories_.get(), kCatchUpBytes,
+                                         MostLogBytes(), evaluates(), relay_}));
   return live;
 }
 

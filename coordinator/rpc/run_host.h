@@ -38,8 +38,8 @@ struct ExportedModel {
 struct RunPlan {
   std::string name;
   std::string directory;
-  absl::optional<v1::RunConfig> wanted;  // what the run file says; nullopt: only resume
-  std::string run_file;                  // for messages
+  absl::optional<v1::RunConfig> wanted;   // what the run file says; nullopt: only resume
+  std::string run_file;                   // for messages
   absl::optional<RelayStart> relay = {};  // with `wanted`: the run is a relay's
 };
 

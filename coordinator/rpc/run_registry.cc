@@ -77,8 +77,9 @@ absl::StatusOr<RunHost*> FindAmong(const std::vector<RunHost*>& all, const std::
                                    const std::string& name, bool is_relay) {
   if (name.empty() && heard.size() == 1) return heard.front();
   if (all.empty()) {
-    return absl::NotFoundError(is_relay ? "this relay has not joined a run of the coordinator above it yet"
-                                        : "no run is served here yet; create one with `tersectl run create --run-file FILE`");
+    return absl::NotFoundError(
+        is_relay ? "this relay has not joined a run of the coordinator above it yet"
+                 : "no run is served here yet; create one with `tersectl run create --run-file FILE`");
   }
   for (RunHost* run : all) {
     if (run->name() == name) return run;
@@ -215,7 +216,8 @@ absl::StatusOr<RunHost*> RunRegistry::CreateRelay(const v1::RunConfig& config, a
   TERSE_RETURN_IF_ERROR(CheckServedName(config.name()));
   absl::MutexLock creation(&creation_mutex_);
   TERSE_RETURN_IF_ERROR(CheckNew(config));
-  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<RunHost> run, Make(config, module, /*paused=*/false, nullptr, std::move(start)));
+  TERSE_ASSIGN_OR_RETURN(std::unique_ptr<RunHost> run,
+                         Make(config, module, /*paused=*/false, nullptr, std::move(start)));
   return Begin(std::move(run));
 }
 
@@ -231,8 +233,7 @@ RunHost* RunRegistry::Begin(std::unique_ptr<RunHost> run) {
 }
 
 absl::StatusOr<std::unique_ptr<RunHost>> RunRegistry::Make(const v1::RunConfig& config, absl::string_view module,
-                                                           bool paused,
-                                                           const std::shared_ptr<RunLearning>& checked,
+                                                           bool paused, const std::shared_ptr<RunLearning>& checked,
                                                            const absl::optional<RelayStart>& relay) const {
   const std::string directory = RunDirectory(options_.state_directory, config.name());
   RunStores& stores = *options_.stores;

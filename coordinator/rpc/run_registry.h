@@ -65,7 +65,8 @@ class RunRegistry {
                                   const std::function<bool()>& cancelled = nullptr)
       ABSL_LOCKS_EXCLUDED(mutex_, creation_mutex_);
 
-  // Makes the run of a relay, likewise; `module` holds its TorchScript file, which nobody runs here. Statuses of Create.
+  // Makes the run of a relay, likewise; `module` holds its TorchScript file, which nobody runs here. Statuses of
+  // Create.
   absl::StatusOr<RunHost*> CreateRelay(const v1::RunConfig& config, absl::string_view module, RelayStart start)
       ABSL_LOCKS_EXCLUDED(mutex_, creation_mutex_);
 

@@ -224,16 +224,16 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const std::shared_pt
   Metrics metrics;
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<AuditTrail> audit,
                          AuditTrail::Open({options.state_directory, options.audit_file, &clock, EndAtOnce}));
-  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<RunRegistry> runs,
-                         RunRegistry::Open({options.state_directory, stores, options.data_directory, make_learning,
-                                            SandboxedModuleLearning(options, [ending] { return ending->decided(); }),
-                                            evaluators, &clock, [&watchman] { watchman.OnChange(); }, EndAtOnce,
-                                            [&metrics](const std::string& run, std::unique_ptr<RunStore> store) {
-                                              return metrics.Meter(run, std::move(store));
-                                            },
-                                            options.trace_rounds,
-                                            options.relay == nullptr ? RelayHosting() : options.relay->hosting()},
-                                           options.run_files));
+  TERSE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<RunRegistry> runs,
+      RunRegistry::Open({options.state_directory, stores, options.data_directory, make_learning,
+                         SandboxedModuleLearning(options, [ending] { return ending->decided(); }), evaluators, &clock,
+                         [&watchman] { watchman.OnChange(); }, EndAtOnce,
+                         [&metrics](const std::string& run, std::unique_ptr<RunStore> store) {
+                           return metrics.Meter(run, std::move(store));
+                         },
+                         options.trace_rounds, options.relay == nullptr ? RelayHosting() : options.relay->hosting()},
+                        options.run_files));
   TERSE_ASSIGN_OR_RETURN(const std::shared_ptr<Gatekeeper> gatekeeper, OpenGate(options, &clock, audit.get()));
   // gRPC lets go of it when it likes, and the clock and the audit log are ours.
   const absl::Cleanup close_gate = [&gatekeeper] {

@@ -1,4 +1,6 @@
 // The command line of terse-coordinator, as server.h declares it.
+#include "coordinator/rpc/server_options.h"
+
 #include <cstdlib>
 
 #include "CLI/CLI.hpp"
@@ -7,7 +9,6 @@
 #include "coordinator/rpc/evaluator_setup.h"
 #include "coordinator/rpc/model_sandbox.h"
 #include "coordinator/rpc/server.h"
-#include "coordinator/rpc/server_options.h"
 #include "core/cli/checks.h"
 #include "core/cli/command_line.h"
 #include "core/cli/log_options.h"

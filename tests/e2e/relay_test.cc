@@ -1,10 +1,10 @@
-// Relays between a coordinator and its clients, with every kind of process killed in the middle of it: no update is lost
-// and none counts twice in the whole tree.
+// Relays between a coordinator and its clients, with every kind of process killed in the middle of it: no update is
+// lost and none counts twice in the whole tree.
 #include <memory>
 #include <string>
 
-#include "gtest/gtest.h"
 #include "core/random.h"
+#include "gtest/gtest.h"
 #include "tests/e2e/relay_tree.h"
 
 namespace terse {
@@ -15,6 +15,27 @@ TEST(RelayTest, TheBooksOfATreeBalance) {
   tree.Start();
   tree.Finish(absl::Seconds(120));
   tree.ExpectBooksBalance();
+  EXPECT_EQ(tree.Resets(), 0);
+}
+
+// A relay is gone for long: its clients go on with another one, and back when that one is gone. What they sealed for
+// the first one and heard nothing of counts once, wherever it is.
+TEST(RelayTest, ClientsMoveBetweenRelays) {
+  RelayTree::Shape shape;
+  shape.rounds = 300;
+  shape.moves = true;
+  RelayTree tree(shape);
+  tree.Start();
+  for (int move = 1; move <= 4; ++move) {
+    ASSERT_TRUE(tree.WaitForRounds(move * 60 - 30, absl::Seconds(60))) << "at " << tree.Version() << tree.Outputs();
+    const int gone = move % 2;
+    tree.relay(gone).Kill();
+    ASSERT_TRUE(tree.WaitForRounds(move * 60, absl::Seconds(60))) << "at " << tree.Version() << tree.Outputs();
+    tree.StartRelay(gone);
+  }
+  tree.Finish(absl::Seconds(120));
+  tree.ExpectBooksBalance();
+  EXPECT_EQ(tree.Doubles(), 0);
   EXPECT_EQ(tree.Resets(), 0);
 }
 

@@ -1,5 +1,5 @@
-// A tree of real processes: a coordinator, relays below it, and the clients of each relay. All train on the grid, so the
-// books of the whole tree balance bit for bit.
+// A tree of real processes: a coordinator, relays below it, and the clients of each relay. All train on the grid, so
+// the books of the whole tree balance bit for bit.
 #ifndef TERSE_TESTS_E2E_RELAY_TREE_H_
 #define TERSE_TESTS_E2E_RELAY_TREE_H_
 
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "core/id128.h"
 #include "tests/e2e/fleet_processes.h"
 
 namespace terse {
@@ -18,7 +19,7 @@ class RelayTree {
     int relays = 2;
     int clients_each = 2;
     int rounds = 100;
-    std::string codec = "name = 'sbc'\ndensity = 0.05\nmean_precision = 'bf16'\n";
+    bool moves = false;  // clients know the other relays' addresses too, and the root goes on with a single relay
   };
 
   explicit RelayTree(const Shape& shape);
@@ -27,7 +28,7 @@ class RelayTree {
   void Start();
   void StartRoot();
   void StartRelay(int relay);
-  // The client of that number of the relay; `first` is the relay that it looks for first, when it is not its own.
+  // The client of that number of the relay.
   void StartClient(int relay, int client);
 
   int processes() const { return 1 + shape_.relays * (1 + shape_.clients_each); }
@@ -42,9 +43,12 @@ class RelayTree {
   // What the processes have printed, for messages.
   std::string Outputs() const;
 
-  // After Finish: for every relay, what the root applied of it + its residual == the mean of what its clients handed on,
-  // which is their deltas less their residuals; bit for bit. All clients took part in every round of their relay.
+  // After Finish: what the root applied + the residuals of the relays == the means of what their clients handed on,
+  // which is their deltas less their residuals and what they parted with; bit for bit. Every round of a relay had
+  // `clients_each` updates.
   void ExpectBooksBalance() const;
+  // Updates that more than one round of a relay, or of several, has applied.
+  int64_t Doubles() const;
   // Updates that are counted as lost, anywhere in the tree.
   int64_t Resets() const;
 
@@ -54,10 +58,15 @@ class RelayTree {
   // The directory of the run that the process with this state directory serves.
   static std::string RunOf(const std::string& state) { return state + "/runs/tree"; }
   Process& relay(int relay) { return *relays_[static_cast<size_t>(relay)]; }
-  Process& client(int relay, int client) { return *clients_[static_cast<size_t>(relay * shape_.clients_each + client)]; }
+  Process& client(int relay, int client) {
+    return *clients_[static_cast<size_t>(relay * shape_.clients_each + client)];
+  }
 
  private:
-  std::string AddressOf(const std::string& state) const;
+  // The addresses at which a relay's clients look, its own first.
+  std::string AddressesFor(int relay) const;
+  // Whether a relay applied the update.
+  bool IsApplied(Id128 update_id) const;
   std::unique_ptr<Process> StartServer(const std::string& program, const std::string& state,
                                        std::vector<std::string> extra);
 
