@@ -119,6 +119,19 @@ bool CohortDesk::Reaches(int64_t version) const {
 
 void CohortDesk::Finish(const std::string& reason) { Post(RunEndedAbove{reason}); }
 
+bool CohortDesk::HasClients() const {
+  const RunHost* const run = Run();
+  return run == nullptr || static_cast<int64_t>(run->View().sessions.size()) >= run->config().rounds.quorum;
+}
+
+void CohortDesk::Withdraw(const std::string& reason) {
+  {
+    absl::MutexLock lock(&mutex_);
+    stage_ = Stage::kNone;
+  }
+  Post(OrderWithdrawn{reason});
+}
+
 absl::StatusOr<CohortResult> CohortDesk::MakeRound(const RoundOrder& order, const std::function<bool()>& keep_going) {
   SettleTaken();
   RoundOrder coded = order;
@@ -128,25 +141,31 @@ absl::StatusOr<CohortResult> CohortDesk::MakeRound(const RoundOrder& order, cons
     stage_ = Stage::kAwaited;
     declined_.clear();
   }
-  for (absl::Time ordered = absl::InfinitePast();;) {
-    if (absl::Now() - ordered >= kOrderAgain) {
+  absl::Time ordered = absl::InfinitePast();
+  absl::Time complete = absl::Now();
+  while (keep_going()) {
+    const absl::Time now = absl::Now();
+    if (now - ordered >= kOrderAgain) {
       Post(RoundOrdered{coded});
-      ordered = absl::Now();
+      ordered = now;
     }
-    const bool goes_on = keep_going();
+    if (HasClients()) complete = now;
+    if (now - complete >= kMostLacking) {
+      Withdraw("too few clients are here");
+      return absl::UnavailableError("too few of the relay's clients are here for a round");
+    }
     absl::MutexLock lock(&mutex_);
-    if (goes_on && !mutex_.AwaitWithTimeout(absl::Condition(this, &CohortDesk::IsAnswered), kPoll)) continue;
-    if (goes_on && stage_ == Stage::kThere) {
-      stage_ = Stage::kTaken;
-      CohortResult taken = std::move(result_);
-      taken_ = {Run()->lineage(), taken.round};
-      return taken;
+    if (!mutex_.AwaitWithTimeout(absl::Condition(this, &CohortDesk::IsAnswered), kPoll)) continue;
+    if (stage_ != Stage::kThere) {
+      stage_ = Stage::kNone;
+      return absl::UnavailableError(declined_);
     }
-    stage_ = Stage::kNone;
-    if (goes_on) return absl::UnavailableError(declined_);
-    break;
+    stage_ = Stage::kTaken;
+    CohortResult taken = std::move(result_);
+    taken_ = {Run()->lineage(), taken.round};
+    return taken;
   }
-  Post(OrderWithdrawn{"the relay stops"});
+  Withdraw("the relay stops");
   return absl::CancelledError("the relay stops");
 }
 

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "coordinator/events.h"
 #include "coordinator/rpc/run_registry.h"
@@ -63,8 +64,12 @@ class CohortDesk : public Upstream {
   // The run is over.
   void Finish(const std::string& reason);
 
+  // Whether enough clients are connected for a round, or nobody knows yet how many that are: a relay without them
+  // should not be connected above, where rounds would wait for it.
+  bool HasClients() const;
   // Orders a round and waits for its result, which is then to be sealed. Asks `keep_going` meanwhile; CANCELLED when
-  // that is false. UNAVAILABLE when the run here must first be brought to the model above.
+  // that is false. UNAVAILABLE when the run here must first be brought to the model above, and when too few clients
+  // have been here for kMostLacking.
   absl::StatusOr<CohortResult> MakeRound(const RoundOrder& order, const std::function<bool()>& keep_going)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // What the relay's state says with the next update: with the result that MakeRound returned last, and that is not
@@ -74,6 +79,8 @@ class CohortDesk : public Upstream {
   void Seal() ABSL_LOCKS_EXCLUDED(mutex_);
   // Samples of the training data of all clients that the run knows; at least 1.
   int64_t samples() const;
+
+  static constexpr absl::Duration kMostLacking = absl::Seconds(10);
 
  private:
   // A result's way: it is awaited, is there, is taken to be sealed.
@@ -86,6 +93,8 @@ class CohortDesk : public Upstream {
   // Calls `use` while the run is served, again after UNAVAILABLE.
   absl::Status UseRun(const std::function<absl::Status(const RunHost::Live&)>& use) const;
   bool Sleep() const;  // false when the process is to stop
+  // Nobody waits for the result any more.
+  void Withdraw(const std::string& reason) ABSL_LOCKS_EXCLUDED(mutex_);
   bool IsAnswered() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return stage_ == Stage::kThere || !declined_.empty(); }
   // A result that was taken and not said to be sealed: the state, as it was read again, tells what became of it.
   void SettleTaken() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -43,6 +43,7 @@ void Relay::Begin(RunRegistry* runs, CoordinatorEnding* ending) {
 absl::Status Relay::Serve() {
   DaemonOptions above = options_.above;
   above.through = [this](CoordinatorLink* connection) { return std::make_unique<RelayLink>(connection, &desk_); };
+  above.may_connect = [this] { return desk_.HasClients(); };
   const auto make_trainer = [this](const RunConfig&, const Shard&,
                                    absl::string_view module) -> absl::StatusOr<std::unique_ptr<LocalTrainer>> {
     desk_.TakeModule(std::string(module));

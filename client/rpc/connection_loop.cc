@@ -144,12 +144,20 @@ absl::Status ServeOnce(const DaemonOptions& options, const std::atomic<bool>* st
   return status;
 }
 
+// Waits until the client may connect.
+void AwaitLeave(const DaemonOptions& options, const std::atomic<bool>& stop) {
+  while (options.may_connect && !stop.load() && !options.may_connect()) {
+    SleepUnlessStopped(absl::Milliseconds(100), stop);
+  }
+}
+
 // Until a status that waiting does not change.
 absl::Status Serve(const DaemonOptions& options, const std::atomic<bool>* stop, Workplace* workplace,
                    ClientMetrics* metrics) {
   Way way(options);
   bool was_sent_back = false;
   while (!stop->load()) {
+    AwaitLeave(options, *stop);
     absl::Status status = workplace->Open();
     const bool is_open = status.ok();
     if (is_open) status = ServeOnce(options, stop, workplace->session(), metrics, &way);

@@ -52,8 +52,9 @@ struct DaemonOptions {
   std::vector<std::string> command_line;  // of this process, with its name: what starts such a process
   std::string metrics;                    // host:port where this client's metrics are served; empty: nowhere
   std::string invitation;  // file with which a client without a certificate gets one; empty: it has one, or needs none
-  // For experiments: makes what stands between the session and each of its connections, which outlives it; may be
-  // empty.
+  // Asked before each connection, which waits until it is true; empty: it is.
+  std::function<bool()> may_connect;
+  // Makes what stands between the session and each of its connections, which outlives it; may be empty: nothing.
   std::function<std::unique_ptr<CoordinatorLink>(CoordinatorLink* connection)> through;
 };
 
