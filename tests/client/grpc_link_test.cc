@@ -6,9 +6,11 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "proto/channel_settings.h"
 #include "proto/session_wire.h"
 #include "terse/v1/admin.grpc.pb.h"
 
@@ -97,6 +99,41 @@ TEST_F(GrpcLinkTest, EndsWithAFullInbox) {
 TEST_F(GrpcLinkTest, IsGivenUpWithAFullInbox) {
   SentUnheard();
   link_.reset();
+}
+
+// Says nothing until the client does.
+class Quiet final : public v1::Fleet::Service {
+ public:
+  grpc::Status Session(grpc::ServerContext*, Talkative::Stream* stream) override {
+    v1::ClientMessage message;
+    while (stream->Read(&message)) {
+    }
+    return grpc::Status::OK;
+  }
+};
+
+// A client with several addresses pings so often by itself, and a little later than half of that is never too early. A
+// third ping that comes too early would end the connection.
+TEST(GrpcLink, EveryCoordinatorPermitsThePingsOfThoseWithSeveralAddresses) {
+  constexpr double kPing = kSeveralKeepaliveSeconds / 2 + 0.1;
+  Quiet service;
+  int port = 0;
+  grpc::ServerBuilder builder;
+  SetFleetServerOptions(&builder);
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&service);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  std::atomic<bool> stopping{false};
+  std::unique_ptr<GrpcLink> link =
+      GrpcLink::Connect({absl::StrCat("127.0.0.1:", port), {}, kPing}, absl::Seconds(30), &stopping).value();
+  std::thread stop([&stopping] {
+    absl::SleepFor(absl::Seconds(5 * kPing));
+    stopping = true;
+  });
+  EXPECT_EQ(link->Receive().status(), absl::CancelledError("stopping"));
+  stop.join();
+  link.reset();
+  server->Shutdown();
 }
 
 // The address of the admin service, given in place of the one for clients.

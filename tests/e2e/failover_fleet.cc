@@ -23,7 +23,7 @@ namespace terse {
 namespace {
 
 constexpr char kRunSchema[] = "terse_conservation";
-constexpr size_t kLogTail = 3000;
+constexpr size_t kLogTail = 1500;
 
 // An address of the loopback interface that only one fleet of this machine has, so that nobody else takes a port of a
 // coordinator that is about to start again.

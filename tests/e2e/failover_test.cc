@@ -15,7 +15,7 @@ namespace {
 
 using Fault = FailoverFleet::Fault;
 
-constexpr int64_t kFewRounds = 200;
+constexpr int64_t kFewRounds = 120;
 
 TEST(Failover, NothingIsLostAndNothingCountsTwice) {
   PostgresServer server;
