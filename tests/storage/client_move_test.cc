@@ -232,7 +232,7 @@ TEST(MovesOnDisk, ALineageCannotBeLeftAndNotLeft) {
   const std::string parted = SerializeParted({{kOther, Id128(), absl::nullopt}});
   manifest.parted.hash = HashBytes(parted);
   ASSERT_EQ(manifest.parted.size, parted.size());
-  ASSERT_OK(WriteFileSynced(PosixFiles(), directory.Path("parted.1"), {parted}));
+  ASSERT_OK(WriteFileSynced(PosixFiles(), directory.Path("parted.0"), {parted}));
   ASSERT_OK(WriteFileSynced(PosixFiles(), directory.Path("MANIFEST"), {SerializeManifest(manifest)}));
   EXPECT_CODE(ClientState::Open(directory.Path()).status(), kDataLoss, "the lineage that the manifest is of");
 }
