@@ -318,7 +318,9 @@ TEST_P(ComingBack, MovesWithWorkThatIsNotSettledAnywhere) {
 }
 
 TEST_P(Moving, ACoordinatorThatKnowsMoreThanTheClientResets) {
-  const SealedUpdate at_home = SealAt(kHome);
+  const SealedUpdate first = SealAt(kHome);
+  Speak({WelcomeOf(kHome, Verdict{Outcome::kApplied, first.update_id, first.update_id, ""})});
+  const SealedUpdate at_home = SealAt(kHome, 2);
   BetweenConnections();
   Speak({Refusal{"check in again", true, kOther}});
   EXPECT_EQ(state_->state().lineage, kHome) << "it moves when it is welcome";
@@ -453,6 +455,11 @@ TEST_P(Moving, ADiskThatFailsLeavesItWhereItIs) {
   EXPECT_TRUE(other.Said<Ready>().empty());
   EXPECT_EQ(state_->state().lineage, kHome);
   EXPECT_EQ(state_->state().sealed->update_id, at_home.update_id);
+  ExpectConserved();
+  // The session goes on at home with what is stored, and elsewhere once the disk works.
+  Speak({WelcomeOf(kHome, Verdict{Outcome::kNotApplied, at_home.update_id, {}, ""})}, session.get());
+  EXPECT_TRUE(absl::IsUnavailable(last_)) << last_;
+  EXPECT_FALSE(state_->state().sealed.has_value());
   ExpectConserved();
   failing.fail_move = false;
   Speak({WelcomeOf(kOther), Assignment{1, 0, 2}}, session.get());

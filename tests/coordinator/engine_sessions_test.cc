@@ -511,6 +511,65 @@ TEST_F(Joining, AnotherPastIsReset) {
   EXPECT_EQ(FirstVerdict(stranger).outcome, Outcome::kReset);
 }
 
+// A client that comes from another coordinator of the same root.
+CheckIn FromARelay(const std::string& name, Id128 family) {
+  CheckIn message;
+  message.name = name;
+  message.lineage = HashBytes("a relay");
+  message.family = family;
+  message.prev_applied = HashBytes("what the relay applied");
+  message.pending_update_id = HashBytes("what it has not settled");
+  message.pending_round = 1;
+  return message;
+}
+
+TEST_F(Joining, WhoComesFromTheFamilyTakesItsResidualAlong) {
+  const Id128 ours = (*fleet_.store()->Run())->lineage;
+  ScriptedClient client = NewClient("a");
+  ASSERT_EQ(client.Say(FromARelay("a", ours)), absl::OkStatus());
+  ASSERT_EQ(client.Count<Welcome>(), 1);
+  const Welcome welcome = client.All<Welcome>()[0];
+  EXPECT_FALSE(welcome.verdict.has_value());
+  EXPECT_EQ(welcome.lineage, ours);
+  EXPECT_EQ(welcome.family, ours);
+  EXPECT_EQ(fleet_.store()->GetClient(0)->resets, 0);
+  EXPECT_TRUE(EventsOf(fleet_, "residual_lost").empty());
+}
+
+TEST_F(Joining, WhoComesFromTheFamilyAndHasLostItsResidualIsCounted) {
+  ScriptedClient client = NewClient("a");
+  CheckIn message = FromARelay("a", (*fleet_.store()->Run())->lineage);
+  message.residual_lost = true;
+  ASSERT_EQ(client.Say(message), absl::OkStatus());
+  EXPECT_EQ(client.Count<Welcome>(), 1);
+  EXPECT_EQ(fleet_.store()->GetClient(0)->resets, 1);
+}
+
+TEST_F(Joining, WhoComesBackToTheFamilySaysWhatItKeepsForThisCoordinator) {
+  ScriptedClient a = Joined("a"), b = Joined("b");
+  CommitRound(a, b);
+  const Id128 ours = (*fleet_.store()->Run())->lineage;
+  ScriptedClient returning = NewClient("a");
+  ASSERT_EQ(returning.Say(FromARelay("a", ours)), absl::OkStatus());
+  EXPECT_EQ(returning.Count<Welcome>(), 0);
+  ASSERT_EQ(returning.Count<Refusal>(), 1);
+  EXPECT_TRUE(returning.All<Refusal>()[0].retry);
+  EXPECT_EQ(returning.All<Refusal>()[0].lineage, ours);
+  EXPECT_EQ(a.Count<Refusal>(), 0) << "it has not taken the name yet";
+  EXPECT_EQ(fleet_.store()->GetClient(0)->resets, 0);
+  EXPECT_TRUE(EventsOf(fleet_, "residual_lost").empty());
+  ScriptedClient again = NewClient("a");
+  ASSERT_EQ(again.SayCheckIn(LastApplied(0)), absl::OkStatus());
+  ASSERT_EQ(again.Count<Welcome>(), 1);
+  EXPECT_FALSE(again.All<Welcome>()[0].verdict.has_value());
+  // Who keeps nothing for this coordinator has another past than it has.
+  ASSERT_EQ(again.Disconnect(), absl::OkStatus());
+  ScriptedClient forgetful = NewClient("a");
+  ASSERT_EQ(forgetful.SayCheckIn(), absl::OkStatus());
+  EXPECT_EQ(FirstVerdict(forgetful).outcome, Outcome::kReset);
+  EXPECT_EQ(fleet_.store()->GetClient(0)->resets, 1);
+}
+
 TEST_F(Joining, AResetTakesTheUpdateOfTheOtherPastOutOfTheRound) {
   ScriptedClient a = Joined("a"), b = Joined("b");
   CommitRound(a, b);

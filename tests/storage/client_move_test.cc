@@ -5,6 +5,7 @@
 
 #include "core/file_system.h"
 #include "core/random.h"
+#include "storage/client_files.h"
 #include "storage/parted_lineages.h"
 #include "tests/storage/client_state_testing.h"
 #include "tests/testing/memory_disk.h"
@@ -208,6 +209,32 @@ TEST(MovesOnDisk, ARelaxedDeathLosesWhatIsPartedWith) {
   EXPECT_TRUE(state->state().parted.empty());
   ASSERT_OK(state->Begin(kOther, kFamily, Durability::kRelaxed));
   EXPECT_FALSE(state->lost());
+}
+
+TEST(MovesOnDisk, AMoveAcknowledgesTheLoss) {
+  TempDirectory directory;
+  OpenState(directory.Path())->Begin(kLineage, kFamily, Durability::kRelaxed).IgnoreError();
+  auto state = OpenState(directory.Path());
+  ASSERT_TRUE(state->lost());
+  ASSERT_OK(state->Move(kOther, {}).status());
+  EXPECT_FALSE(state->lost());
+  EXPECT_EQ(Reopened(directory.Path()), Describe(*state));
+}
+
+// The state of a lineage is in one place.
+TEST(MovesOnDisk, ALineageCannotBeLeftAndNotLeft) {
+  TempDirectory directory;
+  auto state = OpenState(directory.Path());
+  ASSERT_OK(state->Begin(kLineage, kFamily, Durability::kStrict));
+  ASSERT_OK(state->Move(kOther, {}).status());
+  state.reset();
+  Manifest manifest = ReadManifest(PosixFiles(), directory.Path()).value();
+  const std::string parted = SerializeParted({{kOther, Id128(), absl::nullopt}});
+  manifest.parted.hash = HashBytes(parted);
+  ASSERT_EQ(manifest.parted.size, parted.size());
+  ASSERT_OK(WriteFileSynced(PosixFiles(), directory.Path("parted.0"), {parted}));
+  ASSERT_OK(WriteFileSynced(PosixFiles(), directory.Path("MANIFEST"), {SerializeManifest(manifest)}));
+  EXPECT_CODE(ClientState::Open(directory.Path()).status(), kDataLoss, "the lineage that the manifest is of");
 }
 
 // A flipped bit is found by its checksum; lineages that nobody wrote are found by what they say.

@@ -228,8 +228,11 @@ TEST(ManifestFormat, AnEmptyHistoryIsNotWritten) {
 // Nor are fields of relays, where there is no relay.
 TEST(ManifestFormat, APlainFamilyIsNotWritten) {
   constexpr size_t kFormatAt = 4, kTrailer = 16;
-  for (const Id128 family : {Begun().lineage, Id128()}) {
-    std::string bytes = Golden("manifest_family.bin");
+  for (const auto& [name, family] :
+       std::initializer_list<std::pair<const char*, Id128>>{{"manifest_family.bin", Begun().lineage},
+                                                            {"manifest_family.bin", Id128()},
+                                                            {"manifest_moved.bin", Id128()}}) {
+    std::string bytes = Golden(name);
     bytes.replace(bytes.size() - kTrailer - kFamilyBytes, 16, family.ToBytes());
     ASSERT_EQ(bytes[kFormatAt], 4);
     bytes.resize(bytes.size() - kTrailer);
