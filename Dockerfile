@@ -1,6 +1,7 @@
 # Terse's images, from one build:
 #
-#   docker build -t terse:local .                              terse-coordinator, terse-client, terse-simulate and tersectl
+#   docker build -t terse:local .                              terse-coordinator, terse-client, terse-relay, terse-simulate and
+#                                                              tersectl
 #   docker build -t tersectl:local --target tersectl .         tersectl alone: small, without LibTorch
 #   docker build -t terse-fleet:local --target fleet .         the first, and what shapes a container's link (deploy/compose)
 #
@@ -35,13 +36,14 @@ COPY learning learning
 COPY coordinator coordinator
 COPY tersectl tersectl
 COPY client client
+COPY relay relay
 COPY simulation simulation
 # How many compilers at a time; each takes up to 1.5 GB.
 ARG JOBS=
 RUN cmake --preset programs && \
     ninja -C build/programs ${JOBS:+-j "$JOBS"} && \
     strip build/programs/bin/terse-coordinator build/programs/bin/terse-client build/programs/bin/terse-client-torch \
-      build/programs/bin/terse-simulate build/programs/bin/tersectl
+      build/programs/bin/terse-relay build/programs/bin/terse-simulate build/programs/bin/tersectl
 
 FROM packages AS tersectl
 RUN /usr/local/lib/terse/packages.sh tersectl && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/* && \
@@ -56,7 +58,8 @@ ENTRYPOINT ["tersectl"]
 FROM packages AS libraries
 RUN find /usr/lib >/tmp/base && /usr/local/lib/terse/packages.sh runtime
 COPY --from=build /src/build/programs/bin/terse-coordinator /src/build/programs/bin/terse-client \
-  /src/build/programs/bin/terse-client-torch /src/build/programs/bin/terse-simulate /usr/local/bin/
+  /src/build/programs/bin/terse-client-torch /src/build/programs/bin/terse-relay /src/build/programs/bin/terse-simulate \
+  /usr/local/bin/
 RUN mkdir /libraries && for program in /usr/local/bin/terse-*; do ldd "$program"; done | \
     sed -n 's#.* => \(/usr\)\{0,1\}\(/lib/[^ ]*\) .*#/usr\2#p' | sort -u | grep -vxFf /tmp/base | \
     xargs cp --dereference --parents --target-directory /libraries
@@ -68,8 +71,8 @@ RUN ldconfig && \
     useradd --system --uid 10001 --gid terse --no-create-home --home-dir /state --shell /usr/sbin/nologin terse && \
     install -d -o terse -g terse -m 0750 /state
 COPY --from=build /src/build/programs/bin/terse-coordinator /src/build/programs/bin/terse-client \
-  /src/build/programs/bin/terse-client-torch /src/build/programs/bin/terse-simulate /src/build/programs/bin/tersectl \
-  /usr/local/bin/
+  /src/build/programs/bin/terse-client-torch /src/build/programs/bin/terse-relay /src/build/programs/bin/terse-simulate \
+  /src/build/programs/bin/tersectl /usr/local/bin/
 COPY deploy/runs /etc/terse/runs
 COPY LICENSE /usr/share/doc/terse/LICENSE
 USER terse

@@ -1,7 +1,7 @@
 # Debian packages of what is installed: cpack -G DEB in the build folder, or deploy/package.sh, which builds first.
 #
 #   terse-coordinator   the service, its unit and run files    terse-client     the service and its unit
-#   terse-client-torch  its trainer of Terse's own models
+#   terse-client-torch  its trainer of Terse's own models      terse-relay      the service and its unit
 #   terse-simulate      a large fleet on one machine
 #   tersectl            with manual and completions            terse-authority  `tersectl pki serve` as a service
 #   terse-follow        `tersectl follow` as a service
@@ -81,6 +81,15 @@ if(TARGET terse-client-torch)
  The part of terse-client that trains models of Terse's own and TorchScript
  modules."
     DEPENDS terse-client libopenblas0-openmp)
+endif()
+# A package of its own: a gateway trains nothing and makes no models, so it wants neither LibTorch nor a client's service.
+if(TARGET terse-relay)
+  terse_package(relay terse-relay net "Relay between a coordinator of federated training and its clients
+ Collects the updates of the clients of a site, and sends their mean to a Terse
+ coordinator as one update of its own. Keeps its state in /var/lib/terse-relay."
+    DEPENDS adduser)
+  set(CPACK_DEBIAN_RELAY_PACKAGE_RECOMMENDS tersectl)
+  terse_service(relay terse-relay terse /etc/terse/tls /var/lib/terse-relay)
 endif()
 # A package of its own: who simulates wants neither the user nor the service of the coordinator, which it brings itself.
 if(TARGET terse-simulate)

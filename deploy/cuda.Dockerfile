@@ -22,7 +22,7 @@ ARG JOBS=
 RUN cmake --preset programs -DTERSE_TORCH=/opt/python/torch && \
     ninja -C build/programs ${JOBS:+-j "$JOBS"} && \
     strip build/programs/bin/terse-coordinator build/programs/bin/terse-client build/programs/bin/terse-client-torch \
-      build/programs/bin/terse-simulate build/programs/bin/tersectl
+      build/programs/bin/terse-relay build/programs/bin/terse-simulate build/programs/bin/tersectl
 # Only the libraries that the programs load, and those of cuDNN and NVRTC, which LibTorch opens when it needs them.
 COPY --from=base /tmp/base /tmp/base
 RUN mkdir /libraries && \
@@ -39,8 +39,8 @@ RUN ldconfig && \
     useradd --system --uid 10001 --gid terse --no-create-home --home-dir /state --shell /usr/sbin/nologin terse && \
     install -d -o terse -g terse -m 0750 /state
 COPY --from=build /src/build/programs/bin/terse-coordinator /src/build/programs/bin/terse-client \
-  /src/build/programs/bin/terse-client-torch /src/build/programs/bin/terse-simulate /src/build/programs/bin/tersectl \
-  /usr/local/bin/
+  /src/build/programs/bin/terse-client-torch /src/build/programs/bin/terse-relay /src/build/programs/bin/terse-simulate \
+  /src/build/programs/bin/tersectl /usr/local/bin/
 COPY runs /etc/terse/runs
 USER terse
 WORKDIR /state

@@ -20,14 +20,15 @@ Builds the preset `programs` and packs it for Debian 12:
   terse-coordinator  the coordinator as a service, run files, rules and dashboards for Prometheus and Grafana
   terse-client       the client as a service
   terse-client-torch what trains Terse's own models
+  terse-relay        the relay as a service
   terse-simulate     a large fleet in a few processes of one machine
   tersectl           the command line, with its manual and completions
   terse-authority    `tersectl pki serve` as a service
   terse-follow       `tersectl follow` as a service
   libterse-dev       headers, static libraries and the CMake package, for own models in C++
 
-  --arm64         for Debian 12 on arm64, with the cross compiler (preset `arm64-programs`): terse-client, tersectl,
-                  terse-authority and libterse-dev, which need no LibTorch
+  --arm64         for Debian 12 on arm64, with the cross compiler (preset `arm64-programs`): terse-client, terse-relay,
+                  tersectl, terse-authority, terse-follow and libterse-dev, which need no LibTorch
   --out DIR       where the packages go (default: build/packages)
   --revision N    the packages' revision, behind the version (default: 1)
   --no-packages   do not touch this machine's packages

@@ -1,6 +1,7 @@
 // The command line of terse-relay, as relay.h declares it.
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "client/log_components.h"
 #include "coordinator/log_components.h"
 #include "coordinator/rpc/server_options.h"
 #include "core/cli/checks.h"
@@ -16,6 +17,9 @@ namespace terse {
 namespace {
 
 constexpr char kUpstreamFolder[] = "/upstream";
+
+// Those of both halves. Lines of both are in the component "session": kSessionLog and kClientSessionLog.
+constexpr absl::string_view kRelayLogs[] = {kServerLog, kRunLog, kSessionLog, kDaemonLog, kLinkLog, kTlsLog, kWebLog};
 
 void AddUpstreamOptions(CLI::App& app, DaemonOptions* above) {
   app.add_option("--upstream", above->coordinators,
@@ -78,7 +82,7 @@ int ParseRelayOptions(int argc, char** argv, RelayOptions* options) {
       ->required();
   AddRoundOptions(app, &options->rounds);
   AddServingOptions(app, &options->below);
-  AddLogOptions(app, kCoordinatorLogs, &options->below.log);
+  AddLogOptions(app, kRelayLogs, &options->below.log);
   app.footer(
       "Exit codes: 0 ended in order, by a signal or an operator; 1 failed: the reason is in the log; 2 wrong usage.");
   AddManFlag(app, kDaemons);

@@ -67,6 +67,7 @@ finish() {
 install_revision() {
   within machine sh -c "apt-get -qq -o Dpkg::Use-Pty=0 install --no-install-recommends \
     /packages/$1/terse-coordinator_*.deb /packages/$1/terse-client_*.deb /packages/$1/terse-client-torch_*.deb /packages/$1/terse-simulate_*.deb \
+    /packages/$1/terse-relay_*.deb \
     /packages/$1/tersectl_*.deb /packages/$1/terse-authority_*.deb /packages/$1/terse-follow_*.deb"
 }
 
@@ -92,12 +93,13 @@ exposure_is_low() {
 check_installation() {
   step "installation"
   check "the packages install with what they need" install_revision 1
-  check "nothing was started" within machine sh -c '! systemctl is-active --quiet terse-coordinator terse-client terse-authority terse-follow'
+  check "nothing was started" within machine sh -c '! systemctl is-active --quiet terse-coordinator terse-client terse-relay terse-authority terse-follow'
   check "nothing was enabled" \
-    within machine sh -c '! systemctl is-enabled --quiet terse-coordinator terse-client terse-authority terse-follow'
+    within machine sh -c '! systemctl is-enabled --quiet terse-coordinator terse-client terse-relay terse-authority terse-follow'
   check "the units have no mistake" within machine systemd-analyze verify --man=no --recursive-errors=no \
     /usr/lib/systemd/system/terse-coordinator.service /usr/lib/systemd/system/terse-client.service \
-    /usr/lib/systemd/system/terse-authority.service /usr/lib/systemd/system/terse-follow.service
+    /usr/lib/systemd/system/terse-relay.service /usr/lib/systemd/system/terse-authority.service \
+    /usr/lib/systemd/system/terse-follow.service
   # shellcheck disable=SC2016  # the machine's shell expands it
   check "the certificates' folder is the service's alone" \
     within machine sh -c '[ "$(stat -c "%U %a" /etc/terse/tls)" = "terse 700" ]'
@@ -110,7 +112,7 @@ check_installation() {
   check "LibTorch computes with OpenBLAS" \
     within machine sh -c 'readlink -f /usr/lib/*/libblas.so.3 | grep -q openblas'
   local unit
-  for unit in terse-coordinator terse-client terse-authority terse-follow; do
+  for unit in terse-coordinator terse-client terse-relay terse-authority terse-follow; do
     check "$unit is sealed off (exposure at most $EXPOSURE of 10)" exposure_is_low "$unit"
   done
 }
@@ -201,8 +203,8 @@ check_end() {
 check_purge() {
   step "purge, and installed again"
   check "the packages are purged" \
-    within machine apt-get -qq -o Dpkg::Use-Pty=0 purge terse-coordinator terse-client terse-simulate terse-authority terse-follow tersectl
-  check "the services are gone" within machine sh -c '! systemctl cat terse-coordinator terse-client terse-authority terse-follow'
+    within machine apt-get -qq -o Dpkg::Use-Pty=0 purge terse-coordinator terse-client terse-relay terse-simulate terse-authority terse-follow tersectl
+  check "the services are gone" within machine sh -c '! systemctl cat terse-coordinator terse-client terse-relay terse-authority terse-follow'
   check "no process is left" within machine sh -c '! find /proc -maxdepth 1 -user terse | grep .'
   check "the configuration is gone" within machine test ! -e /etc/terse
   check "what was trained is still there" within machine test -s /var/lib/terse/runs/demo/run.sqlite

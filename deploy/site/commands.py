@@ -19,7 +19,15 @@ This is every program with its commands and options, as `--help` prints them.
 
 In the tables, a value is written as the program names it: its type, then what is allowed.
 """
-PROGRAMS = ("terse-coordinator", "terse-client", "terse-simulate", "tersectl", "terse-trainer-check", "terse-bench")
+PROGRAMS = (
+    "terse-coordinator",
+    "terse-client",
+    "terse-relay",
+    "terse-simulate",
+    "tersectl",
+    "terse-trainer-check",
+    "terse-bench",
+)
 SCRIPTS = (
     "deploy/demo.sh",
     "deploy/fleet.sh",

@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 BIN = sys.argv[1]
-SECTIONS = {"terse-coordinator": 8, "terse-client": 8, "terse-simulate": 1, "terse-trainer-check": 1}
+SECTIONS = {"terse-coordinator": 8, "terse-client": 8, "terse-relay": 8, "terse-simulate": 1, "terse-trainer-check": 1}
 
 
 def run(*command):

@@ -23,6 +23,10 @@ EXPECTED = {
          "usr/share/man/man8/terse-client.8", "usr/share/man/man1/terse-trainer-check.1"],
         ["adduser", "libgrpc++1.51", "libsqlite3-0"]),
     "terse-client-torch": (["usr/bin/terse-client-torch"], ["terse-client", "libopenblas0-openmp", "libtorch1.13"]),
+    "terse-relay": (
+        ["usr/bin/terse-relay", "usr/lib/systemd/system/terse-relay.service", "usr/share/terse/relay.env",
+         "usr/share/man/man8/terse-relay.8"],
+        ["adduser", "libgrpc++1.51", "libsqlite3-0"]),
     "terse-simulate": (["usr/bin/terse-simulate", "usr/share/man/man1/terse-simulate.1"], ["libopenblas0-openmp", "libtorch1.13", "libgrpc++1.51"]),
     "tersectl": (
         ["usr/bin/tersectl", "usr/share/man/man1/tersectl.1", "usr/share/bash-completion/completions/tersectl",
@@ -41,7 +45,7 @@ EXPECTED = {
 }
 
 # The packages with a service, and as whom it runs.
-SERVICES = {"terse-coordinator": "terse", "terse-client": "terse", "terse-authority": "terse-authority",
+SERVICES = {"terse-coordinator": "terse", "terse-client": "terse", "terse-relay": "terse", "terse-authority": "terse-authority",
             "terse-follow": "terse-follow"}
 
 
@@ -112,6 +116,9 @@ class DebianPackages(unittest.TestCase):
 
     def test_a_client_of_a_trainer_of_ones_own_needs_no_libtorch(self):
         self.assertNotIn("libtorch1.13", dependencies_of(self.paths["terse-client"]))
+
+    def test_a_relay_needs_no_libtorch(self):
+        self.assertNotIn("libtorch1.13", dependencies_of(self.paths["terse-relay"]))
 
     def test_services_have_their_scripts(self):
         for name in self.paths:
