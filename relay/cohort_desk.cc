@@ -149,6 +149,10 @@ absl::StatusOr<CohortResult> CohortDesk::MakeRound(const RoundOrder& order, cons
       Post(RoundOrdered{coded});
       ordered = now;
     }
+    if (Run() == nullptr) {
+      Withdraw("the run here was deleted");
+      return absl::UnavailableError("the relay has no run any more, and gets it anew");
+    }
     if (HasClients()) complete = now;
     if (now - complete >= kMostLacking) {
       Withdraw("too few clients are here");
