@@ -141,7 +141,7 @@ TEST_F(ClientMetricsTest, CallsOfTheStateAreTimedAndStillDoTheirWork) {
   EXPECT_EQ(Value("state_errors_total{call=\"Seal\"}"), 0);
   EXPECT_EQ(Value("state_errors_total{call=\"Settle\"}"), 0);
   const Id128 lineage = {1, 2};
-  ASSERT_EQ(state->Begin(lineage, Durability::kStrict), absl::OkStatus());
+  ASSERT_EQ(state->Begin(lineage, lineage, Durability::kStrict), absl::OkStatus());
   SealedUpdate update;
   update.update_id = {3, 4};
   update.message = "m";
@@ -153,6 +153,15 @@ TEST_F(ClientMetricsTest, CallsOfTheStateAreTimedAndStillDoTheirWork) {
   EXPECT_EQ(Value("state_seconds_count{call=\"Seal\"}"), 3);
   EXPECT_GT(Value("state_seconds_sum{call=\"Seal\"}"), 0);
   EXPECT_EQ(Value("state_errors_total{call=\"Seal\"}"), 1) << "an answer is no error of the disk";
+  EXPECT_TRUE(state->state().sealed.has_value());
+
+  disk->fail_move = true;
+  EXPECT_TRUE(absl::IsUnavailable(state->Move({5, 6}, {3, 4}).status()));
+  EXPECT_EQ(Value("state_errors_total{call=\"Move\"}"), 1);
+  disk->fail_move = false;
+  ASSERT_EQ(state->Move({5, 6}, {3, 4}).status(), absl::OkStatus());
+  EXPECT_EQ(Value("state_seconds_count{call=\"Move\"}"), 2);
+  ASSERT_EQ(state->Move(lineage, {1, 2}).status(), absl::OkStatus());
   EXPECT_TRUE(state->state().sealed.has_value());
 
   disk->fail_read = true;

@@ -33,9 +33,10 @@ const Layout& SmallLayout() {
   return layout;
 }
 
-// A run that the coordinator may name, and what the coordinator's side of it needs.
+// A run that the coordinator may name, and what the coordinator's side of it needs. Its root has one relay.
 struct KnownRun {
   Id128 lineage;
+  Id128 relay;
   std::shared_ptr<const RunConfig> config;
   std::unique_ptr<const Codec> codec;
   std::vector<Downstream> deltas;        // deltas[i] leads from version i to i + 1
@@ -51,7 +52,12 @@ KnownRun MakeRun(const CodecSpec& codec, Durability durability) {
   config->codec = codec;
   config->rounds.count = 9;
   config->rounds.clients = config->rounds.cohort = config->rounds.invited = config->rounds.quorum = 2;
-  KnownRun run{HashBytes(config->name), config, *MakeCodec(config->codec, SmallLayout()), {}, {}};
+  KnownRun run{HashBytes(config->name),
+               HashBytes(absl::StrCat(config->name, " relay")),
+               config,
+               *MakeCodec(config->codec, SmallLayout()),
+               {},
+               {}};
   std::vector<float> weights(SmallLayout().size(), 0.5f), average(weights.size()), scratch;
   Random random(7);
   for (int64_t version = 0; version < 6; ++version) {
@@ -80,7 +86,7 @@ const std::vector<KnownRun>& Runs() {
 // The history of what was applied of the client's updates, which only grows while its residual and its run stay.
 struct AppliedHistory {
   const KnownRun* run = nullptr;
-  int fresh = 0;     // MemoryClientState::fresh when it began
+  int number = 0;    // MemoryClientState::histories when it began
   size_t added = 0;  // messages
   absl::optional<UpdateHistory> history;
 };
@@ -90,12 +96,14 @@ struct Watch {
   MemoryClientState state;
   const KnownRun* run = &Runs()[0];  // of the newest welcome
   std::set<Id128> models;            // hashes of weights that the client may hold
-  std::vector<double> balance;       // sealed deltas less applied updates, since the residual was zero
+  std::vector<double> balance;       // sealed deltas less applied updates, and what was parted with then, since the
+                                     // residual was zero
   int fresh = 0;                     // state.fresh then
-  std::vector<std::string> applied;  // the messages that were, since the residual was zero
-  int applied_fresh = 0;             // state.fresh then
+  std::vector<std::string> applied;  // the messages that were, since the history began
+  int applied_number = 0;            // state.histories then
   AppliedHistory known;              // of them, as far as a packed update needed it
   bool history_begun = false;        // by the coordinator, so that it is not known here which of them it is of
+  Id128 named;                       // the lineage that the refusal of the connection before named
   bool may_pack = false;             // the message that the client reads is work whose update may come packed
   bool keep_going = true;
   bool trainer_fails = false;
@@ -114,8 +122,6 @@ class SmallTrainer : public LocalTrainer {
     if (!keep_going()) return absl::CancelledError("stopped");
     if (watch_->trainer_fails) return absl::FailedPreconditionError("the loss is not finite");
     Random random(9, calls_++);
-    if (watch_->state.fresh != watch_->fresh) watch_->balance.assign(delta.size(), 0);
-    watch_->fresh = watch_->state.fresh;
     for (size_t i = 0; i < delta.size(); ++i) {
       // Three of four rows move little, so that the same elements are sent often.
       const uint64_t span = i / kRow % 4 == 0 ? 2048 : 128;
@@ -137,16 +143,36 @@ class SmallTrainer : public LocalTrainer {
   uint8_t calls_ = 0;
 };
 
+// The sum of what the client has parted with.
+std::vector<float> SumOfParted(const Watch& watch) {
+  std::vector<float> sum(watch.balance.size());
+  for (const PartedLineage& one : watch.state.state().parted) {
+    if (!one.sealed.has_value()) continue;
+    Require(watch.run->codec->AddDecoded(one.sealed->message, 1.0f, absl::MakeSpan(sum)).ok(),
+            "what was parted with decodes");
+  }
+  return sum;
+}
+
+// A reset leaves what was parted with.
+void BeginBalanceIfFresh(Watch* watch) {
+  if (watch->state.fresh == watch->fresh) return;
+  watch->fresh = watch->state.fresh;
+  const std::vector<float> parted = SumOfParted(*watch);
+  watch->balance.assign(parted.begin(), parted.end());
+}
+
 // I1 of docs/PROTOCOL.md on one client: applied updates and what is still to be sent are what was sealed.
 void CheckConservation(const Watch& watch) {
   const StoredState& state = watch.state.whole();
-  if (watch.state.fresh != watch.fresh || state.dense.empty()) return;
+  if (state.dense.empty()) return;
   std::vector<float> minus(state.dense.size());
+  const std::vector<float> parted = SumOfParted(watch);
   if (!state.sealed.has_value() && !state.minus.empty()) {
     Require(watch.run->codec->AddDecoded(state.minus, 1.0f, absl::MakeSpan(minus)).ok(), "what was sent decodes");
   }
   for (size_t i = 0; i < minus.size(); ++i) {
-    Require(double{state.dense[i]} - minus[i] == watch.balance[i], "no update is lost or doubled");
+    Require(double{state.dense[i]} - minus[i] + parted[i] == watch.balance[i], "no update is lost or doubled");
   }
 }
 
@@ -154,10 +180,10 @@ void CheckConservation(const Watch& watch) {
 const UpdateHistory& HistoryOfApplied(Watch* watch) {
   AppliedHistory& known = watch->known;
   const Codec& codec = *watch->run->codec;
-  if (known.run != watch->run || known.fresh != watch->state.fresh || !known.history.has_value()) {
-    known = {watch->run, watch->state.fresh, 0, UpdateHistory(*codec.PackedLayout())};
+  if (known.run != watch->run || known.number != watch->state.histories || !known.history.has_value()) {
+    known = {watch->run, watch->state.histories, 0, UpdateHistory(*codec.PackedLayout())};
   }
-  for (; watch->applied_fresh == watch->state.fresh && known.added < watch->applied.size(); ++known.added) {
+  for (; watch->applied_number == watch->state.histories && known.added < watch->applied.size(); ++known.added) {
     Require(codec.AddToHistory(watch->applied[known.added], &*known.history).ok(), "what was applied can be added");
   }
   return *known.history;
@@ -193,14 +219,13 @@ class FuzzCoordinator : public CoordinatorLink {
       Require(ready->layout_hash == SmallLayout().Hash(), "the client says what it trains");
       Require(ready->history_hash.IsZero() == !SharesHistory(*watch_->run->config), "the client says what it keeps");
     } else if (const auto* check_in = std::get_if<CheckIn>(&message)) {
-      Require(check_in->prev_applied == state.prev_applied && check_in->lineage == state.lineage,
-              "a check-in says what is stored");
-      Require(check_in->pending_update_id.IsZero() == !state.sealed.has_value(), "a sealed update is named");
+      CheckCheckIn(*check_in, state);
     }
     return lose_sends_ ? absl::UnavailableError("the connection is gone") : absl::OkStatus();
   }
 
   absl::StatusOr<FromServer> Receive() override {
+    BeginBalanceIfFresh(watch_);
     CheckConservation(*watch_);
     watch_->state.verdict.reset();
     watch_->may_pack = false;
@@ -231,6 +256,20 @@ class FuzzCoordinator : public CoordinatorLink {
   }
 
  private:
+  void CheckCheckIn(const CheckIn& check_in, const StoredHead& state) {
+    PartedLineage kept = {state.lineage, state.prev_applied, state.sealed};
+    if (check_in.lineage != state.lineage) {
+      Require(check_in.lineage == watch_->named, "a client says another lineage where it was sent back");
+      const PartedLineage* const parted = FindParted(state.parted, check_in.lineage);
+      kept = parted != nullptr ? *parted : PartedLineage{check_in.lineage, Id128(), absl::nullopt};
+    }
+    watch_->named = Id128();
+    Require(check_in.prev_applied == kept.prev_applied && check_in.family == state.family,
+            "a check-in says what is stored");
+    Require(check_in.pending_update_id == (kept.sealed.has_value() ? kept.sealed->update_id : Id128()),
+            "a sealed update is named");
+  }
+
   absl::StatusOr<FromServer> Next() {
     const uint8_t step = input_->Byte();
     const int form = step / 16;
@@ -253,7 +292,7 @@ class FuzzCoordinator : public CoordinatorLink {
       case 10:
         return FromServer(MakeVerdict(form));
       case 11:
-        if (form > 1) return FromServer(Refusal{"no", form % 2 == 0});
+        if (form > 1) return FromServer(MakeRefusal(form));
         if (form == 0) return FromServer(Finished{"done"});
         watch_->history_begun = true;
         return FromServer(BeginHistory{});
@@ -293,14 +332,27 @@ class FuzzCoordinator : public CoordinatorLink {
     return *watch_->state.verdict;
   }
 
+  Refusal MakeRefusal(int form) {
+    Refusal refusal = {"no", form % 2 == 0};
+    if (form / 4 == 1) refusal.lineage = form % 4 < 2 ? watch_->run->lineage : watch_->run->relay;
+    watch_->named = refusal.lineage;
+    return refusal;
+  }
+
   FromServer MakeWelcome(int form) {
     const size_t others = Runs().size() - 1;  // the last forms name them
     watch_->run = form + others < 16 ? &Runs()[0] : &Runs()[16 - form];
     Welcome welcome;
-    welcome.lineage = watch_->run->lineage;
+    const bool is_relay = form < 8 && form / 2 % 2 == 1;
+    welcome.lineage = is_relay ? watch_->run->relay : watch_->run->lineage;
+    welcome.family = watch_->run->lineage;
     welcome.config = watch_->run->config;
     welcome.client_index = kClientIndex;
     if (form / 4 % 2 == 1) welcome.verdict = MakeVerdict(form);
+    const PartedLineage* const parted = FindParted(watch_->state.state().parted, welcome.lineage);
+    if (welcome.verdict.has_value() && parted != nullptr && parted->sealed.has_value()) {
+      welcome.verdict->update_id = watch_->state.verdict->update_id = parted->sealed->update_id;
+    }
     return FromServer(std::move(welcome));
   }
 
@@ -347,8 +399,8 @@ void FuzzClientSession(const char*, const uint8_t* data, size_t size) {
   Watch watch;
   watch.balance.assign(SmallLayout().size(), 0);
   watch.state.on_applied = [&watch](const std::string& message) {
-    if (watch.applied_fresh != watch.state.fresh) watch.applied.clear();
-    watch.applied_fresh = watch.state.fresh;
+    if (watch.applied_number != watch.state.histories) watch.applied.clear();
+    watch.applied_number = watch.state.histories;
     watch.applied.push_back(message);
     std::vector<float> applied(watch.balance.size());
     Require(watch.run->codec->AddDecoded(message, 1.0f, absl::MakeSpan(applied)).ok(), "what was sent decodes");

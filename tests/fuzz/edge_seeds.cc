@@ -11,6 +11,7 @@
 #include "proto/session_wire.h"
 #include "storage/manifest.h"
 #include "storage/model_files.h"
+#include "storage/parted_lineages.h"
 #include "storage/run_store.h"
 #include "storage/weights_file.h"
 #include "tests/fuzz/codec_cases.h"
@@ -45,7 +46,16 @@ void AddFileSeeds(Seeds* seeds) {
   const std::vector<NamedMetric> metrics = {{MetricKind::kTraining, "norm", -0.5, 640}};
   manifest.metrics = SerializeMetrics(metrics);
   (*seeds)["manifest/metrics"] = Bytes({1}) + SerializeManifest(manifest);
+  manifest.family = {5, 5};
+  manifest.cohort = {3, 640};
+  manifest.parted = BlobRef{7, 200, kId};
+  (*seeds)["manifest/moved"] = Bytes({1}) + SerializeManifest(manifest);
   (*seeds)["manifest/short"] = (*seeds)["manifest/sealed"].substr(0, 100);
+
+  SealedUpdate update = {kId, 8, 6, 1'000'000, 0.5f, metrics, {3, 640}, "message"};
+  const std::vector<PartedLineage> parted = {{{5, 5}, Id128(), absl::nullopt}, {kId, kId, update}};
+  (*seeds)["parted/whole"] = SerializeParted(parted);
+  (*seeds)["parted/short"] = SerializeParted(parted).substr(0, 100);
 
   const std::vector<float> weights = {1, -2, 0.5f, 0};
   const std::string checkpoint = SerializeCheckpoint({3, HashWeights(weights), weights});
@@ -274,6 +284,10 @@ void AddSessionSeeds(Seeds* seeds) {
   (*seeds)["client_session/again"] = joined + Bytes({6, 15, 0, 0x40, 3, 6, 15, 1, 0, 0x50});
   (*seeds)["client_session/drift"] = joined + Bytes({0xc3, 2, 3, 6, 0xd3, 5, 1, 2, 3, 4, 5, 2, 2});
   (*seeds)["client_session/other_run"] = joined + Bytes({6, 0xf0, 2, 0, 6, 9, 0, 2, 0, 6, 11, 1, 1});
+  // It moves to a relay with an update that it has sealed, and comes back to its verdict: applied, or not.
+  const std::string moved = joined + Bytes({6, 15, 0, 0x20, 6, 9, 0x4b, 0});
+  (*seeds)["client_session/moved"] = moved + Bytes({0x40, 6, 9, 3});
+  (*seeds)["client_session/moved_back"] = moved + Bytes({0x50, 6, 15, 0, 0x60, 0x20, 6, 9});
 }
 
 // Adds the same programs where updates are packed.

@@ -29,6 +29,7 @@ class MemoryClientState : public ClientState {
     state_.lineage = lineage;
     state_.family = family;
     ++fresh;
+    ++histories;
     return absl::OkStatus();
   }
 
@@ -39,6 +40,7 @@ class MemoryClientState : public ClientState {
     state_.dense = std::vector<float>(dense.begin(), dense.end());
     state_.has_dense = !dense.empty();
     state_.history.clear();
+    ++histories;
     return lost;
   }
 
@@ -82,6 +84,7 @@ class MemoryClientState : public ClientState {
     state_.sealed.reset();
     state_.prev_applied = last_applied;
     ++fresh;
+    ++histories;
     return absl::OkStatus();
   }
 
@@ -100,6 +103,8 @@ class MemoryClientState : public ClientState {
   std::function<void(const std::string& message)> on_applied;
   // How often the residual became zero.
   int fresh = 0;
+  // How often the history of applied updates began anew.
+  int histories = 0;
 
  private:
   StoredState state_;

@@ -3,6 +3,7 @@
 
 #include "storage/byte_io.h"
 #include "storage/manifest.h"
+#include "storage/parted_lineages.h"
 #include "storage/run_store.h"
 #include "storage/weights_file.h"
 #include "tests/fuzz/input.h"
@@ -46,9 +47,21 @@ void FuzzManifest(const char*, const uint8_t* data, size_t size) {
   Require(SerializeManifest(*manifest) == bytes, "a manifest has one form");
   Require(manifest->dense.size % sizeof(float) == 0 && manifest->generation >= 0, "a manifest makes sense");
   Require(!(manifest->dirty && manifest->sealed), "what is only in memory is not sealed");
-  for (const BlobRef* blob : {&manifest->dense, &manifest->outbox, &manifest->trainer, &manifest->history}) {
+  Require(!manifest->family.IsZero() && IsCohort(manifest->cohort), "a manifest's fields of relays make sense");
+  for (const BlobRef* blob :
+       {&manifest->dense, &manifest->outbox, &manifest->trainer, &manifest->history, &manifest->parted}) {
     Require(blob->size <= kMostBlobBytes && blob->generation >= 0, "a manifest names files that there can be");
   }
+}
+
+void FuzzParted(const char*, const uint8_t* data, size_t size) {
+  const std::string bytes(reinterpret_cast<const char*>(data), size);
+  const absl::StatusOr<std::vector<PartedLineage>> parted = ParseParted(bytes);
+  if (!parted.ok()) return RequireDataLoss(parted.status());
+  Require(SerializeParted(*parted) == bytes, "what a client parts with has one form");
+  size_t updates = 0;
+  for (const PartedLineage& one : *parted) updates += one.sealed.has_value() ? 1 : 0;
+  Require(parted->size() <= kMostPartedLineages && updates <= ClientState::kMostParted, "a client keeps so much");
 }
 
 void FuzzCheckpoint(const char*, const uint8_t* data, size_t size) {

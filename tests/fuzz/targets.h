@@ -42,6 +42,9 @@ void FuzzHistory(const char* row, const uint8_t* data, size_t size);
 // Parsing a client's manifest. Head: flags (1: the checksum is made right), a byte.
 void FuzzManifest(const char* row, const uint8_t* data, size_t size);
 
+// Parsing what a client keeps for lineages that it left. No head.
+void FuzzParted(const char* row, const uint8_t* data, size_t size);
+
 // Parsing a checkpoint file. Head: flags (1: the checksum is made right, 2: the model's hash too), a byte.
 void FuzzCheckpoint(const char* row, const uint8_t* data, size_t size);
 
