@@ -1,6 +1,5 @@
 // The lineages of one family: what the client says when it checks in, and how it moves from one to another
 // (docs/PROTOCOL.md, "Moving between relays").
-#include <algorithm>
 #include <string>
 #include <utility>
 
