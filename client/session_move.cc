@@ -1,6 +1,5 @@
 // The lineages of one family: what the client says when it checks in, and how it moves from one to another
 // (docs/PROTOCOL.md, "Moving between relays").
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -77,8 +76,9 @@ absl::Status ClientSession::CheckInWith(OutboundLink* link) {
 
 absl::Status ClientSession::OnRefusal(const Refusal& refusal) {
   if (!refusal.retry) return absl::FailedPreconditionError(refusal.reason);
+  const Id128 lineage = options_.state->state().lineage;
   // Once: a coordinator that does not take what it asked for is tried again later.
-  if (!came_back_ && !options_.state->state().lineage.IsZero()) sent_back_to_ = refusal.lineage;
+  if (!came_back_ && !lineage.IsZero() && refusal.lineage != lineage) sent_back_to_ = refusal.lineage;
   return absl::UnavailableError(refusal.reason);
 }
 

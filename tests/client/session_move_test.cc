@@ -350,6 +350,8 @@ TEST_P(Moving, IsSentBackOnce) {
   EXPECT_FALSE(session_->sent_back());
   EXPECT_EQ(third.Said<CheckIn>().at(0).lineage, kHome);
   EXPECT_EQ(third.Said<CheckIn>().at(0).pending_update_id, at_home.update_id);
+  Speak({Refusal{"again", true, kHome}});
+  EXPECT_FALSE(session_->sent_back()) << "that is what it said";
   EXPECT_EQ(state_->state().lineage, kHome);
   EXPECT_TRUE(state_->state().parted.empty());
 }

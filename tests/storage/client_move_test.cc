@@ -1,6 +1,10 @@
 // MOVE of a client's state between the lineages of a family, and what every crash leaves behind.
 #include <cerrno>
+#include <filesystem>
 #include <functional>
+#include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/file_system.h"
