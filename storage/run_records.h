@@ -41,7 +41,7 @@ struct RunRecord {
 
 // The committed model: what the next round starts from.
 struct Head {
-  int64_t version = 0;  // number of committed rounds
+  int64_t version = 0;  // number of committed rounds; of a relay, of those of the run above
   Id128 model_hash;     // HashWeights of that version
   int64_t epoch = 0;    // number of times the store was opened; guards against a second writer
 };
@@ -198,8 +198,8 @@ struct Commit {
   // Of version base_version + 1. Zero in a relay, whose rounds make no model: the head stays, there is no `downstream`
   // and no `aggregate`, and the next round does not open.
   Id128 model_hash;
-  std::string downstream;    // message that leads from base_version to base_version + 1
-  std::string aggregate;     // what repeats the server's step of the round; empty when nothing has to be repeated
+  std::string downstream;  // message that leads from base_version to base_version + 1
+  std::string aggregate;   // what repeats the server's step of the round; empty when nothing has to be repeated
   int64_t committed_us = 0;
   std::vector<LedgerEntry> ledger;
   absl::optional<RoundPlan> next_plan = absl::nullopt;  // of the next round, when it opens in the same transaction

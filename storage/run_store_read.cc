@@ -164,9 +164,9 @@ absl::StatusOr<ClientRecord> run_store_internal::SelectClient(Statement& stateme
 absl::StatusOr<absl::optional<RunRecord>> SqlRunStore::Run() {
   absl::optional<RunRecord> run;
   TERSE_RETURN_IF_ERROR(Read([&](SqlDb& db) -> absl::Status {
-    Statement statement =
-        db.Prepare("SELECT name, lineage, config, parameters, state, created_us, reason, relay.facts FROM runs "
-                   "LEFT JOIN relay ON relay.id = runs.id WHERE runs.id = 1");
+    Statement statement = db.Prepare(
+        "SELECT name, lineage, config, parameters, state, created_us, reason, relay.facts FROM runs "
+        "LEFT JOIN relay ON relay.id = runs.id WHERE runs.id = 1");
     TERSE_ASSIGN_OR_RETURN(const bool row, statement.Step());
     if (!row) return absl::OkStatus();
     run.emplace();
